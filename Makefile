@@ -1,4 +1,4 @@
-# lektor. Needs Go, make and git; "make help" lists what there is to make.
+# lektor. Needs Go and make; "make help" lists what there is to make.
 
 PREFIX   = /usr/local
 DESTDIR  =
@@ -6,12 +6,14 @@ GO       = go
 FUZZTIME = 30s
 FEED     =
 
-# Stamped into the programs when the checkout has a tag; else Go's own.
-VERSION  != git describe --tags --dirty 2>/dev/null || true
-LDFLAGS  = -X github.com/lektordir/lektor/internal/command.version=$(VERSION)
+# Without the tables of debuggers; traces of panics have names and lines all the same.
+LDFLAGS  = -s -w
 
 # Without the generator of manuals in urfave/cli, whose tables each start would fill.
 TAGS = urfave_cli_no_docs
+
+# The directory of the programs that are built.
+BUILT = bin
 
 BIN   = $(DESTDIR)$(PREFIX)/bin
 MAN   = $(DESTDIR)$(PREFIX)/share/man
@@ -30,10 +32,10 @@ ZSHCOMP  = $(DESTDIR)$(PREFIX)/share/zsh/$(ZSHDIR)
 PROGRAMS != ls cmd | grep '^lektor-'
 SAMPLES  != ls scripts | grep '^lektor-'
 
-.PHONY: build demo quick test check vuln bench fuzz faults install uninstall clean help
+.PHONY: build demo quick test check vuln bench fuzz faults dist install uninstall clean help
 
 build: ## build the programs into bin/ (this is what plain make does)
-	$(GO) build -trimpath -tags "$(TAGS)" -ldflags "$(LDFLAGS)" -o bin/ ./cmd/...
+	$(GO) build -trimpath -tags "$(TAGS)" -ldflags "$(LDFLAGS)" -o "$(BUILT)/" ./cmd/...
 
 demo: build ## a lektor-dir from nothing to reading; FEED=https://… takes a real feed
 	@GO="$(GO)" sh scripts/demo $(FEED)
@@ -58,19 +60,22 @@ faults: ## a crowd; kills, failing calls and power cuts at every file-system ope
 	$(GO) run ./scripts/faults -cuts 200 -orders 300
 	$(GO) run ./scripts/faults -gluster -grow 200ms -faults kill -step 40
 	LEKTOR_TEST_FEEDS=1000 $(GO) test -count=1 -run "^Test(Walk|Sizes|Unasked)" ./internal/app/fetcher
-	LEKTOR_HISTORIES=300 $(GO) test -run TestArchiveHistories ./internal/app/viewer
+	LEKTOR_HISTORIES=300 $(GO) test -run TestArchiveHistories ./internal/app/viewer/publish
 	LEKTOR_INDEX_HISTORIES=1000 $(GO) test -timeout 2h -run TestHistories ./internal/index
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@GO="$(GO)" sh scripts/fuzz "$(FUZZTIME)"
 
+dist: ## a source archive and a Debian package into dist/, each the same bytes every time
+	@GO="$(GO)" MAKE="$(MAKE)" TAGS="$(TAGS)" sh scripts/dist dist
+
 install: build ## into PREFIX (/usr/local), below DESTDIR, where Debian expects it
 	mkdir -p "$(BIN)" "$(DOC)/scripts" "$(UNITS)/user" "$(UNITS)/system" "$(BASHCOMP)" "$(FISHCOMP)" "$(ZSHCOMP)"
-	for f in $(PROGRAMS); do install -m 755 "bin/$$f" "$(BIN)/" || exit 1; done
+	for f in $(PROGRAMS); do install -m 755 "$(BUILT)/$$f" "$(BIN)/" || exit 1; done
 	for f in man/*.[1-9]; do \
 		mkdir -p "$(MAN)/man$${f##*.}" && install -m 644 "$$f" "$(MAN)/man$${f##*.}/" || exit 1; \
 	done
-	install -m 644 README.md LICENSE docs/*.md docs/*.schema.json "$(DOC)/"
+	install -m 644 README.md CHANGELOG.md LICENSE docs/*.md docs/*.schema.json "$(DOC)/"
 	for f in $(SAMPLES); do install -m 755 "scripts/$$f" "$(DOC)/scripts/" || exit 1; done
 	for f in scripts/systemd/*.*; do \
 		case $${f##*/} in lektor-hub.*) to=system ;; *) to=user ;; esac; \
@@ -90,13 +95,13 @@ uninstall: ## remove, by name, the files that install put there
 	rm -f "$(ZSHCOMP)/_lektor"
 	for f in $(SAMPLES); do rm -f "$(DOC)/scripts/$$f" "$(OLDSHARE)/scripts/$$f" || exit 1; done
 	for f in docs/*.schema.json; do rm -f "$(OLDSHARE)/$${f##*/}" || exit 1; done
-	for f in README.md LICENSE docs/*.md docs/*.schema.json; do rm -f "$(DOC)/$${f##*/}" || exit 1; done
+	for f in README.md CHANGELOG.md LICENSE docs/*.md docs/*.schema.json; do rm -f "$(DOC)/$${f##*/}" || exit 1; done
 	for d in "$(DOC)/scripts" "$(DOC)" "$(OLDSHARE)/scripts" "$(OLDSHARE)"; do \
 		[ -L "$$d" ] || [ ! -d "$$d" ] || [ -n "$$(ls -A "$$d")" ] || rmdir "$$d" || exit 1; \
 	done
 
 clean: ## remove what make built
-	rm -rf bin
+	rm -rf bin dist
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1	/p' Makefile | expand -t 12

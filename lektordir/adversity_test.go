@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/entryname"
 )
 
 // A replacement that fails halfway, with the old version put aside already,
@@ -23,7 +26,7 @@ func TestFailedReplacement(t *testing.T) {
 		t.Fatal(err)
 	}
 	die(tx)
-	if err := os.Rename(d.Abs(a), d.Join("tmp", feedHash, a.Unique+goneReplaced)); err != nil {
+	if err := os.Rename(d.abs(a), d.Join("tmp", feedHash, a.Unique+dirfs.GoneReplaced)); err != nil {
 		t.Fatal(err)
 	}
 	// Every rename to new/ fails for now.
@@ -82,8 +85,8 @@ func TestDropBesideLeftover(t *testing.T) {
 	d, _ := newDir(t)
 	name := "1700000000.M1P2Q3I0123456789abcdef.host"
 	write(t, d.Join("tmp", feedHash, name, "title"), "x")
-	write(t, d.Join("tmp", feedHash, name+gone, "title"), "x")
-	if err := d.drop(feedHash, d.Join("tmp", feedHash, name)); err != nil {
+	write(t, d.Join("tmp", feedHash, name+dirfs.Gone, "title"), "x")
+	if err := d.fs.Drop(feedHash, d.Join("tmp", feedHash, name)); err != nil {
 		t.Fatal(err)
 	}
 	if got := tree(t, d, "tmp/"+feedHash); len(got) != 0 {
@@ -142,7 +145,7 @@ func TestPlantedLinks(t *testing.T) {
 				if fi, err := os.Lstat(d.Join("tmp", feedHash)); err == nil && fi.IsDir() {
 					name := a[0].Unique
 					write(t, d.Join("tmp", feedHash, name, "title"), "x")
-					write(t, d.Join("tmp", feedHash, a[1].Unique+gone, "title"), "x")
+					write(t, d.Join("tmp", feedHash, a[1].Unique+dirfs.Gone, "title"), "x")
 				}
 				w.Recover(ctx)
 				d.SetFlags(a[0], "F", "")
@@ -208,14 +211,14 @@ func TestCheckKeepsTheWholeEntry(t *testing.T) {
 		v := sample("1", "A")
 		v.Entry.Summary = "short"
 		r := deliver(t, d, v)[0]
-		write(t, d.Abs(r)+"/mine", "a note")
+		write(t, d.abs(r)+"/mine", "a note")
 		half := "cur/$HASH/" + r.Unique + `\;2,S`
 		shell(t, d, "mkdir -p cur/$HASH; cp -R new/$HASH/"+r.Unique+" "+half+"; rm "+half+"/"+lacking)
 		ps, err := d.Check(ctx, true)
 		if err != nil || len(ps) == 0 {
 			t.Fatal(ps, err)
 		}
-		if _, err := os.Stat(d.Abs(r) + "/" + lacking); err != nil {
+		if _, err := os.Stat(d.abs(r) + "/" + lacking); err != nil {
 			t.Errorf("%s was lost: %v", lacking, err)
 		}
 	}
@@ -249,11 +252,11 @@ func TestCompareUniqueIsAnOrder(t *testing.T) {
 	}
 	for _, a := range names {
 		for _, b := range names {
-			if ab, ba := compareUnique(a, b), compareUnique(b, a); (ab < 0) != (ba > 0) || (ab == 0) != (a == b) {
+			if ab, ba := entryname.Compare(a, b), entryname.Compare(b, a); (ab < 0) != (ba > 0) || (ab == 0) != (a == b) {
 				t.Errorf("%s and %s: %d, %d", a, b, ab, ba)
 			}
 			for _, c := range names {
-				if compareUnique(a, b) < 0 && compareUnique(b, c) < 0 && compareUnique(a, c) >= 0 {
+				if entryname.Compare(a, b) < 0 && entryname.Compare(b, c) < 0 && entryname.Compare(a, c) >= 0 {
 					t.Errorf("%s < %s < %s, but not the first and the last", a, b, c)
 				}
 			}

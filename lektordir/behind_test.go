@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // A version is newer than those before it even where a clock was set back, or
@@ -32,7 +34,7 @@ func TestVersionByClockBehind(t *testing.T) {
 func TestJournalAfterKill(t *testing.T) {
 	d, _ := newDir(t)
 	r := deliver(t, d, sample("1", "A"))[0]
-	if err := renameNoReplace(d.Abs(r), d.Join("tmp", r.Feed, r.Unique)); err != nil {
+	if err := dirfs.RenameNoReplace(d.abs(r), d.Join("tmp", r.Feed, r.Unique)); err != nil {
 		t.Fatal(err)
 	}
 	tx, err := writer(t, d).Begin(feedHash)

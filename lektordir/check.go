@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/joined"
 )
 
@@ -73,9 +74,9 @@ func (c *checker) report(path, what string, mend func() error) error {
 func (c *checker) tmp(ctx context.Context) error {
 	left := func() ([]string, error) {
 		var left []string
-		feeds, err := c.d.feedNames("tmp")
+		feeds, err := c.d.fs.Feeds("tmp")
 		for _, feed := range feeds {
-			names, lerr := readNames(c.d.Join("tmp", feed))
+			names, lerr := dirfs.Names(c.d.Join("tmp", feed))
 			if lerr != nil && !isNotExist(lerr) {
 				err = errors.Join(err, lerr)
 			}
@@ -140,7 +141,7 @@ func (c *checker) locked(hash string, mend func() error) func() error {
 			return err
 		}
 		defer unlock()
-		if err := c.d.inside("src/" + hash); err != nil {
+		if err := c.d.fs.Inside("src/" + hash); err != nil {
 			return err
 		}
 		return mend()
@@ -155,7 +156,7 @@ func (c *checker) rename(f *Feed) func() error {
 	}
 	return c.locked(f.Hash, func() error {
 		path := c.d.Join("src", f.Hash, "name")
-		if _, err := lstat(path); !isNotExist(err) {
+		if _, err := dirfs.Lstat(path); !isNotExist(err) {
 			return err // somebody gave it one
 		}
 		return atomicfile.Write(path, []byte(f.ID+"\n"))
@@ -166,10 +167,10 @@ func (c *checker) rename(f *Feed) func() error {
 func (c *checker) leftovers(context.Context) error {
 	var bad error
 	for _, sub := range []string{"etc", "src"} {
-		paths, err := atomicfile.Leftovers(c.d.Join(sub), c.d.opts.Now())
+		paths, err := atomicfile.Leftovers(c.d.Join(sub), c.d.fs.Now())
 		bad = errors.Join(bad, err)
 		for _, path := range paths {
-			rel, err := filepath.Rel(c.d.path, path)
+			rel, err := filepath.Rel(c.d.fs.Path, path)
 			if err != nil {
 				return err
 			}
@@ -189,7 +190,7 @@ func (c *checker) journal(hash string) error {
 	inside := j.bad()
 	if j.size > j.good {
 		mend := c.locked(hash, func() error {
-			if err := c.d.inside("src/"+hash+"/etc", "src/"+hash+"/etc/fetch"); err != nil {
+			if err := c.d.fs.Inside("src/"+hash+"/etc", "src/"+hash+"/etc/fetch"); err != nil {
 				return err
 			}
 			if j, err = readJournal(path); err != nil {
@@ -216,7 +217,8 @@ func (c *checker) entries(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return errors.Join(bad, context.Cause(ctx))
 			}
-			refs, err := c.d.readPlace(place, feed, nil)
+			l, err := c.d.fs.ReadPlace(feed, place == Cur)
+			refs, err := refsOf(feed, l, err)
 			bad = errors.Join(bad, c.names(err))
 			for _, r := range refs {
 				if other, ok := places[r.Unique]; ok {
@@ -232,11 +234,11 @@ func (c *checker) entries(ctx context.Context) error {
 
 // double looks at an entry that was found in two places.
 func (c *checker) double(first, second Ref) error {
-	if _, err := lstat(c.d.Abs(first)); err != nil {
+	if _, err := dirfs.Lstat(c.d.abs(first)); err != nil {
 		return nil // a viewer moved it meanwhile
 	}
 	var mend func() error
-	if first.Place == New && second.Place == Cur && holdsAll(c.d.Abs(second), c.d.Abs(first)) {
+	if first.Place == New && second.Place == Cur && holdsAll(c.d.abs(second), c.d.abs(first)) {
 		mend = func() error {
 			if err := c.d.Remove(first); !isNotExist(err) {
 				return err
@@ -257,7 +259,7 @@ func holdsAll(entry, other string) bool {
 	for _, e := range ents {
 		a, b := entry+"/"+e.Name(), other+"/"+e.Name()
 		if e.IsDir() {
-			if fi, err := lstat(a); err != nil || !fi.IsDir() || !holdsAll(a, b) {
+			if fi, err := dirfs.Lstat(a); err != nil || !fi.IsDir() || !holdsAll(a, b) {
 				return false
 			}
 			continue
@@ -270,8 +272,8 @@ func holdsAll(entry, other string) bool {
 			}
 			continue
 		}
-		at, aerr := readFile(a)
-		bt, berr := readFile(b)
+		at, aerr := dirfs.ReadFile(a)
+		bt, berr := dirfs.ReadFile(b)
 		if aerr != nil || berr != nil || !bytes.Equal(at, bt) {
 			return false
 		}
@@ -292,13 +294,13 @@ func (c *checker) names(err error) error {
 
 // entry looks at one entry.
 func (c *checker) entry(r Ref) error {
-	base := c.d.Abs(r)
+	base := c.d.abs(r)
 	var bad error
 	for _, name := range []string{"title", "id", "content"} {
-		data, err := readFile(base + "/" + name)
+		data, err := dirfs.ReadFile(base + "/" + name)
 		switch {
 		case isNotExist(err):
-			if _, serr := lstat(base); serr != nil {
+			if _, serr := dirfs.Lstat(base); serr != nil {
 				return nil // a viewer moved it
 			}
 			bad = errors.Join(bad, c.report(r.Path(), "it has no file "+name, nil))
@@ -310,7 +312,7 @@ func (c *checker) entry(r Ref) error {
 	}
 	bad = errors.Join(bad, c.extras(r))
 	link := base + "/feed"
-	if _, err := lstat(link); err != nil {
+	if _, err := dirfs.Lstat(link); err != nil {
 		return errors.Join(bad, c.report(r.Path(), "it has no feed", c.relink(r)))
 	}
 	if _, err := os.Stat(filepath.Join(link, "id")); err != nil {
@@ -322,7 +324,7 @@ func (c *checker) entry(r Ref) error {
 // extras looks at the extras of an entry. Those that nobody knows are no problem.
 func (c *checker) extras(r Ref) error {
 	rel := r.Path() + "/" + extrasFile.name
-	data, err := readFile(c.d.Join(rel))
+	data, err := dirfs.ReadFile(c.d.Join(rel))
 	if err != nil {
 		if isNotExist(err) {
 			return c.etcFiles(r, nil)
@@ -353,15 +355,15 @@ func (c *checker) relink(r Ref) func() error {
 	if _, err := os.Stat(c.d.Join("src", r.Feed, "id")); err != nil {
 		return nil
 	}
-	if c.d.inside(r.Place.String()+"/"+r.Feed, r.Path()) != nil {
+	if c.d.fs.Inside(r.Place.String()+"/"+r.Feed, r.Path()) != nil {
 		return nil
 	}
-	link := c.d.Abs(r) + "/feed"
-	if fi, err := lstat(link); err == nil && fi.Mode()&os.ModeSymlink == 0 {
+	link := c.d.abs(r) + "/feed"
+	if fi, err := dirfs.Lstat(link); err == nil && fi.Mode()&os.ModeSymlink == 0 {
 		return nil
 	}
 	return func() error {
-		tmp := c.d.Abs(r) + "/.feed"
+		tmp := c.d.abs(r) + "/.feed"
 		if err := os.Symlink(leadsTo(r.Feed), tmp); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // commit does the group commit.
@@ -34,7 +36,7 @@ func (d *Dir) commit(g *group) {
 		fail[noted[i]] = err
 	}
 	noted = those((*Txn).notes)
-	d.sync(g, g.whole != nil && len(noted) > fewJournals, fail, (*Txn).syncJournal)
+	d.sync(g, g.Whole() && len(noted) > fewJournals, fail, (*Txn).syncJournal)
 	for _, t := range noted {
 		if fail[t] == nil {
 			continue
@@ -55,7 +57,7 @@ func (d *Dir) commit(g *group) {
 	}
 	// 4. The renames become durable, before anybody is told of them.
 	if moved := those(func(t *Txn) bool { return len(t.staged) > 0 }); len(moved) > 0 {
-		d.sync(g, g.whole != nil && len(moved) > fewJournals, fail, (*Txn).syncDelivered)
+		d.sync(g, g.Whole() && len(moved) > fewJournals, fail, (*Txn).syncDelivered)
 	}
 	for _, t := range g.txns {
 		t.end(fail[t])
@@ -83,7 +85,7 @@ func (t *Txn) note() error {
 
 // settle delivers what was staged, which the journal has.
 func (t *Txn) settle() error {
-	if t.initial && t.d.rename(t.d.Join(t.stagedIn()), t.d.Join("new", t.feed)) == nil {
+	if t.initial && t.d.fs.Rename(t.d.Join(t.stagedIn()), t.d.Join("new", t.feed)) == nil {
 		return nil
 	}
 	// Or somebody has made new/$feed meanwhile.
@@ -111,7 +113,7 @@ func (t *Txn) settle() error {
 // its own at once, and through a function what others may have in common with it.
 func (d *Dir) sync(g *group, whole bool, fail map[*Txn]error, each func(t *Txn, shared func(string) error) error) {
 	if whole {
-		if err := g.syncer.sync(); err != nil {
+		if err := g.Syncer.Sync(); err != nil {
 			for _, t := range g.txns {
 				fail[t] = cmp.Or(fail[t], err)
 			}
@@ -124,7 +126,7 @@ func (d *Dir) sync(g *group, whole bool, fail map[*Txn]error, each func(t *Txn, 
 		mu.Lock()
 		once := seen[p]
 		if once == nil {
-			once = sync.OnceValue(func() error { return syncPath(p) })
+			once = sync.OnceValue(func() error { return dirfs.SyncPath(p) })
 			seen[p] = once
 		}
 		mu.Unlock()
@@ -159,18 +161,18 @@ func (t *Txn) syncStaged(shared func(string) error) error {
 		// With the feed's first entries comes what an earlier run may have made
 		// and not synced.
 		src := t.d.Join("src", t.feed)
-		for _, p := range []string{src + "/id", src + "/name", src + "/etc", src, t.d.Join("src"), t.d.Join("new"), t.d.Join("tmp"), t.d.path} {
+		for _, p := range []string{src + "/id", src + "/name", src + "/etc", src, t.d.Join("src"), t.d.Join("new"), t.d.Join("tmp"), t.d.fs.Path} {
 			if err := shared(p); err != nil && !isNotExist(err) {
 				return err
 			}
 		}
 	}
 	if t.initial {
-		if err := syncPath(t.d.Join(t.stagedIn())); err != nil {
+		if err := dirfs.SyncPath(t.d.Join(t.stagedIn())); err != nil {
 			return err
 		}
 	}
-	return syncPath(t.d.Join("tmp", t.feed))
+	return dirfs.SyncPath(t.d.Join("tmp", t.feed))
 }
 
 // syncDelivered syncs the names of what was delivered.
@@ -183,7 +185,7 @@ func (t *Txn) syncDelivered(shared func(string) error) error {
 			return err
 		}
 	}
-	if err := syncPath(t.d.Join("new", t.feed)); !isNotExist(err) {
+	if err := dirfs.SyncPath(t.d.Join("new", t.feed)); !isNotExist(err) {
 		return err
 	}
 	return nil // somebody has removed all of it
@@ -197,32 +199,11 @@ func (t *Txn) syncEntries() error {
 		return err
 	}
 	for _, r := range t.staged {
-		if err := syncEntry(t.d.Join(t.stagedIn(), r.Unique)); err != nil {
+		if err := dirfs.SyncEntry(t.d.Join(t.stagedIn(), r.Unique)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// syncEntry syncs a directory and all that is in it.
-func syncEntry(dir string) error {
-	ents, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range ents {
-		path := dir + "/" + e.Name()
-		switch {
-		case e.IsDir():
-			err = syncEntry(path)
-		case e.Type().IsRegular():
-			err = syncPath(path)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return syncPath(dir)
 }
 
 // syncJournal syncs the journal, and its directory when its name is new.
@@ -231,20 +212,10 @@ func (t *Txn) syncJournal(shared func(string) error) error {
 		return nil
 	}
 	path := t.d.journalPath(t.feed)
-	if err := syncPath(path); err != nil || t.before > 0 {
+	if err := dirfs.SyncPath(path); err != nil || t.before > 0 {
 		return err
 	}
-	return syncPath(filepath.Dir(path))
-}
-
-// syncPath syncs a file or directory.
-func syncPath(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
+	return dirfs.SyncPath(filepath.Dir(path))
 }
 
 // settle renames a staged entry that the journal names from tmp/ (from, which is
@@ -256,15 +227,4 @@ func (d *Dir) settle(feed, from string, r record) (dropped bool, err error) {
 		return false, d.arrive(feed, from, r.Unique)
 	}
 	return d.replace(feed, from, r.Unique, r.Replaces)
-}
-
-// drop deletes a staged entry.
-func (d *Dir) drop(feed, staged string) error {
-	// Renamed first, as half an entry under a name that the journal has could
-	// be taken for a whole one.
-	aside := d.Join("tmp", feed, filepath.Base(staged)+gone)
-	if err := d.putAside(feed, staged, aside); err != nil && !isNotExist(err) {
-		return err
-	}
-	return os.RemoveAll(aside)
 }

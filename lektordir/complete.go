@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
+
+	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/entryname"
 )
 
 // completeFile is what a fetcher keeps of the document of a feed that says of itself
@@ -17,7 +20,7 @@ const completeFile = "etc/history/complete"
 // nothing: that is in the error.
 func (d *Dir) Complete(feed string) (identities []string, ok bool, err error) {
 	path := filepath.Join(d.Join("src", feed), completeFile)
-	data, err := readFile(path)
+	data, err := dirfs.ReadFile(path)
 	if isNotExist(err) {
 		return nil, false, nil
 	}
@@ -26,7 +29,7 @@ func (d *Dir) Complete(feed string) (identities []string, ok bool, err error) {
 	}
 	for line := range bytes.Lines(data) {
 		id := string(bytes.TrimSuffix(line, []byte{'\n'}))
-		if !IsIdentity(id) {
+		if !entryname.IsIdentity(id) {
 			return nil, false, &MalformedError{Path: "src/" + feed + "/" + completeFile, Reason: fmt.Sprintf("%.20q is no entry's 16 digits", id)}
 		}
 		identities = append(identities, id)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // The same on an overlay, of which the entries are in the lower layer.
@@ -39,8 +41,8 @@ func TestOverlay(t *testing.T) {
 		t.Fatal(err)
 	}
 	var failed atomic.Int64
-	d.rename = func(from, to string) error {
-		err := renameNoReplace(from, to)
+	d.fs.Rename = func(from, to string) error {
+		err := dirfs.RenameNoReplace(from, to)
 		if errors.Is(err, unix.EXDEV) {
 			failed.Add(1)
 		}

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // overlaid makes renames of entries fail that are in new/ or cur/ and not copies, as
@@ -20,13 +22,13 @@ import (
 func overlaid(d *Dir) *atomic.Int64 {
 	var failed atomic.Int64
 	var upper sync.Map // inodes of copies
-	d.rename = func(from, to string) error {
+	d.fs.Rename = func(from, to string) error {
 		fi, err := os.Lstat(from)
 		if err != nil {
 			return err
 		}
 		inode := fi.Sys().(*syscall.Stat_t).Ino
-		if strings.Contains(from, copying) {
+		if strings.Contains(from, dirfs.Copying) {
 			upper.Store(inode, true)
 		}
 		if _, ok := upper.Load(inode); !ok {
@@ -36,7 +38,7 @@ func overlaid(d *Dir) *atomic.Int64 {
 			failed.Add(1)
 			return &os.LinkError{Op: "rename", Old: from, New: to, Err: unix.EXDEV}
 		}
-		return renameNoReplace(from, to)
+		return dirfs.RenameNoReplace(from, to)
 	}
 	return &failed
 }
@@ -44,9 +46,9 @@ func overlaid(d *Dir) *atomic.Int64 {
 // whole is what there is of an entry, wherever that is.
 func whole(t *testing.T, d *Dir, r Ref) []string {
 	t.Helper()
-	all := snapshot(t, d.Abs(r))
+	all := snapshot(t, d.abs(r))
 	for i := range all {
-		all[i] = strings.TrimPrefix(all[i], d.Abs(r))
+		all[i] = strings.TrimPrefix(all[i], d.abs(r))
 	}
 	return all
 }
@@ -136,22 +138,22 @@ func TestMoveByCopyKilled(t *testing.T) {
 			tmp := d.Join("tmp", feedHash, ref.Unique)
 			to, _ := ref.WithFlags("S", "")
 			copyTo := func(path string) {
-				if err := os.CopyFS(path, os.DirFS(d.Abs(ref))); err != nil {
+				if err := os.CopyFS(path, os.DirFS(d.abs(ref))); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if s.copied {
-				copyTo(tmp + copying + "1")
+				copyTo(tmp + dirfs.Copying + "1")
 			}
 			if s.placed {
-				copyTo(d.Abs(to))
+				copyTo(d.abs(to))
 				want = to
 			}
 			if s.record {
-				write(t, tmp+moving+"1", ref.Path())
+				write(t, tmp+dirfs.Moving+"1", ref.Path())
 			}
 			if s.half {
-				os.Remove(d.Abs(ref) + "/title")
+				os.Remove(d.abs(ref) + "/title")
 			}
 			switch later {
 			case "marked":
@@ -192,7 +194,7 @@ func TestRecordOfMove(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "x")
 	write(t, outside, "x")
 	for _, text := range []string{"", "new", "new/" + feedHash, "new/" + feedHash + "/", outside, refs[1].Path(), refs[0].Path() + "/..", "new/" + feedHash + "/../../cur", "src/" + feedHash + "/" + refs[0].Unique} {
-		write(t, d.Join("tmp", feedHash, refs[0].Unique+moving+"1"), text)
+		write(t, d.Join("tmp", feedHash, refs[0].Unique+dirfs.Moving+"1"), text)
 		if err := writer(t, d).Recover(ctx); err != nil {
 			t.Fatal(err)
 		}

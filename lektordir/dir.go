@@ -10,8 +10,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // Options inject what a lektor-dir takes from its surroundings. The zero value
@@ -28,18 +29,11 @@ type Options struct {
 
 // Dir is an open lektor-dir. It holds no file open and needs no closing.
 type Dir struct {
-	path string // absolute
+	fs   *dirfs.Dir
 	opts Options
-	host string
-	seq  atomic.Int64
 
-	rename  func(from, to string) error                                // renameNoReplace, but in tests
-	link    func(fromDir int, from string, toDir int, to string) error // linkat, but in tests
-	readDir func(*os.File) ([]os.DirEntry, error)                      // readEntries, but in tests
-
-	shared func() bool // other machines may have it, see Fresh
-
-	feeds sync.Map // hash -> knownFeed, of feeds read by FeedOf
+	link  func(fromDir int, from string, toDir int, to string) error // linkat, but in tests
+	feeds sync.Map                                                   // hash -> knownFeed, of feeds read by FeedOf
 }
 
 // dirs are the obligatory subdirectories.
@@ -75,25 +69,11 @@ func Open(path string, opts *Options) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{path: abs, rename: renameNoReplace, link: linkat, readDir: readEntries}
+	d := &Dir{link: linkat}
 	if opts != nil {
 		d.opts = *opts
 	}
-	if d.opts.Now == nil {
-		d.opts.Now = time.Now
-	}
-	if d.opts.Sleep == nil {
-		d.opts.Sleep = sleep
-	}
-	if d.opts.PID == 0 {
-		d.opts.PID = os.Getpid()
-	}
-	if d.opts.Host == "" {
-		// A machine without a name still has unique times and pids.
-		d.opts.Host, _ = os.Hostname()
-	}
-	d.host = EscapeHost(d.opts.Host)
-	d.shared = sync.OnceValue(func() bool { return sharedFS(abs + "/src") })
+	d.fs = dirfs.New(abs, dirfs.Options{Now: d.opts.Now, Sleep: d.opts.Sleep, Host: d.opts.Host, PID: d.opts.PID})
 	bad := &NotLektorDirError{Path: path}
 	for _, name := range dirs {
 		fi, err := os.Stat(filepath.Join(abs, name))
@@ -135,7 +115,7 @@ func Create(path string, opts *Options) (*Dir, error) {
 	}
 	var parents []string // of directories that are missing
 	for p := abs; ; p = filepath.Dir(p) {
-		if _, err := lstat(p); err == nil || p == filepath.Dir(p) {
+		if _, err := dirfs.Lstat(p); err == nil || p == filepath.Dir(p) {
 			break
 		}
 		parents = append(parents, filepath.Dir(p))
@@ -153,62 +133,20 @@ func Create(path string, opts *Options) (*Dir, error) {
 	}
 	for _, p := range parents {
 		// One that may be written and not read cannot be synced.
-		if err := syncPath(p); err != nil && !errors.Is(err, fs.ErrPermission) {
+		if err := dirfs.SyncPath(p); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return nil, err
 		}
 	}
 	return Open(path, opts)
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
+// Path returns the absolute path of the lektor-dir.
+func (d *Dir) Path() string { return d.fs.Path }
 
-// Path is the absolute path of the lektor-dir.
-func (d *Dir) Path() string { return d.path }
-
-// Join gives the absolute path of something in the lektor-dir.
+// Join returns the absolute path of something in the lektor-dir.
 func (d *Dir) Join(elem ...string) string {
-	return filepath.Join(d.path, filepath.Join(elem...))
+	return filepath.Join(d.fs.Path, filepath.Join(elem...))
 }
 
-// Abs gives the absolute path of an entry.
-func (d *Dir) Abs(r Ref) string { return d.path + "/" + r.Path() }
-
-// SrcEtc gives the absolute path of a feed's extra information in the area of
-// a program, src/$feed/etc/AREA (specification, "A lektor-dir can contain other
-// information"); it need not exist.
-func (d *Dir) SrcEtc(feed, area string) string {
-	return d.Join("src", feed, "etc", area)
-}
-
-// Inside returns an error unless each of the paths, relative to the lektor-dir,
-// is a directory or not there. Whoever is about to write to files of a feed or
-// of a program asks it for the directories on the way, one after the other: a
-// link in the place of one may lead out of the lektor-dir, where nothing is to be
-// written, moved or deleted.
-func (d *Dir) Inside(rels ...string) error {
-	for _, rel := range rels {
-		if err := d.inside(rel); err != nil && !isNotExist(err) {
-			return err
-		}
-	}
-	return nil
-}
-
-// InsideSrc is [Dir.Inside] for the directories on the way to a feed's extra
-// information in the area of a program; an empty area stands for src/$feed/etc.
-func (d *Dir) InsideSrc(feed, area string) error {
-	base := "src/" + feed
-	if err := d.Inside(base, base+"/etc"); err != nil || area == "" {
-		return err
-	}
-	return d.Inside(base + "/etc/" + area)
-}
+// abs returns the absolute path of an entry.
+func (d *Dir) abs(r Ref) string { return d.fs.Path + "/" + r.Path() }

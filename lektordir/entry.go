@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // Entry is what an entry's directory holds (specification, "Entries").
@@ -277,7 +277,7 @@ const readAgain = 2
 
 func (d *Dir) readEntry(r Ref, want Fields) (*Entry, error) {
 	e := &Entry{}
-	base := d.Abs(r)
+	base := d.abs(r)
 	if want&FieldFeedContent != 0 {
 		want |= FieldFullText // which says whether there is a file
 	}
@@ -302,10 +302,10 @@ func (d *Dir) readEntry(r Ref, want Fields) (*Entry, error) {
 		var data []byte
 		var err error
 		if v.of != nil {
-			data, err = readFile(base + "/" + v.name)
+			data, err = dirfs.ReadFile(base + "/" + v.name)
 		} else {
 			// A link that leads nowhere still says which feed it is, by its name.
-			_, err = lstat(base + "/" + v.name)
+			_, err = dirfs.Lstat(base + "/" + v.name)
 		}
 		if err == nil && v.of != nil {
 			v.parse(e, data)
@@ -316,14 +316,14 @@ func (d *Dir) readEntry(r Ref, want Fields) (*Entry, error) {
 		of(v)
 	}
 	if want&Extras != 0 {
-		data, err := readFile(base + "/" + extrasFile.name)
+		data, err := dirfs.ReadFile(base + "/" + extrasFile.name)
 		note(Extras, extrasFile.name, err)
 		if isNotExist(err) {
 			if data, err = etcExtras(base); err != nil {
 				note(Extras, etcDir, err)
 			}
 			// A check that converts them writes the lines before it removes the files.
-			if lines, err := readFile(base + "/" + extrasFile.name); data != nil && err == nil {
+			if lines, err := dirfs.ReadFile(base + "/" + extrasFile.name); data != nil && err == nil {
 				data = lines
 			}
 		}
@@ -336,8 +336,8 @@ func (d *Dir) readEntry(r Ref, want Fields) (*Entry, error) {
 		of(v)
 	}
 	if bad != nil || absent {
-		_, err := lstat(base)
-		if (bad != nil || errors.Is(err, unix.ESTALE)) && d.vanished(base) {
+		_, err := dirfs.Lstat(base)
+		if (bad != nil || errors.Is(err, unix.ESTALE)) && d.fs.Vanished(base) {
 			err = &os.PathError{Op: "lstat", Path: base, Err: unix.ENOENT}
 		}
 		if err != nil {
@@ -398,10 +398,3 @@ func formatTime(t time.Time) string {
 	}
 	return t.UTC().Format(time.RFC3339)
 }
-
-// maxFile is the largest file that is read into memory. No fetcher of ours
-// writes one that long; the bound is against what others may have put there.
-const maxFile = 256 << 20
-
-// readFile reads a file of an entry or a feed.
-func readFile(path string) ([]byte, error) { return atomicfile.Read(path, maxFile) }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/tsv"
 )
 
@@ -53,7 +54,7 @@ func etcExtras(entry string) ([]byte, error) {
 	var b []byte
 	var bad error
 	for _, f := range etcFiles {
-		data, err := readFile(entry + "/" + etcDir + "/" + f.name)
+		data, err := dirfs.ReadFile(entry + "/" + etcDir + "/" + f.name)
 		if err != nil {
 			if !isNotExist(err) {
 				bad = errors.Join(bad, err)
@@ -91,7 +92,7 @@ func (f etcFile) appendExtras(b []byte, text string) []byte {
 // etcFiles looks at the extras that an entry has in its etc/; extras is the data of its
 // file extras, nil if it has none.
 func (c *checker) etcFiles(r Ref, extras []byte) error {
-	old, err := etcExtras(c.d.Abs(r))
+	old, err := etcExtras(c.d.abs(r))
 	if err != nil || len(old) == 0 {
 		return err
 	}
@@ -114,10 +115,10 @@ func (c *checker) etcFiles(r Ref, extras []byte) error {
 // convert writes the file extras of an entry, unless it is there, and removes the files of
 // its etc/ that say the same. A viewer may move the entry meanwhile.
 func (c *checker) convert(r Ref, write bool, data []byte) error {
-	if err := c.d.inside(r.Place.String()+"/"+r.Feed, r.Path(), r.Path()+"/"+etcDir); err != nil {
+	if err := c.d.fs.Inside(r.Place.String()+"/"+r.Feed, r.Path(), r.Path()+"/"+etcDir); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(c.d.Abs(r))
+	root, err := os.OpenRoot(c.d.abs(r))
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // Extras that are files in etc/ of an entry are read if the entry has no file extras, and
@@ -46,13 +48,13 @@ func TestExtrasInEtc(t *testing.T) {
 			write(t, path+"/src/"+hash+"/name", "Feed\n")
 			r := Ref{Place: New, Feed: hash, Unique: "1.a.b"}
 			for name, text := range map[string]string{"title": "t\n", "id": "urn:x\n", "content": "c"} {
-				write(t, d.Abs(r)+"/"+name, text)
+				write(t, d.abs(r)+"/"+name, text)
 			}
-			if err := os.Symlink(leadsTo(hash), d.Abs(r)+"/feed"); err != nil {
+			if err := os.Symlink(leadsTo(hash), d.abs(r)+"/feed"); err != nil {
 				t.Fatal(err)
 			}
 			for name, text := range c.files {
-				write(t, d.Abs(r)+"/"+name, text)
+				write(t, d.abs(r)+"/"+name, text)
 			}
 			read := func(when string) {
 				t.Helper()
@@ -66,7 +68,7 @@ func TestExtrasInEtc(t *testing.T) {
 				t.Fatal(err)
 			}
 			read("after the repair")
-			names, err := readNames(d.Abs(r) + "/etc")
+			names, err := dirfs.Names(d.abs(r) + "/etc")
 			if err != nil && !isNotExist(err) && c.files["etc"] == "" || strings.Join(names, " ") != strings.Join(c.left, " ") {
 				t.Errorf("etc/ has %q (%v), want %q", names, err, c.left)
 			}

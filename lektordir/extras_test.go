@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // What other programs write in extras is read as lektor-dir(5) says.
@@ -31,9 +33,9 @@ func TestExtras(t *testing.T) {
 		"language\tde-AT\r\n": {Language: "de-AT\r"},
 		"image\t\xff\n":       {Image: "\uFFFD"},
 	} {
-		d := &Dir{path: t.TempDir()}
+		d := &Dir{fs: dirfs.New(t.TempDir(), dirfs.Options{})}
 		r := Ref{Feed: "feed", Unique: "1.a.b"}
-		write(t, d.Abs(r)+"/extras", text)
+		write(t, d.abs(r)+"/extras", text)
 		got, err := d.ReadEntry(r, Extras)
 		if err != nil || !reflect.DeepEqual(*got, want) {
 			t.Errorf("%q is read as %+v, %v", text, got, err)
@@ -60,8 +62,8 @@ func TestExtrasPlanted(t *testing.T) {
 	} {
 		d, _ := newDir(t)
 		r := deliver(t, d, sample("1", "A"))[0]
-		os.Remove(d.Abs(r) + "/extras")
-		if err := plant(d.Abs(r) + "/extras"); err != nil {
+		os.Remove(d.abs(r) + "/extras")
+		if err := plant(d.abs(r) + "/extras"); err != nil {
 			t.Fatal(err)
 		}
 		e, err := d.ReadEntry(r, AllFields)
@@ -81,7 +83,7 @@ func TestCheckExtras(t *testing.T) {
 	} {
 		d, _ := newDir(t)
 		r := deliver(t, d, sample("1", "A"))[0]
-		write(t, d.Abs(r)+"/extras", text)
+		write(t, d.abs(r)+"/extras", text)
 		ps, err := d.Check(ctx, true)
 		if err != nil {
 			t.Fatal(err)
@@ -91,7 +93,7 @@ func TestCheckExtras(t *testing.T) {
 		case len(ps) != 1 || want == "" || ps[0].Path != r.Path()+"/extras" || ps[0].Safe || !strings.Contains(ps[0].What, want):
 			t.Errorf("%q: %v", text, ps)
 		}
-		if got := read(t, d.Abs(r)+"/extras"); got != text {
+		if got := read(t, d.abs(r)+"/extras"); got != text {
 			t.Errorf("%q became %q", text, got)
 		}
 	}

@@ -7,9 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // Feed is what src/$feed says of a feed (specification, "Feeds"). Obligatory
@@ -76,7 +77,7 @@ func (d *Dir) readFeed(hash, rel string) (*Feed, error) {
 	base := d.Join(rel)
 	var bad error
 	for _, fd := range f.fields() {
-		data, err := readFile(base + "/" + fd.name)
+		data, err := dirfs.ReadFile(base + "/" + fd.name)
 		switch {
 		case err == nil:
 			*fd.value = line(data)
@@ -89,7 +90,7 @@ func (d *Dir) readFeed(hash, rel string) (*Feed, error) {
 			bad = errors.Join(bad, &MalformedError{Path: rel, Reason: "it has no file " + fd.name})
 		}
 	}
-	if data, err := readFile(base + aliasFile); err == nil {
+	if data, err := dirfs.ReadFile(base + aliasFile); err == nil {
 		f.Alias = line(data)
 	}
 	return f, bad
@@ -101,7 +102,7 @@ const aliasFile = "/etc/view/alias"
 // Feeds reads all feeds, sorted by hash. Directories without an id or a name
 // are left out, and are in the joined error.
 func (d *Dir) Feeds() ([]*Feed, error) {
-	names, err := d.feedNames("src")
+	names, err := d.fs.Feeds("src")
 	if err != nil {
 		return nil, err
 	}
@@ -121,28 +122,7 @@ func (d *Dir) Feeds() ([]*Feed, error) {
 }
 
 // FeedHashes lists the directories of src/, sorted, without looking into them.
-func (d *Dir) FeedHashes() ([]string, error) { return d.feedNames("src") }
-
-// feedNames lists the names in a directory of feeds, sorted, without dot files.
-func (d *Dir) feedNames(place string) ([]string, error) {
-	f, err := os.Open(d.Join(place))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	ents, err := f.ReadDir(-1)
-	names := make([]string, 0, len(ents))
-	for _, e := range ents {
-		if strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		if t := e.Type(); t.IsDir() || t&(fs.ModeSymlink|fs.ModeIrregular) != 0 {
-			names = append(names, e.Name())
-		}
-	}
-	slices.Sort(names)
-	return names, err
-}
+func (d *Dir) FeedHashes() ([]string, error) { return d.fs.Feeds("src") }
 
 // knownFeed is a feed and when it was read.
 type knownFeed struct {
@@ -157,7 +137,7 @@ const feedAge = time.Second
 // malformed the entry's own feed directory or link. It never fails: what is
 // not known stays empty. A feed is read once in a second at most.
 func (d *Dir) FeedOf(r Ref) *Feed {
-	now := d.opts.Now()
+	now := d.fs.Now()
 	if known, ok := d.feeds.Load(r.Feed); ok {
 		k := known.(knownFeed)
 		if age := now.Sub(k.read); age >= 0 && age < feedAge {
@@ -217,7 +197,7 @@ func (d *Dir) FindFeed(name string) (string, error) {
 		}
 		return "", &NoFeedError{Name: name}
 	}
-	names, err := d.feedNames("src")
+	names, err := d.fs.Feeds("src")
 	if err != nil {
 		return "", err
 	}

@@ -15,7 +15,7 @@ func TestFeedOfChanges(t *testing.T) {
 	d, _ := newDir(t)
 	r := deliver(t, d, sample("a", "A"))[0]
 	now := time.Unix(1700000000, 0)
-	d.opts.Now = func() time.Time { return now }
+	d.fs.Now = func() time.Time { return now }
 	base := d.Join("src", feedHash)
 	title := func(want string) {
 		t.Helper()

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // initial stages the first entries of a feed.
@@ -53,12 +55,12 @@ func staged(tx *Txn) (names []string) {
 func TestFirstEntries(t *testing.T) {
 	d, _ := newDir(t)
 	var renamed []string
-	d.rename = func(from, to string) error {
+	d.fs.Rename = func(from, to string) error {
 		if got := uniques(t, d); len(got) != 0 && len(renamed) == 0 {
 			t.Errorf("visible before: %q", got)
 		}
 		renamed = append(renamed, strings.TrimPrefix(to, d.Path()+"/"))
-		return renameNoReplace(from, to)
+		return dirfs.RenameNoReplace(from, to)
 	}
 	_, tx := initial(t, d, sample("1", "A"), sample("2", "B"))
 	want := staged(tx)
@@ -94,17 +96,17 @@ func TestFirstEntriesBesideOthers(t *testing.T) {
 		},
 		"an empty directory": func(t *testing.T, d *Dir) { shell(t, d, "mkdir new/$HASH") },
 		"an overlay": func(_ *testing.T, d *Dir) {
-			d.rename = func(from, to string) error {
-				if strings.HasSuffix(from, firstEntries) {
+			d.fs.Rename = func(from, to string) error {
+				if strings.HasSuffix(from, dirfs.FirstEntries) {
 					return &os.LinkError{Op: "rename", Old: from, New: to, Err: unix.EXDEV}
 				}
-				return renameNoReplace(from, to)
+				return dirfs.RenameNoReplace(from, to)
 			}
 		},
 		// NFS, where the rename replaces an empty directory.
 		"no flags of rename": func(t *testing.T, d *Dir) {
 			shell(t, d, "mkdir new/$HASH")
-			d.rename = plainRename
+			d.fs.Rename = dirfs.PlainRename
 		},
 	} {
 		d, _ := newDir(t)
@@ -129,7 +131,7 @@ func TestFirstEntriesBesideOthers(t *testing.T) {
 // is not delivered with the first entries.
 func TestFirstEntriesApart(t *testing.T) {
 	d, _ := newDir(t)
-	other := d.Join("tmp", feedHash, firstEntries, "1.2.other")
+	other := d.Join("tmp", feedHash, dirfs.FirstEntries, "1.2.other")
 	write(t, other+"/title", "half")
 	refs := deliver(t, d, sample("1", "A"))
 	if got := uniques(t, d); !slices.Equal(got, []string{refs[0].Unique}) {
@@ -151,16 +153,16 @@ func TestFirstEntriesRecovered(t *testing.T) {
 	if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged[:2]); err != nil {
 		t.Fatal(err)
 	}
-	other := d.Join("tmp", feedHash, firstEntries, "1.2.other")
+	other := d.Join("tmp", feedHash, dirfs.FirstEntries, "1.2.other")
 	write(t, other+"/title", "half")
 	die(tx)
 	// An entry that cannot be moved stays, however old it is.
 	failing := true
-	d.rename = func(from, to string) error {
+	d.fs.Rename = func(from, to string) error {
 		if failing && strings.Contains(from, want[1]) {
 			return &os.LinkError{Op: "rename", Old: from, New: to, Err: unix.EIO}
 		}
-		return renameNoReplace(from, to)
+		return dirfs.RenameNoReplace(from, to)
 	}
 	if err := w.Recover(ctx); !errors.Is(err, unix.EIO) {
 		t.Fatal(err)

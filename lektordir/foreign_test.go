@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // foreignWorld is a feed that a user of another reader takes with him.
@@ -176,7 +178,7 @@ func TestForeignDeleted(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	path := d.journalPath(feedHash)
-	lines, err := readFile(path)
+	lines, err := dirfs.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 func TestOpenMissing(t *testing.T) {
@@ -75,7 +77,7 @@ func TestEntryRoundTrip(t *testing.T) {
 		!slices.Equal(got.Terms, want.Terms[:1]) || !slices.Equal(got.Relations, want.Relations[:2]) || got.Rights != want.Rights {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
-	base := d.Abs(refs[0])
+	base := d.abs(refs[0])
 	for name, want := range map[string]string{
 		"title": "Title\n", "pubdate": "2015-06-23T13:06:22Z\n", "type": "text/html\n", "content": "<p>two\nlines</p>\n\n",
 		"extras": "link\thttp://example.com/page\nupdated\t2016-01-01T00:00:00Z\ncategory\tone\ncategory\ttwo words\thttp://example.com/scheme\t\tterm\n" +
@@ -109,7 +111,7 @@ func TestMinimalEntry(t *testing.T) {
 	empty := sample("tag:y", "")
 	empty.Entry.Title = ""
 	r = deliver(t, d, empty)[0]
-	if got := read(t, d.Abs(r)+"/title"); got != "\n" {
+	if got := read(t, d.abs(r)+"/title"); got != "\n" {
 		t.Errorf("an empty title is %q", got)
 	}
 	if e, err := d.ReadEntry(r, AllFields); err != nil || e.Title != "" {
@@ -187,7 +189,7 @@ func TestShellEntries(t *testing.T) {
 	if err != nil || to.Path() != "cur/"+feedHash+"/1500000002.P1.host;2," || !to.Unread() {
 		t.Error(to, err)
 	}
-	if got := read(t, d.Abs(to)+"/note"); got != "keep me\n" {
+	if got := read(t, d.abs(to)+"/note"); got != "keep me\n" {
 		t.Errorf("an unknown file became %q", got)
 	}
 }
@@ -338,7 +340,7 @@ func TestRenameNeverReplaces(t *testing.T) {
 	if got := read(t, d.Join("cur", feedHash, "1500000000.P1.host;2,S", "note")); got != "mine\n" {
 		t.Error(got)
 	}
-	if err := plainRename(d.Abs(r), d.Join("cur", feedHash, "1500000000.P1.host;2,S")); !errors.Is(err, os.ErrExist) {
+	if err := dirfs.PlainRename(d.abs(r), d.Join("cur", feedHash, "1500000000.P1.host;2,S")); !errors.Is(err, os.ErrExist) {
 		t.Error(err)
 	}
 }
@@ -369,7 +371,7 @@ func TestResolve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{r.Path(), cur.Path(), d.Abs(cur), d.Abs(r), r.Unique, cur.Name(), cur.Path() + "/", r.Unique + ";2,FS"} {
+	for _, name := range []string{r.Path(), cur.Path(), d.abs(cur), d.abs(r), r.Unique, cur.Name(), cur.Path() + "/", r.Unique + ";2,FS"} {
 		if got, err := d.Resolve(name); err != nil || got != cur {
 			t.Errorf("%s: %v %v", name, got, err)
 		}
@@ -430,7 +432,7 @@ func TestSampleViewer(t *testing.T) {
 	if f := d.FeedOf(got[0]); f.Name != "Example" {
 		t.Errorf("%+v", f)
 	}
-	if _, err := os.Stat(d.Abs(got[0]) + "/feed/id"); err != nil {
+	if _, err := os.Stat(d.abs(got[0]) + "/feed/id"); err != nil {
 		t.Errorf("the feed link broke on the way: %v", err)
 	}
 }

@@ -7,21 +7,23 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // On a file system that other machines have, a name may be remembered that one of them
 // has moved: GlusterFS says so with ESTALE, or with EEXIST of the new name.
 func TestMovedByAnotherMachine(t *testing.T) {
 	d, _ := newDir(t)
-	d.shared = func() bool { return true }
+	d.fs.Share()
 	refs := deliver(t, d, sample("a", "A"), sample("b", "B"), sample("c", "C"))
 
 	calls := 0
-	d.rename = func(from, to string) error {
+	d.fs.Rename = func(from, to string) error {
 		if calls++; calls <= 3 {
 			return &os.LinkError{Op: "rename", Old: from, New: to, Err: unix.ESTALE}
 		}
-		return renameNoReplace(from, to)
+		return dirfs.RenameNoReplace(from, to)
 	}
 	if to, err := d.SetFlags(refs[0], "S", ""); err != nil || calls < 4 || to.Flags() != "S" {
 		t.Errorf("%v, %v after %d calls", to, err, calls)
@@ -30,8 +32,8 @@ func TestMovedByAnotherMachine(t *testing.T) {
 	exists := func(from, to string) error {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: unix.EEXIST}
 	}
-	d.rename = func(from, to string) error {
-		if err := renameNoReplace(from, to); err != nil { // the other machine's
+	d.fs.Rename = func(from, to string) error {
+		if err := dirfs.RenameNoReplace(from, to); err != nil { // the other machine's
 			t.Error(err)
 		}
 		return exists(from, to)
@@ -39,7 +41,7 @@ func TestMovedByAnotherMachine(t *testing.T) {
 	if _, err := d.SetFlags(refs[1], "S", ""); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("moved by another machine: %v", err)
 	}
-	d.rename = exists
+	d.fs.Rename = exists
 	if _, err := d.SetFlags(refs[2], "S", ""); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("in both places: %v", err)
 	}

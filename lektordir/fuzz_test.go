@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/entryname"
 )
 
 // FuzzJournal reads whatever is in a journal's file. Lines that count are
@@ -85,9 +88,9 @@ func FuzzReadEntry(f *testing.F) {
 	f.Add([]byte("\xff\xfe\x00"), []byte("a\r\nb"), []byte(""), []byte("text/plain; charset=\"x\"\n"), []byte("0000-00-00T00:00:00Z"), []byte("episode\t99999999999999999999\nseason\t-1\nduration\t12.5\nupdated\tnow\nupdated\t2026-01-01"))
 	f.Add([]byte("\u2028\u202e\x1b[31m"), []byte(""), []byte("\r"), []byte("/"), []byte("9999-12-31T23:59:59+23:59"), []byte("source\t\x00\t\x00\t0x1\nsource\turn:x\nlink\t\xff\n\xff\tlink\n"))
 	f.Fuzz(func(t *testing.T, title, id, content, typ, date, extras []byte) {
-		d := &Dir{path: t.TempDir()}
+		d := &Dir{fs: dirfs.New(t.TempDir(), dirfs.Options{})}
 		ref := Ref{Feed: "feed", Unique: "1.a.b"}
-		base := d.Abs(ref)
+		base := d.abs(ref)
 		if err := os.MkdirAll(base, 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +176,7 @@ func FuzzUniqueName(f *testing.F) {
 		if secs < 0 || secs > 1e17 || seq < 0 {
 			return
 		}
-		name := uniqueName(time.Unix(secs, 0), 42, seq, "0123456789abcdef", EscapeHost(host))
+		name := entryname.Unique(time.Unix(secs, 0), 42, seq, "0123456789abcdef", entryname.EscapeHost(host))
 		if len(name) > 255 || strings.ContainsAny(name, "/;\x00") || strings.Trim(name, " ") != name || name[0] == '.' {
 			t.Fatalf("%q", name)
 		}

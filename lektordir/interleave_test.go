@@ -127,7 +127,7 @@ func interleave(t *testing.T, seed uint64) {
 							err = nil
 						}
 						if err == nil && r.Place == New {
-							err = os.Rename(d.Abs(r), d.Join("cur", r.Feed, r.Unique))
+							err = os.Rename(d.abs(r), d.Join("cur", r.Feed, r.Unique))
 						}
 					default:
 						took = false

@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/filelog"
 )
 
@@ -95,7 +97,7 @@ func (r record) appendTo(b []byte) []byte {
 	b = append(b, ' ')
 	b = hex.AppendEncode(b, r.Content[:])
 	b = append(b, ' ')
-	if u, ok := parseUniq(r.Unique); ok && u.identity == id {
+	if u, ok := entryname.Split(r.Unique); ok && u.Identity == id {
 		head, tail, _ := strings.Cut(r.Unique, "I"+id)
 		b = append(b, head...)
 		b = append(b, 'I')
@@ -177,7 +179,7 @@ type index struct {
 // readJournal reads a journal; a missing one is empty. A line that is not
 // terminated or has a wrong checksum does not count.
 func readJournal(path string) (*journal, error) {
-	data, err := readFile(path)
+	data, err := dirfs.ReadFile(path)
 	if err != nil && !isNotExist(err) {
 		return nil, err
 	}

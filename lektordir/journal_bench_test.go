@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/entryname"
 )
 
 // pastItems gives items of a document whose newest has number n.
@@ -31,7 +33,7 @@ func past(tb testing.TB, d *Dir, n int) {
 		at := time.Unix(1700000000+int64(n-i), 0)
 		b = record{
 			Identity: it.identity, Key: it.key, Content: it.content,
-			Unique: uniqueName(at, 12345, int64(n-i), it.identity.String(), "host.example"),
+			Unique: entryname.Unique(at, 12345, int64(n-i), it.identity.String(), "host.example"),
 		}.appendTo(b)
 	}
 	path := d.journalPath(feedHash)

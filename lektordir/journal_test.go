@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/entryname"
 )
 
 func recordOf(i int) record {
@@ -19,7 +21,7 @@ func recordOf(i int) record {
 		Identity: digestOf("id", fmt.Sprint(i)),
 		Key:      key{Link: [4]byte{byte(i)}, Rest: [4]byte{2}},
 		Content:  digestOf("content", fmt.Sprint(i)),
-		Unique:   uniqueName(time.Unix(int64(i), 0), 1, int64(i), digestOf("id", fmt.Sprint(i)).String(), "host"),
+		Unique:   entryname.Unique(time.Unix(int64(i), 0), 1, int64(i), digestOf("id", fmt.Sprint(i)).String(), "host"),
 	}
 }
 
@@ -92,7 +94,7 @@ func TestJournalDamage(t *testing.T) {
 
 func TestJournalLookups(t *testing.T) {
 	a, b := recordOf(1), recordOf(1)
-	b.Content, b.Unique = digestOf("other"), uniqueName(time.Unix(9, 0), 1, 9, a.lineage(), "host")
+	b.Content, b.Unique = digestOf("other"), entryname.Unique(time.Unix(9, 0), 1, 9, a.lineage(), "host")
 	alias := recordOf(2)
 	alias.Unique = b.Unique
 	path := filepath.Join(t.TempDir(), "seen")
@@ -125,7 +127,7 @@ func TestCompaction(t *testing.T) {
 	for i := range 2 * compactFrom {
 		r := recordOf(i % 3)
 		r.Content = digestOf(fmt.Sprint(i % 2))
-		r.Unique = uniqueName(time.Unix(int64(i), 0), 1, int64(i), r.lineage(), "host")
+		r.Unique = entryname.Unique(time.Unix(int64(i), 0), 1, int64(i), r.lineage(), "host")
 		recs = append(recs, r)
 	}
 	if err := appendJournal(path, j, recs); err != nil {

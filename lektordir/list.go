@@ -1,19 +1,17 @@
 package lektordir
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/joined"
 )
 
@@ -35,7 +33,7 @@ type ListOptions struct {
 	// Strict reads the directories of each feed until two readings in a row have the
 	// same entries. Set it if you act on the absence of an entry: if you forget, delete
 	// or unpublish what is not listed. If the readings of a feed never agree, the list
-	// has what any of them had, and the error has an [UnsettledError].
+	// has what any of them had, and the error says so.
 	Strict bool
 }
 
@@ -83,7 +81,7 @@ func (d *Dir) ListFeeds(ctx context.Context, o ListOptions) iter.Seq2[[]Ref, err
 func (d *Dir) listedFeeds() (feeds []string, err error) {
 	var bad []error
 	for _, place := range []Place{New, Cur} {
-		names, err := d.feedNames(place.String())
+		names, err := d.fs.Feeds(place.String())
 		bad = append(bad, err)
 		feeds = append(feeds, names...)
 	}
@@ -107,239 +105,24 @@ func (d *Dir) listed(ctx context.Context, feed string, o ListOptions) ([]Ref, er
 	}), bad
 }
 
-// How often listFeed reads a feed's directories at most. From the fourth reading on a
-// strict one waits before each, a millisecond and then twice as long as before, up to
-// strictPause: ten seconds in all.
-const (
-	mostReadings   = 3
-	strictReadings = 100
-	strictPause    = 100 * time.Millisecond
-)
-
-// listFeed lists a feed's entries in new/ and cur/, sorted by unique name.
-//
-// readdir(3) skips an entry that is renamed within the directory if it passes the new
-// name before the rename and the old name after it. So a feed whose directories changed
-// is read again. The readings are united: an entry is where the last of them saw it.
-// strict is [ListOptions.Strict].
+// listFeed lists a feed's entries in new/ and cur/, sorted by unique name. strict is
+// [ListOptions.Strict].
 func (d *Dir) listFeed(ctx context.Context, feed string, strict bool) ([]Ref, error) {
-	var all, last []Ref
-	agreed := 0 // readings in a row that had the entries of the one before
-	pause := time.Millisecond
-	for n := 0; ; n++ {
-		if n >= mostReadings {
-			if err := d.opts.Sleep(ctx, pause); err != nil {
-				return all, err
-			}
-			pause = min(2*pause, strictPause)
-		}
-		refs, change, err := d.readOnce(feed)
-		if agreed++; n == 0 || !sameEntries(last, refs) {
-			agreed = 0
-		}
-		all, last = unite(all, refs), refs
-		// Two readings skip the same entry only if it is renamed during both.
-		settled := agreed == 1 && change != changed || agreed == 2
-		switch {
-		case unlessNames(err) != nil, !strict && (change == unchanged || settled || n+1 == mostReadings):
-			return all, err
-		case strict && settled:
-			return refs, err
-		case n+1 == strictReadings:
-			return all, &UnsettledError{feed}
-		}
-	}
+	l, err := d.fs.List(ctx, feed, strict)
+	return refsOf(feed, l, err)
 }
 
-// UnsettledError is the error of a strict listing (see [ListOptions.Strict]) if the
-// directories of a feed changed during every reading.
-type UnsettledError struct{ Feed string }
-
-func (e *UnsettledError) Error() string {
-	return fmt.Sprintf("new/%s and cur/%[1]s cannot be listed reliably: other programs keep changing them; try again later", e.Feed)
-}
-
-// change says whether directories changed while they were read.
-type change uint8
-
-const (
-	unchanged      change = iota // so no entry is missing
-	maybeUnchanged               // or changed twice within a tick, or by another machine
-	changed
-)
-
-// readOnce reads new/$feed and cur/$feed once, and sorts the entries by unique name.
-func (d *Dir) readOnce(feed string) (refs []Ref, c change, err error) {
-	var bad error
-	// new/ comes first: an entry that a viewer takes meanwhile is seen twice,
-	// which is mended below, rather than not at all.
-	var looks [2]look
-	for i, place := range []Place{New, Cur} {
-		refs, looks[i], err = d.lookInto(place, feed, refs)
-		bad = errors.Join(bad, err)
+// refsOf returns a listing as Refs, and an error that joins its malformed names to err.
+func refsOf(feed string, l dirfs.Listing, err error) ([]Ref, error) {
+	refs := make([]Ref, len(l.Names))
+	for i, n := range l.Names {
+		refs[i] = refOf(feed, n)
 	}
-	sortRefs(refs)
-	out := refs[:0]
-	for i, r := range refs {
-		if i+1 < len(refs) && refs[i+1].Unique == r.Unique {
-			continue
-		}
-		out = append(out, r)
+	bad := []error{err} // joined once: text of errors joined one by one takes quadratic time
+	for _, b := range l.Bad {
+		bad = append(bad, &NameError{Path: b.Path, Reason: b.Reason})
 	}
-	// Both are looked at after both were read, as an entry may go from one to the other.
-	if d.shared() {
-		c = maybeUnchanged // times come from a cache
-	}
-	for _, l := range looks {
-		c = max(c, l.change())
-		l.close()
-	}
-	return out, c, bad
-}
-
-// look is a directory that is being read, with its mtime before that.
-type look struct {
-	path  string
-	f     *os.File // nil for a directory that is not there
-	mtime time.Time
-	sure  bool // a later change of the directory makes its mtime another one
-}
-
-// A file system's clock has ticks: of the kernel, or on old file systems of two seconds.
-// Two changes within a tick have one mtime.
-const (
-	fineTick   = 10 * time.Millisecond
-	coarseTick = 2*time.Second + fineTick
-)
-
-// begin notes the directory's mtime.
-func (l *look) begin() {
-	now := time.Now() // the clock that stamps files, whatever that of the lektor-dir says
-	fi, err := l.f.Stat()
-	if err != nil {
-		return
-	}
-	l.mtime = fi.ModTime()
-	tick := fineTick
-	if l.mtime.Nanosecond() == 0 {
-		tick = coarseTick
-	}
-	l.sure = now.Sub(l.mtime) > tick
-}
-
-// change compares the directory with how it was.
-func (l *look) change() change {
-	same := false
-	if l.f == nil {
-		_, err := lstat(l.path)
-		same = isNotExist(err)
-	} else if fi, err := l.f.Stat(); err == nil {
-		same = fi.ModTime().Equal(l.mtime)
-	}
-	switch {
-	case !same:
-		return changed
-	case !l.sure:
-		return maybeUnchanged
-	}
-	return unchanged
-}
-
-func (l *look) close() {
-	if l.f != nil {
-		l.f.Close()
-	}
-}
-
-// sameEntries reports whether two readings, sorted by unique name, have the same
-// entries, wherever they are.
-func sameEntries(a, b []Ref) bool {
-	return slices.EqualFunc(a, b, func(x, y Ref) bool { return x.Unique == y.Unique })
-}
-
-// unite adds to a reading what only earlier ones had.
-func unite(earlier, last []Ref) []Ref {
-	if len(earlier) == 0 {
-		return last
-	}
-	in := make(map[string]struct{}, len(last))
-	for _, r := range last {
-		in[r.Unique] = struct{}{}
-	}
-	all := slices.Clone(last)
-	for _, r := range earlier {
-		if _, ok := in[r.Unique]; !ok {
-			all = append(all, r)
-		}
-	}
-	sortRefs(all)
-	return all
-}
-
-// sortRefs sorts entries of one feed by time of delivery; of a unique name in
-// two places the one in cur/, the later one, comes last.
-func sortRefs(refs []Ref) {
-	// Names are read once for each entry rather than in every comparison.
-	type keyed struct {
-		key orderKey
-		ref Ref
-	}
-	all := make([]keyed, len(refs))
-	for i, r := range refs {
-		all[i] = keyed{keyOf(r.Unique), r}
-	}
-	slices.SortFunc(all, func(a, b keyed) int {
-		if c := a.key.compare(b.key); c != 0 {
-			return c
-		}
-		return cmp.Or(strings.Compare(a.ref.Unique, b.ref.Unique), cmp.Compare(a.ref.Place, b.ref.Place),
-			strings.Compare(a.ref.Info, b.ref.Info))
-	})
-	for i := range all {
-		refs[i] = all[i].ref
-	}
-}
-
-// Compare orders entries of one feed as [Dir.List] does: by time of delivery. Of a
-// unique name in two places the one in cur/ is the later one, and of versions of an
-// entry that which comes last stands for all.
-func (r Ref) Compare(other Ref) int {
-	return cmp.Or(compareUnique(r.Unique, other.Unique), cmp.Compare(r.Place, other.Place), strings.Compare(r.Info, other.Info))
-}
-
-// orderKey is what of a unique name comes first in the order of names: time, and
-// number. Names of another form than ours have no fraction of a second that we
-// know, and come first in theirs.
-type orderKey struct{ secs, micros, seq int64 }
-
-func keyOf(unique string) orderKey {
-	secs, _, _ := strings.Cut(unique, ".")
-	// The greatest or 0 for what is no number of seconds, and no entry's.
-	n, _ := strconv.ParseInt(secs, 10, 64)
-	u, ok := parseUniq(unique)
-	if !ok {
-		u.micros, u.seq = -1, 0
-	}
-	return orderKey{n, u.micros, u.seq}
-}
-
-func (a orderKey) compare(b orderKey) int {
-	if c := cmp.Compare(a.secs, b.secs); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(a.micros, b.micros); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.seq, b.seq)
-}
-
-// compareUnique orders unique names by their time, then by their number, then
-// bytewise.
-func compareUnique(a, b string) int {
-	if c := keyOf(a).compare(keyOf(b)); c != 0 {
-		return c
-	}
-	return strings.Compare(a, b)
+	return refs, errors.Join(bad...)
 }
 
 // newestVersions keeps of the entries with the same identity the newest. refs
@@ -362,55 +145,6 @@ func newestVersions(refs []Ref) []Ref {
 	}
 	return out
 }
-
-// readPlace appends the entries in new/$feed or cur/$feed, of one reading.
-func (d *Dir) readPlace(place Place, feed string, refs []Ref) ([]Ref, error) {
-	refs, l, err := d.lookInto(place, feed, refs)
-	l.close()
-	return refs, err
-}
-
-// lookInto is readPlace for a caller that asks whether the directory has changed. It
-// closes the look.
-func (d *Dir) lookInto(place Place, feed string, refs []Ref) ([]Ref, look, error) {
-	l := look{path: d.Join(place.String(), feed)}
-	f, err := open(l.path)
-	if err != nil {
-		if isNotExist(err) {
-			l.sure, err = true, nil
-		}
-		return refs, l, err
-	}
-	l.f = f
-	l.begin()
-	ents, err := d.readDir(f)
-	if isNotExist(err) {
-		l.sure, err = false, nil // removed while it was read
-	}
-	// Joined once: text of errors joined one by one takes quadratic time.
-	bad := []error{err}
-	refs = slices.Grow(refs, len(ents))
-	for _, e := range ents {
-		name := e.Name()
-		if strings.HasPrefix(name, ".") {
-			continue
-		}
-		if e.Type().IsRegular() {
-			bad = append(bad, &NameError{Path: place.String() + "/" + feed + "/" + name, Reason: "it is a file, not a directory"})
-			continue
-		}
-		r, err := parseRef(place, feed, name)
-		if err != nil {
-			bad = append(bad, err)
-			continue
-		}
-		refs = append(refs, r)
-	}
-	return refs, l, errors.Join(bad...)
-}
-
-// readEntries reads the rest of a directory.
-func readEntries(f *os.File) ([]os.DirEntry, error) { return f.ReadDir(-1) }
 
 // unlessNames leaves out of an error of readPlace what is only about names that
 // are no entries'.
@@ -456,7 +190,7 @@ func (d *Dir) Resolve(name string) (Ref, error) {
 			p = Cur
 		}
 		if r, err := parseRef(p, feed, base); err == nil {
-			if _, err := lstat(d.Abs(r)); err == nil {
+			if _, err := dirfs.Lstat(d.abs(r)); err == nil {
 				return r, nil
 			}
 		}
@@ -479,7 +213,7 @@ func (d *Dir) Resolve(name string) (Ref, error) {
 			if r.Unique == unique {
 				return r, nil
 			}
-			if want != "" && r.Identity() == want && compareUnique(r.Unique, unique) > 0 {
+			if want != "" && r.Identity() == want && entryname.Compare(r.Unique, unique) > 0 {
 				newer = &r
 			}
 		}
@@ -500,5 +234,5 @@ func (d *Dir) holds(root, path string) bool {
 	if err != nil {
 		return false
 	}
-	return abs == d.path || atomicfile.Same(abs, d.path)
+	return abs == d.fs.Path || atomicfile.Same(abs, d.fs.Path)
 }

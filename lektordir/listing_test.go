@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // skipping makes the directory that is read at a moment skip the entries that are
@@ -92,7 +94,7 @@ func TestListBesideRenames(t *testing.T) {
 					}
 				}
 				s := &skipping{t: t, d: d, renames: test.renames, stealth: test.stealth}
-				d.readDir = s.readDir
+				d.fs.ReadDir = s.readDir
 				refs, err := d.List(t.Context(), ListOptions{Strict: strict})
 				if err != nil || len(refs) != 4 {
 					t.Fatalf("%q, %v", paths(refs), err)
@@ -120,19 +122,19 @@ func TestListNeverSettles(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &skipping{t: t, d: d}
-	for range strictReadings / 4 {
+	for range 100 / 4 {
 		s.renames = append(s.renames, [2]string{}, [2]string{x(""), x("S")}, [2]string{}, [2]string{x("S"), x("")})
 	}
-	d.readDir = s.readDir
+	d.fs.ReadDir = s.readDir
 	refs, err := d.List(t.Context(), ListOptions{Strict: true})
-	if unsettled, ok := errors.AsType[*UnsettledError](err); !ok || unsettled.Feed != feedHash || len(refs) != 1 || !strings.Contains(err.Error(), feedHash) {
+	if unsettled, ok := errors.AsType[*dirfs.UnsettledError](err); !ok || unsettled.Feed != feedHash || len(refs) != 1 || !strings.Contains(err.Error(), feedHash) {
 		t.Errorf("%q, %v", paths(refs), err)
 	}
 	var slept time.Duration
 	for _, d := range c.slept {
 		slept += d
 	}
-	if s.read != strictReadings || slept < 5*time.Second || slept > 15*time.Second {
+	if s.read != 100 || slept < 5*time.Second || slept > 15*time.Second {
 		t.Errorf("%d readings in %s", s.read, slept)
 	}
 }
@@ -148,7 +150,7 @@ func TestListBesideMassRenames(t *testing.T) {
 	refs := make([]Ref, entries)
 	for i := range refs {
 		refs[i] = Ref{Feed: feedHash, Unique: fmt.Sprintf("17%08d.x.h", i), Place: Cur, Info: "2,S"}
-		if err := os.MkdirAll(d.Abs(refs[i]), 0o777); err != nil {
+		if err := os.MkdirAll(d.abs(refs[i]), 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}

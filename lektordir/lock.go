@@ -18,7 +18,7 @@ func (e *BusyError) Error() string {
 // is never removed: whoever had opened it before would hold a lock that the
 // next one does not see.
 func (d *Dir) lockFeed(feed string) (unlock func(), err error) {
-	if err := d.Inside("etc/fetch", "etc/fetch/lock"); err != nil {
+	if err := atomicfile.NoLinks(d.Path(), "etc/fetch", "etc/fetch/lock"); err != nil {
 		return nil, fmt.Errorf("cannot lock feed %s: %w", feed, err)
 	}
 	path := d.Join("etc/fetch/lock", feed)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // SetFlags sets and unsets flags of an entry by one rename, and gives its new
@@ -23,24 +25,24 @@ func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
 		return r, err
 	}
 	if to == r {
-		if _, err := lstat(d.Abs(r)); err != nil {
+		if _, err := dirfs.Lstat(d.abs(r)); err != nil {
 			return r, err
 		}
 		return r, nil
 	}
 	for _, rel := range []string{r.Place.String() + "/" + r.Feed, "cur/" + r.Feed} {
-		if err := d.inside(rel); err != nil && !isNotExist(err) {
+		if err := d.fs.Inside(rel); err != nil && !isNotExist(err) {
 			return r, err
 		}
 	}
-	err = d.move(r.Feed, d.Abs(r), d.Abs(to))
+	err = d.fs.Move(r.Feed, d.abs(r), d.abs(to))
 	if isNotExist(err) && r.Place == New {
 		// cur/$feed appears with its first entry.
-		if _, lerr := lstat(d.Abs(r)); lerr == nil {
+		if _, lerr := dirfs.Lstat(d.abs(r)); lerr == nil {
 			if err := os.Mkdir(d.Join("cur", r.Feed), 0o777); err != nil && !errors.Is(err, os.ErrExist) {
 				return r, err
 			}
-			err = d.move(r.Feed, d.Abs(r), d.Abs(to))
+			err = d.fs.Move(r.Feed, d.abs(r), d.abs(to))
 		}
 	}
 	if err != nil {
@@ -49,39 +51,22 @@ func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
 	return to, nil
 }
 
-// gone marks a directory in tmp/ that is being deleted; recovery never
-// restores one. goneReplaced marks a version that a fetcher took out of new/
-// in favour of a newer one.
-const (
-	gone         = ";gone"
-	goneReplaced = ";gone,R"
-)
-
 // Remove deletes an entry. It disappears at once, by a rename to
 // tmp/$feed/$unique;gone; if deleting is interrupted there, the next run of a
 // fetcher finishes it. When the entry is not there, the error is
 // fs.ErrNotExist.
 func (d *Dir) Remove(r Ref) error {
-	to := d.Join("tmp", r.Feed, r.Unique+gone)
-	if err := d.mkTmp(r.Feed); err != nil {
+	to := d.Join("tmp", r.Feed, r.Unique+dirfs.Gone)
+	if err := d.fs.MkTmp(r.Feed); err != nil {
 		return err
 	}
-	if err := d.inside(r.Place.String()+"/"+r.Feed, "tmp/"+r.Feed); err != nil {
+	if err := d.fs.Inside(r.Place.String()+"/"+r.Feed, "tmp/"+r.Feed); err != nil {
 		return err
 	}
-	if err := d.putAside(r.Feed, d.Abs(r), to); err != nil {
+	if err := d.fs.PutAside(r.Feed, d.abs(r), to); err != nil {
 		return err
 	}
 	return os.RemoveAll(to)
-}
-
-// mkTmp makes tmp/$feed.
-func (d *Dir) mkTmp(feed string) error {
-	err := os.Mkdir(d.Join("tmp", feed), 0o777)
-	if err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	return nil
 }
 
 // WithFlags gives the place that [Dir.SetFlags] moves an entry to. It touches

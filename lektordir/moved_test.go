@@ -34,7 +34,7 @@ func TestMovedWhileItIsRead(t *testing.T) {
 	at := d.Join("tmp", "entry")
 	for i := range 300 {
 		ref := Ref{Feed: feedHash, Unique: fmt.Sprintf("17%08d.1.h", i), Place: New}
-		if err := os.Rename(at, d.Abs(ref)); err != nil {
+		if err := os.Rename(at, d.abs(ref)); err != nil {
 			t.Fatal(err)
 		}
 		at = d.Join("cur", feedHash, ref.Unique+";2,S")
@@ -65,7 +65,7 @@ func TestMovedWhileItIsRead(t *testing.T) {
 			}
 		})
 		<-begun
-		err := os.Rename(d.Abs(ref), at)
+		err := os.Rename(d.abs(ref), at)
 		reading.Wait()
 		if err != nil {
 			t.Fatal(err)
@@ -79,7 +79,7 @@ func TestMovedAndBack(t *testing.T) {
 	ref := Ref{Feed: feedHash, Unique: "1700000000.1.h", Place: New}
 	to := Ref{Feed: feedHash, Unique: ref.Unique, Place: Cur, Info: "2,S"}
 	for _, name := range []string{"title", "id", "content"} {
-		path := filepath.Join(d.Abs(ref), name)
+		path := filepath.Join(d.abs(ref), name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestMovedAndBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(d.Abs(to)), 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Dir(d.abs(to)), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	for range 1000 {
@@ -104,7 +104,7 @@ func TestMovedAndBack(t *testing.T) {
 		})
 		<-begun
 		for _, move := range [][2]Ref{{ref, to}, {to, ref}} {
-			if err := os.Rename(d.Abs(move[0]), d.Abs(move[1])); err != nil {
+			if err := os.Rename(d.abs(move[0]), d.abs(move[1])); err != nil {
 				t.Fatal(err)
 			}
 		}

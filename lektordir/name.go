@@ -1,34 +1,26 @@
 package lektordir
 
 import (
+	"cmp"
 	"crypto/sha1"
 	"encoding/hex"
-	"fmt"
 	"net/url"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lektordir/lektor/internal/entryname"
 )
 
-// FeedHash gives the name of a feed's directories: the hexadecimal SHA-1 of
+// FeedHash returns the name of a feed's directories: the hexadecimal SHA-1 of
 // its id, without a newline (specification, "Feeds").
 func FeedHash(id string) string {
 	sum := sha1.Sum([]byte(id))
 	return hex.EncodeToString(sum[:])
 }
 
-// IsFeedHash tells whether a name is such a one as [FeedHash] gives.
-func IsFeedHash(name string) bool { return isHex(name, 2*sha1.Size) }
-
-// IsIdentity tells whether a text is such a one as [Ref.Identity] gives of an entry that
-// was delivered by this package.
-func IsIdentity(s string) bool { return isHex(s, 16) }
-
-func isHex(s string, n int) bool { return len(s) == n && strings.Trim(s, "0123456789abcdef") == "" }
-
-// NormalizeID gives the id of a feed that was discovered at a URL: scheme and
+// NormalizeID returns the id of a feed that was discovered at a URL: scheme and
 // host in lower case, no fragment, no default port; all else stays as it is,
 // byte for byte. What is no URL with a host is an opaque identifier, and comes
 // back without surrounding white space only.
@@ -69,25 +61,6 @@ func NormalizeID(id string) string {
 		authority = strings.TrimSuffix(strings.TrimSuffix(authority, ":"), port)
 	}
 	return scheme + "://" + userinfo + authority + tail
-}
-
-// EscapeHost makes a host name fit for a unique name: '/', ':' and ';' become
-// \057, \072 and \073 as in maildir, and so do bytes that are not printable
-// ASCII. An empty name becomes "localhost"; a long one is cut.
-func EscapeHost(host string) string {
-	var b strings.Builder
-	for i := 0; i < len(host) && b.Len() < 120; i++ {
-		switch c := host[i]; {
-		case c == '/' || c == ':' || c == ';' || c == '\\' || c <= ' ' || c >= 0x7f:
-			fmt.Fprintf(&b, `\%03o`, c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	if b.Len() == 0 {
-		return "localhost"
-	}
-	return b.String()
 }
 
 // Place is one of the directories that hold entries.
@@ -160,103 +133,36 @@ func (r Ref) Trashed() bool { return r.HasFlag('T') }
 
 // Delivered is the time in the unique name, in UTC: seconds, and microseconds
 // where the name has them.
-func (r Ref) Delivered() time.Time {
-	secs, _, _ := strings.Cut(r.Unique, ".")
-	n, err := strconv.ParseInt(secs, 10, 64)
-	if err != nil {
-		return time.Time{}
-	}
-	var micros int64
-	if u, ok := parseUniq(r.Unique); ok {
-		micros = u.micros
-	}
-	return time.Unix(n, micros*1000).UTC()
-}
+func (r Ref) Delivered() time.Time { return entryname.Delivered(r.Unique) }
 
 // Identity is the 16 hexadecimal digits after I in the unique name, which
 // versions of one entry share, or "" for an entry of a fetcher that writes
 // none.
-func (r Ref) Identity() string {
-	u, ok := parseUniq(r.Unique)
-	if !ok {
-		return ""
-	}
-	return u.identity
+func (r Ref) Identity() string { return entryname.Identity(r.Unique) }
+
+// Compare orders entries of one feed as [Dir.List] does: by time of delivery. Of a
+// unique name in two places the one in cur/ is the later one, and of versions of an
+// entry that which comes last stands for all.
+func (r Ref) Compare(other Ref) int {
+	return cmp.Or(entryname.Compare(r.Unique, other.Unique), cmp.Compare(r.Place, other.Place), strings.Compare(r.Info, other.Info))
 }
 
-// uniq is a unique name in our own form, M…P…Q…I… between time and host.
-type uniq struct {
-	micros   int64
-	seq      int64
-	identity string
-	host     string
+// refOf returns a name in a feed's directories as a Ref.
+func refOf(feed string, n entryname.Name) Ref {
+	r := Ref{Feed: feed, Unique: n.Unique, Info: n.Info, Bare: n.Bare}
+	if n.Cur {
+		r.Place = Cur
+	}
+	return r
 }
 
-// parseUniq reads a unique name in our own form.
-func parseUniq(name string) (uniq, bool) {
-	var u uniq
-	_, rest, ok := strings.Cut(name, ".")
-	if !ok {
-		return u, false
-	}
-	mid, host, ok := strings.Cut(rest, ".")
-	if !ok || host == "" {
-		return u, false
-	}
-	u.host = host
-	number := func(letter byte) (int64, bool) {
-		if mid == "" || mid[0] != letter {
-			return 0, false
-		}
-		end := 1
-		for end < len(mid) && mid[end] >= '0' && mid[end] <= '9' {
-			end++
-		}
-		n, err := strconv.ParseInt(mid[1:end], 10, 64)
-		mid = mid[end:]
-		return n, err == nil
-	}
-	if u.micros, ok = number('M'); !ok {
-		return u, false
-	}
-	if _, ok = number('P'); !ok {
-		return u, false
-	}
-	if u.seq, ok = number('Q'); !ok {
-		return u, false
-	}
-	if len(mid) != 17 || mid[0] != 'I' || !only(mid[1:], 'f') {
-		return u, false
-	}
-	u.identity = mid[1:]
-	return u, true
-}
-
-// only reports whether there is nothing but digits in s, hexadecimal ones where last is
-// 'f' rather than '9'. Each listing asks it twice of every entry.
-func only(s string, last byte) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > last) {
-			return false
-		}
-	}
-	return true
-}
-
-// parseRef reads the base name of an entry's directory. A unique name begins
-// with a number of seconds and has at least one more part.
+// parseRef reads the base name of an entry's directory.
 func parseRef(place Place, feed, name string) (Ref, error) {
-	r := Ref{Feed: feed, Place: place}
-	unique, info, ok := strings.Cut(name, ";")
-	r.Unique, r.Info, r.Bare = unique, info, place == Cur && !ok
-	secs, rest, _ := strings.Cut(unique, ".")
-	switch {
-	case place == New && ok:
-		return r, &NameError{Path: path.Join(place.String(), feed, name), Reason: "a name in new/ has no ';'"}
-	case secs == "" || !only(secs, '9') || len(secs) > 18 || rest == "":
-		return r, &NameError{Path: path.Join(place.String(), feed, name), Reason: "it is not SECONDS.UNIQUE.HOST"}
+	n, reason := entryname.Parse(name, place == Cur)
+	if reason != "" {
+		return refOf(feed, n), &NameError{Path: path.Join(place.String(), feed, name), Reason: reason}
 	}
-	return r, nil
+	return refOf(feed, n), nil
 }
 
 // ParsePath reads the path of an entry in new/ or cur/, relative to the lektor-dir,
@@ -287,21 +193,4 @@ func sortFlags(flags string) string {
 	b := []byte(flags)
 	slices.Sort(b)
 	return string(slices.Compact(b))
-}
-
-// uniqueName puts a unique name together in our own form.
-func uniqueName(now time.Time, pid int, seq int64, identity, host string) string {
-	b := make([]byte, 0, 96)
-	b = strconv.AppendInt(b, now.Unix(), 10)
-	b = append(b, ".M"...)
-	b = strconv.AppendInt(b, int64(now.Nanosecond()/1000), 10)
-	b = append(b, 'P')
-	b = strconv.AppendInt(b, int64(pid), 10)
-	b = append(b, 'Q')
-	b = strconv.AppendInt(b, seq, 10)
-	b = append(b, 'I')
-	b = append(b, identity...)
-	b = append(b, '.')
-	b = append(b, host...)
-	return string(b)
 }

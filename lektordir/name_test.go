@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestFeedHash(t *testing.T) {
@@ -35,22 +34,6 @@ func TestNormalizeID(t *testing.T) {
 		if got := NormalizeID(c[1]); got != c[1] {
 			t.Errorf("NormalizeID(%q) = %q, not the same again", c[1], got)
 		}
-	}
-}
-
-func TestEscapeHost(t *testing.T) {
-	for _, c := range [][2]string{
-		{"a/b:c;d", `a\057b\072c\073d`},
-		{"host.example", "host.example"},
-		{"hé\n", `h\303\251\012`},
-		{"", "localhost"},
-	} {
-		if got := EscapeHost(c[0]); got != c[1] {
-			t.Errorf("EscapeHost(%q) = %q, want %q", c[0], got, c[1])
-		}
-	}
-	if n := len(uniqueName(time.Unix(1<<40, 999999999), 1<<22, 1<<60, strings.Repeat("f", 16), EscapeHost(strings.Repeat(";", 300)))); n > 240 {
-		t.Errorf("a unique name may be %d bytes long", n)
 	}
 }
 
@@ -104,46 +87,6 @@ func TestParsePath(t *testing.T) {
 		var bad *NameError
 		if r, err := ParsePath(rel); !errors.As(err, &bad) {
 			t.Errorf("%q is %v, %v", rel, r, err)
-		}
-	}
-}
-
-func TestUniqueName(t *testing.T) {
-	name := uniqueName(time.Unix(1700000000, 123456789), 42, 7, "0123456789abcdef", `a\057b.c`)
-	if want := `1700000000.M123456P42Q7I0123456789abcdef.a\057b.c`; name != want {
-		t.Fatalf("%s, want %s", name, want)
-	}
-	r := Ref{Unique: name}
-	if r.Identity() != "0123456789abcdef" {
-		t.Error(r.Identity())
-	}
-	if got := r.Delivered(); !got.Equal(time.Unix(1700000000, 123456000)) {
-		t.Error(got)
-	}
-	if u, ok := parseUniq(name); !ok || u.host != `a\057b.c` {
-		t.Error(u, ok)
-	}
-	for _, foreign := range []string{"1700000000.P42.host", "1700000000.M1P2Q3.host", "1700000000.M1P2Q3I01.host", "1700000000.M1P2Q3Ixyzxyzxyzxyzxyz1.host", "x"} {
-		if _, ok := parseUniq(foreign); ok {
-			t.Errorf("%s is taken for ours", foreign)
-		}
-		if got := (Ref{Unique: foreign}).Identity(); got != "" {
-			t.Errorf("%s has identity %s", foreign, got)
-		}
-	}
-}
-
-func TestCompareUnique(t *testing.T) {
-	sorted := []string{
-		"999999999.9.h", "1700000000.M5P1Q9I0123456789abcdef.h", "1700000000.M5P1Q10I0123456789abcdef.h",
-		"1700000000.M10P1Q1I0123456789abcdef.h", "1700000001.M0P1Q1I0123456789abcdef.h",
-	}
-	for i := range sorted {
-		for j := range sorted {
-			got := compareUnique(sorted[i], sorted[j])
-			if (got < 0) != (i < j) || (got > 0) != (i > j) {
-				t.Errorf("compare %s %s = %d", sorted[i], sorted[j], got)
-			}
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // Where no call syncs the whole file system (GlusterFS and others by FUSE, NFS, zfs),
@@ -50,7 +52,7 @@ func (t *Txn) write(fd int, unique string, e *Entry) error {
 	t.group.entries++
 	t.w.mu.Unlock()
 	u := &unsynced{t: t, dir: fd, unique: unique}
-	if t.group.whole != nil {
+	if t.group.Whole() {
 		err := u.create(e, false)
 		if err == nil && !t.share(fd, unique, "feed", leadsTo(t.feed)) {
 			if err = t.linkFeed(fd, unique); err == nil {
@@ -135,10 +137,10 @@ func (u *unsynced) finish() error {
 	dir := u.t.d.Join(u.t.stagedIn(), u.unique)
 	for _, name := range u.linked {
 		if err == nil {
-			err = syncPath(dir + "/" + name)
+			err = dirfs.SyncPath(dir + "/" + name)
 		}
 	}
-	return cmp.Or(err, syncPath(dir))
+	return cmp.Or(err, dirfs.SyncPath(dir))
 }
 
 // close closes the files. NFS and quotas report errors of writing here.
@@ -163,7 +165,7 @@ func (t *Txn) besides() error {
 // the disk is waited for in each.
 func (g *group) each(txns []*Txn, f func(*Txn) error) []error {
 	bad := make([]error, len(txns))
-	if g.whole != nil || len(txns) == 1 {
+	if g.Whole() || len(txns) == 1 {
 		for i, t := range txns {
 			bad[i] = f(t)
 		}

@@ -2,9 +2,10 @@ package lektordir
 
 import (
 	"context"
-	"errors"
 	"os"
 	"strings"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // purging is the file in tmp/$feed that tells that all of the feed is being
@@ -22,10 +23,10 @@ func (w *Writer) Purge(ctx context.Context, feed string) error {
 		return err
 	}
 	defer t.Close()
-	if err := w.d.mkTmp(feed); err != nil {
+	if err := w.d.fs.MkTmp(feed); err != nil {
 		return err
 	}
-	if err := w.d.inside("tmp/" + feed); err != nil {
+	if err := w.d.fs.Inside("tmp/" + feed); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(w.d.Join("tmp", feed, purging), os.O_WRONLY|os.O_CREATE, 0o666)
@@ -44,22 +45,22 @@ func (w *Writer) Purge(ctx context.Context, feed string) error {
 func (d *Dir) finishPurge(feed string) error {
 	tmp, src := d.Join("tmp", feed), d.Join("src", feed)
 	record := tmp + "/" + purging
-	if _, err := lstat(record); err != nil {
+	if _, err := dirfs.Lstat(record); err != nil {
 		if isNotExist(err) {
 			return nil
 		}
 		return err
 	}
-	if err := d.inside("tmp/" + feed); err != nil {
+	if err := d.fs.Inside("tmp/" + feed); err != nil {
 		return err
 	}
-	s, err := d.newSyncer()
+	s, err := d.fs.NewSyncer(d.opts.SlowSync)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	for _, path := range []string{record, tmp, d.Join("tmp")} {
-		if err := syncPath(path); err != nil {
+		if err := dirfs.SyncPath(path); err != nil {
 			return err
 		}
 	}
@@ -69,7 +70,7 @@ func (d *Dir) finishPurge(feed string) error {
 		}
 	}
 	// Entries that came back after the journal was gone would be delivered twice.
-	if err := s.sync(d.Join("new"), d.Join("cur"), tmp); err != nil {
+	if err := s.Sync(d.Join("new"), d.Join("cur"), tmp); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(src); err != nil {
@@ -86,14 +87,14 @@ func (d *Dir) finishPurge(feed string) error {
 			}
 		}
 	}
-	if err := s.sync(d.Join("src")); err != nil {
+	if err := s.Sync(d.Join("src")); err != nil {
 		return err
 	}
 	// A record that came back would remove what was delivered since.
 	if err := os.Remove(record); err != nil {
 		return err
 	}
-	if err := syncPath(tmp); err != nil {
+	if err := dirfs.SyncPath(tmp); err != nil {
 		return err
 	}
 	os.Remove(tmp) // unless somebody put an entry there
@@ -103,33 +104,19 @@ func (d *Dir) finishPurge(feed string) error {
 // emptyPlace removes new/$feed or cur/$feed, each entry by a rename to tmp/ first.
 func (d *Dir) emptyPlace(place, feed string) error {
 	rel := place + "/" + feed
-	if d.inside(rel) == nil {
-		names, err := readNames(d.Join(rel))
+	if d.fs.Inside(rel) == nil {
+		names, err := dirfs.Names(d.Join(rel))
 		if err != nil && !isNotExist(err) {
 			return err
 		}
 		for _, name := range names {
 			unique, _, _ := strings.Cut(name, ";")
 			// A viewer may be faster; he moves it to where it is found later.
-			if err := d.putAside(feed, d.Join(rel, name), d.Join("tmp", feed, unique+gone)); err != nil && !isNotExist(err) {
+			if err := d.fs.PutAside(feed, d.Join(rel, name), d.Join("tmp", feed, unique+dirfs.Gone)); err != nil && !isNotExist(err) {
 				return err
 			}
 		}
 	}
 	// What is left are a link's or others' files, and what a viewer puts there now.
 	return os.RemoveAll(d.Join(rel))
-}
-
-// putAside renames a directory to one in tmp/ that is to be removed, in the place
-// of what an earlier removal of it left there.
-func (d *Dir) putAside(feed, from, to string) error {
-	err := d.move(feed, from, to)
-	if errors.Is(err, os.ErrExist) {
-		// A power cut undid the rename but not the directory it left.
-		if err := os.RemoveAll(to); err != nil {
-			return err
-		}
-		err = d.move(feed, from, to)
-	}
-	return err
 }

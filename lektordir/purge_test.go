@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // feedFiles lists what there is of the feed.
@@ -64,12 +66,12 @@ func TestPurgeInterrupted(t *testing.T) {
 		"all":           func(*Dir, []Ref) error { return nil },
 		"no journal":    func(d *Dir, _ []Ref) error { return os.Remove(d.journalPath(feedHash)) },
 		"no new/":       func(d *Dir, _ []Ref) error { return os.RemoveAll(d.Join("new", feedHash)) },
-		"half an entry": func(d *Dir, refs []Ref) error { return os.Remove(d.Abs(refs[0]) + "/title") },
+		"half an entry": func(d *Dir, refs []Ref) error { return os.Remove(d.abs(refs[0]) + "/title") },
 		"one renamed": func(d *Dir, refs []Ref) error {
-			return os.Rename(d.Abs(refs[0]), d.Join("tmp", feedHash, refs[0].Unique+gone))
+			return os.Rename(d.abs(refs[0]), d.Join("tmp", feedHash, refs[0].Unique+dirfs.Gone))
 		},
 		"one renamed and back": func(d *Dir, refs []Ref) error {
-			return os.Mkdir(d.Join("tmp", feedHash, refs[0].Unique+gone), 0o777)
+			return os.Mkdir(d.Join("tmp", feedHash, refs[0].Unique+dirfs.Gone), 0o777)
 		},
 		"the record alone": func(d *Dir, _ []Ref) error {
 			return errors.Join(os.RemoveAll(d.Join("new", feedHash)), os.RemoveAll(d.Join("src", feedHash)))
@@ -106,11 +108,11 @@ func TestPurgeBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	var waited time.Duration
-	d.opts.Sleep = func(_ context.Context, p time.Duration) error { waited += p; return nil }
+	d.fs.Sleep = func(_ context.Context, p time.Duration) error { waited += p; return nil }
 	if busy := (*BusyError)(nil); !errors.As(w.Purge(t.Context(), feedHash), &busy) || waited < time.Second || waited > time.Minute {
 		t.Errorf("it waited %v", waited)
 	}
-	d.opts.Sleep = func(context.Context, time.Duration) error { tx.Close(); return nil }
+	d.fs.Sleep = func(context.Context, time.Duration) error { tx.Close(); return nil }
 	if err := w.Purge(t.Context(), feedHash); err != nil {
 		t.Error(err)
 	}

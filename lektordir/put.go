@@ -7,6 +7,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // Policy says what becomes of an entry that changed after it was delivered. It
@@ -271,7 +273,7 @@ func (t *Txn) wanted(it *item, lineage []record, doc *Document) (replaces string
 	case p == Deliver:
 		wanted = !slices.ContainsFunc(lineage, before)
 	default:
-		_, err := lstat(t.d.Join("new", t.feed, newest.Unique))
+		_, err := dirfs.Lstat(t.d.Join("new", t.feed, newest.Unique))
 		replaces, wanted = newest.Unique, err == nil
 	}
 	return replaces, wanted, nil
@@ -486,7 +488,7 @@ func (w *Writer) BeginWait(ctx context.Context, feed string) (*Txn, error) {
 		if busy := (*BusyError)(nil); !errors.As(err, &busy) || try == busyTries {
 			return t, err
 		}
-		if err := w.d.opts.Sleep(ctx, busyPause); err != nil {
+		if err := w.d.fs.Sleep(ctx, busyPause); err != nil {
 			return nil, err
 		}
 	}

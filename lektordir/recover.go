@@ -11,9 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/servertime"
-	"golang.org/x/sys/unix"
 )
 
 // foreignAge is how long an entry that another program writes, or another
@@ -27,7 +26,7 @@ const foreignAge = 36 * time.Hour
 // Date of a server that a fetcher noted. Call it at the start of every run. Feeds that another fetcher has locked are left to it. The error
 // joins what went wrong, feed by feed; the others are recovered all the same.
 func (w *Writer) Recover(ctx context.Context) error {
-	feeds, err := w.d.feedNames("tmp")
+	feeds, err := w.d.fs.Feeds("tmp")
 	if err != nil {
 		return err
 	}
@@ -52,7 +51,7 @@ func (w *Writer) recoverFeeds(ctx context.Context, feeds []string) error {
 		if ctx.Err() != nil {
 			break
 		}
-		names, err := readNames(w.d.Join("tmp", feed))
+		names, err := dirfs.Names(w.d.Join("tmp", feed))
 		if err != nil {
 			if !isNotExist(err) {
 				bad = append(bad, err)
@@ -83,7 +82,7 @@ func (w *Writer) recoverFeed(feed string) error {
 // staged nothing yet.
 func (d *Dir) recoverLocked(feed string) error {
 	// Read again under the lock: another fetcher may just have finished.
-	names, err := readNames(d.Join("tmp", feed))
+	names, err := dirfs.Names(d.Join("tmp", feed))
 	if isNotExist(err) {
 		return nil
 	}
@@ -92,11 +91,11 @@ func (d *Dir) recoverLocked(feed string) error {
 	}
 	// What the journal says is acted on below, so it must not be undone.
 	for _, p := range []string{d.journalPath(feed), filepath.Dir(d.journalPath(feed))} {
-		if err := syncPath(p); err != nil && !isNotExist(err) {
+		if err := dirfs.SyncPath(p); err != nil && !isNotExist(err) {
 			return err
 		}
 	}
-	if err := d.inside("new/" + feed); err != nil && !isNotExist(err) {
+	if err := d.fs.Inside("new/" + feed); err != nil && !isNotExist(err) {
 		return err
 	}
 	j, err := d.freshJournal(feed)
@@ -116,8 +115,8 @@ func (d *Dir) recoverLocked(feed string) error {
 	before := d.certainTime(feed).Add(-foreignAge)
 	var bad error
 	for _, name := range names {
-		if strings.Contains(name, moving) {
-			bad = errors.Join(bad, d.finishMove(feed, name, before))
+		if strings.Contains(name, dirfs.Moving) {
+			bad = errors.Join(bad, d.fs.FinishMove(feed, name, before))
 		}
 	}
 	// Entries before removals: how far a replacement came is known by the old
@@ -130,23 +129,23 @@ func (d *Dir) recoverLocked(feed string) error {
 			path := d.Join(from, name)
 			if rec, ok := j.named(name); ok {
 				if at[name] == Cur {
-					bad = errors.Join(bad, d.drop(feed, path))
+					bad = errors.Join(bad, d.fs.Drop(feed, path))
 					continue
 				}
 				_, err := d.settle(feed, from, rec)
 				bad = errors.Join(bad, err)
 				continue
 			}
-			if u, ok := parseUniq(name); ok && u.host == d.host {
-				bad = errors.Join(bad, removeAll(path))
+			if d.fs.Ours(name) {
+				bad = errors.Join(bad, dirfs.RemoveAll(path))
 				continue
 			}
-			bad = errors.Join(bad, d.removeOld(path, before))
+			bad = errors.Join(bad, d.fs.RemoveOld(path, before))
 		}
 	}
-	if slices.Contains(names, firstEntries) {
-		from := "tmp/" + feed + "/" + firstEntries
-		first, err := readNames(d.Join(from))
+	if slices.Contains(names, dirfs.FirstEntries) {
+		from := "tmp/" + feed + "/" + dirfs.FirstEntries
+		first, err := dirfs.Names(d.Join(from))
 		if err != nil && !isNotExist(err) {
 			return errors.Join(bad, err)
 		}
@@ -162,19 +161,19 @@ func (d *Dir) recoverLocked(feed string) error {
 	for _, name := range names {
 		unique, info, ok := strings.Cut(name, ";")
 		switch {
-		case !ok, name == firstEntries, info == replacing[1:], strings.HasPrefix(name, unique+moving):
-		case strings.HasPrefix(name, unique+copying):
-			if _, err := lstat(d.Join("tmp", feed, strings.Replace(name, copying, moving, 1))); isNotExist(err) {
-				bad = errors.Join(bad, d.removeOld(d.Join("tmp", feed, name), before))
+		case !ok, name == dirfs.FirstEntries, info == replacing[1:], strings.HasPrefix(name, unique+dirfs.Moving):
+		case strings.HasPrefix(name, unique+dirfs.Copying):
+			if _, err := dirfs.Lstat(d.Join("tmp", feed, strings.Replace(name, dirfs.Copying, dirfs.Moving, 1))); isNotExist(err) {
+				bad = errors.Join(bad, d.fs.RemoveOld(d.Join("tmp", feed, name), before))
 			}
-		case info == gone[1:] || info == goneReplaced[1:]:
+		case info == dirfs.Gone[1:] || info == dirfs.GoneReplaced[1:]:
 			// An entry put aside for a version that could not be renamed just
 			// now must stay.
 			if bad == nil || unique == "" {
-				bad = errors.Join(bad, removeAll(d.Join("tmp", feed, name)))
+				bad = errors.Join(bad, dirfs.RemoveAll(d.Join("tmp", feed, name)))
 			}
 		default:
-			bad = errors.Join(bad, d.removeOld(d.Join("tmp", feed, name), before))
+			bad = errors.Join(bad, d.fs.RemoveOld(d.Join("tmp", feed, name), before))
 		}
 	}
 	return bad
@@ -184,8 +183,8 @@ func (d *Dir) recoverLocked(feed string) error {
 // the last Date of a server, and without one no later than the last change that the clock
 // is not far ahead of. What a program wrote a minute ago is not old by it.
 func (d *Dir) certainTime(feed string) time.Time {
-	now := d.opts.Now()
-	if date := servertime.Last(d.path); !date.IsZero() {
+	now := d.fs.Now()
+	if date := servertime.Last(d.fs.Path); !date.IsZero() {
 		if date.Before(now) {
 			return date
 		}
@@ -193,7 +192,7 @@ func (d *Dir) certainTime(feed string) time.Time {
 	}
 	var last time.Time
 	for _, path := range []string{d.journalPath(feed), d.Join("new", feed), d.Join("cur", feed), d.Join("src", feed), d.Join("new"), d.Join("src")} {
-		if fi, err := lstat(path); err == nil && fi.ModTime().After(last) {
+		if fi, err := dirfs.Lstat(path); err == nil && fi.ModTime().After(last) {
 			last = fi.ModTime()
 		}
 	}
@@ -201,48 +200,4 @@ func (d *Dir) certainTime(feed string) time.Time {
 		return last
 	}
 	return now
-}
-
-// removeOld removes a foreign entry from tmp/ if nothing in it has changed since a time.
-func (d *Dir) removeOld(path string, before time.Time) error {
-	var newest time.Time
-	err := filepath.WalkDir(path, func(_ string, e os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		fi, err := e.Info()
-		if err != nil {
-			return err
-		}
-		if fi.ModTime().After(newest) {
-			newest = fi.ModTime()
-		}
-		return nil
-	})
-	if isNotExist(err) || errors.Is(err, unix.ESTALE) {
-		return nil // its writer is at work, perhaps on another machine
-	}
-	if err != nil {
-		return err
-	}
-	if newest.After(before) {
-		return nil
-	}
-	return removeAll(path)
-}
-
-// readNames lists a directory, which must be none behind a link, without dot
-// files.
-func readNames(dir string) ([]string, error) {
-	names, err := readAllNames(dir)
-	return slices.DeleteFunc(names, func(n string) bool { return strings.HasPrefix(n, ".") }), err
-}
-
-// readAllNames is readNames with dot files.
-func readAllNames(dir string) ([]string, error) {
-	names, err := atomicfile.Names(dir)
-	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
-		err = &os.PathError{Op: "open", Path: dir, Err: errNotDir}
-	}
-	return names, err
 }

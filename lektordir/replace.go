@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // replacing is the end of the name of a file in tmp/$feed that records a replacement:
@@ -35,11 +37,11 @@ func (d *Dir) replace(feed, from, unique, old string) (dropped bool, err error) 
 	if err := writeNote(note, old); err != nil {
 		return false, err
 	}
-	there, aside := d.Join("new", feed, old), d.Join("tmp", feed, old+goneReplaced)
-	_, err = lstat(there)
+	there, aside := d.Join("new", feed, old), d.Join("tmp", feed, old+dirfs.GoneReplaced)
+	_, err = dirfs.Lstat(there)
 	if isNotExist(err) {
 		// Put aside by an earlier run, or by one of a version that did so first.
-		if _, aerr := lstat(aside); aerr == nil {
+		if _, aerr := dirfs.Lstat(aside); aerr == nil {
 			if err := d.arrive(feed, from, unique); err != nil {
 				return false, err
 			}
@@ -55,7 +57,7 @@ func (d *Dir) replace(feed, from, unique, old string) (dropped bool, err error) 
 	if err := d.arrive(feed, from, unique); err != nil {
 		return false, err
 	}
-	if err := d.putAside(feed, there, aside); isNotExist(err) {
+	if err := d.fs.PutAside(feed, there, aside); isNotExist(err) {
 		return d.withdraw(feed, from, unique, note)
 	} else if err != nil {
 		return false, err
@@ -90,18 +92,18 @@ func (d *Dir) endReplacement(note, aside string) error {
 	if err := os.Remove(note); err != nil && !isNotExist(err) {
 		return err
 	}
-	_ = removeAll(aside)
+	_ = dirfs.RemoveAll(aside)
 	return nil
 }
 
 // withdraw takes a version back whose older one a viewer took: from tmp/, where it is
 // staged, and from new/.
 func (d *Dir) withdraw(feed, from, unique, note string) (withdrawn bool, err error) {
-	aside := d.Join("tmp", feed, unique+gone)
+	aside := d.Join("tmp", feed, unique+dirfs.Gone)
 	for _, path := range []string{d.Join(from, unique), d.Join("new", feed, unique)} {
 		// Renamed first, as half an entry under a name that the journal has could
 		// be taken for a whole one.
-		switch err := d.putAside(feed, path, aside); {
+		switch err := d.fs.PutAside(feed, path, aside); {
 		case err == nil:
 			withdrawn = true
 		case !isNotExist(err):
@@ -115,18 +117,18 @@ func (d *Dir) withdraw(feed, from, unique, note string) (withdrawn bool, err err
 // new/. Where it is no longer staged, it did so before.
 func (d *Dir) arrive(feed, from, unique string) error {
 	staged, to := d.Join(from, unique), d.Join("new", feed, unique)
-	err := d.move(feed, staged, to)
+	err := d.fs.Move(feed, staged, to)
 	if isNotExist(err) {
-		if _, serr := lstat(staged); isNotExist(serr) {
+		if _, serr := dirfs.Lstat(staged); isNotExist(serr) {
 			return nil
 		}
 		if err := os.Mkdir(filepath.Dir(to), 0o777); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
-		err = d.move(feed, staged, to)
+		err = d.fs.Move(feed, staged, to)
 	}
 	if errors.Is(err, os.ErrExist) {
-		return d.drop(feed, staged)
+		return d.fs.Drop(feed, staged)
 	}
 	return err
 }
@@ -136,7 +138,7 @@ func (d *Dir) arrive(feed, from, unique string) error {
 // another's stays that changed since a time.
 func (d *Dir) finishReplacing(feed, unique string, j *journal, has func(unique string) bool, before time.Time) error {
 	note := d.Join("tmp", feed, unique+replacing)
-	data, err := readFile(note)
+	data, err := dirfs.ReadFile(note)
 	if isNotExist(err) {
 		return nil // it was finished with the staged version
 	}
@@ -148,7 +150,7 @@ func (d *Dir) finishReplacing(feed, unique string, j *journal, has func(unique s
 	old := cmp.Or(rec.Replaces, string(bytes.TrimSuffix(data, []byte{'\n'})))
 	switch {
 	case old == "" || old[0] == '.' || strings.ContainsAny(old, "/;\x00"):
-		return d.removeOld(note, before) // nobody of ours wrote it
+		return d.fs.RemoveOld(note, before) // nobody of ours wrote it
 	case !known && !has(unique):
 		// The journal was lost, and with it the version that was staged.
 		return os.Remove(note)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // watcher looks at a lektor-dir before and after each rename of its fetcher.
@@ -22,7 +24,7 @@ type watcher struct {
 func (w *watcher) rename(from, to string) error {
 	w.look()
 	defer w.look()
-	return renameNoReplace(from, to)
+	return dirfs.RenameNoReplace(from, to)
 }
 
 func (w *watcher) look() {
@@ -42,7 +44,7 @@ func TestReplacedInSight(t *testing.T) {
 	d, _ := newDir(t)
 	a, tx, b := replacement(t, d, writer(t, d))
 	w := &watcher{t: t, d: d}
-	d.rename = w.rename
+	d.fs.Rename = w.rename
 	if err := commit(tx); err != nil {
 		t.Fatal(err)
 	}
@@ -76,10 +78,10 @@ func TestReplacedUnderAViewer(t *testing.T) {
 		d, _ := newDir(t)
 		w := writer(t, d)
 		a, tx, b := replacement(t, d, w)
-		d.rename = func(from, to string) error {
-			err := renameNoReplace(from, to)
-			if to == d.Abs(b) {
-				d.rename = renameNoReplace
+		d.fs.Rename = func(from, to string) error {
+			err := dirfs.RenameNoReplace(from, to)
+			if to == d.abs(b) {
+				d.fs.Rename = dirfs.RenameNoReplace
 				if err := test.viewer(d, a, b); err != nil {
 					t.Error(err)
 				}
@@ -97,7 +99,7 @@ func TestReplacedUnderAViewer(t *testing.T) {
 		}
 		var got []string
 		for _, r := range list(t, d, ListOptions{AllVersions: true}) {
-			got = append(got, r.Place.String()+" "+read(t, d.Abs(r)+"/content"))
+			got = append(got, r.Place.String()+" "+read(t, d.abs(r)+"/content"))
 		}
 		if strings.Join(got, " ") != test.want {
 			t.Errorf("there is %q, want %q", got, test.want)
@@ -217,7 +219,7 @@ func TestReplacementInterrupted(t *testing.T) {
 				}
 				tmp := func(name string) string { return d.Join("tmp", feedHash, name) }
 				for _, step := range state {
-					step(t, d, paths{d.Abs(a), tmp(b.Unique), d.Abs(b), tmp(a.Unique + goneReplaced), tmp(b.Unique + replacing)})
+					step(t, d, paths{d.abs(a), tmp(b.Unique), d.abs(b), tmp(a.Unique + dirfs.GoneReplaced), tmp(b.Unique + replacing)})
 				}
 				die(tx)
 				// What the viewer finds in new/ it takes or deletes.
@@ -276,7 +278,7 @@ func TestReplacementBeforeTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, d.Join("tmp", feedHash, b.Unique+replacing), a.Unique+"\n")
-	if err := os.Rename(d.Join("tmp", feedHash, b.Unique), d.Abs(b)); err != nil {
+	if err := os.Rename(d.Join("tmp", feedHash, b.Unique), d.abs(b)); err != nil {
 		t.Fatal(err)
 	}
 	die(tx)

@@ -188,7 +188,7 @@ func TestRevise(t *testing.T) {
 	if problems, err := d.Check(ctx, false); err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}
-	if _, err := os.Stat(d.Abs(read) + "/feed-content"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(d.abs(read) + "/feed-content"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
 }

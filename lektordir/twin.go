@@ -6,8 +6,9 @@ import (
 	"os"
 	"slices"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
 // The author and the type of an entry are mostly those of the one before it, and its
@@ -174,10 +175,10 @@ func (t *Txn) lastDelivered() *os.File {
 		}
 		for _, place := range []struct{ dir, info string }{{"new/", ""}, {"cur/", ";2,S"}, {"cur/", ";2,"}} {
 			dir := place.dir + t.feed
-			if t.d.inside(dir) != nil {
+			if t.d.fs.Inside(dir) != nil {
 				continue
 			}
-			path := t.d.path + "/" + dir + "/" + r.Unique + place.info
+			path := t.d.fs.Path + "/" + dir + "/" + r.Unique + place.info
 			if fd, err := atomicfile.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC); err == nil {
 				return os.NewFile(uintptr(fd), path)
 			}

@@ -34,21 +34,21 @@ func by(id, author string) version {
 // are shared at all: entries that are written beside each other have their own.
 func links(t *testing.T, d *Dir, shared uint64) uint64 {
 	t.Helper()
-	whole, ok, err := openFSSync(d.Path())
+	s, err := d.fs.NewSyncer(false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !ok {
+	defer s.Close()
+	if !s.Whole() {
 		return 1
 	}
-	whole.close()
 	return shared
 }
 
 // wantAuthor makes sure of what an entry says of its author and type.
 func wantAuthor(t *testing.T, d *Dir, r Ref, author string) {
 	t.Helper()
-	if got := read(t, d.Abs(r)+"/author") + read(t, d.Abs(r)+"/type"); got != author+"\ntext/html\n" {
+	if got := read(t, d.abs(r)+"/author") + read(t, d.abs(r)+"/type"); got != author+"\ntext/html\n" {
 		t.Errorf("%s: %q", r.Path(), got)
 	}
 }
@@ -58,19 +58,19 @@ func wantAuthor(t *testing.T, d *Dir, r Ref, author string) {
 func TestTwins(t *testing.T) {
 	d, _ := newDir(t)
 	refs := deliver(t, d, by("1", "Ann"), by("2", "Ann"), by("3", "Bob"), by("4", "Ann"))
-	first, _ := inode(t, d.Abs(refs[0])+"/author")
+	first, _ := inode(t, d.abs(refs[0])+"/author")
 	for i, same := range []bool{true, true, false, true} {
-		got, names := inode(t, d.Abs(refs[i])+"/author")
+		got, names := inode(t, d.abs(refs[i])+"/author")
 		if (got == first) != same || same && names != 3 {
 			t.Errorf("entry %d: author is file %d with %d names", i, got, names)
 		}
 		for name, want := range map[string]uint64{"type": 4, "feed": links(t, d, 4)} {
-			if _, names := inode(t, d.Abs(refs[i])+"/"+name); names != want {
+			if _, names := inode(t, d.abs(refs[i])+"/"+name); names != want {
 				t.Errorf("entry %d: %s has %d names", i, name, names)
 			}
 		}
 		for _, other := range []string{"title", "id", "content"} {
-			if _, names := inode(t, d.Abs(refs[i])+"/"+other); names != 1 {
+			if _, names := inode(t, d.abs(refs[i])+"/"+other); names != 1 {
 				t.Errorf("entry %d: %s has %d names", i, other, names)
 			}
 		}
@@ -81,7 +81,7 @@ func TestTwins(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := deliver(t, d, by("5", "Ann"))[0]
-	if got, names := inode(t, d.Abs(last)+"/author"); got != first || names != 4 {
+	if got, names := inode(t, d.abs(last)+"/author"); got != first || names != 4 {
 		t.Errorf("the next delivery: author is file %d with %d names", got, names)
 	}
 	// Of the last ones some are gone; the one before them will do.
@@ -91,8 +91,8 @@ func TestTwins(t *testing.T) {
 		}
 	}
 	last = deliver(t, d, by("6", "Bob"))[0]
-	bob, _ := inode(t, d.Abs(refs[2])+"/author")
-	if got, _ := inode(t, d.Abs(last)+"/author"); got != bob {
+	bob, _ := inode(t, d.abs(refs[2])+"/author")
+	if got, _ := inode(t, d.abs(last)+"/author"); got != bob {
 		t.Error("the entry before the removed ones was not found")
 	}
 	for _, r := range refs[:2] {
@@ -113,7 +113,7 @@ func TestTwinsWithoutLinks(t *testing.T) {
 		refs := deliver(t, d, by("1", "Ann"), by("2", "Ann"), by("3", "Ann"))
 		for _, r := range refs {
 			wantAuthor(t, d, r, "Ann")
-			if _, names := inode(t, d.Abs(r)+"/author"); names != 1 {
+			if _, names := inode(t, d.abs(r)+"/author"); names != 1 {
 				t.Errorf("%v: %d names", errno, names)
 			}
 		}
@@ -162,13 +162,13 @@ func TestTwinsOfOthers(t *testing.T) {
 		},
 	} {
 		d, _ := newDir(t)
-		plant(t, d, d.Abs(deliver(t, d, by("1", "Ann"))[0]))
+		plant(t, d, d.abs(deliver(t, d, by("1", "Ann"))[0]))
 		r := deliver(t, d, by("2", "Ann"))[0]
 		wantAuthor(t, d, r, "Ann")
-		if fi, err := os.Lstat(d.Abs(r) + "/author"); err != nil || !fi.Mode().IsRegular() {
+		if fi, err := os.Lstat(d.abs(r) + "/author"); err != nil || !fi.Mode().IsRegular() {
 			t.Errorf("%s: %v, %v", what, fi, err)
 		}
-		if _, names := inode(t, d.Abs(r)+"/author"); names != 1 {
+		if _, names := inode(t, d.abs(r)+"/author"); names != 1 {
 			t.Errorf("%s: it has %d names", what, names)
 		}
 	}
@@ -191,7 +191,7 @@ func TestTwinsExchanged(t *testing.T) {
 		first := deliver(t, d, by("1", "Ann"))[0]
 		d.link = func(fromDir int, from string, toDir int, to string) error {
 			if from == "author" {
-				if err := exchange(d.Abs(first) + "/author"); err != nil {
+				if err := exchange(d.abs(first) + "/author"); err != nil {
 					return err
 				}
 			}
@@ -199,7 +199,7 @@ func TestTwinsExchanged(t *testing.T) {
 		}
 		r := deliver(t, d, by("2", "Ann"))[0]
 		wantAuthor(t, d, r, "Ann")
-		if fi, err := os.Lstat(d.Abs(r) + "/author"); err != nil || !fi.Mode().IsRegular() {
+		if fi, err := os.Lstat(d.abs(r) + "/author"); err != nil || !fi.Mode().IsRegular() {
 			t.Errorf("%s: %v, %v", what, fi, err)
 		}
 	}
@@ -210,7 +210,7 @@ func TestTwinsExchanged(t *testing.T) {
 func TestTwinsMany(t *testing.T) {
 	d, _ := newDir(t)
 	first := deliver(t, d, by("1", "Ann"))[0]
-	author := d.Abs(first) + "/author"
+	author := d.abs(first) + "/author"
 	aside := filepath.Join(t.TempDir(), "names")
 	if err := os.Mkdir(aside, 0o777); err != nil {
 		t.Fatal(err)
@@ -225,11 +225,11 @@ func TestTwinsMany(t *testing.T) {
 		}
 	}
 	refs := deliver(t, d, by("2", "Ann"), by("3", "Ann"))
-	second, names := inode(t, d.Abs(refs[0])+"/author")
+	second, names := inode(t, d.abs(refs[0])+"/author")
 	if old, _ := inode(t, author); second == old || names != 2 {
 		t.Errorf("author is file %d with %d names", second, names)
 	}
-	if third, _ := inode(t, d.Abs(refs[1])+"/author"); third != second {
+	if third, _ := inode(t, d.abs(refs[1])+"/author"); third != second {
 		t.Error("the third does not share what the second has")
 	}
 	for _, r := range refs {
@@ -241,7 +241,7 @@ func TestTwinsMany(t *testing.T) {
 // links are to be had; author and type do not depend on that.
 func TestTwinsOfLinks(t *testing.T) {
 	leads := func(d *Dir, r Ref) string {
-		to, _ := os.Readlink(d.Abs(r) + "/feed")
+		to, _ := os.Readlink(d.abs(r) + "/feed")
 		return to
 	}
 	elsewhere := func(t *testing.T, entry string) {
@@ -266,12 +266,12 @@ func TestTwinsOfLinks(t *testing.T) {
 		d, _ := newDir(t)
 		first := deliver(t, d, by("1", "Ann"))[0]
 		if c.before != nil {
-			c.before(t, d.Abs(first))
+			c.before(t, d.abs(first))
 		}
 		d.link = func(fromDir int, from string, toDir int, to string) error {
 			if from == "feed" || strings.HasSuffix(from, "/feed") {
 				if c.link != nil {
-					if err := c.link(t, d.Abs(first), to); err != nil {
+					if err := c.link(t, d.abs(first), to); err != nil {
 						return err
 					}
 				}
@@ -283,10 +283,10 @@ func TestTwinsOfLinks(t *testing.T) {
 			if got := leads(d, r); got != "../../../src/"+feedHash {
 				t.Errorf("%s: feed leads to %q", what, got)
 			}
-			if _, names := inode(t, d.Abs(r)+"/feed"); names != links(t, d, c.names) {
+			if _, names := inode(t, d.abs(r)+"/feed"); names != links(t, d, c.names) {
 				t.Errorf("%s: feed has %d names", what, names)
 			}
-			if _, names := inode(t, d.Abs(r)+"/author"); names != 3 {
+			if _, names := inode(t, d.abs(r)+"/author"); names != 3 {
 				t.Errorf("%s: author has %d names", what, names)
 			}
 		}

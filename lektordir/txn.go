@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // Txn is a delivery to one feed, from the fetcher's taking the feed's lock to
@@ -69,7 +70,7 @@ func (t *Txn) Feed() string { return t.feed }
 func (t *Txn) Dir() *Dir { return t.d }
 
 // Now is the time by the lektor-dir's clock.
-func (t *Txn) Now() time.Time { return t.d.opts.Now() }
+func (t *Txn) Now() time.Time { return t.d.fs.Now() }
 
 func (d *Dir) journalPath(feed string) string { return d.Join("src", feed, "etc/fetch/seen") }
 
@@ -95,12 +96,12 @@ func (t *Txn) readJournal() (*journal, error) {
 			return nil, err
 		}
 	}
-	if j.worthCompacting() && t.d.inside(t.srcDirs()...) == nil {
+	if j.worthCompacting() && t.d.fs.Inside(t.srcDirs()...) == nil {
 		// A rename that a power cut may still undo would bring an entry back
 		// to tmp/ under a name that is about to be forgotten.
 		settled := true
 		for _, place := range []string{"new/" + t.feed, "new", "tmp/" + t.feed} {
-			err := syncPath(t.d.Join(place))
+			err := dirfs.SyncPath(t.d.Join(place))
 			settled = settled && (err == nil || isNotExist(err))
 		}
 		if settled && t.d.nothingStaged(t.feed) {
@@ -116,8 +117,8 @@ func (t *Txn) readJournal() (*journal, error) {
 // unsettled reports whether an entry that the journal names is in tmp/$feed still, or
 // may be, or the record of a replacement.
 func (d *Dir) unsettled(feed string, j *journal) bool {
-	for _, dir := range []string{feed, feed + "/" + firstEntries} {
-		names, err := readNames(d.Join("tmp", dir))
+	for _, dir := range []string{feed, feed + "/" + dirfs.FirstEntries} {
+		names, err := dirfs.Names(d.Join("tmp", dir))
 		if err != nil && !isNotExist(err) || slices.ContainsFunc(names, func(n string) bool {
 			_, ok := j.named(n)
 			return ok || strings.HasSuffix(n, replacing)
@@ -130,7 +131,7 @@ func (d *Dir) unsettled(feed string, j *journal) bool {
 
 // nothingStaged reports whether tmp/$feed is empty.
 func (d *Dir) nothingStaged(feed string) bool {
-	names, err := readNames(d.Join("tmp", feed))
+	names, err := dirfs.Names(d.Join("tmp", feed))
 	return len(names) == 0 && (err == nil || isNotExist(err))
 }
 
@@ -163,7 +164,7 @@ func (t *Txn) PutFeed(f *Feed) error {
 	// there are some, and most feeds lack most of the files.
 	there := map[string]bool{}
 	for i, rel := range t.srcDirs()[:2] {
-		names, err := readAllNames(t.d.Join(rel))
+		names, err := dirfs.AllNames(t.d.Join(rel))
 		if err != nil {
 			return err
 		}
@@ -176,7 +177,7 @@ func (t *Txn) PutFeed(f *Feed) error {
 		var old []byte
 		var err error = fs.ErrNotExist
 		if there[fd.name] {
-			old, err = readFile(path)
+			old, err = dirfs.ReadFile(path)
 		}
 		if err != nil && !isNotExist(err) {
 			return err
@@ -202,7 +203,7 @@ func (t *Txn) PutFeed(f *Feed) error {
 			t.src = append(t.src, path, filepath.Dir(path))
 		case want != "":
 			// A run that was killed may have written it and not synced.
-			if fi, err := lstat(path); err == nil && t.d.opts.Now().Sub(fi.ModTime()) < unsyncedAge {
+			if fi, err := dirfs.Lstat(path); err == nil && t.d.fs.Now().Sub(fi.ModTime()) < unsyncedAge {
 				t.src = append(t.src, path, filepath.Dir(path))
 			}
 		}
@@ -218,7 +219,7 @@ const unsyncedAge = 10 * time.Minute
 // may lead out of the lektor-dir.
 func (t *Txn) mkdirs(rels ...string) error {
 	for _, rel := range rels {
-		err := t.d.inside(rel)
+		err := t.d.fs.Inside(rel)
 		if err == nil {
 			continue
 		}
@@ -228,32 +229,13 @@ func (t *Txn) mkdirs(rels ...string) error {
 		if err := os.Mkdir(t.d.Join(rel), 0o777); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
-		if err := t.d.inside(rel); err != nil {
+		if err := t.d.fs.Inside(rel); err != nil {
 			return err
 		}
-		t.src = append(t.src, filepath.Dir(t.d.Join(rel)), t.d.path)
+		t.src = append(t.src, filepath.Dir(t.d.Join(rel)), t.d.fs.Path)
 	}
 	return nil
 }
-
-// inside returns an error unless all of the paths, relative to the lektor-dir,
-// are directories. A link may lead out of the lektor-dir, where nothing is to be
-// written, moved or deleted. The obligatory directories themselves may be links.
-func (d *Dir) inside(rels ...string) error {
-	for _, rel := range rels {
-		path := d.path + "/" + rel
-		var st unix.Stat_t
-		if err := atomicfile.Again(func() error { return unix.Lstat(path, &st) }); err != nil {
-			return &os.PathError{Op: "lstat", Path: path, Err: err}
-		}
-		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-			return &os.PathError{Op: "open", Path: path, Err: errNotDir}
-		}
-	}
-	return nil
-}
-
-var errNotDir = errors.New("it is a link or a file, where a directory of the lektor-dir belongs")
 
 // version is a version of an entry, ready for delivery.
 type version struct {
@@ -317,15 +299,10 @@ func (t *Txn) add(ctx context.Context, v version) (_ Ref, err error) {
 	return r, nil
 }
 
-// firstEntries is the directory in tmp/$feed where the first entries of a feed are
-// staged. All of it becomes new/$feed, by one rename: that of each entry would cost
-// as much as two of its files.
-const firstEntries = ";first"
-
 // stagedIn is the directory, relative to the lektor-dir, where entries are staged.
 func (t *Txn) stagedIn() string {
 	if t.initial {
-		return "tmp/" + t.feed + "/" + firstEntries
+		return "tmp/" + t.feed + "/" + dirfs.FirstEntries
 	}
 	return "tmp/" + t.feed
 }
@@ -338,13 +315,13 @@ func (t *Txn) stage() error {
 	if err := t.join(); err != nil {
 		return err
 	}
-	alone := t.journal.size == 0 && isNotExist(t.d.inside("tmp/"+t.feed)) && isNotExist(t.d.inside("new/"+t.feed))
+	alone := t.journal.size == 0 && isNotExist(t.d.fs.Inside("tmp/"+t.feed)) && isNotExist(t.d.fs.Inside("new/"+t.feed))
 	if err := t.mkdirs(append(t.srcDirs(), "tmp/"+t.feed)...); err != nil {
 		return err
 	}
 	if alone {
 		// If another is as fast, each entry is renamed.
-		t.initial = os.Mkdir(t.d.Join("tmp", t.feed, firstEntries), 0o777) == nil
+		t.initial = os.Mkdir(t.d.Join("tmp", t.feed, dirfs.FirstEntries), 0o777) == nil
 	}
 	if !t.initial {
 		if err := t.mkdirs("new/" + t.feed); err != nil {
@@ -376,15 +353,15 @@ func (t *Txn) claim(ctx context.Context, fd int, identity string, after time.Tim
 	var last error
 	for try := range maxNameTries {
 		if try > 0 {
-			if err := t.d.opts.Sleep(ctx, 2*time.Second); err != nil {
+			if err := t.d.fs.Sleep(ctx, 2*time.Second); err != nil {
 				return "", err
 			}
 		}
-		now := t.d.opts.Now()
+		now := t.d.fs.Now()
 		if !now.Truncate(time.Microsecond).After(after) {
 			now = after.Add(time.Microsecond)
 		}
-		unique := uniqueName(now, t.d.opts.PID, t.d.seq.Add(1), identity, t.d.host)
+		unique := t.d.fs.Unique(now, identity)
 		// mkdir tells what the specification's stat() would, at the same moment
 		// that it takes the name.
 		err := unix.Mkdirat(fd, unique, 0o777)
@@ -431,13 +408,13 @@ func (t *Txn) srcDirs() []string {
 // stillInside returns an error unless the commit writes to directories of the
 // lektor-dir. new/$feed is made again if somebody removed it.
 func (t *Txn) stillInside() error {
-	if err := t.d.inside(t.srcDirs()...); err != nil || len(t.staged) == 0 {
+	if err := t.d.fs.Inside(t.srcDirs()...); err != nil || len(t.staged) == 0 {
 		return err
 	}
-	if err := t.d.inside("new/" + t.feed); err != nil && !isNotExist(err) {
+	if err := t.d.fs.Inside("new/" + t.feed); err != nil && !isNotExist(err) {
 		return err
 	}
-	return t.d.inside("tmp/"+t.feed, t.stagedIn())
+	return t.d.fs.Inside("tmp/"+t.feed, t.stagedIn())
 }
 
 // Commit delivers what was staged. It returns at once; done is called once,
@@ -508,7 +485,7 @@ func (t *Txn) leave() {
 		// Nobody is left to commit; its descriptors would gather the errors of
 		// other programs until somebody is.
 		t.w.open = nil
-		g.close()
+		g.Close()
 	}
 	t.w.cond.Broadcast()
 	t.w.mu.Unlock()

@@ -2,10 +2,10 @@ package lektordir
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"time"
 
+	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/watch"
 )
 
@@ -39,16 +39,16 @@ func (d *Dir) Arrivals(ctx context.Context, o WatchOptions) iter.Seq2[Ref, error
 		seen := map[string]map[string]bool{} // feed -> unique names known
 		// look yields what is new in a feed's directory; quiet only learns.
 		look := func(feed string, quiet bool) bool {
-			refs, err := d.readPlace(New, feed, nil)
-			if err != nil && !quiet && !errors.As(err, new(*NameError)) && !yield(Ref{}, err) {
+			l, err := d.fs.ReadPlace(feed, false)
+			if err != nil && !quiet && !yield(Ref{}, err) {
 				return false
 			}
 			old := seen[feed]
-			now := make(map[string]bool, len(refs))
-			sortRefs(refs)
-			for _, r := range refs {
-				now[r.Unique] = true
-				if !quiet && !old[r.Unique] && !yield(r, nil) {
+			now := make(map[string]bool, len(l.Names))
+			entryname.Sort(l.Names)
+			for _, n := range l.Names {
+				now[n.Unique] = true
+				if !quiet && !old[n.Unique] && !yield(refOf(feed, n), nil) {
 					return false
 				}
 			}
@@ -57,7 +57,7 @@ func (d *Dir) Arrivals(ctx context.Context, o WatchOptions) iter.Seq2[Ref, error
 		}
 		// feeds finds directories of feeds that are new, watches and reads them.
 		feeds := func(quiet bool) bool {
-			names, err := d.feedNames("new")
+			names, err := d.fs.Feeds("new")
 			if err != nil {
 				yield(Ref{}, err)
 				return false

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // Writer delivers entries to a lektor-dir, and keeps this promise: SIGKILL at
@@ -87,7 +89,7 @@ func (d *Dir) NewWriter(o WriterOptions) (*Writer, error) {
 		dev[i] = uint64(st.Dev)
 	}
 	if dev[0] != dev[1] || dev[0] != dev[2] {
-		return nil, fmt.Errorf("%s: tmp/, new/ and cur/ must be on one file system, as entries are renamed from one to the other", d.path)
+		return nil, fmt.Errorf("%s: tmp/, new/ and cur/ must be on one file system, as entries are renamed from one to the other", d.fs.Path)
 	}
 	w := &Writer{d: d, delay: o.Delay, slots: make(chan struct{}, atOnce), done: make(chan struct{})}
 	w.cond = sync.NewCond(&w.mu)
@@ -118,7 +120,7 @@ func (w *Writer) Flush() {
 
 // group is a set of transactions that share their syncs.
 type group struct {
-	*syncer
+	*dirfs.Syncer
 	members int    // transactions that stage, and have not submitted yet
 	txns    []*Txn // submitted
 	entries int
@@ -136,11 +138,11 @@ func (w *Writer) join() (*group, error) {
 		return nil, errClosed
 	}
 	if w.open == nil {
-		s, err := w.d.newSyncer()
+		s, err := w.d.fs.NewSyncer(w.d.opts.SlowSync)
 		if err != nil {
 			return nil, err
 		}
-		w.open = &group{syncer: s}
+		w.open = &group{Syncer: s}
 	}
 	w.open.members++
 	return w.open, nil
@@ -163,7 +165,7 @@ func (w *Writer) run() {
 					continue
 				}
 				if g != nil {
-					g.close()
+					g.Close()
 				}
 				return
 			}
@@ -189,11 +191,11 @@ func (w *Writer) run() {
 		}
 		w.mu.Unlock()
 		w.d.commit(g)
-		g.close()
+		g.Close()
 		w.mu.Lock()
 	}
 }
 
 // many reports whether the group's entries are synced by syncing the file
 // systems. Once true it stays so.
-func (g *group) many() bool { return g.whole != nil && g.entries > fewEntries }
+func (g *group) many() bool { return g.Whole() && g.entries > fewEntries }

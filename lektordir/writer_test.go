@@ -11,6 +11,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/entryname"
 )
 
 var ctx = context.Background()
@@ -81,7 +84,7 @@ func TestUniqueNameTaken(t *testing.T) {
 	w := writer(t, d)
 	v := sample("1", "A")
 	taken := func(at time.Time, seq int64) string {
-		return d.Join("tmp", feedHash, uniqueName(at, 42, seq, v.Identity.String()[:16], "host"))
+		return d.Join("tmp", feedHash, entryname.Unique(at, 42, seq, v.Identity.String()[:16], "host"))
 	}
 	start := c.Now()
 	tx, _ := w.Begin(feedHash)
@@ -270,7 +273,7 @@ func TestRecoverLeavesOthers(t *testing.T) {
 	if err := w.Recover(ctx); err != nil {
 		t.Fatal(err)
 	}
-	got, _ := readNames(d.Join("tmp", feedHash))
+	got, _ := dirfs.Names(d.Join("tmp", feedHash))
 	slices.Sort(got)
 	want := []string{theirs, shell}
 	slices.Sort(want)
@@ -279,7 +282,7 @@ func TestRecoverLeavesOthers(t *testing.T) {
 	}
 	c.Sleep(ctx, 36*time.Hour)
 	w.Recover(ctx)
-	if got, _ := readNames(d.Join("tmp", feedHash)); len(got) != 0 {
+	if got, _ := dirfs.Names(d.Join("tmp", feedHash)); len(got) != 0 {
 		t.Errorf("left after 36 hours: %v", got)
 	}
 }
@@ -403,14 +406,14 @@ func TestRecoverReplacement(t *testing.T) {
 		if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged); err != nil {
 			t.Fatal(err)
 		}
-		aside := d.Join("tmp", feedHash, a.Unique+goneReplaced)
+		aside := d.Join("tmp", feedHash, a.Unique+dirfs.GoneReplaced)
 		if step >= 1 {
-			if err := os.Rename(d.Abs(a), aside); err != nil {
+			if err := os.Rename(d.abs(a), aside); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if step >= 2 {
-			if err := os.Rename(d.Join("tmp", feedHash, b.Unique), d.Abs(b)); err != nil {
+			if err := os.Rename(d.Join("tmp", feedHash, b.Unique), d.abs(b)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -496,7 +499,7 @@ func TestFailedJournal(t *testing.T) {
 	if len(got) != 4 || got[0].Feed != FeedHash(other) {
 		t.Errorf("%v", paths(got))
 	}
-	if names, _ := readNames(d.Join("tmp", feedHash)); len(names) != 0 {
+	if names, _ := dirfs.Names(d.Join("tmp", feedHash)); len(names) != 0 {
 		t.Errorf("left in tmp: %v", names)
 	}
 }

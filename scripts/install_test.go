@@ -31,7 +31,7 @@ func newInstalled(t *testing.T) *installed {
 	for _, dir := range []string{"man", "docs", "scripts", "scripts/systemd", "scripts/completion"} {
 		i.copy(dir)
 	}
-	for _, name := range []string{"Makefile", "README.md", "LICENSE"} {
+	for _, name := range []string{"Makefile", "README.md", "CHANGELOG.md", "LICENSE"} {
 		text := read(t, "..", name)
 		if err := os.WriteFile(filepath.Join(i.from, name), []byte(text), 0o666); err != nil {
 			t.Fatal(err)

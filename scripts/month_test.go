@@ -17,6 +17,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/app/viewer"
+	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -167,11 +168,11 @@ func TestMonth(t *testing.T) {
 			var n int
 			must.Get(fmt.Sscanf(must.Get(d.ReadEntry(ref, lektordir.FieldTitle)).Title, "Entry %d", &n))
 			if n%2 == 0 {
-				read = append(read, d.Abs(ref))
+				read = append(read, d.Join(ref.Path()))
 			}
 		}
 		run(viewer.Mark(ctx, viewer.MarkOptions{
-			Common: viewer.Common{Dir: dir, Now: now, Terminal: "test"}, Names: viewer.Names{Args: read}, Set: "S",
+			Common: session.Common{Dir: dir, Now: now, Terminal: "test"}, Names: session.Names{Args: read}, Set: "S",
 			Print: command.PrinterOptions{Format: "path"},
 		}, streams))
 		// When an entry came or was read is known by the clock of the file system, for which
@@ -189,7 +190,7 @@ func TestMonth(t *testing.T) {
 				continue
 			}
 			x.expire.Trashed, x.expire.Keep = viewer.Never, -1
-			x.expire.Common = viewer.Common{Dir: dir, Terminal: "test", Now: func() time.Time { return stamps[gone+1].AddDate(0, 0, x.after) }}
+			x.expire.Common = session.Common{Dir: dir, Terminal: "test", Now: func() time.Time { return stamps[gone+1].AddDate(0, 0, x.after) }}
 			run(viewer.Expire(ctx, x.expire, streams))
 		}
 		said.Reset()

@@ -24,16 +24,16 @@ func main() {
 func newApp() *cli.App {
 	return &cli.App{
 		Name:      "lektor-article",
-		Usage:     "the article of a page",
+		Usage:     "extract the article of a web page",
 		ArgsUsage: " ",
-		Description: `It reads a page from standard input. Lektor-fetch starts it for feeds with the
-setting fulltext.
+		Description: `It reads an HTML page from standard input and prints its article. lektor-fetch starts
+it for feeds whose setting fulltext is on.
 
    curl -s https://example.org/post | lektor-article --url https://example.org/post`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "url", Usage: "the page is from `URL`: links start there"},
-			&cli.StringFlag{Name: "content-type", Usage: "the page's MIME type and charset are `TYPE`"},
-			&cli.BoolFlag{Name: "json", Usage: "print an object of JSON: title, content, and refresh, where the page sends a browser"},
+			&cli.StringFlag{Name: "url", Usage: "resolve relative links against `URL`, the page's own"},
+			&cli.StringFlag{Name: "content-type", Usage: "read the page by its header field Content-Type, `TYPE`"},
+			&cli.BoolFlag{Name: "json", Usage: "print a JSON object: title, content, and refresh, the URL to which the page sends a browser"},
 		},
 		Action: command.Run(app.Extract, "", func(f *command.Flags) app.ExtractOptions {
 			f.Fail(command.NoArgs(f.Context))

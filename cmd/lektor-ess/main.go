@@ -21,9 +21,9 @@ func main() { os.Exit(command.Main(newApp(), os.Args)) }
 func newApp() *cli.App {
 	return &cli.App{
 		Name:  "lektor-ess",
-		Usage: "update notices for feeds that fit into a kilobyte",
-		Description: `ESS tells when the entries of a feed were published, NNO those of many feeds;
-the formats are described in ess(5) and nno(5).
+		Usage: "make, aggregate and poll update notices for feeds",
+		Description: `An ESS document lists when the entries of a feed were published, an NNO document those
+of many feeds. ess(5) and nno(5) describe the formats.
 
    lektor-ess poll; lektor-fetch
    lektor-ess build https://example.com/feed > feed.ess
@@ -44,13 +44,13 @@ const maxBytes = 1 << 20
 func fetchFlags() []cli.Flag { return feedcmd.FetchFlags(maxBytes) }
 
 func atFlag() cli.Flag {
-	return &cli.StringFlag{Name: "at", Usage: "build as of `TIME`, such as 2026-01-31T12:00:00Z, or @ and seconds since 1970", DefaultText: "now"}
+	return &cli.StringFlag{Name: "at", Usage: "use `TIME` as the build time, such as 2026-01-31T12:00:00Z, or @ and seconds since 1970", DefaultText: "now"}
 }
 
 func linesFlag(usage string) cli.Flag { return &cli.BoolFlag{Name: "lines", Usage: usage} }
 
 func entriesFlag() cli.Flag {
-	return &cli.IntFlag{Name: "entries", Aliases: []string{"n"}, Value: app.DefaultEntries, Usage: "at most `N` entries of a feed, 0 for all"}
+	return &cli.IntFlag{Name: "entries", Aliases: []string{"n"}, Value: app.DefaultEntries, Usage: "write at most `N` entries of a feed, 0 for all"}
 }
 
 func newestFlag(usage string) cli.Flag {
@@ -62,11 +62,11 @@ func outputFileFlag() cli.Flag {
 }
 
 func rawFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "raw", Usage: "do not clean text of what might harm a terminal"}
+	return &cli.BoolFlag{Name: "raw", Usage: "print text as it is, even if it could harm a terminal"}
 }
 
 func dryRunFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "dry-run", Usage: "change nothing, only tell what would be done"}
+	return &cli.BoolFlag{Name: "dry-run", Usage: "change nothing; print what would be done"}
 }
 
 // common reads the flags that several commands have.
@@ -120,19 +120,19 @@ func buildCommand() *cli.Command {
 		Name:      "build",
 		Usage:     "write the ESS document of a feed, or of each feed",
 		ArgsUsage: "[FEED…|-]",
-		Description: `The document of one FEED is written as it is. Of several, or of all without a
-FEED, each is one line.
+		Description: `If you name one FEED, its document is written as it is. If you name several or none,
+each document is one line; none means all feeds.
 
    lektor-ess build https://example.com/feed > feed.ess
    curl -s https://example.com/feed | lektor-ess build --from-document --url https://example.com/feed`,
 		Flags: []cli.Flag{
-			entriesFlag(), linesFlag("write each document as a line, that of one feed, too"),
+			entriesFlag(), linesFlag("write each document as one line, even for one FEED"),
 			categoryFlag(),
 			&cli.StringFlag{Name: "since", Usage: "only entries since `TIME`, such as 2d, 12h or 2026-01-31"},
 			atFlag(),
-			&cli.BoolFlag{Name: "from-document", Usage: "of the feed document on standard input, without a lektor-dir"},
-			&cli.StringFlag{Name: "url", Usage: "that document is the feed at `URL`", DefaultText: "as it says itself"},
-			&cli.StringFlag{Name: "content-type", Usage: "that document has the MIME `TYPE`, and perhaps a charset"},
+			&cli.BoolFlag{Name: "from-document", Usage: "use the feed document on standard input; needs no lektor-dir"},
+			&cli.StringFlag{Name: "url", Usage: "the `URL` of the feed in that document", DefaultText: "its link self"},
+			&cli.StringFlag{Name: "content-type", Usage: "the MIME `TYPE` of that document, with an optional charset"},
 			outputFileFlag(), command.NulFlag(),
 		},
 		Action: command.Run(app.Build, "", func(f *command.Flags) app.BuildOptions {
@@ -149,15 +149,15 @@ func nnoCommand() *cli.Command {
 		Name:      "nno",
 		Usage:     "write the NNO of the newest entries in the lektor-dir",
 		ArgsUsage: "[QUERY|-]",
-		Description: `Of all entries, read or not; of those that a QUERY selects (see
-lektor-query(7)); or with "-" of those whose paths are on standard input.
+		Description: `It has the entries that match QUERY, see lektor-query(7); with "-", the entries whose
+paths are on standard input; else all entries, read or not.
 
    lektor-ess nno -n 20 feed:lwn
    lektor-view ls -o path | lektor-ess nno -`,
 		Flags: []cli.Flag{
-			newestFlag("at most `N` entries, 0 for all"), atFlag(),
+			newestFlag("write at most `N` entries, 0 for all"), atFlag(),
 			command.OutputFlag("print `FORMAT` instead of an NNO: url, tsv, json, another field or a template"),
-			&cli.StringSliceFlag{Name: "include", Usage: "count entries of `FEED`, although it is not for others; may be repeated"},
+			&cli.StringSliceFlag{Name: "include", Usage: "include entries of `FEED`, even if it is not for others; may be repeated"},
 			outputFileFlag(), rawFlag(), command.NulFlag(),
 		},
 		Action: command.Run(app.MakeNNO, "", func(f *command.Flags) app.NNOOptions {
@@ -172,15 +172,15 @@ lektor-query(7)); or with "-" of those whose paths are on standard input.
 func topCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "top",
-		Usage:     "aggregate ESS and NNO documents to the NNO of the newest entries",
+		Usage:     "write the NNO of the newest entries in ESS and NNO documents",
 		ArgsUsage: "[DOCUMENT…|-]",
-		Description: `DOCUMENT is a file or URL; "-" reads their names from standard input. Memory
-grows with N and, by some 300 bytes each, with the number of feeds.
+		Description: `DOCUMENT is a file or URL; "-" reads their names from standard input. Memory grows
+with N, and by about 300 bytes for each feed.
 
    find ess -name '*.ess' -print0 | lektor-ess top -n 1000 -0 -
    lektor-ess build | lektor-ess top -n 20 --lines`,
 		Flags: append([]cli.Flag{
-			newestFlag("the `N` newest entries"), atFlag(), linesFlag("read documents one a line, from the files or standard input, and write the NNO as a line"),
+			newestFlag("write the `N` newest entries"), atFlag(), linesFlag("read files, or standard input, with one document a line; write the NNO as one line"),
 			command.OutputFlag("print `FORMAT` instead of an NNO: url, tsv, json, another field or a template"),
 			outputFileFlag(), rawFlag(), command.NulFlag(),
 		}, fetchFlags()...),
@@ -196,19 +196,18 @@ grows with N and, by some 300 bytes each, with the number of feeds.
 func pollCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "poll",
-		Usage:     "find out from their ESS which feeds have something new",
+		Usage:     "find out from their ESS documents which feeds have something new",
 		ArgsUsage: "[FEED…|URL…|-]",
-		Description: `It makes conditional requests for the ESS documents of subscriptions, and for
-nothing else. A feed with a new entry gets a due marker, at which lektor-fetch
-fetches it.
+		Description: `It makes conditional requests for the ESS documents of subscriptions, and no others.
+A feed with a new entry gets a due marker, and lektor-fetch fetches it.
 
    lektor-ess poll; lektor-fetch
    lektor-ess poll -o url | lektor-fetch update -`,
 		Flags: append([]cli.Flag{
-			newestFlag("an entry must be newer than the oldest of the `N` newest in the lektor-dir"),
-			command.OutputFlag("print the feeds that are due in `FORMAT`, and leave no marker: url, tsv, json, another field or a template"),
-			&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: app.DefaultJobs, Usage: "fetch `N` documents at once"},
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no summary"},
+			newestFlag("entries count that are newer than the oldest of the `N` newest in the lektor-dir"),
+			command.OutputFlag("print the feeds that are due in `FORMAT`, and leave no markers: url, tsv, json, another field or a template"),
+			&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: app.DefaultJobs, Usage: "ask for `N` documents at once"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
 			dryRunFlag(), rawFlag(), command.NulFlag(),
 		}, fetchFlags()...),
 		Action: command.Run(app.Poll, "", func(f *command.Flags) app.PollOptions {
@@ -225,13 +224,13 @@ func resolveCommand() *cli.Command {
 		Name:      "resolve",
 		Usage:     "print the entries of an NNO as paths in the lektor-dir",
 		ArgsUsage: "NNO…|-",
-		Description: `NNO is a file or URL, "-" the document on standard input. A feed of which
-something is missing gets a due marker.
+		Description: `NNO is a file or URL, or "-" for the document on standard input. A feed that lacks an
+entry gets a due marker.
 
    lektor-ess resolve --subscribe friends.nno; lektor-fetch
    lektor-ess resolve friends.nno | lektor-view show -`,
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "subscribe", Usage: "subscribe to feeds that are not subscribed to"},
+			&cli.BoolFlag{Name: "subscribe", Usage: "subscribe to the feeds of the NNO to which you are not subscribed"},
 			command.OutputFlag("print `FORMAT`: path (the default), url, tsv, json, another field or a template"),
 			dryRunFlag(), rawFlag(),
 		}, fetchFlags()...),
@@ -248,16 +247,16 @@ func publishCommand() *cli.Command {
 		Name:      "publish",
 		Usage:     "write ESS, NNO and an index page for a web server",
 		ArgsUsage: "DIR [FEED…|-]",
-		Description: `Files that have not changed are left alone. Without FEED it is of all feeds that
-are for others: those that are private, or fetched with a password, headers, a
-filter, from a file or a command are left out unless they are named.
+		Description: `Files that have not changed are left alone. Feeds are left out that are private, or
+fetched with a password, with headers, through a filter, from a file or from a
+command, unless you name them.
 
    lektor-ess publish --base-url https://example.com/ess/ /srv/www/ess`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "base-url", Usage: "the directory is at `URL`: write absolute links"},
+			&cli.StringFlag{Name: "base-url", Usage: "write absolute links below `URL`"},
 			entriesFlag(),
-			&cli.IntFlag{Name: "newest", Value: ess.DefaultTop, Usage: "at most `N` entries in the NNO, 0 for all"},
-			&cli.StringFlag{Name: "title", Usage: "call the page `TITLE`"},
+			&cli.IntFlag{Name: "newest", Value: ess.DefaultTop, Usage: "write at most `N` entries in the NNO, 0 for all"},
+			&cli.StringFlag{Name: "title", Usage: "the `TITLE` of the page"},
 			categoryFlag(), atFlag(), dryRunFlag(), command.NulFlag(),
 		},
 		Action: command.Run(app.Publish, "DIR", func(f *command.Flags) app.PublishOptions {
@@ -272,7 +271,7 @@ filter, from a file or a command are left out unless they are named.
 func discoverCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "discover",
-		Usage:     "print the ESS and NNO documents that a page or feed links to",
+		Usage:     "print the ESS and NNO documents to which a page or a feed links",
 		ArgsUsage: "URL…|-",
 		Description: `   lektor-ess discover https://example.com/
    lektor-ess discover -o url https://example.com/`,
@@ -313,7 +312,7 @@ func decodeCommand() *cli.Command {
 		Name:      "decode",
 		Usage:     "print the entries of ESS and NNO documents with absolute times",
 		ArgsUsage: "[DOCUMENT…|-]",
-		Description: `DOCUMENT is a file or URL, "-" the document on standard input.
+		Description: `DOCUMENT is a file or URL, or "-" for the document on standard input (default "-").
 
    lektor-ess decode -o json feed.ess`,
 		Flags: append([]cli.Flag{
@@ -327,10 +326,10 @@ func decodeCommand() *cli.Command {
 func checkCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "check",
-		Usage:     "verify ESS and NNO documents strictly",
+		Usage:     "print each fault of ESS and NNO documents",
 		ArgsUsage: "[DOCUMENT…|-]",
-		Description: `Everything is told that a strict writer would not have written, by line and
-field. It ends with status 1 if there is anything.
+		Description: `A fault is everything that a strict writer would not write. If there is a fault, the
+exit status is 1.
 
    lektor-ess check https://example.com/feed.ess`,
 		Flags: append([]cli.Flag{

@@ -25,9 +25,8 @@ func main() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(160 << 20)
 	}
-	// Each feed of a run is a goroutine from the beginning, and each collection scans the
-	// stacks of those that wait. Below the limit a rarer collection costs little memory: with
-	// the default of 100, 2,000 feeds without news take a tenth more of the processor.
+	// Below the limit a rarer collection costs little memory: with the default of 100, a first
+	// fetch takes a tenth more of the processor.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}

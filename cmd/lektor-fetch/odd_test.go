@@ -16,6 +16,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/app/viewer"
+	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
@@ -51,7 +52,7 @@ func newOdd(t *testing.T, dir string) *odd {
 			t.Fatalf("got %q: %d\n%s; want status == 0", args, status, said)
 		}
 	}
-	if status, said := o.view(func(ctx context.Context, c viewer.Common, s *command.Streams) error {
+	if status, said := o.view(func(ctx context.Context, c session.Common, s *command.Streams) error {
 		return viewer.List(ctx, viewer.ListOptions{Common: c, Sort: viewer.DefaultSort}, s)
 	}); status != 0 {
 		t.Fatal(said)
@@ -102,10 +103,10 @@ func (o *odd) fetch(t *testing.T, stdin string, args ...string) (status int, sai
 }
 
 // view runs a command of lektor-view in this process.
-func (o *odd) view(f func(context.Context, viewer.Common, *command.Streams) error) (status int, said string) {
+func (o *odd) view(f func(context.Context, session.Common, *command.Streams) error) (status int, said string) {
 	var out bytes.Buffer
 	s := command.NewStreams("lektor-view", strings.NewReader(""), &out, &out)
-	err := f(context.Background(), viewer.Common{Dir: o.dir, Terminal: "none"}, s)
+	err := f(context.Background(), session.Common{Dir: o.dir, Terminal: "none"}, s)
 	s.Report.Print(err)
 	status = command.Status(err)
 	if status == 0 && s.Report.Errors() > 0 {
@@ -158,10 +159,10 @@ func (o *odd) commands(t *testing.T) map[string]func() (int, string) {
 	fetch := func(stdin string, args ...string) func() (int, string) {
 		return func() (int, string) { return o.fetch(t, stdin, args...) }
 	}
-	view := func(f func(context.Context, viewer.Common, *command.Streams) error) func() (int, string) {
+	view := func(f func(context.Context, session.Common, *command.Streams) error) func() (int, string) {
 		return func() (int, string) { return o.view(f) }
 	}
-	names := viewer.Names{Args: append([]string{o.read}, o.unread...)}
+	names := session.Names{Args: append([]string{o.read}, o.unread...)}
 	return map[string]func() (int, string){
 		"update": fetch("", "update", "-a", "--gap", "0"),
 		"update, failed": func() (int, string) {
@@ -204,19 +205,19 @@ func (o *odd) commands(t *testing.T) map[string]func() (int, string) {
 			}
 			return o.watch(t, func(said string) bool { return o.entries() > n || o.wide && strings.Contains(said, "link") })
 		},
-		"mark": view(func(ctx context.Context, c viewer.Common, s *command.Streams) error {
+		"mark": view(func(ctx context.Context, c session.Common, s *command.Streams) error {
 			return viewer.Mark(ctx, viewer.MarkOptions{Common: c, Names: names, Set: "F"}, s)
 		}),
-		"view rm": view(func(ctx context.Context, c viewer.Common, s *command.Streams) error {
+		"view rm": view(func(ctx context.Context, c session.Common, s *command.Streams) error {
 			return viewer.Remove(ctx, viewer.RemoveOptions{Common: c, Names: names}, s)
 		}),
-		"ls": view(func(ctx context.Context, c viewer.Common, s *command.Streams) error {
+		"ls": view(func(ctx context.Context, c session.Common, s *command.Streams) error {
 			return viewer.List(ctx, viewer.ListOptions{Common: c, Sort: viewer.DefaultSort, All: true}, s)
 		}),
-		"next": view(func(ctx context.Context, c viewer.Common, s *command.Streams) error {
+		"next": view(func(ctx context.Context, c session.Common, s *command.Streams) error {
 			return viewer.Next(ctx, viewer.ShowOptions{Common: c, Mark: true}, s)
 		}),
-		"digest": view(func(ctx context.Context, c viewer.Common, s *command.Streams) error {
+		"digest": view(func(ctx context.Context, c session.Common, s *command.Streams) error {
 			return viewer.Digest(ctx, viewer.DigestOptions{Common: c, Lines: 1}, s)
 		}),
 	}

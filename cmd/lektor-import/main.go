@@ -17,27 +17,29 @@ func newApp() *cli.App {
 	return &cli.App{
 		Name:  "lektor-import",
 		Usage: "move in from another feed reader",
-		Description: `Subscriptions with names and folders, saved queries, and what was read. Nothing is
-fetched, and nothing of the other reader is written to. lektor-fetch import --from
-does this, and then fetches.
+		Description: `It copies subscriptions with names and folders, saved queries, and the read state of
+entries. It fetches nothing and writes to no file of the other reader.
+lektor-fetch import --from starts it and then fetches the feeds.
 
    lektor-import newsboat
    lektor-import --dir feeds sfeed ~/.sfeed/sfeedrc`,
 		Flags: []cli.Flag{command.DirFlag()},
 		Commands: []*cli.Command{
-			reader("newsboat", "urls and cache.db of newsboat", "[PATH [CACHE]]", `PATH is newsboat's directory, or its file urls; without it, where newsboat looks.
+			reader("newsboat", "take over urls, cache.db and the killfile of newsboat", "[PATH [CACHE]]", `PATH is newsboat's directory, or its file urls (default: where newsboat looks for it).
+CACHE is its database (default: the one that newsboat uses).
 
    lektor-import newsboat --dry-run`),
-			reader("sfeed", "sfeedrc of sfeed", "[PATH [READ]]", `The calls of feed in it are read, and nothing is run. READ is the file of URLs that
-sfeed_curses keeps, else $SFEED_URL_FILE.
+			reader("sfeed", "take over sfeedrc and the entries of sfeed", "[PATH [READ]]", `PATH is sfeedrc (default ~/.sfeed/sfeedrc). Its calls of feed are read, and nothing is
+run. READ is the file in which sfeed_curses keeps the URLs of read entries (default:
+$SFEED_URL_FILE).
 
    lektor-import sfeed ~/.sfeed/sfeedrc`),
-			reader("r2e", "configuration and data of rss2email", "[PATH [DATA]]", `What was mailed is marked as read.
+			reader("r2e", "take over the configuration and the data of rss2email", "[PATH [DATA]]", `Mailed entries are marked as read.
 
    lektor-import r2e ~/.config/rss2email.cfg`),
-			reader("feedly", "exports of Feedly, OPML and JSON", "FILE…", `   lektor-import feedly feedly.opml saved.json`),
-			reader("inoreader", "exports of Inoreader, OPML and JSON", "FILE…", `   lektor-import inoreader subscriptions.xml starred.json`),
-			reader("miniflux", "exports of Miniflux, OPML and JSON", "FILE…", `   lektor-import miniflux feeds.opml entries.json`),
+			reader("feedly", "take over exports of Feedly, OPML and JSON", "FILE…", `   lektor-import feedly feedly.opml saved.json`),
+			reader("inoreader", "take over exports of Inoreader, OPML and JSON", "FILE…", `   lektor-import inoreader subscriptions.xml starred.json`),
+			reader("miniflux", "take over exports of Miniflux, OPML and JSON", "FILE…", `   lektor-import miniflux feeds.opml entries.json`),
 		},
 	}
 }
@@ -47,8 +49,8 @@ func reader(name, usage, args, description string) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usage, ArgsUsage: args, Description: description,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "yes", Usage: "take commands over, those of exec: and filter:, without asking"},
-			&cli.BoolFlag{Name: "dry-run", Usage: "change nothing, only tell what would be done"},
+			&cli.BoolFlag{Name: "yes", Usage: "take over the commands of exec: and filter: without asking"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "change nothing; print what would be done"},
 		},
 		Action: command.Run(importer.Import, "", func(f *command.Flags) importer.Options {
 			return importer.Options{

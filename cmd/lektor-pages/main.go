@@ -17,8 +17,8 @@ func main() { os.Exit(command.Main(newApp(), os.Args)) }
 func newApp() *cli.App {
 	return command.Completing(&cli.App{
 		Name:  "lektor-pages",
-		Usage: "entries of a lektor-dir as pages for a browser, and as mail",
-		Description: `Lektor-view has the same commands, and starts this program for them.
+		Usage: "write entries of a lektor-dir as web pages and as mail",
+		Description: `lektor-view has the same commands and starts this program for them.
 
    lektor-pages html ~/www/news
    lektor-view html --newest 500 ~/www/news is:unread
@@ -29,7 +29,7 @@ func newApp() *cli.App {
 }
 
 func privateFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "private", Usage: "show also what is in feeds that are not for others"}
+	return &cli.BoolFlag{Name: "private", Usage: "include feeds that are not for others"}
 }
 
 func common(f *command.Flags, query []string) app.Common {
@@ -39,18 +39,18 @@ func common(f *command.Flags, query []string) app.Common {
 func htmlCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "html",
-		Usage:     "write a site to read entries in a browser",
+		Usage:     "write a site for a browser",
 		ArgsUsage: "DIR [QUERY]",
-		Description: `Read entries are shown, too, unless the query says otherwise. Only pages that
-change are written.
+		Description: `Without a QUERY, all entries are selected, read or not. Only pages that change are
+written.
 
    lektor-pages html ~/www/news
    lektor-pages html --title Kernel ~/www/kernel folder:Linux since:30d`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "title", Usage: "call the site `TITLE`", Value: "lektor"},
-			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N`", DefaultText: "all"},
+			&cli.StringFlag{Name: "title", Usage: "the `TITLE` of the site", Value: "lektor"},
+			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N` entries", DefaultText: "all"},
 			&cli.IntFlag{Name: "per-page", Usage: "put `N` entries on a page of a list", Value: 50},
-			imagesFlag("show images at once, which tells their servers that somebody reads"),
+			imagesFlag("show images at once; their servers learn that somebody reads"),
 			privateFlag(),
 		},
 		Action: command.Run(app.HTML, "DIR", func(f *command.Flags) app.HTMLOptions {
@@ -72,9 +72,9 @@ change are written.
 // mailFlags are those of maildir and mbox.
 func mailFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "query", Usage: "only what `QUERY` selects", DefaultText: "all, read or not"},
-		imagesFlag("have messages show images, which most mail programs load only when asked to"),
-		command.OutputFlag("print `FORMAT` of each message that is written: file, messageid, path, tsv, json, another field or a template"),
+		&cli.StringFlag{Name: "query", Usage: "only entries that match `QUERY`", DefaultText: "all, read or not"},
+		imagesFlag("show images in messages; most mail programs ask before they load them"),
+		command.OutputFlag("print `FORMAT` for each message: file, messageid, path, tsv, json, another field or a template"),
 	}
 }
 
@@ -98,8 +98,8 @@ func maildirCommand() *cli.Command {
 		Name:      "maildir",
 		Usage:     "deliver entries into a maildir, each once",
 		ArgsUsage: "DIR",
-		Description: `An entry is a message, a feed a thread. What was delivered once is not delivered
-again, whatever becomes of the message.
+		Description: `Each entry is a message, each feed a thread. An entry is delivered once, even if you
+move or delete the message.
 
    lektor-view maildir ~/Mail/feeds
    lektor-view maildir --query is:flagged ~/Mail/good`,
@@ -117,9 +117,9 @@ again, whatever becomes of the message.
 func mboxCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "mbox",
-		Usage:     "print entries as a mailbox, or write one to a new file",
+		Usage:     "write entries as a mailbox to a new file, or to standard output",
 		ArgsUsage: "[FILE|-]",
-		Description: `A FILE that exists is refused. To add entries to your mail, each once, use maildir.
+		Description: `A FILE that exists is refused. To add entries to existing mail, each once, use maildir.
 
    lektor-view mbox ~/mail/lwn.mbox --query feed:lwn
    lektor-view mbox --query 'feed:lwn since:1w' >lwn.mbox`,
@@ -141,16 +141,16 @@ func mboxCommand() *cli.Command {
 func digestCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "digest",
-		Usage:     "write entries as one HTML document, or as a mail; marks nothing",
+		Usage:     "write entries as one HTML document, or as a mail; mark nothing",
 		ArgsUsage: "ENTRY…",
-		Description: `ENTRY is a path or a unique name; "-" reads them from standard input. Lektor-view
-starts it for digest --html, and marks the entries as read then.
+		Description: `ENTRY is a path or a unique name; "-" reads them from standard input.
+lektor-view digest --html selects entries, starts this command, and marks them as read.
 
    lektor-view ls -o path since:1d | lektor-pages digest - >today.html`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "lines", Aliases: []string{"n"}, Usage: "show as much of each content as fills `N` lines", Value: 4},
-			&cli.BoolFlag{Name: "full", Usage: "show all of each content"},
-			imagesFlag("show images, which tells their servers that somebody reads"),
+			&cli.IntFlag{Name: "lines", Aliases: []string{"n"}, Usage: "show at most `N` lines of each entry", Value: 4},
+			&cli.BoolFlag{Name: "full", Usage: "include the whole content of each entry"},
+			imagesFlag("show images; their servers learn that somebody reads"),
 			&cli.StringFlag{Name: "mail", Usage: "write a mail to `ADDRESS`, for sendmail -t"},
 			command.NulFlag(),
 		},

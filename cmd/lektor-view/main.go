@@ -13,6 +13,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lektordir/lektor/internal/app/viewer"
+	"github.com/lektordir/lektor/internal/app/viewer/fullscreen"
+	"github.com/lektordir/lektor/internal/app/viewer/publish"
+	"github.com/lektordir/lektor/internal/app/viewer/rules"
+	"github.com/lektordir/lektor/internal/app/viewer/save"
+	"github.com/lektordir/lektor/internal/app/viewer/session"
+	"github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feedcmd"
@@ -45,14 +51,14 @@ QUERY is described in lektor-query(7).
 	}, entries.Complete)
 }
 
-func common(f *command.Flags) viewer.Common {
-	c := viewer.Common{Dir: command.Dir(f.Context), Terminal: viewer.Terminal()}
+func common(f *command.Flags) session.Common {
+	c := session.Common{Dir: command.Dir(f.Context), Terminal: session.Terminal()}
 	c.Index.Brief = true
 	return c
 }
 
 // staying is common for a command that does not end soon.
-func staying(f *command.Flags) viewer.Common {
+func staying(f *command.Flags) session.Common {
 	c := common(f)
 	c.Index.Brief = false
 	return c
@@ -99,8 +105,8 @@ func nulPaths(f *command.Flags) command.PrinterOptions {
 	return p
 }
 
-func names(f *command.Flags) viewer.Names {
-	return viewer.Names{Args: f.Words(), Nul: command.Nul(f.Context)}
+func names(f *command.Flags) session.Names {
+	return session.Names{Args: f.Words(), Nul: command.Nul(f.Context)}
 }
 
 func lsCommand() *cli.Command {
@@ -274,10 +280,10 @@ begun is gone on with; what has the flag d was saved before.
 			&cli.DurationFlag{Name: fetch.FlagTimeout, Value: fetch.DefaultDeadline, Usage: "give up when nothing came for `TIME`"},
 			command.NulFlag(), command.NumericArgs(),
 		}, fetching...),
-		Action: command.Run(viewer.Save, "DIR", func(f *command.Flags) viewer.SaveOptions {
-			o := viewer.SaveOptions{
+		Action: command.Run(save.Save, "DIR", func(f *command.Flags) save.Options {
+			o := save.Options{
 				Common: common(f), To: f.Args().First(), Type: f.String("type"), Again: f.Bool("again"),
-				Names: viewer.Names{Args: f.Args().Tail(), Nul: command.Nul(f.Context)},
+				Names: session.Names{Args: f.Args().Tail(), Nul: command.Nul(f.Context)},
 			}
 			o.Fetch = feedcmd.Asking(f)
 			o.Fetch.Gap = f.Time("gap")
@@ -412,9 +418,9 @@ has marked since is left alone, and what rm --now deleted is gone.
 			dryRunFlag(),
 			command.OutputFlag("print `FORMAT`: path (the default), url, tsv, json, another field or a template"),
 		},
-		Action: command.Run(viewer.Undo, "", func(f *command.Flags) viewer.UndoOptions {
+		Action: command.Run(undo.Undo, "", func(f *command.Flags) undo.Options {
 			f.Fail(command.NoArgs(f.Context))
-			return viewer.UndoOptions{Common: common(f), DryRun: f.Bool("dry-run"), Print: f.Printing()}
+			return undo.Options{Common: common(f), DryRun: f.Bool("dry-run"), Print: f.Printing()}
 		}),
 	}
 }
@@ -575,9 +581,9 @@ stop, and at the end run CMD ARG. Each arrival is looked at once.
 			dryRunFlag(),
 			command.OutputFlag("print `FORMAT`: path (the default), url, tsv, json, another field or a template"),
 		},
-		Action: command.Run(rules, "apply or check", func(f *command.Flags) rulesOptions {
+		Action: command.Run(applyOrCheck, "apply or check", func(f *command.Flags) rulesOptions {
 			words := f.Args().Tail()
-			o := rulesOptions{what: f.Args().First(), RulesOptions: viewer.RulesOptions{
+			o := rulesOptions{what: f.Args().First(), Options: rules.Options{
 				Common: common(f), DryRun: f.Bool("dry-run"), Undo: f.Streams().OutIsTerminal(), Print: f.Printing(),
 			}}
 			switch {
@@ -595,15 +601,15 @@ stop, and at the end run CMD ARG. Each arrival is looked at once.
 
 // rulesOptions are those of rules apply, or rules check.
 type rulesOptions struct {
-	viewer.RulesOptions
+	rules.Options
 	what string
 }
 
-func rules(ctx context.Context, o rulesOptions, s *command.Streams) error {
+func applyOrCheck(ctx context.Context, o rulesOptions, s *command.Streams) error {
 	if o.what == "check" {
-		return viewer.CheckRules(ctx, o.RulesOptions, s)
+		return rules.Check(ctx, o.Options, s)
 	}
-	return viewer.ApplyRules(ctx, o.RulesOptions, s)
+	return rules.Apply(ctx, o.Options, s)
 }
 
 func indexCommand() *cli.Command {
@@ -651,8 +657,8 @@ func publishCommand() *cli.Command {
 			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N`", DefaultText: "all"},
 			&cli.StringSliceFlag{Name: "include", Usage: "publish entries of `FEED`, although it is not for others; may be repeated"},
 		},
-		Action: command.Run(viewer.Publish, "", func(f *command.Flags) viewer.PublishOptions {
-			o := viewer.PublishOptions{
+		Action: command.Run(publish.Publish, "", func(f *command.Flags) publish.Options {
+			o := publish.Options{
 				Common: common(f), Query: f.Words(), Newest: f.Number("newest", 0, 0), Format: f.String("format"), Output: f.String("output"),
 				Title: f.String("title"), Self: f.String("self"), Link: f.String("link"),
 				Clouds: f.StringSlice("cloud"), Hubs: f.StringSlice("hub"), Include: f.StringSlice("include"),
@@ -680,9 +686,9 @@ ends. Keys of your own go into etc/view/keys of the lektor-dir.
 			&cli.BoolFlag{Name: "advance", Usage: "go to the next entry when one was marked in the list"},
 			widthFlag(),
 		},
-		Action: command.Run(viewer.TUI, "", func(f *command.Flags) viewer.TUIOptions {
+		Action: command.Run(fullscreen.Run, "", func(f *command.Flags) fullscreen.Options {
 			f.Fail(command.NoArgs(f.Context))
-			o := viewer.TUIOptions{Common: staying(f), Set: f.String("keys"), Mouse: f.Bool("mouse"), Advance: f.Bool("advance"), Fetch: fetch.Config{UserAgent: feedcmd.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment}}
+			o := fullscreen.Options{Common: staying(f), Set: f.String("keys"), Mouse: f.Bool("mouse"), Advance: f.Bool("advance"), Fetch: fetch.Config{UserAgent: feedcmd.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment}}
 			if f.IsSet("width") {
 				o.Width = f.Number("width", 20, 0)
 			}

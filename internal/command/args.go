@@ -64,7 +64,7 @@ func readList(in io.Reader, nul bool, yield func(string, error) bool) bool {
 
 // NulFlag returns the flag -0 for commands that use [ReadArgs].
 func NulFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "null", Aliases: []string{"0"}, Usage: "what is read from standard input (-) is separated by NUL, not by newlines"}
+	return &cli.BoolFlag{Name: "null", Aliases: []string{"0"}, Usage: "standard input (-) is separated by NUL, not by newlines"}
 }
 
 // Nul returns the value of [NulFlag].

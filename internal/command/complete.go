@@ -98,7 +98,7 @@ func complete(app *cli.App, args []string, out io.Writer) {
 	}
 }
 
-// candidates gives what the last of words may be; those before it are a command line
+// candidates returns what the last of words may be; the words before it are a command line
 // without the program's name.
 func candidates(app *cli.App, words []string) []Candidate {
 	p := &place{commands: app.Commands, flags: append([]cli.Flag{cli.VersionFlag, cli.HelpFlag}, app.Flags...), usage: app.ArgsUsage}
@@ -117,37 +117,47 @@ func candidates(app *cli.App, words []string) []Candidate {
 		}
 		return names(k)
 	}
-	var all []Candidate
+	return begun(p.all(want, current), current)
+}
+
+// all returns what a word may be; want is the flag whose value it is, or nil.
+func (p *place) all(want cli.Flag, current string) (all []Candidate) {
 	name, value, joined := strings.Cut(current, "=")
 	switch {
 	case want != nil:
-		all = p.values(want, "", current)
+		return p.values(want, "", current)
 	case p.plain:
-		all = p.arguments(current)
+		return p.arguments(current)
 	case joined && strings.HasPrefix(name, "--"):
 		if f := find(p.flags, name[2:]); f != nil && takesValue(f) {
-			all = p.values(f, name+"=", value)
+			return p.values(f, name+"=", value)
 		}
+		return nil
 	case strings.HasPrefix(current, "-"):
-		all = p.flagNames()
-	case p.count == 0 && len(p.commands) > 0:
-		for _, c := range p.commands {
-			if !c.Hidden {
-				all = append(all, Candidate{Word: c.Name, About: c.Usage})
-			}
-		}
-	default:
-		all = p.arguments(current)
+		return p.flagNames()
+	case p.count > 0 || len(p.commands) == 0:
+		return p.arguments(current)
 	}
+	for _, c := range p.commands {
+		if !c.Hidden {
+			all = append(all, Candidate{Word: c.Name, About: c.Usage})
+		}
+	}
+	return all
+}
+
+// begun returns the candidates that begin with a word: as it is typed, or if there are
+// none, with capitals or without.
+func begun(all []Candidate, current string) []Candidate {
 	all = slices.DeleteFunc(all, func(c Candidate) bool {
-		// What a line of a list cannot hold, no name that is typed has.
+		// A name that is typed has nothing that a line of a list cannot hold.
 		return c.Word == "" || termsafe.Line(c.Word) != c.Word || !utf8.ValidString(c.Word)
 	})
-	begun := slices.DeleteFunc(slices.Clone(all), func(c Candidate) bool {
+	exactly := slices.DeleteFunc(slices.Clone(all), func(c Candidate) bool {
 		return !strings.HasPrefix(c.Word, current) && (c.Said == "" || !strings.HasPrefix(c.Said, current))
 	})
-	if len(begun) > 0 {
-		return begun
+	if len(exactly) > 0 {
+		return exactly
 	}
 	lower := strings.ToLower(current)
 	return slices.DeleteFunc(all, func(c Candidate) bool {

@@ -20,6 +20,7 @@ package command
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +29,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -260,26 +262,31 @@ func BaseDir(variable, otherwise string) string {
 	return filepath.Join(home, otherwise)
 }
 
-// version is stamped by the Makefile, from git describe.
+//go:embed VERSION
 var version string
 
-// Version returns the version of the program: what the build stamped, else
-// what the Go tool knows about the module or the checkout.
+// Version returns the version of the program. If it was built in a checkout, the revision
+// stands behind a plus sign, with ".dirty" if files were changed since.
 func Version() string {
-	if version != "" {
+	info, _ := debug.ReadBuildInfo()
+	return withRevision(strings.TrimSpace(version), info)
+}
+
+func withRevision(version string, info *debug.BuildInfo) string {
+	if info == nil {
 		return version
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "devel"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
+	settings := map[string]string{}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return "devel-" + s.Value[:12]
-		}
+		settings[s.Key] = s.Value
 	}
-	return "devel"
+	revision := settings["vcs.revision"]
+	if revision == "" {
+		return version
+	}
+	version += "+" + revision[:min(12, len(revision))]
+	if settings["vcs.modified"] == "true" {
+		version += ".dirty"
+	}
+	return version
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -421,8 +423,21 @@ func TestProgressFits(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	if Version() == "" {
-		t.Error("no version")
+	if got := Version(); !regexp.MustCompile(`^\d+\.\d+\.\d+(\+[0-9a-f]{12}(\.dirty)?)?$`).MatchString(got) {
+		t.Errorf("got %q; want a version, and perhaps a revision", got)
+	}
+	revision := debug.BuildSetting{Key: "vcs.revision", Value: "0123456789abcdef0123456789abcdef01234567"}
+	for want, info := range map[string]*debug.BuildInfo{
+		"1.2.3":                    {},
+		"1.2.3+0123456789ab":       {Settings: []debug.BuildSetting{revision, {Key: "vcs.modified", Value: "false"}}},
+		"1.2.3+0123456789ab.dirty": {Settings: []debug.BuildSetting{revision, {Key: "vcs.modified", Value: "true"}}},
+	} {
+		if got := withRevision("1.2.3", info); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := withRevision("1.2.3", nil); got != "1.2.3" {
+		t.Errorf("got %q without build information", got)
 	}
 }
 

@@ -108,7 +108,7 @@ func TestRecordsFollow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.RemoveAll(s.Dir.Abs(refs[0])), os.Remove(s.Dir.Abs(refs[1])+"/content")); err != nil {
+	if err := errors.Join(os.RemoveAll(s.Dir.Join(refs[0].Path())), os.Remove(s.Dir.Join(refs[1].Path())+"/content")); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Record(refs[0]).Read(lektordir.FieldTitle); !errors.Is(err, fs.ErrNotExist) {

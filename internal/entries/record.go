@@ -161,7 +161,7 @@ func (s *Store) where(ref lektordir.Ref) (lektordir.Ref, bool) {
 // and clear the flags that other programs know.
 func (s *Store) renamed(ref lektordir.Ref) (now lektordir.Ref, there bool) {
 	exists := func(r lektordir.Ref) bool {
-		_, err := os.Lstat(s.Dir.Abs(r))
+		_, err := os.Lstat(s.Dir.Path() + "/" + r.Path())
 		return err == nil
 	}
 	if exists(ref) {
@@ -311,7 +311,7 @@ func (r *Record) Feed() *lektordir.Feed {
 }
 
 // Path is absolute.
-func (r *Record) Path() string { return r.s.Dir.Abs(r.Ref) }
+func (r *Record) Path() string { return r.s.Dir.Path() + "/" + r.Ref.Path() }
 
 // Key is what stays of an entry's place when it moves, see [Key].
 func (r *Record) Key() string { return Key(r.Ref.Path()) }

@@ -72,43 +72,30 @@ func (e *BuildError) Error() string {
 // It calls warn, which may be nil, for each part that is wrong and was mended or
 // left out, in the order of the document. The error is a [*BuildError].
 func Decode(b []byte, warn func(Warning)) (*Document, error) {
-	d := decoder{report: warn, b: b}
+	d := decoder{scanner: scanner{b: b}, report: warn}
 	return d.decode()
 }
 
 // DecodeStrict is [Decode], and also warns of everything that a strict writer
 // would not have written.
 func DecodeStrict(b []byte, warn func(Warning)) (*Document, error) {
-	d := decoder{report: warn, b: b, strict: true}
+	d := decoder{scanner: scanner{b: b}, report: warn, strict: true}
 	return d.decode()
 }
 
 // decoder reads one document.
 type decoder struct {
+	scanner
 	report func(Warning) // may be nil
 	strict bool
-	b      []byte // the document
-	pos    int    // in b, where the rest begins
 	doc    Document
-
-	line   int  // of the rest
-	at     int  // line of the field
-	fields int  // how many were read
-	comma  bool // a comma ended the field
 
 	build int64 // minute
 	mark  bool  // the comma after the build time is that of an NNO
 
-	urls  int    // how many there were
-	pairs int    // how many the URL has
-	total int    // how many all URLs have
-	url   []byte // grows by fields while they may be parts of it
-	size  int    // of the URL, as EscapeURL writes it
-	feed  string // the URL, once it has an entry
-	drop  bool   // the URL is too long, and its entries are dropped
-	first struct{ line, field int }
-	// empties counts the empty fields right after the URL.
-	empties int
+	urls  int // how many there were
+	total int // entries of all URLs
+	url   candidate
 
 	pending struct { // minutes that wait for their checksum
 		set         bool
@@ -116,6 +103,27 @@ type decoder struct {
 		absurd      bool
 		line, field int
 	}
+}
+
+// scanner divides a document into fields.
+type scanner struct {
+	b      []byte // the document
+	pos    int    // in b, where the rest begins
+	line   int    // of the rest
+	at     int    // line of the field
+	fields int    // how many were read
+	comma  bool   // a comma ended the field
+}
+
+// candidate is the URL that the entries belong to.
+type candidate struct {
+	text        []byte // grows by fields while they may be parts of it
+	size        int    // as EscapeURL writes it
+	drop        bool   // it is too long, and its entries are dropped
+	feed        string // the URL, once it has an entry
+	pairs       int    // entries of it
+	empties     int    // empty fields right after it
+	line, field int    // where it begins
 }
 
 func (d *decoder) decode() (*Document, error) {
@@ -191,39 +199,39 @@ func (d *decoder) buildTime() error {
 // field returns the next field without white space around it. Fields end at a
 // comma or at the end of a line; a comma beside the end of a line makes no field
 // of its own, and empty lines are none.
-func (d *decoder) field() ([]byte, bool) {
-	if !d.skip() {
+func (s *scanner) field() ([]byte, bool) {
+	if !s.skip() {
 		return nil, false
 	}
-	d.fields++
-	d.at = d.line
-	start := d.pos
-	for d.pos < len(d.b) && d.b[d.pos] != ',' && d.b[d.pos] != '\n' && d.b[d.pos] != '\r' {
-		d.pos++
+	s.fields++
+	s.at = s.line
+	start := s.pos
+	for s.pos < len(s.b) && s.b[s.pos] != ',' && s.b[s.pos] != '\n' && s.b[s.pos] != '\r' {
+		s.pos++
 	}
-	f := d.b[start:d.pos]
+	f := s.b[start:s.pos]
 	for len(f) > 0 && f[len(f)-1] <= ' ' {
 		f = f[:len(f)-1]
 	}
-	d.comma = d.skipComma()
+	s.comma = s.skipComma()
 	return f, true
 }
 
 // skip passes white space, and reports false at the end of the document.
-func (d *decoder) skip() bool {
-	for ; d.pos < len(d.b) && d.b[d.pos] <= ' '; d.pos++ {
-		if d.b[d.pos] == '\n' {
-			d.line++
+func (s *scanner) skip() bool {
+	for ; s.pos < len(s.b) && s.b[s.pos] <= ' '; s.pos++ {
+		if s.b[s.pos] == '\n' {
+			s.line++
 		}
 	}
-	return d.pos < len(d.b)
+	return s.pos < len(s.b)
 }
 
 // skipComma passes white space and one comma, and reports whether there was one.
-func (d *decoder) skipComma() bool {
-	comma := d.skip() && d.b[d.pos] == ','
+func (s *scanner) skipComma() bool {
+	comma := s.skip() && s.b[s.pos] == ','
 	if comma {
-		d.pos++
+		s.pos++
 	}
 	return comma
 }
@@ -251,15 +259,15 @@ func (d *decoder) value(f []byte, n int64, huge bool) {
 	} else if n == 256 && d.strict {
 		d.warn("the checksum 256 must be written 0")
 	}
-	d.pairs++
+	d.url.pairs++
 	d.total++
-	if d.drop {
+	if d.url.drop {
 		return
 	}
-	if d.pairs == 1 {
-		d.feed = string(d.url)
+	if d.url.pairs == 1 {
+		d.url.feed = string(d.url.text)
 	}
-	e := FeedEntry{d.feed, Entry{d.build - d.pending.n, uint8(n)}}
+	e := FeedEntry{d.url.feed, Entry{d.build - d.pending.n, uint8(n)}}
 	if d.strict {
 		d.order(e)
 	}
@@ -269,7 +277,7 @@ func (d *decoder) value(f []byte, n int64, huge bool) {
 // order warns of an entry that a strict writer writes in another place.
 func (d *decoder) order(e FeedEntry) {
 	warn := func(text string) { d.warnAt(d.pending.line, d.pending.field, "%s", text) }
-	if d.urls > 1 && d.pairs > 1 {
+	if d.urls > 1 && d.url.pairs > 1 {
 		warn("the entry has no URL of its own, as those of an NNO have")
 	}
 	if len(d.doc.Entries) == 0 {
@@ -294,11 +302,11 @@ func (d *decoder) plain(f []byte) {
 // newURL takes a URL.
 func (d *decoder) newURL(f []byte) {
 	d.beginURL()
-	if d.size = escapedLen(f); d.size > MaxField {
+	if d.url.size = escapedLen(f); d.url.size > MaxField {
 		d.dropURL()
 		return
 	}
-	d.url = append(d.url, f...)
+	d.url.text = append(d.url.text, f...)
 	if d.strict {
 		d.escaped(f)
 		low := bytes.ToLower(f)
@@ -311,18 +319,16 @@ func (d *decoder) newURL(f []byte) {
 func (d *decoder) beginURL() {
 	d.dangling()
 	switch {
-	case d.urls > 0 && d.pairs == 0:
-		d.warnAt(d.first.line, d.first.field, "no entry follows the URL")
-	case d.urls == 1 && d.pairs > 1:
-		d.doc.URL = d.feed
+	case d.urls > 0 && d.url.pairs == 0:
+		d.warnAt(d.url.line, d.url.field, "no entry follows the URL")
+	case d.urls == 1 && d.url.pairs > 1:
+		d.doc.URL = d.url.feed
 		if d.strict {
-			d.warnAt(d.first.line, d.first.field, "several entries follow the URL, as in an ESS, but it is not the only one")
+			d.warnAt(d.url.line, d.url.field, "several entries follow the URL, as in an ESS, but it is not the only one")
 		}
 	}
 	d.urls++
-	d.url, d.feed = d.url[:0], ""
-	d.pairs, d.drop, d.empties = 0, false, 0
-	d.first.line, d.first.field = d.at, d.fields
+	d.url = candidate{text: d.url.text[:0], line: d.at, field: d.fields}
 }
 
 // tooLong takes a field that is too long. If it is a URL, or a part of one, the
@@ -331,7 +337,7 @@ func (d *decoder) tooLong(f []byte) {
 	switch {
 	case hasScheme(f[:MaxField]):
 		d.beginURL()
-	case d.urls == 0 || d.pairs > 0 || d.pending.set:
+	case d.urls == 0 || d.url.pairs > 0 || d.pending.set:
 		d.warn("the field is too long; dropped")
 		return
 	}
@@ -340,10 +346,10 @@ func (d *decoder) tooLong(f []byte) {
 
 // dropURL drops the URL, and the entries that follow it.
 func (d *decoder) dropURL() {
-	if !d.drop {
+	if !d.url.drop {
 		d.warn("the URL is too long; dropped with its entries")
 	}
-	d.drop, d.url = true, d.url[:0]
+	d.url.drop, d.url.text = true, d.url.text[:0]
 }
 
 // escapedLen is the length of a URL as [EscapeURL] writes it.
@@ -358,19 +364,19 @@ func (d *decoder) escaped(f []byte) {
 
 // text takes a field that is neither a number nor a URL.
 func (d *decoder) text(f []byte) {
-	if d.urls == 0 || d.pairs > 0 || d.pending.set {
+	if d.urls == 0 || d.url.pairs > 0 || d.pending.set {
 		d.warn("%s is neither a number nor a URL; dropped", excerpt(f))
 		return
 	}
 	// A URL with a raw comma in it.
-	d.size += 3*(d.empties+1) + escapedLen(f) // each comma is %2C
-	commas := d.empties + 1
-	d.empties = 0
-	if d.drop || d.size > MaxField {
+	d.url.size += 3*(d.url.empties+1) + escapedLen(f) // each comma is %2C
+	commas := d.url.empties + 1
+	d.url.empties = 0
+	if d.url.drop || d.url.size > MaxField {
 		d.dropURL()
 		return
 	}
-	d.url = append(append(d.url, strings.Repeat(",", commas)...), f...)
+	d.url.text = append(append(d.url.text, strings.Repeat(",", commas)...), f...)
 	if d.strict {
 		d.warn("the comma in the URL must be written %%2C")
 		d.escaped(f)
@@ -378,8 +384,8 @@ func (d *decoder) text(f []byte) {
 }
 
 func (d *decoder) empty() {
-	if d.urls > 0 && d.pairs == 0 && !d.pending.set && len(d.url)+d.empties < MaxField {
-		d.empties++ // perhaps two commas in a URL
+	if d.urls > 0 && d.url.pairs == 0 && !d.pending.set && len(d.url.text)+d.url.empties < MaxField {
+		d.url.empties++ // perhaps two commas in a URL
 		return
 	}
 	d.warn("the field is empty; dropped")
@@ -387,9 +393,9 @@ func (d *decoder) empty() {
 
 // warnEmpty warns of the empty fields after the URL that are no part of it.
 func (d *decoder) warnEmpty() {
-	if d.empties > 0 {
-		d.warnAt(d.first.line, d.first.field+1, "the field is empty; dropped")
-		d.empties = 0
+	if d.url.empties > 0 {
+		d.warnAt(d.url.line, d.url.field+1, "the field is empty; dropped")
+		d.url.empties = 0
 	}
 }
 
@@ -405,14 +411,14 @@ func (d *decoder) dangling() {
 func (d *decoder) end() {
 	d.warnEmpty()
 	d.dangling()
-	if (d.urls > 1 || d.urls == 1 && d.mark) && d.pairs == 0 {
-		d.warnAt(d.first.line, d.first.field, "no entry follows the URL")
+	if (d.urls > 1 || d.urls == 1 && d.mark) && d.url.pairs == 0 {
+		d.warnAt(d.url.line, d.url.field, "no entry follows the URL")
 	}
 	if d.urls > 1 || d.mark && (d.urls == 0 || d.total < 2) {
 		d.doc.Kind = NNO
 		return
 	}
-	d.doc.URL = string(d.url)
+	d.doc.URL = string(d.url.text)
 	if d.urls == 0 && d.strict {
 		d.warnAt(1, 2, "there is no URL")
 	}

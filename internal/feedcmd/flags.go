@@ -22,13 +22,13 @@ func FetchFlags(maxBytes int64) []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "per-host", Value: d.PerHost, Usage: "make `N` requests at once to one host"},
 		&cli.DurationFlag{Name: "gap", Value: d.Gap, Usage: "wait for `TIME` between two requests to one host"},
-		&cli.DurationFlag{Name: fetch.FlagTimeout, Value: d.Deadline, Usage: "give up an exchange after `TIME`"},
+		&cli.DurationFlag{Name: fetch.FlagTimeout, Value: d.Deadline, Usage: "stop an exchange after `TIME`"},
 		&cli.Int64Flag{Name: fetch.FlagMaxBytes, Value: d.MaxBytes, Usage: "refuse documents of more than `N` bytes as transferred"},
 		&cli.Int64Flag{Name: fetch.FlagMaxDecoded, Value: d.MaxDecoded, Usage: "refuse documents of more than `N` bytes after decompression"},
-		&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: d.MaxRedirects, Usage: "follow `N` redirects"},
+		&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: d.MaxRedirects, Usage: "follow at most `N` redirects"},
 		&cli.Int64Flag{Name: fetch.FlagMaxHeader, Value: d.MaxHeader, Usage: "refuse response headers of more than `N` bytes"},
 		&cli.StringSliceFlag{Name: "allow", Usage: "let public servers redirect to the private network `PREFIX`; may be repeated"},
-		&cli.StringFlag{Name: "user-agent", Usage: "tell servers that we are `NAME`"},
+		&cli.StringFlag{Name: "user-agent", Usage: "send `NAME` as the User-Agent"},
 	}
 }
 

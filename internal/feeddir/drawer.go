@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/servertime"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -19,7 +20,7 @@ import (
 
 // NoteDate is [servertime.Note], which it refuses where a link leads out of the lektor-dir.
 func NoteDate(d *lektordir.Dir, date, now time.Time) error {
-	if err := d.Inside("etc", "etc/fetch"); err != nil {
+	if err := atomicfile.NoLinks(d.Path(), "etc", "etc/fetch"); err != nil {
 		return err
 	}
 	return servertime.Note(d.Path(), date, now)
@@ -56,7 +57,7 @@ func Sweep(d *lektordir.Dir, now time.Time) {
 	if last, ok := mtime(path); ok && !last.After(now) && now.Sub(last) < sweepEvery {
 		return
 	}
-	if err := d.Inside(markersDir); err != nil {
+	if err := atomicfile.NoLinks(d.Path(), markersDir); err != nil {
 		return
 	}
 	// The next run would merely look again, so a failure is ignored.
@@ -68,7 +69,7 @@ func Sweep(d *lektordir.Dir, now time.Time) {
 }
 
 // stateDir is the directory of the feed's [State].
-func stateDir(d *lektordir.Dir, hash string) string { return d.SrcEtc(hash, "fetch") }
+func stateDir(d *lektordir.Dir, hash string) string { return drawer(d, hash, "fetch") }
 
 // OnUpdateOf returns what [State.OnUpdate] does of a feed, and an error if the system
 // cannot read the setting.
@@ -128,11 +129,11 @@ func isDue(mtime func(name string) (time.Time, bool), now time.Time) (due bool, 
 }
 
 // Fresh makes sure that what [State.Due] goes by is what another machine may have
-// left just now ([lektordir.Dir.Fresh]). The caller has the feed's lock, and has not
+// left just now ([dirfs.Fresh]). The caller has the feed's lock, and has not
 // loaded the state.
 func Fresh(d *lektordir.Dir, hash string) {
 	for _, name := range []string{fileNext, fileChecked} {
-		d.Fresh(filepath.Join(stateDir(d, hash), name))
+		dirfs.Fresh(d.Path(), filepath.Join(stateDir(d, hash), name))
 	}
 }
 
@@ -213,10 +214,10 @@ func recordDurably(d *lektordir.Dir, hash, area, name, text string) error {
 }
 
 func recordBy(write func(path string, data []byte) error, remove func(path string) error, d *lektordir.Dir, hash, area, name, text string) error {
-	if err := d.InsideSrc(hash, area); err != nil {
+	if err := Guard(d, hash, area); err != nil {
 		return err
 	}
-	path := filepath.Join(d.SrcEtc(hash, area), name)
+	path := filepath.Join(drawer(d, hash, area), name)
 	old, err := atomicfile.Read(path, max(maxFile, int64(len(text))))
 	switch {
 	case text == "" && errors.Is(err, fs.ErrNotExist), text != "" && err == nil && string(old) == text:
@@ -236,4 +237,18 @@ func asLines(lines ...string) string {
 		return ""
 	}
 	return strings.Join(lines, "\n") + "\n"
+}
+
+// drawer returns the directory of a feed in the area of a program, src/$feed/etc/AREA
+// (specification, "A lektor-dir can contain other information"); it need not exist.
+func drawer(d *lektordir.Dir, hash, area string) string { return d.Join("src", hash, "etc", area) }
+
+// Guard returns an error if a directory on the way to a feed's area is a link, behind which
+// nothing is to be written; an empty area means src/$feed/etc.
+func Guard(d *lektordir.Dir, hash, area string) error {
+	etc := "src/" + hash + "/etc"
+	if err := atomicfile.NoLinks(d.Path(), "src/"+hash, etc); err != nil || area == "" {
+		return err
+	}
+	return atomicfile.NoLinks(d.Path(), etc+"/"+area)
 }

@@ -32,7 +32,7 @@ func (e ESS) line(name string) string {
 }
 
 // Path is the directory, for messages.
-func (e ESS) Path() string { return e.Dir.SrcEtc(e.Hash, areaESS) }
+func (e ESS) Path() string { return drawer(e.Dir, e.Hash, areaESS) }
 
 // Link is the URL of the feed's ESS document, "" when it offers none as far as is
 // known.
@@ -52,7 +52,7 @@ func (e ESS) Size() int64 {
 // feed where there is a link. What is "" or 0 stays as it is: it was found
 // elsewhere.
 func (e ESS) Record(link, nno string, size int64) error {
-	bad := e.Dir.InsideSrc(e.Hash, areaESS)
+	bad := Guard(e.Dir, e.Hash, areaESS)
 	for _, f := range [][2]string{{fileLink, link}, {fileNNO, nno}} {
 		if bad == nil && f[1] != "" {
 			bad = record(e.Dir, e.Hash, areaESS, f[0], asLines(f[1]))

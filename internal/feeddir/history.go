@@ -59,7 +59,7 @@ type History struct {
 func HistoryOf(d *lektordir.Dir, hash string) *History { return &History{d, hash} }
 
 func (h *History) path(name string) string {
-	return filepath.Join(h.d.SrcEtc(h.hash, areaHistory), name)
+	return filepath.Join(drawer(h.d, h.hash, areaHistory), name)
 }
 
 func (h *History) line(name string) string {
@@ -75,7 +75,7 @@ func (h *History) write(name, value string) error {
 
 // Exists tells whether anything is known.
 func (h *History) Exists() bool {
-	_, err := os.Lstat(h.d.SrcEtc(h.hash, areaHistory))
+	_, err := os.Lstat(drawer(h.d, h.hash, areaHistory))
 	return err == nil
 }
 
@@ -241,16 +241,16 @@ func (h *History) NotComplete() error {
 }
 
 func (h *History) mkdir() error {
-	if err := h.d.InsideSrc(h.hash, areaHistory); err != nil {
+	if err := Guard(h.d, h.hash, areaHistory); err != nil {
 		return err
 	}
-	return os.MkdirAll(h.d.SrcEtc(h.hash, areaHistory), 0o777)
+	return os.MkdirAll(drawer(h.d, h.hash, areaHistory), 0o777)
 }
 
 // forget removes what belongs to a subscription. The record of archives stays, as the
 // journal does: what was delivered is not fetched again.
 func (h *History) forget() error {
-	if err := h.d.InsideSrc(h.hash, areaHistory); err != nil {
+	if err := Guard(h.d, h.hash, areaHistory); err != nil {
 		return err
 	}
 	var bad error

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -24,13 +26,15 @@ func DueDir(d *lektordir.Dir) string { return d.Join(dueDir) }
 
 // CheckMarkers is the error for directories of markers that lie elsewhere by way
 // of a link: markers are moved and removed without a look at who left them.
-func CheckMarkers(d *lektordir.Dir) error { return d.Inside(markersDir, dueDir, takenDir) }
+func CheckMarkers(d *lektordir.Dir) error {
+	return atomicfile.NoLinks(d.Path(), markersDir, dueDir, takenDir)
+}
 
 // Leave leaves a due marker for a feed, etc/fetch/due/$feed: whoever fetches does
 // so at once. One that is there already will do. The error is for one that cannot
 // be left, or that would come to lie out of the lektor-dir by way of a link.
 func Leave(d *lektordir.Dir, hash string) error {
-	if err := d.Inside(markersDir, dueDir); err != nil {
+	if err := atomicfile.NoLinks(d.Path(), markersDir, dueDir); err != nil {
 		return err
 	}
 	path := d.Join(dueDir, hash)
@@ -60,7 +64,7 @@ func Left(d *lektordir.Dir, warn func(format string, args ...any)) map[string]bo
 	left := map[string]bool{}
 	for _, place := range []string{dueDir, takenDir} {
 		// Looked at each time, as a watch may run for months.
-		if err := d.Inside(markersDir, place); err != nil {
+		if err := atomicfile.NoLinks(d.Path(), markersDir, place); err != nil {
 			warn("%v", err)
 			continue
 		}
@@ -104,7 +108,7 @@ func Take(d *lektordir.Dir, hash string) (bool, error) {
 			bad = err
 		}
 	}
-	d.Fresh(taken)
+	dirfs.Fresh(d.Path(), taken)
 	_, err := os.Lstat(taken)
 	return err == nil, bad
 }

@@ -56,7 +56,7 @@ var notYet = time.Unix(1, 0)
 // two for one entry the later counts. The caller sees to it that no other process has
 // the feed; [MarkArrived] marks what is there already.
 func AddMarks(d *lektordir.Dir, hash string, marks []Mark) error {
-	if err := d.InsideSrc(hash, "fetch"); err != nil {
+	if err := Guard(d, hash, "fetch"); err != nil {
 		return err
 	}
 	path := marksPath(d, hash)

@@ -55,7 +55,7 @@ func (a *awaiting) arrived(now time.Time) int {
 		a.Fatal(err)
 	}
 	for from, to := range moved {
-		if _, err := os.Stat(a.d.Abs(to)); err != nil || from == to {
+		if _, err := os.Stat(a.d.Join(to.Path())); err != nil || from == to {
 			a.Errorf("%v is not at %v: %v", from, to, err)
 		}
 	}

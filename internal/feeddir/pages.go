@@ -55,7 +55,7 @@ type Pages struct{ dir string }
 // PagesOf gives those of a feed. The error is for ones that would lie out of the
 // lektor-dir by way of a link.
 func PagesOf(d *lektordir.Dir, hash string) (*Pages, error) {
-	if err := d.Inside(markersDir, pagesDir, pagesDir+"/"+hash); err != nil {
+	if err := atomicfile.NoLinks(d.Path(), markersDir, pagesDir, pagesDir+"/"+hash); err != nil {
 		return nil, err
 	}
 	return &Pages{d.Join(pagesDir, hash)}, nil

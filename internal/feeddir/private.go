@@ -145,7 +145,7 @@ func NoteOpen(d *lektordir.Dir) bool {
 	if _, err := os.Lstat(path); err == nil {
 		return false
 	}
-	if d.Inside(markersDir) == nil {
+	if atomicfile.NoLinks(d.Path(), markersDir) == nil {
 		_ = atomicfile.WriteUnsynced(path, nil) // else the user is told again
 	}
 	return true

@@ -61,7 +61,7 @@ func OneField(s string) string {
 // that cannot be read is left out, and in the error.
 func ReadPush(d *lektordir.Dir, hash string) (Push, error) {
 	lines := func(name string) (out []string) {
-		text, _ := atomicfile.Read(filepath.Join(d.SrcEtc(hash, areaPush), name), atomicfile.MaxLine)
+		text, _ := atomicfile.Read(filepath.Join(drawer(d, hash, areaPush), name), atomicfile.MaxLine)
 		for s := range strings.Lines(string(text)) {
 			if s = strings.TrimSuffix(s, "\n"); s != "" && len(out) < maxPush {
 				out = append(out, s)
@@ -108,7 +108,7 @@ func PublicURL(d *lektordir.Dir, hash string) string {
 	if u == "" || fetch.IsHTTP(u) {
 		return fetch.Public(u)
 	}
-	if self, _ := atomicfile.Line(filepath.Join(d.SrcEtc(hash, areaPush), "self")); fetch.IsHTTP(self) {
+	if self, _ := atomicfile.Line(filepath.Join(drawer(d, hash, areaPush), "self")); fetch.IsHTTP(self) {
 		return fetch.Public(self)
 	}
 	return u
@@ -127,7 +127,7 @@ func StampPush(d *lektordir.Dir, hash string) PushStamp {
 		}
 		return fi.ModTime()
 	}
-	return PushStamp{changed(d.Join("src", hash, urlFile)), changed(d.SrcEtc(hash, areaPush))}
+	return PushStamp{changed(d.Join("src", hash, urlFile)), changed(drawer(d, hash, areaPush))}
 }
 
 // missedFile, in push/, is when a feed that offers to tell of its updates was last
@@ -137,7 +137,7 @@ const missedFile = "missed"
 // LeaveMissed takes note that a feed which offers to tell of its updates was found
 // changed at a time, and nobody had told of it. Of other feeds nothing is noted.
 func LeaveMissed(d *lektordir.Dir, hash string, at time.Time) error {
-	dir := d.SrcEtc(hash, areaPush)
+	dir := drawer(d, hash, areaPush)
 	for _, offer := range []string{"hub", "cloud"} {
 		if _, err := os.Lstat(filepath.Join(dir, offer)); err == nil {
 			return record(d, hash, areaPush, missedFile, asLines(at.UTC().Format(time.RFC3339)))
@@ -148,7 +148,7 @@ func LeaveMissed(d *lektordir.Dir, hash string, at time.Time) error {
 
 // Missed gives the time of the last [LeaveMissed], zero for never.
 func Missed(d *lektordir.Dir, hash string) time.Time {
-	line, _ := atomicfile.Line(filepath.Join(d.SrcEtc(hash, areaPush), missedFile))
+	line, _ := atomicfile.Line(filepath.Join(drawer(d, hash, areaPush), missedFile))
 	t, _ := time.Parse(time.RFC3339, line)
 	return t
 }
@@ -156,7 +156,7 @@ func Missed(d *lektordir.Dir, hash string) time.Time {
 // Changed gives the time when another document of a feed was last read than the
 // one before, zero for never.
 func Changed(d *lektordir.Dir, hash string) time.Time {
-	fi, err := os.Stat(filepath.Join(d.SrcEtc(hash, "fetch"), fileBody))
+	fi, err := os.Stat(filepath.Join(drawer(d, hash, "fetch"), fileBody))
 	if err != nil {
 		return time.Time{}
 	}
@@ -166,7 +166,7 @@ func Changed(d *lektordir.Dir, hash string) time.Time {
 // PushDirs lists the directories where a change of what a feed offers can be
 // seen: push/ itself, and those in which it, in turn, will appear.
 func PushDirs(d *lektordir.Dir, hash string) []string {
-	return []string{d.SrcEtc(hash, areaPush), d.Join("src", hash, "etc"), d.Join("src", hash)}
+	return []string{drawer(d, hash, areaPush), d.Join("src", hash, "etc"), d.Join("src", hash)}
 }
 
 // Registration is a feed's registration with a cloud or hub. Each field is a file
@@ -261,7 +261,7 @@ func (f registrationFile) parse(s string) {
 // a disk that was full, is none.
 func ReadRegistration(d *lektordir.Dir, hash string) Registration {
 	var r Registration
-	dir := d.SrcEtc(hash, areaCloudd)
+	dir := drawer(d, hash, areaCloudd)
 	ents, err := os.ReadDir(dir)
 	if err != nil {
 		return r
@@ -283,10 +283,10 @@ func ReadRegistration(d *lektordir.Dir, hash string) Registration {
 // are for their owner alone to read (mode 0600). A feed whose directory is gone
 // is left gone, which is no error.
 func (r Registration) Write(d *lektordir.Dir, hash string, old *Registration) error {
-	if err := d.InsideSrc(hash, areaCloudd); err != nil {
+	if err := Guard(d, hash, areaCloudd); err != nil {
 		return err
 	}
-	dir := d.SrcEtc(hash, areaCloudd)
+	dir := drawer(d, hash, areaCloudd)
 	if old.Hub != r.Hub || old.Protocol != r.Protocol || old.Topic != r.Topic || old.Callback != r.Callback {
 		// Whoever reads half of the new state is not to think that there is
 		// time until it must be renewed.

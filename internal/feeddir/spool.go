@@ -40,7 +40,7 @@ type Spool struct {
 // SpoolOf gives that of a feed. The error is for one that would lie out of the
 // lektor-dir by way of a link.
 func SpoolOf(d *lektordir.Dir, hash string) (*Spool, error) {
-	if err := d.Inside(markersDir, spoolDir, spoolDir+"/"+hash); err != nil {
+	if err := atomicfile.NoLinks(d.Path(), markersDir, spoolDir, spoolDir+"/"+hash); err != nil {
 		return nil, err
 	}
 	return &Spool{d, d.Join(spoolDir, hash)}, nil

@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/termsafe"
@@ -93,7 +94,7 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (add
 	if Subscribed(d, s.Hash) {
 		return false, nil
 	}
-	if err := errors.Join(d.InsideSrc(s.Hash, "fetch"), d.InsideSrc(s.Hash, "view")); err != nil {
+	if err := errors.Join(Guard(d, s.Hash, "fetch"), Guard(d, s.Hash, "view")); err != nil {
 		return false, err
 	}
 	n := newcomer{d: d, s: s, base: d.Join("src", s.Hash), write: atomicfile.Write}
@@ -227,14 +228,14 @@ func FinishEach(w *lektordir.Writer, d *lektordir.Dir, subs []*Subscription, ste
 	for _, s := range subs {
 		all, urls = append(all, "src/"+s.Hash), append(urls, "src/"+s.Hash+"/etc/fetch")
 	}
-	if err := d.Sync(all...); err != nil {
+	if err := dirfs.Sync(d.Path(), all...); err != nil {
 		return err
 	}
 	var bad error
 	for _, s := range subs {
 		bad = errors.Join(bad, step(s, func() error { return finish(w, d, s.Hash) }))
 	}
-	return errors.Join(bad, d.Sync(urls...))
+	return errors.Join(bad, dirfs.Sync(d.Path(), urls...))
 }
 
 // PendingPath is the url of a feed that was added unsynced and is not finished, relative to
@@ -369,7 +370,7 @@ func Remove(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
 		return err
 	}
 	defer t.Close()
-	if err := errors.Join(d.InsideSrc(hash, "fetch"), CheckMarkers(d)); err != nil {
+	if err := errors.Join(Guard(d, hash, "fetch"), CheckMarkers(d)); err != nil {
 		return err
 	}
 	dir := stateDir(d, hash)

@@ -130,17 +130,22 @@ type Item struct {
 	// a circle, see [Parents].
 	Parent string
 
-	line  int
-	inert bool // it takes no part, and stands here because it was read
-	// placed is true while a document is read if Parent is not the item around.
-	placed bool
-	// circle is true if the item is at the root as it would be within itself otherwise:
-	// that is shown as a conflict, and is none of the item's.
-	circle  bool
+	line    int
+	inert   bool // it takes no part, and stands here because it was read
+	stands  standing
 	content []byte // the element without its sx:sync and without kids
 	kids    []*Item
 	extra   *extra
 }
+
+// standing is where an item of OPML stands in its document.
+type standing uint8
+
+const (
+	inParent  standing = iota // in the item that Parent names
+	elsewhere                 // in another, as that one is not here
+	uncircled                 // at the root, as it would be within itself; this is shown as a conflict, and is none
+)
 
 // notes returns what is unknown in the updates of an item.
 func (it *Item) notes() []noted {

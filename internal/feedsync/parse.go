@@ -199,16 +199,8 @@ func (p *parser) start(t xml.StartElement, line int) error {
 	switch {
 	case len(p.open) == 0:
 		next.role = roleRoot
-		if p.d == nil {
-			break
-		}
-		switch {
-		case e.is("", "rss"):
-			p.d.Kind = RSS
-		case e.is("", "opml"):
-			p.d.Kind = OPML
-		default:
-			return &NotSharedError{fmt.Sprintf("it is neither RSS nor OPML, but begins with <%s>", brief(e.name.Local))}
+		if err := p.kind(e); err != nil {
+			return err
 		}
 	case p.d != nil:
 		if err := p.feedSync(e); err != nil {
@@ -236,6 +228,20 @@ func (p *parser) start(t xml.StartElement, line int) error {
 		return p.check(p.Skip())
 	}
 	p.open = append(p.open, next)
+	return nil
+}
+
+// kind sets the kind of the document by its root element.
+func (p *parser) kind(e *element) error {
+	switch {
+	case p.d == nil:
+	case e.is("", "rss"):
+		p.d.Kind = RSS
+	case e.is("", "opml"):
+		p.d.Kind = OPML
+	default:
+		return &NotSharedError{fmt.Sprintf("it is neither RSS nor OPML, but begins with <%s>", brief(e.name.Local))}
+	}
 	return nil
 }
 
@@ -359,7 +365,7 @@ func (it *Item) take(e *element) {
 		if a.Name != (xml.Name{Space: LektorNamespace, Local: "parent"}) {
 			return false
 		}
-		it.Parent, it.placed = a.Value, true
+		it.Parent, it.stands = a.Value, elsewhere
 		return true
 	})
 	for _, k := range e.kids {
@@ -395,15 +401,19 @@ func (d *Document) adopt(items []*Item, parent string) {
 		if !it.inert {
 			within = it.ID
 			switch {
-			case !it.placed:
+			case it.stands == inParent:
 				it.Parent = parent
 			case it.Parent == rootParent:
 				it.Parent = ""
 			}
-			if it.placed && len(it.Conflicts) == 0 {
-				it.circle, it.Conflict = it.Conflict, false
+			switch {
+			case it.Parent == parent:
+				it.stands = inParent
+			case it.Conflict && len(it.Conflicts) == 0:
+				it.stands, it.Conflict = uncircled, false
+			default:
+				it.stands = elsewhere
 			}
-			it.placed = it.Parent != parent
 		}
 		d.adopt(it.kids, within)
 	}

@@ -102,22 +102,8 @@ func (s *syncer) sync(it *Item, e *element) {
 		s.blame("the version is %q; versions are whole numbers from 1 to 2^53", brief(version))
 	}
 	for _, k := range e.kids {
-		switch {
-		case k.element == nil:
-		case k.is(Namespace, "history"):
-			s.history(it, &x, k.element)
-		case k.is(Namespace, "conflicts"):
-			for _, c := range k.kids {
-				if c.element != nil && c.is(Namespace, "conflict") {
-					s.conflict(it, c.element)
-				}
-			}
-		case k.is(LektorNamespace, "settled"):
-			if u, _ := s.update(k.element, "settled"); len(it.Settled) < KeepUpdates {
-				it.Settled = append(it.Settled, u)
-			}
-		default:
-			x.sync.kids = append(x.sync.kids, k)
+		if k.element != nil {
+			s.kid(it, &x, k)
 		}
 	}
 	if len(it.History) == 0 {
@@ -128,6 +114,26 @@ func (s *syncer) sync(it *Item, e *element) {
 	}
 	if !x.sync.empty() || !x.history.empty() || len(x.updates) > 0 {
 		it.extra = &x
+	}
+}
+
+// kid reads an element in an sx:sync.
+func (s *syncer) kid(it *Item, x *extra, k node) {
+	switch {
+	case k.is(Namespace, "history"):
+		s.history(it, x, k.element)
+	case k.is(Namespace, "conflicts"):
+		for _, c := range k.kids {
+			if c.element != nil && c.is(Namespace, "conflict") {
+				s.conflict(it, c.element)
+			}
+		}
+	case k.is(LektorNamespace, "settled"):
+		if u, _ := s.update(k.element, "settled"); len(it.Settled) < KeepUpdates {
+			it.Settled = append(it.Settled, u)
+		}
+	default:
+		x.sync.kids = append(x.sync.kids, k)
 	}
 }
 

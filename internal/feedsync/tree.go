@@ -57,7 +57,7 @@ func (d *Document) Merge(incoming *Document, r Rules) []Outcome {
 		old := d.byID[in.ID]
 		if old == nil {
 			c := in.clone()
-			c.placed, c.circle = false, false
+			c.stands = inParent
 			d.byID[in.ID] = c
 			d.kids = append(d.kids, c)
 			moved = append(moved, c)
@@ -107,10 +107,12 @@ func (d *Document) arrange(incoming *Document, moved []*Item) {
 		return
 	}
 	for _, it := range order {
-		it.placed, it.circle = d.Kind == OPML && parent[it.ID] != it.Parent, false
+		if it.stands = inParent; d.Kind == OPML && parent[it.ID] != it.Parent {
+			it.stands = elsewhere
+		}
 	}
 	for _, id := range circle {
-		d.byID[id].circle = true
+		d.byID[id].stands = uncircled
 	}
 	d.rebuild(order, parent)
 }

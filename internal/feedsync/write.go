@@ -56,7 +56,7 @@ func (it *Item) syncElement() *element {
 	if it.Deleted {
 		e.with("deleted", "true")
 	}
-	if it.Conflict || it.circle {
+	if it.Conflict || it.stands == uncircled {
 		e.with("conflict", "true")
 	}
 	h := it.Head().element(sx("history"))
@@ -98,7 +98,7 @@ func (it *Item) append(b []byte) []byte {
 	// In content no > stands but at the end of a tag.
 	open, end := bytes.IndexByte(it.content, '>'), bytes.LastIndex(it.content, []byte("</"))
 	b = append(b, it.content[:open]...)
-	if it.placed {
+	if it.stands != inParent {
 		parent := it.Parent
 		if parent == "" {
 			parent = rootParent
@@ -120,9 +120,9 @@ func (it *Item) append(b []byte) []byte {
 
 // Append appends the item as it stands in a document, without the items within it.
 func (it *Item) Append(b []byte) []byte {
-	if it.placed || it.circle || len(it.kids) > 0 {
+	if it.stands != inParent || len(it.kids) > 0 {
 		it = it.clone()
-		it.placed, it.circle = false, false
+		it.stands = inParent
 	}
 	return it.append(b)
 }
@@ -146,7 +146,7 @@ func ReadItem(text []byte) (*Item, error) {
 		return nil, errors.New(bad)
 	}
 	it.take(e)
-	it.placed = false
+	it.stands = inParent
 	return it, nil
 }
 
@@ -271,7 +271,7 @@ func (d *Document) Append(items ...*Item) {
 // replace puts an item in the place of another with the same id, around what is
 // within that one.
 func (d *Document) replace(old, it *Item) {
-	kids, placed, circle := old.kids, old.placed, old.circle
+	kids, stands := old.kids, old.stands
 	*old = *it.clone()
-	old.kids, old.placed, old.circle = kids, placed, circle
+	old.kids, old.stands = kids, stands
 }

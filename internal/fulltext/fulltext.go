@@ -1,6 +1,5 @@
-// Package fulltext is what there is to know of the article of a page: how it is had from
-// the page, by lektor-article(1), and whether it may stand in the place of what a feed
-// has.
+// Package fulltext gets the article of a page from lektor-article(1), and holds what the
+// two programs agree on.
 package fulltext
 
 import (
@@ -12,10 +11,7 @@ import (
 	"os/exec"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
-	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
@@ -109,80 +105,4 @@ func (h *head) Write(p []byte) (int, error) {
 		h.b.Write(p)
 	}
 	return len(p), nil
-}
-
-// Own is what a feed has of an entry.
-type Own struct {
-	Title, Content, Type, Summary string
-}
-
-// text is the text of the entry without white space, which is no matter.
-func (o Own) text() string {
-	return fold(feedconv.PlainText(o.Content, o.Type))
-}
-
-// Judge tells why an article may not stand in the place of what the feed has, "" if it
-// may. A page that a program in the browser fills has none, or a word of excuse; a page
-// of consent or of payment has one, which is not the entry's.
-func Judge(a *Article, own Own) string {
-	text, had := fold(feedconv.PlainText(a.Content, "text/html")), own.text()
-	switch {
-	case text == "":
-		return "the page has no article"
-	case utf8.RuneCountInString(text) <= utf8.RuneCountInString(had):
-		return "the article of the page is no longer than what the feed has"
-	case !related(text, own.Title+" "+had+" "+own.Summary):
-		return "the article of the page is about something else"
-	}
-	return ""
-}
-
-func fold(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-const (
-	stemRunes   = 5    // words are the same that begin so; shorter ones are in every text
-	fewStems    = 8    // of so few nothing can be told
-	mostOfOwn   = 4000 // bytes of what the feed has that are looked at
-	leastShared = 0.3
-)
-
-// related tells whether a text has enough of the words of another in it to be about the
-// same thing. What a feed has of an entry is mostly its beginning, or says in the
-// words of the article what it is about. Where no spaces are written between words, or
-// too few words are there, it is taken to be.
-func related(text, own string) bool {
-	if len(own) > mostOfOwn {
-		own = own[:mostOfOwn]
-	}
-	want, ok := stems(own)
-	if !ok || len(want) < fewStems {
-		return true
-	}
-	have, _ := stems(text)
-	n := 0
-	for s := range want {
-		if have[s] {
-			n++
-		}
-	}
-	return float64(n) >= leastShared*float64(len(want))
-}
-
-// unspaced are scripts that have no spaces between words.
-var unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan}
-
-// stems gives the beginnings of the longer words of a text; ok is false for one in an
-// unspaced script.
-func stems(text string) (found map[string]bool, ok bool) {
-	found = map[string]bool{}
-	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.Is(unicode.Mn, r) }) {
-		runes := []rune(w)
-		if unicode.In(runes[0], unspaced...) {
-			return found, false
-		}
-		if len(runes) >= stemRunes {
-			found[string(runes[:stemRunes])] = true
-		}
-	}
-	return found, true
 }

@@ -9,10 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/lektordir"
-	"golang.org/x/sys/unix"
 )
 
 // Check brings the index up to date and then compares it with the directory: every
@@ -147,7 +148,7 @@ func (c *check) changed(ref lektordir.Ref) bool {
 	if f := c.feeds[ref.Feed]; f != nil && !c.asBefore(f) {
 		return true
 	}
-	_, t := look(unix.AT_FDCWD, c.x.dir.Abs(ref))
+	_, t := look(unix.AT_FDCWD, c.x.dir.Path()+"/"+ref.Path())
 	return t == (times{}) || !time.Unix(t.ctime.Unix()).Before(c.begun)
 }
 

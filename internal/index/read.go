@@ -68,7 +68,7 @@ func (d *doc) more() []byte {
 // read at once, with a bag each.
 func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
 	var st unix.Stat_t
-	path := d.Abs(ref)
+	path := d.Path() + "/" + ref.Path()
 	if err := unix.Lstat(path, &st); err != nil {
 		if err == unix.ENOENT {
 			return nil, false

@@ -81,8 +81,38 @@ func (s *session) loadNext() {
 
 // tops are new/ and cur/ while they are open.
 type tops struct {
-	fds [2]int
-	now [2]stamp
+	fds        [2]int
+	known, now [2]stamp // known to the index
+}
+
+// openTops opens new/ and cur/ and takes their stamps. The caller must close them, also
+// after an error.
+func (s *session) openTops() (*tops, error) {
+	t := &tops{fds: [2]int{-1, -1}}
+	for i, key := range []string{"new", "cur"} {
+		if r, ok := s.c.meta("top " + key); ok {
+			t.known[i] = stamp(r.blob(0))
+		}
+		fd, err := unix.Open(s.x.dir.Join(key), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return t, &dirError{&fs.PathError{Op: "open", Path: s.x.dir.Join(key), Err: err}}
+		}
+		t.fds[i] = fd
+	}
+	read := s.x.now()
+	for i, fd := range t.fds {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return t, &dirError{err}
+		}
+		t.now[i] = settled(stampOf(&st), timesOf(&st), read)
+	}
+	return t, nil
+}
+
+// changed reports whether a directory may have changed since the index knew it.
+func (t *tops) changed() bool {
+	return t.now != t.known || t.now[0] == "" || t.now[1] == ""
 }
 
 func (t *tops) close() {
@@ -96,36 +126,18 @@ func (t *tops) close() {
 // survey looks at every directory, and reads none but new/ and cur/ where a feed may
 // have come: then s.feeds has it, too. It reports whether anything is to be read.
 func (s *session) survey(ctx context.Context) (dirty bool, err error) {
-	t := &tops{fds: [2]int{-1, -1}}
+	t, err := s.openTops()
 	defer t.close()
-	var known [2]stamp
-	for i, key := range []string{"new", "cur"} {
-		if r, ok := s.c.meta("top " + key); ok {
-			known[i] = stamp(r.blob(0))
-		}
-		fd, err := unix.Open(s.x.dir.Join(key), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return false, &dirError{&fs.PathError{Op: "open", Path: s.x.dir.Join(key), Err: err}}
-		}
-		t.fds[i] = fd
+	if err != nil {
+		return false, err
 	}
-	read := s.x.now()
-	changed := false
-	for i, fd := range t.fds {
-		var st unix.Stat_t
-		if err := unix.Fstat(fd, &st); err != nil {
-			return false, &dirError{err}
-		}
-		t.now[i] = settled(stampOf(&st), timesOf(&st), read)
-		changed = changed || t.now[i] == "" || t.now[i] != known[i]
-	}
-	if changed {
+	if t.changed() {
 		if err := s.newFeeds(t); err != nil {
 			return false, err
 		}
-	}
-	if changed && (t.now[0] != "" || t.now[1] != "") && (t.now[0] != known[0] || t.now[1] != known[1]) {
-		s.tops = &t.now
+		if t.now != t.known && t.now != [2]stamp{} {
+			s.tops = &t.now
+		}
 	}
 	feeds := slices.Collect(maps.Values(s.feeds))
 	err = workers.ForEach(ctx, len(feeds), func(n int) {
@@ -263,7 +275,7 @@ func (s *session) compare(ctx context.Context) (changed []int64, grown span) {
 	compare := func() {
 		_ = workers.ForEach(ctx, len(all), func(i int) {
 			var st unix.Stat_t
-			if unix.Lstat(s.x.dir.Abs(refs[i]), &st) == nil {
+			if unix.Lstat(s.x.dir.Path()+"/"+refs[i].Path(), &st) == nil {
 				all[i].now = unix.TimespecToNsec(st.Ctim)
 			}
 		})

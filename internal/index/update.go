@@ -162,7 +162,7 @@ func keyOf(r lektordir.Ref) int64 {
 	return int64(mix(hash(hash(offset, r.Feed)^'/', cmp.Or(r.Identity(), r.Unique))))
 }
 
-// run does it.
+// run brings the file up to date with the directories.
 func (u *update) run(changed []int64, grown span) error {
 	if grown.last > 0 {
 		u.c.exec("UPDATE entry SET young = 0 WHERE id BETWEEN ? AND ? AND young = 1 AND ctime <= ?", grown.first, grown.last, grown.ctime)
@@ -173,9 +173,11 @@ func (u *update) run(changed []int64, grown span) error {
 			return err
 		}
 	}
-	for _, f := range feeds {
-		if u.progress != nil && (f.dirty(inNew) || f.dirty(inCur)) {
-			u.total += u.estimate(f)
+	if u.progress != nil {
+		for _, f := range feeds {
+			if f.dirty(inNew) || f.dirty(inCur) {
+				u.total += u.estimate(f)
+			}
 		}
 	}
 	u.total += len(changed)
@@ -191,17 +193,8 @@ func (u *update) run(changed []int64, grown span) error {
 		if err := u.feed(f); err != nil {
 			return err
 		}
-		// A build keeps what it has from time to time, and memory bounded.
-		if len(u.arrivals) >= batch {
-			if err := u.settle(); err != nil {
-				return err
-			}
-			if u.deadline.IsZero() && !u.breathe() {
-				return errAgain
-			}
-		}
-		if u.c.err != nil {
-			return u.c.err
+		if err := u.keep(); err != nil {
+			return err
 		}
 	}
 	if err := u.settle(); err != nil {
@@ -210,6 +203,20 @@ func (u *update) run(changed []int64, grown span) error {
 	if u.tops != nil && !u.behind {
 		for i, key := range []string{"new", "cur"} {
 			u.c.setMeta("top "+key, []byte(u.tops[i]))
+		}
+	}
+	return u.c.err
+}
+
+// keep commits what a build has read, if that is much: then it is not lost, and memory is
+// bounded.
+func (u *update) keep() error {
+	if len(u.arrivals) >= batch {
+		if err := u.settle(); err != nil {
+			return err
+		}
+		if u.deadline.IsZero() && !u.breathe() {
+			return errAgain
 		}
 	}
 	return u.c.err

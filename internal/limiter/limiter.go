@@ -3,6 +3,7 @@ package limiter
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -25,27 +26,29 @@ type Options struct {
 // Unlimited is the value of [Options].All for any number of holders.
 const Unlimited = -1
 
-// Limiter is a set of places. Waiting callers of one name get places in the order of their
-// calls, and take none from callers of other names. It may be used by many goroutines.
+// Limiter is a set of places. Callers of one name get places in the order of their calls,
+// and names take turns. It may be used by many goroutines.
 type Limiter struct {
-	o    Options
-	all  lane
-	mu   sync.Mutex
-	each map[string]*name
+	o     Options
+	mu    sync.Mutex
+	all   lane
+	names map[string]*name
+	ready []*name // in turn, those with a caller that waits and room for it
 }
 
-// lane holds the places of quick holders, and those of slow ones.
-type lane struct{ quick, slow chan struct{} }
-
-func newLane(quick, slow int) lane {
-	return lane{make(chan struct{}, quick), make(chan struct{}, slow)}
-}
+// lane counts quick holders, and slow ones.
+type lane struct{ quick, slow int }
 
 // name is a host or caller that has places, or waits for one.
 type name struct {
 	lane
-	users int
+	key     string
+	waiting []*waiter
+	ready   bool // listed in Limiter.ready
 }
+
+// waiter is called when its turn has come.
+type waiter struct{ begin func(*Place) }
 
 // New returns a limiter without holders.
 func New(o Options) *Limiter {
@@ -55,17 +58,97 @@ func New(o Options) *Limiter {
 			return func() { timer.Stop() }
 		}
 	}
-	return &Limiter{o: o, all: newLane(max(o.All, 0), o.SlowAll), each: map[string]*name{}}
+	return &Limiter{o: o, names: map[string]*name{}}
 }
 
-// Place is a place that a holder has. The holder must call Release.
+// Queue returns at once, and calls begin when there is a place. begin must neither block
+// nor call the limiter: it starts a goroutine, or sends the place to one.
+func (l *Limiter) Queue(key string, begin func(*Place)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue(key, &waiter{begin})
+}
+
+// queue is Queue for a caller that holds mu.
+func (l *Limiter) queue(key string, w *waiter) *name {
+	n := l.names[key]
+	if n == nil {
+		n = &name{key: key}
+		l.names[key] = n
+	}
+	n.waiting = append(n.waiting, w)
+	l.advance(n)
+	return n
+}
+
+// Acquire waits for a place, and fails when ctx ends first.
+func (l *Limiter) Acquire(ctx context.Context, key string) (*Place, error) {
+	begun := make(chan *Place, 1)
+	w := &waiter{func(p *Place) { begun <- p }}
+	l.mu.Lock()
+	n := l.queue(key, w)
+	l.mu.Unlock()
+	select {
+	case p := <-begun:
+		return p, nil
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	i := slices.Index(n.waiting, w)
+	if i >= 0 {
+		n.waiting = slices.Delete(n.waiting, i, i+1)
+		l.advance(n)
+	}
+	l.mu.Unlock()
+	if i < 0 {
+		(<-begun).Release()
+	}
+	return nil, context.Cause(ctx)
+}
+
+// advance begins what has a place now that n has changed, and forgets n if nobody uses
+// it. The caller holds mu.
+func (l *Limiter) advance(n *name) {
+	l.list(n)
+	for len(l.ready) > 0 && (l.o.All == Unlimited || l.all.quick < l.o.All) {
+		next := l.ready[0]
+		l.ready[0] = nil
+		l.ready = l.ready[1:]
+		next.ready = false
+		if len(next.waiting) == 0 {
+			continue // its caller waits no longer
+		}
+		w := next.waiting[0]
+		next.waiting[0] = nil
+		next.waiting = next.waiting[1:]
+		next.quick++
+		l.all.quick++
+		l.list(next)
+		p := &Place{l: l, name: next}
+		if l.o.After > 0 {
+			p.stop = l.o.AfterFunc(l.o.After, p.handOver)
+		}
+		w.begin(p)
+	}
+	if len(n.waiting) == 0 && n.lane == (lane{}) && l.names[n.key] == n {
+		delete(l.names, n.key)
+	}
+}
+
+// list lists n as ready if it is. The caller holds mu.
+func (l *Limiter) list(n *name) {
+	if !n.ready && len(n.waiting) > 0 && n.quick < l.o.Each {
+		n.ready = true
+		l.ready = append(l.ready, n)
+	}
+}
+
+// Place is a place that a holder has. The holder must call Release. A nil Place holds
+// nothing.
 type Place struct {
 	l    *Limiter
-	key  string
 	name *name
-	stop func()
-
-	mu   sync.Mutex
+	stop func() // the timer; nil without a slow lane
 	lane state
 }
 
@@ -76,104 +159,82 @@ const (
 	quick    state = iota
 	late           // slow, and in the quick lane for want of room
 	slow           // in the slow lane
+	unnamed        // counted as one of all, and no longer by its name
 	released       //
 )
 
-// Acquire waits for a place, and fails when ctx ends first.
-func (l *Limiter) Acquire(ctx context.Context, key string) (*Place, error) {
-	l.mu.Lock()
-	n := l.each[key]
-	if n == nil {
-		n = &name{lane: newLane(l.o.Each, l.o.SlowEach)}
-		l.each[key] = n
-	}
-	n.users++
-	l.mu.Unlock()
-	places := []chan struct{}{n.quick, l.all.quick}
-	if l.o.All == Unlimited {
-		places = places[:1]
-	}
-	for i, place := range places {
-		select {
-		case place <- struct{}{}:
-		case <-ctx.Done():
-			if i == 1 {
-				<-n.quick
-			}
-			l.forget(key, n)
-			return nil, context.Cause(ctx)
-		}
-	}
-	p := &Place{l: l, key: key, name: n, stop: func() {}}
-	if l.o.After > 0 {
-		// Under the lock, so that a timer that fires at once finds p whole.
-		p.mu.Lock()
-		p.stop = l.o.AfterFunc(l.o.After, p.handOver)
-		p.mu.Unlock()
-	}
-	return p, nil
-}
-
-func (l *Limiter) forget(key string, n *name) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n.users--; n.users == 0 {
-		delete(l.each, key)
-	}
-}
-
 // handOver moves a place to the slow lane.
 func (p *Place) handOver() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.l.mu.Lock()
+	defer p.l.mu.Unlock()
 	if p.lane != quick {
 		return
 	}
 	p.lane = late
-	select {
-	case p.name.slow <- struct{}{}:
-	default:
-		return
-	}
-	select {
-	case p.l.all.slow <- struct{}{}:
-	default:
-		<-p.name.slow
+	if p.name.slow >= p.l.o.SlowEach || p.l.all.slow >= p.l.o.SlowAll {
 		return
 	}
 	p.lane = slow
-	<-p.l.all.quick
-	<-p.name.quick
+	p.count(-1, 1)
+}
+
+// count changes the numbers of holders in both lanes. The caller holds mu.
+func (p *Place) count(quick, slow int) {
+	p.name.quick += quick
+	p.name.slow += slow
+	p.l.all.quick += quick
+	p.l.all.slow += slow
+	p.l.advance(p.name)
 }
 
 // Slow reports whether the holder has had its place for longer than [Options].After.
 func (p *Place) Slow() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.l.mu.Lock()
+	defer p.l.mu.Unlock()
 	return p.lane == late || p.lane == slow
 }
 
-// Release gives the place back.
-func (p *Place) Release() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stop()
-	if p.lane == slow {
-		<-p.l.all.slow
-		<-p.name.slow
-	} else {
-		if p.l.o.All != Unlimited {
-			<-p.l.all.quick
-		}
-		<-p.name.quick
+// ReleaseName lets the next caller of the name have a place. The holder counts as one of
+// [Options].All until Release; it is in no slow lane.
+func (p *Place) ReleaseName() {
+	if p == nil {
+		return
 	}
+	p.l.mu.Lock()
+	defer p.l.mu.Unlock()
+	if p.lane == quick {
+		p.lane = unnamed
+		p.name.quick--
+		p.l.advance(p.name)
+	}
+}
+
+// Release gives the place back. It may be called again.
+func (p *Place) Release() {
+	if p == nil {
+		return
+	}
+	p.l.mu.Lock()
+	defer p.l.mu.Unlock()
+	if p.stop != nil {
+		p.stop()
+	}
+	was := p.lane
 	p.lane = released
-	p.l.forget(p.key, p.name)
+	switch was {
+	case quick, late:
+		p.count(-1, 0)
+	case slow:
+		p.count(0, -1)
+	case unnamed:
+		p.l.all.quick--
+		p.l.advance(p.name)
+	}
 }
 
 // Names returns the number of names that have a place or wait for one.
 func (l *Limiter) Names() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.each)
+	return len(l.names)
 }

@@ -105,11 +105,11 @@ func TestSlowHoldersLeaveTheQuickLane(t *testing.T) {
 	for _, p := range held {
 		p.Release()
 	}
-	if l.Names() != 0 || len(l.all.quick)+len(l.all.slow) != 0 {
-		t.Errorf("%d names, %d and %d places are not given back", l.Names(), len(l.all.quick), len(l.all.slow))
+	if l.Names() != 0 || l.all != (lane{}) {
+		t.Errorf("%d names, %d and %d places are not given back", l.Names(), l.all.quick, l.all.slow)
 	}
 	clock.fire() // of a holder that has ended
-	if len(l.all.quick)+len(l.all.slow) != 0 {
+	if l.all != (lane{}) {
 		t.Error("a timer that fires late takes a place")
 	}
 }
@@ -149,5 +149,85 @@ func TestUnlimited(t *testing.T) {
 	}
 	if n := l.Names(); n != 0 {
 		t.Errorf("%d names are remembered", n)
+	}
+}
+
+// Queued callers begin when their turn comes: those of one name in the order of the calls, and
+// names in turn, however many one of them has queued before.
+func TestQueue(t *testing.T) {
+	l := New(Options{All: 2, Each: 1})
+	var order []string
+	var held []*Place
+	for _, who := range []string{"a1", "a2", "a3", "b1", "c1", "b2"} {
+		l.Queue(who[:1], func(p *Place) {
+			order = append(order, who)
+			held = append(held, p)
+		})
+	}
+	if got := fmt.Sprint(order); got != "[a1 b1]" {
+		t.Fatalf("%s have places, want a1 and b1", got)
+	}
+	held[0].ReleaseName()
+	if len(order) != 2 || full(t, l, "a") == false {
+		t.Fatalf("%s have places: a holder that has released its name is one of all", order)
+	}
+	for i := 0; i < len(held); i++ {
+		held[i].Release()
+		held[i].ReleaseName()
+		held[i].Release() // again
+	}
+	if got := fmt.Sprint(order); got != "[a1 b1 c1 a2 b2 a3]" {
+		t.Errorf("the order is %s, want [a1 b1 c1 a2 b2 a3]", got)
+	}
+	if l.Names() != 0 || l.all != (lane{}) {
+		t.Errorf("%d names and %v places are not given back", l.Names(), l.all)
+	}
+}
+
+// A holder that has released its name lets another of the name in, while all have room.
+func TestReleaseName(t *testing.T) {
+	l := New(Options{All: 3, Each: 1})
+	a := try(t, l, "a")
+	a.ReleaseName()
+	b := try(t, l, "a")
+	if !full(t, l, "a") {
+		t.Error("a name has one place, and two are held")
+	}
+	b.ReleaseName()
+	c := try(t, l, "a")
+	c.ReleaseName()
+	if !full(t, l, "z") {
+		t.Error("there are three places, and four are held")
+	}
+	for _, p := range []*Place{a, b, c, nil} {
+		p.Release()
+	}
+	if l.Names() != 0 || l.all != (lane{}) {
+		t.Errorf("%d names and %v places are not given back", l.Names(), l.all)
+	}
+}
+
+// Callers whose context ends leave the queue, and those behind them have their turn.
+func TestAcquireEnds(t *testing.T) {
+	l := New(Options{All: 1, Each: 1})
+	first := try(t, l, "a")
+	var group sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	for i := range 20 {
+		group.Go(func() {
+			if p, err := l.Acquire(ctx, string(rune('a'+i%2))); err == nil {
+				p.Release()
+			}
+		})
+	}
+	cancel()
+	group.Wait()
+	if l.Names() != 1 {
+		t.Errorf("%d names, want the one that has a place", l.Names())
+	}
+	first.Release()
+	try(t, l, "b").Release()
+	if l.Names() != 0 || l.all != (lane{}) {
+		t.Errorf("%d names and %v places are not given back", l.Names(), l.all)
 	}
 }

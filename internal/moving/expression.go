@@ -179,54 +179,74 @@ var (
 	errRegex = errors.New("the regular expression has no like in RE2")
 )
 
-// comparison says what one comparison says.
+// comparisons are the attributes that are no text here. joins is "and" or "or" if text has
+// several terms with that word between them.
+var comparisons = map[string]func(op, value string) (text, joins string, err error){
+	"unread":         unread,
+	"tags":           tags,
+	"flags":          flags,
+	"age":            age,
+	"rssurl":         rssurl,
+	"enclosure_type": func(op, value string) (string, string, error) { return enclosure("enclosure_type", op, value) },
+	"enclosure_url":  func(op, value string) (string, string, error) { return enclosure("enclosure_url", op, value) },
+}
+
+// comparison returns one comparison of newsboat's in the language of lektor-query(7).
 func comparison(attribute, op, value string) (text, joins string, err error) {
-	switch attribute {
-	case "unread":
-		if op != "=" && op != "!=" || value != "yes" && value != "no" {
-			return "", "", errOp
-		}
-		if (op == "=") == (value == "yes") {
-			return "is:unread", "", nil
-		}
-		return "is:read", "", nil
-	case "tags":
-		if op != "#" && op != "!#" {
-			return "", "", errOp
-		}
-		return negate("folder:"+quote(tagFolder(value)), op == "!#"), "", nil
-	case "flags":
-		return flags(op, value)
-	case "age":
-		return age(op, value)
-	case "enclosure_type", "enclosure_url":
-		return enclosure(attribute, op, value)
-	case "rssurl":
-		if op != "=" && op != "!=" || !strings.Contains(value, "://") {
-			return "", "", errOp
-		}
-		return negate("feed:"+quote(value), op == "!="), "", nil
+	if compare := comparisons[attribute]; compare != nil {
+		return compare(op, value)
 	}
 	key, ok := texts[attribute]
-	switch {
-	case !ok:
+	if !ok {
 		return "", "", errNone
-	case op == "=~" || op == "!~":
+	}
+	negated, quoted := strings.HasPrefix(op, "!"), strings.ReplaceAll(regexp.QuoteMeta(value), "/", `\/`)
+	switch op {
+	case "=~", "!~":
 		re, err := RE2(value)
 		if err != nil {
 			return "", "", err
 		}
-		return negate(key+":"+slashed(re), op == "!~"), "", nil
-	case (op == "#" || op == "!#") && value != "" && !strings.Contains(value, " "):
+		return negate(key+":"+slashed(re), negated), "", nil
+	case "#", "!#":
 		// A word between spaces, with its capitals.
-		return negate(key+`:/(^| )`+strings.ReplaceAll(regexp.QuoteMeta(value), "/", `\/`)+`( |$)/`, op == "!#"), "", nil
-	case (op == "=" || op == "!=") && value == "" && slices.Contains(hasKeys, attribute):
-		return negate("has:"+attribute, op == "="), "", nil
-	case (op == "=" || op == "!=") && value != "" && attribute != "content":
+		if value != "" && !strings.Contains(value, " ") {
+			return negate(key+`:/(^| )`+quoted+`( |$)/`, negated), "", nil
+		}
+	case "=", "!=":
+		if value == "" && slices.Contains(hasKeys, attribute) {
+			return negate("has:"+attribute, !negated), "", nil
+		}
 		// The whole of it, with its capitals.
-		return negate(key+":/^"+strings.ReplaceAll(regexp.QuoteMeta(value), "/", `\/`)+"$/", op == "!="), "", nil
+		if value != "" && attribute != "content" {
+			return negate(key+":/^"+quoted+"$/", negated), "", nil
+		}
 	}
 	return "", "", errOp
+}
+
+func unread(op, value string) (text, joins string, err error) {
+	if op != "=" && op != "!=" || value != "yes" && value != "no" {
+		return "", "", errOp
+	}
+	if (op == "=") == (value == "yes") {
+		return "is:unread", "", nil
+	}
+	return "is:read", "", nil
+}
+
+func tags(op, value string) (text, joins string, err error) {
+	if op != "#" && op != "!#" {
+		return "", "", errOp
+	}
+	return negate("folder:"+quote(tagFolder(value)), op == "!#"), "", nil
+}
+
+func rssurl(op, value string) (text, joins string, err error) {
+	if op != "=" && op != "!=" || !strings.Contains(value, "://") {
+		return "", "", errOp
+	}
+	return negate("feed:"+quote(value), op == "!="), "", nil
 }
 
 // flags says which flags an entry has: # and =~ with one letter, or with a class of them.
@@ -356,22 +376,11 @@ func RE2(posix string) (string, error) {
 			if i++; i == len(posix) {
 				return "", fmt.Errorf("%w: a backslash at its end", errRegex)
 			}
-			switch n := posix[i]; {
-			case n == '<', n == '>':
-				b.WriteString(`\b`)
-			case n == '`':
-				b.WriteString(`\A`)
-			case n == '\'':
-				b.WriteString(`\z`)
-			case strings.IndexByte("bBwWsS", n) >= 0:
-				b.WriteString(`\` + string(n))
-			case n >= '1' && n <= '9':
-				return "", fmt.Errorf("%w: \\%c", errRegex, n)
-			case n >= 0x80 || isWord(n): // plain
-				b.WriteByte(n)
-			default:
-				b.WriteString(`\` + string(n))
+			text, err := escaped(posix[i])
+			if err != nil {
+				return "", err
 			}
+			b.WriteString(text)
 		case c == '[':
 			end := classEnd(posix, i)
 			if end < 0 || strings.Contains(posix[i+1:end], "[.") || strings.Contains(posix[i+1:end], "[=") {
@@ -390,6 +399,25 @@ func RE2(posix string) (string, error) {
 		return "", fmt.Errorf("%w: %w", errRegex, err)
 	}
 	return b.String(), nil
+}
+
+// escaped returns what a byte behind a backslash is in RE2.
+func escaped(c byte) (string, error) {
+	switch {
+	case c == '<', c == '>':
+		return `\b`, nil
+	case c == '`':
+		return `\A`, nil
+	case c == '\'':
+		return `\z`, nil
+	case strings.IndexByte("bBwWsS", c) >= 0:
+		return `\` + string(c), nil
+	case c >= '1' && c <= '9':
+		return "", fmt.Errorf("%w: \\%c", errRegex, c)
+	case c >= 0x80 || isWord(c): // plain
+		return string([]byte{c}), nil
+	}
+	return `\` + string(c), nil
 }
 
 // classEnd gives the place behind a class that begins at i, or -1.

@@ -3,6 +3,7 @@ package moving
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/units"
@@ -43,20 +44,25 @@ func R2E(config string) *Library {
 			}
 			key, value := strings.ToLower(strings.TrimSpace(trimmed[:at])), strings.TrimSpace(trimmed[at+1:])
 			value = strings.ReplaceAll(value, "%%", "%") // as Python's configparser has it
-			switch key {
-			case "url":
-				f.URL = value
-			case "active":
-				f.Off = strings.EqualFold(value, "false") || strings.EqualFold(value, "no") || strings.EqualFold(value, "off") || value == "0"
-			case "post-process", "digest-post-process":
-				if value != "" {
-					lib.Notes = append(lib.Notes, fmt.Sprintf("%s: its %s is rss2email's, and is not taken over", f.Title, key))
-				}
-			}
+			lib.r2e(f, key, value)
 		}
 	}
 	end()
 	return lib
+}
+
+// r2e sets a value of a feed.
+func (lib *Library) r2e(f *Feed, key, value string) {
+	switch key {
+	case "url":
+		f.URL = value
+	case "active":
+		f.Off = slices.Contains([]string{"false", "no", "off", "0"}, strings.ToLower(value))
+	case "post-process", "digest-post-process":
+		if value != "" {
+			lib.Notes = append(lib.Notes, fmt.Sprintf("%s: its %s is rss2email's, and is not taken over", f.Title, key))
+		}
+	}
 }
 
 // R2ESeen reads the data of rss2email, JSON: of each feed what was mailed, which is

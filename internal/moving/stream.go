@@ -13,7 +13,9 @@ import (
 )
 
 // entry is an entry as the interfaces of Google Reader (Inoreader, FreshRSS, The Old
-// Reader), Feedly and Miniflux give it; names that two of them have mean the same.
+// Reader), Feedly and Miniflux return it; names that two of them have mean the same.
+//
+//rules:allow a record of JSON
 type entry struct {
 	ID           value `json:"id"`
 	OriginID     string

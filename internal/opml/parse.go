@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"strings"
+	"unicode"
 
 	"github.com/lektordir/lektor/internal/charset"
 	"github.com/lektordir/lektor/internal/lazy"
@@ -75,41 +76,36 @@ type parser struct {
 	s     string
 	pos   int
 	count int
+	open  []*Node // the elements that are open, the document itself first
+	text  []byte  // read, and not yet in the tree: it comes in pieces, one for each stray less-than sign
 }
 
 func (p *parser) rest() string { return p.s[p.pos:] }
 
+// add puts a node into the element that is open.
+func (p *parser) add(n *Node) {
+	p.flush()
+	parent := p.open[len(p.open)-1]
+	parent.Children = append(parent.Children, n)
+}
+
+// flush puts the text so far into the element that is open.
+func (p *parser) flush() {
+	if text := p.text; len(text) > 0 {
+		p.text = nil
+		p.add(&Node{Text: string(text)})
+	}
+}
+
 func (p *parser) parse(top *Node) error {
-	stack := []*Node{top}
-	// Text comes in pieces, as many as there are stray less-than signs; they
-	// are joined when something else follows.
-	var pieces []byte
-	flush := func() {
-		if len(pieces) > 0 {
-			parent := stack[len(stack)-1]
-			parent.Children = append(parent.Children, &Node{Text: string(pieces)})
-			pieces = nil
-		}
-	}
-	defer flush()
-	add := func(n *Node) {
-		flush()
-		parent := stack[len(stack)-1]
-		parent.Children = append(parent.Children, n)
-	}
-	text := func(s string) { pieces = append(pieces, s...) }
+	p.open = []*Node{top}
+	defer p.flush()
 	for p.pos < len(p.s) {
-		rest := p.rest()
-		lt := strings.IndexByte(rest, '<')
-		if lt < 0 {
-			text(unescape(rest))
-			return nil
-		}
-		if lt > 0 {
-			text(unescape(rest[:lt]))
-			p.pos += lt
+		if text := p.take("<"); text != "" {
+			p.text = append(p.text, unescape(text)...)
 			continue
 		}
+		rest := p.rest()
 		if !strings.HasPrefix(rest, "</") {
 			p.count++
 		}
@@ -118,52 +114,70 @@ func (p *parser) parse(top *Node) error {
 		}
 		switch {
 		case strings.HasPrefix(rest, "<!--"):
-			body, ok := p.until(4, "-->")
-			if ok {
-				for strings.Contains(body, "--") {
-					body = strings.ReplaceAll(body, "--", "- -")
-				}
-				body = strings.TrimSuffix(body, "-")
-				add(&Node{Raw: "<!--" + body + "-->"})
-			}
+			p.comment()
 		case strings.HasPrefix(rest, "<![CDATA["):
 			body, _ := p.until(9, "]]>")
-			text(body)
+			p.text = append(p.text, body...)
 		case strings.HasPrefix(rest, "<?"):
 			body, ok := p.until(2, "?>")
 			name, _, _ := strings.Cut(body, " ")
 			if ok && validName(name) && !strings.EqualFold(name, "xml") {
-				add(&Node{Raw: "<?" + body + "?>"})
+				p.add(&Node{Raw: "<?" + body + "?>"})
 			}
 		case strings.HasPrefix(rest, "<!"):
 			p.doctype()
 		case strings.HasPrefix(rest, "</"):
-			name, _ := p.until(2, ">")
-			name = strings.TrimSpace(name)
-			for i := len(stack) - 1; i > 0; i-- {
-				if strings.EqualFold(stack[i].Name, name) {
-					flush()
-					stack = stack[:i]
-					break
-				}
-			}
+			p.end()
 		default:
-			n, closed := p.tag()
-			if n == nil {
-				text("<")
-				p.pos++
-				continue
-			}
-			add(n)
-			if !closed {
-				if len(stack) > MaxDepth {
-					return &NotOPMLError{fmt.Sprintf("it is nested deeper than %d levels", MaxDepth)}
-				}
-				stack = append(stack, n)
+			if err := p.start(); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// comment reads a comment, and makes it one that XML allows.
+func (p *parser) comment() {
+	body, ok := p.until(4, "-->")
+	if !ok {
+		return
+	}
+	for strings.Contains(body, "--") {
+		body = strings.ReplaceAll(body, "--", "- -")
+	}
+	p.add(&Node{Raw: "<!--" + strings.TrimSuffix(body, "-") + "-->"})
+}
+
+// start reads a start tag. A less-than sign that begins none is text.
+func (p *parser) start() error {
+	n, closed := p.tag()
+	switch {
+	case n == nil:
+		p.text = append(p.text, '<')
+		p.pos++
+		return nil
+	case !closed && len(p.open) > MaxDepth:
+		return &NotOPMLError{fmt.Sprintf("it is nested deeper than %d levels", MaxDepth)}
+	}
+	p.add(n)
+	if !closed {
+		p.open = append(p.open, n)
+	}
+	return nil
+}
+
+// end reads an end tag, which closes the innermost element of its name.
+func (p *parser) end() {
+	name, _ := p.until(2, ">")
+	name = strings.TrimSpace(name)
+	for i := len(p.open) - 1; i > 0; i-- {
+		if strings.EqualFold(p.open[i].Name, name) {
+			p.flush()
+			p.open = p.open[:i]
+			return
+		}
+	}
 }
 
 // until gives what stands between an offset from here and the end mark, and
@@ -268,6 +282,19 @@ func (p *parser) unquoted(stop string) string {
 	return p.s[begin:p.pos]
 }
 
+// nameStart and nameRest are the characters of a name: ASCII, Latin-1, Cyrillic and Han, and
+// what may follow them.
+var (
+	nameStart = &unicode.RangeTable{LatinOffset: 6, R16: []unicode.Range16{
+		{Lo: 'A', Hi: 'Z', Stride: 1}, {Lo: '_', Hi: '_', Stride: 1}, {Lo: 'a', Hi: 'z', Stride: 1},
+		{Lo: 0xC0, Hi: 0xD6, Stride: 1}, {Lo: 0xD8, Hi: 0xF6, Stride: 1}, {Lo: 0xF8, Hi: 0xFF, Stride: 1},
+		{Lo: 0x410, Hi: 0x44F, Stride: 1}, {Lo: 0x4E00, Hi: 0x9FA5, Stride: 1},
+	}}
+	nameRest = &unicode.RangeTable{LatinOffset: 2, R16: []unicode.Range16{
+		{Lo: '-', Hi: '.', Stride: 1}, {Lo: '0', Hi: ':', Stride: 1},
+	}}
+)
+
 // validName reports whether a name may stand in XML. Of the letters beyond ASCII
 // it knows those that all parsers agree on, and people use.
 func validName(name string) bool {
@@ -275,11 +302,7 @@ func validName(name string) bool {
 		return false
 	}
 	for i, r := range name {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_' ||
-			r >= 0xC0 && r <= 0xFF && r != 0xD7 && r != 0xF7 || // Latin-1
-			r >= 0x410 && r <= 0x44F || r >= 0x4E00 && r <= 0x9FA5 // Cyrillic, Han
-		other := r >= '0' && r <= '9' || r == '-' || r == '.' || r == ':'
-		if !letter && (i == 0 || !other) {
+		if !unicode.Is(nameStart, r) && (i == 0 || !unicode.Is(nameRest, r)) {
 			return false
 		}
 	}

@@ -1,6 +1,7 @@
 // Package values is the text of small files that hold named values: a line each, of the
 // name, a separator and the value. Such files may be changed by hand, so a line with a name
-// that a program does not know, of another version or the user's own, stays where it is.
+// that a program does not know, of another version or the user's own, stays where it is, and
+// so does a line that names nothing, such as a note or an empty line.
 //
 // How the file is replaced, and whether it must be durable, is for the caller, with
 // [github.com/lektordir/lektor/internal/atomicfile].
@@ -18,19 +19,22 @@ type Values struct {
 	lines []line
 }
 
+// line is a line of the file. If it names nothing, the value is all of it.
 type line struct{ name, value string }
 
 // New returns an empty file with the separator sep.
 func New(sep byte) *Values { return &Values{sep: sep} }
 
-// Parse reads the text of a file with the separator sep. Lines without a separator, or
-// with nothing before it, are left out. If a name is there more than once, the last line
-// counts.
+// Parse reads the text of a file with the separator sep. A line without a separator, or with
+// nothing before it, names nothing. If a name is there more than once, the last line counts.
 func Parse(text []byte, sep byte) *Values {
 	v := New(sep)
 	for l := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(strings.TrimRight(l, "\r\n"), string(sep)); ok && name != "" {
+		l = strings.TrimRight(l, "\r\n")
+		if name, value, ok := strings.Cut(l, string(sep)); ok && name != "" {
 			v.Set(name, value)
+		} else {
+			v.lines = append(v.lines, line{"", l})
 		}
 	}
 	return v
@@ -39,7 +43,7 @@ func Parse(text []byte, sep byte) *Values {
 // Get returns a value, "" if there is none.
 func (v *Values) Get(name string) string {
 	for _, l := range v.lines {
-		if l.name == name {
+		if l.name == name && name != "" {
 			return l.value
 		}
 	}
@@ -99,7 +103,10 @@ func (v *Values) SetInt(name string, n int) { v.Set(name, strconv.Itoa(n)) }
 func (v *Values) Text() []byte {
 	var b []byte
 	for _, l := range v.lines {
-		b = append(append(append(append(b, l.name...), v.sep), l.value...), '\n')
+		if l.name != "" {
+			b = append(append(b, l.name...), v.sep)
+		}
+		b = append(append(b, l.value...), '\n')
 	}
 	return b
 }

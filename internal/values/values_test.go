@@ -21,7 +21,7 @@ func TestParse(t *testing.T) {
 	v.Set("new", "two\nlines\x00")
 	v.Set("cut", "")
 	v.SetInt("n", 0)
-	want := "url\thttp://b/\nuser's own\t x \nn\t0\nnew\ttwo lines\n"
+	want := "url\thttp://b/\nodd\n\tnameless\nuser's own\t x \nn\t0\nnew\ttwo lines\n"
 	if got := string(v.Text()); got != want {
 		t.Errorf("Text = %q, want %q", got, want)
 	}

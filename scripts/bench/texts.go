@@ -123,7 +123,7 @@ func (l library) make(dir string) (texts, mailed int64) {
 		r := refs[k]
 		if e := must.Get(d.ReadEntry(r, lektordir.AllFields)); l.read(number(e.Title)) {
 			must.Do(os.MkdirAll(d.Join("cur", r.Feed), 0o777))
-			must.Do(os.Rename(d.Abs(r), d.Join("cur", r.Feed, r.Unique+";2,S")))
+			must.Do(os.Rename(d.Join(r.Path()), d.Join("cur", r.Feed, r.Unique+";2,S")))
 		}
 	})
 	return texts, mailed

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/app/viewer"
+	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
@@ -77,14 +78,14 @@ func (s surroundings) now() time.Time { return time.Now().Add(s.shift) }
 
 func (s surroundings) do(ctx context.Context, does string, args []string, streams *command.Streams) error {
 	dir := os.Getenv("LEKTORDIR")
-	common := viewer.Common{Dir: dir, Now: s.now, Terminal: fmt.Sprintf("crowd%d", s.pid)}
+	common := session.Common{Dir: dir, Now: s.now, Terminal: fmt.Sprintf("crowd%d", s.pid)}
 	switch does {
 	case "update", "update -a":
 		return s.update(ctx, dir, does == "update -a", streams)
 	case "mark":
-		return viewer.Mark(ctx, viewer.MarkOptions{Common: common, Names: viewer.Names{Args: args}, Set: "S", Clear: "F"}, streams)
+		return viewer.Mark(ctx, viewer.MarkOptions{Common: common, Names: session.Names{Args: args}, Set: "S", Clear: "F"}, streams)
 	case "rm":
-		return viewer.Remove(ctx, viewer.RemoveOptions{Common: common, Names: viewer.Names{Args: args}, Now: true}, streams)
+		return viewer.Remove(ctx, viewer.RemoveOptions{Common: common, Names: session.Names{Args: args}, Now: true}, streams)
 	case "digest":
 		return viewer.Digest(ctx, viewer.DigestOptions{Common: common, Query: args, Lines: 2}, streams)
 	case "next":
@@ -103,7 +104,7 @@ func (s surroundings) update(ctx context.Context, dir string, all bool, streams 
 	config.Now, config.Gap, config.PerHost = s.now, 0, 8
 	r, err := fetcher.New(d, streams.Report, fetcher.Options{Fetch: config, Delivered: func(refs []lektordir.Ref) {
 		for _, ref := range refs {
-			fmt.Fprintln(streams.Out, d.Abs(ref))
+			fmt.Fprintln(streams.Out, d.Join(ref.Path()))
 		}
 	}})
 	if err != nil {

@@ -1,6 +1,6 @@
-// Rules tells whether the packages of this module keep to the plan in
-// docs/design.md: who may import what, and who names which files. It prints a
-// line for each breach, and then ends with status 1.
+// Rules checks that the packages of this module keep to the plan in docs/design.md: what
+// a package may import, which files it names, what a program links, and how large functions
+// and types are. It prints a line for each breach, and then exits with status 1.
 package main
 
 import (
@@ -55,6 +55,48 @@ var doors = map[string][]string{
 	"github.com/creack/pty":           {"internal/testkit/terminal"},
 	"github.com/santhosh-tekuri":      {"internal/testkit/schema"},
 	"github.com/rogpeppe/go-internal": {"cmd", "scripts", "internal/testkit", "internal/command"},
+	"github.com/fzipp/gocyclo":        {"scripts/rules"},
+}
+
+// linked are the programs that link a dependency. All others start without it.
+var linked = map[string][]string{
+	"charm.land":                     {"lektor-view"},
+	"codeberg.org/readeck":           {"lektor-article"},
+	"github.com/andybalholm/brotli":  {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-share", "lektor-view"},
+	"github.com/coreos/go-systemd":   {"lektor-cloudd"},
+	"github.com/emersion/go-message": {"lektor-pages"},
+	"github.com/microcosm-cc":        {"lektor-pages"},
+	"github.com/mmcdole/gofeed":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-share", "lektor-view"},
+	"html/template":                  {"lektor-cloudd", "lektor-ess"},
+	"modernc.org/sqlite":             {"lektor-import", "lektor-pages", "lektor-view"},
+}
+
+// links returns a line for each dependency that a program must not link, by the imports
+// of all packages of ours.
+func links(imports map[string][]string) (found []string) {
+	for program := range imports {
+		name, ok := strings.CutPrefix(program, "cmd/")
+		if !ok {
+			continue
+		}
+		seen := map[string]bool{}
+		var visit func(pkg string)
+		visit = func(pkg string) {
+			for _, path := range imports[pkg] {
+				for dependency, programs := range linked {
+					if below(path, dependency) && !slices.Contains(programs, name) {
+						found = append(found, fmt.Sprintf("%s must not link %s, which %s imports", program, dependency, pkg))
+					}
+				}
+				if to, ours := strings.CutPrefix(path, module); ours && !seen[to] {
+					seen[to] = true
+					visit(to)
+				}
+			}
+		}
+		visit(program)
+	}
+	return found
 }
 
 // strangers are what a public package must not be made of, tests apart: the
@@ -64,9 +106,59 @@ var strangers = map[string]*regexp.Regexp{
 	"feedconv":  regexp.MustCompile(`^(net|net/(http|rpc|smtp|textproto|netip).*|os|os/.*|` + module + `lektordir)$`),
 }
 
+// siblings are, of the packages of a room that has several, those that each may import:
+// the arrows go one way, and what stands alone stays so.
+var siblings = map[string][]string{
+	"internal/app/viewer/session":    nil,
+	"internal/app/viewer/external":   nil,
+	"internal/app/viewer/tui":        nil,
+	"internal/app/viewer/undo":       {"session"},
+	"internal/app/viewer/publish":    {"session"},
+	"internal/app/viewer/save":       {"session", "undo"},
+	"internal/app/viewer/rules":      {"session", "external", "undo"},
+	"internal/app/viewer":            {"session", "external", "undo", "rules"},
+	"internal/app/viewer/fullscreen": {"session", "external", "undo", "tui", ""},
+}
+
 // below reports whether a package is one of places, or below one of them.
 func below(name string, places ...string) bool {
 	return slices.ContainsFunc(places, func(p string) bool { return name == p || strings.HasPrefix(name, p+"/") })
+}
+
+// arrow is an import of one package of ours by another; names are without the module's.
+type arrow struct {
+	from, to string
+	test     bool // the tests of from import it
+}
+
+// arrows are the imports between packages of ours that are wrong, and why.
+var arrows = []struct {
+	wrong func(a arrow) bool
+	why   string
+}{
+	{func(a arrow) bool {
+		return below(a.from, "lektordir") && a.to == "feedconv" || below(a.from, "feedconv") && a.to == "lektordir"
+	}, "the public packages do not know each other"},
+	{func(a arrow) bool {
+		return !a.test && a.from == "internal/command" && (a.to == "lektordir" || a.to == "internal/fetch")
+	}, "a command line knows no feeds; internal/feedcmd does"},
+	{func(a arrow) bool { return below(a.to, "cmd") }, "commands are the outermost layer"},
+	{func(a arrow) bool {
+		return !a.test && below(a.to, "internal/app") && below(a.from, "internal/app") && room(a.to) != room(a.from)
+	}, "no app imports another; what both need is a package of its own"},
+	{func(a arrow) bool {
+		return !a.test && below(a.from, "internal/app/viewer") && below(a.to, "internal/app/viewer") &&
+			!slices.Contains(siblings[a.from], strings.TrimPrefix(strings.TrimPrefix(a.to, "internal/app/viewer"), "/"))
+	}, "the table of siblings does not have it"},
+	{func(a arrow) bool {
+		return below(a.to, "internal/app") && !below(a.from, "internal/app", "cmd", "scripts", "internal/testkit")
+	}, "apps are for commands, scripts and tests"},
+	{func(a arrow) bool {
+		return a.to == "internal/index" && !below(a.from, "internal/app/viewer", "internal/app/pages", "internal/index", "scripts")
+	}, "it is for viewers: what fetches does without"},
+	{func(a arrow) bool {
+		return below(a.to, "internal/testkit") && !a.test && !below(a.from, "internal/testkit", "scripts")
+	}, "it is for tests and scripts"},
 }
 
 // imports checks what a package imports; test is for what its tests do.
@@ -77,25 +169,15 @@ func imports(p pkg, path string, test bool) string {
 			return "only " + strings.Join(places, ", ") + " may"
 		}
 	}
-	to, ours := strings.CutPrefix(path, module)
-	switch {
-	case !test && isStranger(name, path):
+	if !test && isStranger(name, path) {
 		return "a public package keeps to its matter"
-	case !ours:
-	case below(name, "lektordir") && to == "feedconv", below(name, "feedconv") && to == "lektordir":
-		return "the public packages do not know each other"
-	case !test && name == "internal/command" && (to == "lektordir" || to == "internal/fetch"):
-		return "a command line knows no feeds; internal/feedcmd does"
-	case below(to, "cmd"):
-		return "commands are the outermost layer"
-	case !test && below(to, "internal/app") && below(name, "internal/app") && room(to) != room(name):
-		return "no app imports another; what both need is a package of its own"
-	case below(to, "internal/app") && !below(name, "internal/app", "cmd", "scripts"):
-		return "apps are for commands and scripts"
-	case to == "internal/index" && !below(name, "internal/app/viewer", "internal/app/pages", "internal/index", "scripts"):
-		return "it is for viewers: what fetches does without"
-	case below(to, "internal/testkit") && !test && !below(name, "internal/testkit", "scripts"):
-		return "it is for tests and scripts"
+	}
+	if to, ours := strings.CutPrefix(path, module); ours {
+		for _, r := range arrows {
+			if r.wrong(arrow{name, to, test}) {
+				return r.why
+			}
+		}
 	}
 	return ""
 }
@@ -131,14 +213,9 @@ func names(fset *token.FileSet, f *ast.File) []string {
 		found = append(found, fmt.Sprintf("%s: %s: only internal/feeddir knows a feed's drawer", fset.Position(pos), what))
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.BasicLit:
-			if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && drawer.MatchString(text) && !own.MatchString(text) {
+		if n, ok := n.(*ast.BasicLit); ok && n.Kind == token.STRING {
+			if text, err := strconv.Unquote(n.Value); err == nil && drawer.MatchString(text) && !own.MatchString(text) {
 				add(n.Pos(), n.Value)
-			}
-		case *ast.SelectorExpr:
-			if n.Sel.Name == "SrcEtc" {
-				add(n.Pos(), "SrcEtc")
 			}
 		}
 		return true
@@ -171,8 +248,8 @@ func shadows(fset *token.FileSet, f *ast.File) (found []string) {
 	return found
 }
 
-// texts checks the files of a package.
-func texts(p pkg, parse func(file string) (*token.FileSet, *ast.File, error)) ([]string, error) {
+// texts checks the files of a package, and counts what they declare.
+func texts(p pkg, s *shape, parse func(file string) (*token.FileSet, *ast.File, error)) ([]string, error) {
 	var found []string
 	for i, list := range [][]string{p.GoFiles, p.TestGoFiles, p.XTestGoFiles} {
 		for _, file := range list {
@@ -181,6 +258,9 @@ func texts(p pkg, parse func(file string) (*token.FileSet, *ast.File, error)) ([
 				return nil, err
 			}
 			found = append(found, shadows(fset, f)...)
+			if i == 0 && !below(p.name(), "internal/testkit") {
+				s.add(p.name(), fset, f)
+			}
 			if i == 0 && !below(p.name(), "internal/feeddir", "lektordir", "internal/testkit", "scripts") {
 				found = append(found, names(fset, f)...)
 			}
@@ -189,11 +269,11 @@ func texts(p pkg, parse func(file string) (*token.FileSet, *ast.File, error)) ([
 	return found, nil
 }
 
-// breaches gives a line for each rule that a package breaks.
-func breaches(p pkg) ([]string, error) {
-	found, err := texts(p, func(file string) (*token.FileSet, *ast.File, error) {
+// breaches returns a line for each rule that a package breaks, and counts what it declares.
+func breaches(p pkg, s *shape) ([]string, error) {
+	found, err := texts(p, s, func(file string) (*token.FileSet, *ast.File, error) {
 		fset := token.NewFileSet()
-		f, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution|parser.ParseComments)
 		return fset, f, err
 	})
 	for i, list := range [][]string{p.Imports, p.TestImports, p.XTestImports} {
@@ -216,6 +296,7 @@ func run() ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("go list for %s: %w", system, err)
 		}
+		s, graph := newShape(), map[string][]string{}
 		for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
 			var p pkg
 			if err := dec.Decode(&p); err == io.EOF {
@@ -223,12 +304,15 @@ func run() ([]string, error) {
 			} else if err != nil {
 				return nil, err
 			}
-			found, err := breaches(p)
+			graph[p.name()] = p.Imports
+			found, err := breaches(p, s)
 			if err != nil {
 				return nil, err
 			}
 			all = append(all, found...)
 		}
+		all = append(all, s.breaches()...)
+		all = append(all, links(graph)...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all), nil

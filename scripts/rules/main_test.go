@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -55,6 +56,12 @@ func TestImports(t *testing.T) {
 		{"internal/app/viewer", module + "internal/app/ess", true, true}, // two are tried together
 		{"internal/app/ess", module + "internal/app/ess", true, true},
 		{"internal/app/viewer", module + "internal/ess", false, true},
+		{"internal/app/viewer", module + "internal/app/viewer/rules", false, true},
+		{"internal/app/viewer/rules", module + "internal/app/viewer", false, false},
+		{"internal/app/viewer/rules", module + "internal/app/viewer", true, true},
+		{"internal/app/viewer/publish", module + "internal/app/viewer/undo", false, false},
+		{"internal/app/viewer/fullscreen", module + "internal/app/viewer", false, true},
+		{"internal/testkit/viewdir", module + "internal/app/viewer/session", false, true},
 		{"internal/feeddir", module + "internal/app/fetcher", false, false},
 		{"cmd/lektor-view", module + "internal/app/ess", false, true},
 		{"scripts/faults", module + "internal/app/viewer", false, true},
@@ -81,7 +88,6 @@ func TestNames(t *testing.T) {
 		`package x; const f = "src/" + h + "/etc/push"`:      false,
 		`package x; const f = "etc/view/alias"`:              false,
 		`package x; const f = "etc/categories"`:              false,
-		`package x; var p = d.SrcEtc(h, "fetch")`:            false,
 		"package x; const f = `etc/history/archives`":        false,
 	} {
 		for name, exempt := range map[string]bool{"internal/app/viewer": false, "cmd/lektor-ess": false, "internal/feeddir": true, "lektordir": true} {
@@ -95,7 +101,7 @@ func TestNames(t *testing.T) {
 // look gives what is wrong with a package of one file.
 func look(t *testing.T, name, source string) []string {
 	t.Helper()
-	found, err := texts(pkg{ImportPath: module + name, GoFiles: []string{"x.go"}}, func(string) (*token.FileSet, *ast.File, error) {
+	found, err := texts(pkg{ImportPath: module + name, GoFiles: []string{"x.go"}}, newShape(), func(string) (*token.FileSet, *ast.File, error) {
 		fset := token.NewFileSet()
 		f, err := parser.ParseFile(fset, "x.go", source, 0)
 		return fset, f, err
@@ -126,5 +132,64 @@ func TestShadows(t *testing.T) {
 		if found := look(t, "scripts/x", "package x\n"+body); (len(found) == 0) != good {
 			t.Errorf("got %s: %q; want (len(found) == 0) == good", body, found)
 		}
+	}
+}
+
+func TestLinks(t *testing.T) {
+	graph := map[string][]string{
+		"cmd/lektor-view":    {module + "internal/a"},
+		"cmd/lektor-article": {module + "internal/a", module + "internal/b"},
+		"internal/a":         {"fmt", module + "internal/b"},
+		"internal/b":         {module + "internal/a", "modernc.org/sqlite/lib"},
+	}
+	if found := links(graph); len(found) != 1 || !strings.HasPrefix(found[0], "cmd/lektor-article must not link modernc.org/sqlite, which internal/b") {
+		t.Errorf("got %q", found)
+	}
+}
+
+// Each bar of functions and types, kept and broken.
+func TestShape(t *testing.T) {
+	lines := "func f() {" + strings.Repeat("\n", maxLines) + "}"
+	var fields, methods strings.Builder
+	for i := range maxFields + 1 {
+		fmt.Fprintf(&fields, "f%d int\n", i)
+	}
+	for i := range maxMethods + 1 {
+		fmt.Fprintf(&methods, "func (t *T[K]) m%d() {}\n", i)
+	}
+	branchy := "func f() {" + strings.Repeat(" if x {};", counted) + " }"
+	for name, test := range map[string]struct {
+		source string
+		good   bool
+	}{
+		"a function with a line too many":          {lines, false},
+		"a function with a line less":              {strings.Replace(lines, "\n", "", 1), true},
+		"a long function that says why":            {"//rules:allow a table\n" + lines, true},
+		"a long function with a directive alone":   {"//rules:allow\n" + lines, false},
+		"a type with a field too many":             {"type T struct {" + fields.String() + "}\nfunc (t *T) f() {}", false},
+		"one that says why":                        {"// T is a record.\n//\n//rules:allow a record\ntype T struct {" + fields.String() + "}\nfunc (t *T) f() {}", true},
+		"one that does not change itself":          {"type T struct {" + fields.String() + "}\nfunc (t T) f() {}", true},
+		"a type with a method too many":            {methods.String(), false},
+		"a complex function":                       {branchy, true},
+		"a function that gocyclo ignores":          {"//gocyclo:ignore\n" + branchy, false},
+		"a function that gocyclo ignores, and why": {"//gocyclo:ignore\n//rules:allow a scanner\n" + branchy, true},
+	} {
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, "x.go", "package x\n"+test.source, parser.ParseComments)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		s := newShape()
+		s.add("x", fset, f)
+		if found := s.breaches(); (len(found) == 0) != test.good {
+			t.Errorf("%s: got %q; want none: %v", name, found, test.good)
+		}
+	}
+	s := newShape()
+	for i := range maxCounted + 1 {
+		s.counted[fmt.Sprint(i)] = true
+	}
+	if found := s.breaches(); len(found) != 1 {
+		t.Errorf("got %q for %d functions that are counted; want one line", found, maxCounted+1)
 	}
 }

@@ -328,7 +328,7 @@ func (p *poller) decode(resp *fetch.Response, t target) (*ess.Document, error) {
 
 // compare looks whether a document of a feed has anything new, and sees to it.
 func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) error {
-	if err := p.Dir.InsideSrc(hash, "ess"); err != nil && !p.o.DryRun {
+	if err := feeddir.Guard(p.Dir, hash, "ess"); err != nil && !p.o.DryRun {
 		return err
 	}
 	items, err := p.list(ctx, lektordir.ListOptions{Feeds: []string{hash}, AllVersions: true, Withdrawn: true, Strict: true}, itemFields)

@@ -64,6 +64,9 @@ var essFile = lazy.Regexp(`^[0-9a-f]{40}\.ess$`)
 type publisher struct {
 	*store
 	o                      PublishOptions
+	base                   *url.URL // of absolute links; nil for relative ones
+	page                   indexPage
+	keep                   map[string]bool // documents that are not removed
 	written, same, removed int
 }
 
@@ -73,22 +76,15 @@ type publisher struct {
 // what it says has changed; a document with the same entries keeps its old
 // build time. Documents of feeds that are gone are removed.
 func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
-	var base *url.URL
-	if o.BaseURL != "" {
-		var err error
-		if base, err = url.Parse(o.BaseURL); err != nil || !fetch.IsHTTP(o.BaseURL) || base.Host == "" {
-			return command.Usagef("--base-url %s: it is no http URL", fetch.Public(o.BaseURL))
-		}
-		base.User = nil // everybody reads the documents
-		if !strings.HasSuffix(base.Path, "/") {
-			base = base.JoinPath("/")
-		}
+	base, err := baseURL(o.BaseURL)
+	if err != nil {
+		return err
 	}
 	st, err := o.open(s)
 	if err != nil {
 		return err
 	}
-	p := &publisher{store: st, o: o}
+	p := &publisher{store: st, o: o, base: base, keep: map[string]bool{}}
 	if !o.DryRun {
 		if err := os.MkdirAll(o.To, 0o777); err != nil {
 			return err
@@ -111,49 +107,74 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if !o.DryRun {
 		p.sweep(selected)
 	}
-	page := indexPage{Title: cmp.Or(o.Title, "Feeds"), NNO: link(base, nnoFile), ESSIcon: link(base, essIconFile), NNOIcon: link(base, nnoIconFile)}
-	keep := map[string]bool{}
 	for _, hash := range selected {
-		name := hash + ".ess"
-		f, err := st.Dir.ReadFeed(hash)
-		if err != nil {
-			// A feed that cannot be read now is not gone.
-			st.Report(err)
-			keep[name] = !errors.Is(err, fs.ErrNotExist)
-			continue
-		}
-		feedURL := documentURL(f)
-		if feedURL == "" {
-			continue
-		}
-		keep[name] = true
-		entries := newest(byFeed[f.Hash], o.N, time.Time{})
-		if err := p.document(name, ess.AppendESS(nil, o.build(), feedURL, entries)); err != nil {
+		if err := p.feed(hash, byFeed[hash]); err != nil {
 			return err
 		}
-		page.Feeds = append(page.Feeds, indexFeed{
-			Title: cmp.Or(strings.TrimSpace(termsafe.Line(redact.Text(f.Name))), feedURL), URL: feedURL, Link: safeLink(fetch.Public(f.Link)), ESS: link(base, name), Type: feedType(feedURL),
-		})
 	}
-	slices.SortStableFunc(page.Feeds, func(a, b indexFeed) int {
-		return cmp.Or(strings.Compare(strings.ToLower(a.Title), strings.ToLower(b.Title)), strings.Compare(a.URL, b.URL))
-	})
 	if err := p.document(nnoFile, ess.AppendNNO(nil, o.build(), st.top(items, o.Newest))); err != nil {
 		return err
 	}
-	var html bytes.Buffer
-	if err := indexTemplate().Execute(&html, page); err != nil {
-		return err
-	}
 	// The index goes last: all that it links to is there.
-	if err := errors.Join(p.file(essIconFile, essIcon), p.file(nnoIconFile, nnoIcon), p.file(indexFile, html.Bytes())); err != nil {
+	if err := errors.Join(p.file(essIconFile, essIcon), p.file(nnoIconFile, nnoIcon), p.index()); err != nil {
 		return err
 	}
-	if err := p.remove(keep); err != nil {
+	if err := p.remove(); err != nil {
 		return err
 	}
-	s.Report.Info("%s: %s written, %d unchanged, %d removed", units.Count(len(page.Feeds), "feed"), units.Count(p.written, "file"), p.same, p.removed)
+	s.Report.Info("%s: %s written, %d unchanged, %d removed", units.Count(len(p.page.Feeds), "feed"), units.Count(p.written, "file"), p.same, p.removed)
 	return nil
+}
+
+// baseURL reads the URL of the directory, nil for "".
+func baseURL(text string) (*url.URL, error) {
+	if text == "" {
+		return nil, nil
+	}
+	base, err := url.Parse(text)
+	if err != nil || !fetch.IsHTTP(text) || base.Host == "" {
+		return nil, command.Usagef("--base-url %s: it is no http URL", fetch.Public(text))
+	}
+	base.User = nil // everybody reads the documents
+	if !strings.HasSuffix(base.Path, "/") {
+		base = base.JoinPath("/")
+	}
+	return base, nil
+}
+
+// feed writes the document of a feed, and adds it to the index.
+func (p *publisher) feed(hash string, entries []ess.Entry) error {
+	name := hash + ".ess"
+	f, err := p.Dir.ReadFeed(hash)
+	if err != nil {
+		// A feed that cannot be read now is not gone.
+		p.Report(err)
+		p.keep[name] = !errors.Is(err, fs.ErrNotExist)
+		return nil
+	}
+	feedURL := documentURL(f)
+	if feedURL == "" {
+		return nil
+	}
+	p.keep[name] = true
+	p.page.Feeds = append(p.page.Feeds, indexFeed{
+		Title: cmp.Or(strings.TrimSpace(termsafe.Line(redact.Text(f.Name))), feedURL), URL: feedURL, Link: safeLink(fetch.Public(f.Link)), ESS: link(p.base, name), Type: feedType(feedURL),
+	})
+	return p.document(name, ess.AppendESS(nil, p.o.build(), feedURL, newest(entries, p.o.N, time.Time{})))
+}
+
+// index writes the index page.
+func (p *publisher) index() error {
+	p.page.Title, p.page.NNO = cmp.Or(p.o.Title, "Feeds"), link(p.base, nnoFile)
+	p.page.ESSIcon, p.page.NNOIcon = link(p.base, essIconFile), link(p.base, nnoIconFile)
+	slices.SortStableFunc(p.page.Feeds, func(a, b indexFeed) int {
+		return cmp.Or(strings.Compare(strings.ToLower(a.Title), strings.ToLower(b.Title)), strings.Compare(a.URL, b.URL))
+	})
+	var html bytes.Buffer
+	if err := indexTemplate().Execute(&html, p.page); err != nil {
+		return err
+	}
+	return p.file(indexFile, html.Bytes())
 }
 
 // document writes a document unless the one there has the same entries.
@@ -198,13 +219,13 @@ func (p *publisher) sweep(selected []string) {
 }
 
 // remove removes the documents of feeds that are gone, or not published any more.
-func (p *publisher) remove(keep map[string]bool) error {
+func (p *publisher) remove() error {
 	names, err := os.ReadDir(p.o.To)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, n := range names {
-		if !essFile().MatchString(n.Name()) || keep[n.Name()] {
+		if !essFile().MatchString(n.Name()) || p.keep[n.Name()] {
 			continue
 		}
 		p.removed++

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/lektordir/lektor/internal/command"
@@ -238,71 +239,88 @@ func (r *resolver) updated(w ess.FeedEntry) []resolved {
 	return []resolved{{want: w, item: found[0], state: stateUpdated, copy: 1}}
 }
 
+// wanting asks for feeds of which something is missing.
+type wanting struct {
+	st              *store
+	o               ResolveOptions
+	origin          string // the public document that names them, or ""
+	w               *lektordir.Writer
+	marked, strange int // feeds that are due, and that are not subscribed to
+}
+
 // fetchMissing sees to it that feeds of which something is missing are fetched.
 func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[string]*resolver, missing int) error {
-	var urls []string
-	for url, r := range feeds {
-		if r.due {
-			urls = append(urls, url)
-		}
-	}
-	slices.Sort(urls)
+	a := &wanting{st: st, o: o}
 	// What a public document names is asked for on its word only.
-	origin := ""
 	if i := slices.IndexFunc(o.Documents, fetch.IsHTTP); i >= 0 {
-		origin = o.Documents[i]
+		a.origin = o.Documents[i]
 	}
-	var w *lektordir.Writer
-	marked, strange := 0, 0
-	for _, url := range urls {
-		r := feeds[url]
-		switch {
-		case r.hash != "" && feeddir.Subscribed(st.Dir, r.hash):
-		case !o.Subscribe:
-			strange++
-			continue
-		case !fetch.IsHTTP(url):
-			st.S.Report.Error("%s: cannot subscribe to that, it is no http URL", url)
-			continue
-		case !o.DryRun:
-			if w == nil {
-				var err error
-				if w, err = st.Dir.NewWriter(lektordir.WriterOptions{}); err != nil {
-					return err
-				}
-				defer w.Close()
-			}
-			sub := &feeddir.Subscription{ID: url, Origin: origin}
-			if r.hash != "" {
-				f, err := st.Dir.ReadFeed(r.hash)
-				if err != nil {
-					st.S.Report.Print(err)
-					continue
-				}
-				sub.ID = f.ID
-			}
-			if _, err := feeddir.Add(w, st.Dir, sub, feeddir.Options{}); err != nil {
-				st.S.Report.Print(fmt.Errorf("%s: %w", url, err))
-				continue
-			}
-			r.hash = sub.Hash
+	defer func() {
+		if a.w != nil {
+			a.w.Close()
 		}
-		marked++
-		if o.DryRun {
-			continue
-		}
-		if err := feeddir.Leave(st.Dir, r.hash); err != nil {
-			return err
+	}()
+	for _, url := range slices.Sorted(maps.Keys(feeds)) {
+		if r := feeds[url]; r.due {
+			if err := a.ask(url, r); err != nil {
+				return err
+			}
 		}
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if missing > 0 || marked > 0 {
-		st.S.Report.Info("%s missing, %s due", units.Count(missing, "entry"), units.Count(marked, "feed"))
+	if missing > 0 || a.marked > 0 {
+		st.S.Report.Info("%s missing, %s due", units.Count(missing, "entry"), units.Count(a.marked, "feed"))
 	}
-	if strange > 0 {
-		st.S.Report.Warn("not subscribed to %s; --subscribe adds them", units.Count(strange, "feed"))
+	if a.strange > 0 {
+		st.S.Report.Warn("not subscribed to %s; --subscribe adds them", units.Count(a.strange, "feed"))
 	}
 	return nil
+}
+
+// ask leaves the due marker of a feed, which it subscribes to if need be.
+func (a *wanting) ask(url string, r *resolver) error {
+	switch {
+	case r.hash != "" && feeddir.Subscribed(a.st.Dir, r.hash):
+	case !a.o.Subscribe:
+		a.strange++
+		return nil
+	case !fetch.IsHTTP(url):
+		a.st.S.Report.Error("%s: cannot subscribe to that, it is no http URL", url)
+		return nil
+	case !a.o.DryRun:
+		if ok, err := a.subscribe(url, r); !ok || err != nil {
+			return err
+		}
+	}
+	a.marked++
+	if a.o.DryRun {
+		return nil
+	}
+	return feeddir.Leave(a.st.Dir, r.hash)
+}
+
+// subscribe subscribes to a feed; it reports false if it has said why it did not.
+func (a *wanting) subscribe(url string, r *resolver) (ok bool, err error) {
+	if a.w == nil {
+		if a.w, err = a.st.Dir.NewWriter(lektordir.WriterOptions{}); err != nil {
+			return false, err
+		}
+	}
+	sub := &feeddir.Subscription{ID: url, Origin: a.origin}
+	if r.hash != "" {
+		f, err := a.st.Dir.ReadFeed(r.hash)
+		if err != nil {
+			a.st.S.Report.Print(err)
+			return false, nil
+		}
+		sub.ID = f.ID
+	}
+	if _, err := feeddir.Add(a.w, a.st.Dir, sub, feeddir.Options{}); err != nil {
+		a.st.S.Report.Print(fmt.Errorf("%s: %w", url, err))
+		return false, nil
+	}
+	r.hash = sub.Hash
+	return true, nil
 }

@@ -455,7 +455,7 @@ func (r *Runner) guess(ctx context.Context, page *pageError, header http.Header)
 func (r *Runner) first(ctx context.Context, a *Added, resp *fetch.Response, whole bool) error {
 	t := r.task(a.Hash, Named)
 	t.want.Archives = whole
-	a.outcome = r.visit(ctx, t, turn{asked: func() {}, staged: r.Writer.Flush}, resp)
+	a.outcome = r.visit(ctx, t, &turn{r: r}, resp)
 	a.Summary = a.outcome.Summary
 	a.Summary.Feeds = 1
 	return cmp.Or(a.outcome.Err, context.Cause(ctx))

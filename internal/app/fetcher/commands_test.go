@@ -75,7 +75,7 @@ func TestPurgeWaits(t *testing.T) {
 	if err := <-end; err != nil || streams.Report.Errors() > 0 {
 		t.Errorf("%v: %s", err, said.String())
 	}
-	for _, path := range []string{r.Dir.Abs(entry), r.Dir.Join("src", entry.Feed)} {
+	for _, path := range []string{r.Dir.Join(entry.Path()), r.Dir.Join("src", entry.Feed)} {
 		if _, err := os.Lstat(path); err == nil {
 			t.Errorf("%s is still there", path)
 		}

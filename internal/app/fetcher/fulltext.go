@@ -68,7 +68,7 @@ type wantedPage struct {
 	index  int    // of the entry in the document, -1 for one that was delivered
 	unique string // of the latter
 	known  bool   // an older version of the entry was delivered
-	own    fulltext.Own
+	own    ownText
 
 	page *feeddir.Page // what became of it, nil for nothing
 	err  error         // why it could not be had
@@ -97,7 +97,7 @@ func (v *visit) fullText() error {
 		case len(list) >= maxPages:
 			left++
 		default:
-			own := fulltext.Own{Title: e.Title, Content: e.Content, Type: e.ContentType, Summary: feedconv.PlainText(e.Summary, e.SummaryType)}
+			own := ownText{title: e.Title, content: e.Content, mime: e.ContentType, summary: feedconv.PlainText(e.Summary, e.SummaryType)}
 			list = append(list, &wantedPage{url: urls[w.Index], index: w.Index, known: !w.New, own: own})
 		}
 	}
@@ -197,7 +197,7 @@ func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 			continue // a viewer has it, or it is none
 		}
 		if u := pageURL(e.URL()); u != "" && e.FullText.URL == "" {
-			own := fulltext.Own{Title: e.Title, Content: string(e.Content), Type: e.Type, Summary: e.Summary}
+			own := ownText{title: e.Title, content: string(e.Content), mime: e.Type, summary: e.Summary}
 			found[u] = append(found[u], &wantedPage{url: u, index: -1, unique: ref.Unique, known: true, own: own})
 		}
 	}
@@ -337,7 +337,7 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*
 			a := &fulltext.Article{Content: string(old.Article)}
 			return &feeddir.Page{
 				URL: w.url, Final: old.Final, ETag: old.ETag, LastModified: old.LastModified,
-				Article: old.Article, Refused: fulltext.Judge(a, w.own),
+				Article: old.Article, Refused: judge(a, w.own),
 			}, nil
 		}
 		var a *fulltext.Article
@@ -348,7 +348,7 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*
 		if err != nil {
 			return nil, err
 		}
-		refused := fulltext.Judge(a, w.own)
+		refused := judge(a, w.own)
 		if refused == "" && astray(w.url, resp.FinalURL) {
 			refused = "it leads to the home page"
 		}

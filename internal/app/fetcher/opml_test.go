@@ -158,7 +158,7 @@ func TestPublicListOfAFeedThatCannotBeRead(t *testing.T) {
 	if _, err := feeddir.Add(w, d, sub, feeddir.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(d.SrcEtc(sub.Hash, "fetch"), "private"), 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Join(d.Join("src", sub.Hash, "etc", "fetch"), "private"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	for _, public := range []bool{false, true} {

@@ -5,19 +5,17 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/lektordir/lektor/internal/limiter"
 )
 
-// queue fetches feeds, each in a goroutine of its own. Hosts take turns, so that no host
-// holds up the others: [fetch.Config].PerHost feeds of a host are asked for at once, and
-// [Options].Jobs feeds are fetched at once. A feed is in the queue once.
+// queue fetches feeds, each in a goroutine that begins when the turn of the feed has come.
+// Hosts take turns, so that no host holds up the others: [fetch.Config].PerHost feeds of a
+// host are asked for at once, and [Options].Jobs feeds are fetched at once. A feed is in
+// the queue once.
 type queue struct {
 	r      *Runner
 	ctx    context.Context
-	hosts  *limiter.Limiter // until the request is over
-	jobs   *semaphore.Weighted
+	places *limiter.Limiter
 	coming atomic.Int64 // feeds that may still have something to commit
 	group  sync.WaitGroup
 
@@ -29,8 +27,7 @@ type queue struct {
 func (r *Runner) newQueue(ctx context.Context) *queue {
 	return &queue{
 		r: r, ctx: ctx,
-		hosts:   limiter.New(limiter.Options{All: limiter.Unlimited, Each: max(r.opts.Fetch.PerHost, 1)}),
-		jobs:    semaphore.NewWeighted(int64(r.opts.Jobs)),
+		places:  limiter.New(limiter.Options{All: r.opts.Jobs, Each: max(r.opts.Fetch.PerHost, 1)}),
 		waiting: map[string]int{}, feeds: map[string]*task{},
 	}
 }
@@ -41,61 +38,28 @@ func (r *Runner) newQueue(ctx context.Context) *queue {
 func (q *queue) add(tasks []task, done func(Outcome)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var added []task
-	for _, t := range tasks {
+	var added []*task
+	for i := range tasks {
+		t := &tasks[i]
 		if _, busy := q.feeds[t.hash]; !busy {
-			q.enter(t)
+			q.feeds[t.hash] = nil
+			q.waiting[t.host]++
 			added = append(added, t)
 		} else if t.reason == Marked {
-			again := t // alone on the heap, not each t
-			q.feeds[t.hash] = &again
+			q.feeds[t.hash] = t
 		}
 	}
-	// All of them wait by now: none takes itself for the last of its host.
+	q.coming.Add(int64(len(added)))
+	// All of them are counted by now: none takes itself for the last of its host.
 	for _, t := range added {
-		q.group.Go(func() {
-			for again := true; again; t, again = q.next(t) {
-				q.fetch(t, done)
-			}
+		q.places.Queue(t.host, func(place *limiter.Place) {
+			q.group.Go(func() { q.fetch(*t, place, done) })
 		})
 	}
 }
 
-// enter counts a feed as one that waits. The caller holds mu.
-func (q *queue) enter(t task) {
-	q.feeds[t.hash] = nil
-	q.waiting[t.host]++
-	q.coming.Add(1)
-}
-
-// next takes a feed out of the queue, unless it is to be fetched again.
-func (q *queue) next(t task) (task, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	again := q.feeds[t.hash]
-	if again == nil || q.ctx.Err() != nil {
-		delete(q.feeds, t.hash)
-		return task{}, false
-	}
-	q.enter(*again)
-	return *again, true
-}
-
-// fetch waits for the turn of a feed, and visits it. If the context ends before the turn
-// comes, done is not called.
-func (q *queue) fetch(t task, done func(Outcome)) {
-	committing := sync.OnceFunc(func() {
-		if q.coming.Add(-1) == 0 {
-			q.r.Writer.Flush() // no other feed will share the commit
-		}
-	})
-	defer committing()
-	host, err := q.hosts.Acquire(q.ctx, t.host)
-	if err == nil {
-		if err = q.jobs.Acquire(q.ctx, 1); err != nil {
-			host.Release()
-		}
-	}
+// fetch visits a feed whose turn has come. If the context has ended, done is not called.
+func (q *queue) fetch(t task, place *limiter.Place, done func(Outcome)) {
 	q.mu.Lock()
 	q.waiting[t.host]--
 	last := q.waiting[t.host] == 0
@@ -103,28 +67,20 @@ func (q *queue) fetch(t task, done func(Outcome)) {
 		delete(q.waiting, t.host)
 	}
 	q.mu.Unlock()
-	if err != nil {
-		return
-	}
-	asked := sync.OnceFunc(host.Release)
-	staged := sync.OnceFunc(func() { q.jobs.Release(1); committing() })
-	var o Outcome
-	stopped := q.ctx.Err() != nil
-	if !stopped {
-		o = q.r.visit(q.ctx, t, turn{last: last, asked: asked, staged: staged}, nil)
-	}
-	asked()
-	staged()
-	if !stopped {
+	turn := &turn{r: q.r, place: place, last: last, coming: &q.coming}
+	if q.ctx.Err() == nil {
+		o := q.r.visit(q.ctx, t, turn, nil)
+		turn.staged()
 		done(o)
 	}
-}
-
-// turn is a feed's turn to be fetched. Its functions may be called again.
-type turn struct {
-	last   bool   // no other feed of the host waits
-	asked  func() // the request is over: another feed of the host may be asked for
-	staged func() // what is new is being committed, or nothing is
+	turn.staged()
+	q.mu.Lock()
+	again := q.feeds[t.hash]
+	delete(q.feeds, t.hash)
+	q.mu.Unlock()
+	if again != nil && q.ctx.Err() == nil {
+		q.add([]task{*again}, done)
+	}
 }
 
 // wait waits until the queue is empty.
@@ -136,4 +92,30 @@ func (q *queue) busy(hash string) bool {
 	defer q.mu.Unlock()
 	_, busy := q.feeds[hash]
 	return busy
+}
+
+// turn is a feed's turn to be fetched.
+type turn struct {
+	r      *Runner
+	last   bool           // no other feed of the host waits
+	place  *limiter.Place // nil for a feed that is not in a queue
+	coming *atomic.Int64  // feeds, with this one, that may still have something to commit; nil for this one alone
+	over   bool           // staged was called
+}
+
+// asked says that the request is over: another feed of the host may be asked for. It may
+// be called again.
+func (t *turn) asked() { t.place.ReleaseName() }
+
+// staged says that what is new is being committed, or that nothing is: another feed may be
+// fetched. It may be called again.
+func (t *turn) staged() {
+	if t.over {
+		return
+	}
+	t.over = true
+	t.place.Release()
+	if t.coming == nil || t.coming.Add(-1) == 0 {
+		t.r.Writer.Flush() // no other feed will share the commit
+	}
 }

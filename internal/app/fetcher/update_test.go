@@ -349,7 +349,7 @@ func TestWatch(t *testing.T) {
 	}
 	subscribeTo(t, r, s.URL("/due"))
 	often := subscribeTo(t, r, s.URL("/often"))[0]
-	if err := os.WriteFile(filepath.Join(r.Dir.SrcEtc(often, "fetch"), "interval"), []byte("1s\n"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(r.Dir.Join("src", often, "etc", "fetch"), "interval"), []byte("1s\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -402,7 +402,7 @@ func TestWatchRecovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the entry", func() bool {
-		_, err := os.Stat(r.Dir.Abs(entry))
+		_, err := os.Stat(r.Dir.Join(entry.Path()))
 		return err == nil
 	})
 	cancel()

@@ -22,7 +22,7 @@ type visit struct {
 	*session
 	ctx     context.Context
 	t       task
-	turn    turn
+	turn    *turn
 	name    string         // of the feed, in messages
 	fetched *feeddir.Visit // the state, and what the answer changes in it
 	began   time.Time      // before the document was asked for
@@ -37,7 +37,7 @@ type visit struct {
 
 // visit fetches one feed and delivers what is new. It returns when that is durable and the
 // feed unlocked. resp is a document that was fetched before, or nil.
-func (r *Runner) visit(ctx context.Context, t task, turn turn, resp *fetch.Response) Outcome {
+func (r *Runner) visit(ctx context.Context, t task, turn *turn, resp *fetch.Response) Outcome {
 	v := &visit{ctx: ctx, t: t, turn: turn, name: fetch.Public(t.url), resp: resp, began: r.now()}
 	if resp != nil {
 		v.began = resp.Received

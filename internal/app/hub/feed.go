@@ -294,7 +294,10 @@ func (h *reader) compare(hash, feedURL string, r *reading) (told, error) {
 	if !r.ping || !h.subscribedTo(hash) {
 		return told{}, nil
 	}
-	was := h.readFeed(hash)
+	was, err := h.known(hash)
+	if err != nil {
+		return told{}, err
+	}
 	if was.Digest == doc.digest && was.Length == doc.length {
 		return told{}, nil
 	}

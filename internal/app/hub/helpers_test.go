@@ -327,3 +327,12 @@ func (w *world) run() (stop func()) {
 	go func() { defer close(done); w.h.Run(ctx) }()
 	return func() { cancel(); <-done }
 }
+
+// digest is that of the document of a feed that subscribers know.
+func (w *world) digest(feed string) string {
+	f, err := w.h.known(hashOf(feed))
+	if err != nil {
+		w.t.Error(err)
+	}
+	return f.Digest
+}

@@ -114,10 +114,7 @@ type engine struct {
 	now    func() time.Time
 	log    *logbook
 
-	ctx     context.Context // of what goes on when a request is answered
-	stop    context.CancelFunc
-	working sync.WaitGroup
-	wake    chan struct{}
+	background
 
 	limits   limits
 	budget   budget
@@ -128,6 +125,14 @@ type engine struct {
 
 	reader   reader
 	notifier notifier
+}
+
+// background is what goes on when a request is answered.
+type background struct {
+	ctx     context.Context
+	stop    context.CancelFunc
+	working sync.WaitGroup
+	wake    chan struct{} // makes Run look at what is due
 }
 
 // limits bound by their kind what is done at once.
@@ -161,7 +166,7 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 				All: atOnce, Each: perHost, After: handOver, SlowAll: slowFor * atOnce, SlowEach: slowFor * perHost, AfterFunc: o.AfterFunc,
 			}),
 		},
-		budget: budget{most: perTarget}, wake: make(chan struct{}, 1),
+		budget: budget{most: perTarget}, background: background{wake: make(chan struct{}, 1)},
 		readings: readings{now: now, last: map[string]*reading{}},
 		counts:   counts{most: o.Most, perCaller: o.PerCaller, callers: map[string]int{}},
 	}
@@ -187,6 +192,9 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 	h.notifier = notifier{h, fetch.NewClient(o.Callbacks), semaphore.NewWeighted(heldMost)}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	h.adopt() // before requests begin jobs, which those of an earlier version would replace
+	for hash, f := range h.jobs.documents() {
+		h.record(hash, f) // which a kill has prevented
+	}
 	return &Hub{engine: h, users: u, patience: waitMost}, nil
 }
 
@@ -244,6 +252,24 @@ func (h *engine) due() time.Time {
 		h.working.Go(func() { h.notifier.pass(p) })
 	}
 	return next
+}
+
+// known returns what is known of a feed.
+func (h *engine) known(hash string) (feedState, error) {
+	if f := h.jobs.document(hash); f != nil {
+		return *f, nil
+	}
+	return h.readFeed(hash)
+}
+
+// record writes what is known of a feed, when its subscribers are in the table. If that
+// fails, the table knows it, and the next hub tries again.
+func (h *engine) record(hash string, f feedState) {
+	if err := h.writeFeed(hash, f); err != nil {
+		h.report.Warn("%v", err)
+		return
+	}
+	h.jobs.hasRecorded(hash)
 }
 
 // hurry does what is due at once, after a job was added, or an earlier hub left it.

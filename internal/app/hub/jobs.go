@@ -21,9 +21,13 @@ import (
 //
 // The log has a line for each change, with tabs between the fields:
 //
-//	FEED KEY TRIES TIME              notify a subscriber; TRIES attempts have failed, the next is due at TIME
-//	FEED ping TRIES TIME URL CALLER  read the feed at URL; TRIES readings have failed
-//	FEED KEY, or FEED ping           is done
+//	FEED KEY TRIES TIME                   notify a subscriber; TRIES attempts have failed, the next is due at TIME
+//	FEED ping TRIES TIME URL CALLER       read the feed at URL; TRIES readings have failed
+//	FEED document LENGTH TIME URL DIGEST  record that subscribers know this document
+//	FEED KEY, FEED ping, FEED document    is done
+//
+// The jobs of an update and its document are one append: a feed is not taken for updated
+// once more, whenever the hub is killed.
 type jobs struct {
 	mu      sync.Mutex
 	log     *filelog.Log
@@ -35,6 +39,7 @@ type jobs struct {
 // feedJobs are the jobs of a feed.
 type feedJobs struct {
 	ping    *job            // nil for none
+	newest  *feedState      // the document to be recorded; nil for none
 	left    map[string]*job // subscribers who lack the newest document, by key
 	version int             // of the document; each update raises it
 	fresh   bool            // no pass has begun with that version
@@ -68,6 +73,7 @@ const (
 
 	jobsName = "jobs"
 	pingKey  = "ping"
+	docKey   = "document"
 	fewKeys  = 10
 
 	maxJobs    = 512 << 20 // bytes of the log
@@ -120,7 +126,7 @@ func (j *jobs) resume(lines string, now time.Time) {
 // replay applies a line of the log. A line that is none is passed over.
 func (j *jobs) replay(line string) {
 	fields := strings.Split(line, "\t")
-	if len(fields) < 2 || !isKey(fields[0]) || fields[1] != pingKey && !isKey(fields[1]) {
+	if len(fields) < 2 || !isKey(fields[0]) || fields[1] != pingKey && fields[1] != docKey && !isKey(fields[1]) {
 		return
 	}
 	hash, key := fields[0], fields[1]
@@ -136,6 +142,8 @@ func (j *jobs) replay(line string) {
 	switch {
 	case len(fields) == 2 && key == pingKey:
 		f.ping = nil
+	case len(fields) == 2 && key == docKey:
+		f.newest = nil
 	case len(fields) == 2:
 		delete(f.left, key)
 	case len(fields) == 6 && key == pingKey:
@@ -143,7 +151,11 @@ func (j *jobs) replay(line string) {
 		if hashOf(a.url) == hash && checkFeed(a.url) == nil {
 			f.ping = a
 		}
-	case len(fields) == 4 && key != pingKey:
+	case len(fields) == 6 && key == docKey:
+		if hashOf(fields[4]) == hash {
+			f.newest = &feedState{URL: fields[4], Digest: fields[5], Length: a.tries, Changed: a.at}
+		}
+	case len(fields) == 4 && isKey(key):
 		f.left[key] = a
 	}
 }
@@ -155,6 +167,11 @@ func (a *job) line(hash, key string) string {
 		line += "\t" + a.url + "\t" + a.caller
 	}
 	return line + "\n"
+}
+
+// line is the line of a document that is to be recorded.
+func (f *feedState) line(hash string) string {
+	return strings.Join([]string{hash, docKey, strconv.Itoa(f.Length), stamp(f.Changed), f.URL, f.Digest}, "\t") + "\n"
 }
 
 // of returns the jobs of a feed. The caller holds mu.
@@ -170,7 +187,7 @@ func (j *jobs) of(hash string) *feedJobs {
 // forget removes a feed without jobs from the table, and all from the log if the table is
 // empty. The caller holds mu.
 func (j *jobs) forget(hash string) {
-	if f := j.feeds[hash]; f != nil && f.ping == nil && f.running == nil && len(f.left) == 0 {
+	if f := j.feeds[hash]; f != nil && f.ping == nil && f.newest == nil && f.running == nil && len(f.left) == 0 {
 		delete(j.feeds, hash)
 	}
 	if len(j.feeds) == 0 && j.log.Size() > 0 {
@@ -203,6 +220,9 @@ func (j *jobs) rewrite() {
 	for hash, f := range j.feeds {
 		if f.ping != nil {
 			b.WriteString(f.ping.line(hash, pingKey))
+		}
+		if f.newest != nil {
+			b.WriteString(f.newest.line(hash))
 		}
 		for key, a := range f.left {
 			b.WriteString(a.line(hash, key))
@@ -303,14 +323,49 @@ func (j *jobs) hasRead(hash string, a *job) {
 	}
 }
 
-// update adds subscribers who must have a new document. They are durable when update
-// returns. It returns the content that nobody needs any more.
-func (j *jobs) update(hash string, keys []string, c *content, now time.Time) (older *content, err error) {
+// documents returns the documents that are to be recorded, by feed.
+func (j *jobs) documents() map[string]feedState {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	all := map[string]feedState{}
+	for hash, f := range j.feeds {
+		if f.newest != nil {
+			all[hash] = *f.newest
+		}
+	}
+	return all
+}
+
+// document returns the document of a feed that is to be recorded; nil for none.
+func (j *jobs) document(hash string) *feedState {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if f := j.feeds[hash]; f != nil {
+		return f.newest
+	}
+	return nil
+}
+
+// hasRecorded ends the job to record a document.
+func (j *jobs) hasRecorded(hash string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if f := j.feeds[hash]; f != nil && f.newest != nil {
+		f.newest = nil
+		_ = j.write(hash+"\t"+docKey+"\n", false)
+		j.forget(hash)
+	}
+}
+
+// update adds subscribers who must have a new document, and the job to record it. They are
+// durable when update returns. It returns the content that nobody needs any more.
+func (j *jobs) update(hash string, doc feedState, keys []string, c *content, now time.Time) (older *content, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	f := j.of(hash)
 	var b strings.Builder
 	var added []string
+	b.WriteString(doc.line(hash))
 	for _, key := range keys {
 		if f.left[key] == nil {
 			f.left[key] = &job{}
@@ -331,6 +386,7 @@ func (j *jobs) update(hash string, keys []string, c *content, now time.Time) (ol
 		}
 	}
 	older, f.content = f.content, c
+	f.newest = &doc
 	f.version++
 	f.fresh = true
 	return older, nil

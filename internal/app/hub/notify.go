@@ -39,27 +39,23 @@ func (h *notifier) publish(hash string, f feedState, doc *document) (told, error
 	if err != nil {
 		return t, err
 	}
-	list := h.notifiable(hash, keys, h.now())
-	if len(list) > 0 {
-		keys = keys[:0]
-		for _, s := range list {
-			keys = append(keys, s.key())
-		}
+	list, keys := h.notifiable(hash, keys)
+	for _, s := range list {
+		keys = append(keys, s.key())
+	}
+	if len(keys) > 0 {
 		c := h.hold(list, doc)
-		older, err := h.jobs.update(hash, keys, c, h.now())
+		older, err := h.jobs.update(hash, f, keys, c, h.now())
 		if err != nil {
 			h.release(c)
 			return t, err
 		}
 		h.release(older)
 	}
-	// After the jobs: a kill between the two notifies twice rather than never.
-	if err := h.writeFeed(hash, f); err != nil {
-		h.report.Warn("%v", err) // the next ping finds it changed once more
-	}
-	h.log.add("updated", f.URL, "%s", units.Count(len(list), "subscriber"))
+	h.record(hash, f)
+	h.log.add("updated", f.URL, "%s", units.Count(len(keys), "subscriber"))
 	h.hurry()
-	t.subscribers = len(list)
+	t.subscribers = len(keys)
 	if p := h.jobs.running(hash); p != nil {
 		t.done = p.done
 	}
@@ -117,10 +113,11 @@ func (h *notifier) release(c *content) {
 // the others.
 func (h *notifier) pass(p *pass) {
 	defer close(p.done)
-	p.feed = h.readFeed(p.hash).URL
 	list, c := h.willing(p), p.content
-	if p.feed == "" && len(list) > 0 {
-		p.feed = list[0].Feed // its file was removed by hand
+	if f, _ := h.known(p.hash); f.URL != "" {
+		p.feed = f.URL
+	} else if len(list) > 0 {
+		p.feed = list[0].Feed // its file was removed by hand, or cannot be read
 	}
 	read := c == nil && wantsContent(list)
 	if read || !p.fresh {
@@ -131,8 +128,8 @@ func (h *notifier) pass(p *pass) {
 		if c, err = h.contentAgain(p.feed); err != nil && h.ctx.Err() == nil {
 			h.log.add("unread", p.feed, "%s", reason(err, allowFeeds))
 			list = slices.DeleteFunc(list, func(s subscription) bool {
-				if s.Protocol == WebSub && h.jobs.take(p, s.key(), h.now()) {
-					h.jobs.failed(p, s.key(), h.now(), time.Time{}, true)
+				if s.Protocol == WebSub {
+					h.putOff(p, s.key())
 				}
 				return s.Protocol == WebSub
 			})
@@ -147,13 +144,34 @@ func (h *notifier) pass(p *pass) {
 	}
 }
 
+// notifiable is that of the state. It warns of subscriptions that cannot be read.
+func (h *notifier) notifiable(hash string, keys []string) (list []subscription, unread []string) {
+	list, unread, err := h.states.notifiable(hash, keys, h.now())
+	if len(unread) > 0 {
+		h.report.Warn("%s not read, and notified later: %v", units.Count(len(unread), "subscription"), err)
+	}
+	return list, unread
+}
+
+// putOff ends an attempt at a subscriber that could not be made, as the feed or the
+// subscription cannot be read.
+func (h *notifier) putOff(p *pass, key string) {
+	if h.jobs.take(p, key, h.now()) {
+		h.jobs.failed(p, key, h.now(), time.Time{}, true)
+	}
+}
+
 // willing returns the subscribers of a pass who are notified now. Subscribers that sent
-// Retry-After wait for a later pass.
+// Retry-After, and those that cannot be read, wait for a later pass.
 func (h *notifier) willing(p *pass) []subscription {
-	list := h.notifiable(p.hash, p.keys, h.now())
-	there := make(map[string]bool, len(list))
+	list, unread := h.notifiable(p.hash, p.keys)
+	there := make(map[string]bool, len(p.keys))
 	for _, s := range list {
 		there[s.key()] = true
+	}
+	for _, key := range unread {
+		there[key] = true
+		h.putOff(p, key)
 	}
 	for _, key := range p.keys {
 		if !there[key] {
@@ -220,8 +238,12 @@ func (h *notifier) notify(p *pass, s *subscription, c *content, place *limiter.P
 		return
 	}
 	// Since the pass began it may have ended, or have got another secret.
-	list := h.notifiable(p.hash, []string{s.key()}, h.now())
-	if len(list) == 0 {
+	list, unread := h.notifiable(p.hash, []string{s.key()})
+	switch {
+	case len(unread) > 0:
+		h.jobs.failed(p, s.key(), h.now(), time.Time{}, true)
+		return
+	case len(list) == 0:
 		h.jobs.hasTold(p, s.key())
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,9 +21,10 @@ func TestSubscriberThatComesBackDuringAPass(t *testing.T) {
 	w := newWorld(t, nil)
 	j := w.h.jobs
 	update := func() {
-		if _, err := j.update(hash, []string{key}, nil, now); err != nil {
+		if _, err := j.update(hash, feedState{}, []string{key}, nil, now); err != nil {
 			t.Fatal(err)
 		}
+		j.hasRecorded(hash)
 	}
 	begin := func() *pass {
 		_, passes, _ := j.begin(now, time.Hour)
@@ -59,9 +61,10 @@ func TestLogOfJobsIsCompacted(t *testing.T) {
 	for i := range 20 {
 		keys = append(keys, strings.Repeat(string("0123456789abcdef"[i%16])+string("0123456789abcdef"[i/16]), 20))
 	}
-	if _, err := j.update(hash, keys, nil, now); err != nil {
+	if _, err := j.update(hash, feedState{}, keys, nil, now); err != nil {
 		t.Fatal(err)
 	}
+	j.hasRecorded(hash)
 	j.compact = 2000
 	for range len(ladder.Steps) {
 		_, passes, next := j.begin(now, time.Hour)
@@ -161,9 +164,10 @@ func TestResultsThatCouldNotBeWritten(t *testing.T) {
 	hash, keys := strings.Repeat("a", 40), []string{strings.Repeat("b", 40), strings.Repeat("c", 40)}
 	w := newWorld(t, nil)
 	j := w.h.jobs
-	if _, err := j.update(hash, keys, nil, now); err != nil {
+	if _, err := j.update(hash, feedState{}, keys, nil, now); err != nil {
 		t.Fatal(err)
 	}
+	j.hasRecorded(hash)
 	_, passes, _ := j.begin(now, time.Hour)
 	whole := j.log
 	var err error
@@ -238,5 +242,127 @@ func TestSubscriptionThatChangesDuringAPass(t *testing.T) {
 	<-done
 	if w.settle(); len(w.notified("/ends")) != before {
 		t.Error("notified after its end")
+	}
+}
+
+// hidden puts a link to itself in the place of a file, which cannot be read then, and returns
+// what puts it back.
+func hidden(t *testing.T, path string) (back func()) {
+	t.Helper()
+	if err := errors.Join(os.Rename(path, path+"~"), os.Symlink(path, path)); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := errors.Join(os.Remove(path), os.Rename(path+"~", path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A subscription that cannot be read for a while is kept, and its subscriber is notified when
+// it can be: the others at once.
+func TestSubscriptionThatCannotBeRead(t *testing.T) {
+	for _, during := range []string{"at the ping", "in the pass"} {
+		t.Run(during, func(t *testing.T) {
+			w := newWorld(t, func(o *Options) { o.AtOnce, o.Callbacks.PerHost = 1, 1 })
+			feed := w.feed("/feed", "one")
+			w.register("/first", feed)
+			w.register("/cb", feed)
+			s := &subscription{Protocol: "http-post", Callback: w.site.URL + "/cb"}
+			path := filepath.Join(w.h.subs(hashOf(feed)), s.key())
+			w.feed("/feed", "two")
+			var back func()
+			if during == "at the ping" {
+				back = hidden(t, path)
+			} else {
+				w.h.apply(hashOf(feed), s.key(), delivered{slow: true}, w.clock.Now(), false) // slow ones come last
+				w.answer("/first", func(http.ResponseWriter, *http.Request) { back = hidden(t, path) })
+			}
+			w.ping(feed)
+			w.settle()
+			if len(w.notified("/first")) != 1 || len(w.notified("/cb")) != 0 || !strings.Contains(w.log.String(), s.key()) {
+				t.Fatalf("%q, %q: %s", w.notified("/first"), w.notified("/cb"), w.log)
+			}
+			back()
+			w.later(ladder.Steps[0])
+			if len(w.notified("/first")) != 1 || len(w.notified("/cb")) != 1 {
+				t.Errorf("%d and %d notifications, want 1 and 1: %s", len(w.notified("/first")), len(w.notified("/cb")), w.log)
+			}
+			if got := w.subscriptions(feed); len(got) != 2 || got[0].Errors+got[1].Errors > 0 {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// A feed whose subscriptions, or whose document, cannot be looked up for a while is read
+// again: the update is neither missed nor taken for another one.
+func TestFeedThatCannotBeLookedUp(t *testing.T) {
+	for _, name := range []string{"subs", "feed"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			feed := w.feed("/feed", "one")
+			w.register("/cb", feed)
+			for n, text := range []string{"one", "two"} {
+				w.feed("/feed", text)
+				back := hidden(t, filepath.Join(w.h.states.feed(hashOf(feed)), name))
+				w.ping(feed)
+				w.settle()
+				if len(w.notified("/cb")) != 0 {
+					t.Fatalf("%s: notified: %s", text, w.log)
+				}
+				back()
+				w.later(readLater)
+				if got := len(w.notified("/cb")); got != n {
+					t.Errorf("%s: %d notifications, want %d: %s", text, got, n, w.log)
+				}
+			}
+		})
+	}
+}
+
+// A kill between the jobs of an update and the record of its document: the next hub notifies
+// those that are left, and the next ping of the same document finds nothing changed.
+func TestKilledBeforeTheDocumentIsRecorded(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	record := filepath.Join(w.h.states.feed(hashOf(feed)), "feed")
+	before, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.answer("/cb", func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusBadGateway) })
+	w.feed("/feed", "two")
+	w.ping(feed)
+	w.settle()
+	w.h.Close()
+	log := filepath.Join(w.opts.State, jobsName)
+	data, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The jobs are one append, up to the line of the only subscriber.
+	s := &subscription{Protocol: "http-post", Callback: w.site.URL + "/cb"}
+	end := strings.Index(string(data), s.key()+"\t0\t\n")
+	if end < 0 {
+		t.Fatalf("no job: %s", data)
+	}
+	data = data[:end+len(s.key()+"\t0\t\n")]
+	if err := errors.Join(os.WriteFile(log, data, 0o600), os.WriteFile(record, before, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	w.answer("/cb", nil)
+	count := len(w.notified("/cb"))
+	w.start()
+	w.h.hurry()
+	w.settle()
+	w.ping(feed)
+	w.settle()
+	if got := len(w.notified("/cb")) - count; got != 1 {
+		t.Errorf("notified %d times after the kill, want once: %s", got, w.log)
+	}
+	if w.digest(feed) != digestOf([]byte("two")) {
+		t.Error("the document is not recorded")
 	}
 }

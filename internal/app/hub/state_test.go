@@ -426,7 +426,7 @@ func TestPingDuringAReading(t *testing.T) {
 	}
 	all.Wait()
 	w.settle()
-	if got := w.h.readFeed(hashOf(feed)).Digest; got != digestOf([]byte("50")) {
+	if got := w.digest(feed); got != digestOf([]byte("50")) {
 		t.Error("the last is not known")
 	}
 	if reads := len(w.got("GET", "/feed")); reads > 45 {

@@ -1,10 +1,12 @@
 package hub
 
 import (
+	"cmp"
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -108,9 +110,12 @@ func readValues(path string) (*values.Values, error) {
 }
 
 // readFeed reads what is known of a feed, the zero value for one that is not.
-func (st states) readFeed(hash string) feedState {
-	v, _ := readValues(filepath.Join(st.feed(hash), "feed"))
-	return feedState{v.Get("url"), v.Get("digest"), v.Int("length"), v.Time("changed")}
+func (st states) readFeed(hash string) (feedState, error) {
+	v, err := readValues(filepath.Join(st.feed(hash), "feed"))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return feedState{v.Get("url"), v.Get("digest"), v.Int("length"), v.Time("changed")}, err
 }
 
 func (st states) writeFeed(hash string, f feedState) error {
@@ -118,7 +123,10 @@ func (st states) writeFeed(hash string, f feedState) error {
 		return err
 	}
 	path := filepath.Join(st.feed(hash), "feed")
-	v, _ := readValues(path)
+	v, err := readValues(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // the user's own lines in it would be lost
+	}
 	v.Set("url", f.URL)
 	v.Set("digest", f.Digest)
 	v.SetInt("length", f.Length)
@@ -130,18 +138,19 @@ func (st states) writeFeed(hash string, f feedState) error {
 // document that was read just now. It keeps what is known of the feed already.
 func (st states) noteFeed(hash string, f feedState) error {
 	return st.locked(hash, true, func() error {
-		if st.readFeed(hash).Digest != "" {
-			return nil
+		if old, err := st.readFeed(hash); err != nil || old.Digest != "" {
+			return err
 		}
 		return st.writeFeed(hash, f)
 	})
 }
 
-// subscribedTo reports whether there is a subscription to a feed.
+// subscribedTo reports whether there is a subscription to a feed. If the directory cannot be
+// read, there may be one.
 func (st states) subscribedTo(hash string) bool {
 	f, err := os.Open(st.subs(hash))
 	if err != nil {
-		return false
+		return !errors.Is(err, fs.ErrNotExist)
 	}
 	defer f.Close()
 	for {
@@ -150,7 +159,7 @@ func (st states) subscribedTo(hash string) bool {
 			return true // and no temporary file that a kill has left
 		}
 		if err != nil {
-			return false
+			return err != io.EOF
 		}
 	}
 }
@@ -172,15 +181,19 @@ func (st states) readSubscription(hash, key string) (s subscription, v *values.V
 	return s, v, err
 }
 
-// notifiable reads those of some subscriptions to a feed that want to be notified.
-func (st states) notifiable(hash string, keys []string, now time.Time) (list []subscription) {
+// notifiable reads those of some subscriptions to a feed that want to be notified. It
+// returns the keys of those that are there and could not be read, too, with the first error.
+func (st states) notifiable(hash string, keys []string, now time.Time) (list []subscription, unread []string, err error) {
 	for _, key := range keys {
-		s, err := st.read(hash, key)
-		if err == nil && s.wants(now) && s.key() == key {
+		switch s, rerr := st.read(hash, key); {
+		case errors.Is(rerr, fs.ErrNotExist):
+		case rerr != nil:
+			unread, err = append(unread, key), cmp.Or(err, rerr)
+		case s.wants(now) && s.key() == key:
 			list = append(list, s)
 		}
 	}
-	return list
+	return list, unread, err
 }
 
 // apply lets a subscription take an event, and makes the disk follow; it returns it

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"time"
@@ -155,18 +156,16 @@ func (h *Hub) deny(ctx context.Context, q websub.Request, text string) {
 // leave ends a subscription, when the callback confirms it. It is asked where there is
 // none, too: the subscriber waits for that.
 func (h *Hub) leave(s subscription, q websub.Request) {
-	hash := hashOf(s.Feed)
-	was, rerr := h.read(hash, s.key())
 	if err := h.verify(h.ctx, q); err != nil {
 		h.log.add("refused", s.Feed, "%s, the end: %s", hostOf(s.Callback), reason(err, allowCallbacks))
 		return
 	}
-	if rerr != nil {
-		return // there was none
-	}
-	if _, _, do, err := h.apply(hash, s.key(), unsubscribed{}, h.now(), true); err != nil {
+	was, _, do, err := h.apply(hashOf(s.Feed), s.key(), unsubscribed{}, h.now(), true)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // there was none
+	case err != nil:
 		h.report.Warn("%v", err)
-	} else if do == remove {
+	case do == remove:
 		h.counts.add(was.Caller, -1)
 		h.log.add("unsubscribed", s.Feed, "%s", hostOf(s.Callback))
 	}

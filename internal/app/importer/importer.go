@@ -137,33 +137,7 @@ func open(o Options, s *command.Streams) (m *mover, end func(), err error) {
 
 // subscribe subscribes to the feeds, after asking for commands.
 func (m *mover) subscribe(src *source) error {
-	var list []*feeddir.Subscription
-	filters := map[string]string{} // by id
-	for i := range src.Feeds {
-		f := &src.Feeds[i]
-		id := feeddir.FeedURL(f.URL)
-		switch {
-		case f.Off:
-			m.s.Report.Info("%s: left out, as %s does not fetch it", cmp.Or(f.Title, fetch.Public(id)), m.o.Reader)
-			continue
-		case !m.may(src, id):
-			m.s.Report.Warn("%s: left out; it is not fetched by http or https, or has more than %d bytes", fetch.Brief(fetch.Public(f.URL)), atomicfile.MaxLine)
-			continue
-		}
-		if before, ok := filters[id]; ok {
-			if before != f.Filter {
-				m.s.Report.Warn("%s: it is in the list with another filter, too, and a feed has one", fetch.Public(id))
-			}
-			m.byKey[f.Key] = id
-			continue
-		}
-		if !m.consents(f, id) {
-			continue
-		}
-		filters[id] = f.Filter
-		m.byKey[f.Key] = id
-		list = append(list, &feeddir.Subscription{ID: id, Name: f.Name, Alias: f.Title, Link: webLink(f.Link), Categories: f.Categories})
-	}
+	list, filters := m.chosen(src)
 	var err error
 	m.list, err = feeddir.AddAll(m.w, m.d, list, feeddir.ManyOptions{DryRun: m.o.DryRun, Before: func(s *feeddir.Subscription) error {
 		if filters[s.ID] == "" {
@@ -178,11 +152,6 @@ func (m *mover) subscribe(src *source) error {
 	for key, id := range m.byKey {
 		m.byKey[key] = hashes[id]
 	}
-	for _, s := range m.list.Already {
-		if f := filters[s.ID]; f != "" {
-			m.s.Report.Warn("%s: subscribed to already; its filter stays as it is, and that of %s was: %s", fetch.Public(s.ID), m.o.Reader, termsafe.Brief(f))
-		}
-	}
 	for _, s := range m.list.Added {
 		if m.o.DryRun {
 			fmt.Fprintln(m.s.Out, termsafe.Line(fetch.Public(s.ID)))
@@ -190,8 +159,11 @@ func (m *mover) subscribe(src *source) error {
 		}
 		fmt.Fprintln(m.s.Out, m.d.Join("src", s.Hash))
 	}
-	// What an import that was stopped has left is fetched after the next.
 	for _, s := range m.list.Already {
+		if f := filters[s.ID]; f != "" {
+			m.s.Report.Warn("%s: subscribed to already; its filter stays as it is, and that of %s was: %s", fetch.Public(s.ID), m.o.Reader, termsafe.Brief(f))
+		}
+		// An import that was stopped left it to be fetched after the next.
 		if feeddir.Checked(m.d, s.Hash).IsZero() {
 			m.unfetched++
 			if !m.o.DryRun {
@@ -200,6 +172,36 @@ func (m *mover) subscribe(src *source) error {
 		}
 	}
 	return err
+}
+
+// chosen returns the feeds to subscribe to, and their filters by id. It sets m.byKey to
+// the ids of the feeds.
+func (m *mover) chosen(src *source) (list []*feeddir.Subscription, filters map[string]string) {
+	filters = map[string]string{}
+	for i := range src.Feeds {
+		f := &src.Feeds[i]
+		id := feeddir.FeedURL(f.URL)
+		before, twice := filters[id]
+		switch {
+		case f.Off:
+			m.s.Report.Info("%s: left out, as %s does not fetch it", cmp.Or(f.Title, fetch.Public(id)), m.o.Reader)
+			continue
+		case !m.may(src, id):
+			m.s.Report.Warn("%s: left out; it is not fetched by http or https, or has more than %d bytes", fetch.Brief(fetch.Public(f.URL)), atomicfile.MaxLine)
+			continue
+		case twice:
+			if before != f.Filter {
+				m.s.Report.Warn("%s: it is in the list with another filter, too, and a feed has one", fetch.Public(id))
+			}
+		case !m.consents(f, id):
+			continue
+		default:
+			filters[id] = f.Filter
+			list = append(list, &feeddir.Subscription{ID: id, Name: f.Name, Alias: f.Title, Link: webLink(f.Link), Categories: f.Categories})
+		}
+		m.byKey[f.Key] = id
+	}
+	return list, filters
 }
 
 // webLink is the page of a feed, if it is one of the web.
@@ -267,9 +269,32 @@ const movingAtOnce = 16
 // mark lets marks wait in the feeds that they are of, delivers what the user has still
 // before him, and marks what is there.
 func (m *mover) mark(ctx context.Context, src *source) error {
+	all := workers.Limited(movingAtOnce)
+	var bad error
+	for _, s := range m.shares(src) {
+		if ctx.Err() != nil {
+			break
+		}
+		all.Go(func() error {
+			err := m.markFeed(ctx, src, s)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			bad = errors.Join(bad, err)
+			return nil
+		})
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return bad
+}
+
+// shares returns the marks and entries of each feed, by its hash.
+func (m *mover) shares(src *source) map[string]*share {
 	find := newFinder(m.d, m.byKey)
 	shares := map[string]*share{}
-	// id is that of a feed that is not subscribed to, "" of others.
+	// of returns the share of an item, and the id of its feed if that is not subscribed to.
 	of := func(i *moving.Item) (s *share, id string) {
 		hash := find.feed(i)
 		if hash == "" {
@@ -311,28 +336,7 @@ func (m *mover) mark(ctx context.Context, src *source) error {
 	if unsure > 0 {
 		m.s.Report.Warn("%s: %s of which nothing tells which of their feed's they are: only the feed can bring them", m.o.Reader, units.Count(unsure, "entry"))
 	}
-	all := workers.Limited(movingAtOnce)
-	var bad error
-	for _, s := range shares {
-		if ctx.Err() != nil {
-			break
-		}
-		if len(s.marks)+len(s.kept) == 0 {
-			continue
-		}
-		all.Go(func() error {
-			err := m.markFeed(ctx, src, s)
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			bad = errors.Join(bad, err)
-			return nil
-		})
-	}
-	all.Wait()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return bad
+	return shares
 }
 
 // base is where relative references in an entry begin.

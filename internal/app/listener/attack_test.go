@@ -183,7 +183,7 @@ func TestAttackChallengeOf1MBWithHTML(t *testing.T) {
 	addr := listen(t, w, 16)
 	st := w.state(a)
 	// Even while a registration is under way.
-	w.l.callbacks[st.Token()].asking = &asking{urls: []string{feedA}, calls: map[string]*calls{}}
+	w.l.callbacks.byToken[st.Token()].asking = &asking{urls: []string{feedA}, calls: map[string]*calls{}}
 	for _, n := range []int{8000, 1 << 20} {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {

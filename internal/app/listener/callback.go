@@ -38,7 +38,7 @@ func (l *Listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	h.Set("Cache-Control", "no-store")
 	l.mu.Lock()
-	cb := l.callbacks[feeddir.TokenOf(r.URL.Path)]
+	cb := l.callbacks.byToken[feeddir.TokenOf(r.URL.Path)]
 	l.mu.Unlock()
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:

@@ -27,6 +27,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/limiter"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/serve"
 	"github.com/lektordir/lektor/internal/watch"
@@ -38,7 +39,7 @@ const (
 	DefaultCooldown = 10 * time.Second
 
 	perBatch  = 20 // feeds in a request: what a hub takes that has a limit
-	workers   = 64 // hubs that are asked at once
+	atOnce    = 64 // hubs that are asked
 	rescan    = time.Minute
 	noteEvery = 20 * time.Second // that somebody listens
 	settle    = 300 * time.Millisecond
@@ -56,12 +57,12 @@ const (
 type Listener struct {
 	dir    *lektordir.Dir
 	opts   ListenOptions
-	report serve.Reporter
 	client *fetch.Client
 	now    func() time.Time
+	warner
 
 	wake    chan struct{}
-	slots   chan struct{}
+	limit   *limiter.Limiter // of the hubs that are asked at once
 	batches sync.WaitGroup
 	watched *watches  // nil until it runs
 	heard   time.Time // when somebody listened last; Run alone uses it
@@ -72,11 +73,34 @@ type Listener struct {
 	// without a lock.
 	feeds     map[string]*feed
 	seen      map[string]feeddir.PushStamp
-	callbacks map[string]*callback // by token
-	tokens    map[string]string    // of clouds, by offer.key
-	busy      map[string]bool      // hubs that are being asked
-	single    map[string]bool      // clouds that take one feed a request
-	warned    map[string]bool
+	callbacks callbacks
+	hubs      map[string]*hubState // by URL
+}
+
+// hubState is what is known of a hub.
+type hubState struct {
+	busy   bool // it is being asked
+	single bool // it is a cloud that takes one feed a request
+}
+
+// warner says what goes wrong. It may be used by many goroutines.
+type warner struct {
+	report serve.Reporter
+	saying sync.Mutex
+	said   map[string]bool
+}
+
+// warnOnce warns, unless it did so with that key before.
+func (w *warner) warnOnce(key, format string, args ...any) {
+	w.saying.Lock()
+	said := w.said[key]
+	if len(w.said) < 10000 {
+		w.said[key] = true
+	}
+	w.saying.Unlock()
+	if !said {
+		w.report.Warn(format, args...)
+	}
 }
 
 // feed is one feed. What is in it belongs to Listener.mu, but hash and saved.
@@ -100,6 +124,43 @@ type callback struct {
 	feeds  map[*feed]bool
 	// asking is what a cloud is asked for just now, nil for nothing.
 	asking *asking
+}
+
+// callbacks are those that are answered.
+type callbacks struct {
+	byToken map[string]*callback
+	ofCloud map[string]string // tokens of clouds, by offer.key
+}
+
+// attach makes the callback of a feed known, if it has one.
+func (c *callbacks) attach(f *feed) {
+	token := f.Token()
+	if token == "" {
+		return
+	}
+	cb := c.byToken[token]
+	if cb == nil {
+		cb = &callback{websub: f.Protocol == WebSub, feeds: map[*feed]bool{}}
+		c.byToken[token] = cb
+	}
+	cb.feeds[f] = true
+	if key := f.key(); !cb.websub && c.ofCloud[key] == "" {
+		c.ofCloud[key] = token
+	}
+}
+
+// detach forgets it.
+func (c *callbacks) detach(f *feed) {
+	token := f.Token()
+	if cb := c.byToken[token]; cb != nil {
+		delete(cb.feeds, f)
+		if len(cb.feeds) == 0 {
+			delete(c.byToken, token)
+			if key := f.key(); c.ofCloud[key] == token {
+				delete(c.ofCloud, key)
+			}
+		}
+	}
 }
 
 // asking are the feeds that a cloud is asked for, and the calls by which it verifies
@@ -150,13 +211,13 @@ func New(d *lektordir.Dir, report serve.Reporter, o ListenOptions) *Listener {
 		o.Rand = mathrand.Float64
 	}
 	return &Listener{
-		dir: d, opts: o, report: report, client: fetch.NewClient(o.Fetch),
+		dir: d, opts: o, client: fetch.NewClient(o.Fetch), warner: warner{report: report, said: map[string]bool{}},
 		// Without the monotonic clock, which stops while the machine sleeps:
 		// a cloud's 25 hours do not.
 		now:  func() time.Time { return o.Fetch.Now().Round(0) },
-		wake: make(chan struct{}, 1), slots: make(chan struct{}, workers),
-		feeds: map[string]*feed{}, seen: map[string]feeddir.PushStamp{}, callbacks: map[string]*callback{}, tokens: map[string]string{},
-		busy: map[string]bool{}, single: map[string]bool{}, warned: map[string]bool{},
+		wake: make(chan struct{}, 1), limit: limiter.New(limiter.Options{All: atOnce, Each: 1}),
+		feeds: map[string]*feed{}, seen: map[string]feeddir.PushStamp{}, hubs: map[string]*hubState{},
+		callbacks: callbacks{byToken: map[string]*callback{}, ofCloud: map[string]string{}},
 	}
 }
 
@@ -318,7 +379,7 @@ func (l *Listener) scan() error {
 			}
 		}
 		if f.Hub == "" || f.State == Unsubscribed {
-			l.detach(f)
+			l.callbacks.detach(f)
 			delete(l.feeds, h)
 		}
 	}
@@ -348,7 +409,7 @@ func (l *Listener) load(hash string) {
 	}
 	l.feeds[hash] = f
 	f.name(push, []string{e.url, id, f.Topic}, e.offers, e.url)
-	l.attach(f)
+	l.callbacks.attach(f)
 	do := l.advance(f, e)
 	if !missedAt.IsZero() {
 		do |= l.advance(f, missed{missedAt})
@@ -368,7 +429,7 @@ func (l *Listener) feedOf(hash string, offered bool) *feed {
 	if f != nil {
 		// It came again, with nothing of what was before.
 		l.mu.Lock()
-		l.detach(f)
+		l.callbacks.detach(f)
 		delete(l.feeds, hash)
 		l.mu.Unlock()
 	}
@@ -424,43 +485,14 @@ func (l *Listener) apply(f *feed, event any) (was, is registration, do action) {
 func (l *Listener) advance(f *feed, event any) action {
 	is, do := f.on(event, l.now(), l.opts.Rand())
 	if is.Callback != f.Callback {
-		l.detach(f)
+		l.callbacks.detach(f)
 		f.registration = is
-		l.attach(f)
+		if l.feeds[f.hash] == f { // it was not purged meanwhile
+			l.callbacks.attach(f)
+		}
 	}
 	f.registration = is
 	return do
-}
-
-// attach makes the callback of a feed known. The caller holds mu.
-func (l *Listener) attach(f *feed) {
-	token := f.Token()
-	if token == "" || l.feeds[f.hash] != f {
-		return // it has none, or was purged meanwhile
-	}
-	cb := l.callbacks[token]
-	if cb == nil {
-		cb = &callback{websub: f.Protocol == WebSub, feeds: map[*feed]bool{}}
-		l.callbacks[token] = cb
-	}
-	cb.feeds[f] = true
-	if key := f.key(); !cb.websub && l.tokens[key] == "" {
-		l.tokens[key] = token
-	}
-}
-
-// detach forgets it. The caller holds mu.
-func (l *Listener) detach(f *feed) {
-	token := f.Token()
-	if cb := l.callbacks[token]; cb != nil {
-		delete(cb.feeds, f)
-		if len(cb.feeds) == 0 {
-			delete(l.callbacks, token)
-			if key := f.key(); l.tokens[key] == token {
-				delete(l.tokens, key)
-			}
-		}
-	}
 }
 
 // key is that of the offer that the registration is for.
@@ -486,18 +518,6 @@ func (l *Listener) save(f *feed) {
 		return
 	}
 	f.saved = reg
-}
-
-func (l *Listener) warnOnce(key, format string, args ...any) {
-	l.mu.Lock()
-	said := l.warned[key]
-	if len(l.warned) < 10000 {
-		l.warned[key] = true
-	}
-	l.mu.Unlock()
-	if !said {
-		l.report.Warn(format, args...)
-	}
 }
 
 // notified is told that a feed was updated.

@@ -412,7 +412,7 @@ func TestHalfAStateIsNone(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	w.step()
-	dir := w.dir.SrcEtc(a, "cloudd")
+	dir := w.dir.Join("src", a, "etc", "cloudd")
 	files, err := os.ReadDir(dir)
 	if err != nil || len(files) < 6 {
 		t.Fatal(files, err)
@@ -437,7 +437,7 @@ func TestSecretsAreNotForOthersToRead(t *testing.T) {
 	a := w.feed(feedA, "hub="+w.server.URL+"/websub")
 	w.step()
 	for _, name := range []string{"secret", "callback"} {
-		fi, err := os.Stat(filepath.Join(w.dir.SrcEtc(a, "cloudd"), name))
+		fi, err := os.Stat(filepath.Join(w.dir.Join("src", a, "etc", "cloudd"), name))
 		if err != nil || fi.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", name, fi.Mode(), err)
 		}
@@ -476,7 +476,7 @@ func TestUnsubscribedFeedEndsItsRegistration(t *testing.T) {
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	w.step()
 	cb := w.state(a).Callback
-	os.Remove(filepath.Join(w.dir.SrcEtc(a, "fetch"), "url"))
+	os.Remove(filepath.Join(w.dir.Join("src", a, "etc", "fetch"), "url"))
 	w.step()
 	if st := w.state(a); st.State != Unsubscribed {
 		t.Errorf("%+v", st)
@@ -553,7 +553,7 @@ func TestWebSubSubscription(t *testing.T) {
 		}
 		again("subscribe")
 		// The feed is not subscribed to any more.
-		os.Remove(filepath.Join(w.dir.SrcEtc(a, "fetch"), "url"))
+		os.Remove(filepath.Join(w.dir.Join("src", a, "etc", "fetch"), "url"))
 		w.step()
 		if st := w.state(a); st.State != Unsubscribed || len(w.hub.Subscriptions()) != 0 {
 			t.Errorf("%+v", st)
@@ -702,7 +702,7 @@ func TestChangedHubIsNoticed(t *testing.T) {
 	if len(w.hub.Subscriptions()) != 1 {
 		t.Fatal(w.log)
 	}
-	os.Remove(filepath.Join(w.dir.SrcEtc(a, "push"), "hub"))
+	os.Remove(filepath.Join(w.dir.Join("src", a, "etc", "push"), "hub"))
 	w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	w.step()
 	if st := w.state(a); st.Protocol != "http-post" || st.State != Registered {
@@ -831,7 +831,7 @@ func TestPurgedFeedEndsItsSubscription(t *testing.T) {
 				t.Errorf("the hub goes on: %+v", subs)
 			}
 			w.step()
-			if len(w.l.feeds) != 0 || len(w.l.callbacks) != 0 {
+			if len(w.l.feeds) != 0 || len(w.l.callbacks.byToken) != 0 {
 				t.Errorf("kept: %v, %v", w.l.feeds, w.l.callbacks)
 			}
 		}

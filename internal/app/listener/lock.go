@@ -18,7 +18,7 @@ var ErrBusy = errors.New("another lektor-cloudd listens for this lektor-dir alre
 // etc/cloudd/lock, which is never removed; it ends with unlock, or with the
 // process.
 func Lock(d *lektordir.Dir) (unlock func(), err error) {
-	if err := d.Inside("etc/cloudd"); err != nil {
+	if err := atomicfile.NoLinks(d.Path(), "etc/cloudd"); err != nil {
 		return nil, err
 	}
 	path := d.Join("etc/cloudd/lock")
@@ -39,7 +39,7 @@ func lastHeard(d *lektordir.Dir) time.Time {
 }
 
 func writeHeard(d *lektordir.Dir, now time.Time) error {
-	if err := d.Inside("etc/cloudd"); err != nil {
+	if err := atomicfile.NoLinks(d.Path(), "etc/cloudd"); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(d.Join("etc/cloudd"), 0o777); err != nil {

@@ -43,14 +43,12 @@ func (l *Listener) step(ctx context.Context) time.Time {
 	}
 	for _, b := range batches {
 		l.batches.Go(func() {
-			select {
-			case l.slots <- struct{}{}:
+			if place, err := l.limit.Acquire(ctx, b.offer.hub); err == nil {
 				l.ask(ctx, b)
-				<-l.slots
-			case <-ctx.Done():
+				place.Release()
 			}
 			l.mu.Lock()
-			delete(l.busy, b.offer.hub)
+			l.hub(b.offer.hub).busy = false
 			for _, f := range b.feeds {
 				f.asking = false
 			}
@@ -92,7 +90,7 @@ func (l *Listener) plan(now time.Time) (ripe []*feed, due map[string]*batch, nex
 			if want.early {
 				early[f] = key
 			}
-		case l.busy[want.offer.hub]: // its end wakes us
+		case l.hub(want.offer.hub).busy: // its end wakes us
 		case due[key] == nil:
 			due[key] = &batch{offer: want.offer, end: want.end}
 			due[key].add(f)
@@ -106,16 +104,24 @@ func (l *Listener) plan(now time.Time) (ripe []*feed, due map[string]*batch, nex
 		}
 	}
 	for key, b := range due {
-		if l.busy[b.offer.hub] {
+		if l.hub(b.offer.hub).busy {
 			// The same hub by another protocol, in this very round.
 			for _, f := range b.feeds {
 				f.asking = false
 			}
 			delete(due, key)
 		}
-		l.busy[b.offer.hub] = true
+		l.hub(b.offer.hub).busy = true
 	}
 	return ripe, due, next
+}
+
+// hub returns what is known of a hub. The caller holds mu.
+func (l *Listener) hub(where string) *hubState {
+	if l.hubs[where] == nil {
+		l.hubs[where] = &hubState{}
+	}
+	return l.hubs[where]
 }
 
 // exchange is one round with a hub: what became of the feeds of a batch.
@@ -150,7 +156,7 @@ func (l *Listener) ask(ctx context.Context, b *batch) {
 // begin is the event of a feed's request.
 func (x *exchange) begin(f *feed) (was, is registration, do action) {
 	x.mu.Lock()
-	shared := x.tokens[x.batch.offer.key()]
+	shared := x.callbacks.ofCloud[x.batch.offer.key()]
 	x.mu.Unlock()
 	return x.apply(f, asked{
 		offer: x.batch.offer, end: x.batch.end,
@@ -248,12 +254,12 @@ func (x *exchange) cloud(ctx context.Context) {
 		e.urls = append(e.urls, is.Topic)
 	}
 	x.mu.Lock()
-	one := x.single[x.batch.offer.hub]
+	one := x.hub(x.batch.offer.hub).single
 	for _, f := range x.batch.feeds {
 		e.more = append(e.more, f.alias)
 	}
 	e.now.urls = slices.Concat(e.urls, e.more)
-	if cb := x.callbacks[token]; cb != nil { // else all of them were purged meanwhile
+	if cb := x.callbacks.byToken[token]; cb != nil { // else all of them were purged meanwhile
 		cb.asking = e.now
 		defer x.asked(cb, e.now)
 	}
@@ -285,7 +291,7 @@ func (x *enrolment) together(ctx context.Context) bool {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.single[x.batch.offer.hub] = len(x.taken) < len(x.urls)
+	x.hub(x.batch.offer.hub).single = len(x.taken) < len(x.urls)
 	return true
 }
 

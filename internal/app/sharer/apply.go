@@ -54,8 +54,7 @@ func (a *applier) mark(act action) error {
 		return err
 	}
 	// Not what it is then, if the user was quicker: that is an edit.
-	after, _ := a.base.entry(act.feed, act.identity)
-	after = after.at(to)
+	after := a.base.entries(act.feed)[act.identity].at(to)
 	lines := after.appendTo(fmt.Appendf(nil, "of %s\n", act.feed), act.identity)
 	err = a.store.act(ref.Path(), lines, func() error { return a.setFlags(ref, act) })
 	if errors.Is(err, fs.ErrNotExist) {
@@ -194,7 +193,7 @@ func (a *applier) standIn(feed, rel string) error {
 	if !nested {
 		area = ""
 	}
-	if err := a.r.d.InsideSrc(feed, area); err != nil {
+	if err := feeddir.Guard(a.r.d, feed, area); err != nil {
 		return err
 	}
 	path := a.r.d.Join(rel)

@@ -24,8 +24,11 @@ type baseline struct {
 // baseFeed is what a feed had.
 type baseFeed struct {
 	baseSub
-	entries map[string]baseEntry
+	entries baseEntries
 }
+
+// baseEntries are the entries of a feed, by identity.
+type baseEntries map[string]baseEntry
 
 // baseSub is what a feed had but for its entries.
 type baseSub struct {
@@ -54,20 +57,30 @@ func (e baseEntry) at(ref lektordir.Ref) baseEntry {
 	return e
 }
 
-// entry returns what an entry had.
-func (b *baseline) entry(feed, identity string) (baseEntry, bool) {
-	f := b.feeds[feed]
-	if f == nil {
-		return baseEntry{}, false
+// entries returns what the entries of a feed had.
+func (b *baseline) entries(feed string) baseEntries {
+	if f := b.feeds[feed]; f != nil {
+		return f.entries
 	}
-	e, ok := f.entries[identity]
-	return e, ok
+	return nil
 }
 
 // key returns the identity under which the marks of an entry are shared.
-func (b *baseline) key(feed, identity string) string {
-	e, _ := b.entry(feed, identity)
-	return cmp.Or(e.as, identity)
+func (b baseEntries) key(identity string) string { return cmp.Or(b[identity].as, identity) }
+
+// own returns the entries that are here and whose marks are shared under another identity,
+// by that one.
+func (b baseEntries) own(here map[string]lektordir.Ref) map[string]string {
+	out := map[string]string{}
+	for identity, e := range b {
+		if e.as == "" {
+			continue
+		}
+		if _, ok := here[identity]; ok {
+			out[e.as] = identity
+		}
+	}
+	return out
 }
 
 // sub returns what a feed had, nothing for an unknown one.
@@ -100,13 +113,10 @@ func (b *baseline) line(feed string, line []byte) {
 	b.lines = append(b.lines, line...)
 }
 
-// setEntry sets what an entry has.
+// setEntry sets what an entry has, which differs from what it had.
 func (b *baseline) setEntry(feed, identity string, e baseEntry) {
 	if b.feeds[feed] == nil {
 		b.setSub(feed, baseSub{})
-	}
-	if was, ok := b.feeds[feed].entries[identity]; ok && was == e {
-		return
 	}
 	b.feeds[feed].entries[identity] = e
 	b.line(feed, e.appendTo(nil, identity))
@@ -133,17 +143,21 @@ func (b *baseline) follow(l *local) {
 			b.lines, b.of = fmt.Appendf(b.lines, "end %s\n", hash), ""
 			continue
 		}
+		here := l.entries[hash]
 		for identity := range b.feeds[hash].entries {
-			if _, ok := l.entries[hash][identity]; !ok && !l.unknown[entryID{hash, identity}] {
+			if _, ok := here[identity]; !ok && !l.unknown[entryID{hash, identity}] {
 				delete(b.feeds[hash].entries, identity)
 				b.line(hash, []byte("gone "+identity+"\n"))
 			}
 		}
 	}
 	for feed, here := range l.entries {
+		entries := b.entries(feed)
 		for identity, ref := range here {
-			e, _ := b.entry(feed, identity)
-			b.setEntry(feed, identity, e.at(ref))
+			was, ok := entries[identity]
+			if e := was.at(ref); e != was || !ok {
+				b.setEntry(feed, identity, e)
+			}
 		}
 	}
 }

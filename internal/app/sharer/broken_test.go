@@ -2,6 +2,7 @@ package sharer
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -96,6 +97,8 @@ func TestOwnSetBroken(t *testing.T) {
 		"a letter":                func(b []byte) []byte { return bytes.Replace(b, []byte("Entry 1"), []byte("Entry 7"), 1) },
 		"another form":            func(b []byte) []byte { return bytes.Replace(b, []byte("lektor-share 2"), []byte("lektor-share 9"), 1) },
 		"empty":                   func([]byte) []byte { return nil },
+		"cut in the last commit":  func(b []byte) []byte { return b[:len(b)-5] },
+		"without the last commit": func(b []byte) []byte { return b[:bytes.LastIndex(b[:len(b)-12], []byte("\n= "))+12] },
 		"a page without contents": func(b []byte) []byte { return append(make([]byte, 4096), b[4096:]...) },
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -160,7 +163,8 @@ func TestTornStore(t *testing.T) {
 	a.sync()
 	path := filepath.Join(a.Path, shareDir, storeFile)
 	before, err := os.ReadFile(path)
-	if err != nil {
+	number, nerr := os.ReadFile(path + commitsSuffix)
+	if err := errors.Join(err, nerr); err != nil {
 		t.Fatal(err)
 	}
 	want := a.set()
@@ -171,7 +175,7 @@ func TestTornStore(t *testing.T) {
 		t.Fatalf("the store is no log: %v", err)
 	}
 	for n := len(before); n < len(after); n++ {
-		if err := os.WriteFile(path, after[:n], 0o600); err != nil {
+		if err := errors.Join(os.WriteFile(path, after[:n], 0o600), os.WriteFile(path+commitsSuffix, number, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		if s := a.set(); s != want {
@@ -184,4 +188,61 @@ func TestTornStore(t *testing.T) {
 	}
 	rounds(1, b, a)
 	same(t, a, b)
+}
+
+// A store that lacks commits of this machine is refused, wherever it ends: what the user took
+// back after them would be undone. Without it the machine has again what the others have.
+func TestStoreThatLacksCommits(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	fetched(1, 4, all...)
+	rounds(2, a, b)
+	path := filepath.Join(b.Path, shareDir, storeFile)
+	for n := range 3 {
+		a.mark(1, n, "F", "")
+		b.mark(1, n, "S", "")
+		rounds(1, a, b)
+	}
+	b.mark(1, 0, "", "F")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, ends := b.state(), 0
+	for n := 0; n < len(whole); n++ {
+		if n < len(whole)-1 && !bytes.HasPrefix(whole[n:], []byte("\n= ")) {
+			continue
+		}
+		ends++
+		if err := os.WriteFile(path, whole[:n+1], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		status, text := b.talk()
+		if n == len(whole)-1 {
+			if status != 0 {
+				t.Errorf("whole: %d, %s", status, text)
+			}
+			break
+		}
+		if status != 1 || !strings.Contains(text, "hint: remove it") || b.state() != state {
+			t.Errorf("cut off after %d of %d bytes: %d, %s", n+1, len(whole), status, text)
+		}
+	}
+	if ends < 8 {
+		t.Errorf("only %d blocks", ends)
+	}
+	rounds(2, a, b)
+	same(t, a, b)
+	if a.has(1, 0, 'F') {
+		t.Error("what the user took back is there again")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	a.mark(1, 3, "F", "")
+	rounds(2, a, b)
+	same(t, a, b)
+	if !b.has(1, 3, 'F') || b.has(1, 0, 'F') {
+		t.Errorf("%s", b.state())
+	}
 }

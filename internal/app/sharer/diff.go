@@ -58,7 +58,7 @@ func diff(base *baseline, l *local) []edit {
 		}
 	}
 	for _, feed := range slices.Sorted(maps.Keys(l.entries)) {
-		edits = append(edits, diffEntries(feed, base, l.entries[feed])...)
+		edits = append(edits, diffEntries(feed, base.entries(feed), l.entries[feed])...)
 	}
 	for _, feed := range slices.Sorted(maps.Keys(base.feeds)) {
 		// Expiring is no deletion: of entries that were not in new/ nothing is known.
@@ -66,11 +66,17 @@ func diff(base *baseline, l *local) []edit {
 		if sub == nil || !f.subscribed {
 			continue // purged, or ended: nothing was read
 		}
-		for _, identity := range slices.Sorted(maps.Keys(f.entries)) {
-			if _, ok := l.entries[feed][identity]; !ok && f.entries[identity].unread {
-				edits = append(edits, edit{kind: editGone, feed: feed, identity: identity, key: base.key(feed, identity), flag: 'S', set: true,
-					about: about{feedID: sub.ID, title: "An entry of " + sub.Title()}})
+		var gone []string
+		here := l.entries[feed]
+		for identity, e := range f.entries {
+			if _, ok := here[identity]; !ok && e.unread {
+				gone = append(gone, identity)
 			}
+		}
+		slices.Sort(gone)
+		for _, identity := range gone {
+			edits = append(edits, edit{kind: editGone, feed: feed, identity: identity, key: f.entries.key(identity), flag: 'S', set: true,
+				about: about{feedID: sub.ID, title: "An entry of " + sub.Title()}})
 		}
 	}
 	return edits
@@ -84,9 +90,9 @@ func union[A, B any](a map[string]A, b map[string]B) []string {
 }
 
 // diffEntries returns the edits of the flags of a feed's entries.
-func diffEntries(feed string, base *baseline, here map[string]lektordir.Ref) (edits []edit) {
+func diffEntries(feed string, base baseEntries, here map[string]lektordir.Ref) (edits []edit) {
 	for identity, ref := range here {
-		e, _ := base.entry(feed, identity)
+		e := base[identity]
 		before, now := e.flags, shared(ref)
 		if before == now {
 			continue

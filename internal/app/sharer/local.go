@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/joined"
@@ -140,7 +141,7 @@ func (r *reader) listFeed(l *local, feed string, refs []lektordir.Ref) error {
 	} else if err != nil {
 		return err
 	}
-	if !lektordir.IsFeedHash(feed) || l.own[feed] != "" || l.subs[feed] == nil && r.withheld(feed) != "" {
+	if !entryname.IsFeedHash(feed) || l.own[feed] != "" || l.subs[feed] == nil && r.withheld(feed) != "" {
 		return nil
 	}
 	here := make(map[string]lektordir.Ref, len(refs))

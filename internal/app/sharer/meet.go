@@ -23,6 +23,7 @@ type meeting struct {
 	r       *reader
 	set     *set
 	base    *baseline
+	entries baseEntries // of the baseline
 	feed    string
 	here    map[string]lektordir.Ref
 	news    bool              // there are marks, entries or lines of the journal since the last time
@@ -45,13 +46,11 @@ func (r *reader) meet(s *set, base *baseline, l *local, changed []string) (waiti
 		if feed == "" || l.own[feed] != "" || len(here) == 0 && l.subs[feed] == nil {
 			continue
 		}
-		m := &meeting{r: r, set: s, base: base, feed: feed, here: here, byAs: map[string]string{}}
-		m.news = newMarks[feed]
+		entries := base.entries(feed)
+		m := &meeting{r: r, set: s, base: base, entries: entries, feed: feed, here: here, byAs: entries.own(here), news: newMarks[feed]}
 		for identity := range here {
-			e, ok := base.entry(feed, identity)
-			if m.news = m.news || !ok; e.as != "" {
-				m.byAs[e.as] = identity
-			}
+			_, known := entries[identity]
+			m.news = m.news || !known
 		}
 		strangers := m.strangers()
 		size := journalSize(r.d, feed)
@@ -98,7 +97,7 @@ func (m *meeting) strangers() map[string][]*mark {
 	found := map[string][]*mark{}
 	for _, k := range m.set.marks[m.feed] {
 		identity := k.identity()
-		if !m.has(identity) || m.base.key(m.feed, identity) != identity {
+		if !m.has(identity) || m.entries.key(identity) != identity {
 			found[identity] = append(found[identity], k)
 		}
 	}
@@ -181,7 +180,7 @@ func (m *meeting) ids() map[string]string {
 // link makes the marks of two identities those of one entry. If both have marks, the lower
 // identity is the one under which all machines go on, and gets what the other has.
 func (m *meeting) link(own, other string) {
-	key := m.base.key(m.feed, own)
+	key := m.entries.key(own)
 	switch {
 	case key == other:
 		return
@@ -208,7 +207,7 @@ func (m *meeting) shares(own, as string) {
 	if as == own {
 		as = ""
 	}
-	if e, ok := m.base.entry(m.feed, own); ok {
+	if e, ok := m.entries[own]; ok && e.as != as {
 		e.as = as
 		m.base.setEntry(m.feed, own, e)
 	}
@@ -223,7 +222,7 @@ func (m *meeting) tell() {
 	}
 	for own, ids := range others {
 		if m.has(own) {
-			m.name(m.base.key(m.feed, own), append([]string{own}, ids...))
+			m.name(m.entries.key(own), append([]string{own}, ids...))
 		}
 	}
 }

@@ -80,7 +80,7 @@ func (v *value) sync(random io.Reader, now time.Time, peers ...*value) {
 				v.t.Fatal(err)
 			}
 			v.local.entries[a.feed][a.identity] = to
-			e, _ := v.base.entry(a.feed, a.identity)
+			e := v.base.entries(a.feed)[a.identity]
 			v.base.setEntry(a.feed, a.identity, e.at(to))
 			continue
 		}

@@ -123,7 +123,7 @@ func (n *noter) note(d *edit) error {
 			name = label(it)
 		}
 	default:
-		if e, ok := n.base.entry(d.feed, d.identity); ok && strings.IndexByte(e.kept, d.flag) < 0 {
+		if e, ok := n.base.entries(d.feed)[d.identity]; ok && strings.IndexByte(e.kept, d.flag) < 0 {
 			e.kept += string(d.flag)
 			n.base.setEntry(d.feed, d.identity, e)
 		}

@@ -16,13 +16,13 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/values"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // anotherTarget is what to do about a target that is none.
@@ -383,7 +383,7 @@ func (n *news) note(now time.Time) {
 		}
 		var feeds []string
 		for _, it := range doc.Items() {
-			if !it.Deleted && !isFolder(it) && lektordir.IsFeedHash(it.ID) {
+			if !it.Deleted && !isFolder(it) && entryname.IsFeedHash(it.ID) {
 				feeds = append(feeds, it.ID)
 			}
 		}

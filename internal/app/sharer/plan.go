@@ -144,19 +144,20 @@ func refusesHost(raw string, allow []netip.Prefix) string {
 
 // marks returns what is to be done to the entries of a feed.
 func (p *planner) marks(s *set, feed string) (out []action) {
-	here := p.local.entries[feed]
-	byKey := make(map[string]string, len(here)) // identity that is shared -> own one
-	for identity := range here {
-		byKey[p.base.key(feed, identity)] = identity
-	}
+	here, entries := p.local.entries[feed], p.base.entries(feed)
+	own := entries.own(here)
 	wanted := map[string]*action{}
 	for _, m := range s.marks[feed] {
-		identity, ok := byKey[m.identity()]
-		if !ok {
+		identity, as := own[m.identity()]
+		if !as {
+			identity = m.identity()
+		}
+		ref, ok := here[identity]
+		c := m.flag()
+		if !ok || ref.HasFlag(c) == !m.Deleted {
 			continue
 		}
-		c := m.flag()
-		if e, _ := p.base.entry(feed, identity); here[identity].HasFlag(c) == !m.Deleted || strings.IndexByte(e.kept, c) >= 0 {
+		if e := entries[identity]; e.as != "" && !as || strings.IndexByte(e.kept, c) >= 0 {
 			continue
 		}
 		a := wanted[identity]

@@ -3,6 +3,7 @@ package sharer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -159,6 +161,7 @@ func (r *run) commit(own map[string]string) error {
 // save writes to the store what has changed, or all if that is much.
 func (p *replica) save(complete bool) error {
 	s, st := p.set, p.store
+	st.commits++
 	var lines []byte
 	if room := st.room(); !st.rewrite {
 		for _, id := range slices.Sorted(maps.Keys(s.touched)) {
@@ -172,7 +175,7 @@ func (p *replica) save(complete bool) error {
 		if complete {
 			lines = appendDate(lines, "complete", s.until.complete)
 		}
-		lines = append(appendMeta(lines, s), p.base.lines...)
+		lines = append(st.appendMeta(lines, s), p.base.lines...)
 		st.rewrite = len(lines) > room
 	}
 	var err error
@@ -186,7 +189,8 @@ func (p *replica) save(complete bool) error {
 	}
 	st.acted, p.base.lines, p.base.of, s.subsTouched = false, nil, "", false
 	clear(s.touched)
-	return nil
+	st.step()
+	return atomicfile.WriteUnsynced(st.path+commitsSuffix, fmt.Appendf(nil, "%d\n", st.commits))
 }
 
 // syncMoves writes to the disk what was moved in the lektor-dir.
@@ -202,7 +206,7 @@ func (r *run) syncMoves() error {
 			rels = append(rels, filepath.Dir(file))
 		}
 	}
-	return r.d.SyncMoves(rels...)
+	return dirfs.SyncMoves(r.d.Path(), rels...)
 }
 
 // minPartial is how large the document with the newer marks may be whatever the one with

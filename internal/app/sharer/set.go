@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/feedsync"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // set is what all machines are to agree on: the subscriptions and folders, and the marks of
@@ -65,7 +65,7 @@ func stateID(feed, identity string, flag byte) string {
 func splitState(id string) (feed, identity string, flag byte, ok bool) {
 	const colon1, colon2 = 40, 40 + 1 + 16
 	if len(id) != colon2+2 || id[colon1] != ':' || id[colon2] != ':' || strings.IndexByte(flags, id[colon2+1]) < 0 ||
-		!lektordir.IsFeedHash(id[:colon1]) || !lektordir.IsIdentity(id[colon1+1:colon2]) {
+		!entryname.IsFeedHash(id[:colon1]) || !entryname.IsIdentity(id[colon1+1:colon2]) {
 		return "", "", 0, false
 	}
 	return id[:colon1], id[colon1+1 : colon2], id[colon2+1], true

@@ -102,7 +102,7 @@ func (c Common) open(s *command.Streams, with func(string, *lektordir.Options) (
 	if err != nil {
 		return nil, err
 	}
-	if err := d.Inside("etc", shareDir, shareDir+"/"+peersDir, shareDir+"/"+readDir); err != nil {
+	if err := atomicfile.NoLinks(d.Path(), "etc", shareDir, shareDir+"/"+peersDir, shareDir+"/"+readDir); err != nil {
 		return nil, err
 	}
 	return &run{reader: reader{d: d}, c: c, s: s, now: c.Now()}, nil

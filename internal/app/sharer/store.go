@@ -35,6 +35,10 @@ import (
 // whether the rename came to pass. They count as long as the machine runs, and for good
 // with the next commit.
 //
+// A file beside it has the number of the last commit. A store that ends with an earlier one,
+// as it was damaged or restored from a backup, is refused: what the user did since looks
+// like what a sync did.
+//
 // The end of the log is known only to who has read all blocks, which package filelog would
 // read a second time; so the store opens its file itself.
 type store struct {
@@ -45,6 +49,7 @@ type store struct {
 	size    int64 // up to the end of the last block
 	whole   int64 // size when all of it was last written
 	rewrite bool  // the next commit writes all of it
+	commits int   // number of the last one
 
 	end   []byte // of the last action, written with the next block
 	acted bool   // there are actions since the last commit
@@ -53,6 +58,9 @@ type store struct {
 
 // storeHeader begins the file. A program that finds another one does not know the form.
 const storeHeader = "lektor-share 2"
+
+// commitsSuffix is at the end of the name of the file with the number of the last commit.
+const commitsSuffix = ".commits"
 
 // maxStore is the largest store that is read, in bytes.
 const maxStore = 4 << 30
@@ -92,9 +100,14 @@ type act struct {
 
 // load reads the store into a set and a baseline; it reports false where there is none.
 func (st *store) load(s *set, base *baseline) (bool, error) {
+	line, err := atomicfile.Line(st.path + commitsSuffix)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	last, _ := strconv.Atoi(line) // 0 if a power cut left no number
 	data, err := atomicfile.Read(st.path, maxStore)
 	if errors.Is(err, fs.ErrNotExist) {
-		st.rewrite = true
+		st.rewrite, st.commits = true, last
 		return false, nil
 	}
 	if err != nil {
@@ -103,6 +116,9 @@ func (st *store) load(s *set, base *baseline) (bool, error) {
 	d := &decoder{store: st, set: s, base: base}
 	if why := d.decode(data); why != "" {
 		return false, &damagedError{st.path, why}
+	}
+	if st.commits < last {
+		return false, &damagedError{st.path, fmt.Sprintf("its last commit is number %d, and this machine made %d: it was damaged, or restored from a backup", st.commits, last)}
 	}
 	return true, nil
 }
@@ -245,6 +261,10 @@ func (d *decoder) line(word string, args []byte) bool {
 		s.made = parseDate(args)
 	case "withdrawn":
 		s.withdrawn = string(args)
+	case "commit":
+		n, err := strconv.Atoi(string(args))
+		d.commits = n
+		return err == nil
 	default:
 		return false
 	}
@@ -365,8 +385,9 @@ func parseDate[T string | []byte](s T) time.Time {
 	return t
 }
 
-// appendMeta appends the lines of what is known of the documents.
-func appendMeta(b []byte, s *set) []byte {
+// appendMeta appends the lines of a commit: its number, and what is known of the documents.
+func (st *store) appendMeta(b []byte, s *set) []byte {
+	b = fmt.Appendf(b, "commit %d\n", st.commits)
 	b = appendDate(b, "made", s.made)
 	b = appendDate(b, "until subscriptions", s.until.subs)
 	b = appendDate(b, "until marks", s.until.marks)
@@ -399,7 +420,7 @@ func (st *store) writeAll(s *set, base *baseline) error {
 				_, _ = out.Write(appendDate(nil, "complete", s.until.complete))
 			}
 		}
-		_, _ = out.Write(base.appendAll(appendMeta(appendSubs(nil, s), s)))
+		_, _ = out.Write(base.appendAll(st.appendMeta(appendSubs(nil, s), s)))
 		if err := out.Flush(); err != nil {
 			return err
 		}

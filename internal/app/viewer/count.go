@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -18,7 +20,7 @@ import (
 
 // CountOptions are the options of [Count].
 type CountOptions struct {
-	Common
+	session.Common
 	Query []string
 	By    string // one of [Groups], for a line of each; "" for one of all
 	Print command.PrinterOptions
@@ -52,26 +54,22 @@ func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
 			return err
 		}
 	}
-	v, err := o.open(o.Query, command.PrinterOptions{}, s)
+	v, err := o.Open(o.Query, command.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
-	var want lektordir.Fields
-	switch o.By {
-	case "author":
-		want = lektordir.FieldAuthor
-	case "day":
-		want = lektordir.FieldPubDate
+	c := &counting{
+		Session: v, by: o.By, groups: map[string]*counted{}, total: &counted{name: "in all"}, above: map[string]map[string]string{},
 	}
 	var counts []*counted
-	var total *counted
 	if o.By != "query" || o.Total {
-		if counts, total, err = v.counts(ctx, o.By, want); err != nil {
+		if err := c.count(ctx); err != nil {
 			return err
 		}
+		counts = c.sorted()
 	}
 	if o.By == "query" {
-		if counts, err = v.countSaved(ctx, o.Query); err != nil {
+		if counts, err = countSaved(ctx, v, o.Query); err != nil {
 			return err
 		}
 	}
@@ -83,7 +81,7 @@ func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
 		return err
 	}
 	if o.Total && len(counts) > 1 {
-		counts = append(counts, total)
+		counts = append(counts, c.total)
 	}
 	for _, c := range counts {
 		name := cmp.Or(strings.TrimSpace(termsafe.Line(c.name)), "(no "+o.By+")")
@@ -109,141 +107,153 @@ func named(authors string) string {
 	return strings.Join(names, ", ")
 }
 
-// counts counts the entries of the query, in the order in which the groups are printed:
-// by name, days the newest first, and what has none last; and all of them together.
-func (v *viewer) counts(ctx context.Context, by string, want lektordir.Fields) (counts []*counted, total *counted, err error) {
-	total = &counted{name: "in all"}
-	groups := map[string]*counted{}
-	group := func(id, key, name string) *counted {
-		c := groups[id]
-		if c == nil {
-			c = &counted{key: key, name: name}
-			groups[id] = c
-		}
-		c.name = min(c.name, name) // of several spellings always the same
-		return c
-	}
-	feed := func(f *lektordir.Feed) *counted {
-		c := group(f.Hash, query.Fold(f.Title()), f.Title())
-		c.feed = f
-		return c
-	}
-	in := map[string]map[string]string{} // folders of feeds
-	foldersOf := func(hash string) map[string]string {
-		folders, known := in[hash]
-		if !known {
-			folders = entries.FoldersAbove(v.Folders(hash))
-			in[hash] = folders
-		}
-		return folders
-	}
-	add := func(hash string, f func() *lektordir.Feed, t entries.Tally) {
-		total.Plus(t)
-		switch by {
-		case "feed":
-			feed(f()).Plus(t)
-		case "folder":
-			for key, name := range foldersOf(hash) {
-				group(key, key, name).Plus(t)
-			}
-			if len(foldersOf(hash)) == 0 {
-				group("", "", "").Plus(t)
-			}
+// counting is a run of [Count].
+type counting struct {
+	*session.Session
+	by     string
+	groups map[string]*counted // by the feed's hash, or by what spellings of a name have in common
+	total  *counted
+	above  map[string]map[string]string // by feed, see [counting.folders]
+}
+
+// count counts the entries of the query.
+func (c *counting) count(ctx context.Context) error {
+	want := map[string]lektordir.Fields{"author": lektordir.FieldAuthor, "day": lektordir.FieldPubDate}[c.by]
+	if c.Query.Empty() && want == 0 {
+		if whole, err := c.countWhole(ctx); whole || err != nil {
+			return err
 		}
 	}
-	if v.query.Empty() && want == 0 {
-		whole, err := v.countWhole(ctx, by, add, func(f *lektordir.Feed) {
-			if by == "feed" {
-				feed(f)
-				return
-			}
-			for key, name := range foldersOf(f.Hash) {
-				group(key, key, name)
-			}
-		})
-		if whole || err != nil {
-			return sortCounts(groups, total, by), total, err
-		}
-	}
-	found, err := v.Select(ctx, entries.Selection{Query: v.query, All: true, Want: want})
+	found, err := c.Select(ctx, entries.Selection{Query: c.Query, All: true, Want: want})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	for _, r := range found {
 		var t entries.Tally
 		t.Add(r.Ref)
-		add(r.Ref.Feed, r.Feed, t)
-		switch by {
+		switch c.by {
 		case "author":
-			name := named(r.Author())
-			key := query.Fold(name)
-			group(key, key, name).Plus(t)
+			c.name(named(r.Author())).Plus(t)
 		case "day":
-			day := r.Date().In(v.Now.Location()).Format("2006-01-02")
-			group(day, day, day).Plus(t)
+			c.name(r.Date().In(c.Now.Location()).Format("2006-01-02")).Plus(t)
+		case "feed":
+			c.feed(r.Feed()).Plus(t)
 		}
+		c.add(r.Ref.Feed, t)
 	}
-	return sortCounts(groups, total, by), total, nil
+	return nil
 }
 
-// countWhole counts feeds as a whole, for which no entry has to be looked at. What has
-// no entries counts, too: each feed is told to has. It reports false where entries are
-// of feeds that only they themselves know.
-func (v *viewer) countWhole(ctx context.Context, by string, add func(hash string, f func() *lektordir.Feed, t entries.Tally), has func(*lektordir.Feed)) (bool, error) {
+// countWhole counts feeds as a whole, for which no entry has to be looked at. A feed
+// without entries counts, too. It reports false if entries are of feeds that only they
+// themselves know.
+func (c *counting) countWhole(ctx context.Context) (bool, error) {
 	known := map[string]*lektordir.Feed{}
-	if by == "feed" || by == "folder" {
-		feeds, err := v.Dir.Feeds()
-		v.Report(err)
+	if c.by == "feed" || c.by == "folder" {
+		feeds, err := c.Dir.Feeds()
+		c.Report(err)
 		for _, f := range feeds {
 			known[f.Hash] = f
-			has(f)
+			if c.by == "feed" {
+				c.feed(f)
+				continue
+			}
+			for key, name := range c.folders(f.Hash) {
+				c.group(key, key, name)
+			}
 		}
 	}
-	tallies, err := v.Tallies(ctx)
+	tallies, err := c.Tallies(ctx)
 	if err != nil {
 		return false, err
 	}
 	for hash := range tallies {
-		if by == "feed" && known[hash] == nil {
+		if c.by == "feed" && known[hash] == nil {
 			return false, nil
 		}
 	}
 	for hash, t := range tallies {
-		add(hash, func() *lektordir.Feed { return known[hash] }, t)
+		if c.by == "feed" {
+			c.feed(known[hash]).Plus(t)
+		}
+		c.add(hash, t)
 	}
 	return true, nil
 }
 
-// sortCounts orders groups by name, days the newest first, and what has none last.
-func sortCounts(groups map[string]*counted, total *counted, by string) []*counted {
-	if by == "" {
-		return []*counted{total}
+// add counts entries of a feed in all, and in its folders.
+func (c *counting) add(hash string, t entries.Tally) {
+	c.total.Plus(t)
+	if c.by != "folder" {
+		return
 	}
-	counts := make([]*counted, 0, len(groups))
-	for _, c := range groups {
-		counts = append(counts, c)
+	for key, name := range c.folders(hash) {
+		c.group(key, key, name).Plus(t)
 	}
-	slices.SortFunc(counts, func(a, b *counted) int {
+	if len(c.folders(hash)) == 0 {
+		c.group("", "", "").Plus(t)
+	}
+}
+
+// group returns a group. key orders groups.
+func (c *counting) group(id, key, name string) *counted {
+	g := c.groups[id]
+	if g == nil {
+		g = &counted{key: key, name: name}
+		c.groups[id] = g
+	}
+	g.name = min(g.name, name) // of several spellings always the same
+	return g
+}
+
+// name returns the group of a name.
+func (c *counting) name(name string) *counted {
+	key := query.Fold(name)
+	return c.group(key, key, name)
+}
+
+// feed returns the group of a feed.
+func (c *counting) feed(f *lektordir.Feed) *counted {
+	g := c.group(f.Hash, query.Fold(f.Title()), f.Title())
+	g.feed = f
+	return g
+}
+
+// folders returns the folders that a feed is in, with those above them.
+func (c *counting) folders(hash string) map[string]string {
+	folders, known := c.above[hash]
+	if !known {
+		folders = entries.FoldersAbove(c.Folders(hash))
+		c.above[hash] = folders
+	}
+	return folders
+}
+
+// sorted returns the groups by name, days the newest first, and what has none last.
+func (c *counting) sorted() []*counted {
+	if c.by == "" {
+		return []*counted{c.total}
+	}
+	return slices.SortedFunc(maps.Values(c.groups), func(a, b *counted) int {
 		if (a.name == "") != (b.name == "") {
 			if a.name == "" {
 				return 1
 			}
 			return -1
 		}
-		c := cmp.Compare(a.key, b.key)
-		if by == "day" {
-			return -c
+		order := cmp.Compare(a.key, b.key)
+		if c.by == "day" {
+			return -order
 		}
 		if a.feed != nil && b.feed != nil {
-			return cmp.Or(c, cmp.Compare(a.feed.Hash, b.feed.Hash))
+			return cmp.Or(order, cmp.Compare(a.feed.Hash, b.feed.Hash))
 		}
-		return cmp.Or(c, cmp.Compare(a.name, b.name))
+		return cmp.Or(order, cmp.Compare(a.name, b.name))
 	})
-	return counts
 }
 
 // countSaved counts the entries of each saved query that match the words as well.
-func (v *viewer) countSaved(ctx context.Context, words []string) ([]*counted, error) {
+func countSaved(ctx context.Context, v *session.Session, words []string) ([]*counted, error) {
 	saved, err := entries.SavedQueries(v.Dir.Path())
 	if err != nil {
 		return nil, err
@@ -254,7 +264,7 @@ func (v *viewer) countSaved(ctx context.Context, words []string) ([]*counted, er
 			v.S.Report.Print(q.Err)
 			continue
 		}
-		if !v.query.Empty() {
+		if !v.Query.Empty() {
 			both := append([]string{q.Query.String(), "("}, words...)
 			if q.Query, err = entries.ParseQuery(v.Dir.Path(), append(both, ")")); err != nil {
 				return nil, err

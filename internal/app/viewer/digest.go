@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/app/viewer/session"
+	"github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -19,7 +21,7 @@ import (
 
 // DigestOptions are the options of [Digest].
 type DigestOptions struct {
-	Common
+	session.Common
 	Query []string
 	All   bool // read entries too
 	Lines int  // of the content
@@ -36,13 +38,13 @@ type DigestOptions struct {
 // and the link of every unread entry, feed by feed, and moves it to cur/ as seen. An entry is moved only after it was written; if stdout has no reader
 // any more, what is left stays unread.
 func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
-	v, err := o.open(o.Query, command.PrinterOptions{}, s)
+	v, err := moving("digest", o.Common, o.Query, command.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
 	// An entry is marked as read when it was printed, so it is printed whole.
 	v.Strict = true
-	list, err := v.Select(ctx, entries.Selection{Query: v.query, All: o.All, Want: lektordir.FieldPubDate})
+	list, err := v.Select(ctx, entries.Selection{Query: v.Query, All: o.All, Want: lektordir.FieldPubDate})
 	if err != nil {
 		return err
 	}
@@ -60,7 +62,7 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	slices.SortFunc(list, func(a, b *entries.Record) int {
 		return cmp.Or(cmp.Compare(feeds[a.Ref.Feed].title, feeds[b.Ref.Feed].title), cmp.Compare(a.Ref.Feed, b.Ref.Feed), entries.ByDate(a, b))
 	})
-	defer v.moves("digest").close()
+	defer v.mover.Close()
 	if o.HTML != nil {
 		return v.htmlDigest(ctx, list, o)
 	}
@@ -71,7 +73,7 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	feed := ""
 	var shown []*entries.Record
 	if o.Number {
-		defer func() { v.saveList(shown) }()
+		defer func() { v.SaveList(shown) }()
 	}
 	for _, r := range list {
 		if ctx.Err() != nil {
@@ -120,8 +122,8 @@ func (v *viewer) digested(ref lektordir.Ref, o DigestOptions) {
 	if o.Keep || !ref.Unread() {
 		return
 	}
-	if _, err := v.setFlags(ref, "S", ""); err != nil && !removed(err) {
-		v.failed(err)
+	if _, err := v.mover.SetFlags(ref, "S", ""); err != nil && !undo.Removed(err) {
+		v.mover.Failed(err)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lektordir/lektor/internal/app/viewer/session"
+	"github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
@@ -25,7 +27,7 @@ import (
 
 // ExpireOptions are the options of [Expire]. Times are as in a query ("90d").
 type ExpireOptions struct {
-	Common
+	session.Common
 	Query []string // what may expire; none for everything
 	// What was read stays for as long as Read says, and the Keep of each feed that were
 	// read last stay; without either everything does. A feed may have its own setting,
@@ -58,11 +60,11 @@ const Never = "never"
 // does not know of it.
 func Expire(ctx context.Context, o ExpireOptions, s *command.Streams) error {
 	o.Print.Format = cmp.Or(o.Print.Format, "path")
-	v, err := o.open(o.Query, o.Print, s)
+	v, err := o.Open(o.Query, o.Print, s)
 	if err != nil {
 		return err
 	}
-	x := &expiry{viewer: v, o: o}
+	x := &expiry{viewer: viewer{v, undo.Unrecorded(v.Store)}, o: o}
 	for _, l := range []struct {
 		flag, text string
 		at         *time.Time
@@ -79,7 +81,7 @@ func Expire(ctx context.Context, o ExpireOptions, s *command.Streams) error {
 	if err := x.checkClock(); err != nil {
 		return err
 	}
-	list, err := v.Select(ctx, entries.Selection{Query: v.query, All: true, Hidden: true})
+	list, err := v.Select(ctx, entries.Selection{Query: v.Query, All: true, Hidden: true})
 	if err != nil {
 		return err
 	}
@@ -132,7 +134,7 @@ func (x *expiry) checkClock() error {
 // noteRun records when this run was. A refusal does not, so that the next run with the
 // same clock is refused as well.
 func (x *expiry) noteRun() error {
-	if err := x.Dir.Inside("etc", "etc/view"); err != nil {
+	if err := atomicfile.NoLinks(x.Dir.Path(), "etc", "etc/view"); err != nil {
 		return err
 	}
 	path := x.Dir.Join(expiredFile)
@@ -144,7 +146,7 @@ func (x *expiry) noteRun() error {
 
 // expiry is one run of expire.
 type expiry struct {
-	*viewer
+	viewer
 	o                     ExpireOptions
 	read, trashed, unread time.Time // what was moved before; zero for never
 	entries, feeds        int       // that were removed, and of how many feeds
@@ -223,9 +225,9 @@ func (x *expiry) choose(ctx context.Context, asked []lektordir.Ref, keep feeddir
 func (x *expiry) expire(ctx context.Context, doomed map[string][]lektordir.Ref, total int) error {
 	bar := x.S.Report.Progress(total, "expiring")
 	defer bar.Done()
-	defer x.tellFailed()
+	defer x.mover.Close()
 	for _, feed := range slices.Sorted(maps.Keys(doomed)) {
-		versions, err := x.versions(ctx, feed)
+		versions, err := x.mover.Versions(ctx, feed)
 		if err != nil {
 			return err
 		}
@@ -234,7 +236,7 @@ func (x *expiry) expire(ctx context.Context, doomed map[string][]lektordir.Ref, 
 		before := x.entries
 		for _, ref := range refs {
 			if ctx.Err() != nil {
-				return errors.Join(x.printer.Flush(), context.Cause(ctx))
+				return errors.Join(x.Printer.Flush(), context.Cause(ctx))
 			}
 			if err := x.one(ref, versions[ref.Identity()]); err != nil {
 				return err
@@ -245,7 +247,7 @@ func (x *expiry) expire(ctx context.Context, doomed map[string][]lektordir.Ref, 
 			x.feeds++
 		}
 	}
-	if err := x.printer.Flush(); err != nil {
+	if err := x.Printer.Flush(); err != nil {
 		return err
 	}
 	bar.Done()
@@ -275,16 +277,16 @@ func (x *expiry) one(ref lektordir.Ref, versions []lektordir.Ref) error {
 	}
 	for _, r := range doomed {
 		if x.o.DryRun {
-			if err := x.printer.Print(x.Record(r)); err != nil {
+			if err := x.Printer.Print(x.Record(r)); err != nil {
 				return err
 			}
 			continue
 		}
-		switch err := x.removeBoth(r); {
+		switch err := x.mover.RemoveHere(r); {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil // a viewer moved it, and the newer ones stay with it
 		case err != nil:
-			x.failed(err)
+			x.mover.Failed(err)
 			return nil
 		}
 	}

@@ -12,9 +12,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/viewdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -40,12 +42,12 @@ func touched(t *testing.T, path string, after time.Time) time.Time {
 
 // remaining gives the unique names that are left, whatever their flags.
 func (f *fixture) remaining() string {
-	f.t.Helper()
+	f.T.Helper()
 	var names []string
 	for _, place := range []string{"new", "cur"} {
 		paths, err := filepath.Glob(filepath.Join(f.Path, place, "*", "*"))
 		if err != nil {
-			f.t.Fatal(err)
+			f.T.Fatal(err)
 		}
 		for _, p := range paths {
 			name, _, _ := strings.Cut(filepath.Base(p), ".")
@@ -58,18 +60,18 @@ func (f *fixture) remaining() string {
 
 // in gives the options of a command that is run so long from now: what a test makes was
 // moved now, whatever its name and date say.
-func (f *fixture) in(d time.Duration) Common {
-	c, t := f.common(), time.Now().Add(d)
+func (f *fixture) in(d time.Duration) session.Common {
+	c, t := f.Common(), time.Now().Add(d)
 	c.Now = func() time.Time { return t }
 	return c
 }
 
 // opened opens the lektor-dir.
 func (f *fixture) opened() *lektordir.Dir {
-	f.t.Helper()
+	f.T.Helper()
 	d, err := lektordir.Open(f.Path, nil)
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	return d
 }
@@ -82,7 +84,7 @@ func TestExpire(t *testing.T) {
 		order = nil
 		var last time.Time
 		add := func(where, name string, files ...string) {
-			order = append(order, f.entry(where, name, files...))
+			order = append(order, f.Add(where, name, files...))
 			last = touched(t, order[len(order)-1], last)
 		}
 		// Their dates and their delivery are years ago; all were moved now, the last
@@ -134,20 +136,20 @@ func TestExpire(t *testing.T) {
 		f := newFixture(t)
 		fill(f)
 		if tc.keep != "" {
-			if _, err := f.Feed(feedID, "Alpha", "etc/view/keep="+tc.keep); err != nil {
+			if _, err := f.Feed(viewdir.FeedID, "Alpha", "etc/view/keep="+tc.keep); err != nil {
 				t.Fatal(err)
 			}
 		}
 		tc.o.Common = f.in(tc.in)
 		dry := tc.o
 		dry.DryRun = true
-		if err := Expire(t.Context(), dry, f.streams("")); err != nil {
+		if err := Expire(t.Context(), dry, f.Streams("")); err != nil {
 			t.Fatal(err)
 		}
-		would := f.out.String()
-		err := Expire(t.Context(), tc.o, f.streams(""))
+		would := f.Out.String()
+		err := Expire(t.Context(), tc.o, f.Streams(""))
 		if got := f.remaining(); err != nil || got != tc.want {
-			t.Errorf("%+v, %s: %v, left %s, not %s\n%s", tc.o, tc.keep, err, got, tc.want, &f.err)
+			t.Errorf("%+v, %s: %v, left %s, not %s\n%s", tc.o, tc.keep, err, got, tc.want, &f.Err)
 		}
 		// A dry run tells what goes, and no more.
 		for _, path := range order {
@@ -156,7 +158,7 @@ func TestExpire(t *testing.T) {
 				t.Errorf("%+v: %s: told is %v, and then %v", tc.o, path, told, err)
 			}
 		}
-		if left, err := os.ReadDir(filepath.Join(f.Path, "tmp", dir.Hash(feedID))); err == nil && len(left) > 0 {
+		if left, err := os.ReadDir(filepath.Join(f.Path, "tmp", dir.Hash(viewdir.FeedID))); err == nil && len(left) > 0 {
 			t.Errorf("%v is left in tmp", left)
 		}
 	}
@@ -165,21 +167,21 @@ func TestExpire(t *testing.T) {
 // What makes no sense deletes nothing.
 func TestExpireNonsense(t *testing.T) {
 	f := newFixture(t)
-	f.entry("cur", "1700000001.1.h;2,S")
+	f.Add("cur", "1700000001.1.h;2,S")
 	for _, o := range []ExpireOptions{{Read: "90", Keep: -1}, {Read: "soon", Keep: 0}, {Trashed: "x", Keep: 0}, {Unread: "-1d", Keep: 0}} {
 		o.Common = f.in(900 * days)
-		if err := Expire(t.Context(), o, f.streams("")); err == nil {
+		if err := Expire(t.Context(), o, f.Streams("")); err == nil {
 			t.Errorf("%+v: no error", o)
 		}
 	}
 	for _, keep := range []string{"some", "", "1 2", "1d 2d", "-1", "99999999999999999999", "all 3"} {
-		if _, err := f.Feed(feedID, "Alpha", "etc/view/keep="+keep); err != nil {
+		if _, err := f.Feed(viewdir.FeedID, "Alpha", "etc/view/keep="+keep); err != nil {
 			t.Fatal(err)
 		}
-		s := f.streams("")
+		s := f.Streams("")
 		err := Expire(t.Context(), ExpireOptions{Common: f.in(900 * days), Keep: 0, Read: "1d"}, s)
-		if err != nil || s.Report.Errors() != 1 || !strings.Contains(f.err.String(), "etc/view/keep: keep is all, a number") {
-			t.Errorf("%q: %v, %s", keep, err, &f.err)
+		if err != nil || s.Report.Errors() != 1 || !strings.Contains(f.Err.String(), "etc/view/keep: keep is all, a number") {
+			t.Errorf("%q: %v, %s", keep, err, &f.Err)
 		}
 	}
 	if got := f.remaining(); got != "01" {
@@ -196,33 +198,33 @@ func TestExpireVersions(t *testing.T) {
 	} {
 		for version, p := range places {
 			where, info, _ := strings.Cut(p, " ")
-			f.entry(where, dir.Unique(1700000000+int64(10*id+version), id+1)+info)
+			f.Add(where, dir.Unique(1700000000+int64(10*id+version), id+1)+info)
 		}
 	}
 	// One that a power cut left in two places is one.
-	f.entry("new", "1700000090.1.h")
-	f.entry("cur", "1700000090.1.h;2,S")
-	if err := Expire(t.Context(), ExpireOptions{Common: f.in(days), Keep: 0, Trashed: "1h"}, f.streams("")); err != nil {
+	f.Add("new", "1700000090.1.h")
+	f.Add("cur", "1700000090.1.h;2,S")
+	if err := Expire(t.Context(), ExpireOptions{Common: f.in(days), Keep: 0, Trashed: "1h"}, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}
 	if got := f.remaining(); got != "10 11 20 21" {
 		t.Errorf("left: %s", got)
 	}
-	if !strings.Contains(f.err.String(), "lektor-view: 4 entries of 1 feed expired\n") {
-		t.Errorf("%s", &f.err)
+	if !strings.Contains(f.Err.String(), "lektor-view: 4 entries of 1 feed expired\n") {
+		t.Errorf("%s", &f.Err)
 	}
 }
 
 // What a feed has withdrawn expires as the rest.
 func TestExpireWithdrawn(t *testing.T) {
 	f := newFixture(t)
-	if _, err := f.Feed(feedID, "Alpha", "etc/history/complete=0000000000000002"); err != nil {
+	if _, err := f.Feed(viewdir.FeedID, "Alpha", "etc/history/complete=0000000000000002"); err != nil {
 		t.Fatal(err)
 	}
-	f.entry("cur", dir.Unique(1700000001, 1)+";2,S")
-	f.entry("new", dir.Unique(1700000002, 2))
-	f.entry("new", dir.Unique(1700000003, 3))
-	if err := Expire(t.Context(), ExpireOptions{Common: f.in(days), Keep: 0}, f.streams("")); err != nil {
+	f.Add("cur", dir.Unique(1700000001, 1)+";2,S")
+	f.Add("new", dir.Unique(1700000002, 2))
+	f.Add("new", dir.Unique(1700000003, 3))
+	if err := Expire(t.Context(), ExpireOptions{Common: f.in(days), Keep: 0}, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}
 	if got := f.remaining(); got != "02 03" {
@@ -237,17 +239,17 @@ func TestExpireReadOnly(t *testing.T) {
 	}
 	f := newFixture(t)
 	for _, n := range []string{"1", "2", "3"} {
-		f.entry("cur", "170000000"+n+".1.h;2,S")
+		f.Add("cur", "170000000"+n+".1.h;2,S")
 	}
-	cur := filepath.Join(f.Path, "cur", dir.Hash(feedID))
+	cur := filepath.Join(f.Path, "cur", dir.Hash(viewdir.FeedID))
 	if err := os.Chmod(cur, 0o555); err != nil {
 		t.Fatal(err)
 	}
 	defer os.Chmod(cur, 0o755)
-	s := f.streams("")
+	s := f.Streams("")
 	err := Expire(t.Context(), ExpireOptions{Common: f.in(days), Keep: 0}, s)
-	if err != nil || s.Report.Errors() != 2 || !strings.Contains(f.err.String(), "2 more entries could not be moved: "+fs.ErrPermission.Error()) {
-		t.Errorf("%v, %s", err, &f.err)
+	if err != nil || s.Report.Errors() != 2 || !strings.Contains(f.Err.String(), "2 more entries could not be moved: "+fs.ErrPermission.Error()) {
+		t.Errorf("%v, %s", err, &f.Err)
 	}
 }
 
@@ -255,10 +257,10 @@ func TestExpireReadOnly(t *testing.T) {
 // Date of a server deletes nothing, however often it is tried, unless the user says yes.
 func TestExpireClockAhead(t *testing.T) {
 	f := newFixture(t)
-	f.entry("cur", "1700000001.1.h;2,S")
+	f.Add("cur", "1700000001.1.h;2,S")
 	expire := func(in time.Duration, o ExpireOptions) error {
 		o.Common, o.Keep, o.Read = f.in(in), -1, "90d"
-		return Expire(t.Context(), o, f.streams(""))
+		return Expire(t.Context(), o, f.Streams(""))
 	}
 	refused := func(in time.Duration, o ExpireOptions) {
 		t.Helper()
@@ -309,11 +311,11 @@ func TestExpireClockAhead(t *testing.T) {
 // TestExpireClockOfServers: without a run before, the last Date alone protects.
 func TestExpireClockOfServers(t *testing.T) {
 	f := newFixture(t)
-	f.entry("cur", "1700000001.1.h;2,S")
+	f.Add("cur", "1700000001.1.h;2,S")
 	if err := feeddir.NoteDate(f.opened(), time.Now(), time.Now().Add(400*days)); err != nil {
 		t.Fatal(err)
 	}
-	err := Expire(t.Context(), ExpireOptions{Common: f.in(400 * days), Keep: 0}, f.streams(""))
+	err := Expire(t.Context(), ExpireOptions{Common: f.in(400 * days), Keep: 0}, f.Streams(""))
 	if err == nil || f.remaining() != "01" {
 		t.Errorf("%v; left: %q", err, f.remaining())
 	}

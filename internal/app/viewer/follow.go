@@ -12,6 +12,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lektordir/lektor/internal/app/viewer/external"
+	"github.com/lektordir/lektor/internal/app/viewer/rules"
+	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
@@ -20,11 +23,11 @@ import (
 
 // FollowOptions are the options of [Follow].
 type FollowOptions struct {
-	Common
+	session.Common
 	Query []string
 	Past  int    // so many of the newest first
 	Exec  string // shell command for each entry; then nothing is printed unless Print says how
-	// Run is such a command that needs no shell, see [argv].
+	// Run is such a command that needs no shell, see [external.Argv].
 	Run   []string
 	Rules bool // apply the user's rules to what arrives, and before to what is new
 	Print command.PrinterOptions
@@ -38,18 +41,18 @@ type FollowOptions struct {
 
 // Follow prints entries as they arrive, until ctx ends, which is no error.
 func Follow(ctx context.Context, o FollowOptions, s *command.Streams) error {
-	v, err := o.open(o.Query, o.Print, s)
+	v, err := o.Open(o.Query, o.Print, s)
 	if err != nil {
 		return err
 	}
-	f := &follower{viewer: v, o: o, seen: map[string]bool{}}
+	f := &follower{Session: v, o: o, seen: map[string]bool{}}
 	if o.Run != nil {
-		if f.command, err = newArgv(o.Run); err != nil {
+		if f.command, err = external.New(o.Run); err != nil {
 			return err
 		}
 	}
 	if o.Rules {
-		f.rules = &applier{viewer: v, quiet: true}
+		f.rules = rules.ForArrivals(v)
 	}
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -58,7 +61,7 @@ func Follow(ctx context.Context, o FollowOptions, s *command.Streams) error {
 		// The past is read after the watch has begun: what arrives meanwhile
 		// is in both, and printed once.
 		if f.rules != nil {
-			stop = f.rules.began(ctx)
+			stop = f.rules.Begin(ctx)
 		}
 		if o.Past > 0 && stop == nil {
 			stop = f.past(ctx)
@@ -98,18 +101,18 @@ func Follow(ctx context.Context, o FollowOptions, s *command.Streams) error {
 
 // follower prints arrivals.
 type follower struct {
-	*viewer
+	*session.Session
 	o     FollowOptions
 	shown []*entries.Record // with Number
 	seen  map[string]bool   // printed as past
 	// command is that of Run, nil for none.
-	command *argv
-	rules   *applier // nil without Rules
+	command *external.Argv
+	rules   *rules.Applier // nil without Rules
 }
 
 // past prints the newest entries that are there already, oldest first.
 func (f *follower) past(ctx context.Context) error {
-	found, err := f.Select(ctx, entries.Selection{Query: f.query, Newest: f.o.Past, Want: lektordir.FieldPubDate})
+	found, err := f.Select(ctx, entries.Selection{Query: f.Query, Newest: f.o.Past, Want: lektordir.FieldPubDate})
 	if err != nil {
 		return err
 	}
@@ -132,10 +135,10 @@ func (f *follower) arrived(ctx context.Context, ref lektordir.Ref) error {
 		delete(f.seen, entries.Key(ref.Path()))
 		return nil
 	}
-	f.Now = f.clock()
+	f.Now = f.Clock()
 	r := f.Record(ref)
 	if f.rules != nil {
-		trashed, err := f.rules.arrived(ctx, r)
+		trashed, err := f.rules.Arrived(ctx, r)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -146,14 +149,14 @@ func (f *follower) arrived(ctx context.Context, ref lektordir.Ref) error {
 			return nil
 		}
 	}
-	m := f.query.Bind(f.Now)
+	m := f.Query.Bind(f.Now)
 	verdict := r.Match(m)
 	if verdict == query.No {
 		return nil
 	}
 	err := r.Check()
 	if err == nil && verdict == query.Maybe {
-		if err = r.Read(f.query.Fields()); err == nil && r.Match(m) != query.Yes {
+		if err = r.Read(f.Query.Fields()); err == nil && r.Match(m) != query.Yes {
 			return nil
 		}
 	}
@@ -171,14 +174,14 @@ func (f *follower) silent() bool { return f.o.Exec != "" || f.command != nil }
 
 // emit prints an entry, or runs the command for it.
 func (f *follower) emit(ctx context.Context, r *entries.Record) error {
-	if f.o.Number && (f.printer != nil || !f.silent()) {
+	if f.o.Number && (f.Printer != nil || !f.silent()) {
 		defer r.Forget() // a list grows for as long as it runs
 		f.shown = append(f.shown, r)
 		r.Number = len(f.shown)
-		f.saveList(f.shown)
+		f.SaveList(f.shown)
 	}
-	if f.printer != nil {
-		if err := cmp.Or(f.printer.Print(r), f.printer.Flush()); err != nil {
+	if f.Printer != nil {
+		if err := cmp.Or(f.Printer.Print(r), f.Printer.Flush()); err != nil {
 			return err
 		}
 	}
@@ -186,7 +189,7 @@ func (f *follower) emit(ctx context.Context, r *entries.Record) error {
 		f.exec(ctx, r)
 		return nil
 	}
-	if f.printer != nil {
+	if f.Printer != nil {
 		return nil
 	}
 	l := layout{screen: f.o.Screen, now: f.Now, raw: f.o.Print.Raw, flags: 1, feed: maxFeed}
@@ -204,8 +207,8 @@ func (f *follower) emit(ctx context.Context, r *entries.Record) error {
 func (f *follower) exec(ctx context.Context, r *entries.Record) {
 	var err error
 	if f.command != nil {
-		err = f.run(ctx, r, f.command, nil)
-	} else if err = f.external(ctx, r, "/bin/sh", "-c", f.o.Exec, "sh", r.Path()).Run(); err != nil {
+		err = f.command.Run(ctx, f.Store, r, nil)
+	} else if err = external.Command(ctx, f.Store, r, "/bin/sh", "-c", f.o.Exec, "sh", r.Path()).Run(); err != nil {
 		err = fmt.Errorf("--exec for %s: %w", r.Ref.Path(), err)
 	}
 	if err != nil && ctx.Err() == nil {

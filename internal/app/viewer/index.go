@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/index"
 	"github.com/lektordir/lektor/internal/units"
@@ -12,7 +13,7 @@ import (
 
 // IndexOptions are the options of [Index].
 type IndexOptions struct {
-	Common
+	session.Common
 	Check bool // compare it with the directory
 	Drop  bool // remove it
 }

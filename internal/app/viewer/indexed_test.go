@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/app/viewer/publish"
+	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/index"
 	"github.com/lektordir/lektor/internal/testkit/dir"
@@ -59,17 +59,17 @@ func TestWithIndex(t *testing.T) {
 	ctx := context.Background()
 	f := some(t, 3)
 	cache := t.TempDir()
-	run := func(indexed bool, what func(Common, *command.Streams, string) error) map[string]string {
+	run := func(indexed bool, what func(session.Common, *command.Streams, string) error) map[string]string {
 		t.Helper()
-		c := f.common()
+		c := f.Common()
 		if indexed {
 			c.Index = index.Options{Cache: cache}
-			if err := Index(ctx, IndexOptions{Common: c}, f.streams("")); err != nil {
+			if err := Index(ctx, IndexOptions{Common: c}, f.Streams("")); err != nil {
 				t.Fatal(err)
 			}
 		}
 		to := t.TempDir()
-		if err := what(c, f.streams(""), to); err != nil {
+		if err := what(c, f.Streams(""), to); err != nil {
 			t.Fatal(err)
 		}
 		files, err := dir.Files(to)
@@ -79,38 +79,39 @@ func TestWithIndex(t *testing.T) {
 		if files == nil {
 			files = map[string]string{}
 		}
-		files["printed"], files["said"] = f.out.String(), f.err.String()
+		files["printed"], files["said"] = f.Out.String(), f.Err.String()
 		return files
 	}
-	publish := func(o PublishOptions) func(Common, *command.Streams, string) error {
-		return func(c Common, s *command.Streams, to string) error {
+	published := func(o publish.Options) func(session.Common, *command.Streams, string) error {
+		return func(c session.Common, s *command.Streams, to string) error {
 			o := o
 			o.Common, o.Self = c, "http://me.example/feed."+o.Format
 			if o.PerPage > 0 {
-				o.disk = &disk{atomicfile.WriteUnsynced, os.Remove} // it need not last
 				if o.Archive != "" {
 					o.Archive = to
 				} else {
 					o.Paged = to
 				}
 			}
-			return Publish(ctx, o, s)
+			return publish.Publish(ctx, o, s)
 		}
 	}
-	for name, what := range map[string]func(Common, *command.Streams, string) error{
-		"stats": func(c Common, s *command.Streams, _ string) error { return Stats(ctx, StatsOptions{Common: c}, s) },
-		"digest": func(c Common, s *command.Streams, _ string) error {
+	for name, what := range map[string]func(session.Common, *command.Streams, string) error{
+		"stats": func(c session.Common, s *command.Streams, _ string) error {
+			return Stats(ctx, StatsOptions{Common: c}, s)
+		},
+		"digest": func(c session.Common, s *command.Streams, _ string) error {
 			return Digest(ctx, DigestOptions{Common: c, All: true, Lines: 3, Keep: true, Number: true}, s)
 		},
-		"atom":         publish(PublishOptions{Format: "atom", Complete: true}),
-		"rss":          publish(PublishOptions{Format: "rss"}),
-		"json":         publish(PublishOptions{Format: "json"}),
-		"newest":       publish(PublishOptions{Format: "atom", Newest: 17}),
-		"paged":        publish(PublishOptions{Format: "atom", PerPage: 7}),
-		"paged, JSON":  publish(PublishOptions{Format: "json", PerPage: 7, Newest: 30}),
-		"archive":      publish(PublishOptions{Format: "atom", Archive: "x", PerPage: 7}),
-		"archive, RSS": publish(PublishOptions{Format: "rss", Archive: "x", PerPage: 11}),
-		"one that asks": func(c Common, s *command.Streams, _ string) error {
+		"atom":         published(publish.Options{Format: "atom", Complete: true}),
+		"rss":          published(publish.Options{Format: "rss"}),
+		"json":         published(publish.Options{Format: "json"}),
+		"newest":       published(publish.Options{Format: "atom", Newest: 17}),
+		"paged":        published(publish.Options{Format: "atom", PerPage: 7}),
+		"paged, JSON":  published(publish.Options{Format: "json", PerPage: 7, Newest: 30}),
+		"archive":      published(publish.Options{Format: "atom", Archive: "x", PerPage: 7}),
+		"archive, RSS": published(publish.Options{Format: "rss", Archive: "x", PerPage: 11}),
+		"one that asks": func(c session.Common, s *command.Streams, _ string) error {
 			return Digest(ctx, DigestOptions{Common: c, Query: []string{"is:flagged"}, Keep: true}, s)
 		},
 	} {
@@ -133,15 +134,15 @@ func TestWithIndex(t *testing.T) {
 // TestDigestMarks: what was printed is marked as read, and the list has it.
 func TestDigestMarks(t *testing.T) {
 	f := some(t, 8)
-	c := f.common()
-	if err := Digest(context.Background(), DigestOptions{Common: c, Number: true}, f.streams("")); err != nil {
+	c := f.Common()
+	if err := Digest(context.Background(), DigestOptions{Common: c, Number: true}, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}
 	list, err := dir.Entries(f.Path)
 	if err != nil || len(list) != 60 {
 		t.Fatal(len(list), err)
 	}
-	if err := List(context.Background(), ListOptions{Common: c, Print: command.PrinterOptions{Format: "path"}}, f.streams("")); err != nil || f.out.Len() > 0 {
-		t.Errorf("%v, and unread are still\n%s", err, &f.out)
+	if err := List(context.Background(), ListOptions{Common: c, Print: command.PrinterOptions{Format: "path"}}, f.Streams("")); err != nil || f.Out.Len() > 0 {
+		t.Errorf("%v, and unread are still\n%s", err, &f.Out)
 	}
 }

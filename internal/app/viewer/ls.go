@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
@@ -21,7 +22,7 @@ import (
 
 // ListOptions are the options of [List].
 type ListOptions struct {
-	Common
+	session.Common
 	Query  []string
 	All    bool   // read entries too
 	Newest int    // only so many of the newest; 0 for all
@@ -48,13 +49,13 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	v, err := o.open(o.Query, o.Print, s)
+	v, err := o.Open(o.Query, o.Print, s)
 	if err != nil {
 		return err
 	}
-	sel := entries.Selection{Query: v.query, All: o.All, Newest: o.Newest, Want: order.fields & lektordir.FieldPubDate}
+	sel := entries.Selection{Query: v.Query, All: o.All, Newest: o.Newest, Want: order.fields & lektordir.FieldPubDate}
 	if order.best {
-		order.by = byRelevance(v.query.Words())
+		order.by = byRelevance(v.Query.Words())
 		sel.Newest, sel.Want = 0, order.fields
 	}
 	list, err := v.Select(ctx, sel)
@@ -81,15 +82,15 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 		seen.note(r)
 	}
 	if o.Number {
-		v.saveList(list)
+		v.SaveList(list)
 	}
-	if v.printer != nil {
-		err = v.records(ctx, o.Print.Format, list)
+	if v.Printer != nil {
+		err = printRecords(ctx, v, o.Print.Format, list)
 	} else {
-		err = v.printList(ctx, list, &seen, o)
+		err = printList(ctx, v, list, &seen, o)
 	}
 	if err == nil {
-		v.tellIncomplete(&seen)
+		tellIncomplete(v, &seen)
 	}
 	return err
 }
@@ -119,8 +120,8 @@ func (o *overview) note(r *entries.Record) {
 // chunk is how many entries are read ahead of printing.
 const chunk = 1024
 
-// records prints records in a format, reading ahead on all cores.
-func (v *viewer) records(ctx context.Context, format string, list []*entries.Record) error {
+// printRecords prints records in a format, reading ahead on all cores.
+func printRecords(ctx context.Context, v *session.Session, format string, list []*entries.Record) error {
 	n, prepare := entries.Ahead(format)
 	for part := range slices.Chunk(list, n) {
 		if err := workers.ForEach(ctx, len(part), func(i int) { prepare(part[i]) }); err != nil {
@@ -130,13 +131,13 @@ func (v *viewer) records(ctx context.Context, format string, list []*entries.Rec
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			if err := v.printer.Print(r); err != nil {
+			if err := v.Printer.Print(r); err != nil {
 				return err
 			}
 			r.Forget()
 		}
 	}
-	return v.printer.Flush()
+	return v.Printer.Flush()
 }
 
 // sortOrder gives a key's meaning.
@@ -207,7 +208,7 @@ func byRank(a, b *entries.Record) int {
 
 // tellIncomplete tells of a list of one feed that older entries are missing (RFC 5005,
 // section 4.2).
-func (v *viewer) tellIncomplete(seen *overview) {
+func tellIncomplete(v *session.Session, seen *overview) {
 	if r := seen.first; r != nil {
 		if gap := r.Incomplete(); gap != "" {
 			v.S.Report.Info("%s is incomplete: %s", termsafe.Brief(r.Feed().Title()), gap)
@@ -256,7 +257,7 @@ func textual(text func(*entries.Record) string) func(a, b *entries.Record) int {
 }
 
 // printList prints the list for a person.
-func (v *viewer) printList(ctx context.Context, list []*entries.Record, seen *overview, o ListOptions) error {
+func printList(ctx context.Context, v *session.Session, list []*entries.Record, seen *overview, o ListOptions) error {
 	l := layout{screen: o.Screen, now: v.Now, raw: o.Print.Raw, flags: seen.flags}
 	if o.Number {
 		// Those of a list that nobody saw would be taken for those of another.
@@ -266,18 +267,18 @@ func (v *viewer) printList(ctx context.Context, list []*entries.Record, seen *ov
 		l.feed = max(l.feed, termsafe.Width(l.clean(title)))
 	}
 	if l.screen.Width > 0 {
-		l.current = entries.Key(v.current())
+		l.current = entries.Key(v.Current())
 	}
 	// A line of the list is one of the screen, and the prompt needs another.
 	if o.Pager.Command == "" || o.Print.Raw || o.Screen.Height == 0 || len(list) < o.Screen.Height {
-		return v.printRows(ctx, v.S.Out, list, l)
+		return printRows(ctx, v.S.Out, list, l)
 	}
 	l.screen.Color = l.screen.Color && o.Pager.colors()
-	return Pager{Command: o.Pager.Command}.show(v.S, func(w io.Writer) error { return v.printRows(ctx, w, list, l) })
+	return Pager{Command: o.Pager.Command}.show(v.S, func(w io.Writer) error { return printRows(ctx, w, list, l) })
 }
 
 // printRows prints records in rows, reading ahead on all cores.
-func (v *viewer) printRows(ctx context.Context, w io.Writer, list []*entries.Record, l layout) error {
+func printRows(ctx context.Context, w io.Writer, list []*entries.Record, l layout) error {
 	var b bytes.Buffer
 	for part := range slices.Chunk(list, chunk) {
 		if p, ok := w.(*pager); ok && p.left {

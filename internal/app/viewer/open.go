@@ -4,27 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net/url"
-	"os"
 	"os/exec"
-	"runtime"
-	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/app/viewer/external"
+	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
-	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // OpenOptions are the options of [Open] and [Play].
 type OpenOptions struct {
-	Common
-	Names
+	session.Common
+	session.Names
 	// Of the entry's URLs that of its page, or one of these: a link of the content by
 	// its number, an enclosure by its number, the page of comments.
 	Link, Enclosure int
@@ -33,28 +28,10 @@ type OpenOptions struct {
 	Keep            bool // leave it unread
 }
 
-// schemesFile has the schemes of URLs that the user lets be handed to programs beside
-// http and https, one a line.
-const schemesFile = "etc/view/schemes"
-
-// helper is a program that a URL is handed to: the variables that may name it, and
-// what else is tried.
-type helper struct {
-	what      string
-	variables []string
-	several   bool // names with colons between them, of which the first is taken that there is
-	others    []string
-}
-
-var (
-	browser = helper{"browser", []string{"LEKTOR_BROWSER", "BROWSER"}, true, []string{"xdg-open", "x-www-browser", "www-browser", "firefox", "chromium", "w3m", "lynx"}}
-	player  = helper{"player", []string{"LEKTOR_PLAYER"}, false, []string{"mpv", "vlc", "mplayer", "ffplay"}}
-)
-
 // Open hands the URL of each entry to the user's browser, and marks it as read when the
 // browser was content.
 func Open(ctx context.Context, o OpenOptions, s *command.Streams) error {
-	return o.hand(ctx, s, "open", &browser, func(r *entries.Record) (string, error) {
+	return o.hand(ctx, s, "open", external.Browser, func(r *entries.Record) (string, error) {
 		e := r.Get(lektordir.FieldID | lektordir.FieldLink | lektordir.FieldComments | lektordir.FieldEnclosures)
 		switch {
 		case o.Link > 0:
@@ -70,12 +47,12 @@ func Open(ctx context.Context, o OpenOptions, s *command.Streams) error {
 		case o.Comments:
 			return e.Comments, nil
 		}
-		return pageOf(r)
+		return PageOf(r)
 	})
 }
 
-// pageOf gives the URL of an entry's page.
-func pageOf(r *entries.Record) (string, error) {
+// PageOf returns the URL of an entry's page.
+func PageOf(r *entries.Record) (string, error) {
 	if u := r.URL(); u != "" {
 		return u, nil
 	}
@@ -85,11 +62,11 @@ func pageOf(r *entries.Record) (string, error) {
 // Play hands an enclosure of each entry to the user's player, and marks the entry as
 // read when it was played.
 func Play(ctx context.Context, o OpenOptions, s *command.Streams) error {
-	return o.hand(ctx, s, "play", &player, func(r *entries.Record) (string, error) {
+	return o.hand(ctx, s, "play", external.Player, func(r *entries.Record) (string, error) {
 		e := r.Get(lektordir.FieldID | lektordir.FieldLink | lektordir.FieldEnclosures)
 		switch {
 		case o.Page:
-			return pageOf(r)
+			return PageOf(r)
 		case o.Enclosure > 0:
 			return enclosure(e, o.Enclosure)
 		}
@@ -132,18 +109,18 @@ func count(n int, what string) string {
 }
 
 // hand hands a URL of each entry that is named to a program, one after the other.
-func (o OpenOptions) hand(ctx context.Context, s *command.Streams, name string, h *helper, pick func(*entries.Record) (string, error)) error {
-	v, err := o.open(nil, command.PrinterOptions{}, s)
+func (o OpenOptions) hand(ctx context.Context, s *command.Streams, name string, h *external.Helper, pick func(*entries.Record) (string, error)) error {
+	v, err := moving(name, o.Common, nil, command.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
 	// What is missing for all is told once, and first.
-	if _, err := h.find(); err != nil {
+	if _, err := h.Find(); err != nil {
 		return err
 	}
-	defer v.moves(name).close()
+	defer v.mover.Close()
 	var shown []*entries.Record
-	for ref, err := range v.named(o.Names) {
+	for ref, err := range v.Named(o.Names) {
 		if ctx.Err() != nil {
 			break
 		}
@@ -155,7 +132,7 @@ func (o OpenOptions) hand(ctx context.Context, s *command.Streams, name string, 
 		if err = r.Read(lektordir.Obligatory); err == nil {
 			var u string
 			if u, err = pick(r); err == nil {
-				err = v.handOver(ctx, h, r, u, func(cmd *exec.Cmd) {
+				err = h.HandOver(ctx, v.Store, r, u, func(cmd *exec.Cmd) {
 					if s.InIsTerminal() {
 						cmd.Stdin = s.InFile()
 					}
@@ -184,137 +161,4 @@ func (o OpenOptions) hand(ctx context.Context, s *command.Streams, name string, 
 		return context.Cause(ctx)
 	}
 	return nil
-}
-
-// handOver hands a URL of an entry to a helper, whose process set prepares.
-func (v *viewer) handOver(ctx context.Context, h *helper, r *entries.Record, url string, set func(*exec.Cmd)) error {
-	argv, err := v.command(h, url)
-	if err != nil {
-		return err
-	}
-	cmd := v.external(ctx, r, argv...)
-	set(cmd)
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w", argv[0], err)
-	}
-	return nil
-}
-
-// command gives the command of a helper for a URL, if it may be handed to one.
-func (v *viewer) command(h *helper, u string) ([]string, error) {
-	u, err := v.allowed(u)
-	if err != nil {
-		return nil, err
-	}
-	argv, err := h.find()
-	if err != nil {
-		return nil, err
-	}
-	return with(argv, u), nil
-}
-
-// find gives the command of a helper, without the URL.
-func (h *helper) find() ([]string, error) {
-	for _, name := range h.variables {
-		value := strings.TrimSpace(os.Getenv(name))
-		if value == "" {
-			continue
-		}
-		texts := []string{value}
-		if h.several {
-			texts = strings.Split(value, ":")
-		}
-		for _, text := range texts {
-			argv, err := command.Words(text)
-			if err != nil {
-				return nil, fmt.Errorf("%s is %s: %w", name, value, err)
-			}
-			if len(argv) == 0 {
-				continue
-			}
-			if _, err := exec.LookPath(argv[0]); err == nil {
-				return argv, nil
-			}
-		}
-		return nil, command.Hint(fmt.Errorf("%s is %s, and there is no such program", name, value), "name a program that is there, with its arguments; no shell reads it")
-	}
-	others := h.others
-	if runtime.GOOS == "darwin" {
-		others = append([]string{"open"}, others...) // elsewhere that is something else
-	}
-	for _, name := range others {
-		if _, err := exec.LookPath(name); err == nil {
-			return []string{name}, nil
-		}
-	}
-	return nil, command.Hint(fmt.Errorf("there is no %s", h.what), "name one in the variable %s", h.variables[0])
-}
-
-// with gives the command for a URL: in the place of %s, or as the last argument.
-func with(argv []string, u string) []string {
-	argv = slices.Clone(argv)
-	found := false
-	for i, w := range argv {
-		if i > 0 && strings.Contains(w, "%s") {
-			argv[i] = strings.ReplaceAll(w, "%s", u)
-			found = true
-		}
-	}
-	if !found {
-		argv = append(argv, u)
-	}
-	return argv
-}
-
-// allowed gives a URL as it may be handed to a program: one of the web, or of a scheme
-// that the user allows. It begins with a letter, so that it is no option, and has no
-// character that a script which quotes badly would take for its own.
-func (v *viewer) allowed(text string) (string, error) {
-	text = strings.TrimSpace(text)
-	u, err := url.Parse(text)
-	if err != nil {
-		return "", fmt.Errorf("%s is no URL", termsafe.Brief(text))
-	}
-	switch scheme := strings.ToLower(u.Scheme); {
-	case scheme == "http" || scheme == "https":
-		if u.Host == "" {
-			return "", fmt.Errorf("%s is no URL", termsafe.Brief(text))
-		}
-	case scheme == "":
-		return "", fmt.Errorf("%s is no URL", termsafe.Brief(text))
-	default:
-		schemes, err := v.schemes()
-		if err != nil {
-			return "", err
-		}
-		if !slices.Contains(schemes, scheme) {
-			err := fmt.Errorf("%s is not of the web", termsafe.Brief(text))
-			return "", command.Hint(err, "a line %s in %s lets such be handed to programs", scheme, v.Dir.Join(schemesFile))
-		}
-	}
-	var b strings.Builder
-	for _, c := range []byte(text) {
-		if c <= ' ' || c == 0x7f || strings.IndexByte("\"'<>\\^`{|}", c) >= 0 {
-			fmt.Fprintf(&b, "%%%02X", c)
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String(), nil
-}
-
-// schemes gives those that the user allows.
-func (v *viewer) schemes() ([]string, error) {
-	data, err := atomicfile.Read(v.Dir.Join(schemesFile), entries.MaxRules)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var list []string
-	for line := range strings.Lines(string(data)) {
-		line = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(line), ":"))
-		if line != "" && line[0] != '#' {
-			list = append(list, line)
-		}
-	}
-	return list, err
 }

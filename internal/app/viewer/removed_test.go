@@ -28,19 +28,19 @@ func (r *remover) Write(p []byte) (int, error) {
 func TestRemovedWhileShown(t *testing.T) {
 	for _, command := range []string{"digest", "next"} {
 		f := newFixture(t)
-		path := f.entry("new", "1700000001.1.h", "title=One")
-		other := f.entry("new", "1700000002.1.h", "title=Two")
-		s := f.streams("")
+		path := f.Add("new", "1700000001.1.h", "title=One")
+		other := f.Add("new", "1700000002.1.h", "title=Two")
+		s := f.Streams("")
 		out := &remover{shows: "One", path: path, t: t}
 		s.Out = out
 		var err error
 		if command == "digest" {
-			err = Digest(t.Context(), DigestOptions{Common: f.common(), Lines: 1}, s)
+			err = Digest(t.Context(), DigestOptions{Common: f.Common(), Lines: 1}, s)
 		} else {
-			err = Next(t.Context(), ShowOptions{Common: f.common(), Mark: true}, s)
+			err = Next(t.Context(), ShowOptions{Common: f.Common(), Mark: true}, s)
 		}
 		if err != nil || s.Report.Errors() > 0 || !strings.Contains(out.text.String(), "One") {
-			t.Errorf("%s: %v, %d errors, %q, %s", command, err, s.Report.Errors(), out.text.String(), &f.err)
+			t.Errorf("%s: %v, %d errors, %q, %s", command, err, s.Report.Errors(), out.text.String(), &f.Err)
 		}
 		if _, err := os.Stat(other); (err == nil) != (command == "next") {
 			t.Errorf("%s: the other entry: %v", command, err)

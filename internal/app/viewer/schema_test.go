@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/testkit/schema"
+	"github.com/lektordir/lektor/internal/testkit/viewdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -17,10 +19,10 @@ import (
 func entryShelf(t *testing.T) *fixture {
 	t.Helper()
 	f := newFixture(t)
-	if _, err := f.Feed(feedID, "Alpha", "author=Editors", "etc/categories=Tech/Go\nNews"); err != nil {
+	if _, err := f.Feed(viewdir.FeedID, "Alpha", "author=Editors", "etc/categories=Tech/Go\nNews"); err != nil {
 		t.Fatal(err)
 	}
-	d, err := lektordir.Open(f.Path, &lektordir.Options{Now: func() time.Time { return now }})
+	d, err := lektordir.Open(f.Path, &lektordir.Options{Now: func() time.Time { return viewdir.Now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +33,7 @@ func entryShelf(t *testing.T) *fixture {
 	defer w.Close()
 	full := lektordir.Entry{
 		Title: "All \x1b[31mof it\u202e", ID: "urn:x:full", Content: []byte("<p>A <a href=/l>link</a>.</p>"), Author: "Kim <kim@a.example>",
-		PubDate: now.Add(-time.Hour), Type: "text/html", Link: "http://a.example/full", Updated: now, Summary: "Short.\nVery.",
+		PubDate: viewdir.Now.Add(-time.Hour), Type: "text/html", Link: "http://a.example/full", Updated: viewdir.Now, Summary: "Short.\nVery.",
 		Enclosures: []lektordir.Enclosure{
 			{URL: "http://a.example/1.mp3", Type: "audio/mpeg", Length: 12345}, {URL: "http://a.example/2\u009b", Length: -1}, {URL: "http://a.example/3", Type: "x/y\x1b", Length: 0},
 		},
@@ -39,7 +41,7 @@ func entryShelf(t *testing.T) *fixture {
 		Contributors: []string{"Ann", "Bo"}, Source: lektordir.Source{Title: "Elsewhere", ID: "urn:x:e"}, Duration: time.Minute, Episode: 2, Season: 1,
 		FullText: lektordir.FullText{URL: "http://a.example/full/"}, FeedContent: []byte("A."),
 	}
-	if _, err := w.Put(t.Context(), &lektordir.Feed{ID: feedID, Name: "Alpha", Author: "Editors"}, lektordir.Unread, full, lektordir.Entry{ID: "urn:x:least"}); err != nil {
+	if _, err := w.Put(t.Context(), &lektordir.Feed{ID: viewdir.FeedID, Name: "Alpha", Author: "Editors"}, lektordir.Unread, full, lektordir.Entry{ID: "urn:x:least"}); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -60,11 +62,11 @@ func TestSchema(t *testing.T) {
 		t.Errorf("the schema has\n%q\nand -o json\n%q", got, names)
 	}
 
-	o := ListOptions{Common: f.common(), Sort: "-title", Print: command.PrinterOptions{Format: "json"}}
-	if err := List(t.Context(), o, f.streams("")); err != nil {
+	o := ListOptions{Common: f.Common(), Sort: "-title", Print: command.PrinterOptions{Format: "json"}}
+	if err := List(t.Context(), o, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}
-	listed := f.out.String()
+	listed := f.Out.String()
 	lines := strings.Split(strings.TrimSuffix(listed, "\n"), "\n")
 	if len(lines) != 2 {
 		t.Fatalf("%d lines:\n%s", len(lines), listed)
@@ -106,11 +108,11 @@ func TestSchema(t *testing.T) {
 		}
 		paths = append(paths, record.Path)
 	}
-	show := ShowOptions{Common: f.common(), Names: Names{Args: paths}, Print: o.Print, Pager: Pager{Command: "false"}}
-	err := Show(t.Context(), show, f.streams(""))
-	f.want(err, listed)
-	err = Next(t.Context(), ShowOptions{Common: f.common(), Query: []string{"id:urn:x:full"}, Print: o.Print, Pager: Pager{Command: "false"}}, f.streams(""))
-	f.want(err, lines[0]+"\n")
+	show := ShowOptions{Common: f.Common(), Names: session.Names{Args: paths}, Print: o.Print, Pager: Pager{Command: "false"}}
+	err := Show(t.Context(), show, f.Streams(""))
+	f.Want(err, listed)
+	err = Next(t.Context(), ShowOptions{Common: f.Common(), Query: []string{"id:urn:x:full"}, Print: o.Print, Pager: Pager{Command: "false"}}, f.Streams(""))
+	f.Want(err, lines[0]+"\n")
 }
 
 func sortedKeys(record map[string]any) []string {
@@ -186,7 +188,7 @@ func TestEnclosures(t *testing.T) {
 		`{{.folder | join "+"}}`:                                        "Tech/Go+News",
 		`{{len .enclosures}}\t{{(index .enclosures 0).type | pad 5}}\n`: "3\taudi…",
 	} {
-		err := List(t.Context(), ListOptions{Common: f.common(), Query: []string{"title:all"}, Print: command.PrinterOptions{Format: format}}, f.streams(""))
-		f.want(err, want+"\n")
+		err := List(t.Context(), ListOptions{Common: f.Common(), Query: []string{"title:all"}, Print: command.PrinterOptions{Format: format}}, f.Streams(""))
+		f.Want(err, want+"\n")
 	}
 }

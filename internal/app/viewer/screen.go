@@ -15,12 +15,12 @@ import (
 )
 
 // Text is wrapped to no more columns than these, and to no fewer than least.
-const defaultText, leastText = 80, 20
+const DefaultText, leastText = 80, 20
 
 // TextWidth is the number of columns to wrap text to: $LEKTOR_WIDTH or 80, and no
 // more than the terminal has, as a line is hard to read that is longer.
 func TextWidth(s *command.Streams) int {
-	width := defaultText
+	width := DefaultText
 	if v := os.Getenv("LEKTOR_WIDTH"); v != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < leastText {
@@ -77,7 +77,7 @@ func (l layout) row(b *bytes.Buffer, r *entries.Record, title string) {
 	if l.current != "" && r.Key() == l.current {
 		mark = command.Piece{Text: ">", Style: command.Current}
 	}
-	date := fmt.Sprintf("%*s  ", dateWidth, readable(r.Date(), l.now))
+	date := fmt.Sprintf("%*s  ", dateWidth, Readable(r.Date(), l.now))
 	line := append(make([]command.Piece, 0, 6), mark, command.Piece{Text: number + flags + date})
 	if l.screen.Width >= withFeed {
 		width := min(l.feed, max(minFeed, min(l.screen.Width/5, maxFeed)))
@@ -96,13 +96,13 @@ func (l layout) row(b *bytes.Buffer, r *entries.Record, title string) {
 	screen.Line(b, append(line, command.Piece{Text: title, Style: style})...)
 }
 
-// dateWidth is that of the longest date that readable gives.
+// dateWidth is that of the longest date that Readable returns.
 const dateWidth = len("Mon 10:05")
 
-// readable writes a time as a person would say it on a day: the hour today, with
+// Readable writes a time as a person would say it on a day: the hour today, with
 // the weekday in the six days before, the day of this year, and else the month and the year.
 // What is still to come has no weekday, which would be taken for the last one.
-func readable(t, now time.Time) string {
+func Readable(t, now time.Time) string {
 	t = t.In(now.Location())
 	switch days := day(now) - day(t); {
 	case days == 0:

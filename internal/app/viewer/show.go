@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/app/viewer/session"
+	"github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/termsafe"
@@ -19,8 +21,8 @@ import (
 
 // ShowOptions are the options of [Show] and [Next].
 type ShowOptions struct {
-	Common
-	Names
+	session.Common
+	session.Names
 	Query []string // of Next
 	// Print has a format to print entries in instead of text.
 	Print command.PrinterOptions
@@ -34,17 +36,17 @@ type ShowOptions struct {
 
 // Show prints entries as text. It marks nothing unless it is told to.
 func Show(ctx context.Context, o ShowOptions, s *command.Streams) error {
-	v, err := o.open(nil, o.Print, s)
+	v, err := moving("show --mark", o.Common, nil, o.Print, s)
 	if err != nil {
 		return err
 	}
-	defer v.moves("show --mark").close()
+	defer v.mover.Close()
 	var shown []*entries.Record
-	if v.printer != nil {
+	if v.Printer != nil {
 		o.Pager = Pager{}
 	}
 	err = o.Pager.show(s, func(w io.Writer) error {
-		for ref, err := range v.named(o.Names) {
+		for ref, err := range v.Named(o.Names) {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -73,11 +75,11 @@ func Show(ctx context.Context, o ShowOptions, s *command.Streams) error {
 // of the last list after the entry shown last, and when that has none left the
 // oldest of all.
 func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
-	v, err := o.open(o.Query, o.Print, s)
+	v, err := moving("next", o.Common, o.Query, o.Print, s)
 	if err != nil {
 		return err
 	}
-	defer v.moves("next").close()
+	defer v.mover.Close()
 	var r *entries.Record
 	for try := 0; ; try++ {
 		if r, err = v.next(ctx); err != nil {
@@ -91,12 +93,12 @@ func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
 	}
 	if r == nil {
 		what := "there is no unread entry"
-		if !v.query.Empty() {
-			what += " that matches " + v.query.String()
+		if !v.Query.Empty() {
+			what += " that matches " + v.Query.String()
 		}
 		return errors.New(what)
 	}
-	if v.printer != nil {
+	if v.Printer != nil {
 		o.Pager = Pager{}
 	}
 	err = o.Pager.show(s, func(w io.Writer) error {
@@ -111,12 +113,12 @@ func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
 
 // next finds the entry for [Next], nil if there is none.
 func (v *viewer) next(ctx context.Context) (*entries.Record, error) {
-	if v.query.Empty() {
+	if v.Query.Empty() {
 		if r, err := v.nextListed(ctx); r != nil || err != nil {
 			return r, err
 		}
 	}
-	found, err := v.Select(ctx, entries.Selection{Query: v.query, Want: lektordir.FieldPubDate})
+	found, err := v.Select(ctx, entries.Selection{Query: v.Query, Want: lektordir.FieldPubDate})
 	if err != nil {
 		return nil, err
 	}
@@ -133,11 +135,11 @@ func (v *viewer) next(ctx context.Context) (*entries.Record, error) {
 // nextListed finds the unread entry that follows the current one in the last list, or
 // from its end on the first; nil if there is none.
 func (v *viewer) nextListed(ctx context.Context) (*entries.Record, error) {
-	list, err := v.list()
+	list, err := v.LastList()
 	if err != nil {
 		return nil, err
 	}
-	found, err := v.Select(ctx, entries.Selection{Query: v.query})
+	found, err := v.Select(ctx, entries.Selection{Query: v.Query})
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +148,7 @@ func (v *viewer) nextListed(ctx context.Context) (*entries.Record, error) {
 	for _, r := range found {
 		unread[r.Key()] = r.Ref
 	}
-	current := entries.Key(v.current())
+	current := entries.Key(v.Current())
 	at := 1 + slices.IndexFunc(list, func(path string) bool { return entries.Key(path) == current })
 	for _, path := range slices.Concat(list[at:], list[:at]) {
 		ref, ok := unread[entries.Key(path)]
@@ -164,16 +166,16 @@ func (v *viewer) nextListed(ctx context.Context) (*entries.Record, error) {
 func (v *viewer) wasShown(shown []*entries.Record, mark bool) error {
 	for i, r := range shown {
 		if mark && r.Ref.Unread() {
-			ref, err := v.setFlags(r.Ref, "S", "")
+			ref, err := v.mover.SetFlags(r.Ref, "S", "")
 			switch {
 			case err == nil:
 				r.Ref = ref
-			case !removed(err):
-				v.failed(err)
+			case !undo.Removed(err):
+				v.mover.Failed(err)
 			}
 		}
 		if i == len(shown)-1 {
-			if err := v.setCurrent(r.Ref); err != nil {
+			if err := v.SetCurrent(r.Ref); err != nil {
 				v.S.Report.Warn("%q will not mean this entry: %v", ".", err)
 			}
 		}
@@ -190,12 +192,12 @@ func (v *viewer) showOne(w io.Writer, r *entries.Record, o ShowOptions, another 
 			return false, nil
 		}
 	}
-	if v.printer != nil {
+	if v.Printer != nil {
 		if err := r.Read(lektordir.Obligatory); err != nil {
 			v.S.Report.Print(err)
 			return false, nil
 		}
-		err := cmp.Or(v.printer.Print(r), v.printer.Flush())
+		err := cmp.Or(v.Printer.Print(r), v.Printer.Flush())
 		r.Forget()
 		return true, err
 	}
@@ -219,7 +221,7 @@ func (v *viewer) showOne(w io.Writer, r *entries.Record, o ShowOptions, another 
 	if another {
 		b.WriteString("\n" + strings.Repeat("=", min(width, 72)) + "\n\n")
 	}
-	v.header(&b, r)
+	Header(&b, v.Store, r)
 	b.WriteString("\n")
 	text := r.Content(width)
 	if text == "" && r.Get(0).Summary != "" {
@@ -230,8 +232,8 @@ func (v *viewer) showOne(w io.Writer, r *entries.Record, o ShowOptions, another 
 	return true, err
 }
 
-// header writes what is known of an entry beside its content, a line for each.
-func (v *viewer) header(b *strings.Builder, r *entries.Record) {
+// Header writes what is known of an entry beside its content, a line for each.
+func Header(b *strings.Builder, v *entries.Store, r *entries.Record) {
 	e := r.Get(0)
 	line := func(name, value string) {
 		if value = strings.TrimSpace(termsafe.Line(value)); value != "" {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
@@ -25,7 +26,7 @@ import (
 
 // StatsOptions are the options of [Stats].
 type StatsOptions struct {
-	Common
+	session.Common
 	Query []string
 	Weeks int // that are told of, this one included; [DefaultWeeks] if 0
 	Print command.PrinterOptions
@@ -59,18 +60,18 @@ func Stats(ctx context.Context, o StatsOptions, s *command.Streams) error {
 			return err
 		}
 	}
-	v, err := o.open(o.Query, command.PrinterOptions{}, s)
+	v, err := o.Open(o.Query, command.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
-	stats, err := v.stats(ctx, o.Weeks)
+	list, err := stats(ctx, v, o.Weeks)
 	if err != nil {
 		return err
 	}
 	if p == nil {
-		return v.printStats(stats, o)
+		return printStats(v, list, o)
 	}
-	for _, x := range stats {
+	for _, x := range list {
 		if err := p.Print(x); err != nil {
 			return err
 		}
@@ -79,8 +80,8 @@ func Stats(ctx context.Context, o StatsOptions, s *command.Streams) error {
 }
 
 // stats counts, feeds by name.
-func (v *viewer) stats(ctx context.Context, weeks int) ([]*stat, error) {
-	found, err := v.Select(ctx, entries.Selection{Query: v.query, All: true, Want: lektordir.FieldPubDate})
+func stats(ctx context.Context, v *session.Session, weeks int) ([]*stat, error) {
+	found, err := v.Select(ctx, entries.Selection{Query: v.Query, All: true, Want: lektordir.FieldPubDate})
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +95,7 @@ func (v *viewer) stats(ctx context.Context, weeks int) ([]*stat, error) {
 		}
 		return x
 	}
-	if v.query.Empty() {
+	if v.Query.Empty() {
 		feeds, err := v.Dir.Feeds()
 		v.Report(err)
 		for _, f := range feeds {
@@ -184,7 +185,7 @@ func bar(weeks []int, most int) string {
 
 // printStats prints them for a person. Each bar is by its own feed's fullest week, whose
 // number stands beside it.
-func (v *viewer) printStats(stats []*stat, o StatsOptions) error {
+func printStats(v *session.Session, stats []*stat, o StatsOptions) error {
 	all := &stat{}
 	broken, silent := 0, 0
 	var b strings.Builder

@@ -10,19 +10,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
+	"github.com/lektordir/lektor/internal/testkit/viewdir"
 )
 
 // on lists on a terminal, whose screen holds so many lines, and gives what is seen.
 func (f *fixture) on(columns, lines int, o ListOptions) string {
-	f.t.Helper()
-	tty := terminal.Open(f.t, columns, lines)
-	s := command.NewStreams("lektor-view", strings.NewReader(""), tty.TTY, &f.err)
-	o.Common, o.Screen, o.Number = f.common(), s.Screen(), true
+	f.T.Helper()
+	tty := terminal.Open(f.T, columns, lines)
+	s := command.NewStreams("lektor-view", strings.NewReader(""), tty.TTY, &f.Err)
+	o.Common, o.Screen, o.Number = f.Common(), s.Screen(), true
 	o.Pager = PagerOf(o.Screen)
 	if err := List(context.Background(), o, s); err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	return tty.Output()
 }
@@ -80,7 +82,7 @@ func TestReadable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := readable(at, now.In(berlin))
+		got := Readable(at, now.In(berlin))
 		if got != tc.want {
 			t.Errorf("%s at %s: %q, not %q", tc.at, tc.now, got, tc.want)
 		}
@@ -94,11 +96,11 @@ func TestReadable(t *testing.T) {
 func TestScreens(t *testing.T) {
 	environment(t, nil)
 	f := newFixture(t)
-	f.entry("new", "1773612000.1.h", "title=today", "pubdate=2026-03-15T22:05:00Z")
-	f.entry("cur", "1773500000.1.h;2,F", "title=taken, and flagged", "pubdate=2026-03-14T10:05:00Z")
-	f.entry("cur", "1773500001.1.h;2,S", "title=read", "pubdate=2026-01-03T10:05:00Z")
-	f.entry("new", "1773500002.1.h", "title=old", "pubdate=2020-01-01T00:00:00Z")
-	if err := Show(t.Context(), ShowOptions{Common: f.common(), Names: Names{Args: []string{"1773500001.1.h"}}}, f.streams("")); err != nil {
+	f.Add("new", "1773612000.1.h", "title=today", "pubdate=2026-03-15T22:05:00Z")
+	f.Add("cur", "1773500000.1.h;2,F", "title=taken, and flagged", "pubdate=2026-03-14T10:05:00Z")
+	f.Add("cur", "1773500001.1.h;2,S", "title=read", "pubdate=2026-01-03T10:05:00Z")
+	f.Add("new", "1773500002.1.h", "title=old", "pubdate=2020-01-01T00:00:00Z")
+	if err := Show(t.Context(), ShowOptions{Common: f.Common(), Names: session.Names{Args: []string{"1773500001.1.h"}}}, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}
 	want := ` 1 N      00:05  Alpha  today
@@ -124,10 +126,10 @@ func TestScreens(t *testing.T) {
 		}
 	}
 	// A pipe has what programs may rely on, and so has -o on a terminal.
-	if err := List(t.Context(), ListOptions{Common: f.common(), Query: []string{"read"}, All: true}, f.streams("")); err != nil {
+	if err := List(t.Context(), ListOptions{Common: f.Common(), Query: []string{"read"}, All: true}, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}
-	f.want(nil, "  2026-01-03 12:05  Alpha  read\n")
+	f.Want(nil, "  2026-01-03 12:05  Alpha  read\n")
 	if got := f.on(40, 24, ListOptions{Query: []string{"title:read", "is:read"}, Print: command.PrinterOptions{Format: "title,date"}}); got != "read\t2026-01-03T10:05:00Z\n" {
 		t.Errorf("-o on a terminal: %q", got)
 	}
@@ -137,22 +139,22 @@ func TestScreens(t *testing.T) {
 // colours is drawn.
 func TestWidths(t *testing.T) {
 	f := newFixture(t)
-	if _, err := f.Feed(feedID, "日本語のとても長い名前のフィード\x1b[5m feed"); err != nil {
+	if _, err := f.Feed(viewdir.FeedID, "日本語のとても長い名前のフィード\x1b[5m feed"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Feed("http://b.example/", "e\u0301\u0302cole ｆｕｌｌ"); err != nil {
 		t.Fatal(err)
 	}
-	f.entry("new", "1773500000.1.h", "title="+strings.Repeat("長い題 ", 40))
-	f.entry("new", "1773500001.1.h", "title="+strings.Repeat("e\u0301\u0302", 300))
-	f.entry("cur", "1773500002.1.h;2,Fabc", "title=\x1b]0;owned\x07short\x1b[31m\u009b2J\r\b\u202eright\nto left\t")
-	f.entry("cur", "1773500003.1.h;2,S", "title="+strings.Repeat("ｗｉｄｅ", 60))
-	f.entry("new", "1773500004.1.h", "title=", "content=")
-	f.entry("new", "1773500005.1.h", "title=한국어 "+strings.Repeat("x", 300))
+	f.Add("new", "1773500000.1.h", "title="+strings.Repeat("長い題 ", 40))
+	f.Add("new", "1773500001.1.h", "title="+strings.Repeat("e\u0301\u0302", 300))
+	f.Add("cur", "1773500002.1.h;2,Fabc", "title=\x1b]0;owned\x07short\x1b[31m\u009b2J\r\b\u202eright\nto left\t")
+	f.Add("cur", "1773500003.1.h;2,S", "title="+strings.Repeat("ｗｉｄｅ", 60))
+	f.Add("new", "1773500004.1.h", "title=", "content=")
+	f.Add("new", "1773500005.1.h", "title=한국어 "+strings.Repeat("x", 300))
 	if _, err := f.Entry("http://b.example/", "new", "1773500006.1.h", "title=a\u0301"+strings.Repeat(" b", 200)); err != nil {
 		t.Fatal(err)
 	}
-	if err := Show(t.Context(), ShowOptions{Common: f.common(), Names: Names{Args: []string{"1773500003.1.h"}}}, f.streams("")); err != nil {
+	if err := Show(t.Context(), ShowOptions{Common: f.Common(), Names: session.Names{Args: []string{"1773500003.1.h"}}}, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}
 	for _, env := range []map[string]string{{}, {"TERM": "xterm"}} {
@@ -204,9 +206,9 @@ func TestWidths(t *testing.T) {
 // Colours are for a terminal that has them, and for somebody who wants them.
 func TestColors(t *testing.T) {
 	f := newFixture(t)
-	f.entry("new", "1773500000.1.h", "title=unread")
-	f.entry("cur", "1773500001.1.h;2,S", "title=read")
-	if err := Show(t.Context(), ShowOptions{Common: f.common(), Names: Names{Args: []string{"1773500001.1.h"}}}, f.streams("")); err != nil {
+	f.Add("new", "1773500000.1.h", "title=unread")
+	f.Add("cur", "1773500001.1.h;2,S", "title=read")
+	if err := Show(t.Context(), ShowOptions{Common: f.Common(), Names: session.Names{Args: []string{"1773500001.1.h"}}}, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}
 	environment(t, map[string]string{"TERM": "xterm", "NO_COLOR": ""})
@@ -235,7 +237,7 @@ func TestColors(t *testing.T) {
 func TestListPager(t *testing.T) {
 	f := newFixture(t)
 	for i := range 10 {
-		f.entry("new", fmt.Sprintf("177350000%d.1.h", i), fmt.Sprintf("title=Entry %d", i))
+		f.Add("new", fmt.Sprintf("177350000%d.1.h", i), fmt.Sprintf("title=Entry %d", i))
 	}
 	paged := filepath.Join(t.TempDir(), "paged")
 	seen := func(env map[string]string, columns, lines int, o ListOptions) (screen, pager string) {
@@ -274,17 +276,17 @@ func TestListPager(t *testing.T) {
 	}
 	// One that is not there.
 	for _, name := range []string{"/nonexistent/pager", "/", "nonexistent-pager --flag"} {
-		f.err.Reset()
+		f.Err.Reset()
 		screen, _ := seen(map[string]string{"PAGER": name + " 2>/dev/null"}, 80, 10, ListOptions{})
-		if strings.Count(screen, "\n") != 10 || !regexp.MustCompile(`^lektor-view: warning: pager: .*LEKTOR_PAGER.*\n$`).MatchString(f.err.String()) {
-			t.Errorf("%s: %q, %s", name, screen, &f.err)
+		if strings.Count(screen, "\n") != 10 || !regexp.MustCompile(`^lektor-view: warning: pager: .*LEKTOR_PAGER.*\n$`).MatchString(f.Err.String()) {
+			t.Errorf("%s: %q, %s", name, screen, &f.Err)
 		}
 	}
 	// One that is left early, or takes nothing.
-	f.err.Reset()
+	f.Err.Reset()
 	for _, name := range []string{"head -n 1 >" + paged, "true", "exec <&-"} {
-		if screen, _ := seen(map[string]string{"PAGER": name}, 80, 10, ListOptions{}); screen != "" || f.err.Len() > 0 {
-			t.Errorf("%s: %q, %s", name, screen, &f.err)
+		if screen, _ := seen(map[string]string{"PAGER": name}, 80, 10, ListOptions{}); screen != "" || f.Err.Len() > 0 {
+			t.Errorf("%s: %q, %s", name, screen, &f.Err)
 		}
 	}
 }
@@ -292,17 +294,17 @@ func TestListPager(t *testing.T) {
 // A pager that is not there gets more than a pipe holds, and all is printed.
 func TestNoPager(t *testing.T) {
 	f := newFixture(t)
-	f.entry("new", "1773500000.1.h", "title=one", "content="+strings.Repeat("word ", 1<<18))
-	o := ShowOptions{Common: f.common(), Names: Names{Args: []string{"1773500000.1.h"}}}
-	if err := Show(t.Context(), o, f.streams("")); err != nil {
+	f.Add("new", "1773500000.1.h", "title=one", "content="+strings.Repeat("word ", 1<<18))
+	o := ShowOptions{Common: f.Common(), Names: session.Names{Args: []string{"1773500000.1.h"}}}
+	if err := Show(t.Context(), o, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}
-	want := f.out.String()
+	want := f.Out.String()
 	o.Pager.Command = "/nonexistent/pager 2>/dev/null"
-	s := f.streams("")
-	f.want(Show(t.Context(), o, s), want)
+	s := f.Streams("")
+	f.Want(Show(t.Context(), o, s), want)
 	if s.Report.Warnings() != 1 || s.Report.Errors() != 0 {
-		t.Errorf("%s", &f.err)
+		t.Errorf("%s", &f.Err)
 	}
 }
 
@@ -353,12 +355,12 @@ func TestTextWidth(t *testing.T) {
 // Text that the screen holds needs no pager.
 func TestShowFits(t *testing.T) {
 	f := newFixture(t)
-	f.entry("new", "1773500000.1.h", "title=one", "content="+strings.Repeat("x", 100))
-	o := ShowOptions{Common: f.common(), Names: Names{Args: []string{"1773500000.1.h"}}, Width: 200}
-	if err := Show(t.Context(), o, f.streams("")); err != nil {
+	f.Add("new", "1773500000.1.h", "title=one", "content="+strings.Repeat("x", 100))
+	o := ShowOptions{Common: f.Common(), Names: session.Names{Args: []string{"1773500000.1.h"}}, Width: 200}
+	if err := Show(t.Context(), o, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}
-	text := f.out.String()
+	text := f.Out.String()
 	lines := strings.Count(text, "\n")
 	o.Pager.Command = "printf 'paged\n'; cat"
 	for _, tc := range []struct {
@@ -374,6 +376,6 @@ func TestShowFits(t *testing.T) {
 		if tc.paged {
 			want = "paged\n" + text
 		}
-		f.want(Show(t.Context(), o, f.streams("")), want)
+		f.Want(Show(t.Context(), o, f.Streams("")), want)
 	}
 }

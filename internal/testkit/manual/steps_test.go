@@ -14,6 +14,7 @@ var allSteps = map[string][]step{
 	"README.md":        readme,
 	"lektor.7":         introduction,
 	"lektor-dir.5":     directory,
+	"lektor-state.5":   nil, // it has no examples
 	"lektor-fetch.1":   fetcher,
 	"lektor-view.1":    viewer,
 	"lektor-query.7":   queries,
@@ -567,6 +568,35 @@ done`,
 // notices is lektor-ess(1).
 var notices = []step{
 	{
+		starts: "lektor-ess build https://example.com/feed > feed.ess", before: "lektor-fetch add https://example.com/feed",
+		then: `test "$(lektor-ess decode feed.ess | wc -l)" -eq 5`,
+	},
+	{
+		starts: "lektor-ess nno is:flagged > good.nno", before: `lektor-view ls -o path -n 1 | lektor-view mark -s F -`,
+		then: `test "$(lektor-ess decode good.nno | wc -l)" -eq 1`,
+	},
+	{starts: "lektor-ess top -n 50 *.ess", out: `(?s)\A[0-9]+,\n(https://example.com/feed,[0-9]+,[0-9]+,?\n?){5}\z`},
+	{
+		starts: "lektor-ess poll; lektor-fetch",
+		before: `mkdir -p "$(lektor-fetch ls -o path)/etc/ess" && echo https://me.example/feed.ess >"$(lektor-fetch ls -o path)/etc/ess/link"`,
+		then:   `lektor-ess poll 2>&1 | grep '1 request'`,
+	},
+	{starts: "lektor-ess resolve good.nno", out: `\A/.*/(new|cur)/.*\n\z`},
+	{
+		starts: "lektor-ess publish --base-url https://me.example/www/ www",
+		then:   `test "$(lektor-ess decode www/*.ess | wc -l)" -eq 5; test -s www/index.html -a -s www/ess.svg -a -s www/nno.svg -a -s www/feeds.nno`,
+	},
+	{
+		starts: "lektor-ess discover https://me.example/www/",
+		out:    `(?m)\Aess\thttps://me.example/www/[0-9a-f]{40}.ess\t.*\nnno\thttps://me.example/www/feeds.nno\t.*\n\z`,
+	},
+	{starts: "lektor-ess checksum 'hello world'", out: `\A92\n\z`},
+	{starts: "lektor-ess decode feed.ess", out: `\A([0-9TZ:-]+\thttps://example.com/feed\t[0-9]+\t[0-9]+\n){5}\z`},
+	{
+		starts: "lektor-ess check feed.ess", out: `\A\z`,
+		then: `lektor-fetch rm --purge https://example.com/feed; rm -r www good.nno feed.ess`,
+	},
+	{
 		starts: "lektor-ess poll -q; lektor-fetch -q",
 		before: `lektor-fetch add https://example.com/feed
 lektor-ess build https://example.com/feed >feed.ess
@@ -636,8 +666,27 @@ var nnoFormat = []step{
 // importing is lektor-import(1).
 var importing = []step{
 	{
-		starts: "lektor-fetch import --from newsboat",
+		starts: "lektor-import newsboat",
 		before: `mkdir ~/.newsboat; printf '%s\n' 'https://example.org/feed tech "~Org"' '"query:Tea:title =~ \"tea\""' >~/.newsboat/urls; : >~/.newsboat/cache.db`,
+		then:   `test "$(lektor-fetch ls -o url)" = https://example.org/feed; test -s "$D/etc/view/query/Tea"`,
+	},
+	{
+		starts: "lektor-import sfeed ~/.sfeed/sfeedrc",
+		before: `mkdir ~/.sfeed; printf 'feeds() {\n\tfeed Com https://example.com/feed\n}\n' >~/.sfeed/sfeedrc`,
+		then:   `test "$(lektor-fetch ls -o url Com)" = https://example.com/feed; lektor-fetch rm --purge Com`,
+	},
+	{
+		starts: "lektor-import r2e ~/.config/rss2email.cfg",
+		before: `mkdir -p ~/.config; printf '[feed.Com]\nurl = https://example.com/feed\n' >~/.config/rss2email.cfg; echo '{"feeds": []}' >~/.config/rss2email.json`,
+		then:   `test "$(lektor-fetch ls -o url Com)" = https://example.com/feed; lektor-fetch rm --purge Com`,
+	},
+	{
+		starts: "lektor-import feedly feedly.opml saved.json",
+		before: `echo '<opml version="2.0"><body><outline text="Com" xmlUrl="https://example.com/feed"/></body></opml>' >feedly.opml; echo '[]' >saved.json`,
+		then:   `test "$(lektor-fetch ls -o url Com)" = https://example.com/feed; lektor-fetch rm --purge Com`,
+	},
+	{
+		starts: "lektor-fetch import --from newsboat",
 		then:   `test "$(lektor-view count folder:tech)" = "5 unread of 5"; test "$(lektor-fetch ls -o title)" = Org; test "$(lektor-view ls -o title query:Tea | sort -u)" = "Tea at noon"`,
 	},
 	{
@@ -658,8 +707,14 @@ lektor-view ls -a -o '{"items":[{"canonical":[{"href":"{{.url}}"}],"categories":
 // pages is lektor-pages(1).
 var pages = []step{
 	{
+		starts: "lektor-pages html ~/www/news", before: "lektor-fetch add https://example.com/feed",
+		then: `test "$(ls "$HOME/www/news/entry" | wc -l)" -eq 5; test -s "$HOME/www/news/index.html"`,
+	},
+	{starts: "lektor-pages maildir ~/Mail/feeds", then: `test "$(ls "$HOME/Mail/feeds/new" | wc -l)" -eq 5; rm -r "$HOME/Mail/feeds"`},
+	{starts: "lektor-pages mbox --query title:tea tea.mbox", then: `test "$(grep -c '^From ' tea.mbox)" = 1`},
+	{starts: "lektor-view ls -o path title:tea | lektor-pages digest - >tea.html", then: `grep 'Tea at noon' tea.html; ! grep frost tea.html; test "$(lektor-view count)" = "5 unread of 5"`},
+	{
 		starts: "lektor-fetch; lektor-view html www",
-		before: "lektor-fetch add https://example.com/feed",
 		then:   `test "$(ls www/entry | wc -l)" -eq "$(lektor-view count -o all)"; test -s www/index.html; lektor-pages html www; test -z "$(find www -newer www/.lektor-html -name '*.html')"`,
 	},
 	{

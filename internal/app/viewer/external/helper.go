@@ -1,0 +1,172 @@
+package external
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// schemesFile has the schemes of URLs that the user lets be handed to programs beside
+// http and https, one a line.
+const schemesFile = "etc/view/schemes"
+
+// Helper is a program that a URL is handed to: the variables that may name it, and
+// what else is tried.
+type Helper struct {
+	what      string
+	variables []string
+	several   bool // names with colons between them, of which the first is taken that there is
+	others    []string
+}
+
+// The helpers.
+var (
+	Browser = &Helper{"browser", []string{"LEKTOR_BROWSER", "BROWSER"}, true, []string{"xdg-open", "x-www-browser", "www-browser", "firefox", "chromium", "w3m", "lynx"}}
+	Player  = &Helper{"player", []string{"LEKTOR_PLAYER"}, false, []string{"mpv", "vlc", "mplayer", "ffplay"}}
+)
+
+// HandOver hands a URL of an entry to a helper, whose process set prepares.
+func (h *Helper) HandOver(ctx context.Context, s *entries.Store, r *entries.Record, url string, set func(*exec.Cmd)) error {
+	argv, err := h.Command(s.Dir, url)
+	if err != nil {
+		return err
+	}
+	cmd := Command(ctx, s, r, argv...)
+	set(cmd)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", argv[0], err)
+	}
+	return nil
+}
+
+// Command returns the command of a helper for a URL, if it may be handed to one.
+func (h *Helper) Command(d *lektordir.Dir, u string) ([]string, error) {
+	u, err := allowed(d, u)
+	if err != nil {
+		return nil, err
+	}
+	argv, err := h.Find()
+	if err != nil {
+		return nil, err
+	}
+	return with(argv, u), nil
+}
+
+// Find returns the command of a helper, without the URL.
+func (h *Helper) Find() ([]string, error) {
+	for _, name := range h.variables {
+		value := strings.TrimSpace(os.Getenv(name))
+		if value == "" {
+			continue
+		}
+		texts := []string{value}
+		if h.several {
+			texts = strings.Split(value, ":")
+		}
+		for _, text := range texts {
+			argv, err := command.Words(text)
+			if err != nil {
+				return nil, fmt.Errorf("%s is %s: %w", name, value, err)
+			}
+			if len(argv) == 0 {
+				continue
+			}
+			if _, err := exec.LookPath(argv[0]); err == nil {
+				return argv, nil
+			}
+		}
+		return nil, command.Hint(fmt.Errorf("%s is %s, and there is no such program", name, value), "name a program that is there, with its arguments; no shell reads it")
+	}
+	others := h.others
+	if runtime.GOOS == "darwin" {
+		others = append([]string{"open"}, others...) // elsewhere that is something else
+	}
+	for _, name := range others {
+		if _, err := exec.LookPath(name); err == nil {
+			return []string{name}, nil
+		}
+	}
+	return nil, command.Hint(fmt.Errorf("there is no %s", h.what), "name one in the variable %s", h.variables[0])
+}
+
+// with returns the command for a URL: in the place of %s, or as the last argument.
+func with(argv []string, u string) []string {
+	argv = slices.Clone(argv)
+	found := false
+	for i, w := range argv {
+		if i > 0 && strings.Contains(w, "%s") {
+			argv[i] = strings.ReplaceAll(w, "%s", u)
+			found = true
+		}
+	}
+	if !found {
+		argv = append(argv, u)
+	}
+	return argv
+}
+
+// allowed returns a URL as it may be handed to a program: one of the web, or of a scheme
+// that the user allows. It begins with a letter, so that it is no option, and has no
+// character that a script which quotes badly would take for its own.
+func allowed(d *lektordir.Dir, text string) (string, error) {
+	text = strings.TrimSpace(text)
+	u, err := url.Parse(text)
+	if err != nil {
+		return "", fmt.Errorf("%s is no URL", termsafe.Brief(text))
+	}
+	switch scheme := strings.ToLower(u.Scheme); {
+	case scheme == "http" || scheme == "https":
+		if u.Host == "" {
+			return "", fmt.Errorf("%s is no URL", termsafe.Brief(text))
+		}
+	case scheme == "":
+		return "", fmt.Errorf("%s is no URL", termsafe.Brief(text))
+	default:
+		known, err := schemes(d)
+		if err != nil {
+			return "", err
+		}
+		if !slices.Contains(known, scheme) {
+			err := fmt.Errorf("%s is not of the web", termsafe.Brief(text))
+			return "", command.Hint(err, "a line %s in %s lets such be handed to programs", scheme, d.Join(schemesFile))
+		}
+	}
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		if c <= ' ' || c == 0x7f || strings.IndexByte("\"'<>\\^`{|}", c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), nil
+}
+
+// schemes returns those that the user allows.
+func schemes(d *lektordir.Dir) ([]string, error) {
+	data, err := atomicfile.Read(d.Join(schemesFile), entries.MaxRules)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var list []string
+	for line := range strings.Lines(string(data)) {
+		line = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(line), ":"))
+		if line != "" && line[0] != '#' {
+			list = append(list, line)
+		}
+	}
+	return list, err
+}

@@ -1,0 +1,88 @@
+// Package fullscreen is the reader on the whole screen, tui, on a lektor-dir.
+package fullscreen
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/lektordir/lektor/internal/app/viewer"
+	"github.com/lektordir/lektor/internal/app/viewer/session"
+	"github.com/lektordir/lektor/internal/app/viewer/tui"
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Options are the options of [Run].
+type Options struct {
+	session.Common
+	Width   int    // columns of text, at most
+	Set     string // of keys, instead of the user's file; "" for that
+	Mouse   bool
+	Advance bool // the cursor goes on after an entry was marked
+	// Fetch says how pictures are fetched, when the user asks for one.
+	Fetch fetch.Config
+}
+
+// keysFile is the user's file of keys, relative to the lektor-dir.
+const keysFile = "etc/view/keys"
+
+// Run is the full-screen reader. It needs a terminal.
+func Run(ctx context.Context, o Options, s *command.Streams) error {
+	v, err := o.Open(nil, command.PrinterOptions{}, s)
+	if err != nil {
+		return err
+	}
+	to := &tui.Options{
+		In: s.InFile(), Out: s.OutFile(), Name: v.Dir.Path(), Width: cmp.Or(o.Width, viewer.DefaultText), NoColor: !s.Color(), Mouse: o.Mouse, Advance: o.Advance,
+		Date: func(t time.Time) string { return viewer.Readable(t, v.Clock()) },
+	}
+	if err := keys(v.Dir, o.Set, to); err != nil {
+		return err
+	}
+	// The screen shows the first one, and hides the others until it ends.
+	for _, bad := range to.Keys.Errs {
+		s.Report.Warn("%v", bad)
+	}
+	if !s.InIsTerminal() || !s.OutIsTerminal() {
+		return command.Hint(errors.New("tui needs a terminal, on standard input and standard output"), "lektor-view ls and show write to pipes and files")
+	}
+	if name := os.Getenv("TERM"); name == "" || name == "dumb" {
+		return command.Hint(fmt.Errorf("tui needs a terminal that can move its cursor, and TERM is %q", name), "lektor-view ls, show and next work on any")
+	}
+	return tui.Run(ctx, newDiskAdapter(o, v), to)
+}
+
+// keys reads the user's keys, or a set.
+func keys(d *lektordir.Dir, set string, to *tui.Options) error {
+	path := d.Join(keysFile)
+	if set != "" {
+		if _, ok := tui.Set(set); !ok {
+			return &command.UsageError{Message: fmt.Sprintf("--keys %s: there is no such set of keys", set), Hint: fmt.Sprintf("there are %v", tui.Sets())}
+		}
+		to.Keys, to.KeysFile = tui.ParseKeys("--keys", []byte("use "+set)), "These are the keys of the set "+set+"."
+		return nil
+	}
+	text, err := atomicfile.Read(path, 1<<20)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		to.KeysFile = "Keys of your own go into " + path + "."
+	case err != nil:
+		return fmt.Errorf("keys: %w", err)
+	default:
+		to.KeysFile = "These are the keys in " + path + "."
+	}
+	to.Keys = tui.ParseKeys(path, text)
+	if to.Keys.Commands {
+		to.NoCommands = feeddir.TrustedFile(d, "etc", "view", filepath.Base(keysFile))
+	}
+	return nil
+}

@@ -1,0 +1,426 @@
+package publish
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io/fs"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/archive"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// archiver is a run that publishes an archived feed.
+type archiver struct {
+	*publisher
+	*documents
+	ledger *archive.Ledger
+	there  map[int]bool // numbers of the archives that there are
+	pages  map[int]bool // numbers of pages, of a feed that was not archived before
+	list   []candidate  // oldest first
+}
+
+// archive publishes an archived feed. Documents are written in an order in which
+// none links to one that is not there yet: archives, the subscription document,
+// and then in each archive the link to the next. A run that is interrupted is
+// finished by the next one.
+func (p *publisher) archive(ctx context.Context, d *documents) error {
+	a := &archiver{publisher: p, documents: d}
+	if err := a.open(); err != nil {
+		return err
+	}
+	return p.settled(ctx, func() error { return a.publish(ctx) })
+}
+
+// open reads what was published.
+func (a *archiver) open() (err error) {
+	if a.there, err = a.found(archives); err != nil {
+		return err
+	}
+	if a.pages, err = a.ownPages(); err != nil {
+		return err
+	}
+	newest := 0
+	for n := range a.there {
+		newest = max(newest, n)
+	}
+	text, err := a.read(ledgerName)
+	if err == nil {
+		a.ledger, err = archive.Parse(text)
+	}
+	if lost := err; lost != nil {
+		a.ledger = &archive.Ledger{Self: a.self.String(), Format: a.ext}
+		if !errors.Is(lost, fs.ErrNotExist) {
+			a.S.Report.Warn("%s: %v; it is made anew from the archives", a.documents.path(ledgerName), lost)
+		}
+		if err := a.recoverAll(); err != nil {
+			return err
+		}
+	}
+	if a.ledger.Format != a.ext || a.ledger.Self != a.self.String() {
+		return command.Hint(fmt.Errorf("%s has the archives of %s, in %s", a.dir, a.ledger.Self, a.ledger.Format),
+			"publish with that --self and --format, or to another directory: subscribers know archives by their URLs")
+	}
+	// A run was killed when these were written, and the ledger was not.
+	for n := a.ledger.Count + 1; n <= newest; n++ {
+		if err := a.recover(n); err != nil {
+			return err
+		}
+	}
+	var lost []string
+	for n := 1; n <= a.ledger.Count; n++ {
+		if !a.there[n] {
+			lost = append(lost, a.numbered(archives, n))
+		}
+	}
+	if len(lost) > 0 {
+		gone := "archive is"
+		if len(lost) > 1 {
+			gone = "archives are"
+		}
+		a.S.Report.Warn("%s: %d %s gone (%s): new subscribers get neither the entries in there nor those before them; put back what was removed", a.dir, len(lost), gone, brief(lost))
+	}
+	return nil
+}
+
+// brief names the first of a list.
+func brief(names []string) string {
+	if len(names) > 3 {
+		return strings.Join(names[:3], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// recoverAll makes the ledger anew from the documents.
+func (a *archiver) recoverAll() error {
+	for _, n := range slices.Sorted(maps.Keys(a.there)) {
+		if err := a.recover(n); err != nil {
+			return err
+		}
+	}
+	data, err := a.read(a.name)
+	if err != nil {
+		return nil // there is none, or it is written anew
+	}
+	doc, err := archive.Read(data)
+	if err != nil {
+		return nil
+	}
+	a.ledger.RecoverSubscription(a.number(doc.Links["prev-archive"]), doc.Entries)
+	return nil
+}
+
+// number is that of the archive at a URL, 0 for none of ours.
+func (a *archiver) number(link string) int {
+	u, err := url.Parse(link)
+	if err != nil {
+		return 0
+	}
+	name := u.Path[strings.LastIndexByte(u.Path, '/')+1:]
+	n := 0
+	if _, err := fmt.Sscanf(name, archives+"-%d.", &n); err != nil || a.numbered(archives, n) != name {
+		return 0
+	}
+	return n
+}
+
+// recover reads what an archive holds.
+func (a *archiver) recover(n int) error {
+	if !a.there[n] {
+		return nil
+	}
+	name := a.numbered(archives, n)
+	data, err := a.read(name)
+	if err != nil {
+		return err
+	}
+	doc, err := archive.Read(data)
+	if err == nil && !doc.Archive {
+		err = errors.New("it is no archive")
+	}
+	if err != nil {
+		return command.Hint(fmt.Errorf("%s: %w", a.documents.path(name), err), "remove it if it was not published here, else put it back from a copy")
+	}
+	if current := doc.Links["current"]; current != a.ledger.Self {
+		return command.Hint(fmt.Errorf("%s is an archive of %s", a.documents.path(name), cmp.Or(current, "another feed")),
+			"publish with that --self, or to another directory: subscribers know archives by their URLs")
+	}
+	a.ledger.Recover(n, doc.Entries)
+	return nil
+}
+
+// publish brings the directory up to date.
+func (a *archiver) publish(ctx context.Context) error {
+	if err := a.prepare(ctx); err != nil {
+		return err
+	}
+	list := make([]archive.Entry, len(a.list))
+	for i, c := range a.list {
+		list[i] = c.Entry
+	}
+	plan := a.ledger.Plan(list, a.o.PerPage)
+	a.sweep()
+	for _, of := range plan.Archives {
+		if err := a.writeArchive(ctx, of); err != nil {
+			return err
+		}
+		in := make([]archive.Entry, len(of))
+		for k, i := range of {
+			in[k] = list[i]
+		}
+		a.there[a.ledger.Archive(in)] = true
+	}
+	feed, err := a.subscription(ctx, plan.Subscription)
+	if err != nil {
+		return err
+	}
+	data, err := a.encode(feed)
+	if err != nil {
+		return err
+	}
+	a.ledger.Subscribe(list, plan.Subscription)
+	if err := a.put(ledgerName, a.ledger.Bytes()); err != nil {
+		return err
+	}
+	if err := a.put(a.name, data); err != nil {
+		return err
+	}
+	if err := a.linkNext(); err != nil {
+		return err
+	}
+	return a.removePages(a.pages, 1)
+}
+
+// prepare reads the entries that are published, and gives them their ids.
+func (a *archiver) prepare(ctx context.Context) (err error) {
+	anew := a.ledger.Anew()
+	a.list, err = a.candidates(ctx, func(c *candidate, r *entries.Record, e *feedconv.Entry) {
+		c.Origin = origin(r)
+		if anew {
+			c.Printed = a.printed(*e)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.whole(a.dir); err != nil {
+		return err
+	}
+	want := make([]archive.Candidate, len(a.list))
+	for i := range a.list {
+		c := &a.list[i]
+		u, err := url.Parse(c.ID)
+		want[i] = archive.Candidate{
+			Entry: c.Entry, Global: err == nil && u.Scheme != "",
+			Else: func(id string) string { return a.another(c, id) },
+		}
+	}
+	for i, id := range a.ledger.IDs(want) {
+		a.list[i].ID = id
+		a.list[i].Updated = a.ledger.Updated(a.list[i].Entry)
+	}
+	return nil
+}
+
+// origin is what an entry is in its feed, whatever version of it is there.
+func origin(r *entries.Record) archive.Origin {
+	short := func(s string) string {
+		return fmt.Sprintf("%.8x", sha256.Sum256([]byte(s)))
+	}
+	identity := r.Ref.Identity()
+	if identity == "" {
+		e := r.Get(lektordir.FieldID | lektordir.FieldLink)
+		identity = short(e.ID + "\x00" + e.Link)
+	}
+	return archive.Origin{Feed: short(r.Ref.Feed), Entry: identity}
+}
+
+// digest tells versions of an entry apart by all that it says of itself. What it
+// has from its feed does not count: a feed that is renamed changes no entry.
+func digest(r *entries.Record, e *feedconv.Entry) string {
+	h := sha256.New()
+	own := r.Get(lektordir.FieldAuthor | lektordir.FieldPubDate)
+	add := func(name string, values ...string) { addTo(h, name, values) }
+	add("title", e.Title)
+	add("link", e.Link)
+	add("content", e.ContentType, e.Content)
+	add("summary", e.Summary)
+	add("author", own.Author)
+	add("contributors", people(e.Contributors)...)
+	add("categories", e.Categories...)
+	for _, c := range e.Terms {
+		add("category", c.Name, c.Scheme, c.Label, c.Term)
+	}
+	for _, c := range e.Enclosures {
+		add("enclosure", c.URL, c.Type, fmt.Sprint(c.Length))
+	}
+	for _, l := range e.Links {
+		add("link "+l.Rel, l.Href, l.Type, l.Title)
+	}
+	add("rights", e.Rights)
+	add("comments", e.Comments)
+	add("image", e.Image)
+	add("language", e.Language)
+	if e.Duration != 0 || e.Episode != 0 || e.Season != 0 {
+		add("podcast", e.Duration.String(), fmt.Sprint(e.Episode), fmt.Sprint(e.Season))
+	}
+	if !own.PubDate.IsZero() { // else it is that of the delivery
+		add("dates", e.Published.UTC().Format(time.RFC3339Nano), e.Updated.UTC().Format(time.RFC3339Nano))
+	}
+	return fmt.Sprintf("%.16x", h.Sum(nil))
+}
+
+// addTo adds a field to a digest. One that is empty adds nothing, so that fields
+// which are yet to be thought of change no digest.
+func addTo(h hash.Hash, name string, values []string) {
+	if strings.Join(values, "") == "" {
+		return
+	}
+	fmt.Fprintf(h, "%s %d\n", name, len(values))
+	for _, v := range values {
+		fmt.Fprintf(h, "%d %s\n", len(v), v)
+	}
+}
+
+func people(list []feedconv.Person) []string {
+	var out []string
+	for _, p := range list {
+		out = append(out, p.String())
+	}
+	return out
+}
+
+// printed is the digest of an entry's element, for a ledger that was made anew.
+func (a *archiver) printed(e feedconv.Entry) string {
+	doc, err := a.encode(&feedconv.Feed{Entries: []feedconv.Entry{e}})
+	if err != nil {
+		return ""
+	}
+	return archive.Printed(doc)
+}
+
+// gather reads the entries of a document again, newest first.
+func (a *archiver) gather(ctx context.Context, of []int) ([]feedconv.Entry, error) {
+	list := make([]candidate, len(of))
+	// By date, whatever brought them together.
+	for k, i := range slices.Sorted(slices.Values(of)) {
+		list[k] = a.list[i]
+	}
+	return a.publisher.gather(ctx, list)
+}
+
+// writeArchive writes the next archive.
+func (a *archiver) writeArchive(ctx context.Context, of []int) error {
+	list, err := a.gather(ctx, of)
+	if err != nil {
+		return err
+	}
+	number := a.ledger.Count + 1
+	name := a.numbered(archives, number)
+	feed := &feedconv.Feed{
+		ID: a.feed.ID, Title: a.feed.Title, Link: a.publisher.page(), Archive: true, Updated: newestOf(list), Entries: list,
+		Links: []feedconv.Link{{Rel: "self", Href: a.url(name)}, {Rel: "current", Href: a.feed.ID}},
+	}
+	a.linkPrevious(feed, number-1)
+	data, err := a.encode(feed)
+	if err != nil {
+		return err
+	}
+	// It is there for ever, and must be known again.
+	doc, err := archive.Read(data)
+	if err != nil || !slices.EqualFunc(doc.Entries, list, func(a archive.Entry, b feedconv.Entry) bool { return a.ID == b.ID }) {
+		return errors.Join(fmt.Errorf("%s: it would not hold the entries that it is for", a.documents.path(name)), err)
+	}
+	return a.disk.write(a.documents.path(name), data)
+}
+
+// page is the page of the feed. RSS demands one.
+func (p *publisher) page() string {
+	if p.format == feedconv.RSS20 {
+		return cmp.Or(p.feed.Link, p.feed.ID)
+	}
+	return p.feed.Link
+}
+
+func (a *archiver) linkPrevious(feed *feedconv.Feed, number int) {
+	if number > 0 {
+		feed.Links = append(feed.Links, feedconv.Link{Rel: "prev-archive", Href: a.url(a.numbered(archives, number))})
+	}
+}
+
+// subscription makes the subscription document.
+func (a *archiver) subscription(ctx context.Context, of []int) (*feedconv.Feed, error) {
+	list, err := a.gather(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	feed := a.feed
+	feed.Links = slices.Clone(feed.Links)
+	feed.Entries, feed.Updated = list, newestOf(list)
+	if len(list) == 0 {
+		feed.Updated = a.ledger.Newest()
+	}
+	a.linkPrevious(&feed, a.ledger.Count)
+	return &feed, nil
+}
+
+// linkNext adds to each archive the link to the one that follows, from the oldest
+// on that has none: those before it were done.
+func (a *archiver) linkNext() error {
+	var unlinked []int
+	for n := a.ledger.Count - 1; n > 0; n-- {
+		if !a.there[n] || !a.there[n+1] {
+			continue
+		}
+		data, err := a.withNext(n)
+		if err != nil {
+			return err
+		}
+		if data == nil {
+			break
+		}
+		unlinked = append(unlinked, n)
+	}
+	for _, n := range slices.Backward(unlinked) {
+		data, err := a.withNext(n)
+		if err == nil {
+			err = a.disk.write(a.documents.path(a.numbered(archives, n)), data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withNext gives an archive with the link to the one that follows, nil where it has
+// one.
+func (a *archiver) withNext(n int) ([]byte, error) {
+	name := a.numbered(archives, n)
+	data, err := a.read(name)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := archive.Read(data)
+	if err == nil && doc.Links["next-archive"] != "" {
+		return nil, nil
+	}
+	if err == nil {
+		data, err = archive.WithNext(data, a.url(a.numbered(archives, n+1)))
+	}
+	if err != nil {
+		return nil, command.Hint(fmt.Errorf("%s: %w", a.documents.path(name), err), "put it back from a copy: an archive never changes")
+	}
+	return data, nil
+}

@@ -1,0 +1,693 @@
+// Package publish writes entries as a feed: one document, or a directory of them.
+package publish
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/mail"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/app/viewer/session"
+	"github.com/lektordir/lektor/internal/archive"
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/backoff"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/redact"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/workers"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Options are the options of [Publish].
+type Options struct {
+	session.Common
+	Query  []string
+	Newest int    // so many entries; 0 means all
+	Format string // atom, rss or json
+	Output string // a file; empty means standard output
+	Title  string
+	// Self is the URL at which the feed will be found, Link that of its page.
+	Self, Link string
+	// Include are feeds that are published although they are not for others, see
+	// [feeddir.Withheld].
+	Include  []string
+	Clouds   []string // URLs of rssCloud; xmlrpc://… or a path /RPC2 for XML-RPC
+	Hubs     []string // URLs of WebSub
+	ESS, NNO string   // URLs of documents that tell cheaply what is new
+
+	// Complete says that the document holds all there is of the feed (RFC 5005,
+	// section 2). Paged and Archive name a directory for a feed of several documents
+	// (sections 3 and 4), PerPage entries each. There may be one of the three.
+	Complete       bool
+	Paged, Archive string
+	PerPage        int
+
+	disk *disk // for tests; nil for the real one
+}
+
+// formats are those of [Publish].
+var formats = map[string]feedconv.Format{"atom": feedconv.Atom10, "rss": feedconv.RSS20, "json": feedconv.JSONFeed}
+
+// Publish writes the entries selected, read or not, as a feed, newest first: one
+// document, or a directory of them. It takes nothing from the clock: as long as the
+// entries are the same, so are the documents, and their files are not touched.
+func Publish(ctx context.Context, o Options, s *command.Streams) error {
+	p := &publisher{o: o}
+	var ok bool
+	if p.format, ok = formats[o.Format]; !ok {
+		return command.Usagef("--format %s: it is atom, rss or json", o.Format)
+	}
+	err := p.checkKind()
+	if err == nil {
+		err = p.head()
+	}
+	if err != nil {
+		return err
+	}
+	if p.Session, err = o.Open(o.Query, command.PrinterOptions{}, s); err != nil {
+		return err
+	}
+	// Readers take an entry that is not in a document, or lacks a file, for changed.
+	p.Strict = true
+	named, failed, err := entries.Feeds(ctx, o.Include, false, s, entries.Finding(p.Dir, true))
+	if failed || err != nil {
+		return cmp.Or[error](err, &command.ExitError{Status: command.StatusFailed})
+	}
+	p.named = named
+	switch {
+	case o.Archive != "":
+		return p.inDir(o.Archive, func(d *documents) error { return p.archive(ctx, d) })
+	case o.Paged != "":
+		return p.inDir(o.Paged, func(d *documents) error { return p.paged(ctx, d) })
+	}
+	return p.settled(ctx, func() error { return p.single(ctx) })
+}
+
+// errMoved reports that an entry changed or went while its document was made.
+var errMoved = errors.New("the entries change while they are published")
+
+// untilSettled is how long publish waits after each attempt, six seconds in all: while
+// another process expires or replaces thousands of entries, each attempt meets some of them.
+var untilSettled = backoff.Backoff{Steps: []time.Duration{
+	100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second,
+}}
+
+// settled calls publish until the entries stay as they were while it ran.
+func (p *publisher) settled(ctx context.Context, publish func() error) error {
+	for failures := 1; ; failures++ {
+		switch err := publish(); {
+		case !errors.Is(err, errMoved):
+			return err
+		case untilSettled.Over(failures):
+			return command.Hint(errMoved, "try again when other programs are done with the entries")
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(untilSettled.Wait(failures, 0, 0)):
+		}
+	}
+}
+
+// whole fails if an entry of the feed could not be listed or read, which was reported: a
+// document without it would tell readers that it is gone.
+func (p *publisher) whole(path string) error {
+	if p.S.Report.Errors() == 0 {
+		return nil
+	}
+	return command.Hint(fmt.Errorf("%s is left as it is, as not all entries could be read", path), "see the errors above")
+}
+
+// publisher is a run of [Publish].
+type publisher struct {
+	*session.Session
+	o      Options
+	format feedconv.Format
+	feed   feedconv.Feed // what the feed says of itself
+	self   *url.URL      // nil without one
+	named  []string      // hashes of the feeds that are published all the same
+	told   bool          // of the feeds that are left out
+
+	sources sync.Map // by hashes of feeds, what fetchedFrom returned
+}
+
+// selected returns the entries that are published, oldest first.
+func (p *publisher) selected(ctx context.Context) ([]*entries.Record, error) {
+	list, err := p.Select(ctx, entries.Selection{Query: p.Query, All: true, Strict: true, Want: lektordir.FieldPubDate})
+	if err != nil {
+		return nil, err
+	}
+	sharing := p.Sharing(p.named)
+	list = slices.DeleteFunc(list, func(r *entries.Record) bool { return !sharing.May(r.Ref.Feed) })
+	if !p.told {
+		p.told = true
+		sharing.Tell("--include FEED publishes it all the same")
+	}
+	slices.SortFunc(list, func(a, b *entries.Record) int {
+		return cmp.Or(a.Published().Compare(b.Published()), cmp.Compare(a.Ref.Unique, b.Ref.Unique), cmp.Compare(a.Ref.Feed, b.Ref.Feed))
+	})
+	if p.o.Newest > 0 {
+		list = list[max(0, len(list)-p.o.Newest):]
+	}
+	return list, nil
+}
+
+// candidate is an entry that is published.
+type candidate struct {
+	ref lektordir.Ref
+	archive.Entry
+	link string
+	read *feedconv.Entry // nil if it is read again when it is written
+}
+
+// maxHeld is how many bytes of entries are held from the time when they are read, for what
+// the whole document says, until they are written. The others are read twice.
+const maxHeld = 16 << 20
+
+// candidates reads the entries that are published, in parallel, and returns what is to be
+// known of all of them before the first is written, oldest first. Entries that cannot
+// be read are left out, which is reported. look is called with each, concurrently.
+func (p *publisher) candidates(ctx context.Context, look func(*candidate, *entries.Record, *feedconv.Entry)) ([]candidate, error) {
+	found, err := p.selected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]candidate, len(found))
+	var held atomic.Int64
+	err = workers.ForEach(ctx, len(found), func(i int) {
+		// Documents have the files as they are now, not what an index remembers.
+		r := p.Record(found[i].Ref)
+		e, err := p.entry(r)
+		if !p.Usable(err) {
+			return
+		}
+		list[i] = candidate{ref: r.Ref, link: e.Link, Entry: archive.Entry{ID: e.ID, Digest: digest(r, e), Updated: e.Updated}}
+		look(&list[i], r, e)
+		size := int64(sizeOf(e))
+		if held.Add(size) <= maxHeld {
+			list[i].read = e
+		} else {
+			held.Add(-size)
+		}
+	})
+	return slices.DeleteFunc(list, func(c candidate) bool { return c.Digest == "" }), err
+}
+
+// sizeOf estimates how many bytes an entry takes.
+func sizeOf(e *feedconv.Entry) int { return 2000 + len(e.Content) + len(e.Summary) }
+
+// tellApart sets other ids where candidates share one: the oldest keeps it.
+func (p *publisher) tellApart(list []candidate) {
+	taken := make(map[string]bool, len(list))
+	for i := range list {
+		c := &list[i]
+		for taken[c.ID] {
+			c.ID = p.another(c, c.ID)
+		}
+		taken[c.ID] = true
+	}
+}
+
+// gather returns entries, newest first, for the document that they are for. Those that are
+// not held, or not where they were, are read again. The error is errMoved if one is not as
+// it was.
+func (p *publisher) gather(ctx context.Context, of []candidate) ([]feedconv.Entry, error) {
+	list := make([]feedconv.Entry, len(of))
+	var moved atomic.Bool
+	err := workers.ForEach(ctx, len(of), func(i int) {
+		c := of[len(of)-1-i]
+		e := c.read
+		if _, err := os.Lstat(p.Dir.Join(c.ref.Path())); e == nil || err != nil {
+			r := p.Record(c.ref)
+			if e, err = p.entry(r); err != nil || digest(r, e) != c.Digest {
+				moved.Store(true)
+				return
+			}
+		}
+		list[i] = *e
+		list[i].ID, list[i].GUID, list[i].Updated = c.ID, c.ID, c.Updated
+	})
+	if err == nil && moved.Load() {
+		err = errMoved
+	}
+	return list, err
+}
+
+// another returns the id of an entry if another entry has its own already. The link
+// tells entries of one feed apart that share a guid.
+func (p *publisher) another(c *candidate, id string) string {
+	return digestID(p.Record(c.ref).Feed().ID, id+"\x00"+c.link)
+}
+
+// newestOf is when the newest of some entries was updated, zero without any.
+func newestOf(list []feedconv.Entry) (t time.Time) {
+	for _, e := range list {
+		if e.Updated.After(t) {
+			t = e.Updated
+		}
+	}
+	return t
+}
+
+// together is how many entries are in memory, with their contents, while a document is
+// written.
+const together = 64
+
+// single publishes one document.
+func (p *publisher) single(ctx context.Context) error {
+	doc, err := p.newDocument()
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	list, err := p.candidates(ctx, func(_ *candidate, _ *entries.Record, e *feedconv.Entry) {
+		mu.Lock()
+		defer mu.Unlock()
+		doc.Survey(e)
+	})
+	if err != nil {
+		return err
+	}
+	p.tellApart(list)
+	feed := p.feed
+	for _, c := range list {
+		if c.Updated.After(feed.Updated) {
+			feed.Updated = c.Updated
+		}
+	}
+	write := func(w io.Writer) error {
+		err := doc.flush(w, doc.Begin(&feed))
+		for to := len(list); to > 0 && err == nil; to -= together {
+			var part []feedconv.Entry
+			part, err = p.gather(ctx, list[max(0, to-together):to])
+			for i := 0; i < len(part) && err == nil; i++ {
+				err = doc.flush(w, doc.Entry(&part[i]))
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return doc.flush(w, doc.End())
+	}
+	if p.o.Output != "" && p.o.Output != "-" {
+		if err := p.whole(p.o.Output); err != nil {
+			return err
+		}
+		return p.replace(p.o.Output, write)
+	}
+	// Nothing can be taken back from standard output.
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	_, err = p.S.Out.Write(b.Bytes())
+	return err
+}
+
+// document is a document that is written, and made harmless piece by piece.
+type document struct {
+	*feedconv.Stream
+	b        bytes.Buffer
+	harmless func([]byte) []byte
+}
+
+func (p *publisher) newDocument() (*document, error) {
+	d := &document{harmless: termsafe.XML}
+	if p.format == feedconv.JSONFeed {
+		d.harmless = termsafe.JSON
+	}
+	var err error
+	d.Stream, err = feedconv.NewStream(&d.b, p.format)
+	return d, err
+}
+
+// flush writes what a call has made, unless it failed.
+func (d *document) flush(w io.Writer, err error) error {
+	if err == nil {
+		_, err = w.Write(d.harmless(d.b.Bytes()))
+	}
+	d.b.Reset()
+	return err
+}
+
+// encode returns a document whose entries are in memory.
+func (p *publisher) encode(feed *feedconv.Feed) ([]byte, error) {
+	doc, err := p.newDocument()
+	if err != nil {
+		return nil, err
+	}
+	for i := range feed.Entries {
+		doc.Survey(&feed.Entries[i])
+	}
+	var b bytes.Buffer
+	err = doc.flush(&b, doc.Begin(feed))
+	for i := 0; i < len(feed.Entries) && err == nil; i++ {
+		err = doc.flush(&b, doc.Entry(&feed.Entries[i]))
+	}
+	if err == nil {
+		err = doc.flush(&b, doc.End())
+	}
+	return b.Bytes(), err
+}
+
+// errSame ends the writing of a document that is in place already.
+var errSame = errors.New("the document is the same")
+
+// replace writes the document to the file that the user names, unless it has these bytes.
+func (p *publisher) replace(path string, write func(io.Writer) error) error {
+	err := p.S.Output(path, func(w io.Writer) error {
+		to := &comparing{w: bufio.NewWriterSize(w, 64<<10)}
+		// A pipe in its place would be waited for.
+		if f, err := atomicfile.OpenRegular(path); err == nil {
+			defer f.Close()
+			to.old = bufio.NewReaderSize(f, 64<<10)
+		}
+		if err := cmp.Or(write(to), to.w.Flush()); err != nil {
+			return err
+		}
+		if to.old != nil {
+			if _, err := to.old.ReadByte(); errors.Is(err, io.EOF) {
+				return errSame
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errSame) {
+		return nil
+	}
+	return err
+}
+
+// comparing writes, and compares that with what is there.
+type comparing struct {
+	w    *bufio.Writer
+	old  *bufio.Reader // nil once it has other bytes
+	read []byte
+}
+
+func (c *comparing) Write(b []byte) (int, error) {
+	if c.old != nil {
+		c.read = slices.Grow(c.read[:0], len(b))[:len(b)]
+		if _, err := io.ReadFull(c.old, c.read); err != nil || !bytes.Equal(c.read, b) {
+			c.old = nil
+		}
+	}
+	return c.w.Write(b)
+}
+
+// checkKind makes sure that the options say one kind of feed, and all that it needs.
+func (p *publisher) checkKind() error {
+	o := p.o
+	inDir := o.Paged != "" || o.Archive != ""
+	isJSON := p.format == feedconv.JSONFeed
+	switch {
+	case len(o.Clouds) > 1:
+		return &command.UsageError{Message: "--cloud can be given once: RSS has one cloud to a feed", Hint: "a cloud tells all who read the feed; --hub can be repeated"}
+	case o.Complete && inDir, o.Paged != "" && o.Archive != "":
+		return command.Usagef("a feed is of one kind: there may be one of --complete, --paged and --archive")
+	case inDir && o.Output != "":
+		return &command.UsageError{Message: "--output and a directory of documents exclude each other", Hint: "the subscription document gets the name that --self ends in"}
+	case inDir && o.PerPage < 1:
+		return &command.UsageError{Message: "--paged and --archive need --per-page", Hint: "--per-page 50 puts fifty entries into each document"}
+	case !inDir && o.PerPage != 0:
+		return &command.UsageError{Message: "--per-page needs --paged or --archive", Hint: "--newest limits the entries of a single document"}
+	case inDir && o.Self == "":
+		return &command.UsageError{Message: "--paged and --archive need --self", Hint: "the documents link to each other below the URL of the subscription document, such as https://me.example/feed/index.atom"}
+	case o.Archive != "" && o.Newest > 0:
+		return &command.UsageError{Message: "--newest and --archive exclude each other", Hint: "an archived feed keeps all that was published; --per-page limits what a subscriber fetches each time"}
+	case isJSON && o.Archive != "":
+		return &command.UsageError{Message: "--archive: JSON Feed has no place for archives", Hint: "use --format atom or rss, or --paged, for which it has next_url"}
+	case isJSON && o.Complete:
+		return &command.UsageError{Message: "--complete: JSON Feed has no place for the mark", Hint: "use --format atom or rss"}
+	case isJSON && (o.ESS != "" || o.NNO != ""):
+		return &command.UsageError{Message: "--ess, --nno: JSON Feed has no place for such links", Hint: "use --format atom or rss"}
+	}
+	return nil
+}
+
+// head makes what the feed says of itself.
+func (p *publisher) head() (err error) {
+	o, f := p.o, &p.feed
+	f.Link, f.Complete = fetch.Public(o.Link), o.Complete
+	f.Title = cmp.Or(strings.Join(strings.Fields(o.Title), " "), strings.Join(o.Query, " "), "lektor")
+	if o.Self != "" {
+		if p.self, err = publicURL("--self", o.Self); err != nil {
+			return err
+		}
+		f.ID = p.self.String()
+		f.Links = append(f.Links, feedconv.Link{Rel: "self", Href: f.ID})
+	}
+	if o.Link != "" {
+		if _, err := fetch.ParseURL(o.Link); err != nil {
+			return command.Usagef("--link: %w", err)
+		}
+	}
+	for _, h := range o.Hubs {
+		u, err := publicURL("--hub", h)
+		if err != nil {
+			return err
+		}
+		if o.Self == "" {
+			return &command.UsageError{Message: "--hub needs --self", Hint: "a hub knows a feed by the URL that the feed gives itself"}
+		}
+		f.Links = append(f.Links, feedconv.Link{Rel: "hub", Href: u.String()})
+	}
+	for _, c := range o.Clouds {
+		cloud, err := cloudOf(c)
+		if err != nil {
+			return command.Usagef("--cloud: %w", err)
+		}
+		if p.format == feedconv.Atom10 {
+			return &command.UsageError{Message: "--cloud: Atom has no place for a cloud", Hint: "use --format rss, or a hub of WebSub with --hub"}
+		}
+		f.Clouds = append(f.Clouds, cloud)
+	}
+	return p.notices()
+}
+
+// notices adds the links to documents that tell cheaply what is new: ess(5),
+// "Discovery".
+func (p *publisher) notices() error {
+	f := &p.feed
+	for _, d := range []struct{ flag, url, mime string }{{"--ess", p.o.ESS, "application/ess"}, {"--nno", p.o.NNO, "application/nno"}} {
+		if d.url == "" {
+			continue
+		}
+		u, err := publicURL(d.flag, d.url)
+		if err != nil {
+			return err
+		}
+		if f.Link != "" && p.format == feedconv.Atom10 && !slices.ContainsFunc(f.Links, func(l feedconv.Link) bool { return l.Rel == "alternate" }) {
+			// Which is not written where there is an alternate link already.
+			f.Links = append(f.Links, feedconv.Link{Rel: "alternate", Href: f.Link})
+		}
+		f.Links = append(f.Links, feedconv.Link{Rel: "alternate", Href: u.String(), Type: d.mime})
+	}
+	return nil
+}
+
+// publicURL reads a URL that everybody will: without a password.
+func publicURL(flag, raw string) (*url.URL, error) {
+	u, err := fetch.ParseURL(raw)
+	if err != nil {
+		return nil, command.Usagef("%s: %w", flag, err)
+	}
+	u.User = nil
+	return u, nil
+}
+
+// cloudOf makes a cloud element of the URL where registrations go.
+func cloudOf(s string) (feedconv.Cloud, error) {
+	protocol := "http-post"
+	if rest, ok := strings.CutPrefix(s, "xmlrpc://"); ok {
+		s, protocol = "http://"+rest, "xml-rpc"
+	}
+	u, err := fetch.ParseURL(s)
+	if err != nil {
+		return feedconv.Cloud{}, err
+	}
+	port := 80
+	if u.Scheme == "https" {
+		port = 443
+		if protocol == "http-post" {
+			protocol = "https-post"
+		}
+	}
+	if p := u.Port(); p != "" {
+		if port, err = strconv.Atoi(p); err != nil || port < 1 || port > 65535 {
+			return feedconv.Cloud{}, errors.New(u.String() + ": there is no such port")
+		}
+	}
+	c := feedconv.Cloud{Domain: u.Hostname(), Port: port, Path: u.EscapedPath(), Protocol: protocol}
+	if c.Path == "" || c.Path == "/" {
+		c.Path = "/rsscloud/pleaseNotify"
+		if protocol == "xml-rpc" {
+			c.Path = "/RPC2"
+		}
+	}
+	if u.RawQuery != "" {
+		c.Path += "?" + u.RawQuery
+	}
+	if strings.HasSuffix(strings.ToLower(strings.TrimSuffix(u.Path, "/")), "/rpc2") {
+		c.Protocol = "xml-rpc"
+	}
+	if c.Protocol == "xml-rpc" {
+		c.RegisterProcedure = "rssCloud.pleaseNotify"
+	}
+	return c, nil
+}
+
+// entry reads an entry as it is published.
+func (p *publisher) entry(r *entries.Record) (*feedconv.Entry, error) {
+	if err := p.FeedError(r.Ref.Feed); err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Ref.Path(), err)
+	}
+	if err := r.Read(lektordir.AllFields); err != nil {
+		return nil, err
+	}
+	e := p.entryOf(r, p.format)
+	if p.o.Archive == "" {
+		return &e, nil
+	}
+	if e.Updated.IsZero() {
+		// It would take the date of its document, and be another in each.
+		e.Updated = time.Unix(0, 0)
+	}
+	if !utf8.ValidString(e.ID) || strings.TrimSpace(e.ID) != e.ID || strings.ContainsFunc(e.ID, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		// A document would not hold it as it is.
+		e.ID = digestID(r.Feed().ID, e.ID)
+	}
+	return &e, nil
+}
+
+// entryOf makes a feed's entry of an entry of the lektor-dir.
+func (p *publisher) entryOf(r *entries.Record, format feedconv.Format) feedconv.Entry {
+	e := entries.Public(r.Get(0))
+	out := feedconv.Entry{
+		ID: e.ID, GUID: e.ID, Link: e.URL(), Title: e.Title,
+		Content: string(e.Content), ContentType: cmp.Or(e.Type, "text/plain"),
+		Summary: e.Summary, SummaryType: "text/plain",
+		Authors: personsOf(e, lektordir.RoleAuthor, redact.Text(r.Author())), Published: r.Published(), Updated: e.Updated,
+		Categories: e.Categories, Comments: e.Comments, Image: e.Image, Language: e.Language,
+		Duration: e.Duration, Episode: e.Episode, Season: e.Season, Rights: e.Rights,
+	}
+	for _, c := range e.Terms {
+		out.Terms = append(out.Terms, feedconv.Category(c))
+	}
+	for _, l := range e.Relations {
+		out.Links = append(out.Links, feedconv.Link{Rel: l.Rel, Href: l.URL, Type: l.Type, Title: l.Title})
+	}
+	out.Contributors = personsOf(e, lektordir.RoleContributor, e.Contributors...)
+	if out.Updated.IsZero() {
+		out.Updated = out.Published
+	}
+	if u, err := url.Parse(e.ID); format == feedconv.Atom10 && (err != nil || u.Scheme == "") {
+		// RFC 4287, section 4.2.6: it must be an IRI, which a guid need not be.
+		out.ID = digestID(r.Feed().ID, e.ID)
+	}
+	for _, enc := range e.Enclosures {
+		out.Enclosures = append(out.Enclosures, feedconv.Enclosure(enc))
+	}
+	if e.Source != (lektordir.Source{}) {
+		// One that is there already stays (RFC 4287, section 4.2.11).
+		s := e.Source
+		out.Source = &feedconv.Source{
+			ID: s.ID, Title: s.Title, Link: s.Link, URL: s.URL, Updated: s.Updated,
+			Authors: inRole(e, lektordir.RoleSource), Copyright: s.Copyright, Image: s.Image, Description: s.Description,
+		}
+		return out
+	}
+	f := r.Feed()
+	out.Source = &feedconv.Source{ID: fetch.Public(f.ID), Title: redact.Text(f.Name), Link: entries.Followable(fetch.Public(f.Link))}
+	out.Source.URL = p.fetchedFrom(r.Ref.Feed, f.ID)
+	return out
+}
+
+// fetchedFrom returns where a feed is fetched from, but without a password, and "" for a
+// file. It looks once.
+func (p *publisher) fetchedFrom(hash, id string) string {
+	if known, ok := p.sources.Load(hash); ok {
+		return known.(string)
+	}
+	src := id
+	if line, err := feeddir.URL(p.Dir, hash); err == nil {
+		src = line
+	}
+	from := ""
+	if u, err := fetch.ParseURL(src); err == nil {
+		u.User = nil
+		from = u.String()
+	}
+	p.sources.Store(hash, from)
+	return from
+}
+
+// digestID is the id of an entry whose own one will not do, the same on every
+// machine.
+func digestID(feedID, id string) string {
+	return fmt.Sprintf("urn:sha256:%x", sha256.Sum256([]byte(feedID+"\x00"+id)))
+}
+
+// personsOf returns the persons of a role: those that the entry has in parts, if they
+// are those that stand in its lines of text.
+func personsOf(e *lektordir.Entry, role string, lines ...string) []feedconv.Person {
+	list := inRole(e, role)
+	var text []string
+	for _, p := range list {
+		text = append(text, p.String())
+	}
+	if len(list) > 0 && strings.Join(text, ", ") == strings.Join(lines, ", ") {
+		return list
+	}
+	list = nil
+	for _, l := range lines {
+		list = append(list, authors(l)...)
+	}
+	return list
+}
+
+// inRole returns the persons that an entry has in parts.
+func inRole(e *lektordir.Entry, role string) (list []feedconv.Person) {
+	for _, p := range e.People {
+		if p.Role == role {
+			list = append(list, feedconv.Person{Name: p.Name, Email: p.Email, URL: p.URL})
+		}
+	}
+	return list
+}
+
+// authors reads names and addresses as the file author has them.
+func authors(s string) []feedconv.Person {
+	if s == "" {
+		return nil
+	}
+	if strings.Contains(s, "<") {
+		if list, err := mail.ParseAddressList(s); err == nil {
+			var out []feedconv.Person
+			for _, a := range list {
+				out = append(out, feedconv.Person{Name: a.Name, Email: a.Address})
+			}
+			return out
+		}
+	}
+	return []feedconv.Person{{Name: s}}
+}

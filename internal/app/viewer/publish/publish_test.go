@@ -1,0 +1,230 @@
+package publish
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/backoff"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/viewdir"
+)
+
+func (f *fixture) publish(format string, change func(*Options)) string {
+	f.T.Helper()
+	o := Options{Common: f.Common(), Format: format}
+	if change != nil {
+		change(&o)
+	}
+	if err := Publish(context.Background(), o, f.Streams("")); err != nil {
+		f.T.Fatal(err)
+	}
+	return f.Out.String()
+}
+
+// Entries of one feed may share a guid, as many as they are.
+func TestPublishedIDsAreUnique(t *testing.T) {
+	for _, id := range []string{"http://a.example/same", "same"} {
+		f := newFixture(t)
+		for i := range 5 {
+			f.Add("new", fmt.Sprintf("177350000%d.1.h", i), "id="+id, fmt.Sprintf("+link=http://a.example/%d", i))
+		}
+		for format, expr := range map[string]string{"atom": `<entry>\s*<id>([^<]*)`, "rss": `<guid[^>]*>([^<]*)`, "json": `(?m)^      "id": "([^"]*)`} {
+			ids := map[string]bool{}
+			doc := f.publish(format, nil)
+			for _, m := range regexp.MustCompile(expr).FindAllStringSubmatch(doc, -1) {
+				ids[m[1]] = true
+			}
+			if len(ids) != 5 {
+				t.Errorf("%s %s: %d ids of 5\n%s", id, format, len(ids), doc)
+			}
+			if f.publish(format, nil) != doc {
+				t.Errorf("%s: not the same again", format)
+			}
+		}
+	}
+}
+
+func TestPublishHostileEntries(t *testing.T) {
+	const bad = "\x01\x1b[31m\xff\xfe\u2028\ufffe]]>&<script>\"'\u202e</title>"
+	f := newFixture(t)
+	f.Feed(viewdir.FeedID, bad, "link=javascript:x"+bad)
+	f.Add("new", "1773500000.1.h", "title="+bad, "id="+bad, "content="+bad, "author="+bad, "type="+bad, "+link="+bad, "+category="+bad, "+enclosure="+bad+"\t"+bad+"\t-7", "+summary="+bad, "+comments="+bad)
+	f.Add("new", "1773500001.1.h", "title=", "id=http://[::1", "content="+bad, "type=text/html", "author=<"+bad+">", "pubdate=9999-12-31T23:59:59Z", "+updated=0001-01-01T00:00:00Z", "+enclosure=http://a.example/x y\t\t99999999999999999999")
+	f.Add("new", "1773500002.1.h", "type=application/xhtml+xml", "content=<p>"+bad)
+	f.Add("new", "1773500003.1.h", "type=image/png", "content="+bad)
+	for _, format := range []string{"atom", "rss", "json"} {
+		doc := f.publish(format, func(o *Options) { o.Title = bad })
+		if !utf8.ValidString(doc) {
+			t.Errorf("%s: not UTF-8", format)
+		}
+		if format == "json" {
+			if !json.Valid([]byte(doc)) {
+				t.Errorf("not JSON:\n%s", doc)
+			}
+			continue
+		}
+		d := xml.NewDecoder(bytes.NewReader([]byte(doc)))
+		for {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Errorf("%s: %v\n%s", format, err, doc)
+				break
+			}
+		}
+	}
+}
+
+// A pipe is written to, and not read first to see whether it has changed.
+func TestPublishToAPipe(t *testing.T) {
+	f := newFixture(t)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Common: f.Common(), Format: "atom", Output: pipe}
+	s := f.Streams("")
+	got := make(chan []byte, 1)
+	go func() { b, _ := os.ReadFile(pipe); got <- b }()
+	go func() { _ = Publish(context.Background(), o, s) }()
+	select {
+	case b := <-got:
+		if !bytes.Contains(b, []byte("<feed")) {
+			t.Errorf("%q", b)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it waits")
+	}
+}
+
+// A cloud that is named by XML-RPC alone has the path that such clouds have.
+// What is published tells nobody a password.
+func TestPublishNoPassword(t *testing.T) {
+	f := newFixture(t)
+	f.Add("new", "1773500000.1.h", "title=One")
+	for _, format := range []string{"atom", "rss", "json"} {
+		out := f.publish(format, func(o *Options) {
+			o.Self, o.Hubs = "http://me:secret@example.com/feed", []string{"http://me:secret@hub.example/"}
+		})
+		if strings.Contains(out, "secret") || !strings.Contains(out, "http://example.com/feed") {
+			t.Errorf("%s: %s", format, out)
+		}
+	}
+}
+
+func TestPublishCloud(t *testing.T) {
+	for in, want := range map[string]string{
+		"xmlrpc://rpc.example:5337":           "http 5337 /RPC2 xml-rpc rssCloud.pleaseNotify",
+		"xmlrpc://rpc.example:5337/":          "http 5337 /RPC2 xml-rpc rssCloud.pleaseNotify",
+		"xmlrpc://rpc.example/x":              "http 80 /x xml-rpc rssCloud.pleaseNotify",
+		"https://rpc.example/rpc2":            "http 443 /rpc2 xml-rpc rssCloud.pleaseNotify",
+		"http://rpc.example":                  "http 80 /rsscloud/pleaseNotify http-post ",
+		"http://rpc.example/":                 "http 80 /rsscloud/pleaseNotify http-post ",
+		"https://rpc.example/pleaseNotify?a=": "http 443 /pleaseNotify?a= https-post ",
+	} {
+		c, err := cloudOf(in)
+		if got := fmt.Sprintf("http %d %s %s %s", c.Port, c.Path, c.Protocol, c.RegisterProcedure); err != nil || got != want || c.Domain != "rpc.example" {
+			t.Errorf("%s: %q, %v; want %q", in, got, err, want)
+		}
+	}
+}
+
+// TestPublishMeanwhile: an entry that goes while the pages are written is in none of them,
+// and one that always goes ends the run.
+func TestPublishMeanwhile(t *testing.T) {
+	f := newFixture(t)
+	if _, err := f.Feed("http://a.example/", "Alpha"); err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for i := range 40 {
+		path, err := f.Entry("http://a.example/", "cur", dir.Unique(1700000000+int64(i), i+1)+";2,", fmt.Sprint("title=Title ", i), fmt.Sprint("id=urn:x:", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	to := t.TempDir()
+	doomed := 1
+	o := Options{Common: f.Common(), Format: "atom", Self: "http://me.example/index.atom", Paged: to, PerPage: 2, disk: &disk{
+		write: func(path string, data []byte) error {
+			for ; doomed > 0; doomed-- {
+				if err := os.RemoveAll(paths[len(paths)-1]); err != nil {
+					return err
+				}
+				paths = paths[:len(paths)-1]
+			}
+			return atomicfile.WriteUnsynced(path, data)
+		}, remove: os.Remove,
+	}}
+	if err := Publish(t.Context(), o, f.Streams("")); err != nil {
+		t.Fatal(err)
+	}
+	first, err := os.ReadFile(filepath.Join(to, "index.atom"))
+	if err != nil || strings.Contains(string(first), "Title 39<") || !strings.Contains(string(first), "Title 38<") || !strings.Contains(string(first), "Title 37<") {
+		t.Errorf("%v, and the first page is\n%s", err, first)
+	}
+	o.disk.write = func(path string, data []byte) error {
+		if err := os.RemoveAll(paths[len(paths)-1]); err != nil {
+			return err
+		}
+		paths = paths[:len(paths)-1]
+		return atomicfile.WriteUnsynced(path, data)
+	}
+	o.PerPage = 3
+	defer func(b backoff.Backoff) { untilSettled = b }(untilSettled)
+	untilSettled = backoff.Backoff{Steps: []time.Duration{1, 1, 1, 1}}
+	var hint *command.HintError
+	if err := Publish(t.Context(), o, f.Streams("")); !errors.As(err, &hint) || !strings.Contains(err.Error(), "change") {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// TestPublishBesideExpire: a document is written beside a process that removes many
+// entries, one after the other, when that has ended.
+func TestPublishBesideExpire(t *testing.T) {
+	f := newFixture(t)
+	if _, err := f.Feed("http://a.example/", "Alpha"); err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for i := range 600 {
+		path, err := f.Entry("http://a.example/", "cur", dir.Unique(1700000000+int64(i), i+1)+";2,", fmt.Sprint("title=Title ", i), fmt.Sprint("id=urn:x:", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	to := filepath.Join(t.TempDir(), "feed.atom")
+	removed := make(chan error)
+	go func() {
+		var err error
+		for _, path := range paths[:500] {
+			time.Sleep(time.Millisecond)
+			err = errors.Join(err, os.RemoveAll(path))
+		}
+		removed <- err
+	}()
+	err := Publish(t.Context(), Options{Common: f.Common(), Format: "atom", Output: to}, f.Streams(""))
+	if err := errors.Join(err, <-removed); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(to); err != nil || strings.Count(string(data), "<entry>") < 100 {
+		t.Errorf("%d entries, %v", strings.Count(string(data), "<entry>"), err)
+	}
+}

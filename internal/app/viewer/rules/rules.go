@@ -1,0 +1,220 @@
+// Package rules applies the user's rules to entries as they arrive: flags that are set,
+// and commands that are run.
+package rules
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lektordir/lektor/internal/app/viewer/external"
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// The rules of the user are lines of the file etc/view/rules:
+//
+//	QUERY -> ACTION, ACTION, …
+//
+// The manual has the actions. All rules whose query an arrival matches are applied to
+// it, in the order of the file.
+
+// arrows stand between a query and the actions, with white space around them.
+var arrows = []string{"->", "→"}
+
+// ruleLine is a line of the file.
+type ruleLine struct {
+	line  int
+	query *query.Query
+	flags string         // to set
+	stop  bool           // rules below are not asked
+	run   *external.Argv // nil for none
+}
+
+// ruleError is a line that is no rule.
+type ruleError struct {
+	line, column int // from 1; column 0 is not known
+	reason, hint string
+}
+
+func (e *ruleError) Error() string {
+	at := fmt.Sprintf("%s, line %d", entries.RulesFile, e.line)
+	if e.column > 0 {
+		at += fmt.Sprintf(", column %d", e.column)
+	}
+	return at + ": " + e.reason
+}
+
+// parse reads the file of rules. parseQuery reads a query. It returns the rules that are
+// good, and an error for each line that is not.
+func parse(text string, parseQuery func(string) (*query.Query, error)) (rules []*ruleLine, bad []error) {
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.TrimRight(line, "\r\n")
+		if trimmed := strings.TrimSpace(line); trimmed == "" || strings.HasPrefix(trimmed, "#") {
+			continue
+		}
+		r, err := parseLine(line, parseQuery)
+		if err != nil {
+			err.line = n
+			var cause error = err
+			if err.hint != "" {
+				cause = command.Hint(err, "%s", err.hint)
+			}
+			bad = append(bad, cause)
+			continue
+		}
+		r.line = n
+		rules = append(rules, r)
+	}
+	return rules, bad
+}
+
+// parseLine reads a line. A query may have an arrow in quotes: the first before which
+// there is a query is the one.
+func parseLine(line string, parseQuery func(string) (*query.Query, error)) (*ruleLine, *ruleError) {
+	if !utf8.ValidString(line) {
+		return nil, &ruleError{reason: "this is not UTF-8"}
+	}
+	var worst *query.Error
+	found := false
+	for at := range line {
+		for _, arrow := range arrows {
+			rest, ok := strings.CutPrefix(line[at:], arrow)
+			if !ok || at > 0 && !strings.HasSuffix(line[:at], " ") && !strings.HasSuffix(line[:at], "\t") {
+				continue
+			}
+			found = true
+			if strings.TrimSpace(line[:at]) == "" {
+				return nil, &ruleError{column: column(line, at), reason: "a query is missing before " + arrow, hint: "is:unread is all that arrives"}
+			}
+			q, err := parseQuery(line[:at])
+			if err == nil {
+				r := &ruleLine{query: q}
+				return r, r.actions(line, len(line)-len(rest))
+			}
+			// The part that goes furthest is the one that was meant.
+			if e := (*query.Error)(nil); errors.As(err, &e) && (worst == nil || e.Name == "" && e.Column > worst.Column) {
+				worst = e
+			}
+		}
+	}
+	switch {
+	case worst != nil && worst.Name == "":
+		return nil, &ruleError{column: worst.Column, reason: worst.Reason, hint: worst.Hint}
+	case worst != nil:
+		return nil, &ruleError{reason: worst.Error(), hint: worst.Hint}
+	case found:
+		return nil, &ruleError{reason: "this is no query"}
+	}
+	return nil, &ruleError{reason: "there is no ->", hint: "a rule is: QUERY -> read, flag F, trash, run CMD ARG"}
+}
+
+func column(line string, at int) int { return utf8.RuneCountInString(line[:at]) + 1 }
+
+const actionHint = "actions are read, flag FLAGS, trash, stop, and at the end run CMD ARG"
+
+// actions reads what stands behind the arrow, from a place in the line.
+func (r *ruleLine) actions(line string, at int) *ruleError {
+	for {
+		at += len(line[at:]) - len(strings.TrimLeft(line[at:], " \t"))
+		text, _, more := strings.Cut(line[at:], ",")
+		name, value := strings.TrimSpace(text), ""
+		if i := strings.IndexAny(name, " \t"); i >= 0 {
+			name, value = name[:i], strings.TrimSpace(name[i:])
+		}
+		fail := func(hint, format string, args ...any) *ruleError {
+			return &ruleError{column: column(line, at), reason: fmt.Sprintf(format, args...), hint: hint}
+		}
+		switch {
+		case name == "":
+			return fail(actionHint, "an action is missing")
+		case name == "run":
+			// A comma belongs to the command.
+			words, err := command.Words(strings.TrimPrefix(line[at:], "run"))
+			if err == nil {
+				r.run, err = external.New(words)
+			}
+			if err != nil {
+				return fail("", "run: %v", err)
+			}
+			return nil
+		case name == "flag":
+			flags, err := query.ParseFlags(cmp.Or(value, "F"))
+			if refused, ok := errors.AsType[*query.FlagError](err); ok {
+				return fail(refused.Hint, "flag: %s", refused.Message)
+			}
+			r.flags += flags
+		case value != "":
+			return fail(actionHint, "%s takes nothing: %s", name, value)
+		case name == "read":
+			r.flags += "S"
+		case name == "trash":
+			r.flags += "T"
+		case name == "stop":
+			r.stop = true
+		default:
+			return fail(actionHint, "there is no action %s", name)
+		}
+		if at += len(text) + 1; !more {
+			return nil
+		}
+	}
+}
+
+// read reads the rules of the user. Without the file there are none. One bad line
+// keeps all from being applied, as rules depend on those before them.
+func read(d *lektordir.Dir) ([]*ruleLine, error) {
+	text, err := atomicfile.Read(d.Join(entries.RulesFile), entries.MaxRules)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	rules, bad := parse(string(text), func(text string) (*query.Query, error) {
+		return query.ParseWith(text, entries.SavedIn(d.Path()))
+	})
+	for _, r := range rules {
+		if r.run != nil {
+			if err := feeddir.TrustedFile(d, strings.Split(entries.RulesFile, "/")...); err != nil {
+				bad = append(bad, &ruleError{line: r.line, reason: err.Error()})
+				break
+			}
+		}
+	}
+	return rules, errors.Join(bad...)
+}
+
+// Check tells of each line of the rules that makes no sense, and warns of commands
+// that there are not.
+func Check(_ context.Context, o Options, s *command.Streams) error {
+	v, err := o.Open(nil, command.PrinterOptions{}, s)
+	if err != nil {
+		return err
+	}
+	rules, err := read(v.Dir)
+	for _, r := range rules {
+		if r.run == nil {
+			continue
+		}
+		if _, err := exec.LookPath(r.run.Words()[0]); err != nil {
+			s.Report.Warn("%v", &ruleError{line: r.line, reason: err.Error()})
+		}
+	}
+	if err == nil {
+		s.Report.Info("%s in %s", units.Count(len(rules), "rule"), v.Dir.Join(entries.RulesFile))
+	}
+	return err
+}

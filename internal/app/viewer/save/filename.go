@@ -1,0 +1,99 @@
+package save
+
+import (
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// maxFileName is the longest name of a file that systems take, in bytes.
+const maxFileName = 255
+
+// fileName makes a stranger's text the name of a file, with a suffix that stays, of at
+// most so many bytes: on one line, without what separates directories or means
+// something to some system or shell, and with neither dots nor a minus at its beginning.
+func fileName(text, suffix string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsGraphic(r) && r != '\u200d', r == utf8.RuneError:
+			return -1
+		case strings.ContainsRune(`/\:|`, r):
+			return '-'
+		case strings.ContainsRune(`<>"?*`, r):
+			return '_'
+		}
+		return r
+	}, termsafe.Line(strings.ToValidUTF8(text, "")))
+	text = strings.Join(strings.Fields(text), " ")
+	text = strings.TrimLeft(text, ".-~ ")
+	if most -= len(suffix); len(text) > most {
+		text = text[:most]
+		for !utf8.ValidString(text) {
+			text = text[:len(text)-1]
+		}
+	}
+	// Some systems drop them.
+	text = strings.TrimRight(text, ". ")
+	if stem, _, _ := strings.Cut(text, "."); text == "" || reserved()[strings.ToUpper(strings.TrimSpace(stem))] {
+		text = "_" + text
+	}
+	return text + suffix
+}
+
+// reserved are names that a system has for devices, whatever follows a dot in them.
+var reserved = sync.OnceValue(func() map[string]bool {
+	m := map[string]bool{}
+	for name := range strings.FieldsSeq("CON PRN AUX NUL") {
+		m[name] = true
+	}
+	for _, d := range "0123456789¹²³" {
+		m["COM"+string(d)], m["LPT"+string(d)] = true, true
+	}
+	return m
+})
+
+// extension gives what a program knows the kind of an enclosure by: that of its URL,
+// else one of its type; "" for none.
+func extension(e lektordir.Enclosure) string {
+	if u, err := url.Parse(e.URL); err == nil {
+		ext := strings.ToLower(path.Ext(u.Path))
+		if len(ext) > 1 && len(ext) <= 9 && strings.Trim(ext[1:], "abcdefghijklmnopqrstuvwxyz0123456789") == "" {
+			return ext
+		}
+	}
+	typ, _, _ := strings.Cut(query.EnclosureType(e), ";")
+	switch strings.TrimSpace(typ) {
+	case "audio/mpeg", "audio/mp3":
+		return ".mp3"
+	case "audio/mp4", "audio/x-m4a", "audio/aac":
+		return ".m4a"
+	case "audio/ogg", "audio/vorbis":
+		return ".ogg"
+	case "audio/opus":
+		return ".opus"
+	case "audio/flac", "audio/x-flac":
+		return ".flac"
+	case "video/mp4", "video/x-m4v":
+		return ".mp4"
+	case "video/webm":
+		return ".webm"
+	case "application/pdf":
+		return ".pdf"
+	case "application/epub+zip":
+		return ".epub"
+	case "image/jpeg":
+		return ".jpg"
+	case "image/png":
+		return ".png"
+	}
+	return ""
+}

@@ -1,0 +1,433 @@
+// Package save downloads the enclosures of entries.
+package save
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/app/viewer/session"
+	"github.com/lektordir/lektor/internal/app/viewer/undo"
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/values"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Options are the options of [Save].
+type Options struct {
+	session.Common
+	session.Names
+	To    string   // the directory to save to, which is made if need be
+	Query []string // instead of names, nil for none
+	Type  string   // only enclosures whose type begins so, as "audio"; "" for all
+	Again bool     // those of entries with the flag d too
+	Fetch fetch.Config
+
+	writer func(*os.File) io.Writer // of tests; nil for the file itself
+}
+
+// savedFlag is the flag of an entry whose enclosures were saved.
+const savedFlag = "d"
+
+// Save downloads the enclosures of entries to a directory for each feed, prints the paths
+// of the files, and flags the entries. What was begun before is gone on with.
+//
+// While an enclosure is not whole, two files stand beside its place, whose names are
+// made of the entry and the URL:
+//
+//	.lektor-HASH.part    what came of it
+//	.lektor-HASH         what is known of it, see [saving]
+//
+// A whole one gets its name, which never replaces a file; the second file stays until
+// the entry has its flag, so that a kill anywhere leaves nothing to be had twice.
+func Save(ctx context.Context, o Options, s *command.Streams) error {
+	v, err := o.Open(o.Query, command.PrinterOptions{}, s)
+	if err != nil {
+		return err
+	}
+	list, err := toSave(ctx, v, o)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.To, 0o777); err != nil {
+		return err
+	}
+	o.Fetch.Now = v.Clock
+	d := &saver{Session: v, o: o, mover: undo.Unrecorded(v.Store), client: fetch.NewClient(o.Fetch)}
+	defer d.client.Close()
+	defer d.mover.Close()
+	if err := d.nameFeeds(list); err != nil {
+		return err
+	}
+	total := 0
+	for _, r := range list {
+		total += len(d.wanted(r))
+	}
+	bar := s.Report.Progress(total, "saving")
+	defer bar.Done()
+	for _, r := range list {
+		if err := d.entry(ctx, r, bar); err != nil {
+			return err
+		}
+	}
+	bar.Done()
+	if d.remote > 0 && o.Query != nil && s.Report.Errors() == d.remote {
+		// Tried again the next time.
+		return command.Remote(&command.ExitError{Status: command.StatusRemote})
+	}
+	return nil
+}
+
+// toSave gives the entries that are to be saved, oldest first.
+func toSave(ctx context.Context, v *session.Session, o Options) ([]*entries.Record, error) {
+	const want = lektordir.FieldEnclosures | lektordir.FieldPubDate
+	var list []*entries.Record
+	if o.Query != nil {
+		found, err := v.Select(ctx, entries.Selection{Query: v.Query, Want: want})
+		if err != nil {
+			return nil, err
+		}
+		slices.SortFunc(found, entries.ByDate)
+		list = found
+	} else {
+		for ref, err := range v.Named(o.Names) {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			r := v.Record(ref)
+			if err == nil {
+				err = r.Read(lektordir.Obligatory | want)
+			}
+			if err == nil && len(r.Get(want).Enclosures) == 0 {
+				err = fmt.Errorf("%s: it has no enclosure", ref.Path())
+			}
+			if err != nil {
+				v.S.Report.Print(err)
+				continue
+			}
+			list = append(list, r)
+		}
+	}
+	return slices.DeleteFunc(list, func(r *entries.Record) bool {
+		return !o.Again && r.Ref.HasFlag(savedFlag[0])
+	}), nil
+}
+
+// saver saves.
+type saver struct {
+	*session.Session
+	o      Options
+	mover  *undo.Mover
+	client *fetch.Client
+	dirs   map[string]string // by feed
+	remote int               // failures of servers
+	swept  map[string]bool
+}
+
+// wanted gives the enclosures of an entry that are to be saved, each URL once.
+func (d *saver) wanted(r *entries.Record) []lektordir.Enclosure {
+	var list []lektordir.Enclosure
+	for _, e := range r.Get(lektordir.FieldEnclosures).Enclosures {
+		scheme, _, _ := strings.Cut(strings.ToLower(e.URL), ":")
+		if scheme != "http" && scheme != "https" || !strings.HasPrefix(query.EnclosureType(e), d.o.Type) ||
+			slices.ContainsFunc(list, func(o lektordir.Enclosure) bool { return o.URL == e.URL }) {
+			continue
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// nameFeeds gives each feed a directory, by its name. Where two have one name, or names
+// that some systems take for one, the beginning of the hash tells them apart.
+func (d *saver) nameFeeds(list []*entries.Record) error {
+	d.dirs, d.swept = map[string]string{}, map[string]bool{}
+	feeds, err := d.Dir.Feeds()
+	d.Report(err)
+	names, of := map[string]int{}, map[string]string{}
+	add := func(hash, title string) {
+		if _, known := of[hash]; !known {
+			of[hash] = fileName(cmp.Or(title, hash), "", maxFileName-len(" 12345678"))
+			names[query.Fold(of[hash])]++
+		}
+	}
+	for _, f := range feeds {
+		add(f.Hash, f.Title())
+	}
+	for _, r := range list {
+		add(r.Ref.Feed, r.Feed().Title())
+	}
+	for hash, name := range of {
+		if names[query.Fold(name)] > 1 {
+			name += " " + hash[:min(8, len(hash))]
+		}
+		d.dirs[hash] = filepath.Join(d.o.To, name)
+	}
+	return nil
+}
+
+// entry saves the enclosures of an entry. The error ends the command.
+func (d *saver) entry(ctx context.Context, r *entries.Record, bar *command.Progress) error {
+	wanted, dir := d.wanted(r), d.dirs[r.Ref.Feed]
+	if len(wanted) == 0 {
+		return nil
+	}
+	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	d.sweep(dir)
+	whole := true
+	var done []*saving
+	defer func() {
+		for _, s := range done {
+			s.close()
+		}
+	}()
+	for _, e := range wanted {
+		s, err := d.begin(dir, r, e)
+		if err == nil {
+			done = append(done, s)
+			err = d.save(ctx, s, r, e)
+		}
+		if bar.Add(1); err == nil {
+			continue
+		}
+		whole = false
+		if s != nil {
+			s.drop()
+		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case fullDisk(err):
+			// All others would meet the same.
+			return command.Hint(err, "what came is kept, and gone on with")
+		case errors.Is(err, unix.EWOULDBLOCK):
+			d.S.Report.Warn("%s: another process saves it", fetch.Public(e.URL))
+		default:
+			if fetch.Remote(err) || errors.As(err, new(*fetch.CutError)) {
+				d.remote++
+			}
+			d.S.Report.Print(saveError(err))
+		}
+	}
+	if !whole {
+		return nil
+	}
+	if _, err := d.mover.SetFlags(r.Ref, savedFlag, ""); err != nil {
+		if !undo.Removed(err) {
+			d.mover.Failed(err)
+			return nil
+		}
+	}
+	for _, s := range done {
+		s.forget()
+	}
+	return nil
+}
+
+func fullDisk(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// saveError says of an answer what is of use for a file, rather than for a feed.
+func saveError(err error) error {
+	status := (*fetch.StatusError)(nil)
+	if !errors.As(err, &status) || status.Detail != "" {
+		return err
+	}
+	plain := *status
+	plain.Detail = "it was not saved"
+	return &plain
+}
+
+// saving is what is known of an enclosure that is being saved. Its file has a line for
+// each value: a name, a tab and the value.
+type saving struct {
+	path string // of the file; with .part that of what came
+	part *os.File
+
+	url       string
+	validator string // of what came
+	total     int64  // of the whole, -1 for unknown
+	boot      string // in which boot of the machine it came
+	name      string // that it gets, or has got
+}
+
+// begin opens what there is of an enclosure, and locks it.
+func (d *saver) begin(dir string, r *entries.Record, e lektordir.Enclosure) (*saving, error) {
+	sum := sha256.Sum256([]byte(r.Key() + "\n" + e.URL))
+	s := &saving{path: filepath.Join(dir, ".lektor-"+hex.EncodeToString(sum[:8])), url: e.URL, total: -1}
+	var err error
+	if s.part, err = os.OpenFile(s.path+".part", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o666); err != nil {
+		return nil, err
+	}
+	if err = atomicfile.Hold(s.part, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		s.close()
+		return nil, err
+	}
+	data, err := atomicfile.Read(s.path, entries.MaxRules)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.close()
+		return nil, err
+	}
+	known := values.Parse(data, '\t')
+	s.validator, s.boot, s.name = known.Get("validator"), known.Get("boot"), known.Get("name")
+	if n, err := strconv.ParseInt(known.Get("total"), 10, 64); err == nil && n >= 0 {
+		s.total = n
+	}
+	return s, nil
+}
+
+// write records what is known.
+func (s *saving) write() error {
+	known := values.New('\t')
+	for _, l := range [][2]string{{"url", s.url}, {"validator", s.validator}, {"total", strconv.FormatInt(s.total, 10)}, {"boot", s.boot}, {"name", s.name}} {
+		known.Set(l[0], l[1])
+	}
+	return atomicfile.WriteUnsynced(s.path, known.Text())
+}
+
+func (s *saving) close() {
+	if s.part != nil {
+		s.part.Close()
+	}
+}
+
+// drop removes the files of one of which nothing came.
+func (s *saving) drop() {
+	if fi, err := s.part.Stat(); err == nil && fi.Size() == 0 {
+		s.forget()
+	}
+}
+
+// forget removes the files of one that was saved.
+func (s *saving) forget() {
+	_ = os.Remove(s.path + ".part")
+	_ = os.Remove(s.path)
+}
+
+// save makes an enclosure whole, and gives it its name.
+func (d *saver) save(ctx context.Context, s *saving, r *entries.Record, e lektordir.Enclosure) error {
+	dir := filepath.Dir(s.path)
+	fi, err := s.part.Stat()
+	if err != nil {
+		return err
+	}
+	if s.name != "" && !strings.ContainsRune(s.name, '/') {
+		// It was whole when it was killed. The file has both names, or only its own.
+		there, err := os.Lstat(filepath.Join(dir, s.name))
+		if err == nil && (os.SameFile(there, fi) || fi.Size() == 0 && there.Mode().IsRegular() && (s.total < 0 || there.Size() == s.total)) {
+			return nil
+		}
+	}
+	boot := atomicfile.BootID() // without one no file is resumed
+	have := fi.Size()
+	if boot == "" || s.boot != boot {
+		have = 0
+	}
+	s.boot, s.name = boot, ""
+	begin := func(p fetch.Piece) (io.Writer, error) {
+		if err := s.part.Truncate(p.At); err != nil {
+			return nil, err
+		}
+		if _, err := s.part.Seek(p.At, io.SeekStart); err != nil {
+			return nil, err
+		}
+		s.validator, s.total = p.Validator, p.Total
+		if d.o.writer != nil {
+			return d.o.writer(s.part), s.write()
+		}
+		return s.part, s.write()
+	}
+	req := &fetch.Download{URL: e.URL, Origin: r.Feed().ID, Have: have, Validator: s.validator, Total: s.total}
+	if err := d.client.Download(ctx, req, begin); err != nil {
+		return err
+	}
+	if err := s.part.Sync(); err != nil {
+		return err
+	}
+	path, err := d.place(s, r, e)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(d.S.Out, path)
+	return err
+}
+
+// place gives a whole file its name: that of the entry, and a number where there is a
+// file of it.
+func (d *saver) place(s *saving, r *entries.Record, e lektordir.Enclosure) (path string, err error) {
+	dir, ext := filepath.Dir(s.path), extension(e)
+	title := r.Date().In(d.Now.Location()).Format("2006-01-02") + " " + r.Title()
+	for n := 1; n < 10_000; n++ {
+		suffix := ext
+		if n > 1 {
+			suffix = " (" + strconv.Itoa(n) + ")" + ext
+		}
+		s.name = fileName(title, suffix, maxFileName)
+		path = filepath.Join(dir, s.name)
+		if atomicfile.Exists(path) {
+			continue
+		}
+		// First it is said, then done.
+		if err := s.write(); err != nil {
+			return "", err
+		}
+		switch err := os.Link(s.path+".part", path); {
+		case err == nil:
+			return path, os.Remove(s.path + ".part")
+		case errors.Is(err, fs.ErrExist):
+		default:
+			// A file system without links, as of players.
+			return path, os.Rename(s.path+".part", path)
+		}
+	}
+	return "", fmt.Errorf("%s: there are too many of this name", path)
+}
+
+// leftovers is how long what was begun, and is asked for no more, stays.
+const leftovers = 30 * 24 * time.Hour
+
+// sweep removes what was begun long ago in a directory.
+func (d *saver) sweep(dir string) {
+	if d.swept[dir] {
+		return
+	}
+	d.swept[dir] = true
+	names, _ := os.ReadDir(dir) // a nuisance, and no failure
+	for _, n := range names {
+		base := n.Name()
+		fi, err := n.Info()
+		if !strings.HasPrefix(base, ".") || !strings.Contains(base, "lektor-") {
+			continue
+		}
+		name := strings.TrimSuffix(strings.TrimPrefix(base, ".lektor-"), ".part")
+		age := leftovers
+		if of := len("..lektor-") + 16; len(base) > of && atomicfile.IsTemp(base, base[1:of]) {
+			name, age = base[of-16:of], atomicfile.Abandoned // of a write that was killed
+		}
+		if err != nil || len(name) != 16 || !fi.Mode().IsRegular() || d.Now.Sub(fi.ModTime()) < age {
+			continue
+		}
+		_ = os.Remove(filepath.Join(dir, base))
+	}
+}

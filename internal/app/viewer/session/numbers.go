@@ -1,0 +1,223 @@
+package session
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entryname"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// The last list and the current entry are files in etc/view, each user's and
+// each terminal's own on each host:
+//
+//	etc/view/list.HOST.UID.TERMINAL      paths of entries, one a line
+//	etc/view/current.HOST.UID.TERMINAL   the path of the entry shown last
+//
+// Paths are relative to the lektor-dir, and those of the moment of listing.
+
+// stateFile gives the path of a file of this user and terminal.
+func (v *Session) stateFile(name string) string {
+	return v.Dir.Join("etc", "view", name+"."+owner()+"."+v.terminal)
+}
+
+// owner names the user on this host.
+func owner() string {
+	host, _ := os.Hostname()
+	return entryname.EscapeHost(host) + "." + strconv.Itoa(os.Getuid())
+}
+
+// writeState writes a state file.
+func (v *Session) writeState(name string, data []byte) error {
+	if err := atomicfile.NoLinks(v.Dir.Path(), "etc/view"); err != nil {
+		return err
+	}
+	path := v.stateFile(name)
+	err := atomicfile.WriteUnsynced(path, data)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(filepath.Dir(path), 0o777); err == nil {
+			err = atomicfile.WriteUnsynced(path, data)
+		}
+	}
+	return err
+}
+
+// maxState is the most that a state file may have, in bytes: the paths of ten million
+// entries.
+const maxState = 1 << 30
+
+// readState reads the lines of a state file of this terminal. A process without a terminal,
+// and a terminal that has none yet, take the one of this user that was written last:
+// an editor's or a window manager's command means the list on the screen.
+func (v *Session) readState(name string) ([]string, error) {
+	data, err := atomicfile.Read(v.stateFile(name), maxState)
+	if errors.Is(err, fs.ErrNotExist) {
+		dir := v.Dir.Join("etc", "view")
+		ents, _ := os.ReadDir(dir)
+		var newest os.FileInfo
+		for _, e := range ents {
+			if !strings.HasPrefix(e.Name(), name+"."+owner()+".") {
+				continue
+			}
+			if fi, err := e.Info(); err == nil && (newest == nil || fi.ModTime().After(newest.ModTime())) {
+				newest = fi
+			}
+		}
+		if newest == nil {
+			return nil, err
+		}
+		data, err = atomicfile.Read(filepath.Join(dir, newest.Name()), maxState)
+	}
+	lines := strings.Split(string(data), "\n")
+	return lines[:len(lines)-1], err
+}
+
+// SaveList remembers entries as the last list; a failure is a warning.
+func (v *Session) SaveList(list []*entries.Record) {
+	var b bytes.Buffer
+	for _, r := range list {
+		b.WriteString(r.Ref.Path() + "\n")
+	}
+	if err := v.writeState("list", b.Bytes()); err != nil {
+		v.S.Report.Warn("the numbers cannot be used, they were not saved: %v", err)
+	}
+}
+
+// LastList reads the paths of the last list; nil if there was none.
+func (v *Session) LastList() ([]string, error) {
+	paths, err := v.readState("list")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return paths, err
+}
+
+// SetCurrent remembers the entry that "." means.
+func (v *Session) SetCurrent(r lektordir.Ref) error {
+	return v.writeState("current", []byte(r.Path()+"\n"))
+}
+
+// Current returns the path of the entry shown last, "" if there is none.
+func (v *Session) Current() string {
+	if lines, err := v.readState("current"); err == nil && len(lines) > 0 {
+		return lines[0]
+	}
+	return ""
+}
+
+// entryRange is a number or range of the last list as the user writes it; last
+// stands for "$" and for what is left out after "-".
+type entryRange struct{ from, to int }
+
+const last = -1
+
+// parseRange reads 3, 2-5, 3-, -5, $ and 3-$. What is none of these is a name.
+func parseRange(s string) (entryRange, bool) {
+	end := func(s string, empty int) (int, bool) {
+		switch {
+		case s == "":
+			return empty, true
+		case s == "$":
+			return last, true
+		case strings.Trim(s, "0123456789") != "":
+			return 0, false
+		}
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			n = 1 << 30 // out of any range, which is what there is to say
+		}
+		return n, true
+	}
+	if s == "" || s == "-" {
+		return entryRange{}, false
+	}
+	a, b, dash := strings.Cut(s, "-")
+	from, ok := end(a, 1)
+	if !ok {
+		return entryRange{}, false
+	}
+	if !dash {
+		return entryRange{from, from}, true
+	}
+	to, ok := end(b, last)
+	return entryRange{from, to}, ok
+}
+
+// Names says which entries the user named.
+type Names struct {
+	Args []string // paths, unique names, numbers, ranges, "." and "-" for those on stdin
+	Nul  bool     // names on stdin are separated by NUL
+}
+
+// Named yields the entries that the user named, in that order, each once for
+// every time it was named. An error stands for one that is not there, and does
+// not end it.
+func (v *Session) Named(n Names) iter.Seq2[lektordir.Ref, error] {
+	return func(yield func(lektordir.Ref, error) bool) {
+		list := sync.OnceValues(v.LastList)
+		for name, err := range command.ReadArgs(n.Args, v.S.In, n.Nul) {
+			rg, isNumber := parseRange(name)
+			switch {
+			case err != nil:
+			case name == ".":
+				if name = v.Current(); name == "" {
+					err = command.Hint(errors.New("there is no current entry"), "\".\" is the entry that show or next showed last")
+				}
+			case isNumber:
+				var paths []string
+				if paths, err = list(); err == nil {
+					rg, err = rg.in(name, paths)
+				}
+				if err == nil {
+					for n := rg.from; n <= rg.to; n++ {
+						if !yield(v.Resolve(paths[n-1], n)) {
+							return
+						}
+					}
+					continue
+				}
+			}
+			var ref lektordir.Ref
+			if err == nil {
+				ref, err = v.Resolve(name, 0)
+			}
+			if !yield(ref, err) {
+				return
+			}
+		}
+	}
+}
+
+// in returns a range with the numbers that it has in a list.
+func (rg entryRange) in(name string, list []string) (entryRange, error) {
+	if list == nil {
+		return rg, command.Hint(fmt.Errorf("there is no list that %s is a number of", name), "make one with lektor-view ls")
+	}
+	size := len(list)
+	if size == 0 {
+		return rg, command.Hint(fmt.Errorf("%s: the last list is empty", name), "list read entries too with lektor-view ls -a")
+	}
+	for _, end := range []*int{&rg.from, &rg.to} {
+		if *end == last {
+			*end = size
+		}
+		if *end < 1 || *end > size {
+			return rg, command.Hint(fmt.Errorf("%s: the last list goes from 1 to %d", name, size), "numbers are those of the last lektor-view ls")
+		}
+	}
+	if rg.from > rg.to {
+		return rg, command.Hint(fmt.Errorf("%s: the range is empty", name), "write %d-%d", rg.to, rg.from)
+	}
+	return rg, nil
+}

@@ -1,0 +1,246 @@
+package dirfs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/entryname"
+)
+
+// Listing is the entries of a feed, by their names.
+type Listing struct {
+	Names []entryname.Name // sorted, see [entryname.Sort]
+	Bad   []BadName
+}
+
+// BadName is a name in new/ or cur/ that is no entry's.
+type BadName struct {
+	Path   string // relative to the lektor-dir
+	Reason string
+}
+
+// UnsettledError is the error of a strict listing if the directories of a feed changed
+// during every reading.
+type UnsettledError struct{ Feed string }
+
+func (e *UnsettledError) Error() string {
+	return fmt.Sprintf("new/%s and cur/%[1]s cannot be listed reliably: other programs keep changing them; try again later", e.Feed)
+}
+
+// How often List reads a feed's directories at most. From the fourth reading on a
+// strict one waits before each, a millisecond and then twice as long as before, up to
+// strictPause: ten seconds in all.
+const (
+	mostReadings   = 3
+	strictReadings = 100
+	strictPause    = 100 * time.Millisecond
+)
+
+// List lists a feed's entries in new/ and cur/.
+//
+// readdir(3) skips an entry that is renamed within the directory if it passes the new
+// name before the rename and the old name after it. So a feed whose directories changed
+// is read again. The readings are united: an entry is where the last of them saw it.
+// If strict, the directories are read until two readings in a row have the same entries.
+func (d *Dir) List(ctx context.Context, feed string, strict bool) (Listing, error) {
+	var all, last Listing
+	agreed := 0 // readings in a row that had the entries of the one before
+	pause := time.Millisecond
+	for n := 0; ; n++ {
+		if n >= mostReadings {
+			if err := d.Sleep(ctx, pause); err != nil {
+				return all, err
+			}
+			pause = min(2*pause, strictPause)
+		}
+		read, change, err := d.readOnce(feed)
+		if agreed++; n == 0 || !sameEntries(last.Names, read.Names) {
+			agreed = 0
+		}
+		all, last = Listing{unite(all.Names, read.Names), read.Bad}, read
+		// Two readings skip the same entry only if it is renamed during both.
+		settled := agreed == 1 && change != changed || agreed == 2
+		switch {
+		case err != nil, !strict && (change == unchanged || settled || n+1 == mostReadings):
+			return all, err
+		case strict && settled:
+			return read, nil
+		case n+1 == strictReadings:
+			return all, &UnsettledError{feed}
+		}
+	}
+}
+
+// change says whether directories changed while they were read.
+type change uint8
+
+const (
+	unchanged      change = iota // so no entry is missing
+	maybeUnchanged               // or changed twice within a tick, or by another machine
+	changed
+)
+
+// readOnce reads new/$feed and cur/$feed once. Of a unique name in both places it keeps the
+// one in cur/.
+func (d *Dir) readOnce(feed string) (l Listing, c change, err error) {
+	// new/ comes first: an entry that a viewer takes meanwhile is seen twice,
+	// which is mended below, rather than not at all.
+	var looks [2]look
+	for i, cur := range []bool{false, true} {
+		var lerr error
+		looks[i], lerr = d.lookInto(feed, cur, &l)
+		if err == nil {
+			err = lerr
+		}
+	}
+	entryname.Sort(l.Names)
+	out := l.Names[:0]
+	for i, n := range l.Names {
+		if i+1 < len(l.Names) && l.Names[i+1].Unique == n.Unique {
+			continue
+		}
+		out = append(out, n)
+	}
+	l.Names = out
+	// Both are looked at after both were read, as an entry may go from one to the other.
+	if d.shared() {
+		c = maybeUnchanged // times come from a cache
+	}
+	for _, l := range looks {
+		c = max(c, l.change())
+		l.close()
+	}
+	return l, c, err
+}
+
+// look is a directory that is being read, with its mtime before that.
+type look struct {
+	path  string
+	f     *os.File // nil for a directory that is not there
+	mtime time.Time
+	sure  bool // a later change of the directory makes its mtime another one
+}
+
+// A file system's clock has ticks: of the kernel, or on old file systems of two seconds.
+// Two changes within a tick have one mtime.
+const (
+	fineTick   = 10 * time.Millisecond
+	coarseTick = 2*time.Second + fineTick
+)
+
+// begin notes the directory's mtime.
+func (l *look) begin() {
+	now := time.Now() // the clock that stamps files, whatever that of the lektor-dir says
+	fi, err := l.f.Stat()
+	if err != nil {
+		return
+	}
+	l.mtime = fi.ModTime()
+	tick := fineTick
+	if l.mtime.Nanosecond() == 0 {
+		tick = coarseTick
+	}
+	l.sure = now.Sub(l.mtime) > tick
+}
+
+// change compares the directory with how it was.
+func (l *look) change() change {
+	same := false
+	if l.f == nil {
+		_, err := Lstat(l.path)
+		same = isNotExist(err)
+	} else if fi, err := l.f.Stat(); err == nil {
+		same = fi.ModTime().Equal(l.mtime)
+	}
+	switch {
+	case !same:
+		return changed
+	case !l.sure:
+		return maybeUnchanged
+	}
+	return unchanged
+}
+
+func (l *look) close() {
+	if l.f != nil {
+		l.f.Close()
+	}
+}
+
+// sameEntries reports whether two readings have the same entries, wherever they are.
+func sameEntries(a, b []entryname.Name) bool {
+	return slices.EqualFunc(a, b, func(x, y entryname.Name) bool { return x.Unique == y.Unique })
+}
+
+// unite adds to a reading what only earlier ones had.
+func unite(earlier, last []entryname.Name) []entryname.Name {
+	if len(earlier) == 0 {
+		return last
+	}
+	in := make(map[string]struct{}, len(last))
+	for _, n := range last {
+		in[n.Unique] = struct{}{}
+	}
+	all := slices.Clone(last)
+	for _, n := range earlier {
+		if _, ok := in[n.Unique]; !ok {
+			all = append(all, n)
+		}
+	}
+	entryname.Sort(all)
+	return all
+}
+
+// ReadPlace returns the entries in new/$feed or cur/$feed, of one reading and not sorted.
+func (d *Dir) ReadPlace(feed string, cur bool) (Listing, error) {
+	var l Listing
+	look, err := d.lookInto(feed, cur, &l)
+	look.close()
+	return l, err
+}
+
+// lookInto adds the entries of one reading to l. The caller closes the look.
+func (d *Dir) lookInto(feed string, cur bool, l *Listing) (look, error) {
+	rel := "new/" + feed
+	if cur {
+		rel = "cur/" + feed
+	}
+	at := look{path: d.Join(rel)}
+	f, err := open(at.path)
+	if err != nil {
+		if isNotExist(err) {
+			at.sure, err = true, nil
+		}
+		return at, err
+	}
+	at.f = f
+	at.begin()
+	ents, err := d.ReadDir(f)
+	if isNotExist(err) {
+		at.sure, err = false, nil // removed while it was read
+	}
+	l.Names = slices.Grow(l.Names, len(ents))
+	for _, e := range ents {
+		base := e.Name()
+		if strings.HasPrefix(base, ".") {
+			continue
+		}
+		n, reason := entryname.Parse(base, cur)
+		if e.Type().IsRegular() {
+			reason = "it is a file, not a directory"
+		}
+		if reason != "" {
+			l.Bad = append(l.Bad, BadName{rel + "/" + base, reason})
+			continue
+		}
+		l.Names = append(l.Names, n)
+	}
+	return at, err
+}
+
+// readEntries reads the rest of a directory.
+func readEntries(f *os.File) ([]os.DirEntry, error) { return f.ReadDir(-1) }

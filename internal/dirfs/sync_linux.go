@@ -1,0 +1,119 @@
+package dirfs
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"golang.org/x/sys/unix"
+)
+
+// fsSync syncs a whole file system by one call.
+type fsSync struct{ f *os.File }
+
+// openFSSync opens the descriptor for syncing the file system that holds path,
+// before the writes it is to sync: the kernel tells an error of writing back
+// to the descriptors that were open when it happened. ok is false where the
+// call cannot be relied on: before Linux 5.8 it hides such errors, and only
+// of these file systems we know that it waits for renames and data alike.
+func openFSSync(path string) (s *fsSync, ok bool, err error) {
+	if !kernelSyncsErrors() {
+		return nil, false, nil
+	}
+	kind, err := fsKind(path)
+	if err != nil {
+		return nil, false, err
+	}
+	switch kind {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC:
+	default:
+		return nil, false, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, false, err
+	}
+	return &fsSync{f}, true, nil
+}
+
+func (s *fsSync) sync() error {
+	if err := atomicfile.Retry(func() error { return unix.Syncfs(int(s.f.Fd())) }); err != nil {
+		return &os.PathError{Op: "syncfs", Path: s.f.Name(), Err: err}
+	}
+	return nil
+}
+
+func (s *fsSync) close() { s.f.Close() }
+
+// syncFS syncs the file system that holds path, by a call that need not tell of
+// errors of writing. It reports false, and does nothing, where that call is not known
+// to write everything: by FUSE it comes to no more than the kernel's own memory.
+func syncFS(path string) (done bool, err error) {
+	if kind, err := fsKind(path); err != nil || !kind.local() && kind != unix.NFS_SUPER_MAGIC {
+		return false, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	s := fsSync{f}
+	defer s.close()
+	return true, s.sync()
+}
+
+// kind is the type of a file system, as statfs(2) tells it.
+type kind uint32
+
+func fsKind(path string) (kind, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return 0, &os.PathError{Op: "statfs", Path: path, Err: err}
+	}
+	return kind(st.Type), nil
+}
+
+// local reports whether it is known as one that a single machine has.
+func (k kind) local() bool {
+	const zfs, bcachefs = 0x2fc12fc1, 0xca451a4e
+	switch k {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
+		unix.TMPFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, zfs, bcachefs:
+		return true
+	}
+	return false
+}
+
+// sharedFS reports whether several machines may have the file system that holds path.
+func sharedFS(path string) bool {
+	k, err := fsKind(path)
+	return err == nil && !k.local()
+}
+
+// Refresh makes the kernel, and whoever answers it, learn anew what there is to know
+// of a file but for what is in it: the answer to a change has what is true now. The
+// change is the time of the last reading, which is nobody's.
+func Refresh(path string) {
+	times := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_OMIT}}
+	_ = unix.UtimesNanoAt(unix.AT_FDCWD, path, times, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+var kernelSyncsErrors = sync.OnceValue(func() bool {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return false
+	}
+	return versionAtLeast(unix.ByteSliceToString(u.Release[:]), 5, 8)
+})
+
+// versionAtLeast compares the beginning of a kernel's release, "6.1.0-13-amd64".
+func versionAtLeast(release string, major, minor int) bool {
+	parts := strings.FieldsFunc(release, func(r rune) bool { return r < '0' || r > '9' })
+	if len(parts) < 2 {
+		return false
+	}
+	a, err1 := strconv.Atoi(parts[0])
+	b, err2 := strconv.Atoi(parts[1])
+	return err1 == nil && err2 == nil && (a > major || a == major && b >= minor)
+}

@@ -1,0 +1,238 @@
+// Package entryname reads and makes the names of entries' directories. It touches no disk.
+package entryname
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Name is the base name of an entry's directory, and where that is. The zero Cur means new/.
+type Name struct {
+	Unique string // SECONDS.UNIQUE.HOST, without info
+	Info   string // what follows the first ';' in cur/, without it
+	Cur    bool
+	Bare   bool // a name in cur/ without ';'
+}
+
+// Base returns the base name of the directory.
+func (n Name) Base() string {
+	if !n.Cur || n.Bare {
+		return n.Unique
+	}
+	return n.Unique + ";" + n.Info
+}
+
+// Parse reads the base name of a directory in new/ or cur/. A unique name begins with a
+// number of seconds and has at least one more part. reason says why the name is no entry's;
+// it is empty for one that is.
+func Parse(base string, cur bool) (n Name, reason string) {
+	unique, info, ok := strings.Cut(base, ";")
+	n = Name{Unique: unique, Info: info, Cur: cur, Bare: cur && !ok}
+	secs, rest, _ := strings.Cut(unique, ".")
+	switch {
+	case !cur && ok:
+		return n, "a name in new/ has no ';'"
+	case secs == "" || !only(secs, '9') || len(secs) > 18 || rest == "":
+		return n, "it is not SECONDS.UNIQUE.HOST"
+	}
+	return n, ""
+}
+
+// EscapeHost makes a host name fit for a unique name: '/', ':' and ';' become
+// \057, \072 and \073 as in maildir, and so do bytes that are not printable
+// ASCII. An empty name becomes "localhost"; a long one is cut.
+func EscapeHost(host string) string {
+	var b strings.Builder
+	for i := 0; i < len(host) && b.Len() < 120; i++ {
+		switch c := host[i]; {
+		case c == '/' || c == ':' || c == ';' || c == '\\' || c <= ' ' || c >= 0x7f:
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	if b.Len() == 0 {
+		return "localhost"
+	}
+	return b.String()
+}
+
+// IsIdentity reports whether a text has the form of an entry's identity: 16 hexadecimal
+// digits.
+func IsIdentity(s string) bool { return isHex(s, 16) }
+
+// IsFeedHash reports whether a text has the form of a feed's hash: the 40 hexadecimal digits
+// of a SHA-1.
+func IsFeedHash(s string) bool { return isHex(s, 40) }
+
+func isHex(s string, n int) bool { return len(s) == n && only(s, 'f') }
+
+// only reports whether s is nothing but digits, hexadecimal ones if last is 'f' rather than
+// '9'. Each listing asks it twice of every entry.
+func only(s string, last byte) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > last) {
+			return false
+		}
+	}
+	return true
+}
+
+// Parts are the parts of a unique name in lektor's form,
+// SECONDS.M<micros>P<pid>Q<seq>I<identity>.HOST, but for seconds and pid.
+type Parts struct {
+	Micros   int64
+	Seq      int64
+	Identity string
+	Host     string
+}
+
+// Split reads a unique name in lektor's form; ok is false for other forms.
+func Split(unique string) (p Parts, ok bool) {
+	_, rest, ok := strings.Cut(unique, ".")
+	if !ok {
+		return p, false
+	}
+	mid, host, ok := strings.Cut(rest, ".")
+	if !ok || host == "" {
+		return p, false
+	}
+	p.Host = host
+	number := func(letter byte) (int64, bool) {
+		if mid == "" || mid[0] != letter {
+			return 0, false
+		}
+		end := 1
+		for end < len(mid) && mid[end] >= '0' && mid[end] <= '9' {
+			end++
+		}
+		n, err := strconv.ParseInt(mid[1:end], 10, 64)
+		mid = mid[end:]
+		return n, err == nil
+	}
+	if p.Micros, ok = number('M'); !ok {
+		return p, false
+	}
+	if _, ok = number('P'); !ok {
+		return p, false
+	}
+	if p.Seq, ok = number('Q'); !ok {
+		return p, false
+	}
+	if len(mid) != 17 || mid[0] != 'I' || !only(mid[1:], 'f') {
+		return p, false
+	}
+	p.Identity = mid[1:]
+	return p, true
+}
+
+// Unique returns a unique name in lektor's form.
+func Unique(now time.Time, pid int, seq int64, identity, host string) string {
+	b := make([]byte, 0, 96)
+	b = strconv.AppendInt(b, now.Unix(), 10)
+	b = append(b, ".M"...)
+	b = strconv.AppendInt(b, int64(now.Nanosecond()/1000), 10)
+	b = append(b, 'P')
+	b = strconv.AppendInt(b, int64(pid), 10)
+	b = append(b, 'Q')
+	b = strconv.AppendInt(b, seq, 10)
+	b = append(b, 'I')
+	b = append(b, identity...)
+	b = append(b, '.')
+	b = append(b, host...)
+	return string(b)
+}
+
+// Identity returns the 16 hexadecimal digits after I in a unique name, which versions of one
+// entry share, or "" for a name that has none.
+func Identity(unique string) string {
+	p, ok := Split(unique)
+	if !ok {
+		return ""
+	}
+	return p.Identity
+}
+
+// Delivered returns the time in a unique name, in UTC: seconds, and microseconds if the name
+// has them.
+func Delivered(unique string) time.Time {
+	secs, _, _ := strings.Cut(unique, ".")
+	n, err := strconv.ParseInt(secs, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	var micros int64
+	if p, ok := Split(unique); ok {
+		micros = p.Micros
+	}
+	return time.Unix(n, micros*1000).UTC()
+}
+
+// key is the part of a unique name that comes first in the order of names: time and number.
+// Names of another form have no known fraction of a second, and come first in theirs.
+type key struct{ secs, micros, seq int64 }
+
+func keyOf(unique string) key {
+	secs, _, _ := strings.Cut(unique, ".")
+	// The greatest or 0 for what is no number of seconds, and no entry's.
+	n, _ := strconv.ParseInt(secs, 10, 64)
+	p, ok := Split(unique)
+	if !ok {
+		p.Micros, p.Seq = -1, 0
+	}
+	return key{n, p.Micros, p.Seq}
+}
+
+func (a key) compare(b key) int {
+	if c := cmp.Compare(a.secs, b.secs); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.micros, b.micros); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.seq, b.seq)
+}
+
+// Compare orders unique names by their time, then by their number, then bytewise.
+func Compare(a, b string) int {
+	if c := keyOf(a).compare(keyOf(b)); c != 0 {
+		return c
+	}
+	return strings.Compare(a, b)
+}
+
+// Sort sorts names of one feed by time of delivery. Of a unique name in two places, the one
+// in cur/ comes last.
+func Sort(names []Name) {
+	// Unique names are read once each rather than in every comparison.
+	type keyed struct {
+		key  key
+		name Name
+	}
+	all := make([]keyed, len(names))
+	for i, n := range names {
+		all[i] = keyed{keyOf(n.Unique), n}
+	}
+	slices.SortFunc(all, func(a, b keyed) int {
+		if c := a.key.compare(b.key); c != 0 {
+			return c
+		}
+		if c := strings.Compare(a.name.Unique, b.name.Unique); c != 0 {
+			return c
+		}
+		if a.name.Cur != b.name.Cur {
+			if b.name.Cur {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.name.Info, b.name.Info)
+	})
+	for i := range all {
+		names[i] = all[i].name
+	}
+}

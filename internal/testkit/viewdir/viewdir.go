@@ -1,0 +1,67 @@
+// Package viewdir is a lektor-dir with one feed for tests of viewers, and a place for what
+// commands print.
+package viewdir
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/app/viewer/session"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+)
+
+// FeedID is the id of the feed, whose name is Alpha.
+const FeedID = "http://a.example/"
+
+// Now is the time of all tests, in a zone where it is the next day already.
+var Now = time.Date(2026, 3, 15, 23, 0, 0, 0, time.UTC).In(time.FixedZone("", 2*3600))
+
+// Fixture is a lektor-dir and what a command printed.
+type Fixture struct {
+	*dir.Dir
+	Out, Err bytes.Buffer
+
+	T testing.TB
+}
+
+// New makes a lektor-dir.
+func New(t testing.TB) *Fixture {
+	f := &Fixture{Dir: dir.New(t), T: t}
+	if _, err := f.Feed(FeedID, "Alpha"); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// Add makes an entry of the feed, see [dir.Dir.Entry].
+func (f *Fixture) Add(where, name string, files ...string) string {
+	f.T.Helper()
+	path, err := f.Entry(FeedID, where, name, files...)
+	if err != nil {
+		f.T.Fatal(err)
+	}
+	return path
+}
+
+// Common are the options of a command on the lektor-dir.
+func (f *Fixture) Common() session.Common {
+	return session.Common{Dir: f.Path, Now: func() time.Time { return Now }, Terminal: "test"}
+}
+
+// Streams returns fresh streams with text to read.
+func (f *Fixture) Streams(in string) *command.Streams {
+	f.Out.Reset()
+	f.Err.Reset()
+	return command.NewStreams("lektor-view", strings.NewReader(in), &f.Out, &f.Err)
+}
+
+// Want checks what was printed.
+func (f *Fixture) Want(err error, out string) {
+	f.T.Helper()
+	if err != nil || f.Out.String() != out {
+		f.T.Errorf("error %v, printed\n%s\nwant\n%s\n%s", err, &f.Out, out, &f.Err)
+	}
+}
