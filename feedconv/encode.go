@@ -1,11 +1,10 @@
 package feedconv
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/xml"
-	"errors"
 	"html"
 	"io"
 	"slices"
@@ -32,7 +31,7 @@ import (
 // extension or attribute that XML cannot hold: one whose name is none, or one of
 // the feed or an entry without a namespace.
 func EncodeAtom(w io.Writer, f *Feed) error {
-	return encode(w, Atom10, f)
+	return Encode(w, Atom10, f, nil)
 }
 
 // EncodeRSS writes a feed as an RSS 2.0 document. It is as [EncodeAtom], but
@@ -41,7 +40,7 @@ func EncodeAtom(w io.Writer, f *Feed) error {
 // HTML; of a title, what HTML would take for markup. Names and categories are
 // text: readers that expect HTML there drop what looks like a tag.
 func EncodeRSS(w io.Writer, f *Feed) error {
-	return encode(w, RSS20, f)
+	return Encode(w, RSS20, f, nil)
 }
 
 // EncodeJSON writes a feed as a JSON Feed 1.1. It is as [EncodeAtom], but
@@ -49,16 +48,16 @@ func EncodeRSS(w io.Writer, f *Feed) error {
 // goes into extensions of it, "_source" and "_extensions" among them, which
 // Parse reads. The error is that of w.
 func EncodeJSON(w io.Writer, f *Feed) error {
-	return encode(w, JSONFeed, f)
+	return Encode(w, JSONFeed, f, nil)
 }
 
-// xmlWriter writes elements. Errors in writing are those of the bufio.Writer,
-// which keeps the first until Flush.
+// xmlWriter writes elements.
 type xmlWriter struct {
-	w     *bufio.Writer
-	depth int
-	atom  bool  // the format
-	err   error // the first that is none of w's
+	w       *bytes.Buffer
+	depth   int
+	atom    bool      // the format
+	updated time.Time // of the feed
+	err     error     // the first
 
 	// Namespaces by name, and what the root declares, names and values in turn.
 	prefixes map[string]string
@@ -66,8 +65,8 @@ type xmlWriter struct {
 	declared []string
 }
 
-func newXMLWriter(w io.Writer, atom bool) *xmlWriter {
-	x := &xmlWriter{w: bufio.NewWriter(w), atom: atom, prefixes: map[string]string{}, taken: map[string]bool{}}
+func newXMLWriter(w *bytes.Buffer, atom bool) *xmlWriter {
+	x := &xmlWriter{w: w, atom: atom, prefixes: map[string]string{}, taken: map[string]bool{}}
 	if !atom {
 		x.use("atom", vocab.Atom10.URI())
 		x.use("content", vocab.Content.URI())
@@ -85,15 +84,13 @@ func (x *xmlWriter) fail(err error) {
 	}
 }
 
-func (x *xmlWriter) flush() error { return errors.Join(x.err, x.w.Flush()) }
-
 // open writes a start tag; attributes are names and values in turn, and those
 // with an empty value are left out.
 func (x *xmlWriter) open(name string, attributes ...string) {
 	x.openWith(name, nil, attributes...)
 }
 
-func (x *xmlWriter) end(name string) {
+func (x *xmlWriter) close(name string) {
 	x.depth--
 	x.indent()
 	x.w.WriteString("</" + name + ">\n")
@@ -179,23 +176,14 @@ func (x *xmlWriter) escapeIn(s string, attribute bool) {
 	}
 }
 
-// newest gives the time of the feed: its own, or that of its newest entry.
-func newest(f *Feed) time.Time {
-	t := f.Updated
-	if t.IsZero() {
-		t = f.Published
-	}
-	if t.IsZero() {
-		for i := range f.Entries {
-			if u := f.Entries[i].Updated; u.After(t) {
-				t = u
-			}
+// newest returns the time of the feed: its own, or that of its newest entry.
+func newest(f *Feed, s *survey) time.Time {
+	for _, t := range []time.Time{f.Updated, f.Published, s.newest} {
+		if !t.IsZero() {
+			return t.UTC()
 		}
 	}
-	if t.IsZero() {
-		t = time.Unix(0, 0)
-	}
-	return t.UTC()
+	return time.Unix(0, 0).UTC()
 }
 
 // linkOf gives the feed's first link of a relation.
@@ -208,9 +196,8 @@ func linkOf(f *Feed, rel string) string {
 	return ""
 }
 
-// feed writes the head of a feed that was updated at a time, some of whose entries may
-// have no author.
-func (x *xmlWriter) feed(f *Feed, updated time.Time, nameless bool) {
+// feed writes the head of a feed, some of whose entries may have no author.
+func (x *xmlWriter) feed(f *Feed, nameless bool) {
 	x.w.WriteString(xml.Header)
 	x.openWith("feed", f.Attributes, append([]string{"xmlns", "http://www.w3.org/2005/Atom", "xml:lang", f.Language}, x.declared...)...)
 	id := cmp.Or(f.ID, linkOf(f, "self"), f.Link)
@@ -220,7 +207,7 @@ func (x *xmlWriter) feed(f *Feed, updated time.Time, nameless bool) {
 	x.must("id", id)
 	x.must("title", f.Title, "type", "text")
 	x.text("subtitle", f.Description, "type", "text")
-	x.must("updated", updated.Format(time.RFC3339Nano))
+	x.must("updated", x.updated.Format(time.RFC3339Nano))
 	x.persons("author", f.Authors...)
 	if len(f.Authors) == 0 && nameless {
 		x.persons("author", Person{Name: cmp.Or(f.Title, "unknown")})
@@ -260,7 +247,7 @@ func (x *xmlWriter) persons(name string, list ...Person) {
 		x.must(prefix+"name", cmp.Or(p.Name, p.Email, p.URL))
 		x.text(prefix+"email", p.Email)
 		x.text(prefix+"uri", p.URL)
-		x.end(prefix + name)
+		x.close(prefix + name)
 	}
 }
 
@@ -340,7 +327,7 @@ func isReference(s string) bool {
 // maxReference is the length in bytes of the longest reference that is looked for.
 const maxReference = 64
 
-func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
+func (x *xmlWriter) atomEntry(e *Entry) {
 	x.openWith("entry", e.Attributes, "xml:lang", e.Language)
 	x.must("id", e.ID)
 	x.must("title", e.Title, "type", "text")
@@ -349,7 +336,7 @@ func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 		updated = e.Published
 	}
 	if updated.IsZero() {
-		updated = feedUpdated
+		updated = x.updated
 	}
 	x.must("updated", updated.UTC().Format(time.RFC3339Nano))
 	if !e.Published.IsZero() {
@@ -388,11 +375,11 @@ func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 		x.link("self", src.URL)
 		x.text("logo", src.Image)
 		x.text("rights", src.Copyright, "type", "text")
-		x.end("source")
+		x.close("source")
 	}
 	x.podcast(e)
 	x.extensions(e.Extensions, vocab.OfEntry)
-	x.end("entry")
+	x.close("entry")
 }
 
 // isPodcast tells whether there is something to write in the iTunes module.
@@ -511,7 +498,7 @@ func (x *xmlWriter) channelExtras(f *Feed) {
 		x.must("url", f.Image)
 		x.must("title", rssTitle(f.Title))
 		x.must("link", cmp.Or(f.Link, linkOf(f, "self")))
-		x.end("image")
+		x.close("image")
 	}
 	for _, c := range f.Clouds {
 		x.start("cloud", []string{"domain", c.Domain, "port", strconv.Itoa(c.Port), "path", c.Path})
@@ -527,14 +514,14 @@ func (x *xmlWriter) channelExtras(f *Feed) {
 		for _, h := range f.SkipHours {
 			x.must("hour", strconv.Itoa(h))
 		}
-		x.end("skipHours")
+		x.close("skipHours")
 	}
 	if len(f.SkipDays) > 0 {
 		x.open("skipDays")
 		for _, d := range f.SkipDays {
 			x.must("day", d.String())
 		}
-		x.end("skipDays")
+		x.close("skipDays")
 	}
 }
 
@@ -585,7 +572,7 @@ func (x *xmlWriter) rssItem(e *Entry) {
 	x.creators("dc:contributor", "contributor", e.Contributors)
 	x.podcast(e)
 	x.extensions(e.Extensions, vocab.OfEntry)
-	x.end("item")
+	x.close("item")
 }
 
 // typeUnknown is written where a format demands a type and none is known.

@@ -170,8 +170,12 @@ func checkRoundTrip(t *testing.T, f *Feed, format Format) {
 	if len(back.Entries) != len(f.Entries) {
 		t.Fatalf("%s: %d entries of %d in\n%s", format, len(back.Entries), len(f.Entries), document)
 	}
+	var all survey
+	for e := range f.entries {
+		all.add(e)
+	}
 	for i := range f.Entries {
-		updated := newest(f)
+		updated := newest(f, &all)
 		want, got := canonical(asRead(f.Entries[i], format), format, updated), canonical(back.Entries[i], format, updated)
 		if !reflect.DeepEqual(want, got) {
 			t.Errorf("%s, entry %d:\n got %#v\nwant %#v\n%s", format, i, got, want, document[:min(len(document), 6000)])
