@@ -102,7 +102,7 @@ func (t *tidier) language(f *frame, lang string) {
 	case kEntry, kFeed:
 		f.node.replace(vocab.XML, "lang", lang)
 	case kText:
-		if parent := t.parent(); parent.level == inEntry && lang != "" {
+		if parent := t.stack.parent(); parent.level == inEntry && lang != "" {
 			parent.node.set(vocab.XML, "lang", lang)
 		}
 	}

@@ -135,11 +135,11 @@ func isRSSStruct(name string) bool { return among(name, "image textinput skiphou
 // isHead reports whether an element makes its document a feed, with entries or
 // without: the channel of RSS, and in Atom an element of a feed, of Atom itself or of
 // a vocabulary that has a field.
-func (t *tidier) isHead(info *nameInfo, lvl level, c class) bool {
+func (n *names) isHead(info *nameInfo, lvl level, c class) bool {
 	switch {
 	case c.kind == kFeed:
 		return true
-	case !t.isAtom || lvl != inFeed || c.role == roleDrop || c.kind == kForeign:
+	case !n.isAtom || lvl != inFeed || c.role == roleDrop || c.kind == kForeign:
 		return false
 	}
 	return c.ext || isAtomStruct(info.lower) || isAtomHead(info.lower)
@@ -161,39 +161,39 @@ func isAtomSibling(name string) bool {
 	return among(name, "title link id updated published modified issued summary content author category entry subtitle generator rights")
 }
 
-func (t *tidier) entryName() string {
-	if t.isAtom {
+func (n *names) entryName() string {
+	if n.isAtom {
 		return "entry"
 	}
 	return "item"
 }
 
 // classify says what an element is in the place where it stands.
-func (t *tidier) classify(info *nameInfo, lvl level) class {
-	ns := t.resolve(info.prefix)
+func (n *names) classify(info *nameInfo, lvl level) class {
+	ns := n.resolve(info.prefix)
 	if info.cached && info.cacheNS == ns && info.cacheLvl == lvl {
 		return info.class
 	}
-	c := t.classifyIn(info, ns, lvl)
+	c := n.classifyIn(info, ns, lvl)
 	if c.kind != kFeed { // the second channel is none
 		info.cached, info.cacheNS, info.cacheLvl, info.class = true, ns, lvl, c
 	}
 	return c
 }
 
-func (t *tidier) classifyIn(info *nameInfo, ns vocab.NS, lvl level) class {
+func (n *names) classifyIn(info *nameInfo, ns vocab.NS, lvl level) class {
 	if lvl == inForeign {
 		return class{kind: kForeign, ns: ns}
 	}
 	// An entry in a namespace that nobody knows is still one, and so is what
 	// is in it.
-	if lvl <= inList && info.prefix == t.rootPfx && ns >= vocab.Known && ns != t.other &&
-		(info.lower == t.entryName() || info.lower == "channel" && !t.isAtom) {
-		t.ns[ns].native = true
+	if lvl <= inList && info.prefix == n.rootPfx && ns >= vocab.Known && ns != n.other &&
+		(info.lower == n.entryName() || info.lower == "channel" && !n.isAtom) {
+		n.ns[ns].native = true
 	}
 	switch {
-	case !t.native(ns, info.prefix):
-		return t.classifyModule(info.lower, ns, lvl)
+	case !n.native(ns, info.prefix):
+		return n.classifyModule(info.lower, ns, lvl)
 	case lvl == inExt:
 		c := class{kind: kText, name: info.lower, ext: true}
 		switch info.lower {
@@ -203,17 +203,17 @@ func (t *tidier) classifyIn(info *nameInfo, ns vocab.NS, lvl level) class {
 			c.role = roleURL
 		}
 		return c
-	case t.isAtom:
+	case n.isAtom:
 		return classifyAtom(info.lower, lvl)
 	}
 	if ns == vocab.RSS09 || ns == vocab.RSS10 {
-		t.ns[ns].native = true // as the version shows
+		n.ns[ns].native = true // as the version shows
 	}
-	return t.classifyRSS(info.lower, lvl)
+	return n.classifyRSS(info.lower, lvl)
 }
 
 // classifyModule says what an element of another vocabulary is.
-func (t *tidier) classifyModule(name string, ns vocab.NS, lvl level) class {
+func (n *names) classifyModule(name string, ns vocab.NS, lvl level) class {
 	switch {
 	case ns == vocab.RDF && lvl <= inList:
 		return class{kind: kTransparent, level: inList}
@@ -222,7 +222,7 @@ func (t *tidier) classifyModule(name string, ns vocab.NS, lvl level) class {
 	case lvl == inList, lvl == inCategories, lvl == inStruct:
 		return dropped
 	}
-	if place := lvl.place(); place != 0 && !vocab.HasField(ns, name, place, t.isAtom) {
+	if place := lvl.place(); place != 0 && !vocab.HasField(ns, name, place, n.isAtom) {
 		return class{kind: kForeign, ns: ns}
 	}
 	c := class{kind: kStruct, ext: true, ns: ns, name: name}
@@ -243,7 +243,7 @@ func (t *tidier) classifyModule(name string, ns vocab.NS, lvl level) class {
 	case vocab.Content:
 		if name == "encoded" {
 			c.kind, c.role = kText, roleHTML
-			c.ext = t.isAtom || lvl != inEntry // it is the content of entries in RSS
+			c.ext = n.isAtom || lvl != inEntry // it is the content of entries in RSS
 		}
 	case vocab.XHTML:
 		c.kind, c.role = kText, roleHTML
@@ -261,11 +261,11 @@ func (t *tidier) classifyModule(name string, ns vocab.NS, lvl level) class {
 
 // belongs tells whether an element inside of one of another vocabulary is of
 // that, or may stand for it: rssCloud:item has the children of an item.
-func (t *tidier) belongs(outer, ns vocab.NS, prefix int32) bool {
-	if ns == outer || t.ns[ns].family == vocab.Atom && t.ns[outer].family == vocab.Atom {
+func (n *names) belongs(outer, ns vocab.NS, prefix int32) bool {
+	if ns == outer || n.ns[ns].family == vocab.Atom && n.ns[outer].family == vocab.Atom {
 		return true
 	}
-	return outer != vocab.Media && t.native(ns, prefix)
+	return outer != vocab.Media && n.native(ns, prefix)
 }
 
 func classifyAtom(name string, lvl level) class {
@@ -284,7 +284,7 @@ func classifyAtom(name string, lvl level) class {
 	return class{kind: kText, role: atomRoles()[name], name: name}
 }
 
-func (t *tidier) classifyRSS(name string, lvl level) class {
+func (n *names) classifyRSS(name string, lvl level) class {
 	switch name {
 	case "item":
 		if lvl <= inList {
@@ -292,7 +292,7 @@ func (t *tidier) classifyRSS(name string, lvl level) class {
 		}
 		return dropped
 	case "channel":
-		if lvl == inRoot && t.doc.Feed.Name == "" && t.doc.Root != "channel" { // the second channel is none
+		if lvl == inRoot && n.channelNext { // the second channel is none
 			return class{kind: kFeed, name: name}
 		}
 		fallthrough

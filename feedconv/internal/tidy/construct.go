@@ -69,7 +69,7 @@ func (x *construct) begin(base *url.URL) {
 
 // charData takes text with references in it.
 func (t *tidier) charData(raw []byte) {
-	f := t.top()
+	f := t.stack.top()
 	switch {
 	case t.txt.state != textNone || f.class.kind == kForeign:
 	case f.class.kind != kStruct:
@@ -89,7 +89,7 @@ func (t *tidier) charData(raw []byte) {
 
 // addText takes text whose references are resolved.
 func (t *tidier) addText(text []byte) {
-	switch f := t.top(); {
+	switch f := t.stack.top(); {
 	case t.txt.state != textNone:
 		t.txt.add(text)
 	case f.class.kind == kForeign:
@@ -162,7 +162,7 @@ func (x *construct) becomeMarkup() {
 // from now on.
 func (t *tidier) innerTag(name []byte, id int32, self bool) {
 	x := &t.txt
-	if r := t.top().class.role; r == roleDrop || r == roleAttributes {
+	if r := t.stack.top().class.role; r == roleDrop || r == roleAttributes {
 		return
 	}
 	x.becomeMarkup()
@@ -322,42 +322,20 @@ func (t *tidier) closeText(f *frame) bool {
 	if !isMarkup {
 		s = x.trim(s)
 	}
-	switch f.class.role {
+	switch r := f.class.role; r {
+	case roleAtomText:
+		return t.closeAtomText(f, s, isMarkup)
+	case roleAtomLink, roleTerm, roleEnclosure, roleAttributes:
+		t.closeEmpty(n, r, leadingText(s, isMarkup))
+		return true
+	case roleRSSLink:
+		s = t.rssLink(n, leadingText(s, isMarkup))
 	case roleURL:
 		s = []byte(t.resolved(x.base, leadingText(s, isMarkup)))
 	case roleID:
 		t.permalink(n, bytes.TrimSpace(s))
 	case roleHTML:
 		s = t.resolveMarkup(s)
-	case roleAtomText:
-		return t.closeAtomText(f, s, isMarkup)
-	case roleAtomLink:
-		if strings.TrimSpace(n.Attr("href")+n.Attr("src")) == "" {
-			n.replace(vocab.None, "href", t.resolved(x.base, leadingText(s, isMarkup)))
-		}
-		return true
-	case roleTerm:
-		if !n.has(vocab.None, "term") {
-			n.replace(vocab.None, "term", strings.TrimSpace(leadingText(s, isMarkup)))
-		}
-		return true
-	case roleEnclosure:
-		if !n.has(vocab.None, "url") {
-			n.replace(vocab.None, "url", t.resolved(x.base, leadingText(s, isMarkup)))
-		}
-		return true
-	case roleAttributes:
-		return true
-	case roleRSSLink:
-		s = []byte(t.resolved(x.base, leadingText(s, isMarkup)))
-		if href := cmp.Or(n.Attr("href"), n.Attr("src")); len(s) == 0 && href != "" {
-			if n.has(vocab.None, "rel") { // an Atom link that lost its namespace
-				n.NS = vocab.Atom10
-				n.replace(vocab.None, "href", href)
-				return true
-			}
-			s = []byte(href)
-		}
 	case roleItemImage:
 		s = []byte(cmp.Or(n.Attr("url"), n.Attr("href"), n.Attr("src"), t.resolved(x.base, imageURL(string(s), isMarkup))))
 	case rolePerson:
@@ -365,12 +343,41 @@ func (t *tidier) closeText(f *frame) bool {
 			s = []byte(personText(string(s)))
 		}
 	}
-	if isMarkup && t.parent().level == inStruct && (f.single == "name" || f.single == "email" || f.single == "uri") {
+	if isMarkup && t.stack.parent().level == inStruct && among(f.single, "name email uri") {
 		// The parts of a person are text (RFC 4287, section 3.2); elements in them are not.
 		s = []byte(strings.TrimSpace(leadingText(s, isMarkup)))
 	}
 	n.Text = f.class.string(s)
 	return len(s) > 0
+}
+
+// closeEmpty ends an element that has attributes only. Its text stands for the one that is
+// missing.
+func (t *tidier) closeEmpty(n *Node, r role, text string) {
+	switch {
+	case r == roleTerm && !n.has(vocab.None, "term"):
+		n.set(vocab.None, "term", strings.TrimSpace(text))
+	case r == roleAtomLink && strings.TrimSpace(n.Attr("href")+n.Attr("src")) == "":
+		n.replace(vocab.None, "href", t.resolved(t.txt.base, text))
+	case r == roleEnclosure && !n.has(vocab.None, "url"):
+		n.set(vocab.None, "url", t.resolved(t.txt.base, text))
+	}
+}
+
+// rssLink returns the URL of a link of RSS. One with the attributes of Atom has lost its
+// namespace, and gets it back.
+func (t *tidier) rssLink(n *Node, text string) []byte {
+	s := t.resolved(t.txt.base, text)
+	href := cmp.Or(n.Attr("href"), n.Attr("src"))
+	switch {
+	case s != "" || href == "":
+	case n.has(vocab.None, "rel"):
+		n.NS = vocab.Atom10
+		n.replace(vocab.None, "href", href)
+	default:
+		s = href
+	}
+	return []byte(s)
 }
 
 // string returns the text of an element. White space of all kinds at its ends goes, but

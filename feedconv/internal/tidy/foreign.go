@@ -94,7 +94,7 @@ func (t *tidier) foreignText(text []byte) {
 	if x.full || len(text) == 0 {
 		return
 	}
-	f := t.top()
+	f := t.stack.top()
 	if len(f.text) == 0 {
 		x.into.count++
 	}

@@ -44,9 +44,10 @@ type names struct {
 	other    vocab.NS // stands for those beyond the limits
 
 	// The root's, which say what is native.
-	isAtom  bool
-	rootNS  vocab.NS
-	rootPfx int32
+	isAtom      bool
+	channelNext bool // the first channel, which is the feed, is still to come
+	rootNS      vocab.NS
+	rootPfx     int32
 }
 
 func newNames(w *warnings) *names {

@@ -77,14 +77,20 @@ func (p *prolog) declaration(i int) {
 func (p *prolog) element(tag scan.Token) (root string, err error) {
 	local := tag.Data[bytes.IndexByte(tag.Data, ':')+1:]
 	lower := string(bytes.ToLower(local[:min(len(local), 20)]))
-	isRoot := among(lower, "rss rdf feed channel")
+	isRoot, isText := false, false
+	switch lower {
+	case "rss", "rdf", "feed", "channel":
+		isRoot = true
+	case "script", "style", "textarea", "title", "template":
+		isText = !tag.Self
+	}
 	p.page = p.page || lower == "html" || p.doctype && !isRoot
 	switch {
 	case lower == "channel" && (string(local) == "CHANNEL" || p.hasAttr("href") || p.hasAttr("base")):
 		return "", errCDF
 	case isRoot && (!p.page || lower != "channel" && (p.hasAttr("version") || p.hasAttr("xmlns") || lower == "rdf")):
 		return lower, nil
-	case !tag.Self && among(lower, "script style textarea title template"):
+	case isText:
 		// What is in these is no markup. One that is not closed is looked
 		// for once.
 		if end := "</" + lower; !p.ends.Lack(end) {
@@ -198,51 +204,33 @@ func (t *tidier) openRoot() (scan.Token, error) {
 	if t.rootNS >= vocab.Known {
 		t.ns[t.rootNS].native = true
 	}
-	base, version := t.opts.Base, ""
+	f := frame{name: id, raw: tag.Data, class: class{kind: kRoot}, base: t.baseOf(t.opts.Base), srcAt: t.Pos, node: &Node{}}
+	if t.channelNext = !t.isAtom && root != "channel"; !t.channelNext {
+		f.class.kind, f.level, f.node = kFeed, inFeed, t.doc.Feed
+	}
 	for _, a := range t.Attrs {
 		switch strings.ToLower(string(a.Key)) {
 		case "version":
-			version = strings.TrimSpace(string(t.Entities.Decode(nil, a.Val[:min(len(a.Val), 64)])))
+			t.doc.Version = strings.TrimSpace(string(t.Entities.Decode(nil, a.Val[:min(len(a.Val), 64)])))
 		case "xml:lang":
 			t.doc.Feed.replace(vocab.XML, "lang", t.attrValue(a.Val))
-		case "xml:base":
-			base = markup.Base(base, t.attrValue(a.Val))
-		case "rdf:about":
-			if root == "channel" {
-				t.doc.Feed.replace(vocab.RDF, "about", t.attrValue(a.Val))
-			}
 		}
 	}
-	f := frame{name: id, raw: tag.Data, class: class{kind: kRoot}, base: base, srcAt: t.Pos, node: &Node{}}
-	if t.isAtom || root == "channel" {
-		f.level, f.node = inFeed, t.doc.Feed
-		t.rootAttributes()
-	}
-	t.doc.Version = version
-	t.doc.Atom03 = t.isAtom && (t.rootNS == vocab.Atom03 || strings.HasPrefix(version, "0.") && t.rootNS != vocab.Atom10)
+	t.doc.Atom03 = t.isAtom && (t.rootNS == vocab.Atom03 || strings.HasPrefix(t.doc.Version, "0.") && t.rootNS != vocab.Atom10)
 	info.open++
 	t.stack = append(t.stack, f)
+	if f.class.kind == kFeed {
+		t.openTag(t.stack.top())
+	}
 	return tag, nil
 }
 
-// rootAttributes keeps the root's attributes of other vocabularies.
-func (t *tidier) rootAttributes() {
-	for _, a := range t.Attrs {
-		prefix, local, ok := splitAttr(a.Key)
-		if ok && len(prefix) > 0 && !strings.EqualFold(string(prefix), "xmlns") {
-			if ns := t.resolve(t.prefixID(string(prefix))); ns >= vocab.XHTML && !t.native(ns, -1) {
-				t.keepAttribute(t.doc.Feed, &t.ext.feed, ns, local, a.Val)
-			}
-		}
-	}
-}
-
 // version is that of RSS: in RDF it shows in the namespaces of the elements.
-func (t *tidier) version() string {
+func (d *Document) version(n *names) string {
 	switch {
-	case t.doc.Root != "rdf" && t.rootNS != vocab.RSS11:
-		return t.doc.Version
-	case t.ns[vocab.RSS09].native && !t.ns[vocab.RSS10].native:
+	case d.Root != "rdf" && n.rootNS != vocab.RSS11:
+		return d.Version
+	case n.ns[vocab.RSS09].native && !n.ns[vocab.RSS10].native:
 		return "0.9"
 	}
 	return "1.0"

@@ -30,6 +30,24 @@ type frame struct {
 	said   []string // of these, its children that say something
 }
 
+// stack are the open elements.
+type stack []frame
+
+func (s stack) top() *frame { return &s[len(s)-1] }
+
+// parent is the element around the innermost one.
+func (s stack) parent() *frame { return &s[max(len(s)-2, 0)] }
+
+// inside returns the outermost element of a kind that is open, or nil.
+func (s stack) inside(k kind) *frame {
+	for i := range s {
+		if s[i].class.kind == k {
+			return &s[i]
+		}
+	}
+	return nil
+}
+
 // tidier makes a tree of tokens.
 type tidier struct {
 	*warnings
@@ -44,7 +62,7 @@ type tidier struct {
 
 	defects  *defects // nil as long as the document is well-formed
 	rootOver bool     // the root has been closed
-	stack    []frame
+	stack    stack
 	over     []int32 // names of open elements beyond MaxDepth
 	txt      construct
 	ext      extensions
@@ -95,21 +113,16 @@ func newTidier(clean []byte, opts Options, list []Warning) *tidier {
 		opts:     opts,
 		doc:      &Document{},
 		grow:     len(clean)/2 + 1<<20,
-		stack:    make([]frame, 0, 16),
+		stack:    make(stack, 0, 16),
 	}
 }
-
-func (t *tidier) top() *frame { return &t.stack[len(t.stack)-1] }
-
-// parent is the element around the innermost one.
-func (t *tidier) parent() *frame { return &t.stack[max(len(t.stack)-2, 0)] }
 
 // run reads everything behind the root's start tag. It returns false, and stops, when a
 // document whose defects are not known proves not to be well-formed.
 func (t *tidier) run() bool {
 	open := append(make([]int32, 0, 32), t.stack[0].name) // text constructs have their children here, too
 	for {
-		tk := t.Next(t.top().raw)
+		tk := t.Next(t.stack.top().raw)
 		var id int32
 		switch tk.Kind {
 		case scan.End:
@@ -165,14 +178,14 @@ func (t *tidier) startTag(id int32, tk scan.Token) {
 	info := &t.infos[id]
 	gap := t.defects.at(tk.At)
 	if t.txt.state != textNone {
-		if t.top().gap == closed || !t.leavesText(id, info) {
+		if t.stack.top().gap == closed || !t.leavesText(id, info) {
 			if !tk.Self && gap == closed {
 				t.txt.inner = append(t.txt.inner, id)
 			}
 			t.innerTag(tk.Data, id, tk.Self)
 			return
 		}
-		t.warn(warnUnclosed, tk.At, t.top().raw)
+		t.warn(warnUnclosed, tk.At, t.stack.top().raw)
 		t.pop()
 	}
 	if info.lower == t.entryName() && len(t.over) == 0 && t.native(t.resolve(info.prefix), info.prefix) {
@@ -190,7 +203,7 @@ func (t *tidier) startTag(id int32, tk scan.Token) {
 	if t.rootOver {
 		t.warn(warnAfter, tk.At, nil)
 	}
-	t.push(frame{name: id, raw: tk.Data, srcAt: tk.At, undo: len(t.undo), base: t.baseOf(t.top().base), gap: gap})
+	t.push(frame{name: id, raw: tk.Data, srcAt: tk.At, undo: len(t.undo), base: t.baseOf(t.stack.top().base), gap: gap})
 	info.open++
 	if tk.Self {
 		t.pop()
@@ -212,7 +225,7 @@ func (t *tidier) push(f frame) {
 	if len(t.Attrs) > 0 {
 		t.declare(t.Attrs, &t.Entities, t.Pos)
 	}
-	info, parent := &t.infos[f.name], t.top()
+	info, parent := &t.infos[f.name], t.stack.top()
 	f.class = t.classOf(f.name, parent.level, f.srcAt, f.raw)
 	f.level = f.class.inside()
 	t.doc.Head = t.doc.Head || t.isHead(info, parent.level, f.class)
@@ -225,7 +238,7 @@ func (t *tidier) push(f frame) {
 		f.node = parent.node
 	case kFeed:
 		f.node = t.doc.Feed
-		f.node.Name = f.class.name
+		t.channelNext = false
 	case kEntry:
 		if len(t.doc.Entries)+len(t.outside) >= t.opts.MaxEntries {
 			t.warn(warnEntries, f.srcAt, fmt.Appendf(nil, "%d", t.opts.MaxEntries))
@@ -244,7 +257,7 @@ func (t *tidier) push(f frame) {
 	}
 	t.stack = append(t.stack, f)
 	if f.class.kind != kForeign {
-		t.openTag(t.top())
+		t.openTag(t.stack.top())
 	}
 }
 
@@ -257,7 +270,7 @@ func (t *tidier) classOf(id int32, lvl level, i int, name []byte) class {
 		return dropped
 	case t.rootOver && !t.entryAfterEnd(info):
 		return class{kind: kTransparent, level: inList}
-	case lvl == inExt && !t.belongs(t.top().class.ns, t.resolve(info.prefix), info.prefix):
+	case lvl == inExt && !t.belongs(t.stack.top().class.ns, t.resolve(info.prefix), info.prefix):
 		return dropped
 	}
 	c := t.classify(info, lvl)
@@ -288,17 +301,7 @@ func (t *tidier) spend(f *frame) bool {
 // entryAfterEnd reports whether an element behind the end of the document is
 // worth having: an entry, or in one.
 func (t *tidier) entryAfterEnd(info *nameInfo) bool {
-	return info.lower == t.entryName() || t.openEntry() != nil
-}
-
-// openEntry returns the entry that is open, or nil.
-func (t *tidier) openEntry() *frame {
-	for i := range t.stack {
-		if t.stack[i].class.kind == kEntry {
-			return &t.stack[i]
-		}
-	}
-	return nil
+	return info.lower == t.entryName() || t.stack.inside(kEntry) != nil
 }
 
 // leavesText reports whether a start tag inside a text construct is none of
@@ -306,7 +309,7 @@ func (t *tidier) openEntry() *frame {
 // follow a title or a date.
 func (t *tidier) leavesText(id int32, info *nameInfo) bool {
 	isEntry := info.lower == t.entryName()
-	if lvl := t.parent().level; !isEntry && (id == t.top().name || lvl != inEntry && lvl != inFeed || t.mayHoldTags()) {
+	if lvl := t.stack.parent().level; !isEntry && (id == t.stack.top().name || lvl != inEntry && lvl != inFeed || t.mayHoldTags()) {
 		return false
 	}
 	ns := t.resolve(info.prefix)
@@ -322,7 +325,7 @@ func (t *tidier) leavesText(id int32, info *nameInfo) bool {
 
 // mayHoldTags reports whether there can be elements in the text construct that is open.
 func (t *tidier) mayHoldTags() bool {
-	f := t.top()
+	f := t.stack.top()
 	c := f.class
 	if t.txt.state == textMarkup || c.ext && c.role != rolePlain {
 		return true
@@ -342,11 +345,11 @@ func (t *tidier) mayHoldTags() bool {
 // vocabulary that the end of the document cuts off.
 func (t *tidier) popToFeed(i int) {
 	for len(t.stack) > 1 {
-		switch f := t.top(); {
+		switch f := t.stack.top(); {
 		case f.gap == closed, f.level <= inList, f.gap == cutOff && f.class.kind == kForeign:
 			return
 		}
-		t.warn(warnUnclosed, i, t.top().raw)
+		t.warn(warnUnclosed, i, t.stack.top().raw)
 		t.pop()
 	}
 }
@@ -359,7 +362,7 @@ func (t *tidier) endTag(id int32, tk scan.Token) {
 			t.innerEnd(id)
 			return
 		}
-		if id == t.top().name {
+		if id == t.stack.top().name {
 			t.pop()
 			return
 		}
@@ -381,7 +384,7 @@ func (t *tidier) endTag(id int32, tk scan.Token) {
 		}
 	}
 	for len(t.stack) > 1 {
-		top := t.top()
+		top := t.stack.top()
 		match := top.name == id
 		if !match {
 			t.warn(warnUnclosed, tk.At, top.raw)
@@ -399,7 +402,7 @@ func (t *tidier) endTag(id int32, tk scan.Token) {
 
 // pop closes the innermost element.
 func (t *tidier) pop() {
-	f, parent := t.top(), t.parent()
+	f, parent := t.stack.top(), t.stack.parent()
 	says := f.says
 	switch f.class.kind {
 	case kText:
@@ -429,7 +432,7 @@ func (t *tidier) closeEntry(f *frame) {
 	t.ext.entry = budget{}
 	switch {
 	case f.node == nil:
-	case t.doc.Feed == t.stack[0].node, slices.ContainsFunc(t.stack, func(f frame) bool { return f.class.kind == kFeed }):
+	case t.stack.inside(kFeed) != nil:
 		t.doc.Entries = append(t.doc.Entries, f.node)
 	default:
 		t.outside = append(t.outside, f.node)
@@ -439,14 +442,14 @@ func (t *tidier) closeEntry(f *frame) {
 // finish closes what the end of the document leaves open. An entry that was
 // cut off is not delivered by half.
 func (t *tidier) finish() {
-	entry := t.openEntry()
+	entry := t.stack.inside(kEntry)
 	if entry != nil {
 		entry.node = nil
 	}
 	switch {
 	case !t.rootOver:
 		t.doc.Cut = true
-		t.warn(warnCut, len(t.Src), t.top().raw)
+		t.warn(warnCut, len(t.Src), t.stack.top().raw)
 	case entry != nil:
 		t.doc.Cut = true
 		t.warn(warnCut, len(t.Src), entry.raw)
@@ -459,6 +462,6 @@ func (t *tidier) finish() {
 		t.doc.Image = root.Child("image")
 	}
 	t.doc.Entries = append(t.doc.Entries, t.outside...)
-	t.doc.Version = t.version()
+	t.doc.Version = t.doc.version(t.names)
 	t.doc.Lost, t.doc.Warnings, t.doc.ns = t.lost, t.all(), t.ns
 }
