@@ -66,7 +66,7 @@ var linked = map[string][]string{
 	"github.com/coreos/go-systemd":   {"lektor-cloudd"},
 	"github.com/emersion/go-message": {"lektor-pages"},
 	"github.com/microcosm-cc":        {"lektor-pages"},
-	"github.com/mmcdole/gofeed":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-share", "lektor-view"},
+	"github.com/wlynxg/chardet":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-share", "lektor-view"},
 	"html/template":                  {"lektor-cloudd", "lektor-ess"},
 	"modernc.org/sqlite":             {"lektor-import", "lektor-pages", "lektor-view"},
 }
