@@ -18,16 +18,16 @@ import (
 )
 
 // EncodeAtom writes a feed as an Atom document (RFC 4287). Reading the document
-// back with [Parse] gives the same entries.
+// back with [Parse] returns the same entries.
 //
 // The caller sees to Links: a published feed should have one of Rel "self".
 // Where Atom demands what the feed does not have, it is filled in: the time
 // of the newest entry, or 1970, for dates; the title for the author; the
 // link or a digest for the id. Nothing is taken from the clock, so equal feeds
-// give equal documents.
+// make equal documents.
 //
 // Extensions are written as they are, but those that Parse would take for the
-// format's own or read into a field. The error is that of w, or tells of an
+// format's own or read into a field. The error is that of w, or names an
 // extension or attribute that XML cannot hold: one whose name is none, or one of
 // the feed or an entry without a namespace.
 func EncodeAtom(w io.Writer, f *Feed) error {
@@ -186,7 +186,7 @@ func newest(f *Feed, s *survey) time.Time {
 	return time.Unix(0, 0).UTC()
 }
 
-// linkOf gives the feed's first link of a relation.
+// linkOf returns the feed's first link of a relation.
 func linkOf(f *Feed, rel string) string {
 	for _, l := range f.Links {
 		if l.Rel == rel {
@@ -382,7 +382,7 @@ func (x *xmlWriter) atomEntry(e *Entry) {
 	x.close("entry")
 }
 
-// isPodcast tells whether there is something to write in the iTunes module.
+// isPodcast reports whether there is something to write in the iTunes module.
 func (e *Entry) isPodcast() bool { return e.Duration > 0 || e.Episode > 0 || e.Season > 0 }
 
 // podcast writes what the iTunes module has of an entry.
@@ -432,7 +432,7 @@ func (x *xmlWriter) atomText(name, value, contentType string) {
 	}
 }
 
-// isWellFormed tells XML that can stand inside an element as it is: every tag
+// isWellFormed reports whether XML can stand inside an element as it is: every tag
 // is closed, and no prefix or entity is used that only its own document knew.
 func isWellFormed(s string) bool {
 	d := xml.NewDecoder(strings.NewReader("<div>" + s + "</div>"))
@@ -488,7 +488,7 @@ func (x *xmlWriter) rss(f *Feed) {
 	x.extensions(f.Extensions, vocab.OfFeed)
 }
 
-// channelExtras writes what tells a reader when to come back, and the image.
+// channelExtras writes how often to come back, the clouds and the image.
 func (x *xmlWriter) channelExtras(f *Feed) {
 	if f.TTL > 0 {
 		x.must("ttl", strconv.Itoa(int(f.TTL/time.Minute)))

@@ -26,7 +26,7 @@ func (x *xmlWriter) namespacesOf(f *Feed, entries *survey) {
 	}
 }
 
-// declare gives a namespace a prefix: the usual one, if it is free.
+// declare returns a namespace a prefix: the usual one, if it is free.
 func (x *xmlWriter) declare(uri string) {
 	if _, ok := x.prefixes[uri]; ok || uri == "" || uri == vocab.XML.URI() || len(x.declared) >= 2*maxRootNamespaces {
 		return
@@ -48,7 +48,7 @@ func (x *xmlWriter) use(prefix, uri string) {
 	x.declared = append(x.declared, "xmlns:"+prefix, uri)
 }
 
-// qualified gives a name with its prefix. A namespace that has none at the root
+// qualified returns a name with its prefix. A namespace that has none at the root
 // is declared on the element, in declarations.
 func (x *xmlWriter) qualified(uri, name string, declarations []string) (string, []string) {
 	if !validName(name) {

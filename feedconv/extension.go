@@ -22,7 +22,7 @@ import (
 //   - of a feed sy:updateFrequency and updatePeriod (syndication module),
 //     fh:archive and complete (RFC 5005), source:cloud
 //
-// What stands inside of any of these is read with it or not at all.
+// The insides of these are read with them or not at all.
 //
 // An extension is kept whole or, beyond the limits below, left out with a
 // warning. Relative references in attributes that are named like references

@@ -87,7 +87,7 @@ func jsonFault(b []byte) (offset int, bad bool) {
 	return 0, true
 }
 
-// lineAt gives the number of the line, from 1, that an offset is on.
+// lineAt returns the number of the line, from 1, that an offset is on.
 func lineAt(b []byte, offset int) int {
 	return 1 + bytes.Count(b[:min(offset, len(b))], []byte{'\n'})
 }
@@ -110,7 +110,7 @@ func (d *jsonDoc) url(s string) string {
 	return markup.Resolve(d.base, s)
 }
 
-// html gives HTML with its URLs resolved.
+// html returns HTML with its URLs resolved.
 func (d *jsonDoc) html(s string) text {
 	return text{markup.ResolveHTML(s, d.base, &d.growth), markup.TypeHTML}
 }

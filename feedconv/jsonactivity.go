@@ -79,7 +79,7 @@ func natural(o rawjson.Object, names ...string) string {
 }
 
 // activity maps an activity, or an object that stands in a collection without
-// one. What is created or announced gives the entry; the activity adds what
+// one. The entry is the object that is created or announced; the activity adds what
 // the object does not say.
 func (d *jsonDoc) activity(a rawjson.Object) bool {
 	var x draft

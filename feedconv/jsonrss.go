@@ -64,7 +64,7 @@ func elementText(v rawjson.Value) string {
 // element returns the text of a member that is an element.
 func element(o rawjson.Object, name string) string { return elementText(o.Get(name)) }
 
-// elementTexts gives the texts of an element that may repeat.
+// elementTexts returns the texts of an element that may repeat.
 func elementTexts(v rawjson.Value) []string {
 	var out []string
 	v.List(maxList, func(e rawjson.Value) { out = append(out, elementText(e)) })

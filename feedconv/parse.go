@@ -15,7 +15,7 @@ package feedconv
 //	parse:  parse
 //	encode: stream encode encodeext encodejson
 //
-// The maps turn a tree or JSON into drafts, and finish gives each field its value by rules
+// The maps turn a tree or JSON into drafts, and finish sets each field by rules
 // that are the same for all formats.
 
 import (
@@ -32,7 +32,7 @@ import (
 	"github.com/lektordir/lektor/internal/charset"
 )
 
-// Parse reads a feed document to its end and gives the feed and its entries,
+// Parse reads a feed document to its end and returns the feed and its entries,
 // in the order of the document.
 //
 // The error is a [*LimitError] for a document that is too large, a

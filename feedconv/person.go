@@ -57,7 +57,7 @@ func splitMail(s string) (name, mail string) {
 	return s, ""
 }
 
-// isMail tells what looks like an address; it need not be one.
+// isMail reports whether s looks like an address; it need not be one.
 func isMail(s string) bool {
 	at := strings.IndexByte(s, '@')
 	return at > 0 && at < len(s)-1 && strings.Count(s, "@") == 1 &&
@@ -72,7 +72,7 @@ func cutMailto(s string) (string, bool) {
 	return s, false
 }
 
-// tidyPerson cleans a person whose parts a format gives apart, and takes an
+// tidyPerson cleans a person whose parts a format keeps apart, and takes an
 // address out of the name where it is all there is.
 func tidyPerson(p Person) Person {
 	p.Name = strings.TrimSpace(p.Name)

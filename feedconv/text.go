@@ -28,7 +28,7 @@ func oneLine(s string) string { return markup.Plain(s, markup.Text) }
 // Parse keeps no other as a link.
 func IsLink(s string) bool { return markup.Link(s) != "" }
 
-// text is a text construct as a format gives it.
+// text is a text construct of a format.
 type text struct {
 	value string
 	mime  string // its MIME type

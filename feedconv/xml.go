@@ -107,7 +107,7 @@ func xmlLinks(list []*tidy.Node) []Link {
 	return out
 }
 
-// linkRel gives a relation its short name.
+// linkRel returns a relation its short name.
 func linkRel(rel string) string {
 	rel = strings.TrimSpace(rel)
 	for _, prefix := range []string{"http://www.iana.org/assignments/relation/", "https://www.iana.org/assignments/relation/"} {
@@ -119,13 +119,13 @@ func linkRel(rel string) string {
 	return strings.ToLower(rel)
 }
 
-// alternate gives the link to the page that a feed or an entry is about.
+// alternate returns the link to the page that a feed or an entry is about.
 func alternate(links []Link) string {
 	var first string
 	for _, l := range links {
 		t := markup.MediaType(l.Type)
 		if l.Rel != "alternate" || markup.Link(l.Href) == "" || t == "application/ess" || t == "application/nno" {
-			continue // those two tell when entries were published, and are no page
+			continue // they list publication times and are no page
 		}
 		if t == "" || markup.IsMarkup(t) && !strings.Contains(t, "atom") && !strings.Contains(t, "rss") {
 			return l.Href
@@ -294,7 +294,7 @@ func (d *draft) media(n *tidy.Node, depth int) {
 	}
 }
 
-// mediaType gives the MIME type of a Media RSS text, which says "plain" or
+// mediaType returns the MIME type of a Media RSS text, which says "plain" or
 // "html".
 func mediaType(s string) string {
 	if strings.EqualFold(strings.TrimSpace(s), "html") {
@@ -363,7 +363,7 @@ func elementPersons(list []*tidy.Node) []Person {
 	return out
 }
 
-// atomType gives the MIME type of an Atom text construct or content.
+// atomType returns the MIME type of an Atom text construct or content.
 func atomType(s string) string {
 	switch t := markup.MediaType(s); t {
 	case "", "text", "plain":

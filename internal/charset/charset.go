@@ -310,7 +310,7 @@ func lookup(label string) (enc encoding.Encoding, name string) {
 	return nil, ""
 }
 
-// multibyte tells the charsets in which bytes that are valid UTF-8 by chance
+// multibyte reports whether a charset is one in which bytes that are valid UTF-8 by chance
 // are likely enough for the label to be believed.
 func multibyte(name string) bool {
 	switch name {
@@ -320,10 +320,10 @@ func multibyte(name string) bool {
 	return false
 }
 
-// escapes tells the charsets that are all ASCII bytes.
+// escapes reports whether all bytes of a charset are ASCII.
 func escapes(name string) bool { return name == "iso-2022-jp" || name == "hz-gb-2312" }
 
-// utf8Count tells how much of a text is UTF-8.
+// utf8Count is how much of a text is UTF-8.
 type utf8Count struct {
 	good, bad int // sequences beyond ASCII, and bytes of none
 	first     int // the place of the first bad one

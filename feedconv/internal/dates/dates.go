@@ -50,7 +50,7 @@ func Parse(s string) (_ time.Time, ok, late bool) {
 	return t, ok && t.Year() > 1 && t.Year() < 10000, d.late || zone.found
 }
 
-// foldDate gives a date in lower case and without accents, which are left out as
+// foldDate returns a date in lower case and without accents, which are left out as
 // often as not, with the digits of the West, and with the marks of year and month of
 // eastern Asia as hyphens; a month that stands after its day, or alone, keeps a mark.
 // late is as for [Parse].
@@ -513,7 +513,7 @@ func (d *dateParts) numeric(t string, sep byte) bool {
 	return year == 2 || year == 4
 }
 
-// pivot gives a year of two digits its century.
+// pivot returns a year of two digits its century.
 func pivot(year int) int {
 	if year < 70 {
 		return 2000 + year
@@ -524,7 +524,7 @@ func pivot(year int) int {
 // word reads the names of months and zones, am and pm. Others count for nothing:
 // days of the week, in any language and spelling (a wrong one is more often wrong
 // than the date); what stands between the parts; zones that nobody knows, which
-// RFC 2822 (section 4.3) tells readers to take for UTC.
+// RFC 2822 (section 4.3) says to take for UTC.
 func (d *dateParts) word(t string) bool {
 	t = strings.TrimPrefix(strings.TrimRight(t, "."), "d'") // d'abril
 	if half, read := d.half(t); half {
@@ -591,7 +591,7 @@ func (d *dateParts) monthName(t string) bool {
 	return true
 }
 
-// dayHalf gives 0 for am, and 1 for pm.
+// dayHalf returns 0 for am, and 1 for pm.
 func dayHalf(t string) (half int, ok bool) {
 	switch t {
 	case "am", "a.m", "πμ", "π.μ":
@@ -616,7 +616,7 @@ func isLetters(t string) bool {
 	return found
 }
 
-// monthOf gives the month that a word begins with the name of, else 0; 12 more for
+// monthOf returns the month that a word begins with the name of, else 0; 12 more for
 // names that were once not read.
 func monthOf(word string) int {
 	if rest, ok := strings.CutPrefix(word, "ב"); ok && rest != "" { // "in", in Hebrew

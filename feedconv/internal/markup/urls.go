@@ -281,7 +281,7 @@ func (r *resolver) value(name string, from, to int, quote string) {
 	r.copied = to
 }
 
-// ResolveAttr gives the value of a URL attribute made absolute, not escaped,
+// ResolveAttr returns the value of a URL attribute made absolute, not escaped,
 // and whether it had to be.
 func ResolveAttr(base *url.URL, key, val string) (string, bool) {
 	if strings.HasSuffix(key, "srcset") {
@@ -315,7 +315,7 @@ func resolveSrcset(base *url.URL, v string) (string, bool) {
 			i++
 		}
 		u := v[start:i]
-		// What ends as white space for others is no part of it, either.
+		// White space of other kinds at its end is no part of it, either.
 		bare := strings.TrimRightFunc(u, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 		abs := Resolve(base, bare)
 		changed = changed || abs != bare
@@ -374,7 +374,7 @@ func IndexFold[T string | []byte](s T, sep string) int {
 	}
 }
 
-// isLinkScheme tells whether a scheme is one of URLs that a reader may follow. What a
+// isLinkScheme reports whether a scheme is one of URLs that a reader may follow. What a
 // browser runs (javascript, data) or finds on the reader's own disk (file) is no link.
 func isLinkScheme(scheme string) bool {
 	switch scheme {
@@ -385,7 +385,7 @@ func isLinkScheme(scheme string) bool {
 	return false
 }
 
-// Link gives a URL as it is stored, empty for one that is no link. A relative
+// Link returns a URL as it is stored, empty for one that is no link. A relative
 // reference, for which no base was known, stays.
 func Link(s string) string {
 	if s = CleanLine(s); HasScheme(s) {
@@ -396,7 +396,7 @@ func Link(s string) string {
 	return s
 }
 
-// FirstLink gives the first of a list that is a link.
+// FirstLink returns the first of a list that is a link.
 func FirstLink(list ...string) string {
 	for _, s := range list {
 		if s = Link(s); s != "" {
@@ -406,7 +406,7 @@ func FirstLink(list ...string) string {
 	return ""
 }
 
-// IsWebURL tells absolute http and https URLs.
+// IsWebURL reports whether s is an absolute URL of http or https.
 func IsWebURL(s string) bool {
 	scheme, rest, ok := strings.Cut(s, "://")
 	return ok && rest != "" && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")) &&

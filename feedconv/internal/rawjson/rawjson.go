@@ -14,9 +14,9 @@ import (
 )
 
 // Value is a JSON value where it stands in the document, not yet decoded.
-// Reading a document this way takes no memory for what is not looked at, gives
+// Reading a document this way takes no memory for what is not looked at, finds
 // everything before a cut, and needs no recursion, so nesting does no harm.
-// An empty Value is an absent one; all methods give their zero value for
+// An empty Value is an absent one; all methods return their zero value for
 // a value of another type.
 type Value []byte
 

@@ -54,7 +54,7 @@ const (
 	inForeign // in one that is kept
 )
 
-// place tells of what the elements of a level are children: the feed, an
+// place is where the elements of a level stand: in the feed, in an
 // entry, or neither.
 func (l level) place() vocab.Place {
 	switch l {
@@ -225,6 +225,12 @@ func (n *names) classifyModule(name string, ns vocab.NS, lvl level) class {
 	if place := lvl.place(); place != 0 && !vocab.HasField(ns, name, place, n.isAtom) {
 		return class{kind: kForeign, ns: ns}
 	}
+	return n.classOfField(name, ns, lvl)
+}
+
+// classOfField says what an element of another vocabulary is that has a field, or that
+// stands in one.
+func (n *names) classOfField(name string, ns vocab.NS, lvl level) class {
 	c := class{kind: kStruct, ext: true, ns: ns, name: name}
 	switch ns {
 	case vocab.Atom10, vocab.Atom03:
@@ -259,7 +265,7 @@ func (n *names) classifyModule(name string, ns vocab.NS, lvl level) class {
 	return c
 }
 
-// belongs tells whether an element inside of one of another vocabulary is of
+// belongs reports whether an element inside of one of another vocabulary is of
 // that, or may stand for it: rssCloud:item has the children of an item.
 func (n *names) belongs(outer, ns vocab.NS, prefix int32) bool {
 	if ns == outer || n.ns[ns].family == vocab.Atom && n.ns[outer].family == vocab.Atom {

@@ -436,13 +436,7 @@ func (t *tidier) closeAtomText(f *frame, s []byte, isMarkup bool) bool {
 	typ, mode := strings.TrimSpace(n.Attr("type")), strings.ToLower(strings.TrimSpace(n.Attr("mode")))
 	switch lower := strings.ToLower(typ); {
 	case isMarkup:
-		mode = ""
-		if inline := strings.Contains(lower, "xml") && !strings.Contains(lower, "xhtml") || strings.HasPrefix(lower, "image/"); !inline {
-			typ = "xhtml"
-			if t.doc.Atom03 || strings.Contains(lower, "/") {
-				typ = "application/xhtml+xml"
-			}
-		}
+		mode, typ = "", t.doc.inlineType(typ)
 		if !t.doc.Atom03 {
 			s = t.txt.unwrap(s)
 		}
@@ -469,7 +463,19 @@ func (t *tidier) closeAtomText(f *frame, s []byte, isMarkup bool) bool {
 	return says
 }
 
-// isBinaryType tells the types whose content is base64 (RFC 4287, section
+// inlineType returns the type of a text construct that has children, by what it says of
+// itself.
+func (d *Document) inlineType(typ string) string {
+	switch lower := strings.ToLower(typ); {
+	case strings.Contains(lower, "xml") && !strings.Contains(lower, "xhtml"), strings.HasPrefix(lower, "image/"):
+		return typ
+	case d.Atom03, strings.Contains(lower, "/"):
+		return "application/xhtml+xml"
+	}
+	return "xhtml"
+}
+
+// isBinaryType reports whether content of a type is base64 (RFC 4287, section
 // 4.1.3.3).
 func isBinaryType(typ string) bool {
 	typ, _, _ = strings.Cut(typ, ";")
@@ -493,7 +499,7 @@ func decodeBase64(s []byte) ([]byte, bool) {
 	return clean, true
 }
 
-// plainOf gives the text of a construct that has no business with markup.
+// plainOf returns the text of a construct that has no business with markup.
 func plainOf(s []byte, isMarkup bool) string {
 	if !isMarkup {
 		return string(s)

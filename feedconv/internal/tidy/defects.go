@@ -6,7 +6,7 @@ import (
 	"github.com/lektordir/lektor/feedconv/internal/scan"
 )
 
-// gap tells whether an element has its end tag.
+// gap reports whether an element has its end tag.
 type gap uint8
 
 const (

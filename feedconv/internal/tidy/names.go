@@ -81,7 +81,7 @@ type binding struct {
 	old    vocab.NS
 }
 
-// intern gives a name its number. Names that differ only in case are one, so
+// intern returns a name its number. Names that differ only in case are one, so
 // that <Title> … </title> is an element.
 func (n *names) intern(name []byte) int32 {
 	if id, ok := n.byName[string(name)]; ok {
@@ -126,7 +126,7 @@ func cleanName(s string) string {
 	return string(b)
 }
 
-// prefixID gives a prefix its number. A prefix that was never declared and is
+// prefixID returns a prefix its number. A prefix that was never declared and is
 // well known means what it usually does.
 func (n *names) prefixID(prefix string) int32 {
 	prefix = markup.ASCIILower(prefix)
@@ -147,7 +147,7 @@ func (n *names) prefixID(prefix string) int32 {
 	return id
 }
 
-// resolve gives the namespace that a prefix is bound to here.
+// resolve returns the namespace that a prefix is bound to here.
 func (n *names) resolve(prefix int32) vocab.NS {
 	if ns := n.bound[prefix]; ns >= 0 {
 		return ns

@@ -91,7 +91,7 @@ func (p *prolog) element(tag scan.Token) (root string, err error) {
 	case isRoot && (!p.page || lower != "channel" && (p.hasAttr("version") || p.hasAttr("xmlns") || lower == "rdf")):
 		return lower, nil
 	case isText:
-		// What is in these is no markup. One that is not closed is looked
+		// The content of these is no markup. One that is not closed is looked
 		// for once.
 		if end := "</" + lower; !p.ends.Lack(end) {
 			if n := markup.IndexFold(p.Src[p.Pos:], end); n >= 0 {

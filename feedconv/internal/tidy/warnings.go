@@ -120,7 +120,7 @@ func (w *warnings) lineAt(pos int) int {
 	return w.line
 }
 
-// all gives the warnings, those that were too many of a kind as one.
+// all returns the warnings, those that were too many of a kind as one.
 func (w *warnings) all() []Warning {
 	for k, n := range w.warned {
 		rule := warnRules()[k]
