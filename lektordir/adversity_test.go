@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/entryname"
+	"github.com/lektordir/lektor/internal/journal"
 )
 
 // A replacement that fails halfway, with the old version put aside already,
@@ -22,7 +24,7 @@ func TestFailedReplacement(t *testing.T) {
 	w := writer(t, d)
 	a, tx, b := replacement(t, d, w)
 	rec := tx.staged[0]
-	if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged); err != nil {
+	if err := journal.Append(d.journalPath(feedHash), seen(tx), tx.staged); err != nil {
 		t.Fatal(err)
 	}
 	die(tx)
@@ -36,7 +38,7 @@ func TestFailedReplacement(t *testing.T) {
 	if err := os.Symlink("nowhere", d.Join("new", feedHash)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.settle(feedHash, "tmp/"+feedHash, rec); err == nil {
+	if _, err := commit.Settle(d.fs, feedHash, "tmp/"+feedHash, rec); err == nil {
 		t.Fatal("no error")
 	}
 	if err := os.Remove(d.Join("new", feedHash)); err != nil {
@@ -57,7 +59,7 @@ func TestAliasOfInterruptedReplacement(t *testing.T) {
 	w := writer(t, d)
 	_, tx, b := replacement(t, d, w)
 	rec := tx.staged[0]
-	if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged); err != nil {
+	if err := journal.Append(d.journalPath(feedHash), seen(tx), tx.staged); err != nil {
 		t.Fatal(err)
 	}
 	die(tx)
@@ -65,10 +67,10 @@ func TestAliasOfInterruptedReplacement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tx.alias(digestOf("another"), rec.Key, rec.Content, rec); err != nil {
+	if err := tx.Alias(journal.DigestOf("another"), rec.Key, rec.Content, rec); err != nil {
 		t.Fatal(err)
 	}
-	if err := commit(tx); err != nil {
+	if err := end(tx); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Recover(ctx); err != nil {
@@ -136,7 +138,7 @@ func TestPlantedLinks(t *testing.T) {
 						_, err = tx.add(ctx, sample("3", "C"))
 					}
 					if err == nil {
-						commit(tx)
+						end(tx)
 					} else {
 						tx.Close()
 					}
@@ -308,7 +310,7 @@ func TestManyMalformedNames(t *testing.T) {
 // A transaction that comes after Close gets an error, and does not hang.
 func TestAfterClose(t *testing.T) {
 	d, _ := newDir(t)
-	w, err := d.NewWriter(WriterOptions{})
+	w, err := newFetcher(d, commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,26 +326,6 @@ func TestAfterClose(t *testing.T) {
 	}
 	if _, err := tx.add(ctx, sample("1", "A")); err == nil {
 		t.Error("Add after Close")
-	}
-}
-
-// A group that all members have left lets go of its descriptors, and of the
-// errors that they gather.
-func TestAbandonedGroup(t *testing.T) {
-	d, _ := newDir(t)
-	w := writer(t, d)
-	for range 3 {
-		tx, err := w.Begin(feedHash)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
-		tx.Close()
-		w.mu.Lock()
-		if w.open != nil {
-			t.Error("still open")
-		}
-		w.mu.Unlock()
 	}
 }
 
@@ -388,7 +370,7 @@ func TestCommitFromDone(t *testing.T) {
 func TestShortDelays(t *testing.T) {
 	d, _ := newDir(t)
 	for i := range 200 {
-		w, err := d.NewWriter(WriterOptions{Delay: time.Duration(i) * time.Microsecond})
+		w, err := newFetcher(d, commit.Options{Delay: time.Duration(i) * time.Microsecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -396,38 +378,36 @@ func TestShortDelays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := tx.alias(digestOf("x"), key{}, digestOf("c"), record{Unique: "1.M1P1Q1I0123456789abcdef.h"}); err != nil {
+		if err := tx.Alias(journal.DigestOf("x"), journal.Key{}, journal.DigestOf("c"), journal.Record{Unique: "1.M1P1Q1I0123456789abcdef.h"}); err != nil {
 			t.Fatal(err)
 		}
 		os.MkdirAll(filepath.Dir(d.journalPath(feedHash)), 0o777)
-		if err := commit(tx); err != nil {
+		if err := end(tx); err != nil {
 			t.Fatal(err)
 		}
 		w.Close()
 	}
 }
 
-// What a feed says of itself is synced with the first entries, also when it was
-// written in an earlier transaction that delivered none.
+// What a feed says of itself is synced, though no entry is delivered with it: a file that
+// cannot be synced does not pass unnoticed.
 func TestFeedIsSynced(t *testing.T) {
-	d, _ := newDir(t)
-	w := writer(t, d)
-	tx, _ := w.Begin(feedHash)
-	if err := tx.PutFeed(&Feed{ID: feedID, Name: "Example"}); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range []string{"src/$/id", "src/$/name", "src/$", "src"} {
-		if p = d.Join(strings.ReplaceAll(p, "$", feedHash)); !slices.Contains(tx.src, p) {
-			t.Errorf("%s is not synced", p)
+	for _, name := range []string{"id", "name", "description"} {
+		d, _ := newDir(t)
+		w := writer(t, d)
+		tx, _ := w.Begin(feedHash)
+		if err := tx.PutFeed(&Feed{ID: feedID, Name: "Example", Description: "x"}); err != nil {
+			t.Fatal(err)
 		}
-	}
-	// It cannot be synced, which must not pass unnoticed though no entry is in it.
-	tx.src = append(tx.src, d.Join("no such file"))
-	if err := commit(tx); err == nil {
-		t.Error("the sync was left out")
-	}
-	if _, err := os.Stat(d.journalPath(feedHash)); err == nil {
-		t.Error("a journal without a delivery")
+		if err := os.Remove(d.Join("src", feedHash, name)); err != nil {
+			t.Fatal(err)
+		}
+		if err := end(tx); err == nil {
+			t.Errorf("the sync of %s was left out", name)
+		}
+		if _, err := os.Stat(d.journalPath(feedHash)); err == nil {
+			t.Error("a journal without a delivery")
+		}
 	}
 }
 
@@ -471,13 +451,13 @@ func TestJournalChanged(t *testing.T) {
 	if err := os.Remove(d.journalPath(feedHash)); err != nil {
 		t.Fatal(err)
 	}
-	if err := commit(tx); err == nil {
+	if err := end(tx); err == nil {
 		t.Error("no error")
 	}
 	deliver(t, d, sample("2", "B"))
-	j, err := readJournal(d.journalPath(feedHash))
-	if err != nil || j.bad() != 0 || j.Len() != 1 {
-		t.Errorf("%d lines, %d bad, %v", j.Len(), j.bad(), err)
+	j, err := journal.Read(d.journalPath(feedHash))
+	if err != nil || j.Bad() != 0 || lines(j) != 1 {
+		t.Errorf("%d lines, %d bad, %v", lines(j), j.Bad(), err)
 	}
 }
 
@@ -533,27 +513,11 @@ func TestNewRemovedBeforeCommit(t *testing.T) {
 	if err := os.Remove(d.Join("new", feedHash)); err != nil {
 		t.Fatal(err)
 	}
-	if err := commit(tx); err != nil {
+	if err := end(tx); err != nil {
 		t.Error(err)
 	}
 	if got := list(t, d, ListOptions{}); !slices.Equal(got, []Ref{r}) {
 		t.Error(paths(got))
-	}
-}
-
-// Of an error that joins others, only what is about names is left out.
-func TestUnlessNames(t *testing.T) {
-	name, other := &NameError{Path: "x"}, errors.New("other")
-	for _, c := range []struct {
-		err  error
-		want bool
-	}{
-		{nil, false}, {name, false}, {errors.Join(name, errors.Join(name)), false},
-		{other, true}, {errors.Join(name, errors.Join(name, other)), true},
-	} {
-		if got := unlessNames(c.err); (got != nil) != c.want {
-			t.Errorf("%v: %v", c.err, got)
-		}
 	}
 }
 
@@ -573,7 +537,7 @@ func TestSrcVanishes(t *testing.T) {
 	if err := os.RemoveAll(d.Join("src", feedHash)); err != nil {
 		t.Fatal(err)
 	}
-	if err := commit(tx); err == nil {
+	if err := end(tx); err == nil {
 		t.Error("no error")
 	}
 	if got := list(t, d, ListOptions{}); len(got) != 0 {
@@ -604,11 +568,11 @@ func TestKilledBetweenRenames(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged); err != nil {
+			if err := journal.Append(d.journalPath(feedHash), seen(tx), tx.staged); err != nil {
 				t.Fatal(err)
 			}
 			for _, r := range tx.staged[:moved] {
-				if _, err := d.settle(feedHash, tx.stagedIn(), r); err != nil {
+				if _, err := commit.Settle(d.fs, feedHash, tx.place(), r); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -642,7 +606,7 @@ func TestCommitAfterFailedFirstAdd(t *testing.T) {
 	if _, err := tx.add(ctx, sample("1", "A")); err == nil {
 		t.Fatal("no error")
 	}
-	if err := commit(tx); err == nil {
+	if err := end(tx); err == nil {
 		t.Error("the commit succeeded")
 	}
 }
@@ -653,24 +617,6 @@ func TestFlagsThatAreNoText(t *testing.T) {
 	to, err := r.WithFlags("F", "S")
 	if err != nil || to.Info != "2,F\xff" {
 		t.Errorf("%q %v", to.Info, err)
-	}
-}
-
-// A forged line names nothing but entries.
-func TestForgedRecord(t *testing.T) {
-	for _, name := range []string{"..", ".", ".x", "a/b", "a;gone"} {
-		for _, replaces := range []bool{false, true} {
-			r := recordOf(1)
-			if replaces {
-				r.Replaces = name
-			} else {
-				r.Unique = name
-			}
-			b := r.appendTo(nil)
-			if _, ok := parseRecord(b[:len(b)-1]); ok {
-				t.Errorf("%s counts", b)
-			}
-		}
 	}
 }
 

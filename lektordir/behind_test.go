@@ -42,7 +42,7 @@ func TestJournalAfterKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Close()
-	if _, err := tx.readJournal(); err != nil {
+	if _, err := tx.Journal(); err != nil {
 		t.Fatal(err)
 	}
 	if got := list(t, d, ListOptions{}); len(got) != 1 || got[0] != r {

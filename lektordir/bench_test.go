@@ -8,6 +8,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/journal"
 )
 
 // BenchmarkDeliver delivers 200 feeds of 20 entries of 2.5 kB, durably, from
@@ -22,7 +25,7 @@ func BenchmarkDeliver(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.StartTimer()
-		w, err := d.NewWriter(WriterOptions{Delay: 300 * time.Millisecond})
+		w, err := newFetcher(d, commit.Options{Delay: 300 * time.Millisecond})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -46,7 +49,7 @@ func BenchmarkDeliver(b *testing.B) {
 								Title: "An entry", ID: fmt.Sprintf("%s/%d", id, k), Content: content, Author: "A",
 								PubDate: time.Unix(1700000000, 0), Type: "text/html", Link: id, Categories: []string{"one"},
 							},
-							Identity: digestOf(id, fmt.Sprint(k)), Content: digestOf("x"),
+							Version: commit.Version{Identity: journal.DigestOf(id, fmt.Sprint(k)), Content: journal.DigestOf("x")},
 						}
 						if _, err := tx.add(context.Background(), v); err != nil {
 							b.Error(err)

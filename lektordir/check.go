@@ -12,8 +12,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/joined"
+	"github.com/lektordir/lektor/internal/journal"
 )
 
 // Problem is something that [Dir.Check] found.
@@ -93,19 +95,14 @@ func (c *checker) tmp(ctx context.Context) error {
 	var after []string
 	var bad error
 	if c.repair {
-		w, err := c.d.NewWriter(WriterOptions{})
-		if err != nil {
-			return err
-		}
-		rerr := w.Recover(ctx)
-		cerr := w.Close()
+		bad = c.d.Recover(ctx)
 		after, err = left()
-		bad = errors.Join(rerr, cerr, err)
+		bad = errors.Join(bad, err)
 	}
 	for _, p := range before {
 		still := !c.repair || slices.Contains(after, p)
 		what := "being written, or left by an interrupted run"
-		if filepath.Base(p) == purging {
+		if filepath.Base(p) == commit.Purging {
 			what = "the feed is being removed, or its removal was interrupted"
 		}
 		c.found = append(c.found, Problem{Path: p, What: what, Safe: true, Repaired: !still})
@@ -136,7 +133,7 @@ func (c *checker) feeds(context.Context) error {
 // locked gives what does something under the lock of a feed.
 func (c *checker) locked(hash string, mend func() error) func() error {
 	return func() error {
-		unlock, err := c.d.lockFeed(hash)
+		unlock, err := commit.Lock(c.d.fs, hash)
 		if err != nil {
 			return err
 		}
@@ -181,24 +178,24 @@ func (c *checker) leftovers(context.Context) error {
 }
 
 func (c *checker) journal(hash string) error {
-	path := c.d.journalPath(hash)
-	j, err := readJournal(path)
+	path := c.d.Join(commit.JournalPath(hash))
+	j, err := journal.Read(path)
 	if err != nil {
 		return err
 	}
-	rel := "src/" + hash + "/etc/fetch/seen"
-	inside := j.bad()
-	if j.size > j.good {
+	rel := commit.JournalPath(hash)
+	inside := j.Bad()
+	if j.Size > j.Good {
 		mend := c.locked(hash, func() error {
 			if err := c.d.fs.Inside("src/"+hash+"/etc", "src/"+hash+"/etc/fetch"); err != nil {
 				return err
 			}
-			if j, err = readJournal(path); err != nil {
+			if j, err = journal.Read(path); err != nil {
 				return err
 			}
-			return truncateJournal(path, j.good)
+			return journal.Truncate(path, j.Good)
 		})
-		if err := c.report(rel, fmt.Sprintf("%d bytes after its last good line do not count", j.size-j.good), mend); err != nil {
+		if err := c.report(rel, fmt.Sprintf("%d bytes after its last good line do not count", j.Size-j.Good), mend); err != nil {
 			return err
 		}
 	}
@@ -364,7 +361,7 @@ func (c *checker) relink(r Ref) func() error {
 	}
 	return func() error {
 		tmp := c.d.abs(r) + "/.feed"
-		if err := os.Symlink(leadsTo(r.Feed), tmp); err != nil && !errors.Is(err, os.ErrExist) {
+		if err := os.Symlink(commit.LinkTo(r.Feed), tmp); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
 		return os.Rename(tmp, link)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lektordir/lektor/internal/commit"
 )
 
 // TestComplete: of a feed whose document is complete, what is not in it is left out
@@ -96,7 +98,7 @@ func TestNext(t *testing.T) {
 		next := tx.Next()
 		tx.Close()
 		tx = next
-		if _, err := w.Begin(refs[0].Feed); !errors.As(err, new(*BusyError)) {
+		if _, err := w.Begin(refs[0].Feed); !errors.As(err, new(*commit.BusyError)) {
 			t.Error(err)
 		}
 		if _, err := tx.add(t.Context(), sample(id, "more")); err != nil {

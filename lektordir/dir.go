@@ -20,20 +20,14 @@ import (
 type Options struct {
 	Now   func() time.Time                           // default time.Now
 	Sleep func(context.Context, time.Duration) error // default: sleeps, or returns the context's error
-	Host  string                                     // default os.Hostname; escaped by EscapeHost
+	Host  string                                     // default os.Hostname; escaped in names
 	PID   int                                        // default os.Getpid
-	// SlowSync makes delivery sync every file and directory by itself even
-	// where one call could sync the whole file system.
-	SlowSync bool
 }
 
 // Dir is an open lektor-dir. It holds no file open and needs no closing.
 type Dir struct {
-	fs   *dirfs.Dir
-	opts Options
-
-	link  func(fromDir int, from string, toDir int, to string) error // linkat, but in tests
-	feeds sync.Map                                                   // hash -> knownFeed, of feeds read by FeedOf
+	fs    *dirfs.Dir
+	feeds sync.Map // hash -> knownFeed, of feeds read by FeedOf
 }
 
 // dirs are the obligatory subdirectories.
@@ -69,11 +63,10 @@ func Open(path string, opts *Options) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{link: linkat}
-	if opts != nil {
-		d.opts = *opts
+	if opts == nil {
+		opts = &Options{}
 	}
-	d.fs = dirfs.New(abs, dirfs.Options{Now: d.opts.Now, Sleep: d.opts.Sleep, Host: d.opts.Host, PID: d.opts.PID})
+	d := &Dir{fs: dirfs.New(abs, dirfs.Options(*opts))}
 	bad := &NotLektorDirError{Path: path}
 	for _, name := range dirs {
 		fi, err := os.Stat(filepath.Join(abs, name))
@@ -139,6 +132,10 @@ func Create(path string, opts *Options) (*Dir, error) {
 	}
 	return Open(path, opts)
 }
+
+// Options returns the surroundings of the lektor-dir: those it was opened with, and the real
+// ones for what was not set.
+func (d *Dir) Options() Options { return Options(d.fs.Options) }
 
 // Path returns the absolute path of the lektor-dir.
 func (d *Dir) Path() string { return d.fs.Path }

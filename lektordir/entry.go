@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/textfile"
 )
 
 // Entry is what an entry's directory holds (specification, "Entries").
@@ -163,20 +164,18 @@ type value struct {
 	name  string              // of the file, or of the extra
 	of    func(e *Entry) any  // a pointer to it, nil for none
 	line  func(string) string // makes text fit for the file
-	// repeats tells that entries of one feed often have the same file.
-	repeats bool
 }
 
 // files are the files of an entry that the specification knows; with extras the one
 // list of the fields of an entry.
 var files = []value{
-	{field: FieldTitle, name: "title", of: func(e *Entry) any { return &e.Title }, line: oneLine},
-	{field: FieldID, name: "id", of: func(e *Entry) any { return &e.ID }, line: oneLine},
+	{field: FieldTitle, name: "title", of: func(e *Entry) any { return &e.Title }, line: textfile.OneLine},
+	{field: FieldID, name: "id", of: func(e *Entry) any { return &e.ID }, line: textfile.OneLine},
 	{field: FieldContent, name: "content", of: func(e *Entry) any { return &e.Content }},
 	{field: FieldFeed, name: "feed"},
-	{field: FieldAuthor, name: "author", of: func(e *Entry) any { return &e.Author }, line: oneLine, repeats: true},
+	{field: FieldAuthor, name: "author", of: func(e *Entry) any { return &e.Author }, line: textfile.OneLine},
 	{field: FieldPubDate, name: "pubdate", of: func(e *Entry) any { return &e.PubDate }},
-	{field: FieldType, name: "type", of: func(e *Entry) any { return &e.Type }, line: oneLine, repeats: true},
+	{field: FieldType, name: "type", of: func(e *Entry) any { return &e.Type }, line: textfile.OneLine},
 }
 
 // feedContent is a file that only few entries have; what tells which is in their
@@ -198,11 +197,11 @@ func (e *Entry) Merge(from *Entry, fields Fields) {
 func (v *value) parse(e *Entry, data []byte) {
 	switch to := v.of(e).(type) {
 	case *string:
-		*to = line(data)
+		*to = textfile.Line(data)
 	case *[]byte:
 		*to = data
 	case *time.Time:
-		*to = parseTime(line(data))
+		*to = parseTime(textfile.Line(data))
 	}
 }
 
@@ -211,7 +210,7 @@ func (v *value) format(e *Entry) []byte {
 	text := ""
 	switch of := v.of(e).(type) {
 	case *[]byte:
-		return content(*of, e.Type)
+		return textfile.Content(*of, e.Type)
 	case *string:
 		text = v.line(*of)
 	case *time.Time:
@@ -223,11 +222,11 @@ func (v *value) format(e *Entry) []byte {
 	return append([]byte(text), '\n')
 }
 
-// stored yields the files that delivery makes of an entry, but for the link feed:
-// what they hold, and the data. What another file says already is left out.
-func (e *Entry) stored() iter.Seq2[*value, []byte] {
+// Files yields the names and the data of the files that delivery makes of an entry, but for
+// the link feed. A value that another file has already is left out.
+func (e *Entry) Files() iter.Seq2[string, []byte] {
 	want := AllFields &^ FieldFeed
-	if oneLine(e.Type) == "text/plain" {
+	if textfile.OneLine(e.Type) == "text/plain" {
 		want &^= FieldType
 	}
 	if e.Link == e.ID {
@@ -236,21 +235,21 @@ func (e *Entry) stored() iter.Seq2[*value, []byte] {
 	if e.Updated.Equal(e.PubDate) {
 		want &^= FieldUpdated
 	}
-	return func(yield func(*value, []byte) bool) {
+	return func(yield func(string, []byte) bool) {
 		for i := range files {
 			v := &files[i]
 			if want&v.field == 0 {
 				continue
 			}
-			if data := v.format(e); (data != nil || v.field&Obligatory != 0) && !yield(v, data) {
+			if data := v.format(e); (data != nil || v.field&Obligatory != 0) && !yield(v.name, data) {
 				return
 			}
 		}
-		if e.FullText.URL != "" && !yield(&feedContent, content(e.FeedContent, e.FullText.Type)) {
+		if e.FullText.URL != "" && !yield(feedContent.name, textfile.Content(e.FeedContent, e.FullText.Type)) {
 			return
 		}
 		if data := e.formatExtras(want); data != nil {
-			yield(&extrasFile, data)
+			yield(extrasFile.name, data)
 		}
 	}
 }
@@ -322,9 +321,11 @@ func (d *Dir) readEntry(r Ref, want Fields) (*Entry, error) {
 			if data, err = etcExtras(base); err != nil {
 				note(Extras, etcDir, err)
 			}
-			// A check that converts them writes the lines before it removes the files.
-			if lines, err := dirfs.ReadFile(base + "/" + extrasFile.name); data != nil && err == nil {
-				data = lines
+			if data != nil {
+				// A check that converts them writes the lines before it removes the files.
+				if lines, err := dirfs.ReadFile(base + "/" + extrasFile.name); err == nil {
+					data = lines
+				}
 			}
 		}
 		e.parseExtras(data, want)

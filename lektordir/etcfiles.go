@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/textfile"
 	"github.com/lektordir/lektor/internal/tsv"
 )
 
@@ -61,7 +62,7 @@ func etcExtras(entry string) ([]byte, error) {
 			}
 			continue
 		}
-		b = f.appendExtras(b, clean(line(data)))
+		b = f.appendExtras(b, textfile.Clean(textfile.Line(data)))
 	}
 	return b, bad
 }

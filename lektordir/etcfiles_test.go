@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
@@ -50,7 +51,7 @@ func TestExtrasInEtc(t *testing.T) {
 			for name, text := range map[string]string{"title": "t\n", "id": "urn:x\n", "content": "c"} {
 				write(t, d.abs(r)+"/"+name, text)
 			}
-			if err := os.Symlink(leadsTo(hash), d.abs(r)+"/feed"); err != nil {
+			if err := os.Symlink(commit.LinkTo(hash), d.abs(r)+"/feed"); err != nil {
 				t.Fatal(err)
 			}
 			for name, text := range c.files {

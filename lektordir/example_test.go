@@ -29,37 +29,28 @@ func temporary() (d *lektordir.Dir, remove func()) {
 
 // put delivers an entry to the feed of the examples.
 func put(d *lektordir.Dir, id, title string) {
-	w, err := d.NewWriter(lektordir.WriterOptions{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer w.Close()
 	entry := lektordir.Entry{ID: id, Title: title, Content: []byte("It is time.\n")}
-	if _, err := w.Put(context.Background(), clock, lektordir.Unread, entry); err != nil {
+	if _, err := d.Deliver(context.Background(), clock, lektordir.Unread, entry); err != nil {
 		log.Fatal(err)
 	}
 }
 
 // A fetcher delivers what it found; what it found before, it does not deliver
 // again, though it was deleted meanwhile.
-func ExampleWriter_Put() {
+func ExampleDir_Deliver() {
 	dir, remove := temporary()
 	defer remove()
 	ctx := context.Background()
-	w, err := dir.NewWriter(lektordir.WriterOptions{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer w.Close()
 	// What an earlier run was interrupted in.
-	if err := w.Recover(ctx); err != nil {
+	if err := dir.Recover(ctx); err != nil {
 		log.Print(err)
 	}
+	found := []lektordir.Entry{
+		{ID: "urn:example:clock:12", Title: "Noon", Content: []byte("<b>Noon</b>"), Type: "text/html"},
+		{ID: "urn:example:clock:18", Title: "Six", PubDate: time.Unix(1700000000, 0)},
+	}
 	for range 2 {
-		res, err := w.Put(ctx, clock, lektordir.Unread,
-			lektordir.Entry{ID: "urn:example:clock:12", Title: "Noon", Content: []byte("<b>Noon</b>"), Type: "text/html"},
-			lektordir.Entry{ID: "urn:example:clock:18", Title: "Six", PubDate: time.Unix(1700000000, 0)},
-		)
+		res, err := dir.Deliver(ctx, clock, lektordir.Unread, found...)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -71,6 +62,50 @@ func ExampleWriter_Put() {
 	// Output:
 	// 2 new, 0 known
 	// 0 new, 2 known
+}
+
+// An importer takes entries over that a user had in another reader, with what he read.
+func Example_importer() {
+	dir, remove := temporary()
+	defer remove()
+	ctx := context.Background()
+	kept := []struct {
+		id, title  string
+		read, star bool
+	}{
+		{"urn:example:clock:6", "Six in the morning", true, true},
+		{"urn:example:clock:12", "Noon", false, false},
+	}
+	for _, k := range kept {
+		res, err := dir.Deliver(ctx, clock, lektordir.Ignore, lektordir.Entry{ID: k.id, Title: k.title})
+		if err != nil {
+			log.Fatal(err) // run it again: what was taken over is not delivered twice
+		}
+		for _, ref := range res.New {
+			flags := ""
+			if k.read {
+				flags += "S"
+			}
+			if k.star {
+				flags += "F"
+			}
+			if flags == "" {
+				continue // it stays in new/
+			}
+			if ref, err = dir.SetFlags(ref, flags, ""); err != nil {
+				log.Fatal(err)
+			}
+			fmt.Println(k.title, "has", ref.Flags())
+		}
+	}
+	unread, err := dir.List(ctx, lektordir.ListOptions{SkipCur: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(unread), "unread")
+	// Output:
+	// Six in the morning has FS
+	// 1 unread
 }
 
 // A viewer lists entries by their names alone, and reads of each what it shows.

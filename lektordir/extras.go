@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lektordir/lektor/internal/textfile"
 	"github.com/lektordir/lektor/internal/tsv"
 )
 
@@ -19,26 +20,26 @@ var extrasFile = value{field: Extras, name: "extras"}
 // extras are all that we know, in the order in which they are written: short ones
 // first. Others are kept and ignored, as are fields beyond those that we know.
 var extras = []value{
-	{field: FieldLink, name: "link", of: func(e *Entry) any { return &e.Link }, line: oneLine},
+	{field: FieldLink, name: "link", of: func(e *Entry) any { return &e.Link }, line: textfile.OneLine},
 	{field: FieldUpdated, name: "updated", of: func(e *Entry) any { return &e.Updated }},
-	{field: FieldCategories, name: "category", of: func(e *Entry) any { return &e.Categories }, line: oneLine},
-	{field: FieldTerms, name: "category", of: func(e *Entry) any { return &e.Terms }, line: oneLine},
-	{field: FieldEnclosures, name: "enclosure", of: func(e *Entry) any { return &e.Enclosures }, line: oneField},
-	{field: FieldComments, name: "comments", of: func(e *Entry) any { return &e.Comments }, line: oneLine},
-	{field: FieldPubDateRaw, name: "pubdate-raw", of: func(e *Entry) any { return &e.PubDateRaw }, line: oneLine},
-	{field: FieldReplaces, name: "replaces", of: func(e *Entry) any { return &e.Replaces }, line: oneLine},
-	{field: FieldImage, name: "image", of: func(e *Entry) any { return &e.Image }, line: oneLine},
-	{field: FieldLanguage, name: "language", of: func(e *Entry) any { return &e.Language }, line: oneLine},
-	{field: FieldContributors, name: "contributor", of: func(e *Entry) any { return &e.Contributors }, line: oneLine},
-	{field: FieldPeople, name: "person", of: func(e *Entry) any { return &e.People }, line: oneLine},
-	{field: FieldRelations, name: "relation", of: func(e *Entry) any { return &e.Relations }, line: oneField},
-	{field: FieldRights, name: "rights", of: func(e *Entry) any { return &e.Rights }, line: clean},
-	{field: FieldSource, name: "source", of: func(e *Entry) any { return &e.Source }, line: oneField},
+	{field: FieldCategories, name: "category", of: func(e *Entry) any { return &e.Categories }, line: textfile.OneLine},
+	{field: FieldTerms, name: "category", of: func(e *Entry) any { return &e.Terms }, line: textfile.OneLine},
+	{field: FieldEnclosures, name: "enclosure", of: func(e *Entry) any { return &e.Enclosures }, line: textfile.OneField},
+	{field: FieldComments, name: "comments", of: func(e *Entry) any { return &e.Comments }, line: textfile.OneLine},
+	{field: FieldPubDateRaw, name: "pubdate-raw", of: func(e *Entry) any { return &e.PubDateRaw }, line: textfile.OneLine},
+	{field: FieldReplaces, name: "replaces", of: func(e *Entry) any { return &e.Replaces }, line: textfile.OneLine},
+	{field: FieldImage, name: "image", of: func(e *Entry) any { return &e.Image }, line: textfile.OneLine},
+	{field: FieldLanguage, name: "language", of: func(e *Entry) any { return &e.Language }, line: textfile.OneLine},
+	{field: FieldContributors, name: "contributor", of: func(e *Entry) any { return &e.Contributors }, line: textfile.OneLine},
+	{field: FieldPeople, name: "person", of: func(e *Entry) any { return &e.People }, line: textfile.OneLine},
+	{field: FieldRelations, name: "relation", of: func(e *Entry) any { return &e.Relations }, line: textfile.OneField},
+	{field: FieldRights, name: "rights", of: func(e *Entry) any { return &e.Rights }, line: textfile.Clean},
+	{field: FieldSource, name: "source", of: func(e *Entry) any { return &e.Source }, line: textfile.OneField},
 	{field: FieldDuration, name: "duration", of: func(e *Entry) any { return &e.Duration }},
 	{field: FieldEpisode, name: "episode", of: func(e *Entry) any { return &e.Episode }},
 	{field: FieldSeason, name: "season", of: func(e *Entry) any { return &e.Season }},
-	{field: FieldFullText, name: "fulltext", of: func(e *Entry) any { return &e.FullText }, line: oneField},
-	{field: FieldSummary, name: "summary", of: func(e *Entry) any { return &e.Summary }, line: clean},
+	{field: FieldFullText, name: "fulltext", of: func(e *Entry) any { return &e.FullText }, line: textfile.OneField},
+	{field: FieldSummary, name: "summary", of: func(e *Entry) any { return &e.Summary }, line: textfile.Clean},
 }
 
 // formatExtras gives the data of the file; nil where there is none to be.

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/textfile"
 )
 
 // Feed is what src/$feed says of a feed (specification, "Feeds"). Obligatory
@@ -48,6 +50,17 @@ func (f *Feed) fields() []field {
 	}
 }
 
+// Files yields the names and the texts of the files that delivery makes of a feed.
+func (f *Feed) Files() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, fd := range f.fields() {
+			if !yield(fd.name, *fd.value) {
+				return
+			}
+		}
+	}
+}
+
 // field is a file and the value it holds.
 type field struct {
 	name       string
@@ -80,7 +93,7 @@ func (d *Dir) readFeed(hash, rel string) (*Feed, error) {
 		data, err := dirfs.ReadFile(base + "/" + fd.name)
 		switch {
 		case err == nil:
-			*fd.value = line(data)
+			*fd.value = textfile.Line(data)
 		case !isNotExist(err):
 			bad = errors.Join(bad, err)
 		case fd.obligatory:
@@ -91,7 +104,7 @@ func (d *Dir) readFeed(hash, rel string) (*Feed, error) {
 		}
 	}
 	if data, err := dirfs.ReadFile(base + aliasFile); err == nil {
-		f.Alias = line(data)
+		f.Alias = textfile.Line(data)
 	}
 	return f, bad
 }

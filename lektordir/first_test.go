@@ -11,10 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/journal"
 )
 
 // initial stages the first entries of a feed.
-func initial(t *testing.T, d *Dir, vs ...version) (*Writer, *Txn) {
+func initial(t *testing.T, d *Dir, vs ...version) (*fetcher, *delivery) {
 	t.Helper()
 	w := writer(t, d)
 	tx, err := w.Begin(feedHash)
@@ -42,7 +43,7 @@ func uniques(t *testing.T, d *Dir) (names []string) {
 	return names
 }
 
-func staged(tx *Txn) (names []string) {
+func staged(tx *delivery) (names []string) {
 	for _, r := range tx.staged {
 		names = append(names, r.Unique)
 	}
@@ -64,10 +65,10 @@ func TestFirstEntries(t *testing.T) {
 	}
 	_, tx := initial(t, d, sample("1", "A"), sample("2", "B"))
 	want := staged(tx)
-	if err := commit(tx); err != nil {
+	if err := end(tx); err != nil {
 		t.Fatal(err)
 	}
-	if got := uniques(t, d); !slices.Equal(got, want) || len(tx.Delivered()) != 2 {
+	if got := uniques(t, d); !slices.Equal(got, want) || len(tx.refs()) != 2 {
 		t.Errorf("%q, not %q", got, want)
 	}
 	if len(renamed) != 1 || renamed[0] != "new/"+feedHash {
@@ -114,7 +115,7 @@ func TestFirstEntriesBesideOthers(t *testing.T) {
 		want := staged(tx)
 		before(t, d)
 		want = append(uniques(t, d), want...)
-		if err := commit(tx); err != nil {
+		if err := end(tx); err != nil {
 			t.Fatal(err)
 		}
 		slices.Sort(want)
@@ -150,7 +151,7 @@ func TestFirstEntriesRecovered(t *testing.T) {
 	w, tx := initial(t, d, sample("1", "A"), sample("2", "B"), sample("3", "C"))
 	want := []string{tx.staged[0].Unique, tx.staged[1].Unique}
 	slices.Sort(want)
-	if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged[:2]); err != nil {
+	if err := journal.Append(d.journalPath(feedHash), seen(tx), tx.staged[:2]); err != nil {
 		t.Fatal(err)
 	}
 	other := d.Join("tmp", feedHash, dirfs.FirstEntries, "1.2.other")
@@ -201,12 +202,11 @@ func TestFirstEntriesUnsettled(t *testing.T) {
 	d, _ := newDir(t)
 	_, tx := initial(t, d, sample("1", "A"))
 	want := staged(tx)
-	if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged); err != nil {
+	if err := journal.Append(d.journalPath(feedHash), seen(tx), tx.staged); err != nil {
 		t.Fatal(err)
 	}
 	die(tx)
-	w := writer(t, d)
-	res, err := w.Put(ctx, &Feed{ID: feedID, Name: "Example"}, Unread, Entry{ID: "2", Title: "another"})
+	res, err := d.Deliver(ctx, &Feed{ID: feedID, Name: "Example"}, Unread, Entry{ID: "2", Title: "another"})
 	if err != nil || len(res.New) != 1 {
 		t.Fatal(res, err)
 	}

@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/stage"
 )
 
 // foreignWorld is a feed that a user of another reader takes with him.
 type foreignWorld struct {
 	*testing.T
 	d *Dir
-	w *Writer
+	w *fetcher
 }
 
-func (wo *foreignWorld) stage(stage func(*Txn) (Result, error)) Result {
+func (wo *foreignWorld) stage(f func(*delivery) (Result, error)) Result {
 	wo.Helper()
 	txn, err := wo.w.Begin(feedHash)
 	if err != nil {
@@ -26,9 +27,9 @@ func (wo *foreignWorld) stage(stage func(*Txn) (Result, error)) Result {
 	if err := txn.PutFeed(&Feed{ID: feedID, Name: "Example"}); err != nil {
 		wo.Fatal(err)
 	}
-	res, err := stage(txn)
+	res, err := f(txn)
 	if err == nil {
-		err = commit(txn)
+		err = end(txn)
 	}
 	if err != nil {
 		wo.Fatal(err)
@@ -36,15 +37,28 @@ func (wo *foreignWorld) stage(stage func(*Txn) (Result, error)) Result {
 	return res
 }
 
+// Foreign is an entry that the other reader kept.
+type Foreign struct {
+	Item
+	ByLink bool
+}
+
 func (wo *foreignWorld) move(entries ...Foreign) Result {
 	wo.Helper()
-	return wo.stage(func(t *Txn) (Result, error) { return t.StageForeign(wo.Context(), entries) })
+	var all []stage.Foreign
+	for _, e := range entries {
+		all = append(all, stage.Foreign{Item: e.stage(), ByLink: e.ByLink})
+	}
+	return wo.stage(func(t *delivery) (Result, error) {
+		res, err := t.StageForeign(wo.Context(), all)
+		return result(t.Feed(), res), err
+	})
 }
 
 func (wo *foreignWorld) fetch(items ...Item) Result {
 	wo.Helper()
-	return wo.stage(func(t *Txn) (Result, error) {
-		return t.Stage(wo.Context(), Document{Items: items, Policy: Unread})
+	return wo.stage(func(t *delivery) (Result, error) {
+		return t.stageAll(wo.Context(), document(Unread, items...))
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/textfile"
 )
 
 func TestOpenMissing(t *testing.T) {
@@ -443,8 +444,8 @@ func TestIsText(t *testing.T) {
 		"application/json": true, "application/feed+json": true, "application/xml": true, "message/rfc822": true, "html": true,
 		"image/png": false, "audio/mpeg": false, "application/octet-stream": false, "application/pdf; x=text/": false,
 	} {
-		if IsText(mimeType) != want {
-			t.Errorf("IsText(%q) is %v", mimeType, !want)
+		if textfile.IsText(mimeType) != want {
+			t.Errorf("textfile.IsText(%q) is %v", mimeType, !want)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package lektordir
 import (
 	"bytes"
 	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -14,74 +13,6 @@ import (
 	"github.com/lektordir/lektor/internal/entryname"
 )
 
-// FuzzJournal reads whatever is in a journal's file. Lines that count are
-// those that a fetcher wrote whole; appending keeps them all, adds the new
-// one, and leaves a file that ends in a good line.
-func FuzzJournal(f *testing.F) {
-	one, two := recordOf(1).appendTo(nil), recordOf(2).appendTo(nil)
-	wrong := bytes.Clone(two)
-	wrong[3] ^= 1
-	for _, lines := range [][][]byte{
-		nil, {one}, {one, two}, {one, one, two, one}, // once and again
-		{one, two[:len(two)-1]}, {one, two[:20]}, {one[:len(one)-1], two}, // cut off
-		{wrong, one}, {one, wrong}, {one, wrong, two}, {one, wrong[:40], two}, // damaged
-		{[]byte("\n\n"), one}, {one, bytes.Repeat([]byte{0}, 100)}, {[]byte("\xff\x00"), two},
-	} {
-		f.Add(bytes.Join(lines, nil))
-	}
-	f.Fuzz(func(t *testing.T, file []byte) {
-		path := filepath.Join(t.TempDir(), "seen")
-		if err := os.WriteFile(path, file, 0o666); err != nil {
-			t.Fatal(err)
-		}
-		j, err := readJournal(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		// What counts, by the definition.
-		var good [][]byte
-		rest := file
-		for {
-			line, more, ok := bytes.Cut(rest, []byte("\n"))
-			if !ok {
-				break
-			}
-			if _, ok := parseRecord(line); ok {
-				good = append(good, line)
-			}
-			rest = more
-		}
-		if j.Len() != len(good) {
-			t.Fatalf("%d lines count, not %d", j.Len(), len(good))
-		}
-		next := recordOf(99)
-		if err := appendJournal(path, j, []record{next}); err != nil {
-			t.Fatal(err)
-		}
-		again, err := readJournal(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if again.Len() != len(good)+1 || again.good != again.size {
-			t.Fatalf("%d lines count, not %d; good up to %d of %d", again.Len(), len(good)+1, again.good, again.size)
-		}
-		if got, ok := again.named(next.Unique); !ok || got != next {
-			t.Fatalf("%+v, %v", got, ok)
-		}
-		for _, line := range good {
-			r, _ := parseRecord(line)
-			if r.Unique == next.Unique {
-				continue
-			}
-			if _, ok := again.named(r.Unique); !ok {
-				t.Fatalf("%s is forgotten", r.Unique)
-			}
-		}
-	})
-}
-
-// FuzzReadEntry reads an entry whose files hold anything. What is read is text
-// fit to be written, and written and read it is the same.
 func FuzzReadEntry(f *testing.F) {
 	f.Add([]byte("Title\n"), []byte("urn:x\n"), []byte("<p>text</p>"), []byte("text/html\n"), []byte("2026-01-31T12:00:00Z\n"), []byte("link\thttp://a.example/\nenclosure\thttp://a.example/\ttext/plain\t12\ncategory\ta\\tb\n"))
 	f.Add([]byte("two\nlines\n\n"), []byte("\n"), []byte("\xff\x00"), []byte("image/png"), []byte("yesterday"), []byte("\t\t-1\n\n\r\nx\ty\tz\tw\nenclosure\t\nlink\nlink\t\nlink\ta\nlink\tb\nsummary\tone\\ntwo\\"))
@@ -128,9 +59,9 @@ func FuzzReadEntry(f *testing.F) {
 			if err := os.MkdirAll(base, 0o777); err != nil {
 				t.Fatal(err)
 			}
-			for v, data := range e.stored() {
-				write(t, base+"/"+v.name, string(data))
-				all = append(append(all, v.name...), data...)
+			for name, data := range e.Files() {
+				write(t, base+"/"+name, string(data))
+				all = append(append(all, name...), data...)
 			}
 			write(t, base+"/feed", "")
 			return all

@@ -1,8 +1,10 @@
 package lektordir
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +13,11 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/journal"
+	"github.com/lektordir/lektor/internal/stage"
 )
 
 // clock is an injected clock; sleeping moves it on.
@@ -51,10 +58,26 @@ func newDir(t *testing.T) (*Dir, *clock) {
 	return d, c
 }
 
+// fetcher is a writer of a lektor-dir.
+type fetcher struct {
+	*commit.Writer
+	d *Dir
+}
+
+func newFetcher(d *Dir, o commit.Options) (*fetcher, error) {
+	w, err := commit.NewWriter(d.fs, o)
+	return &fetcher{w, d}, err
+}
+
 // writer opens a writer that ends with the test.
-func writer(t *testing.T, d *Dir) *Writer {
+func writer(t *testing.T, d *Dir) *fetcher {
 	t.Helper()
-	w, err := d.NewWriter(WriterOptions{})
+	return writerWith(t, d, commit.Options{})
+}
+
+func writerWith(t *testing.T, d *Dir, o commit.Options) *fetcher {
+	t.Helper()
+	w, err := newFetcher(d, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,19 +85,112 @@ func writer(t *testing.T, d *Dir) *Writer {
 	return w
 }
 
-// version is a version of the entry with an id.
+func (w *fetcher) Begin(feed string) (*delivery, error) {
+	t, err := w.Writer.Begin(feed)
+	if err != nil {
+		return nil, err
+	}
+	return newDelivery(w.d, t), nil
+}
+
+func newDelivery(d *Dir, t *commit.Txn) *delivery {
+	return &delivery{Txn: stage.New(t, func(path string) (time.Time, error) {
+		r, err := ParsePath(path)
+		if err != nil {
+			return time.Time{}, err
+		}
+		e, err := d.ReadEntry(r, FieldUpdated|FieldPubDate)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if e.Updated.IsZero() {
+			return e.PubDate, nil
+		}
+		return e.Updated, nil
+	}), d: d}
+}
+
+// delivery is a transaction, with the records of what is staged.
+type delivery struct {
+	*stage.Txn
+	d      *Dir
+	staged []journal.Record
+}
+
+// add stages a version.
+func (t *delivery) add(ctx context.Context, v version) (Ref, error) {
+	v.Entry.Replaces = cmp.Or(v.Replaces, v.Entry.Replaces)
+	v.Files = v.Entry.Files()
+	unique, err := t.Add(ctx, v.Version)
+	if unique != "" {
+		t.staged = append(t.staged, journal.Record{Identity: v.Identity, Key: v.Key, Content: v.Content, Unique: unique, Replaces: v.Replaces})
+	}
+	return Ref{Feed: t.Feed(), Unique: unique}, err
+}
+
+func (t *delivery) PutFeed(f *Feed) error { return t.Txn.PutFeed(f.Files()) }
+
+func (t *delivery) Next() *delivery { return newDelivery(t.d, t.Txn.Txn.Next()) }
+
+// refs are what is in new/ after a commit.
+func (t *delivery) refs() []Ref { return delivered(t.Feed(), t.Delivered()) }
+
+// Item is an entry of a document.
+type Item struct {
+	GUID  string
+	Entry Entry
+}
+
+func (x Item) stage() stage.Item {
+	it := item(x.Entry)
+	it.GUID = x.GUID
+	it.Files = func(replaces string) iter.Seq2[string, []byte] {
+		e := x.Entry
+		e.ID, e.Replaces = stage.ID(e.ID, x.GUID, e.Link, e.Title, e.PubDate, e.PubDateRaw, e.Content), replaces
+		return e.Files()
+	}
+	return it
+}
+
+func document(policy Policy, items ...Item) stage.Document {
+	doc := stage.Document{Policy: string(policy)}
+	for _, it := range items {
+		doc.Items = append(doc.Items, it.stage())
+	}
+	return doc
+}
+
+// stageAll stages a document.
+func (t *delivery) stageAll(ctx context.Context, doc stage.Document) (Result, error) {
+	res, err := t.Stage(ctx, doc)
+	return result(t.Feed(), res), err
+}
+
+func result(feed string, r stage.Result) Result {
+	return Result{New: delivered(feed, r.New), Updated: delivered(feed, r.Updated), Unchanged: r.Unchanged, Ignored: r.Ignored, Repeated: r.Repeated}
+}
+
+// version is a version of an entry.
+type version struct {
+	commit.Version
+	Entry Entry
+}
+
+// sample is a version of the entry with an id.
 func sample(id, content string) version {
-	rest := digestOf(id, content)
+	rest := journal.DigestOf(id, content)
 	return version{
-		Entry:    Entry{Title: "Title of " + id, ID: id, Content: []byte(content)},
-		Identity: digestOf("guid", id),
-		Key:      key{Link: [4]byte{1}, Rest: [4]byte(rest[:4])},
-		Content:  digestOf("content", content),
+		Entry: Entry{Title: "Title of " + id, ID: id, Content: []byte(content)},
+		Version: commit.Version{
+			Identity: journal.DigestOf("guid", id),
+			Key:      journal.Key{Link: [4]byte{1}, Rest: [4]byte(rest[:4])},
+			Content:  journal.DigestOf("content", content),
+		},
 	}
 }
 
-// commit commits and waits.
-func commit(t *Txn) error {
+// end commits and waits.
+func end(t *delivery) error {
 	ch := make(chan error)
 	t.Commit(func(err error) { ch <- err })
 	err := <-ch
@@ -85,7 +201,11 @@ func commit(t *Txn) error {
 // deliver delivers versions in one transaction.
 func deliver(t *testing.T, d *Dir, vs ...version) []Ref {
 	t.Helper()
-	w := writer(t, d)
+	return deliverBy(t, writer(t, d), vs...)
+}
+
+func deliverBy(t *testing.T, w *fetcher, vs ...version) []Ref {
+	t.Helper()
 	tx, err := w.Begin(feedHash)
 	if err != nil {
 		t.Fatal(err)
@@ -98,11 +218,14 @@ func deliver(t *testing.T, d *Dir, vs ...version) []Ref {
 			t.Fatal(err)
 		}
 	}
-	if err := commit(tx); err != nil {
+	if err := end(tx); err != nil {
 		t.Fatal(err)
 	}
-	return tx.Delivered()
+	return tx.refs()
 }
+
+// journalPath is where the journal of a feed is.
+func (d *Dir) journalPath(feed string) string { return d.Join(commit.JournalPath(feed)) }
 
 // list lists all entries and fails on errors.
 func list(t *testing.T, d *Dir, o ListOptions) []Ref {
@@ -178,5 +301,31 @@ func shell(t *testing.T, d *Dir, script string) string {
 	return string(out)
 }
 
-// Len counts the lines that count.
-func (j *journal) Len() int { return len(j.ends) - j.bad() }
+// seen is the journal of the feed.
+func seen(t *delivery) *journal.Journal {
+	j, err := t.Journal()
+	if err != nil {
+		panic(err)
+	}
+	return j
+}
+
+// lines counts the lines of a journal that count.
+func lines(j *journal.Journal) (n int) {
+	for range j.All {
+		n++
+	}
+	return n
+}
+
+// place is where a transaction stages, relative to the lektor-dir.
+func (t *delivery) place() string {
+	first := "tmp/" + t.Feed() + "/" + dirfs.FirstEntries
+	if _, err := os.Lstat(t.d.Join(first)); err == nil {
+		return first
+	}
+	return "tmp/" + t.Feed()
+}
+
+// die ends a transaction as SIGKILL would: the lock is gone, all else stays.
+func die(t *delivery) { t.Abandon() }

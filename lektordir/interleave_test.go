@@ -7,6 +7,9 @@ import (
 	"os"
 	"sync"
 	"testing"
+
+	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/journal"
 )
 
 // Fetchers that die and recover, and viewers that mark and delete, ours and the
@@ -29,31 +32,31 @@ func interleave(t *testing.T, seed uint64) {
 	early := map[string]bool{}
 	var wg sync.WaitGroup
 	// die in a fetcher's own way: the lock goes, the files stay.
-	fetch := func(d *Dir, w *Writer, rnd *rand.Rand) error {
+	fetch := func(d *Dir, w *fetcher, rnd *rand.Rand) error {
 		if err := w.Recover(ctx); err != nil {
 			return fmt.Errorf("recovery: %w", err)
 		}
 		tx, err := w.Begin(feedHash)
-		var busy *BusyError
+		var busy *commit.BusyError
 		if errors.As(err, &busy) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		j, err := tx.readJournal()
+		j, err := tx.Journal()
 		if err != nil {
 			return err
 		}
 		for i := range entries {
 			v := sample(fmt.Sprint(i), fmt.Sprint("text ", rnd.IntN(3)))
-			recs := j.versions(v.Identity)
+			recs := j.Versions(v.Identity)
 			if n := len(recs); n > 0 {
 				last := recs[n-1]
 				if _, err := os.Lstat(d.Join("new", feedHash, last.Unique)); err != nil || last.Content == v.Content {
 					continue
 				}
-				v.Replaces, v.Lineage = last.Unique, last.lineage()
+				v.Replaces, v.Lineage = last.Unique, last.Lineage()
 			}
 			if rnd.IntN(3) > 0 {
 				continue
@@ -67,21 +70,21 @@ func interleave(t *testing.T, seed uint64) {
 			die(tx)
 		case 1: // killed after some renames
 			if len(tx.staged) > 0 {
-				if err := tx.besides(); err != nil {
+				if err := tx.Wait(); err != nil {
 					return err
 				}
-				if err := appendJournal(d.journalPath(feedHash), j, tx.staged); err != nil {
+				if err := journal.Append(d.journalPath(feedHash), j, tx.staged); err != nil {
 					return err
 				}
 				for _, r := range tx.staged[:rnd.IntN(len(tx.staged)+1)] {
-					if _, err := d.settle(feedHash, tx.stagedIn(), r); err != nil {
+					if _, err := commit.Settle(d.fs, feedHash, tx.place(), r); err != nil {
 						return err
 					}
 				}
 			}
 			die(tx)
 		default:
-			return commit(tx)
+			return end(tx)
 		}
 		return nil
 	}
@@ -109,7 +112,7 @@ func interleave(t *testing.T, seed uint64) {
 					t.Error(err)
 				}
 				for _, r := range refs {
-					_, nerr := os.Lstat(d.Join("tmp", feedHash, r.Unique+replacing))
+					_, nerr := os.Lstat(d.Join("tmp", feedHash, r.Unique+commit.Replacing))
 					took := nerr == nil && r.Place == New
 					switch rnd.IntN(8) {
 					case 0:
@@ -153,9 +156,9 @@ func interleave(t *testing.T, seed uint64) {
 	if got := tree(t, d, "tmp/"+feedHash); len(got) != 0 {
 		t.Errorf("left in tmp: %v", got)
 	}
-	j, err := readJournal(d.journalPath(feedHash))
-	if err != nil || j.bad() != 0 {
-		t.Fatalf("%d bad lines, %v", j.bad(), err)
+	j, err := journal.Read(d.journalPath(feedHash))
+	if err != nil || j.Bad() != 0 {
+		t.Fatalf("%d bad lines, %v", j.Bad(), err)
 	}
 	there := map[string]int{}
 	for _, r := range list(t, d, ListOptions{AllVersions: true}) {
@@ -166,7 +169,7 @@ func interleave(t *testing.T, seed uint64) {
 	}
 	for i := range entries {
 		id := sample(fmt.Sprint(i), "").Identity
-		if len(j.versions(id)) == 0 {
+		if len(j.Versions(id)) == 0 {
 			continue
 		}
 		both := 0

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/entryname"
+	"github.com/lektordir/lektor/internal/commit"
 )
 
 // pastItems gives items of a document whose newest has number n.
@@ -23,24 +23,25 @@ func pastItems(n, count int) []Item {
 	return items
 }
 
-// past writes the journal of a feed that delivered n entries.
+// past makes the journal of a feed that delivered n entries, and forgets the entries.
 func past(tb testing.TB, d *Dir, n int) {
 	tb.Helper()
-	var b []byte
-	items, _ := identify(Document{Items: pastItems(n, n)})
-	for i := len(items) - 1; i >= 0; i-- {
-		it := items[i]
-		at := time.Unix(1700000000+int64(n-i), 0)
-		b = record{
-			Identity: it.identity, Key: it.key, Content: it.content,
-			Unique: entryname.Unique(at, 12345, int64(n-i), it.identity.String(), "host.example"),
-		}.appendTo(b)
-	}
-	path := d.journalPath(feedHash)
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+	w, err := newFetcher(d, commit.Options{})
+	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := os.WriteFile(path, b, 0o666); err != nil {
+	defer w.Close()
+	tx, err := w.Begin(feedHash)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := tx.stageAll(tb.Context(), document("", pastItems(n, n)...)); err != nil {
+		tb.Fatal(err)
+	}
+	if err := end(tx); err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.RemoveAll(d.Join("new", feedHash)); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -55,7 +56,7 @@ func BenchmarkPast(b *testing.B) {
 				b.Fatal(err)
 			}
 			past(b, d, n)
-			w, err := d.NewWriter(WriterOptions{})
+			w, err := newFetcher(d, commit.Options{})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -66,12 +67,83 @@ func BenchmarkPast(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				res, err := tx.Stage(b.Context(), Document{Items: items})
+				res, err := tx.stageAll(b.Context(), document("", items...))
 				if err != nil || res.Unchanged != len(items) {
 					b.Fatal(res, err)
 				}
 				tx.Close()
 			}
 		})
+	}
+}
+
+// A fetch reads of the journal the lines of what the document has, however long
+// the feed's past is, and a line is as short as the promise allows.
+func TestWorkOfAPast(t *testing.T) {
+	work := func(n int) (parsed, bytes int) {
+		d, _ := newDir(t)
+		past(t, d, n)
+		tx, err := writer(t, d).Begin(feedHash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Close()
+		items := pastItems(n+1, 30) // one is new
+		res, err := tx.stageAll(t.Context(), document("", items...))
+		if err != nil || len(res.New) != 1 || res.Unchanged != 29 {
+			t.Fatal(res, err)
+		}
+		return seen(tx).Parsed, int(seen(tx).Size)
+	}
+	few, _ := work(50)
+	many, size := work(5000)
+	// Beside those that are meant, a few that share a hash with them.
+	if few < 29*2 || many > 2*few {
+		t.Errorf("%d lines are read of a past of 50, %d of one of 5000", few, many)
+	}
+	if size > 5000*110 {
+		t.Errorf("%d bytes a line", size/5000)
+	}
+}
+
+// The time that a document takes grows as it does, whatever its entries share.
+func TestWorkOfADocument(t *testing.T) {
+	for name, change := range map[string]func(*Item){
+		"nothing":               func(*Item) {},
+		"guid":                  func(it *Item) { it.GUID = "same" },
+		"link":                  func(it *Item) { it.GUID, it.Entry.Link = "", "same" },
+		"guid and link":         func(it *Item) { it.GUID, it.Entry.Link = "same", "same" },
+		"all but the guid":      func(it *Item) { it.Entry = Entry{ID: it.Entry.ID, Title: "same", Link: "same"} },
+		"neither guid nor link": func(it *Item) { it.GUID, it.Entry.Link = "", "" },
+	} {
+		work := func(n int) int {
+			d, _ := newDir(t)
+			items := pastItems(n, n)
+			for i := range items {
+				change(&items[i])
+			}
+			w := writer(t, d)
+			parsed := 0
+			for range 2 {
+				tx, err := w.Begin(feedHash)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := tx.PutFeed(&Feed{ID: feedID, Name: "x"}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := tx.stageAll(t.Context(), document("", items...)); err != nil {
+					t.Fatal(err)
+				}
+				parsed = seen(tx).Parsed
+				if err := end(tx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return parsed
+		}
+		if few, many := work(20), work(120); many > 10*few {
+			t.Errorf("%s shared: %d lines are read for 20 entries, %d for 120", name, few, many)
+		}
 	}
 }

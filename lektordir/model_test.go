@@ -107,12 +107,12 @@ func TestIdentityByModel(t *testing.T) {
 			if err := tx.PutFeed(&Feed{ID: feedID, Name: "x"}); err != nil {
 				t.Fatal(err)
 			}
-			res, err := tx.Stage(t.Context(), Document{Items: doc, Policy: policy})
+			res, err := tx.stageAll(t.Context(), document(policy, doc...))
 			if err != nil || res.Repeated != 1 {
 				tx.Close() // the writer waits for it
 				t.Fatal(res, err)
 			}
-			if err := commit(tx); err != nil {
+			if err := end(tx); err != nil {
 				t.Fatal(err)
 			}
 			// A viewer takes or removes some.

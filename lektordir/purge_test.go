@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
@@ -50,17 +51,17 @@ func TestPurge(t *testing.T) {
 
 // A purge that was interrupted anywhere is finished by whoever comes next.
 func TestPurgeInterrupted(t *testing.T) {
-	finishers := map[string]func(d *Dir, w *Writer) error{
-		"recovery": func(_ *Dir, w *Writer) error { return w.Recover(t.Context()) },
-		"repair":   func(d *Dir, _ *Writer) error { _, err := d.Check(t.Context(), true); return err },
-		"delivery": func(_ *Dir, w *Writer) error {
+	finishers := map[string]func(d *Dir, w *fetcher) error{
+		"recovery": func(_ *Dir, w *fetcher) error { return w.Recover(t.Context()) },
+		"repair":   func(d *Dir, _ *fetcher) error { _, err := d.Check(t.Context(), true); return err },
+		"delivery": func(_ *Dir, w *fetcher) error {
 			tx, err := w.Begin(feedHash)
 			if err == nil {
 				tx.Close()
 			}
 			return err
 		},
-		"a purge": func(_ *Dir, w *Writer) error { return w.Purge(t.Context(), feedHash) },
+		"a purge": func(_ *Dir, w *fetcher) error { return w.Purge(t.Context(), feedHash) },
 	}
 	left := map[string]func(d *Dir, refs []Ref) error{
 		"all":           func(*Dir, []Ref) error { return nil },
@@ -81,7 +82,7 @@ func TestPurgeInterrupted(t *testing.T) {
 		for by, finish := range finishers {
 			d, _ := newDir(t)
 			refs := deliver(t, d, sample("a", "A"), sample("b", "B"))
-			write(t, d.Join("tmp", feedHash, purging), "")
+			write(t, d.Join("tmp", feedHash, commit.Purging), "")
 			if err := spoil(d, refs); err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +110,7 @@ func TestPurgeBusy(t *testing.T) {
 	}
 	var waited time.Duration
 	d.fs.Sleep = func(_ context.Context, p time.Duration) error { waited += p; return nil }
-	if busy := (*BusyError)(nil); !errors.As(w.Purge(t.Context(), feedHash), &busy) || waited < time.Second || waited > time.Minute {
+	if busy := (*commit.BusyError)(nil); !errors.As(w.Purge(t.Context(), feedHash), &busy) || waited < time.Second || waited > time.Minute {
 		t.Errorf("it waited %v", waited)
 	}
 	d.fs.Sleep = func(context.Context, time.Duration) error { tx.Close(); return nil }

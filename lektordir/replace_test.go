@@ -11,7 +11,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/journal"
 )
 
 // watcher looks at a lektor-dir before and after each rename of its fetcher.
@@ -45,7 +47,7 @@ func TestReplacedInSight(t *testing.T) {
 	a, tx, b := replacement(t, d, writer(t, d))
 	w := &watcher{t: t, d: d}
 	d.fs.Rename = w.rename
-	if err := commit(tx); err != nil {
+	if err := end(tx); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{a.Path(), a.Path() + " " + b.Path(), b.Path()}; !slices.Equal(w.seen, want) {
@@ -88,10 +90,10 @@ func TestReplacedUnderAViewer(t *testing.T) {
 			}
 			return err
 		}
-		if err := commit(tx); err != nil {
+		if err := end(tx); err != nil {
 			t.Fatal(err)
 		}
-		if got := tx.Delivered(); len(got) != test.delivered {
+		if got := tx.refs(); len(got) != test.delivered {
 			t.Errorf("%s: delivered: %q", test.want, paths(got))
 		}
 		if err := w.Recover(ctx); err != nil {
@@ -126,15 +128,15 @@ func TestReplacedBesideReaders(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		doc := Document{Policy: Unread}
+		var items []Item
 		for i := range entries {
 			id := fmt.Sprint("urn:", i)
-			doc.Items = append(doc.Items, Item{GUID: id, Entry: Entry{ID: id, Title: id, Content: fmt.Append(nil, round)}})
+			items = append(items, Item{GUID: id, Entry: Entry{ID: id, Title: id, Content: fmt.Append(nil, round)}})
 		}
-		if _, err := tx.Stage(t.Context(), doc); err != nil {
+		if _, err := tx.stageAll(t.Context(), document(Unread, items...)); err != nil {
 			t.Error(err)
 		}
-		if err := commit(tx); err != nil {
+		if err := end(tx); err != nil {
 			t.Error(err)
 		}
 	}
@@ -214,12 +216,12 @@ func TestReplacementInterrupted(t *testing.T) {
 				d, _ := newDir(t)
 				w := writer(t, d)
 				a, tx, b := replacement(t, d, w)
-				if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged); err != nil {
+				if err := journal.Append(d.journalPath(feedHash), seen(tx), tx.staged); err != nil {
 					t.Fatal(err)
 				}
 				tmp := func(name string) string { return d.Join("tmp", feedHash, name) }
 				for _, step := range state {
-					step(t, d, paths{d.abs(a), tmp(b.Unique), d.abs(b), tmp(a.Unique + dirfs.GoneReplaced), tmp(b.Unique + replacing)})
+					step(t, d, paths{d.abs(a), tmp(b.Unique), d.abs(b), tmp(a.Unique + dirfs.GoneReplaced), tmp(b.Unique + commit.Replacing)})
 				}
 				die(tx)
 				// What the viewer finds in new/ it takes or deletes.
@@ -274,19 +276,15 @@ func TestReplacementBeforeTheNext(t *testing.T) {
 	d, _ := newDir(t)
 	w := writer(t, d)
 	a, tx, b := replacement(t, d, w)
-	if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged); err != nil {
+	if err := journal.Append(d.journalPath(feedHash), seen(tx), tx.staged); err != nil {
 		t.Fatal(err)
 	}
-	write(t, d.Join("tmp", feedHash, b.Unique+replacing), a.Unique+"\n")
+	write(t, d.Join("tmp", feedHash, b.Unique+commit.Replacing), a.Unique+"\n")
 	if err := os.Rename(d.Join("tmp", feedHash, b.Unique), d.abs(b)); err != nil {
 		t.Fatal(err)
 	}
 	die(tx)
-	j, err := readJournal(d.journalPath(feedHash))
-	if err != nil || !d.unsettled(feedHash, j) || d.nothingStaged(feedHash) {
-		t.Errorf("a recorded replacement counts as settled, %v", err)
-	}
-	tx, err = w.Begin(feedHash)
+	tx, err := w.Begin(feedHash)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +294,7 @@ func TestReplacementBeforeTheNext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := commit(tx); err != nil {
+	if err := end(tx); err != nil {
 		t.Fatal(err)
 	}
 	if got := list(t, d, ListOptions{AllVersions: true}); len(got) != 1 || got[0] != c {
@@ -309,7 +307,7 @@ func TestReplacementWithoutJournal(t *testing.T) {
 	d, _ := newDir(t)
 	w := writer(t, d)
 	a, tx, b := replacement(t, d, w)
-	write(t, d.Join("tmp", feedHash, b.Unique+replacing), a.Unique+"\n")
+	write(t, d.Join("tmp", feedHash, b.Unique+commit.Replacing), a.Unique+"\n")
 	die(tx)
 	if err := w.Recover(ctx); err != nil {
 		t.Fatal(err)

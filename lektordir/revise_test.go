@@ -3,13 +3,16 @@ package lektordir
 import (
 	"context"
 	"errors"
+	"iter"
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/lektordir/lektor/internal/commit"
 )
 
 // deliverAll commits a transaction.
-func deliverAll(t *testing.T, w *Writer, txn *Txn) {
+func deliverAll(t *testing.T, w *fetcher, txn *delivery) {
 	t.Helper()
 	done := make(chan error, 1)
 	txn.Commit(func(err error) { done <- err })
@@ -27,7 +30,7 @@ func TestWanted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := d.NewWriter(WriterOptions{})
+		w, err := newFetcher(d, commit.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +43,7 @@ func TestWanted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			doc := Document{Items: items, Policy: policy}
+			doc := document(policy, items...)
 			list, err := txn.Wanted(doc)
 			if err != nil {
 				t.Fatal(err)
@@ -55,7 +58,7 @@ func TestWanted(t *testing.T) {
 			if err := txn.PutFeed(f); err != nil {
 				t.Fatal(err)
 			}
-			res, err := txn.Stage(context.Background(), doc)
+			res, err := txn.stageAll(context.Background(), doc)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +117,7 @@ func TestRevise(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := d.NewWriter(WriterOptions{})
+	w, err := newFetcher(d, commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,13 +128,14 @@ func TestRevise(t *testing.T) {
 		{ID: "urn:1", Title: "one", Content: []byte("a\x00b"), Type: "image/png", Summary: "s", Link: "http://a.example/", Categories: []string{"x", "y"}},
 		{ID: "urn:2", Title: "two", Content: []byte("own")}, {ID: "urn:3", Title: "three", Content: []byte("own")},
 	}
-	res, err := w.Put(ctx, f, Unread, entries...)
+	res, err := d.Deliver(ctx, f, Unread, entries...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	article := func(e *Entry) {
+	article := func(e Entry, replaces string) iter.Seq2[string, []byte] {
 		e.FeedContent, e.FullText = e.Content, FullText{URL: "http://a.example/1", Type: e.Type}
-		e.Content, e.Type = []byte("<p>article"), "text/html"
+		e.Content, e.Type, e.Replaces = []byte("<p>article"), "text/html", replaces
+		return e.Files()
 	}
 	read, err := d.SetFlags(res.New[1], "S", "")
 	if err != nil {
@@ -141,12 +145,12 @@ func TestRevise(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []bool{true, false, true} {
-		if _, ok, err := txn.Revise(ctx, res.New[i].Unique, article); err != nil || ok != want {
+	for i, want := range []bool{true, true, true} {
+		if _, ok, err := txn.Revise(ctx, res.New[i].Unique, article(entries[i], res.New[i].Unique)); err != nil || ok != want {
 			t.Fatalf("%d: %v, %v", i, ok, err)
 		}
 	}
-	if _, ok, err := txn.Revise(ctx, "1.x.y", article); ok || err != nil {
+	if _, ok, err := txn.Revise(ctx, "1.x.y", article(entries[0], "")); ok || err != nil {
 		t.Errorf("what nobody delivered: %v, %v", ok, err)
 	}
 	// A viewer takes the old version before the commit: it keeps that.
@@ -177,7 +181,7 @@ func TestRevise(t *testing.T) {
 				t.Errorf("the revision: %s %+v", r.Path(), e)
 			}
 		}
-		again, err := w.Put(ctx, f, Unread, entries...)
+		again, err := d.Deliver(ctx, f, Unread, entries...)
 		if err != nil || len(again.New)+len(again.Updated) > 0 || again.Unchanged != 3 {
 			t.Errorf("round %d: put again: %+v, %v", round, again, err)
 		}

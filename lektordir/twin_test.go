@@ -109,7 +109,7 @@ func TestTwinsWithoutLinks(t *testing.T) {
 	for _, errno := range []error{unix.EPERM, unix.EOPNOTSUPP, unix.ENOSYS, unix.EXDEV, unix.EACCES, unix.EMLINK, unix.ENOENT, unix.ENOSPC} {
 		d, _ := newDir(t)
 		calls := 0
-		d.link = func(int, string, int, string) error { calls++; return errno }
+		d.fs.Link = func(int, string, int, string) error { calls++; return errno }
 		refs := deliver(t, d, by("1", "Ann"), by("2", "Ann"), by("3", "Ann"))
 		for _, r := range refs {
 			wantAuthor(t, d, r, "Ann")
@@ -189,13 +189,14 @@ func TestTwinsExchanged(t *testing.T) {
 	} {
 		d, _ := newDir(t)
 		first := deliver(t, d, by("1", "Ann"))[0]
-		d.link = func(fromDir int, from string, toDir int, to string) error {
+		link := d.fs.Link
+		d.fs.Link = func(fromDir int, from string, toDir int, to string) error {
 			if from == "author" {
 				if err := exchange(d.abs(first) + "/author"); err != nil {
 					return err
 				}
 			}
-			return linkat(fromDir, from, toDir, to)
+			return link(fromDir, from, toDir, to)
 		}
 		r := deliver(t, d, by("2", "Ann"))[0]
 		wantAuthor(t, d, r, "Ann")
@@ -268,7 +269,8 @@ func TestTwinsOfLinks(t *testing.T) {
 		if c.before != nil {
 			c.before(t, d.abs(first))
 		}
-		d.link = func(fromDir int, from string, toDir int, to string) error {
+		link := d.fs.Link
+		d.fs.Link = func(fromDir int, from string, toDir int, to string) error {
 			if from == "feed" || strings.HasSuffix(from, "/feed") {
 				if c.link != nil {
 					if err := c.link(t, d.abs(first), to); err != nil {
@@ -276,7 +278,7 @@ func TestTwinsOfLinks(t *testing.T) {
 					}
 				}
 			}
-			return linkat(fromDir, from, toDir, to)
+			return link(fromDir, from, toDir, to)
 		}
 		refs := deliver(t, d, by("2", "Ann"), by("3", "Ann"))
 		for _, r := range refs {

@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/entryname"
+	"github.com/lektordir/lektor/internal/journal"
 )
 
 var ctx = context.Background()
@@ -21,12 +23,11 @@ var ctx = context.Background()
 func TestDeliver(t *testing.T) {
 	for _, slow := range []bool{false, true} {
 		d, _ := newDir(t)
-		d.opts.SlowSync = slow
 		var vs []version
 		for i := range 20 {
 			vs = append(vs, sample(fmt.Sprint("urn:", i), "text"))
 		}
-		refs := deliver(t, d, vs...)
+		refs := deliverBy(t, writerWith(t, d, commit.Options{SlowSync: slow}), vs...)
 		if len(refs) != 20 {
 			t.Fatal(len(refs))
 		}
@@ -36,8 +37,8 @@ func TestDeliver(t *testing.T) {
 				t.Errorf("%v %v", e, err)
 			}
 		}
-		j, err := readJournal(d.journalPath(feedHash))
-		if err != nil || j.Len() != 20 || j.bad() != 0 {
+		j, err := journal.Read(d.journalPath(feedHash))
+		if err != nil || lines(j) != 20 || j.Bad() != 0 {
 			t.Errorf("%+v %v", j, err)
 		}
 		if got := tree(t, d, "tmp"); !slices.Equal(got, []string{feedHash}) {
@@ -90,7 +91,7 @@ func TestUniqueNameTaken(t *testing.T) {
 	tx, _ := w.Begin(feedHash)
 	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
 	// Before it the transaction recovers, and what a fetcher of this host left goes.
-	if _, err := tx.readJournal(); err != nil {
+	if _, err := tx.Journal(); err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(taken(start, 1), "title"), "another's")
@@ -105,7 +106,7 @@ func TestUniqueNameTaken(t *testing.T) {
 	if got := r.Delivered(); !got.Equal(start.Add(4 * time.Second).Truncate(time.Microsecond)) {
 		t.Errorf("the time was not taken anew: %v", got)
 	}
-	if err := commit(tx); err != nil {
+	if err := end(tx); err != nil {
 		t.Fatal(err)
 	}
 	if got := read(t, filepath.Join(taken(start, 1), "title")); got != "another's" {
@@ -119,7 +120,7 @@ func TestUniqueNameTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Close()
-	if _, err := tx.readJournal(); err != nil {
+	if _, err := tx.Journal(); err != nil {
 		t.Fatal(err)
 	}
 	for i := range int64(20) {
@@ -130,7 +131,7 @@ func TestUniqueNameTaken(t *testing.T) {
 	if _, err := tx.add(ctx, v); err == nil || !strings.Contains(err.Error(), "unique") {
 		t.Error(err)
 	}
-	if len(c.slept) != maxNameTries-1 {
+	if len(c.slept) != 5-1 {
 		t.Errorf("slept %v", c.slept)
 	}
 }
@@ -162,7 +163,7 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var busy *BusyError
+	var busy *commit.BusyError
 	if _, err := w2.Begin(feedHash); !errors.As(err, &busy) || busy.Feed != feedHash {
 		t.Error(err)
 	}
@@ -190,14 +191,6 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// die ends a transaction as SIGKILL would: the lock is gone, all else stays.
-func die(tx *Txn) {
-	_ = tx.besides() // a process that is dead writes nothing after its lock is gone
-	tx.unlock()
-	tx.unlock = nil
-	tx.leave()
-}
-
 func TestRecoverStagedOnly(t *testing.T) {
 	d, _ := newDir(t)
 	w := writer(t, d)
@@ -223,12 +216,12 @@ func TestRecoverJournaled(t *testing.T) {
 	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
 	a, _ := tx.add(ctx, sample("1", "A"))
 	b, _ := tx.add(ctx, sample("2", "B"))
-	if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged); err != nil {
+	if err := journal.Append(d.journalPath(feedHash), seen(tx), tx.staged); err != nil {
 		t.Fatal(err)
 	}
 	// The first rename was done, and a viewer took that entry already; a power
 	// cut undid neither, but a copy is in tmp too.
-	if _, err := d.settle(feedHash, tx.stagedIn(), tx.staged[0]); err != nil {
+	if _, err := commit.Settle(d.fs, feedHash, tx.place(), tx.staged[0]); err != nil {
 		t.Fatal(err)
 	}
 	shell(t, d, "cp -R new/$HASH/"+a.Unique+" tmp/$HASH/"+a.Unique)
@@ -339,7 +332,7 @@ func TestRecoverClockAhead(t *testing.T) {
 }
 
 // replacement delivers A and stages B in its place, and gives both.
-func replacement(t *testing.T, d *Dir, w *Writer) (a Ref, tx *Txn, b Ref) {
+func replacement(t *testing.T, d *Dir, w *fetcher) (a Ref, tx *delivery, b Ref) {
 	t.Helper()
 	a = deliver(t, d, sample("1", "A"))[0]
 	tx, err := w.Begin(feedHash)
@@ -357,11 +350,11 @@ func replacement(t *testing.T, d *Dir, w *Writer) (a Ref, tx *Txn, b Ref) {
 func TestReplace(t *testing.T) {
 	d, _ := newDir(t)
 	_, tx, b := replacement(t, d, writer(t, d))
-	if err := commit(tx); err != nil {
+	if err := end(tx); err != nil {
 		t.Fatal(err)
 	}
 	got := list(t, d, ListOptions{AllVersions: true})
-	if len(got) != 1 || got[0] != b || len(tx.Delivered()) != 1 {
+	if len(got) != 1 || got[0] != b || len(tx.refs()) != 1 {
 		t.Errorf("%v", paths(got))
 	}
 	e, _ := d.ReadEntry(b, AllFields)
@@ -382,11 +375,11 @@ func TestReplaceTooLate(t *testing.T) {
 		if err := viewer(d, a); err != nil {
 			t.Fatal(err)
 		}
-		if err := commit(tx); err != nil {
+		if err := end(tx); err != nil {
 			t.Fatal(err)
 		}
-		if len(tx.Delivered()) != 0 {
-			t.Error(tx.Delivered())
+		if len(tx.refs()) != 0 {
+			t.Error(tx.refs())
 		}
 		if got := list(t, d, ListOptions{SkipCur: true, AllVersions: true}); len(got) != 0 {
 			t.Errorf("%v", paths(got))
@@ -403,7 +396,7 @@ func TestRecoverReplacement(t *testing.T) {
 		d, _ := newDir(t)
 		w := writer(t, d)
 		a, tx, b := replacement(t, d, w)
-		if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged); err != nil {
+		if err := journal.Append(d.journalPath(feedHash), seen(tx), tx.staged); err != nil {
 			t.Fatal(err)
 		}
 		aside := d.Join("tmp", feedHash, a.Unique+dirfs.GoneReplaced)
@@ -443,11 +436,13 @@ func TestFailedWrite(t *testing.T) {
 	if _, err := tx.add(ctx, sample("1", "A")); err != nil {
 		t.Fatal(err)
 	}
-	tx.tmp.Close() // every call on the directory fails now
+	if err := errors.Join(tx.Wait(), os.RemoveAll(d.Join("tmp", feedHash))); err != nil {
+		t.Fatal(err) // every call on the directory fails now
+	}
 	if _, err := tx.add(ctx, sample("2", "B")); err == nil {
 		t.Fatal("no error")
 	}
-	if err := commit(tx); err == nil {
+	if err := end(tx); err == nil {
 		t.Error("a commit after a failed Add succeeded")
 	}
 	if got := list(t, d, ListOptions{}); len(got) != 0 {
@@ -458,12 +453,12 @@ func TestFailedWrite(t *testing.T) {
 // A journal that cannot be written fails its feed alone, and delivers nothing of it.
 func TestFailedJournal(t *testing.T) {
 	d, _ := newDir(t)
-	w, err := d.NewWriter(WriterOptions{Delay: time.Hour})
+	w, err := newFetcher(d, commit.Options{Delay: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := "http://example.org/"
-	var txs []*Txn
+	var txs []*delivery
 	for _, id := range []string{feedID, other} {
 		tx, err := w.Begin(FeedHash(id))
 		if err != nil {
@@ -513,8 +508,10 @@ func TestFailedSync(t *testing.T) {
 	if _, err := tx.add(ctx, sample("1", "A")); err != nil {
 		t.Fatal(err)
 	}
-	tx.src = append(tx.src, d.Join("no such file"))
-	if err := commit(tx); err == nil {
+	if err := os.Remove(d.Join("src", feedHash, "name")); err != nil {
+		t.Fatal(err) // so it cannot be synced
+	}
+	if err := end(tx); err == nil {
 		t.Fatal("no error")
 	}
 	if got := list(t, d, ListOptions{}); len(got) != 0 {
@@ -523,7 +520,7 @@ func TestFailedSync(t *testing.T) {
 	if got := tree(t, d, "tmp"); !slices.Equal(got, []string{feedHash}) {
 		t.Errorf("left in tmp: %v", got)
 	}
-	if j, err := readJournal(d.journalPath(feedHash)); err != nil || j.Len() != 0 {
+	if j, err := journal.Read(d.journalPath(feedHash)); err != nil || lines(j) != 0 {
 		t.Error(j, err)
 	}
 	// With the fault gone a rerun delivers what was missed.
@@ -585,7 +582,7 @@ func TestCommitOfNothing(t *testing.T) {
 	d, _ := newDir(t)
 	w := writer(t, d)
 	tx, _ := w.Begin(feedHash)
-	if err := commit(tx); err != nil {
+	if err := end(tx); err != nil {
 		t.Error(err)
 	}
 	tx, err := w.Begin(feedHash)

@@ -19,6 +19,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/testkit/must"
@@ -136,7 +137,7 @@ func TestMonth(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(base, "cache"))
 	dir := filepath.Join(base, "feeds")
 	d := must.Get(lektordir.Create(dir, &lektordir.Options{Now: now}))
-	w := must.Get(d.NewWriter(lektordir.WriterOptions{}))
+	w := must.Get(feeddir.NewWriter(d, commit.Options{}))
 	for i := range m.feeds {
 		must.Get(feeddir.Add(w, d, &feeddir.Subscription{ID: fmt.Sprintf("%s/%d", server.URL, i)}, feeddir.Options{}))
 	}

@@ -15,31 +15,31 @@ import (
 func hubCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "hub",
-		Usage: "be a cloud of rssCloud and a hub of WebSub, for the feeds of others or one's own",
+		Usage: "run a cloud of rssCloud and a hub of WebSub",
 		Description: `Example:
    lektor-cloudd hub --public-url https://hub.example`,
 		Flags: append(serverFlags(), []cli.Flag{
-			&cli.StringFlag{Name: "public-url", Usage: "the world reaches us at `URL`"},
-			&cli.StringFlag{Name: "state", Usage: "keep subscriptions in `DIR`", DefaultText: "$XDG_STATE_HOME/lektor-hub"},
-			&cli.StringFlag{Name: "htpasswd", Usage: "store feeds (saveRss) of the users in `FILE`, with passwords by bcrypt"},
-			&cli.StringSliceFlag{Name: "feed", Usage: "read feeds whose URL begins with `URL` at every ping, though nobody subscribes; may be repeated"},
-			&cli.StringSliceFlag{Name: "allow-feeds", Usage: "feeds may be in the private network `PREFIX`; may be repeated"},
-			&cli.StringSliceFlag{Name: "allow-callbacks", Usage: "subscribers may be in the private network `PREFIX`; may be repeated"},
-			&cli.IntFlag{Name: "max-urls", Value: hub.DefaultMaxURLs, Usage: "take `N` feeds in a request"},
-			&cli.IntFlag{Name: "max-per-caller", Value: hub.DefaultPerCaller, Usage: "keep `N` subscriptions of one address"},
-			&cli.IntFlag{Name: "max-subscriptions", Value: hub.DefaultMost, Usage: "keep `N` subscriptions in all"},
-			&cli.IntFlag{Name: "max-feed", Value: hub.DefaultMaxFeed, Usage: "read `BYTES` of a feed"},
-			&cli.IntFlag{Name: "max-form", Value: hub.DefaultMaxForm, Usage: "take requests by forms of `BYTES`"},
-			&cli.IntFlag{Name: "max-save", Value: hub.DefaultMaxSave, Usage: "store `BYTES` of a feed"},
-			&cli.IntFlag{Name: "at-once", Value: hub.DefaultNotifyAtOnce, Usage: "notify `N` subscribers at once"},
-			&cli.IntFlag{Name: "per-host", Value: hub.DefaultPerHost, Usage: "and `N` at one host"},
-			&cli.DurationFlag{Name: "ping-gap", Usage: "read a feed for pings every `TIME` at most", DefaultText: "at every ping"},
-			&cli.DurationFlag{Name: fetch.FlagTimeout, Value: hub.DefaultTimeout, Usage: "give up an exchange after `TIME`, less than 8s"},
-			&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: 5, Usage: "follow `N` redirects"},
-			&cli.StringFlag{Name: "user-agent", Usage: "tell servers that we are `NAME`"},
+			&cli.StringFlag{Name: "public-url", Usage: "others reach the hub at `URL`"},
+			&cli.StringFlag{Name: "state", Usage: "keep the state in `DIR`", DefaultText: "$XDG_STATE_HOME/lektor-hub"},
+			&cli.StringFlag{Name: "htpasswd", Usage: "store feeds (saveRss) of the users in `FILE`, which has bcrypt hashes"},
+			&cli.StringSliceFlag{Name: "feed", Usage: "read feeds whose URL begins with `URL` at each ping, even without subscribers; may be repeated"},
+			&cli.StringSliceFlag{Name: "allow-feeds", Usage: "allow feeds in the private network `PREFIX`; may be repeated"},
+			&cli.StringSliceFlag{Name: "allow-callbacks", Usage: "allow subscribers in the private network `PREFIX`; may be repeated"},
+			&cli.IntFlag{Name: "max-urls", Value: hub.DefaultMaxURLs, Usage: "accept at most `N` feeds in a request"},
+			&cli.IntFlag{Name: "max-per-caller", Value: hub.DefaultPerCaller, Usage: "keep at most `N` subscriptions of one address"},
+			&cli.IntFlag{Name: "max-subscriptions", Value: hub.DefaultMost, Usage: "keep at most `N` subscriptions in all"},
+			&cli.IntFlag{Name: "max-feed", Value: hub.DefaultMaxFeed, Usage: "read at most `BYTES` of a feed"},
+			&cli.IntFlag{Name: "max-form", Value: hub.DefaultMaxForm, Usage: "accept forms of at most `BYTES`"},
+			&cli.IntFlag{Name: "max-save", Value: hub.DefaultMaxSave, Usage: "store feeds of at most `BYTES`"},
+			&cli.IntFlag{Name: "at-once", Value: hub.DefaultNotifyAtOnce, Usage: "notify at most `N` subscribers at once"},
+			&cli.IntFlag{Name: "per-host", Value: hub.DefaultPerHost, Usage: "notify at most `N` subscribers at once at one host"},
+			&cli.DurationFlag{Name: "ping-gap", Usage: "read a feed for pings at most once within `TIME`", DefaultText: "at every ping"},
+			&cli.DurationFlag{Name: fetch.FlagTimeout, Value: hub.DefaultTimeout, Usage: "stop an exchange after `TIME`, less than 8s"},
+			&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: 5, Usage: "follow at most `N` redirects"},
+			&cli.StringFlag{Name: "user-agent", Usage: "send `NAME` as the User-Agent"},
 			&cli.BoolFlag{Name: "no-page", Usage: "show no page at /"},
-			&cli.BoolFlag{Name: "expire-now", Usage: "only remove the subscriptions that have ended"},
-			&cli.BoolFlag{Name: "verbose", Usage: "tell of all that the log has"},
+			&cli.BoolFlag{Name: "expire-now", Usage: "only remove ended subscriptions"},
+			&cli.BoolFlag{Name: "verbose", Usage: "print all lines of the log"},
 		}...),
 		Action: command.Run(hub.Serve, "", func(f *command.Flags) hub.ServeOptions {
 			f.Fail(command.NoArgs(f.Context))
@@ -52,10 +52,10 @@ func hubCommand() *cli.Command {
 func serverFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "listen", Value: defaultListen, Usage: "listen on `ADDRESS`, a host and port"},
-		&cli.StringFlag{Name: "cert", Usage: "speak TLS, with the certificate in `FILE`"},
-		&cli.StringFlag{Name: "key", Usage: "and the key in `FILE`"},
-		&cli.StringSliceFlag{Name: "trusted-proxy", Aliases: []string{"trust-proxy"}, Usage: "believe X-Forwarded-For of proxies in the network `PREFIX`; may be repeated"},
-		&cli.IntFlag{Name: "max-connections", Value: serve.DefaultMaxConns, Usage: "keep `N` connections open at once"},
+		&cli.StringFlag{Name: "cert", Usage: "use TLS with the certificate in `FILE`"},
+		&cli.StringFlag{Name: "key", Usage: "use TLS with the key in `FILE`"},
+		&cli.StringSliceFlag{Name: "trusted-proxy", Aliases: []string{"trust-proxy"}, Usage: "trust X-Forwarded-For from proxies in the network `PREFIX`; may be repeated"},
+		&cli.IntFlag{Name: "max-connections", Value: serve.DefaultMaxConns, Usage: "keep at most `N` connections open"},
 	}
 }
 

@@ -29,7 +29,7 @@ const userVar = "LEKTOR_CLOUD_USER"
 func newApp() *cli.App {
 	return &cli.App{
 		Name:  "lektor-cloudd",
-		Usage: "hear of feeds' updates at once (rssCloud, WebSub), and tell of one's own",
+		Usage: "receive notifications of feeds (rssCloud, WebSub), send your own, and run a hub",
 		Description: `Example:
    lektor-cloudd listen --public-url https://me.example/lektor &
    lektor-fetch watch`,
@@ -41,16 +41,16 @@ func newApp() *cli.App {
 func listenCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "listen",
-		Usage: "register with the hubs of all feeds, and leave a due marker when one is updated",
+		Usage: "register with the services of all feeds, and leave a due marker for each that is updated",
 		Description: `Example:
    lektor-cloudd listen --public-url http://me.example:5337/`,
 		Flags: append(append(serverFlags(), []cli.Flag{
-			&cli.StringFlag{Name: "public-url", Usage: "hubs reach us at `URL`"},
-			&cli.DurationFlag{Name: "cooldown", Value: listener.DefaultCooldown, Usage: "leave a marker for a feed every `TIME` at most"},
-			&cli.IntFlag{Name: "per-host", Value: 2, Usage: "make `N` requests at once to one hub"},
-			&cli.DurationFlag{Name: "gap", Value: fetch.DefaultGap, Usage: "wait for `TIME` between two requests to one hub"},
-			&cli.BoolFlag{Name: "self-test", Usage: "only try whether we are reached at the public URL"},
-			&cli.BoolFlag{Name: "verbose", Usage: "tell of every registration and notification"},
+			&cli.StringFlag{Name: "public-url", Usage: "services reach this machine at `URL`"},
+			&cli.DurationFlag{Name: "cooldown", Value: listener.DefaultCooldown, Usage: "leave at most one marker for a feed within `TIME`"},
+			&cli.IntFlag{Name: "per-host", Value: 2, Usage: "make at most `N` requests at once to one service"},
+			&cli.DurationFlag{Name: "gap", Value: fetch.DefaultGap, Usage: "wait `TIME` between two requests to one service"},
+			&cli.BoolFlag{Name: "self-test", Usage: "only test whether a request to the public URL arrives here"},
+			&cli.BoolFlag{Name: "verbose", Usage: "report each registration and notification"},
 		}...), askFlags()...),
 		Action: command.Run(listener.Listen, "", func(f *command.Flags) listener.ListenOptions {
 			f.Fail(command.NoArgs(f.Context))
@@ -84,12 +84,12 @@ func publicURL(f *command.Flags) *url.URL {
 func statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "status",
-		Usage: "list feeds with their hub, and what became of the registration",
+		Usage: "list the feeds that name a service, with the state of their registration",
 		Description: `Example:
    lektor-cloudd status -o '{{.url}} {{.error}}'`,
 		Flags: []cli.Flag{
 			command.OutputFlag("print `FORMAT`: tsv, json, the name of a column, or a template"),
-			&cli.BoolFlag{Name: "raw", Usage: "do not clean the text of feeds and hubs for the terminal"},
+			&cli.BoolFlag{Name: "raw", Usage: "print text as it is, even if it could harm a terminal"},
 		},
 		Action: command.Run(listener.Status, "", func(f *command.Flags) listener.StatusOptions {
 			f.Fail(command.NoArgs(f.Context))
@@ -101,13 +101,13 @@ func statusCommand() *cli.Command {
 func pingCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "ping",
-		Usage:     "tell the clouds and hubs of feeds that these were updated",
+		Usage:     "notify the clouds and hubs that a feed names of an update",
 		ArgsUsage: "URL…|-",
 		Description: `Example:
    lektor-cloudd ping https://me.example/feed.xml`,
 		Flags: append([]cli.Flag{
-			cloudFlag("tell the cloud at `URL`, whatever the feed says; xmlrpc://… or a path /RPC2 for XML-RPC"),
-			&cli.StringFlag{Name: "hub", Usage: "tell the WebSub hub at `URL`, whatever the feed says"},
+			cloudFlag("notify only the cloud at `URL`; xmlrpc://… or a path /RPC2 means XML-RPC"),
+			&cli.StringFlag{Name: "hub", Usage: "notify only the WebSub hub at `URL`"},
 			dryRunFlag(), command.NulFlag(),
 		}, askFlags()...),
 		Action: command.Run(listener.Ping, "the URL of a feed", func(f *command.Flags) listener.PingOptions {
@@ -124,14 +124,14 @@ func saveCommand() *cli.Command {
 		Name:      "save",
 		Usage:     "store a feed document in a cloud, and print its URL there",
 		ArgsUsage: "FILE|-",
-		Description: `The password is in $` + listener.PasswordVar + ` or in a file.
+		Description: `The password is in $` + listener.PasswordVar + ` or in the file of --password-file.
 
 Example:
-   lektor-cloudd save --cloud http://rpc.example.org:5337/RPC2 --user bull feed.xml`,
+   lektor-cloudd save --cloud https://rpc.example.org/RPC2 --user bull feed.xml`,
 		Flags: append([]cli.Flag{
-			cloudFlag("the `URL` of the cloud's XML-RPC, else what the document names"),
-			&cli.StringFlag{Name: "user", Required: true, EnvVars: []string{userVar}, Usage: "the `NAME` by which the cloud knows you"},
-			&cli.StringFlag{Name: "password-file", Usage: "the password is the first line of `FILE`"},
+			cloudFlag("the `URL` of the cloud for XML-RPC (default: the one in the document)"),
+			&cli.StringFlag{Name: "user", Required: true, EnvVars: []string{userVar}, Usage: "your `NAME` in the cloud"},
+			&cli.StringFlag{Name: "password-file", Usage: "read the password from the first line of `FILE`"},
 			dryRunFlag(),
 		}, askFlags()...),
 		Action: command.Run(listener.Save, "", func(f *command.Flags) listener.SaveOptions {
@@ -164,16 +164,16 @@ func oneCloud(f *command.Flags) string {
 }
 
 func dryRunFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "dry-run", Usage: "only tell what would be done"}
+	return &cli.BoolFlag{Name: "dry-run", Usage: "only print what would be done"}
 }
 
 // askFlags are those of all commands that make requests.
 func askFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "allow", Usage: "hubs may be in the private network `PREFIX`; may be repeated"},
-		&cli.DurationFlag{Name: fetch.FlagTimeout, Value: fetch.DefaultDeadline, Usage: "give up an exchange after `TIME`"},
-		&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: 5, Usage: "follow `N` redirects"},
-		&cli.StringFlag{Name: "user-agent", Usage: "tell servers that we are `NAME`"},
+		&cli.StringSliceFlag{Name: "allow", Usage: "allow services in the private network `PREFIX`; may be repeated"},
+		&cli.DurationFlag{Name: fetch.FlagTimeout, Value: fetch.DefaultDeadline, Usage: "stop an exchange after `TIME`"},
+		&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: 5, Usage: "follow at most `N` redirects"},
+		&cli.StringFlag{Name: "user-agent", Usage: "send `NAME` as the User-Agent"},
 	}
 }
 

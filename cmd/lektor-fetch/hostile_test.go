@@ -28,6 +28,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/server"
@@ -139,7 +140,7 @@ func subscribed(t *testing.T, dir, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := d.NewWriter(lektordir.WriterOptions{})
+	w, err := feeddir.NewWriter(d, commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,8 +37,8 @@ func newApp() *cli.App {
 	update := updateCommand()
 	return command.Completing(&cli.App{
 		Name:  "lektor-fetch",
-		Usage: "fetch feeds into a lektor-dir",
-		Description: `Without a command it fetches the feeds that are due.
+		Usage: "subscribe to feeds and fetch them into a lektor-dir",
+		Description: `Without a command, it fetches the feeds that are due.
 
 Example:
    lektor-fetch add https://daringfireball.net/
@@ -80,23 +80,23 @@ func noArgs(f *command.Flags) *command.Flags {
 func addCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "add",
-		Usage:     "subscribe to feeds, by their URL or that of a page",
+		Usage:     "subscribe to feeds, by their URLs or those of pages, and deliver their entries",
 		ArgsUsage: "URL…|-",
 		Description: `Example:
    lektor-fetch add --category Tech https://daringfireball.net/`,
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "history", Usage: "bring the whole feed, with what is in its archives"},
-			&cli.BoolFlag{Name: "first", Usage: "of several feeds that a page links to, take the first"},
+			&cli.BoolFlag{Name: "history", Usage: "also deliver the entries in the feed's archives"},
+			&cli.BoolFlag{Name: "first", Usage: "if a page links to several feeds, take the first"},
 			&cli.BoolFlag{Name: "no-fetch", Usage: "subscribe, and deliver nothing yet"},
-			&cli.BoolFlag{Name: "as-is", Usage: "the URL is that of a feed: do not look for one"},
-			&cli.StringFlag{Name: "alias", Aliases: []string{"title"}, Usage: "call the feed `NAME`"},
-			&cli.StringFlag{Name: "interval", Usage: "fetch it every `TIME` at most, such as 30m, 2h or 1d"},
-			&cli.BoolFlag{Name: "force", Usage: "let the interval be less than a minute"},
-			&cli.BoolFlag{Name: "guess", Value: true, Usage: "of a page that links to no feed, look where feeds usually are"},
-			&cli.StringSliceFlag{Name: "header", Usage: "send `FIELD` to the feed's server, such as 'Authorization: Bearer secret'; may be repeated"},
-			&cli.BoolFlag{Name: "private", Usage: "leave the feed out of what is published"},
-			&cli.BoolFlag{Name: "fulltext", Usage: "give entries the articles of their pages"},
-			&cli.StringSliceFlag{Name: "category", Usage: "put it into the category `NAME`, a/b for b in a; may be repeated"},
+			&cli.BoolFlag{Name: "as-is", Usage: "use the URL as that of a feed without looking at it"},
+			&cli.StringFlag{Name: "alias", Aliases: []string{"title"}, Usage: "use `NAME` instead of the feed's own name"},
+			&cli.StringFlag{Name: "interval", Usage: "fetch the feed at most once within `TIME`, such as 30m, 2h or 1d"},
+			&cli.BoolFlag{Name: "force", Usage: "accept an interval of less than a minute"},
+			&cli.BoolFlag{Name: "guess", Value: true, Usage: "if a page links to no feed, look at the usual URLs"},
+			&cli.StringSliceFlag{Name: "header", Usage: "send the header `FIELD` to the feed's server, such as 'Authorization: Bearer secret'; may be repeated"},
+			&cli.BoolFlag{Name: "private", Usage: "keep the feed out of everything that leaves this machine"},
+			&cli.BoolFlag{Name: "fulltext", Usage: "replace the text of entries by the articles of their pages"},
+			&cli.StringSliceFlag{Name: "category", Usage: "put the feed into the category `NAME`, a/b for b in a; may be repeated"},
 			dryRunFlag(), command.NulFlag(),
 		}, fetchFlags()...),
 		Action: command.Run(fetcher.Add, "a URL", func(f *command.Flags) fetcher.AddOptions {
@@ -109,9 +109,11 @@ func addCommand() *cli.Command {
 			}
 			return fetcher.AddOptions{
 				Common: fetching(f), Sources: f.Words(), Nul: command.Nul(f.Context),
-				First: f.Bool("first"), NoFetch: f.Bool("no-fetch"), Look: look, DryRun: f.Bool("dry-run"),
-				Alias: f.String("alias"), Interval: f.String("interval"), Categories: f.StringSlice("category"),
-				Headers: f.StringSlice("header"), Private: f.Bool("private"), FullText: f.Bool("fulltext"), Force: f.Bool("force"), History: f.Bool("history"),
+				Look: look, First: f.Bool("first"), History: f.Bool("history"), NoFetch: f.Bool("no-fetch"), DryRun: f.Bool("dry-run"),
+				Settings: fetcher.Settings{
+					Alias: f.String("alias"), Interval: f.String("interval"), Force: f.Bool("force"), Categories: f.StringSlice("category"),
+					Headers: f.StringSlice("header"), Private: f.Bool("private"), FullText: f.Bool("fulltext"),
+				},
 			}
 		}),
 	}
@@ -120,7 +122,7 @@ func addCommand() *cli.Command {
 func rmCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "rm",
-		Usage:     "unsubscribe; entries stay unless they are purged",
+		Usage:     "unsubscribe from feeds; their entries stay",
 		ArgsUsage: "FEED…|-",
 		Description: `Example:
    lektor-fetch ls -o tsv | awk -F'\t' '$6 ~ /410 Gone/ { print $1 }' | lektor-fetch rm -`,
@@ -148,7 +150,7 @@ func lsCommand() *cli.Command {
 			command.OutputFlag("print `FORMAT`: path, url, tsv, json, the name of a column, or a template"),
 			&cli.BoolFlag{Name: "broken", Usage: "only feeds whose last fetch failed"},
 			&cli.StringFlag{Name: "category", Usage: "only feeds in the category `NAME`, or in one below it"},
-			&cli.BoolFlag{Name: "raw", Usage: "do not clean the text of feeds for the terminal"},
+			&cli.BoolFlag{Name: "raw", Usage: "print text as it is, even if it could harm a terminal"},
 			command.NulFlag(),
 		},
 		Action: command.Run(fetcher.List, "", func(f *command.Flags) fetcher.ListOptions {
@@ -164,16 +166,16 @@ func lsCommand() *cli.Command {
 func setCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "set",
-		Usage:     "show or change the settings of a feed",
+		Usage:     "change a setting of a feed, or print its settings",
 		ArgsUsage: "FEED [SETTING [VALUE…]]",
 		Description: `Settings are url, alias, interval, on-update, categories, headers, filter, private,
-history and keep.
+history, keep and fulltext.
 
 Example:
    lektor-fetch set https://daringfireball.net/feeds/main interval 4h`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "unset", Usage: "remove the setting, so that the default holds"},
-			&cli.BoolFlag{Name: "force", Usage: "let an interval be less than a minute"},
+			&cli.BoolFlag{Name: "unset", Usage: "remove the setting, so its default applies"},
+			&cli.BoolFlag{Name: "force", Usage: "accept an interval of less than a minute"},
 			dryRunFlag(),
 		},
 		Action: command.Run(fetcher.Set, "a feed", func(f *command.Flags) fetcher.SetOptions {
@@ -199,7 +201,7 @@ Example:
 func updateCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "update",
-		Usage:     "fetch the feeds that are due, or those named",
+		Usage:     "fetch the feeds that are due, or the named feeds",
 		ArgsUsage: "[FEED…|-]",
 		Description: `Example:
    lektor-fetch update -a -o path | lektor-view show -`,
@@ -222,11 +224,11 @@ func updateCommand() *cli.Command {
 func watchCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "watch",
-		Usage: "stay, and fetch each feed when it is due",
+		Usage: "keep running, and fetch each feed when it is due",
 		Description: `Example:
    lektor-fetch watch &`,
 		Flags: append([]cli.Flag{
-			command.OutputFlag("print the entries that are delivered in `FORMAT`: path"),
+			command.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
 		}, fetchFlags()...),
 		Action: command.Run(fetcher.Watch, "", func(f *command.Flags) fetcher.WatchOptions {
 			return fetcher.WatchOptions{Common: fetching(noArgs(f)), Format: command.OutputFormat(f.Context)}
@@ -237,14 +239,14 @@ func watchCommand() *cli.Command {
 func historyCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "history",
-		Usage:     "fetch feeds with all that is in their archives, or in their pages",
+		Usage:     "fetch feeds and deliver the entries in their archives, or in their pages",
 		ArgsUsage: "[FEED…|-]",
 		Description: `Example:
    lektor-fetch history -o path https://example.org/feed | lektor-view mark --set S -`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "pages", Usage: "not archives: go through `N` pages of a paged feed, the first among them, or through all"},
-			command.OutputFlag("print the entries that are delivered in `FORMAT`: path"),
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no summary"},
+			&cli.StringFlag{Name: "pages", Usage: "instead of archives, fetch the first `N` pages of a paged feed, or all"},
+			command.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
 			dryRunFlag(), command.NulFlag(),
 		}, fetchFlags()...),
 		Action: command.Run(fetcher.History, "", func(f *command.Flags) fetcher.UpdateOptions {
@@ -269,17 +271,17 @@ func historyCommand() *cli.Command {
 func deliverCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "deliver",
-		Usage: "deliver a feed document from standard input",
+		Usage: "deliver the new entries of a feed document on standard input",
 		Description: `Example:
    curl -s https://example.com/feed | lektor-fetch deliver --id https://example.com/feed`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "id", Required: true, Usage: "the id of the feed, a `URI`"},
-			&cli.StringFlag{Name: "name", Usage: "call the feed `NAME` rather than what the document says"},
-			&cli.StringFlag{Name: "url", Usage: "the document is from `BASE`: relative references start there"},
-			&cli.StringFlag{Name: "content-type", Usage: "the document has the MIME `TYPE`, and perhaps a charset"},
-			&cli.IntFlag{Name: fetcher.FlagMaxEntries, Usage: "take at most `N` entries"},
+			&cli.StringFlag{Name: "name", Usage: "the `NAME` of the feed", DefaultText: "the one in the document"},
+			&cli.StringFlag{Name: "url", Usage: "resolve relative references against `BASE`", DefaultText: "the id"},
+			&cli.StringFlag{Name: "content-type", Usage: "the MIME `TYPE` of the document, with an optional charset"},
+			&cli.IntFlag{Name: fetcher.FlagMaxEntries, Usage: "take at most `N` entries", DefaultText: "20000"},
 			&cli.Int64Flag{Name: "max-decoded", Value: fetch.DefaultMaxDecoded, Usage: "read at most `N` bytes"},
-			command.OutputFlag("print the entries that are delivered in `FORMAT`: path"),
+			command.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
 			dryRunFlag(),
 		},
 		Action: command.Run(fetcher.Deliver, "", func(f *command.Flags) fetcher.DeliverOptions {
@@ -298,23 +300,23 @@ func deliverCommand() *cli.Command {
 func putCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "put",
-		Usage: "deliver one entry, its content from standard input",
-		Description: `It prints the path of the entry. The same entry put again changes nothing.
+		Usage: "deliver one entry with its content from standard input",
+		Description: `It prints the path of the entry. If you put the same entry again, nothing changes.
 
 Example:
    uptime | lektor-fetch put --feed-id urn:x:uptime --feed-name Uptime --id urn:x:uptime:1 --title "It is up"`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "feed-id", Required: true, Usage: "the id of the feed, a `URI`"},
-			&cli.StringFlag{Name: "feed-name", Usage: "call the feed `NAME`"},
+			&cli.StringFlag{Name: "feed-name", Usage: "the `NAME` of the feed"},
 			&cli.StringFlag{Name: "id", Required: true, Usage: "the id of the entry, a `URI`"},
-			&cli.StringFlag{Name: "title", Usage: "the entry's `TITLE`"},
+			&cli.StringFlag{Name: "title", Usage: "the `TITLE` of the entry"},
 			&cli.StringFlag{Name: "link", Usage: "the `URL` of the entry's page"},
-			&cli.StringFlag{Name: "author", Usage: "who wrote it, as `NAME <MAIL>`"},
-			&cli.StringFlag{Name: "date", Usage: "`WHEN` it was published, such as 2026-01-31T12:00:00Z, or @ and seconds since 1970"},
-			&cli.StringFlag{Name: "type", Usage: "the MIME `TYPE` of the content, text/plain without it"},
-			&cli.StringFlag{Name: "summary", Usage: "a `TEXT` beside the content"},
-			&cli.StringSliceFlag{Name: "category", Usage: "a category's `NAME`; may be repeated"},
-			&cli.StringSliceFlag{Name: "enclosure", Usage: "a file that belongs to it: `URL`, and after spaces its type and length; may be repeated"},
+			&cli.StringFlag{Name: "author", Usage: "the author of the entry, as `NAME <MAIL>`"},
+			&cli.StringFlag{Name: "date", Usage: "the date of publication, `WHEN`, such as 2026-01-31T12:00:00Z, or @ and seconds since 1970"},
+			&cli.StringFlag{Name: "type", Usage: "the MIME `TYPE` of the content", DefaultText: "text/plain"},
+			&cli.StringFlag{Name: "summary", Usage: "a summary `TEXT` beside the content"},
+			&cli.StringSliceFlag{Name: "category", Usage: "the `NAME` of a category; may be repeated"},
+			&cli.StringSliceFlag{Name: "enclosure", Usage: "a file that belongs to the entry: `URL`, and after spaces its type and length in bytes; may be repeated"},
 			dryRunFlag(),
 		},
 		Action: command.Run(fetcher.Put, "", func(f *command.Flags) fetcher.PutOptions {
@@ -333,19 +335,18 @@ func importCommand() *cli.Command {
 		Name:      "import",
 		Usage:     "subscribe to the feeds of an OPML list, or move in from another reader",
 		ArgsUsage: "FILE|-|--from READER [PATH…]",
-		Description: `Folders become categories. What lektor does not understand of the list comes
-back with export.
+		Description: `Folders become categories. Unknown parts of the list are kept for export.
 
-The names, folders and queries of another reader move, too, and what was read there;
-see lektor-import(1).
+With --from, names, folders, saved queries and the read state of entries move in from
+another reader; see lektor-import(1).
 
 Example:
    lektor-fetch import --no-fetch Subs.opml
    lektor-fetch import --from newsboat`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "from", Usage: "take over what `READER` keeps, at PATH or where it keeps it: newsboat, sfeed, r2e, feedly, inoreader or miniflux"},
+			&cli.StringFlag{Name: "from", Usage: "move in from `READER`: newsboat, sfeed, r2e, feedly, inoreader or miniflux; PATH is its file"},
 			&cli.BoolFlag{Name: "yes", Usage: "with --from, take over commands without asking"},
-			&cli.BoolFlag{Name: "no-fetch", Usage: "subscribe, and fetch nothing yet"},
+			&cli.BoolFlag{Name: "no-fetch", Usage: "subscribe, and fetch nothing"},
 			dryRunFlag(),
 		}, fetchFlags()...),
 		Action: command.Run(fetcher.Import, "", func(f *command.Flags) fetcher.ImportOptions {
@@ -378,8 +379,8 @@ func exportCommand() *cli.Command {
    lektor-fetch export --output Subs.opml`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "output", Usage: "write to `FILE`"},
-			&cli.BoolFlag{Name: "public", Usage: "for others: of private feeds no more than the title"},
-			&cli.BoolFlag{Name: "passwords", Usage: "leave those in URLs there"},
+			&cli.BoolFlag{Name: "public", Usage: "write a list for others, with only title and folders of private feeds"},
+			&cli.BoolFlag{Name: "passwords", Usage: "include user names and passwords in URLs"},
 		},
 		Action: command.Run(fetcher.Export, "", func(f *command.Flags) fetcher.ExportOptions {
 			return fetcher.ExportOptions{Common: common(noArgs(f)), Output: f.String("output"), Public: f.Bool("public"), Passwords: f.Bool("passwords")}
@@ -390,14 +391,13 @@ func exportCommand() *cli.Command {
 func checkCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "check",
-		Usage: "verify the lektor-dir",
-		Description: `It prints what is wrong, a line each, and ends with status 1 if that is more than
-it repaired.
+		Usage: "verify the lektor-dir, and print each problem",
+		Description: `If a problem is left, the exit status is 1.
 
 Example:
    lektor-fetch check --repair`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "repair", Usage: "mend what can be mended without losing anything"},
+			&cli.BoolFlag{Name: "repair", Usage: "repair each problem that can be repaired without losing data"},
 		},
 		Action: command.Run(fetcher.Check, "", func(f *command.Flags) fetcher.CheckOptions {
 			return fetcher.CheckOptions{Common: common(noArgs(f)), Repair: f.Bool("repair")}
@@ -406,16 +406,16 @@ Example:
 }
 
 func dryRunFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "dry-run", Usage: "only tell what would be done"}
+	return &cli.BoolFlag{Name: "dry-run", Usage: "only print what would be done"}
 }
 
 // updateFlags are those of update, which the program takes without it, too.
 func updateFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "fetch all feeds, due or not"},
-		command.OutputFlag("print the entries that are delivered in `FORMAT`: path"),
-		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no summary"},
-		&cli.BoolFlag{Name: "fulltext", Usage: "of feeds with full text, get that of unread entries that came without, too"},
+		command.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
+		&cli.BoolFlag{Name: "fulltext", Usage: "also fetch the full text of unread entries that were delivered without"},
 		dryRunFlag(),
 	}
 }
@@ -424,10 +424,10 @@ func updateFlags() []cli.Flag {
 func fetchFlags() []cli.Flag {
 	return append(feedcmd.FetchFlags(0),
 		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: fetcher.DefaultJobs, Usage: "fetch `N` feeds at once"},
-		&cli.IntFlag{Name: fetcher.FlagMaxEntries, Usage: "take at most `N` entries of a document"},
-		&cli.IntFlag{Name: history.FlagDocuments, Value: fetcher.DefaultLimitDocuments, Usage: "ask for at most `N` documents of a feed's history at a time"},
+		&cli.IntFlag{Name: fetcher.FlagMaxEntries, Usage: "take at most `N` entries of a document", DefaultText: "20000"},
+		&cli.IntFlag{Name: history.FlagDocuments, Value: fetcher.DefaultLimitDocuments, Usage: "request at most `N` documents of a feed's history in one walk"},
 		&cli.IntFlag{Name: history.FlagEntries, Value: fetcher.DefaultLimitEntries, Usage: "end a walk through a feed's history after `N` entries"},
-		&cli.StringFlag{Name: history.FlagBytes, Value: "256M", Usage: "end a walk through a feed's history after `SIZE`, such as 256M"},
-		&cli.StringFlag{Name: "default-interval", Usage: "fetch feeds without an interval of their own every `TIME` at most, such as 30m, 2h or 1d"},
+		&cli.StringFlag{Name: history.FlagBytes, Value: "256M", Usage: "end a walk through a feed's history after `SIZE` bytes, such as 256M"},
+		&cli.StringFlag{Name: "default-interval", Usage: "the interval of feeds without their own, `TIME` such as 30m, 2h or 1d", DefaultText: "1h"},
 	)
 }

@@ -23,9 +23,9 @@ func main() {
 func newApp() *cli.App {
 	return command.Completing(&cli.App{
 		Name:  "lektor-share",
-		Usage: "the same subscriptions and marks on several machines",
-		Description: `Every machine publishes two documents in a directory that all of them have, or
-on a server, and reads those of the others.
+		Usage: "keep subscriptions and marks equal on several machines",
+		Description: `Each machine publishes documents in a directory that all machines have, or on a server,
+and reads those of the others.
 
    lektor-share init ~/Sync/lektor
    lektor-fetch; lektor-share sync`,
@@ -50,15 +50,15 @@ func fetching(f *command.Flags) app.Common {
 }
 
 func dryRunFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "dry-run", Usage: "change nothing, only tell what would be done"}
+	return &cli.BoolFlag{Name: "dry-run", Usage: "change nothing; print what would be done"}
 }
 
 func yesFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "yes", Usage: "end subscriptions and trash entries, however many they are"}
+	return &cli.BoolFlag{Name: "yes", Usage: "apply all deletions, however many they are"}
 }
 
 func rawFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "raw", Usage: "do not clean text of what might harm a terminal"}
+	return &cli.BoolFlag{Name: "raw", Usage: "print text as it is, even if it could harm a terminal"}
 }
 
 func initCommand() *cli.Command {
@@ -66,14 +66,14 @@ func initCommand() *cli.Command {
 		Name:      "init",
 		Usage:     "share this lektor-dir",
 		ArgsUsage: "DIR|URL",
-		Description: `DIR is a directory that all machines have: of Syncthing, of a mounted server, on a
-stick. URL is one on a server that takes PUT.
+		Description: `DIR is a directory that all machines have: replicated by Syncthing, on a mounted
+server, or on a stick. URL is a directory on a server that takes PUT.
 
    lektor-share init ~/Sync/lektor
    lektor-share init --name laptop https://dav.example.com/lektor`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "name", Usage: "call this machine `NAME`", DefaultText: "the name of the host"},
-			&cli.BoolFlag{Name: "renew", Usage: "become another endpoint: for a lektor-dir that was copied"},
+			&cli.StringFlag{Name: "name", Usage: "the `NAME` of this machine", DefaultText: "the host name"},
+			&cli.BoolFlag{Name: "renew", Usage: "become a new endpoint: for a lektor-dir that you copied or restored from a backup"},
 		},
 		Action: command.Run(app.Init, "", func(f *command.Flags) app.InitOptions {
 			name := f.String("name")
@@ -91,13 +91,13 @@ stick. URL is one on a server that takes PUT.
 func syncCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "sync",
-		Usage: "note what was done here, read the others, follow them, and publish",
-		Description: `It belongs behind lektor-fetch in a timer. Nothing is done when nothing changed.
+		Usage: "record local changes, read the peers, apply their changes, and publish",
+		Description: `Run it after lektor-fetch from a timer. If nothing changed, it publishes nothing.
 
    lektor-fetch; lektor-share sync -q`,
 		Flags: append([]cli.Flag{
 			yesFlag(), dryRunFlag(),
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no summary"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
 		}, feedcmd.FetchFlags(maxBytes)...),
 		Action: command.Run(app.Sync, "", func(f *command.Flags) app.SyncOptions {
 			return app.SyncOptions{Common: fetching(f), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run"), Quiet: f.Bool("quiet")}
@@ -108,13 +108,13 @@ func syncCommand() *cli.Command {
 func applyCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "apply",
-		Usage: "mark what was fetched since, as far as others marked it",
-		Description: `It reads and publishes nothing.
+		Usage: "apply waiting changes of peers, such as marks of entries fetched since the last sync",
+		Description: `It reads no peers and publishes nothing.
 
    lektor-fetch; lektor-share apply; lektor-view ls`,
 		Flags: []cli.Flag{
 			yesFlag(), dryRunFlag(),
-			&cli.StringSliceFlag{Name: "allow", Usage: "subscribe to feeds in the private network `PREFIX`; may be repeated"},
+			&cli.StringSliceFlag{Name: "allow", Usage: "subscribe to feeds of peers in the private network `PREFIX`; may be repeated"},
 		},
 		Action: command.Run(app.Apply, "", func(f *command.Flags) app.ApplyOptions {
 			o := app.ApplyOptions{Common: common(f), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run")}
@@ -127,7 +127,7 @@ func applyCommand() *cli.Command {
 func statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "status",
-		Usage: "tell of the peers, of what waits, and of what is not shared",
+		Usage: "print the peers, what waits, and which feeds are not shared",
 		Flags: []cli.Flag{
 			command.OutputFlag("print the peers in `FORMAT`: tsv (the default), json, a field or a template"), rawFlag(),
 		},
@@ -140,9 +140,9 @@ func statusCommand() *cli.Command {
 func peerCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "peer",
-		Usage:     "machines that publish elsewhere: add, rm, ls",
+		Usage:     "add, remove or list peers that publish outside the target",
 		ArgsUsage: "add NAME DIR|URL | rm NAME | ls",
-		Description: `Those in the target directory are read without being added.
+		Description: `Peers in the target directory are read without being added.
 
    lektor-share peer add phone https://dav.example.com/lektor/phone-0a7903db47fb0ae8
    lektor-share peer ls`,
@@ -158,7 +158,7 @@ func peerCommand() *cli.Command {
 func conflictsCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "conflicts",
-		Usage: "list what was changed on two machines at once",
+		Usage: "list changes that two machines made at once",
 		Flags: []cli.Flag{
 			command.OutputFlag("print `FORMAT`: tsv (the default), json, a field or a template"), rawFlag(),
 		},
@@ -173,9 +173,8 @@ func resolveCommand() *cli.Command {
 		Name:      "resolve",
 		Usage:     "settle a conflict",
 		ArgsUsage: "ITEM ours|theirs [PEER] | --all ours|theirs [PEER]",
-		Description: `ITEM is one of those that conflicts lists, or the beginning of its name; - reads
-items from standard input, one a line. With theirs, PEER is needed where several others
-changed it.
+		Description: `ITEM is an item of conflicts, or the beginning of its name; - reads items from standard
+input, one a line. If several peers lost, theirs needs the PEER.
 
    lektor-share resolve 80af8e84 theirs
    lektor-share conflicts -o item | lektor-share resolve - ours`,
@@ -204,14 +203,14 @@ changed it.
 func publishCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "publish",
-		Usage:     "write the documents elsewhere",
+		Usage:     "write the documents into a directory, or one to standard output",
 		ArgsUsage: "DIR|-",
-		Description: `Into a directory, or one of them to standard output.
+		Description: `DIR gets all documents, below the name of the endpoint; with -, --set chooses one.
 
-   lektor-share publish - | gzip > subscriptions.opml.gz
-   lektor-share publish --set state /media/stick/lektor`,
+   lektor-share publish /media/stick/lektor
+   lektor-share publish --set state - | gzip > state.rss.gz`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "set", Usage: "to standard output, write `WHAT`: subscriptions or state", DefaultText: "subscriptions"},
+			&cli.StringFlag{Name: "set", Usage: "write `WHAT` to standard output: subscriptions or state", DefaultText: "subscriptions"},
 		},
 		Action: command.Run(app.Publish, "a directory, or -,", func(f *command.Flags) app.PublishOptions {
 			return app.PublishOptions{Common: common(f), To: f.Args().First(), Set: f.String("set")}
@@ -224,12 +223,12 @@ func mergeCommand() *cli.Command {
 		Name:      "merge",
 		Usage:     "merge one document of Simple Sharing into another",
 		ArgsUsage: "LOCAL INCOMING",
-		Description: `The result goes to standard output; neither file is changed. "-" is standard input.
-Items without sx:sync take no part.
+		Description: `It prints the result and changes neither file. "-" is standard input. Items of INCOMING
+without sx:sync are left out.
 
    lektor-share merge mine.opml theirs.opml > both.opml`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "strict", Usage: "to the letter of the specification"},
+			&cli.BoolFlag{Name: "strict", Usage: "merge to the letter of the specification"},
 		},
 		Action: command.Run(app.Merge, "a document", func(f *command.Flags) app.MergeOptions {
 			if f.NArg() != 2 {
@@ -243,13 +242,13 @@ Items without sx:sync take no part.
 func checkCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "check",
-		Usage:     "tell what is wrong with documents of Simple Sharing",
+		Usage:     "print the faults of documents of Simple Sharing",
 		ArgsUsage: "DOCUMENT…",
 		Description: `"-" is standard input.
 
    lektor-share check ~/Sync/lektor/*/*`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "strict", Usage: "count warnings, too"},
+			&cli.BoolFlag{Name: "strict", Usage: "treat warnings as failures"},
 		},
 		Action: command.Run(app.Check, "a document", func(f *command.Flags) app.CheckOptions {
 			return app.CheckOptions{Documents: f.Words(), Strict: f.Bool("strict")}

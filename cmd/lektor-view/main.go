@@ -31,40 +31,50 @@ func newApp() *cli.App {
 	return command.Completing(&cli.App{
 		Name:  "lektor-view",
 		Usage: "list, read and mark the entries of a lektor-dir",
-		Description: `ENTRY is a path, a unique name, a number or range (3, 2-5, 3-, $) of the last
-list that a person saw, or "." for the entry shown last; "-" reads them from
-standard input.
-QUERY is described in lektor-query(7).
+		Description: `ENTRY is a path, a unique name, or a number or range (3, 2-5, 3-, $) of the last
+numbered list. "." is the entry shown last, and "-" reads entries from standard
+input. QUERY is described in lektor-query(7).
 
    lektor-view ls feed:lwn since:2d
    lektor-view show 3
    lektor-view ls -o path is:unread before:4w | lektor-view mark --set S -`,
 		Flags: []cli.Flag{command.DirFlag()},
-		Commands: []*cli.Command{
-			lsCommand(), showCommand(), nextCommand(), openCommand(), playCommand(), saveCommand(),
-			markCommand(), rmCommand(), undoCommand(), expireCommand(), rulesCommand(),
-			countCommand(), statsCommand(), digestCommand(), followCommand(), publishCommand(), tuiCommand(), indexCommand(),
-			command.External("html", "lektor-pages", "write a site to read entries in a browser"),
-			command.External("maildir", "lektor-pages", "deliver entries into a maildir, each once"),
-			command.External("mbox", "lektor-pages", "print entries as a mailbox, or write one to a new file"),
-		},
+		Commands: slices.Concat(
+			group("Read", lsCommand(), showCommand(), nextCommand(), openCommand(), playCommand(), digestCommand(), followCommand(),
+				countCommand(), statsCommand(), tuiCommand()),
+			group("Organise", markCommand(), rmCommand(), undoCommand(), rulesCommand(), indexCommand()),
+			group("Keep", saveCommand(), expireCommand()),
+			group("Share", publishCommand(),
+				command.External("html", "lektor-pages", "write a site to read entries in a browser"),
+				command.External("maildir", "lektor-pages", "deliver entries to a maildir, each once"),
+				command.External("mbox", "lektor-pages", "print entries as a mailbox, or write one to a new file")),
+		),
 	}, entries.Complete)
 }
 
+// group sets the heading of commands in --help.
+func group(heading string, commands ...*cli.Command) []*cli.Command {
+	for _, c := range commands {
+		c.Category = heading
+	}
+	return commands
+}
+
+// common returns the options that all commands have.
 func common(f *command.Flags) session.Common {
 	c := session.Common{Dir: command.Dir(f.Context), Terminal: session.Terminal()}
 	c.Index.Brief = true
 	return c
 }
 
-// staying is common for a command that does not end soon.
+// staying returns the options for a command that does not end soon.
 func staying(f *command.Flags) session.Common {
 	c := common(f)
 	c.Index.Brief = false
 	return c
 }
 
-// numbered reports whether a person sees the list, whose numbers are the last then.
+// numbered reports whether other commands take the numbers of this list.
 func numbered(f *command.Flags) bool { return f.Bool("number") || f.Streams().OutIsTerminal() }
 
 func numberFlag(usage string) cli.Flag { return &cli.BoolFlag{Name: "number", Usage: usage} }
@@ -77,26 +87,26 @@ func textWidth(f *command.Flags) int {
 }
 
 func widthFlag() cli.Flag {
-	return &cli.IntFlag{Name: "width", Aliases: []string{"w"}, Usage: "wrap text to `COLUMNS`", DefaultText: "$LEKTOR_WIDTH, else 80, as far as the terminal has them"}
+	return &cli.IntFlag{Name: "width", Aliases: []string{"w"}, Usage: "wrap text to `COLUMNS`", DefaultText: "$LEKTOR_WIDTH or 80, but no more than the terminal has"}
 }
 
 func allFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "read entries too, whatever the query says"}
+	return &cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "select read entries too, even if the query does not ask for them"}
 }
 
 func rawFlag(usage string) cli.Flag { return &cli.BoolFlag{Name: "raw", Usage: usage} }
 
 func dryRunFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "dry-run", Usage: "change nothing, only print what would be done"}
+	return &cli.BoolFlag{Name: "dry-run", Usage: "change nothing; print the paths of the entries"}
 }
 
-const uncleaned = "do not clean text of what might harm a terminal"
+const uncleaned = "do not clean text of characters that could harm a terminal"
 
 func print0Flag() cli.Flag {
-	return &cli.BoolFlag{Name: "print0", Aliases: []string{"0"}, Usage: "end records with NUL instead of a newline; without -o prints paths"}
+	return &cli.BoolFlag{Name: "print0", Aliases: []string{"0"}, Usage: "end each record with NUL, not a newline; without -o print paths"}
 }
 
-// nulPaths gives -0 without -o a meaning.
+// nulPaths returns how to print; -0 without -o prints paths.
 func nulPaths(f *command.Flags) command.PrinterOptions {
 	p := f.Printing()
 	if p.Nul && p.Format == "" {
@@ -112,16 +122,16 @@ func names(f *command.Flags) session.Names {
 func lsCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "ls",
-		Usage:     "list entries with numbers; unread ones unless the query says otherwise",
+		Usage:     "list entries, one a line; unread ones unless the query asks for others",
 		ArgsUsage: "[QUERY]",
 		Description: `   lektor-view ls -n 20 kernel not:feed:lwn
    lektor-view ls -a -o '{{.date | date "2 Jan"}} {{.title}}' author:kim`,
 		Flags: []cli.Flag{
 			allFlag(),
-			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N`", DefaultText: "all"},
-			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`: date, delivered, feed, title, author, rank or relevance; -KEY the other way round", Value: viewer.DefaultSort},
-			numberFlag("other commands take the numbers of this list, also of one into a pipe or a file"),
-			command.OutputFlag("print `FORMAT`: path, url, tsv, json, another field or a template"),
+			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "list only the newest `N` entries", DefaultText: "all"},
+			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`: date, delivered, feed, title, author, rank or relevance; -KEY reverses the order", Value: viewer.DefaultSort},
+			numberFlag("number the list for other commands, as on a terminal"),
+			command.OutputFlag("print as `FORMAT`: path, url, tsv, json, another field or a template"),
 			print0Flag(),
 			rawFlag(uncleaned),
 			noPagerFlag(),
@@ -139,14 +149,14 @@ func lsCommand() *cli.Command {
 	}
 }
 
-// showFlags are those of show and next.
+// showFlags returns the flags of show and next, and more.
 func showFlags(more ...cli.Flag) []cli.Flag {
 	return append(more,
-		rawFlag("write the content byte for byte, and nothing else"),
-		&cli.BoolFlag{Name: "feed-text", Usage: "what the feed has, where the content is the article of the page"},
+		rawFlag("print the content byte for byte, and nothing else"),
+		&cli.BoolFlag{Name: "feed-text", Usage: "if the content is the article of the page, show the feed's own text"},
 		widthFlag(),
 		noPagerFlag(),
-		command.OutputFlag("print `FORMAT` instead: path, url, tsv, json, another field or a template"),
+		command.OutputFlag("print as `FORMAT`: path, url, tsv, json, another field or a template"),
 	)
 }
 
@@ -172,12 +182,12 @@ func pager(f *command.Flags) viewer.Pager {
 func showCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "show",
-		Usage:     "print entries as text; marks nothing unless told to",
+		Usage:     "print entries as text",
 		ArgsUsage: "ENTRY…",
 		Description: `   lektor-view show 3
    lektor-view show --raw . | lynx -stdin`,
 		Flags: append(showFlags(
-			&cli.BoolFlag{Name: "mark", Aliases: []string{"m"}, Usage: "mark what was shown as read"},
+			&cli.BoolFlag{Name: "mark", Aliases: []string{"m"}, Usage: "mark the entries shown as read"},
 		), command.NulFlag(), command.NumericArgs()),
 		Action: command.Run(viewer.Show, "ENTRY", func(f *command.Flags) viewer.ShowOptions {
 			o := showOptions(f)
@@ -192,11 +202,12 @@ func nextCommand() *cli.Command {
 		Name:      "next",
 		Usage:     "show the next unread entry and mark it as read",
 		ArgsUsage: "[QUERY]",
-		Description: `Next in the last list after the entry shown last; when that has none left, or
-with a QUERY, the oldest. Exits with 1 when there is none.
+		Description: `The next entry is the one after the entry shown last in the last list. If that list
+has no unread entry left, or with a QUERY, it is the oldest. Exits with 1 if there is
+none.
 
    lektor-view ls feed:lwn; lektor-view next`,
-		Flags: showFlags(&cli.BoolFlag{Name: "keep", Aliases: []string{"k"}, Usage: "leave it unread"}),
+		Flags: showFlags(&cli.BoolFlag{Name: "keep", Aliases: []string{"k"}, Usage: "leave the entry unread"}),
 		Action: command.Run(viewer.Next, "", func(f *command.Flags) viewer.ShowOptions {
 			o := showOptions(f)
 			o.Query, o.Mark = f.Words(), !f.Bool("keep")
@@ -208,15 +219,15 @@ with a QUERY, the oldest. Exits with 1 when there is none.
 func openCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "open",
-		Usage:     "open entries in the browser, and mark them as read",
+		Usage:     "open entries in your browser, and mark them as read",
 		ArgsUsage: "ENTRY…",
-		Description: `The browser is $LEKTOR_BROWSER, $BROWSER, or what there is; no shell is involved.
-URLs of the web are handed to it, and those of schemes in etc/view/schemes.
+		Description: `The browser is $LEKTOR_BROWSER, or $BROWSER, or the first one found; no shell reads
+it. It gets URLs of http and https, and of the schemes in etc/view/schemes.
 
    lektor-view open 3
    lektor-view open --link 2 .`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "link", Usage: "open link `N` of the content, by its number as show prints it", DefaultText: "the entry's own"},
+			&cli.IntFlag{Name: "link", Usage: "open link `N` of the content, by its number in the output of show", DefaultText: "the entry's page"},
 			enclosureFlag("open", "the entry's page"),
 			&cli.BoolFlag{Name: "comments", Usage: "open the page of comments"},
 			keepFlag(), command.NulFlag(), command.NumericArgs(),
@@ -225,7 +236,7 @@ URLs of the web are handed to it, and those of schemes in etc/view/schemes.
 			o := handed(f, "link", "enclosure")
 			o.Comments = f.Bool("comments")
 			if f.Bool("comments") && o.Link+o.Enclosure > 0 || o.Link > 0 && o.Enclosure > 0 {
-				f.Fail(command.Usagef("--link, --enclosure and --comments are for one URL each"))
+				f.Fail(command.Usagef("--link, --enclosure and --comments exclude each other"))
 			}
 			return o
 		}),
@@ -237,21 +248,21 @@ func playCommand() *cli.Command {
 		Name:      "play",
 		Usage:     "play the audio or video of entries, and mark them as read",
 		ArgsUsage: "ENTRY…",
-		Description: `The player is $LEKTOR_PLAYER, mpv, or what else there is; no shell is involved. What
-it does not play to its end with success stays unread.
+		Description: `The player is $LEKTOR_PLAYER, or mpv, or another one found; no shell reads it. If it
+fails or is interrupted, the entry stays unread.
 
    lektor-view play 3
    lektor-view ls -o path query:Podcasts | LEKTOR_PLAYER='mpv --no-video' lektor-view play -`,
 		Flags: []cli.Flag{
 			enclosureFlag("play", "the first that is audio or video"),
-			&cli.BoolFlag{Name: "page", Usage: "hand the entry's page to the player, in which mpv may find a video"},
+			&cli.BoolFlag{Name: "page", Usage: "hand the entry's page to the player; mpv may find a video in it"},
 			keepFlag(), command.NulFlag(), command.NumericArgs(),
 		},
 		Action: command.Run(viewer.Play, "ENTRY", func(f *command.Flags) viewer.OpenOptions {
 			o := handed(f, "enclosure")
 			o.Page = f.Bool("page")
 			if o.Page && o.Enclosure > 0 {
-				f.Fail(command.Usagef("--page and --enclosure are for one URL each"))
+				f.Fail(command.Usagef("--page and --enclosure exclude each other"))
 			}
 			return o
 		}),
@@ -259,25 +270,24 @@ it does not play to its end with success stays unread.
 }
 
 func saveCommand() *cli.Command {
-	// Of the flags of those who make requests these have a meaning of their own here,
-	// or none.
+	// These flags of requests have another meaning for save, or none.
 	fetching := slices.DeleteFunc(feedcmd.FetchFlags(maxEnclosure), func(f cli.Flag) bool {
 		return slices.Contains([]string{fetch.FlagTimeout, fetch.FlagMaxDecoded, "per-host"}, f.Names()[0])
 	})
 	return &cli.Command{
 		Name:      "save",
-		Usage:     "download the enclosures of entries to a directory, and flag them d",
+		Usage:     "download the enclosures of entries to a directory, and set the flag d",
 		ArgsUsage: "DIR [ENTRY…]",
-		Description: `Each feed has a directory in DIR, and files have names by date and title. What was
-begun is gone on with; what has the flag d was saved before.
+		Description: `Each feed has a directory in DIR, and files are named after date and title. An
+incomplete file is continued. Entries with the flag d are skipped.
 
    lektor-view save ~/Podcasts 3-5
    lektor-view save ~/Podcasts --query 'feed:radio has:audio' --type audio`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "query", Usage: "save those of the entries that `QUERY` selects, unread ones unless it says otherwise"},
-			&cli.StringFlag{Name: "type", Usage: "only enclosures whose MIME type begins with `TYPE`, as audio", DefaultText: "all"},
-			&cli.BoolFlag{Name: "again", Usage: "those of entries with the flag d, too"},
-			&cli.DurationFlag{Name: fetch.FlagTimeout, Value: fetch.DefaultDeadline, Usage: "give up when nothing came for `TIME`"},
+			&cli.StringFlag{Name: "query", Usage: "save the entries that `QUERY` selects, unread ones unless it asks for others"},
+			&cli.StringFlag{Name: "type", Usage: "save only enclosures whose MIME type begins with `TYPE`, such as audio", DefaultText: "all"},
+			&cli.BoolFlag{Name: "again", Usage: "save the enclosures of entries with the flag d too"},
+			&cli.DurationFlag{Name: fetch.FlagTimeout, Value: fetch.DefaultDeadline, Usage: "fail if no data came for `TIME`"},
 			command.NulFlag(), command.NumericArgs(),
 		}, fetching...),
 		Action: command.Run(save.Save, "DIR", func(f *command.Flags) save.Options {
@@ -290,7 +300,7 @@ begun is gone on with; what has the flag d was saved before.
 			o.Fetch.MaxBytes, o.Fetch.MaxHeader, o.Fetch.Proxy = f.Bytes(fetch.FlagMaxBytes), f.Bytes(fetch.FlagMaxHeader), http.ProxyFromEnvironment
 			switch {
 			case f.IsSet("query") && len(o.Args) > 0:
-				f.Fail(command.Usagef("entries are named, or selected by --query"))
+				f.Fail(command.Usagef("name entries or use --query, not both"))
 			case f.IsSet("query"):
 				o.Query = []string{f.String("query")}
 			case len(o.Args) == 0:
@@ -301,18 +311,18 @@ begun is gone on with; what has the flag d was saved before.
 	}
 }
 
-// maxEnclosure is the largest enclosure that is saved unless a flag says otherwise.
+// maxEnclosure is the default for the largest enclosure that is saved, in bytes.
 const maxEnclosure = 4 << 30
 
 func enclosureFlag(verb, otherwise string) cli.Flag {
-	return &cli.IntFlag{Name: "enclosure", Usage: verb + " enclosure `N`, in the order of show", DefaultText: otherwise}
+	return &cli.IntFlag{Name: "enclosure", Usage: verb + " enclosure `N`, counted from 1 in the order of show", DefaultText: otherwise}
 }
 
 func keepFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "keep", Aliases: []string{"k"}, Usage: "leave them unread"}
+	return &cli.BoolFlag{Name: "keep", Aliases: []string{"k"}, Usage: "leave the entries unread"}
 }
 
-// handed are the options of open and play; numbers are flags that count from 1.
+// handed returns the options of open and play; the values of numbers count from 1.
 func handed(f *command.Flags, numbers ...string) viewer.OpenOptions {
 	o := viewer.OpenOptions{Common: common(f), Names: names(f), Keep: f.Bool("keep")}
 	for _, name := range numbers {
@@ -331,17 +341,17 @@ func handed(f *command.Flags, numbers ...string) viewer.OpenOptions {
 func markCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "mark",
-		Usage:     "set and clear flags of entries; prints where they are now",
+		Usage:     "set and clear flags of entries; prints their new paths",
 		ArgsUsage: "ENTRY…",
-		Description: `Flags are letters: F flagged, S seen (read), T trashed, a to z your own.
+		Description: `Flags are letters: F flagged, S seen (read), T trashed, and a to z are yours.
 
    lektor-view mark --set read 2-5
    lektor-view ls -o path feed:ads | lektor-view mark -s S -`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "set", Aliases: []string{"s"}, Usage: "set `FLAGS`, letters or a word: read, flagged, trashed or saved"},
-			&cli.StringFlag{Name: "clear", Aliases: []string{"c"}, Usage: "clear `FLAGS`, letters or a word: read, flagged, trashed or saved"},
+			&cli.StringFlag{Name: "set", Aliases: []string{"s"}, Usage: "set `FLAGS`: letters, or read, flagged, trashed or saved"},
+			&cli.StringFlag{Name: "clear", Aliases: []string{"c"}, Usage: "clear `FLAGS`: letters, or read, flagged, trashed or saved"},
 			dryRunFlag(),
-			command.OutputFlag("print `FORMAT`: path (the default), url, tsv, json, another field or a template"),
+			command.OutputFlag("print as `FORMAT`: path (default), url, tsv, json, another field or a template"),
 			command.NulFlag(), command.NumericArgs(),
 		},
 		Action: command.Run(viewer.Mark, "ENTRY", func(f *command.Flags) viewer.MarkOptions {
@@ -355,16 +365,16 @@ func markCommand() *cli.Command {
 func rmCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "rm",
-		Usage:     "mark entries as trashed: they are listed no more; --now deletes them",
+		Usage:     "mark entries as trashed, or delete them with --now",
 		ArgsUsage: "ENTRY…",
-		Description: `Undo brings them back, and so does mark --clear T. A fetcher delivers neither
-what is trashed nor what is deleted again.
+		Description: `Lists no longer show trashed entries. "undo" and "mark --clear T" bring them back.
+Trashed and deleted entries are never delivered again.
 
    lektor-view rm 7; lektor-view undo
    lektor-view ls -o path read:1y | lektor-view rm --dry-run -
    lektor-view ls -o path is:trashed | lektor-view rm --now -`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "now", Usage: "delete them, which nothing takes back"},
+			&cli.BoolFlag{Name: "now", Usage: "delete the entries; you cannot get them back"},
 			dryRunFlag(), command.NulFlag(), command.NumericArgs(),
 		},
 		Action: command.Run(viewer.Remove, "ENTRY", func(f *command.Flags) viewer.RemoveOptions {
@@ -376,21 +386,21 @@ what is trashed nor what is deleted again.
 func expireCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "expire",
-		Usage:     "delete what was read, or trashed, long ago; nothing flagged or unread",
+		Usage:     "delete entries that you read or trashed long ago",
 		ArgsUsage: "[QUERY]",
-		Description: `The time is that of reading, or of trashing; the entry's own date means nothing.
-A feed may have its own: lektor-fetch set FEED keep 100. Nothing takes it back,
-and no fetcher delivers it again.
+		Description: `The time of reading or trashing counts, not the date of the entry. Flagged and
+unread entries stay. A feed can have its own rule: lektor-fetch set FEED keep 100.
+You cannot get the entries back, and they are never delivered again.
 
    lektor-view expire --read 90d --dry-run
    lektor-view expire --read 1w --keep 20 folder:news`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "read", Usage: "delete what was read `TIME` ago or earlier, as 90d", DefaultText: "never"},
-			&cli.IntFlag{Name: "keep", Usage: "leave the `N` of each feed that were read last; by itself, delete the others that were read", DefaultText: "none, and nothing is deleted"},
-			&cli.StringFlag{Name: "trashed", Usage: "delete what was trashed `TIME` ago or earlier", Value: viewer.DefaultTrashed},
-			&cli.StringFlag{Name: "unread", Usage: "delete also what came `TIME` ago or earlier, and is unread", DefaultText: "never"},
-			&cli.BoolFlag{Name: "flagged", Usage: "delete flagged entries as others"},
-			&cli.BoolFlag{Name: "yes", Usage: "the clock is right, though it is a month ahead of the last expire and the last fetch"},
+			&cli.StringFlag{Name: "read", Usage: "delete entries that were read `TIME` ago or earlier, such as 90d", DefaultText: "never"},
+			&cli.IntFlag{Name: "keep", Usage: "keep the `N` entries of each feed that were read last; without --read delete all other read ones", DefaultText: "none"},
+			&cli.StringFlag{Name: "trashed", Usage: "delete entries that were trashed `TIME` ago or earlier", Value: viewer.DefaultTrashed},
+			&cli.StringFlag{Name: "unread", Usage: "also delete unread entries that were delivered or marked `TIME` ago or earlier", DefaultText: "never"},
+			&cli.BoolFlag{Name: "flagged", Usage: "also delete flagged entries"},
+			&cli.BoolFlag{Name: "yes", Usage: "trust the clock, even if it is a month ahead of the last expire and of all servers"},
 			dryRunFlag(),
 		},
 		Action: command.Run(viewer.Expire, "", func(f *command.Flags) viewer.ExpireOptions {
@@ -409,14 +419,14 @@ and no fetcher delivers it again.
 func undoCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "undo",
-		Usage: "take back the last mark, rm, digest, next, open, play or show --mark; prints where entries are now",
-		Description: `Again, it takes back the command before that, up to the last 20. What somebody
-has marked since is left alone, and what rm --now deleted is gone.
+		Usage: "take back the last command that moved entries; prints their new paths",
+		Description: `Each further undo takes back the command before, up to 20 commands. Entries that
+were marked since are left alone. "rm --now" cannot be taken back.
 
    lektor-view digest; lektor-view undo`,
 		Flags: []cli.Flag{
 			dryRunFlag(),
-			command.OutputFlag("print `FORMAT`: path (the default), url, tsv, json, another field or a template"),
+			command.OutputFlag("print as `FORMAT`: path (default), url, tsv, json, another field or a template"),
 		},
 		Action: command.Run(undo.Undo, "", func(f *command.Flags) undo.Options {
 			f.Fail(command.NoArgs(f.Context))
@@ -433,9 +443,9 @@ func countCommand() *cli.Command {
 		Description: `   lektor-view count -o unread
    lektor-view count --by day since:1w`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "by", Usage: "a line for every `GROUP`: folder, feed, author, day or saved query", DefaultText: "one line for all"},
-			&cli.BoolFlag{Name: "feeds", Aliases: []string{"f"}, Usage: "as --by feed"},
-			command.OutputFlag("print `FORMAT`: tsv, json, one of unread, all, flagged, the group, of feeds feedid and feedhash, or a template"),
+			&cli.StringFlag{Name: "by", Usage: "print a line for each `GROUP`: folder, feed, author, day or saved query", DefaultText: "one line for all"},
+			&cli.BoolFlag{Name: "feeds", Aliases: []string{"f"}, Usage: "the same as --by feed"},
+			command.OutputFlag("print as `FORMAT`: tsv, json, a template, or one of unread, all, flagged and the group, or for feeds feedid and feedhash"),
 		},
 		Action: command.Run(viewer.Count, "", func(f *command.Flags) viewer.CountOptions {
 			o := viewer.CountOptions{Common: common(f), Query: f.Words(), By: f.String("by"), Print: f.Printing(), Total: f.Streams().OutIsTerminal()}
@@ -443,7 +453,7 @@ func countCommand() *cli.Command {
 			case f.IsSet("by") && o.By == "":
 				f.Fail(command.Usagef("--by needs one of %s", strings.Join(viewer.Groups, ", ")))
 			case f.Bool("feeds") && o.By != "" && o.By != "feed":
-				f.Fail(command.Usagef("--feeds is --by feed, not --by %s", o.By))
+				f.Fail(command.Usagef("--feeds and --by %s exclude each other", o.By))
 			case f.Bool("feeds"):
 				o.By = "feed"
 			}
@@ -455,13 +465,13 @@ func countCommand() *cli.Command {
 func statsCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "stats",
-		Usage:     "print of each feed its entries by week, whether it is broken or silent, and its disk use",
+		Usage:     "print for each feed its entries by week, its last error and its disk use",
 		ArgsUsage: "[QUERY]",
 		Description: `   lektor-view stats
    lektor-view stats -o '{{.bytes}} {{.feed}}' | sort -rn | head`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "weeks", Usage: "the last `N` weeks", Value: viewer.DefaultWeeks},
-			command.OutputFlag("print `FORMAT`: tsv, json, one of feed, unread, all, flagged, weeks, newest, silent, error, bytes, feedid, feedhash, or a template"),
+			&cli.IntFlag{Name: "weeks", Usage: "show `N` weeks, 1 to 520", Value: viewer.DefaultWeeks},
+			command.OutputFlag("print as `FORMAT`: tsv, json, a template, or one of feed, unread, all, flagged, weeks, newest, silent, error, bytes, feedid, feedhash"),
 		},
 		Action: command.Run(viewer.Stats, "", func(f *command.Flags) viewer.StatsOptions {
 			return viewer.StatsOptions{Common: common(f), Query: f.Words(), Weeks: f.Number("weeks", 1, 520), Print: f.Printing(), Width: f.Streams().Screen().Width}
@@ -472,21 +482,21 @@ func statsCommand() *cli.Command {
 func digestCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "digest",
-		Usage:     "print titles and first lines of unread entries by feed, and mark them as read",
+		Usage:     "print titles and first lines of entries by feed, and mark them as read",
 		ArgsUsage: "[QUERY]",
 		Description: `   lektor-view digest --lines 2 since:1d
    lektor-view digest --keep | mail -s News kim
    lektor-view digest --html --full since:1d >today.html`,
 		Flags: []cli.Flag{
 			allFlag(),
-			&cli.IntFlag{Name: "lines", Aliases: []string{"n"}, Usage: "print `N` lines of each content", Value: 4},
-			&cli.BoolFlag{Name: "keep", Aliases: []string{"k"}, Usage: "leave them unread"},
-			numberFlag("print numbers for other commands to take, as on a terminal"),
+			&cli.IntFlag{Name: "lines", Aliases: []string{"n"}, Usage: "print at most `N` lines of each content", Value: 4},
+			&cli.BoolFlag{Name: "keep", Aliases: []string{"k"}, Usage: "leave the entries unread"},
+			numberFlag("number the entries for other commands, as on a terminal"),
 			widthFlag(),
 			&cli.BoolFlag{Name: "html", Usage: "write an HTML document, by lektor-pages(1)"},
-			&cli.BoolFlag{Name: "full", Usage: "all of each content, with --html"},
-			&cli.BoolFlag{Name: "images", Usage: "show images, with --html, which tells their servers that somebody reads"},
-			&cli.StringFlag{Name: "mail", Usage: "write a mail to `ADDRESS`, with --html, for sendmail -t"},
+			&cli.BoolFlag{Name: "full", Usage: "with --html, write the whole content of each entry"},
+			&cli.BoolFlag{Name: "images", Usage: "with --html, show images, which lets their servers see that somebody reads"},
+			&cli.StringFlag{Name: "mail", Usage: "with --html, write a mail to `ADDRESS`, for sendmail -t"},
 		},
 		Action: command.Run(viewer.Digest, "", func(f *command.Flags) viewer.DigestOptions {
 			o := viewer.DigestOptions{
@@ -498,19 +508,19 @@ func digestCommand() *cli.Command {
 	}
 }
 
-// htmlFlags are those of digest that lektor-pages has, too; nil without --html.
+// htmlFlags returns the flags of digest for lektor-pages; nil without --html.
 func htmlFlags(f *command.Flags) []string {
 	if !f.Bool("html") {
 		for _, name := range []string{"full", "images", "mail"} {
 			if f.IsSet(name) {
-				f.Fail(command.Usagef("--%s is for digest --html", name))
+				f.Fail(command.Usagef("--%s needs --html", name))
 			}
 		}
 		return nil
 	}
 	for _, name := range []string{"number", "width"} {
 		if f.IsSet(name) {
-			f.Fail(command.Usagef("--%s is for a digest of text, not for --html", name))
+			f.Fail(command.Usagef("--%s and --html exclude each other", name))
 		}
 	}
 	args := []string{}
@@ -532,20 +542,20 @@ func followCommand() *cli.Command {
 		Name:      "follow",
 		Usage:     "print entries as they arrive, until interrupted",
 		ArgsUsage: "[QUERY]",
-		Description: `A command finds the entry's path in $LEKTOR_ENTRY, and $LEKTOR_TITLE, $LEKTOR_URL,
-$LEKTOR_FEED and more in its environment; that of --exec has the path in $1, too.
-An argument of that of --run may be a template, as of -o.
+		Description: `The environment of a command has $LEKTOR_ENTRY, the path of the entry,
+$LEKTOR_TITLE, $LEKTOR_URL, $LEKTOR_FEED and more. With --exec, $1 is the path
+too. With --run, arguments can be templates, as for -o.
 
    lektor-view follow -n 10 feed:lwn
    lektor-view follow feed:lwn --run notify-send '{{.feed}}' '{{.title}}'
    lektor-view follow --exec 'notify-send "$LEKTOR_FEED" "$LEKTOR_TITLE"'`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "past", Aliases: []string{"n"}, Usage: "first the newest `N` unread entries that are there already"},
-			&cli.StringFlag{Name: "exec", Usage: "run `COMMAND` by /bin/sh for each entry instead of printing it"},
-			command.RestFlag("run", "run `COMMAND` with its arguments, all that follows, for each entry instead of printing it; no shell is involved"),
-			&cli.BoolFlag{Name: "rules", Usage: "apply the rules of etc/view/rules to what arrives"},
-			numberFlag("print numbers for other commands to take, as on a terminal"),
-			command.OutputFlag("print `FORMAT`: path, url, tsv, json, another field or a template"),
+			&cli.IntFlag{Name: "past", Aliases: []string{"n"}, Usage: "first print the newest `N` of the entries that are there already"},
+			&cli.StringFlag{Name: "exec", Usage: "for each entry run `COMMAND` by /bin/sh instead of printing it"},
+			command.RestFlag("run", "for each entry run `COMMAND`, with all words that follow, without a shell"),
+			&cli.BoolFlag{Name: "rules", Usage: "apply the rules of etc/view/rules to arrivals"},
+			numberFlag("number the entries for other commands, as on a terminal"),
+			command.OutputFlag("print as `FORMAT`: path, url, tsv, json, another field or a template"),
 			print0Flag(),
 			rawFlag(uncleaned),
 		},
@@ -558,7 +568,7 @@ An argument of that of --run may be a template, as of -o.
 				o.Run = f.StringSlice("run")
 			}
 			if o.Exec != "" && o.Run != nil {
-				f.Fail(command.Usagef("--exec and --run are two ways to say the same"))
+				f.Fail(command.Usagef("--exec and --run exclude each other"))
 			}
 			return o
 		}),
@@ -568,18 +578,18 @@ An argument of that of --run may be a template, as of -o.
 func rulesCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "rules",
-		Usage:     "apply the rules of etc/view/rules to what has arrived; or check them",
+		Usage:     "apply the rules of etc/view/rules to arrivals, or check them",
 		ArgsUsage: "apply|check [QUERY]",
 		Description: `A rule is a line: QUERY -> ACTION, ACTION. Actions are read, flag FLAGS, trash,
-stop, and at the end run CMD ARG. Each arrival is looked at once.
+stop, and at the end run CMD ARG. Rules are applied to each entry once.
 
    echo 'feed:lwn title:/^\[\$\]/ -> read, flag p' >>"$LEKTORDIR/etc/view/rules"
    lektor-view rules check && lektor-view rules apply
    lektor-view rules apply --again --dry-run feed:lwn`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "again", Usage: "apply them to what QUERY selects, unread unless it says otherwise, whether that was done before or not"},
+			&cli.BoolFlag{Name: "again", Usage: "apply the rules to the entries that QUERY selects, even if that was done before"},
 			dryRunFlag(),
-			command.OutputFlag("print `FORMAT`: path (the default), url, tsv, json, another field or a template"),
+			command.OutputFlag("print as `FORMAT`: path (default), url, tsv, json, another field or a template"),
 		},
 		Action: command.Run(applyOrCheck, "apply or check", func(f *command.Flags) rulesOptions {
 			words := f.Args().Tail()
@@ -588,9 +598,9 @@ stop, and at the end run CMD ARG. Each arrival is looked at once.
 			}}
 			switch {
 			case o.what != "apply" && o.what != "check":
-				f.Fail(command.Usagef("rules %s: it is apply or check", o.what))
+				f.Fail(command.Usagef("rules %s: write apply or check", o.what))
 			case o.what == "check" && (len(words) > 0 || f.Bool("again")), o.what == "apply" && len(words) > 0 && !f.Bool("again"):
-				f.Fail(command.Usagef("a query is for rules apply --again"))
+				f.Fail(command.Usagef("a query needs rules apply --again"))
 			case f.Bool("again"):
 				o.Again = words
 			}
@@ -599,7 +609,7 @@ stop, and at the end run CMD ARG. Each arrival is looked at once.
 	}
 }
 
-// rulesOptions are those of rules apply, or rules check.
+// rulesOptions are the options of rules apply and rules check.
 type rulesOptions struct {
 	rules.Options
 	what string
@@ -615,15 +625,15 @@ func applyOrCheck(ctx context.Context, o rulesOptions, s *command.Streams) error
 func indexCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "index",
-		Usage: "build the index that answers queries at once, or bring it up to date",
-		Description: `It is a file in $XDG_CACHE_HOME/lektor and holds nothing that is not in the
-lektor-dir. Every command that takes a QUERY keeps it up to date.
+		Usage: "build the index that makes queries fast, or bring it up to date",
+		Description: `The index is a file in $XDG_CACHE_HOME/lektor, which you can remove at any time.
+Every command that takes a QUERY keeps it up to date.
 
    lektor-view index
    lektor-view index --check`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "check", Usage: "compare it with the lektor-dir, entry by entry"},
-			&cli.BoolFlag{Name: "drop", Usage: "remove it"},
+			&cli.BoolFlag{Name: "check", Usage: "compare the index with the lektor-dir, entry by entry"},
+			&cli.BoolFlag{Name: "drop", Usage: "remove the index"},
 		},
 		Action: command.Run(viewer.Index, "", func(f *command.Flags) viewer.IndexOptions {
 			f.Fail(command.NoArgs(f.Context))
@@ -635,27 +645,27 @@ lektor-dir. Every command that takes a QUERY keeps it up to date.
 func publishCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "publish",
-		Usage:     "write entries as a feed; nothing is rewritten while nothing has changed",
+		Usage:     "write entries as a feed that others can read",
 		ArgsUsage: "[QUERY]",
 		Description: `   lektor-view publish --output good.xml --self https://me.example/good.xml is:flagged
    lektor-view publish --format json author:kim >kim.json
    lektor-view publish --archive www --per-page 50 --self https://me.example/all.atom`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "format", Usage: "write a feed in `FORMAT`: atom, rss or json", Value: "atom"},
-			&cli.StringFlag{Name: "output", Usage: "write to `FILE`, atomically", DefaultText: "standard output"},
+			&cli.StringFlag{Name: "format", Usage: "write `FORMAT`: atom, rss or json", Value: "atom"},
+			&cli.StringFlag{Name: "output", Usage: "replace `FILE` as a whole", DefaultText: "standard output"},
 			&cli.StringFlag{Name: "title", Usage: "call the feed `TITLE`", DefaultText: "the query"},
 			&cli.StringFlag{Name: "self", Usage: "the feed will be found at `URL`"},
 			&cli.StringFlag{Name: "link", Usage: "`URL` of the page that the feed belongs to"},
-			&cli.StringSliceFlag{Name: "cloud", Usage: "the rssCloud at `URL` tells of updates; xmlrpc://… or a path /RPC2 for XML-RPC"},
-			&cli.StringSliceFlag{Name: "hub", Usage: "the WebSub hub at `URL` tells of updates; may be repeated"},
-			&cli.StringFlag{Name: "ess", Usage: "the ESS document at `URL` tells cheaply what is new"},
-			&cli.StringFlag{Name: "nno", Usage: "so does the NNO document at `URL`"},
-			&cli.BoolFlag{Name: "complete", Usage: "tell readers that what is not in the document is no longer part of the feed"},
-			&cli.StringFlag{Name: "archive", Usage: "write to `DIR` a feed whose older entries are in archives that never change"},
+			&cli.StringSliceFlag{Name: "cloud", Usage: "readers register for updates at the rssCloud at `URL`; xmlrpc://… or a path /RPC2 for XML-RPC"},
+			&cli.StringSliceFlag{Name: "hub", Usage: "readers subscribe to updates at the WebSub hub at `URL`; can be repeated"},
+			&cli.StringFlag{Name: "ess", Usage: "readers learn cheaply of new entries from the ESS document at `URL`"},
+			&cli.StringFlag{Name: "nno", Usage: "readers learn cheaply of new entries from the NNO document at `URL`"},
+			&cli.BoolFlag{Name: "complete", Usage: "the document holds all entries of the feed; readers may forget others"},
+			&cli.StringFlag{Name: "archive", Usage: "write to `DIR` a feed with its older entries in archives that never change"},
 			&cli.StringFlag{Name: "paged", Usage: "write to `DIR` a feed in pages"},
 			&cli.IntFlag{Name: "per-page", Usage: "put `N` entries into each archive or page", DefaultText: "none"},
-			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N`", DefaultText: "all"},
-			&cli.StringSliceFlag{Name: "include", Usage: "publish entries of `FEED`, although it is not for others; may be repeated"},
+			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "publish only the newest `N` entries", DefaultText: "all"},
+			&cli.StringSliceFlag{Name: "include", Usage: "publish `FEED` although it is private; can be repeated"},
 		},
 		Action: command.Run(publish.Publish, "", func(f *command.Flags) publish.Options {
 			o := publish.Options{
@@ -676,15 +686,15 @@ func tuiCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "tui",
 		Usage: "read on the whole screen",
-		Description: `Folders and feeds, entries, and the entry; ? shows the keys, q goes back and
-ends. Keys of your own go into etc/view/keys of the lektor-dir.
+		Description: `Press ? for the keys; q goes back and ends. Your own keys are in the file
+etc/view/keys of the lektor-dir, see lektor-view-tui(1).
 
    lektor-view tui --keys newsboat`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "keys", Usage: "use the keys of `SET`: default, vim or newsboat", DefaultText: "the file etc/view/keys, else default"},
-			&cli.BoolFlag{Name: "mouse", Usage: "heed the mouse, which then selects no text"},
-			&cli.BoolFlag{Name: "advance", Usage: "go to the next entry when one was marked in the list"},
-			widthFlag(),
+			&cli.StringFlag{Name: "keys", Usage: "use the keys of `SET`: default, vim or newsboat", DefaultText: "the file etc/view/keys, or else default"},
+			&cli.BoolFlag{Name: "mouse", Usage: "use the mouse; the terminal then selects no text"},
+			&cli.BoolFlag{Name: "advance", Usage: "after you mark an entry in the list, move to the next one"},
+			&cli.IntFlag{Name: "width", Aliases: []string{"w"}, Usage: "wrap text to at most `COLUMNS`", DefaultText: "80"},
 		},
 		Action: command.Run(fullscreen.Run, "", func(f *command.Flags) fullscreen.Options {
 			f.Fail(command.NoArgs(f.Context))

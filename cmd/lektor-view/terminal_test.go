@@ -59,7 +59,7 @@ func TestLess(t *testing.T) {
 	d, env := shelf(t)
 	for _, tc := range []struct {
 		args           []string
-		first, not     string // what is on the screen, and what is not
+		first, not     string // text on the screen, and text that is not there
 		interrupts     int    // how often ^C is typed
 		key, then      string // typed after that, and seen then
 		unread, status int
@@ -112,7 +112,7 @@ func TestLess(t *testing.T) {
 	}
 }
 
-// What the screen holds is there at once, and so is all that is not for a pager.
+// Text that fits the screen, and text without a pager, is printed at once.
 func TestWithoutLess(t *testing.T) {
 	_, env := shelf(t)
 	for _, tc := range []struct {

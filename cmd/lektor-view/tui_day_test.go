@@ -88,8 +88,8 @@ func onSizes(t *testing.T, test func(t *testing.T, columns, lines int)) {
 	}
 }
 
-// Of an entry that has the article of its page, a key shows what the feed has, and the
-// article again; another entry begins with its article.
+// If the content is the article of the page, a key shows the feed's own text, and then
+// the article again; another entry begins with its article.
 func TestTUIFeedText(t *testing.T) {
 	onSizes(t, func(t *testing.T, columns, lines int) {
 		set := struct{ name, key string }{"default", "f"}
@@ -126,8 +126,8 @@ func TestTUIFeedText(t *testing.T) {
 	})
 }
 
-// What is played is the enclosure, by its number, and the link of a number is what the
-// browser gets; neither sees a shell.
+// The player gets the enclosure of a number, and the browser the link of a number; no
+// shell sees either.
 func TestTUIPlay(t *testing.T) { onSizes(t, playing) }
 
 func playing(t *testing.T, columns, lines int) {

@@ -26,8 +26,8 @@ func TestTUICommandWithoutEntry(t *testing.T) {
 	r.see(t, `choose an entry first`)
 }
 
-// Where the entry is seen beside the list it is the one that the cursor is on, unread until
-// it is opened.
+// An entry beside the list is the one that the cursor is on; it is unread until it is
+// opened.
 func TestTUIPageFollows(t *testing.T) {
 	t.Parallel()
 	r := read(t, readerDir(t, false), 160, 20, "")

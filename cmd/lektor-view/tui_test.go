@@ -435,7 +435,7 @@ func TestTUIKeys(t *testing.T) {
 	r.Keys("Z", "Z")
 	r.ended(t, 0)
 
-	// What others may write to runs nothing.
+	// A file that others may write to runs nothing.
 	if err := os.Chmod(file, 0o666); err != nil {
 		t.Fatal(err)
 	}

@@ -53,29 +53,36 @@ func (l *Ledger) IDs(list []Candidate) []string {
 	for _, exact := range []bool{true, false} {
 		for i, c := range list {
 			for _, id := range []string{c.Else(c.ID), c.ID} {
-				n := l.of(id)
-				if ids[i] == "" && n != nil && !n.Origin.known() && !taken[id] && (!exact || c.is(n.Digest)) {
+				if ids[i] == "" && !taken[id] && l.orphan(&c, id, exact) {
 					take(i, id)
 				}
 			}
 		}
 	}
 	for i, c := range list {
-		if ids[i] != "" {
-			continue
-		}
-		id := c.ID
-		for {
-			n := l.of(id)
-			moved := n != nil && id == c.ID && c.Global && n.Origin.Feed != c.Origin.Feed && !present[n.Origin]
-			if !taken[id] && (n == nil || moved) {
-				break
+		if ids[i] == "" {
+			id := c.ID
+			for taken[id] || !l.free(&c, id, present) {
+				id = c.Else(id)
 			}
-			id = c.Else(id)
+			take(i, id)
 		}
-		take(i, id)
 	}
 	return ids
+}
+
+// orphan reports whether an id is in the ledger without an origin, and, if exact, with the
+// words of the candidate.
+func (l *Ledger) orphan(c *Candidate, id string, exact bool) bool {
+	n := l.of(id)
+	return n != nil && !n.Origin.known() && (!exact || c.is(n.Digest))
+}
+
+// free reports whether no entry was published under an id; or one was in another feed that
+// is not present, and the id is the candidate's own and unique beyond its feed.
+func (l *Ledger) free(c *Candidate, id string, present map[Origin]bool) bool {
+	n := l.of(id)
+	return n == nil || id == c.ID && c.Global && n.Origin.Feed != c.Origin.Feed && !present[n.Origin]
 }
 
 // Plan says where entries go, by their place in the list that was given.

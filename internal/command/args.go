@@ -105,6 +105,7 @@ func Prepare(app *cli.App) {
 		fmt.Fprintln(c.App.Writer, c.App.Name, c.App.Version)
 	}
 	cli.FlagStringer = flagHelp
+	cli.HelpPrinter = printHelp
 	withDir := find(app.Flags, dirFlagName) != nil
 	var each func([]*cli.Command)
 	each = func(commands []*cli.Command) {

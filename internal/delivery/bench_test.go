@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -36,7 +38,7 @@ func BenchmarkPast(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			w, err := d.NewWriter(lektordir.WriterOptions{})
+			w, err := feeddir.NewWriter(d, commit.Options{})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -51,10 +53,10 @@ func BenchmarkPast(b *testing.B) {
 					b.Fatal(err)
 				}
 				defer tx.Close()
-				if err := tx.PutFeed(&lektordir.Feed{ID: feedID, Name: f.Title}); err != nil {
+				if err := tx.PutFeed((&lektordir.Feed{ID: feedID, Name: f.Title}).Files()); err != nil {
 					b.Fatal(err)
 				}
-				res, err := StageWith(b.Context(), tx, f, lektordir.Unread, Options{})
+				res, err := StageWith(b.Context(), On(d, tx), f, lektordir.Unread, Options{})
 				if err != nil || len(res.New) != want {
 					b.Fatal(res, err)
 				}
@@ -64,8 +66,8 @@ func BenchmarkPast(b *testing.B) {
 					b.Fatal(err)
 				}
 				// A person reads, and forgets.
-				for _, r := range tx.Delivered() {
-					if err := d.Remove(r); err != nil {
+				for _, unique := range tx.Delivered() {
+					if err := d.Remove(lektordir.Ref{Feed: hash, Unique: unique}); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/stage"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -22,9 +23,9 @@ func dated(text string, day int) feedconv.Entry {
 	return e
 }
 
-func (wo *world) fetchWith(o Options, entries ...feedconv.Entry) lektordir.Result {
+func (wo *world) fetchWith(o Options, entries ...feedconv.Entry) stage.Result {
 	wo.t.Helper()
-	return wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
+	return wo.transact(func(tx *stage.Txn) (stage.Result, error) {
 		return StageWith(wo.t.Context(), tx, &feedconv.Feed{Format: feedconv.Atom10, Entries: entries}, wo.p, o)
 	})
 }
@@ -35,13 +36,13 @@ func TestDates(t *testing.T) {
 	for _, policy := range []lektordir.Policy{lektordir.Unread, lektordir.Deliver, lektordir.Ignore} {
 		for _, place := range []string{"new", "cur", "deleted"} {
 			for _, c := range []struct {
-				dates lektordir.Dates
+				dates stage.Dates
 				day   int // of the version that comes; 5 is that of the other
 				wins  bool
 			}{
-				{lektordir.OnlyNewer, 4, false}, {lektordir.OnlyNewer, 5, false}, {lektordir.OnlyNewer, 0, false}, {lektordir.OnlyNewer, 6, true},
-				{lektordir.NotOlder, 4, false}, {lektordir.NotOlder, 5, true}, {lektordir.NotOlder, 0, false}, {lektordir.NotOlder, 6, true},
-				{lektordir.AnyDate, 4, true},
+				{stage.OnlyNewer, 4, false}, {stage.OnlyNewer, 5, false}, {stage.OnlyNewer, 0, false}, {stage.OnlyNewer, 6, true},
+				{stage.NotOlder, 4, false}, {stage.NotOlder, 5, true}, {stage.NotOlder, 0, false}, {stage.NotOlder, 6, true},
+				{stage.AnyDate, 4, true},
 			} {
 				wo := newWorld(t, policy)
 				wo.fetch(dated("known", 5))
@@ -62,7 +63,7 @@ func TestDates(t *testing.T) {
 				wins := c.wins && policy != lektordir.Ignore && (policy == lektordir.Deliver || place == "new")
 				if place == "deleted" {
 					// Of what the user deleted an old document brings nothing back.
-					wins = policy == lektordir.Deliver && c.dates != lektordir.OnlyNewer
+					wins = policy == lektordir.Deliver && c.dates != stage.OnlyNewer
 				}
 				got := strings.Join(wo.contents(), " ")
 				if (len(res.Updated) == 1) != wins || strings.Contains(got, "other") != wins || res.Ignored != 1-len(res.Updated) {
@@ -91,7 +92,7 @@ func TestTwiceInOneDocument(t *testing.T) {
 				t.Error(at)
 			}
 		}
-		if res := wo.fetchWith(Options{Dates: lektordir.OnlyNewer}, both...); len(res.New) != 1 || res.Repeated != 1 {
+		if res := wo.fetchWith(Options{Dates: stage.OnlyNewer}, both...); len(res.New) != 1 || res.Repeated != 1 {
 			t.Errorf("%+v", res)
 		}
 		if got := strings.Join(wo.contents(), " "); !strings.Contains(got, "new") || strings.Contains(got, "old") {
@@ -112,7 +113,7 @@ func TestRanked(t *testing.T) {
 	changed.Title = "1 now"
 	for range 2 {
 		feed := []feedconv.Entry{entry(4, "d"), entry(3, "renamed"), changed, entry(2, "b"), entry(2, "b")}
-		res := wo.fetchWith(Options{Rank: true}, feed...)
+		res := wo.fetchWith(Options{}, feed...)
 		refs, err := wo.d.List(t.Context(), lektordir.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -143,8 +144,8 @@ func TestKeep(t *testing.T) {
 	// As in RSS, two entries share a guid; alone, each would have another identity.
 	feed := &feedconv.Feed{Format: feedconv.RSS20, Entries: []feedconv.Entry{a, b}}
 	var first string
-	stage := func(keep func(string) bool) lektordir.Result {
-		return wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
+	stage := func(keep func(string) bool) stage.Result {
+		return wo.transact(func(tx *stage.Txn) (stage.Result, error) {
 			arrived, err := Arrived(tx, feed)
 			if err != nil {
 				t.Fatal(err)
@@ -191,7 +192,7 @@ func TestArrived(t *testing.T) {
 	wo.fetch(changed)
 	wo.readAll()
 	for what, doc := range map[string]feedconv.Entry{"as it is": changed, "as it was": e, "changed once more": {ID: "g", GUID: "g", Title: "X"}, "by another guid": renumbered} {
-		wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
+		wo.transact(func(tx *stage.Txn) (stage.Result, error) {
 			feed := &feedconv.Feed{Format: feedconv.RSS20, Entries: []feedconv.Entry{other, doc}}
 			arrived, err := Arrived(tx, feed)
 			if err != nil || len(arrived) != 1 {
@@ -202,7 +203,7 @@ func TestArrived(t *testing.T) {
 					t.Errorf("%s: %v, not %v", what, at, was)
 				}
 			}
-			return lektordir.Result{}, nil
+			return stage.Result{}, nil
 		})
 	}
 }
@@ -231,20 +232,20 @@ func TestApart(t *testing.T) {
 		wo := newWorld(t, lektordir.Unread)
 		feeds := []*feedconv.Feed{{Format: feedconv.RSS20, Entries: []feedconv.Entry{base}}, {Format: feedconv.RSS20, Entries: c.doc}}
 		var overlap error
-		wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
+		wo.transact(func(tx *stage.Txn) (stage.Result, error) {
 			for _, f := range feeds {
 				if _, err := StageWith(t.Context(), tx, f, wo.p, Options{Apart: true}); err != nil {
 					overlap = err
 				}
 			}
-			return lektordir.Result{}, nil
+			return stage.Result{}, nil
 		})
 		apart := name == "another" || name == "two that share a guid, apart"
-		if errors.Is(overlap, lektordir.ErrOverlap) == apart {
+		if errors.Is(overlap, stage.ErrOverlap) == apart {
 			t.Errorf("%s: %v", name, overlap)
 		}
 		if overlap != nil {
-			wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
+			wo.transact(func(tx *stage.Txn) (stage.Result, error) {
 				return StageWith(t.Context(), tx, feeds[1], wo.p, Options{Apart: true})
 			})
 		}

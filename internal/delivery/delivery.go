@@ -1,22 +1,43 @@
-// Package delivery joins feedconv and lektordir: it gives the entries of a
-// document the form in which they are delivered.
+// Package delivery joins feedconv, lektordir and stage: it gives the entries of a document the
+// form in which they are delivered.
 package delivery
 
 import (
 	"context"
+	"iter"
 	"net/mail"
 	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/stage"
+	"github.com/lektordir/lektor/internal/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Options are what [StageWith] takes, see [lektordir.Document].
+// On returns a transaction as one that documents are staged in.
+func On(d *lektordir.Dir, t *commit.Txn) *stage.Txn {
+	return stage.New(t, func(path string) (time.Time, error) {
+		ref, err := lektordir.ParsePath(path)
+		if err != nil {
+			return time.Time{}, err
+		}
+		e, err := d.ReadEntry(ref, lektordir.FieldUpdated|lektordir.FieldPubDate)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if e.Updated.IsZero() {
+			return e.PubDate, nil
+		}
+		return e.Updated, nil
+	})
+}
+
+// Options are what [StageWith] takes, see [stage.Document].
 type Options struct {
-	Dates lektordir.Dates
+	Dates stage.Dates
 	Keep  func(identity string) bool
-	Rank  bool
 	Apart bool
 	// Article, if not nil, is asked once for each entry that is staged, by its index in
 	// the document, whether it has an article that takes the place of its content.
@@ -37,108 +58,118 @@ func (a Article) Replace(e *lektordir.Entry) {
 
 // StageWith stages what is new or changed in a document. The error is a local one;
 // the transaction must be closed then, not committed.
-func StageWith(ctx context.Context, t *lektordir.Txn, f *feedconv.Feed, p lektordir.Policy, o Options) (lektordir.Result, error) {
-	doc := document(f, p)
-	doc.Dates, doc.Keep, doc.Rank, doc.Apart = o.Dates, o.Keep, o.Rank, o.Apart
-	if o.Article != nil {
-		for i := range doc.Items {
-			fill := doc.Items[i].Fill
-			doc.Items[i].Fill = func(to *lektordir.Entry) {
-				fill(to)
-				if a, ok := o.Article(i); ok {
-					a.Replace(to)
-				}
-			}
-		}
-	}
+func StageWith(ctx context.Context, t *stage.Txn, f *feedconv.Feed, p lektordir.Policy, o Options) (stage.Result, error) {
+	doc := document(f, p, o.Article)
+	doc.Dates, doc.Keep, doc.Apart = o.Dates, o.Keep, o.Apart
 	return t.Stage(ctx, doc)
 }
 
-// Wanted gives the entries of a document that [StageWith] would stage now, by their
-// index, see [lektordir.Txn.Wanted].
-func Wanted(t *lektordir.Txn, f *feedconv.Feed, p lektordir.Policy, dates lektordir.Dates) ([]lektordir.Wanted, error) {
-	doc := document(f, p)
+// Wanted returns the entries of a document that [StageWith] would stage now, by their
+// index, see [stage.Txn.Wanted].
+func Wanted(t *stage.Txn, f *feedconv.Feed, p lektordir.Policy, dates stage.Dates) ([]stage.Wanted, error) {
+	doc := document(f, p, nil)
 	doc.Dates = dates
 	return t.Wanted(doc)
 }
 
-// Versions gives the entries of a document, see [lektordir.Document.Versions].
+// Versions returns the entries of a document, see [stage.Document.Versions].
 func Versions(f *feedconv.Feed) map[string]time.Time {
-	doc := document(f, "")
+	doc := document(f, "", nil)
 	return doc.Versions()
 }
 
 // Arrived returns when those of them came that were delivered before, see
-// [lektordir.Txn.Arrived].
-func Arrived(t *lektordir.Txn, f *feedconv.Feed) (map[string]time.Time, error) {
-	return t.Arrived(document(f, ""))
+// [stage.Txn.Arrived].
+func Arrived(t *stage.Txn, f *feedconv.Feed) (map[string]time.Time, error) {
+	return t.Arrived(document(f, "", nil))
 }
 
 // Put stages one entry whose GUID is given by the caller. It is recognised by
 // that alone.
-func Put(ctx context.Context, t *lektordir.Txn, e feedconv.Entry, p lektordir.Policy) (lektordir.Result, error) {
-	return t.Stage(ctx, lektordir.Document{Items: []lektordir.Item{item(&e)}, Policy: p, OneID: true, Own: true})
+func Put(ctx context.Context, t *stage.Txn, e feedconv.Entry, p lektordir.Policy) (stage.Result, error) {
+	return t.Stage(ctx, stage.Document{Items: []stage.Item{item(&e, nil)}, Policy: string(p), GUIDs: stage.Own})
 }
 
-func document(f *feedconv.Feed, p lektordir.Policy) lektordir.Document {
-	doc := lektordir.Document{
-		Items:  make([]lektordir.Item, len(f.Entries)),
-		Policy: p,
-		OneID:  f.Format == feedconv.Atom10 || f.Format == feedconv.Atom03,
+func document(f *feedconv.Feed, p lektordir.Policy, article func(i int) (Article, bool)) stage.Document {
+	doc := stage.Document{Items: make([]stage.Item, len(f.Entries)), Policy: string(p)}
+	if f.Format == feedconv.Atom10 || f.Format == feedconv.Atom03 {
+		doc.GUIDs = stage.OneID
 	}
 	for i := range f.Entries {
-		doc.Items[i] = item(&f.Entries[i])
+		doc.Items[i] = item(&f.Entries[i], func(e *lektordir.Entry) {
+			if article == nil {
+				return
+			}
+			if a, ok := article(i); ok {
+				a.Replace(e)
+			}
+		})
 	}
 	return doc
 }
 
-// item gives an entry the form of a lektor-dir; what is costly, and tells nothing
-// of which entry it is, when it is wanted.
-func item(e *feedconv.Entry) lektordir.Item {
-	var earlier *lektordir.Item
+// item returns an entry on its way into a lektor-dir. revise, if not nil, may change its files
+// when they are written.
+func item(e *feedconv.Entry, revise func(*lektordir.Entry)) stage.Item {
+	var earlier *stage.Item
 	if e.Earlier != nil {
-		before := item(e.Earlier)
+		before := item(e.Earlier, nil)
 		earlier = &before
 	}
 	text := e.Content
-	if lektordir.IsText(e.ContentType) {
+	if textfile.IsText(e.ContentType) {
 		text = feedconv.PlainText(text, e.ContentType)
 	}
-	return lektordir.Item{
-		GUID: e.GUID, Text: text, Earlier: earlier,
-		Entry: lektordir.Entry{
-			Title: e.Title, ID: e.ID, Type: e.ContentType, Link: e.Link,
-			PubDate: e.Published, PubDateRaw: e.PublishedRaw, Updated: e.Updated,
-			Categories: e.Categories, Comments: e.Comments,
-		},
-		Fill: func(to *lektordir.Entry) {
-			to.Content = []byte(e.Content)
-			// The file summary has no type beside it, so it is text.
-			to.Summary = feedconv.PlainText(e.Summary, e.SummaryType)
-			to.Author = strings.Join(persons(e.Authors), ", ")
-			to.Contributors = persons(e.Contributors)
-			to.People = append(people(lektordir.RoleAuthor, e.Authors), people(lektordir.RoleContributor, e.Contributors)...)
-			to.Image, to.Language, to.Rights = e.Image, e.Language, e.Rights
-			for _, c := range e.Terms {
-				to.Terms = append(to.Terms, lektordir.Category(c))
+	return stage.Item{
+		GUID: e.GUID, Title: e.Title, Link: e.Link,
+		PubDate: e.Published, PubDateRaw: e.PublishedRaw, Updated: e.Updated,
+		Text: text, Type: e.ContentType, Earlier: earlier,
+		Files: func(replaces string) iter.Seq2[string, []byte] {
+			to := entryOf(e)
+			if revise != nil {
+				revise(to)
 			}
-			for _, l := range e.Links {
-				to.Relations = append(to.Relations, lektordir.Relation{Rel: l.Rel, URL: l.Href, Type: l.Type, Title: l.Title})
-			}
-			to.Duration, to.Episode, to.Season = e.Duration, e.Episode, e.Season
-			if e.Source != nil {
-				s := e.Source
-				to.People = append(to.People, inRole(lektordir.RoleSource, s.Authors)...)
-				to.Source = lektordir.Source{
-					ID: s.ID, Title: s.Title, Link: s.Link, URL: s.URL, Updated: s.Updated,
-					Copyright: s.Copyright, Image: s.Image, Description: s.Description,
-				}
-			}
-			for _, enc := range e.Enclosures {
-				to.Enclosures = append(to.Enclosures, lektordir.Enclosure{URL: enc.URL, Type: enc.Type, Length: enc.Length})
-			}
+			to.ID = stage.ID(to.ID, e.GUID, to.Link, to.Title, to.PubDate, to.PubDateRaw, to.Content)
+			to.Replaces = replaces
+			return to.Files()
 		},
 	}
+}
+
+// entryOf returns an entry of a document in the form of a lektor-dir.
+func entryOf(e *feedconv.Entry) *lektordir.Entry {
+	to := &lektordir.Entry{
+		Title: e.Title, ID: e.ID, Type: e.ContentType, Link: e.Link,
+		PubDate: e.Published, PubDateRaw: e.PublishedRaw, Updated: e.Updated,
+		Categories: e.Categories, Comments: e.Comments,
+
+		Content: []byte(e.Content),
+		// The file summary has no type beside it, so it is text.
+		Summary:      feedconv.PlainText(e.Summary, e.SummaryType),
+		Author:       strings.Join(persons(e.Authors), ", "),
+		Contributors: persons(e.Contributors),
+		People:       append(people(lektordir.RoleAuthor, e.Authors), people(lektordir.RoleContributor, e.Contributors)...),
+		Image:        e.Image, Language: e.Language, Rights: e.Rights,
+		Duration: e.Duration, Episode: e.Episode, Season: e.Season,
+	}
+	for _, c := range e.Terms {
+		to.Terms = append(to.Terms, lektordir.Category(c))
+	}
+	for _, l := range e.Links {
+		to.Relations = append(to.Relations, lektordir.Relation{Rel: l.Rel, URL: l.Href, Type: l.Type, Title: l.Title})
+	}
+	if e.Source != nil {
+		s := e.Source
+		to.People = append(to.People, inRole(lektordir.RoleSource, s.Authors)...)
+		to.Source = lektordir.Source{
+			ID: s.ID, Title: s.Title, Link: s.Link, URL: s.URL, Updated: s.Updated,
+			Copyright: s.Copyright, Image: s.Image, Description: s.Description,
+		}
+	}
+	for _, enc := range e.Enclosures {
+		to.Enclosures = append(to.Enclosures, lektordir.Enclosure{URL: enc.URL, Type: enc.Type, Length: enc.Length})
+	}
+	return to
 }
 
 // people returns persons with a role, none if the text of one person says the same.
@@ -177,12 +208,12 @@ func persons(list []feedconv.Person) []string {
 }
 
 // StageForeign stages entries that are not from a document of the feed, but were kept by
-// another reader, the newest first; byLink tells of each, by its index, whether its link
-// tells which it is. See [lektordir.Txn.StageForeign].
-func StageForeign(ctx context.Context, t *lektordir.Txn, entries []feedconv.Entry, byLink func(i int) bool) (lektordir.Result, error) {
-	foreign := make([]lektordir.Foreign, len(entries))
+// another reader, the newest first; byLink reports of each, by its index, whether its link
+// tells which it is. See [stage.Txn.StageForeign].
+func StageForeign(ctx context.Context, t *stage.Txn, entries []feedconv.Entry, byLink func(i int) bool) (stage.Result, error) {
+	foreign := make([]stage.Foreign, len(entries))
 	for i := range entries {
-		foreign[i] = lektordir.Foreign{Item: item(&entries[i]), ByLink: byLink(i)}
+		foreign[i] = stage.Foreign{Item: item(&entries[i], nil), ByLink: byLink(i)}
 	}
 	return t.StageForeign(ctx, foreign)
 }

@@ -12,6 +12,10 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/entryname"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/stage"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -23,7 +27,7 @@ var hash = lektordir.FeedHash(feedID)
 type world struct {
 	t   *testing.T
 	d   *lektordir.Dir
-	w   *lektordir.Writer
+	w   *commit.Writer
 	now time.Time
 	p   lektordir.Policy
 }
@@ -36,7 +40,7 @@ func newWorld(t *testing.T, p lektordir.Policy) *world {
 		t.Fatal(err)
 	}
 	wo.d = d
-	if wo.w, err = d.NewWriter(lektordir.WriterOptions{}); err != nil {
+	if wo.w, err = feeddir.NewWriter(d, commit.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { wo.w.Close() })
@@ -44,7 +48,7 @@ func newWorld(t *testing.T, p lektordir.Policy) *world {
 }
 
 // transact runs one transaction.
-func (wo *world) transact(f func(*lektordir.Txn) (lektordir.Result, error)) lektordir.Result {
+func (wo *world) transact(f func(*stage.Txn) (stage.Result, error)) stage.Result {
 	wo.t.Helper()
 	wo.now = wo.now.Add(time.Minute)
 	tx, err := wo.w.Begin(hash)
@@ -52,10 +56,10 @@ func (wo *world) transact(f func(*lektordir.Txn) (lektordir.Result, error)) lekt
 		wo.t.Fatal(err)
 	}
 	defer tx.Close()
-	if err := tx.PutFeed(&lektordir.Feed{ID: feedID, Name: "Example"}); err != nil {
+	if err := tx.PutFeed((&lektordir.Feed{ID: feedID, Name: "Example"}).Files()); err != nil {
 		wo.t.Fatal(err)
 	}
-	res, err := f(tx)
+	res, err := f(On(wo.d, tx))
 	if err != nil {
 		wo.t.Fatal(err)
 	}
@@ -68,9 +72,9 @@ func (wo *world) transact(f func(*lektordir.Txn) (lektordir.Result, error)) lekt
 }
 
 // fetch delivers a document.
-func (wo *world) fetch(entries ...feedconv.Entry) lektordir.Result {
+func (wo *world) fetch(entries ...feedconv.Entry) stage.Result {
 	wo.t.Helper()
-	return wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
+	return wo.transact(func(tx *stage.Txn) (stage.Result, error) {
 		return StageWith(context.Background(), tx, &feedconv.Feed{Format: feedconv.RSS20, Entries: entries}, wo.p, Options{})
 	})
 }
@@ -238,15 +242,15 @@ func TestVersionsShareTheirName(t *testing.T) {
 	wo := newWorld(t, lektordir.Deliver)
 	a := wo.fetch(entry("a", "A")).New[0]
 	b := wo.fetch(entry("a", "B")).Updated[0]
-	if a.Identity() == "" || a.Identity() != b.Identity() {
-		t.Errorf("%s and %s", a.Unique, b.Unique)
+	if entryname.Identity(a) == "" || entryname.Identity(a) != entryname.Identity(b) {
+		t.Errorf("%s and %s", a, b)
 	}
-	e, _ := wo.d.ReadEntry(b, lektordir.AllFields)
-	if e.Replaces != a.Unique {
+	e, _ := wo.d.ReadEntry(lektordir.Ref{Feed: hash, Unique: b}, lektordir.AllFields)
+	if e.Replaces != a {
 		t.Errorf("replaces %q", e.Replaces)
 	}
 	refs, _ := wo.d.List(context.Background(), lektordir.ListOptions{})
-	if len(refs) != 1 || refs[0] != b {
+	if len(refs) != 1 || refs[0].Unique != b {
 		t.Errorf("viewers are shown %v", refs)
 	}
 }
@@ -276,7 +280,7 @@ func TestGuidsRenumbered(t *testing.T) {
 	es := doc("newer")
 	es[0].Content = "changed"
 	res := wo.fetch(es...)
-	if len(res.Updated) != 1 || !slices.ContainsFunc(first.New, func(r lektordir.Ref) bool { return r.Identity() == res.Updated[0].Identity() }) {
+	if len(res.Updated) != 1 || !slices.ContainsFunc(first.New, func(unique string) bool { return entryname.Identity(unique) == entryname.Identity(res.Updated[0]) }) {
 		t.Errorf("%+v", res)
 	}
 }
@@ -365,7 +369,7 @@ func TestAtomVersionsInOneDocument(t *testing.T) {
 	wo := newWorld(t, lektordir.Unread)
 	a, b := entry("a", "A"), entry("a", "B")
 	a.Updated, b.Updated = time.Unix(1, 0), time.Unix(2, 0)
-	wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
+	wo.transact(func(tx *stage.Txn) (stage.Result, error) {
 		return StageWith(context.Background(), tx, &feedconv.Feed{Format: feedconv.Atom10, Entries: []feedconv.Entry{a, b}}, wo.p, Options{})
 	})
 	wo.want("atom", "a=B")
@@ -406,8 +410,8 @@ func TestNoGuid(t *testing.T) {
 
 func TestPut(t *testing.T) {
 	wo := newWorld(t, lektordir.Unread)
-	put := func(e feedconv.Entry) lektordir.Result {
-		return wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) { return Put(context.Background(), tx, e, wo.p) })
+	put := func(e feedconv.Entry) stage.Result {
+		return wo.transact(func(tx *stage.Txn) (stage.Result, error) { return Put(context.Background(), tx, e, wo.p) })
 	}
 	a := entry("a", "A")
 	put(a)
@@ -486,11 +490,11 @@ func TestEntry(t *testing.T) {
 	later := e
 	later.GUID, later.Updated = "b", e.Published.Add(time.Second)
 	res := wo.fetch(later, e)
-	got, err := wo.d.ReadEntry(res.New[0], lektordir.AllFields)
+	got, err := wo.d.ReadEntry(lektordir.Ref{Feed: hash, Unique: res.New[0]}, lektordir.AllFields)
 	if err != nil || got.Author != "A <a@b>, B" || got.Summary != "short & sweet" || !got.Updated.IsZero() || got.Enclosures[0].Length != -1 || got.Type != "text/html" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err = wo.d.ReadEntry(res.New[1], lektordir.AllFields); err != nil || !got.Updated.Equal(later.Updated) {
+	if got, err = wo.d.ReadEntry(lektordir.Ref{Feed: hash, Unique: res.New[1]}, lektordir.AllFields); err != nil || !got.Updated.Equal(later.Updated) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

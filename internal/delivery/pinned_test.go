@@ -105,9 +105,10 @@ func TestTextOfOthers(t *testing.T) {
 		}
 	}
 	wo.fetch(doc...)
-	res := wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
-		return tx.Put(t.Context(), lektordir.Unread, own...)
-	})
+	res, err := wo.d.Deliver(t.Context(), &lektordir.Feed{ID: feedID, Name: "Example"}, lektordir.Unread, own...)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, r := range res.Updated {
 		e, _ := wo.d.ReadEntry(r, lektordir.AllFields)
 		t.Errorf("%q of type %q is another text", e.Content, e.Type)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/stage"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -43,18 +44,18 @@ func testUpgrade(t *testing.T, name string, policy lektordir.Policy) {
 	if err := os.WriteFile(seen(wo), old, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	fetch := func(change func(f *feedconv.Feed)) lektordir.Result {
+	fetch := func(change func(f *feedconv.Feed)) stage.Result {
 		t.Helper()
 		f, err := feedconv.ParseBytes(document, feedconv.Options{URL: "http://example.com/"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		change(f)
-		return wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
+		return wo.transact(func(tx *stage.Txn) (stage.Result, error) {
 			return StageWith(context.Background(), tx, f, policy, Options{})
 		})
 	}
-	known := func(what string, res lektordir.Result) {
+	known := func(what string, res stage.Result) {
 		t.Helper()
 		if len(res.New)+len(res.Updated)+res.Ignored > 0 || res.Unchanged == 0 {
 			t.Errorf("%s: %d new, %d updated, %d ignored, %d unchanged", what, len(res.New), len(res.Updated), res.Ignored, res.Unchanged)

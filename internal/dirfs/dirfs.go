@@ -69,15 +69,21 @@ type Dir struct {
 
 	// For tests: the system calls that they fail or delay.
 	Rename  func(from, to string) error
+	Link    func(fromDir int, from string, toDir int, to string) error
 	ReadDir func(*os.File) ([]os.DirEntry, error)
 }
 
 // New returns the lektor-dir at an absolute path. It touches nothing.
 func New(path string, o Options) *Dir {
-	d := &Dir{Options: o.Defaults(), Path: path, Rename: RenameNoReplace, ReadDir: readEntries}
+	d := &Dir{Options: o.Defaults(), Path: path, Rename: RenameNoReplace, Link: linkat, ReadDir: readEntries}
 	d.host = entryname.EscapeHost(d.Host)
 	d.shared = sync.OnceValue(func() bool { return sharedFS(path + "/src") })
 	return d
+}
+
+// linkat makes a further name of a file, never of what a link leads to.
+func linkat(fromDir int, from string, toDir int, to string) error {
+	return atomicfile.Again(func() error { return unix.Linkat(fromDir, from, toDir, to, 0) })
 }
 
 // Share makes the directory one that other machines may have, for tests.

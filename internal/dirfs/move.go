@@ -10,8 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
 // Info of what is in tmp/ while an entry is moved by a copy of it; a number

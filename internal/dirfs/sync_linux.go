@@ -6,8 +6,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
 // fsSync syncs a whole file system by one call.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/redact"
+	"github.com/lektordir/lektor/internal/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -26,7 +27,7 @@ func Public(e *lektordir.Entry) *lektordir.Entry {
 	for _, s := range []*string{&p.Link, &p.Comments, &p.Image, &p.Source.Link, &p.Source.URL, &p.Source.Image} {
 		*s = Followable(*s)
 	}
-	if lektordir.IsText(p.Type) {
+	if textfile.IsText(p.Type) {
 		p.Content = []byte(redact.Text(string(p.Content)))
 	}
 	p.Categories = slices.Clone(p.Categories)

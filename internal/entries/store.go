@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/joined"
@@ -314,7 +315,7 @@ func FeedHint(err error) error {
 		return command.Hint(err, "give more of the hash, or the feed's URL")
 	case errors.As(err, &none), errors.As(err, new(*feeddir.NotSubscribedError)):
 		return command.Hint(err, "lektor-fetch ls lists the feeds there are")
-	case errors.As(err, new(*lektordir.BusyError)):
+	case errors.As(err, new(*commit.BusyError)):
 		return command.Hint(err, "try again in a moment")
 	}
 	return err

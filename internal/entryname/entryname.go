@@ -3,6 +3,8 @@ package entryname
 
 import (
 	"cmp"
+	"crypto/sha1"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -65,9 +67,15 @@ func EscapeHost(host string) string {
 // digits.
 func IsIdentity(s string) bool { return isHex(s, 16) }
 
+// FeedHash returns the name of a feed's directories: the hexadecimal SHA-1 of its id.
+func FeedHash(id string) string {
+	sum := sha1.Sum([]byte(id))
+	return hex.EncodeToString(sum[:])
+}
+
 // IsFeedHash reports whether a text has the form of a feed's hash: the 40 hexadecimal digits
 // of a SHA-1.
-func IsFeedHash(s string) bool { return isHex(s, 40) }
+func IsFeedHash(s string) bool { return isHex(s, 2*sha1.Size) }
 
 func isHex(s string, n int) bool { return len(s) == n && only(s, 'f') }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/servertime"
 	"github.com/lektordir/lektor/internal/termsafe"
@@ -251,4 +252,9 @@ func Guard(d *lektordir.Dir, hash, area string) error {
 		return err
 	}
 	return atomicfile.NoLinks(d.Path(), etc+"/"+area)
+}
+
+// NewWriter prepares delivery to a lektor-dir, see [commit.NewWriter].
+func NewWriter(d *lektordir.Dir, o commit.Options) (*commit.Writer, error) {
+	return commit.NewWriter(dirfs.New(d.Path(), dirfs.Options(d.Options())), o)
 }

@@ -72,18 +72,11 @@ func (f *Finder) Find(name string) (string, error) {
 	if len(aliases) == 1 {
 		return aliases[0], nil
 	}
-	var none *lektordir.NoFeedError
-	switch {
-	case err == nil && f.counts(hash):
-		return hash, nil
+	switch ours := f.counted(hash, err); {
+	case len(ours) == 1:
+		return ours[0], nil
 	case err == nil:
 		err = &NotSubscribedError{Name: name}
-	case errors.As(err, &none) && len(none.Matches) > 1:
-		// Of feeds with the same beginning one may be ours.
-		ours := slices.DeleteFunc(slices.Clone(none.Matches), func(h string) bool { return !f.counts(h) })
-		if len(ours) == 1 {
-			return ours[0], nil
-		}
 	}
 	if strings.Contains(name, ":") {
 		if f.urls == nil {
@@ -98,17 +91,36 @@ func (f *Finder) Find(name string) (string, error) {
 	}
 	switch len(aliases) {
 	case 0:
-		if len(f.names[aliasFile+"\n"+fold(name)])+len(f.names["name\n"+fold(name)]) > 0 {
-			return "", &NotSubscribedError{Name: name}
-		}
-		if likely := f.likely(name); len(likely) > 0 && none != nil && len(none.Matches) == 0 {
-			return "", &GuessError{Err: err, Likely: likely}
-		}
-		return "", err
+		return "", f.unknown(name, err)
 	case 1:
 		return aliases[0], nil
 	}
 	return "", &SeveralError{Name: name, Hashes: aliases}
+}
+
+// counted returns the feeds that [lektordir.Dir.FindFeed] found and that are looked for: of
+// several with the same beginning, one may be.
+func (f *Finder) counted(hash string, err error) []string {
+	var found []string
+	if none, ok := errors.AsType[*lektordir.NoFeedError](err); ok {
+		found = slices.Clone(none.Matches)
+	} else if err == nil {
+		found = []string{hash}
+	}
+	return slices.DeleteFunc(found, func(h string) bool { return !f.counts(h) })
+}
+
+// unknown is the error for a name that no feed has that is looked for. err is the reason.
+func (f *Finder) unknown(name string, err error) error {
+	if len(f.names[aliasFile+"\n"+fold(name)])+len(f.names["name\n"+fold(name)]) > 0 {
+		return &NotSubscribedError{Name: name}
+	}
+	if none, ok := errors.AsType[*lektordir.NoFeedError](err); ok && len(none.Matches) == 0 {
+		if likely := f.likely(name); len(likely) > 0 {
+			return &GuessError{Err: err, Likely: likely}
+		}
+	}
+	return err
 }
 
 // likely returns feeds that have a name as a part of their own, or of their URL.

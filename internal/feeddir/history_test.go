@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -291,7 +292,7 @@ func TestSpool(t *testing.T) {
 // TestForgets: unsubscribed, a feed keeps what was delivered in mind, and nothing else.
 func TestForgets(t *testing.T) {
 	d, _ := someHistory(t)
-	w, err := d.NewWriter(lektordir.WriterOptions{})
+	w, err := NewWriter(d, commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

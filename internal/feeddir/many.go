@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -27,7 +28,7 @@ type ManyOptions struct {
 // what else is known, is set: durably, and with few syncs. Feeds that are subscribed to
 // already, be it under another URL, get the categories that they lack and nothing else.
 // What cannot be subscribed to is in the joined error, and the others are subscribed to.
-func AddAll(w *lektordir.Writer, d *lektordir.Dir, list []*Subscription, o ManyOptions) (Joined, error) {
+func AddAll(w *commit.Writer, d *lektordir.Dir, list []*Subscription, o ManyOptions) (Joined, error) {
 	var out Joined
 	var bad error
 	byURL := ByURL(d)

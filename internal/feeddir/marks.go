@@ -216,70 +216,84 @@ func arrivedSince(d *lektordir.Dir, hash string, last time.Time) ([]arrival, err
 // pair is a mark and an entry that it is for, by their places.
 type pair struct{ mark, entry int }
 
+// pairing pairs marks with the entries that they are for.
+type pairing struct {
+	marks       []Mark
+	arrived     []arrival
+	marked, met []bool // marks and entries that are paired
+	found       []pair
+}
+
 // pairs finds the entries that marks are for.
-func pairs(marks []Mark, arrived []arrival) (found []pair) {
-	marked, met := make([]bool, len(marks)), make([]bool, len(arrived))
-	take := func(mark, entry int) {
-		found = append(found, pair{mark, entry})
-		marked[mark], met[entry] = true, true
+func pairs(marks []Mark, arrived []arrival) []pair {
+	p := &pairing{marks: marks, arrived: arrived, marked: make([]bool, len(marks)), met: make([]bool, len(arrived))}
+	p.byID()
+	p.byKey(func(m *Mark) string { return m.URL }, func(a *arrival) string { return a.url })
+	// An entry without a link has as its id a digest.
+	p.byKey(func(m *Mark) string { return only(m.Title, m.URL) }, func(a *arrival) string { return only(a.title, a.url) })
+	return p.found
+}
+
+// only returns a title if there is no URL.
+func only(title, url string) string {
+	if url != "" {
+		return ""
 	}
-	byID := make(map[string][]int, len(arrived))
-	for i, a := range arrived {
-		byID[a.id] = append(byID[a.id], i)
+	return title
+}
+
+func (p *pairing) take(mark, entry int) {
+	p.found = append(p.found, pair{mark, entry})
+	p.marked[mark], p.met[entry] = true, true
+}
+
+// byID pairs marks with all entries of their id.
+func (p *pairing) byID() {
+	at := make(map[string][]int, len(p.arrived))
+	for i, a := range p.arrived {
+		at[a.id] = append(at[a.id], i)
 	}
-	for m := range marks {
-		entries := byID[strings.TrimSpace(marks[m].ID)]
-		if marks[m].ID == "" {
-			entries = nil
+	for m, mark := range p.marks {
+		if mark.ID == "" {
+			continue
 		}
-		// Feeds there are that give one guid to many entries: then their URLs tell, and
-		// without that nothing is taken for read.
-		if len(entries) > 1 && slices.ContainsFunc(entries, func(i int) bool { return arrived[i].url != arrived[entries[0]].url }) {
-			entries = slices.DeleteFunc(slices.Clone(entries), func(i int) bool { return arrived[i].url != marks[m].URL })
+		entries := at[strings.TrimSpace(mark.ID)]
+		// Some feeds have one guid for many entries: then their URLs tell them apart, and
+		// without a URL no entry counts as read.
+		if len(entries) > 1 && slices.ContainsFunc(entries, func(i int) bool { return p.arrived[i].url != p.arrived[entries[0]].url }) {
+			entries = slices.DeleteFunc(slices.Clone(entries), func(i int) bool { return p.arrived[i].url != mark.URL })
 		}
 		for _, e := range entries {
-			take(m, e)
+			p.take(m, e)
 		}
 	}
-	by := func(ofMark func(*Mark) string, ofEntry func(*arrival) string) {
-		of, at := map[string][]int{}, map[string][]int{}
-		for i := range marks {
-			if key := ofMark(&marks[i]); key != "" && !marked[i] {
-				of[key] = append(of[key], i)
-			}
-		}
-		for i := range arrived {
-			if key := ofEntry(&arrived[i]); key != "" && !met[i] {
-				at[key] = append(at[key], i)
-			}
-		}
-		for key, m := range of {
-			e := at[key]
-			if len(m) != 1 || len(e) != 1 {
-				continue
-			}
-			a, of := &arrived[e[0]], &marks[m[0]]
-			// A page whose entry changes has one URL for all of them, and other titles.
-			if newer(a.date, of.Date) && (a.title == "" || a.title != strings.TrimSpace(of.Title)) {
-				continue
-			}
-			take(m[0], e[0])
+}
+
+// byKey pairs a mark with an entry if each is the only one left with a key; "" is none.
+func (p *pairing) byKey(ofMark func(*Mark) string, ofEntry func(*arrival) string) {
+	of, at := map[string][]int{}, map[string][]int{}
+	for i := range p.marks {
+		if key := ofMark(&p.marks[i]); key != "" && !p.marked[i] {
+			of[key] = append(of[key], i)
 		}
 	}
-	by(func(m *Mark) string { return m.URL }, func(a *arrival) string { return a.url })
-	// An entry without a link has as its id a digest.
-	by(func(m *Mark) string {
-		if m.URL != "" {
-			return ""
+	for i := range p.arrived {
+		if key := ofEntry(&p.arrived[i]); key != "" && !p.met[i] {
+			at[key] = append(at[key], i)
 		}
-		return m.Title
-	}, func(a *arrival) string {
-		if a.url != "" {
-			return ""
+	}
+	for key, m := range of {
+		e := at[key]
+		if len(m) != 1 || len(e) != 1 {
+			continue
 		}
-		return a.title
-	})
-	return found
+		a, mark := &p.arrived[e[0]], &p.marks[m[0]]
+		// A page whose entry changes has one URL for all of them, and other titles.
+		if newer(a.date, mark.Date) && (a.title == "" || a.title != strings.TrimSpace(mark.Title)) {
+			continue
+		}
+		p.take(m[0], e[0])
+	}
 }
 
 // newer tells whether an entry is so much newer than one that had its URL that it is

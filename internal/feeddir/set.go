@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -118,8 +119,8 @@ func Check(key, value string) error {
 }
 
 // Set sets a setting of a subscription; it is on the disk when Set returns. The
-// error may be a [*lektordir.BusyError].
-func Set(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) error {
+// error may be a [*commit.BusyError].
+func Set(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error {
 	if err := Check(key, value); err != nil {
 		return err
 	}
@@ -127,7 +128,7 @@ func Set(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) error {
 }
 
 // SetForced is [Set] for an interval of less than [MinInterval], too.
-func SetForced(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) error {
+func SetForced(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error {
 	s, err := known(key)
 	if err != nil {
 		return err
@@ -167,7 +168,7 @@ func (s *setting) set(d *lektordir.Dir, hash string, st *State, value string) er
 
 // Unset removes a setting, so that the default holds. The url cannot be
 // removed: the feed would not be subscribed to.
-func Unset(w *lektordir.Writer, d *lektordir.Dir, hash, key string) error {
+func Unset(w *commit.Writer, d *lektordir.Dir, hash, key string) error {
 	s, err := known(key)
 	if err != nil {
 		return err
@@ -181,7 +182,7 @@ func Unset(w *lektordir.Writer, d *lektordir.Dir, hash, key string) error {
 // SameAlias removes the alias of a feed that calls itself so. That need not
 // survive a power cut, and a feed that another process has at the moment keeps
 // its alias.
-func SameAlias(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
+func SameAlias(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	if f, _ := d.ReadFeed(hash); f == nil || f.Alias == "" || oneLine(f.Name) != oneLine(f.Alias) {
 		return nil
 	}
@@ -191,14 +192,14 @@ func SameAlias(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
 		}
 		return remove(filepath.Join(d.Join("src", hash), aliasFile))
 	})
-	if errors.As(err, new(*lektordir.BusyError)) {
+	if errors.As(err, new(*commit.BusyError)) {
 		return nil
 	}
 	return err
 }
 
 // change changes the state of a feed under its lock.
-func change(w *lektordir.Writer, d *lektordir.Dir, hash string, f func(*State) error) error {
+func change(w *commit.Writer, d *lektordir.Dir, hash string, f func(*State) error) error {
 	t, err := w.Begin(hash)
 	if err != nil {
 		return err

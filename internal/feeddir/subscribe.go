@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/joined"
@@ -70,10 +71,10 @@ type Options struct {
 // Add subscribes to a feed; Hash is made from ID, URL defaults to ID and Name
 // to the host in it. It reports false, and changes nothing, when the feed is
 // subscribed to already; whether that is so under another URL is for the caller
-// to find out (see [ByURL]). The error may be a [*lektordir.BusyError].
+// to find out (see [ByURL]). The error may be a [*commit.BusyError].
 //
 // Where it fails, nothing is left of a feed that was not there before.
-func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (added bool, err error) {
+func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added bool, err error) {
 	s.ID = lektordir.NormalizeID(s.ID)
 	if s.ID == "" || strings.ContainsAny(s.ID, "\n\x00") {
 		return false, fmt.Errorf("%q cannot be the id of a feed", termsafe.Brief(s.ID))
@@ -217,13 +218,13 @@ const oldPendingURL = ".url0"
 // Finish subscribes to feeds that were added unsynced: durably, and with each
 // url on the disk before it has its name, as a power cut may leave an empty file
 // under it otherwise. Feeds that it could not subscribe to are in the error.
-func Finish(w *lektordir.Writer, d *lektordir.Dir, subs []*Subscription) error {
+func Finish(w *commit.Writer, d *lektordir.Dir, subs []*Subscription) error {
 	return FinishEach(w, d, subs, func(_ *Subscription, finish func() error) error { return finish() })
 }
 
 // FinishEach is [Finish] for callers that do something before and after the rename that
 // subscribes to a feed: step must call finish.
-func FinishEach(w *lektordir.Writer, d *lektordir.Dir, subs []*Subscription, step func(s *Subscription, finish func() error) error) error {
+func FinishEach(w *commit.Writer, d *lektordir.Dir, subs []*Subscription, step func(s *Subscription, finish func() error) error) error {
 	var all, urls []string
 	for _, s := range subs {
 		all, urls = append(all, "src/"+s.Hash), append(urls, "src/"+s.Hash+"/etc/fetch")
@@ -253,7 +254,7 @@ func CategoriesPath(hash string) string { return "src/" + hash + "/" + categoryF
 
 // finish gives a pending url its name, unless somebody else has subscribed
 // meanwhile: then his is the one that counts.
-func finish(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
+func finish(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	t, err := w.Begin(hash)
 	if err != nil {
 		return err
@@ -363,8 +364,8 @@ func List(d *lektordir.Dir) ([]*Subscription, error) {
 
 // Remove ends a subscription. The feed and its entries stay, and so does the
 // journal of what was delivered: subscribed to again, it delivers nothing
-// twice. The error may be a [*lektordir.BusyError].
-func Remove(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
+// twice. The error may be a [*commit.BusyError].
+func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	t, err := w.Begin(hash)
 	if err != nil {
 		return err
@@ -396,8 +397,8 @@ func Remove(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
 }
 
 // Purge removes a feed with all its entries, read and unread, and forgets what
-// was delivered of it, as [lektordir.Writer.Purge] does.
-func Purge(ctx context.Context, w *lektordir.Writer, d *lektordir.Dir, hash string) error {
+// was delivered of it, as [commit.Writer.Purge] does.
+func Purge(ctx context.Context, w *commit.Writer, d *lektordir.Dir, hash string) error {
 	if err := w.Purge(ctx, hash); err != nil {
 		return err
 	}

@@ -11,10 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-func setup(t *testing.T) (*lektordir.Dir, *lektordir.Writer) {
+func setup(t *testing.T) (*lektordir.Dir, *commit.Writer) {
 	t.Helper()
 	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), &lektordir.Options{
 		Sleep: func(context.Context, time.Duration) error { return nil }, // for a feed that is busy
@@ -22,7 +23,7 @@ func setup(t *testing.T) (*lektordir.Dir, *lektordir.Writer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := d.NewWriter(lektordir.WriterOptions{})
+	w, err := NewWriter(d, commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func TestBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer txn.Close()
-	var busy *lektordir.BusyError
+	var busy *commit.BusyError
 	for name, f := range map[string]func() error{
 		"Remove": func() error { return Remove(w, d, s.Hash) },
 		"Purge":  func() error { return Purge(t.Context(), w, d, s.Hash) },

@@ -522,6 +522,11 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 		}
 		return c.getExec(ctx, r, rest)
 	}
+	return c.getHTTP(ctx, r)
+}
+
+// getHTTP is Get for an http or https URL.
+func (c *Client) getHTTP(ctx context.Context, r *Request) (*Response, error) {
 	u, err := ParseURL(r.URL)
 	if err != nil {
 		return nil, err

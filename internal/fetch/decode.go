@@ -185,38 +185,27 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 	}
 	wire := &wireReader{r: resp.Body, x: x, max: maxBytes, limit: tooLong}
 	tooBig := over("bytes after decompression", maxDecoded, flagDecoded)
-
 	b := &body{}
-	var r io.Reader = wire
-	var stages []*wireReader
 	cs := codings(resp.Header)
 	if len(cs) > maxCodings {
 		return nil, &DecodeError{URL: display(u), Encoding: strings.Join(cs, ", "), Err: errors.New("too many codings")}
 	}
+	d := &decoders{Reader: wire}
+	defer d.close()
 	for _, c := range slices.Backward(cs) {
-		br := bufio.NewReader(r)
-		if head, _ := br.Peek(64); plausible(c, head) {
-			b.warnings = append(b.warnings, fmt.Sprintf("the server says that the document is compressed (%q), which it is not", c))
-			r = br
-			continue
-		}
-		decoded, err := decoder(c, br)
+		warning, err := d.undo(c, maxDecoded, tooBig)
 		if err != nil {
 			return nil, &DecodeError{URL: display(u), Encoding: c, Err: err}
 		}
-		defer decoded.Close()
-		stage := &wireReader{r: decoded, max: maxDecoded, limit: tooBig}
-		stages = append(stages, stage)
-		r = stage
+		b.warnings = append(b.warnings, warning...)
 	}
-
-	data, err := gather(&bigReader{r: r, x: x})
+	data, err := gather(&bigReader{r: d, x: x})
 	b.data, b.wire = data, wire.n
 	if err == nil && int64(len(data)) > maxDecoded {
 		err = tooBig // no coding, and MaxDecoded below MaxBytes
 	}
 	// What the decoders say of a limit inside them is of no use.
-	for _, s := range append(stages, wire) {
+	for _, s := range append(d.stages, wire) {
 		if l, ok := errors.AsType[*LimitError](s.err); ok {
 			return nil, l
 		}
@@ -228,6 +217,36 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 		return b, nil
 	}
 	return x.cut(u, b, wire, cs, err)
+}
+
+// decoders undo the codings of a body.
+type decoders struct {
+	io.Reader
+	stages  []*wireReader // each of which may end at a limit
+	closers []io.Closer
+}
+
+// undo undoes one more coding, of a body that may have most bytes then and fails with limit
+// at more. There is a warning if the body does not have the coding.
+func (d *decoders) undo(coding string, most int64, limit error) (warning []string, err error) {
+	br := bufio.NewReader(d.Reader)
+	if head, _ := br.Peek(64); plausible(coding, head) {
+		d.Reader = br
+		return []string{fmt.Sprintf("the server says that the document is compressed (%q), which it is not", coding)}, nil
+	}
+	decoded, err := decoder(coding, br)
+	if err != nil {
+		return nil, err
+	}
+	stage := &wireReader{r: decoded, max: most, limit: limit}
+	d.Reader, d.stages, d.closers = stage, append(d.stages, stage), append(d.closers, decoded)
+	return nil, nil
+}
+
+func (d *decoders) close() {
+	for _, c := range d.closers {
+		c.Close()
+	}
 }
 
 // cut returns what came of a body that was not read to its end because of err, or the error

@@ -166,9 +166,7 @@ type Walk struct {
 	stop    *Stop
 	waits   bool // it ended at Gap
 	known   int
-
-	documents, entries int
-	bytes              int64
+	spent   Limits // by documents that were asked for
 }
 
 // Forget makes a recorded archive one that is asked for again.
@@ -248,22 +246,26 @@ func (w *Walk) End() { w.next = "" }
 // May is the reason for which the limits do not let another document be asked for,
 // or nil; the walk has ended then.
 func (w *Walk) May() *Stop {
-	switch l := w.Limits; {
-	case l.Documents > 0 && w.documents >= l.Documents:
-		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", units.Count(w.documents, "document"), FlagDocuments), false)
-	case l.Entries > 0 && w.entries >= l.Entries:
-		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", units.Count(w.entries, "entry"), FlagEntries), false)
-	case l.Bytes > 0 && w.bytes >= l.Bytes:
-		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", units.Bytes(w.bytes), FlagBytes), false)
+	spent, flag := "", ""
+	switch {
+	case w.Limits.Documents > 0 && w.spent.Documents >= w.Limits.Documents:
+		spent, flag = units.Count(w.spent.Documents, "document"), FlagDocuments
+	case w.Limits.Entries > 0 && w.spent.Entries >= w.Limits.Entries:
+		spent, flag = units.Count(w.spent.Entries, "entry"), FlagEntries
+	case w.Limits.Bytes > 0 && w.spent.Bytes >= w.Limits.Bytes:
+		spent, flag = units.Bytes(w.spent.Bytes), FlagBytes
+	}
+	if flag != "" {
+		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", spent, flag), false)
 	}
 	return w.stop
 }
 
 // Count counts a document that was asked for towards the limits.
 func (w *Walk) Count(entries int, bytes int64) {
-	w.documents++
-	w.entries += entries
-	w.bytes += bytes
+	w.spent.Documents++
+	w.spent.Entries += entries
+	w.spent.Bytes += bytes
 }
 
 // Arrived takes the URL that the archive which Next returned came from, after

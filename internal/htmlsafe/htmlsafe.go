@@ -525,49 +525,31 @@ func (w *writer) details(n *nethtml.Node) {
 // row is the cells of a row.
 type row []*nethtml.Node
 
+// rowGroup is a thead, tbody or tfoot.
+type rowGroup struct {
+	name string
+	rows []row
+}
+
 // table writes a table of rows with cells in them.
 func (w *writer) table(n *nethtml.Node) {
-	type group struct {
-		name string
-		rows []row
-	}
 	var caption *nethtml.Node
-	var groups []group
-	add := func(name string, tr *nethtml.Node) {
-		var cells row
-		for c := range tr.ChildNodes() {
-			if c.Type == nethtml.ElementNode && (c.DataAtom == atom.Td || c.DataAtom == atom.Th) {
-				cells = append(cells, c)
-			}
-		}
-		if len(cells) == 0 {
-			return
-		}
-		if len(groups) == 0 || groups[len(groups)-1].name != name {
-			groups = append(groups, group{name: name})
-		}
-		g := &groups[len(groups)-1]
-		g.rows = append(g.rows, cells)
-	}
+	var groups []rowGroup
 	for c := range n.ChildNodes() {
-		if c.Type != nethtml.ElementNode {
-			continue
-		}
-		switch c.DataAtom {
+		switch name := c.Data; c.DataAtom {
 		case atom.Caption:
 			if caption == nil && !w.empty(c) {
 				caption = c
 			}
 		case atom.Tr:
-			add("tbody", c)
+			groups = addRow(groups, "tbody", c)
 		case atom.Thead, atom.Tbody, atom.Tfoot:
-			name := c.Data
 			if name == "thead" && len(groups) > 0 {
 				name = "tbody"
 			}
 			for tr := range c.ChildNodes() {
-				if tr.Type == nethtml.ElementNode && tr.DataAtom == atom.Tr {
-					add(name, tr)
+				if tr.DataAtom == atom.Tr {
+					groups = addRow(groups, name, tr)
 				}
 			}
 		}
@@ -576,36 +558,59 @@ func (w *writer) table(n *nethtml.Node) {
 		return
 	}
 	spans := true
-	for _, g := range groups {
-		spans = spans && even(g.rows, groups[0].rows)
+	for i := range groups {
+		spans = spans && even(groups[i].rows, groups[0].rows)
+		if groups[i].name == "tfoot" && i != len(groups)-1 {
+			groups[i].name = "tbody"
+		}
 	}
 	w.b.WriteString("<table" + w.focus() + ">")
 	if caption != nil {
 		w.element("caption", "", caption, w.phrasing)
 	}
-	for i, g := range groups {
-		if g.name == "tfoot" && i != len(groups)-1 {
-			g.name = "tbody"
-		}
-		w.b.WriteString("<" + g.name + ">")
-		for _, cells := range g.rows {
-			w.b.WriteString("<tr>")
-			for _, c := range cells {
-				attributes := ""
-				if spans {
-					for _, a := range []string{"colspan", "rowspan"} {
-						if s := span(c, a); s > 1 {
-							attributes += " " + a + `="` + strconv.Itoa(s) + `"`
-						}
-					}
-				}
-				w.element(c.Data, attributes, c, w.flow)
-			}
-			w.b.WriteString("</tr>")
-		}
-		w.b.WriteString("</" + g.name + ">")
+	for _, g := range groups {
+		w.rows(g, spans)
 	}
 	w.b.WriteString("</table>")
+}
+
+// addRow adds a row to the last group if that has this name, else to a new one. One
+// without cells is left out.
+func addRow(groups []rowGroup, name string, tr *nethtml.Node) []rowGroup {
+	var cells row
+	for c := range tr.ChildNodes() {
+		if c.DataAtom == atom.Td || c.DataAtom == atom.Th {
+			cells = append(cells, c)
+		}
+	}
+	if len(cells) == 0 {
+		return groups
+	}
+	if len(groups) == 0 || groups[len(groups)-1].name != name {
+		groups = append(groups, rowGroup{name: name})
+	}
+	g := &groups[len(groups)-1]
+	g.rows = append(g.rows, cells)
+	return groups
+}
+
+// rows writes a group of rows. Without spans each cell has one place.
+func (w *writer) rows(g rowGroup, spans bool) {
+	w.b.WriteString("<" + g.name + ">")
+	for _, cells := range g.rows {
+		w.b.WriteString("<tr>")
+		for _, c := range cells {
+			attributes := ""
+			for _, a := range []string{"colspan", "rowspan"} {
+				if s := span(c, a); spans && s > 1 {
+					attributes += " " + a + `="` + strconv.Itoa(s) + `"`
+				}
+			}
+			w.element(c.Data, attributes, c, w.flow)
+		}
+		w.b.WriteString("</tr>")
+	}
+	w.b.WriteString("</" + g.name + ">")
 }
 
 // span is how many columns or rows a cell takes.

@@ -62,9 +62,9 @@ func Lay(content []byte, mimeType string, o Options) Document {
 	}
 	switch KindOf(mimeType, content) {
 	case HTML:
-		r := &renderer{o: o}
+		r := &renderer{lines: lines{o: o}, footnotes: newFootnotes(o)}
 		r.html(content, 0)
-		d = Document{Text: r.finish(), Links: r.notes, Pictures: r.pictures}
+		d = Document{Text: r.finish(), Links: r.urls, Pictures: r.pictures}
 	case Plain:
 		d.Text = plainText(content, o)
 	default:

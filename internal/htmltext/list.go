@@ -15,18 +15,17 @@ const (
 	maxReversedBytes = 64 << 10
 )
 
-// listFrame gives the frame of a list (HTML, "The ol element"). The rest is what
-// follows the tag.
-func (r *renderer) listFrame(tag string, attrs map[string]string, rest []byte) frame {
-	f := frame{tag: tag, count: 1, step: 1, style: attrs["type"]}
-	if _, reversed := attrs["reversed"]; reversed {
+// listFrame returns the frame of a list (HTML, "The ol element").
+func (r *renderer) listFrame(t startTag) frame {
+	f := frame{tag: t.name, count: 1, step: 1, style: t.attrs["type"]}
+	if _, reversed := t.attrs["reversed"]; reversed {
 		f.step = -1
 		if r.reversed < maxReversed {
 			r.reversed++
-			f.count = countItems(rest[:min(len(rest), maxReversedBytes)])
+			f.count = countItems(t.rest[:min(len(t.rest), maxReversedBytes)])
 		}
 	}
-	f.count = listNumber(attrs["start"], f.count)
+	f.count = listNumber(t.attrs["start"], f.count)
 	return f
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
@@ -26,50 +25,31 @@ const (
 	maxPictures  = 1000
 )
 
-// frame is an open element that its lines' beginnings show.
-type frame struct {
-	tag    string // blockquote, ul, ol, li, dl, dd, pre
-	first  string // what begins its first line, until that is written
-	prefix string // what begins its lines
-	count  int    // of a list: the number of the next item
-	step   int    // to the one after it
-	style  string // of the numbers: a, A, i, I, else digits
-}
-
 // renderer lays out one document. Text collects in para, which a block's end
 // writes out.
 type renderer struct {
-	o   Options
-	out strings.Builder
+	lines
+	footnotes
 
-	frames []frame
-
-	para    []byte // the paragraph being collected: \n breaks the line
-	heading int    // its level, when it is one
-	pre     int    // how many pre elements are open
-	preHead bool   // at the beginning of one
-	gap     int    // newlines owed before the next line
-	wrote   bool   // something was written
-	last    string // what begins a blank line after the last line
-	cells   int    // table cells begun in this row
-	table   *table // that may be aligned, or nil
-
-	link     string // target of the a element that is open, or ""
-	linkFrom int    // its beginning in para
-	linkText strings.Builder
-	media    string // video or audio element that has no source yet
-	sup      bool   // a superscript has just begun
-	deleted  int    // how many elements for what was deleted are open
-	struck   bool   // the mark of it is open in para
-	ruby     string // rt or rp when one of these is open
+	para     []byte // the paragraph being collected: \n breaks the line
+	heading  int    // its level, when it is one
+	cells    int    // table cells begun in this row
+	table    *table // that may be aligned, or nil
 	reversed int    // lists that were counted
 
-	base     *url.URL
-	haveBase bool
-	notes    []string
-	noteOf   map[string]int
-	unlisted int
-	pictures []string
+	link    link
+	media   string // video or audio element that has no source yet
+	sup     bool   // a superscript has just begun
+	deleted int    // how many elements for what was deleted are open
+	struck  bool   // the mark of it is open in para
+	ruby    string // rt or rp when one of these is open
+}
+
+// link is the a element that is open.
+type link struct {
+	target string // "" for none
+	from   int    // its beginning in the paragraph
+	text   strings.Builder
 }
 
 // blocks are the elements that stand on lines of their own, and how many
@@ -116,13 +96,13 @@ func (r *renderer) html(content []byte, depth int) {
 					z.NextIsNotRawText() // one within another adds no depth
 				}
 			}
-			r.start(tag, attributes(z, hasAttr), rest)
+			r.start(startTag{tag, attributes(z, hasAttr), rest})
 		case html.SelfClosingTagToken:
 			name, hasAttr := z.TagName()
 			tag := string(name)
 			attrs := attributes(z, hasAttr)
 			z.NextIsNotRawText()
-			r.start(tag, attrs, rest)
+			r.start(startTag{tag, attrs, rest})
 			switch tag {
 			case "p", "div", "li", "br", "td", "th", "tr":
 				// In HTML the slash means nothing; <p/> is often written to
@@ -160,70 +140,58 @@ func attributes(z *html.Tokenizer, more bool) map[string]string {
 	return attrs
 }
 
-// start does what a start tag means; rest is the markup behind it.
-func (r *renderer) start(tag string, attrs map[string]string, rest []byte) {
-	if r.table != nil && r.tableTag(tag, false) {
+// startTag is the beginning of an element.
+type startTag struct {
+	name  string
+	attrs map[string]string
+	rest  []byte // the markup behind it
+}
+
+// start does what a start tag means.
+func (r *renderer) start(t startTag) {
+	if r.table != nil && r.tableTag(t.name, false) {
 		return
 	}
-	if gap, ok := blocks[tag]; ok {
-		if tag == "tr" {
-			r.cells = 0
-		}
-		r.block(gap)
-		if len(tag) == 2 && tag[0] == 'h' && tag[1] >= '1' && tag[1] <= '6' {
-			r.heading = int(tag[1] - '0')
-		}
-		if tag == "table" && !r.o.Bare && r.pre == 0 {
-			r.table = &table{}
+	gap, isBlock := blocks[t.name]
+	if !isBlock {
+		if !r.startFrame(t) && !r.startInline(t) {
+			r.startMedia(t)
 		}
 		return
 	}
-	switch tag {
-	case "br":
-		r.newline()
+	if t.name == "tr" {
+		r.cells = 0
+	}
+	r.block(gap)
+	if n := t.name; len(n) == 2 && n[0] == 'h' && n[1] >= '1' && n[1] <= '6' {
+		r.heading = int(n[1] - '0')
+	}
+	if t.name == "table" && !r.o.Bare && r.pre == 0 {
+		r.table = &table{}
+	}
+}
+
+// startFrame begins an element whose lines are set off from others, and reports whether
+// it is one.
+func (r *renderer) startFrame(t startTag) bool {
+	switch t.name {
 	case "hr":
 		r.block(2)
 		if !r.o.Bare {
 			r.para = append(r.para, strings.Repeat("-", min(r.room(), 40))...)
 			r.block(2)
 		}
-	case "a":
-		r.endLink()
-		if r.link = r.target(attrs["href"]); r.link != "" {
-			r.linkFrom = len(r.para)
-			r.linkText.Reset()
-		}
-	case "img":
-		r.image(attrs)
-	case "video", "audio":
-		r.endMedia()
-		r.media = tag
-		if attrs["src"] != "" {
-			r.embed(tag, attrs["src"])
-			r.media = ""
-		}
-	case "source":
-		if r.media != "" && attrs["src"] != "" {
-			r.embed(r.media, attrs["src"])
-			r.media = ""
-		}
-	case "iframe":
-		r.embed("embedded page", attrs["src"])
-	case "embed":
-		r.embed("embedded object", attrs["src"])
-	case "object":
-		r.embed("embedded object", attrs["data"])
 	case "ul", "ol":
 		gap := 2
 		if r.within("li") {
 			gap = 1
 		}
 		r.block(gap)
-		r.push(r.listFrame(tag, attrs, rest))
+		r.push(r.listFrame(t))
 	case "li":
 		r.block(1)
 		r.pop("li", "ul", "ol")
-		r.item(attrs)
+		r.item(t.attrs)
 	case "dl":
 		r.block(2)
 		r.push(frame{tag: "dl"})
@@ -236,12 +204,29 @@ func (r *renderer) start(tag string, attrs map[string]string, rest []byte) {
 		r.push(frame{tag: "dd", prefix: "    "})
 	case "blockquote":
 		r.block(2)
-		r.push(frame{tag: tag, prefix: "> "})
+		r.push(frame{tag: t.name, prefix: "> "})
 	case "pre", "xmp", "listing", "plaintext":
 		r.block(2)
 		r.push(frame{tag: "pre", prefix: "    "})
 		r.pre++
 		r.preHead = true
+	default:
+		return false
+	}
+	return true
+}
+
+// startInline begins an element within a line, and reports whether it is one.
+func (r *renderer) startInline(t startTag) bool {
+	switch t.name {
+	case "br":
+		r.newline()
+	case "a":
+		r.endLink()
+		if r.link.target = r.target(t.attrs["href"]); r.link.target != "" {
+			r.link.from = len(r.para)
+			r.link.text.Reset()
+		}
 	case "td", "th":
 		if r.cells > 0 && len(bytes.TrimSpace(r.para)) > 0 {
 			r.inline(" | ")
@@ -251,16 +236,46 @@ func (r *renderer) start(tag string, attrs map[string]string, rest []byte) {
 		r.inline("“")
 	case "rt", "rp":
 		r.endRuby()
-		if r.ruby = tag; tag == "rt" {
+		if r.ruby = t.name; t.name == "rt" {
 			r.inline("(")
 		}
 	case "sup":
 		r.sup = true
 	case "del", "s", "strike":
 		r.deleted++
+	default:
+		return false
+	}
+	return true
+}
+
+// startMedia names what a browser would show in the place of an element.
+func (r *renderer) startMedia(t startTag) {
+	switch src := t.attrs["src"]; t.name {
+	case "img":
+		r.image(t.attrs)
+	case "video", "audio":
+		r.endMedia()
+		r.media = t.name
+		if src != "" {
+			r.embed(t.name, src)
+			r.media = ""
+		}
+	case "source":
+		if r.media != "" && src != "" {
+			r.embed(r.media, src)
+			r.media = ""
+		}
+	case "iframe":
+		r.embed("embedded page", src)
+	case "embed":
+		r.embed("embedded object", src)
+	case "object":
+		r.embed("embedded object", t.attrs["data"])
 	}
 }
 
+// end does what an end tag means.
 func (r *renderer) end(tag string) {
 	if r.table != nil && r.tableTag(tag, true) {
 		return
@@ -270,12 +285,6 @@ func (r *renderer) end(tag string) {
 		return
 	}
 	switch tag {
-	case "br": // </br> is a <br>
-		r.newline()
-	case "a":
-		r.endLink()
-	case "video", "audio":
-		r.endMedia()
 	case "ul", "ol":
 		r.block(1)
 		r.pop(tag)
@@ -302,6 +311,12 @@ func (r *renderer) end(tag string) {
 			r.pre--
 			r.pop("pre")
 		}
+	case "br": // </br> is a <br>
+		r.newline()
+	case "a":
+		r.endLink()
+	case "video", "audio":
+		r.endMedia()
 	case "q":
 		r.inline("”")
 	case "rt", "rp", "ruby":
@@ -337,37 +352,6 @@ func (r *renderer) endStruck() {
 	r.struck = false
 }
 
-// push opens a frame, unless there are too many.
-func (r *renderer) push(f frame) {
-	if len(r.frames) < maxFrames {
-		r.frames = append(r.frames, f)
-	}
-}
-
-// pop closes the innermost open frame of a tag, and what is open in it, but
-// none outside of the innermost barrier.
-func (r *renderer) pop(tag string, barriers ...string) {
-	for i, f := range slices.Backward(r.frames) {
-		t := f.tag
-		if t == tag {
-			for _, f := range r.frames[i:] {
-				if f.tag == "pre" && tag != "pre" && r.pre > 0 {
-					r.pre--
-				}
-			}
-			r.frames = r.frames[:i]
-			return
-		}
-		if slices.Contains(barriers, t) {
-			return
-		}
-	}
-}
-
-func (r *renderer) within(tag string) bool {
-	return slices.ContainsFunc(r.frames, func(f frame) bool { return f.tag == tag })
-}
-
 // item opens an item of the innermost list.
 func (r *renderer) item(attrs map[string]string) {
 	marker := "• "
@@ -391,71 +375,6 @@ func (r *renderer) item(attrs map[string]string) {
 
 func abs(n int) int { return max(n, -n) }
 
-// prefix gives what begins the next line. Frames that would leave less than
-// half of the width for text show nothing.
-func (r *renderer) prefix(take bool) string {
-	var b strings.Builder
-	width := 0
-	for i := range r.frames {
-		f := &r.frames[i]
-		p := f.prefix
-		if f.first != "" {
-			p = f.first
-		}
-		w := utf8.RuneCountInString(p)
-		if r.o.Bare || r.o.Width > 0 && width+w > r.o.Width/2 || width+w > 60 {
-			continue
-		}
-		width += w
-		b.WriteString(p)
-		if take {
-			f.first = ""
-		}
-	}
-	return b.String()
-}
-
-// room is the number of columns left for text.
-func (r *renderer) room() int {
-	if r.o.Width <= 0 {
-		return 72
-	}
-	return max(r.o.Width-utf8.RuneCountInString(r.prefix(false)), 1)
-}
-
-// blank gives what begins a blank line between the last line and the next: the
-// marks of the quotes that both are in.
-func (r *renderer) blank() string {
-	next := r.quotes()
-	n := 0
-	for n < len(next) && n < len(r.last) && next[n] == r.last[n] {
-		n++
-	}
-	return strings.TrimRight(next[:n], " ")
-}
-
-// quotes gives the prefix of the lines without the marks of items.
-func (r *renderer) quotes() string {
-	if len(r.frames) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	for _, f := range r.frames {
-		if f.prefix == "> " {
-			b.WriteString(f.prefix)
-		} else {
-			b.WriteString(strings.Repeat(" ", len(f.prefix)))
-		}
-		if b.Len() > 60 || r.o.Width > 0 && b.Len() > r.o.Width/2 {
-			break
-		}
-	}
-	if r.o.Bare {
-		return ""
-	}
-	return b.String()
-}
-
 // text adds text of the document.
 func (r *renderer) text(s string) {
 	if s == "" || r.ruby == "rp" { // parentheses for those who know no ruby
@@ -476,8 +395,8 @@ func (r *renderer) text(s string) {
 			r.preHead = false
 		}
 		r.para = append(r.para, s...)
-		if r.link != "" {
-			r.linkText.WriteString(s)
+		if r.link.target != "" {
+			r.link.text.WriteString(s)
 		}
 		return
 	}
@@ -489,8 +408,8 @@ func (r *renderer) text(s string) {
 		r.sup = false
 	}
 	r.collapse(s)
-	if r.link != "" {
-		r.linkText.WriteString(s)
+	if r.link.target != "" {
+		r.link.text.WriteString(s)
 	}
 }
 
@@ -545,13 +464,13 @@ func (r *renderer) block(gap int) {
 func (r *renderer) flush() {
 	r.endStruck()
 	r.endRuby()
-	if r.link != "" {
+	if r.link.target != "" {
 		// A link around blocks gets its number where its text ends.
-		r.number()
+		r.endNote()
 	}
 	text := string(r.para)
 	r.para = r.para[:0]
-	r.linkFrom = 0
+	r.link.from = 0
 	if r.pre > 0 {
 		text = strings.Trim(strings.TrimRight(text, " \t\n"), "\n")
 		if strings.TrimSpace(text) == "" {
@@ -584,95 +503,25 @@ func (r *renderer) flush() {
 	}
 }
 
-// line writes one line, after the newlines that are owed.
-func (r *renderer) line(s string) {
-	if r.wrote {
-		if r.gap > 1 {
-			r.out.WriteString(r.blank())
-			r.out.WriteByte('\n')
-		}
-	}
-	r.gap = 1
-	r.wrote = true
-	r.out.WriteString(strings.TrimRight(r.prefix(true)+s, " \u00a0"))
-	r.out.WriteByte('\n')
-	r.last = r.quotes()
-}
-
-// target gives the URL of a link, or "" for one that leads nowhere outside.
-func (r *renderer) target(href string) string {
-	href = strings.Map(func(c rune) rune {
-		if c == '\n' || c == '\r' || c == '\t' {
-			return -1
-		}
-		return c
-	}, strings.TrimSpace(href))
-	if href == "" || href[0] == '#' || !feedconv.IsLink(href) {
-		return ""
-	}
-	u, err := url.Parse(href)
-	if err != nil {
-		return termsafe.Line(href)
-	}
-	if u.Scheme == "" {
-		if !r.haveBase {
-			r.haveBase = true
-			// A long base would multiply what a document of many short
-			// links takes.
-			if len(r.o.Base) < 1000 {
-				if b, err := url.Parse(r.o.Base); err == nil && b.Host != "" {
-					r.base = b
-				}
-			}
-		}
-		if r.base == nil {
-			return termsafe.Line(href)
-		}
-		return termsafe.Line(r.base.ResolveReference(u).String())
-	}
-	return termsafe.Line(href)
-}
-
-// note gives the mark of the footnote for a URL, "" if there is to be none.
-func (r *renderer) note(target string) string {
-	if target == "" || r.o.Bare {
-		return ""
-	}
-	n, ok := r.noteOf[target]
-	if !ok {
-		if len(r.notes) >= maxFootnotes {
-			r.unlisted++
-			return ""
-		}
-		if r.noteOf == nil {
-			r.noteOf = map[string]int{}
-		}
-		r.notes = append(r.notes, target)
-		n = len(r.notes)
-		r.noteOf[target] = n
-	}
-	return "[" + strconv.Itoa(n) + "]"
-}
-
 // endLink closes the a element.
 func (r *renderer) endLink() {
-	if r.link == "" {
+	if r.link.target == "" {
 		return
 	}
-	r.number()
-	r.link = ""
+	r.endNote()
+	r.link.target = ""
 }
 
-// number writes the footnote of the open link behind its text, if it has any
+// endNote writes the footnote of the open link behind its text, if it has any
 // that has none yet and does not itself say where the link leads.
-func (r *renderer) number() {
-	shown := strings.TrimSpace(r.linkText.String())
-	r.linkText.Reset()
-	from := min(r.linkFrom, len(r.para))
-	if len(bytes.TrimSpace(r.para[from:])) == 0 || samePlace(shown, r.link) {
+func (r *renderer) endNote() {
+	shown := strings.TrimSpace(r.link.text.String())
+	r.link.text.Reset()
+	from := min(r.link.from, len(r.para))
+	if len(bytes.TrimSpace(r.para[from:])) == 0 || samePlace(shown, r.link.target) {
 		return
 	}
-	mark := r.note(r.link)
+	mark := r.note(r.link.target)
 	if mark == "" {
 		return
 	}
@@ -682,7 +531,7 @@ func (r *renderer) number() {
 		text = append(text, mark...)
 	}
 	r.para = append(text, tail...)
-	r.linkFrom = len(r.para)
+	r.link.from = len(r.para)
 }
 
 // samePlace reports whether the text of a link is its URL.
@@ -703,33 +552,25 @@ func (r *renderer) image(attrs map[string]string) {
 	}
 	src := attrs["src"]
 	if src == "" || strings.HasPrefix(src, "data:") {
-		for _, lazy := range []string{"data-src", "data-lazy-src"} {
-			if attrs[lazy] != "" {
-				src = attrs[lazy]
-				break
-			}
-		}
+		src = cmp.Or(attrs["data-src"], attrs["data-lazy-src"], src)
 	}
 	target := r.target(src)
 	if len(r.pictures) < maxPictures && isWeb(target) && !slices.Contains(r.pictures, target) {
 		r.pictures = append(r.pictures, target)
 	}
-	alt := termsafe.Squeeze(attrs["alt"])
-	if _, said := attrs["alt"]; said && alt == "" && attrs["title"] == "" && (r.link == "" || strings.TrimSpace(r.linkText.String()) != "") {
+	alt, title := termsafe.Squeeze(attrs["alt"]), termsafe.Squeeze(attrs["title"])
+	if _, said := attrs["alt"]; said && alt == "" && attrs["title"] == "" && (r.link.target == "" || strings.TrimSpace(r.link.text.String()) != "") {
 		return // adds nothing, says its author; but a link needs something to show
 	}
-	if title := termsafe.Squeeze(attrs["title"]); title != "" && title != alt {
-		if alt != "" {
-			alt += " — "
-		}
-		alt += title
+	switch {
+	case title == "" || title == alt:
+	case alt == "":
+		alt = title
+	default:
+		alt += " — " + title
 	}
 	if alt == "" && !r.o.Bare {
-		if u, err := url.Parse(target); err == nil {
-			if name := path.Base(u.Path); name != "." && name != "/" {
-				alt = termsafe.Squeeze(name)
-			}
-		}
+		alt = fileOf(target)
 	}
 	switch {
 	case alt != "":
@@ -737,6 +578,18 @@ func (r *renderer) image(attrs map[string]string) {
 	case !r.o.Bare:
 		r.inline("[image]" + r.note(target))
 	}
+}
+
+// fileOf returns the name of the file at a URL, "" for none.
+func fileOf(target string) string {
+	u, err := url.Parse(target)
+	if err != nil {
+		return ""
+	}
+	if name := path.Base(u.Path); name != "." && name != "/" {
+		return termsafe.Squeeze(name)
+	}
+	return ""
 }
 
 // isWeb tells whether a URL is one that a picture can be fetched from.
@@ -769,7 +622,7 @@ func (r *renderer) finish() string {
 	r.endLink()
 	r.block(1)
 	r.frames = nil
-	for i, target := range r.notes {
+	for i, target := range r.urls {
 		if i == 0 && r.wrote {
 			r.out.WriteByte('\n')
 		}

@@ -43,15 +43,15 @@ func (r *renderer) tableTag(tag string, end bool) bool {
 }
 
 func (r *renderer) endCell() {
-	if r.link != "" {
-		r.number()
+	if r.link.target != "" {
+		r.endNote()
 	}
 	text := strings.Trim(string(r.para), " \n")
 	if r.table.cell || text != "" {
 		r.table.row = append(r.table.row, text)
 	}
 	r.table.cell = false
-	r.para, r.linkFrom = r.para[:0], 0
+	r.para, r.link.from = r.para[:0], 0
 }
 
 func (r *renderer) endRow() {
@@ -129,8 +129,8 @@ func (r *renderer) spill() {
 		return
 	}
 	r.table = nil
-	text, link, from := slices.Clone(r.para), r.link, r.linkFrom
-	r.link = ""
+	text, target, from := slices.Clone(r.para), r.link.target, r.link.from
+	r.link.target = ""
 	r.writeRows(t.rows)
 	r.para = r.para[:0]
 	r.joinCells(t.row)
@@ -140,6 +140,6 @@ func (r *renderer) spill() {
 			r.collapse(between)
 		}
 	}
-	r.link, r.linkFrom = link, from+len(r.para)
+	r.link.target, r.link.from = target, from+len(r.para)
 	r.para = append(r.para, text...)
 }

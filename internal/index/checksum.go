@@ -166,7 +166,7 @@ func wholePages(tls *libc.TLS, file uintptr) int32 {
 
 // journalWhole reports whether nothing is damaged in the journal at a path. SQLite takes
 // what stands before the damage, and so older pages than perhaps are in the file already.
-// What a kill leaves at the end is none. See section 4 of SQLite's file format.
+// The end that a kill leaves is no damage. See section 4 of SQLite's file format.
 func journalWhole(path string) (bool, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -221,8 +221,17 @@ func framesWhole(r io.Reader, head []byte) bool {
 			sum(frame[24:])
 			whole = ours && is(frame[16:])
 		}
-		if !whole && ours && commits {
+		if !whole && (ours && commits || !ours && !older(frame, head)) {
 			return false
 		}
 	}
+}
+
+// older reports whether a frame is of a journal that this one overwrites from its
+// beginning. Each adds 1 to the first salt, see walRestartHdr in SQLite. A frame that is
+// neither of this journal nor older, such as zeros, was damaged: without it, and what stood
+// behind it, the frames before may have older pages than the file.
+func older(frame, head []byte) bool {
+	age := binary.BigEndian.Uint32(head[16:]) - binary.BigEndian.Uint32(frame[8:])
+	return age > 0 && age < 1<<24 && binary.BigEndian.Uint32(frame) > 0
 }

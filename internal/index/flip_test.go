@@ -84,3 +84,49 @@ func TestCheckDamaged(t *testing.T) {
 		}
 	}
 }
+
+// TestZeroedJournal fills the end of the journal with zeros, while the file has already what
+// the journal says: lists stay those of the directory.
+func TestZeroedJournal(t *testing.T) {
+	const n, more = 1600, 20 // so that lists of the two feeds are on different pages
+	w := filled(t, n)
+	w.build()
+	w.clock = func() time.Time { return time.Now().Add(time.Hour) } // nothing is young
+	for feed := range 2 {
+		for i := n + feed; i < n+more; i += 2 {
+			w.more(i, i+1)
+		}
+		// A process that ends soon leaves a journal.
+		cmd := w.child()
+		cmd.Env = append(cmd.Env, "LEKTOR_INDEX_DO=brief")
+		w.must(cmd.Run())
+	}
+	journal, err := os.ReadFile(w.file() + "-wal")
+	w.must(err)
+	asked := []question{{"", entries.Selection{All: true, Newest: 2 * more}}, {"z1617q or z1618q", entries.Selection{All: true}}}
+	want := make([][]string, len(asked))
+	for i, q := range asked {
+		want[i] = w.ask(false, q.words, q.sel)
+	}
+	w.build() // writes the journal's pages to the file
+	file, err := os.ReadFile(w.file())
+	w.must(err)
+	const frame = 24 + 8192
+	if len(journal) < 10*frame {
+		t.Fatalf("the journal has %d bytes", len(journal))
+	}
+	frames := (len(journal) - 32) / frame
+	for at := 32 + frame; at < len(journal); at += frame * max(1, frames/6) {
+		_, x := w.open()
+		w.must(x.Drop())
+		data := slices.Clone(journal)
+		clear(data[at:])
+		w.must(os.WriteFile(w.file(), file, 0o666))
+		w.must(os.WriteFile(w.file()+"-wal", data, 0o666))
+		for i, q := range asked {
+			if got := w.ask(true, q.words, q.sel); !slices.Equal(got, want[i]) {
+				t.Errorf("zeros from %d of %d, %q:\nindex:\n%q\ndirectory:\n%q", at, len(journal), q.words, got, want[i])
+			}
+		}
+	}
+}

@@ -191,7 +191,7 @@ func NewsboatConfig(config string) (c Config) {
 		}
 	}
 	if keys > 0 {
-		c.Notes = append(c.Notes, units.Count(keys, "line")+" bind-key and macro not taken over: keys are set in etc/view/keys, see lektor-view(1)")
+		c.Notes = append(c.Notes, units.Count(keys, "line")+" bind-key and macro not taken over: keys are set in etc/view/keys, see lektor-view-tui(1)")
 	}
 	return c
 }

@@ -163,20 +163,7 @@ func (p *parser) term(depth int) (node, error) {
 	}
 	switch c := p.text[p.pos]; {
 	case c == '(':
-		p.pos++
-		p.space()
-		if !p.eof() && p.text[p.pos] == ')' {
-			return nil, p.fail(start, "there is nothing between these parentheses", `to search for them put them in quotes: "()"`)
-		}
-		n, err := p.anyOf(depth + 1)
-		if err != nil {
-			return nil, err
-		}
-		if p.eof() {
-			return nil, p.fail(start, "this ( is not closed", `to search for a parenthesis put it in quotes: "("`)
-		}
-		p.pos++ // the ')' at which any ended
-		return n, nil
+		return p.group(start, depth)
 	case c == ')':
 		return nil, p.fail(start, "a term is missing before this )", "")
 	case c == '"' || c == '/':
@@ -193,24 +180,52 @@ func (p *parser) term(depth int) (node, error) {
 		return nil, p.fail(start, fmt.Sprintf("%q by itself", w), fmt.Sprintf("write not: before a term, without a space; to search for the word put it in quotes: \"%s\"", w))
 	}
 	name, value, ok := cutKey(w)
-	if !ok {
+	switch {
+	case !ok:
 		return p.value(&anyRule)
+	case strings.EqualFold(name, "not"):
+		return p.negated(depth)
 	}
-	lower := strings.ToLower(name)
-	if lower == "not" {
-		p.pos += len("not:")
-		if p.eof() || unicode.IsSpace(first(p.text[p.pos:])) || p.text[p.pos] == ')' {
-			return nil, p.fail(p.pos, "a term is missing after not:", "write it without a space between: not:feed:lwn")
-		}
-		n, err := p.term(depth + 1)
-		if err != nil {
-			return nil, err
-		}
-		return negation{n}, nil
+	return p.keyed(name, value, depth)
+}
+
+// group reads what stands in parentheses.
+func (p *parser) group(start, depth int) (node, error) {
+	p.pos++
+	p.space()
+	if !p.eof() && p.text[p.pos] == ')' {
+		return nil, p.fail(start, "there is nothing between these parentheses", `to search for them put them in quotes: "()"`)
 	}
+	n, err := p.anyOf(depth + 1)
+	if err != nil {
+		return nil, err
+	}
+	if p.eof() {
+		return nil, p.fail(start, "this ( is not closed", `to search for a parenthesis put it in quotes: "("`)
+	}
+	p.pos++ // the ')' at which anyOf ended
+	return n, nil
+}
+
+// negated reads not: and its term.
+func (p *parser) negated(depth int) (node, error) {
+	p.pos += len("not:")
+	if p.eof() || unicode.IsSpace(first(p.text[p.pos:])) || p.text[p.pos] == ')' {
+		return nil, p.fail(p.pos, "a term is missing after not:", "write it without a space between: not:feed:lwn")
+	}
+	n, err := p.term(depth + 1)
+	if err != nil {
+		return nil, err
+	}
+	return negation{n}, nil
+}
+
+// keyed reads a term with a key. value is what the word has of its value.
+func (p *parser) keyed(name, value string, depth int) (node, error) {
+	start := p.pos
 	var keys []key
 	for i := range rules {
-		if string(rules[i].key) == lower {
+		if strings.EqualFold(string(rules[i].key), name) {
 			p.pos += len(name) + 1
 			n, err := p.value(&rules[i])
 			if t, ok := n.(*term); ok && err == nil && t.key == keySaved {

@@ -182,10 +182,14 @@ func (r *Request) set(port, path, protocol string) error {
 		return Sayf("The path is none.")
 	}
 	r.Path = path
-	if r.Domain = strings.Trim(r.Domain, "[]"); r.Domain != "" {
-		if _, err := netip.ParseAddr(r.Domain); err != nil && (len(r.Domain) > 253 || !domainName().MatchString(r.Domain)) {
-			return Sayf("The domain is neither a name nor an address.")
-		}
+	r.Domain = strings.Trim(r.Domain, "[]")
+	return r.checkDomain()
+}
+
+// checkDomain is the error for a domain that is neither "" nor one of the web.
+func (r *Request) checkDomain() error {
+	if _, err := netip.ParseAddr(r.Domain); r.Domain != "" && err != nil && (len(r.Domain) > 253 || !domainName().MatchString(r.Domain)) {
+		return Sayf("The domain is neither a name nor an address.")
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/stage"
 	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -63,7 +64,7 @@ func deliverChild(args []string) {
 func throughLektordir(from *lektordir.Dir, to string) func() {
 	type feed struct {
 		about *lektordir.Feed
-		items []lektordir.Item
+		items []stage.Item
 	}
 	hashes := must.Get(from.FeedHashes())
 	feeds := make([]feed, len(hashes))
@@ -75,10 +76,10 @@ func throughLektordir(from *lektordir.Dir, to string) func() {
 	for _, r := range must.Get(from.List(context.Background(), lektordir.ListOptions{})) {
 		e := must.Get(from.ReadEntry(r, lektordir.AllFields))
 		f := byHash[r.Feed]
-		f.items = append(f.items, lektordir.Item{Entry: *e, GUID: e.ID, Text: string(e.Content)})
+		f.items = append(f.items, itemOf(*e))
 	}
 	return func() {
-		deliver(to, len(feeds), func(i int) (*lektordir.Feed, []lektordir.Item) { return feeds[i].about, feeds[i].items })
+		deliver(to, len(feeds), func(i int) (*lektordir.Feed, []stage.Item) { return feeds[i].about, feeds[i].items })
 	}
 }
 

@@ -61,32 +61,19 @@ func (b *bench) index() {
 		return m.part(filepath.Join(w.dir, "cache/lektor/index-*"), texts)
 	})
 
-	// asking returns a way, with the index of another, of asking a question.
-	asking := func(w *way, name string, command func(w *way) *exec.Cmd) *way {
-		return &way{name: name, bin: w.bin, dir: w.dir, once: func(w *way, _ int) measurement {
-			m, out := take(command(w))
-			m.note = fmt.Sprintf("%d lines", bytes.Count(out, []byte("\n")))
-			return m
-		}}
-	}
-	lektor := func(query ...string) (ways []*way) {
+	// asking are the ways of asking an index of ours.
+	asking := func(query ...string) (ways []*way) {
 		for _, w := range ours {
-			name := strings.Replace(w.name, "index", "ls -n 50", 1)
-			ways = append(ways, asking(w, name, func(w *way) *exec.Cmd {
-				return w.lektor(dir, "lektor-view", append([]string{"ls", "-n", "50"}, query...)...)
-			}))
+			ways = append(ways, w.asks(strings.Replace(w.name, "index", "ls -n 50", 1), w.lektor(dir, "lektor-view", append([]string{"ls", "-n", "50"}, query...)...)))
 		}
 		return ways
 	}
 	for _, q := range queries() {
-		ways := lektor("-a", q.lektor)
+		ways := asking("-a", q.lektor)
 		for _, w := range theirs {
 			// Mail that other programs have moved counts with new, as it does for lektor-view.
-			ways = append(ways, asking(w, fmt.Sprintf("notmuch search (of %d)", mailed), func(w *way) *exec.Cmd {
-				return command(w.dir, "notmuch", "search", "--limit=50", q.notmuch)
-			}), asking(w, "notmuch new, search", func(w *way) *exec.Cmd {
-				return command(w.dir, "sh", "-c", `notmuch new --quiet && exec notmuch search --limit=50 "$1"`, "sh", q.notmuch)
-			}))
+			ways = append(ways, w.asks(fmt.Sprintf("notmuch search (of %d)", mailed), command(w.dir, "notmuch", "search", "--limit=50", q.notmuch)),
+				w.asks("notmuch new, search", command(w.dir, "sh", "-c", `notmuch new --quiet && exec notmuch search --limit=50 "$1"`, "sh", q.notmuch)))
 		}
 		b.compare(group{what: fmt.Sprintf("%s of %d", q.name, n), unit: "queries", n: 1, rounds: 2 * b.rounds, warm: true}, ways, nil)
 	}
@@ -94,7 +81,18 @@ func (b *bench) index() {
 		arrive(dir, min(feeds, 100), sizes["bytes"])
 		// An entry of the same tick of the clock would be looked at again.
 		time.Sleep(200 * time.Millisecond)
-	}}, lektor("is:unread"), nil)
+	}}, asking("is:unread"), nil)
+}
+
+// asks returns a way, with the index of another, that takes a command each time.
+func (w *way) asks(name string, cmd *exec.Cmd) *way {
+	return &way{name: name, bin: w.bin, dir: w.dir, once: func(*way, int) measurement {
+		again := exec.Command(cmd.Path, cmd.Args[1:]...)
+		again.Env, again.Dir = cmd.Env, cmd.Dir
+		m, out := take(again)
+		m.note = fmt.Sprintf("%d lines", bytes.Count(out, []byte("\n")))
+		return m
+	}}
 }
 
 // part notes how large an index is.

@@ -14,11 +14,13 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -99,23 +101,30 @@ func run() {
 	b.bin = must.Get(filepath.Abs(b.bin))
 	b.dir = must.Get(filepath.Abs(must.Get(os.MkdirTemp(dir, "lektor-bench."))))
 	defer os.RemoveAll(b.dir)
+	go b.interrupted()
 	if gluster.Inside() { // the row gluster has started this program again
 		b.onVolume()
 		must.Do(b.print())
 		return
 	}
 	fmt.Printf("on %s\n", describe(b.dir))
-	// The rows before one that fails took long, and are shown.
-	var err error
 	for _, r := range rows {
-		if err == nil && (only == "" || slices.Contains(chosen, r.name)) {
-			err = must.Run(func() { r.measure(&b) })
-			if err != nil {
-				err = fmt.Errorf("%s: %w", r.name, err)
-			}
+		if only == "" || slices.Contains(chosen, r.name) {
+			must.That(must.Run(func() { r.measure(&b) }), "%s", r.name)
 		}
 	}
-	must.Do(errors.Join(err, b.print()))
+	must.Do(b.print())
+}
+
+// interrupted waits for a signal, and removes what was made before it ends the program.
+// What was measured until then is on standard error.
+func (b *bench) interrupted() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	s := <-signals
+	fmt.Fprintf(os.Stderr, "bench: %v\n", s)
+	os.RemoveAll(b.dir)
+	os.Exit(1)
 }
 
 func setSize(text string) error {
@@ -233,6 +242,10 @@ func (b *bench) compare(g group, ways []*way, once func(w *way, round int) measu
 		}
 	}
 	b.groups = append(b.groups, &g)
+	// A row that fails later, or a signal, leaves this.
+	for i, w := range ways {
+		fmt.Fprintf(os.Stderr, "bench: %s: %s: %s\n", g.what, w.name, show(middle(g.rounded[i]).time))
+	}
 	return &g
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"html"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,6 +14,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/stage"
 	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -93,15 +97,15 @@ func feedID(f int) string { return fmt.Sprintf("http://feed%d.example/", f) }
 // make makes the lektor-dir, and returns the bytes of its texts, and of the mail's.
 func (l library) make(dir string) (texts, mailed int64) {
 	var mu sync.Mutex
-	deliver(dir, l.feeds, func(f int) (*lektordir.Feed, []lektordir.Item) {
+	deliver(dir, l.feeds, func(f int) (*lektordir.Feed, []stage.Item) {
 		c := newCorpus(uint64(f))
-		var items []lektordir.Item
+		var items []stage.Item
 		for i := f; i < l.entries; i += l.feeds {
 			e := lektordir.Entry{
 				ID: fmt.Sprintf("%s%d", feedID(f), i), Title: c.title(i), Author: "A. Writer", Content: []byte(c.body(i, l.size)), Type: "text/html",
 				PubDate: newest.Add(-l.age(i)),
 			}
-			items = append(items, lektordir.Item{Entry: e, GUID: e.ID, Text: string(e.Content)})
+			items = append(items, itemOf(e))
 			mu.Lock()
 			texts += int64(len(e.Title) + len(e.Content))
 			if l.mail != "" && i < l.mailed {
@@ -152,25 +156,33 @@ func message(box string, i int, e *lektordir.Entry, read bool) {
 // arrive delivers unread entries, one to each of n feeds.
 func arrive(dir string, n, size int) {
 	c := newCorpus(uint64(time.Now().UnixNano()))
-	deliver(dir, n, func(f int) (*lektordir.Feed, []lektordir.Item) {
+	deliver(dir, n, func(f int) (*lektordir.Feed, []stage.Item) {
 		now := time.Now()
 		id := fmt.Sprintf("%snews/%d", feedID(f), now.UnixNano())
 		e := lektordir.Entry{ID: id, Title: "News of " + c.word(), Content: []byte(c.body(1, size)), Type: "text/html", PubDate: now}
-		return &lektordir.Feed{ID: feedID(f), Name: fmt.Sprintf("Feed %d", f)}, []lektordir.Item{{Entry: e, GUID: id, Text: string(e.Content)}}
+		return &lektordir.Feed{ID: feedID(f), Name: fmt.Sprintf("Feed %d", f)}, []stage.Item{itemOf(e)}
 	})
 }
 
+// itemOf is an entry of a document.
+func itemOf(e lektordir.Entry) stage.Item {
+	return stage.Item{
+		GUID: e.ID, Title: e.Title, Link: e.Link, PubDate: e.PubDate, Text: string(e.Content), Type: e.Type,
+		Files: func(string) iter.Seq2[string, []byte] { return e.Files() },
+	}
+}
+
 // deliver delivers the entries of n feeds as a fetcher does that fetches them all.
-func deliver(dir string, n int, feed func(f int) (*lektordir.Feed, []lektordir.Item)) {
+func deliver(dir string, n int, feed func(f int) (*lektordir.Feed, []stage.Item)) {
 	d := must.Get(lektordir.Create(dir, nil))
-	w := must.Get(d.NewWriter(lektordir.WriterOptions{Delay: 250 * time.Millisecond}))
+	w := must.Get(feeddir.NewWriter(d, commit.Options{Delay: 250 * time.Millisecond}))
 	var pending sync.WaitGroup
 	failed := make(chan error, n)
 	parallel(n, func(f int) {
 		about, items := feed(f)
 		t := must.Get(w.Begin(lektordir.FeedHash(about.ID)))
-		must.Do(t.PutFeed(about))
-		must.Get(t.Stage(context.Background(), lektordir.Document{Items: items}))
+		must.Do(t.PutFeed(about.Files()))
+		must.Get(stage.New(t, nil).Stage(context.Background(), stage.Document{Items: items}))
 		pending.Add(1)
 		t.Commit(func(err error) {
 			defer pending.Done()

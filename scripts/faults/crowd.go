@@ -43,14 +43,19 @@ type crowd struct {
 	// its own, nil where it can.
 	alone error
 
-	mu       sync.Mutex
+	account
+	put    int             // entries that the lane of puts has put
+	wanted []string        // kinds that are to run, however long that takes
+	tried  map[string]bool // removed halfway by rm -r, and carried off by somebody meanwhile
+}
+
+// account is what the processes did, and what was found of it.
+type account struct {
+	mu       sync.Mutex // also for put and tried
 	kinds    []string
 	stats    map[string]*stat
 	findings map[string]int
 	ev       evidence
-	put      int             // entries that the lane of puts has put
-	wanted   []string        // kinds that are to run, however long that takes
-	tried    map[string]bool // removed halfway by rm -r, and carried off by somebody meanwhile
 }
 
 // stat is what a kind of process did.
@@ -67,11 +72,11 @@ func newCrowd(ctx context.Context, e *env) *crowd {
 	c := &crowd{
 		env: e, dir: filepath.Join(work, "lektor"), self: must.Get(os.Executable()),
 		scripts: filepath.Join(strings.TrimSpace(string(module)), "scripts"),
-		stats:   map[string]*stat{}, findings: map[string]int{}, tried: map[string]bool{},
-		ev: evidence{
+		tried:   map[string]bool{},
+		account: account{stats: map[string]*stat{}, findings: map[string]int{}, ev: evidence{
 			removed: map[string]int{}, hidden: map[string]bool{}, printed: map[string]int{}, denied: map[string]bool{}, broken: map[string]bool{},
 			clock: newFeed("", "tag:example.org,2026:lektor-clock", "", false).hash,
-		},
+		}},
 	}
 	if e.volume != nil {
 		mount := func(name string) string {

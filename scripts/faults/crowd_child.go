@@ -112,7 +112,11 @@ func (s surroundings) update(ctx context.Context, dir string, all bool, streams 
 	}
 	defer r.Close()
 	r.Recover(ctx)
-	sum, err := r.Update(ctx, fetcher.Selection{All: all})
+	sel := fetcher.Selection{}
+	if all {
+		sel.Reason = fetcher.Forced
+	}
+	sum, err := r.Update(ctx, sel)
 	if err != nil {
 		return err
 	}

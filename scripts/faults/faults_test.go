@@ -113,7 +113,7 @@ func TestFinds(t *testing.T) {
 	if err := os.Remove(tr.template + "/src/" + feedHash(e.url(0)) + "/etc/fetch/seen"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tr.try(t.Context(), fault{n: len(tr.ops) / 2, kill: true}); err == nil || errors.Is(err, errPassed) {
+	if _, err := tr.try(t.Context(), fault{n: len(tr.ops) / 2, verdict: verdict{kill: true}}); err == nil || errors.Is(err, errPassed) {
 		t.Errorf("found nothing: %v", err)
 	}
 }

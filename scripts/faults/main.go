@@ -57,7 +57,7 @@ func main() {
 		if *crowded > 0 && strings.Contains("crowd", *only) {
 			bad += e.crowd(ctx, *seed, *crowded, *grows)
 		}
-		bad += e.everything(ctx, *only, *kinds, *cuts, *unsynced, *step, *jobs, o)
+		bad += e.everything(ctx, choice{only: *only, kinds: *kinds, cuts: *cuts, step: *step, orders: o})
 		if bad > 0 {
 			must.Fail("%d faults did not go well", bad)
 		}
@@ -69,72 +69,83 @@ var faultKinds = map[string]func(t *trial) []fault{
 	"kill": (*trial).kills, "fail": (*trial).failures, "read": (*trial).readFailures, "view": (*trial).views,
 }
 
+// choice is what to try.
+type choice struct {
+	only, kinds string
+	cuts        int // power cuts of each disk
+	step        int // of the faults, only every so many
+	orders      orderOptions
+}
+
 // everything tries faults, and returns how many did not go well.
-func (e *env) everything(ctx context.Context, only, kinds string, cuts int, unsynced bool, step, jobs int, o orderOptions) (bad int) {
+func (e *env) everything(ctx context.Context, c choice) (bad int) {
 	if err := supported(ctx); err != nil {
 		fmt.Println("skipped:", err)
 		return 0
 	}
 	total := 0
+	count := func(well, badly int) { total, bad = total+well, bad+badly }
 	for _, s := range scenarios(e) {
-		if kinds == "" || !strings.Contains(s.name, only) {
+		if c.kinds == "" || !strings.Contains(s.name, c.only) {
 			continue
 		}
 		t := must.Get(newTrial(ctx, e, s))
-		for kind := range strings.SplitSeq(kinds, ",") {
-			all, ok := faultKinds[kind]
-			if !ok {
-				must.Fail("no faults are of the kind %q", kind)
-			}
-			var some []fault
-			for each := range slices.Chunk(all(t), step) {
-				some = append(some, each[0])
-			}
-			if len(some) == 0 {
-				continue
-			}
-			start := time.Now()
-			r := t.all(ctx, some, jobs, time.Time{})
-			n := 0
-			var by []string
-			for _, k := range slices.Sorted(maps.Keys(r.kinds)) {
-				n += r.kinds[k]
-				by = append(by, fmt.Sprintf("%s %d", k, r.kinds[k]))
-			}
-			total += n
-			fmt.Printf("%-14s %-5s %5d well, %d badly, %.0f s: %s\n", s.name, kind, n, len(r.errors), time.Since(start).Seconds(), strings.Join(by, ", "))
-			tell(r.errors)
-			bad += len(r.errors)
-			must.Do(ctx.Err())
+		for kind := range strings.SplitSeq(c.kinds, ",") {
+			count(t.everyFault(ctx, kind, c))
 		}
 	}
-	if o.states > 0 {
-		well, badly := e.orders(ctx, only, o)
-		total, bad = total+well, bad+badly
-		if strings.Contains("hub", only) {
-			well, badly = tryHub(ctx, e.work, o.model)
-			total, bad = total+well, bad+badly
+	if c.orders.states > 0 {
+		count(e.orders(ctx, c.only, c.orders))
+		if strings.Contains("hub", c.only) {
+			count(tryHub(ctx, e.work, c.orders.model))
 		}
 	}
-	for _, fs := range slices.Sorted(maps.Keys(disks)) {
-		if cuts == 0 {
-			break
+	if c.cuts > 0 {
+		for _, fs := range slices.Sorted(maps.Keys(disks)) {
+			count(e.everyCut(ctx, fs, c))
 		}
-		tried, findings, err := e.cuts(ctx, fs, only, cuts, unsynced)
-		switch {
-		case errors.Is(err, errNoDisk):
-			fmt.Printf("skipped: %s: %v\n", fs, err)
-		case err != nil:
-			must.Do(err)
-		default:
-			fmt.Printf("%d power cuts on %s: %d well, %d badly\n", tried, fs, tried-len(findings), len(findings))
-			total += tried - len(findings)
-		}
-		tell(findings)
-		bad += len(findings)
 	}
 	fmt.Printf("%d faults that went well, %d that did not\n", total, bad)
 	return bad
+}
+
+// everyFault tries the faults of a kind.
+func (t *trial) everyFault(ctx context.Context, kind string, c choice) (well, bad int) {
+	all, ok := faultKinds[kind]
+	if !ok {
+		must.Fail("no faults are of the kind %q", kind)
+	}
+	var some []fault
+	for each := range slices.Chunk(all(t), c.step) {
+		some = append(some, each[0])
+	}
+	if len(some) == 0 {
+		return 0, 0
+	}
+	start := time.Now()
+	r := t.all(ctx, some, c.orders.jobs, time.Time{})
+	var by []string
+	for _, k := range slices.Sorted(maps.Keys(r.kinds)) {
+		well += r.kinds[k]
+		by = append(by, fmt.Sprintf("%s %d", k, r.kinds[k]))
+	}
+	fmt.Printf("%-14s %-5s %5d well, %d badly, %.0f s: %s\n", t.s.name, kind, well, len(r.errors), time.Since(start).Seconds(), strings.Join(by, ", "))
+	tell(r.errors)
+	must.Do(ctx.Err())
+	return well, len(r.errors)
+}
+
+// everyCut cuts the power of a disk.
+func (e *env) everyCut(ctx context.Context, fs string, c choice) (well, bad int) {
+	tried, findings, err := e.cuts(ctx, fs, c.only, c.cuts, c.orders.model.unsynced)
+	if errors.Is(err, errNoDisk) {
+		fmt.Printf("skipped: %s: %v\n", fs, err)
+		return 0, 0
+	}
+	must.Do(err)
+	fmt.Printf("%d power cuts on %s: %d well, %d badly\n", tried, fs, tried-len(findings), len(findings))
+	tell(findings)
+	return tried - len(findings), len(findings)
 }
 
 // tell prints the first ten findings.

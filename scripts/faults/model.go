@@ -264,96 +264,129 @@ func newRecording(dir string) *recording {
 	return &recording{before: v, now: v.clone()}
 }
 
-// add records a call. One that must have failed changes nothing.
+// target is the place of a path: the node there, and the directory that has its name.
+type target struct {
+	node  int
+	way   []int
+	there bool
+	dir   bool // the name has a directory
+}
+
+// recorders turn calls into changes, by their kinds, and report whether a call changes
+// anything: one that must have failed does not. The change has the call, and the node and
+// directory of its path.
+var recorders = map[string]func(r *recording, a target, c *change) bool{
+	"mkdir":    func(r *recording, a target, c *change) bool { return r.made(a, c, fs.ModeDir, "") },
+	"symlink":  func(r *recording, a target, c *change) bool { return r.made(a, c, fs.ModeSymlink, c.op.Text) },
+	"create":   (*recording).created,
+	"link":     (*recording).linked,
+	"write":    (*recording).wrote,
+	"pwrite":   (*recording).wrote,
+	"truncate": func(r *recording, a target, c *change) bool { return a.there && r.sized(c) },
+	"utimes": func(_ *recording, a target, c *change) bool {
+		c.kind = timed
+		return a.there && !c.op.Time.IsZero()
+	},
+	"unlink": (*recording).unlinked,
+	"rename": (*recording).renamed,
+	"fsync": func(_ *recording, a target, c *change) bool {
+		c.kind, c.way = synced, a.way
+		return a.there
+	},
+	"syncfs": allSynced,
+	"sync":   allSynced,
+	"chmod":  func(*recording, target, *change) bool { return false },
+}
+
+func allSynced(_ *recording, _ target, c *change) bool {
+	c.kind, c.node = synced, -1
+	return true
+}
+
+// add records a call.
 func (r *recording) add(o op) {
-	r.calls++
-	c := change{call: r.calls, op: o}
-	x, way, there := r.now.find(o.Path)
-	dir, _, ok := r.now.find(path.Dir(o.Path))
-	ok = ok && r.now[dir].mode == fs.ModeDir
-	c.dir, c.to, c.name, c.node = dir, dir, path.Base(o.Path), x
-	made := func(mode fs.FileMode, data string) {
-		if !ok || there {
-			return
-		}
-		n := node{mode: mode, data: []byte(data)}
-		if mode == fs.ModeDir {
-			n.names = map[string]int{}
-		}
-		c.kind, c.node = nameMade, len(r.now)
-		r.before, r.now = append(r.before, n), append(r.now, n)
-		r.before[c.node].names = maps.Clone(n.names)
-		r.put(c)
-	}
-	switch o.Kind {
-	case "mkdir":
-		made(fs.ModeDir, "")
-	case "symlink":
-		made(fs.ModeSymlink, o.Text)
-	case "create":
-		switch {
-		case !there && o.Flags&unix.O_CREAT != 0:
-			made(0, "")
-		case there && o.Flags&unix.O_EXCL == 0 && o.Flags&unix.O_TRUNC != 0 && r.now[x].mode == 0 && len(r.now[x].data) > 0:
-			c.kind, c.op.Off = sized, 0
-			r.put(c)
-		}
-	case "link":
-		from, _, found := r.now.find(o.From)
-		if found && ok && !there && r.now[from].mode != fs.ModeDir {
-			c.kind, c.node = nameMade, from
-			r.put(c)
-		}
-	case "write", "pwrite":
-		if there && len(o.Data) > 0 {
-			if len(o.Data) != o.Len {
-				must.Fail("%v: its data could not be read", o)
-			}
-			if c.op.Off < 0 {
-				c.op.Off = int64(len(r.now[x].data))
-			}
-			c.kind = written
-			r.put(c)
-		}
-	case "truncate":
-		if there && int(o.Off) != len(r.now[x].data) {
-			c.kind = sized
-			r.put(c)
-		}
-	case "utimes":
-		if there && !o.Time.IsZero() {
-			c.kind = timed
-			r.put(c)
-		}
-	case "unlink":
-		dir := r.now[x].mode == fs.ModeDir
-		if there && o.Path != "." && dir == (o.Flags&unix.AT_REMOVEDIR != 0) && len(r.now[x].names) == 0 {
-			c.kind = nameGone
-			r.put(c)
-		}
-	case "rename":
-		from, _, found := r.now.find(o.From)
-		if o.Flags&^unix.RENAME_NOREPLACE != 0 {
-			must.Fail("%v: the model does not know its flags", o)
-		}
-		if !found || !ok || there && (o.Flags != 0 || x == from || r.now[x].mode != r.now[from].mode || len(r.now[x].names) > 0) {
-			return
-		}
-		c.kind, c.node, c.as, c.name = nameMoved, from, c.name, path.Base(o.From)
-		c.dir, _, _ = r.now.find(path.Dir(o.From))
-		r.put(c)
-	case "fsync":
-		if there {
-			c.kind, c.way = synced, way
-			r.put(c)
-		}
-	case "syncfs", "sync":
-		c.kind, c.node = synced, -1
-		r.put(c)
-	case "chmod":
-	default:
+	record, ok := recorders[o.Kind]
+	if !ok {
 		must.Fail("%v: the model does not know this call", o)
 	}
+	r.calls++
+	var a target
+	a.node, a.way, a.there = r.now.find(o.Path)
+	dir, _, ok := r.now.find(path.Dir(o.Path))
+	a.dir = ok && r.now[dir].mode == fs.ModeDir
+	c := change{call: r.calls, op: o, node: a.node, dir: dir, to: dir, name: path.Base(o.Path)}
+	if record(r, a, &c) {
+		r.put(c)
+	}
+}
+
+// made adds a node of a type.
+func (r *recording) made(a target, c *change, mode fs.FileMode, data string) bool {
+	if !a.dir || a.there {
+		return false
+	}
+	n := node{mode: mode, data: []byte(data)}
+	if mode == fs.ModeDir {
+		n.names = map[string]int{}
+	}
+	c.kind, c.node = nameMade, len(r.now)
+	r.before, r.now = append(r.before, n), append(r.now, n)
+	r.before[c.node].names = maps.Clone(n.names)
+	return true
+}
+
+func (r *recording) created(a target, c *change) bool {
+	flags := c.op.Flags
+	if !a.there {
+		return flags&unix.O_CREAT != 0 && r.made(a, c, 0, "")
+	}
+	c.op.Off = 0
+	return flags&unix.O_EXCL == 0 && flags&unix.O_TRUNC != 0 && r.now[a.node].mode == 0 && r.sized(c)
+}
+
+// sized is for a call that sets the length of a file.
+func (r *recording) sized(c *change) bool {
+	c.kind = sized
+	return int(c.op.Off) != len(r.now[c.node].data)
+}
+
+func (r *recording) linked(a target, c *change) bool {
+	from, _, found := r.now.find(c.op.From)
+	c.kind, c.node = nameMade, from
+	return found && a.dir && !a.there && r.now[from].mode != fs.ModeDir
+}
+
+func (r *recording) wrote(a target, c *change) bool {
+	if !a.there || len(c.op.Data) == 0 {
+		return false
+	}
+	if len(c.op.Data) != c.op.Len {
+		must.Fail("%v: its data could not be read", c.op)
+	}
+	if c.op.Off < 0 {
+		c.op.Off = int64(len(r.now[a.node].data))
+	}
+	c.kind = written
+	return true
+}
+
+func (r *recording) unlinked(a target, c *change) bool {
+	dir := r.now[a.node].mode == fs.ModeDir
+	c.kind = nameGone
+	return a.there && c.op.Path != "." && dir == (c.op.Flags&unix.AT_REMOVEDIR != 0) && len(r.now[a.node].names) == 0
+}
+
+func (r *recording) renamed(a target, c *change) bool {
+	if c.op.Flags&^unix.RENAME_NOREPLACE != 0 {
+		must.Fail("%v: the model does not know its flags", c.op)
+	}
+	from, _, found := r.now.find(c.op.From)
+	if !found || !a.dir || a.there && (c.op.Flags != 0 || a.node == from || r.now[a.node].mode != r.now[from].mode || len(r.now[a.node].names) > 0) {
+		return false
+	}
+	c.kind, c.node, c.as, c.name = nameMoved, from, c.name, path.Base(c.op.From)
+	c.dir, _, _ = r.now.find(path.Dir(c.op.From))
+	return true
 }
 
 func (r *recording) put(c change) {

@@ -35,7 +35,7 @@ const (
 )
 
 // histories are those that a scenario is tried with.
-func (s *scenario) histories() []history {
+func (s scenario) histories() []history {
 	switch {
 	case s.undo, s.shares, s.saves != nil:
 		return nil // what they write is not all in the directory that is recorded
@@ -151,40 +151,11 @@ func (t *trial) record(ctx context.Context, h history, ram string, m model, rng 
 		copyTree(t.template, dir)
 	}
 	r = newRecording(dir)
-	run := func(kill int, argv []string) {
-		before, text := r.calls, ""
-		o := must.Get(supervision{dir: dir, prints: true, stdin: t.s.stdin, decide: func(n int, o op) verdict {
-			if o.Kind == "print" {
-				text += string(o.Data)
-				for line, rest, ok := strings.Cut(text, "\n"); ok; line, rest, ok = strings.Cut(text, "\n") {
-					text = rest
-					// A viewer's renames are not synced.
-					if unique, ok := printedUnique(line); ok && argv[0] == t.e.fetch {
-						r.printed = append(r.printed, printed{unique, before + n})
-					}
-				}
-				return verdict{}
-			}
-			if kill > 0 && n >= kill {
-				return verdict{kill: true}
-			}
-			return syncsSkipped(o)
-		}}.run(ctx, argv...))
-		if kill > 0 && len(o.ops) >= kill {
-			o.ops = o.ops[:kill-1]
-		} else if o.status != 0 && argv[0] != t.e.view { // with a version its older ones are deleted
-			must.Fail("%s: status %d: %s", t.s.name, o.status, o.stderr)
-		}
-		for _, o := range o.ops {
-			r.add(o)
-		}
-		r.matches(dir)
-	}
 	argv := t.s.command(t.e, t.template)
 	if h == killed {
-		run(1+rng.IntN(len(t.ops)), argv)
+		t.recordRun(ctx, r, dir, 1+rng.IntN(len(t.ops)), argv)
 	}
-	if run(0, argv); h != marked && h != removed {
+	if t.recordRun(ctx, r, dir, 0, argv); h != marked && h != removed {
 		return r, nil
 	}
 	argv = []string{t.e.view, "rm", "--now"}
@@ -196,8 +167,40 @@ func (t *trial) record(ctx context.Context, h history, ram string, m model, rng 
 			argv = append(argv, x.Unique)
 		}
 	}
-	run(0, argv)
+	t.recordRun(ctx, r, dir, 0, argv)
 	return r, nil
+}
+
+// recordRun runs a command and records its calls. If kill is not 0, the command is killed
+// before that call.
+func (t *trial) recordRun(ctx context.Context, r *recording, dir string, kill int, argv []string) {
+	before, text := r.calls, ""
+	o := must.Get(supervision{dir: dir, prints: true, stdin: t.s.stdin, decide: func(n int, o op) verdict {
+		if o.Kind == "print" {
+			text += string(o.Data)
+			for line, rest, ok := strings.Cut(text, "\n"); ok; line, rest, ok = strings.Cut(text, "\n") {
+				text = rest
+				// A viewer's renames are not synced.
+				if unique, ok := printedUnique(line); ok && argv[0] == t.e.fetch {
+					r.printed = append(r.printed, printed{unique, before + n})
+				}
+			}
+			return verdict{}
+		}
+		if kill > 0 && n >= kill {
+			return verdict{kill: true}
+		}
+		return syncsSkipped(o)
+	}}.run(ctx, argv...))
+	if kill > 0 && len(o.ops) >= kill {
+		o.ops = o.ops[:kill-1]
+	} else if o.status != 0 && argv[0] != t.e.view { // with a version its older ones are deleted
+		must.Fail("%s: status %d: %s", t.s.name, o.status, o.stderr)
+	}
+	for _, o := range o.ops {
+		r.add(o)
+	}
+	r.matches(dir)
 }
 
 // recovers looks at what becomes of a state when the command runs again, or

@@ -24,11 +24,9 @@ import (
 
 // A fault befalls the n-th call, counted over all threads.
 type fault struct {
-	n     int
-	kill  bool
-	errno unix.Errno
-	short bool
-	full  bool // as errno, and from the n-th call on for all that take space
+	n int
+	verdict
+	full  bool // from the n-th call on, its errno for all that take space
 	reads bool // n counts reading calls, too
 	// viewer is what somebody does with all that is new: before the command is run
 	// again, or, of a fault that is watched, before the call.
@@ -164,78 +162,89 @@ func (t *trial) dir() string {
 // errPassed tells that the fault came after the end.
 var errPassed = errors.New("there is no such call any more")
 
+// struck is what came of a fault.
+type struck struct {
+	*outcome
+	hit    op                // the call
+	taken  map[string]*entry // by a viewer in the middle
+	viewer error             // why it could not take them
+}
+
+// strike runs the command and lets a fault befall it. The error is errPassed if the
+// command ended before.
+func (t *trial) strike(ctx context.Context, dir string, f fault, argv []string) (s struck, err error) {
+	happened := false
+	s.outcome, err = supervise(ctx, dir, f.reads, t.s.stdin, func(n int, o op) verdict {
+		if n < f.n || n > f.n && (!f.full || !takesSpace[o.Kind]) {
+			return syncsSkipped(o)
+		}
+		if n == f.n {
+			s.hit = o
+			if f.full && !takesSpace[o.Kind] || f.short && o.Len < 2 {
+				return syncsSkipped(o)
+			}
+		}
+		happened = true
+		if f.watched {
+			s.taken, s.viewer = take(dir, f.viewer)
+			if !f.kill {
+				return syncsSkipped(o)
+			}
+		}
+		return f.verdict
+	}, argv...)
+	if err == nil && !happened {
+		err = errPassed
+	}
+	return s, err
+}
+
 // try lets a fault befall the command, and looks at what comes of it.
 func (t *trial) try(ctx context.Context, f fault) (hit op, err error) {
 	defer must.Catch(&err)
 	dir := t.dir()
 	copyTree(t.template, dir)
 	defer os.RemoveAll(dir)
-	struck := false
 	argv := t.s.command(t.e, dir)
-	var taken map[string]*entry
-	var bad []error
-	o, err := supervise(ctx, dir, f.reads, t.s.stdin, func(n int, o op) verdict {
-		if n < f.n || n > f.n && (!f.full || !takesSpace[o.Kind]) {
-			return syncsSkipped(o)
-		}
-		if n == f.n {
-			hit = o
-			if f.full && !takesSpace[o.Kind] || f.short && o.Len < 2 {
-				return syncsSkipped(o)
-			}
-		}
-		struck = true
-		if f.watched {
-			var err error
-			if taken, err = take(dir, f.viewer); err != nil {
-				bad = append(bad, err)
-			}
-			if !f.kill {
-				return syncsSkipped(o)
-			}
-		}
-		return verdict{kill: f.kill, errno: f.errno, short: f.short}
-	}, argv...)
+	s, err := t.strike(ctx, dir, f, argv)
 	if err != nil {
-		return hit, err
+		return s.hit, err
 	}
-	if !struck {
-		return hit, errPassed
-	}
-	fail := func(format string, args ...any) { bad = append(bad, fmt.Errorf(format, args...)) }
-	after := read(dir)
-	switch {
-	case f.kill:
-		if o.status != -1 {
-			fail("it was not killed, but ended with %d", o.status)
-		}
-	case f.short, f.watched:
-		// The rest is written by a further call; what a viewer does is no error.
-		if o.status != 0 {
-			fail("status %d: %s", o.status, o.stderr)
-		}
-	default:
-		if err := t.reported(dir, f, hit, o, after); err != nil {
-			bad = append(bad, err)
-		}
-	}
-	if strings.Contains(o.stderr, "goroutine ") {
-		fail("it panicked: %s", o.stderr)
-	}
-	bad = append(bad, t.whole(ctx, dir), t.hidden(dir, taken))
+	bad := []error{s.viewer, t.ended(dir, f, s), t.whole(ctx, dir), t.hidden(dir, s.taken)}
 	if f.viewer != toLeave && !f.watched {
-		taken, err = take(dir, f.viewer)
+		s.taken, err = take(dir, f.viewer)
 		bad = append(bad, err)
 	}
 	if f.viewer != toLeave {
-		bad = append(bad, t.goOnWithout(ctx, dir, argv, taken, f.viewer))
+		bad = append(bad, t.goOnWithout(ctx, dir, argv, s.taken, f.viewer))
 	} else {
 		bad = append(bad, t.goOn(ctx, dir, argv, false))
 	}
 	if err := errors.Join(bad...); err != nil {
-		return hit, fmt.Errorf("%s: %v, %s:\n%w\nstatus %d, stderr: %s", t.s.name, f, hit, err, o.status, o.stderr)
+		return s.hit, fmt.Errorf("%s: %v, %s:\n%w\nstatus %d, stderr: %s", t.s.name, f, s.hit, err, s.status, s.stderr)
 	}
-	return hit, nil
+	return s.hit, nil
+}
+
+// ended looks at how a command ended.
+func (t *trial) ended(dir string, f fault, s struck) (err error) {
+	switch {
+	case f.kill:
+		if s.status != -1 {
+			err = fmt.Errorf("it was not killed, but ended with %d", s.status)
+		}
+	case f.short, f.watched:
+		// The rest is written by a further call; what a viewer does is no error.
+		if s.status != 0 {
+			err = fmt.Errorf("status %d: %s", s.status, s.stderr)
+		}
+	default:
+		err = t.reported(dir, f, s.hit, s.outcome, read(dir))
+	}
+	if strings.Contains(s.stderr, "goroutine ") {
+		err = errors.Join(err, fmt.Errorf("it panicked: %s", s.stderr))
+	}
+	return err
 }
 
 // reported looks at how a command told of a failing call.
@@ -475,10 +484,17 @@ func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, take
 	if len(now) != len(all) {
 		return fmt.Errorf("some are there twice: %v", all)
 	}
-	want := map[string]bool{} // by place
+	must.Do(t.left(now, taken, a))
+	must.Do(t.complete(now, taken, a))
+	must.Do(t.surplus(now, taken))
+	return t.consistent(ctx, dir)
+}
+
+// left looks at the entries that a viewer took: each was whole, and is gone if it was
+// deleted, or where it was moved.
+func (t *trial) left(now, taken map[string]*entry, a action) error {
 	whole := maps.Clone(t.before)
 	for key := range t.entries {
-		want[versionless(key)] = true
 		whole[content(key)] = true
 	}
 	for id, x := range taken {
@@ -492,16 +508,12 @@ func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, take
 			return fmt.Errorf("it was moved to cur/, and there is %v: %s", there, id)
 		}
 	}
-	// replaced tells that a viewer took another version of an entry, in whose place
-	// no newer one comes.
-	replaced := func(x *entry) bool {
-		for _, y := range taken {
-			if y.Feed == x.Feed && y.Files["id"] == x.Files["id"] && !t.delivers(x.Feed) {
-				return true
-			}
-		}
-		return false
-	}
+	return nil
+}
+
+// complete looks for each entry that is there without a fault: it is there, or a viewer
+// took it, or a version of it in whose place no newer one comes.
+func (t *trial) complete(now, taken map[string]*entry, a action) error {
 	for key := range t.entries {
 		found := false
 		for id, x := range now {
@@ -514,16 +526,29 @@ func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, take
 			return fmt.Errorf("missing, and was not deleted: %.300s", key)
 		}
 	}
+	return nil
+}
+
+// surplus looks for entries that are not there without a fault.
+func (t *trial) surplus(now, taken map[string]*entry) error {
+	want := map[string]bool{} // by place
+	for key := range t.entries {
+		want[versionless(key)] = true
+	}
 	for id, x := range now {
-		switch {
-		case taken[id] != nil:
-		case !want[versionless(x.key())]:
+		if taken[id] != nil {
+			continue
+		}
+		if !want[versionless(x.key())] {
 			return fmt.Errorf("it is there, and is not to be: %s", x)
-		case replaced(x):
-			return fmt.Errorf("it came, though an older version was taken: %s", x)
+		}
+		for _, y := range taken {
+			if y.Feed == x.Feed && y.Files["id"] == x.Files["id"] && !t.delivers(x.Feed) {
+				return fmt.Errorf("it came, though an older version was taken: %s", x)
+			}
 		}
 	}
-	return t.consistent(ctx, dir)
+	return nil
 }
 
 // delivers reports whether every version of an entry of the feed is delivered.
@@ -609,9 +634,9 @@ func (r *tally) some() bool {
 func (t *trial) kills() []fault {
 	var fs []fault
 	for i := range t.ops {
-		fs = append(fs, fault{n: i + 1, kill: true})
+		fs = append(fs, fault{n: i + 1, verdict: verdict{kill: true}})
 		if !t.s.viewer && !t.s.purge && !t.s.shares {
-			fs = append(fs, fault{n: i + 1, kill: true, viewer: toDelete})
+			fs = append(fs, fault{n: i + 1, verdict: verdict{kill: true}, viewer: toDelete})
 		}
 	}
 	return fs
@@ -643,13 +668,16 @@ func (t *trial) failures() []fault {
 			continue // tells no errors
 		}
 		for _, e := range errnos {
-			fs = append(fs, fault{n: i + 1, errno: e})
+			fs = append(fs, fault{n: i + 1, verdict: verdict{errno: e}})
 		}
 		if takesSpace[o.Kind] {
-			fs = append(fs, fault{n: i + 1, errno: unix.ENOSPC, full: true}, fault{n: i + 1, errno: unix.EDQUOT, full: true})
+			fs = append(fs,
+				fault{n: i + 1, verdict: verdict{errno: unix.ENOSPC}, full: true},
+				fault{n: i + 1, verdict: verdict{errno: unix.EDQUOT}, full: true},
+			)
 		}
 		if o.Len > 1 {
-			fs = append(fs, fault{n: i + 1, short: true})
+			fs = append(fs, fault{n: i + 1, verdict: verdict{short: true}})
 		}
 	}
 	return fs
@@ -661,7 +689,7 @@ func (t *trial) readFailures() []fault {
 	for i, o := range t.reads {
 		if !o.Write {
 			for _, e := range []unix.Errno{unix.EIO, unix.EACCES, unix.EMFILE} {
-				fs = append(fs, fault{n: i + 1, errno: e, reads: true})
+				fs = append(fs, fault{n: i + 1, verdict: verdict{errno: e}, reads: true})
 			}
 		}
 	}

@@ -88,6 +88,8 @@ func document(path string, version int) string {
 }
 
 // A scenario is a lektor-dir and a command, whose faults are tried.
+//
+//rules:allow a row of a table
 type scenario struct {
 	name  string
 	feeds int // subscriptions; of three, the first has the policy unread, the next deliver, the third is fetched for the first time
@@ -175,6 +177,9 @@ func (e *env) run(ctx context.Context, dir, stdin string, argv ...string) error 
 	return err
 }
 
+// scenarios are those whose faults are tried.
+//
+//rules:allow a table
 func scenarios(e *env) []scenario {
 	entries := func(dir string) []string {
 		var paths []string

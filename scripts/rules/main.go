@@ -120,6 +120,13 @@ var siblings = map[string][]string{
 	"internal/app/viewer/fullscreen": {"session", "external", "undo", "tui", ""},
 }
 
+// beneath is what lektordir stands on. viewers are the packages for which lektordir has all
+// that there is to know of a directory.
+var (
+	beneath = []string{"internal/dirfs", "internal/journal", "internal/commit", "internal/stage"}
+	viewers = []string{"internal/app/viewer", "internal/app/pages", "internal/query", "internal/letter", "internal/index"}
+)
+
 // below reports whether a package is one of places, or below one of them.
 func below(name string, places ...string) bool {
 	return slices.ContainsFunc(places, func(p string) bool { return name == p || strings.HasPrefix(name, p+"/") })
@@ -142,6 +149,8 @@ var arrows = []struct {
 	{func(a arrow) bool {
 		return !a.test && a.from == "internal/command" && (a.to == "lektordir" || a.to == "internal/fetch")
 	}, "a command line knows no feeds; internal/feedcmd does"},
+	{func(a arrow) bool { return !a.test && below(a.to, beneath...) && below(a.from, viewers...) },
+		"viewers see a lektor-dir by package lektordir alone"},
 	{func(a arrow) bool { return below(a.to, "cmd") }, "commands are the outermost layer"},
 	{func(a arrow) bool {
 		return !a.test && below(a.to, "internal/app") && below(a.from, "internal/app") && room(a.to) != room(a.from)
@@ -261,7 +270,7 @@ func texts(p pkg, s *shape, parse func(file string) (*token.FileSet, *ast.File, 
 			if i == 0 && !below(p.name(), "internal/testkit") {
 				s.add(p.name(), fset, f)
 			}
-			if i == 0 && !below(p.name(), "internal/feeddir", "lektordir", "internal/testkit", "scripts") {
+			if i == 0 && !below(p.name(), "internal/feeddir", "lektordir", "internal/commit", "internal/testkit", "scripts") {
 				found = append(found, names(fset, f)...)
 			}
 		}

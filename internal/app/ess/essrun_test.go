@@ -164,7 +164,7 @@ func TestPollFetchesWhatQualifies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if sum := b.update(fetcher.Selection{All: true}, nil); sum.New != feeds*entries {
+	if sum := b.update(fetcher.Selection{Reason: fetcher.Forced}, nil); sum.New != feeds*entries {
 		t.Fatalf("got %v; want sum.New == feeds * entries", sum)
 	}
 	// First poll: everything there is held already.
@@ -216,7 +216,7 @@ func TestPollFetchesWhatQualifies(t *testing.T) {
 		t.Errorf("%d bytes, and %d for everything: only %d times fewer", spent, full, full/spent)
 	}
 	polled := b.newest(100)
-	b.update(fetcher.Selection{All: true}, nil)
+	b.update(fetcher.Selection{Reason: fetcher.Forced}, nil)
 	if all := b.newest(100); !slices.Equal(polled, all) {
 		t.Errorf("the newest entries differ from what fetching everything brings:\n%v\n%v", polled, all)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -244,7 +245,7 @@ type wanting struct {
 	st              *store
 	o               ResolveOptions
 	origin          string // the public document that names them, or ""
-	w               *lektordir.Writer
+	w               *commit.Writer
 	marked, strange int // feeds that are due, and that are not subscribed to
 }
 
@@ -304,7 +305,7 @@ func (a *wanting) ask(url string, r *resolver) error {
 // subscribe subscribes to a feed; it reports false if it has said why it did not.
 func (a *wanting) subscribe(url string, r *resolver) (ok bool, err error) {
 	if a.w == nil {
-		if a.w, err = a.st.Dir.NewWriter(lektordir.WriterOptions{}); err != nil {
+		if a.w, err = feeddir.NewWriter(a.st.Dir, commit.Options{}); err != nil {
 			return false, err
 		}
 	}

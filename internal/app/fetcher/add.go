@@ -1,28 +1,22 @@
 package fetcher
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/discover"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/fulltext"
-	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
@@ -33,21 +27,22 @@ type AddOptions struct {
 	Common
 	Sources []string // what to subscribe to, see [source]; "-" reads them
 	Nul     bool     // what "-" reads ends with NUL
-
-	First   bool // of several feeds that a page links to, take the first
+	Look    Look
+	First   bool                               // of several feeds that a page links to, take the first
+	choose  func([]discover.Link) (int, error) // of several feeds; nil for an error
+	Settings
+	History bool // deliver what is in the feed's archives, too
 	NoFetch bool // deliver nothing
 	DryRun  bool // change nothing
-	Look    Look
+}
 
-	Alias, Interval string
-	Force           bool // an interval of less than [feeddir.MinInterval] too
-	Categories      []string
-	Headers         []string // lines, see [fetch.ParseHeaders]
-	Private         bool     // see the setting
-	FullText        bool     // likewise
-	History         bool     // deliver what is in the feed's archives, too
-
-	choose func([]discover.Link) (int, error) // of several feeds; nil for an error
+// Settings are those of a feed that is added.
+type Settings struct {
+	Alias, Interval   string
+	Force             bool // an interval of less than [feeddir.MinInterval] too
+	Categories        []string
+	Headers           []string // lines, see [fetch.ParseHeaders]
+	Private, FullText bool
 }
 
 // Look is where a feed is looked for.
@@ -169,38 +164,7 @@ func (o AddOptions) check() error {
 	return nil
 }
 
-func (o AddOptions) headers() string { return strings.Join(o.Headers, "\n") }
-
-// chooser lets the user choose of several feeds, one page at a time.
-func chooser(s *command.Streams) func([]discover.Link) (int, error) {
-	var mu sync.Mutex
-	in := bufio.NewReader(s.In)
-	return func(links []discover.Link) (int, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		for i, l := range links {
-			s.Report.Info("%d  %s", i+1, named(l))
-		}
-		s.Report.Info("which one? 1-%d, or nothing for none", len(links))
-		line, err := in.ReadString('\n')
-		if line = strings.TrimSpace(line); line == "" && err != nil && err != io.EOF {
-			return 0, err
-		}
-		n, err := strconv.Atoi(line)
-		if err != nil || n < 1 || n > len(links) {
-			return 0, errors.New("none of them was chosen")
-		}
-		return n - 1, nil
-	}
-}
-
-// named is a link as a user chooses it.
-func named(l discover.Link) string {
-	if l.Title == "" {
-		return l.URL
-	}
-	return l.URL + " (" + l.Title + ")"
-}
+func (o Settings) headers() string { return strings.Join(o.Headers, "\n") }
 
 // source makes a URL of what the user typed: a URL, a file, or a host.
 func source(arg string) (string, error) {
@@ -265,38 +229,6 @@ type Added struct {
 	outcome Outcome // of its first visit
 }
 
-// SeveralError is returned for a page that links to several feeds.
-type SeveralError struct {
-	URL   string
-	Feeds []discover.Link
-	Limit string // as in [discover.Result]
-}
-
-func (e *SeveralError) Error() string {
-	s := fmt.Sprintf("%s: it is a page that links to %d feeds", e.URL, len(e.Feeds))
-	if e.Limit != "" {
-		s += ", and perhaps more: only " + e.Limit + " were looked at"
-	}
-	return s
-}
-
-// NoFeedsError is returned for a page that links to no feed, and for another
-// document that is none.
-type NoFeedsError struct {
-	URL  string
-	Err  *feedconv.NotFeedError
-	Page bool
-}
-
-func (e *NoFeedsError) Error() string {
-	if e.Page {
-		return fmt.Sprintf("%s: %v, and it links to no feed", e.URL, e.Err)
-	}
-	return fmt.Sprintf("%s: %v", e.URL, e.Err)
-}
-
-func (e *NoFeedsError) Unwrap() error { return e.Err }
-
 // Add subscribes to the feed at a URL, or to the one that the page there links
 // to, and delivers its entries. The document that told that it is a feed is the
 // one that is delivered; the server is not asked twice. When the document
@@ -306,15 +238,15 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 	if err != nil {
 		return Added{}, err
 	}
-	f, err := r.find(ctx, lektordir.NormalizeID(url), header, o)
-	switch {
+	f := &search{r: r, o: o, header: header, url: lektordir.NormalizeID(url)}
+	switch err := f.find(ctx); {
 	case err != nil:
 		return Added{}, err
 	case f.before == nil:
 	case f.page == nil || o.DryRun:
 		return *f.before, nil
 	default:
-		return *f.before, r.essOfPage(f.before.Hash, &f.page.Result, f.page.chosen)
+		return *f.before, recordPageESS(r.Dir, f.before.Hash, &f.page.Result, f.page.chosen)
 	}
 	a := Added{ID: f.url, URL: f.url, Hash: lektordir.FeedHash(f.url), Title: cmp.Or(feeddir.OneField(f.title), feeddir.DefaultName(f.url))}
 	if o.DryRun {
@@ -333,7 +265,7 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 		err = feeddir.Set(r.Writer, r.Dir, a.Hash, "fulltext", "on")
 	}
 	if err == nil && f.page != nil {
-		err = r.essOfPage(a.Hash, &f.page.Result, f.page.chosen)
+		err = recordPageESS(r.Dir, a.Hash, &f.page.Result, f.page.chosen)
 	}
 	a.Already = err == nil && !added
 	if err != nil || !added || o.NoFetch {
@@ -341,113 +273,6 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 	}
 	err = r.first(ctx, &a, f.resp, o.History)
 	return a, err
-}
-
-// found is the feed that was found for a URL.
-type found struct {
-	url, title string
-	origin     string          // URL of what named the feed, "" for the user
-	resp       *fetch.Response // its document; nil if that was not asked for
-	page       *pageError      // that links to the feed, nil for none
-	before     *Added          // the subscription, if there is one already
-}
-
-// find looks for the feed at a URL, or for the one that the page or archive there leads to.
-func (r *Runner) find(ctx context.Context, url string, header http.Header, o AddOptions) (f found, err error) {
-	f.url = url
-	archive := "" // URL of one that leads to the feed
-	for look := o.Look != LookNowhere; ; look = !o.NoFetch {
-		if before, ok := r.subscribed(f.url); ok {
-			f.before = &before
-			return f, nil
-		}
-		if !look {
-			return f, nil
-		}
-		var feed *feedconv.Feed
-		var html *pageError
-		f.resp, feed, err = r.look(ctx, &fetch.Request{URL: f.url, Origin: f.origin, Header: header})
-		switch {
-		case err == nil:
-		case !errors.As(err, &html):
-			return f, err
-		case f.page != nil:
-			return f, &NoFeedsError{URL: fetch.Public(f.url), Err: html.err}
-		case len(html.Feeds) == 0 && o.Look == LookAround:
-			if f.url, f.resp, feed, err = r.guess(ctx, html, header); err != nil {
-				return f, err
-			}
-			if feed == nil {
-				continue // it is subscribed to
-			}
-		default:
-			if err := f.follow(html, len(header) > 0, o); err != nil {
-				return f, err
-			}
-			continue
-		}
-		f.title = feed.Title
-		doc := history.Subscribed(feed, f.resp.FinalURL, f.url)
-		if doc.Kind != history.Archive {
-			return f, nil
-		}
-		if err := r.ofArchive(doc, f.url, archive, len(header) > 0); err != nil {
-			return f, err
-		}
-		f.url, archive, f.origin = lektordir.NormalizeID(doc.Current), f.url, f.resp.FinalURL
-	}
-}
-
-// follow goes on with one of the feeds that a page links to. headers are meant for one
-// server.
-func (f *found) follow(page *pageError, headers bool, o AddOptions) error {
-	if err := page.choose(o); err != nil {
-		return err
-	}
-	link := lektordir.NormalizeID(page.chosen.URL)
-	if headers && !fetch.SameOrigin(f.url, link) {
-		return command.Hint(fmt.Errorf("%s: it links to a feed of another server, %s, and headers are meant for one", fetch.Public(f.url), fetch.Public(link)), "add that one, with --header if it is meant to have them")
-	}
-	f.page, f.url, f.title, f.origin = page, link, page.title(), page.final
-	return nil
-}
-
-// ofArchive is the error for an archive document whose subscription document cannot be
-// subscribed to in its place. before is the archive that led here, "" for none.
-func (r *Runner) ofArchive(doc history.Document, url, before string, headers bool) error {
-	what := fmt.Errorf("%s: it is an archive of old entries, in which nothing new is to be expected", fetch.Public(url))
-	const hint = "find the address of the feed itself on its page; add --as-is subscribes to this one all the same"
-	switch {
-	case doc.Current == "":
-		return command.Hint(fmt.Errorf("%w, and does not say where the feed is", what), hint)
-	case before != "":
-		return command.Hint(fmt.Errorf("%w, as is %s, which leads to it", what, fetch.Public(before)), hint)
-	}
-	if err := history.Check(doc.URL, doc.Current); err != nil {
-		return command.Hint(fmt.Errorf("%w; the feed would be %w", what, err), hint)
-	}
-	if headers && !fetch.SameOrigin(url, doc.Current) {
-		return command.Hint(fmt.Errorf("%w; the feed is on another server, %s, and headers are meant for one", what, fetch.Public(doc.Current)), "add that one, with --header if it is meant to have them")
-	}
-	r.report.Info("%s is an archive; its feed is %s", fetch.Public(url), fetch.Public(doc.Current))
-	return nil
-}
-
-// guess looks for the feed of a page that links to none where feeds usually
-// are. The document is nil for one that is subscribed to.
-func (r *Runner) guess(ctx context.Context, page *pageError, header http.Header) (string, *fetch.Response, *feedconv.Feed, error) {
-	for _, url := range discover.Guesses(page.url) {
-		url = lektordir.NormalizeID(url)
-		if _, ok := r.subscribed(url); ok {
-			return url, nil, nil, nil
-		}
-		r.report.Info("%s links to no feed; looking for one at %s", fetch.Public(page.url), fetch.Public(url))
-		resp, feed, err := r.look(ctx, &fetch.Request{URL: url, Header: header})
-		if err == nil || ctx.Err() != nil {
-			return url, resp, feed, err
-		}
-	}
-	return "", nil, nil, &NoFeedsError{URL: fetch.Public(page.url), Err: page.err, Page: true}
 }
 
 // first fetches a feed for the first time, or delivers the document that was
@@ -475,84 +300,4 @@ func (r *Runner) subscribed(id string) (Added, bool) {
 		return Added{}, false
 	}
 	return Added{ID: s.ID, URL: s.URL, Hash: hash, Title: s.Title(), Already: true}, true
-}
-
-// pageError is an HTML page where a feed was looked for.
-type pageError struct {
-	discover.Result
-	url    string // as it was asked for
-	final  string // where it came from
-	err    *feedconv.NotFeedError
-	chosen discover.Link // of Feeds
-}
-
-func (e *pageError) Error() string { return e.err.Error() }
-
-// choose chooses one of the feeds.
-func (e *pageError) choose(o AddOptions) error {
-	n := 0
-	switch {
-	case len(e.Feeds) == 0:
-		return &NoFeedsError{URL: fetch.Public(e.url), Err: e.err, Page: true}
-	case len(e.Feeds) > 1 && !o.First:
-		several := &SeveralError{URL: fetch.Public(e.url), Feeds: e.Feeds, Limit: e.Limit}
-		if o.choose == nil || len(e.Feeds) > mostListed {
-			return several
-		}
-		var err error
-		if n, err = o.choose(e.Feeds); err != nil {
-			return fmt.Errorf("%v, and %w", several, err) // not wrapped: they were listed
-		}
-	}
-	e.chosen = e.Feeds[n]
-	return nil
-}
-
-// title is what the feed is called that was chosen.
-func (e *pageError) title() string {
-	if t := e.chosen.Title; len(e.Feeds) == 1 && t != "" && !generic(t) {
-		return t
-	}
-	return cmp.Or(e.Title, e.chosen.Title)
-}
-
-// generic reports whether the title of a link says only that it is a feed.
-func generic(title string) bool {
-	switch strings.ToLower(title) {
-	case "rss", "atom", "feed", "rss feed", "atom feed", "rss 2.0", "json feed", "json", "subscribe", "subscribe via rss", "xml":
-		return true
-	}
-	return false
-}
-
-// look fetches a document and tells whether it is a feed; the error is a
-// *pageError for an HTML page.
-func (r *Runner) look(ctx context.Context, req *fetch.Request) (*fetch.Response, *feedconv.Feed, error) {
-	url := req.URL
-	if strings.HasPrefix(strings.ToLower(url), "exec:") {
-		if err := feeddir.Trusted(r.Dir, "", ""); err != nil {
-			return nil, nil, err
-		}
-		req.AllowExec = true
-	}
-	resp, err := r.Client.Get(ctx, req)
-	if err != nil {
-		return nil, nil, err
-	}
-	contentType := resp.Header.Get("Content-Type")
-	var feed *feedconv.Feed
-	err = r.reading(ctx, resp.Body, func() (err error) {
-		feed, err = r.read(resp.Body, resp.FinalURL, contentType, resp.Header)
-		return err
-	})
-	var not *feedconv.NotFeedError
-	switch {
-	case errors.As(err, &not) && not.HTML:
-		return nil, nil, &pageError{Result: discover.Page(resp.Body, resp.FinalURL, contentType), url: url, final: resp.FinalURL, err: not}
-	case errors.As(err, &not):
-		return nil, nil, &NoFeedsError{URL: fetch.Public(url), Err: not}
-	case err != nil:
-		return nil, nil, prefixed(fetch.Public(url), err)
-	}
-	return resp, feed, nil
 }

@@ -169,7 +169,7 @@ func newSubscriber(t *testing.T, w *publisher) *subscriber {
 func (u *subscriber) visit() Summary {
 	u.Helper()
 	u.oldest = min(u.oldest, len(u.w.posts)-u.w.shows())
-	return update(u.T, u.Runner, Selection{Feeds: []string{u.hash}, Unnamed: true})
+	return update(u.T, u.Runner, Selection{Feeds: []string{u.hash}, Reason: Forced})
 }
 
 // has are the numbers of the posts that were delivered.

@@ -17,6 +17,7 @@ import (
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/stage"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
@@ -168,11 +169,11 @@ type Document struct {
 // Deliver delivers what is new in a document. The feed need not be subscribed
 // to, and is not afterwards.
 func (r *Runner) Deliver(ctx context.Context, doc Document) (Summary, error) {
-	feed, err := r.read(doc.Body, cmp.Or(doc.URL, doc.ID), doc.ContentType, http.Header{})
+	feed, err := r.parser.read(doc.Body, cmp.Or(doc.URL, doc.ID), doc.ContentType, http.Header{})
 	if err != nil {
 		return Summary{Feeds: 1}, err
 	}
-	r.warn(fetch.Public(doc.ID), feed)
+	r.parser.warn(fetch.Public(doc.ID), feed)
 	if doc.DryRun {
 		r.report.Info("%s: a feed of %s; nothing was delivered", doc.ID, units.Count(len(feed.Entries), "entry"))
 		return Summary{Feeds: 1}, nil
@@ -211,25 +212,29 @@ func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.En
 		name = was
 	}
 	old.Name = cmp.Or(feeddir.OneField(feedName), name)
-	if err := s.txn.PutFeed(old); err != nil {
+	if err := s.txn.PutFeed(old.Files()); err != nil {
 		return "", sum, err
 	}
 	out, sum, err := s.deliver(delivery.Put(ctx, s.txn, e, policy))
 	if err != nil {
 		return "", sum, err
 	}
-	if refs := append(out.New, out.Updated...); len(refs) > 0 {
-		return refs[len(refs)-1].Path(), sum, nil
+	if uniques := append(out.New, out.Updated...); len(uniques) > 0 {
+		return lektordir.Ref{Feed: s.hash, Unique: uniques[len(uniques)-1]}.Path(), sum, nil
 	}
-	if ref, ok := s.txn.Find(ctx, e.GUID); ok {
-		return ref.Path(), sum, nil
+	if name, ok := s.txn.Find(ctx, e.GUID); ok {
+		place := "new/"
+		if name.Cur {
+			place = "cur/"
+		}
+		return place + s.hash + "/" + name.Base(), sum, nil
 	}
 	return "", sum, nil
 }
 
 // deliver commits what was staged at once, unless that failed, and returns what was
 // delivered of it.
-func (s *session) deliver(staged lektordir.Result, err error) (lektordir.Result, Summary, error) {
+func (s *session) deliver(staged stage.Result, err error) (stage.Result, Summary, error) {
 	sum := Summary{Feeds: 1, Fetched: 1}
 	if err != nil {
 		return staged, sum, err

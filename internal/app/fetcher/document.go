@@ -6,7 +6,10 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"runtime"
 	"slices"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/feeddir"
@@ -21,28 +24,43 @@ const bigDocument = 1 << 20
 
 var gzipMagic = []byte{0x1f, 0x8b}
 
+// parser parses documents, some at a time: the trees that they become are the greater part
+// of the memory, and more at once than there are processors gain nothing.
+type parser struct {
+	places     *semaphore.Weighted
+	all        int64 // number of places
+	maxDecoded int64 // bytes
+	maxEntries int
+	report     Reporter
+}
+
+func newParser(o Options, report Reporter) parser {
+	all := int64(max(2, runtime.GOMAXPROCS(0)) + 1)
+	return parser{semaphore.NewWeighted(all), all, o.Fetch.MaxDecoded, o.MaxEntries, report}
+}
+
 // room waits until a document could be parsed. No request begins before, so documents that
 // wait to be parsed do not pile up: each request under way brings one at most.
-func (r *Runner) room(ctx context.Context) error {
-	if err := r.parsing.Acquire(ctx, 1); err != nil {
+func (p *parser) room(ctx context.Context) error {
+	if err := p.places.Acquire(ctx, 1); err != nil {
 		return context.Cause(ctx)
 	}
-	r.parsing.Release(1)
+	p.places.Release(1)
 	return nil
 }
 
 // reading calls read, which parses a document, when there is room for what the document
 // grows to.
-func (r *Runner) reading(ctx context.Context, doc []byte, read func() error) error {
+func (p *parser) reading(ctx context.Context, doc []byte, read func() error) error {
 	weight := int64(1)
 	// The size of a compressed document is not known before it is read.
 	if len(doc) > bigDocument || bytes.HasPrefix(doc, gzipMagic) {
-		weight = r.parsers
+		weight = p.all
 	}
-	if err := r.parsing.Acquire(ctx, weight); err != nil {
+	if err := p.places.Acquire(ctx, weight); err != nil {
 		return context.Cause(ctx)
 	}
-	defer r.parsing.Release(weight)
+	defer p.places.Release(weight)
 	return read()
 }
 
@@ -53,7 +71,7 @@ func (s *session) ask(ctx context.Context, own, req *fetch.Request) (*fetch.Resp
 		req.Header = own.Header
 		req.URL = as(own.URL, req.URL)
 	}
-	if err := s.r.room(ctx); err != nil {
+	if err := s.r.parser.room(ctx); err != nil {
 		return nil, err
 	}
 	resp, err := s.r.Client.Get(ctx, req)
@@ -89,20 +107,20 @@ func (s *session) document(doc []byte, req *fetch.Request, resp *fetch.Response)
 		resp.Truncated = true
 	}
 	resp.Short = limited(feed) >= 0
-	s.r.warn(fetch.Public(req.URL), feed)
+	s.r.parser.warn(fetch.Public(req.URL), feed)
 	return feed, nil
 }
 
 // filtered returns what the filter of the feed at feedURL makes of a document, and the
-// document if the feed has no filter. A filter is not run in [Runner.reading] of its
+// document if the feed has no filter. A filter is not run in [parser.reading] of its
 // document: it may be slow, and write more than it reads.
 func (s *session) filtered(ctx context.Context, feedURL string, doc []byte) (out []byte, err error) {
 	filter := s.st.Filter()
 	if filter == "" {
 		return doc, nil
 	}
-	err = s.r.reading(ctx, nil, func() error {
-		out, err = s.r.Client.Filter(ctx, filter, doc, s.r.env(s.hash, feedURL)...)
+	err = s.r.parser.reading(ctx, nil, func() error {
+		out, err = s.r.Client.Filter(ctx, filter, doc, s.env(feedURL)...)
 		return err
 	})
 	return out, err
@@ -114,7 +132,7 @@ func (s *session) parse(doc []byte, url string, h http.Header) (*feedconv.Feed, 
 	if s.st.Filter() != "" {
 		contentType = ""
 	}
-	return s.r.read(doc, url, contentType, h)
+	return s.r.parser.read(doc, url, contentType, h)
 }
 
 // trusted is the error for a filter of the feed that others may have written.
@@ -127,16 +145,16 @@ func (s *session) trusted() error {
 
 // env is what the commands of a feed find in their environment: its URL, without a
 // password, its name below src/, and the lektor-dir.
-func (r *Runner) env(hash, url string) []string {
-	return []string{"LEKTOR_URL=" + fetch.Public(url), "LEKTOR_FEED=" + hash, "LEKTOR_DIR=" + r.Dir.Path()}
+func (s *session) env(url string) []string {
+	return []string{"LEKTOR_URL=" + fetch.Public(url), "LEKTOR_FEED=" + s.hash, "LEKTOR_DIR=" + s.r.Dir.Path()}
 }
 
 // read reads a document.
-func (r *Runner) read(doc []byte, url, contentType string, h http.Header) (*feedconv.Feed, error) {
+func (p *parser) read(doc []byte, url, contentType string, h http.Header) (*feedconv.Feed, error) {
 	feed, err := feedconv.ParseBytes(doc, feedconv.Options{
 		URL: url, ContentType: contentType,
 		ContentLocation: h.Get("Content-Location"), ContentLanguage: h.Get("Content-Language"),
-		MaxBytes: r.opts.Fetch.MaxDecoded, MaxEntries: r.opts.MaxEntries,
+		MaxBytes: p.maxDecoded, MaxEntries: p.maxEntries,
 	})
 	if limit, ok := errors.AsType[*feedconv.LimitError](err); ok {
 		err = &fetch.LimitError{URL: fetch.Public(url), Limit: limit.Limit, Max: limit.Max, Flag: fetch.FlagMaxDecoded}
@@ -156,7 +174,7 @@ func limited(feed *feedconv.Feed) int {
 
 // warn says what was wrong with a document, in one line. If there are several
 // defects, it names the one that the user can do something about.
-func (r *Runner) warn(name string, feed *feedconv.Feed) {
+func (p *parser) warn(name string, feed *feedconv.Feed) {
 	if len(feed.Warnings) == 0 {
 		return
 	}
@@ -168,5 +186,5 @@ func (r *Runner) warn(name string, feed *feedconv.Feed) {
 	if n := len(feed.Warnings); n > 1 {
 		text += " (and " + units.Count(n-1, "more defect") + ")"
 	}
-	r.report.Warn("%s: %s", name, text)
+	p.report.Warn("%s: %s", name, text)
 }

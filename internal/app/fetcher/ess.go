@@ -10,9 +10,9 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// ess records where a feed says that ESS and NNO documents tell cheaply whether it
+// recordESS records where a feed says that ESS and NNO documents tell cheaply whether it
 // has changed, and how many bytes the feed itself took to transfer.
-func (r *Runner) ess(hash string, feed *feedconv.Feed, size int64) error {
+func recordESS(d *lektordir.Dir, hash string, feed *feedconv.Feed, size int64) error {
 	var ess, nno string
 	for _, l := range feed.Links {
 		typ, _, _ := strings.Cut(strings.ToLower(l.Type), ";")
@@ -23,20 +23,17 @@ func (r *Runner) ess(hash string, feed *feedconv.Feed, size int64) error {
 			nno = first(nno, l.Href)
 		}
 	}
-	return feeddir.ESS{Dir: r.Dir, Hash: hash}.Record(ess, nno, size)
+	return feeddir.ESS{Dir: d, Hash: hash}.Record(ess, nno, size)
 }
 
-// essOfPage records the documents that a page links to beside a feed. Of
+// recordPageESS records the documents that a page links to beside a feed. Of
 // several a feed's is the one with its title, or in its place.
-func (r *Runner) essOfPage(hash string, page *discover.Result, feed discover.Link) error {
-	if page == nil {
-		return nil
-	}
+func recordPageESS(d *lektordir.Dir, hash string, page *discover.Result, feed discover.Link) error {
 	var nno string
 	for _, l := range page.NNO {
 		nno = first(nno, l.URL)
 	}
-	return feeddir.ESS{Dir: r.Dir, Hash: hash}.Record(first("", essFor(page, feed)), nno, 0)
+	return feeddir.ESS{Dir: d, Hash: hash}.Record(first("", essFor(page, feed)), nno, 0)
 }
 
 func essFor(page *discover.Result, feed discover.Link) string {

@@ -42,12 +42,14 @@ func (o UpdateOptions) run(ctx context.Context, s *command.Streams, find func(*l
 	if err != nil {
 		return err
 	}
-	sel := Selection{All: o.All, Want: o.Want}
+	sel := Selection{Want: o.Want}
 	if len(o.Feeds) > 0 {
 		sel.Feeds, _, err = entries.Feeds(ctx, o.Feeds, o.Nul, s, find(d))
 		if err != nil || len(sel.Feeds) == 0 {
 			return err // or none is there, or a list on standard input has nothing on it
 		}
+	} else if o.All {
+		sel.Reason = Forced
 	}
 	r, err := o.runner(s, d, p)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"net/http"
 	"net/url"
@@ -14,9 +15,11 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/backoff"
 	"github.com/lektordir/lektor/internal/delivery"
+	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/fulltext"
+	"github.com/lektordir/lektor/internal/stage"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
@@ -183,23 +186,9 @@ func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 	if len(due) == 0 && !v.t.want.FullText {
 		return nil, nil
 	}
-	refs, err := v.r.Dir.List(v.ctx, lektordir.ListOptions{Feeds: []string{v.hash}, SkipCur: true})
-	if v.ctx.Err() != nil {
-		return nil, context.Cause(v.ctx)
-	}
+	found, err := v.without()
 	if err != nil {
-		v.r.report.Warn("%v", err)
-	}
-	found := map[string][]*wantedPage{}
-	for _, ref := range slices.Backward(refs) {
-		e, err := v.r.Dir.ReadEntry(ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink|lektordir.FieldContent|lektordir.FieldType|lektordir.FieldSummary|lektordir.FieldFullText)
-		if err != nil {
-			continue // a viewer has it, or it is none
-		}
-		if u := pageURL(e.URL()); u != "" && e.FullText.URL == "" {
-			own := ownText{title: e.Title, content: string(e.Content), mime: e.Type, summary: e.Summary}
-			found[u] = append(found[u], &wantedPage{url: u, index: -1, unique: ref.Unique, known: true, own: own})
-		}
+		return nil, err
 	}
 	for _, w := range list {
 		delete(found, w.url)
@@ -218,6 +207,30 @@ func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 		}
 	}
 	return late, bad
+}
+
+// without returns the pages of entries that were delivered without them and that no viewer
+// has taken, by URL, the newest entries first.
+func (v *visit) without() (map[string][]*wantedPage, error) {
+	refs, err := v.r.Dir.List(v.ctx, lektordir.ListOptions{Feeds: []string{v.hash}, SkipCur: true})
+	if v.ctx.Err() != nil {
+		return nil, context.Cause(v.ctx)
+	}
+	if err != nil {
+		v.r.report.Warn("%v", err)
+	}
+	found := map[string][]*wantedPage{}
+	for _, ref := range slices.Backward(refs) {
+		e, err := v.r.Dir.ReadEntry(ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink|lektordir.FieldContent|lektordir.FieldType|lektordir.FieldSummary|lektordir.FieldFullText)
+		if err != nil {
+			continue // a viewer has it, or it is none
+		}
+		if u := pageURL(e.URL()); u != "" && e.FullText.URL == "" {
+			own := ownText{title: e.Title, content: string(e.Content), mime: e.Type, summary: e.Summary}
+			found[u] = append(found[u], &wantedPage{url: u, index: -1, unique: ref.Unique, known: true, own: own})
+		}
+	}
+	return found, nil
 }
 
 // get gets pages and keeps what became of them.
@@ -341,7 +354,7 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*
 			}, nil
 		}
 		var a *fulltext.Article
-		err = v.r.reading(ctx, resp.Body, func() (err error) {
+		err = v.r.parser.reading(ctx, resp.Body, func() (err error) {
 			a, err = v.r.extract(ctx, resp.Body, resp.FinalURL, resp.Header.Get("Content-Type"))
 			return err
 		})
@@ -481,21 +494,36 @@ func (f *fullText) settle() {
 	}
 }
 
+// reviseEntry stages a version of an entry with an article. Extras that we do not know are
+// lost. ok is false if the entry is not in new/ any more, or cannot be read.
+func (f *fullText) reviseEntry(old string, a delivery.Article) (unique string, ok bool, err error) {
+	e, err := f.v.r.Dir.ReadEntry(lektordir.Ref{Feed: f.v.hash, Unique: old}, lektordir.AllFields)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.As(err, new(*lektordir.MalformedError)), errors.As(err, new(*lektordir.OptionalError)):
+		return "", false, nil
+	case err != nil:
+		return "", false, err
+	}
+	a.Replace(e)
+	e.Replaces = old
+	return f.v.txn.Revise(f.v.ctx, old, e.Files())
+}
+
 // revise stages versions with the full text of entries that were delivered without. An
 // entry that the document has changed is among out, and not revised.
-func (f *fullText) revise(out *lektordir.Result) error {
+func (f *fullText) revise(out *stage.Result) error {
 	for _, w := range f.late() {
-		same := func(r lektordir.Ref) bool { return r.Identity() == (lektordir.Ref{Unique: w.unique}).Identity() }
+		same := func(unique string) bool { return entryname.Identity(unique) == entryname.Identity(w.unique) }
 		a, ok := f.read(w.url)
 		if !ok || slices.ContainsFunc(out.Updated, same) {
 			continue
 		}
-		ref, ok, err := f.v.txn.Revise(f.v.ctx, w.unique, a.Replace)
+		unique, ok, err := f.reviseEntry(w.unique, a)
 		if err != nil {
 			return err
 		}
 		if ok {
-			out.Updated = append(out.Updated, ref)
+			out.Updated = append(out.Updated, unique)
 		}
 	}
 	return nil

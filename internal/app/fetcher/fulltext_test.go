@@ -142,7 +142,7 @@ func (b *fullBench) shows(entries ...item) {
 // update fetches the feed, which is due.
 func (b *fullBench) update() Summary {
 	b.Helper()
-	sum, err := b.Update(context.Background(), Selection{All: true})
+	sum, err := b.Update(context.Background(), Selection{Reason: Forced})
 	if err != nil || sum.Broken+sum.Failed > 0 {
 		b.Fatalf("%v, %v\n%s", sum, err, b.log)
 	}
@@ -306,7 +306,7 @@ func TestFullTextTrickles(t *testing.T) {
 			fmt.Fprint(w, "<html>"+strings.Repeat(" ", 10_000)) // more than is held back
 			<-r.Context().Done()
 		})
-		sum, err := b.Update(context.Background(), Selection{All: true})
+		sum, err := b.Update(context.Background(), Selection{Reason: Forced})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -439,7 +439,7 @@ func TestFullTextChanges(t *testing.T) {
 	if got := b.entries(); got["new"].FullText.URL == "" || got["plain"].FullText.URL != "" {
 		t.Errorf("%+v, %+v", got["new"].FullText, got["plain"].FullText)
 	}
-	if sum := must.Get(b.Update(context.Background(), Selection{All: true, Want: Want{FullText: true}})); sum.Updated != 1 || b.entries()["plain"].FullText.URL == "" {
+	if sum := must.Get(b.Update(context.Background(), Selection{Reason: Forced, Want: Want{FullText: true}})); sum.Updated != 1 || b.entries()["plain"].FullText.URL == "" {
 		t.Errorf("%v, %+v", sum, b.entries()["plain"].FullText)
 	}
 }
@@ -458,7 +458,7 @@ func TestFullTextStopped(t *testing.T) {
 			cancel()
 		}
 	}
-	if _, err := b.Update(ctx, Selection{All: true}); err == nil || len(b.entries()) > 0 {
+	if _, err := b.Update(ctx, Selection{Reason: Forced}); err == nil || len(b.entries()) > 0 {
 		t.Fatalf("%v, %d entries", err, len(b.entries()))
 	}
 	b.reached = nil
@@ -501,7 +501,7 @@ func TestFullTextStoppedLate(t *testing.T) {
 	b.later(2 * time.Hour)
 	ctx, cancel := context.WithCancel(context.Background())
 	b.reached = func(string) { cancel() }
-	if _, err := b.Update(ctx, Selection{All: true}); err == nil || b.entries()["late"].FullText.URL != "" {
+	if _, err := b.Update(ctx, Selection{Reason: Forced}); err == nil || b.entries()["late"].FullText.URL != "" {
 		t.Fatalf("%v, %+v", err, b.entries()["late"].FullText)
 	}
 	b.reached = nil
@@ -571,7 +571,7 @@ func TestFullTextSources(t *testing.T) {
 		r.extract = inProcess
 		hash := subscribeTo(t, r, "exec:cat "+file)[0]
 		must.Do(feeddir.Set(r.Writer, r.Dir, hash, "fulltext", "on"))
-		if sum, err := r.Update(context.Background(), Selection{All: true}); err != nil || sum.New != 1 {
+		if sum, err := r.Update(context.Background(), Selection{Reason: Forced}); err != nil || sum.New != 1 {
 			t.Fatalf("%v, %v\n%s", sum, err, l)
 		}
 		for _, ref := range must.Get(r.Dir.List(context.Background(), lektordir.ListOptions{})) {

@@ -377,7 +377,7 @@ func (c hostile) try(t *testing.T, r *Runner, s *server.Server, l *log, now *tim
 		c.answer(rec, req)
 	})
 	hash := subscribeTo(t, r, s.URL(feed))[0]
-	update(t, r, Selection{Feeds: []string{hash}, Unnamed: true, Want: Want{Archives: true}})
+	update(t, r, Selection{Feeds: []string{hash}, Reason: Forced, Want: Want{Archives: true}})
 	h := feeddir.HistoryOf(r.Dir, hash)
 	messages := l.String()
 	l.b.Reset()
@@ -399,13 +399,13 @@ func (c hostile) try(t *testing.T, r *Runner, s *server.Server, l *log, now *tim
 	// Neither asked for nor told of again before it is time.
 	s.Forget("")
 	asked(s)
-	update(t, r, Selection{Feeds: []string{hash}, Unnamed: true})
+	update(t, r, Selection{Feeds: []string{hash}, Reason: Forced})
 	if got := asked(s); got != feed || l.String() != "" {
 		errorf("%s: %s, %s", c.name, got, l)
 	}
 	// After a day it is, and told of if there is news.
 	*now = now.Add(49 * time.Hour)
-	update(t, r, Selection{Feeds: []string{hash}, Unnamed: true})
+	update(t, r, Selection{Feeds: []string{hash}, Reason: Forced})
 	if l.String() != "" || h.Retry().Sub(*now) < 24*time.Hour-time.Second {
 		errorf("%s: %s; again %v", c.name, l, h.Retry().Sub(*now))
 	}
@@ -464,7 +464,7 @@ func TestMendedLink(t *testing.T) {
 		asked(s)
 		// Unasked, an archive is asked for once.
 		unnamed := named
-		unnamed.Unnamed = true
+		unnamed.Reason = Forced
 		if update(t, r, unnamed); strings.Contains(asked(s), dir+"2") || h.Gap() == nil {
 			t.Errorf("%s: %v", c.name, h.Gap())
 		}
@@ -547,7 +547,7 @@ func TestEndless(t *testing.T) {
 	hash := subscribeTo(t, r, s.URL("/feed"))[0]
 	h := feeddir.HistoryOf(r.Dir, hash)
 	for run := range 2 {
-		sum := update(t, r, Selection{Feeds: []string{hash}, Unnamed: true, Want: Want{Archives: true}})
+		sum := update(t, r, Selection{Feeds: []string{hash}, Reason: Forced, Want: Want{Archives: true}})
 		gap := h.Gap()
 		if sum.Requested != most || sum.Reused != most*run || gap == nil || gap.URL != s.URL(fmt.Sprint("/e/", most*(run+1))) || !strings.Contains(gap.Reason, "20 documents; the next one goes on") {
 			t.Errorf("%+v, %+v", sum, gap)
@@ -558,7 +558,7 @@ func TestEndless(t *testing.T) {
 	}
 	// It is no failure of the feed, and not gone on with before a day has passed.
 	asked(s)
-	update(t, r, Selection{Feeds: []string{hash}, Unnamed: true})
+	update(t, r, Selection{Feeds: []string{hash}, Reason: Forced})
 	if got := asked(s); got != "/feed" {
 		t.Error(got)
 	}
@@ -1090,8 +1090,8 @@ func TestHistoryBusy(t *testing.T) {
 		fails bool
 	}{
 		{Selection{Feeds: []string{hash}}, false},
-		{Selection{Feeds: []string{hash}, Unnamed: true, Want: Want{Archives: true}}, false},
-		{Selection{All: true, Want: Want{Archives: true}}, false},
+		{Selection{Feeds: []string{hash}, Reason: Forced, Want: Want{Archives: true}}, false},
+		{Selection{Reason: Forced, Want: Want{Archives: true}}, false},
 		{Selection{Feeds: []string{hash}, Want: Want{Archives: true}}, true},
 		{Selection{Feeds: []string{hash}, Want: Want{Pages: 2}}, true},
 	} {

@@ -91,7 +91,7 @@ func TestPurgedMeanwhile(t *testing.T) {
 		}
 	}
 	begun()
-	sum, err := r.Update(t.Context(), Selection{Feeds: []string{entry.Feed}, Unnamed: true})
+	sum, err := r.Update(t.Context(), Selection{Feeds: []string{entry.Feed}, Reason: Forced})
 	if err != nil || sum.Skipped != 1 || sum.New != 0 {
 		t.Error(sum, err)
 	}

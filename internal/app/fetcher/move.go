@@ -49,7 +49,7 @@ func (o ImportOptions) move(ctx context.Context, s *command.Streams) error {
 	case err != nil:
 		return err
 	}
-	sel := Selection{Unnamed: true}
+	sel := Selection{Reason: Forced}
 	for line := range strings.Lines(added.String()) {
 		sel.Feeds = append(sel.Feeds, filepath.Base(strings.TrimSuffix(line, "\n")))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/joined"
@@ -59,7 +60,7 @@ func Import(ctx context.Context, o ImportOptions, s *command.Streams) error {
 		s.Report.Warn("%s: skipped; only http and https are taken from a list, and no URL of more than %d bytes", fetch.Brief(url), atomicfile.MaxLine)
 	}
 	did := "subscribed"
-	sel := Selection{Unnamed: true}
+	sel := Selection{Reason: Forced}
 	for _, sub := range list.added {
 		sel.Feeds = append(sel.Feeds, sub.Hash)
 		if o.DryRun {
@@ -122,7 +123,7 @@ type imported struct {
 // subscribe subscribes to the feeds of a list. Folders become categories, and feeds
 // that are subscribed to already get those they lack. What cannot be
 // subscribed to is in the joined error, and the others are subscribed to.
-func subscribe(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bool) (imported, error) {
+func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bool) (imported, error) {
 	var refused []string
 	var feeds []*feeddir.Subscription
 	for _, f := range doc.Feeds() {

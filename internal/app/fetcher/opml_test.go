@@ -13,19 +13,20 @@ import (
 	"testing"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/opml"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-func setupDir(t *testing.T) (*lektordir.Dir, *lektordir.Writer) {
+func setupDir(t *testing.T) (*lektordir.Dir, *commit.Writer) {
 	t.Helper()
 	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := d.NewWriter(lektordir.WriterOptions{})
+	w, err := feeddir.NewWriter(d, commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/stage"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -18,16 +20,16 @@ import (
 type session struct {
 	r    *Runner
 	hash string
-	txn  *lektordir.Txn
+	txn  *stage.Txn
 	st   *feeddir.State
 }
 
 // open locks a feed and loads its state. If another process has the feed, the error is a
-// [*lektordir.BusyError]: at once, or after some seconds of waiting. Close the session.
+// [*commit.BusyError]: at once, or after some seconds of waiting. Close the session.
 func (r *Runner) open(ctx context.Context, hash string, wait bool) (*session, error) {
 	begin := r.Writer.Begin
 	if wait {
-		begin = func(hash string) (*lektordir.Txn, error) { return r.Writer.BeginWait(ctx, hash) }
+		begin = func(hash string) (*commit.Txn, error) { return r.Writer.BeginWait(ctx, hash) }
 	}
 	txn, err := begin(hash)
 	if err != nil {
@@ -40,7 +42,7 @@ func (r *Runner) open(ctx context.Context, hash string, wait bool) (*session, er
 		txn.Close()
 		return nil, err
 	}
-	return &session{r: r, hash: hash, txn: txn, st: st}, nil
+	return &session{r: r, hash: hash, txn: delivery.On(r.Dir, txn), st: st}, nil
 }
 
 // Close unlocks the feed. Entries that are staged and not committed are removed.
@@ -73,11 +75,13 @@ func (s *session) commit(committing func()) error {
 	if s.r.opts.Delivered == nil {
 		return nil
 	}
-	refs := s.txn.Delivered()
-	for i, ref := range refs {
+	var refs []lektordir.Ref
+	for _, unique := range s.txn.Delivered() {
+		ref := lektordir.Ref{Feed: s.hash, Unique: unique}
 		if to, ok := moved[ref]; ok {
-			refs[i] = to
+			ref = to
 		}
+		refs = append(refs, ref)
 	}
 	s.r.print.Lock()
 	defer s.r.print.Unlock()
@@ -101,12 +105,12 @@ func (s *session) mark() map[lektordir.Ref]lektordir.Ref {
 }
 
 // dates are those of the document of a feed with such a history.
-func dates(h *feeddir.History) lektordir.Dates {
+func dates(h *feeddir.History) stage.Dates {
 	if h.Stored() {
 		// An archive may have a later version (RFC 5005, section 4.1).
-		return lektordir.NotOlder
+		return stage.NotOlder
 	}
-	return lektordir.AnyDate
+	return stage.AnyDate
 }
 
 // describe writes what a document says of the feed into src/$feed. id is for a
@@ -128,7 +132,7 @@ func (s *session) describe(feed *feedconv.Feed, id, name string) error {
 		authors = append(authors, p.String())
 	}
 	title := strings.Join(strings.Fields(feed.Title), " ")
-	if err := s.txn.PutFeed(&lektordir.Feed{
+	if err := s.txn.PutFeed((&lektordir.Feed{
 		ID:          id,
 		Name:        cmp.Or(name, title, old.Name, feeddir.DefaultName(id)),
 		Description: feed.Description,
@@ -138,7 +142,7 @@ func (s *session) describe(feed *feedconv.Feed, id, name string) error {
 		Author:      strings.Join(authors, ", "),
 		Link:        feed.Link,
 		Generator:   feed.Generator.String(),
-	}); err != nil {
+	}).Files()); err != nil {
 		return err
 	}
 	if err := feeddir.GuardID(s.r.Dir, s.hash, id); err != nil {
@@ -149,7 +153,7 @@ func (s *session) describe(feed *feedconv.Feed, id, name string) error {
 
 // stage stages what is new in a document of a feed, after describe. article is that of
 // [delivery.Options].
-func (s *session) stage(ctx context.Context, feed *feedconv.Feed, article func(int) (delivery.Article, bool)) (lektordir.Result, error) {
+func (s *session) stage(ctx context.Context, feed *feedconv.Feed, article func(int) (delivery.Article, bool)) (stage.Result, error) {
 	p := s.st.OnUpdate()
 	h := feeddir.HistoryOf(s.r.Dir, s.hash)
 	// The rest of a document that was left short is not known. If it was cut off, the mark
@@ -162,11 +166,12 @@ func (s *session) stage(ctx context.Context, feed *feedconv.Feed, article func(i
 		old, was, bad = s.r.Dir.Complete(s.hash)
 		was = was && bad == nil
 	}
-	o := delivery.Options{Rank: feed.Complete || feed.Truncated && was, Dates: dates(h), Article: article}
+	ranks := feed.Complete || feed.Truncated && was
+	o := delivery.Options{Dates: dates(h), Article: article}
 	out, err := delivery.StageWith(ctx, s.txn, feed, p, o)
 	switch {
 	case err != nil:
-	case o.Rank:
+	case ranks:
 		// Before what is new is there: nobody is to see it come and not find it.
 		ids := out.Ranked
 		if !whole {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/termsafe"
@@ -77,7 +78,7 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 // for, which is told.
 func (r *Runner) purge(ctx context.Context, hash, title string) error {
 	t, err := r.Writer.Begin(hash)
-	if inUse := (*lektordir.BusyError)(nil); errors.As(err, &inUse) {
+	if inUse := (*commit.BusyError)(nil); errors.As(err, &inUse) {
 		r.report.Info("%s: another process has the feed; waiting for it", title)
 	} else if err == nil {
 		t.Close()

@@ -1,141 +1,25 @@
-// Package fetcher is the room of lektor-fetch: it fetches the feeds that are due,
-// many at a time, and delivers what is new in them. It joins fetch (exchanges
-// and schedule), feedconv (documents), delivery (what is new) and lektordir
-// (the directory).
 package fetcher
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"runtime"
-	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/fulltext"
-	"github.com/lektordir/lektor/internal/history"
-	"github.com/lektordir/lektor/lektordir"
 )
-
-// DefaultJobs is how many feeds are fetched at once. Most of the time is spent
-// waiting for servers, and a few that stall must not hold up the others.
-const DefaultJobs = 48
-
-// delay is how long a feed's entries wait for those of others to be synced
-// with. It costs nothing where no others are to come, see [turn].
-const delay = 250 * time.Millisecond
-
-// FlagMaxEntries is the command-line flag that raises [Options].MaxEntries,
-// without the dashes: warnings tell the user of it.
-const FlagMaxEntries = "max-entries"
-
-// Options say how a [Runner] works.
-type Options struct {
-	Jobs       int // feeds fetched at once; 0 means DefaultJobs
-	Fetch      fetch.Config
-	MaxEntries int            // taken of one document, see FlagMaxEntries; 0 means feedconv's default
-	History    history.Limits // of one walk through archives or pages; a 0 means its default
-	Interval   time.Duration  // of feeds without their own; 0 means fetch's default
-
-	// Delivered is told of entries once they are durable in new/. Calls do
-	// not overlap.
-	Delivered func([]lektordir.Ref)
-	// Progress begins a progress display of work in so many steps, 0 if their number is
-	// not known; the functions it returns count one step and end it. May be nil.
-	Progress func(what string, total int) (step, end func())
-}
-
-// Reporter takes messages for the user, one line each.
-type Reporter interface {
-	Warn(format string, args ...any)
-	Error(format string, args ...any)
-	Info(format string, args ...any)
-}
-
-// Runner fetches and delivers into one lektor-dir. It is safe for concurrent
-// use.
-type Runner struct {
-	Dir    *lektordir.Dir
-	Writer *lektordir.Writer
-	Client *fetch.Client
-
-	opts   Options
-	now    func() time.Time
-	report Reporter
-	// parsing bounds the documents that are parsed at once: what one grows to meanwhile is
-	// the greater part of the memory, and more than there are processors gain nothing.
-	parsing *semaphore.Weighted
-	parsers int64
-	disk    disk
-	print   sync.Mutex
-	byURL   func() map[string]string // hashes of the subscriptions when it was first called, see Add
-	extract func(ctx context.Context, page []byte, url, contentType string) (*fulltext.Article, error)
-	missing sync.Once // the program that finds articles: the user is told once for all feeds
-
-	together  int                // see the constant
-	pagesTime time.Duration      // see the constant
-	reached   func(where string) // for tests: called where a kill matters
-}
-
-// New prepares a runner. Close it.
-func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
-	w, err := d.NewWriter(lektordir.WriterOptions{Delay: delay})
-	if err != nil {
-		return nil, err
-	}
-	o.Jobs = cmp.Or(max(o.Jobs, 0), DefaultJobs)
-	o.History.Documents = cmp.Or(o.History.Documents, DefaultLimitDocuments)
-	o.History.Entries = cmp.Or(o.History.Entries, DefaultLimitEntries)
-	o.History.Bytes = cmp.Or(o.History.Bytes, DefaultLimitBytes)
-	if o.Fetch.Now == nil {
-		o.Fetch.Now = time.Now
-	}
-	parsers := int64(max(2, runtime.GOMAXPROCS(0)) + 1)
-	return &Runner{
-		Dir: d, Writer: w, Client: fetch.NewClient(o.Fetch), opts: o, now: o.Fetch.Now, report: report,
-		parsing: semaphore.NewWeighted(parsers), parsers: parsers,
-		byURL: sync.OnceValue(func() map[string]string { return feeddir.ByURL(d) }), extract: fulltext.Extract, together: together, pagesTime: pagesTime,
-	}, nil
-}
-
-// Close ends the runner, after all of its work has ended.
-func (r *Runner) Close() error {
-	err := r.Writer.Close()
-	r.noteDate()
-	r.Client.Close()
-	return err
-}
-
-// noteDate records the Date of servers, by which others recognise a wrong clock.
-func (r *Runner) noteDate() {
-	// A record that is missing or old protects less, and harms nothing.
-	_ = feeddir.NoteDate(r.Dir, r.Client.Date(), r.now())
-}
-
-// Recover finishes what earlier runs left half done, and removes their temporary
-// files. It comes before anything else; errors are reported, and keep nobody from
-// fetching other feeds.
-func (r *Runner) Recover(ctx context.Context) {
-	if err := r.Writer.Recover(ctx); err != nil && ctx.Err() == nil {
-		r.report.Error("recovery: %v", err)
-	}
-	feeddir.Sweep(r.Dir, r.now())
-}
 
 // Selection says which feeds to fetch.
 type Selection struct {
-	Feeds []string // hashes; none means all that are due
-	All   bool     // all, due or not
-	// Unnamed means that the user did not name Feeds.
-	Unnamed bool
+	Feeds []string // hashes; none means all feeds that there is a reason for
+	// Reason is Due for the feeds that are due or marked, and Forced for all feeds. Feeds
+	// that are listed are fetched in any case: as Named ones if Reason is not Forced.
+	Reason Reason
 	Want
 }
 
@@ -173,25 +57,6 @@ func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
 	return sum, context.Cause(ctx)
 }
 
-// tell reports why a feed failed.
-func (r *Runner) tell(o Outcome) {
-	switch {
-	case o.Err == nil, o.Broken > 0 && r.disk.add(o.Err):
-	case o.Broken > 0, o.task.reason == Named:
-		r.report.Error("%s", o.Err)
-	case o.Failed > 0:
-		r.report.Info("%s", o.Err)
-	}
-}
-
-// progress begins a progress display, where one is wanted.
-func (r *Runner) progress(what string, total int) (step, end func()) {
-	if r.opts.Progress == nil {
-		return func() {}, func() {}
-	}
-	return r.opts.Progress(what, total)
-}
-
 // Due lists the URLs of the feeds that [Runner.Update] would fetch.
 func (r *Runner) Due(sel Selection) ([]string, error) {
 	tasks, err := r.tasks(sel)
@@ -205,17 +70,13 @@ func (r *Runner) Due(sel Selection) ([]string, error) {
 // tasks lists the feeds selected.
 func (r *Runner) tasks(sel Selection) (tasks []task, err error) {
 	if len(sel.Feeds) == 0 {
-		tasks, _, err = r.due(sel.All, nil)
-	}
-	reason := Named
-	if sel.Unnamed {
-		reason = Forced
+		tasks, _, err = r.due(sel.Reason == Forced, nil)
 	}
 	seen := map[string]bool{}
 	for _, h := range sel.Feeds {
 		if !seen[h] {
 			seen[h] = true
-			tasks = append(tasks, r.task(h, reason))
+			tasks = append(tasks, r.task(h, cmp.Or(sel.Reason, Named)))
 		}
 	}
 	for i := range tasks {
@@ -288,19 +149,3 @@ func (r *Runner) reschedule(hash string) {
 
 // left returns the feeds that somebody wants fetched at once.
 func (r *Runner) left() map[string]bool { return feeddir.Left(r.Dir, r.report.Warn) }
-
-// at is told by tests to be somewhere.
-func (r *Runner) at(where string) {
-	if r.reached != nil {
-		r.reached(where)
-	}
-}
-
-// prefixed puts the URL in front of an error that does not begin with it.
-func prefixed(name string, err error) error {
-	name = fetch.Brief(name)
-	if name == "" || strings.HasPrefix(err.Error(), name) {
-		return err
-	}
-	return fmt.Errorf("%s: %w", name, err)
-}

@@ -269,7 +269,7 @@ func TestForeignFeeds(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	for _, sel := range []Selection{{All: true}, {}} {
+	for _, sel := range []Selection{{Reason: Forced}, {}} {
 		sum, err := r.Update(context.Background(), sel)
 		if err != nil || sum.Feeds > 1 || sum.Failed+sum.Broken > 0 || l.String() != "" {
 			t.Errorf("%+v: %+v, %v\n%s", sel, sum, err, l)
@@ -308,7 +308,7 @@ func TestValidatorsComeLast(t *testing.T) {
 			t.Error("validators were sent")
 		}
 	}
-	if sum, err = r.Update(context.Background(), Selection{All: true}); err != nil || sum.NotModified != 1 {
+	if sum, err = r.Update(context.Background(), Selection{Reason: Forced}); err != nil || sum.NotModified != 1 {
 		t.Errorf("%+v, %v\n%s", sum, err, l)
 	}
 }
@@ -320,11 +320,11 @@ func TestSameBodyIsNotParsed(t *testing.T) {
 	s.Handle("/feed", server.Answer(200, doc))
 	subscribeTo(t, r, s.URL("/feed"))
 	for range 3 {
-		if _, err := r.Update(context.Background(), Selection{All: true}); err != nil {
+		if _, err := r.Update(context.Background(), Selection{Reason: Forced}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	sum, _ := r.Update(context.Background(), Selection{All: true})
+	sum, _ := r.Update(context.Background(), Selection{Reason: Forced})
 	if sum.Unchanged != 1 || sum.Fetched != 1 {
 		t.Errorf("%+v", sum)
 	}
@@ -473,25 +473,25 @@ func TestPasswordsAreNotShown(t *testing.T) {
 // TestRoom: no request is begun while as many documents are parsed as may be at once.
 func TestRoom(t *testing.T) {
 	r, _, _ := setup(t, Options{})
-	if err := r.parsing.Acquire(t.Context(), r.parsers); err != nil {
+	if err := r.parser.places.Acquire(t.Context(), r.parser.all); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error)
-	go func() { done <- r.room(context.Background()) }()
+	go func() { done <- r.parser.room(context.Background()) }()
 	select {
 	case <-done:
 		t.Fatal("it did not wait")
 	default:
 	}
-	r.parsing.Release(1)
+	r.parser.places.Release(1)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if err := r.parsing.Acquire(t.Context(), 1); err != nil {
+	if err := r.parser.places.Acquire(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { done <- r.room(ctx) }()
+	go func() { done <- r.parser.room(ctx) }()
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -522,15 +522,15 @@ func TestCompressedAlone(t *testing.T) {
 	z.Close()
 	s.Handle("/packed", server.Doc("", doc.String()))
 	subscribeTo(t, r, s.URL("/packed"))
-	if err := r.parsing.Acquire(t.Context(), 1); err != nil {
+	if err := r.parser.places.Acquire(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	done := beginUpdate(t, r)
 	// The document waits for all places if not even one more is free.
 	eventually(t, "the document", func() bool {
-		free := r.parsing.TryAcquire(1)
+		free := r.parser.places.TryAcquire(1)
 		if free {
-			r.parsing.Release(1)
+			r.parser.places.Release(1)
 		}
 		return !free
 	})
@@ -539,7 +539,7 @@ func TestCompressedAlone(t *testing.T) {
 		t.Fatalf("it was read beside another: %+v", sum)
 	case <-time.After(20 * time.Millisecond):
 	}
-	r.parsing.Release(1)
+	r.parser.places.Release(1)
 	if sum := <-done; sum.New != 2 {
 		t.Errorf("%+v\n%s", sum, l)
 	}
@@ -603,7 +603,7 @@ func TestMoveLosesNothing(t *testing.T) {
 		subscribeTo(t, r, s.URL("/old"))
 		update := func(want Summary) {
 			t.Helper()
-			if sum, err := r.Update(t.Context(), Selection{All: true}); err != nil || sum != want {
+			if sum, err := r.Update(t.Context(), Selection{Reason: Forced}); err != nil || sum != want {
 				t.Fatalf("%d: %+v, %v\n%s", status, sum, err, l)
 			}
 		}
@@ -681,7 +681,7 @@ func TestDateIsKept(t *testing.T) {
 	r, s, l := setup(t, Options{Fetch: fetch.Config{Now: func() time.Time { return ahead }}})
 	s.Handle("/feed", server.Doc("", server.RSS("Feed", 0, 3)))
 	subscribeTo(t, r, s.URL("/feed"))
-	if sum, err := r.Update(t.Context(), Selection{All: true}); err != nil || sum.Fetched != 1 {
+	if sum, err := r.Update(t.Context(), Selection{Reason: Forced}); err != nil || sum.Fetched != 1 {
 		t.Fatalf("%+v, %v, %s", sum, err, l)
 	}
 	if err := r.Close(); err != nil {

@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/history"
-	"github.com/lektordir/lektor/lektordir"
+	"github.com/lektordir/lektor/internal/stage"
 )
 
 // visit is the fetch of one feed. Each of its steps returns nil if another one follows, and
@@ -31,7 +32,7 @@ type visit struct {
 	req     *fetch.Request
 	resp    *fetch.Response
 	feed    *feedconv.Feed
-	out     lektordir.Result
+	out     stage.Result
 	full    *fullText // nil for a feed whose entries keep its own text
 }
 
@@ -121,7 +122,7 @@ var errHistoryBusy = errors.New("its history was not fetched: another process is
 
 // unopened ends a visit whose feed could not be locked, or its state loaded.
 func (v *visit) unopened(r *Runner, err error) *Outcome {
-	switch busy := errors.As(err, new(*lektordir.BusyError)); {
+	switch busy := errors.As(err, new(*commit.BusyError)); {
 	case busy && v.waits():
 		return &Outcome{Summary: Summary{Busy: 1}, Err: errHistoryBusy}
 	case busy:
@@ -198,12 +199,12 @@ func (v *visit) request() *Outcome {
 		if err := feeddir.Trusted(v.r.Dir, v.hash, "url"); err != nil {
 			return v.fail(err, false)
 		}
-		v.req.AllowExec, v.req.Env = true, v.r.env(v.hash, v.req.URL)
+		v.req.AllowExec, v.req.Env = true, v.env(v.req.URL)
 	}
 	if err := v.trusted(); err != nil {
 		return v.fail(err, false)
 	}
-	if err := v.r.room(v.ctx); err != nil {
+	if err := v.r.parser.room(v.ctx); err != nil {
 		return v.local(err)
 	}
 	v.req.Hold = true
@@ -221,7 +222,7 @@ func (v *visit) read() *Outcome {
 		return v.fail(err, true)
 	}
 	unread := false
-	err = v.r.reading(v.ctx, doc, func() (err error) {
+	err = v.r.parser.reading(v.ctx, doc, func() (err error) {
 		if v.feed, err = v.document(doc, v.req, v.resp); err != nil {
 			unread = true
 			return err
@@ -234,7 +235,7 @@ func (v *visit) read() *Outcome {
 	v.resp.Done() // pages may be as big
 	if err == nil && v.full != nil {
 		if err = v.fullText(); err == nil {
-			err = v.r.reading(v.ctx, doc, v.keep)
+			err = v.r.parser.reading(v.ctx, doc, v.keep)
 		}
 	}
 	switch {
@@ -262,7 +263,7 @@ func (v *visit) keep() error {
 			return err
 		}
 	}
-	if err := v.r.ess(v.hash, v.feed, v.resp.WireBytes); err != nil {
+	if err := recordESS(v.r.Dir, v.hash, v.feed, v.resp.WireBytes); err != nil {
 		return err
 	}
 	return v.linked()
@@ -283,19 +284,11 @@ func (v *visit) linked() error {
 		return nil
 	}
 	old := h.Linked()
-	if v.feed.Truncated && doc.Kind != history.Complete &&
-		(old.Kind == history.Complete || l.Prev == "" && old.Prev != "" || l.Kind == history.Plain && old.Kind != history.Plain) {
-		// What it does not say may stand in the part that is missing.
-		return nil
+	if v.feed.Truncated && doc.Kind != history.Complete && lacks(l, old) {
+		return nil // it may stand in the part that is missing
 	}
 	if l.Prev != "" && old.Prev == "" && !v.t.want.Archives && !h.Baseline().Set() {
-		b := history.Baseline{URL: l.Prev, Since: v.began}
-		if v.st.ReadBefore() {
-			// The feed has got archives since. Entries that it published before its last
-			// document are no news.
-			b = history.Baseline{Since: v.st.LastRead()}
-		}
-		if err := h.SetBaseline(b); err != nil {
+		if err := h.SetBaseline(v.baseline(l)); err != nil {
 			return err
 		}
 	}
@@ -307,6 +300,21 @@ func (v *visit) linked() error {
 		v.r.report.Warn("%s: it says that it is an archive, in which nothing new is to be expected%s", v.name, hint)
 	}
 	return h.SetLinked(l)
+}
+
+// lacks reports whether a document does not say of itself what an older one did.
+func lacks(l, old feeddir.Linked) bool {
+	return old.Kind == history.Complete || l.Prev == "" && old.Prev != "" || l.Kind == history.Plain && old.Kind != history.Plain
+}
+
+// baseline is that of a feed whose document names archives for the first time.
+func (v *visit) baseline(l feeddir.Linked) history.Baseline {
+	if v.st.ReadBefore() {
+		// The feed has got archives since. Entries that it published before its last
+		// document are no news.
+		return history.Baseline{Since: v.st.LastRead()}
+	}
+	return history.Baseline{URL: l.Prev, Since: v.began}
 }
 
 // walk reports whether a walk through archives or pages is to follow. read reports whether

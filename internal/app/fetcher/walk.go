@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/history"
+	"github.com/lektordir/lektor/internal/stage"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // maxWalks is how many walks through archives are made at once.
@@ -37,9 +38,6 @@ const together = 1000
 // mostMends is how often a walk that was asked for is made again, as the link that stopped it
 // is in a recorded archive: for the last one, for all of a circle, and for one behind it.
 const mostMends = 3
-
-// AllPages stands for as many pages as there are.
-const AllPages = -1
 
 // walk is a walk through the archives of a feed, or through its pages. It holds
 // the feed's lock from its begin to its end. What comes is spooled, and delivered when
@@ -109,7 +107,7 @@ func (r *Runner) walk(ctx context.Context, visit Outcome, step func()) Summary {
 	}
 	switch {
 	case err == nil, ctx.Err() != nil, errors.Is(err, errNoWalk):
-	case errors.As(err, new(*lektordir.BusyError)):
+	case errors.As(err, new(*commit.BusyError)):
 		// Whoever has the feed walks himself, or the next visit does.
 		if w.t.reason == Named {
 			r.report.Error("%v", prefixed(w.name, err))
@@ -330,7 +328,7 @@ func (w *walk) read(ctx context.Context, doc *feeddir.Spooled) (feed *feedconv.F
 	if err != nil {
 		return nil, err
 	}
-	err = w.r.reading(ctx, body, func() (err error) {
+	err = w.r.parser.reading(ctx, body, func() (err error) {
 		feed, err = w.session.parse(body, doc.Final, h)
 		return err
 	})
@@ -408,7 +406,7 @@ func (w *walk) deliver(ctx context.Context, b history.Baseline) error {
 			return err
 		}
 		out, err := w.stagePassed(ctx, b, feed, -at, &p)
-		if errors.Is(err, lektordir.ErrOverlap) {
+		if errors.Is(err, stage.ErrOverlap) {
 			if err := commit(); err != nil {
 				return err
 			}
@@ -449,13 +447,13 @@ func (w *walk) again(ctx context.Context, url string) (*feedconv.Feed, error) {
 
 // stagePassed stages a document that was passed. If there is a baseline, only news
 // among its unknown entries are delivered.
-func (w *walk) stagePassed(ctx context.Context, b history.Baseline, feed *feedconv.Feed, nearness int, p *passed) (lektordir.Result, error) {
+func (w *walk) stagePassed(ctx context.Context, b history.Baseline, feed *feedconv.Feed, nearness int, p *passed) (stage.Result, error) {
 	policy := w.st.OnUpdate()
 	old := map[string]bool{}
 	if b.Set() {
 		arrived, err := delivery.Arrived(w.txn, feed)
 		if err != nil {
-			return lektordir.Result{}, err
+			return stage.Result{}, err
 		}
 		for id, date := range delivery.Versions(feed) {
 			if _, known := arrived[id]; !known && !b.News(date) {
@@ -465,7 +463,7 @@ func (w *walk) stagePassed(ctx context.Context, b history.Baseline, feed *feedco
 	}
 	p.partial = len(old) > 0
 	return delivery.StageWith(ctx, w.txn, feed, policy, delivery.Options{
-		Dates: lektordir.OnlyNewer, Apart: true,
+		Dates: stage.OnlyNewer, Apart: true,
 		Keep: func(id string) bool { return w.choice.From(id, nearness) && !old[id] },
 	})
 }
@@ -497,107 +495,4 @@ func (w *walk) record(staged []passed, added int) error {
 	w.way = w.way[:len(w.way)-len(staged)]
 	w.txn = w.txn.Next()
 	return nil
-}
-
-// pages walks through the pages of a feed, of which the first was delivered. Nothing
-// of it is recorded: pages change all the while (RFC 5005, section 3).
-func (w *walk) pages(ctx context.Context) error {
-	linked := w.h.Linked()
-	guessed := linked.Kind == history.Plain && linked.Next != ""
-	next, from := linked.Next, w.st.Document()
-	visited := map[string]bool{history.Normal(from): true, history.Normal(w.req.URL): true}
-	if next == "" {
-		w.r.report.Info("%s: it has no pages", w.name)
-		return nil
-	}
-	var stop *history.Stop
-	entries, size := 0, int64(0)
-	for page := 2; next != "" && (w.t.want.Pages == AllPages || page <= w.t.want.Pages); page++ {
-		reason := w.refused(from, next, visited, entries, size)
-		var doc *feeddir.Spooled
-		var feed *feedconv.Feed
-		var err error
-		if reason == "" {
-			visited[next] = true
-			if doc, feed, err = w.page(ctx, next, from); ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if guessed && absent(err) {
-				break // the page before was the last
-			}
-			if err != nil {
-				reason = w.reason(next, err)
-			}
-		}
-		if reason != "" {
-			stop = &history.Stop{URL: next, Reason: reason}
-			break
-		}
-		linked := history.Page(feed, doc.Final)
-		if !w.further(feed) {
-			// A server that has no such page may send another one instead.
-			if w.t.reason == Named && linked.Next != "" {
-				w.r.report.Info("%s: its page %d has nothing that is not on those before it; those behind it were not asked for", w.name, page)
-			}
-			break
-		}
-		entries += len(feed.Entries)
-		size += int64(len(doc.Body))
-		if err := w.spool.Put(doc); err != nil {
-			return err
-		}
-		w.pass(next, history.Stored{}, feed)
-		from, next = linked.URL, linked.Next
-		if next == "" && guessed {
-			next = history.PageURL(w.st.Document(), page+1)
-		}
-	}
-	if err := w.deliver(ctx, history.Baseline{}); err != nil {
-		return err
-	}
-	if stop != nil {
-		w.report(true, stop)
-	}
-	return nil
-}
-
-// refused returns the reason for which a page is not asked for, "" if it may be. entries
-// and size are those of the pages before it.
-func (w *walk) refused(from, url string, visited map[string]bool, entries int, size int64) string {
-	limits := w.r.opts.History
-	switch err := history.Check(from, url); {
-	case err != nil:
-		return err.(*history.LinkError).Reason
-	case visited[url]:
-		return "the pages go round in a circle: this one was passed before"
-	case limits.Documents > 0 && w.sum.Requested >= limits.Documents, limits.Entries > 0 && entries >= limits.Entries, limits.Bytes > 0 && size >= limits.Bytes:
-		return fmt.Sprintf("the walk ended here; --%s, --%s and --%s raise the limits", history.FlagDocuments, history.FlagEntries, history.FlagBytes)
-	}
-	return ""
-}
-
-// page asks for a page that one at from names, and reads it.
-func (w *walk) page(ctx context.Context, url, from string) (*feeddir.Spooled, *feedconv.Feed, error) {
-	doc, err := w.get(ctx, url, from)
-	if err != nil {
-		return nil, nil, err
-	}
-	feed, err := w.read(ctx, doc)
-	return doc, feed, err
-}
-
-// absent reports whether an error says that there is no such document.
-func absent(err error) bool {
-	var status *fetch.StatusError
-	return errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone)
-}
-
-// further reports whether a page has an entry that does not stand on a page before it.
-func (w *walk) further(feed *feedconv.Feed) bool {
-	for id := range delivery.Versions(feed) {
-		if !w.choice.Has(id) {
-			return true
-		}
-	}
-	return false
 }

@@ -126,37 +126,37 @@ func (j *jobs) resume(lines string, now time.Time) {
 // replay applies a line of the log. A line that is none is passed over.
 func (j *jobs) replay(line string) {
 	fields := strings.Split(line, "\t")
-	if len(fields) < 2 || !isKey(fields[0]) || fields[1] != pingKey && fields[1] != docKey && !isKey(fields[1]) {
+	if len(fields) < 2 || !isKey(fields[0]) {
 		return
 	}
-	hash, key := fields[0], fields[1]
-	f := j.of(hash)
-	a := &job{}
-	if len(fields) >= 4 {
-		n, err := strconv.Atoi(fields[2])
-		if err != nil || n < 0 {
+	hash, key, rest := fields[0], fields[1], fields[2:]
+	n, at := 0, time.Time{}
+	if len(rest) >= 2 {
+		var err error
+		if n, err = strconv.Atoi(rest[0]); err != nil || n < 0 {
 			return
 		}
-		a.tries, a.at = n, when(fields[3])
+		at = when(rest[1])
 	}
+	f := j.of(hash)
 	switch {
-	case len(fields) == 2 && key == pingKey:
+	case key == pingKey && len(rest) == 0:
 		f.ping = nil
-	case len(fields) == 2 && key == docKey:
+	case key == pingKey && len(rest) == 4:
+		if url := rest[2]; hashOf(url) == hash && checkFeed(url) == nil {
+			f.ping = &job{tries: n, at: at, url: url, caller: rest[3]}
+		}
+	case key == docKey && len(rest) == 0:
 		f.newest = nil
-	case len(fields) == 2:
+	case key == docKey && len(rest) == 4:
+		if url := rest[2]; hashOf(url) == hash {
+			f.newest = &feedState{URL: url, Digest: rest[3], Length: n, Changed: at}
+		}
+	case !isKey(key):
+	case len(rest) == 0:
 		delete(f.left, key)
-	case len(fields) == 6 && key == pingKey:
-		a.url, a.caller = fields[4], fields[5]
-		if hashOf(a.url) == hash && checkFeed(a.url) == nil {
-			f.ping = a
-		}
-	case len(fields) == 6 && key == docKey:
-		if hashOf(fields[4]) == hash {
-			f.newest = &feedState{URL: fields[4], Digest: fields[5], Length: a.tries, Changed: a.at}
-		}
-	case len(fields) == 4 && isKey(key):
-		f.left[key] = a
+	case len(rest) == 2:
+		f.left[key] = &job{tries: n, at: at}
 	}
 }
 

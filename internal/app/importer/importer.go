@@ -19,6 +19,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feeddir"
@@ -98,7 +99,7 @@ type mover struct {
 	o    Options
 	s    *command.Streams
 	d    *lektordir.Dir
-	w    *lektordir.Writer
+	w    *commit.Writer
 	in   *bufio.Reader
 	list feeddir.Joined
 	// byKey are hashes by what the reader calls feeds.
@@ -125,7 +126,7 @@ func open(o Options, s *command.Streams) (m *mover, end func(), err error) {
 	}
 	m = &mover{o: o, s: s, in: bufio.NewReader(s.In), byKey: map[string]string{}}
 	if m.d, err = feedcmd.CreateDir(o.Dir, &lektordir.Options{Now: o.Now}); err == nil {
-		m.w, err = m.d.NewWriter(lektordir.WriterOptions{})
+		m.w, err = feeddir.NewWriter(m.d, commit.Options{})
 	}
 	if err != nil {
 		end()
@@ -368,7 +369,7 @@ func stranger(src *source, i *moving.Item) string {
 // the next time, and nothing that was read stays unread.
 func (m *mover) markFeed(ctx context.Context, src *source, s *share) error {
 	t, err := m.w.Begin(s.hash)
-	for told := false; errors.As(err, new(*lektordir.BusyError)); t, err = m.w.Begin(s.hash) {
+	for told := false; errors.As(err, new(*commit.BusyError)); t, err = m.w.Begin(s.hash) {
 		if !told {
 			told = true
 			m.s.Report.Info("%s: another process has the feed; waiting for it", s.hash)
@@ -385,7 +386,7 @@ func (m *mover) markFeed(ctx context.Context, src *source, s *share) error {
 	defer func() { t.Close() }()
 	if s.feed != nil {
 		if _, err := m.d.ReadFeed(s.hash); err != nil {
-			if err := t.PutFeed(s.feed); err != nil {
+			if err := t.PutFeed(s.feed.Files()); err != nil {
 				return err
 			}
 		}

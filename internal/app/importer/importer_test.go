@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/moving"
@@ -505,7 +506,7 @@ func TestWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := d.NewWriter(lektordir.WriterOptions{})
+	w, err := feeddir.NewWriter(d, commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/moving"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // keepAtOnce is how many entries are in memory with their texts, for each feed that is
@@ -76,7 +76,8 @@ func entryOf(k moving.Kept, base string) (e feedconv.Entry, ok bool) {
 
 // deliver delivers those of the entries of another reader that were never delivered, and
 // gives their number and the transaction that has the lock of the feed now.
-func (m *mover) deliver(ctx context.Context, t *lektordir.Txn, src *source, base string, kept []moving.Kept) (n int, _ *lektordir.Txn, err error) {
+func (m *mover) deliver(ctx context.Context, locked *commit.Txn, src *source, base string, kept []moving.Kept) (n int, _ *commit.Txn, err error) {
+	t := delivery.On(m.d, locked)
 	marks := make([]feeddir.Mark, len(kept))
 	for i, k := range kept {
 		marks[i] = feeddir.Mark{Flags: "S", ID: k.GUID, Date: k.Date}
@@ -86,7 +87,7 @@ func (m *mover) deliver(ctx context.Context, t *lektordir.Txn, src *source, base
 	}
 	here, err := feeddir.Arrived(m.d, t.Feed(), marks)
 	if err != nil {
-		return 0, t, err
+		return 0, t.Txn, err
 	}
 	var list []moving.Kept
 	for i, k := range kept {
@@ -101,7 +102,7 @@ func (m *mover) deliver(ctx context.Context, t *lektordir.Txn, src *source, base
 		list = list[:at]
 		if src.read != nil {
 			if err := src.read(ctx, some); err != nil {
-				return n, t, err
+				return n, t.Txn, err
 			}
 		}
 		var entries []feedconv.Entry
@@ -117,16 +118,16 @@ func (m *mover) deliver(ctx context.Context, t *lektordir.Txn, src *source, base
 		}
 		res, err := delivery.StageForeign(ctx, t, entries, func(i int) bool { return byLink[i] })
 		if err != nil {
-			return n, t, err
+			return n, t.Txn, err
 		}
 		done := make(chan error, 1)
 		t.Commit(func(err error) { done <- err })
 		m.w.Flush()
 		if err := <-done; err != nil {
-			return n, t, err
+			return n, t.Txn, err
 		}
 		n += len(res.New)
 		t = t.Next()
 	}
-	return n, t, nil
+	return n, t.Txn, nil
 }

@@ -28,6 +28,16 @@ type page struct {
 // atOnce is how many pages are written before it is found out whether that failed.
 const atOnce = 512
 
+// plan is what a run has to do.
+type plan struct {
+	// Before a page leads to another, that one is there: pages of entries come before the
+	// lists, and of each kind those first that are not there yet.
+	stages [4][]page
+	todo   int             // pages in the stages
+	wanted map[string]bool // paths of all pages
+	gone   []string        // paths of pages that are not wanted
+}
+
 // build writes the pages that are not there as they should be, and then removes those
 // that should not be there.
 func (w *site) build(ctx context.Context) error {
@@ -35,74 +45,27 @@ func (w *site) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Before a page leads to another, that one is there: those of entries come before the
-	// lists, and of each kind those first that are not there yet.
-	var stages [4][]page
-	todo, planned := 0, map[string]bool{}
-	for kind, pages := range [][]page{w.entryPages(), w.otherPages()} {
-		for _, p := range pages {
-			planned[p.path] = true
-			size, exists := there[p.path]
-			// A power cut leaves pages empty, which costs less to look for than to prevent.
-			if exists && w.ledger.pages[p.path] == (known{p.digest, size}) {
-				continue
-			}
-			stage := 2 * kind
-			if exists {
-				stage++
-			}
-			stages[stage] = append(stages[stage], p)
-			todo++
-		}
-	}
-	var gone []string
-	for path := range there {
-		if !planned[path] {
-			gone = append(gone, path)
-		}
-	}
-	if todo+len(gone) == 0 && len(w.ledger.items) == len(w.list) {
+	p := w.plan(there)
+	if p.todo+len(p.gone) == 0 && len(w.ledger.items) == len(w.list) {
 		return nil
 	}
 	// What is about to change is not known until it has: a kill leaves no page that is
 	// taken for another.
-	for _, pages := range stages {
-		for _, p := range pages {
-			delete(w.ledger.pages, p.path)
+	for _, pages := range p.stages {
+		for _, page := range pages {
+			delete(w.ledger.pages, page.path)
 		}
 	}
 	if err := w.ledger.write(); err != nil {
 		return err
 	}
-	bar := w.r.S.Report.Progress(todo, "writing pages")
-	defer bar.Done()
-	for _, pages := range stages {
-		for part := range slices.Chunk(pages, atOnce) {
-			written := make([]known, len(part))
-			failed := make([]error, len(part))
-			err := workers.ForEach(ctx, len(part), func(i int) {
-				defer bar.Add(1)
-				written[i], failed[i] = w.write(part[i])
-			})
-			for i, p := range part {
-				if err = cmp.Or(err, failed[i]); err != nil {
-					return err
-				}
-				if written[i].digest != "" {
-					w.ledger.pages[p.path] = written[i]
-				}
-			}
-		}
+	if err := w.writeAll(ctx, p); err != nil {
+		return err
 	}
-	dirs := map[string]bool{}
-	for _, name := range gone {
-		dirs[path.Dir(name)] = true
-		if err := os.Remove(filepath.Join(w.o.Output, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	if err := w.remove(p.gone); err != nil {
+		return err
 	}
-	w.prune(dirs)
-	maps.DeleteFunc(w.ledger.pages, func(path string, _ known) bool { return !planned[path] })
+	maps.DeleteFunc(w.ledger.pages, func(path string, _ known) bool { return !p.wanted[path] })
 	w.ledger.items = make(map[string]*item, len(w.list))
 	for _, i := range w.list {
 		w.ledger.items[i.key] = i
@@ -111,7 +74,75 @@ func (w *site) build(ctx context.Context) error {
 		return err
 	}
 	if s := w.r.S; s.ErrIsTerminal() {
-		s.Report.Info("%s: %s, %s written, %s removed", w.o.Output, units.Count(len(w.list), "entry"), units.Count(todo, "page"), units.Count(len(gone), "page"))
+		s.Report.Info("%s: %s, %s written, %s removed", w.o.Output, units.Count(len(w.list), "entry"), units.Count(p.todo, "page"), units.Count(len(p.gone), "page"))
+	}
+	return nil
+}
+
+// plan compares the pages that there should be with those that there are.
+func (w *site) plan(there map[string]int64) plan {
+	p := plan{wanted: map[string]bool{}}
+	for kind, pages := range [][]page{w.entryPages(), w.otherPages()} {
+		for _, page := range pages {
+			p.wanted[page.path] = true
+			size, exists := there[page.path]
+			// A power cut leaves pages empty, which costs less to look for than to prevent.
+			if exists && w.ledger.pages[page.path] == (known{page.digest, size}) {
+				continue
+			}
+			stage := 2 * kind
+			if exists {
+				stage++
+			}
+			p.stages[stage] = append(p.stages[stage], page)
+			p.todo++
+		}
+	}
+	for path := range there {
+		if !p.wanted[path] {
+			p.gone = append(p.gone, path)
+		}
+	}
+	return p
+}
+
+// writeAll writes the pages of a plan, and notes them in the ledger.
+func (w *site) writeAll(ctx context.Context, p plan) error {
+	bar := w.r.S.Report.Progress(p.todo, "writing pages")
+	defer bar.Done()
+	for _, pages := range p.stages {
+		for part := range slices.Chunk(pages, atOnce) {
+			written := make([]known, len(part))
+			failed := make([]error, len(part))
+			err := workers.ForEach(ctx, len(part), func(i int) {
+				defer bar.Add(1)
+				written[i], failed[i] = w.write(part[i])
+			})
+			for i, page := range part {
+				if err = cmp.Or(err, failed[i]); err != nil {
+					return err
+				}
+				if written[i].digest != "" {
+					w.ledger.pages[page.path] = written[i]
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// remove removes pages, and the directories that have nothing in them then.
+func (w *site) remove(gone []string) error {
+	dirs := map[string]bool{}
+	for _, name := range gone {
+		dirs[path.Dir(name)] = true
+		if err := os.Remove(filepath.Join(w.o.Output, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	delete(dirs, ".")
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		_ = os.Remove(filepath.Join(w.o.Output, filepath.FromSlash(dir))) // fails while there is something in it
 	}
 	return nil
 }
@@ -212,13 +243,4 @@ func (w *site) walk(dir string, found map[string]int64) error {
 		}
 	}
 	return nil
-}
-
-// prune removes directories that have nothing in them any more.
-func (w *site) prune(dirs map[string]bool) {
-	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
-		if dir != "." {
-			_ = os.Remove(filepath.Join(w.o.Output, filepath.FromSlash(dir))) // fails while there is something in it
-		}
-	}
 }

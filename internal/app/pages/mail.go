@@ -4,14 +4,13 @@ import (
 	"context"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/letter"
 	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -203,8 +202,7 @@ func (m *mailing) inBatches(ctx context.Context, f func([]*post) error) error {
 	defer bar.Done()
 	for batch := range slices.Chunk(list, mailBatch) {
 		usable := make([]bool, len(batch))
-		var g errgroup.Group
-		g.SetLimit(mailWriters)
+		g := workers.Limited(mailWriters)
 		for i, p := range batch {
 			g.Go(func() (err error) {
 				usable[i], err = m.write(p)

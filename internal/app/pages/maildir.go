@@ -14,11 +14,11 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -196,8 +196,7 @@ func (d *maildir) recover() error {
 
 // deliver gives messages their places.
 func (d *maildir) deliver(batch []*post) error {
-	var g errgroup.Group
-	g.SetLimit(mailWriters)
+	g := workers.Limited(mailWriters)
 	places := make([]string, len(batch))
 	for i, p := range batch {
 		places[i] = placeOf(p.record.Ref)

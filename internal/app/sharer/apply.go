@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/joined"
@@ -89,7 +90,7 @@ func (a *applier) applyFeeds(ctx context.Context, actions []action) error {
 	if len(actions) == 0 {
 		return nil
 	}
-	w, err := a.r.d.NewWriter(lektordir.WriterOptions{})
+	w, err := feeddir.NewWriter(a.r.d, commit.Options{})
 	if err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func (a *applier) applyFeeds(ctx context.Context, actions []action) error {
 // unlessBusy returns an error, but for a feed that a fetcher has: the next sync finds the
 // difference again.
 func (a *applier) unlessBusy(err error) error {
-	if errors.As(err, new(*lektordir.BusyError)) {
+	if errors.As(err, new(*commit.BusyError)) {
 		a.waiting++
 		return nil
 	}
@@ -156,7 +157,7 @@ func (a *applier) acting(kind actionKind, feed, rel string, after *feeddir.Subsc
 }
 
 // change unsubscribes from a feed, or sets its alias or its categories.
-func (a *applier) change(w *lektordir.Writer, act action) error {
+func (a *applier) change(w *commit.Writer, act action) error {
 	before := a.local.subs[act.feed]
 	if act.kind == unsubscribe {
 		return a.acting(act.kind, act.feed, feeddir.URLPath(act.feed), nil, func() error { return feeddir.Remove(w, a.r.d, act.feed) })
@@ -173,7 +174,7 @@ func (a *applier) change(w *lektordir.Writer, act action) error {
 	read := a.local.subs[act.feed]
 	a.local.subs[act.feed] = before
 	if read == nil || a.local.unread[act.feed] || read.Alias != before.Alias || !slices.Equal(read.Categories, before.Categories) {
-		return &lektordir.BusyError{Feed: act.feed} // by the user, who has changed it just now
+		return &commit.BusyError{Feed: act.feed} // by the user, who has changed it just now
 	}
 	if err := a.standIn(act.feed, path); err != nil {
 		return err

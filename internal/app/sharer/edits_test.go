@@ -12,7 +12,9 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/delivery"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/testkit/dir"
@@ -144,7 +146,7 @@ func TestJournalTells(t *testing.T) {
 	deliver := func(m *machine, guid string) {
 		t.Helper()
 		d := m.dir()
-		w, err := d.NewWriter(lektordir.WriterOptions{})
+		w, err := feeddir.NewWriter(d, commit.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +161,7 @@ func TestJournalTells(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := delivery.StageWith(t.Context(), tx, f, lektordir.Unread, delivery.Options{}); err != nil {
+		if _, err := delivery.StageWith(t.Context(), delivery.On(d, tx), f, lektordir.Unread, delivery.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		done := make(chan error, 1)
@@ -365,12 +367,12 @@ func TestBusy(t *testing.T) {
 	a.mark(1, 0, "FS", "")
 	a.unsubscribe(2)
 	rounds(1, a)
-	w, err := b.dir().NewWriter(lektordir.WriterOptions{})
+	w, err := feeddir.NewWriter(b.dir(), commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	var locks []*lektordir.Txn
+	var locks []*commit.Txn
 	for _, feed := range []string{hash, dir.Hash(feedURL(2))} {
 		tx, err := w.BeginWait(t.Context(), feed)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -208,9 +209,9 @@ func present(d *lektordir.Dir, feed string) (map[string]bool, error) {
 
 // absent returns those of some entries of a feed that are gone: in a second listing, under
 // the feed's lock. Of a feed that a fetcher is busy with none is.
-func (r *reader) absent(ctx context.Context, w *lektordir.Writer, feed string, identities []string) ([]string, error) {
+func (r *reader) absent(ctx context.Context, w *commit.Writer, feed string, identities []string) ([]string, error) {
 	t, err := w.Begin(feed)
-	if errors.As(err, new(*lektordir.BusyError)) {
+	if errors.As(err, new(*commit.BusyError)) {
 		return nil, nil
 	}
 	if err != nil {

@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/journal"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -58,7 +60,7 @@ func (r *reader) meet(s *set, base *baseline, l *local, changed []string) (waiti
 		grown := base.feeds[feed] != nil && sub.journal != size
 		if m.news = m.news || grown; len(strangers) > 0 || grown {
 			var err error
-			m.journal, err = r.d.Lineages(feed)
+			m.journal, err = journal.Lineages(r.d.Join(commit.JournalPath(feed)))
 			r.fails(err)
 			if grown && err == nil {
 				m.tell()

@@ -1,6 +1,7 @@
 package sharer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +12,9 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // replica is the set and the baseline of a lektor-dir, with their store.
@@ -30,7 +31,7 @@ type replica struct {
 // load reads the replica.
 func (r *run) load() error {
 	p := &replica{set: newSet(r.me, r.now), base: &baseline{feeds: map[string]*baseFeed{}}}
-	p.store = &store{path: r.path(storeFile), root: r.d.Path(), step: r.c.step, boot: bootID()}
+	p.store = &store{path: r.path(storeFile), root: r.d.Path(), step: r.c.step, boot: cmp.Or(atomicfile.BootID(), "-")}
 	r.rep = p
 	there, err := p.store.load(p.set, p.base)
 	if errors.As(err, new(*damagedError)) {
@@ -95,7 +96,7 @@ func (r *run) confirm(ctx context.Context, l *local, edits []edit) ([]edit, erro
 	if len(missing) == 0 {
 		return edits, nil
 	}
-	w, err := r.d.NewWriter(lektordir.WriterOptions{})
+	w, err := feeddir.NewWriter(r.d, commit.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -125,25 +126,14 @@ func (r *run) confirm(ctx context.Context, l *local, edits []edit) ([]edit, erro
 func (r *run) commit(own map[string]string) error {
 	p, s, st := r.rep, r.rep.set, r.rep.store
 	withdrawn := s.withdraw(own)
-	if s.subsTouched || withdrawn && !s.until.subs.IsZero() {
-		s.until.subs = s.next(s.until.subs)
-	}
-	complete := false
-	if len(s.touched) > 0 || withdrawn && !s.until.complete.IsZero() {
-		v := view{set: s, hide: s.withheld()}
-		newer := v.size(true)
-		complete = withdrawn || s.until.complete.IsZero() || newer+frameSize > max((v.size(false)-newer)/4, minPartial)
-		if s.until.marks = s.next(s.until.marks); complete {
-			s.until.complete = s.until.marks
-			s.allPublished()
-		}
-	}
-	if len(p.base.lines) > 0 || st.acted {
+	complete := s.date(withdrawn)
+	acted := len(p.base.lines) > 0 || st.acted
+	if acted {
 		if err := r.syncMoves(); err != nil {
 			return err
 		}
 	}
-	if len(s.touched) > 0 || s.subsTouched || withdrawn || len(p.base.lines) > 0 || st.acted || st.rewrite {
+	if len(s.touched) > 0 || s.subsTouched || withdrawn || acted || st.rewrite {
 		if err := p.save(complete); err != nil {
 			return err
 		}
@@ -208,13 +198,6 @@ func (r *run) syncMoves() error {
 	}
 	return dirfs.SyncMoves(r.d.Path(), rels...)
 }
-
-// minPartial is how large the document with the newer marks may be whatever the one with
-// all is, in bytes.
-const minPartial = 4 << 10
-
-// frameSize is about how long a document without items is, in bytes.
-const frameSize = 1 << 10
 
 // sweep removes what runs that were killed left of files, which nobody else writes: in a
 // directory that is replicated it would be on all machines for ever.

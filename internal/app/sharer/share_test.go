@@ -15,9 +15,10 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/testkit/dir"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // told returns all that a machine has published.
@@ -167,7 +168,7 @@ func TestReplacedEntryIsNotRead(t *testing.T) {
 	move("tmp/" + hash + "/1503674399.M1P1Q1I0000000100000000.a;replaces")
 	read(false, "about to be replaced")
 	move("tmp/" + hash + "/" + name + ";gone,R")
-	w, err := a.dir().NewWriter(lektordir.WriterOptions{})
+	w, err := feeddir.NewWriter(a.dir(), commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

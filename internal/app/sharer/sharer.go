@@ -11,6 +11,10 @@
 // neither, and what a run applies is in the baseline as soon as it is done. The documents
 // are made from the set, through a [view] that leaves out what is not shared, and stand in
 // a [transport]: a directory or a server.
+//
+// The files in the order of reading: over values, local, baseline, diff, set, folders, note,
+// meet and plan; then apply, store, old and replica, which change files; peers, place and
+// publish, by which machines meet; and the commands, sync, init, status and documents.
 package sharer
 
 import (

@@ -12,9 +12,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 	"unique"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/feedsync"
@@ -449,7 +450,7 @@ func (st *store) write(lines []byte) error {
 	}
 	st.step()
 	if st.log == nil {
-		f, err := os.OpenFile(st.path, os.O_WRONLY|syscall.O_NOFOLLOW, 0)
+		f, err := os.OpenFile(st.path, os.O_WRONLY|unix.O_NOFOLLOW, 0)
 		if err != nil {
 			return err
 		}
@@ -494,13 +495,9 @@ func (st *store) close() {
 
 // stampOf returns what changes when what is at a path is renamed or replaced.
 func stampOf(path string) string {
-	fi, err := os.Lstat(path)
-	if err != nil {
+	var st unix.Stat_t
+	if err := atomicfile.Again(func() error { return unix.Lstat(path, &st) }); err != nil {
 		return "none"
 	}
-	st, ok := fi.Sys().(*syscall.Stat_t)
-	if !ok {
-		return fmt.Sprint(fi.ModTime().UnixNano())
-	}
-	return fmt.Sprintf("%d.%s", st.Ino, changeTime(st))
+	return fmt.Sprintf("%d.%d.%d", st.Ino, st.Ctim.Sec, st.Ctim.Nsec)
 }

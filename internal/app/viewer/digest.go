@@ -52,28 +52,14 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	if list, err = entries.Filter(ctx, list, func(r *entries.Record) bool { return v.Usable(r.Check()) }); err != nil {
 		return err
 	}
-	feeds := map[string]*digestFeed{}
-	for _, r := range list {
-		if feeds[r.Ref.Feed] == nil {
-			feeds[r.Ref.Feed] = &digestFeed{title: query.Fold(r.Feed().Title())}
-		}
-		feeds[r.Ref.Feed].Add(r.Ref)
-	}
-	slices.SortFunc(list, func(a, b *entries.Record) int {
-		return cmp.Or(cmp.Compare(feeds[a.Ref.Feed].title, feeds[b.Ref.Feed].title), cmp.Compare(a.Ref.Feed, b.Ref.Feed), entries.ByDate(a, b))
-	})
+	d := &digest{viewer: v, o: o, feeds: map[string]*digestFeed{}}
+	d.sort(list)
 	defer v.mover.Close()
 	if o.HTML != nil {
-		return v.htmlDigest(ctx, list, o)
+		return d.html(ctx, list)
 	}
-	width := o.Width
-	if width <= 0 {
-		width = 80
-	}
-	feed := ""
-	var shown []*entries.Record
 	if o.Number {
-		defer func() { v.SaveList(shown) }()
+		defer func() { v.SaveList(d.shown) }()
 	}
 	for _, r := range list {
 		if ctx.Err() != nil {
@@ -82,33 +68,63 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 		if !v.Usable(r.Read(lektordir.Obligatory | lektordir.FieldType | lektordir.FieldLink)) {
 			continue
 		}
-		var b strings.Builder
-		if r.Ref.Feed != feed {
-			if feed != "" {
-				b.WriteByte('\n')
-			}
-			feed = r.Ref.Feed
-			b.WriteString("In feed " + termsafe.Line(r.Feed().Title()) + ": " + feeds[feed].String() + "\n")
-		}
-		b.WriteByte('\n')
-		shown = append(shown, r)
-		if o.Number {
-			fmt.Fprintf(&b, "%d ", len(shown))
-		}
-		if title := strings.TrimSpace(termsafe.Line(r.OwnTitle())); title != "" || o.Number {
-			b.WriteString(title + "\n")
-		}
-		b.WriteString(head(r, width-4, o.Lines))
-		if url := termsafe.Line(fetch.Public(r.URL())); url != "" {
-			b.WriteString("    " + url + "\n")
-		}
-		if _, err := io.WriteString(s.Out, b.String()); err != nil {
+		if _, err := io.WriteString(s.Out, d.text(r)); err != nil {
 			return err
 		}
-		v.digested(r.Ref, o)
+		d.mark(r.Ref)
 		r.Forget()
 	}
 	return nil
+}
+
+// digest is a run of [Digest].
+type digest struct {
+	*viewer
+	o     DigestOptions
+	feeds map[string]*digestFeed // by hash
+	shown []*entries.Record
+}
+
+// sort counts the entries of each feed, and sorts them by feeds, and then by date.
+func (d *digest) sort(list []*entries.Record) {
+	for _, r := range list {
+		if d.feeds[r.Ref.Feed] == nil {
+			d.feeds[r.Ref.Feed] = &digestFeed{title: query.Fold(r.Feed().Title())}
+		}
+		d.feeds[r.Ref.Feed].Add(r.Ref)
+	}
+	slices.SortFunc(list, func(a, b *entries.Record) int {
+		return cmp.Or(cmp.Compare(d.feeds[a.Ref.Feed].title, d.feeds[b.Ref.Feed].title), cmp.Compare(a.Ref.Feed, b.Ref.Feed), entries.ByDate(a, b))
+	})
+}
+
+// text returns what is printed of the next entry, below a line for its feed if it is the
+// first of that.
+func (d *digest) text(r *entries.Record) string {
+	var b strings.Builder
+	if n := len(d.shown); n == 0 || d.shown[n-1].Ref.Feed != r.Ref.Feed {
+		if n > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString("In feed " + termsafe.Line(r.Feed().Title()) + ": " + d.feeds[r.Ref.Feed].String() + "\n")
+	}
+	b.WriteByte('\n')
+	d.shown = append(d.shown, r)
+	if d.o.Number {
+		fmt.Fprintf(&b, "%d ", len(d.shown))
+	}
+	if title := strings.TrimSpace(termsafe.Line(r.OwnTitle())); title != "" || d.o.Number {
+		b.WriteString(title + "\n")
+	}
+	width := d.o.Width
+	if width <= 0 {
+		width = DefaultText
+	}
+	b.WriteString(head(r, width-4, d.o.Lines))
+	if url := termsafe.Line(fetch.Public(r.URL())); url != "" {
+		b.WriteString("    " + url + "\n")
+	}
+	return b.String()
 }
 
 // digestFeed is what is told of a feed, and by what feeds are ordered.
@@ -117,42 +133,41 @@ type digestFeed struct {
 	title string // folded
 }
 
-// digested marks an entry that was written as read.
-func (v *viewer) digested(ref lektordir.Ref, o DigestOptions) {
-	if o.Keep || !ref.Unread() {
+// mark marks an entry that was written as read.
+func (d *digest) mark(ref lektordir.Ref) {
+	if d.o.Keep || !ref.Unread() {
 		return
 	}
-	if _, err := v.mover.SetFlags(ref, "S", ""); err != nil && !undo.Removed(err) {
-		v.mover.Failed(err)
+	if _, err := d.mover.SetFlags(ref, "S", ""); err != nil && !undo.Removed(err) {
+		d.mover.Failed(err)
 	}
 }
 
-// htmlDigest has another program write the digest, as what makes HTML harmless would
+// html has another program write the digest, as what makes HTML harmless would
 // make every start of this one slower. Entries are marked when all was written.
-func (v *viewer) htmlDigest(ctx context.Context, list []*entries.Record, o DigestOptions) error {
-	var shown []*entries.Record
+func (d *digest) html(ctx context.Context, list []*entries.Record) error {
 	var paths strings.Builder
 	for _, r := range list {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if v.Usable(r.Read(lektordir.Obligatory)) {
-			shown = append(shown, r)
+		if d.Usable(r.Read(lektordir.Obligatory)) {
+			d.shown = append(d.shown, r)
 			paths.WriteString(r.Path() + "\x00")
 		}
 		r.Forget()
 	}
 	// Of no entries it writes nothing, and yet says what is wrong with an address: better
 	// today than on the day when something arrives.
-	args := slices.Concat([]string{"--dir", v.Dir.Path(), "digest", "--null"}, o.HTML, []string{"-"})
-	if err := command.RunBeside(ctx, "lektor-pages", args, strings.NewReader(paths.String()), v.S); err != nil {
+	args := slices.Concat([]string{"--dir", d.Dir.Path(), "digest", "--null"}, d.o.HTML, []string{"-"})
+	if err := command.RunBeside(ctx, "lektor-pages", args, strings.NewReader(paths.String()), d.S); err != nil {
 		return err
 	}
-	for _, r := range shown {
+	for _, r := range d.shown {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		v.digested(r.Ref, o)
+		d.mark(r.Ref)
 	}
 	return nil
 }

@@ -26,11 +26,6 @@ func entryShelf(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := d.NewWriter(lektordir.WriterOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
 	full := lektordir.Entry{
 		Title: "All \x1b[31mof it\u202e", ID: "urn:x:full", Content: []byte("<p>A <a href=/l>link</a>.</p>"), Author: "Kim <kim@a.example>",
 		PubDate: viewdir.Now.Add(-time.Hour), Type: "text/html", Link: "http://a.example/full", Updated: viewdir.Now, Summary: "Short.\nVery.",
@@ -41,7 +36,7 @@ func entryShelf(t *testing.T) *fixture {
 		Contributors: []string{"Ann", "Bo"}, Source: lektordir.Source{Title: "Elsewhere", ID: "urn:x:e"}, Duration: time.Minute, Episode: 2, Season: 1,
 		FullText: lektordir.FullText{URL: "http://a.example/full/"}, FeedContent: []byte("A."),
 	}
-	if _, err := w.Put(t.Context(), &lektordir.Feed{ID: viewdir.FeedID, Name: "Alpha", Author: "Editors"}, lektordir.Unread, full, lektordir.Entry{ID: "urn:x:least"}); err != nil {
+	if _, err := d.Deliver(t.Context(), &lektordir.Feed{ID: viewdir.FeedID, Name: "Alpha", Author: "Editors"}, lektordir.Unread, full, lektordir.Entry{ID: "urn:x:least"}); err != nil {
 		t.Fatal(err)
 	}
 	return f

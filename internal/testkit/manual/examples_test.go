@@ -20,7 +20,7 @@ import (
 
 // step is what becomes of an example of a page.
 type step struct {
-	starts string // what the first line begins with: its first two words must be these, or any of a comment
+	starts string // the first line begins with its first two words, or is any comment
 	except string // why it is not run as printed; then the text still stands in $example
 	needs  string // a program that it needs, and that a machine may not have
 
@@ -42,7 +42,7 @@ type step struct {
 type place struct {
 	t    *testing.T
 	home string
-	dir  string // of the lektor-dir
+	dir  string // path of the lektor-dir
 	env  []string
 }
 
@@ -57,7 +57,7 @@ func newPlace(t *testing.T, bin, variable string) *place {
 			t.Fatal(err)
 		}
 	}
-	// What shows a message on a desktop, what plays, what sends: there is none of them.
+	// Notifications, a player and a mailer are replaced by scripts that record their use.
 	for name, script := range map[string]string{
 		"notify-send": `printf '%s|%s\n' "$@" >>"$HOME/notified"`,
 		"mpv":         `echo "$@" >>"$HOME/played"`,
@@ -315,7 +315,7 @@ func begins(text, starts string) bool {
 
 // example is a piece of a page that a reader may type.
 type example struct {
-	line int // of the page
+	line int // in the page
 	text string
 }
 
@@ -423,7 +423,7 @@ rm -r "$HOME/copy/etc/fetch"`)
 		{"lektor-view digest", `(?m)^Tea at noon`},
 		{"lektor-view publish --format json", `"Tea at noon"`},
 		{"lektor-fetch ls -o url", `\Ahttps://example.org/feed\n\z`},
-		// What was delivered before is known.
+		// Entries that were delivered before are known.
 		{"lektor-fetch update -a -o title", `\A\z`},
 		{"lektor-ess nno", `https://example.org/feed,`},
 		{"echo | lektor-fetch put --feed-id urn:x:a --id urn:x:1 --title Put", `/new/`},

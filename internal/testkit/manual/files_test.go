@@ -61,7 +61,7 @@ lektor-fetch update https://daringfireball.net/feed`)
 		for _, line := range regexp.MustCompile(`(?m)^\.It Pa .*`).FindAllString(text, -1) {
 			for name := range strings.FieldsSeq(strings.ReplaceAll(line[len(".It Pa "):], ",", " ")) {
 				named[strings.TrimSuffix(name, "/")] = true
-				// What belongs to other programs has pages of its own.
+				// Directories of other programs have pages of their own.
 				if other, ok := strings.CutSuffix(name, "/"); ok && other != "etc/fetch" {
 					continue
 				}
@@ -83,6 +83,47 @@ lektor-fetch update https://daringfireball.net/feed`)
 				if name != "etc" && !named[name] && name != "etc/view" {
 					t.Errorf("%s: the page does not name %s of %s", section, name, parent)
 				}
+			}
+		}
+	}
+}
+
+// TestState makes sure that lektor-state(5) names the files that viewers and lektor-share
+// keep for themselves, by the first word of their names.
+func TestState(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(manDir, "lektor-state.5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t, dir.Bin(t), "LEKTORDIR")
+	p.sh(t, "-euxc", `
+lektor-fetch add https://example.org/feed
+mkdir -p "$D/etc/view"
+echo 'title:first -> flag F' >"$D/etc/view/rules"
+lektor-view rules apply
+lektor-view ls -o path | head -n 1 | lektor-view mark --set S -
+lektor-view expire --read 1y
+lektor-share init ~/Sync/lektor
+lektor-share sync`)
+	first := func(name string) string {
+		return strings.FieldsFunc(name, func(r rune) bool { return r == '/' || r == '.' })[0]
+	}
+	for section, where := range map[string]string{"VIEWING": "etc/view", "SHARING": "etc/share", "FEED HISTORY": "src/*/etc/history"} {
+		_, text, _ := strings.Cut(string(page), ".Sh "+section+"\n")
+		text, _, _ = strings.Cut(text, "\n.Sh ")
+		named := map[string]bool{"complete": section == "FEED HISTORY"} // in lektor-dir(5)
+		for _, line := range regexp.MustCompile(`(?m)^\.It Pa .*`).FindAllString(text, -1) {
+			for name := range strings.FieldsSeq(strings.ReplaceAll(line[len(".It Pa "):], ",", " ")) {
+				named[first(name)] = true
+			}
+		}
+		found, err := filepath.Glob(filepath.Join(p.dir, where, "*"))
+		if err != nil || len(found) == 0 && section != "FEED HISTORY" {
+			t.Errorf("%s: got %q, %v; want files", section, found, err)
+		}
+		for _, path := range found {
+			if !named[first(filepath.Base(path))] {
+				t.Errorf("%s: the page does not name %s", section, path)
 			}
 		}
 	}
@@ -182,7 +223,7 @@ func TestHelp(t *testing.T) {
 		return string(out)
 	}
 	call := regexp.MustCompile(`(lektor-[a-z]+)((?: +(?:'[^']*'|"[^"]*"|[^|;&><)'"\s]+))*)`)
-	command := regexp.MustCompile(`(?m)^   ([a-z]+)  `)
+	command := regexp.MustCompile(`(?m)^ {3,5}([a-z]+)  `)
 	option := regexp.MustCompile(`(?m)(?:^   |, )(--?[a-z0-9-]+)`)
 	// known are the flags of a program or of one of its commands.
 	known := map[string][]string{}

@@ -28,16 +28,32 @@ import (
 // take them. The page must also have an item or a subsection for every
 // subcommand. --help and --version go without saying. The page is that of the app's
 // name in the project's man/.
+//
+// A page of the app's name, a minus and a subcommand's name documents the flags of that
+// subcommand, and must name the app's page.
 func CheckManual(t testing.TB, app *cli.App) {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
-	path := filepath.Join(filepath.Dir(here), "../../../man", app.Name+".1")
-	page, err := os.ReadFile(path)
+	man := filepath.Join(filepath.Dir(here), "../../../man")
+	page, err := os.ReadFile(filepath.Join(man, app.Name+".1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, problem := range compare(app, string(page)) {
-		t.Errorf("%s: %s", path, problem)
+	paths, err := filepath.Glob(filepath.Join(man, app.Name+"-*.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := map[string]string{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), app.Name+"-"), ".1")
+		own[name] = string(text)
+	}
+	for _, problem := range compare(app, string(page), own) {
+		t.Errorf("%s: %s", app.Name, problem)
 	}
 }
 
@@ -45,7 +61,9 @@ func CheckManual(t testing.TB, app *cli.App) {
 // not in the section of any.
 type manual map[string]map[string]bool
 
-func compare(app *cli.App, page string) []string {
+// compare returns the problems of the page of an app, and of the pages of its
+// subcommands, which own has by their names.
+func compare(app *cli.App, page string, own map[string]string) []string {
 	command.Prepare(app)
 	var commands []string
 	for _, c := range app.Commands {
@@ -53,6 +71,24 @@ func compare(app *cli.App, page string) []string {
 	}
 	m := read(page, app.Name, commands)
 	var problems []string
+	for name, text := range own {
+		if !slices.Contains(commands, name) {
+			problems = append(problems, fmt.Sprintf("the page of %s is about no command", name))
+			continue
+		}
+		if !strings.Contains(text, ".Xr "+app.Name+" 1") {
+			problems = append(problems, fmt.Sprintf("the page of %s does not name %s(1)", name, app.Name))
+		}
+		if !strings.Contains(page, ".Xr "+app.Name+"-"+name+" 1") {
+			problems = append(problems, fmt.Sprintf("%s(1) does not name the page of %s", app.Name, name))
+		}
+		for flag := range read(text, app.Name, nil)[""] {
+			if m[name] == nil {
+				m[name] = map[string]bool{}
+			}
+			m[name][flag] = true
+		}
+	}
 	documented := func(where, name string) bool { return m[where][name] || m[""][name] }
 	taken := manual{"": {}}
 	want := func(where string, flags []cli.Flag) {
@@ -123,7 +159,7 @@ func dashed(name string) string {
 func read(page, app string, commands []string) manual {
 	m := manual{"": {}}
 	current := ""             // the subcommand that flags belong to
-	depth, itemDepth := 0, -1 // of lists; of the one whose item is a subcommand
+	depth, itemDepth := 0, -1 // depth of lists, and of the list whose item is a subcommand
 	extended := false         // between Xo and Xc, an item of several lines
 	enter := func(words []string) bool {
 		for _, w := range words {

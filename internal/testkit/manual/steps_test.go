@@ -11,21 +11,25 @@ const (
 // their shell $D is the lektor-dir, $example a file with the text, and $root the
 // directory of the project.
 var allSteps = map[string][]step{
-	"README.md":        readme,
-	"lektor.7":         introduction,
-	"lektor-dir.5":     directory,
-	"lektor-state.5":   nil, // it has no examples
-	"lektor-fetch.1":   fetcher,
-	"lektor-view.1":    viewer,
-	"lektor-query.7":   queries,
-	"lektor-cloudd.1":  cloud,
-	"lektor-ess.1":     notices,
-	"lektor-share.1":   sharing,
-	"lektor-pages.1":   pages,
-	"lektor-import.1":  importing,
-	"lektor-article.1": articles,
-	"ess.5":            essFormat,
-	"nno.5":            nnoFormat,
+	"README.md":             readme,
+	"lektor.7":              introduction,
+	"lektor-dir.5":          directory,
+	"lektor-state.5":        nil, // it has no examples
+	"lektor-fetch.1":        fetcher,
+	"lektor-view.1":         viewer,
+	"lektor-view-publish.1": publishing,
+	"lektor-view-rules.1":   rules,
+	"lektor-view-save.1":    saving,
+	"lektor-view-tui.1":     tui,
+	"lektor-query.7":        queries,
+	"lektor-cloudd.1":       cloud,
+	"lektor-ess.1":          notices,
+	"lektor-share.1":        sharing,
+	"lektor-pages.1":        pages,
+	"lektor-import.1":       importing,
+	"lektor-article.1":      articles,
+	"ess.5":                 essFormat,
+	"nno.5":                 nnoFormat,
 }
 
 // targets makes sure that every line of an example names a target of make.
@@ -57,7 +61,7 @@ var readme = []step{
 	{starts: "lektor-fetch watch", until: watched},
 	{
 		starts: "lektor-view ls", terminal: true,
-		// What was shown is what the list has first, of which three are marked.
+		// The entry shown is the first of the list, and three are marked.
 		out:  `(?s)\A ?1 N .*A frost\n.*\n ?9 N .*Title: A frost\n.*;2,S\n.1 .*A frost\n.2 .*A frost\n\z`,
 		then: `test "$(lektor-view count is:read)" = "0 unread of 4"; test "$(lektor-view ls -a -o title author:wren since:2w frost | sort -u)" = "A frost"`,
 	},
@@ -226,7 +230,7 @@ var introduction = []step{
 	},
 	{
 		starts: "lektor-view ls -o path read:1y not:is:flagged >old", library: true,
-		before: `lektor-view count -o all >"$HOME/a"`, // what was read just now, however old it is
+		before: `lektor-view count -o all >"$HOME/a"`, // it deletes entries that were read just now, however old
 		out:    `\A *0\n\z`,
 		then: `test "$(lektor-view count -o all)" = "$(cat "$HOME/a")"
 test "$(sed s/1y/now/ "$example" | sh)" -eq 1
@@ -302,6 +306,39 @@ test "$(lektor-fetch ls --dir ~/lektor-copy -o url)" = https://example.org/feed`
 
 // fetcher is lektor-fetch(1).
 var fetcher = []step{
+	{
+		starts: "lektor-fetch add https://daringfireball.net/",
+		then:   `test "$(lektor-fetch ls -o url)" = https://daringfireball.net/feed; test "$(lektor-view count)" = "5 unread of 5"`,
+	},
+	{
+		starts: "lektor-fetch rm https://daringfireball.net/feed",
+		then:   `test -z "$(lektor-fetch ls)"; test "$(lektor-view count)" = "5 unread of 5"; lektor-fetch rm --purge https://daringfireball.net/feed`,
+	},
+	{starts: "lektor-fetch ls", before: `lektor-fetch add --no-fetch https://example.org/feed`, out: `\A *0  Blog of example.org +https://example.org/feed\n\z`},
+	{starts: "lektor-fetch set https://example.org/feed interval 4h", then: `test "$(lektor-fetch set https://example.org/feed interval)" = 4h`},
+	{starts: "lektor-fetch update https://example.org/feed", then: `test "$(lektor-view count)" = "5 unread of 5"`},
+	{
+		starts: "lektor-fetch watch", before: `lektor-fetch add --as-is --no-fetch https://example.com/feeds/main`,
+		until: `test "$(lektor-view count)" = "10 unread of 10"`,
+	},
+	{
+		starts: "lektor-fetch history https://daringfireball.net/feed", before: `lektor-fetch add --no-fetch https://daringfireball.net/feed`,
+		then: `test "$(lektor-view count feed:daringfireball)" = "7 unread of 7"`,
+	},
+	{
+		starts: "lektor-fetch deliver --id http://example.org/feed.xml < feed.xml",
+		before: `echo '<rss version="2.0"><channel><title>Own</title><item><title>One</title><guid>urn:x:1</guid></item></channel></rss>' >feed.xml`,
+		then:   `test "$(lektor-view ls -o title feed:http://example.org/feed.xml)" = One`,
+	},
+	{starts: "uptime | lektor-fetch put --feed-id urn:x:uptime --id urn:x:uptime:1 --title Uptime", out: `\A/.*/new/[0-9a-f]{40}/[^/]*\n\z`},
+	{
+		starts: "lektor-fetch import Subs.opml",
+		before: `for f in https://example.org/feed https://example.com/feeds/main https://daringfireball.net/feed http://example.org/feed.xml urn:x:uptime; do lektor-fetch rm --purge "$f"; done
+echo '<opml version="2.0"><head/><body><outline text="Org" xmlUrl="https://example.org/feed"/></body></opml>' >Subs.opml`,
+		then: `test "$(lektor-view count)" = "5 unread of 5"; test "$(lektor-fetch ls -o title)" = Org`,
+	},
+	{starts: "lektor-fetch export --output Subs.opml", then: `grep 'xmlUrl="https://example.org/feed"' Subs.opml`},
+	{starts: "lektor-fetch check", out: `\A\z`, then: `lektor-fetch rm --purge https://example.org/feed; rm Subs.opml feed.xml; rm "$D/etc/fetch/opml"`},
 	{starts: "grep -s . src/*/etc/fetch/error", before: broken, given: `cd "$D"`, out: `\Ahttps://example.org/broken: .*410 Gone.*\n\z`},
 	{
 		starts: "grep -s . src/*/etc/history/incomplete",
@@ -350,44 +387,49 @@ var fetcher = []step{
 	},
 }
 
+// numbered makes a list with numbers, as a person has it on a terminal.
+const numbered = `lektor-view ls --number >"$HOME/numbered"`
+
 // viewer is lektor-view(1).
 var viewer = []step{
 	{
-		starts: `feed:lwn title:/^\[\$\]/ -> read, flag p`, except: ruleLines,
+		starts: "lektor-view ls -n 20 frost not:feed:lwn",
 		before: `lektor-fetch add https://example.org/feed`,
-		then: ruled + `
-mkdir -p "$LEKTORDIR/etc/view/query"; echo has:audio >"$LEKTORDIR/etc/view/query/Podcasts"
-put lwn '[$] A kernel'
-put lwn 'A kernel'
-put news 'Tea' --feed-name 'Daily News' --category ads
-put cast 'Heard' --feed-name Cast --enclosure 'http://cast.example/1.mp3 audio/mpeg 1'
-apply
-test "$(lektor-view ls -a --sort title -o title,flags | tr '\t\n' ':,')" = '[$] A kernel:Sp,A kernel:,Heard:,'
-test "$(lektor-view ls -o title is:trashed)" = Tea
-grep '^Cast|Heard$' "$HOME/notified"; rm "$HOME/notified"`,
+		out:    `\AN .*A frost\n\z`,
+	},
+	{starts: "lektor-view show 3", given: numbered, out: `\ATitle: Third\n`, then: `test "$(lektor-view count)" = "5 unread of 5"`},
+	{starts: "lektor-view next", out: `\ATitle: Fourth\n`, then: `test "$(lektor-view ls -o title is:read)" = Fourth`},
+	{
+		starts: "lektor-view open 3", given: numbered + `; export LEKTOR_BROWSER="echo opened"`,
+		out:  `\Aopened https://example.org/3\n\z`,
+		then: `test "$(lektor-view ls -o title --sort title is:read | tr '\n' ',')" = Fourth,Third,`,
 	},
 	{
-		starts: `# ignore-article "https://example.org/feed" "title =~ \"^Ad:\""`, except: ruleLines,
-		then: ruled + `
-put https://example.org/feed 'AD: tea'
-put https://example.org/feed 'Not an Ad: tea'
-put https://example.com/feed 'Ad: coffee'
-put a 'By a bot' --author Bot
-put a 'By another' --author Botanist
-echo 'A <b>casino</b>' | lektor-fetch put --feed-id urn:x:a --id urn:x:c --title C --type text/html
-put a 'Old' --date 2001-01-01T00:00:00Z
-apply
-test "$(lektor-view ls -a --sort title -o title | tr '\n' ',')" = "Ad: coffee,By another,Not an Ad: tea,"`,
+		starts: "lektor-view play 3", given: `lektor-view ls --number has:audio >"$HOME/numbered"`,
+		before: `for n in 1 2 3; do
+	echo | lektor-fetch put --feed-id urn:x:sound --id "urn:x:$n" --title "Sound $n" --date "2026-01-0$n" --enclosure "http://cast.example/$n.mp3 audio/mpeg 1"
+done`,
+		then: `test "$(cat "$HOME/played")" = http://cast.example/1.mp3; test "$(lektor-view ls -o title is:read has:audio)" = "Sound 1"; rm "$HOME/played"`,
 	},
+	{starts: "lektor-view digest --lines 2 since:1d", out: `(?s)\AIn feed .*: 3 entries\n.*A frost\n +Text of number 1`, then: `test "$(lektor-view ls -o title --sort title | tr '\n' ',')" = "Sound 2,Sound 3,"`},
 	{
-		starts: "# the keys of newsboat, with some of one's own", except: "it is a file, which is read",
-		then: `lektor-fetch add https://example.org/feed; mkdir -p "$D/etc/view"; cp "$example" "$D/etc/view/keys"
-lektor-view tui </dev/null >"$HOME/said" 2>&1 || true
-test "$(head -n 1 "$HOME/said")" = "lektor-view: tui needs a terminal, on standard input and standard output"
-echo "x no-such-thing" >>"$D/etc/view/keys"; lektor-view tui </dev/null 2>&1 | grep "line 9: there is no action"; rm "$D/etc/view/keys"`,
+		starts: "lektor-view follow -n 10 feed:https://example.org/feed",
+		before: `lektor-view ls -a -o path feed:https://example.org/feed | lektor-view mark --clear S -`,
+		until:  `test "$(grep -c 'Fifth\|Fourth\|Third\|Tea at noon\|A frost' "$HOME/out")" = 5`,
+	},
+	{starts: "lektor-view count --by folder since:1w", out: `\A +5 +5  \(no folder\)\n\z`},
+	{starts: "lektor-view stats --weeks 26", out: `(?s)\A +unread .* 8  2 feeds in all, .*; 0 broken, . silent\n\z`},
+	{starts: "lektor-view mark --set read 1-2", given: numbered, out: `\A(.*/cur/.*;2,S\n){2}\z`, then: `test "$(lektor-view ls -o title --sort title is:read | tr '\n' ',')" = "A frost,Sound 1,Tea at noon,"`},
+	{starts: "lektor-view rm 3", then: `test "$(lektor-view ls -o title is:trashed)" = Third`},
+	{starts: "lektor-view undo", out: `\A.*/cur/.*;2,\n\z`, then: `test -z "$(lektor-view ls is:trashed)"`},
+	{starts: "lektor-view index", then: `test "$(lektor-view index --check)" = "8 entries, as in the directory"; lektor-view index --drop`},
+	{
+		starts: "lektor-view expire --read 90d --dry-run", out: `\A\z`,
+		then: `test "$(sed 's/90d/now/' "$example" | sh | wc -l)" -eq 3`,
 	},
 	{
 		starts: "lektor-view html www is:unread",
+		before: `rm -r "$D"; lektor-fetch add https://example.org/feed`,
 		then:   `test -s www/index.html; test "$(ls www/entry 2>/dev/null | wc -l)" -eq "$(lektor-view count -o all is:unread)"`,
 	},
 	{starts: "lektor-view maildir ~/Mail/feeds", then: `test "$(find "$HOME/Mail/feeds/new" "$HOME/Mail/feeds/cur" -type f | wc -l)" -eq "$(lektor-view count -o all)"`},
@@ -426,13 +468,6 @@ done`,
 test "$(lektor-view count has:audio)" = "0 unread of 2"`,
 	},
 	{
-		starts: "lektor-view save ~/Podcasts --type audio --query 'folder:podcasts has:audio'",
-		before: `lektor-fetch add --as-is --no-fetch --category Podcasts https://example.org/cast
-echo | lektor-fetch put --feed-id https://example.org/cast --id urn:x:saved --title Saved --date 2026-01-02 --enclosure 'https://example.org/feed audio/mpeg 1'`,
-		then: `test -s "$HOME/Podcasts/"*"/2026-01-02 Saved.mp3"; test "$(lektor-view ls -o title flag:d)" = Saved
-test -z "$(lektor-view save "$HOME/Podcasts" --query has:audio)"; lektor-fetch rm --purge https://example.org/cast`,
-	},
-	{
 		starts: "lektor-fetch set https://example.org/feed keep all",
 		before: `lektor-fetch add https://example.com/feed
 lektor-view ls -a -o path feed:example.com | lektor-view mark -s S -
@@ -455,12 +490,84 @@ grep -q '^Gong|Dong [0-9]*$' "$HOME/notified"`,
 echo | lektor-fetch put --feed-id urn:x:bell --feed-name Bell --id "urn:x:$n" --title "Ding $n"
 grep -q '^Bell|Ding [0-9]*$' "$HOME/notified"`,
 	},
+}
+
+// publishing is lektor-view-publish(1).
+var publishing = []step{
+	{
+		starts: "lektor-view publish --output news.xml --title News since:1w",
+		before: `lektor-fetch add https://example.org/feed`,
+		then:   `grep '<title type="text">News</title>' news.xml; test "$(grep -c '<entry>' news.xml)" = 5`,
+	},
 	{
 		starts: `lektor-view publish --archive good --per-page 50 \`,
-		before: `lektor-view ls -a -o path feed:urn:x:bell | lektor-view mark -s F - >"$HOME/flagged"
-for n in 1 2; do echo | lektor-fetch put --feed-id urn:x:good --id "urn:x:$n" --title "Good $n" | lektor-view mark -s F -; done`,
-		then: `grep '<title type="text">Good reads</title>' good/index.atom; grep '<title type="text">Good 2</title>' good/index.atom` + archived,
+		before: `for n in 1 2; do echo | lektor-fetch put --feed-id urn:x:good --id "urn:x:$n" --title "Good $n" | lektor-view mark -s F -; done`,
+		then:   `grep '<title type="text">Good reads</title>' good/index.atom; grep '<title type="text">Good 2</title>' good/index.atom` + archived,
 	},
+}
+
+// rules is lektor-view-rules(1).
+var rules = []step{
+	{
+		starts: `feed:lwn title:/^\[\$\]/ -> read, flag p`, except: ruleLines,
+		before: `lektor-fetch add https://example.org/feed`,
+		then: ruled + `
+mkdir -p "$LEKTORDIR/etc/view/query"; echo has:audio >"$LEKTORDIR/etc/view/query/Podcasts"
+put lwn '[$] A kernel'
+put lwn 'A kernel'
+put news 'Tea' --feed-name 'Daily News' --category ads
+put cast 'Heard' --feed-name Cast --enclosure 'http://cast.example/1.mp3 audio/mpeg 1'
+apply
+test "$(lektor-view ls -a --sort title -o title,flags | tr '\t\n' ':,')" = '[$] A kernel:Sp,A kernel:,Heard:,'
+test "$(lektor-view ls -o title is:trashed)" = Tea
+grep '^Cast|Heard$' "$HOME/notified"; rm "$HOME/notified"`,
+	},
+	{
+		starts: "lektor-view rules apply --again --dry-run -o title",
+		before: `mkdir -p "$D/etc/view"; echo 'title:tea -> flag' >"$D/etc/view/rules"`,
+		out:    `\ATea at noon\n/.*/cur/.*;2,F\n\z`,
+	},
+	{
+		starts: `# ignore-article "https://example.org/feed" "title =~ \"^Ad:\""`, except: ruleLines,
+		then: ruled + `
+put https://example.org/feed 'AD: tea'
+put https://example.org/feed 'Not an Ad: tea'
+put https://example.com/feed 'Ad: coffee'
+put a 'By a bot' --author Bot
+put a 'By another' --author Botanist
+echo 'A <b>casino</b>' | lektor-fetch put --feed-id urn:x:a --id urn:x:c --title C --type text/html
+put a 'Old' --date 2001-01-01T00:00:00Z
+apply
+test "$(lektor-view ls -a --sort title -o title | tr '\n' ',')" = "Ad: coffee,By another,Not an Ad: tea,"`,
+	},
+}
+
+// saving is lektor-view-save(1).
+var saving = []step{
+	{
+		starts: "lektor-view save ~/Podcasts --query 'feed:radio has:audio'",
+		before: `echo | lektor-fetch put --feed-id https://example.org/radio --id urn:x:1 --title News --date 2026-01-02 --enclosure 'https://example.org/feed audio/mpeg 1'`,
+		then:   `test -s "$HOME/Podcasts/"*"/2026-01-02 News.mp3"; test "$(lektor-view ls -o title flag:d)" = News`,
+	},
+	{
+		starts: "lektor-view save ~/Podcasts --type audio --query 'folder:podcasts has:audio'",
+		before: `lektor-fetch add --as-is --no-fetch --category Podcasts https://example.org/cast
+echo | lektor-fetch put --feed-id https://example.org/cast --id urn:x:saved --title Saved --date 2026-01-02 --enclosure 'https://example.org/feed audio/mpeg 1'`,
+		then: `test -s "$HOME/Podcasts/"*"/2026-01-02 Saved.mp3"; test "$(lektor-view ls -o title flag:d feed:cast)" = Saved
+test -z "$(lektor-view save "$HOME/Podcasts" --query has:audio)"; lektor-fetch rm --purge https://example.org/cast`,
+	},
+}
+
+// tui is lektor-view-tui(1).
+var tui = []step{
+	{
+		starts: "# the keys of newsboat, with some of one's own", except: "it is a file, which is read",
+		then: `lektor-fetch add https://example.org/feed; mkdir -p "$D/etc/view"; cp "$example" "$D/etc/view/keys"
+lektor-view tui </dev/null >"$HOME/said" 2>&1 || true
+test "$(head -n 1 "$HOME/said")" = "lektor-view: tui needs a terminal, on standard input and standard output"
+echo "x no-such-thing" >>"$D/etc/view/keys"; lektor-view tui </dev/null 2>&1 | grep "line 9: there is no action"; rm "$D/etc/view/keys"`,
+	},
+	{starts: "lektor-view tui --keys newsboat", except: "it stays; tests of lektor-view have a person at it", then: `! lektor-view tui --keys newsboat </dev/null; ! lektor-view tui --keys emacs </dev/null 2>"$HOME/said"; grep 'no such set' "$HOME/said"`},
 }
 
 // podium are the entries of which queries select some.
@@ -513,8 +620,33 @@ var queries = []step{
 // cloud is lektor-cloudd(1).
 var cloud = []step{
 	{
-		starts: `lektor-cloudd listen --listen 127.0.0.1:5337 \`,
+		starts: "lektor-cloudd listen --listen :5337 --public-url http://me.example:5337/",
 		before: `lektor-fetch add https://example.org/feed`,
+		edit:   "s/listen :5337/listen 127.0.0.1:0/", // a port that is free
+		until:  `test -e "$D/etc/cloudd/lock"`,
+	},
+	{starts: "lektor-cloudd status", out: `\A\z`},
+	{
+		starts: "lektor-cloudd ping https://me.example/feed.xml",
+		before: `lektor-view publish --format rss --output feed.xml --self "$http_proxy/feed.xml" --cloud "$http_proxy/pleaseNotify" title:tea`,
+		edit:   `s,https://me.example,$http_proxy,; s,cloudd ping,& --allow 127.0.0.1,`, // it uses no proxy
+		then:   `rm feed.xml`,
+	},
+	{
+		starts: "lektor-cloudd save --cloud https://rpc.example.org/RPC2 --user bull feed.xml",
+		before: `echo '<rss version="2.0"><channel><title>T</title></channel></rss>' >feed.xml`,
+		edit:   `s,cloudd save,cloudd save --dry-run,`, // there is no cloud
+		given:  `export LEKTOR_CLOUD_PASSWORD=ferdinand`,
+		then:   `LEKTOR_CLOUD_PASSWORD=ferdinand lektor-cloudd save --dry-run --cloud https://rpc.example.org/RPC2 --user bull feed.xml 2>&1 | grep 'would be saved at https://rpc.example.org/RPC2 as bull'`,
+	},
+	{
+		starts: "lektor-cloudd hub --listen :5337 --public-url http://hub.example:5337",
+		edit:   "s/listen :5337/listen 127.0.0.1:0/", // a port that is free
+		until:  `test -e "$HOME/.local/state/lektor-hub/log"`,
+		then:   `rm -r "$HOME/.local/state/lektor-hub"`,
+	},
+	{
+		starts: `lektor-cloudd listen --listen 127.0.0.1:5337 \`,
 		edit:   "s/:5337/:0/", // a port that is free
 		until:  `test -e "$D/etc/cloudd/lock"`,
 	},
@@ -615,7 +747,7 @@ mkdir -p "$f/etc/ess" && echo https://me.example/feed.ess >"$f/etc/ess/link"`,
 	},
 	{
 		starts: `parallel -j 4 "perl -ne '/,([^,]*)/; print if unpack(q(%32C*), \$1) % 4 == {}' \`, needs: "parallel",
-		// Of each of 500 feeds two documents, of which the later one counts.
+		// Each of 500 feeds has two documents; the later one counts.
 		before: `awk 'BEGIN { for (i = 0; i < 1000; i++) print 1700000000 + i * 7919 % 100003 ",http://f" i % 500 ".example/x," i * 31 % 40000 "," i % 256 "," 40000 + i * 17 % 40000 "," i % 256 }' >all.ess`,
 		out:    `\A[0-9]+,,(http://f[0-9]+.example/x,[0-9]+,[0-9]+,?){500,1000}\n\z`,
 		then: `cat part.? | sort >"$HOME/a"; sort all.ess | cmp - "$HOME/a"
@@ -773,6 +905,30 @@ var sharing = []step{
 		then:   `test "$(ls "$HOME/Sync/lektor" | wc -l)" -eq 1; lektor-share check "$HOME"/Sync/lektor/*/*; grep 'xmlUrl="https://example.com/feed"' "$HOME"/Sync/lektor/*/subscriptions.opml`,
 	},
 	{
+		starts: "lektor-share init --name laptop ~/Sync/lektor",
+		then:   `test "$(ls "$HOME/Sync/lektor" | wc -l)" -eq 1`,
+	},
+	{starts: "lektor-share sync", then: `test "$(ls "$HOME/Sync/lektor" | wc -l)" -eq 1`},
+	{
+		starts: "lektor-fetch; lektor-share apply; lektor-view ls", out: `(?s)Tea at noon`,
+	},
+	{starts: "lektor-share status", out: `\A\z`},
+	{
+		starts: "lektor-share peer add phone https://dav.example.com/lektor/phone-0a7903db47fb0ae8",
+		then:   `test "$(lektor-share peer -o name,place)" = "$(printf 'phone\thttps://dav.example.com/lektor/phone-0a7903db47fb0ae8')"; lektor-share peer rm phone`,
+	},
+	{starts: "lektor-share conflicts", out: `\A\z`},
+	{starts: "lektor-share resolve --all ours", then: `test -z "$(lektor-share conflicts -o item)"`},
+	{starts: "lektor-share publish - > subscriptions.opml", then: `grep 'xmlUrl="https://example.com/feed"' subscriptions.opml`},
+	{
+		starts: "lektor-share merge mine.opml theirs.opml > both.opml",
+		before: `for n in mine theirs; do
+	echo "<opml version='2.0' xmlns:sx='https://www.microsoft.com/schemas/rss/sse'><head/><body><outline text='$n'><sx:sync id='$n' version='1'><sx:history by='$n'/></sx:sync></outline></body></opml>" >$n.opml
+done`,
+		then: `lektor-share check both.opml | grep '2 items, 0 deleted, 0 conflicts, 0 problems'`,
+	},
+	{starts: "lektor-share check both.opml", out: `\Aboth.opml: 2 items, 0 deleted, 0 conflicts, 0 problems\n\z`},
+	{
 		starts: "lektor-share init ~/Sync/lektor",
 		then:   `test "$(ls "$HOME/Sync/lektor" | wc -l)" -eq 1`,
 	},
@@ -783,12 +939,5 @@ var sharing = []step{
 	{
 		starts: "lektor-share conflicts -o item | lektor-share resolve - theirs",
 		then:   `test -z "$(lektor-share conflicts -o item)"`,
-	},
-	{
-		starts: "lektor-share merge mine.opml theirs.opml > both.opml",
-		before: `for n in mine theirs; do
-	echo "<opml version='2.0' xmlns:sx='https://www.microsoft.com/schemas/rss/sse'><head/><body><outline text='$n'><sx:sync id='$n' version='1'><sx:history by='$n'/></sx:sync></outline></body></opml>" >$n.opml
-done`,
-		then: `lektor-share check both.opml | grep '2 items, 0 deleted, 0 conflicts, 0 problems'`,
 	},
 }

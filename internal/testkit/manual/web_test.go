@@ -58,7 +58,7 @@ func newWeb(t *testing.T, files string) *web {
 	site := sites(files)
 	secure := httptest.NewUnstartedServer(site)
 	secure.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // of clients that have gone away
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that have gone away
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	w.proxy = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -115,7 +115,7 @@ func sites(files string) http.Handler {
 	mux.HandleFunc("daringfireball.net/2001", server.Doc("application/atom+xml", archive))
 	mux.HandleFunc("example.org/broken", server.Answer(http.StatusGone, "gone"))
 	mux.HandleFunc("example.com/flagged.nno", server.Doc("application/nno", flagged(time.Now())))
-	// Of me.example, and of the address of the proxy, too.
+	// These are files of me.example, and of the address of the proxy.
 	mux.Handle("/", http.FileServer(http.Dir(files)))
 	mux.HandleFunc("/ping", server.Doc("text/xml", `<?xml version="1.0"?><result success="true" msg="Thanks for the ping."/>`))
 	return mux

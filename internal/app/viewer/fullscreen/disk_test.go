@@ -67,6 +67,10 @@ func TestOverview(t *testing.T) {
 			t.Fatal(err)
 		}
 		dates, whole := l.Dates(ctx, refs)
+		values := make([]lektordir.Ref, len(refs))
+		for i, r := range refs {
+			values[i] = *r
+		}
 		if !whole {
 			t.Error("dates that were learnt are not known")
 		}
@@ -77,7 +81,8 @@ func TestOverview(t *testing.T) {
 		}
 		var want []dated
 		s := l.store()
-		for i, r := range refs {
+		for i, p := range refs {
+			r := *p
 			count.Add(r)
 			if read := s.Record(r).Date(); !read.Equal(dates[i]) {
 				t.Errorf("%s: %s, read %s", r.Path(), dates[i], read)
@@ -113,7 +118,7 @@ func TestOverview(t *testing.T) {
 				t.Fatal(err)
 			}
 			var match, find []string
-			for i, yes := range q.Match(ctx, refs) {
+			for i, yes := range q.Match(ctx, values) {
 				if yes {
 					match = append(match, refs[i].Path())
 				}
@@ -247,10 +252,12 @@ func tuiHash(t *testing.T, l *diskAdapter) string {
 }
 
 // listAll gives all entries in one list.
-func listAll(ctx context.Context, l *diskAdapter) (refs []lektordir.Ref, err error) {
+func listAll(ctx context.Context, l *diskAdapter) (refs []*lektordir.Ref, err error) {
 	lists, err := l.List(ctx)
 	for _, hash := range slices.Sorted(maps.Keys(lists)) {
-		refs = append(refs, lists[hash]...)
+		for i := range lists[hash] {
+			refs = append(refs, &lists[hash][i])
+		}
 	}
 	return refs, err
 }
@@ -279,7 +286,7 @@ func TestLearnWithoutIndex(t *testing.T) {
 			t.Errorf("%s", &said)
 		}
 		l.mu.Lock()
-		got, _ := l.dates.get(refs[0])
+		got, _ := l.dates.get(*refs[0])
 		l.mu.Unlock()
 		if got.Day() != 5 {
 			t.Errorf("%s", got)

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/delivery"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -59,7 +61,7 @@ func deliverFeed(t *testing.T, f *fixture, feed *feedconv.Feed) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := d.NewWriter(lektordir.WriterOptions{})
+	w, err := feeddir.NewWriter(d, commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,10 +72,10 @@ func deliverFeed(t *testing.T, f *fixture, feed *feedconv.Feed) {
 		t.Fatal(err)
 	}
 	defer txn.Close()
-	if err := txn.PutFeed(&lektordir.Feed{ID: id, Name: "Round trip"}); err != nil {
+	if err := txn.PutFeed((&lektordir.Feed{ID: id, Name: "Round trip"}).Files()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := delivery.StageWith(t.Context(), txn, feed, lektordir.Unread, delivery.Options{}); err != nil {
+	if _, err := delivery.StageWith(t.Context(), delivery.On(d, txn), feed, lektordir.Unread, delivery.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)

@@ -76,7 +76,7 @@ func (p *reading) open() bool { return p.key != 0 }
 
 // show opens the entry under the cursor of the list.
 func (b *browser) show() {
-	ref := b.list.items[b.list.at].ref
+	ref := *b.list.items[b.list.at].ref
 	b.page = reading{ref: ref, key: keyOf(ref)}
 }
 
@@ -169,7 +169,7 @@ func (b *browser) choose(of id) effects {
 // current returns the entry that the cursor of the list is on.
 func (b *browser) current() (lektordir.Ref, bool) {
 	if at := b.list.at; at >= 0 && at < len(b.list.items) {
-		return b.marks.now(b.list.items[at].ref), true
+		return b.marks.now(*b.list.items[at].ref), true
 	}
 	return lektordir.Ref{}, false
 }
@@ -349,7 +349,7 @@ func (b *browser) nextUnread(by int) effects {
 	l := &b.list
 	for i := 1; i <= len(l.items); i++ {
 		at := wrap(l.at+i*by, len(l.items))
-		if b.marks.unread(l.items[at].ref) {
+		if b.marks.unread(*l.items[at].ref) {
 			l.goTo(at)
 			return b.arrive()
 		}
@@ -455,6 +455,40 @@ func (b *browser) search(query string) effects {
 	return effects{list: true}
 }
 
+// toggleAll lists read entries too, or no longer.
+func (b *browser) toggleAll() effects {
+	l := &b.list
+	l.all = !l.all
+	l.sorted, l.readHere = nil, map[key]bool{}
+	if l.all {
+		return effects{list: true, say: "read entries, too"}
+	}
+	return effects{list: true, say: "unread entries only"}
+}
+
+// toggleSort lists the oldest entries first, or the newest.
+func (b *browser) toggleSort() effects {
+	l := &b.list
+	if l.oldest = !l.oldest; l.oldest {
+		return effects{list: true, say: "oldest first"}
+	}
+	return effects{list: true, say: "newest first"}
+}
+
+// reread forgets the list and the text that are shown, for a scan of everything.
+func (b *browser) reread() effects {
+	b.list.sorted, b.list.readHere = nil, map[key]bool{}
+	b.page.width = 0
+	return effects{say: "read anew"}
+}
+
+// toggleFeedText shows the feed's text, or the article of the page. It reports which.
+func (p *reading) toggleFeedText() (feedText bool) {
+	p.feedText = !p.feedText
+	p.width, p.y = 0, 0
+	return p.feedText
+}
+
 // take shows the items of a list. The cursor stays on its entry, and that on its line of
 // the screen.
 func (b *browser) take(items []*item) {
@@ -484,10 +518,10 @@ func find(items []*item, near int, ref lektordir.Ref) int {
 	is := func(r lektordir.Ref) bool { return r.Unique == ref.Unique && r.Feed == ref.Feed }
 	near = max(0, min(near, len(items)-1))
 	for up, down := near, near+1; up >= 0 || down < len(items); up, down = up-1, down+1 {
-		if up >= 0 && up < len(items) && is(items[up].ref) {
+		if up >= 0 && up < len(items) && is(*items[up].ref) {
 			return up
 		}
-		if down < len(items) && is(items[down].ref) {
+		if down < len(items) && is(*items[down].ref) {
 			return down
 		}
 	}

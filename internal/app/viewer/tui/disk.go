@@ -76,10 +76,10 @@ type Disk interface {
 	List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error)
 	// Dates returns the dates of entries. If it would take long, or the context ends
 	// before all are known, the others are those of delivery, and whole is false.
-	Dates(ctx context.Context, refs []lektordir.Ref) (dates []time.Time, whole bool)
+	Dates(ctx context.Context, refs []*lektordir.Ref) (dates []time.Time, whole bool)
 	// Learn makes the dates of entries known to Dates, however long it takes, and may do
 	// other things of use later. It reports its progress.
-	Learn(ctx context.Context, refs []lektordir.Ref, progress func(what string, done, total int)) error
+	Learn(ctx context.Context, refs []*lektordir.Ref, progress func(what string, done, total int)) error
 	// Rows returns the rows of entries in a list.
 	Rows(ctx context.Context, refs []lektordir.Ref) []Row
 	// Query reads a query.

@@ -271,7 +271,7 @@ func (p *painter) message(text string, s style, width, room int) (body []string)
 
 // entry returns the line of an entry.
 func (p *painter) entry(it *item, here bool, width int) string {
-	ref := p.marks.now(it.ref)
+	ref := p.marks.now(*it.ref)
 	flags := flagLetters(ref)
 	text := cursorMark(here) + fit(flags, 3) + " "
 	if width >= withDate {

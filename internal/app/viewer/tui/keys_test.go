@@ -129,12 +129,12 @@ func TestKeyNames(t *testing.T) {
 
 // The manual has every action, and no other.
 func TestManual(t *testing.T) {
-	page, err := os.ReadFile("../../../../man/lektor-view.1")
+	page, err := os.ReadFile("../../../../man/lektor-view-tui.1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(page), "\n.Ss Keys\n")
-	text, _, _ = strings.Cut(text, "\n.Ss ")
+	_, text, _ := strings.Cut(string(page), "\n.Sh KEYS\n")
+	text, _, _ = strings.Cut(text, "\n.Sh ")
 	documented := map[string]bool{"none": true}
 	for _, l := range regexp.MustCompile(`(?m)^\.It Ic (.*)$`).FindAllStringSubmatch(text, -1) {
 		names, _, _ := strings.Cut(strings.Split(l[1], " Op ")[0], " Ar ")

@@ -14,7 +14,7 @@ import (
 
 // item is an entry in a list, as a snapshot has it. It does not change.
 type item struct {
-	ref  lektordir.Ref
+	ref  *lektordir.Ref // one of the snapshot
 	date time.Time
 }
 
@@ -91,11 +91,11 @@ func (w *listWork) make(ctx context.Context, partial func([]*item)) (*sortedList
 
 // unread removes entries that are read, unless the list has them too or they were read
 // here.
-func (w *listWork) unread(refs []lektordir.Ref) []lektordir.Ref {
+func (w *listWork) unread(refs []*lektordir.Ref) []*lektordir.Ref {
 	if w.lists() {
 		return refs
 	}
-	return slices.DeleteFunc(refs, func(r lektordir.Ref) bool { return !r.Unread() && !w.readHere[keyOf(r)] })
+	return slices.DeleteFunc(refs, func(r *lektordir.Ref) bool { return !r.Unread() && !w.readHere[keyOf(*r)] })
 }
 
 // update returns the old list with the feeds that are others in the new snapshot: of a
@@ -152,7 +152,7 @@ func compareItems(a, b *item, oldest bool) int {
 const datesWithin = 150 * time.Millisecond
 
 // sorted returns the list of these entries.
-func (w *listWork) sorted(ctx context.Context, refs []lektordir.Ref) *sortedList {
+func (w *listWork) sorted(ctx context.Context, refs []*lektordir.Ref) *sortedList {
 	ctx, cancel := context.WithTimeout(ctx, datesWithin)
 	defer cancel()
 	dates, dated := w.disk.Dates(ctx, refs)
@@ -188,7 +188,7 @@ func (w *listWork) search(ctx context.Context, partial func([]*item)) (*sortedLi
 		for _, r := range found {
 			in[keyOf(r)] = true
 		}
-		return w.sorted(ctx, slices.DeleteFunc(refs, func(r lektordir.Ref) bool { return !in[keyOf(r)] })), nil
+		return w.sorted(ctx, slices.DeleteFunc(refs, func(r *lektordir.Ref) bool { return !in[keyOf(*r)] })), nil
 	}
 	made := w.sorted(ctx, refs)
 	var found []*item
@@ -199,7 +199,7 @@ func (w *listWork) search(ctx context.Context, partial func([]*item)) (*sortedLi
 		}
 		refs := make([]lektordir.Ref, len(part))
 		for i, it := range part {
-			refs[i] = it.ref
+			refs[i] = *it.ref
 		}
 		for i, matches := range query.Match(ctx, refs) {
 			if matches {

@@ -36,7 +36,7 @@ func (d dated) List(_ context.Context, feeds ...string) (map[string][]lektordir.
 	return maps.Clone(d.byFeed), nil
 }
 
-func (dated) Dates(_ context.Context, refs []lektordir.Ref) ([]time.Time, bool) {
+func (dated) Dates(_ context.Context, refs []*lektordir.Ref) ([]time.Time, bool) {
 	dates := make([]time.Time, len(refs))
 	for i, r := range refs {
 		sum := 0
@@ -108,7 +108,7 @@ func TestListingWith(t *testing.T) {
 			}
 			next.arrange()
 			for _, it := range l.items[:len(l.items)/3] {
-				keep[keyOf(it.ref)] = true
+				keep[keyOf(*it.ref)] = true
 			}
 			before := slices.Clone(l.items)
 			want := list(next)

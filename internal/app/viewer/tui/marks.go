@@ -170,7 +170,7 @@ func (q *marks) overlay(rows []*item) []*item {
 	if !slices.ContainsFunc(q.changes, func(c *change) bool { return c.kind == trashChange }) {
 		return rows
 	}
-	return slices.DeleteFunc(slices.Clone(rows), func(it *item) bool { return q.now(it.ref).Trashed() })
+	return slices.DeleteFunc(slices.Clone(rows), func(it *item) bool { return q.now(*it.ref).Trashed() })
 }
 
 // touches reports whether an entry of a feed is being changed.

@@ -278,7 +278,7 @@ func (m *model) takeOverview(msg overviewMsg) {
 	b.arrangeTree()
 	m.apply(b.choose(id{kind: allNode}))
 	for _, e := range o.Newest {
-		b.list.items = append(b.list.items, &item{e.Ref, e.Date})
+		b.list.items = append(b.list.items, &item{&e.Ref, e.Date})
 		m.rows[keyOf(e.Ref)] = &e.Row
 	}
 }
@@ -416,7 +416,7 @@ func (m *model) learn(items []*item) tea.Cmd {
 	m.dates.state = running
 	ctx, d, send := m.ctx, m.disk, m.send
 	return func() tea.Msg {
-		refs := make([]lektordir.Ref, len(items))
+		refs := make([]*lektordir.Ref, len(items))
 		for i, it := range items {
 			refs[i] = it.ref
 		}
@@ -533,7 +533,7 @@ func (m *model) readRows() tea.Cmd {
 	var refs []lektordir.Ref
 	var keys []key
 	for i := max(0, l.y-room); i < min(len(l.items), l.y+2*room); i++ {
-		ref := l.items[i].ref
+		ref := *l.items[i].ref
 		k := keyOf(ref)
 		if _, ok := m.rows[k]; !ok {
 			m.rows[k] = nil

@@ -56,11 +56,11 @@ func (d *memory) List(ctx context.Context, feeds ...string) (map[string][]lektor
 }
 
 func (d *memory) Overview(context.Context, int) (*Overview, error) { return nil, nil }
-func (d *memory) Learn(context.Context, []lektordir.Ref, func(string, int, int)) error {
+func (d *memory) Learn(context.Context, []*lektordir.Ref, func(string, int, int)) error {
 	return nil
 }
 
-func (d *memory) Dates(ctx context.Context, refs []lektordir.Ref) ([]time.Time, bool) {
+func (d *memory) Dates(ctx context.Context, refs []*lektordir.Ref) ([]time.Time, bool) {
 	dates := make([]time.Time, len(refs))
 	for i, r := range refs {
 		dates[i] = r.Delivered()
@@ -502,7 +502,7 @@ type studious struct {
 	learnt chan struct{}
 }
 
-func (d studious) Dates(ctx context.Context, refs []lektordir.Ref) ([]time.Time, bool) {
+func (d studious) Dates(ctx context.Context, refs []*lektordir.Ref) ([]time.Time, bool) {
 	dates := make([]time.Time, len(refs))
 	for i, r := range refs {
 		dates[i] = r.Delivered()
@@ -520,7 +520,7 @@ func (d studious) Dates(ctx context.Context, refs []lektordir.Ref) ([]time.Time,
 	}
 }
 
-func (d studious) Learn(ctx context.Context, refs []lektordir.Ref, progress func(string, int, int)) error {
+func (d studious) Learn(ctx context.Context, refs []*lektordir.Ref, progress func(string, int, int)) error {
 	progress("indexing", 7, len(refs))
 	select {
 	case <-d.learnt:

@@ -230,18 +230,14 @@ func (s *snapshot) addFeeds(feeds []*feedSnapshot, in string, depth int) {
 }
 
 // entries returns the entries of a node; if only is not nil, those of the feeds in it.
-func (s *snapshot) entries(of id, only map[string]bool) []lektordir.Ref {
-	var all []lektordir.Ref
+func (s *snapshot) entries(of id, only map[string]bool) []*lektordir.Ref {
+	var all []*lektordir.Ref
 	for hash, f := range s.feeds {
 		if only != nil && !only[hash] || !of.holds(f) {
 			continue
 		}
-		if of.kind != flaggedNode {
-			all = append(all, f.refs...)
-			continue
-		}
-		for _, r := range f.refs {
-			if r.HasFlag('F') {
+		for i := range f.refs {
+			if r := &f.refs[i]; of.kind != flaggedNode || r.HasFlag('F') {
 				all = append(all, r)
 			}
 		}

@@ -1,4 +1,4 @@
-package lektordir
+package stage
 
 import (
 	"bytes"
@@ -7,62 +7,13 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/html"
+
+	"github.com/lektordir/lektor/internal/textfile"
 )
 
-// clean makes text fit for a file: valid UTF-8 without NUL.
-func clean(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if strings.IndexByte(s, 0) >= 0 {
-		s = strings.ReplaceAll(s, "\x00", "")
-	}
-	return s
-}
-
-// content is clean for content that is text, and the same bytes when they are
-// fit or no text.
-func content(b []byte, mimeType string) []byte {
-	if !IsText(mimeType) || utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 {
-		return b
-	}
-	return []byte(clean(string(b)))
-}
-
-// baseType is a MIME type in lower case, without parameters.
-func baseType(mimeType string) string {
-	t, _, _ := strings.Cut(strings.ToLower(mimeType), ";")
-	return strings.TrimSpace(t)
-}
-
-// IsText reports whether content of a MIME type is text, as it is without a
-// type. Of other types, such as images, each byte counts.
-func IsText(mimeType string) bool {
-	group, name, ok := strings.Cut(baseType(mimeType), "/")
-	return !ok || group == "text" || group == "message" ||
-		name == "xml" || name == "json" || strings.HasSuffix(name, "+xml") || strings.HasSuffix(name, "+json")
-}
-
-// oneLine is clean for a file of a single line.
-func oneLine(s string) string {
-	s = clean(s)
-	if strings.ContainsAny(s, "\r\n") {
-		s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\r' || r == '\n' }), " ")
-	}
-	return s
-}
-
-// oneField is oneLine for what has no business with tabs, as addresses and types.
-func oneField(s string) string { return strings.ReplaceAll(oneLine(s), "\t", " ") }
-
-// line is the text of a file: without the one newline that ends it, and valid
-// UTF-8 whatever wrote it.
-func line(data []byte) string {
-	s := strings.TrimSuffix(string(data), "\n")
-	return strings.ToValidUTF8(s, "\uFFFD")
-}
-
-// plainText is the text of content: without markup, where its type has any.
-func plainText(content []byte, mimeType string) string {
-	if t := baseType(mimeType); !strings.HasSuffix(t, "html") && !strings.HasSuffix(t, "xml") {
+// PlainText returns the text of content: without markup, where its type has any.
+func PlainText(content []byte, mimeType string) string {
+	if t := textfile.BaseType(mimeType); !strings.HasSuffix(t, "html") && !strings.HasSuffix(t, "xml") {
 		return string(content)
 	}
 	z := html.NewTokenizer(bytes.NewReader(content))
@@ -127,7 +78,7 @@ func fold(s string) string {
 			return -1
 		}
 		return r
-	}, clean(s))
+	}, textfile.Clean(s))
 	return strings.Join(strings.Fields(s), " ")
 }
 

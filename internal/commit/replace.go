@@ -1,4 +1,4 @@
-package lektordir
+package commit
 
 import (
 	"bytes"
@@ -7,16 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// replacing is the end of the name of a file in tmp/$feed that records a replacement:
+// Replacing is the end of the name of a file in tmp/$feed that records a replacement:
 // $unique;replaces holds the unique name of the version that $unique replaces.
-const replacing = ";replaces"
+const Replacing = ";replaces"
 
 // replace puts a staged version in the place of an old one in new/, so that a viewer
 // sees one of them at every moment. The caller has the feed's lock, and what is staged
@@ -32,8 +31,8 @@ const replacing = ";replaces"
 // that as well. Interrupted anywhere, replace goes on from there if it is called again:
 // it can be told from what is in new/ and tmp/ how far it came. dropped reports that NEW
 // was withdrawn.
-func (d *Dir) replace(feed, from, unique, old string) (dropped bool, err error) {
-	note := d.Join("tmp", feed, unique+replacing)
+func replace(d *dirfs.Dir, feed, from, unique, old string) (dropped bool, err error) {
+	note := d.Join("tmp", feed, unique+Replacing)
 	if err := writeNote(note, old); err != nil {
 		return false, err
 	}
@@ -42,27 +41,27 @@ func (d *Dir) replace(feed, from, unique, old string) (dropped bool, err error) 
 	if isNotExist(err) {
 		// Put aside by an earlier run, or by one of a version that did so first.
 		if _, aerr := dirfs.Lstat(aside); aerr == nil {
-			if err := d.arrive(feed, from, unique); err != nil {
+			if err := arrive(d, feed, from, unique); err != nil {
 				return false, err
 			}
-			return false, d.endReplacement(note, aside)
+			return false, endReplacement(note, aside)
 		} else if !isNotExist(aerr) {
 			return false, aerr
 		}
-		return d.withdraw(feed, from, unique, note)
+		return withdraw(d, feed, from, unique, note)
 	}
 	if err != nil {
 		return false, err
 	}
-	if err := d.arrive(feed, from, unique); err != nil {
+	if err := arrive(d, feed, from, unique); err != nil {
 		return false, err
 	}
-	if err := d.fs.PutAside(feed, there, aside); isNotExist(err) {
-		return d.withdraw(feed, from, unique, note)
+	if err := d.PutAside(feed, there, aside); isNotExist(err) {
+		return withdraw(d, feed, from, unique, note)
 	} else if err != nil {
 		return false, err
 	}
-	return false, d.endReplacement(note, aside)
+	return false, endReplacement(note, aside)
 }
 
 // writeNote records which version is replaced, unless it is recorded already. The
@@ -88,7 +87,7 @@ func writeNote(note, old string) error {
 // endReplacement removes the record, and then a directory that was put aside: the record
 // without the directory would say that a viewer took the old version. What is left of the
 // directory is no error, as recovery removes it.
-func (d *Dir) endReplacement(note, aside string) error {
+func endReplacement(note, aside string) error {
 	if err := os.Remove(note); err != nil && !isNotExist(err) {
 		return err
 	}
@@ -98,26 +97,26 @@ func (d *Dir) endReplacement(note, aside string) error {
 
 // withdraw takes a version back whose older one a viewer took: from tmp/, where it is
 // staged, and from new/.
-func (d *Dir) withdraw(feed, from, unique, note string) (withdrawn bool, err error) {
+func withdraw(d *dirfs.Dir, feed, from, unique, note string) (withdrawn bool, err error) {
 	aside := d.Join("tmp", feed, unique+dirfs.Gone)
 	for _, path := range []string{d.Join(from, unique), d.Join("new", feed, unique)} {
 		// Renamed first, as half an entry under a name that the journal has could
 		// be taken for a whole one.
-		switch err := d.fs.PutAside(feed, path, aside); {
+		switch err := d.PutAside(feed, path, aside); {
 		case err == nil:
 			withdrawn = true
 		case !isNotExist(err):
 			return withdrawn, err
 		}
 	}
-	return withdrawn, d.endReplacement(note, aside)
+	return withdrawn, endReplacement(note, aside)
 }
 
 // arrive renames a staged entry from tmp/ (from, which is relative to the lektor-dir) to
 // new/. Where it is no longer staged, it did so before.
-func (d *Dir) arrive(feed, from, unique string) error {
+func arrive(d *dirfs.Dir, feed, from, unique string) error {
 	staged, to := d.Join(from, unique), d.Join("new", feed, unique)
-	err := d.fs.Move(feed, staged, to)
+	err := d.Move(feed, staged, to)
 	if isNotExist(err) {
 		if _, serr := dirfs.Lstat(staged); isNotExist(serr) {
 			return nil
@@ -125,19 +124,18 @@ func (d *Dir) arrive(feed, from, unique string) error {
 		if err := os.Mkdir(filepath.Dir(to), 0o777); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
-		err = d.fs.Move(feed, staged, to)
+		err = d.Move(feed, staged, to)
 	}
 	if errors.Is(err, os.ErrExist) {
-		return d.fs.Drop(feed, staged)
+		return d.Drop(feed, staged)
 	}
 	return err
 }
 
 // finishReplacing goes on with a replacement of which there is a record, for a version
-// that is no longer staged. has reports whether an entry is in new/ or cur/. A record of
-// another's stays that changed since a time.
-func (d *Dir) finishReplacing(feed, unique string, j *journal, has func(unique string) bool, before time.Time) error {
-	note := d.Join("tmp", feed, unique+replacing)
+// that is no longer staged. A record of another's stays that changed lately.
+func (r *recovery) finishReplacing(unique string) error {
+	note := r.d.Join("tmp", r.feed, unique+Replacing)
 	data, err := dirfs.ReadFile(note)
 	if isNotExist(err) {
 		return nil // it was finished with the staged version
@@ -146,15 +144,16 @@ func (d *Dir) finishReplacing(feed, unique string, j *journal, has func(unique s
 		return err
 	}
 	// A power cut may leave the file empty; then the journal has the name.
-	rec, known := j.named(unique)
+	rec, known := r.journal.Named(unique)
+	_, there := r.at[unique]
 	old := cmp.Or(rec.Replaces, string(bytes.TrimSuffix(data, []byte{'\n'})))
 	switch {
 	case old == "" || old[0] == '.' || strings.ContainsAny(old, "/;\x00"):
-		return d.fs.RemoveOld(note, before) // nobody of ours wrote it
-	case !known && !has(unique):
+		return r.d.RemoveOld(note, r.before) // nobody of ours wrote it
+	case !known && !there:
 		// The journal was lost, and with it the version that was staged.
 		return os.Remove(note)
 	}
-	_, err = d.replace(feed, "tmp/"+feed, unique, old)
+	_, err = replace(r.d, r.feed, "tmp/"+r.feed, unique, old)
 	return err
 }

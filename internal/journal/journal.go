@@ -1,4 +1,7 @@
-package lektordir
+// Package journal is the record of what was delivered to a feed, src/$feed/etc/fetch/seen
+// (lektor-dir(5)): a line for each version of an entry, appended before the version is visible.
+// It knows names and digests.
+package journal
 
 import (
 	"bytes"
@@ -9,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -22,18 +26,18 @@ import (
 	"github.com/lektordir/lektor/internal/filelog"
 )
 
-// digest is the beginning of a SHA-256, as much of it as tells the entries of a
+// Digest is the beginning of a SHA-256, as much of it as tells the entries of a
 // feed and their versions apart: 64 bits, as many as a unique name has of them.
-type digest [8]byte
+type Digest [8]byte
 
-// digestOf digests a list of strings, so that different lists differ even
+// DigestOf digests a list of strings, so that different lists differ even
 // where their concatenations do not.
-func digestOf(parts ...string) digest {
-	sum := hashOf(parts...)
-	return digest(sum[:8])
+func DigestOf(parts ...string) Digest {
+	sum := HashOf(parts...)
+	return Digest(sum[:8])
 }
 
-func hashOf(parts ...string) (sum [sha256.Size]byte) {
+func HashOf(parts ...string) (sum [sha256.Size]byte) {
 	// All in one piece: the text of an entry is digested several times, and a hash
 	// takes no strings without copying each to a place of its own.
 	pooled := hashed.Get().(*[]byte)
@@ -55,28 +59,28 @@ var hashed = sync.Pool{New: func() any { return new([]byte) }}
 
 const maxHashed = 1 << 20
 
-// String gives 16 hexadecimal digits.
-func (d digest) String() string { return hex.EncodeToString(d[:]) }
+// String returns 16 hexadecimal digits.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
-// key is the second key of an entry, which recognises it when its identifier
+// Key is the second key of an entry, which recognises it when its identifier
 // alone changed. Link digests the link by itself, zero when the entry has none;
 // Rest digests title, content and date.
-type key struct{ Link, Rest [4]byte }
+type Key struct{ Link, Rest [4]byte }
 
-// record is a line of a journal: one delivered version of an entry, or another
+// Record is a line of a journal: one delivered version of an entry, or another
 // identity of one (Unique then names a version that an earlier line names too).
-type record struct {
-	Identity digest
-	Key      key
-	Content  digest // what makes a version: the entry is unchanged when it is equal
+type Record struct {
+	Identity Digest
+	Key      Key
+	Content  Digest // what makes a version: the entry is unchanged when it is equal
 	Unique   string
 	Replaces string // unique name of the version taken out of new/ for this one, or ""
 }
 
-// lineage gives the 16 digits by which versions of an entry delivered as r are
+// Lineage returns the 16 digits by which versions of an entry delivered as r are
 // recognised.
-func (r record) lineage() string {
-	if id := (Ref{Unique: r.Unique}).Identity(); id != "" {
+func (r Record) Lineage() string {
+	if id := entryname.Identity(r.Unique); id != "" {
 		return id
 	}
 	return r.Identity.String()
@@ -87,7 +91,7 @@ var crcTable = crc32.MakeTable(crc32.Castagnoli)
 // appendTo adds the record's line: six fields with single spaces between them, the
 // last the CRC-32C of what is before it, in hexadecimal. In the unique name the
 // identity is left out where it is that of the line.
-func (r record) appendTo(b []byte) []byte {
+func (r Record) appendTo(b []byte) []byte {
 	start := len(b)
 	b = hex.AppendEncode(b, r.Identity[:])
 	id := string(b[start:])
@@ -114,8 +118,8 @@ func (r record) appendTo(b []byte) []byte {
 
 // parseRecord reads a line without its newline. Lines had seven fields before:
 // more of each digest, and the time before the checksum.
-func parseRecord(l []byte) (record, bool) {
-	var r record
+func parseRecord(l []byte) (Record, bool) {
+	var r Record
 	if len(l) < 9 || l[len(l)-9] != ' ' {
 		return r, false
 	}
@@ -140,8 +144,8 @@ func parseRecord(l []byte) (record, bool) {
 		}
 	}
 	r.Unique = string(f[3])
-	if head, tail, ok := strings.Cut(r.Unique, "I."); ok && (Ref{Unique: r.Unique}).Identity() == "" {
-		if full := head + "I" + r.Identity.String() + "." + tail; (Ref{Unique: full}).Identity() != "" {
+	if head, tail, ok := strings.Cut(r.Unique, "I."); ok && entryname.Identity(r.Unique) == "" {
+		if full := head + "I" + r.Identity.String() + "." + tail; entryname.Identity(full) != "" {
 			r.Unique = full
 		}
 	}
@@ -154,20 +158,20 @@ func parseRecord(l []byte) (record, bool) {
 	return r, true
 }
 
-// journal is what a feed's journal says was delivered. It is a view as of when
+// Journal is what a feed's journal says was delivered. It is a view as of when
 // it was read, and belongs to one goroutine. A feed may have delivered a hundred
 // thousand entries, and its document has a few: so lines are read when they are
 // asked for.
-type journal struct {
+type Journal struct {
+	Good   int64 // bytes up to the end of the last good line
+	Size   int64 // bytes of the file
+	Parsed int   // how many lines were read, for tests
+
 	data []byte // up to the end of the last good line
 	ends []int  // of lines, with the newline
-	good int64  // bytes up to the end of the last good line
-	size int64  // bytes of the file
 
 	// Each index is made when it is first asked.
 	byIdentity, byLineage, byKey, byName index
-
-	parsed int // how many lines were read, for tests
 }
 
 // index finds lines by a hash.
@@ -176,14 +180,14 @@ type index struct {
 	before []int32 // by line: the one before it with the same hash, and 1
 }
 
-// readJournal reads a journal; a missing one is empty. A line that is not
+// Read reads a journal; a missing one is empty. A line that is not
 // terminated or has a wrong checksum does not count.
-func readJournal(path string) (*journal, error) {
+func Read(path string) (*Journal, error) {
 	data, err := dirfs.ReadFile(path)
-	if err != nil && !isNotExist(err) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	j := &journal{data: data, size: int64(len(data))}
+	j := &Journal{data: data, Size: int64(len(data))}
 	j.ends = make([]int, 0, len(data)/100+1)
 	for off := 0; ; {
 		n := bytes.IndexByte(data[off:], '\n')
@@ -194,18 +198,18 @@ func readJournal(path string) (*journal, error) {
 		j.ends = append(j.ends, off)
 	}
 	for len(j.ends) > 0 {
-		if _, ok := j.record(len(j.ends) - 1); ok {
-			j.good = int64(j.ends[len(j.ends)-1])
+		if _, ok := j.at(len(j.ends) - 1); ok {
+			j.Good = int64(j.ends[len(j.ends)-1])
 			break
 		}
 		j.ends = j.ends[:len(j.ends)-1]
 	}
-	j.data = data[:j.good]
+	j.data = data[:j.Good]
 	return j, nil
 }
 
-// line gives a line without its newline.
-func (j *journal) line(i int) []byte {
+// line returns a line without its newline.
+func (j *Journal) line(i int) []byte {
 	begin := 0
 	if i > 0 {
 		begin = j.ends[i-1]
@@ -213,24 +217,34 @@ func (j *journal) line(i int) []byte {
 	return j.data[begin : j.ends[i]-1]
 }
 
-func (j *journal) record(i int) (record, bool) {
-	j.parsed++
+func (j *Journal) at(i int) (Record, bool) {
+	j.Parsed++
 	return parseRecord(j.line(i))
 }
 
-// all yields the lines that count.
-func (j *journal) all(yield func(int, record) bool) {
+// All yields the lines that count.
+func (j *Journal) All(yield func(int, Record) bool) {
 	for i := range j.ends {
-		if r, ok := j.record(i); ok && !yield(i, r) {
+		if r, ok := j.at(i); ok && !yield(i, r) {
 			return
 		}
 	}
 }
 
-// bad counts the lines before the last good one that do not count.
-func (j *journal) bad() int {
+// Last returns the last n of the lines that count, the newest first.
+func (j *Journal) Last(n int) (recs []Record) {
+	for i := len(j.ends) - 1; i >= 0 && len(recs) < n; i-- {
+		if r, ok := j.at(i); ok {
+			recs = append(recs, r)
+		}
+	}
+	return recs
+}
+
+// Bad counts the lines before the last good one that do not count.
+func (j *Journal) Bad() int {
 	n := len(j.ends)
-	for range j.all {
+	for range j.All {
 		n--
 	}
 	return n
@@ -290,7 +304,7 @@ func hashOfLineage(l []byte) uint64 {
 }
 
 // fill makes an index, once. of computes the hash of a line.
-func (j *journal) fill(x *index, of func(line []byte) uint64) {
+func (j *Journal) fill(x *index, of func(line []byte) uint64) {
 	if x.heads != nil {
 		return
 	}
@@ -309,11 +323,11 @@ func (j *journal) fill(x *index, of func(line []byte) uint64) {
 
 // find returns the records whose lines have a hash and for which is holds, oldest first.
 // of computes the hash of a line, for an index that is yet to be made.
-func (j *journal) find(x *index, of func(line []byte) uint64, h uint64, is func(record) bool) []record {
+func (j *Journal) find(x *index, of func(line []byte) uint64, h uint64, is func(Record) bool) []Record {
 	j.fill(x, of)
-	var found []record
+	var found []Record
 	for i := x.heads[h&uint64(len(x.heads)-1)]; i > 0; i = x.before[i-1] {
-		if r, ok := j.record(int(i - 1)); ok && is(r) {
+		if r, ok := j.at(int(i - 1)); ok && is(r) {
 			found = append(found, r)
 		}
 	}
@@ -323,44 +337,45 @@ func (j *journal) find(x *index, of func(line []byte) uint64, h uint64, is func(
 
 func digits(b []byte) []byte { return hex.AppendEncode(make([]byte, 0, 16), b)[:8] }
 
-// versions returns the records of an identity, oldest first.
-func (j *journal) versions(identity digest) []record {
-	return j.find(&j.byIdentity, hashOfIdentity, hash(digits(identity[:])), func(r record) bool { return r.Identity == identity })
+// Versions returns the records of an identity, oldest first.
+func (j *Journal) Versions(identity Digest) []Record {
+	return j.find(&j.byIdentity, hashOfIdentity, hash(digits(identity[:])), func(r Record) bool { return r.Identity == identity })
 }
 
-// withKey returns the records with a second key, oldest first.
-func (j *journal) withKey(k key) []record {
-	return j.find(&j.byKey, hashOfKey, hash(digits(k.Link[:]), digits(k.Rest[:])), func(r record) bool { return r.Key == k })
+// WithKey returns the records with a second key, oldest first.
+func (j *Journal) WithKey(k Key) []Record {
+	return j.find(&j.byKey, hashOfKey, hash(digits(k.Link[:]), digits(k.Rest[:])), func(r Record) bool { return r.Key == k })
 }
 
-// lineageOf returns the records of all versions of the entry that a record is of,
+// LineageOf returns the records of all versions of the entry that a record is of,
 // under whichever identity, oldest first.
-func (j *journal) lineageOf(r record) []record {
-	if found := j.lineage(r.lineage()); len(found) > 0 {
+func (j *Journal) LineageOf(r Record) []Record {
+	if found := j.Lineage(r.Lineage()); len(found) > 0 {
 		return found
 	}
-	return []record{r} // under a name that no fetcher of ours gives
+	return []Record{r} // under a name that no fetcher of ours gives
 }
 
-func (j *journal) lineage(want string) []record {
-	return j.find(&j.byLineage, hashOfLineage, hash([]byte(want[:8])), func(r record) bool { return r.lineage() == want })
+// Lineage returns the records of an entry by the 16 digits of its unique names, oldest first.
+func (j *Journal) Lineage(want string) []Record {
+	return j.find(&j.byLineage, hashOfLineage, hash([]byte(want[:8])), func(r Record) bool { return r.Lineage() == want })
 }
 
-// named returns the last record of a unique name.
-func (j *journal) named(unique string) (record, bool) {
-	r := last(j.find(&j.byName, hashOfName, hashOfStem([]byte(unique)), func(r record) bool { return r.Unique == unique }))
+// Named returns the last record of a unique name.
+func (j *Journal) Named(unique string) (Record, bool) {
+	r := Newest(j.find(&j.byName, hashOfName, hashOfStem([]byte(unique)), func(r Record) bool { return r.Unique == unique }))
 	if r == nil {
-		return record{}, false
+		return Record{}, false
 	}
 	return *r, true
 }
 
-// appendJournal appends records to the journal at path, which was read as j
+// Append appends records to the journal at path, which was read as j
 // under the feed's lock. The part of the file that does not count is cut off first,
 // and so is what could not be written whole; the error is an [*uncutError] when that
 // failed. It does not sync.
-func appendJournal(path string, j *journal, recs []record) error {
-	log, err := filelog.Resume(path, j.good, j.size)
+func Append(path string, j *Journal, recs []Record) error {
+	log, err := filelog.Resume(path, j.Good, j.Size)
 	if errors.Is(err, filelog.ErrChanged) {
 		return &os.PathError{Op: "write", Path: path, Err: errors.New("somebody changed it without the feed's lock")}
 	}
@@ -373,23 +388,23 @@ func appendJournal(path string, j *journal, recs []record) error {
 	}
 	// NFS and quotas report errors of writing when a file is closed.
 	if err := errors.Join(log.Append(b), log.Close()); err != nil {
-		if cerr := truncateJournal(path, j.good); cerr != nil {
-			return &uncutError{errors.Join(err, cerr)}
+		if cerr := Truncate(path, j.Good); cerr != nil {
+			return &UncutError{errors.Join(err, cerr)}
 		}
 		return err
 	}
-	j.good += int64(len(b))
-	j.size = j.good
+	j.Good += int64(len(b))
+	j.Size = j.Good
 	return nil
 }
 
-// uncutError tells that a failed append may have left whole lines, which count.
-type uncutError struct{ error }
+// UncutError tells that a failed append may have left whole lines, which count.
+type UncutError struct{ error }
 
-func (e *uncutError) Unwrap() error { return e.error }
+func (e *UncutError) Unwrap() error { return e.error }
 
-// truncateJournal takes the last append back, durably.
-func truncateJournal(path string, size int64) error {
+// Truncate takes the last append back, durably.
+func Truncate(path string, size int64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
@@ -404,10 +419,10 @@ func truncateJournal(path string, size int64) error {
 // compactFrom is the number of lines from which a journal is worth compacting.
 const compactFrom = 512
 
-// worthCompacting reports whether more than half of the lines repeat what an earlier line
+// WorthCompacting reports whether more than half of the lines repeat what an earlier line
 // says, or lines are longer than they need be. Compaction always finds these repeats, and
 // may find more.
-func (j *journal) worthCompacting() bool {
+func (j *Journal) WorthCompacting() bool {
 	n := len(j.ends)
 	if n < compactFrom {
 		return false
@@ -427,7 +442,7 @@ func (j *journal) worthCompacting() bool {
 
 // repeats reports whether one of the four lines before line i that have its hash, which are
 // mostly the versions of its entry, has its identity and content.
-func (j *journal) repeats(i int) bool {
+func (j *Journal) repeats(i int) bool {
 	before := j.byIdentity.before
 	if before[i] == 0 {
 		return false
@@ -442,16 +457,16 @@ func (j *journal) repeats(i int) bool {
 	return false
 }
 
-// live gives the records that compaction keeps, in order: of every identity and
+// live returns the records that compaction keeps, in order: of every identity and
 // content the last one. No identity and no delivered digest is forgotten.
-func (j *journal) live() []record {
-	type version struct{ identity, content digest }
+func (j *Journal) live() []Record {
+	type version struct{ identity, content Digest }
 	last := make(map[version]int, len(j.ends))
-	for i, r := range j.all {
+	for i, r := range j.All {
 		last[version{r.Identity, r.Content}] = i
 	}
-	live := make([]record, 0, len(last))
-	for i, r := range j.all {
+	live := make([]Record, 0, len(last))
+	for i, r := range j.All {
 		if last[version{r.Identity, r.Content}] == i {
 			r.Replaces = "" // long since taken out
 			live = append(live, r)
@@ -460,10 +475,10 @@ func (j *journal) live() []record {
 	return live
 }
 
-// compactJournal rewrites the journal with its live records: written aside,
+// Compact rewrites the journal with its live records: written aside,
 // synced, renamed, and the directory synced. The caller holds the feed's lock,
 // and has made sure that nothing in tmp/ needs a name which is forgotten.
-func compactJournal(path string, j *journal) (*journal, error) {
+func Compact(path string, j *Journal) (*Journal, error) {
 	var b []byte
 	for _, r := range j.live() {
 		b = r.appendTo(b)
@@ -471,24 +486,31 @@ func compactJournal(path string, j *journal) (*journal, error) {
 	if err := atomicfile.Write(path, b); err != nil {
 		return j, err
 	}
-	return readJournal(path)
+	return Read(path)
 }
 
-// Lineages gives for the identities that the journal of a feed has, and that are not
-// what unique names of their entries have, the 16 digits that those names have: an
-// entry whose guid changed keeps the ones that it was delivered with first, and on a
-// machine that met the feed later they are others. It takes no lock; a feed without a
-// journal has none.
-func (d *Dir) Lineages(feed string) (map[string]string, error) {
-	j, err := readJournal(d.journalPath(feed))
+// Lineages returns, for the identities that the journal at path has and that are not in the
+// unique names of their entries, the 16 digits that those names have: an entry whose guid
+// changed keeps the ones that it was delivered with first, and on a machine that met the feed
+// later they are others. It takes no lock; a feed without a journal has none.
+func Lineages(path string) (map[string]string, error) {
+	j, err := Read(path)
 	if err != nil {
 		return nil, err
 	}
 	found := map[string]string{}
-	for _, r := range j.all {
-		if id, lineage := r.Identity.String(), r.lineage(); id != lineage {
+	for _, r := range j.All {
+		if id, lineage := r.Identity.String(), r.Lineage(); id != lineage {
 			found[id] = lineage
 		}
 	}
 	return found, nil
+}
+
+// Newest returns the last of the records, or nil.
+func Newest(recs []Record) *Record {
+	if len(recs) == 0 {
+		return nil
+	}
+	return &recs[len(recs)-1]
 }

@@ -1,4 +1,7 @@
-package lektordir
+// Package commit delivers entries to a lektor-dir exactly once: staging, the journal, the group
+// commit, and the recovery after a kill anywhere. It knows names, digests and bytes; which
+// entries of a document are new is decided by package stage.
+package commit
 
 import (
 	"errors"
@@ -10,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/limiter"
 )
 
 // Writer delivers entries to a lektor-dir, and keeps this promise: SIGKILL at
@@ -36,9 +40,10 @@ import (
 // A Writer is safe for concurrent use; a [Txn] belongs to one goroutine at a
 // time.
 type Writer struct {
-	d     *Dir
+	d     *dirfs.Dir
 	delay time.Duration
-	slots chan struct{} // of those who write beside each other
+	slow  bool
+	limit *limiter.Limiter // of entries that are written beside each other
 
 	mu     sync.Mutex
 	cond   *sync.Cond
@@ -48,13 +53,16 @@ type Writer struct {
 	done   chan struct{} // closed when the committer has ended
 }
 
-// WriterOptions say how a [Writer] works. The zero value commits as soon as it
+// Options say how a [Writer] works. The zero value commits as soon as it
 // can.
-type WriterOptions struct {
+type Options struct {
 	// Delay is how long the feeds of a group wait for one more to share the syncs
 	// with: so long after the last that came, and eight times as long after the
 	// first. Feeds gather during the syncs of earlier ones anyway.
 	Delay time.Duration
+	// SlowSync makes delivery sync every file and directory by itself even
+	// where one call could sync the whole file system.
+	SlowSync bool
 }
 
 // A group that has grown this large is committed without waiting for more.
@@ -74,12 +82,9 @@ const (
 	fewJournals = 4
 )
 
-// maxNameTries bounds the wait for a unique name (specification, "stat()").
-const maxNameTries = 5
-
 // NewWriter prepares delivery. It fails when tmp/, new/ and cur/ are not on one
 // file system, as entries could not be renamed from one to the other.
-func (d *Dir) NewWriter(o WriterOptions) (*Writer, error) {
+func NewWriter(d *dirfs.Dir, o Options) (*Writer, error) {
 	var dev [3]uint64
 	for i, name := range []string{"tmp", "new", "cur"} {
 		var st unix.Stat_t
@@ -89,9 +94,9 @@ func (d *Dir) NewWriter(o WriterOptions) (*Writer, error) {
 		dev[i] = uint64(st.Dev)
 	}
 	if dev[0] != dev[1] || dev[0] != dev[2] {
-		return nil, fmt.Errorf("%s: tmp/, new/ and cur/ must be on one file system, as entries are renamed from one to the other", d.fs.Path)
+		return nil, fmt.Errorf("%s: tmp/, new/ and cur/ must be on one file system, as entries are renamed from one to the other", d.Path)
 	}
-	w := &Writer{d: d, delay: o.Delay, slots: make(chan struct{}, atOnce), done: make(chan struct{})}
+	w := &Writer{d: d, delay: o.Delay, slow: o.SlowSync, limit: limiter.New(limiter.Options{All: dirfs.AtOnce, Each: dirfs.AtOnce}), done: make(chan struct{})}
 	w.cond = sync.NewCond(&w.mu)
 	go w.run()
 	return w, nil
@@ -138,7 +143,7 @@ func (w *Writer) join() (*group, error) {
 		return nil, errClosed
 	}
 	if w.open == nil {
-		s, err := w.d.fs.NewSyncer(w.d.opts.SlowSync)
+		s, err := w.d.NewSyncer(w.slow)
 		if err != nil {
 			return nil, err
 		}
@@ -190,7 +195,7 @@ func (w *Writer) run() {
 			w.cond.Wait()
 		}
 		w.mu.Unlock()
-		w.d.commit(g)
+		w.commit(g)
 		g.Close()
 		w.mu.Lock()
 	}

@@ -1,4 +1,4 @@
-package lektordir
+package commit
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/journal"
 )
 
 // staleness is longer than what a file has in it is remembered.
@@ -15,10 +16,10 @@ const staleness = 10 * time.Second
 
 // freshJournal reads the journal of a feed whose lock the caller has: all that is in
 // it, whichever machine wrote it.
-func (d *Dir) freshJournal(feed string) (*journal, error) {
-	path := d.journalPath(feed)
-	if !d.fs.Shared() {
-		return readJournal(path)
+func freshJournal(d *dirfs.Dir, feed string) (*journal.Journal, error) {
+	path := d.Join(JournalPath(feed))
+	if !d.Shared() {
+		return journal.Read(path)
 	}
 	// That there is none is remembered with the directory, until that is opened.
 	if dir, err := os.Open(filepath.Dir(path)); err == nil {
@@ -27,7 +28,7 @@ func (d *Dir) freshJournal(feed string) (*journal, error) {
 	dirfs.Refresh(path)
 	const pause = 50 * time.Millisecond
 	for waited := time.Duration(0); ; waited += pause {
-		j, err := readJournal(path)
+		j, err := journal.Read(path)
 		if err != nil {
 			return nil, err
 		}
@@ -40,13 +41,13 @@ func (d *Dir) freshJournal(feed string) (*journal, error) {
 		case !isNotExist(err):
 			return nil, err
 		}
-		if size == j.size {
+		if size == j.Size {
 			return j, nil
 		}
 		if waited >= staleness {
-			return nil, &os.PathError{Op: "read", Path: path, Err: fmt.Errorf("it has %d bytes, and the file system gives %d", size, j.size)}
+			return nil, &os.PathError{Op: "read", Path: path, Err: fmt.Errorf("it has %d bytes, and the file system gives %d", size, j.Size)}
 		}
-		if err := d.fs.Sleep(context.Background(), pause); err != nil {
+		if err := d.Sleep(context.Background(), pause); err != nil {
 			return nil, err
 		}
 	}

@@ -1,58 +1,37 @@
-package lektordir
+package stage
 
 import (
 	"iter"
 	"slices"
 	"time"
-)
 
-// Item is an entry as a document has it, on its way into a lektor-dir.
-type Item struct {
-	// Entry is what will be delivered. Its Title, Link, PubDate and PubDateRaw
-	// tell with GUID and Text which entry it is, and whether it changed; Updated
-	// which of two versions in one document is the newer one. An ID of "" becomes
-	// the link, or where there is none "urn:sha256:" and a digest.
-	Entry Entry
-	// GUID is the identifier that the document gives to the entry, byte for byte
-	// (Atom id, RSS guid, JSON Feed id), "" for none.
-	GUID string
-	// Text is the text of the content, by which a change is told from one of the
-	// markup; white space does not count. It must depend on the content and its
-	// type alone. "" takes it from Entry.Content.
-	Text string
-	// Fill, if not nil, completes Entry when it is known that it will be
-	// delivered, which most entries of most documents will not.
-	Fill func(*Entry)
-	// Earlier is the entry as earlier versions of the program read it in the same
-	// document, nil where that is the same. An entry delivered as Earlier is this
-	// one, and unchanged. Its Fill is not called.
-	Earlier *Item
-}
+	"github.com/lektordir/lektor/internal/journal"
+)
 
 // item is an entry and what it is recognised by (DESIGN: identity and change).
 type item struct {
 	*Item
-	identity digest
+	identity journal.Digest
 	// others are identities under which the entry may have been recorded when
 	// the document was another: alone with its guid, or sharing it.
-	others []digest
-	bare   digest // of the guid, or without one of the link, alone
+	others []journal.Digest
+	bare   journal.Digest // of the guid, or without one of the link, alone
 	// ambiguous tells that others of the document share guid and link.
 	ambiguous bool
-	key       key
-	rest      digest // of all that has no identifier
-	content   digest
+	key       journal.Key
+	rest      journal.Digest // of all that has no identifier
+	content   journal.Digest
 	earlier   *item // by Item.Earlier
 }
 
 // is reports whether a digest is of the content of the item, in either reading.
-func (it *item) is(content digest) bool {
+func (it *item) is(content journal.Digest) bool {
 	return content == it.content || it.earlier != nil && content == it.earlier.content
 }
 
 // identities yields those under which the item may be recorded.
-func (it *item) identities() iter.Seq[digest] {
-	return func(yield func(digest) bool) {
+func (it *item) identities() iter.Seq[journal.Digest] {
+	return func(yield func(journal.Digest) bool) {
 		for ; it != nil; it = it.earlier {
 			if !yield(it.identity) {
 				return
@@ -66,41 +45,14 @@ func (it *item) identities() iter.Seq[digest] {
 	}
 }
 
-// updated is the time by which the newer of two versions is known.
-func (it *item) updated() time.Time { return updated(&it.Entry) }
-
-func updated(e *Entry) time.Time {
-	if e.Updated.IsZero() {
-		return e.PubDate
-	}
-	return e.Updated
-}
-
-// text is the content as change is known by it.
-func (it *item) text() string {
-	text := it.Text
-	if text == "" {
-		text = plainText(it.Entry.Content, it.Entry.Type)
-	}
-	if IsText(it.Entry.Type) {
-		text = fold(text)
-	}
-	return text
-}
-
 // digests fills in what an entry's own fields give.
 func (it *item) digests() {
-	e := &it.Entry
 	text := it.text()
-	date := e.PubDateRaw
-	if !e.PubDate.IsZero() {
-		date = e.PubDate.UTC().Format(time.RFC3339)
-	}
-	it.content = digestOf("content", e.Title, e.Link, text)
-	it.rest = digestOf("rest", e.Title, text, date)
+	it.content = journal.DigestOf("content", it.Title, it.Link, text)
+	it.rest = journal.DigestOf("rest", it.Title, text, date(it.PubDate, it.PubDateRaw, time.RFC3339))
 	copy(it.key.Rest[:], it.rest[:])
-	if e.Link != "" {
-		link := digestOf("link", e.Link)
+	if it.Link != "" {
+		link := journal.DigestOf("link", it.Link)
 		copy(it.key.Link[:], link[:])
 	}
 }
@@ -127,42 +79,42 @@ func identify(doc Document) (out []*item, repeated int) {
 	items := doc.Items
 	type pair struct{ guid, link string }
 	guids := make(shared[string, string], len(items))
-	pairs := make(shared[pair, digest], len(items))
+	pairs := make(shared[pair, journal.Digest], len(items))
 	all := make([]item, len(items))
 	for i := range items {
 		it := &all[i]
 		it.Item = &items[i]
 		it.digests()
-		guids.add(it.GUID, it.Entry.Link)
-		pairs.add(pair{it.GUID, it.Entry.Link}, it.rest)
+		guids.add(it.GUID, it.Link)
+		pairs.add(pair{it.GUID, it.Link}, it.rest)
 	}
-	seen := make(map[digest]int, len(items)) // -> index in out
+	seen := make(map[journal.Digest]int, len(items)) // -> index in out
 	out = make([]*item, 0, len(items))
 	for i := range all {
 		it := &all[i]
-		guid, link, rest := it.GUID, it.Entry.Link, string(it.rest[:])
+		guid, link, rest := it.GUID, it.Link, string(it.rest[:])
 		// Of Atom entries with one id, those with one link are versions.
-		it.ambiguous = pairs[pair{guid, link}].several && !(doc.OneID && guid != "")
+		it.ambiguous = pairs[pair{guid, link}].several && !(doc.GUIDs != Loose && guid != "")
 		// From what says least to what says most.
-		var ids []digest
+		var ids []journal.Digest
 		at := 0
 		switch {
 		case guid != "":
-			ids = []digest{digestOf("guid", guid), digestOf("guid link", guid, link), digestOf("guid link digest", guid, link, rest)}
+			ids = []journal.Digest{journal.DigestOf("guid", guid), journal.DigestOf("guid link", guid, link), journal.DigestOf("guid link digest", guid, link, rest)}
 			switch {
-			case doc.Own:
+			case doc.GUIDs == Own:
 			case it.ambiguous:
 				at = 2
 			case guids[guid].several:
 				at = 1
 			}
 		case link != "":
-			ids = []digest{digestOf("link", link), digestOf("link digest", link, rest)}
+			ids = []journal.Digest{journal.DigestOf("link", link), journal.DigestOf("link digest", link, rest)}
 			if it.ambiguous {
 				at = 1
 			}
 		default:
-			ids = []digest{digestOf("digest", rest)}
+			ids = []journal.Digest{journal.DigestOf("digest", rest)}
 		}
 		it.identity, it.bare = ids[at], ids[0]
 		if it.others = ids[1:]; at > 0 {
@@ -216,37 +168,29 @@ func readEarlier(doc Document, items []*item) {
 // records with the entry's own link come first; and while it is shared, the
 // bare guid with another link says nothing. Where the link is shared too, only
 // the content tells.
-func (it *item) find(j *journal) *record {
-	own := j.versions(it.identity)
-	if slices.ContainsFunc(own, func(r record) bool { return r.Key.Link == it.key.Link }) {
-		return last(own)
+func (it *item) find(j *journal.Journal) *journal.Record {
+	own := j.Versions(it.identity)
+	if slices.ContainsFunc(own, func(r journal.Record) bool { return r.Key.Link == it.key.Link }) {
+		return journal.Newest(own)
 	}
-	others := make([][]record, len(it.others))
+	others := make([][]journal.Record, len(it.others))
 	for i, id := range it.others {
-		others[i] = j.versions(id)
+		others[i] = j.Versions(id)
 		for _, r := range others[i] {
 			if r.Key.Link == it.key.Link && (!it.ambiguous || r.Content == it.content || r.Content == it.foreignContent()) {
-				return last(others[i])
+				return journal.Newest(others[i])
 			}
 		}
 	}
 	if len(own) > 0 || it.identity != it.bare {
-		return last(own)
+		return journal.Newest(own)
 	}
 	for _, recs := range others {
 		if len(recs) > 0 {
-			return last(recs)
+			return journal.Newest(recs)
 		}
 	}
 	return nil
-}
-
-// last gives the last of the records, or nil.
-func last(recs []record) *record {
-	if len(recs) == 0 {
-		return nil
-	}
-	return &recs[len(recs)-1]
 }
 
 // origins gives for each entry the last record of the one delivered before that
@@ -254,17 +198,17 @@ func last(recs []record) *record {
 // before, where a guid was renumbered and the old one came back, say: it is the
 // one that it was delivered as, else the one that was recognised as it, else the
 // one that might be it. split tells of the others, which are new.
-func origins(j *journal, items []*item) (known []*record, split []bool) {
-	known = make([]*record, len(items))
+func origins(j *journal.Journal, items []*item) (known []*journal.Record, split []bool) {
+	known = make([]*journal.Record, len(items))
 	split = make([]bool, len(items))
-	if j.good == 0 {
+	if j.Good == 0 {
 		return known, split
 	}
 	rank := func(i int) int {
 		switch r := known[i]; {
 		case r.Identity != items[i].identity:
 			return 2
-		case items[i].identity.String() != r.lineage():
+		case items[i].identity.String() != r.Lineage():
 			return 1
 		}
 		return 0
@@ -279,7 +223,7 @@ func origins(j *journal, items []*item) (known []*record, split []bool) {
 				continue
 			}
 		}
-		lineage := known[i].lineage()
+		lineage := known[i].Lineage()
 		other, ok := claims[lineage]
 		if ok && rank(other) <= rank(i) {
 			known[i], split[i] = nil, true
@@ -295,33 +239,33 @@ func origins(j *journal, items []*item) (known []*record, split []bool) {
 
 // renumberings finds entries delivered before whose guid alone changed.
 type renumberings struct {
-	j       *journal
-	present map[digest]bool // identities that the document has
-	found   map[key]*record // the same for all entries with a key; nil once it is taken
+	j       *journal.Journal
+	present map[journal.Digest]bool         // identities that the document has
+	found   map[journal.Key]*journal.Record // the same for all entries with a key; nil once it is taken
 }
 
-func newRenumberings(j *journal, items []*item) *renumberings {
-	present := make(map[digest]bool, len(items))
+func newRenumberings(j *journal.Journal, items []*item) *renumberings {
+	present := make(map[journal.Digest]bool, len(items))
 	for _, it := range items {
 		for id := range it.identities() {
 			present[id] = true
 		}
 	}
-	return &renumberings{j, present, map[key]*record{}}
+	return &renumberings{j, present, map[journal.Key]*journal.Record{}}
 }
 
 // take gives the entry delivered before that an entry is, when all but its guid
 // is equal, it has a link, and its old guid is not in the document any more; to
 // one entry only.
-func (n *renumberings) take(it *item) *record {
-	if it.Entry.Link == "" {
+func (n *renumberings) take(it *item) *journal.Record {
+	if it.Link == "" {
 		return nil
 	}
 	old, ok := n.found[it.key]
 	if !ok {
-		recs := n.j.withKey(it.key)
-		if !slices.ContainsFunc(recs, func(r record) bool { return n.present[r.Identity] }) {
-			old = last(recs)
+		recs := n.j.WithKey(it.key)
+		if !slices.ContainsFunc(recs, func(r journal.Record) bool { return n.present[r.Identity] }) {
+			old = journal.Newest(recs)
 		}
 	}
 	n.found[it.key] = nil

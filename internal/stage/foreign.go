@@ -1,4 +1,4 @@
-package lektordir
+package stage
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lektordir/lektor/internal/journal"
 )
 
 // Foreign is an entry of a feed that somebody else than the feed gives: another reader,
@@ -30,20 +32,20 @@ type Foreign struct {
 // Where several have its GUID and its link, it is the one that has its text.
 func (t *Txn) StageForeign(ctx context.Context, entries []Foreign) (Result, error) {
 	var res Result
-	j, err := t.readJournal()
+	j, err := t.Journal()
 	if err != nil {
 		return res, err
 	}
-	doc := Document{Items: make([]Item, len(entries)), OneID: true}
+	doc := Document{Items: make([]Item, len(entries)), GUIDs: OneID}
 	byLink := make(map[*Item]bool, len(entries))
 	for i := range entries {
 		doc.Items[i] = entries[i].Item
-		byLink[&doc.Items[i]] = entries[i].ByLink && entries[i].Entry.Link != ""
+		byLink[&doc.Items[i]] = entries[i].ByLink && entries[i].Link != ""
 	}
 	var items []*item
 	items, res.Repeated = identify(doc)
 	links := map[[4]byte]bool{}
-	for _, r := range j.all {
+	for _, r := range j.All {
 		links[r.Key.Link] = true
 	}
 	known, _ := origins(j, items)
@@ -57,39 +59,39 @@ func (t *Txn) StageForeign(ctx context.Context, entries []Foreign) (Result, erro
 			res.Unchanged++
 			continue
 		}
-		v := it.version("")
+		v := it.version("", "")
 		v.Content = it.foreignContent()
-		ref, err := t.add(ctx, v)
+		unique, err := t.Add(ctx, v)
 		if err != nil {
 			return res, err
 		}
 		if alone {
-			k := key{Link: it.key.Link, Rest: minuteOf(it.Entry.PubDate)}
-			for _, id := range []digest{foreignLink(it.Entry.Link), foreignTitle(&it.Entry)} {
-				if err := t.alias(id, k, v.Content, record{Unique: ref.Unique}); err != nil {
+			k := journal.Key{Link: it.key.Link, Rest: minuteOf(it.PubDate)}
+			for _, id := range []journal.Digest{foreignLink(it.Link), foreignTitle(it.Link, it.Title)} {
+				if err := t.Alias(id, k, v.Content, journal.Record{Unique: unique}); err != nil {
 					return res, err
 				}
 			}
 			links[it.key.Link] = true
 		}
-		res.New = append(res.New, ref)
+		res.New = append(res.New, unique)
 	}
 	return res, nil
 }
 
 // foreignContent stands for the content of a foreign entry, which no document has so.
 // The title is not in it, as there are readers that give one to what has none.
-func (it *item) foreignContent() digest {
-	return digestOf("foreign", it.Entry.Link, it.text())
+func (it *item) foreignContent() journal.Digest {
+	return journal.DigestOf("foreign", it.Link, it.text())
 }
 
 // foreignLink is the identity that a foreign entry has by its link. In the line of the
 // journal the date stands for the rest of the second key.
-func foreignLink(link string) digest { return digestOf("foreign link", link) }
+func foreignLink(link string) journal.Digest { return journal.DigestOf("foreign link", link) }
 
 // foreignTitle is the identity that a foreign entry has by its link and its title.
-func foreignTitle(e *Entry) digest {
-	return digestOf("foreign title", e.Link, strings.TrimSpace(e.Title))
+func foreignTitle(link, title string) journal.Digest {
+	return journal.DigestOf("foreign title", link, strings.TrimSpace(title))
 }
 
 // minuteOf keeps a date, to the minute; nothing for none, and for those before 1970.
@@ -100,37 +102,37 @@ func minuteOf(date time.Time) (b [4]byte) {
 	return b
 }
 
-// foreign gives the record of the foreign entry that an item is by its link, if the feed
+// foreign returns the record of the foreign entry that an item is by its link, if the feed
 // has not been found to have that entry before, or nil.
-func (it *item) foreign(j *journal, items []*item) *record {
-	if it.Entry.Link == "" {
+func (it *item) foreign(j *journal.Journal, items []*item) *journal.Record {
+	if it.Link == "" {
 		return nil
 	}
-	r := last(j.versions(foreignLink(it.Entry.Link)))
+	r := journal.Newest(j.Versions(foreignLink(it.Link)))
 	if r == nil {
 		return nil
 	}
 	minute := binary.BigEndian.Uint32(r.Key.Rest[:])
-	later := minute > 0 && !it.Entry.PubDate.IsZero() && it.Entry.PubDate.Unix()/60 > int64(minute)+24*60
+	later := minute > 0 && !it.PubDate.IsZero() && it.PubDate.Unix()/60 > int64(minute)+24*60
 	if later {
 		// A page whose entry changes has one link for all of them, and other titles.
-		titled := last(j.versions(foreignTitle(&it.Entry)))
-		if strings.TrimSpace(it.Entry.Title) == "" || titled == nil || titled.Unique != r.Unique {
+		titled := journal.Newest(j.Versions(foreignTitle(it.Link, it.Title)))
+		if strings.TrimSpace(it.Title) == "" || titled == nil || titled.Unique != r.Unique {
 			return nil
 		}
 	}
 	for _, other := range items {
-		if other != it && other.Entry.Link == it.Entry.Link {
+		if other != it && other.Link == it.Link {
 			return nil
 		}
 	}
-	if slices.ContainsFunc(j.lineageOf(*r), func(v record) bool { return v.Content != r.Content }) {
+	if slices.ContainsFunc(j.LineageOf(*r), func(v journal.Record) bool { return v.Content != r.Content }) {
 		return nil
 	}
 	return r
 }
 
 // byForeignLink tells whether an item was recognised by the link of a foreign entry.
-func (it *item) byForeignLink(r *record) bool {
-	return it.Entry.Link != "" && r.Identity == foreignLink(it.Entry.Link)
+func (it *item) byForeignLink(r *journal.Record) bool {
+	return it.Link != "" && r.Identity == foreignLink(it.Link)
 }

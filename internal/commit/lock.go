@@ -1,10 +1,11 @@
-package lektordir
+package commit
 
 import (
 	"fmt"
 	"os"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/dirfs"
 )
 
 // BusyError is returned when another fetcher holds a feed's lock.
@@ -14,11 +15,11 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("feed %s is being fetched by another process", e.Feed)
 }
 
-// lockFeed takes a feed's lock, etc/fetch/lock/$feed, without waiting. The file
+// Lock takes a feed's lock, etc/fetch/lock/$feed, without waiting. The file
 // is never removed: whoever had opened it before would hold a lock that the
 // next one does not see.
-func (d *Dir) lockFeed(feed string) (unlock func(), err error) {
-	if err := atomicfile.NoLinks(d.Path(), "etc/fetch", "etc/fetch/lock"); err != nil {
+func Lock(d *dirfs.Dir, feed string) (unlock func(), err error) {
+	if err := atomicfile.NoLinks(d.Path, "etc/fetch", "etc/fetch/lock"); err != nil {
 		return nil, fmt.Errorf("cannot lock feed %s: %w", feed, err)
 	}
 	path := d.Join("etc/fetch/lock", feed)

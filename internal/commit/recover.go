@@ -1,4 +1,4 @@
-package lektordir
+package commit
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/entryname"
+	"github.com/lektordir/lektor/internal/journal"
 	"github.com/lektordir/lektor/internal/servertime"
 )
 
@@ -26,7 +28,7 @@ const foreignAge = 36 * time.Hour
 // Date of a server that a fetcher noted. Call it at the start of every run. Feeds that another fetcher has locked are left to it. The error
 // joins what went wrong, feed by feed; the others are recovered all the same.
 func (w *Writer) Recover(ctx context.Context) error {
-	feeds, err := w.d.fs.Feeds("tmp")
+	feeds, err := w.d.Feeds("tmp")
 	if err != nil {
 		return err
 	}
@@ -75,12 +77,22 @@ func (w *Writer) recoverFeed(feed string) error {
 		return err
 	}
 	defer t.Close()
-	return w.d.recoverLocked(feed)
+	return recoverLocked(w.d, feed)
+}
+
+// recovery is the recovery of a feed whose lock the caller has.
+type recovery struct {
+	d       *dirfs.Dir
+	feed    string
+	journal *journal.Journal
+	at      map[string]entryname.Name // the entries in new/ and cur/, by unique name
+	before  time.Time                 // what others left and changed since then stays
+	bad     []error
 }
 
 // recoverLocked recovers a feed whose lock the caller has, and for which he has
 // staged nothing yet.
-func (d *Dir) recoverLocked(feed string) error {
+func recoverLocked(d *dirfs.Dir, feed string) error {
 	// Read again under the lock: another fetcher may just have finished.
 	names, err := dirfs.Names(d.Join("tmp", feed))
 	if isNotExist(err) {
@@ -89,109 +101,129 @@ func (d *Dir) recoverLocked(feed string) error {
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	// What the journal says is acted on below, so it must not be undone.
-	for _, p := range []string{d.journalPath(feed), filepath.Dir(d.journalPath(feed))} {
-		if err := dirfs.SyncPath(p); err != nil && !isNotExist(err) {
-			return err
-		}
-	}
-	if err := d.fs.Inside("new/" + feed); err != nil && !isNotExist(err) {
-		return err
-	}
-	j, err := d.freshJournal(feed)
+	r, err := newRecovery(d, feed)
 	if err != nil {
 		return err
 	}
-	// Strictly: an entry that is overlooked in cur/ would come to new/ once more.
-	there, err := d.listFeed(context.Background(), feed, true)
-	if err := unlessNames(err); err != nil {
-		return err
-	}
-	at := make(map[string]Place, len(there))
-	for _, r := range there {
-		at[r.Unique] = r.Place
-	}
-	has := func(unique string) bool { _, ok := at[unique]; return ok }
-	before := d.certainTime(feed).Add(-foreignAge)
-	var bad error
 	for _, name := range names {
 		if strings.Contains(name, dirfs.Moving) {
-			bad = errors.Join(bad, d.fs.FinishMove(feed, name, before))
+			r.note(d.FinishMove(feed, name, r.before))
 		}
 	}
 	// Entries before removals: how far a replacement came is known by the old
 	// version's having been put aside.
-	staged := func(from string, names []string) {
-		for _, name := range names {
-			if strings.Contains(name, ";") {
-				continue
-			}
-			path := d.Join(from, name)
-			if rec, ok := j.named(name); ok {
-				if at[name] == Cur {
-					bad = errors.Join(bad, d.fs.Drop(feed, path))
-					continue
-				}
-				_, err := d.settle(feed, from, rec)
-				bad = errors.Join(bad, err)
-				continue
-			}
-			if d.fs.Ours(name) {
-				bad = errors.Join(bad, dirfs.RemoveAll(path))
-				continue
-			}
-			bad = errors.Join(bad, d.fs.RemoveOld(path, before))
-		}
-	}
 	if slices.Contains(names, dirfs.FirstEntries) {
 		from := "tmp/" + feed + "/" + dirfs.FirstEntries
 		first, err := dirfs.Names(d.Join(from))
 		if err != nil && !isNotExist(err) {
-			return errors.Join(bad, err)
+			return errors.Join(append(r.bad, err)...)
 		}
-		staged(from, first)
+		r.staged(from, first)
 		os.Remove(d.Join(from)) // if nothing is left in it
 	}
-	staged("tmp/"+feed, names)
+	r.staged("tmp/"+feed, names)
 	for _, name := range names {
-		if unique, ok := strings.CutSuffix(name, replacing); ok {
-			bad = errors.Join(bad, d.finishReplacing(feed, unique, j, has, before))
+		if unique, ok := strings.CutSuffix(name, Replacing); ok {
+			r.note(r.finishReplacing(unique))
 		}
 	}
+	r.remove(names)
+	return errors.Join(r.bad...)
+}
+
+// newRecovery makes the journal durable, and learns what is in the feed.
+func newRecovery(d *dirfs.Dir, feed string) (*recovery, error) {
+	// Recovery acts on what the journal says, so that must not be undone.
+	seen := d.Join(JournalPath(feed))
+	for _, p := range []string{seen, filepath.Dir(seen)} {
+		if err := dirfs.SyncPath(p); err != nil && !isNotExist(err) {
+			return nil, err
+		}
+	}
+	if err := d.Inside("new/" + feed); err != nil && !isNotExist(err) {
+		return nil, err
+	}
+	j, err := freshJournal(d, feed)
+	if err != nil {
+		return nil, err
+	}
+	// Strictly: an entry that is overlooked in cur/ would come to new/ once more.
+	there, err := d.List(context.Background(), feed, true)
+	if err != nil {
+		return nil, err
+	}
+	r := &recovery{d: d, feed: feed, journal: j, at: make(map[string]entryname.Name, len(there.Names))}
+	for _, n := range there.Names {
+		r.at[n.Unique] = n
+	}
+	r.before = certainTime(d, feed).Add(-foreignAge)
+	return r, nil
+}
+
+func (r *recovery) note(err error) {
+	if err != nil {
+		r.bad = append(r.bad, err)
+	}
+}
+
+// staged delivers the entries of a staging place that the journal names, and removes the
+// others.
+func (r *recovery) staged(from string, names []string) {
+	for _, name := range names {
+		if strings.Contains(name, ";") {
+			continue
+		}
+		path := r.d.Join(from, name)
+		rec, known := r.journal.Named(name)
+		switch {
+		case known && r.at[name].Cur:
+			r.note(r.d.Drop(r.feed, path))
+		case known:
+			_, err := Settle(r.d, r.feed, from, rec)
+			r.note(err)
+		case r.d.Ours(name):
+			r.note(dirfs.RemoveAll(path))
+		default:
+			r.note(r.d.RemoveOld(path, r.before))
+		}
+	}
+}
+
+// remove finishes removals, and removes what is old and unknown.
+func (r *recovery) remove(names []string) {
 	for _, name := range names {
 		unique, info, ok := strings.Cut(name, ";")
 		switch {
-		case !ok, name == dirfs.FirstEntries, info == replacing[1:], strings.HasPrefix(name, unique+dirfs.Moving):
+		case !ok, name == dirfs.FirstEntries, info == Replacing[1:], strings.HasPrefix(name, unique+dirfs.Moving):
 		case strings.HasPrefix(name, unique+dirfs.Copying):
-			if _, err := dirfs.Lstat(d.Join("tmp", feed, strings.Replace(name, dirfs.Copying, dirfs.Moving, 1))); isNotExist(err) {
-				bad = errors.Join(bad, d.fs.RemoveOld(d.Join("tmp", feed, name), before))
+			if _, err := dirfs.Lstat(r.d.Join("tmp", r.feed, strings.Replace(name, dirfs.Copying, dirfs.Moving, 1))); isNotExist(err) {
+				r.note(r.d.RemoveOld(r.d.Join("tmp", r.feed, name), r.before))
 			}
 		case info == dirfs.Gone[1:] || info == dirfs.GoneReplaced[1:]:
 			// An entry put aside for a version that could not be renamed just
 			// now must stay.
-			if bad == nil || unique == "" {
-				bad = errors.Join(bad, dirfs.RemoveAll(d.Join("tmp", feed, name)))
+			if len(r.bad) == 0 || unique == "" {
+				r.note(dirfs.RemoveAll(r.d.Join("tmp", r.feed, name)))
 			}
 		default:
-			bad = errors.Join(bad, d.fs.RemoveOld(d.Join("tmp", feed, name), before))
+			r.note(r.d.RemoveOld(r.d.Join("tmp", r.feed, name), r.before))
 		}
 	}
-	return bad
 }
 
 // certainTime returns a time that has come, even if the clock is far ahead: no later than
 // the last Date of a server, and without one no later than the last change that the clock
 // is not far ahead of. What a program wrote a minute ago is not old by it.
-func (d *Dir) certainTime(feed string) time.Time {
-	now := d.fs.Now()
-	if date := servertime.Last(d.fs.Path); !date.IsZero() {
+func certainTime(d *dirfs.Dir, feed string) time.Time {
+	now := d.Now()
+	if date := servertime.Last(d.Path); !date.IsZero() {
 		if date.Before(now) {
 			return date
 		}
 		return now
 	}
 	var last time.Time
-	for _, path := range []string{d.journalPath(feed), d.Join("new", feed), d.Join("cur", feed), d.Join("src", feed), d.Join("new"), d.Join("src")} {
+	for _, path := range []string{d.Join(JournalPath(feed)), d.Join("new", feed), d.Join("cur", feed), d.Join("src", feed), d.Join("new"), d.Join("src")} {
 		if fi, err := dirfs.Lstat(path); err == nil && fi.ModTime().After(last) {
 			last = fi.ModTime()
 		}

@@ -1,4 +1,4 @@
-package lektordir
+package commit
 
 import (
 	"cmp"
@@ -9,10 +9,12 @@ import (
 	"sync"
 
 	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/journal"
+	"github.com/lektordir/lektor/internal/workers"
 )
 
 // commit does the group commit.
-func (d *Dir) commit(g *group) {
+func (w *Writer) commit(g *group) {
 	fail := make(map[*Txn]error)
 	// those gives the transactions for which something holds and that have not failed.
 	those := func(has func(*Txn) bool) (live []*Txn) {
@@ -24,7 +26,7 @@ func (d *Dir) commit(g *group) {
 		return live
 	}
 	// 1. What is staged becomes durable.
-	d.sync(g, g.many(), fail, (*Txn).syncStaged)
+	g.syncAll(g.many(), fail, (*Txn).syncStaged)
 	for t, err := range fail {
 		if err != nil {
 			t.discard()
@@ -36,7 +38,7 @@ func (d *Dir) commit(g *group) {
 		fail[noted[i]] = err
 	}
 	noted = those((*Txn).notes)
-	d.sync(g, g.Whole() && len(noted) > fewJournals, fail, (*Txn).syncJournal)
+	g.syncAll(g.Whole() && len(noted) > fewJournals, fail, (*Txn).syncJournal)
 	for _, t := range noted {
 		if fail[t] == nil {
 			continue
@@ -44,7 +46,7 @@ func (d *Dir) commit(g *group) {
 		// Lines that stay in the journal while their entries are gone would
 		// be entries lost; so the lines go first, and the entries stay if
 		// that cannot be made sure.
-		if err := truncateJournal(d.journalPath(t.feed), t.before); err != nil {
+		if err := journal.Truncate(t.d.Join(JournalPath(t.feed)), t.before); err != nil {
 			fail[t] = errors.Join(fail[t], err)
 			continue
 		}
@@ -57,7 +59,7 @@ func (d *Dir) commit(g *group) {
 	}
 	// 4. The renames become durable, before anybody is told of them.
 	if moved := those(func(t *Txn) bool { return len(t.staged) > 0 }); len(moved) > 0 {
-		d.sync(g, g.Whole() && len(moved) > fewJournals, fail, (*Txn).syncDelivered)
+		g.syncAll(g.Whole() && len(moved) > fewJournals, fail, (*Txn).syncDelivered)
 	}
 	for _, t := range g.txns {
 		t.end(fail[t])
@@ -69,15 +71,15 @@ func (t *Txn) notes() bool { return len(t.aliases)+len(t.staged) > 0 }
 
 // note appends the transaction's lines to the journal.
 func (t *Txn) note() error {
-	t.before = t.journal.good
+	t.before = t.journal.Good
 	// Looked at again, as staging may have taken long.
 	err := t.stillInside()
 	if err == nil {
-		err = appendJournal(t.d.journalPath(t.feed), t.journal, slices.Concat(t.aliases, t.staged))
+		err = journal.Append(t.d.Join(JournalPath(t.feed)), t.journal, slices.Concat(t.aliases, t.staged))
 	}
 	// Lines that could not be cut off again count, and so do their entries: recovery
 	// delivers them.
-	if uncut := (*uncutError)(nil); err != nil && !errors.As(err, &uncut) {
+	if uncut := (*journal.UncutError)(nil); err != nil && !errors.As(err, &uncut) {
 		t.discard()
 	}
 	return err
@@ -85,12 +87,12 @@ func (t *Txn) note() error {
 
 // settle delivers what was staged, which the journal has.
 func (t *Txn) settle() error {
-	if t.initial && t.d.fs.Rename(t.d.Join(t.stagedIn()), t.d.Join("new", t.feed)) == nil {
+	if t.staging.first && t.d.Rename(t.d.Join(t.staging.rel), t.d.Join("new", t.feed)) == nil {
 		return nil
 	}
 	// Or somebody has made new/$feed meanwhile.
 	for _, r := range t.staged {
-		dropped, err := t.d.settle(t.feed, t.stagedIn(), r)
+		dropped, err := Settle(t.d, t.feed, t.staging.rel, r)
 		if err != nil {
 			return err
 		}
@@ -101,8 +103,8 @@ func (t *Txn) settle() error {
 			t.dropped[r.Unique] = true
 		}
 	}
-	if t.initial {
-		os.Remove(t.d.Join(t.stagedIn())) // if nothing is left in it
+	if t.staging.first {
+		os.Remove(t.d.Join(t.staging.rel)) // if nothing is left in it
 	}
 	return nil
 }
@@ -111,7 +113,7 @@ func (t *Txn) settle() error {
 // file systems, or path by path. An error of the former is everybody's, of the
 // latter only that of whose path it was. each syncs what a transaction wrote: of
 // its own at once, and through a function what others may have in common with it.
-func (d *Dir) sync(g *group, whole bool, fail map[*Txn]error, each func(t *Txn, shared func(string) error) error) {
+func (g *group) syncAll(whole bool, fail map[*Txn]error, each func(t *Txn, shared func(string) error) error) {
 	if whole {
 		if err := g.Syncer.Sync(); err != nil {
 			for _, t := range g.txns {
@@ -146,7 +148,7 @@ func (d *Dir) sync(g *group, whole bool, fail map[*Txn]error, each func(t *Txn, 
 // syncStaged syncs what is staged, files before the directories they are in,
 // and what was written in src/.
 func (t *Txn) syncStaged(shared func(string) error) error {
-	if err := t.syncEntries(); err != nil {
+	if err := t.staging.sync(t.staged); err != nil {
 		return err
 	}
 	for _, p := range t.src {
@@ -157,18 +159,18 @@ func (t *Txn) syncStaged(shared func(string) error) error {
 	if len(t.staged) == 0 {
 		return nil
 	}
-	if t.journal.good == 0 {
+	if t.journal.Good == 0 {
 		// With the feed's first entries comes what an earlier run may have made
 		// and not synced.
 		src := t.d.Join("src", t.feed)
-		for _, p := range []string{src + "/id", src + "/name", src + "/etc", src, t.d.Join("src"), t.d.Join("new"), t.d.Join("tmp"), t.d.fs.Path} {
+		for _, p := range []string{src + "/id", src + "/name", src + "/etc", src, t.d.Join("src"), t.d.Join("new"), t.d.Join("tmp"), t.d.Path} {
 			if err := shared(p); err != nil && !isNotExist(err) {
 				return err
 			}
 		}
 	}
-	if t.initial {
-		if err := dirfs.SyncPath(t.d.Join(t.stagedIn())); err != nil {
+	if t.staging.first {
+		if err := dirfs.SyncPath(t.d.Join(t.staging.rel)); err != nil {
 			return err
 		}
 	}
@@ -180,7 +182,7 @@ func (t *Txn) syncDelivered(shared func(string) error) error {
 	if len(t.staged) == 0 {
 		return nil
 	}
-	if t.initial {
+	if t.staging.first {
 		if err := shared(t.d.Join("new")); err != nil {
 			return err
 		}
@@ -191,40 +193,46 @@ func (t *Txn) syncDelivered(shared func(string) error) error {
 	return nil // somebody has removed all of it
 }
 
-// syncEntries syncs the staged entries, or waits for those that do so themselves.
-func (t *Txn) syncEntries() error {
-	if t.beside.group != nil {
-		err := t.besides()
-		t.closeTmp()
-		return err
-	}
-	for _, r := range t.staged {
-		if err := dirfs.SyncEntry(t.d.Join(t.stagedIn(), r.Unique)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // syncJournal syncs the journal, and its directory when its name is new.
 func (t *Txn) syncJournal(shared func(string) error) error {
 	if len(t.aliases)+len(t.staged) == 0 {
 		return nil
 	}
-	path := t.d.journalPath(t.feed)
+	path := t.d.Join(JournalPath(t.feed))
 	if err := dirfs.SyncPath(path); err != nil || t.before > 0 {
 		return err
 	}
 	return dirfs.SyncPath(filepath.Dir(path))
 }
 
-// settle renames a staged entry that the journal names from tmp/ (from, which is
+// Settle renames a staged entry that the journal names from tmp/ (from, which is
 // relative to the lektor-dir) to new/, and takes the version that it replaces out of
 // new/; should it fail, it can be done again. dropped reports that it was not delivered
 // because a viewer had taken that version.
-func (d *Dir) settle(feed, from string, r record) (dropped bool, err error) {
+func Settle(d *dirfs.Dir, feed, from string, r journal.Record) (dropped bool, err error) {
 	if r.Replaces == "" {
-		return false, d.arrive(feed, from, r.Unique)
+		return false, arrive(d, feed, from, r.Unique)
 	}
-	return d.replace(feed, from, r.Unique, r.Replaces)
+	return replace(d, feed, from, r.Unique, r.Replaces)
+}
+
+// each calls f for every transaction, and returns their errors; beside each other if
+// the disk is waited for in each.
+func (g *group) each(txns []*Txn, f func(*Txn) error) []error {
+	bad := make([]error, len(txns))
+	if g.Whole() || len(txns) == 1 {
+		for i, t := range txns {
+			bad[i] = f(t)
+		}
+		return bad
+	}
+	all := workers.Limited(dirfs.AtOnce)
+	for i, t := range txns {
+		all.Go(func() error {
+			bad[i] = f(t)
+			return nil
+		})
+	}
+	_ = all.Wait() // f's errors are in bad
+	return bad
 }

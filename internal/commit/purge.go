@@ -1,4 +1,4 @@
-package lektordir
+package commit
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// purging is the file in tmp/$feed that tells that all of the feed is being
+// Purging is the file in tmp/$feed that tells that all of the feed is being
 // removed. Recovery restores no name with a ';'.
-const purging = ";purge"
+const Purging = ";purge"
 
 // Purge removes a feed with all its entries, and forgets what was delivered of
 // it. Once begun, it will be finished: after an interruption by the next run of a
@@ -23,38 +23,39 @@ func (w *Writer) Purge(ctx context.Context, feed string) error {
 		return err
 	}
 	defer t.Close()
-	if err := w.d.fs.MkTmp(feed); err != nil {
+	if err := w.d.MkTmp(feed); err != nil {
 		return err
 	}
-	if err := w.d.fs.Inside("tmp/" + feed); err != nil {
+	if err := w.d.Inside("tmp/" + feed); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(w.d.Join("tmp", feed, purging), os.O_WRONLY|os.O_CREATE, 0o666)
+	f, err := os.OpenFile(w.d.Join("tmp", feed, Purging), os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
 		return err
 	}
 	if err := f.Close(); err != nil {
 		return err
 	}
-	return w.d.finishPurge(feed)
+	return w.finishPurge(feed)
 }
 
 // finishPurge removes a feed of which it was recorded that it is to be removed.
 // The caller has its lock. The order is such that whatever a power cut leaves,
 // the record is there until nothing else is.
-func (d *Dir) finishPurge(feed string) error {
+func (w *Writer) finishPurge(feed string) error {
+	d := w.d
 	tmp, src := d.Join("tmp", feed), d.Join("src", feed)
-	record := tmp + "/" + purging
+	record := tmp + "/" + Purging
 	if _, err := dirfs.Lstat(record); err != nil {
 		if isNotExist(err) {
 			return nil
 		}
 		return err
 	}
-	if err := d.fs.Inside("tmp/" + feed); err != nil {
+	if err := d.Inside("tmp/" + feed); err != nil {
 		return err
 	}
-	s, err := d.fs.NewSyncer(d.opts.SlowSync)
+	s, err := d.NewSyncer(w.slow)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (d *Dir) finishPurge(feed string) error {
 		}
 	}
 	for _, place := range []string{"new", "cur"} {
-		if err := d.emptyPlace(place, feed); err != nil {
+		if err := emptyPlace(d, place, feed); err != nil {
 			return err
 		}
 	}
@@ -81,7 +82,7 @@ func (d *Dir) finishPurge(feed string) error {
 		return err
 	}
 	for _, e := range left {
-		if e.Name() != purging {
+		if e.Name() != Purging {
 			if err := os.RemoveAll(tmp + "/" + e.Name()); err != nil {
 				return err
 			}
@@ -102,9 +103,9 @@ func (d *Dir) finishPurge(feed string) error {
 }
 
 // emptyPlace removes new/$feed or cur/$feed, each entry by a rename to tmp/ first.
-func (d *Dir) emptyPlace(place, feed string) error {
+func emptyPlace(d *dirfs.Dir, place, feed string) error {
 	rel := place + "/" + feed
-	if d.fs.Inside(rel) == nil {
+	if d.Inside(rel) == nil {
 		names, err := dirfs.Names(d.Join(rel))
 		if err != nil && !isNotExist(err) {
 			return err
@@ -112,7 +113,7 @@ func (d *Dir) emptyPlace(place, feed string) error {
 		for _, name := range names {
 			unique, _, _ := strings.Cut(name, ";")
 			// A viewer may be faster; he moves it to where it is found later.
-			if err := d.fs.PutAside(feed, d.Join(rel, name), d.Join("tmp", feed, unique+dirfs.Gone)); err != nil && !isNotExist(err) {
+			if err := d.PutAside(feed, d.Join(rel, name), d.Join("tmp", feed, unique+dirfs.Gone)); err != nil && !isNotExist(err) {
 				return err
 			}
 		}

@@ -1,0 +1,276 @@
+package fetcher
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/discover"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/history"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// search looks for the feed at a URL, for one [Runner.Add].
+type search struct {
+	r      *Runner
+	o      AddOptions
+	header http.Header // of o
+
+	// What was found.
+	url, title string
+	origin     string          // URL of what named the feed, "" for the user
+	resp       *fetch.Response // its document; nil if that was not asked for
+	page       *pageError      // that links to the feed, nil for none
+	before     *Added          // the subscription, if there is one already
+}
+
+// find looks for the feed at f.url, or for the one that the page or archive there leads to.
+func (f *search) find(ctx context.Context) (err error) {
+	archive := "" // URL of one that leads to the feed
+	for look := f.o.Look != LookNowhere; ; look = !f.o.NoFetch {
+		if before, ok := f.r.subscribed(f.url); ok {
+			f.before = &before
+			return nil
+		}
+		if !look {
+			return nil
+		}
+		var feed *feedconv.Feed
+		var html *pageError
+		f.resp, feed, err = f.look(ctx, &fetch.Request{URL: f.url, Origin: f.origin, Header: f.header})
+		switch {
+		case err == nil:
+		case !errors.As(err, &html):
+			return err
+		case f.page != nil:
+			return &NoFeedsError{URL: fetch.Public(f.url), Err: html.err}
+		case len(html.Feeds) == 0 && f.o.Look == LookAround:
+			if f.url, f.resp, feed, err = f.guess(ctx, html); err != nil {
+				return err
+			}
+			if feed == nil {
+				continue // it is subscribed to
+			}
+		default:
+			if err := f.follow(html); err != nil {
+				return err
+			}
+			continue
+		}
+		f.title = feed.Title
+		doc := history.Subscribed(feed, f.resp.FinalURL, f.url)
+		if doc.Kind != history.Archive {
+			return nil
+		}
+		if err := f.ofArchive(doc, archive); err != nil {
+			return err
+		}
+		f.url, archive, f.origin = lektordir.NormalizeID(doc.Current), f.url, f.resp.FinalURL
+	}
+}
+
+// follow goes on with one of the feeds that a page links to.
+func (f *search) follow(page *pageError) error {
+	if err := page.choose(f.o); err != nil {
+		return err
+	}
+	link := lektordir.NormalizeID(page.chosen.URL)
+	if len(f.header) > 0 && !fetch.SameOrigin(f.url, link) {
+		return command.Hint(fmt.Errorf("%s: it links to a feed of another server, %s, and headers are meant for one", fetch.Public(f.url), fetch.Public(link)), "add that one, with --header if it is meant to have them")
+	}
+	f.page, f.url, f.title, f.origin = page, link, page.title(), page.final
+	return nil
+}
+
+// ofArchive is the error for an archive document whose subscription document cannot be
+// subscribed to in its place. before is the archive that led here, "" for none.
+func (f *search) ofArchive(doc history.Document, before string) error {
+	url := f.url
+	what := fmt.Errorf("%s: it is an archive of old entries, in which nothing new is to be expected", fetch.Public(url))
+	const hint = "find the address of the feed itself on its page; add --as-is subscribes to this one all the same"
+	switch {
+	case doc.Current == "":
+		return command.Hint(fmt.Errorf("%w, and does not say where the feed is", what), hint)
+	case before != "":
+		return command.Hint(fmt.Errorf("%w, as is %s, which leads to it", what, fetch.Public(before)), hint)
+	}
+	if err := history.Check(doc.URL, doc.Current); err != nil {
+		return command.Hint(fmt.Errorf("%w; the feed would be %w", what, err), hint)
+	}
+	if len(f.header) > 0 && !fetch.SameOrigin(url, doc.Current) {
+		return command.Hint(fmt.Errorf("%w; the feed is on another server, %s, and headers are meant for one", what, fetch.Public(doc.Current)), "add that one, with --header if it is meant to have them")
+	}
+	f.r.report.Info("%s is an archive; its feed is %s", fetch.Public(url), fetch.Public(doc.Current))
+	return nil
+}
+
+// look fetches a document and parses it as a feed; the error is a *pageError for an HTML
+// page.
+func (f *search) look(ctx context.Context, req *fetch.Request) (*fetch.Response, *feedconv.Feed, error) {
+	url := req.URL
+	if strings.HasPrefix(strings.ToLower(url), "exec:") {
+		if err := feeddir.Trusted(f.r.Dir, "", ""); err != nil {
+			return nil, nil, err
+		}
+		req.AllowExec = true
+	}
+	resp, err := f.r.Client.Get(ctx, req)
+	if err != nil {
+		return nil, nil, err
+	}
+	contentType := resp.Header.Get("Content-Type")
+	var feed *feedconv.Feed
+	err = f.r.parser.reading(ctx, resp.Body, func() (err error) {
+		feed, err = f.r.parser.read(resp.Body, resp.FinalURL, contentType, resp.Header)
+		return err
+	})
+	var not *feedconv.NotFeedError
+	switch {
+	case errors.As(err, &not) && not.HTML:
+		return nil, nil, &pageError{Result: discover.Page(resp.Body, resp.FinalURL, contentType), url: url, final: resp.FinalURL, err: not}
+	case errors.As(err, &not):
+		return nil, nil, &NoFeedsError{URL: fetch.Public(url), Err: not}
+	case err != nil:
+		return nil, nil, prefixed(fetch.Public(url), err)
+	}
+	return resp, feed, nil
+}
+
+// guess looks for the feed of a page that links to none where feeds usually
+// are. The document is nil for one that is subscribed to.
+func (f *search) guess(ctx context.Context, page *pageError) (string, *fetch.Response, *feedconv.Feed, error) {
+	for _, url := range discover.Guesses(page.url) {
+		url = lektordir.NormalizeID(url)
+		if _, ok := f.r.subscribed(url); ok {
+			return url, nil, nil, nil
+		}
+		f.r.report.Info("%s links to no feed; looking for one at %s", fetch.Public(page.url), fetch.Public(url))
+		resp, feed, err := f.look(ctx, &fetch.Request{URL: url, Header: f.header})
+		if err == nil || ctx.Err() != nil {
+			return url, resp, feed, err
+		}
+	}
+	return "", nil, nil, &NoFeedsError{URL: fetch.Public(page.url), Err: page.err, Page: true}
+}
+
+// pageError is an HTML page where a feed was looked for.
+type pageError struct {
+	discover.Result
+	url    string // as it was asked for
+	final  string // where it came from
+	err    *feedconv.NotFeedError
+	chosen discover.Link // of Feeds
+}
+
+func (e *pageError) Error() string { return e.err.Error() }
+
+// choose chooses one of the feeds.
+func (e *pageError) choose(o AddOptions) error {
+	n := 0
+	switch {
+	case len(e.Feeds) == 0:
+		return &NoFeedsError{URL: fetch.Public(e.url), Err: e.err, Page: true}
+	case len(e.Feeds) > 1 && !o.First:
+		several := &SeveralError{URL: fetch.Public(e.url), Feeds: e.Feeds, Limit: e.Limit}
+		if o.choose == nil || len(e.Feeds) > mostListed {
+			return several
+		}
+		var err error
+		if n, err = o.choose(e.Feeds); err != nil {
+			return fmt.Errorf("%v, and %w", several, err) // not wrapped: they were listed
+		}
+	}
+	e.chosen = e.Feeds[n]
+	return nil
+}
+
+// title is what the feed is called that was chosen.
+func (e *pageError) title() string {
+	if t := e.chosen.Title; len(e.Feeds) == 1 && t != "" && !generic(t) {
+		return t
+	}
+	return cmp.Or(e.Title, e.chosen.Title)
+}
+
+// generic reports whether the title of a link says only that it is a feed.
+func generic(title string) bool {
+	switch strings.ToLower(title) {
+	case "rss", "atom", "feed", "rss feed", "atom feed", "rss 2.0", "json feed", "json", "subscribe", "subscribe via rss", "xml":
+		return true
+	}
+	return false
+}
+
+// SeveralError is returned for a page that links to several feeds.
+type SeveralError struct {
+	URL   string
+	Feeds []discover.Link
+	Limit string // as in [discover.Result]
+}
+
+func (e *SeveralError) Error() string {
+	s := fmt.Sprintf("%s: it is a page that links to %d feeds", e.URL, len(e.Feeds))
+	if e.Limit != "" {
+		s += ", and perhaps more: only " + e.Limit + " were looked at"
+	}
+	return s
+}
+
+// NoFeedsError is returned for a page that links to no feed, and for another
+// document that is none.
+type NoFeedsError struct {
+	URL  string
+	Err  *feedconv.NotFeedError
+	Page bool
+}
+
+func (e *NoFeedsError) Error() string {
+	if e.Page {
+		return fmt.Sprintf("%s: %v, and it links to no feed", e.URL, e.Err)
+	}
+	return fmt.Sprintf("%s: %v", e.URL, e.Err)
+}
+
+func (e *NoFeedsError) Unwrap() error { return e.Err }
+
+// chooser lets the user choose of several feeds, one page at a time.
+func chooser(s *command.Streams) func([]discover.Link) (int, error) {
+	var mu sync.Mutex
+	in := bufio.NewReader(s.In)
+	return func(links []discover.Link) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		for i, l := range links {
+			s.Report.Info("%d  %s", i+1, named(l))
+		}
+		s.Report.Info("which one? 1-%d, or nothing for none", len(links))
+		line, err := in.ReadString('\n')
+		if line = strings.TrimSpace(line); line == "" && err != nil && err != io.EOF {
+			return 0, err
+		}
+		n, err := strconv.Atoi(line)
+		if err != nil || n < 1 || n > len(links) {
+			return 0, errors.New("none of them was chosen")
+		}
+		return n - 1, nil
+	}
+}
+
+// named is a link as a user chooses it.
+func named(l discover.Link) string {
+	if l.Title == "" {
+		return l.URL
+	}
+	return l.URL + " (" + l.Title + ")"
+}

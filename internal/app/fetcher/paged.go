@@ -1,0 +1,120 @@
+package fetcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/delivery"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/history"
+)
+
+// AllPages stands for as many pages as there are.
+const AllPages = -1
+
+// pages walks through the pages of a feed, of which the first was delivered. Nothing
+// of it is recorded: pages change all the while (RFC 5005, section 3).
+func (w *walk) pages(ctx context.Context) error {
+	linked := w.h.Linked()
+	guessed := linked.Kind == history.Plain && linked.Next != ""
+	next, from := linked.Next, w.st.Document()
+	visited := map[string]bool{history.Normal(from): true, history.Normal(w.req.URL): true}
+	if next == "" {
+		w.r.report.Info("%s: it has no pages", w.name)
+		return nil
+	}
+	var stop *history.Stop
+	entries, size := 0, int64(0)
+	for page := 2; next != "" && (w.t.want.Pages == AllPages || page <= w.t.want.Pages); page++ {
+		reason := w.refused(from, next, visited, entries, size)
+		var doc *feeddir.Spooled
+		var feed *feedconv.Feed
+		var err error
+		if reason == "" {
+			visited[next] = true
+			if doc, feed, err = w.page(ctx, next, from); ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if guessed && absent(err) {
+				break // the page before was the last
+			}
+			if err != nil {
+				reason = w.reason(next, err)
+			}
+		}
+		if reason != "" {
+			stop = &history.Stop{URL: next, Reason: reason}
+			break
+		}
+		linked := history.Page(feed, doc.Final)
+		if !w.further(feed) {
+			// A server that has no such page may send another one instead.
+			if w.t.reason == Named && linked.Next != "" {
+				w.r.report.Info("%s: its page %d has nothing that is not on those before it; those behind it were not asked for", w.name, page)
+			}
+			break
+		}
+		entries += len(feed.Entries)
+		size += int64(len(doc.Body))
+		if err := w.spool.Put(doc); err != nil {
+			return err
+		}
+		w.pass(next, history.Stored{}, feed)
+		from, next = linked.URL, linked.Next
+		if next == "" && guessed {
+			next = history.PageURL(w.st.Document(), page+1)
+		}
+	}
+	if err := w.deliver(ctx, history.Baseline{}); err != nil {
+		return err
+	}
+	if stop != nil {
+		w.report(true, stop)
+	}
+	return nil
+}
+
+// refused returns the reason for which a page is not asked for, "" if it may be. entries
+// and size are those of the pages before it.
+func (w *walk) refused(from, url string, visited map[string]bool, entries int, size int64) string {
+	limits := w.r.opts.History
+	switch err := history.Check(from, url); {
+	case err != nil:
+		return err.(*history.LinkError).Reason
+	case visited[url]:
+		return "the pages go round in a circle: this one was passed before"
+	case limits.Documents > 0 && w.sum.Requested >= limits.Documents, limits.Entries > 0 && entries >= limits.Entries, limits.Bytes > 0 && size >= limits.Bytes:
+		return fmt.Sprintf("the walk ended here; --%s, --%s and --%s raise the limits", history.FlagDocuments, history.FlagEntries, history.FlagBytes)
+	}
+	return ""
+}
+
+// page asks for a page that one at from names, and reads it.
+func (w *walk) page(ctx context.Context, url, from string) (*feeddir.Spooled, *feedconv.Feed, error) {
+	doc, err := w.get(ctx, url, from)
+	if err != nil {
+		return nil, nil, err
+	}
+	feed, err := w.read(ctx, doc)
+	return doc, feed, err
+}
+
+// absent reports whether an error says that there is no such document.
+func absent(err error) bool {
+	var status *fetch.StatusError
+	return errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone)
+}
+
+// further reports whether a page has an entry that does not stand on a page before it.
+func (w *walk) further(feed *feedconv.Feed) bool {
+	for id := range delivery.Versions(feed) {
+		if !w.choice.Has(id) {
+			return true
+		}
+	}
+	return false
+}

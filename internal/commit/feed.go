@@ -1,0 +1,104 @@
+package commit
+
+import (
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/entryname"
+	"github.com/lektordir/lektor/internal/textfile"
+)
+
+// unsyncedAge is longer than a system keeps what is written from the disk.
+const unsyncedAge = 10 * time.Minute
+
+// PutFeed writes files of the feed in src/$feed, by their names and texts: id, name, and
+// optional ones; an optional one without a text is removed. Each is replaced whole, and only if
+// it changed; an optional one that was not there may be seen empty for a moment, which is as
+// good. From here on other deliveries may wait for the transaction's [Txn.Commit] or
+// [Txn.Close], so what takes long comes before.
+func (t *Txn) PutFeed(files iter.Seq2[string, string]) error {
+	id := ""
+	for name, text := range files {
+		switch {
+		case name == "id" && entryname.FeedHash(text) != t.feed:
+			return fmt.Errorf("feed id %q does not belong in src/%s", text, t.feed)
+		case name == "id" && textfile.OneLine(text) != text:
+			return fmt.Errorf("feed id %q does not fit in a line of text", text)
+		case name == "id":
+			id = text
+		case name == "name" && textfile.OneLine(text) == "":
+			return fmt.Errorf("feed %s has no name", id)
+		}
+	}
+	// Joined before the first write, as the sync tells only of errors since.
+	if err := t.join(); err != nil {
+		return err
+	}
+	if err := t.mkdirs(srcDirs(t.feed)...); err != nil {
+		return err
+	}
+	// To ask for a file that is not there costs a call to each of the replicas, where
+	// there are some, and most feeds lack most of the files.
+	there := map[string]bool{}
+	for i, rel := range srcDirs(t.feed)[:2] {
+		names, err := dirfs.AllNames(t.d.Join(rel))
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			there[[]string{"", "etc/"}[i]+name] = true
+		}
+	}
+	for name, text := range files {
+		if err := t.putFile(name, text, there[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putFile brings a file of the feed up to date; there is false if it does not exist.
+func (t *Txn) putFile(name, text string, there bool) error {
+	obligatory := name == "id" || name == "name"
+	path := filepath.Join(t.d.Join("src", t.feed), name)
+	var old []byte
+	var err error = fs.ErrNotExist
+	if there {
+		old, err = dirfs.ReadFile(path)
+	}
+	if err != nil && !isNotExist(err) {
+		return err
+	}
+	want := textfile.Clean(text)
+	if obligatory || name == "language" || name == "image" {
+		want = textfile.OneLine(want)
+	}
+	switch {
+	case want == "" && err == nil:
+		if err := os.Remove(path); err != nil && !isNotExist(err) {
+			return err
+		}
+		t.src = append(t.src, filepath.Dir(path))
+	case want != "" && (err != nil || textfile.Line(old) != want):
+		write := atomicfile.WriteUnsynced
+		if err != nil && !obligatory {
+			write = atomicfile.CreateUnsynced
+		}
+		if err := write(path, []byte(want+"\n")); err != nil {
+			return err
+		}
+		t.src = append(t.src, path, filepath.Dir(path))
+	case want != "":
+		// A run that was killed may have written it and not synced.
+		if fi, err := dirfs.Lstat(path); err == nil && t.d.Now().Sub(fi.ModTime()) < unsyncedAge {
+			t.src = append(t.src, path, filepath.Dir(path))
+		}
+	}
+	return nil
+}
