@@ -146,6 +146,7 @@ func TestTidyRule6Characters(t *testing.T) {
 		{"&#13;&#10;a&#13;b\r\nc\rd", "a\nb\nc\nd"},
 		{"<![CDATA[&amp; <b> \x01]]>", "&amp; <b> "},
 		{"<![CDATA[a]]]]><![CDATA[>b]]>", "a]]>b"},
+		{"a&#13;&#13;&#10;b&#13;&#13;c&#13;\nd", "a\n\nb\n\nc\nd"},
 		{"tab\there", "tab\there"},
 	} {
 		for _, doc := range []string{item("<title>" + c.in + "</title>")} {
@@ -574,6 +575,7 @@ func bombs() map[string]string {
 		"bases":                     "<rss><channel>" + rep(`<media:group xml:base="http://e/`+rep("y/", 900)+`">`, 300) + rep(`<x:a xml:base="b/">`, 200000),
 		"xhtml":                     inItem("<description>" + rep("<p>", 2000000) + "</description>"),
 		"xhtml same name":           inItem(rep("<description>", 500000)),
+		"carriage returns":          inItem("<description>" + rep("&#13;", 1000000) + "</description>"),
 		"ampersands":                inItem("<description>" + rep("&", 4000000) + "</description>"),
 		"junk":                      rep("<x>", 1000000) + inItem(""),
 		"html attributes not ended": inItem("<description><![CDATA[" + rep(`<a href="`, 500000) + "]]></description>"),
