@@ -14,6 +14,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/units"
 )
 
 // area is a directory with one value a file: as it is on the disk, and with the changes
@@ -31,11 +32,14 @@ type area struct {
 	warnings []string
 	warned   map[string]bool
 	unread   map[string]error // files that are there, and could not be read
+	// secret reports whether a value is for the user alone.
+	secret func(name, value string) bool
 }
 
-func loadArea(dir string) (area, error) {
-	a := area{
-		dir: dir, names: map[string]bool{}, read: map[string]string{}, changed: map[string]string{},
+func loadArea(dir string) (*area, error) {
+	a := &area{
+		secret: secret,
+		dir:    dir, names: map[string]bool{}, read: map[string]string{}, changed: map[string]string{},
 		times: map[string]time.Time{}, warned: map[string]bool{}, unread: map[string]error{},
 	}
 	for i, p := 0, filepath.Clean(dir); i < 3; i, p = i+1, filepath.Dir(p) {
@@ -104,11 +108,63 @@ func (a *area) number(name string) int {
 	return n
 }
 
+// save writes those of some files that have changed, in the order of the names.
+func (a *area) save(names ...string) error {
+	var errs []error
+	for _, name := range names {
+		if value, ok := a.changed[name]; ok {
+			errs = append(errs, a.store(name, value))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (a *area) store(name, value string) (err error) {
+	path := filepath.Join(a.dir, name)
+	if value != "" && a.secret(name, value) {
+		if err := guard(path); err != nil {
+			return err
+		}
+		a.names[name] = true
+	}
+	switch {
+	case value == "":
+		err = remove(path)
+	case !a.names[name]:
+		err = atomicfile.CreateUnsynced(path, []byte(value+"\n"))
+	default:
+		err = atomicfile.WriteUnsynced(path, []byte(value+"\n"))
+	}
+	if err == nil {
+		a.stored(name, value)
+	}
+	return err
+}
+
+// stored records that a file has a value now, "" that there is none.
+func (a *area) stored(name, value string) {
+	delete(a.changed, name)
+	a.names[name] = value != ""
+	a.read[name] = value
+}
+
 func (a *area) malformed(name, what string) {
 	if !a.warned[name] {
 		a.warned[name] = true
 		a.warnings = append(a.warnings, fmt.Sprintf("%s is ignored: %s", filepath.Join(a.dir, name), what))
 	}
+}
+
+func (a *area) duration(name string) time.Duration {
+	v := a.get(name)
+	if v == "" {
+		return 0
+	}
+	d, err := units.ParseInterval(v)
+	if err != nil {
+		a.malformed(name, err.Error())
+	}
+	return d
 }
 
 // time returns the modification time of a file; ok is false where there is none.
@@ -149,4 +205,12 @@ func (a *area) saveTime(name string, t time.Time) error {
 	delete(a.times, name)
 	a.names[name] = true
 	return nil
+}
+
+func mtime(path string) (time.Time, bool) {
+	fi, err := os.Lstat(path)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return fi.ModTime(), true
 }

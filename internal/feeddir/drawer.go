@@ -1,3 +1,14 @@
+// Package feeddir is a feed's drawer, src/$feed with its etc, and the markers that
+// concern a feed. It keeps the subscriptions of a lektor-dir. A feed is
+// subscribed to as long as src/$feed/etc/fetch/url exists; a feed without it
+// belongs to another fetcher and is left alone.
+//
+// A reader begins with drawer.go. subscribe.go adds and removes subscriptions, many.go many at
+// once, find.go finds them by what users call them; set.go changes a setting. state.go is what
+// is kept between fetches, in an area.go: settings.go, learned.go and schedule.go; visit.go
+// joins it with an exchange. history.go and spool.go are for archives, pages.go for full text,
+// marks.go for flags that wait for their entries, push.go for notifications, ess.go for ESS,
+// markers.go for feeds that are due at once, private.go for what others must not read.
 package feeddir
 
 import (
@@ -75,12 +86,12 @@ func stateDir(d *lektordir.Dir, hash string) string { return drawer(d, hash, "fe
 // OnUpdateOf returns what [State.OnUpdate] does of a feed, and an error if the system
 // cannot read the setting.
 func OnUpdateOf(d *lektordir.Dir, hash string) (lektordir.Policy, error) {
-	s, err := Load(d, hash)
+	a, err := loadArea(stateDir(d, hash))
 	if err != nil {
 		return "", err
 	}
-	v := s.OnUpdate()
-	return v, s.unread[fileOnUpdate]
+	v := loadSettings(a).OnUpdate()
+	return v, a.unread[fileOnUpdate]
 }
 
 // Load opens the state of a feed. One without any is empty. One behind a link, in

@@ -38,22 +38,51 @@ type Hints struct {
 	SkipDays            []time.Weekday
 }
 
-// Succeeded records that a document came and was read, and sets when the feed
-// is due again: now plus the longest of
-//
-//   - the interval;
-//   - max-age, or else the time from Date to Expires, less Age;
-//   - the hints TTL and UpdateInterval;
-//
-// where all but the first count for [MaxDelay] at most. If that is in an hour
-// or on a day to be skipped, the next hour that is not.
-//
-// The validators and the digest of the body are kept for the next request,
-// unless the document was cut off: then the next one must bring it whole. The
-// body must be that of the answer, before any filter. A document that could
-// not be read is a failure, not a success; what was known of the last good one
-// stays then.
-func (s *State) Succeeded(now time.Time, resp *fetch.Response, hints Hints) {
+// schedule is when a feed is due, and what that rests on: the answers of its server and the
+// hints of its document.
+type schedule struct {
+	*area
+	set *settings
+	// Rand gives the jitter, a number in [0, 1); nil means random.
+	Rand func() float64
+}
+
+// Due tells whether the feed should be fetched now: when `next` has passed or
+// is missing, or when `checked` lies in the future by more than clocks of several
+// machines differ ([clockSkew]), since then the clock was set back and `next` means
+// nothing.
+func (s *schedule) Due(now time.Time) bool {
+	due, _ := isDue(s.time, now)
+	return due
+}
+
+// clockSkew is by how much the clocks of machines may differ that fetch into one
+// lektor-dir. What one has just asked for the other would else take for something of
+// the future, and ask again.
+const clockSkew = 5 * time.Minute
+
+// Checked is when the feed was last asked for, zero for never.
+func (s *schedule) Checked() time.Time { t, _ := s.time(fileChecked); return t }
+
+// Next is when the feed is due, zero for at once.
+func (s *schedule) Next() time.Time { t, _ := s.time(fileNext); return t }
+
+// Status is the HTTP status of the last answer that was more than a 304 after
+// a success, and 0 when there was none.
+func (s *schedule) Status() int { return s.number(fileStatus) }
+
+// Failures counts the failed fetches since the last that did not fail.
+func (s *schedule) Failures() int { return s.number(fileFailures) }
+
+// LastError is the message of the last fetch, one line, empty when it
+// succeeded.
+func (s *schedule) LastError() string { return termsafe.Brief(s.get(fileError)) }
+
+// Gone tells whether the server said that the feed has ended (410).
+func (s *schedule) Gone() bool { return s.get(fileGone) != "" }
+
+// heed takes the hints of a document.
+func (s *schedule) heed(hints Hints) {
 	s.put(fileTTL, duration(hints.TTL))
 	s.put(fileUpdates, duration(hints.UpdateInterval))
 	var hours, days []string
@@ -65,74 +94,10 @@ func (s *State) Succeeded(now time.Time, resp *fetch.Response, hints Hints) {
 	}
 	s.put(fileHours, strings.Join(hours, " "))
 	s.put(fileDays, strings.Join(days, " "))
-	s.document(now, resp)
 }
 
-// Unchanged records that a document came which is the same as the last one
-// ([State.SameBody]), and was not read. Its hints are those of last time.
-func (s *State) Unchanged(now time.Time, resp *fetch.Response) {
-	resp.Short = s.short()
-	s.document(now, resp)
-}
-
-func (s *State) document(now time.Time, resp *fetch.Response) {
-	var etag, modified, final, body, from string
-	if !resp.Truncated {
-		etag, modified, body, from = resp.ETag, resp.LastModified, resp.Digest(), s.from(s.URL(), resp.Short)
-		final = finalURL(resp.FinalURL, s.URL())
-	}
-	s.put(fileETag, etag)
-	s.put(fileModified, modified)
-	s.put(fileFinal, final)
-	s.put(fileBody, body)
-	s.put(fileFrom, from)
-	s.put(fileStatus, strconv.Itoa(resp.Status))
-	s.put(fileMaxAge, maxAge(resp.Header))
-	s.success(now, resp)
-}
-
-// finalURL is what is kept of the URL that gave an answer: nothing when it is the
-// one that was asked.
-func finalURL(final, asked string) string {
-	if u, err := fetch.ParseURL(asked); err == nil && fetch.IsHTTP(final) {
-		if u.User = nil; u.String() != final {
-			return final
-		}
-	}
-	return ""
-}
-
-// NotModified records an answer 304: the document is the one we have. A
-// validator is taken over if the answer has one, and the schedule is that of
-// [State.Succeeded], with max-age and hints of last time where the answer has
-// none. Where nothing is new, saving touches `checked` and `next` only.
-func (s *State) NotModified(now time.Time, resp *fetch.Response) {
-	if resp.ETag != "" {
-		s.put(fileETag, resp.ETag)
-	}
-	if resp.LastModified != "" {
-		s.put(fileModified, resp.LastModified)
-	}
-	if n := s.Status(); n != http.StatusOK && n != http.StatusNonAuthoritativeInfo {
-		s.put(fileStatus, strconv.Itoa(resp.Status))
-	}
-	if resp.Header.Get("Cache-Control") != "" || resp.Header.Get("Expires") != "" {
-		s.put(fileMaxAge, maxAge(resp.Header))
-	}
-	s.success(now, resp)
-}
-
-// maxAge returns the max-age of h in seconds, "" for none.
-func maxAge(h http.Header) string {
-	d, _ := fetch.MaxAge(h)
-	if d == 0 {
-		return ""
-	}
-	return strconv.FormatInt(int64(d/time.Second), 10)
-}
-
-// success is what all answers with a known document have in common.
-func (s *State) success(now time.Time, resp *fetch.Response) {
+// succeeded sets when the feed is due after an answer with a known document.
+func (s *schedule) succeeded(now time.Time, resp *fetch.Response) {
 	s.put(fileError, "")
 	s.put(fileFailures, "")
 	s.put(fileGone, "")
@@ -140,17 +105,25 @@ func (s *State) success(now time.Time, resp *fetch.Response) {
 	if _, has := fetch.MaxAge(resp.Header); !ok && !has {
 		fresh = fetch.ExpiresIn(resp.Header, resp.Received)
 	}
-
 	s.times[fileChecked] = now
 	s.times[fileNext] = s.after(now, max(fresh-fetch.Age(resp.Header), 0))
-	s.moved(resp.Permanent)
 }
 
 // after gives when the feed is due after an answer at t that is fresh for a
 // time.
-func (s *State) after(t time.Time, fresh time.Duration) time.Time {
+func (s *schedule) after(t time.Time, fresh time.Duration) time.Time {
 	server := max(fresh, s.duration(fileTTL), s.duration(fileUpdates))
-	return s.skip(t.Add(max(s.Interval(), min(server, MaxDelay))))
+	return s.skip(t.Add(max(s.set.Interval(), min(server, MaxDelay))))
+}
+
+// Reschedule sets when the feed is due by its present interval, which may have
+// been changed by an editor, and saves that.
+func (s *schedule) Reschedule() error {
+	if checked, ok := s.time(fileChecked); ok && s.names[fileNext] && s.Failures() == 0 {
+		age, _ := fetch.Seconds(s.get(fileMaxAge))
+		return s.saveTime(fileNext, s.after(checked, age))
+	}
+	return nil
 }
 
 // Failed records that a fetch brought no document that could be read, and sets
@@ -166,7 +139,7 @@ func (s *State) after(t time.Time, fresh time.Duration) time.Time {
 //
 // An answer 410 marks the feed as gone, and it is then tried every
 // [GoneDelay] until an answer brings a document.
-func (s *State) Failed(now time.Time, err error) {
+func (s *schedule) Failed(now time.Time, err error) {
 	var delay *fetch.HostDelayError
 	switch {
 	// Timeouts of the network pass for DeadlineExceeded, too.
@@ -183,7 +156,7 @@ func (s *State) Failed(now time.Time, err error) {
 	s.put(fileError, termsafe.Brief(err.Error()))
 
 	if network, ok := errors.AsType[*fetch.NetError](err); ok && network.Offline {
-		s.times[fileNext] = s.skip(now.Add(s.Interval()))
+		s.times[fileNext] = s.skip(now.Add(s.set.Interval()))
 		return
 	}
 	n := s.Failures() + 1
@@ -206,19 +179,19 @@ func (s *State) Failed(now time.Time, err error) {
 // backoff returns the time to wait after n failures. Jitter makes it up to a
 // quarter longer, so that what failed together does not come back together;
 // never shorter than the interval, nor longer than MaxDelay.
-func (s *State) backoff(n int, retryAfter time.Duration) time.Duration {
+func (s *schedule) backoff(n int, retryAfter time.Duration) time.Duration {
 	const most = MaxDelay * 4 / 5 // with the jitter
 	random := rand.Float64
 	if s.Rand != nil {
 		random = s.Rand
 	}
-	b := backoff.Backoff{Base: min(s.Interval(), most), Cap: most, Jitter: 0.25}
-	return max(s.Interval(), b.Wait(n, random(), min(retryAfter, fetch.MaxRetryAfter)))
+	b := backoff.Backoff{Base: min(s.set.Interval(), most), Cap: most, Jitter: 0.25}
+	return max(s.set.Interval(), b.Wait(n, random(), min(retryAfter, fetch.MaxRetryAfter)))
 }
 
 // skip moves t to the first hour that the document does not ask to skip. A
 // document that asks to skip all of them is not heeded.
-func (s *State) skip(t time.Time) time.Time {
+func (s *schedule) skip(t time.Time) time.Time {
 	var hours [24]bool
 	var days [7]bool
 	for f := range strings.FieldsSeq(s.get(fileHours)) {
@@ -244,68 +217,29 @@ func (s *State) skip(t time.Time) time.Time {
 	}
 }
 
-// moved counts a permanent redirect, and follows it for good at the third
-// time. Failures in between neither count nor end the row: they say nothing
-// about the address.
-func (s *State) moved(target string) {
-	s.movedTo = ""
-	if target == "" {
-		s.put(fileMoved, "")
-		return
-	}
-	asked, err := fetch.ParseURL(s.URL())
-	if err != nil {
-		return
-	}
-	to, err := fetch.ParseURL(target)
-	same := fetch.SameOrigin(asked.String(), target)
-	// Headers are for the server that the user named: another, which the redirect
-	// names, would be sent them as soon as it is the feed's own.
-	if err != nil || asked.Scheme == "https" && to.Scheme != "https" ||
-		s.get(fileHeaders) != "" && !same {
-		s.put(fileMoved, "")
-		return
-	}
-	count, old, _ := strings.Cut(s.get(fileMoved), "\t")
-	n, _ := strconv.Atoi(count)
-	if old != target || n < 0 {
-		n = 0
-	}
-	if n++; n < permanentTimes {
-		s.put(fileMoved, strconv.Itoa(n)+"\t"+target)
-		return
-	}
-	// A password that was sent there already is taken along; no other was.
-	to.User = nil
-	if same {
-		to.User = asked.User
-	}
-	// The document stays known, and the validators those of the URL that gave
-	// them, which is mostly this one.
-	if s.current() {
-		final := s.get(fileFinal)
-		if final == "" {
-			asked.User = nil
-			final = asked.String()
-		}
-		s.put(fileFinal, finalURL(final, to.String()))
-		s.put(fileFrom, s.from(to.String(), s.short()))
-	}
-	s.put(fileURL, to.String())
-	s.put(fileMoved, "")
-	s.movedTo = to.String()
+// save writes what answers and documents have said, but not yet when the feed is due.
+func (s *schedule) save() error {
+	return s.area.save(fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays, fileStatus, fileError, fileFailures, fileGone, fileMoved)
 }
 
-func (a *area) duration(name string) time.Duration {
-	v := a.get(name)
-	if v == "" {
-		return 0
+// saveTimes writes when the feed was asked for and is due.
+func (s *schedule) saveTimes() error {
+	var errs []error
+	for _, name := range []string{fileChecked, fileNext} {
+		if t, ok := s.times[name]; ok {
+			errs = append(errs, s.saveTime(name, t))
+		}
 	}
-	d, err := units.ParseInterval(v)
-	if err != nil {
-		a.malformed(name, err.Error())
+	return errors.Join(errs...)
+}
+
+// maxAge returns the max-age of h in seconds, "" for none.
+func maxAge(h http.Header) string {
+	d, _ := fetch.MaxAge(h)
+	if d == 0 {
+		return ""
 	}
-	return d
+	return strconv.FormatInt(int64(d/time.Second), 10)
 }
 
 // duration formats d for a file, so that units.ParseInterval reads it.

@@ -26,8 +26,8 @@ type setting struct {
 	check func(value string) error
 }
 
-// settings are listed in the order in which they are shown.
-var settings = []setting{
+// allSettings are listed in the order in which they are shown.
+var allSettings = []setting{
 	{fileURL, urlFile, false, fetch.CheckURL},
 	{"alias", aliasFile, false, checkAlias},
 	{fileInterval, intervalFile, false, checkInterval},
@@ -43,7 +43,7 @@ var settings = []setting{
 
 // Settings are their names.
 var Settings = func() (names []string) {
-	for _, s := range settings {
+	for _, s := range allSettings {
 		names = append(names, s.name)
 	}
 	return names
@@ -82,9 +82,9 @@ func (e *UnknownSettingError) Error() string {
 }
 
 func known(key string) (*setting, error) {
-	for i := range settings {
-		if settings[i].name == key {
-			return &settings[i], nil
+	for i := range allSettings {
+		if allSettings[i].name == key {
+			return &allSettings[i], nil
 		}
 	}
 	return nil, &UnknownSettingError{Key: key}

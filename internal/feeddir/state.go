@@ -1,21 +1,18 @@
 package feeddir
 
 import (
-	"cmp"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // The files of a State. Values are one line, but for headers.
@@ -49,15 +46,6 @@ const (
 	fileNext    = "next"    //
 )
 
-// stateFiles is the order in which they are saved: what is lost by a kill
-// halfway costs a request, not an entry. What is learned from a document comes
-// before the digest, and that before the validators, since a document that is
-// known is not looked at again, nor one that is not modified sent.
-var stateFiles = []string{
-	fileURL, fileOrigin, fileFrom, fileFinal, fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays, fileBody, fileETag, fileModified,
-	fileStatus, fileError, fileFailures, fileGone, fileMoved,
-}
-
 // documentFiles are what is known of the last document, and what that belongs to.
 var documentFiles = []string{fileETag, fileModified, fileBody, fileFrom, fileFinal}
 
@@ -69,23 +57,17 @@ const maxFile = atomicfile.MaxLine
 const permanentTimes = 3
 
 // State is what is kept of a feed between fetches: the directory etc/fetch of
-// the feed, with one value a file, so that a shell can read and change it all.
-// [State.Save] writes those that changed.
+// the feed, with one value a file, so that a shell can read and change it all. What is set,
+// what is learned and the schedule are a type each, which saves its own files; an event
+// such as [State.Succeeded] may change all three.
 //
 // A State is not safe for concurrent use, and while one is between load and
 // save, its user holds the feed's lock.
 type State struct {
-	// DefaultInterval is the interval of feeds that have none of their own;
-	// [DefaultInterval] when it is 0.
-	DefaultInterval time.Duration
-	// Limits says under which limits documents are read. Validators and digest
-	// of a document that was left short by them ([fetch.Response].Short) are good
-	// only as long as they are the same: whoever raises a limit wants the rest.
-	Limits string
-	// Rand gives the jitter, a number in [0, 1); nil means random.
-	Rand func() float64
-
-	area
+	*area // that all three are in
+	*settings
+	*learned
+	*schedule
 	movedTo string
 }
 
@@ -95,85 +77,9 @@ func loadState(dir string) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &State{area: a}, nil
+	set := loadSettings(a)
+	return &State{area: a, settings: set, learned: &learned{area: a, set: set}, schedule: &schedule{area: a, set: set}}, nil
 }
-
-// Due tells whether the feed should be fetched now: when `next` has passed or
-// is missing, or when `checked` lies in the future by more than clocks of several
-// machines differ ([clockSkew]), since then the clock was set back and `next` means
-// nothing.
-func (s *State) Due(now time.Time) bool {
-	due, _ := isDue(s.time, now)
-	return due
-}
-
-// clockSkew is by how much the clocks of machines may differ that fetch into one
-// lektor-dir. What one has just asked for the other would else take for something of
-// the future, and ask again.
-const clockSkew = 5 * time.Minute
-
-// Checked is when the feed was last asked for, zero for never.
-func (s *State) Checked() time.Time { t, _ := s.time(fileChecked); return t }
-
-// Next is when the feed is due, zero for at once.
-func (s *State) Next() time.Time { t, _ := s.time(fileNext); return t }
-
-// URL is where the feed is fetched from, empty when the feed is not subscribed
-// to. It may contain a password.
-func (s *State) URL() string { return s.get(fileURL) }
-
-// Document is where the last document came from that is known, or else where the feed
-// is fetched from; without a password.
-func (s *State) Document() string { return fetch.Public(cmp.Or(s.get(fileFinal), s.URL())) }
-
-// ReadBefore tells whether a document of the feed was ever read.
-func (s *State) ReadBefore() bool { return s.get(fileFrom) != "" }
-
-// LastRead is when a document was read last that differed from the one before it, zero
-// if none was.
-func (s *State) LastRead() time.Time { t, _ := s.time(fileBody); return t }
-
-// Filter is the command that each document goes through, or empty.
-func (s *State) Filter() string { return s.get(fileFilter) }
-
-// OnUpdate is what is done with changed entries; [lektordir.Unread] is the default.
-func (s *State) OnUpdate() lektordir.Policy {
-	v := cmp.Or(s.get(fileOnUpdate), string(lektordir.Unread))
-	if err := checkOnUpdate(v); err != nil {
-		s.malformed(fileOnUpdate, err.Error())
-		return lektordir.Unread
-	}
-	return lektordir.Policy(v)
-}
-
-// Interval is the least time between two fetches, the user's or the default.
-func (s *State) Interval() time.Duration {
-	if v := s.get(fileInterval); v != "" {
-		d, err := readInterval(v)
-		if err == nil {
-			return d
-		}
-		s.malformed(fileInterval, err.Error())
-	}
-	if s.DefaultInterval > 0 {
-		return s.DefaultInterval
-	}
-	return DefaultInterval
-}
-
-// Status is the HTTP status of the last answer that was more than a 304 after
-// a success, and 0 when there was none.
-func (s *State) Status() int { return s.number(fileStatus) }
-
-// Failures counts the failed fetches since the last that did not fail.
-func (s *State) Failures() int { return s.number(fileFailures) }
-
-// LastError is the message of the last fetch, one line, empty when it
-// succeeded.
-func (s *State) LastError() string { return termsafe.Brief(s.get(fileError)) }
-
-// Gone tells whether the server said that the feed has ended (410).
-func (s *State) Gone() bool { return s.get(fileGone) != "" }
 
 // MovedTo is the new URL when the last event has changed that, since the same
 // permanent redirect was seen for the third time; else it is empty. It may
@@ -221,33 +127,6 @@ func (s *State) Request() (*fetch.Request, error) {
 	}
 	return r, nil
 }
-
-// SameBody tells whether the body of resp is the one last read, with the same
-// filter: then it need not be parsed, and [State.Unchanged] is the event.
-func (s *State) SameBody(resp *fetch.Response) bool {
-	return !resp.Truncated && s.get(fileBody) == resp.Digest() && s.current()
-}
-
-// current tells whether validators and digest are those of the present url and
-// filter, which may have been changed by an editor, and of a document that was
-// read whole or under the present limits.
-func (s *State) current() bool { return s.get(fileFrom) == s.from(s.URL(), false) || s.short() }
-
-// from is what they belong to when they come from url, of a document that was read
-// whole, or is left short by the present limits.
-func (s *State) from(url string, short bool) string {
-	if f := s.get(fileFilter); f != "" {
-		url = fmt.Sprintf("%s\t%x", url, sha256.Sum256([]byte(f)))
-	}
-	if short {
-		url += "\t" + s.Limits
-	}
-	return url
-}
-
-// short tells whether they are those of a document that was left short by the
-// present limits.
-func (s *State) short() bool { return s.get(fileFrom) == s.from(s.URL(), true) }
 
 // stateSetting is a setting whose file belongs to a State.
 func stateSetting(name string) (*setting, error) {
@@ -313,9 +192,7 @@ func (s *State) change(name, value string) error {
 	if err != nil {
 		return err
 	}
-	s.names[name] = value != ""
-	s.read[name] = value
-	delete(s.changed, name)
+	s.stored(name, value)
 	if name == fileInterval && old != value {
 		return s.Reschedule()
 	}
@@ -349,120 +226,123 @@ func (s *State) forget(name, old, value string) error {
 	return errors.Join(errs...)
 }
 
-// Reschedule sets when the feed is due by its present interval, which may have
-// been changed by an editor, and saves that.
-func (s *State) Reschedule() error {
-	if checked, ok := s.time(fileChecked); ok && s.names[fileNext] && s.Failures() == 0 {
-		age, _ := fetch.Seconds(s.get(fileMaxAge))
-		return s.saveTime(fileNext, s.after(checked, age))
-	}
-	return nil
+// Succeeded records that a document came and was read, and sets when the feed
+// is due again: now plus the longest of
+//
+//   - the interval;
+//   - max-age, or else the time from Date to Expires, less Age;
+//   - the hints TTL and UpdateInterval;
+//
+// where all but the first count for [MaxDelay] at most. If that is in an hour
+// or on a day to be skipped, the next hour that is not.
+//
+// The validators and the digest of the body are kept for the next request,
+// unless the document was cut off: then the next one must bring it whole. The
+// body must be that of the answer, before any filter. A document that could
+// not be read is a failure, not a success; what was known of the last good one
+// stays then.
+func (s *State) Succeeded(now time.Time, resp *fetch.Response, hints Hints) {
+	s.heed(hints)
+	s.document(now, resp)
 }
 
-// Save writes what has changed since the state was loaded. Nothing is synced
-// but a new url: the rest can be learned again by a request.
+// Unchanged records that a document came which is the same as the last one
+// ([State.SameBody]), and was not read. Its hints are those of last time.
+func (s *State) Unchanged(now time.Time, resp *fetch.Response) {
+	resp.Short = s.short()
+	s.document(now, resp)
+}
+
+func (s *State) document(now time.Time, resp *fetch.Response) {
+	s.learn(resp)
+	s.put(fileStatus, strconv.Itoa(resp.Status))
+	s.put(fileMaxAge, maxAge(resp.Header))
+	s.success(now, resp)
+}
+
+// NotModified records an answer 304: the document is the one we have. A
+// validator is taken over if the answer has one, and the schedule is that of
+// [State.Succeeded], with max-age and hints of last time where the answer has
+// none. Where nothing is new, saving touches `checked` and `next` only.
+func (s *State) NotModified(now time.Time, resp *fetch.Response) {
+	if resp.ETag != "" {
+		s.put(fileETag, resp.ETag)
+	}
+	if resp.LastModified != "" {
+		s.put(fileModified, resp.LastModified)
+	}
+	if n := s.Status(); n != http.StatusOK && n != http.StatusNonAuthoritativeInfo {
+		s.put(fileStatus, strconv.Itoa(resp.Status))
+	}
+	if resp.Header.Get("Cache-Control") != "" || resp.Header.Get("Expires") != "" {
+		s.put(fileMaxAge, maxAge(resp.Header))
+	}
+	s.success(now, resp)
+}
+
+// success is what all answers with a known document have in common.
+func (s *State) success(now time.Time, resp *fetch.Response) {
+	s.succeeded(now, resp)
+	s.moved(resp.Permanent)
+}
+
+// moved counts a permanent redirect, and follows it for good at the third
+// time. Failures in between neither count nor end the row: they say nothing
+// about the address.
+func (s *State) moved(target string) {
+	s.movedTo = ""
+	if target == "" {
+		s.put(fileMoved, "")
+		return
+	}
+	asked, err := fetch.ParseURL(s.URL())
+	if err != nil {
+		return
+	}
+	to, err := fetch.ParseURL(target)
+	same := fetch.SameOrigin(asked.String(), target)
+	// Headers are for the server that the user named: another, which the redirect
+	// names, would be sent them as soon as it is the feed's own.
+	if err != nil || asked.Scheme == "https" && to.Scheme != "https" ||
+		s.get(fileHeaders) != "" && !same {
+		s.put(fileMoved, "")
+		return
+	}
+	count, old, _ := strings.Cut(s.get(fileMoved), "\t")
+	n, _ := strconv.Atoi(count)
+	if old != target || n < 0 {
+		n = 0
+	}
+	if n++; n < permanentTimes {
+		s.put(fileMoved, strconv.Itoa(n)+"\t"+target)
+		return
+	}
+	// A password that was sent there already is taken along; no other was.
+	to.User = nil
+	if same {
+		to.User = asked.User
+	}
+	s.move(asked, to)
+	s.put(fileURL, to.String())
+	s.put(fileMoved, "")
+	s.movedTo = to.String()
+}
+
+// Save writes what has changed since the state was loaded: the schedule before what is
+// learned, as a document that is known is not looked at again, and when the feed is due
+// last. A kill halfway costs a request, not an entry. Nothing is synced but a new url: the
+// rest can be learned again by a request.
 func (s *State) Save() error {
-	var errs []error
-	if len(s.changed) > 0 || len(s.times) > 0 {
-		if len(s.names) == 0 {
-			errs = append(errs, os.MkdirAll(s.dir, 0o777))
-		}
+	var err error
+	if len(s.changed)+len(s.times) > 0 && len(s.names) == 0 {
+		err = os.MkdirAll(s.dir, 0o777)
 	}
-	owned := true
-	if err := s.disown(); err != nil {
-		errs, owned = append(errs, err), false
+	known := s.disown()
+	err = errors.Join(err, known, s.settings.save(), s.schedule.save())
+	if known == nil {
+		err = errors.Join(err, s.learned.save(err == nil))
 	}
-	for _, name := range stateFiles {
-		value, ok := s.changed[name]
-		if !ok || !owned && slices.Contains(documentFiles, name) {
-			continue
-		}
-		if (name == fileETag || name == fileModified) && value != "" && len(errs) > 0 {
-			continue // not without what is known of the document
-		}
-		path := filepath.Join(s.dir, name)
-		var err error
-		if value != "" && (secret(name, value) || slices.Contains(secretFiles, "etc/fetch/"+name) && s.withheld()) {
-			err = guard(path)
-			s.names[name] = true
-		}
-		switch {
-		case err != nil:
-		case name == fileURL:
-			err = s.saveURL(path, value)
-		case value == "":
-			err = remove(path)
-		case !s.names[name]:
-			err = atomicfile.CreateUnsynced(path, []byte(value+"\n"))
-		default:
-			err = atomicfile.WriteUnsynced(path, []byte(value+"\n"))
-		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		delete(s.changed, name)
-		s.names[name] = value != ""
-		s.read[name] = value
-	}
-	for _, name := range []string{fileChecked, fileNext} {
-		if t, ok := s.times[name]; ok {
-			if err := s.saveTime(name, t); err != nil {
-				errs = append(errs, err)
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// disown removes what is known of the last document when what it belongs to is
-// about to change: after a kill in the middle, the validators of one URL must not
-// be found as those of another.
-func (a *area) disown() error {
-	_, from := a.changed[fileFrom]
-	_, final := a.changed[fileFinal]
-	if !from && !final {
-		return nil
-	}
-	for _, name := range documentFiles[:3] {
-		if !a.names[name] {
-			continue
-		}
-		a.changed[name] = a.get(name)
-		if err := remove(filepath.Join(a.dir, name)); err != nil {
-			return err
-		}
-		a.read[name], a.names[name] = "", false
-	}
-	return nil
-}
-
-// withheld is [Withheld] for what the state knows.
-func (s *State) withheld() bool {
-	return s.names[filePrivate] && !strings.EqualFold(strings.TrimSpace(s.get(filePrivate)), "no") || s.get(fileHeaders) != "" || s.get(fileFilter) != "" || ownURL(s.URL())
-}
-
-// saveURL follows a permanent redirect, unless the user gave another url while
-// we fetched.
-func (s *State) saveURL(path, value string) error {
-	b, err := atomicfile.Read(path, maxFile)
-	if err != nil {
-		return err
-	}
-	if now := strings.TrimSuffix(string(b), "\n"); now != s.disk(fileURL) {
-		s.read[fileURL] = now
-		delete(s.changed, fileURL)
-		return nil
-	}
-	return atomicfile.Write(path, []byte(value+"\n"))
-}
-
-func mtime(path string) (time.Time, bool) {
-	fi, err := os.Lstat(path)
-	if err != nil {
-		return time.Time{}, false
-	}
-	return fi.ModTime(), true
+	return errors.Join(err, s.saveTimes())
 }
 
 func remove(path string) error {

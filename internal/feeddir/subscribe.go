@@ -1,7 +1,3 @@
-// Package feeddir is a feed's drawer, src/$feed with its etc, and the markers that
-// concern a feed. It keeps the subscriptions of a lektor-dir. A feed is
-// subscribed to as long as src/$feed/etc/fetch/url exists; a feed without it
-// belongs to another fetcher and is left alone.
 package feeddir
 
 import (

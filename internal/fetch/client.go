@@ -340,12 +340,6 @@ type Request struct {
 	Last bool
 }
 
-// Hop is one redirect.
-type Hop struct {
-	Status int    // 301, 302, 303, 307 or 308
-	URL    string // where it led, absolute, without userinfo and fragment
-}
-
 // Response is a document, or the news that it has not changed.
 type Response struct {
 	// Status is 200 (or 203), or 304 when the document has not changed since
@@ -363,7 +357,6 @@ type Response struct {
 	// FinalURL is where the answer came from, without userinfo; relative
 	// references in the document are resolved against it.
 	FinalURL string
-	Hops     []Hop
 	// Permanent is where the redirects led as long as they were permanent
 	// (301, 308), counted from the first, and not from https to http. It is
 	// empty when the first redirect is none of these, or there is none.
@@ -555,12 +548,10 @@ func (c *Client) getHTTP(ctx context.Context, r *Request) (*Response, error) {
 		if next == nil {
 			return nil, err
 		}
-		status := res.Hops[len(res.Hops)-1].Status
-		if lasting = lasting && (status == http.StatusMovedPermanently || status == http.StatusPermanentRedirect) &&
-			!(u.Scheme == "https" && next.Scheme == "http"); lasting {
-			res.Permanent = next.String()
+		if lasting = lasting && next.lasting && !(u.Scheme == "https" && next.to.Scheme == "http"); lasting {
+			res.Permanent = next.to.String()
 		}
-		return next, nil
+		return next.to, nil
 	})
 	if r.Hold && err == nil && x.held {
 		res.leave = x.leaveBig
@@ -628,8 +619,14 @@ func (x *exchange) retryAfter(resp *http.Response, received time.Time) (wait tim
 	return wait
 }
 
+// redirect is where an answer leads: for good if it is lasting.
+type redirect struct {
+	to      *url.URL
+	lasting bool
+}
+
 // hop makes one request. It returns where the answer redirects to, or fills res.
-func (x *exchange) hop(u *url.URL, req *http.Request, res *Response, conditional bool) (*url.URL, error) {
+func (x *exchange) hop(u *url.URL, req *http.Request, res *Response, conditional bool) (*redirect, error) {
 	resp, done, err := x.send(req)
 	if err != nil {
 		return nil, err
@@ -666,8 +663,7 @@ func (x *exchange) hop(u *url.URL, req *http.Request, res *Response, conditional
 		if err != nil {
 			return nil, err
 		}
-		res.Hops = append(res.Hops, Hop{Status: resp.StatusCode, URL: next.String()})
-		return next, nil
+		return &redirect{next, resp.StatusCode == http.StatusMovedPermanently || resp.StatusCode == http.StatusPermanentRedirect}, nil
 	default:
 		return nil, fail("")
 	}

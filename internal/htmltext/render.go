@@ -284,13 +284,6 @@ func (r *renderer) end(tag string) {
 		r.block(gap)
 		return
 	}
-	if !r.endFrame(tag) {
-		r.endInline(tag)
-	}
-}
-
-// endFrame ends an element of [renderer.startFrame], and reports whether it is one.
-func (r *renderer) endFrame(tag string) bool {
 	switch tag {
 	case "ul", "ol":
 		r.block(1)
@@ -318,15 +311,6 @@ func (r *renderer) endFrame(tag string) bool {
 			r.pre--
 			r.pop("pre")
 		}
-	default:
-		return false
-	}
-	return true
-}
-
-// endInline ends an element within a line.
-func (r *renderer) endInline(tag string) {
-	switch tag {
 	case "br": // </br> is a <br>
 		r.newline()
 	case "a":

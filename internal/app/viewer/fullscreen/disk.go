@@ -1,36 +1,24 @@
 package fullscreen
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"hash/maphash"
 	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/viewer"
-	"github.com/lektordir/lektor/internal/app/viewer/external"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
-	"github.com/lektordir/lektor/internal/app/viewer/undo"
-	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/htmltext"
 	"github.com/lektordir/lektor/internal/index"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/watch"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -46,70 +34,10 @@ type diskAdapter struct {
 	total int   // how many entries there were when all were listed last
 }
 
-// dates are those of entries, by the hashes of their feeds and unique names, which do not
-// change. A hundred thousand take as much as their names alone would, and nothing in them
-// is a pointer that the collector of garbage would follow.
-type dates struct {
-	seed maphash.Seed
-	of   map[uint64]date
-}
-
-// date is a moment.
-type date struct {
-	secs  int64
-	nanos int32
-}
-
-func newDates() dates { return dates{maphash.MakeSeed(), map[uint64]date{}} }
-
-func (d *dates) key(feed, unique string) uint64 {
-	return maphash.Comparable(d.seed, [2]string{feed, unique})
-}
-
-func (d *dates) put(feed, unique string, t time.Time) {
-	d.of[d.key(feed, unique)] = date{t.Unix(), int32(t.Nanosecond())}
-}
-
-func (d *dates) get(r lektordir.Ref) (time.Time, bool) {
-	known, ok := d.of[d.key(r.Feed, r.Unique)]
-	return time.Unix(known.secs, int64(known.nanos)).UTC(), ok
-}
-
 var _ tui.Disk = (*diskAdapter)(nil)
 
 func newDiskAdapter(o Options, v *session.Session) *diskAdapter {
 	return &diskAdapter{o: o, dir: v.Dir, clock: v.Clock, dates: newDates()}
-}
-
-// outputBuffer collects what a command says, for the last line of the screen.
-type outputBuffer struct{ out, messages bytes.Buffer }
-
-// streams are those of a command that has no terminal.
-func (t *outputBuffer) streams() *command.Streams {
-	return command.NewStreams("lektor-view", strings.NewReader(""), &t.out, &t.messages)
-}
-
-// said returns the messages in a line.
-func (t *outputBuffer) said() string {
-	var lines []string
-	for l := range strings.Lines(t.messages.String()) {
-		lines = append(lines, strings.TrimPrefix(strings.TrimSpace(l), "lektor-view: "))
-	}
-	return strings.Join(lines, "; ")
-}
-
-// err is an error with what was said before it.
-func (t *outputBuffer) err(err error) error {
-	said := t.said()
-	switch {
-	case err == nil && said == "":
-		return nil
-	case err == nil:
-		return errors.New(said)
-	case said == "":
-		return err
-	}
-	return fmt.Errorf("%s; %w", said, err)
 }
 
 // store returns the entries as of now. Malformed ones are not reported, as they would be at
@@ -340,100 +268,6 @@ func (l *diskAdapter) places(feeds []string) ([]string, error) {
 	return feeds, nil
 }
 
-// Learn asks the index, which it begins first where there are many entries and none is
-// there. Dates that it does not have are read.
-func (l *diskAdapter) Learn(ctx context.Context, refs []*lektordir.Ref, progress func(what string, done, total int)) error {
-	x := l.index()
-	l.mu.Lock()
-	total := l.total
-	l.mu.Unlock()
-	x.Missed(total)
-	if x.Exists() && len(refs) > 0 {
-		// If there can be none now, the entries are read after all.
-		_ = x.Build(ctx, func(done, total int) { progress("indexing", done, total) })
-	}
-	s := l.indexed()
-	if _, err := s.Dates(ctx, func(feed, unique string, when time.Time) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.dates.put(feed, unique, when)
-	}); err != nil {
-		return err
-	}
-	var missing []*lektordir.Ref
-	l.mu.Lock()
-	for _, r := range refs {
-		if _, ok := l.dates.get(*r); !ok {
-			missing = append(missing, r)
-		}
-	}
-	l.mu.Unlock()
-	done := 0
-	for part := range slices.Chunk(missing, datesAtOnce) {
-		if _, err := l.readDates(ctx, s, part); err != nil {
-			return err
-		}
-		done += len(part)
-		progress("reading dates", done, len(missing))
-	}
-	return nil
-}
-
-// datesSoon is how many entries can be read while a person waits.
-const datesSoon = 10_000
-
-// datesAtOnce is how many entries are read between two looks at the context.
-const datesAtOnce = 256
-
-// readDates reads the dates of entries, and remembers them. The error is the context's.
-func (l *diskAdapter) readDates(ctx context.Context, s *entries.Store, refs []*lektordir.Ref) ([]time.Time, error) {
-	dates := make([]time.Time, len(refs))
-	if err := workers.ForEach(ctx, len(refs), func(i int) { dates[i] = s.Record(*refs[i]).Date() }); err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, r := range refs {
-		l.dates.put(r.Feed, r.Unique, dates[i])
-	}
-	return dates, nil
-}
-
-func (l *diskAdapter) Dates(ctx context.Context, refs []*lektordir.Ref) (dates []time.Time, whole bool) {
-	dates = make([]time.Time, len(refs))
-	var missing []int
-	l.mu.Lock()
-	for i, r := range refs {
-		known := false
-		if dates[i], known = l.dates.get(*r); !known {
-			missing = append(missing, i)
-		}
-	}
-	l.mu.Unlock()
-	s := l.store()
-	whole = true
-	for part := range slices.Chunk(missing, datesAtOnce) {
-		// The dates of more entries are learned later.
-		if len(missing) <= datesSoon && ctx.Err() == nil {
-			some := make([]*lektordir.Ref, len(part))
-			for i, at := range part {
-				some[i] = refs[at]
-			}
-			if read, err := l.readDates(ctx, s, some); err == nil {
-				for i, at := range part {
-					dates[at] = read[i]
-				}
-				continue
-			}
-		}
-		whole = false
-		for _, at := range part {
-			dates[at] = refs[at].Delivered()
-		}
-	}
-	return dates, whole
-}
-
 func (l *diskAdapter) Rows(ctx context.Context, refs []lektordir.Ref) []tui.Row {
 	s := l.store()
 	rows := make([]tui.Row, len(refs))
@@ -518,237 +352,4 @@ func (l *diskAdapter) Page(_ context.Context, ref lektordir.Ref, width int, feed
 		p.Pictures = append(p.Pictures, e.Image)
 	}
 	return p, nil
-}
-
-// mover returns what moves entries for the reader, and where its messages go.
-func (l *diskAdapter) mover() (*undo.Mover, *outputBuffer) {
-	t := &outputBuffer{}
-	return undo.Moving(entries.New(l.dir, l.clock(), t.streams()), "tui"), t
-}
-
-func (l *diskAdapter) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string) ([]lektordir.Ref, error) {
-	m, t := l.mover()
-	var moved []lektordir.Ref
-	for _, ref := range refs {
-		if ctx.Err() != nil {
-			break
-		}
-		to, err := m.SetFlags(ref, set, unset)
-		switch {
-		case err == nil:
-			moved = append(moved, to)
-		case !undo.Removed(err) || len(refs) == 1:
-			m.Failed(err)
-		}
-	}
-	m.Close()
-	return moved, t.err(nil)
-}
-
-func (l *diskAdapter) Trash(ctx context.Context, refs []lektordir.Ref) error {
-	m, t := l.mover()
-	for _, ref := range refs {
-		if ctx.Err() != nil {
-			break
-		}
-		doomed, err := m.WithOlder(ctx, ref)
-		if err != nil {
-			m.Failed(err)
-			continue
-		}
-		m.RemoveAll(doomed, (*undo.Mover).Trash)
-	}
-	m.Close()
-	return t.err(nil)
-}
-
-func (l *diskAdapter) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
-	t := &outputBuffer{}
-	err := undo.Undo(ctx, undo.Options{Common: l.o.Common}, t.streams())
-	var moved []lektordir.Ref
-	for path := range strings.Lines(t.out.String()) {
-		if rel, err := filepath.Rel(l.dir.Path(), strings.TrimSuffix(path, "\n")); err == nil {
-			if ref, err := lektordir.ParsePath(rel); err == nil {
-				moved = append(moved, ref)
-			}
-		}
-	}
-	if err != nil {
-		return "", moved, t.err(err)
-	}
-	return t.said(), moved, nil
-}
-
-// savedDir holds the saved queries, a file each.
-const savedDir = "etc/view/query"
-
-func (l *diskAdapter) Saved(context.Context) ([]tui.Saved, error) {
-	list, err := entries.SavedQueries(l.dir.Path())
-	var all []tui.Saved
-	for _, q := range list {
-		all = append(all, tui.Saved{Name: q.Name, Err: q.Err})
-	}
-	return all, err
-}
-
-func (l *diskAdapter) Save(_ context.Context, name, text string) error {
-	if _, err := l.parse(text); err != nil {
-		return err
-	}
-	if err := atomicfile.NoLinks(l.dir.Path(), "etc/view", savedDir); err != nil {
-		return err
-	}
-	if err := query.CheckName(name); err != nil {
-		return err
-	}
-	path := l.dir.Join(savedDir, name)
-	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("there is a saved query %s already", name)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	return atomicfile.Write(path, []byte(text+"\n"))
-}
-
-// poll is how often the reader looks for changes that the kernel cannot report.
-const poll = 5 * time.Second
-
-func (l *diskAdapter) Watch(ctx context.Context, since time.Time, changed func(feed string)) error {
-	broken := make(chan *workers.Panic, 2) // one of each goroutine of the watcher
-	w := &watching{
-		Watcher: watch.Guarded(ctx, poll, nil, func(p *workers.Panic) { broken <- p }),
-		dir:     l.dir, known: map[string]bool{}, changed: changed,
-		since: since.Add(-2 * time.Second), // file systems know no less than that
-	}
-	// Queries and folders may be made while one reads; places of entries must be there.
-	for _, place := range []string{"new", "cur"} {
-		if err := w.Add(l.dir.Join(place)); err != nil {
-			return err
-		}
-	}
-	_ = w.Add(l.dir.Join(savedDir)) // if it is there
-	if err := w.addFeeds(); err != nil {
-		return err
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case p := <-broken:
-			panic(p)
-		case dir := <-w.Changed:
-			if err := w.take(dir); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// watching is a run of [diskAdapter.Watch].
-type watching struct {
-	*watch.Watcher
-	dir     *lektordir.Dir
-	known   map[string]bool // directories of feeds that are watched
-	since   time.Time
-	changed func(feed string)
-}
-
-// take reports the change of a directory, "" for an unknown one.
-func (w *watching) take(dir string) error {
-	switch base := filepath.Base(dir); {
-	case dir == "", dir == w.dir.Join(savedDir):
-		err := w.addFeeds()
-		if err == nil {
-			w.changed("")
-		}
-		return err
-	case base == "new" || base == "cur":
-		return w.addFeeds()
-	default:
-		w.changed(base)
-		return nil
-	}
-}
-
-// addFeeds watches the directories of feeds that are not watched yet.
-func (w *watching) addFeeds() error {
-	for _, place := range []string{"new", "cur"} {
-		ents, err := os.ReadDir(w.dir.Join(place))
-		if err != nil {
-			return err
-		}
-		for _, e := range ents {
-			dir := w.dir.Join(place, e.Name())
-			if w.known[dir] || strings.HasPrefix(e.Name(), ".") || w.Add(dir) != nil {
-				continue
-			}
-			w.known[dir] = true
-			// A change before it was watched may not have been seen.
-			if fi, err := os.Stat(dir); err != nil || fi.ModTime().After(w.since) {
-				w.changed(e.Name())
-			}
-		}
-	}
-	return nil
-}
-
-func (l *diskAdapter) Open(ctx context.Context, ref lektordir.Ref, url string) (string, error) {
-	t := &outputBuffer{}
-	s := entries.New(l.dir, l.clock(), t.streams())
-	r := s.Record(ref)
-	var err error
-	if url == "" {
-		url, err = viewer.PageOf(r)
-	}
-	if err == nil {
-		// The terminal is the reader's: a browser that needs one is for the keys run and
-		// run-wait.
-		err = external.Browser.HandOver(ctx, s, r, url, func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} })
-	}
-	if err != nil {
-		return "", t.err(err)
-	}
-	return url, nil
-}
-
-func (l *diskAdapter) Player(_ context.Context, _ lektordir.Ref, url string) ([]string, error) {
-	return external.Player.Command(l.dir, url)
-}
-
-func (l *diskAdapter) Command(_ context.Context, ref lektordir.Ref, words []string) ([]string, error) {
-	a, err := external.New(words)
-	if err != nil {
-		return nil, err
-	}
-	return a.For(l.store().Record(ref))
-}
-
-func (l *diskAdapter) Environ(_ context.Context, ref lektordir.Ref) []string {
-	s := l.store()
-	return external.Environ(s, s.Record(ref))
-}
-
-// Limits of a picture, for which the user waits.
-const (
-	pictureBytes = 20 << 20
-	pictureTime  = 30 * time.Second
-)
-
-func (l *diskAdapter) Picture(ctx context.Context, ref lektordir.Ref, url string) ([]byte, error) {
-	config := l.o.Fetch
-	config.Gap = 0
-	config.Deadline = pictureTime
-	config.MaxBytes, config.MaxDecoded = pictureBytes, pictureBytes
-	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
-		return nil, errors.New("pictures are fetched by http and https")
-	}
-	client := fetch.NewClient(config)
-	defer client.Close()
-	feed := l.dir.FeedOf(ref)
-	res, err := client.Get(ctx, &fetch.Request{URL: url, Origin: cmp.Or(feed.ID, feed.Link), Last: true})
-	if err != nil {
-		return nil, err
-	}
-	return res.Body, nil
 }

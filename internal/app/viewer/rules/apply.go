@@ -210,37 +210,26 @@ func (a *Applier) apply(ctx context.Context, m *matched) error {
 	if m.rules == nil {
 		return nil
 	}
-	key, flags := m.r.Key(), ""
-	var commands []*external.Argv
-	for _, r := range m.rules {
-		flags += r.flags
-		if r.run != nil {
-			commands = append(commands, r.run)
-		}
-	}
 	if a.o.DryRun {
 		if len(m.rules) > 0 {
 			return a.Printer.Print(m.r)
 		}
 		return nil
 	}
-	begun := m.from.word == "run" || m.from.word == "later" || m.from.word == "done"
+	key, flags, commands := m.r.Key(), "", []*external.Argv(nil)
+	for _, r := range m.rules {
+		flags += r.flags
+		if r.run != nil {
+			commands = append(commands, r.run)
+		}
+	}
 	if len(commands) > 0 && m.from.word == "" {
 		if err := a.seen.note(key, "todo", 0); err != nil {
 			return err
 		}
 	}
-	// Flags that were set took it out of new/, unless a power cut undid that.
-	if flags != "" && (!begun || m.r.Ref.Place == lektordir.New) {
-		ref, err := a.mover.SetFlags(m.r.Ref, flags, "")
-		switch {
-		case undo.Removed(err), errors.Is(err, fs.ErrNotExist):
-			return nil // a viewer was faster
-		case err != nil:
-			a.mover.Failed(err)
-			return nil
-		}
-		m.r.Ref = ref
+	if !a.mark(m, flags) {
+		return nil
 	}
 	later, err := a.runAll(ctx, m, commands)
 	if err != nil || later {
@@ -252,16 +241,32 @@ func (a *Applier) apply(ctx context.Context, m *matched) error {
 	case len(commands) > 0:
 		a.seen.add(key, "done", 0)
 	} // else it is not in new/ any more, which says enough
-	if len(m.rules) == 0 {
-		return nil
-	}
-	if a.quiet {
+	if len(m.rules) == 0 || a.quiet {
 		return nil
 	}
 	if err := a.Printer.Print(m.r); err != nil || len(commands) == 0 {
 		return err
 	}
 	return a.Printer.Flush() // before the next command prints
+}
+
+// mark sets the flags of an entry, if that was not done before a kill. It reports false if
+// nothing is left to do with the entry now.
+func (a *Applier) mark(m *matched, flags string) bool {
+	begun := m.from.word == "run" || m.from.word == "later" || m.from.word == "done"
+	// Flags that were set took it out of new/, unless a power cut undid that.
+	if flags == "" || begun && m.r.Ref.Place != lektordir.New {
+		return true
+	}
+	ref, err := a.mover.SetFlags(m.r.Ref, flags, "")
+	switch {
+	case err == nil:
+		m.r.Ref = ref
+	case undo.Removed(err), errors.Is(err, fs.ErrNotExist): // a viewer was faster
+	default:
+		a.mover.Failed(err)
+	}
+	return err == nil
 }
 
 // runAll runs the commands of an entry from where the last time ended. later tells

@@ -103,8 +103,8 @@ func actions() []action {
 		{"feed-text", 0, "the feed's own text in the place of the page's article, or that again", "show --feed-text", feedText},
 		{"search", 0, "search in what is listed, as one types (lektor-query(7))", "ls -a QUERY", search},
 		{"save-query", 1, "save the search as a folder", "echo QUERY >etc/view/query/NAME", saveQuery},
-		{"all", 0, "list read entries too, or not", "ls -a", toggleAll},
-		{"sort", 0, "newest or oldest first", "ls --sort date, ls --sort -date", toggleSort},
+		{"all", 0, "list read entries too, or not", "ls -a", browse((*browser).toggleAll)},
+		{"sort", 0, "newest or oldest first", "ls --sort date, ls --sort -date", browse((*browser).toggleSort)},
 		{"reload", 0, "read everything anew", "", reload},
 		{"redraw", 0, "draw the screen anew", "", func(*model, call) tea.Cmd { return tea.ClearScreen }},
 		{"suspend", 0, "stop, until the shell's fg", "", suspend},
@@ -306,36 +306,11 @@ func saveQuery(m *model, c call) tea.Cmd {
 	return nil
 }
 
-// toggleAll lists read entries too, or no longer.
-func toggleAll(m *model, _ call) tea.Cmd {
-	l := &m.browser.list
-	l.all = !l.all
-	l.sorted, l.readHere = nil, map[key]bool{}
-	m.apply(effects{list: true, say: "unread entries only"})
-	if l.all {
-		m.say("read entries, too")
-	}
-	return nil
-}
-
-// toggleSort lists the oldest entries first, or the newest.
-func toggleSort(m *model, _ call) tea.Cmd {
-	l := &m.browser.list
-	l.oldest = !l.oldest
-	m.apply(effects{list: true, say: "newest first"})
-	if l.oldest {
-		m.say("oldest first")
-	}
-	return nil
-}
-
 // reload reads everything again.
 func reload(m *model, _ call) tea.Cmd {
 	m.wantScan(map[string]bool{"": true})
 	clear(m.rows)
-	m.browser.list.sorted, m.browser.list.readHere = nil, map[key]bool{}
-	m.browser.page.width = 0
-	m.say("read anew")
+	m.apply(m.browser.reread())
 	return nil
 }
 
@@ -349,11 +324,8 @@ func feedText(m *model, c call) tea.Cmd {
 		m.say("the entry has no other text than that of its feed")
 		return nil
 	}
-	p := &m.browser.page
-	p.feedText = !p.feedText
-	p.width, p.y = 0, 0
 	m.say("the article of the page")
-	if p.feedText {
+	if m.browser.page.toggleFeedText() {
 		m.say("the text of the feed; %s shows the article of the page", m.o.Keys.of("feed-text"))
 	}
 	return nil

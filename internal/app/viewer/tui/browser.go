@@ -455,6 +455,40 @@ func (b *browser) search(query string) effects {
 	return effects{list: true}
 }
 
+// toggleAll lists read entries too, or no longer.
+func (b *browser) toggleAll() effects {
+	l := &b.list
+	l.all = !l.all
+	l.sorted, l.readHere = nil, map[key]bool{}
+	if l.all {
+		return effects{list: true, say: "read entries, too"}
+	}
+	return effects{list: true, say: "unread entries only"}
+}
+
+// toggleSort lists the oldest entries first, or the newest.
+func (b *browser) toggleSort() effects {
+	l := &b.list
+	if l.oldest = !l.oldest; l.oldest {
+		return effects{list: true, say: "oldest first"}
+	}
+	return effects{list: true, say: "newest first"}
+}
+
+// reread forgets the list and the text that are shown, for a scan of everything.
+func (b *browser) reread() effects {
+	b.list.sorted, b.list.readHere = nil, map[key]bool{}
+	b.page.width = 0
+	return effects{say: "read anew"}
+}
+
+// toggleFeedText shows the feed's text, or the article of the page. It reports which.
+func (p *reading) toggleFeedText() (feedText bool) {
+	p.feedText = !p.feedText
+	p.width, p.y = 0, 0
+	return p.feedText
+}
+
 // take shows the items of a list. The cursor stays on its entry, and that on its line of
 // the screen.
 func (b *browser) take(items []*item) {

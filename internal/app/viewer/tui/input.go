@@ -68,6 +68,12 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		}
 		return nil
 	}
+	return m.sequence(name, k)
+}
+
+// sequence takes a key that may be a part of a longer one, or of a count.
+func (m *model) sequence(name string, k tea.KeyPressMsg) tea.Cmd {
+	in, keys := &m.input, m.o.Keys
 	if name == "<esc>" && (in.keys != "" || in.count != "") {
 		*in = input{}
 		return nil

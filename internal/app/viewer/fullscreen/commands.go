@@ -1,0 +1,208 @@
+package fullscreen
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lektordir/lektor/internal/app/viewer"
+	"github.com/lektordir/lektor/internal/app/viewer/external"
+	"github.com/lektordir/lektor/internal/app/viewer/tui"
+	"github.com/lektordir/lektor/internal/app/viewer/undo"
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// outputBuffer collects what a command says, for the last line of the screen.
+type outputBuffer struct{ out, messages bytes.Buffer }
+
+// streams are those of a command that has no terminal.
+func (t *outputBuffer) streams() *command.Streams {
+	return command.NewStreams("lektor-view", strings.NewReader(""), &t.out, &t.messages)
+}
+
+// said returns the messages in a line.
+func (t *outputBuffer) said() string {
+	var lines []string
+	for l := range strings.Lines(t.messages.String()) {
+		lines = append(lines, strings.TrimPrefix(strings.TrimSpace(l), "lektor-view: "))
+	}
+	return strings.Join(lines, "; ")
+}
+
+// err is an error with what was said before it.
+func (t *outputBuffer) err(err error) error {
+	said := t.said()
+	switch {
+	case err == nil && said == "":
+		return nil
+	case err == nil:
+		return errors.New(said)
+	case said == "":
+		return err
+	}
+	return fmt.Errorf("%s; %w", said, err)
+}
+
+// mover returns what moves entries for the reader, and where its messages go.
+func (l *diskAdapter) mover() (*undo.Mover, *outputBuffer) {
+	t := &outputBuffer{}
+	return undo.Moving(entries.New(l.dir, l.clock(), t.streams()), "tui"), t
+}
+
+func (l *diskAdapter) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string) ([]lektordir.Ref, error) {
+	m, t := l.mover()
+	var moved []lektordir.Ref
+	for _, ref := range refs {
+		if ctx.Err() != nil {
+			break
+		}
+		to, err := m.SetFlags(ref, set, unset)
+		switch {
+		case err == nil:
+			moved = append(moved, to)
+		case !undo.Removed(err) || len(refs) == 1:
+			m.Failed(err)
+		}
+	}
+	m.Close()
+	return moved, t.err(nil)
+}
+
+func (l *diskAdapter) Trash(ctx context.Context, refs []lektordir.Ref) error {
+	m, t := l.mover()
+	for _, ref := range refs {
+		if ctx.Err() != nil {
+			break
+		}
+		doomed, err := m.WithOlder(ctx, ref)
+		if err != nil {
+			m.Failed(err)
+			continue
+		}
+		m.RemoveAll(doomed, (*undo.Mover).Trash)
+	}
+	m.Close()
+	return t.err(nil)
+}
+
+func (l *diskAdapter) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
+	t := &outputBuffer{}
+	err := undo.Undo(ctx, undo.Options{Common: l.o.Common}, t.streams())
+	var moved []lektordir.Ref
+	for path := range strings.Lines(t.out.String()) {
+		if rel, err := filepath.Rel(l.dir.Path(), strings.TrimSuffix(path, "\n")); err == nil {
+			if ref, err := lektordir.ParsePath(rel); err == nil {
+				moved = append(moved, ref)
+			}
+		}
+	}
+	if err != nil {
+		return "", moved, t.err(err)
+	}
+	return t.said(), moved, nil
+}
+
+// savedDir holds the saved queries, a file each.
+const savedDir = "etc/view/query"
+
+func (l *diskAdapter) Saved(context.Context) ([]tui.Saved, error) {
+	list, err := entries.SavedQueries(l.dir.Path())
+	var all []tui.Saved
+	for _, q := range list {
+		all = append(all, tui.Saved{Name: q.Name, Err: q.Err})
+	}
+	return all, err
+}
+
+func (l *diskAdapter) Save(_ context.Context, name, text string) error {
+	if _, err := l.parse(text); err != nil {
+		return err
+	}
+	if err := atomicfile.NoLinks(l.dir.Path(), "etc/view", savedDir); err != nil {
+		return err
+	}
+	if err := query.CheckName(name); err != nil {
+		return err
+	}
+	path := l.dir.Join(savedDir, name)
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("there is a saved query %s already", name)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	return atomicfile.Write(path, []byte(text+"\n"))
+}
+
+func (l *diskAdapter) Open(ctx context.Context, ref lektordir.Ref, url string) (string, error) {
+	t := &outputBuffer{}
+	s := entries.New(l.dir, l.clock(), t.streams())
+	r := s.Record(ref)
+	var err error
+	if url == "" {
+		url, err = viewer.PageOf(r)
+	}
+	if err == nil {
+		// The terminal is the reader's: a browser that needs one is for the keys run and
+		// run-wait.
+		err = external.Browser.HandOver(ctx, s, r, url, func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} })
+	}
+	if err != nil {
+		return "", t.err(err)
+	}
+	return url, nil
+}
+
+func (l *diskAdapter) Player(_ context.Context, _ lektordir.Ref, url string) ([]string, error) {
+	return external.Player.Command(l.dir, url)
+}
+
+func (l *diskAdapter) Command(_ context.Context, ref lektordir.Ref, words []string) ([]string, error) {
+	a, err := external.New(words)
+	if err != nil {
+		return nil, err
+	}
+	return a.For(l.store().Record(ref))
+}
+
+func (l *diskAdapter) Environ(_ context.Context, ref lektordir.Ref) []string {
+	s := l.store()
+	return external.Environ(s, s.Record(ref))
+}
+
+// Limits of a picture, for which the user waits.
+const (
+	pictureBytes = 20 << 20
+	pictureTime  = 30 * time.Second
+)
+
+func (l *diskAdapter) Picture(ctx context.Context, ref lektordir.Ref, url string) ([]byte, error) {
+	config := l.o.Fetch
+	config.Gap = 0
+	config.Deadline = pictureTime
+	config.MaxBytes, config.MaxDecoded = pictureBytes, pictureBytes
+	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
+		return nil, errors.New("pictures are fetched by http and https")
+	}
+	client := fetch.NewClient(config)
+	defer client.Close()
+	feed := l.dir.FeedOf(ref)
+	res, err := client.Get(ctx, &fetch.Request{URL: url, Origin: cmp.Or(feed.ID, feed.Link), Last: true})
+	if err != nil {
+		return nil, err
+	}
+	return res.Body, nil
+}

@@ -1,0 +1,95 @@
+package fullscreen
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/watch"
+	"github.com/lektordir/lektor/internal/workers"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// poll is how often the reader looks for changes that the kernel cannot report.
+const poll = 5 * time.Second
+
+func (l *diskAdapter) Watch(ctx context.Context, since time.Time, changed func(feed string)) error {
+	broken := make(chan *workers.Panic, 2) // one of each goroutine of the watcher
+	w := &watching{
+		Watcher: watch.Guarded(ctx, poll, nil, func(p *workers.Panic) { broken <- p }),
+		dir:     l.dir, known: map[string]bool{}, changed: changed,
+		since: since.Add(-2 * time.Second), // file systems know no less than that
+	}
+	// Queries and folders may be made while one reads; places of entries must be there.
+	for _, place := range []string{"new", "cur"} {
+		if err := w.Add(l.dir.Join(place)); err != nil {
+			return err
+		}
+	}
+	_ = w.Add(l.dir.Join(savedDir)) // if it is there
+	if err := w.addFeeds(); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case p := <-broken:
+			panic(p)
+		case dir := <-w.Changed:
+			if err := w.take(dir); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// watching is a run of [diskAdapter.Watch].
+type watching struct {
+	*watch.Watcher
+	dir     *lektordir.Dir
+	known   map[string]bool // directories of feeds that are watched
+	since   time.Time
+	changed func(feed string)
+}
+
+// take reports the change of a directory, "" for an unknown one.
+func (w *watching) take(dir string) error {
+	switch base := filepath.Base(dir); {
+	case dir == "", dir == w.dir.Join(savedDir):
+		err := w.addFeeds()
+		if err == nil {
+			w.changed("")
+		}
+		return err
+	case base == "new" || base == "cur":
+		return w.addFeeds()
+	default:
+		w.changed(base)
+		return nil
+	}
+}
+
+// addFeeds watches the directories of feeds that are not watched yet.
+func (w *watching) addFeeds() error {
+	for _, place := range []string{"new", "cur"} {
+		ents, err := os.ReadDir(w.dir.Join(place))
+		if err != nil {
+			return err
+		}
+		for _, e := range ents {
+			dir := w.dir.Join(place, e.Name())
+			if w.known[dir] || strings.HasPrefix(e.Name(), ".") || w.Add(dir) != nil {
+				continue
+			}
+			w.known[dir] = true
+			// A change before it was watched may not have been seen.
+			if fi, err := os.Stat(dir); err != nil || fi.ModTime().After(w.since) {
+				w.changed(e.Name())
+			}
+		}
+	}
+	return nil
+}
