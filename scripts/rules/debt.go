@@ -12,7 +12,6 @@ var debt = []string{
 	"Dir.readEntry",
 	"Entry",
 	"Feed",
-	"Response",
 	"construct",
 	"entitySet.reference",
 	"resolveHTML",
