@@ -287,7 +287,7 @@ func TestManyMalformedNames(t *testing.T) {
 		}
 	}
 	_, err := d.List(ctx, ListOptions{})
-	var ne *NameError
+	var ne *MalformedError
 	if !errors.As(err, &ne) {
 		t.Fatal(err)
 	}
@@ -471,7 +471,7 @@ func TestArrivalsInNewDirectory(t *testing.T) {
 	got := make(chan Ref)
 	go func() {
 		defer close(got)
-		for r, err := range d.Arrivals(wctx, WatchOptions{Ready: func() { close(ready) }}) {
+		for r, err := range d.Watch(wctx, WatchOptions{Ready: func() { close(ready) }}) {
 			if err != nil {
 				t.Error(err)
 			}
@@ -632,7 +632,7 @@ func TestResolveUnreadable(t *testing.T) {
 		t.Errorf("%v, %v", r, err)
 	}
 	_, err := d.Resolve("1700000000.M1P2Q3I0123456789abcdef.host")
-	if none := (*NoEntryError)(nil); err == nil || errors.As(err, &none) || !strings.Contains(err.Error(), "cur/"+feedHash) {
+	if none := (*NotFoundError)(nil); err == nil || errors.As(err, &none) || !strings.Contains(err.Error(), "cur/"+feedHash) {
 		t.Error(err)
 	}
 }

@@ -282,7 +282,7 @@ func holdsAll(entry, other string) bool {
 // else is in it.
 func (c *checker) names(err error) error {
 	for _, e := range joined.Errors(err) {
-		if bad := (*NameError)(nil); errors.As(e, &bad) {
+		if bad := (*MalformedError)(nil); errors.As(e, &bad) && bad.NoEntry {
 			c.report(bad.Path, "not an entry: "+bad.Reason, nil)
 		}
 	}
@@ -316,34 +316,6 @@ func (c *checker) entry(r Ref) error {
 		return errors.Join(bad, c.report(r.Path()+"/feed", "it leads to no feed", c.relink(r)))
 	}
 	return bad
-}
-
-// extras looks at the extras of an entry. Those that nobody knows are no problem.
-func (c *checker) extras(r Ref) error {
-	rel := r.Path() + "/" + extrasFile.name
-	data, err := dirfs.ReadFile(c.d.Join(rel))
-	if err != nil {
-		if isNotExist(err) {
-			return c.etcFiles(r, nil)
-		}
-		return err
-	}
-	if err := c.etcFiles(r, data); err != nil {
-		return err
-	}
-	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
-		return c.report(rel, "it is not UTF-8 without NUL", nil)
-	}
-	empty := 0
-	for l := range bytes.Lines(data) {
-		if name, _, ok := bytes.Cut(l, []byte{'\t'}); !ok || len(name) == 0 {
-			empty++
-		}
-	}
-	if empty > 0 {
-		return c.report(rel, fmt.Sprintf("%d of its lines say nothing: a name, a tab and a value belong there", empty), nil)
-	}
-	return nil
 }
 
 // relink gives what makes an entry's feed link anew, or nil where its feed is

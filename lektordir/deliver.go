@@ -42,11 +42,11 @@ type Result struct {
 //
 // Deliver keeps this promise: SIGKILL at any instruction, a full disk or a power cut at any
 // moment; then call [Dir.Recover] and Deliver again, with the same entries, and every entry is
-// there exactly once and whole. It holds on file systems where renames are atomic and ordered,
+// there exactly once and whole. An entry that a viewer deleted stays deleted. It holds on file systems where renames are atomic and ordered,
 // as on ext4, xfs, btrfs and zfs.
 //
-// If another fetcher has the feed, Deliver waits for some seconds; the error is of the kind
-// [Busy] then.
+// If another fetcher has the feed, Deliver waits for ten seconds; then the error is, to
+// [errors.Is], [os.ErrDeadlineExceeded].
 func (d *Dir) Deliver(ctx context.Context, f *Feed, p Policy, entries ...Entry) (Result, error) {
 	w, err := commit.NewWriter(d.fs, commit.Options{})
 	if err != nil {

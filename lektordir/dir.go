@@ -3,15 +3,14 @@ package lektordir
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
@@ -32,27 +31,6 @@ type Dir struct {
 
 // dirs are the obligatory subdirectories.
 var dirs = []string{"tmp", "new", "cur", "src"}
-
-// NotLektorDirError is returned by [Open] for a directory that is none.
-type NotLektorDirError struct {
-	Path    string
-	Missing []string // of tmp, new, cur and src; all when Path itself is missing
-	Err     error    // why, when it is not just missing
-}
-
-func (e *NotLektorDirError) Error() string {
-	if e.Err != nil {
-		return fmt.Sprintf("%s is no lektor-dir: %v", e.Path, e.Err)
-	}
-	if len(e.Missing) == len(dirs) {
-		if _, err := os.Stat(e.Path); err != nil {
-			return fmt.Sprintf("there is no lektor-dir at %s", e.Path)
-		}
-	}
-	return fmt.Sprintf("%s is no lektor-dir: it has no directory %s", e.Path, strings.Join(e.Missing, ", "))
-}
-
-func (e *NotLektorDirError) Unwrap() error { return e.Err }
 
 // Open opens the lektor-dir at path. It returns a [*NotLektorDirError] unless
 // the directories new, cur and src are there. tmp is made where nothing has its
@@ -147,3 +125,16 @@ func (d *Dir) Join(elem ...string) string {
 
 // abs returns the absolute path of an entry.
 func (d *Dir) abs(r Ref) string { return d.fs.Path + "/" + r.Path() }
+
+// holds reports whether root, the part of a path before new/ or cur/, is this
+// lektor-dir; relative ones may be relative to it.
+func (d *Dir) holds(root, path string) bool {
+	if !filepath.IsAbs(path) && root == "." {
+		return true
+	}
+	abs, err := filepath.Abs(root)
+	if err != nil {
+		return false
+	}
+	return abs == d.fs.Path || atomicfile.Same(abs, d.fs.Path)
+}

@@ -18,9 +18,15 @@
 // Any number of processes may read, deliver to and view one lektor-dir at the
 // same time, ours and others, on one machine or on several over a network
 // file system with working locks. Viewers take no lock: a rename is all there
-// is, and who comes second gets an error that [errors.Is] fs.ErrNotExist.
-// Fetchers take one lock for each feed (see [Writer]). A [Dir] is safe for
-// concurrent use.
+// is, and the second of two gets an error that [errors.Is] fs.ErrNotExist.
+// [Dir.Deliver] takes one lock for each feed. A [Dir] is safe for concurrent use.
+//
+// # To begin with
+//
+// A viewer opens a directory ([Open]), lists entries ([Dir.List]), reads what it shows
+// ([Dir.ReadEntry]), and marks what was read ([Dir.SetFlags]). A fetcher makes the directory
+// ([Create]), finishes what an earlier run left ([Dir.Recover]), and delivers what it found
+// ([Dir.Deliver]): what it delivered before is not delivered again. The examples do both.
 //
 // # Malformed names and entries
 //

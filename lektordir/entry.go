@@ -1,16 +1,11 @@
 package lektordir
 
 import (
-	"errors"
 	"iter"
-	"os"
 	"reflect"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/textfile"
 )
 
@@ -254,101 +249,7 @@ func (e *Entry) Files() iter.Seq2[string, []byte] {
 	}
 }
 
-// ReadEntry reads fields of an entry. When the entry is gone, moved by a viewer
-// or removed, the error is fs.ErrNotExist; when an obligatory file that was
-// asked for is missing it is a [*MalformedError], and the entry is returned as
-// far as it could be read. So it is when a file that an entry need not have cannot be
-// read, with an [*OptionalError].
-func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
-	// What was away for a moment, as whoever takes a move back has it, does not lack what
-	// was looked for meanwhile.
-	for again := readAgain; ; again-- {
-		e, err := d.readEntry(r, want)
-		var bad *MalformedError
-		if again == 0 || !errors.As(err, &bad) {
-			return e, err
-		}
-	}
-}
-
-// readAgain is how often what is malformed is read again.
-const readAgain = 2
-
-func (d *Dir) readEntry(r Ref, want Fields) (*Entry, error) {
-	e := &Entry{}
-	base := d.abs(r)
-	if want&FieldFeedContent != 0 {
-		want |= FieldFullText // which says whether there is a file
-	}
-	var bad error
-	absent := false // whether a file was not there, and none was since
-	note := func(field Fields, name string, err error) {
-		switch {
-		case err == nil:
-			absent = false
-		case !isNotExist(err) && !errors.Is(err, unix.ESTALE): // which another machine has removed
-			if field&Obligatory == 0 {
-				err = &OptionalError{err}
-			}
-			bad = errors.Join(bad, err)
-		case field&Obligatory != 0:
-			bad = errors.Join(bad, missing(r, name))
-		default:
-			absent = true
-		}
-	}
-	of := func(v *value) {
-		var data []byte
-		var err error
-		if v.of != nil {
-			data, err = dirfs.ReadFile(base + "/" + v.name)
-		} else {
-			// A link that leads nowhere still says which feed it is, by its name.
-			_, err = dirfs.Lstat(base + "/" + v.name)
-		}
-		if err == nil && v.of != nil {
-			v.parse(e, data)
-		}
-		note(v.field, v.name, err)
-	}
-	for v := range want.filesOf(false) {
-		of(v)
-	}
-	if want&Extras != 0 {
-		data, err := dirfs.ReadFile(base + "/" + extrasFile.name)
-		note(Extras, extrasFile.name, err)
-		if isNotExist(err) {
-			if data, err = etcExtras(base); err != nil {
-				note(Extras, etcDir, err)
-			}
-			if data != nil {
-				// A check that converts them writes the lines before it removes the files.
-				if lines, err := dirfs.ReadFile(base + "/" + extrasFile.name); err == nil {
-					data = lines
-				}
-			}
-		}
-		e.parseExtras(data, want)
-	}
-	if want&FieldFeedContent != 0 && e.FullText.URL != "" {
-		of(&feedContent)
-	}
-	for v := range want.filesOf(true) {
-		of(v)
-	}
-	if bad != nil || absent {
-		_, err := dirfs.Lstat(base)
-		if (bad != nil || errors.Is(err, unix.ESTALE)) && d.fs.Vanished(base) {
-			err = &os.PathError{Op: "lstat", Path: base, Err: unix.ENOENT}
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return e, bad
-}
-
-// filesOf gives the files that have the fields, those that must be there or the others.
+// filesOf yields the files that have the fields, those that must be there or the others.
 // Those that must are read last: when they are there, the entry was not moved while the
 // others were looked for, and what was not found is none.
 func (want Fields) filesOf(obligatory bool) iter.Seq[*value] {
@@ -359,22 +260,6 @@ func (want Fields) filesOf(obligatory bool) iter.Seq[*value] {
 			}
 		}
 	}
-}
-
-// OptionalError tells that a file of an entry that need not be there is, and cannot be
-// read. What it wraps names the file. Without what is in it the entry is sound.
-type OptionalError struct{ Err error }
-
-func (e *OptionalError) Error() string { return e.Err.Error() }
-func (e *OptionalError) Unwrap() error { return e.Err }
-
-// missing tells that an entry lacks an obligatory file.
-func missing(r Ref, name string) *MalformedError {
-	what := "it has no file " + name
-	if name == "feed" {
-		what = "it has no feed"
-	}
-	return &MalformedError{Path: r.Path(), Reason: what}
 }
 
 // parseTime reads RFC 3339, and the forms of it that a shell script writes with

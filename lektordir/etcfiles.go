@@ -1,11 +1,8 @@
 package lektordir
 
 import (
-	"bytes"
 	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/dirfs"
@@ -88,78 +85,4 @@ func (f etcFile) appendExtras(b []byte, text string) []byte {
 		b = append(b, '\n')
 	}
 	return b
-}
-
-// etcFiles looks at the extras that an entry has in its etc/; extras is the data of its
-// file extras, nil if it has none.
-func (c *checker) etcFiles(r Ref, extras []byte) error {
-	old, err := etcExtras(c.d.abs(r))
-	if err != nil || len(old) == 0 {
-		return err
-	}
-	what := "its extras are files, as older versions wrote them"
-	if extras != nil {
-		have := map[string]bool{}
-		for l := range bytes.Lines(extras) {
-			have[string(bytes.TrimSuffix(l, []byte{'\n'}))] = true
-		}
-		for l := range bytes.Lines(old) {
-			if !have[string(bytes.TrimSuffix(l, []byte{'\n'}))] {
-				return nil // not what a conversion left behind
-			}
-		}
-		what = "the file extras has the same as its files"
-	}
-	return c.report(r.Path()+"/"+etcDir, what, func() error { return c.convert(r, extras == nil, old) })
-}
-
-// convert writes the file extras of an entry, unless it is there, and removes the files of
-// its etc/ that say the same. A viewer may move the entry meanwhile.
-func (c *checker) convert(r Ref, write bool, data []byte) error {
-	if err := c.d.fs.Inside(r.Place.String()+"/"+r.Feed, r.Path(), r.Path()+"/"+etcDir); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(c.d.abs(r))
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if write {
-		if err := writeIn(root, extrasFile.name, data); err != nil {
-			return err
-		}
-	}
-	for _, f := range etcFiles {
-		if err := root.Remove(filepath.Join(etcDir, f.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	// Files that nobody knows stay, and so does the directory then.
-	if dir, err := fs.ReadDir(root.FS(), etcDir); err != nil || len(dir) > 0 {
-		return err
-	}
-	return root.Remove(etcDir)
-}
-
-// writeIn writes a file of a directory whole, and returns when it is durable.
-func writeIn(root *os.Root, name string, data []byte) error {
-	tmp := "." + name
-	f, err := root.Create(tmp)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = root.Rename(tmp, name)
-	}
-	if err != nil {
-		root.Remove(tmp)
-		return err
-	}
-	dir, err := root.Open(".")
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

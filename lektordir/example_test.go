@@ -98,7 +98,7 @@ func Example_importer() {
 			fmt.Println(k.title, "has", ref.Flags())
 		}
 	}
-	unread, err := dir.List(ctx, lektordir.ListOptions{SkipCur: true})
+	unread, err := dir.List(ctx, lektordir.ListOptions{Places: []lektordir.Place{lektordir.New}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func ExampleDir_SetFlags() {
 }
 
 // Entries are seen as they arrive.
-func ExampleDir_Arrivals() {
+func ExampleDir_Watch() {
 	dir, remove := temporary()
 	defer remove()
 	ready := func() {
@@ -165,7 +165,7 @@ func ExampleDir_Arrivals() {
 		}()
 	}
 	seen := 0
-	for ref, err := range dir.Arrivals(context.Background(), lektordir.WatchOptions{Ready: ready}) {
+	for ref, err := range dir.Watch(context.Background(), lektordir.WatchOptions{Ready: ready}) {
 		if err != nil {
 			log.Print(err)
 			continue

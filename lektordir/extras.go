@@ -184,6 +184,33 @@ func (v *value) take(e *Entry, rest []byte) {
 		if to.IsZero() {
 			*to = parseTime(next())
 		}
+	case *time.Duration:
+		if *to == 0 {
+			*to = time.Duration(number(next())) * time.Second
+		}
+	case *int:
+		if *to == 0 {
+			*to = number(next())
+		}
+	case *Source:
+		if *to == (Source{}) {
+			*to = Source{
+				ID: next(), Title: next(), Link: next(), URL: next(), Updated: parseTime(next()),
+				Copyright: next(), Image: next(), Description: next(),
+			}
+		}
+	case *FullText:
+		if to.URL == "" {
+			*to = FullText{URL: next(), Type: next()}
+		}
+	default:
+		v.takeMore(e, next)
+	}
+}
+
+// takeMore is take for values of which there can be several. next returns the next field.
+func (v *value) takeMore(e *Entry, next func() string) {
+	switch to := v.of(e).(type) {
 	case *[]string:
 		if s := next(); s != "" {
 			*to = append(*to, s)
@@ -207,25 +234,6 @@ func (v *value) take(e *Entry, rest []byte) {
 	case *[]Category:
 		if c := (Category{Name: next(), Scheme: next(), Label: next(), Term: next()}); c.Name != "" && c.Scheme+c.Label+c.Term != "" {
 			*to = append(*to, c)
-		}
-	case *Source:
-		if *to == (Source{}) {
-			*to = Source{
-				ID: next(), Title: next(), Link: next(), URL: next(), Updated: parseTime(next()),
-				Copyright: next(), Image: next(), Description: next(),
-			}
-		}
-	case *FullText:
-		if to.URL == "" {
-			*to = FullText{URL: next(), Type: next()}
-		}
-	case *time.Duration:
-		if *to == 0 {
-			*to = time.Duration(number(next())) * time.Second
-		}
-	case *int:
-		if *to == 0 {
-			*to = number(next())
 		}
 	}
 }

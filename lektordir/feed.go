@@ -3,8 +3,6 @@ package lektordir
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -67,15 +65,6 @@ type field struct {
 	value      *string
 	obligatory bool
 }
-
-// MalformedError is the error for a feed or entry that lacks an obligatory
-// file, or has something else in its place.
-type MalformedError struct {
-	Path   string // of the feed or entry, relative to the lektor-dir
-	Reason string
-}
-
-func (e *MalformedError) Error() string { return e.Path + ": " + e.Reason }
 
 // ReadFeed reads src/$hash. The error is a [*MalformedError] when id or name is
 // missing, with the feed as far as it could be read; it is fs.ErrNotExist when
@@ -171,26 +160,12 @@ func (d *Dir) FeedOf(r Ref) *Feed {
 	return f
 }
 
-// NoFeedError is returned by [Dir.FindFeed] for a name that fits no feed, or
-// several.
-type NoFeedError struct {
-	Name    string
-	Matches []string // hashes of the feeds that a prefix fits, when several
-}
-
-func (e *NoFeedError) Error() string {
-	if len(e.Matches) > 1 {
-		return fmt.Sprintf("%s is the beginning of %d feeds: %s", e.Name, len(e.Matches), strings.Join(e.Matches, " "))
-	}
-	return fmt.Sprintf("no feed %s", e.Name)
-}
-
-// FindFeed gives the hash of the feed that the user names: by its id or URL, its hash,
+// FindFeed returns the hash of the feed that the user names: by its id or URL, its hash,
 // a beginning of the hash that no other feed has, or the path of src/$hash. The
-// error is a [*NoFeedError] when there is none.
+// error is a [*NotFoundError] when there is none.
 func (d *Dir) FindFeed(name string) (string, error) {
 	if name == "" {
-		return "", &NoFeedError{Name: `""`}
+		return "", noFeed(`""`)
 	}
 	for _, id := range []string{name, NormalizeID(name)} {
 		hash := FeedHash(id)
@@ -208,7 +183,7 @@ func (d *Dir) FindFeed(name string) (string, error) {
 				return base, nil
 			}
 		}
-		return "", &NoFeedError{Name: name}
+		return "", noFeed(name)
 	}
 	names, err := d.fs.Feeds("src")
 	if err != nil {
@@ -224,9 +199,7 @@ func (d *Dir) FindFeed(name string) (string, error) {
 		}
 	}
 	if len(found) != 1 {
-		return "", &NoFeedError{Name: name, Matches: found}
+		return "", noFeed(name, found...)
 	}
 	return found[0], nil
 }
-
-func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }

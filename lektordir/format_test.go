@@ -283,7 +283,7 @@ func TestNewestVersionStandsForAll(t *testing.T) {
 	if _, err := d.SetFlags(b, "S", ""); err != nil {
 		t.Fatal(err)
 	}
-	if got := list(t, d, ListOptions{SkipCur: true}); len(got) != 0 {
+	if got := list(t, d, ListOptions{Places: []Place{New}}); len(got) != 0 {
 		t.Errorf("%v", paths(got))
 	}
 	// Nor does one come forward when the newest is trashed.
@@ -377,7 +377,7 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%s: %v %v", name, got, err)
 		}
 	}
-	var none *NoEntryError
+	var none *NotFoundError
 	for _, name := range []string{"nobody", "/etc/passwd", "/x/new/y/1700000000.1.h", t.TempDir() + "/" + cur.Path(), "src/" + feedHash} {
 		if got, err := d.Resolve(name); !errors.As(err, &none) {
 			t.Errorf("%s: %v %v", name, got, err)
@@ -406,7 +406,7 @@ func TestFindFeed(t *testing.T) {
 			t.Errorf("%s: %s %v", name, got, err)
 		}
 	}
-	var none *NoFeedError
+	var none *NotFoundError
 	if _, err := d.FindFeed("abcd"); !errors.As(err, &none) || len(none.Matches) != 2 {
 		t.Error(err)
 	}

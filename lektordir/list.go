@@ -3,13 +3,11 @@ package lektordir
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/joined"
@@ -19,8 +17,8 @@ import (
 type ListOptions struct {
 	// Feeds are hashes; none means all feeds.
 	Feeds []string
-	// Skip leaves out new/ or cur/.
-	SkipNew, SkipCur bool
+	// Places are where the entries are; none means new/ and cur/.
+	Places []Place
 	// AllVersions lists every version of an entry. Otherwise only the newest
 	// stands for all, whether it is read or not.
 	AllVersions bool
@@ -101,7 +99,7 @@ func (d *Dir) listed(ctx context.Context, feed string, o ListOptions) ([]Ref, er
 		bad = errors.Join(bad, err)
 	}
 	return slices.DeleteFunc(found, func(r Ref) bool {
-		return r.Place == New && o.SkipNew || r.Place == Cur && o.SkipCur || o.SkipTrashed && r.Trashed()
+		return len(o.Places) > 0 && !slices.Contains(o.Places, r.Place) || o.SkipTrashed && r.Trashed()
 	}), bad
 }
 
@@ -120,7 +118,7 @@ func refsOf(feed string, l dirfs.Listing, err error) ([]Ref, error) {
 	}
 	bad := []error{err} // joined once: text of errors joined one by one takes quadratic time
 	for _, b := range l.Bad {
-		bad = append(bad, &NameError{Path: b.Path, Reason: b.Reason})
+		bad = append(bad, &MalformedError{Path: b.Path, Reason: b.Reason, NoEntry: true})
 	}
 	return refs, errors.Join(bad...)
 }
@@ -149,31 +147,14 @@ func newestVersions(refs []Ref) []Ref {
 // unlessNames leaves out of an error of readPlace what is only about names that
 // are no entries'.
 func unlessNames(err error) error {
-	return errors.Join(slices.DeleteFunc(joined.Errors(err), func(err error) bool { return errors.As(err, new(*NameError)) })...)
-}
-
-// NoEntryError is returned by [Dir.Resolve] for a name that is no entry's.
-type NoEntryError struct {
-	Name string
-	// Newer is set when the entry was replaced by a newer version.
-	Newer *Ref
-}
-
-func (e *NoEntryError) Error() string {
-	if e.Newer != nil {
-		return fmt.Sprintf("%s was replaced by a newer version, %s", e.Name, e.Newer.Path())
-	}
-	if strings.TrimSpace(e.Name) == "" {
-		return fmt.Sprintf("no entry %q", e.Name)
-	}
-	return "no entry " + e.Name
+	return errors.Join(slices.DeleteFunc(joined.Errors(err), isNoEntry)...)
 }
 
 // Resolve finds the entry that the user names: by a path, absolute or relative
 // to the lektor-dir or the working directory, or by its unique name with or
 // without info. A path at which the entry no longer is finds it where it is
 // now. A path outside the lektor-dir is refused. The error is a
-// [*NoEntryError] when there is no such entry.
+// [*NotFoundError] when there is no such entry.
 func (d *Dir) Resolve(name string) (Ref, error) {
 	clean := strings.TrimRight(name, "/")
 	feed, base := "", clean
@@ -182,7 +163,7 @@ func (d *Dir) Resolve(name string) (Ref, error) {
 		parent := filepath.Dir(clean)
 		place := filepath.Base(filepath.Dir(parent))
 		if place != "new" && place != "cur" || !d.holds(filepath.Dir(filepath.Dir(parent)), clean) {
-			return Ref{}, &NoEntryError{Name: name}
+			return Ref{}, &NotFoundError{Name: name}
 		}
 		feed = filepath.Base(parent)
 		p := New
@@ -221,18 +202,5 @@ func (d *Dir) Resolve(name string) (Ref, error) {
 	if bad != nil {
 		return Ref{}, bad // it may be there
 	}
-	return Ref{}, &NoEntryError{Name: name, Newer: newer}
-}
-
-// holds reports whether root, the part of a path before new/ or cur/, is this
-// lektor-dir; relative ones may be relative to it.
-func (d *Dir) holds(root, path string) bool {
-	if !filepath.IsAbs(path) && root == "." {
-		return true
-	}
-	abs, err := filepath.Abs(root)
-	if err != nil {
-		return false
-	}
-	return abs == d.fs.Path || atomicfile.Same(abs, d.fs.Path)
+	return Ref{}, &NotFoundError{Name: name, Newer: newer}
 }

@@ -160,18 +160,18 @@ func refOf(feed string, n entryname.Name) Ref {
 func parseRef(place Place, feed, name string) (Ref, error) {
 	n, reason := entryname.Parse(name, place == Cur)
 	if reason != "" {
-		return refOf(feed, n), &NameError{Path: path.Join(place.String(), feed, name), Reason: reason}
+		return refOf(feed, n), &MalformedError{Path: path.Join(place.String(), feed, name), Reason: reason, NoEntry: true}
 	}
 	return refOf(feed, n), nil
 }
 
 // ParsePath reads the path of an entry in new/ or cur/, relative to the lektor-dir,
 // as [Ref.Path] gives it. It touches nothing: whether the entry is there is another
-// question, see [Dir.Resolve]. The error is a [*NameError].
+// question, see [Dir.Resolve]. The error is a [*MalformedError].
 func ParsePath(rel string) (Ref, error) {
 	parts := strings.Split(rel, "/")
 	if len(parts) != 3 || parts[0] != New.String() && parts[0] != Cur.String() || parts[1] == "" || parts[1][0] == '.' {
-		return Ref{}, &NameError{Path: rel, Reason: "it is not new/FEED/NAME or cur/FEED/NAME"}
+		return Ref{}, &MalformedError{Path: rel, Reason: "it is not new/FEED/NAME or cur/FEED/NAME", NoEntry: true}
 	}
 	place := New
 	if parts[0] == Cur.String() {
@@ -179,14 +179,6 @@ func ParsePath(rel string) (Ref, error) {
 	}
 	return parseRef(place, parts[1], parts[2])
 }
-
-// NameError is the error for a name in new/ or cur/ that is no entry's.
-type NameError struct {
-	Path   string // relative to the lektor-dir
-	Reason string
-}
-
-func (e *NameError) Error() string { return e.Path + ": not an entry: " + e.Reason }
 
 // sortFlags returns flags sorted and without duplicates, as maildir has them.
 func sortFlags(flags string) string {

@@ -84,8 +84,8 @@ func TestParsePath(t *testing.T) {
 		"", "new", "new/f", "new/f/", "new//1700000000.1.h", "new/f/1700000000.1.h/", "tmp/f/1700000000.1.h", "/new/f/1700000000.1.h",
 		"new/../1700000000.1.h", "new/./1700000000.1.h", "cur/f/..", "cur/f/../1700000000.1.h", "src/f/1700000000.1.h", "new/f/1700000000.1.h;2,",
 	} {
-		var bad *NameError
-		if r, err := ParsePath(rel); !errors.As(err, &bad) {
+		var bad *MalformedError
+		if r, err := ParsePath(rel); !errors.As(err, &bad) || !bad.NoEntry {
 			t.Errorf("%q is %v, %v", rel, r, err)
 		}
 	}

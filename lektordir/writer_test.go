@@ -381,7 +381,7 @@ func TestReplaceTooLate(t *testing.T) {
 		if len(tx.refs()) != 0 {
 			t.Error(tx.refs())
 		}
-		if got := list(t, d, ListOptions{SkipCur: true, AllVersions: true}); len(got) != 0 {
+		if got := list(t, d, ListOptions{Places: []Place{New}, AllVersions: true}); len(got) != 0 {
 			t.Errorf("%v", paths(got))
 		}
 		if got := tree(t, d, "tmp"); !slices.Equal(got, []string{feedHash}) {
@@ -717,7 +717,7 @@ func TestArrivals(t *testing.T) {
 	got := make(chan Ref)
 	go func() {
 		defer close(got)
-		for r, err := range d.Arrivals(wctx, WatchOptions{Ready: func() { close(ready) }}) {
+		for r, err := range d.Watch(wctx, WatchOptions{Ready: func() { close(ready) }}) {
 			if err != nil {
 				t.Error(err)
 			}

@@ -11,6 +11,9 @@ import (
 // BusyError is returned when another fetcher holds a feed's lock.
 type BusyError struct{ Feed string }
 
+// Is reports true for [os.ErrDeadlineExceeded], by which callers of package lektordir know it.
+func (e *BusyError) Is(target error) bool { return target == os.ErrDeadlineExceeded }
+
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("feed %s is being fetched by another process", e.Feed)
 }

@@ -113,7 +113,7 @@ func (wo *world) want(what string, want ...string) {
 // readAll takes everything in new/ to cur/.
 func (wo *world) readAll() {
 	wo.t.Helper()
-	refs, _ := wo.d.List(context.Background(), lektordir.ListOptions{AllVersions: true, SkipCur: true})
+	refs, _ := wo.d.List(context.Background(), lektordir.ListOptions{AllVersions: true, Places: []lektordir.Place{lektordir.New}})
 	for _, r := range refs {
 		if _, err := wo.d.SetFlags(r, "S", ""); err != nil {
 			wo.t.Fatal(err)

@@ -135,7 +135,7 @@ func (s *Store) ranks(hash string) map[string]int {
 func (s *Store) Report(err error) {
 	for _, e := range joined.Errors(err) {
 		switch {
-		case errors.As(e, new(*lektordir.NameError)), errors.As(e, new(*lektordir.MalformedError)):
+		case malformed(e):
 			s.malformed.Warn("%v; skipped", e)
 		case errors.Is(e, fs.ErrNotExist):
 			// Went while we looked.
@@ -143,6 +143,12 @@ func (s *Store) Report(err error) {
 			s.S.Report.Print(e)
 		}
 	}
+}
+
+// malformed reports whether a name, an entry or a feed is to be skipped.
+func malformed(err error) bool {
+	bad, ok := errors.AsType[*lektordir.MalformedError](err)
+	return ok && !bad.Optional
 }
 
 // Usable reports whether an entry could be read, and says why not. Something
@@ -166,7 +172,7 @@ func (s *Store) dropOptional(err error, key string) error {
 	all := joined.Errors(err)
 	for _, e := range all {
 		_, system := errors.AsType[syscall.Errno](e)
-		if _, ok := errors.AsType[*lektordir.OptionalError](e); !ok || system && s.Strict ||
+		if bad, ok := errors.AsType[*lektordir.MalformedError](e); !ok || !bad.Optional || system && s.Strict ||
 			errors.Is(e, syscall.EMFILE) || errors.Is(e, syscall.ENFILE) || errors.Is(e, syscall.ENOMEM) {
 			return err
 		}
@@ -248,7 +254,7 @@ func Filter(ctx context.Context, list []*Record, keep func(*Record) bool) ([]*Re
 // the user called it, if he did: then name is that of the list; else 0.
 func (s *Store) Resolve(name string, number int) (lektordir.Ref, error) {
 	r, err := s.Dir.Resolve(name)
-	none, ok := errors.AsType[*lektordir.NoEntryError](err)
+	none, ok := errors.AsType[*lektordir.NotFoundError](err)
 	if !ok {
 		return r, err
 	}
@@ -304,16 +310,16 @@ func Finding(d *lektordir.Dir, all bool) func(name string) (string, error) {
 // FeedHint adds to an error about a feed that was named what can be done; nil stays
 // nil.
 func FeedHint(err error) error {
-	var none *lektordir.NoFeedError
+	var none *lektordir.NotFoundError
 	var guess *feeddir.GuessError
 	switch {
 	case errors.As(err, &guess):
 		return command.Hint(err, "did you mean %s?", strings.Join(guess.Likely, ", "))
 	case errors.As(err, new(*feeddir.SeveralError)):
 		return command.Hint(err, "give the feed's hash or URL")
-	case errors.As(err, &none) && len(none.Matches) > 1:
+	case errors.As(err, &none) && none.Feed && len(none.Matches) > 1:
 		return command.Hint(err, "give more of the hash, or the feed's URL")
-	case errors.As(err, &none), errors.As(err, new(*feeddir.NotSubscribedError)):
+	case errors.As(err, &none) && none.Feed, errors.As(err, new(*feeddir.NotSubscribedError)):
 		return command.Hint(err, "lektor-fetch ls lists the feeds there are")
 	case errors.As(err, new(*commit.BusyError)):
 		return command.Hint(err, "try again in a moment")

@@ -60,7 +60,7 @@ func Find(d *lektordir.Dir, name string) (string, error) { return (&Finder{Dir: 
 // Find gives the hash of the feed that the user names: by its alias, as
 // [lektordir.Dir.FindFeed] does, by the URL it is fetched from now, or by the
 // name it gives itself. An alias or a name counts only when one feed has it. The
-// error is a [*lektordir.NoFeedError], a [*NotSubscribedError] or a
+// error is a [*lektordir.NotFoundError], a [*NotSubscribedError] or a
 // [*SeveralError].
 func (f *Finder) Find(name string) (string, error) {
 	hash, err := f.Dir.FindFeed(name)
@@ -102,7 +102,7 @@ func (f *Finder) Find(name string) (string, error) {
 // several with the same beginning, one may be.
 func (f *Finder) counted(hash string, err error) []string {
 	var found []string
-	if none, ok := errors.AsType[*lektordir.NoFeedError](err); ok {
+	if none, ok := errors.AsType[*lektordir.NotFoundError](err); ok {
 		found = slices.Clone(none.Matches)
 	} else if err == nil {
 		found = []string{hash}
@@ -115,7 +115,7 @@ func (f *Finder) unknown(name string, err error) error {
 	if len(f.names[aliasFile+"\n"+fold(name)])+len(f.names["name\n"+fold(name)]) > 0 {
 		return &NotSubscribedError{Name: name}
 	}
-	if none, ok := errors.AsType[*lektordir.NoFeedError](err); ok && len(none.Matches) == 0 {
+	if none, ok := errors.AsType[*lektordir.NotFoundError](err); ok && len(none.Matches) == 0 {
 		if likely := f.likely(name); len(likely) > 0 {
 			return &GuessError{Err: err, Likely: likely}
 		}

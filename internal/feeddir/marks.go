@@ -193,7 +193,7 @@ func arrivedSince(d *lektordir.Dir, hash string, last time.Time) ([]arrival, err
 	first := !last.After(notYet)
 	refs, err := d.List(context.Background(), lektordir.ListOptions{Feeds: []string{hash}, Withdrawn: true})
 	for _, err := range joined.Errors(err) {
-		if !errors.As(err, new(*lektordir.NameError)) {
+		if bad, ok := errors.AsType[*lektordir.MalformedError](err); !ok || !bad.NoEntry {
 			return nil, err
 		}
 	}

@@ -208,7 +208,7 @@ func change(w *commit.Writer, d *lektordir.Dir, hash string, f func(*State) erro
 	// A purge that was interrupted may have been finished just now; a setting would
 	// make half a feed again.
 	if _, err := os.Stat(d.Join("src", hash)); errors.Is(err, fs.ErrNotExist) {
-		return &lektordir.NoFeedError{Name: hash}
+		return &lektordir.NotFoundError{Name: hash, Feed: true}
 	} else if err != nil {
 		return err
 	}

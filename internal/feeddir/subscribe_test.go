@@ -147,7 +147,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: %s, %v", name, h, err)
 		}
 	}
-	var none *lektordir.NoFeedError
+	var none *lektordir.NotFoundError
 	for _, name := range []string{"http://b.example/", "zzz", ""} {
 		if _, err := Find(d, name); !errors.As(err, &none) {
 			t.Errorf("%s: %v", name, err)

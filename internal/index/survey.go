@@ -256,7 +256,7 @@ func (s *session) list(f *feed, place int) (*listing, error) {
 func parse(f *feed, place int, n name) (lektordir.Ref, error) {
 	rel := lektordir.Place(place).String() + "/" + f.hash + "/" + n.name
 	if n.kind == kindFile {
-		return lektordir.Ref{}, &lektordir.NameError{Path: rel, Reason: "it is a file, not a directory"}
+		return lektordir.Ref{}, &lektordir.MalformedError{Path: rel, Reason: "it is a file, not a directory", NoEntry: true}
 	}
 	return lektordir.ParsePath(rel)
 }

@@ -212,7 +212,7 @@ func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 // without returns the pages of entries that were delivered without them and that no viewer
 // has taken, by URL, the newest entries first.
 func (v *visit) without() (map[string][]*wantedPage, error) {
-	refs, err := v.r.Dir.List(v.ctx, lektordir.ListOptions{Feeds: []string{v.hash}, SkipCur: true})
+	refs, err := v.r.Dir.List(v.ctx, lektordir.ListOptions{Feeds: []string{v.hash}, Places: []lektordir.Place{lektordir.New}})
 	if v.ctx.Err() != nil {
 		return nil, context.Cause(v.ctx)
 	}
@@ -499,7 +499,7 @@ func (f *fullText) settle() {
 func (f *fullText) reviseEntry(old string, a delivery.Article) (unique string, ok bool, err error) {
 	e, err := f.v.r.Dir.ReadEntry(lektordir.Ref{Feed: f.v.hash, Unique: old}, lektordir.AllFields)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.As(err, new(*lektordir.MalformedError)), errors.As(err, new(*lektordir.OptionalError)):
+	case errors.Is(err, fs.ErrNotExist), errors.As(err, new(*lektordir.MalformedError)):
 		return "", false, nil
 	case err != nil:
 		return "", false, err

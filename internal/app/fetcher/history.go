@@ -23,7 +23,7 @@ func History(ctx context.Context, o UpdateOptions, s *command.Streams) error {
 		f := &feeddir.Finder{Dir: d}
 		return func(name string) (string, error) {
 			hash, err := f.Find(name)
-			var none *lektordir.NoFeedError
+			var none *lektordir.NotFoundError
 			if errors.As(err, new(*feeddir.NotSubscribedError)) || errors.As(err, &none) && len(none.Matches) == 0 {
 				return "", command.Hint(err, "lektor-fetch add --history subscribes, and brings the whole feed")
 			}

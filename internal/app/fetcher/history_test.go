@@ -709,7 +709,7 @@ func TestCompleteFeed(t *testing.T) {
 	if ids, ok, err := r.Dir.Complete(hash); !ok || err != nil || len(ids) != 3 || ids[0] != flagged {
 		t.Error(ids, ok, err)
 	}
-	refs, _ = r.Dir.List(t.Context(), lektordir.ListOptions{SkipNew: true})
+	refs, _ = r.Dir.List(t.Context(), lektordir.ListOptions{Places: []lektordir.Place{lektordir.Cur}})
 	if len(refs) != 1 || refs[0].Flags() != "FS" || refs[0].Identity() != flagged {
 		t.Error(refs)
 	}

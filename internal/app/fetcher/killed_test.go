@@ -112,7 +112,7 @@ func TestPurgedMeanwhile(t *testing.T) {
 		}
 		asked = len(s.Requests("/feed"))
 		begun()
-		var none *lektordir.NoFeedError
+		var none *lektordir.NotFoundError
 		if err := feeddir.Set(r.Writer, r.Dir, entry.Feed, key, "3h"); !errors.As(err, &none) {
 			t.Errorf("%s: %v", key, err)
 		}

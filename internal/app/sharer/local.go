@@ -128,7 +128,7 @@ func listing(ctx context.Context, d *lektordir.Dir, feeds ...string) ([]lektordi
 	// What its document withdrew is here as well as before, and not gone.
 	refs, err := d.List(ctx, lektordir.ListOptions{Withdrawn: true, Strict: true, Feeds: feeds})
 	for _, e := range joined.Errors(err) {
-		if !errors.As(e, new(*lektordir.NameError)) {
+		if bad, ok := errors.AsType[*lektordir.MalformedError](e); !ok || !bad.NoEntry {
 			return nil, e
 		}
 	}

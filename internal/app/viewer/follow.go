@@ -74,7 +74,7 @@ func Follow(ctx context.Context, o FollowOptions, s *command.Streams) error {
 		}
 	}
 	w := lektordir.WatchOptions{Poll: o.Poll, Ready: ready, Notice: func(text string) { s.Report.Warn("%s", text) }}
-	for ref, err := range v.Dir.Arrivals(watching, w) {
+	for ref, err := range v.Dir.Watch(watching, w) {
 		if watching.Err() != nil {
 			break
 		}

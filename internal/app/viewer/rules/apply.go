@@ -159,7 +159,7 @@ func (a *Applier) arrivals(ctx context.Context) ([]*matched, error) {
 		if err == nil {
 			there[key] = true
 			list = append(list, &matched{r: a.Record(ref), from: p})
-		} else if none := (*lektordir.NoEntryError)(nil); !errors.As(err, &none) && !errors.Is(err, fs.ErrNotExist) {
+		} else if none := (*lektordir.NotFoundError)(nil); !errors.As(err, &none) && !errors.Is(err, fs.ErrNotExist) {
 			there[key] = true // it cannot be looked for
 			a.S.Report.Print(err)
 		}

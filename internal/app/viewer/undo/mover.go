@@ -65,7 +65,7 @@ func (m *Mover) Failed(err error) {
 // Removed reports whether an entry could not be marked because somebody has removed or
 // replaced it. To one who has just read it that is no failure.
 func Removed(err error) bool {
-	return errors.As(err, new(*lektordir.NoEntryError))
+	return errors.As(err, new(*lektordir.NotFoundError))
 }
 
 // SetFlags is [lektordir.Dir.SetFlags] for an entry that another viewer may move in the
