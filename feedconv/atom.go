@@ -4,131 +4,115 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/mmcdole/gofeed/atom"
+	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/feedconv/internal/tidy"
+	"github.com/lektordir/lektor/feedconv/internal/vocab"
 )
 
 // atomFeed maps Atom 0.3 and 1.0.
-func atomFeed(a *atom.Feed, doc *tidied, opts Options) *Feed {
-	x, kept := a.Extensions, doc.kept.feed
+func atomFeed(doc *tidy.Document, opts Options) *Feed {
+	n := doc.Feed
 	f := &Feed{
 		Format:      Atom10,
-		ID:          a.ID,
-		Title:       text{a.Title, kept.textType("title")}.plain(),
-		Description: text{a.Subtitle, kept.textType("subtitle", "tagline")}.plain(),
-		Language:    kept.notes["lang"],
-		Copyright:   text{a.Rights, kept.textType("rights", "copyright")}.plain(),
-		Image:       cmp.Or(a.Logo, a.Icon),
-		Authors:     atomPersons(a.Authors),
-		Categories:  namesOf(atomCategories(a.Categories)),
-		Links:       plainLinks(a.Links),
+		ID:          n.Child("id").Value(),
+		Title:       atomText(n.Child("title")).plain(),
+		Description: atomText(n.Child("subtitle", "tagline")).plain(),
+		Language:    n.AttrNS(vocab.XML, "lang"),
+		Copyright:   atomText(n.Child("rights", "copyright")).plain(),
+		Image:       cmp.Or(n.Child("logo").Value(), n.Child("icon").Value()),
+		Authors:     atomPersons(n, "author"),
+		Categories:  namesOf(atomCategories(n)),
+		Links:       xmlLinks(n.All(vocab.None, "link")),
 	}
-	if doc.atom03 {
+	if doc.Atom03 {
 		f.Format = Atom03
 	}
-	if a.Generator != nil {
+	if g := n.Child("generator"); g != nil {
 		f.Generator = Generator{
-			Name: titleText(a.Generator.Value, false), URL: link(a.Generator.URI), Version: titleText(a.Generator.Version, false),
+			Name: oneLine(g.Text), URL: markup.Link(cmp.Or(g.Attr("uri"), g.Attr("url"))), Version: oneLine(g.Attr("version")),
 		}
 	}
 	f.Link = alternate(f.Links)
-	feedModules(f, x)
-	terms, dc := x["dcterms"], x["dc"]
-	f.Updated, _ = firstDate([]string{a.Updated, value(terms, "modified"), value(dc, "date")})
-	f.Published, _ = firstDate([]string{value(terms, "issued")})
+	feedModules(f, n)
+	f.Updated, _ = firstDate([]string{n.Child("updated", "modified").Value(), value(n.All(vocab.DCTerms, "modified")), value(n.All(vocab.DC, "date"))})
+	f.Published, _ = firstDate([]string{value(n.All(vocab.DCTerms, "issued"))})
 
-	addAll(f, a.Entries, opts, func(e *atom.Entry, number int) *draft { return atomEntry(e, doc, number) })
+	f.addAll(doc, opts, atomEntry)
 	return f
 }
 
-// addAll adds the entries of a document, as many as there may be.
-func addAll[E any](f *Feed, entries []*E, opts Options, read func(e *E, number int) *draft) {
-	if limit := opts.maxEntries(); len(entries) > limit {
-		entries = entries[:limit]
-		leftOut(f, limit)
-	}
-	f.Entries = make([]Entry, 0, len(entries))
-	for i, e := range entries {
-		f.add(read(e, i), opts.reading)
-		entries[i] = nil // big documents: gofeed's copy may go
+// addAll adds the entries of a document.
+func (f *Feed) addAll(doc *tidy.Document, opts Options, read func(*tidy.Document, *tidy.Node) *draft) {
+	f.Entries = make([]Entry, 0, len(doc.Entries))
+	for i, n := range doc.Entries {
+		f.add(read(doc, n), opts.reading)
+		doc.Entries[i] = nil // in big documents the tree takes as much as the feed
 	}
 }
 
-func atomEntry(a *atom.Entry, doc *tidied, number int) *draft {
-	x := a.Extensions
-	kept := doc.kept.of(number)
-	d := &draft{
-		entry:     kept.entry(),
-		titles:    []text{{a.Title, kept.textType("title")}},
-		summaries: []text{{doc.text(a.Summary), kept.textType("summary")}},
-		published: []string{a.Published},
-		updated:   []string{a.Updated},
-	}
+func atomEntry(doc *tidy.Document, n *tidy.Node) *draft {
+	d := newDraft(doc, n)
+	d.titles = []text{atomText(n.Child("title"))}
+	d.summaries = []text{atomText(n.Child("summary"))}
+	d.published = []string{n.Child("published", "issued").Value()}
+	d.updated = []string{n.Child("updated", "modified").Value()}
 	e := &d.entry
-	links := plainLinks(a.Links)
-	e.GUID = a.ID
+	links := xmlLinks(n.All(vocab.None, "link"))
+	e.GUID = n.Child("id").Value()
 	e.Link = alternate(links)
-	e.Authors = atomPersons(a.Authors)
-	if len(e.Authors) == 0 && a.Source != nil {
-		e.Authors = atomPersons(a.Source.Authors) // RFC 4287, section 4.2.1
-	}
-	e.Contributors = atomPersons(a.Contributors)
-	if src := a.Source; src != nil {
-		links := plainLinks(src.Links)
-		e.Source = &Source{
-			ID: src.ID, Title: src.Title, Link: alternate(links), Image: cmp.Or(src.Logo, src.Icon), Authors: atomPersons(src.Authors),
-			Description: text{src.Subtitle, kept.textType("source-subtitle", "source-tagline")}.plain(),
-			Copyright:   text{src.Rights, kept.textType("source-rights", "source-copyright")}.plain(),
+	e.Authors = atomPersons(n, "author")
+	e.Contributors = atomPersons(n, "contributor")
+	if src := n.Child("source"); src != nil {
+		e.Source = atomSource(src)
+		if len(e.Authors) == 0 {
+			e.Authors = slices.Clone(e.Source.Authors) // RFC 4287, section 4.2.1
 		}
-		for _, l := range links {
-			if l.Rel == "self" && e.Source.URL == "" {
-				e.Source.URL = l.Href
-			}
-		}
-		e.Source.Updated, _ = firstDate([]string{src.Updated})
 	}
-	e.categorize(atomCategories(a.Categories)...)
-	for i, l := range links {
-		switch l.Rel {
-		case "enclosure":
-			e.Enclosures = append(e.Enclosures, enclosure(l.Href, l.Type, a.Links[i].Length))
-		case "replies":
-			if t := mimeType(l.Type); e.Comments == "" && (t == "" || t == typeHTML || t == typeXHTML) {
-				e.Comments = l.Href
-			}
+	e.categorize(atomCategories(n)...)
+	e.Enclosures = linkEnclosures(n.All(vocab.None, "link"))
+	for _, l := range links {
+		if t := markup.MediaType(l.Type); l.Rel == "replies" && e.Comments == "" && (t == "" || t == markup.TypeHTML || t == markup.TypeXHTML) {
+			e.Comments = l.Href
 		}
 	}
 	e.Links = otherLinks(links)
-	e.Rights = PlainText(a.Rights, kept.textType("rights", "copyright"))
-	if c := a.Content; c != nil {
-		d.contents = append(d.contents, text{doc.text(c.Value), atomType(c.Type)})
+	rights := atomText(n.Child("rights", "copyright"))
+	e.Rights = PlainText(rights.value, rights.mime)
+	if c := n.Child("content"); c != nil {
+		d.contents = append(d.contents, atomText(c))
 		d.outOfLine(c)
 	}
-	d.modules(x)
+	d.modules(n)
 	return d
 }
 
+// atomSource reads the feed that an entry comes from.
+func atomSource(n *tidy.Node) *Source {
+	links := xmlLinks(n.All(vocab.None, "link"))
+	src := &Source{
+		ID: n.Child("id").Value(), Title: n.Child("title").Value(), Link: alternate(links),
+		Image: cmp.Or(n.Child("logo").Value(), n.Child("icon").Value()), Authors: atomPersons(n, "author"),
+		Description: atomText(n.Child("subtitle", "tagline")).plain(), Copyright: atomText(n.Child("rights", "copyright")).plain(),
+	}
+	if i := slices.IndexFunc(links, func(l Link) bool { return l.Rel == "self" && l.Href != "" }); i >= 0 {
+		src.URL = links[i].Href
+	}
+	src.Updated, _ = firstDate([]string{n.Child("updated", "modified").Value()})
+	return src
+}
+
 // outOfLine reads content that is elsewhere (RFC 4287, section 4.1.3.2).
-func (d *draft) outOfLine(c *atom.Content) {
-	if c.Src == "" {
+func (d *draft) outOfLine(n *tidy.Node) {
+	src := n.Attr("src")
+	if src == "" {
 		return
 	}
 	e := &d.entry
-	if t := mimeType(c.Type); e.Link == "" && (t == "" || isMarkup(t)) {
-		e.Link = c.Src
+	if t := markup.MediaType(n.Attr("type")); e.Link == "" && (t == "" || markup.IsMarkup(t)) {
+		e.Link = src
 		return
 	}
-	e.Enclosures = append(e.Enclosures, enclosure(c.Src, c.Type, ""))
-}
-
-func plainLinks(list []*atom.Link) []Link {
-	out := make([]Link, 0, len(list))
-	for _, l := range list {
-		out = append(out, Link{
-			Rel: linkRel(l.Rel), Href: cleanLine(l.Href), Type: cleanLine(l.Type),
-			Title: titleText(l.Title, false),
-		})
-	}
-	return out
+	e.Enclosures = append(e.Enclosures, enclosure(src, n.Attr("type"), ""))
 }
 
 // otherLinks returns the links of an entry that are in no other field, and not for
@@ -143,13 +127,14 @@ func otherLinks(links []Link) []Link {
 	})
 }
 
-func atomPersons(list []*atom.Person) []Person {
+func atomPersons(n *tidy.Node, name string) []Person {
 	var out []Person
-	for _, p := range list {
-		if several := parsePersons(p.Name, false); len(several) > 1 && p.Email == "" && p.URI == "" {
+	for _, c := range n.All(vocab.None, name) {
+		p := Person{Name: c.Child("name").Value(), Email: c.Child("email").Value(), URL: c.Child("uri", "url", "homepage").Value()}
+		if several := parsePersons(p.Name, false); len(several) > 1 && p.Email == "" && p.URL == "" {
 			out = append(out, several...)
 		} else {
-			out = append(out, tidyPerson(Person{Name: p.Name, Email: p.Email, URL: p.URI}))
+			out = append(out, tidyPerson(p))
 		}
 	}
 	return out
@@ -157,13 +142,14 @@ func atomPersons(list []*atom.Person) []Person {
 
 // atomCategories returns the categories by term; a term that is a URL is for programs,
 // and its label is for people.
-func atomCategories(list []*atom.Category) []Category {
+func atomCategories(n *tidy.Node) []Category {
 	var out []Category
-	for _, c := range list {
-		if c.Label != "" && (c.Term == "" || isWebURL(c.Term)) {
-			out = append(out, Category{Name: c.Label, Scheme: c.Scheme, Term: c.Term})
+	for _, c := range n.All(vocab.None, "category") {
+		term, label, scheme := c.Attr("term"), c.Attr("label"), c.Attr("scheme")
+		if label != "" && (term == "" || markup.IsWebURL(term)) {
+			out = append(out, Category{Name: label, Scheme: scheme, Term: term})
 		} else {
-			out = append(out, Category{Name: c.Term, Scheme: c.Scheme, Label: c.Label})
+			out = append(out, Category{Name: term, Scheme: scheme, Label: label})
 		}
 	}
 	return out

@@ -1,11 +1,10 @@
 package feedconv
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/xml"
-	"errors"
 	"html"
 	"io"
 	"slices"
@@ -13,23 +12,26 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/feedconv/internal/vocab"
 )
 
 // EncodeAtom writes a feed as an Atom document (RFC 4287). Reading the document
-// back with [Parse] gives the same entries.
+// back with [Parse] returns the same entries.
 //
 // The caller sees to Links: a published feed should have one of Rel "self".
 // Where Atom demands what the feed does not have, it is filled in: the time
 // of the newest entry, or 1970, for dates; the title for the author; the
 // link or a digest for the id. Nothing is taken from the clock, so equal feeds
-// give equal documents.
+// make equal documents.
 //
 // Extensions are written as they are, but those that Parse would take for the
-// format's own or read into a field. The error is that of w, or tells of an
+// format's own or read into a field. The error is that of w, or names an
 // extension or attribute that XML cannot hold: one whose name is none, or one of
 // the feed or an entry without a namespace.
 func EncodeAtom(w io.Writer, f *Feed) error {
-	return encode(w, Atom10, f)
+	return Encode(w, Atom10, f, nil)
 }
 
 // EncodeRSS writes a feed as an RSS 2.0 document. It is as [EncodeAtom], but
@@ -38,7 +40,7 @@ func EncodeAtom(w io.Writer, f *Feed) error {
 // HTML; of a title, what HTML would take for markup. Names and categories are
 // text: readers that expect HTML there drop what looks like a tag.
 func EncodeRSS(w io.Writer, f *Feed) error {
-	return encode(w, RSS20, f)
+	return Encode(w, RSS20, f, nil)
 }
 
 // EncodeJSON writes a feed as a JSON Feed 1.1. It is as [EncodeAtom], but
@@ -46,16 +48,16 @@ func EncodeRSS(w io.Writer, f *Feed) error {
 // goes into extensions of it, "_source" and "_extensions" among them, which
 // Parse reads. The error is that of w.
 func EncodeJSON(w io.Writer, f *Feed) error {
-	return encode(w, JSONFeed, f)
+	return Encode(w, JSONFeed, f, nil)
 }
 
-// xmlWriter writes elements. Errors in writing are those of the bufio.Writer,
-// which keeps the first until Flush.
+// xmlWriter writes elements.
 type xmlWriter struct {
-	w     *bufio.Writer
-	depth int
-	atom  bool  // the format
-	err   error // the first that is none of w's
+	w       *bytes.Buffer
+	depth   int
+	atom    bool      // the format
+	updated time.Time // of the feed
+	err     error     // the first
 
 	// Namespaces by name, and what the root declares, names and values in turn.
 	prefixes map[string]string
@@ -63,16 +65,16 @@ type xmlWriter struct {
 	declared []string
 }
 
-func newXMLWriter(w io.Writer, atom bool) *xmlWriter {
-	x := &xmlWriter{w: bufio.NewWriter(w), atom: atom, prefixes: map[string]string{}, taken: map[string]bool{}}
+func newXMLWriter(w *bytes.Buffer, atom bool) *xmlWriter {
+	x := &xmlWriter{w: w, atom: atom, prefixes: map[string]string{}, taken: map[string]bool{}}
 	if !atom {
-		x.use("atom", "http://www.w3.org/2005/Atom")
-		x.use("content", "http://purl.org/rss/1.0/modules/content/")
-		x.use("dc", "http://purl.org/dc/elements/1.1/")
-		x.use("dcterms", "http://purl.org/dc/terms/")
+		x.use("atom", vocab.Atom10.URI())
+		x.use("content", vocab.Content.URI())
+		x.use("dc", vocab.DC.URI())
+		x.use("dcterms", vocab.DCTerms.URI())
 	}
-	x.use("media", "http://search.yahoo.com/mrss/")
-	x.use("fh", historyNamespace)
+	x.use("media", vocab.Media.URI())
+	x.use("fh", vocab.FH.URI())
 	return x
 }
 
@@ -82,15 +84,13 @@ func (x *xmlWriter) fail(err error) {
 	}
 }
 
-func (x *xmlWriter) flush() error { return errors.Join(x.err, x.w.Flush()) }
-
 // open writes a start tag; attributes are names and values in turn, and those
 // with an empty value are left out.
 func (x *xmlWriter) open(name string, attributes ...string) {
 	x.openWith(name, nil, attributes...)
 }
 
-func (x *xmlWriter) end(name string) {
+func (x *xmlWriter) close(name string) {
 	x.depth--
 	x.indent()
 	x.w.WriteString("</" + name + ">\n")
@@ -176,26 +176,17 @@ func (x *xmlWriter) escapeIn(s string, attribute bool) {
 	}
 }
 
-// newest gives the time of the feed: its own, or that of its newest entry.
-func newest(f *Feed) time.Time {
-	t := f.Updated
-	if t.IsZero() {
-		t = f.Published
-	}
-	if t.IsZero() {
-		for i := range f.Entries {
-			if u := f.Entries[i].Updated; u.After(t) {
-				t = u
-			}
+// newest returns the time of the feed: its own, or that of its newest entry.
+func newest(f *Feed, s *survey) time.Time {
+	for _, t := range []time.Time{f.Updated, f.Published, s.newest} {
+		if !t.IsZero() {
+			return t.UTC()
 		}
 	}
-	if t.IsZero() {
-		t = time.Unix(0, 0)
-	}
-	return t.UTC()
+	return time.Unix(0, 0).UTC()
 }
 
-// linkOf gives the feed's first link of a relation.
+// linkOf returns the feed's first link of a relation.
 func linkOf(f *Feed, rel string) string {
 	for _, l := range f.Links {
 		if l.Rel == rel {
@@ -205,9 +196,8 @@ func linkOf(f *Feed, rel string) string {
 	return ""
 }
 
-// feed writes the head of a feed that was updated at a time, some of whose entries may
-// have no author.
-func (x *xmlWriter) feed(f *Feed, updated time.Time, nameless bool) {
+// feed writes the head of a feed, some of whose entries may have no author.
+func (x *xmlWriter) feed(f *Feed, nameless bool) {
 	x.w.WriteString(xml.Header)
 	x.openWith("feed", f.Attributes, append([]string{"xmlns", "http://www.w3.org/2005/Atom", "xml:lang", f.Language}, x.declared...)...)
 	id := cmp.Or(f.ID, linkOf(f, "self"), f.Link)
@@ -217,7 +207,7 @@ func (x *xmlWriter) feed(f *Feed, updated time.Time, nameless bool) {
 	x.must("id", id)
 	x.must("title", f.Title, "type", "text")
 	x.text("subtitle", f.Description, "type", "text")
-	x.must("updated", updated.Format(time.RFC3339Nano))
+	x.must("updated", x.updated.Format(time.RFC3339Nano))
 	x.persons("author", f.Authors...)
 	if len(f.Authors) == 0 && nameless {
 		x.persons("author", Person{Name: cmp.Or(f.Title, "unknown")})
@@ -233,10 +223,8 @@ func (x *xmlWriter) feed(f *Feed, updated time.Time, nameless bool) {
 	x.text("logo", f.Image)
 	x.text("rights", f.Copyright, "type", "text")
 	x.history(f)
-	x.extensions(f.Extensions, ofFeed)
+	x.extensions(f.Extensions, vocab.OfFeed)
 }
-
-const historyNamespace = "http://purl.org/syndication/history/1.0"
 
 // history writes the marks of RFC 5005.
 func (x *xmlWriter) history(f *Feed) {
@@ -259,7 +247,7 @@ func (x *xmlWriter) persons(name string, list ...Person) {
 		x.must(prefix+"name", cmp.Or(p.Name, p.Email, p.URL))
 		x.text(prefix+"email", p.Email)
 		x.text(prefix+"uri", p.URL)
-		x.end(prefix + name)
+		x.close(prefix + name)
 	}
 }
 
@@ -315,7 +303,7 @@ func rssTitle(s string) string {
 	for i := 0; i < len(s); i++ {
 		rest := s[i:]
 		switch {
-		case s[i] == '<' && len(rest) > 1 && (isLetter(rest[1]) || strings.IndexByte("/!?", rest[1]) >= 0):
+		case s[i] == '<' && len(rest) > 1 && (rest[1]|0x20 >= 'a' && rest[1]|0x20 <= 'z' || strings.IndexByte("/!?", rest[1]) >= 0):
 			b.WriteString("&lt;")
 		case s[i] == '&' && isReference(rest):
 			b.WriteString("&amp;")
@@ -339,7 +327,7 @@ func isReference(s string) bool {
 // maxReference is the length in bytes of the longest reference that is looked for.
 const maxReference = 64
 
-func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
+func (x *xmlWriter) atomEntry(e *Entry) {
 	x.openWith("entry", e.Attributes, "xml:lang", e.Language)
 	x.must("id", e.ID)
 	x.must("title", e.Title, "type", "text")
@@ -348,7 +336,7 @@ func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 		updated = e.Published
 	}
 	if updated.IsZero() {
-		updated = feedUpdated
+		updated = x.updated
 	}
 	x.must("updated", updated.UTC().Format(time.RFC3339Nano))
 	if !e.Published.IsZero() {
@@ -358,7 +346,7 @@ func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 	for _, enc := range e.Enclosures {
 		x.empty("link", "rel", "enclosure", "href", enc.URL, "type", enc.Type, "length", size(enc, ""))
 	}
-	x.link("replies", e.Comments, "type", typeHTML)
+	x.link("replies", e.Comments, "type", markup.TypeHTML)
 	x.links("link", e.Links)
 	x.persons("author", e.Authors...)
 	x.persons("contributor", e.Contributors...)
@@ -387,14 +375,14 @@ func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 		x.link("self", src.URL)
 		x.text("logo", src.Image)
 		x.text("rights", src.Copyright, "type", "text")
-		x.end("source")
+		x.close("source")
 	}
 	x.podcast(e)
-	x.extensions(e.Extensions, ofEntry)
-	x.end("entry")
+	x.extensions(e.Extensions, vocab.OfEntry)
+	x.close("entry")
 }
 
-// isPodcast tells whether there is something to write in the iTunes module.
+// isPodcast reports whether there is something to write in the iTunes module.
 func (e *Entry) isPodcast() bool { return e.Duration > 0 || e.Episode > 0 || e.Season > 0 }
 
 // podcast writes what the iTunes module has of an entry.
@@ -404,7 +392,7 @@ func (x *xmlWriter) podcast(e *Entry) {
 		n    int
 	}{{"duration", int(e.Duration / time.Second)}, {"episode", e.Episode}, {"season", e.Season}} {
 		if v.n > 0 {
-			x.must(x.prefixes[itunesNamespace]+":"+v.name, strconv.Itoa(v.n))
+			x.must(x.prefixes[vocab.ITunes.URI()]+":"+v.name, strconv.Itoa(v.n))
 		}
 	}
 }
@@ -419,13 +407,13 @@ func size(e Enclosure, unknown string) string {
 
 // atomText writes a text construct or content.
 func (x *xmlWriter) atomText(name, value, contentType string) {
-	t := mimeType(contentType)
+	t := markup.MediaType(contentType)
 	switch {
-	case t == "" || t == typePlain:
+	case t == "" || t == markup.TypePlain:
 		x.must(name, value, "type", "text")
-	case t == typeHTML:
+	case t == markup.TypeHTML:
 		x.must(name, value, "type", "html")
-	case t == typeXHTML:
+	case t == markup.TypeXHTML:
 		if isWellFormed(value) {
 			x.raw(name, `<div xmlns="http://www.w3.org/1999/xhtml">`+value+`</div>`, "type", "xhtml")
 		} else {
@@ -444,7 +432,7 @@ func (x *xmlWriter) atomText(name, value, contentType string) {
 	}
 }
 
-// isWellFormed tells XML that can stand inside an element as it is: every tag
+// isWellFormed reports whether XML can stand inside an element as it is: every tag
 // is closed, and no prefix or entity is used that only its own document knew.
 func isWellFormed(s string) bool {
 	d := xml.NewDecoder(strings.NewReader("<div>" + s + "</div>"))
@@ -484,7 +472,7 @@ func (x *xmlWriter) rss(f *Feed) {
 	x.openWith("channel", f.Attributes)
 	x.must("title", rssTitle(f.Title))
 	x.must("link", cmp.Or(f.Link, linkOf(f, "self")))
-	x.must("description", htmlText(f.Description))
+	x.must("description", markup.EscapeText(f.Description))
 	x.links("atom:link", f.Links)
 	x.text("language", f.Language)
 	x.text("copyright", f.Copyright)
@@ -497,10 +485,10 @@ func (x *xmlWriter) rss(f *Feed) {
 	}
 	x.channelExtras(f)
 	x.history(f)
-	x.extensions(f.Extensions, ofFeed)
+	x.extensions(f.Extensions, vocab.OfFeed)
 }
 
-// channelExtras writes what tells a reader when to come back, and the image.
+// channelExtras writes how often to come back, the clouds and the image.
 func (x *xmlWriter) channelExtras(f *Feed) {
 	if f.TTL > 0 {
 		x.must("ttl", strconv.Itoa(int(f.TTL/time.Minute)))
@@ -510,7 +498,7 @@ func (x *xmlWriter) channelExtras(f *Feed) {
 		x.must("url", f.Image)
 		x.must("title", rssTitle(f.Title))
 		x.must("link", cmp.Or(f.Link, linkOf(f, "self")))
-		x.end("image")
+		x.close("image")
 	}
 	for _, c := range f.Clouds {
 		x.start("cloud", []string{"domain", c.Domain, "port", strconv.Itoa(c.Port), "path", c.Path})
@@ -526,14 +514,14 @@ func (x *xmlWriter) channelExtras(f *Feed) {
 		for _, h := range f.SkipHours {
 			x.must("hour", strconv.Itoa(h))
 		}
-		x.end("skipHours")
+		x.close("skipHours")
 	}
 	if len(f.SkipDays) > 0 {
 		x.open("skipDays")
 		for _, d := range f.SkipDays {
 			x.must("day", d.String())
 		}
-		x.end("skipDays")
+		x.close("skipDays")
 	}
 }
 
@@ -561,11 +549,11 @@ func (x *xmlWriter) rssItem(e *Entry) {
 	for _, name := range e.Categories {
 		x.text("category", name, "domain", termOf(name, e.Terms).Scheme)
 	}
-	content := asHTML(e.Content, e.ContentType)
+	content := markup.AsHTML(e.Content, e.ContentType)
 	if e.Summary == "" {
 		x.must("description", content)
 	} else {
-		x.must("description", asHTML(e.Summary, e.SummaryType))
+		x.must("description", markup.AsHTML(e.Summary, e.SummaryType))
 		x.must("content:encoded", content)
 	}
 	for _, enc := range e.Enclosures {
@@ -583,8 +571,8 @@ func (x *xmlWriter) rssItem(e *Entry) {
 	}
 	x.creators("dc:contributor", "contributor", e.Contributors)
 	x.podcast(e)
-	x.extensions(e.Extensions, ofEntry)
-	x.end("item")
+	x.extensions(e.Extensions, vocab.OfEntry)
+	x.close("item")
 }
 
 // typeUnknown is written where a format demands a type and none is known.

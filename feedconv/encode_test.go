@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/feedconv/internal/markup"
 )
 
 var encodings = []Format{Atom10, RSS20, JSONFeed}
@@ -83,29 +85,29 @@ func canonical(e Entry, format Format, feedUpdated time.Time) Entry {
 		if e.Updated.IsZero() {
 			e.Published, e.Updated = feedUpdated, feedUpdated
 		}
-		if e.ContentType == typeXHTML { // may be serialised anew
-			e.ContentType, e.Content = typeHTML, PlainText(e.Content, typeHTML)
+		if e.ContentType == markup.TypeXHTML { // may be serialised anew
+			e.ContentType, e.Content = markup.TypeHTML, PlainText(e.Content, markup.TypeHTML)
 		}
-		if e.SummaryType == typeXHTML {
-			e.SummaryType, e.Summary = typeHTML, PlainText(e.Summary, typeHTML)
+		if e.SummaryType == markup.TypeXHTML {
+			e.SummaryType, e.Summary = markup.TypeHTML, PlainText(e.Summary, markup.TypeHTML)
 		}
-		if e.SummaryType != "" && e.SummaryType != typePlain && e.SummaryType != typeHTML {
-			e.SummaryType, e.Summary = typePlain, PlainText(e.Summary, e.SummaryType)
+		if e.SummaryType != "" && e.SummaryType != markup.TypePlain && e.SummaryType != markup.TypeHTML {
+			e.SummaryType, e.Summary = markup.TypePlain, PlainText(e.Summary, e.SummaryType)
 		}
-		if e.ContentType == typeHTML {
-			e.Content = PlainText(e.Content, typeHTML)
+		if e.ContentType == markup.TypeHTML {
+			e.Content = PlainText(e.Content, markup.TypeHTML)
 		}
 	case RSS20:
-		e.Content, e.ContentType = PlainText(asHTML(e.Content, e.ContentType), typeHTML), ""
-		e.Summary, e.SummaryType = PlainText(asHTML(e.Summary, e.SummaryType), typeHTML), ""
+		e.Content, e.ContentType = PlainText(markup.AsHTML(e.Content, e.ContentType), markup.TypeHTML), ""
+		e.Summary, e.SummaryType = PlainText(markup.AsHTML(e.Summary, e.SummaryType), markup.TypeHTML), ""
 		if e.Updated.Equal(e.Published) {
 			e.Updated = e.Updated.Truncate(time.Second)
 		}
 		e.Published = e.Published.Truncate(time.Second)
 	case JSONFeed:
-		e.ContentType = map[bool]string{true: typeHTML, false: typePlain}[isMarkup(e.ContentType)]
+		e.ContentType = map[bool]string{true: markup.TypeHTML, false: markup.TypePlain}[markup.IsMarkup(e.ContentType)]
 		e.Summary, e.SummaryType = PlainText(e.Summary, e.SummaryType), ""
-		if e.Link == "" && isWebURL(e.ID) {
+		if e.Link == "" && markup.IsWebURL(e.ID) {
 			e.Link = e.ID
 		}
 	}
@@ -132,7 +134,7 @@ func asRead(e Entry, format Format) Entry {
 		}
 		var out []Person
 		for _, p := range list {
-			p.Name = titleText(p.Name, true)
+			p.Name = titleText(p.Name)
 			out = append(out, p)
 		}
 		return uniquePersons(out)
@@ -140,12 +142,12 @@ func asRead(e Entry, format Format) Entry {
 	e.Authors, e.Contributors = read(e.Authors), read(e.Contributors)
 	var categories []string
 	for _, c := range e.Categories {
-		categories = append(categories, titleText(c, true))
+		categories = append(categories, titleText(c))
 	}
 	e.Categories = uniqueStrings(categories)
 	var terms []Category
 	for _, c := range e.Terms { // RSS has their scheme
-		terms = append(terms, Category{Name: titleText(c.Name, true), Scheme: c.Scheme})
+		terms = append(terms, Category{Name: titleText(c.Name), Scheme: c.Scheme})
 	}
 	e.Terms = uniqueTerms(terms)
 	return e
@@ -168,8 +170,12 @@ func checkRoundTrip(t *testing.T, f *Feed, format Format) {
 	if len(back.Entries) != len(f.Entries) {
 		t.Fatalf("%s: %d entries of %d in\n%s", format, len(back.Entries), len(f.Entries), document)
 	}
+	var all survey
+	for e := range f.entries {
+		all.add(e)
+	}
 	for i := range f.Entries {
-		updated := newest(f)
+		updated := newest(f, &all)
 		want, got := canonical(asRead(f.Entries[i], format), format, updated), canonical(back.Entries[i], format, updated)
 		if !reflect.DeepEqual(want, got) {
 			t.Errorf("%s, entry %d:\n got %#v\nwant %#v\n%s", format, i, got, want, document[:min(len(document), 6000)])
@@ -223,10 +229,10 @@ func generated(r *rand.Rand) *Feed {
 		if r.IntN(3) > 0 {
 			e.Link = fmt.Sprintf("http://example.com/%d?x=1&amp=2&y=\"<'>", i)
 		}
-		e.ContentType = []string{typeHTML, typePlain, typeXHTML, "text/markdown"}[r.IntN(4)]
+		e.ContentType = []string{markup.TypeHTML, markup.TypePlain, markup.TypeXHTML, "text/markdown"}[r.IntN(4)]
 		e.Content = randomText(r, e.ContentType)
 		if r.IntN(2) == 0 && e.Content != "" {
-			e.SummaryType = []string{typeHTML, typePlain}[r.IntN(2)]
+			e.SummaryType = []string{markup.TypeHTML, markup.TypePlain}[r.IntN(2)]
 			e.Summary = randomText(r, e.SummaryType)
 			if e.Summary == "" {
 				e.SummaryType = ""
@@ -281,7 +287,7 @@ func randomWords(r *rand.Rand) []string {
 
 // randomLine gives what a title can be.
 func randomLine(r *rand.Rand, needed bool) string {
-	s := PlainText(strings.Join(randomWords(r), []string{" ", ""}[r.IntN(2)]), typePlain)
+	s := PlainText(strings.Join(randomWords(r), []string{" ", ""}[r.IntN(2)]), markup.TypePlain)
 	if needed && s == "" {
 		return "x"
 	}
@@ -290,7 +296,7 @@ func randomLine(r *rand.Rand, needed bool) string {
 
 func randomText(r *rand.Rand, contentType string) string {
 	s := strings.TrimSpace(strings.Join(randomWords(r), []string{" ", "\n", "\t", ""}[r.IntN(4)]))
-	if contentType == typeXHTML {
+	if contentType == markup.TypeXHTML {
 		return "<p>" + strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s) + "<br/></p>"
 	}
 	return s
@@ -356,10 +362,10 @@ func TestEncodeFeedFields(t *testing.T) {
 func TestEncodeHostileStrings(t *testing.T) {
 	bad := "a\x00b\x08\x1f\xff\xfe\ufffe\uffff\r\n]]>&\"'<"
 	f := &Feed{Title: bad, Link: bad, Description: bad, Entries: []Entry{{
-		ID: bad, Link: bad, Title: bad, Content: bad, ContentType: typeHTML, Summary: bad, SummaryType: typeXHTML,
+		ID: bad, Link: bad, Title: bad, Content: bad, ContentType: markup.TypeHTML, Summary: bad, SummaryType: markup.TypeXHTML,
 		Authors: []Person{{bad, bad, bad}}, Categories: []string{bad}, Enclosures: []Enclosure{{URL: bad, Type: bad}},
 	}, {ID: "1", Content: bad, ContentType: "image/png"}, {ID: "2", Content: "<a><b/></a>", ContentType: "image/svg+xml"},
-		{ID: "3", Content: "</div><div>", ContentType: typeXHTML}, {ID: "4", Content: "<x:y>&nbsp;", ContentType: "application/xml"}}}
+		{ID: "3", Content: "</div><div>", ContentType: markup.TypeXHTML}, {ID: "4", Content: "<x:y>&nbsp;", ContentType: "application/xml"}}}
 	for _, format := range encodings {
 		var b bytes.Buffer
 		if err := encodeAs(&b, f, format); err != nil {
@@ -395,7 +401,7 @@ func TestEncodeReportsWriteErrors(t *testing.T) {
 func TestEncodeRSSEscapesOnce(t *testing.T) {
 	const text = `Tom & Jerry's "AT&T" <b> a < b ]]> &amp; &copy &nosuch;`
 	f := &Feed{Title: text, Description: text, Copyright: text, Generator: Generator{Name: text}, Categories: []string{text}, Entries: []Entry{{
-		ID: "1", Title: text, Content: text, ContentType: typePlain, Summary: "<i>" + text, SummaryType: typeHTML, Categories: []string{text},
+		ID: "1", Title: text, Content: text, ContentType: markup.TypePlain, Summary: "<i>" + text, SummaryType: markup.TypeHTML, Categories: []string{text},
 		Authors:      []Person{{Name: text}, {Name: text, Email: "a@example.com", URL: "http://example.com/?a&b"}},
 		Contributors: []Person{{Name: text}}, Source: &Source{Title: text, URL: "http://example.com/?a&b"},
 	}}}

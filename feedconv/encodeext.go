@@ -4,19 +4,20 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/feedconv/internal/vocab"
 )
 
 // maxRootNamespaces is how many namespaces of extensions are declared at the
 // root; what there is beyond them is declared where it is used.
 const maxRootNamespaces = 64
 
-const xmlNamespace = "http://www.w3.org/XML/1998/namespace"
-
 // namespacesOf declares what the extensions of a feed use, in the order of
 // their appearance.
 func (x *xmlWriter) namespacesOf(f *Feed, entries *survey) {
 	if entries.podcast {
-		x.declare(itunesNamespace)
+		x.declare(vocab.ITunes.URI())
 	}
 	var own survey
 	own.declares(f.Attributes, f.Extensions)
@@ -25,14 +26,14 @@ func (x *xmlWriter) namespacesOf(f *Feed, entries *survey) {
 	}
 }
 
-// declare gives a namespace a prefix: the usual one, if it is free.
+// declare returns a namespace a prefix: the usual one, if it is free.
 func (x *xmlWriter) declare(uri string) {
-	if _, ok := x.prefixes[uri]; ok || uri == "" || uri == xmlNamespace || len(x.declared) >= 2*maxRootNamespaces {
+	if _, ok := x.prefixes[uri]; ok || uri == "" || uri == vocab.XML.URI() || len(x.declared) >= 2*maxRootNamespaces {
 		return
 	}
 	prefix := ""
-	if id, ok := knownURIs()[normalURI(uri)]; ok && id != nsXML {
-		prefix = knownNamespaces[id].prefix
+	if ns, ok := vocab.Find(vocab.Normal(uri)); ok && ns != vocab.XML {
+		prefix = ns.Prefix()
 	}
 	if prefix == "" || x.taken[prefix] {
 		prefix = "n" + strconv.Itoa(len(x.taken)+1)
@@ -47,7 +48,7 @@ func (x *xmlWriter) use(prefix, uri string) {
 	x.declared = append(x.declared, "xmlns:"+prefix, uri)
 }
 
-// qualified gives a name with its prefix. A namespace that has none at the root
+// qualified returns a name with its prefix. A namespace that has none at the root
 // is declared on the element, in declarations.
 func (x *xmlWriter) qualified(uri, name string, declarations []string) (string, []string) {
 	if !validName(name) {
@@ -57,7 +58,7 @@ func (x *xmlWriter) qualified(uri, name string, declarations []string) (string, 
 	switch prefix, ok := x.prefixes[uri]; {
 	case uri == "":
 		return name, declarations
-	case uri == xmlNamespace:
+	case uri == vocab.XML.URI():
 		return "xml:" + name, declarations
 	case ok:
 		return prefix + ":" + name, declarations
@@ -107,19 +108,15 @@ func (x *xmlWriter) openWith(name string, list []Attribute, attributes ...string
 
 // extensions writes those of a feed or an entry. Those that the format would
 // take for its own are left out, and those that have a field.
-func (x *xmlWriter) extensions(list []Extension, place places) {
+func (x *xmlWriter) extensions(list []Extension, place vocab.Place) {
 	for i := range list {
 		e := &list[i]
-		id, known := knownURIs()[normalURI(e.Namespace)]
-		family := famExt
-		if known {
-			family = knownNamespaces[id].family
-		}
+		ns, known := vocab.Find(vocab.Normal(e.Namespace))
 		switch {
 		case e.Namespace == "":
 			x.fail(fmt.Errorf("the extension %q of a feed or an entry has no namespace", e.Name))
-		case known && (id <= nsMeta || id == nsRDF || x.atom && family == famAtom || !x.atom && family == famRSS),
-			known && hasField(id, asciiLower(e.Name), place, x.atom):
+		case known && (ns == vocab.XML || ns == vocab.RDF || x.atom && ns.Family() == vocab.Atom || !x.atom && ns.Family() == vocab.RSS),
+			known && vocab.HasField(ns, markup.ASCIILower(e.Name), place, x.atom):
 		default:
 			x.indent()
 			x.extension(e, "")

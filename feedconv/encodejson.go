@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lektordir/lektor/feedconv/internal/markup"
 )
 
 // The JSON Feed 1.1 objects that are written.
@@ -142,7 +144,7 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 		Podcast:    jsonPodcastOut{int(e.Duration / time.Second), e.Episode, e.Season},
 		Extensions: e.Extensions, Attributes: e.Attributes, Contributors: jsonAuthors(e.Contributors),
 	}
-	if isMarkup(e.ContentType) {
+	if markup.IsMarkup(e.ContentType) {
 		out.ContentHTML = &e.Content
 	} else {
 		out.ContentText = &e.Content

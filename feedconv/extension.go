@@ -1,6 +1,8 @@
 package feedconv
 
-import "unicode"
+import (
+	"unicode"
+)
 
 // Extension is an element of another vocabulary: it stands in a feed or an
 // entry, and this package has no field for it. All elements are extensions but
@@ -20,7 +22,7 @@ import "unicode"
 //   - of a feed sy:updateFrequency and updatePeriod (syndication module),
 //     fh:archive and complete (RFC 5005), source:cloud
 //
-// What stands inside of any of these is read with it or not at all.
+// The insides of these are read with them or not at all.
 //
 // An extension is kept whole or, beyond the limits below, left out with a
 // warning. Relative references in attributes that are named like references

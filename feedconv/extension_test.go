@@ -10,6 +10,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/lektordir/lektor/feedconv/internal/markup"
+
+	"github.com/lektordir/lektor/feedconv/internal/tidy"
 )
 
 const (
@@ -45,7 +49,7 @@ func TestExtensions(t *testing.T) {
 			{Namespace: sse, Name: "conflicts", Children: []Extension{{Name: "item", Children: []Extension{{Name: "title", Text: "old"}, {Name: "description", Text: "a"}}}}},
 		}},
 		{Namespace: podcast, Name: "person", Text: "Cy"},
-		{Namespace: "urn:x", Name: "mixed", Attributes: []Attribute{{xmlNamespace, "lang", "en"}}, Children: []Extension{
+		{Namespace: "urn:x", Name: "mixed", Attributes: []Attribute{{"http://www.w3.org/XML/1998/namespace", "lang", "en"}}, Children: []Extension{
 			{Text: "one "}, {Namespace: "urn:x", Name: "b", Text: "two"}, {Text: " "}, {Namespace: "urn:x", Name: "i"}, {Text: "three"}}},
 	}
 	if !reflect.DeepEqual(f.Entries[0].Extensions, want) {
@@ -66,9 +70,9 @@ func TestExtensions(t *testing.T) {
 // What passes a limit is left out whole, and said.
 func TestExtensionLimits(t *testing.T) {
 	for name, test := range map[string]struct{ in, limit string }{
-		"count": {strings.Repeat("<x:a/>", maxExtensions) + "<x:late/>", fmt.Sprint(maxExtensions)},
-		"bytes": {"<x:a/><x:late><x:b>" + strings.Repeat("x", maxExtensionBytes) + "</x:b></x:late>", fmt.Sprint(maxExtensionBytes)},
-		"depth": {"<x:a/><x:late>" + strings.Repeat("<x:b>", maxExtensionDepth) + strings.Repeat("</x:b>", maxExtensionDepth) + "</x:late>", fmt.Sprint(maxExtensionDepth)},
+		"count": {strings.Repeat("<x:a/>", tidy.MaxExtensions) + "<x:late/>", fmt.Sprint(tidy.MaxExtensions)},
+		"bytes": {"<x:a/><x:late><x:b>" + strings.Repeat("x", 1<<20) + "</x:b></x:late>", fmt.Sprint(1 << 20)},
+		"depth": {"<x:a/><x:late>" + strings.Repeat("<x:b>", tidy.MaxExtensionDepth) + strings.Repeat("</x:b>", tidy.MaxExtensionDepth) + "</x:late>", fmt.Sprint(tidy.MaxExtensionDepth)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := mustParse(t, `<rss xmlns:x="urn:x"><channel><title>t</title><item><title>1</title>`+test.in+`<guid>g</guid></item><item><guid>2</guid><x:a/></item></channel></rss>`, Options{})
@@ -143,7 +147,7 @@ func madeExtensions(r *rand.Rand, depth int) []Extension {
 			e.Namespace = ""
 		}
 		for i := range r.IntN(3) {
-			a := Attribute{Name: fmt.Sprint("a", i), Value: randomText(r, typePlain)}
+			a := Attribute{Name: fmt.Sprint("a", i), Value: randomText(r, markup.TypePlain)}
 			if r.IntN(3) == 0 {
 				a.Namespace = spaces[r.IntN(len(spaces))]
 			}
@@ -153,7 +157,7 @@ func madeExtensions(r *rand.Rand, depth int) []Extension {
 			e.Children = madeExtensions(r, depth+1)
 		}
 		if len(e.Children) == 0 {
-			e.Text = strings.TrimSpace(randomText(r, typePlain))
+			e.Text = strings.TrimSpace(randomText(r, markup.TypePlain))
 		} else if r.IntN(3) == 0 {
 			e.Children = append([]Extension{{Text: "text "}}, e.Children...)
 		}

@@ -2,8 +2,8 @@
 // entries, and entries back into feed documents. It knows formats only: no
 // disk, no network.
 //
-// Reading has three stages. Tidy makes one clean, bounded document of the
-// bytes received; gofeed maps it; finish gives each field its value by rules
+// Reading has three stages. Tidy makes one clean, bounded tree of the bytes
+// received; a map for each format reads it; finish sets each field by rules
 // that are the same for every format. A document that had to be mended is
 // read as far as it can be and says so in [Feed.Warnings]. See [Parse] for
 // reading, [EncodeAtom], [EncodeRSS] and [EncodeJSON] for writing, [Extension]
@@ -36,8 +36,7 @@ type Options struct {
 	// a warning.
 	MaxEntries int
 
-	asideFrom int // for tests; 0 means the constant of that name
-	reading   *reading
+	reading *reading
 }
 
 // Format names the format of a document.
@@ -58,6 +57,8 @@ const (
 // Feed is a feed document. Of lists other than Entries, at most 1000 elements
 // are taken in a feed and in each entry. Strings are valid UTF-8 without NUL and C0 controls
 // other than tab and newline. URLs are absolute wherever a base was known.
+//
+//rules:allow a record
 type Feed struct {
 	Format Format
 	// ID is the feed's own identifier (Atom id, rdf:about), byte for byte as
@@ -93,11 +94,11 @@ type Feed struct {
 	SkipHours []int
 	SkipDays  []time.Weekday
 
-	// Complete and Archive tell that fh:complete or fh:archive (RFC 5005,
+	// Complete and Archive are true if fh:complete or fh:archive (RFC 5005,
 	// sections 2 and 4) stand in the document; Expired is JSON Feed's.
 	Complete, Archive, Expired bool
 
-	// Truncated tells that the document ends too early: there were more
+	// Truncated is true if the document ends too early: there were more
 	// entries, or the end of the last. A fetcher that keeps the validators of
 	// such a document does not get the rest.
 	Truncated bool
@@ -114,6 +115,8 @@ type Feed struct {
 }
 
 // Entry is one entry of a feed. Strings are as in [Feed].
+//
+//rules:allow a record
 type Entry struct {
 	// ID identifies the entry: the guid, Atom id, JSON id or rdf:about as
 	// found, else its link, else "urn:sha256:" and a digest of title, date
@@ -211,7 +214,7 @@ type Category struct{ Name, Scheme, Label, Term string }
 // Person is an author.
 type Person struct{ Name, Email, URL string }
 
-// String gives the person as "Name <mail>", or what is known of these. It is
+// String returns the person as "Name <mail>", or what is known of these. It is
 // one line.
 func (p Person) String() string {
 	switch {
@@ -246,7 +249,7 @@ type Enclosure struct {
 	Length    int64
 }
 
-// Warning tells what was mended in a document, or left out of it. Line is
+// Warning is what was mended in a document, or left out of it. Line is
 // counted from 1, 0 when the place is not known.
 type Warning struct {
 	Line int

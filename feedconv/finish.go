@@ -6,9 +6,13 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/lektordir/lektor/feedconv/internal/dates"
+	"github.com/lektordir/lektor/feedconv/internal/markup"
 )
 
 // draft is an entry before the rules that are the same for all formats. Each
@@ -83,8 +87,8 @@ func (d *draft) finish(r *reading) {
 	}
 	d.finishContent()
 	d.finishDates(r)
-	e.GUID = cleanLine(e.GUID)
-	e.Link, e.Comments, e.Image = link(e.Link), link(e.Comments), link(e.Image)
+	e.GUID = markup.CleanLine(e.GUID)
+	e.Link, e.Comments, e.Image = markup.Link(e.Link), markup.Link(e.Comments), markup.Link(e.Image)
 	e.Language = language(e.Language)
 	e.Authors, e.Contributors = persons(e.Authors), persons(e.Contributors)
 	e.Categories, e.Terms = uniqueStrings(e.Categories), uniqueTerms(e.Terms)
@@ -98,8 +102,8 @@ func (d *draft) finish(r *reading) {
 		e.ID = e.Link
 	}
 	if src := e.Source; src != nil {
-		src.ID, src.Title = cleanLine(src.ID), titleText(src.Title, false)
-		src.URL, src.Link, src.Image = link(src.URL), link(src.Link), link(src.Image)
+		src.ID, src.Title = markup.CleanLine(src.ID), oneLine(src.Title)
+		src.URL, src.Link, src.Image = markup.Link(src.URL), markup.Link(src.Link), markup.Link(src.Image)
 		if src.Authors = persons(src.Authors); src.empty() {
 			e.Source = nil
 		}
@@ -109,7 +113,7 @@ func (d *draft) finish(r *reading) {
 // persons takes each of a list once, without what is no link.
 func persons(list []Person) []Person {
 	for i := range list {
-		list[i].URL = link(list[i].URL)
+		list[i].URL = markup.Link(list[i].URL)
 	}
 	return uniquePersons(list)
 }
@@ -131,12 +135,12 @@ func (d *draft) finishContent() {
 			break
 		}
 	}
-	e.Content, e.ContentType = clean(content.value), cmp.Or(cleanLine(content.mime), typePlain)
+	e.Content, e.ContentType = markup.Clean(content.value), cmp.Or(markup.CleanLine(content.mime), markup.TypePlain)
 	if d.tail != "" {
-		e.Content, e.ContentType = asHTML(e.Content, e.ContentType)+d.tail, typeHTML
+		e.Content, e.ContentType = markup.AsHTML(e.Content, e.ContentType)+d.tail, markup.TypeHTML
 	}
 	if summary.value != "" {
-		e.Summary, e.SummaryType = clean(summary.value), cleanLine(summary.mime)
+		e.Summary, e.SummaryType = markup.Clean(summary.value), markup.CleanLine(summary.mime)
 	}
 }
 
@@ -179,10 +183,10 @@ func firstDate(candidates []string) (t time.Time, raw string) {
 
 func (r *reading) firstDate(candidates []string) (t time.Time, raw string) {
 	for _, s := range candidates {
-		if s = cleanLine(s); s == "" {
+		if s = markup.CleanLine(s); s == "" {
 			continue
 		}
-		if t, ok, late := readDate(s); ok && (!late || r.newer()) {
+		if t, ok, late := dates.Parse(s); ok && (!late || r.newer()) {
 			return t, ""
 		}
 		raw = cmp.Or(raw, s)
@@ -192,13 +196,13 @@ func (r *reading) firstDate(candidates []string) (t time.Time, raw string) {
 
 // finishFeed applies to the feed what is the same for all formats.
 func finishFeed(f *Feed, opts Options) {
-	f.ID, f.Link, f.Image = cleanLine(f.ID), link(f.Link), link(f.Image)
+	f.ID, f.Link, f.Image = markup.CleanLine(f.ID), markup.Link(f.Link), markup.Link(f.Image)
 	f.Title = f.cutTitle(f.Title)
 	f.Links = slices.DeleteFunc(f.Links, func(l Link) bool {
-		if link(l.Href) != "" {
+		if markup.Link(l.Href) != "" {
 			return false
 		}
-		l.Href = cleanLine(l.Href)
+		l.Href = markup.CleanLine(l.Href)
 		f.Refused = append(f.Refused, l)
 		return true
 	})
@@ -222,7 +226,7 @@ func finishFeed(f *Feed, opts Options) {
 // language writes a language tag with hyphens: "en_US" is no tag.
 func language(s string) string {
 	// An HTTP header may hold any bytes.
-	s = strings.ReplaceAll(cleanLine(strings.ToValidUTF8(s, "")), "_", "-")
+	s = strings.ReplaceAll(markup.CleanLine(strings.ToValidUTF8(s, "")), "_", "-")
 	if len(s) > 35 || strings.ContainsAny(s, " \t\n<>/") { // RFC 5646, section 4.4.1
 		return ""
 	}
@@ -246,7 +250,7 @@ func unique[T any, K comparable](list []T, key func(*T) (k K, ok bool)) []T {
 // uniqueStrings trims and folds, and drops what is empty or was there.
 func uniqueStrings(list []string) []string {
 	return unique(list, func(s *string) (string, bool) {
-		*s = plainText(*s, false, false)
+		*s = oneLine(*s)
 		return *s, *s != ""
 	})
 }
@@ -255,9 +259,9 @@ func uniqueStrings(list []string) []string {
 func uniqueTerms(list []Category) []Category {
 	return unique(list, func(c *Category) (string, bool) {
 		for _, s := range []*string{&c.Name, &c.Label, &c.Term} {
-			*s = plainText(*s, false, false)
+			*s = oneLine(*s)
 		}
-		if c.Scheme = cleanLine(c.Scheme); c.Label == c.Name {
+		if c.Scheme = markup.CleanLine(c.Scheme); c.Label == c.Name {
 			c.Label = ""
 		}
 		return c.Name, c.Name != "" && c.Scheme+c.Label+c.Term != ""
@@ -270,7 +274,7 @@ func uniqueEnclosures(list []Enclosure) []Enclosure {
 	var out []Enclosure
 	at := make(map[string]int, len(list))
 	for _, e := range list {
-		e.URL, e.Type = link(e.URL), cleanLine(e.Type)
+		e.URL, e.Type = markup.Link(e.URL), markup.CleanLine(e.Type)
 		if e.URL == "" || len(out) == maxList {
 			continue
 		}
@@ -291,7 +295,7 @@ func uniqueEnclosures(list []Enclosure) []Enclosure {
 // uniqueLinks drops repeated links, and those that nobody may follow.
 func uniqueLinks(list []Link) []Link {
 	return unique(list, func(l *Link) (Link, bool) {
-		l.Href = link(l.Href)
+		l.Href = markup.Link(l.Href)
 		return *l, l.Href != ""
 	})
 }
@@ -299,19 +303,9 @@ func uniqueLinks(list []Link) []Link {
 // enclosure makes an Enclosure of attributes. Feeds that do not know a length
 // say 0, so 0 is not known either.
 func enclosure(href, mediaType, length string) Enclosure {
-	e := Enclosure{URL: href, Type: cleanLine(mediaType), Length: -1}
-	length = strings.TrimSpace(length)
-	if n := digits(length); n > 0 && n == len(length) && n < 19 {
-		if v := int64(atoi(length)); v > 0 {
-			e.Length = v
-		}
+	e := Enclosure{URL: href, Type: markup.CleanLine(mediaType), Length: -1}
+	if n, err := strconv.ParseUint(strings.TrimSpace(length), 10, 60); err == nil && n > 0 {
+		e.Length = int64(n)
 	}
 	return e
-}
-
-// isWebURL tells absolute http and https URLs.
-func isWebURL(s string) bool {
-	scheme, rest, ok := strings.Cut(s, "://")
-	return ok && rest != "" && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")) &&
-		!strings.ContainsAny(s, " \t\n")
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/feedconv/internal/markup"
 )
 
 // namespaces are those that the documents of the tests use.
@@ -200,27 +202,27 @@ func TestRule16Authors(t *testing.T) {
 
 func TestRule17Content(t *testing.T) {
 	type result struct{ content, contentType, summary, summaryType string }
-	html := func(content string) result { return result{content: content, contentType: typeHTML} }
+	html := func(content string) result { return result{content: content, contentType: markup.TypeHTML} }
 	runItems(t, []itemTest{
 		{"description", rssItem, `<description>&lt;b&gt;d&lt;/b&gt;</description>`, html("<b>d</b>")},
-		{"content:encoded", rssItem, `<description>d</description><content:encoded>c</content:encoded>`, result{"c", typeHTML, "d", typeHTML}},
+		{"content:encoded", rssItem, `<description>d</description><content:encoded>c</content:encoded>`, result{"c", markup.TypeHTML, "d", markup.TypeHTML}},
 		{"both the same", rssItem, `<description>d</description><content:encoded>d</content:encoded>`, html("d")},
-		{"xhtml:body", rssItem, `<description>d</description><xhtml:body><xhtml:p>c <xhtml:b>d</xhtml:b></xhtml:p></xhtml:body>`, result{"<p>c <b>d</b></p>", typeHTML, "d", typeHTML}},
-		{"fullitem", rssItem, `<description>d</description><fullitem>c</fullitem>`, result{"c", typeHTML, "d", typeHTML}},
-		{"atom:content", rssItem, `<description>d</description><atom:content type="html">c</atom:content>`, result{"c", typeHTML, "d", typeHTML}},
-		{"summary in RSS", rssItem, `<atom:summary type="text">s</atom:summary>`, result{content: "s", contentType: typePlain}},
+		{"xhtml:body", rssItem, `<description>d</description><xhtml:body><xhtml:p>c <xhtml:b>d</xhtml:b></xhtml:p></xhtml:body>`, result{"<p>c <b>d</b></p>", markup.TypeHTML, "d", markup.TypeHTML}},
+		{"fullitem", rssItem, `<description>d</description><fullitem>c</fullitem>`, result{"c", markup.TypeHTML, "d", markup.TypeHTML}},
+		{"atom:content", rssItem, `<description>d</description><atom:content type="html">c</atom:content>`, result{"c", markup.TypeHTML, "d", markup.TypeHTML}},
+		{"summary in RSS", rssItem, `<atom:summary type="text">s</atom:summary>`, result{content: "s", contentType: markup.TypePlain}},
 		{"itunes:summary", rssItem, `<description/><itunes:summary>s</itunes:summary>`, html("s")},
 		{"CDATA", rssItem, `<description><![CDATA[<a href="x">&amp;</a>]]> &amp;lt;</description>`, html(`<a href="http://example.com/dir/x">&amp;</a> &lt;`)},
-		{"none", rssItem, `<title>x</title>`, result{contentType: typePlain}},
-		{"atom text", atomItem, `<id>1</id><content>a &lt;b&gt; &amp;amp;</content>`, result{content: "a <b> &amp;", contentType: typePlain}},
+		{"none", rssItem, `<title>x</title>`, result{contentType: markup.TypePlain}},
+		{"atom text", atomItem, `<id>1</id><content>a &lt;b&gt; &amp;amp;</content>`, result{content: "a <b> &amp;", contentType: markup.TypePlain}},
 		{"atom html", atomItem, `<id>1</id><content type="html">&lt;a href="/x"&gt;&amp;amp;&lt;/a&gt;</content>`, html(`<a href="http://example.com/x">&amp;</a>`)},
 		{"atom xhtml", atomItem, `<id>1</id><content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p>a &lt; b</p></div></content>`,
-			result{content: "<p>a &lt; b</p>", contentType: typeXHTML}},
+			result{content: "<p>a &lt; b</p>", contentType: markup.TypeXHTML}},
 		{"atom other type", atomItem, `<id>1</id><content type="text/markdown">*a* &lt; b</content>`, result{content: "*a* < b", contentType: "text/markdown"}},
 		{"atom summary only", atomItem, `<id>1</id><summary type="html">&lt;p&gt;s</summary>`, html("<p>s")},
-		{"atom summary and content", atomItem, `<id>1</id><summary>s</summary><content type="html">c</content>`, result{"c", typeHTML, "s", typePlain}},
+		{"atom summary and content", atomItem, `<id>1</id><summary>s</summary><content type="html">c</content>`, result{"c", markup.TypeHTML, "s", markup.TypePlain}},
 		{"json html before text", jsonItem, `"content_text": "t", "content_html": "<p>h"`, html("<p>h")},
-		{"json text", jsonItem, `"content_text": "a <b>\r\nc", "summary": "s"`, result{"a <b>\nc", typePlain, "s", typePlain}},
+		{"json text", jsonItem, `"content_text": "a <b>\r\nc", "summary": "s"`, result{"a <b>\nc", markup.TypePlain, "s", markup.TypePlain}},
 	}, func(e Entry) any { return result{e.Content, e.ContentType, e.Summary, e.SummaryType} })
 }
 
@@ -314,7 +316,7 @@ func TestRule20CloudItems(t *testing.T) {
 <description>d &lt;i&gt;e&lt;/i&gt;</description><rssCloud:item><description>deeper</description></rssCloud:item></rssCloud:item>
 <rssCloud:item><title>c</title></rssCloud:item>`)
 	want := `<p>top</p><ul><li><a href="http://a/1?x&amp;y">a &amp; b</a> d <i>e</i><ul><li>deeper</li></ul></li><li>c</li></ul>`
-	if e.Content != want || e.ContentType != typeHTML {
+	if e.Content != want || e.ContentType != markup.TypeHTML {
 		t.Errorf("got %s %s", e.ContentType, e.Content)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,7 +64,6 @@ func TestGolden(t *testing.T) {
 			if got != string(want) {
 				t.Errorf("got:\n%s\nwant:\n%s", got, want)
 			}
-			asideAlike(t, document, goldenOptions)
 		})
 	}
 	stale, _ := filepath.Glob(filepath.Join("testdata", "golden", "*.golden"))
@@ -73,16 +71,6 @@ func TestGolden(t *testing.T) {
 		if !results[name] {
 			t.Errorf("%s has no document", name)
 		}
-	}
-}
-
-// asideAlike makes sure that it is the same whether all texts are set aside or none.
-func asideAlike(t *testing.T, document []byte, opts Options) {
-	t.Helper()
-	all, none := opts, opts
-	all.asideFrom, none.asideFrom = 1, math.MaxInt
-	if got, want := dumpResult(ParseBytes(document, all)), dumpResult(ParseBytes(document, none)); got != want {
-		t.Errorf("with texts set aside:\n%s\nwithout:\n%s", got, want)
 	}
 }
 

@@ -8,6 +8,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/feedconv/internal/rawjson"
+	"github.com/lektordir/lektor/feedconv/internal/tidy"
 )
 
 // jsonDoc is a JSON document while it is mapped to a feed.
@@ -26,18 +30,18 @@ type jsonDoc struct {
 // parseJSON reads the formats that are JSON. Its fields are decoded one by
 // one, so that one of a wrong type costs nothing but itself.
 func parseJSON(b []byte, opts Options) (*Feed, error) {
-	value, _, complete := jsonAt(b, 0)
-	top := value.object()
-	d := &jsonDoc{feed: &Feed{}, base: documentBase(opts), limit: opts.maxEntries(), max: opts.maxEntries(), growth: len(b) + 64<<10, reading: opts.reading}
-	rss, items := top.get("rss"), top.get("items")
+	value, _, complete := rawjson.At(b, 0)
+	top := value.Object()
+	d := &jsonDoc{feed: &Feed{}, base: markup.DocumentBase(opts.URL, opts.ContentLocation), limit: opts.maxEntries(), max: opts.maxEntries(), growth: len(b) + 64<<10, reading: opts.reading}
+	rss, items := top.Get("rss"), top.Get("items")
 	switch {
-	case rss.isObject():
+	case rss.IsObject():
 		d.rssInJSON(rss)
-	case strings.Contains(top.get("version").str(), "jsonfeed.org"):
+	case strings.Contains(top.Get("version").Str(), "jsonfeed.org"):
 		d.jsonFeed(top)
-	case isCollection(top.get("type", "@type")), isActivity(items):
+	case isCollection(top.Get("type", "@type")), isActivity(items):
 		d.activityStreams(top)
-	case items.isArray():
+	case items.IsArray():
 		d.jsonFeed(top)
 	default:
 		return nil, notJSONFeed(b)
@@ -83,7 +87,7 @@ func jsonFault(b []byte) (offset int, bad bool) {
 	return 0, true
 }
 
-// lineAt gives the number of the line, from 1, that an offset is on.
+// lineAt returns the number of the line, from 1, that an offset is on.
 func lineAt(b []byte, offset int) int {
 	return 1 + bytes.Count(b[:min(offset, len(b))], []byte{'\n'})
 }
@@ -100,41 +104,43 @@ func (d *jsonDoc) add(e *draft) bool {
 }
 
 func (d *jsonDoc) url(s string) string {
-	if s = cleanLine(s); s == "" {
+	if s = markup.CleanLine(s); s == "" {
 		return ""
 	}
-	return resolveURL(d.base, s)
+	return markup.Resolve(d.base, s)
 }
 
-// html gives HTML with its URLs resolved.
-func (d *jsonDoc) html(s string) text { return text{resolveHTML(s, d.base, &d.growth), typeHTML} }
+// html returns HTML with its URLs resolved.
+func (d *jsonDoc) html(s string) text {
+	return text{markup.ResolveHTML(s, d.base, &d.growth), markup.TypeHTML}
+}
 
 // jsonFeed maps JSON Feed 1.0 and 1.1.
-func (d *jsonDoc) jsonFeed(top jsonObject) {
+func (d *jsonDoc) jsonFeed(top rawjson.Object) {
 	f := d.feed
 	f.Format = JSONFeed
-	f.Title = titleText(top.text("title"), false)
-	f.Description = PlainText(top.text("description"), typePlain)
-	f.Link = d.url(top.text("home_page_url"))
-	f.Image = cmp.Or(d.url(top.text("icon")), d.url(top.text("favicon")))
-	f.Language = top.text("language")
-	f.Expired = top.get("expired").isTrue()
-	f.Extensions, f.Attributes = d.extensions(top.get("_extensions")), jsonAttributes(top.get("_attributes"))
-	for _, v := range top.all("author", "authors") {
+	f.Title = oneLine(top.Text("title"))
+	f.Description = PlainText(top.Text("description"), markup.TypePlain)
+	f.Link = d.url(top.Text("home_page_url"))
+	f.Image = cmp.Or(d.url(top.Text("icon")), d.url(top.Text("favicon")))
+	f.Language = top.Text("language")
+	f.Expired = top.Get("expired").IsTrue()
+	f.Extensions, f.Attributes = d.extensions(top.Get("_extensions")), jsonAttributes(top.Get("_attributes"))
+	for _, v := range top.All("author", "authors") {
 		f.Authors = append(f.Authors, d.persons(v)...)
 	}
 	for _, m := range top {
-		switch m.name {
+		switch m.Name {
 		case "feed_url":
-			f.link(Link{Rel: "self", Href: d.url(m.value.scalar()), Type: "application/feed+json"})
+			f.link(Link{Rel: "self", Href: d.url(m.Value.Scalar()), Type: "application/feed+json"})
 		case "next_url":
-			f.link(Link{Rel: "next", Href: d.url(m.value.scalar())})
+			f.link(Link{Rel: "next", Href: d.url(m.Value.Scalar())})
 		case "hubs":
-			m.value.list(d.hub)
+			m.Value.List(maxList, d.hub)
 		}
 	}
-	for item := range top.get("items").each {
-		if item.isObject() && !d.jsonFeedItem(item.object()) {
+	for item := range top.Get("items").Each {
+		if item.IsObject() && !d.jsonFeedItem(item.Object()) {
 			break
 		}
 	}
@@ -148,10 +154,10 @@ func (f *Feed) link(l Link) {
 }
 
 // hub reads one of a JSON Feed's hubs.
-func (d *jsonDoc) hub(v jsonValue) {
-	hub := v.object()
-	href := d.url(hub.text("url"))
-	if href != "" && strings.Contains(strings.ToLower(hub.text("type")), "rsscloud") {
+func (d *jsonDoc) hub(v rawjson.Value) {
+	hub := v.Object()
+	href := d.url(hub.Text("url"))
+	if href != "" && strings.Contains(strings.ToLower(hub.Text("type")), "rsscloud") {
 		d.feed.Clouds = append(d.feed.Clouds, cloudOfURL(href))
 	} else {
 		d.feed.link(Link{Rel: "hub", Href: href})
@@ -159,84 +165,84 @@ func (d *jsonDoc) hub(v jsonValue) {
 }
 
 // persons reads one author or several: objects, or names.
-func (d *jsonDoc) persons(v jsonValue) []Person {
-	return people(v, func(a jsonObject) Person {
-		return Person{Name: a.text("name", "displayName", "preferredUsername"), Email: a.text("email", "_email"), URL: d.url(a.text("url", "uri"))}
+func (d *jsonDoc) persons(v rawjson.Value) []Person {
+	return people(v, func(a rawjson.Object) Person {
+		return Person{Name: a.Text("name", "displayName", "preferredUsername"), Email: a.Text("email", "_email"), URL: d.url(a.Text("url", "uri"))}
 	})
 }
 
 // people reads one person or several: names, or objects by read.
-func people(v jsonValue, read func(jsonObject) Person) []Person {
+func people(v rawjson.Value, read func(rawjson.Object) Person) []Person {
 	var out []Person
-	v.list(func(a jsonValue) {
-		if a.isObject() {
-			out = append(out, tidyPerson(read(a.object())))
+	v.List(maxList, func(a rawjson.Value) {
+		if a.IsObject() {
+			out = append(out, tidyPerson(read(a.Object())))
 		} else {
-			out = append(out, parsePersons(a.scalar(), false)...)
+			out = append(out, parsePersons(a.Scalar(), false)...)
 		}
 	})
 	return out
 }
 
 // jsonStrings reads a list of strings, or one.
-func jsonStrings(v jsonValue) []string {
+func jsonStrings(v rawjson.Value) []string {
 	var out []string
-	v.list(func(s jsonValue) { out = append(out, s.scalar()) })
+	v.List(maxList, func(s rawjson.Value) { out = append(out, s.Scalar()) })
 	return out
 }
 
-func (d *jsonDoc) jsonFeedItem(item jsonObject) bool {
+func (d *jsonDoc) jsonFeedItem(item rawjson.Object) bool {
 	var x draft
 	e := &x.entry
-	e.GUID = item.text("id")
-	e.Link = firstLink(d.url(item.text("url")), d.url(item.text("external_url")))
-	x.titles = []text{{item.text("title"), typePlain}}
-	x.contents = []text{d.html(item.text("content_html")), {item.text("content_text"), typePlain}}
-	x.summaries = []text{{item.text("summary"), typePlain}}
-	e.Image = cmp.Or(d.url(item.text("image")), d.url(item.text("banner_image")))
-	x.published, x.updated = []string{item.text("date_published")}, []string{item.text("date_modified")}
-	for _, v := range item.all("author", "authors") {
+	e.GUID = item.Text("id")
+	e.Link = markup.FirstLink(d.url(item.Text("url")), d.url(item.Text("external_url")))
+	x.titles = []text{{item.Text("title"), markup.TypePlain}}
+	x.contents = []text{d.html(item.Text("content_html")), {item.Text("content_text"), markup.TypePlain}}
+	x.summaries = []text{{item.Text("summary"), markup.TypePlain}}
+	e.Image = cmp.Or(d.url(item.Text("image")), d.url(item.Text("banner_image")))
+	x.published, x.updated = []string{item.Text("date_published")}, []string{item.Text("date_modified")}
+	for _, v := range item.All("author", "authors") {
 		e.Authors = append(e.Authors, d.persons(v)...)
 	}
-	e.Contributors = d.persons(item.get("_contributors"))
-	e.Categories = jsonStrings(item.get("tags"))
-	e.Language = item.text("language")
-	e.Rights = PlainText(item.text("_rights"), typePlain)
-	comments := item.get("_comments")
-	e.Comments = d.url(cmp.Or(comments.text("url"), comments.scalar()))
-	e.Extensions, e.Attributes = d.extensions(item.get("_extensions")), jsonAttributes(item.get("_attributes"))
-	podcast := item.get("_podcast").object()
-	e.Episode, e.Season = number(podcast.text("episode")), number(podcast.text("season"))
-	e.Duration = duration(podcast.text("duration"))
-	item.get("attachments").list(func(v jsonValue) {
-		a := v.object()
-		e.Enclosures = append(e.Enclosures, enclosure(d.url(a.text("url")), a.text("mime_type"), a.text("size_in_bytes")))
+	e.Contributors = d.persons(item.Get("_contributors"))
+	e.Categories = jsonStrings(item.Get("tags"))
+	e.Language = item.Text("language")
+	e.Rights = PlainText(item.Text("_rights"), markup.TypePlain)
+	comments := item.Get("_comments")
+	e.Comments = d.url(cmp.Or(comments.Text("url"), comments.Scalar()))
+	e.Extensions, e.Attributes = d.extensions(item.Get("_extensions")), jsonAttributes(item.Get("_attributes"))
+	podcast := item.Get("_podcast").Object()
+	e.Episode, e.Season = number(podcast.Text("episode")), number(podcast.Text("season"))
+	e.Duration = duration(podcast.Text("duration"))
+	item.Get("attachments").List(maxList, func(v rawjson.Value) {
+		a := v.Object()
+		e.Enclosures = append(e.Enclosures, enclosure(d.url(a.Text("url")), a.Text("mime_type"), a.Text("size_in_bytes")))
 		if e.Duration == 0 {
-			e.Duration = duration(a.text("duration_in_seconds"))
+			e.Duration = duration(a.Text("duration_in_seconds"))
 		}
 	})
-	item.get("_links").list(func(v jsonValue) {
-		l := v.object()
+	item.Get("_links").List(maxList, func(v rawjson.Value) {
+		l := v.Object()
 		e.Links = append(e.Links, Link{
-			Rel: linkRel(l.text("rel")), Href: d.url(l.text("url")),
-			Type: cleanLine(l.text("mime_type")), Title: titleText(l.text("title"), false),
+			Rel: linkRel(l.Text("rel")), Href: d.url(l.Text("url")),
+			Type: markup.CleanLine(l.Text("mime_type")), Title: oneLine(l.Text("title")),
 		})
 	})
 	e.Links = otherLinks(e.Links)
-	item.get("_categories").list(func(v jsonValue) {
-		c := v.object()
-		e.Terms = append(e.Terms, Category{Name: c.text("name"), Scheme: c.text("scheme"), Label: c.text("label"), Term: c.text("term")})
+	item.Get("_categories").List(maxList, func(v rawjson.Value) {
+		c := v.Object()
+		e.Terms = append(e.Terms, Category{Name: c.Text("name"), Scheme: c.Text("scheme"), Label: c.Text("label"), Term: c.Text("term")})
 	})
-	if v := item.get("_source"); v != nil {
-		src := v.object()
+	if v := item.Get("_source"); v != nil {
+		src := v.Object()
 		e.Source = &Source{
-			ID: src.text("id"), Title: src.text("title"), Link: d.url(src.text("home_page_url")), URL: d.url(src.text("feed_url")),
-			Description: titleText(src.text("description"), false), Image: d.url(src.text("icon")),
-			Authors: d.persons(src.get("authors")), Copyright: titleText(src.text("rights"), false),
+			ID: src.Text("id"), Title: src.Text("title"), Link: d.url(src.Text("home_page_url")), URL: d.url(src.Text("feed_url")),
+			Description: oneLine(src.Text("description")), Image: d.url(src.Text("icon")),
+			Authors: d.persons(src.Get("authors")), Copyright: oneLine(src.Text("rights")),
 		}
-		e.Source.Updated, _ = firstDate([]string{src.text("date_modified")})
+		e.Source.Updated, _ = firstDate([]string{src.Text("date_modified")})
 	}
-	if e.Link == "" && isWebURL(e.GUID) {
+	if e.Link == "" && markup.IsWebURL(e.GUID) {
 		e.Link = e.GUID // the specification wants the id to be the permalink
 	}
 	return d.add(&x)
@@ -244,29 +250,29 @@ func (d *jsonDoc) jsonFeedItem(item jsonObject) bool {
 
 // extensions reads what [EncodeJSON] writes of them. What an element of a
 // document cannot be is left out.
-func (d *jsonDoc) extensions(v jsonValue) []Extension {
-	left := maxExtensions
+func (d *jsonDoc) extensions(v rawjson.Value) []Extension {
+	left := tidy.MaxExtensions
 	list := extensionList(v, 0, &left)
 	if left < 0 {
-		d.feed.warn("the extensions of an entry or feed are more than %d elements, or %d in each other; what passes that was left out", maxExtensions, maxExtensionDepth)
+		d.feed.warn("the extensions of an entry or feed are more than %d elements, or %d in each other; what passes that was left out", tidy.MaxExtensions, tidy.MaxExtensionDepth)
 	}
 	return slices.DeleteFunc(list, func(e Extension) bool { return e.Namespace == "" || e.Name == "" })
 }
 
-func extensionList(v jsonValue, depth int, left *int) []Extension {
-	if depth == maxExtensionDepth && len(v) > 0 {
+func extensionList(v rawjson.Value, depth int, left *int) []Extension {
+	if depth == tidy.MaxExtensionDepth && len(v) > 0 {
 		*left = -1
 		return nil
 	}
 	var out []Extension
-	for element := range v.each {
+	for element := range v.Each {
 		if *left--; *left < 0 {
 			break
 		}
-		o := element.object()
+		o := element.Object()
 		e := Extension{
-			Namespace: o.text("namespace"), Name: o.text("name"), Text: o.text("text"),
-			Attributes: jsonAttributes(o.get("attributes")), Children: extensionList(o.get("children"), depth+1, left),
+			Namespace: o.Text("namespace"), Name: o.Text("name"), Text: o.Text("text"),
+			Attributes: jsonAttributes(o.Get("attributes")), Children: extensionList(o.Get("children"), depth+1, left),
 		}
 		if e.Name == "" && e.Text != "" || validName(e.Name) {
 			out = append(out, e)
@@ -275,11 +281,14 @@ func extensionList(v jsonValue, depth int, left *int) []Extension {
 	return out
 }
 
-func jsonAttributes(v jsonValue) []Attribute {
+// jsonAttributes reads attributes, of several with a name the first.
+func jsonAttributes(v rawjson.Value) []Attribute {
 	var out []Attribute
-	v.list(func(v jsonValue) {
-		if a := v.object(); validName(a.text("name")) {
-			out = addAttribute(out, Attribute{Namespace: a.text("namespace"), Name: a.text("name"), Value: a.text("value")})
+	v.List(maxList, func(v rawjson.Value) {
+		a := v.Object()
+		at := Attribute{Namespace: a.Text("namespace"), Name: a.Text("name"), Value: a.Text("value")}
+		if validName(at.Name) && !slices.ContainsFunc(out, func(b Attribute) bool { return b.Name == at.Name && b.Namespace == at.Namespace }) {
+			out = append(out, at)
 		}
 	})
 	return out

@@ -1,23 +1,9 @@
 package feedconv
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 )
-
-func TestJSONStrings(t *testing.T) {
-	for in, want := range map[string]string{
-		`""`: "", `"a"`: "a", `"a\"b\\c\/d"`: `a"b\c/d`, `"\n\t\r\n\b\f|"`: "\n\t\n  |", `"\u00e9"`: "é", `"\u00E9"`: "é",
-		`"\ud83c\udf4f"`: "🍏", `"\ud83cx"`: "\uFFFDx", `"\udf4f"`: "\uFFFD", `"\ud83c\u0041"`: "\uFFFDA", `"\u12"`: "\uFFFD12",
-		`"\u0000\u0008x"`: "x", `"\x"`: "x", "\"raw\nline\x01end\"": "raw\nlineend", `"é"`: "é", "\"\xff\"": "\uFFFD",
-		`"cut`: "cut", `"cut\`: "cut\uFFFD", `12`: "", `{}`: "", ``: "",
-	} {
-		if got := jsonValue(in).str(); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
-	}
-}
 
 // JSON behind a mark against inclusion, and in a call, is JSON.
 func TestWrappedJSON(t *testing.T) {
@@ -43,79 +29,6 @@ func TestWrappedJSON(t *testing.T) {
 	for _, s := range []string{")]}',", ")]}', x", "cb(", "cb({", `cb({"a": 1});`, `cb(1, {"items": []})`, `1cb({"items": []})`, `a b({"items": []})`} {
 		if f, err := ParseBytes([]byte(s), Options{}); err == nil {
 			t.Errorf("%q: got %+v; want err != nil", s, f)
-		}
-	}
-}
-
-func TestJSONScalars(t *testing.T) {
-	for in, want := range map[string]string{
-		`"a"`: "a", `12`: "12", `-1.5e300`: "-1.5e300", `12345678901234567890123`: "12345678901234567890123",
-		`true`: "", `null`: "", `[1]`: "", `{"a": 1}`: "", ``: "",
-	} {
-		if got := jsonValue(in).scalar(); got != want {
-			t.Errorf("%s: got %q, want %q", in, got, want)
-		}
-	}
-	for in, want := range map[string]bool{`true`: true, `"true"`: true, `1`: true, `"yes"`: true, `false`: false, `null`: false, `"no"`: false, `{}`: false, ``: false} {
-		if got := jsonValue(in).isTrue(); got != want {
-			t.Errorf("%s: got %t", in, got)
-		}
-	}
-}
-
-func TestJSONFields(t *testing.T) {
-	for in, want := range map[string][]string{
-		`{}`: nil, `{"a": 1, "b": [2, {"c": 3}], "d": "}"}`: {"a=1", `b=[2, {"c": 3}]`, `d="}"`},
-		`{"a":1,"a":2}`:            {"a=1", "a=2"},
-		`{"a": {"b": "]}\""}, }`:   {`a={"b": "]}\""}`},
-		`{"a" 1, "b": 2}`:          {"b=2"},
-		`{"a": , "b": 2}`:          {"b=2"},
-		`{a: 1, "b": 2}`:           {"b=2"},
-		`{"a": 1, "b": "cut`:       {"a=1"},
-		`{"a": 1, "b": 12`:         {"a=1"},
-		`{"a": 1, "b": [1, 2`:      {"a=1", "b=[1, 2"},
-		`{"a": 1, "b": {"c": [1,`:  {"a=1", `b={"c": [1,`},
-		`{"a": 1, "b`:              {"a=1"},
-		`{"a": 1, "b"`:             {"a=1"},
-		`{"a": 1, "b":`:            {"a=1"},
-		`[{"a": 1}]`:               nil,
-		`"a"`:                      nil,
-		`{"a": 1}, {"b": 2}`:       {"a=1"},
-		`{"\u0061": 1, "": null }`: {"a=1", "=null"},
-	} {
-		var got []string
-		jsonValue(in).fields(func(name string, v jsonValue) bool {
-			got = append(got, name+"="+string(v))
-			return true
-		})
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: got %q, want %q", in, got, want)
-		}
-	}
-}
-
-func TestJSONElements(t *testing.T) {
-	for in, want := range map[string][]string{
-		`[]`: nil, `[1, "a", [2], {"b": 3}, null]`: {"1", `"a"`, "[2]", `{"b": 3}`, "null"}, `[1,,2,]`: {"1", "2"},
-		`[1 2]`: {"1", "2"}, `[1, [2`: {"1"}, `[1, "cut`: {"1"}, `["a]", 1]`: {`"a]"`, "1"}, `[1, 2`: {"1"},
-		`"one"`: {`"one"`}, `{"a": 1}`: {`{"a": 1}`}, `null`: nil, ``: nil,
-	} {
-		var got []string
-		jsonValue(in).each(func(v jsonValue) bool {
-			got = append(got, string(v))
-			return true
-		})
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: got %q, want %q", in, got, want)
-		}
-	}
-}
-
-func TestJSONGet(t *testing.T) {
-	v := jsonValue(`{"b": 1, "a": null, "c": 2, "a": 3}`)
-	for want, names := range map[string][]string{"1": {"b"}, "3": {"a", "b"}, "2": {"x", "c"}, "": {"x", "y"}} {
-		if got := string(v.object().get(names...)); got != want {
-			t.Errorf("%v: got %q, want %q", names, got, want)
 		}
 	}
 }

@@ -3,13 +3,16 @@ package feedconv
 import (
 	"cmp"
 	"strings"
+
+	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/feedconv/internal/rawjson"
 )
 
 // isCollection reports the types of the collections of ActivityStreams 2.0.
-func isCollection(types jsonValue) bool {
+func isCollection(types rawjson.Value) bool {
 	n := 0
-	for t := range types.each {
-		s := t.scalar()
+	for t := range types.Each {
+		s := t.Scalar()
 		switch s[strings.LastIndexAny(s, "#/:")+1:] { // without its namespace
 		case "Collection", "OrderedCollection", "CollectionPage", "OrderedCollectionPage":
 			return true
@@ -22,12 +25,12 @@ func isCollection(types jsonValue) bool {
 }
 
 // isActivity reports the items of ActivityStreams 1.0, which have verbs.
-func isActivity(items jsonValue) bool {
+func isActivity(items rawjson.Value) bool {
 	n := 0
-	for v := range items.each {
-		item := v.object()
-		if item.get("verb", "objectType") != nil || item.get("object").isObject() {
-			return items.isArray()
+	for v := range items.Each {
+		item := v.Object()
+		if item.Get("verb", "objectType") != nil || item.Get("object").IsObject() {
+			return items.IsArray()
 		}
 		if n++; n == 8 {
 			break
@@ -37,23 +40,23 @@ func isActivity(items jsonValue) bool {
 }
 
 // activityStreams maps a collection: 2.0, or 1.0, whose names differ.
-func (d *jsonDoc) activityStreams(top jsonObject) {
+func (d *jsonDoc) activityStreams(top rawjson.Object) {
 	f := d.feed
 	f.Format = ActivityStreams
-	f.ID = top.text("id", "@id")
-	f.Title = titleText(natural(top, "name", "displayName", "title"), true)
-	f.Description = PlainText(natural(top, "summary"), typeHTML)
-	f.Authors = d.actors(top.get("attributedTo", "actor", "author"))
-	f.Updated, _ = firstDate([]string{top.text("updated")})
-	f.Published, _ = firstDate([]string{top.text("published")})
-	f.Link = d.pageURL(top.get("url"))
-	f.link(Link{Rel: "next", Href: d.pageURL(top.get("next"))})
-	items := top.get("first").object().get("orderedItems", "items")
+	f.ID = top.Text("id", "@id")
+	f.Title = titleText(natural(top, "name", "displayName", "title"))
+	f.Description = PlainText(natural(top, "summary"), markup.TypeHTML)
+	f.Authors = d.actors(top.Get("attributedTo", "actor", "author"))
+	f.Updated, _ = firstDate([]string{top.Text("updated")})
+	f.Published, _ = firstDate([]string{top.Text("published")})
+	f.Link = d.pageURL(top.Get("url"))
+	f.link(Link{Rel: "next", Href: d.pageURL(top.Get("next"))})
+	items := top.Get("first").Object().Get("orderedItems", "items")
 	if items == nil {
-		items = top.get("orderedItems", "items")
+		items = top.Get("orderedItems", "items")
 	}
-	for item := range items.each {
-		if item.isObject() && !d.activity(item.object()) {
+	for item := range items.Each {
+		if item.IsObject() && !d.activity(item.Object()) {
 			break
 		}
 	}
@@ -61,14 +64,14 @@ func (d *jsonDoc) activityStreams(top jsonObject) {
 
 // natural returns a text that may come in several languages: "name", or a
 // "nameMap" of them, the first of which is taken.
-func natural(o jsonObject, names ...string) string {
-	if s := o.text(names...); s != "" {
+func natural(o rawjson.Object, names ...string) string {
+	if s := o.Text(names...); s != "" {
 		return s
 	}
 	for _, name := range names {
-		for _, s := range o.get(name + "Map").fields {
-			if s.scalar() != "" {
-				return s.scalar()
+		for _, s := range o.Get(name + "Map").Fields {
+			if s.Scalar() != "" {
+				return s.Scalar()
 			}
 		}
 	}
@@ -76,22 +79,22 @@ func natural(o jsonObject, names ...string) string {
 }
 
 // activity maps an activity, or an object that stands in a collection without
-// one. What is created or announced gives the entry; the activity adds what
+// one. The entry is the object that is created or announced; the activity adds what
 // the object does not say.
-func (d *jsonDoc) activity(a jsonObject) bool {
+func (d *jsonDoc) activity(a rawjson.Object) bool {
 	var x draft
 	e := &x.entry
-	object := firstElement(a.get("object"))
-	wraps := object.isObject() || object.isString()
-	if object.isString() { // a reference: what it leads to is not here
-		e.Link = d.url(object.str())
+	object := firstElement(a.Get("object"))
+	wraps := object.IsObject() || object.IsString()
+	if object.IsString() { // a reference: what it leads to is not here
+		e.Link = d.url(object.Str())
 	}
-	if object.isObject() {
-		d.object(&x, object.object(), false)
+	if object.IsObject() {
+		d.object(&x, object.Object(), false)
 	}
 	d.object(&x, a, wraps)
-	e.GUID = cmp.Or(a.text("id", "@id"), e.GUID)
-	if e.Link == "" && isWebURL(e.GUID) && !wraps {
+	e.GUID = cmp.Or(a.Text("id", "@id"), e.GUID)
+	if e.Link == "" && markup.IsWebURL(e.GUID) && !wraps {
 		e.Link = e.GUID
 	}
 	return d.add(&x)
@@ -99,47 +102,47 @@ func (d *jsonDoc) activity(a jsonObject) bool {
 
 // object adds what one layer says. An activity's own name ("Ann posted a
 // note") and link are of use only where its object has none.
-func (d *jsonDoc) object(x *draft, o jsonObject, isActivity bool) {
+func (d *jsonDoc) object(x *draft, o rawjson.Object, isActivity bool) {
 	e := &x.entry
-	e.GUID = cmp.Or(e.GUID, o.text("id", "@id"))
-	e.Link = cmp.Or(e.Link, d.pageURL(o.get("url")))
+	e.GUID = cmp.Or(e.GUID, o.Text("id", "@id"))
+	e.Link = cmp.Or(e.Link, d.pageURL(o.Get("url")))
 	if s := natural(o, "name", "displayName", "title"); s != "" {
-		x.titles = append(x.titles, text{s, typeHTML})
+		x.titles = append(x.titles, text{s, markup.TypeHTML})
 	}
 	if s := natural(o, "content"); s != "" {
 		content := d.html(s)
-		if t := o.text("mediaType"); t != "" {
-			content.mime = mimeType(t)
+		if t := o.Text("mediaType"); t != "" {
+			content.mime = markup.MediaType(t)
 		}
 		x.contents = append(x.contents, content)
 	}
 	if s := natural(o, "summary"); s != "" && !(isActivity && len(x.contents) > 0) {
 		x.summaries = append(x.summaries, d.html(s))
 	}
-	x.published = append(x.published, o.text("published", "postedTime"))
-	x.updated = append(x.updated, o.text("updated"))
+	x.published = append(x.published, o.Text("published", "postedTime"))
+	x.updated = append(x.updated, o.Text("updated"))
 	if len(e.Authors) == 0 {
-		e.Authors = d.actors(o.get("attributedTo", "author", "actor"))
+		e.Authors = d.actors(o.Get("attributedTo", "author", "actor"))
 	}
-	o.get("tag", "tags").list(func(tag jsonValue) {
-		if name := natural(tag.object(), "name", "displayName") + tag.scalar(); !strings.HasPrefix(name, "@") {
+	o.Get("tag", "tags").List(maxList, func(tag rawjson.Value) {
+		if name := natural(tag.Object(), "name", "displayName") + tag.Scalar(); !strings.HasPrefix(name, "@") {
 			e.Categories = append(e.Categories, strings.TrimPrefix(name, "#"))
 		}
 	})
-	o.get("attachment", "attachments").list(func(at jsonValue) { d.attachment(e, at) })
-	e.Image = cmp.Or(e.Image, d.linkURL(o.get("image", "icon")))
-	e.Comments = cmp.Or(e.Comments, d.pageURL(o.get("replies")))
+	o.Get("attachment", "attachments").List(maxList, func(at rawjson.Value) { d.attachment(e, at) })
+	e.Image = cmp.Or(e.Image, d.linkURL(o.Get("image", "icon")))
+	e.Comments = cmp.Or(e.Comments, d.pageURL(o.Get("replies")))
 }
 
-func (d *jsonDoc) attachment(e *Entry, v jsonValue) {
-	at := v.object()
-	link := firstElement(at.get("url", "href")).object()
-	kind := cmp.Or(at.text("mediaType"), link.text("mediaType", "type"))
+func (d *jsonDoc) attachment(e *Entry, v rawjson.Value) {
+	at := v.Object()
+	link := firstElement(at.Get("url", "href")).Object()
+	kind := cmp.Or(at.Text("mediaType"), link.Text("mediaType", "type"))
 	href := d.linkURL(v)
 	if href == "" {
 		return
 	}
-	e.Enclosures = append(e.Enclosures, enclosure(href, kind, at.text("size", "length")))
+	e.Enclosures = append(e.Enclosures, enclosure(href, kind, at.Text("size", "length")))
 	if e.Image == "" && strings.HasPrefix(kind, "image/") {
 		e.Image = href
 	}
@@ -147,38 +150,38 @@ func (d *jsonDoc) attachment(e *Entry, v jsonValue) {
 
 // linkURL returns the URL of something that is a string, a Link with "href", or
 // an object with "url".
-func (d *jsonDoc) linkURL(v jsonValue) string {
+func (d *jsonDoc) linkURL(v rawjson.Value) string {
 	for range 4 {
 		v = firstElement(v)
-		if !v.isObject() {
-			return d.url(v.scalar())
+		if !v.IsObject() {
+			return d.url(v.Scalar())
 		}
-		v = v.object().get("href", "url")
+		v = v.Object().Get("href", "url")
 	}
 	return ""
 }
 
 // pageURL is linkURL that prefers, among several links, one to a page.
-func (d *jsonDoc) pageURL(v jsonValue) string {
-	for l := range v.each {
-		if isMarkup(l.text("mediaType")) {
+func (d *jsonDoc) pageURL(v rawjson.Value) string {
+	for l := range v.Each {
+		if markup.IsMarkup(l.Text("mediaType")) {
 			if s := d.linkURL(l); s != "" {
 				return s
 			}
 		}
 	}
-	if first := firstElement(v).object(); first.get("href", "url") == nil && first.get("id", "@id") != nil {
-		return d.url(first.text("id", "@id"))
+	if first := firstElement(v).Object(); first.Get("href", "url") == nil && first.Get("id", "@id") != nil {
+		return d.url(first.Text("id", "@id"))
 	}
 	return d.linkURL(v)
 }
 
 // actors reads who did it: an object, a URL, or several.
-func (d *jsonDoc) actors(v jsonValue) []Person {
-	return people(v, func(a jsonObject) Person {
+func (d *jsonDoc) actors(v rawjson.Value) []Person {
+	return people(v, func(a rawjson.Object) Person {
 		return Person{
-			Name: cmp.Or(natural(a, "name", "displayName"), a.text("preferredUsername")),
-			URL:  cmp.Or(d.pageURL(a.get("url")), d.url(a.text("id", "@id"))),
+			Name: cmp.Or(natural(a, "name", "displayName"), a.Text("preferredUsername")),
+			URL:  cmp.Or(d.pageURL(a.Get("url")), d.url(a.Text("id", "@id"))),
 		}
 	})
 }

@@ -3,142 +3,145 @@ package feedconv
 import (
 	"cmp"
 	"strings"
+
+	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/feedconv/internal/rawjson"
 )
 
 // rssInJSON maps RSS 2.0 written in JSON: elements and attributes are members,
 // an element that repeats is an array, and text beside attributes is the
 // member "#value" or "#text".
-func (d *jsonDoc) rssInJSON(rss jsonValue) {
+func (d *jsonDoc) rssInJSON(rss rawjson.Value) {
 	f := d.feed
 	f.Format = RSSInJSON
-	channel := firstElement(rss.object().get("channel")).object()
-	f.Title = titleText(channel.element("title"), true)
-	f.Link = d.url(channel.element("link"))
-	f.Description = PlainText(channel.element("description"), typeHTML)
-	f.Language = channel.element("language")
-	f.Copyright = PlainText(channel.element("copyright"), typeHTML)
-	f.Generator = Generator{Name: titleText(channel.element("generator"), true)}
-	f.Published, _ = firstDate([]string{channel.element("pubDate")})
-	f.Updated, _ = firstDate([]string{channel.element("lastBuildDate"), channel.element("dc:date")})
-	f.TTL = ttl(channel.element("ttl"))
-	f.UpdateInterval = updateInterval(channel.element("sy:updatePeriod"), channel.element("sy:updateFrequency"))
-	f.SkipHours = skipHours(elementTexts(channel.get("skipHours").object().get("hour")))
-	f.SkipDays = skipDays(elementTexts(channel.get("skipDays").object().get("day")))
-	f.Image = d.url(channel.get("image").object().element("url"))
-	f.Categories = markupTexts(channel.get("category"))
-	for _, v := range channel.all("managingEditor", "author", "dc:creator", "itunes:author") {
+	channel := firstElement(rss.Object().Get("channel")).Object()
+	f.Title = titleText(element(channel, "title"))
+	f.Link = d.url(element(channel, "link"))
+	f.Description = PlainText(element(channel, "description"), markup.TypeHTML)
+	f.Language = element(channel, "language")
+	f.Copyright = PlainText(element(channel, "copyright"), markup.TypeHTML)
+	f.Generator = Generator{Name: titleText(element(channel, "generator"))}
+	f.Published, _ = firstDate([]string{element(channel, "pubDate")})
+	f.Updated, _ = firstDate([]string{element(channel, "lastBuildDate"), element(channel, "dc:date")})
+	f.TTL = ttl(element(channel, "ttl"))
+	f.UpdateInterval = updateInterval(element(channel, "sy:updatePeriod"), element(channel, "sy:updateFrequency"))
+	f.SkipHours = skipHours(elementTexts(channel.Get("skipHours").Object().Get("hour")))
+	f.SkipDays = skipDays(elementTexts(channel.Get("skipDays").Object().Get("day")))
+	f.Image = d.url(element(channel.Get("image").Object(), "url"))
+	f.Categories = markupTexts(channel.Get("category"))
+	for _, v := range channel.All("managingEditor", "author", "dc:creator", "itunes:author") {
 		f.Authors = append(f.Authors, parseAll(elementTexts(v))...)
 	}
-	for _, v := range channel.all("cloud", "source:cloud") {
-		v.list(d.cloud)
+	for _, v := range channel.All("cloud", "source:cloud") {
+		v.List(maxList, d.cloud)
 	}
-	channel.get("atom:link").list(d.atomLink)
-	f.Complete, f.Archive = len(channel.all("fh:complete")) > 0, len(channel.all("fh:archive")) > 0
-	for item := range channel.get("item").each {
-		if item.isObject() && !d.rssItem(item.object()) {
+	channel.Get("atom:link").List(maxList, d.atomLink)
+	f.Complete, f.Archive = len(channel.All("fh:complete")) > 0, len(channel.All("fh:archive")) > 0
+	for item := range channel.Get("item").Each {
+		if item.IsObject() && !d.rssItem(item.Object()) {
 			break
 		}
 	}
 }
 
 // firstElement returns an element that may stand in an array.
-func firstElement(v jsonValue) jsonValue {
-	for e := range v.each {
+func firstElement(v rawjson.Value) rawjson.Value {
+	for e := range v.Each {
 		return e
 	}
 	return nil
 }
 
 // elementText returns the text of an element.
-func elementText(v jsonValue) string {
+func elementText(v rawjson.Value) string {
 	v = firstElement(v)
-	if v.isObject() {
-		return v.text("#value", "#text", "_text", "$t", "_")
+	if v.IsObject() {
+		return v.Text("#value", "#text", "_text", "$t", "_")
 	}
-	return v.scalar()
+	return v.Scalar()
 }
 
 // element returns the text of a member that is an element.
-func (o jsonObject) element(name string) string { return elementText(o.get(name)) }
+func element(o rawjson.Object, name string) string { return elementText(o.Get(name)) }
 
-// elementTexts gives the texts of an element that may repeat.
-func elementTexts(v jsonValue) []string {
+// elementTexts returns the texts of an element that may repeat.
+func elementTexts(v rawjson.Value) []string {
 	var out []string
-	v.list(func(e jsonValue) { out = append(out, elementText(e)) })
+	v.List(maxList, func(e rawjson.Value) { out = append(out, elementText(e)) })
 	return out
 }
 
 // markupTexts is elementTexts for elements that may hold HTML.
-func markupTexts(v jsonValue) []string {
+func markupTexts(v rawjson.Value) []string {
 	out := elementTexts(v)
 	for i, s := range out {
-		out[i] = titleText(s, true)
+		out[i] = titleText(s)
 	}
 	return out
 }
 
 // cloud reads a cloud with attributes, or the URL of one.
-func (d *jsonDoc) cloud(v jsonValue) {
-	o := v.object()
-	if c := cloudOf(func(name string) string { return o.text(name) }, elementText(v)); c.Domain != "" {
+func (d *jsonDoc) cloud(v rawjson.Value) {
+	o := v.Object()
+	if c := cloudOf(func(name string) string { return o.Text(name) }, elementText(v)); c.Domain != "" {
 		d.feed.Clouds = append(d.feed.Clouds, c)
 	}
 }
 
-func (d *jsonDoc) atomLink(v jsonValue) {
-	l := v.object()
+func (d *jsonDoc) atomLink(v rawjson.Value) {
+	l := v.Object()
 	d.feed.link(Link{
-		Rel: linkRel(l.text("rel")), Href: d.url(l.text("href")), Type: cleanLine(l.text("type")), Title: titleText(l.text("title"), false),
+		Rel: linkRel(l.Text("rel")), Href: d.url(l.Text("href")), Type: markup.CleanLine(l.Text("type")), Title: oneLine(l.Text("title")),
 	})
 }
 
-func (d *jsonDoc) rssItem(item jsonObject) bool {
+func (d *jsonDoc) rssItem(item rawjson.Object) bool {
 	var x draft
 	e := &x.entry
-	for _, v := range item.all("title", "dc:title", "media:title") {
-		x.titles = append(x.titles, text{elementText(v), typeHTML})
+	for _, v := range item.All("title", "dc:title", "media:title") {
+		x.titles = append(x.titles, text{elementText(v), markup.TypeHTML})
 	}
-	e.Link = d.url(item.element("link"))
-	e.GUID = item.element("guid")
-	x.summaries = []text{d.html(item.element("description")).lines()}
-	x.contents = []text{d.html(item.element("content:encoded")).lines()}
-	for _, v := range item.all("pubDate", "dcterms:issued") {
+	e.Link = d.url(element(item, "link"))
+	e.GUID = element(item, "guid")
+	x.summaries = []text{d.html(element(item, "description")).lines()}
+	x.contents = []text{d.html(element(item, "content:encoded")).lines()}
+	for _, v := range item.All("pubDate", "dcterms:issued") {
 		x.published = append(x.published, elementText(v))
 	}
-	for _, v := range item.all("dcterms:modified", "dc:date") {
+	for _, v := range item.All("dcterms:modified", "dc:date") {
 		x.updated = append(x.updated, elementText(v))
 	}
 	for _, m := range item {
-		switch m.name {
+		switch m.Name {
 		case "author", "dc:creator", "itunes:author":
-			if len(e.Authors) == 0 || m.name == "dc:creator" {
-				e.Authors = append(e.Authors, parseAll(elementTexts(m.value))...)
+			if len(e.Authors) == 0 || m.Name == "dc:creator" {
+				e.Authors = append(e.Authors, parseAll(elementTexts(m.Value))...)
 			}
 		}
 	}
-	e.Contributors = parseAll(elementTexts(item.get("dc:contributor")))
-	e.Duration = duration(item.element("itunes:duration"))
-	e.Episode, e.Season = number(item.element("itunes:episode")), number(item.element("itunes:season"))
-	if v := item.get("source"); v != nil {
-		e.Source = &Source{Title: titleText(elementText(v), true), URL: d.url(firstElement(v).text("url"))}
+	e.Contributors = parseAll(elementTexts(item.Get("dc:contributor")))
+	e.Duration = duration(element(item, "itunes:duration"))
+	e.Episode, e.Season = number(element(item, "itunes:episode")), number(element(item, "itunes:season"))
+	if v := item.Get("source"); v != nil {
+		e.Source = &Source{Title: titleText(elementText(v)), URL: d.url(firstElement(v).Text("url"))}
 	}
-	for _, v := range item.all("category", "dc:subject") {
+	for _, v := range item.All("category", "dc:subject") {
 		e.Categories = append(e.Categories, markupTexts(v)...)
 	}
-	e.Comments = d.url(item.element("comments"))
-	for _, v := range item.all("enclosure", "media:content") {
-		v.list(func(v jsonValue) {
-			a := v.object()
-			e.Enclosures = append(e.Enclosures, enclosure(d.url(a.text("url")), a.text("type"), a.text("length", "fileSize")))
+	e.Comments = d.url(element(item, "comments"))
+	for _, v := range item.All("enclosure", "media:content") {
+		v.List(maxList, func(v rawjson.Value) {
+			a := v.Object()
+			e.Enclosures = append(e.Enclosures, enclosure(d.url(a.Text("url")), a.Text("type"), a.Text("length", "fileSize")))
 		})
 	}
-	for _, v := range item.all("itunes:image", "media:thumbnail") {
+	for _, v := range item.All("itunes:image", "media:thumbnail") {
 		v = firstElement(v)
-		e.Image = d.url(cmp.Or(v.text("href", "url"), v.scalar()))
+		e.Image = d.url(cmp.Or(v.Text("href", "url"), v.Scalar()))
 	}
-	permalink := firstElement(item.get("guid")).object().get("isPermaLink")
+	permalink := firstElement(item.Get("guid")).Object().Get("isPermaLink")
 	if u := d.url(e.GUID); e.Link == "" && strings.Trim(strings.ToLower(string(permalink)), `"`) != "false" &&
-		(isWebURL(e.GUID) || strings.HasPrefix(e.GUID, "/") && isWebURL(u)) {
+		(markup.IsWebURL(e.GUID) || strings.HasPrefix(e.GUID, "/") && markup.IsWebURL(u)) {
 		e.Link = u
 	}
 	return d.add(&x)

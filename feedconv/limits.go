@@ -1,5 +1,10 @@
 package feedconv
 
+import (
+	"fmt"
+	"slices"
+)
+
 func (o Options) maxBytes() int64 {
 	if o.MaxBytes > 0 {
 		return o.MaxBytes
@@ -22,27 +27,24 @@ const DefaultMaxBytes = 16 << 20
 // one document unless [Options.MaxEntries] says otherwise.
 const DefaultMaxEntries = 20000
 
-// Limits of tidy for every document: it lets no more through.
-const (
-	maxDepth        = 256    // elements in each other
-	maxAttrs        = 256    // attributes of an element
-	maxDeclarations = 512    // namespace declarations in scope at once
-	maxNamespaces   = 4096   // different namespaces that are not known
-	maxURILen       = 4096   // bytes of the name of one
-	maxNames        = 4096   // different element names
-	maxNameLen      = 128    // bytes of an element or attribute name
-	maxTextRuns     = 16     // pieces of text between the children of an element
-	maxNodes        = 600000 // elements and attributes, weighted by what gofeed spends on them; more where more entries may be
-	maxSameWarning  = 20     // warnings of a kind
-)
-
-// Limits of the extensions that are kept of an entry, and of a feed.
-const (
-	maxExtensions     = 10000   // elements, pieces of text and attributes of the feed's or entry's element
-	maxExtensionBytes = 1 << 20 // of names, attributes and text
-	maxExtensionDepth = 64      // elements in each other
-)
-
 // maxList is how many authors, categories, enclosures … are taken of an entry
 // or a feed.
 const maxList = 1000
+
+// leftOut is the warning for entries beyond the limit.
+func leftOut(f *Feed, limit int) {
+	f.warn("only the first %d entries were taken", limit)
+	f.Warnings[len(f.Warnings)-1].Limit = "MaxEntries"
+}
+
+func (f *Feed) warn(format string, args ...any) {
+	f.Warnings = append(f.Warnings, Warning{Text: fmt.Sprintf(format, args...)})
+}
+
+// warnOnce is warn for what is said once of a document.
+func (f *Feed) warnOnce(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !slices.ContainsFunc(f.Warnings, func(w Warning) bool { return w.Text == text }) {
+		f.warn("%s", text)
+	}
+}

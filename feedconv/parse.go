@@ -1,25 +1,38 @@
 package feedconv
 
-// The files have an order, in which each refers only to files of its own stage and of
-// those above. TestStages reads it here.
+// A document goes through packages and files in this order, and none refers to a later
+// one. TestStages holds the order of the files.
 //
-//	base:   feedconv extension limits warnings reading
-//	text:   text plaintext entities dates resolve charset charset_latin
-//	scan:   scan jsonvalue
-//	tidy:   names namespaces classify keep root tidy defects construct attributes single writer
+//	internal/charset       bytes → UTF-8
+//	internal/markup        text of XML and HTML: references, plain text, URLs
+//	internal/{dates,vocab} dates; namespaces, and which elements have a field
+//	internal/scan          XML → tokens; internal/rawjson, JSON → values
+//	internal/tidy          tokens → a clean, bounded tree
+//
+//	base:   feedconv extension limits text reading
 //	finish: finish person
 //	map:    xml rss atom json jsonrss jsonactivity
 //	parse:  parse
 //	encode: stream encode encodeext encodejson
+//
+// The maps turn a tree or JSON into drafts, and finish sets each field by rules
+// that are the same for all formats.
 
 import (
 	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/feedconv/internal/rawjson"
+	"github.com/lektordir/lektor/feedconv/internal/tidy"
+	"github.com/lektordir/lektor/internal/charset"
 )
 
-// Parse reads a feed document to its end and gives the feed and its entries,
+// Parse reads a feed document to its end and returns the feed and its entries,
 // in the order of the document.
 //
 // The error is a [*LimitError] for a document that is too large, a
@@ -38,8 +51,8 @@ func Parse(r io.Reader, opts Options) (*Feed, error) {
 // ParseBytes is [Parse] for a document that is in memory. It neither changes
 // b nor keeps a reference to it.
 func ParseBytes(b []byte, opts Options) (f *Feed, err error) {
-	// The last guard, for mistakes in this package and in gofeed: whoever
-	// fetches a thousand feeds must not lose them to one document.
+	// The last guard, for mistakes in this package: a program that fetches a
+	// thousand feeds must not lose them to one document.
 	defer func() {
 		if p := recover(); p != nil {
 			f, err = nil, fmt.Errorf("the document could not be read: %v", p)
@@ -64,7 +77,7 @@ func ParseBytes(b []byte, opts Options) (f *Feed, err error) {
 
 // parseText parses a document in UTF-8.
 func parseText(text []byte, opts Options) (*Feed, error) {
-	if value, prefix := unwrapJSON(text); value != nil {
+	if value, prefix := rawjson.Unwrap(text); value != nil {
 		// Behind something else it may be no JSON, but junk before a feed.
 		if f, err := parseJSON(value, opts); prefix == 0 || err == nil {
 			return f.behind(text[:prefix]), err
@@ -74,16 +87,28 @@ func parseText(text []byte, opts Options) (*Feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := parseXML(doc, opts)
-	if err != nil {
-		return nil, err
-	}
+	f := parseXML(doc, opts)
 	if err := checkEmpty(f, doc); err != nil {
 		return nil, err
 	}
-	f.Truncated = doc.cut
-	f.Warnings = append(doc.warnings, f.Warnings...)
+	f.Truncated = doc.Cut
+	warnings := make([]Warning, 0, len(doc.Warnings))
+	for _, w := range doc.Warnings {
+		warnings = append(warnings, Warning(w))
+	}
+	f.Warnings = append(warnings, f.Warnings...)
 	return f, nil
+}
+
+// tidyXML makes a tree of a document. The error is a *NotFeedError.
+func tidyXML(text []byte, opts Options) (*tidy.Document, error) {
+	doc, err := tidy.Read(text, tidy.Options{
+		Base: markup.DocumentBase(opts.URL, opts.ContentLocation), MaxEntries: opts.maxEntries(), Newer: opts.reading.newer,
+	})
+	if no, ok := errors.AsType[*tidy.NotFeed](err); ok {
+		return nil, &NotFeedError{What: no.What, HTML: no.HTML}
+	}
+	return doc, err
 }
 
 // behind says of a feed that something stands before it.
@@ -103,16 +128,16 @@ func (f *Feed) behind(prefix []byte) *Feed {
 
 // checkEmpty refuses a document without entries that is no empty feed either: a
 // program that took it for one would not look again until it changes.
-func checkEmpty(f *Feed, doc *tidied) error {
+func checkEmpty(f *Feed, doc *tidy.Document) error {
 	switch {
 	case len(f.Entries) > 0:
-	case doc.cut:
-		return errCutOff(doc.lost)
-	case doc.head || doc.entries > 0:
-	case doc.root == "feed":
+	case doc.Cut:
+		return errCutOff(doc.Lost)
+	case doc.Head || len(doc.Entries) > 0 || doc.Root == "channel":
+	case doc.Root == "feed":
 		return &NotFeedError{What: "a <feed> element with nothing in it"}
 	default:
-		return &NotFeedError{What: "an <" + doc.root + "> element without a channel"}
+		return &NotFeedError{What: "an <" + doc.Root + "> element without a channel"}
 	}
 	return nil
 }
@@ -131,4 +156,47 @@ func (f *Feed) readEarlier(b []byte, opts Options) {
 	for i := range f.Entries {
 		f.Entries[i].Earlier = before.Entries[i].earlier(&f.Entries[i])
 	}
+}
+
+// decodeBytes caps, gunzips and converts the document to UTF-8 without BOM.
+// A document over the cap is a *LimitError, an empty one a *NotFeedError. The
+// result is valid UTF-8; it may share memory with raw.
+func decodeBytes(raw []byte, opts Options) (text []byte, warnings []Warning, err error) {
+	limit := opts.maxBytes()
+	if int64(len(raw)) > limit {
+		return nil, nil, &LimitError{Limit: "bytes", Max: limit}
+	}
+	if len(raw) >= 3 && raw[0] == 0x1f && raw[1] == 0x8b && raw[2] == 8 {
+		plain, err := gunzip(raw, limit)
+		switch {
+		case int64(len(plain)) > limit:
+			return nil, nil, &LimitError{Limit: "bytes after decompression", Max: limit}
+		case err != nil && len(plain) == 0:
+			return nil, nil, &NotFeedError{What: "damaged gzip data"}
+		case err != nil:
+			warnings = append(warnings, Warning{Text: "the gzip data ends early or is damaged; what could be read is used"})
+		}
+		raw = plain
+	}
+	text, problems := charset.Decode(raw, opts.ContentType, opts.reading.newer)
+	for _, p := range problems {
+		warnings = append(warnings, Warning{Line: p.Line, Text: p.Text})
+	}
+	if markup.Blank(text) {
+		return nil, warnings, &NotFeedError{What: "an empty document"}
+	}
+	return text, warnings, nil
+}
+
+// gunzip decompresses up to one byte more than the limit. It returns the bytes before an
+// error along with it, so that the entries before a cut are not lost.
+func gunzip(raw []byte, limit int64) ([]byte, error) {
+	zr, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	// A member's declared size is not to be believed; grow with what comes.
+	var buf bytes.Buffer
+	_, err = io.Copy(&buf, io.LimitReader(zr, limit+1))
+	return buf.Bytes(), err
 }

@@ -4,15 +4,17 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/lektordir/lektor/feedconv/internal/markup"
 )
 
 // parsePerson reads an author as RSS has them: "mail (Name)", "Name (mail)",
-// "Name <mail>", "mailto:mail", either alone. Markup says whether entities
+// "Name <mail>", "mailto:mail", either alone. isMarkup says whether entities
 // are to be decoded.
-func parsePerson(s string, markup bool) Person {
+func parsePerson(s string, isMarkup bool) Person {
 	s = strings.TrimSpace(s)
-	if markup { // once, and before addresses are looked for: "Name &lt;mail&gt;"
-		s = titleText(s, true)
+	if isMarkup { // once, and before addresses are looked for: "Name &lt;mail&gt;"
+		s = titleText(s)
 	}
 	s, _ = cutMailto(s)
 	name, inside := s, ""
@@ -33,11 +35,11 @@ func parsePerson(s string, markup bool) Person {
 	default: // brackets that hold no address belong to the name
 		p.Name, p.Email = splitMail(s)
 	}
-	p.Name = strings.Trim(titleText(p.Name, false), `" `)
+	p.Name = strings.Trim(oneLine(p.Name), `" `)
 	if isMail(p.Name) && (p.Email == "" || p.Email == p.Name) {
 		p.Name, p.Email = "", p.Name
 	}
-	if p.Email == "" && isWebURL(p.Name) {
+	if p.Email == "" && markup.IsWebURL(p.Name) {
 		p.Name, p.URL = "", p.Name
 	}
 	return p
@@ -55,7 +57,7 @@ func splitMail(s string) (name, mail string) {
 	return s, ""
 }
 
-// isMail tells what looks like an address; it need not be one.
+// isMail reports whether s looks like an address; it need not be one.
 func isMail(s string) bool {
 	at := strings.IndexByte(s, '@')
 	return at > 0 && at < len(s)-1 && strings.Count(s, "@") == 1 &&
@@ -70,7 +72,7 @@ func cutMailto(s string) (string, bool) {
 	return s, false
 }
 
-// tidyPerson cleans a person whose parts a format gives apart, and takes an
+// tidyPerson cleans a person whose parts a format keeps apart, and takes an
 // address out of the name where it is all there is.
 func tidyPerson(p Person) Person {
 	p.Name = strings.TrimSpace(p.Name)
@@ -78,10 +80,10 @@ func tidyPerson(p Person) Person {
 		found := parsePerson(p.Name, false)
 		p.Name, p.Email = found.Name, found.Email
 	} else {
-		p.Name = titleText(p.Name, false)
+		p.Name = oneLine(p.Name)
 	}
-	p.Email, _ = cutMailto(cleanLine(p.Email))
-	p.URL = cleanLine(p.URL)
+	p.Email, _ = cutMailto(markup.CleanLine(p.Email))
+	p.URL = markup.CleanLine(p.URL)
 	if mail, ok := cutMailto(p.URL); ok {
 		p.URL = ""
 		p.Email = cmp.Or(p.Email, mail)
@@ -125,7 +127,7 @@ func coverAll(fuller, list []Person) bool {
 	}
 	read := make([]Person, len(fuller))
 	for i, p := range fuller {
-		p.Name = titleText(p.Name, true)
+		p.Name = titleText(p.Name)
 		read[i] = p
 	}
 	return !slices.ContainsFunc(list, func(q Person) bool {
@@ -135,9 +137,9 @@ func coverAll(fuller, list []Person) bool {
 
 // parsePersons reads an author element that may name several persons: "mail (Name),
 // mail (Name)". A list is one only if each of its parts has an address.
-func parsePersons(s string, markup bool) []Person {
-	if markup {
-		s = titleText(s, true)
+func parsePersons(s string, isMarkup bool) []Person {
+	if isMarkup {
+		s = titleText(s)
 	}
 	if strings.Count(s, "@") > 1 {
 		var list []Person

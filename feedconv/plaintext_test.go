@@ -4,45 +4,47 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/lektordir/lektor/feedconv/internal/markup"
 )
 
 func TestPlainText(t *testing.T) {
 	for _, test := range []struct{ in, mime, want string }{
-		{"", typeHTML, ""},
-		{"one  two\n\tthree ", typeHTML, "one two three"},
-		{"<p>one</p><p>two</p>", typeHTML, "one two"},
-		{"on<b>e</b> tw<i>o", typeHTML, "one two"},
-		{"one<br>two<hr/>three", typeHTML, "one two three"},
-		{"<ul><li>one<li>two</ul>", typeHTML, "one two"},
-		{"<table><tr><td>one<td>two</table>", typeHTML, "one two"},
-		{"one<script>alert('<p>no</p>')</script>two", typeHTML, "onetwo"},
-		{"one<SCRIPT type='x'>no</ScRiPt >two", typeHTML, "onetwo"},
-		{"one<style>p{}</style> two", typeHTML, "one two"},
-		{"one<script>never closed", typeHTML, "one"},
-		{"one<script src=x />two", typeXHTML, "onetwo"},
-		{"one<!-- no <b> > -->two", typeHTML, "onetwo"},
-		{"one<!-- never closed", typeHTML, "one<!-- never closed"},
-		{"one<!doctype html>two<?xml ?>", typeHTML, "onetwo"},
-		{"<![CDATA[a < b]]>c", typeXHTML, "a < bc"},
-		{`<a title="a > b">x</a>`, typeHTML, "x"},
-		{`<a title='a > b' href=x>y</a>`, typeHTML, "y"},
-		{`<a title="never closed>x</a>`, typeHTML, "x"},
-		{`<a href=it's>x</a> it's`, typeHTML, "x it's"},
-		{"<unknown-thing>x</unknown-thing>y", typeHTML, "xy"},
-		{"AT&amp;T &lt;b&gt; &#8217; &#x2019; &eacute;&nbsp;&hellip;", typeHTML, "AT&T <b> ’ ’ é …"},
-		{"&amp;amp; &copy=2; &copy 2004 &nosuch; & && &; &#; &#xZ;", typeHTML, "&amp; &copy=2; &copy 2004 &nosuch; & && &; &#; &#xZ;"},
-		{"a < b && c > d", typeHTML, "a < b && c > d"},
-		{"1<2", typeHTML, "1<2"},
-		{"a <", typeHTML, "a <"},
-		{"a <b", typeHTML, "a <b"},
-		{"a </", typeHTML, "a </"},
-		{"non\u00a0breaking\u2028line\u3000wide\u200bzero", typeHTML, "non breaking line wide\u200bzero"},
-		{"a\x00b\x08c\x7fd &#8;e&#0;", typeHTML, "abcd e"},
-		{"<b>x</b> &amp;  y", typePlain, "<b>x</b> &amp; y"},
+		{"", markup.TypeHTML, ""},
+		{"one  two\n\tthree ", markup.TypeHTML, "one two three"},
+		{"<p>one</p><p>two</p>", markup.TypeHTML, "one two"},
+		{"on<b>e</b> tw<i>o", markup.TypeHTML, "one two"},
+		{"one<br>two<hr/>three", markup.TypeHTML, "one two three"},
+		{"<ul><li>one<li>two</ul>", markup.TypeHTML, "one two"},
+		{"<table><tr><td>one<td>two</table>", markup.TypeHTML, "one two"},
+		{"one<script>alert('<p>no</p>')</script>two", markup.TypeHTML, "onetwo"},
+		{"one<SCRIPT type='x'>no</ScRiPt >two", markup.TypeHTML, "onetwo"},
+		{"one<style>p{}</style> two", markup.TypeHTML, "one two"},
+		{"one<script>never closed", markup.TypeHTML, "one"},
+		{"one<script src=x />two", markup.TypeXHTML, "onetwo"},
+		{"one<!-- no <b> > -->two", markup.TypeHTML, "onetwo"},
+		{"one<!-- never closed", markup.TypeHTML, "one<!-- never closed"},
+		{"one<!doctype html>two<?xml ?>", markup.TypeHTML, "onetwo"},
+		{"<![CDATA[a < b]]>c", markup.TypeXHTML, "a < bc"},
+		{`<a title="a > b">x</a>`, markup.TypeHTML, "x"},
+		{`<a title='a > b' href=x>y</a>`, markup.TypeHTML, "y"},
+		{`<a title="never closed>x</a>`, markup.TypeHTML, "x"},
+		{`<a href=it's>x</a> it's`, markup.TypeHTML, "x it's"},
+		{"<unknown-thing>x</unknown-thing>y", markup.TypeHTML, "xy"},
+		{"AT&amp;T &lt;b&gt; &#8217; &#x2019; &eacute;&nbsp;&hellip;", markup.TypeHTML, "AT&T <b> ’ ’ é …"},
+		{"&amp;amp; &copy=2; &copy 2004 &nosuch; & && &; &#; &#xZ;", markup.TypeHTML, "&amp; &copy=2; &copy 2004 &nosuch; & && &; &#; &#xZ;"},
+		{"a < b && c > d", markup.TypeHTML, "a < b && c > d"},
+		{"1<2", markup.TypeHTML, "1<2"},
+		{"a <", markup.TypeHTML, "a <"},
+		{"a <b", markup.TypeHTML, "a <b"},
+		{"a </", markup.TypeHTML, "a </"},
+		{"non\u00a0breaking\u2028line\u3000wide\u200bzero", markup.TypeHTML, "non breaking line wide\u200bzero"},
+		{"a\x00b\x08c\x7fd &#8;e&#0;", markup.TypeHTML, "abcd e"},
+		{"<b>x</b> &amp;  y", markup.TypePlain, "<b>x</b> &amp; y"},
 		{"<b>x</b> &amp;  y", "", "<b>x</b> &amp; y"},
 		{"<b>x</b>", "text/html; charset=utf-8", "x"},
 		{"<b>x</b>", "application/atom+xml", "x"},
-		{"日本語 テキスト", typeHTML, "日本語 テキスト"},
+		{"日本語 テキスト", markup.TypeHTML, "日本語 テキスト"},
 	} {
 		if got := PlainText(test.in, test.mime); got != test.want {
 			t.Errorf("%q as %q: got %q, want %q", test.in, test.mime, got, test.want)
@@ -77,7 +79,7 @@ func TestPlainTextKeepsItsLines(t *testing.T) {
 			if strings.TrimSpace(got.Content) != strings.TrimSpace(test.want) || got.ContentType != test.mime {
 				t.Errorf("%s %q: got %q, %s; want %q", element, test.in, got.Content, got.ContentType, test.want)
 			}
-			if is := PlainText(got.Content, got.ContentType); !strings.Contains(test.in, "<") && is != PlainText(strings.ReplaceAll(test.in, "&amp;amp;", "&amp;"), typeHTML) {
+			if is := PlainText(got.Content, got.ContentType); !strings.Contains(test.in, "<") && is != PlainText(strings.ReplaceAll(test.in, "&amp;amp;", "&amp;"), markup.TypeHTML) {
 				t.Errorf("%q says something else: %q", test.in, is)
 			}
 		}
@@ -90,13 +92,13 @@ func TestPlainTextIsLinear(t *testing.T) {
 	const n = 1 << 20
 	for _, piece := range []string{"<", "<a", "<a ", "<a b=\"", "<a b='", "<!--", "<![CDATA[", "<!", "&", "&amp", "&#",
 		"<script", "<script>", "</", "<a b='>", "<a b=\" '>", "&a;", "<p>", "<a =\"'"} {
-		PlainText(strings.Repeat(piece, n/len(piece)), typeHTML)
+		PlainText(strings.Repeat(piece, n/len(piece)), markup.TypeHTML)
 	}
 }
 
 func FuzzPlainText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, mime := range []string{typeHTML, typePlain} {
+		for _, mime := range []string{markup.TypeHTML, markup.TypePlain} {
 			got := PlainText(s, mime)
 			if strings.ContainsAny(got, "\n\t\r\x00") || strings.Contains(got, "  ") || strings.TrimSpace(got) != got {
 				t.Fatalf("%q as %s: %q is not folded", s, mime, got)
@@ -104,11 +106,11 @@ func FuzzPlainText(f *testing.F) {
 			if !utf8.ValidString(got) {
 				t.Fatalf("%q as %s: %q is not valid", s, mime, got)
 			}
-			if again := PlainText(got, typePlain); again != got {
+			if again := PlainText(got, markup.TypePlain); again != got {
 				t.Fatalf("%q as %s: folding %q again gives %q", s, mime, got, again)
 			}
 		}
-		_ = titleText(s, true)
+		_ = titleText(s)
 	})
 }
 
@@ -120,7 +122,7 @@ func BenchmarkPlainText(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(s)))
 			for b.Loop() {
-				PlainText(s, typeHTML)
+				PlainText(s, markup.TypeHTML)
 			}
 		})
 	}

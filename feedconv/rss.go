@@ -2,109 +2,125 @@ package feedconv
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
-	"github.com/mmcdole/gofeed/rss"
+	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/feedconv/internal/tidy"
+	"github.com/lektordir/lektor/feedconv/internal/vocab"
 )
 
 // rssFeed maps RSS of any version.
-func rssFeed(r *rss.Feed, doc *tidied, opts Options) *Feed {
+func rssFeed(doc *tidy.Document, opts Options) *Feed {
+	n := doc.Feed
+	child := func(name string) string { return n.Child(name).Value() }
+	atom := func(name string) []*tidy.Node { return n.All(vocab.Atom10, name) }
 	f := &Feed{
-		Format:      rssFormat(r.Version, doc.root),
-		Title:       titleText(r.Title, true),
-		Description: PlainText(r.Description, typeHTML),
-		Language:    cmp.Or(r.Language, doc.kept.feed.notes["lang"]),
-		Copyright:   titleText(r.Copyright, true),
-		Generator:   Generator{Name: titleText(r.Generator, true)},
-		Links:       atomLinks(r.Extensions),
-		TTL:         ttl(r.TTL),
-		SkipHours:   skipHours(r.SkipHours),
-		SkipDays:    skipDays(r.SkipDays),
+		Format:      rssFormat(doc),
+		ID:          cmp.Or(n.AttrNS(vocab.RDF, "about"), value(atom("id"))),
+		Title:       titleText(child("title")),
+		Description: PlainText(child("description"), markup.TypeHTML),
+		Language:    cmp.Or(child("language"), n.AttrNS(vocab.XML, "lang")),
+		Copyright:   titleText(child("copyright")),
+		Generator:   Generator{Name: titleText(child("generator"))},
+		Links:       xmlLinks(atom("link")),
+		TTL:         ttl(child("ttl")),
 	}
-	f.ID = cmp.Or(doc.kept.feed.notes["about"], value(atomModule(r.Extensions), "id"))
-	f.Link = firstLink(append(r.Links, alternate(f.Links))...)
-	if r.Image != nil {
-		f.Image = r.Image.URL
+	if hours := n.Child("skiphours"); hours != nil {
+		f.SkipHours = skipHours(values(hours.Named("hour")))
 	}
-	if s := cmp.Or(r.ManagingEditor, r.WebMaster); s != "" {
+	if days := n.Child("skipdays"); days != nil {
+		f.SkipDays = skipDays(values(days.Named("day")))
+	}
+	f.Link = markup.FirstLink(append(allTexts(n.All(vocab.None, "link")), alternate(f.Links))...)
+	image := doc.Image
+	if image == nil {
+		image = n.Child("image")
+	}
+	f.Image = image.Child("url").Value()
+	if s := cmp.Or(child("managingeditor"), child("webmaster")); s != "" {
 		f.Authors = parsePersons(s, true)
 	}
-	for _, c := range r.Categories {
-		f.Categories = append(f.Categories, titleText(c.Value, true))
+	for _, c := range n.All(vocab.None, "category") {
+		f.Categories = append(f.Categories, titleText(c.Text))
 	}
-	if c := r.Cloud; c != nil {
+	if c := n.Child("cloud"); c != nil {
 		f.Clouds = append(f.Clouds, Cloud{
-			Domain: c.Domain, Port: number(c.Port), Path: c.Path,
-			RegisterProcedure: c.RegisterProcedure, Protocol: c.Protocol,
+			Domain: c.Attr("domain"), Port: number(c.Attr("port")), Path: c.Attr("path"),
+			RegisterProcedure: c.Attr("registerprocedure"), Protocol: c.Attr("protocol"),
 		})
 	}
-	feedModules(f, r.Extensions)
-	f.Image = cmp.Or(f.Image, value(atomModule(r.Extensions), "logo"))
-	if authors := extensionPersons(atomModule(r.Extensions)["author"]); coverAll(authors, f.Authors) {
+	feedModules(f, n)
+	f.Image = cmp.Or(f.Image, value(atom("logo")))
+	if authors := elementPersons(atom("author")); coverAll(authors, f.Authors) {
 		f.Authors = authors
 	}
-	terms, dc, at := r.Extensions["dcterms"], r.Extensions["dc"], atomModule(r.Extensions)
-	f.Updated, _ = firstDate([]string{r.LastBuildDate, value(terms, "modified"), value(dc, "date"), value(at, "updated")})
-	f.Published, _ = firstDate([]string{r.PubDate, value(terms, "issued"), value(at, "published")})
+	f.Updated, _ = firstDate([]string{child("lastbuilddate"), value(n.All(vocab.DCTerms, "modified")), value(n.All(vocab.DC, "date")), value(atom("updated"))})
+	f.Published, _ = firstDate([]string{child("pubdate"), value(n.All(vocab.DCTerms, "issued")), value(atom("published"))})
 
-	addAll(f, r.Items, opts, func(item *rss.Item, number int) *draft { return rssEntry(item, doc, number) })
+	f.addAll(doc, opts, rssEntry)
 	return f
 }
 
-func rssFormat(version, root string) Format {
-	version = strings.TrimSpace(version)
+func rssFormat(doc *tidy.Document) Format {
 	switch {
-	case root == "rdf" && version != "0.9":
+	case doc.Root == "rdf" && doc.Version != "0.9":
 		return RSS10
-	case root != "rdf" && strings.HasPrefix(version, "2"):
+	case doc.Root != "rdf" && strings.HasPrefix(doc.Version, "2"):
 		return RSS20
 	}
 	return RSS09
 }
 
-func rssEntry(r *rss.Item, doc *tidied, number int) *draft {
-	x, kept := r.Extensions, doc.kept.of(number)
-	d := &draft{
-		entry:     kept.entry(),
-		titles:    []text{{r.Title, typeHTML}},
-		published: []string{r.PubDate, r.Custom["published"], r.Custom["date"]},
-		updated:   []string{r.Custom["updated"]},
+// allTexts returns the texts of all elements.
+func allTexts(list []*tidy.Node) []string {
+	var out []string
+	for _, n := range list {
+		out = append(out, n.Text)
 	}
+	return out
+}
+
+func rssEntry(doc *tidy.Document, n *tidy.Node) *draft {
+	child := func(name string) string { return n.Child(name).Value() }
+	guid := n.Child("guid")
+	d := newDraft(doc, n)
+	d.titles = []text{{child("title"), markup.TypeHTML}}
+	d.published = []string{child("pubdate"), child("published"), child("date")}
+	d.updated = []string{child("updated")}
 	e := &d.entry
-	e.Link = firstLink(append(r.Links, r.Custom["url"])...)
-	e.Comments = r.Comments
-	if r.GUID != nil {
-		e.GUID = r.GUID.Value
+	e.Link = markup.FirstLink(append(allTexts(n.All(vocab.None, "link")), child("url"))...)
+	e.Comments = child("comments")
+	e.GUID = cmp.Or(guid.Value(), n.AttrNS(vocab.RDF, "about"))
+	e.Authors = parseAll(values(n.All(vocab.None, "author")))
+	if src := n.Child("source"); src != nil {
+		e.Source = &Source{Title: titleText(src.Text), URL: src.Attr("url")}
 	}
-	e.GUID = cmp.Or(e.GUID, kept.notes["about"])
-	for _, s := range values(x[metaPrefix], "author") {
-		e.Authors = append(e.Authors, parsePersons(s, true)...)
+	for _, c := range n.All(vocab.None, "category") {
+		e.categorize(Category{Name: titleText(c.Text), Scheme: c.Attr("domain")})
 	}
-	if r.Source != nil {
-		e.Source = &Source{Title: titleText(r.Source.Title, true), URL: r.Source.URL}
+	for _, enc := range n.All(vocab.None, "enclosure") {
+		e.Enclosures = append(e.Enclosures, enclosure(enc.Attr("url"), enc.Attr("type"), enc.Attr("length")))
 	}
-	for _, c := range r.Categories {
-		e.categorize(Category{Name: titleText(c.Value, true), Scheme: c.Domain})
+	if image := child("image"); markup.IsWebURL(image) {
+		e.Image = image
 	}
-	for _, enc := range r.Enclosures {
-		e.Enclosures = append(e.Enclosures, enclosure(enc.URL, enc.Type, enc.Length))
+	contents := []string{child("fullitem"), child("body"), value(n.All(vocab.XHTML, "body"))}
+	if encoded := allTexts(n.All(vocab.Content, "encoded")); len(encoded) > 0 {
+		contents = slices.Insert(contents, 0, encoded[len(encoded)-1])
 	}
-	e.Image = r.Custom["image"]
-	if !isWebURL(e.Image) {
-		e.Image = ""
+	for _, s := range contents {
+		d.contents = append(d.contents, text{s, markup.TypeHTML}.lines())
 	}
-	for _, s := range []string{doc.text(r.Content), r.Custom["fullitem"], r.Custom["body"], value(x["xhtml"], "body"), value(x["content"], "encoded")} {
-		d.contents = append(d.contents, text{s, typeHTML}.lines())
+	for _, s := range []string{child("description"), child("summary")} {
+		d.summaries = append(d.summaries, text{s, markup.TypeHTML}.lines())
 	}
-	for _, s := range []string{doc.text(r.Description), r.Custom["summary"]} {
-		d.summaries = append(d.summaries, text{s, typeHTML}.lines())
-	}
-	d.modules(x)
-	if e.Link == "" && r.GUID != nil && !strings.EqualFold(strings.TrimSpace(r.GUID.IsPermalink), "false") {
-		if u := cmp.Or(kept.notes["permalink"], r.GUID.Value); isWebURL(u) {
+	d.modules(n)
+	if e.Link == "" && !strings.EqualFold(strings.TrimSpace(guid.Attr("ispermalink")), "false") {
+		if u := cmp.Or(guid.Attr("resolved"), guid.Value()); markup.IsWebURL(u) {
 			e.Link = u
 		}
 	}
-	d.tail = cloudItems(x)
+	d.tail = cloudItems(n)
 	return d
 }

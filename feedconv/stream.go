@@ -5,29 +5,74 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"time"
 )
 
-// Stream writes a document whose entries need not be in memory all at once: the one that
-// [EncodeAtom], [EncodeRSS] or [EncodeJSON] makes of a feed that has them. As the head of
-// a document says something of its entries, each is shown to Survey before Begin, and
-// given to Entry in the order of the document after it:
+// Encode writes a document of the format Atom10, RSS20 or JSONFeed, whose entries need
+// not be in memory all at once: the one that [EncodeAtom], [EncodeRSS] or [EncodeJSON]
+// makes of a feed that has them. As the head of a document says something of its entries,
+// they are asked for twice, first for the head and then to be written; none is kept. nil
+// stands for the Entries of the feed, which are not looked at otherwise.
 //
-//	s, err := feedconv.NewStream(w, feedconv.Atom10)
-//	for … { s.Survey(e) }
-//	err = s.Begin(feed)
-//	for … { err = s.Entry(e) }
-//	err = s.End()
-//
-// Whatever a call has to write is written when it returns. It is used by one goroutine at a time. The
-// errors are those of the encoders.
-type Stream struct {
-	x       *xmlWriter // nil for JSON
-	w       io.Writer
-	items   int    // of JSON, written so far
-	tail    []byte // of JSON
-	updated time.Time
-	survey
+// The head, each entry and the end are written by one call of w each. The errors are those
+// of the encoders and of entries.
+func Encode(w io.Writer, format Format, f *Feed, entries iter.Seq2[*Entry, error]) error {
+	if entries == nil {
+		entries = f.entries
+	}
+	var b bytes.Buffer
+	var doc encoder
+	switch format {
+	case Atom10, RSS20:
+		doc = newXMLWriter(&b, format == Atom10)
+	case JSONFeed:
+		doc = &jsonWriter{b: &b}
+	default:
+		return fmt.Errorf("no document of the format %q is written", format)
+	}
+	var s survey
+	for e, err := range entries {
+		if err != nil {
+			return err
+		}
+		s.add(e)
+	}
+	write := func(err error) error {
+		if err == nil {
+			_, err = w.Write(b.Bytes())
+		}
+		b.Reset()
+		return err
+	}
+	if err := write(doc.begin(f, &s)); err != nil {
+		return err
+	}
+	for e, err := range entries {
+		if err == nil {
+			err = write(doc.entry(e))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return write(doc.end())
+}
+
+// encoder writes the pieces of a document into a buffer.
+type encoder interface {
+	begin(f *Feed, s *survey) error // what the feed says of itself
+	entry(e *Entry) error
+	end() error
+}
+
+// entries calls yield for each entry.
+func (f *Feed) entries(yield func(*Entry, error) bool) {
+	for i := range f.Entries {
+		if !yield(&f.Entries[i], nil) {
+			return
+		}
+	}
 }
 
 // survey is what the head of a document needs of its entries.
@@ -39,20 +84,8 @@ type survey struct {
 	seen         map[string]bool
 }
 
-// NewStream begins a document of the format Atom10, RSS20 or JSONFeed; any other is an
-// error.
-func NewStream(w io.Writer, format Format) (*Stream, error) {
-	switch format {
-	case Atom10, RSS20:
-		return &Stream{x: newXMLWriter(w, format == Atom10)}, nil
-	case JSONFeed:
-		return &Stream{w: w}, nil
-	}
-	return nil, fmt.Errorf("no document of the format %q is written", format)
-}
-
-// Survey is shown each entry that is to come. It keeps nothing of it.
-func (s *Stream) Survey(e *Entry) {
+// add counts an entry.
+func (s *survey) add(e *Entry) {
 	s.any = true
 	s.podcast = s.podcast || e.isPodcast()
 	s.nameless = s.nameless || len(e.Authors) == 0
@@ -83,71 +116,73 @@ func (s *survey) declares(attributes []Attribute, list []Extension) {
 	}
 }
 
-// Begin writes what the feed says of itself; its Entries are not looked at.
-func (s *Stream) Begin(f *Feed) error {
-	if s.x == nil {
-		head, err := indented(jsonHead(f), "")
-		// The list of entries is the last thing in it.
-		end := bytes.LastIndexByte(head, ']')
-		if err == nil {
-			s.tail = head[end:]
-			_, err = s.w.Write(head[:end])
-		}
-		return err
-	}
-	s.x.namespacesOf(f, &s.survey)
-	s.updated = newest(&Feed{Updated: f.Updated, Published: f.Published, Entries: []Entry{{Updated: s.newest}}})
-	if s.x.atom {
-		s.x.feed(f, s.updated, !s.any || s.nameless)
+func (x *xmlWriter) begin(f *Feed, s *survey) error {
+	x.namespacesOf(f, s)
+	x.updated = newest(f, s)
+	if x.atom {
+		x.feed(f, !s.any || s.nameless)
 	} else {
-		s.x.rss(f)
+		x.rss(f)
 	}
-	return s.x.flush()
+	return x.err
 }
 
-// Entry writes the next entry.
-func (s *Stream) Entry(e *Entry) error {
-	if s.x == nil {
-		item, err := indented(jsonEntry(e), "    ")
-		if err != nil {
-			return err
-		}
-		separator := ",\n    "
-		if s.items == 0 {
-			separator = "\n    "
-		}
-		s.items++
-		_, err = s.w.Write(append([]byte(separator), bytes.TrimSuffix(item, []byte("\n"))...))
-		return err
-	}
-	if s.x.atom {
-		s.x.atomEntry(e, s.updated)
+func (x *xmlWriter) entry(e *Entry) error {
+	if x.atom {
+		x.atomEntry(e)
 	} else {
-		s.x.rssItem(e)
+		x.rssItem(e)
 	}
-	return s.x.flush()
+	return x.err
 }
 
-// End writes what stands after the entries.
-func (s *Stream) End() error {
-	if s.x == nil {
-		tail := s.tail
-		if s.items > 0 {
-			tail = append([]byte("\n  "), tail...)
-		}
-		_, err := s.w.Write(tail)
-		return err
-	}
-	if s.x.atom {
-		s.x.end("feed")
+func (x *xmlWriter) end() error {
+	if x.atom {
+		x.close("feed")
 	} else {
-		s.x.end("channel")
-		s.x.end("rss")
+		x.close("channel")
+		x.close("rss")
 	}
-	return s.x.flush()
+	return x.err
 }
 
-// indented gives a value in JSON.
+// jsonWriter writes a JSON Feed.
+type jsonWriter struct {
+	b     *bytes.Buffer
+	items int
+	tail  []byte // what stands after the list of entries, the last thing in the head
+}
+
+func (x *jsonWriter) begin(f *Feed, _ *survey) error {
+	head, err := indented(jsonHead(f), "")
+	if err != nil {
+		return err
+	}
+	end := bytes.LastIndexByte(head, ']')
+	x.b.Write(head[:end])
+	x.tail = head[end:]
+	return nil
+}
+
+func (x *jsonWriter) entry(e *Entry) error {
+	if x.items++; x.items > 1 {
+		x.b.WriteByte(',')
+	}
+	x.b.WriteString("\n    ")
+	item, err := indented(jsonEntry(e), "    ")
+	x.b.Write(bytes.TrimSuffix(item, []byte("\n")))
+	return err
+}
+
+func (x *jsonWriter) end() error {
+	if x.items > 0 {
+		x.b.WriteString("\n  ")
+	}
+	x.b.Write(x.tail)
+	return nil
+}
+
+// indented returns a value in JSON.
 func indented(v any, prefix string) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -155,23 +190,4 @@ func indented(v any, prefix string) ([]byte, error) {
 	e.SetIndent(prefix, "  ")
 	err := e.Encode(v)
 	return b.Bytes(), err
-}
-
-// encode writes a feed whose entries are in memory.
-func encode(w io.Writer, format Format, f *Feed) error {
-	s, err := NewStream(w, format)
-	if err != nil {
-		return err
-	}
-	for i := range f.Entries {
-		s.Survey(&f.Entries[i])
-	}
-	err = s.Begin(f)
-	for i := 0; i < len(f.Entries) && err == nil; i++ {
-		err = s.Entry(&f.Entries[i])
-	}
-	if err == nil {
-		err = s.End()
-	}
-	return err
 }

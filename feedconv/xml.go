@@ -1,7 +1,6 @@
 package feedconv
 
 import (
-	"bytes"
 	"cmp"
 	"html"
 	"net/url"
@@ -10,69 +9,82 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mmcdole/gofeed/atom"
-	ext "github.com/mmcdole/gofeed/extensions"
-	"github.com/mmcdole/gofeed/rss"
+	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/feedconv/internal/tidy"
+	"github.com/lektordir/lektor/feedconv/internal/vocab"
 )
 
-// parseXML maps a tidied document. It uses gofeed's format parsers and not
-// its universal feed, which has no place for half of what is needed here and
-// costs as much again.
-func parseXML(doc *tidied, opts Options) (*Feed, error) {
+// parseXML maps a tidied document.
+func parseXML(doc *tidy.Document, opts Options) *Feed {
 	var f *Feed
-	if doc.root == "feed" {
-		parsed, err := (&atom.Parser{}).Parse(bytes.NewReader(doc.xml))
-		if err != nil {
-			return nil, err
-		}
-		f = atomFeed(parsed, doc, opts)
+	if doc.Root == "feed" {
+		f = atomFeed(doc, opts)
 	} else {
-		parsed, err := (&rss.Parser{}).Parse(bytes.NewReader(doc.xml))
-		if err != nil {
-			return nil, err
-		}
-		f = rssFeed(parsed, doc, opts)
+		f = rssFeed(doc, opts)
 	}
-	f.Attributes, f.Extensions = doc.kept.feed.attributes, doc.kept.feed.list
+	f.Attributes, f.Extensions = foreignAttributes(doc, doc.Feed), extensions(doc, doc.Feed.Children)
 	finishFeed(f, opts)
-	return f, nil
+	return f
 }
 
-// entry returns an entry with what gofeed has no place for.
-func (x *extras) entry() Entry {
-	return Entry{Attributes: x.attributes, Extensions: x.list, Language: x.notes["lang"]}
+// newDraft returns an entry with what all formats have alike.
+func newDraft(doc *tidy.Document, n *tidy.Node) *draft {
+	return &draft{entry: Entry{
+		Attributes: foreignAttributes(doc, n), Extensions: extensions(doc, n.Children), Language: n.AttrNS(vocab.XML, "lang"),
+	}}
 }
 
-// elements of one namespace by name.
-type module = map[string][]ext.Extension
-
-// values gives the text of all elements of a name.
-func values(m module, name string) []string {
-	var out []string
-	for _, e := range m[name] {
-		if e.Value != "" {
-			out = append(out, e.Value)
+// extensions returns the elements among some that have no field.
+func extensions(doc *tidy.Document, list []*tidy.Node) []Extension {
+	var out []Extension
+	for _, n := range list {
+		if n.Foreign {
+			out = append(out, Extension{
+				Namespace: doc.URI(n.NS), Name: n.Name, Attributes: foreignAttributes(doc, n), Text: n.Text, Children: extensions(doc, n.Children),
+			})
 		}
 	}
 	return out
 }
 
-// value gives the first text of elements of a name.
-func value(m module, name string) string {
-	for _, e := range m[name] {
-		if e.Value != "" {
-			return e.Value
+// foreignAttributes returns the attributes of a foreign element, a feed or an entry.
+func foreignAttributes(doc *tidy.Document, n *tidy.Node) []Attribute {
+	var out []Attribute
+	for _, a := range n.Attrs {
+		if n.Foreign || a.NS != vocab.XML && a.NS != vocab.RDF {
+			out = append(out, Attribute{Namespace: doc.URI(a.NS), Name: a.Name, Value: a.Value})
+		}
+	}
+	return out
+}
+
+// values returns the texts of the elements that have any.
+func values(list []*tidy.Node) []string {
+	var out []string
+	for _, n := range list {
+		if n.Text != "" {
+			out = append(out, n.Text)
+		}
+	}
+	return out
+}
+
+// value returns the first text of some elements.
+func value(list []*tidy.Node) string {
+	for _, n := range list {
+		if n.Text != "" {
+			return n.Text
 		}
 	}
 	return ""
 }
 
-// attrs gives an attribute of all elements of a name.
-func attrs(m module, name string, attributes ...string) []string {
+// attrs returns the first of some attributes of each element.
+func attrs(list []*tidy.Node, attributes ...string) []string {
 	var out []string
-	for _, e := range m[name] {
+	for _, n := range list {
 		for _, a := range attributes {
-			if v := e.Attrs[a]; v != "" {
+			if v := n.Attr(a); v != "" {
 				out = append(out, v)
 				break
 			}
@@ -81,30 +93,21 @@ func attrs(m module, name string, attributes ...string) []string {
 	return out
 }
 
-// atomModule gives the Atom elements of a document in another format.
-func atomModule(x ext.Extensions) module {
-	if m := x["atom"]; m != nil {
-		return m
-	}
-	return x["atom03"]
-}
-
-// atomLinks gives the Atom links of a document in another format.
-func atomLinks(x ext.Extensions) []Link {
+// xmlLinks returns the links of Atom that elements stand for.
+func xmlLinks(list []*tidy.Node) []Link {
 	var out []Link
-	for _, e := range atomModule(x)["link"] {
-		href := cmp.Or(e.Attrs["href"], e.Value)
+	for _, n := range list {
 		out = append(out, Link{
-			Rel:   linkRel(e.Attrs["rel"]),
-			Href:  cleanLine(href),
-			Type:  cleanLine(e.Attrs["type"]),
-			Title: titleText(e.Attrs["title"], false),
+			Rel:   linkRel(n.Attr("rel")),
+			Href:  markup.CleanLine(cmp.Or(n.Attr("href"), n.Text)),
+			Type:  markup.CleanLine(n.Attr("type")),
+			Title: oneLine(n.Attr("title")),
 		})
 	}
 	return out
 }
 
-// linkRel gives a relation its short name.
+// linkRel returns a relation its short name.
 func linkRel(rel string) string {
 	rel = strings.TrimSpace(rel)
 	for _, prefix := range []string{"http://www.iana.org/assignments/relation/", "https://www.iana.org/assignments/relation/"} {
@@ -116,15 +119,15 @@ func linkRel(rel string) string {
 	return strings.ToLower(rel)
 }
 
-// alternate gives the link to the page that a feed or an entry is about.
+// alternate returns the link to the page that a feed or an entry is about.
 func alternate(links []Link) string {
 	var first string
 	for _, l := range links {
-		t := mimeType(l.Type)
-		if l.Rel != "alternate" || link(l.Href) == "" || t == "application/ess" || t == "application/nno" {
-			continue // those two tell when entries were published, and are no page
+		t := markup.MediaType(l.Type)
+		if l.Rel != "alternate" || markup.Link(l.Href) == "" || t == "application/ess" || t == "application/nno" {
+			continue // they list publication times and are no page
 		}
-		if t == "" || isMarkup(t) && !strings.Contains(t, "atom") && !strings.Contains(t, "rss") {
+		if t == "" || markup.IsMarkup(t) && !strings.Contains(t, "atom") && !strings.Contains(t, "rss") {
 			return l.Href
 		}
 		first = cmp.Or(first, l.Href)
@@ -134,33 +137,32 @@ func alternate(links []Link) string {
 
 // modules reads what Dublin Core, iTunes, Media RSS and Atom say of an entry,
 // in whatever format they stand.
-func (d *draft) modules(x ext.Extensions) {
+func (d *draft) modules(n *tidy.Node) {
 	e := &d.entry
-	dc, terms, itunes := x["dc"], x["dcterms"], x["itunes"]
-	for _, list := range [][]string{values(dc, "title"), values(itunes, "title")} {
-		for _, s := range list {
-			d.titles = append(d.titles, text{s, typeHTML})
-		}
+	dc := func(name string) []*tidy.Node { return n.All(vocab.DC, name) }
+	itunes := func(name string) []*tidy.Node { return n.All(vocab.ITunes, name) }
+	for _, s := range append(values(dc("title")), values(itunes("title"))...) {
+		d.titles = append(d.titles, text{s, markup.TypeHTML})
 	}
-	d.published = append(d.published, value(terms, "issued"), value(terms, "created"))
-	d.updated = append(d.updated, value(terms, "modified"), value(dc, "date"))
-	d.creators(persons(parseAll(append(values(dc, "author"), values(dc, "creator")...))))
+	d.published = append(d.published, value(n.All(vocab.DCTerms, "issued")), value(n.All(vocab.DCTerms, "created")))
+	d.updated = append(d.updated, value(n.All(vocab.DCTerms, "modified")), value(dc("date")))
+	d.creators(persons(parseAll(append(values(dc("author")), values(dc("creator"))...))))
 	if len(e.Authors) == 0 {
-		e.Authors = parseAll(values(itunes, "author"))
+		e.Authors = parseAll(values(itunes("author")))
 	}
-	e.Contributors = append(e.Contributors, parseAll(values(dc, "contributor"))...)
-	e.Duration = duration(value(itunes, "duration"))
-	e.Episode, e.Season = number(value(itunes, "episode")), number(value(itunes, "season"))
-	e.Categories = append(e.Categories, moduleCategories(x)...)
-	e.Categories = append(e.Categories, values(dc, "subject")...)
-	e.Language = cmp.Or(e.Language, value(dc, "language"))
-	e.Rights = cmp.Or(e.Rights, PlainText(value(dc, "rights"), typeHTML))
-	e.Image = cmp.Or(moduleImage(itunes), e.Image)
-	d.media(x["media"], 0)
-	for _, s := range []string{value(itunes, "summary"), value(itunes, "subtitle"), value(dc, "description")} {
-		d.summaries = append(d.summaries, text{s, typeHTML}.lines())
+	e.Contributors = append(e.Contributors, parseAll(values(dc("contributor")))...)
+	e.Duration = duration(value(itunes("duration")))
+	e.Episode, e.Season = number(value(itunes("episode"))), number(value(itunes("season")))
+	e.Categories = append(e.Categories, moduleCategories(n)...)
+	e.Categories = append(e.Categories, values(dc("subject"))...)
+	e.Language = cmp.Or(e.Language, value(dc("language")))
+	e.Rights = cmp.Or(e.Rights, PlainText(value(dc("rights")), markup.TypeHTML))
+	e.Image = cmp.Or(moduleImage(n), e.Image)
+	d.media(n, 0)
+	for _, s := range []string{value(itunes("summary")), value(itunes("subtitle")), value(dc("description"))} {
+		d.summaries = append(d.summaries, text{s, markup.TypeHTML}.lines())
 	}
-	d.atom(x)
+	d.atom(n)
 }
 
 func parseAll(list []string) []Person {
@@ -208,187 +210,197 @@ func duration(s string) time.Duration {
 	return d
 }
 
-// moduleImage gives the image that the iTunes module names.
-func moduleImage(itunes module) string {
-	images := append(attrs(itunes, "image", "href", "url"), value(itunes, "image"))
-	for _, l := range itunes["link"] {
-		if strings.EqualFold(l.Attrs["rel"], "image") {
-			images = append(images, l.Attrs["href"])
+// moduleImage returns the image that the iTunes module names.
+func moduleImage(n *tidy.Node) string {
+	list := n.All(vocab.ITunes, "image")
+	images := append(attrs(list, "href", "url"), value(list))
+	for _, l := range n.All(vocab.ITunes, "link") {
+		if strings.EqualFold(l.Attr("rel"), "image") {
+			images = append(images, l.Attr("href"))
 			break
 		}
 	}
-	return firstLink(images...)
+	return markup.FirstLink(images...)
 }
 
-// moduleCategories gives the categories of the iTunes and Media modules.
-func moduleCategories(x ext.Extensions) []string {
+// moduleCategories returns the categories of the iTunes and Media modules.
+func moduleCategories(n *tidy.Node) []string {
 	var out []string
-	var nested func(list []ext.Extension, depth int)
-	nested = func(list []ext.Extension, depth int) {
+	var nested func(list []*tidy.Node, depth int)
+	nested = func(list []*tidy.Node, depth int) {
 		for _, c := range list {
-			out = append(out, cmp.Or(c.Attrs["text"], c.Value))
+			out = append(out, cmp.Or(c.Attr("text"), c.Text))
 			if depth < 8 {
-				nested(c.Children["category"], depth+1)
+				nested(c.Named("category"), depth+1)
 			}
 		}
 	}
-	nested(x["itunes"]["category"], 0)
-	for _, list := range append(values(x["itunes"], "keywords"), values(x["media"], "keywords")...) {
+	nested(n.All(vocab.ITunes, "category"), 0)
+	for _, list := range values(n.All(vocab.ITunes, "keywords")) {
 		out = append(out, strings.Split(list, ",")...)
 	}
-	for _, c := range x["media"]["category"] {
-		out = append(out, cmp.Or(c.Attrs["label"], c.Value))
+	return append(out, mediaCategories(n)...)
+}
+
+// mediaCategories returns the categories of Media RSS.
+func mediaCategories(n *tidy.Node) []string {
+	var out []string
+	for _, list := range values(n.All(vocab.Media, "keywords")) {
+		out = append(out, strings.Split(list, ",")...)
+	}
+	for _, c := range n.All(vocab.Media, "category") {
+		out = append(out, cmp.Or(c.Attr("label"), c.Text))
 	}
 	return out
 }
 
 // media reads Media RSS, whose elements may stand in the entry, in a group,
 // and in a content element.
-func (d *draft) media(m module, depth int) {
-	if len(m) == 0 || depth > 4 {
+func (d *draft) media(n *tidy.Node, depth int) {
+	if depth > 4 {
 		return
 	}
 	e := &d.entry
-	for _, t := range m["title"] {
-		d.titles = append(d.titles, text{t.Value, mediaType(t.Attrs["type"])})
+	for _, t := range n.All(vocab.Media, "title") {
+		d.titles = append(d.titles, text{t.Text, mediaType(t.Attr("type"))})
 	}
-	for _, c := range m["content"] {
-		href := c.Attrs["url"]
-		if href != "" {
-			kind := c.Attrs["type"]
-			if kind == "" && c.Attrs["medium"] == "image" {
-				kind = "image/*"
-			}
-			enc := enclosure(href, kind, c.Attrs["filesize"])
-			if strings.HasSuffix(enc.Type, "/*") {
-				enc.Type = ""
-			}
-			e.Enclosures = append(e.Enclosures, enc)
-			if e.Image == "" && strings.HasPrefix(kind, "image/") {
-				e.Image = href
-			}
+	contents := n.All(vocab.Media, "content")
+	for _, c := range contents {
+		href, kind := c.Attr("url"), c.Attr("type")
+		if href == "" {
+			continue
+		}
+		if kind == "" && c.Attr("medium") == "image" {
+			kind = "image/*"
+		}
+		enc := enclosure(href, kind, c.Attr("filesize"))
+		if strings.HasSuffix(enc.Type, "/*") {
+			enc.Type = ""
+		}
+		e.Enclosures = append(e.Enclosures, enc)
+		if e.Image == "" && strings.HasPrefix(kind, "image/") {
+			e.Image = href
 		}
 	}
-	e.Image = cmp.Or(append([]string{e.Image}, attrs(m, "thumbnail", "url")...)...)
-	for _, t := range m["description"] {
-		d.summaries = append(d.summaries, text{t.Value, mediaType(t.Attrs["type"])})
+	e.Image = cmp.Or(append([]string{e.Image}, attrs(n.All(vocab.Media, "thumbnail"), "url")...)...)
+	for _, t := range n.All(vocab.Media, "description") {
+		d.summaries = append(d.summaries, text{t.Text, mediaType(t.Attr("type"))})
 	}
 	if depth > 0 {
-		e.Categories = append(e.Categories, moduleCategories(ext.Extensions{"media": m})...)
+		e.Categories = append(e.Categories, mediaCategories(n)...)
 	}
-	for _, g := range m["group"] {
-		d.media(g.Children, depth+1)
-	}
-	for _, c := range m["content"] {
-		d.media(c.Children, depth+1)
+	for _, c := range append(n.All(vocab.Media, "group"), contents...) {
+		d.media(c, depth+1)
 	}
 }
 
-// mediaType gives the MIME type of a Media RSS text, which says "plain" or
+// mediaType returns the MIME type of a Media RSS text, which says "plain" or
 // "html".
 func mediaType(s string) string {
 	if strings.EqualFold(strings.TrimSpace(s), "html") {
-		return typeHTML
+		return markup.TypeHTML
 	}
-	return typePlain
+	return markup.TypePlain
 }
 
 // atom reads Atom elements that stand in an entry of another format.
-func (d *draft) atom(x ext.Extensions) {
+func (d *draft) atom(n *tidy.Node) {
 	e := &d.entry
-	m := atomModule(x)
-	if len(m) == 0 {
-		return
-	}
-	links := atomLinks(x)
+	atom := func(name string) []*tidy.Node { return n.All(vocab.Atom10, name) }
+	links := xmlLinks(atom("link"))
 	e.Link = cmp.Or(e.Link, alternate(links))
 	e.Links = append(e.Links, otherLinks(links)...)
-	for _, l := range m["link"] {
-		if linkRel(l.Attrs["rel"]) == "enclosure" {
-			e.Enclosures = append(e.Enclosures, enclosure(l.Attrs["href"], l.Attrs["type"], l.Attrs["length"]))
-		}
+	e.Enclosures = append(e.Enclosures, linkEnclosures(atom("link"))...)
+	for _, t := range atom("title") {
+		d.titles = append(d.titles, atomText(t))
 	}
-	for _, t := range m["title"] {
-		d.titles = append(d.titles, extensionText(t))
+	for _, c := range atom("content") {
+		d.contents = append(d.contents, atomText(c))
 	}
-	for _, c := range m["content"] {
-		d.contents = append(d.contents, extensionText(c))
+	for _, c := range atom("summary") {
+		d.summaries = append(d.summaries, atomText(c))
 	}
-	for _, c := range m["summary"] {
-		d.summaries = append(d.summaries, extensionText(c))
-	}
-	d.published = append(d.published, value(m, "published"), value(m, "issued"))
-	d.updated = append(d.updated, value(m, "updated"), value(m, "modified"))
-	if authors := extensionPersons(m["author"]); coverAll(authors, e.Authors) {
+	d.published = append(d.published, value(atom("published")), value(atom("issued")))
+	d.updated = append(d.updated, value(atom("updated")), value(atom("modified")))
+	if authors := elementPersons(atom("author")); coverAll(authors, e.Authors) {
 		e.Authors = authors
 	}
-	contributors := extensionPersons(m["contributor"])
+	contributors := elementPersons(atom("contributor"))
 	if coverAll(contributors, e.Contributors) {
 		e.Contributors = nil
 	}
 	e.Contributors = append(e.Contributors, contributors...)
-	for _, c := range m["category"] {
-		e.categorize(Category{Name: cmp.Or(c.Attrs["term"], c.Attrs["label"]), Scheme: c.Attrs["scheme"], Label: c.Attrs["label"]})
+	for _, c := range atom("category") {
+		e.categorize(Category{Name: cmp.Or(c.Attr("term"), c.Attr("label")), Scheme: c.Attr("scheme"), Label: c.Attr("label")})
 	}
-	e.GUID = cmp.Or(e.GUID, value(m, "id"))
+	e.GUID = cmp.Or(e.GUID, value(atom("id")))
 }
 
-func extensionText(e ext.Extension) text {
-	return text{e.Value, atomType(e.Attrs["type"])}
+// linkEnclosures returns the enclosures among links of Atom.
+func linkEnclosures(links []*tidy.Node) []Enclosure {
+	var out []Enclosure
+	for _, l := range links {
+		if linkRel(l.Attr("rel")) == "enclosure" {
+			out = append(out, enclosure(l.Attr("href"), l.Attr("type"), l.Attr("length")))
+		}
+	}
+	return out
 }
 
-func extensionPersons(list []ext.Extension) []Person {
+// atomText returns a text construct of Atom, which may be absent.
+func atomText(n *tidy.Node) text { return text{n.Value(), atomType(n.Attr("type"))} }
+
+func elementPersons(list []*tidy.Node) []Person {
 	var out []Person
 	for _, a := range list {
 		p := Person{
-			Name:  cmp.Or(value(a.Children, "name"), a.Value),
-			Email: value(a.Children, "email"),
-			URL:   cmp.Or(value(a.Children, "uri"), value(a.Children, "url")),
+			Name:  cmp.Or(value(a.Named("name")), a.Text),
+			Email: value(a.Named("email")),
+			URL:   cmp.Or(value(a.Named("uri")), value(a.Named("url"))),
 		}
 		out = append(out, tidyPerson(p))
 	}
 	return out
 }
 
-// atomType gives the MIME type of an Atom text construct or content.
+// atomType returns the MIME type of an Atom text construct or content.
 func atomType(s string) string {
-	switch t := mimeType(s); t {
+	switch t := markup.MediaType(s); t {
 	case "", "text", "plain":
-		return typePlain
+		return markup.TypePlain
 	case "html", "escaped":
-		return typeHTML
+		return markup.TypeHTML
 	case "xhtml":
-		return typeXHTML
+		return markup.TypeXHTML
 	default:
 		return t
 	}
 }
 
 // feedModules reads what the modules say of a feed.
-func feedModules(f *Feed, x ext.Extensions) {
-	dc, itunes, sy := x["dc"], x["itunes"], x["sy"]
-	f.Title = cmp.Or(f.Title, titleText(value(dc, "title"), true), titleText(value(itunes, "title"), true),
-		titleText(value(x["media"], "title"), true))
-	f.Description = cmp.Or(f.Description, PlainText(value(dc, "description"), typeHTML),
-		PlainText(value(itunes, "summary"), typeHTML), PlainText(value(itunes, "subtitle"), typeHTML))
-	f.Copyright = cmp.Or(f.Copyright, PlainText(value(dc, "rights"), typeHTML),
-		PlainText(value(x["media"], "copyright"), typeHTML))
-	f.Language = cmp.Or(f.Language, value(dc, "language"))
-	f.Image = cmp.Or(moduleImage(itunes), f.Image)
+func feedModules(f *Feed, n *tidy.Node) {
+	dc := func(name string) string { return value(n.All(vocab.DC, name)) }
+	itunes := func(name string) string { return value(n.All(vocab.ITunes, name)) }
+	media := func(name string) string { return value(n.All(vocab.Media, name)) }
+	f.Title = cmp.Or(f.Title, titleText(dc("title")), titleText(itunes("title")), titleText(media("title")))
+	f.Description = cmp.Or(f.Description, PlainText(dc("description"), markup.TypeHTML),
+		PlainText(itunes("summary"), markup.TypeHTML), PlainText(itunes("subtitle"), markup.TypeHTML))
+	f.Copyright = cmp.Or(f.Copyright, PlainText(dc("rights"), markup.TypeHTML), PlainText(media("copyright"), markup.TypeHTML))
+	f.Language = cmp.Or(f.Language, dc("language"))
+	f.Image = cmp.Or(moduleImage(n), f.Image)
 	if len(f.Authors) == 0 {
-		f.Authors = parseAll(append(values(dc, "author"), values(dc, "creator")...))
+		f.Authors = parseAll(append(values(n.All(vocab.DC, "author")), values(n.All(vocab.DC, "creator"))...))
 	}
 	if len(f.Authors) == 0 {
-		f.Authors = parseAll(values(itunes, "author"))
+		f.Authors = parseAll(values(n.All(vocab.ITunes, "author")))
 	}
-	f.Categories = append(f.Categories, moduleCategories(x)...)
-	f.Categories = append(f.Categories, values(dc, "subject")...)
-	f.UpdateInterval = updateInterval(value(sy, "updateperiod"), value(sy, "updatefrequency"))
-	history := x["fh"]
-	f.Complete = f.Complete || len(history["complete"]) > 0
-	f.Archive = f.Archive || len(history["archive"]) > 0
-	for _, c := range x["source"]["cloud"] {
-		f.Clouds = append(f.Clouds, cloudOf(func(name string) string { return c.Attrs[name] }, c.Value))
+	f.Categories = append(f.Categories, moduleCategories(n)...)
+	f.Categories = append(f.Categories, values(n.All(vocab.DC, "subject"))...)
+	f.UpdateInterval = updateInterval(value(n.All(vocab.SY, "updateperiod")), value(n.All(vocab.SY, "updatefrequency")))
+	f.Complete = len(n.All(vocab.FH, "complete")) > 0
+	f.Archive = len(n.All(vocab.FH, "archive")) > 0
+	for _, c := range n.All(vocab.Source, "cloud") {
+		f.Clouds = append(f.Clouds, cloudOf(func(name string) string { return c.Attr(strings.ToLower(name)) }, c.Text))
 	}
 }
 
@@ -464,32 +476,25 @@ func skipDays(list []string) []time.Weekday {
 }
 
 // maxListDepth bounds the nesting of rssCloud items, as tidy does.
-const maxListDepth = maxDepth
+const maxListDepth = tidy.MaxDepth
 
-// cloudItems gives rssCloud:item children, which are items in items, as a
+// cloudItems returns rssCloud:item children, which are items in items, as a
 // nested list.
-func cloudItems(x ext.Extensions) string {
-	var items []ext.Extension
-	for prefix, m := range x {
-		if strings.EqualFold(prefix, "rsscloud") {
-			items = append(items, m["item"]...)
-		}
-	}
+func cloudItems(n *tidy.Node) string {
 	var b strings.Builder
-	writeCloudItems(&b, items, 0)
+	writeCloudItems(&b, n.All(vocab.RSSCloud, "item"), 0)
 	return b.String()
 }
 
-func writeCloudItems(b *strings.Builder, items []ext.Extension, depth int) {
+func writeCloudItems(b *strings.Builder, items []*tidy.Node, depth int) {
 	if len(items) == 0 || depth > maxListDepth {
 		return
 	}
 	b.WriteString("<ul>")
 	for _, it := range items {
 		b.WriteString("<li>")
-		c := it.Children
-		writeCloudItem(b, value(c, "title"), value(c, "link"), cmp.Or(value(c, "description"), it.Value))
-		writeCloudItems(b, c["item"], depth+1)
+		writeCloudItem(b, value(it.Named("title")), value(it.Named("link")), cmp.Or(value(it.Named("description")), it.Text))
+		writeCloudItems(b, it.Named("item"), depth+1)
 		b.WriteString("</li>")
 	}
 	b.WriteString("</ul>")
@@ -498,11 +503,11 @@ func writeCloudItems(b *strings.Builder, items []ext.Extension, depth int) {
 // writeCloudItem writes one item of the list: the title links where the item
 // does, or all of a description without a title.
 func writeCloudItem(b *strings.Builder, title, target, description string) {
-	label := html.EscapeString(titleText(title, true))
+	label := html.EscapeString(titleText(title))
 	if label == "" {
 		label, description = description, ""
 	}
-	if href := link(target); href != "" && !strings.Contains(label, "<a ") {
+	if href := markup.Link(target); href != "" && !strings.Contains(label, "<a ") {
 		b.WriteString(`<a href="` + html.EscapeString(href) + `">` + label + `</a>`)
 	} else {
 		b.WriteString(label)
@@ -510,16 +515,6 @@ func writeCloudItem(b *strings.Builder, title, target, description string) {
 	if description != "" {
 		b.WriteString(" " + description)
 	}
-}
-
-// textType returns the MIME type of a text construct, which gofeed drops.
-func (x *extras) textType(names ...string) string {
-	for _, name := range names {
-		if t := x.notes["type-"+name]; t != "" {
-			return atomType(t)
-		}
-	}
-	return typePlain
 }
 
 // cloudOfURL reads the URL of an rssCloud hub.

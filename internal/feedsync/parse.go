@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/charset"
 )
 
 // Limits of [Parse].
@@ -114,7 +114,7 @@ func asUTF8(data []byte) []byte {
 	if !utf16 && (encoding == "" || encoding == "utf-8" || encoding == "us-ascii") {
 		return data
 	}
-	text, _ := feedconv.DecodeText(data, "")
+	text, _ := charset.Decode(data, "", nil)
 	return bytes.TrimPrefix(text, []byte("\ufeff"))
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/charset"
 	"github.com/lektordir/lektor/internal/lazy"
 )
 
@@ -67,7 +67,7 @@ func Parse(data []byte) (*Document, error) {
 
 // toUTF8 gives the document as valid UTF-8 without control characters.
 func toUTF8(data []byte) string {
-	text, _ := feedconv.DecodeText(data, "")
+	text, _ := charset.Decode(data, "", nil)
 	return string(bytes.Map(writable, text))
 }
 

@@ -35,12 +35,11 @@ func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 // doors are the only packages that know a dependency, with those below them:
 // whoever wants to replace it finds all of it in one place.
 var doors = map[string][]string{
-	"github.com/mmcdole/gofeed":       {"feedconv"},
 	"github.com/coreos/go-systemd":    {"internal/serve"},
 	"charm.land":                      {"internal/app/viewer/tui"},
 	"codeberg.org/readeck":            {"internal/app/article"},
 	"github.com/charmbracelet":        {"internal/app/viewer/tui"},
-	"github.com/wlynxg/chardet":       {"feedconv"},
+	"github.com/wlynxg/chardet":       {"internal/charset"},
 	"golang.org/x/crypto":             {"internal/app/hub"},
 	"modernc.org/libc":                {"internal/index"},
 	"modernc.org/sqlite":              {"internal/index", "internal/app/importer"},
@@ -67,7 +66,7 @@ var linked = map[string][]string{
 	"github.com/coreos/go-systemd":   {"lektor-cloudd"},
 	"github.com/emersion/go-message": {"lektor-pages"},
 	"github.com/microcosm-cc":        {"lektor-pages"},
-	"github.com/mmcdole/gofeed":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-share", "lektor-view"},
+	"github.com/wlynxg/chardet":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-share", "lektor-view"},
 	"html/template":                  {"lektor-cloudd", "lektor-ess"},
 	"modernc.org/sqlite":             {"lektor-import", "lektor-pages", "lektor-view"},
 }
@@ -145,7 +144,7 @@ var arrows = []struct {
 	why   string
 }{
 	{func(a arrow) bool {
-		return a.from == "lektordir" && a.to == "feedconv" || a.from == "feedconv" && a.to == "lektordir"
+		return below(a.from, "lektordir") && a.to == "feedconv" || below(a.from, "feedconv") && a.to == "lektordir"
 	}, "the public packages do not know each other"},
 	{func(a arrow) bool {
 		return !a.test && a.from == "internal/command" && (a.to == "lektordir" || a.to == "internal/fetch")
@@ -179,7 +178,7 @@ func imports(p pkg, path string, test bool) string {
 			return "only " + strings.Join(places, ", ") + " may"
 		}
 	}
-	if !test && strangers[name] != nil && strangers[name].MatchString(path) {
+	if !test && isStranger(name, path) {
 		return "a public package keeps to its matter"
 	}
 	if to, ours := strings.CutPrefix(path, module); ours {
@@ -190,6 +189,16 @@ func imports(p pkg, path string, test bool) string {
 		}
 	}
 	return ""
+}
+
+// isStranger reports whether a public package, or one below it, must not import a path.
+func isStranger(name, path string) bool {
+	for public, paths := range strangers {
+		if below(name, public) && paths.MatchString(path) {
+			return true
+		}
+	}
+	return false
 }
 
 // room is the app that a package below internal/app belongs to.

@@ -16,9 +16,9 @@ func TestImports(t *testing.T) {
 		test     bool
 		good     bool
 	}{
-		{"feedconv", "github.com/mmcdole/gofeed/extensions", false, true},
-		{"internal/opml", "github.com/mmcdole/gofeed", false, false},
-		{"internal/opml", "github.com/mmcdole/gofeed", true, false},
+		{"internal/charset", "github.com/wlynxg/chardet", false, true},
+		{"feedconv", "github.com/wlynxg/chardet", false, false},
+		{"internal/opml", "github.com/wlynxg/chardet", true, false},
 		{"internal/atomicfile", "github.com/gofrs/flock", false, true},
 		{"lektordir", "github.com/gofrs/flock", false, false},
 		{"internal/watch", "github.com/fsnotify/fsnotify", false, true},
@@ -44,6 +44,8 @@ func TestImports(t *testing.T) {
 		{"lektordir", "encoding/xml", false, false},
 		{"lektordir", "encoding/xml", true, true},
 		{"feedconv", "os", false, false},
+		{"feedconv/internal/tidy", "os", false, false},
+		{"feedconv/internal/tidy", module + "lektordir", false, false},
 		{"feedconv", "os", true, true},
 		{"feedconv", "net/mail", false, true},
 		{"lektordir", module + "feedconv", true, false},

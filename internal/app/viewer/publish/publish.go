@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/mail"
 	"net/url"
 	"os"
@@ -274,16 +275,7 @@ const together = 64
 
 // single publishes one document.
 func (p *publisher) single(ctx context.Context) error {
-	doc, err := p.newDocument()
-	if err != nil {
-		return err
-	}
-	var mu sync.Mutex
-	list, err := p.candidates(ctx, func(_ *candidate, _ *entries.Record, e *feedconv.Entry) {
-		mu.Lock()
-		defer mu.Unlock()
-		doc.Survey(e)
-	})
+	list, err := p.candidates(ctx, func(*candidate, *entries.Record, *feedconv.Entry) {})
 	if err != nil {
 		return err
 	}
@@ -295,18 +287,20 @@ func (p *publisher) single(ctx context.Context) error {
 		}
 	}
 	write := func(w io.Writer) error {
-		err := doc.flush(w, doc.Begin(&feed))
-		for to := len(list); to > 0 && err == nil; to -= together {
-			var part []feedconv.Entry
-			part, err = p.gather(ctx, list[max(0, to-together):to])
-			for i := 0; i < len(part) && err == nil; i++ {
-				err = doc.flush(w, doc.Entry(&part[i]))
+		return p.encodeTo(w, &feed, func(yield func(*feedconv.Entry, error) bool) {
+			for to := len(list); to > 0; to -= together {
+				part, err := p.gather(ctx, list[max(0, to-together):to])
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				for i := range part {
+					if !yield(&part[i], nil) {
+						return
+					}
+				}
 			}
-		}
-		if err != nil {
-			return err
-		}
-		return doc.flush(w, doc.End())
+		})
 	}
 	if p.o.Output != "" && p.o.Output != "-" {
 		if err := p.whole(p.o.Output); err != nil {
@@ -323,50 +317,34 @@ func (p *publisher) single(ctx context.Context) error {
 	return err
 }
 
-// document is a document that is written, and made harmless piece by piece.
-type document struct {
-	*feedconv.Stream
-	b        bytes.Buffer
-	harmless func([]byte) []byte
-}
-
-func (p *publisher) newDocument() (*document, error) {
-	d := &document{harmless: termsafe.XML}
-	if p.format == feedconv.JSONFeed {
-		d.harmless = termsafe.JSON
-	}
-	var err error
-	d.Stream, err = feedconv.NewStream(&d.b, p.format)
-	return d, err
-}
-
-// flush writes what a call has made, unless it failed.
-func (d *document) flush(w io.Writer, err error) error {
-	if err == nil {
-		_, err = w.Write(d.harmless(d.b.Bytes()))
-	}
-	d.b.Reset()
-	return err
-}
-
 // encode returns a document whose entries are in memory.
 func (p *publisher) encode(feed *feedconv.Feed) ([]byte, error) {
-	doc, err := p.newDocument()
-	if err != nil {
-		return nil, err
-	}
-	for i := range feed.Entries {
-		doc.Survey(&feed.Entries[i])
-	}
 	var b bytes.Buffer
-	err = doc.flush(&b, doc.Begin(feed))
-	for i := 0; i < len(feed.Entries) && err == nil; i++ {
-		err = doc.flush(&b, doc.Entry(&feed.Entries[i]))
-	}
-	if err == nil {
-		err = doc.flush(&b, doc.End())
-	}
+	err := p.encodeTo(&b, feed, nil)
 	return b.Bytes(), err
+}
+
+// encodeTo writes a document, made harmless piece by piece. nil stands for the entries of
+// the feed.
+func (p *publisher) encodeTo(w io.Writer, feed *feedconv.Feed, list iter.Seq2[*feedconv.Entry, error]) error {
+	h := harmless{w, termsafe.XML}
+	if p.format == feedconv.JSONFeed {
+		h.clean = termsafe.JSON
+	}
+	return feedconv.Encode(h, p.format, feed, list)
+}
+
+// harmless writes to w what clean makes of each piece.
+type harmless struct {
+	w     io.Writer
+	clean func([]byte) []byte
+}
+
+func (h harmless) Write(b []byte) (int, error) {
+	if _, err := h.w.Write(h.clean(b)); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // errSame ends the writing of a document that is in place already.

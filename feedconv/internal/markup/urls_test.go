@@ -1,4 +1,4 @@
-package feedconv
+package markup
 
 import (
 	"html"
@@ -30,7 +30,7 @@ func TestResolveURLReference(t *testing.T) {
 		{"..g", "http://a/b/c/..g"}, {"./../g", "http://a/b/g"}, {"./g/.", "http://a/b/c/g/"}, {"g/./h", "http://a/b/c/g/h"},
 		{"g/../h", "http://a/b/c/h"}, {"g;x=1/../y", "http://a/b/c/y"}, {"g?y/./x", "http://a/b/c/g?y/./x"}, {"g#s/../x", "http://a/b/c/g#s/../x"},
 	} {
-		if got := resolveURL(base, c[0]); got != c[1] {
+		if got := Resolve(base, c[0]); got != c[1] {
 			t.Errorf("%q: %q, want %q", c[0], got, c[1])
 		}
 	}
@@ -54,23 +54,12 @@ func TestTidyRule10Textual(t *testing.T) {
 		{"", "a", "a"},
 		{"http://e/", "1:2", "http://e/1:2"},
 	} {
-		if got := resolveURL(mustURL(t, c.base), c.ref); got != c.want {
+		if got := Resolve(mustURL(t, c.base), c.ref); got != c.want {
 			t.Errorf("%q under %q: %q, want %q", c.ref, c.base, got, c.want)
 		}
 	}
-	if got := resolveURL(nil, " a "); got != "a" {
+	if got := Resolve(nil, " a "); got != "a" {
 		t.Errorf("no base: %q", got)
-	}
-	for _, s := range []string{
-		"http://e/ü", "http://e/a b", "http://e/?#", "http://e/#", "http://e/#ü b", "http://", "http://?", "https:///x", "http://:80/", "http://e:/", "http://e?", "http://1/;,=&~:", "http:", "http://e//x/./y", "HTTP://E/", "http://e/%7e|", "urn:x", "a b", "", "tag:e,2005:ü",
-	} {
-		g := guardURL(s)
-		if strings.TrimSpace(g) != s {
-			t.Errorf("guard of %q: %q", s, g)
-		}
-		if u, err := url.Parse(strings.TrimLeft(g, " ")); err == nil && u.String() != s {
-			t.Errorf("%q is not guarded: %q", s, u.String())
-		}
 	}
 }
 
@@ -81,7 +70,7 @@ func TestDocumentBase(t *testing.T) {
 		{"http://e/", "file:///etc/", "http://e/"}, {"::", "", ""},
 	} {
 		got := ""
-		if u := documentBase(Options{URL: c.url, ContentLocation: c.location}); u != nil {
+		if u := DocumentBase(c.url, c.location); u != nil {
 			got = u.String()
 		}
 		if got != c.want {
@@ -161,5 +150,5 @@ func FuzzResolveHTML(f *testing.F) {
 // resolvedHTML resolves with the budget of a document that is no longer than s.
 func resolvedHTML(s string, base *url.URL) string {
 	budget := len(s) + 64<<10
-	return resolveHTML(s, base, &budget)
+	return ResolveHTML(s, base, &budget)
 }

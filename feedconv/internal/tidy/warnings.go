@@ -1,30 +1,42 @@
-package feedconv
+package tidy
 
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
+
+	"github.com/lektordir/lektor/feedconv/internal/scan"
 )
 
+// Warning is what was mended in a document, or left out of it. Line is counted from 1, 0
+// if the place is not known. Limit is MaxEntries if raising that may get what was left out.
+type Warning struct {
+	Line  int
+	Text  string
+	Limit string
+}
+
+// warnKind is a kind of warnings, first those of [scan.Defect].
 type warnKind uint8
 
 const (
-	warnJunk warnKind = iota
+	warnText    = warnKind(scan.StrayText)
+	warnComment = warnKind(scan.OpenComment)
+	warnCDATA   = warnKind(scan.OpenCDATA)
+	warnAttrs   = warnKind(scan.ManyAttributes)
+)
+
+const (
+	warnJunk = warnKind(scan.Defects) + iota
 	warnUnclosed
 	warnStray
-	warnCDATA
-	warnComment
 	warnDepth
-	warnAttrs
 	warnDecls
 	warnNames
 	warnNodes
-	warnRuns
 	warnGrow
 	warnAfter
-	warnText
 	warnCut
 	warnBase64
 	warnEntries
@@ -50,20 +62,19 @@ var warnRules = sync.OnceValue(func() *[numWarnings]warnRule {
 		warnStray:    {text: "an end tag </%s> of nothing open was dropped"},
 		warnCDATA:    {text: "a CDATA section in <%s> is not closed"},
 		warnComment:  {text: "a comment is not closed"},
-		warnDepth:    {text: say("elements that are more than %d deep were dropped, <%%s> the first", maxDepth-2), once: true, limit: true},
-		warnAttrs:    {text: say("<%%s> has more than %d attributes; the rest was dropped", maxAttrs), limit: true},
+		warnDepth:    {text: say("elements that are more than %d deep were dropped, <%%s> the first", MaxDepth-2), once: true, limit: true},
+		warnAttrs:    {text: say("<%%s> has more than %d attributes; the rest was dropped", scan.MaxAttrs), limit: true},
 		warnDecls:    {text: say("more than %d namespace declarations are in scope, or the document has more than %d namespaces, or one whose name is longer than %d bytes; what is in these was not read", maxDeclarations, maxNamespaces, maxURILen), once: true, limit: true},
 		warnNames:    {text: say("there are more than %d different element names, or one is longer than %d bytes; the rest was dropped", maxNames, maxNameLen), once: true, limit: true},
 		warnNodes:    {text: say("there are more than %d elements and attributes; the rest was dropped", maxNodes), once: true, limit: true, option: "MaxEntries"},
-		warnRuns:     {text: say("of the text between the children of <%%s> more than %d pieces were dropped", maxTextRuns), limit: true},
 		warnGrow:     {text: "too many relative references under a long base; the rest was left relative", once: true},
 		warnAfter:    {text: "the document goes on after its end", once: true},
 		warnText:     {text: "a < that starts no tag was read as text"},
 		warnCut:      {text: "the document ends inside <%s>"},
 		warnBase64:   {text: "the base64 text of <%s> could not be decoded as text"},
 		warnEntries:  {text: "there are more than %s entries; the rest was left out", once: true, limit: true, option: "MaxEntries"},
-		warnExtDepth: {text: say("an extension is more than %d elements deep at <%%s>; it was left out", maxExtensionDepth), limit: true},
-		warnExtSize:  {text: say("the extensions of an entry or feed are more than %d elements or %d bytes at <%%s>; what passes that was left out", maxExtensions, maxExtensionBytes), limit: true},
+		warnExtDepth: {text: say("an extension is more than %d elements deep at <%%s>; it was left out", MaxExtensionDepth), limit: true},
+		warnExtSize:  {text: say("the extensions of an entry or feed are more than %d elements or %d bytes at <%%s>; what passes that was left out", MaxExtensions, maxExtensionBytes), limit: true},
 		warnNested:   {text: "a <%s> inside of another was not taken for one"},
 	}
 })
@@ -75,15 +86,11 @@ type warnings struct {
 	list    []Warning
 	linePos int
 	line    int
-	mute    bool
 	lost    string // the first warning of what a limit left out
 }
 
 // warn notes what was mended at pos. Lines are counted only here.
 func (w *warnings) warn(k warnKind, pos int, name []byte) {
-	if w.mute {
-		return
-	}
 	w.warned[k]++
 	n := w.warned[k]
 	rule := warnRules()[k]
@@ -113,7 +120,7 @@ func (w *warnings) lineAt(pos int) int {
 	return w.line
 }
 
-// all gives the warnings, those that were too many of a kind as one.
+// all returns the warnings, those that were too many of a kind as one.
 func (w *warnings) all() []Warning {
 	for k, n := range w.warned {
 		rule := warnRules()[k]
@@ -123,22 +130,4 @@ func (w *warnings) all() []Warning {
 		}
 	}
 	return w.list
-}
-
-// leftOut is the warning for entries beyond the limit.
-func leftOut(f *Feed, limit int) {
-	f.warn("only the first %d entries were taken", limit)
-	f.Warnings[len(f.Warnings)-1].Limit = "MaxEntries"
-}
-
-func (f *Feed) warn(format string, args ...any) {
-	f.Warnings = append(f.Warnings, Warning{Text: fmt.Sprintf(format, args...)})
-}
-
-// warnOnce is warn for what is said once of a document.
-func (f *Feed) warnOnce(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if !slices.ContainsFunc(f.Warnings, func(w Warning) bool { return w.Text == text }) {
-		f.warn("%s", text)
-	}
 }

@@ -1,10 +1,15 @@
-package feedconv
+// Package markup reads the text of XML and HTML: references to characters, text without
+// its tags, and URLs.
+package markup
 
 import (
 	"bytes"
 	"errors"
 	"html"
+	"slices"
 	"strconv"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/charmap"
@@ -29,11 +34,11 @@ var suspect = func() (t [256]bool) {
 	return
 }()
 
-// cleanChars drops C0 controls, reads C1 controls as windows-1252, replaces
+// CleanChars drops C0 controls, reads C1 controls as windows-1252, replaces
 // U+FFFE and U+FFFF, and makes LF of CR LF and CR. Text without these is
 // returned as it is. It says how many characters were mended, line ends not
 // counted, and where the first of them stood.
-func cleanChars(text []byte) (clean []byte, mended, first int) {
+func CleanChars(text []byte) (clean []byte, mended, first int) {
 	var out []byte
 	start := 0
 	for i := 0; i < len(text); {
@@ -90,10 +95,10 @@ func mendChar(b []byte) (r rune, n int, counts bool) {
 // maxEntityName is the length of the longest entity of HTML, with room.
 const maxEntityName = 40
 
-// entitySet is what the internal subset of a DOCTYPE defines. Its values hold
+// Entities are what the internal subset of a DOCTYPE defines. Its values hold
 // no markup and no references, so that nothing can be made to expand twice,
 // and together they may expand to no more than left bytes.
-type entitySet struct {
+type Entities struct {
 	values map[string]string
 	left   int
 }
@@ -104,8 +109,8 @@ const (
 	maxEntityExpands = 1 << 20
 )
 
-// define keeps the first definition of a name, as XML says.
-func (e *entitySet) define(name, value []byte) {
+// Define keeps the first definition of a name, as XML says.
+func (e *Entities) Define(name, value []byte) {
 	if len(e.values) >= maxEntities || len(name) == 0 || len(name) > maxEntityName ||
 		len(value) > maxEntityValue || bytes.ContainsAny(value, "<%") {
 		return
@@ -116,8 +121,8 @@ func (e *entitySet) define(name, value []byte) {
 	}
 	if bytes.IndexByte(value, '&') >= 0 {
 		// Character references are characters; anything else could nest.
-		var none entitySet
-		value = none.decode(nil, value)
+		var none Entities
+		value = none.Decode(nil, value)
 		if bytes.ContainsAny(value, "&<%") {
 			return
 		}
@@ -131,10 +136,10 @@ func (e *entitySet) define(name, value []byte) {
 	}
 }
 
-// decode appends src to dst with its references resolved: those of XML, of
+// Decode appends src to dst with its references resolved: those of XML, of
 // HTML and of the DOCTYPE, if they end in a semicolon. Everything else that
-// starts with & is text. src holds no control characters (cleanChars).
-func (e *entitySet) decode(dst, src []byte) []byte {
+// starts with & is text. src holds no control characters ([CleanChars]).
+func (e *Entities) Decode(dst, src []byte) []byte {
 	for {
 		i := bytes.IndexByte(src, '&')
 		if i < 0 {
@@ -151,52 +156,49 @@ func (e *entitySet) decode(dst, src []byte) []byte {
 	}
 }
 
-// reference appends what the reference at the start of s stands for and gives
-// its length, 0 when it is none.
-func (e *entitySet) reference(dst, s []byte) ([]byte, int) {
+// DecodeAttr decodes an attribute's value; white space that is written as such
+// becomes spaces, as XML says.
+func (e *Entities) DecodeAttr(val []byte) []byte {
+	if bytes.IndexByte(val, '\n') >= 0 || bytes.IndexByte(val, '\t') >= 0 {
+		val = bytes.Map(func(r rune) rune {
+			if r == '\n' || r == '\t' {
+				return ' '
+			}
+			return r
+		}, val)
+	}
+	if bytes.IndexByte(val, '&') < 0 {
+		return val
+	}
+	return e.Decode(make([]byte, 0, len(val)), val)
+}
+
+// reference appends what the reference at the start of s stands for and returns
+// its length, 0 if it is none.
+func (e *Entities) reference(dst, s []byte) ([]byte, int) {
 	end := bytes.IndexByte(s[:min(len(s), maxEntityName+2)], ';')
 	if end < 2 {
 		return dst, 0
 	}
 	name := s[1:end]
-	switch string(name) {
-	case "amp":
-		return append(dst, '&'), end + 1
-	case "lt":
-		return append(dst, '<'), end + 1
-	case "gt":
-		return append(dst, '>'), end + 1
-	case "quot":
-		return append(dst, '"'), end + 1
-	case "apos":
-		return append(dst, '\''), end + 1
-	case "nbsp":
-		return append(dst, "\u00a0"...), end + 1
-	}
 	if name[0] == '#' {
 		r, ok := charReference(name[1:])
-		switch {
-		case !ok:
+		if !ok {
 			return dst, 0
-		case r == '\r':
-			// A line end written out; its LF may follow in either form.
-			rest := s[end+1:]
-			if len(rest) == 0 || rest[0] != '\n' && rest[0] != '&' {
-				dst = append(dst, '\n')
-			} else if rest[0] == '&' {
-				if next, n := e.reference(nil, rest); n == 0 || string(next) != "\n" {
-					dst = append(dst, '\n')
-				}
+		}
+		if r >= 0 && (r != '\r' || !lineFeed(s[end+1:])) {
+			if r == '\r' {
+				r = '\n'
 			}
-		case r >= 0:
 			dst = utf8.AppendRune(dst, r)
 		}
 		return dst, end + 1
 	}
-	for _, c := range name {
-		if c < '0' || c > '9' && c < 'A' || c > 'Z' && c < 'a' && c != '_' || c > 'z' && c < 0x80 {
-			return dst, 0
-		}
+	if value := common[string(name)]; value != "" {
+		return append(dst, value...), end + 1
+	}
+	if !isEntityName(name) {
+		return dst, 0
 	}
 	if v, ok := e.values[string(name)]; ok {
 		if len(v) > e.left {
@@ -213,6 +215,29 @@ func (e *entitySet) reference(dst, s []byte) ([]byte, int) {
 		return dst, 0
 	}
 	return append(dst, dec...), end + 1
+}
+
+// common are the entities of XML, and the most common one of HTML.
+var common = map[string]string{"amp": "&", "lt": "<", "gt": ">", "quot": `"`, "apos": "'", "nbsp": "\u00a0"}
+
+// lineFeed reports whether rest begins with a line feed, as such or as a reference: a
+// carriage return before it is a part of the same line end.
+func lineFeed(rest []byte) bool {
+	digits, ok := bytes.CutPrefix(rest, []byte("&#"))
+	if !ok {
+		return bytes.HasPrefix(rest, []byte("\n"))
+	}
+	r, ok := charReference(digits[:max(bytes.IndexByte(digits, ';'), 0)])
+	return ok && r == '\n'
+}
+
+func isEntityName(name []byte) bool {
+	for _, c := range name {
+		if c < '0' || c > '9' && c < 'A' || c > 'Z' && c < 'a' && c != '_' || c > 'z' && c < 0x80 {
+			return false
+		}
+	}
+	return true
 }
 
 // charReference reads the digits of a character reference. The rune is -1 for
@@ -238,78 +263,70 @@ func charReference(digits []byte) (r rune, ok bool) {
 	return windows1252(r), true
 }
 
-// doctype reads the document type declaration that s starts with, "<!DOCTYPE",
-// keeps its internal entities and gives its length. External ones are never
-// looked at.
-func (e *entitySet) doctype(s []byte) int {
-	i := len("<!DOCTYPE")
-	subset := false
-	for i < len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\'':
-			j := bytes.IndexByte(s[i+1:], c)
-			if j < 0 || !subset && bytes.IndexByte(s[i+1:i+1+j], '>') >= 0 {
-				// An unclosed quote must not swallow the document.
-				return pastTag(s, i)
-			}
-			i += j + 2
-		case c == '[' && !subset:
-			subset = true
-			i++
-		case c == ']' && subset:
-			subset = false
-			i++
-		case c == '>' && !subset:
-			return i + 1
-		case c == '<' && !subset:
-			return i
-		case c == '<' && bytes.HasPrefix(s[i:], []byte("<!--")):
-			n := bytes.Index(s[i:], []byte("-->"))
-			if n < 0 {
-				return pastTag(s, i)
-			}
-			i += n + 3
-		case c == '<' && bytes.HasPrefix(s[i:], []byte("<!ENTITY")):
-			i += e.entityDecl(s[i:])
-		case c == '<' && i+1 < len(s) && s[i+1] != '!' && s[i+1] != '?':
-			return i // the subset was never closed
-		default:
-			i++
-		}
-	}
-	return len(s)
-}
+// IsSpace reports whether c is white space of XML or HTML.
+func IsSpace(c byte) bool { return strings.IndexByte(Spaces, c) >= 0 }
 
-// entityDecl reads an entity declaration up to, not including, its end.
-func (e *entitySet) entityDecl(s []byte) int {
-	i := len("<!ENTITY")
-	space := func() {
-		for i < len(s) && isSpace(s[i]) {
-			i++
-		}
-	}
-	space()
-	start := i
-	for i < len(s) && !isSpace(s[i]) && s[i] != '>' && s[i] != '<' && s[i] != '"' && s[i] != '\'' {
+// Spaces are the characters of white space in XML and HTML.
+const Spaces = " \n\t\r\f"
+
+// Until returns the place in s of the first of some bytes from i on, or the end.
+func Until[T string | []byte](s T, i int, stops string) int {
+	for i < len(s) && strings.IndexByte(stops, s[i]) < 0 {
 		i++
-	}
-	name := s[start:i]
-	space()
-	if i < len(s) && (s[i] == '"' || s[i] == '\'') && string(name) != "%" {
-		if j := bytes.IndexByte(s[i+1:], s[i]); j >= 0 {
-			e.define(name, s[i+1:i+1+j])
-			return i + j + 2
-		}
 	}
 	return i
 }
 
-// pastTag gives the place behind the next > in s from i on, or the end.
-func pastTag(s []byte, i int) int {
-	if j := bytes.IndexByte(s[i:], '>'); j >= 0 {
-		return i + j + 1
+// Blank reports whether nothing but white space and NULs is in b.
+func Blank(b []byte) bool {
+	for i, c := range b {
+		switch c {
+		case ' ', '\t', '\n', '\r', 0, '\v', '\f':
+		default:
+			return len(bytes.TrimFunc(b[i:], func(r rune) bool {
+				return unicode.IsSpace(r) || r == 0 || r == 0xFEFF
+			})) == 0
+		}
 	}
-	return len(s)
+	return true
 }
 
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
+// SkipSpace returns the place in s of the first byte from i on that is no white space.
+func SkipSpace[T string | []byte](s T, i int) int {
+	for i < len(s) && IsSpace(s[i]) {
+		i++
+	}
+	return i
+}
+
+// Ends are ends of things that the rest of a text lacks. A scanner that asks it for them
+// searches to the end of the text in vain once for each, and so takes linear time.
+type Ends []string
+
+// Index returns the place of the first end in s, the text from some place on, or -1. The
+// places of calls do not decrease.
+func (e *Ends) Index(s, end string) int {
+	if e.Lack(end) {
+		return -1
+	}
+	n := strings.Index(s, end)
+	if n < 0 {
+		*e = append(*e, end)
+	}
+	return n
+}
+
+// IndexBytes is Index for bytes.
+func (e *Ends) IndexBytes(s []byte, end string) int {
+	if e.Lack(end) {
+		return -1
+	}
+	n := bytes.Index(s, []byte(end))
+	if n < 0 {
+		*e = append(*e, end)
+	}
+	return n
+}
+
+// Lack reports whether an end was searched in vain.
+func (e *Ends) Lack(end string) bool { return slices.Contains(*e, end) }

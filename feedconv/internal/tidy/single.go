@@ -1,6 +1,4 @@
-package feedconv
-
-import "strings"
+package tidy
 
 // singleName returns the name under which an element can stand once in a feed, an
 // entry, or an element with children, or "" for elements of which there are several.
@@ -11,18 +9,13 @@ func singleName(c class, lvl level, atom bool) string {
 	if c.ext || c.kind != kText && c.kind != kStruct || c.role == roleDrop || lvl != inFeed && lvl != inEntry && lvl != inStruct {
 		return ""
 	}
-	name := asciiLower(c.out[strings.IndexByte(c.out, ':')+1:])
-	switch name {
-	case "link", "category", "enclosure", "hour", "day":
+	switch c.name {
+	case "link", "category", "enclosure", "hour", "day", "author", "contributor":
 		return ""
-	case "author", "contributor":
-		if atom {
-			return ""
-		}
 	}
 	if atom {
 		// Atom 0.3 has other names for the same.
-		switch name {
+		switch c.name {
 		case "modified":
 			return "updated"
 		case "issued":
@@ -35,5 +28,5 @@ func singleName(c class, lvl level, atom bool) string {
 			return "uri"
 		}
 	}
-	return name
+	return c.name
 }

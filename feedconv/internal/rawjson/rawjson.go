@@ -1,4 +1,5 @@
-package feedconv
+// Package rawjson reads JSON that is malformed or cut off, as far as it makes sense.
+package rawjson
 
 import (
 	"bytes"
@@ -8,19 +9,20 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/internal/lazy"
 )
 
-// jsonValue is a JSON value where it stands in the document, not yet decoded.
-// Reading a document this way takes no memory for what is not looked at, gives
+// Value is a JSON value where it stands in the document, not yet decoded.
+// Reading a document this way takes no memory for what is not looked at, finds
 // everything before a cut, and needs no recursion, so nesting does no harm.
-// An empty jsonValue is an absent one; all methods give their zero value for
+// An empty Value is an absent one; all methods return their zero value for
 // a value of another type.
-type jsonValue []byte
+type Value []byte
 
-// jsonAt gives the value that begins in b at i, and where it ends. Complete is
+// At returns the value that begins in b at i, and where it ends. Complete is
 // false when the document ends first.
-func jsonAt(b []byte, i int) (v jsonValue, end int, complete bool) {
+func At(b []byte, i int) (v Value, end int, complete bool) {
 	i = jsonSpace(b, i)
 	start := i
 	if i >= len(b) {
@@ -37,13 +39,13 @@ func jsonAt(b []byte, i int) (v jsonValue, end int, complete bool) {
 		}
 		end, complete = i, i < len(b)
 	}
-	return jsonValue(b[start:end]), end, complete
+	return Value(b[start:end]), end, complete
 }
 
-// unwrapJSON returns the JSON that a document is, nil if it is none, and the length of
+// Unwrap returns the JSON that a document is, nil if it is none, and the length of
 // what stands before it: the mark )]}', against inclusion as a script, or the call of
 // JSONP, whose end is cut off, too.
-func unwrapJSON(b []byte) (value []byte, prefix int) {
+func Unwrap(b []byte) (value []byte, prefix int) {
 	start := func(i int) bool { return i < len(b) && (b[i] == '{' || b[i] == '[') }
 	i := jsonSpace(b, 0)
 	if start(i) {
@@ -60,7 +62,7 @@ func unwrapJSON(b []byte) (value []byte, prefix int) {
 		return nil, 0
 	}
 	i += call[1]
-	v, end, complete := jsonAt(b, i)
+	v, end, complete := At(b, i)
 	if complete && len(bytes.Trim(b[end:], ") ;\t\r\n")) == 0 {
 		return v, i
 	}
@@ -125,22 +127,27 @@ func jsonContainerEnd(b []byte, i int) (end int, complete bool) {
 	return len(b), false
 }
 
-func (v jsonValue) kind() byte {
+func (v Value) kind() byte {
 	if len(v) == 0 {
 		return 0
 	}
 	return v[0]
 }
 
-func (v jsonValue) isObject() bool { return v.kind() == '{' }
-func (v jsonValue) isArray() bool  { return v.kind() == '[' }
-func (v jsonValue) isString() bool { return v.kind() == '"' }
+// IsObject reports whether a value is an object.
+func (v Value) IsObject() bool { return v.kind() == '{' }
 
-// fields calls f for each member of an object until f returns false. A member
+// IsArray reports whether a value is an array.
+func (v Value) IsArray() bool { return v.kind() == '[' }
+
+// IsString reports whether a value is a string.
+func (v Value) IsString() bool { return v.kind() == '"' }
+
+// Fields calls f for each member of an object until f returns false. A member
 // whose value is cut off is passed too when the value is an object or array,
 // for what is before the cut.
-func (v jsonValue) fields(f func(name string, value jsonValue) bool) {
-	if !v.isObject() {
+func (v Value) Fields(f func(name string, value Value) bool) {
+	if !v.IsObject() {
 		return
 	}
 	for i := 1; ; {
@@ -156,7 +163,7 @@ func (v jsonValue) fields(f func(name string, value jsonValue) bool) {
 		if !complete {
 			return
 		}
-		name := jsonValue(v[i:end]).str()
+		name := Value(v[i:end]).Str()
 		i = jsonSpace(v, end)
 		if i >= len(v) {
 			return
@@ -164,8 +171,8 @@ func (v jsonValue) fields(f func(name string, value jsonValue) bool) {
 		if v[i] != ':' {
 			continue // no value: mended by going on to the next name
 		}
-		value, next, complete := jsonAt(v, i+1)
-		if !complete && !value.isObject() && !value.isArray() {
+		value, next, complete := At(v, i+1)
+		if !complete && !value.IsObject() && !value.IsArray() {
 			return
 		}
 		if len(value) > 0 && !f(name, value) {
@@ -175,12 +182,12 @@ func (v jsonValue) fields(f func(name string, value jsonValue) bool) {
 	}
 }
 
-// each calls f for each element of an array until f returns false, and once
+// Each calls f for each element of an array until f returns false, and once
 // for a value that is none: where a list is expected, one thing stands for a
 // list of one. An element that is cut off is left out.
-func (v jsonValue) each(f func(element jsonValue) bool) {
-	if !v.isArray() {
-		if len(v) > 0 && !v.isNull() {
+func (v Value) Each(f func(element Value) bool) {
+	if !v.IsArray() {
+		if len(v) > 0 && !v.IsNull() {
 			f(v)
 		}
 		return
@@ -194,7 +201,7 @@ func (v jsonValue) each(f func(element jsonValue) bool) {
 			i++
 			continue
 		}
-		element, next, complete := jsonAt(v, i)
+		element, next, complete := At(v, i)
 		if !complete || len(element) > 0 && !f(element) {
 			return
 		}
@@ -202,96 +209,97 @@ func (v jsonValue) each(f func(element jsonValue) bool) {
 	}
 }
 
-// list calls f for the first elements of an array, one more than are taken of
-// any list in an entry, so that it shows when there are more.
-func (v jsonValue) list(f func(element jsonValue)) {
+// List calls f for the first elements of an array, one more than most.
+func (v Value) List(most int, f func(element Value)) {
 	n := 0
-	v.each(func(element jsonValue) bool {
+	v.Each(func(element Value) bool {
 		f(element)
 		n++
-		return n <= maxList
+		return n <= most
 	})
 }
 
-func (v jsonValue) isNull() bool { return string(v) == "null" }
+// IsNull reports whether a value is null.
+func (v Value) IsNull() bool { return string(v) == "null" }
 
-// jsonObject is an object whose members have been found.
-type jsonObject []jsonMember
+// Object is an object whose members have been found.
+type Object []Member
 
-type jsonMember struct {
-	name  string
-	value jsonValue
+// Member is a member of an object.
+type Member struct {
+	Name  string
+	Value Value
 }
 
 // maxMembers is how many members of an object are looked at.
 const maxMembers = 10000
 
-// object returns the members of an object, in their order.
-func (v jsonValue) object() jsonObject {
-	if !v.isObject() {
+// Object returns the members of an object, in their order.
+func (v Value) Object() Object {
+	if !v.IsObject() {
 		return nil
 	}
-	o := make(jsonObject, 0, 16)
-	for name, value := range v.fields {
-		if o = append(o, jsonMember{name, value}); len(o) == maxMembers {
+	o := make(Object, 0, 16)
+	for name, value := range v.Fields {
+		if o = append(o, Member{name, value}); len(o) == maxMembers {
 			break
 		}
 	}
 	return o
 }
 
-// get returns the member of the first of these names that there is, of several with one
+// Get returns the member of the first of these names that there is, of several with one
 // name the last. A null is none.
-func (o jsonObject) get(names ...string) jsonValue {
+func (o Object) Get(names ...string) Value {
 	for _, name := range names {
 		for i := len(o) - 1; i >= 0; i-- {
-			if o[i].name == name && !o[i].value.isNull() {
-				return o[i].value
+			if o[i].Name == name && !o[i].Value.IsNull() {
+				return o[i].Value
 			}
 		}
 	}
 	return nil
 }
 
-// all returns the members of these names, in the order of the document.
-func (o jsonObject) all(names ...string) []jsonValue {
-	var out []jsonValue
+// All returns the members of these names, in the order of the document.
+func (o Object) All(names ...string) []Value {
+	var out []Value
 	for _, m := range o {
-		if slices.Contains(names, m.name) {
-			out = append(out, m.value)
+		if slices.Contains(names, m.Name) {
+			out = append(out, m.Value)
 		}
 	}
 	return out
 }
 
-// text returns the member of the first of these names that there is, as text.
-func (o jsonObject) text(names ...string) string { return o.get(names...).scalar() }
+// Text returns the member of the first of these names that there is, as text.
+func (o Object) Text(names ...string) string { return o.Get(names...).Scalar() }
 
-// text returns a member of an object as text; see [jsonObject.text].
-func (v jsonValue) text(names ...string) string { return v.object().text(names...) }
+// Text returns a member of an object as text; see [Object.text].
+func (v Value) Text(names ...string) string { return v.Object().Text(names...) }
 
-// scalar gives a string, or a number as it is written. Identifiers are
+// Scalar returns a string, or a number as it is written. Identifiers are
 // numbers in some feeds, and too long for a float64 in some of these.
-func (v jsonValue) scalar() string {
+func (v Value) Scalar() string {
 	switch k := v.kind(); {
 	case k == '"':
-		return v.str()
-	case isDigit(k) || k == '-':
+		return v.Str()
+	case k >= '0' && k <= '9' || k == '-':
 		return string(v)
 	}
 	return ""
 }
 
-// isTrue tells true, "true" and 1.
-func (v jsonValue) isTrue() bool {
+// IsTrue reports true, "true" and 1.
+func (v Value) IsTrue() bool {
 	s := strings.Trim(string(v[:min(len(v), 8)]), `"`)
 	return s == "true" || s == "1" || strings.EqualFold(s, "yes")
 }
 
-// str decodes a string: valid UTF-8, without the control characters that no
+// Str decodes a string: valid UTF-8, without the control characters that no
 // text has.
-func (v jsonValue) str() string {
-	if !v.isString() {
+func (v Value) Str() string {
+	if !v.IsString() {
 		return ""
 	}
 	in := v[1:]
@@ -321,7 +329,7 @@ func (v jsonValue) str() string {
 		i += n
 		out = utf8.AppendRune(out, r)
 	}
-	return clean(strings.ToValidUTF8(string(out), "\uFFFD"))
+	return markup.Clean(strings.ToValidUTF8(string(out), "\uFFFD"))
 }
 
 // jsonEscape decodes the escape that b begins with. What is no escape stands

@@ -1,4 +1,4 @@
-package feedconv
+package charset
 
 import (
 	"strings"
@@ -73,7 +73,7 @@ type table [256]rune
 var tables = sync.OnceValue(func() map[string]*table {
 	all := map[string]*table{}
 	for _, name := range []string{"windows-1252", "windows-1250", "iso-8859-2", "windows-1254", "windows-1257", "iso-8859-15", "windows-1256"} {
-		enc, _ := lookupCharset(name)
+		enc, _ := lookup(name)
 		all[name] = tableOf(enc)
 	}
 	all[""] = all["windows-1252"]
@@ -189,3 +189,5 @@ func (n *byteCount) isArabic(b []byte) bool {
 	}
 	return letters > 20 && letters*20 > n.all*19 && letters > 3*words && articles*20 > words
 }
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }

@@ -1,10 +1,20 @@
-package feedconv
+package tidy
 
 import (
 	"bytes"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/feedconv/internal/scan"
+	"github.com/lektordir/lektor/feedconv/internal/vocab"
 )
+
+type namespace struct {
+	uri    string
+	family vocab.Family
+	native bool // an unknown namespace that stands for the format's own
+}
 
 // nameInfo is an element name, interned: elements are compared by its index.
 type nameInfo struct {
@@ -14,7 +24,7 @@ type nameInfo struct {
 	open   int // how many are open now
 	// The class is remembered for the place where the name was seen last.
 	cached   bool
-	cacheNS  nsID
+	cacheNS  vocab.NS
 	cacheLvl level
 	class    class
 }
@@ -26,17 +36,18 @@ type names struct {
 	byName   map[string]int32 // element names, as written and in lower case
 	infos    []nameInfo
 	prefixes map[string]int32
-	bound    []nsID   // by prefix; -1 where none is
-	pfxNames []string // by prefix
+	bound    []vocab.NS // by prefix; -1 where none is
+	pfxNames []string   // by prefix
 	undo     []binding
 	ns       []namespace
-	byURI    map[string]nsID
-	other    nsID // stands for those beyond the limits
+	byURI    map[string]vocab.NS
+	other    vocab.NS // stands for those beyond the limits
 
 	// The root's, which say what is native.
-	isAtom  bool
-	rootNS  nsID
-	rootPfx int32
+	isAtom      bool
+	channelNext bool // the first channel, which is the feed, is still to come
+	rootNS      vocab.NS
+	rootPfx     int32
 }
 
 func newNames(w *warnings) *names {
@@ -45,15 +56,16 @@ func newNames(w *warnings) *names {
 		byName:   make(map[string]int32, 64),
 		infos:    make([]nameInfo, 1, 64),
 		prefixes: map[string]int32{"": 0},
-		bound:    []nsID{nsNone, -1},
+		bound:    []vocab.NS{vocab.None, -1},
 		pfxNames: []string{"", "?"},
-		ns:       make([]namespace, len(knownNamespaces), len(knownNamespaces)+8),
-		byURI:    map[string]nsID{},
+		ns:       make([]namespace, vocab.Known, vocab.Known+8),
+		byURI:    map[string]vocab.NS{},
 	}
 	n.infos[otherName] = nameInfo{local: "_", lower: "_"}
 	n.other = n.namespace("urn:lektor:other")
-	for i, k := range knownNamespaces {
-		n.ns[i] = namespace{prefix: k.prefix, uri: k.uri, family: k.family}
+	for i := range n.ns[:vocab.Known] {
+		ns := vocab.NS(i)
+		n.ns[i] = namespace{uri: ns.URI(), family: ns.Family()}
 	}
 	return n
 }
@@ -66,10 +78,10 @@ const otherPrefix = 1
 
 type binding struct {
 	prefix int32
-	old    nsID
+	old    vocab.NS
 }
 
-// intern gives a name its number. Names that differ only in case are one, so
+// intern returns a name its number. Names that differ only in case are one, so
 // that <Title> … </title> is an element.
 func (n *names) intern(name []byte) int32 {
 	if id, ok := n.byName[string(name)]; ok {
@@ -79,7 +91,7 @@ func (n *names) intern(name []byte) int32 {
 		return otherName
 	}
 	raw := string(name)
-	lower := asciiLower(raw)
+	lower := markup.ASCIILower(raw)
 	if id, ok := n.byName[lower]; ok {
 		n.byName[raw] = id
 		return id
@@ -91,7 +103,7 @@ func (n *names) intern(name []byte) int32 {
 	}
 	info.prefix = n.prefixID(prefix)
 	info.local = cleanName(info.local)
-	info.lower = asciiLower(info.local)
+	info.lower = markup.ASCIILower(info.local)
 	n.infos = append(n.infos, info)
 	id := int32(len(n.infos) - 1)
 	n.byName[raw] = id
@@ -101,8 +113,8 @@ func (n *names) intern(name []byte) int32 {
 
 // cleanName makes a local name of ASCII that is one.
 func cleanName(s string) string {
-	valid := func(r rune) bool { return r < utf8.RuneSelf && r != ':' && isNameByte(byte(r)) }
-	if s != "" && isNameStart(s[0]) && strings.IndexFunc(s, func(r rune) bool { return !valid(r) }) < 0 {
+	valid := func(r rune) bool { return r < utf8.RuneSelf && r != ':' && scan.IsNameByte(byte(r)) }
+	if s != "" && scan.IsNameStart(s[0]) && strings.IndexFunc(s, func(r rune) bool { return !valid(r) }) < 0 {
 		return s
 	}
 	b := []byte("_" + s)
@@ -114,10 +126,10 @@ func cleanName(s string) string {
 	return string(b)
 }
 
-// prefixID gives a prefix its number. A prefix that was never declared and is
+// prefixID returns a prefix its number. A prefix that was never declared and is
 // well known means what it usually does.
 func (n *names) prefixID(prefix string) int32 {
-	prefix = asciiLower(prefix)
+	prefix = markup.ASCIILower(prefix)
 	if id, ok := n.prefixes[prefix]; ok {
 		return id
 	}
@@ -127,20 +139,16 @@ func (n *names) prefixID(prefix string) int32 {
 	id := int32(len(n.bound))
 	n.prefixes[prefix] = id
 	n.pfxNames = append(n.pfxNames, prefix)
-	ns, ok := knownPrefixes()[prefix]
-	switch {
-	case ok:
-	case prefix == "xml":
-		ns = nsXML
-	default:
+	ns, ok := vocab.ByPrefix(prefix)
+	if !ok {
 		ns = -1 // not bound
 	}
 	n.bound = append(n.bound, ns)
 	return id
 }
 
-// resolve gives the namespace that a prefix is bound to here.
-func (n *names) resolve(prefix int32) nsID {
+// resolve returns the namespace that a prefix is bound to here.
+func (n *names) resolve(prefix int32) vocab.NS {
 	if ns := n.bound[prefix]; ns >= 0 {
 		return ns
 	}
@@ -150,20 +158,20 @@ func (n *names) resolve(prefix int32) nsID {
 }
 
 // namespace finds a namespace by its name.
-func (n *names) namespace(uri string) nsID {
-	norm := normalURI(uri)
+func (n *names) namespace(uri string) vocab.NS {
+	norm := vocab.Normal(uri)
 	if norm == "" {
-		return nsNone
+		return vocab.None
 	}
-	if id, ok := knownURIs()[norm]; ok {
+	if id, ok := vocab.Find(norm); ok {
 		return id
 	}
 	if id, ok := n.byURI[norm]; ok {
 		return id
 	}
 	uri = strings.TrimSpace(uri)
-	id := nsID(len(n.ns))
-	if int(id) > len(knownNamespaces)+maxNamespaces {
+	id := vocab.NS(len(n.ns))
+	if id > vocab.Known+maxNamespaces {
 		return n.other
 	}
 	n.byURI[norm] = id
@@ -173,17 +181,17 @@ func (n *names) namespace(uri string) nsID {
 
 // declare takes the namespace declarations among the attributes of the element
 // at pos.
-func (n *names) declare(attrs []attr, ents *entitySet, pos int) {
+func (n *names) declare(attrs []scan.Attr, ents *markup.Entities, pos int) {
 	for _, a := range attrs {
-		if len(a.key) < 5 || a.key[0]|0x20 != 'x' || !bytes.EqualFold(a.key[:5], []byte("xmlns")) {
+		if len(a.Key) < 5 || a.Key[0]|0x20 != 'x' || !bytes.EqualFold(a.Key[:5], []byte("xmlns")) {
 			continue
 		}
 		prefix := ""
-		if len(a.key) > 5 {
-			if a.key[5] != ':' || len(a.key) == 6 {
+		if len(a.Key) > 5 {
+			if a.Key[5] != ':' || len(a.Key) == 6 {
 				continue
 			}
-			prefix = string(a.key[6:])
+			prefix = string(a.Key[6:])
 		}
 		if len(prefix) > maxNameLen {
 			n.warns.warn(warnNames, pos, nil)
@@ -194,8 +202,8 @@ func (n *names) declare(attrs []attr, ents *entitySet, pos int) {
 			continue
 		}
 		ns := n.other // which has no meaning, so that no element is taken for another
-		if len(n.undo) < maxDeclarations && len(a.val) <= maxURILen {
-			ns = n.namespace(string(ents.decode(nil, a.val)))
+		if len(n.undo) < maxDeclarations && len(a.Val) <= maxURILen {
+			ns = n.namespace(string(ents.Decode(nil, a.Val)))
 		}
 		if ns == n.other {
 			n.warns.warn(warnDecls, pos, nil)
@@ -215,15 +223,15 @@ func (n *names) unwind(keep int) {
 }
 
 // native reports whether an element belongs to the format itself.
-func (n *names) native(ns nsID, prefix int32) bool {
-	if ns == nsNone || n.ns[ns].native {
+func (n *names) native(ns vocab.NS, prefix int32) bool {
+	if ns == vocab.None || n.ns[ns].native {
 		return true
 	}
-	if ns == n.rootNS && prefix == n.rootPfx && ns != nsRDF {
+	if ns == n.rootNS && prefix == n.rootPfx && ns != vocab.RDF {
 		return true
 	}
 	if n.isAtom {
-		return n.ns[ns].family == famAtom
+		return n.ns[ns].family == vocab.Atom
 	}
-	return n.ns[ns].family == famRSS
+	return n.ns[ns].family == vocab.RSS
 }

@@ -1,9 +1,11 @@
-package feedconv
+package tidy
 
 import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/lektordir/lektor/feedconv/internal/vocab"
 )
 
 // kind says how an element is treated.
@@ -52,26 +54,47 @@ const (
 	inForeign // in one that is kept
 )
 
-// place tells of what the elements of a level are children: the feed, an
+// place is where the elements of a level stand: in the feed, in an
 // entry, or neither.
-func (l level) place() places {
+func (l level) place() vocab.Place {
 	switch l {
 	case inRoot, inFeed:
-		return ofFeed
+		return vocab.OfFeed
 	case inEntry:
-		return ofEntry
+		return vocab.OfEntry
 	}
 	return 0
 }
 
+// class is what an element is in the place where it stands.
 type class struct {
 	kind kind
-	role role
-	out  string // name in the output
-	ext  bool   // another vocabulary, read by gofeed as an extension
-	ns   nsID   // to be declared; nsNone for native elements
+	role role // of text; rolePerson also for an element of Atom whose bare text is a name
+	name string
+	ext  bool     // another vocabulary that has a field
+	ns   vocab.NS // of the node
 
 	level level // of the children of what is transparent
+}
+
+// inside is the level of the children.
+func (c class) inside() level {
+	switch c.kind {
+	case kTransparent:
+		return c.level
+	case kFeed:
+		return inFeed
+	case kEntry:
+		return inEntry
+	case kStruct:
+		if c.ext {
+			return inExt
+		}
+		return inStruct
+	case kForeign:
+		return inForeign
+	}
+	return inRoot
 }
 
 // dropped is what is left out with all that is in it.
@@ -82,7 +105,7 @@ var dropped = class{kind: kText, role: roleDrop}
 var rssFeedRoles = sync.OnceValue(func() map[string]role {
 	return map[string]role{
 		"link": roleRSSLink, "docs": roleURL, "cloud": roleAttributes,
-		"managingeditor": rolePerson, "webmaster": rolePerson, "author": rolePerson,
+		"managingeditor": rolePerson, "webmaster": rolePerson,
 	}
 })
 
@@ -112,11 +135,11 @@ func isRSSStruct(name string) bool { return among(name, "image textinput skiphou
 // isHead reports whether an element makes its document a feed, with entries or
 // without: the channel of RSS, and in Atom an element of a feed, of Atom itself or of
 // a vocabulary that has a field.
-func (t *tidier) isHead(info *nameInfo, lvl level, c class) bool {
+func (n *names) isHead(info *nameInfo, lvl level, c class) bool {
 	switch {
 	case c.kind == kFeed:
 		return true
-	case !t.isAtom || lvl != inFeed || c.role == roleDrop || c.kind == kForeign:
+	case !n.isAtom || lvl != inFeed || c.role == roleDrop || c.kind == kForeign:
 		return false
 	}
 	return c.ext || isAtomStruct(info.lower) || isAtomHead(info.lower)
@@ -138,174 +161,171 @@ func isAtomSibling(name string) bool {
 	return among(name, "title link id updated published modified issued summary content author category entry subtitle generator rights")
 }
 
-func (t *tidier) entryName() string {
-	if t.isAtom {
+func (n *names) entryName() string {
+	if n.isAtom {
 		return "entry"
 	}
 	return "item"
 }
 
 // classify says what an element is in the place where it stands.
-func (t *tidier) classify(info *nameInfo, lvl level) class {
-	ns := t.resolve(info.prefix)
+func (n *names) classify(info *nameInfo, lvl level) class {
+	ns := n.resolve(info.prefix)
 	if info.cached && info.cacheNS == ns && info.cacheLvl == lvl {
 		return info.class
 	}
-	c := t.classifyIn(info, ns, lvl)
+	c := n.classifyIn(info, ns, lvl)
 	if c.kind != kFeed { // the second channel is none
 		info.cached, info.cacheNS, info.cacheLvl, info.class = true, ns, lvl, c
 	}
 	return c
 }
 
-func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) class {
+func (n *names) classifyIn(info *nameInfo, ns vocab.NS, lvl level) class {
 	if lvl == inForeign {
 		return class{kind: kForeign, ns: ns}
 	}
-	name := info.lower
 	// An entry in a namespace that nobody knows is still one, and so is what
 	// is in it.
-	if lvl <= inList && info.prefix == t.rootPfx && ns >= nsID(len(knownNamespaces)) && ns != t.other && !t.ns[ns].native &&
-		(name == t.entryName() || name == "channel" && !t.isAtom) {
-		t.ns[ns].native = true
-	}
-	if t.native(ns, info.prefix) {
-		if ns == nsRSS09 || ns == nsRSS10 {
-			t.ns[ns].native = true
-		}
-		if lvl == inExt {
-			c := class{kind: kText, out: name, ext: true}
-			switch name {
-			case "description", "body", "fullitem":
-				c.role = roleHTML
-			case "link", "url":
-				c.role = roleURL
-			}
-			return c
-		}
-		if t.isAtom {
-			return t.classifyAtom(info, lvl)
-		}
-		return t.classifyRSS(info, lvl)
+	if lvl <= inList && info.prefix == n.rootPfx && ns >= vocab.Known && ns != n.other &&
+		(info.lower == n.entryName() || info.lower == "channel" && !n.isAtom) {
+		n.ns[ns].native = true
 	}
 	switch {
-	case ns == nsRDF && lvl <= inList:
+	case !n.native(ns, info.prefix):
+		return n.classifyModule(info.lower, ns, lvl)
+	case lvl == inExt:
+		c := class{kind: kText, name: info.lower, ext: true}
+		switch info.lower {
+		case "description", "body", "fullitem":
+			c.role = roleHTML
+		case "link", "url":
+			c.role = roleURL
+		}
+		return c
+	case n.isAtom:
+		return classifyAtom(info.lower, lvl)
+	}
+	if ns == vocab.RSS09 || ns == vocab.RSS10 {
+		n.ns[ns].native = true // as the version shows
+	}
+	return n.classifyRSS(info.lower, lvl)
+}
+
+// classifyModule says what an element of another vocabulary is.
+func (n *names) classifyModule(name string, ns vocab.NS, lvl level) class {
+	switch {
+	case ns == vocab.RDF && lvl <= inList:
 		return class{kind: kTransparent, level: inList}
-	case ns == nsMeta, ns == nsXML: // ours to write; has attributes only
+	case ns == vocab.XML: // has attributes only
 		return dropped
 	case lvl == inList, lvl == inCategories, lvl == inStruct:
 		return dropped
 	}
-	if place := lvl.place(); place != 0 && !hasField(ns, name, place, t.isAtom) {
+	if place := lvl.place(); place != 0 && !vocab.HasField(ns, name, place, n.isAtom) {
 		return class{kind: kForeign, ns: ns}
 	}
-	c := class{kind: kStruct, ext: true, ns: ns, out: t.ns[ns].prefix + ":" + name}
+	return n.classOfField(name, ns, lvl)
+}
+
+// classOfField says what an element of another vocabulary is that has a field, or that
+// stands in one.
+func (n *names) classOfField(name string, ns vocab.NS, lvl level) class {
+	c := class{kind: kStruct, ext: true, ns: ns, name: name}
 	switch ns {
-	case nsAtom10, nsAtom03:
-		if !isAtomStruct(name) && name != "entry" && name != "feed" {
-			c.kind = kText
-			c.role = atomRoles()[name]
+	case vocab.Atom10, vocab.Atom03:
+		c.ns = vocab.Atom10
+		switch {
+		case name == "author", name == "contributor":
+			c.role = rolePerson
+		case !isAtomStruct(name) && name != "entry" && name != "feed":
+			c.kind, c.role = kText, atomRoles()[name]
 		}
-	case nsDC, nsDCTerms:
+	case vocab.DC, vocab.DCTerms:
 		c.kind = kText
-		if name == "creator" || name == "author" || name == "contributor" || name == "publisher" {
+		if among(name, "creator author contributor publisher") {
 			c.role = rolePerson
 		}
-	case nsContent:
+	case vocab.Content:
 		if name == "encoded" {
 			c.kind, c.role = kText, roleHTML
-			c.ext = t.isAtom || lvl != inEntry // gofeed reads it as content in RSS entries
+			c.ext = n.isAtom || lvl != inEntry // it is the content of entries in RSS
 		}
-	case nsXHTML:
+	case vocab.XHTML:
 		c.kind, c.role = kText, roleHTML
-	case nsITunes:
-		if name != "owner" && name != "category" && name != "image" {
+	case vocab.ITunes:
+		if !among(name, "owner category image") {
 			c.kind = kText
 		}
-	case nsMedia:
-		switch name {
-		case "title", "description", "text", "copyright", "credit", "keywords", "rating":
+	case vocab.Media:
+		if among(name, "title description text copyright credit keywords rating") {
 			c.kind, c.role = kText, roleAtomText
 		}
 	}
 	return c
 }
 
-// belongs tells whether an element inside of one of another vocabulary is of
+// belongs reports whether an element inside of one of another vocabulary is of
 // that, or may stand for it: rssCloud:item has the children of an item.
-func (t *tidier) belongs(outer, ns nsID, prefix int32) bool {
-	if ns == outer || t.ns[ns].family == famAtom && t.ns[outer].family == famAtom {
+func (n *names) belongs(outer, ns vocab.NS, prefix int32) bool {
+	if ns == outer || n.ns[ns].family == vocab.Atom && n.ns[outer].family == vocab.Atom {
 		return true
 	}
-	return outer != nsMedia && t.native(ns, prefix)
+	return outer != vocab.Media && n.native(ns, prefix)
 }
 
-func (t *tidier) classifyAtom(info *nameInfo, lvl level) class {
-	name := info.lower
+func classifyAtom(name string, lvl level) class {
 	switch {
 	case name == "entry" && lvl <= inList:
-		return class{kind: kEntry, out: "entry"}
+		return class{kind: kEntry, name: name}
 	case name == "feed" && lvl <= inList:
 		return class{kind: kTransparent, level: inList}
 	case name == "entry", name == "feed", lvl == inList:
 		return dropped
-	case isAtomStruct(name) && (name != "source" || lvl == inEntry):
-		return class{kind: kStruct, out: name}
+	case name == "author", name == "contributor":
+		return class{kind: kStruct, role: rolePerson, name: name}
+	case name == "source" && lvl == inEntry:
+		return class{kind: kStruct, name: name}
 	}
-	return info.text(atomRoles()[name])
+	return class{kind: kText, role: atomRoles()[name], name: name}
 }
 
-func (t *tidier) classifyRSS(info *nameInfo, lvl level) class {
-	name := info.lower
-	switch {
-	case name == "item" && lvl <= inList:
-		return class{kind: kEntry, out: "item"}
-	case name == "channel":
-		if lvl == inRoot && t.channels == 0 && t.root != "channel" {
-			return class{kind: kFeed, out: "channel"}
+func (n *names) classifyRSS(name string, lvl level) class {
+	switch name {
+	case "item":
+		if lvl <= inList {
+			return class{kind: kEntry, name: name}
+		}
+		return dropped
+	case "channel":
+		if lvl == inRoot && n.channelNext { // the second channel is none
+			return class{kind: kFeed, name: name}
 		}
 		fallthrough
-	case name == "rss", name == "rdf", name == "items":
+	case "rss", "rdf", "items":
 		if lvl > inList {
 			return dropped
 		}
 		return class{kind: kTransparent, level: inList}
-	case name == "item", lvl == inList, lvl == inCategories && name != "category":
+	}
+	c := class{kind: kText, name: name}
+	switch {
+	case lvl == inList, lvl == inCategories && name != "category":
 		return dropped
 	case name == "categories" && lvl <= inEntry:
 		return class{kind: kTransparent, level: inCategories}
 	case isRSSStruct(name) && lvl <= inFeed:
-		return class{kind: kStruct, out: name}
+		c.kind = kStruct
+	case lvl == inFeed && name == "author":
+		return class{kind: kText, role: rolePerson, name: name, ns: vocab.DC, ext: true}
+	case lvl == inFeed:
+		c.role = rssFeedRoles()[name]
+	case lvl == inStruct && (name == "url" || name == "link"):
+		c.role = roleURL
+	case lvl != inStruct:
+		c.role = rssEntryRoles()[name]
 	}
-	roles := rssEntryRoles()
-	switch lvl {
-	case inFeed:
-		roles = rssFeedRoles()
-		if name == "author" {
-			// gofeed has no place for it, and looks here next.
-			return class{kind: kText, role: rolePerson, out: "dc:author", ns: nsDC, ext: true}
-		}
-	case inEntry:
-		if name == "author" {
-			// gofeed has room for one; see rssEntry.
-			return class{kind: kText, role: rolePerson, out: metaPrefix + ":author", ns: nsMeta, ext: true}
-		}
-	case inStruct:
-		if name == "url" || name == "link" {
-			return class{kind: kText, role: roleURL, out: name}
-		}
-		return class{kind: kText, out: name}
-	}
-	return info.text(roles[name])
-}
-
-// text returns the class of a native text construct. gofeed lists those that it does not
-// know as they are spelled.
-func (info *nameInfo) text(r role) class {
-	if r == rolePlain {
-		return class{kind: kText, out: info.local}
-	}
-	return class{kind: kText, role: r, out: info.lower}
+	return c
 }
 
 func isURLAttr(name string) bool {

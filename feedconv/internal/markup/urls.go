@@ -1,4 +1,4 @@
-package feedconv
+package markup
 
 import (
 	"cmp"
@@ -12,25 +12,25 @@ import (
 // of every relative reference, so a long one is an amplifier.
 const maxBase = 2048
 
-// documentBase is the URL against which a document's references are resolved
+// DocumentBase is the URL against which a document's references are resolved
 // before any xml:base: where it was found, and an http(s) Content-Location
 // over that. It is nil when nothing is known.
-func documentBase(opts Options) *url.URL {
+func DocumentBase(found, contentLocation string) *url.URL {
 	var base *url.URL
-	if u, err := url.Parse(opts.URL); err == nil && u.Host != "" && len(opts.URL) <= maxBase {
+	if u, err := url.Parse(found); err == nil && u.Host != "" && len(found) <= maxBase {
 		base = u
 	}
-	if cl := strings.TrimSpace(opts.ContentLocation); cl != "" {
-		if u := childBase(base, cl); u != nil && (u.Scheme == "http" || u.Scheme == "https") {
+	if cl := strings.TrimSpace(contentLocation); cl != "" {
+		if u := Base(base, cl); u != nil && (u.Scheme == "http" || u.Scheme == "https") {
 			base = u
 		}
 	}
 	return base
 }
 
-// childBase is the base that an xml:base of ref makes under base; base itself
+// Base is the base that an xml:base of ref makes under base; base itself
 // where ref is no hierarchical URL.
-func childBase(base *url.URL, ref string) *url.URL {
+func Base(base *url.URL, ref string) *url.URL {
 	ref = strings.TrimSpace(ref)
 	if ref == "" || len(ref) > maxBase {
 		return base
@@ -48,13 +48,13 @@ func childBase(base *url.URL, ref string) *url.URL {
 	return u
 }
 
-// resolveURL makes ref absolute. It works on the text: what is absolute
+// Resolve makes ref absolute. It works on the text: what is absolute
 // already, and what of a relative reference is kept, is never re-encoded,
 // since a URL is also an identifier. White space around it goes, and line ends
 // and tabs inside, as in browsers.
-func resolveURL(base *url.URL, ref string) string {
-	ref = trimURL(ref)
-	if base == nil || ref == "" || hasScheme(ref) || base.Host == "" {
+func Resolve(base *url.URL, ref string) string {
+	ref = TrimURL(ref)
+	if base == nil || ref == "" || HasScheme(ref) || base.Host == "" {
 		return ref
 	}
 	origin := base.Scheme + "://"
@@ -82,7 +82,7 @@ func resolveURL(base *url.URL, ref string) string {
 	return origin + removeDots(basePath[:strings.LastIndexByte(basePath, '/')+1]+ref)
 }
 
-func trimURL(s string) string {
+func TrimURL(s string) string {
 	s = strings.TrimSpace(s)
 	if strings.ContainsAny(s, "\n\t\r") {
 		s = strings.NewReplacer("\n", "", "\t", "", "\r", "").Replace(s)
@@ -90,8 +90,8 @@ func trimURL(s string) string {
 	return s
 }
 
-// hasScheme reports whether s starts with a URL scheme.
-func hasScheme(s string) bool {
+// HasScheme reports whether s starts with a URL scheme.
+func HasScheme(s string) bool {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
 		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
@@ -143,9 +143,9 @@ func removeDots(p string) string {
 	return string(out) + rest
 }
 
-// isHTMLURLAttr tells whether the value of an attribute of HTML is a URL. That of "usemap"
-// names a place in the same text.
-func isHTMLURLAttr(name string) bool {
+// IsURLAttr reports whether the value of an attribute of HTML, its name in lower case, is
+// a URL. That of "usemap" names a place in the same text.
+func IsURLAttr(name string) bool {
 	switch name {
 	case "href", "src", "action", "formaction", "cite", "poster", "longdesc", "background", "data", "codebase", "manifest",
 		"lowsrc", "dynsrc", "icon", "srcset", "imagesrcset":
@@ -154,162 +154,149 @@ func isHTMLURLAttr(name string) bool {
 	return false
 }
 
-// resolveHTML makes the URLs in HTML absolute. Only the values that change are
+// ResolveHTML makes the URLs in HTML absolute. Only the values that change are
 // rewritten; everything else stays byte for byte, and HTML in which nothing
 // changes is returned as it is. References to a place in the same text (#name)
 // are left: the entry is not shown where the feed was found.
 //
 // It stops when the text has grown by *budget, so that a short reference repeated
 // often under a long base cannot fill the memory.
-func resolveHTML(s string, base *url.URL, budget *int) string {
+func ResolveHTML(s string, base *url.URL, budget *int) string {
 	if base == nil || *budget <= 0 {
 		return s
 	}
-	var out []byte
-	copied := 0 // s[:copied] is in out
-text:
-	for i := 0; ; {
-		n := strings.IndexByte(s[i:], '<')
-		if n < 0 {
-			break
-		}
-		i += n + 1
-		if i >= len(s) {
-			break
-		}
-		if s[i] == '!' {
-			if strings.HasPrefix(s[i:], "!--") {
-				end := strings.Index(s[i+1:], "-->")
-				if end < 0 {
-					break
-				}
-				i += 1 + end
-			}
-			continue
-		}
-		if c := s[i] | 0x20; c < 'a' || c > 'z' {
-			continue
-		}
-		nameStart := i
-		for i < len(s) && !isSpace(s[i]) && s[i] != '>' && s[i] != '/' && s[i] != '<' {
-			i++
-		}
-		name := s[nameStart:i]
-		var done bool
-		i, done = htmlAttrs(s, i, func(key string, from, to int) {
-			lower := asciiLower(key)
-			if !isHTMLURLAttr(lower) || *budget <= 0 {
-				return
-			}
-			val := s[from:to]
-			abs, changed := resolveAttr(base, lower, val)
-			if !changed {
-				return
-			}
-			if *budget -= max(len(abs)-len(val), 0); *budget <= 0 {
-				return
-			}
-			quoted := from > 0 && (s[from-1] == '"' || s[from-1] == '\'')
-			out = append(out, s[copied:from]...)
-			if !quoted {
-				out = append(out, '"')
-			}
-			out = append(out, escapeAttr(abs)...)
-			if !quoted {
-				out = append(out, '"')
-			}
-			copied = to
-		})
-		if done {
-			break
-		}
-		switch len(name) {
-		case 5, 6, 8: // the contents of these are no HTML
-			switch n := asciiLower(name); n {
-			case "script", "style", "textarea":
-				end := indexFold(s[i:], "</"+n)
-				if end < 0 {
-					break text
-				}
-				i += end
-			}
-		}
+	r := resolver{s: s, base: base, budget: budget}
+	for i := 0; i >= 0; {
+		i = r.tag(i)
 	}
-	if copied == 0 {
+	if r.copied == 0 {
 		return s
 	}
-	return string(append(out, s[copied:]...))
+	return string(append(r.out, s[r.copied:]...))
 }
 
-// htmlAttrs calls f with the name and the place of the value of each attribute
-// of a tag, from behind its name on. It returns the place behind the tag; done
-// is true when the text ends inside it.
-func htmlAttrs(s string, i int, f func(key string, from, to int)) (next int, done bool) {
+// resolver is a run of [ResolveHTML].
+type resolver struct {
+	s      string
+	base   *url.URL
+	budget *int
+	out    []byte
+	copied int // s[:copied] is in out
+}
+
+// tag reads the first tag or comment from i on and returns the place behind it, -1 if
+// none ends there.
+func (r *resolver) tag(i int) int {
+	s := r.s
+	n := strings.IndexByte(s[i:], '<')
+	if i += n + 1; n < 0 || i >= len(s) {
+		return -1
+	}
+	if strings.HasPrefix(s[i:], "!--") {
+		end := strings.Index(s[i+1:], "-->")
+		if end < 0 {
+			return -1
+		}
+		return i + 1 + end
+	}
+	if !isLetter(s[i]) {
+		return i
+	}
+	start := i
+	i = Until(s, i, Spaces+">/<")
+	name := s[start:i]
+	if i = r.attributes(i); i < 0 {
+		return -1
+	}
+	switch len(name) {
+	case 5, 6, 8: // the contents of these are no HTML
+		switch lower := ASCIILower(name); lower {
+		case "script", "style", "textarea":
+			end := IndexFold(s[i:], "</"+lower)
+			if end < 0 {
+				return -1
+			}
+			i += end
+		}
+	}
+	return i
+}
+
+// attributes reads those of a tag from behind its name on. It returns the place behind
+// the tag, -1 if the text ends inside it.
+func (r *resolver) attributes(i int) int {
+	s := r.s
 	for i < len(s) {
 		switch {
 		case s[i] == '>':
-			return i + 1, false
+			return i + 1
 		case s[i] == '<':
-			return i, false
-		case isSpace(s[i]) || s[i] == '/':
+			return i
+		case IsSpace(s[i]) || s[i] == '/':
 			i++
 			continue
 		}
 		start := i
-		i++
-		for i < len(s) && !isSpace(s[i]) && s[i] != '=' && s[i] != '>' && s[i] != '/' && s[i] != '<' {
-			i++
-		}
-		key := s[start:i]
-		j := i
-		for j < len(s) && isSpace(s[j]) {
-			j++
-		}
+		i = Until(s, i+1, Spaces+"=>/<")
+		name := s[start:i]
+		j := SkipSpace(s, i)
 		if j >= len(s) || s[j] != '=' {
 			i = j
 			continue
 		}
-		j++
-		for j < len(s) && isSpace(s[j]) {
-			j++
+		if j = SkipSpace(s, j+1); j >= len(s) {
+			return -1
 		}
-		if j >= len(s) {
-			return j, true
-		}
-		if q := s[j]; q == '"' || q == '\'' {
-			end := strings.IndexByte(s[j+1:], q)
+		if quote := s[j]; quote == '"' || quote == '\'' {
+			end := strings.IndexByte(s[j+1:], quote)
 			if end < 0 {
-				return len(s), true
+				return -1
 			}
-			f(key, j+1, j+1+end)
+			r.value(name, j+1, j+1+end, "")
 			i = j + end + 2
 			continue
 		}
-		i = j
-		for i < len(s) && !isSpace(s[i]) && s[i] != '>' {
-			i++
-		}
-		f(key, j, i)
+		i = Until(s, j, Spaces+">")
+		r.value(name, j, i, `"`)
 	}
-	return i, true
+	return -1
 }
 
-// resolveAttr gives the value of a URL attribute made absolute, not escaped,
+// value resolves the value of an attribute, which stands between two places and gets a
+// quote if it has none.
+func (r *resolver) value(name string, from, to int, quote string) {
+	lower := ASCIILower(name)
+	if !IsURLAttr(lower) || *r.budget <= 0 {
+		return
+	}
+	abs, changed := ResolveAttr(r.base, lower, r.s[from:to])
+	if !changed {
+		return
+	}
+	if *r.budget -= max(len(abs)-(to-from), 0); *r.budget <= 0 {
+		return
+	}
+	r.out = append(r.out, r.s[r.copied:from]...)
+	r.out = append(r.out, quote+attrEscaper.Replace(abs)+quote...)
+	r.copied = to
+}
+
+// ResolveAttr returns the value of a URL attribute made absolute, not escaped,
 // and whether it had to be.
-func resolveAttr(base *url.URL, key, val string) (string, bool) {
+func ResolveAttr(base *url.URL, key, val string) (string, bool) {
 	if strings.HasSuffix(key, "srcset") {
 		return resolveSrcset(base, html.UnescapeString(val))
 	}
 	v := strings.TrimLeft(val, " \t\n\r\f")
-	if v == "" || v[0] == '#' || hasScheme(v) {
+	if v == "" || v[0] == '#' || HasScheme(v) {
 		return "", false
 	}
 	// A scheme may be hidden in references: java&#115;cript:, mailto&#58;.
-	v = trimURL(html.UnescapeString(v))
-	if v == "" || v[0] == '#' || hasScheme(v) {
+	v = TrimURL(html.UnescapeString(v))
+	if v == "" || v[0] == '#' || HasScheme(v) {
 		return "", false
 	}
-	return resolveURL(base, v), true
+	return Resolve(base, v), true
 }
 
 // resolveSrcset resolves each candidate of a srcset: URLs with an optional
@@ -319,18 +306,18 @@ func resolveSrcset(base *url.URL, v string) (string, bool) {
 	changed := false
 	for i := 0; i < len(v); {
 		start := i
-		for i < len(v) && (isSpace(v[i]) || v[i] == ',') {
+		for i < len(v) && (IsSpace(v[i]) || v[i] == ',') {
 			i++
 		}
 		b.WriteString(v[start:i])
 		start = i
-		for i < len(v) && !isSpace(v[i]) {
+		for i < len(v) && !IsSpace(v[i]) {
 			i++
 		}
 		u := v[start:i]
-		// What ends as white space for others is no part of it, either.
+		// White space of other kinds at its end is no part of it, either.
 		bare := strings.TrimRightFunc(u, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
-		abs := resolveURL(base, bare)
+		abs := Resolve(base, bare)
 		changed = changed || abs != bare
 		b.WriteString(abs)
 		b.WriteString(u[len(bare):])
@@ -353,11 +340,9 @@ func resolveSrcset(base *url.URL, v string) (string, bool) {
 
 var attrEscaper = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "'", "&#39;", "<", "&lt;", ">", "&gt;")
 
-func escapeAttr(s string) string { return attrEscaper.Replace(s) }
-
-// asciiLower lowers ASCII letters; a string that has none in upper case is
+// ASCIILower lowers ASCII letters; a string that has none in upper case is
 // returned as it is.
-func asciiLower(s string) string {
+func ASCIILower(s string) string {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c >= 'A' && c <= 'Z' {
 			b := []byte(s)
@@ -372,9 +357,9 @@ func asciiLower(s string) string {
 	return s
 }
 
-// indexFold is an Index without regard to the case of letters; sep starts with
+// IndexFold is an Index without regard to the case of letters; sep starts with
 // '<' and is in lower case.
-func indexFold[T string | []byte](s T, sep string) int {
+func IndexFold[T string | []byte](s T, sep string) int {
 	for i := 0; ; {
 		for i < len(s) && s[i] != '<' {
 			i++
@@ -389,7 +374,7 @@ func indexFold[T string | []byte](s T, sep string) int {
 	}
 }
 
-// isLinkScheme tells whether a scheme is one of URLs that a reader may follow. What a
+// isLinkScheme reports whether a scheme is one of URLs that a reader may follow. What a
 // browser runs (javascript, data) or finds on the reader's own disk (file) is no link.
 func isLinkScheme(scheme string) bool {
 	switch scheme {
@@ -400,28 +385,30 @@ func isLinkScheme(scheme string) bool {
 	return false
 }
 
-// link gives a URL as it is stored, empty for one that is no link. A relative
+// Link returns a URL as it is stored, empty for one that is no link. A relative
 // reference, for which no base was known, stays.
-func link(s string) string {
-	if s = cleanLine(s); hasScheme(s) {
-		if scheme, _, _ := strings.Cut(s, ":"); !isLinkScheme(asciiLower(scheme)) {
+func Link(s string) string {
+	if s = CleanLine(s); HasScheme(s) {
+		if scheme, _, _ := strings.Cut(s, ":"); !isLinkScheme(ASCIILower(scheme)) {
 			return ""
 		}
 	}
 	return s
 }
 
-// IsLink tells whether a reader may follow a URL, or a relative reference: its
-// scheme is one of the web or of what is like it (mailto, ftp, gemini and others).
-// Parse keeps no other as a link.
-func IsLink(s string) bool { return link(s) != "" }
-
-// firstLink gives the first of a list that is a link.
-func firstLink(list ...string) string {
+// FirstLink returns the first of a list that is a link.
+func FirstLink(list ...string) string {
 	for _, s := range list {
-		if s = link(s); s != "" {
+		if s = Link(s); s != "" {
 			return s
 		}
 	}
 	return ""
+}
+
+// IsWebURL reports whether s is an absolute URL of http or https.
+func IsWebURL(s string) bool {
+	scheme, rest, ok := strings.Cut(s, "://")
+	return ok && rest != "" && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")) &&
+		!strings.ContainsAny(s, " \t\n")
 }

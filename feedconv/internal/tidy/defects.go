@@ -1,8 +1,12 @@
-package feedconv
+package tidy
 
-import "slices"
+import (
+	"slices"
 
-// gap tells whether an element has its end tag.
+	"github.com/lektordir/lektor/feedconv/internal/scan"
+)
+
+// gap reports whether an element has its end tag.
 type gap uint8
 
 const (
@@ -66,37 +70,37 @@ func (t *tidier) findDefects(tag []byte, root int) *defects {
 	stack := []element{{root, id, int32(len(tag))}}
 	count := make([]int32, len(t.infos)+64) // how many are open, by name
 	count[id]++
-	s := newScanner(t.src, &warnings{mute: true})
-	s.pos = t.pos
+	s := scan.New(t.Src, func(scan.Defect, int, []byte) {})
+	s.Pos = t.Pos
 	for {
 		var inside []byte
 		if n := len(stack); n > 0 {
 			top := stack[n-1]
-			inside = t.src[top.at+1 : top.at+1+int(top.name)]
+			inside = t.Src[top.at+1 : top.at+1+int(top.name)]
 		}
-		tk := s.next(inside)
-		switch tk.kind {
-		case tokenEnd:
+		tk := s.Next(inside)
+		switch tk.Kind {
+		case scan.End:
 			for _, e := range stack {
 				d.add(e.at, cutOff)
 			}
 			slices.SortFunc(d.list, func(a, b defect) int { return a.at - b.at })
 			return d
-		case tokenOpen, tokenClose, tokenCut:
-			if id = t.intern(tk.data); int(id) >= len(count) {
+		case scan.Open, scan.Close, scan.Cut:
+			if id = t.intern(tk.Data); int(id) >= len(count) {
 				count = append(count, make([]int32, len(count))...)
 			}
 		}
-		switch tk.kind {
-		case tokenOpen:
+		switch tk.Kind {
+		case scan.Open:
 			if len(stack) > maxDefects {
 				return &defects{all: true}
 			}
-			if !tk.self {
+			if !tk.Self {
 				count[id]++
-				stack = append(stack, element{tk.at, id, int32(len(tk.data))})
+				stack = append(stack, element{tk.At, id, int32(len(tk.Data))})
 			}
-		case tokenClose, tokenCut:
+		case scan.Close, scan.Cut:
 			for open := count[id] > 0; open; {
 				top := stack[len(stack)-1]
 				stack = stack[:len(stack)-1]

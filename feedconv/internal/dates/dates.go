@@ -1,4 +1,5 @@
-package feedconv
+// Package dates reads dates as feeds write them.
+package dates
 
 import (
 	"cmp"
@@ -17,20 +18,15 @@ import (
 // names of weekday and month, a fraction and a zone with a comment.
 const maxDateLen = 150
 
-// parseDate reads a date as feeds write them: ISO 8601 and RFC 3339 with
+// Parse reads a date as feeds write them: ISO 8601 and RFC 3339 with
 // parts left out, RFC 822 and its relatives in any order of their parts and
 // with the names of many languages, asctime, numbers with slashes or dots,
 // seconds since 1970. The result is in UTC; a date without a zone is taken to
 // be. Dates that no calendar has (30 February, 25 o'clock) are refused, and so
 // is the year 1, which programs write that have no date.
-func parseDate(s string) (time.Time, bool) {
-	t, ok, _ := readDate(s)
-	return t, ok
-}
-
-// readDate is parseDate. late tells that the first versions of this package did not
-// read the form, see [Entry.Earlier].
-func readDate(s string) (_ time.Time, ok, late bool) {
+//
+// late reports that the first versions of this package did not read the form.
+func Parse(s string) (_ time.Time, ok, late bool) {
 	s = strings.TrimSpace(s)
 	if s == "" || len(s) > maxDateLen {
 		return time.Time{}, false, false
@@ -54,10 +50,10 @@ func readDate(s string) (_ time.Time, ok, late bool) {
 	return t, ok && t.Year() > 1 && t.Year() < 10000, d.late || zone.found
 }
 
-// foldDate gives a date in lower case and without accents, which are left out as
+// foldDate returns a date in lower case and without accents, which are left out as
 // often as not, with the digits of the West, and with the marks of year and month of
 // eastern Asia as hyphens; a month that stands after its day, or alone, keeps a mark.
-// late is as for [readDate].
+// late is as for [Parse].
 func foldDate(s string) (folded string, late bool) {
 	s = strings.ToLower(s)
 	if !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 }) {
@@ -415,41 +411,46 @@ func (d *dateParts) token(t string) bool {
 	}
 	d.begun = true
 	n := digits(t)
-	switch rest := t[n:]; {
-	case rest == "" || rest == ".":
-		return d.number(t[:n])
-	case rest[0] == ':':
-		return d.colons(t)
-	case rest == monthMark:
-		if d.month >= 0 || n > 2 {
+	if n == len(t) {
+		return d.number(t)
+	}
+	return d.numberWith(t[:n], t[n:])
+}
+
+// numberWith reads a number and what follows it without a space.
+func (d *dateParts) numberWith(number, rest string) bool {
+	switch rest {
+	case ".", "st", "nd", "rd", "th", "er", "re", "º", "ª":
+		return d.number(number)
+	case monthMark:
+		if d.month >= 0 || len(number) > 2 {
 			return false
 		}
-		d.month = atoi(t[:n])
+		d.month = atoi(number)
 		return true
+	case "am", "pm", "a.m.", "p.m.":
+		if d.hour >= 0 || len(number) > 2 {
+			return false
+		}
+		d.hour = atoi(number)
+		return d.word(rest)
+	}
+	switch all := number + rest; {
+	case rest[0] == ':':
+		return d.colons(all)
 	case rest[0] == 'h': // 10h14 and 10h
-		return d.colons(t[:n] + ":" + cmp.Or(rest[1:], "00"))
+		return d.colons(number + ":" + cmp.Or(rest[1:], "00"))
 	case rest[0] == '.' && d.day > 0 && d.hour < 0: // 10.14 and 10.14.55
-		return d.colons(strings.ReplaceAll(t, ".", ":"))
+		return d.colons(strings.ReplaceAll(all, ".", ":"))
 	case rest[0] == '/' || rest[0] == '.':
-		return d.numeric(t, rest[0])
+		return d.numeric(all, rest[0])
 	case rest[0] == '-' && d.hour < 0 && len(rest) > 1: // 10-Jan-2004
-		for part := range strings.SplitSeq(t, "-") {
+		for part := range strings.SplitSeq(all, "-") {
 			if part == "" || !d.token(part) {
 				return false
 			}
 		}
 		return true
-	default:
-		switch rest {
-		case "st", "nd", "rd", "th", "er", "re", "º", "ª":
-			return d.number(t[:n])
-		case "am", "pm", "a.m.", "p.m.":
-			if d.hour >= 0 || n > 2 {
-				return false
-			}
-			d.hour = atoi(t[:n])
-			return d.word(rest)
-		}
 	}
 	return false
 }
@@ -512,7 +513,7 @@ func (d *dateParts) numeric(t string, sep byte) bool {
 	return year == 2 || year == 4
 }
 
-// pivot gives a year of two digits its century.
+// pivot returns a year of two digits its century.
 func pivot(year int) int {
 	if year < 70 {
 		return 2000 + year
@@ -523,41 +524,56 @@ func pivot(year int) int {
 // word reads the names of months and zones, am and pm. Others count for nothing:
 // days of the week, in any language and spelling (a wrong one is more often wrong
 // than the date); what stands between the parts; zones that nobody knows, which
-// RFC 2822 (section 4.3) tells readers to take for UTC.
+// RFC 2822 (section 4.3) says to take for UTC.
 func (d *dateParts) word(t string) bool {
 	t = strings.TrimPrefix(strings.TrimRight(t, "."), "d'") // d'abril
+	if half, read := d.half(t); half {
+		return read
+	}
+	return d.zoneOf(t) || isLetters(t) && d.monthName(t)
+}
+
+// half reads am and pm; isHalf reports whether t is one of them, with or without a zone.
+func (d *dateParts) half(t string) (isHalf, read bool) {
 	if half, ok := lateHalves()[t]; ok && d.late && d.pm < 0 {
 		d.pm = half
-		return true
+		return true, true
 	}
 	if half, ok := dayHalf(t); ok {
 		if d.pm >= 0 {
-			return false
+			return true, false
 		}
 		d.pm = half
-		return true
+		return true, true
 	}
 	if len(t) > 2 && (t[2] == '+' || t[2] == '-' || t[2] == ' ') { // "pm-0500"
 		if _, ok := dayHalf(t[:2]); ok {
-			return d.word(t[:2]) && d.word(strings.TrimSpace(t[2:]))
+			return true, d.word(t[:2]) && d.word(strings.TrimSpace(t[2:]))
 		}
 	}
-	// Of names only zones of three letters may stand before the time: "at", "pt"
-	// and "ct" are words, too.
+	return false, false
+}
+
+// zoneOf reads an offset or the name of a zone. Of names only those of three letters may
+// stand before the time: "at", "pt" and "ct" are words, too.
+func (d *dateParts) zoneOf(t string) bool {
 	if offset, ok := cutOffset(t); ok {
 		d.offset, d.zone, d.late = offset, numericZone, true
 		return true
 	}
-	if offset, kind := zoneOffset(t); kind == numericZone || kind == namedZone && d.begun && (d.hour >= 0 || len(t) > 2) {
-		// A number says more than a name beside it: "+0100 CET", "GMT +0100".
-		if kind > d.zone {
-			d.offset, d.zone = offset, kind
-		}
-		return true
-	}
-	if !isLetters(t) {
+	offset, kind := zoneOffset(t)
+	if kind == noZone || kind == namedZone && (!d.begun || d.hour < 0 && len(t) <= 2) {
 		return false
 	}
+	// A number says more than a name beside it: "+0100 CET", "GMT +0100".
+	if kind > d.zone {
+		d.offset, d.zone = offset, kind
+	}
+	return true
+}
+
+// monthName reads the name of a month; other words count for nothing before the time.
+func (d *dateParts) monthName(t string) bool {
 	m := monthOf(t)
 	if m > 12 {
 		m -= 12
@@ -575,7 +591,7 @@ func (d *dateParts) word(t string) bool {
 	return true
 }
 
-// dayHalf gives 0 for am, and 1 for pm.
+// dayHalf returns 0 for am, and 1 for pm.
 func dayHalf(t string) (half int, ok bool) {
 	switch t {
 	case "am", "a.m", "πμ", "π.μ":
@@ -600,7 +616,7 @@ func isLetters(t string) bool {
 	return found
 }
 
-// monthOf gives the month that a word begins with the name of, else 0; 12 more for
+// monthOf returns the month that a word begins with the name of, else 0; 12 more for
 // names that were once not read.
 func monthOf(word string) int {
 	if rest, ok := strings.CutPrefix(word, "ב"); ok && rest != "" { // "in", in Hebrew
@@ -758,6 +774,8 @@ func digits(s string) int {
 	}
 	return n
 }
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 

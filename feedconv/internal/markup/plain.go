@@ -1,4 +1,4 @@
-package feedconv
+package markup
 
 import (
 	"strings"
@@ -7,23 +7,22 @@ import (
 	"unicode/utf8"
 )
 
-// PlainText gives the text of a document of a MIME type: markup removed (the
-// insides of scripts and styles with it), entities decoded once, white space
-// folded to single spaces, control characters dropped. Tags of blocks separate
-// words, inline tags do not. Types other than HTML and XML, and the empty
-// type, are text already: only white space is folded.
-//
-// The result is valid UTF-8. It depends on nothing but the arguments, since it
-// decides whether an entry changed; it takes time linear in the length of s.
-func PlainText(s, contentType string) string {
-	return plainText(s, isMarkup(contentType), false)
-}
+// Mode says what the text of [Plain] may hold.
+type Mode uint8
 
-// titleText is PlainText for titles, which people write as text where a
-// format wants HTML: "Vec<String>" keeps its angle brackets, since String is
-// no element of HTML.
-func titleText(s string, markup bool) string {
-	return plainText(s, markup, true)
+// Modes of [Plain].
+const (
+	Text  Mode = iota // no markup
+	HTML              // or XML
+	Title             // markup as in titles, which people write as text where a format wants HTML: "Vec<String>" keeps its angle brackets, since String is no element of HTML
+)
+
+// ModeOf returns HTML if a media type is one of markup.
+func ModeOf(contentType string) Mode {
+	if IsMarkup(contentType) {
+		return HTML
+	}
+	return Text
 }
 
 // The classes of bytes that end a run of plain text.
@@ -77,23 +76,25 @@ func (w *textWriter) fold(s string) {
 	}
 }
 
-// textScanner walks over markup. The flags remember what was searched to the
-// end in vain, so that no search is repeated: the scan is linear.
+// textScanner walks over markup.
 type textScanner struct {
 	textWriter
-	s                         string
-	markup, title             bool
-	noEnd, noDouble, noSingle bool
-	noComment, noCDATA        bool
-	source, decoded           []byte // of an entity, kept for the next
+	s               string
+	mode            Mode
+	ends            Ends
+	source, decoded []byte // of an entity, kept for the next
 }
 
-func plainText(s string, markup, title bool) string {
+// Plain returns the text without its markup (the insides of scripts and styles
+// with it), entities decoded once, white space folded to single spaces, control
+// characters dropped. Tags of blocks separate words, inline tags do not. It takes time
+// linear in the length of s.
+func Plain(s string, mode Mode) string {
 	if !utf8.ValidString(s) {
 		// First: a control character dropped later could join two halves.
 		s = strings.ToValidUTF8(s, "\uFFFD")
 	}
-	x := textScanner{s: s, markup: markup, title: title}
+	x := textScanner{s: s, mode: mode}
 	x.out.Grow(len(s))
 	for i := 0; i < len(s); {
 		switch byteClass[s[i]] {
@@ -148,10 +149,10 @@ func (x *textScanner) literal(i int) int {
 
 // entity decodes what begins at i, if it is an entity.
 func (x *textScanner) entity(i int) int {
-	if !x.markup {
+	if x.mode == Text {
 		return x.literal(i)
 	}
-	var none entitySet
+	var none Entities
 	x.source = append(x.source[:0], x.s[i:min(len(x.s), i+maxEntityName+2)]...)
 	decoded, n := none.reference(x.decoded[:0], x.source)
 	if n == 0 {
@@ -164,7 +165,7 @@ func (x *textScanner) entity(i int) int {
 
 // tag skips markup that begins at i.
 func (x *textScanner) tag(i int) int {
-	if !x.markup || i+1 >= len(x.s) {
+	if x.mode == Text || i+1 >= len(x.s) {
 		return x.literal(i)
 	}
 	rest := x.s[i:]
@@ -184,24 +185,17 @@ func (x *textScanner) tag(i int) int {
 func (x *textScanner) declaration(i int) int {
 	rest := x.s[i:]
 	if strings.HasPrefix(rest, "<!--") {
-		if !x.noComment {
-			if end := strings.Index(rest[4:], "-->"); end >= 0 {
-				return i + 4 + end + 3
-			}
-			x.noComment = true
+		if end := x.ends.Index(rest[4:], "-->"); end >= 0 {
+			return i + 4 + end + 3
 		}
-	} else if strings.HasPrefix(rest, "<![CDATA[") && !x.noCDATA {
-		if end := strings.Index(rest, "]]>"); end >= 0 {
-			x.fold(rest[9:max(end, 9)])
-			return i + end + 3
+	} else if strings.HasPrefix(rest, "<![CDATA[") {
+		if end := x.ends.Index(rest[9:], "]]>"); end >= 0 {
+			x.fold(rest[9 : 9+end])
+			return i + 9 + end + 3
 		}
-		x.noCDATA = true
 	}
-	if !x.noEnd {
-		if end := strings.IndexByte(rest, '>'); end >= 0 {
-			return i + end + 1
-		}
-		x.noEnd = true
+	if end := x.ends.Index(rest, ">"); end >= 0 {
+		return i + end + 1
 	}
 	return x.literal(i)
 }
@@ -214,11 +208,11 @@ func (x *textScanner) element(i, nameAt int) int {
 		return x.literal(i)
 	}
 	nameEnd := nameAt
-	for nameEnd < end && !isSpace(x.s[nameEnd]) && x.s[nameEnd] != '/' && x.s[nameEnd] != '>' {
+	for nameEnd < end && !IsSpace(x.s[nameEnd]) && x.s[nameEnd] != '/' && x.s[nameEnd] != '>' {
 		nameEnd++
 	}
-	kind, known := elements()[asciiLower(x.s[nameAt:nameEnd])]
-	if !known && x.title {
+	kind, known := elements()[ASCIILower(x.s[nameAt:nameEnd])]
+	if !known && x.mode == Title {
 		return x.literal(i)
 	}
 	switch kind {
@@ -234,39 +228,29 @@ func (x *textScanner) element(i, nameAt int) int {
 
 // tagEnd finds the end of a tag, minding quotes; -1 when there is none.
 func (x *textScanner) tagEnd(i int) int {
-	if x.noEnd {
+	if x.ends.Lack(">") {
 		return -1
 	}
 	for j := i; j < len(x.s); j++ {
-		switch c := x.s[j]; c {
+		switch x.s[j] {
 		case '>':
 			return j + 1
 		case '"', '\'':
 			if x.s[j-1] != '=' && x.s[j-1] != ' ' {
 				continue
 			}
-			missing := &x.noDouble
-			if c == '\'' {
-				missing = &x.noSingle
+			if end := x.ends.Index(x.s[j+1:], x.s[j:j+1]); end >= 0 {
+				j += 1 + end
 			}
-			if *missing {
-				continue
-			}
-			end := strings.IndexByte(x.s[j+1:], c)
-			if end < 0 {
-				*missing = true
-				continue
-			}
-			j += 1 + end
 		}
 	}
 	// Nothing closes the tag when quotes are minded; without them, perhaps.
-	if gt := strings.IndexByte(x.s[i:], '>'); gt >= 0 {
-		x.noDouble, x.noSingle = true, true
-		return i + gt + 1
+	gt := x.ends.Index(x.s[i:], ">")
+	if gt < 0 {
+		return -1
 	}
-	x.noEnd = true
-	return -1
+	x.ends = append(x.ends, `"`, `'`)
+	return i + gt + 1
 }
 
 // skipTo finds the end tag of an element whose content is no text, or the end

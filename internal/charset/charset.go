@@ -1,13 +1,12 @@
-package feedconv
+// Package charset decodes the text of documents of the web: what their bytes prove goes
+// before what labels say, and that before what the bytes look like.
+package charset
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/wlynxg/chardet"
@@ -22,156 +21,92 @@ import (
 	"github.com/lektordir/lektor/internal/lazy"
 )
 
-// decodeBytes caps, gunzips and converts the document to UTF-8 without BOM.
-// A document over the cap is a *LimitError, an empty one a *NotFeedError. The
-// result is valid UTF-8; it may share memory with raw.
-func decodeBytes(raw []byte, opts Options) (text []byte, warnings []Warning, err error) {
-	limit := opts.maxBytes()
-	if int64(len(raw)) > limit {
-		return nil, nil, &LimitError{Limit: "bytes", Max: limit}
-	}
-	if len(raw) >= 3 && raw[0] == 0x1f && raw[1] == 0x8b && raw[2] == 8 {
-		plain, err := gunzip(raw, limit)
-		switch {
-		case int64(len(plain)) > limit:
-			return nil, nil, &LimitError{Limit: "bytes after decompression", Max: limit}
-		case err != nil && len(plain) == 0:
-			return nil, nil, &NotFeedError{What: "damaged gzip data"}
-		case err != nil:
-			warnings = append(warnings, Warning{Text: "the gzip data ends early or is damaged; what could be read is used"})
-		}
-		raw = plain
-	}
-	text, w := toUTF8(raw, opts.ContentType, opts.reading)
-	text = cutBOM(text)
-	warnings = append(warnings, w...)
-	if blank(text) {
-		return nil, warnings, &NotFeedError{What: "an empty document"}
-	}
-	return text, warnings, nil
+// Problem is what was not certain of a text, or could not be decoded. Line is counted
+// from 1, 0 if the place is not known.
+type Problem struct {
+	Line int
+	Text string
 }
 
-// DecodeText gives a text in UTF-8, without a byte order mark, whatever charset
-// it is in. What the bytes themselves prove goes before the charset of an HTTP
-// Content-Type (empty when there is none), that before an XML declaration in the
-// text, and that before what the bytes look like: UTF-8 but for stray bytes, a
-// charset of eastern Asia, Cyrillic, Greek, Hebrew, Arabic, Thai, central Europe,
-// Turkish or Baltic, else windows-1252. Bytes that fit
-// nowhere become U+FFFD; warnings tell what was not certain. The result is valid
-// UTF-8; it may share memory with b. There is no limit: the result has at most
-// three times the size of b.
-func DecodeText(b []byte, contentType string) (text []byte, warnings []Warning) {
-	text, warnings = toUTF8(b, contentType, nil)
-	return cutBOM(text), warnings
-}
-
-func cutBOM(text []byte) []byte {
-	for bytes.HasPrefix(text, []byte("\uFEFF")) {
-		text = text[3:]
+// Decode returns a text in UTF-8, without a byte order mark, whatever charset it is in.
+// The charset of an HTTP Content-Type (empty if there is none) goes before that of an XML
+// declaration in the text, and both before what the bytes look like: UTF-8 but for stray
+// bytes, a charset of eastern Asia, Cyrillic, Greek, Hebrew, Arabic, Thai, central Europe,
+// Turkish or Baltic, else windows-1252. Bytes that fit nowhere become U+FFFD. The result
+// is valid UTF-8, may share memory with b, and has at most three times the size of b.
+//
+// newer is called if a charset is found that the first versions of this module did not
+// look for, and reports whether it counts; nil means that it does.
+func Decode(b []byte, contentType string, newer func() bool) (text []byte, problems []Problem) {
+	if newer == nil {
+		newer = func() bool { return true }
 	}
-	return text
-}
-
-// blank reports whether nothing but white space and NULs is in b.
-func blank(b []byte) bool {
-	for i, c := range b {
-		switch c {
-		case ' ', '\t', '\n', '\r', 0, '\v', '\f':
-		default:
-			return len(bytes.TrimFunc(b[i:], func(r rune) bool {
-				return unicode.IsSpace(r) || r == 0 || r == 0xFEFF
-			})) == 0
-		}
+	text, problems = decode(b, contentType, newer)
+	for bytes.HasPrefix(text, byteOrderMark) {
+		text = text[len(byteOrderMark):]
 	}
-	return true
+	return text, problems
 }
 
-// gunzip decompresses up to one byte more than the limit. It returns the bytes before an
-// error along with it, so that the entries before a cut are not lost.
-func gunzip(raw []byte, limit int64) ([]byte, error) {
-	zr, err := gzip.NewReader(bytes.NewReader(raw))
-	if err != nil {
-		return nil, err
-	}
-	// A member's declared size is not to be believed; grow with what comes.
-	var buf bytes.Buffer
-	_, err = io.Copy(&buf, io.LimitReader(zr, limit+1))
-	return buf.Bytes(), err
-}
+var byteOrderMark = []byte("\uFEFF")
 
-// toUTF8 finds the document's charset. What the bytes themselves prove goes
-// before what labels say, since labels are wrong more often than bytes are.
-func toUTF8(b []byte, contentType string, r *reading) (text []byte, warnings []Warning) {
+func decode(b []byte, contentType string, newer func() bool) ([]byte, []Problem) {
 	if enc, skip := byteOrder(b); enc != nil {
 		out, bad := decodeWith(enc, b[skip:])
-		if bad > 0 {
-			return out, []Warning{damaged(bad)}
-		}
-		return out, nil
+		return out, damaged(bad)
 	}
-	if bytes.HasPrefix(b, []byte("\xEF\xBB\xBF")) {
-		b = b[3:]
-		if utf8.Valid(b) {
-			return b, nil
-		}
-		return mixed(b)
+	if rest, ok := bytes.CutPrefix(b, byteOrderMark); ok {
+		return Mixed(rest)
 	}
-	valid, ascii := utf8.Valid(b), isASCII(b)
-	if valid && ascii && bytes.IndexByte(b, 0x1b) < 0 && !bytes.Contains(b, []byte("~{")) {
+	ascii := isASCII(b)
+	if ascii && bytes.IndexByte(b, 0x1b) < 0 && !bytes.Contains(b, []byte("~{")) {
 		return b, nil // the same in every charset that is left
 	}
-	var u utf8Count
-	if !valid {
+	u := utf8Count{end: len(b)}
+	if !utf8.Valid(b) {
 		u = countUTF8(b)
 	} else if !ascii {
 		u.good = 1 // at least
 	}
-	for _, label := range []string{contentTypeCharset(contentType), declaredCharset(b)} {
-		if label == "" {
-			continue
-		}
-		enc, name := lookupCharset(label)
-		switch {
-		case enc == nil:
-			if !valid {
-				warnings = append(warnings, Warning{Text: fmt.Sprintf("the charset %.40q is unknown", label)})
+	out, problems := u.byLabel(b, ascii, contentTypeCharset(contentType), declaredCharset(b))
+	if out != nil {
+		return out, problems
+	}
+	if u.bad > 0 && u.good <= u.bad {
+		if enc, name := detect(b, newer); enc != nil {
+			if out, bad := decodeWith(enc, b); fits(out, bad) {
+				return out, append(problems, Problem{Text: "the document says no charset that fits; by its looks it was read as " + name})
 			}
-			continue
-		case name == "utf-8", strings.HasPrefix(name, "utf-16"), strings.HasPrefix(name, "utf-32"):
-			// UTF-8 is judged below; the others would have shown above.
-			continue
-		case u.mostly() && !multibyte(name):
-			continue
-		case valid && ascii && !escapes(name):
-			continue
-		}
-		out, bad := decodeWith(enc, b)
-		if bad == 0 {
-			return out, warnings
-		}
-		if !u.mostly() && fits(out, bad) {
-			return out, append(warnings, damaged(bad))
 		}
 	}
-	if valid {
-		return b, nil
-	}
-	if u.good > u.bad || u.bad == 0 {
-		out, w := u.read(b)
-		return out, append(warnings, w...)
-	}
-	if enc, name := r.detect(b); enc != nil {
-		if out, bad := decodeWith(enc, b); fits(out, bad) {
-			return out, append(warnings, Warning{Text: fmt.Sprintf("the document says no charset that fits; by its looks it was read as %s", name)})
-		}
-	}
-	out, w := u.read(b)
-	return out, append(warnings, w...)
+	out, mended := u.read(b)
+	return out, append(problems, mended...)
 }
 
-// damaged is the warning for characters that could not be decoded.
-func damaged(n int) Warning {
-	return Warning{Text: fmt.Sprintf("%d damaged characters were replaced", n)}
+// byLabel decodes b by the first of its labels that may count and that fits, nil if none
+// does.
+func (u utf8Count) byLabel(b []byte, ascii bool, labels ...string) (out []byte, problems []Problem) {
+	for _, label := range labels {
+		enc, name := lookup(label)
+		if enc == nil && label != "" && (u.bad > 0 || u.end < len(b)) {
+			problems = append(problems, Problem{Text: fmt.Sprintf("the charset %.40q is unknown", label)})
+		}
+		if enc == nil || !u.allows(name) || ascii && !escapes(name) {
+			continue
+		}
+		if out, bad := decodeWith(enc, b); bad == 0 || !u.mostly() && fits(out, bad) {
+			return out, append(problems, damaged(bad)...)
+		}
+	}
+	return nil, problems
+}
+
+// damaged is the problem of n characters that could not be decoded.
+func damaged(n int) []Problem {
+	if n == 0 {
+		return nil
+	}
+	return []Problem{{Text: fmt.Sprintf("%d damaged characters were replaced", n)}}
 }
 
 // fits reports whether so many characters of a decoded text are bad that it is
@@ -193,8 +128,8 @@ func fits(text []byte, bad int) bool {
 // library, and what stands for them here: those of feeds that say none, as a
 // superset. Those of the alphabets of the West are told by [detectLatin]. Nobody
 // writes feeds in MacCyrillic; it is what Ukrainian in windows-1251 is taken for.
-var detectable = sync.OnceValue(func() map[string]charsetFound {
-	return map[string]charsetFound{
+var detectable = sync.OnceValue(func() map[string]found {
+	return map[string]found{
 		"SHIFT_JIS": {"shift_jis", 0.5, false}, "CP932": {"shift_jis", 0.5, false}, "EUC-JP": {"euc-jp", 0.5, false},
 		"GB2312": {"gb18030", 0.5, false}, "Big5": {"big5", 0.5, false}, "EUC-KR": {"euc-kr", 0.5, false}, "CP949": {"euc-kr", 0.5, false},
 		"KOI8-R": {"koi8-u", 0.85, false}, "Windows-1251": {"windows-1251", 0.85, false}, "MacCyrillic": {"windows-1251", 0.85, false},
@@ -203,8 +138,8 @@ var detectable = sync.OnceValue(func() map[string]charsetFound {
 	}
 })
 
-// charsetFound is a charset that was detected.
-type charsetFound struct {
+// found is a charset that was detected.
+type found struct {
 	name       string
 	confidence float64 // the least; Western texts reach none for the first, and 0.73 at all
 	newer      bool    // than the first versions of this package, which did not look for it
@@ -215,7 +150,7 @@ const maxDetect = 16 << 10
 
 // detect finds the charset of a text that says none by what its bytes look like,
 // nil where nothing is likely enough.
-func (r *reading) detect(b []byte) (enc encoding.Encoding, name string) {
+func detect(b []byte, newer func() bool) (enc encoding.Encoding, name string) {
 	// In every charset that is looked for a character begins with a byte beyond
 	// ASCII, and the first one is a beginning.
 	i := max(bytes.IndexFunc(b, func(r rune) bool { return r >= utf8.RuneSelf }), 0)
@@ -225,15 +160,15 @@ func (r *reading) detect(b []byte) (enc encoding.Encoding, name string) {
 		d, ok := detectable()[result.Encoding]
 		switch {
 		case !ok || result.Confidence < d.confidence:
-		case d.newer && !r.newer():
-		case multibyte(d.name) && mostlyAlone(from) && r.newer():
+		case d.newer && !newer():
+		case multibyte(d.name) && mostlyAlone(from) && newer():
 		default:
-			return lookupCharset(d.name)
+			return lookup(d.name)
 		}
 	}
 	i = max(i-1, 0) // the letter before it
-	if name = detectLatin(b[i:min(i+maxDetect, len(b))]); name != "" && r.newer() {
-		return lookupCharset(name)
+	if name = detectLatin(b[i:min(i+maxDetect, len(b))]); name != "" && newer() {
+		return lookup(name)
 	}
 	return nil, ""
 }
@@ -339,9 +274,9 @@ var charsetAliases = sync.OnceValue(func() map[string]string {
 	}
 })
 
-// lookupCharset finds a charset by its label. The name is in lower case; nil
+// lookup finds a charset by its label. The name is in lower case; nil
 // stands for an unknown one.
-func lookupCharset(label string) (enc encoding.Encoding, name string) {
+func lookup(label string) (enc encoding.Encoding, name string) {
 	label = strings.ToLower(strings.TrimSpace(label))
 	if a, ok := charsetAliases()[label]; ok {
 		label = a
@@ -375,7 +310,7 @@ func lookupCharset(label string) (enc encoding.Encoding, name string) {
 	return nil, ""
 }
 
-// multibyte tells the charsets in which bytes that are valid UTF-8 by chance
+// multibyte reports whether a charset is one in which bytes that are valid UTF-8 by chance
 // are likely enough for the label to be believed.
 func multibyte(name string) bool {
 	switch name {
@@ -385,10 +320,10 @@ func multibyte(name string) bool {
 	return false
 }
 
-// escapes tells the charsets that are all ASCII bytes.
+// escapes reports whether all bytes of a charset are ASCII.
 func escapes(name string) bool { return name == "iso-2022-jp" || name == "hz-gb-2312" }
 
-// utf8Count tells how much of a text is UTF-8.
+// utf8Count is how much of a text is UTF-8.
 type utf8Count struct {
 	good, bad int // sequences beyond ASCII, and bytes of none
 	first     int // the place of the first bad one
@@ -420,16 +355,31 @@ func countUTF8(b []byte) utf8Count {
 	return u
 }
 
+// allows reports whether the label of a charset may count. That of a charset in which
+// each byte is a character does not if the text looks like UTF-8, which is judged by its
+// bytes alone; the texts in UTF-16 and UTF-32 are known by theirs.
+func (u utf8Count) allows(name string) bool {
+	switch {
+	case name == "utf-8", strings.HasPrefix(name, "utf-16"), strings.HasPrefix(name, "utf-32"):
+		return false
+	}
+	return !u.mostly() || multibyte(name)
+}
+
 // mostly reports whether a text is UTF-8 but for stray bytes. By chance a text of
 // another charset has few sequences of UTF-8.
 func (u utf8Count) mostly() bool { return u.good > 4*u.bad }
 
-// mixed reads bytes that are not valid UTF-8 and that no charset explains: UTF-8
-// with stray windows-1252 in it where most sequences are good, else windows-1252
-// altogether.
-func mixed(b []byte) ([]byte, []Warning) { return countUTF8(b).read(b) }
+// Mixed reads bytes that no charset explains: UTF-8 with stray windows-1252 in it where
+// most sequences are good, else windows-1252 altogether. Valid UTF-8 is returned as it is.
+func Mixed(b []byte) ([]byte, []Problem) {
+	if utf8.Valid(b) {
+		return b, nil
+	}
+	return countUTF8(b).read(b)
+}
 
-func (u utf8Count) read(b []byte) ([]byte, []Warning) {
+func (u utf8Count) read(b []byte) ([]byte, []Problem) {
 	b = b[:u.end]
 	if u.bad == 0 {
 		return b, nil
@@ -444,11 +394,11 @@ func (u utf8Count) read(b []byte) ([]byte, []Warning) {
 		out = utf8.AppendRune(out, r)
 		i += n
 	}
-	w := Warning{Line: 1 + bytes.Count(b[:u.first], []byte("\n"))}
+	w := Problem{Line: 1 + bytes.Count(b[:u.first], []byte("\n"))}
 	if asUTF8 {
 		w.Text = fmt.Sprintf("%d bytes that are not UTF-8 were read as windows-1252", u.bad)
 	} else {
 		w.Text = "the document says no charset that fits; it was read as windows-1252"
 	}
-	return out, []Warning{w}
+	return out, []Problem{w}
 }

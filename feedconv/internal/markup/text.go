@@ -1,0 +1,71 @@
+package markup
+
+import "strings"
+
+// MIME types of text.
+const (
+	TypePlain = "text/plain"
+	TypeHTML  = "text/html"
+	TypeXHTML = "application/xhtml+xml"
+)
+
+// Clean keeps the promise of feedconv about strings: line ends become newlines,
+// other control characters are dropped.
+func Clean(s string) string {
+	i := 0
+	for i < len(s) && (s[i] >= 0x20 || s[i] == '\n' || s[i] == '\t') {
+		i++
+	}
+	if i == len(s) {
+		return s
+	}
+	out := make([]byte, i, len(s))
+	copy(out, s)
+	for ; i < len(s); i++ {
+		switch c := s[i]; {
+		case c >= 0x20 || c == '\n' || c == '\t':
+			out = append(out, c)
+		case c == '\r':
+			if i+1 == len(s) || s[i+1] != '\n' {
+				out = append(out, '\n')
+			}
+		}
+	}
+	return string(out)
+}
+
+// CleanLine is Clean for what is one line: identifiers, URLs, dates.
+func CleanLine(s string) string {
+	s = strings.TrimSpace(Clean(s))
+	if !strings.ContainsAny(s, "\n\t") {
+		return s
+	}
+	return strings.NewReplacer("\n", "", "\t", "").Replace(s)
+}
+
+// MediaType returns a media type without parameters, in lower case.
+func MediaType(s string) string {
+	if i := strings.IndexByte(s, ';'); i >= 0 {
+		s = s[:i]
+	}
+	return strings.ToLower(strings.TrimSpace(s))
+}
+
+// IsMarkup reports whether a media type is one of HTML or XML.
+func IsMarkup(contentType string) bool {
+	t := MediaType(contentType)
+	return strings.HasSuffix(t, "html") || strings.HasSuffix(t, "xml")
+}
+
+var htmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;")
+
+// EscapeText escapes text for an element that holds HTML.
+func EscapeText(s string) string { return htmlEscapes.Replace(s) }
+
+// AsHTML returns text of any type as HTML.
+func AsHTML(s, contentType string) string {
+	if IsMarkup(contentType) {
+		return s
+	}
+	return strings.ReplaceAll(EscapeText(s), "\n", "<br>\n")
+}

@@ -1,0 +1,451 @@
+// Package scan makes tokens of an XML document, whatever is wrong with it.
+package scan
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/lektordir/lektor/feedconv/internal/markup"
+)
+
+// MaxAttrs is how many attributes of an element are read.
+const MaxAttrs = 256
+
+// Defect is what is wrong with a token.
+type Defect uint8
+
+// The defects that a Scanner reports.
+const (
+	StrayText      Defect = iota // a < that starts no tag
+	OpenComment                  // one that is not closed
+	OpenCDATA                    // a section in an element that is not closed
+	ManyAttributes               // more than MaxAttrs, of an element
+	Defects                      // how many there are
+)
+
+// Attr is an attribute as written.
+type Attr struct{ Key, Val []byte }
+
+// Scanner makes tokens of a document.
+type Scanner struct {
+	Src      []byte
+	Pos      int // behind the last token
+	Entities markup.Entities
+	Attrs    []Attr // of the last start tag
+
+	report func(d Defect, pos int, name []byte)
+	ends   markup.Ends
+	cdEnd  int // the next "]]>" at or after the last place asked for
+}
+
+// New returns a scanner of a document, which holds no control characters. It calls report
+// for what is wrong.
+func New(src []byte, report func(d Defect, pos int, name []byte)) *Scanner {
+	return &Scanner{Src: src, report: report, cdEnd: -1}
+}
+
+// Kind is what a token is.
+type Kind uint8
+
+// The kinds of tokens.
+const (
+	None  Kind = iota // markup that says nothing
+	End               // of the document
+	Text              // with references in it
+	CDATA             // text as it is
+	Open              // a start tag; its attributes are [Scanner.Attrs]
+	Close             // an end tag
+	Cut               // an end tag that the end of the document cuts off
+)
+
+// Token is a piece of a document.
+type Token struct {
+	Kind Kind
+	Self bool   // <name/>
+	At   int    // where it starts
+	Data []byte // a name, or text
+}
+
+// Next returns the next token. inside is the name of the innermost open element,
+// at whose end tag a CDATA section ends that is not closed.
+func (s *Scanner) Next(inside []byte) Token {
+	src := s.Src
+	for s.Pos < len(src) {
+		i := s.Pos
+		n := bytes.IndexByte(src[i:], '<')
+		if n < 0 {
+			n = len(src) - i
+		}
+		if n > 0 {
+			s.Pos = i + n
+			return Token{Kind: Text, At: i, Data: src[i : i+n]}
+		}
+		if i+1 >= len(src) {
+			break
+		}
+		var tk Token
+		switch src[i+1] {
+		case '/':
+			tk = s.endTag(i)
+		case '!', '?':
+			tk = s.Declaration(i, inside)
+		default:
+			tk = s.StartTag(i)
+			if tk.Kind == Text {
+				s.report(StrayText, i, nil)
+			}
+		}
+		if tk.Kind != None {
+			tk.At = i
+			return tk
+		}
+	}
+	s.Pos = len(src)
+	return Token{Kind: End, At: len(src)}
+}
+
+// IsNameStart reports whether a name may begin with c.
+func IsNameStart(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= 0x80
+}
+
+// IsNameByte reports whether c may stand in a name.
+func IsNameByte(c byte) bool { return nameBytes[c] }
+
+var nameBytes = func() (t [256]bool) {
+	for i := range t {
+		c := byte(i)
+		t[i] = IsNameStart(c) || c >= '0' && c <= '9' || c == '-' || c == '.' || c == ':'
+	}
+	return
+}()
+
+// endOfName returns the place behind the name at j.
+func endOfName(src []byte, j int) int {
+	for j < len(src) && IsNameByte(src[j]) {
+		j++
+	}
+	return j
+}
+
+// StartTag reads the start tag at i. The token is Text, up to the next place where a tag
+// may begin, if there is no plausible tag, and None, with all of the document read, if its
+// end cuts the tag off. No byte is looked at more often than a few times, whatever is
+// missing: a tag that meets another one is text up to there, and quotes that are not
+// closed are remembered.
+func (s *Scanner) StartTag(i int) Token {
+	s.Attrs = s.Attrs[:0]
+	end := i + 1
+	if end < len(s.Src) && IsNameStart(s.Src[end]) {
+		end = endOfName(s.Src, end)
+	}
+	name := s.Src[i+1 : end]
+	kind, self := s.tagKind(name, end), false
+	if kind == Open {
+		end, self, kind = s.attributes(name, end)
+	}
+	s.Pos = end
+	switch kind {
+	case Open:
+		return Token{Kind: Open, At: i, Data: name, Self: self}
+	case Text:
+		return Token{Kind: Text, At: i, Data: s.Src[i:end]}
+	}
+	s.Pos = len(s.Src)
+	return Token{}
+}
+
+// tagKind is Open if a name that ends at j is that of a tag, else Text or None.
+func (s *Scanner) tagKind(name []byte, j int) Kind {
+	switch {
+	case j >= len(s.Src):
+		return None
+	case len(name) == 0, name[len(name)-1] == ':':
+		return Text
+	}
+	c := s.Src[j]
+	if c == '/' {
+		if j+1 >= len(s.Src) {
+			return None
+		}
+		c = s.Src[j+1]
+	}
+	if c == '>' || markup.IsSpace(c) {
+		return Open
+	}
+	return Text
+}
+
+// attributes reads those of the tag of a name, from j on, up to the end of the tag.
+func (s *Scanner) attributes(name []byte, j int) (next int, self bool, kind Kind) {
+	src, start := s.Src, j-len(name)-1
+	for count := 0; ; {
+		if j = markup.SkipSpace(src, j); j >= len(src) {
+			return j, false, None
+		}
+		switch src[j] {
+		case '>':
+			if count > MaxAttrs {
+				s.report(ManyAttributes, start, name)
+			}
+			return j + 1, self, Open
+		case '/':
+			self = j+1 < len(src) && src[j+1] == '>'
+			j++
+			continue
+		case '<', '&', '(', ')', '{', '}', '[', ']', '+', '*', ';', '|', '!', ',':
+			return j, false, Text // as in "a<b && c>d"
+		}
+		var a Attr
+		var ok bool
+		if a, j, ok = s.attribute(j); !ok {
+			return len(src), false, None
+		}
+		if count++; count <= MaxAttrs && !s.has(a.Key) {
+			s.Attrs = append(s.Attrs, a)
+		}
+	}
+}
+
+// attribute reads the attribute at j; ok is false if the document ends in it.
+func (s *Scanner) attribute(j int) (a Attr, next int, ok bool) {
+	next = s.endOfWord(j+1, "=")
+	a.Key = s.Src[j:next]
+	k := markup.SkipSpace(s.Src, next)
+	if k >= len(s.Src) || s.Src[k] != '=' {
+		return a, next, true
+	}
+	a.Val, next, ok = s.value(markup.SkipSpace(s.Src, k+1))
+	return a, next, ok
+}
+
+// endOfWord returns the place from j on where a name or a value without quotes ends: at
+// white space, the end of a tag, the beginning of another one, or one of stops.
+func (s *Scanner) endOfWord(j int, stops string) int {
+	for ; j < len(s.Src); j++ {
+		switch c := s.Src[j]; {
+		case c == '>', c == '<', markup.IsSpace(c), strings.IndexByte(stops, c) >= 0:
+			return j
+		case c == '/' && j+1 < len(s.Src) && s.Src[j+1] == '>':
+			return j
+		}
+	}
+	return j
+}
+
+// value reads an attribute's value at k: quoted, not quoted, or with a
+// closing quote missing, which shows when the next one stands where none can.
+func (s *Scanner) value(k int) (val []byte, next int, ok bool) {
+	src := s.Src
+	if k >= len(src) {
+		return nil, k, false
+	}
+	if src[k] != '"' && src[k] != '\'' {
+		next = s.endOfWord(k, "")
+		return src[k:next], next, true
+	}
+	if n := s.ends.IndexBytes(src[k+1:], string(src[k:k+1])); n >= 0 {
+		val, next = src[k+1:k+1+n], k+1+n+1
+		if next >= len(src) || strings.IndexByte(markup.Spaces+">/?", src[next]) >= 0 || bytes.IndexByte(val, '<') < 0 {
+			return val, next, true
+		}
+	}
+	n := bytes.IndexByte(src[k+1:], '>')
+	if n < 0 {
+		return nil, len(src), false
+	}
+	return src[k+1 : k+1+n], k + 1 + n, true
+}
+
+// has reports whether an attribute of this name is there already.
+func (s *Scanner) has(key []byte) bool {
+	for _, a := range s.Attrs {
+		if bytes.Equal(a.Key, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// endTag reads the end tag at i.
+func (s *Scanner) endTag(i int) Token {
+	src := s.Src
+	j := i + 2
+	if j < len(src) && !IsNameStart(src[j]) {
+		s.report(StrayText, i, nil)
+		s.Pos = j
+		return Token{Kind: Text, Data: src[i:j]}
+	}
+	name := src[i+2 : endOfName(src, j)]
+	j = markup.Until(src, j+len(name), "<>")
+	if j >= len(src) {
+		s.Pos = len(src)
+		if len(name) == 0 {
+			return Token{}
+		}
+		return Token{Kind: Cut, Data: name}
+	}
+	s.Pos = j
+	if src[j] == '>' {
+		s.Pos++
+	}
+	return Token{Kind: Close, Data: name}
+}
+
+// Declaration reads what starts with <! or <? at i.
+func (s *Scanner) Declaration(i int, inside []byte) Token {
+	src := s.Src
+	rest := src[i:]
+	switch {
+	case bytes.HasPrefix(rest, []byte("<!--")):
+		if n := s.ends.IndexBytes(rest[4:], "-->"); n >= 0 {
+			s.Pos = i + 4 + n + 3
+			return Token{}
+		}
+		s.report(OpenComment, i, nil)
+		s.Pos = pastTag(src, i)
+	case bytes.HasPrefix(rest, []byte("<![CDATA[")):
+		return s.cdata(i, inside)
+	case rest[1] == '?':
+		if n := s.ends.IndexBytes(rest[2:], "?>"); n >= 0 {
+			s.Pos = i + 2 + n + 2
+			return Token{}
+		}
+		s.Pos = pastTag(src, i)
+	case IsDoctype(rest):
+		var ignored markup.Entities
+		s.Pos = i + doctype(&ignored, rest)
+	case len(rest) > 2 && (IsNameStart(rest[2]) || rest[2] == '['):
+		if s.Pos = markup.Until(src, i+2, "<>"); s.Pos < len(src) && src[s.Pos] == '>' {
+			s.Pos++
+		}
+	default:
+		s.report(StrayText, i, nil)
+		s.Pos = i + 2
+		return Token{Kind: Text, Data: src[i : i+2]}
+	}
+	return Token{}
+}
+
+// IsDoctype reports whether s begins with a document type declaration.
+func IsDoctype(s []byte) bool {
+	return len(s) > 9 && bytes.EqualFold(s[:9], []byte("<!DOCTYPE"))
+}
+
+// Doctype reads the document type declaration at i, and keeps its internal entities.
+// External ones are never looked at.
+func (s *Scanner) Doctype(i int) { s.Pos = i + doctype(&s.Entities, s.Src[i:]) }
+
+// cdata reads the CDATA section at i. One that is not closed ends at the end
+// tag of its element: there is no "]]>" left, or another section begins before
+// it and the end tag stands between.
+func (s *Scanner) cdata(i int, inside []byte) Token {
+	src := s.Src
+	start := i + len("<![CDATA[")
+	if s.cdEnd < start && s.cdEnd != len(src) {
+		s.cdEnd = len(src)
+		if n := bytes.Index(src[start:], []byte("]]>")); n >= 0 {
+			s.cdEnd = start + n
+		}
+	}
+	end, closed := s.cdEnd, s.cdEnd < len(src)
+	limit := end
+	if closed {
+		limit = start
+		if n := bytes.Index(src[start:end], []byte("<![CDATA[")); n >= 0 {
+			limit = start + n
+		}
+	}
+	if limit > start && len(inside) > 0 {
+		if n := indexEndTag(src[start:limit], inside); n >= 0 {
+			s.report(OpenCDATA, i, inside)
+			s.Pos = start + n
+			return Token{Kind: CDATA, Data: src[start : start+n]}
+		}
+	}
+	s.Pos = len(src)
+	if closed {
+		s.Pos = end + len("]]>")
+	}
+	return Token{Kind: CDATA, Data: src[start:end]}
+}
+
+func indexEndTag(s, name []byte) int {
+	for i := 0; ; {
+		n := bytes.Index(s[i:], []byte("</"))
+		if n < 0 {
+			return -1
+		}
+		i += n
+		rest := s[i+2:]
+		if bytes.HasPrefix(rest, name) && (len(rest) == len(name) || !IsNameByte(rest[len(name)])) {
+			return i
+		}
+		i += 2
+	}
+}
+
+// doctype reads the document type declaration that s starts with, keeps its internal
+// entities in e and returns its length. It is long, as it is a table of what may stand in a
+// declaration, malformed or not.
+func doctype(e *markup.Entities, s []byte) int {
+	i := len("<!DOCTYPE")
+	subset := false
+	for i < len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\'':
+			j := bytes.IndexByte(s[i+1:], c)
+			if j < 0 || !subset && bytes.IndexByte(s[i+1:i+1+j], '>') >= 0 {
+				// An unclosed quote must not swallow the document.
+				return pastTag(s, i)
+			}
+			i += j + 2
+		case c == '[' && !subset:
+			subset = true
+			i++
+		case c == ']' && subset:
+			subset = false
+			i++
+		case c == '>' && !subset:
+			return i + 1
+		case c == '<' && !subset:
+			return i
+		case c == '<' && bytes.HasPrefix(s[i:], []byte("<!--")):
+			n := bytes.Index(s[i:], []byte("-->"))
+			if n < 0 {
+				return pastTag(s, i)
+			}
+			i += n + 3
+		case c == '<' && bytes.HasPrefix(s[i:], []byte("<!ENTITY")):
+			i += entityDecl(e, s[i:])
+		case c == '<' && i+1 < len(s) && s[i+1] != '!' && s[i+1] != '?':
+			return i // the subset was never closed
+		default:
+			i++
+		}
+	}
+	return len(s)
+}
+
+// entityDecl reads an entity declaration up to, not including, its end.
+func entityDecl(e *markup.Entities, s []byte) int {
+	start := markup.SkipSpace(s, len("<!ENTITY"))
+	i := markup.Until(s, start, markup.Spaces+"<>\"'")
+	name := s[start:i]
+	i = markup.SkipSpace(s, i)
+	if i < len(s) && (s[i] == '"' || s[i] == '\'') && string(name) != "%" {
+		if j := bytes.IndexByte(s[i+1:], s[i]); j >= 0 {
+			e.Define(name, s[i+1:i+1+j])
+			return i + j + 2
+		}
+	}
+	return i
+}
+
+// pastTag returns the place behind the next > in s from i on, or the end.
+func pastTag(s []byte, i int) int {
+	if j := bytes.IndexByte(s[i:], '>'); j >= 0 {
+		return i + j + 1
+	}
+	return len(s)
+}

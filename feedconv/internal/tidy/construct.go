@@ -1,0 +1,594 @@
+package tidy
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"html"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/feedconv/internal/vocab"
+	"github.com/lektordir/lektor/internal/lazy"
+)
+
+// textState is what has been read of a text construct.
+type textState uint8
+
+const (
+	textNone   textState = iota // none is open
+	textPlain                   // text alone
+	textMarkup                  // also a child: the text is HTML
+)
+
+// construct is the text construct that is being read.
+type construct struct {
+	state textState
+	buf   []byte
+	base  *url.URL
+	inner []int32 // the names of open child elements that are closed, too
+	bases []innerBase
+	div   wrapper
+
+	// White space at the ends that is in a CDATA section is not trimmed.
+	beginsCDATA bool
+	endsCDATA   int // the end in buf of the last one
+}
+
+// innerBase is an xml:base on an element inside of a text construct: it holds
+// until the element ends.
+type innerBase struct {
+	name int32
+	open int // elements of that name in it, itself included
+	base *url.URL
+}
+
+// wrapper is the <div> around the text of XHTML.
+type wrapper struct {
+	state    wrapState
+	open     int // <div> elements that are open, in it, too
+	from, to int // of its content in the text
+}
+
+type wrapState uint8
+
+const (
+	wrapNone  wrapState = iota // nothing yet
+	wrapOpen                   // inside of the first <div>
+	wrapDone                   // behind it
+	wrapOther                  // something else is at the top
+)
+
+// begin begins a text construct.
+func (x *construct) begin(base *url.URL) {
+	*x = construct{state: textPlain, base: base, buf: x.buf[:0], inner: x.inner[:0]}
+}
+
+// charData takes text with references in it.
+func (t *tidier) charData(raw []byte) {
+	f := t.stack.top()
+	switch {
+	case t.txt.state != textNone || f.class.kind == kForeign:
+	case f.class.kind != kStruct:
+		return
+	case markup.Blank(raw):
+		if n := len(f.text); n > 0 && f.class.ext {
+			f.text = append(f.text, ' ')
+		}
+		return
+	}
+	if bytes.IndexByte(raw, '&') >= 0 {
+		t.scratch = t.Entities.Decode(t.scratch[:0], raw)
+		raw = t.scratch
+	}
+	t.addText(raw)
+}
+
+// addText takes text whose references are resolved.
+func (t *tidier) addText(text []byte) {
+	switch f := t.stack.top(); {
+	case t.txt.state != textNone:
+		t.txt.add(text)
+	case f.class.kind == kForeign:
+		t.foreignText(text)
+	case f.class.kind != kStruct || markup.Blank(text):
+	case f.class.role == rolePerson:
+		// Text before its children is the name of a person.
+		if !f.says && f.node != nil {
+			f.node.Children = append(f.node.Children, &Node{NS: f.class.ns, Name: "name", Text: string(bytes.TrimSpace(text))})
+			f.said = append(f.said, "name")
+		}
+		f.says = true
+	case f.class.ext:
+		f.says = true
+		f.text = append(f.text, text...)
+	}
+}
+
+// addCDATA takes text as it is.
+func (t *tidier) addCDATA(text []byte) {
+	x := &t.txt
+	x.beginsCDATA = x.beginsCDATA || len(x.buf) == 0
+	t.addText(text)
+	x.endsCDATA = len(x.buf)
+}
+
+// add adds text to a construct, escaped if that is markup.
+func (x *construct) add(text []byte) {
+	if x.state == textPlain {
+		x.buf = append(x.buf, text...)
+		return
+	}
+	if x.div.state == wrapDone && !markup.Blank(text) {
+		x.div.state = wrapOther
+	}
+	x.buf = appendEscaped(x.buf, text)
+}
+
+// textEscapes are the escapes of characters in text.
+var textEscapes = [256]string{'&': "&amp;", '<': "&lt;", '>': "&gt;"}
+
+// appendEscaped escapes text.
+func appendEscaped(dst, s []byte) []byte {
+	start := 0
+	for i, c := range s {
+		if escape := textEscapes[c]; escape != "" {
+			dst = append(dst, s[start:i]...)
+			dst = append(dst, escape...)
+			start = i + 1
+		}
+	}
+	return append(dst, s[start:]...)
+}
+
+// becomeMarkup escapes what was text before the first child.
+func (x *construct) becomeMarkup() {
+	if x.state == textMarkup {
+		return
+	}
+	x.state = textMarkup
+	if !markup.Blank(x.buf) {
+		x.div.state = wrapOther
+	}
+	if bytes.ContainsAny(x.buf, "&<>") {
+		x.buf = appendEscaped(make([]byte, 0, len(x.buf)+len(x.buf)/8), x.buf)
+	}
+}
+
+// innerTag takes a start tag inside a text construct: the construct is markup
+// from now on.
+func (t *tidier) innerTag(name []byte, id int32, self bool) {
+	x := &t.txt
+	if r := t.stack.top().class.role; r == roleDrop || r == roleAttributes {
+		return
+	}
+	x.becomeMarkup()
+	local := name[bytes.IndexByte(name, ':')+1:]
+	wraps := x.div.startTag(isDiv(local) && !self)
+	x.buf = append(x.buf, '<')
+	x.buf = append(x.buf, local...)
+	if n := len(x.bases); n > 0 && !self && x.bases[n-1].name == id {
+		x.bases[n-1].open++
+	}
+	bases := len(x.bases)
+	if base := t.baseOf(x.innermost()); base != x.innermost() && bases < MaxDepth {
+		x.bases = append(x.bases, innerBase{id, 1, base})
+	}
+	t.innerAttrs()
+	switch {
+	case !self:
+		x.buf = append(x.buf, '>')
+	case isVoid(local):
+		x.buf = append(x.buf, " />"...)
+	default: // HTML knows no <a/>
+		x.buf = append(x.buf, "></"...)
+		x.buf = append(x.buf, local...)
+		x.buf = append(x.buf, '>')
+	}
+	if self {
+		x.bases = x.bases[:bases]
+	}
+	if wraps {
+		x.div.from = len(x.buf)
+	}
+}
+
+func isDiv(name []byte) bool { return len(name) == 3 && strings.EqualFold(string(name), "div") }
+
+// startTag counts a start tag, and reports whether it is that of the <div> around the text.
+func (w *wrapper) startTag(div bool) (wraps bool) {
+	wraps = w.state == wrapNone && div
+	switch {
+	case wraps:
+		w.state = wrapOpen
+	case w.state == wrapNone, w.state == wrapDone:
+		w.state = wrapOther
+	}
+	if div {
+		w.open++
+	}
+	return wraps
+}
+
+// endDiv counts the end tag of a <div> at a place in the text.
+func (w *wrapper) endDiv(at int) {
+	if w.open--; w.open == 0 && w.state == wrapOpen {
+		w.state, w.to = wrapDone, at
+	}
+}
+
+// unwrap returns the text of XHTML without the <div> around it.
+func (x *construct) unwrap(s []byte) []byte {
+	switch x.div.state {
+	case wrapOpen:
+		return s[x.div.from:]
+	case wrapDone:
+		return s[x.div.from:x.div.to]
+	}
+	return s
+}
+
+// innermost is the base inside of a text construct.
+func (x *construct) innermost() *url.URL {
+	if n := len(x.bases); n > 0 {
+		return x.bases[n-1].base
+	}
+	return x.base
+}
+
+// innerAttrs writes the attributes of a tag in a text construct.
+func (t *tidier) innerAttrs() {
+	x := &t.txt
+	for _, a := range t.Attrs {
+		key := a.Key
+		if len(key) > maxNameLen || bytes.ContainsAny(key, "\"'<>&=/") {
+			continue
+		}
+		if j := bytes.IndexByte(key, ':'); j >= 0 {
+			prefix := markup.ASCIILower(string(key[:j]))
+			if prefix == "xmlns" || prefix == "xml" && string(key[j+1:]) != "lang" {
+				continue
+			}
+			key = key[j+1:]
+		} else if string(key) == "xmlns" {
+			continue
+		}
+		if len(key) == 0 {
+			continue
+		}
+		val := t.Entities.DecodeAttr(a.Val)
+		if len(x.bases) > 0 && markup.IsURLAttr(markup.ASCIILower(string(key))) {
+			if abs, changed := markup.ResolveAttr(x.innermost(), markup.ASCIILower(string(key)), html.EscapeString(string(val))); changed && t.grow > 0 {
+				t.grow -= max(len(abs)-len(val), 0)
+				val = []byte(abs)
+			}
+		}
+		x.buf = append(x.buf, ' ')
+		x.buf = append(x.buf, key...)
+		x.buf = append(x.buf, '=', '"')
+		x.buf = append(x.buf, htmlAttrEscapes.Replace(string(val))...)
+		x.buf = append(x.buf, '"')
+	}
+}
+
+// htmlAttrEscapes escapes the value of an HTML attribute.
+var htmlAttrEscapes = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;")
+
+// innerEnd takes an end tag inside a text construct.
+func (t *tidier) innerEnd(id int32) {
+	x := &t.txt
+	if x.state != textMarkup {
+		return
+	}
+	local := t.infos[id].local
+	if id == otherName || isVoid([]byte(local)) {
+		return
+	}
+	if n := len(x.bases); n > 0 && x.bases[n-1].name == id {
+		if x.bases[n-1].open--; x.bases[n-1].open == 0 {
+			x.bases = x.bases[:n-1]
+		}
+	}
+	if isDiv([]byte(local)) {
+		x.div.endDiv(len(x.buf))
+	}
+	x.buf = append(x.buf, '<', '/')
+	x.buf = append(x.buf, local...)
+	x.buf = append(x.buf, '>')
+}
+
+func isVoid(name []byte) bool {
+	switch strings.ToLower(string(name)) {
+	case "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr":
+		return true
+	}
+	return false
+}
+
+// closeText sets the text of the construct that ends, and reports whether it says
+// something.
+func (t *tidier) closeText(f *frame) bool {
+	x := &t.txt
+	isMarkup := x.state == textMarkup
+	x.state = textNone
+	n := f.node
+	if n == nil {
+		return false
+	}
+	s := x.buf
+	if !isMarkup {
+		s = x.trim(s)
+	}
+	switch r := f.class.role; r {
+	case roleAtomText:
+		return t.closeAtomText(f, s, isMarkup)
+	case roleAtomLink, roleTerm, roleEnclosure, roleAttributes:
+		t.closeEmpty(n, r, leadingText(s, isMarkup))
+		return true
+	case roleRSSLink:
+		s = t.rssLink(n, leadingText(s, isMarkup))
+	case roleURL:
+		s = []byte(t.resolved(x.base, leadingText(s, isMarkup)))
+	case roleID:
+		t.permalink(n, bytes.TrimSpace(s))
+	case roleHTML:
+		s = t.resolveMarkup(s)
+	case roleItemImage:
+		s = []byte(cmp.Or(n.Attr("url"), n.Attr("href"), n.Attr("src"), t.resolved(x.base, imageURL(string(s), isMarkup))))
+	case rolePerson:
+		if isMarkup {
+			s = []byte(personText(string(s)))
+		}
+	}
+	if isMarkup && t.stack.parent().level == inStruct && among(f.single, "name email uri") {
+		// The parts of a person are text (RFC 4287, section 3.2); elements in them are not.
+		s = []byte(strings.TrimSpace(leadingText(s, isMarkup)))
+	}
+	n.Text = f.class.string(s)
+	return len(s) > 0
+}
+
+// closeEmpty ends an element that has attributes only. Its text stands for the one that is
+// missing.
+func (t *tidier) closeEmpty(n *Node, r role, text string) {
+	switch {
+	case r == roleTerm && !n.has(vocab.None, "term"):
+		n.set(vocab.None, "term", strings.TrimSpace(text))
+	case r == roleAtomLink && strings.TrimSpace(n.Attr("href")+n.Attr("src")) == "":
+		n.replace(vocab.None, "href", t.resolved(t.txt.base, text))
+	case r == roleEnclosure && !n.has(vocab.None, "url"):
+		n.set(vocab.None, "url", t.resolved(t.txt.base, text))
+	}
+}
+
+// rssLink returns the URL of a link of RSS. One with the attributes of Atom has lost its
+// namespace, and gets it back.
+func (t *tidier) rssLink(n *Node, text string) []byte {
+	s := t.resolved(t.txt.base, text)
+	href := cmp.Or(n.Attr("href"), n.Attr("src"))
+	switch {
+	case s != "" || href == "":
+	case n.has(vocab.None, "rel"):
+		n.NS = vocab.Atom10
+		n.replace(vocab.None, "href", href)
+	default:
+		s = href
+	}
+	return []byte(s)
+}
+
+// string returns the text of an element. White space of all kinds at its ends goes, but
+// from what may be markup.
+func (c class) string(s []byte) string {
+	if c.ext || len(s) > 0 && !bytes.ContainsAny(s, "<>&") && !markup.IsSpace(s[0]) && !markup.IsSpace(s[len(s)-1]) {
+		s = bytes.TrimSpace(s)
+	}
+	return string(s)
+}
+
+// permalink keeps the URL that a guid stands for, if it is a relative
+// reference: one with a path, or one that says to be a permalink.
+func (t *tidier) permalink(n *Node, guid []byte) {
+	is := strings.TrimSpace(n.Attr("ispermalink"))
+	rooted := len(guid) > 0 && guid[0] == '/'
+	if n.Name != "guid" || t.txt.base == nil || strings.EqualFold(is, "false") || !rooted && !strings.EqualFold(is, "true") {
+		return
+	}
+	if s := string(guid); !markup.HasScheme(s) && !strings.ContainsAny(s, " \t\n") && strings.ContainsAny(s, "/?") {
+		n.set(vocab.None, "resolved", t.resolved(t.txt.base, s))
+	}
+}
+
+// trim drops white space at the ends, except what was in a CDATA section.
+func (x *construct) trim(s []byte) []byte {
+	end := len(s)
+	for end > x.endsCDATA && end > 0 && markup.IsSpace(s[end-1]) {
+		end--
+	}
+	s = s[:end]
+	if !x.beginsCDATA {
+		s = s[markup.SkipSpace(s, 0):]
+	}
+	return s
+}
+
+// resolveMarkup resolves the URLs in HTML.
+func (t *tidier) resolveMarkup(s []byte) []byte {
+	if t.txt.base == nil || bytes.IndexByte(s, '<') < 0 {
+		return s
+	}
+	before := t.grow
+	resolved := markup.ResolveHTML(string(s), t.txt.base, &t.grow)
+	if before > 0 && t.grow <= 0 {
+		t.warn(warnGrow, t.Pos, nil)
+	}
+	return []byte(resolved)
+}
+
+// closeAtomText sets a text construct with a type.
+func (t *tidier) closeAtomText(f *frame, s []byte, isMarkup bool) bool {
+	n := f.node
+	elsewhere := strings.TrimSpace(n.Attr("href")+n.Attr("src")) != ""
+	says := len(s) > 0 || elsewhere
+	typ, mode := strings.TrimSpace(n.Attr("type")), strings.ToLower(strings.TrimSpace(n.Attr("mode")))
+	switch lower := strings.ToLower(typ); {
+	case isMarkup:
+		mode, typ = "", t.doc.inlineType(typ)
+		if !t.doc.Atom03 {
+			s = t.txt.unwrap(s)
+		}
+	case len(s) > 0 && (mode == "base64" || !t.doc.Atom03 && isBinaryType(lower) && !elsewhere):
+		if dec, ok := decodeBase64(s); ok {
+			s = dec
+			mode = ""
+		} else if mode == "base64" {
+			t.warn(warnBase64, f.srcAt, f.raw)
+		}
+	case mode == "escaped" && lower == "":
+		typ = "text/html" // nobody escapes plain text and says so
+	}
+	lower := strings.ToLower(typ)
+	if isMarkup || strings.Contains(lower, "html") {
+		s = t.resolveMarkup(s)
+	}
+	n.replace(vocab.None, "type", typ)
+	if verbatim := typ != "" && lower != "text" || mode != ""; verbatim && !f.class.ext {
+		n.Text = string(s)
+	} else {
+		n.Text = f.class.string(s)
+	}
+	return says
+}
+
+// inlineType returns the type of a text construct that has children, by what it says of
+// itself.
+func (d *Document) inlineType(typ string) string {
+	switch lower := strings.ToLower(typ); {
+	case strings.Contains(lower, "xml") && !strings.Contains(lower, "xhtml"), strings.HasPrefix(lower, "image/"):
+		return typ
+	case d.Atom03, strings.Contains(lower, "/"):
+		return "application/xhtml+xml"
+	}
+	return "xhtml"
+}
+
+// isBinaryType reports whether content of a type is base64 (RFC 4287, section
+// 4.1.3.3).
+func isBinaryType(typ string) bool {
+	typ, _, _ = strings.Cut(typ, ";")
+	typ = strings.TrimSpace(typ)
+	return strings.Contains(typ, "/") && !strings.HasPrefix(typ, "text/") && !strings.HasSuffix(typ, "xml") &&
+		!strings.HasPrefix(typ, "multipart/") && !strings.HasPrefix(typ, "message/")
+}
+
+// decodeBase64 decodes what is text.
+func decodeBase64(s []byte) ([]byte, bool) {
+	compact := bytes.TrimRight(slices.DeleteFunc(slices.Clone(s), markup.IsSpace), "=")
+	dec := make([]byte, base64.RawStdEncoding.DecodedLen(len(compact)))
+	n, err := base64.RawStdEncoding.Decode(dec, compact)
+	if err != nil || !utf8.Valid(dec[:n]) {
+		return nil, false
+	}
+	clean, mended, _ := markup.CleanChars(dec[:n])
+	if mended > len(clean)/16 {
+		return nil, false // not text
+	}
+	return clean, true
+}
+
+// plainOf returns the text of a construct that has no business with markup.
+func plainOf(s []byte, isMarkup bool) string {
+	if !isMarkup {
+		return string(s)
+	}
+	return html.UnescapeString(withoutTags(string(s)))
+}
+
+// leadingText is plainOf for a construct that is one value: text that stands before
+// the first child is all of it.
+func leadingText(s []byte, isMarkup bool) string {
+	if i := bytes.IndexByte(s, '<'); isMarkup && i > 0 && !markup.Blank(s[:i]) {
+		s = s[:i]
+	}
+	return plainOf(s, isMarkup)
+}
+
+// withoutTags puts a space in the place of every tag.
+func withoutTags(s string) string {
+	var b strings.Builder
+	for {
+		start := strings.IndexByte(s, '<')
+		if start < 0 {
+			break
+		}
+		end := strings.IndexByte(s[start:], '>')
+		if end < 0 {
+			break
+		}
+		b.WriteString(s[:start])
+		b.WriteByte(' ')
+		s = s[start+end+1:]
+	}
+	b.WriteString(s)
+	return b.String()
+}
+
+// personText makes one line of an author with children, as Atom has them.
+func personText(s string) string {
+	parts := childTexts(s, "", "name", "email", "mbox")
+	if parts["name"] == "" && parts["email"] == "" && parts["mbox"] == "" && !structured().MatchString(s) {
+		return strings.Join(strings.Fields(plainOf([]byte(s), true)), " ")
+	}
+	name, email := cmp.Or(parts[""], parts["name"]), cmp.Or(parts["email"], parts["mbox"])
+	if name != "" && email != "" {
+		return name + " <" + email + ">"
+	}
+	return name + email
+}
+
+// structured matches markup that describes a person.
+var structured = lazy.Regexp(`(?i)<(?:name|email|mbox)\b`)
+
+// imageURL finds the URL of an item's image.
+func imageURL(s string, isMarkup bool) string {
+	if isMarkup {
+		if parts := childTexts(s, "url"); parts["url"] != "" {
+			return parts["url"]
+		}
+	}
+	return strings.TrimSpace(leadingText([]byte(s), isMarkup))
+}
+
+// childTexts returns the text of the children of these names in markup, of each the
+// first that has any; "" is the text before the first child. What is nested deeper
+// does not count.
+func childTexts(s string, names ...string) map[string]string {
+	found := map[string]string{}
+	depth, name := 0, ""
+	for first := true; s != ""; first = false {
+		text, tag, isTag := strings.Cut(s, "<")
+		text = strings.TrimSpace(html.UnescapeString(text))
+		if text != "" && (first || depth == 1) && found[name] == "" && slices.Contains(names, name) {
+			found[name] = text
+		}
+		if !isTag {
+			break
+		}
+		tag, s, _ = strings.Cut(tag, ">")
+		switch local := strings.ToLower(strings.Trim(strings.Fields(tag + " /")[0], "/")); {
+		case strings.HasPrefix(tag, "/"):
+			depth = max(depth-1, 0)
+			name = "/" // behind a child
+		case !strings.HasSuffix(tag, "/") && !isVoid([]byte(local)):
+			if depth++; depth == 1 {
+				name = local
+			} else {
+				name = "/"
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,161 @@
+// Package tidy makes a clean, bounded tree of an XML document, whatever is wrong with it.
+//
+// It reads tokens from package scan. Elements get classes by their namespace, name and
+// place (classify.go); those of the format and of vocabularies that have a field become
+// nodes with text (construct.go) and attributes (attributes.go), and the others are kept
+// as they are (foreign.go). Only if a document proves not to be well-formed, it is read
+// again, and what is not closed is closed by what follows (defects.go).
+package tidy
+
+import (
+	"net/url"
+	"slices"
+
+	"github.com/lektordir/lektor/feedconv/internal/vocab"
+)
+
+// Options say how a document is read.
+type Options struct {
+	Base       *url.URL // of relative references, nil if it is not known
+	MaxEntries int
+	// Newer is called if a rule applies that the first versions of this package did not
+	// have, and reports whether it holds; nil means that it does.
+	Newer func() bool
+}
+
+// Document is what a document says. Its text is valid UTF-8 without control characters,
+// and its URLs are absolute if a base is known.
+type Document struct {
+	Root     string // the name of the root: rss, rdf, feed or channel
+	Version  string // of RSS
+	Atom03   bool
+	Feed     *Node // the channel, or the feed of Atom
+	Image    *Node // that of RSS 1.0, which stands beside the channel; nil if there is none
+	Entries  []*Node
+	Head     bool   // the feed says something of itself
+	Cut      bool   // the document ends too early
+	Lost     string // the first warning of what a limit left out
+	Warnings []Warning
+
+	ns []namespace
+}
+
+// URI returns the name of a namespace in the document.
+func (d *Document) URI(ns vocab.NS) string { return d.ns[ns].uri }
+
+// NotFeed is the error for a document that is no feed.
+type NotFeed struct {
+	What string // a noun phrase
+	HTML bool
+}
+
+func (e *NotFeed) Error() string { return "not a feed: it is " + e.What }
+
+// Node is an element. A nil Node is one that is absent.
+type Node struct {
+	// NS is None for elements of the format itself, and Atom10 for all versions of Atom.
+	// Foreign is true for an element that has no field, with all in it; the elements and
+	// attributes in it have their own namespaces.
+	NS      vocab.NS
+	Foreign bool
+	// Name is in lower case, but for foreign elements. It is empty for a piece of text
+	// between the children of a foreign element.
+	Name     string
+	Attrs    []Attr
+	Text     string
+	Children []*Node
+}
+
+// Attr is an attribute. Those of feeds and entries are foreign, but for rdf:about and
+// xml:lang.
+type Attr struct {
+	NS          vocab.NS
+	Name, Value string
+}
+
+// Attr returns an attribute without a namespace.
+func (n *Node) Attr(name string) string { return n.AttrNS(vocab.None, name) }
+
+// AttrNS returns an attribute of a namespace.
+func (n *Node) AttrNS(ns vocab.NS, name string) string {
+	if n != nil {
+		for i := range n.Attrs {
+			if a := &n.Attrs[i]; a.Name == name && a.NS == ns {
+				return a.Value
+			}
+		}
+	}
+	return ""
+}
+
+// Value returns the text of an element.
+func (n *Node) Value() string {
+	if n == nil {
+		return ""
+	}
+	return n.Text
+}
+
+// Child returns the last child with one of some names that belongs to the format itself.
+func (n *Node) Child(names ...string) *Node {
+	if n != nil {
+		for i := len(n.Children) - 1; i >= 0; i-- {
+			if c := n.Children[i]; c.NS == vocab.None && !c.Foreign {
+				for _, name := range names {
+					if c.Name == name {
+						return c
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// All returns the children of a name that have a field.
+func (n *Node) All(ns vocab.NS, name string) []*Node {
+	var list []*Node
+	if n != nil {
+		for _, c := range n.Children {
+			if c.Name == name && c.NS == ns && !c.Foreign {
+				list = append(list, c)
+			}
+		}
+	}
+	return list
+}
+
+// Named returns the children of a name, in whatever namespace.
+func (n *Node) Named(name string) []*Node {
+	var list []*Node
+	for _, c := range n.Children {
+		if c.Name == name && !c.Foreign {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// has reports whether there is an attribute.
+func (n *Node) has(ns vocab.NS, name string) bool {
+	return slices.ContainsFunc(n.Attrs, func(a Attr) bool { return a.Name == name && a.NS == ns })
+}
+
+// set sets an attribute, unless it is there.
+func (n *Node) set(ns vocab.NS, name, value string) {
+	if n.has(ns, name) {
+		return
+	}
+	if n.Attrs == nil {
+		n.Attrs = make([]Attr, 0, 4)
+	}
+	n.Attrs = append(n.Attrs, Attr{ns, name, value})
+}
+
+// replace sets an attribute, whatever it was; an empty one is none.
+func (n *Node) replace(ns vocab.NS, name, value string) {
+	n.Attrs = slices.DeleteFunc(n.Attrs, func(a Attr) bool { return a.Name == name && a.NS == ns })
+	if value != "" {
+		n.set(ns, name, value)
+	}
+}

@@ -1,0 +1,237 @@
+package tidy
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/feedconv/internal/scan"
+	"github.com/lektordir/lektor/feedconv/internal/vocab"
+)
+
+var errCDF = &NotFeed{What: "a CDF channel, a format that is not supported"}
+
+// prolog is what stands before the root.
+type prolog struct {
+	*scan.Scanner
+	first   string // the name of the first element
+	page    bool   // in an HTML page
+	doctype bool   // of HTML; feeds are found behind one
+	junk    bool
+	ends    markup.Ends // of elements whose content is no markup
+}
+
+// find reads up to and including the start tag of the root, whose name without a prefix,
+// in lower case, is returned with it.
+func (p *prolog) find() (tag scan.Token, root string, err error) {
+	if markup.Blank(p.Src) {
+		return tag, "", &NotFeed{What: "an empty document"}
+	}
+	for p.Pos < len(p.Src) {
+		n := bytes.IndexByte(p.Src[p.Pos:], '<')
+		if n < 0 {
+			break
+		}
+		p.junk = p.junk || !markup.Blank(p.Src[p.Pos:p.Pos+n])
+		i := p.Pos + n
+		if i+1 >= len(p.Src) {
+			break
+		}
+		switch p.Src[i+1] {
+		case '!', '?':
+			p.declaration(i)
+		case '/':
+			p.Pos = i + 2
+		default:
+			switch tag = p.StartTag(i); tag.Kind {
+			case scan.Text:
+				p.junk = true
+			case scan.Open:
+				if root, err = p.element(tag); root != "" || err != nil {
+					return tag, root, err
+				}
+			}
+		}
+	}
+	return tag, "", p.notFeed()
+}
+
+// declaration reads what begins with <! or <? at i.
+func (p *prolog) declaration(i int) {
+	rest := p.Src[i:]
+	if !scan.IsDoctype(rest) {
+		p.Declaration(i, nil)
+		return
+	}
+	if kind, ok := bytes.CutPrefix(bytes.ToLower(rest[9:min(len(rest), 64)]), []byte(" html")); ok && len(kind) > 0 && !scan.IsNameByte(kind[0]) {
+		p.doctype = true
+	}
+	p.Doctype(i)
+}
+
+// element takes a start tag, and returns its name if it is that of the root. In an HTML
+// page, only what carries a version or a namespace counts.
+func (p *prolog) element(tag scan.Token) (root string, err error) {
+	local := tag.Data[bytes.IndexByte(tag.Data, ':')+1:]
+	lower := string(bytes.ToLower(local[:min(len(local), 20)]))
+	isRoot, isText := false, false
+	switch lower {
+	case "rss", "rdf", "feed", "channel":
+		isRoot = true
+	case "script", "style", "textarea", "title", "template":
+		isText = !tag.Self
+	}
+	p.page = p.page || lower == "html" || p.doctype && !isRoot
+	switch {
+	case lower == "channel" && (string(local) == "CHANNEL" || p.hasAttr("href") || p.hasAttr("base")):
+		return "", errCDF
+	case isRoot && (!p.page || lower != "channel" && (p.hasAttr("version") || p.hasAttr("xmlns") || lower == "rdf")):
+		return lower, nil
+	case isText:
+		// The content of these is no markup. One that is not closed is looked
+		// for once.
+		if end := "</" + lower; !p.ends.Lack(end) {
+			if n := markup.IndexFold(p.Src[p.Pos:], end); n >= 0 {
+				p.Pos += n
+			} else {
+				p.ends = append(p.ends, end)
+			}
+		}
+	}
+	if p.first == "" {
+		p.first = string(tag.Data[:min(len(tag.Data), 40)])
+	}
+	return "", nil
+}
+
+func (p *prolog) hasAttr(name string) bool {
+	return slices.ContainsFunc(p.Attrs, func(a scan.Attr) bool { return len(a.Key) == len(name) && strings.EqualFold(string(a.Key), name) })
+}
+
+// magics are the beginnings of files that turn up where a feed should be, after
+// decoding.
+var magics = [][2]string{
+	{"%PDF-", "a PDF document"},
+	{"‰PNG", "a PNG image"}, // as windows-1252
+	{"ÿØÿ", "a JPEG image"},
+	{"GIF8", "a GIF image"},
+	{"ID3", "an MP3 file"},
+	{"OggS", "an Ogg file"},
+}
+
+// notFeed names what a document without a root of ours is.
+func (p *prolog) notFeed() error {
+	page, first := p.page || p.doctype, p.first
+	_, lower, colon := strings.Cut(strings.ToLower(first), ":")
+	if !colon {
+		lower = strings.ToLower(first)
+	}
+	trimmed := bytes.TrimSpace(p.Src[:min(len(p.Src), 1<<16)])
+	if !page && first != "" {
+		switch lower {
+		case "head", "body", "title", "meta", "link", "div", "p", "h1", "h2", "script", "style", "table", "center", "br", "a", "img", "b", "font", "span":
+			page = !bytes.HasPrefix(trimmed, []byte("<?xml"))
+		}
+	}
+	what := ""
+	switch {
+	case page:
+		what = "an HTML page"
+		if title := p.pageTitle(); title != "" {
+			what = fmt.Sprintf("an HTML page titled %q", title)
+		}
+	case lower == "opml":
+		what = "an OPML document"
+	case lower == "entry":
+		what = "an Atom entry without a feed"
+	case lower == "urlset", lower == "sitemapindex":
+		what = "a sitemap"
+	case bytes.HasPrefix(trimmed, []byte("<")) && first != "":
+		what = fmt.Sprintf("an XML document with the root element <%s>", strings.ToValidUTF8(first, ""))
+	default:
+		what = "text without a feed"
+		for _, m := range magics {
+			if strings.HasPrefix(string(trimmed[:min(len(trimmed), 16)]), m[0]) {
+				what = m[1]
+			}
+		}
+	}
+	return &NotFeed{What: what, HTML: page}
+}
+
+// pageTitle finds the title of an HTML page near its start.
+func (p *prolog) pageTitle() string {
+	s := string(p.Src[:min(len(p.Src), 1<<18)])
+	i := markup.IndexFold(s, "<title")
+	if i < 0 {
+		return ""
+	}
+	s = s[i:]
+	if i = strings.IndexByte(s, '>'); i < 0 {
+		return ""
+	}
+	s = s[i+1:]
+	if i = strings.IndexByte(s, '<'); i >= 0 {
+		s = s[:i]
+	}
+	s = strings.Join(strings.Fields(html.UnescapeString(s[:min(len(s), 1000)])), " ")
+	s = strings.ToValidUTF8(s, "")
+	if r := []rune(s); len(r) > 100 {
+		s = string(r[:99]) + "…"
+	}
+	return s
+}
+
+// openRoot finds the root and takes its namespaces and attributes.
+func (t *tidier) openRoot() (scan.Token, error) {
+	p := prolog{Scanner: t.Scanner}
+	tag, root, err := p.find()
+	if err != nil {
+		return tag, err
+	}
+	if p.junk || p.first != "" {
+		t.warn(warnJunk, tag.At, nil)
+	}
+	t.doc.Root, t.doc.Feed = root, &Node{}
+	t.isAtom = root == "feed"
+	id := t.intern(tag.Data)
+	t.declare(t.Attrs, &t.Entities, t.Pos)
+	info := &t.infos[id]
+	t.rootNS, t.rootPfx = t.resolve(info.prefix), info.prefix
+	if t.rootNS >= vocab.Known {
+		t.ns[t.rootNS].native = true
+	}
+	f := frame{name: id, raw: tag.Data, class: class{kind: kRoot}, base: t.baseOf(t.opts.Base), srcAt: t.Pos, node: &Node{}}
+	if t.channelNext = !t.isAtom && root != "channel"; !t.channelNext {
+		f.class.kind, f.level, f.node = kFeed, inFeed, t.doc.Feed
+	}
+	for _, a := range t.Attrs {
+		switch strings.ToLower(string(a.Key)) {
+		case "version":
+			t.doc.Version = strings.TrimSpace(string(t.Entities.Decode(nil, a.Val[:min(len(a.Val), 64)])))
+		case "xml:lang":
+			t.doc.Feed.replace(vocab.XML, "lang", t.attrValue(a.Val))
+		}
+	}
+	t.doc.Atom03 = t.isAtom && (t.rootNS == vocab.Atom03 || strings.HasPrefix(t.doc.Version, "0.") && t.rootNS != vocab.Atom10)
+	info.open++
+	t.stack = append(t.stack, f)
+	if f.class.kind == kFeed {
+		t.openTag(t.stack.top())
+	}
+	return tag, nil
+}
+
+// version is that of RSS: in RDF it shows in the namespaces of the elements.
+func (d *Document) version(n *names) string {
+	switch {
+	case d.Root != "rdf" && n.rootNS != vocab.RSS11:
+		return d.Version
+	case n.ns[vocab.RSS09].native && !n.ns[vocab.RSS10].native:
+		return "0.9"
+	}
+	return "1.0"
+}
