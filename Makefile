@@ -29,6 +29,9 @@ FISHCOMP = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 ZSHDIR  != [ "$(PREFIX)" = /usr ] && echo vendor-completions || echo site-functions
 ZSHCOMP  = $(DESTDIR)$(PREFIX)/share/zsh/$(ZSHDIR)
 
+# "make -n" runs the lines of a recipe that name make itself; by this name it prints them.
+AGAIN = $(MAKE)
+
 PROGRAMS != ls cmd | grep '^lektor-'
 SAMPLES  != ls scripts | grep '^lektor-'
 
@@ -67,7 +70,7 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 	@GO="$(GO)" sh scripts/fuzz "$(FUZZTIME)"
 
 dist: ## a source archive and a Debian package into dist/, each the same bytes every time
-	@GO="$(GO)" MAKE="$(MAKE)" TAGS="$(TAGS)" sh scripts/dist dist
+	@GO="$(GO)" MAKE="$(AGAIN)" TAGS="$(TAGS)" sh scripts/dist dist
 
 install: build ## into PREFIX (/usr/local), below DESTDIR, where Debian expects it
 	mkdir -p "$(BIN)" "$(DOC)/scripts" "$(UNITS)/user" "$(UNITS)/system" "$(BASHCOMP)" "$(FISHCOMP)" "$(ZSHCOMP)"

@@ -151,7 +151,7 @@ const defaultListen = ":5337"
 // cloudFlag names a cloud. It is a slice so that a second one is noticed.
 func cloudFlag(usage string) cli.Flag { return &cli.StringSliceFlag{Name: "cloud", Usage: usage} }
 
-// oneCloud gives the cloud that the flag names, "" for none.
+// oneCloud returns the cloud that the flag names, "" for none.
 func oneCloud(f *command.Flags) string {
 	switch list := f.StringSlice("cloud"); len(list) {
 	case 0:

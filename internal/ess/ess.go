@@ -33,11 +33,11 @@ var (
 	lastMinute  = Minute(time.Date(9999, 12, 31, 23, 59, 0, 0, time.UTC))
 )
 
-// Minute gives the minute in which a moment lies, counted from 1970-01-01 UTC
+// Minute returns the minute in which a moment lies, counted from 1970-01-01 UTC
 // (section "Timestamp in minutes before/after build").
 func Minute(t time.Time) int64 { return floorDiv(t.Unix(), 60) }
 
-// Time gives the beginning of a minute, in UTC.
+// Time returns the beginning of a minute, in UTC.
 func Time(minute int64) time.Time { return time.Unix(minute*60, 0).UTC() }
 
 func floorDiv(a, b int64) int64 {
@@ -48,7 +48,7 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// Checksum gives the Dumb Checksum of a title as we write it (section "Dumb
+// Checksum returns the Dumb Checksum of a title as we write it (section "Dumb
 // Checksum", the second definition): the sum of the first UTF-16 units of its
 // code points, modulo 256. Bytes that are not UTF-8 count as U+FFFD each.
 func Checksum(title string) uint8 {
@@ -67,7 +67,7 @@ func firstUnit(r rune) uint8 {
 	return uint8(r)
 }
 
-// LoopChecksum gives the Dumb Checksum by the page's first definition: all
+// LoopChecksum returns the Dumb Checksum by the page's first definition: all
 // UTF-16 units are added up, and 256 is subtracted while the sum is greater, so
 // that it ranges from 0 to 256. It differs from [Checksum] where that sum is a
 // multiple of 256, and for characters beyond U+FFFF.

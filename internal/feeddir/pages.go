@@ -50,19 +50,12 @@ type Page struct {
 // page is asked for once and later only whether it changed; and those that are to be
 // asked for again. Its user holds the feed's lock; calls of Put and Get may overlap
 // if they are about different pages.
-type Pages struct{ dir string }
+type Pages struct{ keptDir }
 
-// PagesOf gives those of a feed. The error is for ones that would lie out of the
-// lektor-dir by way of a link.
+// PagesOf returns those of a feed, see keptOf.
 func PagesOf(d *lektordir.Dir, hash string) (*Pages, error) {
-	if err := atomicfile.NoLinks(d.Path(), markersDir, pagesDir, pagesDir+"/"+hash); err != nil {
-		return nil, err
-	}
-	return &Pages{d.Join(pagesDir, hash)}, nil
-}
-
-func (p *Pages) path(url string) string {
-	return filepath.Join(p.dir, fmt.Sprintf("%.16x", sha256.Sum256([]byte(url))))
+	k, err := keptOf(d, pagesDir, hash)
+	return &Pages{k}, err
 }
 
 // readPage reads the page at a path, nil when it is not there or damaged.
@@ -130,9 +123,6 @@ func (p *Pages) Each(f func(*Page)) error {
 	}
 	return err
 }
-
-// Remove removes the page of a URL. That it is not there is no error.
-func (p *Pages) Remove(url string) error { return remove(p.path(url)) }
 
 // removePages removes all pages of a feed.
 func removePages(d *lektordir.Dir, hash string) error {

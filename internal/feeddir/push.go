@@ -120,13 +120,6 @@ type PushStamp struct{ url, push time.Time }
 
 // StampPush gives the stamp of a feed.
 func StampPush(d *lektordir.Dir, hash string) PushStamp {
-	changed := func(path string) time.Time {
-		fi, err := os.Stat(path)
-		if err != nil {
-			return time.Time{}
-		}
-		return fi.ModTime()
-	}
 	return PushStamp{changed(d.Join("src", hash, urlFile)), changed(drawer(d, hash, areaPush))}
 }
 
@@ -156,7 +149,12 @@ func Missed(d *lektordir.Dir, hash string) time.Time {
 // Changed gives the time when another document of a feed was last read than the
 // one before, zero for never.
 func Changed(d *lektordir.Dir, hash string) time.Time {
-	fi, err := os.Stat(filepath.Join(drawer(d, hash, "fetch"), fileBody))
+	return changed(filepath.Join(drawer(d, hash, "fetch"), fileBody))
+}
+
+// changed is when the file behind a path was written, zero if there is none.
+func changed(path string) time.Time {
+	fi, err := os.Stat(path)
 	if err != nil {
 		return time.Time{}
 	}

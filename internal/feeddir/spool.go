@@ -32,23 +32,29 @@ type Spooled struct {
 // Spool keeps the documents of a feed that were fetched and whose entries are not
 // delivered yet, so that none is fetched twice, whenever the program is stopped. Its
 // user holds the feed's lock.
-type Spool struct {
-	d   *lektordir.Dir
-	dir string
-}
+type Spool struct{ keptDir }
 
-// SpoolOf gives that of a feed. The error is for one that would lie out of the
-// lektor-dir by way of a link.
+// SpoolOf returns the spool of a feed, see keptOf.
 func SpoolOf(d *lektordir.Dir, hash string) (*Spool, error) {
-	if err := atomicfile.NoLinks(d.Path(), markersDir, spoolDir, spoolDir+"/"+hash); err != nil {
-		return nil, err
-	}
-	return &Spool{d, d.Join(spoolDir, hash)}, nil
+	k, err := keptOf(d, spoolDir, hash)
+	return &Spool{k}, err
 }
 
-func (s *Spool) path(url string) string {
-	return filepath.Join(s.dir, fmt.Sprintf("%.16x", sha256.Sum256([]byte(url))))
+// keptDir is a directory of documents of a feed, with a file for each URL.
+type keptDir struct{ dir string }
+
+// keptOf returns that of a feed in dir, or an error if it would lie out of the lektor-dir
+// by way of a link.
+func keptOf(d *lektordir.Dir, dir, hash string) (keptDir, error) {
+	return keptDir{d.Join(dir, hash)}, atomicfile.NoLinks(d.Path(), markersDir, dir, dir+"/"+hash)
 }
+
+func (k keptDir) path(url string) string {
+	return filepath.Join(k.dir, fmt.Sprintf("%.16x", sha256.Sum256([]byte(url))))
+}
+
+// Remove removes the document of a URL. That it is not there is no error.
+func (k keptDir) Remove(url string) error { return remove(k.path(url)) }
 
 // header are the fields that stand before a document, in their order.
 func (doc *Spooled) header() []*string {
@@ -114,9 +120,6 @@ func cutFields(data []byte, fields []*string) (rest []byte, whole bool) {
 	}
 	return data, whole
 }
-
-// Remove removes the document of a URL. That it is not there is no error.
-func (s *Spool) Remove(url string) error { return remove(s.path(url)) }
 
 // Clear removes all of them.
 func (s *Spool) Clear() error { return os.RemoveAll(s.dir) }

@@ -798,12 +798,10 @@ func HostKey(rawURL string) string {
 	return hostKey(u)
 }
 
-func hostKey(u *url.URL) string { return net.JoinHostPort(u.Hostname(), port(u)) }
+func hostKey(u *url.URL) string { return net.JoinHostPort(u.Hostname(), Port(u)) }
 
 // Port is the port of an http or https URL, its scheme's own where it has none.
-func Port(u *url.URL) string { return port(u) }
-
-func port(u *url.URL) string {
+func Port(u *url.URL) string {
 	if p := u.Port(); p != "" {
 		return p
 	}

@@ -85,8 +85,8 @@ func sameOrigin(a, b *url.URL) bool {
 	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
 		return false
 	}
-	return a.Scheme == b.Scheme && port(a) == port(b) ||
-		a.Scheme == "http" && port(a) == "80" && b.Scheme == "https" && port(b) == "443"
+	return a.Scheme == b.Scheme && Port(a) == Port(b) ||
+		a.Scheme == "http" && Port(a) == "80" && b.Scheme == "https" && Port(b) == "443"
 }
 
 // Brief cuts a URL, or another word that a stranger chose, for a message: of

@@ -208,7 +208,7 @@ func (r *Request) Callback(caller netip.Addr) string {
 }
 
 // Verify asks a callback whether it wants to be notified of a feed, by a GET with a
-// challenge ("Errors", update of 10/16/09), and gives the error that says why not.
+// challenge ("Errors", update of 10/16/09), and returns the error that says why not.
 // The answer has to be, or to contain, the challenge.
 func Verify(ctx context.Context, c *fetch.Client, callback, feed, challenge string) error {
 	sep := "?"

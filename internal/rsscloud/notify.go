@@ -85,7 +85,7 @@ func loose(query string) url.Values {
 
 // Challenge reads the request by which a cloud verifies a registration: a GET
 // with the parameters url and challenge ("Errors", update of 10/16/09). wanted
-// are the feeds that we asked for just now. It gives the text to answer with and
+// are the feeds that we asked for just now. It returns the text to answer with and
 // which of wanted it is for, "" when it does not say so; and false when there is no
 // challenge, one too long, or one for another feed.
 //
@@ -112,8 +112,7 @@ func Challenge(rawQuery string, wanted []string) (text, feed string, ok bool) {
 	return challenge, feed, true
 }
 
-// Key gives URLs that are written differently by peers and mean one feed the
-// same text: the scheme does not count, nor does the case of the host, the
+// Key returns one text for all URLs by which peers name one feed: the scheme does not count, nor does the case of the host, the
 // scheme's own port, percent-encoding that need not be, a slash at the end, or
 // a fragment.
 func Key(raw string) string {

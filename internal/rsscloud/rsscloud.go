@@ -252,7 +252,7 @@ type telling struct {
 	strict bool
 }
 
-// tell posts a form to the first of some URLs that is there, and gives the
+// tell posts a form to the first of some URLs that is there, and returns the
 // message of its verdict.
 func tell(ctx context.Context, c *fetch.Client, targets []string, how telling, form string) (string, error) {
 	var first error
@@ -363,7 +363,7 @@ func pingTarget(target string, rpc bool) PingTarget {
 }
 
 // Ping tells a cloud that a feed was updated ("Pinging via REST", "Pinging via
-// XML-RPC"), and gives what the cloud said to it, in one line. The feed must be
+// XML-RPC"), and returns what the cloud said to it, in one line. The feed must be
 // saved already: the cloud reads it.
 func Ping(ctx context.Context, c *fetch.Client, t PingTarget, feed string) (string, error) {
 	if !t.XMLRPC {
@@ -395,7 +395,7 @@ func call(ctx context.Context, c *fetch.Client, server fetch.Post, method string
 }
 
 // Save stores a feed document in a cloud, which tells its subscribers ("Saving
-// the feed through the cloud"), and gives the feed's public URL as the cloud
+// the feed through the cloud"), and returns the feed's public URL as the cloud
 // says it, in one line. url is that of the cloud's XML-RPC, chosen as in
 // [fetch.Post]. The password is sent to no other server: a redirect there is an
 // error.

@@ -43,7 +43,7 @@ type Value struct {
 	Members map[string]Value
 }
 
-// Strings gives the texts of an array, and of a scalar in the place of one.
+// Strings returns the texts of an array, and of a scalar in the place of one.
 func (v Value) Strings() []string {
 	if !v.IsList {
 		if v.Text == "" {
@@ -337,7 +337,7 @@ func escape(b *bytes.Buffer, s string) { _ = xml.EscapeText(b, []byte(s)) } // a
 // unreadableError is that of a call that was answered with success, and not by XML-RPC.
 type unreadableError struct{ error }
 
-// Call calls a procedure of an XML-RPC server and gives what it returns. The
+// Call calls a procedure of an XML-RPC server and returns its result. The
 // error is a [Fault] when the server says so, one of package fetch's when there
 // was no answer. server is where to, and how; its body is made here.
 func Call(ctx context.Context, c *fetch.Client, server fetch.Post, method string, params ...any) (Value, error) {

@@ -103,7 +103,7 @@ func (d *Door) Close() {
 }
 
 // Serve serves connections while work runs, which ends with ctx, or when a socket
-// fails; requests that are being answered then have a little time. It gives the
+// fails; requests that are being answered then have a little time. It returns the
 // error of work, else that of the socket.
 func (d *Door) Serve(ctx context.Context, server *http.Server, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -141,7 +141,7 @@ func Ready(report Reporter) {
 	}
 }
 
-// sockets gives what to listen on: what systemd passed, else the address.
+// sockets returns the sockets to listen on: those that systemd passed, else the address.
 func sockets(o Options, report Reporter) ([]net.Listener, error) {
 	passed, err := activation.Listeners()
 	switch {
@@ -164,7 +164,7 @@ func sockets(o Options, report Reporter) ([]net.Listener, error) {
 	return passed, nil
 }
 
-// Certificate gives a TLS configuration with a certificate from PEM files,
+// Certificate returns a TLS configuration with a certificate from PEM files,
 // which are read again when they change: what renews certificates need not
 // know of us.
 func Certificate(certFile, keyFile string) (*tls.Config, error) {
@@ -206,7 +206,7 @@ func Certificate(certFile, keyFile string) (*tls.Config, error) {
 	}, nil
 }
 
-// NewServer gives an HTTP server in which everything has a limit: header 16 KiB,
+// NewServer returns an HTTP server in which everything has a limit: header 16 KiB,
 // 5 s to send it, 30 s for a whole request, 40 s until it is answered. Each
 // connection serves one request by HTTP/1.1. A panic of the handler is reported.
 func NewServer(h http.Handler, report Reporter) *http.Server {

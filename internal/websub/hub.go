@@ -65,7 +65,7 @@ func ParsePublish(form url.Values) (topics []string, err error) {
 	return topics, nil
 }
 
-// with gives a callback with more parameters behind those that it has (5.3).
+// with returns a callback with more parameters behind those that it has (5.3).
 func with(callback string, q url.Values) string {
 	callback, _, _ = strings.Cut(callback, "#")
 	sep := "?"

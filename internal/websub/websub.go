@@ -38,7 +38,7 @@ const (
 	Denied      = "denied"
 )
 
-// Links gives the links of a feed as they count for discovery (section 4): hub
+// Links returns the links of a feed as they count for discovery (section 4): hub
 // and self in the header fields of the answer come before those in the
 // document, and where the header has a hub those in the document do not count.
 // The same holds for self by itself, as some servers send only one of the two.
@@ -210,7 +210,7 @@ func ParseSignature(s string) (*Signature, error) {
 	return &Signature{Method: method, mac: mac}, nil
 }
 
-// Hash gives what the content is to be written to, for [Signature.Matches].
+// Hash returns what the content is to be written to, for [Signature.Matches].
 func (s *Signature) Hash(secret string) hash.Hash {
 	return hmac.New(methods[Strength(s.Method)-1].hash, []byte(secret))
 }
@@ -218,7 +218,7 @@ func (s *Signature) Hash(secret string) hash.Hash {
 // Matches compares in constant time.
 func (s *Signature) Matches(h hash.Hash) bool { return hmac.Equal(h.Sum(nil), s.mac) }
 
-// Sign gives the value of X-Hub-Signature, as a hub does.
+// Sign returns the value of X-Hub-Signature, as a hub does.
 func Sign(method, secret string, content []byte) string {
 	h := hmac.New(methods[Strength(method)-1].hash, []byte(secret))
 	h.Write(content)

@@ -47,7 +47,7 @@ type Selection struct {
 	Category string   // a path of folders; with those below it
 }
 
-// feeds gives the hashes of a selection, and reports whether one that was named
+// feeds returns the hashes of a selection, and reports whether one that was named
 // is not there.
 func (st *store) feeds(ctx context.Context, sel Selection) (hashes []string, failed bool, err error) {
 	named := len(sel.Feeds) > 0
@@ -134,7 +134,7 @@ func (st *store) build(ctx context.Context, w io.Writer, o BuildOptions, hashes 
 	return nil
 }
 
-// entries gives the newest entries of a feed in the lektor-dir.
+// entries returns the newest entries of a feed in the lektor-dir.
 func (st *store) entries(ctx context.Context, hash string, n int, since time.Time) ([]ess.Entry, error) {
 	items, err := st.list(ctx, lektordir.ListOptions{Feeds: []string{hash}, SkipTrashed: true}, itemFields)
 	if err != nil {
@@ -147,7 +147,7 @@ func (st *store) entries(ctx context.Context, hash string, n int, since time.Tim
 	return newest(entries, n, since), nil
 }
 
-// newest gives the n newest entries, all for 0, that are not older than since.
+// newest returns the n newest entries, all for 0, that are not older than since.
 func newest(entries []ess.Entry, n int, since time.Time) []ess.Entry {
 	if !since.IsZero() {
 		entries = slices.DeleteFunc(entries, func(e ess.Entry) bool { return e.Minute < ess.Minute(since) })
@@ -195,7 +195,7 @@ func fromDocument(ctx context.Context, o BuildOptions, s *command.Streams) error
 	})
 }
 
-// documentEntries gives the entries of a feed document, and how many have no
+// documentEntries returns the entries of a feed document, and how many have no
 // date.
 func documentEntries(f *feedconv.Feed) (entries []ess.Entry, undated int) {
 	for i := range f.Entries {
@@ -280,7 +280,7 @@ func (st *store) named(ctx context.Context, nul bool) ([]*entries.Record, error)
 	return st.Records(ctx, refs, itemFields)
 }
 
-// top gives the n newest of entries as documents have them, all for 0.
+// top returns the n newest of entries as documents have them, all for 0.
 func (st *store) top(items []*item, n int) []ess.FeedEntry {
 	all := make([]ess.FeedEntry, 0, len(items))
 	told := map[string]bool{}

@@ -103,7 +103,7 @@ func (st *store) list(ctx context.Context, o lektordir.ListOptions, want lektord
 	return items(records), err
 }
 
-// find gives the hash of the feed that the user names, subscribed to or not.
+// find returns the hash of the feed that the user names, subscribed to or not.
 func (st *store) find(name string) (string, error) {
 	hash, err := entries.Finding(st.Dir, true)(name)
 	if err != nil && ess.HasScheme(name) {
@@ -114,7 +114,7 @@ func (st *store) find(name string) (string, error) {
 	return hash, err
 }
 
-// feedAt gives the hash of the feed with an id, or that is fetched from, a URL
+// feedAt returns the hash of the feed with an id, or that is fetched from, a URL
 // as it stands in a document; "" when there is none.
 func (st *store) feedAt(url string) string {
 	if hash := lektordir.FeedHash(lektordir.NormalizeID(url)); atomicfile.Exists(st.Dir.Join("src", hash, "id")) {
@@ -123,7 +123,7 @@ func (st *store) feedAt(url string) string {
 	return st.byURL()[key(url)]
 }
 
-// index gives the hashes of all feeds by id, and by the URL that they are
+// index returns the hashes of all feeds by id, and by the URL that they are
 // fetched from.
 func (st *store) index() map[string]string {
 	index := map[string]string{}

@@ -177,7 +177,7 @@ func (p *poller) link(hash string) string {
 // ess is what is kept of a feed's ESS document.
 func (st *store) ess(hash string) feeddir.ESS { return feeddir.ESS{Dir: st.Dir, Hash: hash} }
 
-// links gives the subscriptions by the URLs of their ESS documents.
+// links returns the subscriptions by the URLs of their ESS documents.
 func (p *poller) links() map[string]string {
 	m := map[string]string{}
 	_ = p.linked(func(hash, link string) { m[link] = hash })
@@ -467,7 +467,7 @@ func (p *poller) foreign(ctx context.Context, t target) error {
 	return bad
 }
 
-// threshold gives the minute of the oldest of the N newest entries held; when
+// threshold returns the minute of the oldest of the N newest entries held; when
 // there are not so many, everything is newer.
 func (p *poller) threshold(ctx context.Context) (int64, error) {
 	items, err := p.list(ctx, lektordir.ListOptions{}, lektordir.FieldPubDate)

@@ -236,7 +236,7 @@ func (p *publisher) remove() error {
 	return err
 }
 
-// link gives the link to a file of the directory.
+// link returns the link to a file of the directory.
 func link(base *url.URL, name string) string {
 	if base == nil {
 		return name

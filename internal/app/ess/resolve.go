@@ -151,7 +151,7 @@ type resolver struct {
 	st    *store
 	hash  string // "" when there is no such feed
 	items []*item
-	// newest gives the version of an entry that viewers show.
+	// newest returns the version of an entry that viewers show.
 	newest map[string]*item
 	taken  map[*item]bool
 	due    bool // something is missing
@@ -175,7 +175,7 @@ func (st *store) resolver(ctx context.Context, url string) (*resolver, error) {
 	return r, nil
 }
 
-// shown gives the version of an entry that viewers show.
+// shown returns the version of an entry that viewers show.
 func (r *resolver) shown(it *item) *item {
 	if n := r.newest[it.Ref.Identity()]; n != nil {
 		return n

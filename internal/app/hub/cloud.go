@@ -21,7 +21,7 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// What callers are told. Where the walkthrough's cloud and its successors have said it
+// Errors that callers read. Where the walkthrough's cloud and its successors have said it
 // in certain words for years, these are theirs in sense.
 const (
 	errFull    = rsscloud.Sentence("This hub has as many subscriptions as it can.")
@@ -352,7 +352,7 @@ func (h *Hub) rpc2(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(rsscloud.EncodeResponse(value))
 }
 
-// call makes a call, and gives what it returns.
+// call makes a call, and returns its result.
 func (h *Hub) call(w http.ResponseWriter, r *http.Request) (any, error) {
 	most := rsscloud.MaxMessage
 	if h.users != nil && (r.ContentLength > int64(most) || r.ContentLength < 0) {

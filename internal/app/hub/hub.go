@@ -198,7 +198,7 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 	return &Hub{engine: h, users: u, patience: waitMost}, nil
 }
 
-// Close gives up what goes on, which the next hub finishes, and waits until it has
+// Close ends what goes on, which the next hub finishes, and waits until it has
 // ended.
 func (h *Hub) Close() {
 	h.stop()
@@ -413,12 +413,12 @@ func (h *Hub) base() string {
 	return ""
 }
 
-// public gives the URL of one of our paths.
+// public returns the URL of one of our paths.
 func (h *engine) public(path string) string {
 	return strings.TrimRight(h.opts.Public.String(), "/") + path
 }
 
-// challenge gives 20 characters at random, as the walkthrough's cloud does.
+// challenge returns 20 characters at random, as the walkthrough's cloud does.
 func challenge() string {
 	b := make([]byte, 10)
 	_, _ = rand.Read(b) // never fails

@@ -106,7 +106,7 @@ func (l *logbook) add(what, feed, format string, args ...any) {
 	l.size += int64(n)
 }
 
-// Recent gives what happened of late, the newest first.
+// Recent returns what happened of late, the newest first.
 func (l *logbook) Recent() []event {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -178,7 +178,7 @@ func (u *users) failed(who string) {
 	u.wrong[who] = failures{u.wrong[who].n + 1, u.now()}
 }
 
-// save is "Saving the feed through the cloud": user, password and document. It gives
+// save is "Saving the feed through the cloud": user, password and document. It returns
 // the URL of the feed, whose subscribers are notified.
 func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 	if h.users == nil {
@@ -219,7 +219,7 @@ func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 	return where, nil
 }
 
-// documentOf gives a document as it is stored. Bytes, which is base64, stay as they are.
+// documentOf returns a document as it is stored. Bytes, which is base64, stay as they are.
 func documentOf(v rsscloud.Value) []byte {
 	if v.Binary {
 		return []byte(v.Exact)
@@ -229,7 +229,7 @@ func documentOf(v rsscloud.Value) []byte {
 
 var declaredEncoding = lazy.Regexp(`^(<\?xml\s[^<>]*?\sencoding\s*=\s*)("[^"<>]*"|'[^'<>]*')`)
 
-// inUTF8 gives a document with UTF-8 for the encoding that it declares: XML-RPC carries
+// inUTF8 returns a document with UTF-8 for the encoding that it declares: XML-RPC carries
 // characters, whatever they were in before, and they are stored in UTF-8.
 func inUTF8(document []byte) []byte {
 	at := declaredEncoding().FindSubmatchIndex(document)
@@ -316,7 +316,7 @@ func kindOf(document []byte) string {
 	}
 }
 
-// savedFile gives the file of a feed that is stored here, by its URL.
+// savedFile returns the file of a feed that is stored here, by its URL.
 func (h *engine) savedFile(feedURL string) (string, bool) {
 	if h.opts.Public == nil {
 		return "", false

@@ -34,7 +34,7 @@ const (
 
 // subscription is a subscriber's place at a feed, as the hub sees it: the mirror of
 // the listener's registration. It is a value, without lock, clock or network:
-// [subscription.on] takes what happened, and gives the value after it and what is to
+// [subscription.on] takes what happened, and returns the value after it and what is to
 // be done. It begins when it is verified, and not before.
 //
 //	verified      begins, or begins anew
@@ -168,7 +168,7 @@ func (s *subscription) rank() int {
 	return 0
 }
 
-// busy gives until when the subscriber wants to be left alone, and false when he does
+// busy returns until when the subscriber wants to be left alone, and false when he does
 // not. What is further away than it can be is of a clock that was wrong.
 func (s *subscription) busy(now time.Time) (time.Time, bool) {
 	left := s.After.Sub(now)

@@ -82,7 +82,7 @@ func (h *Hub) published(w http.ResponseWriter, r *http.Request, form url.Values)
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// requested gives what a subscriber asks for: to verify that it is he, and then to do
+// requested returns what a subscriber asks for: to verify that it is he, and then to do
 // it (sections 5.2 and 5.3).
 func (h *Hub) requested(r *http.Request, form url.Values) (func(), error) {
 	q, err := websub.ParseRequest(form)

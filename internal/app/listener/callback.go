@@ -162,7 +162,7 @@ func (l *Listener) notification(w http.ResponseWriter, r *http.Request, cb *call
 	}
 }
 
-// subscription gives the feed of a WebSub callback, and its registration; nil when
+// subscription returns the feed of a WebSub callback, and its registration; nil when
 // it was purged.
 func (l *Listener) subscription(cb *callback) (*feed, registration) {
 	l.mu.Lock()
@@ -230,7 +230,7 @@ func drain(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxContent))
 }
 
-// checkSignature reads content, and gives the method by which it is signed.
+// checkSignature reads content, and returns the method by which it is signed.
 func checkSignature(header string, st *feeddir.Registration, content io.Reader) (string, error) {
 	sig, err := websub.ParseSignature(header)
 	if err != nil {

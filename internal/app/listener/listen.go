@@ -51,7 +51,7 @@ type ListenOptions struct {
 	// SelfTest only tries whether the listener is reached at Public.
 	SelfTest bool
 
-	// Rand gives numbers from 0 to 1 for jitter; nil means at random.
+	// Rand returns numbers from 0 to 1 for jitter; nil means at random.
 	Rand func() float64
 	// Ready is called once, when feeds that change from then on are noticed;
 	// nil for none.

@@ -313,7 +313,7 @@ func (l *Listener) deaf() {
 	}
 }
 
-// hashOf gives the feed that a directory below src/ belongs to, "" for src/.
+// hashOf returns the feed that a directory below src/ belongs to, "" for src/.
 func (l *Listener) hashOf(dir string) string {
 	rel, ok := strings.CutPrefix(dir, l.dir.Join("src")+"/")
 	if !ok {
@@ -590,7 +590,7 @@ func (w *watches) add(hash string) {
 	}
 }
 
-// token gives as many bytes at random, as hexadecimal digits.
+// token returns as many bytes at random, as hexadecimal digits.
 func token(bytes int) string {
 	b := make([]byte, bytes)
 	_, _ = rand.Read(b) // never fails

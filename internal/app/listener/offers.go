@@ -11,7 +11,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// offers gives the ways in which a feed at a URL offers to tell of its updates.
+// offers returns the ways in which a feed at a URL offers to tell of its updates.
 // WebSub comes first: a hub signs what it delivers, and says itself how long it
 // will. What cannot be used comes as an error.
 func offers(p feeddir.Push, feedURL string) (out []offer, bad error) {
@@ -45,7 +45,7 @@ func offers(p feeddir.Push, feedURL string) (out []offer, bad error) {
 	return out, bad
 }
 
-// readOffers gives the offers of a feed at a URL, and all that its drawer has of
+// readOffers returns the offers of a feed at a URL, and all that its drawer has of
 // them. Only what has an address in the web can be asked for.
 func readOffers(d *lektordir.Dir, hash, feedURL string) (p feeddir.Push, out []offer, bad error) {
 	p, bad = feeddir.ReadPush(d, hash)

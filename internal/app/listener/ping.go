@@ -172,7 +172,7 @@ func CloudTarget(cloud string) (Target, error) {
 	return Target{Name: p.URLs[0], ping: p}, nil
 }
 
-// Ping tells the target that the feed was updated, and gives what it said to
+// Ping tells the target that the feed was updated, and returns what it said to
 // that, in one line. A password in the feed's URL is not told.
 func (t Target) Ping(ctx context.Context, c *fetch.Client, feed string) (string, error) {
 	var msg string

@@ -86,7 +86,7 @@ func (o offer) key() string { return o.protocol + " " + o.hub }
 
 // registration is a feed's place at a cloud or hub, as the subscriber sees it. It
 // is a value, and has no lock, clock or network: [registration.on] takes what
-// happened and gives the value after it and what is to be done, and
+// happened and returns the value after it and what is to be done, and
 // [registration.due] tells what it wants next. In short:
 //
 //	asked            Failed, Requested, Registered or Suspect, as the hub answers
@@ -165,7 +165,7 @@ const (
 	believe                    // what was delivered is from the hub
 )
 
-// on gives the registration after an event, and what is to be done. jitter, from
+// on returns the registration after an event, and what is to be done. jitter, from
 // 0 to 1, keeps those who failed together from coming again together.
 func (r registration) on(event any, now time.Time, jitter float64) (registration, action) {
 	switch e := event.(type) {
@@ -444,7 +444,7 @@ type wish struct {
 	early bool
 }
 
-// due gives the request that is to be made next, and false when there is none.
+// due returns the request that is to be made next, and false when there is none.
 func (r *registration) due(now time.Time) (wish, bool) {
 	o := r.offer()
 	// Nobody subscribes to the feed, or it names no hub any more.
@@ -498,7 +498,7 @@ const (
 	quietOfCools = 10 // after as many times the most it begins anew
 )
 
-// notified gives the cooldown after a notification, and whether a marker is to be
+// notified returns the cooldown after a notification, and whether a marker is to be
 // left now. changed is when the feed last changed.
 func (c cooldown) notified(now time.Time, most time.Duration, changed time.Time) (cooldown, bool) {
 	at := c.last.Add(max(c.wait, most/leastOfMost))
@@ -512,7 +512,7 @@ func (c cooldown) notified(now time.Time, most time.Duration, changed time.Time)
 	return c.left(now, most, changed), true
 }
 
-// left gives the cooldown after a marker was left.
+// left returns the cooldown after a marker was left.
 func (c cooldown) left(now time.Time, most time.Duration, changed time.Time) cooldown {
 	least := most / leastOfMost
 	wait := max(c.wait, least)

@@ -34,7 +34,7 @@ func (b *batch) add(f *feed) {
 	}
 }
 
-// step leaves the markers and starts the requests that are due, and gives the
+// step leaves the markers and starts the requests that are due, and returns the
 // time when the next will be; zero when there is none.
 func (l *Listener) step(ctx context.Context) time.Time {
 	ripe, batches, next := l.plan(l.now())
@@ -59,7 +59,7 @@ func (l *Listener) step(ctx context.Context) time.Time {
 	return next
 }
 
-// plan gives the feeds whose marker is due, the requests that are, marked as
+// plan returns the feeds whose marker is due, the requests that are, marked as
 // being made, and the time when the next will be; zero when there is none.
 func (l *Listener) plan(now time.Time) (ripe []*feed, due map[string]*batch, next time.Time) {
 	soonest := func(t time.Time) {
@@ -165,7 +165,7 @@ func (x *exchange) begin(f *feed) (was, is registration, do action) {
 }
 
 // end takes down what became of a feed's request, which was sent, or would have
-// failed as another did; unheard is that the cloud never called. It gives the error
+// failed as another did; unheard is that the cloud never called. It returns the error
 // that counts: none when the hub has verified a request that seemed to fail.
 func (x *exchange) end(ctx context.Context, f *feed, err error, unheard bool) error {
 	if ctx.Err() != nil {
@@ -357,7 +357,7 @@ func (x *exchange) asked(cb *callback, a *asking) {
 // notAsked is in the error of a feed whose hub is not asked for what its address is.
 const notAsked = ": not asked: the feed names a hub at "
 
-// explain gives an error in words for a log and the file error, cleaned.
+// explain returns an error in words for a log and the file error, cleaned.
 func explain(err error) string {
 	if private, ok := errors.AsType[*fetch.PrivateError](err); ok {
 		what := "a private address"

@@ -181,6 +181,32 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// A peer whose directory cannot be looked at for a while is named, and the others count.
+func TestPeerThatCannotBeLookedAt(t *testing.T) {
+	all, target := machines(t, "a b c")
+	a, b, c := all[0], all[1], all[2]
+	fetched(1, 2, all...)
+	rounds(2, all...)
+	b.mark(1, 0, "F", "")
+	c.mark(1, 1, "F", "")
+	rounds(1, c, b)
+	path := filepath.Join(target, b.endpoint())
+	if err := errors.Join(os.Rename(path, path+"~"), os.Symlink(path, path)); err != nil {
+		t.Fatal(err)
+	}
+	status, text := a.talk()
+	if status != 75 || !strings.Contains(text, b.endpoint()) || a.has(1, 0, 'F') || !a.has(1, 1, 'F') {
+		t.Errorf("%d, %s", status, text)
+	}
+	if err := errors.Join(os.Remove(path), os.Rename(path+"~", path)); err != nil {
+		t.Fatal(err)
+	}
+	rounds(1, a)
+	if !a.has(1, 0, 'F') {
+		t.Error("what the peer did is not here")
+	}
+}
+
 // A sync whose set cannot be saved has read nothing: the next one reads the peers again. One
 // that cannot save what it published fails, too.
 func TestNotSavedIsNotRead(t *testing.T) {

@@ -20,6 +20,9 @@ const (
 // migrate reads the set and the baseline of the version before, which kept the set as the
 // documents and the baseline in a file of its own.
 func (p *replica) migrate(r *run) error {
+	if _, err := atomicfile.Read(r.path(publishedFile), maxDocument); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // which alone says whether there was a set
+	}
 	put := r.record("../" + publishedFile)
 	for _, name := range documents {
 		p.lost = p.lost || put.Get(name) != "" && !atomicfile.Exists(r.path(name))

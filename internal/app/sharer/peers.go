@@ -48,10 +48,15 @@ func (r *run) peers() ([]peer, error) {
 			return nil, err
 		}
 		for _, n := range names {
-			// Only what can be an endpoint's is one: services of synchronisation
-			// have directories of their own.
-			if fi, err := os.Stat(filepath.Join(r.target, n.Name())); err == nil && fi.IsDir() && n.Name() != r.me && peerName(n.Name()) {
-				out = append(out, peer{name: n.Name(), place: filepath.Join(r.target, n.Name())})
+			// Services of synchronisation have directories of their own, whose names
+			// no endpoint has. A directory that cannot be looked at may be a peer's:
+			// reading it fails, and says so.
+			if n.Name() == r.me || !peerName(n.Name()) {
+				continue
+			}
+			place := filepath.Join(r.target, n.Name())
+			if fi, err := os.Stat(place); err == nil && fi.IsDir() || err != nil && !errors.Is(err, fs.ErrNotExist) {
+				out = append(out, peer{name: n.Name(), place: place})
 			}
 		}
 	}

@@ -178,7 +178,7 @@ func (r *run) lock() error {
 	return err
 }
 
-// end returns up the lock, and closes connections.
+// end releases the lock, and closes connections.
 func (r *run) end() {
 	if r.web != nil {
 		r.web.Close()

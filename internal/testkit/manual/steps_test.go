@@ -52,29 +52,29 @@ var readme = []step{
 		then:   `test "$(lektor-fetch ls -o url | sort | tr '\n' ' ')" = "https://example.com/feed https://example.org/feed "; test "$(lektor-view count folder:more)" = "5 unread of 5"`,
 	},
 	{
-		starts: "lektor-fetch import --from newsboat",
-		before: `mkdir ~/.newsboat; printf '%s\n' 'https://daringfireball.net/feed tech "~Fireball"' '"query:Tea:title =~ \"tea\""' >~/.newsboat/urls; : >~/.newsboat/cache.db`,
-		then:   `test "$(lektor-view count folder:tech)" = "5 unread of 5"; test "$(lektor-fetch ls -o title | grep -c Fireball)" -eq 1; lektor-fetch rm --purge https://daringfireball.net/feed`,
-	},
-	{starts: "lektor-fetch set https://example.org/feed categories News", then: `test "$(lektor-view count -o all folder:news)" = 5; lektor-fetch add --as-is --no-fetch --category News https://a.example/feed; test "$(lektor-fetch set https://a.example/feed categories)" = News; lektor-fetch rm --purge https://a.example/feed`},
-	{starts: "lektor-fetch", before: due, then: notDue},
-	{starts: "lektor-fetch watch", until: watched},
-	{
 		starts: "lektor-view ls", terminal: true,
 		// The entry shown is the first of the list, and three are marked.
 		out:  `(?s)\A ?1 N .*A frost\n.*\n ?9 N .*Title: A frost\n.*;2,S\n.1 .*A frost\n.2 .*A frost\n\z`,
 		then: `test "$(lektor-view count is:read)" = "0 unread of 4"; test "$(lektor-view ls -a -o title author:wren since:2w frost | sort -u)" = "A frost"`,
 	},
 	{starts: "lektor-view tui", except: "it stays; tests of lektor-view have a person at it", then: `! lektor-view tui </dev/null`},
+	{starts: "lektor-fetch set https://example.org/feed categories News", then: `test "$(lektor-view count -o all folder:news)" = 5; lektor-fetch add --as-is --no-fetch --category News https://a.example/feed; test "$(lektor-fetch set https://a.example/feed categories)" = News; lektor-fetch rm --purge https://a.example/feed`},
+	{starts: "lektor-fetch", before: due, then: notDue},
+	{starts: "lektor-fetch watch", until: watched},
 	{
-		starts: "# the three oldest are read",
+		starts: "lektor-fetch import --from newsboat",
+		before: `mkdir ~/.newsboat; printf '%s\n' 'https://daringfireball.net/feed tech "~Fireball"' '"query:Tea:title =~ \"tea\""' >~/.newsboat/urls; : >~/.newsboat/cache.db`,
+		then:   `test "$(lektor-view count folder:tech)" = "5 unread of 5"; test "$(lektor-fetch ls -o title | grep -c Fireball)" -eq 1; lektor-fetch rm --purge https://daringfireball.net/feed`,
+	},
+	{
+		starts: "# mark the three oldest as read",
 		before: `lektor-view ls -o title,date --sort date | head -n 3 >"$HOME/oldest"`,
 		out:    `\A(.*/cur/.*;2,S\n){3}\z`,
 		then:   `test "$(lektor-view count is:unread)" = "3 unread of 3"; sort "$HOME/oldest" >"$HOME/a"; lektor-view ls -a -o title,date is:read | sort >"$HOME/b"; test -z "$(comm -23 "$HOME/a" "$HOME/b")"`,
 	},
-	{starts: "# unread entries by feed", out: `(?s)\A *[12] Com\n|Blog.*\n\z`, then: `test "$(sh "$example" | awk '{ n += $1 } END { print n }')" = 3`},
+	{starts: "# count unread entries by feed", out: `(?s)\A *[12] Com\n|Blog.*\n\z`, then: `test "$(sh "$example" | awk '{ n += $1 } END { print n }')" = 3`},
 	{
-		starts: "# throw away what was read a year ago or earlier, and is not flagged; undo brings it back",
+		starts: "# trash entries that you read a year ago or earlier, except flagged ones; undo brings them back",
 		before: `lektor-view count -o all >"$HOME/a"`,
 		then: `test "$(lektor-view count -o all)" = "$(cat "$HOME/a")"
 sed s/1y/now/ "$example" | sh
@@ -83,37 +83,37 @@ lektor-view undo
 test "$(lektor-view count -o all)" = "$(cat "$HOME/a")"`,
 	},
 	{
-		starts: "# and delete what was thrown away",
+		starts: "# delete the trashed entries",
 		before: `lektor-view ls -a -n 1 -o path | lektor-view rm -; lektor-view ls is:trashed | grep .`,
 		then:   `test -z "$(lektor-view ls is:trashed)"; test "$(($(lektor-view count -o all) + 1))" -eq "$(cat "$HOME/a")"`,
 	},
 	{
-		starts: "# podcasts for a player, from a timer; what was begun is gone on with",
+		starts: "# download podcasts, from a timer; a download that was stopped continues",
 		before: `lektor-fetch add --as-is --no-fetch --category Podcasts https://example.org/cast
 echo | lektor-fetch put --feed-id https://example.org/cast --id urn:x:saved --title Saved --date 2026-01-02 --enclosure 'https://example.org/feed audio/mpeg 1'`,
 		then: `test -s "$HOME/Podcasts/"*"/2026-01-02 Saved.mp3"; lektor-fetch rm --purge https://example.org/cast`,
 	},
 	{
-		starts: "# as mail, for the program that you read mail with: once each, a feed is a thread",
+		starts: "# deliver entries as mail for your mail program: each once, a feed is a thread",
 		then:   `test "$(find "$HOME/Mail/feeds/new" "$HOME/Mail/feeds/cur" -type f | wc -l)" -eq "$(lektor-view count -o all)"`,
 	},
 	{
-		starts: "# a message for whatever arrives",
+		starts: "# show a message for each entry that arrives",
 		// It may not have looked yet at what there is when the first comes.
 		until: `echo Text | lektor-fetch put --feed-id urn:x:come --feed-name Come --id urn:x:$$ --title 'Come at last'
 grep '^Come|Come at last$' "$HOME/notified"`,
 		then: `rm "$HOME/notified"`,
 	},
 	{
-		starts: "# a document from elsewhere is a feed, too", needs: "curl",
+		starts: "# deliver a document from another program", needs: "curl",
 		before: `lektor-fetch rm --purge https://example.org/feed`,
 		then:   `test "$(lektor-view count feed:https://example.org/feed)" = "5 unread of 5"`,
 	},
 	{
-		starts: "# the same subscriptions and marks on each machine that has this folder",
+		starts: "# share subscriptions and marks with all machines that have this folder",
 		then:   `ls ~/Sync/lektor/*/subscriptions.opml; test "$(cat ~/Sync/lektor/*/subscriptions.opml | grep -c example.com/feed)" -eq 1`,
 	},
-	{starts: "# publish what you like; who subscribes later finds the older entries in archives", then: archived},
+	{starts: "# publish flagged entries; later subscribers find older entries in archives", then: archived},
 	{
 		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}" || exit`, needs: "sha1sum",
 		then: `lektor-view ls -o title feed:urn:x:disk | grep '^Disk at [0-9][0-9]:[0-9][0-9]$'; lektor-view ls -o content feed:urn:x:disk | grep /; lektor-fetch check; cd "$HOME/work"`,
