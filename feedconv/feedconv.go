@@ -57,6 +57,8 @@ const (
 // Feed is a feed document. Of lists other than Entries, at most 1000 elements
 // are taken in a feed and in each entry. Strings are valid UTF-8 without NUL and C0 controls
 // other than tab and newline. URLs are absolute wherever a base was known.
+//
+//rules:allow a record
 type Feed struct {
 	Format Format
 	// ID is the feed's own identifier (Atom id, rdf:about), byte for byte as
@@ -113,6 +115,8 @@ type Feed struct {
 }
 
 // Entry is one entry of a feed. Strings are as in [Feed].
+//
+//rules:allow a record
 type Entry struct {
 	// ID identifies the entry: the guid, Atom id, JSON id or rdf:about as
 	// found, else its link, else "urn:sha256:" and a digest of title, date

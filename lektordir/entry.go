@@ -10,6 +10,8 @@ import (
 )
 
 // Entry is what an entry's directory holds (specification, "Entries").
+//
+//rules:allow a record
 type Entry struct {
 	// Obligatory. Title may be empty (a micro-post). Content is byte for byte.
 	Title   string
