@@ -51,7 +51,7 @@ const maxURL = 8 << 10
 // withheld returns why a feed is not shared, "" if it is. A feed whose settings cannot be
 // read is not shared, and was not removed.
 func (r *reader) withheld(hash string) string {
-	if feeddir.Never(r.d, hash) {
+	if feeddir.NeverShared(r.d, hash) {
 		return "has a file etc/share/never"
 	}
 	why, err := feeddir.Withheld(r.d, hash)
