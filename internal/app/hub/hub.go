@@ -116,12 +116,15 @@ type engine struct {
 
 	background
 
-	limits   limits
-	budget   budget
-	jobs     *jobs
-	readings readings
-	counts   counts
-	feeds    *fetch.Client
+	limits limits
+	budget budget
+	jobs   *jobs
+	// recording is held while a document is added to the table and recorded, so that an
+	// older one is never recorded after a newer one.
+	recording sync.Mutex
+	readings  readings
+	counts    counts
+	feeds     *fetch.Client
 
 	reader   reader
 	notifier notifier
@@ -244,14 +247,17 @@ func (h *Hub) Run(ctx context.Context) error {
 
 // due begins the jobs that are due, and returns when there will be more; zero for never.
 func (h *engine) due() time.Time {
-	pings, passes, next := h.jobs.begin(h.now(), max(h.opts.PingGap, mostAfter))
-	for hash, j := range pings {
+	w := h.jobs.begin(h.now(), max(h.opts.PingGap, mostAfter))
+	for hash, j := range w.pings {
 		h.working.Go(func() { h.reader.pingLate(hash, j) })
 	}
-	for _, p := range passes {
+	for _, hash := range w.records {
+		h.working.Go(func() { h.recordAgain(hash) })
+	}
+	for _, p := range w.passes {
 		h.working.Go(func() { h.notifier.pass(p) })
 	}
-	return next
+	return w.next
 }
 
 // known returns what is known of a feed.
@@ -262,10 +268,27 @@ func (h *engine) known(hash string) (feedState, error) {
 	return h.readFeed(hash)
 }
 
-// record writes what is known of a feed, when its subscribers are in the table. If that
-// fails, the table knows it, and the next hub tries again.
+// record writes the state of a feed to its file, after its subscribers were added to the
+// table. If that fails, the table keeps the document, and it is recorded later. The caller
+// holds recording, except New.
 func (h *engine) record(hash string, f feedState) {
 	if err := h.writeFeed(hash, f); err != nil {
+		h.report.Warn("%v", err)
+		h.jobs.notRecorded(hash, h.now())
+		return
+	}
+	h.jobs.hasRecorded(hash)
+}
+
+// recordAgain records the document of a feed that the disk refused before.
+func (h *engine) recordAgain(hash string) {
+	h.recording.Lock()
+	defer h.recording.Unlock()
+	f := h.jobs.document(hash)
+	if f == nil {
+		return // a newer one was recorded meanwhile
+	}
+	if err := h.writeFeed(hash, *f); err != nil {
 		h.report.Warn("%v", err)
 		return
 	}

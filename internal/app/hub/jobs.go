@@ -40,6 +40,7 @@ type jobs struct {
 type feedJobs struct {
 	ping    *job            // nil for none
 	newest  *feedState      // the document to be recorded; nil for none
+	record  job             // attempts to record it; zero before the first has failed
 	left    map[string]*job // subscribers who lack the newest document, by key
 	version int             // of the document; each update raises it
 	fresh   bool            // no pass has begun with that version
@@ -243,16 +244,30 @@ func (a *job) due(now time.Time, most time.Duration) bool {
 	return !a.at.After(now) || a.at.Sub(now) > most+time.Second
 }
 
-// begin returns the readings that are due, by hash, and a pass for each feed of which
-// subscribers are to be notified. next is when there will be more; zero for never. most is
-// the longest that a reading waits.
-func (j *jobs) begin(now time.Time, most time.Duration) (pings map[string]*job, passes []*pass, next time.Time) {
+// work is the jobs that are due at one moment.
+type work struct {
+	pings   map[string]*job // readings, by the hash of the feed
+	records []string        // hashes of feeds whose document must be recorded again
+	passes  []*pass         // one for each feed with subscribers to notify
+	next    time.Time       // when more is due; zero for never
+}
+
+// retry counts a failure, and sets when the next attempt is due. After the ladder it is due
+// every half hour.
+func (a *job) retry(now time.Time) {
+	a.tries++
+	a.at = now.Add(ladder.Wait(a.tries, 0, 0))
+}
+
+// begin returns the jobs that are due, and marks them as begun. most is the longest time
+// that a reading waits.
+func (j *jobs) begin(now time.Time, most time.Duration) work {
+	w := work{pings: map[string]*job{}}
 	soonest := func(t time.Time) {
-		if next.IsZero() || t.Before(next) {
-			next = t
+		if w.next.IsZero() || t.Before(w.next) {
+			w.next = t
 		}
 	}
-	pings = map[string]*job{}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.stale {
@@ -262,10 +277,17 @@ func (j *jobs) begin(now time.Time, most time.Duration) (pings map[string]*job, 
 		if a := f.ping; a != nil && !a.busy {
 			if a.due(now, most) {
 				a.busy = true
-				pings[hash] = a
+				w.pings[hash] = a
 			} else {
 				soonest(a.at)
 			}
+		}
+		if a := &f.record; f.newest != nil && a.tries > 0 {
+			if a.due(now, mostAfter) {
+				w.records = append(w.records, hash)
+				a.retry(now)
+			}
+			soonest(a.at)
 		}
 		if f.running != nil && f.running.version == f.version {
 			continue // who failed in it waits for its end, so that a feed is read once for many
@@ -287,10 +309,10 @@ func (j *jobs) begin(now time.Time, most time.Duration) (pings map[string]*job, 
 			slices.Sort(keys)
 			f.running = &pass{hash: hash, version: f.version, fresh: f.fresh, few: len(f.left) <= fewKeys, keys: keys, content: f.content, done: make(chan struct{})}
 			f.content, f.fresh = nil, false
-			passes = append(passes, f.running)
+			w.passes = append(w.passes, f.running)
 		}
 	}
-	return pings, passes, next
+	return w
 }
 
 // read adds a job to read a feed, or moves it forward. It returns when the feed is read.
@@ -346,12 +368,22 @@ func (j *jobs) document(hash string) *feedState {
 	return nil
 }
 
+// notRecorded has a document recorded again later, after the first attempt has failed.
+func (j *jobs) notRecorded(hash string, now time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if f := j.feeds[hash]; f != nil && f.newest != nil {
+		f.record = job{}
+		f.record.retry(now)
+	}
+}
+
 // hasRecorded ends the job to record a document.
 func (j *jobs) hasRecorded(hash string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if f := j.feeds[hash]; f != nil && f.newest != nil {
-		f.newest = nil
+		f.newest, f.record = nil, job{}
 		_ = j.write(hash+"\t"+docKey+"\n", false)
 		j.forget(hash)
 	}

@@ -2,6 +2,8 @@ package hub
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"net"
 	"net/url"
 	"slices"
@@ -43,16 +45,9 @@ func (h *notifier) publish(hash string, f feedState, doc *document) (told, error
 	for _, s := range list {
 		keys = append(keys, s.key())
 	}
-	if len(keys) > 0 {
-		c := h.hold(list, doc)
-		older, err := h.jobs.update(hash, f, keys, c, h.now())
-		if err != nil {
-			h.release(c)
-			return t, err
-		}
-		h.release(older)
+	if err := h.update(hash, f, list, keys, doc); err != nil {
+		return t, err
 	}
-	h.record(hash, f)
 	h.log.add("updated", f.URL, "%s", units.Count(len(keys), "subscriber"))
 	h.hurry()
 	t.subscribers = len(keys)
@@ -60,6 +55,23 @@ func (h *notifier) publish(hash string, f feedState, doc *document) (told, error
 		t.done = p.done
 	}
 	return t, nil
+}
+
+// update adds a job for each subscriber, and records the document.
+func (h *notifier) update(hash string, f feedState, list []subscription, keys []string, doc *document) error {
+	h.recording.Lock()
+	defer h.recording.Unlock()
+	if len(keys) > 0 {
+		c := h.hold(list, doc)
+		older, err := h.jobs.update(hash, f, keys, c, h.now())
+		if err != nil {
+			h.release(c)
+			return err
+		}
+		h.release(older)
+	}
+	h.record(hash, f)
+	return nil
 }
 
 // wantsContent reports whether a subscriber gets the document itself.
@@ -219,7 +231,12 @@ func (h *notifier) fan(p *pass, list []subscription, c *content) {
 func (h *notifier) conclude(p *pass) {
 	left, next := h.jobs.end(p, h.now())
 	for _, key := range p.struck {
-		if _, is, _, err := h.apply(p.hash, key, struck{}, h.now(), false); err == nil && is.givenUp() {
+		_, is, _, err := h.apply(p.hash, key, struck{}, h.now(), false)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // it has ended meanwhile
+		case err != nil:
+			h.report.Warn("an error of a subscription is not counted: %v", err)
+		case is.givenUp():
 			h.log.add("given-up", p.feed, "%s, until it registers again", hostOf(is.Callback))
 		}
 	}
