@@ -9,10 +9,10 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// SyncOptions are those of [Sync].
+// SyncOptions are the options of [Sync].
 type SyncOptions struct {
 	Common
-	Yes    bool // end subscriptions and trash entries, however many
+	Yes    bool // end subscriptions and trash entries without limit
 	DryRun bool
 	Quiet  bool
 }
@@ -117,19 +117,19 @@ func (x *exchange) report(done outcome, quiet bool) error {
 	return done.failed
 }
 
-// plan is what is to be done here for what is in the set.
+// plan is the plan of a run for this lektor-dir.
 type plan struct {
 	local   *local
 	actions []action
 	waiting int   // marks and actions that cannot be applied yet
-	refused error // actions that wait for the user
+	refused error // error for actions that need --yes
 }
 
-// result returns what could not be read here, and what waits for the user.
+// result returns the errors of reading the lektor-dir, and of actions that need --yes.
 func (r *run) result(p *plan) error { return errors.Join(r.trouble, p.refused) }
 
-// plan plans what is to be done. changed are the marks that peers have changed, origins
-// the documents on servers that feeds come from.
+// plan makes the plan. changed are the marks that peers have changed. origins maps feeds to
+// the URL of the peer that they come from.
 func (r *run) plan(l *local, changed []string, origins map[string]string, yes bool) *plan {
 	p := &plan{local: l, waiting: r.meet(r.rep.set, r.rep.base, l, changed)}
 	n := &planner{base: r.rep.base, local: l, allow: r.c.Fetch.AllowPrivate, origins: origins}
@@ -205,14 +205,14 @@ func (r *run) summary(peers int, done string, waiting int) {
 	r.s.Report.Info("%s", text)
 }
 
-// ApplyOptions are those of [Apply].
+// ApplyOptions are the options of [Apply].
 type ApplyOptions struct {
 	Common
 	Yes, DryRun bool
 }
 
-// Apply makes the lektor-dir what the set says, and does nothing else: for what was
-// fetched since, of which the set knew already.
+// Apply applies the set to the lektor-dir and does nothing else. It is for entries that
+// were fetched after their marks were read.
 func Apply(ctx context.Context, o ApplyOptions, s *command.Streams) error {
 	r, l, err := o.noted(ctx, s)
 	if err != nil {
@@ -222,7 +222,7 @@ func Apply(ctx context.Context, o ApplyOptions, s *command.Streams) error {
 	return r.applyNow(ctx, l, o.Yes, o.DryRun)
 }
 
-// applyNow applies what is in the set.
+// applyNow plans and applies the set, or prints the plan.
 func (r *run) applyNow(ctx context.Context, l *local, yes, dryRun bool) error {
 	p := r.plan(l, nil, nil, yes)
 	if dryRun {
