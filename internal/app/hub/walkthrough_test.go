@@ -235,7 +235,7 @@ func TestWalkthroughPingViaREST(t *testing.T) {
 	w.answer("/broken", nil)
 	mended := w.feed("/broken", "x")
 	w.clock.Add(20 * time.Second)
-	if r := w.ping(mended); !strings.Contains(r.body, "That was a moment ago; it is read again in 40s.") {
+	if r := w.ping(mended); !strings.Contains(r.body, "It failed a moment ago; it is read again in 40s.") {
 		t.Errorf("%+v", r)
 	}
 	w.clock.Add(40 * time.Second)
