@@ -250,7 +250,7 @@ func (x *exchange) document(name string, w io.Writer) error {
 // publish brings the documents to the target, as far as they differ from what is there.
 // One that a server does not take keeps the other set from nothing; but the partial
 // document of a set names the complete one, and does not come without it.
-func (x *exchange) publish(ctx context.Context) error {
+func (x *exchange) publishDocuments(ctx context.Context) error {
 	if x.target == "" {
 		return nil
 	}
