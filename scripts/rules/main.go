@@ -51,7 +51,7 @@ var doors = map[string][]string{
 	"github.com/gofrs/flock":          {"internal/atomicfile"},
 	"github.com/fsnotify/fsnotify":    {"internal/watch"},
 	"github.com/urfave/cli":           {"cmd", "internal/command", "internal/feedcmd", "internal/testkit/manual"},
-	"github.com/schollz/progressbar":  {"internal/command"},
+	"github.com/cheggaaa/pb":          {"internal/command"},
 	"github.com/creack/pty":           {"internal/testkit/terminal"},
 	"github.com/santhosh-tekuri":      {"internal/testkit/schema"},
 	"github.com/rogpeppe/go-internal": {"cmd", "scripts", "internal/testkit", "internal/command"},

@@ -27,7 +27,6 @@ func TestImports(t *testing.T) {
 		{"internal/app/viewer", "github.com/urfave/cli/v2", false, false},
 		{"internal/serve", "github.com/coreos/go-systemd/v22/daemon", false, true},
 		{"internal/app/fetcher", "github.com/coreos/go-systemd/v22/daemon", false, false},
-		{"internal/app/viewer", "github.com/schollz/progressbar/v3", false, false},
 		{"internal/index", "modernc.org/sqlite", false, true},
 		{"internal/app/viewer", "modernc.org/sqlite", false, false},
 		{"internal/app/viewer", module + "internal/index", false, true},

@@ -21,6 +21,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/article"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/fulltext"
@@ -604,5 +605,54 @@ func TestFullTextMissing(t *testing.T) {
 	b.shows(item{"it", "/p", lede})
 	if b.update(); strings.Count(b.log.String(), "lektor-article") != 1 || string(b.entries()["it"].Content) != lede {
 		t.Errorf("%s", b.log)
+	}
+}
+
+// An article takes the place of an entry that is in new/, and can be read. An entry that a
+// viewer has taken meanwhile, and one in which something is missing or in the way, stays.
+func TestReviseEntry(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		meanwhile func(b *fullBench, ref lektordir.Ref) error
+		ok        bool
+	}{
+		"in new/": {func(*fullBench, lektordir.Ref) error { return nil }, true},
+		"taken":   {func(b *fullBench, ref lektordir.Ref) error { _, err := b.Dir.SetFlags(ref, "S", ""); return err }, false},
+		"removed": {func(b *fullBench, ref lektordir.Ref) error { return b.Dir.Remove(ref) }, false},
+		"without a title": {func(b *fullBench, ref lektordir.Ref) error {
+			return os.Remove(b.Dir.Join(ref.Path(), "title"))
+		}, false},
+		"with a directory in the place of its author": {func(b *fullBench, ref lektordir.Ref) error {
+			return os.MkdirAll(b.Dir.Join(ref.Path(), "author"), 0o777)
+		}, false},
+		"unknown to the journal": {func(b *fullBench, ref lektordir.Ref) error {
+			return os.Remove(b.Dir.Join("src", b.hash, "etc/fetch/seen"))
+		}, false},
+	} {
+		b := newFullBench(t, Options{})
+		b.shows(item{"an entry", "", lede})
+		b.update()
+		refs := must.Get(b.Dir.List(t.Context(), lektordir.ListOptions{}))
+		if len(refs) != 1 {
+			t.Fatalf("%s: %v", what, refs)
+		}
+		must.Do(c.meanwhile(b, refs[0]))
+		s := must.Get(b.open(t.Context(), b.hash, true))
+		f := &fullText{v: &visit{session: s, ctx: t.Context()}}
+		unique, ok, err := f.reviseEntry(refs[0].Unique, delivery.Article{URL: "http://a.example/1", HTML: []byte("<p>article")})
+		if ok != c.ok || err != nil {
+			t.Errorf("%s: %v, %v", what, ok, err)
+		}
+		if err := s.commit(b.Writer.Flush); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		s.Close()
+		if !ok {
+			continue
+		}
+		e, err := b.Dir.ReadEntry(lektordir.Ref{Feed: b.hash, Unique: unique}, lektordir.AllFields)
+		if err != nil || string(e.Content) != "<p>article" || string(e.FeedContent) != lede || e.Replaces != refs[0].Unique {
+			t.Errorf("%s: %+v, %v", what, e, err)
+		}
 	}
 }
