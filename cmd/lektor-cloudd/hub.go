@@ -7,8 +7,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/hub"
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/feedcmd"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/fetchcmd"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/serve"
 )
 
@@ -34,8 +34,8 @@ func hubCommand() *cli.Command {
 			&cli.IntFlag{Name: "at-once", Value: hub.DefaultNotifyAtOnce, Usage: "notify at most `N` subscribers at once"},
 			&cli.IntFlag{Name: "per-host", Value: hub.DefaultPerHost, Usage: "notify at most `N` subscribers at once at one host"},
 			&cli.DurationFlag{Name: "ping-gap", Usage: "read a feed for pings at most once within `TIME`", DefaultText: "at every ping"},
-			&cli.DurationFlag{Name: fetch.FlagTimeout, Value: hub.DefaultTimeout, Usage: "stop an exchange after `TIME`, less than 8s"},
-			&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: 5, Usage: "follow at most `N` redirects"},
+			&cli.DurationFlag{Name: httpmsg.FlagTimeout, Value: hub.DefaultTimeout, Usage: "stop an exchange after `TIME`, less than 8s"},
+			&cli.IntFlag{Name: httpmsg.FlagMaxRedirects, Value: 5, Usage: "follow at most `N` redirects"},
 			&cli.StringFlag{Name: "user-agent", Usage: "send `NAME` as the User-Agent"},
 			&cli.BoolFlag{Name: "no-page", Usage: "show no page at /"},
 			&cli.BoolFlag{Name: "expire-now", Usage: "only remove ended subscriptions"},
@@ -72,20 +72,20 @@ func serverOptions(f *command.Flags) serve.Options {
 }
 
 func hubOptions(f *command.Flags) hub.ServeOptions {
-	config := feedcmd.Asking(f)
+	config := fetchcmd.Asking(f)
 	config.PerHost = f.Number("per-host", 4, 1000) // many subscribers share a host
 	config.MaxBytes = int64(f.Number("max-feed", 1, 0))
 	config.MaxDecoded = config.MaxBytes
 	if config.Deadline >= hub.MaxTimeout {
-		f.Fail(command.Usagef("--%s is less than %s: callers wait for what comes of it", fetch.FlagTimeout, hub.MaxTimeout))
+		f.Fail(command.Usagef("--%s is less than %s: callers wait for what comes of it", httpmsg.FlagTimeout, hub.MaxTimeout))
 	}
 	o := hub.ServeOptions{ExpireNow: f.Bool("expire-now"), Options: hub.Options{
 		Options: serverOptions(f), State: cmp.Or(f.String("state"), hub.DefaultState()),
-		Public: publicURL(f), TrustedProxies: feedcmd.Prefixes(f, "trusted-proxy"), Feeds: config, Callbacks: config,
+		Public: publicURL(f), TrustedProxies: fetchcmd.Prefixes(f, "trusted-proxy"), Feeds: config, Callbacks: config,
 		Allowed: f.StringSlice("feed"), Users: f.String("htpasswd"),
 		MaxURLs: f.Number("max-urls", 1, 0), PerCaller: f.Number("max-per-caller", 1, 0), Most: f.Number("max-subscriptions", 1, 0),
 		AtOnce: f.Number("at-once", 1, 0), PingGap: f.Time("ping-gap"), MaxForm: f.Number("max-form", 1, 0), MaxSave: f.Number("max-save", 1, 0), NoPage: f.Bool("no-page"), Verbose: f.Bool("verbose"),
 	}}
-	o.Feeds.AllowPrivate, o.Callbacks.AllowPrivate = feedcmd.Prefixes(f, "allow-feeds"), feedcmd.Prefixes(f, "allow-callbacks")
+	o.Feeds.AllowPrivate, o.Callbacks.AllowPrivate = fetchcmd.Prefixes(f, "allow-feeds"), fetchcmd.Prefixes(f, "allow-callbacks")
 	return o
 }

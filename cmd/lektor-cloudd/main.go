@@ -11,8 +11,10 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/listener"
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/feedcmd"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/fetchcmd"
+	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
 func main() {
@@ -56,7 +58,7 @@ func listenCommand() *cli.Command {
 			f.Fail(command.NoArgs(f.Context))
 			o := listener.ListenOptions{
 				Common: common(f), Options: serverOptions(f),
-				Public: publicURL(f), TrustedProxies: feedcmd.Prefixes(f, "trusted-proxy"),
+				Public: publicURL(f), TrustedProxies: fetchcmd.Prefixes(f, "trusted-proxy"),
 				Cooldown: f.Time("cooldown"), Verbose: f.Bool("verbose"), SelfTest: f.Bool("self-test"),
 			}
 			o.Fetch.PerHost, o.Fetch.Gap = f.Number("per-host", 1, 1000), f.Time("gap")
@@ -71,7 +73,7 @@ func publicURL(f *command.Flags) *url.URL {
 	if v == "" {
 		return nil
 	}
-	u, err := fetch.ParseURL(v)
+	u, err := feedurl.Parse(v)
 	switch {
 	case err != nil:
 		f.Fail(command.Usagef("--public-url: %w", err))
@@ -171,13 +173,13 @@ func dryRunFlag() cli.Flag {
 func askFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "allow", Usage: "allow services in the private network `PREFIX`; may be repeated"},
-		&cli.DurationFlag{Name: fetch.FlagTimeout, Value: fetch.DefaultDeadline, Usage: "stop an exchange after `TIME`"},
-		&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: 5, Usage: "follow at most `N` redirects"},
+		&cli.DurationFlag{Name: httpmsg.FlagTimeout, Value: fetch.DefaultDeadline, Usage: "stop an exchange after `TIME`"},
+		&cli.IntFlag{Name: httpmsg.FlagMaxRedirects, Value: 5, Usage: "follow at most `N` redirects"},
 		&cli.StringFlag{Name: "user-agent", Usage: "send `NAME` as the User-Agent"},
 	}
 }
 
 // common reads the flags of askFlags, and the lektor-dir.
 func common(f *command.Flags) listener.Common {
-	return listener.Common{Dir: command.Dir(f.Context), Fetch: feedcmd.Asking(f)}
+	return listener.Common{Dir: command.Dir(f.Context), Fetch: fetchcmd.Asking(f)}
 }

@@ -11,8 +11,9 @@ import (
 	app "github.com/lektordir/lektor/internal/app/ess"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
-	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/fetchcmd"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/units"
 )
 
@@ -41,7 +42,7 @@ of many feeds. ess(5) and nno(5) describe the formats.
 const maxBytes = 1 << 20
 
 // fetchFlags are those of all commands that make requests.
-func fetchFlags() []cli.Flag { return feedcmd.FetchFlags(maxBytes) }
+func fetchFlags() []cli.Flag { return fetchcmd.FetchFlags(maxBytes) }
 
 func atFlag() cli.Flag {
 	return &cli.StringFlag{Name: "at", Usage: "use `TIME` as the build time, such as 2026-01-31T12:00:00Z, or @ and seconds since 1970", DefaultText: "now"}
@@ -90,7 +91,7 @@ func common(f *command.Flags) app.Common {
 // fetching is common for commands that make requests.
 func fetching(f *command.Flags) app.Common {
 	o := common(f)
-	o.Fetch = feedcmd.Fetch(f)
+	o.Fetch = fetchcmd.Fetch(f)
 	return o
 }
 
@@ -281,7 +282,7 @@ func discoverCommand() *cli.Command {
 		}, fetchFlags()...),
 		Action: command.Run(app.Discover, "a URL", func(f *command.Flags) app.DiscoverOptions {
 			o := app.DiscoverOptions{Common: fetching(f), URLs: f.Words(), Nul: command.Nul(f.Context), Print: f.Printing()}
-			if !f.IsSet(fetch.FlagMaxBytes) && !f.IsSet(fetch.FlagMaxDecoded) {
+			if !f.IsSet(httpmsg.FlagMaxBytes) && !f.IsSet(httpmsg.FlagMaxDecoded) {
 				// A page or a feed is larger than the documents.
 				o.Fetch.MaxBytes, o.Fetch.MaxDecoded = fetch.DefaultMaxBytes, fetch.DefaultMaxDecoded
 			}

@@ -12,10 +12,11 @@ import (
 	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/command"
 	names "github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/fetchcmd"
 	"github.com/lektordir/lektor/internal/history"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/units"
 )
 
@@ -58,7 +59,7 @@ func common(f *command.Flags) fetcher.Common { return fetcher.Common{Dir: comman
 // fetching are those of commands that take the flags of fetchFlags.
 func fetching(f *command.Flags) fetcher.Common {
 	o := common(f)
-	o.Fetch, o.Jobs, o.MaxEntries = feedcmd.Fetch(f), f.Number("jobs", 1, 1000), f.Number(fetcher.FlagMaxEntries, 0, 0)
+	o.Fetch, o.Jobs, o.MaxEntries = fetchcmd.Fetch(f), f.Number("jobs", 1, 1000), f.Number(fetcher.FlagMaxEntries, 0, 0)
 	if v := f.Given("default-interval").String("default-interval"); v != "" {
 		if err := feeddir.Check("interval", v); err != nil {
 			f.Fail(command.Usagef("--default-interval: %w", err))
@@ -291,7 +292,7 @@ func deliverCommand() *cli.Command {
 					ID: f.String("id"), Name: f.String("name"), URL: f.String("url"), ContentType: f.String("content-type"), DryRun: f.Bool("dry-run"),
 				},
 			}
-			o.Fetch.MaxDecoded, o.MaxEntries = f.Bytes(fetch.FlagMaxDecoded), f.Number(fetcher.FlagMaxEntries, 0, 0)
+			o.Fetch.MaxDecoded, o.MaxEntries = f.Bytes(httpmsg.FlagMaxDecoded), f.Number(fetcher.FlagMaxEntries, 0, 0)
 			return o
 		}),
 	}
@@ -422,7 +423,7 @@ func updateFlags() []cli.Flag {
 
 // fetchFlags are those of all commands that make requests.
 func fetchFlags() []cli.Flag {
-	return append(feedcmd.FetchFlags(0),
+	return append(fetchcmd.FetchFlags(0),
 		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: fetcher.DefaultJobs, Usage: "fetch `N` feeds at once"},
 		&cli.IntFlag{Name: fetcher.FlagMaxEntries, Usage: "take at most `N` entries of a document", DefaultText: "20000"},
 		&cli.IntFlag{Name: history.FlagDocuments, Value: fetcher.DefaultLimitDocuments, Usage: "request at most `N` documents of a feed's history in one walk"},

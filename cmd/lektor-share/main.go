@@ -11,7 +11,7 @@ import (
 	app "github.com/lektordir/lektor/internal/app/sharer"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/feedcmd"
+	"github.com/lektordir/lektor/internal/fetchcmd"
 )
 
 func main() {
@@ -45,7 +45,7 @@ func common(f *command.Flags) app.Common { return app.Common{Dir: command.Dir(f.
 
 func fetching(f *command.Flags) app.Common {
 	o := common(f)
-	o.Fetch = feedcmd.Fetch(f)
+	o.Fetch = fetchcmd.Fetch(f)
 	return o
 }
 
@@ -98,7 +98,7 @@ func syncCommand() *cli.Command {
 		Flags: append([]cli.Flag{
 			yesFlag(), dryRunFlag(),
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
-		}, feedcmd.FetchFlags(maxBytes)...),
+		}, fetchcmd.FetchFlags(maxBytes)...),
 		Action: command.Run(app.Sync, "", func(f *command.Flags) app.SyncOptions {
 			return app.SyncOptions{Common: fetching(f), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run"), Quiet: f.Bool("quiet")}
 		}),
@@ -118,7 +118,7 @@ func applyCommand() *cli.Command {
 		},
 		Action: command.Run(app.Apply, "", func(f *command.Flags) app.ApplyOptions {
 			o := app.ApplyOptions{Common: common(f), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run")}
-			o.Fetch.AllowPrivate = feedcmd.Prefixes(f, "allow")
+			o.Fetch.AllowPrivate = fetchcmd.Prefixes(f, "allow")
 			return o
 		}),
 	}

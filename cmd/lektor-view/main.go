@@ -21,8 +21,9 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/fetchcmd"
+	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
 func main() { os.Exit(command.Main(newApp(), os.Args)) }
@@ -271,8 +272,8 @@ fails or is interrupted, the entry stays unread.
 
 func saveCommand() *cli.Command {
 	// These flags of requests have another meaning for save, or none.
-	fetching := slices.DeleteFunc(feedcmd.FetchFlags(maxEnclosure), func(f cli.Flag) bool {
-		return slices.Contains([]string{fetch.FlagTimeout, fetch.FlagMaxDecoded, "per-host"}, f.Names()[0])
+	fetching := slices.DeleteFunc(fetchcmd.FetchFlags(maxEnclosure), func(f cli.Flag) bool {
+		return slices.Contains([]string{httpmsg.FlagTimeout, httpmsg.FlagMaxDecoded, "per-host"}, f.Names()[0])
 	})
 	return &cli.Command{
 		Name:      "save",
@@ -287,7 +288,7 @@ incomplete file is continued. Entries with the flag d are skipped.
 			&cli.StringFlag{Name: "query", Usage: "save the entries that `QUERY` selects, unread ones unless it asks for others"},
 			&cli.StringFlag{Name: "type", Usage: "save only enclosures whose MIME type begins with `TYPE`, such as audio", DefaultText: "all"},
 			&cli.BoolFlag{Name: "again", Usage: "save the enclosures of entries with the flag d too"},
-			&cli.DurationFlag{Name: fetch.FlagTimeout, Value: fetch.DefaultDeadline, Usage: "fail if no data came for `TIME`"},
+			&cli.DurationFlag{Name: httpmsg.FlagTimeout, Value: fetch.DefaultDeadline, Usage: "fail if no data came for `TIME`"},
 			command.NulFlag(), command.NumericArgs(),
 		}, fetching...),
 		Action: command.Run(save.Save, "DIR", func(f *command.Flags) save.Options {
@@ -295,9 +296,9 @@ incomplete file is continued. Entries with the flag d are skipped.
 				Common: common(f), To: f.Args().First(), Type: f.String("type"), Again: f.Bool("again"),
 				Names: session.Names{Args: f.Args().Tail(), Nul: command.Nul(f.Context)},
 			}
-			o.Fetch = feedcmd.Asking(f)
+			o.Fetch = fetchcmd.Asking(f)
 			o.Fetch.Gap = f.Time("gap")
-			o.Fetch.MaxBytes, o.Fetch.MaxHeader, o.Fetch.Proxy = f.Bytes(fetch.FlagMaxBytes), f.Bytes(fetch.FlagMaxHeader), http.ProxyFromEnvironment
+			o.Fetch.MaxBytes, o.Fetch.MaxHeader, o.Fetch.Proxy = f.Bytes(httpmsg.FlagMaxBytes), f.Bytes(httpmsg.FlagMaxHeader), http.ProxyFromEnvironment
 			switch {
 			case f.IsSet("query") && len(o.Args) > 0:
 				f.Fail(command.Usagef("name entries or use --query, not both"))
@@ -698,7 +699,7 @@ etc/view/keys of the lektor-dir, see lektor-view-tui(1).
 		},
 		Action: command.Run(fullscreen.Run, "", func(f *command.Flags) fullscreen.Options {
 			f.Fail(command.NoArgs(f.Context))
-			o := fullscreen.Options{Common: staying(f), Set: f.String("keys"), Mouse: f.Bool("mouse"), Advance: f.Bool("advance"), Fetch: fetch.Config{UserAgent: feedcmd.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment}}
+			o := fullscreen.Options{Common: staying(f), Set: f.String("keys"), Mouse: f.Bool("mouse"), Advance: f.Bool("advance"), Fetch: fetch.Config{UserAgent: fetchcmd.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment}}
 			if f.IsSet("width") {
 				o.Width = f.Number("width", 20, 0)
 			}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -70,7 +70,7 @@ func feedNames(list []*lektordir.Feed, word string) (all []command.Candidate) {
 		titles[strings.ToLower(f.Title())]++
 	}
 	for _, f := range list {
-		title, id := f.Title(), fetch.Public(f.ID)
+		title, id := f.Title(), feedurl.Public(f.ID)
 		switch {
 		case titles[strings.ToLower(title)] == 1 && typable(title) && !strings.HasPrefix(word, "http"):
 			all = append(all, command.Candidate{Word: title, Said: title, About: id})

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/htmltext"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
@@ -470,7 +470,7 @@ var columns = []column{
 	extra("incomplete", 0, func(r *Record) any { return r.Incomplete() }),
 	extra("number", 0, func(r *Record) any { return r.Number }),
 	{0, command.Column[*Record]{Name: "name", Extra: true, Full: true, Verbatim: true, Get: func(r *Record) any { return r.Ref.Unique }}},
-	full("feedid", 0, func(r *Record) any { return fetch.Public(r.Feed().ID) }),
+	full("feedid", 0, func(r *Record) any { return feedurl.Public(r.Feed().ID) }),
 	{0, command.Column[*Record]{Name: "feedhash", Extra: true, Full: true, Verbatim: true, Get: func(r *Record) any { return r.Ref.Feed }}},
 	full("folder", 0, func(r *Record) any { return r.folders() }),
 	full("delivered", 0, func(r *Record) any { return r.Ref.Delivered() }),

@@ -1,5 +1,5 @@
-// Package feedcmd is what the command lines of programs share that work on a lektor-dir or
-// ask servers for feeds, beside what package command has for every program.
+// Package feedcmd is what the command lines of programs share that work on a lektor-dir,
+// beside what package command has for every program.
 package feedcmd
 
 import (

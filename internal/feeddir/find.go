@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -131,7 +131,7 @@ func (f *Finder) likely(name string) (list []string) {
 		if err != nil || !f.includes(h) {
 			continue
 		}
-		url := fetch.Public(feed.ID)
+		url := feedurl.Public(feed.ID)
 		if !slices.ContainsFunc([]string{feed.Alias, feed.Name, url}, func(s string) bool { return strings.Contains(fold(s), part) }) {
 			continue
 		}
@@ -149,7 +149,7 @@ func (f *Finder) byURL() map[string]string {
 	urls := ByURL(f.Dir)
 	public := map[string]string{}
 	add := func(url, hash string) {
-		bare := lektordir.NormalizeID(fetch.Public(url))
+		bare := lektordir.NormalizeID(feedurl.Public(url))
 		if have, ok := public[bare]; bare != url && ok && have != hash {
 			public[bare] = ""
 		} else if bare != url {

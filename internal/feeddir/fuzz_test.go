@@ -1,12 +1,11 @@
 package feeddir
 
 import (
-	"net/http"
 	"net/textproto"
 	"path/filepath"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"golang.org/x/net/http/httpguts"
 )
 
@@ -30,7 +29,7 @@ func FuzzValidators(f *testing.F) {
 		dir := filepath.Join(t.TempDir(), "fetch")
 		write(t, dir, fileURL, "http://a.example/\n")
 		s := load(t, dir)
-		resp := &fetch.Response{Status: 200, Header: http.Header{}, ETag: kept(etag), LastModified: kept(modified), Body: []byte("x"), Received: noon}
+		resp := &httpmsg.Response{Status: 200, Header: textproto.MIMEHeader{}, ETag: kept(etag), LastModified: kept(modified), Body: []byte("x"), Received: noon}
 		s.Succeeded(noon, resp, Hints{})
 		if err := s.Save(); err != nil {
 			t.Fatal(err)
@@ -53,17 +52,17 @@ func FuzzSchedule(f *testing.F) {
 	f.Add("Mon, 02 Mar 2099 13:00:00 GMT", "max-age=99999999999999999999", "0", "", "-1")
 	f.Add("-1", "no-store, max-age=\"60\"", "Mon, 02 Mar 1926 13:00:00 GMT", "x", "99999999999")
 	f.Fuzz(func(t *testing.T, retry, cache, expires, date, age string) {
-		h := http.Header{"Retry-After": {retry}, "Cache-Control": {cache}, "Expires": {expires}, "Date": {date}, "Age": {age}}
+		h := textproto.MIMEHeader{"Retry-After": {retry}, "Cache-Control": {cache}, "Expires": {expires}, "Date": {date}, "Age": {age}}
 		s, err := loadState(filepath.Join(t.TempDir(), "missing"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.NotModified(noon, &fetch.Response{Status: 304, Header: h, Received: noon})
+		s.NotModified(noon, &httpmsg.Response{Status: 304, Header: h, Received: noon})
 		if d := s.Next().Sub(noon); d < DefaultInterval || d > MaxDelay {
 			t.Errorf("next is in %v", d)
 		}
-		s.Failed(noon, &fetch.StatusError{Status: 503, RetryAfter: fetch.RetryAfter(h, noon)})
-		if d := s.Next().Sub(noon); d < DefaultInterval || d > fetch.MaxRetryAfter {
+		s.Failed(noon, &httpmsg.StatusError{Status: 503, RetryAfter: httpmsg.RetryAfter(h, noon)})
+		if d := s.Next().Sub(noon); d < DefaultInterval || d > httpmsg.MaxRetryAfter {
 			t.Errorf("next is in %v", d)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/textproto"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,8 +17,8 @@ const rss = `<?xml version="1.0"?><rss version="2.0"><channel><title>T</title></
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC) // a Monday
 
-func header(pairs ...string) http.Header {
-	h := http.Header{}
+func header(pairs ...string) textproto.MIMEHeader {
+	h := textproto.MIMEHeader{}
 	for i := 0; i < len(pairs); i += 2 {
 		h.Add(pairs[i], pairs[i+1])
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/backoff"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/filelog"
 	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/internal/termsafe"
@@ -157,7 +157,7 @@ type Gap struct {
 
 // String returns the gap in one line, safe for a terminal.
 func (g *Gap) String() string {
-	return termsafe.Brief(fetch.Brief(g.URL)) + ": " + termsafe.Brief(g.Reason)
+	return termsafe.Brief(feedurl.Brief(g.URL)) + ": " + termsafe.Brief(g.Reason)
 }
 
 // Gap returns the recorded gap of a feed, nil if there is none.
@@ -176,7 +176,7 @@ func (h *History) Gap() *Gap {
 // whether the gap is new. progress is set if the walk got further than the one before; after is the
 // minimum wait that a server asked for.
 func (h *History) Missing(now time.Time, url, reason string, progress bool, after time.Duration) (isNew bool, err error) {
-	url, reason = OneField(fetch.Public(url)), OneField(termsafe.Brief(reason))
+	url, reason = OneField(feedurl.Public(url)), OneField(termsafe.Brief(reason))
 	old := h.Gap()
 	tries := 0
 	if old != nil && !progress {

@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
 // lastDocument is what is known of the last document: validators, the digest of its body, and the URL,
@@ -18,14 +19,16 @@ type lastDocument struct {
 	*area
 	set *settings
 	// Limits names the limits for parsing. Validators and digest of a document that exceeded them
-	// ([fetch.Response].Short) are valid only for the same limits, so that the rest is read after a
+	// ([httpmsg.Response].Short) are valid only for the same limits, so that the rest is read after a
 	// limit was raised.
 	Limits string
 }
 
 // Document returns the URL of the last known document after redirects, or else the URL of the feed;
 // without a password.
-func (l *lastDocument) Document() string { return fetch.Public(cmp.Or(l.get(fileFinal), l.set.URL())) }
+func (l *lastDocument) Document() string {
+	return feedurl.Public(cmp.Or(l.get(fileFinal), l.set.URL()))
+}
 
 // ReadBefore reports whether a document of the feed was ever parsed.
 func (l *lastDocument) ReadBefore() bool { return l.get(fileFrom) != "" }
@@ -36,7 +39,7 @@ func (l *lastDocument) LastRead() time.Time { t, _ := l.time(fileBody); return t
 
 // SameBody reports whether the body of resp is the one last parsed, with the same filter. Then it
 // need not be parsed; call [State.Unchanged].
-func (l *lastDocument) SameBody(resp *fetch.Response) bool {
+func (l *lastDocument) SameBody(resp *httpmsg.Response) bool {
 	return !resp.Truncated && l.get(fileBody) == resp.Digest() && l.current()
 }
 
@@ -62,7 +65,7 @@ func (l *lastDocument) from(url string, short bool) string {
 func (l *lastDocument) short() bool { return l.get(fileFrom) == l.from(l.set.URL(), true) }
 
 // record records validators and digest of a response with a document.
-func (l *lastDocument) record(resp *fetch.Response) {
+func (l *lastDocument) record(resp *httpmsg.Response) {
 	var etag, modified, final, body, from string
 	if !resp.Truncated {
 		etag, modified, body, from = resp.ETag, resp.LastModified, resp.Digest(), l.from(l.set.URL(), resp.Short)
@@ -77,7 +80,7 @@ func (l *lastDocument) record(resp *fetch.Response) {
 
 // finalURL returns the value of fileFinal for the URL of a response: "" if it is the requested URL.
 func finalURL(final, asked string) string {
-	if u, err := fetch.ParseURL(asked); err == nil && fetch.IsHTTP(final) {
+	if u, err := feedurl.Parse(asked); err == nil && feedurl.IsHTTP(final) {
 		if u.User = nil; u.String() != final {
 			return final
 		}

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -81,7 +81,7 @@ func readPrivate(d *lektordir.Dir, hash string) (bool, error) {
 }
 
 // hasPassword reports whether a URL has userinfo; a user name alone may be a token.
-func hasPassword(url string) bool { return fetch.Public(url) != url }
+func hasPassword(url string) bool { return feedurl.Public(url) != url }
 
 // ownURL reports whether a URL is private: it has a password, or names a command or a file of this
 // machine.

@@ -4,13 +4,14 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"net/textproto"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -121,7 +122,7 @@ func TestModes(t *testing.T) {
 		modes("added", 0o600)
 		visited := func() {
 			st := load(t, stateDir(d, s.Hash))
-			st.Succeeded(noon, &fetch.Response{Status: http.StatusOK, Header: http.Header{}, ETag: `"1"`, Body: []byte(rss), FinalURL: "http://a.example/feed"}, Hints{})
+			st.Succeeded(noon, &httpmsg.Response{Status: http.StatusOK, Header: textproto.MIMEHeader{}, ETag: `"1"`, Body: []byte(rss), FinalURL: "http://a.example/feed"}, Hints{})
 			save(t, st)
 		}
 		visited()

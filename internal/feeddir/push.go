@@ -13,7 +13,7 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -104,11 +104,11 @@ func (p Push) Write(d *lektordir.Dir, hash string) error {
 // "" if the feed is not subscribed to.
 func PublicURL(d *lektordir.Dir, hash string) string {
 	u, _ := atomicfile.Line(d.Join("src", hash, urlFile))
-	if u == "" || fetch.IsHTTP(u) {
-		return fetch.Public(u)
+	if u == "" || feedurl.IsHTTP(u) {
+		return feedurl.Public(u)
 	}
-	if self, _ := atomicfile.Line(filepath.Join(areaDir(d, hash, areaPush), "self")); fetch.IsHTTP(self) {
-		return fetch.Public(self)
+	if self, _ := atomicfile.Line(filepath.Join(areaDir(d, hash, areaPush), "self")); feedurl.IsHTTP(self) {
+		return feedurl.Public(self)
 	}
 	return u
 }

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
+	"net/textproto"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/internal/backoff"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 )
@@ -95,16 +95,16 @@ func (s *schedule) setHints(hints Hints) {
 }
 
 // succeeded sets when the feed is due after a response with a known document.
-func (s *schedule) succeeded(now time.Time, resp *fetch.Response) {
+func (s *schedule) succeeded(now time.Time, resp *httpmsg.Response) {
 	s.put(fileError, "")
 	s.put(fileFailures, "")
 	s.put(fileGone, "")
-	fresh, ok := fetch.Seconds(s.get(fileMaxAge))
-	if _, has := fetch.MaxAge(resp.Header); !ok && !has {
-		fresh = fetch.ExpiresIn(resp.Header, resp.Received)
+	fresh, ok := httpmsg.Seconds(s.get(fileMaxAge))
+	if _, has := httpmsg.MaxAge(resp.Header); !ok && !has {
+		fresh = httpmsg.ExpiresIn(resp.Header, resp.Received)
 	}
 	s.times[fileChecked] = now
-	s.times[fileNext] = s.after(now, max(fresh-fetch.Age(resp.Header), 0))
+	s.times[fileNext] = s.after(now, max(fresh-httpmsg.Age(resp.Header), 0))
 }
 
 // after returns when the feed is due after a response at t that is fresh for the duration fresh.
@@ -117,7 +117,7 @@ func (s *schedule) after(t time.Time, fresh time.Duration) time.Time {
 // and saves the result.
 func (s *schedule) Reschedule() error {
 	if checked, ok := s.time(fileChecked); ok && s.names[fileNext] && s.Failures() == 0 {
-		age, _ := fetch.Seconds(s.get(fileMaxAge))
+		age, _ := httpmsg.Seconds(s.get(fileMaxAge))
 		return s.saveTime(fileNext, s.after(checked, age))
 	}
 	return nil
@@ -130,15 +130,15 @@ func (s *schedule) Reschedule() error {
 //
 // Three errors are not the feed's fault. If this machine is offline, the feed is tried again after
 // the interval, and the failure is not counted. If the response of another feed blocks the host
-// ([fetch.HostDelayError]), only `next` changes. If ctx was cancelled, nothing changes.
+// ([httpmsg.HostDelayError]), only `next` changes. If ctx was cancelled, nothing changes.
 //
 // A 410 response marks the feed as gone. It is then tried every [GoneDelay] until a response brings
 // a document.
 func (s *schedule) Failed(now time.Time, err error) {
-	var delay *fetch.HostDelayError
+	var delay *httpmsg.HostDelayError
 	switch {
 	// Network timeouts match DeadlineExceeded, too.
-	case !fetch.Remote(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
+	case !httpmsg.Remote(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 		return
 	case errors.As(err, &delay):
 		if next, ok := s.time(fileNext); !ok || next.Before(delay.Until) {
@@ -150,17 +150,17 @@ func (s *schedule) Failed(now time.Time, err error) {
 	s.times[fileChecked] = now
 	s.put(fileError, termsafe.Brief(err.Error()))
 
-	if network, ok := errors.AsType[*fetch.NetError](err); ok && network.Offline {
+	if network, ok := errors.AsType[*httpmsg.NetError](err); ok && network.Offline {
 		s.times[fileNext] = s.skip(now.Add(s.set.Interval()))
 		return
 	}
 	n := s.Failures() + 1
 	s.put(fileFailures, strconv.Itoa(n))
 	var retryAfter time.Duration
-	if status, ok := errors.AsType[*fetch.StatusError](err); ok {
+	if status, ok := errors.AsType[*httpmsg.StatusError](err); ok {
 		s.put(fileStatus, strconv.Itoa(status.Status))
 		retryAfter = status.RetryAfter
-		if status.Status == http.StatusGone && !s.Gone() {
+		if status.Status == httpmsg.StatusGone && !s.Gone() {
 			s.put(fileGone, now.UTC().Format(time.RFC3339))
 		}
 	}
@@ -181,7 +181,7 @@ func (s *schedule) backoff(n int, retryAfter time.Duration) time.Duration {
 		random = s.Rand
 	}
 	b := backoff.Backoff{Base: min(s.set.Interval(), most), Cap: most, Jitter: 0.25}
-	return max(s.set.Interval(), b.Wait(n, random(), min(retryAfter, fetch.MaxRetryAfter)))
+	return max(s.set.Interval(), b.Wait(n, random(), min(retryAfter, httpmsg.MaxRetryAfter)))
 }
 
 // skip returns the first time from t on that is not in an hour or on a day to be skipped. If all of
@@ -229,8 +229,8 @@ func (s *schedule) saveTimes() error {
 }
 
 // maxAge returns the max-age of h in seconds, "" if it has none.
-func maxAge(h http.Header) string {
-	d, _ := fetch.MaxAge(h)
+func maxAge(h textproto.MIMEHeader) string {
+	d, _ := httpmsg.MaxAge(h)
 	if d == 0 {
 		return ""
 	}

@@ -11,7 +11,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -28,12 +29,12 @@ type setting struct {
 
 // allSettings holds the settings in the order in which they are shown.
 var allSettings = []setting{
-	{fileURL, urlFile, false, fetch.CheckURL},
+	{fileURL, urlFile, false, feedurl.Check},
 	{"alias", aliasFile, false, checkAlias},
 	{fileInterval, intervalFile, false, checkInterval},
 	{fileOnUpdate, "etc/fetch/on-update", false, checkOnUpdate},
 	{"categories", categoryFile, true, checkNothing},
-	{fileHeaders, "etc/fetch/headers", true, func(v string) error { _, err := fetch.ParseHeaders(v); return err }},
+	{fileHeaders, "etc/fetch/headers", true, func(v string) error { _, err := httpmsg.ParseHeaders(v); return err }},
 	{fileFilter, "etc/fetch/filter", false, checkNothing},
 	{filePrivate, privateFile, false, oneOf("private", "yes", "no")},
 	{"history", historyFile, false, oneOf("history", "on", "off")},

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,7 +11,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
 // The files of a State. Each value is one line, except headers.
@@ -95,14 +95,14 @@ func (s *State) Warnings() []string {
 // Request returns the request for the feed: its url, headers, and the validators if they belong to
 // this url and filter. It returns an error if the feed is not subscribed to, or if a setting cannot
 // be read that affects how its entries are delivered. The caller must set AllowExec.
-func (s *State) Request() (*fetch.Request, error) {
+func (s *State) Request() (*httpmsg.Request, error) {
 	for _, name := range []string{fileURL, fileOrigin, fileOnUpdate, fileHeaders, fileFilter} {
 		s.get(name)
 		if err := s.readErrors[name]; err != nil {
 			return nil, err
 		}
 	}
-	r := &fetch.Request{URL: s.URL(), Origin: s.get(fileOrigin)}
+	r := &httpmsg.Request{URL: s.URL(), Origin: s.get(fileOrigin)}
 	if r.URL == "" {
 		if s.names[fileURL] {
 			return nil, fmt.Errorf("%s is empty: write the feed's URL into it", filepath.Join(s.dir, fileURL))
@@ -116,7 +116,7 @@ func (s *State) Request() (*fetch.Request, error) {
 		r.ETag, r.LastModified, r.Validated = s.get(fileETag), s.get(fileModified), s.get(fileFinal)
 	}
 	if v := s.get(fileHeaders); v != "" {
-		h, err := fetch.ParseHeaders(v)
+		h, err := httpmsg.ParseHeaders(v)
 		if err != nil {
 			s.malformed(fileHeaders, strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
@@ -235,19 +235,19 @@ func (s *State) forget(name, old, value string) error {
 // truncated: then the next request must return it whole. The body must be that of the response,
 // before any filter. A document that could not be parsed is a failure, and then what is known of
 // the last good one stays.
-func (s *State) Succeeded(now time.Time, resp *fetch.Response, hints Hints) {
+func (s *State) Succeeded(now time.Time, resp *httpmsg.Response, hints Hints) {
 	s.setHints(hints)
 	s.document(now, resp)
 }
 
 // Unchanged records that the document is the same as the last one ([State.SameBody]), and was not
 // parsed. The hints of last time stay.
-func (s *State) Unchanged(now time.Time, resp *fetch.Response) {
+func (s *State) Unchanged(now time.Time, resp *httpmsg.Response) {
 	resp.Short = s.short()
 	s.document(now, resp)
 }
 
-func (s *State) document(now time.Time, resp *fetch.Response) {
+func (s *State) document(now time.Time, resp *httpmsg.Response) {
 	s.record(resp)
 	s.put(fileStatus, strconv.Itoa(resp.Status))
 	s.put(fileMaxAge, maxAge(resp.Header))
@@ -257,14 +257,14 @@ func (s *State) document(now time.Time, resp *fetch.Response) {
 // NotModified records a 304 response. It replaces validators that the response has, and sets the
 // schedule as [State.Succeeded] does, with max-age and hints of last time if the response has none.
 // If nothing is new, saving changes `checked` and `next` only.
-func (s *State) NotModified(now time.Time, resp *fetch.Response) {
+func (s *State) NotModified(now time.Time, resp *httpmsg.Response) {
 	if resp.ETag != "" {
 		s.put(fileETag, resp.ETag)
 	}
 	if resp.LastModified != "" {
 		s.put(fileModified, resp.LastModified)
 	}
-	if n := s.Status(); n != http.StatusOK && n != http.StatusNonAuthoritativeInfo {
+	if n := s.Status(); n != httpmsg.StatusOK && n != httpmsg.StatusNonAuthoritativeInfo {
 		s.put(fileStatus, strconv.Itoa(resp.Status))
 	}
 	if resp.Header.Get("Cache-Control") != "" || resp.Header.Get("Expires") != "" {
@@ -274,7 +274,7 @@ func (s *State) NotModified(now time.Time, resp *fetch.Response) {
 }
 
 // success records what all responses with a known document share.
-func (s *State) success(now time.Time, resp *fetch.Response) {
+func (s *State) success(now time.Time, resp *httpmsg.Response) {
 	s.succeeded(now, resp)
 	s.moved(resp.Permanent)
 }
@@ -287,12 +287,12 @@ func (s *State) moved(target string) {
 		s.put(fileMoved, "")
 		return
 	}
-	asked, err := fetch.ParseURL(s.URL())
+	asked, err := feedurl.Parse(s.URL())
 	if err != nil {
 		return
 	}
-	to, err := fetch.ParseURL(target)
-	same := fetch.SameOrigin(asked.String(), target)
+	to, err := feedurl.Parse(target)
+	same := feedurl.SameOrigin(asked.String(), target)
 	// Headers are for the server that the user named. If the url became that of another server, it
 	// would be sent them.
 	if err != nil || asked.Scheme == "https" && to.Scheme != "https" ||

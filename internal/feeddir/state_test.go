@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
+	"net/textproto"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -16,7 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
 func load(t testing.TB, dir string) *State {
@@ -36,12 +38,12 @@ func save(t testing.TB, s *State) {
 	}
 }
 
-func doc(body string, pairs ...string) *fetch.Response {
+func doc(body string, pairs ...string) *httpmsg.Response {
 	h := header(pairs...)
-	return &fetch.Response{Status: 200, Header: h, Body: []byte(body), ETag: h.Get("Etag"), LastModified: h.Get("Last-Modified"), Received: noon}
+	return &httpmsg.Response{Status: 200, Header: h, Body: []byte(body), ETag: h.Get("Etag"), LastModified: h.Get("Last-Modified"), Received: noon}
 }
 
-func same(pairs ...string) *fetch.Response {
+func same(pairs ...string) *httpmsg.Response {
 	r := doc("", pairs...)
 	r.Status, r.NotModified = 304, true
 	return r
@@ -94,7 +96,7 @@ func TestStateFiles(t *testing.T) {
 		t.Errorf("checked %v, next %v", s.Checked(), s.Next())
 	}
 	r, err := s.Request()
-	if err != nil || !reflect.DeepEqual(r, &fetch.Request{URL: "http://example.com/feed", ETag: "W/\"\xff\"", LastModified: "x"}) {
+	if err != nil || !reflect.DeepEqual(r, &httpmsg.Request{URL: "http://example.com/feed", ETag: "W/\"\xff\"", LastModified: "x"}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if !s.SameBody(doc(rss)) || s.SameBody(doc(rss+" ")) {
@@ -200,7 +202,7 @@ func TestFailures(t *testing.T) {
 	for n := 2; n < 100; n++ {
 		s = load(t, dir)
 		s.Rand = func() float64 { return 0.999 }
-		s.Failed(noon, &fetch.StatusError{URL: "u", Status: 404})
+		s.Failed(noon, &httpmsg.StatusError{URL: "u", Status: 404})
 		save(t, s)
 		got := s.Next().Sub(noon)
 		low := time.Hour << min(n-1, 10)
@@ -231,13 +233,13 @@ func TestNotItsFault(t *testing.T) {
 	}
 	// The network's own timeouts look like the end of ctx, and are not.
 	s = load(t, t.TempDir())
-	s.Failed(noon, &fetch.NetError{URL: "u", Kind: fetch.KindDNS, Err: context.DeadlineExceeded})
+	s.Failed(noon, &httpmsg.NetError{URL: "u", Kind: httpmsg.KindDNS, Err: context.DeadlineExceeded})
 	if s.Failures() != 1 || s.Next().IsZero() {
 		t.Error("a timeout of the network was not counted")
 	}
 	for range 5 {
 		s = load(t, dir)
-		s.Failed(noon, &fetch.NetError{URL: "u", Kind: fetch.KindDNS, Offline: true, Err: errors.New("x")})
+		s.Failed(noon, &httpmsg.NetError{URL: "u", Kind: httpmsg.KindDNS, Offline: true, Err: errors.New("x")})
 		save(t, s)
 	}
 	if value(t, dir, "failures") != "-" || value(t, dir, "error") == "-" || !s.Next().Equal(noon.Add(time.Hour)) {
@@ -245,12 +247,12 @@ func TestNotItsFault(t *testing.T) {
 	}
 	s = load(t, dir)
 	before := s.LastError()
-	s.Failed(noon.Add(time.Minute), &fetch.HostDelayError{URL: "u", Until: noon.Add(5 * time.Hour)})
+	s.Failed(noon.Add(time.Minute), &httpmsg.HostDelayError{URL: "u", Until: noon.Add(5 * time.Hour)})
 	save(t, s)
 	if s = load(t, dir); !s.Next().Equal(noon.Add(5*time.Hour)) || !s.Checked().Equal(noon) || s.Failures() != 0 || s.LastError() != before {
 		t.Errorf("host delayed: next %v, checked %v, failures %d", s.Next(), s.Checked(), s.Failures())
 	}
-	s.Failed(noon, &fetch.HostDelayError{URL: "u", Until: noon.Add(2 * time.Hour)})
+	s.Failed(noon, &httpmsg.HostDelayError{URL: "u", Until: noon.Add(2 * time.Hour)})
 	if !s.Next().Equal(noon.Add(5 * time.Hour)) {
 		t.Error("the time was moved forward")
 	}
@@ -260,12 +262,12 @@ func TestGone(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://example.com/\n")
 	s := load(t, dir)
-	s.Failed(noon, &fetch.StatusError{Status: 410})
+	s.Failed(noon, &httpmsg.StatusError{Status: 410})
 	save(t, s)
 	if s = load(t, dir); !s.Gone() || value(t, dir, "gone") != "2026-03-02T12:00:00Z\n" || !s.Next().Equal(noon.Add(GoneDelay)) {
 		t.Errorf("gone %v, next %v", s.Gone(), s.Next())
 	}
-	s.Failed(noon.Add(GoneDelay), &fetch.StatusError{Status: 410})
+	s.Failed(noon.Add(GoneDelay), &httpmsg.StatusError{Status: 410})
 	save(t, s)
 	if value(t, dir, "gone") != "2026-03-02T12:00:00Z\n" {
 		t.Error("the time was overwritten")
@@ -310,7 +312,7 @@ func TestShortIsKeptUnderItsLimits(t *testing.T) {
 	s.Unchanged(noon, doc(rss, "Etag", "a"))
 	save(t, s)
 	s = under("entries=5")
-	s.NotModified(noon, &fetch.Response{Status: 304, Header: http.Header{}, ETag: "a", Received: noon})
+	s.NotModified(noon, &httpmsg.Response{Status: 304, Header: textproto.MIMEHeader{}, ETag: "a", Received: noon})
 	save(t, s)
 	known("entries=5", true)
 	known("entries=9", false)
@@ -389,7 +391,7 @@ func TestMoved(t *testing.T) {
 		for _, target := range c.targets {
 			s := load(t, dir)
 			if target == "fail" {
-				s.Failed(noon, &fetch.StatusError{Status: 500})
+				s.Failed(noon, &httpmsg.StatusError{Status: 500})
 			} else {
 				res := doc(rss, "Etag", "a")
 				res.Permanent = target
@@ -622,12 +624,12 @@ func TestUnreadableSetting(t *testing.T) {
 }
 
 func TestRemote(t *testing.T) {
-	for _, err := range []error{errors.New("x"), &fetch.URLError{}, context.Canceled, fs.ErrPermission, nil} {
-		if fetch.Remote(err) {
+	for _, err := range []error{errors.New("x"), &feedurl.Error{}, context.Canceled, fs.ErrPermission, nil} {
+		if httpmsg.Remote(err) {
 			t.Errorf("%v is remote", err)
 		}
 	}
-	if !fetch.Remote(fmt.Errorf("x: %w", &fetch.StatusError{Status: http.StatusGone})) {
+	if !httpmsg.Remote(fmt.Errorf("x: %w", &httpmsg.StatusError{Status: http.StatusGone})) {
 		t.Error("a wrapped status is not remote")
 	}
 }
@@ -708,7 +710,7 @@ func TestShortAndMoved(t *testing.T) {
 		return s
 	}
 	now := time.Unix(1700000000, 0)
-	resp := &fetch.Response{Status: 200, Header: http.Header{}, Body: []byte("x"), ETag: `"e"`, Short: true, Permanent: "https://b.example/f", Received: now}
+	resp := &httpmsg.Response{Status: 200, Header: textproto.MIMEHeader{}, Body: []byte("x"), ETag: `"e"`, Short: true, Permanent: "https://b.example/f", Received: now}
 	for i := range 3 {
 		s := load("max-entries=10")
 		if i == 0 {
@@ -735,7 +737,7 @@ func TestShortAndMoved(t *testing.T) {
 func TestValidatorsAreDisowned(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://a.example/\n")
-	answer := func(final string) *fetch.Response {
+	answer := func(final string) *httpmsg.Response {
 		resp := doc(rss, "Etag", `"1"`)
 		resp.FinalURL = final
 		return resp

@@ -16,7 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/dirfs"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -35,7 +35,7 @@ type Subscription struct {
 	Categories []string // paths of folders, "a/b"
 	Interval   string   // in the form that the user wrote
 	Error      string   // of the last fetch; empty if it succeeded
-	Origin     string   // URL of the document that named URL; "" if the user did, see [fetch.Request]
+	Origin     string   // URL of the document that named URL; "" if the user did, see [httpmsg.Request]
 	Private    bool     // not included in published documents, see [Withheld]
 }
 
@@ -77,7 +77,7 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added 
 	}
 	s.URL = cmp.Or(s.URL, s.ID)
 	if max(len(s.ID), len(s.URL)) >= maxFile {
-		return false, fmt.Errorf("%s: the URL is longer than %d bytes", fetch.Brief(fetch.Public(s.URL)), maxFile-1)
+		return false, fmt.Errorf("%s: the URL is longer than %d bytes", feedurl.Brief(feedurl.Public(s.URL)), maxFile-1)
 	}
 	s.Hash = lektordir.FeedHash(s.ID)
 	if Subscribed(d, s.Hash) {

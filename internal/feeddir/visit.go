@@ -4,8 +4,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpmsg"
 )
+
+// Getter makes an exchange, as a fetch.Client does.
+type Getter interface {
+	Get(ctx context.Context, r *httpmsg.Request) (*httpmsg.Response, error)
+}
 
 // Visit is one exchange with the server of a feed, or of another document that has a [State]. Its
 // steps, in order:
@@ -23,7 +28,7 @@ import (
 // A Visit is not safe for concurrent use.
 type Visit struct {
 	*State
-	Client *fetch.Client
+	Client Getter
 	Now    func() time.Time
 	// DryRun saves nothing.
 	DryRun bool
@@ -31,18 +36,18 @@ type Visit struct {
 	// saved.
 	Moved func(url string) error
 
-	resp *fetch.Response
+	resp *httpmsg.Response
 }
 
 // Ask makes the request. Pass an error to Fail.
-func (v *Visit) Ask(ctx context.Context, r *fetch.Request) (*fetch.Response, error) {
+func (v *Visit) Ask(ctx context.Context, r *httpmsg.Request) (*httpmsg.Response, error) {
 	resp, err := v.Client.Get(ctx, r)
 	v.resp = resp
 	return resp, err
 }
 
 // Answered replaces Ask for a response that the caller has already.
-func (v *Visit) Answered(resp *fetch.Response) { v.resp = resp }
+func (v *Visit) Answered(resp *httpmsg.Response) { v.resp = resp }
 
 // Known reports whether the response brings nothing new, and records that.
 func (v *Visit) Known() bool {

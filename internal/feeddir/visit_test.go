@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/textproto"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
 // TestVisit: what each way to end a visit leaves in the files, above all when the
@@ -79,7 +80,7 @@ func TestVisit(t *testing.T) {
 				t.Error(err)
 			}
 			v = visit()
-			v.Answered(&fetch.Response{Status: 200, Header: http.Header{}, Body: []byte(rss)})
+			v.Answered(&httpmsg.Response{Status: 200, Header: textproto.MIMEHeader{}, Body: []byte(rss)})
 			if !v.Known() {
 				t.Error("the same body is not known")
 			}

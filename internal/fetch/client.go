@@ -12,7 +12,6 @@ package fetch
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/textproto"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -27,6 +27,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
 // Defaults of [Config].
@@ -41,15 +44,11 @@ const (
 	DefaultMaxHeader    = 256 << 10
 )
 
-// MaxRetryAfter is the longest Retry-After that is believed.
-const MaxRetryAfter = 30 * 24 * time.Hour
-
 const (
 	maxIdle     = 64               // idle connections, all hosts together
 	idleTimeout = 10 * time.Second // and how long each is kept
 	bigBodies   = 2                // bodies over a megabyte read, or held, at once
 	drainBytes  = 4 << 10          // read of a body that nobody wants, to use the connection again
-	maxValue    = 8 << 10          // longest validator that is kept
 )
 
 // accept prefers what is surely a feed; a page is welcome too, for
@@ -61,7 +60,7 @@ const accept = "application/atom+xml, application/rss+xml, application/feed+json
 // machines.
 const acceptPage = "text/html, application/xhtml+xml, */*;q=0.1"
 
-// MaxPage is how many bytes a page may have that is asked for with [Request].Page, as
+// MaxPage is how many bytes a page may have that is asked for with [httpmsg.Request].Page, as
 // transferred and decoded. Longer ones are programs, or everything a site has.
 const MaxPage = 8 << 20
 
@@ -155,7 +154,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 // time, with Gap between them. When a host answers 429 or 503 with
 // Retry-After, all further requests of this client to it are held back until
 // then, those for other feeds of the host included: for a few seconds they
-// wait, for more they fail with a [HostDelayError] and send nothing.
+// wait, for more they fail with a [httpmsg.HostDelayError] and send nothing.
 type Client struct {
 	cfg   Config
 	gates *gates
@@ -294,99 +293,11 @@ func (c *Client) check(address string, strict bool) error {
 	}
 	switch s := standingOf(ap.Addr(), c.cfg.AllowPrivate); {
 	case s == never:
-		return &PrivateError{Addr: ap.Addr(), Never: true}
+		return &httpmsg.PrivateError{Addr: ap.Addr(), Never: true}
 	case s == private && strict:
-		return &PrivateError{Addr: ap.Addr()}
+		return &httpmsg.PrivateError{Addr: ap.Addr()}
 	}
 	return nil
-}
-
-// Request says what to fetch.
-type Request struct {
-	// URL is an http or https URL, "file:" and an absolute path, or "exec:"
-	// and a command for /bin/sh. A user and password in an http URL are sent
-	// as basic authorization to its own origin only.
-	URL string
-	// ETag and LastModified are the validators of the document that the
-	// caller has, exactly as a [Response] gave them, or empty. Validated is
-	// the FinalURL of that response, or "" when it was URL. They mean nothing
-	// to any other, and are sent when the exchange comes to that one, be it
-	// after redirects.
-	ETag, LastModified, Validated string
-	// Header is sent to the URL's own origin only: the same scheme, host and
-	// port, or https on the default port where the URL has http on its own.
-	// Fields that belong to the protocol are left out, see [ParseHeaders].
-	Header http.Header
-	// Origin is the URL of the document that named URL, be it a link, an offer
-	// or a list; "" when the user did. A document at a public host cannot have
-	// private addresses asked, except for its own host's.
-	Origin string
-	// Stranger tells that nobody here chose the URL: private addresses are refused
-	// from the beginning.
-	Stranger bool
-	// Page tells that the URL is that of a page for people: HTML is asked for, of at most
-	// MaxPage bytes, and anything else is a [TypeError].
-	Page bool
-	// Hold keeps the place of a body over a megabyte, of which there are few, until
-	// [Response.Done] is called, so that what waits to be parsed counts, too.
-	Hold bool
-	// AllowExec permits exec: URLs. Set it only for a command that nobody but the
-	// user can have written.
-	AllowExec bool
-	// Env is added to the environment of a command, "NAME=value" each.
-	Env []string
-	// Last tells that no further request to the URL's host is to be expected soon:
-	// the connection is closed after this one, as RFC 9112, section 9.6, asks for.
-	Last bool
-}
-
-// Response is a document, or the news that it has not changed.
-type Response struct {
-	// Status is 200 (or 203), or 304 when the document has not changed since
-	// the validators of the request; then NotModified is true and Body empty.
-	// Files and commands have these, too.
-	Status      int
-	NotModified bool
-	Header      http.Header // never nil
-	// ETag and LastModified are the validators to send next time, opaque
-	// bytes; empty when the server sent none or none that could be sent back.
-	// A date is no validator yet in the second that it names, if it is all there is.
-	ETag, LastModified string
-	// Body is the document after decompression.
-	Body []byte
-	// FinalURL is where the answer came from, without userinfo; relative
-	// references in the document are resolved against it.
-	FinalURL string
-	// Permanent is where the redirects led as long as they were permanent
-	// (301, 308), counted from the first, and not from https to http. It is
-	// empty when the first redirect is none of these, or there is none.
-	Permanent string
-	// WireBytes counts the body as transferred.
-	WireBytes int64
-	// Truncated means that Body is the beginning of a document that was cut
-	// off or damaged; what can be read of it is good. The caller may set it
-	// when the document itself shows that its end is missing: validators of
-	// such a document are not kept (see [State.Succeeded]).
-	Truncated bool
-	// Short means that the document was read and has more than the limits let
-	// through (see [State].Limits). The caller sets it.
-	Short bool
-	// Warnings are one-line messages for the user.
-	Warnings []string
-	// Received is when the answer began, by [Config].Now.
-	Received time.Time
-
-	digest string // of Body, once it was asked for
-	leave  func() // gives up the place of Body, or nil
-}
-
-// Done gives up the place that a big body has, see [Request].Hold. It may be called
-// again, and on nil.
-func (r *Response) Done() {
-	if r != nil && r.leave != nil {
-		r.leave()
-		r.leave = nil
-	}
 }
 
 // exchange is one call of Get.
@@ -462,18 +373,18 @@ func (x *exchange) follow(u *url.URL, origin string, hop func(u *url.URL) (next 
 	for redirects := 0; redirects <= most; redirects++ {
 		visited[u.String()] = true
 		next, err := hop(u)
-		if refused := (*PrivateError)(nil); errors.As(err, &refused) && redirects == 0 {
-			refused.Origin = Public(origin)
+		if refused := (*httpmsg.PrivateError)(nil); errors.As(err, &refused) && redirects == 0 {
+			refused.Origin = feedurl.Public(origin)
 		}
 		if err != nil || next == nil {
 			return err
 		}
 		if visited[next.String()] {
-			return &RedirectError{URL: display(u), Target: next.String(), Reason: "it goes round in a circle (the server may insist on a cookie, and lektor keeps none)"}
+			return &httpmsg.RedirectError{URL: feedurl.Display(u), Target: next.String(), Reason: "it goes round in a circle (the server may insist on a cookie, and lektor keeps none)"}
 		}
 		u = next
 	}
-	return &LimitError{URL: display(first), Limit: "redirects", Max: int64(most), Flag: FlagMaxRedirects}
+	return &httpmsg.LimitError{URL: feedurl.Display(first), Limit: "redirects", Max: int64(most), Flag: httpmsg.FlagMaxRedirects}
 }
 
 // request makes a GET request.
@@ -505,13 +416,13 @@ func authorize(req *http.Request, user *url.Userinfo) {
 // do. A body that was cut off is a response, see [Response.Truncated].
 //
 // When ctx ends, its cause is returned, wrapped.
-func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
+func (c *Client) Get(ctx context.Context, r *httpmsg.Request) (*httpmsg.Response, error) {
 	switch scheme, rest, _ := strings.Cut(strings.TrimSpace(r.URL), ":"); strings.ToLower(scheme) {
 	case "file":
 		return c.getFile(r, rest)
 	case "exec":
 		if !r.AllowExec {
-			return nil, &URLError{URL: r.URL, Reason: "commands are run only for a subscription in a directory that nobody else can write to"}
+			return nil, &feedurl.Error{URL: r.URL, Reason: "commands are run only for a subscription in a directory that nobody else can write to"}
 		}
 		return c.getExec(ctx, r, rest)
 	}
@@ -519,8 +430,8 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 }
 
 // getHTTP is Get for an http or https URL.
-func (c *Client) getHTTP(ctx context.Context, r *Request) (*Response, error) {
-	u, err := ParseURL(r.URL)
+func (c *Client) getHTTP(ctx context.Context, r *httpmsg.Request) (*httpmsg.Response, error) {
+	u, err := feedurl.Parse(r.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -535,15 +446,15 @@ func (c *Client) getHTTP(ctx context.Context, r *Request) (*Response, error) {
 	validated := cmp.Or(r.Validated, origin.String())
 	trusted := true // still at the feed's own origin: credentials may be sent
 	lasting := true // only permanent redirects yet
-	res := &Response{}
+	res := &httpmsg.Response{}
 	err = x.follow(origin, r.Origin, func(u *url.URL) (*url.URL, error) {
 		req := c.request(u, accepted, acceptEncoding)
 		req.Close = r.Last
-		if trusted = trusted && sameOrigin(origin, u); trusted {
+		if trusted = trusted && feedurl.SameOriginURL(origin, u); trusted {
 			authorize(req, user)
-			r.own(req.Header)
+			own(r, req.Header)
 		}
-		conditional := u.String() == validated && r.conditions(req.Header)
+		conditional := u.String() == validated && conditions(r, req.Header)
 		next, err := x.hop(u, req, res, conditional)
 		if next == nil {
 			return nil, err
@@ -554,7 +465,7 @@ func (c *Client) getHTTP(ctx context.Context, r *Request) (*Response, error) {
 		return next.to, nil
 	})
 	if r.Hold && err == nil && x.held {
-		res.leave = x.leaveBig
+		res.Leave = x.leaveBig
 	} else {
 		x.leaveBig()
 	}
@@ -565,18 +476,18 @@ func (c *Client) getHTTP(ctx context.Context, r *Request) (*Response, error) {
 }
 
 // own adds the user's header fields to h, but for those of the protocol.
-func (r *Request) own(h http.Header) {
+func own(r *httpmsg.Request, h http.Header) {
 	for name, values := range r.Header {
-		if headerName(name) == nil {
+		if httpmsg.CheckName(name) == nil {
 			h[http.CanonicalHeaderKey(name)] = values
 		}
 	}
 }
 
 // conditions adds the validators to h, and reports whether there are any.
-func (r *Request) conditions(h http.Header) (conditional bool) {
+func conditions(r *httpmsg.Request, h http.Header) (conditional bool) {
 	for name, v := range map[string]string{"If-None-Match": r.ETag, "If-Modified-Since": r.LastModified} {
-		if v != "" && sendable(v) {
+		if v != "" && httpmsg.Sendable(v) {
 			h[name] = []string{v}
 			conditional = true
 		}
@@ -591,8 +502,8 @@ func (x *exchange) send(req *http.Request) (resp *http.Response, done func(), er
 	x.pause()
 	leave, err := x.c.gates.enter(x.ctx, host)
 	if err != nil {
-		if delay, ok := errors.AsType[*HostDelayError](err); ok {
-			delay.URL = display(req.URL)
+		if delay, ok := errors.AsType[*httpmsg.HostDelayError](err); ok {
+			delay.URL = feedurl.Display(req.URL)
 			return nil, nil, delay
 		}
 		return nil, nil, x.classify(req.URL, err)
@@ -612,7 +523,7 @@ func (x *exchange) send(req *http.Request) (resp *http.Response, done func(), er
 // from when it came, and keeps other requests from it for so long.
 func (x *exchange) retryAfter(resp *http.Response, received time.Time) (wait time.Duration) {
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
-		if wait = RetryAfter(resp.Header, received); wait > 0 && !x.c.cfg.Undeterred {
+		if wait = httpmsg.RetryAfter(textproto.MIMEHeader(resp.Header), received); wait > 0 && !x.c.cfg.Undeterred {
 			x.c.gates.block(hostKey(resp.Request.URL), resp.StatusCode, wait)
 		}
 	}
@@ -626,7 +537,7 @@ type redirect struct {
 }
 
 // hop makes one request. It returns where the answer redirects to, or fills res.
-func (x *exchange) hop(u *url.URL, req *http.Request, res *Response, conditional bool) (*redirect, error) {
+func (x *exchange) hop(u *url.URL, req *http.Request, res *httpmsg.Response, conditional bool) (*redirect, error) {
 	resp, done, err := x.send(req)
 	if err != nil {
 		return nil, err
@@ -635,13 +546,13 @@ func (x *exchange) hop(u *url.URL, req *http.Request, res *Response, conditional
 	res.Received = x.c.cfg.Now()
 	fail := func(detail string) error {
 		drain(resp)
-		return &StatusError{URL: display(u), Status: resp.StatusCode, RetryAfter: x.retryAfter(resp, res.Received), Detail: detail}
+		return statusError(feedurl.Display(u), resp.StatusCode, x.retryAfter(resp, res.Received), detail)
 	}
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusNonAuthoritativeInfo:
 		if t := resp.Header.Get("Content-Type"); x.page && !isPage(t) {
 			drain(resp)
-			return nil, &TypeError{URL: display(u), Type: t}
+			return nil, &httpmsg.TypeError{URL: feedurl.Display(u), Type: t}
 		}
 		b, err := x.readBody(u, resp)
 		if err != nil {
@@ -667,8 +578,8 @@ func (x *exchange) hop(u *url.URL, req *http.Request, res *Response, conditional
 	default:
 		return nil, fail("")
 	}
-	res.Status, res.Header, res.FinalURL = resp.StatusCode, resp.Header, display(u)
-	res.ETag, res.LastModified = Validators(resp.Header)
+	res.Status, res.Header, res.FinalURL = resp.StatusCode, textproto.MIMEHeader(resp.Header), feedurl.Display(u)
+	res.ETag, res.LastModified = httpmsg.Validators(res.Header)
 	// A document that was written in this second may be written in it again, under the
 	// same date: only a date that has passed tells the two apart (RFC 9110, section 8.8.2.2).
 	if age, ok := modifiedAgo(resp.Header); ok && age.Abs() < time.Second && res.ETag == "" {
@@ -723,7 +634,7 @@ func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
 				s = private
 			}
 			if s == never || s == private && !x.privateOK {
-				return nil, &PrivateError{Addr: addr, Never: s == never}
+				return nil, &httpmsg.PrivateError{Addr: addr, Never: s == never}
 			}
 			x.privateOK = x.privateOK && s == private
 		}
@@ -732,7 +643,7 @@ func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
 	// An address needs no try.
 	if addr, err := netip.ParseAddr(req.URL.Hostname()); err == nil && ctx == x.ctx && x.c.cfg.Dial == nil && standingOf(addr, x.c.cfg.AllowPrivate) != public {
 		if !x.privateOK {
-			return nil, &PrivateError{Addr: addr.Unmap(), Never: standingOf(addr, x.c.cfg.AllowPrivate) == never}
+			return nil, &httpmsg.PrivateError{Addr: addr.Unmap(), Never: standingOf(addr, x.c.cfg.AllowPrivate) == never}
 		}
 		return x.c.open.RoundTrip(req)
 	}
@@ -743,7 +654,7 @@ func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return resp, nil
 	}
-	if x.privateOK && errors.As(err, new(*PrivateError)) {
+	if x.privateOK && errors.As(err, new(*httpmsg.PrivateError)) {
 		return x.c.open.RoundTrip(req)
 	}
 	return nil, err
@@ -755,7 +666,7 @@ func location(u *url.URL, loc string) (*url.URL, error) {
 		return nil, nil
 	}
 	refuse := func(reason string) error {
-		return &RedirectError{URL: display(u), Target: redact(loc), Reason: reason}
+		return &httpmsg.RedirectError{URL: feedurl.Display(u), Target: feedurl.Redact(loc), Reason: reason}
 	}
 	next, err := u.Parse(loc)
 	if err != nil {
@@ -770,7 +681,7 @@ func location(u *url.URL, loc string) (*url.URL, error) {
 	// Credentials that a server hands out are not ours to send.
 	next.User, next.Fragment, next.RawFragment = nil, "", ""
 	next.Host = strings.ToLower(next.Host)
-	next.RawQuery = escapeQuery(next.RawQuery)
+	next.RawQuery = feedurl.EscapeQuery(next.RawQuery)
 	// A reference without a scheme may have a host that no http URL has.
 	if _, err := url.Parse(next.String()); err != nil {
 		return nil, refuse("that is no URL")
@@ -791,31 +702,11 @@ func drain(resp *http.Response) {
 // Requests with the same key wait for each other; a caller that starts many at
 // once does well to spread them over the keys.
 func HostKey(rawURL string) string {
-	u, err := ParseURL(rawURL)
+	u, err := feedurl.Parse(rawURL)
 	if err != nil {
 		return ""
 	}
 	return hostKey(u)
 }
 
-func hostKey(u *url.URL) string { return net.JoinHostPort(u.Hostname(), Port(u)) }
-
-// Port is the port of an http or https URL, its scheme's own where it has none.
-func Port(u *url.URL) string {
-	if p := u.Port(); p != "" {
-		return p
-	}
-	if u.Scheme == "https" {
-		return "443"
-	}
-	return "80"
-}
-
-// Digest is the SHA-256 of the body, in hexadecimal. It is computed once, so
-// Body must not change afterwards.
-func (r *Response) Digest() string {
-	if r.digest == "" {
-		r.digest = fmt.Sprintf("%x", sha256.Sum256(r.Body))
-	}
-	return r.digest
-}
+func hostKey(u *url.URL) string { return net.JoinHostPort(u.Hostname(), feedurl.Port(u)) }

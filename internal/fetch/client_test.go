@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/textproto"
 	"net/url"
 	"reflect"
 	"slices"
@@ -18,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
@@ -25,7 +28,7 @@ import (
 // 304 alike.
 func TestValidatorsAreOpaque(t *testing.T) {
 	for _, etag := range []string{
-		`"abc"`, `W/"abc"`, `abc`, `W/abc`, `"a b"`, `"`, `""`, "\"\xe4\xff\x80\"", `"a""b"`, `"a,b"`, `*`, "\"tab\tbed\"", strings.Repeat("x", maxValue),
+		`"abc"`, `W/"abc"`, `abc`, `W/abc`, `"a b"`, `"`, `""`, "\"\xe4\xff\x80\"", `"a""b"`, `"a,b"`, `*`, "\"tab\tbed\"", strings.Repeat("x", 8<<10),
 	} {
 		for _, modified := range []string{"", "Mon, 02 Mar 2026 12:00:00 GMT", "0", "yesterday \xe9"} {
 			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -44,7 +47,7 @@ func TestValidatorsAreOpaque(t *testing.T) {
 			if res.ETag != etag || res.LastModified != modified || res.NotModified {
 				t.Fatalf("got %q and %q, want %q and %q", res.ETag, res.LastModified, etag, modified)
 			}
-			res, err := c.Get(t.Context(), &Request{URL: s.URL, ETag: res.ETag, LastModified: res.LastModified})
+			res, err := c.Get(t.Context(), &httpmsg.Request{URL: s.URL, ETag: res.ETag, LastModified: res.LastModified})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,12 +94,12 @@ func TestBadValidators(t *testing.T) {
 	var asked http.Header
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		asked = r.Header
-		w.Header().Set("ETag", strings.Repeat("x", maxValue+1))
+		w.Header().Set("ETag", strings.Repeat("x", 8<<10+1))
 		fmt.Fprint(w, rss)
 	})
 	c := client(t)
 	for _, v := range []string{"a\nb", "a\rb", "a\x00b", "a\x7fb", "\x1b[m"} {
-		res, err := c.Get(t.Context(), &Request{URL: s.URL, ETag: v, LastModified: v})
+		res, err := c.Get(t.Context(), &httpmsg.Request{URL: s.URL, ETag: v, LastModified: v})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +109,7 @@ func TestBadValidators(t *testing.T) {
 		if res.ETag != "" {
 			t.Error("an endless validator was kept")
 		}
-		if validator(v) != "" {
+		if httpmsg.Validator(v) != "" {
 			t.Errorf("%q would be kept", v)
 		}
 	}
@@ -134,7 +137,7 @@ func TestRequestHeader(t *testing.T) {
 		}
 	}
 	// The user's own header wins, but not over the protocol's.
-	_, err := c.Get(t.Context(), &Request{URL: s.URL, Header: http.Header{
+	_, err := c.Get(t.Context(), &httpmsg.Request{URL: s.URL, Header: textproto.MIMEHeader{
 		"User-Agent": {"me"}, "X-Token": {"a", "b"}, "Accept-Encoding": {"compress"}, "Host": {"x"}, "If-None-Match": {"x"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +210,7 @@ func TestBadEncodings(t *testing.T) {
 				fmt.Fprint(w, c.body)
 			})
 			err := getErr(t, client(t), s.URL)
-			var d *DecodeError
+			var d *httpmsg.DecodeError
 			if !errors.As(err, &d) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), s.URL) {
 				t.Errorf("%v", err)
 			}
@@ -283,8 +286,8 @@ func TestTruncated(t *testing.T) {
 		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			hijack(w, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
 		})
-		var e *NetError
-		if err := getErr(t, client(t), s.URL); !errors.As(err, &e) || e.Kind != KindProtocol {
+		var e *httpmsg.NetError
+		if err := getErr(t, client(t), s.URL); !errors.As(err, &e) || e.Kind != httpmsg.KindProtocol {
 			t.Errorf("%v", err)
 		}
 	})
@@ -311,7 +314,7 @@ func TestStatusErrors(t *testing.T) {
 		{429, "", 0, "less often"},
 		{429, "120", 2 * time.Minute, "2m"},
 		{503, "3600", time.Hour, "1h"},
-		{503, "99999999999999999999", MaxRetryAfter, "720h"},
+		{503, "99999999999999999999", httpmsg.MaxRetryAfter, "720h"},
 		{503, "-5", 0, "503"},
 		{503, "soon", 0, "503"},
 		{500, "3600", 0, "500"}, // means nothing there
@@ -323,12 +326,12 @@ func TestStatusErrors(t *testing.T) {
 			w.WriteHeader(c.status)
 		})
 		err := getErr(t, client(t), s.URL+"/feed")
-		var e *StatusError
+		var e *httpmsg.StatusError
 		if !errors.As(err, &e) || e.Status != c.status || e.RetryAfter != c.want ||
 			!strings.Contains(err.Error(), c.text) || !strings.Contains(err.Error(), s.URL+"/feed") {
 			t.Errorf("%d %q: %v, %+v", c.status, c.after, err, e)
 		}
-		if !Remote(err) {
+		if !httpmsg.Remote(err) {
 			t.Errorf("%v: not a remote failure", err)
 		}
 		s.Close()
@@ -352,11 +355,11 @@ func TestRetryAfterHoldsHost(t *testing.T) {
 	get(t, c, s.URL+"/other")
 	getErr(t, c, s.URL+"/busy")
 	err := getErr(t, c, s.URL+"/other")
-	var delay *HostDelayError
+	var delay *httpmsg.HostDelayError
 	if !errors.As(err, &delay) || !delay.Until.Equal(clk.Now().Add(10*time.Minute)) || asked.Load() != 2 {
 		t.Errorf("after %d requests: %v", asked.Load(), err)
 	}
-	if !strings.Contains(err.Error(), s.URL+"/other") || !strings.Contains(err.Error(), "10m") || !Remote(err) {
+	if !strings.Contains(err.Error(), s.URL+"/other") || !strings.Contains(err.Error(), "10m") || !httpmsg.Remote(err) {
 		t.Errorf("%v", err)
 	}
 	clk.Add(10 * time.Minute)
@@ -395,7 +398,7 @@ func TestOneConnectionPerHost(t *testing.T) {
 			if i%2 == 0 {
 				path = "/missing"
 			}
-			_, _ = c.Get(t.Context(), &Request{URL: s.URL + path})
+			_, _ = c.Get(t.Context(), &httpmsg.Request{URL: s.URL + path})
 		})
 	}
 	wg.Wait()
@@ -466,8 +469,8 @@ func TestRefusedRedirects(t *testing.T) {
 			w.WriteHeader(301)
 		})
 		err := getErr(t, client(t), s.URL)
-		var e *RedirectError
-		if !errors.As(err, &e) || !Remote(err) {
+		var e *httpmsg.RedirectError
+		if !errors.As(err, &e) || !httpmsg.Remote(err) {
 			t.Errorf("%s: %v", loc, err)
 		}
 		s.Close()
@@ -524,7 +527,7 @@ func TestCredentialsStayHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.User = url.UserPassword("me", "sec ret")
-	_, err = client(t).Get(t.Context(), &Request{URL: u.String(), Header: http.Header{"X-Token": {"tok"}}})
+	_, err = client(t).Get(t.Context(), &httpmsg.Request{URL: u.String(), Header: textproto.MIMEHeader{"X-Token": {"tok"}}})
 	want := []seen{
 		{"home", "/", "me:sec ret", "tok"},
 		{"home", "/2", "me:sec ret", "tok"},
@@ -552,7 +555,7 @@ func TestSameOrigin(t *testing.T) {
 		{"http://a/", "http://b.a/", false},
 		{"http://a:80/", "http://a:81/", false},
 	} {
-		if got := SameOrigin(c.a, c.b); got != c.want {
+		if got := feedurl.SameOrigin(c.a, c.b); got != c.want {
 			t.Errorf("%s, %s: %v", c.a, c.b, got)
 		}
 	}
@@ -573,17 +576,17 @@ func TestURLs(t *testing.T) {
 	c := client(t)
 	for _, raw := range []string{"", "example.com/feed", "ftp://example.com", "http://", "http:///x", "http://me:secret@[::1", "http://me:secret@x:port/", "http://me:secret@x/%zz", "gopher:x", "//me:secret@x/"} {
 		err := getErr(t, c, raw)
-		var e *URLError
-		if !errors.As(err, &e) || strings.Contains(err.Error(), "secret") || Remote(err) {
+		var e *feedurl.Error
+		if !errors.As(err, &e) || strings.Contains(err.Error(), "secret") || httpmsg.Remote(err) {
 			t.Errorf("%q: %v", raw, err)
 		}
 	}
-	u, err := ParseURL("  HTTP://Example.COM:80/Path?q#frag ")
+	u, err := feedurl.Parse("  HTTP://Example.COM:80/Path?q#frag ")
 	if err != nil || u.String() != "http://example.com:80/Path?q" {
 		t.Errorf("%v, %v", u, err)
 	}
 	// A request line has no room for spaces, and is ASCII.
-	u, err = ParseURL("http://e.com/a b/é?q=ü x&y=%20+'\"<|")
+	u, err = feedurl.Parse("http://e.com/a b/é?q=ü x&y=%20+'\"<|")
 	if err != nil || u.String() != "http://e.com/a%20b/%C3%A9?q=%C3%BC%20x&y=%20+'\"<|" {
 		t.Errorf("%v, %v", u, err)
 	}
@@ -638,8 +641,8 @@ func TestTLS(t *testing.T) {
 		t.Errorf("permanent %q, final %q", res.Permanent, res.FinalURL)
 	}
 	for _, c := range []struct{ url string }{{s.URL}, {strings.Replace(plain.URL, "http:", "https:", 1)}} {
-		var e *NetError
-		if err := getErr(t, client(t), c.url); !errors.As(err, &e) || e.Kind != KindTLS || !strings.Contains(err.Error(), c.url) {
+		var e *httpmsg.NetError
+		if err := getErr(t, client(t), c.url); !errors.As(err, &e) || e.Kind != httpmsg.KindTLS || !strings.Contains(err.Error(), c.url) {
 			t.Errorf("%v (%+v)", err, e)
 		}
 	}
@@ -651,8 +654,8 @@ func TestConnectErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer free()
-	var e *NetError
-	if err := getErr(t, client(t), fmt.Sprintf("http://127.0.0.1:%d", port)); !errors.As(err, &e) || e.Kind != KindConnect || e.Offline || !Remote(err) {
+	var e *httpmsg.NetError
+	if err := getErr(t, client(t), fmt.Sprintf("http://127.0.0.1:%d", port)); !errors.As(err, &e) || e.Kind != httpmsg.KindConnect || e.Offline || !httpmsg.Remote(err) {
 		t.Errorf("%v (%+v)", err, e)
 	}
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -662,7 +665,7 @@ func TestConnectErrors(t *testing.T) {
 			_ = conn.Close()
 		}
 	})
-	if err := getErr(t, client(t), s.URL); !errors.As(err, &e) || e.Kind != KindProtocol {
+	if err := getErr(t, client(t), s.URL); !errors.As(err, &e) || e.Kind != httpmsg.KindProtocol {
 		t.Errorf("%v (%+v)", err, e)
 	}
 }
@@ -675,8 +678,8 @@ func TestCancel(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-reached; cancel() }()
-	_, err := client(t).Get(ctx, &Request{URL: s.URL})
-	if !errors.Is(err, context.Canceled) || Remote(err) {
+	_, err := client(t).Get(ctx, &httpmsg.Request{URL: s.URL})
+	if !errors.Is(err, context.Canceled) || httpmsg.Remote(err) {
 		t.Errorf("%v", err)
 	}
 }
@@ -699,7 +702,7 @@ func TestProxy(t *testing.T) {
 	})
 	get(t, c, "http://feeds.example/")
 	get(t, c, "http://10.1.2.3/")
-	var e *PrivateError
+	var e *httpmsg.PrivateError
 	if err := getErr(t, c, "http://feeds.example/away"); !errors.As(err, &e) {
 		t.Errorf("%v", err)
 	}
@@ -736,7 +739,7 @@ func TestValidatorsBelongToTheirURL(t *testing.T) {
 		{"/b", "/a", []string{"/b "}, false},
 	} {
 		got = nil
-		r := &Request{URL: s.URL + c.url, ETag: "1", LastModified: "2"}
+		r := &httpmsg.Request{URL: s.URL + c.url, ETag: "1", LastModified: "2"}
 		if c.validated != "" {
 			r.Validated = s.URL + c.validated
 		}
@@ -773,7 +776,7 @@ func TestDateOfServers(t *testing.T) {
 	for _, step := range []struct{ path, want string }{
 		{"/none", ""}, {"/ahead", ""}, {"/behind", "2015-01-01T00:00:00Z"}, {"/from", "2026-03-02T10:00:00Z"}, {"/behind", "2026-03-02T10:00:00Z"}, {"/error", "2026-03-02T11:00:00Z"},
 	} {
-		_, _ = c.Get(t.Context(), &Request{URL: s.URL + step.path})
+		_, _ = c.Get(t.Context(), &httpmsg.Request{URL: s.URL + step.path})
 		got := ""
 		if d := c.Date(); !d.IsZero() {
 			got = d.UTC().Format(time.RFC3339)

@@ -14,6 +14,9 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
 const (
@@ -170,9 +173,9 @@ type body struct {
 func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 	cfg := &x.c.cfg
 	over := func(limit string, most int64, flag string) error {
-		return &LimitError{URL: display(u), Limit: limit, Max: most, Flag: flag}
+		return &httpmsg.LimitError{URL: feedurl.Display(u), Limit: limit, Max: most, Flag: flag}
 	}
-	maxBytes, maxDecoded, flagBytes, flagDecoded := cfg.MaxBytes, cfg.MaxDecoded, FlagMaxBytes, FlagMaxDecoded
+	maxBytes, maxDecoded, flagBytes, flagDecoded := cfg.MaxBytes, cfg.MaxDecoded, httpmsg.FlagMaxBytes, httpmsg.FlagMaxDecoded
 	if x.page && maxBytes > MaxPage {
 		maxBytes, flagBytes = MaxPage, ""
 	}
@@ -188,14 +191,14 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 	b := &body{}
 	cs := codings(resp.Header)
 	if len(cs) > maxCodings {
-		return nil, &DecodeError{URL: display(u), Encoding: strings.Join(cs, ", "), Err: errors.New("too many codings")}
+		return nil, &httpmsg.DecodeError{URL: feedurl.Display(u), Encoding: strings.Join(cs, ", "), Err: errors.New("too many codings")}
 	}
 	d := &decoders{Reader: wire}
 	defer d.close()
 	for _, c := range slices.Backward(cs) {
 		warning, err := d.undo(c, maxDecoded, tooBig)
 		if err != nil {
-			return nil, &DecodeError{URL: display(u), Encoding: c, Err: err}
+			return nil, &httpmsg.DecodeError{URL: feedurl.Display(u), Encoding: c, Err: err}
 		}
 		b.warnings = append(b.warnings, warning...)
 	}
@@ -206,7 +209,7 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 	}
 	// What the decoders say of a limit inside them is of no use.
 	for _, s := range append(d.stages, wire) {
-		if l, ok := errors.AsType[*LimitError](s.err); ok {
+		if l, ok := errors.AsType[*httpmsg.LimitError](s.err); ok {
 			return nil, l
 		}
 	}
@@ -255,20 +258,20 @@ func (x *exchange) cut(u *url.URL, b *body, wire *wireReader, cs []string, err e
 	switch {
 	case x.ctx.Err() != nil:
 		return nil, x.classify(u, err)
-	case errors.As(err, new(*LimitError)):
+	case errors.As(err, new(*httpmsg.LimitError)):
 		return nil, err
 	case len(b.data) > 0:
 		b.cut = err
 		return b, nil
 	case wire.err != nil && wire.err != io.EOF || len(cs) == 0:
-		return nil, &NetError{URL: display(u), Kind: KindProtocol, Err: fmt.Errorf("it broke off before the document: %w", err)}
+		return nil, &httpmsg.NetError{URL: feedurl.Display(u), Kind: httpmsg.KindProtocol, Err: fmt.Errorf("it broke off before the document: %w", err)}
 	case wire.n == 0:
 		return b, nil // an empty body, said to be compressed
 	}
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded) {
 		err = fmt.Errorf("it asks for a window of more than the %d bytes that RFC 9659 allows", zstdWindow)
 	}
-	return nil, &DecodeError{URL: display(u), Encoding: strings.Join(cs, ", "), Err: err}
+	return nil, &httpmsg.DecodeError{URL: feedurl.Display(u), Encoding: strings.Join(cs, ", "), Err: err}
 }
 
 // decoder returns a reader that undoes a coding.
@@ -330,7 +333,7 @@ func gather(r io.Reader) ([]byte, error) {
 			continue
 		case err == io.EOF:
 			err = nil
-		case errors.As(err, new(*LimitError)):
+		case errors.As(err, new(*httpmsg.LimitError)):
 			return nil, err
 		}
 		return bytes.Join(chunks, nil), err

@@ -10,12 +10,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
 // Download says what to fetch into a file, of which a part may be there.
 type Download struct {
 	URL string // http or https
-	// Origin is the URL of the document that named URL, as in [Request].
+	// Origin is the URL of the document that named URL, as in [httpmsg.Request].
 	Origin string
 	// Have is how many bytes are there, and Validator and Total what [Piece] said of
 	// them. Without a validator they are of no use.
@@ -49,9 +52,9 @@ type CutError struct {
 
 func (e *CutError) Error() string {
 	if e.Total >= 0 {
-		return fmt.Sprintf("%s: it was cut off after %d of %d bytes", Brief(e.URL), e.Have, e.Total)
+		return fmt.Sprintf("%s: it was cut off after %d of %d bytes", feedurl.Brief(e.URL), e.Have, e.Total)
 	}
-	return fmt.Sprintf("%s: it was cut off after %d bytes (%v)", Brief(e.URL), e.Have, e.Err)
+	return fmt.Sprintf("%s: it was cut off after %d bytes (%v)", feedurl.Brief(e.URL), e.Have, e.Err)
 }
 
 // Unwrap gives how it ended.
@@ -71,7 +74,7 @@ const maxPieces, maxCuts = 100, 3
 // but the deadline is for the time in which nothing comes. Errors are of the same
 // types, or a [CutError] or a [WriteError].
 func (c *Client) Download(ctx context.Context, d *Download, begin func(Piece) (io.Writer, error)) error {
-	u, err := ParseURL(d.URL)
+	u, err := feedurl.Parse(d.URL)
 	if err != nil {
 		return err
 	}
@@ -99,7 +102,7 @@ func (c *Client) Download(ctx context.Context, d *Download, begin func(Piece) (i
 			return nil
 		}
 	}
-	return &StatusError{URL: display(u), Status: http.StatusPartialContent, Detail: "it comes in too many pieces"}
+	return statusError(feedurl.Display(u), http.StatusPartialContent, 0, "it comes in too many pieces")
 }
 
 // errAnotherRange tells that an answer is of no use beside what is there.
@@ -124,7 +127,7 @@ func (d *download) exchange(ctx context.Context, u *url.URL, origin string) erro
 	first, user := withoutUser(u)
 	return x.follow(first, origin, func(u *url.URL) (*url.URL, error) {
 		req := d.c.request(u, "*/*", "identity") // a range is one of what is sent
-		if sameOrigin(first, u) {
+		if feedurl.SameOriginURL(first, u) {
 			authorize(req, user)
 		}
 		if d.piece.At > 0 {
@@ -144,7 +147,7 @@ func (d *download) hop(x *exchange, u *url.URL, req *http.Request) (*url.URL, er
 	defer done()
 	fail := func(detail string) error {
 		drain(resp)
-		return &StatusError{URL: display(u), Status: resp.StatusCode, RetryAfter: x.retryAfter(resp, x.c.cfg.Now()), Detail: detail}
+		return statusError(feedurl.Display(u), resp.StatusCode, x.retryAfter(resp, x.c.cfg.Now()), detail)
 	}
 	piece := Piece{Total: resp.ContentLength, Validator: strong(resp.Header)}
 	length := resp.ContentLength // of this answer
@@ -178,7 +181,7 @@ func (d *download) hop(x *exchange, u *url.URL, req *http.Request) (*url.URL, er
 	if codings := codings(resp.Header); len(codings) > 0 {
 		return nil, fail("it is compressed, which was not asked for (" + strings.Join(codings, ", ") + ")")
 	}
-	limit := &LimitError{URL: display(u), Limit: "bytes transferred", Max: x.c.cfg.MaxBytes, Flag: FlagMaxBytes}
+	limit := &httpmsg.LimitError{URL: feedurl.Display(u), Limit: "bytes transferred", Max: x.c.cfg.MaxBytes, Flag: httpmsg.FlagMaxBytes}
 	if piece.Total > x.c.cfg.MaxBytes {
 		return nil, limit
 	}
@@ -228,7 +231,7 @@ func (d *download) copy(x *exchange, u *url.URL, w io.Writer, body io.Reader, le
 		case err != nil && x.ctx.Err() != nil:
 			return x.classify(u, err)
 		case err != nil:
-			return &CutError{URL: display(u), Have: d.piece.At, Total: d.piece.Total, Err: err}
+			return &CutError{URL: feedurl.Display(u), Have: d.piece.At, Total: d.piece.Total, Err: err}
 		}
 	}
 	return nil
@@ -249,7 +252,7 @@ func (d *download) same(h http.Header) bool {
 // entity tag that is not weak, or a date at which the file had been so for a while (RFC
 // 9110, section 8.8.2.2).
 func strong(h http.Header) string {
-	if tag := validator(h.Get("Etag")); strings.HasPrefix(tag, `"`) && len(tag) > 2 && strings.HasSuffix(tag, `"`) {
+	if tag := httpmsg.Validator(h.Get("Etag")); strings.HasPrefix(tag, `"`) && len(tag) > 2 && strings.HasSuffix(tag, `"`) {
 		return tag
 	}
 	if h.Get("Etag") != "" {
@@ -258,7 +261,7 @@ func strong(h http.Header) string {
 	if age, ok := modifiedAgo(h); !ok || age < time.Second {
 		return ""
 	}
-	return validator(h.Get("Last-Modified"))
+	return httpmsg.Validator(h.Get("Last-Modified"))
 }
 
 // modifiedAgo gives how long a document had been so when it was sent, in whole seconds

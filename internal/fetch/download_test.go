@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
 // file is what is downloaded into.
@@ -208,7 +210,7 @@ func TestDownloadFails(t *testing.T) {
 	defer c.Close()
 	full := errors.New("no space left on device")
 	err := c.Download(t.Context(), &Download{URL: s.URL, Origin: s.URL}, (&file{err: full}).begin)
-	if !errors.Is(err, full) || !errors.As(err, new(*WriteError)) || Remote(err) {
+	if !errors.Is(err, full) || !errors.As(err, new(*WriteError)) || httpmsg.Remote(err) {
 		t.Errorf("%v", err)
 	}
 	f := &file{}
@@ -217,22 +219,22 @@ func TestDownloadFails(t *testing.T) {
 		defer c.Close()
 		f = &file{}
 		err = c.Download(t.Context(), &Download{URL: s.URL, Origin: s.URL}, f.begin)
-		if e := (*NetError)(nil); !errors.As(err, &e) || e.Kind != KindTimeout || !Remote(err) {
+		if e := (*httpmsg.NetError)(nil); !errors.As(err, &e) || e.Kind != httpmsg.KindTimeout || !httpmsg.Remote(err) {
 			t.Errorf("%v, %q", err, f)
 		}
 		return f.String() == "some"
 	})
 	err = c.Download(t.Context(), &Download{URL: s.URL + "/round", Origin: s.URL}, f.begin)
-	if !errors.As(err, new(*RedirectError)) {
+	if !errors.As(err, new(*httpmsg.RedirectError)) {
 		t.Errorf("%v", err)
 	}
 	// A document elsewhere cannot have this machine asked.
 	err = c.Download(t.Context(), &Download{URL: s.URL, Origin: "http://feed.example/"}, f.begin)
-	if !errors.As(err, new(*PrivateError)) {
+	if !errors.As(err, new(*httpmsg.PrivateError)) {
 		t.Errorf("%v", err)
 	}
 	err = c.Download(t.Context(), &Download{URL: s.URL, Origin: "urn:x:1"}, f.begin)
-	if !errors.As(err, new(*PrivateError)) {
+	if !errors.As(err, new(*httpmsg.PrivateError)) {
 		t.Errorf("%v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/limiter"
 )
 
@@ -101,7 +102,7 @@ func (gs *gates) pause(host string) (pause, error) {
 	defer gs.mu.Unlock()
 	p := gs.pauses[host]
 	if left := p.blocked.Sub(gs.cfg.Now()); left > maxHostWait {
-		return p, &HostDelayError{Host: host, Status: p.status, Until: p.blocked, Left: left}
+		return p, &httpmsg.HostDelayError{Host: host, Status: p.status, Until: p.blocked, Left: left}
 	}
 	return p, nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
@@ -127,7 +128,7 @@ func TestGateBlocked(t *testing.T) {
 		synctest.Wait()
 		gs.block("a:80", 429, time.Minute)
 		leave()
-		var delay *HostDelayError
+		var delay *httpmsg.HostDelayError
 		if err := <-errs; !errors.As(err, &delay) || delay.Left != time.Minute || delay.Status != 429 {
 			t.Errorf("who waited in line got %v", err)
 		}

@@ -20,6 +20,8 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
@@ -82,27 +84,27 @@ func TestHostileServers(t *testing.T) {
 		"gzip bomb": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			bomb(w, 64<<20)
-		}, small, FlagMaxDecoded},
-		"br bomb":   {encoded("br", brBomb), small, FlagMaxDecoded},
-		"zstd bomb": {encoded("zstd", zstdBomb), small, FlagMaxDecoded},
+		}, small, httpmsg.FlagMaxDecoded},
+		"br bomb":   {encoded("br", brBomb), small, httpmsg.FlagMaxDecoded},
+		"zstd bomb": {encoded("zstd", zstdBomb), small, httpmsg.FlagMaxDecoded},
 		"bomb in a bomb": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip, gzip")
 			z := gzip.NewWriter(w)
 			bomb(z, 64<<20)
 			_ = z.Close()
-		}, small, FlagMaxDecoded},
-		"endless body": {func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, &zeros{-1}) }, small, FlagMaxBytes},
+		}, small, httpmsg.FlagMaxDecoded},
+		"endless body": {func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, &zeros{-1}) }, small, httpmsg.FlagMaxBytes},
 		"body too long": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "1048577")
 			_, _ = io.Copy(w, &zeros{1<<20 + 1})
-		}, small, FlagMaxBytes},
+		}, small, httpmsg.FlagMaxBytes},
 		"body that is not decoded": {func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, &zeros{1 << 20}) },
-			func(cfg *Config) { cfg.MaxDecoded = 1<<20 - 1 }, FlagMaxDecoded},
+			func(cfg *Config) { cfg.MaxDecoded = 1<<20 - 1 }, httpmsg.FlagMaxDecoded},
 		"header of 10 MB": {func(w http.ResponseWriter, r *http.Request) {
 			for i := range 1000 {
 				w.Header().Set(fmt.Sprint("X-", i), strings.Repeat("x", 10000))
 			}
-		}, nil, FlagMaxHeader},
+		}, nil, httpmsg.FlagMaxHeader},
 		"header without end": {func(w http.ResponseWriter, r *http.Request) {
 			conn, _, err := w.(http.Hijacker).Hijack()
 			if err != nil {
@@ -113,23 +115,23 @@ func TestHostileServers(t *testing.T) {
 			for err == nil {
 				_, err = conn.Write(make([]byte, 1000))
 			}
-		}, nil, FlagMaxHeader},
+		}, nil, httpmsg.FlagMaxHeader},
 		"redirects without end": {func(w http.ResponseWriter, r *http.Request) {
 			n := 0
 			fmt.Sscan(r.URL.Path[1:], &n)
 			http.Redirect(w, r, fmt.Sprint("/", n+1), 302)
-		}, nil, FlagMaxRedirects},
-		"stall before the answer": {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, short, FlagTimeout},
+		}, nil, httpmsg.FlagMaxRedirects},
+		"stall before the answer": {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, short, httpmsg.FlagTimeout},
 		"stall after the header": {func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(200)
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
-		}, short, FlagTimeout},
+		}, short, httpmsg.FlagTimeout},
 		"stall in the body": {func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprint(w, rss)
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
-		}, short, FlagTimeout},
+		}, short, httpmsg.FlagTimeout},
 		"trickle": {func(w http.ResponseWriter, r *http.Request) {
 			for r.Context().Err() == nil {
 				fmt.Fprint(w, " ")
@@ -139,7 +141,7 @@ func TestHostileServers(t *testing.T) {
 				case <-time.After(10 * time.Millisecond):
 				}
 			}
-		}, short, FlagTimeout},
+		}, short, httpmsg.FlagTimeout},
 		"trickle over redirects": {func(w http.ResponseWriter, r *http.Request) {
 			n := 0
 			fmt.Sscan(r.URL.Path[1:], &n)
@@ -148,7 +150,7 @@ func TestHostileServers(t *testing.T) {
 			case <-time.After(100 * time.Millisecond):
 			}
 			http.Redirect(w, r, fmt.Sprint("/", n+1), 302)
-		}, short, FlagTimeout},
+		}, short, httpmsg.FlagTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, c.handler)
@@ -160,16 +162,16 @@ func TestHostileServers(t *testing.T) {
 			if !strings.Contains(err.Error(), "--"+c.flag+" raises") || !strings.HasPrefix(err.Error(), s.URL) {
 				t.Errorf("the error is %v, and does not name --%s", err, c.flag)
 			}
-			var limit *LimitError
-			var network *NetError
-			if c.flag == FlagTimeout {
+			var limit *httpmsg.LimitError
+			var network *httpmsg.NetError
+			if c.flag == httpmsg.FlagTimeout {
 				if !errors.As(err, &network) || !network.Timeout() {
 					t.Errorf("%v is a %T", err, err)
 				}
 			} else if !errors.As(err, &limit) || limit.Flag != c.flag {
 				t.Errorf("%v is a %T", err, err)
 			}
-			if !Remote(err) {
+			if !httpmsg.Remote(err) {
 				t.Error("not a remote failure")
 			}
 		})
@@ -275,7 +277,7 @@ func TestBigBodiesTakeTurns(t *testing.T) {
 	errs := make(chan error)
 	for range 12 {
 		go func() {
-			res, err := c.Get(t.Context(), &Request{URL: s.URL})
+			res, err := c.Get(t.Context(), &httpmsg.Request{URL: s.URL})
 			if err == nil && len(res.Body) != 3<<20 {
 				err = fmt.Errorf("%d bytes", len(res.Body))
 			}
@@ -302,9 +304,9 @@ func TestBigBodiesAreHeld(t *testing.T) {
 		_, _ = io.Copy(w, &zeros{size})
 	})
 	c := client(t, func(cfg *Config) { cfg.PerHost, cfg.MaxBytes, cfg.MaxDecoded = 100, 4<<20, 4<<20 })
-	fetch := func(path string) *Response {
+	fetch := func(path string) *httpmsg.Response {
 		t.Helper()
-		res, err := c.Get(t.Context(), &Request{URL: s.URL + path, Hold: true})
+		res, err := c.Get(t.Context(), &httpmsg.Request{URL: s.URL + path, Hold: true})
 		if (err != nil) != (path == "/over") {
 			t.Fatal(path, err)
 		}
@@ -339,7 +341,7 @@ func TestRedirectLoop(t *testing.T) {
 		n.Add(1)
 		http.Redirect(w, r, map[string]string{"/": "/a", "/a": "/b", "/b": "/a"}[r.URL.Path], 301)
 	})
-	var e *RedirectError
+	var e *httpmsg.RedirectError
 	if err := getErr(t, client(t), s.URL+"/"); !errors.As(err, &e) || !strings.Contains(err.Error(), "circle") || n.Load() != 3 {
 		t.Errorf("after %d requests: %v", n.Load(), err)
 	}
@@ -358,8 +360,8 @@ func TestDeadlineIsOfTheExchange(t *testing.T) {
 			}
 		})
 		for range 2 {
-			if _, err := c.Get(t.Context(), &Request{URL: s.URL}); err != nil {
-				if e := (*NetError)(nil); !errors.As(err, &e) || e.Kind != KindTimeout {
+			if _, err := c.Get(t.Context(), &httpmsg.Request{URL: s.URL}); err != nil {
+				if e := (*httpmsg.NetError)(nil); !errors.As(err, &e) || e.Kind != httpmsg.KindTimeout {
 					t.Fatal(err)
 				}
 				return false
@@ -414,11 +416,11 @@ func TestNeverAsked(t *testing.T) {
 					return &pipe{ours, net.TCPAddrFromAddrPort(netip.AddrPortFrom(addr, 80))}, nil
 				}
 			})
-			_, err := c.Get(t.Context(), &Request{URL: "http://" + host + "/latest"})
+			_, err := c.Get(t.Context(), &httpmsg.Request{URL: "http://" + host + "/latest"})
 			return err
 		}
-		var e *PrivateError
-		if err := refuse(); !errors.As(err, &e) || !e.Never || !Remote(err) || !strings.Contains(err.Error(), "--"+FlagAllow) {
+		var e *httpmsg.PrivateError
+		if err := refuse(); !errors.As(err, &e) || !e.Never || !httpmsg.Remote(err) || !strings.Contains(err.Error(), "--"+httpmsg.FlagAllow) {
 			t.Errorf("%s: %v", host, err)
 		}
 		if err := refuse(netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fc00::/16")); !errors.As(err, &e) {
@@ -434,8 +436,8 @@ func TestNeverAsked(t *testing.T) {
 	to, _ := url.Parse(proxy.URL)
 	c := NewClient(Config{Proxy: http.ProxyURL(to)})
 	defer c.Close()
-	var e *PrivateError
-	if _, err := c.Get(t.Context(), &Request{URL: "http://169.254.169.254/"}); !errors.As(err, &e) || !e.Never || proxied > 0 {
+	var e *httpmsg.PrivateError
+	if _, err := c.Get(t.Context(), &httpmsg.Request{URL: "http://169.254.169.254/"}); !errors.As(err, &e) || !e.Never || proxied > 0 {
 		t.Errorf("by a proxy: %v", err)
 	}
 }
@@ -485,12 +487,12 @@ func TestOrigin(t *testing.T) {
 		{"a list", s.URL, false},
 	} {
 		asked = 0
-		_, err := c.Get(t.Context(), &Request{URL: o.url, Origin: o.origin})
-		var e *PrivateError
+		_, err := c.Get(t.Context(), &httpmsg.Request{URL: o.url, Origin: o.origin})
+		var e *httpmsg.PrivateError
 		if o.ok != (err == nil) || o.ok != (asked == 1) || !o.ok && (!errors.As(err, &e) || !strings.Contains(err.Error(), "named by the public document") || !strings.Contains(err.Error(), o.origin)) {
 			t.Errorf("%+v: %d requests, %v", o, asked, err)
 		}
-		if _, err := open.Get(t.Context(), &Request{URL: o.url, Origin: o.origin}); err != nil && o.url == s.URL {
+		if _, err := open.Get(t.Context(), &httpmsg.Request{URL: o.url, Origin: o.origin}); err != nil && o.url == s.URL {
 			t.Errorf("%+v, allowed: %v", o, err)
 		}
 	}
@@ -550,8 +552,8 @@ func TestPrivateRedirects(t *testing.T) {
 		// feeds that may use them must not serve a redirect.
 		for range 2 {
 			asked.Store(0)
-			_, err := c.Get(t.Context(), &Request{URL: v.url})
-			var e *PrivateError
+			_, err := c.Get(t.Context(), &httpmsg.Request{URL: v.url})
+			var e *httpmsg.PrivateError
 			if v.ok && err != nil || !v.ok && !errors.As(err, &e) {
 				t.Errorf("%s: %v", v.what, err)
 			}
@@ -575,7 +577,7 @@ func TestPrivateDialHook(t *testing.T) {
 			return new(net.Dialer).DialContext(ctx, network, addr)
 		}
 	})
-	var e *PrivateError
+	var e *httpmsg.PrivateError
 	if err := getErr(t, c, public.URL); !errors.As(err, &e) || e.Addr != netip.MustParseAddr("127.0.0.1") {
 		t.Errorf("%v", err)
 	}
@@ -626,12 +628,12 @@ func resolver(t *testing.T, names map[string]string) *net.Resolver {
 
 func TestDNSErrors(t *testing.T) {
 	c := client(t, func(cfg *Config) { cfg.Resolver = resolver(t, map[string]string{"broken.example.": ""}) })
-	var e *NetError
-	if err := getErr(t, c, "http://missing.example./"); !errors.As(err, &e) || e.Kind != KindDNS || e.Offline ||
+	var e *httpmsg.NetError
+	if err := getErr(t, c, "http://missing.example./"); !errors.As(err, &e) || e.Kind != httpmsg.KindDNS || e.Offline ||
 		!strings.Contains(err.Error(), `no host "missing.example."`) {
 		t.Errorf("%v (%+v)", err, e)
 	}
-	if err := getErr(t, c, "http://broken.example./"); !errors.As(err, &e) || e.Kind != KindDNS || !e.Offline {
+	if err := getErr(t, c, "http://broken.example./"); !errors.As(err, &e) || e.Kind != httpmsg.KindDNS || !e.Offline {
 		t.Errorf("%v (%+v)", err, e)
 	}
 }
@@ -647,7 +649,7 @@ func TestFile(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	get(t, c, "FILE://localhost"+strings.TrimPrefix(u, "file://"))
-	r := &Request{URL: u, ETag: res.ETag}
+	r := &httpmsg.Request{URL: u, ETag: res.ETag}
 	if res, err := c.Get(t.Context(), r); err != nil || !res.NotModified || res.ETag != r.ETag || len(res.Body) != 0 {
 		t.Errorf("unchanged: %+v, %v", res, err)
 	}
@@ -673,26 +675,26 @@ func TestFile(t *testing.T) {
 
 func TestExec(t *testing.T) {
 	c := client(t, func(cfg *Config) { cfg.MaxBytes, cfg.Deadline = 10000, time.Minute })
-	run := func(c *Client, command string) (*Response, error) {
-		return c.Get(t.Context(), &Request{URL: "exec:" + command, AllowExec: true})
+	run := func(c *Client, command string) (*httpmsg.Response, error) {
+		return c.Get(t.Context(), &httpmsg.Request{URL: "exec:" + command, AllowExec: true})
 	}
 	if res, err := run(c, `printf '%s' "<rss?a=b#c>" | cat`); err != nil || string(res.Body) != "<rss?a=b#c>" || res.Status != 200 {
 		t.Errorf("%+v, %v", res, err)
 	}
-	var e *URLError
-	if _, err := c.Get(t.Context(), &Request{URL: "exec:echo"}); !errors.As(err, &e) {
+	var e *feedurl.Error
+	if _, err := c.Get(t.Context(), &httpmsg.Request{URL: "exec:echo"}); !errors.As(err, &e) {
 		t.Errorf("run without permission: %v", err)
 	}
 	if _, err := run(c, "  "); !errors.As(err, &e) {
 		t.Errorf("no command: %v", err)
 	}
-	var ce *CommandError
+	var ce *httpmsg.CommandError
 	if _, err := run(c, `echo out; printf 'bad\033[m\nthing\n' >&2; exit 3`); !errors.As(err, &ce) ||
-		!strings.HasSuffix(err.Error(), "exit status 3: bad[m thing") || !Remote(err) {
+		!strings.HasSuffix(err.Error(), "exit status 3: bad[m thing") || !httpmsg.Remote(err) {
 		t.Errorf("%v", err)
 	}
-	var limit *LimitError
-	if _, err := run(c, "while :; do echo xxxxxxxxxxxxxxxxxxxxx; done"); !errors.As(err, &limit) || limit.Flag != FlagMaxBytes {
+	var limit *httpmsg.LimitError
+	if _, err := run(c, "while :; do echo xxxxxxxxxxxxxxxxxxxxx; done"); !errors.As(err, &limit) || limit.Flag != httpmsg.FlagMaxBytes {
 		t.Errorf("%v", err)
 	}
 	// What runs in the background does not hold us up, and ends.
@@ -710,7 +712,7 @@ func TestExecDeadline(t *testing.T) {
 	longer(t, time.Second/4, func(deadline time.Duration) bool {
 		c := client(t, func(cfg *Config) { cfg.Deadline = deadline })
 		_, err := c.Filter(t.Context(), "sleep 600 & echo $! >"+pid+".new; mv "+pid+".new "+pid+"; wait", []byte(rss))
-		var e *NetError
+		var e *httpmsg.NetError
 		if !errors.As(err, &e) || !e.Timeout() {
 			t.Errorf("%v", err)
 		}
@@ -720,7 +722,7 @@ func TestExecDeadline(t *testing.T) {
 	waitDead(t, pid)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.Filter(ctx, "sleep 600", nil); !errors.Is(err, context.Canceled) || Remote(err) {
+	if _, err := c.Filter(ctx, "sleep 600", nil); !errors.Is(err, context.Canceled) || httpmsg.Remote(err) {
 		t.Errorf("%v", err)
 	}
 }
@@ -755,7 +757,7 @@ func TestFilter(t *testing.T) {
 	if err != nil || len(out) != 3 {
 		t.Errorf("%q, %v", out, err)
 	}
-	var e *CommandError
+	var e *httpmsg.CommandError
 	if _, err := c.Filter(t.Context(), "no-such-command-here", nil); !errors.As(err, &e) || e.What != "filter" {
 		t.Errorf("%v", err)
 	}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
 const rss = `<?xml version="1.0"?><rss version="2.0"><channel><title>T</title></channel></rss>`
@@ -55,9 +57,9 @@ func client(t testing.TB, change ...func(*Config)) *Client {
 	return c
 }
 
-func get(t testing.TB, c *Client, url string) *Response {
+func get(t testing.TB, c *Client, url string) *httpmsg.Response {
 	t.Helper()
-	res, err := c.Get(t.Context(), &Request{URL: url})
+	res, err := c.Get(t.Context(), &httpmsg.Request{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +68,7 @@ func get(t testing.TB, c *Client, url string) *Response {
 
 func getErr(t testing.TB, c *Client, url string) error {
 	t.Helper()
-	res, err := c.Get(t.Context(), &Request{URL: url})
+	res, err := c.Get(t.Context(), &httpmsg.Request{URL: url})
 	if err == nil {
 		t.Fatalf("no error, but %d with %d bytes", res.Status, len(res.Body))
 	}

@@ -1,7 +1,7 @@
 package fetch
 
 import (
-	"net/http"
+	"net/textproto"
 	"net/url"
 	"strings"
 )
@@ -19,7 +19,7 @@ type Link struct {
 // for each relation. base is the URL of the document. Links that name another
 // context than that by anchor (section 3.2) are not about it, and left out; so is
 // what cannot be read. No more than some dozens are read.
-func Links(h http.Header, base string) []Link {
+func Links(h textproto.MIMEHeader, base string) []Link {
 	root, err := url.Parse(base)
 	if err != nil {
 		root = &url.URL{}

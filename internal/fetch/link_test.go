@@ -2,7 +2,7 @@ package fetch
 
 import (
 	"fmt"
-	"net/http"
+	"net/textproto"
 	"strings"
 	"testing"
 )
@@ -28,7 +28,7 @@ func TestLinks(t *testing.T) {
 		{[]string{strings.Repeat(`<h>; rel=hub, `, 1000)}, strings.TrimSuffix(strings.Repeat("hub http://a.example/x/h, ", maxLinks), ", ")},
 	} {
 		var got []string
-		for _, l := range Links(http.Header{"Link": c.header}, "http://a.example/x/y#z") {
+		for _, l := range Links(textproto.MIMEHeader{"Link": c.header}, "http://a.example/x/y#z") {
 			got = append(got, fmt.Sprint(l.Rel, " ", l.URL))
 		}
 		if got := strings.Join(got, ", "); got != c.want {
@@ -40,7 +40,7 @@ func TestLinks(t *testing.T) {
 func FuzzLinks(f *testing.F) {
 	f.Add(`<http://a.example/hub>; rel="hub"`, "http://a.example/")
 	f.Fuzz(func(t *testing.T, header, base string) {
-		if got := Links(http.Header{"Link": {header, header}}, base); len(got) > 2*maxLinks+len(header) {
+		if got := Links(textproto.MIMEHeader{"Link": {header, header}}, base); len(got) > 2*maxLinks+len(header) {
 			t.Fatal(len(got))
 		}
 	})

@@ -7,23 +7,25 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/textproto"
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
 // getFile reads a document from a file; rest is what follows "file:". The
 // validator is made of what changes when a file does.
-func (c *Client) getFile(r *Request, rest string) (*Response, error) {
-	path, err := filePath(rest)
+func (c *Client) getFile(r *httpmsg.Request, rest string) (*httpmsg.Response, error) {
+	path, err := feedurl.FilePath(rest)
 	if err != nil {
-		return nil, &URLError{URL: r.URL, Reason: err.Error()}
+		return nil, &feedurl.Error{URL: r.URL, Reason: err.Error()}
 	}
 	// Opening must not wait for the other end of a named pipe.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -36,11 +38,11 @@ func (c *Client) getFile(r *Request, rest string) (*Response, error) {
 		return nil, err
 	}
 	if !fi.Mode().IsRegular() {
-		return nil, &URLError{URL: r.URL, Reason: "not a regular file"}
+		return nil, &feedurl.Error{URL: r.URL, Reason: "not a regular file"}
 	}
-	res := &Response{
+	res := &httpmsg.Response{
 		Status:   http.StatusOK,
-		Header:   http.Header{},
+		Header:   textproto.MIMEHeader{},
 		ETag:     fmt.Sprintf("%d.%09d-%d", fi.ModTime().Unix(), fi.ModTime().Nanosecond(), fi.Size()),
 		FinalURL: (&url.URL{Scheme: "file", Path: path}).String(),
 		Received: c.cfg.Now(),
@@ -49,7 +51,7 @@ func (c *Client) getFile(r *Request, rest string) (*Response, error) {
 		res.Status, res.NotModified = http.StatusNotModified, true
 		return res, nil
 	}
-	limit := &LimitError{URL: r.URL, Limit: "bytes", Max: c.cfg.MaxBytes, Flag: FlagMaxBytes}
+	limit := &httpmsg.LimitError{URL: r.URL, Limit: "bytes", Max: c.cfg.MaxBytes, Flag: httpmsg.FlagMaxBytes}
 	if fi.Size() > c.cfg.MaxBytes {
 		return nil, limit
 	}
@@ -61,37 +63,18 @@ func (c *Client) getFile(r *Request, rest string) (*Response, error) {
 	return res, nil
 }
 
-// filePath makes a path of what follows "file:" in a URL.
-func filePath(rest string) (string, error) {
-	if after, ok := strings.CutPrefix(rest, "//"); ok {
-		host, path, ok := strings.Cut(after, "/")
-		if !ok || host != "" && !strings.EqualFold(host, "localhost") {
-			return "", errors.New("a file: URL names a file on this machine, file:///path")
-		}
-		rest = "/" + path
-	}
-	path, err := url.PathUnescape(rest)
-	if err != nil || strings.Contains(path, "\x00") {
-		return "", errors.New("not a path: write % as %25")
-	}
-	if !filepath.IsAbs(path) {
-		return "", errors.New("the path must be absolute, file:///path")
-	}
-	return path, nil
-}
-
 // getExec runs a command whose standard output is the document.
-func (c *Client) getExec(ctx context.Context, r *Request, command string) (*Response, error) {
+func (c *Client) getExec(ctx context.Context, r *httpmsg.Request, command string) (*httpmsg.Response, error) {
 	if strings.TrimSpace(command) == "" {
-		return nil, &URLError{URL: r.URL, Reason: "there is no command after exec:"}
+		return nil, &feedurl.Error{URL: r.URL, Reason: "there is no command after exec:"}
 	}
 	now := c.cfg.Now()
 	out, err := c.command(ctx, "exec", command, nil, r.Env)
 	if err != nil {
 		return nil, err
 	}
-	return &Response{
-		Status: http.StatusOK, Header: http.Header{}, Body: out, WireBytes: int64(len(out)),
+	return &httpmsg.Response{
+		Status: http.StatusOK, Header: textproto.MIMEHeader{}, Body: out, WireBytes: int64(len(out)),
 		FinalURL: r.URL, Received: now,
 	}, nil
 }
@@ -100,7 +83,7 @@ func (c *Client) getExec(ctx context.Context, r *Request, command string) (*Resp
 // what it writes to standard output. env is added to its environment. The limits of an exchange hold: at
 // [Config].Deadline, or when it writes more than MaxBytes, the command and all
 // processes that it started in its process group are killed. The error is a
-// [CommandError], [LimitError], [NetError] with KindTimeout, or ctx's cause.
+// [httpmsg.CommandError], [httpmsg.LimitError], [httpmsg.NetError] with KindTimeout, or ctx's cause.
 //
 // A filter is the user's own program: nobody else may have been able to write
 // it.
@@ -133,7 +116,7 @@ func (c *Client) command(parent context.Context, what, command string, stdin []b
 	// What was started in the background and outlives the shell may keep the
 	// output open; that is not waited for, and ends.
 	cmd.WaitDelay = time.Second
-	limit := &LimitError{URL: name, Limit: "bytes of output", Max: c.cfg.MaxBytes, Flag: FlagMaxBytes}
+	limit := &httpmsg.LimitError{URL: name, Limit: "bytes of output", Max: c.cfg.MaxBytes, Flag: httpmsg.FlagMaxBytes}
 	out := &cappedBuffer{max: c.cfg.MaxBytes, over: func() { cancel(limit) }}
 	stderr := &tail{}
 	cmd.Stderr = stderr
@@ -151,9 +134,9 @@ func (c *Client) command(parent context.Context, what, command string, stdin []b
 	case parent.Err() != nil:
 		return nil, fmt.Errorf("%s: %w", name, context.Cause(parent))
 	case err != nil && errors.Is(cause, errDeadline):
-		return nil, &NetError{URL: name, Kind: KindTimeout, Err: fmt.Errorf("the command did not end within %s", c.cfg.Deadline)}
+		return nil, &httpmsg.NetError{URL: name, Kind: httpmsg.KindTimeout, Err: fmt.Errorf("the command did not end within %s", c.cfg.Deadline)}
 	case err != nil:
-		return nil, &CommandError{What: what, Command: command, Err: err, Stderr: termsafe.Brief(string(stderr.b))}
+		return nil, &httpmsg.CommandError{What: what, Command: command, Err: err, Stderr: termsafe.Brief(string(stderr.b))}
 	}
 	return out.b.Bytes(), nil
 }
@@ -225,22 +208,4 @@ func (t *tail) Write(p []byte) (int, error) {
 		t.b = append(t.b[:0], t.b[n:]...)
 	}
 	return len(p), nil
-}
-
-// CheckURL is the error for a url that a user cannot subscribe to.
-func CheckURL(v string) error {
-	switch scheme, rest, _ := strings.Cut(v, ":"); strings.ToLower(scheme) {
-	case "file":
-		if _, err := filePath(rest); err != nil {
-			return &URLError{URL: v, Reason: err.Error()}
-		}
-		return nil
-	case "exec":
-		if strings.TrimSpace(rest) == "" {
-			return &URLError{URL: v, Reason: "there is no command after exec:"}
-		}
-		return nil
-	}
-	_, err := ParseURL(v)
-	return err
 }

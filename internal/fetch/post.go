@@ -12,6 +12,9 @@ import (
 	"net/url"
 	"slices"
 	"time"
+
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
 // MaxAnswer is how many bytes of the answer to a [Post] are read. What comes
@@ -36,7 +39,7 @@ type Post struct {
 	// from the beginning.
 	Chosen bool
 	// Secret tells that the body is for this server alone, too, or is of no use
-	// without the header: a redirect to another server is a [RedirectError].
+	// without the header: a redirect to another server is a [httpmsg.RedirectError].
 	Secret bool
 	// Direct tells that no redirect is followed: it is an answer as any other.
 	Direct bool
@@ -48,14 +51,14 @@ type Answer struct {
 	Header   http.Header
 	Body     []byte // its first MaxAnswer bytes
 	FinalURL string // that answered, after redirects, without userinfo
-	// RetryAfter is as in [StatusError].
+	// RetryAfter is as in [httpmsg.StatusError].
 	RetryAfter time.Duration
 }
 
 // Error makes an error of an answer that is no success, with a line of detail
 // that the server gave, or "".
 func (a *Answer) Error(detail string) error {
-	return &StatusError{URL: a.FinalURL, Status: a.Status, RetryAfter: a.RetryAfter, Detail: detail}
+	return statusError(a.FinalURL, a.Status, a.RetryAfter, detail)
 }
 
 // Post sends a body and gives the answer. Waiting for the host, deadlines,
@@ -64,9 +67,9 @@ func (a *Answer) Error(detail string) error {
 //
 // A redirect by 301, 302, 307 or 308 is followed by the same POST with its body
 // (RFC 9110, section 15.4, lets the first two become a GET, which would lose
-// it). 303, and any from https to http, is a [RedirectError].
+// it). 303, and any from https to http, is a [httpmsg.RedirectError].
 func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
-	u, err := ParseURL(p.URL)
+	u, err := feedurl.Parse(p.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +80,7 @@ func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
 	header := p.Header
 	var answer *Answer
 	err = x.follow(u, "", func(u *url.URL) (next *url.URL, err error) {
-		if next, answer, err = x.post(u, p, header); next != nil && !sameOrigin(u, next) {
+		if next, answer, err = x.post(u, p, header); next != nil && !feedurl.SameOriginURL(u, next) {
 			header = nil
 		}
 		return next, err
@@ -97,7 +100,7 @@ func (x *exchange) post(u *url.URL, p *Post, header http.Header) (*url.URL, *Ans
 	}
 	req, err := http.NewRequestWithContext(x.ctx, method, u.String(), body)
 	if err != nil {
-		return nil, nil, &URLError{URL: display(u), Reason: "not a URL"}
+		return nil, nil, &feedurl.Error{URL: feedurl.Display(u), Reason: "not a URL"}
 	}
 	maps.Copy(req.Header, header)
 	req.Header.Set("User-Agent", x.c.cfg.UserAgent)
@@ -112,25 +115,25 @@ func (x *exchange) post(u *url.URL, p *Post, header http.Header) (*url.URL, *Ans
 	defer done()
 	if !p.Direct && slices.Contains(redirectCodes, resp.StatusCode) {
 		next, err := redirected(u, resp, func(detail string) error {
-			return &StatusError{URL: display(u), Status: resp.StatusCode, Detail: detail}
+			return statusError(feedurl.Display(u), resp.StatusCode, 0, detail)
 		})
 		if err != nil {
 			return nil, nil, err
 		}
 		refuse := func(reason string) error {
-			return &RedirectError{URL: display(u), Target: next.String(), Reason: reason}
+			return &httpmsg.RedirectError{URL: feedurl.Display(u), Target: next.String(), Reason: reason}
 		}
 		switch {
 		case resp.StatusCode == http.StatusSeeOther && !get:
 			return nil, nil, refuse("the answer is elsewhere (303), and what was sent would be lost")
 		case u.Scheme == "https" && next.Scheme == "http":
 			return nil, nil, refuse("it leads from https to http")
-		case p.Secret && !sameOrigin(u, next):
+		case p.Secret && !feedurl.SameOriginURL(u, next):
 			return nil, nil, refuse("it leads to another server, which is not to have the password")
 		}
 		return next, nil, nil
 	}
-	a := &Answer{Status: resp.StatusCode, Header: resp.Header, FinalURL: display(u)}
+	a := &Answer{Status: resp.StatusCode, Header: resp.Header, FinalURL: feedurl.Display(u)}
 	a.RetryAfter = x.retryAfter(resp, x.c.cfg.Now())
 	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxAnswer))
 	x.received = int64(len(a.Body))

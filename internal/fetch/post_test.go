@@ -8,8 +8,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/textproto"
 	"strings"
 	"testing"
+
+	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
 func TestPost(t *testing.T) {
@@ -54,14 +57,14 @@ func TestPost(t *testing.T) {
 	if a, err := post(allowed, s.URL+"/long", false); err != nil || len(a.Body) != MaxAnswer {
 		t.Errorf("%v", err)
 	}
-	var redirect *RedirectError
+	var redirect *httpmsg.RedirectError
 	if _, err := post(allowed, s.URL+"/see", false); !errors.As(err, &redirect) {
 		t.Errorf("303: %v", err)
 	}
 	if _, err := post(allowed, secure.URL, false); !errors.As(err, &redirect) || !strings.Contains(err.Error(), "https to http") {
 		t.Errorf("https to http: %v", err)
 	}
-	var status *StatusError
+	var status *httpmsg.StatusError
 	if _, err := post(allowed, s.URL+"/nowhere", false); !errors.As(err, &status) {
 		t.Errorf("%v", err)
 	}
@@ -69,7 +72,7 @@ func TestPost(t *testing.T) {
 	if err != nil || a.Status != 503 || a.RetryAfter.Seconds() != 60 {
 		t.Errorf("%+v, %v", a, err)
 	}
-	var delay *HostDelayError
+	var delay *httpmsg.HostDelayError
 	if _, err := post(allowed, s.URL+"/ok", false); !errors.As(err, &delay) || delay.URL != s.URL+"/ok" {
 		t.Errorf("%v", err)
 	}
@@ -77,7 +80,7 @@ func TestPost(t *testing.T) {
 	// Private addresses are for who chose them only.
 	strict := NewClient(Config{})
 	defer strict.Close()
-	var private *PrivateError
+	var private *httpmsg.PrivateError
 	if _, err := post(strict, s.URL+"/ok", false); !errors.As(err, &private) {
 		t.Errorf("%v", err)
 	}
@@ -153,7 +156,7 @@ func TestPostWithoutBody(t *testing.T) {
 			t.Errorf("%s: %v, %+v; sent %s, want %s", method, err, a, got, want)
 			continue
 		}
-		if etag, modified := Validators(a.Header); etag != `"1"` || modified != "" {
+		if etag, modified := httpmsg.Validators(textproto.MIMEHeader(a.Header)); etag != `"1"` || modified != "" {
 			t.Errorf("%s: %s, %s", method, etag, modified)
 		}
 	}

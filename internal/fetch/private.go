@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/lektordir/lektor/internal/feedurl"
 )
 
 // special holds the prefixes that are no public hosts and that netip has no
@@ -101,7 +103,7 @@ func Private(addr netip.Addr) bool { return standingOf(addr, nil) != public }
 // public name server has: asked again, a stranger's name may have got a private
 // address meanwhile.
 func vouched(origin string, u *url.URL) bool {
-	o, err := ParseURL(origin)
+	o, err := feedurl.Parse(origin)
 	if err != nil {
 		return false
 	}

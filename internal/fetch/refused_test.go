@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
 func TestVerdict(t *testing.T) {
@@ -51,7 +53,7 @@ func TestPostOfASecretStaysWithItsServer(t *testing.T) {
 	for to, want := range map[string]string{"/there": "there", other.URL: ""} {
 		got, target = "", to
 		_, err := client(t).Post(t.Context(), &Post{URL: s.URL, Body: []byte("password"), Secret: true})
-		redirect, is := errors.AsType[*RedirectError](err)
+		redirect, is := errors.AsType[*httpmsg.RedirectError](err)
 		if got != want || is != (want == "") || is && !strings.Contains(redirect.Error(), "another server") {
 			t.Errorf("to %s: it came %q, %v", to, got, err)
 		}

@@ -29,7 +29,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 )
 
 // Kind is what a document is.
@@ -140,7 +140,7 @@ func wordpress(f *feedconv.Feed) bool {
 // PageURL gives the URL of a page of a feed made by WordPress, "" where there is
 // none.
 func PageURL(feed string, page int) string {
-	u, err := fetch.ParseURL(feed)
+	u, err := feedurl.Parse(feed)
 	if err != nil {
 		return ""
 	}
@@ -209,7 +209,7 @@ func Normal(raw string) string {
 	if raw == "" {
 		return ""
 	}
-	u, err := fetch.ParseURL(raw)
+	u, err := feedurl.Parse(raw)
 	if err != nil {
 		return strings.Join(strings.Fields(strings.ReplaceAll(raw, "\x00", "")), "%20")
 	}
@@ -221,26 +221,26 @@ func Normal(raw string) string {
 
 // SameOrigin tells whether what belongs to the URL a may be sent to the URL b.
 func SameOrigin(a, b string) bool {
-	return fetch.IsHTTP(a) && fetch.IsHTTP(b) && fetch.SameOrigin(a, b)
+	return feedurl.IsHTTP(a) && feedurl.IsHTTP(b) && feedurl.SameOrigin(a, b)
 }
 
 // LinkError is a link that is not followed.
 type LinkError struct{ URL, Reason string }
 
 func (e *LinkError) Error() string {
-	return fmt.Sprintf("%s: %s", fetch.Brief(fetch.Public(e.URL)), e.Reason)
+	return fmt.Sprintf("%s: %s", feedurl.Brief(feedurl.Public(e.URL)), e.Reason)
 }
 
 // Check is the error for a link that is not followed from a document: a stranger
 // wrote it, and it may name what only the user may ask for. The document is at the
 // URL from.
 func Check(from, to string) error {
-	u, err := fetch.ParseURL(to)
-	var bad *fetch.URLError
+	u, err := feedurl.Parse(to)
+	var bad *feedurl.Error
 	switch {
 	case errors.As(err, &bad):
 		reason := bad.Reason
-		if u, err := url.Parse(to); err == nil && u.Scheme != "" && !fetch.IsHTTP(to) {
+		if u, err := url.Parse(to); err == nil && u.Scheme != "" && !feedurl.IsHTTP(to) {
 			// A user may name files and commands, and no stranger may.
 			reason = "only http: and https: are followed, not " + u.Scheme + ":"
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/units"
 )
 
@@ -100,7 +100,7 @@ type Stop struct {
 }
 
 func (s *Stop) Error() string {
-	return fmt.Sprintf("%s: %s", fetch.Brief(fetch.Public(s.URL)), s.Reason)
+	return fmt.Sprintf("%s: %s", feedurl.Brief(feedurl.Public(s.URL)), s.Reason)
 }
 
 // Baseline is the end of a walk that nobody asked for: entries from before it are no news.
@@ -274,10 +274,10 @@ func (w *Walk) Count(entries int, bytes int64) {
 func (w *Walk) Arrived(final string) (known *Stored, err error) {
 	final = Normal(final)
 	if err := Check(w.next, final); err != nil {
-		w.Fail("it redirects to "+fetch.Brief(fetch.Public(final))+": "+err.(*LinkError).Reason, true)
+		w.Fail("it redirects to "+feedurl.Brief(feedurl.Public(final))+": "+err.(*LinkError).Reason, true)
 		return nil, w.stop
 	}
-	if final != w.next && w.circle(final, "it redirects to "+fetch.Brief(final)+", which was passed before") {
+	if final != w.next && w.circle(final, "it redirects to "+feedurl.Brief(final)+", which was passed before") {
 		return nil, w.stop
 	}
 	s, ok := w.record.Find(final)
@@ -287,7 +287,7 @@ func (w *Walk) Arrived(final string) (known *Stored, err error) {
 	// An archive that moved has its old place in the chain. One that another archive
 	// leads to has a place of its own, and those between would be passed over.
 	if newer, ok := w.record.before(s); ok {
-		w.Fail("it redirects to "+fetch.Brief(final)+", which is the archive before "+fetch.Brief(newer.Final), true)
+		w.Fail("it redirects to "+feedurl.Brief(final)+", which is the archive before "+feedurl.Brief(newer.Final), true)
 		return nil, w.stop
 	}
 	s.URL = w.next

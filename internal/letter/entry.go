@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/htmlsafe"
 	"github.com/lektordir/lektor/internal/htmltext"
 	"github.com/lektordir/lektor/internal/redact"
@@ -162,7 +162,7 @@ func (e *Entry) language() string {
 }
 
 // base is what relative links of the content are resolved against.
-func (e *Entry) base() string { return cmp.Or(e.Entry.URL(), fetch.Public(e.Feed.ID)) }
+func (e *Entry) base() string { return cmp.Or(e.Entry.URL(), feedurl.Public(e.Feed.ID)) }
 
 // text gives the entry as plain text; title stands above it if the header has not all
 // of it.

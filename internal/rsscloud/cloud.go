@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/termsafe"
@@ -248,7 +249,7 @@ func Notify(ctx context.Context, c *fetch.Client, callback, protocol, procedure,
 		return nil
 	}
 	if err == nil && strict && !v.True() {
-		err = fmt.Errorf("%s: %s was not answered with true", fetch.Public(callback), procedure)
+		err = fmt.Errorf("%s: %s was not answered with true", feedurl.Public(callback), procedure)
 	}
 	return err
 }

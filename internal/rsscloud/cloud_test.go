@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 )
 
@@ -32,7 +33,7 @@ func TestRequestIsReadAsItWasSent(t *testing.T) {
 			t.Errorf("%s\n got %+v, %v\nwant %+v", form, q, err, want)
 		}
 		u, err := url.Parse(q.Callback(netip.Addr{}))
-		if err != nil || u.Scheme != scheme || u.Hostname() != back.Domain || fetch.Port(u) != strconv.Itoa(back.Port) || u.Path != back.Path {
+		if err != nil || u.Scheme != scheme || u.Hostname() != back.Domain || feedurl.Port(u) != strconv.Itoa(back.Port) || u.Path != back.Path {
 			t.Errorf("%+v: %s, %v", back, u, err)
 		}
 		m, err := Decode(EncodeCall("rssCloud.pleaseNotify", NotifyProcedure, back.Port, back.Path, XMLRPC, feeds, back.Domain))

@@ -27,6 +27,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/termsafe"
@@ -95,7 +96,7 @@ func (c Cloud) URL() (string, error) {
 	if c.Port < 0 || c.Port > 65535 || strings.ContainsAny(domain, "/@?#% \\") {
 		return "", fmt.Errorf("the cloud's address %q, port %d, is none", termsafe.Brief(c.Domain), c.Port)
 	}
-	u, err := fetch.ParseURL(origin(scheme, domain, c.Port) + "/" + strings.TrimLeft(strings.TrimSpace(c.Path), "/"))
+	u, err := feedurl.Parse(origin(scheme, domain, c.Port) + "/" + strings.TrimLeft(strings.TrimSpace(c.Path), "/"))
 	if err != nil {
 		return "", err
 	}
@@ -331,7 +332,7 @@ func ParsePingTarget(s string) (PingTarget, error) {
 	if rest, ok := strings.CutPrefix(s, "xmlrpc://"); ok {
 		s, rpc = "http://"+rest, true
 	}
-	u, err := fetch.ParseURL(s)
+	u, err := feedurl.Parse(s)
 	if err != nil {
 		return PingTarget{}, err
 	}

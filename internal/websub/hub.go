@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 )
 
@@ -44,8 +45,8 @@ func absolute(s string) bool {
 	if len(s) > MaxURL || strings.TrimSpace(s) != s {
 		return false
 	}
-	u, err := fetch.ParseURL(s)
-	return err == nil && u.User == nil && fetch.IsHTTP(s)
+	u, err := feedurl.Parse(s)
+	return err == nil && u.User == nil && feedurl.IsHTTP(s)
 }
 
 // ParsePublish reads what a publisher says was updated (section 6 leaves open how;

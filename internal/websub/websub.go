@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"hash"
 	"net/http"
+	"net/textproto"
 	"net/url"
 	"strconv"
 	"strings"
@@ -43,7 +44,7 @@ const (
 // document, and where the header has a hub those in the document do not count.
 // The same holds for self by itself, as some servers send only one of the two.
 // base is the URL of the document; links are those found in it.
-func Links(h http.Header, base string, links []feedconv.Link) []feedconv.Link {
+func Links(h textproto.MIMEHeader, base string, links []feedconv.Link) []feedconv.Link {
 	var found []feedconv.Link
 	has := map[string]bool{}
 	for _, l := range fetch.Links(h, base) {

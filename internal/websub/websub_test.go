@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/textproto"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
 func links(list []feedconv.Link) string {
@@ -40,7 +42,7 @@ func TestDiscoveryOrder(t *testing.T) {
 		{[]string{`</feed>; title="a, b; rel=hub"; rel="alternate self"`}, "self http://a.example/feed, hub http://doc.example/hub, next n"},
 		{[]string{`<x>; rel=next`, `<broken`, `garbage; rel=hub`, ``, `<a>;rel`, `<b>;;=,;"`}, "hub http://doc.example/hub, self http://doc.example/self, next n"},
 	} {
-		if got := links(Links(http.Header{"Link": tc.header}, "http://a.example/x/y", doc)); got != tc.want {
+		if got := links(Links(textproto.MIMEHeader{"Link": tc.header}, "http://a.example/x/y", doc)); got != tc.want {
 			t.Errorf("%q:\n got %s\nwant %s", tc.header, got, tc.want)
 		}
 	}
@@ -94,7 +96,7 @@ func TestSubscriptionRequest(t *testing.T) {
 		t.Error(err)
 	}
 	status = 500
-	var other *fetch.StatusError
+	var other *httpmsg.StatusError
 	if err := send("/hub"); !errors.As(err, &other) {
 		t.Error(err)
 	}

@@ -50,7 +50,7 @@ var doors = map[string][]string{
 	"github.com/google/renameio":      {"internal/atomicfile"},
 	"github.com/gofrs/flock":          {"internal/atomicfile"},
 	"github.com/fsnotify/fsnotify":    {"internal/watch"},
-	"github.com/urfave/cli":           {"cmd", "internal/command", "internal/feedcmd", "internal/testkit/manual"},
+	"github.com/urfave/cli":           {"cmd", "internal/command", "internal/fetchcmd", "internal/testkit/manual"},
 	"github.com/cheggaaa/pb":          {"internal/command"},
 	"github.com/creack/pty":           {"internal/testkit/terminal"},
 	"github.com/santhosh-tekuri":      {"internal/testkit/schema"},
@@ -62,11 +62,12 @@ var doors = map[string][]string{
 var linked = map[string][]string{
 	"charm.land":                     {"lektor-view"},
 	"codeberg.org/readeck":           {"lektor-article"},
-	"github.com/andybalholm/brotli":  {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-share", "lektor-view"},
+	"github.com/andybalholm/brotli":  {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-share", "lektor-view"},
 	"github.com/coreos/go-systemd":   {"lektor-cloudd"},
 	"github.com/emersion/go-message": {"lektor-pages"},
 	"github.com/microcosm-cc":        {"lektor-pages"},
 	"github.com/wlynxg/chardet":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-share", "lektor-view"},
+	"net/http":                       {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-share", "lektor-view"},
 	"html/template":                  {"lektor-cloudd", "lektor-ess"},
 	"modernc.org/sqlite":             {"lektor-import", "lektor-pages", "lektor-view"},
 }

@@ -35,7 +35,7 @@ func TestImports(t *testing.T) {
 		{"cmd/lektor-fetch", module + "internal/index", false, false},
 		{"internal/command", module + "lektordir", false, false},
 		{"internal/command", module + "internal/fetch", false, false},
-		{"internal/feedcmd", module + "internal/fetch", false, true},
+		{"internal/fetchcmd", module + "internal/fetch", false, true},
 		{"internal/app/viewer", "github.com/rogpeppe/go-internal/testscript", true, false},
 		{"lektordir", "net/url", false, true},
 		{"lektordir", "net", false, false},

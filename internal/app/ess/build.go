@@ -14,7 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -107,9 +107,9 @@ func (st *store) build(ctx context.Context, w io.Writer, o BuildOptions, hashes 
 		if url == "" {
 			text := "%s: it has no http URL, and no document is made of it"
 			if len(o.Feeds) > 0 {
-				st.S.Report.Error(text, fetch.Public(f.ID))
+				st.S.Report.Error(text, feedurl.Public(f.ID))
 			} else {
-				st.warnings.Warn(text, fetch.Public(f.ID))
+				st.warnings.Warn(text, feedurl.Public(f.ID))
 			}
 			continue
 		}
@@ -175,14 +175,14 @@ func fromDocument(ctx context.Context, o BuildOptions, s *command.Streams) error
 	}
 	url := o.URL
 	for _, l := range f.Links {
-		if url == "" && strings.EqualFold(l.Rel, "self") && fetch.IsHTTP(l.Href) {
+		if url == "" && strings.EqualFold(l.Rel, "self") && feedurl.IsHTTP(l.Href) {
 			url = l.Href
 		}
 	}
 	if url == "" {
 		return &command.UsageError{Message: "the document does not say what its URL is", Hint: "give it with --url"}
 	}
-	if !fetch.IsHTTP(url) {
+	if !feedurl.IsHTTP(url) {
 		return command.Usagef("--url %s: it is no http URL", url)
 	}
 	entries, undated := documentEntries(f)
@@ -190,7 +190,7 @@ func fromDocument(ctx context.Context, o BuildOptions, s *command.Streams) error
 		s.Report.Info("%s without a date left out", units.Count(undated, "entry"))
 	}
 	return s.Output(o.Output, func(w io.Writer) error {
-		_, err := w.Write(ess.AppendESS(nil, o.build(), lektordir.NormalizeID(fetch.Public(url)), newest(entries, o.N, o.Since)))
+		_, err := w.Write(ess.AppendESS(nil, o.build(), lektordir.NormalizeID(feedurl.Public(url)), newest(entries, o.N, o.Since)))
 		return err
 	})
 }
@@ -290,7 +290,7 @@ func (st *store) top(items []*item, n int) []ess.FeedEntry {
 		if url == "" {
 			if !told[it.Ref.Feed] {
 				told[it.Ref.Feed] = true
-				st.warnings.Warn("%s: it has no http URL, and its entries are left out", cmp.Or(fetch.Public(f.ID), it.Ref.Feed))
+				st.warnings.Warn("%s: it has no http URL, and its entries are left out", cmp.Or(feedurl.Public(f.ID), it.Ref.Feed))
 			}
 			continue
 		}

@@ -12,7 +12,9 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/discover"
 	"github.com/lektordir/lektor/internal/ess"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -35,9 +37,9 @@ func readDocument(ctx context.Context, client *fetch.Client, name string, in io.
 	case name == "-":
 		d.name = "standard input"
 		d.body, err = readAll(ctx, in)
-	case fetch.IsHTTP(name):
-		var resp *fetch.Response
-		if resp, err = client.Get(ctx, &fetch.Request{URL: name}); err == nil {
+	case feedurl.IsHTTP(name):
+		var resp *httpmsg.Response
+		if resp, err = client.Get(ctx, &httpmsg.Request{URL: name}); err == nil {
 			d.body = resp.Body
 		}
 	default:
@@ -244,7 +246,7 @@ func Discover(ctx context.Context, o DiscoverOptions, s *command.Streams) error 
 		for url, err := range command.ReadArgs(o.URLs, s.In, o.Nul) {
 			var links []found
 			if err == nil {
-				if !fetch.IsHTTP(url) {
+				if !feedurl.IsHTTP(url) {
 					url = "https://" + url
 				}
 				var limit string
@@ -271,7 +273,7 @@ func Discover(ctx context.Context, o DiscoverOptions, s *command.Streams) error 
 }
 
 func discoverAt(ctx context.Context, client *fetch.Client, url string) (links []found, limit string, err error) {
-	resp, err := client.Get(ctx, &fetch.Request{URL: url})
+	resp, err := client.Get(ctx, &httpmsg.Request{URL: url})
 	if err != nil {
 		return nil, "", err
 	}
@@ -283,7 +285,7 @@ func discoverAt(ctx context.Context, client *fetch.Client, url string) (links []
 	if f, err := feedconv.ParseBytes(resp.Body, feedconv.Options{URL: resp.FinalURL, ContentType: contentType}); err == nil {
 		page = discover.Result{}
 		for _, l := range f.Links {
-			if !fetch.IsHTTP(l.Href) {
+			if !feedurl.IsHTTP(l.Href) {
 				continue // as those of a page
 			}
 			switch link := (discover.Link{URL: l.Href, Title: l.Title}); strings.ToLower(l.Type) {

@@ -18,6 +18,7 @@ import (
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
@@ -140,13 +141,13 @@ func (st *store) index() map[string]string {
 }
 
 // key makes URLs comparable that were written into a document and read back.
-func key(url string) string { return ess.EscapeURL(lektordir.NormalizeID(fetch.Public(url))) }
+func key(url string) string { return ess.EscapeURL(lektordir.NormalizeID(feedurl.Public(url))) }
 
 // documentURL is the URL under which a feed stands in documents: its id. It is
 // "" for a feed that others cannot fetch.
 func documentURL(f *lektordir.Feed) string {
-	if fetch.IsHTTP(f.ID) {
-		return fetch.Public(f.ID)
+	if feedurl.IsHTTP(f.ID) {
+		return feedurl.Public(f.ID)
 	}
 	return ""
 }

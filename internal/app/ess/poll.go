@@ -14,7 +14,9 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/limiter"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
@@ -156,7 +158,7 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 			p.S.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", name), "lektor-fetch add subscribes"))
 		case err == nil:
 			add(target{hash: hash, link: link, named: true})
-		case fetch.IsHTTP(name):
+		case feedurl.IsHTTP(name):
 			// The URL of a document, of a feed of ours or another.
 			add(target{hash: links()[name], link: name, named: true, typed: true})
 		default:
@@ -225,13 +227,13 @@ func (p *poller) poll(ctx context.Context, t target) {
 	}
 	_, notESS := errors.AsType[*documentError](err)
 	tell, count := p.S.Report.Error, &p.failedNamed
-	if (fetch.Remote(err) || notESS) && !t.named {
+	if (httpmsg.Remote(err) || notESS) && !t.named {
 		tell, count = p.S.Report.Info, &p.failed
 	}
 	p.mu.Lock()
 	*count++
 	p.mu.Unlock()
-	tell("%v", inDocument(fetch.Public(t.link), err))
+	tell("%v", inDocument(feedurl.Public(t.link), err))
 }
 
 // documentError is a document that is no ESS.
@@ -257,7 +259,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	}
 	req, err := state.Request()
 	if err != nil || req.URL != t.link {
-		req = &fetch.Request{URL: t.link}
+		req = &httpmsg.Request{URL: t.link}
 	}
 	if !t.typed {
 		// It is the feed, or its page, that says where the document is.
@@ -274,7 +276,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 		return errors.Join(err, v.Fail(ctx, err))
 	}
 	for _, w := range resp.Warnings {
-		p.warnings.Warn("%s: %s", fetch.Public(t.link), w)
+		p.warnings.Warn("%s: %s", feedurl.Public(t.link), w)
 	}
 	if !v.Known() {
 		doc, err := p.decode(resp, t)
@@ -292,7 +294,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 }
 
 // request counts a request.
-func (p *poller) request(t target, resp *fetch.Response) {
+func (p *poller) request(t target, resp *httpmsg.Response) {
 	size := int64(0)
 	if t.hash != "" {
 		size = p.ess(t.hash).Size()
@@ -314,8 +316,8 @@ func (p *poller) request(t target, resp *fetch.Response) {
 
 // decode reads a document. An ESS counts for the feed that links to it,
 // whatever URL it names; of an NNO only the feed's own entries do.
-func (p *poller) decode(resp *fetch.Response, t target) (*ess.Document, error) {
-	name := fetch.Public(t.link)
+func (p *poller) decode(resp *httpmsg.Response, t target) (*ess.Document, error) {
+	name := feedurl.Public(t.link)
 	doc, err := ess.Decode(resp.Body, func(w ess.Warning) { p.warnings.Warn("%s: %v", name, w) })
 	if err != nil {
 		return nil, err
@@ -422,7 +424,7 @@ func (p *poller) found(d due) error {
 
 // foreign asks for a document that no subscription links to.
 func (p *poller) foreign(ctx context.Context, t target) error {
-	resp, err := p.client.Get(ctx, &fetch.Request{URL: t.link})
+	resp, err := p.client.Get(ctx, &httpmsg.Request{URL: t.link})
 	if err != nil {
 		return err
 	}

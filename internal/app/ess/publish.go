@@ -20,7 +20,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/internal/termsafe"
@@ -132,8 +132,8 @@ func baseURL(text string) (*url.URL, error) {
 		return nil, nil
 	}
 	base, err := url.Parse(text)
-	if err != nil || !fetch.IsHTTP(text) || base.Host == "" {
-		return nil, command.Usagef("--base-url %s: it is no http URL", fetch.Public(text))
+	if err != nil || !feedurl.IsHTTP(text) || base.Host == "" {
+		return nil, command.Usagef("--base-url %s: it is no http URL", feedurl.Public(text))
 	}
 	base.User = nil // everybody reads the documents
 	if !strings.HasSuffix(base.Path, "/") {
@@ -158,7 +158,7 @@ func (p *publisher) feed(hash string, entries []ess.Entry) error {
 	}
 	p.keep[name] = true
 	p.page.Feeds = append(p.page.Feeds, indexFeed{
-		Title: cmp.Or(strings.TrimSpace(termsafe.Line(redact.Text(f.Name))), feedURL), URL: feedURL, Link: safeLink(fetch.Public(f.Link)), ESS: link(p.base, name), Type: feedType(feedURL),
+		Title: cmp.Or(strings.TrimSpace(termsafe.Line(redact.Text(f.Name))), feedURL), URL: feedURL, Link: safeLink(feedurl.Public(f.Link)), ESS: link(p.base, name), Type: feedType(feedURL),
 	})
 	return p.document(name, ess.AppendESS(nil, p.o.build(), feedURL, newest(entries, p.o.N, time.Time{})))
 }
@@ -246,7 +246,7 @@ func link(base *url.URL, name string) string {
 
 // safeLink passes on a stranger's link if a browser may follow it.
 func safeLink(s string) string {
-	if fetch.IsHTTP(s) {
+	if feedurl.IsHTTP(s) {
 		return s
 	}
 	return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -253,7 +253,7 @@ type wanting struct {
 func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[string]*resolver, missing int) error {
 	a := &wanting{st: st, o: o}
 	// What a public document names is asked for on its word only.
-	if i := slices.IndexFunc(o.Documents, fetch.IsHTTP); i >= 0 {
+	if i := slices.IndexFunc(o.Documents, feedurl.IsHTTP); i >= 0 {
 		a.origin = o.Documents[i]
 	}
 	defer func() {
@@ -287,7 +287,7 @@ func (a *wanting) ask(url string, r *resolver) error {
 	case !a.o.Subscribe:
 		a.strange++
 		return nil
-	case !fetch.IsHTTP(url):
+	case !feedurl.IsHTTP(url):
 		a.st.S.Report.Error("%s: cannot subscribe to that, it is no http URL", url)
 		return nil
 	case !a.o.DryRun:

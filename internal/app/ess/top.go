@@ -11,6 +11,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/units"
 )
@@ -83,7 +84,7 @@ func gather(ctx context.Context, o TopOptions, s *command.Streams) (*ess.Top, er
 // that is missing was so in the first.
 func rereadable(names []string) bool {
 	for _, name := range names {
-		if fi, err := os.Stat(name); err == nil && !fi.Mode().IsRegular() || err != nil && (name == "-" || fetch.IsHTTP(name)) {
+		if fi, err := os.Stat(name); err == nil && !fi.Mode().IsRegular() || err != nil && (name == "-" || feedurl.IsHTTP(name)) {
 			return false
 		}
 	}

@@ -15,8 +15,9 @@ import (
 	"github.com/lektordir/lektor/internal/discover"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fulltext"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
@@ -41,7 +42,7 @@ type Settings struct {
 	Alias, Interval   string
 	Force             bool // allow an interval shorter than [feeddir.MinInterval]
 	Categories        []string
-	Headers           []string // lines, see [fetch.ParseHeaders]
+	Headers           []string // lines, see [httpmsg.ParseHeaders]
 	Private, FullText bool
 }
 
@@ -133,14 +134,14 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *com
 	default:
 		did = "subscribed"
 	}
-	line := fmt.Sprintf("%s: %s (%s)", fetch.Public(a.URL), did, a.Title)
+	line := fmt.Sprintf("%s: %s (%s)", feedurl.Public(a.URL), did, a.Title)
 	fetched := !a.Already && !o.DryRun && !o.NoFetch
 	if fetched {
 		line += ", " + units.Count(a.Summary.New+a.Summary.Updated, "entry")
 	}
 	s.Report.Info("%s", line)
 	if fetched && !o.History && feeddir.HistoryOf(r.Dir, a.Hash).Linked().Prev != "" {
-		s.Report.Info("%s: it has archives; lektor-fetch history brings what is in them", fetch.Public(a.URL))
+		s.Report.Info("%s: it has archives; lektor-fetch history brings what is in them", feedurl.Public(a.URL))
 	}
 	return a
 }
@@ -214,7 +215,7 @@ func addHint(err error) error {
 		return command.Hint(err, "if you know the address of its feed, add that")
 	case errors.As(err, &none):
 		return command.Hint(err, "give the address of a feed, or of a page that links to one")
-	case errors.As(err, new(*fetch.NetError)):
+	case errors.As(err, new(*httpmsg.NetError)):
 		return command.Hint(err, "add --no-fetch --as-is subscribes to a URL without looking at it")
 	}
 	return entries.FeedHint(err)
@@ -233,7 +234,7 @@ type Added struct {
 // entries. It delivers the document that it looked at, without a second request. If the document
 // cannot be fetched or is not a feed, Add does not subscribe.
 func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, error) {
-	header, err := fetch.ParseHeaders(o.headers())
+	header, err := httpmsg.ParseHeaders(o.headers())
 	if err != nil {
 		return Added{}, err
 	}
@@ -276,7 +277,7 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 
 // first delivers the entries of a feed for the first time: from resp, or from a new request if resp
 // is nil. If whole is set, it asks for the archives too.
-func (r *Runner) first(ctx context.Context, a *Added, resp *fetch.Response, whole bool) error {
+func (r *Runner) first(ctx context.Context, a *Added, resp *httpmsg.Response, whole bool) error {
 	t := r.task(a.Hash, Named)
 	t.want.Archives = whole
 	a.outcome = r.visit(ctx, t, &turn{r: r}, resp)

@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/mail"
+	"net/textproto"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +16,8 @@ import (
 	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/stage"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
@@ -43,7 +44,7 @@ func Deliver(ctx context.Context, o DeliverOptions, s *command.Streams) error {
 	}
 	if doc.Body, err = input(ctx, s, "-", o.Fetch.MaxDecoded); err != nil {
 		if large := (*command.SizeError)(nil); errors.As(err, &large) {
-			return command.Hint(err, "--%s raises the limit", fetch.FlagMaxDecoded)
+			return command.Hint(err, "--%s raises the limit", httpmsg.FlagMaxDecoded)
 		}
 		return err
 	}
@@ -171,11 +172,11 @@ type Document struct {
 // Deliver delivers the new and updated entries of a document. The feed need not be subscribed to;
 // Deliver does not subscribe.
 func (r *Runner) Deliver(ctx context.Context, doc Document) (Summary, error) {
-	feed, err := r.parser.read(doc.Body, cmp.Or(doc.URL, doc.ID), doc.ContentType, http.Header{})
+	feed, err := r.parser.read(doc.Body, cmp.Or(doc.URL, doc.ID), doc.ContentType, textproto.MIMEHeader{})
 	if err != nil {
 		return Summary{Feeds: 1}, err
 	}
-	r.parser.warn(fetch.Public(doc.ID), feed)
+	r.parser.warn(feedurl.Public(doc.ID), feed)
 	if doc.DryRun {
 		r.report.Info("%s: a feed of %s; nothing was delivered", doc.ID, units.Count(len(feed.Entries), "entry"))
 		return Summary{Feeds: 1}, nil

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net/http"
+	"net/textproto"
 	"net/url"
 	"runtime"
 	"slices"
@@ -13,8 +13,9 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/history"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/websub"
 )
@@ -65,7 +66,7 @@ func (p *parser) withPlace(ctx context.Context, doc []byte, read func() error) e
 
 // ask requests a document that another document of the feed names. The header of own, the request
 // for the feed's own document, is sent only to that document's origin.
-func (s *session) ask(ctx context.Context, own, req *fetch.Request) (*fetch.Response, error) {
+func (s *session) ask(ctx context.Context, own, req *httpmsg.Request) (*httpmsg.Response, error) {
 	if history.SameOrigin(own.URL, req.URL) {
 		req.Header = own.Header
 		req.URL = as(own.URL, req.URL)
@@ -94,7 +95,7 @@ func as(owner, raw string) string {
 }
 
 // document parses doc, the filtered body of resp. req is the request for the feed.
-func (s *session) document(doc []byte, req *fetch.Request, resp *fetch.Response) (*feedconv.Feed, error) {
+func (s *session) document(doc []byte, req *httpmsg.Request, resp *httpmsg.Response) (*feedconv.Feed, error) {
 	feed, err := s.parse(doc, resp.FinalURL, resp.Header)
 	if err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func (s *session) document(doc []byte, req *fetch.Request, resp *fetch.Response)
 		resp.Truncated = true
 	}
 	resp.Short = limited(feed) >= 0
-	s.r.parser.warn(fetch.Public(req.URL), feed)
+	s.r.parser.warn(feedurl.Public(req.URL), feed)
 	return feed, nil
 }
 
@@ -125,7 +126,7 @@ func (s *session) filtered(ctx context.Context, feedURL string, doc []byte) (out
 }
 
 // parse parses doc, which filtered returned. url and h are its URL and response header.
-func (s *session) parse(doc []byte, url string, h http.Header) (*feedconv.Feed, error) {
+func (s *session) parse(doc []byte, url string, h textproto.MIMEHeader) (*feedconv.Feed, error) {
 	contentType := h.Get("Content-Type")
 	if s.st.Filter() != "" {
 		contentType = ""
@@ -144,18 +145,18 @@ func (s *session) trusted() error {
 // env returns environment variables for the commands of a feed: its URL without a password, its
 // name below src/, and the lektor-dir.
 func (s *session) env(url string) []string {
-	return []string{"LEKTOR_URL=" + fetch.Public(url), "LEKTOR_FEED=" + s.hash, "LEKTOR_DIR=" + s.r.Dir.Path()}
+	return []string{"LEKTOR_URL=" + feedurl.Public(url), "LEKTOR_FEED=" + s.hash, "LEKTOR_DIR=" + s.r.Dir.Path()}
 }
 
 // read parses a document.
-func (p *parser) read(doc []byte, url, contentType string, h http.Header) (*feedconv.Feed, error) {
+func (p *parser) read(doc []byte, url, contentType string, h textproto.MIMEHeader) (*feedconv.Feed, error) {
 	feed, err := feedconv.ParseBytes(doc, feedconv.Options{
 		URL: url, ContentType: contentType,
 		ContentLocation: h.Get("Content-Location"), ContentLanguage: h.Get("Content-Language"),
 		MaxBytes: p.maxDecoded, MaxEntries: p.maxEntries,
 	})
 	if limit, ok := errors.AsType[*feedconv.LimitError](err); ok {
-		err = &fetch.LimitError{URL: fetch.Public(url), Limit: limit.Limit, Max: limit.Max, Flag: fetch.FlagMaxDecoded}
+		err = &httpmsg.LimitError{URL: feedurl.Public(url), Limit: limit.Limit, Max: limit.Max, Flag: httpmsg.FlagMaxDecoded}
 	}
 	if feed != nil {
 		// WebSub subscribers look for hubs in the header first.

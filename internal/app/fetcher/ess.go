@@ -6,7 +6,7 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/discover"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -61,7 +61,7 @@ func essFor(page *discover.Result, feed discover.Link) string {
 // first returns have unless it is empty, else url if it is http or https: other URLs are not
 // fetched because a document names them.
 func first(have, url string) string {
-	if have != "" || !fetch.IsHTTP(url) {
+	if have != "" || !feedurl.IsHTTP(url) {
 		return have
 	}
 	return lektordir.NormalizeID(feeddir.OneField(url))

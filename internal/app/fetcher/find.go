@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
+	"net/textproto"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,8 +16,9 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/discover"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/history"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -25,14 +26,14 @@ import (
 type search struct {
 	r      *Runner
 	o      AddOptions
-	header http.Header // of o
+	header textproto.MIMEHeader // of o
 
 	// The result.
 	url, title string
-	origin     string          // URL of the document that named the feed; "": the user
-	resp       *fetch.Response // response with its document; nil if it was not requested
-	page       *pageError      // the page that links to the feed, or nil
-	existing   *Added          // the existing subscription, or nil
+	origin     string            // URL of the document that named the feed; "": the user
+	resp       *httpmsg.Response // response with its document; nil if it was not requested
+	page       *pageError        // the page that links to the feed, or nil
+	existing   *Added            // the existing subscription, or nil
 }
 
 // find looks for the feed at f.url, or for the feed that the page or archive there leads to.
@@ -48,13 +49,13 @@ func (f *search) find(ctx context.Context) (err error) {
 		}
 		var feed *feedconv.Feed
 		var html *pageError
-		f.resp, feed, err = f.look(ctx, &fetch.Request{URL: f.url, Origin: f.origin, Header: f.header})
+		f.resp, feed, err = f.look(ctx, &httpmsg.Request{URL: f.url, Origin: f.origin, Header: f.header})
 		switch {
 		case err == nil:
 		case !errors.As(err, &html):
 			return err
 		case f.page != nil:
-			return &NoFeedsError{URL: fetch.Public(f.url), Err: html.err}
+			return &NoFeedsError{URL: feedurl.Public(f.url), Err: html.err}
 		case len(html.Feeds) == 0 && f.o.Look == LookAround:
 			if f.url, f.resp, feed, err = f.guess(ctx, html); err != nil {
 				return err
@@ -86,8 +87,8 @@ func (f *search) follow(page *pageError) error {
 		return err
 	}
 	link := lektordir.NormalizeID(page.chosen.URL)
-	if len(f.header) > 0 && !fetch.SameOrigin(f.url, link) {
-		return command.Hint(fmt.Errorf("%s: it links to a feed of another server, %s, and headers are meant for one", fetch.Public(f.url), fetch.Public(link)), "add that one, with --header if it is meant to have them")
+	if len(f.header) > 0 && !feedurl.SameOrigin(f.url, link) {
+		return command.Hint(fmt.Errorf("%s: it links to a feed of another server, %s, and headers are meant for one", feedurl.Public(f.url), feedurl.Public(link)), "add that one, with --header if it is meant to have them")
 	}
 	f.page, f.url, f.title, f.origin = page, link, page.title(), page.final
 	return nil
@@ -97,27 +98,27 @@ func (f *search) follow(page *pageError) error {
 // the archive. before is the URL of the archive that led here, or "".
 func (f *search) ofArchive(doc history.Document, before string) error {
 	url := f.url
-	what := fmt.Errorf("%s: it is an archive of old entries, and no new entries will appear in it", fetch.Public(url))
+	what := fmt.Errorf("%s: it is an archive of old entries, and no new entries will appear in it", feedurl.Public(url))
 	const hint = "find the address of the feed itself on its page; add --as-is subscribes to this one all the same"
 	switch {
 	case doc.Current == "":
 		return command.Hint(fmt.Errorf("%w, and does not say where the feed is", what), hint)
 	case before != "":
-		return command.Hint(fmt.Errorf("%w, as is %s, which leads to it", what, fetch.Public(before)), hint)
+		return command.Hint(fmt.Errorf("%w, as is %s, which leads to it", what, feedurl.Public(before)), hint)
 	}
 	if err := history.Check(doc.URL, doc.Current); err != nil {
 		return command.Hint(fmt.Errorf("%w; the feed would be %w", what, err), hint)
 	}
-	if len(f.header) > 0 && !fetch.SameOrigin(url, doc.Current) {
-		return command.Hint(fmt.Errorf("%w; the feed is on another server, %s, and headers are meant for one", what, fetch.Public(doc.Current)), "add that one, with --header if it is meant to have them")
+	if len(f.header) > 0 && !feedurl.SameOrigin(url, doc.Current) {
+		return command.Hint(fmt.Errorf("%w; the feed is on another server, %s, and headers are meant for one", what, feedurl.Public(doc.Current)), "add that one, with --header if it is meant to have them")
 	}
-	f.r.report.Info("%s is an archive; its feed is %s", fetch.Public(url), fetch.Public(doc.Current))
+	f.r.report.Info("%s is an archive; its feed is %s", feedurl.Public(url), feedurl.Public(doc.Current))
 	return nil
 }
 
 // look fetches a document and parses it as a feed. The error is a *pageError if the document is an
 // HTML page.
-func (f *search) look(ctx context.Context, req *fetch.Request) (*fetch.Response, *feedconv.Feed, error) {
+func (f *search) look(ctx context.Context, req *httpmsg.Request) (*httpmsg.Response, *feedconv.Feed, error) {
 	url := req.URL
 	if strings.HasPrefix(strings.ToLower(url), "exec:") {
 		if err := feeddir.Trusted(f.r.Dir, "", ""); err != nil {
@@ -140,28 +141,28 @@ func (f *search) look(ctx context.Context, req *fetch.Request) (*fetch.Response,
 	case errors.As(err, &not) && not.HTML:
 		return nil, nil, &pageError{Result: discover.Page(resp.Body, resp.FinalURL, contentType), url: url, final: resp.FinalURL, err: not}
 	case errors.As(err, &not):
-		return nil, nil, &NoFeedsError{URL: fetch.Public(url), Err: not}
+		return nil, nil, &NoFeedsError{URL: feedurl.Public(url), Err: not}
 	case err != nil:
-		return nil, nil, prefixed(fetch.Public(url), err)
+		return nil, nil, prefixed(feedurl.Public(url), err)
 	}
 	return resp, feed, nil
 }
 
 // guess looks at the usual paths for the feed of a page that links to none. Response and feed are
 // nil if the URL is subscribed to already.
-func (f *search) guess(ctx context.Context, page *pageError) (string, *fetch.Response, *feedconv.Feed, error) {
+func (f *search) guess(ctx context.Context, page *pageError) (string, *httpmsg.Response, *feedconv.Feed, error) {
 	for _, url := range discover.Guesses(page.url) {
 		url = lektordir.NormalizeID(url)
 		if _, ok := f.r.subscribed(url); ok {
 			return url, nil, nil, nil
 		}
-		f.r.report.Info("%s links to no feed; looking for one at %s", fetch.Public(page.url), fetch.Public(url))
-		resp, feed, err := f.look(ctx, &fetch.Request{URL: url, Header: f.header})
+		f.r.report.Info("%s links to no feed; looking for one at %s", feedurl.Public(page.url), feedurl.Public(url))
+		resp, feed, err := f.look(ctx, &httpmsg.Request{URL: url, Header: f.header})
 		if err == nil || ctx.Err() != nil {
 			return url, resp, feed, err
 		}
 	}
-	return "", nil, nil, &NoFeedsError{URL: fetch.Public(page.url), Err: page.err, Page: true}
+	return "", nil, nil, &NoFeedsError{URL: feedurl.Public(page.url), Err: page.err, Page: true}
 }
 
 // pageError reports an HTML page in place of a feed.
@@ -180,9 +181,9 @@ func (e *pageError) choose(o AddOptions) error {
 	n := 0
 	switch {
 	case len(e.Feeds) == 0:
-		return &NoFeedsError{URL: fetch.Public(e.url), Err: e.err, Page: true}
+		return &NoFeedsError{URL: feedurl.Public(e.url), Err: e.err, Page: true}
 	case len(e.Feeds) > 1 && !o.First:
-		several := &SeveralError{URL: fetch.Public(e.url), Feeds: e.Feeds, Limit: e.Limit}
+		several := &SeveralError{URL: feedurl.Public(e.url), Feeds: e.Feeds, Limit: e.Limit}
 		if o.choose == nil || len(e.Feeds) > maxListed {
 			return several
 		}

@@ -17,8 +17,9 @@ import (
 	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fulltext"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/stage"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
@@ -157,7 +158,7 @@ func entryPages(f *feedconv.Feed) []string {
 // pageURL returns the URL to request, or "" if it is not http or https. User and password are
 // removed, as a stranger wrote them.
 func pageURL(raw string) string {
-	u, err := fetch.ParseURL(raw)
+	u, err := feedurl.Parse(raw)
 	if err != nil {
 		return ""
 	}
@@ -314,21 +315,21 @@ func (f *fullText) failed(url string, old *feeddir.Page, err error) *feeddir.Pag
 		p.Tries, p.Refused = 0, err.Error()
 		return p
 	}
-	p.Next = f.v.r.now().Add(retries.Wait(p.Tries, 0, fetch.Pause(err)))
+	p.Next = f.v.r.now().Add(retries.Wait(p.Tries, 0, httpmsg.Pause(err)))
 	return p
 }
 
 // lasting reports whether a failed page is not worth another request: it is not a page, or access
 // is refused. A page that does not exist yet, and a failing server, are worth one.
 func lasting(err error) bool {
-	if e := (*fetch.StatusError)(nil); errors.As(err, &e) {
+	if e := (*httpmsg.StatusError)(nil); errors.As(err, &e) {
 		switch e.Status {
 		case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusGone, http.StatusUnavailableForLegalReasons:
 			return true
 		}
 		return false
 	}
-	return !errors.Is(err, errPagesTime) && !errors.Is(err, errTruncated) && !errors.As(err, new(*fetch.NetError)) && !errors.As(err, new(*fetch.HostDelayError))
+	return !errors.Is(err, errPagesTime) && !errors.Is(err, errTruncated) && !errors.As(err, new(*httpmsg.NetError)) && !errors.As(err, new(*httpmsg.HostDelayError))
 }
 
 // ask requests a page and extracts its article. The error is for the user.
@@ -337,7 +338,7 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*
 	// The document names the page, so the rules for redirects apply.
 	from, to := f.document, w.url
 	for range 1 + maxRefreshes {
-		req := &fetch.Request{URL: to, Origin: from, Page: true}
+		req := &httpmsg.Request{URL: to, Origin: from, Page: true}
 		if old != nil && len(old.Article) > 0 {
 			req.ETag, req.LastModified, req.Validated = old.ETag, old.LastModified, old.Final
 		}
@@ -374,7 +375,7 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*
 		}
 		return p, nil
 	}
-	return nil, &fetch.RedirectError{URL: w.url, Target: to, Reason: "the page leads from one to another"}
+	return nil, &httpmsg.RedirectError{URL: w.url, Target: to, Reason: "the page leads from one to another"}
 }
 
 // astray reports whether a URL with a path led to a home page: sites redirect there if they do not
@@ -424,7 +425,7 @@ func (f *fullText) report(list []*wantedPage) {
 			f.v.r.missing.Do(func() { f.v.r.report.Warn("%v", w.err) })
 		default:
 			if failed++; first == nil {
-				first = prefixed(fetch.Public(w.url), w.err)
+				first = prefixed(feedurl.Public(w.url), w.err)
 			}
 		}
 	}
@@ -450,7 +451,7 @@ func (f *fullText) read(url string) (delivery.Article, bool) {
 	if err != nil || p == nil || len(p.Article) == 0 {
 		return delivery.Article{}, false
 	}
-	return delivery.Article{URL: fetch.Public(p.Final), HTML: p.Article}, true
+	return delivery.Article{URL: feedurl.Public(p.Final), HTML: p.Article}, true
 }
 
 // article returns the function that returns the article of an entry of the document, see

@@ -9,7 +9,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
@@ -46,7 +46,7 @@ func (r *Runner) printHistories(ctx context.Context, sel Selection, s *command.S
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
-			s.Report.Print(prefixed(fetch.Public(t.url), err))
+			s.Report.Print(prefixed(feedurl.Public(t.url), err))
 		default:
 			printLine(s, line)
 		}
@@ -64,8 +64,8 @@ func (r *Runner) historyLine(ctx context.Context, t task) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !fetch.IsHTTP(req.URL) {
-		return fetch.Public(req.URL) + ": only feeds fetched by HTTP have a history", nil
+	if !feedurl.IsHTTP(req.URL) {
+		return feedurl.Public(req.URL) + ": only feeds fetched by HTTP have a history", nil
 	}
 	s := &session{r: r, hash: t.hash, st: st} // nothing is written, so it needs no lock
 	if err := s.trusted(); err != nil {
@@ -90,9 +90,9 @@ func (r *Runner) historyLine(ctx context.Context, t task) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	line := fmt.Sprintf("%s: %s", fetch.Public(req.URL), cmp.Or(string(doc.Kind), "plain"))
+	line := fmt.Sprintf("%s: %s", feedurl.Public(req.URL), cmp.Or(string(doc.Kind), "plain"))
 	if first := cmp.Or(doc.Prev, doc.Next); first != "" {
-		line += ", begins at " + fetch.Public(first)
+		line += ", begins at " + feedurl.Public(first)
 		if doc.Guessed {
 			line += " (guessed)"
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -39,13 +39,13 @@ type listed struct {
 var listColumns = []command.Column[*listed]{
 	{Name: "path", Verbatim: true, Get: func(l *listed) any { return l.d.Join("src", l.Hash) }},
 	{Name: "title", Get: func(l *listed) any { return l.Title() }},
-	{Name: "url", Get: func(l *listed) any { return fetch.Public(l.URL) }},
+	{Name: "url", Get: func(l *listed) any { return feedurl.Public(l.URL) }},
 	{Name: "unread", Get: func(l *listed) any { return l.unread[l.Hash] }},
 	{Name: "categories", Get: func(l *listed) any { return l.Categories }},
 	{Name: "error", Get: func(l *listed) any { return l.Error }},
 	{Name: "history", Get: func(l *listed) any { return feeddir.HistoryOf(l.d, l.Hash).Summary() }},
 	{Name: "hash", Extra: true, Get: func(l *listed) any { return l.Hash }},
-	{Name: "id", Extra: true, Get: func(l *listed) any { return fetch.Public(l.ID) }},
+	{Name: "id", Extra: true, Get: func(l *listed) any { return feedurl.Public(l.ID) }},
 	{Name: "name", Extra: true, Get: func(l *listed) any { return l.Name }},
 	{Name: "alias", Extra: true, Get: func(l *listed) any { return l.Alias }},
 	{Name: "link", Extra: true, Get: func(l *listed) any { return l.Link }},
@@ -133,7 +133,7 @@ func rows(list []*listed, o ListOptions) []byte {
 	title = min(title, max(minTitle, o.Screen.Width*2/5))
 	var b bytes.Buffer
 	for _, l := range list {
-		text, url, failed := clean(l.Title()), clean(fetch.Public(l.URL)), clean(l.Error)
+		text, url, failed := clean(l.Title()), clean(feedurl.Public(l.URL)), clean(l.Error)
 		style := command.Plain
 		if l.unread[l.Hash] > 0 {
 			style = command.Bold

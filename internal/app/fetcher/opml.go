@@ -12,7 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/opml"
 	"github.com/lektordir/lektor/internal/termsafe"
@@ -58,7 +58,7 @@ func Import(ctx context.Context, o ImportOptions, s *command.Streams) error {
 	defer end()
 	list, bad := subscribe(r.Writer, r.Dir, doc, o.DryRun)
 	for _, url := range list.refused {
-		s.Report.Warn("%s: skipped; a list may only name http and https URLs of at most %d bytes", fetch.Brief(url), atomicfile.MaxLine)
+		s.Report.Warn("%s: skipped; a list may only name http and https URLs of at most %d bytes", feedurl.Brief(url), atomicfile.MaxLine)
 	}
 	did := "subscribed"
 	sel := Selection{Reason: Forced}
@@ -128,7 +128,7 @@ func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 	var feeds []*feeddir.Subscription
 	for _, f := range doc.Feeds() {
 		id := feeddir.FeedURL(f.URL)
-		if !fetch.IsHTTP(id) || len(id) >= atomicfile.MaxLine {
+		if !feedurl.IsHTTP(id) || len(id) >= atomicfile.MaxLine {
 			refused = append(refused, f.URL)
 			continue
 		}
@@ -228,7 +228,7 @@ func (o ExportOptions) list(d *lektordir.Dir) (*opml.Document, error) {
 	}
 	doc = doc.Update(feeds, feeddir.FeedURL)
 	if o.Public || !o.Passwords {
-		doc.Rewrite(fetch.Public)
+		doc.Rewrite(feedurl.Public)
 	}
 	return doc, bad
 }

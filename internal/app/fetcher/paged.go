@@ -9,8 +9,8 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/history"
+	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
 // AllPages selects all pages of a feed.
@@ -105,7 +105,7 @@ func (w *walk) page(ctx context.Context, url, from string) (*feeddir.Spooled, *f
 
 // absent reports whether an error means that the document does not exist.
 func absent(err error) bool {
-	var status *fetch.StatusError
+	var status *httpmsg.StatusError
 	return errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone)
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/fulltext"
 	"github.com/lektordir/lektor/internal/history"
@@ -151,7 +152,7 @@ func (r *Runner) hook(where string) {
 
 // prefixed adds name, a URL, to an error that does not begin with it.
 func prefixed(name string, err error) error {
-	name = fetch.Brief(name)
+	name = feedurl.Brief(name)
 	if name == "" || strings.HasPrefix(err.Error(), name) {
 		return err
 	}

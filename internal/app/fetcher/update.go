@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 )
 
 // Selection selects the feeds to fetch.
@@ -62,7 +62,7 @@ func (r *Runner) Due(sel Selection) ([]string, error) {
 	tasks, err := r.tasks(sel)
 	urls := make([]string, len(tasks))
 	for i, t := range tasks {
-		urls[i] = fetch.Public(t.url)
+		urls[i] = feedurl.Public(t.url)
 	}
 	return urls, err
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/history"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/stage"
 )
 
@@ -29,8 +30,8 @@ type visit struct {
 	began      time.Time      // before the request
 	incomplete bool           // entries of the document are missing
 	marked     bool           // there was a due marker, to be removed after the request
-	req        *fetch.Request
-	resp       *fetch.Response
+	req        *httpmsg.Request
+	resp       *httpmsg.Response
 	feed       *feedconv.Feed
 	out        stage.Result
 	full       *fullText // nil if the entries keep the feed's text
@@ -38,8 +39,8 @@ type visit struct {
 
 // visit fetches one feed and delivers new and updated entries. It returns when they are durable and
 // the feed is unlocked. resp is a document that was fetched before, or nil.
-func (r *Runner) visit(ctx context.Context, t task, turn *turn, resp *fetch.Response) Outcome {
-	v := &visit{ctx: ctx, t: t, turn: turn, name: fetch.Public(t.url), resp: resp, began: r.now()}
+func (r *Runner) visit(ctx context.Context, t task, turn *turn, resp *httpmsg.Response) Outcome {
+	v := &visit{ctx: ctx, t: t, turn: turn, name: feedurl.Public(t.url), resp: resp, began: r.now()}
 	if resp != nil {
 		v.began = resp.Received
 	}
@@ -136,7 +137,7 @@ func (v *visit) unopened(r *Runner, err error) *Outcome {
 // begin decides whether the feed must be fetched, and prepares the request.
 func (v *visit) begin() *Outcome {
 	v.fetched = &feeddir.Visit{State: v.st, Client: v.r.Client, Now: v.r.now, Moved: func(to string) error {
-		v.r.report.Info("%s: moved permanently; it is fetched from %s from now on", v.name, fetch.Public(to))
+		v.r.report.Info("%s: moved permanently; it is fetched from %s from now on", v.name, feedurl.Public(to))
 		return nil
 	}}
 	var err error
@@ -152,7 +153,7 @@ func (v *visit) begin() *Outcome {
 		return broken(err)
 	}
 	v.req.Last = v.turn.last
-	v.name = fetch.Public(v.req.URL)
+	v.name = feedurl.Public(v.req.URL)
 	if feeddir.FullText(v.r.Dir, v.hash) {
 		if v.full, err = v.newFullText(); err != nil {
 			return broken(err)
@@ -208,7 +209,7 @@ func (v *visit) request() *Outcome {
 	v.req.Hold = true
 	var err error
 	if v.resp, err = v.fetched.Ask(v.ctx, v.req); err != nil {
-		return v.fail(err, fetch.Remote(err))
+		return v.fail(err, httpmsg.Remote(err))
 	}
 	return nil
 }
@@ -272,7 +273,7 @@ func (v *visit) recordLinks() error {
 	h := feeddir.HistoryOf(v.r.Dir, v.hash)
 	doc := history.Subscribed(v.feed, v.resp.FinalURL, v.req.URL)
 	l := feeddir.Linked{Kind: doc.Kind, Prev: doc.Prev, Next: doc.Next}
-	if !fetch.IsHTTP(v.req.URL) {
+	if !feedurl.IsHTTP(v.req.URL) {
 		// Only feeds fetched by HTTP have a history.
 		if l.Prev, l.Next = "", ""; l.Kind != history.Complete {
 			l.Kind = history.Plain
@@ -293,7 +294,7 @@ func (v *visit) recordLinks() error {
 	if l.Kind == history.Archive && old.Kind != history.Archive {
 		hint := ""
 		if doc.Current != "" {
-			hint = "; new entries are at " + fetch.Brief(fetch.Public(doc.Current))
+			hint = "; new entries are at " + feedurl.Brief(feedurl.Public(doc.Current))
 		}
 		v.r.report.Warn("%s: it says that it is an archive, so no new entries will appear%s", v.name, hint)
 	}
@@ -317,7 +318,7 @@ func (v *visit) baseline(l feeddir.Linked) history.Baseline {
 // walk reports whether a walk through archives or pages must follow. read reports whether the
 // document differs from the last one.
 func (v *visit) walk(read bool) bool {
-	if !fetch.IsHTTP(v.req.URL) {
+	if !feedurl.IsHTTP(v.req.URL) {
 		return false
 	}
 	if v.t.want.history() {

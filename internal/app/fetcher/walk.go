@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/textproto"
 	"strings"
 	"time"
 
@@ -15,8 +16,9 @@ import (
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/history"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/stage"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
@@ -50,7 +52,7 @@ type walk struct {
 
 	h     *feeddir.History
 	spool *feeddir.Spool
-	req   *fetch.Request // request for the feed's own document
+	req   *httpmsg.Request // request for the feed's own document
 
 	queue  []queuedDoc // documents to deliver, newest first
 	choice history.Choice
@@ -98,7 +100,7 @@ func (r *Runner) walks(ctx context.Context, visits []Outcome) (sum Summary) {
 // walk makes one walk after a visit, and reports errors. The summary counts entries and documents
 // only. step is called for each document.
 func (r *Runner) walk(ctx context.Context, visit Outcome, step func()) Summary {
-	w := &walk{t: visit.task, name: fetch.Public(visit.task.url), step: step}
+	w := &walk{t: visit.task, name: feedurl.Public(visit.task.url), step: step}
 	var err error
 	if w.session, err = r.open(ctx, w.t.hash, w.t.reason == Named); err == nil {
 		defer w.Close()
@@ -130,7 +132,7 @@ func (w *walk) run(ctx context.Context, began time.Time) (err error) {
 	} else if err != nil {
 		return err
 	}
-	w.name = fetch.Public(w.req.URL)
+	w.name = feedurl.Public(w.req.URL)
 	if err := w.trusted(); err != nil {
 		return err
 	}
@@ -276,15 +278,15 @@ func (w *walk) archive(ctx context.Context, walk *history.Walk, url, from string
 // misled reports whether the link is wrong that led to a failed document, rather than the server
 // being in trouble.
 func misled(err error) bool {
-	var status *fetch.StatusError
-	var network *fetch.NetError
+	var status *httpmsg.StatusError
+	var network *httpmsg.NetError
 	switch {
 	case errors.As(err, &status):
 		return status.Status < 500 && status.Status != http.StatusTooManyRequests
 	case errors.As(err, &network):
 		return !network.Offline && !network.Timeout()
 	}
-	return errors.As(err, new(*fetch.RedirectError)) || errors.As(err, new(*feedconv.NotFeedError))
+	return errors.As(err, new(*httpmsg.RedirectError)) || errors.As(err, new(*feedconv.NotFeedError))
 }
 
 // enqueue adds a document to the queue.
@@ -298,7 +300,7 @@ func (w *walk) enqueue(url string, s history.Stored, feed *feedconv.Feed) {
 
 // get requests the document at url, which the document at from names. The error is for the user.
 func (w *walk) get(ctx context.Context, url, from string) (*feeddir.Spooled, error) {
-	resp, err := w.ask(ctx, w.req, &fetch.Request{URL: url, Origin: from})
+	resp, err := w.ask(ctx, w.req, &httpmsg.Request{URL: url, Origin: from})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -318,7 +320,7 @@ func (w *walk) get(ctx context.Context, url, from string) (*feeddir.Spooled, err
 // read parses a document of the feed's history. An incomplete document is an error, as it would be
 // recorded as stored, and never requested again.
 func (w *walk) read(ctx context.Context, doc *feeddir.Spooled) (feed *feedconv.Feed, err error) {
-	h := http.Header{}
+	h := textproto.MIMEHeader{}
 	h.Set("Content-Type", doc.ContentType)
 	h.Set("Content-Location", doc.ContentLocation)
 	h.Set("Content-Language", doc.ContentLanguage)
@@ -343,11 +345,11 @@ func (w *walk) read(ctx context.Context, doc *feeddir.Spooled) (feed *feedconv.F
 
 // reason returns the reason of a failed request in one line.
 func (w *walk) reason(url string, err error) string {
-	w.retryAfter = fetch.Pause(err)
-	if status, ok := errors.AsType[*fetch.StatusError](err); ok {
+	w.retryAfter = httpmsg.Pause(err)
+	if status, ok := errors.AsType[*httpmsg.StatusError](err); ok {
 		return fmt.Sprintf("the server answered %d %s", status.Status, cmp.Or(http.StatusText(status.Status), "an unknown status"))
 	}
-	return strings.TrimPrefix(err.Error(), fetch.Brief(url)+": ")
+	return strings.TrimPrefix(err.Error(), feedurl.Brief(url)+": ")
 }
 
 // reportStop records and reports the reason why the walk stopped early, if it did. A reason is reported
@@ -436,7 +438,7 @@ func (w *walk) document(ctx context.Context, url string) (*feedconv.Feed, error)
 		return nil, err
 	case doc == nil:
 		// It is not recorded, so the next walk requests it again.
-		return nil, fmt.Errorf("%s was fetched, but is no longer in etc/fetch/spool", fetch.Brief(url))
+		return nil, fmt.Errorf("%s was fetched, but is no longer in etc/fetch/spool", feedurl.Brief(url))
 	}
 	return w.read(ctx, doc)
 }

@@ -16,7 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/units"
 )
@@ -229,7 +230,7 @@ func (h *Hub) subscribe(ctx context.Context, s subscription, doc *document, doma
 	}
 	if err != nil {
 		h.log.add("untried", s.Feed, "%s: %s", hostOf(s.Callback), reason(err, allowCallbacks))
-		if private := (*fetch.PrivateError)(nil); errors.As(err, &private) {
+		if private := (*httpmsg.PrivateError)(nil); errors.As(err, &private) {
 			return true, rsscloud.Sayf("%v It is at a private address.", errHandler)
 		}
 		return true, errHandler
@@ -275,8 +276,8 @@ func (h *Hub) try(ctx context.Context, s subscription, domain, foreign bool) err
 
 // checkFeed returns an error if a text is not the URL of a feed.
 func checkFeed(feedURL string) error {
-	u, err := fetch.ParseURL(feedURL)
-	if err != nil || len(feedURL) > rsscloud.MaxURL || !fetch.IsHTTP(feedURL) || u.User != nil {
+	u, err := feedurl.Parse(feedURL)
+	if err != nil || len(feedURL) > rsscloud.MaxURL || !feedurl.IsHTTP(feedURL) || u.User != nil {
 		return rsscloud.Sayf("%q is not the URL of a feed.", oneField(feedURL))
 	}
 	return nil

@@ -14,7 +14,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/units"
 )
@@ -323,7 +324,7 @@ func (h *reader) unreadFor(hash string, j job, ping bool, r *reading) {
 // ended.
 func (h *reader) again(hash string, j job, err error) (time.Duration, error) {
 	wait := readLater
-	private := (*fetch.PrivateError)(nil)
+	private := (*httpmsg.PrivateError)(nil)
 	switch {
 	case !h.subscribedTo(hash), errors.As(err, &private):
 		return 0, nil
@@ -381,9 +382,9 @@ func (h *engine) get(feedURL string) (*document, error) {
 		if left := h.readings.leftAlone(hash); left > 0 {
 			return nil, &busyError{feedURL, left}
 		}
-		resp, err := h.feeds.Get(h.ctx, &fetch.Request{URL: feedURL, Stranger: true})
+		resp, err := h.feeds.Get(h.ctx, &httpmsg.Request{URL: feedURL, Stranger: true})
 		if err != nil {
-			h.readings.leaveAlone(hash, fetch.Pause(err))
+			h.readings.leaveAlone(hash, httpmsg.Pause(err))
 			return nil, err
 		}
 		if resp.Truncated {
@@ -402,7 +403,7 @@ type busyError struct {
 }
 
 func (e *busyError) Error() string {
-	return fmt.Sprintf("%s: not asked: its server asked for a pause, which ends in %s", fetch.Public(e.feed), units.ShortDuration(e.left))
+	return fmt.Sprintf("%s: not asked: its server asked for a pause, which ends in %s", feedurl.Public(e.feed), units.ShortDuration(e.left))
 }
 
 func digestOf(b []byte) string {

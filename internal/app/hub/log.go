@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/serve"
 	"github.com/lektordir/lektor/internal/termsafe"
@@ -84,7 +85,7 @@ func (l *logbook) remember(e event) {
 // add adds a line. It hides paths of callbacks, see [hide], and passwords in URLs. The page
 // shows even less, see [Hub.shown].
 func (l *logbook) add(what, feed, format string, args ...any) {
-	e := event{l.now(), what, oneField(fetch.Public(feed)), oneField(hide(fmt.Sprintf(format, args...)))}
+	e := event{l.now(), what, oneField(feedurl.Public(feed)), oneField(hide(fmt.Sprintf(format, args...)))}
 	line := stamp(e.Time) + "\t" + e.What + "\t" + e.Feed + "\t" + e.About + "\n"
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,19 +133,19 @@ func oneField(s string) string { return termsafe.Brief(s) }
 // reason describes an error of an exchange for the log. For a private address, it names the
 // flag that allows it.
 func reason(err error, flag string) string {
-	if private := (*fetch.PrivateError)(nil); errors.As(err, &private) {
+	if private := (*httpmsg.PrivateError)(nil); errors.As(err, &private) {
 		text := "a private address was not asked"
 		if private.Addr.IsValid() {
 			text = fmt.Sprintf("the private address %s was not asked", private.Addr)
 		}
 		return text + "; if it is yours, " + flag + " it"
 	}
-	if redirect := (*fetch.RedirectError)(nil); errors.As(err, &redirect) {
+	if redirect := (*httpmsg.RedirectError)(nil); errors.As(err, &redirect) {
 		return "a redirect was not followed: " + redirect.Reason // without the target, which may be incomplete
 	}
-	if status, ok := errors.AsType[*fetch.StatusError](err); ok {
+	if status, ok := errors.AsType[*httpmsg.StatusError](err); ok {
 		// The usual advice of this error is for readers of a feed.
-		text := fmt.Sprintf("%s: the server answered %d %s", fetch.Brief(status.URL), status.Status, http.StatusText(status.Status))
+		text := fmt.Sprintf("%s: the server answered %d %s", feedurl.Brief(status.URL), status.Status, http.StatusText(status.Status))
 		if status.RetryAfter > 0 {
 			text += ", and asked for a pause of " + units.ShortDuration(status.RetryAfter)
 		}

@@ -13,7 +13,9 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/limiter"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/units"
@@ -281,7 +283,7 @@ func (h *notifier) notify(p *pass, s *subscription, c *content, place *limiter.P
 		event = unsubscribed{}
 	case err != nil:
 		text := reason(err, allowCallbacks)
-		event = failed{text: text, after: fetch.Pause(err), slow: place.Slow()}
+		event = failed{text: text, after: httpmsg.Pause(err), slow: place.Slow()}
 		h.log.add("failed", s.Feed, "%s: %s", hostOf(s.Callback), text)
 	}
 	var is subscription
@@ -307,7 +309,7 @@ func laneOf(callback string) string {
 	if err != nil {
 		return ""
 	}
-	return net.JoinHostPort(strings.ToLower(u.Hostname()), fetch.Port(u))
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), feedurl.Port(u))
 }
 
 // hostOf returns the host of a callback for the log. The path is a secret of the

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/stylesheet"
 )
@@ -85,7 +85,7 @@ func (h *Hub) shown(e event) (p pageEvent, ok bool) {
 		p.Feed = h.public(savedPath) + "…"
 	case cut:
 		p.Feed = bare + "?…"
-	case fetch.IsHTTP(e.Feed):
+	case feedurl.IsHTTP(e.Feed):
 		p.Link = e.Feed
 	}
 	return p, true
@@ -102,7 +102,7 @@ func (h *Hub) page(w http.ResponseWriter, r *http.Request) {
 	d := pageData{frame: h.frame("rssCloud and WebSub hub")}
 	if h.opts.Public != nil {
 		d.Public = h.public("")
-		d.Cloud.Domain, d.Cloud.Port, d.Cloud.Path = h.opts.Public.Hostname(), fetch.Port(h.opts.Public), h.base()+"/rsscloud/pleaseNotify"
+		d.Cloud.Domain, d.Cloud.Port, d.Cloud.Path = h.opts.Public.Hostname(), feedurl.Port(h.opts.Public), h.base()+"/rsscloud/pleaseNotify"
 		if d.Cloud.Protocol = rsscloud.HTTPPost; h.opts.Public.Scheme == "https" && d.Cloud.Port != "443" {
 			d.Cloud.Protocol = rsscloud.HTTPSPost
 		}

@@ -24,7 +24,7 @@ import (
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/moving"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
@@ -156,14 +156,14 @@ func (m *mover) subscribe(src *source) error {
 	}
 	for _, s := range m.list.Added {
 		if m.o.DryRun {
-			fmt.Fprintln(m.s.Out, termsafe.Line(fetch.Public(s.ID)))
+			fmt.Fprintln(m.s.Out, termsafe.Line(feedurl.Public(s.ID)))
 			continue
 		}
 		fmt.Fprintln(m.s.Out, m.d.Join("src", s.Hash))
 	}
 	for _, s := range m.list.Already {
 		if f := filters[s.ID]; f != "" {
-			m.s.Report.Warn("%s: subscribed to already; its filter stays as it is, and that of %s was: %s", fetch.Public(s.ID), m.o.Reader, termsafe.Brief(f))
+			m.s.Report.Warn("%s: subscribed to already; its filter stays as it is, and that of %s was: %s", feedurl.Public(s.ID), m.o.Reader, termsafe.Brief(f))
 		}
 		// An import that was stopped left it to be fetched after the next.
 		if feeddir.Checked(m.d, s.Hash).IsZero() {
@@ -186,14 +186,14 @@ func (m *mover) chosen(src *source) (list []*feeddir.Subscription, filters map[s
 		before, twice := filters[id]
 		switch {
 		case f.Off:
-			m.s.Report.Info("%s: left out, as %s does not fetch it", cmp.Or(f.Title, fetch.Public(id)), m.o.Reader)
+			m.s.Report.Info("%s: left out, as %s does not fetch it", cmp.Or(f.Title, feedurl.Public(id)), m.o.Reader)
 			continue
 		case !m.may(src, id):
-			m.s.Report.Warn("%s: left out; it is not fetched by http or https, or has more than %d bytes", fetch.Brief(fetch.Public(f.URL)), atomicfile.MaxLine)
+			m.s.Report.Warn("%s: left out; it is not fetched by http or https, or has more than %d bytes", feedurl.Brief(feedurl.Public(f.URL)), atomicfile.MaxLine)
 			continue
 		case twice:
 			if before != f.Filter {
-				m.s.Report.Warn("%s: it is in the list with another filter, too, and a feed has one", fetch.Public(id))
+				m.s.Report.Warn("%s: it is in the list with another filter, too, and a feed has one", feedurl.Public(id))
 			}
 		case !m.consents(f, id):
 			continue
@@ -208,7 +208,7 @@ func (m *mover) chosen(src *source) (list []*feeddir.Subscription, filters map[s
 
 // webLink is the page of a feed, if it is one of the web.
 func webLink(link string) string {
-	if fetch.IsHTTP(link) {
+	if feedurl.IsHTTP(link) {
 		return link
 	}
 	return ""
@@ -220,7 +220,7 @@ func (m *mover) may(src *source, id string) bool {
 		return false
 	}
 	scheme, _, _ := strings.Cut(strings.ToLower(id), ":")
-	return fetch.IsHTTP(id) || src.own && (scheme == "file" || scheme == "exec")
+	return feedurl.IsHTTP(id) || src.own && (scheme == "file" || scheme == "exec")
 }
 
 // consents asks whether the command of a feed may be run from now on.
@@ -228,7 +228,7 @@ func (m *mover) consents(f *moving.Feed, id string) bool {
 	what, cmd := "", ""
 	switch {
 	case f.Filter != "":
-		what, cmd = fetch.Public(id)+" goes through a filter", f.Filter
+		what, cmd = feedurl.Public(id)+" goes through a filter", f.Filter
 	case strings.HasPrefix(strings.ToLower(id), "exec:"):
 		what, cmd = "a feed is made by a command", id[len("exec:"):]
 	default:
@@ -344,7 +344,7 @@ func (m *mover) shares(src *source) map[string]*share {
 // base is where relative references in an entry begin.
 func base(i *moving.Item) string {
 	for _, url := range []string{i.Page, i.Feed} {
-		if fetch.IsHTTP(url) {
+		if feedurl.IsHTTP(url) {
 			return url
 		}
 	}
@@ -358,7 +358,7 @@ func stranger(src *source, i *moving.Item) string {
 		return ""
 	}
 	for _, url := range []string{i.Feed, i.Page} {
-		if fetch.IsHTTP(url) && len(url) < atomicfile.MaxLine {
+		if feedurl.IsHTTP(url) && len(url) < atomicfile.MaxLine {
 			return feeddir.FeedURL(url)
 		}
 	}

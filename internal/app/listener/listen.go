@@ -18,6 +18,7 @@ import (
 	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/serve"
 )
 
@@ -119,7 +120,7 @@ func selfTest(ctx context.Context, o ListenOptions, s *command.Streams) error {
 		c := fetch.NewClient(o.Fetch)
 		defer c.Close()
 		public := strings.TrimSuffix(o.Public.String(), "/")
-		resp, err := c.Get(ctx, &fetch.Request{URL: public + "/" + where})
+		resp, err := c.Get(ctx, &httpmsg.Request{URL: public + "/" + where})
 		switch {
 		case err != nil:
 			return command.Hint(fmt.Errorf("not reached: %w", err), "let a proxy or the router forward %s to %s; some routers do so only for requests from outside, so test it from there", public, door.Addr())

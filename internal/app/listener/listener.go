@@ -24,6 +24,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/limiter"
 	"github.com/lektordir/lektor/internal/rsscloud"
@@ -448,7 +449,7 @@ func (f *feed) name(push feeddir.Push, urls []string, offers []offer, feedURL st
 	f.keys, f.alias = nil, ""
 	if len(push.Self) > 0 {
 		urls = append(urls, push.Self[0])
-		if push.Self[0] != feedURL && fetch.IsHTTP(push.Self[0]) {
+		if push.Self[0] != feedURL && feedurl.IsHTTP(push.Self[0]) {
 			f.alias = push.Self[0]
 		}
 	}

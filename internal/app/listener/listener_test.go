@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 	"github.com/lektordir/lektor/internal/websub"
@@ -785,7 +785,7 @@ func TestStoppedInTheMiddleOfARequest(t *testing.T) {
 }
 
 func TestPrivateIsExplained(t *testing.T) {
-	err := explain(fmt.Errorf("x: %w", &fetch.PrivateError{URL: "http://a.example/"}))
+	err := explain(fmt.Errorf("x: %w", &httpmsg.PrivateError{URL: "http://a.example/"}))
 	if !strings.Contains(err, "--allow") {
 		t.Error(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -16,11 +16,11 @@ import (
 // cannot be used are returned as an error.
 func offers(p feeddir.Push, feedURL string) (out []offer, bad error) {
 	topic := feedURL
-	if len(p.Self) > 0 && fetch.IsHTTP(p.Self[0]) {
+	if len(p.Self) > 0 && feedurl.IsHTTP(p.Self[0]) {
 		topic = p.Self[0]
 	}
 	for _, h := range p.Hubs {
-		if fetch.IsHTTP(h) {
+		if feedurl.IsHTTP(h) {
 			out = append(out, offer{protocol: WebSub, hub: h, topic: topic})
 		}
 	}
@@ -49,7 +49,7 @@ func offers(p feeddir.Push, feedURL string) (out []offer, bad error) {
 // URL that is not http or https has no offers.
 func readOffers(d *lektordir.Dir, hash, feedURL string) (p feeddir.Push, out []offer, bad error) {
 	p, bad = feeddir.ReadPush(d, hash)
-	if !fetch.IsHTTP(feedURL) {
+	if !feedurl.IsHTTP(feedURL) {
 		return p, nil, nil
 	}
 	out, err := offers(p, feedURL)

@@ -9,7 +9,9 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/websub"
 	"github.com/lektordir/lektor/lektordir"
@@ -38,7 +40,7 @@ func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
 		named = append(named, t)
 	}
 	if o.Hub != "" {
-		u, err := fetch.ParseURL(o.Hub)
+		u, err := feedurl.Parse(o.Hub)
 		if err != nil {
 			return command.Usagef("--hub: %w", err)
 		}
@@ -55,7 +57,7 @@ func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
 		if err != nil {
 			return err
 		}
-		u, err := fetch.ParseURL(arg)
+		u, err := feedurl.Parse(arg)
 		if err != nil {
 			s.Report.Print(command.Hint(err, "use the URL by which the cloud knows the feed"))
 			continue
@@ -65,7 +67,7 @@ func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
 		targets := slices.Clone(named)
 		if len(named) > 0 {
 			for i := range targets {
-				targets[i].topic = fetch.Public(feed)
+				targets[i].topic = feedurl.Public(feed)
 			}
 		} else if targets, err = Targets(ctx, c, d, feed); err != nil {
 			if _, ok := errors.AsType[*NoCloudError](err); ok {
@@ -129,7 +131,7 @@ func Targets(ctx context.Context, c *fetch.Client, d *lektordir.Dir, feed string
 		}
 	}
 	if len(list) == 0 {
-		resp, err := c.Get(ctx, &fetch.Request{URL: feed})
+		resp, err := c.Get(ctx, &httpmsg.Request{URL: feed})
 		if err != nil {
 			return nil, err
 		}
@@ -137,14 +139,14 @@ func Targets(ctx context.Context, c *fetch.Client, d *lektordir.Dir, feed string
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", feed, err)
 		}
-		list, err = offers(feeddir.PushOf(doc.Clouds, websub.Links(resp.Header, resp.FinalURL, doc.Links)), fetch.Public(feed))
+		list, err = offers(feeddir.PushOf(doc.Clouds, websub.Links(resp.Header, resp.FinalURL, doc.Links)), feedurl.Public(feed))
 		if err != nil && len(list) == 0 {
 			return nil, fmt.Errorf("%s: %w", feed, err)
 		}
 	}
 	var out []Target
 	for _, o := range list {
-		t := Target{Name: o.hub, topic: fetch.Public(feed)}
+		t := Target{Name: o.hub, topic: feedurl.Public(feed)}
 		if o.protocol == WebSub {
 			t.hub, t.topic = o.hub, o.topic
 		} else {
@@ -180,9 +182,9 @@ func (t Target) Ping(ctx context.Context, c *fetch.Client, feed string) (string,
 	if t.hub != "" {
 		err = websub.Publish(ctx, c, t.hub, t.chosen, t.topic)
 	} else {
-		msg, err = rsscloud.Ping(ctx, c, t.ping, fetch.Public(feed))
+		msg, err = rsscloud.Ping(ctx, c, t.ping, feedurl.Public(feed))
 	}
-	if isA[*fetch.PrivateError](err) {
+	if isA[*httpmsg.PrivateError](err) {
 		return "", errors.New(explain(err))
 	}
 	return msg, err

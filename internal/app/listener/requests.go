@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
@@ -189,7 +191,7 @@ func (x *exchange) end(ctx context.Context, f *feed, err error, unheard bool) er
 
 // failure returns the event for an error.
 func failure(err error) failed {
-	return failed{text: explain(err), refused: isA[*fetch.RefusedError](err), delayed: isA[*fetch.HostDelayError](err), after: fetch.Pause(err)}
+	return failed{text: explain(err), refused: isA[*fetch.RefusedError](err), delayed: isA[*httpmsg.HostDelayError](err), after: httpmsg.Pause(err)}
 }
 
 // isA reports whether an error is, or wraps, an error of type E.
@@ -266,7 +268,7 @@ func (x *exchange) cloud(ctx context.Context) {
 	x.mu.Unlock()
 	public := x.opts.Public
 	e.back = rsscloud.Callback{HTTPS: public.Scheme == "https", Domain: public.Hostname(), Path: strings.TrimSuffix(public.Path, "/") + "/" + token}
-	e.back.Port, _ = strconv.Atoi(fetch.Port(public))
+	e.back.Port, _ = strconv.Atoi(feedurl.Port(public))
 	if one || len(e.urls) == 1 || e.together(ctx) {
 		e.singly(ctx)
 	}
@@ -359,7 +361,7 @@ const notAsked = ": not asked: the feed names a hub at "
 
 // explain returns an error as a text for the log and the file error.
 func explain(err error) string {
-	if private, ok := errors.AsType[*fetch.PrivateError](err); ok {
+	if private, ok := errors.AsType[*httpmsg.PrivateError](err); ok {
 		what := "a private address"
 		if private.Addr.IsValid() {
 			what = "the private address " + private.Addr.String()

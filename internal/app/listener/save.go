@@ -14,7 +14,9 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/units"
 )
@@ -63,7 +65,7 @@ func Save(ctx context.Context, o SaveOptions, s *command.Streams) error {
 	} else if rest, ok := strings.CutPrefix(target, "xmlrpc://"); ok {
 		target = "http://" + rest
 	}
-	u, err := fetch.ParseURL(target)
+	u, err := feedurl.Parse(target)
 	if err != nil {
 		return command.Usagef("--cloud: %w", err)
 	}
@@ -71,13 +73,13 @@ func Save(ctx context.Context, o SaveOptions, s *command.Streams) error {
 		s.Report.Warn("%s: the password is sent unencrypted", u)
 	}
 	if o.DryRun {
-		s.Report.Info("%s: %s would be saved at %s as %s", o.File, units.Bytes(int64(len(doc))), fetch.Public(u.String()), o.User)
+		s.Report.Info("%s: %s would be saved at %s as %s", o.File, units.Bytes(int64(len(doc))), feedurl.Public(u.String()), o.User)
 		return nil
 	}
 	c := fetch.NewClient(o.Fetch)
 	defer c.Close()
 	where, err := rsscloud.Save(ctx, c, u.String(), o.Cloud != "", o.User, o.Password, string(doc))
-	if isA[*fetch.PrivateError](err) {
+	if isA[*httpmsg.PrivateError](err) {
 		return errors.New(explain(err))
 	}
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/htmlsafe"
 	"github.com/lektordir/lektor/internal/htmltext"
 	"github.com/lektordir/lektor/internal/letter"
@@ -187,7 +187,7 @@ func (w *site) listPage(p listPage) page {
 			fmt.Fprintf(b, "<h1>%s</h1>\n", text(w.o.Title))
 		}
 		if g.feed != nil {
-			if link := entries.Followable(fetch.Public(g.feed.Link)); link != "" {
+			if link := entries.Followable(feedurl.Public(g.feed.Link)); link != "" {
 				fmt.Fprintf(b, "<p class=\"meta\">%s</p>\n", htmlsafe.Link(link, link))
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
@@ -234,11 +234,11 @@ func (r *run) describePlan(p *plan) {
 	for _, act := range p.actions {
 		name := act.feed
 		if s := p.local.subs[act.feed]; s != nil {
-			name = fetch.Public(s.URL)
+			name = feedurl.Public(s.URL)
 		}
 		switch act.kind {
 		case subscribe:
-			lines = append(lines, "would subscribe to "+fetch.Public(act.sub.URL))
+			lines = append(lines, "would subscribe to "+feedurl.Public(act.sub.URL))
 		case unsubscribe:
 			lines = append(lines, "would unsubscribe from "+name)
 		case setFlags:

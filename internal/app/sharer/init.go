@@ -12,7 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feedcmd"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/lazy"
 )
 
@@ -107,9 +107,9 @@ func (r *run) targetOf(target string) (place, headers string, err error) {
 		}
 		// The password belongs into the file of headers, not into that of the target.
 		password, _ := u.User.Password()
-		return fetch.Public(target), "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)) + "\n", nil
+		return feedurl.Public(target), "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)) + "\n", nil
 	case strings.Contains(target, "://"):
-		return "", "", &command.UsageError{Message: "init: " + fetch.Public(target) + " is neither a directory nor an http or https URL"}
+		return "", "", &command.UsageError{Message: "init: " + feedurl.Public(target) + " is neither a directory nor an http or https URL"}
 	}
 	if place, err = filepath.Abs(target); err != nil {
 		return "", "", err

@@ -14,7 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -103,7 +103,7 @@ func (r *reader) subscription(l *local, hash string) {
 		l.unread[hash] = true
 		r.fails(fmt.Errorf("%w; the shared subscription stays as it is", err))
 		return
-	case !fetch.IsHTTP(sub.URL) || !fetch.IsHTTP(sub.ID):
+	case !feedurl.IsHTTP(sub.URL) || !feedurl.IsHTTP(sub.ID):
 		l.own[hash] = "is not from an http or https URL"
 		return
 	case len(sub.URL) > maxURL || len(sub.ID) > maxURL:

@@ -12,7 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/feedsync"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/journal"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -170,7 +170,7 @@ func (m *meeting) ids() map[string]string {
 		if err != nil || entry.ID == "" {
 			continue
 		}
-		id := fetch.Public(entry.ID)
+		id := feedurl.Public(entry.ID)
 		if _, several := m.byID[id]; several {
 			m.byID[id] = ""
 			continue

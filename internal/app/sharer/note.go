@@ -12,7 +12,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/feedsync"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/opml"
 	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/internal/workers"
@@ -166,16 +166,16 @@ func markContent(id string, flag byte, m *about) []byte {
 		b = fmt.Appendf(b, "<%s>%s</%s>", name, text, name)
 	}
 	child("title", title)
-	if fetch.IsHTTP(m.link) && len(m.link) <= maxURL {
-		child("link", fetch.Public(m.link))
+	if feedurl.IsHTTP(m.link) && len(m.link) <= maxURL {
+		child("link", feedurl.Public(m.link))
 	}
 	b = fmt.Appendf(b, `<guid isPermaLink="false">%s</guid>`, feedsync.Text(id))
 	child("category", wordOf(flag))
 	if len(m.feedID) <= maxURL {
-		child("lektor:feed", fetch.Public(m.feedID))
+		child("lektor:feed", feedurl.Public(m.feedID))
 	}
 	if m.id != "" && len(m.id) <= maxURL {
-		child("lektor:entry", fetch.Public(m.id))
+		child("lektor:entry", feedurl.Public(m.id))
 	}
 	return append(b, "</item>"...)
 }
@@ -258,15 +258,15 @@ func content(s *feeddir.Subscription) []byte {
 		}
 		attr("category", strings.Join(list, ","))
 	}
-	if fetch.IsHTTP(s.Link) && len(s.Link) <= maxURL {
-		attr("htmlUrl", fetch.Public(s.Link))
+	if feedurl.IsHTTP(s.Link) && len(s.Link) <= maxURL {
+		attr("htmlUrl", feedurl.Public(s.Link))
 	}
 	attr("text", cmp.Or(s.Alias, s.Name))
 	attr("title", s.Name)
 	attr("type", "rss")
-	attr("xmlUrl", fetch.Public(s.URL))
+	attr("xmlUrl", feedurl.Public(s.URL))
 	if s.ID != s.URL {
-		attr("lektor:id", fetch.Public(s.ID))
+		attr("lektor:id", feedurl.Public(s.ID))
 	}
 	return append(b, "></outline>"...)
 }

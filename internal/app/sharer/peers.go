@@ -18,7 +18,8 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/feedsync"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
@@ -359,7 +360,7 @@ func (x *exchange) isOurs(it *feedsync.Item, kind feedsync.Kind) bool {
 // tooSoon returns an error if a server asked for a pause that has not ended.
 func tooSoon(place string, rec record, now time.Time) error {
 	left := parseDate(rec.Get("after")).Sub(now)
-	if !isURL(place) || left <= 0 || left > fetch.MaxRetryAfter { // too long: another clock wrote it
+	if !isURL(place) || left <= 0 || left > httpmsg.MaxRetryAfter { // too long: another clock wrote it
 		return nil
 	}
 	return &laterError{place, left}
@@ -372,7 +373,7 @@ type laterError struct {
 }
 
 func (e *laterError) Error() string {
-	return fmt.Sprintf("%s: not asked: the server wants to be left alone for %s", fetch.Brief(fetch.Public(e.place)), units.ShortDuration(e.left))
+	return fmt.Sprintf("%s: not asked: the server wants to be left alone for %s", feedurl.Brief(feedurl.Public(e.place)), units.ShortDuration(e.left))
 }
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
@@ -419,7 +420,7 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 			}
 		case err != nil:
 			x.failed++
-			if wait := fetch.Pause(err); wait > 0 {
+			if wait := httpmsg.Pause(err); wait > 0 {
 				x.later[p.name] = x.now.Add(wait)
 			}
 			for _, e := range joined.Errors(err) {
@@ -509,7 +510,7 @@ func (x *exchange) related(document string) []feedsync.Related {
 		link := "../" + p.name + "/" + document
 		switch {
 		case isURL(p.place):
-			link = fetch.Public(strings.TrimSuffix(p.place, "/")) + "/" + document
+			link = feedurl.Public(strings.TrimSuffix(p.place, "/")) + "/" + document
 		case p.named:
 			continue
 		}

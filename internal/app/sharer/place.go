@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
+	"net/textproto"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,9 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/units"
 )
 
@@ -145,16 +148,16 @@ type server struct {
 }
 
 func (p *server) read(ctx context.Context, name string, rec record) ([]byte, error) {
-	req := &fetch.Request{URL: p.url + "/" + name, ETag: rec.Get(name + ".etag"), LastModified: rec.Get(name + ".modified")}
+	req := &httpmsg.Request{URL: p.url + "/" + name, ETag: rec.Get(name + ".etag"), LastModified: rec.Get(name + ".modified")}
 	if p.r.isTarget(p.url) {
 		header, err := p.r.headers()
 		if err != nil {
 			return nil, err
 		}
-		req.Header = header
+		req.Header = textproto.MIMEHeader(header)
 	}
 	resp, err := p.r.client().Get(ctx, req)
-	var status *fetch.StatusError
+	var status *httpmsg.StatusError
 	switch {
 	case errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone):
 		return nil, errMissing
@@ -181,11 +184,11 @@ func (p *server) digest(name, version string) string {
 }
 
 // askedInVain returns the error for an error status, with a hint if access was denied.
-func (p *server) askedInVain(e *fetch.StatusError) error {
+func (p *server) askedInVain(e *httpmsg.StatusError) error {
 	if e.Status != http.StatusUnauthorized && e.Status != http.StatusForbidden {
 		return e
 	}
-	err := &fetch.StatusError{URL: e.URL, Status: e.Status, Detail: "this machine may not read there"}
+	err := &httpmsg.StatusError{URL: e.URL, Status: e.Status, Text: e.Text, Detail: "this machine may not read there"}
 	if !p.r.isTarget(p.url) {
 		return command.Hint(err, "the headers of %s are for the server of the target alone; this one has to let everybody read, by an address that nobody guesses", p.r.path(headersFile))
 	}
@@ -199,7 +202,7 @@ func (r *run) password() string {
 
 // isTarget reports whether the headers for the target are sent to a URL.
 func (r *run) isTarget(place string) bool {
-	return isURL(r.target) && fetch.SameOrigin(r.target, place)
+	return isURL(r.target) && feedurl.SameOrigin(r.target, place)
 }
 
 // headers returns the headers of requests to the target.
@@ -214,11 +217,11 @@ func (r *run) headers() (http.Header, error) {
 	if fi, err := os.Stat(r.path(headersFile)); err == nil && fi.Mode().Perm()&0o077 != 0 {
 		return nil, command.Hint(fmt.Errorf("%s can be read by others", r.path(headersFile)), "chmod 600 %s", r.path(headersFile))
 	}
-	header, err := fetch.ParseHeaders(string(text))
+	header, err := httpmsg.ParseHeaders(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.path(headersFile), err)
 	}
-	return header, nil
+	return http.Header(header), nil
 }
 
 // write puts a document on the server, if the server still has the known one. If it has
@@ -280,7 +283,7 @@ func (p *server) write(ctx context.Context, name, version string, doc func(io.Wr
 // of a second request.
 func (p *server) validators(ctx context.Context, post *fetch.Post, a *fetch.Answer, name string, rec record) {
 	tags := func(a *fetch.Answer) bool {
-		etag, modified := fetch.Validators(a.Header)
+		etag, modified := httpmsg.Validators(textproto.MIMEHeader(a.Header))
 		rec.validators(name, etag, modified)
 		return etag != ""
 	}
@@ -341,7 +344,7 @@ func (p *server) refused(a *fetch.Answer, size int) error {
 	case http.StatusForbidden:
 		detail, hint = "this machine may not write there", "look at the permissions of that directory; or "+p.r.password()
 	case http.StatusConflict, http.StatusNotFound, http.StatusGone:
-		detail, hint = "there is no directory for it", fmt.Sprintf("make the directory %s/ on the server; or, if the address is wrong: lektor-share init URL", fetch.Public(p.url))
+		detail, hint = "there is no directory for it", fmt.Sprintf("make the directory %s/ on the server; or, if the address is wrong: lektor-share init URL", feedurl.Public(p.url))
 	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
 		detail, hint = "it takes no documents there (PUT)", "give the address of a WebDAV directory: lektor-share init URL"
 	case http.StatusRequestEntityTooLarge:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -80,7 +81,7 @@ func (p *planner) feed(tree *folders, it *feedsync.Item) []action {
 	if sub == nil {
 		id := cmp.Or(strings.TrimSpace(it.Value(feedsync.LektorNamespace, "id")), url)
 		if why := p.refuses(it.ID, url, id); why != "" {
-			p.refused = append(p.refused, fmt.Sprintf("%s: not subscribed to: %s", fetch.Brief(fetch.Public(url)), why))
+			p.refused = append(p.refused, fmt.Sprintf("%s: not subscribed to: %s", feedurl.Brief(feedurl.Public(url)), why))
 			return nil
 		}
 		return []action{{kind: subscribe, feed: it.ID, sub: &feeddir.Subscription{
@@ -100,11 +101,11 @@ func (p *planner) feed(tree *folders, it *feedsync.Item) []action {
 // refuses returns the reason why a feed is not added, "" if it is.
 func (p *planner) refuses(hash, url, id string) string {
 	switch {
-	case !fetch.IsHTTP(url) || !fetch.IsHTTP(id):
+	case !feedurl.IsHTTP(url) || !feedurl.IsHTTP(id):
 		return "it is not from an http or https URL"
 	case len(url) > maxURL || len(id) > maxURL:
 		return "its URL is longer than 8 KiB"
-	case fetch.Public(url) != url || fetch.Public(id) != id:
+	case feedurl.Public(url) != url || feedurl.Public(id) != id:
 		return "it has a user or password in its URL"
 	case lektordir.FeedHash(lektordir.NormalizeID(id)) != hash:
 		return "its id is not that of its URL"

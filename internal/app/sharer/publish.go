@@ -13,7 +13,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feedsync"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
 // view is the part of a set that the documents show. It does not change the set.
@@ -210,7 +211,7 @@ func (x *exchange) another(name string, data []byte) error {
 	if doc == nil {
 		return nil
 	}
-	place := fetch.Public(x.place()) + "/" + name
+	place := feedurl.Public(x.place()) + "/" + name
 	if err := x.notOurs(place, doc); err != nil {
 		return err
 	}
@@ -270,7 +271,7 @@ func (x *exchange) publishDocuments(ctx context.Context) error {
 		err := to.write(ctx, name, version, func(w io.Writer) error { return x.document(name, w) }, rec, func(data []byte) error { return x.another(name, data) })
 		if err == nil {
 			rec.Set("after", "")
-		} else if wait := fetch.Pause(err); wait > 0 {
+		} else if wait := httpmsg.Pause(err); wait > 0 {
 			rec.Set("after", feedsync.FormatDate(x.now.Add(wait)))
 		}
 		if err = errors.Join(err, x.writeRecord("../"+publishedFile, rec)); err == nil {
@@ -286,7 +287,7 @@ func (x *exchange) publishDocuments(ctx context.Context) error {
 
 // ofOne reports whether an error concerns a single document, so that the next may succeed.
 func ofOne(err error) bool {
-	e, ok := errors.AsType[*fetch.StatusError](err)
+	e, ok := errors.AsType[*httpmsg.StatusError](err)
 	switch {
 	case !ok:
 		return false
@@ -299,10 +300,10 @@ func ofOne(err error) bool {
 // lasting reports whether an error of publishing remains until the user does something
 // here.
 func lasting(err error) bool {
-	if errors.As(err, new(*CopiedError)) || !fetch.Remote(err) && !errors.As(err, new(*laterError)) {
+	if errors.As(err, new(*CopiedError)) || !httpmsg.Remote(err) && !errors.As(err, new(*laterError)) {
 		return true
 	}
-	e, ok := errors.AsType[*fetch.StatusError](err)
+	e, ok := errors.AsType[*httpmsg.StatusError](err)
 	switch {
 	case !ok:
 		return false

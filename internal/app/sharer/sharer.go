@@ -33,6 +33,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -201,7 +202,7 @@ func (r *run) client() *fetch.Client {
 }
 
 // isURL reports whether a target or a peer is on a server.
-func isURL(place string) bool { return fetch.IsHTTP(place) }
+func isURL(place string) bool { return feedurl.IsHTTP(place) }
 
 // private calls [private] after the step hook of tests.
 func (r *run) private(path string, data []byte) error {

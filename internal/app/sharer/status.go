@@ -16,7 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/feedsync"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/units"
 )
 
@@ -52,11 +52,11 @@ func Peer(_ context.Context, o PeerOptions, s *command.Streams) error {
 func (r *run) addPeer(name, place string) (err error) {
 	switch {
 	case isURL(place):
-		if fetch.Public(place) != place {
+		if feedurl.Public(place) != place {
 			return command.Hint(errors.New("a peer's URL must not contain a user and password"), "the headers of the target are sent to its server: %s", r.path(headersFile))
 		}
 	case strings.Contains(place, "://") || place == "":
-		return command.Usagef("peer add: %q is neither a directory nor an http or https URL", fetch.Public(place))
+		return command.Usagef("peer add: %q is neither a directory nor an http or https URL", feedurl.Public(place))
 	default:
 		if place, err = filepath.Abs(place); err != nil {
 			return err
@@ -83,7 +83,7 @@ type shown struct {
 
 var peerColumns = []command.Column[shown]{
 	{Name: "name", Get: func(p shown) any { return p.name }},
-	{Name: "place", Get: func(p shown) any { return fetch.Public(p.place) }},
+	{Name: "place", Get: func(p shown) any { return feedurl.Public(p.place) }},
 	{Name: "success", Get: func(p shown) any { return p.success }},
 	{Name: "age", Get: func(p shown) any {
 		if p.success.IsZero() {

@@ -12,7 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -304,7 +304,7 @@ func countColumns(by string) []command.Column[*counted] {
 	}
 	return append(columns,
 		command.Column[C]{Name: "feed", Get: feed((*lektordir.Feed).Title)},
-		command.Column[C]{Name: "feedid", Get: feed(func(f *lektordir.Feed) string { return fetch.Public(f.ID) })},
+		command.Column[C]{Name: "feedid", Get: feed(func(f *lektordir.Feed) string { return feedurl.Public(f.ID) })},
 		command.Column[C]{Name: "feedhash", Verbatim: true, Get: feed(func(f *lektordir.Feed) string { return f.Hash })},
 	)
 }

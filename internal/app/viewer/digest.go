@@ -12,7 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
@@ -121,7 +121,7 @@ func (d *digest) text(r *entries.Record) string {
 		width = DefaultText
 	}
 	b.WriteString(head(r, width-4, d.o.Lines))
-	if url := termsafe.Line(fetch.Public(r.URL())); url != "" {
+	if url := termsafe.Line(feedurl.Public(r.URL())); url != "" {
 		b.WriteString("    " + url + "\n")
 	}
 	return b.String()

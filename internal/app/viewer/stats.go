@@ -16,7 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
@@ -226,6 +226,6 @@ var statColumns = []command.Column[*stat]{
 	{Name: "silent", Get: func(x *stat) any { return x.silent }},
 	{Name: "error", Get: func(x *stat) any { return x.error }},
 	{Name: "bytes", Get: func(x *stat) any { return x.disk }},
-	{Name: "feedid", Get: func(x *stat) any { return fetch.Public(x.feed.ID) }},
+	{Name: "feedid", Get: func(x *stat) any { return feedurl.Public(x.feed.ID) }},
 	{Name: "feedhash", Verbatim: true, Get: func(x *stat) any { return x.feed.Hash }},
 }

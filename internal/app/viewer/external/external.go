@@ -17,7 +17,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -111,7 +111,7 @@ func Environ(s *entries.Store, r *entries.Record) []string {
 		{"TITLE", r.Title()},
 		{"URL", r.URL()},
 		{"FEED", r.Feed().Title()},
-		{"FEEDID", fetch.Public(r.Feed().ID)},
+		{"FEEDID", feedurl.Public(r.Feed().ID)},
 		{"AUTHOR", r.Author()},
 		{"ID", e.ID},
 		{"DATE", r.Date().UTC().Format(time.RFC3339)},

@@ -21,6 +21,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -200,7 +201,7 @@ func (l *diskAdapter) Picture(ctx context.Context, ref lektordir.Ref, url string
 	client := fetch.NewClient(config)
 	defer client.Close()
 	feed := l.dir.FeedOf(ref)
-	res, err := client.Get(ctx, &fetch.Request{URL: url, Origin: cmp.Or(feed.ID, feed.Link), Last: true})
+	res, err := client.Get(ctx, &httpmsg.Request{URL: url, Origin: cmp.Or(feed.ID, feed.Link), Last: true})
 	if err != nil {
 		return nil, err
 	}

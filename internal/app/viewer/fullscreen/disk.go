@@ -14,7 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/htmltext"
 	"github.com/lektordir/lektor/internal/index"
 	"github.com/lektordir/lektor/internal/query"
@@ -202,7 +202,7 @@ func tellApart(list []tui.Feed, ids []string) {
 		case name != "" && hosts[[2]string{title(i), name}] == 1:
 			list[i].Apart = name
 		default:
-			id := fetch.Public(ids[i])
+			id := feedurl.Public(ids[i])
 			_, rest, ok := strings.Cut(id, "://")
 			list[i].Apart = cmp.Or(rest, id)
 			if !ok {

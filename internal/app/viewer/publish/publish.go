@@ -31,7 +31,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/workers"
@@ -425,7 +425,7 @@ func (p *publisher) checkKind() error {
 // head makes what the feed says of itself.
 func (p *publisher) head() (err error) {
 	o, f := p.o, &p.feed
-	f.Link, f.Complete = fetch.Public(o.Link), o.Complete
+	f.Link, f.Complete = feedurl.Public(o.Link), o.Complete
 	f.Title = cmp.Or(strings.Join(strings.Fields(o.Title), " "), strings.Join(o.Query, " "), "lektor")
 	if o.Self != "" {
 		if p.self, err = publicURL("--self", o.Self); err != nil {
@@ -435,7 +435,7 @@ func (p *publisher) head() (err error) {
 		f.Links = append(f.Links, feedconv.Link{Rel: "self", Href: f.ID})
 	}
 	if o.Link != "" {
-		if _, err := fetch.ParseURL(o.Link); err != nil {
+		if _, err := feedurl.Parse(o.Link); err != nil {
 			return command.Usagef("--link: %w", err)
 		}
 	}
@@ -485,7 +485,7 @@ func (p *publisher) notices() error {
 
 // publicURL reads a URL that everybody will: without a password.
 func publicURL(flag, raw string) (*url.URL, error) {
-	u, err := fetch.ParseURL(raw)
+	u, err := feedurl.Parse(raw)
 	if err != nil {
 		return nil, command.Usagef("%s: %w", flag, err)
 	}
@@ -499,7 +499,7 @@ func cloudOf(s string) (feedconv.Cloud, error) {
 	if rest, ok := strings.CutPrefix(s, "xmlrpc://"); ok {
 		s, protocol = "http://"+rest, "xml-rpc"
 	}
-	u, err := fetch.ParseURL(s)
+	u, err := feedurl.Parse(s)
 	if err != nil {
 		return feedconv.Cloud{}, err
 	}
@@ -595,7 +595,7 @@ func (p *publisher) entryOf(r *entries.Record, format feedconv.Format) feedconv.
 		return out
 	}
 	f := r.Feed()
-	out.Source = &feedconv.Source{ID: fetch.Public(f.ID), Title: redact.Text(f.Name), Link: entries.Followable(fetch.Public(f.Link))}
+	out.Source = &feedconv.Source{ID: feedurl.Public(f.ID), Title: redact.Text(f.Name), Link: entries.Followable(feedurl.Public(f.Link))}
 	out.Source.URL = p.fetchedFrom(r.Ref.Feed, f.ID)
 	return out
 }
@@ -611,7 +611,7 @@ func (p *publisher) fetchedFrom(hash, id string) string {
 		src = line
 	}
 	from := ""
-	if u, err := fetch.ParseURL(src); err == nil {
+	if u, err := feedurl.Parse(src); err == nil {
 		u.User = nil
 		from = u.String()
 	}

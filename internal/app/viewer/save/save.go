@@ -25,7 +25,9 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/values"
 	"github.com/lektordir/lektor/lektordir"
@@ -221,9 +223,9 @@ func (d *saver) entry(ctx context.Context, r *entries.Record, bar *command.Progr
 			// All others would meet the same.
 			return command.Hint(err, "what came is kept, and gone on with")
 		case errors.Is(err, unix.EWOULDBLOCK):
-			d.S.Report.Warn("%s: another process saves it", fetch.Public(e.URL))
+			d.S.Report.Warn("%s: another process saves it", feedurl.Public(e.URL))
 		default:
-			if fetch.Remote(err) || errors.As(err, new(*fetch.CutError)) {
+			if httpmsg.Remote(err) || errors.As(err, new(*fetch.CutError)) {
 				d.remote++
 			}
 			d.S.Report.Print(saveError(err))
@@ -250,7 +252,7 @@ func fullDisk(err error) bool {
 
 // saveError says of an answer what is of use for a file, rather than for a feed.
 func saveError(err error) error {
-	status := (*fetch.StatusError)(nil)
+	status := (*httpmsg.StatusError)(nil)
 	if !errors.As(err, &status) || status.Detail != "" {
 		return err
 	}

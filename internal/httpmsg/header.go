@@ -1,17 +1,23 @@
-package fetch
+package httpmsg
 
 import (
 	"errors"
 	"fmt"
-	"net/http"
+	"net/textproto"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// sendable tells whether v can be the value of a header field: any bytes but
+// MaxRetryAfter is the longest Retry-After that is believed.
+const MaxRetryAfter = 30 * 24 * time.Hour
+
+// maxValue is the size of the longest validator that is kept, in bytes.
+const maxValue = 8 << 10
+
+// Sendable reports whether v can be the value of a header field: any bytes but
 // control characters other than tab.
-func sendable(v string) bool {
+func Sendable(v string) bool {
 	for i := range len(v) {
 		if c := v[i]; c < ' ' && c != '\t' || c == 0x7f {
 			return false
@@ -20,9 +26,9 @@ func sendable(v string) bool {
 	return true
 }
 
-// validator gives v if it can be kept and sent back, else nothing.
-func validator(v string) string {
-	if len(v) > maxValue || !sendable(v) {
+// Validator returns v if it can be kept and sent back, and "" if not.
+func Validator(v string) string {
+	if len(v) > maxValue || !Sendable(v) {
 		return ""
 	}
 	return v
@@ -30,8 +36,8 @@ func validator(v string) string {
 
 // Validators gives what a server knows a document by, of the header that came with it:
 // ETag and Last-Modified, "" for one that it does not say, or that cannot be sent back.
-func Validators(h http.Header) (etag, modified string) {
-	return validator(h.Get("Etag")), validator(h.Get("Last-Modified"))
+func Validators(h textproto.MIMEHeader) (etag, modified string) {
+	return Validator(h.Get("Etag")), Validator(h.Get("Last-Modified"))
 }
 
 // Seconds parses a count of seconds as HTTP has it. Counts that no
@@ -49,10 +55,21 @@ func Seconds(s string) (time.Duration, bool) {
 	return time.Duration(n) * time.Second, true
 }
 
+// ParseTime parses a date as HTTP has it: in the form of today, or in one of the two that
+// servers once sent (RFC 9110, section 5.6.7).
+func ParseTime(text string) (t time.Time, err error) {
+	for _, layout := range []string{"Mon, 02 Jan 2006 15:04:05 GMT", time.RFC850, time.ANSIC} {
+		if t, err = time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return t, err
+}
+
 // serverNow is the Date of an answer: dates in its header are compared to
 // that, since the server's clock may be far from ours.
-func serverNow(h http.Header, now time.Time) time.Time {
-	if t, err := http.ParseTime(h.Get("Date")); err == nil {
+func serverNow(h textproto.MIMEHeader, now time.Time) time.Time {
+	if t, err := ParseTime(h.Get("Date")); err == nil {
 		return t
 	}
 	return now
@@ -61,12 +78,12 @@ func serverNow(h http.Header, now time.Time) time.Time {
 // RetryAfter gives how long h says to wait from now on, which is when the
 // answer came: between 0 (it does not say, or nonsense) and [MaxRetryAfter].
 // The header is a number of seconds or an HTTP date.
-func RetryAfter(h http.Header, now time.Time) time.Duration {
+func RetryAfter(h textproto.MIMEHeader, now time.Time) time.Duration {
 	v := h.Get("Retry-After")
 	if d, ok := Seconds(v); ok {
 		return min(d, MaxRetryAfter)
 	}
-	t, err := http.ParseTime(strings.TrimSpace(v))
+	t, err := ParseTime(strings.TrimSpace(v))
 	if err != nil {
 		return 0
 	}
@@ -76,7 +93,7 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 // MaxAge gives the max-age directive of h's Cache-Control, and false when
 // there is none or it makes no sense. no-cache and no-store count as an age
 // of 0, whatever else stands there.
-func MaxAge(h http.Header) (time.Duration, bool) {
+func MaxAge(h textproto.MIMEHeader) (time.Duration, bool) {
 	var age time.Duration
 	found := false
 	for _, line := range h.Values("Cache-Control") {
@@ -102,8 +119,8 @@ func MaxAge(h http.Header) (time.Duration, bool) {
 
 // ExpiresIn gives the time between Date and Expires, 0 when there is none, or
 // it is past or nonsense.
-func ExpiresIn(h http.Header, now time.Time) time.Duration {
-	t, err := http.ParseTime(strings.TrimSpace(h.Get("Expires")))
+func ExpiresIn(h textproto.MIMEHeader, now time.Time) time.Duration {
+	t, err := ParseTime(strings.TrimSpace(h.Get("Expires")))
 	if err != nil {
 		return 0
 	}
@@ -111,18 +128,18 @@ func ExpiresIn(h http.Header, now time.Time) time.Duration {
 }
 
 // Age gives the time that an answer has spent in caches.
-func Age(h http.Header) time.Duration {
+func Age(h textproto.MIMEHeader) time.Duration {
 	d, _ := Seconds(h.Get("Age"))
 	return d
 }
 
-// headerName is the error for a header field that users cannot set: one that
-// is misspelt, or that the exchange needs for itself.
-func headerName(name string) error {
+// CheckName returns the error for a header field that users cannot set: one that is misspelt,
+// or that the exchange needs for itself.
+func CheckName(name string) error {
 	if name == "" || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") != "" {
 		return fmt.Errorf("%q is no name of a header", name)
 	}
-	switch http.CanonicalHeaderKey(name) {
+	switch textproto.CanonicalMIMEHeaderKey(name) {
 	case "Accept-Encoding", "Connection", "Content-Length", "Expect", "Host", "If-Match", "If-Modified-Since",
 		"If-None-Match", "If-Range", "If-Unmodified-Since", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection",
 		"Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
@@ -136,8 +153,8 @@ func headerName(name string) error {
 // (fields of the protocol itself, such as Host and Accept-Encoding, among
 // them) are left out and named in the joined error, by line and name, not by
 // value: that may be secret.
-func ParseHeaders(text string) (http.Header, error) {
-	h := http.Header{}
+func ParseHeaders(text string) (textproto.MIMEHeader, error) {
+	h := textproto.MIMEHeader{}
 	var errs []error
 	n := 0
 	for line := range strings.SplitSeq(text, "\n") {
@@ -148,12 +165,12 @@ func ParseHeaders(text string) (http.Header, error) {
 		}
 		name, value, ok := strings.Cut(line, ":")
 		value = strings.Trim(value, " \t")
-		switch err := headerName(name); {
+		switch err := CheckName(name); {
 		case !ok:
 			errs = append(errs, fmt.Errorf("line %d: not of the form \"Name: value\"", n))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("line %d: %w", n, err))
-		case !sendable(value):
+		case !Sendable(value):
 			errs = append(errs, fmt.Errorf("line %d: the value of %s has control characters", n, name))
 		default:
 			h.Add(name, value)

@@ -1,7 +1,8 @@
-package fetch
+package httpmsg
 
 import (
 	"net/http"
+	"net/textproto"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,10 +11,10 @@ import (
 	"time"
 )
 
-var noon = mustTime("2026-03-02T12:00:00Z") // a Monday
+var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC) // a Monday
 
-func header(pairs ...string) http.Header {
-	h := http.Header{}
+func header(pairs ...string) textproto.MIMEHeader {
+	h := textproto.MIMEHeader{}
 	for i := 0; i < len(pairs); i += 2 {
 		h.Add(pairs[i], pairs[i+1])
 	}
@@ -24,7 +25,7 @@ func at(d time.Duration) string { return noon.Add(d).Format(http.TimeFormat) }
 
 func TestRetryAfter(t *testing.T) {
 	for _, c := range []struct {
-		h    http.Header
+		h    textproto.MIMEHeader
 		want time.Duration
 	}{
 		{header(), 0},
@@ -54,7 +55,7 @@ func TestRetryAfter(t *testing.T) {
 
 func TestMaxAge(t *testing.T) {
 	for _, c := range []struct {
-		h    http.Header
+		h    textproto.MIMEHeader
 		want time.Duration
 		ok   bool
 	}{
@@ -82,7 +83,7 @@ func TestMaxAge(t *testing.T) {
 
 func TestExpires(t *testing.T) {
 	for _, c := range []struct {
-		h    http.Header
+		h    textproto.MIMEHeader
 		want time.Duration
 	}{
 		{header(), 0},
@@ -101,7 +102,7 @@ func TestExpires(t *testing.T) {
 
 func TestParseHeaders(t *testing.T) {
 	h, err := ParseHeaders("# mine\n\nAuthorization: Bearer a:b=\r\nx-token:one\nX-Token: \t two \nAccept: text/xml\n")
-	want := http.Header{"Authorization": {"Bearer a:b="}, "X-Token": {"one", "two"}, "Accept": {"text/xml"}}
+	want := textproto.MIMEHeader{"Authorization": {"Bearer a:b="}, "X-Token": {"one", "two"}, "Accept": {"text/xml"}}
 	if err != nil || !reflect.DeepEqual(h, want) {
 		t.Errorf("%q, %v", h, err)
 	}
@@ -137,7 +138,7 @@ func TestFuzzSeeds(t *testing.T) {
 // the schedule is in the future and not too far.
 func FuzzHeaders(f *testing.F) {
 	f.Fuzz(func(t *testing.T, retry, cache, expires, date, age string) {
-		h := http.Header{"Retry-After": {retry}, "Cache-Control": {cache}, "Expires": {expires}, "Date": {date}, "Age": {age}}
+		h := textproto.MIMEHeader{"Retry-After": {retry}, "Cache-Control": {cache}, "Expires": {expires}, "Date": {date}, "Age": {age}}
 		if d := RetryAfter(h, noon); d < 0 || d > MaxRetryAfter {
 			t.Errorf("Retry-After %q: %v", retry, d)
 		}
@@ -156,12 +157,12 @@ func FuzzHeaderLines(f *testing.F) {
 		h, err := ParseHeaders(text)
 		lines := 0
 		for name, values := range h {
-			if headerName(name) != nil || http.CanonicalHeaderKey(name) != name {
+			if CheckName(name) != nil || textproto.CanonicalMIMEHeaderKey(name) != name {
 				t.Errorf("the name %q", name)
 			}
 			for _, v := range values {
 				lines++
-				if !sendable(v) || strings.TrimSpace(v) != v && strings.Trim(v, " \t") != v {
+				if !Sendable(v) || strings.TrimSpace(v) != v && strings.Trim(v, " \t") != v {
 					t.Errorf("the value %q", v)
 				}
 			}
@@ -171,6 +172,23 @@ func FuzzHeaderLines(f *testing.F) {
 		}
 		if n := strings.Count(err.Error(), "\n") + 1; lines+n > strings.Count(text, "\n")+1 {
 			t.Errorf("%d lines and %d errors of %q", lines, n, text)
+		}
+	})
+}
+
+// FuzzValidators: what a server sends as ETag and Last-Modified is kept byte for
+// byte, or not at all, and can be sent.
+func FuzzValidators(f *testing.F) {
+	f.Add(`"plain"`, "Sun, 01 Mar 2026 12:00:00 GMT")
+	f.Add("W/\"a\\\"b,c\xe9\"", " spaces ")
+	f.Add("\x00\x1f\x7f", "a\r\nb: c")
+	f.Add("", "\t")
+	f.Add("a\n", "\n")
+	f.Fuzz(func(t *testing.T, etag, modified string) {
+		for _, v := range []string{etag, modified} {
+			if got := Validator(v); got != "" && got != v || !Sendable(got) || len(got) > maxValue {
+				t.Errorf("%q is kept as %q", v, got)
+			}
 		}
 	})
 }

@@ -1,9 +1,12 @@
-package fetch
+// Package feedurl is the URLs of feeds and of what their documents name: whether they can be
+// asked for, and how they are shown. It has no client and needs no network.
+package feedurl
 
 import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
 )
 
@@ -22,26 +25,26 @@ func Public(raw string) string {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
-		return redact(raw)
+		return Redact(raw)
 	case u.User == nil:
 		return raw
 	}
-	return display(u)
+	return Display(u)
 }
 
-// ParseURL parses an http or https URL as [Client.Get] takes it: surrounding
+// Parse parses an http or https URL as it is asked for: surrounding
 // space and the fragment are removed, scheme and host lower-cased; userinfo
-// stays. The error is a [URLError] that shows no password.
-func ParseURL(raw string) (*url.URL, error) {
+// stays. The error is a [Error] that shows no password.
+func Parse(raw string) (*url.URL, error) {
 	raw = strings.TrimSpace(raw)
 	u, err := url.Parse(raw)
 	if err != nil {
 		if ue, ok := errors.AsType[*url.Error](err); ok {
 			err = ue.Err // the rest of its text is the URL with the password
 		}
-		return nil, &URLError{URL: redact(raw), Reason: "not a URL: " + redact(err.Error())}
+		return nil, &Error{URL: Redact(raw), Reason: "not a URL: " + Redact(err.Error())}
 	}
-	refuse := func(reason string) (*url.URL, error) { return nil, &URLError{URL: redact(raw), Reason: reason} }
+	refuse := func(reason string) (*url.URL, error) { return nil, &Error{URL: Redact(raw), Reason: reason} }
 	switch {
 	case u.Scheme == "":
 		return refuse("not a URL: it has no scheme such as https://")
@@ -52,13 +55,13 @@ func ParseURL(raw string) (*url.URL, error) {
 	}
 	u.Host = strings.ToLower(u.Host)
 	u.Fragment, u.RawFragment = "", ""
-	u.RawQuery = escapeQuery(u.RawQuery)
+	u.RawQuery = EscapeQuery(u.RawQuery)
 	return u, nil
 }
 
-// escapeQuery encodes what people write in a query and what no request line
+// EscapeQuery encodes what people write in a query and what no request line
 // may hold: spaces and characters beyond ASCII. All else stays as it is.
-func escapeQuery(q string) string {
+func EscapeQuery(q string) string {
 	if strings.IndexFunc(q, func(r rune) bool { return r <= ' ' || r > '~' }) < 0 {
 		return q
 	}
@@ -78,10 +81,10 @@ func escapeQuery(q string) string {
 func SameOrigin(a, b string) bool {
 	u, aerr := url.Parse(a)
 	v, berr := url.Parse(b)
-	return aerr == nil && berr == nil && sameOrigin(u, v)
+	return aerr == nil && berr == nil && SameOriginURL(u, v)
 }
 
-func sameOrigin(a, b *url.URL) bool {
+func SameOriginURL(a, b *url.URL) bool {
 	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
 		return false
 	}
@@ -99,9 +102,9 @@ func Brief(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// display gives u as it may be shown and logged: a password in it is nobody's
+// Display gives u as it may be shown and logged: a password in it is nobody's
 // business, and the user name would be taken for one.
-func display(u *url.URL) string {
+func Display(u *url.URL) string {
 	if u.User == nil {
 		return u.String()
 	}
@@ -110,8 +113,8 @@ func display(u *url.URL) string {
 	return v.String()
 }
 
-// redact removes what may be userinfo from a URL that could not be parsed.
-func redact(s string) string {
+// Redact removes what may be userinfo from a URL that could not be parsed.
+func Redact(s string) string {
 	if i := strings.Index(s, "//"); i >= 0 {
 		end := len(s)
 		if j := strings.IndexAny(s[i+2:], "/?#"); j >= 0 {
@@ -123,3 +126,56 @@ func redact(s string) string {
 	}
 	return s
 }
+
+// Port is the port of an http or https URL, its scheme's own where it has none.
+func Port(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	if u.Scheme == "https" {
+		return "443"
+	}
+	return "80"
+}
+
+// FilePath makes a path of what follows "file:" in a URL.
+func FilePath(rest string) (string, error) {
+	if after, ok := strings.CutPrefix(rest, "//"); ok {
+		host, path, ok := strings.Cut(after, "/")
+		if !ok || host != "" && !strings.EqualFold(host, "localhost") {
+			return "", errors.New("a file: URL names a file on this machine, file:///path")
+		}
+		rest = "/" + path
+	}
+	path, err := url.PathUnescape(rest)
+	if err != nil || strings.Contains(path, "\x00") {
+		return "", errors.New("not a path: write % as %25")
+	}
+	if !filepath.IsAbs(path) {
+		return "", errors.New("the path must be absolute, file:///path")
+	}
+	return path, nil
+}
+
+// Check is the error for a url that a user cannot subscribe to.
+func Check(v string) error {
+	switch scheme, rest, _ := strings.Cut(v, ":"); strings.ToLower(scheme) {
+	case "file":
+		if _, err := FilePath(rest); err != nil {
+			return &Error{URL: v, Reason: err.Error()}
+		}
+		return nil
+	case "exec":
+		if strings.TrimSpace(rest) == "" {
+			return &Error{URL: v, Reason: "there is no command after exec:"}
+		}
+		return nil
+	}
+	_, err := Parse(v)
+	return err
+}
+
+// Error is a URL that cannot be fetched as it stands.
+type Error struct{ URL, Reason string }
+
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s", Brief(e.URL), e.Reason) }

@@ -1,4 +1,5 @@
-package feedcmd
+// Package fetchcmd is what the command lines of programs share that ask servers.
+package fetchcmd
 
 import (
 	"cmp"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/urfave/cli/v2"
 )
 
@@ -22,11 +24,11 @@ func FetchFlags(maxBytes int64) []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "per-host", Value: d.PerHost, Usage: "make `N` requests at once to one host"},
 		&cli.DurationFlag{Name: "gap", Value: d.Gap, Usage: "wait for `TIME` between two requests to one host"},
-		&cli.DurationFlag{Name: fetch.FlagTimeout, Value: d.Deadline, Usage: "stop an exchange after `TIME`"},
-		&cli.Int64Flag{Name: fetch.FlagMaxBytes, Value: d.MaxBytes, Usage: "refuse documents of more than `N` bytes as transferred"},
-		&cli.Int64Flag{Name: fetch.FlagMaxDecoded, Value: d.MaxDecoded, Usage: "refuse documents of more than `N` bytes after decompression"},
-		&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: d.MaxRedirects, Usage: "follow at most `N` redirects"},
-		&cli.Int64Flag{Name: fetch.FlagMaxHeader, Value: d.MaxHeader, Usage: "refuse response headers of more than `N` bytes"},
+		&cli.DurationFlag{Name: httpmsg.FlagTimeout, Value: d.Deadline, Usage: "stop an exchange after `TIME`"},
+		&cli.Int64Flag{Name: httpmsg.FlagMaxBytes, Value: d.MaxBytes, Usage: "refuse documents of more than `N` bytes as transferred"},
+		&cli.Int64Flag{Name: httpmsg.FlagMaxDecoded, Value: d.MaxDecoded, Usage: "refuse documents of more than `N` bytes after decompression"},
+		&cli.IntFlag{Name: httpmsg.FlagMaxRedirects, Value: d.MaxRedirects, Usage: "follow at most `N` redirects"},
+		&cli.Int64Flag{Name: httpmsg.FlagMaxHeader, Value: d.MaxHeader, Usage: "refuse response headers of more than `N` bytes"},
 		&cli.StringSliceFlag{Name: "allow", Usage: "let public servers redirect to the private network `PREFIX`; may be repeated"},
 		&cli.StringFlag{Name: "user-agent", Usage: "send `NAME` as the User-Agent"},
 	}
@@ -36,7 +38,7 @@ func FetchFlags(maxBytes int64) []cli.Flag {
 func Fetch(f *command.Flags) fetch.Config {
 	config := Asking(f)
 	config.PerHost, config.Gap = f.Number("per-host", 1, 1000), f.Time("gap")
-	config.MaxBytes, config.MaxDecoded, config.MaxHeader = f.Bytes(fetch.FlagMaxBytes), f.Bytes(fetch.FlagMaxDecoded), f.Bytes(fetch.FlagMaxHeader)
+	config.MaxBytes, config.MaxDecoded, config.MaxHeader = f.Bytes(httpmsg.FlagMaxBytes), f.Bytes(httpmsg.FlagMaxDecoded), f.Bytes(httpmsg.FlagMaxHeader)
 	config.Proxy = http.ProxyFromEnvironment
 	return config
 }
@@ -46,12 +48,12 @@ func Fetch(f *command.Flags) fetch.Config {
 func Asking(f *command.Flags) fetch.Config {
 	config := fetch.Config{
 		UserAgent:    cmp.Or(f.Given("user-agent").String("user-agent"), UserAgent(f.App.Name)),
-		Deadline:     f.Given(fetch.FlagTimeout).Duration(fetch.FlagTimeout),
-		MaxRedirects: f.Number(fetch.FlagMaxRedirects, 1, 0),
+		Deadline:     f.Given(httpmsg.FlagTimeout).Duration(httpmsg.FlagTimeout),
+		MaxRedirects: f.Number(httpmsg.FlagMaxRedirects, 1, 0),
 		AllowPrivate: Prefixes(f, "allow"),
 	}
 	if config.Deadline <= 0 || config.Deadline > time.Hour {
-		f.Fail(command.Usagef("--%s %v: it is a time such as 30s, up to an hour", fetch.FlagTimeout, config.Deadline))
+		f.Fail(command.Usagef("--%s %v: it is a time such as 30s, up to an hour", httpmsg.FlagTimeout, config.Deadline))
 	}
 	return config
 }
