@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"math/bits"
 	"os"
 	"sync"
 	"unsafe"
@@ -164,10 +165,12 @@ func wholePages(tls *libc.TLS, file uintptr) int32 {
 	return bits &^ sqlite3.SQLITE_IOCAP_SUBPAGE_READ
 }
 
-// journalWhole reports whether nothing is damaged in the journal at a path. SQLite takes
-// what stands before the damage, and so older pages than perhaps are in the file already.
-// The end that a kill leaves is no damage. See section 4 of SQLite's file format.
-func journalWhole(path string) (bool, error) {
+// journalWhole reports whether nothing is damaged in the journal at a path, beside a file
+// whose header was read before. SQLite takes what stands before the damage, and so older
+// pages than perhaps are in the file already. The end that a kill leaves is no damage, but
+// a journal that ends before a commit that the file has was cut off. See section 4 of
+// SQLite's file format.
+func journalWhole(path string, file header) (bool, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
@@ -181,7 +184,7 @@ func journalWhole(path string) (bool, error) {
 		if n, err := io.ReadFull(f, head[:]); n == 0 || errors.Is(err, io.ErrUnexpectedEOF) {
 			return true, nil
 		}
-		whole := framesWhole(f, head[:])
+		whole := framesWhole(f, head[:], file.commits())
 		// Another process may have begun it anew meanwhile.
 		if _, err := f.ReadAt(again[:], 0); whole || err != nil || again == head {
 			return whole, nil
@@ -192,39 +195,59 @@ func journalWhole(path string) (bool, error) {
 	}
 }
 
-func framesWhole(r io.Reader, head []byte) bool {
-	var order binary.ByteOrder = binary.LittleEndian
-	if head[3]&1 != 0 {
-		order = binary.BigEndian
-	}
-	var a, b uint32
-	sum := func(data []byte) {
-		for ; len(data) >= 8; data = data[8:] {
-			a += order.Uint32(data) + b
-			b += order.Uint32(data[4:]) + a
-		}
-	}
-	is := func(data []byte) bool {
-		return binary.BigEndian.Uint32(data) == a && binary.BigEndian.Uint32(data[4:]) == b
-	}
-	if sum(head[:24]); !is(head[24:]) {
+// framesWhole reports whether nothing is damaged in the frames of a journal. inFile is the
+// number of commits in the file.
+func framesWhole(r io.Reader, head []byte, inFile uint32) bool {
+	sum := journalSum{swap: head[3]&1 != 0}
+	if sum.add(head[:24]); !sum.is(head[24:]) {
 		return false
 	}
 	frame := make([]byte, 24+pageSize)
+	newest, last := inFile, inFile // the count of the newest first page, and as of the last commit
 	for whole := true; ; {
 		if _, err := io.ReadFull(r, frame); err != nil {
-			return true
+			missing := (inFile - last) % countedCommits
+			return missing == 0 || missing > countedCommits/2
 		}
 		ours, commits := bytes.Equal(frame[8:16], head[16:24]), binary.BigEndian.Uint32(frame[4:]) != 0
 		if whole {
-			sum(frame[:8])
-			sum(frame[24:])
-			whole = ours && is(frame[16:])
+			sum.add(frame[:8])
+			sum.add(frame[24:])
+			whole = ours && sum.is(frame[16:])
 		}
 		if !whole && (ours && commits || !ours && !older(frame, head)) {
 			return false
 		}
+		if whole && binary.BigEndian.Uint32(frame) == 1 {
+			newest = header(frame[24:]).commits()
+		}
+		if whole && commits {
+			last = newest
+		}
 	}
+}
+
+// journalSum is the checksum of a journal, see section 4.2 of SQLite's file format.
+type journalSum struct {
+	a, b uint32
+	swap bool // numbers are big-endian
+}
+
+func (s *journalSum) add(data []byte) {
+	a, b := s.a, s.b
+	for ; len(data) >= 8; data = data[8:] {
+		x, y := binary.LittleEndian.Uint32(data), binary.LittleEndian.Uint32(data[4:])
+		if s.swap {
+			x, y = bits.ReverseBytes32(x), bits.ReverseBytes32(y)
+		}
+		a += x + b
+		b += y + a
+	}
+	s.a, s.b = a, b
+}
+
+func (s *journalSum) is(data []byte) bool {
+	return binary.BigEndian.Uint32(data) == s.a && binary.BigEndian.Uint32(data[4:]) == s.b
 }
 
 // older reports whether a frame is of a journal that this one overwrites from its

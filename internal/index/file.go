@@ -29,6 +29,13 @@ const (
 	pageSize    = 8192
 )
 
+// The user version of the file is the version and, times countsFrom, the number of commits
+// modulo countedCommits.
+const (
+	countsFrom     = 1 << 8
+	countedCommits = 1 << 23
+)
+
 // schema are the tables. Times are in seconds since 1970. An entry's row is its
 // document's in words, which has no text of its own.
 var schema = []string{
@@ -224,19 +231,35 @@ var errDamaged = errors.New("a checksum is wrong")
 // errForeign is that a file is none of ours, or not of this version.
 var errForeign = errors.New("it is no index of this version")
 
-// ofAnotherVersion reports whether the header of the file, which has the same form in all
-// versions, says so. Pages of other versions need not have checksums.
-func (x *Index) ofAnotherVersion() bool {
-	f, err := os.Open(x.path)
-	if err != nil {
-		return false
+// header are the first bytes of the file, which have the same form in all versions. See
+// section 1.3 of SQLite's file format.
+type header []byte
+
+// header reads it; what is missing is zeros.
+func (x *Index) header() header {
+	h := make(header, 100)
+	if f, err := os.Open(x.path); err == nil {
+		defer f.Close()
+		_, _ = io.ReadFull(f, h)
 	}
-	defer f.Close()
-	var header [100]byte
-	if _, err := io.ReadFull(f, header[:]); err != nil {
-		return false
-	}
-	return binary.BigEndian.Uint32(header[68:]) == application && binary.BigEndian.Uint32(header[60:]) != version
+	return h
+}
+
+// ofAnotherVersion reports whether the header says so. Pages of other versions need not
+// have checksums.
+func (h header) ofAnotherVersion() bool {
+	return binary.BigEndian.Uint32(h[68:]) == application && binary.BigEndian.Uint32(h[60:])%countsFrom != version
+}
+
+// commits is the number of commits, modulo countedCommits.
+func (h header) commits() uint32 { return binary.BigEndian.Uint32(h[60:]) / countsFrom }
+
+// begin begins a transaction that may write. Each counts itself in the header, and so has
+// the first page, which a checkpoint writes first: see journalWhole.
+func (s *session) begin() {
+	s.c.exec("BEGIN IMMEDIATE")
+	r, _ := s.c.one("PRAGMA user_version")
+	s.c.exec(fmt.Sprintf("PRAGMA user_version = %d", (r.int(0)/countsFrom+1)%countedCommits*countsFrom+version))
 }
 
 // open opens the file.
@@ -252,11 +275,12 @@ func (x *Index) open() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if x.ofAnotherVersion() {
+	head := x.header()
+	if head.ofAnotherVersion() {
 		unlock()
 		return nil, errForeign
 	}
-	if whole, err := journalWhole(x.path + "-wal"); err != nil || !whole {
+	if whole, err := journalWhole(x.path+"-wal", head); err != nil || !whole {
 		unlock()
 		return nil, cmp.Or(err, errDamaged)
 	}
@@ -285,7 +309,7 @@ func (x *Index) open() (*session, error) {
 		s.close()
 		return nil, err
 	}
-	if app.values == nil || ver.values == nil || app.int(0) != application || ver.int(0) != version {
+	if app.values == nil || ver.values == nil || app.int(0) != application || ver.int(0)%countsFrom != version {
 		s.close()
 		return nil, errForeign
 	}

@@ -85,9 +85,9 @@ func TestCheckDamaged(t *testing.T) {
 	}
 }
 
-// TestZeroedJournal fills the end of the journal with zeros, while the file has already what
-// the journal says: lists stay those of the directory.
-func TestZeroedJournal(t *testing.T) {
+// TestJournalWithoutEnd fills the end of the journal with zeros, or cuts it off, while the
+// file has already what the journal says: lists stay those of the directory.
+func TestJournalWithoutEnd(t *testing.T) {
 	const n, more = 1600, 20 // so that lists of the two feeds are on different pages
 	w := filled(t, n)
 	w.build()
@@ -117,15 +117,21 @@ func TestZeroedJournal(t *testing.T) {
 	}
 	frames := (len(journal) - 32) / frame
 	for at := 32 + frame; at < len(journal); at += frame * max(1, frames/6) {
-		_, x := w.open()
-		w.must(x.Drop())
-		data := slices.Clone(journal)
-		clear(data[at:])
-		w.must(os.WriteFile(w.file(), file, 0o666))
-		w.must(os.WriteFile(w.file()+"-wal", data, 0o666))
-		for i, q := range asked {
-			if got := w.ask(true, q.words, q.sel); !slices.Equal(got, want[i]) {
-				t.Errorf("zeros from %d of %d, %q:\nindex:\n%q\ndirectory:\n%q", at, len(journal), q.words, got, want[i])
+		zeros := slices.Clone(journal)
+		clear(zeros[at:])
+		for damage, data := range map[string][]byte{"": journal, "zeros": zeros, "cut off": journal[:at+frame/2]} {
+			_, x := w.open()
+			w.must(x.Drop())
+			w.must(os.WriteFile(w.file(), file, 0o666))
+			w.must(os.WriteFile(w.file()+"-wal", data, 0o666))
+			w.said.Reset()
+			for i, q := range asked {
+				if got := w.ask(true, q.words, q.sel); !slices.Equal(got, want[i]) {
+					t.Errorf("%q from %d of %d, %q:\nindex:\n%q\ndirectory:\n%q", damage, at, len(journal), q.words, got, want[i])
+				}
+			}
+			if damage == "" && w.said.Len() > 0 {
+				t.Errorf("a journal that is whole: %s", w.said.String())
 			}
 		}
 	}

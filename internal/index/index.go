@@ -256,10 +256,10 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 	}
 	if !built {
 		s.merge(ctx)
-		s.c.exec("BEGIN IMMEDIATE")
+		s.begin()
 		s.c.setMeta("built", 1)
-		s.c.exec("COMMIT")
 		s.c.query("PRAGMA incremental_vacuum").drain()
+		s.c.exec("COMMIT")
 	}
 	return cmp.Or(context.Cause(ctx), s.c.err)
 }
@@ -271,7 +271,9 @@ func (s *session) merge(ctx context.Context) {
 	const pages = 2000
 	for step, more := -pages, true; more && s.c.err == nil && ctx.Err() == nil; step = pages {
 		before := s.changes()
+		s.begin()
 		s.c.exec("INSERT INTO words (words, rank) VALUES ('merge', ?)", step)
+		s.c.exec("COMMIT")
 		more = s.changes()-before >= 2
 	}
 }

@@ -46,7 +46,7 @@ func (s *session) refreshOnce(ctx context.Context, deadline time.Time) error {
 	}
 	was := s.dataVersion()
 	s.c.exec("COMMIT")
-	s.c.exec("BEGIN IMMEDIATE")
+	s.begin()
 	if s.c.err != nil {
 		return s.c.err
 	}
@@ -230,7 +230,7 @@ func (u *update) late() bool { return !u.deadline.IsZero() && time.Now().After(u
 func (u *update) breathe() bool {
 	was := u.dataVersion()
 	u.c.exec("COMMIT")
-	u.c.exec("BEGIN IMMEDIATE")
+	u.begin()
 	return u.c.err != nil || u.dataVersion() == was
 }
 

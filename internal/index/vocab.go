@@ -87,7 +87,10 @@ func (s *session) known(words map[string]struct{}) (id int64, last lister) {
 		id = r.int(0)
 		block := reader{rest: r.blob(1)}
 		for block.next() {
-			delete(words, string(block.word))
+			// Few words are found, and a lookup takes half the time of a deletion.
+			if _, found := words[string(block.word)]; found {
+				delete(words, string(block.word))
+			}
 		}
 		last = lister{list: r.blob(1), last: block.word}
 	}
