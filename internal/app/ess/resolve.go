@@ -297,7 +297,7 @@ func (a *wanting) ask(url string, r *resolver) error {
 	if a.o.DryRun {
 		return nil
 	}
-	return feeddir.Leave(a.st.Dir, r.hash)
+	return feeddir.AddMarker(a.st.Dir, r.hash)
 }
 
 // subscribe subscribes to a feed. It reports false if it has printed an error.

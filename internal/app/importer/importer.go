@@ -102,7 +102,7 @@ type mover struct {
 	d    *lektordir.Dir
 	w    *commit.Writer
 	in   *bufio.Reader
-	list feeddir.Joined
+	list feeddir.AddAllResult
 	// byKey are hashes by what the reader calls feeds.
 	byKey     map[string]string
 	unfetched int // of the feeds that were subscribed to already
@@ -408,7 +408,7 @@ func (m *mover) markFeed(ctx context.Context, src *source, s *share) error {
 	defer m.mu.Unlock()
 	m.delivered += n
 	m.marked += len(moved)
-	m.waiting += feeddir.Waiting(m.d, s.hash)
+	m.waiting += feeddir.WaitingMarks(m.d, s.hash)
 	return errors.Join(err, bad)
 }
 
