@@ -16,6 +16,9 @@ func TestImports(t *testing.T) {
 		test     bool
 		good     bool
 	}{
+		{"feedconv", "github.com/mmcdole/gofeed/extensions", false, true},
+		{"internal/opml", "github.com/mmcdole/gofeed", false, false},
+		{"internal/opml", "github.com/mmcdole/gofeed", true, false},
 		{"internal/charset", "github.com/wlynxg/chardet", false, true},
 		{"feedconv", "github.com/wlynxg/chardet", false, false},
 		{"internal/opml", "github.com/wlynxg/chardet", true, false},
