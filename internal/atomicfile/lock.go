@@ -65,7 +65,7 @@ func Hold(f *os.File, how int) error {
 	return Retry(func() error { return unix.Flock(int(f.Fd()), how) })
 }
 
-// InPlace tells whether an open file is the one at its path still: one that was waited
+// InPlace reports whether an open file is the one at its path still: one that was waited
 // for may have been removed or replaced meanwhile. The error is fs.ErrNotExist when
 // there is none.
 func InPlace(f *os.File) (bool, error) {
@@ -77,7 +77,7 @@ func InPlace(f *os.File) (bool, error) {
 	return err == nil && os.SameFile(opened, now), err
 }
 
-// Same tells whether two paths lead to one file or directory. What is not there, or cannot
+// Same reports whether two paths lead to one file or directory. What is not there, or cannot
 // be looked at, is the same as nothing.
 func Same(a, b string) bool {
 	x, err := os.Stat(a)

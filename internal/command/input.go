@@ -29,7 +29,7 @@ func Interruptible[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// NewReader gives a reader of r whose Read fails with the cause when ctx ends,
+// NewReader returns a reader of r whose Read fails with the cause when ctx ends,
 // even while r waits. Standard input is read so in every command. There the end of
 // the input is none when a signal that is on its way has ended whoever wrote it, as
 // ^C does to all of a pipeline: then Read fails, too.

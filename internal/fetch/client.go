@@ -321,10 +321,10 @@ type Request struct {
 	// or a list; "" when the user did. A document at a public host cannot have
 	// private addresses asked, except for its own host's.
 	Origin string
-	// Stranger tells that nobody here chose the URL: private addresses are refused
+	// Stranger means that nobody here chose the URL: private addresses are refused
 	// from the beginning.
 	Stranger bool
-	// Page tells that the URL is that of a page for people: HTML is asked for, of at most
+	// Page means that the URL is that of a page for people: HTML is asked for, of at most
 	// MaxPage bytes, and anything else is a [TypeError].
 	Page bool
 	// Hold keeps the place of a body over a megabyte, of which there are few, until
@@ -335,7 +335,7 @@ type Request struct {
 	AllowExec bool
 	// Env is added to the environment of a command, "NAME=value" each.
 	Env []string
-	// Last tells that no further request to the URL's host is to be expected soon:
+	// Last means that no further request to the URL's host is to be expected soon:
 	// the connection is closed after this one, as RFC 9112, section 9.6, asks for.
 	Last bool
 }
@@ -677,7 +677,7 @@ func (x *exchange) hop(u *url.URL, req *http.Request, res *Response, conditional
 	return nil, nil
 }
 
-// isPage tells whether a Content-Type is that of a page; a server that gives none says
+// isPage reports whether a Content-Type is that of a page; a server that gives none says
 // nothing against it.
 func isPage(contentType string) bool {
 	t, _, _ := strings.Cut(strings.ToLower(contentType), ";")

@@ -66,7 +66,7 @@ func (e *StatusError) Error() string {
 	return s
 }
 
-// LimitError tells that a limit of [Config] ended an exchange.
+// LimitError reports that a limit of [Config] ended an exchange.
 type LimitError struct {
 	URL string
 	// Limit names what was limited: "bytes transferred", "bytes after
@@ -139,7 +139,7 @@ func (e *NetError) Error() string {
 
 func (e *NetError) Unwrap() error { return e.Err }
 
-// Timeout tells whether the deadline passed, as net.Error has it.
+// Timeout reports whether the deadline passed, see [net.Error].
 func (e *NetError) Timeout() bool { return e.Kind == KindTimeout }
 
 // RedirectError is a redirect that was not followed.
@@ -197,7 +197,7 @@ func (e *DecodeError) Error() string {
 
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// HostDelayError tells that nothing was asked, because the host has answered
+// HostDelayError reports that nothing was asked, because the host has answered
 // 429 or 503 to another request of this client and named a time that has not
 // come yet.
 type HostDelayError struct {
@@ -237,7 +237,7 @@ type URLError struct{ URL, Reason string }
 
 func (e *URLError) Error() string { return fmt.Sprintf("%s: %s", Brief(e.URL), e.Reason) }
 
-// Remote tells whether the source of a feed is to blame for err (a server, the
+// Remote reports whether the source of a feed is to blame for err (a server, the
 // network, a command that failed) rather than this machine's files, the user's
 // arguments, or the end of ctx.
 func Remote(err error) bool {

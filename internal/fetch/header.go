@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// sendable tells whether v can be the value of a header field: any bytes but
+// sendable reports whether v can be the value of a header field: any bytes but
 // control characters other than tab.
 func sendable(v string) bool {
 	for i := range len(v) {
@@ -20,7 +20,7 @@ func sendable(v string) bool {
 	return true
 }
 
-// validator gives v if it can be kept and sent back, else nothing.
+// validator returns v if it can be stored and sent back, else "".
 func validator(v string) string {
 	if len(v) > maxValue || !sendable(v) {
 		return ""
@@ -58,7 +58,7 @@ func serverNow(h http.Header, now time.Time) time.Time {
 	return now
 }
 
-// RetryAfter gives how long h says to wait from now on, which is when the
+// RetryAfter returns how long h says to wait from now on, which is when the
 // answer came: between 0 (it does not say, or nonsense) and [MaxRetryAfter].
 // The header is a number of seconds or an HTTP date.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
@@ -100,7 +100,7 @@ func MaxAge(h http.Header) (time.Duration, bool) {
 	return age, found
 }
 
-// ExpiresIn gives the time between Date and Expires, 0 when there is none, or
+// ExpiresIn returns the time between Date and Expires, 0 when there is none, or
 // it is past or nonsense.
 func ExpiresIn(h http.Header, now time.Time) time.Duration {
 	t, err := http.ParseTime(strings.TrimSpace(h.Get("Expires")))
@@ -110,7 +110,7 @@ func ExpiresIn(h http.Header, now time.Time) time.Duration {
 	return max(t.Sub(serverNow(h, now)), 0)
 }
 
-// Age gives the time that an answer has spent in caches.
+// Age returns the time that a response has spent in caches.
 func Age(h http.Header) time.Duration {
 	d, _ := Seconds(h.Get("Age"))
 	return d

@@ -31,14 +31,14 @@ type Post struct {
 	// Header is sent as well, again after each redirect to the same server, see
 	// [SameOrigin]. Another one is not told what may be meant for the first alone.
 	Header http.Header
-	// Chosen tells that the user named the URL: it may then be at a private
+	// Chosen means that the user named the URL: it may then be at a private
 	// address, as with [Client.Get]. Without it private addresses are refused
 	// from the beginning.
 	Chosen bool
-	// Secret tells that the body is for this server alone, too, or is of no use
+	// Secret means that the body is for this server alone, too, or is of no use
 	// without the header: a redirect to another server is a [RedirectError].
 	Secret bool
-	// Direct tells that no redirect is followed: it is an answer as any other.
+	// Direct means that no redirect is followed: it is an answer as any other.
 	Direct bool
 }
 
