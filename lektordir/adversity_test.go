@@ -288,7 +288,7 @@ func TestManyMalformedNames(t *testing.T) {
 	}
 	_, err := d.List(ctx, ListOptions{})
 	var ne *MalformedError
-	if !errors.As(err, &ne) {
+	if !errors.As(err, &ne) || !ne.NoEntry || ne.Optional {
 		t.Fatal(err)
 	}
 	depth := 0
@@ -518,6 +518,23 @@ func TestNewRemovedBeforeCommit(t *testing.T) {
 	}
 	if got := list(t, d, ListOptions{}); !slices.Equal(got, []Ref{r}) {
 		t.Error(paths(got))
+	}
+}
+
+// Of an error that joins others, only what is about names is left out.
+func TestUnlessNames(t *testing.T) {
+	name, other := &MalformedError{Path: "x", NoEntry: true}, errors.New("other")
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false}, {name, false}, {errors.Join(name, errors.Join(name)), false},
+		{other, true}, {errors.Join(name, errors.Join(name, other)), true},
+		{&MalformedError{Path: "x", Reason: "it has no file title"}, true}, {&MalformedError{Path: "x", Optional: true, Err: other}, true},
+	} {
+		if got := unlessNames(c.err); (got != nil) != c.want {
+			t.Errorf("%v: %v", c.err, got)
+		}
 	}
 }
 

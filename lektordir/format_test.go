@@ -1,6 +1,7 @@
 package lektordir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -12,7 +13,6 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/dirfs"
-	"github.com/lektordir/lektor/internal/textfile"
 )
 
 func TestOpenMissing(t *testing.T) {
@@ -379,7 +379,7 @@ func TestResolve(t *testing.T) {
 	}
 	var none *NotFoundError
 	for _, name := range []string{"nobody", "/etc/passwd", "/x/new/y/1700000000.1.h", t.TempDir() + "/" + cur.Path(), "src/" + feedHash} {
-		if got, err := d.Resolve(name); !errors.As(err, &none) {
+		if got, err := d.Resolve(name); !errors.As(err, &none) || none.Feed || none.Newer != nil || err.Error() != "no entry "+name {
 			t.Errorf("%s: %v %v", name, got, err)
 		}
 	}
@@ -388,7 +388,8 @@ func TestResolve(t *testing.T) {
 	if err := d.Remove(cur); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Resolve(r.Path()); !errors.As(err, &none) || none.Newer == nil || *none.Newer != newer {
+	if _, err := d.Resolve(r.Path()); !errors.As(err, &none) || none.Feed || none.Newer == nil || *none.Newer != newer ||
+		err.Error() != r.Path()+" was replaced by a newer version, "+newer.Path() {
 		t.Error(err)
 	}
 	link := filepath.Join(t.TempDir(), "link")
@@ -407,11 +408,13 @@ func TestFindFeed(t *testing.T) {
 		}
 	}
 	var none *NotFoundError
-	if _, err := d.FindFeed("abcd"); !errors.As(err, &none) || len(none.Matches) != 2 {
+	if _, err := d.FindFeed("abcd"); !errors.As(err, &none) || !none.Feed || len(none.Matches) != 2 ||
+		err.Error() != "abcd is the beginning of 2 feeds: abcd1 abcd2" {
 		t.Error(err)
 	}
 	for _, name := range []string{"", "http://other/", "../../etc", "zzz"} {
-		if got, err := d.FindFeed(name); !errors.As(err, &none) {
+		want := "no feed " + cmp.Or(name, `""`)
+		if got, err := d.FindFeed(name); !errors.As(err, &none) || !none.Feed || len(none.Matches) > 0 || err.Error() != want {
 			t.Errorf("%q: %s %v", name, got, err)
 		}
 	}
@@ -435,17 +438,5 @@ func TestSampleViewer(t *testing.T) {
 	}
 	if _, err := os.Stat(d.abs(got[0]) + "/feed/id"); err != nil {
 		t.Errorf("the feed link broke on the way: %v", err)
-	}
-}
-
-func TestIsText(t *testing.T) {
-	for mimeType, want := range map[string]bool{
-		"": true, "text/plain": true, "Text/HTML; charset=x": true, "application/xhtml+xml": true, "image/svg+xml": true,
-		"application/json": true, "application/feed+json": true, "application/xml": true, "message/rfc822": true, "html": true,
-		"image/png": false, "audio/mpeg": false, "application/octet-stream": false, "application/pdf; x=text/": false,
-	} {
-		if textfile.IsText(mimeType) != want {
-			t.Errorf("textfile.IsText(%q) is %v", mimeType, !want)
-		}
 	}
 }

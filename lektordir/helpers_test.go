@@ -61,12 +61,24 @@ func newDir(t *testing.T) (*Dir, *clock) {
 // fetcher is a writer of a lektor-dir.
 type fetcher struct {
 	*commit.Writer
-	d *Dir
+	d    *Dir
+	mu   sync.Mutex
+	open []*delivery
 }
 
 func newFetcher(d *Dir, o commit.Options) (*fetcher, error) {
 	w, err := commit.NewWriter(d.fs, o)
-	return &fetcher{w, d}, err
+	return &fetcher{Writer: w, d: d}, err
+}
+
+// Close closes what a test that failed has left open, for which the writer would wait.
+func (w *fetcher) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.open {
+		t.Close()
+	}
+	return w.Writer.Close()
 }
 
 // writer opens a writer that ends with the test.
@@ -90,7 +102,16 @@ func (w *fetcher) Begin(feed string) (*delivery, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newDelivery(w.d, t), nil
+	return w.delivery(t), nil
+}
+
+func (w *fetcher) delivery(t *commit.Txn) *delivery {
+	x := newDelivery(w.d, t)
+	x.w = w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open = append(w.open, x)
+	return x
 }
 
 func newDelivery(d *Dir, t *commit.Txn) *delivery {
@@ -114,6 +135,7 @@ func newDelivery(d *Dir, t *commit.Txn) *delivery {
 type delivery struct {
 	*stage.Txn
 	d      *Dir
+	w      *fetcher
 	staged []journal.Record
 }
 
@@ -130,7 +152,7 @@ func (t *delivery) add(ctx context.Context, v version) (Ref, error) {
 
 func (t *delivery) PutFeed(f *Feed) error { return t.Txn.PutFeed(f.Files()) }
 
-func (t *delivery) Next() *delivery { return newDelivery(t.d, t.Txn.Txn.Next()) }
+func (t *delivery) Next() *delivery { return t.w.delivery(t.Txn.Txn.Next()) }
 
 // refs are what is in new/ after a commit.
 func (t *delivery) refs() []Ref { return delivered(t.Feed(), t.Delivered()) }

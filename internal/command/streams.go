@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
@@ -145,7 +143,7 @@ type Reporter struct {
 	pace     time.Duration // between two drawings of the bar
 
 	mu       sync.Mutex
-	bar      *progressbar.ProgressBar
+	bar      *bar
 	warnings int
 	errors   int
 	hinted   map[string]bool // hints that were given
@@ -244,9 +242,9 @@ func (r *Reporter) line(message string) {
 		io.WriteString(r.w, text)
 		return
 	}
-	r.bar.Clear()
+	r.bar.clear()
 	io.WriteString(r.w, text)
-	r.bar.RenderBlank()
+	r.bar.draw()
 }
 
 // closeBar takes a bar off the screen that an action left there.
@@ -254,7 +252,7 @@ func (r *Reporter) closeBar() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.bar != nil {
-		r.bar.Clear()
+		r.bar.clear()
 		r.bar = nil
 	}
 }
@@ -263,7 +261,7 @@ func (r *Reporter) closeBar() {
 // nothing. It is safe for concurrent use. A nil *Progress does nothing either.
 type Progress struct {
 	r   *Reporter
-	bar *progressbar.ProgressBar
+	bar *bar
 }
 
 // Progress begins a bar of total steps with a description in front of it, or
@@ -289,55 +287,9 @@ func (r *Reporter) begin(total int, description string) *Progress {
 	if r.bar != nil {
 		return nil
 	}
-	theme := progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: ""}
-	if os.Getenv("NO_COLOR") != "" {
-		theme = progressbar.Theme{Saucer: "=", SaucerHead: ">", SaucerPadding: " ", BarStart: "[", BarEnd: "]"}
-	}
-	columns, _ := size(r.w)
-	description, bar, count := fitBar(cmp.Or(columns, 80), termsafe.Line(description), total)
-	if bar == 0 {
-		theme.BarStart, theme.BarEnd = "", ""
-	}
-	options := []progressbar.Option{
-		// Not the file itself: the bar would fsync it at every drawing.
-		progressbar.OptionSetWriter(struct{ io.Writer }{r.w}),
-		progressbar.OptionSetDescription(description),
-		progressbar.OptionSetTheme(theme),
-		progressbar.OptionSetWidth(bar),
-		progressbar.OptionSetElapsedTime(false),
-		progressbar.OptionSetPredictTime(false),
-		progressbar.OptionThrottle(r.pace),
-		progressbar.OptionClearOnFinish(),
-	}
-	if count {
-		options = append(options, progressbar.OptionShowCount())
-	}
-	if total < 0 {
-		// It turns with each step, and not by a clock.
-		options = append(options, progressbar.OptionShowTotalBytes(false), progressbar.OptionSetSpinnerChangeInterval(0))
-	}
-	r.bar = progressbar.NewOptions(total, options...)
-	r.bar.RenderBlank()
+	r.bar = newBar(r.w, r.pace, total, description)
+	r.bar.draw()
 	return &Progress{r: r, bar: r.bar}
-}
-
-// fitBar says what there is room for on a terminal of so many columns, beside the
-// percentage: the description, columns of the bar itself, the count. One line too
-// long would be drawn anew below itself for ever.
-func fitBar(columns int, description string, total int) (text string, bar int, count bool) {
-	const most, least = 24, 4
-	// "fetching 100% [====] (2000/2000) ", and the last column, which is left free.
-	counts := 2*len(strconv.Itoa(total)) + len("(/)")
-	left := columns - len(" 100% [] ") - len(" ") - 1
-	switch {
-	case left >= termsafe.Width(description)+least+counts:
-		return description, min(most, left-termsafe.Width(description)-counts), true
-	case left >= termsafe.Width(description)+counts:
-		return description, 0, true
-	case left >= counts:
-		return "", 0, true
-	}
-	return "", 0, false
 }
 
 // do calls f while the bar is still the one that is shown.
@@ -353,12 +305,12 @@ func (p *Progress) do(f func()) {
 }
 
 // Add counts n steps as done.
-func (p *Progress) Add(n int) { p.do(func() { p.bar.Add(n) }) }
+func (p *Progress) Add(n int) { p.do(func() { p.bar.add(n) }) }
 
 // Done takes the bar off the screen.
 func (p *Progress) Done() {
 	p.do(func() {
-		p.bar.Clear()
+		p.bar.clear()
 		p.r.bar = nil
 	})
 }

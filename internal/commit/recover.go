@@ -1,6 +1,8 @@
 package commit
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -187,6 +189,32 @@ func (r *recovery) staged(from string, names []string) {
 			r.note(r.d.RemoveOld(path, r.before))
 		}
 	}
+}
+
+// finishReplacing goes on with a replacement of which there is a record, for a version
+// that is no longer staged. A record of another's stays that changed lately.
+func (r *recovery) finishReplacing(unique string) error {
+	note := r.d.Join("tmp", r.feed, unique+Replacing)
+	data, err := dirfs.ReadFile(note)
+	if isNotExist(err) {
+		return nil // it was finished with the staged version
+	}
+	if err != nil {
+		return err
+	}
+	// A power cut may leave the file empty; then the journal has the name.
+	rec, known := r.journal.Named(unique)
+	_, there := r.at[unique]
+	old := cmp.Or(rec.Replaces, string(bytes.TrimSuffix(data, []byte{'\n'})))
+	switch {
+	case old == "" || old[0] == '.' || strings.ContainsAny(old, "/;\x00"):
+		return r.d.RemoveOld(note, r.before) // nobody of ours wrote it
+	case !known && !there:
+		// The journal was lost, and with it the version that was staged.
+		return os.Remove(note)
+	}
+	_, err = replace(r.d, r.feed, "tmp/"+r.feed, unique, old)
+	return err
 }
 
 // remove finishes removals, and removes what is old and unknown.

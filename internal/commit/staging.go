@@ -247,9 +247,6 @@ func (u *unsynced) linkFeed() error {
 	return nil
 }
 
-// LinkTo returns the target of the link feed of the entries of a feed.
-func LinkTo(feed string) string { return "../../../src/" + feed }
-
 // finish writes what is left to write, and syncs the files before the directory.
 func (u *unsynced) finish() error {
 	var err error

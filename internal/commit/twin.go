@@ -193,3 +193,6 @@ func (t *twins) close() {
 var repeating = []string{"author", "type"}
 
 func repeats(name string) bool { return slices.Contains(repeating, name) }
+
+// LinkTo returns the target of the link feed of the entries of a feed.
+func LinkTo(feed string) string { return "../../../src/" + feed }

@@ -2,6 +2,7 @@ package dirfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -93,9 +94,7 @@ func (d *Dir) readOnce(feed string) (l Listing, c change, err error) {
 	for i, cur := range []bool{false, true} {
 		var lerr error
 		looks[i], lerr = d.lookInto(feed, cur, &l)
-		if err == nil {
-			err = lerr
-		}
+		err = errors.Join(err, lerr)
 	}
 	entryname.Sort(l.Names)
 	out := l.Names[:0]

@@ -140,7 +140,7 @@ func TestMarkArrived(t *testing.T) {
 // Marks wait until their entry comes. What the user has in his hands stays as he has it.
 func TestMarksWait(t *testing.T) {
 	a := newAwaiting(t, Mark{Flags: "S", ID: "urn:1"}, Mark{Flags: "S", ID: "urn:2"}, Mark{Flags: "S", ID: "urn:3"})
-	if fi, err := os.Stat(marksPath(a.d, a.hash)); err != nil || !fi.ModTime().Equal(notYet) {
+	if fi, err := os.Stat(marksPath(a.d, a.hash)); err != nil || !fi.ModTime().Equal(neverCompared) {
 		t.Fatal(fi, err)
 	}
 	a.arrived(noon)

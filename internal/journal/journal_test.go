@@ -258,9 +258,6 @@ func FuzzJournal(f *testing.F) {
 	})
 }
 
-// FuzzReadEntry reads an entry whose files hold anything. What is read is text
-// fit to be written, and written and read it is the same.
-
 // Len counts the lines that count.
 func (j *Journal) Len() int { return len(j.ends) - j.Bad() }
 

@@ -35,6 +35,7 @@ func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 // doors are the only packages that know a dependency, with those below them:
 // whoever wants to replace it finds all of it in one place.
 var doors = map[string][]string{
+	"github.com/mmcdole/gofeed":       {"feedconv"},
 	"github.com/coreos/go-systemd":    {"internal/serve"},
 	"charm.land":                      {"internal/app/viewer/tui"},
 	"codeberg.org/readeck":            {"internal/app/article"},
@@ -51,7 +52,7 @@ var doors = map[string][]string{
 	"github.com/gofrs/flock":          {"internal/atomicfile"},
 	"github.com/fsnotify/fsnotify":    {"internal/watch"},
 	"github.com/urfave/cli":           {"cmd", "internal/command", "internal/feedcmd", "internal/testkit/manual"},
-	"github.com/schollz/progressbar":  {"internal/command"},
+	"github.com/cheggaaa/pb":          {"internal/command"},
 	"github.com/creack/pty":           {"internal/testkit/terminal"},
 	"github.com/santhosh-tekuri":      {"internal/testkit/schema"},
 	"github.com/rogpeppe/go-internal": {"cmd", "scripts", "internal/testkit", "internal/command"},
@@ -66,6 +67,7 @@ var linked = map[string][]string{
 	"github.com/coreos/go-systemd":   {"lektor-cloudd"},
 	"github.com/emersion/go-message": {"lektor-pages"},
 	"github.com/microcosm-cc":        {"lektor-pages"},
+	"github.com/mmcdole/gofeed":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-share", "lektor-view"},
 	"github.com/wlynxg/chardet":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-share", "lektor-view"},
 	"html/template":                  {"lektor-cloudd", "lektor-ess"},
 	"modernc.org/sqlite":             {"lektor-import", "lektor-pages", "lektor-view"},

@@ -16,6 +16,9 @@ func TestImports(t *testing.T) {
 		test     bool
 		good     bool
 	}{
+		{"feedconv", "github.com/mmcdole/gofeed/extensions", false, true},
+		{"internal/opml", "github.com/mmcdole/gofeed", false, false},
+		{"internal/opml", "github.com/mmcdole/gofeed", true, false},
 		{"internal/charset", "github.com/wlynxg/chardet", false, true},
 		{"feedconv", "github.com/wlynxg/chardet", false, false},
 		{"internal/opml", "github.com/wlynxg/chardet", true, false},
@@ -27,7 +30,6 @@ func TestImports(t *testing.T) {
 		{"internal/app/viewer", "github.com/urfave/cli/v2", false, false},
 		{"internal/serve", "github.com/coreos/go-systemd/v22/daemon", false, true},
 		{"internal/app/fetcher", "github.com/coreos/go-systemd/v22/daemon", false, false},
-		{"internal/app/viewer", "github.com/schollz/progressbar/v3", false, false},
 		{"internal/index", "modernc.org/sqlite", false, true},
 		{"internal/app/viewer", "modernc.org/sqlite", false, false},
 		{"internal/app/viewer", module + "internal/index", false, true},

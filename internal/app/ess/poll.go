@@ -417,7 +417,7 @@ func (p *poller) found(d due) error {
 		p.S.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", d.url), "lektor-fetch add subscribes; -o url only prints it"))
 		return nil
 	}
-	return feeddir.Leave(p.Dir, d.hash)
+	return feeddir.AddMarker(p.Dir, d.hash)
 }
 
 // foreign asks for a document that no subscription links to.

@@ -299,7 +299,7 @@ func (a *wanting) ask(url string, r *resolver) error {
 	if a.o.DryRun {
 		return nil
 	}
-	return feeddir.Leave(a.st.Dir, r.hash)
+	return feeddir.AddMarker(a.st.Dir, r.hash)
 }
 
 // subscribe subscribes to a feed; it reports false if it has said why it did not.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/article"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/fulltext"
@@ -453,7 +454,7 @@ func TestFullTextStopped(t *testing.T) {
 	b.site.Handle("/one", page(append([]string{"One."}, story...)...))
 	b.site.Handle("/two", page(append([]string{"Two."}, story...)...))
 	ctx, cancel := context.WithCancel(context.Background())
-	b.reached = func(where string) {
+	b.testHook = func(where string) {
 		if where == "page" {
 			cancel()
 		}
@@ -461,7 +462,7 @@ func TestFullTextStopped(t *testing.T) {
 	if _, err := b.Update(ctx, Selection{Reason: Forced}); err == nil || len(b.entries()) > 0 {
 		t.Fatalf("%v, %d entries", err, len(b.entries()))
 	}
-	b.reached = nil
+	b.testHook = nil
 	b.update()
 	for title, e := range b.entries() {
 		if e.FullText.URL == "" {
@@ -500,11 +501,11 @@ func TestFullTextStoppedLate(t *testing.T) {
 	}
 	b.later(2 * time.Hour)
 	ctx, cancel := context.WithCancel(context.Background())
-	b.reached = func(string) { cancel() }
+	b.testHook = func(string) { cancel() }
 	if _, err := b.Update(ctx, Selection{Reason: Forced}); err == nil || b.entries()["late"].FullText.URL != "" {
 		t.Fatalf("%v, %+v", err, b.entries()["late"].FullText)
 	}
-	b.reached = nil
+	b.testHook = nil
 	if sum := b.update(); sum.Updated != 1 || b.entries()["late"].FullText.URL == "" {
 		t.Errorf("%v, %+v\n%s", sum, b.entries()["late"].FullText, b.log)
 	}
@@ -604,5 +605,54 @@ func TestFullTextMissing(t *testing.T) {
 	b.shows(item{"it", "/p", lede})
 	if b.update(); strings.Count(b.log.String(), "lektor-article") != 1 || string(b.entries()["it"].Content) != lede {
 		t.Errorf("%s", b.log)
+	}
+}
+
+// An article takes the place of an entry that is in new/, and can be read. An entry that a
+// viewer has taken meanwhile, and one in which something is missing or in the way, stays.
+func TestReviseEntry(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		meanwhile func(b *fullBench, ref lektordir.Ref) error
+		ok        bool
+	}{
+		"in new/": {func(*fullBench, lektordir.Ref) error { return nil }, true},
+		"taken":   {func(b *fullBench, ref lektordir.Ref) error { _, err := b.Dir.SetFlags(ref, "S", ""); return err }, false},
+		"removed": {func(b *fullBench, ref lektordir.Ref) error { return b.Dir.Remove(ref) }, false},
+		"without a title": {func(b *fullBench, ref lektordir.Ref) error {
+			return os.Remove(b.Dir.Join(ref.Path(), "title"))
+		}, false},
+		"with a directory in the place of its author": {func(b *fullBench, ref lektordir.Ref) error {
+			return os.MkdirAll(b.Dir.Join(ref.Path(), "author"), 0o777)
+		}, false},
+		"unknown to the journal": {func(b *fullBench, ref lektordir.Ref) error {
+			return os.Remove(b.Dir.Join("src", b.hash, "etc/fetch/seen"))
+		}, false},
+	} {
+		b := newFullBench(t, Options{})
+		b.shows(item{"an entry", "", lede})
+		b.update()
+		refs := must.Get(b.Dir.List(t.Context(), lektordir.ListOptions{}))
+		if len(refs) != 1 {
+			t.Fatalf("%s: %v", what, refs)
+		}
+		must.Do(c.meanwhile(b, refs[0]))
+		s := must.Get(b.open(t.Context(), b.hash, true))
+		f := &fullText{v: &visit{session: s, ctx: t.Context()}}
+		unique, ok, err := f.reviseEntry(refs[0].Unique, delivery.Article{URL: "http://a.example/1", HTML: []byte("<p>article")})
+		if ok != c.ok || err != nil {
+			t.Errorf("%s: %v, %v", what, ok, err)
+		}
+		if err := s.commit(b.Writer.Flush); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		s.Close()
+		if !ok {
+			continue
+		}
+		e, err := b.Dir.ReadEntry(lektordir.Ref{Feed: b.hash, Unique: unique}, lektordir.AllFields)
+		if err != nil || string(e.Content) != "<p>article" || string(e.FeedContent) != lede || e.Replaces != refs[0].Unique {
+			t.Errorf("%s: %+v, %v", what, e, err)
+		}
 	}
 }

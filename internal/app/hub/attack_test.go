@@ -82,7 +82,7 @@ func TestAttackXForwardedForFromAStranger(t *testing.T) {
 		// That it may be the user's own proxy is said, once.
 		w.form("/ping", "url", feed)
 		w.do("POST", "/pleaseNotify", formType, "x=y", "X-Forwarded-For", "6.6.6.6")
-		if n := strings.Count(w.log.String(), "give --trusted-proxy"); (n == 1) != (want == "127.0.0.1") {
+		if n := strings.Count(w.log.String(), "use --trusted-proxy"); (n == 1) != (want == "127.0.0.1") {
 			t.Errorf("%q: %s", trusted, w.log)
 		}
 	}

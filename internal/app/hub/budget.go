@@ -15,20 +15,20 @@ import (
 	"github.com/lektordir/lektor/internal/serve"
 )
 
-// perTarget is how many requests a minute strangers can have the hub make to one host: for
-// feeds without subscribers, and to callbacks that do not confirm.
+// perTarget is the maximum number of requests a minute to one host on behalf of strangers:
+// for feeds without subscribers, and to callbacks that do not confirm.
 const perTarget = 60
 
-// budget counts these requests. It may be used by many goroutines.
+// budget counts these requests. It is safe for concurrent use.
 type budget struct {
-	most int // a minute, to one host
+	most int // maximum a minute to one host
 
 	mu     sync.Mutex
-	minute time.Time // when the minute began
+	minute time.Time // start of the counted minute
 	spent  map[string]int
 }
 
-// spend reports whether one more request can be made to a host, and counts it.
+// spend counts a request to a host. It reports false if the budget is used up.
 func (b *budget) spend(host string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -42,7 +42,7 @@ func (b *budget) spend(host string, now time.Time) bool {
 	return true
 }
 
-// refund takes back a request that was counted.
+// refund uncounts a request.
 func (b *budget) refund(host string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +51,8 @@ func (b *budget) refund(host string) {
 	}
 }
 
-// target names the host of a URL by its address, as one host can have any number of names.
+// target identifies the host of a URL by its lowest address, because one host can have any
+// number of names.
 func target(ctx context.Context, o *fetch.Config, rawURL string) string {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -65,7 +66,7 @@ func target(ctx context.Context, o *fetch.Config, rawURL string) string {
 	return network(slices.MinFunc(list, netip.Addr.Compare))
 }
 
-// lookup returns the addresses of a host; none if it cannot be looked up in two seconds.
+// lookup returns the addresses of a host, none if the lookup fails or takes two seconds.
 func lookup(ctx context.Context, o *fetch.Config, host string) (list []netip.Addr) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a.Unmap()}
@@ -82,8 +83,8 @@ func lookup(ctx context.Context, o *fetch.Config, host string) (list []netip.Add
 	return list
 }
 
-// network names an address, or by IPv6 the 64 bits within which a host has as many
-// addresses as it likes.
+// network returns an IPv4 address, or for IPv6 the /64 network, in which a host may have
+// any address.
 func network(addr netip.Addr) string {
 	if p := serve.Network(addr); addr.Is6() {
 		return p.String()
@@ -91,7 +92,8 @@ func network(addr netip.Addr) string {
 	return addr.String()
 }
 
-// reach makes a request to the callback of a stranger, who may name any server.
+// reach makes a request to the callback of a stranger within the budget. A successful one
+// is not counted.
 func (h *engine) reach(ctx context.Context, callback string, request func() error) error {
 	host := target(ctx, &h.opts.Callbacks, callback)
 	if !h.budget.spend(host, h.now()) {
@@ -108,8 +110,8 @@ func (h *engine) reach(ctx context.Context, callback string, request func() erro
 	return err
 }
 
-// afford reports whether a feed can be read: for a feed without subscribers, a stranger
-// may have named any server.
+// afford reports whether a feed may be read. A feed without subscribers counts against the
+// budget, because a stranger may name any server.
 func (h *engine) afford(hash, feedURL string) bool {
 	return h.heeded(hash, feedURL) || h.budget.spend(target(h.ctx, &h.opts.Feeds, feedURL), h.now())
 }

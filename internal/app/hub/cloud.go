@@ -21,8 +21,8 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// Errors that callers read. Where the walkthrough's cloud and its successors have said it
-// in certain words for years, these are theirs in sense.
+// Errors for callers. Their texts are close to those of the walkthrough's cloud, which
+// clients have known for years.
 const (
 	errFull    = rsscloud.Sentence("This hub has as many subscriptions as it can.")
 	errTooMany = rsscloud.Sentence("There are too many subscriptions from your address.")
@@ -33,7 +33,7 @@ var errReading = errors.New("there was an error reading the resource at URL")
 
 const thanks = "Thanks for the registration. It worked. When the feed updates we'll notify you. Don't forget to register again after 24 hours, your subscription will expire in 25."
 
-// bodyOf reads the body of a request that is a form.
+// bodyOf reads the body of a form.
 func (h *Hub) bodyOf(w http.ResponseWriter, r *http.Request) (string, error) {
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.opts.MaxForm)))
 	if err != nil {
@@ -42,8 +42,8 @@ func (h *Hub) bodyOf(w http.ResponseWriter, r *http.Request) (string, error) {
 	return string(b), nil
 }
 
-// result answers a request by REST, with status 200 in any case: in XML, in JSON if the
-// request asks for it, and as a page to a form of the page.
+// result answers a REST request, always with status 200: as XML, as JSON if the request
+// prefers it, or as a page if the form of the page sent it.
 func (h *Hub) result(w http.ResponseWriter, r *http.Request, element, msg string, err error) {
 	if err != nil {
 		msg = err.Error()
@@ -64,14 +64,14 @@ func (h *Hub) result(w http.ResponseWriter, r *http.Request, element, msg string
 	_, _ = w.Write(rsscloud.EncodeResult(element, err == nil, msg))
 }
 
-// wantsJSON reports whether JSON is asked for rather than XML (RFC 9110, section
-// 12.5.1): with the greater weight, else by a name and not by a wildcard, else first.
+// wantsJSON reports whether a request prefers JSON to XML (RFC 9110, section 12.5.1): by
+// weight, then by exact name before wildcard, then by order.
 func wantsJSON(accept []string) bool {
 	type wish struct {
 		q             float64
 		exact, before int
 	}
-	var best [2]wish // of XML, of JSON
+	var best [2]wish // for XML and JSON
 	for i, part := range strings.Split(strings.Join(accept, ","), ",") {
 		kind, params, err := mime.ParseMediaType(part)
 		if err != nil {
@@ -95,7 +95,7 @@ func wantsJSON(accept []string) bool {
 			default:
 				continue
 			}
-			// What names a type most closely says how much it is wanted.
+			// The most specific range determines the weight.
 			if b := &best[k]; *b == (wish{}) || w.exact > b.exact || w.exact == b.exact && w.q > b.q {
 				*b = w
 			}
@@ -105,7 +105,7 @@ func wantsJSON(accept []string) bool {
 	return cmp.Or(cmp.Compare(j.q, x.q), cmp.Compare(j.exact, x.exact), cmp.Compare(j.before, x.before)) > 0
 }
 
-// pleaseNotify is "Requesting notification using REST".
+// pleaseNotify handles a registration by REST.
 func (h *Hub) pleaseNotify(w http.ResponseWriter, r *http.Request) {
 	msg, err := "", error(nil)
 	body, err := h.bodyOf(w, r)
@@ -118,8 +118,8 @@ func (h *Hub) pleaseNotify(w http.ResponseWriter, r *http.Request) {
 	h.result(w, r, "notifyResult", msg, err)
 }
 
-// register makes the subscriptions of a request. One that can be made is a success,
-// and the message names those that cannot.
+// register makes the subscriptions of a request. It succeeds if at least one was made; the
+// message then names the others.
 func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
 	addr, caller := h.caller(r)
 	if !addr.IsValid() && q.Domain == "" {
@@ -144,8 +144,8 @@ func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
 		subs[i] = subscription{Callback: callback, Protocol: q.Protocol, Procedure: q.Procedure, Feed: q.URLs[i], Caller: caller}
 		docs[i], errs[i] = h.subscribable(r.Context(), &subs[i])
 	})
-	// The callback of a stranger is tried for one feed first, and for no other once it has
-	// failed: who names a victim gets one request.
+	// The callback of a stranger is tried for one feed first. If that fails, it is not
+	// tried for the others, so that a victim gets one request.
 	var dead atomic.Pointer[error]
 	confirm := func(i int) {
 		if err := dead.Load(); err != nil {
@@ -173,7 +173,8 @@ func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
 	return h.registered(q.URLs, callback, q.Protocol, errs)
 }
 
-// registered logs what came of a request, and returns its message or its error.
+// registered logs the results of a registration, and returns the message or error for the
+// caller.
 func (h *Hub) registered(urls []string, callback, protocol string, errs []error) (string, error) {
 	var failed []string
 	var first error
@@ -195,7 +196,8 @@ func (h *Hub) registered(urls []string, callback, protocol string, errs []error)
 	return thanks + " But not for " + strings.Join(failed, ", ") + ": " + first.Error(), nil
 }
 
-// subscribable reads the feed of a subscription, if there is room for one more.
+// subscribable reads the feed of a subscription. It fails if the caller cannot have another
+// subscription.
 func (h *Hub) subscribable(ctx context.Context, s *subscription) (*document, error) {
 	if err := checkFeed(s.Feed); err != nil {
 		return nil, err
@@ -213,8 +215,8 @@ func (h *Hub) subscribable(ctx context.Context, s *subscription) (*document, err
 	return doc, err
 }
 
-// subscribe makes one subscription, if the callback confirms it. If not, nothing changes;
-// tried reports that the callback failed.
+// subscribe makes one subscription, if the callback confirms it. tried reports whether an
+// error was one of the callback.
 func (h *Hub) subscribe(ctx context.Context, s subscription, doc *document, domain, foreign bool) (tried bool, err error) {
 	place, err := h.limits[verifying].Acquire(ctx, s.Caller)
 	if err != nil {
@@ -235,7 +237,7 @@ func (h *Hub) subscribe(ctx context.Context, s subscription, doc *document, doma
 	return false, h.keepSubscription(hashOf(s.Feed), s, doc, CloudExpire)
 }
 
-// keepSubscription stores one that was verified; it is on the disk then.
+// keepSubscription stores a verified subscription durably.
 func (h *Hub) keepSubscription(hash string, s subscription, doc *document, lease time.Duration) error {
 	if err := h.noteFeed(hash, feedState{s.Feed, doc.digest, doc.length, h.now()}); err != nil {
 		return h.failing(err)
@@ -251,16 +253,15 @@ func (h *Hub) keepSubscription(hash string, s subscription, doc *document, lease
 	return nil
 }
 
-// failing reports an error of this machine, of which a caller is told no more than
-// that.
+// failing reports an error of this machine, and returns a general error for the caller.
 func (h *engine) failing(err error) error {
 	h.report.Warn("%v", err)
 	return rsscloud.Sayf("This hub cannot store it now; try again later.")
 }
 
-// try calls the handler of a subscriber: with a challenge where he named a domain, by a
-// notification where he did not, or calls himself by it. By XML-RPC at a domain that
-// is not the caller's, either will do.
+// try tests the handler of a subscriber: with a challenge if the request names a domain,
+// otherwise with a notification. By XML-RPC it sends a notification if the domain is that
+// of the caller. At another domain, it sends one if the challenge fails.
 func (h *Hub) try(ctx context.Context, s subscription, domain, foreign bool) error {
 	rpc := s.Protocol == rsscloud.XMLRPC
 	if domain && (foreign || !rpc) {
@@ -272,16 +273,16 @@ func (h *Hub) try(ctx context.Context, s subscription, domain, foreign bool) err
 	return rsscloud.Notify(ctx, h.notifier.callbacks, s.Callback, s.Protocol, s.Procedure, s.Feed, domain && foreign)
 }
 
-// checkFeed is the error for what is no URL of a feed.
+// checkFeed returns an error if a text is not the URL of a feed.
 func checkFeed(feedURL string) error {
 	u, err := fetch.ParseURL(feedURL)
 	if err != nil || len(feedURL) > rsscloud.MaxURL || !fetch.IsHTTP(feedURL) || u.User != nil {
-		return rsscloud.Sayf("%q is no URL of a feed.", oneField(feedURL))
+		return rsscloud.Sayf("%q is not the URL of a feed.", oneField(feedURL))
 	}
 	return nil
 }
 
-// pingREST is "Pinging via REST".
+// pingREST handles a ping by REST.
 func (h *Hub) pingREST(w http.ResponseWriter, r *http.Request) {
 	body, err := h.bodyOf(w, r)
 	msg := ""
@@ -297,7 +298,7 @@ func (h *Hub) pingREST(w http.ResponseWriter, r *http.Request) {
 	h.result(w, r, "result", msg, err)
 }
 
-// pinged is a ping. It waits for a while for all to be notified.
+// pinged handles a ping. It waits up to h.patience until all subscribers are notified.
 func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	if err := checkFeed(feedURL); err != nil {
 		return "", err
@@ -315,7 +316,7 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	switch {
 	case err == nil:
 	case errors.As(err, &ours) && !errors.Is(err, errMuch):
-		return "", err // the disk is full
+		return "", err // the hub could not write, or refused
 	case t.again > 0:
 		return fmt.Sprintf("Thanks for the ping. The feed cannot be read now, and will be in %s.", roundUp(t.again)), nil
 	case errors.Is(err, errMuch):
@@ -335,13 +336,13 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 		case <-timer.C:
 		}
 	}
-	return fmt.Sprintf("Thanks for the ping. The feed has changed, and is told of to %s.", units.Count(t.subscribers, "subscriber")), nil
+	return fmt.Sprintf("Thanks for the ping. The feed has changed; %s will be notified.", units.Count(t.subscribers, "subscriber")), nil
 }
 
-// faultCode is that of all faults of rssCloud.
+// faultCode is the code of all rssCloud faults.
 const faultCode = 4
 
-// rpc2 is the XML-RPC interface.
+// rpc2 handles an XML-RPC request.
 func (h *Hub) rpc2(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/xml; charset=utf-8")
 	value, err := h.call(w, r)
@@ -352,12 +353,12 @@ func (h *Hub) rpc2(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(rsscloud.EncodeResponse(value))
 }
 
-// call makes a call, and returns its result.
+// call makes an XML-RPC call, and returns its result.
 func (h *Hub) call(w http.ResponseWriter, r *http.Request) (any, error) {
 	most := rsscloud.MaxMessage
 	if h.users != nil && (r.ContentLength > int64(most) || r.ContentLength < 0) {
-		// A feed, perhaps; of these few at a time are in memory.
-		most = h.opts.MaxSave*2 + rsscloud.MaxMessage // for what is written with references
+		// It may hold a feed. Only a few such calls are in memory at once.
+		most = h.opts.MaxSave*2 + rsscloud.MaxMessage // doubled, because characters may be written as references
 		if r.ContentLength > int64(most) {
 			return nil, rsscloud.Sayf("The call is longer than %s.", units.Bytes(int64(most)))
 		}
@@ -389,7 +390,7 @@ func (h *Hub) call(w http.ResponseWriter, r *http.Request) (any, error) {
 		case len(m.Params) > 1:
 			return nil, rsscloud.Sayf(`Can't call "ping" because there are too many parameters.`)
 		}
-		// True whatever comes of it, as clouds have always answered.
+		// Clouds have always answered true, whatever the result.
 		_, _ = h.pinged(r, m.Params[0].Text)
 		return true, nil
 	case "rsscloud.saverss":
@@ -398,7 +399,7 @@ func (h *Hub) call(w http.ResponseWriter, r *http.Request) (any, error) {
 	return nil, rsscloud.Sayf("Can't make the call because %q is not defined.", oneField(m.Method))
 }
 
-// message reads a call of so many bytes at most.
+// message reads a call of at most most bytes.
 func message(w http.ResponseWriter, r *http.Request, most int) (*rsscloud.Message, error) {
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(most)))
 	if err != nil {

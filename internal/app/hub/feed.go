@@ -19,60 +19,58 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// document is what a feed was when it was read. It need not be one that anybody can
-// parse: length and digest tell whether it is another one.
+// document is a feed as it was read. It need not be valid: length and digest are enough to
+// detect a change.
 type document struct {
 	digest string
 	length int
-	kind   string // Content-Type, as the server gave it
-	body   []byte // nil where nobody is to have it
+	kind   string // Content-Type of the server
+	body   []byte // nil if nobody needs it
 }
 
-// readings are the readings of feeds that are under way, and what was seen not long ago: a
-// feed is not read again for everybody who asks for it. They may be used by many
-// goroutines.
+// readings are the running and recent readings of feeds, so that a feed is not read again
+// for each caller. They are safe for concurrent use.
 type readings struct {
 	now  func() time.Time
 	mu   sync.Mutex
-	last map[string]*reading // of each feed, by hash
+	last map[string]*reading // last reading of each feed, by hash
 }
 
-// reading is one reading of a feed. Callers who ask while it is under way wait for it, but
-// a ping needs one that begins after the ping: the update may be later than what is read.
+// reading is one reading of a feed. Callers wait for a running one. But a ping needs a
+// reading that begins after the ping, as an earlier one may have missed the update.
 type reading struct {
-	ping  bool          // a publisher said that the feed was updated
-	tries int           // of the job, if the reading is for a ping
+	ping  bool          // for a ping
+	tries int           // failed readings of the job, for a ping
 	done  chan struct{} // closed at the end
 
 	doc  *document
 	err  error
-	at   time.Time // of the end; zero while it is under way
-	told told      // what became of a ping
+	at   time.Time // when it ended; zero while it runs
+	told told      // result of a ping
 
-	before *reading  // of the feed, while this one is under way
+	before *reading  // previous reading, while this one runs
 	pinged time.Time // when the feed was last read for a ping
-	alone  time.Time // until when its server wants to be left alone
+	alone  time.Time // end of the pause that its server asked for
 }
 
-// told is what became of a ping.
+// told is the result of a ping.
 type told struct {
 	changed     bool
 	subscribers int
-	done        <-chan struct{} // closed when all were notified; nil for nobody
-	again       time.Duration   // until the feed is read again, if it could not be; 0 for never
-	err         error           // of this machine
+	done        <-chan struct{} // closed when all were notified; nil for no subscribers
+	again       time.Duration   // time until the next attempt to read the feed; 0 for never
+	err         error           // local error, such as a full disk
 }
 
-// newest returns the last reading of a feed; nil if there is none.
+// newest returns the last reading of a feed; nil for none.
 func (rs *readings) newest(hash string) *reading {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	return rs.last[hash]
 }
 
-// find returns the last reading of a feed, if it is under way or will do: for a ping if it
-// is another one than old, else if it was not long ago. It returns nil if there is none.
-// The caller holds mu.
+// find returns the last reading of a feed if it runs or can be used, else nil. A ping can
+// use any other reading than old, a subscriber a recent one. The caller holds mu.
 func (rs *readings) find(hash string, ping bool, old *reading) *reading {
 	r := rs.last[hash]
 	if r == nil || r.at.IsZero() || ping && r != old {
@@ -88,14 +86,14 @@ func (rs *readings) find(hash string, ping bool, old *reading) *reading {
 	return r
 }
 
-// join is find.
+// join calls find with mu locked.
 func (rs *readings) join(hash string, ping bool, old *reading) *reading {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	return rs.find(hash, ping, old)
 }
 
-// begin begins a reading, if find returns none; else it returns nil.
+// begin begins a reading. It returns nil if find returns one.
 func (rs *readings) begin(hash string, ping bool, old *reading, tries int) *reading {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -113,7 +111,7 @@ func (rs *readings) begin(hash string, ping bool, old *reading, tries int) *read
 	return r
 }
 
-// end ends a reading. One that was not made is forgotten.
+// end ends a reading. If it was not made, it is removed.
 func (rs *readings) end(hash string, r *reading, made bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -130,7 +128,7 @@ func (rs *readings) end(hash string, r *reading, made bool) {
 	close(r.done)
 }
 
-// recent returns the last reading of a feed, if it has ended not long ago; else nil.
+// recent returns the last reading of a feed if it has ended recently, else nil.
 func (rs *readings) recent(hash string) *reading {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -140,8 +138,7 @@ func (rs *readings) recent(hash string) *reading {
 	return nil
 }
 
-// leaveAlone leaves the server of a feed alone for as long as it says, and does not
-// heed more than [mostAfter].
+// leaveAlone records a pause that the server of a feed asked for, at most [mostAfter].
 func (rs *readings) leaveAlone(hash string, wait time.Duration) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -150,19 +147,19 @@ func (rs *readings) leaveAlone(hash string, wait time.Duration) {
 	}
 }
 
-// leftAlone returns for how long the server of a feed is still left alone.
+// leftAlone returns the rest of the pause that the server of a feed asked for.
 func (rs *readings) leftAlone(hash string) time.Duration {
 	return rs.left(hash, mostAfter, func(r *reading) time.Time { return r.alone })
 }
 
-// gap returns how long a feed must not be read for a ping, if at least gap lies between two
-// such readings.
+// gap returns how long a feed must not be read for a ping, so that gap lies between two
+// readings.
 func (rs *readings) gap(hash string, gap time.Duration) time.Duration {
 	return rs.left(hash, gap, func(r *reading) time.Time { return r.pinged.Add(gap) })
 }
 
-// left returns the time until a time of the last reading of a feed; 0 if there is none, or
-// if it is more than most away, as a clock was wrong.
+// left returns the time until a time of the last reading of a feed. It returns 0 if there
+// is none, or if the time is more than most ahead, because of a wrong clock.
 func (rs *readings) left(hash string, most time.Duration, until func(*reading) time.Time) time.Duration {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -177,17 +174,17 @@ func (rs *readings) left(hash string, most time.Duration, until func(*reading) t
 	return max(left, 0)
 }
 
-// heeded reports whether a ping of a feed has a use.
+// heeded reports whether a ping of a feed makes the hub read it.
 func (h *engine) heeded(hash, feedURL string) bool { return h.subscribedTo(hash) || h.allowed(feedURL) }
 
 // reader reads feeds, for callers and for pings.
 type reader struct {
 	*engine
-	wait time.Duration // of a caller for a place to read a feed
+	wait time.Duration // timeout of a caller for a turn to read a feed
 }
 
-// look reads a feed for a caller who wants to subscribe to it. A reading that was not long
-// ago will do: thousands renew their subscription to one feed.
+// look reads a feed for a caller who subscribes to it. A recent reading is used again,
+// because thousands may renew their subscription to one feed.
 func (h *reader) look(ctx context.Context, caller, feedURL string) (*document, error) {
 	hash := hashOf(feedURL)
 	r := h.readings.recent(hash)
@@ -201,9 +198,8 @@ func (h *reader) look(ctx context.Context, caller, feedURL string) (*document, e
 	return r.doc, r.remembered(h.now())
 }
 
-// ping reads a feed that was updated, and has its subscribers notified when it was. If it
-// cannot be read, that is in the log, and it is read again, whether the caller waits for
-// the answer or not.
+// ping reads a feed that was updated, and notifies its subscribers if it has changed. An
+// error is logged, and the feed is read again later, even if the caller does not wait.
 func (h *reader) ping(ctx context.Context, j job) (told, error) {
 	hash := hashOf(j.url)
 	if !h.heeded(hash, j.url) {
@@ -222,8 +218,8 @@ func (h *reader) ping(ctx context.Context, j job) (told, error) {
 	return r.told, cmp.Or(r.told.err, r.err)
 }
 
-// readFor reads a feed, or waits for a reading that will do. The reading goes on if ctx
-// ends.
+// readFor reads a feed, or waits for another reading that can be used. The reading
+// continues after ctx ends.
 func (h *reader) readFor(ctx context.Context, hash string, j job, ping bool) (*reading, error) {
 	old := h.readings.newest(hash)
 	answer := make(chan *reading, 1)
@@ -236,12 +232,12 @@ func (h *reader) readFor(ctx context.Context, hash string, j job, ping bool) (*r
 	}
 }
 
-// errMuch is the error for a feed that had no turn to be read.
+// errMuch is the error if a feed could not be read in time because of too many others.
 const errMuch = rsscloud.Sentence("This hub has too much to read just now; try again later.")
 
-// readInTurn reads a feed when its caller has a place for it, or returns another reading
-// than old that will do. Callers who wait for one feed wait each for a place of their own,
-// so one who has many feeds read delays no other.
+// readInTurn reads a feed when the limits of its caller allow it, or returns another
+// reading than old that can be used. Each caller waits by its own limit, so a caller with
+// many feeds does not delay others.
 func (h *reader) readInTurn(hash string, j job, ping bool, old *reading) *reading {
 	ctx, cancel := context.WithTimeout(h.ctx, h.wait)
 	defer cancel()
@@ -268,7 +264,7 @@ func (h *reader) readInTurn(hash string, j job, ping bool, old *reading) *readin
 	}
 }
 
-// readNow makes a reading.
+// readNow reads a feed, and ends the reading.
 func (h *reader) readNow(hash string, j job, r *reading) {
 	r.err = errMuch
 	made := h.afford(hash, j.url)
@@ -283,14 +279,13 @@ func (h *reader) readNow(hash string, j job, r *reading) {
 	h.readings.end(hash, r, made)
 }
 
-// compare looks whether the document of a reading is another one than subscribers know of,
-// and has them notified if so. A feed that is not known yet becomes so with its first
-// subscriber: until then, nothing is kept of it.
+// compare notifies the subscribers if the document has changed. The state of a feed is
+// first recorded with its first subscriber.
 func (h *reader) compare(hash, feedURL string, r *reading) (told, error) {
 	doc := *r.doc
 	r.doc.body = nil
-	// A change that a subscriber's request finds is left to the ping, which would find
-	// nothing changed otherwise.
+	// Only a ping may report a change. If a subscriber's request did, the ping would find
+	// nothing changed.
 	if !r.ping || !h.subscribedTo(hash) {
 		return told{}, nil
 	}
@@ -304,8 +299,8 @@ func (h *reader) compare(hash, feedURL string, r *reading) (told, error) {
 	return h.notifier.publish(hash, feedState{URL: cmp.Or(was.URL, feedURL), Digest: doc.digest, Length: doc.length, Changed: h.now()}, &doc)
 }
 
-// unreadFor logs that a feed could not be read for a ping, or that nobody could be notified
-// as the disk is full, and has it read again.
+// unreadFor handles a ping whose feed could not be read, or whose jobs could not be
+// written: it logs that, and schedules another reading.
 func (h *reader) unreadFor(hash string, j job, ping bool, r *reading) {
 	failed := cmp.Or(r.told.err, r.err)
 	if !ping || failed == nil || h.ctx.Err() != nil {
@@ -323,16 +318,16 @@ func (h *reader) unreadFor(hash string, j job, ping bool, r *reading) {
 	h.log.add("unread", j.url, "%s", text)
 }
 
-// again adds a job to read a feed again that could not be read for a ping. It returns when
-// that will be; 0 for never: if nobody subscribes to the feed, its address is private, or
-// the ladder has ended.
+// again adds a job to read a feed again after an error. It returns the time until then; 0
+// for never: if nobody subscribes to the feed, its address is private, or the ladder has
+// ended.
 func (h *reader) again(hash string, j job, err error) (time.Duration, error) {
 	wait := readLater
 	private := (*fetch.PrivateError)(nil)
 	switch {
 	case !h.subscribedTo(hash), errors.As(err, &private):
 		return 0, nil
-	case errors.As(err, new(rsscloud.Sentence)): // of ours: it was not read, or not kept
+	case errors.As(err, new(rsscloud.Sentence)): // the hub was too busy or could not write, so this is not counted
 	default:
 		if j.tries++; ladder.Over(j.tries) {
 			return 0, nil
@@ -342,7 +337,8 @@ func (h *reader) again(hash string, j job, err error) (time.Duration, error) {
 	return h.postpone(hash, j, max(wait, h.readings.leftAlone(hash)))
 }
 
-// postpone adds a job to read a feed, or moves it forward. It returns when that will be.
+// postpone adds a job to read a feed, or makes it due earlier. It returns the time until it
+// is due.
 func (h *engine) postpone(hash string, j job, wait time.Duration) (time.Duration, error) {
 	j.at = h.now().Add(wait)
 	at, err := h.jobs.read(hash, job{url: j.url, caller: j.caller, tries: j.tries, at: j.at})
@@ -353,14 +349,14 @@ func (h *engine) postpone(hash string, j job, wait time.Duration) (time.Duration
 	return max(at.Sub(h.now()), time.Second), nil
 }
 
-// unchanged is what the log says of a ping that notifies nobody.
+// unchanged is the log text for a ping without effect.
 const unchanged = "it has not changed, or nobody subscribes to it"
 
-// pingLate reads a feed for a ping that waited.
+// pingLate does the job of a ping that waited.
 func (h *reader) pingLate(hash string, j *job) {
 	t, err := h.ping(h.ctx, *j)
 	if err != nil && h.ctx.Err() != nil {
-		return // the next hub does it
+		return // the next hub continues
 	}
 	if err == nil && !t.changed {
 		h.log.add("pinged", j.url, "%s", unchanged)
@@ -368,13 +364,13 @@ func (h *reader) pingLate(hash string, j *job) {
 	h.jobs.hasRead(hash, j)
 }
 
-// get reads the document of a feed. One that is stored here is read from the disk.
+// get reads the document of a feed. A feed that is stored here is read from the disk.
 func (h *engine) get(feedURL string) (*document, error) {
 	doc := &document{}
 	if path, ok := h.savedFile(feedURL); ok {
-		b, err := atomicfile.Read(path, int64(h.opts.MaxSave)+1) // and the end of its last line
+		b, err := atomicfile.Read(path, int64(h.opts.MaxSave)+1) // 1 more, for the final newline
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("%s: no such feed is stored here", feedURL)
+			return nil, fmt.Errorf("%s: this feed is not stored here", feedURL)
 		}
 		if err != nil {
 			return nil, err
@@ -391,7 +387,7 @@ func (h *engine) get(feedURL string) (*document, error) {
 			return nil, err
 		}
 		if resp.Truncated {
-			return nil, fmt.Errorf("%s: it broke off after %d bytes", feedURL, len(resp.Body))
+			return nil, fmt.Errorf("%s: the response was cut off after %d bytes", feedURL, len(resp.Body))
 		}
 		doc.body, doc.kind = resp.Body, resp.Header.Get("Content-Type")
 	}
@@ -399,29 +395,27 @@ func (h *engine) get(feedURL string) (*document, error) {
 	return doc, nil
 }
 
-// busyError is the error for a feed that is not read, as its server wants to be left
-// alone (Retry-After).
+// busyError is the error for a feed whose server asked for a pause (Retry-After).
 type busyError struct {
 	feed string
 	left time.Duration
 }
 
 func (e *busyError) Error() string {
-	return fmt.Sprintf("%s: not asked: its server wants to be left alone for another %s", fetch.Public(e.feed), units.ShortDuration(e.left))
+	return fmt.Sprintf("%s: not asked: its server asked for a pause, which ends in %s", fetch.Public(e.feed), units.ShortDuration(e.left))
 }
 
 func digestOf(b []byte) string {
 	return fmt.Sprintf("%x", sha256.Sum256(b))
 }
 
-// allowed reports whether the user named the feed, or it is stored here.
+// allowed reports whether the user allowed the feed, or it is stored here.
 func (h *engine) allowed(feedURL string) bool {
 	_, stored := h.savedFile(feedURL)
 	return stored || slices.ContainsFunc(h.opts.Allowed, func(prefix string) bool { return strings.HasPrefix(feedURL, prefix) })
 }
 
-// rememberedError is the error of an earlier reading of a feed, which is not read again
-// before some time is over.
+// rememberedError is the error of a recent reading, which is not repeated yet.
 type rememberedError struct {
 	error
 	left time.Duration
@@ -429,7 +423,7 @@ type rememberedError struct {
 
 func (e *rememberedError) Unwrap() error { return e.error }
 
-// remembered returns the error of a recent reading, if it failed.
+// remembered returns the error of a recent reading that failed, else nil.
 func (r *reading) remembered(now time.Time) error {
 	if r.err == nil {
 		return nil
@@ -437,18 +431,18 @@ func (r *reading) remembered(now time.Time) error {
 	return &rememberedError{r.err, r.at.Add(rememberErr).Sub(now)}
 }
 
-// unread is what a caller is told when a feed cannot be read, and when it will be again
-// where that is not at once.
+// unread returns the error for a caller if a feed cannot be read. It says when the feed can
+// be read again.
 func (h *reader) unread(what, feedURL string, err error) error {
 	text := fmt.Sprintf("The %s was cancelled because %v %s.", what, errReading, feedURL)
 	old := (*rememberedError)(nil)
 	if left := h.readings.leftAlone(hashOf(feedURL)); left > 0 {
-		text += fmt.Sprintf(" Its server wants to be left alone; it is read again in %s.", roundUp(left))
+		text += fmt.Sprintf(" Its server asked for a pause; it is read again in %s.", roundUp(left))
 	} else if errors.As(err, &old) {
-		text += fmt.Sprintf(" That was a moment ago; it is read again in %s.", roundUp(old.left))
+		text += fmt.Sprintf(" It failed a moment ago; it is read again in %s.", roundUp(old.left))
 	}
 	return rsscloud.Sentence(text)
 }
 
-// roundUp returns a time in whole seconds, for people.
+// roundUp rounds a duration up to seconds.
 func roundUp(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }

@@ -76,7 +76,8 @@ func FuzzPending(f *testing.F) {
 		}
 		// Whatever is in it, each pass takes a step of a ladder, and ladders end.
 		for n := 0; len(j.feeds) > 0; n++ {
-			_, passes, next := j.begin(now, time.Hour)
+			w := j.begin(now, time.Hour)
+			passes, next := w.passes, w.next
 			if len(passes) == 0 {
 				now = next
 				continue

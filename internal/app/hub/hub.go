@@ -1,10 +1,10 @@
-// Package hub is the room of lektor-cloudd hub: a cloud of rssCloud and a hub of
-// WebSub, which tells subscribers that a feed was updated when its publisher says so.
+// Package hub implements lektor-cloudd hub: an rssCloud server and a WebSub hub, which
+// notifies subscribers of a feed after its publisher has announced an update.
 //
-// All it knows of feeds and subscribers is in files, [states]. A ping reads the feed once,
-// however many pings come meanwhile, see [readings]. If the document has changed, each of its
-// subscribers becomes a job. Handlers add [jobs], and [Hub.hurry] does those that are due. A
-// pure type, [subscription], decides when a subscription ends.
+// All state of feeds and subscribers is in files, see [states]. The feed is read once for
+// all pings that arrive meanwhile, see [readings]. If the document has changed, a job is
+// added for each subscriber. Handlers add [jobs], and [Hub.hurry] begins those that are
+// due. [subscription] is a value that decides when a subscription ends.
 package hub
 
 import (
@@ -36,8 +36,8 @@ const (
 	DefaultMaxFeed      = 8 << 20
 	DefaultMaxSave      = 4 << 20
 	DefaultMaxForm      = 64 << 10
-	// DefaultTimeout is for an exchange with a feed's server or a subscriber;
-	// MaxTimeout is what it is less than, as callers wait for what comes of it.
+	// DefaultTimeout limits an exchange with a feed's server or a subscriber. It must be
+	// less than MaxTimeout, because callers wait for the result.
 	DefaultTimeout = 7 * time.Second
 	MaxTimeout     = 8 * time.Second
 )
@@ -45,32 +45,31 @@ const (
 // Options are the options of [Serve], and of a [Hub].
 type Options struct {
 	serve.Options
-	State string // directory of the state; made where there is none
+	State string // directory of the state, created if missing
 
-	// Public is the URL under which the world reaches the hub.
+	// Public is the URL of the hub for clients.
 	Public *url.URL
-	// TrustedProxies are whose word counts for who made a request.
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
-	// Feeds says how feeds are read, and Callbacks how subscribers are notified; the
-	// addresses in AllowPrivate are what each of them may have besides public ones.
+	// Feeds configures the requests for feeds, Callbacks those to subscribers. AllowPrivate
+	// lists the private addresses that each may use.
 	Feeds, Callbacks fetch.Config
-	// Allowed are URLs with which those of feeds may begin that are read at every
-	// ping, though nobody subscribes to them.
+	// Allowed are prefixes of feed URLs that are read at each ping, even without
+	// subscribers.
 	Allowed []string
-	// Users is the file of those who may store feeds here (htpasswd, bcrypt); ""
-	// for nobody.
+	// Users is the file of users who may store feeds here (htpasswd, bcrypt); "" for none.
 	Users string
 
-	MaxURLs   int           // feeds in a request
-	PerCaller int           // subscriptions of a caller
-	Most      int           // and of all
-	AtOnce    int           // notifications under way
-	PingGap   time.Duration // between two readings of a feed for pings
-	MaxSave   int           // bytes of a feed that is stored here
-	MaxForm   int           // bytes of a request that is a form
+	MaxURLs   int           // maximum of feeds in a request
+	PerCaller int           // maximum of subscriptions of one caller
+	Most      int           // maximum of all subscriptions
+	AtOnce    int           // notifications at the same time
+	PingGap   time.Duration // minimum time between two readings of a feed for pings
+	MaxSave   int           // maximum size of a feed that is stored here, in bytes
+	MaxForm   int           // maximum size of a form, in bytes
 
-	NoPage  bool // answers no request for the page
-	Verbose bool // reports what the log has
+	NoPage  bool // disables the page
+	Verbose bool // reports the lines of the log
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
 	// AfterFunc is the timer of slow requests to callbacks; see [limiter.Options].
@@ -79,19 +78,19 @@ type Options struct {
 	Ready func()
 }
 
-// Limits that are no options.
+// Fixed limits:
 const (
 	readMost    = 64               // feeds that are read at once
-	readOne     = 8                // and those for one caller
-	readWait    = 30 * time.Second // for a place to read a feed
+	readOne     = 8                // the same for one caller
+	readWait    = 30 * time.Second // timeout for the turn to read a feed
 	readLater   = 10 * time.Second
-	verifyMost  = 64 // callbacks that are tried at once
-	verifyOne   = 16 // and those of one caller
+	verifyMost  = 64 // callbacks that are verified at once
+	verifyOne   = 16 // the same for one caller
 	saveMost    = 3  // large bodies that are read at once
-	saveOne     = 1  // and those of one caller
+	saveOne     = 1  // the same for one caller
 	waitMost    = 3 * time.Second
 	handOver    = 500 * time.Millisecond
-	slowFor     = 8 // times as many may be slow as are notified at once
+	slowFor     = 8 // factor for slow notifications, besides those that run at once
 	heldMost    = 64 << 20
 	rememberFor = 10 * time.Minute
 	rememberErr = time.Minute
@@ -101,12 +100,12 @@ const (
 // Hub is a hub. [Hub.ServeHTTP] serves it while [Hub.Run] runs.
 type Hub struct {
 	*engine
-	users    *users        // nil if nobody may store feeds
-	patience time.Duration // of a ping's answer, with the notifications
-	proxied  sync.Once     // that a proxy is not trusted is said
+	users    *users        // nil if no feeds are stored here
+	patience time.Duration // how long a ping waits for the notifications
+	proxied  sync.Once     // limits the warning about an untrusted proxy
 }
 
-// engine does the jobs of a hub, and has what they and requests need.
+// engine is the part of a hub that jobs and handlers share.
 type engine struct {
 	states
 	opts   Options
@@ -116,36 +115,39 @@ type engine struct {
 
 	background
 
-	limits   limits
-	budget   budget
-	jobs     *jobs
-	readings readings
-	counts   counts
-	feeds    *fetch.Client
+	limits limits
+	budget budget
+	jobs   *jobs
+	// recording is held while a document is added to the table and recorded, so that an
+	// older one is never recorded after a newer one.
+	recording sync.Mutex
+	readings  readings
+	counts    counts
+	feeds     *fetch.Client
 
 	reader   reader
 	notifier notifier
 }
 
-// background is what goes on when a request is answered.
+// background holds the goroutines that continue after a request was answered.
 type background struct {
 	ctx     context.Context
 	stop    context.CancelFunc
 	working sync.WaitGroup
-	wake    chan struct{} // makes Run look at what is due
+	wake    chan struct{} // makes Run look for due jobs
 }
 
-// limits bound by their kind what is done at once.
+// limits are the limiters of concurrent work, by kind.
 type limits [4]*limiter.Limiter
 
 const (
-	reads     = iota // of feeds, by caller
-	verifying        // of callbacks, by caller
-	saving           // of large bodies, by caller
+	reads     = iota // readings of feeds, by caller
+	verifying        // verifications of callbacks, by caller
+	saving           // large bodies, by caller
 	calling          // requests to callbacks, by server
 )
 
-// New opens the state of a hub. End it with Close.
+// New opens the state of a hub. The caller must call Close.
 func New(o Options, report serve.Reporter) (*Hub, error) {
 	st, err := openStates(o.State)
 	if err != nil {
@@ -183,23 +185,22 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 		h.jobs.close()
 		return nil, err
 	}
-	// What one feed or subscriber at a host says is not to silence the others there,
-	// who are strangers to it: it is heeded for each.
+	// A Retry-After of one feed or subscriber must not delay others on the same host, who
+	// may be strangers to it. The hub keeps such pauses for each one itself.
 	o.Feeds.Undeterred, o.Callbacks.Undeterred = true, true
-	o.Callbacks.PerHost = (1 + slowFor) * perHost // the limit of calls counts
+	o.Callbacks.PerHost = (1 + slowFor) * perHost // limits.calling is the limit in effect
 	h.feeds = fetch.NewClient(o.Feeds)
 	h.reader = reader{h, readWait}
 	h.notifier = notifier{h, fetch.NewClient(o.Callbacks), semaphore.NewWeighted(heldMost)}
 	h.ctx, h.stop = context.WithCancel(context.Background())
-	h.adopt() // before requests begin jobs, which those of an earlier version would replace
+	h.adopt() // before requests add newer jobs for the same feeds
 	for hash, f := range h.jobs.documents() {
-		h.record(hash, f) // which a kill has prevented
+		h.record(hash, f) // not recorded before a kill
 	}
 	return &Hub{engine: h, users: u, patience: waitMost}, nil
 }
 
-// Close ends what goes on, which the next hub finishes, and waits until it has
-// ended.
+// Close stops the work in the background and waits for its end. The next hub continues it.
 func (h *Hub) Close() {
 	h.stop()
 	h.working.Wait()
@@ -209,8 +210,8 @@ func (h *Hub) Close() {
 	h.log.Close()
 }
 
-// Run finishes what an earlier hub began, does what is to be done later, and removes at
-// the top of every hour who is to be removed, until ctx ends, which is no error.
+// Run continues the work of an earlier hub, begins jobs when they are due, and removes
+// ended subscriptions at each full hour. It returns nil when ctx ends.
 func (h *Hub) Run(ctx context.Context) error {
 	h.hurry()
 	h.working.Go(func() { h.sweep(false) })
@@ -230,7 +231,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		if next.IsZero() || top.Before(next) {
 			next = top
 		}
-		timer := time.NewTimer(max(0, min(next.Sub(now), time.Minute))) // a machine sleeps, and clocks are set
+		timer := time.NewTimer(max(0, min(next.Sub(now), time.Minute))) // wake at least every minute: machines sleep, and clocks are set
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -242,19 +243,22 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 }
 
-// due begins the jobs that are due, and returns when there will be more; zero for never.
+// due begins the jobs that are due, and returns when the next ones are; zero for never.
 func (h *engine) due() time.Time {
-	pings, passes, next := h.jobs.begin(h.now(), max(h.opts.PingGap, mostAfter))
-	for hash, j := range pings {
+	w := h.jobs.begin(h.now(), max(h.opts.PingGap, mostAfter))
+	for hash, j := range w.pings {
 		h.working.Go(func() { h.reader.pingLate(hash, j) })
 	}
-	for _, p := range passes {
+	for _, hash := range w.records {
+		h.working.Go(func() { h.recordAgain(hash) })
+	}
+	for _, p := range w.passes {
 		h.working.Go(func() { h.notifier.pass(p) })
 	}
-	return next
+	return w.next
 }
 
-// known returns what is known of a feed.
+// known returns the state of a feed, preferring a document that is not recorded yet.
 func (h *engine) known(hash string) (feedState, error) {
 	if f := h.jobs.document(hash); f != nil {
 		return *f, nil
@@ -262,23 +266,40 @@ func (h *engine) known(hash string) (feedState, error) {
 	return h.readFeed(hash)
 }
 
-// record writes what is known of a feed, when its subscribers are in the table. If that
-// fails, the table knows it, and the next hub tries again.
+// record writes the state of a feed to its file, after its subscribers were added to the
+// table. If that fails, the table keeps the document, and it is recorded later. The caller
+// holds recording, except New.
 func (h *engine) record(hash string, f feedState) {
 	if err := h.writeFeed(hash, f); err != nil {
+		h.report.Warn("%v", err)
+		h.jobs.notRecorded(hash, h.now())
+		return
+	}
+	h.jobs.hasRecorded(hash)
+}
+
+// recordAgain records the document of a feed that the disk refused before.
+func (h *engine) recordAgain(hash string) {
+	h.recording.Lock()
+	defer h.recording.Unlock()
+	f := h.jobs.document(hash)
+	if f == nil {
+		return // a newer one was recorded meanwhile
+	}
+	if err := h.writeFeed(hash, *f); err != nil {
 		h.report.Warn("%v", err)
 		return
 	}
 	h.jobs.hasRecorded(hash)
 }
 
-// hurry does what is due at once, after a job was added, or an earlier hub left it.
+// hurry begins due jobs at once, and wakes Run.
 func (h *engine) hurry() {
 	h.due()
 	h.poke()
 }
 
-// poke makes Run look at what is due.
+// poke makes Run look for due jobs.
 func (h *engine) poke() {
 	select {
 	case h.wake <- struct{}{}:
@@ -286,10 +307,10 @@ func (h *engine) poke() {
 	}
 }
 
-// sweep is that of the state, after which the counts are right.
+// sweep counts the subscriptions and, with clean, removes those that have ended.
 func (h *Hub) sweep(clean bool) {
 	if clean {
-		// By the real clock, which the file system has, too.
+		// Modification times are by the real clock.
 		atomicfile.SweepTree(h.dir, time.Now())
 	}
 	s, err := h.states.sweep(clean, h.now, func() bool { return h.ctx.Err() != nil }, h.report.Warn)
@@ -305,11 +326,11 @@ func (h *Hub) sweep(clean bool) {
 	}
 }
 
-// counts are those of subscriptions. They are right after a sweep, and nearly so
-// until the next: one that was made during a sweep may not count. They may be used by many
-// goroutines.
+// counts are the numbers of subscriptions. They are exact after a sweep, and approximate
+// until the next one, because subscriptions may begin or end during the sweep. They are
+// safe for concurrent use.
 type counts struct {
-	most, perCaller int // of all, and of a caller
+	most, perCaller int // maximum of all, and of one caller
 
 	mu      sync.Mutex
 	all     int
@@ -329,7 +350,7 @@ func (c *counts) get() int {
 	return c.all
 }
 
-// add counts n subscriptions of a caller that were made; below zero, that have ended.
+// add adds n to the number of subscriptions of a caller; n may be negative.
 func (c *counts) add(caller string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -339,7 +360,7 @@ func (c *counts) add(caller string, n int) {
 	}
 }
 
-// room returns the error for a caller who cannot have one more subscription.
+// room returns an error if a caller cannot have another subscription.
 func (c *counts) room(caller string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -352,21 +373,21 @@ func (c *counts) room(caller string) error {
 	return nil
 }
 
-// caller names who made a request: an address, or a network of 64 bits by IPv6, in
-// which one has as many addresses as one likes.
+// caller returns the address of the caller of a request, and a name for its limits: an IPv4
+// address or an IPv6 /64 network.
 func (h *Hub) caller(r *http.Request) (netip.Addr, string) {
 	addr := serve.Peer(r, h.opts.TrustedProxies)
-	// Who comes so, and is not trusted, is a proxy of the user's own as a rule, by which
-	// all are one caller.
+	// A private address that sends X-Forwarded-For is probably the user's own proxy. Unless
+	// it is trusted, all callers share one limit.
 	if r.Header.Get("X-Forwarded-For") != "" && fetch.Private(addr) && addr == serve.Peer(r, nil) {
 		h.proxied.Do(func() {
-			h.report.Warn("%s says for whom it calls (X-Forwarded-For) and is not believed; if it is your proxy, give --trusted-proxy %[1]s", addr)
+			h.report.Warn("%s sends X-Forwarded-For, but is not trusted; if it is your proxy, use --trusted-proxy %[1]s", addr)
 		})
 	}
 	return addr, network(addr)
 }
 
-// ServeHTTP is the hub. Paths count in any case and with a slash at the end.
+// ServeHTTP serves the hub. Paths are compared without regard to case and a final slash.
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head := w.Header()
 	head.Set("X-Content-Type-Options", "nosniff")
@@ -374,7 +395,7 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("Cache-Control", "no-store")
 	path := strings.ToLower(strings.TrimRight(r.URL.Path, "/"))
 	if base := h.base(); base != "" {
-		path = strings.TrimPrefix(path, strings.ToLower(base)) // where a proxy does not take it away
+		path = strings.TrimPrefix(path, strings.ToLower(base)) // for proxies that do not remove it
 	}
 	handler := map[string]http.HandlerFunc{
 		"/pleasenotify": h.pleaseNotify, "/rsscloud/pleasenotify": h.pleaseNotify,
@@ -402,7 +423,7 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// base is the path of the public URL, without a slash at the end; "" for none.
+// base returns the path of the public URL, without a final slash; "" for none.
 func (h *Hub) base() string {
 	if h.opts.Public == nil {
 		return ""
@@ -413,12 +434,12 @@ func (h *Hub) base() string {
 	return ""
 }
 
-// public returns the URL of one of our paths.
+// public returns the URL of a path of the hub.
 func (h *engine) public(path string) string {
 	return strings.TrimRight(h.opts.Public.String(), "/") + path
 }
 
-// challenge returns 20 characters at random, as the walkthrough's cloud does.
+// challenge returns 20 random characters, as the cloud of the walkthrough does.
 func challenge() string {
 	b := make([]byte, 10)
 	_, _ = rand.Read(b) // never fails

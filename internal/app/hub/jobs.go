@@ -13,25 +13,24 @@ import (
 	"github.com/lektordir/lektor/internal/filelog"
 )
 
-// jobs is the table of what a hub does later, by feed: reading it for a ping, and notifying
-// its subscribers. Handlers add jobs, and [Hub.hurry] begins those that are due. Each is in
-// a log, too, so that a hub that is started after a kill goes on. That hub notifies a second
-// time only the subscribers that were being notified at the kill. A table may be used by
-// many goroutines.
+// jobs is the table of pending work, by feed: reading the feed for a ping, and notifying
+// its subscribers. Handlers add jobs, and [Hub.hurry] begins those that are due. Jobs are
+// in a log, too, so a restarted hub continues after a kill; it notifies twice only the
+// subscribers that were being notified at the kill. A table is safe for concurrent use.
 //
 // The log has a line for each change, with tabs between the fields:
 //
 //	FEED KEY TRIES TIME                   notify a subscriber; TRIES attempts have failed, the next is due at TIME
 //	FEED ping TRIES TIME URL CALLER       read the feed at URL; TRIES readings have failed
 //	FEED document LENGTH TIME URL DIGEST  record that subscribers know this document
-//	FEED KEY, FEED ping, FEED document    is done
+//	FEED KEY, FEED ping, FEED document    the job is done
 //
-// The jobs of an update and its document are one append: a feed is not taken for updated
-// once more, whenever the hub is killed.
+// The jobs of an update and its document are one append, so after a kill the same update is
+// never detected again.
 type jobs struct {
 	mu      sync.Mutex
 	log     *filelog.Log
-	compact int64                // size at which the log is written anew
+	compact int64                // size at which the log is compacted, in bytes
 	stale   bool                 // the log lacks lines that could not be written
 	feeds   map[string]*feedJobs // by hash
 }
@@ -39,36 +38,36 @@ type jobs struct {
 // feedJobs are the jobs of a feed.
 type feedJobs struct {
 	ping    *job            // nil for none
-	newest  *feedState      // the document to be recorded; nil for none
-	left    map[string]*job // subscribers who lack the newest document, by key
-	version int             // of the document; each update raises it
-	fresh   bool            // no pass has begun with that version
-	content *content        // the document, for the next pass; nil if it must be read again
-	running *pass           // the newest pass that has not ended
+	newest  *feedState      // document to record; nil for none
+	record  job             // attempts to record it; zero before the first has failed
+	left    map[string]*job // subscribers without the newest document, by key
+	version int             // number of the document; each update increments it
+	fresh   bool            // no pass has begun with this version
+	content *content        // document for the next pass; nil if it must be read again
+	running *pass           // newest pass that has not ended; nil for none
 }
 
-// job is a reading of a feed, or attempts to notify a subscriber: the first one, and one
-// more after each time of [ladder].
+// job is the job to read a feed, or to notify a subscriber. An attempt that fails is
+// repeated after the times of [ladder].
 type job struct {
-	url, caller string // of a reading: the feed, and who sent the ping
+	url, caller string // for a reading: URL of the feed, and caller of the ping
 
-	busy    bool      // it is being done
-	version int       // of the document, when a pass last took it
-	tries   int       // steps of the ladder that failed
-	at      time.Time // when the next step is due; zero for now
-	last    time.Time // when an attempt last failed
-	extra   bool      // an attempt besides the ladder is due now, as the feed was updated
-	unread  bool      // the last step failed because the feed could not be read
+	busy    bool      // an attempt is running
+	version int       // version that the last pass took
+	tries   int       // failed attempts of the ladder
+	at      time.Time // when the next attempt is due; zero for now
+	last    time.Time // when the last attempt failed
+	extra   bool      // one more attempt is due now, because of an update
+	unread  bool      // the last attempt failed because the feed could not be read
 }
 
-// ladder is how long to wait after each failed attempt (WebSub, section 7: "Hubs SHOULD
-// retry content distribution requests up to self-imposed limits"), to notify a subscriber
-// or to read a feed for a ping.
+// ladder is the wait after each failed attempt to notify a subscriber or to read a feed for
+// a ping (WebSub, section 7: "Hubs SHOULD retry content distribution requests up to
+// self-imposed limits").
 var ladder = backoff.Backoff{Steps: []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute}}
 
 const (
-	// extraAfter is how old the last attempt must be for an update to cause another one
-	// at once.
+	// extraAfter is the minimum age of the last attempt for an extra one after an update.
 	extraAfter = 10 * time.Second
 
 	jobsName = "jobs"
@@ -76,11 +75,11 @@ const (
 	docKey   = "document"
 	fewKeys  = 10
 
-	maxJobs    = 512 << 20 // bytes of the log
+	maxJobs    = 512 << 20 // maximum size of the log, in bytes
 	minCompact = 1 << 20
 )
 
-// openJobs opens the table with the jobs that an earlier hub left.
+// openJobs opens the table, with the jobs of an earlier hub.
 func openJobs(dir string, now time.Time) (*jobs, error) {
 	log, data, err := filelog.Open(filepath.Join(dir, jobsName), filelog.Options{Max: maxJobs, Perm: 0o600})
 	if err != nil {
@@ -91,7 +90,7 @@ func openJobs(dir string, now time.Time) (*jobs, error) {
 	return j, nil
 }
 
-// adopt adds lines to the log, which are durable when adopt returns, and their jobs.
+// adopt adds jobs from lines of the log. They are durable when adopt returns.
 func (j *jobs) adopt(lines string, now time.Time) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -102,7 +101,7 @@ func (j *jobs) adopt(lines string, now time.Time) error {
 	return nil
 }
 
-// resume adds the jobs of lines, with the times that the log does not have. The caller
+// resume adds the jobs of lines, and sets times that the log does not record. The caller
 // holds mu.
 func (j *jobs) resume(lines string, now time.Time) {
 	for line := range strings.Lines(lines) {
@@ -112,7 +111,7 @@ func (j *jobs) resume(lines string, now time.Time) {
 		for key, a := range f.left {
 			step := ladder.Wait(a.tries, 0, 0)
 			switch {
-			case ladder.Over(a.tries): // the kill came before its last line
+			case ladder.Over(a.tries): // the hub was killed before it wrote the last line
 				delete(f.left, key)
 			case a.tries > 0 && a.at.IsZero():
 				a.at = now.Add(step)
@@ -123,7 +122,7 @@ func (j *jobs) resume(lines string, now time.Time) {
 	}
 }
 
-// replay applies a line of the log. A line that is none is passed over.
+// replay applies a line of the log. It ignores invalid lines.
 func (j *jobs) replay(line string) {
 	fields := strings.Split(line, "\t")
 	if len(fields) < 2 || !isKey(fields[0]) {
@@ -160,7 +159,7 @@ func (j *jobs) replay(line string) {
 	}
 }
 
-// line is the line of a job.
+// line returns the log line of a job.
 func (a *job) line(hash, key string) string {
 	line := hash + "\t" + key + "\t" + strconv.Itoa(a.tries) + "\t" + stamp(a.at)
 	if key == pingKey {
@@ -169,12 +168,12 @@ func (a *job) line(hash, key string) string {
 	return line + "\n"
 }
 
-// line is the line of a document that is to be recorded.
+// line returns the log line of a document to record.
 func (f *feedState) line(hash string) string {
 	return strings.Join([]string{hash, docKey, strconv.Itoa(f.Length), stamp(f.Changed), f.URL, f.Digest}, "\t") + "\n"
 }
 
-// of returns the jobs of a feed. The caller holds mu.
+// of returns the jobs of a feed; it adds the feed if it is missing. The caller holds mu.
 func (j *jobs) of(hash string) *feedJobs {
 	f := j.feeds[hash]
 	if f == nil {
@@ -184,8 +183,8 @@ func (j *jobs) of(hash string) *feedJobs {
 	return f
 }
 
-// forget removes a feed without jobs from the table, and all from the log if the table is
-// empty. The caller holds mu.
+// forget removes a feed without jobs from the table. If the table is then empty, it empties
+// the log. The caller holds mu.
 func (j *jobs) forget(hash string) {
 	if f := j.feeds[hash]; f != nil && f.ping == nil && f.newest == nil && f.running == nil && len(f.left) == 0 {
 		delete(j.feeds, hash)
@@ -196,11 +195,11 @@ func (j *jobs) forget(hash string) {
 	}
 }
 
-// write appends lines to the log. With sync they are durable when write returns; without,
-// a line that is lost costs a second notification, no more. The caller holds mu.
+// write appends lines to the log. With sync they are durable when write returns. Without
+// sync, a lost line costs no more than a second notification. The caller holds mu.
 func (j *jobs) write(lines string, sync bool) error {
 	if j.log.Size() > j.compact {
-		j.rewrite() // before the lines, which the table may not have yet
+		j.rewrite() // before the lines, whose jobs may not be in the table yet
 	}
 	size := j.log.Size()
 	err := j.log.Append([]byte(lines))
@@ -213,8 +212,8 @@ func (j *jobs) write(lines string, sync bool) error {
 	return err
 }
 
-// rewrite writes the log anew from the table, without what is done. If that fails, on a
-// full disk, the log goes on as it is. The caller holds mu.
+// rewrite compacts the log: it writes the jobs of the table to a new one. If that fails,
+// for example on a full disk, the old log stays in use. The caller holds mu.
 func (j *jobs) rewrite() {
 	var b strings.Builder
 	for hash, f := range j.feeds {
@@ -237,22 +236,36 @@ func (j *jobs) rewrite() {
 // close closes the log.
 func (j *jobs) close() { _ = j.log.Close() }
 
-// due reports whether a job is. A time that is further away than it can be comes from a
-// clock that was wrong.
+// due reports whether a job is due. A time more than most ahead was set by a wrong clock,
+// so the job is due.
 func (a *job) due(now time.Time, most time.Duration) bool {
 	return !a.at.After(now) || a.at.Sub(now) > most+time.Second
 }
 
-// begin returns the readings that are due, by hash, and a pass for each feed of which
-// subscribers are to be notified. next is when there will be more; zero for never. most is
-// the longest that a reading waits.
-func (j *jobs) begin(now time.Time, most time.Duration) (pings map[string]*job, passes []*pass, next time.Time) {
+// work is the jobs that are due at one moment.
+type work struct {
+	pings   map[string]*job // readings, by the hash of the feed
+	records []string        // hashes of feeds whose document must be recorded again
+	passes  []*pass         // one for each feed with subscribers to notify
+	next    time.Time       // when more is due; zero for never
+}
+
+// retry counts a failure, and sets when the next attempt is due. After the ladder it is due
+// every half hour.
+func (a *job) retry(now time.Time) {
+	a.tries++
+	a.at = now.Add(ladder.Wait(a.tries, 0, 0))
+}
+
+// begin returns the jobs that are due, and marks them as begun. most is the longest time
+// that a reading waits.
+func (j *jobs) begin(now time.Time, most time.Duration) work {
+	w := work{pings: map[string]*job{}}
 	soonest := func(t time.Time) {
-		if next.IsZero() || t.Before(next) {
-			next = t
+		if w.next.IsZero() || t.Before(w.next) {
+			w.next = t
 		}
 	}
-	pings = map[string]*job{}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.stale {
@@ -262,20 +275,27 @@ func (j *jobs) begin(now time.Time, most time.Duration) (pings map[string]*job, 
 		if a := f.ping; a != nil && !a.busy {
 			if a.due(now, most) {
 				a.busy = true
-				pings[hash] = a
+				w.pings[hash] = a
 			} else {
 				soonest(a.at)
 			}
 		}
+		if a := &f.record; f.newest != nil && a.tries > 0 {
+			if a.due(now, mostAfter) {
+				w.records = append(w.records, hash)
+				a.retry(now)
+			}
+			soonest(a.at)
+		}
 		if f.running != nil && f.running.version == f.version {
-			continue // who failed in it waits for its end, so that a feed is read once for many
+			continue // subscribers that failed in it wait for its end, so that the feed is read once for many
 		}
 		var keys []string
 		busy := false
 		for key, a := range f.left {
 			switch {
 			case a.busy:
-				busy = true // its end begins another pass
+				busy = true // the end of the attempt begins another pass
 			case a.extra, a.due(now, mostAfter):
 				a.version = f.version
 				keys = append(keys, key)
@@ -287,15 +307,14 @@ func (j *jobs) begin(now time.Time, most time.Duration) (pings map[string]*job, 
 			slices.Sort(keys)
 			f.running = &pass{hash: hash, version: f.version, fresh: f.fresh, few: len(f.left) <= fewKeys, keys: keys, content: f.content, done: make(chan struct{})}
 			f.content, f.fresh = nil, false
-			passes = append(passes, f.running)
+			w.passes = append(w.passes, f.running)
 		}
 	}
-	return pings, passes, next
+	return w
 }
 
-// read adds a job to read a feed, or moves it forward. It returns when the feed is read.
-// The job is durable when read returns; if it cannot be written, this hub does it
-// nevertheless.
+// read adds a job to read a feed, or makes it due earlier. It returns when the job is due.
+// The job is durable when read returns. If it cannot be written, this hub does it anyway.
 func (j *jobs) read(hash string, a job) (time.Time, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -312,7 +331,7 @@ func (j *jobs) read(hash string, a job) (time.Time, error) {
 	return a.at, j.write(a.line(hash, pingKey), true)
 }
 
-// hasRead ends a job to read a feed, if none has come in its place.
+// hasRead ends a job to read a feed, unless another one has replaced it.
 func (j *jobs) hasRead(hash string, a *job) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -323,7 +342,7 @@ func (j *jobs) hasRead(hash string, a *job) {
 	}
 }
 
-// documents returns the documents that are to be recorded, by feed.
+// documents returns the documents to record, by feed.
 func (j *jobs) documents() map[string]feedState {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -336,7 +355,7 @@ func (j *jobs) documents() map[string]feedState {
 	return all
 }
 
-// document returns the document of a feed that is to be recorded; nil for none.
+// document returns the document of a feed to record; nil for none.
 func (j *jobs) document(hash string) *feedState {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -346,19 +365,30 @@ func (j *jobs) document(hash string) *feedState {
 	return nil
 }
 
+// notRecorded schedules the next attempt to record a document, after the first has failed.
+func (j *jobs) notRecorded(hash string, now time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if f := j.feeds[hash]; f != nil && f.newest != nil {
+		f.record = job{}
+		f.record.retry(now)
+	}
+}
+
 // hasRecorded ends the job to record a document.
 func (j *jobs) hasRecorded(hash string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if f := j.feeds[hash]; f != nil && f.newest != nil {
-		f.newest = nil
+		f.newest, f.record = nil, job{}
 		_ = j.write(hash+"\t"+docKey+"\n", false)
 		j.forget(hash)
 	}
 }
 
-// update adds subscribers who must have a new document, and the job to record it. They are
-// durable when update returns. It returns the content that nobody needs any more.
+// update adds a job for each subscriber, and the job to record the document. They are
+// durable when update returns. It returns the content of an older document that is no
+// longer needed.
 func (j *jobs) update(hash string, doc feedState, keys []string, c *content, now time.Time) (older *content, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -402,22 +432,22 @@ func (j *jobs) running(hash string) *pass {
 	return nil
 }
 
-// A pass is the attempts to notify subscribers of a feed that were due at one moment.
+// A pass is a set of attempts to notify subscribers of a feed, all due at the same time.
 type pass struct {
-	hash, feed string // the feed, and its URL
+	hash, feed string // hash and URL of the feed
 	version    int
-	fresh      bool // the first with this version
-	few        bool // so few subscribers that the log names each
+	fresh      bool // first pass with this version
+	few        bool // few enough subscribers to log each one
 	keys       []string
 	content    *content      // nil if it must be read again
 	done       chan struct{} // closed at the end
 
-	missed int      // subscribers whose ladder has ended
-	struck []string // those of them who did not answer with success
+	missed int      // number of subscribers whose ladder has ended
+	struck []string // keys of those that did not answer with success
 }
 
-// of returns the job for a subscriber, if no later pass has it; else nil. The caller holds
-// mu.
+// of returns the jobs of the feed, and the job for a subscriber, nil if a later pass took
+// it. The caller holds mu.
 func (p *pass) of(j *jobs, key string) (*feedJobs, *job) {
 	f := j.of(p.hash)
 	if a := f.left[key]; a != nil && a.version == p.version {
@@ -426,7 +456,8 @@ func (p *pass) of(j *jobs, key string) (*feedJobs, *job) {
 	return f, nil
 }
 
-// take begins an attempt, unless a newer document is there, whose pass has the subscriber.
+// take begins an attempt. It reports false if a newer document is there, whose pass will
+// notify the subscriber.
 func (j *jobs) take(p *pass, key string, now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -439,9 +470,9 @@ func (j *jobs) take(p *pass, key string, now time.Time) bool {
 	return true
 }
 
-// hasTold ends the attempts at a subscriber who was notified or has ended. If the feed was
-// updated meanwhile, the subscriber stays for the newer document: one that ended may have
-// registered again before the update.
+// hasTold ends the job for a subscriber who was notified or has unsubscribed. If the feed
+// was updated meanwhile, the job starts again with the newer document, because an
+// unsubscribed one may have registered again before the update.
 func (j *jobs) hasTold(p *pass, key string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -457,8 +488,8 @@ func (j *jobs) hasTold(p *pass, key string) {
 	}
 }
 
-// failed ends an attempt that failed. An attempt besides the ladder leaves the ladder as it
-// is. The next attempt is not made before the time after.
+// failed ends an attempt that failed. An extra attempt does not count for the ladder. The
+// next attempt is not due before after.
 func (j *jobs) failed(p *pass, key string, now, after time.Time, unread bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -470,7 +501,8 @@ func (j *jobs) failed(p *pass, key string, now, after time.Time, unread bool) {
 	if a.extra {
 		a.extra = false
 	} else if a.tries++; ladder.Over(a.tries) {
-		// Before the strike: one that a kill prevents is better than two.
+		// Write this before the strike: after a kill, one strike too few is better than one
+		// too many.
 		delete(f.left, key)
 		_ = j.write(p.hash+"\t"+key+"\n", false)
 		if p.missed++; !unread {
@@ -486,7 +518,7 @@ func (j *jobs) failed(p *pass, key string, now, after time.Time, unread bool) {
 	_ = j.write(a.line(p.hash, key), false)
 }
 
-// postpone leaves a subscriber alone until a time.
+// postpone sets when the next attempt at a subscriber is due.
 func (j *jobs) postpone(p *pass, key string, until time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -495,8 +527,8 @@ func (j *jobs) postpone(p *pass, key string, until time.Time) {
 	}
 }
 
-// end ends a pass. It returns how many subscribers wait for another attempt, and when the
-// first of these is due.
+// end ends a pass. It returns the number of subscribers that wait for another attempt, and
+// when the first attempt is due.
 func (j *jobs) end(p *pass, now time.Time) (left int, next time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -515,5 +547,5 @@ func (j *jobs) end(p *pass, now time.Time) (left int, next time.Time) {
 	return left, next
 }
 
-// isKey reports whether a text is a [subscription.key] or [hashOf] a feed.
+// isKey reports whether s has the form of a [subscription.key] or of [hashOf].
 func isKey(s string) bool { return len(s) == 40 && strings.Trim(s, "0123456789abcdef") == "" }

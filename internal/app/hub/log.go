@@ -20,12 +20,12 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// logbook is what happened, a line each: time, event, feed and what else there is to
-// say, with tabs between. When it is long it becomes log.1, and a new one begins.
+// logbook is the log of the hub. A line has time, event, feed and details, with tabs
+// between. When the file is long, it is renamed to log.1.
 type logbook struct {
 	path string
 	now  func() time.Time
-	also serve.Reporter // told as well, or nil
+	also serve.Reporter // reporter that gets each line, too; may be nil
 
 	mu     sync.Mutex
 	file   *os.File
@@ -33,7 +33,7 @@ type logbook struct {
 	recent []event // oldest first
 }
 
-// event is a line of the log.
+// event is one line of the log.
 type event struct {
 	Time              time.Time
 	What, Feed, About string
@@ -49,7 +49,7 @@ func openLog(dir string, now func() time.Time) (*logbook, error) {
 	if err := l.open(); err != nil {
 		return nil, err
 	}
-	// The page goes on where it was.
+	// The page continues with the old events.
 	if data, err := atomicfile.Read(l.path, maxLog+64<<10); err == nil {
 		for line := range strings.Lines(string(data)) {
 			if f := strings.Split(strings.TrimSuffix(line, "\n"), "\t"); len(f) == 4 {
@@ -81,8 +81,8 @@ func (l *logbook) remember(e event) {
 	l.recent = append(l.recent, e)
 }
 
-// add adds a line. It has no path of a callback, see [hide], and no password of a URL. The
-// page shows less of it, see [Hub.shown].
+// add adds a line. It hides paths of callbacks, see [hide], and passwords in URLs. The page
+// shows even less, see [Hub.shown].
 func (l *logbook) add(what, feed, format string, args ...any) {
 	e := event{l.now(), what, oneField(fetch.Public(feed)), oneField(hide(fmt.Sprintf(format, args...)))}
 	line := stamp(e.Time) + "\t" + e.What + "\t" + e.Feed + "\t" + e.About + "\n"
@@ -106,7 +106,7 @@ func (l *logbook) add(what, feed, format string, args ...any) {
 	l.size += int64(n)
 }
 
-// Recent returns what happened of late, the newest first.
+// Recent returns the recent events, newest first.
 func (l *logbook) Recent() []event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,11 +126,11 @@ func (l *logbook) Close() {
 	}
 }
 
-// oneField is a text as a field of a line, without what a terminal would obey.
+// oneField returns a text as one field of a line, without control characters.
 func oneField(s string) string { return termsafe.Brief(s) }
 
-// reason is what the log tells of an error of an exchange, and the flag by which its
-// address can be allowed.
+// reason describes an error of an exchange for the log. For a private address, it names the
+// flag that allows it.
 func reason(err error, flag string) string {
 	if private := (*fetch.PrivateError)(nil); errors.As(err, &private) {
 		text := "a private address was not asked"
@@ -140,13 +140,13 @@ func reason(err error, flag string) string {
 		return text + "; if it is yours, " + flag + " it"
 	}
 	if redirect := (*fetch.RedirectError)(nil); errors.As(err, &redirect) {
-		return "a redirect was not followed: " + redirect.Reason // the target may be half a URL
+		return "a redirect was not followed: " + redirect.Reason // without the target, which may be incomplete
 	}
 	if status, ok := errors.AsType[*fetch.StatusError](err); ok {
-		// Without advice to the reader of a feed, such as that it is tried again.
+		// The usual advice of this error is for readers of a feed.
 		text := fmt.Sprintf("%s: the server answered %d %s", fetch.Brief(status.URL), status.Status, http.StatusText(status.Status))
 		if status.RetryAfter > 0 {
-			text += " and wants to be left alone for " + units.ShortDuration(status.RetryAfter)
+			text += ", and asked for a pause of " + units.ShortDuration(status.RetryAfter)
 		}
 		return text
 	}
@@ -158,11 +158,11 @@ const (
 	allowCallbacks = "--allow-callbacks"
 )
 
-// anyURL matches what a URL may be, to the next space: quotes and brackets can be in one.
+// anyURL matches a possible URL up to the next space. Quotes and brackets may be part of
+// it.
 var anyURL = lazy.Regexp(`(?i)https?://\S+`)
 
-// hide takes the path of a callback out of a message, also that of a place to which
-// its server redirects.
+// hide removes the paths of callbacks from a message, also those of redirects.
 func hide(message string) string {
 	return anyURL().ReplaceAllStringFunc(message, func(s string) string {
 		bare := strings.TrimRight(s, "\":,.")

@@ -2,6 +2,8 @@ package hub
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"net"
 	"net/url"
 	"slices"
@@ -18,8 +20,8 @@ import (
 	"github.com/lektordir/lektor/internal/websub"
 )
 
-// content is a document for subscribers by WebSub, and the bytes that it takes of
-// [notifier].held.
+// content is a document for WebSub subscribers. held is the number of bytes that it holds
+// of [notifier].held.
 type content struct {
 	websub.Content
 	held int64
@@ -29,10 +31,10 @@ type content struct {
 type notifier struct {
 	*engine
 	callbacks *fetch.Client
-	held      *semaphore.Weighted // bytes of content that is being distributed
+	held      *semaphore.Weighted // memory for content, in bytes
 }
 
-// publish has the subscribers of a feed notified that its document changed.
+// publish adds jobs to notify the subscribers of a feed of a changed document.
 func (h *notifier) publish(hash string, f feedState, doc *document) (told, error) {
 	t := told{changed: true}
 	keys, err := h.keys(hash)
@@ -43,16 +45,9 @@ func (h *notifier) publish(hash string, f feedState, doc *document) (told, error
 	for _, s := range list {
 		keys = append(keys, s.key())
 	}
-	if len(keys) > 0 {
-		c := h.hold(list, doc)
-		older, err := h.jobs.update(hash, f, keys, c, h.now())
-		if err != nil {
-			h.release(c)
-			return t, err
-		}
-		h.release(older)
+	if err := h.update(hash, f, list, keys, doc); err != nil {
+		return t, err
 	}
-	h.record(hash, f)
 	h.log.add("updated", f.URL, "%s", units.Count(len(keys), "subscriber"))
 	h.hurry()
 	t.subscribers = len(keys)
@@ -62,18 +57,35 @@ func (h *notifier) publish(hash string, f feedState, doc *document) (told, error
 	return t, nil
 }
 
-// wantsContent reports whether a subscriber gets the document itself.
+// update adds a job for each subscriber, and records the document.
+func (h *notifier) update(hash string, f feedState, list []subscription, keys []string, doc *document) error {
+	h.recording.Lock()
+	defer h.recording.Unlock()
+	if len(keys) > 0 {
+		c := h.hold(list, doc)
+		older, err := h.jobs.update(hash, f, keys, c, h.now())
+		if err != nil {
+			h.release(c)
+			return err
+		}
+		h.release(older)
+	}
+	h.record(hash, f)
+	return nil
+}
+
+// wantsContent reports whether any subscriber gets the document itself.
 func wantsContent(list []subscription) bool {
 	return slices.ContainsFunc(list, func(s subscription) bool { return s.Protocol == WebSub })
 }
 
-// contentOf returns a document as it is distributed, which takes n bytes of the memory.
+// contentOf returns a document for distribution that holds n bytes of memory.
 func (h *notifier) contentOf(doc *document, n int64) *content {
 	return &content{websub.Content{Hub: h.public("/websub"), Type: cmp.Or(doc.kind, "application/octet-stream"), Body: doc.body}, n}
 }
 
-// hold takes memory for a document that subscribers get by WebSub. It returns nil if there
-// are none, or not enough memory: the document is read again when there is.
+// hold acquires memory for a document for WebSub subscribers. It returns nil if there are
+// none, or too little memory: then the document is read again later.
 func (h *notifier) hold(list []subscription, doc *document) *content {
 	n := min(int64(len(doc.body)), heldMost)
 	if !wantsContent(list) || !h.held.TryAcquire(n) {
@@ -82,8 +94,8 @@ func (h *notifier) hold(list []subscription, doc *document) *content {
 	return h.contentOf(doc, n)
 }
 
-// contentAgain reads the document of a feed once more. While it reads, it holds as much
-// memory as a feed can have.
+// contentAgain reads the document of a feed again. Until it is read, it holds memory for
+// the largest possible feed.
 func (h *notifier) contentAgain(feedURL string) (*content, error) {
 	most := min(h.opts.Feeds.MaxBytes, heldMost)
 	if most <= 0 {
@@ -102,22 +114,21 @@ func (h *notifier) contentAgain(feedURL string) (*content, error) {
 	return h.contentOf(doc, n), nil
 }
 
-// release releases the memory of content; nil is allowed.
+// release releases the memory of c; nil is allowed.
 func (h *notifier) release(c *content) {
 	if c != nil {
 		h.held.Release(c.held)
 	}
 }
 
-// pass makes the attempts of a pass. If the hub is stopped meanwhile, the next hub makes
-// the others.
+// pass makes the attempts of a pass. If the hub is stopped, the next hub continues.
 func (h *notifier) pass(p *pass) {
 	defer close(p.done)
 	list, c := h.willing(p), p.content
 	if f, _ := h.known(p.hash); f.URL != "" {
 		p.feed = f.URL
 	} else if len(list) > 0 {
-		p.feed = list[0].Feed // its file was removed by hand, or cannot be read
+		p.feed = list[0].Feed // the file of the feed was removed, or cannot be read
 	}
 	read := c == nil && wantsContent(list)
 	if read || !p.fresh {
@@ -144,7 +155,7 @@ func (h *notifier) pass(p *pass) {
 	}
 }
 
-// notifiable is that of the state. It warns of subscriptions that cannot be read.
+// notifiable calls [states.notifiable], and warns of subscriptions that cannot be read.
 func (h *notifier) notifiable(hash string, keys []string) (list []subscription, unread []string) {
 	list, unread, err := h.states.notifiable(hash, keys, h.now())
 	if len(unread) > 0 {
@@ -153,15 +164,14 @@ func (h *notifier) notifiable(hash string, keys []string) (list []subscription, 
 	return list, unread
 }
 
-// putOff ends an attempt at a subscriber that could not be made, as the feed or the
-// subscription cannot be read.
+// putOff counts a failed attempt, because the feed or the subscription cannot be read.
 func (h *notifier) putOff(p *pass, key string) {
 	if h.jobs.take(p, key, h.now()) {
 		h.jobs.failed(p, key, h.now(), time.Time{}, true)
 	}
 }
 
-// willing returns the subscribers of a pass who are notified now. Subscribers that sent
+// willing returns the subscribers of a pass that can be notified now. Subscribers that sent
 // Retry-After, and those that cannot be read, wait for a later pass.
 func (h *notifier) willing(p *pass) []subscription {
 	list, unread := h.notifiable(p.hash, p.keys)
@@ -188,8 +198,8 @@ func (h *notifier) willing(p *pass) []subscription {
 	})
 }
 
-// fan notifies subscribers, all hosts side by side. At a host, subscribers that failed or
-// were slow the last time come last.
+// fan notifies subscribers, on all hosts concurrently. Subscribers that failed or were slow
+// last time come last on their host.
 func (h *notifier) fan(p *pass, list []subscription, c *content) {
 	slices.SortStableFunc(list, func(a, b subscription) int { return cmp.Compare(a.rank(), b.rank()) })
 	queues := map[string][]*subscription{}
@@ -203,7 +213,7 @@ func (h *notifier) fan(p *pass, list []subscription, c *content) {
 			for _, s := range queue {
 				place, err := h.limits[calling].Acquire(h.ctx, host)
 				if err != nil {
-					return // the next hub does it
+					return // the next hub continues
 				}
 				all.Go(func() {
 					defer place.Release()
@@ -215,11 +225,16 @@ func (h *notifier) fan(p *pass, list []subscription, c *content) {
 	all.Wait()
 }
 
-// conclude ends a pass, and logs what came of it.
+// conclude ends a pass, and logs the result.
 func (h *notifier) conclude(p *pass) {
 	left, next := h.jobs.end(p, h.now())
 	for _, key := range p.struck {
-		if _, is, _, err := h.apply(p.hash, key, struck{}, h.now(), false); err == nil && is.givenUp() {
+		_, is, _, err := h.apply(p.hash, key, struck{}, h.now(), false)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // it has ended meanwhile
+		case err != nil:
+			h.report.Warn("an error of a subscription is not counted: %v", err)
+		case is.givenUp():
 			h.log.add("given-up", p.feed, "%s, until it registers again", hostOf(is.Callback))
 		}
 	}
@@ -237,7 +252,7 @@ func (h *notifier) notify(p *pass, s *subscription, c *content, place *limiter.P
 	if !h.jobs.take(p, s.key(), h.now()) {
 		return
 	}
-	// Since the pass began it may have ended, or have got another secret.
+	// The subscription may have ended since the pass began, or have a new secret.
 	list, unread := h.notifiable(p.hash, []string{s.key()})
 	switch {
 	case len(unread) > 0:
@@ -258,7 +273,7 @@ func (h *notifier) notify(p *pass, s *subscription, c *content, place *limiter.P
 		err = rsscloud.Notify(h.ctx, h.callbacks, s.Callback, s.Protocol, s.Procedure, s.Feed, false)
 	}
 	if h.ctx.Err() != nil {
-		return // the next hub does it
+		return // the next hub continues
 	}
 	var event any = delivered{slow: place.Slow()}
 	switch {
@@ -286,7 +301,7 @@ func (h *notifier) notify(p *pass, s *subscription, c *content, place *limiter.P
 	h.jobs.hasTold(p, s.key())
 }
 
-// laneOf names the server of a callback, by host and port.
+// laneOf returns host and port of a callback.
 func laneOf(callback string) string {
 	u, err := url.Parse(callback)
 	if err != nil {
@@ -295,7 +310,8 @@ func laneOf(callback string) string {
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), fetch.Port(u))
 }
 
-// hostOf is what the log tells of a callback, whose path is nobody's business.
+// hostOf returns the host of a callback for the log. The path is a secret of the
+// subscriber.
 func hostOf(callback string) string {
 	u, err := url.Parse(callback)
 	if err != nil {

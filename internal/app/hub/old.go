@@ -10,16 +10,15 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
-// adopt takes over the jobs that a hub of an earlier version left in files: rounds of
-// notifications in pending/, and pings in pings/. Each is in the log before its file is
-// removed.
+// adopt takes over the jobs of an earlier version: notifications in pending/, and pings in
+// pings/. A file is removed after its jobs are in the log.
 func (h *engine) adopt() {
 	for sub, translate := range map[string]func(string) (string, error){"pending": oldRound, "pings": oldPing} {
 		left, err := names(filepath.Join(h.dir, sub))
 		if err != nil {
 			h.report.Warn("%v", err)
 		}
-		// In the order in which they were written: nanoseconds have one length until 2286.
+		// By time of writing: nanoseconds have the same number of digits until 2286.
 		slices.SortFunc(left, func(a, b string) int {
 			return strings.Compare(a[strings.IndexByte(a, '.')+1:], b[strings.IndexByte(b, '.')+1:])
 		})
@@ -39,20 +38,20 @@ func (h *engine) adopt() {
 	}
 }
 
-// oldPing returns the line of a file of pings/, whose name is the hash of a feed.
+// oldPing returns the log line for a file of pings/. Its name is the hash of the feed.
 func oldPing(path string) (line string, err error) {
 	hash := filepath.Base(path)
 	v, err := readValues(path)
 	a := job{url: v.Get("url"), caller: v.Get("caller"), tries: max(v.Int("tries"), 0), at: v.Time("at")}
 	if err == nil && (hashOf(a.url) != hash || checkFeed(a.url) != nil) {
-		err = fmt.Errorf("%s: it is no ping", path)
+		err = fmt.Errorf("%s: not a ping", path)
 	}
 	return a.line(hash, pingKey), err
 }
 
-// oldRound returns the lines of a file of pending/, whose name begins with the hash of a
-// feed. The file has the URL of the feed, the key of each subscriber, an empty line, and
-// lines as the log has them, without FEED. A still earlier version wrote these:
+// oldRound returns the log lines for a file of pending/. Its name begins with the hash of
+// the feed. It holds the URL of the feed, the key of each subscriber, an empty line, and
+// lines in the form of the log without FEED. A still earlier version wrote these:
 //
 //	KEY failed  one more attempt has failed
 //	KEY newer   a later file has the subscriber
@@ -60,7 +59,7 @@ func oldPing(path string) (line string, err error) {
 func oldRound(path string) (lines string, err error) {
 	hash, serial, _ := strings.Cut(filepath.Base(path), ".")
 	if _, err := strconv.ParseUint(strings.ReplaceAll(serial, "-", ""), 10, 64); err != nil || !isKey(hash) {
-		return "", fmt.Errorf("%s: it is no file of a round of notifications", path)
+		return "", fmt.Errorf("%s: not a file of pending notifications", path)
 	}
 	data, err := atomicfile.Read(path, maxJobs)
 	if err != nil {
@@ -69,7 +68,7 @@ func oldRound(path string) (lines string, err error) {
 	_, rest, _ := strings.Cut(string(data), "\n")
 	all, results, ok := strings.Cut("\n"+rest, "\n\n")
 	if !ok {
-		return "", fmt.Errorf("%s: it is cut off", path)
+		return "", fmt.Errorf("%s: the file is cut off", path)
 	}
 	var b strings.Builder
 	for key := range strings.FieldsSeq(all) {

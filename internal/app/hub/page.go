@@ -35,42 +35,42 @@ var pageTemplate = sync.OnceValue(func() *template.Template {
 	}).Parse(pageText))
 })
 
-// frame is what all pages show.
+// frame is the data that all pages share.
 type frame struct {
 	Title, Base string // Base is the path of the hub
 	Style       template.CSS
 }
 
-// pageData is what the page of the hub shows.
+// pageData is the data of the main page.
 type pageData struct {
 	frame
 	Public        string // URL
 	Subscriptions int
-	Feeds         []pageEvent // that were updated recently
+	Feeds         []pageEvent // recently updated
 	Events        []pageEvent
 	Cloud         struct{ Domain, Port, Path, Protocol string }
 }
 
-// answerData is what the answer to a form shows.
+// answerData is the data of the answer to a form.
 type answerData struct {
 	frame
 	Success bool
 	Message string
 }
 
-// pageEvent is a line of the log as strangers may read it.
+// pageEvent is a line of the log for strangers.
 type pageEvent struct {
 	Time        time.Time
 	What, About string
-	Feed, Link  string // Link is empty if Feed is no whole URL
+	Feed, Link  string // Link is empty if Feed is not a complete URL
 }
 
-// harmless are the events of which the page shows all. The others name hosts of
-// subscribers, or callers.
+// harmless are the events that the page shows completely. Others name hosts of subscribers,
+// or callers.
 var harmless = []string{"updated", "pinged", "resumed", "later", "missed", "swept"}
 
-// shown returns an event without all that is none of a stranger's business: the query of a
-// feed, which may be a password, the name of a user, and the host of a subscriber.
+// shown returns an event without private data: the query of a feed's URL, which may be a
+// password, names of users, and hosts of subscribers.
 func (h *Hub) shown(e event) (p pageEvent, ok bool) {
 	p = pageEvent{Time: e.Time, What: e.What, Feed: e.Feed}
 	if slices.Contains(harmless, e.What) {
@@ -96,8 +96,8 @@ func (h *Hub) frame(title string) frame {
 	return frame{Title: title, Base: h.base(), Style: template.CSS(stylesheet.CSS + formStyle)}
 }
 
-// page shows what the hub does: feeds that were updated recently, events, and forms to try
-// a ping and a registration. It has no JavaScript.
+// page serves the main page: recently updated feeds, events, and forms to try a ping and a
+// registration. It has no JavaScript.
 func (h *Hub) page(w http.ResponseWriter, r *http.Request) {
 	d := pageData{frame: h.frame("rssCloud and WebSub hub")}
 	if h.opts.Public != nil {
@@ -123,7 +123,7 @@ func (h *Hub) page(w http.ResponseWriter, r *http.Request) {
 	writePage(w, r, "page", d)
 }
 
-// writePage writes a page by its template.
+// writePage writes a page with its template.
 func writePage(w http.ResponseWriter, r *http.Request, name string, data any) {
 	head := w.Header()
 	head.Set("Content-Type", "text/html; charset=utf-8")
@@ -132,5 +132,5 @@ func writePage(w http.ResponseWriter, r *http.Request, name string, data any) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	_ = pageTemplate().ExecuteTemplate(w, name, data) // the connection is gone
+	_ = pageTemplate().ExecuteTemplate(w, name, data) // fails if the connection is gone
 }

@@ -311,7 +311,7 @@ func TestRetryAfterOfAFeed(t *testing.T) {
 		if r := w.ping(feed); !strings.Contains(r.body, "will be in 1m50s.") {
 			t.Error(r.body)
 		}
-		if r := w.register("/late", feed); !strings.Contains(r.body, "wants to be left alone; it is read again in 1m50s.") || reads() != before {
+		if r := w.register("/late", feed); !strings.Contains(r.body, "asked for a pause; it is read again in 1m50s.") || reads() != before {
 			t.Errorf("%s, %d", r.body, reads())
 		}
 		w.feed("/other", "two")

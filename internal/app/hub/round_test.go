@@ -27,7 +27,7 @@ func TestSubscriberThatComesBackDuringAPass(t *testing.T) {
 		j.hasRecorded(hash)
 	}
 	begin := func() *pass {
-		_, passes, _ := j.begin(now, time.Hour)
+		passes := j.begin(now, time.Hour).passes
 		if len(passes) != 1 {
 			t.Fatalf("%d passes", len(passes))
 		}
@@ -67,7 +67,8 @@ func TestLogOfJobsIsCompacted(t *testing.T) {
 	j.hasRecorded(hash)
 	j.compact = 2000
 	for range len(ladder.Steps) {
-		_, passes, next := j.begin(now, time.Hour)
+		work := j.begin(now, time.Hour)
+		passes, next := work.passes, work.next
 		if len(passes) == 0 {
 			now = next
 			continue
@@ -168,7 +169,7 @@ func TestResultsThatCouldNotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.hasRecorded(hash)
-	_, passes, _ := j.begin(now, time.Hour)
+	passes := j.begin(now, time.Hour).passes
 	whole := j.log
 	var err error
 	if j.log, _, err = filelog.Open(w.opts.State+"/closed", filelog.Options{}); err != nil {
@@ -364,5 +365,59 @@ func TestKilledBeforeTheDocumentIsRecorded(t *testing.T) {
 	}
 	if w.digest(feed) != digestOf([]byte("two")) {
 		t.Error("the document is not recorded")
+	}
+}
+
+// A document whose file the disk refuses is recorded when the disk takes it, without an
+// update and without a restart.
+func TestRefusedDocumentIsRecordedLater(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	hash := hashOf(feed)
+	record := filepath.Join(w.h.states.feed(hash), "feed")
+	if err := errors.Join(os.Remove(record), os.Mkdir(record, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	two := feedState{URL: feed, Digest: digestOf([]byte("two")), Length: 3, Changed: w.clock.Now()}
+	if _, err := w.h.notifier.publish(hash, two, &document{body: []byte("two")}); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	w.later(ladder.Steps[0] - time.Second)
+	warnings := func() int { return strings.Count(w.log.String(), record) }
+	if n := warnings(); n != 1 {
+		t.Errorf("%d warnings before the second attempt is due: %s", n, w.log)
+	}
+	w.later(time.Second)
+	if n := warnings(); n != 2 || w.onDisk().feeds[hash].newest == nil {
+		t.Errorf("%d warnings after the second attempt: %s", n, w.log)
+	}
+	if err := os.Remove(record); err != nil {
+		t.Fatal(err)
+	}
+	w.later(ladder.Steps[1])
+	if f, err := w.h.readFeed(hash); err != nil || f.Digest != two.Digest || len(w.h.jobs.feeds) != 0 {
+		t.Errorf("%+v, %v, %d feeds with jobs", f, err, len(w.h.jobs.feeds))
+	}
+}
+
+// An error of a subscription that cannot be written is reported.
+func TestStrikeThatIsNotWritten(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	hash := hashOf(feed)
+	keys, err := w.h.keys(hash)
+	if err != nil || len(keys) != 1 {
+		t.Fatal(keys, err)
+	}
+	path := filepath.Join(w.h.subs(hash), keys[0])
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	w.h.notifier.conclude(&pass{hash: hash, feed: feed, struck: keys})
+	if !strings.Contains(w.log.String(), "not counted") || !strings.Contains(w.log.String(), path) {
+		t.Error(w.log)
 	}
 }

@@ -19,22 +19,21 @@ import (
 // ServeOptions are the options of [Serve].
 type ServeOptions struct {
 	Options
-	// ExpireNow only removes what would be removed at the top of the hour, beside a
-	// hub that runs or not.
+	// ExpireNow only removes ended subscriptions and returns. Another hub may run
+	// meanwhile.
 	ExpireNow bool
 }
 
-// errBusy is the error when another hub has the state.
-var errBusy = errors.New("another hub has this state already")
+// errBusy is the error if another hub uses the state.
+var errBusy = errors.New("another hub already uses this state")
 
-// DefaultState is where the state is when the user does not say: $XDG_STATE_HOME, or
-// what it stands for.
+// DefaultState returns the default directory of the state, below $XDG_STATE_HOME.
 func DefaultState() string {
 	return filepath.Join(cmp.Or(command.BaseDir("XDG_STATE_HOME", ".local/state"), "/.local/state"), "lektor-hub")
 }
 
-// Serve is a hub, until ctx ends, which is no error. systemd is told when it is ready,
-// and when it ends.
+// Serve runs a hub until ctx ends, and then returns nil. It notifies systemd when the hub
+// is ready and when it stops.
 func Serve(ctx context.Context, o ServeOptions, s *command.Streams) error {
 	if o.ExpireNow {
 		return expireNow(ctx, o, s)
@@ -54,7 +53,7 @@ func Serve(ctx context.Context, o ServeOptions, s *command.Streams) error {
 	defer door.Close()
 	if o.Public == nil {
 		o.Public = here(door)
-		s.Report.Warn("its URL is taken to be %s; give --public-url with the one that the world sees", o.Public)
+		s.Report.Warn("assuming the URL %s; set --public-url to the URL that others use", o.Public)
 	}
 	o.Ready = func() { serve.Ready(s.Report) }
 	h, err := New(o.Options, s.Report)
@@ -71,7 +70,7 @@ func Serve(ctx context.Context, o ServeOptions, s *command.Streams) error {
 	return door.Serve(ctx, serve.NewServer(h, s.Report), h.Run)
 }
 
-// expireNow is [ServeOptions].ExpireNow.
+// expireNow implements [ServeOptions].ExpireNow.
 func expireNow(ctx context.Context, o ServeOptions, s *command.Streams) error {
 	if _, err := os.Stat(filepath.Join(o.State, "feeds")); err != nil {
 		return command.Hint(err, "name the state of a hub with --state")
@@ -92,7 +91,7 @@ func expireNow(ctx context.Context, o ServeOptions, s *command.Streams) error {
 	return nil
 }
 
-// here is the URL of the address that the hub listens on.
+// here returns a URL for the address that the hub listens on.
 func here(door *serve.Door) *url.URL {
 	u := &url.URL{Scheme: "http", Host: door.Addr().String()}
 	if door.TLS() {
@@ -105,7 +104,7 @@ func here(door *serve.Door) *url.URL {
 	return u
 }
 
-// lock makes sure that one hub has the state. The file is never removed.
+// lock locks the state for one hub. The lock file is never removed.
 func lock(dir string) (unlock func(), err error) {
 	return atomicfile.Lock(filepath.Join(dir, "lock"), command.Hint(errBusy, "stop it, or name another state with --state"))
 }

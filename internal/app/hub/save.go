@@ -32,42 +32,41 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// Where feeds are that are stored here, /feeds/USER/rss.xml.
+// Path of feeds that are stored here: /feeds/USER/rss.xml.
 const (
 	savedPath = "/feeds/"
 	savedName = "rss.xml"
 )
 
-// userName is what a user may be called: it is the name of a directory, and a part of
-// a URL.
+// userName matches valid user names. The name is a directory and a part of a URL.
 var userName = lazy.Regexp(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
-// users are those who may store feeds here.
+// users are the users that may store feeds here.
 type users struct {
 	path string
 	now  func() time.Time
 
-	checking sync.Mutex // one password at a time, as each costs time
+	checking sync.Mutex // one password check at a time, because it is slow
 	compare  func(hash, password []byte) error
 
 	mu     sync.Mutex
 	stamp  time.Time
 	hashes map[string][]byte
-	wrong  map[string]failures // by caller; by user, anybody could lock him out
+	wrong  map[string]failures // by caller, because a limit by user would let anybody lock a user out
 }
 
-// failures are wrong passwords.
+// failures counts wrong passwords.
 type failures struct {
 	n    int
 	last time.Time
 }
 
 const (
-	freeTries = 5 // wrong passwords that cost nothing
+	freeTries = 5 // wrong passwords without a wait
 	mostWait  = 15 * time.Minute
 )
 
-// wrongWait is how long to wait after each further one.
+// wrongWait is the wait after each further wrong password.
 var wrongWait = backoff.Backoff{Base: time.Second, Cap: mostWait}
 
 func readUsers(path string, now func() time.Time) (*users, error) {
@@ -75,8 +74,7 @@ func readUsers(path string, now func() time.Time) (*users, error) {
 	return u, u.load()
 }
 
-// load reads the file, if it is another one than before: lines NAME:HASH, as
-// "htpasswd -B" makes them.
+// load reads the file if it has changed: lines NAME:HASH, as written by "htpasswd -B".
 func (u *users) load() error {
 	fi, err := os.Stat(u.path)
 	if err != nil {
@@ -98,7 +96,7 @@ func (u *users) load() error {
 		}
 		name, hash, _ := strings.Cut(line, ":")
 		if _, err := bcrypt.Cost([]byte(hash)); err != nil || !userName().MatchString(name) {
-			return fmt.Errorf("%s:%d: it is no line NAME:HASH with a hash by bcrypt, as \"htpasswd -B\" makes it", u.path, n)
+			return fmt.Errorf("%s:%d: expected NAME:HASH with a bcrypt hash, as \"htpasswd -B\" writes it", u.path, n)
 		}
 		hashes[name] = []byte(hash)
 	}
@@ -108,8 +106,8 @@ func (u *users) load() error {
 
 const errPassword = rsscloud.Sentence("The user or the password is wrong.")
 
-// check is the error for a wrong password. Who has tried some has to wait between
-// tries, and who goes on, for longer.
+// check returns an error if a password is wrong. After several wrong ones, the caller must
+// wait, longer each time.
 func (u *users) check(name, password, caller string) error {
 	u.mu.Lock()
 	err := u.load()
@@ -138,9 +136,9 @@ func (u *users) check(name, password, caller string) error {
 	return nil
 }
 
-// another returns the hash of some user, always the same for a name: a password for a name
-// that nobody has is compared with it, and that takes as long as for one that somebody
-// has. The caller holds mu.
+// another returns the hash of some user, always the same for a name. It is compared with
+// the password of an unknown user, so that the answer takes as long as for a known one. The
+// caller holds mu.
 func (u *users) another(name string) []byte {
 	if len(u.hashes) == 0 {
 		return nil
@@ -150,7 +148,7 @@ func (u *users) another(name string) []byte {
 	return u.hashes[names[binary.BigEndian.Uint64(sum[:])%uint64(len(names))]]
 }
 
-// wait is for how long somebody has to wait. The caller holds mu.
+// wait returns how long a caller must wait. The caller holds mu.
 func (u *users) wait(who string) time.Duration {
 	f := u.wrong[who]
 	if f.n <= freeTries {
@@ -159,7 +157,7 @@ func (u *users) wait(who string) time.Duration {
 	d := wrongWait.Wait(f.n-freeTries, 0, 0)
 	left := f.last.Add(d).Sub(u.now())
 	if left > d {
-		return 0 // of a clock that was wrong
+		return 0 // set by a wrong clock
 	}
 	return left
 }
@@ -178,8 +176,8 @@ func (u *users) failed(who string) {
 	u.wrong[who] = failures{u.wrong[who].n + 1, u.now()}
 }
 
-// save is "Saving the feed through the cloud": user, password and document. It returns
-// the URL of the feed, whose subscribers are notified.
+// save stores a feed by XML-RPC: user, password and document. It notifies the subscribers,
+// and returns the URL of the feed.
 func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 	if h.users == nil {
 		return "", rsscloud.Sayf("This hub stores no feeds.")
@@ -190,7 +188,7 @@ func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 	name, document := params[0].Text, documentOf(params[2])
 	_, caller := h.caller(r)
 	if err := h.users.check(name, params[1].Exact, caller); err != nil {
-		// Without the name: it may be the password, in the wrong place.
+		// Do not log the name: it may be the password, in the wrong parameter.
 		h.log.add("refused", "", "saveRss by %s", caller)
 		if _, err := os.Stat(h.users.path); err != nil {
 			return "", h.failing(err)
@@ -215,11 +213,12 @@ func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 	}
 	where := h.public(savedPath + url.PathEscape(name) + "/" + savedName)
 	h.log.add("saved", where, "%s", units.Bytes(int64(len(document))))
-	_, _ = h.pinged(r, where) // it is stored, whoever hears of it
+	_, _ = h.pinged(r, where) // the feed is stored, even if nobody can be notified
 	return where, nil
 }
 
-// documentOf returns a document as it is stored. Bytes, which is base64, stay as they are.
+// documentOf returns a document in the form in which it is stored. Base64 is stored as the
+// bytes that it encodes.
 func documentOf(v rsscloud.Value) []byte {
 	if v.Binary {
 		return []byte(v.Exact)
@@ -229,8 +228,8 @@ func documentOf(v rsscloud.Value) []byte {
 
 var declaredEncoding = lazy.Regexp(`^(<\?xml\s[^<>]*?\sencoding\s*=\s*)("[^"<>]*"|'[^'<>]*')`)
 
-// inUTF8 returns a document with UTF-8 for the encoding that it declares: XML-RPC carries
-// characters, whatever they were in before, and they are stored in UTF-8.
+// inUTF8 replaces the declared encoding of a document by UTF-8, because the text of an
+// XML-RPC call is already decoded.
 func inUTF8(document []byte) []byte {
 	at := declaredEncoding().FindSubmatchIndex(document)
 	if at == nil {
@@ -239,14 +238,14 @@ func inUTF8(document []byte) []byte {
 	return slices.Concat(document[:at[4]], []byte(`"UTF-8"`), document[at[5]:])
 }
 
-// wellFormed is the error for a document that is no feed in XML, with the position
-// where it is not.
+// wellFormed returns an error, with its position, if a document is not a feed in
+// well-formed XML.
 func wellFormed(document []byte) error {
 	d := decoder(document)
 	root, ended := "", false
 	bad := func(reason string) error {
 		line, column := d.InputPos()
-		return rsscloud.Sayf("The feed is no XML: line %d, column %d: %s.", line, column, oneField(reason))
+		return rsscloud.Sayf("The feed is not XML: line %d, column %d: %s.", line, column, oneField(reason))
 	}
 	for depth := 0; ; {
 		t, err := d.Token()
@@ -276,10 +275,10 @@ func wellFormed(document []byte) error {
 	case "rss", "rdf", "feed":
 		return nil
 	}
-	return rsscloud.Sayf("The document is no feed: its root element is %s.", oneField(root))
+	return rsscloud.Sayf("The document is not a feed: its root element is %s.", oneField(root))
 }
 
-// decoder reads XML in whatever encoding it has: by its byte order mark, or as it says.
+// decoder returns a decoder for XML in any encoding, by byte order mark or declaration.
 func decoder(document []byte) *xml.Decoder {
 	marked := false
 	for _, mark := range []string{"\xef\xbb\xbf", "\xfe\xff", "\xff\xfe"} {
@@ -299,7 +298,7 @@ func decoder(document []byte) *xml.Decoder {
 	return d
 }
 
-// kindOf is the Content-Type of a feed that is stored here.
+// kindOf returns the Content-Type of a stored feed.
 func kindOf(document []byte) string {
 	d := decoder(document)
 	for {
@@ -316,7 +315,8 @@ func kindOf(document []byte) string {
 	}
 }
 
-// savedFile returns the file of a feed that is stored here, by its URL.
+// savedFile returns the file of a feed that is stored here, by its URL. It reports false
+// for other URLs.
 func (h *engine) savedFile(feedURL string) (string, bool) {
 	if h.opts.Public == nil {
 		return "", false
@@ -336,7 +336,7 @@ func (h *engine) savedBy(rest string) (string, bool) {
 	return filepath.Join(h.dir, "saved", name, savedName), true
 }
 
-// saved serves a feed that is stored here.
+// saved serves a stored feed.
 func (h *Hub) saved(w http.ResponseWriter, r *http.Request) {
 	_, rest, _ := strings.Cut(r.URL.Path, savedPath)
 	path, ok := h.savedBy(rest)

@@ -48,10 +48,10 @@ func TestEveryTransition(t *testing.T) {
 		{"delivered after errors", bad, delivered{}, s, store},
 		{"failed", s, failed{text: "a\nb"}, with(s, func(s *subscription) { s.Error, s.Failed = "a b", later }), store},
 		{"failed after errors", bad, failed{text: "x"}, with(bad, func(s *subscription) { s.Error, s.Failed = "x", later }), store},
-		{"failed, and wants to be left alone", s, failed{text: "x", after: 90*time.Second + 1}, with(s, func(s *subscription) {
+		{"failed, with Retry-After", s, failed{text: "x", after: 90*time.Second + 1}, with(s, func(s *subscription) {
 			s.Error, s.Failed, s.After = "x", later, later.Add(91*time.Second)
 		}), store},
-		{"failed, and wants to be left alone for a year", s, failed{text: "x", after: 365 * 24 * time.Hour}, with(s, func(s *subscription) {
+		{"failed, with Retry-After for a year", s, failed{text: "x", after: 365 * 24 * time.Hour}, with(s, func(s *subscription) {
 			s.Error, s.Failed, s.After = "x", later, later.Add(time.Hour)
 		}), store},
 		{"failed otherwise then", busy, failed{text: "x"}, with(s, func(s *subscription) { s.Error, s.Failed = "x", later }), store},
@@ -152,7 +152,7 @@ func TestStateThatSomebodyElseChanges(t *testing.T) {
 		t.Error("what was removed counts still")
 	}
 	w.h.sweep(true)
-	if !strings.Contains(w.log.String(), junk+": it is no subscription") {
+	if !strings.Contains(w.log.String(), junk+": not a subscription") {
 		t.Errorf("%s", w.log)
 	}
 	// The whole of it, while the hub runs.
@@ -551,7 +551,7 @@ func TestPingGap(t *testing.T) {
 	}
 	w.restart()
 	w.h.hurry()
-	if w.h.due(); len(w.pings()) != 0 || strings.Count(w.log.String(), "it is no ping") != 3 {
+	if w.h.due(); len(w.pings()) != 0 || strings.Count(w.log.String(), ": not a ping") != 3 {
 		t.Errorf("%+v, %s", w.pings(), w.log)
 	}
 }

@@ -22,31 +22,31 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// states is the directory of a hub's state. Everything is in files, and is read when
-// it is asked for: what another program changed counts at once.
+// states is the directory with the state of a hub. Files are read on each use, so changes
+// by other programs have effect at once.
 //
-//	feeds/ab/abcd…/feed        what is known of a feed; the name is the SHA-1 of its URL
+//	feeds/ab/abcd…/feed        state of a feed; the name is the SHA-1 of its URL
 //	feeds/ab/abcd…/subs/KEY    a subscription
-//	jobs                       what is done later, see jobs
+//	jobs                       pending work, see jobs
 //	saved/USER/rss.xml         a feed that is stored here
 //	log, log.1                 what happened
-//	lock                       held by the one hub that there can be
+//	lock                       held by the running hub
 //
-// A file of values has one a line, its name, a tab, and the value; a line with an unknown
-// name, of another version or the user's own, is kept as it is. Times are RFC 3339 in
-// UTC. Files are replaced atomically.
+// A file of values has a line for each: name, tab, value. Lines with unknown names are
+// kept. Times are RFC 3339 in UTC. Files are replaced atomically.
 type states struct{ dir string }
 
-// feedState is what is known of a feed.
+// feedState is the recorded state of a feed.
 type feedState struct {
 	URL     string
-	Digest  string // SHA-256 of the document that subscribers know of
-	Length  int    // of that, in bytes
+	Digest  string // SHA-256 of the document that subscribers know
+	Length  int    // length of that document, in bytes
 	Changed time.Time
 }
 
-// plain writes a URL without percent-encoding that need not be, which "Hubs MUST always
-// decode" (WebSub, section 5.1.1), and what must be with capitals (RFC 3986, 6.2.2).
+// plain normalizes the percent-encoding of a URL. It decodes unreserved characters, which
+// "Hubs MUST always decode" (WebSub, section 5.1.1), and writes the others in upper case
+// (RFC 3986, section 6.2.2).
 func plain(u string) string {
 	var b strings.Builder
 	for i := 0; i < len(u); i++ {
@@ -69,9 +69,8 @@ func plain(u string) string {
 	return b.String()
 }
 
-// hashOf names a feed: URLs that differ in the case of scheme and host, in the
-// scheme's own port, in a fragment and in percent-encoding that need not be are the
-// same.
+// hashOf returns the name of a feed's directory. It is the same for URLs that differ only
+// in the case of scheme and host, a default port, a fragment, or unneeded percent-encoding.
 func hashOf(feedURL string) string {
 	id := lektordir.NormalizeID(plain(feedURL))
 	if u, path, ok := strings.Cut(id, "://"); ok && !strings.ContainsAny(path, "/?") {
@@ -80,8 +79,8 @@ func hashOf(feedURL string) string {
 	return fmt.Sprintf("%x", sha1.Sum([]byte(id)))
 }
 
-// openStates makes the directory where there is none. Nobody else may read it, as
-// callbacks and secrets are in it.
+// openStates creates missing directories. They are private, because they hold callbacks and
+// secrets.
 func openStates(dir string) (states, error) {
 	for _, d := range []string{dir, filepath.Join(dir, "feeds"), filepath.Join(dir, "saved")} {
 		if err := atomicfile.MkdirAll(d, 0o700); err != nil {
@@ -103,13 +102,13 @@ func stamp(t time.Time) string {
 
 func when(s string) time.Time { t, _ := time.Parse(time.RFC3339, s); return t }
 
-// readValues reads a file of values, an empty one with the error that there is none.
+// readValues reads a file of values. If that fails, the values are empty.
 func readValues(path string) (*values.Values, error) {
 	data, err := atomicfile.Read(path, 64<<10)
 	return values.Parse(data, '\t'), err
 }
 
-// readFeed reads what is known of a feed, the zero value for one that is not.
+// readFeed reads the state of a feed, the zero value if there is none.
 func (st states) readFeed(hash string) (feedState, error) {
 	v, err := readValues(filepath.Join(st.feed(hash), "feed"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -125,7 +124,7 @@ func (st states) writeFeed(hash string, f feedState) error {
 	path := filepath.Join(st.feed(hash), "feed")
 	v, err := readValues(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err // the user's own lines in it would be lost
+		return err // the user's own lines would be lost
 	}
 	v.Set("url", f.URL)
 	v.Set("digest", f.Digest)
@@ -134,8 +133,8 @@ func (st states) writeFeed(hash string, f feedState) error {
 	return atomicfile.WriteUnsynced(path, v.Text())
 }
 
-// noteFeed writes what is known of a feed with its first subscriber, who knows of the
-// document that was read just now. It keeps what is known of the feed already.
+// noteFeed writes the state of a feed with its first subscriber, from the document that was
+// just read. It keeps a state that exists already.
 func (st states) noteFeed(hash string, f feedState) error {
 	return st.locked(hash, true, func() error {
 		if old, err := st.readFeed(hash); err != nil || old.Digest != "" {
@@ -145,8 +144,8 @@ func (st states) noteFeed(hash string, f feedState) error {
 	})
 }
 
-// subscribedTo reports whether there is a subscription to a feed. If the directory cannot be
-// read, there may be one.
+// subscribedTo reports whether a feed has a subscription. If the directory cannot be read,
+// it reports true.
 func (st states) subscribedTo(hash string) bool {
 	f, err := os.Open(st.subs(hash))
 	if err != nil {
@@ -156,7 +155,7 @@ func (st states) subscribedTo(hash string) bool {
 	for {
 		list, err := f.Readdirnames(16)
 		if slices.ContainsFunc(list, isKey) {
-			return true // and no temporary file that a kill has left
+			return true // not a temporary file of a killed hub
 		}
 		if err != nil {
 			return err != io.EOF
@@ -164,7 +163,7 @@ func (st states) subscribedTo(hash string) bool {
 	}
 }
 
-// read reads a subscription. Half of one, which no hub of ours wrote, is an error.
+// read reads a subscription. It fails if a required value is missing.
 func (st states) read(hash, key string) (subscription, error) {
 	s, _, err := st.readSubscription(hash, key)
 	return s, err
@@ -176,13 +175,14 @@ func (st states) readSubscription(hash, key string) (s subscription, v *values.V
 		return s, v, err
 	}
 	if s.get(v); s.Callback == "" || s.Protocol == "" || s.Feed == "" {
-		err = fmt.Errorf("%s: it is no subscription: callback, protocol or feed is missing", path)
+		err = fmt.Errorf("%s: not a subscription: callback, protocol or feed is missing", path)
 	}
 	return s, v, err
 }
 
-// notifiable reads those of some subscriptions to a feed that want to be notified. It
-// returns the keys of those that are there and could not be read, too, with the first error.
+// notifiable reads subscriptions to a feed, and returns those that are to be notified.
+// unread are the keys of existing subscriptions that could not be read; err is the first
+// error.
 func (st states) notifiable(hash string, keys []string, now time.Time) (list []subscription, unread []string, err error) {
 	for _, key := range keys {
 		switch s, rerr := st.read(hash, key); {
@@ -196,9 +196,9 @@ func (st states) notifiable(hash string, keys []string, now time.Time) (list []s
 	return list, unread, err
 }
 
-// apply lets a subscription take an event, and makes the disk follow; it returns it
-// before and after. One that is not there takes nothing but verified. With sync it is
-// on the disk when apply returns.
+// apply applies an event to a subscription and updates its file. It returns the
+// subscription before and after. Without a subscription, only verified succeeds. With sync,
+// the change is durable when apply returns.
 func (st states) apply(hash, key string, event any, now time.Time, sync bool) (was, is subscription, do change, err error) {
 	_, begins := event.(verified)
 	err = st.locked(hash, begins, func() error {
@@ -221,8 +221,8 @@ func (st states) apply(hash, key string, event any, now time.Time, sync bool) (w
 	return was, is, do, err
 }
 
-// locked does something with a feed while nobody else does, be it in another
-// process. Without create a feed that is not there is an error.
+// locked calls do while it holds the lock of a feed, which other processes respect, too.
+// Without create, it fails if the feed does not exist.
 func (st states) locked(hash string, create bool, do func() error) error {
 	dir := st.subs(hash)
 	for try := 0; ; try++ {
@@ -234,13 +234,13 @@ func (st states) locked(hash string, create bool, do func() error) error {
 		f, err := os.Open(dir)
 		if err != nil {
 			if create && errors.Is(err, fs.ErrNotExist) && try < 100 {
-				continue // it was just swept away
+				continue // it was removed by a sweep meanwhile
 			}
 			return err
 		}
 		there := false
 		if err = atomicfile.Hold(f, unix.LOCK_EX); err == nil {
-			there, err = atomicfile.InPlace(f) // or swept away while we waited
+			there, err = atomicfile.InPlace(f) // false if removed while waiting
 		}
 		if there {
 			err = do()
@@ -254,12 +254,12 @@ func (st states) locked(hash string, create bool, do func() error) error {
 	}
 }
 
-// keys lists the subscriptions to a feed.
+// keys returns the keys of the subscriptions to a feed.
 func (st states) keys(hash string) ([]string, error) {
 	return names(st.subs(hash))
 }
 
-// names lists what is in a directory but temporary files, unordered.
+// names lists a directory without temporary files, unsorted.
 func names(dir string) ([]string, error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -280,7 +280,7 @@ func names(dir string) ([]string, error) {
 	return all[:n], err
 }
 
-// each visits all feeds, until visit says that it is enough.
+// each calls visit for all feeds, until it returns false.
 func (st states) each(visit func(hash string) bool) error {
 	shelves, err := names(filepath.Join(st.dir, "feeds"))
 	if err != nil {
@@ -300,14 +300,14 @@ func (st states) each(visit func(hash string) bool) error {
 	return nil
 }
 
-// swept is what a sweep found.
+// swept is the result of a sweep.
 type swept struct {
 	Feeds, Kept, Expired, Failed int
-	callers                      map[string]int // subscriptions of each
+	callers                      map[string]int // caller -> number of subscriptions
 }
 
-// sweep counts the subscriptions, and with clean removes those that have expired or
-// failed three times, and the feeds that nobody subscribes to.
+// sweep counts the subscriptions. With clean, it removes those that have expired or failed
+// three times, and feeds without subscriptions.
 func (st states) sweep(clean bool, now func() time.Time, stop func() bool, warn func(string, ...any)) (swept, error) {
 	s := swept{callers: map[string]int{}}
 	err := st.each(func(hash string) bool {
@@ -347,8 +347,7 @@ func (st states) sweep(clean bool, now func() time.Time, stop func() bool, warn 
 	return s, err
 }
 
-// expire removes a subscription, if it is still to be removed when nobody else can
-// change it.
+// expire removes a subscription, if that is still right under the lock.
 func (st states) expire(hash, key string, now time.Time) (subscription, error) {
 	var sub subscription
 	err := st.locked(hash, false, func() (err error) {
@@ -360,11 +359,11 @@ func (st states) expire(hash, key string, now time.Time) (subscription, error) {
 	return sub, err
 }
 
-// forget removes a feed without subscriptions, unless one has come meanwhile.
+// forget removes a feed, if it has no subscriptions.
 func (st states) forget(hash string) {
 	_ = st.locked(hash, false, func() error {
 		if err := os.Remove(st.subs(hash)); err != nil {
-			return err // it is not empty
+			return err // not empty
 		}
 		return os.RemoveAll(st.feed(hash))
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/lektordir/lektor/internal/values"
 )
 
-// WebSub is the protocol of a subscription that is none of rssCloud's.
+// WebSub is the name of the WebSub protocol. The other protocols are those of rssCloud.
 const WebSub = "websub"
 
 // Times of subscriptions.
@@ -19,48 +19,46 @@ const (
 	// CloudExpire is rssCloud's: "You must renew your subscription every 24 hours
 	// because they expire after 25 hours."
 	CloudExpire = 25 * time.Hour
-	// The leases of WebSub: what is asked for is held within these, and is the
-	// default where nothing is.
+	// Limits and default of a WebSub lease.
 	MinLease     = time.Minute
 	MaxLease     = 30 * 24 * time.Hour
 	DefaultLease = 10 * 24 * time.Hour
-	// strikes is after how many ladders in a row that failed nothing more is sent to a
-	// subscriber by rssCloud.
+	// strikes is the number of failed ladders in a row after which an rssCloud subscriber
+	// is no longer notified.
 	strikes = 3
-	// mostAfter is the longest Retry-After of a subscriber that is heeded: he is to
-	// have the news while they are, and one answer is not to end his subscription.
+	// mostAfter is the longest Retry-After that is respected: news must arrive while they
+	// are new, and one answer must not silence a subscription.
 	mostAfter = time.Hour
 )
 
-// subscription is a subscriber's place at a feed, as the hub sees it: the mirror of
-// the listener's registration. It is a value, without lock, clock or network:
-// [subscription.on] takes what happened, and returns the value after it and what is to
-// be done. It begins when it is verified, and not before.
+// subscription is a subscription as the hub sees it, the counterpart of the listener's
+// registration. It is a value without lock, clock or network. [subscription.on] returns the
+// value after an event, and what to do with its file. A subscription begins when its
+// callback is verified.
 //
 //	verified      begins, or begins anew
-//	delivered     no ladders in a row have failed
-//	failed        an attempt; its ladder goes on
-//	struck        a whole ladder has failed; by rssCloud, nothing is sent after three
+//	delivered     resets the count of errors
+//	failed        an attempt has failed; its ladder goes on
+//	struck        a whole ladder has failed; after three, an rssCloud subscriber is not notified
 //	unsubscribed  ends
 type subscription struct {
 	Callback  string // URL
-	Protocol  string // of rssCloud, or WebSub
-	Procedure string // to be called, by XML-RPC
-	Secret    string // to sign with, by WebSub
-	Feed      string // URL of the feed, as the subscriber has it
-	Caller    string // who asked for it, an address
+	Protocol  string // one of rssCloud's protocols, or WebSub
+	Procedure string // XML-RPC procedure to call
+	Secret    string // WebSub secret for signatures
+	Feed      string // URL of the feed, as the subscriber wrote it
+	Caller    string // address of the caller who registered it
 	Since     time.Time
 	Expires   time.Time
-	Errors    int // ladders in a row that failed
+	Errors    int // failed ladders in a row
 	Failed    time.Time
-	Error     string // of the last attempt, in one line
+	Error     string // error of the last attempt, one line
 	Slow      bool   // the last attempt took longer than [handOver]
-	// After is until when the subscriber wants to be left alone, as he said with the
-	// last of them (Retry-After).
+	// After is the end of the pause that the subscriber asked for (Retry-After).
 	After time.Time
 }
 
-// get sets a subscription to the values of its file.
+// get sets s from the values of its file.
 func (s *subscription) get(v *values.Values) {
 	secret, _ := url.QueryUnescape(v.Get("secret"))
 	*s = subscription{
@@ -70,8 +68,8 @@ func (s *subscription) get(v *values.Values) {
 	}
 }
 
-// text returns the text of its file, whose other values are those of v. The secret is
-// percent-encoded, as any bytes can be in it.
+// text returns the content of its file: v with the values of s. The secret is
+// percent-encoded, because it may contain any bytes.
 func (s *subscription) text(v *values.Values) []byte {
 	slow := ""
 	if s.Slow {
@@ -89,33 +87,33 @@ func (s *subscription) text(v *values.Values) []byte {
 
 // The events of a subscription.
 type (
-	// verified is that the callback is the subscriber's own, and wants to be
-	// notified: as a new subscription says, and for how long.
+	// verified means that the callback has confirmed the subscription. as is the new
+	// subscription, lease its duration.
 	verified struct {
 		as    subscription
 		lease time.Duration
 	}
-	// delivered is that the subscriber answered a notification with success.
+	// delivered means that the subscriber has accepted a notification.
 	delivered struct{ slow bool }
-	// failed is that it did not. after is the subscriber's Retry-After, 0 for none.
+	// failed means that it has not. after is its Retry-After, 0 for none.
 	failed struct {
 		text  string
 		after time.Duration
 		slow  bool
 	}
-	// struck is that all attempts of a ladder have failed.
+	// struck means that all attempts of a ladder have failed.
 	struck struct{}
-	// unsubscribed is that the subscriber wants no more.
+	// unsubscribed means that the subscriber has ended the subscription.
 	unsubscribed struct{}
 )
 
-// change is what is to be done after an event.
+// change is the action on the file of a subscription after an event.
 type change int
 
 const (
-	keep   change = iota // what is on the disk is as it was
-	store                // to be written
-	remove               // to be removed
+	keep   change = iota // keep the file
+	store                // write the file
+	remove               // remove the file
 )
 
 func (s subscription) on(event any, now time.Time) (subscription, change) {
@@ -133,7 +131,7 @@ func (s subscription) on(event any, now time.Time) (subscription, change) {
 	case failed:
 		s.Error, s.Failed, s.After, s.Slow = termsafe.Brief(e.text), now, time.Time{}, e.slow
 		if e.after > 0 {
-			// A file has whole seconds, and none of them is to be too early.
+			// The file has whole seconds, so round up.
 			s.After = now.Add(min(e.after, mostAfter) + time.Second - 1).Truncate(time.Second)
 		}
 		return s, store
@@ -146,21 +144,20 @@ func (s subscription) on(event any, now time.Time) (subscription, change) {
 	panic("no event of a subscription")
 }
 
-// wants reports whether the subscriber is to be notified.
+// wants reports whether the subscriber is notified at now.
 func (s *subscription) wants(now time.Time) bool {
 	return !s.givenUp() && now.Before(s.Expires)
 }
 
-// givenUp reports whether too many ladders have failed. By WebSub that ends nothing:
-// "The hub MUST keep the subscription active until the end of the lease duration"
-// (section 7).
+// givenUp reports whether too many ladders have failed. That never ends a WebSub
+// subscription: "The hub MUST keep the subscription active until the end of the lease
+// duration" (section 7).
 func (s *subscription) givenUp() bool { return s.Protocol != WebSub && s.Errors >= strikes }
 
-// hasFailed reports whether the last notification was not taken.
+// hasFailed reports whether the last notification failed.
 func (s *subscription) hasFailed() bool { return s.Errors > 0 || !s.Failed.IsZero() }
 
-// rank orders the subscribers of a host: those that failed or were slow the last time come
-// last.
+// rank orders the subscribers on a host: those that failed or were slow last time are last.
 func (s *subscription) rank() int {
 	if s.hasFailed() || s.Slow {
 		return 1
@@ -168,14 +165,14 @@ func (s *subscription) rank() int {
 	return 0
 }
 
-// busy returns until when the subscriber wants to be left alone, and false when he does
-// not. What is further away than it can be is of a clock that was wrong.
+// busy returns the end of the pause that the subscriber asked for, and whether it is in the
+// future. A time that is too far ahead was set by a wrong clock, and is ignored.
 func (s *subscription) busy(now time.Time) (time.Time, bool) {
 	left := s.After.Sub(now)
 	return s.After, left > 0 && left <= mostAfter+time.Second
 }
 
-// lease holds what a subscriber asks for within what he can have.
+// lease returns a requested lease, within the limits.
 func lease(asked time.Duration) time.Duration {
 	if asked <= 0 {
 		return DefaultLease
@@ -183,7 +180,7 @@ func lease(asked time.Duration) time.Duration {
 	return min(max(asked, MinLease), MaxLease)
 }
 
-// key names a subscription among those to its feed.
+// key returns the name of the subscription among those to its feed.
 func (s *subscription) key() string {
 	return fmt.Sprintf("%x", sha1.Sum([]byte(s.Protocol+" "+plain(s.Callback))))
 }

@@ -79,7 +79,7 @@ func TestWalkthroughParameters(t *testing.T) {
 		{"port 0", []string{"port", "0", "path", "/cb", "protocol", "http-post", "url1", feed}, "from 1 to 65535"},
 		{"port 65536", []string{"port", "65536", "path", "/cb", "protocol", "http-post", "url1", feed}, "from 1 to 65535"},
 		{"names in any case, and a path without a slash", []string{"PORT", w.port(), "Path", "cb", "protocol", "HTTP-POST", "URL", feed}, ""},
-		{"no URL of a feed", []string{"port", w.port(), "path", "/cb", "protocol", "http-post", "url1", "ftp://a.example/"}, "no URL of a feed"},
+		{"not the URL of a feed", []string{"port", w.port(), "path", "/cb", "protocol", "http-post", "url1", "ftp://a.example/"}, "no URL of a feed"},
 		{"a domain that is none", []string{"port", w.port(), "path", "/cb", "protocol", "http-post", "url1", feed, "domain", "a.example:80/x"}, "neither a name nor an address"},
 		{"a feed that is not there", []string{"port", w.port(), "path", "/cb", "protocol", "http-post", "url1", w.site.URL + "/feeds/none", "url2", "http://127.0.0.1:1/"}, "there was an error reading the resource at URL http"},
 	} {
@@ -235,7 +235,7 @@ func TestWalkthroughPingViaREST(t *testing.T) {
 	w.answer("/broken", nil)
 	mended := w.feed("/broken", "x")
 	w.clock.Add(20 * time.Second)
-	if r := w.ping(mended); !strings.Contains(r.body, "That was a moment ago; it is read again in 40s.") {
+	if r := w.ping(mended); !strings.Contains(r.body, "It failed a moment ago; it is read again in 40s.") {
 		t.Errorf("%+v", r)
 	}
 	w.clock.Add(40 * time.Second)

@@ -12,8 +12,8 @@ import (
 	"github.com/lektordir/lektor/internal/websub"
 )
 
-// websub is the hub of WebSub. What it cannot do at all it says at once, in plain text;
-// the rest goes on when it has answered.
+// websub handles a WebSub request. It reports a bad request at once, in plain text. All
+// other work is done after the answer.
 func (h *Hub) websub(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	body, err := h.bodyOf(w, r)
@@ -55,8 +55,8 @@ func unavailable(w http.ResponseWriter, text string) {
 	http.Error(w, text, http.StatusServiceUnavailable)
 }
 
-// published adds a job for each feed that a publisher names. The jobs are durable when it
-// answers. Nobody waits for the result, so feeds without subscribers are not read.
+// published adds a job for each feed that a publisher names. The jobs are durable before
+// the answer. Feeds without subscribers are not read, as nobody waits for the result.
 func (h *Hub) published(w http.ResponseWriter, r *http.Request, form url.Values) {
 	topics, err := websub.ParsePublish(form)
 	if err == nil && len(topics) > h.opts.MaxURLs {
@@ -77,13 +77,13 @@ func (h *Hub) published(w http.ResponseWriter, r *http.Request, form url.Values)
 		}
 	}
 	h.hurry()
-	// PubSubHubbub had this status ("MUST return a 204"), and many publishers take all
-	// others for a failure.
+	// PubSubHubbub required this status ("MUST return a 204"), and many publishers treat
+	// any other as a failure.
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// requested returns what a subscriber asks for: to verify that it is he, and then to do
-// it (sections 5.2 and 5.3).
+// requested returns a function that does what a subscriber requests: it verifies the
+// request and then executes it (sections 5.2 and 5.3).
 func (h *Hub) requested(r *http.Request, form url.Values) (func(), error) {
 	q, err := websub.ParseRequest(form)
 	if err != nil {
@@ -104,8 +104,8 @@ func (h *Hub) requested(r *http.Request, form url.Values) (func(), error) {
 	}, nil
 }
 
-// join makes a subscription, when the callback confirms it. It is denied where the
-// topic cannot be read, or there is no room.
+// join makes a subscription, if the callback confirms it. It sends a denial if the topic
+// cannot be read or a limit is reached.
 func (h *Hub) join(s subscription, q websub.Request) error {
 	ctx, cancel := context.WithTimeout(h.ctx, time.Minute)
 	defer cancel()
@@ -118,7 +118,7 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 	}
 	doc, err := h.reader.look(ctx, s.Caller, s.Feed)
 	if errors.Is(err, errMuch) {
-		return err // he is not denied, which would count for long, and asks again
+		return err // a denial would last long; the subscriber should try again
 	}
 	if err != nil {
 		h.deny(ctx, q, "the topic cannot be read")
@@ -136,16 +136,16 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 	return nil
 }
 
-// verify asks a callback whether it wants what a request says.
+// verify asks the callback to confirm a request.
 func (h *Hub) verify(ctx context.Context, q websub.Request) error {
 	return h.reach(ctx, q.Callback, func() error { return websub.Verify(ctx, h.notifier.callbacks, q, challenge()) })
 }
 
-// errDenied keeps the budget of a callback that is told of a denial, as nobody knows
-// whether it asked.
+// errDenied makes reach keep the request counted in the budget: it is unknown whether the
+// callback really sent the request that is denied.
 var errDenied = errors.New("denied")
 
-// deny tells a callback that its request is denied.
+// deny sends a denial to the callback.
 func (h *Hub) deny(ctx context.Context, q websub.Request, text string) {
 	_ = h.reach(ctx, q.Callback, func() error {
 		websub.Deny(ctx, h.notifier.callbacks, q, text)
@@ -153,8 +153,8 @@ func (h *Hub) deny(ctx context.Context, q websub.Request, text string) {
 	})
 }
 
-// leave ends a subscription, when the callback confirms it. It is asked where there is
-// none, too: the subscriber waits for that.
+// leave ends a subscription, if the callback confirms it. The callback is asked even
+// without a subscription, because the subscriber waits for that.
 func (h *Hub) leave(s subscription, q websub.Request) {
 	if err := h.verify(h.ctx, q); err != nil {
 		h.log.add("refused", s.Feed, "%s, the end: %s", hostOf(s.Callback), reason(err, allowCallbacks))
@@ -162,7 +162,7 @@ func (h *Hub) leave(s subscription, q websub.Request) {
 	}
 	was, _, do, err := h.apply(hashOf(s.Feed), s.key(), unsubscribed{}, h.now(), true)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // there was none
+	case errors.Is(err, fs.ErrNotExist): // there was no subscription
 	case err != nil:
 		h.report.Warn("%v", err)
 	case do == remove:

@@ -20,6 +20,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feeddir"
@@ -101,7 +102,7 @@ type mover struct {
 	d    *lektordir.Dir
 	w    *commit.Writer
 	in   *bufio.Reader
-	list feeddir.Joined
+	list feeddir.AddAllResult
 	// byKey are hashes by what the reader calls feeds.
 	byKey     map[string]string
 	unfetched int // of the feeds that were subscribed to already
@@ -368,8 +369,8 @@ func stranger(src *source, i *moving.Item) string {
 // for. The marks wait before anything is delivered: if it ends between, they are made
 // the next time, and nothing that was read stays unread.
 func (m *mover) markFeed(ctx context.Context, src *source, s *share) error {
-	t, err := m.w.Begin(s.hash)
-	for told := false; errors.As(err, new(*commit.BusyError)); t, err = m.w.Begin(s.hash) {
+	locked, err := m.w.Begin(s.hash)
+	for told := false; errors.As(err, new(*commit.BusyError)); locked, err = m.w.Begin(s.hash) {
 		if !told {
 			told = true
 			m.s.Report.Info("%s: another process has the feed; waiting for it", s.hash)
@@ -383,6 +384,8 @@ func (m *mover) markFeed(ctx context.Context, src *source, s *share) error {
 	if err != nil {
 		return err
 	}
+	t := delivery.On(m.d, locked)
+	// The one that has the lock then, even after a panic: the writer would wait for it.
 	defer func() { t.Close() }()
 	if s.feed != nil {
 		if _, err := m.d.ReadFeed(s.hash); err != nil {
@@ -398,14 +401,14 @@ func (m *mover) markFeed(ctx context.Context, src *source, s *share) error {
 	}
 	n := 0
 	if len(s.kept) > 0 {
-		n, t, err = m.deliver(ctx, t, src, s.base, s.kept)
+		n, err = m.deliver(ctx, t, src, s.base, s.kept)
 	}
 	moved, bad := feeddir.MarkArrived(m.d, s.hash, m.o.Now())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.delivered += n
 	m.marked += len(moved)
-	m.waiting += feeddir.Waiting(m.d, s.hash)
+	m.waiting += feeddir.WaitingMarks(m.d, s.hash)
 	return errors.Join(err, bad)
 }
 

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/moving"
+	"github.com/lektordir/lektor/internal/stage"
 )
 
 // keepAtOnce is how many entries are in memory with their texts, for each feed that is
@@ -75,9 +75,8 @@ func entryOf(k moving.Kept, base string) (e feedconv.Entry, ok bool) {
 }
 
 // deliver delivers those of the entries of another reader that were never delivered, and
-// gives their number and the transaction that has the lock of the feed now.
-func (m *mover) deliver(ctx context.Context, locked *commit.Txn, src *source, base string, kept []moving.Kept) (n int, _ *commit.Txn, err error) {
-	t := delivery.On(m.d, locked)
+// returns their number. t has the lock of the feed, also after an error.
+func (m *mover) deliver(ctx context.Context, t *stage.Txn, src *source, base string, kept []moving.Kept) (n int, err error) {
 	marks := make([]feeddir.Mark, len(kept))
 	for i, k := range kept {
 		marks[i] = feeddir.Mark{Flags: "S", ID: k.GUID, Date: k.Date}
@@ -87,7 +86,7 @@ func (m *mover) deliver(ctx context.Context, locked *commit.Txn, src *source, ba
 	}
 	here, err := feeddir.Arrived(m.d, t.Feed(), marks)
 	if err != nil {
-		return 0, t.Txn, err
+		return 0, err
 	}
 	var list []moving.Kept
 	for i, k := range kept {
@@ -102,7 +101,7 @@ func (m *mover) deliver(ctx context.Context, locked *commit.Txn, src *source, ba
 		list = list[:at]
 		if src.read != nil {
 			if err := src.read(ctx, some); err != nil {
-				return n, t.Txn, err
+				return n, err
 			}
 		}
 		var entries []feedconv.Entry
@@ -118,16 +117,16 @@ func (m *mover) deliver(ctx context.Context, locked *commit.Txn, src *source, ba
 		}
 		res, err := delivery.StageForeign(ctx, t, entries, func(i int) bool { return byLink[i] })
 		if err != nil {
-			return n, t.Txn, err
+			return n, err
 		}
 		done := make(chan error, 1)
 		t.Commit(func(err error) { done <- err })
 		m.w.Flush()
 		if err := <-done; err != nil {
-			return n, t.Txn, err
+			return n, err
 		}
 		n += len(res.New)
-		t = t.Next()
+		*t = *t.Next()
 	}
-	return n, t.Txn, nil
+	return n, nil
 }

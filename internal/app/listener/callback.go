@@ -15,22 +15,21 @@ import (
 	"github.com/lektordir/lektor/internal/websub"
 )
 
-// maxContent is the largest delivery whose signature is checked. It is not kept,
-// so this bounds time, not memory.
+// maxContent is the largest delivery whose signature is checked, in bytes. It limits time,
+// not memory, because deliveries are not kept.
 const maxContent = 32 << 20
 
-// ServeHTTP is the callback. The last part of the path is the token; what is in
-// front of it does not count, as a proxy may have taken it away, nor does its
-// case or a slash at the end.
+// ServeHTTP serves the callbacks. The last part of the path is the token, in any case and
+// with or without a final slash. The parts before it are ignored, because a proxy may
+// remove them.
 //
-//	GET without a query   200 for a callback that there is
-//	GET with a challenge  the challenge, while a registration is under way
-//	GET with hub.mode     the challenge, if it was our intent
-//	POST                  a notification, or WebSub's content: 200 whatever it says
+//	GET without a query   200, if the callback exists
+//	GET with a challenge  the challenge, during a registration
+//	GET with hub.mode     the challenge, if the listener sent that request
+//	POST                  a notification or WebSub content: 200 for any content
 //
-// A token that there is not gets 404, and 410 for a POST, by which a WebSub hub
-// ends what it still delivers (section 7). Answers are text/plain, and do not
-// tell whether a feed is subscribed to.
+// An unknown token gets 404, or 410 for a POST, so that a WebSub hub stops its deliveries
+// (section 7). Answers are text/plain and do not reveal whether a feed is subscribed to.
 func (l *Listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
@@ -66,10 +65,10 @@ func (l *Listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// challenge answers a cloud's verification of a registration.
+// challenge answers the verification of a registration by a cloud.
 func (l *Listener) challenge(w http.ResponseWriter, r *http.Request, cb *callback) {
 	if !strings.Contains(r.URL.RawQuery, "challenge=") {
-		return // some look first whether anybody is there
+		return // some clouds first check whether the callback exists
 	}
 	var wanted []string
 	l.mu.Lock()
@@ -77,7 +76,7 @@ func (l *Listener) challenge(w http.ResponseWriter, r *http.Request, cb *callbac
 		wanted = slices.Clone(cb.asking.urls)
 	}
 	for f := range cb.feeds {
-		if f.State == Suspect { // some verify it after they have answered
+		if f.State == Suspect { // some verify after they have answered
 			wanted = append(wanted, f.Topic, f.alias)
 		}
 	}
@@ -88,11 +87,11 @@ func (l *Listener) challenge(w http.ResponseWriter, r *http.Request, cb *callbac
 		return
 	}
 	l.challenged(cb, topic)
-	_, _ = io.WriteString(w, text) // and nothing else: some compare it
+	_, _ = io.WriteString(w, text) // nothing else: some compare the whole body
 }
 
-// challenged takes down that a cloud verifies a registration for a feed; with "" it
-// did not say for which.
+// challenged records that a cloud verifies a registration for a feed. topic is "" if the
+// cloud did not name the feed.
 func (l *Listener) challenged(cb *callback, topic string) {
 	var suspects []*feed
 	k := rsscloud.Key(topic)
@@ -115,11 +114,11 @@ func (l *Listener) challenged(cb *callback, topic string) {
 	}
 }
 
-// notification takes an rssCloud notification.
+// notification handles an rssCloud notification.
 func (l *Listener) notification(w http.ResponseWriter, r *http.Request, cb *callback) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rsscloud.MaxMessage))
 	if err != nil {
-		http.Error(w, "the request is too long, or was cut off", http.StatusRequestEntityTooLarge)
+		http.Error(w, "the request is too long or was cut off", http.StatusRequestEntityTooLarge)
 		return
 	}
 	n, err := rsscloud.ReadNotification(r.Header.Get("Content-Type"), r.URL.RawQuery, body)
@@ -144,7 +143,7 @@ func (l *Listener) notification(w http.ResponseWriter, r *http.Request, cb *call
 	for _, u := range n.URLs {
 		k := rsscloud.Key(u)
 		if a := cb.asking; a != nil && a.asks(k) && a.called(k).post() {
-			continue // to see whether somebody is there
+			continue // a test call
 		}
 		for f := range cb.feeds {
 			if slices.Contains(f.keys, k) {
@@ -162,8 +161,8 @@ func (l *Listener) notification(w http.ResponseWriter, r *http.Request, cb *call
 	}
 }
 
-// subscription returns the feed of a WebSub callback, and its registration; nil when
-// it was purged.
+// subscription returns the feed of a WebSub callback and its registration, nil if the feed
+// was removed.
 func (l *Listener) subscription(cb *callback) (*feed, registration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,13 +172,13 @@ func (l *Listener) subscription(cb *callback) (*feed, registration) {
 	return nil, registration{}
 }
 
-// intent answers a hub's verification (section 5.3) or denial (5.2).
+// intent answers the verification (section 5.3) or denial (5.2) by a hub.
 func (l *Listener) intent(w http.ResponseWriter, r *http.Request, cb *callback) {
 	in, err := websub.ParseIntent(r.URL.Query())
 	f, _ := l.subscription(cb)
 	switch {
 	case f != nil && errors.Is(err, websub.ErrNoIntent) && r.URL.RawQuery == "":
-		return // some look first whether anybody is there
+		return // some hubs first check whether the callback exists
 	case f != nil && err == nil:
 		_, is, do := l.apply(f, intent(in))
 		switch {
@@ -197,8 +196,8 @@ func (l *Listener) intent(w http.ResponseWriter, r *http.Request, cb *callback) 
 	http.Error(w, "not found", http.StatusNotFound)
 }
 
-// content takes a delivery of WebSub (sections 7 and 8). What is delivered is
-// read only to check its signature: the feed itself is fetched.
+// content handles a WebSub delivery (sections 7 and 8). Its content is used only to check
+// the signature; lektor-fetch fetches the feed itself.
 func (l *Listener) content(w http.ResponseWriter, r *http.Request, cb *callback) {
 	defer drain(w, r)
 	f, reg := l.subscription(cb)
@@ -219,30 +218,30 @@ func (l *Listener) content(w http.ResponseWriter, r *http.Request, cb *callback)
 		l.notified(f)
 		l.trace(r, "content of %s delivered", reg.Topic)
 	case do&save != 0:
-		// It is acknowledged all the same, so that who tries learns nothing.
+		// It is acknowledged anyway, so that an attacker learns nothing.
 		l.trace(r, "%s: %s%s", reg.Topic, ignored, e.wrong)
 	}
 }
 
-// drain reads what is left of a delivery: a hub that is cut off while it sends
-// does not see the answer.
+// drain reads the rest of a delivery. A hub whose connection is closed while it sends does
+// not see the answer.
 func drain(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxContent))
 }
 
-// checkSignature reads content, and returns the method by which it is signed.
+// checkSignature checks the signature of content, and returns its method.
 func checkSignature(header string, st *feeddir.Registration, content io.Reader) (string, error) {
 	sig, err := websub.ParseSignature(header)
 	if err != nil {
 		return "", err
 	}
-	// A hub may go from one to another, but not to one that others can forge one day.
+	// A hub may change its method, but not to the weakest one, which may be forged one day.
 	if weakest := 1; websub.Strength(sig.Method) == weakest && websub.Strength(st.Signature) > weakest {
-		return "", fmt.Errorf("it is signed with %s, and those before with %s", sig.Method, st.Signature)
+		return "", fmt.Errorf("it is signed with %s, but earlier ones with %s", sig.Method, st.Signature)
 	}
 	h := sig.Hash(st.Secret)
 	if _, err := io.Copy(h, content); err != nil {
-		return "", fmt.Errorf("it broke off or is too long: %w", err)
+		return "", fmt.Errorf("it was cut off or is too long: %w", err)
 	}
 	if !sig.Matches(h) {
 		return "", errors.New("the signature is wrong")
@@ -250,7 +249,7 @@ func checkSignature(header string, st *feeddir.Registration, content io.Reader) 
 	return sig.Method, nil
 }
 
-// trace reports a request, on request.
+// trace reports a request if Verbose is set.
 func (l *Listener) trace(r *http.Request, format string, args ...any) {
 	if l.opts.Verbose {
 		l.report.Info("%s: %s", serve.Peer(r, l.opts.TrustedProxies), fmt.Sprintf(format, args...))

@@ -26,8 +26,8 @@ type Common struct {
 	Dir string // path of the lektor-dir
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
-	// Fetch is how hubs are asked. AllowPrivate there is what addresses they
-	// may have besides public ones.
+	// Fetch configures requests to hubs. AllowPrivate lists the private addresses that hubs
+	// may have.
 	Fetch fetch.Config
 }
 
@@ -37,30 +37,28 @@ type ListenOptions struct {
 
 	serve.Options
 
-	// Public is the URL under which hubs reach the listener, a path included
-	// where a proxy adds one. Without it nothing is registered; [Listen] finds
-	// it where the machine has a public address.
+	// Public is the URL of the listener for hubs, with the path that a proxy adds. Without
+	// it nothing is registered. [Listen] sets it if the machine has a public address.
 	Public *url.URL
-	// Cooldown is the least time between two due markers of a feed; several
-	// notifications meanwhile leave one at its end.
+	// Cooldown is the minimum time between two due markers of a feed. Several notifications
+	// in that time leave one marker at its end.
 	Cooldown time.Duration
-	// TrustedProxies are whose word counts for who made a request.
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
 	// Verbose reports every notification.
 	Verbose bool
-	// SelfTest only tries whether the listener is reached at Public.
+	// SelfTest only checks whether the listener can be reached at Public.
 	SelfTest bool
 
-	// Rand returns numbers from 0 to 1 for jitter; nil means at random.
+	// Rand returns random numbers from 0 to 1 for jitter; nil means math/rand.
 	Rand func() float64
-	// Ready is called once, when feeds that change from then on are noticed;
-	// nil for none.
+	// Ready is called once, when changes of feeds are noticed; may be nil.
 	Ready func()
 }
 
-// Listen registers with the hubs of all feeds, and leaves a due marker when one
-// is updated, until ctx ends, which is no error. systemd is told when it is
-// ready, and when it ends.
+// Listen registers with the hubs of all feeds, and leaves a due marker when a feed is
+// updated, until ctx ends; then it returns nil. It notifies systemd when it is ready and
+// when it stops.
 func Listen(ctx context.Context, o ListenOptions, s *command.Streams) error {
 	if o.SelfTest {
 		return selfTest(ctx, o, s)
@@ -83,7 +81,7 @@ func Listen(ctx context.Context, o ListenOptions, s *command.Streams) error {
 	o.Ready = func() { serve.Ready(s.Report) }
 	l := New(d, s.Report, o)
 	defer l.Close()
-	// Whoever calls while it starts finds his callback.
+	// Load before the first request arrives, so that its callback is known.
 	if err := l.Load(); err != nil {
 		return err
 	}
@@ -95,12 +93,11 @@ func Listen(ctx context.Context, o ListenOptions, s *command.Streams) error {
 	return door.Serve(ctx, serve.NewServer(l, s.Report), l.Run)
 }
 
-// selfTest tries whether who asks for the public URL reaches us, by an answer that
-// nobody else has.
+// selfTest requests the public URL, and checks that this process answers, by a random text.
 func selfTest(ctx context.Context, o ListenOptions, s *command.Streams) error {
 	door, err := serve.Open(o.Options, s.Report)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return command.Hint(err, "stop the listener for the test, as that takes its place")
+		return command.Hint(err, "stop the listener for the test, which uses its port")
 	}
 	if err != nil {
 		return err
@@ -108,7 +105,7 @@ func selfTest(ctx context.Context, o ListenOptions, s *command.Streams) error {
 	defer door.Close()
 	o.findPublic(door.Addr(), door.TLS(), s)
 	if o.Public == nil {
-		return errors.New("there is no public URL to be tried; give it with --public-url")
+		return errors.New("no public URL to test; set it with --public-url")
 	}
 	where, answer := token(feeddir.TokenLen/2), token(32)
 	server := serve.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -125,16 +122,16 @@ func selfTest(ctx context.Context, o ListenOptions, s *command.Streams) error {
 		resp, err := c.Get(ctx, &fetch.Request{URL: public + "/" + where})
 		switch {
 		case err != nil:
-			return command.Hint(fmt.Errorf("not reached: %w", err), "let a proxy or the router forward %s to %s; some routers do so only for those outside, who are then to try it", public, door.Addr())
+			return command.Hint(fmt.Errorf("not reached: %w", err), "let a proxy or the router forward %s to %s; some routers do so only for requests from outside, so test it from there", public, door.Addr())
 		case string(resp.Body) != answer:
-			return command.Hint(fmt.Errorf("%s: somebody else answers there", public), "let what answers forward to %s, with the path", door.Addr())
+			return command.Hint(fmt.Errorf("%s: another server answers there", public), "forward requests from that server to %s, with the path", door.Addr())
 		}
 		s.Report.Info("%s: reached, at %s", public, door.Addr())
 		return nil
 	})
 }
 
-// findPublic finds out where hubs reach us, and says what to do when they do not.
+// findPublic sets Public if it is missing, and warns if hubs cannot reach the listener.
 func (o *ListenOptions) findPublic(addr net.Addr, tls bool, s *command.Streams) {
 	if o.Public == nil {
 		machine, _ := net.InterfaceAddrs()
@@ -158,10 +155,9 @@ func (o *ListenOptions) findPublic(addr net.Addr, tls bool, s *command.Streams) 
 	}
 }
 
-// publicURL finds the URL under which the world reaches a listener on addr,
-// where this machine has a public address of its own: addr itself, or, where it
-// listens on all addresses, the first public one among those of the machine. It
-// returns nil when there is none.
+// publicURL returns the URL of a listener on addr if it has a public address: addr itself,
+// or, if it listens on all addresses, the first public address of the machine. It returns
+// nil if there is none.
 func publicURL(addr net.Addr, tls bool, machine []net.Addr) *url.URL {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {

@@ -1,15 +1,13 @@
-// Package listener is the room of lektor-cloudd. It listens for news of feeds: it
-// asks the clouds (rssCloud) and hubs (WebSub) that feeds name to be told of
-// updates, keeps these registrations alive, and answers at their callbacks. A
-// notification leaves a due marker, the empty file etc/fetch/due/$feed, and
-// nothing else: whoever fetches reads the feed itself. [Ping] and [Save] are for
-// those who publish a feed.
+// Package listener implements lektor-cloudd. It registers with the clouds (rssCloud) and
+// hubs (WebSub) that feeds name, renews these registrations, and answers at their
+// callbacks. A notification leaves a due marker, the empty file etc/fetch/due/$feed, and
+// nothing else: lektor-fetch reads the feed itself. [Ping] and [Save] are for publishers of
+// feeds.
 //
-// What becomes of a registration is decided by a pure type, registration. Around
-// it are an event loop, [Listener.Run], which makes requests when they are due,
-// and the callback, [Listener.ServeHTTP]. What is kept is in files,
-// [feeddir.Registration], and in them alone: a listener can be killed at any
-// moment and started again.
+// A value, registration, decides about each registration. Around it are an event loop,
+// [Listener.Run], which makes requests when they are due, and the callback,
+// [Listener.ServeHTTP]. All state is in files, [feeddir.Registration], so a listener can be
+// killed and restarted at any moment.
 package listener
 
 import (
@@ -35,25 +33,25 @@ import (
 )
 
 const (
-	// DefaultCooldown is the least time between two due markers of a feed.
+	// DefaultCooldown is the minimum time between two due markers of a feed.
 	DefaultCooldown = 10 * time.Second
 
-	perBatch  = 20 // feeds in a request: what a hub takes that has a limit
-	atOnce    = 64 // hubs that are asked
+	perBatch  = 20 // feeds in a request; more exceed the limit of some hubs
+	atOnce    = 64 // hubs that are asked at once
 	rescan    = time.Minute
-	noteEvery = 20 * time.Second // that somebody listens
+	noteEvery = 20 * time.Second // how often the heard file is written
 	settle    = 300 * time.Millisecond
 	pollEvery = 5 * time.Second
-	// leaveAgain is when a marker is tried again that could not be left, as on
-	// a disk that is full; a longer cooldown counts.
+	// leaveAgain is the time after which a marker that could not be written, for example
+	// on a full disk, is tried again; a longer cooldown takes precedence.
 	leaveAgain = 5 * time.Second
-	// strikes is how many feeds in a row a cloud may not know the request for
-	// until it is taken for none.
+	// strikes is the number of feeds in a row for which a cloud may answer "not found"
+	// before the others are not tried.
 	strikes = 3
 )
 
-// Listener is the listener for one lektor-dir. [Listener.Run] asks the hubs,
-// and [Listener.ServeHTTP] is the callback; they run at the same time.
+// Listener is the listener for one lektor-dir. [Listener.Run] makes requests to hubs, and
+// [Listener.ServeHTTP] serves the callbacks, concurrently.
 type Listener struct {
 	dir    *lektordir.Dir
 	opts   ListenOptions
@@ -62,35 +60,35 @@ type Listener struct {
 	warner
 
 	wake    chan struct{}
-	limit   *limiter.Limiter // of the hubs that are asked at once
+	limit   *limiter.Limiter // limits concurrent requests to hubs
 	batches sync.WaitGroup
 	watched *watches  // nil until it runs
-	heard   time.Time // when somebody listened last; Run alone uses it
+	heard   time.Time // when a listener last ran; used only by Run
 
 	mu sync.Mutex
-	// feeds are those that have offers, or a registration, and seen what was
-	// last read of every feed. Run alone changes the two, and reads them
-	// without a lock.
+	// feeds are the feeds with offers or a registration. seen are the stamps of all feeds
+	// when they were last read. Only Run changes the two, and it reads them without the
+	// lock.
 	feeds     map[string]*feed
 	seen      map[string]feeddir.PushStamp
 	callbacks callbacks
 	hubs      map[string]*hubState // by URL
 }
 
-// hubState is what is known of a hub.
+// hubState is the state of a hub in this process.
 type hubState struct {
-	busy   bool // it is being asked
-	single bool // it is a cloud that takes one feed a request
+	busy   bool // a request to it is running
+	single bool // it is a cloud that accepts one feed per request
 }
 
-// warner says what goes wrong. It may be used by many goroutines.
+// warner prints warnings. It is safe for concurrent use.
 type warner struct {
 	report serve.Reporter
 	saying sync.Mutex
 	said   map[string]bool
 }
 
-// warnOnce warns, unless it did so with that key before.
+// warnOnce prints a warning, unless it was called with the same key before.
 func (w *warner) warnOnce(key, format string, args ...any) {
 	w.saying.Lock()
 	said := w.said[key]
@@ -103,36 +101,35 @@ func (w *warner) warnOnce(key, format string, args ...any) {
 	}
 }
 
-// feed is one feed. What is in it belongs to Listener.mu, but hash and saved.
+// feed is one feed. Listener.mu guards its fields, except hash and saved.
 type feed struct {
 	hash string
 	registration
 	cooldown cooldown
-	keys     []string // of the URLs that hubs know it by, see rsscloud.Key
-	alias    string   // the URL that it gives itself, where that is another; or ""
+	keys     []string // keys of the URLs by which hubs know it, see rsscloud.Key
+	alias    string   // the URL that the feed names as its own, if it is another; or ""
 	asking   bool     // a request is under way
-	purged   bool     // it is not in the lektor-dir any more
+	purged   bool     // it is no longer in the lektor-dir
 
 	saving sync.Mutex
-	saved  feeddir.Registration // as the files have it
+	saved  feeddir.Registration // as in the files; guarded by saving
 }
 
-// callback is what a token stands for: a subscription of WebSub, or all feeds
-// of a cloud.
+// callback is the meaning of a token: a WebSub subscription, or all feeds of a cloud.
 type callback struct {
 	websub bool
 	feeds  map[*feed]bool
-	// asking is what a cloud is asked for just now, nil for nothing.
+	// asking is the current registration with the cloud, nil if there is none.
 	asking *asking
 }
 
-// callbacks are those that are answered.
+// callbacks are the known callbacks.
 type callbacks struct {
 	byToken map[string]*callback
 	ofCloud map[string]string // tokens of clouds, by offer.key
 }
 
-// attach makes the callback of a feed known, if it has one.
+// attach adds a feed to the callback of its token, if it has one.
 func (c *callbacks) attach(f *feed) {
 	token := f.Token()
 	if token == "" {
@@ -149,7 +146,7 @@ func (c *callbacks) attach(f *feed) {
 	}
 }
 
-// detach forgets it.
+// detach removes a feed from its callback.
 func (c *callbacks) detach(f *feed) {
 	token := f.Token()
 	if cb := c.byToken[token]; cb != nil {
@@ -163,33 +160,33 @@ func (c *callbacks) detach(f *feed) {
 	}
 }
 
-// asking are the feeds that a cloud is asked for, and the calls by which it verifies
-// that the callback is theirs: a cloud makes one for every feed that it takes, the
-// challenge, or a test call that looks as a notification does.
+// asking is a running registration with a cloud: its feeds, and the calls by which the
+// cloud verifies the callback. A cloud makes one call for each feed: a challenge, or a test
+// call that looks like a notification.
 type asking struct {
 	urls  []string
 	calls map[string]*calls // by rsscloud.Key
 }
 
-// calls are those for one feed.
+// calls are the calls for one feed.
 type calls struct {
 	challenged bool
 	posts      int
 }
 
-// post takes a notification, and tells whether it is a test call: the first that
-// comes is, where no challenge came before.
+// post counts a notification, and reports whether it is a test call: the first one is,
+// unless a challenge came before.
 func (c *calls) post() bool {
 	c.posts++
 	return c.posts == 1 && !c.challenged
 }
 
-// asks reports whether the cloud is asked for a feed with a key.
+// asks reports whether the registration includes a feed with a key.
 func (a *asking) asks(key string) bool {
 	return slices.ContainsFunc(a.urls, func(u string) bool { return u != "" && rsscloud.Key(u) == key })
 }
 
-// called are the calls for a feed with a key.
+// called returns the calls for the feed with a key.
 func (a *asking) called(key string) *calls {
 	if a.calls[key] == nil {
 		a.calls[key] = &calls{}
@@ -197,12 +194,12 @@ func (a *asking) called(key string) *calls {
 	return a.calls[key]
 }
 
-// heard reports whether a feed with these keys was called for.
+// heard reports whether the cloud has called for a feed with one of the keys.
 func (a *asking) heard(keys []string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { c := a.calls[k]; return c != nil && (c.challenged || c.posts > 0) })
 }
 
-// New prepares a listener; close the client's connections with Close.
+// New returns a listener. The caller must call Close.
 func New(d *lektordir.Dir, report serve.Reporter, o ListenOptions) *Listener {
 	if o.Fetch.Now == nil {
 		o.Fetch.Now = time.Now
@@ -212,8 +209,8 @@ func New(d *lektordir.Dir, report serve.Reporter, o ListenOptions) *Listener {
 	}
 	return &Listener{
 		dir: d, opts: o, client: fetch.NewClient(o.Fetch), warner: warner{report: report, said: map[string]bool{}},
-		// Without the monotonic clock, which stops while the machine sleeps:
-		// a cloud's 25 hours do not.
+		// Round removes the monotonic clock, which stops while the machine sleeps. The 25
+		// hours of a cloud do not.
 		now:  func() time.Time { return o.Fetch.Now().Round(0) },
 		wake: make(chan struct{}, 1), limit: limiter.New(limiter.Options{All: atOnce, Each: 1}),
 		feeds: map[string]*feed{}, seen: map[string]feeddir.PushStamp{}, hubs: map[string]*hubState{},
@@ -224,14 +221,13 @@ func New(d *lektordir.Dir, report serve.Reporter, o ListenOptions) *Listener {
 // Close closes idle connections. Call it after Run has returned.
 func (l *Listener) Close() { l.client.Close() }
 
-// Load reads the state of all feeds, so that callbacks are known. [Listener.Run]
-// does so, too; to call it before serving is for who must not miss a request.
+// Load reads the state of all feeds, so that their callbacks are known. [Listener.Run] does
+// that, too. Call it before serving in order to miss no request.
 func (l *Listener) Load() error { return l.scan() }
 
-// Run keeps the registrations alive until ctx ends, which is no error. A feed
-// that is added, removed or changes its hubs meanwhile is noticed. Requests
-// that are under way when ctx ends are given up, and made again by the next
-// run.
+// Run keeps the registrations alive until ctx ends, and then returns nil. It notices feeds
+// that are added or removed, or whose hubs change. Requests that run when ctx ends are
+// cancelled; the next run repeats them.
 func (l *Listener) Run(ctx context.Context) error {
 	defer l.batches.Wait()
 	w := watch.New(ctx, pollEvery, func(s string) { l.report.Warn("%s", s) })
@@ -248,7 +244,7 @@ func (l *Listener) Run(ctx context.Context) error {
 	l.heard = lastHeard(l.dir)
 	l.listening()
 	scanAt, noteAt := l.now().Add(rescan), l.now().Add(noteEvery)
-	// A time further away than it can be comes from a clock that was wrong.
+	// A time too far ahead was set by a wrong clock.
 	late := func(at time.Time, every time.Duration) bool {
 		left := at.Sub(l.now())
 		return left <= 0 || left > every
@@ -290,8 +286,8 @@ func (l *Listener) Run(ctx context.Context) error {
 	}
 }
 
-// listening notes that somebody listens now. If nobody did for [deafAfter], also because
-// the machine slept, it has everything renewed.
+// listening records that a listener runs now. If none ran for [deafAfter], for example
+// because the machine slept, it renews all registrations.
 func (l *Listener) listening() {
 	now := l.now()
 	if since := now.Sub(l.heard); since >= deafAfter || since < 0 {
@@ -303,7 +299,7 @@ func (l *Listener) listening() {
 	}
 }
 
-// deaf has everything renewed.
+// deaf makes all registrations due for renewal.
 func (l *Listener) deaf() {
 	l.mu.Lock()
 	all := slices.Collect(maps.Values(l.feeds))
@@ -313,7 +309,7 @@ func (l *Listener) deaf() {
 	}
 }
 
-// hashOf returns the feed that a directory below src/ belongs to, "" for src/.
+// hashOf returns the feed of a directory below src/, "" for src/ itself.
 func (l *Listener) hashOf(dir string) string {
 	rel, ok := strings.CutPrefix(dir, l.dir.Join("src")+"/")
 	if !ok {
@@ -323,7 +319,7 @@ func (l *Listener) hashOf(dir string) string {
 	return h
 }
 
-// poke makes Run look at what is due.
+// poke makes Run look for due requests.
 func (l *Listener) poke() {
 	select {
 	case l.wake <- struct{}{}:
@@ -331,7 +327,7 @@ func (l *Listener) poke() {
 	}
 }
 
-// reload reads feeds again whose directories have changed; "" is src/.
+// reload reads the feeds again whose directories have changed; "" stands for src/.
 func (l *Listener) reload(dirty map[string]bool) {
 	if dirty[""] {
 		l.rescan()
@@ -349,7 +345,7 @@ func (l *Listener) rescan() {
 	}
 }
 
-// scan looks at all feeds, and reads those that have changed.
+// scan checks all feeds, and reads those that have changed.
 func (l *Listener) scan() error {
 	hashes, err := l.dir.FeedHashes()
 	if err != nil {
@@ -371,8 +367,8 @@ func (l *Listener) scan() error {
 			continue
 		}
 		if !f.purged {
-			// Its hub is told, as of every feed that is not subscribed to any
-			// more, and whoever calls until then that it is gone.
+			// The registration is ended at the hub. Until then, calls of the callback get
+			// 410.
 			f.purged = true
 			if l.advance(f, read{})&wake != 0 {
 				l.poke()
@@ -386,7 +382,7 @@ func (l *Listener) scan() error {
 	return nil
 }
 
-// load reads one feed again.
+// load reads a feed again.
 func (l *Listener) load(hash string) {
 	l.watched.add(hash)
 	stamp := feeddir.StampPush(l.dir, hash)
@@ -419,15 +415,15 @@ func (l *Listener) load(hash string) {
 	}
 }
 
-// feedOf returns a feed as it is known, or as its files have it; nil for one that has
-// neither offers nor a registration.
+// feedOf returns a known feed, or reads its registration. It returns nil for a feed without
+// offers and registration.
 func (l *Listener) feedOf(hash string, offered bool) *feed {
 	f := l.feeds[hash]
 	if f != nil && !f.purged {
 		return f
 	}
 	if f != nil {
-		// It came again, with nothing of what was before.
+		// The feed was removed and added again, so the old state is dropped.
 		l.mu.Lock()
 		l.callbacks.detach(f)
 		delete(l.feeds, hash)
@@ -438,13 +434,13 @@ func (l *Listener) feedOf(hash string, offered bool) *feed {
 		return nil
 	}
 	if strings.Contains(reg.Error, notAsked) {
-		reg.Next = time.Time{} // it may be allowed by now, and costs no request
+		reg.Next = time.Time{} // the address may be allowed now; if not, no request is made
 	}
 	return &feed{hash: hash, registration: registration{Registration: reg}, saved: reg}
 }
 
-// name sets the names by which hubs know a feed at a URL: some URLs, the topics of its
-// offers, and the URL that it gives itself.
+// name sets the keys by which hubs know a feed: of the given URLs, the topics of its
+// offers, and the URL that the feed names as its own.
 func (f *feed) name(push feeddir.Push, urls []string, offers []offer, feedURL string) {
 	for _, o := range offers {
 		urls = append(urls, o.topic)
@@ -463,9 +459,9 @@ func (f *feed) name(push feeddir.Push, urls []string, offers []offer, feedURL st
 	}
 }
 
-// apply lets the registration of a feed take an event, and does what follows but
-// for requests and answers, which the caller makes; it gets the registration
-// before and after, too.
+// apply applies an event to the registration of a feed, saves it, and wakes Run if
+// necessary. The caller makes requests and answers. apply returns the registration before
+// and after, and the actions.
 func (l *Listener) apply(f *feed, event any) (was, is registration, do action) {
 	l.mu.Lock()
 	was = f.registration
@@ -481,13 +477,13 @@ func (l *Listener) apply(f *feed, event any) (was, is registration, do action) {
 	return was, is, do
 }
 
-// advance is the part of apply for which the caller holds mu.
+// advance applies an event. The caller holds mu and does the actions.
 func (l *Listener) advance(f *feed, event any) action {
 	is, do := f.on(event, l.now(), l.opts.Rand())
 	if is.Callback != f.Callback {
 		l.callbacks.detach(f)
 		f.registration = is
-		if l.feeds[f.hash] == f { // it was not purged meanwhile
+		if l.feeds[f.hash] == f { // unless it was removed meanwhile
 			l.callbacks.attach(f)
 		}
 	}
@@ -495,14 +491,14 @@ func (l *Listener) advance(f *feed, event any) action {
 	return do
 }
 
-// key is that of the offer that the registration is for.
+// key returns the key of the registration's offer.
 func (f *feed) key() string { return offer{protocol: f.Protocol, hub: f.Hub}.key() }
 
 func (l *Listener) base() string {
 	return strings.TrimSuffix(l.opts.Public.String(), "/") + "/"
 }
 
-// save writes what has changed of a feed's registration.
+// save writes the changes of a feed's registration.
 func (l *Listener) save(f *feed) {
 	f.saving.Lock()
 	defer f.saving.Unlock()
@@ -520,7 +516,7 @@ func (l *Listener) save(f *feed) {
 	f.saved = reg
 }
 
-// notified is told that a feed was updated.
+// notified handles a notification that a feed was updated.
 func (l *Listener) notified(f *feed) {
 	changed := feeddir.Changed(l.dir, f.hash)
 	l.mu.Lock()
@@ -538,7 +534,7 @@ func (l *Listener) notified(f *feed) {
 	}
 }
 
-// leave leaves the due marker of a feed.
+// leave writes the due marker of a feed.
 func (l *Listener) leave(f *feed) {
 	now := l.now()
 	l.mu.Lock()
@@ -547,7 +543,7 @@ func (l *Listener) leave(f *feed) {
 	if !subscribed {
 		return
 	}
-	if err := feeddir.Leave(l.dir, f.hash); err != nil {
+	if err := feeddir.AddMarker(l.dir, f.hash); err != nil {
 		l.warnOnce("mark"+err.Error(), "%v", err)
 		l.mu.Lock()
 		f.cooldown.due = now.Add(max(l.opts.Cooldown, leaveAgain))
@@ -557,15 +553,14 @@ func (l *Listener) leave(f *feed) {
 	l.apply(f, left{})
 }
 
-// watches are the directories in which the next change of a feed's hubs will be
-// seen. Run alone uses them.
+// watches are the watched directories of feeds. Only Run uses them.
 type watches struct {
 	dir     *lektordir.Dir
 	watcher *watch.Watcher
 	known   map[string]bool
 }
 
-// add watches push/ of a feed, or where it will appear.
+// add watches push/ of a feed, or the nearest existing directory above it.
 func (w *watches) add(hash string) {
 	if w == nil {
 		return
@@ -578,7 +573,7 @@ func (w *watches) add(hash string) {
 			}
 		} else if w.watcher.Add(dir) == nil {
 			w.known[dir] = true
-			// What came into it just before is seen by nobody else.
+			// Directories that were made before the watch began would be missed.
 			for _, deeper := range slices.Backward(dirs[:i]) {
 				if w.watcher.Add(deeper) == nil {
 					w.known[deeper] = true
@@ -590,7 +585,7 @@ func (w *watches) add(hash string) {
 	}
 }
 
-// token returns as many bytes at random, as hexadecimal digits.
+// token returns random bytes in hexadecimal.
 func token(bytes int) string {
 	b := make([]byte, bytes)
 	_, _ = rand.Read(b) // never fails

@@ -10,13 +10,12 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// ErrBusy is returned by [Lock] when another listener has the lektor-dir.
+// ErrBusy is returned by [Lock] if another listener holds the lock.
 var ErrBusy = errors.New("another lektor-cloudd listens for this lektor-dir already")
 
-// Lock makes sure that one listener keeps the registrations of a lektor-dir: two
-// would each tell the hubs another callback. The lock is the file
-// etc/cloudd/lock, which is never removed; it ends with unlock, or with the
-// process.
+// Lock locks the registrations of a lektor-dir for one listener, because two would register
+// different callbacks. The lock is the file etc/cloudd/lock, which is never removed. It is
+// held until unlock is called or the process ends.
 func Lock(d *lektordir.Dir) (unlock func(), err error) {
 	if err := atomicfile.NoLinks(d.Path(), "etc/cloudd"); err != nil {
 		return nil, err
@@ -28,8 +27,8 @@ func Lock(d *lektordir.Dir) (unlock func(), err error) {
 	return atomicfile.Lock(path, ErrBusy)
 }
 
-// heardFile is when the listener last listened. A hub gives up a listener that is
-// away for long, and does not say so.
+// heardFile has the time when a listener last ran. Hubs drop a listener that is away for
+// long, without notice.
 const heardFile = "etc/cloudd/heard"
 
 func lastHeard(d *lektordir.Dir) time.Time {

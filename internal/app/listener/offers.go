@@ -11,9 +11,9 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// offers returns the ways in which a feed at a URL offers to tell of its updates.
-// WebSub comes first: a hub signs what it delivers, and says itself how long it
-// will. What cannot be used comes as an error.
+// offers returns the offers of a feed at a URL to notify of updates. WebSub comes first,
+// because its hubs sign deliveries and name the duration of a subscription. Offers that
+// cannot be used are returned as an error.
 func offers(p feeddir.Push, feedURL string) (out []offer, bad error) {
 	topic := feedURL
 	if len(p.Self) > 0 && fetch.IsHTTP(p.Self[0]) {
@@ -45,8 +45,8 @@ func offers(p feeddir.Push, feedURL string) (out []offer, bad error) {
 	return out, bad
 }
 
-// readOffers returns the offers of a feed at a URL, and all that its drawer has of
-// them. Only what has an address in the web can be asked for.
+// readOffers returns the offers in the lektor-dir of a feed at a URL, and their source. A
+// URL that is not http or https has no offers.
 func readOffers(d *lektordir.Dir, hash, feedURL string) (p feeddir.Push, out []offer, bad error) {
 	p, bad = feeddir.ReadPush(d, hash)
 	if !fetch.IsHTTP(feedURL) {

@@ -18,16 +18,16 @@ import (
 // PingOptions are the options of [Ping].
 type PingOptions struct {
 	Common
-	Feeds []string // URLs; "-" for those on standard input
+	Feeds []string // URLs; "-" reads them from standard input
 	Nul   bool
-	// DryRun makes no request but for the feeds, and tells whom it would tell.
+	// DryRun requests only the feeds, and prints the targets.
 	DryRun bool
-	// Cloud and Hub, or one of the two, are told whatever the feeds say: a cloud as
-	// [rsscloud.ParsePingTarget] has it, and the URL of a hub of WebSub.
+	// Cloud and Hub, or one of them, are notified instead of the targets that the feeds
+	// name: a cloud as in [rsscloud.ParsePingTarget], and the URL of a WebSub hub.
 	Cloud, Hub string
 }
 
-// Ping tells the clouds and hubs of feeds that these were updated.
+// Ping notifies the clouds and hubs of feeds of an update.
 func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
 	var named []Target
 	if o.Cloud != "" {
@@ -44,7 +44,7 @@ func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
 		}
 		named = append(named, Target{Name: u.String(), hub: u.String(), chosen: true})
 	}
-	// An author need not have a lektor-dir.
+	// A publisher may have no lektor-dir.
 	d, err := lektordir.Open(o.Dir, nil)
 	if err != nil {
 		d = nil
@@ -57,11 +57,11 @@ func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
 		}
 		u, err := fetch.ParseURL(arg)
 		if err != nil {
-			s.Report.Print(command.Hint(err, "ping takes the URL of a feed, as the cloud knows it"))
+			s.Report.Print(command.Hint(err, "use the URL by which the cloud knows the feed"))
 			continue
 		}
 		feed := u.String()
-		u.User = nil // a password is for the feed's server, not for messages
+		u.User = nil // a password is for the feed's server only
 		targets := slices.Clone(named)
 		if len(named) > 0 {
 			for i := range targets {
@@ -79,7 +79,7 @@ func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
 		}
 		for _, t := range targets {
 			if o.DryRun {
-				s.Report.Info("%s: would tell %s", u, t.Name)
+				s.Report.Info("%s: would notify %s", u, t.Name)
 			} else if t.tell(ctx, c, feed, u.String(), s); ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -88,7 +88,7 @@ func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
 	return nil
 }
 
-// tell pings a target, and reports what it said. name is the feed's URL in messages.
+// tell pings a target, and prints its answer. name is the feed's URL for messages.
 func (t Target) tell(ctx context.Context, c *fetch.Client, feed, name string, s *command.Streams) {
 	msg, err := t.Ping(ctx, c, feed)
 	switch {
@@ -96,32 +96,31 @@ func (t Target) tell(ctx context.Context, c *fetch.Client, feed, name string, s 
 	case err != nil:
 		s.Report.Print(err)
 	case msg == "":
-		s.Report.Info("%s: told %s", name, t.Name)
+		s.Report.Info("%s: notified %s", name, t.Name)
 	default:
-		s.Report.Info("%s: told %s: %s", name, t.Name, msg)
+		s.Report.Info("%s: notified %s: %s", name, t.Name, msg)
 	}
 }
 
-// Target is a cloud or hub that an author tells of an update.
+// Target is a cloud or hub that a publisher notifies of an update.
 type Target struct {
 	Name  string // its URL
 	ping  rsscloud.PingTarget
-	hub   string // of WebSub
+	hub   string // URL of a WebSub hub
 	topic string
-	// chosen is that the user named the hub; see [fetch.Post].
+	// chosen is true if the user named the hub; see [fetch.Post].
 	chosen bool
 }
 
-// NoCloudError is the error for a feed that names neither cloud nor hub.
+// NoCloudError is the error for a feed that names neither a cloud nor a hub.
 type NoCloudError struct{ URL string }
 
 func (e *NoCloudError) Error() string {
 	return e.URL + ": the feed names no cloud and no hub"
 }
 
-// Targets finds out whom a feed names to be told of its updates: from the
-// lektor-dir d where it is subscribed to, else from the feed itself. d may be
-// nil. feed is the URL of the feed as the user gives it.
+// Targets returns the targets that a feed names, from the lektor-dir d if it is subscribed
+// to there, otherwise from the feed itself. d may be nil. feed is the URL of the feed.
 func Targets(ctx context.Context, c *fetch.Client, d *lektordir.Dir, feed string) ([]Target, error) {
 	var list []offer
 	if d != nil {
@@ -163,7 +162,8 @@ func Targets(ctx context.Context, c *fetch.Client, d *lektordir.Dir, feed string
 	return out, nil
 }
 
-// CloudTarget is the cloud that a user names; see [rsscloud.ParsePingTarget].
+// CloudTarget returns the target for a cloud named by the user; see
+// [rsscloud.ParsePingTarget].
 func CloudTarget(cloud string) (Target, error) {
 	p, err := rsscloud.ParsePingTarget(cloud)
 	if err != nil {
@@ -172,8 +172,8 @@ func CloudTarget(cloud string) (Target, error) {
 	return Target{Name: p.URLs[0], ping: p}, nil
 }
 
-// Ping tells the target that the feed was updated, and returns what it said to
-// that, in one line. A password in the feed's URL is not told.
+// Ping notifies the target of an update of a feed, and returns its answer in one line. It
+// does not send a password in the feed's URL.
 func (t Target) Ping(ctx context.Context, c *fetch.Client, feed string) (string, error) {
 	var msg string
 	var err error

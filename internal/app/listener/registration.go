@@ -13,67 +13,64 @@ import (
 	"github.com/lektordir/lektor/internal/websub"
 )
 
-// Times of registrations.
+// Times of registrations:
 const (
 	// CloudRenew and CloudExpire are those of rssCloud: "You must renew your
 	// subscription every 24 hours because they expire after 25 hours."
 	CloudRenew  = 24 * time.Hour
 	CloudExpire = 25 * time.Hour
-	// DefaultLease is asked of WebSub hubs, and assumed when one does not say
-	// what it gives.
+	// DefaultLease is the lease that is requested of WebSub hubs, and assumed if the hub
+	// does not name one.
 	DefaultLease = 10 * 24 * time.Hour
-	// minLease and maxLease bound the leases that are believed: a shorter one is
-	// renewed as if it were minLease. maxRenew finds out about a hub that has
-	// forgotten us.
+	// minLease and maxLease are the limits of leases that are accepted. maxRenew is the
+	// longest time until a renewal, in case a hub has forgotten the subscription.
 	minLease = 10 * time.Second
 	maxLease = 365 * 24 * time.Hour
 	maxRenew = 30 * 24 * time.Hour
-	// minRenew keeps a feed that has another hub every time from having one
-	// asked all the time.
+	// minRenew is the minimum time between requests for a feed that changes its hub again
+	// and again.
 	minRenew = 5 * time.Minute
-	// verifyWithin is how long a hub may take to verify a request before it
-	// is made again.
+	// verifyWithin is how long a hub may take to verify a request before it is repeated.
 	verifyWithin = time.Hour
-	// deniedFor is how long a denial counts.
+	// deniedFor is the time until the next request after a denial.
 	deniedFor = 24 * time.Hour
-	// share is how much earlier than necessary a registration is renewed to
-	// share a request with another of the same cloud.
+	// share is how much earlier a registration may be renewed to share a request with
+	// another of the same cloud.
 	share = 30 * time.Minute
 
-	// deafAfter is how long a listener can be down before hubs may have given it up, as
-	// some do after three errors, which three updates within a minute are. Then everything
-	// is renewed within deafSpread.
+	// deafAfter is how long a listener may be down before hubs may have dropped it: some do
+	// after three errors, which three updates within a minute cause. Then all registrations
+	// are renewed, spread over deafSpread.
 	deafAfter  = time.Minute
 	deafSpread = 5 * time.Minute
-	// missedGrace is how long a notification may be later than what it tells of is
-	// found by the schedule, and missedRest the least time from one renewal to
-	// the next for want of a notification.
+	// missedGrace is how much later than a scheduled fetch a notification may arrive.
+	// missedRest is the minimum time between two renewals because of missed notifications.
 	missedGrace = 2 * time.Minute
 	missedRest  = time.Hour
 
-	// rotate is after how many failures in a row another of a feed's hubs has
-	// its turn.
+	// rotate is the number of failures in a row after which the next hub of a feed is
+	// tried.
 	rotate = 3
 )
 
-// retry is how long to wait after failures in a row.
+// retry is the wait after failures in a row.
 var retry = backoff.Backoff{Base: time.Minute, Cap: 6 * time.Hour, Jitter: -0.5}
 
-// The states of a feed's registration, as the file state has them.
+// The states of a registration, as in the file state:
 const (
-	Requested     = "requested"     // the hub has yet to verify it
+	Requested     = "requested"     // the hub has not verified it yet
 	Registered    = "registered"    //
-	Suspect       = "suspect"       // the cloud took it, and has never called
-	Failed        = "failed"        // and is tried again
+	Suspect       = "suspect"       // accepted by the cloud, which has never called
+	Failed        = "failed"        // will be tried again
 	Denied        = "denied"        // by the hub; tried again the next day
-	Unsubscribing = "unsubscribing" // the feed is not subscribed to any more
-	Unsubscribed  = "unsubscribed"  // and the hub knows, or need not
+	Unsubscribing = "unsubscribing" // the feed is no longer subscribed to
+	Unsubscribed  = "unsubscribed"  // ended at the hub, if necessary
 )
 
-// WebSub is the protocol of a registration that is none of rssCloud's.
+// WebSub is the name of the WebSub protocol. The other protocols are those of rssCloud.
 const WebSub = "websub"
 
-// offer is a way in which a feed offers to tell of its updates.
+// offer is an offer of a feed to notify of its updates.
 type offer struct {
 	protocol string
 	hub      string // URL
@@ -81,92 +78,88 @@ type offer struct {
 	topic    string
 }
 
-// key names what a request can be shared with: a hub, asked by a protocol.
+// key identifies offers that can share a request: hub and protocol.
 func (o offer) key() string { return o.protocol + " " + o.hub }
 
-// registration is a feed's place at a cloud or hub, as the subscriber sees it. It
-// is a value, and has no lock, clock or network: [registration.on] takes what
-// happened and returns the value after it and what is to be done, and
-// [registration.due] tells what it wants next. In short:
+// registration is the registration of a feed with a cloud or hub, as the subscriber sees
+// it. It is a value without lock, clock or network. [registration.on] returns the value
+// after an event, and the actions. [registration.due] returns the next request. In short:
 //
 //	asked            Failed, Requested, Registered or Suspect, as the hub answers
-//	accepted         Registered or Suspect at a cloud, Requested at a hub of WebSub
-//	called, left     Registered, where it was Suspect
-//	deaf, missed     as it was, and to be renewed soon
-//	intent           Registered, Unsubscribed, or Denied
+//	accepted         Registered or Suspect at a cloud, Requested at a WebSub hub
+//	called, left     Registered, if it was Suspect
+//	deaf, missed     unchanged, but renewed soon
+//	intent           Registered, Unsubscribed or Denied
 //	failed           Failed; Registered until that expires
-//	asked, to end    Unsubscribed at a cloud, Unsubscribing at a hub of WebSub
+//	asked, to end    Unsubscribed at a cloud, Unsubscribing at a WebSub hub
 type registration struct {
-	feeddir.Registration // what is kept in files
+	feeddir.Registration // the part that is in files
 
-	url    string // of the feed; "" when it is not subscribed to
+	url    string // URL of the feed; "" if it is not subscribed to
 	offers []offer
-	turn   int // which of the offers
-	// moved is when it last went from one hub or topic to another.
+	turn   int // index of the current offer
+	// moved is when the hub or topic last changed.
 	moved time.Time
 }
 
 // The events of a registration.
 type (
-	// read is that the feed's drawer was read: its URL, what it offers, and the
-	// base of the URLs by which hubs reach us now, "" for none.
+	// read means that the feed was read again: its URL, its offers, and the base URL of
+	// callbacks, "" for none.
 	read struct {
 		url    string
 		offers []offer
 		base   string
 	}
-	// asked is that a request is to be made, for an offer or to end the
-	// registration. A new registration gets the callback and the secret; those
-	// at a cloud have all the same callback, with WebSub each has its own
-	// (section 5.1.1).
+	// asked means that a request is made: for an offer, or to end the registration. A new
+	// registration gets this callback and secret. All registrations with a cloud share a
+	// callback; in WebSub each has its own (section 5.1.1).
 	asked struct {
 		offer            offer
 		end              bool
 		callback, secret string
 	}
-	// accepted is that the hub answered the request with success. A cloud calls
-	// the callback before it does; unheard is that this one did not.
+	// accepted means that the hub answered the request with success. unheard is true if a
+	// cloud did not call the callback before that.
 	accepted struct{ unheard bool }
-	// called is that a cloud called the callback to verify a registration.
+	// called means that a cloud called the callback to verify a registration.
 	called struct{}
-	// deaf is that nobody listened for long.
+	// deaf means that no listener ran for long.
 	deaf struct{}
-	// missed is that the feed was found changed at a time, and nobody had told of
-	// it.
+	// missed means that the feed was found changed at a time without a notification.
 	missed struct{ at time.Time }
-	// failed is that it did not.
+	// failed means that the request failed.
 	failed struct {
 		text    string // in one line
-		refused bool   // by the hub: no use to ask it again soon
-		// delayed is that somebody else's answer keeps us from asking at all,
-		// which is no failure; after is for how long. Without it after is the
-		// least time to wait.
+		refused bool   // the hub refused: another request soon is useless
+		// delayed means that no request was made, because the host asked for a pause: not a
+		// failure. after is then the rest of the pause, otherwise the minimum wait.
 		delayed bool
 		after   time.Duration
 	}
-	// intent is a hub's verification (section 5.3) or denial (5.2).
+	// intent is the verification (section 5.3) or denial (5.2) by a hub.
 	intent websub.Intent
-	// delivered is a delivery of WebSub (section 7): the method by which it is
-	// signed, or what is wrong with the signature, in one line.
+	// delivered is a WebSub delivery (section 7). method is the method of its signature.
+	// wrong is the reason why the signature is not valid, in one line.
 	delivered struct{ method, wrong string }
-	// left is that a due marker was left, as the hub told of an update.
+	// left means that a due marker was left after a notification.
 	left struct{}
 )
 
-// action is what is to be done after an event; several can be.
+// action is a set of actions after an event.
 type action uint
 
 const (
 	save    action = 1 << iota // write the files
-	wake                       // something may be due earlier than before
+	wake                       // something may be due earlier
 	send                       // make the request
-	leave                      // tell the hub before this one that it is over
-	confirm                    // answer the hub that its intent is ours
-	believe                    // what was delivered is from the hub
+	leave                      // unsubscribe at the previous hub
+	confirm                    // answer the hub that the intent is right
+	believe                    // treat the delivery as coming from the hub
 )
 
-// on returns the registration after an event, and what is to be done. jitter, from
-// 0 to 1, keeps those who failed together from coming again together.
+// on returns the registration after an event, and the actions. jitter, from 0 to 1, spreads
+// the retries of registrations that failed together.
 func (r registration) on(event any, now time.Time, jitter float64) (registration, action) {
 	switch e := event.(type) {
 	case read:
@@ -204,7 +197,7 @@ func (r registration) on(event any, now time.Time, jitter float64) (registration
 func (r registration) onRead(e read) registration {
 	r.url, r.offers = e.url, e.offers
 	if r.Hub != "" && e.base != "" && !strings.HasPrefix(r.Callback, e.base) {
-		// We are reached elsewhere now, which the hub does not know yet.
+		// The base URL has changed, and the hub must learn it.
 		r.Next, r.Expires, r.Asked = time.Time{}, time.Time{}, time.Time{}
 		r.Callback = e.base + r.Token()
 	}
@@ -212,7 +205,7 @@ func (r registration) onRead(e read) registration {
 	if r.turn < 0 {
 		r.turn = 0
 		if len(r.offers) > 0 {
-			r.Failures = 0 // they were those of a hub that it does not have any more
+			r.Failures = 0 // they were failures of a hub that the feed no longer names
 		}
 	}
 	return r
@@ -220,7 +213,7 @@ func (r registration) onRead(e read) registration {
 
 func (r registration) onAsked(e asked, now time.Time) (registration, action) {
 	if e.end {
-		// rssCloud has no way to say it: one that is not renewed ends by itself.
+		// rssCloud has no request for that; a registration that is not renewed expires.
 		if r.Protocol != WebSub || r.State == Failed || r.State == Denied {
 			return r.ended(), save
 		}
@@ -257,12 +250,12 @@ func (r registration) onAsked(e asked, now time.Time) (registration, action) {
 		}
 	}
 	if o.protocol == WebSub {
-		r.Asked = now // the hub may verify it before it answers
+		r.Asked = now // the hub may verify before it answers
 	}
 	return r, do
 }
 
-// heard is the registration once the cloud has shown that it has it.
+// heard returns the registration after the cloud has shown that it knows it.
 func (r registration) heard() registration {
 	if r.State == Suspect {
 		r.State, r.Error = Registered, ""
@@ -270,8 +263,8 @@ func (r registration) heard() registration {
 	return r
 }
 
-// soon is the registration when it is to be renewed at a time, if it stands and
-// would be later.
+// soon returns the registration with an earlier renewal, if the hub has it and its renewal
+// is later.
 func (r registration) soon(at time.Time) (registration, action) {
 	if !r.stands() || !r.Next.After(at) {
 		return r, 0
@@ -286,7 +279,8 @@ func (r *registration) stands() bool { return r.State == Registered || r.State =
 func (r registration) onAccepted(e accepted, now time.Time, jitter float64) registration {
 	switch {
 	case r.Protocol != WebSub:
-		// Some try no callback. One that notified us of late has us, and can reach us.
+		// Some clouds do not test the callback. If one has notified us since the last
+		// registration, it can reach us.
 		known := r.stands() && !r.Notified.IsZero() && !r.Notified.Before(r.Since)
 		r = r.registered(now, CloudRenew, CloudExpire)
 		if e.unheard && !known {
@@ -295,7 +289,7 @@ func (r registration) onAccepted(e accepted, now time.Time, jitter float64) regi
 		}
 		return r
 	case r.Asked.IsZero():
-		return r // it was verified before the answer came
+		return r // the verification came before the answer
 	case r.State != Registered && r.State != Unsubscribing:
 		r.State = Requested
 	}
@@ -308,7 +302,7 @@ func (r registration) onAccepted(e accepted, now time.Time, jitter float64) regi
 		}
 	}
 	if r.State == Unsubscribing && r.Failures > rotate {
-		return r.ended() // it had its chances; what it delivers is answered with 410
+		return r.ended() // enough attempts; deliveries get 410
 	}
 	return r
 }
@@ -316,7 +310,7 @@ func (r registration) onAccepted(e accepted, now time.Time, jitter float64) regi
 func (r registration) onFailed(e failed, now time.Time, jitter float64) registration {
 	if r.Protocol == WebSub {
 		if r.Asked.IsZero() {
-			return r // the hub verified it all the same
+			return r // the hub has verified it anyway
 		}
 		r.Asked = time.Time{}
 	}
@@ -328,7 +322,7 @@ func (r registration) onFailed(e failed, now time.Time, jitter float64) registra
 		if len(r.offers) > 1 && (e.refused || r.Failures%rotate == 0) {
 			r.turn++
 			if r.turn%len(r.offers) != 0 && r.Failures <= len(r.offers) {
-				wait = 0 // the next of its hubs has its turn at once
+				wait = 0 // try the next hub at once
 			}
 		}
 		r.Next = now.Add(wait)
@@ -354,9 +348,9 @@ func (r registration) onIntent(e intent, now time.Time) (registration, action) {
 	case e.Mode == websub.Denied && r.over():
 		return r, confirm
 	case e.Mode == websub.Denied && r.Asked.IsZero():
-		// Nobody asked. Whoever knows the callback can say so, as the log of a hub
-		// may show it to all: the hub itself is asked, once in a while, and where
-		// deliveries come nothing is to be asked.
+		// There was no request. Anybody who knows the callback can send this, for example
+		// from a hub's public log. So ask the hub itself, at most once in missedRest, and
+		// not if deliveries arrive.
 		if now.Before(r.Since.Add(missedRest)) || r.Notified.After(r.Since) {
 			return r, confirm
 		}
@@ -381,20 +375,20 @@ func (r registration) onIntent(e intent, now time.Time) (registration, action) {
 	}
 	r.Signature = ""
 	if e.Lease <= 0 {
-		// It must say; those that do not may have a time of their own, such as that of
-		// rssCloud for one that serves both.
+		// Hubs must name a lease. If one does not, it may use that of rssCloud, because it
+		// serves both.
 		return r.registered(now, CloudRenew, DefaultLease), confirm | save
 	}
 	lease := min(max(e.Lease, minLease), maxLease)
 	return r.registered(now, min(lease*4/5, maxRenew), lease), confirm | save
 }
 
-// ignored begins the error of a feed with a delivery that was not believed.
+// ignored is the beginning of the error after an invalid delivery.
 const ignored = "a delivery was ignored: "
 
 func (r registration) onDelivered(e delivered) (registration, action) {
 	if e.wrong != "" {
-		// Section 8: ignored. It is said once.
+		// Section 8: ignore it. Report it once.
 		text := ignored + e.wrong
 		if r.Error == text {
 			return r, 0
@@ -411,23 +405,23 @@ func (r registration) onDelivered(e delivered) (registration, action) {
 	return r, believe
 }
 
-// registered is the registration once the hub has it.
+// registered returns the registration after the hub has confirmed it.
 func (r registration) registered(now time.Time, renew, expire time.Duration) registration {
 	r.State, r.Since, r.Asked, r.Failures, r.Error = Registered, now, time.Time{}, 0, ""
 	r.Next, r.Expires = now.Add(renew), now.Add(expire)
 	return r
 }
 
-// ended is the registration once it is over.
+// ended returns the registration after its end.
 func (r registration) ended() registration {
 	r.State, r.Asked, r.Expires, r.Next, r.Failures, r.Error = Unsubscribed, time.Time{}, time.Time{}, time.Time{}, 0, ""
 	return r
 }
 
-// over reports whether the registration is ended, or is being so.
+// over reports whether the registration has ended or is being ended.
 func (r *registration) over() bool { return r.State == Unsubscribing || r.State == Unsubscribed }
 
-// offer is the one that has its turn.
+// offer returns the current offer.
 func (r *registration) offer() offer {
 	if len(r.offers) == 0 {
 		return offer{}
@@ -435,19 +429,19 @@ func (r *registration) offer() offer {
 	return r.offers[r.turn%len(r.offers)]
 }
 
-// wish is the request that a registration wants to be made.
+// wish is the next request of a registration.
 type wish struct {
-	at    time.Time // not before
+	at    time.Time // not before this time
 	offer offer
 	end   bool // to end the registration
-	// early is that it can be made now, to share a request with another.
+	// early means that it may be made now, to share a request with another.
 	early bool
 }
 
-// due returns the request that is to be made next, and false when there is none.
+// due returns the next request, and false if there is none.
 func (r *registration) due(now time.Time) (wish, bool) {
 	o := r.offer()
-	// Nobody subscribes to the feed, or it names no hub any more.
+	// The feed is not subscribed to, or names no hub any more.
 	if r.url == "" || len(r.offers) == 0 {
 		if r.Hub == "" || r.State == Unsubscribed {
 			return wish{}, false
@@ -458,7 +452,7 @@ func (r *registration) due(now time.Time) (wish, bool) {
 		}
 		return wish{at: at, end: true, offer: offer{protocol: r.Protocol, hub: r.Hub, topic: r.Topic}}, true
 	}
-	// After a clock that was wrong, no time is further away than it can be.
+	// A time too far ahead was set by a wrong clock.
 	at, most := r.Next, maxRenew+time.Hour
 	if r.stands() && r.Protocol != WebSub && r.Failures == 0 {
 		most = CloudExpire
@@ -467,42 +461,41 @@ func (r *registration) due(now time.Time) (wish, bool) {
 		at = time.Time{}
 	}
 	if r.Failures == 0 && (r.Hub != o.hub || r.Protocol != o.protocol || r.Topic != o.topic) {
-		// The feed has another hub now, or is elsewhere. One that says so with
-		// every fetch does not get a request for each.
+		// The feed has another hub or URL now. minRenew keeps a feed whose hub changes with
+		// every fetch from causing a request each time.
 		at = time.Time{}
 		if since := now.Sub(r.moved); !r.moved.IsZero() && since >= 0 {
 			at = r.moved.Add(minRenew)
 		}
 	}
 	if r.over() {
-		at = time.Time{} // subscribed to again
+		at = time.Time{} // subscribed again
 	}
 	return wish{at: at, offer: o, early: o.protocol != WebSub && r.stands() && at.Sub(now) <= share}, true
 }
 
-// cooldown spaces the due markers of a feed, so that several notifications in a
-// row leave one at once and one at the end. How long it is adapts to the feed: a
-// tenth of the most at first and for one that has changed whenever it was said to,
-// and twice as long for every time that it had not. It is a value, as a registration
-// is.
+// cooldown spaces the due markers of a feed: of several notifications in a row, the first
+// leaves one at once, and the rest leave one at the end. Its length adapts to the feed. It
+// begins with a tenth of the maximum, is halved if the feed has changed since the last
+// marker, and doubled otherwise. It is a value, like a registration.
 type cooldown struct {
-	last time.Time     // when a marker was left
-	due  time.Time     // when one is to be left; zero for never
-	wait time.Duration // from one to the next
-	// changed is when the feed had changed before the last marker.
+	last time.Time     // when the last marker was left
+	due  time.Time     // when the next one is due; zero for never
+	wait time.Duration // length
+	// changed is the time of the feed's last change, when the last marker was left.
 	changed time.Time
 }
 
 const (
-	leastOfMost  = 10 // the most, divided by it, is the least that a cooldown is
-	quietOfCools = 10 // after as many times the most it begins anew
+	leastOfMost  = 10 // the minimum is the maximum divided by this
+	quietOfCools = 10 // it is reset if there is no marker for this many times the maximum
 )
 
-// notified returns the cooldown after a notification, and whether a marker is to be
-// left now. changed is when the feed last changed.
+// notified returns the cooldown after a notification, and whether to leave a marker now.
+// changed is the time of the feed's last change.
 func (c cooldown) notified(now time.Time, most time.Duration, changed time.Time) (cooldown, bool) {
 	at := c.last.Add(max(c.wait, most/leastOfMost))
-	// A last one in the future is of a clock that was wrong.
+	// A time in the future was set by a wrong clock.
 	if most > 0 && !c.last.IsZero() && now.Before(at) && at.Sub(now) <= most {
 		if c.due.IsZero() {
 			c.due = at
@@ -527,7 +520,7 @@ func (c cooldown) left(now time.Time, most time.Duration, changed time.Time) coo
 	return cooldown{last: now, wait: wait, changed: changed}
 }
 
-// ripe reports whether a marker is due, which is never more than most away.
+// ripe reports whether a marker is due. A time more than most ahead counts as due.
 func (c cooldown) ripe(now time.Time, most time.Duration) bool {
 	return !c.due.IsZero() && !(now.Before(c.due) && c.due.Sub(now) <= most)
 }

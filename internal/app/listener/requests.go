@@ -19,14 +19,14 @@ import (
 	"github.com/lektordir/lektor/internal/websub"
 )
 
-// batch is what a hub is asked at a time.
+// batch is the feeds that are requested together of a hub.
 type batch struct {
 	offer offer
-	end   bool // to end subscriptions, not to make them
+	end   bool // to end subscriptions
 	feeds []*feed
 }
 
-// add takes a feed along, where there is room.
+// add adds a feed, if there is room.
 func (b *batch) add(f *feed) {
 	if len(b.feeds) < perBatch {
 		b.feeds = append(b.feeds, f)
@@ -34,8 +34,8 @@ func (b *batch) add(f *feed) {
 	}
 }
 
-// step leaves the markers and starts the requests that are due, and returns the
-// time when the next will be; zero when there is none.
+// step leaves due markers and starts due requests. It returns when the next ones are due;
+// zero for never.
 func (l *Listener) step(ctx context.Context) time.Time {
 	ripe, batches, next := l.plan(l.now())
 	for _, f := range ripe {
@@ -59,8 +59,8 @@ func (l *Listener) step(ctx context.Context) time.Time {
 	return next
 }
 
-// plan returns the feeds whose marker is due, the requests that are, marked as
-// being made, and the time when the next will be; zero when there is none.
+// plan returns the feeds whose marker is due, and the due requests, by offer key. It marks
+// the feeds as being asked. next is when more is due; zero for never.
 func (l *Listener) plan(now time.Time) (ripe []*feed, due map[string]*batch, next time.Time) {
 	soonest := func(t time.Time) {
 		if next.IsZero() || t.Before(next) {
@@ -68,7 +68,7 @@ func (l *Listener) plan(now time.Time) (ripe []*feed, due map[string]*batch, nex
 		}
 	}
 	due = map[string]*batch{}
-	early := map[*feed]string{} // could be renewed with others
+	early := map[*feed]string{} // may be renewed together with others
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, f := range l.feeds {
@@ -90,7 +90,7 @@ func (l *Listener) plan(now time.Time) (ripe []*feed, due map[string]*batch, nex
 			if want.early {
 				early[f] = key
 			}
-		case l.hub(want.offer.hub).busy: // its end wakes us
+		case l.hub(want.offer.hub).busy: // the end of the running request wakes Run
 		case due[key] == nil:
 			due[key] = &batch{offer: want.offer, end: want.end}
 			due[key].add(f)
@@ -105,7 +105,7 @@ func (l *Listener) plan(now time.Time) (ripe []*feed, due map[string]*batch, nex
 	}
 	for key, b := range due {
 		if l.hub(b.offer.hub).busy {
-			// The same hub by another protocol, in this very round.
+			// The same hub has a request by another protocol in this round.
 			for _, f := range b.feeds {
 				f.asking = false
 			}
@@ -116,7 +116,7 @@ func (l *Listener) plan(now time.Time) (ripe []*feed, due map[string]*batch, nex
 	return ripe, due, next
 }
 
-// hub returns what is known of a hub. The caller holds mu.
+// hub returns the state of a hub. The caller holds mu.
 func (l *Listener) hub(where string) *hubState {
 	if l.hubs[where] == nil {
 		l.hubs[where] = &hubState{}
@@ -124,15 +124,15 @@ func (l *Listener) hub(where string) *hubState {
 	return l.hubs[where]
 }
 
-// exchange is one round with a hub: what became of the feeds of a batch.
+// exchange is the requests for one batch, and their results.
 type exchange struct {
 	*Listener
 	batch *batch
 	done  int
-	fails map[string]int // by what was wrong
+	fails map[string]int // number of failures, by error text
 }
 
-// ask asks a hub for the feeds of a batch, and takes down what it says.
+// ask makes the requests for a batch, and reports the results.
 func (l *Listener) ask(ctx context.Context, b *batch) {
 	slices.SortFunc(b.feeds, func(x, y *feed) int { return cmp.Compare(x.hash, y.hash) })
 	x := &exchange{l, b, 0, map[string]int{}}
@@ -153,7 +153,7 @@ func (l *Listener) ask(ctx context.Context, b *batch) {
 	}
 }
 
-// begin is the event of a feed's request.
+// begin applies the event of a request for a feed.
 func (x *exchange) begin(f *feed) (was, is registration, do action) {
 	x.mu.Lock()
 	shared := x.callbacks.ofCloud[x.batch.offer.key()]
@@ -164,9 +164,9 @@ func (x *exchange) begin(f *feed) (was, is registration, do action) {
 	})
 }
 
-// end takes down what became of a feed's request, which was sent, or would have
-// failed as another did; unheard is that the cloud never called. It returns the error
-// that counts: none when the hub has verified a request that seemed to fail.
+// end applies the result of a request for a feed. err is its error, or the fatal error of
+// an earlier request. unheard is true if the cloud did not call. end returns nil if the hub
+// has verified a request that seemed to fail.
 func (x *exchange) end(ctx context.Context, f *feed, err error, unheard bool) error {
 	if ctx.Err() != nil {
 		return err
@@ -187,18 +187,18 @@ func (x *exchange) end(ctx context.Context, f *feed, err error, unheard bool) er
 	return err
 }
 
-// failure is the event of an error.
+// failure returns the event for an error.
 func failure(err error) failed {
 	return failed{text: explain(err), refused: isA[*fetch.RefusedError](err), delayed: isA[*fetch.HostDelayError](err), after: fetch.Pause(err)}
 }
 
-// isA reports whether an error is, or wraps, one of type E.
+// isA reports whether an error is, or wraps, an error of type E.
 func isA[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }
 
-// each makes a request for each feed: for a subscription of WebSub, or to end one
+// each makes a request for each feed: to subscribe by WebSub, or to end any registration
 // (section 5.1).
 func (x *exchange) each(ctx context.Context) {
 	var fatal error
@@ -208,12 +208,12 @@ func (x *exchange) each(ctx context.Context) {
 		}
 		was, r, do := x.begin(f)
 		if fatal != nil {
-			_ = x.end(ctx, f, fatal, false) // as if it had been asked for, too
+			_ = x.end(ctx, f, fatal, false) // the request would fail, too
 			continue
 		}
 		if do&leave != 0 {
-			// The hub that it leaves is told once, and not waited for: what it
-			// delivers to the old callback is answered with 410.
+			// The previous hub is told once, without regard to its answer: its deliveries
+			// to the old callback get 410.
 			_ = websub.Send(ctx, x.client, websub.Request{Mode: websub.Unsubscribe, Hub: was.Hub, Callback: was.Callback, Topic: was.Topic})
 		}
 		if do&send == 0 {
@@ -225,16 +225,16 @@ func (x *exchange) each(ctx context.Context) {
 			q.Mode, q.Lease, q.Secret = websub.Unsubscribe, 0, ""
 		}
 		if err := x.end(ctx, f, websub.Send(ctx, x.client, q), false); err != nil && !isA[*fetch.RefusedError](err) {
-			fatal = err // no use to try it with the others
+			fatal = err // the others would fail, too
 		}
 	}
 }
 
-// enrolment registers the feeds of a batch with a cloud.
+// enrolment is the registration of a batch with a cloud.
 type enrolment struct {
 	*exchange
 	back       rsscloud.Callback
-	urls, more []string // of the feeds; more: that single feeds are also known by
+	urls, more []string // URLs of the feeds, and their aliases
 	now        *asking
 	taken      map[*feed]bool
 }
@@ -243,8 +243,8 @@ func (x *enrolment) register(ctx context.Context, urls ...string) error {
 	return rsscloud.Register(ctx, x.client, x.batch.offer.cloud, x.back, urls)
 }
 
-// cloud registers feeds with a cloud: all of them by one request, and where it
-// will not have that, one by one.
+// cloud registers feeds with a cloud: all by one request, or one by one if the cloud does
+// not accept that.
 func (x *exchange) cloud(ctx context.Context) {
 	e := &enrolment{exchange: x, now: &asking{calls: map[string]*calls{}}, taken: map[*feed]bool{}}
 	var token string
@@ -259,7 +259,7 @@ func (x *exchange) cloud(ctx context.Context) {
 		e.more = append(e.more, f.alias)
 	}
 	e.now.urls = slices.Concat(e.urls, e.more)
-	if cb := x.callbacks.byToken[token]; cb != nil { // else all of them were purged meanwhile
+	if cb := x.callbacks.byToken[token]; cb != nil { // nil if all of them were removed meanwhile
 		cb.asking = e.now
 		defer x.asked(cb, e.now)
 	}
@@ -272,8 +272,8 @@ func (x *exchange) cloud(ctx context.Context) {
 	}
 }
 
-// together registers all feeds by one request. It reports false if there is no use to try
-// single ones.
+// together registers all feeds by one request. It reports false if single requests would
+// fail, too.
 func (x *enrolment) together(ctx context.Context) bool {
 	err := x.register(ctx, x.urls...)
 	if err != nil && !isA[*fetch.RefusedError](err) {
@@ -282,7 +282,7 @@ func (x *enrolment) together(ctx context.Context) bool {
 		}
 		return false
 	}
-	// Many answer success when they took one of the URLs, or read but the first.
+	// Many clouds answer success although they took only one of the URLs.
 	for _, f := range x.batch.feeds {
 		if err == nil && x.heard(x.now, f) {
 			x.taken[f] = true
@@ -295,7 +295,7 @@ func (x *enrolment) together(ctx context.Context) bool {
 	return true
 }
 
-// singly registers the feeds that are left, each by a request.
+// singly registers the remaining feeds, each by a request.
 func (x *enrolment) singly(ctx context.Context) {
 	var fatal error
 	missed := 0
@@ -315,9 +315,9 @@ func (x *enrolment) singly(ctx context.Context) {
 			}
 			switch {
 			case err == nil:
-				missed = -len(x.urls) // there is a cloud
+				missed = -len(x.urls) // the cloud exists
 			case !is:
-				fatal = err // no use to try it with the others
+				fatal = err // the others would fail, too
 			case no.Status == http.StatusNotFound || no.Status == http.StatusMethodNotAllowed || no.Status == http.StatusGone:
 				if missed++; missed == strikes {
 					fatal = err
@@ -330,15 +330,15 @@ func (x *enrolment) singly(ctx context.Context) {
 	}
 }
 
-// heard reports whether the cloud called for a feed that it is asked for.
+// heard reports whether the cloud called for a feed during the registration.
 func (x *exchange) heard(a *asking, f *feed) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return a.heard(f.keys)
 }
 
-// asked ends what a cloud is asked for. What looked like a test call was a
-// notification where a challenge came as well.
+// asked ends a registration. A call that looked like a test call was a notification, if a
+// challenge came as well.
 func (x *exchange) asked(cb *callback, a *asking) {
 	x.mu.Lock()
 	cb.asking = nil
@@ -354,10 +354,10 @@ func (x *exchange) asked(cb *callback, a *asking) {
 	}
 }
 
-// notAsked is in the error of a feed whose hub is not asked for what its address is.
+// notAsked is a part of the error for a hub at an address that is not allowed.
 const notAsked = ": not asked: the feed names a hub at "
 
-// explain returns an error in words for a log and the file error, cleaned.
+// explain returns an error as a text for the log and the file error.
 func explain(err error) string {
 	if private, ok := errors.AsType[*fetch.PrivateError](err); ok {
 		what := "a private address"

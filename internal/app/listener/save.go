@@ -19,27 +19,26 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// PasswordVar is the environment variable that users have the password of [Save]
-// in; it is for the command line to read.
+// PasswordVar is the environment variable for the password of [Save]. The command line
+// reads it.
 const PasswordVar = "LEKTOR_CLOUD_PASSWORD"
 
 // SaveOptions are the options of [Save].
 type SaveOptions struct {
 	Common
 	File         string // "-" for standard input
-	Cloud        string // URL of its XML-RPC; "" for the one that the document names
+	Cloud        string // URL of an XML-RPC cloud; "" for the one that the document names
 	User         string
-	PasswordFile string // has the password in its first line
-	Password     string // where no file has it
-	DryRun       bool   // only tell where it would go
+	PasswordFile string // file with the password in its first line
+	Password     string // used if there is no file
+	DryRun       bool   // only print the target
 }
 
-// maxSave is the largest document that is saved.
+// maxSave is the size of the largest document that is saved, in bytes.
 const maxSave = fetch.DefaultMaxBytes
 
-// Save stores a feed document in a cloud, and prints the URL that it has there. A
-// cloud that the document names, and not the user, must be at a public address or
-// at one that Fetch.AllowPrivate has.
+// Save stores a feed document in a cloud, and prints its URL there. If the document names
+// the cloud, not the user, its address must be public or in Fetch.AllowPrivate.
 func Save(ctx context.Context, o SaveOptions, s *command.Streams) error {
 	if o.PasswordFile != "" {
 		b, err := os.ReadFile(o.PasswordFile)
@@ -50,7 +49,7 @@ func Save(ctx context.Context, o SaveOptions, s *command.Streams) error {
 		o.Password = strings.TrimSuffix(line, "\r")
 	}
 	if o.Password == "" {
-		return &command.UsageError{Message: "the password is missing", Hint: "put it into $" + PasswordVar + " or a file, --password-file"}
+		return &command.UsageError{Message: "no password is given", Hint: "put it into $" + PasswordVar + " or a file, --password-file"}
 	}
 	doc, err := readDocument(o.File, s.In)
 	if err != nil {
@@ -59,7 +58,7 @@ func Save(ctx context.Context, o SaveOptions, s *command.Streams) error {
 	target := o.Cloud
 	if target == "" {
 		if target = saveURL(doc); target == "" {
-			return command.Hint(fmt.Errorf("%s names no cloud that speaks XML-RPC", o.File), "name one with --cloud")
+			return command.Hint(fmt.Errorf("%s names no XML-RPC cloud", o.File), "name one with --cloud")
 		}
 	} else if rest, ok := strings.CutPrefix(target, "xmlrpc://"); ok {
 		target = "http://" + rest
@@ -69,7 +68,7 @@ func Save(ctx context.Context, o SaveOptions, s *command.Streams) error {
 		return command.Usagef("--cloud: %w", err)
 	}
 	if u.Scheme == "http" && !isLoopback(u) {
-		s.Report.Warn("%s: the password goes over the network as it is", u)
+		s.Report.Warn("%s: the password is sent unencrypted", u)
 	}
 	if o.DryRun {
 		s.Report.Info("%s: %s would be saved at %s as %s", o.File, units.Bytes(int64(len(doc))), fetch.Public(u.String()), o.User)
@@ -88,7 +87,7 @@ func Save(ctx context.Context, o SaveOptions, s *command.Streams) error {
 	return err
 }
 
-// readDocument reads the document of a file, or of in for "-".
+// readDocument reads a document from a file, or from in for "-".
 func readDocument(path string, in io.Reader) ([]byte, error) {
 	if path != "-" {
 		f, err := os.Open(path)
@@ -105,7 +104,7 @@ func readDocument(path string, in io.Reader) ([]byte, error) {
 	case len(doc) > maxSave:
 		return nil, fmt.Errorf("%s: more than %d bytes", path, maxSave)
 	case !utf8.Valid(doc):
-		return nil, command.Hint(fmt.Errorf("%s: it is not UTF-8, and XML-RPC would change it", path), "convert it, with iconv, and what it says of its encoding")
+		return nil, command.Hint(fmt.Errorf("%s: the document is not UTF-8, so XML-RPC would change it", path), "convert it with iconv, and change its declared encoding")
 	}
 	return doc, nil
 }
@@ -115,8 +114,7 @@ func isLoopback(u *url.URL) bool {
 	return err == nil && ip.IsLoopback() || u.Hostname() == "localhost"
 }
 
-// saveURL is where a document asks to be saved: the XML-RPC cloud that it
-// names, or "".
+// saveURL returns the URL of the XML-RPC cloud that a document names, or "".
 func saveURL(document []byte) string {
 	doc, err := feedconv.Parse(bytes.NewReader(document), feedconv.Options{})
 	if err != nil {

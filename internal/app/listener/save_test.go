@@ -79,7 +79,7 @@ func TestDryRunsTellNobody(t *testing.T) {
 	}
 	var b, e bytes.Buffer
 	err = Ping(t.Context(), PingOptions{DryRun: true, Cloud: cloud + "/ping", Feeds: []string{"http://me:hunter2@a.example/"}}, command.NewStreams("test", nil, &b, &e))
-	if err != nil || !strings.Contains(e.String(), "http://a.example/: would tell "+cloud+"/ping") {
+	if err != nil || !strings.Contains(e.String(), "http://a.example/: would notify "+cloud+"/ping") {
 		t.Errorf("%q, %v", e.String(), err)
 	}
 	if requests != 0 {

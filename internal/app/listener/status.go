@@ -12,17 +12,16 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// FeedStatus is what is known of a feed and its registration.
+// FeedStatus is a feed and its registration.
 type FeedStatus struct {
 	Hash string
-	URL  string // of the feed
+	URL  string // URL of the feed
 	Name string
 	feeddir.Registration
 }
 
-// ReadStatus lists the feeds that offer to tell of their updates, or are
-// registered. The state of one that was not asked for yet is empty, and
-// "expired" when it was registered and the time is over.
+// ReadStatus returns the feeds that have offers or a registration. The state is empty
+// before the first request, and "expired" after the end of a registration.
 func ReadStatus(d *lektordir.Dir, now time.Time) ([]FeedStatus, error) {
 	hashes, err := d.FeedHashes()
 	if err != nil {
@@ -60,8 +59,8 @@ func ReadStatus(d *lektordir.Dir, now time.Time) ([]FeedStatus, error) {
 // StatusOptions are the options of [Status].
 type StatusOptions struct {
 	Common
-	Format string // as [command.PrinterOptions] has it; "" for one line a feed
-	Raw    bool   // the text of feeds and hubs is not cleaned for the terminal
+	Format string // see [command.PrinterOptions]; "" for one line a feed
+	Raw    bool   // do not clean the text of feeds and hubs for the terminal
 }
 
 const statusFormat = `{{.state | default "new" | pad 13}} {{.protocol | pad 10}} {{.expires | date "2 Jan 15:04" | pad 12}} {{.notified | date "2 Jan 15:04" | pad 12}} {{.url}}{{if .hub}} at {{.hub}}{{end}}{{if .error}}: {{.error}}{{end}}`
@@ -80,7 +79,7 @@ var statusColumns = []command.Column[FeedStatus]{
 	{Name: "error", Get: func(s FeedStatus) any { return s.Error }},
 }
 
-// Status lists the feeds with their hub, and what became of the registration.
+// Status prints the feeds with their hub and the state of the registration.
 func Status(_ context.Context, o StatusOptions, s *command.Streams) error {
 	d, err := feedcmd.OpenDir(o.Dir, nil)
 	if err != nil {

@@ -19,19 +19,19 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// applier makes the lektor-dir follow, an action after the other. The baseline gets each
-// when it is done: to say so before would make an edit of what a kill has left undone, and
-// to say so at the end would apply again what the user took back after a kill.
+// applier does actions one after the other. Each is recorded in the baseline as soon as it
+// is done: recorded earlier, an action that a kill prevented would look like an edit;
+// recorded at the end, a killed run would be repeated over newer edits of the user.
 type applier struct {
 	r       *reader
 	local   *local
 	base    *baseline
 	store   *store
-	waiting int // actions that could not be done yet
+	waiting int // actions that cannot be done yet
 	done    [setFlags + 1]int
 }
 
-// apply does the actions, those on feeds first. One that fails does not stop the others.
+// apply does the actions, those on feeds first. It continues after an action that fails.
 func (a *applier) apply(ctx context.Context, actions []action) error {
 	feeds := slices.IndexFunc(actions, func(act action) bool { return act.kind == setFlags })
 	if feeds < 0 {
@@ -47,19 +47,19 @@ func (a *applier) apply(ctx context.Context, actions []action) error {
 	return errors.Join(bad, a.store.write(nil), context.Cause(ctx))
 }
 
-// mark marks an entry.
+// mark sets and clears flags of an entry.
 func (a *applier) mark(act action) error {
 	ref := a.local.entries[act.feed][act.identity]
 	to, err := ref.WithFlags(act.set, act.clear)
 	if err != nil {
 		return err
 	}
-	// Not what it is then, if the user was quicker: that is an edit.
+	// If the user has changed the entry meanwhile, the difference is an edit.
 	after := a.base.entries(act.feed)[act.identity].at(to)
 	lines := after.appendTo(fmt.Appendf(nil, "of %s\n", act.feed), act.identity)
 	err = a.store.act(ref.Path(), lines, func() error { return a.setFlags(ref, act) })
 	if errors.Is(err, fs.ErrNotExist) {
-		a.waiting++ // somebody moved it; the next sync looks again
+		a.waiting++ // another program moved it; the next sync looks again
 		return nil
 	}
 	if err == nil {
@@ -70,8 +70,8 @@ func (a *applier) mark(act action) error {
 	return err
 }
 
-// setFlags marks an entry that a viewer may move in the same moment: then it is looked
-// for once, and what the viewer did to other flags stays.
+// setFlags changes the flags of an entry. If a viewer moves it at the same moment, it looks
+// for it once more, and keeps the other flags that the viewer changed.
 func (a *applier) setFlags(ref lektordir.Ref, act action) error {
 	_, err := a.r.d.SetFlags(ref, act.set, act.clear)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +85,7 @@ func (a *applier) setFlags(ref lektordir.Ref, act action) error {
 	return err
 }
 
-// applyFeeds does what is to be done to subscriptions.
+// applyFeeds does the actions on subscriptions.
 func (a *applier) applyFeeds(ctx context.Context, actions []action) error {
 	if len(actions) == 0 {
 		return nil
@@ -108,7 +108,7 @@ func (a *applier) applyFeeds(ctx context.Context, actions []action) error {
 		a.store.step()
 		_, err := feeddir.Add(w, a.r.d, act.sub, feeddir.Options{Unsynced: true})
 		if err == nil && act.sub.Alias == "" {
-			// One of an earlier subscription would be an edit of this machine.
+			// An alias of an earlier subscription would be an edit of this machine.
 			err = atomicfile.Remove(a.r.d.Join("src", feeddir.AliasPath(act.feed)))
 		}
 		if bad = errors.Join(bad, a.unlessBusy(err)); err == nil {
@@ -127,8 +127,8 @@ func (a *applier) applyFeeds(ctx context.Context, actions []action) error {
 	return bad
 }
 
-// unlessBusy returns an error, but for a feed that a fetcher has: the next sync finds the
-// difference again.
+// unlessBusy returns an error, except for a feed that a fetcher has locked: the next sync
+// finds the difference again.
 func (a *applier) unlessBusy(err error) error {
 	if errors.As(err, new(*commit.BusyError)) {
 		a.waiting++
@@ -137,9 +137,9 @@ func (a *applier) unlessBusy(err error) error {
 	return err
 }
 
-// acting does something to what is at a path of the lektor-dir; after is the subscription
-// then, nil for none. The baseline gets after, and not what is read then: an edit of the
-// user's that came meanwhile is one for the next run.
+// acting changes the file rel of a feed in the lektor-dir. after is the subscription after
+// that, nil for none. The baseline records after instead of the file's content, so that a
+// concurrent edit of the user is found by the next run.
 func (a *applier) acting(kind actionKind, feed, rel string, after *feeddir.Subscription, do func() error) error {
 	s := a.base.sub(feed)
 	if s.subscribed, s.alias, s.categories = after != nil, "", nil; after != nil {
@@ -174,7 +174,7 @@ func (a *applier) change(w *commit.Writer, act action) error {
 	read := a.local.subs[act.feed]
 	a.local.subs[act.feed] = before
 	if read == nil || a.local.unread[act.feed] || read.Alias != before.Alias || !slices.Equal(read.Categories, before.Categories) {
-		return &commit.BusyError{Feed: act.feed} // by the user, who has changed it just now
+		return &commit.BusyError{Feed: act.feed} // the user has changed it just now
 	}
 	if err := a.standIn(act.feed, path); err != nil {
 		return err
@@ -187,8 +187,8 @@ func (a *applier) change(w *commit.Writer, act action) error {
 	})
 }
 
-// standIn makes an empty file, which means what none means, for a setting that is not there:
-// so that the store can tell that it was replaced, even if it is gone again.
+// standIn creates an empty file for a missing setting, which means the same. So the store
+// can see that the file was replaced, even if it is removed again.
 func (a *applier) standIn(feed, rel string) error {
 	area, _, nested := strings.Cut(strings.TrimPrefix(rel, "src/"+feed+"/etc/"), "/")
 	if !nested {
@@ -212,7 +212,7 @@ func (a *applier) standIn(feed, rel string) error {
 	return f.Close()
 }
 
-// summary says what was done, "" for nothing.
+// summary returns the number of actions of each kind in words, "" if there were none.
 func (a *applier) summary() string {
 	var said []string
 	say := func(n int, format string) {
@@ -227,7 +227,7 @@ func (a *applier) summary() string {
 	return strings.Join(said, ", ")
 }
 
-// describePlan says what a dry run would do.
+// describePlan prints the actions of a dry run.
 func (r *run) describePlan(p *plan) {
 	marks := 0
 	var lines []string

@@ -12,16 +12,17 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// baseline is what the lektor-dir had, and what the set knows of it: the third leg of the
-// merge. A difference between it and the lektor-dir is an edit of the user's. Each change of
-// it becomes lines, which the next commit appends to the store.
+// baseline is the state of the lektor-dir at the last run, and how it relates to the set:
+// the common ancestor of the three-way merge. A difference between baseline and lektor-dir
+// is an edit of the user. Each change adds lines, which the next commit appends to the
+// store.
 type baseline struct {
 	feeds map[string]*baseFeed
-	lines []byte // of the changes since the last commit
-	of    string // the feed that the last line is about
+	lines []byte // lines of changes since the last commit
+	of    string // feed of the last line
 }
 
-// baseFeed is what a feed had.
+// baseFeed is the recorded state of a feed.
 type baseFeed struct {
 	baseSub
 	entries baseEntries
@@ -30,24 +31,25 @@ type baseFeed struct {
 // baseEntries are the entries of a feed, by identity.
 type baseEntries map[string]baseEntry
 
-// baseSub is what a feed had but for its entries.
+// baseSub is the recorded subscription of a feed.
 type baseSub struct {
 	subscribed bool
 	alias      string
 	categories []string
-	kept       bool  // the set does not hold the user's last edit of it, see [feedsync.BoundError]
-	journal    int64 // size of the journal whose identities the marks name
+	kept       bool  // the set does not hold the user's last edit, see [feedsync.BoundError]
+	journal    int64 // size in bytes of the journal whose identities the marks already name
 }
 
-// baseEntry is what an entry had: its shared flags, and whether it was in new/.
+// baseEntry is the recorded state of an entry: its shared flags, and whether it was in
+// new/.
 type baseEntry struct {
 	flags  string
 	unread bool
 	as     string // identity under which its marks are shared; "" for its own
-	kept   string // flags whose last edit the set does not hold
+	kept   string // flags whose last edit is not in the set
 }
 
-// at returns what the baseline has of an entry that is where a reference says.
+// at returns e with the flags and the place of a reference.
 func (e baseEntry) at(ref lektordir.Ref) baseEntry {
 	if e.unread = ref.Place == lektordir.New; e.unread {
 		e.flags = ""
@@ -57,7 +59,7 @@ func (e baseEntry) at(ref lektordir.Ref) baseEntry {
 	return e
 }
 
-// entries returns what the entries of a feed had.
+// entries returns the recorded entries of a feed, nil for an unknown feed.
 func (b *baseline) entries(feed string) baseEntries {
 	if f := b.feeds[feed]; f != nil {
 		return f.entries
@@ -68,8 +70,8 @@ func (b *baseline) entries(feed string) baseEntries {
 // key returns the identity under which the marks of an entry are shared.
 func (b baseEntries) key(identity string) string { return cmp.Or(b[identity].as, identity) }
 
-// own returns the entries that are here and whose marks are shared under another identity,
-// by that one.
+// own maps shared identities to own ones, for entries in here that share their marks under
+// another identity.
 func (b baseEntries) own(here map[string]lektordir.Ref) map[string]string {
 	out := map[string]string{}
 	for identity, e := range b {
@@ -83,7 +85,7 @@ func (b baseEntries) own(here map[string]lektordir.Ref) map[string]string {
 	return out
 }
 
-// sub returns what a feed had, nothing for an unknown one.
+// sub returns the recorded subscription of a feed, the zero value for an unknown feed.
 func (b *baseline) sub(hash string) baseSub {
 	if f := b.feeds[hash]; f != nil {
 		return f.baseSub
@@ -91,7 +93,7 @@ func (b *baseline) sub(hash string) baseSub {
 	return baseSub{}
 }
 
-// setSub sets what a feed has.
+// setSub records the subscription of a feed.
 func (b *baseline) setSub(hash string, s baseSub) {
 	f := b.feeds[hash]
 	switch {
@@ -105,7 +107,7 @@ func (b *baseline) setSub(hash string, s baseSub) {
 	b.lines, b.of = s.appendTo(b.lines, hash), hash
 }
 
-// line appends a line about a feed.
+// line adds a line about a feed.
 func (b *baseline) line(feed string, line []byte) {
 	if b.of != feed {
 		b.lines, b.of = fmt.Appendf(b.lines, "of %s\n", feed), feed
@@ -113,7 +115,7 @@ func (b *baseline) line(feed string, line []byte) {
 	b.lines = append(b.lines, line...)
 }
 
-// setEntry sets what an entry has, which differs from what it had.
+// setEntry records the changed state of an entry.
 func (b *baseline) setEntry(feed, identity string, e baseEntry) {
 	if b.feeds[feed] == nil {
 		b.setSub(feed, baseSub{})
@@ -122,8 +124,8 @@ func (b *baseline) setEntry(feed, identity string, e baseEntry) {
 	b.line(feed, e.appendTo(nil, identity))
 }
 
-// follow makes the baseline what the lektor-dir has, now that its edits are noted. It
-// leaves what was not looked at as it was.
+// follow records the state of the lektor-dir, after its edits were added to the set. Feeds
+// and entries that could not be read stay as they were.
 func (b *baseline) follow(l *local) {
 	for _, hash := range union(b.feeds, l.subs) {
 		f, sub := b.feeds[hash], l.subs[hash]
@@ -162,7 +164,7 @@ func (b *baseline) follow(l *local) {
 	}
 }
 
-// appendAll appends all lines of the baseline.
+// appendAll appends the lines of the whole baseline.
 func (b *baseline) appendAll(to []byte) []byte {
 	for _, hash := range slices.Sorted(maps.Keys(b.feeds)) {
 		f := b.feeds[hash]
@@ -174,7 +176,7 @@ func (b *baseline) appendAll(to []byte) []byte {
 	return to
 }
 
-// appendTo appends the lines of a feed without its entries.
+// appendTo appends the lines of a feed, without its entries.
 func (s baseSub) appendTo(b []byte, hash string) []byte {
 	word := "feed"
 	if s.subscribed {
@@ -196,7 +198,7 @@ func (s baseSub) appendTo(b []byte, hash string) []byte {
 	return b
 }
 
-// appendTo appends the line of an entry, below a line that names its feed.
+// appendTo appends the line of an entry. An earlier line names the feed.
 func (e baseEntry) appendTo(b []byte, identity string) []byte {
 	b = append(append(b, "entry "...), identity...)
 	if e.unread {
@@ -213,7 +215,7 @@ func (e baseEntry) appendTo(b []byte, identity string) []byte {
 	return append(b, '\n')
 }
 
-// take reads a line; it reports false for one that is none of a baseline's.
+// take reads a line. It reports false for a line that does not belong to a baseline.
 func (b *baseline) take(word string, rest []byte) bool {
 	switch word {
 	case "feed", "subscribed", "of":
@@ -253,7 +255,7 @@ func (b *baseline) take(word string, rest []byte) bool {
 	return err == nil
 }
 
-// takeEntry reads the line of an entry.
+// takeEntry reads the line of an entry, and reports whether it is valid.
 func (f *baseFeed) takeEntry(rest []byte) bool {
 	identity, rest, ok := bytes.Cut(rest, []byte{' '})
 	flags, rest, _ := bytes.Cut(rest, []byte{' '})
@@ -272,7 +274,7 @@ func (f *baseFeed) takeEntry(rest []byte) bool {
 	return true
 }
 
-// shared returns the flags of an entry that are shared.
+// shared returns those flags of an entry that are shared.
 func shared(r lektordir.Ref) string {
 	return strings.Map(func(c rune) rune {
 		if strings.ContainsRune(flags, c) {

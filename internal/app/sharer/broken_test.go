@@ -55,7 +55,7 @@ func TestHalfOfIt(t *testing.T) {
 		}
 		for _, name := range []string{subsFile, completeFile} {
 			line := fmt.Sprintf("%s: line %d: ", name, bytes.Count(whole[name][:len(whole[name])*3/5], []byte("\n"))+1)
-			if text := b.err.String(); !strings.Contains(text, line) || !strings.Contains(text, "before that count, and it is read again") {
+			if text := b.err.String(); !strings.Contains(text, line) || !strings.Contains(text, "before that are used, and it is read again") {
 				t.Errorf("want %q: %s", line, text)
 			}
 		}

@@ -11,23 +11,23 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// edit is something that the user did since the baseline: to a feed, to a flag of an
-// entry, or to an entry that is gone.
+// edit is a change by the user since the baseline: of a folder, a feed, a flag of an entry,
+// or the removal of an entry.
 type edit struct {
 	kind     editKind
 	feed     string
-	before   *baseSub              // of a feed; nil for one that was not subscribed to
-	sub      *feeddir.Subscription // of a feed; nil for one that is no longer
-	from, to string                // of a folder: its path
+	before   *baseSub              // feed: recorded subscription; nil if there was none
+	sub      *feeddir.Subscription // feed: present subscription; nil if it has ended
+	from, to string                // folder: its path before and after
 
-	identity string // of an entry
-	key      string // under which its marks are shared
+	identity string // entry: its own identity
+	key      string // entry: identity under which its marks are shared
 	ref      lektordir.Ref
 	flag     byte
 	set      bool
 
-	about about // of an entry
-	err   error // about could not be read
+	about about // entry: for the text of the mark
+	err   error // error of reading about
 }
 
 type editKind uint8
@@ -39,10 +39,10 @@ const (
 	editGone
 )
 
-// about is what a mark says of its entry beside its state.
+// about is the description of an entry in a mark.
 type about struct{ feedID, id, title, link string }
 
-// diff returns the user's edits: what differs between the baseline and the lektor-dir.
+// diff returns the edits of the user: the differences between baseline and lektor-dir.
 func diff(base *baseline, l *local) []edit {
 	edits := diffFolders(base, l)
 	for _, hash := range union(base.feeds, l.subs) {
@@ -61,10 +61,10 @@ func diff(base *baseline, l *local) []edit {
 		edits = append(edits, diffEntries(feed, base.entries(feed), l.entries[feed])...)
 	}
 	for _, feed := range slices.Sorted(maps.Keys(base.feeds)) {
-		// Expiring is no deletion: of entries that were not in new/ nothing is known.
+		// Only an entry that was in new/ counts as read by its removal: others expire.
 		f, sub := base.feeds[feed], l.subs[feed]
 		if sub == nil || !f.subscribed {
-			continue // purged, or ended: nothing was read
+			continue // entries may be missing because the feed was purged or ended
 		}
 		var gone []string
 		here := l.entries[feed]
@@ -82,14 +82,14 @@ func diff(base *baseline, l *local) []edit {
 	return edits
 }
 
-// union returns the keys of both maps, sorted.
+// union returns the sorted keys of both maps.
 func union[A, B any](a map[string]A, b map[string]B) []string {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
 
-// diffEntries returns the edits of the flags of a feed's entries.
+// diffEntries returns the edits of flags of a feed's entries.
 func diffEntries(feed string, base baseEntries, here map[string]lektordir.Ref) (edits []edit) {
 	for identity, ref := range here {
 		e := base[identity]
@@ -110,11 +110,11 @@ func diffEntries(feed string, base baseEntries, here map[string]lektordir.Ref) (
 	return edits
 }
 
-// diffFolders finds folders that were renamed or moved: all feeds that were directly in
-// one are in one other now.
+// diffFolders returns the folders that were renamed or moved: folders that no feed is left
+// in, and whose feeds are now all in one other folder.
 func diffFolders(base *baseline, l *local) (edits []edit) {
-	members := map[string][]string{} // path before -> feeds
-	still := map[string]bool{}       // paths that a feed is in now, or below
+	members := map[string][]string{} // old path -> feeds directly in it
+	still := map[string]bool{}       // paths that hold a feed now, at any depth
 	for hash, f := range base.feeds {
 		if sub := l.subs[hash]; f.subscribed && sub != nil {
 			members[first(f.categories)] = append(members[first(f.categories)], hash)
@@ -130,7 +130,7 @@ func diffFolders(base *baseline, l *local) (edits []edit) {
 			edits = append(edits, edit{kind: editFolder, from: path, to: now})
 		}
 	}
-	// From the outer to the inner: what is moved with its folder is not moved.
+	// Outer folders come first, as moving them moves the inner ones.
 	slices.SortStableFunc(edits, func(a, b edit) int { return len(opml.SplitPath(a.from)) - len(opml.SplitPath(b.from)) })
 	return edits
 }

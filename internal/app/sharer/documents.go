@@ -12,13 +12,13 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// MergeOptions are those of [Merge].
+// MergeOptions are the options of [Merge].
 type MergeOptions struct {
-	Local, Incoming string // files; one of them may be "-"
+	Local, Incoming string // file names; one of them may be "-"
 	Strict          bool
 }
 
-// document reads a document from a file, which may be a pipe, or from standard input.
+// document reads a document from a file or pipe, or from standard input.
 func document(ctx context.Context, s *command.Streams, name string) (*feedsync.Document, error) {
 	from := s.In
 	if name == "-" {
@@ -42,7 +42,7 @@ func document(ctx context.Context, s *command.Streams, name string) (*feedsync.D
 	return doc, nil
 }
 
-// problems warns of what is wrong with a document.
+// problems prints the problems of a document as warnings.
 func problems(s *command.Streams, name string, doc *feedsync.Document) {
 	for _, p := range doc.Problems {
 		s.Report.Warn("%s: %s", name, termsafe.Brief(p.String()))
@@ -75,7 +75,7 @@ func Merge(ctx context.Context, o MergeOptions, s *command.Streams) error {
 	}
 	until := incoming.Sharing
 	if len(local.Merge(incoming, feedsync.Rules{Strict: o.Strict})) > 0 && local.Sharing != nil && !local.Sharing.Until.IsZero() {
-		// It grows when an item changes (section 2.1), by no clock of ours.
+		// Until must grow with every change (section 2.1), by at least a second.
 		sharing := *local.Sharing
 		sharing.Until = sharing.Until.Add(1e9)
 		if until != nil && until.Until.After(sharing.Until) {
@@ -86,13 +86,13 @@ func Merge(ctx context.Context, o MergeOptions, s *command.Streams) error {
 	return local.Write(s.Out)
 }
 
-// CheckOptions are those of [Check].
+// CheckOptions are the options of [Check].
 type CheckOptions struct {
 	Documents []string
 	Strict    bool // warnings count as problems
 }
 
-// Check reports what is wrong with documents.
+// Check prints the problems of documents.
 func Check(ctx context.Context, o CheckOptions, s *command.Streams) error {
 	bad := false
 	for _, name := range o.Documents {
@@ -103,7 +103,7 @@ func Check(ctx context.Context, o CheckOptions, s *command.Streams) error {
 			}
 			var syntax *feedsync.SyntaxError
 			if errors.As(err, &syntax) || !errors.Is(err, os.ErrNotExist) {
-				err = fmt.Errorf("%w; nothing of it counts", err)
+				err = fmt.Errorf("%w; none of its items are used", err)
 			}
 			s.Report.Print(err)
 			bad = true

@@ -12,17 +12,16 @@ import (
 	"github.com/lektordir/lektor/internal/opml"
 )
 
-// folders is the tree of folders that the set of subscriptions has.
+// folders is the folder tree of a document of subscriptions.
 type folders struct {
 	doc    *feedsync.Document
-	parent map[string]string // effective
+	parent map[string]string // id -> id of the parent, with cycles broken
 	paths  map[string]string // id -> path
-	ids    map[string]string // path -> id of the folder that is not deleted
-	circle []string          // folders that are shown at the root, as they would be within themselves
+	ids    map[string]string // path -> id of the existing folder
+	circle []string          // folders that would be inside themselves; they are shown at the root
 }
 
-// isFolder reports whether an item is a folder: feeds have an xmlUrl, and their
-// tombstones the hash of one for an id.
+// isFolder reports whether an item is a folder. The id of a feed is a hash.
 func isFolder(it *feedsync.Item) bool { return strings.HasPrefix(it.ID, folderPrefix) }
 
 const folderPrefix = "folder:"
@@ -39,7 +38,7 @@ func foldersOf(doc *feedsync.Document) *folders {
 	for _, it := range items {
 		if isFolder(it) && !it.Deleted {
 			path := t.path(it.ID)
-			// Of several with one path the lowest id counts, on every machine.
+			// If several folders have one path, all machines choose the lowest id.
 			if old, ok := t.ids[path]; !ok || it.ID < old {
 				t.ids[path] = it.ID
 			}
@@ -48,8 +47,8 @@ func foldersOf(doc *feedsync.Document) *folders {
 	return t
 }
 
-// path returns the path of a folder, as a category has it. A folder that was deleted
-// while something was put into it is one as long as that is there.
+// path returns the path of a folder, in the form of a category. A deleted folder that still
+// holds items has a path, too.
 func (t *folders) path(id string) string {
 	if id == "" {
 		return ""
@@ -66,12 +65,12 @@ func (t *folders) path(id string) string {
 	return p
 }
 
-// join returns the path of a folder of a name in another.
+// join returns the path of the folder name inside parent.
 func join(parent, name string) string {
 	return opml.JoinPath(append(opml.SplitPath(parent), name))
 }
 
-// split takes the last name off a path.
+// split splits a path into the path of the parent and the last name.
 func split(path string) (parent, name string) {
 	names := opml.SplitPath(path)
 	if len(names) == 0 {
@@ -84,7 +83,7 @@ func folderContent(name string) []byte {
 	return []byte(`<outline text="` + feedsync.Attr(name) + `"></outline>`)
 }
 
-// folder returns the id of the folder at a path, which is made where it is missing.
+// folder returns the id of the folder at a path. It creates missing folders.
 func (n *noter) folder(path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -100,7 +99,7 @@ func (n *noter) folder(path string) (string, error) {
 	sum := sha256.Sum256([]byte(path))
 	id := folderPrefix + hex.EncodeToString(sum[:8])
 	if old := n.set.subs.Item(id); old != nil && (!old.Deleted || old.Version >= feedsync.MaxVersion || old.Value("", "text") != name || old.Parent != parent) {
-		// It was renamed or moved, and is another now.
+		// The folder with this id was renamed or moved, so the new one needs another id.
 		random, err := n.random(8)
 		if err != nil {
 			return "", err
@@ -114,7 +113,7 @@ func (n *noter) folder(path string) (string, error) {
 	return id, nil
 }
 
-// random returns n random bytes in hexadecimal.
+// random returns n random bytes in hexadecimal, read from from (nil: crypto/rand).
 func random(from io.Reader, n int) (string, error) {
 	if from == nil {
 		from = rand.Reader
@@ -126,7 +125,7 @@ func random(from io.Reader, n int) (string, error) {
 	return hex.EncodeToString(b), nil
 }
 
-// moveFolder notes that a folder was renamed or moved to a path where there was none.
+// moveFolder renames or moves a folder. It does nothing if the new path exists.
 func (n *noter) moveFolder(from, to string) error {
 	id, ok := n.tree.ids[from]
 	if _, taken := n.tree.ids[to]; !ok || taken {
@@ -144,8 +143,7 @@ func (n *noter) moveFolder(from, to string) error {
 	return nil
 }
 
-// dropEmpty deletes the folder at a path that nothing is in any more, and those above
-// it.
+// dropEmpty deletes the folder at a path if it is empty, then its parents.
 func (n *noter) dropEmpty(path string) error {
 	for path != "" {
 		t := foldersOf(n.set.subs)

@@ -16,31 +16,31 @@ import (
 	"github.com/lektordir/lektor/internal/lazy"
 )
 
-// InitOptions are those of [Init].
+// InitOptions are the options of [Init].
 type InitOptions struct {
 	Common
-	Target string // a directory, or an http(s) URL; "" with Renew leaves it
-	Name   string // of this machine, for people
-	Renew  bool   // another endpoint, with the same set
+	Target string // directory or http(s) URL; "" with Renew keeps the target
+	Name   string // name of this machine, for people
+	Renew  bool   // new endpoint name, same set
 }
 
 var notInName = lazy.Regexp(`[^A-Za-z0-9-]+`)
 
-// Init makes the lektor-dir an endpoint, and says where it meets others. On a machine
-// that has no lektor-dir as yet it makes one: what is in it comes from the others.
+// Init makes the lektor-dir an endpoint, and sets its target. If there is no lektor-dir,
+// Init creates one; its content then comes from the peers.
 func Init(_ context.Context, o InitOptions, s *command.Streams) error {
 	if o.Target == "" && !o.Renew {
 		return &command.UsageError{Message: "init: no target is given", Hint: "a directory that all your machines have, or the URL of a server that takes PUT"}
 	}
 	with := feedcmd.CreateDir
 	if o.Renew {
-		with = feedcmd.OpenDir // which is to have something to go on with
+		with = feedcmd.OpenDir // it must exist already
 	}
 	r, err := o.open(s, with)
 	if err != nil {
 		return err
 	}
-	// Other programs have theirs in etc, too; only what is shared is for the user alone.
+	// Other programs keep files in etc, too; only etc/share is private.
 	if err := errors.Join(os.MkdirAll(r.d.Join("etc"), 0o777), os.MkdirAll(r.path(), 0o700)); err != nil {
 		return err
 	}
@@ -88,8 +88,8 @@ func Init(_ context.Context, o InitOptions, s *command.Streams) error {
 	return nil
 }
 
-// targetOf returns a target as its file holds it, and the headers that hold the password in
-// its URL. A directory is made.
+// targetOf returns a target in the form of its file, and the header for the password in its
+// URL. It creates a target directory.
 func (r *run) targetOf(target string) (place, headers string, err error) {
 	switch {
 	case target == "":
@@ -100,12 +100,12 @@ func (r *run) targetOf(target string) (place, headers string, err error) {
 			return "", "", err
 		}
 		if u.RawQuery != "" || u.Fragment != "" {
-			return "", "", &command.UsageError{Message: "init: the URL of a directory has no query", Hint: "tokens belong into " + r.path(headersFile)}
+			return "", "", &command.UsageError{Message: "init: the URL must not have a query or fragment", Hint: "put tokens into " + r.path(headersFile)}
 		}
 		if u.User == nil {
 			return target, "", nil
 		}
-		// No password stands in a file that is not for it.
+		// The password belongs into the file of headers, not into that of the target.
 		password, _ := u.User.Password()
 		return fetch.Public(target), "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)) + "\n", nil
 	case strings.Contains(target, "://"):

@@ -19,26 +19,25 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// local is what the lektor-dir has.
+// local is the state of the lektor-dir.
 type local struct {
-	subs    map[string]*feeddir.Subscription    // that are shared
-	own     map[string]string                   // hash -> why a feed is not shared
-	unread  map[string]bool                     // feeds that could not be read: nothing is known of them
+	subs    map[string]*feeddir.Subscription    // shared feeds, by hash
+	own     map[string]string                   // hash -> reason why the feed is not shared
+	unread  map[string]bool                     // feeds that could not be read; they count as unchanged
 	entries map[string]map[string]lektordir.Ref // feed, identity
-	unknown map[entryID]bool                    // entries that could not be read, or be found once
+	unknown map[entryID]bool                    // entries whose state is uncertain; they count as unchanged
 }
 
-// entryID names an entry.
+// entryID identifies an entry.
 type entryID struct{ feed, identity string }
 
-// reader reads a lektor-dir. What it cannot read it notes in trouble, and the rest counts.
+// reader reads a lektor-dir. It collects errors in trouble and continues.
 type reader struct {
 	d       *lektordir.Dir
 	trouble error
 }
 
-// fails notes what could not be read. The rest is done, and the next run does what is
-// left.
+// fails adds an error to trouble; nil is allowed.
 func (r *reader) fails(err error) {
 	if err != nil {
 		r.trouble = errors.Join(r.trouble, err)
@@ -48,10 +47,10 @@ func (r *reader) fails(err error) {
 // maxURL is the length of the longest URL that is shared, in bytes.
 const maxURL = 8 << 10
 
-// withheld returns why a feed is not shared, "" if it is. A feed whose settings cannot be
-// read is not shared, and was not removed.
+// withheld returns the reason why a feed is not shared, "" if it is shared. A feed whose
+// settings cannot be read is not shared, but it does not count as removed.
 func (r *reader) withheld(hash string) string {
-	if feeddir.Never(r.d, hash) {
+	if feeddir.NeverShared(r.d, hash) {
 		return "has a file etc/share/never"
 	}
 	why, err := feeddir.Withheld(r.d, hash)
@@ -59,8 +58,8 @@ func (r *reader) withheld(hash string) string {
 	return why
 }
 
-// local reads the subscriptions, and lists the entries. If a feed's directories cannot be
-// listed, nothing is known of any feed: absence is no news then.
+// local reads the subscriptions and lists the entries. It fails if the directories of any
+// feed cannot be listed, because a missing entry counts as deleted.
 func (r *reader) local(ctx context.Context) (*local, error) {
 	l := &local{subs: map[string]*feeddir.Subscription{}, own: map[string]string{}, unread: map[string]bool{},
 		entries: map[string]map[string]lektordir.Ref{}, unknown: map[entryID]bool{}}
@@ -92,7 +91,7 @@ func (r *reader) local(ctx context.Context) (*local, error) {
 	return l, nil
 }
 
-// subscription reads a subscription.
+// subscription reads the subscription of a feed into l.
 func (r *reader) subscription(l *local, hash string) {
 	delete(l.subs, hash)
 	sub, err := feeddir.ReadWhole(r.d, hash)
@@ -100,9 +99,9 @@ func (r *reader) subscription(l *local, hash string) {
 	case errors.Is(err, fs.ErrNotExist):
 		return // not subscribed to
 	case err != nil:
-		// What cannot be read was not removed.
+		// A file that cannot be read was not removed.
 		l.unread[hash] = true
-		r.fails(fmt.Errorf("%w; what was shared of it stays", err))
+		r.fails(fmt.Errorf("%w; the shared subscription stays as it is", err))
 		return
 	case !fetch.IsHTTP(sub.URL) || !fetch.IsHTTP(sub.ID):
 		l.own[hash] = "is not from an http or https URL"
@@ -122,10 +121,10 @@ func (r *reader) subscription(l *local, hash string) {
 	l.subs[hash] = sub
 }
 
-// listing lists the entries of the lektor-dir for those who decide by what is missing.
-// Names that no entry has are passed over.
+// listing lists entries for a caller that treats a missing entry as deleted: any error but
+// a file that is no entry makes it fail.
 func listing(ctx context.Context, d *lektordir.Dir, feeds ...string) ([]lektordir.Ref, error) {
-	// What its document withdrew is here as well as before, and not gone.
+	// A withdrawn entry still exists, so it is listed.
 	refs, err := d.List(ctx, lektordir.ListOptions{Withdrawn: true, Strict: true, Feeds: feeds})
 	for _, e := range joined.Errors(err) {
 		if bad, ok := errors.AsType[*lektordir.MalformedError](e); !ok || !bad.NoEntry {
@@ -135,7 +134,7 @@ func listing(ctx context.Context, d *lektordir.Dir, feeds ...string) ([]lektordi
 	return refs, context.Cause(ctx)
 }
 
-// listFeed takes the entries of a feed, if it is shared.
+// listFeed adds the entries of a feed to l, if the feed is shared.
 func (r *reader) listFeed(l *local, feed string, refs []lektordir.Ref) error {
 	if _, err := os.Stat(r.d.Join("src", feed)); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -159,8 +158,8 @@ func (r *reader) listFeed(l *local, feed string, refs []lektordir.Ref) error {
 	return nil
 }
 
-// identityOf returns the identity in the name of an entry, or, for entries of a fetcher that
-// writes none there, one that is made of the entry's id; "" where there is none.
+// identityOf returns the identity in the name of an entry. If the name has none, because
+// another fetcher wrote it, it returns a hash of the entry's id, or "" if there is no id.
 func (r *reader) identityOf(ref lektordir.Ref) (string, error) {
 	if identity := ref.Identity(); identity != "" {
 		return identity, nil
@@ -176,14 +175,15 @@ func (r *reader) identityOf(ref lektordir.Ref) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// isUnreadable reports whether a file that is there could not be read.
+// isUnreadable reports whether a file exists but could not be read.
 func isUnreadable(err error) bool {
 	var path *fs.PathError
 	return errors.As(err, &path) && !errors.Is(err, fs.ErrNotExist)
 }
 
-// present returns the identities of a feed that are in a name in new/, cur/ or tmp/, but
-// for what is being deleted. The feed's lock is held: nothing is between two places.
+// present returns the identities in the names of a feed in new/, cur/ and tmp/, without
+// entries that are being deleted. The caller holds the feed's lock, so no entry is between
+// two directories.
 func present(d *lektordir.Dir, feed string) (map[string]bool, error) {
 	found := map[string]bool{}
 	for before := -1; before != len(found); {
@@ -207,8 +207,8 @@ func present(d *lektordir.Dir, feed string) (map[string]bool, error) {
 	return found, nil
 }
 
-// absent returns those of some entries of a feed that are gone: in a second listing, under
-// the feed's lock. Of a feed that a fetcher is busy with none is.
+// absent returns those of the identities that are really gone: it lists the feed again
+// under its lock. If a fetcher holds the lock, it returns none.
 func (r *reader) absent(ctx context.Context, w *commit.Writer, feed string, identities []string) ([]string, error) {
 	t, err := w.Begin(feed)
 	if errors.As(err, new(*commit.BusyError)) {

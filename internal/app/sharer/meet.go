@@ -17,26 +17,26 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// meeting finds which entries the marks of a feed mean. A mark bears the identity that an
-// entry has on the machine that made it; on another that met the feed before its guids
-// changed, or after, the entry has another one. The journal of either machine may know
-// both: marks name all identities that it knows.
+// meeting finds the entries that the marks of a feed refer to. A mark has the identity of
+// the entry on the machine that made it. On a machine that met the feed before or after its
+// guids changed, the entry has another identity. The journal of either machine may know
+// both, and marks name all identities that it knows.
 type meeting struct {
 	r       *reader
 	set     *set
 	base    *baseline
-	entries baseEntries // of the baseline
+	entries baseEntries // recorded entries
 	feed    string
 	here    map[string]lektordir.Ref
-	news    bool              // there are marks, entries or lines of the journal since the last time
-	journal map[string]string // identity -> the one that the entry's name has
-	byAs    map[string]string // identity that is shared -> the own one
-	named   map[string]string // see names
-	byID    map[string]string // id of an entry -> its own identity, "" for several
+	news    bool              // marks, entries or the journal have changed since the last run
+	journal map[string]string // identity -> identity in the entry's name
+	byAs    map[string]string // shared identity -> own identity
+	named   map[string]string // result of names
+	byID    map[string]string // id of an entry -> own identity; "" if several have it
 }
 
-// meet assigns to entries the identities under which marks of them are shared, and returns how
-// many marks are of no entry that is here.
+// meet assigns to entries the identities under which their marks are shared. It returns the
+// number of set marks without an entry here.
 func (r *reader) meet(s *set, base *baseline, l *local, changed []string) (waiting int) {
 	newMarks := map[string]bool{}
 	for _, id := range changed {
@@ -79,7 +79,7 @@ func (r *reader) meet(s *set, base *baseline, l *local, changed []string) (waiti
 	return waiting
 }
 
-// journalSize is the size of the journal of a feed, 0 where there is none.
+// journalSize returns the size of a feed's journal in bytes, 0 if there is none.
 func journalSize(d *lektordir.Dir, feed string) int64 {
 	fi, err := os.Stat(d.Join(feeddir.JournalPath(feed)))
 	if err != nil {
@@ -88,13 +88,14 @@ func journalSize(d *lektordir.Dir, feed string) int64 {
 	return fi.Size()
 }
 
-// has reports whether an entry of an identity is here.
+// has reports whether an entry with an identity is here.
 func (m *meeting) has(identity string) bool {
 	_, ok := m.here[identity]
 	return ok
 }
 
-// strangers returns the marks of identities that are not those of entries that are here.
+// strangers returns the marks, by identity, that are not shared under the identity of an
+// entry here.
 func (m *meeting) strangers() map[string][]*mark {
 	found := map[string][]*mark{}
 	for _, k := range m.set.marks[m.feed] {
@@ -106,8 +107,8 @@ func (m *meeting) strangers() map[string][]*mark {
 	return found
 }
 
-// live counts the marks that are set, without those that this endpoint has edited: their
-// entry was here, and has expired.
+// live counts the marks that are set and were never edited by this endpoint. A mark that it
+// has edited belongs to an entry that has expired.
 func (m *meeting) live(marks []*mark) (n int) {
 	ours := func(u feedsync.Update) bool { return u.By == m.set.me }
 	for _, k := range marks {
@@ -118,19 +119,19 @@ func (m *meeting) live(marks []*mark) (n int) {
 	return n
 }
 
-// stated reports whether there are marks of an identity.
+// stated reports whether there are marks with an identity.
 func (m *meeting) stated(identity string) bool {
 	return strings.ContainsFunc(flags, func(c rune) bool { return m.set.flagOf(m.feed, identity, byte(c)) != nil })
 }
 
-// find returns the own identity of the entry that another one means, "" if none is here.
-// Marks are those of the other one.
+// find returns the own identity of the entry that another identity refers to, "" if the
+// entry is not here. marks are the marks with the other identity.
 func (m *meeting) find(other string, marks []*mark) string {
 	if own, ok := m.byAs[other]; ok {
 		return own
 	}
 	if m.has(other) {
-		return other // whose marks are shared under another one
+		return other // its marks are shared under another identity
 	}
 	if own := m.journal[other]; m.has(own) {
 		return own
@@ -143,7 +144,7 @@ func (m *meeting) find(other string, marks []*mark) string {
 	if !m.news {
 		return ""
 	}
-	// Reading the ids of all entries is for when something is new.
+	// Reading the ids of all entries is slow, so it is done only after a change.
 	for _, k := range marks {
 		if id, ok := k.ChildText(feedsync.LektorNamespace, "entry"); ok && m.ids()[id] != "" {
 			return m.ids()[id]
@@ -152,7 +153,7 @@ func (m *meeting) find(other string, marks []*mark) string {
 	return ""
 }
 
-// ids returns the own identities of the entries by id, as far as one alone has the id.
+// ids maps ids of entries to own identities. An id that several entries have maps to "".
 func (m *meeting) ids() map[string]string {
 	if m.byID != nil {
 		return m.byID
@@ -161,7 +162,7 @@ func (m *meeting) ids() map[string]string {
 	for identity, ref := range m.here {
 		entry, err := m.r.d.ReadEntry(ref, lektordir.FieldID)
 		if isUnreadable(err) {
-			// It may be the second of two with one id: nothing is known then.
+			// The unreadable entry may have the same id as another, so no id is certain.
 			m.r.fails(err)
 			m.byID = map[string]string{}
 			return m.byID
@@ -179,8 +180,9 @@ func (m *meeting) ids() map[string]string {
 	return m.byID
 }
 
-// link makes the marks of two identities those of one entry. If both have marks, the lower
-// identity is the one under which all machines go on, and gets what the other has.
+// link makes the marks of two identities belong to one entry. If both have marks, all
+// machines continue with the lower identity, and its missing marks are copied from the
+// other.
 func (m *meeting) link(own, other string) {
 	key := m.entries.key(own)
 	switch {
@@ -203,7 +205,7 @@ func (m *meeting) link(own, other string) {
 	m.name(keep, []string{drop})
 }
 
-// shares makes an identity the one under which the marks of an entry are shared.
+// shares sets the identity under which the marks of an entry are shared.
 func (m *meeting) shares(own, as string) {
 	m.byAs[as] = own
 	if as == own {
@@ -215,8 +217,8 @@ func (m *meeting) shares(own, as string) {
 	}
 }
 
-// tell adds to marks the identities that the journal knows of their entries. It is no edit:
-// of two items that mean the same the longer one stays, on every machine.
+// tell adds to marks the identities that the journal knows for their entries. That is not
+// an edit: if two items mean the same, all machines keep the longer one.
 func (m *meeting) tell() {
 	others := map[string][]string{}
 	for _, id := range slices.Sorted(maps.Keys(m.journal)) {
@@ -229,7 +231,7 @@ func (m *meeting) tell() {
 	}
 }
 
-// name adds identities to the marks that are shared under another one.
+// name adds identities to the marks that are shared under key.
 func (m *meeting) name(key string, ids []string) {
 	for _, c := range []byte(flags) {
 		k := m.set.flagOf(m.feed, key, c)
@@ -256,8 +258,8 @@ func (m *meeting) name(key string, ids []string) {
 	}
 }
 
-// names returns, for the identities that marks name beside their own, the one that they are
-// shared under; and for that one those of entries that are here.
+// names maps each further identity in a mark to the identity of the mark. If an entry here
+// has the further identity, the identity of the mark maps to it.
 func (m *meeting) names() map[string]string {
 	if m.named != nil {
 		return m.named
@@ -280,5 +282,5 @@ func (m *meeting) names() map[string]string {
 	return m.named
 }
 
-// maxIdentities is how many identities of an entry a mark is given at once.
+// maxIdentities is the maximum number of identities that are added to a mark at once.
 const maxIdentities = 16

@@ -19,14 +19,14 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// words are what flags are called in documents.
+// words are the names of flags in documents.
 var words = map[byte]string{'S': "read", 'F': "flagged", 'T': "trashed"}
 
 func wordOf(flag byte) string { return cmp.Or(words[flag], string(flag)) }
 
-// describe reads what marks say of the entries that a flag was set of, on all processors: at
-// first that is most of them. An edit of an entry that cannot be read is left for the next
-// time.
+// describe reads the entries whose flags were set, for the text of their marks. It uses all
+// processors, as the first sync reads most entries. If an entry cannot be read, its edit is
+// left for the next run.
 func (r *run) describe(ctx context.Context, l *local, edits []edit) ([]edit, error) {
 	err := workers.ForEach(ctx, len(edits), func(i int) {
 		d := &edits[i]
@@ -56,24 +56,24 @@ func (r *run) describe(ctx context.Context, l *local, edits []edit) ([]edit, err
 		}
 		return d.err != nil
 	})
-	r.fails(bad) // one of many will do
+	r.fails(bad) // one of many errors is enough
 	return edits, err
 }
 
-// noter notes edits in a set.
+// noter adds edits to a set.
 type noter struct {
 	set    *set
-	base   *baseline // gets what the set cannot hold
+	base   *baseline // records edits that the set cannot hold
 	tree   *folders
 	rand   io.Reader
-	left   map[string]bool // paths of folders that a feed has left
+	left   map[string]bool // paths of folders that feeds have left
 	warned []string        // edits that stay on this machine
 }
 
 func (n *noter) random(bytes int) (string, error) { return random(n.rand, bytes) }
 
-// note notes edits in the set, as far as it does not know of them. The baseline is that for
-// what the lektor-dir has now.
+// note adds edits to the set, unless the set has them already. base is the baseline after
+// [baseline.follow].
 func (s *set) note(edits []edit, base *baseline, from io.Reader) (warned []string, err error) {
 	if len(edits) == 0 {
 		return nil, nil
@@ -93,8 +93,8 @@ func (s *set) note(edits []edit, base *baseline, from io.Reader) (warned []strin
 	return n.warned, nil
 }
 
-// note notes an edit. One that would take the item beyond a limit stays on this machine:
-// the baseline knows that the set does not hold it.
+// note adds one edit. An edit that would exceed a limit of the item stays on this machine,
+// and the baseline records that.
 func (n *noter) note(d *edit) error {
 	var err error
 	switch d.kind {
@@ -112,7 +112,7 @@ func (n *noter) note(d *edit) error {
 	name := cmp.Or(d.about.title, d.about.id, d.feed)
 	switch d.kind {
 	case editFolder:
-		return nil // its feeds are in another folder then
+		return nil // the edits of its feeds put them into another folder
 	case editFeed:
 		sub := n.base.sub(d.feed)
 		sub.kept = true
@@ -132,7 +132,7 @@ func (n *noter) note(d *edit) error {
 	return nil
 }
 
-// noteMark notes that a flag was set or cleared, or that an entry is gone.
+// noteMark adds an edit of a flag, or the removal of an entry.
 func (n *noter) noteMark(d *edit) error {
 	m := n.set.flagOf(d.feed, d.key, d.flag)
 	if d.kind == editGone && m != nil {
@@ -148,10 +148,10 @@ func (n *noter) noteMark(d *edit) error {
 	return n.set.modify(feedsync.RSS, id, markContent(id, d.flag, &d.about), "")
 }
 
-// maxTitle is how much of a title a mark has, in bytes.
+// maxTitle is the maximum length of a title in a mark, in bytes.
 const maxTitle = 2 << 10
 
-// markContent is the content of a mark.
+// markContent returns the content of a mark.
 func markContent(id string, flag byte, m *about) []byte {
 	title := redact.Text(cmp.Or(strings.TrimSpace(m.title), m.id))
 	if len(title) > maxTitle {
@@ -180,7 +180,7 @@ func markContent(id string, flag byte, m *about) []byte {
 	return append(b, "</item>"...)
 }
 
-// noteFeed notes what was done to a subscription.
+// noteFeed adds an edit of a subscription.
 func (n *noter) noteFeed(d *edit) error {
 	it := n.set.subs.Item(d.feed)
 	if d.sub == nil {
@@ -192,11 +192,12 @@ func (n *noter) noteFeed(d *edit) error {
 	}
 	old := d.before
 	if old == nil && it != nil && !it.Deleted {
-		return nil // made by another machine, and not applied as yet
+		return nil // another machine subscribed to it, and this one has not applied that yet
 	}
 	sub := d.sub
 	if old != nil && it != nil && !it.Deleted {
-		// What the user left alone may be another machine's, not applied as yet.
+		// Keep values that the user did not change: the set may have newer ones of another
+		// machine, which are not applied yet.
 		edited := *sub
 		if m := meaningOf(it); old.alias == sub.Alias {
 			edited.Alias = m.alias
@@ -223,11 +224,11 @@ func (n *noter) noteFeed(d *edit) error {
 	return n.set.modify(feedsync.OPML, d.feed, content(sub), parent)
 }
 
-// leaves notes that a feed leaves the folder that it is in.
+// leaves records that a feed leaves its folder.
 func (n *noter) leaves(feed string) { n.left[n.tree.path(n.tree.parent[feed])] = true }
 
-// unsubscribe makes the tombstone of a feed. Its content names no feed: it is nobody's
-// business any more, and programs that know nothing of tombstones read the document, too.
+// unsubscribe makes the tombstone of a feed. Its content does not name the feed, for
+// privacy, and because programs that do not know tombstones read the document, too.
 func (n *noter) unsubscribe(it *feedsync.Item) error {
 	if err := n.set.modify(feedsync.OPML, it.ID, nil, ""); err != nil {
 		return err
@@ -235,7 +236,7 @@ func (n *noter) unsubscribe(it *feedsync.Item) error {
 	return n.set.subs.Item(it.ID).SetContent([]byte(`<outline text="(no subscription any more)"/>`))
 }
 
-// first is the first category, whose folder the feed's outline is in.
+// first returns the first category, which is the folder of the feed, or "".
 func first(categories []string) string {
 	if len(categories) == 0 {
 		return ""
@@ -245,9 +246,9 @@ func first(categories []string) string {
 
 var escapeComma = strings.NewReplacer(`\`, `\\`, `,`, `\,`)
 
-// content is the outline of a subscription.
+// content returns the outline of a subscription.
 func content(s *feeddir.Subscription) []byte {
-	// Attributes stand in the order of [feedsync.Canonical].
+	// Attributes are in the order of [feedsync.Canonical].
 	b := []byte("<outline")
 	attr := func(name, value string) { b = fmt.Appendf(b, ` %s="%s"`, name, feedsync.Attr(value)) }
 	if len(s.Categories) > 1 {
@@ -270,8 +271,8 @@ func content(s *feeddir.Subscription) []byte {
 	return append(b, "></outline>"...)
 }
 
-// meaning is what of an outline is its content: alias, and categories but the first,
-// which is the folder that it is in.
+// meaning is the part of an outline that users edit: the alias, and all categories but the
+// first, which is the folder.
 type meaning struct {
 	alias      string
 	categories []string
@@ -293,14 +294,13 @@ func meaningOf(it *feedsync.Item) meaning {
 	return m
 }
 
-// No XML has the control characters that stand for an escaped backslash and comma.
+// The control characters stand for an escaped backslash and comma; XML never contains them.
 var (
 	hideEscaped = strings.NewReplacer(`\\`, "\x00", `\,`, "\x01")
 	showEscaped = strings.NewReplacer("\x00", `\`, "\x01", ",")
 )
 
-// withCategory appends a category in the form in which paths are compared, unless it is
-// empty or in the list.
+// withCategory appends a category in normal form, unless it is empty or in the list.
 func withCategory(list []string, c string) []string {
 	if c = opml.JoinPath(opml.SplitPath(c)); c == "" || slices.Contains(list, c) {
 		return list
@@ -308,8 +308,8 @@ func withCategory(list []string, c string) []string {
 	return append(list, c)
 }
 
-// sameOutline reports whether two outlines mean the same: another name or xmlUrl alone is
-// no edit.
+// sameOutline reports whether two outlines mean the same. Another name or xmlUrl alone is
+// not an edit.
 func sameOutline(a, b *feedsync.Item) bool {
 	if isFolder(a) || a.Value("", "xmlUrl") == "" || b.Value("", "xmlUrl") == "" {
 		return a.Parent == b.Parent && feedsync.Canonical(a.Content()) == feedsync.Canonical(b.Content())
@@ -317,7 +317,7 @@ func sameOutline(a, b *feedsync.Item) bool {
 	return a.Parent == b.Parent && meaningOf(a).equal(meaningOf(b))
 }
 
-// categories are those of a feed by its outline.
+// categories returns the categories of a feed from its outline and its folder.
 func (t *folders) categories(it *feedsync.Item) []string {
 	categories := meaningOf(it).categories
 	if path := t.path(t.parent[it.ID]); path != "" {

@@ -11,17 +11,17 @@ import (
 	"github.com/lektordir/lektor/internal/feedsync"
 )
 
-// Files of the version before.
+// Files of the previous version:
 const (
 	oldIndexFile = "index"
 	oldLastFile  = "last"
 )
 
-// migrate reads the set and the baseline of the version before, which kept the set as the
-// documents and the baseline in a file of its own.
+// migrate reads the set and the baseline of the previous version, which kept the set as its
+// documents, and the baseline in a file of its own.
 func (p *replica) migrate(r *run) error {
 	if _, err := atomicfile.Read(r.path(publishedFile), maxDocument); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err // which alone says whether there was a set
+		return err // without it, nobody knows whether there was a set
 	}
 	put := r.record("../" + publishedFile)
 	for _, name := range documents {
@@ -44,7 +44,7 @@ func (p *replica) migrate(r *run) error {
 		u := &p.set.until
 		if doc.Sharing != nil {
 			if name == partialFile && doc.Sharing.Until.Before(u.marks) {
-				continue // the complete one was written after it, and has all of it
+				continue // the complete document is newer, and has all marks
 			}
 			if u.marks = doc.Sharing.Until; name == completeFile {
 				u.complete = u.marks
@@ -55,11 +55,11 @@ func (p *replica) migrate(r *run) error {
 			p.set.mark(it.ID).newer = name == partialFile
 		}
 	}
-	clear(p.set.touched) // these documents are no news
+	clear(p.set.touched) // marks that were published already are no changes
 	return p.migrateBaseline(r)
 }
 
-// ownDocument reads a document of the set; a missing one is empty.
+// ownDocument reads a document of the set. A missing one is empty.
 func (r *run) ownDocument(name string, kind feedsync.Kind) (*feedsync.Document, error) {
 	data, err := atomicfile.Read(r.path(name), maxDocument)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,12 +70,12 @@ func (r *run) ownDocument(name string, kind feedsync.Kind) (*feedsync.Document, 
 	}
 	doc, err := parse(data, kind, nil)
 	if err != nil {
-		return nil, command.Hint(fmt.Errorf("%s: %w", r.path(name), err), "it was written by hand or damaged; remove it, and the next sync has of it what the other machines have")
+		return nil, command.Hint(fmt.Errorf("%s: %w", r.path(name), err), "it was edited or damaged; remove it, and the next sync restores it from the other machines")
 	}
 	return doc, nil
 }
 
-// migrateBaseline reads what the lektor-dir had, etc/share/last.
+// migrateBaseline reads the old baseline, etc/share/last.
 func (p *replica) migrateBaseline(r *run) error {
 	path := r.path(oldLastFile)
 	data, err := atomicfile.Read(path, maxDocument)
@@ -97,10 +97,10 @@ func (p *replica) migrateBaseline(r *run) error {
 		case word == "feed" || word == "subscribed" || word == "alias" || word == "in":
 			ok = p.base.take(word, []byte(rest))
 		default:
-			ok = p.base.take("entry", []byte(text)) // which has no word before it
+			ok = p.base.take("entry", []byte(text)) // its lines have no first word
 		}
 		if !ok {
-			return fmt.Errorf("%s: %q makes no sense; remove the file, and what differs between this machine and the set counts as an edit", path, text)
+			return fmt.Errorf("%s: invalid line %q; if you remove the file, all differences between this machine and the set count as edits", path, text)
 		}
 	}
 	p.base.of = ""

@@ -25,18 +25,18 @@ import (
 	"github.com/lektordir/lektor/internal/values"
 )
 
-// anotherTarget is what to do about a target that is none.
+// anotherTarget is the hint for a target that does not exist or is no directory.
 const anotherTarget = "mount it, or choose another with: lektor-share init DIR"
 
 // peer is another endpoint.
 type peer struct {
 	name  string
-	place string // a directory or a URL that holds its documents
-	named bool   // by the user, and not found in the target
+	place string // directory or URL of its documents
+	named bool   // added by the user, not found in the target
 }
 
-// peers lists those that are read: all directories beside our own in a target that is
-// one, and those that the user named.
+// peers returns the peers to read: all directories in the target except our own, if the
+// target is a directory, and the peers that the user added.
 func (r *run) peers() ([]peer, error) {
 	out := []peer{}
 	if r.target != "" && !isURL(r.target) {
@@ -48,9 +48,9 @@ func (r *run) peers() ([]peer, error) {
 			return nil, err
 		}
 		for _, n := range names {
-			// Services of synchronisation have directories of their own, whose names
-			// no endpoint has. A directory that cannot be looked at may be a peer's:
-			// reading it fails, and says so.
+			// Sync services have directories of their own here, with names that no endpoint
+			// has. A directory without access may belong to a peer; reading it then reports
+			// the error.
 			if n.Name() == r.me || !peerName(n.Name()) {
 				continue
 			}
@@ -81,12 +81,12 @@ func (r *run) peers() ([]peer, error) {
 	return out, nil
 }
 
-// peerName reports whether a peer can be called so: it is the name of a file.
+// peerName reports whether a name can be that of a peer. It is also a file name.
 func peerName(name string) bool {
 	return feedsync.IsNSS(name) && name[0] != '.' && len(name) <= 200 && name != "*"
 }
 
-// record is what is known of a peer, etc/share/read/NAME, or of the target.
+// record is the saved state of a peer's documents, etc/share/read/NAME, or of the target's.
 type record struct{ *values.Values }
 
 func (r *run) record(name string) record {
@@ -94,14 +94,14 @@ func (r *run) record(name string) record {
 	return record{values.Parse(data, ' ')}
 }
 
-// newRecord returns that of a place of which nothing is known.
+// newRecord returns an empty record for a place.
 func newRecord(place string) record {
 	rec := record{values.New(' ')}
 	rec.Set("place", digest([]byte(place)))
 	return rec
 }
 
-// isOf reports whether a record is of a place, and not of one before.
+// isOf reports whether a record belongs to a place.
 func (r record) isOf(place string) bool { return r.Get("place") == digest([]byte(place)) }
 
 // knows reports whether a document was read.
@@ -109,14 +109,14 @@ func (r record) knows(name string) bool {
 	return r.Get(name)+r.Get(name+".etag")+r.Get(name+".modified") != ""
 }
 
-// forget makes a document one that was not read.
+// forget makes the next run read a document again.
 func (r record) forget(name string) {
 	r.Set(name, "")
 	r.validators(name, "", "")
 }
 
-// validators sets those of a document; without them the next request for it has no
-// conditions.
+// validators sets the validators of a document. If they are empty, the next request for it
+// is unconditional.
 func (r record) validators(name, etag, modified string) {
 	r.Set(name+".etag", etag)
 	r.Set(name+".modified", modified)
@@ -126,16 +126,17 @@ func (r *run) writeRecord(name string, rec record) error {
 	return r.private(r.path(readDir, name), rec.Text())
 }
 
-// errMissing reports that a peer has no such document, and errNothing that it has none.
+// errMissing is the error for a document that does not exist. errNothing is the error for a
+// peer without any document.
 var (
 	errMissing = errors.New("there is no such document")
 	errNothing = errors.New("it has published nothing yet")
 )
 
-// CopiedError is the error for an update by our own endpoint that it never made.
+// CopiedError is the error for an update in our name that this lektor-dir never made.
 type CopiedError struct {
-	Peer string // where that is
-	Item string // "" for a document that is newer than what this machine published
+	Peer string // peer or URL of the document with the update
+	Item string // "" if the whole document is newer than the published one
 }
 
 func (e *CopiedError) Error() string {
@@ -146,16 +147,16 @@ func (e *CopiedError) Error() string {
 	return e.Peer + " " + what + ": the lektor-dir was copied, or restored from a backup; nothing is merged"
 }
 
-// renew is what to do about it.
+// renew is the hint for a [CopiedError].
 const renew = "lektor-share init --renew makes this lektor-dir an endpoint of its own"
 
-// news is what a peer has that was not read before.
+// news holds the documents of a peer that have changed.
 type news struct {
 	peer   peer
-	docs   []*feedsync.Document // to be merged in this order
-	found  bool                 // it has published something
-	read   bool                 // of that something is new
-	broken []error              // of documents that could not be read to their end
+	docs   []*feedsync.Document // in the order of merging
+	found  bool                 // the peer has published something
+	read   bool                 // at least one document has changed
+	broken []error              // errors of documents that could not be read to their end
 	record record
 }
 
@@ -163,11 +164,11 @@ type news struct {
 type exchange struct {
 	*run
 	peers   []peer
-	news    []*news              // of the peers that were read
-	changed []string             // marks that peers have changed
-	failed  int                  // peers that could not be read
-	origins map[string]string    // of feeds that come from a document on a server
-	later   map[string]time.Time // of peers whose servers asked for a pause: its end
+	news    []*news              // peers that were read
+	changed []string             // ids of marks that peers have changed
+	failed  int                  // number of peers that could not be read
+	origins map[string]string    // hash of a feed -> URL of the peer that it comes from
+	later   map[string]time.Time // name of a peer -> end of the pause that its server asked for
 }
 
 // exchange begins the exchange of a run.
@@ -176,7 +177,7 @@ func (r *run) exchange() (*exchange, error) {
 	return &exchange{run: r, peers: peers, origins: map[string]string{}, later: map[string]time.Time{}}, err
 }
 
-// whole is how many peers were read whole.
+// whole returns the number of peers whose documents were all read to their end.
 func (x *exchange) whole() (n int) {
 	for _, one := range x.news {
 		if len(one.broken) == 0 {
@@ -186,30 +187,30 @@ func (x *exchange) whole() (n int) {
 	return n
 }
 
-// brokenError reports that a document of a peer could not be read to its end.
+// brokenError is the error for a document of a peer that could not be read to its end.
 type brokenError struct {
 	name  string
 	err   error
-	items int // that were read before that, and count
+	items int // number of items before the error; they are used
 }
 
 func (e *brokenError) Error() string {
-	counts := "nothing of it counts"
+	counts := "none of its items are used"
 	if e.items > 0 {
-		counts = units.Count(e.items, "item") + " before that count, and it is read again the next time"
+		counts = units.Count(e.items, "item") + " before that are used, and it is read again next time"
 		if e.items == 1 {
-			counts = "1 item before that counts, and it is read again the next time"
+			counts = "1 item before that is used, and it is read again next time"
 		}
 	}
 	return e.name + ": " + e.err.Error() + "; " + counts
 }
 func (e *brokenError) Unwrap() error { return e.err }
 
-// fetchPeer reads what is new of a peer. Of a document that is broken, were it only cut
-// off on the way, the items count that were read before that place: what is missing was
-// not deleted. But it was not read, and is the next time: of what stands at its
-// beginning, until when it reaches, nothing is kept. The error names those that are
-// broken; any other one means that nothing was read.
+// fetchPeer reads the changed documents of a peer. If a document is broken, for example cut
+// off, the items before the break are used and missing items are not deletions. Its
+// validators and its until date are not recorded, so it is read again next time. If the
+// error is a list of broken documents, news is returned, too; with any other error it is
+// nil.
 func (x *exchange) fetchPeer(ctx context.Context, p peer) (*news, error) {
 	n := &news{peer: p, record: x.record(p.name)}
 	if old := n.record; x.rep.lost || !old.isOf(p.place) {
@@ -230,14 +231,14 @@ func (x *exchange) fetchPeer(ctx context.Context, p peer) (*news, error) {
 	}
 	switch broken := len(n.broken); {
 	case partial != nil && x.needsComplete(partial, n.record):
-		// Whatever was read of it before is too old.
+		// The recorded complete document is too old.
 		n.record.forget(completeFile)
 		if _, err := x.fetchDocument(ctx, n, completeFile); err != nil {
 			return nil, err
 		}
 		if len(n.broken) > broken {
-			// What is in between is not known: the partial one does not reach back
-			// the next time, either.
+			// There is a gap, and the partial document will not reach back next time,
+			// either.
 			n.record.forget(partialFile)
 			partial = nil
 		}
@@ -260,8 +261,8 @@ func (x *exchange) fetchPeer(ctx context.Context, p peer) (*news, error) {
 	return n, errors.Join(n.broken...)
 }
 
-// fetchDocument reads a document of a peer; nil if it is what was read before, is not
-// there, or is broken.
+// fetchDocument reads a document of a peer. It returns nil if the document has not changed,
+// does not exist, or is broken.
 func (x *exchange) fetchDocument(ctx context.Context, n *news, name string) (*feedsync.Document, error) {
 	data, err := x.placeAt(n.peer.place).read(ctx, name, n.record)
 	if err == errMissing {
@@ -286,7 +287,7 @@ func (x *exchange) fetchDocument(ctx context.Context, n *news, name string) (*fe
 		for _, problem := range doc.Problems {
 			warnings.Warn("%s: %s: %s", n.peer.name, name, termsafe.Brief(problem.String()))
 		}
-		if n.peer.name != x.me { // else the set is lost, and this is all that there is
+		if n.peer.name != x.me { // x.me: the set is lost and is read from there
 			if err := x.notOurs(n.peer.name, doc); err != nil {
 				return nil, err
 			}
@@ -294,7 +295,7 @@ func (x *exchange) fetchDocument(ctx context.Context, n *news, name string) (*fe
 		n.docs, n.read = append(n.docs, doc), true
 	}
 	if bad != nil {
-		// The bytes of an unread document are no watermark.
+		// A broken document is read again next time.
 		n.record.forget(name)
 		n.broken = append(n.broken, &brokenError{name, bad, items})
 		return nil, nil
@@ -302,8 +303,8 @@ func (x *exchange) fetchDocument(ctx context.Context, n *news, name string) (*fe
 	return doc, nil
 }
 
-// parse reads a document that is to be of a kind. With the error for one that is broken
-// comes what was read of it.
+// parse reads a document of a kind. If it is broken, parse returns the part before the
+// break and an error.
 func parse(data []byte, kind feedsync.Kind, known func(*feedsync.Item) bool) (*feedsync.Document, error) {
 	doc, err := feedsync.ParseNews(data, known)
 	if doc != nil && doc.Kind != kind {
@@ -315,24 +316,25 @@ func parse(data []byte, kind feedsync.Kind, known func(*feedsync.Item) bool) (*f
 	return doc, err
 }
 
-// isKnown reports whether the set has all of a mark of a peer, as it has of nearly all marks
-// of nearly all documents, and whoever else has our name has not edited it.
+// isKnown reports whether a peer's mark can be skipped: the set has all of it, and no other
+// lektor-dir has edited it in our name. That holds for nearly all marks.
 func (x *exchange) isKnown(it *feedsync.Item) bool {
 	return !x.rep.set.isNews(it) && x.isOurs(it, feedsync.RSS)
 }
 
-// needsComplete reports whether a partial document does not reach back to what was read
-// last.
+// needsComplete reports whether a partial document starts after the date until which the
+// peer was read.
 func (x *exchange) needsComplete(partial *feedsync.Document, r record) bool {
 	s := partial.Sharing
 	if s == nil || s.Since.IsZero() && !slices.ContainsFunc(s.Related, func(r feedsync.Related) bool { return r.Type == "complete" }) {
-		return false // it is complete itself
+		return false // it is a complete document
 	}
 	before := parseDate(r.Get("until"))
 	return before.IsZero() || s.Until.IsZero() || s.Until.Before(before) || s.Since.After(before)
 }
 
-// notOurs looks for updates by our own endpoint that we never made.
+// notOurs returns a [CopiedError] if a document has updates in our name that this
+// lektor-dir never made.
 func (x *exchange) notOurs(place string, doc *feedsync.Document) error {
 	for _, it := range doc.Items() {
 		if !x.isOurs(it, doc.Kind) {
@@ -342,8 +344,8 @@ func (x *exchange) notOurs(place string, doc *feedsync.Document) error {
 	return nil
 }
 
-// isOurs reports whether this endpoint made all updates of an item that bear its name: those
-// that are later than all that it had made before this run are of this run.
+// isOurs reports whether this lektor-dir made all updates of an item in our name. Later
+// updates than the last one before this run must have been made by this run.
 func (x *exchange) isOurs(it *feedsync.Item, kind feedsync.Kind) bool {
 	return !slices.ContainsFunc(it.History, func(u feedsync.Update) bool {
 		if u.By != x.me || !u.When.After(x.rep.made) {
@@ -354,17 +356,16 @@ func (x *exchange) isOurs(it *feedsync.Item, kind feedsync.Kind) bool {
 	})
 }
 
-// tooSoon is the error for a request to a server that asked for a longer pause when it was
-// asked last.
+// tooSoon returns an error if a server asked for a pause that has not ended.
 func tooSoon(place string, rec record, now time.Time) error {
 	left := parseDate(rec.Get("after")).Sub(now)
-	if !isURL(place) || left <= 0 || left > fetch.MaxRetryAfter { // by another clock
+	if !isURL(place) || left <= 0 || left > fetch.MaxRetryAfter { // too long: another clock wrote it
 		return nil
 	}
 	return &laterError{place, left}
 }
 
-// laterError is the error for what was not asked, as it is too soon.
+// laterError is the error for a request that was not made because of a pause.
 type laterError struct {
 	place string
 	left  time.Duration
@@ -376,7 +377,7 @@ func (e *laterError) Error() string {
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
-// note notes when a peer wrote last, and which feeds it publishes.
+// note records when the peer wrote last, and which feeds it publishes.
 func (n *news) note(now time.Time) {
 	wrote := parseDate(n.record.Get("wrote"))
 	for _, doc := range n.docs {
@@ -395,14 +396,14 @@ func (n *news) note(now time.Time) {
 		n.record.Set("feeds", strings.Join(feeds, " "))
 	}
 	n.record.Set("wrote", feedsync.FormatDate(wrote))
-	// A date that stays the same as long as the peer publishes nothing new.
+	// The date stays the same until the peer publishes something new.
 	if len(n.broken) == 0 && (n.read || n.record.Get("success") == "") {
 		n.record.Set("success", feedsync.FormatDate(now))
 	}
 }
 
-// read reads all peers, and merges into the set what they have. One that cannot be read
-// does not keep the others.
+// read reads all peers and merges their documents. It continues after a peer that cannot be
+// read.
 func (x *exchange) read(ctx context.Context, quiet bool) error {
 	for _, p := range x.peers {
 		n, err := x.fetchPeer(ctx, p)
@@ -412,7 +413,7 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 		case errors.As(err, new(*CopiedError)):
 			return err
 		case err == errNothing && !p.named:
-			// A machine that has just begun, or no machine's directory.
+			// The machine has not published yet, or the directory belongs to no machine.
 			if !quiet {
 				x.s.Report.Info("%s: %v", p.name, err)
 			}
@@ -433,7 +434,7 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 	return nil
 }
 
-// take merges into the set what a peer has.
+// take merges the documents of a peer into the set.
 func (x *exchange) take(n *news) {
 	subs, marks := x.rep.set.merge(n.docs)
 	for _, id := range subs {
@@ -442,11 +443,11 @@ func (x *exchange) take(n *news) {
 		}
 	}
 	x.changed = append(x.changed, marks...)
-	n.docs = nil // there may be many peers, each with all that there is
+	n.docs = nil // free the memory; there may be many peers
 }
 
-// remember writes down what was read, and who is not to be asked for a while. The set has
-// been saved.
+// remember saves the records of the peers and the pauses that servers asked for. The caller
+// has saved the set.
 func (x *exchange) remember() error {
 	for _, n := range x.news {
 		if err := x.writeRecord(n.peer.name, n.record); err != nil {
@@ -463,9 +464,9 @@ func (x *exchange) remember() error {
 	return nil
 }
 
-// recover reads what this endpoint has published, when the set is lost, and forgets what
-// was read of others: all of that is to be read, too. What is deleted, here or there,
-// would come back otherwise.
+// recover reads the documents that this endpoint has published, if the set is lost. It
+// removes the records of all peers, so that they are read completely: otherwise, items that
+// are deleted there or here would come back.
 func (x *exchange) recover(ctx context.Context, dryRun bool) error {
 	place := x.place()
 	n, err := x.fetchPeer(ctx, peer{name: x.me, place: place})
@@ -500,7 +501,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// related names the peers that are read. Paths on this machine are not published.
+// related returns links to the peers that are read. Paths on this machine are not
+// published.
 func (x *exchange) related(document string) []feedsync.Related {
 	var out []feedsync.Related
 	for _, p := range x.peers {

@@ -20,15 +20,16 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// transport is a place that holds the documents of an endpoint. What is known of them from
-// the last time is in a record, and brought up to date there.
+// transport is a place that holds the documents of an endpoint. A record of their last
+// known state is passed to each method, which updates it.
 type transport interface {
-	// read returns a document, nil if it is the known one.
+	// read returns a document; nil if it has not changed since the record.
 	read(ctx context.Context, name string, rec record) ([]byte, error)
-	// has reports whether a version of a document is what was written last, and is there.
+	// has reports whether the recorded version of a document is this one, and is still
+	// there.
 	has(name, version string, rec record) bool
-	// write puts a version of a document there, unless it is there; check looks at another
-	// document that stands in its place.
+	// write writes a version of a document. On a server, another document in its place is
+	// first passed to check, and write fails if check does.
 	write(ctx context.Context, name, version string, doc func(io.Writer) error, rec record, check func(data []byte) error) error
 }
 
@@ -40,7 +41,7 @@ func (r *run) placeAt(place string) transport {
 	return directory{path: place, step: r.c.step}
 }
 
-// directory is a place on this machine, or one that is mounted or replicated.
+// directory is a place in a file system, perhaps mounted or replicated.
 type directory struct {
 	path string
 	step func()
@@ -69,7 +70,7 @@ func (p directory) has(name, version string, rec record) bool {
 }
 
 func (p directory) write(_ context.Context, name, version string, doc func(io.Writer) error, rec record, _ func([]byte) error) error {
-	// Before there is a document there is no directory, and nobody looks into it.
+	// Another machine that shares the target may have put a link there.
 	if fi, err := os.Lstat(p.path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
 		return command.Hint(fmt.Errorf("%s is a symbolic link; nothing is written through it", p.path), "another machine may have made it; remove it")
 	}
@@ -89,7 +90,7 @@ func (p directory) write(_ context.Context, name, version string, doc func(io.Wr
 func writeFile(path string, doc func(io.Writer) error) error {
 	err := atomicfile.WritePrivateFrom(path, doc)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
-		// A stick, or a server that is mounted, may know no permissions.
+		// A USB stick or a mounted server may not support permissions.
 		var data bytes.Buffer
 		if err = doc(&data); err == nil {
 			err = atomicfile.Write(path, data.Bytes())
@@ -98,7 +99,7 @@ func writeFile(path string, doc func(io.Writer) error) error {
 	return err
 }
 
-// sweepDir removes the temporary files that kills have left in a directory.
+// sweepDir removes the temporary files of killed runs from a directory.
 func sweepDir(dir string, step func()) {
 	if fi, err := os.Lstat(dir); err != nil || !fi.IsDir() {
 		return
@@ -112,22 +113,22 @@ func sweepDir(dir string, step func()) {
 	}
 }
 
-// makeDir makes a directory that is to be written to.
+// makeDir creates a directory.
 func makeDir(dir string) error {
 	err := os.MkdirAll(dir, 0o777)
 	if errors.Is(err, syscall.ENOTDIR) {
-		return command.Hint(err, "it has to be a directory: move what is in its place, or choose another")
+		return command.Hint(err, "a directory is needed here: move the file away, or choose another place")
 	}
 	return err
 }
 
-// identity is what changes when a file does.
+// identity returns a text that changes with the file: size, modification time and inode.
 func identity(path string) string {
 	fi, err := os.Stat(path)
 	if err != nil {
 		return "none"
 	}
-	// Whoever replaces a file by another makes an inode.
+	// An atomic replacement has a new inode, even with the same size and time.
 	is := fmt.Sprintf("%d %d", fi.Size(), fi.ModTime().UnixNano())
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
 		is += fmt.Sprintf(" %d", st.Ino)
@@ -135,11 +136,11 @@ func identity(path string) string {
 	return is
 }
 
-// server is a place on a web server that takes PUT.
+// server is a place on a web server that supports PUT.
 type server struct {
 	r   *run
 	url string
-	// made reports that the directory was asked for.
+	// made is true after the directory was requested.
 	made bool
 }
 
@@ -164,7 +165,7 @@ func (p *server) read(ctx context.Context, name string, rec record) ([]byte, err
 	case resp.NotModified:
 		return nil, nil
 	case resp.Truncated:
-		return nil, errors.New("it was cut off on the way")
+		return nil, errors.New("the response was cut off")
 	}
 	rec.validators(name, resp.ETag, resp.LastModified)
 	return resp.Body, nil
@@ -174,12 +175,12 @@ func (p *server) has(name, version string, rec record) bool {
 	return rec.Get(name) == p.digest(name, version)
 }
 
-// digest is that of a version of a document in this place.
+// digest identifies a version of a document at this place.
 func (p *server) digest(name, version string) string {
 	return digest([]byte(p.url + "/" + name + "\n" + version))
 }
 
-// askedInVain says of an answer without a document what is to be done.
+// askedInVain returns the error for an error status, with a hint if access was denied.
 func (p *server) askedInVain(e *fetch.StatusError) error {
 	if e.Status != http.StatusUnauthorized && e.Status != http.StatusForbidden {
 		return e
@@ -191,17 +192,17 @@ func (p *server) askedInVain(e *fetch.StatusError) error {
 	return command.Hint(err, "%s", p.r.password())
 }
 
-// password says where that for the target's server goes.
+// password returns a hint where to put the password for the target's server.
 func (r *run) password() string {
 	return fmt.Sprintf("put the header that the server wants, as Authorization, into %s; or say user and password in the URL of lektor-share init", r.path(headersFile))
 }
 
-// isTarget reports whether the headers for the target are for a URL, too.
+// isTarget reports whether the headers for the target are sent to a URL.
 func (r *run) isTarget(place string) bool {
 	return isURL(r.target) && fetch.SameOrigin(r.target, place)
 }
 
-// headers are those of requests to the target.
+// headers returns the headers of requests to the target.
 func (r *run) headers() (http.Header, error) {
 	text, err := atomicfile.Read(r.path(headersFile), atomicfile.MaxLine)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -220,10 +221,9 @@ func (r *run) headers() (http.Header, error) {
 	return header, nil
 }
 
-// write puts a document on the server, in the place of the one that is known to be there:
-// if there is another, check looks at it before it is overwritten. Many servers know
-// nothing of such conditions, and some refuse them; that is why [exchange.overwritten]
-// looks beforehand.
+// write puts a document on the server, if the server still has the known one. If it has
+// another one, check looks at it before it is overwritten. Many servers ignore such
+// conditions, and some refuse them; therefore [exchange.overwritten] checks beforehand.
 func (p *server) write(ctx context.Context, name, version string, doc func(io.Writer) error, rec record, check func([]byte) error) error {
 	var data bytes.Buffer
 	if err := doc(&data); err != nil {
@@ -239,7 +239,7 @@ func (p *server) write(ctx context.Context, name, version string, doc func(io.Wr
 	}
 	p.makeDirectory(ctx, header)
 	condition := http.Header{}
-	if tag := rec.Get(name + ".etag"); strings.HasPrefix(tag, `"`) { // a weak one matches nothing
+	if tag := rec.Get(name + ".etag"); strings.HasPrefix(tag, `"`) { // a weak tag never matches
 		condition.Set("If-Match", tag)
 	} else if rec.Get(name) == "" {
 		condition.Set("If-None-Match", "*")
@@ -276,8 +276,8 @@ func (p *server) write(ctx context.Context, name, version string, doc func(io.Wr
 	}
 }
 
-// validators notes by what the server knows the document that it has taken: what it says
-// of it by itself, or else when it is asked.
+// validators records the validators of a document after PUT: those in the answer, or those
+// of a second request.
 func (p *server) validators(ctx context.Context, post *fetch.Post, a *fetch.Answer, name string, rec record) {
 	tags := func(a *fetch.Answer) bool {
 		etag, modified := fetch.Validators(a.Header)
@@ -296,18 +296,18 @@ func (p *server) validators(ctx context.Context, post *fetch.Post, a *fetch.Answ
 	}
 }
 
-// makeDirectory makes the directory of this endpoint on a server that knows WebDAV
-// (RFC 4918, section 9.3), and that of all, if it is missing: once in a run, before the
-// first document. Servers answer in many ways to a PUT where there is none, one of them
-// with 500; and to this, if they have the directory or do not know what it means. PUT
-// reports whether it is there.
+// makeDirectory creates the directory of this endpoint on a WebDAV server (RFC 4918,
+// section 9.3), and its parent if that is missing: once in a run, before the first
+// document. Servers differ in their answers to MKCOL and to a PUT without a directory (one
+// sends 500), so the answer is ignored. The PUT that follows reports whether the directory
+// exists.
 func (p *server) makeDirectory(ctx context.Context, header http.Header) {
 	if p.made {
 		return
 	}
 	p.made = true
 	mkcol := func(place string) int {
-		// Some know a directory by the slash alone.
+		// Some servers recognise a directory only by the slash.
 		a, err := p.r.client().Post(ctx, &fetch.Post{URL: strings.TrimSuffix(place, "/") + "/", Method: "MKCOL", Header: header, Chosen: true, Secret: true, Direct: true})
 		if err != nil {
 			return 0
@@ -319,27 +319,25 @@ func (p *server) makeDirectory(ctx context.Context, header http.Header) {
 	}
 }
 
-// isPage reports whether a server that says that all is well gives a web page, as those do
-// that want a login first: of a document that was put there it took nothing then. (A
-// status of 201 may have a page that says so.)
+// isPage reports whether a successful answer is a web page, for example a login form. Then
+// the server has not stored the document. With status 201 a page is normal.
 func isPage(status int, body []byte) bool {
 	head := bytes.ToLower(body[:min(len(body), 1024)])
 	return status == http.StatusOK && (bytes.Contains(head, []byte("<html")) || bytes.Contains(head, []byte("<!doctype html")))
 }
 
-// aPage is the error for one.
+// aPage is the error text for such an answer.
 const aPage = "it is a web page, perhaps one to log in"
 
-// refused is the error of an answer by which the server has not taken a document: what
-// is wrong, and what is to be done. Nothing is lost by it: what is to be put there stays
-// in the set.
+// refused returns the error for an answer to a PUT that was not successful, with a hint.
+// The document stays in the set.
 func (p *server) refused(a *fetch.Answer, size int) error {
 	detail, hint := "", ""
 	switch a.Status {
 	case http.StatusOK:
 		detail, hint = aPage+", and nothing was taken", p.r.password()
 	case http.StatusUnauthorized:
-		detail, hint = "it wants to know who we are", p.r.password()
+		detail, hint = "the server requires a user and password", p.r.password()
 	case http.StatusForbidden:
 		detail, hint = "this machine may not write there", "look at the permissions of that directory; or "+p.r.password()
 	case http.StatusConflict, http.StatusNotFound, http.StatusGone:

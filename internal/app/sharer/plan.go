@@ -17,11 +17,11 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// action is a change that makes the lektor-dir follow the set.
+// action is one change that makes the lektor-dir follow the set.
 type action struct {
 	kind       actionKind
 	feed       string
-	sub        *feeddir.Subscription // to subscribe to
+	sub        *feeddir.Subscription // subscription to add
 	alias      string
 	categories []string
 
@@ -39,16 +39,16 @@ const (
 	setFlags
 )
 
-// planner plans for a machine.
+// planner makes the plan for a machine.
 type planner struct {
 	base    *baseline
 	local   *local
-	allow   []netip.Prefix    // private networks whose feeds may be subscribed to
-	origins map[string]string // of feeds that come from a document on a server
-	refused []string          // why some of the set is not for this machine
+	allow   []netip.Prefix    // private networks whose feeds are allowed
+	origins map[string]string // URL of the peer that a feed comes from, by hash of the feed
+	refused []string          // reasons why parts of the set are not applied here
 }
 
-// plan returns what differs between the set and the lektor-dir.
+// plan returns the actions for all differences between set and lektor-dir.
 func (p *planner) plan(s *set) []action {
 	var out []action
 	tree := foldersOf(s.subs)
@@ -66,7 +66,7 @@ func (p *planner) plan(s *set) []action {
 	return out
 }
 
-// feed returns what is to be done to a subscription.
+// feed returns the actions for a subscription.
 func (p *planner) feed(tree *folders, it *feedsync.Item) []action {
 	sub := p.local.subs[it.ID]
 	url := strings.TrimSpace(it.Value("", "xmlUrl"))
@@ -97,7 +97,7 @@ func (p *planner) feed(tree *folders, it *feedsync.Item) []action {
 	return out
 }
 
-// refuses returns why a feed is not subscribed to, "" if it is.
+// refuses returns the reason why a feed is not added, "" if it is.
 func (p *planner) refuses(hash, url, id string) string {
 	switch {
 	case !fetch.IsHTTP(url) || !fetch.IsHTTP(id):
@@ -112,9 +112,9 @@ func (p *planner) refuses(hash, url, id string) string {
 	return refusesHost(url, p.allow)
 }
 
-// refusesHost returns why a feed at a URL is not subscribed to for its host, "" if it is:
-// it is an address in a private network that is not allowed, or a number that a resolver
-// may take for one, such as 127.1. A name is looked up by whoever fetches.
+// refusesHost returns the reason why the host of a URL is refused, "" if it is not. It
+// refuses addresses in private networks that are not allowed, and numbers that a resolver
+// may take for an address, such as 127.1. Names are checked by the fetcher.
 func refusesHost(raw string, allow []netip.Prefix) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -122,7 +122,7 @@ func refusesHost(raw string, allow []netip.Prefix) string {
 	}
 	host := strings.ToLower(u.Hostname())
 	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
-		host = ascii // the form in which it is asked for: full-width digits are digits
+		host = ascii // the form in which it is requested: full-width digits are digits
 	}
 	host = strings.TrimSuffix(host, ".")
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
@@ -142,7 +142,7 @@ func refusesHost(raw string, allow []netip.Prefix) string {
 	return fmt.Sprintf("%s is in a private network; to allow it: lektor-share sync --allow %s", addr, netip.PrefixFrom(addr, addr.BitLen()))
 }
 
-// marks returns what is to be done to the entries of a feed.
+// marks returns the actions for the entries of a feed.
 func (p *planner) marks(s *set, feed string) (out []action) {
 	here, entries := p.local.entries[feed], p.base.entries(feed)
 	own := entries.own(here)
@@ -180,7 +180,7 @@ func (p *planner) marks(s *set, feed string) (out []action) {
 	return out
 }
 
-// ErrMany is the error for a merge that would take most of what is here.
+// ErrMany is the error for a plan that would end or trash most of what is here.
 type ErrMany struct {
 	What    string // "end" or "trash"
 	Of      string
@@ -192,11 +192,11 @@ func (e *ErrMany) Error() string {
 	return fmt.Sprintf("it would %s %d of %d %s, and did not", e.What, e.Number, e.AllHere, e.Of)
 }
 
-// maxTrash is how many entries a sync may trash, however many there are.
+// maxTrash is the number of entries that a sync may always trash.
 const maxTrash = 100
 
-// guard takes out of the actions those that would end more than half of the subscriptions,
-// or trash more than half of the entries, and returns an error for them.
+// guard removes the actions that would end more than half of the subscriptions, or trash
+// more than half of the entries, and returns an error for each kind.
 func guard(actions []action, l *local) (kept []action, errs []error) {
 	isEnd := func(a action) bool { return a.kind == unsubscribe }
 	isTrash := func(a action) bool { return a.kind == setFlags && strings.Contains(a.set, "T") }

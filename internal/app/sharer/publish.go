@@ -16,15 +16,15 @@ import (
 	"github.com/lektordir/lektor/internal/fetch"
 )
 
-// view is what the documents show of a set: a filter, which changes nothing of it.
+// view is the part of a set that the documents show. It does not change the set.
 type view struct {
 	*set
 	hide    map[string]bool // feeds that are in no document
 	related func(document string) []feedsync.Related
 }
 
-// blankMark stands for a mark of a feed that nobody is subscribed to any more: which entry
-// it was is nobody's business.
+// blankMark returns the content of a mark of a feed without subscription. For privacy, it
+// does not name the entry.
 func blankMark(id string, flag byte) []byte {
 	return []byte(`<item><title>(no subscription any more)</title><guid isPermaLink="false">` + feedsync.Text(id) + `</guid><category>` + wordOf(flag) + `</category></item>`)
 }
@@ -43,8 +43,7 @@ func (v view) subscriptions() *feedsync.Document {
 	return doc
 }
 
-// hiddenFolders returns the folders that hold feeds which are in no document, and nothing
-// else.
+// hiddenFolders returns the folders that hold only hidden feeds.
 func (v view) hiddenFolders() map[string]bool {
 	t := foldersOf(v.subs)
 	holds, shows := map[string]bool{}, map[string]bool{}
@@ -66,8 +65,8 @@ func (v view) hiddenFolders() map[string]bool {
 	return holds
 }
 
-// writeMarks writes a document of marks: all of them, or those that are newer than the
-// last document with all.
+// writeMarks writes the complete document of marks, or, with newer, the partial one: marks
+// that have changed since the complete document.
 func (v view) writeMarks(w io.Writer, newer bool) error {
 	doc := v.empty(feedsync.RSS)
 	sharing := &feedsync.Sharing{Until: v.until.complete, Version: feedsync.SpecVersion}
@@ -94,7 +93,7 @@ func (v view) writeMarks(w io.Writer, newer bool) error {
 	return errors.Join(bad, err)
 }
 
-// shown returns what a document shows of a mark.
+// shown returns the form of a mark in a document.
 func (v view) shown(m *mark) (*feedsync.Item, error) {
 	feed, _, flag, ours := splitState(m.ID)
 	if !ours || !v.unsubscribed(feed) {
@@ -103,7 +102,7 @@ func (v view) shown(m *mark) (*feedsync.Item, error) {
 	return m.Blank(blankMark(m.ID, flag))
 }
 
-// size is about how long the marks in a document are, in bytes.
+// size returns the approximate length of the marks in a document, in bytes.
 func (v view) size(newer bool) int {
 	n := 0
 	for feed, marks := range v.marks {
@@ -119,8 +118,9 @@ func (v view) size(newer bool) int {
 	return n
 }
 
-// date dates the documents that differ from those of the last commit, and reports whether
-// the one with all marks is written anew. All are if others are withdrawn than before.
+// date sets new dates for the documents that have changed since the last commit. It reports
+// whether the complete document is written again. If the withdrawn feeds have changed, all
+// documents are.
 func (s *set) date(withdrawn bool) (complete bool) {
 	if s.subsTouched || withdrawn && !s.until.subs.IsZero() {
 		s.until.subs = s.next(s.until.subs)
@@ -138,14 +138,13 @@ func (s *set) date(withdrawn bool) (complete bool) {
 	return complete
 }
 
-// minPartial is how large the document with the newer marks may be whatever the one with
-// all is, in bytes.
+// minPartial is the size up to which the partial document may always grow, in bytes.
 const minPartial = 4 << 10
 
-// frameSize is about how long a document without items is, in bytes.
+// frameSize is the approximate length of a document without items, in bytes.
 const frameSize = 1 << 10
 
-// place is where this endpoint publishes: a directory or a URL.
+// place returns the directory or URL to which this endpoint publishes.
 func (r *run) place() string {
 	if isURL(r.target) {
 		return strings.TrimSuffix(r.target, "/") + "/" + r.me
@@ -153,8 +152,8 @@ func (r *run) place() string {
 	return filepath.Join(r.target, r.me)
 }
 
-// published is what is known of the documents in the target. What is known of another
-// place is of no use.
+// published returns the record of the documents in the target. A record of another place is
+// ignored.
 func (r *run) published() record {
 	if rec := r.record("../" + publishedFile); rec.isOf(r.place()) {
 		return rec
@@ -162,12 +161,12 @@ func (r *run) published() record {
 	return newRecord(r.place())
 }
 
-// overwritten looks at what this endpoint published last, if that has been written by
-// somebody else since: when that is a copy of this lektor-dir, the two would overwrite
-// each other's edits for ever, and neither would know. It comes before the set is saved:
-// an edit that bears this endpoint's name can be found out, and none that both have made.
-// A server is asked only when something is going to be put there, and by the validators
-// that are known: nearly always nothing comes back.
+// overwritten checks whether another lektor-dir has overwritten our documents since the
+// last run. A copy of this lektor-dir that publishes as the same endpoint would overwrite
+// our edits, and we its edits, unnoticed. The check runs before the set is saved, while our
+// own edits can still be told from those of the copy. A server is asked only about
+// documents that are going to be written, with validators: usually the answer is "not
+// modified".
 func (x *exchange) overwritten(ctx context.Context) error {
 	if x.target == "" {
 		return nil
@@ -178,7 +177,8 @@ func (x *exchange) overwritten(ctx context.Context) error {
 	}
 	for _, name := range documents {
 		if isURL(x.target) {
-			// All who change marks write the document with the newer ones.
+			// Everybody who changes marks writes the partial document, so that one is
+			// enough.
 			if name == completeFile || name == subsFile && !s.subsTouched || name == partialFile && len(s.touched) == 0 {
 				continue
 			}
@@ -188,7 +188,7 @@ func (x *exchange) overwritten(ctx context.Context) error {
 				continue
 			}
 		}
-		// A document that cannot be read is written anew; if that fails, it is an error.
+		// A document that cannot be read is written again; that reports any error.
 		data, err := x.placeAt(x.place()).read(ctx, name, rec)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -202,9 +202,9 @@ func (x *exchange) overwritten(ctx context.Context) error {
 	return nil
 }
 
-// another is the error for a document in our place that another machine put there, which
-// takes itself for this endpoint: it has edits that were not made here, or is newer than
-// what was published.
+// another returns an error if a document in our place was written by another lektor-dir
+// that uses our name: it has edits that were not made here, or is newer than the published
+// one.
 func (x *exchange) another(name string, data []byte) error {
 	doc, _ := feedsync.ParseNews(data, x.isKnown)
 	if doc == nil {
@@ -218,14 +218,14 @@ func (x *exchange) another(name string, data []byte) error {
 	if name == subsFile {
 		until = x.rep.before.subs
 	}
-	// When a document of the set is lost, what is published is all that there is.
+	// If the set is lost, the published documents are all that is left.
 	if !x.rep.lost && doc.Sharing != nil && doc.Sharing.Until.After(until) {
 		return command.Hint(&CopiedError{place, ""}, renew)
 	}
 	return nil
 }
 
-// version is that of a document, "" for one that there is not.
+// version returns the version of a document, "" if there is none.
 func (u untils) version(name string) string {
 	until := u.marks
 	switch {
@@ -234,7 +234,7 @@ func (u untils) version(name string) string {
 	case name == completeFile || u.complete.IsZero():
 		until = u.complete
 	}
-	// A date has a comma, which has a meaning in the record.
+	// A record separates values by commas.
 	return strings.ReplaceAll(feedsync.FormatDate(until), ",", "")
 }
 
@@ -247,10 +247,10 @@ func (x *exchange) document(name string, w io.Writer) error {
 	return v.writeMarks(w, name == partialFile)
 }
 
-// publish brings the documents to the target, as far as they differ from what is there.
-// One that a server does not take keeps the other set from nothing; but the partial
-// document of a set names the complete one, and does not come without it.
-func (x *exchange) publish(ctx context.Context) error {
+// publishDocuments writes the documents that differ from those in the target. If the server
+// refuses the subscriptions, the marks are written anyway. The partial document of marks
+// links to the complete one, so it is not written if the complete one failed.
+func (x *exchange) publishDocuments(ctx context.Context) error {
 	if x.target == "" {
 		return nil
 	}
@@ -284,7 +284,7 @@ func (x *exchange) publish(ctx context.Context) error {
 	return bad
 }
 
-// ofOne reports whether an error is of one document, and may be none of the next.
+// ofOne reports whether an error concerns a single document, so that the next may succeed.
 func ofOne(err error) bool {
 	e, ok := errors.AsType[*fetch.StatusError](err)
 	switch {
@@ -296,8 +296,8 @@ func ofOne(err error) bool {
 	return false
 }
 
-// lasting reports whether an error of publishing stays one until somebody does something
-// about it here.
+// lasting reports whether an error of publishing remains until the user does something
+// here.
 func lasting(err error) bool {
 	if errors.As(err, new(*CopiedError)) || !fetch.Remote(err) && !errors.As(err, new(*laterError)) {
 		return true
@@ -312,18 +312,18 @@ func lasting(err error) bool {
 	return e.Status/100 == 4
 }
 
-// PublishOptions are those of [Publish].
+// PublishOptions are the options of [Publish].
 type PublishOptions struct {
 	Common
-	To  string // a directory, or "-" for standard output
+	To  string // directory, or "-" for standard output
 	Set string // with "-": subscriptions or state
 }
 
-// Publish writes the documents to another place than the target, complete.
+// Publish writes the complete documents to another place than the target.
 func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	name, ok := map[string]string{"": subsFile, "subscriptions": subsFile, "state": completeFile}[o.Set]
 	if !ok {
-		return command.Usagef("--set %s: it is subscriptions or state", o.Set)
+		return command.Usagef("--set %s: use subscriptions or state", o.Set)
 	}
 	r, l, err := o.noted(ctx, s)
 	if err != nil {

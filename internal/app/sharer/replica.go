@@ -22,10 +22,10 @@ type replica struct {
 	set    *set
 	base   *baseline
 	store  *store
-	lost   bool      // there is no store, and there was one
-	made   time.Time // the last edit of this endpoint before this run
-	before untils    // of the documents before this run
-	gone   []string  // files of the version before, which the store replaces
+	lost   bool      // the store is missing, but there was one
+	made   time.Time // time of the last edit by this endpoint before this run
+	before untils    // dates of the documents before this run
+	gone   []string  // files of the previous version, which the store replaces
 }
 
 // load reads the replica.
@@ -35,7 +35,7 @@ func (r *run) load() error {
 	r.rep = p
 	there, err := p.store.load(p.set, p.base)
 	if errors.As(err, new(*damagedError)) {
-		return command.Hint(err, "remove it, and the next sync has of it what the other machines have")
+		return command.Hint(err, "remove it, and the next sync restores it from the other machines")
 	}
 	if err == nil && !there {
 		err = p.migrate(r)
@@ -52,7 +52,7 @@ func (r *run) load() error {
 	return nil
 }
 
-// note looks at the lektor-dir, and notes in the set what the user did since.
+// note reads the lektor-dir, and adds the edits of the user to the set.
 func (r *run) note(ctx context.Context) (*local, error) {
 	p := r.rep
 	l, err := r.local(ctx)
@@ -61,7 +61,7 @@ func (r *run) note(ctx context.Context) (*local, error) {
 	}
 	edits := diff(p.base, l)
 	for hash, sub := range l.subs {
-		// One that the set lost is known to the baseline alone.
+		// A subscription that the set has lost is only in the baseline.
 		if f := p.base.sub(hash); f.subscribed && !f.kept && p.set.subs.Item(hash) == nil {
 			edits = append(edits, edit{kind: editFeed, feed: hash, sub: sub})
 		}
@@ -85,7 +85,7 @@ func (r *run) note(ctx context.Context) (*local, error) {
 	return l, err
 }
 
-// confirm takes out of the edits the entries that are not gone after all.
+// confirm removes the edits for entries that are not gone, and marks these as uncertain.
 func (r *run) confirm(ctx context.Context, l *local, edits []edit) ([]edit, error) {
 	missing := map[string][]string{}
 	for _, d := range edits {
@@ -121,8 +121,8 @@ func (r *run) confirm(ctx context.Context, l *local, edits []edit) ([]edit, erro
 	}), nil
 }
 
-// commit saves set and baseline. own are the feeds that this machine withholds: if others
-// are withdrawn than before, all documents are written anew.
+// commit saves set and baseline. own are the feeds that this machine withholds: if they
+// have changed, all documents are dated anew.
 func (r *run) commit(own map[string]string) error {
 	p, s, st := r.rep, r.rep.set, r.rep.store
 	withdrawn := s.withdraw(own)
@@ -148,7 +148,7 @@ func (r *run) commit(own map[string]string) error {
 	return nil
 }
 
-// save writes to the store what has changed, or all if that is much.
+// save writes the changes to the store, or the whole store if the changes are large.
 func (p *replica) save(complete bool) error {
 	s, st := p.set, p.store
 	st.commits++
@@ -183,7 +183,7 @@ func (p *replica) save(complete bool) error {
 	return atomicfile.WriteUnsynced(st.path+commitsSuffix, fmt.Appendf(nil, "%d\n", st.commits))
 }
 
-// syncMoves writes to the disk what was moved in the lektor-dir.
+// syncMoves syncs the directories in which files of the lektor-dir were renamed.
 func (r *run) syncMoves() error {
 	hashes, err := r.d.FeedHashes()
 	if err != nil {
@@ -199,8 +199,8 @@ func (r *run) syncMoves() error {
 	return dirfs.SyncMoves(r.d.Path(), rels...)
 }
 
-// sweep removes what runs that were killed left of files, which nobody else writes: in a
-// directory that is replicated it would be on all machines for ever.
+// sweep removes temporary files of killed runs. In a replicated directory, nobody else
+// would remove them, on any machine.
 func (r *run) sweep() {
 	dirs := []string{r.path()}
 	if r.target != "" && !isURL(r.target) {

@@ -11,32 +11,33 @@ import (
 	"github.com/lektordir/lektor/internal/feedsync"
 )
 
-// set is what all machines are to agree on: the subscriptions and folders, and the marks of
-// entries. It is a value: it knows neither disk nor network.
+// set is the state that all machines agree on: subscriptions, folders, and marks of
+// entries. It is a value and uses neither disk nor network.
 type set struct {
 	subs  *feedsync.Document
-	marks map[string]map[string]*mark // feed, identity and flag as in an id
-	me    string                      // the endpoint that edits
+	marks map[string]map[string]*mark // by feed, then by the rest of the id (identity and flag)
+	me    string                      // name of the endpoint that edits
 	now   time.Time
-	made  time.Time // of the last edit of this endpoint
+	made  time.Time // time of the last edit by this endpoint
 
 	until untils
-	// withdrawn are the feeds that the documents do not show, or show without title and link.
+	// withdrawn lists the feeds that the documents hide, and, with "-", the ended feeds
+	// whose marks they show without title and link.
 	withdrawn string
 
-	// Differences from what is stored: marks, by id, and whether subscriptions differ.
+	// Differences from the store: ids of marks, and whether subscriptions differ.
 	touched     map[string]bool
 	subsTouched bool
 }
 
-// untils are those of the published documents: subscriptions, marks, and all marks when they
-// were last written as one document.
+// untils are the until dates of the published documents. complete is the date of the last
+// document with all marks.
 type untils struct{ subs, marks, complete time.Time }
 
-// mark is the item of a flag of an entry.
+// mark is the item for a flag of an entry.
 type mark struct {
 	*feedsync.Item
-	newer bool // than the document with all marks
+	newer bool // changed since the last complete document
 }
 
 func newSet(me string, now time.Time) *set {
@@ -53,15 +54,16 @@ func (s *set) empty(kind feedsync.Kind) *feedsync.Document {
 	return feedsync.New(kind, "Entries read and marked on "+s.me, "https://github.com/lektordir/lektor", "What lektor-share keeps equal on several machines")
 }
 
-// flags are those that are shared: seen, flagged, trashed, and the user's own.
+// flags are the shared flags: seen, flagged, trashed, and the user's own.
 const flags = "FSTabcdefghijklmnopqrstuvwxyz"
 
-// stateID is the id of the item for a flag of an entry.
+// stateID returns the id of the item for a flag of an entry.
 func stateID(feed, identity string, flag byte) string {
 	return feed + ":" + identity + ":" + string(flag)
 }
 
-// splitState undoes [stateID].
+// splitState splits an id into the arguments of [stateID]. ok is false for an item of
+// another program.
 func splitState(id string) (feed, identity string, flag byte, ok bool) {
 	const colon1, colon2 = 40, 40 + 1 + 16
 	if len(id) != colon2+2 || id[colon1] != ':' || id[colon2] != ':' || strings.IndexByte(flags, id[colon2+1]) < 0 ||
@@ -71,8 +73,8 @@ func splitState(id string) (feed, identity string, flag byte, ok bool) {
 	return id[:colon1], id[colon1+1 : colon2], id[colon2+1], true
 }
 
-// place returns the two keys of a mark in the set. The items of other programs belong to
-// the feed "".
+// place returns the two keys under which the set stores a mark. Items of other programs are
+// stored under the feed "".
 func place(id string) (feed, rest string) {
 	if feed, _, _, ok := splitState(id); ok {
 		return feed, id[len(feed)+1:]
@@ -80,10 +82,10 @@ func place(id string) (feed, rest string) {
 	return "", id
 }
 
-// flag is that of a mark of ours.
+// flag returns the flag of a mark. The id must be one of [stateID].
 func (m *mark) flag() byte { return m.ID[len(m.ID)-1] }
 
-// identity is that of the entry that a mark of ours is of.
+// identity returns the entry identity of a mark. The id must be one of [stateID].
 func (m *mark) identity() string { return m.ID[41:57] }
 
 // mark returns the mark with an id, or nil.
@@ -97,7 +99,7 @@ func (s *set) flagOf(feed, identity string, flag byte) *mark {
 	return s.marks[feed][identity+":"+string(flag)]
 }
 
-// store puts a mark into the set as it was read from the store.
+// store adds a mark that was read from the store.
 func (s *set) store(m *mark) {
 	feed, rest := place(m.ID)
 	of := s.marks[feed]
@@ -108,13 +110,13 @@ func (s *set) store(m *mark) {
 	of[rest] = m
 }
 
-// put puts an item into the marks.
+// put adds or replaces the item of a mark, and marks it as changed.
 func (s *set) put(it *feedsync.Item) {
 	s.store(&mark{it, true})
 	s.touched[it.ID] = true
 }
 
-// allPublished notes that the document with all marks has them.
+// allPublished records that the complete document has all marks.
 func (s *set) allPublished() {
 	for _, marks := range s.marks {
 		for _, m := range marks {
@@ -123,7 +125,7 @@ func (s *set) allPublished() {
 	}
 }
 
-// sorted returns the marks that are wanted, in the order of their ids.
+// sorted returns the marks for which want is true, sorted by id.
 func (s *set) sorted(want func(feed string, m *mark) bool) []*mark {
 	var out []*mark
 	for feed, marks := range s.marks {
@@ -137,7 +139,7 @@ func (s *set) sorted(want func(feed string, m *mark) bool) []*mark {
 	return out
 }
 
-// inConflict returns all items in conflict, and those that would be within themselves.
+// inConflict returns all items in conflict, and folders that would be inside themselves.
 func (s *set) inConflict() []*feedsync.Item {
 	circle := foldersOf(s.subs).circle
 	out := slices.DeleteFunc(s.subs.Items(), func(it *feedsync.Item) bool { return !it.Conflict && !slices.Contains(circle, it.ID) })
@@ -147,10 +149,10 @@ func (s *set) inConflict() []*feedsync.Item {
 	return out
 }
 
-// isMark reports whether an item belongs to the marks.
+// isMark reports whether an item is a mark, not a subscription or folder.
 func (s *set) isMark(it *feedsync.Item) bool { return s.subs.Item(it.ID) == nil }
 
-// find returns the item with an id, nil if there is none.
+// find returns the item with an id, or nil.
 func (s *set) find(kind feedsync.Kind, id string) *feedsync.Item {
 	if kind == feedsync.OPML {
 		return s.subs.Item(id)
@@ -161,7 +163,7 @@ func (s *set) find(kind feedsync.Kind, id string) *feedsync.Item {
 	return nil
 }
 
-// replace puts an item into the set, in the place of the one with its id.
+// replace adds an item, or replaces the one with the same id.
 func (s *set) replace(kind feedsync.Kind, it *feedsync.Item) {
 	if kind == feedsync.OPML {
 		s.subs.Append(it)
@@ -171,7 +173,7 @@ func (s *set) replace(kind feedsync.Kind, it *feedsync.Item) {
 	s.put(it)
 }
 
-// merge merges what a peer has, and returns the ids of the subscriptions and of the marks
+// merge merges the documents of a peer. It returns the ids of the subscriptions and marks
 // that are new or changed.
 func (s *set) merge(docs []*feedsync.Document) (subs, marks []string) {
 	for _, doc := range docs {
@@ -190,10 +192,11 @@ func (s *set) merge(docs []*feedsync.Document) (subs, marks []string) {
 	return subs, marks
 }
 
-// sameState reports whether two marks mean the same: a mark says that it is there.
+// sameState reports whether two marks mean the same. They always do: only their existence
+// counts.
 func sameState(_, _ *feedsync.Item) bool { return true }
 
-// merged returns what comes of merging a mark of a peer.
+// merged returns the result of merging a peer's mark.
 func (s *set) merged(it *feedsync.Item) *feedsync.Item {
 	if m := s.mark(it.ID); m != nil {
 		return feedsync.Merge(m.Item, it, feedsync.Rules{Equal: sameState}).Item
@@ -201,7 +204,7 @@ func (s *set) merged(it *feedsync.Item) *feedsync.Item {
 	return it
 }
 
-// isNews reports whether a mark of a peer would change the set.
+// isNews reports whether a peer's mark would change the set.
 func (s *set) isNews(it *feedsync.Item) bool {
 	m := s.mark(it.ID)
 	return m == nil || s.merged(it) != m.Item
@@ -217,8 +220,9 @@ func (s *set) mergeMarks(in *feedsync.Document) (changed []string) {
 	return changed
 }
 
-// modify makes the next version of an item, or the first: its content, in the form of
-// [feedsync.Canonical], or with nil its deletion. An edit of an item in conflict settles the conflict.
+// modify adds the next version of an item, or the first one. content is in the form of
+// [feedsync.Canonical]; nil deletes the item. If the item is in conflict, the edit settles
+// the conflict.
 func (s *set) modify(kind feedsync.Kind, id string, content []byte, parent string) error {
 	it := s.find(kind, id)
 	when := s.moment(it)
@@ -245,7 +249,7 @@ func (s *set) modify(kind feedsync.Kind, id string, content []byte, parent strin
 	return nil
 }
 
-// edited puts an item into the set that this endpoint has edited.
+// edited adds an item that this endpoint has edited, and updates the time of the last edit.
 func (s *set) edited(kind feedsync.Kind, it *feedsync.Item, when time.Time) {
 	if when.After(s.made) {
 		s.made = when
@@ -253,7 +257,8 @@ func (s *set) edited(kind feedsync.Kind, it *feedsync.Item, when time.Time) {
 	s.replace(kind, it)
 }
 
-// moment is when an edit happens: now, but for the endpoint's own order of edits.
+// moment returns the time of an edit: now, or later if an earlier edit by this endpoint
+// requires it.
 func (s *set) moment(it *feedsync.Item) time.Time {
 	when := s.now
 	if it != nil {
@@ -262,8 +267,8 @@ func (s *set) moment(it *feedsync.Item) time.Time {
 	return when.UTC().Truncate(time.Second)
 }
 
-// next returns an until that is later than the one before: it grows with every change
-// (section 2.1).
+// next returns an until date later than before, as it must grow with every change (section
+// 2.1).
 func (s *set) next(before time.Time) time.Time {
 	until := s.now.UTC().Truncate(time.Second)
 	if !until.After(before) {
@@ -272,14 +277,14 @@ func (s *set) next(before time.Time) time.Time {
 	return until
 }
 
-// unsubscribed reports whether the set holds the tombstone of a feed.
+// unsubscribed reports whether the set holds a tombstone for a feed.
 func (s *set) unsubscribed(feed string) bool {
 	it := s.subs.Item(feed)
 	return it != nil && it.Deleted
 }
 
-// withdraw sets which feeds the documents do not show, for the feeds that this machine
-// withholds, and reports whether that has changed.
+// withdraw updates withdrawn for the feeds that this machine withholds, and reports whether
+// it has changed.
 func (s *set) withdraw(own map[string]string) bool {
 	var feeds []string
 	for _, feed := range slices.Sorted(maps.Keys(own)) {
@@ -300,7 +305,7 @@ func (s *set) withdraw(own map[string]string) bool {
 	return true
 }
 
-// withheld returns the feeds that are in no document.
+// withheld returns the feeds that the documents hide.
 func (s *set) withheld() map[string]bool {
 	out := map[string]bool{}
 	for _, feed := range strings.Fields(s.withdrawn) {
@@ -311,7 +316,7 @@ func (s *set) withheld() map[string]bool {
 	return out
 }
 
-// lastEdit is the time of the last edit in the set that an endpoint made.
+// lastEdit returns the time of the last edit by an endpoint.
 func (s *set) lastEdit(by string) (last time.Time) {
 	look := func(it *feedsync.Item) {
 		for _, u := range it.History {
@@ -329,7 +334,7 @@ func (s *set) lastEdit(by string) (last time.Time) {
 	return last
 }
 
-// label is what an item is called to a person.
+// label returns the title of an item for people.
 func label(it *feedsync.Item) string {
 	if title, ok := it.ChildText("", "title"); ok {
 		return title

@@ -1,20 +1,22 @@
-// Package sharer is lektor-share: the subscriptions and the marks of entries of one
-// lektor-dir kept equal to those of others, by documents of Simple Sharing (see
+// Package sharer implements lektor-share: it keeps the subscriptions and the marks of
+// entries of one lektor-dir equal to those of others, by documents of Simple Sharing (see
 // internal/feedsync) in a directory or on a server that all of them can reach.
 //
-// It is a replica by a three-way merge. The [baseline] is what the lektor-dir had, the
-// [local] what it has, the [set] what all machines are to agree on. [diff] returns the
-// user's edits, which [set.note] notes; [set.merge] merges the documents of peers;
-// [planner.plan] returns what differs between set and lektor-dir, and [applier.apply] does
-// that. All but the last step are over values. Set and baseline are one file, the [store],
-// which one commit changes, so that a run can be killed anywhere: an edit is in both or in
-// neither, and what a run applies is in the baseline as soon as it is done. The documents
-// are made from the set, through a [view] that leaves out what is not shared, and stand in
-// a [transport]: a directory or a server.
+// It is a replica with a three-way merge. The [baseline] is the state of the lektor-dir at
+// the last run, [local] its state now, and the [set] is the state that all machines agree
+// on. [diff] returns the edits of the user, and [set.note] adds them to the set.
+// [set.merge] merges the documents of peers. [planner.plan] returns the differences between
+// set and lektor-dir, and [applier.apply] removes them. All but the last step work on
+// values.
 //
-// The files in the order of reading: over values, local, baseline, diff, set, folders, note,
-// meet and plan; then apply, store, old and replica, which change files; peers, place and
-// publish, by which machines meet; and the commands, sync, init, status and documents.
+// Set and baseline are one file, the [store], and one commit changes both, so a run can be
+// killed anywhere: an edit is in both or in neither, and an action is in the baseline as
+// soon as it is done. A [view] makes the documents from the set, without feeds that are not
+// shared. They are kept in a [transport]: a directory or a server.
+//
+// Read the files in this order: local, baseline, diff, set, folders, note, meet and plan
+// work on values; apply, store, old and replica change files; peers, place and publish are
+// the exchange between machines; sync, init, status and documents are the commands.
 package sharer
 
 import (
@@ -45,7 +47,7 @@ type Common struct {
 	step func() // called before each change of a file, by tests that end the run there
 }
 
-// The files of etc/share.
+// The files of etc/share:
 const (
 	shareDir      = "etc/share"
 	endpointFile  = "endpoint"
@@ -53,45 +55,45 @@ const (
 	headersFile   = "headers"
 	storeFile     = "replica" // the set and the baseline
 	lockFile      = "lock"
-	peersDir      = "peers"     // of peers that the user named: where they are
-	readDir       = "read"      // of every peer: what was last read
-	publishedFile = "published" // what the target has
+	peersDir      = "peers"     // directory or URL of each peer that the user added
+	readDir       = "read"      // record of each peer
+	publishedFile = "published" // record of the target
 )
 
-// The documents of an endpoint.
+// The documents of an endpoint:
 const (
 	subsFile     = "subscriptions.opml"
 	completeFile = "state-all.rss"
 	partialFile  = "state.rss"
 )
 
-// documents are those in the order in which they are published: the one with all marks
-// comes before the one that names it.
+// documents are the names of the documents in the order of publication: the complete
+// document of marks comes before the partial one, which links to it.
 var documents = []string{subsFile, completeFile, partialFile}
 
-// maxDocument is the largest document that is read, in bytes.
+// maxDocument is the size of the largest document that is read, in bytes.
 const maxDocument = 1 << 30
 
-// run is what a command works with.
+// run is the state of one command.
 type run struct {
 	reader
 	c   Common
 	s   *command.Streams
 	now time.Time
 
-	me     string // the endpoint
-	target string // a directory or a URL
+	me     string // name of this endpoint
+	target string // directory or URL
 	rep    *replica
 	unlock func()
 	web    *fetch.Client // see client
 }
 
-// path is that of a file of etc/share.
+// path returns the path of a file of etc/share.
 func (r *run) path(elem ...string) string {
 	return r.d.Join(append([]string{shareDir}, elem...)...)
 }
 
-// open opens the lektor-dir with one of [feedcmd.OpenDir] and [feedcmd.CreateDir].
+// open opens the lektor-dir with [feedcmd.OpenDir] or [feedcmd.CreateDir].
 func (c Common) open(s *command.Streams, with func(string, *lektordir.Options) (*lektordir.Dir, error)) (*run, error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -112,7 +114,7 @@ func (c Common) open(s *command.Streams, with func(string, *lektordir.Options) (
 	return &run{reader: reader{d: d}, c: c, s: s, now: c.Now()}, nil
 }
 
-// begin is open for a lektor-dir that is shared, with its replica.
+// begin opens a shared lektor-dir, locks it and loads its replica.
 func (c Common) begin(s *command.Streams) (*run, error) {
 	r, err := c.open(s, feedcmd.OpenDir)
 	if err != nil {
@@ -122,7 +124,7 @@ func (c Common) begin(s *command.Streams) (*run, error) {
 		return nil, err
 	}
 	if r.me == "" && !atomicfile.Exists(r.path(endpointFile)) {
-		return nil, command.Hint(errors.New("this lektor-dir is not shared yet"), "\"lektor-share init DIR|URL\" begins: with a directory that all your machines have, or a server")
+		return nil, command.Hint(errors.New("this lektor-dir is not shared yet"), "begin with: lektor-share init DIR|URL (a directory that all your machines have, or a server)")
 	}
 	if !feedsync.IsNSS(r.me) {
 		return nil, command.Hint(fmt.Errorf("%s does not hold the name of an endpoint", r.path(endpointFile)), "lektor-share init --renew")
@@ -140,7 +142,7 @@ func (c Common) begin(s *command.Streams) (*run, error) {
 	return r, nil
 }
 
-// noted is begin with the edits of the user in the set.
+// noted is begin, and adds the edits of the user to the set.
 func (c Common) noted(ctx context.Context, s *command.Streams) (*run, *local, error) {
 	r, err := c.begin(s)
 	if err != nil {
@@ -148,7 +150,7 @@ func (c Common) noted(ctx context.Context, s *command.Streams) (*run, *local, er
 	}
 	if r.rep.lost {
 		r.end()
-		return nil, nil, command.Hint(errors.New("a part of the set is gone from "+r.path()), "lektor-share sync has it again of what the other machines have")
+		return nil, nil, command.Hint(errors.New("a part of the set is gone from "+r.path()), "lektor-share sync restores it from the other machines")
 	}
 	l, err := r.note(ctx)
 	if err != nil {
@@ -158,21 +160,22 @@ func (c Common) noted(ctx context.Context, s *command.Streams) (*run, *local, er
 	return r, l, nil
 }
 
-// setting reads a file of one line, "" when it is not there.
+// setting returns the line of a file of one line, "" if the file does not exist.
 func (r *run) setting(name string) (string, error) {
 	line, err := atomicfile.Line(r.path(name))
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return line, nil
 	}
 	if fi, serr := os.Stat(r.path(name)); serr == nil && !fi.Mode().IsRegular() {
-		err = command.Hint(err, "a file of one line belongs there; move away what is in its place, and then: lektor-share init DIR|URL")
+		err = command.Hint(err, "a file of one line is needed here; move this away, and then: lektor-share init DIR|URL")
 	}
 	return "", err
 }
 
-// lock makes sure that nobody else changes the set. It does not wait.
+// lock locks the set against other processes. It fails at once if another one holds the
+// lock.
 func (r *run) lock() error {
-	busy := command.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; the other one does it")
+	busy := command.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; try again when it has ended")
 	var err error
 	r.unlock, err = atomicfile.Lock(r.path(lockFile), busy)
 	return err
@@ -188,8 +191,8 @@ func (r *run) end() {
 	}
 }
 
-// client is what makes the requests of the run, so that a server that asks for a pause gets
-// it.
+// client returns the HTTP client of the run. All requests share it, so that a server that
+// asks for a pause gets it.
 func (r *run) client() *fetch.Client {
 	if r.web == nil {
 		r.web = fetch.NewClient(r.c.Fetch)
@@ -197,16 +200,16 @@ func (r *run) client() *fetch.Client {
 	return r.web
 }
 
-// isURL reports whether the target, or a peer, is on a server.
+// isURL reports whether a target or a peer is on a server.
 func isURL(place string) bool { return fetch.IsHTTP(place) }
 
-// private is [private] in the lektor-dir.
+// private calls [private] after the step hook of tests.
 func (r *run) private(path string, data []byte) error {
 	r.c.step()
 	return private(path, data)
 }
 
-// private writes a file that is for the user alone, unless it holds that already.
+// private writes a file with mode 0600, unless it has this content and mode already.
 func private(path string, data []byte) error {
 	old, err := atomicfile.Read(path, int64(len(data))+1)
 	if err == nil && string(old) == string(data) {
@@ -220,13 +223,13 @@ func private(path string, data []byte) error {
 	return atomicfile.WritePrivate(path, data)
 }
 
-// line writes a file of one line.
+// line writes a file of one line below etc/share.
 func (r *run) line(text string, elem ...string) error {
 	return r.private(r.path(elem...), []byte(text+"\n"))
 }
 
-// errSaid is the error when all that failed was reported, and errRemote when only peers
-// failed.
+// errSaid is the error if every failure was reported already. errRemote is the error if
+// only peers failed.
 var (
 	errSaid         = &command.ExitError{Status: 1}
 	errRemote error = &command.ExitError{Status: 75}

@@ -430,9 +430,9 @@ func TestGuards(t *testing.T) {
 			t.Errorf("%s: %v, %s\n%s", name, err, &b.err, b.state())
 		}
 	}
-	try("truncated", string(good[:len(good)/2]), "before that count, and it is read again the next time")
-	try("truncated before the first item", string(good[:200]), "nothing of it counts")
-	try("empty", "", "nothing of it counts")
+	try("truncated", string(good[:len(good)/2]), "before that are used, and it is read again next time")
+	try("truncated before the first item", string(good[:200]), "none of its items are used")
+	try("empty", "", "none of its items are used")
 	try("shrunken", `<opml xmlns:sx="https://www.microsoft.com/schemas/rss/sse"><body/></opml>`, "1 peer read")
 	try("another kind", `<rss><channel/></rss>`, "another kind")
 	outline := func(id, attrs, sync string) string {

@@ -20,26 +20,26 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// PeerOptions are those of [Peer].
+// PeerOptions are the options of [Peer].
 type PeerOptions struct {
 	Common
-	Words []string // add NAME PLACE, rm NAME, or ls
+	Words []string // "add NAME PLACE", "rm NAME" or "ls"
 	Print command.PrinterOptions
 }
 
-// Peer adds or removes an endpoint that is read, or lists all.
+// Peer adds, removes or lists peers.
 func Peer(_ context.Context, o PeerOptions, s *command.Streams) error {
 	words, do := o.Words, (*run).printPeers
 	switch {
 	case len(words) == 3 && words[0] == "add":
 		if !peerName(words[1]) {
-			return command.Usagef("peer add: %q cannot be the name of a peer; letters, digits and - can", words[1])
+			return command.Usagef("peer add: %q cannot be the name of a peer; use letters, digits and -", words[1])
 		}
 		do = func(r *run, _ command.PrinterOptions) error { return r.addPeer(words[1], strings.TrimSpace(words[2])) }
 	case len(words) == 2 && words[0] == "rm":
 		do = func(r *run, _ command.PrinterOptions) error { return r.removePeer(words[1]) }
 	case len(words) > 1, len(words) == 1 && words[0] != "ls":
-		return &command.UsageError{Message: "peer: it is add NAME URL|DIR, rm NAME, or ls", Hint: "see lektor-share peer --help"}
+		return &command.UsageError{Message: "peer: use add NAME URL|DIR, rm NAME, or ls", Hint: "see lektor-share peer --help"}
 	}
 	r, err := o.begin(s)
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *run) addPeer(name, place string) (err error) {
 	switch {
 	case isURL(place):
 		if fetch.Public(place) != place {
-			return command.Hint(errors.New("a peer's URL has no user and password"), "the headers of the target are sent to its server: %s", r.path(headersFile))
+			return command.Hint(errors.New("a peer's URL must not contain a user and password"), "the headers of the target are sent to its server: %s", r.path(headersFile))
 		}
 	case strings.Contains(place, "://") || place == "":
 		return command.Usagef("peer add: %q is neither a directory nor an http or https URL", fetch.Public(place))
@@ -65,10 +65,10 @@ func (r *run) addPeer(name, place string) (err error) {
 	return r.line(place, peersDir, name)
 }
 
-// removePeer ends that an endpoint is read. Its edits stay.
+// removePeer removes a peer that the user added. Its edits stay in the set.
 func (r *run) removePeer(name string) error {
 	if !peerName(name) || !atomicfile.Exists(r.path(peersDir, name)) {
-		return command.Hint(fmt.Errorf("there is no peer %s that was added", name), "lektor-share peer ls; one in the target goes with its directory there")
+		return command.Hint(fmt.Errorf("no peer %s was added", name), "lektor-share peer ls; to remove a peer in the target, remove its directory there")
 	}
 	return errors.Join(atomicfile.Remove(r.path(peersDir, name)), os.RemoveAll(r.path(readDir, name)))
 }
@@ -76,8 +76,8 @@ func (r *run) removePeer(name string) error {
 // shown is a peer as it is printed.
 type shown struct {
 	peer
-	success time.Time // when it was read
-	wrote   time.Time // when it says that it wrote
+	success time.Time // time of the last successful read
+	wrote   time.Time // time at which it says it wrote last
 	now     time.Time
 }
 
@@ -116,14 +116,14 @@ func (r *run) printPeers(o command.PrinterOptions) error {
 	})
 }
 
-// StatusOptions are those of [Status].
+// StatusOptions are the options of [Status].
 type StatusOptions struct {
 	Common
 	Print command.PrinterOptions
 }
 
-// Status prints the peers, and on standard error of this endpoint, of what waits, of
-// conflicts, and of what is not shared.
+// Status prints the peers. On standard error it prints the endpoint, waiting items,
+// conflicts, and feeds that are not shared.
 func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 	r, err := o.begin(s)
 	if err != nil {
@@ -176,7 +176,7 @@ func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 	return r.trouble
 }
 
-// conflict is an item in conflict as it is printed: a line for each loser.
+// conflict is an item in conflict as it is printed, one line for each losing version.
 type conflict struct {
 	it    *feedsync.Item
 	kind  string
@@ -196,7 +196,7 @@ var conflictColumns = []command.Column[conflict]{
 	{Name: "theirs", Get: func(c conflict) any { return c.other }},
 }
 
-// say returns in words what an item is.
+// say describes the state of an item in words.
 func say(t *folders, it *feedsync.Item) string {
 	switch _, _, flag, state := splitState(it.ID); {
 	case state && it.Deleted:
@@ -217,13 +217,13 @@ func say(t *folders, it *feedsync.Item) string {
 	return text
 }
 
-// ConflictsOptions are those of [Conflicts].
+// ConflictsOptions are the options of [Conflicts].
 type ConflictsOptions struct {
 	Common
 	Print command.PrinterOptions
 }
 
-// Conflicts lists what was edited in two places.
+// Conflicts lists the items in conflict.
 func Conflicts(_ context.Context, o ConflictsOptions, s *command.Streams) error {
 	r, err := o.begin(s)
 	if err != nil {
@@ -263,22 +263,22 @@ func (s *set) conflicts() (out []conflict) {
 	return out
 }
 
-// ResolveOptions are those of [Resolve].
+// ResolveOptions are the options of [Resolve].
 type ResolveOptions struct {
 	Common
-	Items       []string // "-" reads them from standard input, one a line
+	Items       []string // ids; "-" reads them from standard input, one a line
 	All         bool
 	Which, Peer string
 	DryRun      bool
 }
 
-// Resolve settles conflicts, and applies what was decided. The next sync publishes that.
+// Resolve settles conflicts and applies the result. The next sync publishes it.
 func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 	if o.Which != "ours" && o.Which != "theirs" {
-		return command.Usagef("resolve: %q is neither ours nor theirs", o.Which)
+		return command.Usagef("resolve: use ours or theirs, not %q", o.Which)
 	}
-	// All names are read before the lock is taken, as the program that writes them into a
-	// pipe may be another lektor-share, which holds it.
+	// Read all names before taking the lock: the program that writes them into the pipe may
+	// be another lektor-share, which holds it.
 	names, err := o.names(ctx, s)
 	if err != nil {
 		return err
@@ -323,7 +323,7 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 	return err
 }
 
-// names returns the items that the user names, from standard input for "-".
+// names returns the ids that the user names. "-" reads them from standard input.
 func (o ResolveOptions) names(ctx context.Context, s *command.Streams) ([]string, error) {
 	if o.All || !slices.Equal(o.Items, []string{"-"}) {
 		return o.Items, nil
@@ -334,7 +334,7 @@ func (o ResolveOptions) names(ctx context.Context, s *command.Streams) ([]string
 	}
 	var names []string
 	for line := range strings.Lines(string(data)) {
-		// A line of conflicts begins with the item.
+		// A line of "conflicts" begins with the id.
 		name, _, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "\t")
 		if name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
@@ -343,8 +343,8 @@ func (o ResolveOptions) names(ctx context.Context, s *command.Streams) ([]string
 	return names, nil
 }
 
-// named returns the items in conflict that the user names, each by its id or a beginning of
-// it that no other one has, or all.
+// named returns the items in conflict that the user names, each by its id or a unique
+// prefix of it, or all.
 func (s *set) named(names []string, all bool) ([]*feedsync.Item, error) {
 	items := slices.DeleteFunc(s.inConflict(), func(it *feedsync.Item) bool { return !it.Conflict })
 	if all {
@@ -369,7 +369,7 @@ func (s *set) named(names []string, all bool) ([]*feedsync.Item, error) {
 	return out, nil
 }
 
-// settled returns the item as it is when its conflict is settled.
+// settled returns the item with its conflict settled.
 func (s *set) settled(it *feedsync.Item, which, peer string) (*feedsync.Item, error) {
 	var content []byte
 	deleted, parent := it.Deleted, it.Parent
@@ -388,7 +388,7 @@ func (s *set) settled(it *feedsync.Item, which, peer string) (*feedsync.Item, er
 	return next, nil
 }
 
-// loser returns what an endpoint made of an item and lost.
+// loser returns the losing version of an item by an endpoint.
 func loser(it *feedsync.Item, peer string) (*feedsync.Item, error) {
 	var found []*feedsync.Conflict
 	var names []string
@@ -400,11 +400,11 @@ func loser(it *feedsync.Item, peer string) (*feedsync.Item, error) {
 	}
 	switch {
 	case len(it.Conflicts) == 0:
-		return nil, fmt.Errorf("item %s: its conflict has no other content; only ours can be taken", it.ID)
+		return nil, fmt.Errorf("item %s: its conflict has no other version; only ours is possible", it.ID)
 	case len(found) == 0:
-		return nil, fmt.Errorf("item %s: no conflict is by %s; there is %s", it.ID, peer, strings.Join(names, ", "))
+		return nil, fmt.Errorf("item %s: it has no version by %s, only by %s", it.ID, peer, strings.Join(names, ", "))
 	case len(found) > 1:
-		return nil, command.Hint(fmt.Errorf("item %s has several conflicts", it.ID), "say whose counts: %s", strings.Join(names, ", "))
+		return nil, command.Hint(fmt.Errorf("item %s has several other versions", it.ID), "choose one of: %s", strings.Join(names, ", "))
 	}
 	return found[0].Loser(it.ID)
 }

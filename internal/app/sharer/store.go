@@ -22,58 +22,59 @@ import (
 	"github.com/lektordir/lektor/internal/tsv"
 )
 
-// store is the file with the set and the baseline, etc/share/replica, so that one commit
-// changes both. It is a log of blocks. A block is lines, and at its end a line "=" with the
-// CRC-32C of the lines; one that is cut off does not count. There are four kinds:
+// store is the file etc/share/replica with set and baseline, so that one commit changes
+// both. It is a log of blocks. A block is lines, followed by a line "=" with the CRC-32C of
+// the lines; a block that is cut off is ignored. There are four kinds:
 //
-//   - Lines of set and baseline: a commit. It is on the disk when it counts, and so is
-//     all of the lektor-dir that it speaks of.
+//   - Lines of set and baseline: a commit. It is on the disk when the commit returns, and
+//     all changes of the lektor-dir that it describes are there before.
 //   - "doing BOOT STAMP PATH" and lines of the baseline: an action is about to change the
-//     lektor-dir, by the rename of what is at PATH.
-//   - "done": it was done, and its lines count; or "failed": it was not.
+//     lektor-dir, by replacing or renaming the file at PATH.
+//   - "done": the action was done, and its lines count.
+//   - "failed": it was not done.
 //
-// The three others are not synced. After a kill between rename and "done", STAMP shows
-// whether the rename came to pass. They count as long as the machine runs, and for good
-// with the next commit.
+// The last three are not synced. After a kill between rename and "done", STAMP shows
+// whether the rename happened. They count until the machine restarts, and permanently with
+// the next commit.
 //
-// A file beside it has the number of the last commit. A store that ends with an earlier one,
-// as it was damaged or restored from a backup, is refused: what the user did since looks
-// like what a sync did.
+// A file beside the store has the number of the last commit. A store that ends with an
+// earlier number was damaged or restored from a backup, and is refused, because actions
+// since then would look like edits of the user.
 //
-// The end of the log is known only to who has read all blocks, which package filelog would
-// read a second time; so the store opens its file itself.
+// The end of the log is known only after all blocks are read. Package filelog would read
+// the file a second time, so the store opens it itself.
 type store struct {
 	path    string
-	root    string // of the lektor-dir
+	root    string // path of the lektor-dir
 	step    func() // called before each change of a file
 	boot    string
 	size    int64 // up to the end of the last block
-	whole   int64 // size when all of it was last written
-	rewrite bool  // the next commit writes all of it
-	commits int   // number of the last one
+	whole   int64 // size after the whole file was last written
+	rewrite bool  // the next commit writes the whole file
+	commits int   // number of the last commit
 
-	end   []byte // of the last action, written with the next block
+	end   []byte // result block of the last action, written with the next block
 	acted bool   // there are actions since the last commit
 	log   *os.File
 }
 
-// storeHeader begins the file. A program that finds another one does not know the form.
+// storeHeader is the first line of the file. A program refuses a file with another one.
 const storeHeader = "lektor-share 2"
 
-// commitsSuffix is at the end of the name of the file with the number of the last commit.
+// commitsSuffix is appended to the name of the store for the file with the commit number.
 const commitsSuffix = ".commits"
 
-// maxStore is the largest store that is read, in bytes.
+// maxStore is the size of the largest store that is read, in bytes.
 const maxStore = 4 << 30
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// damagedError is the error for a file that no program of ours leaves so.
+// damagedError is the error for a store that is damaged.
 type damagedError struct{ path, why string }
 
 func (e *damagedError) Error() string { return e.path + ": " + e.why }
 
-// errStop reports that nothing more can be applied, as the store cannot be written.
+// errStop is the error if the store cannot be written: no further action may be done.
 type errStop struct{ error }
 
 func (e *errStop) Unwrap() error { return e.error }
@@ -89,7 +90,7 @@ type decoder struct {
 	set     *set
 	base    *baseline
 	order   []*feedsync.Item
-	acts    []act // since the last commit
+	acts    []act // done since the last commit
 	pending *act
 }
 
@@ -99,13 +100,13 @@ type act struct {
 	lines             []byte
 }
 
-// load reads the store into a set and a baseline; it reports false where there is none.
+// load reads the store into a set and a baseline. It reports false if there is no store.
 func (st *store) load(s *set, base *baseline) (bool, error) {
 	line, err := atomicfile.Line(st.path + commitsSuffix)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	last, _ := strconv.Atoi(line) // 0 if a power cut left no number
+	last, _ := strconv.Atoi(line) // 0 if a power cut has emptied the file
 	data, err := atomicfile.Read(st.path, maxStore)
 	if errors.Is(err, fs.ErrNotExist) {
 		st.rewrite, st.commits = true, last
@@ -124,7 +125,7 @@ func (st *store) load(s *set, base *baseline) (bool, error) {
 	return true, nil
 }
 
-// decode reads the blocks, and returns why the file is damaged, if it is.
+// decode reads the blocks, and returns the reason why the file is damaged, "" if it is not.
 func (d *decoder) decode(data []byte) string {
 	head, rest, ok := bytes.Cut(data, []byte{'\n'})
 	if !ok || string(head) != storeHeader {
@@ -156,7 +157,7 @@ func (d *decoder) decode(data []byte) string {
 		at = next
 	}
 	if d.whole == 0 {
-		return "the block that it begins with is damaged" // it was written as one
+		return "the block that it begins with is damaged" // the first block was written together with the file
 	}
 	d.settle()
 	d.base.of = ""
@@ -165,7 +166,7 @@ func (d *decoder) decode(data []byte) string {
 	return ""
 }
 
-// block takes a block that is whole.
+// block applies a complete block.
 func (d *decoder) block(lines []byte) error {
 	first, rest, _ := bytes.Cut(lines, []byte{'\n'})
 	word, args, _ := bytes.Cut(first, []byte{' '})
@@ -173,7 +174,7 @@ func (d *decoder) block(lines []byte) error {
 	case "doing":
 		f := strings.SplitN(string(args), " ", 3)
 		if len(f) != 3 {
-			return fmt.Errorf("%q makes no sense", first)
+			return fmt.Errorf("invalid line %q", first)
 		}
 		d.pending = &act{f[0], f[1], tsv.Unescape([]byte(f[2])), rest}
 		return nil
@@ -196,7 +197,7 @@ func (d *decoder) block(lines []byte) error {
 	return d.lines(lines)
 }
 
-// settle takes the actions since the last commit, if the machine has been running since:
+// settle applies the actions since the last commit, if the machine was not restarted since:
 // a power cut may have undone their renames.
 func (d *decoder) settle() {
 	d.rewrite = d.pending != nil || len(d.acts) > 0
@@ -205,12 +206,12 @@ func (d *decoder) settle() {
 	}
 	for _, a := range d.acts {
 		if a.boot == d.boot {
-			_ = d.lines(a.lines) // they are whole
+			_ = d.lines(a.lines) // the block was complete, so the lines are valid
 		}
 	}
 }
 
-// lines takes lines of set and baseline.
+// lines applies lines of set and baseline.
 func (d *decoder) lines(lines []byte) error {
 	d.base.of = ""
 	for len(lines) > 0 {
@@ -218,13 +219,14 @@ func (d *decoder) lines(lines []byte) error {
 		lines = rest
 		word, args, _ := bytes.Cut(line, []byte{' '})
 		if !d.line(string(word), args) && !d.base.take(string(word), args) {
-			return fmt.Errorf("%.80q makes no sense", line)
+			return fmt.Errorf("invalid line %.80q", line)
 		}
 	}
 	return nil
 }
 
-// line takes a line of the set; it reports false for one that is none.
+// line applies a line of the set. It reports false for a line that does not belong to a
+// set.
 func (d *decoder) line(word string, args []byte) bool {
 	s := d.set
 	switch word {
@@ -272,7 +274,7 @@ func (d *decoder) line(word string, args []byte) bool {
 	return true
 }
 
-// unescape returns the bytes of a field, the same ones where nothing is escaped.
+// unescape returns the bytes of a field. It returns the field itself if nothing is escaped.
 func unescape(field []byte) []byte {
 	if bytes.IndexByte(field, '\\') < 0 {
 		return field
@@ -280,8 +282,9 @@ func unescape(field []byte) []byte {
 	return []byte(tsv.Unescape(field))
 }
 
-// appendMark appends the line of a mark: id, flags, version, updates, settled ones and
-// content. If it has more than that, it is the flag x and the item as in a document.
+// appendMark appends the line of a mark: id, flags, version, updates, settled updates and
+// content. If the item has more than that, the line has the flag x and the item as in a
+// document.
 func appendMark(b []byte, m *mark) []byte {
 	b = append(append(append(b, "mark "...), m.ID...), '\t')
 	if !m.Flat() {
@@ -306,7 +309,8 @@ func appendField(b, field []byte) []byte {
 	return append(b, field...)
 }
 
-// appendUpdates appends updates as seconds/endpoint, which holds neither blank nor slash.
+// appendUpdates appends updates as seconds/endpoint. An endpoint contains neither space nor
+// slash.
 func appendUpdates(b []byte, list []feedsync.Update) []byte {
 	for i, u := range list {
 		if i > 0 {
@@ -320,7 +324,7 @@ func appendUpdates(b []byte, list []feedsync.Update) []byte {
 	return b
 }
 
-// readMark reads what [appendMark] appended, behind the word.
+// readMark reads the line of [appendMark], without the first word.
 func readMark(line []byte) (*feedsync.Item, bool) {
 	id, line, _ := bytes.Cut(line, []byte{'\t'})
 	flags, line, ok := bytes.Cut(line, []byte{'\t'})
@@ -357,13 +361,13 @@ func readUpdates(field []byte) (out []feedsync.Update, ok bool) {
 			}
 			u.When = time.Unix(n, 0).UTC()
 		}
-		u.By = unique.Make(string(by)).Value() // one of a few
+		u.By = unique.Make(string(by)).Value() // there are few endpoints, so the strings are shared
 		out = append(out, u)
 	}
 	return out, true
 }
 
-// appendSubs appends the lines of all subscriptions and folders, in their order.
+// appendSubs appends the lines of all subscriptions and folders in order.
 func appendSubs(b []byte, s *set) []byte {
 	b = append(b, "subscriptions\n"...)
 	for _, it := range s.subs.Items() {
@@ -373,7 +377,7 @@ func appendSubs(b []byte, s *set) []byte {
 	return b
 }
 
-// appendDate appends a line with a date, unless that is not known.
+// appendDate appends a line with a date, unless the date is zero.
 func appendDate(b []byte, name string, t time.Time) []byte {
 	if t.IsZero() {
 		return b
@@ -386,7 +390,8 @@ func parseDate[T string | []byte](s T) time.Time {
 	return t
 }
 
-// appendMeta appends the lines of a commit: its number, and what is known of the documents.
+// appendMeta appends the lines of each commit: its number, the dates, and the withdrawn
+// feeds.
 func (st *store) appendMeta(b []byte, s *set) []byte {
 	b = fmt.Appendf(b, "commit %d\n", st.commits)
 	b = appendDate(b, "made", s.made)
@@ -395,7 +400,7 @@ func (st *store) appendMeta(b []byte, s *set) []byte {
 	return fmt.Appendf(b, "withdrawn %s\n", s.withdrawn)
 }
 
-// room is how much the log may grow before all of it is written anew, in bytes.
+// room returns how many bytes the log may grow before the whole file is written again.
 func (st *store) room() int {
 	const least = 256 << 10
 	return int(st.whole + max(st.whole/4, least) - st.size)
@@ -410,7 +415,7 @@ func (st *store) writeAll(s *set, base *baseline) error {
 			return err
 		}
 		crc := crc32.New(castagnoli)
-		out := bufio.NewWriterSize(io.MultiWriter(w, crc), 1<<18) // it keeps the first error
+		out := bufio.NewWriterSize(io.MultiWriter(w, crc), 1<<18) // keeps the first error
 		var b []byte
 		for _, newer := range []bool{false, true} {
 			for _, m := range s.sorted(func(_ string, m *mark) bool { return m.newer == newer }) {
@@ -439,7 +444,8 @@ func (st *store) writeAll(s *set, base *baseline) error {
 	return nil
 }
 
-// write appends a block, behind the end of the last action. Without lines it writes that end.
+// write appends the result of the last action and a block. If lines is nil, it appends only
+// the result.
 func (st *store) write(lines []byte) error {
 	b := st.end
 	if lines != nil {
@@ -454,7 +460,7 @@ func (st *store) write(lines []byte) error {
 		if err != nil {
 			return err
 		}
-		// What a kill or a full disk has left behind the last block does not count.
+		// Cut off a partial block that a kill or a full disk has left.
 		if err := f.Truncate(st.size); err != nil {
 			f.Close()
 			return err
@@ -468,8 +474,8 @@ func (st *store) write(lines []byte) error {
 	return nil
 }
 
-// act does an action that renames or replaces what is at a path of the lektor-dir; lines
-// are those of the baseline when it is done. The next block says how it ended.
+// act does an action that renames or replaces the file at rel in the lektor-dir. lines are
+// the lines of the baseline after it. The next write records whether it succeeded.
 func (st *store) act(rel string, lines []byte, do func() error) error {
 	head := fmt.Appendf(nil, "doing %s %s %s\n", st.boot, stampOf(filepath.Join(st.root, rel)), tsv.Escape(rel))
 	if err := st.write(append(head, lines...)); err != nil {
@@ -493,7 +499,8 @@ func (st *store) close() {
 	}
 }
 
-// stampOf returns what changes when what is at a path is renamed or replaced.
+// stampOf returns a stamp of the file at a path, which changes when the file is renamed or
+// replaced.
 func stampOf(path string) string {
 	var st unix.Stat_t
 	if err := atomicfile.Again(func() error { return unix.Lstat(path, &st) }); err != nil {

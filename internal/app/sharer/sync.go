@@ -9,80 +9,95 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// SyncOptions are those of [Sync].
+// SyncOptions are the options of [Sync].
 type SyncOptions struct {
 	Common
-	Yes    bool // end subscriptions and trash entries, however many
+	Yes    bool // end subscriptions and trash entries without limit
 	DryRun bool
 	Quiet  bool
 }
 
-// Sync notes what was done here, merges what others publish, makes the lektor-dir
-// follow, and publishes. A dry run ends when that is planned.
+// Sync makes the lektor-dir and its peers agree: it adds the edits of the user to the set,
+// merges what peers publish, plans what differs between set and lektor-dir, saves the set,
+// applies the plan, and publishes. A dry run ends with the plan.
 func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
-	r, err := o.begin(s)
+	x, err := o.beginExchange(s)
 	if err != nil {
 		return err
 	}
-	defer r.end()
-	x, err := r.exchange()
+	defer x.end()
+	l, err := x.diff(ctx, o.DryRun)
 	if err != nil {
 		return err
 	}
-	l, err := x.merge(ctx, o)
-	if err != nil {
+	if err := x.mergePeers(ctx, o.Quiet); err != nil {
 		return err
 	}
-	p := r.plan(l, x.changed, x.origins, o.Yes)
+	p := x.plan(l, x.changed, x.origins, o.Yes)
 	if o.DryRun {
-		r.describePlan(p)
-		r.summary(len(x.news), "", p.waiting)
-		return r.result(p)
+		return x.show(p)
 	}
-	r.sweep()
-	done, waiting, bad := r.follow(ctx, p)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err := x.save(p); err != nil {
+		return err
 	}
-	if errors.As(bad, new(*errStop)) {
-		return bad
+	done, err := x.apply(ctx, p)
+	if err != nil {
+		return err
 	}
-	if err := x.share(ctx); err != nil {
-		return errors.Join(bad, err)
+	if err := x.publish(ctx); err != nil {
+		return errors.Join(done.failed, err)
 	}
-	if !o.Quiet {
-		r.summary(x.whole(), done, waiting)
-	}
-	if bad == nil && x.failed > 0 {
-		return errRemote
-	}
-	return bad
+	return x.report(done, o.Quiet)
 }
 
-// merge notes in the set what was done here, and merges what others publish.
-func (x *exchange) merge(ctx context.Context, o SyncOptions) (*local, error) {
+// beginExchange begins a run and its exchange with peers.
+func (o SyncOptions) beginExchange(s *command.Streams) (*exchange, error) {
+	r, err := o.begin(s)
+	if err != nil {
+		return nil, err
+	}
+	x, err := r.exchange()
+	if err != nil {
+		r.end()
+		return nil, err
+	}
+	return x, nil
+}
+
+// diff adds the edits of the user to the set. If the set was lost, it is first read back
+// from the peers.
+func (x *exchange) diff(ctx context.Context, dryRun bool) (*local, error) {
 	if x.rep.lost {
-		if err := x.recover(ctx, o.DryRun); err != nil {
+		if err := x.recover(ctx, dryRun); err != nil {
 			return nil, err
 		}
 	}
-	l, err := x.note(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := x.read(ctx, o.Quiet); err != nil {
-		return nil, err
-	}
-	return l, x.overwritten(ctx)
+	return x.note(ctx)
 }
 
-// share remembers what was read of peers, as the set has it now, and publishes. A server
-// that may take the documents the next time counts as a peer that could not be read.
-func (x *exchange) share(ctx context.Context) error {
+// mergePeers reads what peers publish and merges it into the set. It fails if another
+// lektor-dir publishes as this endpoint.
+func (x *exchange) mergePeers(ctx context.Context, quiet bool) error {
+	if err := x.read(ctx, quiet); err != nil {
+		return err
+	}
+	return x.overwritten(ctx)
+}
+
+// show prints the plan of a dry run.
+func (x *exchange) show(p *plan) error {
+	x.describePlan(p)
+	x.summary(len(x.news), "", p.waiting)
+	return x.result(p)
+}
+
+// publish saves the records of the peers that were merged, and publishes. If a server may
+// take the documents the next time, it counts as a peer that could not be read.
+func (x *exchange) publish(ctx context.Context) error {
 	if err := x.remember(); err != nil {
 		return err
 	}
-	err := x.publish(ctx)
+	err := x.publishDocuments(ctx)
 	if err == nil || !isURL(x.target) || lasting(err) {
 		return err
 	}
@@ -91,19 +106,30 @@ func (x *exchange) share(ctx context.Context) error {
 	return nil
 }
 
-// plan is what is to be done here for what is in the set.
+// report prints the summary of a sync, unless quiet, and returns its error.
+func (x *exchange) report(done outcome, quiet bool) error {
+	if !quiet {
+		x.summary(x.whole(), done.text, done.waiting)
+	}
+	if done.failed == nil && x.failed > 0 {
+		return errRemote
+	}
+	return done.failed
+}
+
+// plan is the plan of a run for this lektor-dir.
 type plan struct {
 	local   *local
 	actions []action
 	waiting int   // marks and actions that cannot be applied yet
-	refused error // actions that wait for the user
+	refused error // error for actions that need --yes
 }
 
-// result returns what could not be read here, and what waits for the user.
+// result returns the errors of reading the lektor-dir, and of actions that need --yes.
 func (r *run) result(p *plan) error { return errors.Join(r.trouble, p.refused) }
 
-// plan plans what is to be done. changed are the marks that peers have changed, origins
-// the documents on servers that feeds come from.
+// plan makes the plan. changed are the marks that peers have changed. origins maps feeds to
+// the URL of the peer that they come from.
 func (r *run) plan(l *local, changed []string, origins map[string]string, yes bool) *plan {
 	p := &plan{local: l, waiting: r.meet(r.rep.set, r.rep.base, l, changed)}
 	n := &planner{base: r.rep.base, local: l, allow: r.c.Fetch.AllowPrivate, origins: origins}
@@ -124,20 +150,39 @@ func (r *run) plan(l *local, changed []string, origins map[string]string, yes bo
 	return p
 }
 
-// follow saves the set, and makes the lektor-dir what it says. It returns what was done in
-// words, and how much waits.
-func (r *run) follow(ctx context.Context, p *plan) (done string, waiting int, err error) {
-	if err := r.commit(p.local.own); err != nil {
-		return "", 0, &errStop{err}
-	}
+// save removes temporary files of killed runs, and writes set and baseline to the store
+// before the lektor-dir is changed.
+func (r *run) save(p *plan) error {
+	r.sweep()
+	return r.commit(p.local.own)
+}
+
+// outcome is the result of applying a plan.
+type outcome struct {
+	text    string // the actions that were done, for the summary
+	waiting int    // marks and actions that cannot be applied yet
+	failed  error  // errors of actions, of reading the lektor-dir, and refused actions
+}
+
+// apply does the actions of a plan, and saves the baseline. An error of an action is part
+// of the outcome. apply itself fails if ctx has ended or the store cannot be written.
+func (r *run) apply(ctx context.Context, p *plan) (outcome, error) {
 	a := &applier{r: &r.reader, local: p.local, base: r.rep.base, store: r.rep.store}
+	var err error
 	if len(p.actions) > 0 {
 		err = a.apply(ctx, p.actions)
 		if !errors.As(err, new(*errStop)) {
 			err = errors.Join(err, r.commit(p.local.own))
 		}
 	}
-	return a.summary(), p.waiting + a.waiting, errors.Join(r.result(p), err)
+	done := outcome{a.summary(), p.waiting + a.waiting, errors.Join(r.result(p), err)}
+	switch {
+	case ctx.Err() != nil:
+		return done, context.Cause(ctx)
+	case errors.As(err, new(*errStop)):
+		return done, done.failed
+	}
+	return done, nil
 }
 
 func (r *run) summary(peers int, done string, waiting int) {
@@ -160,14 +205,14 @@ func (r *run) summary(peers int, done string, waiting int) {
 	r.s.Report.Info("%s", text)
 }
 
-// ApplyOptions are those of [Apply].
+// ApplyOptions are the options of [Apply].
 type ApplyOptions struct {
 	Common
 	Yes, DryRun bool
 }
 
-// Apply makes the lektor-dir what the set says, and does nothing else: for what was
-// fetched since, of which the set knew already.
+// Apply applies the set to the lektor-dir and does nothing else. It is for entries that
+// were fetched after their marks were read.
 func Apply(ctx context.Context, o ApplyOptions, s *command.Streams) error {
 	r, l, err := o.noted(ctx, s)
 	if err != nil {
@@ -177,13 +222,16 @@ func Apply(ctx context.Context, o ApplyOptions, s *command.Streams) error {
 	return r.applyNow(ctx, l, o.Yes, o.DryRun)
 }
 
-// applyNow applies what is in the set.
+// applyNow plans and applies the set, or prints the plan.
 func (r *run) applyNow(ctx context.Context, l *local, yes, dryRun bool) error {
 	p := r.plan(l, nil, nil, yes)
 	if dryRun {
 		r.describePlan(p)
 		return r.result(p)
 	}
-	_, _, err := r.follow(ctx, p)
-	return err
+	if err := r.commit(p.local.own); err != nil {
+		return err
+	}
+	done, _ := r.apply(ctx, p) // done.failed holds the errors
+	return done.failed
 }

@@ -107,7 +107,7 @@ func TestRefusedByServer(t *testing.T) {
 		exit         int
 		says         string // a regular expression
 	}{
-		{"password", "", "", 401, "Www-Authenticate: Basic", "", 1, `401 Unauthorized: it wants to know who we are`},
+		{"password", "", "", 401, "Www-Authenticate: Basic", "", 1, `401 Unauthorized: the server requires a user and password`},
 		{"not allowed", "PUT", "", 403, "", "", 1, "403 Forbidden: this machine may not write there\n.*hint: look at the permissions"},
 		{"no directory, no WebDAV", "PUT MKCOL", "", 404, "", "", 1, "404 Not Found: there is no directory for it\n.*hint: make the directory http://.*/dav/a-[0-9a-f]+/ on the server"},
 		{"no parent", "PUT MKCOL", "", 409, "", "", 1, "409 Conflict: there is no directory for it\n.*hint: make the directory"},
@@ -118,7 +118,7 @@ func TestRefusedByServer(t *testing.T) {
 		{"down", "", "", 503, "", "", 75, "503 Service Unavailable; it is tried again later"},
 		{"full", "PUT", "", 507, "", "", 75, "507 Insufficient Storage: there is no room left; the next sync tries again\n.*hint: make room"},
 		{"a login", "PUT", "", 200, "Content-Type: text/html", page, 75, "it is a web page, perhaps one to log in, and nothing was taken\n.*hint: "},
-		{"a login for all", "", "", 200, "Content-Type: text/html", page, 75, "b: subscriptions.opml: it is a web page, .*nothing of it counts"},
+		{"a login for all", "", "", 200, "Content-Type: text/html", page, 75, "b: subscriptions.opml: it is a web page, .*none of its items are used"},
 		{"a login elsewhere", "PUT", "", 302, "Location: https://login.example/", "", 75, "redirect to \"https://login.example/\" was not followed: it leads to another server"},
 		{"see other", "PUT", "", 303, "Location: /login", "", 75, "what was sent would be lost"},
 	} {

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -454,8 +454,8 @@ func BenchmarkList100k(b *testing.B) {
 
 var _ = lektordir.New
 
-// follow applies rules to what is there when it begins, and to what arrives; what they
-// throw away is not shown.
+// TestFollowRules checks that follow applies rules to the entries that exist when it begins
+// and to those that arrive, and that it does not print entries that a rule trashes.
 func TestFollowRules(t *testing.T) {
 	f := newFixture(t)
 	write := func(lines ...string) {
@@ -473,7 +473,7 @@ func TestFollowRules(t *testing.T) {
 	f.deliver("1773500003.1.h", "title=Tea")
 	f.deliver("1773500004.1.h", "title=Coffee")
 	out.await(t, "Tea\tF\nCoffee\t\n")
-	// They may be changed meanwhile, and be wrong for a while.
+	// The rules may change while follow runs, and be invalid for a while.
 	write("titel:coffee -> trash")
 	f.deliver("1773500005.1.h", "title=Coffee")
 	out.await(t, "Tea\tF\nCoffee\t\nCoffee\t\n")
@@ -483,7 +483,7 @@ func TestFollowRules(t *testing.T) {
 	if err := stop(); err != nil || strings.Count(errs.String(), "etc/view/rules, line 1, column 1: there is no key titel:") != 1 {
 		t.Errorf("%v, %s", err, errs)
 	}
-	// That one is still to be looked at.
+	// The entry that arrived under the invalid rules has not been looked at yet.
 	if err := rules.Apply(t.Context(), rules.Options{Common: f.Common(), Print: command.PrinterOptions{Format: "name"}}, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}
@@ -491,12 +491,15 @@ func TestFollowRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
+	got := map[string]string{}
 	for _, e := range all {
-		got = append(got, e.Place+" "+e.Flags)
+		got[e.Unique] = e.Place + " " + e.Flags
 	}
-	slices.Sort(got)
-	if want := []string{"cur 2,F", "cur 2,S", "cur 2,T", "cur 2,c", "cur 2,c", "new "}; !slices.Equal(got, want) {
+	want := map[string]string{
+		"1773500001.1.h": "cur 2,S", "1773500002.1.h": "cur 2,T", "1773500003.1.h": "cur 2,F",
+		"1773500004.1.h": "new ", "1773500005.1.h": "cur 2,c", "1773500006.1.h": "cur 2,c",
+	}
+	if len(all) != len(want) || !maps.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -35,8 +35,7 @@ func (c *onTerminal) Run() error {
 	if err == nil {
 		err = c.await()
 	}
-	t.settle()
-	t.children.Add(-1)
+	t.childDone()
 	before.takeBack(c.Process, err)
 	select {
 	case <-t.ending:

@@ -15,21 +15,21 @@ import (
 // tty is the terminal that the reader shares with the commands that it runs, and the
 // signals that come from it.
 type tty struct {
-	out      *os.File
-	children atomic.Int32 // that have the terminal
+	out        *os.File
+	children   atomic.Int32 // number of commands that have the terminal
+	childEnded atomic.Value // time.Time at which the last one ended
 
-	signals chan os.Signal // that end the reader, and SIGWINCH for settle
+	signals chan os.Signal // signals that end the reader
 	stops   chan os.Signal // SIGTSTP
-	resizes chan os.Signal
-	settled chan struct{} // receives after SIGWINCH came by signals
-	ending  chan struct{} // closed when the reader has to end
-	endedBy atomic.Value  // the signal that ended it
+	resizes chan os.Signal // SIGWINCH
+	ending  chan struct{}  // closed when the reader has to end
+	endedBy atomic.Value   // the signal that ended it
 }
 
 func newTTY(out *os.File) *tty {
 	return &tty{
 		out: out, signals: make(chan os.Signal, 16), stops: make(chan os.Signal, 1), resizes: make(chan os.Signal, 1),
-		settled: make(chan struct{}, 1), ending: make(chan struct{}),
+		ending: make(chan struct{}),
 	}
 }
 
@@ -75,7 +75,7 @@ func (t *tty) heedSignals(ctx, inner context.Context, p *tea.Program) {
 			select {
 			case <-t.stops:
 				// ^Z for a command stops the reader when the command stops.
-				if t.children.Load() == 0 {
+				if !t.forCommand() {
 					p.Send(suspendMsg{})
 				}
 			case <-t.resizes:
@@ -88,8 +88,8 @@ func (t *tty) heedSignals(ctx, inner context.Context, p *tea.Program) {
 	go t.awaitEnd(ctx, inner, p)
 }
 
-// awaitEnd ends the program by a signal, or when ctx ends. ^C for a command does both, and
-// means neither.
+// awaitEnd ends the program by a signal, or when ctx ends. A ^C for a command sends the signal
+// and ends ctx, and is ignored.
 func (t *tty) awaitEnd(ctx, inner context.Context, p *tea.Program) {
 	ended := ctx.Done()
 	for {
@@ -97,7 +97,7 @@ func (t *tty) awaitEnd(ctx, inner context.Context, p *tea.Program) {
 		select {
 		case s = <-t.signals:
 		case <-ended:
-			if t.children.Load() > 0 {
+			if t.forCommand() {
 				ended = nil
 				continue
 			}
@@ -108,21 +108,15 @@ func (t *tty) awaitEnd(ctx, inner context.Context, p *tea.Program) {
 		case <-inner.Done():
 			return
 		}
-		switch {
-		case s == syscall.SIGWINCH:
-			select {
-			case t.settled <- struct{}{}:
-			default:
-			}
-		case s == syscall.SIGINT && t.children.Load() > 0:
+		if s == syscall.SIGINT && t.forCommand() {
 			ended = nil
-		default:
-			t.endedBy.Store(s)
-			close(t.ending)
-			// Kill would give the terminal back while others still take it, and read from it.
-			go p.Send(tea.QuitMsg{})
-			return
+			continue
 		}
+		t.endedBy.Store(s)
+		close(t.ending)
+		// Kill would restore the terminal while other goroutines still use it.
+		go p.Send(tea.QuitMsg{})
+		return
 	}
 }
 
@@ -132,21 +126,19 @@ func (t *tty) ignoreSignals() {
 	}
 }
 
-// settle waits until the signals that were sent before are heeded: ^C is sent to a command
-// and to the reader, and may end the command first. SIGWINCH, which means nothing here, is
-// delivered after them, as its number is greater.
-func (t *tty) settle() {
-	select {
-	case <-t.settled: // of a resize before
-	default:
-	}
-	signal.Notify(t.signals, syscall.SIGWINCH)
-	if err := syscall.Kill(os.Getpid(), syscall.SIGWINCH); err != nil {
-		return
-	}
-	select {
-	case <-t.settled:
-	case <-t.ending:
-	case <-time.After(time.Second): // somebody blocks it
-	}
+// childDone records that a command ended.
+func (t *tty) childDone() {
+	t.childEnded.Store(time.Now())
+	t.children.Add(-1)
+}
+
+// lateSignal is how long after the end of a command a signal from a key may still be for it.
+const lateSignal = 2 * time.Second
+
+// forCommand reports whether a signal from a key is for a command. The kernel sends ^C to the
+// command and to the reader, and on a busy machine a thread of the reader may handle it after
+// the command has ended. Without a command, keys send no signals: the terminal is raw.
+func (t *tty) forCommand() bool {
+	at, ended := t.childEnded.Load().(time.Time)
+	return t.children.Load() > 0 || ended && time.Since(at) < lateSignal
 }
