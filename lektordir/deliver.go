@@ -3,6 +3,7 @@ package lektordir
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/lektordir/lektor/internal/commit"
@@ -48,6 +49,12 @@ type Result struct {
 // If another fetcher has the feed, Deliver waits for ten seconds; then the error is, to
 // [errors.Is], [os.ErrDeadlineExceeded].
 func (d *Dir) Deliver(ctx context.Context, f *Feed, p Policy, entries ...Entry) (Result, error) {
+	switch {
+	case f == nil:
+		return Result{}, errors.New("the feed is nil")
+	case f.ID == "":
+		return Result{}, fmt.Errorf("feed %q has no id", f.Name)
+	}
 	w, err := commit.NewWriter(d.fs, commit.Options{})
 	if err != nil {
 		return Result{}, err

@@ -37,7 +37,7 @@ var dirs = []string{"tmp", "new", "cur", "src"}
 // name, as in a copy that left it out; one that cannot be written to can be read
 // without. opts may be nil.
 func Open(path string, opts *Options) (*Dir, error) {
-	abs, err := filepath.Abs(path)
+	abs, err := absolute(path)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func Open(path string, opts *Options) (*Dir, error) {
 // subdirectories where they are missing. What is there already stays. The names
 // of new directories are synced up to the subdirectories, which delivery sees to.
 func Create(path string, opts *Options) (*Dir, error) {
-	abs, err := filepath.Abs(path)
+	abs, err := absolute(path)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +121,15 @@ func (d *Dir) Path() string { return d.fs.Path }
 // Join returns the absolute path of something in the lektor-dir.
 func (d *Dir) Join(elem ...string) string {
 	return filepath.Join(d.fs.Path, filepath.Join(elem...))
+}
+
+// absolute returns the absolute path of a lektor-dir. An empty one is refused, as it would be
+// the working directory.
+func absolute(path string) (string, error) {
+	if path == "" {
+		return "", errors.New("the path of the lektor-dir is empty")
+	}
+	return filepath.Abs(path)
 }
 
 // abs returns the absolute path of an entry.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/textfile"
 )
 
@@ -139,6 +140,9 @@ const feedAge = time.Second
 // malformed the entry's own feed directory or link. It never fails: what is
 // not known stays empty. A feed is read once in a second at most.
 func (d *Dir) FeedOf(r Ref) *Feed {
+	if !entryname.IsFeed(r.Feed) {
+		return &Feed{Hash: r.Feed}
+	}
 	now := d.fs.Now()
 	if known, ok := d.feeds.Load(r.Feed); ok {
 		k := known.(knownFeed)
@@ -148,8 +152,10 @@ func (d *Dir) FeedOf(r Ref) *Feed {
 	}
 	f, err := d.ReadFeed(r.Feed)
 	if err != nil {
-		if own, ownErr := d.readFeed(r.Feed, r.Path()+"/feed"); ownErr == nil {
-			return own
+		if r.check() == nil {
+			if own, ownErr := d.readFeed(r.Feed, r.Path()+"/feed"); ownErr == nil {
+				return own
+			}
 		}
 		if f == nil {
 			return &Feed{Hash: r.Feed}

@@ -20,6 +20,9 @@ import (
 // fs.ErrNotExist; nothing is ever replaced. An entry that cannot be renamed, in the
 // lower layer of an overlay, is copied.
 func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
+	if err := r.check(); err != nil {
+		return r, err
+	}
 	to, err := r.WithFlags(set, unset)
 	if err != nil {
 		return r, err
@@ -56,6 +59,9 @@ func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
 // fetcher finishes it. When the entry is not there, the error is
 // fs.ErrNotExist.
 func (d *Dir) Remove(r Ref) error {
+	if err := r.check(); err != nil {
+		return err
+	}
 	to := d.Join("tmp", r.Feed, r.Unique+dirfs.Gone)
 	if err := d.fs.MkTmp(r.Feed); err != nil {
 		return err

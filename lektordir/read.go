@@ -15,6 +15,9 @@ import (
 // far as it could be read. So it is when a file that an entry need not have cannot be
 // read; then Optional is set.
 func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	// An entry that is renamed away and back while it is read is read again.
 	for again := readAgain; ; again-- {
 		x := reading{d: d, ref: r, base: d.abs(r), entry: &Entry{}}

@@ -26,6 +26,8 @@ func (t *Txn) PutFeed(files iter.Seq2[string, string]) error {
 	id := ""
 	for name, text := range files {
 		switch {
+		case name == "id" && text == "":
+			return fmt.Errorf("feed %s has no id", t.feed)
 		case name == "id" && entryname.FeedHash(text) != t.feed:
 			return fmt.Errorf("feed id %q does not belong in src/%s", text, t.feed)
 		case name == "id" && textfile.OneLine(text) != text:
