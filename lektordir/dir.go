@@ -15,9 +15,9 @@ import (
 )
 
 // Options inject what a lektor-dir takes from its surroundings. The zero value
-// takes the real ones.
+// takes the real ones. Programs need them for tests alone.
 type Options struct {
-	Now   func() time.Time                           // default time.Now
+	Now   func() time.Time                           // times in unique names, and ages; default time.Now
 	Sleep func(context.Context, time.Duration) error // default: sleeps, or returns the context's error
 	Host  string                                     // default os.Hostname; escaped in names
 	PID   int                                        // default os.Getpid
@@ -77,8 +77,9 @@ func Open(path string, opts *Options) (*Dir, error) {
 }
 
 // Create opens the lektor-dir at path, and makes the directory and its
-// subdirectories where they are missing. What is there already stays. The names
-// of new directories are synced up to the subdirectories, which delivery sees to.
+// subdirectories tmp, new, cur and src where they are missing. What is there already
+// stays. When it returns, the directory at path is on the disk; its new subdirectories
+// are after the first delivery. opts may be nil.
 func Create(path string, opts *Options) (*Dir, error) {
 	abs, err := absolute(path)
 	if err != nil {

@@ -67,9 +67,9 @@ type field struct {
 	obligatory bool
 }
 
-// ReadFeed reads src/$hash. The error is a [*MalformedError] when id or name is
-// missing, with the feed as far as it could be read; it is fs.ErrNotExist when
-// there is no such feed.
+// ReadFeed reads src/$hash. If id or name is missing, [errors.As] finds a
+// [*MalformedError], and the feed is returned as far as it could be read. If there is no
+// such feed, the error is fs.ErrNotExist.
 func (d *Dir) ReadFeed(hash string) (*Feed, error) {
 	return d.readFeed(hash, "src/"+hash)
 }
@@ -103,7 +103,7 @@ func (d *Dir) readFeed(hash, rel string) (*Feed, error) {
 const aliasFile = "/etc/view/alias"
 
 // Feeds reads all feeds, sorted by hash. Directories without an id or a name
-// are left out, and are in the joined error.
+// are left out, and are in the joined error: [errors.As] finds a [*MalformedError].
 func (d *Dir) Feeds() ([]*Feed, error) {
 	names, err := d.fs.Feeds("src")
 	if err != nil {

@@ -105,7 +105,7 @@ func (r Ref) Path() string {
 }
 
 // Flags are the letters after "2," in the info of an entry in cur/, in the
-// order they stand; "" for one in new/. A bare name or an info of another form
+// order they stand ([Dir.SetFlags] says what each means); "" for one in new/. A bare name or an info of another form
 // has the flag S: some viewer took the entry, and knew no flags.
 func (r Ref) Flags() string {
 	if r.Place == New {

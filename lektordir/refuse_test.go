@@ -17,7 +17,7 @@ func TestBadRefs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := d.Deliver(t.Context(), clock, lektordir.Unread, lektordir.Entry{ID: "a", Title: "A"}, lektordir.Entry{ID: "b", Title: "B"})
+	res, err := d.Deliver(t.Context(), clock, lektordir.UpdateNew, lektordir.Entry{ID: "a", Title: "A"}, lektordir.Entry{ID: "b", Title: "B"})
 	if err != nil || len(res.New) != 2 {
 		t.Fatal(res, err)
 	}
@@ -64,7 +64,7 @@ func TestDeliverNoFeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range []*lektordir.Feed{nil, {}, {Name: "x"}} {
-		if _, err := d.Deliver(context.Background(), f, lektordir.Unread, lektordir.Entry{ID: "a", Title: "A"}); err == nil || !strings.Contains(err.Error(), "feed") {
+		if _, err := d.Deliver(context.Background(), f, lektordir.UpdateNew, lektordir.Entry{ID: "a", Title: "A"}); err == nil || !strings.Contains(err.Error(), "feed") {
 			t.Errorf("%+v: %v", f, err)
 		}
 	}

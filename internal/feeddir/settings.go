@@ -37,12 +37,12 @@ func (s *settings) URL() string { return s.get(fileURL) }
 // Filter is the command that each document goes through, or empty.
 func (s *settings) Filter() string { return s.get(fileFilter) }
 
-// OnUpdate is what is done with changed entries; [lektordir.Unread] is the default.
+// OnUpdate is what is done with changed entries; [lektordir.UpdateNew] is the default.
 func (s *settings) OnUpdate() lektordir.Policy {
-	v := cmp.Or(s.get(fileOnUpdate), string(lektordir.Unread))
+	v := cmp.Or(s.get(fileOnUpdate), string(lektordir.UpdateNew))
 	if err := checkOnUpdate(v); err != nil {
 		s.malformed(fileOnUpdate, err.Error())
-		return lektordir.Unread
+		return lektordir.UpdateNew
 	}
 	return lektordir.Policy(v)
 }
