@@ -5,8 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -83,5 +85,45 @@ func TestEmptyPath(t *testing.T) {
 	}
 	if names, err := os.ReadDir("."); err != nil || len(names) > 0 {
 		t.Error(names, err)
+	}
+}
+
+// A delivery removes the temporary files that a killed one left in the feed's directory.
+func TestDeliverSweeps(t *testing.T) {
+	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := d.Join("src", lektordir.FeedHash(clock.ID))
+	if err := os.MkdirAll(filepath.Join(src, "etc"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-3 * time.Hour)
+	for name, age := range map[string]time.Time{
+		".name1234567890123456": old, ".id1234567890123456": old, "etc/.link1234567890123456": old,
+		".mine": old, ".author1234567890123456": time.Now(),
+	} {
+		path := filepath.Join(src, name)
+		if err := errors.Join(os.WriteFile(path, []byte("half"), 0o666), os.Chtimes(path, age, age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.Deliver(t.Context(), clock, lektordir.UpdateNew, lektordir.Entry{ID: "a", Title: "A"}); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, dir := range []string{src, filepath.Join(src, "etc")} {
+		names, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range names {
+			if n.Name()[0] == '.' {
+				left = append(left, n.Name())
+			}
+		}
+	}
+	if want := []string{".author1234567890123456", ".mine"}; !slices.Equal(left, want) {
+		t.Error(left)
 	}
 }
