@@ -41,7 +41,7 @@ type Txn struct {
 // feed is the hash. A [Writer.Purge] of the feed that was interrupted is finished
 // first.
 func (w *Writer) Begin(feed string) (*Txn, error) {
-	if feed == "" || strings.HasPrefix(feed, ".") || strings.ContainsAny(feed, "/\x00") {
+	if !entryname.IsFeed(feed) {
 		return nil, fmt.Errorf("%q is no name of a feed's directory", feed)
 	}
 	unlock, err := Lock(w.d, feed)
