@@ -127,10 +127,11 @@ type Feed struct {
 type Entry struct {
 	// ID identifies the entry: the guid, Atom id, JSON id or rdf:about as
 	// found, else its link, else "urn:sha256:" and a digest of title, date
-	// and content. Never empty.
+	// and content. Never empty. lektordir.Dir.Deliver wants GUID, not ID.
 	ID string
 	// GUID is the identifier as found, byte for byte, or empty when ID was
-	// made from the link or a digest.
+	// made from the link or a digest. Set lektordir.Entry.ID to it, empty or not:
+	// entries without one are known by their link or text.
 	GUID string
 	// Link is the entry's page, empty when there is none.
 	Link  string

@@ -3,6 +3,7 @@ package lektordir
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/lektordir/lektor/internal/commit"
@@ -13,41 +14,69 @@ import (
 // has changed when its title, its link or the text of its content differs.
 type Policy string
 
-// The policies, as src/$feed/etc/fetch/on-update has them. Any other is taken for
-// Unread.
+// The policies. Their values are those of the file src/$feed/etc/fetch/on-update; any other
+// value means UpdateNew. They decide about versions alone: a new entry is delivered under each.
 const (
-	// Unread replaces a version that is still in new/, and ignores the change
+	// UpdateNew replaces a version that is still in new/, and ignores the change
 	// otherwise.
-	Unread Policy = "unread"
-	// Deliver delivers the new version beside the old one. A version that was
+	UpdateNew Policy = "unread"
+	// UpdateAlways delivers the new version beside the old one. A version that was
 	// delivered before is not delivered again, so that a feed which wavers
 	// between two does not go on for ever.
-	Deliver Policy = stage.Deliver
-	// Ignore ignores the change.
-	Ignore Policy = stage.Ignore
+	UpdateAlways Policy = "deliver"
+	// UpdateNever ignores the change.
+	UpdateNever Policy = "ignore"
 )
 
-// Result says what became of entries. New and Updated are in new/ now.
+// Result says what became of the entries of a [Dir.Deliver]. New and Updated are in new/ now.
 type Result struct {
-	New, Updated []Ref
-	// Unchanged counts entries delivered before as they are now, Ignored those
-	// whose change the policy passes over, and Repeated those that were given more than once.
-	Unchanged, Ignored, Repeated int
+	New     []Ref // entries that were never delivered before
+	Updated []Ref // versions of entries that were delivered before, and have changed
+
+	Unchanged int // entries delivered before that have not changed
+	Ignored   int // entries that have changed, and whose change the policy ignores
+	Repeated  int // entries that come again later in the same call
 }
 
 // Deliver delivers entries of a feed, in this order, and returns when they are in
-// new/ and on the disk. An entry is known by its ID, or without one by its link or its text:
-// if it was delivered before, it is not delivered again, whatever became of it, and if it has
-// changed, the policy decides. It writes what f says of the feed to src/$feed.
+// new/ and on the disk. Feed documents have the newest entry first, so reverse them.
+//
+// An entry is known by its ID, or without one by its link or its text: if it was delivered
+// before, it is not delivered again, whatever became of it, and if it has changed, the policy
+// decides. Set Entry.ID to the document's own guid, byte for byte, and leave it empty if the
+// document has none. (From package feedconv take Entry.GUID, not Entry.ID, which is never empty:
+// otherwise lektor-fetch delivers entries without a guid to the same feed a second time.) If two
+// entries of one call have the same ID, the later one is delivered and the earlier one counts as
+// Repeated.
+//
+// The feed is known by f.ID, which must not be empty. It is used as it is: pass what
+// [NormalizeID] returns for a URL. Deliver writes the other fields of f to src/$feed, and
+// removes the files of those that are empty: to keep them, begin with what [Dir.ReadFeed]
+// returns. f.Name must not be empty; f.Hash and f.Alias are ignored.
+//
+// An entry is delivered unread. To deliver one with flags, call [Dir.SetFlags] with its Ref in
+// Result.New afterwards.
+//
+// Each call waits for the disk several times even for one entry, so pass all entries of a
+// document at once, and very many in chunks, as memory holds all those of a call. If Deliver
+// fails before it commits, none of the entries is delivered. If it fails while it commits, any of
+// them may be; the next [Dir.Recover] delivers those that are recorded.
 //
 // Deliver keeps this promise: SIGKILL at any instruction, a full disk or a power cut at any
 // moment; then call [Dir.Recover] and Deliver again, with the same entries, and every entry is
-// there exactly once and whole. An entry that a viewer deleted stays deleted. It holds on file systems where renames are atomic and ordered,
-// as on ext4, xfs, btrfs and zfs.
+// there exactly once and whole. Entries that the killed run delivered count as Unchanged then. An
+// entry that a viewer deleted stays deleted. The promise holds on file systems where renames are
+// atomic and ordered, as on ext4, xfs, btrfs and zfs.
 //
 // If another fetcher has the feed, Deliver waits for ten seconds; then the error is, to
 // [errors.Is], [os.ErrDeadlineExceeded].
 func (d *Dir) Deliver(ctx context.Context, f *Feed, p Policy, entries ...Entry) (Result, error) {
+	switch {
+	case f == nil:
+		return Result{}, errors.New("the feed is nil")
+	case f.ID == "":
+		return Result{}, fmt.Errorf("feed %q has no id", f.Name)
+	}
 	w, err := commit.NewWriter(d.fs, commit.Options{})
 	if err != nil {
 		return Result{}, err
@@ -109,8 +138,9 @@ func item(e Entry) stage.Item {
 // Recover finishes what earlier runs of fetchers left in tmp/: entries that count as delivered
 // are moved to new/, interrupted replacements and removals are finished, other entries of this
 // machine's are removed, and those of others 36 hours after their last change. A fetcher calls
-// it when it starts. Feeds that another fetcher has locked are left to it. The error joins what
-// went wrong, feed by feed; the others are recovered all the same.
+// it when it starts. Feeds that another fetcher has locked are passed over without an error, so
+// nil does not mean that every feed was recovered. The error joins what went wrong, feed by feed;
+// the others are recovered all the same.
 func (d *Dir) Recover(ctx context.Context) error {
 	w, err := commit.NewWriter(d.fs, commit.Options{})
 	if err != nil {

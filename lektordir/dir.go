@@ -15,9 +15,9 @@ import (
 )
 
 // Options inject what a lektor-dir takes from its surroundings. The zero value
-// takes the real ones.
+// takes the real ones. Programs need them for tests alone.
 type Options struct {
-	Now   func() time.Time                           // default time.Now
+	Now   func() time.Time                           // times in unique names, and ages; default time.Now
 	Sleep func(context.Context, time.Duration) error // default: sleeps, or returns the context's error
 	Host  string                                     // default os.Hostname; escaped in names
 	PID   int                                        // default os.Getpid
@@ -37,7 +37,7 @@ var dirs = []string{"tmp", "new", "cur", "src"}
 // name, as in a copy that left it out; one that cannot be written to can be read
 // without. opts may be nil.
 func Open(path string, opts *Options) (*Dir, error) {
-	abs, err := filepath.Abs(path)
+	abs, err := absolute(path)
 	if err != nil {
 		return nil, err
 	}
@@ -77,10 +77,11 @@ func Open(path string, opts *Options) (*Dir, error) {
 }
 
 // Create opens the lektor-dir at path, and makes the directory and its
-// subdirectories where they are missing. What is there already stays. The names
-// of new directories are synced up to the subdirectories, which delivery sees to.
+// subdirectories tmp, new, cur and src where they are missing. What is there already
+// stays. When it returns, the directory at path is on the disk; its new subdirectories
+// are after the first delivery. opts may be nil.
 func Create(path string, opts *Options) (*Dir, error) {
-	abs, err := filepath.Abs(path)
+	abs, err := absolute(path)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +122,15 @@ func (d *Dir) Path() string { return d.fs.Path }
 // Join returns the absolute path of something in the lektor-dir.
 func (d *Dir) Join(elem ...string) string {
 	return filepath.Join(d.fs.Path, filepath.Join(elem...))
+}
+
+// absolute returns the absolute path of a lektor-dir. An empty one is refused, as it would be
+// the working directory.
+func absolute(path string) (string, error) {
+	if path == "" {
+		return "", errors.New("the path of the lektor-dir is empty")
+	}
+	return filepath.Abs(path)
 }
 
 // abs returns the absolute path of an entry.

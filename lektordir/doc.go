@@ -23,10 +23,36 @@
 //
 // # To begin with
 //
+// A fetcher makes the directory ([Create]), finishes what an earlier run left ([Dir.Recover]),
+// and delivers what it found ([Dir.Deliver]): what it delivered before is not delivered again.
+//
+//	dir, err := lektordir.Create(path, nil)
+//	if err != nil {
+//		return err
+//	}
+//	if err := dir.Recover(ctx); err != nil {
+//		log.Print(err) // of some feeds; the others were recovered
+//	}
+//	feed := &lektordir.Feed{ID: lektordir.NormalizeID(url), Name: "Clock"}
+//	entry := lektordir.Entry{ID: guid, Title: "Noon", Content: []byte("<b>Noon</b>"), Type: "text/html"}
+//	res, err := dir.Deliver(ctx, feed, lektordir.UpdateNew, entry)
+//
 // A viewer opens a directory ([Open]), lists entries ([Dir.List]), reads what it shows
-// ([Dir.ReadEntry]), and marks what was read ([Dir.SetFlags]). A fetcher makes the directory
-// ([Create]), finishes what an earlier run left ([Dir.Recover]), and delivers what it found
-// ([Dir.Deliver]): what it delivered before is not delivered again. The examples do both.
+// ([Dir.ReadEntry]), and marks what was read ([Dir.SetFlags]).
+//
+//	dir, err := lektordir.Open(path, nil)
+//	if err != nil {
+//		return err
+//	}
+//	refs, err := dir.List(ctx, lektordir.ListOptions{}) // the refs are good even if err is not nil
+//	for _, ref := range refs {
+//		e, err := dir.ReadEntry(ref, lektordir.FieldTitle|lektordir.FieldContent)
+//		if err != nil {
+//			continue // moved by another viewer, or malformed
+//		}
+//		fmt.Printf("%s: %s\n%s\n", dir.FeedOf(ref).Title(), e.Title, e.Content)
+//		_, err = dir.SetFlags(ref, "S", "") // S: it was read
+//	}
 //
 // # Malformed names and entries
 //

@@ -14,7 +14,10 @@ import (
 //rules:allow a record
 type Entry struct {
 	// Obligatory. Title may be empty (a micro-post). Content is byte for byte.
-	Title   string
+	Title string
+	// ID is the guid of the entry as its feed has it. To [Dir.Deliver], an empty ID means that the
+	// feed has none: then the entry is known by its link or its text, and what Deliver writes as
+	// its ID is the link, or "urn:sha256:" and a digest.
 	ID      string
 	Content []byte
 
@@ -94,11 +97,10 @@ type Source struct {
 	Image                  string // URL
 }
 
-// Enclosure is a file that belongs to an entry; Length is in bytes, -1 when
-// unknown.
+// Enclosure is a file that belongs to an entry.
 type Enclosure struct {
 	URL, Type string
-	Length    int64
+	Length    int64 // in bytes; -1 means unknown, 0 that the file is empty
 }
 
 // URL is where the entry can be read: the extra link, else an id that is an

@@ -30,7 +30,7 @@ func temporary() (d *lektordir.Dir, remove func()) {
 // put delivers an entry to the feed of the examples.
 func put(d *lektordir.Dir, id, title string) {
 	entry := lektordir.Entry{ID: id, Title: title, Content: []byte("It is time.\n")}
-	if _, err := d.Deliver(context.Background(), clock, lektordir.Unread, entry); err != nil {
+	if _, err := d.Deliver(context.Background(), clock, lektordir.UpdateNew, entry); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -50,7 +50,7 @@ func ExampleDir_Deliver() {
 		{ID: "urn:example:clock:18", Title: "Six", PubDate: time.Unix(1700000000, 0)},
 	}
 	for range 2 {
-		res, err := dir.Deliver(ctx, clock, lektordir.Unread, found...)
+		res, err := dir.Deliver(ctx, clock, lektordir.UpdateNew, found...)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func Example_importer() {
 		{"urn:example:clock:12", "Noon", false, false},
 	}
 	for _, k := range kept {
-		res, err := dir.Deliver(ctx, clock, lektordir.Ignore, lektordir.Entry{ID: k.id, Title: k.title})
+		res, err := dir.Deliver(ctx, clock, lektordir.UpdateNever, lektordir.Entry{ID: k.id, Title: k.title})
 		if err != nil {
 			log.Fatal(err) // run it again: what was taken over is not delivered twice
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/textfile"
 )
 
@@ -66,9 +67,9 @@ type field struct {
 	obligatory bool
 }
 
-// ReadFeed reads src/$hash. The error is a [*MalformedError] when id or name is
-// missing, with the feed as far as it could be read; it is fs.ErrNotExist when
-// there is no such feed.
+// ReadFeed reads src/$hash. If id or name is missing, [errors.As] finds a
+// [*MalformedError], and the feed is returned as far as it could be read. If there is no
+// such feed, the error is fs.ErrNotExist.
 func (d *Dir) ReadFeed(hash string) (*Feed, error) {
 	return d.readFeed(hash, "src/"+hash)
 }
@@ -102,7 +103,7 @@ func (d *Dir) readFeed(hash, rel string) (*Feed, error) {
 const aliasFile = "/etc/view/alias"
 
 // Feeds reads all feeds, sorted by hash. Directories without an id or a name
-// are left out, and are in the joined error.
+// are left out, and are in the joined error: [errors.As] finds a [*MalformedError].
 func (d *Dir) Feeds() ([]*Feed, error) {
 	names, err := d.fs.Feeds("src")
 	if err != nil {
@@ -139,6 +140,9 @@ const feedAge = time.Second
 // malformed the entry's own feed directory or link. It never fails: what is
 // not known stays empty. A feed is read once in a second at most.
 func (d *Dir) FeedOf(r Ref) *Feed {
+	if !entryname.IsFeed(r.Feed) {
+		return &Feed{Hash: r.Feed}
+	}
 	now := d.fs.Now()
 	if known, ok := d.feeds.Load(r.Feed); ok {
 		k := known.(knownFeed)
@@ -148,8 +152,10 @@ func (d *Dir) FeedOf(r Ref) *Feed {
 	}
 	f, err := d.ReadFeed(r.Feed)
 	if err != nil {
-		if own, ownErr := d.readFeed(r.Feed, r.Path()+"/feed"); ownErr == nil {
-			return own
+		if r.check() == nil {
+			if own, ownErr := d.readFeed(r.Feed, r.Path()+"/feed"); ownErr == nil {
+				return own
+			}
 		}
 		if f == nil {
 			return &Feed{Hash: r.Feed}

@@ -206,7 +206,7 @@ func TestFirstEntriesUnsettled(t *testing.T) {
 		t.Fatal(err)
 	}
 	die(tx)
-	res, err := d.Deliver(ctx, &Feed{ID: feedID, Name: "Example"}, Unread, Entry{ID: "2", Title: "another"})
+	res, err := d.Deliver(ctx, &Feed{ID: feedID, Name: "Example"}, UpdateNew, Entry{ID: "2", Title: "another"})
 	if err != nil || len(res.New) != 1 {
 		t.Fatal(res, err)
 	}

@@ -58,7 +58,7 @@ func (wo *foreignWorld) move(entries ...Foreign) Result {
 func (wo *foreignWorld) fetch(items ...Item) Result {
 	wo.Helper()
 	return wo.stage(func(t *delivery) (Result, error) {
-		return t.stageAll(wo.Context(), document(Unread, items...))
+		return t.stageAll(wo.Context(), document(UpdateNew, items...))
 	})
 }
 

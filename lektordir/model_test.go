@@ -47,8 +47,8 @@ func (e *expectation) fetched(version int, p Policy) {
 	switch {
 	case !e.delivered:
 		*e = expectation{delivered: true, place: "new", versions: []int{version}, shown: []int{version}}
-	case e.newest() == version || p == Ignore:
-	case p == Deliver:
+	case e.newest() == version || p == UpdateNever:
+	case p == UpdateAlways:
 		if !slices.Contains(e.versions, version) {
 			e.versions, e.shown = append(e.versions, version), append(e.shown, version)
 			e.place = "new"
@@ -64,7 +64,7 @@ func (e *expectation) fetched(version int, p Policy) {
 func TestIdentityByModel(t *testing.T) {
 	for seed := range uint64(30) {
 		rnd := rand.New(rand.NewPCG(seed, 4))
-		policy := []Policy{Unread, Deliver, Ignore}[rnd.IntN(3)]
+		policy := []Policy{UpdateNew, UpdateAlways, UpdateNever}[rnd.IntN(3)]
 		d, _ := newDir(t)
 		w := writer(t, d)
 		things := make([]*thing, 9)

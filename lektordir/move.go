@@ -10,16 +10,20 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// SetFlags sets and unsets flags of an entry by one rename, and gives its new
-// place: an entry in new/ is taken to cur/. Flags are ASCII letters; what is
-// both set and unset is unset. An entry in cur/ that has those flags
-// already is not touched. Flags of a bare name or of an info of a form we do
-// not know count as S, and the info is replaced.
+// SetFlags sets and unsets flags of an entry by one rename, and returns its new
+// place: an entry in new/ is taken to cur/. Flags are ASCII letters: S (seen: the entry
+// was read), F (flagged), T (trashed: viewers no longer list it) and a to z, which are the
+// user's own; others mean nothing yet. A flag that is both set and unset is unset. An entry
+// in cur/ that has those flags already is not touched. Flags of a bare name or of an info of
+// a form we do not know count as S, and the info is replaced.
 //
 // When the entry is gone, moved by another viewer or removed, the error is
-// fs.ErrNotExist; nothing is ever replaced. An entry that cannot be renamed, in the
+// fs.ErrNotExist; no entry is ever replaced. An entry that cannot be renamed, in the
 // lower layer of an overlay, is copied.
 func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
+	if err := r.check(); err != nil {
+		return r, err
+	}
 	to, err := r.WithFlags(set, unset)
 	if err != nil {
 		return r, err
@@ -56,6 +60,9 @@ func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
 // fetcher finishes it. When the entry is not there, the error is
 // fs.ErrNotExist.
 func (d *Dir) Remove(r Ref) error {
+	if err := r.check(); err != nil {
+		return err
+	}
 	to := d.Join("tmp", r.Feed, r.Unique+dirfs.Gone)
 	if err := d.fs.MkTmp(r.Feed); err != nil {
 		return err

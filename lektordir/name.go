@@ -105,7 +105,7 @@ func (r Ref) Path() string {
 }
 
 // Flags are the letters after "2," in the info of an entry in cur/, in the
-// order they stand; "" for one in new/. A bare name or an info of another form
+// order they stand ([Dir.SetFlags] says what each means); "" for one in new/. A bare name or an info of another form
 // has the flag S: some viewer took the entry, and knew no flags.
 func (r Ref) Flags() string {
 	if r.Place == New {
@@ -170,14 +170,32 @@ func parseRef(place Place, feed, name string) (Ref, error) {
 // question, see [Dir.Resolve]. The error is a [*MalformedError].
 func ParsePath(rel string) (Ref, error) {
 	parts := strings.Split(rel, "/")
-	if len(parts) != 3 || parts[0] != New.String() && parts[0] != Cur.String() || parts[1] == "" || parts[1][0] == '.' {
-		return Ref{}, &MalformedError{Path: rel, Reason: "it is not new/FEED/NAME or cur/FEED/NAME", NoEntry: true}
+	if len(parts) != 3 || parts[0] != New.String() && parts[0] != Cur.String() || !entryname.IsFeed(parts[1]) {
+		return Ref{}, noPath(rel)
 	}
 	place := New
 	if parts[0] == Cur.String() {
 		place = Cur
 	}
 	return parseRef(place, parts[1], parts[2])
+}
+
+// noPath returns the error for a path that does not have the form of an entry's.
+func noPath(rel string) error {
+	return &MalformedError{Path: rel, Reason: "it is not new/FEED/NAME or cur/FEED/NAME", NoEntry: true}
+}
+
+// check returns an error unless the Ref names an entry, as those do that [ParsePath] returns.
+// Without it, a Ref that was put together by hand could name a whole directory of entries, or one
+// outside new/ and cur/.
+func (r Ref) check() error {
+	if !entryname.IsFeed(r.Feed) || strings.ContainsAny(r.Name(), "/\x00") {
+		return noPath(r.Path())
+	}
+	if _, reason := entryname.Parse(r.Unique, false); reason != "" {
+		return &MalformedError{Path: r.Path(), Reason: reason, NoEntry: true}
+	}
+	return nil
 }
 
 // sortFlags returns flags sorted and without duplicates, as maildir has them.

@@ -9,12 +9,15 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// ReadEntry reads fields of an entry. When the entry is gone, moved by a viewer
-// or removed, the error is fs.ErrNotExist; when an obligatory file that was
-// asked for is missing it is a [*MalformedError], and the entry is returned as
-// far as it could be read. So it is when a file that an entry need not have cannot be
-// read; then Optional is set.
+// ReadEntry reads fields of an entry. If the entry is gone, moved by a viewer
+// or removed, the error is fs.ErrNotExist and the entry is nil. If an obligatory file that was
+// asked for is missing, [errors.As] finds a [*MalformedError], and the entry is returned as
+// far as it could be read. If a file that an entry need not have cannot be read, it is the same,
+// and Optional is set.
 func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	// An entry that is renamed away and back while it is read is read again.
 	for again := readAgain; ; again-- {
 		x := reading{d: d, ref: r, base: d.abs(r), entry: &Entry{}}

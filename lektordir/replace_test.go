@@ -133,7 +133,7 @@ func TestReplacedBesideReaders(t *testing.T) {
 			id := fmt.Sprint("urn:", i)
 			items = append(items, Item{GUID: id, Entry: Entry{ID: id, Title: id, Content: fmt.Append(nil, round)}})
 		}
-		if _, err := tx.stageAll(t.Context(), document(Unread, items...)); err != nil {
+		if _, err := tx.stageAll(t.Context(), document(UpdateNew, items...)); err != nil {
 			t.Error(err)
 		}
 		if err := end(tx); err != nil {

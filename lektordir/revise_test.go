@@ -25,7 +25,7 @@ func deliverAll(t *testing.T, w *fetcher, txn *delivery) {
 
 // Wanted names what Stage stages, whatever the policy, and stages nothing itself.
 func TestWanted(t *testing.T) {
-	for _, policy := range []Policy{Unread, Deliver, Ignore} {
+	for _, policy := range []Policy{UpdateNew, UpdateAlways, UpdateNever} {
 		d, err := Create(t.TempDir()+"/d", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -128,7 +128,7 @@ func TestRevise(t *testing.T) {
 		{ID: "urn:1", Title: "one", Content: []byte("a\x00b"), Type: "image/png", Summary: "s", Link: "http://a.example/", Categories: []string{"x", "y"}},
 		{ID: "urn:2", Title: "two", Content: []byte("own")}, {ID: "urn:3", Title: "three", Content: []byte("own")},
 	}
-	res, err := d.Deliver(ctx, f, Unread, entries...)
+	res, err := d.Deliver(ctx, f, UpdateNew, entries...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestRevise(t *testing.T) {
 				t.Errorf("the revision: %s %+v", r.Path(), e)
 			}
 		}
-		again, err := d.Deliver(ctx, f, Unread, entries...)
+		again, err := d.Deliver(ctx, f, UpdateNew, entries...)
 		if err != nil || len(again.New)+len(again.Updated) > 0 || again.Unchanged != 3 {
 			t.Errorf("round %d: put again: %+v, %v", round, again, err)
 		}

@@ -26,6 +26,8 @@ func (t *Txn) PutFeed(files iter.Seq2[string, string]) error {
 	id := ""
 	for name, text := range files {
 		switch {
+		case name == "id" && text == "":
+			return fmt.Errorf("feed %s has no id", t.feed)
 		case name == "id" && entryname.FeedHash(text) != t.feed:
 			return fmt.Errorf("feed id %q does not belong in src/%s", text, t.feed)
 		case name == "id" && textfile.OneLine(text) != text:
@@ -53,6 +55,9 @@ func (t *Txn) PutFeed(files iter.Seq2[string, string]) error {
 		}
 		for _, name := range names {
 			there[[]string{"", "etc/"}[i]+name] = true
+			if atomicfile.Temporary(name) {
+				t.removeAbandoned(t.d.Join(rel, name))
+			}
 		}
 	}
 	for name, text := range files {
@@ -61,6 +66,15 @@ func (t *Txn) PutFeed(files iter.Seq2[string, string]) error {
 		}
 	}
 	return nil
+}
+
+// removeAbandoned removes a temporary file that a run left which was killed while it wrote a
+// file of the feed. One that cannot be removed stays.
+func (t *Txn) removeAbandoned(path string) {
+	fi, err := dirfs.Lstat(path)
+	if err == nil && fi.Mode().IsRegular() && t.d.Now().Sub(fi.ModTime()) > atomicfile.Abandoned {
+		_ = os.Remove(path)
+	}
 }
 
 // putFile brings a file of the feed up to date; there is false if it does not exist.

@@ -14,7 +14,7 @@ import (
 // guid was renumbered and the old one came back, stay two entries: neither takes
 // the place of the other, whatever the order and the policy.
 func TestOldGuidComesBack(t *testing.T) {
-	for _, policy := range []lektordir.Policy{lektordir.Unread, lektordir.Deliver, lektordir.Ignore} {
+	for _, policy := range []lektordir.Policy{lektordir.UpdateNew, lektordir.UpdateAlways, lektordir.UpdateNever} {
 		for _, backward := range []bool{false, true} {
 			for _, take := range []bool{false, true} {
 				wo := newWorld(t, policy)
@@ -65,7 +65,7 @@ func TestOldGuidComesBack(t *testing.T) {
 // The same with both changed when the old guid comes back.
 func TestOldGuidComesBackChanged(t *testing.T) {
 	for _, backward := range []bool{false, true} {
-		wo := newWorld(t, lektordir.Unread)
+		wo := newWorld(t, lektordir.UpdateNew)
 		x := entry("x", "X")
 		y := x
 		y.GUID = "y"
@@ -89,7 +89,7 @@ func TestOldGuidComesBackChanged(t *testing.T) {
 
 // Guids swapped between two entries: still two, each as the document has it.
 func TestGuidsSwapped(t *testing.T) {
-	wo := newWorld(t, lektordir.Unread)
+	wo := newWorld(t, lektordir.UpdateNew)
 	a, b := entry("a", "A"), entry("b", "B")
 	wo.fetch(a, b)
 	a.GUID, b.GUID = b.GUID, a.GUID
@@ -101,7 +101,7 @@ func TestGuidsSwapped(t *testing.T) {
 
 // Thousands of entries that look the same but for their guids, and thousands
 func TestManyAlike(t *testing.T) {
-	wo := newWorld(t, lektordir.Unread)
+	wo := newWorld(t, lektordir.UpdateNew)
 	const n = 1000
 	doc := func(prefix string) []feedconv.Entry {
 		es := make([]feedconv.Entry, n)

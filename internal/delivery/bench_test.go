@@ -56,7 +56,7 @@ func BenchmarkPast(b *testing.B) {
 				if err := tx.PutFeed((&lektordir.Feed{ID: feedID, Name: f.Title}).Files()); err != nil {
 					b.Fatal(err)
 				}
-				res, err := StageWith(b.Context(), On(d, tx), f, lektordir.Unread, Options{})
+				res, err := StageWith(b.Context(), On(d, tx), f, lektordir.UpdateNew, Options{})
 				if err != nil || len(res.New) != want {
 					b.Fatal(res, err)
 				}

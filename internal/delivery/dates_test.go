@@ -33,7 +33,7 @@ func (wo *world) fetchWith(o Options, entries ...feedconv.Entry) stage.Result {
 // TestDates: an old version takes the place of nothing, under each policy; a later
 // one does what the policy lets it.
 func TestDates(t *testing.T) {
-	for _, policy := range []lektordir.Policy{lektordir.Unread, lektordir.Deliver, lektordir.Ignore} {
+	for _, policy := range []lektordir.Policy{lektordir.UpdateNew, lektordir.UpdateAlways, lektordir.UpdateNever} {
 		for _, place := range []string{"new", "cur", "deleted"} {
 			for _, c := range []struct {
 				dates stage.Dates
@@ -60,10 +60,10 @@ func TestDates(t *testing.T) {
 					t.Fatal(err)
 				}
 				res := wo.fetchWith(Options{Dates: c.dates}, dated("other", c.day))
-				wins := c.wins && policy != lektordir.Ignore && (policy == lektordir.Deliver || place == "new")
+				wins := c.wins && policy != lektordir.UpdateNever && (policy == lektordir.UpdateAlways || place == "new")
 				if place == "deleted" {
 					// Of what the user deleted an old document brings nothing back.
-					wins = policy == lektordir.Deliver && c.dates != stage.OnlyNewer
+					wins = policy == lektordir.UpdateAlways && c.dates != stage.OnlyNewer
 				}
 				got := strings.Join(wo.contents(), " ")
 				if (len(res.Updated) == 1) != wins || strings.Contains(got, "other") != wins || res.Ignored != 1-len(res.Updated) {
@@ -78,7 +78,7 @@ func TestDates(t *testing.T) {
 // counts, in either order.
 func TestTwiceInOneDocument(t *testing.T) {
 	for _, reverse := range []bool{false, true} {
-		wo := newWorld(t, lektordir.Unread)
+		wo := newWorld(t, lektordir.UpdateNew)
 		both := []feedconv.Entry{dated("old", 1), dated("new", 2)}
 		if reverse {
 			slices.Reverse(both)
@@ -104,7 +104,7 @@ func TestTwiceInOneDocument(t *testing.T) {
 // TestRanked: the identities are those of the names, in the order of the document,
 // of what is new, known, known by another guid, and left as it was.
 func TestRanked(t *testing.T) {
-	wo := newWorld(t, lektordir.Unread)
+	wo := newWorld(t, lektordir.UpdateNew)
 	entry := func(n int, guid string) feedconv.Entry {
 		return feedconv.Entry{ID: guid, GUID: guid, Link: fmt.Sprint("http://x.example/", n), Title: fmt.Sprint(n), Content: "c", ContentType: "text/plain"}
 	}
@@ -138,7 +138,7 @@ func TestRanked(t *testing.T) {
 
 // TestKeep: an entry that is passed over leaves the others what they are.
 func TestKeep(t *testing.T) {
-	wo := newWorld(t, lektordir.Unread)
+	wo := newWorld(t, lektordir.UpdateNew)
 	a, b := dated("a", 1), dated("b", 1)
 	a.Link, b.Link = "http://x.example/a", "http://x.example/b"
 	// As in RSS, two entries share a guid; alone, each would have another identity.
@@ -177,7 +177,7 @@ func TestKeep(t *testing.T) {
 // TestArrived: an entry came when its first version did, under whichever guid, and whatever
 // became of it since.
 func TestArrived(t *testing.T) {
-	wo := newWorld(t, lektordir.Deliver)
+	wo := newWorld(t, lektordir.UpdateAlways)
 	e := feedconv.Entry{ID: "g", GUID: "g", Link: "http://x.example/1", Title: "T", Content: "c", ContentType: "text/plain"}
 	wo.fetch(e)
 	refs, err := wo.d.List(t.Context(), lektordir.ListOptions{})
@@ -229,7 +229,7 @@ func TestApart(t *testing.T) {
 		"another":                      {[]feedconv.Entry{with(func(e *feedconv.Entry) { e.ID, e.GUID, e.Link = "h", "h", "http://x.example/h" })}, 2},
 		"two that share a guid, apart": {[]feedconv.Entry{with(func(e *feedconv.Entry) { e.GUID, e.Link = "s", "http://x.example/3" }), with(func(e *feedconv.Entry) { e.GUID, e.Link = "s", "http://x.example/4" })}, 3},
 	} {
-		wo := newWorld(t, lektordir.Unread)
+		wo := newWorld(t, lektordir.UpdateNew)
 		feeds := []*feedconv.Feed{{Format: feedconv.RSS20, Entries: []feedconv.Entry{base}}, {Format: feedconv.RSS20, Entries: c.doc}}
 		var overlap error
 		wo.transact(func(tx *stage.Txn) (stage.Result, error) {

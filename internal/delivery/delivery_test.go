@@ -140,7 +140,7 @@ func entry(guid, content string) feedconv.Entry {
 }
 
 func TestDeliveredOnce(t *testing.T) {
-	wo := newWorld(t, lektordir.Unread)
+	wo := newWorld(t, lektordir.UpdateNew)
 	a, b := entry("a", "A"), entry("b", "B")
 	if res := wo.fetch(b, a); len(res.New) != 2 {
 		t.Errorf("%+v", res)
@@ -159,7 +159,7 @@ func TestDeliveredOnce(t *testing.T) {
 
 // The oldest of a document is delivered first.
 func TestOrder(t *testing.T) {
-	wo := newWorld(t, lektordir.Unread)
+	wo := newWorld(t, lektordir.UpdateNew)
 	wo.fetch(entry("newest", "1"), entry("middle", "2"), entry("oldest", "3"))
 	refs, _ := wo.d.List(context.Background(), lektordir.ListOptions{})
 	var got []string
@@ -178,9 +178,9 @@ func TestPolicies(t *testing.T) {
 		unread, read []string // after a change of an unread, of a read entry
 	}{
 		{"", []string{"a=B"}, []string{"a=A*"}},
-		{lektordir.Unread, []string{"a=B"}, []string{"a=A*"}},
-		{lektordir.Deliver, []string{"a=A", "a=B"}, []string{"a=A*", "a=B"}},
-		{lektordir.Ignore, []string{"a=A"}, []string{"a=A*"}},
+		{lektordir.UpdateNew, []string{"a=B"}, []string{"a=A*"}},
+		{lektordir.UpdateAlways, []string{"a=A", "a=B"}, []string{"a=A*", "a=B"}},
+		{lektordir.UpdateNever, []string{"a=A"}, []string{"a=A*"}},
 	} {
 		wo := newWorld(t, c.policy)
 		wo.fetch(entry("a", "A"))
@@ -204,7 +204,7 @@ func TestPolicies(t *testing.T) {
 // A feed that wavers between two versions: one entry, as the feed has it now,
 // while it is unread; each version once with deliver.
 func TestBackAndForth(t *testing.T) {
-	for policy, want := range map[lektordir.Policy][]string{lektordir.Unread: {"a=A"}, lektordir.Deliver: {"a=A", "a=B"}, lektordir.Ignore: {"a=A"}} {
+	for policy, want := range map[lektordir.Policy][]string{lektordir.UpdateNew: {"a=A"}, lektordir.UpdateAlways: {"a=A", "a=B"}, lektordir.UpdateNever: {"a=A"}} {
 		wo := newWorld(t, policy)
 		for _, c := range []string{"A", "B", "A", "B", "A"} {
 			wo.fetch(entry("a", c))
@@ -227,7 +227,7 @@ func TestWhatCountsAsChanged(t *testing.T) {
 		"title":       {func(e *feedconv.Entry) { e.Title = "other" }, true},
 		"link":        {func(e *feedconv.Entry) { e.Link += "?" }, true},
 	} {
-		wo := newWorld(t, lektordir.Unread)
+		wo := newWorld(t, lektordir.UpdateNew)
 		wo.fetch(base)
 		e := base
 		c.change(&e)
@@ -239,7 +239,7 @@ func TestWhatCountsAsChanged(t *testing.T) {
 }
 
 func TestVersionsShareTheirName(t *testing.T) {
-	wo := newWorld(t, lektordir.Deliver)
+	wo := newWorld(t, lektordir.UpdateAlways)
 	a := wo.fetch(entry("a", "A")).New[0]
 	b := wo.fetch(entry("a", "B")).Updated[0]
 	if entryname.Identity(a) == "" || entryname.Identity(a) != entryname.Identity(b) {
@@ -257,7 +257,7 @@ func TestVersionsShareTheirName(t *testing.T) {
 
 // An entry whose guid alone changed is the same entry, and stays so.
 func TestGuidsRenumbered(t *testing.T) {
-	wo := newWorld(t, lektordir.Deliver)
+	wo := newWorld(t, lektordir.UpdateAlways)
 	doc := func(prefix string) []feedconv.Entry {
 		var es []feedconv.Entry
 		for i := range 3 {
@@ -293,7 +293,7 @@ func TestNotRenumbered(t *testing.T) {
 		"date":    func(e *feedconv.Entry) { e.Published = e.Published.Add(1e9) },
 		"link":    func(e *feedconv.Entry) { e.Link = "x" },
 	} {
-		wo := newWorld(t, lektordir.Unread)
+		wo := newWorld(t, lektordir.UpdateNew)
 		wo.fetch(base)
 		e := base
 		e.GUID = "b"
@@ -305,13 +305,13 @@ func TestNotRenumbered(t *testing.T) {
 	b := base
 	b.GUID = "b"
 	// The old guid is still in the document: two entries that look the same.
-	wo := newWorld(t, lektordir.Unread)
+	wo := newWorld(t, lektordir.UpdateNew)
 	wo.fetch(base)
 	if res := wo.fetch(base, b); len(res.New) != 1 {
 		t.Errorf("both in the document: %+v", res)
 	}
 	// Without a link there is too little to go by.
-	wo = newWorld(t, lektordir.Unread)
+	wo = newWorld(t, lektordir.UpdateNew)
 	base.Link, b.Link = "", ""
 	wo.fetch(base)
 	if res := wo.fetch(b); len(res.New) != 1 {
@@ -321,7 +321,7 @@ func TestNotRenumbered(t *testing.T) {
 
 // A guid that several entries share tells nothing without the link.
 func TestSharedGuid(t *testing.T) {
-	wo := newWorld(t, lektordir.Deliver)
+	wo := newWorld(t, lektordir.UpdateAlways)
 	doc := make([]feedconv.Entry, 3)
 	for i := range doc {
 		doc[i] = entry(fmt.Sprint(i), fmt.Sprint("text ", i))
@@ -347,7 +347,7 @@ func TestSharedGuid(t *testing.T) {
 
 // Guid and link shared: they are told apart by what they say.
 func TestSharedGuidAndLink(t *testing.T) {
-	wo := newWorld(t, lektordir.Unread)
+	wo := newWorld(t, lektordir.UpdateNew)
 	doc := make([]feedconv.Entry, 3)
 	for i := range doc {
 		doc[i] = entry(fmt.Sprint(i), fmt.Sprint("text ", i))
@@ -358,7 +358,7 @@ func TestSharedGuidAndLink(t *testing.T) {
 	}
 	wo.want("all", "0=text 0", "1=text 1", "2=text 2")
 	// The same entry twice in a document is one.
-	wo = newWorld(t, lektordir.Unread)
+	wo = newWorld(t, lektordir.UpdateNew)
 	if res := wo.fetch(doc[0], doc[0]); len(res.New) != 1 || res.Repeated != 1 {
 		t.Errorf("%+v", res)
 	}
@@ -366,7 +366,7 @@ func TestSharedGuidAndLink(t *testing.T) {
 
 // In Atom, entries with one id are versions of one entry; the newest counts.
 func TestAtomVersionsInOneDocument(t *testing.T) {
-	wo := newWorld(t, lektordir.Unread)
+	wo := newWorld(t, lektordir.UpdateNew)
 	a, b := entry("a", "A"), entry("a", "B")
 	a.Updated, b.Updated = time.Unix(1, 0), time.Unix(2, 0)
 	wo.transact(func(tx *stage.Txn) (stage.Result, error) {
@@ -376,7 +376,7 @@ func TestAtomVersionsInOneDocument(t *testing.T) {
 }
 
 func TestNoGuid(t *testing.T) {
-	wo := newWorld(t, lektordir.Unread)
+	wo := newWorld(t, lektordir.UpdateNew)
 	doc := []feedconv.Entry{entry("a", "A"), entry("b", "B"), entry("c", "C"), entry("d", "D"), entry("e", "E")}
 	for i := range doc {
 		doc[i].GUID = ""
@@ -396,7 +396,7 @@ func TestNoGuid(t *testing.T) {
 	// One was there alone first and is read; the one that joins it under the
 	// same link is no change of it.
 	for _, first := range []int{1, 2} {
-		wo = newWorld(t, lektordir.Unread)
+		wo = newWorld(t, lektordir.UpdateNew)
 		wo.fetch(doc[first])
 		wo.readAll()
 		for range 2 {
@@ -409,7 +409,7 @@ func TestNoGuid(t *testing.T) {
 }
 
 func TestPut(t *testing.T) {
-	wo := newWorld(t, lektordir.Unread)
+	wo := newWorld(t, lektordir.UpdateNew)
 	put := func(e feedconv.Entry) stage.Result {
 		return wo.transact(func(tx *stage.Txn) (stage.Result, error) { return Put(context.Background(), tx, e, wo.p) })
 	}
@@ -434,7 +434,7 @@ func TestPut(t *testing.T) {
 func TestExactlyOnce(t *testing.T) {
 	for seed := range uint64(40) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		wo := newWorld(t, []lektordir.Policy{lektordir.Unread, lektordir.Deliver, lektordir.Ignore}[rnd.IntN(3)])
+		wo := newWorld(t, []lektordir.Policy{lektordir.UpdateNew, lektordir.UpdateAlways, lektordir.UpdateNever}[rnd.IntN(3)])
 		all := make([]feedconv.Entry, 8)
 		for i := range all {
 			all[i] = entry(fmt.Sprint(i), fmt.Sprint("text ", i))
@@ -481,7 +481,7 @@ func TestExactlyOnce(t *testing.T) {
 }
 
 func TestEntry(t *testing.T) {
-	wo := newWorld(t, lektordir.Unread)
+	wo := newWorld(t, lektordir.UpdateNew)
 	e := entry("a", "<p>A</p>")
 	e.Authors = []feedconv.Person{{Name: "A", Email: "a@b"}, {Name: "B"}}
 	e.Summary, e.SummaryType = "<b>short</b> &amp; sweet", "text/html"

@@ -49,7 +49,7 @@ func seen(wo *world) string { return wo.d.Join("src", hash, "etc/fetch/seen") }
 // What a journal holds is recognised by every later version of this program: no
 // digest changes, neither by which an entry is known nor by which it changed.
 func TestPinned(t *testing.T) {
-	wo := newWorld(t, lektordir.Unread)
+	wo := newWorld(t, lektordir.UpdateNew)
 	wo.fetch(pinned()...)
 	b, err := os.ReadFile(seen(wo))
 	if err != nil {
@@ -69,7 +69,7 @@ func TestPinned(t *testing.T) {
 }
 
 func TestDeliveredByAnEarlierProgram(t *testing.T) {
-	wo := newWorld(t, lektordir.Unread)
+	wo := newWorld(t, lektordir.UpdateNew)
 	if err := os.MkdirAll(filepath.Dir(seen(wo)), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestTextOfOthers(t *testing.T) {
 		"<ul><li>x<li>y</ul><style>p{}</style><table><tr><td>1<td>2</table>", "no markup\n\tat all ", "", "<img src='x' alt='y'>",
 		"<pre>a\n  b</pre><![CDATA[c]]>", "a < b & c", "\x01control\x7f", "<x-y>new</x-y>",
 	}
-	wo := newWorld(t, lektordir.Unread)
+	wo := newWorld(t, lektordir.UpdateNew)
 	var doc []feedconv.Entry
 	var own []lektordir.Entry
 	for i, content := range contents {
@@ -105,7 +105,7 @@ func TestTextOfOthers(t *testing.T) {
 		}
 	}
 	wo.fetch(doc...)
-	res, err := wo.d.Deliver(t.Context(), &lektordir.Feed{ID: feedID, Name: "Example"}, lektordir.Unread, own...)
+	res, err := wo.d.Deliver(t.Context(), &lektordir.Feed{ID: feedID, Name: "Example"}, lektordir.UpdateNew, own...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestUpgradeDeliversNothingTwice(t *testing.T) {
 		t.Fatalf("%d documents", len(documents))
 	}
 	for _, name := range documents {
-		for _, policy := range []lektordir.Policy{lektordir.Unread, lektordir.Deliver} {
+		for _, policy := range []lektordir.Policy{lektordir.UpdateNew, lektordir.UpdateAlways} {
 			t.Run(filepath.Base(name)+" "+string(policy), func(t *testing.T) { testUpgrade(t, name, policy) })
 		}
 	}

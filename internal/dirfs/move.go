@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/entryname"
 )
 
 // Info of what is in tmp/ while an entry is moved by a copy of it; a number
@@ -191,6 +192,9 @@ const FirstEntries = ";first"
 
 // MkTmp makes tmp/$feed.
 func (d *Dir) MkTmp(feed string) error {
+	if !entryname.IsFeed(feed) {
+		return fmt.Errorf("%q is no name of a feed's directory", feed)
+	}
 	err := os.Mkdir(d.Join("tmp", feed), 0o777)
 	if err != nil && !errors.Is(err, os.ErrExist) {
 		return err

@@ -44,6 +44,12 @@ func Parse(base string, cur bool) (n Name, reason string) {
 	return n, ""
 }
 
+// IsFeed reports whether a name can be that of a feed's directory: the hash of the feed, or
+// what another program has in its place.
+func IsFeed(name string) bool {
+	return name != "" && name[0] != '.' && !strings.ContainsAny(name, "/\x00")
+}
+
 // EscapeHost makes a host name fit for a unique name: '/', ':' and ';' become
 // \057, \072 and \073 as in maildir, and so do bytes that are not printable
 // ASCII. An empty name becomes "localhost"; a long one is cut.

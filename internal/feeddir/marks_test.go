@@ -62,7 +62,7 @@ func (a *awaiting) arrived(now time.Time) int {
 	return len(moved)
 }
 
-// state gives the titles with their flags, "new" for those in new/.
+// state returns the titles with their flags, "new" for those in new/.
 func (a *awaiting) state() string {
 	a.Helper()
 	refs, err := a.d.List(context.Background(), lektordir.ListOptions{})
@@ -85,7 +85,7 @@ func (a *awaiting) state() string {
 	return strings.Join(all, " ")
 }
 
-// waiting gives the number of marks that wait.
+// waiting returns the number of marks that wait.
 func (a *awaiting) waiting() int {
 	marks, _ := readMarks(marksPath(a.d, a.hash))
 	return len(marks)

@@ -36,12 +36,12 @@ func (s *settings) URL() string { return s.get(fileURL) }
 // Filter returns the command that filters each document, or "".
 func (s *settings) Filter() string { return s.get(fileFilter) }
 
-// OnUpdate returns the policy for changed entries; [lektordir.Unread] is the default.
+// OnUpdate returns the policy for changed entries; [lektordir.UpdateNew] is the default.
 func (s *settings) OnUpdate() lektordir.Policy {
-	v := cmp.Or(s.get(fileOnUpdate), string(lektordir.Unread))
+	v := cmp.Or(s.get(fileOnUpdate), string(lektordir.UpdateNew))
 	if err := checkOnUpdate(v); err != nil {
 		s.malformed(fileOnUpdate, err.Error())
-		return lektordir.Unread
+		return lektordir.UpdateNew
 	}
 	return lektordir.Policy(v)
 }

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// IsHTTP tells whether a URL is an http or https one: what others may have
+// IsHTTP reports whether a URL is an http or https one: what others may have
 // asked for on their word.
 func IsHTTP(raw string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
-// Public gives a URL as anybody may see it: without user and password.
+// Public returns a URL without user and password.
 func Public(raw string) string {
 	if strings.IndexByte(raw, '@') < 0 {
 		return raw // there is no user, and no need to look
@@ -76,7 +76,7 @@ func EscapeQuery(q string) string {
 	return b.String()
 }
 
-// SameOrigin tells whether what may be sent to a may be sent to b. Moving to
+// SameOrigin reports whether what may be sent to a may be sent to b. Moving to
 // https on the same host is no loss.
 func SameOrigin(a, b string) bool {
 	u, aerr := url.Parse(a)
@@ -102,7 +102,7 @@ func Brief(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// Display gives u as it may be shown and logged: a password in it is nobody's
+// Display returns u as it may be shown and logged: a password in it is nobody's
 // business, and the user name would be taken for one.
 func Display(u *url.URL) string {
 	if u.User == nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
-// errDeadline is the cause by which the deadline of an exchange ends its context.
+// errDeadline is the cause of a context that ended by the deadline of the exchange.
 var errDeadline = errors.New("the deadline passed")
 
-// classify makes one of this package's errors of what net/http returned for u.
+// classify converts an error of net/http for u to one of this package.
 func (x *exchange) classify(u *url.URL, err error) error {
 	name := feedurl.Display(u)
 	if private, ok := errors.AsType[*httpmsg.PrivateError](err); ok {

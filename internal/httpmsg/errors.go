@@ -12,9 +12,8 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// Names of the command-line flags that raise the limits of an exchange, without
-// the dashes: error messages tell the user of them, so the command must have
-// them by these names.
+// Names of the flags that set the limits of an exchange, without dashes. Error messages name them,
+// so commands must use these names.
 const (
 	FlagTimeout      = "timeout"
 	FlagMaxBytes     = "max-bytes"
@@ -23,7 +22,7 @@ const (
 	FlagMaxHeader    = "max-header"
 )
 
-// The statuses that are told apart here and in what is kept of a feed.
+// Statuses that this package and the state of a feed distinguish.
 const (
 	StatusOK                   = 200
 	StatusNonAuthoritativeInfo = 203
@@ -35,19 +34,18 @@ const (
 	statusTooManyRequests = 429
 )
 
-// StatusError is an answer that is no document: a status other than 200 and
-// 304, or one of these where it makes no sense.
+// StatusError is a response without a document: a status other than 200 and 304, or one of these
+// where it is not valid.
 type StatusError struct {
-	// URL is the one that answered, after redirects, without userinfo.
+	// URL is the URL of the response, after redirects, without userinfo.
 	URL string
-	// Status is the HTTP status, and Text what it is called; "" for one without a name.
+	// Status is the HTTP status, Text its name; "" if it has none.
 	Status int
 	Text   string
-	// RetryAfter is how long the server wants to be left alone, counted from
-	// the answer, set only for 429 and 503; 0 when it does not say, and
-	// [MaxRetryAfter] at most.
+	// RetryAfter is the wait that the server asked for, counted from the response, at most
+	// [MaxRetryAfter]; set only for 429 and 503, otherwise 0.
 	RetryAfter time.Duration
-	// Detail says what is wrong when the status alone does not, or is empty.
+	// Detail describes the error if the status alone does not; it may be empty.
 	Detail string
 }
 
@@ -73,15 +71,14 @@ func (e *StatusError) Error() string {
 	return s
 }
 
-// LimitError tells that a limit ended an exchange.
+// LimitError reports that a limit ended an exchange.
 type LimitError struct {
 	URL string
-	// Limit names what was limited: "bytes transferred", "bytes after
-	// decompression", "redirects", "bytes of response header".
+	// Limit is the name of the limit: "bytes transferred", "bytes after decompression",
+	// "redirects", "bytes of response header".
 	Limit string
 	Max   int64
-	// Flag is the command-line flag that raises the limit, without dashes;
-	// empty when there is none.
+	// Flag is the flag that raises the limit, without dashes; "" if there is none.
 	Flag string
 }
 
@@ -93,14 +90,14 @@ func (e *LimitError) Error() string {
 	return s
 }
 
-// TypeError is an answer that is no page where one was asked for ([Request].Page).
+// TypeError is a response that is not a page although one was requested ([Request].Page).
 type TypeError struct{ URL, Type string }
 
 func (e *TypeError) Error() string {
 	return fmt.Sprintf("%s: it is no page, but %s", feedurl.Brief(e.URL), feedurl.Brief(e.Type))
 }
 
-// Kind sorts the reasons for which there was no answer.
+// Kind is the kind of a network error.
 type Kind string
 
 // The kinds of [NetError].
@@ -112,13 +109,12 @@ const (
 	KindProtocol Kind = "protocol" // what came is not HTTP, or broke off
 )
 
-// NetError is an exchange without an answer, or one whose answer did not come
-// to its end within the deadline.
+// NetError is an exchange without a response, or with one that did not end within the deadline.
 type NetError struct {
 	URL  string
 	Kind Kind
-	// Offline is true when it looks as if this machine had no network: the
-	// server cannot be blamed, and nothing was asked of it.
+	// Offline is set if this machine probably has no network: then nothing was requested, and the
+	// server is not to blame.
 	Offline bool
 	// Expired is true when a certificate is past its end, or before its beginning.
 	Expired bool
@@ -148,7 +144,7 @@ func (e *NetError) Error() string {
 
 func (e *NetError) Unwrap() error { return e.Err }
 
-// Timeout tells whether the deadline passed, as net.Error has it.
+// Timeout reports whether the deadline passed, see [net.Error].
 func (e *NetError) Timeout() bool { return e.Kind == KindTimeout }
 
 // RedirectError is a redirect that was not followed.
@@ -162,12 +158,11 @@ func (e *RedirectError) Error() string {
 	return fmt.Sprintf("%s: the redirect to %q was not followed: %s", feedurl.Brief(e.URL), feedurl.Brief(e.Target), e.Reason)
 }
 
-// FlagAllow is the flag that lets private addresses be asked.
+// FlagAllow is the name of the flag that permits private addresses, without dashes.
 const FlagAllow = "allow"
 
-// PrivateError is a connection to a private address that was refused because it
-// was a public server or document that named it, or (Never) because no document
-// is to be had at such an address.
+// PrivateError is a refused connection to a private address, because a public server or document
+// named it, or, if Never is set, because no document can be at such an address.
 type PrivateError struct {
 	URL    string
 	Addr   netip.Addr // zero when only the name was known (behind a proxy)
@@ -193,8 +188,7 @@ func (e *PrivateError) Error() string {
 	return fmt.Sprintf("%s: a public server redirects to %s, which was not asked; if that is right, subscribe to the new address itself, or give %s", feedurl.Brief(e.URL), what, allow)
 }
 
-// DecodeError is a body whose Content-Encoding is not known, or is not what
-// the server says it is.
+// DecodeError is a body with an unknown Content-Encoding, or one that does not match it.
 type DecodeError struct {
 	URL, Encoding string
 	Err           error
@@ -206,14 +200,13 @@ func (e *DecodeError) Error() string {
 
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// HostDelayError tells that nothing was asked, because the host has answered
-// 429 or 503 to another request of this client and named a time that has not
-// come yet.
+// HostDelayError reports that no request was made, because the host has answered another request of
+// this client with 429 or 503, and the wait that it asked for is not over.
 type HostDelayError struct {
 	URL, Host string
 	Status    int       // what the host answered then
 	Until     time.Time // when it may be asked again
-	// Left is the time until then.
+	// Left is the rest of the wait.
 	Left time.Duration
 }
 
@@ -223,11 +216,10 @@ func (e *HostDelayError) Error() string {
 
 // CommandError is a command (an exec: source or a filter) that failed.
 type CommandError struct {
-	// Command is the command line, What "exec" or "filter".
+	// Command is the command line, What is "exec" or "filter".
 	What, Command string
 	Err           error
-	// Stderr is the end of what it wrote to standard error, cleaned of
-	// control characters, in one line.
+	// Stderr is the end of its standard error, in one line without control characters.
 	Stderr string
 }
 
@@ -241,18 +233,16 @@ func (e *CommandError) Error() string {
 
 func (e *CommandError) Unwrap() error { return e.Err }
 
-// Remote tells whether the source of a feed is to blame for err (a server, the
-// network, a command that failed) rather than this machine's files, the user's
-// arguments, or the end of ctx.
+// Remote reports whether the source of a feed caused err (a server, the network, a failed command),
+// rather than this machine's files, the user's arguments, or the end of ctx.
 func Remote(err error) bool {
 	return errors.As(err, new(*StatusError)) || errors.As(err, new(*LimitError)) || errors.As(err, new(*NetError)) ||
 		errors.As(err, new(*RedirectError)) || errors.As(err, new(*PrivateError)) || errors.As(err, new(*DecodeError)) ||
 		errors.As(err, new(*HostDelayError)) || errors.As(err, new(*TypeError)) || errors.As(err, new(*CommandError))
 }
 
-// Pause returns how long a server asked not to be asked again, with an error of this
-// package that says so: the Retry-After of an answer, or what is left of the one before. It
-// is 0 for all other errors.
+// Pause returns the wait that a server asked for by the response of err, or the rest of the wait of
+// an earlier response. It returns 0 for other errors.
 func Pause(err error) time.Duration {
 	if e, ok := errors.AsType[*StatusError](err); ok {
 		return e.RetryAfter

@@ -84,10 +84,10 @@ type Document struct {
 	Apart bool
 }
 
-// The policies; any other value means Unread.
+// The policies; any other value means lektordir.UpdateNew.
 const (
-	Deliver = "deliver" // see lektordir.Deliver
-	Ignore  = "ignore"
+	Deliver = "deliver" // lektordir.UpdateAlways
+	Ignore  = "ignore"  // lektordir.UpdateNever
 )
 
 // GUIDs says what the GUIDs of a document tell.

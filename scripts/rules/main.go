@@ -217,7 +217,7 @@ var (
 	own    = regexp.MustCompile(`^etc/(fetch|fetch/(opml|date)|cloudd|cloudd/(lock|heard))$`)
 )
 
-// names gives the place of each string in a file that only internal/feeddir may
+// names returns the place of each string in a file that only internal/feeddir may
 // hold. The lektor-dir itself is lektordir's.
 func names(fset *token.FileSet, f *ast.File) []string {
 	var found []string

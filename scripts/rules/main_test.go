@@ -100,7 +100,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// look gives what is wrong with a package of one file.
+// look returns what is wrong with a package of one file.
 func look(t *testing.T, name, source string) []string {
 	t.Helper()
 	found, err := texts(pkg{ImportPath: module + name, GoFiles: []string{"x.go"}}, newShape(), func(string) (*token.FileSet, *ast.File, error) {

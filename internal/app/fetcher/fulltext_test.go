@@ -150,7 +150,7 @@ func (b *fullBench) update() Summary {
 	return sum
 }
 
-// entries gives what is in new/, by title.
+// entries returns what is in new/, by title.
 func (b *fullBench) entries() map[string]*lektordir.Entry {
 	b.Helper()
 	out := map[string]*lektordir.Entry{}

@@ -66,7 +66,7 @@ func chain(s *server.Server, n int) {
 	s.Handle("/feed", server.Doc("", atomFeed(prev, 2*n+2, numbered(2*n+2, 2)...)))
 }
 
-// asked gives the paths that were asked for since it was called last.
+// asked returns the paths that were asked for since it was called last.
 func asked(s *server.Server) string {
 	var paths []string
 	for _, r := range s.Requests("") {
@@ -78,7 +78,7 @@ func asked(s *server.Server) string {
 	return strings.Join(paths, " ")
 }
 
-// titles gives the titles of what is shown, in order of delivery.
+// titles returns the titles of what is shown, in order of delivery.
 func titles(t *testing.T, r *Runner, o lektordir.ListOptions) []string {
 	t.Helper()
 	refs, err := r.Dir.List(t.Context(), o)

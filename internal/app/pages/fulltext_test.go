@@ -17,7 +17,7 @@ import (
 func TestFullTextIsNotPassedOn(t *testing.T) {
 	base := t.TempDir()
 	d := must.Get(lektordir.Create(filepath.Join(base, "d"), nil))
-	must.Get(d.Deliver(t.Context(), &lektordir.Feed{ID: "http://a.example/feed", Name: "A"}, lektordir.Unread, lektordir.Entry{
+	must.Get(d.Deliver(t.Context(), &lektordir.Feed{ID: "http://a.example/feed", Name: "A"}, lektordir.UpdateNew, lektordir.Entry{
 		ID: "http://a.example/1", Title: "One", Content: []byte("<p>Article of the page <img src=http://a.example/i.png>"), Type: "text/html",
 		FeedContent: []byte("What the feed has."), FullText: lektordir.FullText{URL: "http://a.example/1"},
 	}))
@@ -47,7 +47,7 @@ func TestFullTextIsNotPassedOn(t *testing.T) {
 func TestFullTextIsMailed(t *testing.T) {
 	base := t.TempDir()
 	d := must.Get(lektordir.Create(filepath.Join(base, "d"), nil))
-	put := must.Get(d.Deliver(t.Context(), &lektordir.Feed{ID: "http://a.example/feed", Name: "A"}, lektordir.Unread, lektordir.Entry{
+	put := must.Get(d.Deliver(t.Context(), &lektordir.Feed{ID: "http://a.example/feed", Name: "A"}, lektordir.UpdateNew, lektordir.Entry{
 		ID: "http://a.example/1", Title: "One", Content: []byte("<p>Article of the page"), Type: "text/html",
 		FeedContent: []byte("What the feed has."), FullText: lektordir.FullText{URL: "http://a.example/1"},
 	}))

@@ -129,7 +129,7 @@ func (m *mailing) laterVersions() func(lektordir.Ref) bool {
 				m.S.Report.Print(err)
 				unknown[ref.Feed] = true
 			} else {
-				wanted = on == lektordir.Deliver
+				wanted = on == lektordir.UpdateAlways
 				deliver[ref.Feed] = wanted
 			}
 		}

@@ -41,7 +41,7 @@ func TestSchema(t *testing.T) {
 
 	home := t.TempDir()
 	d := must.Get(lektordir.Create(filepath.Join(home, "feeds"), nil))
-	must.Get(d.Deliver(t.Context(), &lektordir.Feed{ID: "http://a.example/", Name: "A"}, lektordir.Unread,
+	must.Get(d.Deliver(t.Context(), &lektordir.Feed{ID: "http://a.example/", Name: "A"}, lektordir.UpdateNew,
 		lektordir.Entry{ID: "urn:x:1", Title: "One", Content: []byte("<p>x"), Type: "text/html", PubDate: time.Unix(1700000000, 0), Link: "http://a.example/1", Enclosures: []lektordir.Enclosure{{URL: "http://a.example/1.mp3", Length: -1}}},
 		lektordir.Entry{ID: "urn:x:2"}))
 	for what, run := range map[string]func(Common, command.PrinterOptions, *command.Streams) error{

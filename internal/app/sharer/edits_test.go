@@ -161,7 +161,7 @@ func TestJournalTells(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := delivery.StageWith(t.Context(), delivery.On(d, tx), f, lektordir.Unread, delivery.Options{}); err != nil {
+		if _, err := delivery.StageWith(t.Context(), delivery.On(d, tx), f, lektordir.UpdateNew, delivery.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		done := make(chan error, 1)

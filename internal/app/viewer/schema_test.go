@@ -36,7 +36,7 @@ func entryShelf(t *testing.T) *fixture {
 		Contributors: []string{"Ann", "Bo"}, Source: lektordir.Source{Title: "Elsewhere", ID: "urn:x:e"}, Duration: time.Minute, Episode: 2, Season: 1,
 		FullText: lektordir.FullText{URL: "http://a.example/full/"}, FeedContent: []byte("A."),
 	}
-	if _, err := d.Deliver(t.Context(), &lektordir.Feed{ID: viewdir.FeedID, Name: "Alpha", Author: "Editors"}, lektordir.Unread, full, lektordir.Entry{ID: "urn:x:least"}); err != nil {
+	if _, err := d.Deliver(t.Context(), &lektordir.Feed{ID: viewdir.FeedID, Name: "Alpha", Author: "Editors"}, lektordir.UpdateNew, full, lektordir.Entry{ID: "urn:x:least"}); err != nil {
 		t.Fatal(err)
 	}
 	return f

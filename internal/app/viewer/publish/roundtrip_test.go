@@ -75,7 +75,7 @@ func deliverFeed(t *testing.T, f *fixture, feed *feedconv.Feed) {
 	if err := txn.PutFeed((&lektordir.Feed{ID: id, Name: "Round trip"}).Files()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := delivery.StageWith(t.Context(), delivery.On(d, txn), feed, lektordir.Unread, delivery.Options{}); err != nil {
+	if _, err := delivery.StageWith(t.Context(), delivery.On(d, txn), feed, lektordir.UpdateNew, delivery.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
