@@ -4,115 +4,126 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/mmcdole/gofeed/atom"
+
 	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/tidy"
-	"github.com/lektordir/lektor/feedconv/internal/vocab"
 )
 
 // atomFeed maps Atom 0.3 and 1.0.
-func atomFeed(doc *tidy.Document, opts Options) *Feed {
-	n := doc.Feed
+func atomFeed(a *atom.Feed, doc *tidy.Document, opts Options) *Feed {
+	x, n := a.Extensions, doc.Feed
 	f := &Feed{
 		Format:      Atom10,
-		ID:          n.Child("id").Value(),
-		Title:       atomText(n.Child("title")).plain(),
-		Description: atomText(n.Child("subtitle", "tagline")).plain(),
-		Language:    n.AttrNS(vocab.XML, "lang"),
-		Copyright:   atomText(n.Child("rights", "copyright")).plain(),
-		Image:       cmp.Or(n.Child("logo").Value(), n.Child("icon").Value()),
-		Authors:     atomPersons(n, "author"),
-		Categories:  namesOf(atomCategories(n)),
-		Links:       xmlLinks(n.All(vocab.None, "link")),
+		ID:          a.ID,
+		Title:       atomText(a.Title, n.Child("title")).plain(),
+		Description: atomText(a.Subtitle, n.Child("subtitle", "tagline")).plain(),
+		Language:    a.Language,
+		Copyright:   atomText(a.Rights, n.Child("rights", "copyright")).plain(),
+		Image:       cmp.Or(a.Logo, a.Icon),
+		Authors:     atomPersons(a.Authors),
+		Categories:  namesOf(atomCategories(a.Categories)),
+		Links:       atomLinks(a.Links),
 	}
 	if doc.Atom03 {
 		f.Format = Atom03
 	}
-	if g := n.Child("generator"); g != nil {
-		f.Generator = Generator{
-			Name: oneLine(g.Text), URL: markup.Link(cmp.Or(g.Attr("uri"), g.Attr("url"))), Version: oneLine(g.Attr("version")),
-		}
+	if g := a.Generator; g != nil {
+		f.Generator = Generator{Name: oneLine(g.Value), URL: markup.Link(g.URI), Version: oneLine(g.Version)}
 	}
 	f.Link = alternate(f.Links)
-	feedModules(f, n)
-	f.Updated, _ = firstDate([]string{n.Child("updated", "modified").Value(), value(n.All(vocab.DCTerms, "modified")), value(n.All(vocab.DC, "date"))})
-	f.Published, _ = firstDate([]string{value(n.All(vocab.DCTerms, "issued"))})
+	feedModules(f, x)
+	f.Updated, _ = firstDate([]string{a.Updated, value(x["dcterms"], "modified"), value(x["dc"], "date")})
+	f.Published, _ = firstDate([]string{value(x["dcterms"], "issued")})
 
-	f.addAll(doc, opts, atomEntry)
+	addAll(f, a.Entries, doc, opts, atomEntry)
 	return f
 }
 
 // addAll adds the entries of a document.
-func (f *Feed) addAll(doc *tidy.Document, opts Options, read func(*tidy.Document, *tidy.Node) *draft) {
-	f.Entries = make([]Entry, 0, len(doc.Entries))
-	for i, n := range doc.Entries {
-		f.add(read(doc, n), opts.reading)
-		doc.Entries[i] = nil // in big documents the tree takes as much as the feed
+func addAll[E any](f *Feed, entries []*E, doc *tidy.Document, opts Options, read func(*E, *tidy.Document, *tidy.Node) *draft) {
+	f.Entries = make([]Entry, 0, len(entries))
+	for i, e := range entries {
+		f.add(read(e, doc, doc.Entries[i]), opts.reading)
+		entries[i], doc.Entries[i] = nil, nil // in big documents each takes as much as the feed
 	}
 }
 
-func atomEntry(doc *tidy.Document, n *tidy.Node) *draft {
+func atomEntry(a *atom.Entry, doc *tidy.Document, n *tidy.Node) *draft {
 	d := newDraft(doc, n)
-	d.titles = []text{atomText(n.Child("title"))}
-	d.summaries = []text{atomText(n.Child("summary"))}
-	d.published = []string{n.Child("published", "issued").Value()}
-	d.updated = []string{n.Child("updated", "modified").Value()}
+	d.titles = []text{atomText(a.Title, n.Child("title"))}
+	d.summaries = []text{atomText(doc.Text(a.Summary), n.Child("summary"))}
+	d.published = []string{a.Published}
+	d.updated = []string{a.Updated}
 	e := &d.entry
-	links := xmlLinks(n.All(vocab.None, "link"))
-	e.GUID = n.Child("id").Value()
+	links := atomLinks(a.Links)
+	e.GUID = a.ID
 	e.Link = alternate(links)
-	e.Authors = atomPersons(n, "author")
-	e.Contributors = atomPersons(n, "contributor")
-	if src := n.Child("source"); src != nil {
-		e.Source = atomSource(src)
+	e.Authors = atomPersons(a.Authors)
+	e.Contributors = atomPersons(a.Contributors)
+	if a.Source != nil {
+		e.Source = atomSource(a.Source, n.Child("source"))
 		if len(e.Authors) == 0 {
 			e.Authors = slices.Clone(e.Source.Authors) // RFC 4287, section 4.2.1
 		}
 	}
-	e.categorize(atomCategories(n)...)
-	e.Enclosures = linkEnclosures(n.All(vocab.None, "link"))
-	for _, l := range links {
-		if t := markup.MediaType(l.Type); l.Rel == "replies" && e.Comments == "" && (t == "" || t == markup.TypeHTML || t == markup.TypeXHTML) {
+	e.categorize(atomCategories(a.Categories)...)
+	for i, l := range links {
+		switch t := markup.MediaType(l.Type); {
+		case l.Rel == "enclosure":
+			e.Enclosures = append(e.Enclosures, enclosure(l.Href, l.Type, a.Links[i].Length))
+		case l.Rel == "replies" && e.Comments == "" && (t == "" || t == markup.TypeHTML || t == markup.TypeXHTML):
 			e.Comments = l.Href
 		}
 	}
 	e.Links = otherLinks(links)
-	rights := atomText(n.Child("rights", "copyright"))
+	rights := atomText(a.Rights, n.Child("rights", "copyright"))
 	e.Rights = PlainText(rights.value, rights.mime)
-	if c := n.Child("content"); c != nil {
-		d.contents = append(d.contents, atomText(c))
+	if c := a.Content; c != nil {
+		d.contents = append(d.contents, text{doc.Text(c.Value), atomType(c.Type)})
 		d.outOfLine(c)
 	}
-	d.modules(n)
+	d.modules(a.Extensions)
 	return d
 }
 
 // atomSource reads the feed that an entry comes from.
-func atomSource(n *tidy.Node) *Source {
-	links := xmlLinks(n.All(vocab.None, "link"))
+func atomSource(a *atom.Source, n *tidy.Node) *Source {
+	links := atomLinks(a.Links)
 	src := &Source{
-		ID: n.Child("id").Value(), Title: n.Child("title").Value(), Link: alternate(links),
-		Image: cmp.Or(n.Child("logo").Value(), n.Child("icon").Value()), Authors: atomPersons(n, "author"),
-		Description: atomText(n.Child("subtitle", "tagline")).plain(), Copyright: atomText(n.Child("rights", "copyright")).plain(),
+		ID: a.ID, Title: a.Title, Link: alternate(links), Image: cmp.Or(a.Logo, a.Icon), Authors: atomPersons(a.Authors),
+		Description: atomText(a.Subtitle, n.Child("subtitle", "tagline")).plain(),
+		Copyright:   atomText(a.Rights, n.Child("rights", "copyright")).plain(),
 	}
 	if i := slices.IndexFunc(links, func(l Link) bool { return l.Rel == "self" && l.Href != "" }); i >= 0 {
 		src.URL = links[i].Href
 	}
-	src.Updated, _ = firstDate([]string{n.Child("updated", "modified").Value()})
+	src.Updated, _ = firstDate([]string{a.Updated})
 	return src
 }
 
+// atomText returns a text construct of Atom. n has its type, which gofeed drops.
+func atomText(value string, n *tidy.Node) text { return text{value, atomType(n.Attr("type"))} }
+
 // outOfLine reads content that is elsewhere (RFC 4287, section 4.1.3.2).
-func (d *draft) outOfLine(n *tidy.Node) {
-	src := n.Attr("src")
-	if src == "" {
+func (d *draft) outOfLine(c *atom.Content) {
+	if c.Src == "" {
 		return
 	}
 	e := &d.entry
-	if t := markup.MediaType(n.Attr("type")); e.Link == "" && (t == "" || markup.IsMarkup(t)) {
-		e.Link = src
+	if t := markup.MediaType(c.Type); e.Link == "" && (t == "" || markup.IsMarkup(t)) {
+		e.Link = c.Src
 		return
 	}
-	e.Enclosures = append(e.Enclosures, enclosure(src, n.Attr("type"), ""))
+	e.Enclosures = append(e.Enclosures, enclosure(c.Src, c.Type, ""))
+}
+
+func atomLinks(list []*atom.Link) []Link {
+	var out []Link
+	for _, l := range list {
+		out = append(out, newLink(l.Rel, l.Href, l.Type, l.Title))
+	}
+	return out
 }
 
 // otherLinks returns the links of an entry that are in no other field, and not for
@@ -127,14 +138,13 @@ func otherLinks(links []Link) []Link {
 	})
 }
 
-func atomPersons(n *tidy.Node, name string) []Person {
+func atomPersons(list []*atom.Person) []Person {
 	var out []Person
-	for _, c := range n.All(vocab.None, name) {
-		p := Person{Name: c.Child("name").Value(), Email: c.Child("email").Value(), URL: c.Child("uri", "url", "homepage").Value()}
-		if several := parsePersons(p.Name, false); len(several) > 1 && p.Email == "" && p.URL == "" {
+	for _, p := range list {
+		if several := parsePersons(p.Name, false); len(several) > 1 && p.Email == "" && p.URI == "" {
 			out = append(out, several...)
 		} else {
-			out = append(out, tidyPerson(p))
+			out = append(out, tidyPerson(Person{Name: p.Name, Email: p.Email, URL: p.URI}))
 		}
 	}
 	return out
@@ -142,14 +152,13 @@ func atomPersons(n *tidy.Node, name string) []Person {
 
 // atomCategories returns the categories by term; a term that is a URL is for programs,
 // and its label is for people.
-func atomCategories(n *tidy.Node) []Category {
+func atomCategories(list []*atom.Category) []Category {
 	var out []Category
-	for _, c := range n.All(vocab.None, "category") {
-		term, label, scheme := c.Attr("term"), c.Attr("label"), c.Attr("scheme")
-		if label != "" && (term == "" || markup.IsWebURL(term)) {
-			out = append(out, Category{Name: label, Scheme: scheme, Term: term})
+	for _, c := range list {
+		if c.Label != "" && (c.Term == "" || markup.IsWebURL(c.Term)) {
+			out = append(out, Category{Name: c.Label, Scheme: c.Scheme, Term: c.Term})
 		} else {
-			out = append(out, Category{Name: term, Scheme: scheme, Label: label})
+			out = append(out, Category{Name: c.Term, Scheme: c.Scheme, Label: c.Label})
 		}
 	}
 	return out

@@ -2,13 +2,20 @@
 // entries, and entries back into feed documents. It knows formats only: no
 // disk, no network.
 //
-// Reading has three stages. Tidy makes one clean, bounded tree of the bytes
-// received; a map for each format reads it; finish sets each field by rules
+// Reading has three stages. Tidy makes one clean, bounded document of the
+// bytes received; gofeed maps it; finish sets each field by rules
 // that are the same for every format. A document that had to be mended is
 // read as far as it can be and says so in [Feed.Warnings]. See [Parse] for
 // reading, [EncodeAtom], [EncodeRSS] and [EncodeJSON] for writing, [Extension]
 // for what other vocabularies say, and [PlainText] for what entries say without
 // their markup.
+//
+// gofeed has no place for some of a document in XML, which finish takes from tidy's tree:
+// extensions, in their order and with the namespaces of their attributes; attributes of a
+// feed and of an entry, rdf:about and xml:lang too (but that of an Atom feed); the types
+// of Atom's titles, subtitles, summaries and rights; all authors of an RSS item but one;
+// and the URL that a relative guid stands for. Long contents and summaries of entries go
+// around gofeed, which returns them unchanged but slowly. JSON is read without it.
 //
 // All functions are safe for concurrent use. Nothing in a document makes them
 // panic, hang, or take more than a small multiple of [Options.MaxBytes]. A program

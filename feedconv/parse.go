@@ -7,7 +7,7 @@ package feedconv
 //	internal/markup        text of XML and HTML: references, plain text, URLs
 //	internal/{dates,vocab} dates; namespaces, and which elements have a field
 //	internal/scan          XML → tokens; internal/rawjson, JSON → values
-//	internal/tidy          tokens → a clean, bounded tree
+//	internal/tidy          tokens → a clean, bounded tree, and its XML for gofeed
 //
 //	base:   feedconv extension limits text reading
 //	finish: finish person
@@ -15,7 +15,7 @@ package feedconv
 //	parse:  parse
 //	encode: stream encode encodeext encodejson
 //
-// The maps turn a tree or JSON into drafts, and finish sets each field by rules
+// The maps turn what gofeed made of the XML, or JSON, into drafts, and finish sets each field by rules
 // that are the same for all formats.
 
 import (
@@ -51,7 +51,7 @@ func Parse(r io.Reader, opts Options) (*Feed, error) {
 // ParseBytes is [Parse] for a document that is in memory. It neither changes
 // b nor keeps a reference to it.
 func ParseBytes(b []byte, opts Options) (f *Feed, err error) {
-	// The last guard, for mistakes in this package: a program that fetches a
+	// The last guard, for mistakes in this package and in gofeed: a program that fetches a
 	// thousand feeds must not lose them to one document.
 	defer func() {
 		if p := recover(); p != nil {
@@ -87,7 +87,10 @@ func parseText(text []byte, opts Options) (*Feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := parseXML(doc, opts)
+	f, err := parseXML(doc, opts)
+	if err != nil {
+		return nil, err
+	}
 	if err := checkEmpty(f, doc); err != nil {
 		return nil, err
 	}

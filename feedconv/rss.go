@@ -2,8 +2,9 @@ package feedconv
 
 import (
 	"cmp"
-	"slices"
 	"strings"
+
+	"github.com/mmcdole/gofeed/rss"
 
 	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/tidy"
@@ -11,116 +12,99 @@ import (
 )
 
 // rssFeed maps RSS of any version.
-func rssFeed(doc *tidy.Document, opts Options) *Feed {
-	n := doc.Feed
-	child := func(name string) string { return n.Child(name).Value() }
-	atom := func(name string) []*tidy.Node { return n.All(vocab.Atom10, name) }
+func rssFeed(r *rss.Feed, doc *tidy.Document, opts Options) *Feed {
+	x, n := r.Extensions, doc.Feed
+	at := x["atom"]
 	f := &Feed{
-		Format:      rssFormat(doc),
-		ID:          cmp.Or(n.AttrNS(vocab.RDF, "about"), value(atom("id"))),
-		Title:       titleText(child("title")),
-		Description: PlainText(child("description"), markup.TypeHTML),
-		Language:    cmp.Or(child("language"), n.AttrNS(vocab.XML, "lang")),
-		Copyright:   titleText(child("copyright")),
-		Generator:   Generator{Name: titleText(child("generator"))},
-		Links:       xmlLinks(atom("link")),
-		TTL:         ttl(child("ttl")),
+		Format:      rssFormat(r.Version, doc.Root),
+		ID:          cmp.Or(n.AttrNS(vocab.RDF, "about"), value(at, "id")),
+		Title:       titleText(r.Title),
+		Description: PlainText(r.Description, markup.TypeHTML),
+		Language:    cmp.Or(r.Language, n.AttrNS(vocab.XML, "lang")),
+		Copyright:   titleText(r.Copyright),
+		Generator:   Generator{Name: titleText(r.Generator)},
+		Links:       extensionLinks(at["link"]),
+		TTL:         ttl(r.TTL),
+		SkipHours:   skipHours(r.SkipHours),
+		SkipDays:    skipDays(r.SkipDays),
 	}
-	if hours := n.Child("skiphours"); hours != nil {
-		f.SkipHours = skipHours(values(hours.Named("hour")))
+	f.Link = markup.FirstLink(append(r.Links, alternate(f.Links))...)
+	if r.Image != nil {
+		f.Image = r.Image.URL
 	}
-	if days := n.Child("skipdays"); days != nil {
-		f.SkipDays = skipDays(values(days.Named("day")))
-	}
-	f.Link = markup.FirstLink(append(allTexts(n.All(vocab.None, "link")), alternate(f.Links))...)
-	image := doc.Image
-	if image == nil {
-		image = n.Child("image")
-	}
-	f.Image = image.Child("url").Value()
-	if s := cmp.Or(child("managingeditor"), child("webmaster")); s != "" {
+	if s := cmp.Or(r.ManagingEditor, r.WebMaster); s != "" {
 		f.Authors = parsePersons(s, true)
 	}
-	for _, c := range n.All(vocab.None, "category") {
-		f.Categories = append(f.Categories, titleText(c.Text))
+	for _, c := range r.Categories {
+		f.Categories = append(f.Categories, titleText(c.Value))
 	}
-	if c := n.Child("cloud"); c != nil {
+	if c := r.Cloud; c != nil {
 		f.Clouds = append(f.Clouds, Cloud{
-			Domain: c.Attr("domain"), Port: number(c.Attr("port")), Path: c.Attr("path"),
-			RegisterProcedure: c.Attr("registerprocedure"), Protocol: c.Attr("protocol"),
+			Domain: c.Domain, Port: number(c.Port), Path: c.Path, RegisterProcedure: c.RegisterProcedure, Protocol: c.Protocol,
 		})
 	}
-	feedModules(f, n)
-	f.Image = cmp.Or(f.Image, value(atom("logo")))
-	if authors := elementPersons(atom("author")); coverAll(authors, f.Authors) {
+	feedModules(f, x)
+	f.Image = cmp.Or(f.Image, value(at, "logo"))
+	if authors := extensionPersons(at["author"]); coverAll(authors, f.Authors) {
 		f.Authors = authors
 	}
-	f.Updated, _ = firstDate([]string{child("lastbuilddate"), value(n.All(vocab.DCTerms, "modified")), value(n.All(vocab.DC, "date")), value(atom("updated"))})
-	f.Published, _ = firstDate([]string{child("pubdate"), value(n.All(vocab.DCTerms, "issued")), value(atom("published"))})
+	f.Updated, _ = firstDate([]string{r.LastBuildDate, value(x["dcterms"], "modified"), value(x["dc"], "date"), value(at, "updated")})
+	f.Published, _ = firstDate([]string{r.PubDate, value(x["dcterms"], "issued"), value(at, "published")})
 
-	f.addAll(doc, opts, rssEntry)
+	addAll(f, r.Items, doc, opts, rssEntry)
 	return f
 }
 
-func rssFormat(doc *tidy.Document) Format {
+func rssFormat(version, root string) Format {
 	switch {
-	case doc.Root == "rdf" && doc.Version != "0.9":
+	case root == "rdf" && version != "0.9":
 		return RSS10
-	case doc.Root != "rdf" && strings.HasPrefix(doc.Version, "2"):
+	case root != "rdf" && strings.HasPrefix(version, "2"):
 		return RSS20
 	}
 	return RSS09
 }
 
-// allTexts returns the texts of all elements.
-func allTexts(list []*tidy.Node) []string {
-	var out []string
-	for _, n := range list {
-		out = append(out, n.Text)
-	}
-	return out
-}
-
-func rssEntry(doc *tidy.Document, n *tidy.Node) *draft {
-	child := func(name string) string { return n.Child(name).Value() }
-	guid := n.Child("guid")
+func rssEntry(r *rss.Item, doc *tidy.Document, n *tidy.Node) *draft {
+	x, custom := r.Extensions, r.Custom
 	d := newDraft(doc, n)
-	d.titles = []text{{child("title"), markup.TypeHTML}}
-	d.published = []string{child("pubdate"), child("published"), child("date")}
-	d.updated = []string{child("updated")}
+	d.titles = []text{{r.Title, markup.TypeHTML}}
+	d.published = []string{r.PubDate, custom["published"], custom["date"]}
+	d.updated = []string{custom["updated"]}
 	e := &d.entry
-	e.Link = markup.FirstLink(append(allTexts(n.All(vocab.None, "link")), child("url"))...)
-	e.Comments = child("comments")
-	e.GUID = cmp.Or(guid.Value(), n.AttrNS(vocab.RDF, "about"))
-	e.Authors = parseAll(values(n.All(vocab.None, "author")))
-	if src := n.Child("source"); src != nil {
-		e.Source = &Source{Title: titleText(src.Text), URL: src.Attr("url")}
+	e.Link = markup.FirstLink(append(r.Links, custom["url"])...)
+	e.Comments = r.Comments
+	if r.GUID != nil {
+		e.GUID = r.GUID.Value
 	}
-	for _, c := range n.All(vocab.None, "category") {
-		e.categorize(Category{Name: titleText(c.Text), Scheme: c.Attr("domain")})
+	e.GUID = cmp.Or(e.GUID, n.AttrNS(vocab.RDF, "about"))
+	for _, a := range n.All(vocab.None, "author") { // gofeed has room for one
+		e.Authors = append(e.Authors, parsePersons(a.Text, true)...)
 	}
-	for _, enc := range n.All(vocab.None, "enclosure") {
-		e.Enclosures = append(e.Enclosures, enclosure(enc.Attr("url"), enc.Attr("type"), enc.Attr("length")))
+	if r.Source != nil {
+		e.Source = &Source{Title: titleText(r.Source.Title), URL: r.Source.URL}
 	}
-	if image := child("image"); markup.IsWebURL(image) {
+	for _, c := range r.Categories {
+		e.categorize(Category{Name: titleText(c.Value), Scheme: c.Domain})
+	}
+	for _, enc := range r.Enclosures {
+		e.Enclosures = append(e.Enclosures, enclosure(enc.URL, enc.Type, enc.Length))
+	}
+	if image := custom["image"]; markup.IsWebURL(image) {
 		e.Image = image
 	}
-	contents := []string{child("fullitem"), child("body"), value(n.All(vocab.XHTML, "body"))}
-	if encoded := allTexts(n.All(vocab.Content, "encoded")); len(encoded) > 0 {
-		contents = slices.Insert(contents, 0, encoded[len(encoded)-1])
-	}
-	for _, s := range contents {
+	for _, s := range []string{doc.Text(r.Content), custom["fullitem"], custom["body"], value(x["xhtml"], "body")} {
 		d.contents = append(d.contents, text{s, markup.TypeHTML}.lines())
 	}
-	for _, s := range []string{child("description"), child("summary")} {
+	for _, s := range []string{doc.Text(r.Description), custom["summary"]} {
 		d.summaries = append(d.summaries, text{s, markup.TypeHTML}.lines())
 	}
-	d.modules(n)
-	if e.Link == "" && !strings.EqualFold(strings.TrimSpace(guid.Attr("ispermalink")), "false") {
-		if u := cmp.Or(guid.Attr("resolved"), guid.Value()); markup.IsWebURL(u) {
+	d.modules(x)
+	if e.Link == "" && r.GUID != nil && !strings.EqualFold(strings.TrimSpace(r.GUID.IsPermalink), "false") {
+		if u := cmp.Or(n.Child("guid").Attr("resolved"), r.GUID.Value); markup.IsWebURL(u) {
 			e.Link = u
 		}
 	}
-	d.tail = cloudItems(n)
+	d.tail = cloudItems(x)
 	return d
 }

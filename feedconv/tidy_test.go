@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -608,7 +609,11 @@ func TestTidyBombs(t *testing.T) {
 			if total := after.TotalAlloc - before.TotalAlloc; total > uint64(24*len(doc)+64<<20) {
 				t.Errorf("%d bytes allocate %d MB", len(doc), total>>20)
 			}
-			d := &tidied{read, asXML(read)}
+			text, err := io.ReadAll(read.XML())
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := &tidied{read, text}
 			if len(d.xml) > 6*len(doc)+4<<20 {
 				t.Errorf("%d bytes make %d", len(doc), len(d.xml))
 			}
@@ -617,8 +622,11 @@ func TestTidyBombs(t *testing.T) {
 			}
 			checkTidied(t, d)
 			runtime.ReadMemStats(&before)
-			f := parseXML(d.Document, Options{})
+			f, err := parseXML(d.Document, Options{})
 			runtime.ReadMemStats(&after)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if live := int64(after.HeapAlloc) - int64(before.HeapAlloc); live > 256<<20 {
 				t.Errorf("a feed of %d entries holds %d MB", len(f.Entries), live>>20)
 			}
@@ -792,6 +800,35 @@ func BenchmarkDecodeBytes(b *testing.B) {
 	for b.Loop() {
 		if _, _, err := decodeBytes(doc, Options{}); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// Long texts do not go through gofeed, and one that looks like what stands for
+// them is none.
+func TestAside(t *testing.T) {
+	long := strings.Repeat("long &amp;lt;b>text&amp;lt;/b> ", 20)
+	for _, doc := range []string{
+		`<rss version="2.0"><channel><item><guid>1</guid><description>` + long + `</description></item></channel></rss>`,
+		`<rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/"><channel><item><guid>1</guid><content:encoded><![CDATA[` + long + `]]></content:encoded></item></channel></rss>`,
+		`<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>a:1</id><content type="html">` + long + `</content></entry></feed>`,
+		`<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>a:1</id><summary>` + long + `</summary></entry></feed>`,
+	} {
+		if d := mustTidy(t, doc, Options{}); bytes.Contains(d.xml, []byte("text")) {
+			t.Errorf("the text is in %s", d.xml)
+		}
+		feed := mustParse(t, doc, Options{})
+		if len(feed.Entries) != 1 || !strings.Contains(feed.Entries[0].Content, "text") {
+			t.Errorf("%s: got %+v; want an entry with the text", doc, feed)
+		}
+	}
+	const mark = "\uE000"
+	for _, space := range []string{"", "\u00a0", "\u2003", "\u3000", "\u0085"} {
+		for _, text := range []string{mark, mark + "0", mark + "-1", mark + "99"} {
+			feed := mustParse(t, `<rss version="2.0"><channel><item><guid>1</guid><description>`+long+`</description></item><item><guid>2</guid><description>`+space+text+`</description></item></channel></rss>`, Options{})
+			if got := feed.Entries[1].Content; !strings.HasSuffix(got, text) {
+				t.Errorf("%q: content %q, want %q", space, got, text)
+			}
 		}
 	}
 }

@@ -2,19 +2,20 @@ package feedconv
 
 import (
 	"bytes"
-	"encoding/xml"
-	"fmt"
 	"io"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/mmcdole/gofeed/atom"
+	"github.com/mmcdole/gofeed/rss"
 
 	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/tidy"
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
 )
 
-// tidied is a tidied document, also as XML.
+// tidied is a tidied document, also as gofeed reads it.
 type tidied struct {
 	*tidy.Document
 	xml []byte
@@ -25,105 +26,35 @@ func readTidied(doc []byte, opts Options) (*tidied, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tidied{d, asXML(d)}, nil
-}
-
-// asXML writes the tree of a document as XML that is read as the same tree.
-func asXML(d *tidy.Document) []byte {
-	var b bytes.Buffer
-	root, open, end := "feed", "", ""
-	switch {
-	case d.Root == "feed" && d.Atom03:
-		open = ` xmlns="http://purl.org/atom/ns#" version="0.3"`
-	case d.Root == "feed":
-		open = ` xmlns="http://www.w3.org/2005/Atom"`
-	case d.Root == "rdf":
-		root, open = "rdf:RDF", ` xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/"`
-	default:
-		root = "rss"
-		fmt.Fprintf(&b, "<%s><channel>", root)
-		end = "</channel>"
-	}
-	if b.Len() == 0 {
-		fmt.Fprintf(&b, "<%s%s>", root, open)
-	}
-	for _, n := range d.Feed.Children {
-		writeNode(&b, d, n, false)
-	}
-	for _, n := range d.Entries {
-		name := "item"
-		if d.Root == "feed" {
-			name = "entry"
-		}
-		fmt.Fprintf(&b, "<%s", name)
-		writeAttrs(&b, d, n, true)
-		b.WriteByte('>')
-		for _, c := range n.Children {
-			writeNode(&b, d, c, false)
-		}
-		fmt.Fprintf(&b, "</%s>", name)
-	}
-	fmt.Fprintf(&b, "%s</%s>", end, root)
-	return b.Bytes()
-}
-
-func writeNode(b *bytes.Buffer, d *tidy.Document, n *tidy.Node, inside bool) {
-	if n.Foreign && n.Name == "" {
-		_ = xml.EscapeText(b, []byte(n.Text))
-		return
-	}
-	name := n.Name
-	if n.NS != vocab.None {
-		name = "p:" + name
-	}
-	b.WriteString("<" + name)
-	if n.NS != vocab.None {
-		b.WriteString(` xmlns:p="`)
-		_ = xml.EscapeText(b, []byte(d.URI(n.NS)))
-		b.WriteString(`"`)
-	}
-	writeAttrs(b, d, n, n.Foreign || inside)
-	b.WriteByte('>')
-	_ = xml.EscapeText(b, []byte(n.Text))
-	for _, c := range n.Children {
-		writeNode(b, d, c, true)
-	}
-	b.WriteString("</" + name + ">")
-}
-
-func writeAttrs(b *bytes.Buffer, d *tidy.Document, n *tidy.Node, foreign bool) {
-	for i, a := range n.Attrs {
-		name := a.Name
-		switch {
-		case a.NS == vocab.XML:
-			name = "xml:" + name
-		case a.NS != vocab.None && foreign:
-			name = fmt.Sprintf("a%d:%s", i, name)
-			fmt.Fprintf(b, ` xmlns:a%d="`, i)
-			_ = xml.EscapeText(b, []byte(d.URI(a.NS)))
-			b.WriteString(`"`)
-		}
-		b.WriteString(" " + name + `="`)
-		_ = xml.EscapeText(b, []byte(a.Value))
-		b.WriteString(`"`)
-	}
+	text, err := io.ReadAll(d.XML())
+	return &tidied{d, text}, err
 }
 
 // checkTidied fails unless the document is what tidy promises: of bounded depth, with
-// names that XML has, and text without control characters. It returns the number of
+// names that XML has, text without control characters, and with entries that gofeed finds,
+// too. It returns the number of
 // entries.
 func checkTidied(t testing.TB, d *tidied) int {
 	t.Helper()
 	for _, n := range append([]*tidy.Node{d.Feed}, d.Entries...) {
 		checkNode(t, n, 2)
 	}
-	dec := xml.NewDecoder(bytes.NewReader(d.xml))
-	for {
-		if _, err := dec.Token(); err == io.EOF {
-			break
-		} else if err != nil {
-			t.Fatalf("the tree cannot be written as XML: %v\n%.2000q", err, d.xml)
+	entries := 0
+	if d.Root == "feed" {
+		f, err := (&atom.Parser{}).Parse(bytes.NewReader(d.xml))
+		if err != nil {
+			t.Fatalf("gofeed: %v\n%.2000q", err, d.xml)
 		}
+		entries = len(f.Entries)
+	} else {
+		f, err := (&rss.Parser{}).Parse(bytes.NewReader(d.xml))
+		if err != nil {
+			t.Fatalf("gofeed: %v\n%.2000q", err, d.xml)
+		}
+		entries = len(f.Items)
+	}
+	if entries != len(d.Entries) {
+		t.Fatalf("gofeed finds %d entries, tidy %d", entries, len(d.Entries))
 	}
 	return len(d.Entries)
 }
@@ -234,7 +165,7 @@ func tidyRSS(t testing.TB, doc string, opts Options) (*rssDoc, *tidied) {
 	for _, n := range d.Entries {
 		i := &testItem{
 			Title: text(n, "title"), Description: text(n, "description"), Link: text(n, "link"), Comments: text(n, "comments"), PubDate: text(n, "pubdate"),
-			Content: value(n.All(vocab.Content, "encoded")), Author: text(n, "author"), Custom: map[string]string{}, Extensions: modulesOf(n),
+			Content: value1(modulesOf(n), "content", "encoded"), Author: text(n, "author"), Custom: map[string]string{}, Extensions: modulesOf(n),
 		}
 		i.GUID.Value, i.GUID.IsPermalink = text(n, "guid"), n.Child("guid").Attr("ispermalink")
 		for _, e := range n.All(vocab.None, "enclosure") {

@@ -9,25 +9,39 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mmcdole/gofeed/atom"
+	ext "github.com/mmcdole/gofeed/extensions"
+	"github.com/mmcdole/gofeed/rss"
+
 	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/tidy"
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
 )
 
-// parseXML maps a tidied document.
-func parseXML(doc *tidy.Document, opts Options) *Feed {
+// parseXML maps a tidied document. It uses gofeed's format parsers and not its universal
+// feed, which has no place for half of what is needed here and costs as much again. The
+// package comment says what is read from the tree.
+func parseXML(doc *tidy.Document, opts Options) (*Feed, error) {
 	var f *Feed
 	if doc.Root == "feed" {
-		f = atomFeed(doc, opts)
+		a, err := (&atom.Parser{}).Parse(doc.XML())
+		if err != nil {
+			return nil, err
+		}
+		f = atomFeed(a, doc, opts)
 	} else {
-		f = rssFeed(doc, opts)
+		r, err := (&rss.Parser{}).Parse(doc.XML())
+		if err != nil {
+			return nil, err
+		}
+		f = rssFeed(r, doc, opts)
 	}
 	f.Attributes, f.Extensions = foreignAttributes(doc, doc.Feed), extensions(doc, doc.Feed.Children)
 	finishFeed(f, opts)
-	return f
+	return f, nil
 }
 
-// newDraft returns an entry with what all formats have alike.
+// newDraft returns an entry with what gofeed has no place for.
 func newDraft(doc *tidy.Document, n *tidy.Node) *draft {
 	return &draft{entry: Entry{
 		Attributes: foreignAttributes(doc, n), Extensions: extensions(doc, n.Children), Language: n.AttrNS(vocab.XML, "lang"),
@@ -58,33 +72,36 @@ func foreignAttributes(doc *tidy.Document, n *tidy.Node) []Attribute {
 	return out
 }
 
-// values returns the texts of the elements that have any.
-func values(list []*tidy.Node) []string {
+// module holds the elements of one namespace by name.
+type module = map[string][]ext.Extension
+
+// values returns the texts of the elements of a name that have any.
+func values(m module, name string) []string {
 	var out []string
-	for _, n := range list {
-		if n.Text != "" {
-			out = append(out, n.Text)
+	for _, e := range m[name] {
+		if e.Value != "" {
+			out = append(out, e.Value)
 		}
 	}
 	return out
 }
 
-// value returns the first text of some elements.
-func value(list []*tidy.Node) string {
-	for _, n := range list {
-		if n.Text != "" {
-			return n.Text
+// value returns the first text of the elements of a name.
+func value(m module, name string) string {
+	for _, e := range m[name] {
+		if e.Value != "" {
+			return e.Value
 		}
 	}
 	return ""
 }
 
 // attrs returns the first of some attributes of each element.
-func attrs(list []*tidy.Node, attributes ...string) []string {
+func attrs(list []ext.Extension, attributes ...string) []string {
 	var out []string
-	for _, n := range list {
+	for _, e := range list {
 		for _, a := range attributes {
-			if v := n.Attr(a); v != "" {
+			if v := e.Attrs[a]; v != "" {
 				out = append(out, v)
 				break
 			}
@@ -93,18 +110,17 @@ func attrs(list []*tidy.Node, attributes ...string) []string {
 	return out
 }
 
-// xmlLinks returns the links of Atom that elements stand for.
-func xmlLinks(list []*tidy.Node) []Link {
+// extensionLinks returns the links of Atom in a document of another format.
+func extensionLinks(list []ext.Extension) []Link {
 	var out []Link
-	for _, n := range list {
-		out = append(out, Link{
-			Rel:   linkRel(n.Attr("rel")),
-			Href:  markup.CleanLine(cmp.Or(n.Attr("href"), n.Text)),
-			Type:  markup.CleanLine(n.Attr("type")),
-			Title: oneLine(n.Attr("title")),
-		})
+	for _, e := range list {
+		out = append(out, newLink(e.Attrs["rel"], cmp.Or(e.Attrs["href"], e.Value), e.Attrs["type"], e.Attrs["title"]))
 	}
 	return out
+}
+
+func newLink(rel, href, mediaType, title string) Link {
+	return Link{Rel: linkRel(rel), Href: markup.CleanLine(href), Type: markup.CleanLine(mediaType), Title: oneLine(title)}
 }
 
 // linkRel returns a relation its short name.
@@ -137,32 +153,31 @@ func alternate(links []Link) string {
 
 // modules reads what Dublin Core, iTunes, Media RSS and Atom say of an entry,
 // in whatever format they stand.
-func (d *draft) modules(n *tidy.Node) {
+func (d *draft) modules(x ext.Extensions) {
 	e := &d.entry
-	dc := func(name string) []*tidy.Node { return n.All(vocab.DC, name) }
-	itunes := func(name string) []*tidy.Node { return n.All(vocab.ITunes, name) }
-	for _, s := range append(values(dc("title")), values(itunes("title"))...) {
+	dc, terms, itunes := x["dc"], x["dcterms"], x["itunes"]
+	for _, s := range append(values(dc, "title"), values(itunes, "title")...) {
 		d.titles = append(d.titles, text{s, markup.TypeHTML})
 	}
-	d.published = append(d.published, value(n.All(vocab.DCTerms, "issued")), value(n.All(vocab.DCTerms, "created")))
-	d.updated = append(d.updated, value(n.All(vocab.DCTerms, "modified")), value(dc("date")))
-	d.creators(persons(parseAll(append(values(dc("author")), values(dc("creator"))...))))
+	d.published = append(d.published, value(terms, "issued"), value(terms, "created"))
+	d.updated = append(d.updated, value(terms, "modified"), value(dc, "date"))
+	d.creators(persons(parseAll(append(values(dc, "author"), values(dc, "creator")...))))
 	if len(e.Authors) == 0 {
-		e.Authors = parseAll(values(itunes("author")))
+		e.Authors = parseAll(values(itunes, "author"))
 	}
-	e.Contributors = append(e.Contributors, parseAll(values(dc("contributor")))...)
-	e.Duration = duration(value(itunes("duration")))
-	e.Episode, e.Season = number(value(itunes("episode"))), number(value(itunes("season")))
-	e.Categories = append(e.Categories, moduleCategories(n)...)
-	e.Categories = append(e.Categories, values(dc("subject"))...)
-	e.Language = cmp.Or(e.Language, value(dc("language")))
-	e.Rights = cmp.Or(e.Rights, PlainText(value(dc("rights")), markup.TypeHTML))
-	e.Image = cmp.Or(moduleImage(n), e.Image)
-	d.media(n, 0)
-	for _, s := range []string{value(itunes("summary")), value(itunes("subtitle")), value(dc("description"))} {
+	e.Contributors = append(e.Contributors, parseAll(values(dc, "contributor"))...)
+	e.Duration = duration(value(itunes, "duration"))
+	e.Episode, e.Season = number(value(itunes, "episode")), number(value(itunes, "season"))
+	e.Categories = append(e.Categories, moduleCategories(x)...)
+	e.Categories = append(e.Categories, values(dc, "subject")...)
+	e.Language = cmp.Or(e.Language, value(dc, "language"))
+	e.Rights = cmp.Or(e.Rights, PlainText(value(dc, "rights"), markup.TypeHTML))
+	e.Image = cmp.Or(moduleImage(itunes), e.Image)
+	d.media(x["media"], 0)
+	for _, s := range []string{value(itunes, "summary"), value(itunes, "subtitle"), value(dc, "description")} {
 		d.summaries = append(d.summaries, text{s, markup.TypeHTML}.lines())
 	}
-	d.atom(n)
+	d.atom(x["atom"])
 }
 
 func parseAll(list []string) []Person {
@@ -211,12 +226,11 @@ func duration(s string) time.Duration {
 }
 
 // moduleImage returns the image that the iTunes module names.
-func moduleImage(n *tidy.Node) string {
-	list := n.All(vocab.ITunes, "image")
-	images := append(attrs(list, "href", "url"), value(list))
-	for _, l := range n.All(vocab.ITunes, "link") {
-		if strings.EqualFold(l.Attr("rel"), "image") {
-			images = append(images, l.Attr("href"))
+func moduleImage(itunes module) string {
+	images := append(attrs(itunes["image"], "href", "url"), value(itunes, "image"))
+	for _, l := range itunes["link"] {
+		if strings.EqualFold(l.Attrs["rel"], "image") {
+			images = append(images, l.Attrs["href"])
 			break
 		}
 	}
@@ -224,56 +238,55 @@ func moduleImage(n *tidy.Node) string {
 }
 
 // moduleCategories returns the categories of the iTunes and Media modules.
-func moduleCategories(n *tidy.Node) []string {
+func moduleCategories(x ext.Extensions) []string {
 	var out []string
-	var nested func(list []*tidy.Node, depth int)
-	nested = func(list []*tidy.Node, depth int) {
+	var nested func(list []ext.Extension, depth int)
+	nested = func(list []ext.Extension, depth int) {
 		for _, c := range list {
-			out = append(out, cmp.Or(c.Attr("text"), c.Text))
+			out = append(out, cmp.Or(c.Attrs["text"], c.Value))
 			if depth < 8 {
-				nested(c.Named("category"), depth+1)
+				nested(c.Children["category"], depth+1)
 			}
 		}
 	}
-	nested(n.All(vocab.ITunes, "category"), 0)
-	for _, list := range values(n.All(vocab.ITunes, "keywords")) {
+	nested(x["itunes"]["category"], 0)
+	for _, list := range values(x["itunes"], "keywords") {
 		out = append(out, strings.Split(list, ",")...)
 	}
-	return append(out, mediaCategories(n)...)
+	return append(out, mediaCategories(x["media"])...)
 }
 
 // mediaCategories returns the categories of Media RSS.
-func mediaCategories(n *tidy.Node) []string {
+func mediaCategories(m module) []string {
 	var out []string
-	for _, list := range values(n.All(vocab.Media, "keywords")) {
+	for _, list := range values(m, "keywords") {
 		out = append(out, strings.Split(list, ",")...)
 	}
-	for _, c := range n.All(vocab.Media, "category") {
-		out = append(out, cmp.Or(c.Attr("label"), c.Text))
+	for _, c := range m["category"] {
+		out = append(out, cmp.Or(c.Attrs["label"], c.Value))
 	}
 	return out
 }
 
 // media reads Media RSS, whose elements may stand in the entry, in a group,
 // and in a content element.
-func (d *draft) media(n *tidy.Node, depth int) {
-	if depth > 4 {
+func (d *draft) media(m module, depth int) {
+	if len(m) == 0 || depth > 4 {
 		return
 	}
 	e := &d.entry
-	for _, t := range n.All(vocab.Media, "title") {
-		d.titles = append(d.titles, text{t.Text, mediaType(t.Attr("type"))})
+	for _, t := range m["title"] {
+		d.titles = append(d.titles, text{t.Value, mediaType(t.Attrs["type"])})
 	}
-	contents := n.All(vocab.Media, "content")
-	for _, c := range contents {
-		href, kind := c.Attr("url"), c.Attr("type")
+	for _, c := range m["content"] {
+		href, kind := c.Attrs["url"], c.Attrs["type"]
 		if href == "" {
 			continue
 		}
-		if kind == "" && c.Attr("medium") == "image" {
+		if kind == "" && c.Attrs["medium"] == "image" {
 			kind = "image/*"
 		}
-		enc := enclosure(href, kind, c.Attr("filesize"))
+		enc := enclosure(href, kind, c.Attrs["filesize"])
 		if strings.HasSuffix(enc.Type, "/*") {
 			enc.Type = ""
 		}
@@ -282,15 +295,15 @@ func (d *draft) media(n *tidy.Node, depth int) {
 			e.Image = href
 		}
 	}
-	e.Image = cmp.Or(append([]string{e.Image}, attrs(n.All(vocab.Media, "thumbnail"), "url")...)...)
-	for _, t := range n.All(vocab.Media, "description") {
-		d.summaries = append(d.summaries, text{t.Text, mediaType(t.Attr("type"))})
+	e.Image = cmp.Or(append([]string{e.Image}, attrs(m["thumbnail"], "url")...)...)
+	for _, t := range m["description"] {
+		d.summaries = append(d.summaries, text{t.Value, mediaType(t.Attrs["type"])})
 	}
 	if depth > 0 {
-		e.Categories = append(e.Categories, mediaCategories(n)...)
+		e.Categories = append(e.Categories, mediaCategories(m)...)
 	}
-	for _, c := range append(n.All(vocab.Media, "group"), contents...) {
-		d.media(c, depth+1)
+	for _, c := range slices.Concat(m["group"], m["content"]) {
+		d.media(c.Children, depth+1)
 	}
 }
 
@@ -304,59 +317,53 @@ func mediaType(s string) string {
 }
 
 // atom reads Atom elements that stand in an entry of another format.
-func (d *draft) atom(n *tidy.Node) {
+func (d *draft) atom(m module) {
+	if len(m) == 0 {
+		return
+	}
 	e := &d.entry
-	atom := func(name string) []*tidy.Node { return n.All(vocab.Atom10, name) }
-	links := xmlLinks(atom("link"))
+	links := extensionLinks(m["link"])
 	e.Link = cmp.Or(e.Link, alternate(links))
 	e.Links = append(e.Links, otherLinks(links)...)
-	e.Enclosures = append(e.Enclosures, linkEnclosures(atom("link"))...)
-	for _, t := range atom("title") {
-		d.titles = append(d.titles, atomText(t))
+	for _, l := range m["link"] {
+		if linkRel(l.Attrs["rel"]) == "enclosure" {
+			e.Enclosures = append(e.Enclosures, enclosure(l.Attrs["href"], l.Attrs["type"], l.Attrs["length"]))
+		}
 	}
-	for _, c := range atom("content") {
-		d.contents = append(d.contents, atomText(c))
+	for _, t := range m["title"] {
+		d.titles = append(d.titles, extensionText(t))
 	}
-	for _, c := range atom("summary") {
-		d.summaries = append(d.summaries, atomText(c))
+	for _, c := range m["content"] {
+		d.contents = append(d.contents, extensionText(c))
 	}
-	d.published = append(d.published, value(atom("published")), value(atom("issued")))
-	d.updated = append(d.updated, value(atom("updated")), value(atom("modified")))
-	if authors := elementPersons(atom("author")); coverAll(authors, e.Authors) {
+	for _, c := range m["summary"] {
+		d.summaries = append(d.summaries, extensionText(c))
+	}
+	d.published = append(d.published, value(m, "published"), value(m, "issued"))
+	d.updated = append(d.updated, value(m, "updated"), value(m, "modified"))
+	if authors := extensionPersons(m["author"]); coverAll(authors, e.Authors) {
 		e.Authors = authors
 	}
-	contributors := elementPersons(atom("contributor"))
+	contributors := extensionPersons(m["contributor"])
 	if coverAll(contributors, e.Contributors) {
 		e.Contributors = nil
 	}
 	e.Contributors = append(e.Contributors, contributors...)
-	for _, c := range atom("category") {
-		e.categorize(Category{Name: cmp.Or(c.Attr("term"), c.Attr("label")), Scheme: c.Attr("scheme"), Label: c.Attr("label")})
+	for _, c := range m["category"] {
+		e.categorize(Category{Name: cmp.Or(c.Attrs["term"], c.Attrs["label"]), Scheme: c.Attrs["scheme"], Label: c.Attrs["label"]})
 	}
-	e.GUID = cmp.Or(e.GUID, value(atom("id")))
+	e.GUID = cmp.Or(e.GUID, value(m, "id"))
 }
 
-// linkEnclosures returns the enclosures among links of Atom.
-func linkEnclosures(links []*tidy.Node) []Enclosure {
-	var out []Enclosure
-	for _, l := range links {
-		if linkRel(l.Attr("rel")) == "enclosure" {
-			out = append(out, enclosure(l.Attr("href"), l.Attr("type"), l.Attr("length")))
-		}
-	}
-	return out
-}
+func extensionText(e ext.Extension) text { return text{e.Value, atomType(e.Attrs["type"])} }
 
-// atomText returns a text construct of Atom, which may be absent.
-func atomText(n *tidy.Node) text { return text{n.Value(), atomType(n.Attr("type"))} }
-
-func elementPersons(list []*tidy.Node) []Person {
+func extensionPersons(list []ext.Extension) []Person {
 	var out []Person
 	for _, a := range list {
 		p := Person{
-			Name:  cmp.Or(value(a.Named("name")), a.Text),
-			Email: value(a.Named("email")),
-			URL:   cmp.Or(value(a.Named("uri")), value(a.Named("url"))),
+			Name:  cmp.Or(value(a.Children, "name"), a.Value),
+			Email: value(a.Children, "email"),
+			URL:   cmp.Or(value(a.Children, "uri"), value(a.Children, "url")),
 		}
 		out = append(out, tidyPerson(p))
 	}
@@ -378,29 +385,27 @@ func atomType(s string) string {
 }
 
 // feedModules reads what the modules say of a feed.
-func feedModules(f *Feed, n *tidy.Node) {
-	dc := func(name string) string { return value(n.All(vocab.DC, name)) }
-	itunes := func(name string) string { return value(n.All(vocab.ITunes, name)) }
-	media := func(name string) string { return value(n.All(vocab.Media, name)) }
-	f.Title = cmp.Or(f.Title, titleText(dc("title")), titleText(itunes("title")), titleText(media("title")))
-	f.Description = cmp.Or(f.Description, PlainText(dc("description"), markup.TypeHTML),
-		PlainText(itunes("summary"), markup.TypeHTML), PlainText(itunes("subtitle"), markup.TypeHTML))
-	f.Copyright = cmp.Or(f.Copyright, PlainText(dc("rights"), markup.TypeHTML), PlainText(media("copyright"), markup.TypeHTML))
-	f.Language = cmp.Or(f.Language, dc("language"))
-	f.Image = cmp.Or(moduleImage(n), f.Image)
+func feedModules(f *Feed, x ext.Extensions) {
+	dc, itunes, media, sy := x["dc"], x["itunes"], x["media"], x["sy"]
+	f.Title = cmp.Or(f.Title, titleText(value(dc, "title")), titleText(value(itunes, "title")), titleText(value(media, "title")))
+	f.Description = cmp.Or(f.Description, PlainText(value(dc, "description"), markup.TypeHTML),
+		PlainText(value(itunes, "summary"), markup.TypeHTML), PlainText(value(itunes, "subtitle"), markup.TypeHTML))
+	f.Copyright = cmp.Or(f.Copyright, PlainText(value(dc, "rights"), markup.TypeHTML), PlainText(value(media, "copyright"), markup.TypeHTML))
+	f.Language = cmp.Or(f.Language, value(dc, "language"))
+	f.Image = cmp.Or(moduleImage(itunes), f.Image)
 	if len(f.Authors) == 0 {
-		f.Authors = parseAll(append(values(n.All(vocab.DC, "author")), values(n.All(vocab.DC, "creator"))...))
+		f.Authors = parseAll(append(values(dc, "author"), values(dc, "creator")...))
 	}
 	if len(f.Authors) == 0 {
-		f.Authors = parseAll(values(n.All(vocab.ITunes, "author")))
+		f.Authors = parseAll(values(itunes, "author"))
 	}
-	f.Categories = append(f.Categories, moduleCategories(n)...)
-	f.Categories = append(f.Categories, values(n.All(vocab.DC, "subject"))...)
-	f.UpdateInterval = updateInterval(value(n.All(vocab.SY, "updateperiod")), value(n.All(vocab.SY, "updatefrequency")))
-	f.Complete = len(n.All(vocab.FH, "complete")) > 0
-	f.Archive = len(n.All(vocab.FH, "archive")) > 0
-	for _, c := range n.All(vocab.Source, "cloud") {
-		f.Clouds = append(f.Clouds, cloudOf(func(name string) string { return c.Attr(strings.ToLower(name)) }, c.Text))
+	f.Categories = append(f.Categories, moduleCategories(x)...)
+	f.Categories = append(f.Categories, values(dc, "subject")...)
+	f.UpdateInterval = updateInterval(value(sy, "updateperiod"), value(sy, "updatefrequency"))
+	f.Complete = len(x["fh"]["complete"]) > 0
+	f.Archive = len(x["fh"]["archive"]) > 0
+	for _, c := range x["source"]["cloud"] {
+		f.Clouds = append(f.Clouds, cloudOf(func(name string) string { return c.Attrs[name] }, c.Value))
 	}
 }
 
@@ -480,21 +485,22 @@ const maxListDepth = tidy.MaxDepth
 
 // cloudItems returns rssCloud:item children, which are items in items, as a
 // nested list.
-func cloudItems(n *tidy.Node) string {
+func cloudItems(x ext.Extensions) string {
 	var b strings.Builder
-	writeCloudItems(&b, n.All(vocab.RSSCloud, "item"), 0)
+	writeCloudItems(&b, x["rssCloud"]["item"], 0)
 	return b.String()
 }
 
-func writeCloudItems(b *strings.Builder, items []*tidy.Node, depth int) {
+func writeCloudItems(b *strings.Builder, items []ext.Extension, depth int) {
 	if len(items) == 0 || depth > maxListDepth {
 		return
 	}
 	b.WriteString("<ul>")
 	for _, it := range items {
+		c := it.Children
 		b.WriteString("<li>")
-		writeCloudItem(b, value(it.Named("title")), value(it.Named("link")), cmp.Or(value(it.Named("description")), it.Text))
-		writeCloudItems(b, it.Named("item"), depth+1)
+		writeCloudItem(b, value(c, "title"), value(c, "link"), cmp.Or(value(c, "description"), it.Value))
+		writeCloudItems(b, c["item"], depth+1)
 		b.WriteString("</li>")
 	}
 	b.WriteString("</ul>")

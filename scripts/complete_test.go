@@ -91,7 +91,7 @@ func newPrompt(t *testing.T, shell, rc, file string, args ...string) *prompt {
 	return p
 }
 
-// args gives the arguments that a line has, typed with a tab wherever it has one.
+// args returns the arguments that a line has, typed with a tab wherever it has one.
 func (p *prompt) args(line string) []string {
 	p.t.Helper()
 	out := filepath.Join(p.dir, "out")

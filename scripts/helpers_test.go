@@ -8,7 +8,7 @@ import (
 
 func TestMain(m *testing.M) { dir.Main(m) }
 
-// build gives the directory of the programs, in tests where dir is that of entries.
+// build returns the directory of the programs, in tests where dir is that of entries.
 func build(t testing.TB) string {
 	t.Helper()
 	return dir.Bin(t)

@@ -264,7 +264,7 @@ func inPage(t *testing.T, what, page, canary string, exists func(string) bool) {
 	}
 }
 
-// ownStyle tells whether a style is one of type and space, which loads and covers nothing.
+// ownStyle reports whether a style is one of type and space, which loads and covers nothing.
 func ownStyle(style string) bool {
 	for declaration := range strings.SplitSeq(style, ";") {
 		name, value, _ := strings.Cut(declaration, ":")

@@ -88,7 +88,7 @@ func onDisk(dir string) (bytes int64, inodes int) {
 	return bytes, inodes
 }
 
-// later gives a time of the file system, before which everything was moved that was moved
+// later returns a time of the file system, before which everything was moved that was moved
 // until now, and after which everything else will be.
 func later(t *testing.T, dir string) time.Time {
 	probe := filepath.Join(dir, "probe")

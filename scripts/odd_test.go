@@ -56,7 +56,7 @@ func (o *oddDir) run(t *testing.T, before []string, stdin, program string, args 
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// readOnly gives the words before a command that make the lektor-dir one that
+// readOnly returns the words before a command that make the lektor-dir one that
 // cannot be written to. Root may write where the mode forbids it, and gets a
 // mount instead.
 func (o *oddDir) readOnly(t *testing.T) []string {
@@ -142,7 +142,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// otherDevice gives a directory on another file system than one.
+// otherDevice returns a directory on another file system than one.
 func otherDevice(t *testing.T, dir string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {

@@ -50,7 +50,7 @@ func (m *sharer) sync() {
 // listed is an entry as lektor-view lists it.
 type listed struct{ Path, FeedID, ID, Flags string }
 
-// entries gives those of all feeds, or of one, by feed and id.
+// entries returns those of all feeds, or of one, by feed and id.
 func (m *sharer) entries(feed string) []listed {
 	m.t.Helper()
 	var all []listed

@@ -48,7 +48,7 @@ func hubCommand() *cli.Command {
 	}
 }
 
-// serverFlags are those of servers that strangers reach.
+// serverFlags are the flags of servers that are exposed to strangers.
 func serverFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "listen", Value: defaultListen, Usage: "listen on `ADDRESS`, a host and port"},

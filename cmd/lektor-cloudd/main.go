@@ -1,4 +1,4 @@
-// Lektor-cloudd hears of updates of feeds by rssCloud and WebSub, tells clouds of
+// Lektor-cloudd receives notifications of feeds by rssCloud and WebSub, notifies clouds of
 // the user's own, and is a cloud and hub itself. See lektor-cloudd(1).
 package main
 
@@ -23,7 +23,7 @@ func main() {
 	os.Exit(command.Main(newApp(), os.Args))
 }
 
-// userVar names the user of save where no flag does.
+// userVar is the environment variable for the user of save.
 const userVar = "LEKTOR_CLOUD_USER"
 
 func newApp() *cli.App {
@@ -167,7 +167,7 @@ func dryRunFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "dry-run", Usage: "only print what would be done"}
 }
 
-// askFlags are those of all commands that make requests.
+// askFlags are the flags of all commands that make requests.
 func askFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "allow", Usage: "allow services in the private network `PREFIX`; may be repeated"},

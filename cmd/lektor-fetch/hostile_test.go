@@ -246,7 +246,7 @@ func newHostileServer(t *testing.T) *hostileServer {
 	return s
 }
 
-// serve gives the URL at which h answers from now on, and below which.
+// serve returns the URL at which h answers from now on, and below which.
 func (s *hostileServer) serve(h http.HandlerFunc) string {
 	n := fmt.Sprintf("/%d/", hostileCount.Add(1))
 	s.mux.HandleFunc(n, h)

@@ -40,7 +40,7 @@ func quickDir(t *testing.T) string {
 	return dir
 }
 
-// snapshot gives what is below a directory: names, modes, times and contents.
+// snapshot returns what is below a directory: names, modes, times and contents.
 func snapshot(t *testing.T, root string) []string {
 	t.Helper()
 	var out []string

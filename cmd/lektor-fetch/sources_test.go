@@ -134,7 +134,7 @@ func TestSampleFeeds(t *testing.T) {
 	}
 }
 
-// outlines gives the feeds of a list.
+// outlines returns the feeds of a list.
 func outlines(t *testing.T, data []byte) []string {
 	var urls []string
 	dec := xml.NewDecoder(bytes.NewReader(data))
@@ -159,7 +159,7 @@ func outlines(t *testing.T, data []byte) []string {
 // squash makes titles comparable that differ in markup and white space only.
 func squash(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// countTitles gives the titles of a document's entries, by means other than
+// countTitles returns the titles of a document's entries, by means other than
 // feedconv's.
 func countTitles(t *testing.T, name string, data []byte) []string {
 	t.Helper()

@@ -164,7 +164,7 @@ func playing(t *testing.T, columns, lines int) {
 		before := r.read(t, played)
 		r.Type(keys)
 		r.Until("a message after "+keys, func(lines []string) bool {
-			return regexp.MustCompile(`not of the web|no link|has 3 enclosures`).MatchString(lines[len(lines)-1])
+			return regexp.MustCompile(`not allowed|no link|has 3 enclosures`).MatchString(lines[len(lines)-1])
 		})
 		if got := r.read(t, played); got != before {
 			t.Errorf("got %s: %s; want got == before", keys, got)

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Document is what a document in Atom or RSS 2.0 says, as far as publishing goes
-// on from it. It is one of ours: what others write is for feedconv to read.
+// Document is the part of an Atom or RSS 2.0 document that the publisher needs. It must have been
+// written by lektor; feedconv parses other documents.
 type Document struct {
-	Links   map[string]string // of its head, by relation; the first of each
-	Archive bool              // fh:archive stands in its head
-	Entries []Entry           // in its order; their origins are not known
+	Links   map[string]string // links of the head, by relation; the first of each
+	Archive bool              // the head has fh:archive
+	Entries []Entry           // in the order of the document; without Origin
 }
 
 const (
@@ -26,11 +26,11 @@ const (
 	termsNamespace   = "http://purl.org/dc/terms/"
 )
 
-// Read reads a document.
+// Read parses a document.
 func Read(data []byte) (*Document, error) {
 	d := xml.NewDecoder(bytes.NewReader(data))
 	doc := &Document{Links: map[string]string{}}
-	depth, head := 0, 0 // elements that are open, and of those the ones around the head
+	depth, head := 0, 0 // number of open elements, and of those around the head
 	for {
 		start := d.InputOffset()
 		token, err := d.Token()
@@ -67,7 +67,7 @@ func Read(data []byte) (*Document, error) {
 	}
 }
 
-// head takes an element of the head.
+// head handles an element of the head.
 func (doc *Document) head(t xml.StartElement) {
 	switch t.Name {
 	case xml.Name{Space: historyNamespace, Local: "archive"}:
@@ -88,7 +88,7 @@ func (doc *Document) head(t xml.StartElement) {
 	}
 }
 
-// readEntry reads an entry whose start tag was read, to its end.
+// readEntry parses an entry after its start tag, up to its end.
 func readEntry(d *xml.Decoder) (*Entry, error) {
 	e := &Entry{}
 	var published time.Time
@@ -130,29 +130,29 @@ func readEntry(d *xml.Decoder) (*Entry, error) {
 	return e, nil
 }
 
-// printed begins a digest that was made of an element.
+// printed is the prefix of a digest of an element.
 const printed = "~"
 
-// digest tells versions of an entry apart by their element. What does not count is
-// the id, the time of the update, which follows from there being another version,
-// and the feed that it comes from, which may be renamed.
+// digest returns a digest of the element of an entry, to distinguish versions. It ignores the id,
+// the time of the update, which differs whenever the version does, and the source feed, which may
+// be renamed.
 func digest(element []byte) string {
 	h := sha256.New()
 	id, update := "id", "updated"
 	if bytes.HasPrefix(element, []byte("<item")) {
 		id, update = "guid", "dcterms:modified"
 	}
-	// Before these there is only text, which is escaped.
+	// The text before these elements is escaped.
 	rest := cut(h, element, id, bytes.Index)
 	rest = cut(h, rest, update, bytes.Index)
-	// It comes last, after a content that may have elements of that name.
+	// source is the last one, as the content before it may have elements of that name.
 	rest = cut(h, rest, "source", bytes.LastIndex)
 	h.Write(rest)
 	return fmt.Sprintf("%s%.16x", printed, h.Sum(nil))
 }
 
-// cut writes what stands before an element, without the white space, and gives what
-// stands after it; all of it, if there is none.
+// cut writes the text before an element, without trailing white space, and returns the text after
+// it; all of b if there is no such element.
 func cut(to io.Writer, b []byte, name string, index func(s, sep []byte) int) []byte {
 	i, end := index(b, []byte("<"+name)), []byte("</"+name+">")
 	if i < 0 {
@@ -166,11 +166,10 @@ func cut(to io.Writer, b []byte, name string, index func(s, sep []byte) int) []b
 	return b[i+n+len(end):]
 }
 
-// Printed gives [Entry.Printed] of the only entry in a document as feedconv writes
-// it.
+// Printed returns [Entry.Printed] of the only entry in a document that feedconv wrote.
 func Printed(doc []byte) string {
 	for _, name := range []string{"entry", "item"} {
-		// What stands before the entry is escaped and has no such tag.
+		// The text before the entry is escaped and has no such tag.
 		i := bytes.Index(doc, []byte("<"+name))
 		j := bytes.LastIndex(doc, []byte("</"+name+">"))
 		if i >= 0 && j > i {
@@ -180,12 +179,11 @@ func Printed(doc []byte) string {
 	return ""
 }
 
-// mark is what an archive has in its head, as feedconv writes it; a link goes in
-// front of it.
+// mark is in the head of an archive that feedconv wrote; a link is inserted before it.
 var mark = []byte("<fh:archive/>\n")
 
-// WithNext gives an archive with a link to the one that follows; else not a byte
-// of it is changed. The error tells that the document is none of ours.
+// WithNext returns an archive with a link to the next one; all other bytes are unchanged. It
+// returns an error if lektor has not written the document.
 func WithNext(doc []byte, url string) ([]byte, error) {
 	i := bytes.Index(doc, mark)
 	if i < 0 {

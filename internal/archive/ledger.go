@@ -1,17 +1,13 @@
-// Package archive decides which entry of an archived feed stands in which of its
-// documents (RFC 5005, section 4), and reads what those documents hold. It knows
-// no disk and no network.
+// Package archive decides which document of an archived feed holds which entry (RFC 5005, section
+// 4), and parses these documents. It does no I/O.
 //
-// An archived feed is a subscription document and archives, numbered from 1 in
-// the order in which they were made. The entries of an archive never change, so
-// what was published must be known: that is the [Ledger]. A run of a publisher
-// gives the entries there are their ids ([Ledger.IDs]), asks for a [Plan], writes
-// the documents, and records what it wrote ([Ledger.Archive],
-// [Ledger.Subscribe]). A ledger that is lost is made anew from the documents
-// ([Ledger.Recover]).
+// An archived feed consists of a subscription document and archives, numbered from 1 in the order
+// of their creation. The entries of an archive never change, so published entries must be recorded:
+// in the [Ledger]. A run of a publisher assigns ids to the entries ([Ledger.IDs]), makes a [Plan],
+// writes the documents, and records them ([Ledger.Archive], [Ledger.Subscribe]). A lost ledger is
+// restored from the documents ([Ledger.Recover]).
 //
-// A Ledger is used by one goroutine at a time; the functions are safe for
-// concurrent use.
+// A Ledger is not safe for concurrent use; the functions are.
 package archive
 
 import (
@@ -26,31 +22,30 @@ import (
 	"time"
 )
 
-// Entry is an entry as far as the plan is concerned.
+// Entry is the part of an entry that the plan needs.
 type Entry struct {
-	ID string // its id in the feed that is published
-	// Digest tells versions of an entry apart, for as long as there are archives:
-	// it must not change by how documents are written. Printed tells them apart by
-	// their element, see [Printed], which is what a ledger that was made
-	// anew knows; it may be empty where the ledger knows better.
+	ID string // id in the published feed
+	// Digest distinguishes versions of an entry as long as there are archives: it must not depend
+	// on how documents are written. Printed distinguishes them by their element, see [Printed]; it
+	// is needed only for a restored ledger, and may be empty otherwise.
 	Digest, Printed string
 	Origin          Origin
 	Updated         time.Time
 }
 
-// Origin is what an entry is where it comes from, whatever id it is published
-// under. Neither part may hold white space or a dot.
+// Origin identifies an entry in its own feed, whatever id it is published under. Neither field may
+// contain white space or a dot.
 type Origin struct{ Feed, Entry string }
 
 func (o Origin) known() bool { return o != Origin{} }
 
-// is tells whether a digest is that of an entry.
+// is reports whether digest is a digest of the entry.
 func (e Entry) is(digest string) bool {
 	return digest == e.Digest || e.Printed != "" && digest == e.Printed
 }
 
-// Anew tells whether some of what is known was read from documents, so that
-// [Entry.Printed] is wanted.
+// Anew reports whether parts of the ledger were restored from documents, so that [Entry.Printed] is
+// needed.
 func (l *Ledger) Anew() bool {
 	for _, n := range l.lines {
 		if strings.HasPrefix(n.Digest, printed) || strings.HasPrefix(n.digest, printed) {
@@ -60,25 +55,24 @@ func (l *Ledger) Anew() bool {
 	return false
 }
 
-// line is what is known of an entry that was published.
+// line is the record of a published entry.
 type line struct {
-	Entry       // as it stands in its archive; else as it was published last
-	archive int // 0 for one that is in no archive
-	// gone is set for one that was withdrawn before it came into an archive. Its
-	// id is nobody else's all the same, and is kept by its digest alone: the file
-	// lies where the documents are served, and what is taken back is not told of.
+	Entry       // as in its archive; else as last published
+	archive int // 0 if it is in no archive
+	// gone is set for an entry that was withdrawn before it was archived. Its id stays reserved, as
+	// a digest: the ledger is served with the documents, and must not reveal what was withdrawn.
 	gone bool
-	// revised is set once another version than that of the archive was in the
-	// subscription document: the one of this digest, updated at that time.
+	// revised is set if the subscription document had another version than the archive: the one
+	// with digest and updated.
 	revised bool
 	digest  string
 	updated time.Time
 }
 
-// hidden is the id of an entry that was withdrawn.
+// hidden returns the id that replaces that of a withdrawn entry.
 func hidden(id string) string { return "sha256:" + checksum([]byte("withdrawn "+id)) }
 
-// of gives the line of an entry, nil for one that was not published.
+// of returns the line of an entry, nil if it was not published.
 func (l *Ledger) of(id string) *line {
 	if n := l.lines[id]; n != nil {
 		return n
@@ -89,7 +83,7 @@ func (l *Ledger) of(id string) *line {
 	return nil
 }
 
-// last is the version that was published last.
+// last returns the version that was last published.
 func (n *line) last() (digest string, updated time.Time) {
 	if n.revised {
 		return n.digest, n.updated
@@ -97,24 +91,23 @@ func (n *line) last() (digest string, updated time.Time) {
 	return n.Digest, n.Updated
 }
 
-// Ledger is what was published. The zero value is that of a feed of which nothing
-// was; Self and Format say what feed it is.
+// Ledger is the record of the published entries of a feed. The zero value has none.
 type Ledger struct {
 	Self   string // URL of the subscription document
-	Format string // of the documents
-	// Count is how many archives were made: the number of the newest, also where
-	// a document was removed since.
+	Format string // format of the documents
+	// Count is the number of archives that were made, including removed ones: the number of the
+	// newest.
 	Count int
 
 	lines    map[string]*line // by id
 	byOrigin map[Origin]*line
 }
 
-// magic begins the text of a ledger; the number is that of the format.
+// magic begins the text of a ledger; the number is the version of the format.
 const magic = "lektor archives 1"
 
-// Parse reads a ledger as [Ledger.Bytes] writes it. The error tells that it is
-// damaged, or none.
+// Parse parses the text that [Ledger.Bytes] returns. It returns an error if the text is damaged or
+// not a ledger.
 func Parse(text []byte) (*Ledger, error) {
 	body, sum, ok := bytes.Cut(text, []byte("\nsum\t"))
 	if !ok || checksum(append(bytes.Clone(body), '\n')) != strings.TrimSuffix(string(sum), "\n") {
@@ -168,21 +161,20 @@ func parseLine(s string) (*line, error) {
 	return n, errors.Join(errs[:]...)
 }
 
-// Bytes gives the ledger as text: a line for the feed (format, URL of the
-// subscription document, number of archives), one for each entry, and a checksum,
-// with tabs between fields. The fields of an entry are the number of its archive
-// (with "+" when it was revised since; "-" when it is in none yet, "x" when it was
-// withdrawn before that), the digest, the origin or "-", the time of its update,
-// and its id in quotes. Digest and time of a revised one are followed, after a
-// comma, by those of the version that was published last; the id of a withdrawn one
-// is a digest of it. Equal ledgers give equal texts.
+// Bytes returns the ledger as text: a line for the feed (format, URL of the subscription document,
+// number of archives), one for each entry, and a checksum; fields are separated by tabs. The fields
+// of an entry are the number of its archive (with "+" if it was revised since; "-" if it is in
+// none, "x" if it was withdrawn before that), the digest, the origin or "-", the time of its
+// update, and its id in quotes. For a revised entry, digest and time are followed, after a comma,
+// by those of the version last published; for a withdrawn entry the id is a digest. Equal ledgers
+// have equal texts.
 func (l *Ledger) Bytes() []byte {
 	all := make([]*line, 0, len(l.lines))
 	for _, n := range l.lines {
 		all = append(all, n)
 	}
 	slices.SortFunc(all, func(a, b *line) int {
-		// Those in no archive come last: they change most.
+		// Entries in no archive come last, as they change most.
 		return cmp.Or(cmp.Compare(uint(a.archive-1), uint(b.archive-1)), cmp.Compare(a.ID, b.ID))
 	})
 	b := fmt.Appendf(nil, "%s\t%s\t%s\t%d\n", magic, l.Format, l.Self, l.Count)
@@ -214,14 +206,13 @@ func checksum(b []byte) string {
 	return fmt.Sprintf("%.8x", sha256.Sum256(b))
 }
 
-// put adds a line, in the place of that with its id.
+// put adds a line, and replaces one with the same id.
 func (l *Ledger) put(n *line) {
 	if l.lines == nil {
 		l.lines, l.byOrigin = map[string]*line{}, map[Origin]*line{}
 	}
 	n.Printed = ""
-	// A fraction of a second is lost in RSS, and must not tell a ledger that was
-	// made anew from the one it replaces.
+	// RSS loses fractions of a second, so a restored ledger would differ from the lost one.
 	n.Updated, n.updated = n.Updated.Truncate(time.Second), n.updated.Truncate(time.Second)
 	l.drop(l.of(n.ID))
 	l.lines[n.ID] = n
@@ -240,16 +231,15 @@ func (l *Ledger) drop(n *line) {
 	}
 }
 
-// Archive records an archive with these entries, as the next one, and gives its
-// number.
+// Archive records the next archive with its entries, and returns its number.
 func (l *Ledger) Archive(list []Entry) int {
 	l.Count++
 	l.Recover(l.Count, list)
 	return l.Count
 }
 
-// Recover records what the archive of that number was found to hold. An entry
-// that is in several stays with the last.
+// Recover records the entries found in the archive with a number. An entry in several archives
+// belongs to the last.
 func (l *Ledger) Recover(number int, list []Entry) {
 	l.Count = max(l.Count, number)
 	for _, e := range list {
@@ -264,8 +254,7 @@ func (l *Ledger) Recover(number int, list []Entry) {
 	}
 }
 
-// Subscribe records what is in the subscription document: of the entries that
-// there are, those that the plan puts there.
+// Subscribe records the subscription document: the entries of list at the indexes in plan.
 func (l *Ledger) Subscribe(list []Entry, plan []int) {
 	there := map[string]bool{}
 	for _, i := range plan {
@@ -302,9 +291,8 @@ func (l *Ledger) Subscribe(list []Entry, plan []int) {
 	}
 }
 
-// RecoverSubscription records what a subscription document was found to hold,
-// whose newest archive has that number. What is in a later archive was moved
-// there when the document had not been written yet.
+// RecoverSubscription records the entries found in a subscription document. newest is the number of
+// its newest archive; entries in a later archive were moved there before the document was written.
 func (l *Ledger) RecoverSubscription(newest int, list []Entry) {
 	l.Count = max(l.Count, newest)
 	for _, e := range list {
@@ -317,13 +305,12 @@ func (l *Ledger) RecoverSubscription(newest int, list []Entry) {
 	}
 }
 
-// latest is the last moment that a date of RFC 3339 can tell.
+// latest is the last time that RFC 3339 can express.
 var latest = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
-// Updated is when an entry was updated as readers are told. Of two versions they take
-// the one that was updated last (section 4.2), wherever they stand, so another
-// version than the one published before is always a later one: by a second, where
-// its own time says otherwise.
+// Updated returns the time of the update to publish for an entry. Of two versions readers use the
+// one updated last (section 4.2), in whatever document, so a new version must be later than the
+// published one: if its own time is not, the result is one second after that.
 func (l *Ledger) Updated(e Entry) time.Time {
 	n := l.of(e.ID)
 	if n == nil {
@@ -339,7 +326,7 @@ func (l *Ledger) Updated(e Entry) time.Time {
 	return e.Updated
 }
 
-// Newest is when the newest of all archived entries was updated, zero without any.
+// Newest returns the latest update of an archived entry, zero if there is none.
 func (l *Ledger) Newest() time.Time {
 	var t time.Time
 	for _, n := range l.lines {

@@ -1,17 +1,15 @@
 package archive
 
-// Candidate is an entry that is to be given an id.
+// Candidate is an entry that needs an id.
 type Candidate struct {
-	// Global tells whether the ID, which it has already, is unique beyond its feed,
-	// as an IRI is.
+	// Global is set if the ID that it has already is unique beyond its feed, such as an IRI.
 	Global bool
 	Entry
-	// Else gives an id that stands for one which cannot be had, and that no other
-	// entry has.
+	// Else returns a substitute for an id that cannot be used, which no other entry has.
 	Else func(id string) string
 }
 
-// had gives the id that the entry of a line has, "" if that cannot be told.
+// had returns the id of the entry of a line, "" if it is unknown.
 func (c *Candidate) had(n *line) string {
 	if !n.gone {
 		return n.ID
@@ -26,13 +24,13 @@ func (c *Candidate) had(n *line) string {
 	return ""
 }
 
-// IDs gives each entry the id that it is published under, oldest first. Readers
-// know an entry by its id alone, so an entry that was published keeps its id, and
-// none gets that of another, whatever others come and go beside it. A new entry
-// has its own id if that is free, else the one of Else.
+// IDs returns the id under which each entry is published; list must be in order, oldest first.
+// Readers identify an entry by its id alone, so a published entry keeps its id, and no entry gets
+// the id of another, whatever other entries are added or removed. A new entry has its own id if
+// that is free, otherwise the one of Else.
 //
-// An id that is unique beyond its feed passes on to an entry of another feed once
-// the one that had it is gone: the feed has moved, and the entry is the same.
+// An id that is unique beyond its feed passes to an entry of another feed if the entry that had it
+// is gone: then the feed has moved, and the entry is the same.
 func (l *Ledger) IDs(list []Candidate) []string {
 	ids := make([]string, len(list))
 	taken := map[string]bool{}
@@ -48,8 +46,7 @@ func (l *Ledger) IDs(list []Candidate) []string {
 			}
 		}
 	}
-	// A ledger that was made anew knows no origins: the same words tell an entry,
-	// and only then the id.
+	// A restored ledger has no origins: match by the digest first, and then by the id.
 	for _, exact := range []bool{true, false} {
 		for i, c := range list {
 			for _, id := range []string{c.Else(c.ID), c.ID} {
@@ -71,43 +68,40 @@ func (l *Ledger) IDs(list []Candidate) []string {
 	return ids
 }
 
-// orphan reports whether an id is in the ledger without an origin, and, if exact, with the
-// words of the candidate.
+// orphan reports whether an id is in the ledger without an origin, and, if exact is set, with a
+// digest of the candidate.
 func (l *Ledger) orphan(c *Candidate, id string, exact bool) bool {
 	n := l.of(id)
 	return n != nil && !n.Origin.known() && (!exact || c.is(n.Digest))
 }
 
-// free reports whether no entry was published under an id; or one was in another feed that
+// free reports whether no entry was published under an id; or whether one of another feed was that
 // is not present, and the id is the candidate's own and unique beyond its feed.
 func (l *Ledger) free(c *Candidate, id string, present map[Origin]bool) bool {
 	n := l.of(id)
 	return n == nil || id == c.ID && c.Global && n.Origin.Feed != c.Origin.Feed && !present[n.Origin]
 }
 
-// Plan says where entries go, by their place in the list that was given.
+// Plan assigns entries to documents, by their indexes in the list.
 type Plan struct {
-	// Archives are the new ones, in the order of their numbers, each of as many
-	// entries as were asked for.
+	// Archives are the new archives, in the order of their numbers, with perPage entries each.
 	Archives [][]int
-	// Subscription is what the subscription document holds, in the order of the
-	// list.
+	// Subscription is the content of the subscription document, in the order of the list.
 	Subscription []int
 }
 
-// Plan makes the plan for the entries that there are, oldest first, and archives of
-// perPage entries. The ledger stays as it is.
+// Plan returns the plan for a list of entries, oldest first, and archives of perPage entries. It
+// does not change the ledger.
 //
-// The subscription document has what is in no archive: at least perPage entries if
-// there are so many, and fewer than twice as many. Beyond that the oldest go into
-// an archive, those first that were in the subscription document before: an entry
-// that arrives late, with an old date, is seen there first, too. An archived entry
-// is in the subscription document if it is of another version than in the archive,
-// or ever was there in one: should it be as it was archived again, who has the
-// other version must learn so (section 4.1).
+// The subscription document holds the entries that are in no archive: at least perPage if there are
+// enough, and fewer than twice as many. Of more, the oldest go into an archive, first those that
+// were in the subscription document before: so an entry that arrives late, with an old date, also
+// appears there first. The document also holds an archived entry whose version differs from the
+// archive, or ever differed there: readers that have the other version must learn of the return to
+// the archived one (section 4.1).
 //
-// An archive that is recorded leaves the plan of the others as it was, so that it
-// does not matter whether a run is interrupted between two.
+// Recording an archive does not change the plan of the others, so a run may be interrupted between
+// two.
 func (l *Ledger) Plan(list []Entry, perPage int) Plan {
 	var before, fresh []int
 	in := make([]bool, len(list))

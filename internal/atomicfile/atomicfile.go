@@ -1,22 +1,19 @@
-// Package atomicfile replaces files whole: whoever opens the path sees the
-// old content or the new, never a part of either. ([CreateUnsynced] alone
-// lets him see the beginning of a file, where there was none.)
+// Package atomicfile replaces files atomically: a reader sees the old content or the new, never a
+// part of either. (Only [CreateUnsynced] lets a reader see the beginning of a file that did not
+// exist before.)
 //
-// Three ways to do so differ in what they promise after a power cut. [Write]
-// is for what a user decided: once it returns, the new content is on the disk.
-// [WriteUnsynced] is for what can be learned again: it costs no wait for the
-// disk, and promises nothing for a power cut. [Output] is for documents that
-// are written piece by piece and may be given up halfway.
+// The functions differ in what they guarantee after a power cut. [Write] is for decisions of the
+// user: after it returns, the new content is on disk. [WriteUnsynced] is for data that can be
+// restored: it does not wait for the disk, and guarantees nothing after a power cut. [Output] is
+// for documents that are written in pieces and may be abandoned.
 //
-// Temporary files lie in the directory of the file that they replace, so that
-// the rename never crosses file systems; their names begin with a dot (see
-// [IsTemp]). On an error nothing of them is left; a process that is killed may
-// leave one.
+// Temporary files are in the directory of the file that they replace, so that the rename never
+// crosses file systems; their names begin with a dot (see [IsTemp]). After an error they are
+// removed; a process that is killed may leave one.
 //
-// A symbolic link at the path is itself replaced by Write and WriteUnsynced,
-// never followed; a caller who must not write outside a directory checks the
-// directories on the way. All functions but CreateUnsynced are safe for concurrent
-// use: of several writers to one path, one wins.
+// Write and WriteUnsynced replace a symbolic link at the path, and never follow it; a caller that
+// must not write outside a directory must check the directories on the path. All functions except
+// CreateUnsynced are safe for concurrent use: of several writers to one path, one wins.
 package atomicfile
 
 import (
@@ -34,27 +31,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// perm is what a new file may have; the umask takes its part of it.
+// perm is the mode of a new file, before the umask.
 const perm fs.FileMode = 0o666
 
-// Write replaces the file at path by one with data in it, atomically and
-// durably: the file and then its directory are synced before it returns. The
-// permissions are those of the file that is replaced, else 0666 less the
-// umask. The directory must exist.
+// Write replaces the file at path atomically and durably: it syncs the file and then its directory
+// before it returns. The file keeps its permissions; a new one has 0666 minus the umask. The
+// directory must exist.
 //
-// An error means that the old content is still there, with one exception: when
-// only the sync of the directory failed, the new content is in place, but may
-// be the old again after a power cut.
+// After an error the old content is still there, with one exception: if only the sync of the
+// directory failed, the new content is in place, but a power cut may restore the old.
 func Write(path string, data []byte) error { return replaceDurably(path, bytesOf(data), asBefore...) }
 
-// asBefore keeps the permissions of the file that is replaced.
+// asBefore keeps the permissions of the replaced file.
 var asBefore = []renameio.Option{renameio.WithPermissions(perm), renameio.WithExistingPermissions()}
 
-// WritePrivate is [Write] for what nobody but the user may read: the file has the
-// permissions 0600 at any time, whatever the one before had.
+// WritePrivate is [Write] for data that only the user may read: the file always has the permissions
+// 0600, whatever it had before.
 func WritePrivate(path string, data []byte) error { return WritePrivateFrom(path, bytesOf(data)) }
 
-// WritePrivateFrom is [WritePrivate] for data that is written piece by piece.
+// WritePrivateFrom is [WritePrivate] for data that is written in pieces.
 func WritePrivateFrom(path string, from func(io.Writer) error) error {
 	return replaceDurably(path, from, renameio.WithStaticPermissions(0o600))
 }
@@ -63,7 +58,7 @@ func bytesOf(data []byte) func(io.Writer) error {
 	return func(w io.Writer) error { _, err := w.Write(data); return err }
 }
 
-// replaceDurably renames a file that from writes to path, and syncs file and directory.
+// replaceDurably replaces the file at path by the output of from, and syncs file and directory.
 func replaceDurably(path string, from func(io.Writer) error, options ...renameio.Option) error {
 	dir := filepath.Dir(path)
 	f, err := renameio.NewPendingFile(path, append(options, renameio.WithTempDir(dir))...)
@@ -80,29 +75,27 @@ func replaceDurably(path string, from func(io.Writer) error, options ...renameio
 	return SyncDir(dir)
 }
 
-// named makes an error tell of the file that is replaced: the name of a
-// temporary one says nothing to anybody.
+// named replaces the name of a temporary file in an error by path.
 func named(err error, path string) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok && filepath.Dir(pe.Path) == filepath.Dir(path) {
 		return &fs.PathError{Op: pe.Op, Path: path, Err: pe.Err}
 	}
 	if le, ok := errors.AsType[*os.LinkError](err); ok && le.New == path {
 		if err = le.Err; err == unix.EEXIST {
-			err = unix.EISDIR // which is all that a rename leaves as it is
+			err = unix.EISDIR // a rename fails only if a directory is there
 		}
 		return &fs.PathError{Op: "replace", Path: path, Err: err}
 	}
 	return err
 }
 
-// WriteUnsynced replaces the file at path by one with data in it, atomically
-// for everybody who reads it while the machine runs. It does not wait for the
-// disk and promises nothing for a power cut: afterwards the file may have the
-// old content, the new, none at all or, on some file systems, a length without
-// its bytes. It is for values that a reader can check or do without.
+// WriteUnsynced replaces the file at path atomically, as long as the machine runs. It does not sync
+// and guarantees nothing after a power cut: then the file may have the old content, the new, none
+// at all or, on some file systems, its length without its bytes. It is for values that a reader can
+// check or do without.
 //
-// Permissions are as with [Write]. An error means that the old content is
-// still there, and that nothing else was left behind.
+// Permissions are as with [Write]. After an error the old content is still there, without any
+// temporary file.
 func WriteUnsynced(path string, data []byte) error {
 	f, err := tempFile(path, perm, true)
 	if err != nil {
@@ -119,11 +112,10 @@ func WriteUnsynced(path string, data []byte) error {
 	return nil
 }
 
-// CreateUnsynced is [WriteUnsynced] for a file that is not there yet, at half the
-// cost, where an empty one, or for data longer than a page the beginning of one,
-// means as much as none: that is what others may find until CreateUnsynced
-// returns, and what a kill in the middle leaves. One that has come meanwhile is
-// replaced. Only one writer may be at work on the path.
+// CreateUnsynced is [WriteUnsynced] for a file that does not exist yet, at half the cost. Until it
+// returns, and after a kill, readers may see an empty file or, for data longer than a page, the
+// beginning, so they must treat that as a missing file. If the file exists, it is replaced. Only
+// one writer may write to the path.
 func CreateUnsynced(path string, data []byte) error {
 	f, err := openNew(path, perm)
 	if errors.Is(err, fs.ErrExist) {
@@ -140,8 +132,8 @@ func CreateUnsynced(path string, data []byte) error {
 	return err
 }
 
-// openNew opens a file that is not there yet for writing. [os.OpenFile] would offer
-// it to the poller, which never wants a file: five system calls for nothing.
+// openNew creates a file for writing. [os.OpenFile] would register it with the poller, which does
+// not support files: five system calls for nothing.
 func openNew(path string, mode fs.FileMode) (*os.File, error) {
 	fd, err := retry(func() (int, error) {
 		return unix.Open(path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, uint32(mode.Perm()))
@@ -152,10 +144,10 @@ func openNew(path string, mode fs.FileMode) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// tempFile opens a new file beside path. If keep is true and there is a regular file at
-// path, it has the permissions of that one, else mode.
+// tempFile creates a file beside path. If keep is set and there is a regular file at path, it has
+// the permissions of that one, else mode.
 func tempFile(path string, mode fs.FileMode, keep bool) (*os.File, error) {
-	chmod := !keep // nothing is taken from them by the umask
+	chmod := !keep // the umask takes nothing from private modes
 	if fi, err := os.Lstat(path); keep && err == nil && fi.Mode().IsRegular() {
 		mode, chmod = fi.Mode().Perm(), true
 	}
@@ -186,9 +178,9 @@ func tempFile(path string, mode fs.FileMode, keep bool) (*os.File, error) {
 	}
 }
 
-// Remove removes the file at path durably: its directory is synced before it
-// returns. A file that is not there is no error; a process that was killed may
-// have removed it and not synced, so the directory is synced even then.
+// Remove removes the file at path durably: it syncs the directory before it returns. It returns nil
+// if the file does not exist, and syncs even then, as a killed process may have removed it without
+// a sync.
 func Remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -199,8 +191,8 @@ func Remove(path string) error {
 	return nil
 }
 
-// MkdirAll makes a directory, and those above it, as os.MkdirAll does, but durably: what
-// is written into it later is not lost with it.
+// MkdirAll creates a directory and its parents like os.MkdirAll, but durably, so that a power cut
+// does not remove it with the files in it.
 func MkdirAll(path string, perm fs.FileMode) error {
 	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
 		return nil
@@ -220,26 +212,23 @@ func MkdirAll(path string, perm fs.FileMode) error {
 			return err
 		}
 	}
-	return SyncDir(parent) // also of one that somebody else made just now
+	return SyncDir(parent) // also if another process has just created it
 }
 
-// IsTemp tells whether name (without directories) is one that a temporary file
-// for the file called base can have. A kill at the wrong moment leaves such a
-// file; nothing but a cleaner of old ones needs to know.
+// IsTemp reports whether name (without directories) may be a temporary file for the file base. A
+// killed process may leave one; only [Sweep] and other cleaners need IsTemp.
 func IsTemp(name, base string) bool {
 	digits, ok := strings.CutPrefix(name, "."+base)
 	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-// Output replaces the file at path, atomically and durably as [Write] does, by what
-// from writes; after an error of from it is as it was. Temporary files that kills have
-// left are removed before, see [Sweep].
+// Output replaces the file at path by the output of from, atomically and durably like [Write]; if
+// from fails, the file is unchanged. It first removes temporary files of killed processes, see
+// [Sweep].
 //
-// Unlike Write it is made for paths that a user gives on a command line, such
-// as the argument of --output: a symbolic link to a file is followed and stays
-// one, and what is no regular file (/dev/null, a named pipe, a terminal) is
-// written to directly, since replacing it could only do harm; then nothing that
-// was written can be taken back.
+// Unlike Write, it is for paths that a user names on a command line, such as the argument of
+// --output: it follows a symbolic link to a file, and writes directly to anything that is not a
+// regular file (/dev/null, a named pipe, a terminal); then it cannot undo a partial write.
 func Output(path string, from func(io.Writer) error) error {
 	if fi, err := os.Stat(path); err == nil {
 		if fi.IsDir() {
@@ -260,8 +249,7 @@ func Output(path string, from func(io.Writer) error) error {
 	return replaceDurably(path, from, asBefore...)
 }
 
-// SyncDir makes what happened in a directory durable: renames, and names that are new
-// or gone.
+// SyncDir syncs a directory, so that renames, new names and removals in it are durable.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

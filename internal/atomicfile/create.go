@@ -11,10 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CreatePrivateFrom makes a file at path, where nothing may be, of what from writes. The
-// file has the permissions 0600, is durable, and is there only when it is whole. An error
-// means that nothing was made; it is [fs.ErrExist] if path is taken, also by a file that
-// came meanwhile.
+// CreatePrivateFrom creates a file at path with the output of from. The file has the permissions
+// 0600, is durable, and appears only when it is complete. After an error there is no new file; the
+// error is [fs.ErrExist] if path exists, also if another process created it meanwhile.
 func CreatePrivateFrom(path string, from func(io.Writer) error) (err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
@@ -30,7 +29,7 @@ func CreatePrivateFrom(path string, from func(io.Writer) error) (err error) {
 		_ = f.Close()
 		return named(err, path)
 	}
-	// Unlike a rename, a link replaces nothing.
+	// Unlike a rename, a link does not replace a file.
 	err = os.Link(temp, path)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.ENOSYS) {
 		if _, there := os.Lstat(path); there == nil {

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNotDir is the error for a link or a file in the place of a directory.
+// ErrNotDir reports a link or a file in the place of a directory.
 var ErrNotDir = errors.New("it is a link or a file, where a directory of the lektor-dir belongs")
 
-// AllDirs returns an error unless all of the paths, relative to root, are directories. Ask
-// it for the directories on the way to a file, one after the other, before you write there:
-// a link in the place of one may lead out of root. root itself may be a link.
+// AllDirs returns an error unless all of the paths, relative to root, are directories. Call it with
+// all directories on the path of a file before you write the file: a symbolic link may lead out of
+// root. root itself may be a link.
 func AllDirs(root string, rels ...string) error {
 	for _, rel := range rels {
 		path := root + "/" + rel

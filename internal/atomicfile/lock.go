@@ -10,23 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exists tells whether there is anything at the path, if only a link that leads nowhere.
+// Exists reports whether there is anything at path, even a dangling link.
 func Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// Lock takes the lock that is the file at path, which is made if need be and never
-// removed: whoever had opened it before would hold a lock that the next one does not
-// see. It does not wait, and gives the error busy when somebody else has the lock; any
-// other error is an *[fs.PathError] that names the file. The lock ends with unlock, or
-// with the process. A link in its place is not followed.
+// Lock locks the file at path, which it creates if necessary. The file is never removed: a process
+// that had opened it before would hold a lock that the next one does not see. Lock does not wait,
+// and returns the error busy if another process has the lock; any other error is an *[fs.PathError]
+// with the name of the file. The lock ends with unlock, or with the process. Lock does not follow a
+// symbolic link at path.
 func Lock(path string, busy error) (unlock func(), err error) {
-	// Who cannot write to the file is refused an exclusive lock by NFS, which makes one
-	// of a range of bytes of it (flock(2)).
+	// NFS implements it as a lock of a byte range, which requires write permission for an exclusive
+	// lock (flock(2)).
 	unlock, err = lock(path, busy, os.O_RDWR|os.O_CREATE)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
-		// It is another user's. On a disk of this machine it will do to read it.
+		// The file belongs to another user. On a local disk, read permission suffices.
 		if unlock, again := lock(path, busy, os.O_RDONLY); !errors.Is(again, fs.ErrNotExist) {
 			return unlock, again
 		}
@@ -65,7 +65,7 @@ func Hold(f *os.File, how int) error {
 	return Retry(func() error { return unix.Flock(int(f.Fd()), how) })
 }
 
-// InPlace tells whether an open file is the one at its path still: one that was waited
+// InPlace reports whether an open file is the one at its path still: one that was waited
 // for may have been removed or replaced meanwhile. The error is fs.ErrNotExist when
 // there is none.
 func InPlace(f *os.File) (bool, error) {
@@ -77,7 +77,7 @@ func InPlace(f *os.File) (bool, error) {
 	return err == nil && os.SameFile(opened, now), err
 }
 
-// Same tells whether two paths lead to one file or directory. What is not there, or cannot
+// Same reports whether two paths lead to one file or directory. What is not there, or cannot
 // be looked at, is the same as nothing.
 func Same(a, b string) bool {
 	x, err := os.Stat(a)

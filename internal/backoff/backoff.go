@@ -3,25 +3,24 @@ package backoff
 
 import "time"
 
-// Backoff is a schedule of waits after failures in a row. The zero value waits only for
-// as long as a server asks.
+// Backoff is a schedule of waits after failures in a row. The zero value waits only as long
+// as a server asks.
 type Backoff struct {
-	Base time.Duration // after the first failure; each further one doubles it
-	Cap  time.Duration // the most, before Jitter; a Base above it is the Cap
+	Base time.Duration // after the first failure; doubled after each further one
+	Cap  time.Duration // maximum, before Jitter; a larger Base counts as Cap
 
-	// Steps replace Base and Cap where they are set: the wait after each failure. After
-	// the last step the wait is that of the last step; a caller that gives up then asks
-	// [Backoff.Over].
+	// Steps, if set, replace Base and Cap: the wait after each failure. After the last
+	// step, its wait is repeated; a caller that wants to stop there calls [Backoff.Over].
 	Steps []time.Duration
 
-	// Jitter is the part of a wait that is random: from 0 to Jitter times the wait is
-	// added, or taken away if Jitter is negative.
+	// Jitter is the random part of a wait: 0 to Jitter times the wait is added, or
+	// subtracted if Jitter is negative.
 	Jitter float64
 }
 
-// Wait returns the wait after failures failures in a row, at least retryAfter, which is
-// the pause that a server asked for (0 for none). random is a number in [0, 1). Without a
-// failure the wait is retryAfter.
+// Wait returns the wait after a number of failures in a row, at least retryAfter, the pause
+// that a server asked for (0 for none). random is a number in [0, 1). Without a failure,
+// the wait is retryAfter.
 func (b Backoff) Wait(failures int, random float64, retryAfter time.Duration) time.Duration {
 	if failures < 1 {
 		return retryAfter
@@ -43,5 +42,5 @@ func (b Backoff) wait(failures int) time.Duration {
 	return d
 }
 
-// Over reports whether there is no step after this many failures.
+// Over reports whether there are more failures than steps.
 func (b Backoff) Over(failures int) bool { return failures > len(b.Steps) }

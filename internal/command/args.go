@@ -15,12 +15,10 @@ import (
 	"github.com/xrash/smetrics"
 )
 
-// ReadArgs yields the entries or feeds that a command is to work on: its
-// arguments, and in the place of a "-" what stands on in, one a line, or
-// separated by NUL with -0. Lines are read as they come and may be of any
-// length. Empty ones are passed over, and one carriage return at the end of a
-// line is dropped, as lists are also made on other systems; with NUL
-// everything counts. A failure to read is yielded last, with an empty string.
+// ReadArgs yields the entries or feeds named by a command's arguments; for "-" it yields the items
+// that in contains, one per line, or separated by NUL if nul is set. Items are read as they come
+// and may be of any length. Empty items are skipped, and one carriage return at the end of a line
+// is dropped, unless nul is set. A read error is yielded last, with an empty string.
 func ReadArgs(args []string, in io.Reader, nul bool) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, arg := range args {
@@ -46,7 +44,7 @@ func readList(in io.Reader, nul bool, yield func(string, error) bool) bool {
 	for {
 		item, err := r.ReadString(end)
 		if err != nil && err != io.EOF {
-			// What was read of an item is none.
+			// Drop an incomplete item.
 			return yield("", fmt.Errorf("standard input: %w", err))
 		}
 		item = strings.TrimSuffix(item, string(end))
@@ -70,28 +68,27 @@ func NulFlag() cli.Flag {
 // Nul returns the value of [NulFlag].
 func Nul(c *cli.Context) bool { return c.Bool("null") }
 
-// numbers is the mark that [NumericArgs] leaves among a command's flags.
+// numbers is the marker that [NumericArgs] adds to a command's flags.
 type numbers struct{ cli.StringFlag }
 
 func (*numbers) Names() []string { return nil }
 func (*numbers) IsVisible() bool { return false }
 
-// NumericArgs goes among the flags of a command whose arguments may begin with
-// a minus and a digit, as the range -5 does. It is no flag itself.
+// NumericArgs returns a marker for the flags of a command whose arguments may begin with a minus
+// and a digit, such as the range -5. It is not a flag itself.
 func NumericArgs() cli.Flag { return &numbers{cli.StringFlag{Hidden: true}} }
 
-// rest is a flag that takes all that follows it.
+// rest is a flag that takes all words after it.
 type rest struct{ *cli.StringSliceFlag }
 
-// RestFlag returns a flag that ends the command line: its value and whatever stands
-// behind it are the words of another command, whose flags are not ours. The value is a
-// list.
+// RestFlag returns a flag that ends the command line: its value and all words after it are the
+// command line of another program. The value is a list.
 func RestFlag(name, usage string) cli.Flag {
 	return rest{&cli.StringSliceFlag{Name: name, Usage: usage, KeepSpace: true}}
 }
 
-// Prepare gives every command of the app the flags and settings that [Main]
-// runs it with, for a test that looks at them. It may be called twice.
+// Prepare adds the flags and settings of [Main] to every command of the app. Tests call it to
+// inspect them. It may be called twice.
 func Prepare(app *cli.App) {
 	app.DisableSliceFlagSeparator = true
 	app.HideHelpCommand = true
@@ -122,8 +119,8 @@ func Prepare(app *cli.App) {
 	each(app.Commands)
 }
 
-// flagHelp is the line of a flag in --help: its names, short ones first, with
-// the placeholder from its usage once, and its default if it says something.
+// flagHelp returns the line of a flag in --help: its names, short ones first, with the placeholder
+// from its usage, and its default unless that is empty or 0.
 func flagHelp(f cli.Flag) string {
 	d, ok := f.(cli.DocGenerationFlag)
 	if !ok {
@@ -153,7 +150,7 @@ func flagHelp(f cli.Flag) string {
 	return text
 }
 
-// usageError makes a [UsageError] of what the flag package says about a value.
+// usageError turns an error of the flag package into a [UsageError].
 func usageError(c *cli.Context, err error, _ bool) error {
 	text := err.Error()
 	if before, after, ok := strings.Cut(text, " for flag -"); ok {
@@ -173,7 +170,7 @@ func find(flags []cli.Flag, name string) cli.Flag {
 	return nil
 }
 
-// dashed writes a flag's name as it is typed.
+// dashed returns a flag's name with its dashes.
 func dashed(name string) string {
 	if len(name) == 1 {
 		return "-" + name
@@ -186,13 +183,12 @@ func takesValue(f cli.Flag) bool {
 	return ok && d.TakesValue()
 }
 
-// arrange reads the command line by the rules of [Main] and returns it in a
-// form that cli cannot misread: one flag an argument, values joined by "=",
-// and "--" before the arguments. cli itself would take -first for --first,
-// treat a mistyped subcommand as an argument, and quietly hand flags that come
-// after an argument to the action as arguments.
+// arrange parses the command line by the rules of [Main] and returns it in a form that cli cannot
+// misread: one flag per argument, values joined by "=", and "--" before the arguments. cli itself
+// would take -first for --first, treat a mistyped subcommand as an argument, and silently pass
+// flags after an argument to the action as arguments.
 //
-// A flag may stand after arguments, unless $POSIXLY_CORRECT is set.
+// Flags may follow arguments, unless $POSIXLY_CORRECT is set.
 func arrange(app *cli.App, args []string) ([]string, error) {
 	if len(args) == 0 {
 		args = []string{app.Name}
@@ -201,7 +197,7 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 		app: app, out: args[:1:1], args: args[1:], path: app.Name, commands: app.Commands, action: app.Action != nil,
 		flags: append([]cli.Flag{cli.VersionFlag, cli.HelpFlag}, app.Flags...), given: map[cli.Flag]bool{},
 	}
-	// As with the tools of GNU.
+	// Like the GNU tools.
 	_, strict := os.LookupEnv("POSIXLY_CORRECT")
 	for len(l.args) > 0 {
 		arg := l.args[0]
@@ -234,37 +230,37 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 	if !l.action && len(l.commands) > 0 && !l.helps() {
 		return nil, l.fail("", "a command is missing")
 	}
-	if l.words != nil && !l.helps() { // cli takes arguments for topics of help
+	if l.words != nil && !l.helps() { // cli takes arguments for help topics
 		l.out = append(append(l.out, "--"), l.words...)
 	}
 	return l.out, nil
 }
 
-// line is a command line that is being read.
+// line is a command line while it is parsed.
 type line struct {
 	app  *cli.App
-	args []string // what is left of it
-	out  []string // what was read, but for the arguments
+	args []string // words not parsed yet
+	out  []string // parsed words, without the arguments
 	// words are the arguments; nil until the first of them, or "--".
 	words []string
 
-	// Of the command that was named so far:
+	// The command named so far:
 	path     string
 	commands []*cli.Command // its subcommands
 	flags    []cli.Flag
-	action   bool // it does something itself
+	action   bool // it has an action of its own
 	given    map[cli.Flag]bool
 }
 
-// fail gives the error for a mistake.
+// fail returns a usage error.
 func (l *line) fail(hint, format string, a ...any) error {
 	return &UsageError{Message: fmt.Sprintf(format, a...), Hint: cmp.Or(hint, "see "+l.path+" --help")}
 }
 
-// helps reports whether help or the version was asked for.
+// helps reports whether help or the version was requested.
 func (l *line) helps() bool { return l.given[cli.HelpFlag] || l.given[cli.VersionFlag] }
 
-// required complains of a flag of the command that must be given.
+// required returns an error if a required flag of the command is missing.
 func (l *line) required() error {
 	for _, f := range l.flags {
 		if r, ok := f.(cli.RequiredFlag); ok && r.IsRequired() && !l.given[f] && !l.helps() && !fromEnv(f) {
@@ -274,7 +270,7 @@ func (l *line) required() error {
 	return nil
 }
 
-// arguments takes arguments, or that there will be nothing else.
+// arguments appends arguments. Without words, it ends the flags only.
 func (l *line) arguments(words ...string) {
 	if l.words == nil {
 		l.words = []string{}
@@ -282,13 +278,13 @@ func (l *line) arguments(words ...string) {
 	l.words = append(l.words, words...)
 }
 
-// word takes what is no flag: a command's name or an argument.
+// word parses a word that is not a flag: the name of a command, or an argument.
 func (l *line) word(arg string) error {
 	if l.words != nil {
 		l.arguments(arg)
 		return nil
 	}
-	// "program help x" is what many try first.
+	// Many users try "program help x" first.
 	if arg == "help" && commandNamed(l.commands, "help") == nil && len(l.commands) > 0 {
 		l.out, l.args = helpFor(l.out, l.commands, l.args), nil
 		l.given[cli.HelpFlag] = true
@@ -314,8 +310,8 @@ func (l *line) word(arg string) error {
 	return nil
 }
 
-// flag takes a flag that was written as name, with the value that was joined to
-// it, if any.
+// flag adds a flag that was written as name. If joined is set, value was joined to it; otherwise
+// the next word is the value of a flag that takes one.
 func (l *line) flag(f cli.Flag, name, value string, joined bool) error {
 	if takesValue(f) && !joined {
 		if len(l.args) == 0 {
@@ -334,7 +330,7 @@ func (l *line) flag(f cli.Flag, name, value string, joined bool) error {
 	return nil
 }
 
-// long takes --name or --name=value, without the dashes.
+// long parses --name or --name=value, without the dashes.
 func (l *line) long(arg string) error {
 	name, value, joined := strings.Cut(arg, "=")
 	f := find(l.flags, name)
@@ -348,8 +344,8 @@ func (l *line) long(arg string) error {
 	return l.flag(f, "--"+name, value, joined)
 }
 
-// afterArguments is the hint about a flag that is not known. After arguments it may
-// be one of them, such as the flag of a filter.
+// afterArguments returns the hint for an unknown flag after arguments, where it may be an argument,
+// such as the flag of a filter.
 func (l *line) afterArguments(arg string) string {
 	if len(l.words) == 0 {
 		return ""
@@ -357,7 +353,7 @@ func (l *line) afterArguments(arg string) string {
 	return "if " + arg + " is no flag, put -- before the arguments; see " + l.path + " --help"
 }
 
-// short takes -a, -abc, -n5 or -o=path.
+// short parses -a, -abc, -n5 or -o=path.
 func (l *line) short(arg string) error {
 	for rest := arg[1:]; rest != ""; {
 		name := string([]rune(rest)[:1])
@@ -384,8 +380,8 @@ func (l *line) short(arg string) error {
 	return nil
 }
 
-// written writes a flag by its first name, so that "-o tsv --format json" is
-// one flag given twice, of which the last counts.
+// written returns a flag under its first name, so that "-o tsv --format json" is one flag set
+// twice, and the last value is used.
 func written(f cli.Flag, value string, joined bool) string {
 	s := "--" + f.Names()[0]
 	if joined {
@@ -394,8 +390,8 @@ func written(f cli.Flag, value string, joined bool) string {
 	return s
 }
 
-// unknownCommand returns an error if args begin with the name of a command
-// that does not exist. What has subcommands takes no other arguments.
+// unknownCommand returns an error if args begin with the name of a command that does not exist. A
+// command with subcommands takes no other arguments.
 func (l *line) unknownCommand(args []string) error {
 	if len(l.commands) == 0 || len(args) == 0 || commandNamed(l.commands, args[0]) != nil {
 		return nil
@@ -413,9 +409,9 @@ func (l *line) unknownCommand(args []string) error {
 	return l.fail(hint, "unknown command %s", args[0])
 }
 
-// nearest returns the name that was probably meant, if one is near enough.
+// nearest returns the name most similar to typed, "" if none is similar enough.
 func nearest(names []string, typed string) string {
-	// The least likeness is that of "remove" and "rm".
+	// The threshold is just below the similarity of "remove" and "rm".
 	best, likeness := "", 0.799
 	for _, name := range names {
 		if l := smetrics.JaroWinkler(name, typed, 0.7, 4); l > likeness {
@@ -447,7 +443,7 @@ func commandNamed(commands []*cli.Command, name string) *cli.Command {
 	return nil
 }
 
-// helpFor returns the command line that shows the help for what args name.
+// helpFor returns the command line that shows the help of the command that args name.
 func helpFor(out []string, commands []*cli.Command, args []string) []string {
 	for _, arg := range args {
 		c := commandNamed(commands, arg)
@@ -460,8 +456,8 @@ func helpFor(out []string, commands []*cli.Command, args []string) []string {
 	return append(out, "--help")
 }
 
-// numeric reports whether arg is a number or range with a minus in front, and
-// the command takes these as arguments.
+// numeric reports whether arg is a number or range that begins with a minus, for a command that
+// takes such arguments.
 func numeric(flags []cli.Flag, arg string) bool {
 	if len(arg) < 2 || arg[0] != '-' || arg[1] < '0' || arg[1] > '9' || find(flags, arg[1:2]) != nil {
 		return false
@@ -498,7 +494,7 @@ func NoArgs(c *cli.Context) error {
 	return nil
 }
 
-// NeedArgs returns a [UsageError] that asks for what if there is no argument.
+// NeedArgs returns a [UsageError] if there is no argument; what names the missing argument.
 func NeedArgs(c *cli.Context, what string) error {
 	if !c.Args().Present() {
 		return &UsageError{Message: what + " is missing", Hint: "see " + c.Command.HelpName + " --help"}

@@ -34,7 +34,7 @@ type Candidate struct {
 	// Said is the word as it may have been begun, too: without the quotes that it needs, say,
 	// and in upper or lower case where no word is begun so. "" stands for the word alone.
 	Said string
-	// Open tells that more belongs to the word: no space follows.
+	// Open means that more belongs to the word: no space follows.
 	Open bool
 }
 
@@ -288,7 +288,7 @@ func (p *place) values(f cli.Flag, prefix, word string) (all []Candidate) {
 	return all
 }
 
-// isWord tells whether one may type this as it stands: rss, r2e, and no number.
+// isWord reports whether one may type this as it stands: rss, r2e, and no number.
 func isWord(s string) bool {
 	return s != "" && s[0] >= 'a' && s[0] <= 'z' && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }

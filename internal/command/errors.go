@@ -7,8 +7,8 @@ import (
 	"github.com/lektordir/lektor/internal/joined"
 )
 
-// UsageError is a mistake in the command line. It ends the command with status
-// 2. Without a Hint the reader is referred to --help.
+// UsageError is a mistake in the command line. It ends the command with status 2. An empty Hint
+// means a reference to --help.
 type UsageError struct {
 	Message string
 	Hint    string
@@ -21,8 +21,7 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{Message: fmt.Errorf(format, args...).Error()}
 }
 
-// HintError is an error with something that the user can do about it, which is
-// printed on a line of its own.
+// HintError is an error with a hint what the user can do, which is printed on a line of its own.
 type HintError struct {
 	Err  error
 	Hint string
@@ -31,7 +30,7 @@ type HintError struct {
 func (e *HintError) Error() string { return e.Err.Error() }
 func (e *HintError) Unwrap() error { return e.Err }
 
-// Hint adds to err what the user can do about it. It returns nil for nil.
+// Hint adds a hint what the user can do to err. It returns nil if err is nil.
 func Hint(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -39,8 +38,7 @@ func Hint(err error, format string, args ...any) error {
 	return &HintError{Err: err, Hint: fmt.Sprintf(format, args...)}
 }
 
-// ExitError is an error that ends the command with a status of its own.
-// Without an Err nothing is printed: everything was said already.
+// ExitError is an error that ends the command with Status. If Err is nil, nothing is printed.
 type ExitError struct {
 	Status int
 	Err    error
@@ -54,8 +52,8 @@ func (e *ExitError) Error() string {
 }
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// Remote marks err as a failure of somebody else's server, which ends a
-// command with status 75 if nothing worse happened. It returns nil for nil.
+// Remote marks err as a failure of a server, which ends a command with status 75 unless it had a
+// worse error. It returns nil if err is nil.
 func Remote(err error) error {
 	if err == nil {
 		return nil
@@ -63,9 +61,9 @@ func Remote(err error) error {
 	return &ExitError{Status: StatusRemote, Err: err}
 }
 
-// Status returns the exit status that err stands for: that of an [ExitError]
-// in it, 2 for a [UsageError], 0 for nil and 1 for any other. Of joined errors
-// the worst counts: usage, then failures, then remote ones.
+// Status returns the exit status for err: that of an [ExitError] in it, 2 for a [UsageError], 0 for
+// nil and 1 for other errors. For joined errors it is the worst one: a usage error is worse than a
+// failure, and that is worse than a remote one.
 func Status(err error) int {
 	switch e := err.(type) {
 	case nil:
@@ -104,11 +102,11 @@ func rank(status int) int {
 	return 2
 }
 
-// split returns the errors that errors.Join joined, however deep.
+// split returns the errors joined by errors.Join, at any depth.
 func split(err error) []error {
 	var errs []error
 	for _, err := range joined.Errors(err) {
-		// A status around joined errors says nothing that is printed.
+		// The status of joined errors is not printed.
 		if e, ok := err.(*ExitError); ok {
 			errs = append(errs, split(e.Err)...)
 		} else {

@@ -15,10 +15,10 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// External is a command that another program has under the same name: this one becomes
-// it, with the arguments as they are, and with its own name, by which messages call the
-// command (see [called]). The program is looked for beside this one, as they are
-// installed together, and then in $PATH.
+// External returns a command that replaces this process by another program, with unchanged
+// arguments, and with its own name as argument 0, so that messages name the command that the user
+// typed (see [called]). The program is searched for in the directory of this one, and then in
+// $PATH.
 func External(name, program, usage string) *cli.Command {
 	return &cli.Command{
 		Name:            name,
@@ -28,7 +28,7 @@ func External(name, program, usage string) *cli.Command {
 	}
 }
 
-// become replaces the process.
+// become replaces the process by program.
 func become(program, name string, args []string) error {
 	path, err := Program(program)
 	if err != nil {
@@ -37,8 +37,8 @@ func become(program, name string, args []string) error {
 	return &os.PathError{Op: "exec", Path: path, Err: syscall.Exec(path, append([]string{name}, args[1:]...), os.Environ())}
 }
 
-// called returns the name by which a program was started, if it is one of lektor's: what
-// the user typed where another program became this one.
+// called returns the base name of args[0] if it is a name of lektor's programs, else app: after
+// [External] it is the name that the user typed.
 func called(app string, args []string) string {
 	if len(args) > 0 {
 		if name := filepath.Base(args[0]); strings.HasPrefix(name, "lektor-") && !strings.Contains(name, ".") {
@@ -48,8 +48,8 @@ func called(app string, args []string) string {
 	return app
 }
 
-// Program gives the path of another program of lektor's: beside this one, as they are
-// installed together, else in $PATH.
+// Program returns the path of another program of lektor, in the directory of this one, else in
+// $PATH.
 func Program(name string) (string, error) {
 	path, err := beside(name)
 	if err != nil {
@@ -58,8 +58,10 @@ func Program(name string) (string, error) {
 	return path, err
 }
 
-// RunBeside runs such a program with arguments and an input, under our name, prints where
-// we do, and waits for it. It ends with ctx, by SIGTERM first. What went wrong in it, it has told.
+// RunBeside runs another program of lektor under the name of this one, with args and in, writes to
+// the streams of s, and waits for it. If ctx ends, it sends SIGTERM, and kills it two seconds
+// later. If the program fails, the error has its exit status and no message, as the program has
+// printed one.
 func RunBeside(ctx context.Context, program string, args []string, in io.Reader, s *Streams) error {
 	path, err := Program(program)
 	if err != nil {
@@ -94,7 +96,7 @@ func beside(program string) (string, error) {
 	}
 	path, err := exec.LookPath(program)
 	if errors.Is(err, exec.ErrDot) {
-		err = nil // the user's own $PATH says so
+		err = nil // the user's $PATH contains the current directory
 	}
 	return path, err
 }

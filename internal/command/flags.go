@@ -9,15 +9,15 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// Flags are a command line as the options of a command are made of it. Of what
-// makes no sense the first is kept, and [Run] ends the command with it.
+// Flags is the command line from which the options of a command are made. It keeps the first error,
+// and [Run] ends the command with that.
 type Flags struct {
 	*cli.Context
 	err error
 }
 
-// Run makes the action of a command: options are made of the flags, and do is
-// called with them. args names the arguments that there must be, "" for none.
+// Run returns the action of a command: it makes the options and calls do with them. args names the
+// required arguments, "" for none.
 func Run[O any](do func(context.Context, O, *Streams) error, args string, options func(*Flags) O) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if args != "" {
@@ -34,21 +34,21 @@ func Run[O any](do func(context.Context, O, *Streams) error, args string, option
 	}
 }
 
-// Fail notes an error; nil is none.
+// Fail records the first error that is not nil.
 func (f *Flags) Fail(err error) {
 	if f.err == nil {
 		f.err = err
 	}
 }
 
-// Words are the arguments.
+// Words returns the arguments.
 func (f *Flags) Words() []string { return f.Args().Slice() }
 
-// Streams are those of the app.
+// Streams returns the streams of the app.
 func (f *Flags) Streams() *Streams { return StreamsOf(f.Context) }
 
-// Given is the context in which a flag was given: the command's own, else the
-// program's, for "lektor-fetch --gap 0 update".
+// Given returns the context in which a flag was set: the command's own, else the program's, as in
+// "lektor-fetch --gap 0 update".
 func (f *Flags) Given(name string) *cli.Context {
 	for _, c := range f.Lineage() {
 		if c.Command != nil && c.IsSet(name) {
@@ -58,8 +58,8 @@ func (f *Flags) Given(name string) *cli.Context {
 	return f.Context
 }
 
-// Number is the value of a flag that is a whole number from least to most; most
-// 0 stands for no limit.
+// Number returns the value of a flag that is a whole number from least to most; a most of 0 means
+// no limit.
 func (f *Flags) Number(name string, least, most int) int {
 	n := f.Given(name).Int(name)
 	switch {
@@ -71,7 +71,7 @@ func (f *Flags) Number(name string, least, most int) int {
 	return n
 }
 
-// Bytes is the value of a flag that is a limit in bytes.
+// Bytes returns the value of a flag that is a limit in bytes.
 func (f *Flags) Bytes(name string) int64 {
 	n := f.Given(name).Int64(name)
 	if n < 1 {
@@ -80,7 +80,7 @@ func (f *Flags) Bytes(name string) int64 {
 	return n
 }
 
-// Size is the value of a flag that is a limit in bytes, with a unit perhaps; see
+// Size returns the value of a flag that is a limit in bytes, with an optional unit; see
 // [units.ParseSize].
 func (f *Flags) Size(name string) int64 {
 	n, err := units.ParseSize(f.Given(name).String(name))
@@ -90,12 +90,12 @@ func (f *Flags) Size(name string) int64 {
 	return n
 }
 
-// Printing are the flags -o, --raw, and where it is about what is written -0.
+// Printing returns the values of the flags -o, --raw and --print0.
 func (f *Flags) Printing() PrinterOptions {
 	return PrinterOptions{Format: OutputFormat(f.Context), Nul: f.Bool("print0"), Raw: f.Bool("raw")}
 }
 
-// Time is the value of a flag that is a time to wait.
+// Time returns the value of a flag that is a duration.
 func (f *Flags) Time(name string) time.Duration {
 	d := f.Given(name).Duration(name)
 	if d < 0 {

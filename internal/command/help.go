@@ -12,13 +12,13 @@ import (
 // printHelp prints help as cli does, but lists commands by [commandList].
 func printHelp(w io.Writer, text string, data any) {
 	text = strings.Replace(text, `{{template "visibleCommandCategoryTemplate" .}}`, "{{commandList .VisibleCommands}}", 1)
-	// The help of one command does not name its category.
+	// The help of a command does not name its category.
 	text = strings.Replace(text, "{{if .Category}}\n\nCATEGORY:\n   {{.Category}}{{end}}", "", 1)
 	cli.HelpPrinterCustom(w, text, data, map[string]any{"commandList": commandList})
 }
 
-// commandList returns the lines of commands in --help. Categories stand in the order of
-// their first commands; cli would sort them by name.
+// commandList returns the lines of commands in --help. Categories are in the order of their first
+// commands; cli would sort them by name.
 func commandList(commands []*cli.Command) string {
 	var categories []string
 	width := 0

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// Interruptible calls f, and waits for it no longer than ctx lives: f may be
-// waiting for a pipe or a terminal, or reading a file without end. The error is
-// f's, or the cause of the context's end; f may then still be running, and
-// nothing may be shared with it.
+// Interruptible calls f and waits until it returns or ctx ends: f may block on a pipe or terminal,
+// or read an endless file. The error is that of f, or the cause of ctx; then f may still be
+// running, and must not share data with the caller.
 func Interruptible[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		v   T
@@ -30,7 +29,7 @@ func Interruptible[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// NewReader gives a reader of r whose Read fails with the cause when ctx ends,
+// NewReader returns a reader of r whose Read fails with the cause when ctx ends,
 // even while r waits. Standard input is read so in every command. There the end of
 // the input is none when a signal that is on its way has ended whoever wrote it, as
 // ^C does to all of a pipeline: then Read fails, too.

@@ -2,17 +2,16 @@ package command
 
 import "bytes"
 
-// Object is a value with parts that have names, in this order. The first part stands
-// for it where a format has no place for the others.
+// Object is a value with named parts, in order. Formats without room for all parts print the first.
 type Object []Member
 
-// Member is a part of an [Object]: a string or a number; nil is unknown.
+// Member is a part of an [Object]: a string or a number; nil means unknown.
 type Member struct {
 	Name  string // lower-case letters and digits
 	Value any
 }
 
-// String is the first part.
+// String returns the first part.
 func (o Object) String() string {
 	if len(o) == 0 {
 		return ""
@@ -20,7 +19,7 @@ func (o Object) String() string {
 	return text(o[0].Value)
 }
 
-// MarshalJSON writes the parts that are known.
+// MarshalJSON returns the known parts.
 func (o Object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -42,16 +41,16 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// object is an [Object] as templates have it: {{.url}} is a part, "" where it is
-// not known, and {{.}} the first. It has itself under the empty name.
+// object is an [Object] for templates: {{.url}} is a part, "" if unknown, and {{.}} the first. The
+// empty key holds the Object.
 type object map[string]any
 
 func (o object) whole() Object { whole, _ := o[""].(Object); return whole }
 
-// String is the first part.
+// String returns the first part.
 func (o object) String() string { return o.whole().String() }
 
-// MarshalJSON writes the parts that are known.
+// MarshalJSON returns the known parts.
 func (o object) MarshalJSON() ([]byte, error) { return o.whole().MarshalJSON() }
 
 func objects(list []Object) []object {

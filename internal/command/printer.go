@@ -23,42 +23,40 @@ import (
 	"github.com/lektordir/lektor/internal/tsv"
 )
 
-// Column is one named value of the records that a command prints, for all of
-// the formats of -o: a column of TSV, a key of JSON, a field of a template.
+// Column is a named value of the records that a command prints, for all formats of -o: a column of
+// TSV, a key of JSON, a field of a template.
 type Column[R any] struct {
-	// Name is lower-case letters and digits, as in {{.name}}.
+	// Name consists of lower-case letters and digits, as in {{.name}}.
 	Name string
 	// Get returns the value: a string, []string, []Object, number, bool or
 	// time.Time.
 	// It is called only if the format prints the column.
 	Get func(R) any
-	// Extra columns are printed only on request: by name or in a template.
-	// They are for what is costly or long.
+	// Extra columns are printed only on request, by name or in a template, as they are long or take
+	// time.
 	Extra bool
-	// Full columns are extra ones that JSON has unasked: it is the record as a
-	// whole.
+	// Full columns are extra ones that JSON prints nevertheless, as JSON is the whole record.
 	Full bool
-	// Sparse columns are left out of JSON where they are empty.
+	// Sparse columns are omitted from JSON if they are empty.
 	Sparse bool
-	// Text may have several lines; all other columns are put on one.
+	// Text columns may have several lines; the others are printed on one line.
 	Text bool
-	// Verbatim values are the user's own, such as paths: they are tokens for
-	// other programs and are printed as they are.
+	// Verbatim columns are the user's own values, such as paths. They are printed unchanged, as
+	// input for other programs.
 	Verbatim bool
 }
 
-// PrinterOptions say how records are printed.
+// PrinterOptions are the options of [NewPrinter].
 type PrinterOptions struct {
-	// Format is tsv, json, the name of a column, names of columns with commas
-	// between, for TSV of these, or a template with {{.
+	// Format is tsv, json, the name of a column, several names separated by commas, for TSV, or a
+	// template with {{.
 	Format string
 	Nul    bool // records end in NUL instead of a newline
-	Raw    bool // strangers' text is not cleaned
+	Raw    bool // print untrusted text unchanged
 }
 
-// Printer prints records, one a line, in the format that -o asked for. It is
-// buffered: call [Printer.Flush] at the end, and whenever somebody waits for
-// the line. It is not safe for concurrent use.
+// Printer prints records, one per line, in the format of -o. It is buffered: call [Printer.Flush]
+// at the end, and whenever a reader waits for the line. It is not safe for concurrent use.
 type Printer[R any] struct {
 	w       *bufio.Writer
 	opts    PrinterOptions
@@ -67,8 +65,8 @@ type Printer[R any] struct {
 	buf     bytes.Buffer
 }
 
-// OutputFlag returns the flag -o (--format) of commands that print records;
-// usage tells what is printed without it.
+// OutputFlag returns the flag -o (--format) of commands that print records. usage must describe the
+// default output.
 func OutputFlag(usage string) cli.Flag {
 	return &cli.StringFlag{Name: "format", Aliases: []string{"o"}, Usage: usage}
 }
@@ -76,8 +74,8 @@ func OutputFlag(usage string) cli.Flag {
 // OutputFormat returns the value of [OutputFlag], empty if it was not given.
 func OutputFormat(c *cli.Context) string { return c.String("format") }
 
-// NewPrinter returns a printer of the columns of R. A format that makes no
-// sense is a [UsageError].
+// NewPrinter returns a printer of the columns of R. For an invalid format it returns a
+// [UsageError].
 func NewPrinter[R any](w io.Writer, opts PrinterOptions, columns []Column[R]) (*Printer[R], error) {
 	p := &Printer[R]{w: bufio.NewWriter(w), opts: opts, columns: columns}
 	format := opts.Format
@@ -113,8 +111,8 @@ func NewPrinter[R any](w io.Writer, opts PrinterOptions, columns []Column[R]) (*
 	return p, nil
 }
 
-// Records has each print what there is: it makes the printer, of the format otherwise
-// where the options have none, and flushes it.
+// Records makes a printer, calls each with it, and flushes it. If opts has no format, it uses
+// otherwise.
 func Records[R any](w io.Writer, opts PrinterOptions, otherwise string, columns []Column[R], each func(*Printer[R]) error) error {
 	opts.Format = cmp.Or(opts.Format, otherwise)
 	p, err := NewPrinter(w, opts, columns)
@@ -124,7 +122,7 @@ func Records[R any](w io.Writer, opts PrinterOptions, otherwise string, columns 
 	return errors.Join(each(p), p.Flush())
 }
 
-// usual returns the columns that are printed unasked.
+// usual returns the columns that are printed by default.
 func (p *Printer[R]) usual() []Column[R] {
 	return slices.DeleteFunc(slices.Clone(p.columns), func(c Column[R]) bool { return c.Extra })
 }
@@ -134,7 +132,7 @@ func (p *Printer[R]) full() []Column[R] {
 	return slices.DeleteFunc(slices.Clone(p.columns), func(c Column[R]) bool { return c.Extra && !c.Full })
 }
 
-// named returns the columns of these names.
+// named returns the columns with these names.
 func (p *Printer[R]) named(names []string) ([]Column[R], error) {
 	var out []Column[R]
 	for _, name := range names {
@@ -173,9 +171,9 @@ func (p *Printer[R]) Print(record R) error {
 	return err
 }
 
-// Check prints a record to nowhere, for commands that print after they have
-// worked: a template that cannot be executed is an error before. What fails in a
-// function may be due to this record, and is none.
+// Check formats a record without printing it, for commands that print after their work, so that a
+// template that cannot be executed fails before. It ignores errors of template functions, which may
+// be due to this record.
 func (p *Printer[R]) Check(record R) error {
 	p.buf.Reset()
 	err := p.print(record)
@@ -189,7 +187,7 @@ func (p *Printer[R]) Check(record R) error {
 // Flush writes what was printed so far.
 func (p *Printer[R]) Flush() error { return p.w.Flush() }
 
-// safe cleans a string of a column.
+// safe returns a string of a column, made safe for a terminal.
 func (p *Printer[R]) safe(c Column[R], s string) string {
 	switch {
 	case p.opts.Raw || c.Verbatim:
@@ -201,7 +199,7 @@ func (p *Printer[R]) safe(c Column[R], s string) string {
 	}
 }
 
-// value returns a column's value with its strings cleaned.
+// value returns a column's value with its strings made safe.
 func (p *Printer[R]) value(c Column[R], record R) any {
 	switch v := c.Get(record).(type) {
 	case string:
@@ -228,7 +226,7 @@ func (p *Printer[R]) value(c Column[R], record R) any {
 	}
 }
 
-// joinInts puts numbers together.
+// joinInts joins numbers.
 func joinInts(list []int, sep string) string {
 	words := make([]string, len(list))
 	for i, n := range list {
@@ -237,7 +235,7 @@ func joinInts(list []int, sep string) string {
 	return strings.Join(words, sep)
 }
 
-// text writes a value as a person or a shell reads it. A zero time is empty.
+// text returns a value as text for a person or a shell. A zero time is empty.
 func text(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -262,7 +260,7 @@ func text(v any) string {
 	}
 }
 
-// joinText puts the texts of a list together.
+// joinText joins the texts of a list.
 func joinText[E fmt.Stringer](list []E, sep string) string {
 	texts := make([]string, len(list))
 	for i, e := range list {
@@ -281,8 +279,7 @@ func (p *Printer[R]) tsv(record R) error {
 		if i > 0 {
 			p.buf.WriteByte('\t')
 		}
-		// Not folded into one line: escaped, it is one, and the reader can
-		// have the newlines back.
+		// Escaped, not folded into one line, so that the reader can restore the newlines.
 		s := text(c.Get(record))
 		if !p.opts.Raw && !c.Verbatim {
 			s = termsafe.Clean(s)
@@ -329,14 +326,14 @@ func (p *Printer[R]) json(record R) error {
 	return nil
 }
 
-// empty reports whether there is nothing in a value.
+// empty reports whether a value is empty.
 func empty(v any) bool {
 	r := reflect.ValueOf(v)
 	return !r.IsValid() || r.IsZero() || r.Kind() == reflect.Slice && r.Len() == 0
 }
 
-// marshal is json.Marshal without the escapes that only HTML needs, but with
-// those that a terminal does: JSON can say everything in printable characters.
+// marshal is json.Marshal without the escapes for HTML, but with escapes of everything that is
+// unsafe on a terminal.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -359,14 +356,13 @@ func marshal(v any) ([]byte, error) {
 	return escaped.Bytes(), nil
 }
 
-// escapes gives a template whose text has a tab for \t and a newline for \n, as
-// shells do not; what stands in {{ }} is Go's.
+// escapes returns a template in which \t and \n outside of {{ }} are replaced by tab and newline.
 func escapes(format string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(format, "{{") {
 		action, plain, closed := strings.Cut(part, "}}")
 		switch {
-		case i == 0: // what stands before the first action
+		case i == 0: // the text before the first action
 			action, plain, closed = "", part, false
 		default:
 			b.WriteString("{{" + action)
@@ -381,7 +377,7 @@ func escapes(format string) string {
 
 var escaper = strings.NewReplacer(`\\`, `\`, `\t`, "\t", `\n`, "\n")
 
-// template prepares a Go template over a map of the columns.
+// template parses a Go template over a map of the columns.
 func (p *Printer[R]) template(format string) error {
 	t, err := template.New("-o").Option("missingkey=error").Funcs(templateFuncs).Parse(escapes(format))
 	if err != nil {
@@ -390,14 +386,14 @@ func (p *Printer[R]) template(format string) error {
 			Hint:    "a template looks like '{{.title}}'; see Go's text/template",
 		}
 	}
-	// Not every branch is executed when it is tried.
+	// A trial run does not execute every branch.
 	if name := unknownField(t.Root, func(name string) bool {
 		return slices.ContainsFunc(p.columns, func(c Column[R]) bool { return c.Name == name })
 	}, true); name != "" {
 		return p.noField(fmt.Sprintf("-o: there is no field %q", name))
 	}
-	// Only what the template may want is looked up. The test errs on the side
-	// of more; a template that uses the whole record gets the usual columns.
+	// Read only the columns that the template may use. The test may find too many. A template that
+	// uses the whole record has the usual columns.
 	whole := wholeRecord().MatchString(format)
 	used := slices.DeleteFunc(slices.Clone(p.columns), func(c Column[R]) bool {
 		return !strings.Contains(format, c.Name) && (!whole || c.Extra)
@@ -409,7 +405,7 @@ func (p *Printer[R]) template(format string) error {
 			switch t := v.(type) {
 			case nil:
 				v = ""
-			case time.Time: // as the other formats have it, "" without one
+			case time.Time: // as in the other formats; "" if zero
 				v = text(t)
 			case []Object:
 				v = objects(t)
@@ -424,7 +420,7 @@ func (p *Printer[R]) template(format string) error {
 	return nil
 }
 
-// noField is a mistake in a template.
+// noField returns the error for an unknown field in a template.
 func (p *Printer[R]) noField(message string) error {
 	var names []string
 	for _, c := range p.columns {
@@ -433,9 +429,8 @@ func (p *Printer[R]) noField(message string) error {
 	return &UsageError{Message: message, Hint: "fields are " + strings.Join(names, ", ")}
 }
 
-// unknownField gives the first field of the record that a template wants and that
-// is not known, "" for none. dot tells whether the record is what fields without a
-// variable are of.
+// unknownField returns the first unknown field of the record in a template, "" if there is none.
+// dot reports whether fields without a variable are those of the record.
 func unknownField(n parse.Node, known func(string) bool, dot bool) string {
 	name := ""
 	visit := func(dot bool, nodes ...parse.Node) string {
@@ -477,8 +472,8 @@ func unknownField(n parse.Node, known func(string) bool, dot bool) string {
 	return name
 }
 
-// templateFuncs are what templates can call; the value comes last, so that it
-// can be piped in: {{.title | trunc 40}}.
+// templateFuncs are the functions of templates. The value is the last parameter, so that it can be
+// piped: {{.title | trunc 40}}.
 var templateFuncs = template.FuncMap{
 	// date formats a time by a Go layout, in the local time zone.
 	"date": func(layout string, v any) string {
@@ -492,11 +487,11 @@ var templateFuncs = template.FuncMap{
 		}
 		return t.Local().Format(layout)
 	},
-	// trunc shortens to a number of columns.
+	// trunc truncates to a number of columns.
 	"trunc": func(width int, v any) string { return termsafe.Truncate(text(v), width) },
-	// pad shortens or fills to exactly that many columns.
+	// pad truncates or fills to a number of columns.
 	"pad": func(width int, v any) string { return termsafe.Pad(text(v), width) },
-	// join puts a list together.
+	// join joins a list.
 	"join": func(sep string, v any) string {
 		switch list := v.(type) {
 		case []string:
@@ -519,7 +514,7 @@ var templateFuncs = template.FuncMap{
 	"line": func(v any) string { return termsafe.Line(text(v)) },
 	// tsv escapes a value as -o tsv does.
 	"tsv": func(v any) string { return tsv.Escape(text(v)) },
-	// default replaces what is empty.
+	// default replaces an empty value.
 	"default": func(def string, v any) any {
 		if v == nil || reflect.ValueOf(v).IsZero() {
 			return def
@@ -528,5 +523,5 @@ var templateFuncs = template.FuncMap{
 	},
 }
 
-// wholeRecord recognises a template that uses its data as a whole: {{json .}}.
+// wholeRecord matches a template that uses the record as a whole: {{json .}}.
 var wholeRecord = lazy.Regexp(`[\s({]\.[\s)}|]|\$[\s)}|]`)

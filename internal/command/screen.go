@@ -7,15 +7,15 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// Screen is the terminal that lines are for. The zero value is none: then lines are
-// for programs, and neither fitted nor coloured.
+// Screen is a terminal to write lines for. The zero value means no terminal: lines are neither
+// truncated nor coloured.
 type Screen struct {
 	Width  int  // columns
-	Height int  // lines; 0 if the terminal does not say
-	Color  bool // colours and bold letters
+	Height int  // lines; 0 if unknown
+	Color  bool // use colours and bold
 }
 
-// Screen is the terminal that Out is.
+// Screen returns the terminal Out.
 func (s *Streams) Screen() Screen {
 	if !s.OutIsTerminal() {
 		return Screen{}
@@ -24,11 +24,10 @@ func (s *Streams) Screen() Screen {
 	return Screen{Width: s.Width(), Height: height, Color: s.Color()}
 }
 
-// Style is how a piece of a line looks on a terminal: the parameters of SGR
-// (ECMA-48, 8.3.117).
+// Style is the style of a piece of a line: parameters of SGR (ECMA-48, 8.3.117).
 type Style string
 
-// The styles there are.
+// The styles.
 const (
 	Plain   Style = ""
 	Bold    Style = "1"
@@ -37,14 +36,14 @@ const (
 	Failed  Style = "31"   // red
 )
 
-// Piece is a part of a line in one style. Its text is clean.
+// Piece is a part of a line in one style. Its text must be safe for a terminal.
 type Piece struct {
 	Text  string
 	Style Style
 }
 
-// Line writes pieces as a line, which is fitted to the screen, if there is one.
-// Blanks at its end are left out. Every style ends before the next piece begins.
+// Line writes pieces as a line, truncated to the width of the screen, without trailing blanks. Each
+// style ends with its piece.
 func (s Screen) Line(b *bytes.Buffer, line ...Piece) {
 	for len(line) > 0 {
 		end := &line[len(line)-1]

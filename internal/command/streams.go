@@ -18,8 +18,8 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// Streams is where a command reads and writes: data on In and Out, messages
-// through Report. Err is for what writes there itself, such as a child.
+// Streams are the streams of a command: data on In and Out, messages through Report. Err is for
+// writers that bypass Report, such as child processes.
 type Streams struct {
 	In     io.Reader
 	Out    io.Writer
@@ -29,7 +29,7 @@ type Streams struct {
 
 const streamsKey = "github.com/lektordir/lektor/internal/command.Streams"
 
-// NewStreams returns streams for a command of that name; a test passes buffers.
+// NewStreams returns streams for a command with a name. Tests pass buffers.
 func NewStreams(name string, in io.Reader, out, err io.Writer) *Streams {
 	s := &Streams{In: in, Out: out, Err: err}
 	s.Report = &Reporter{name: name, w: err, pace: 100 * time.Millisecond}
@@ -37,11 +37,10 @@ func NewStreams(name string, in io.Reader, out, err io.Writer) *Streams {
 	return s
 }
 
-// Env returns the streams of the process, for a command of that name.
+// Env returns the streams of the process, for a command with a name.
 func Env(name string) *Streams { return NewStreams(name, os.Stdin, os.Stdout, os.Stderr) }
 
-// StreamsOf returns the streams of the app that runs; every call in one run
-// returns the same.
+// StreamsOf returns the streams of the running app; every call in one run returns the same.
 func StreamsOf(c *cli.Context) *Streams {
 	if s, ok := c.App.Metadata[streamsKey].(*Streams); ok {
 		return s
@@ -49,8 +48,8 @@ func StreamsOf(c *cli.Context) *Streams {
 	return NewStreams(c.App.Name, c.App.Reader, c.App.Writer, c.App.ErrWriter)
 }
 
-// InFile returns the file that In is, for a child process or a screen to read from
-// directly, or nil.
+// InFile returns In if it is a file, for a child process or a screen that reads from it directly;
+// otherwise nil.
 func (s *Streams) InFile() *os.File {
 	in := s.In
 	if r, ok := in.(*reader); ok {
@@ -60,20 +59,20 @@ func (s *Streams) InFile() *os.File {
 	return f
 }
 
-// InIsTerminal reports whether a person types what is read.
+// InIsTerminal reports whether In is a terminal.
 func (s *Streams) InIsTerminal() bool {
 	f := s.InFile()
 	return f != nil && term.IsTerminal(int(f.Fd()))
 }
 
-// OutIsTerminal reports whether a person sees what is written to Out.
+// OutIsTerminal reports whether Out is a terminal.
 func (s *Streams) OutIsTerminal() bool { return isTerminal(s.Out) }
 
-// ErrIsTerminal reports whether a person sees the messages.
+// ErrIsTerminal reports whether messages go to a terminal.
 func (s *Streams) ErrIsTerminal() bool { return isTerminal(s.Err) }
 
-// Width returns the number of columns of the terminal that Out is, and 80
-// where it is none or will not say.
+// Width returns the width of the terminal Out in columns, and 80 if Out is not a terminal or its
+// size is unknown.
 func (s *Streams) Width() int {
 	if w, _ := s.Size(); w > 0 {
 		return w
@@ -81,11 +80,11 @@ func (s *Streams) Width() int {
 	return 80
 }
 
-// Size returns the columns and lines of the terminal that Out is, each 0 where it
-// is none or will not say.
+// Size returns the columns and lines of the terminal Out, each 0 if Out is not a terminal or its
+// size is unknown.
 func (s *Streams) Size() (columns, lines int) { return size(s.Out) }
 
-// size returns the columns and lines of the terminal that w is.
+// size returns the columns and lines of the terminal w.
 func size(w io.Writer) (columns, lines int) {
 	f := fileOf(w)
 	if f == nil {
@@ -98,15 +97,15 @@ func size(w io.Writer) (columns, lines int) {
 	return columns, lines
 }
 
-// Color reports whether Out may be coloured: it is a terminal that is not dumb
-// and has a name, and $NO_COLOR is unset or empty.
+// Color reports whether output to Out may be coloured: Out is a terminal, $TERM is set and not
+// dumb, and $NO_COLOR is unset or empty.
 func (s *Streams) Color() bool {
 	name := os.Getenv("TERM")
 	return s.OutIsTerminal() && os.Getenv("NO_COLOR") == "" && name != "" && name != "dumb"
 }
 
-// OutFile returns the file that Out is, for a child process to write to
-// directly, or nil.
+// OutFile returns Out if it is a file, for a child process that writes to it directly; otherwise
+// nil.
 func (s *Streams) OutFile() *os.File { return fileOf(s.Out) }
 
 func fileOf(w io.Writer) *os.File {
@@ -124,8 +123,8 @@ func isTerminal(w io.Writer) bool {
 	return f != nil && term.IsTerminal(int(f.Fd()))
 }
 
-// Output writes what a command makes to the file that the user names, all of it or
-// nothing as [atomicfile.Output] does, or, named "" or "-", to Out.
+// Output writes to the file that the user names, atomically as [atomicfile.Output] does, or to Out
+// if file is "" or "-".
 func (s *Streams) Output(file string, write func(io.Writer) error) error {
 	if file == "" || file == "-" {
 		return write(s.Out)
@@ -133,23 +132,23 @@ func (s *Streams) Output(file string, write func(io.Writer) error) error {
 	return atomicfile.Output(file, write)
 }
 
-// Reporter writes messages for the user on stderr, each on a line that begins
-// with the command's name, cleaned of what strangers may have put into it. It
-// is safe for concurrent use, and a progress bar makes way for every line.
+// Reporter writes messages for the user to stderr, one per line with the command's name in front,
+// made safe for a terminal. It is safe for concurrent use. A progress bar is redrawn below each
+// line.
 type Reporter struct {
 	name     string
 	w        io.Writer
 	terminal bool
-	pace     time.Duration // between two drawings of the bar
+	pace     time.Duration // time between two drawings of the bar
 
 	mu       sync.Mutex
 	bar      *bar
 	warnings int
 	errors   int
-	hinted   map[string]bool // hints that were given
+	hinted   map[string]bool // hints that were printed
 }
 
-// Warn reports something that the user should know and that is not a failure.
+// Warn reports a problem that is not a failure.
 func (r *Reporter) Warn(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,9 +156,8 @@ func (r *Reporter) Warn(format string, args ...any) {
 	r.line("warning: " + fmt.Sprintf(format, args...))
 }
 
-// Error reports a failure; the command goes on, and [Main] makes sure that it
-// does not end with status 0. An action that returns an error of its own
-// decides the status.
+// Error reports a failure; the command continues, and [Main] ensures that it does not exit with
+// status 0. If the action returns an error, that determines the status.
 func (r *Reporter) Error(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,20 +165,19 @@ func (r *Reporter) Error(format string, args ...any) {
 	r.line(fmt.Sprintf(format, args...))
 }
 
-// Warnings warns of something of which there may be many: the first twenty are
-// told, the last of them with a word that there are more. It is safe for
-// concurrent use.
+// Warnings limits the number of similar warnings: it reports the first maxWarnings, and adds to the
+// last one that there are more. It is safe for concurrent use.
 type Warnings struct {
 	Report *Reporter
-	More   string // that word; default " (there are more like this)"
+	More   string // text added to the last warning; "" means " (there are more like this)"
 
 	n atomic.Int64
 }
 
-// maxWarnings is how many are told.
+// maxWarnings is the number of warnings reported.
 const maxWarnings = 20
 
-// Warn is [Reporter.Warn], so many times.
+// Warn is [Reporter.Warn] for the first maxWarnings calls.
 func (w *Warnings) Warn(format string, args ...any) {
 	switch n := w.n.Add(1); {
 	case n < maxWarnings:
@@ -190,16 +187,15 @@ func (w *Warnings) Warn(format string, args ...any) {
 	}
 }
 
-// Info reports what was done, such as a summary.
+// Info reports a result, such as a summary.
 func (r *Reporter) Info(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.line(fmt.Sprintf(format, args...))
 }
 
-// Print reports err as [Main] does: joined errors one a line, each followed by
-// its hint, each of which is said once. It counts them as errors. An error without words of its own
-// ([ExitError] without Err) prints nothing.
+// Print reports err as [Main] does: joined errors one per line, each followed by its hint, but each
+// hint only once. It counts them as errors. An [ExitError] without Err prints nothing.
 func (r *Reporter) Print(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -216,22 +212,22 @@ func (r *Reporter) Print(err error) {
 	}
 }
 
-// Warnings returns how many warnings were reported.
+// Warnings returns the number of warnings reported.
 func (r *Reporter) Warnings() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.warnings
 }
 
-// Errors returns how many errors were reported.
+// Errors returns the number of errors reported.
 func (r *Reporter) Errors() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.errors
 }
 
-// line writes one line, between two drawings of the bar. Users and passwords are
-// left out of URLs: messages land in logs and mails, whoever wrote the URL.
+// line writes one line, and redraws the bar. It removes user names and passwords from URLs, as
+// messages end up in logs and mails.
 func (r *Reporter) line(message string) {
 	message = strings.ReplaceAll(strings.TrimSpace(message), "\n", "; ")
 	if strings.Contains(message, "@") {
@@ -247,7 +243,7 @@ func (r *Reporter) line(message string) {
 	r.bar.draw()
 }
 
-// closeBar takes a bar off the screen that an action left there.
+// closeBar removes a bar that an action did not remove.
 func (r *Reporter) closeBar() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -257,16 +253,15 @@ func (r *Reporter) closeBar() {
 	}
 }
 
-// Progress shows how far long work is, on a terminal; elsewhere it does
-// nothing. It is safe for concurrent use. A nil *Progress does nothing either.
+// Progress shows the progress of long work on a terminal; elsewhere it does nothing. It is safe for
+// concurrent use. A nil *Progress does nothing.
 type Progress struct {
 	r   *Reporter
 	bar *bar
 }
 
-// Progress begins a bar of total steps with a description in front of it, or
-// nothing at all where stderr is no terminal. There is one bar at a time. Call
-// [Progress.Done] at the end; what ends early is cleaned up by [Main].
+// Progress shows a bar of total steps after a description, or nothing if stderr is not a terminal
+// or another bar is shown. Call [Progress.Done] at the end; [Main] removes a bar that is left.
 func (r *Reporter) Progress(total int, description string) *Progress {
 	if total <= 0 {
 		return nil
@@ -274,8 +269,7 @@ func (r *Reporter) Progress(total int, description string) *Progress {
 	return r.begin(total, description)
 }
 
-// Counter is [Reporter.Progress] for work of which nobody knows how many steps it has: it
-// shows how many are done.
+// Counter is [Reporter.Progress] for an unknown number of steps: it shows how many are done.
 func (r *Reporter) Counter(description string) *Progress { return r.begin(-1, description) }
 
 func (r *Reporter) begin(total int, description string) *Progress {
@@ -292,7 +286,7 @@ func (r *Reporter) begin(total int, description string) *Progress {
 	return &Progress{r: r, bar: r.bar}
 }
 
-// do calls f while the bar is still the one that is shown.
+// do calls f if the bar is still shown.
 func (p *Progress) do(f func()) {
 	if p == nil {
 		return
@@ -304,10 +298,10 @@ func (p *Progress) do(f func()) {
 	}
 }
 
-// Add counts n steps as done.
+// Add adds n finished steps.
 func (p *Progress) Add(n int) { p.do(func() { p.bar.add(n) }) }
 
-// Done takes the bar off the screen.
+// Done removes the bar.
 func (p *Progress) Done() {
 	p.do(func() {
 		p.bar.clear()

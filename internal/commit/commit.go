@@ -205,17 +205,6 @@ func (t *Txn) syncJournal(shared func(string) error) error {
 	return dirfs.SyncPath(filepath.Dir(path))
 }
 
-// Settle renames a staged entry that the journal names from tmp/ (from, which is
-// relative to the lektor-dir) to new/, and takes the version that it replaces out of
-// new/; should it fail, it can be done again. dropped reports that it was not delivered
-// because a viewer had taken that version.
-func Settle(d *dirfs.Dir, feed, from string, r journal.Record) (dropped bool, err error) {
-	if r.Replaces == "" {
-		return false, arrive(d, feed, from, r.Unique)
-	}
-	return replace(d, feed, from, r.Unique, r.Replaces)
-}
-
 // each calls f for every transaction, and returns their errors; beside each other if
 // the disk is waited for in each.
 func (g *group) each(txns []*Txn, f func(*Txn) error) []error {

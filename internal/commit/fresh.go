@@ -11,6 +11,9 @@ import (
 	"github.com/lektordir/lektor/internal/journal"
 )
 
+// JournalPath returns the path of a feed's journal, relative to the lektor-dir.
+func JournalPath(feed string) string { return "src/" + feed + "/etc/fetch/seen" }
+
 // staleness is longer than what a file has in it is remembered.
 const staleness = 10 * time.Second
 

@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -39,3 +40,5 @@ func Lock(d *dirfs.Dir, feed string) (unlock func(), err error) {
 	}
 	return unlock, err
 }
+
+func isNotExist(err error) bool { return errors.Is(err, os.ErrNotExist) }

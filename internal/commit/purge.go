@@ -1,7 +1,6 @@
 package commit
 
 import (
-	"context"
 	"os"
 	"strings"
 
@@ -12,38 +11,10 @@ import (
 // removed. Recovery restores no name with a ';'.
 const Purging = ";purge"
 
-// Purge removes a feed with all its entries, and forgets what was delivered of
-// it. Once begun, it will be finished: after an interruption by the next run of a
-// fetcher that recovers, delivers to the feed or checks with repair. When it
-// returns without an error, it is done and on the disk. It waits some seconds for
-// another fetcher that has the feed; the error is a [*BusyError] then.
-func (w *Writer) Purge(ctx context.Context, feed string) error {
-	t, err := w.BeginWait(ctx, feed)
-	if err != nil {
-		return err
-	}
-	defer t.Close()
-	if err := w.d.MkTmp(feed); err != nil {
-		return err
-	}
-	if err := w.d.Inside("tmp/" + feed); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(w.d.Join("tmp", feed, Purging), os.O_WRONLY|os.O_CREATE, 0o666)
-	if err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return w.finishPurge(feed)
-}
-
 // finishPurge removes a feed of which it was recorded that it is to be removed.
-// The caller has its lock. The order is such that whatever a power cut leaves,
-// the record is there until nothing else is.
-func (w *Writer) finishPurge(feed string) error {
-	d := w.d
+// The caller has its lock; slow is [Options.SlowSync]. The order is such that whatever a
+// power cut leaves, the record is there until nothing else is.
+func finishPurge(d *dirfs.Dir, slow bool, feed string) error {
 	tmp, src := d.Join("tmp", feed), d.Join("src", feed)
 	record := tmp + "/" + Purging
 	if _, err := dirfs.Lstat(record); err != nil {
@@ -55,7 +26,7 @@ func (w *Writer) finishPurge(feed string) error {
 	if err := d.Inside("tmp/" + feed); err != nil {
 		return err
 	}
-	s, err := d.NewSyncer(w.slow)
+	s, err := d.NewSyncer(slow)
 	if err != nil {
 		return err
 	}

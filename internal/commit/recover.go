@@ -7,10 +7,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/lektordir/lektor/internal/dirfs"
@@ -22,65 +20,6 @@ import (
 // foreignAge is how long an entry that another program writes, or another
 // machine, stays in tmp/ after its last change, as in maildir.
 const foreignAge = 36 * time.Hour
-
-// Recover finishes what earlier runs left in tmp/, for every feed that has
-// something there: what a journal names is delivered, interrupted replacements
-// and removals are finished, other entries of this machine's are removed, and
-// those of others 36 hours after their last change, by the clock and by the last
-// Date of a server that a fetcher noted. Call it at the start of every run. Feeds that another fetcher has locked are left to it. The error
-// joins what went wrong, feed by feed; the others are recovered all the same.
-func (w *Writer) Recover(ctx context.Context) error {
-	feeds, err := w.d.Feeds("tmp")
-	if err != nil {
-		return err
-	}
-	// Each feed has its own lock, and most have nothing in tmp/: what takes time is
-	// to look.
-	parts := slices.Collect(slices.Chunk(feeds, len(feeds)/runtime.GOMAXPROCS(0)+1))
-	bad := make([]error, len(parts))
-	var wg sync.WaitGroup
-	for i, part := range parts {
-		wg.Go(func() { bad[i] = w.recoverFeeds(ctx, part) })
-	}
-	wg.Wait()
-	if ctx.Err() != nil {
-		bad = append(bad, context.Cause(ctx))
-	}
-	return errors.Join(bad...)
-}
-
-func (w *Writer) recoverFeeds(ctx context.Context, feeds []string) error {
-	var bad []error
-	for _, feed := range feeds {
-		if ctx.Err() != nil {
-			break
-		}
-		names, err := dirfs.Names(w.d.Join("tmp", feed))
-		if err != nil {
-			if !isNotExist(err) {
-				bad = append(bad, err)
-			}
-			continue
-		}
-		if len(names) > 0 {
-			bad = append(bad, w.recoverFeed(feed))
-		}
-	}
-	return errors.Join(bad...)
-}
-
-// recoverFeed recovers one feed under its lock.
-func (w *Writer) recoverFeed(feed string) error {
-	t, err := w.Begin(feed)
-	if _, ok := errors.AsType[*BusyError](err); ok {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer t.Close()
-	return recoverLocked(w.d, feed)
-}
 
 // recovery is the recovery of a feed whose lock the caller has.
 type recovery struct {

@@ -8,11 +8,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/journal"
 )
 
 // Replacing is the end of the name of a file in tmp/$feed that records a replacement:
 // $unique;replaces holds the unique name of the version that $unique replaces.
 const Replacing = ";replaces"
+
+// Settle renames a staged entry that the journal names from tmp/ (from, which is
+// relative to the lektor-dir) to new/, and takes the version that it replaces out of
+// new/; should it fail, it can be done again. dropped reports that it was not delivered
+// because a viewer had taken that version.
+func Settle(d *dirfs.Dir, feed, from string, r journal.Record) (dropped bool, err error) {
+	if r.Replaces == "" {
+		return false, arrive(d, feed, from, r.Unique)
+	}
+	return replace(d, feed, from, r.Unique, r.Replaces)
+}
 
 // replace puts a staged version in the place of an old one in new/, so that a viewer
 // sees one of them at every moment. The caller has the feed's lock, and what is staged

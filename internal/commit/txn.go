@@ -48,7 +48,7 @@ func (w *Writer) Begin(feed string) (*Txn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.finishPurge(feed); err != nil {
+	if err := finishPurge(w.d, w.slow, feed); err != nil {
 		unlock()
 		return nil, err
 	}
@@ -84,9 +84,6 @@ func (t *Txn) Feed() string { return t.feed }
 
 // Dir returns the lektor-dir.
 func (t *Txn) Dir() *dirfs.Dir { return t.d }
-
-// JournalPath returns the path of a feed's journal, relative to the lektor-dir.
-func JournalPath(feed string) string { return "src/" + feed + "/etc/fetch/seen" }
 
 // Journal returns the feed's journal, which it reads once. A journal in which most lines say
 // what later ones say again is compacted on the way.
@@ -416,5 +413,3 @@ func (t *Txn) discard() {
 	t.staging.discard(uniques)
 	t.staged = nil
 }
-
-func isNotExist(err error) bool { return errors.Is(err, os.ErrNotExist) }

@@ -18,14 +18,14 @@ import (
 
 // The limits of [Page].
 const (
-	MaxBytes = 4 << 20 // of a page that are looked at
-	MaxLinks = 1000    // of each kind that are returned
+	MaxBytes = 4 << 20 // bytes of a page that are searched
+	MaxLinks = 1000    // returned links of each kind
 	maxURL   = 8000    // bytes of a link; servers need not take more (RFC 9110, section 4.1)
 )
 
 // Link is a document that a page links to.
 type Link struct {
-	URL   string // absolute where the page's URL is
+	URL   string // absolute if the URL of the page is absolute
 	Type  string // MIME type as given, in lower case; may be empty
 	Title string // one line; may be empty
 }
@@ -33,22 +33,20 @@ type Link struct {
 // Result is what a page links to.
 type Result struct {
 	Title string // of the page
-	// Feeds are the feeds in the order of the page, each once.
+	// Feeds are the feeds in the order of the page, without duplicates.
 	Feeds []Link
-	// Guessed is set when the page declares no feed, and Feeds are plain links
-	// that look like ones.
+	// Guessed is set if the page declares no feed, and Feeds are plain links that look like feeds.
 	Guessed bool
-	// ESS and NNO are links to documents that tell cheaply whether the
-	// page's feeds have changed.
+	// ESS and NNO are links to small documents that show whether the feeds of the page have
+	// changed.
 	ESS, NNO []Link
-	// Limit is the limit at which there was more than was looked at or is
-	// returned: "4 MB" of the page, or "1000 links" of a kind. It is empty where
+	// Limit is the limit that was exceeded: "4 MB" of the page, or "1000 links" of a kind; "" if
 	// nothing was left out.
 	Limit string
 }
 
-// types are the MIME types of feeds. The generic ones count on
-// rel="alternate" alone, where a page has no reason to name anything else.
+// types are the MIME types of feeds. Generic types are accepted because rel="alternate" is
+// required, with which pages rarely name anything else.
 var types = map[string]bool{
 	"application/rss+xml":       true,
 	"application/atom+xml":      true,
@@ -69,9 +67,8 @@ var types = map[string]bool{
 	"application/json":          true,
 }
 
-// Page looks for feeds in a page that was found at pageURL (after redirects).
-// contentType is the HTTP header field, for its charset. The page may be
-// anything; nothing in it makes Page fail.
+// Page returns the feeds of a page at pageURL (after redirects). contentType is the HTTP header
+// field, for its charset. Page accepts any input.
 func Page(body []byte, pageURL, contentType string) Result {
 	limit := ""
 	if len(body) > MaxBytes {
@@ -99,9 +96,9 @@ func Page(body []byte, pageURL, contentType string) Result {
 	return s.Result
 }
 
-// Guesses gives the URLs at which the feed of a page that links to none may be, the
-// likeliest first: the names that are usual, at the root of the site or of a user's
-// part of it ("/~ann/"). Of a page that is not on the web there are none.
+// Guesses returns URLs at which the feed of a page without links may be, the likeliest first: usual
+// names, at the root of the site or of a user's part of it ("/~ann/"). It returns none if pageURL
+// is not http or https.
 func Guesses(pageURL string) []string {
 	u, err := url.Parse(strings.TrimSpace(pageURL))
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -118,20 +115,20 @@ func Guesses(pageURL string) []string {
 	return guesses
 }
 
-// scanner reads a page.
+// scanner parses a page.
 type scanner struct {
 	Result
 	z        *html.Tokenizer
-	base     *url.URL // nil when the page's is none
-	haveBase bool     // the page has said one
+	base     *url.URL // nil if the URL of the page is invalid
+	haveBase bool     // the page has a base element
 	seen     map[string]bool
 	inTitle  bool
-	anchors  []Link          // plain links that look like feeds, URLs and titles as found
-	hrefs    map[string]bool // of the anchors
-	open     *Link           // the one whose text is being read, or nil
+	anchors  []Link          // plain links that look like feeds, as found
+	hrefs    map[string]bool // the URLs of anchors
+	open     *Link           // the anchor whose text is being read, or nil
 }
 
-// add adds a link that is not listed yet.
+// add adds a link unless it is listed already.
 func (s *scanner) add(list *[]Link, l Link) {
 	if l.URL = resolve(s.base, l.URL); l.URL == "" || len(l.URL) > maxURL || s.seen[l.URL] {
 		return
@@ -144,7 +141,7 @@ func (s *scanner) add(list *[]Link, l Link) {
 	*list = append(*list, l)
 }
 
-// token reads on, until the end.
+// token parses a token, and returns false at the end.
 func (s *scanner) token() bool {
 	switch s.z.Next() {
 	case html.ErrorToken:
@@ -187,7 +184,7 @@ func (s *scanner) token() bool {
 	return true
 }
 
-// link reads an element that links to href.
+// link handles an element that links to href.
 func (s *scanner) link(tag atom.Atom, href string, attrs map[string]string) {
 	l := Link{URL: href, Type: mediaType(attrs["type"]), Title: fold(attrs["title"])}
 	switch tag {
@@ -208,7 +205,7 @@ func (s *scanner) link(tag atom.Atom, href string, attrs map[string]string) {
 		}
 	case atom.A:
 		s.open = nil
-		// One more than is returned tells that there are more.
+		// One more than MaxLinks shows that there are more.
 		if (looksLikeFeed(href) || types[l.Type]) && len(s.anchors) <= MaxLinks && !s.hrefs[href] {
 			s.hrefs[href] = true
 			l.Type = ""
@@ -227,7 +224,7 @@ const (
 	nnoLink
 )
 
-// kind tells what a <link> with this rel, type and href is.
+// kind returns the kind of a <link> with this rel, type and href.
 func kind(rel, typ, href string) linkKind {
 	words := strings.Fields(strings.ToLower(rel))
 	has := func(want string) bool { return slices.Contains(words, want) }
@@ -239,18 +236,18 @@ func kind(rel, typ, href string) linkKind {
 	case has("stylesheet"):
 		return otherLink
 	case has("feed") && !has("alternate"):
-		// The rel of HTML drafts: the type is only advice then.
+		// In HTML drafts, the type of rel=feed was only advice.
 		return feedLink
 	case has("alternate") && types[typ]:
 		if typ == "application/json" && !has("feed") && strings.Contains(href, "wp-json") {
-			return otherLink // WordPress names its REST API so
+			return otherLink // the REST API of WordPress
 		}
 		return feedLink
 	}
 	return otherLink
 }
 
-// mediaType gives a MIME type without parameters, in lower case.
+// mediaType returns a MIME type without parameters, in lower case.
 func mediaType(s string) string {
 	if t, _, err := mime.ParseMediaType(s); err == nil {
 		return t
@@ -280,8 +277,8 @@ func looksLikeFeed(href string) bool {
 	return false
 }
 
-// resolve gives the absolute URL of a reference, or "" for one that can be no
-// feed. Absolute ones stay byte for byte.
+// resolve returns the absolute URL of a reference, or "" if it cannot be a feed. It does not change
+// absolute URLs, except for the fragment.
 func resolve(base *url.URL, ref string) string {
 	u, err := url.Parse(ref)
 	if err != nil {
@@ -295,7 +292,7 @@ func resolve(base *url.URL, ref string) string {
 		ref, _, _ = strings.Cut(ref, "#")
 		return ref
 	case scheme == "feed":
-		// feed://host/… and feed:https://host/…, of old readers' buttons.
+		// feed://host/… and feed:https://host/…, from buttons of old readers.
 		rest := ref[len("feed:"):]
 		if strings.HasPrefix(rest, "//") {
 			return resolve(base, "http:"+rest)
@@ -318,8 +315,8 @@ func resolve(base *url.URL, ref string) string {
 	return abs.String()
 }
 
-// cleanURL strips what browsers strip from a URL: white space around it, tabs
-// and newlines in it.
+// cleanURL removes the same characters as browsers: white space around a URL, tabs and newlines in
+// it.
 func cleanURL(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\t' || r == '\n' || r == '\r' {
@@ -329,7 +326,7 @@ func cleanURL(s string) string {
 	}, strings.TrimSpace(s))
 }
 
-// fold makes one line of text.
+// fold returns s on one line, truncated to 500 bytes.
 func fold(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
 	if len(s) > 500 {

@@ -12,9 +12,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Complete gives the names in a lektor-dir that a word of a command line may be: those
-// of feeds, of folders, of settings, flags, and terms of queries. Titles that strangers
-// wrote, and that a line cannot hold, stand for nothing: the feed's URL does then.
+// Complete returns candidates for a word of a command line: feeds, folders, settings, flags and
+// terms of queries. A feed whose title cannot be typed is completed by its URL.
 func Complete(k command.Kind) []command.Candidate {
 	switch {
 	case k.Name == "FEED":
@@ -31,8 +30,8 @@ func Complete(k command.Kind) []command.Candidate {
 	return nil
 }
 
-// CompleteSubscribed is [Complete] for commands that work on subscriptions: feeds of other
-// fetchers are candidates for rm alone, which removes them, too.
+// CompleteSubscribed is like [Complete], but returns only subscribed feeds. For rm it returns all
+// feeds.
 func CompleteSubscribed(k command.Kind) []command.Candidate {
 	if k.Name != "FEED" || k.Command == "rm" {
 		return Complete(k)
@@ -52,7 +51,7 @@ func plain(words []string) (all []command.Candidate) {
 	return all
 }
 
-// feeds reads the feeds of a lektor-dir; those that cannot be read are not there.
+// feeds returns the feeds of a lektor-dir that can be read.
 func feeds(dir string) []*lektordir.Feed {
 	d, err := lektordir.Open(dir, nil)
 	if err != nil {
@@ -62,8 +61,8 @@ func feeds(dir string) []*lektordir.Feed {
 	return list
 }
 
-// feedNames gives each feed by its title if no other has that, else, or where a URL was
-// begun, by its id.
+// feedNames returns a candidate for each feed: its title if that is unique, else its id. If word is
+// the beginning of a URL, it returns ids.
 func feedNames(list []*lektordir.Feed, word string) (all []command.Candidate) {
 	titles := map[string]int{}
 	for _, f := range list {
@@ -83,13 +82,13 @@ func feedNames(list []*lektordir.Feed, word string) (all []command.Candidate) {
 	return all
 }
 
-// typable tells whether somebody may type a name: it is a line without controls, and
-// no flag, number or "-".
+// typable reports whether a name can be typed: it is one line without control characters, and does
+// not look like a flag.
 func typable(name string) bool {
 	return name != "" && termsafe.Line(name) == name && name[0] != '-' && strings.TrimSpace(name) == name
 }
 
-// folders gives the folders of feeds, with those above them.
+// folders returns the folders of feeds and their parents.
 func folders(dir string) (all []string) {
 	d, err := lektordir.Open(dir, nil)
 	if err != nil {
@@ -112,7 +111,7 @@ func folders(dir string) (all []string) {
 	return slices.Compact(all)
 }
 
-// terms gives the terms that a word of a query may become.
+// terms returns the terms that complete a word of a query.
 func terms(k command.Kind) (all []command.Candidate) {
 	negated := ""
 	word := k.Word

@@ -9,14 +9,14 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Overview is what a list begins with.
+// Overview is the beginning of a list, and the counts of feeds.
 type Overview struct {
-	Newest []*Record // unread ones, the newest first
+	Newest []*Record // unread entries, newest first
 	Feeds  map[string]Tally
 }
 
-// Overview returns the newest of the unread entries, at most newest, and how many
-// entries each feed has; nil if the index cannot tell. The error is the context's.
+// Overview returns at most newest unread entries, newest first, and the counts of each feed. It
+// returns nil if the index cannot answer. The error is that of ctx.
 func (s *Store) Overview(ctx context.Context, newest int) (*Overview, error) {
 	var o Overview
 	ok, err := s.look(ctx, func(v View) (err error) {
@@ -32,8 +32,8 @@ func (s *Store) Overview(ctx context.Context, newest int) (*Overview, error) {
 	return &o, nil
 }
 
-// Tallies counts the entries that a list shows, read ones too, by the hashes of the
-// feeds. The error is the context's.
+// Tallies counts the entries that a list shows, including read ones, by feed hash. The error is that
+// of ctx.
 func (s *Store) Tallies(ctx context.Context) (map[string]Tally, error) {
 	var all map[string]Tally
 	ok, err := s.look(ctx, func(v View) (err error) {
@@ -56,8 +56,8 @@ func (s *Store) Tallies(ctx context.Context) (map[string]Tally, error) {
 	return all, err
 }
 
-// Dates calls f with the dates of the entries that the index knows, see [Record.Date];
-// feed is a hash. It reports false if there is no index. The error is the context's.
+// Dates calls f with the date, see [Record.Date], of each entry in the index; feed is a hash. It
+// reports false if there is no index. The error is that of ctx.
 func (s *Store) Dates(ctx context.Context, f func(feed, unique string, when time.Time)) (ok bool, err error) {
 	return s.look(ctx, func(v View) error {
 		return v.Dates(ctx, func(feed, unique string, pubdate time.Time) {

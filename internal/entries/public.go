@@ -9,11 +9,10 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Public gives an entry as anybody may see it: without what stands before the
-// host of a URL, and without links that are none, see [feedconv.IsLink]. Other
-// programs may have stored those, and earlier versions of ours. The article of its page
-// is not ours to pass on: what the feed gives away stands for it. Whoever asks has read
-// [lektordir.FieldFeedContent] if he has the content.
+// Public returns an entry as it may be published: without user names and passwords in URLs, and
+// without invalid links, see [feedconv.IsLink], which other programs or earlier versions may have
+// stored. It replaces an article by the feed's own text, so if the content was read,
+// [lektordir.FieldFeedContent] must have been read too.
 func Public(e *lektordir.Entry) *lektordir.Entry {
 	p := *e
 	if p.FullText.URL != "" {
@@ -62,14 +61,15 @@ func Public(e *lektordir.Entry) *lektordir.Entry {
 	return &p
 }
 
-// Own is [Public] for what only the user reads, as his mail: with the article.
+// Own is like [Public], but keeps the article. It is for output that only the user reads, for
+// example mail.
 func Own(e *lektordir.Entry) *lektordir.Entry {
 	own := *e
 	own.FullText, own.FeedContent = lektordir.FullText{}, nil
 	return Public(&own)
 }
 
-// Followable is url if that is a link, else empty.
+// Followable returns url if it is a link, else "".
 func Followable(url string) string {
 	if !feedconv.IsLink(url) {
 		return ""

@@ -20,40 +20,38 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Record is an entry and what was read of it so far. It is used by one
-// goroutine at a time.
+// Record is an entry and its fields that have been read so far. It must not be used concurrently.
 type Record struct {
-	Ref    lektordir.Ref // where it was seen last
-	Number int           // in the list, from 1; 0 without one
+	Ref    lektordir.Ref // its last known name
+	Number int           // position in the list, from 1; 0 if it has none
 
 	s    *Store
-	feed *lektordir.Feed // what an index knows of the feed, or nil
+	feed *lektordir.Feed // the feed from an index, or nil
 	have lektordir.Fields
-	// These have the fields of brief, as far as they are in have: what lists are ordered
-	// by and show. A list holds no more of an entry.
+	// The fields of brief that are in have. They are enough to sort and print a list.
 	title, author string
 	pubdate       time.Time
-	when          time.Time // the result of Date; sorting asks often
-	*details                // nil while nothing else is known
-	maybe         bool      // only its files tell whether a query wants it
+	when          time.Time // cached result of Date
+	*details                // nil if only fields of brief are known
+	maybe         bool      // its files must be read to decide whether the query selects it
 }
 
-// brief are the fields that a record holds for as long as it lives.
+// brief is the fields that a record never forgets.
 const brief = lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldPubDate
 
-// details are what a record holds until it forgets.
+// details is the data that Forget drops.
 type details struct {
 	entry lektordir.Entry
-	text  *string // the content as text, once it was asked for
-	shown *string // the content as the column has it, once it was asked for
-	// words reports which words the entry has without reading it, nil outside of an index.
+	text  *string // cached result of Text
+	shown *string // cached result of rendered
+	// words reports from an index which words the entry has; nil without one.
 	words func(folded string) query.Verdict
 }
 
-// Record returns the record of an entry, of which nothing is read yet.
+// Record returns the record of an entry. It reads nothing yet.
 func (s *Store) Record(ref lektordir.Ref) *Record { return &Record{s: s, Ref: ref} }
 
-// hit returns the record of an entry that an index knows.
+// hit returns the record of an entry found in an index.
 func (s *Store) hit(h Hit) *Record {
 	r := &Record{s: s, Ref: h.Ref, feed: h.Feed, have: h.Have}
 	if h.Have != 0 || h.Words != nil {
@@ -63,7 +61,7 @@ func (s *Store) hit(h Hit) *Record {
 	return r
 }
 
-// take takes fields of an entry.
+// take copies fields of an entry to the record.
 func (r *Record) take(e *lektordir.Entry, fields lektordir.Fields) {
 	if fields&lektordir.FieldTitle != 0 {
 		r.title = e.Title
@@ -80,7 +78,7 @@ func (r *Record) take(e *lektordir.Entry, fields lektordir.Fields) {
 	}
 }
 
-// full returns the details, which begin with the fields of brief.
+// full returns the details, and makes them from the fields of brief if there are none.
 func (r *Record) full() *details {
 	if r.details == nil {
 		r.details = &details{entry: lektordir.Entry{Title: r.title, Author: r.author, PubDate: r.pubdate}}
@@ -88,20 +86,19 @@ func (r *Record) full() *details {
 	return r.details
 }
 
-// Read makes sure that fields are known. An entry that a viewer has moved
-// meanwhile is followed. The error is that of [lektordir.Dir.ReadEntry]; where an entry
-// is sound without the files that cannot be read, that is reported, and they are taken
-// for none, unless the store is strict.
+// Read reads the fields of the entry that are not read yet. If a viewer has moved the entry, it is
+// read under its new name. The error is that of [lektordir.Dir.ReadEntry]. Optional files that cannot
+// be read are reported and taken as missing, unless the store is strict.
 func (r *Record) Read(want lektordir.Fields) error {
 	if want &^= r.have; want == 0 {
 		return nil
 	}
 	if want&lektordir.FieldFeedContent != 0 {
-		want |= lektordir.FieldFullText &^ r.have // what says that there is one
+		want |= lektordir.FieldFullText &^ r.have // to know whether there is an article
 	}
 	if want&lektordir.Extras != 0 {
-		// They are in one file, which is not to be read for each of them; but a
-		// summary may be long, and there may be many records.
+		// These fields are in one file, so read all of them at once. Only the summary is left out,
+		// as it may be long.
 		want |= lektordir.Extras &^ lektordir.FieldSummary &^ r.have
 	}
 	e, err := r.s.Dir.ReadEntry(r.Ref, want)
@@ -120,13 +117,12 @@ func (r *Record) Read(want lektordir.Fields) error {
 	return nil
 }
 
-// mostMoves is how often an entry is followed that others rename while it is read.
+// mostMoves is how often a read is repeated because the entry was renamed meanwhile.
 const mostMoves = 20
 
-// where returns the place of an entry that was not at ref a moment ago, and false if it
-// is gone. The names that viewers give are tried first, since a listing beside a process
-// that renames all entries without pause is out of date after a few of them. One listing
-// of the feed serves all its entries until it proves wrong.
+// where returns the new name of an entry that was renamed, and false if the entry was removed. It
+// first tries the names that viewers usually give, because a listing is soon out of date beside a
+// process that renames all entries. A listing of the feed is kept until it proves wrong.
 func (s *Store) where(ref lektordir.Ref) (lektordir.Ref, bool) {
 	if now, there := s.renamed(ref); there {
 		return now, true
@@ -157,8 +153,8 @@ func (s *Store) where(ref lektordir.Ref) (lektordir.Ref, bool) {
 	return s.renamed(ref)
 }
 
-// renamed looks for an entry where it was, and under the names that it gets if viewers set
-// and clear the flags that other programs know.
+// renamed looks for an entry under its old name, and under the names with other combinations of
+// the flags F, S and T.
 func (s *Store) renamed(ref lektordir.Ref) (now lektordir.Ref, there bool) {
 	exists := func(r lektordir.Ref) bool {
 		_, err := os.Lstat(s.Dir.Path() + "/" + r.Path())
@@ -178,18 +174,18 @@ func (s *Store) renamed(ref lektordir.Ref) (now lektordir.Ref, there bool) {
 	return fresh, exists(fresh)
 }
 
-// places are where the entries of a feed were, by unique name, when they were listed.
+// places is a listing of a feed by unique name.
 type places struct {
 	listed time.Time
 	of     map[string]lektordir.Ref
 }
 
-// listingAge is for how long an entry that a listing lacks is gone without another look:
-// of many that are removed while they are read, each would need a listing.
+// listingAge is how long a listing is trusted about missing entries. Otherwise each of many removed
+// entries would need a new listing.
 const listingAge = 100 * time.Millisecond
 
-// Check makes sure that the entry has its obligatory files, and, for a strict store, that
-// its feed can be read. Only the title is read, as that is what most will be shown of.
+// Check returns an error if an obligatory file is missing, or, in a strict store, if the feed cannot
+// be read. It reads only the title, which most lists need.
 func (r *Record) Check() error {
 	if r.s.Strict {
 		if err := r.s.FeedError(r.Ref.Feed); err != nil {
@@ -210,48 +206,49 @@ func (r *Record) Check() error {
 			continue
 		}
 		if _, err := os.Lstat(path + f.name); err != nil {
-			// To read it says what is wrong; or finds the entry moved.
+			// Reading the file returns the right error, or finds that the entry was moved.
 			return r.Read(f.field)
 		}
 	}
 	return nil
 }
 
-// Get is [Record.Read] where an error was reported before: what cannot be read
-// is empty. The result is the record's own until [Record.Forget], and only those fields
-// of it are right that were asked for now or before.
+// Get is like [Record.Read], but ignores errors: fields that cannot be read are empty. The result
+// belongs to the record and is valid until [Record.Forget]. Only fields that were requested now or
+// before are set.
 func (r *Record) Get(want lektordir.Fields) *lektordir.Entry {
 	_ = r.Read(want)
 	return &r.full().entry
 }
 
-// Forget drops what can be read again, but for title, author and date.
+// Forget frees the memory of all fields except title, author and date. They are read again when
+// they are needed.
 func (r *Record) Forget() {
 	r.details = nil
 	r.have &= brief
 }
 
-// settle drops what a list does not need, unless some of it was asked for.
+// settle drops all fields that a list does not need and that are not in want.
 func (r *Record) settle(want lektordir.Fields) {
 	if want&^brief == 0 {
 		r.Forget()
 	}
 	if r.details != nil {
-		r.words = nil // which ends with the view of the index
+		r.words = nil // not valid after the view of the index is closed
 		r.dropContent()
 	}
 }
 
-// dropContent drops what is large.
+// dropContent drops the content and the texts made of it.
 func (r *Record) dropContent() {
 	r.entry.Content, r.entry.FeedContent, r.text, r.shown = nil, nil, nil, nil
 	r.have &^= lektordir.FieldContent | lektordir.FieldFeedContent
 }
 
-// nothing stands for an entry of which nothing is known.
+// nothing is an entry without any known field.
 var nothing lektordir.Entry
 
-// Match asks a query, with what is known.
+// Match matches the record against a query, without reading anything.
 func (r *Record) Match(m *query.Matcher) query.Verdict {
 	s := query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &nothing, Text: r.Text, Folders: r.folders, Moved: r.Moved, Withdrawn: r.withdrawn}
 	if r.have != 0 || r.details != nil {
@@ -260,8 +257,8 @@ func (r *Record) Match(m *query.Matcher) query.Verdict {
 	return m.Match(&s, r.have)
 }
 
-// Decide asks a query that needs fields, and reads of these what it takes to tell: the
-// content last. The error is that of [Record.Read].
+// Decide reports whether a query that needs fields selects the record. It reads only the fields that
+// are needed to decide, the content last. The error is that of [Record.Read].
 func (r *Record) Decide(m *query.Matcher, fields lektordir.Fields) (bool, error) {
 	verdict := r.Match(m)
 	for _, want := range []lektordir.Fields{fields &^ lektordir.FieldContent, fields} {
@@ -276,8 +273,8 @@ func (r *Record) Decide(m *query.Matcher, fields lektordir.Fields) (bool, error)
 	return verdict == query.Yes, nil
 }
 
-// Rank is the place of the entry in the document of its feed, from 1, where that is
-// complete; 0 elsewhere, and for what is not in it.
+// Rank returns the position, from 1, of the entry in the document of a complete feed; 0 if the feed
+// is not complete or the entry is not in the document.
 func (r *Record) Rank() int { return r.s.ranks(r.Ref.Feed)[r.Ref.Identity()] }
 
 func (r *Record) withdrawn() bool {
@@ -286,14 +283,14 @@ func (r *Record) withdrawn() bool {
 	return ranks != nil && id != "" && ranks[id] == 0
 }
 
-// Incomplete tells what is known to be missing of the feed, and why, in a line; ""
-// for nothing.
+// Incomplete returns one line about missing entries of the feed and the reason, "" if none are known
+// to be missing.
 func (r *Record) Incomplete() string { return r.s.Incomplete(r.Ref.Feed) }
 
 func (r *Record) folders() []string { return r.s.Folders(r.Ref.Feed) }
 
-// Moved is when the entry was moved last, the ctime of its directory; zero when that
-// cannot be told. Whatever else changes that time, a copy say, makes it later.
+// Moved returns the time at which the entry was moved last: the ctime of its directory, zero if that
+// cannot be read. Other changes, for example a copy of the lektor-dir, make it later.
 func (r *Record) Moved() time.Time {
 	var st unix.Stat_t
 	if err := unix.Stat(r.Path(), &st); err != nil {
@@ -302,7 +299,7 @@ func (r *Record) Moved() time.Time {
 	return time.Unix(st.Ctim.Unix())
 }
 
-// Feed is the entry's feed, never nil: its id, name, alias and author.
+// Feed returns the id, name, alias and author of the entry's feed. It is never nil.
 func (r *Record) Feed() *lektordir.Feed {
 	if r.feed != nil {
 		return r.feed
@@ -310,22 +307,22 @@ func (r *Record) Feed() *lektordir.Feed {
 	return r.s.Dir.FeedOf(r.Ref)
 }
 
-// Path is absolute.
+// Path returns the absolute path of the entry.
 func (r *Record) Path() string { return r.s.Dir.Path() + "/" + r.Ref.Path() }
 
-// Key is what stays of an entry's place when it moves, see [Key].
+// Key returns the key of the entry, see [Key].
 func (r *Record) Key() string { return Key(r.Ref.Path()) }
 
-// Key is the part of an entry's path, relative to the lektor-dir, that stays
-// when it moves: feed and unique name.
+// Key returns the part of an entry's path, relative to the lektor-dir, that stays the same when the
+// entry is moved: FEED/UNIQUE.
 func Key(path string) string {
 	_, path, _ = strings.Cut(path, "/")
 	path, _, _ = strings.Cut(path, ";")
 	return path
 }
 
-// Date is the time by which entries are ordered: the pubdate, or where that is
-// missing or in the future that of the delivery.
+// Date returns the time by which entries are sorted: the pubdate, or the time of delivery if the
+// pubdate is missing or in the future.
 func (r *Record) Date() time.Time {
 	if r.when.IsZero() {
 		_ = r.Read(lektordir.FieldPubDate)
@@ -334,8 +331,8 @@ func (r *Record) Date() time.Time {
 	return r.when
 }
 
-// Published is the date that the entry has for everybody, whatever the clock
-// says: the pubdate, or where that is missing the time of delivery.
+// Published returns the pubdate, or the time of delivery if it is missing. It does not depend on the
+// clock.
 func (r *Record) Published() time.Time {
 	_ = r.Read(lektordir.FieldPubDate)
 	if r.pubdate.IsZero() {
@@ -344,7 +341,7 @@ func (r *Record) Published() time.Time {
 	return r.pubdate
 }
 
-// Text is the content as bare text.
+// Text returns the content as plain text.
 func (r *Record) Text() string {
 	e := r.Get(lektordir.FieldContent | lektordir.FieldType)
 	if r.text == nil {
@@ -354,17 +351,17 @@ func (r *Record) Text() string {
 	return *r.text
 }
 
-// excerptWidth is how much of its content stands for the title of an entry.
+// excerptWidth is the columns of content that replace a missing title.
 const excerptWidth = 200
 
-// OwnTitle is the title that the feed has given the entry, "" for none.
+// OwnTitle returns the title of the entry in the feed, "" if it has none.
 func (r *Record) OwnTitle() string {
 	_ = r.Read(lektordir.FieldTitle)
 	return r.title
 }
 
-// Title is what is shown as the title: without one the beginning of the
-// content, else where the entry is found. It is never read more than needed.
+// Title returns the title of the entry, or the beginning of its content, or its URL. It reads no more
+// fields than needed.
 func (r *Record) Title() string {
 	if t := r.OwnTitle(); strings.TrimSpace(t) != "" {
 		return t
@@ -378,8 +375,8 @@ func (r *Record) Title() string {
 	return cmp.Or(text, r.URL(), r.Get(lektordir.FieldID).ID)
 }
 
-// TakeFeedText makes what the feed has the content of the record, from here on, where that
-// is the article of the entry's page. The error is that of [Record.Read].
+// TakeFeedText replaces the article of the entry's page by the feed's own text, if the content is
+// such an article. The error is that of [Record.Read].
 func (r *Record) TakeFeedText() error {
 	err := r.Read(lektordir.FieldContent | lektordir.FieldType | lektordir.FieldFeedContent | lektordir.FieldFullText)
 	if e := r.Get(0); err == nil && e.FullText.URL != "" {
@@ -389,26 +386,26 @@ func (r *Record) TakeFeedText() error {
 	return err
 }
 
-// URL is where the entry can be read, "" if nobody says.
+// URL returns the URL of the entry's page, "" if it is unknown.
 func (r *Record) URL() string { return r.Get(lektordir.FieldLink | lektordir.FieldID).URL() }
 
-// Author is the entry's, or the feed's where it has none.
+// Author returns the author of the entry, or of the feed if the entry has none.
 func (r *Record) Author() string {
 	_ = r.Read(lektordir.FieldAuthor)
 	return cmp.Or(r.author, r.Feed().Author)
 }
 
-// Content is the content as text with footnotes, wrapped to width columns.
+// Content returns the content as text with footnotes, wrapped to width columns.
 func (r *Record) Content(width int) string { return r.Document(width).Text }
 
-// Document is the content as text with footnotes, wrapped to width columns, with what
-// they lead to.
+// Document returns the content as text with footnotes, wrapped to width columns, and its links and
+// pictures.
 func (r *Record) Document(width int) htmltext.Document {
 	e := r.Get(lektordir.FieldContent | lektordir.FieldType)
 	return htmltext.Lay(e.Content, e.Type, htmltext.Options{Width: width, Base: cmp.Or(r.URL(), r.Feed().ID)})
 }
 
-// rendered is the content for the column of that name.
+// rendered returns the value of the column content.
 func (r *Record) rendered() string {
 	if r.full().shown == nil {
 		text := strings.TrimSuffix(r.Content(0), "\n")
@@ -417,13 +414,13 @@ func (r *Record) rendered() string {
 	return *r.shown
 }
 
-// Lines is the content as bare text, wrapped to width columns.
+// Lines returns the content as plain text, wrapped to width columns.
 func (r *Record) Lines(width int) string {
 	e := r.Get(lektordir.FieldContent | lektordir.FieldType)
 	return htmltext.Render(e.Content, e.Type, htmltext.Options{Width: width, Bare: true})
 }
 
-// ByDate orders from old to new; entries of one moment by delivery, then name.
+// ByDate compares by date, oldest first, then by delivery, then by name.
 func ByDate(a, b *Record) int {
 	if c := a.Date().Compare(b.Date()); c != 0 {
 		return c
@@ -432,8 +429,8 @@ func ByDate(a, b *Record) int {
 		cmp.Compare(a.Ref.Feed, b.Ref.Feed), cmp.Compare(a.Ref.Unique, b.Ref.Unique))
 }
 
-// column is a column and the files it is made of, for reading ahead. Were one
-// missing, the column would be right all the same, and slower.
+// column is a column and the fields that it needs, for reading ahead. If a field is missing here, the
+// column is right, but slower.
 type column struct {
 	need lektordir.Fields
 	command.Column[*Record]
@@ -488,7 +485,7 @@ var columns = []column{
 	{contentFields, command.Column[*Record]{Name: "content", Extra: true, Full: true, Text: true, Get: func(r *Record) any { return r.rendered() }}},
 }
 
-// contentFields are the files that the column content is made of.
+// contentFields are the fields that the column content needs.
 const contentFields = lektordir.FieldContent | lektordir.FieldType | lektordir.FieldLink | lektordir.FieldID
 
 func col(name string, need lektordir.Fields, get func(*Record) any) column {
@@ -499,8 +496,8 @@ func extra(name string, need lektordir.Fields, get func(*Record) any) column {
 	return column{need, command.Column[*Record]{Name: name, Extra: true, Get: get}}
 }
 
-// full is an extra column that JSON has unasked, and sparse one that it has where
-// there is something in it.
+// full returns an extra column that JSON includes by default, and sparse one that JSON includes if it
+// is not empty.
 func full(name string, need lektordir.Fields, get func(*Record) any) column {
 	c := extra(name, need, get)
 	c.Full = true
@@ -513,8 +510,8 @@ func sparse(name string, need lektordir.Fields, get func(*Record) any) column {
 	return c
 }
 
-// Columns gives the columns of records: those of these names, which are printed
-// unasked in this order, or without names all there are.
+// Columns returns the columns with these names, which are then printed by default in this order.
+// Without names it returns all columns.
 func Columns(names ...string) []command.Column[*Record] {
 	var out []command.Column[*Record]
 	for _, c := range columns {
@@ -533,7 +530,7 @@ func Columns(names ...string) []command.Column[*Record] {
 	return out
 }
 
-// FormatFields are the files that an output format will want.
+// FormatFields returns the fields that an output format needs.
 func FormatFields(format string) lektordir.Fields {
 	var f lektordir.Fields
 	for _, c := range columns {
@@ -548,12 +545,11 @@ func FormatFields(format string) lektordir.Fields {
 	return f
 }
 
-// A piece of a list is read ahead before it is printed: of large files less, as
-// all of it is in memory at once.
+// Numbers of records that are read ahead; fewer if the content is read, as all are in memory at once.
 const manyAhead, fewAhead = 1024, 32
 
-// Ahead tells how to read ahead of printing in an output format: of how many
-// records at once, and what is done with each, in parallel with others.
+// Ahead returns how to read ahead for an output format: the number of records to read at once, and a
+// function to call for each, which may run concurrently for different records.
 func Ahead(format string) (n int, prepare func(*Record)) {
 	switch need := FormatFields(format); {
 	case need&lektordir.FieldContent != 0:

@@ -11,23 +11,22 @@ import (
 	"github.com/lektordir/lektor/internal/query"
 )
 
-// savedDir holds the queries that the user saved, a file each, of that name. What reads
-// them writes none.
+// savedDir holds the user's saved queries, a file each, named like the query.
 const savedDir = "etc/view/query"
 
-// maxSaved is the most that a saved query may have, in bytes.
+// maxSaved is the maximum size of a saved query in bytes.
 const maxSaved = 64 << 10
 
-// Saved is a query that the user saved.
+// Saved is a saved query of the user.
 type Saved struct {
 	Name  string
-	Query *query.Query // what query:NAME means; nil with Err
-	Err   error        // why it is none
+	Query *query.Query // nil if Err is set
+	Err   error        // why the query is invalid
 }
 
-// SavedQueries gives the saved queries of the lektor-dir at a path, by name. Names that
-// no query can have, as those of an editor's copies, are left out, and so is what is no
-// file. Without the directory there are none.
+// SavedQueries returns the saved queries of the lektor-dir at a path, sorted by name. It ignores
+// files with invalid names, for example an editor's copies, and anything that is not a regular file.
+// If the directory does not exist, it returns none.
 func SavedQueries(dir string) ([]Saved, error) {
 	names, err := savedNames(dir)
 	var all []Saved
@@ -39,17 +38,17 @@ func SavedQueries(dir string) ([]Saved, error) {
 	return all, err
 }
 
-// RulesFile is the file of the user's rules, relative to the lektor-dir. It has
-// [MaxRules] bytes at the most.
+// RulesFile is the file of the user's rules, relative to the lektor-dir. Its maximum size is
+// [MaxRules] bytes.
 const (
 	RulesFile = "etc/view/rules"
 	MaxRules  = 1 << 20
 )
 
-// SavedPath is where the query of a name is saved in the lektor-dir at a path.
+// SavedPath returns the path of a saved query in the lektor-dir dir.
 func SavedPath(dir, name string) string { return filepath.Join(dir, savedDir, name) }
 
-// savedNames gives the names of the saved queries, in order.
+// savedNames returns the names of the saved queries, sorted.
 func savedNames(dir string) ([]string, error) {
 	ents, err := os.ReadDir(filepath.Join(dir, savedDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,7 +56,7 @@ func savedNames(dir string) ([]string, error) {
 	}
 	var names []string
 	for _, e := range ents {
-		// A link to a file is one, as it is where it is read.
+		// Follow symbolic links, as reading the query does.
 		if query.CheckName(e.Name()) == nil && (e.Type().IsRegular() || e.Type() == fs.ModeSymlink) {
 			names = append(names, e.Name())
 		}
@@ -65,7 +64,7 @@ func savedNames(dir string) ([]string, error) {
 	return names, err
 }
 
-// SavedIn reads the saved queries of a lektor-dir.
+// SavedIn returns a function that reads saved queries of a lektor-dir by name.
 func SavedIn(dir string) query.Saved {
 	return func(name string) (string, error) {
 		data, err := atomicfile.Read(filepath.Join(dir, savedDir, name), maxSaved)

@@ -10,50 +10,48 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Selection says which entries are wanted.
+// Selection specifies which entries to select.
 type Selection struct {
-	// Query says it; what has the flag T is wanted only if the query asks about it.
+	// Query selects entries. Trashed entries are selected only if it has a term about the flag T.
 	Query *query.Query
-	All   bool // read ones too, whatever the query says
-	// Hidden wants also what is trashed, and what feeds have withdrawn, whatever the
-	// query says.
+	All   bool // select read entries too, even if the query has no term about flags
+	// Hidden selects trashed and withdrawn entries too, even if the query has no term about them.
 	Hidden bool
 	// Strict lists the directory strictly, see [lektordir.ListOptions]: for callers that
 	// forget, delete or unpublish what is not selected.
 	Strict bool
 	// Newest keeps at most this many entries, the newest; 0 means no limit.
 	Newest int
-	// Want is what is read of each, in parallel; an entry that lacks it is left out.
+	// Want is the fields to read of each entry. Entries that lack them are omitted.
 	Want lektordir.Fields
 }
 
-// An Index answers selections without reading the whole directory. See package index.
+// Index answers selections without reading the whole directory. See package index.
 type Index interface {
-	// Look gives what it knows; nil where the directory has to be read. The error is the
-	// context's.
+	// Look returns a view of the index, nil if the directory has to be read. The error is that of
+	// ctx.
 	Look(ctx context.Context) (View, error)
-	// Failed is told the error of a View, and Missed that the directory was read, and of
-	// how many entries.
+	// Failed reports an error of a View to the index. Missed reports that the directory was read, and
+	// how many entries it has.
 	Failed(error)
 	Missed(entries int)
 }
 
-// View is an [Index] at one moment.
+// View is a consistent view of an [Index].
 type View interface {
-	// Find calls yield for all entries that may be wanted, and for others. Its error is
-	// one for [Index.Failed], or the context's.
+	// Find calls yield for all entries that may match, and possibly for others. Its error is one for
+	// [Index.Failed], or that of ctx.
 	Find(ctx context.Context, w Wanted, yield func(Hit) bool) error
-	// Tallies counts what a list shows, by the hashes of the feeds.
+	// Tallies counts the entries that a list shows, by feed hash.
 	Tallies() (map[string]Tally, error)
-	// Dates calls yield for entries that a list shows, with what is known of their dates.
+	// Dates calls yield for the entries that a list shows, with the known fields of their dates.
 	Dates(ctx context.Context, yield func(feed, unique string, pubdate time.Time)) error
-	// Complaints are what [lektordir.Dir.List] would have complained of.
+	// Complaints returns the errors that [lektordir.Dir.List] would return.
 	Complaints() []error
 	Close()
 }
 
-// Tally is how many entries of a feed a list shows: of those that are not trashed all,
-// the unread and the flagged ones.
+// Tally is the number of entries that are not trashed: all, unread and flagged ones.
 type Tally struct{ All, Unread, Flagged int }
 
 // Add counts an entry that is not trashed.
@@ -67,47 +65,44 @@ func (t *Tally) Add(r lektordir.Ref) {
 	}
 }
 
-// Plus adds others.
+// Plus adds another tally.
 func (t *Tally) Plus(o Tally) {
 	t.All += o.All
 	t.Unread += o.Unread
 	t.Flagged += o.Flagged
 }
 
-// Wanted is what a [View] is asked for.
+// Wanted specifies the entries to find in a [View].
 type Wanted struct {
 	Query   *query.Query
 	Matcher *query.Matcher
 	Now     time.Time
-	// These are about all entries, whatever the query says.
+	// These restrict the entries in addition to the query.
 	OnlyUnread, SkipTrashed, Withdrawn bool
-	Folders                            func(feed string) []string // of a feed by its hash
-	Want                               lektordir.Fields           // of each entry, besides what the query needs
-	// Enough, unless it is nil, tells whether nothing is wanted of what is dated at a
-	// time or before.
+	Folders                            func(feed string) []string // folders of a feed by its hash
+	Want                               lektordir.Fields           // fields of each entry, besides those that the query needs
+	// Enough, if it is not nil, reports whether entries dated t or earlier can be skipped.
 	Enough func(time.Time) bool
 }
 
-// Hit is an entry that an [Index] knows.
+// Hit is an entry found in an [Index].
 type Hit struct {
 	Ref lektordir.Ref
-	// Feed is what [Record.Feed] tells of; nil where the index does not know.
+	// Feed is the result of [Record.Feed]; nil if the index does not have it.
 	Feed  *lektordir.Feed
 	Entry lektordir.Entry // with the fields of Have
 	Have  lektordir.Fields
-	// Words tells what words the entry has, see [query.Subject]; it may be called
-	// concurrently until the View is closed.
+	// Words reports which words the entry has, see [query.Subject]. It may be called concurrently
+	// until the View is closed.
 	Words func(folded string) query.Verdict
 }
 
-// Select returns the entries of a selection, in no order that means anything unless
-// Newest is set: then from the oldest to the newest. All are found before the first is
-// returned; if the index fails meanwhile, the directory is read instead. Malformed ones
-// among those that had to be opened are left out with a warning. The error is the
-// context's.
+// Select returns the entries of a selection: oldest first if Newest is set, else in no particular
+// order. If the index fails, it reads the directory instead. Malformed entries among those that had
+// to be opened are omitted with a warning. The error is that of ctx.
 //
-// A record holds a few hundred bytes: of what was read, or an index knows, it keeps what
-// lists show and are ordered by, and the fields of Want.
+// A record takes a few hundred bytes: it keeps the fields that lists show and sort by, and those of
+// Want.
 func (s *Store) Select(ctx context.Context, sel Selection) ([]*Record, error) {
 	found, ok, err := s.Indexed(ctx, sel)
 	if ok || err != nil {
@@ -116,9 +111,8 @@ func (s *Store) Select(ctx context.Context, sel Selection) ([]*Record, error) {
 	return s.scan(ctx, sel)
 }
 
-// Indexed is [Store.Select] for callers that can do something better than wait for a
-// reading of the directory: ok is false if the index cannot answer. The error is the
-// context's.
+// Indexed is like [Store.Select], but never reads the directory: ok is false if the index cannot
+// answer. The error is that of ctx.
 func (s *Store) Indexed(ctx context.Context, sel Selection) (found []*Record, ok bool, err error) {
 	ok, err = s.look(ctx, func(v View) (err error) {
 		found, err = s.find(ctx, v, sel)
@@ -127,8 +121,8 @@ func (s *Store) Indexed(ctx context.Context, sel Selection) (found []*Record, ok
 	return found, ok, err
 }
 
-// look lets f ask the index. It reports false if the directory has to be read instead;
-// then the results of f are void. The error is the context's.
+// look calls f with a view of the index. It reports false if the directory has to be read instead;
+// the results of f must be ignored then. The error is that of ctx.
 func (s *Store) look(ctx context.Context, f func(View) error) (ok bool, err error) {
 	if s.Index == nil {
 		return false, nil
@@ -148,16 +142,16 @@ func (s *Store) look(ctx context.Context, f func(View) error) (ok bool, err erro
 	return err == nil, nil
 }
 
-// selecting is a run of [Store.Select].
+// selecting is one run of [Store.Select].
 type selecting struct {
 	*Store
 	Selection
 	ctx     context.Context
 	matcher *query.Matcher
-	first   lektordir.Fields // what the query needs, but for the content
-	pending []*Record        // found, and perhaps to be read
+	first   lektordir.Fields // fields that the query needs, except the content
+	pending []*Record        // found entries that may have to be read
 	found   []*Record
-	// oldest is, once Newest are found, the date of the oldest of them.
+	// oldest is the date of the oldest entry when Newest entries are found; zero before.
 	oldest time.Time
 }
 
@@ -168,10 +162,10 @@ func (s *Store) selecting(ctx context.Context, sel Selection) *selecting {
 	return &selecting{Store: s, Selection: sel, ctx: ctx, matcher: sel.Query.Bind(s.Now), first: sel.Query.Fields() &^ lektordir.FieldContent}
 }
 
-// lookedAtOnce is how many entries are read together.
+// lookedAtOnce is the number of entries that are read in parallel.
 const lookedAtOnce = 1024
 
-// add adds an entry, unless what is known of it tells that the query does not want it.
+// add adds an entry, unless its known fields show that the query does not select it.
 func (q *selecting) add(r *Record) error {
 	if !q.Query.Empty() {
 		switch r.Match(q.matcher) {
@@ -187,7 +181,7 @@ func (q *selecting) add(r *Record) error {
 	return q.decide()
 }
 
-// decide decides about the entries that are pending.
+// decide reads the pending entries, and keeps those that the query selects.
 func (q *selecting) decide() error {
 	kept, err := Filter(q.ctx, q.pending, func(r *Record) bool {
 		wanted := r.wanted(q.matcher, q.first, q.Want)
@@ -203,7 +197,7 @@ func (q *selecting) decide() error {
 	return err
 }
 
-// trim keeps the newest entries, the newest first.
+// trim sorts the entries newest first, and keeps Newest of them.
 func (q *selecting) trim() {
 	slices.SortFunc(q.found, func(a, b *Record) int { return ByDate(b, a) })
 	if len(q.found) >= q.Newest {
@@ -225,7 +219,7 @@ func (q *selecting) enough(t time.Time) bool {
 	return !q.oldest.IsZero() && q.oldest.Unix() > t.Unix()
 }
 
-// end returns what was found.
+// end returns the entries found.
 func (q *selecting) end() ([]*Record, error) {
 	if err := q.decide(); err != nil {
 		return nil, err
@@ -237,13 +231,13 @@ func (q *selecting) end() ([]*Record, error) {
 	return q.found, nil
 }
 
-// onlyUnread, skipTrashed and withdrawn report which entries a selection is about,
-// whatever its query says.
+// onlyUnread, skipTrashed and withdrawn report which entries the selection excludes or includes
+// because its query has no term about them.
 func (sel *Selection) onlyUnread() bool  { return !sel.All && !sel.Query.MentionsState() }
 func (sel *Selection) skipTrashed() bool { return !sel.Hidden && !sel.Query.MentionsTrash() }
 func (sel *Selection) withdrawn() bool   { return sel.Hidden || sel.Query.MentionsWithdrawn() }
 
-// find finds the entries of a selection by an index.
+// find finds the entries of a selection in an index.
 func (s *Store) find(ctx context.Context, view View, sel Selection) ([]*Record, error) {
 	for _, err := range view.Complaints() {
 		s.Report(err)
@@ -294,8 +288,8 @@ func (s *Store) scan(ctx context.Context, sel Selection) ([]*Record, error) {
 	return found, err
 }
 
-// wanted reads what is needed to tell whether the entry is: cheap files first,
-// the content only if those do not tell.
+// wanted reports whether the query selects the entry. It reads cheap fields first, and the content
+// only if it is needed.
 func (r *Record) wanted(m *query.Matcher, first, want lektordir.Fields) bool {
 	if !r.maybe {
 		return want == 0 || r.s.Usable(r.Read(want))

@@ -10,21 +10,19 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Sharing decides which feeds may stand in what leaves the machine, see
-// [feeddir.Withheld], and tells once which may not. It is used by one goroutine
-// at a time.
+// Sharing decides which feeds may be published, see [feeddir.Withheld], and counts the others for one
+// warning. It must not be used concurrently.
 type Sharing struct {
 	s   *Store
-	may map[string]bool // by hash
-	// unknown are the hashes of feeds that may not, as something cannot be read that
-	// decides it.
+	may map[string]bool // cached decisions by feed hash
+	// unknown has the hashes of feeds that are not shared because a file that decides it cannot be
+	// read.
 	unknown map[string]bool
-	left    int    // feeds that were left out
-	first   string // one of them, and why
+	omitted int    // number of feeds left out
+	first   string // the first of them, and why
 }
 
-// Sharing begins a decision. The feeds whose hashes are named may, whatever they
-// are.
+// Sharing returns a Sharing that allows the feeds with the hashes in named always.
 func (s *Store) Sharing(named []string) *Sharing {
 	h := &Sharing{s: s, may: map[string]bool{}, unknown: map[string]bool{}}
 	for _, hash := range named {
@@ -46,24 +44,23 @@ func (h *Sharing) May(hash string) bool {
 		h.unknown[hash] = true
 		h.s.S.Report.Print(err)
 	} else if !may {
-		if h.left++; h.left == 1 {
+		if h.omitted++; h.omitted == 1 {
 			h.first = redact.Text(h.s.Dir.FeedOf(lektordir.Ref{Feed: hash}).Title()) + " " + why
 		}
 	}
 	return may
 }
 
-// Unknown reports whether a feed may not be shared only because something cannot be read,
-// which was reported as an error.
+// Unknown reports whether a feed may not be shared only because a file cannot be read. That error has
+// been reported.
 func (h *Sharing) Unknown(hash string) bool { return h.unknown[hash] }
 
-// Tell warns of the feeds that were left out; how says how to have them all the
-// same.
+// Tell prints a warning about the feeds left out. how is a hint how to include them.
 func (h *Sharing) Tell(how string) {
 	switch {
-	case h.left == 1:
+	case h.omitted == 1:
 		h.s.S.Report.Warn("%s, and is left out; %s", h.first, how)
-	case h.left > 1:
-		h.s.S.Report.Warn("%s are not for others and left out (%s); %s", units.Count(h.left, "feed"), h.first, how)
+	case h.omitted > 1:
+		h.s.S.Report.Warn("%s are not for others and left out (%s); %s", units.Count(h.omitted, "feed"), h.first, how)
 	}
 }

@@ -1,10 +1,9 @@
-// Package entries is the entries of a lektor-dir as commands use them: to open
-// the lektor-dir, list and select entries, read of each what is asked for when
-// it is asked for, and print them by columns. What is malformed is a warning,
-// what the system refuses a failure, what goes while one looks is neither.
+// Package entries provides the entries of a lektor-dir to commands: it opens the lektor-dir, lists and
+// selects entries, reads their fields when they are needed, and prints them by columns. Malformed
+// entries are warnings, I/O errors are failures, and vanished entries are ignored.
 //
-// A command opens a [Store]. [Store.Select] gives the records of a query,
-// [Store.Records] those of entries that are known already, as after a delivery:
+// A command opens a [Store]. [Store.Select] returns the records of a query, and [Store.Records] those
+// of known entries, for example after a delivery:
 //
 //	columns := entries.Columns("path", "date", "title")
 //	p, err := command.NewPrinter(s.Out, print, columns)
@@ -13,7 +12,7 @@
 //		err = p.Print(store.Record(ref))
 //	}
 //
-// Nothing here takes a lock, moves an entry or writes.
+// The package never locks, moves or writes.
 package entries
 
 import (
@@ -39,34 +38,32 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Store is a lektor-dir in the course of one command. It is safe for concurrent
-// use but for Now, which belongs to whoever runs the command.
+// Store is a lektor-dir during one command. It is safe for concurrent use, except that Now must not be
+// changed concurrently.
 type Store struct {
 	Dir *lektordir.Dir
 	S   *command.Streams
-	// Now is when the command began, and what ages and dates in the future are
-	// reckoned from. Its location is the time zone of days.
+	// Now is the time at which the command began. Ages and dates in the future refer to it. Its
+	// location is the time zone of days.
 	Now time.Time
-	// Index is asked before the directory is read; nil for none.
+	// Index answers selections; nil means that the directory is read.
 	Index Index
-	// Strict refuses an entry of which the system cannot read a file, even one that an
-	// entry need not have, and one of a feed that cannot be read: for outlets, which write
-	// once and for all what they have read.
+	// Strict refuses an entry if an I/O error affects one of its files, even an optional one, or its
+	// feed. It is for commands that write an entry only once.
 	Strict bool
 
 	malformed command.Warnings
-	inFolders sync.Map // of hashes of feeds, what Folders returned
-	gaps      sync.Map // of hashes of feeds, what Incomplete returned
-	complete  sync.Map // of hashes of feeds, what ranks returned
-	refused   sync.Map // of hashes of feeds, what FeedError returned
-	damaged   sync.Map // keys of entries of which an optional file could not be read
+	inFolders sync.Map // cached results of Folders by feed hash
+	gaps      sync.Map // cached results of Incomplete by feed hash
+	complete  sync.Map // cached results of ranks by feed hash
+	refused   sync.Map // cached results of FeedError by feed hash
+	damaged   sync.Map // keys of entries whose damaged optional files were reported
 
 	moved  sync.Mutex
-	places map[string]places // by feed, see where
+	places map[string]places // listings by feed hash, see where
 }
 
-// Open opens the lektor-dir at path for a command that makes none. now is the
-// clock; nil stands for time.Now.
+// Open opens the lektor-dir at path. It fails if there is none. now is the clock; nil means time.Now.
 func Open(path string, now func() time.Time, s *command.Streams) (*Store, error) {
 	if now == nil {
 		now = time.Now
@@ -78,15 +75,14 @@ func Open(path string, now func() time.Time, s *command.Streams) (*Store, error)
 	return New(dir, now(), s), nil
 }
 
-// New gives the store of a lektor-dir that is open, as of a moment.
+// New returns the store of an open lektor-dir. now is its time.
 func New(dir *lektordir.Dir, now time.Time, s *command.Streams) *Store {
 	return &Store{Dir: dir, S: s, Now: now, malformed: command.Warnings{
 		Report: s.Report, More: ", and so are others like it (see lektor-fetch check)",
 	}}
 }
 
-// Folders returns the folders that a feed is in, each a path of names with '/' between
-// them, as they were when it was first asked about.
+// Folders returns the folders of a feed, each a path of names separated by '/'. The result is cached.
 func (s *Store) Folders(hash string) []string {
 	list, ok := s.inFolders.Load(hash)
 	if !ok {
@@ -95,8 +91,8 @@ func (s *Store) Folders(hash string) []string {
 	return list.([]string)
 }
 
-// Incomplete tells of a feed what of its history is known to be missing, and why, in a
-// line; "" for nothing.
+// Incomplete returns one line about missing entries of a feed and the reason, "" if none are known to
+// be missing. The result is cached.
 func (s *Store) Incomplete(hash string) string {
 	text, ok := s.gaps.Load(hash)
 	if !ok {
@@ -109,15 +105,14 @@ func (s *Store) Incomplete(hash string) string {
 	return text.(string)
 }
 
-// ranks gives the places, from 1, of the entries in the document of a feed that is
-// complete, by identity; nil for other feeds. They are as they were when they were
-// first asked for.
+// ranks returns the positions, from 1, of the entries in the document of a complete feed, by
+// identity; nil for other feeds. The result is cached.
 func (s *Store) ranks(hash string) map[string]int {
 	if m, ok := s.complete.Load(hash); ok {
 		return m.(map[string]int)
 	}
 	var m map[string]int
-	// What is wrong with it was told by List.
+	// List has reported errors already.
 	if list, ok, err := s.Dir.Complete(hash); ok && err == nil {
 		m = make(map[string]int, len(list))
 		for i, id := range list {
@@ -130,30 +125,29 @@ func (s *Store) ranks(hash string) map[string]int {
 	return first.(map[string]int)
 }
 
-// Report sorts what a walk of the lektor-dir complained of: what is malformed
-// is a warning, and skipped; the rest are failures.
+// Report prints the errors of a walk of the lektor-dir: malformed entries as warnings, others as
+// errors.
 func (s *Store) Report(err error) {
 	for _, e := range joined.Errors(err) {
 		switch {
 		case malformed(e):
 			s.malformed.Warn("%v; skipped", e)
 		case errors.Is(e, fs.ErrNotExist):
-			// Went while we looked.
+			// The entry vanished during the walk.
 		default:
 			s.S.Report.Print(e)
 		}
 	}
 }
 
-// malformed reports whether a name, an entry or a feed is to be skipped.
+// malformed reports whether err means that a name, an entry or a feed is malformed.
 func malformed(err error) bool {
 	bad, ok := errors.AsType[*lektordir.MalformedError](err)
 	return ok && !bad.Optional
 }
 
-// Usable reports whether an entry could be read, and says why not. Something
-// else in the place of its files is the entry's fault, and no failure of ours;
-// what the system refuses is.
+// Usable reports whether an entry could be read, given the error of reading it, and prints the error.
+// I/O errors are failures; others, for example a directory in the place of a file, are warnings.
 func (s *Store) Usable(err error) bool {
 	for _, e := range joined.Errors(err) {
 		if _, ok := errors.AsType[syscall.Errno](e); ok {
@@ -165,9 +159,9 @@ func (s *Store) Usable(err error) bool {
 	return err == nil
 }
 
-// dropOptional returns nil for an error which is only about files that an entry need not
-// have, after reporting it once for the entry of this key; else the error. If this
-// process has no more memory or descriptors, the error says nothing of a file.
+// dropOptional returns nil if err is only about optional files, and reports it once for the entry
+// key. Otherwise it returns err, also if this process is out of memory or descriptors, as that says
+// nothing about the files.
 func (s *Store) dropOptional(err error, key string) error {
 	all := joined.Errors(err)
 	for _, e := range all {
@@ -193,8 +187,8 @@ func (s *Store) dropOptional(err error, key string) error {
 	return nil
 }
 
-// FeedError returns the error of the system that keeps a feed from being read; nil for
-// one that can be read, is malformed or is not there. A feed is read once.
+// FeedError returns the I/O error of reading a feed. It returns nil if the feed can be read, is
+// malformed or does not exist. The result is cached.
 func (s *Store) FeedError(hash string) error {
 	if err, ok := s.refused.Load(hash); ok {
 		return err.(feedError).error
@@ -207,7 +201,7 @@ func (s *Store) FeedError(hash string) error {
 // feedError is an error or nil, for a map.
 type feedError struct{ error }
 
-// List lists entries, see [lektordir.Dir.List]; the error is the context's.
+// List lists entries, see [lektordir.Dir.List], and reports errors. The error is that of ctx.
 func (s *Store) List(ctx context.Context, o lektordir.ListOptions) ([]lektordir.Ref, error) {
 	refs, err := s.Dir.List(ctx, o)
 	if ctx.Err() != nil {
@@ -217,9 +211,8 @@ func (s *Store) List(ctx context.Context, o lektordir.ListOptions) ([]lektordir.
 	return refs, nil
 }
 
-// ParseQuery reads the query on a command line, and for query:NAME the one that is
-// saved in the lektor-dir at a path, see [SavedQueries]. The error is a
-// [*command.UsageError].
+// ParseQuery parses the query on a command line. The term query:NAME refers to a saved query of the
+// lektor-dir dir, see [SavedQueries]. The error is a [*command.UsageError].
 func ParseQuery(dir string, words []string) (*query.Query, error) {
 	q, err := query.ParseWith(strings.Join(words, " "), SavedIn(dir))
 	if e, ok := errors.AsType[*query.Error](err); ok {
@@ -228,8 +221,8 @@ func ParseQuery(dir string, words []string) (*query.Query, error) {
 	return q, err
 }
 
-// Records reads fields of entries, in parallel; those that cannot be read are
-// left out. The error is the context's.
+// Records reads fields of entries in parallel, and omits entries that cannot be read. The error is
+// that of ctx.
 func (s *Store) Records(ctx context.Context, refs []lektordir.Ref, want lektordir.Fields) ([]*Record, error) {
 	list := make([]*Record, len(refs))
 	for i, ref := range refs {
@@ -238,8 +231,8 @@ func (s *Store) Records(ctx context.Context, refs []lektordir.Ref, want lektordi
 	return Filter(ctx, list, func(r *Record) bool { return s.Usable(r.Read(want)) })
 }
 
-// Filter keeps the records for which keep, which is called on all cores, says
-// so; it may change the list. The error is the context's.
+// Filter returns the records for which keep returns true. It calls keep concurrently and may modify
+// the list. The error is that of ctx.
 func Filter(ctx context.Context, list []*Record, keep func(*Record) bool) ([]*Record, error) {
 	err := workers.ForEach(ctx, len(list), func(i int) {
 		if !keep(list[i]) {
@@ -249,9 +242,9 @@ func Filter(ctx context.Context, list []*Record, keep func(*Record) bool) ([]*Re
 	return slices.DeleteFunc(list, func(r *Record) bool { return r == nil }), err
 }
 
-// Resolve finds the entry that the user names by a path or a unique name, see
-// [lektordir.Dir.Resolve], and adds to an error what can be done. number is what
-// the user called it, if he did: then name is that of the list; else 0.
+// Resolve finds the entry with a path or a unique name, see [lektordir.Dir.Resolve], and adds hints to
+// errors. If the user named the entry by a number of the last list, number is that, and name is the
+// path in the list; else number is 0.
 func (s *Store) Resolve(name string, number int) (lektordir.Ref, error) {
 	r, err := s.Dir.Resolve(name)
 	none, ok := errors.AsType[*lektordir.NotFoundError](err)
@@ -264,18 +257,18 @@ func (s *Store) Resolve(name string, number int) (lektordir.Ref, error) {
 	hint := "name an entry by its path, its unique name, or a number of the last lektor-view ls"
 	switch {
 	case none.Newer != nil:
-		hint = "work on that one, or list anew with lektor-view ls"
+		hint = "use that one, or run lektor-view ls for a new list"
 	case number > 0:
-		hint = "it was removed since; list anew with lektor-view ls"
+		hint = "it was removed since; run lektor-view ls for a new list"
 	case strings.ContainsRune(name, filepath.Separator):
-		hint = "it was removed, or never was there"
+		hint = "it was removed, or never existed"
 	}
 	return r, command.Hint(err, "%s", hint)
 }
 
-// Feeds gives the hashes of the feeds that the user names, each once, as find
-// finds them; "-" stands for names on standard input. Failures are reported, and
-// told by failed; the error is the context's.
+// Feeds returns the hashes of the feeds that the user named, each once. find finds a feed by its name.
+// The name "-" reads names from standard input. Feeds reports failures and then sets failed. The error
+// is that of ctx.
 func Feeds(ctx context.Context, args []string, nul bool, s *command.Streams, find func(string) (string, error)) (hashes []string, failed bool, err error) {
 	seen := map[string]bool{}
 	for name, err := range command.ReadArgs(args, s.In, nul) {
@@ -297,8 +290,8 @@ func Feeds(ctx context.Context, args []string, nul bool, s *command.Streams, fin
 	return hashes, failed, nil
 }
 
-// Finding gives what finds feeds for [Feeds]: all that there are, or those that are
-// subscribed to. Errors get their hints.
+// Finding returns a function that finds feeds for [Feeds]: all feeds, or the subscribed ones. Its
+// errors have hints.
 func Finding(d *lektordir.Dir, all bool) func(name string) (string, error) {
 	f := &feeddir.Finder{Dir: d, All: all}
 	return func(name string) (string, error) {
@@ -307,8 +300,7 @@ func Finding(d *lektordir.Dir, all bool) func(name string) (string, error) {
 	}
 }
 
-// FeedHint adds to an error about a feed that was named what can be done; nil stays
-// nil.
+// FeedHint adds a hint to an error about a feed that the user named. It returns nil for nil.
 func FeedHint(err error) error {
 	var none *lektordir.NotFoundError
 	var guess *feeddir.GuessError
@@ -329,15 +321,14 @@ func FeedHint(err error) error {
 
 // Folder is a folder of feeds.
 type Folder struct {
-	Name string // a path of names with '/' between them
-	Key  string // what spellings of the name have in common
+	Name string // a path of names separated by '/'
+	Key  string // folded name, equal for all spellings
 }
 
-// Last gives the last name of the path.
+// Last returns the last name of the path.
 func (f Folder) Last() string { return f.Name[strings.LastIndexByte(f.Name, '/')+1:] }
 
-// FolderPath gives a folder with those that it is in, the outermost first; none for a
-// name that is empty.
+// FolderPath returns a folder and its parents, outermost first. It returns none for an empty name.
 func FolderPath(folder string) []Folder {
 	var path []Folder
 	name := ""
@@ -354,8 +345,7 @@ func FolderPath(folder string) []Folder {
 	return path
 }
 
-// FoldersAbove gives folders with those that they are in, by what makes spellings of
-// one equal. A folder in which a feed is twice is there once.
+// FoldersAbove returns the names of folders and their parents by key.
 func FoldersAbove(folders []string) map[string]string {
 	all := map[string]string{}
 	for _, folder := range folders {

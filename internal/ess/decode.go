@@ -10,20 +10,18 @@ import (
 )
 
 const (
-	// MaxField is the longest field that is read, in bytes, and the longest URL
-	// as [EscapeURL] writes it: others must be able to read what is read here.
+	// MaxField is the maximum length of a field, in bytes, and of a URL as [EscapeURL]
+	// writes it, so that others can read what is accepted here.
 	MaxField = 8 << 10
 
-	// Milliseconds is where build times in milliseconds begin, as on the page's
-	// own examples: as seconds it would be the year 5138, which in milliseconds
-	// is none, either.
+	// Milliseconds is the smallest build time that is read as milliseconds, as in the
+	// examples of the specification. As seconds, it would be the year 5138.
 	Milliseconds = 100_000_000_000
 )
 
-// Kind is what a document is, which it says itself: several URLs make an NNO,
-// several pairs after its one URL an ESS; else it is an NNO where the comma after
-// the build time ends the line, or another follows it, and an ESS where the URL
-// does.
+// Kind is the kind of a document, which its content determines. Several URLs make an NNO.
+// Several pairs after a single URL make an ESS. Otherwise it is an NNO if the comma after
+// the build time ends the line or another comma follows, and an ESS if the URL follows.
 type Kind uint8
 
 const (
@@ -35,18 +33,18 @@ func (k Kind) String() string { return [...]string{"ESS", "NNO"}[k] }
 
 // Document is a decoded document.
 type Document struct {
-	Build time.Time // a whole minute, in UTC
+	Build time.Time // whole minute, in UTC
 	Kind  Kind      // ESS or NNO
-	// URL is that of the feed, for ESS; "" if there is none. An NNO has one if
-	// it begins as an ESS: several pairs follow its first URL.
+	// URL is the URL of the feed of an ESS, "" if there is none. An NNO has one if several
+	// pairs follow its first URL, as in an ESS.
 	URL     string
 	Entries []FeedEntry // in the order of the document
 }
 
-// Warning is something wrong in a document, and its place.
+// Warning is a defect of a document, with its place.
 type Warning struct {
 	Line  int // from 1
-	Field int // from 1, counted through the document
+	Field int // from 1, counted through the whole document
 	Text  string
 }
 
@@ -54,11 +52,11 @@ func (w Warning) String() string {
 	return fmt.Sprintf("line %d, field %d: %s", w.Line, w.Field, w.Text)
 }
 
-// BuildError is returned for a document that does not begin with a build time:
-// it is neither ESS nor NNO.
+// BuildError is the error for a document that does not begin with a build time: it is
+// neither ESS nor NNO.
 type BuildError struct {
 	Line  int
-	Found string // the beginning of the field, or "" when there is none
+	Found string // beginning of the field, "" if there is none
 }
 
 func (e *BuildError) Error() string {
@@ -68,22 +66,22 @@ func (e *BuildError) Error() string {
 	return fmt.Sprintf("line %d: it begins with %s, not with a build time", e.Line, strconv.Quote(e.Found))
 }
 
-// Decode reads a document tolerantly; ess(5), "What a reader accepts", says how.
-// It calls warn, which may be nil, for each part that is wrong and was mended or
-// left out, in the order of the document. The error is a [*BuildError].
+// Decode decodes a document tolerantly, as described in ess(5), "What a reader accepts". It
+// calls warn, which may be nil, for each defect that was repaired or skipped, in the order
+// of the document. The error is a [*BuildError].
 func Decode(b []byte, warn func(Warning)) (*Document, error) {
 	d := decoder{scanner: scanner{b: b}, report: warn}
 	return d.decode()
 }
 
-// DecodeStrict is [Decode], and also warns of everything that a strict writer
-// would not have written.
+// DecodeStrict is [Decode], but it also warns of everything that a strict writer would not
+// write.
 func DecodeStrict(b []byte, warn func(Warning)) (*Document, error) {
 	d := decoder{scanner: scanner{b: b}, report: warn, strict: true}
 	return d.decode()
 }
 
-// decoder reads one document.
+// decoder decodes one document.
 type decoder struct {
 	scanner
 	report func(Warning) // may be nil
@@ -91,13 +89,13 @@ type decoder struct {
 	doc    Document
 
 	build int64 // minute
-	mark  bool  // the comma after the build time is that of an NNO
+	mark  bool  // the comma after the build time indicates an NNO
 
-	urls  int // how many there were
-	total int // entries of all URLs
+	urls  int // number of URLs
+	total int // number of entries
 	url   candidate
 
-	pending struct { // minutes that wait for their checksum
+	pending struct { // minutes without their checksum
 		set         bool
 		n           int64
 		absurd      bool
@@ -105,25 +103,25 @@ type decoder struct {
 	}
 }
 
-// scanner divides a document into fields.
+// scanner splits a document into fields.
 type scanner struct {
 	b      []byte // the document
-	pos    int    // in b, where the rest begins
-	line   int    // of the rest
-	at     int    // line of the field
-	fields int    // how many were read
+	pos    int    // offset of the next field
+	line   int    // line of the next field
+	at     int    // line of the current field
+	fields int    // number of fields read
 	comma  bool   // a comma ended the field
 }
 
-// candidate is the URL that the entries belong to.
+// candidate is the URL of the entries that follow.
 type candidate struct {
-	text        []byte // grows by fields while they may be parts of it
-	size        int    // as EscapeURL writes it
-	drop        bool   // it is too long, and its entries are dropped
-	feed        string // the URL, once it has an entry
-	pairs       int    // entries of it
-	empties     int    // empty fields right after it
-	line, field int    // where it begins
+	text        []byte // grows while the next fields may belong to the URL
+	size        int    // length as EscapeURL writes it
+	drop        bool   // the URL is too long; its entries are skipped
+	feed        string // the URL, after its first entry
+	pairs       int    // number of its entries
+	empties     int    // number of empty fields directly after it
+	line, field int    // place of its beginning
 }
 
 func (d *decoder) decode() (*Document, error) {
@@ -155,7 +153,7 @@ func (d *decoder) decode() (*Document, error) {
 	return &d.doc, nil
 }
 
-// buildTime reads the first field, and whether what follows it marks an NNO.
+// buildTime reads the first field, and whether the next one indicates an NNO.
 func (d *decoder) buildTime() error {
 	const mark = "\xef\xbb\xbf"
 	if bytes.HasPrefix(d.b, []byte(mark)) {
@@ -196,9 +194,9 @@ func (d *decoder) buildTime() error {
 	return nil
 }
 
-// field returns the next field without white space around it. Fields end at a
-// comma or at the end of a line; a comma beside the end of a line makes no field
-// of its own, and empty lines are none.
+// field returns the next field, without white space around it. Fields end at a comma or a
+// line break. A comma beside a line break does not make another field, and empty lines are
+// skipped.
 func (s *scanner) field() ([]byte, bool) {
 	if !s.skip() {
 		return nil, false
@@ -217,7 +215,7 @@ func (s *scanner) field() ([]byte, bool) {
 	return f, true
 }
 
-// skip passes white space, and reports false at the end of the document.
+// skip skips white space. It reports false at the end of the document.
 func (s *scanner) skip() bool {
 	for ; s.pos < len(s.b) && s.b[s.pos] <= ' '; s.pos++ {
 		if s.b[s.pos] == '\n' {
@@ -227,7 +225,7 @@ func (s *scanner) skip() bool {
 	return s.pos < len(s.b)
 }
 
-// skipComma passes white space and one comma, and reports whether there was one.
+// skipComma skips white space and one comma, and reports whether there was a comma.
 func (s *scanner) skipComma() bool {
 	comma := s.skip() && s.b[s.pos] == ','
 	if comma {
@@ -236,7 +234,7 @@ func (s *scanner) skipComma() bool {
 	return comma
 }
 
-// value takes a number: minutes, or the checksum that completes an entry.
+// value handles a number: minutes, or the checksum of an entry.
 func (d *decoder) value(f []byte, n int64, huge bool) {
 	if d.urls == 0 {
 		d.warn("%s stands before any URL; dropped", excerpt(f))
@@ -274,7 +272,7 @@ func (d *decoder) value(f []byte, n int64, huge bool) {
 	d.doc.Entries = append(d.doc.Entries, e)
 }
 
-// order warns of an entry that a strict writer writes in another place.
+// order warns of an entry that is not in the order of a strict writer.
 func (d *decoder) order(e FeedEntry) {
 	warn := func(text string) { d.warnAt(d.pending.line, d.pending.field, "%s", text) }
 	if d.urls > 1 && d.url.pairs > 1 {
@@ -292,14 +290,14 @@ func (d *decoder) order(e FeedEntry) {
 	}
 }
 
-// plain warns of a number that is not written as a strict writer does.
+// plain warns of a number in another form than that of a strict writer.
 func (d *decoder) plain(f []byte) {
 	if d.strict && (f[0] == '+' || len(f) > 1 && (f[0] == '0' || f[0] == '-' && f[1] == '0')) {
 		d.warn("%s is not written as a plain number", excerpt(f))
 	}
 }
 
-// newURL takes a URL.
+// newURL handles a URL.
 func (d *decoder) newURL(f []byte) {
 	d.beginURL()
 	if d.url.size = escapedLen(f); d.url.size > MaxField {
@@ -331,8 +329,8 @@ func (d *decoder) beginURL() {
 	d.url = candidate{text: d.url.text[:0], line: d.at, field: d.fields}
 }
 
-// tooLong takes a field that is too long. If it is a URL, or a part of one, the
-// entries that follow must not count for the URL before it.
+// tooLong handles a field that is too long. If it is a URL or a part of one, the entries
+// after it must not be added to the previous URL.
 func (d *decoder) tooLong(f []byte) {
 	switch {
 	case hasScheme(f[:MaxField]):
@@ -344,7 +342,7 @@ func (d *decoder) tooLong(f []byte) {
 	d.dropURL()
 }
 
-// dropURL drops the URL, and the entries that follow it.
+// dropURL skips the URL and its entries.
 func (d *decoder) dropURL() {
 	if !d.url.drop {
 		d.warn("the URL is too long; dropped with its entries")
@@ -352,23 +350,23 @@ func (d *decoder) dropURL() {
 	d.url.drop, d.url.text = true, d.url.text[:0]
 }
 
-// escapedLen is the length of a URL as [EscapeURL] writes it.
+// escapedLen returns the length of a URL as [EscapeURL] writes it.
 func escapedLen(url []byte) int { return len(EscapeURL(string(url))) }
 
-// escaped warns of characters that a URL must not have.
+// escaped warns of characters that a URL must not contain.
 func (d *decoder) escaped(f []byte) {
 	if s := string(f); s != EscapeURL(s) || !utf8.Valid(f) {
 		d.warn("the URL has characters in it that must be percent-encoded")
 	}
 }
 
-// text takes a field that is neither a number nor a URL.
+// text handles a field that is neither a number nor a URL.
 func (d *decoder) text(f []byte) {
 	if d.urls == 0 || d.url.pairs > 0 || d.pending.set {
 		d.warn("%s is neither a number nor a URL; dropped", excerpt(f))
 		return
 	}
-	// A URL with a raw comma in it.
+	// The field is the rest of a URL with a comma.
 	d.url.size += 3*(d.url.empties+1) + escapedLen(f) // each comma is %2C
 	commas := d.url.empties + 1
 	d.url.empties = 0
@@ -391,7 +389,7 @@ func (d *decoder) empty() {
 	d.warn("the field is empty; dropped")
 }
 
-// warnEmpty warns of the empty fields after the URL that are no part of it.
+// warnEmpty warns of empty fields after the URL that do not belong to it.
 func (d *decoder) warnEmpty() {
 	if d.url.empties > 0 {
 		d.warnAt(d.url.line, d.url.field+1, "the field is empty; dropped")
@@ -399,7 +397,7 @@ func (d *decoder) warnEmpty() {
 	}
 }
 
-// dangling warns of minutes that have no checksum.
+// dangling warns of minutes without a checksum.
 func (d *decoder) dangling() {
 	if d.pending.set {
 		d.warnAt(d.pending.line, d.pending.field, "no checksum follows the minutes; dropped")
@@ -407,7 +405,7 @@ func (d *decoder) dangling() {
 	}
 }
 
-// end says what the document is.
+// end sets the kind of the document.
 func (d *decoder) end() {
 	d.warnEmpty()
 	d.dangling()
@@ -432,8 +430,8 @@ func (d *decoder) warnAt(line, field int, format string, args ...any) {
 	}
 }
 
-// number reads a whole number with an optional sign; huge is one that no field
-// can mean.
+// number parses an integer with an optional sign. huge is true for a number that is out of
+// range for any field.
 func number(f []byte) (n int64, ok, huge bool) {
 	neg := false
 	if len(f) > 0 && (f[0] == '-' || f[0] == '+') {

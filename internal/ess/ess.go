@@ -1,15 +1,13 @@
-// Package ess is the codec of ESS and NNO documents, and the aggregation of
-// many of them. Their formats are specified in "Even Shorter Syndication [ESS]
-// and No Nonsense Outline [NNO]"; ess(5) and nno(5) state them exactly, with
-// what the page leaves open.
+// Package ess encodes and decodes ESS and NNO documents, and aggregates them. The formats
+// are specified in "Even Shorter Syndication [ESS] and No Nonsense Outline [NNO]". ess(5)
+// and nno(5) describe them exactly, with details that the specification leaves open.
 //
-// An ESS document tells when the entries of one feed were published: a build
-// time, the feed's URL, and a pair for each entry, the minutes before the build
-// and a checksum of the title. An NNO document does so for entries of many
-// feeds, with the URL in front of each pair.
+// An ESS document lists the times of the entries of one feed: a build time, the feed's URL,
+// and a pair for each entry, the minutes before the build and a checksum of the title. An
+// NNO document does so for entries of many feeds, with the URL before each pair.
 //
-// Times are whole minutes since 1970-01-01 UTC here (see [Minute]); build times
-// are written in seconds. The package knows no files and no network.
+// Times are whole minutes since 1970-01-01 UTC (see [Minute]). Build times are written in
+// seconds.
 package ess
 
 import (
@@ -21,20 +19,19 @@ import (
 	"unicode/utf8"
 )
 
-// MaxESS is the size, in bytes, that an ESS document is to stay within ("An 1
-// kb ESS file"): what [AppendESS] cannot write so with line breaks it writes
-// without them.
+// MaxESS is the intended maximum size of an ESS document, in bytes ("An 1 kb ESS file").
+// [AppendESS] omits the line breaks of a larger document.
 const MaxESS = 1024
 
-// The minutes of an entry: those of the years 0 to 9999, which RFC 3339 can
-// write. A reader takes others for nonsense.
+// The range of minutes of an entry: years 0 to 9999, which RFC 3339 can express. Others are
+// rejected.
 var (
 	firstMinute = Minute(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC))
 	lastMinute  = Minute(time.Date(9999, 12, 31, 23, 59, 0, 0, time.UTC))
 )
 
-// Minute returns the minute in which a moment lies, counted from 1970-01-01 UTC
-// (section "Timestamp in minutes before/after build").
+// Minute returns the minute of a time, counted from 1970-01-01 UTC (section "Timestamp in
+// minutes before/after build").
 func Minute(t time.Time) int64 { return floorDiv(t.Unix(), 60) }
 
 // Time returns the beginning of a minute, in UTC.
@@ -48,9 +45,9 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// Checksum returns the Dumb Checksum of a title as we write it (section "Dumb
-// Checksum", the second definition): the sum of the first UTF-16 units of its
-// code points, modulo 256. Bytes that are not UTF-8 count as U+FFFD each.
+// Checksum returns the Dumb Checksum of a title by the second definition (section "Dumb
+// Checksum"), which we write: the sum of the first UTF-16 units of its code points, modulo
+// 256. Each invalid UTF-8 byte counts as U+FFFD.
 func Checksum(title string) uint8 {
 	sum := uint8(0)
 	for _, r := range title {
@@ -59,7 +56,7 @@ func Checksum(title string) uint8 {
 	return sum
 }
 
-// firstUnit is the low byte of the first UTF-16 unit of a code point.
+// firstUnit returns the low byte of the first UTF-16 unit of a code point.
 func firstUnit(r rune) uint8 {
 	if r >= 0x10000 {
 		r = 0xD800 + (r-0x10000)>>10
@@ -67,10 +64,10 @@ func firstUnit(r rune) uint8 {
 	return uint8(r)
 }
 
-// LoopChecksum returns the Dumb Checksum by the page's first definition: all
-// UTF-16 units are added up, and 256 is subtracted while the sum is greater, so
-// that it ranges from 0 to 256. It differs from [Checksum] where that sum is a
-// multiple of 256, and for characters beyond U+FFFF.
+// LoopChecksum returns the Dumb Checksum by the first definition: the sum of all UTF-16
+// units, from which 256 is subtracted while it is greater than 256. Its range is 0 to 256.
+// It differs from [Checksum] if that sum is a multiple of 256, and for characters beyond
+// U+FFFF.
 func LoopChecksum(title string) int {
 	sum := 0
 	for _, r := range title {
@@ -87,19 +84,19 @@ func LoopChecksum(title string) int {
 	return sum
 }
 
-// Matches reports whether a checksum, from 0 to 256, is that of a title by
-// either definition; 256 and 0 are the same.
+// Matches reports whether a checksum, from 0 to 256, is one of a title by either
+// definition. 256 equals 0.
 func Matches(title string, sum int) bool {
 	return uint8(sum) == Checksum(title) || uint8(sum) == uint8(LoopChecksum(title))
 }
 
-// Entry is an entry of a feed as ESS knows it.
+// Entry is an entry of a feed in ESS.
 type Entry struct {
-	Minute int64 // when it was published, see [Minute]
-	Sum    uint8 // checksum of its title; 256 is 0
+	Minute int64 // minute of publication, see [Minute]
+	Sum    uint8 // checksum of its title; 256 is stored as 0
 }
 
-// Compare orders entries newest first, and within a minute by checksum.
+// Compare orders entries newest first, then by checksum.
 func (e Entry) Compare(o Entry) int {
 	return cmp.Or(cmp.Compare(o.Minute, e.Minute), cmp.Compare(e.Sum, o.Sum))
 }
@@ -110,24 +107,23 @@ type FeedEntry struct {
 	Entry
 }
 
-// Compare orders entries newest first, then by feed, then by checksum: a total
-// order of everything that a document can tell apart.
+// Compare orders entries newest first, then by feed, then by checksum. Entries that compare
+// equal are equal in a document.
 func (e FeedEntry) Compare(o FeedEntry) int {
 	return cmp.Or(cmp.Compare(o.Minute, e.Minute), strings.Compare(e.Feed, o.Feed), cmp.Compare(e.Sum, o.Sum))
 }
 
-// AppendESS appends the ESS document of a feed to b, as the author's generator
-// writes it (section "ESS structure"):
+// AppendESS appends the ESS document of a feed to b, in the form of the author's generator
+// (section "ESS structure"):
 //
 //	1503674400,http://example.com/rss.xml,
 //	1,92,
 //	3,68,
 //	4,53
 //
-// with no newline at the end. The build time is rounded down to a whole minute.
-// Entries are written newest first, in whatever order they are given; entries
-// itself is sorted for that. Where that would make more than [MaxESS] bytes,
-// the line breaks are left out. The URL is written by [EscapeURL].
+// There is no newline at the end. The build time is rounded down to a minute. AppendESS
+// sorts entries, and writes them newest first. If the document would be larger than
+// [MaxESS], it has no line breaks. [EscapeURL] escapes the URL.
 func AppendESS(b []byte, build time.Time, url string, entries []Entry) []byte {
 	slices.SortStableFunc(entries, Entry.Compare)
 	start := len(b)
@@ -160,22 +156,22 @@ func appendPair(b []byte, build int64, e Entry) []byte {
 	return strconv.AppendUint(b, uint64(e.Sum), 10)
 }
 
-// AppendNNO appends the NNO document of entries to b (section "NNO
-// structure"), an entry a line; the comma that ends the first line tells it from
-// an ESS:
+// AppendNNO appends the NNO document of entries to b (section "NNO structure"), one entry a
+// line. The comma at the end of the first line distinguishes it from an ESS:
 //
 //	1503411300,
 //	http://example.com/rss.xml,223432,27,
 //	http://example2.com/rss.xml,453223,44
 //
-// with no newline at the end. Otherwise it is as [AppendESS]: entries are
-// written newest first, those of a minute in the order of their URLs as written.
+// There is no newline at the end. The build time and URLs are written as by [AppendESS].
+// Entries are written newest first, those of a minute by their escaped URLs. AppendNNO
+// sorts entries, unless it must escape a URL.
 func AppendNNO(b []byte, build time.Time, entries []FeedEntry) []byte {
 	return appendNNO(b, build, entries, "\n")
 }
 
-// AppendNNOLine is [AppendNNO] without line breaks: the comma after the build
-// time is followed by another.
+// AppendNNOLine is [AppendNNO] without line breaks: a second comma follows the one after
+// the build time.
 func AppendNNOLine(b []byte, build time.Time, entries []FeedEntry) []byte {
 	return appendNNO(b, build, entries, "")
 }
@@ -204,9 +200,9 @@ func appendNNO(b []byte, build time.Time, entries []FeedEntry, end string) []byt
 	return b
 }
 
-// EscapeURL writes a URL so that it is one field of a document: a comma as %2C,
-// white space, controls and bytes that are not UTF-8 percent-encoded. All else
-// stays byte for byte, so that what was escaped stays as it is.
+// EscapeURL escapes a URL for a field of a document: a comma becomes %2C; white space,
+// controls and invalid UTF-8 are percent-encoded. Other bytes stay, also those of earlier
+// escapes.
 func EscapeURL(url string) string {
 	if strings.IndexFunc(url, special) < 0 {
 		return url
@@ -226,13 +222,13 @@ func EscapeURL(url string) string {
 	return string(b)
 }
 
-// special reports whether a character cannot stand in a URL field.
+// special reports whether a character must be escaped in a URL field.
 func special(r rune) bool {
 	return r <= ' ' || r == ',' || r >= 0x7f && r <= 0xa0 || r == utf8.RuneError || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff
 }
 
-// HasScheme reports whether a field is a URL: it begins with a scheme (RFC
-// 3986, section 3.1) and a colon.
+// HasScheme reports whether a field begins with a URL scheme (RFC 3986, section 3.1) and a
+// colon.
 func HasScheme(field string) bool { return hasScheme([]byte(field)) }
 
 func hasScheme(f []byte) bool {

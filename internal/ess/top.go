@@ -10,46 +10,44 @@ import (
 // DefaultTop is the default number of entries of an NNO.
 const DefaultTop = 100
 
-// Top is the aggregator of the specification (section "ESS Specifications"): it
-// holds the N newest entries of any number of ESS and NNO documents. What the
-// page does in steps (sort feeds by their first entry, insert and remove the
-// oldest, purge, split) is one step here: every entry stands for itself, in the
-// order of [FeedEntry.Compare], so that the order of the documents does not matter.
+// Top is the aggregator of the specification (section "ESS Specifications"): it holds the N
+// newest entries of any number of ESS and NNO documents. The specification works in steps
+// (sort feeds by their first entry, insert, remove the oldest, purge, split). Top orders
+// single entries by [FeedEntry.Compare] instead, so the order of the documents does not
+// matter.
 //
-// An entry (feed, minute, checksum) that several documents have counts once; one
-// that a document has several times counts that often.
+// An entry (feed, minute, checksum) in several documents counts once. An entry that is
+// several times in one document counts that often.
 //
-// Of a feed the ESS documents with the latest build time count; of NNO documents
-// all do. An entry of an ESS document is held with its build time, so that it
-// stops counting when a later document of its feed comes. More than N entries
-// are held for this, but not all: if too many stop counting, the list is shorter
-// than N and ends before the newest entry that was dropped; see [Top.Lost] and
-// [Top.Again].
+// Only the ESS documents of a feed with its latest build time count, but all NNO documents
+// do. So an entry of an ESS document stops counting when a later one of its feed is added.
+// Top holds more than N entries for this case, but not all. If too many stop counting, the
+// list is shorter than N, and ends before the newest entry that was dropped; see [Top.Lost]
+// and [Top.Again].
 //
 // A Top is not safe for concurrent use.
 type Top struct {
 	n      int
-	keep   int                 // how many entries remain when others are dropped
-	builds map[string]int64    // of each feed the minute of its latest ESS document
-	held   map[FeedEntry]times // up to twice as many as keep
-	cut    FeedEntry           // the newest entry that was dropped; from it on none counts
+	keep   int                 // number of entries that remain after a drop
+	builds map[string]int64    // feed -> minute of its latest ESS document
+	held   map[FeedEntry]times // at most 2*keep
+	cut    FeedEntry           // newest entry that was dropped; entries from it on do not count
 }
 
-// times is how often an entry stands in one document, at most: an ESS document
-// of a build time, and an NNO document.
+// times is the maximum number of times that an entry is in one document: an ESS document
+// with a build time, and an NNO document.
 type times struct {
 	build    int64
 	ess, nno uint32
 }
 
-// An additional spare × N entries are kept, but at most maxSpare, to take the
-// places of those that stop counting.
+// spare × N more entries are held, at most maxSpare, to replace entries that stop counting.
 const (
 	spare    = 3
 	maxSpare = 1 << 16
 )
 
-// NewTop returns a Top of n entries, at least 1.
+// NewTop returns a Top for n entries, at least 1.
 func NewTop(n int) *Top {
 	n = max(n, 1)
 	return newTop(n, n+min(spare*n, maxSpare))
@@ -57,18 +55,16 @@ func NewTop(n int) *Top {
 
 func newTop(n, keep int) *Top { return (&Top{n: n, keep: keep, builds: map[string]int64{}}).Again() }
 
-// Again returns a Top without entries that has the build times of t, which must
-// not be used any more. Of the same documents it loses nothing: no entry in it
-// stops counting.
+// Again returns an empty Top with the build times of t. t must not be used afterwards. If
+// the same documents are added again, no entry stops counting, so none is lost.
 func (t *Top) Again() *Top {
 	return &Top{n: t.n, keep: t.keep, builds: t.builds, held: map[FeedEntry]times{}, cut: FeedEntry{Entry: Entry{Minute: math.MinInt64}}}
 }
 
-// Lost reports whether the entries end before the N-th because others, which may
-// come next, were dropped.
+// Lost reports whether there are fewer than N entries because entries were dropped.
 func (t *Top) Lost() bool { return t.cut.Minute != math.MinInt64 && len(t.Entries()) < t.n }
 
-// Entries returns the N newest entries, newest first.
+// Entries returns the at most N newest entries, newest first.
 func (t *Top) Entries() []FeedEntry {
 	var list []FeedEntry
 	for _, e := range t.known() {
@@ -87,7 +83,7 @@ func (t *Top) Add(doc *Document) {
 	}
 	var list []FeedEntry
 	for _, e := range doc.Entries {
-		if e.Minute >= t.cut.Minute { // few are, of most documents
+		if e.Minute >= t.cut.Minute { // true for few entries of most documents
 			list = append(list, FeedEntry{canonical(e.Feed), e.Entry})
 		}
 	}
@@ -114,10 +110,10 @@ func (t *Top) Add(doc *Document) {
 	}
 }
 
-// canonical returns a URL as it is written: a raw comma as %2C.
+// canonical returns the escaped form of a URL: a comma becomes %2C.
 func canonical(url string) string { return strings.ReplaceAll(url, ",", "%2C") }
 
-// count is how often an entry that is held counts.
+// count returns how often a held entry counts.
 func (t *Top) count(e FeedEntry) int {
 	held := t.held[e]
 	switch {
@@ -141,7 +137,7 @@ func (t *Top) known() []FeedEntry {
 	return list
 }
 
-// drop drops the oldest entries, and those that do not count.
+// drop drops the oldest entries, and entries that do not count.
 func (t *Top) drop() {
 	if list := t.known(); len(list) > t.keep {
 		t.cut = list[t.keep]

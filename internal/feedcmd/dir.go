@@ -1,5 +1,5 @@
-// Package feedcmd is what the command lines of programs share that work on a lektor-dir or
-// ask servers for feeds, beside what package command has for every program.
+// Package feedcmd holds the common parts of the command lines of programs that work on a lektor-dir
+// or make requests for feeds; package command is for every program.
 package feedcmd
 
 import (
@@ -15,9 +15,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// OpenDir opens the lektor-dir at path for a command that makes none, and says
-// what can be done where there is none. opts may be nil, as in
-// [lektordir.Open].
+// OpenDir opens the lektor-dir at path for a command that does not create one. If there is none,
+// the error has a hint. opts may be nil, as in [lektordir.Open].
 func OpenDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
 	d, err := lektordir.Open(path, opts)
 	if none, ok := errors.AsType[*lektordir.NotLektorDirError](err); ok && none.Err == nil {
@@ -26,22 +25,21 @@ func OpenDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
 	return d, err
 }
 
-// CreateDir is [OpenDir] for commands that make the lektor-dir if it is not there.
+// CreateDir is [OpenDir] for commands that create a missing lektor-dir.
 func CreateDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
 	d, err := OpenDir(path, opts)
 	if _, ok := errors.AsType[*lektordir.NotLektorDirError](err); !ok {
 		return d, err
 	}
-	// Nobody wants four directories strewn among other files because of a
-	// mistyped path.
+	// A mistyped path must not add four directories to a directory of other files.
 	if names, _ := os.ReadDir(path); len(names) > 0 && !begun(path, names) {
 		return nil, command.Hint(fmt.Errorf("%s holds other files and is no lektor-dir", path), "choose another with --dir or $LEKTORDIR, or: mkdir %s/tmp %[1]s/new %[1]s/cur %[1]s/src", path)
 	}
 	return lektordir.Create(path, opts)
 }
 
-// begun reports whether a directory has a part of a lektor-dir, or only hidden
-// files and the samples and schemas that make install once put into share/lektor.
+// begun reports whether a directory has a part of a lektor-dir, or only hidden files and the
+// samples and schemas that older versions of make install put into share/lektor.
 func begun(path string, names []fs.DirEntry) bool {
 	harmless := true
 	for _, n := range names {
@@ -58,7 +56,7 @@ func isSchema(e fs.DirEntry) bool {
 	return ok && e.Type().IsRegular()
 }
 
-// isSamples reports whether an entry of a directory is scripts/, with samples alone.
+// isSamples reports whether an entry of a directory is scripts/, with samples only.
 func isSamples(path string, e fs.DirEntry) bool {
 	if e.Name() != "scripts" || !e.IsDir() {
 		return false

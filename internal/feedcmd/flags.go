@@ -12,8 +12,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// FetchFlags are those of commands that make requests. maxBytes is the largest
-// document unless they say otherwise, 0 for that of [fetch.DefaultConfig].
+// FetchFlags returns the flags of commands that make requests. maxBytes is the default of the
+// maximum document size, 0 means that of [fetch.DefaultConfig].
 func FetchFlags(maxBytes int64) []cli.Flag {
 	d := fetch.DefaultConfig()
 	if maxBytes > 0 {
@@ -32,7 +32,7 @@ func FetchFlags(maxBytes int64) []cli.Flag {
 	}
 }
 
-// Fetch is what the flags of [FetchFlags] say.
+// Fetch returns the configuration from the flags of [FetchFlags].
 func Fetch(f *command.Flags) fetch.Config {
 	config := Asking(f)
 	config.PerHost, config.Gap = f.Number("per-host", 1, 1000), f.Time("gap")
@@ -41,8 +41,8 @@ func Fetch(f *command.Flags) fetch.Config {
 	return config
 }
 
-// Asking is what the flags say that every program has which makes requests:
-// --allow, --timeout, --max-redirects and --user-agent.
+// Asking returns the configuration from the flags of every program that makes requests: --allow,
+// --timeout, --max-redirects and --user-agent.
 func Asking(f *command.Flags) fetch.Config {
 	config := fetch.Config{
 		UserAgent:    cmp.Or(f.Given("user-agent").String("user-agent"), UserAgent(f.App.Name)),

@@ -17,22 +17,20 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// area is a directory with one value a file: as it is on the disk, and with the changes
-// that are yet to be saved.
+// area is a directory with one value per file, and changes that are not saved yet.
 //
-// Files are read when they are asked for, and only if they were there when the
-// directory was listed. A value that makes no sense is ignored with a warning, and kept.
-// Other files in the directory are left alone.
+// A file is read at the first use, and only if it existed when the directory was listed. An invalid
+// value is ignored with a warning, and stays. Unknown files are left alone.
 type area struct {
-	dir      string
-	names    map[string]bool
-	read     map[string]string    // values as they are on the disk; "" when absent
-	changed  map[string]string    // values to be saved; "" to be removed
-	times    map[string]time.Time // modification times to be saved
-	warnings []string
-	warned   map[string]bool
-	unread   map[string]error // files that are there, and could not be read
-	// secret reports whether a value is for the user alone.
+	dir        string
+	names      map[string]bool
+	read       map[string]string    // values on disk; "" if absent
+	changed    map[string]string    // values to save; "" to remove
+	times      map[string]time.Time // modification times to save
+	warnings   []string
+	warned     map[string]bool
+	readErrors map[string]error // files that exist but could not be read
+	// secret reports whether only the user may read a value.
 	secret func(name, value string) bool
 }
 
@@ -40,11 +38,11 @@ func loadArea(dir string) (*area, error) {
 	a := &area{
 		secret: secret,
 		dir:    dir, names: map[string]bool{}, read: map[string]string{}, changed: map[string]string{},
-		times: map[string]time.Time{}, warned: map[string]bool{}, unread: map[string]error{},
+		times: map[string]time.Time{}, warned: map[string]bool{}, readErrors: map[string]error{},
 	}
 	for i, p := 0, filepath.Clean(dir); i < 3; i, p = i+1, filepath.Dir(p) {
 		if fi, err := os.Lstat(p); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-			return a, &fs.PathError{Op: "open", Path: p, Err: errors.New("it is a link, where a directory of the feed belongs")}
+			return a, &fs.PathError{Op: "open", Path: p, Err: errors.New("it is a link, but must be a directory")}
 		}
 	}
 	names, err := atomicfile.Names(dir)
@@ -57,7 +55,7 @@ func loadArea(dir string) (*area, error) {
 	return a, err
 }
 
-// get returns the value of a file without its newline, "" when it is not there.
+// get returns the value of a file without its newline, "" if it does not exist.
 func (a *area) get(name string) string {
 	if v, ok := a.changed[name]; ok {
 		return v
@@ -78,7 +76,7 @@ func (a *area) disk(name string) string {
 		case !errors.Is(err, fs.ErrNotExist):
 			a.malformed(name, err.Error())
 			if errno := unix.Errno(0); errors.As(err, &errno) && errno != unix.EISDIR {
-				a.unread[name] = err
+				a.readErrors[name] = err
 			}
 		}
 	}
@@ -86,7 +84,7 @@ func (a *area) disk(name string) string {
 	return v
 }
 
-// put sets a value to be saved, "" to have none.
+// put sets a value to be saved; "" removes it.
 func (a *area) put(name, value string) {
 	if a.disk(name) == value && (value != "" || !a.names[name]) {
 		delete(a.changed, name)
@@ -102,13 +100,13 @@ func (a *area) number(name string) int {
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 0 {
-		a.malformed(name, fmt.Sprintf("%q is no number", termsafe.Brief(v)))
+		a.malformed(name, fmt.Sprintf("%q is not a number", termsafe.Brief(v)))
 		return 0
 	}
 	return n
 }
 
-// save writes those of some files that have changed, in the order of the names.
+// save writes the named files that have changed, in the order of the names.
 func (a *area) save(names ...string) error {
 	var errs []error
 	for _, name := range names {
@@ -141,7 +139,7 @@ func (a *area) store(name, value string) (err error) {
 	return err
 }
 
-// stored records that a file has a value now, "" that there is none.
+// stored records that a file has a value on disk; "" means that it does not exist.
 func (a *area) stored(name, value string) {
 	delete(a.changed, name)
 	a.names[name] = value != ""
@@ -167,7 +165,7 @@ func (a *area) duration(name string) time.Duration {
 	return d
 }
 
-// time returns the modification time of a file; ok is false where there is none.
+// time returns the modification time of a file; ok is false if it does not exist.
 func (a *area) time(name string) (t time.Time, ok bool) {
 	if t, ok := a.times[name]; ok {
 		return t, true
@@ -178,7 +176,7 @@ func (a *area) time(name string) (t time.Time, ok bool) {
 	return mtime(filepath.Join(a.dir, name))
 }
 
-// saveTime sets the modification time of a file that is empty.
+// saveTime sets the modification time of a file, and creates an empty one if necessary.
 func (a *area) saveTime(name string, t time.Time) error {
 	path := filepath.Join(a.dir, name)
 	ts, err := unix.TimeToTimespec(t)

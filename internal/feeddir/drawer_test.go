@@ -74,7 +74,7 @@ func TestNoteDate(t *testing.T) {
 		{time.Time{}, day(2), time.Time{}}, {day(2), day(2), day(2)}, {day(1), day(2), day(2)}, {day(20), day(20), day(20)},
 		{day(3), day(3), day(3)}, // the clock was 17 days ahead
 	} {
-		if err := NoteDate(l, step.date, step.now); err != nil {
+		if err := RecordDate(l, step.date, step.now); err != nil {
 			t.Fatal(err)
 		}
 		if got := servertime.Last(l.Path()); !got.Equal(step.want) {

@@ -9,18 +9,17 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// The files in src/$feed/etc/ess/ beside those of the [State] of the ESS
-// document, which lies there too.
+// The files in src/$feed/etc/ess/, besides those of the [State] of the ESS document.
 const (
 	areaESS     = "ess"
 	fileLink    = "link"    // the URL of the feed's ESS document
-	fileNNO     = "nno"     // that of an NNO document about it
-	fileSize    = "size"    // bytes of the feed as last transferred
-	fileHandled = "handled" // an ESS document: entries that need no fetch any more
+	fileNNO     = "nno"     // URL of an NNO document about it
+	fileSize    = "size"    // size of the feed as last transferred, in bytes
+	fileHandled = "handled" // an ESS document: entries that need not be fetched any more
 )
 
-// ESS is what is kept of the documents that tell cheaply whether a feed has
-// changed, src/$feed/etc/ess.
+// ESS is the state of the ESS and NNO documents of a feed, which are smaller than the feed and show
+// whether it has changed: the directory src/$feed/etc/ess.
 type ESS struct {
 	Dir  *lektordir.Dir
 	Hash string // of the feed
@@ -31,15 +30,13 @@ func (e ESS) line(name string) string {
 	return strings.TrimSpace(line)
 }
 
-// Path is the directory, for messages.
-func (e ESS) Path() string { return drawer(e.Dir, e.Hash, areaESS) }
+// Path returns the directory, for messages.
+func (e ESS) Path() string { return areaDir(e.Dir, e.Hash, areaESS) }
 
-// Link is the URL of the feed's ESS document, "" when it offers none as far as is
-// known.
+// Link returns the URL of the feed's ESS document, "" if none is known.
 func (e ESS) Link() string { return e.line(fileLink) }
 
-// Size is how many bytes the feed itself took to transfer, 0 when that is not
-// known.
+// Size returns the number of bytes transferred for the feed itself, 0 if unknown.
 func (e ESS) Size() int64 {
 	n, err := strconv.ParseInt(e.line(fileSize), 10, 64)
 	if err != nil {
@@ -48,9 +45,8 @@ func (e ESS) Size() int64 {
 	return max(n, 0)
 }
 
-// Record keeps the URLs that a feed or its page tells of, and the size of the
-// feed where there is a link. What is "" or 0 stays as it is: it was found
-// elsewhere.
+// Record stores the URLs that a feed or its page names, and the size of the feed if it has a link.
+// "" and 0 leave a value unchanged, as it may come from elsewhere.
 func (e ESS) Record(link, nno string, size int64) error {
 	bad := Guard(e.Dir, e.Hash, areaESS)
 	for _, f := range [][2]string{{fileLink, link}, {fileNNO, nno}} {
@@ -64,8 +60,8 @@ func (e ESS) Record(link, nno string, size int64) error {
 	return bad
 }
 
-// State opens the state of the ESS document at link. Validators of another link
-// are void by that. In a dry run nothing is written.
+// State loads the state of the ESS document at link. Validators of another link do not apply to it.
+// A dry run writes nothing.
 func (e ESS) State(link string, dryRun bool) (*State, error) {
 	if !dryRun {
 		if err := record(e.Dir, e.Hash, areaESS, fileURL, asLines(link)); err != nil {
@@ -75,18 +71,18 @@ func (e ESS) State(link string, dryRun bool) (*State, error) {
 	return loadState(e.Path())
 }
 
-// Moved follows the document to another URL for good.
+// Moved records the new URL of the document.
 func (e ESS) Moved(link string) error {
 	return record(e.Dir, e.Hash, areaESS, fileLink, asLines(link))
 }
 
-// Handled reads the entries that need no fetch any more, an ESS document of at
-// most limit bytes. The error is fs.ErrNotExist for none.
+// Handled reads the entries that need not be fetched any more, an ESS document of at most limit
+// bytes. The error is fs.ErrNotExist if there is none.
 func (e ESS) Handled(limit int64) ([]byte, error) {
 	return atomicfile.Read(filepath.Join(e.Path(), fileHandled), limit)
 }
 
-// SetHandled writes what [ESS.Handled] reads.
+// SetHandled writes the document that [ESS.Handled] reads.
 func (e ESS) SetHandled(doc []byte) error {
 	return record(e.Dir, e.Hash, areaESS, fileHandled, string(doc))
 }

@@ -13,13 +13,12 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// NotSubscribedError is the error for a feed that is there and not subscribed
-// to.
+// NotSubscribedError reports a feed that exists but is not subscribed to.
 type NotSubscribedError struct{ Name string }
 
 func (e *NotSubscribedError) Error() string { return "not subscribed to " + e.Name }
 
-// SeveralError is the error for a name that several feeds have.
+// SeveralError reports a name that several feeds have.
 type SeveralError struct {
 	Name   string
 	Hashes []string
@@ -29,50 +28,47 @@ func (e *SeveralError) Error() string {
 	return fmt.Sprintf("%d feeds are called %s: %s", len(e.Hashes), e.Name, strings.Join(e.Hashes, " "))
 }
 
-// GuessError is the error for a name that no feed has, with feeds that may be meant: those
-// that have the name as a part of their own, or of their URL.
+// GuessError reports a name that no feed has, with likely feeds: those with the name as a part of
+// their own name or URL.
 type GuessError struct {
 	Err    error
-	Likely []string // title and URL, for people
+	Likely []string // title and URL, for the user
 }
 
 func (e *GuessError) Error() string { return e.Err.Error() }
 func (e *GuessError) Unwrap() error { return e.Err }
 
-// maxGuesses is how many feeds a [GuessError] names.
+// maxGuesses is the maximum number of feeds in a [GuessError].
 const maxGuesses = 4
 
-// Finder finds feeds by what users call them. What it has to read of all feeds
-// for that it reads once, so it is for the length of a command. It is not safe
-// for concurrent use.
+// Finder finds feeds by the names that users type. It reads files of all feeds once at most, so use
+// it for one command only. It is not safe for concurrent use.
 type Finder struct {
 	Dir *lektordir.Dir
-	// All is for commands on feeds that are not subscribed to, too.
+	// All also finds feeds that are not subscribed to.
 	All bool
 
 	urls  map[string]string
 	names map[string][]string // folded alias or name -> hashes
 }
 
-// Find gives the hash of the subscription that the user names, see [Finder].
+// Find returns the hash of the subscription with a name, see [Finder.Find].
 func Find(d *lektordir.Dir, name string) (string, error) { return (&Finder{Dir: d}).Find(name) }
 
-// Find gives the hash of the feed that the user names: by its alias, as
-// [lektordir.Dir.FindFeed] does, by the URL it is fetched from now, or by the
-// name it gives itself. An alias or a name counts only when one feed has it. The
-// error is a [*lektordir.NotFoundError], a [*NotSubscribedError] or a
-// [*SeveralError].
+// Find returns the hash of the feed with a name: its alias, any name that [lektordir.Dir.FindFeed]
+// accepts, its present URL, or its own title. An alias or title must be unique. The error may be a
+// [*lektordir.NotFoundError], a [*NotSubscribedError], a [*SeveralError] or a [*GuessError].
 func (f *Finder) Find(name string) (string, error) {
 	hash, err := f.Dir.FindFeed(name)
 	exact := hash == name || hash == lektordir.FeedHash(name) || hash == lektordir.FeedHash(lektordir.NormalizeID(name))
-	if err == nil && (exact || strings.ContainsRune(name, '/')) && f.counts(hash) {
+	if err == nil && (exact || strings.ContainsRune(name, '/')) && f.includes(hash) {
 		return hash, nil
 	}
-	aliases, names := f.called(name)
+	aliases, names := f.byName(name)
 	if len(aliases) == 1 {
 		return aliases[0], nil
 	}
-	switch ours := f.counted(hash, err); {
+	switch ours := f.included(hash, err); {
 	case len(ours) == 1:
 		return ours[0], nil
 	case err == nil:
@@ -98,19 +94,19 @@ func (f *Finder) Find(name string) (string, error) {
 	return "", &SeveralError{Name: name, Hashes: aliases}
 }
 
-// counted returns the feeds that [lektordir.Dir.FindFeed] found and that are looked for: of
-// several with the same beginning, one may be.
-func (f *Finder) counted(hash string, err error) []string {
+// included returns the feeds that [lektordir.Dir.FindFeed] found and that f includes: of several
+// matches, only one may be subscribed to.
+func (f *Finder) included(hash string, err error) []string {
 	var found []string
 	if none, ok := errors.AsType[*lektordir.NotFoundError](err); ok {
 		found = slices.Clone(none.Matches)
 	} else if err == nil {
 		found = []string{hash}
 	}
-	return slices.DeleteFunc(found, func(h string) bool { return !f.counts(h) })
+	return slices.DeleteFunc(found, func(h string) bool { return !f.includes(h) })
 }
 
-// unknown is the error for a name that no feed has that is looked for. err is the reason.
+// unknown returns the error for a name that no included feed has. err is the error of FindFeed.
 func (f *Finder) unknown(name string, err error) error {
 	if len(f.names[aliasFile+"\n"+fold(name)])+len(f.names["name\n"+fold(name)]) > 0 {
 		return &NotSubscribedError{Name: name}
@@ -123,7 +119,7 @@ func (f *Finder) unknown(name string, err error) error {
 	return err
 }
 
-// likely returns feeds that have a name as a part of their own, or of their URL.
+// likely returns feeds that have a name as a part of their own name or URL.
 func (f *Finder) likely(name string) (list []string) {
 	part := fold(name)
 	if len(part) < 2 {
@@ -132,7 +128,7 @@ func (f *Finder) likely(name string) (list []string) {
 	hashes, _ := f.Dir.FeedHashes()
 	for _, h := range hashes {
 		feed, err := f.Dir.ReadFeed(h)
-		if err != nil || !f.counts(h) {
+		if err != nil || !f.includes(h) {
 			continue
 		}
 		url := fetch.Public(feed.ID)
@@ -147,8 +143,8 @@ func (f *Finder) likely(name string) (list []string) {
 	return list
 }
 
-// byURL is [ByURL], and as what is printed has no passwords, without them. Where
-// several feeds differ in nothing else, none of them is found so.
+// byURL is [ByURL], and also has the URLs without passwords, as printed. If several feeds differ in
+// the password only, such a URL finds none of them.
 func (f *Finder) byURL() map[string]string {
 	urls := ByURL(f.Dir)
 	public := map[string]string{}
@@ -174,12 +170,11 @@ func (f *Finder) byURL() map[string]string {
 	return urls
 }
 
-// counts reports whether a feed is one that is looked for.
-func (f *Finder) counts(hash string) bool { return f.All || Subscribed(f.Dir, hash) }
+// includes reports whether f includes a feed.
+func (f *Finder) includes(hash string) bool { return f.All || Subscribed(f.Dir, hash) }
 
-// called gives the feeds that the user calls so, and those that call themselves
-// so.
-func (f *Finder) called(name string) (aliases, names []string) {
+// byName returns the feeds with this alias, and those with this title.
+func (f *Finder) byName(name string) (aliases, names []string) {
 	if f.names == nil {
 		f.names = map[string][]string{}
 		hashes, _ := f.Dir.FeedHashes()
@@ -193,16 +188,15 @@ func (f *Finder) called(name string) (aliases, names []string) {
 		}
 	}
 	of := func(file string) []string {
-		return slices.DeleteFunc(slices.Clone(f.names[file+"\n"+fold(name)]), func(h string) bool { return !f.counts(h) })
+		return slices.DeleteFunc(slices.Clone(f.names[file+"\n"+fold(name)]), func(h string) bool { return !f.includes(h) })
 	}
 	return of(aliasFile), of("name")
 }
 
-// fold makes names comparable as people compare them.
+// fold returns a name for comparison, without case.
 func fold(name string) string { return strings.ToLower(oneLine(name)) }
 
-// ByURL gives the hashes of the subscriptions by the URLs they are fetched from
-// now.
+// ByURL returns the hashes of the subscriptions by their present URLs.
 func ByURL(d *lektordir.Dir) map[string]string {
 	hashes, _ := d.FeedHashes()
 	byURL := make(map[string]string, len(hashes))
@@ -214,8 +208,8 @@ func ByURL(d *lektordir.Dir) map[string]string {
 	return byURL
 }
 
-// InCategory tells whether a category, a path of folders, is one of a feed's, or
-// above one, in capitals or not. Every feed is in "".
+// InCategory reports whether category, a path of folders, is one of categories or a parent of one,
+// ignoring case. Every feed is in "".
 func InCategory(categories []string, category string) bool {
 	return category == "" || slices.ContainsFunc(categories, func(c string) bool {
 		return strings.EqualFold(c, category) || len(c) > len(category) && c[len(category)] == '/' && strings.EqualFold(c[:len(category)], category)

@@ -23,43 +23,42 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// areaHistory is where is kept what is known of the documents of a feed beside the
-// one that is subscribed to (RFC 5005).
+// areaHistory is the area with the state of the history of a feed: documents besides its own (RFC
+// 5005).
 const areaHistory = "history"
 
-// The files there. Values are one line but for archives and complete.
+// The files there. Each value is one line, except archives and complete.
 const (
-	historyFile = "etc/history/follow" // user's: on or off
+	historyFile = "etc/history/follow" // set by the user: on or off
 
-	fileKind       = "kind"         // of the document that is subscribed to, none for a plain one
-	filePrev       = "prev-archive" // URL, of the archive that it names
-	fileNextPage   = "next"         // URL, of its second page
-	fileBaseline   = "baseline"     // URL of the archive at which automatic walks end, tab, since when
+	fileKind       = "kind"         // kind of the feed's document; absent for a plain one
+	filePrev       = "prev-archive" // URL of the archive that the document names
+	fileNextPage   = "next"         // URL of the second page
+	fileBaseline   = "baseline"     // URL of the archive at which automatic walks end, tab, time since when
 	fileArchives   = "archives"     // a line for each archive whose entries are stored
-	fileIncomplete = "incomplete"   // URL of the archive that is missing, tab, why, tab, since when
-	fileRetry      = "retry"        // failed walks in a row, tab, when the next may be made
-	fileComplete   = "complete"     // lektordir reads it
+	fileIncomplete = "incomplete"   // URL of the missing archive, tab, reason, tab, time since when
+	fileRetry      = "retry"        // number of failed walks in a row, tab, time of the next
+	fileComplete   = "complete"     // read by lektordir
 )
 
-// maxArchives is how much of a record of archives is read, in bytes.
+// maxArchives is the maximum size of a record of archives, in bytes.
 const maxArchives = 64 << 20
 
-// retry is between automatic walks that end at the same archive.
+// retry is the backoff of automatic walks that end at the same archive.
 var retry = backoff.Backoff{Base: 24 * time.Hour, Cap: 30 * 24 * time.Hour}
 
-// History is what is known of the documents of a feed beside the one that is
-// subscribed to: the directory etc/history. Its user holds the feed's lock where
-// something is written.
+// History is the state of a feed's history, the documents besides its own: the directory
+// etc/history. To write, the caller must hold the feed's lock.
 type History struct {
 	d    *lektordir.Dir
 	hash string
 }
 
-// HistoryOf gives that of a feed.
+// HistoryOf returns the History of a feed.
 func HistoryOf(d *lektordir.Dir, hash string) *History { return &History{d, hash} }
 
 func (h *History) path(name string) string {
-	return filepath.Join(drawer(h.d, h.hash, areaHistory), name)
+	return filepath.Join(areaDir(h.d, h.hash, areaHistory), name)
 }
 
 func (h *History) line(name string) string {
@@ -67,51 +66,48 @@ func (h *History) line(name string) string {
 	return v
 }
 
-// write writes a file durably, and touches none that holds the value already. "" has
-// none.
+// write writes a file durably, unless it has the value already. "" removes it.
 func (h *History) write(name, value string) error {
 	return recordDurably(h.d, h.hash, areaHistory, name, asLines(value))
 }
 
-// Exists tells whether anything is known.
+// Exists reports whether there is any state.
 func (h *History) Exists() bool {
-	_, err := os.Lstat(drawer(h.d, h.hash, areaHistory))
+	_, err := os.Lstat(areaDir(h.d, h.hash, areaHistory))
 	return err == nil
 }
 
-// Follow tells whether archives are fetched unasked. The user may say no.
+// Follow reports whether archives are fetched automatically. The user can turn that off.
 func (h *History) Follow() bool {
 	v, _ := atomicfile.Line(h.d.Join("src", h.hash, historyFile))
 	return !strings.EqualFold(strings.TrimSpace(v), "off")
 }
 
-// Linked is what the document that is subscribed to said of others when it was read
-// last.
+// Linked is what the feed's own document said of its history when it was last parsed.
 type Linked struct {
 	Kind       history.Kind
 	Prev, Next string
 }
 
-// Linked reads it.
+// Linked returns the recorded Linked.
 func (h *History) Linked() Linked {
 	return Linked{history.Kind(h.line(fileKind)), h.line(filePrev), h.line(fileNextPage)}
 }
 
-// SetLinked records it, durably where it changed: a document that has not been
-// modified is not read again, and its archives would be missed. Without an archive,
-// nothing is missing any more.
+// SetLinked records l, durably if it changed: a document that is not modified is not parsed again,
+// and its archives would be missed. If Prev is "", nothing is missing any longer.
 func (h *History) SetLinked(l Linked) error {
 	if l == (Linked{}) && !h.Exists() {
 		return nil
 	}
 	err := errors.Join(h.write(filePrev, OneField(l.Prev)), h.write(fileNextPage, OneField(l.Next)), h.write(fileKind, string(l.Kind)))
 	if l.Prev == "" {
-		err = errors.Join(err, h.Whole())
+		err = errors.Join(err, h.ClearGap())
 	}
 	return err
 }
 
-// Baseline is where automatic walks end.
+// Baseline returns where automatic walks end.
 func (h *History) Baseline() history.Baseline {
 	modified, ok := mtime(h.path(fileBaseline))
 	if !ok {
@@ -128,7 +124,7 @@ func (h *History) Baseline() history.Baseline {
 	return b
 }
 
-// SetBaseline sets it; the zero value removes it.
+// SetBaseline sets the baseline; the zero value removes it.
 func (h *History) SetBaseline(b history.Baseline) error {
 	return h.write(fileBaseline, baselineLine(b))
 }
@@ -140,9 +136,8 @@ func baselineLine(b history.Baseline) string {
 	return cmp.Or(OneField(b.URL), "-") + "\t" + b.Since.UTC().Format(time.RFC3339)
 }
 
-// Settle moves the baseline after a visit, or a walk, that began at a time and left
-// nothing missing. A power cut may undo it, and leave the one before. Of a feed without
-// archives nothing is kept.
+// Settle moves the baseline after a visit or walk without missing entries. began is its start. A
+// power cut may restore the old one. A feed without archives has no baseline.
 func (h *History) Settle(began time.Time) error {
 	b := history.Baseline{URL: h.line(filePrev), Since: began}
 	if b.URL == "" {
@@ -154,18 +149,18 @@ func (h *History) Settle(began time.Time) error {
 	return record(h.d, h.hash, areaHistory, fileBaseline, asLines(baselineLine(b)))
 }
 
-// Gap is an archive that is missing, and what is older with it.
+// Gap is a missing archive; everything older is missing too.
 type Gap struct {
 	URL, Reason string
-	Since       time.Time // zero when unknown
+	Since       time.Time // zero if unknown
 }
 
-// String is for the user, and fit for a line of a terminal.
+// String returns the gap in one line, safe for a terminal.
 func (g *Gap) String() string {
 	return termsafe.Brief(fetch.Brief(g.URL)) + ": " + termsafe.Brief(g.Reason)
 }
 
-// Gap gives what is missing of a feed, nil when it is not known that anything is.
+// Gap returns the recorded gap of a feed, nil if there is none.
 func (h *History) Gap() *Gap {
 	line := h.line(fileIncomplete)
 	if line == "" {
@@ -177,10 +172,10 @@ func (h *History) Gap() *Gap {
 	return g
 }
 
-// Missing records what is missing after a walk, and when the next may be made of
-// itself. It reports whether that is news. Progress tells that the walk got further
-// than the one before; after is the least time that a server wants until then.
-func (h *History) Missing(now time.Time, url, reason string, progress bool, after time.Duration) (news bool, err error) {
+// Missing records the gap after a walk, and when the next automatic walk may be made. It reports
+// whether the gap is new. progress is set if the walk got further than the one before; after is the
+// minimum wait that a server asked for.
+func (h *History) Missing(now time.Time, url, reason string, progress bool, after time.Duration) (isNew bool, err error) {
 	url, reason = OneField(fetch.Public(url)), OneField(termsafe.Brief(reason))
 	old := h.Gap()
 	tries := 0
@@ -190,36 +185,35 @@ func (h *History) Missing(now time.Time, url, reason string, progress bool, afte
 	}
 	tries = max(tries, 0) + 1
 	next := now.Add(retry.Wait(tries, 0, after)).UTC().Format(time.RFC3339)
-	news = old == nil || old.URL != url || old.Reason != reason
-	if news {
+	isNew = old == nil || old.URL != url || old.Reason != reason
+	if isNew {
 		err = h.write(fileIncomplete, strings.Join([]string{url, reason, now.UTC().Format(time.RFC3339)}, "\t"))
 	}
-	return news, errors.Join(err, h.write(fileRetry, strconv.Itoa(tries)+"\t"+next))
+	return isNew, errors.Join(err, h.write(fileRetry, strconv.Itoa(tries)+"\t"+next))
 }
 
-// Retry tells when a walk that ended too early may be made again of itself.
+// Retry returns when an automatic walk may be repeated after one that stopped early.
 func (h *History) Retry() time.Time {
 	_, next, _ := strings.Cut(h.line(fileRetry), "\t")
 	t, _ := time.Parse(time.RFC3339, next)
 	return t
 }
 
-// Whole records that nothing is missing that a walk would find.
-func (h *History) Whole() error {
+// ClearGap records that there is no gap.
+func (h *History) ClearGap() error {
 	return errors.Join(h.write(fileRetry, ""), h.write(fileIncomplete, ""))
 }
 
-// CompletePath is where [History.Present] records, below src/, for those who want to know
-// whether it has since.
+// CompletePath returns the path of the file that [History.Present] writes, below src/.
 func CompletePath(hash string) string {
 	return SettingsPath(hash) + "/" + areaHistory + "/" + fileComplete
 }
 
-// SettingsPath is the directory of what programs and users keep about a feed, below src/.
+// SettingsPath returns the directory of the settings and state of a feed, below src/.
 func SettingsPath(hash string) string { return hash + "/etc" }
 
-// Present records the entries of a document that says that it is complete, in its
-// order, by the 16 digits of their unique names; see [lektordir.Dir.Complete].
+// Present records the entries of a document that is marked complete, in its order, by the 16 digits
+// of their unique names; see [lektordir.Dir.Complete].
 func (h *History) Present(identities []string) error {
 	text := asLines(identities...)
 	old, err := atomicfile.Read(h.path(fileComplete), maxArchives)
@@ -232,7 +226,7 @@ func (h *History) Present(identities []string) error {
 	return atomicfile.Write(h.path(fileComplete), []byte(text))
 }
 
-// NotComplete records that the document of a feed does not say that it is complete.
+// NotComplete records that the document of a feed is not marked complete.
 func (h *History) NotComplete() error {
 	if !atomicfile.Exists(h.path(fileComplete)) {
 		return nil
@@ -244,11 +238,11 @@ func (h *History) mkdir() error {
 	if err := Guard(h.d, h.hash, areaHistory); err != nil {
 		return err
 	}
-	return os.MkdirAll(drawer(h.d, h.hash, areaHistory), 0o777)
+	return os.MkdirAll(areaDir(h.d, h.hash, areaHistory), 0o777)
 }
 
-// forget removes what belongs to a subscription. The record of archives stays, as the
-// journal does: what was delivered is not fetched again.
+// forget removes the files of a subscription. The record of archives stays, like the journal:
+// delivered archives are not fetched again.
 func (h *History) forget() error {
 	if err := Guard(h.d, h.hash, areaHistory); err != nil {
 		return err
@@ -262,8 +256,8 @@ func (h *History) forget() error {
 
 var historyCRC = crc32.MakeTable(crc32.Castagnoli)
 
-// archiveLine is a line of the record: six fields with tabs between them, those that
-// are empty "-", and the CRC-32C of all before it, in hexadecimal.
+// archiveLine returns a line of the record: six fields separated by tabs, "-" for an empty one, and
+// the CRC-32C of everything before it, in hexadecimal.
 func archiveLine(s history.Stored) []byte {
 	f := []string{s.URL, s.Final, s.Self, s.Prev, s.Digest, s.Time.UTC().Format(time.RFC3339)}
 	for i := range f {
@@ -273,7 +267,7 @@ func archiveLine(s history.Stored) []byte {
 	return fmt.Appendf(nil, "%s%08x\n", line, crc32.Checksum([]byte(line), historyCRC))
 }
 
-// parseArchive reads a line without its newline.
+// parseArchive parses a line without its newline.
 func parseArchive(line []byte) (s history.Stored, ok bool) {
 	i := bytes.LastIndexByte(line, '\t') + 1
 	f := strings.Split(string(line), "\t")
@@ -290,8 +284,8 @@ func parseArchive(line []byte) (s history.Stored, ok bool) {
 	return s, s.URL != "" && s.Final != ""
 }
 
-// Archives reads the record of archives. Lines that do not count are passed over: the
-// archive is fetched again, and what was in it is known.
+// Archives reads the record of archives. It skips damaged lines: the archive is fetched again, and
+// its entries are known.
 func (h *History) Archives() (*history.Record, error) {
 	data, err := filelog.Read(h.path(fileArchives), archivesLog)
 	if err != nil {
@@ -306,11 +300,11 @@ func (h *History) Archives() (*history.Record, error) {
 	return r, nil
 }
 
-// archivesLog is the record of archives: a log whose lines that do not count are passed over.
+// archivesLog are the options of the log of archives.
 var archivesLog = filelog.Options{Valid: func(line []byte) bool { _, ok := parseArchive(line); return ok }, Max: maxArchives}
 
-// Store adds an archive to the record, whose entries must be durable. It does not sync: a
-// line that is lost costs a request.
+// Store adds an archive to the record. Its entries must be durable. Store does not sync: a lost
+// line costs a request.
 func (h *History) Store(s history.Stored) error {
 	if err := h.mkdir(); err != nil {
 		return err
@@ -322,9 +316,9 @@ func (h *History) Store(s history.Stored) error {
 	return errors.Join(log.Append(archiveLine(s)), log.Close())
 }
 
-// Walk prepares a walk from the document that is subscribed to, whose URLs are own. One
-// that the user asked for goes to the first archive, another ends at the baseline, and
-// leaves what is missing alone until it may be tried again.
+// Walk returns a walk that starts at the feed's own document, whose URLs are own. If asked is set,
+// because the user asked for it, it walks to the first archive; otherwise it ends at the baseline,
+// and does not request a missing archive before [History.Retry].
 func (h *History) Walk(now time.Time, asked bool, own ...string) (*history.Walk, error) {
 	record, err := h.Archives()
 	if err != nil {
@@ -338,24 +332,24 @@ func (h *History) Walk(now time.Time, asked bool, own ...string) (*history.Walk,
 	if !asked {
 		w.Baseline = h.Baseline()
 		if w.Baseline.Since.After(now.Add(clockSkew)) {
-			// The clock was wrong then. Archives are news rather than nothing.
+			// The clock was wrong when it was set. Rather deliver too much than too little.
 			w.Baseline.Since = time.Unix(0, 0)
 		}
 	}
 	return w, nil
 }
 
-// WalkDue reports whether a walk through the archives of a feed is to be made unasked:
-// when the archive that its document names is not stored (RFC 5005, section 4.2), or
-// when what was missing may be asked for again. Where it is not, whole reports whether
-// nothing is missing. own are the URLs of the document.
+// WalkDue reports whether an automatic walk is due: if the archive that the feed's document names
+// is not stored (RFC 5005, section 4.2), or if a missing archive may be requested again. whole
+// reports whether there is nothing to request and nothing missing. own are the URLs of the
+// document.
 func (h *History) WalkDue(now time.Time, own ...string) (due, whole bool) {
 	if h.line(filePrev) == "" {
 		return false, true
 	}
 	w, err := h.Walk(now, false, own...)
 	if err != nil {
-		return h.Follow(), false // the walk says why
+		return h.Follow(), false // the walk reports the error
 	}
 	_, _, ask := w.Next()
 	gap := w.Gap != "" || w.Stopped() != nil
@@ -363,7 +357,7 @@ func (h *History) WalkDue(now time.Time, own ...string) (due, whole bool) {
 	return (ask || again) && h.Follow(), !ask && !gap
 }
 
-// Stored tells whether any archive is in the record, or may be.
+// Stored reports whether there is a record of archives, even if it cannot be read.
 func (h *History) Stored() bool {
 	_, err := os.Lstat(h.path(fileArchives))
 	return err == nil
@@ -382,9 +376,8 @@ func (h *History) Sync() error {
 	return f.Sync()
 }
 
-// Summary is what a list of subscriptions says of a feed's history: "complete",
-// "archived" and how many archives are stored, "paged", "incomplete" where something
-// is known to be missing, or nothing.
+// Summary describes the history of a feed in a list of subscriptions: "complete", "archived" and
+// the number of stored archives, "paged", "incomplete" if something is missing, or "".
 func (h *History) Summary() string {
 	if !h.Exists() {
 		return ""

@@ -321,7 +321,7 @@ func TestForgets(t *testing.T) {
 	if err := Remove(w, d, sub.Hash); err != nil {
 		t.Fatal(err)
 	}
-	ents, _ := os.ReadDir(drawer(d, sub.Hash, areaHistory))
+	ents, _ := os.ReadDir(areaDir(d, sub.Hash, areaHistory))
 	var names []string
 	for _, e := range ents {
 		names = append(names, e.Name())

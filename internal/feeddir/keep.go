@@ -13,17 +13,17 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Keep is what the user wants to keep of the entries of a feed that were read.
+// Keep selects the read entries of a feed that the user wants to keep.
 type Keep struct {
-	All    bool   // whatever else is said
-	Newest int    // so many of those read last
-	Age    string // those read since, as a query has it ("90d"); "" for no others
+	All    bool   // keep all, regardless of the other fields
+	Newest int    // keep this many of the entries read last
+	Age    string // keep entries read since, in the syntax of a query ("90d"); "": none
 }
 
-// ParseKeep reads the setting keep: "all"; a number of entries; a time, as in "90d";
-// or both, when what either keeps is kept.
+// ParseKeep parses the setting keep: "all"; a number of entries; a time, such as "90d"; or both,
+// which keeps the entries that either keeps.
 func ParseKeep(v string) (Keep, error) {
-	bad := fmt.Errorf("keep is all, a number of entries, a time such as 90d, or both, not %q", termsafe.Brief(v))
+	bad := fmt.Errorf("keep must be all, a number of entries, a time such as 90d, or both, not %q", termsafe.Brief(v))
 	fields := strings.FieldsFunc(v, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' })
 	if len(fields) == 1 && fields[0] == "all" {
 		return Keep{All: true}, nil
@@ -55,8 +55,8 @@ func checkKeep(v string) error {
 	return err
 }
 
-// KeepOf gives the setting keep of a feed; ok is false where there is none. One that
-// makes no sense is an error.
+// KeepOf returns the setting keep of a feed; ok is false if it is not set. An invalid setting is an
+// error.
 func KeepOf(d *lektordir.Dir, hash string) (k Keep, ok bool, err error) {
 	path := d.Join("src", hash, keepFile)
 	line, err := atomicfile.Line(path)

@@ -12,42 +12,43 @@ import (
 	"github.com/lektordir/lektor/internal/fetch"
 )
 
-// learned is what is known of the last document that was read: validators, the digest of
-// its body, and what they belong to.
-type learned struct {
+// lastDocument is what is known of the last document: validators, the digest of its body, and the URL,
+// filter and limits that they belong to.
+type lastDocument struct {
 	*area
 	set *settings
-	// Limits says under which limits documents are read. Validators and digest
-	// of a document that was left short by them ([fetch.Response].Short) are good
-	// only as long as they are the same: whoever raises a limit wants the rest.
+	// Limits names the limits for parsing. Validators and digest of a document that exceeded them
+	// ([fetch.Response].Short) are valid only for the same limits, so that the rest is read after a
+	// limit was raised.
 	Limits string
 }
 
-// Document is where the last document came from that is known, or else where the feed
-// is fetched from; without a password.
-func (l *learned) Document() string { return fetch.Public(cmp.Or(l.get(fileFinal), l.set.URL())) }
+// Document returns the URL of the last known document after redirects, or else the URL of the feed;
+// without a password.
+func (l *lastDocument) Document() string { return fetch.Public(cmp.Or(l.get(fileFinal), l.set.URL())) }
 
-// ReadBefore tells whether a document of the feed was ever read.
-func (l *learned) ReadBefore() bool { return l.get(fileFrom) != "" }
+// ReadBefore reports whether a document of the feed was ever parsed.
+func (l *lastDocument) ReadBefore() bool { return l.get(fileFrom) != "" }
 
-// LastRead is when a document was read last that differed from the one before it, zero
-// if none was.
-func (l *learned) LastRead() time.Time { t, _ := l.time(fileBody); return t }
+// LastRead returns the time when a document was last parsed that differed from the one before, zero
+// if there was none.
+func (l *lastDocument) LastRead() time.Time { t, _ := l.time(fileBody); return t }
 
-// SameBody tells whether the body of resp is the one last read, with the same
-// filter: then it need not be parsed, and [State.Unchanged] is the event.
-func (l *learned) SameBody(resp *fetch.Response) bool {
+// SameBody reports whether the body of resp is the one last parsed, with the same filter. Then it
+// need not be parsed; call [State.Unchanged].
+func (l *lastDocument) SameBody(resp *fetch.Response) bool {
 	return !resp.Truncated && l.get(fileBody) == resp.Digest() && l.current()
 }
 
-// current tells whether validators and digest are those of the present url and
-// filter, which may have been changed by an editor, and of a document that was
-// read whole or under the present limits.
-func (l *learned) current() bool { return l.get(fileFrom) == l.from(l.set.URL(), false) || l.short() }
+// current reports whether validators and digest belong to the present url and filter, which an
+// editor may have changed, and to a document that was parsed in full or under the present limits.
+func (l *lastDocument) current() bool {
+	return l.get(fileFrom) == l.from(l.set.URL(), false) || l.short()
+}
 
-// from is what they belong to when they come from url, of a document that was read
-// whole, or is left short by the present limits.
-func (l *learned) from(url string, short bool) string {
+// from returns the value of fileFrom for a document from url. short is set if the limits cut it
+// off.
+func (l *lastDocument) from(url string, short bool) string {
 	if f := l.set.Filter(); f != "" {
 		url = fmt.Sprintf("%s\t%x", url, sha256.Sum256([]byte(f)))
 	}
@@ -57,12 +58,11 @@ func (l *learned) from(url string, short bool) string {
 	return url
 }
 
-// short tells whether they are those of a document that was left short by the
-// present limits.
-func (l *learned) short() bool { return l.get(fileFrom) == l.from(l.set.URL(), true) }
+// short reports whether the last document was cut off by the present limits.
+func (l *lastDocument) short() bool { return l.get(fileFrom) == l.from(l.set.URL(), true) }
 
-// learn takes what an answer with a document says of it.
-func (l *learned) learn(resp *fetch.Response) {
+// record records validators and digest of a response with a document.
+func (l *lastDocument) record(resp *fetch.Response) {
 	var etag, modified, final, body, from string
 	if !resp.Truncated {
 		etag, modified, body, from = resp.ETag, resp.LastModified, resp.Digest(), l.from(l.set.URL(), resp.Short)
@@ -75,8 +75,7 @@ func (l *learned) learn(resp *fetch.Response) {
 	l.put(fileFrom, from)
 }
 
-// finalURL is what is kept of the URL that gave an answer: nothing when it is the
-// one that was asked.
+// finalURL returns the value of fileFinal for the URL of a response: "" if it is the requested URL.
 func finalURL(final, asked string) string {
 	if u, err := fetch.ParseURL(asked); err == nil && fetch.IsHTTP(final) {
 		if u.User = nil; u.String() != final {
@@ -86,9 +85,9 @@ func finalURL(final, asked string) string {
 	return ""
 }
 
-// move makes the document that of another URL: it stays known, and the validators are those
-// of the URL that gave them, which mostly is the new one.
-func (l *learned) move(asked, to *url.URL) {
+// move changes the URL of the known document to a new one. The validators are still those of the
+// URL that they came from, which mostly is the new one.
+func (l *lastDocument) move(asked, to *url.URL) {
 	if !l.current() {
 		return
 	}
@@ -102,10 +101,9 @@ func (l *learned) move(asked, to *url.URL) {
 	l.put(fileFrom, l.from(to.String(), l.short()))
 }
 
-// disown removes what is known of the last document when what it belongs to is
-// about to change: after a kill in the middle, the validators of one URL must not
-// be found as those of another.
-func (l *learned) disown() error {
+// removeDocument removes validators and digest from disk if the URL they belong to is about to change:
+// after a kill in the middle they must not be taken for those of another URL.
+func (l *lastDocument) removeDocument() error {
 	_, from := l.changed[fileFrom]
 	_, final := l.changed[fileFinal]
 	if !from && !final {
@@ -125,9 +123,10 @@ func (l *learned) disown() error {
 	return nil
 }
 
-// save writes the digest before the validators, since a document that is not modified is
-// not sent: they are saved only if all else was, of which sure is the part before.
-func (l *learned) save(sure bool) error {
+// save writes the digest before the validators, as a server does not send a document that is not
+// modified. It saves validators only if everything else was saved; sure reports whether the part
+// before was.
+func (l *lastDocument) save(sure bool) error {
 	err := l.area.save(fileFrom, fileFinal, fileBody)
 	for _, name := range []string{fileETag, fileModified} {
 		if l.get(name) == "" || sure && err == nil {

@@ -10,26 +10,26 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Joined tells what became of a list of feeds, see [AddAll].
-type Joined struct {
-	Added   []*Subscription // subscribed to now; in a dry run, what would be
+// AddAllResult is the result of [AddAll].
+type AddAllResult struct {
+	Added   []*Subscription // subscribed to now; in a dry run, feeds that would be
 	Already []*Subscription // subscribed to before: Hash is that of the subscription
 }
 
-// ManyOptions say how [AddAll] subscribes.
+// ManyOptions are the options of [AddAll].
 type ManyOptions struct {
 	DryRun bool // change nothing
-	// Before, if not nil, completes a feed that was not subscribed to before. Nobody
-	// fetches it yet. With an error the feed is not subscribed to.
+	// Before, if not nil, is called for each new feed before it can be fetched. If it returns an
+	// error, the feed is not subscribed to.
 	Before func(s *Subscription) error
 }
 
-// AddAll subscribes to the feeds of a list that was made elsewhere, of which ID, and
-// what else is known, is set: durably, and with few syncs. Feeds that are subscribed to
-// already, be it under another URL, get the categories that they lack and nothing else.
-// What cannot be subscribed to is in the joined error, and the others are subscribed to.
-func AddAll(w *commit.Writer, d *lektordir.Dir, list []*Subscription, o ManyOptions) (Joined, error) {
-	var out Joined
+// AddAll subscribes to the feeds of a list, whose ID and optional other fields are set: durably,
+// and with few syncs. Feeds that are subscribed to already, even under another URL, only get the
+// categories that they lack. The joined error holds the feeds that could not be subscribed to; the
+// others are subscribed to nevertheless.
+func AddAll(w *commit.Writer, d *lektordir.Dir, list []*Subscription, o ManyOptions) (AddAllResult, error) {
+	var out AddAllResult
 	var bad error
 	byURL := ByURL(d)
 	seen := map[string]bool{}

@@ -12,33 +12,33 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// The directories of markers, empty files with the name of a feed. One in due
-// asks for a fetch at once; whoever fetches moves it to taken, and removes it
-// there when the request is over. What a kill leaves in taken is done again.
+// The directories of markers, empty files with the name of a feed. A marker in due asks for a fetch
+// at once; the fetcher moves it to taken, and removes it there after the request. After a kill, a
+// marker in taken is treated like one in due.
 const (
 	markersDir = "etc/fetch"
 	dueDir     = markersDir + "/due"
 	takenDir   = markersDir + "/taken"
 )
 
-// DueDir is the directory of the due markers, for those who watch it.
+// DueDir returns the directory of the due markers, to watch it.
 func DueDir(d *lektordir.Dir) string { return d.Join(dueDir) }
 
-// CheckMarkers is the error for directories of markers that lie elsewhere by way
-// of a link: markers are moved and removed without a look at who left them.
+// CheckMarkers returns an error if a directory of markers is behind a symbolic link, as markers are
+// moved and removed without a check of their owner.
 func CheckMarkers(d *lektordir.Dir) error {
 	return atomicfile.NoLinks(d.Path(), markersDir, dueDir, takenDir)
 }
 
-// Leave leaves a due marker for a feed, etc/fetch/due/$feed: whoever fetches does
-// so at once. One that is there already will do. The error is for one that cannot
-// be left, or that would come to lie out of the lektor-dir by way of a link.
-func Leave(d *lektordir.Dir, hash string) error {
+// AddMarker creates a due marker for a feed, etc/fetch/due/$feed, so that a fetcher fetches it at once.
+// It returns nil if there is one, and an error if the marker cannot be created, or would be outside
+// the lektor-dir because of a link.
+func AddMarker(d *lektordir.Dir, hash string) error {
 	if err := atomicfile.NoLinks(d.Path(), markersDir, dueDir); err != nil {
 		return err
 	}
 	path := d.Join(dueDir, hash)
-	// Exclusively: through no link, and waiting for no reader of a pipe.
+	// O_EXCL follows no link, and does not block on a named pipe.
 	const flags = os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	f, err := os.OpenFile(path, flags, 0o666)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,14 +56,13 @@ func Leave(d *lektordir.Dir, hash string) error {
 	return f.Close()
 }
 
-// Left gives the hashes of the feeds that somebody wants fetched at once: a due
-// marker lies there, or one that an earlier run had taken and did not live to
-// finish. Markers of feeds that are not there are removed. warn is told, printf
-// style, of these and of what could not be looked at.
-func Left(d *lektordir.Dir, warn func(format string, args ...any)) map[string]bool {
-	left := map[string]bool{}
+// Marked returns the hashes of the feeds that have a due marker, or a taken marker of a run that was
+// killed. It removes markers of feeds that do not exist. It calls warn, printf style, for these and
+// for errors.
+func Marked(d *lektordir.Dir, warn func(format string, args ...any)) map[string]bool {
+	marked := map[string]bool{}
 	for _, place := range []string{dueDir, takenDir} {
-		// Looked at each time, as a watch may run for months.
+		// Checked each time, as a watch may run for months.
 		if err := atomicfile.NoLinks(d.Path(), markersDir, place); err != nil {
 			warn("%v", err)
 			continue
@@ -82,21 +81,21 @@ func Left(d *lektordir.Dir, warn func(format string, args ...any)) map[string]bo
 				os.RemoveAll(d.Join(place, h))
 				continue
 			}
-			left[h] = true
+			marked[h] = true
 		}
 	}
-	return left
+	return marked
 }
 
-// Take takes the due marker of a feed. It reports whether there is one, or one
-// that was taken before and not cleared; that may be so in spite of an error.
-func Take(d *lektordir.Dir, hash string) (bool, error) {
+// TakeMarker takes the due marker of a feed. It reports whether there was one, or a taken one that was
+// not cleared; that may be true in spite of an error.
+func TakeMarker(d *lektordir.Dir, hash string) (bool, error) {
 	due, taken := d.Join(dueDir, hash), d.Join(takenDir, hash)
 	var bad error
 	if _, err := os.Lstat(due); !errors.Is(err, fs.ErrNotExist) {
 		err = os.Rename(due, taken)
 		if errors.Is(err, fs.ErrNotExist) {
-			// There was no directory to move it to.
+			// The directory taken does not exist yet.
 			if err = os.MkdirAll(filepath.Dir(taken), 0o777); err == nil {
 				err = os.Rename(due, taken)
 			}
@@ -113,6 +112,5 @@ func Take(d *lektordir.Dir, hash string) (bool, error) {
 	return err == nil, bad
 }
 
-// Clear removes the marker that [Take] took, after the request that it asked
-// for.
-func Clear(d *lektordir.Dir, hash string) error { return remove(d.Join(takenDir, hash)) }
+// ClearMarker removes the marker that [TakeMarker] took. Call it after the request.
+func ClearMarker(d *lektordir.Dir, hash string) error { return remove(d.Join(takenDir, hash)) }

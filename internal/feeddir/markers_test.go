@@ -24,7 +24,7 @@ func TestLeaveGoesThroughNoLink(t *testing.T) {
 	if err := os.Symlink(target, filepath.Join(due, "aaaa")); err != nil {
 		t.Fatal(err)
 	}
-	if err := Leave(d, "aaaa"); err != nil {
+	if err := AddMarker(d, "aaaa"); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(target); err == nil {
@@ -35,7 +35,7 @@ func TestLeaveGoesThroughNoLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- Leave(d, "bbbb") }()
+	go func() { done <- AddMarker(d, "bbbb") }()
 	select {
 	case <-done:
 	case <-time.After(time.Minute):
@@ -46,7 +46,7 @@ func TestLeaveGoesThroughNoLink(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(due), os.Symlink(outside, due)); err != nil {
 		t.Fatal(err)
 	}
-	if err := Leave(d, "cccc"); err == nil {
+	if err := AddMarker(d, "cccc"); err == nil {
 		t.Error("no error")
 	}
 	if names, _ := os.ReadDir(outside); len(names) > 0 {

@@ -20,41 +20,39 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Mark are flags for an entry that another reader knew, and that may not have come
-// yet. It waits in src/$feed/etc/fetch/marks for the entry, and whoever delivers that
-// marks it: nobody sees as unread, be it for a moment that matters, what was read
-// elsewhere.
+// Mark holds the flags that an entry had in another reader. The entry may not have been delivered
+// yet; then the mark waits in src/$feed/etc/fetch/marks, and the fetcher that delivers the entry
+// sets the flags, so that an entry read elsewhere does not show up as unread.
 type Mark struct {
 	Flags string // letters, never empty
-	// ID is what the other reader took for the entry's identifier, mostly the guid of
-	// RSS or the id of Atom; URL that of its page. By its Title an entry is known that has
-	// neither, and one that has the URL and a later date. What is not known is "".
+	// ID is the other reader's identifier of the entry, mostly the guid of RSS or the id of Atom;
+	// URL is that of its page. Title identifies an entry that has neither, and an entry with the
+	// URL and a later date. Unknown values are "".
 	ID, URL, Title string
-	// Date is that of the entry, zero if it is not known: what is newer is another one,
-	// though it has the URL.
+	// Date is that of the entry, zero if unknown. A newer entry with the same URL is another entry.
 	Date time.Time
 }
 
 const (
 	fileMarks = "marks"
 
-	// maxMarks is the largest file of marks, in bytes: of a hundred thousand entries.
+	// maxMarks is the maximum size of a file of marks in bytes, enough for 100,000 entries.
 	maxMarks = 32 << 20
-	// maxMarkField is the longest identifier, URL or title that is kept of one.
+	// maxMarkField is the maximum length of an identifier, URL or title; longer marks are dropped.
 	maxMarkField = 4 << 10
 )
 
-// marksPath is where the marks of a feed wait.
+// marksPath returns the file of the waiting marks of a feed.
 func marksPath(d *lektordir.Dir, hash string) string {
 	return filepath.Join(stateDir(d, hash), fileMarks)
 }
 
-// notYet is the modification time of a file of marks that were compared with no entry.
-var notYet = time.Unix(1, 0)
+// neverCompared is the modification time of a file of marks that were not compared with any entry yet.
+var neverCompared = time.Unix(1, 0)
 
-// AddMarks lets marks wait for the entries of a feed, beside those that wait already. Of
-// two for one entry the later counts. The caller sees to it that no other process has
-// the feed; [MarkArrived] marks what is there already.
+// AddMarks adds marks for the entries of a feed to the waiting ones. Of two marks for one entry,
+// the later replaces the earlier. The caller must hold the feed's lock; call [MarkArrived] to mark
+// entries that exist already.
 func AddMarks(d *lektordir.Dir, hash string, marks []Mark) error {
 	if err := Guard(d, hash, "fetch"); err != nil {
 		return err
@@ -82,20 +80,20 @@ func AddMarks(d *lektordir.Dir, hash string, marks []Mark) error {
 	if err := writeMarks(path, append(all, marks...)); err != nil {
 		return err
 	}
-	return os.Chtimes(path, notYet, notYet)
+	return os.Chtimes(path, neverCompared, neverCompared)
 }
 
-// Awaits tells whether marks wait for entries of the feed, see [Mark].
-func (s *State) Awaits() bool { return s.names[fileMarks] }
+// HasMarks reports whether marks wait for entries of the feed, see [Mark].
+func (s *State) HasMarks() bool { return s.names[fileMarks] }
 
-// MarkArrived marks those entries of a feed for which marks wait, and lets the others
-// wait on. It looks at all entries at first, and from then on at those in new/ that
-// were delivered since it looked last. An entry is the one that a mark means if it has
-// its ID; else if it alone has its URL, and is not newer or has its title, too; else, where the mark has no
-// URL, if it alone has its title, and no URL either.
+// MarkArrived sets the flags of the entries of a feed for which marks wait, and keeps the other
+// marks. The first call reads all entries; later calls read those in new/ that were delivered
+// since. A mark matches the entries with its ID; else the only entry with its URL, if that is not
+// newer or has its title too; else, if the mark has no URL, the only entry with its title and
+// without a URL.
 //
-// moved has for each entry that was moved where it is now. The feed's lock is held by
-// the caller. Without marks it costs an attempt to open their file.
+// moved maps each moved entry to its new name. The caller must hold the feed's lock. Without marks,
+// MarkArrived only tries to open their file.
 func MarkArrived(d *lektordir.Dir, hash string, now time.Time) (moved map[lektordir.Ref]lektordir.Ref, err error) {
 	path := marksPath(d, hash)
 	marks, err := readMarks(path)
@@ -105,7 +103,7 @@ func MarkArrived(d *lektordir.Dir, hash string, now time.Time) (moved map[lektor
 	if err != nil {
 		return nil, err
 	}
-	last := notYet
+	last := neverCompared
 	if fi, err := os.Stat(path); err == nil {
 		last = fi.ModTime()
 	}
@@ -119,7 +117,7 @@ func MarkArrived(d *lektordir.Dir, hash string, now time.Time) (moved map[lektor
 	for _, p := range pairs(marks, arrived) {
 		ref, m := arrived[p.entry].ref, marks[p.mark]
 		to, err := setFlags(d, ref, m.Flags)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // somebody removed it
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another program removed it
 			bad = errors.Join(bad, err)
 			continue
 		}
@@ -129,36 +127,36 @@ func MarkArrived(d *lektordir.Dir, hash string, now time.Time) (moved map[lektor
 		}
 	}
 	if bad != nil {
-		return moved, bad // those that were moved are not looked for again
+		return moved, bad // the next call does not read the moved ones again
 	}
 	if slices.Contains(used, true) {
-		left := make([]Mark, 0, len(marks))
+		remaining := make([]Mark, 0, len(marks))
 		for i, m := range marks {
 			if !used[i] {
-				left = append(left, m)
+				remaining = append(remaining, m)
 			}
 		}
-		if len(left) == 0 {
+		if len(remaining) == 0 {
 			return moved, os.Remove(path)
 		}
-		if err := writeMarks(path, left); err != nil {
+		if err := writeMarks(path, remaining); err != nil {
 			return moved, err
 		}
 	}
 	return moved, os.Chtimes(path, now, now)
 }
 
-// Waiting counts the marks that wait for entries of a feed. A file of them that cannot be
-// read has none.
-func Waiting(d *lektordir.Dir, hash string) int {
+// WaitingMarks returns the number of marks that wait for entries of a feed, 0 if the file cannot be
+// read.
+func WaitingMarks(d *lektordir.Dir, hash string) int {
 	marks, _ := readMarks(marksPath(d, hash))
 	return len(marks)
 }
 
-// Arrived tells of each mark whether the entry that it is for is in new/ or cur/, by the
-// rules of [MarkArrived]. Nothing is marked.
+// Arrived reports for each mark whether its entry is in new/ or cur/, by the rules of
+// [MarkArrived]. It sets no flags.
 func Arrived(d *lektordir.Dir, hash string, marks []Mark) ([]bool, error) {
-	arrived, err := arrivedSince(d, hash, notYet)
+	arrived, err := arrivedSince(d, hash, neverCompared)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +167,7 @@ func Arrived(d *lektordir.Dir, hash string, marks []Mark) ([]bool, error) {
 	return here, nil
 }
 
-// setFlags marks an entry that a viewer may take in the same moment.
+// setFlags sets flags of an entry that a viewer may move at the same time.
 func setFlags(d *lektordir.Dir, ref lektordir.Ref, flags string) (lektordir.Ref, error) {
 	to, err := d.SetFlags(ref, flags, "")
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -181,16 +179,16 @@ func setFlags(d *lektordir.Dir, ref lektordir.Ref, flags string) (lektordir.Ref,
 	return d.SetFlags(ref, flags, "")
 }
 
-// arrival is an entry that marks may be meant for.
+// arrival is an entry that marks may match.
 type arrival struct {
 	ref            lektordir.Ref
 	id, url, title string
 	date           time.Time
 }
 
-// arrivedSince reads what of the entries of a feed tells which they are.
+// arrivedSince returns the entries of a feed: all, or those in new/ delivered since last.
 func arrivedSince(d *lektordir.Dir, hash string, last time.Time) ([]arrival, error) {
-	first := !last.After(notYet)
+	first := !last.After(neverCompared)
 	refs, err := d.List(context.Background(), lektordir.ListOptions{Feeds: []string{hash}, Withdrawn: true})
 	for _, err := range joined.Errors(err) {
 		if bad, ok := errors.AsType[*lektordir.MalformedError](err); !ok || !bad.NoEntry {
@@ -198,7 +196,7 @@ func arrivedSince(d *lektordir.Dir, hash string, last time.Time) ([]arrival, err
 		}
 	}
 	var out []arrival
-	// Clocks of fetchers that share a directory need not agree.
+	// Clocks of fetchers that share a directory may differ.
 	last = last.Add(-time.Minute)
 	for _, ref := range refs {
 		if !first && (ref.Place != lektordir.New || ref.Delivered().Before(last)) {
@@ -206,45 +204,45 @@ func arrivedSince(d *lektordir.Dir, hash string, last time.Time) ([]arrival, err
 		}
 		e, err := d.ReadEntry(ref, lektordir.FieldID|lektordir.FieldTitle|lektordir.FieldLink|lektordir.FieldPubDate)
 		if err != nil {
-			continue // half an entry, or moved just now: whoever moved it has seen it
+			continue // malformed, or just moved by a viewer, which has shown it
 		}
 		out = append(out, arrival{ref, strings.TrimSpace(e.ID), strings.TrimSpace(e.URL()), strings.TrimSpace(e.Title), e.PubDate})
 	}
 	return out, nil
 }
 
-// pair is a mark and an entry that it is for, by their places.
+// pair is a mark and a matching entry, by their indexes.
 type pair struct{ mark, entry int }
 
-// pairing pairs marks with the entries that they are for.
+// pairing matches marks with entries.
 type pairing struct {
-	marks       []Mark
-	arrived     []arrival
-	marked, met []bool // marks and entries that are paired
-	found       []pair
+	marks                   []Mark
+	arrived                 []arrival
+	markPaired, entryPaired []bool // marks and entries that are paired
+	found                   []pair
 }
 
-// pairs finds the entries that marks are for.
+// pairs returns the matching marks and entries.
 func pairs(marks []Mark, arrived []arrival) []pair {
-	p := &pairing{marks: marks, arrived: arrived, marked: make([]bool, len(marks)), met: make([]bool, len(arrived))}
+	p := &pairing{marks: marks, arrived: arrived, markPaired: make([]bool, len(marks)), entryPaired: make([]bool, len(arrived))}
 	p.byID()
 	p.byKey(func(m *Mark) string { return m.URL }, func(a *arrival) string { return a.url })
-	// An entry without a link has as its id a digest.
-	p.byKey(func(m *Mark) string { return only(m.Title, m.URL) }, func(a *arrival) string { return only(a.title, a.url) })
+	// The id of an entry without a link is a digest.
+	p.byKey(func(m *Mark) string { return titleOnly(m.Title, m.URL) }, func(a *arrival) string { return titleOnly(a.title, a.url) })
 	return p.found
 }
 
-// only returns a title if there is no URL.
-func only(title, url string) string {
+// titleOnly returns title if url is empty, else "".
+func titleOnly(title, url string) string {
 	if url != "" {
 		return ""
 	}
 	return title
 }
 
-func (p *pairing) take(mark, entry int) {
+func (p *pairing) add(mark, entry int) {
 	p.found = append(p.found, pair{mark, entry})
-	p.marked[mark], p.met[entry] = true, true
+	p.markPaired[mark], p.entryPaired[entry] = true, true
 }
 
 // byID pairs marks with all entries of their id.
@@ -258,27 +256,28 @@ func (p *pairing) byID() {
 			continue
 		}
 		entries := at[strings.TrimSpace(mark.ID)]
-		// Some feeds have one guid for many entries: then their URLs tell them apart, and
-		// without a URL no entry counts as read.
+		// Some feeds have one guid for many entries: then the URL decides, and a mark without a URL
+		// matches none.
 		if len(entries) > 1 && slices.ContainsFunc(entries, func(i int) bool { return p.arrived[i].url != p.arrived[entries[0]].url }) {
 			entries = slices.DeleteFunc(slices.Clone(entries), func(i int) bool { return p.arrived[i].url != mark.URL })
 		}
 		for _, e := range entries {
-			p.take(m, e)
+			p.add(m, e)
 		}
 	}
 }
 
-// byKey pairs a mark with an entry if each is the only one left with a key; "" is none.
+// byKey pairs a mark with an entry if each is the only unpaired one with a key. An empty key
+// matches none.
 func (p *pairing) byKey(ofMark func(*Mark) string, ofEntry func(*arrival) string) {
 	of, at := map[string][]int{}, map[string][]int{}
 	for i := range p.marks {
-		if key := ofMark(&p.marks[i]); key != "" && !p.marked[i] {
+		if key := ofMark(&p.marks[i]); key != "" && !p.markPaired[i] {
 			of[key] = append(of[key], i)
 		}
 	}
 	for i := range p.arrived {
-		if key := ofEntry(&p.arrived[i]); key != "" && !p.met[i] {
+		if key := ofEntry(&p.arrived[i]); key != "" && !p.entryPaired[i] {
 			at[key] = append(at[key], i)
 		}
 	}
@@ -288,21 +287,21 @@ func (p *pairing) byKey(ofMark func(*Mark) string, ofEntry func(*arrival) string
 			continue
 		}
 		a, mark := &p.arrived[e[0]], &p.marks[m[0]]
-		// A page whose entry changes has one URL for all of them, and other titles.
+		// A page whose entry changes has one URL for all versions, with different titles.
 		if newer(a.date, mark.Date) && (a.title == "" || a.title != strings.TrimSpace(mark.Title)) {
 			continue
 		}
-		p.take(m[0], e[0])
+		p.add(m[0], e[0])
 	}
 }
 
-// newer tells whether an entry is so much newer than one that had its URL that it is
-// another: a day is between zones that one of two readers did not heed.
+// newer reports whether an entry is so much newer than a mark with the same URL that it is another
+// entry: at least a day, as a reader may have ignored a time zone.
 func newer(entry, mark time.Time) bool {
 	return !entry.IsZero() && !mark.IsZero() && entry.After(mark.Add(24*time.Hour))
 }
 
-// readMarks reads a file of marks. Lines that are none are left out.
+// readMarks reads a file of marks. It skips malformed lines.
 func readMarks(path string) ([]Mark, error) {
 	data, err := atomicfile.Read(path, maxMarks)
 	return parseMarks(data), err
@@ -325,15 +324,15 @@ func parseMarks(data []byte) (marks []Mark) {
 	return marks
 }
 
-// CheckFlags is the error for what cannot be the flags of a [Mark].
+// CheckFlags returns an error if flags is not valid for a [Mark].
 func CheckFlags(flags string) error {
 	if flags == "" || strings.Trim(flags, "abcdefghijklmnopqrstuvwxyzFST") != "" {
-		return fmt.Errorf("%q are no flags: they are F, S, T and a to z", flags)
+		return fmt.Errorf("%q is not a list of flags: flags are F, S, T and a to z", flags)
 	}
 	return nil
 }
 
-// writeMarks writes a file of marks; of too many the newest are kept.
+// writeMarks writes a file of marks; if there are too many, it keeps the newest.
 func writeMarks(path string, marks []Mark) error {
 	b, err := formatMarks(marks)
 	if err != nil {

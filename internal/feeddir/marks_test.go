@@ -62,7 +62,7 @@ func (a *awaiting) arrived(now time.Time) int {
 	return len(moved)
 }
 
-// state gives the titles with their flags, "new" for those in new/.
+// state returns the titles with their flags, "new" for those in new/.
 func (a *awaiting) state() string {
 	a.Helper()
 	refs, err := a.d.List(context.Background(), lektordir.ListOptions{})
@@ -85,7 +85,7 @@ func (a *awaiting) state() string {
 	return strings.Join(all, " ")
 }
 
-// waiting gives the number of marks that wait.
+// waiting returns the number of marks that wait.
 func (a *awaiting) waiting() int {
 	marks, _ := readMarks(marksPath(a.d, a.hash))
 	return len(marks)
@@ -140,7 +140,7 @@ func TestMarkArrived(t *testing.T) {
 // Marks wait until their entry comes. What the user has in his hands stays as he has it.
 func TestMarksWait(t *testing.T) {
 	a := newAwaiting(t, Mark{Flags: "S", ID: "urn:1"}, Mark{Flags: "S", ID: "urn:2"}, Mark{Flags: "S", ID: "urn:3"})
-	if fi, err := os.Stat(marksPath(a.d, a.hash)); err != nil || !fi.ModTime().Equal(notYet) {
+	if fi, err := os.Stat(marksPath(a.d, a.hash)); err != nil || !fi.ModTime().Equal(neverCompared) {
 		t.Fatal(fi, err)
 	}
 	a.arrived(noon)

@@ -16,54 +16,51 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// FullText tells whether the entries of a feed get the articles of their pages, by
+// FullText reports whether the entries of a feed get the articles of their pages, by
 // src/$feed/etc/fulltext.
 func FullText(d *lektordir.Dir, hash string) bool {
 	line, err := atomicfile.Line(d.Join("src", hash, fullTextFile))
 	return err == nil && strings.TrimSpace(line) == "on"
 }
 
-// pagesDir is where the pages of entries are kept, in a directory for each feed.
+// pagesDir holds the pages of entries, in a directory for each feed.
 const pagesDir = markersDir + "/pages"
 
-// Page is what is known of the page of an entry: its article, or that it could not be
-// had.
+// Page is the page of an entry: its article, or the reason why there is none.
 type Page struct {
-	URL   string // as it is asked for
-	Final string // where it was found
+	URL   string // the requested URL
+	Final string // the URL after redirects
 	// ETag and LastModified are the validators of Final.
 	ETag, LastModified string
-	// Refused says why the article is none, "" for one that is.
+	// Refused is the reason why the page has no usable article, "" if it has one.
 	Refused string
-	// Tries is how often the page was asked for in vain, and Next when it may be asked
-	// for again. Both are zero for a page that need not be; of one that came for an entry
-	// that had been delivered without they stay until the entry has it.
+	// Tries is the number of failed requests, and Next the time of the next. Both are zero if no
+	// request is due. For a page fetched for an entry that was delivered without it, they stay
+	// until the entry has the article.
 	Tries   int
 	Next    time.Time
 	Article []byte // HTML
-	// Text is a digest of the article, which articles with the same text share; "" where
-	// there is none. Put sets it.
+	// Text is a digest of the article, to find equal articles; "" without an article. Put sets it.
 	Text string
 }
 
-// Pages keeps the pages of the entries of a feed: those that its document has, so that a
-// page is asked for once and later only whether it changed; and those that are to be
-// asked for again. Its user holds the feed's lock; calls of Put and Get may overlap
-// if they are about different pages.
-type Pages struct{ keptDir }
+// Pages stores the pages of the entries of a feed: those in its current document, so that later
+// requests are conditional; and those to be requested again. The caller must hold the feed's lock;
+// Put and Get may be called concurrently for different pages.
+type Pages struct{ docDir }
 
-// PagesOf returns those of a feed, see keptOf.
+// PagesOf returns the pages of a feed, see docDirOf.
 func PagesOf(d *lektordir.Dir, hash string) (*Pages, error) {
-	k, err := keptOf(d, pagesDir, hash)
+	k, err := docDirOf(d, pagesDir, hash)
 	return &Pages{k}, err
 }
 
-// readPage reads the page at a path, nil when it is not there or damaged.
+// readPage reads the page at path; nil if it does not exist or is damaged.
 func readPage(path string) (*Page, error) {
 	var page Page
 	var tries, next string
 	var err error
-	if page.Article, err = getKept(path, page.fields(&tries, &next)); page.Article == nil || page.Text != textOf(page.Article) {
+	if page.Article, err = getDoc(path, page.fields(&tries, &next)); page.Article == nil || page.Text != textOf(page.Article) {
 		return nil, err
 	}
 	page.Tries, _ = strconv.Atoi(tries)
@@ -71,7 +68,7 @@ func readPage(path string) (*Page, error) {
 	return &page, nil
 }
 
-// textOf is the digest of an article, "" of none.
+// textOf returns the digest of an article, "" if it is empty.
 func textOf(article []byte) string {
 	if len(article) == 0 {
 		return ""
@@ -79,13 +76,13 @@ func textOf(article []byte) string {
 	return fmt.Sprintf("%x", sha256.Sum256(bytes.TrimSpace(article)))
 }
 
-// fields are the lines that stand before an article, in their order.
+// fields returns the lines before an article, in their order.
 func (page *Page) fields(tries, next *string) []*string {
 	return []*string{&page.URL, &page.Final, &page.ETag, &page.LastModified, &page.Refused, tries, next, &page.Text}
 }
 
-// Put keeps a page. One that is to be asked for again is on the disk when it returns, as
-// nothing else would tell that an entry waits for it; any other can be had again.
+// Put stores a page. It syncs a page with Tries, as no other record shows that an entry waits for
+// it; other pages can be fetched again.
 func (p *Pages) Put(page *Page) error {
 	tries, next := "", ""
 	if page.Tries > 0 {
@@ -96,10 +93,10 @@ func (p *Pages) Put(page *Page) error {
 		write = atomicfile.Write
 	}
 	page.Text = textOf(page.Article)
-	return putKept(p.path(page.URL), page.fields(&tries, &next), page.Article, write)
+	return putDoc(p.path(page.URL), page.fields(&tries, &next), page.Article, write)
 }
 
-// Get gives the page of a URL, nil when it is not there or damaged.
+// Get returns the page of a URL, nil if it does not exist or is damaged.
 func (p *Pages) Get(url string) (*Page, error) {
 	page, err := readPage(p.path(url))
 	if page == nil || page.URL != url {
@@ -108,8 +105,8 @@ func (p *Pages) Get(url string) (*Page, error) {
 	return page, nil
 }
 
-// Each calls f for the pages, without their articles, which are long and may be many. A
-// page that cannot be read, or is damaged, is left out.
+// Each calls f for each page, without its article, to save memory. It skips pages that cannot be
+// read or are damaged.
 func (p *Pages) Each(f func(*Page)) error {
 	names, err := os.ReadDir(p.dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -14,14 +14,13 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Withheld returns why a feed may not be told of in what leaves the machine (published
-// documents, pages, lists for others), in words that follow "the feed" in a sentence; "" if
-// it may. A feed that is fetched with a password, with headers of its own, through a filter,
-// by a command or from a file is the user's own business unless he names it, and so is one
-// that he marked private. Tokens in the path or query of a URL cannot be told from other
-// text: such a feed is marked private by its user.
+// Withheld returns the reason why a feed must not appear in anything that leaves the machine
+// (published documents, pages, lists for others), in words that follow "the feed"; "" if it may.
+// Withheld are feeds that are fetched with a password, with headers, through a filter, by a command
+// or from a file, and feeds that the user marked private. Tokens in the path or query of a URL
+// cannot be told from other text: the user must mark such a feed private.
 //
-// A feed of which something could not be read is withheld too, and err says why.
+// If a file cannot be read, the feed is withheld, and err is set.
 func Withheld(d *lektordir.Dir, hash string) (why string, err error) {
 	private, err := readPrivate(d, hash)
 	if private {
@@ -52,24 +51,24 @@ func Withheld(d *lektordir.Dir, hash string) (why string, err error) {
 	return "", nil
 }
 
-// neverFile keeps a feed from being shared with the user's own other machines.
+// neverFile keeps a feed from being shared with the user's other machines.
 const neverFile = "etc/share/never"
 
-// Never tells whether the user said, by the file src/$feed/etc/share/never, that a
-// feed stays on this machine.
-func Never(d *lektordir.Dir, hash string) bool {
+// NeverShared reports whether the user excluded a feed from sharing, by the file
+// src/$feed/etc/share/never.
+func NeverShared(d *lektordir.Dir, hash string) bool {
 	_, err := os.Lstat(d.Join("src", hash, neverFile))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// isPrivate tells whether the user marked a feed private. Any file will do but one
-// that says no: whoever makes an empty one means yes.
+// isPrivate reports whether the user marked a feed private: the file exists and does not say no. An
+// empty file means yes.
 func isPrivate(d *lektordir.Dir, hash string) bool {
 	private, _ := readPrivate(d, hash)
 	return private
 }
 
-// readPrivate is isPrivate with the error if that could not be read.
+// readPrivate is isPrivate, with an error if the file cannot be read.
 func readPrivate(d *lektordir.Dir, hash string) (bool, error) {
 	line, err := atomicfile.Line(d.Join("src", hash, privateFile))
 	switch {
@@ -81,19 +80,18 @@ func readPrivate(d *lektordir.Dir, hash string) (bool, error) {
 	return !strings.EqualFold(strings.TrimSpace(line), "no"), nil
 }
 
-// hasPassword tells whether a URL has userinfo, in which a user name alone may be
-// a token.
+// hasPassword reports whether a URL has userinfo; a user name alone may be a token.
 func hasPassword(url string) bool { return fetch.Public(url) != url }
 
-// ownURL reports whether a URL is the user's own business: it has a password, or names a
-// command or a file of this machine.
+// ownURL reports whether a URL is private: it has a password, or names a command or a file of this
+// machine.
 func ownURL(url string) bool {
 	scheme, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(url)), ":")
 	return hasPassword(url) || scheme == "exec" || scheme == "file"
 }
 
-// secret reports whether a value is for nobody but the user, whatever else is set of the
-// feed. Headers and commands are where tokens are.
+// secret reports whether only the user may read a value, regardless of other settings: headers and
+// commands may hold tokens.
 func secret(name, value string) bool {
 	switch name {
 	case fileHeaders, fileFilter:
@@ -105,13 +103,13 @@ func secret(name, value string) bool {
 	return false
 }
 
-// secretFiles are the files that are for nobody but the user if a feed is [Withheld],
-// relative to src/$feed: all that have its URLs, in which there may be tokens.
+// secretFiles are the files that only the user may read if a feed is [Withheld], relative to
+// src/$feed: all files with its URLs, which may hold tokens.
 var secretFiles = []string{"id", urlFile, "etc/fetch/" + fileFrom, "etc/fetch/" + fileFinal, "etc/fetch/" + fileMoved, "etc/fetch/" + fileHeaders, "etc/fetch/" + fileFilter}
 
-// Open returns those files of a feed that others may read and should not, relative to the
+// Exposed returns the secret files of a withheld feed that others may read, relative to the
 // lektor-dir.
-func Open(d *lektordir.Dir, hash string) (paths []string, err error) {
+func Exposed(d *lektordir.Dir, hash string) (paths []string, err error) {
 	why, err := Withheld(d, hash)
 	if err != nil || why == "" {
 		return nil, err
@@ -126,34 +124,33 @@ func Open(d *lektordir.Dir, hash string) (paths []string, err error) {
 	return paths, nil
 }
 
-// Shut makes the files that [Open] returns files that only the user can read.
-func Shut(d *lektordir.Dir, hash string) error {
-	paths, err := Open(d, hash)
+// Protect makes the files that [Exposed] returns readable by the user only.
+func Protect(d *lektordir.Dir, hash string) error {
+	paths, err := Exposed(d, hash)
 	for _, rel := range paths {
 		err = errors.Join(err, guard(d.Join(rel)))
 	}
 	return err
 }
 
-// noteFile is there when the user was told that others may read the lektor-dir.
-const noteFile = markersDir + "/told-open"
+// warnedFile exists if the user was warned that others may read the lektor-dir.
+const warnedFile = markersDir + "/told-open"
 
-// NoteOpen records that the user is told that others may read the lektor-dir, and reports
-// whether that is new.
-func NoteOpen(d *lektordir.Dir) bool {
-	path := d.Join(noteFile)
+// RecordOpenWarning records the warning that others may read the lektor-dir, and reports whether it is the
+// first.
+func RecordOpenWarning(d *lektordir.Dir) bool {
+	path := d.Join(warnedFile)
 	if _, err := os.Lstat(path); err == nil {
 		return false
 	}
 	if atomicfile.NoLinks(d.Path(), markersDir) == nil {
-		_ = atomicfile.WriteUnsynced(path, nil) // else the user is told again
+		_ = atomicfile.WriteUnsynced(path, nil) // if it fails, the user is warned again
 	}
 	return true
 }
 
-// guard makes the file at path one that only the user can read, and makes it if
-// need be: whoever replaces it then keeps the mode. A link in its place is
-// removed.
+// guard makes the file at path readable by the user only, and creates it if necessary, as a
+// later replacement keeps the mode. It removes a symbolic link at path.
 func guard(path string) error {
 	if fi, err := os.Lstat(path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
 		if err := os.Remove(path); err != nil {
@@ -171,8 +168,7 @@ func guard(path string) error {
 	return f.Chmod(0o600)
 }
 
-// GuardID makes the id of a feed one that only the user can read, if it is a URL that is
-// the user's own.
+// GuardID makes the id file of a feed readable by the user only, if id is a private URL.
 func GuardID(d *lektordir.Dir, hash, id string) error {
 	if !secret("id", id) {
 		return nil

@@ -17,28 +17,27 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Areas of what is here in a feed's drawer.
+// Areas of a feed for notifications.
 const (
 	areaPush   = "push"
 	areaCloudd = "cloudd"
 )
 
-// Push is how a feed offers to tell of its updates. Each field is a file in
-// src/$feed/etc/push/ that is there when the field is not empty: cloud has the
-// attributes of a cloud element in a line, separated by tabs (domain, port, path,
-// registerProcedure, protocol), hub and self have a URL in a line. A fetcher
-// writes them, a listener reads them.
+// Push is how a feed offers notifications. Each field is a file in src/$feed/etc/push/ that exists
+// if the field is not empty: cloud has the attributes of a cloud element in a line, separated by
+// tabs (domain, port, path, registerProcedure, protocol), hub and self have a URL per line. The
+// fetcher writes them, the listener reads them.
 type Push struct {
 	Clouds []feedconv.Cloud // of rssCloud
 	Hubs   []string         // of WebSub
-	Self   []string         // URLs that the feed gives itself
+	Self   []string         // the feed's own URLs
 }
 
-// maxPush is how many lines of a file in push/ are read.
+// maxPush is the maximum number of lines that are read of a file in push/.
 const maxPush = 8
 
-// PushOf gives what a document offers: its clouds, and the hub and self among
-// links, which may come from elsewhere too.
+// PushOf returns what a document offers: its clouds, and the hubs and self URLs among links, which
+// may include links of an HTTP header.
 func PushOf(clouds []feedconv.Cloud, links []feedconv.Link) Push {
 	p := Push{Clouds: clouds}
 	for _, l := range links {
@@ -52,16 +51,16 @@ func PushOf(clouds []feedconv.Cloud, links []feedconv.Link) Push {
 	return p
 }
 
-// OneField makes text fit for a field between tabs, and for a line.
+// OneField returns s as a single line without tabs and NUL.
 func OneField(s string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(s, "\x00", "")), " ")
 }
 
-// ReadPush reads what a feed offers, eight lines of each file at most. A cloud
-// that cannot be read is left out, and in the error.
+// ReadPush reads what a feed offers, at most maxPush lines of each file. The error joins those of
+// malformed clouds, which are left out.
 func ReadPush(d *lektordir.Dir, hash string) (Push, error) {
 	lines := func(name string) (out []string) {
-		text, _ := atomicfile.Read(filepath.Join(drawer(d, hash, areaPush), name), atomicfile.MaxLine)
+		text, _ := atomicfile.Read(filepath.Join(areaDir(d, hash, areaPush), name), atomicfile.MaxLine)
 		for s := range strings.Lines(string(text)) {
 			if s = strings.TrimSuffix(s, "\n"); s != "" && len(out) < maxPush {
 				out = append(out, s)
@@ -83,7 +82,7 @@ func ReadPush(d *lektordir.Dir, hash string) (Push, error) {
 	return p, bad
 }
 
-// Write makes the files hold p, and touches none that does already.
+// Write writes p to the files, and does not touch unchanged ones.
 func (p Push) Write(d *lektordir.Dir, hash string) error {
 	var clouds []string
 	for _, c := range p.Clouds {
@@ -100,37 +99,37 @@ func (p Push) Write(d *lektordir.Dir, hash string) error {
 	)
 }
 
-// PublicURL gives the URL by which the world knows a feed that is subscribed
-// to: without a password, and for one that comes from a file or a command the
-// URL that it gives itself. It is "" when the feed is not subscribed to.
+// PublicURL returns the public URL of a feed that is subscribed to: without a password, and for a
+// feed that comes from a file or a command its first self URL, if that is http or https. It returns
+// "" if the feed is not subscribed to.
 func PublicURL(d *lektordir.Dir, hash string) string {
 	u, _ := atomicfile.Line(d.Join("src", hash, urlFile))
 	if u == "" || fetch.IsHTTP(u) {
 		return fetch.Public(u)
 	}
-	if self, _ := atomicfile.Line(filepath.Join(drawer(d, hash, areaPush), "self")); fetch.IsHTTP(self) {
+	if self, _ := atomicfile.Line(filepath.Join(areaDir(d, hash, areaPush), "self")); fetch.IsHTTP(self) {
 		return fetch.Public(self)
 	}
 	return u
 }
 
-// PushStamp changes when [ReadPush] or [PublicURL] may give something else than
-// before. Stamps are compared with ==.
+// PushStamp changes if the results of [ReadPush] or [PublicURL] may have changed. Compare stamps
+// with ==.
 type PushStamp struct{ url, push time.Time }
 
-// StampPush gives the stamp of a feed.
+// StampPush returns the stamp of a feed.
 func StampPush(d *lektordir.Dir, hash string) PushStamp {
-	return PushStamp{changed(d.Join("src", hash, urlFile)), changed(drawer(d, hash, areaPush))}
+	return PushStamp{changed(d.Join("src", hash, urlFile)), changed(areaDir(d, hash, areaPush))}
 }
 
-// missedFile, in push/, is when a feed that offers to tell of its updates was last
-// found changed without having been told so.
+// missedFile, in push/, is the time when a feed that offers notifications was last found changed
+// without a notification.
 const missedFile = "missed"
 
-// LeaveMissed takes note that a feed which offers to tell of its updates was found
-// changed at a time, and nobody had told of it. Of other feeds nothing is noted.
-func LeaveMissed(d *lektordir.Dir, hash string, at time.Time) error {
-	dir := drawer(d, hash, areaPush)
+// RecordMissed records that a feed was found changed at a time without a notification, if the feed
+// offers notifications.
+func RecordMissed(d *lektordir.Dir, hash string, at time.Time) error {
+	dir := areaDir(d, hash, areaPush)
 	for _, offer := range []string{"hub", "cloud"} {
 		if _, err := os.Lstat(filepath.Join(dir, offer)); err == nil {
 			return record(d, hash, areaPush, missedFile, asLines(at.UTC().Format(time.RFC3339)))
@@ -139,20 +138,20 @@ func LeaveMissed(d *lektordir.Dir, hash string, at time.Time) error {
 	return nil
 }
 
-// Missed gives the time of the last [LeaveMissed], zero for never.
+// Missed returns the time of the last [RecordMissed], zero if there was none.
 func Missed(d *lektordir.Dir, hash string) time.Time {
-	line, _ := atomicfile.Line(filepath.Join(drawer(d, hash, areaPush), missedFile))
+	line, _ := atomicfile.Line(filepath.Join(areaDir(d, hash, areaPush), missedFile))
 	t, _ := time.Parse(time.RFC3339, line)
 	return t
 }
 
-// Changed gives the time when another document of a feed was last read than the
-// one before, zero for never.
+// Changed returns the time when a document of a feed was last read that differed from the one
+// before, zero if there was none.
 func Changed(d *lektordir.Dir, hash string) time.Time {
-	return changed(filepath.Join(drawer(d, hash, "fetch"), fileBody))
+	return changed(filepath.Join(areaDir(d, hash, "fetch"), fileBody))
 }
 
-// changed is when the file behind a path was written, zero if there is none.
+// changed returns the modification time of the file at path, zero if it does not exist.
 func changed(path string) time.Time {
 	fi, err := os.Stat(path)
 	if err != nil {
@@ -161,48 +160,46 @@ func changed(path string) time.Time {
 	return fi.ModTime()
 }
 
-// PushDirs lists the directories where a change of what a feed offers can be
-// seen: push/ itself, and those in which it, in turn, will appear.
+// PushDirs returns the directories to watch for changes of what a feed offers: push/ itself, and
+// its parents, in which it may be created.
 func PushDirs(d *lektordir.Dir, hash string) []string {
-	return []string{drawer(d, hash, areaPush), d.Join("src", hash, "etc"), d.Join("src", hash)}
+	return []string{areaDir(d, hash, areaPush), d.Join("src", hash, "etc"), d.Join("src", hash)}
 }
 
-// Registration is a feed's registration with a cloud or hub. Each field is a file
-// in src/$feed/etc/cloudd/, named as the field in lower case, that is there when
-// the field is not empty; times are RFC 3339 in UTC. What the values of State are
-// is the listener's matter.
+// Registration is a feed's registration with a cloud or hub. Each field is a file in
+// src/$feed/etc/cloudd/, named as the field in lower case, that exists if the field is not empty;
+// times are RFC 3339 in UTC. The listener defines the values of State.
 type Registration struct {
-	// Hub is the URL where it was requested, Protocol http-post, https-post,
-	// xml-rpc or websub.
+	// Hub is the URL of the registration request, Protocol is http-post, https-post, xml-rpc or
+	// websub.
 	Hub, Protocol string
-	Topic         string // URL by which the hub knows the feed
-	// Callback is our URL that the hub was told; its last part is a token that
-	// only the hub knows.
+	Topic         string // URL that identifies the feed to the hub
+	// Callback is our URL that the hub calls; its last part is a token that only the hub knows.
 	Callback string
-	Secret   string // that the hub signs with (WebSub)
-	// Signature is the strongest method that the hub has signed with since
-	// the secret was agreed on; weaker ones are not believed.
+	Secret   string // key of the hub's signatures (WebSub)
+	// Signature is the strongest method that the hub has used since the secret was agreed on;
+	// weaker ones are rejected.
 	Signature string
 	State     string
-	Since     time.Time // when the hub last took it
-	// Asked is when a request was made that the hub has not verified yet
-	// (WebSub); zero when there is none.
+	Since     time.Time // time when the hub last confirmed it
+	// Asked is the time of a request that the hub has not verified yet (WebSub); zero if there is
+	// none.
 	Asked    time.Time
 	Expires  time.Time
-	Next     time.Time // when to renew it or to try again
-	Notified time.Time // last notification
+	Next     time.Time // time to renew it or to try again
+	Notified time.Time // time of the last notification
 	Failures int       // in a row
-	Error    string    // the last, in one line
+	Error    string    // the last error, in one line
 }
 
-// TokenLen is the length of a callback's token: hexadecimal digits of 128 bits.
+// TokenLen is the length of a callback's token: 128 bits in hexadecimal digits.
 const TokenLen = 32
 
-// Token is the secret part of the callback.
+// Token returns the secret part of the callback.
 func (r Registration) Token() string { return TokenOf(r.Callback) }
 
-// TokenOf gives the last part of the path of a callback, which is the token of
-// one of ours. Its case and a slash behind it do not count, as peers change them.
+// TokenOf returns the last part of the path of a callback, the token, in lower case and without a
+// trailing slash, as peers change both.
 func TokenOf(path string) string {
 	path = strings.TrimRight(path, "/")
 	return strings.ToLower(path[strings.LastIndexByte(path, '/')+1:])
@@ -211,13 +208,13 @@ func TokenOf(path string) string {
 // registrationFile is a field of a registration.
 type registrationFile struct {
 	name string
-	// private files hold what others could pretend to be the hub with.
+	// private files hold secrets with which others could impersonate the hub.
 	private bool
 	value   any // *string, *time.Time or *int
 }
 
-// files lists the files in the order in which they are written. State comes last,
-// as it is what the others are read by.
+// files returns the files in the order in which they are written. State is the last, as readers
+// check it first.
 func (r *Registration) files() []registrationFile {
 	return []registrationFile{
 		{"hub", false, &r.Hub}, {"protocol", false, &r.Protocol}, {"topic", false, &r.Topic},
@@ -254,12 +251,11 @@ func (f registrationFile) parse(s string) {
 	}
 }
 
-// ReadRegistration reads a feed's registration; it is zero for a feed that has
-// none. A file that is damaged counts as missing, and half a registration, as of
-// a disk that was full, is none.
+// ReadRegistration reads a feed's registration; the zero value means none. A damaged file counts as
+// missing, and a registration without hub, protocol or token, as after a full disk, as none.
 func ReadRegistration(d *lektordir.Dir, hash string) Registration {
 	var r Registration
-	dir := drawer(d, hash, areaCloudd)
+	dir := areaDir(d, hash, areaCloudd)
 	ents, err := os.ReadDir(dir)
 	if err != nil {
 		return r
@@ -276,27 +272,26 @@ func ReadRegistration(d *lektordir.Dir, hash string) Registration {
 	return r
 }
 
-// Write makes the files hold r where they hold old, which follows what they
-// hold: it tells so, too, after a write that failed half-way. Callback and secret
-// are for their owner alone to read (mode 0600). A feed whose directory is gone
-// is left gone, which is no error.
+// Write writes the fields of r that differ from old, the state on disk, and updates old after each
+// file, so old is right even if Write fails half-way. Only their owner can read callback and secret
+// (mode 0600). If the directory of the feed is gone, Write returns nil.
 func (r Registration) Write(d *lektordir.Dir, hash string, old *Registration) error {
 	if err := Guard(d, hash, areaCloudd); err != nil {
 		return err
 	}
-	dir := drawer(d, hash, areaCloudd)
+	dir := areaDir(d, hash, areaCloudd)
 	if old.Hub != r.Hub || old.Protocol != r.Protocol || old.Topic != r.Topic || old.Callback != r.Callback {
-		// Whoever reads half of the new state is not to think that there is
-		// time until it must be renewed.
+		// A reader of half of the new state must not assume that there is time until the next
+		// renewal.
 		if err := remove(filepath.Join(dir, "next")); err != nil {
 			return err
 		}
 		old.Next = time.Time{}
 	}
-	was := old.files()
+	oldFiles := old.files()
 	for i, f := range r.files() {
 		v := f.text()
-		if v == was[i].text() {
+		if v == oldFiles[i].text() {
 			continue
 		}
 		path := filepath.Join(dir, f.name)
@@ -314,7 +309,7 @@ func (r Registration) Write(d *lektordir.Dir, hash string, old *Registration) er
 		if err != nil {
 			return err
 		}
-		was[i].parse(v)
+		oldFiles[i].parse(v)
 	}
 	return nil
 }

@@ -45,14 +45,14 @@ func TestPushIsReadAsItWasWritten(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	// What is the same is not written again, and what there is no more goes.
-	before, stamp := modified(t, drawer(d, hash, "push")), StampPush(d, hash)
-	if err := p.Write(d, hash); err != nil || !reflect.DeepEqual(modified(t, drawer(d, hash, "push")), before) || StampPush(d, hash) != stamp {
+	before, stamp := modified(t, areaDir(d, hash, "push")), StampPush(d, hash)
+	if err := p.Write(d, hash); err != nil || !reflect.DeepEqual(modified(t, areaDir(d, hash, "push")), before) || StampPush(d, hash) != stamp {
 		t.Error("written again", err)
 	}
 	if err := (Push{Hubs: p.Hubs}).Write(d, hash); err != nil {
 		t.Fatal(err)
 	}
-	if left := modified(t, drawer(d, hash, "push")); len(left) != 1 || left["hub"].IsZero() {
+	if left := modified(t, areaDir(d, hash, "push")); len(left) != 1 || left["hub"].IsZero() {
 		t.Errorf("%v", left)
 	}
 	if StampPush(d, hash) == stamp {
@@ -95,7 +95,7 @@ func TestPushThroughALinkIsNotWritten(t *testing.T) {
 	d, hash := openFeed(t)
 	outside := t.TempDir()
 	for _, area := range []string{"push", "cloudd"} {
-		if err := os.Symlink(outside, drawer(d, hash, area)); err != nil {
+		if err := os.Symlink(outside, areaDir(d, hash, area)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -149,12 +149,12 @@ func TestRegistrationIsReadAsItWasWritten(t *testing.T) {
 		}
 		want.Error, want.Failures, want.Expires = "", 0, time.Time{}
 	}
-	files := modified(t, drawer(d, hash, "cloudd"))
+	files := modified(t, areaDir(d, hash, "cloudd"))
 	if len(files) != len(want.files())-3 {
 		t.Errorf("%d files", len(files))
 	}
 	for name := range files {
-		fi, err := os.Stat(filepath.Join(drawer(d, hash, "cloudd"), name))
+		fi, err := os.Stat(filepath.Join(areaDir(d, hash, "cloudd"), name))
 		if secret := name == "callback" || name == "secret"; err != nil || secret != (fi.Mode().Perm() == 0o600) {
 			t.Errorf("%s: %v, %v", name, fi.Mode(), err)
 		}
@@ -181,7 +181,7 @@ func TestRegistrationAfterAWriteThatFailed(t *testing.T) {
 	if err := one.Write(d, hash, &saved); err != nil {
 		t.Fatal(err)
 	}
-	topic := filepath.Join(drawer(d, hash, "cloudd"), "topic")
+	topic := filepath.Join(areaDir(d, hash, "cloudd"), "topic")
 	if err := errors.Join(os.Remove(topic), os.MkdirAll(filepath.Join(topic, "x"), 0o777)); err != nil {
 		t.Fatal(err)
 	}

@@ -18,71 +18,69 @@ import (
 )
 
 const (
-	// DefaultInterval is the least time between two fetches of a feed whose
-	// user says nothing. Most feeds change less than once a day, and servers
-	// begin to refuse readers that come more often than hourly.
+	// DefaultInterval is the minimum time between two fetches of a feed without a setting. Most
+	// feeds change less than once a day, and servers begin to refuse readers that come more often
+	// than hourly.
 	DefaultInterval = time.Hour
-	// MaxDelay is the most that a server or a document can put off the next
-	// fetch, Retry-After, skipHours and skipDays excepted, and the most that
-	// failures do. An interval of the user may be longer.
+	// MaxDelay is the maximum time by which a server or a document, other than by Retry-After,
+	// skipHours and skipDays, or failures can delay the next fetch. The user's interval may be
+	// longer.
 	MaxDelay = 24 * time.Hour
-	// GoneDelay is the time between two requests for a feed that has ended.
+	// GoneDelay is the time between two requests for a feed that answered 410.
 	GoneDelay = 30 * 24 * time.Hour
 )
 
-// Hints is what a feed document says about when to fetch it again. They are
-// kept, for answers without a document to hold to them too.
+// Hints are a document's hints about when to fetch it again. They are stored, and apply to
+// responses without a document too.
 type Hints struct {
 	TTL, UpdateInterval time.Duration
 	SkipHours           []int // in GMT, 0 to 23
 	SkipDays            []time.Weekday
 }
 
-// schedule is when a feed is due, and what that rests on: the answers of its server and the
-// hints of its document.
+// schedule is when a feed is due, with the server's responses and the document's hints that
+// determine it.
 type schedule struct {
 	*area
 	set *settings
-	// Rand gives the jitter, a number in [0, 1); nil means random.
+	// Rand returns the jitter, a number in [0, 1); nil means random.
 	Rand func() float64
 }
 
-// Due tells whether the feed should be fetched now: when `next` has passed or
-// is missing, or when `checked` lies in the future by more than clocks of several
-// machines differ ([clockSkew]), since then the clock was set back and `next` means
-// nothing.
+// Due reports whether the feed must be fetched now: if `next` has passed or is missing, or if
+// `checked` is in the future by more than [clockSkew]: then the clock was set back, and `next`
+// means nothing.
 func (s *schedule) Due(now time.Time) bool {
 	due, _ := isDue(s.time, now)
 	return due
 }
 
-// clockSkew is by how much the clocks of machines may differ that fetch into one
-// lektor-dir. What one has just asked for the other would else take for something of
-// the future, and ask again.
+// clockSkew is the tolerated difference between the clocks of machines that fetch into one
+// lektor-dir. Without it, one machine would take a request of the other for one in the future, and
+// repeat it.
 const clockSkew = 5 * time.Minute
 
-// Checked is when the feed was last asked for, zero for never.
+// Checked returns the time of the last request, zero if there was none.
 func (s *schedule) Checked() time.Time { t, _ := s.time(fileChecked); return t }
 
-// Next is when the feed is due, zero for at once.
+// Next returns when the feed is due, zero for at once.
 func (s *schedule) Next() time.Time { t, _ := s.time(fileNext); return t }
 
-// Status is the HTTP status of the last answer that was more than a 304 after
-// a success, and 0 when there was none.
+// Status returns the last HTTP status, where a 304 does not replace a success, and 0 if there was
+// no response.
 func (s *schedule) Status() int { return s.number(fileStatus) }
 
-// Failures counts the failed fetches since the last that did not fail.
+// Failures returns the number of failures since the last success.
 func (s *schedule) Failures() int { return s.number(fileFailures) }
 
-// LastError is the message of the last fetch, one line, empty when it
-// succeeded.
+// LastError returns the error of the last fetch in one line, "" if it succeeded.
 func (s *schedule) LastError() string { return termsafe.Brief(s.get(fileError)) }
 
-// Gone tells whether the server said that the feed has ended (410).
+// Gone reports whether the server said that the feed has ended (410).
 func (s *schedule) Gone() bool { return s.get(fileGone) != "" }
 
-// heed takes the hints of a document.
-func (s *schedule) heed(hints Hints) {
+// setHints sets the hints of a document.
+func (s *schedule) setHints(hints Hints) {
 	s.put(fileTTL, duration(hints.TTL))
 	s.put(fileUpdates, duration(hints.UpdateInterval))
 	var hours, days []string
@@ -96,7 +94,7 @@ func (s *schedule) heed(hints Hints) {
 	s.put(fileDays, strings.Join(days, " "))
 }
 
-// succeeded sets when the feed is due after an answer with a known document.
+// succeeded sets when the feed is due after a response with a known document.
 func (s *schedule) succeeded(now time.Time, resp *fetch.Response) {
 	s.put(fileError, "")
 	s.put(fileFailures, "")
@@ -109,15 +107,14 @@ func (s *schedule) succeeded(now time.Time, resp *fetch.Response) {
 	s.times[fileNext] = s.after(now, max(fresh-fetch.Age(resp.Header), 0))
 }
 
-// after gives when the feed is due after an answer at t that is fresh for a
-// time.
+// after returns when the feed is due after a response at t that is fresh for the duration fresh.
 func (s *schedule) after(t time.Time, fresh time.Duration) time.Time {
 	server := max(fresh, s.duration(fileTTL), s.duration(fileUpdates))
 	return s.skip(t.Add(max(s.set.Interval(), min(server, MaxDelay))))
 }
 
-// Reschedule sets when the feed is due by its present interval, which may have
-// been changed by an editor, and saves that.
+// Reschedule computes again when the feed is due, after an editor may have changed the interval,
+// and saves the result.
 func (s *schedule) Reschedule() error {
 	if checked, ok := s.time(fileChecked); ok && s.names[fileNext] && s.Failures() == 0 {
 		age, _ := fetch.Seconds(s.get(fileMaxAge))
@@ -126,23 +123,21 @@ func (s *schedule) Reschedule() error {
 	return nil
 }
 
-// Failed records that a fetch brought no document that could be read, and sets
-// when to try again. The n-th failure in a row puts it off for the interval
-// times 2ⁿ⁻¹ and some jitter, up to [MaxDelay]; after 429 and 503 at least for
-// what Retry-After says. Failures never end that. Hours and days to be skipped
-// hold here, too.
+// Failed records that a fetch brought no readable document, and sets when to try again. The n-th
+// failure in a row delays the next try by the interval times 2ⁿ⁻¹ and some jitter, up to
+// [MaxDelay]; after 429 and 503 by Retry-After at least. Hours and days to be skipped are skipped
+// here, too.
 //
-// Three errors are not the feed's fault. When this machine is offline, the
-// feed is tried again after the interval and the failure not counted. When
-// another feed's answer keeps us from the host ([fetch.HostDelayError]), only `next`
-// moves. When ctx was cancelled, nothing changes.
+// Three errors are not the feed's fault. If this machine is offline, the feed is tried again after
+// the interval, and the failure is not counted. If the response of another feed blocks the host
+// ([fetch.HostDelayError]), only `next` changes. If ctx was cancelled, nothing changes.
 //
-// An answer 410 marks the feed as gone, and it is then tried every
-// [GoneDelay] until an answer brings a document.
+// A 410 response marks the feed as gone. It is then tried every [GoneDelay] until a response brings
+// a document.
 func (s *schedule) Failed(now time.Time, err error) {
 	var delay *fetch.HostDelayError
 	switch {
-	// Timeouts of the network pass for DeadlineExceeded, too.
+	// Network timeouts match DeadlineExceeded, too.
 	case !fetch.Remote(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 		return
 	case errors.As(err, &delay):
@@ -176,9 +171,9 @@ func (s *schedule) Failed(now time.Time, err error) {
 	s.times[fileNext] = s.skip(now.Add(wait))
 }
 
-// backoff returns the time to wait after n failures. Jitter makes it up to a
-// quarter longer, so that what failed together does not come back together;
-// never shorter than the interval, nor longer than MaxDelay.
+// backoff returns the time to wait after n failures. Jitter makes it up to a quarter longer, so
+// that feeds that failed together are not retried together. It is never shorter than the interval;
+// without a long interval or Retry-After it is at most MaxDelay.
 func (s *schedule) backoff(n int, retryAfter time.Duration) time.Duration {
 	const most = MaxDelay * 4 / 5 // with the jitter
 	random := rand.Float64
@@ -189,8 +184,8 @@ func (s *schedule) backoff(n int, retryAfter time.Duration) time.Duration {
 	return max(s.set.Interval(), b.Wait(n, random(), min(retryAfter, fetch.MaxRetryAfter)))
 }
 
-// skip moves t to the first hour that the document does not ask to skip. A
-// document that asks to skip all of them is not heeded.
+// skip returns the first time from t on that is not in an hour or on a day to be skipped. If all of
+// them are to be skipped, it returns t.
 func (s *schedule) skip(t time.Time) time.Time {
 	var hours [24]bool
 	var days [7]bool
@@ -217,12 +212,12 @@ func (s *schedule) skip(t time.Time) time.Time {
 	}
 }
 
-// save writes what answers and documents have said, but not yet when the feed is due.
+// save writes everything except the times of the last request and of the next.
 func (s *schedule) save() error {
 	return s.area.save(fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays, fileStatus, fileError, fileFailures, fileGone, fileMoved)
 }
 
-// saveTimes writes when the feed was asked for and is due.
+// saveTimes writes the times of the last request and of the next.
 func (s *schedule) saveTimes() error {
 	var errs []error
 	for _, name := range []string{fileChecked, fileNext} {
@@ -233,7 +228,7 @@ func (s *schedule) saveTimes() error {
 	return errors.Join(errs...)
 }
 
-// maxAge returns the max-age of h in seconds, "" for none.
+// maxAge returns the max-age of h in seconds, "" if it has none.
 func maxAge(h http.Header) string {
 	d, _ := fetch.MaxAge(h)
 	if d == 0 {
@@ -242,7 +237,7 @@ func maxAge(h http.Header) string {
 	return strconv.FormatInt(int64(d/time.Second), 10)
 }
 
-// duration formats d for a file, so that units.ParseInterval reads it.
+// duration formats d so that units.ParseInterval can parse it.
 func duration(d time.Duration) string {
 	const most = 365 * 24 * time.Hour // beyond MaxDelay anyway
 	if d < time.Second {
@@ -251,26 +246,26 @@ func duration(d time.Duration) string {
 	return units.ShortDuration(min(d, most))
 }
 
-// MinInterval is the least interval that can be set unless it is forced.
+// MinInterval is the shortest interval that can be set without force.
 const MinInterval = time.Minute
 
-// ShortIntervalError is an interval below [MinInterval].
+// ShortIntervalError reports an interval below [MinInterval].
 type ShortIntervalError struct{ Value string }
 
 func (e *ShortIntervalError) Error() string {
-	return fmt.Sprintf("an interval of %s is too short: servers refuse whoever comes more often than once in %s", e.Value, units.ShortDuration(MinInterval))
+	return fmt.Sprintf("an interval of %s is too short: servers refuse clients that come more often than every %s", e.Value, units.ShortDuration(MinInterval))
 }
 
-// bare tells whether an interval has no unit.
-func bare(v string) bool { return strings.Trim(v, "0123456789") == "" }
+// unitless reports whether an interval has no unit.
+func unitless(v string) bool { return strings.Trim(v, "0123456789") == "" }
 
-// checkInterval is the error for an interval that a user gives: it needs a unit,
-// as one who writes 3 rarely means seconds.
+// checkInterval returns an error for an interval that a user must not set. It must have a unit, as
+// a user who writes 3 rarely means seconds.
 func checkInterval(v string) error {
 	v = strings.TrimSpace(v)
 	d, err := units.ParseInterval(v)
 	switch {
-	case v != "" && bare(v):
+	case v != "" && unitless(v):
 		return fmt.Errorf("the interval %s has no unit; is it %[1]sm, %[1]sh or %[1]sd?", v)
 	case err != nil:
 		return err
@@ -280,12 +275,12 @@ func checkInterval(v string) error {
 	return nil
 }
 
-// readInterval reads an interval from its file, where somebody may have written
-// it with an editor: a number without a unit is one of seconds, but stands for
-// MinInterval at least. One with a unit is taken at its word.
+// readInterval parses the interval in a file, which somebody may have written with an editor: a
+// number without a unit is in seconds, but means MinInterval at least. An interval with a unit may
+// be shorter.
 func readInterval(v string) (time.Duration, error) {
 	d, err := units.ParseInterval(v)
-	if err == nil && bare(strings.TrimSpace(v)) {
+	if err == nil && unitless(strings.TrimSpace(v)) {
 		d = max(d, MinInterval)
 	}
 	return d, err

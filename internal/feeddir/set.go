@@ -15,18 +15,18 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// setting is what a user can set of a subscription. The values are files; whoever
-// likes it better writes them with an editor.
+// setting is a setting of a subscription. Its value is a file, which users can also write with
+// an editor.
 type setting struct {
 	name  string
 	path  string // of the file, relative to src/$feed
-	lines bool   // it may have several
-	// check is the error for a value that a user may not set. What it refuses is
-	// not necessarily ignored in a file.
+	lines bool   // it may have several lines
+	// check returns an error for a value that a user may not set. A file may nevertheless have such
+	// a value.
 	check func(value string) error
 }
 
-// allSettings are listed in the order in which they are shown.
+// allSettings holds the settings in the order in which they are shown.
 var allSettings = []setting{
 	{fileURL, urlFile, false, fetch.CheckURL},
 	{"alias", aliasFile, false, checkAlias},
@@ -41,7 +41,7 @@ var allSettings = []setting{
 	{"fulltext", fullTextFile, false, oneOf("fulltext", "on", "off")},
 }
 
-// Settings are their names.
+// Settings holds the names of all settings.
 var Settings = func() (names []string) {
 	for _, s := range allSettings {
 		names = append(names, s.name)
@@ -49,7 +49,7 @@ var Settings = func() (names []string) {
 	return names
 }()
 
-// inState tells whether the file is one of the [State].
+// inState reports whether the file belongs to [State].
 func (s *setting) inState() bool { return filepath.Dir(s.path) == "etc/fetch" }
 
 func checkNothing(string) error { return nil }
@@ -63,25 +63,25 @@ func checkAlias(v string) error {
 
 var checkOnUpdate = oneOf("on-update", "unread", "deliver", "ignore")
 
-// oneOf makes a check of a setting that has few values.
+// oneOf returns a check for a setting with fixed values.
 func oneOf(name string, values ...string) func(string) error {
 	return func(v string) error {
 		if slices.Contains(values, v) {
 			return nil
 		}
 		last := len(values) - 1
-		return fmt.Errorf("%s is %s or %s, not %q", name, strings.Join(values[:last], ", "), values[last], v)
+		return fmt.Errorf("%s must be %s or %s, not %q", name, strings.Join(values[:last], ", "), values[last], v)
 	}
 }
 
-// UnknownSettingError is returned for a setting that there is not.
+// UnknownSettingError reports a setting that does not exist.
 type UnknownSettingError struct{ Key string }
 
 func (e *UnknownSettingError) Error() string {
-	return fmt.Sprintf("there is no setting %q; they are %s", e.Key, strings.Join(Settings, ", "))
+	return fmt.Sprintf("there is no setting %q; the settings are %s", e.Key, strings.Join(Settings, ", "))
 }
 
-func known(key string) (*setting, error) {
+func findSetting(key string) (*setting, error) {
 	for i := range allSettings {
 		if allSettings[i].name == key {
 			return &allSettings[i], nil
@@ -90,10 +90,9 @@ func known(key string) (*setting, error) {
 	return nil, &UnknownSettingError{Key: key}
 }
 
-// Get gives a setting, "" when it is not set. Categories and headers may have
-// several lines.
+// Get returns a setting, "" if it is not set. Categories and headers may have several lines.
 func Get(d *lektordir.Dir, hash, key string) (string, error) {
-	s, err := known(key)
+	s, err := findSetting(key)
 	if err != nil {
 		return "", err
 	}
@@ -107,19 +106,17 @@ func Get(d *lektordir.Dir, hash, key string) (string, error) {
 	return strings.TrimRight(string(data), "\n"), err
 }
 
-// Check tells whether a value can be set. The error of an interval that is too
-// short to be polite is a [*ShortIntervalError], and does not keep [SetForced] from
-// setting it.
+// Check returns an error if a value cannot be set. For an interval that is too short it is a
+// [*ShortIntervalError]; [SetForced] sets it nevertheless.
 func Check(key, value string) error {
-	s, err := known(key)
+	s, err := findSetting(key)
 	if err != nil {
 		return err
 	}
 	return s.check(value)
 }
 
-// Set sets a setting of a subscription; it is on the disk when Set returns. The
-// error may be a [*commit.BusyError].
+// Set sets a setting of a subscription durably. The error may be a [*commit.BusyError].
 func Set(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error {
 	if err := Check(key, value); err != nil {
 		return err
@@ -127,9 +124,9 @@ func Set(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error {
 	return SetForced(w, d, hash, key, value)
 }
 
-// SetForced is [Set] for an interval of less than [MinInterval], too.
+// SetForced is [Set], but allows an interval below [MinInterval].
 func SetForced(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error {
-	s, err := known(key)
+	s, err := findSetting(key)
 	if err != nil {
 		return err
 	}
@@ -137,7 +134,7 @@ func SetForced(w *commit.Writer, d *lektordir.Dir, hash, key, value string) erro
 		return err
 	}
 	if key == fileFilter || key == fileURL && strings.HasPrefix(strings.ToLower(value), "exec:") {
-		// Refused now rather than at every fetch.
+		// Fail now, not at every fetch.
 		if err := Trusted(d, hash, ""); err != nil {
 			return err
 		}
@@ -145,7 +142,7 @@ func SetForced(w *commit.Writer, d *lektordir.Dir, hash, key, value string) erro
 	return change(w, d, hash, func(st *State) error { return s.set(d, hash, st, value) })
 }
 
-// set sets a setting, durably; "" removes it. The caller holds the feed's lock.
+// set sets a setting durably; "" removes it. The caller must hold the feed's lock.
 func (s *setting) set(d *lektordir.Dir, hash string, st *State, value string) error {
 	switch {
 	case s.inState() && value == "":
@@ -154,7 +151,7 @@ func (s *setting) set(d *lektordir.Dir, hash string, st *State, value string) er
 		if err := st.SetUser(s.name, value); err != nil {
 			return err
 		}
-		return Shut(d, hash)
+		return Protect(d, hash)
 	case s.path == categoryFile:
 		return SetCategories(d, hash, strings.Split(value, "\n"), atomicfile.Write)
 	case s.path == fullTextFile && value != "on":
@@ -166,22 +163,21 @@ func (s *setting) set(d *lektordir.Dir, hash string, st *State, value string) er
 	return recordDurably(d, hash, strings.TrimSuffix(area, "/"), name, asLines(oneLine(value)))
 }
 
-// Unset removes a setting, so that the default holds. The url cannot be
-// removed: the feed would not be subscribed to.
+// Unset removes a setting, so that the default applies. The url cannot be unset, as the feed would
+// not be subscribed to.
 func Unset(w *commit.Writer, d *lektordir.Dir, hash, key string) error {
-	s, err := known(key)
+	s, err := findSetting(key)
 	if err != nil {
 		return err
 	}
 	if key == fileURL {
-		return errors.New("the url cannot be unset; to unsubscribe there is rm")
+		return errors.New("the url cannot be unset; to unsubscribe, use rm")
 	}
 	return change(w, d, hash, func(st *State) error { return s.set(d, hash, st, "") })
 }
 
-// SameAlias removes the alias of a feed that calls itself so. That need not
-// survive a power cut, and a feed that another process has at the moment keeps
-// its alias.
+// SameAlias removes the alias of a feed if it equals the feed's own name. The removal is not
+// synced. If another process holds the feed, the alias stays.
 func SameAlias(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	if f, _ := d.ReadFeed(hash); f == nil || f.Alias == "" || oneLine(f.Name) != oneLine(f.Alias) {
 		return nil
@@ -205,8 +201,7 @@ func change(w *commit.Writer, d *lektordir.Dir, hash string, f func(*State) erro
 		return err
 	}
 	defer t.Close()
-	// A purge that was interrupted may have been finished just now; a setting would
-	// make half a feed again.
+	// An interrupted purge may just have been finished; a setting would create half a feed again.
 	if _, err := os.Stat(d.Join("src", hash)); errors.Is(err, fs.ErrNotExist) {
 		return &lektordir.NotFoundError{Name: hash, Feed: true}
 	} else if err != nil {

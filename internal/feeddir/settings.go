@@ -12,16 +12,15 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// settings are what the user has set of a feed, and where it is fetched from, which a
-// permanent redirect changes, too.
+// settings are the settings of the user for a feed, and its URL, which a permanent redirect changes
+// too.
 type settings struct {
 	*area
-	// DefaultInterval is the interval of feeds that have none of their own;
-	// [DefaultInterval] when it is 0.
+	// DefaultInterval is the interval of feeds without one of their own; 0 means [DefaultInterval].
 	DefaultInterval time.Duration
 }
 
-// loadSettings makes the settings that are in an area.
+// loadSettings returns the settings in an area.
 func loadSettings(a *area) *settings {
 	s := &settings{area: a}
 	a.secret = func(name, value string) bool {
@@ -30,14 +29,14 @@ func loadSettings(a *area) *settings {
 	return s
 }
 
-// URL is where the feed is fetched from, empty when the feed is not subscribed
-// to. It may contain a password.
+// URL returns the URL that the feed is fetched from, "" if the feed is not subscribed to. It may
+// contain a password.
 func (s *settings) URL() string { return s.get(fileURL) }
 
-// Filter is the command that each document goes through, or empty.
+// Filter returns the command that filters each document, or "".
 func (s *settings) Filter() string { return s.get(fileFilter) }
 
-// OnUpdate is what is done with changed entries; [lektordir.UpdateNew] is the default.
+// OnUpdate returns the policy for changed entries; [lektordir.UpdateNew] is the default.
 func (s *settings) OnUpdate() lektordir.Policy {
 	v := cmp.Or(s.get(fileOnUpdate), string(lektordir.UpdateNew))
 	if err := checkOnUpdate(v); err != nil {
@@ -47,7 +46,7 @@ func (s *settings) OnUpdate() lektordir.Policy {
 	return lektordir.Policy(v)
 }
 
-// Interval is the least time between two fetches, the user's or the default.
+// Interval returns the minimum time between two fetches: the user's, or the default.
 func (s *settings) Interval() time.Duration {
 	if v := s.get(fileInterval); v != "" {
 		d, err := readInterval(v)
@@ -62,12 +61,12 @@ func (s *settings) Interval() time.Duration {
 	return DefaultInterval
 }
 
-// withheld is [Withheld] for what the state knows.
+// withheld is [Withheld] for the values of the state.
 func (s *settings) withheld() bool {
 	return s.names[filePrivate] && !strings.EqualFold(strings.TrimSpace(s.get(filePrivate)), "no") || s.get(fileHeaders) != "" || s.get(fileFilter) != "" || ownURL(s.URL())
 }
 
-// save follows a permanent redirect, unless the user gave another url while we fetched.
+// save saves the new url after a permanent redirect, unless the user changed it meanwhile.
 func (s *settings) save() error {
 	value, ok := s.changed[fileURL]
 	if !ok {

@@ -15,71 +15,71 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// spoolDir is where documents wait that were fetched and not read yet, in a
-// directory for each feed.
+// spoolDir holds fetched documents whose entries are not delivered yet, in a directory for each
+// feed.
 const spoolDir = markersDir + "/spool"
 
-// maxSpooled is the largest document that is read back, in bytes.
+// maxSpooled is the maximum size of a spooled document, in bytes.
 const maxSpooled = 1 << 30
 
-// Spooled is a document that waits, with what must be known of its answer.
+// Spooled is a spooled document with the headers that parsing needs.
 type Spooled struct {
-	URL, Final                                    string // as it was asked for, and where it came from
+	URL, Final                                    string // the requested URL, and the URL after redirects
 	ContentType, ContentLocation, ContentLanguage string
 	Body                                          []byte
 }
 
-// Spool keeps the documents of a feed that were fetched and whose entries are not
-// delivered yet, so that none is fetched twice, whenever the program is stopped. Its
-// user holds the feed's lock.
-type Spool struct{ keptDir }
+// Spool stores the documents of a feed that were fetched and whose entries are not delivered yet,
+// so that a program that is stopped does not fetch them twice. The caller must hold the feed's
+// lock.
+type Spool struct{ docDir }
 
-// SpoolOf returns the spool of a feed, see keptOf.
+// SpoolOf returns the spool of a feed, see docDirOf.
 func SpoolOf(d *lektordir.Dir, hash string) (*Spool, error) {
-	k, err := keptOf(d, spoolDir, hash)
+	k, err := docDirOf(d, spoolDir, hash)
 	return &Spool{k}, err
 }
 
-// keptDir is a directory of documents of a feed, with a file for each URL.
-type keptDir struct{ dir string }
+// docDir is a directory of documents of a feed, with a file for each URL.
+type docDir struct{ dir string }
 
-// keptOf returns that of a feed in dir, or an error if it would lie out of the lektor-dir
-// by way of a link.
-func keptOf(d *lektordir.Dir, dir, hash string) (keptDir, error) {
-	return keptDir{d.Join(dir, hash)}, atomicfile.NoLinks(d.Path(), markersDir, dir, dir+"/"+hash)
+// docDirOf returns the docDir of a feed in dir, or an error if it would be outside the lektor-dir
+// because of a link.
+func docDirOf(d *lektordir.Dir, dir, hash string) (docDir, error) {
+	return docDir{d.Join(dir, hash)}, atomicfile.NoLinks(d.Path(), markersDir, dir, dir+"/"+hash)
 }
 
-func (k keptDir) path(url string) string {
+func (k docDir) path(url string) string {
 	return filepath.Join(k.dir, fmt.Sprintf("%.16x", sha256.Sum256([]byte(url))))
 }
 
-// Remove removes the document of a URL. That it is not there is no error.
-func (k keptDir) Remove(url string) error { return remove(k.path(url)) }
+// Remove removes the document of a URL. It returns nil if there is none.
+func (k docDir) Remove(url string) error { return remove(k.path(url)) }
 
-// header are the fields that stand before a document, in their order.
+// header returns the fields before a document, in their order.
 func (doc *Spooled) header() []*string {
 	return []*string{&doc.URL, &doc.Final, &doc.ContentType, &doc.ContentLocation, &doc.ContentLanguage}
 }
 
-// Put keeps a document. It does not wait for the disk: one that a power cut damages
-// is known as damaged, and fetched again.
+// Put stores a document. It does not sync: a document that a power cut damages is detected, and
+// fetched again.
 func (s *Spool) Put(doc *Spooled) error {
-	return putKept(s.path(doc.URL), doc.header(), doc.Body, atomicfile.WriteUnsynced)
+	return putDoc(s.path(doc.URL), doc.header(), doc.Body, atomicfile.WriteUnsynced)
 }
 
-// Get gives the document of a URL, nil when it is not there or damaged.
+// Get returns the document of a URL, nil if it does not exist or is damaged.
 func (s *Spool) Get(url string) (*Spooled, error) {
 	doc := &Spooled{}
 	var err error
-	if doc.Body, err = getKept(s.path(url), doc.header()); doc.Body == nil || doc.URL != strings.TrimSpace(url) {
+	if doc.Body, err = getDoc(s.path(url), doc.header()); doc.Body == nil || doc.URL != strings.TrimSpace(url) {
 		return nil, err
 	}
 	return doc, nil
 }
 
-// putKept writes a file of a digest, a line for each field, and a body, for nobody else to
-// read. It waits for the disk if write does.
-func putKept(path string, fields []*string, body []byte, write func(string, []byte) error) error {
+// putDoc writes a file of a digest, a line for each field, and a body. write decides whether it is
+// synced.
+func putDoc(path string, fields []*string, body []byte, write func(string, []byte) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -92,8 +92,8 @@ func putKept(path string, fields []*string, body []byte, write func(string, []by
 	return write(path, append(fmt.Appendf(nil, "%x\n", sum), b.Bytes()...))
 }
 
-// getKept reads such a file. The body is nil where there is none, or a damaged one.
-func getKept(path string, fields []*string) (body []byte, err error) {
+// getDoc reads a file that putDoc wrote. The body is nil if it does not exist or is damaged.
+func getDoc(path string, fields []*string) (body []byte, err error) {
 	data, err := atomicfile.Read(path, maxSpooled)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -109,7 +109,7 @@ func getKept(path string, fields []*string) (body []byte, err error) {
 	return append([]byte{}, rest...), nil
 }
 
-// cutFields reads the lines of fields; whole is false where one does not end.
+// cutFields reads the lines of fields; whole is false if a line has no end.
 func cutFields(data []byte, fields []*string) (rest []byte, whole bool) {
 	whole = true
 	for _, v := range fields {
@@ -121,5 +121,5 @@ func cutFields(data []byte, fields []*string) (rest []byte, whole bool) {
 	return data, whole
 }
 
-// Clear removes all of them.
+// Clear removes all documents.
 func (s *Spool) Clear() error { return os.RemoveAll(s.dir) }

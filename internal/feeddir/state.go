@@ -15,93 +15,90 @@ import (
 	"github.com/lektordir/lektor/internal/fetch"
 )
 
-// The files of a State. Values are one line, but for headers.
+// The files of a State. Each value is one line, except headers.
 const (
-	fileURL      = "url"       // user's, or saved after a permanent redirect
-	fileInterval = "interval"  // user's: least time between two fetches, "30m", "1d", or seconds
-	fileOnUpdate = "on-update" // user's: unread, deliver or ignore
-	fileHeaders  = "headers"   // user's: lines "Name: value"
-	fileFilter   = "filter"    // user's: a command for /bin/sh
-	filePrivate  = "private"   // user's: yes or no; one without either means yes
+	fileURL      = "url"       // set by the user, or saved after a permanent redirect
+	fileInterval = "interval"  // set by the user: minimum time between two fetches: "30m", "1d", or seconds
+	fileOnUpdate = "on-update" // set by the user: unread, deliver or ignore
+	fileHeaders  = "headers"   // set by the user: lines "Name: value"
+	fileFilter   = "filter"    // set by the user: a command for /bin/sh
+	filePrivate  = "private"   // set by the user: yes or no; any other content means yes
 
-	fileOrigin = "origin" // of a url that a document named: that document's
+	fileOrigin = "origin" // URL of the document that named url
 
 	fileETag     = "etag"     // validators, opaque bytes
 	fileModified = "modified" //
-	fileFinal    = "final"    // the URL that gave them, after redirects from url; none when there were none
+	fileFinal    = "final"    // the URL that the validators are from, after redirects from url; absent without redirects
 	fileFrom     = "from"     // the url, a digest of the filter, and Limits, that validators and body belong to
 	fileBody     = "body"     // SHA-256 of the last body, hexadecimal
-	fileStatus   = "status"   // of the last answer
+	fileStatus   = "status"   // of the last response
 	fileError    = "error"    // of the last fetch
 	fileFailures = "failures" // number of failures since the last success
-	fileGone     = "gone"     // when the server first said 410
-	fileMoved    = "moved"    // how often, tab, where to
+	fileGone     = "gone"     // time of the first 410 response
+	fileMoved    = "moved"    // count of the redirect, tab, its target
 	fileMaxAge   = "max-age"  // seconds
 	fileTTL      = "ttl"      // hints of the document
 	fileUpdates  = "update-interval"
 	fileHours    = "skip-hours"
 	fileDays     = "skip-days"
 
-	fileChecked = "checked" // empty; the modification time is the value
+	fileChecked = "checked" // empty file; the modification time is the value
 	fileNext    = "next"    //
 )
 
-// documentFiles are what is known of the last document, and what that belongs to.
+// documentFiles describe the last document, and what it belongs to.
 var documentFiles = []string{fileETag, fileModified, fileBody, fileFrom, fileFinal}
 
-// maxFile is the largest state file that is read, in bytes.
+// maxFile is the maximum size of a state file, in bytes.
 const maxFile = atomicfile.MaxLine
 
-// permanentTimes is how often in a row the same permanent redirect must be
-// seen before it is believed.
+// permanentTimes is how often in a row the same permanent redirect must be seen before the URL is
+// changed.
 const permanentTimes = 3
 
-// State is what is kept of a feed between fetches: the directory etc/fetch of
-// the feed, with one value a file, so that a shell can read and change it all. What is set,
-// what is learned and the schedule are a type each, which saves its own files; an event
-// such as [State.Succeeded] may change all three.
+// State is the state of a feed between fetches: the directory etc/fetch of the feed, with one value
+// per file, so that a shell can read and change everything. Settings, knowledge of the last
+// document, and schedule are a type each, which saves its own files; an event such as
+// [State.Succeeded] may change all three.
 //
-// A State is not safe for concurrent use, and while one is between load and
-// save, its user holds the feed's lock.
+// A State is not safe for concurrent use. From load to save, the caller must hold the feed's lock.
 type State struct {
-	*area // that all three are in
+	*area // shared by all three
 	*settings
-	*learned
+	*lastDocument
 	*schedule
 	movedTo string
 }
 
-// loadState lists dir, the directory of a state; see [Load].
+// loadState loads the state in dir; see [Load].
 func loadState(dir string) (*State, error) {
 	a, err := loadArea(dir)
 	if err != nil {
 		return nil, err
 	}
 	set := loadSettings(a)
-	return &State{area: a, settings: set, learned: &learned{area: a, set: set}, schedule: &schedule{area: a, set: set}}, nil
+	return &State{area: a, settings: set, lastDocument: &lastDocument{area: a, set: set}, schedule: &schedule{area: a, set: set}}, nil
 }
 
-// MovedTo is the new URL when the last event has changed that, since the same
-// permanent redirect was seen for the third time; else it is empty. It may
-// contain a password. [State.Save] stores it.
+// MovedTo returns the new URL if the last event changed it, because the same permanent redirect was
+// seen for the third time; otherwise "". It may contain a password. [State.Save] stores it.
 func (s *State) MovedTo() string { return s.movedTo }
 
-// Warnings are messages, one line each, about values that make no sense: of
-// what the user set, and of what else was asked for so far.
+// Warnings returns messages, one line each, about invalid values: of interval, on-update, and every
+// value that was read so far.
 func (s *State) Warnings() []string {
 	s.Interval()
 	s.OnUpdate()
 	return s.warnings
 }
 
-// Request makes the request for the feed: its url, headers, and the validators
-// if they belong to this url and filter. It is an error when the feed is not
-// subscribed to, or when a setting cannot be read that decides what becomes of
-// its entries. AllowExec is for the caller to set.
+// Request returns the request for the feed: its url, headers, and the validators if they belong to
+// this url and filter. It returns an error if the feed is not subscribed to, or if a setting cannot
+// be read that affects how its entries are delivered. The caller must set AllowExec.
 func (s *State) Request() (*fetch.Request, error) {
 	for _, name := range []string{fileURL, fileOrigin, fileOnUpdate, fileHeaders, fileFilter} {
 		s.get(name)
-		if err := s.unread[name]; err != nil {
+		if err := s.readErrors[name]; err != nil {
 			return nil, err
 		}
 	}
@@ -113,7 +110,7 @@ func (s *State) Request() (*fetch.Request, error) {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(s.dir, fileURL), fs.ErrNotExist)
 	}
 	if r.Origin == "" && s.names[fileOrigin] {
-		r.Origin = filepath.Join(s.dir, fileOrigin) // it was not the user, whoever it was
+		r.Origin = filepath.Join(s.dir, fileOrigin) // some document named it, though not the user
 	}
 	if s.current() {
 		r.ETag, r.LastModified, r.Validated = s.get(fileETag), s.get(fileModified), s.get(fileFinal)
@@ -128,22 +125,21 @@ func (s *State) Request() (*fetch.Request, error) {
 	return r, nil
 }
 
-// stateSetting is a setting whose file belongs to a State.
+// stateSetting returns a setting whose file belongs to a State.
 func stateSetting(name string) (*setting, error) {
-	s, err := known(name)
+	s, err := findSetting(name)
 	if err == nil && !s.inState() {
 		err = &UnknownSettingError{Key: name}
 	}
 	return s, err
 }
 
-// SetUser stores one of the settings that lie in etc/fetch. It is on the disk when
-// SetUser returns; other changes to s wait for [State.Save]. A value that makes no
-// sense is an error; an interval may be as short as a second. The directory is
-// created if need be.
+// SetUser stores a setting of etc/fetch durably; other changes to s wait for [State.Save]. It
+// returns an error for an invalid value; an interval may be as short as a second. It creates the
+// directory if necessary.
 //
-// A url is the user's own from then on, whoever named the one before. A new url, filter or headers make what is known of the last document void,
-// and the feed due; a new interval moves `next`.
+// Setting the url removes its origin. A new url, filter or headers remove what is known of the last
+// document, and make the feed due; a new interval changes `next`.
 func (s *State) SetUser(name, value string) error {
 	set, err := stateSetting(name)
 	if err != nil {
@@ -162,8 +158,8 @@ func (s *State) SetUser(name, value string) error {
 	return s.change(name, value)
 }
 
-// Unset removes a value that [State.SetUser] stores. That it is not there is
-// no error. Without url, the feed is not subscribed to.
+// Unset removes a value that [State.SetUser] stores. It returns nil if there is none. Without url,
+// the feed is not subscribed to.
 func (s *State) Unset(name string) error {
 	if _, err := stateSetting(name); err != nil {
 		return err
@@ -199,9 +195,8 @@ func (s *State) change(name, value string) error {
 	return nil
 }
 
-// forget removes what a new value makes void. It comes before the value is
-// written: interrupted after that, it would not be done when the same value is
-// set again.
+// forget removes the files that a new value invalidates. It must be called before the value is
+// written: if it were interrupted afterwards, setting the same value again would not call for it.
 func (s *State) forget(name, old, value string) error {
 	var errs []error
 	var drop []string
@@ -226,44 +221,42 @@ func (s *State) forget(name, old, value string) error {
 	return errors.Join(errs...)
 }
 
-// Succeeded records that a document came and was read, and sets when the feed
-// is due again: now plus the longest of
+// Succeeded records that a document was received and parsed, and sets when the feed is due again:
+// now plus the longest of
 //
 //   - the interval;
-//   - max-age, or else the time from Date to Expires, less Age;
+//   - max-age, or else the time from Date to Expires, minus Age;
 //   - the hints TTL and UpdateInterval;
 //
-// where all but the first count for [MaxDelay] at most. If that is in an hour
-// or on a day to be skipped, the next hour that is not.
+// where all but the first are limited to [MaxDelay]. If this is in an hour or on a day to be
+// skipped, the feed is due in the next hour that is not.
 //
-// The validators and the digest of the body are kept for the next request,
-// unless the document was cut off: then the next one must bring it whole. The
-// body must be that of the answer, before any filter. A document that could
-// not be read is a failure, not a success; what was known of the last good one
-// stays then.
+// Validators and digest of the body are kept for the next request, unless the document was
+// truncated: then the next request must return it whole. The body must be that of the response,
+// before any filter. A document that could not be parsed is a failure, and then what is known of
+// the last good one stays.
 func (s *State) Succeeded(now time.Time, resp *fetch.Response, hints Hints) {
-	s.heed(hints)
+	s.setHints(hints)
 	s.document(now, resp)
 }
 
-// Unchanged records that a document came which is the same as the last one
-// ([State.SameBody]), and was not read. Its hints are those of last time.
+// Unchanged records that the document is the same as the last one ([State.SameBody]), and was not
+// parsed. The hints of last time stay.
 func (s *State) Unchanged(now time.Time, resp *fetch.Response) {
 	resp.Short = s.short()
 	s.document(now, resp)
 }
 
 func (s *State) document(now time.Time, resp *fetch.Response) {
-	s.learn(resp)
+	s.record(resp)
 	s.put(fileStatus, strconv.Itoa(resp.Status))
 	s.put(fileMaxAge, maxAge(resp.Header))
 	s.success(now, resp)
 }
 
-// NotModified records an answer 304: the document is the one we have. A
-// validator is taken over if the answer has one, and the schedule is that of
-// [State.Succeeded], with max-age and hints of last time where the answer has
-// none. Where nothing is new, saving touches `checked` and `next` only.
+// NotModified records a 304 response. It replaces validators that the response has, and sets the
+// schedule as [State.Succeeded] does, with max-age and hints of last time if the response has none.
+// If nothing is new, saving changes `checked` and `next` only.
 func (s *State) NotModified(now time.Time, resp *fetch.Response) {
 	if resp.ETag != "" {
 		s.put(fileETag, resp.ETag)
@@ -280,15 +273,14 @@ func (s *State) NotModified(now time.Time, resp *fetch.Response) {
 	s.success(now, resp)
 }
 
-// success is what all answers with a known document have in common.
+// success records what all responses with a known document share.
 func (s *State) success(now time.Time, resp *fetch.Response) {
 	s.succeeded(now, resp)
 	s.moved(resp.Permanent)
 }
 
-// moved counts a permanent redirect, and follows it for good at the third
-// time. Failures in between neither count nor end the row: they say nothing
-// about the address.
+// moved counts permanent redirects to the same target, and changes the url at the third one.
+// Failures in between do not reset the count, as they do not concern the address.
 func (s *State) moved(target string) {
 	s.movedTo = ""
 	if target == "" {
@@ -301,8 +293,8 @@ func (s *State) moved(target string) {
 	}
 	to, err := fetch.ParseURL(target)
 	same := fetch.SameOrigin(asked.String(), target)
-	// Headers are for the server that the user named: another, which the redirect
-	// names, would be sent them as soon as it is the feed's own.
+	// Headers are for the server that the user named. If the url became that of another server, it
+	// would be sent them.
 	if err != nil || asked.Scheme == "https" && to.Scheme != "https" ||
 		s.get(fileHeaders) != "" && !same {
 		s.put(fileMoved, "")
@@ -317,7 +309,7 @@ func (s *State) moved(target string) {
 		s.put(fileMoved, strconv.Itoa(n)+"\t"+target)
 		return
 	}
-	// A password that was sent there already is taken along; no other was.
+	// Only a password that the target received already is kept.
 	to.User = nil
 	if same {
 		to.User = asked.User
@@ -328,19 +320,18 @@ func (s *State) moved(target string) {
 	s.movedTo = to.String()
 }
 
-// Save writes what has changed since the state was loaded: the schedule before what is
-// learned, as a document that is known is not looked at again, and when the feed is due
-// last. A kill halfway costs a request, not an entry. Nothing is synced but a new url: the
-// rest can be learned again by a request.
+// Save writes the changes since the state was loaded: the schedule before the knowledge of the
+// document, as a known document is not read again, and the time when the feed is due last. A kill
+// in between costs a request, not an entry. Only a new url is synced: a request restores the rest.
 func (s *State) Save() error {
 	var err error
 	if len(s.changed)+len(s.times) > 0 && len(s.names) == 0 {
 		err = os.MkdirAll(s.dir, 0o777)
 	}
-	known := s.disown()
+	known := s.removeDocument()
 	err = errors.Join(err, known, s.settings.save(), s.schedule.save())
 	if known == nil {
-		err = errors.Join(err, s.learned.save(err == nil))
+		err = errors.Join(err, s.lastDocument.save(err == nil))
 	}
 	return errors.Join(err, s.saveTimes())
 }

@@ -562,7 +562,7 @@ func TestMalformed(t *testing.T) {
 // under the name that older versions gave it.
 func TestSweep(t *testing.T) {
 	d, _ := setup(t)
-	dir := drawer(d, "f", "fetch")
+	dir := areaDir(d, "f", "fetch")
 	old := time.Now().Add(-3 * time.Hour)
 	for _, name := range []string{".etag1234567890123456", ".headers1234567890123456789", filepath.Base(PendingPath("f")), ".url0", ".mine123", ".etag", "seen", "url"} {
 		write(t, dir, name, "x")

@@ -25,21 +25,21 @@ import (
 // Subscription is a feed that is subscribed to.
 type Subscription struct {
 	Hash       string
-	ID         string // never changes
-	URL        string // where the feed is fetched from now
-	Name       string // as the feed itself says
-	Alias      string // as the user says
+	ID         string // the id, which never changes
+	URL        string // the URL that the feed is fetched from
+	Name       string // the feed's own title
+	Alias      string // the user's name for the feed
 	Generator  string // the program that made the feed
 	Link       string
 	About      string   // the feed's description
 	Categories []string // paths of folders, "a/b"
-	Interval   string   // as the user wrote it
-	Error      string   // of the last fetch, empty when it went well
-	Origin     string   // of the document that named URL, "" when the user did; see [fetch.Request]
-	Private    bool     // not told of in what leaves the machine, see [Shareable]
+	Interval   string   // in the form that the user wrote
+	Error      string   // of the last fetch; empty if it succeeded
+	Origin     string   // URL of the document that named URL; "" if the user did, see [fetch.Request]
+	Private    bool     // not included in published documents, see [Withheld]
 }
 
-// Title is what the subscription is shown as.
+// Title returns the title to display: the alias, the name or the id.
 func (s *Subscription) Title() string {
 	return cmp.Or(strings.TrimSpace(s.Alias), strings.TrimSpace(s.Name), s.ID)
 }
@@ -56,28 +56,28 @@ const (
 	fullTextFile = "etc/fulltext"
 )
 
-// Options say how to subscribe.
+// Options are the options of [Add].
 type Options struct {
-	// Unsynced leaves it to the caller to call [Finish] once, after many feeds.
+	// Unsynced leaves the feed pending until the caller calls [Finish], once for many feeds.
 	Unsynced bool
-	// Headers are the setting with which the first request is made, or empty.
+	// Headers is the value of the setting headers, used by the first request already.
 	Headers string
 }
 
-// Add subscribes to a feed; Hash is made from ID, URL defaults to ID and Name
-// to the host in it. It reports false, and changes nothing, when the feed is
-// subscribed to already; whether that is so under another URL is for the caller
-// to find out (see [ByURL]). The error may be a [*commit.BusyError].
+// Add subscribes to a feed. It sets Hash from ID, and defaults URL to ID and Name to the host of
+// ID. It returns false and changes nothing if the feed is subscribed to under this ID; the caller
+// must check for subscriptions with the same URL (see [ByURL]). The error may be a
+// [*commit.BusyError].
 //
-// Where it fails, nothing is left of a feed that was not there before.
+// If Add fails, it removes a feed that did not exist before.
 func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added bool, err error) {
 	s.ID = lektordir.NormalizeID(s.ID)
 	if s.ID == "" || strings.ContainsAny(s.ID, "\n\x00") {
-		return false, fmt.Errorf("%q cannot be the id of a feed", termsafe.Brief(s.ID))
+		return false, fmt.Errorf("%q is not a valid id of a feed", termsafe.Brief(s.ID))
 	}
 	s.URL = cmp.Or(s.URL, s.ID)
 	if max(len(s.ID), len(s.URL)) >= maxFile {
-		return false, fmt.Errorf("%s: the URL is longer than %d bytes, and no server takes such a one", fetch.Brief(fetch.Public(s.URL)), maxFile-1)
+		return false, fmt.Errorf("%s: the URL is longer than %d bytes", fetch.Brief(fetch.Public(s.URL)), maxFile-1)
 	}
 	s.Hash = lektordir.FeedHash(s.ID)
 	if Subscribed(d, s.Hash) {
@@ -94,10 +94,10 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added 
 	if err := errors.Join(Guard(d, s.Hash, "fetch"), Guard(d, s.Hash, "view")); err != nil {
 		return false, err
 	}
-	n := newcomer{d: d, s: s, base: d.Join("src", s.Hash), write: atomicfile.Write}
+	n := newFeed{d: d, s: s, base: d.Join("src", s.Hash), write: atomicfile.Write}
 	if _, lerr := os.Lstat(n.base); errors.Is(lerr, fs.ErrNotExist) {
-		// On a full disk the feed would stay without a name, and be complained of
-		// until it is added again. All of it was written here, under its lock.
+		// Otherwise, on a full disk a feed without a name would stay. All of src/$feed was written
+		// by this call, under the feed's lock.
 		defer func() {
 			if err != nil {
 				_ = os.RemoveAll(n.base)
@@ -107,12 +107,12 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added 
 	if o.Unsynced {
 		n.write = atomicfile.WriteUnsynced
 	}
-	why, err := Withheld(d, s.Hash) // because of settings that are there already
+	why, err := Withheld(d, s.Hash) // because of settings that exist already
 	n.withheld = err != nil || why != "" || s.Private || o.Headers != "" || ownURL(s.URL) || ownURL(s.ID)
 	if err := n.describe(o.Headers); err != nil {
 		return false, err
 	}
-	// The one file that makes it a subscription comes last.
+	// The file that makes it a subscription comes last.
 	if o.Unsynced {
 		return true, n.put(pendingURLFile, s.URL, false)
 	}
@@ -124,26 +124,26 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added 
 	return true, n.subscribe()
 }
 
-// newcomer is a feed that is being subscribed to.
-type newcomer struct {
+// newFeed is a feed that is being added.
+type newFeed struct {
 	d     *lektordir.Dir
 	s     *Subscription
 	base  string
 	write func(path string, data []byte) error
-	// withheld is true if the URLs are for nobody but the user to read.
+	// withheld is set if only the user may read the URLs.
 	withheld bool
 }
 
-// put writes a file of one line, unless there is nothing to write, or (missing)
-// one is there.
-func (n *newcomer) put(name, value string, missing bool) error {
+// put writes a file of one line, unless the value is empty. If missing is set, it does not replace
+// a file that has content.
+func (n *newFeed) put(name, value string, missing bool) error {
 	value = oneLine(value)
 	path := filepath.Join(n.base, name)
 	if value == "" {
 		return nil
 	}
 	if missing {
-		// An empty one is what a power cut leaves of one not synced.
+		// A power cut may leave an unsynced file empty.
 		if fi, err := os.Lstat(path); err == nil && fi.Size() > 0 {
 			return nil
 		}
@@ -151,7 +151,7 @@ func (n *newcomer) put(name, value string, missing bool) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	if n.withheld && (name == "id" || name == pendingURLFile || value == oneLine(n.s.ID)) { // a command is its own name
+	if n.withheld && (name == "id" || name == pendingURLFile || value == oneLine(n.s.ID)) { // the name of a command is the command
 		if err := guard(path); err != nil {
 			return err
 		}
@@ -159,8 +159,8 @@ func (n *newcomer) put(name, value string, missing bool) error {
 	return n.write(path, []byte(value+"\n"))
 }
 
-// describe writes everything but the url.
-func (n *newcomer) describe(headers string) error {
+// describe writes everything except the url.
+func (n *newFeed) describe(headers string) error {
 	if err := os.MkdirAll(filepath.Join(n.base, "etc/fetch"), 0o777); err != nil {
 		return err
 	}
@@ -189,11 +189,11 @@ func (n *newcomer) describe(headers string) error {
 }
 
 // subscribe writes the url.
-func (n *newcomer) subscribe() error {
+func (n *newFeed) subscribe() error {
 	if !n.withheld {
 		return n.put(urlFile, n.s.URL, false)
 	}
-	// Nobody else may read it at any time, nor find an empty one.
+	// At no time may others read it, or see an empty file.
 	if err := n.put(pendingURLFile, n.s.URL, false); err != nil {
 		return err
 	}
@@ -203,23 +203,23 @@ func (n *newcomer) subscribe() error {
 	return atomicfile.SyncDir(filepath.Join(n.base, "etc/fetch"))
 }
 
-// pendingURLFile is the url of a feed that was added unsynced, under a name of
-// temporary files.
+// pendingURLFile holds the url of a feed that was added unsynced. It has the name of a temporary
+// file.
 const pendingURLFile = "etc/fetch/.url000000000000000"
 
-// oldPendingURL is the name that older versions gave to that file. It may hold a URL with a
-// password, and so [Sweep] removes it.
+// oldPendingURL is the name that older versions used for pendingURLFile. [Sweep] removes it, as it
+// may hold a URL with a password.
 const oldPendingURL = ".url0"
 
-// Finish subscribes to feeds that were added unsynced: durably, and with each
-// url on the disk before it has its name, as a power cut may leave an empty file
-// under it otherwise. Feeds that it could not subscribe to are in the error.
+// Finish completes feeds that were added unsynced. It syncs each url before the rename, as
+// otherwise a power cut may leave it empty. The error joins those of feeds that could not be
+// subscribed to.
 func Finish(w *commit.Writer, d *lektordir.Dir, subs []*Subscription) error {
 	return FinishEach(w, d, subs, func(_ *Subscription, finish func() error) error { return finish() })
 }
 
-// FinishEach is [Finish] for callers that do something before and after the rename that
-// subscribes to a feed: step must call finish.
+// FinishEach is [Finish], but calls step for each feed; step must call finish, which does the
+// rename that subscribes to the feed.
 func FinishEach(w *commit.Writer, d *lektordir.Dir, subs []*Subscription, step func(s *Subscription, finish func() error) error) error {
 	var all, urls []string
 	for _, s := range subs {
@@ -235,21 +235,23 @@ func FinishEach(w *commit.Writer, d *lektordir.Dir, subs []*Subscription, step f
 	return errors.Join(bad, dirfs.Sync(d.Path(), urls...))
 }
 
-// PendingPath is the url of a feed that was added unsynced and is not finished, relative to
-// the lektor-dir. [URLPath] is what it is renamed to.
+// PendingPath returns the path of the pending url of a feed, relative to the lektor-dir. [Finish]
+// renames it to [URLPath].
 func PendingPath(hash string) string { return "src/" + hash + "/" + pendingURLFile }
 
-// URLPath is the file that makes a feed a subscription, relative to the lektor-dir.
+// URLPath returns the path of the file that makes a feed a subscription, relative to the
+// lektor-dir.
 func URLPath(hash string) string { return "src/" + hash + "/" + urlFile }
 
-// JournalPath is the journal of what was delivered of a feed, relative to the lektor-dir.
+// JournalPath returns the path of the journal of a feed's delivered entries, relative to the
+// lektor-dir.
 func JournalPath(hash string) string { return "src/" + hash + "/etc/fetch/seen" }
 
-// CategoriesPath is the file with the categories of a feed, relative to the lektor-dir.
+// CategoriesPath returns the path of a feed's categories, relative to the lektor-dir.
 func CategoriesPath(hash string) string { return "src/" + hash + "/" + categoryFile }
 
-// finish gives a pending url its name, unless somebody else has subscribed
-// meanwhile: then his is the one that counts.
+// finish renames a pending url, unless another process has subscribed meanwhile: then it removes
+// the pending one.
 func finish(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	t, err := w.Begin(hash)
 	if err != nil {
@@ -267,8 +269,8 @@ func finish(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	return os.Rename(pending, path)
 }
 
-// DefaultName is what a feed is called before its first document came: the host
-// in its id, or all of it.
+// DefaultName returns the name of a feed before its first document was fetched: the host in its id,
+// or the whole id.
 func DefaultName(id string) string {
 	if u, err := url.Parse(id); err == nil && u.Hostname() != "" {
 		return u.Hostname()
@@ -282,9 +284,8 @@ func Subscribed(d *lektordir.Dir, hash string) bool {
 	return err == nil
 }
 
-// Read reads a subscription; the error is fs.ErrNotExist when the feed is not
-// subscribed to. A feed without a name, or an empty url, is mended in what is
-// returned.
+// Read reads a subscription. The error is fs.ErrNotExist if the feed is not subscribed to. Read
+// replaces a missing name or id, and an empty url, in the result.
 func Read(d *lektordir.Dir, hash string) (*Subscription, error) {
 	base := d.Join("src", hash)
 	url, err := atomicfile.Line(filepath.Join(base, urlFile))
@@ -296,8 +297,7 @@ func Read(d *lektordir.Dir, hash string) (*Subscription, error) {
 		return nil, err
 	}
 	if f.ID == "" {
-		// Without an id nothing can be delivered under this hash, unless the
-		// URL is the id.
+		// Without an id nothing can be delivered under this hash, unless the URL is the id.
 		if lektordir.FeedHash(url) != hash {
 			return nil, err
 		}
@@ -313,8 +313,8 @@ func Read(d *lektordir.Dir, hash string) (*Subscription, error) {
 	return s, nil
 }
 
-// ReadWhole is [Read] for those to whom what is missing means something: it fails if
-// the name, the alias, the link or the categories of a feed are there and cannot be read.
+// ReadWhole is [Read], but fails if the name, the alias, the link or the categories of a feed exist
+// and cannot be read: for callers to whom an empty value means deleted.
 func ReadWhole(d *lektordir.Dir, hash string) (*Subscription, error) {
 	s, err := Read(d, hash)
 	if err != nil {
@@ -323,7 +323,7 @@ func ReadWhole(d *lektordir.Dir, hash string) (*Subscription, error) {
 	for _, f := range []struct {
 		path    string
 		to      *string
-		without string // what it is where the file was not read
+		without string // value if the file was not read
 	}{{"name", &s.Name, DefaultName(s.ID)}, {aliasFile, &s.Alias, ""}, {"etc/link", &s.Link, ""}} {
 		line, err := atomicfile.Line(d.Join("src", hash, f.path))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -337,8 +337,8 @@ func ReadWhole(d *lektordir.Dir, hash string) (*Subscription, error) {
 	return s, err
 }
 
-// List reads all subscriptions, sorted by hash. The error joins what could not
-// be read; the others are good all the same.
+// List reads all subscriptions, sorted by hash. The error joins those of subscriptions that could
+// not be read; the others are returned.
 func List(d *lektordir.Dir) ([]*Subscription, error) {
 	hashes, err := d.FeedHashes()
 	if err != nil {
@@ -358,9 +358,8 @@ func List(d *lektordir.Dir) ([]*Subscription, error) {
 	return subs, bad
 }
 
-// Remove ends a subscription. The feed and its entries stay, and so does the
-// journal of what was delivered: subscribed to again, it delivers nothing
-// twice. The error may be a [*commit.BusyError].
+// Remove ends a subscription. The feed, its entries and the journal of delivered entries stay: if
+// it is added again, nothing is delivered twice. The error may be a [*commit.BusyError].
 func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	t, err := w.Begin(hash)
 	if err != nil {
@@ -378,7 +377,7 @@ func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	if err != nil {
 		return err
 	}
-	// First what makes it a subscription, in case this is interrupted.
+	// First the file that makes it a subscription, in case of an interruption.
 	if err := os.Remove(filepath.Join(dir, "url")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -392,8 +391,8 @@ func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	return errors.Join(bad, HistoryOf(d, hash).forget(), removeSpool(d, hash), remove(d.Join("src", hash, fullTextFile)), atomicfile.SyncDir(dir))
 }
 
-// Purge removes a feed with all its entries, read and unread, and forgets what
-// was delivered of it, as [commit.Writer.Purge] does.
+// Purge removes a feed with all its entries, read and unread, and its journal, see
+// [commit.Writer.Purge].
 func Purge(ctx context.Context, w *commit.Writer, d *lektordir.Dir, hash string) error {
 	if err := w.Purge(ctx, hash); err != nil {
 		return err
@@ -416,8 +415,8 @@ func removeMarkers(d *lektordir.Dir, hash string) {
 	}
 }
 
-// FeedURL gives the id of the feed that a list or a page names by a URL:
-// normalised, and with the scheme that feed: stands for.
+// FeedURL returns the id for the URL of a feed in a list or page: normalised, with the prefix feed:
+// replaced.
 func FeedURL(url string) string {
 	url = strings.TrimSpace(url)
 	if len(url) > 5 && strings.EqualFold(url[:5], "feed:") {
@@ -430,19 +429,17 @@ func FeedURL(url string) string {
 	return lektordir.NormalizeID(url)
 }
 
-// AliasPath is where the user's own name for a feed is, below src/, for those who want to
-// know whether it has changed.
+// AliasPath returns the path of the file with the user's name for a feed, below src/.
 func AliasPath(hash string) string { return hash + "/" + aliasFile }
 
-// Categories reads the categories of a feed, src/$feed/etc/categories.
+// Categories returns the categories of a feed, from src/$feed/etc/categories.
 func Categories(d *lektordir.Dir, hash string) []string {
 	list, _ := categories(d, hash)
 	return list
 }
 
-// Readable returns the error of the system that keeps from being read what is shown of a
-// feed: its files, alias and categories. A feed that is malformed or not there is no
-// error.
+// Readable returns the I/O error of reading the title, alias and categories of a feed, if there is
+// one. A malformed or missing feed is not an error.
 func Readable(d *lektordir.Dir, hash string) error {
 	_, err := d.ReadFeed(hash)
 	bad := []error{err}
@@ -458,7 +455,7 @@ func Readable(d *lektordir.Dir, hash string) error {
 	return nil
 }
 
-// categories fails if the file is there and cannot be read.
+// categories returns the categories, and an error if the file exists and cannot be read.
 func categories(d *lektordir.Dir, hash string) (out []string, err error) {
 	data, err := atomicfile.Read(filepath.Join(d.Join("src", hash), categoryFile), maxFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -472,7 +469,7 @@ func categories(d *lektordir.Dir, hash string) (out []string, err error) {
 	return out, nil
 }
 
-// SetCategories writes the categories of a feed; none removes the file.
+// SetCategories writes the categories of a feed; an empty list removes the file.
 func SetCategories(d *lektordir.Dir, hash string, categories []string, write func(string, []byte) error) error {
 	var b strings.Builder
 	for _, c := range categories {
@@ -483,7 +480,7 @@ func SetCategories(d *lektordir.Dir, hash string, categories []string, write fun
 	return recordBy(write, atomicfile.Remove, d, hash, "", filepath.Base(categoryFile), b.String())
 }
 
-// oneLine makes text fit for a file of a single line.
+// oneLine returns s without line breaks and NUL.
 func oneLine(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 	if strings.ContainsAny(s, "\r\n") {

@@ -65,14 +65,14 @@ func TestAddReadRemove(t *testing.T) {
 	}
 	// The journal stays, everything else of the subscription goes.
 	for _, name := range []string{"seen", "error", "etag"} {
-		if err := os.WriteFile(filepath.Join(drawer(d, s.Hash, "fetch"), name), []byte("x\n"), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(areaDir(d, s.Hash, "fetch"), name), []byte("x\n"), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := Remove(w, d, s.Hash); err != nil {
 		t.Fatal(err)
 	}
-	names, _ := filepath.Glob(filepath.Join(drawer(d, s.Hash, "fetch"), "*"))
+	names, _ := filepath.Glob(filepath.Join(areaDir(d, s.Hash, "fetch"), "*"))
 	if len(names) != 1 || filepath.Base(names[0]) != "seen" {
 		t.Errorf("left: %q", names)
 	}
@@ -248,7 +248,7 @@ func TestAddDuringImport(t *testing.T) {
 	if got, err := Read(d, s.Hash); err != nil || got.URL != "https://user:pw@new.example/feed" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(drawer(d, s.Hash, "fetch"), ".url*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(areaDir(d, s.Hash, "fetch"), ".url*")); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }

@@ -7,46 +7,44 @@ import (
 	"github.com/lektordir/lektor/internal/fetch"
 )
 
-// Visit is one exchange with a feed, or with another document that a [State] is
-// kept of. Its steps, in their order:
+// Visit is one exchange with the server of a feed, or of another document that has a [State]. Its
+// steps, in order:
 //
 //   - [Visit.Ask] makes a request;
-//   - [Visit.Known] tells that the answer brings nothing new, and takes note of it;
-//   - or else the caller reads the document, keeps what is in it, and says so by
-//     [Visit.Read];
-//   - [Visit.Save] saves what is known now.
+//   - [Visit.Known] reports whether the document is known, and records that;
+//   - if not, the caller parses the document, stores its entries, and calls [Visit.Read];
+//   - [Visit.Save] saves the state.
 //
-// Two things end it earlier. When nothing came that could be read, [Visit.Fail]
-// does, and the source is asked less often. When what came could not be kept, it
-// is just left: nothing is saved, the validators least of all, so that the
-// document comes again as soon as this machine can take it. The same holds when
-// the context ends: whatever is visited is then as due as it was before.
+// Two things end a visit earlier. If no readable document came, the caller calls [Visit.Fail], and
+// the source is requested less often. If the document could not be stored, the caller just drops
+// the visit: nothing is saved, above all no validators, so the document is sent again once this
+// machine can store it. The same holds if the context ends: the feed stays due.
 //
-// As a State, it is not safe for concurrent use.
+// A Visit is not safe for concurrent use.
 type Visit struct {
 	*State
 	Client *fetch.Client
 	Now    func() time.Time
 	// DryRun saves nothing.
 	DryRun bool
-	// Moved, when set, is told by Save of a new URL ([State.MovedTo]), before
-	// it is saved.
+	// Moved, if not nil, is called by Save with a new URL ([State.MovedTo]), before the URL is
+	// saved.
 	Moved func(url string) error
 
 	resp *fetch.Response
 }
 
-// Ask makes the request. An error is one for Fail.
+// Ask makes the request. Pass an error to Fail.
 func (v *Visit) Ask(ctx context.Context, r *fetch.Request) (*fetch.Response, error) {
 	resp, err := v.Client.Get(ctx, r)
 	v.resp = resp
 	return resp, err
 }
 
-// Answered is Ask with an answer that was had before.
+// Answered replaces Ask for a response that the caller has already.
 func (v *Visit) Answered(resp *fetch.Response) { v.resp = resp }
 
-// Known reports whether the answer brings nothing that was not read before.
+// Known reports whether the response brings nothing new, and records that.
 func (v *Visit) Known() bool {
 	switch {
 	case v.resp.NotModified:
@@ -59,11 +57,11 @@ func (v *Visit) Known() bool {
 	return true
 }
 
-// Read takes note that the document was read and what was in it kept, and when it
-// asks to be fetched again.
+// Read records that the document was parsed and its entries stored, with its hints about the next
+// fetch.
 func (v *Visit) Read(hints Hints) { v.Succeeded(v.Now(), v.resp, hints) }
 
-// Save saves what is known, unless it is a dry run.
+// Save saves the state, unless DryRun is set.
 func (v *Visit) Save() error {
 	if v.DryRun {
 		return nil
@@ -76,8 +74,8 @@ func (v *Visit) Save() error {
 	return v.State.Save()
 }
 
-// Fail takes note of an error by which nothing came that could be read, and saves
-// it, unless ctx has ended or it is a dry run. It returns the error of saving.
+// Fail records the error of a request without a readable document, and saves the state, unless ctx
+// has ended or DryRun is set. It returns the error of saving.
 func (v *Visit) Fail(ctx context.Context, err error) error {
 	if ctx.Err() != nil || v.DryRun {
 		return nil

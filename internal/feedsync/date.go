@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// dateLayout is the form that is written: RFC 822, GMT, a year of four digits.
+// dateLayout is the form in which dates are written: RFC 822, GMT, a year of four digits.
 const dateLayout = "Mon, 02 Jan 2006 15:04:05 GMT"
 
-// FormatDate writes a date as it stands in a document, "" for the zero time.
+// FormatDate returns a date in the form of documents, "" for the zero time.
 func FormatDate(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -16,7 +16,7 @@ func FormatDate(t time.Time) string {
 	return t.UTC().Format(dateLayout)
 }
 
-// zones are those that RFC 822 names, in hours east of Greenwich.
+// zones are the zones of RFC 822, in hours east of Greenwich.
 var zones = map[string]int{
 	"GMT": 0, "UT": 0, "UTC": 0, "Z": 0,
 	"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
@@ -78,7 +78,7 @@ func isWeekday(s string) bool {
 	return false
 }
 
-// zone returns how far east of Greenwich a zone is.
+// zone returns the offset of a zone, positive to the east.
 func zone(s string) (time.Duration, bool) {
 	if hours, ok := zones[strings.ToUpper(s)]; ok {
 		return time.Duration(hours) * time.Hour, true
@@ -88,8 +88,8 @@ func zone(s string) (time.Duration, bool) {
 	return time.Duration(east) * time.Second, err == nil && s[1:3] < "24" && s[3:] < "60"
 }
 
-// IsNSS reports whether s is a namespace specific string, the part of a URN behind
-// its namespace (RFC 2141, section 2.2): what ids of items and endpoints are.
+// IsNSS reports whether s is a namespace specific string, the part of a URN after its
+// namespace (RFC 2141, section 2.2). Ids of items and names of endpoints have this form.
 func IsNSS(s string) bool {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// seconds returns a time as documents hold it.
+// seconds returns a time with the precision of documents.
 func seconds(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -30,16 +30,16 @@ func Create(id string, content []byte, when time.Time, by string) (*Item, error)
 	return it, it.SetContent(content)
 }
 
-// Update makes the item as an endpoint modifies it (section 4.2): its content, "" to
-// leave that as it is, or its deletion.
+// Update returns the next version of the item after an edit by an endpoint (section 4.2).
+// content is the new content, nil to keep it; deleted makes it a deletion.
 func (it *Item) Update(content []byte, deleted bool, when time.Time, by string) (*Item, error) {
 	if it.Version >= MaxVersion {
 		return nil, &BoundError{it.ID, "it was modified as often as versions can count"}
 	}
 	next := it.clone()
 	next.Version++ // step 1
-	// Step 2: what was the last is the first of those before it. Of these the
-	// oldest go (2.3).
+	// Step 2: the previous last update becomes the first of the earlier ones, of which the
+	// oldest are dropped (2.3).
 	next.History = slices.Concat([]Update{{seconds(when), by}}, it.History)
 	next.truncate()
 	next.Deleted = deleted                     // step 3
@@ -54,9 +54,8 @@ func (it *Item) Update(content []byte, deleted bool, when time.Time, by string) 
 	return next, next.SetContent(content)
 }
 
-// Moment returns the time for a modification by an endpoint: now, or the first second
-// after it at which the endpoint has not modified the item already. Who and when is
-// all by which modifications are told apart.
+// Moment returns the time for an edit by an endpoint: now, or the next second in which the
+// endpoint has no edit of the item. Edits are identified by endpoint and second alone.
 func (it *Item) Moment(now time.Time, by string) time.Time {
 	known := slices.Concat(it.History, it.Settled)
 	for _, c := range it.Conflicts {
@@ -73,11 +72,10 @@ func (it *Item) truncate() {
 	it.History = it.History[:min(len(it.History), 1+KeepUpdates)]
 }
 
-// Resolve is [Item.Update] by one who has looked at the conflicts of the item and
-// decided what it is to be. Behind its own update stand those of the losers: by them
-// an endpoint that meets the resolution before it meets a loser knows that the
-// conflict is settled. The one before the own stays first, where other endpoints
-// look for it.
+// Resolve is [Item.Update] by an endpoint that has resolved the conflicts of the item. The
+// updates of the losers are added behind its own. With them, an endpoint that reads the
+// resolution before it reads a loser knows that the conflict is settled. The previous
+// update stays directly behind the new one, where other endpoints expect it.
 func (it *Item) Resolve(content []byte, deleted bool, when time.Time, by string) (*Item, error) {
 	next, err := it.Update(content, deleted, when, by)
 	if err != nil {
@@ -93,18 +91,18 @@ func (it *Item) Resolve(content []byte, deleted bool, when time.Time, by string)
 	newest := func(a, b Update) int { return b.compare(a) }
 	slices.SortFunc(heads, newest)
 	if stale {
-		// A stale copy of a loser is as likely as one of the winner.
+		// Stale copies of losers and of the winner are equally likely.
 		slices.SortStableFunc(all, newest)
 	}
 	next.behind(append(heads, it.Settled...), all)
 	return next, nil
 }
 
-// before are the updates before the last.
+// before returns the updates before the last one.
 func (it *Item) before() []Update { return it.History[min(1, len(it.History)):] }
 
-// behind puts updates behind the one before the own: first some, then the rest of all.
-// An update that all has twice is two of one second, and stays so.
+// behind puts updates behind the previous one: first heads, then the rest of all. An update
+// that is twice in all is two edits in one second, and is kept twice.
 func (it *Item) behind(heads, all []Update) {
 	history := slices.Clone(it.History[:min(2, len(it.History))])
 	rest := minus(all, history)
@@ -117,13 +115,13 @@ func (it *Item) behind(heads, all []Update) {
 	it.truncate()
 }
 
-// union returns the updates of both lists, each as often as the list has it that has it
-// more often.
+// union returns the updates of both lists, each as often as in the list that has it more
+// often.
 func union(a, b []Update) []Update {
 	return append(slices.Clone(a), minus(b, a)...)
 }
 
-// minus returns the updates of a without those of b, each taken away as often as b has it.
+// minus returns the updates of a without those of b, counting repetitions.
 func minus(a, b []Update) []Update {
 	left := slices.Clone(b)
 	var out []Update
@@ -137,8 +135,8 @@ func minus(a, b []Update) []Update {
 	return out
 }
 
-// count returns how often a list has an update: an endpoint that edits twice in a second
-// makes two that are equal.
+// count returns how often a list has an update. Two edits by an endpoint within a second
+// are equal.
 func count(list []Update, u Update) int {
 	n := 0
 	for _, o := range list {
@@ -149,7 +147,7 @@ func count(list []Update, u Update) int {
 	return n
 }
 
-// Rules say how items are merged.
+// Rules are the rules of a merge.
 type Rules struct {
 	// Strict is the algorithm of the specification to the letter. Otherwise
 	// there are these departures from it:
@@ -167,22 +165,22 @@ type Rules struct {
 	Equal func(a, b *Item) bool
 }
 
-// Outcome is what came of merging an item.
+// Outcome is the result of merging an item.
 type Outcome struct {
-	Item *Item // the result; local itself if nothing changed
+	Item *Item // the merged item; local itself if nothing changed
 	// Incoming reports that the incoming item won.
 	Incoming bool
 	// Detected reports that the two are in conflict.
 	Detected bool
 }
 
-// Compare collates items by their keys (section 4.4, step 1).
+// Compare orders items by their keys (section 4.4, step 1).
 func Compare(a, b *Item) int {
-	// Absent sorts before everything, as do the zero time and "".
+	// An absent value sorts first, as the zero value does.
 	return cmp.Or(cmp.Compare(a.Version, b.Version), a.Head().compare(b.Head()))
 }
 
-// equal reports whether there is nothing to choose between two items.
+// equal reports whether two items mean the same.
 func (r Rules) equal(a, b *Item) bool {
 	switch {
 	case a.Deleted || b.Deleted:
@@ -193,10 +191,10 @@ func (r Rules) equal(a, b *Item) bool {
 	return sameContent(a, b)
 }
 
-// sameContent reports whether two items are written equally, but for their sx:sync.
+// sameContent reports whether two items have the same parent and the same bytes of content.
 func sameContent(a, b *Item) bool { return a.Parent == b.Parent && bytes.Equal(a.content, b.content) }
 
-// weight is by what items with equal keys are told apart.
+// weight returns the text that decides between items with equal keys.
 func weight(it *Item) string {
 	return fmt.Sprint(it.Deleted) + "\x00" + string(it.content) + "\x00" + it.Parent
 }
@@ -228,8 +226,8 @@ func Merge(local, incoming *Item, r Rules) Outcome {
 	return out
 }
 
-// Concurrent is conflict detection (section 4.4.1): it reports whether the loser's last
-// update is none that the winner's author knew of.
+// Concurrent is conflict detection (section 4.4.1): it reports whether the winner's author
+// did not know the loser's last update.
 func Concurrent(winner, loser *Item, r Rules) bool {
 	if len(winner.History) == 0 || len(loser.History) == 0 {
 		return false // step 1: there is no history
@@ -252,7 +250,7 @@ func mergeTie(local, incoming *Item, r Rules) Outcome {
 	}
 	same := local.Deleted == incoming.Deleted && sameContent(local, incoming)
 	if same && len(incoming.Conflicts) == 0 && incoming.Conflict == local.Conflict && len(incoming.Settled) == 0 {
-		return out // nearly all items of nearly all documents
+		return out // true for nearly all items of nearly all documents
 	}
 	winner, loser := local, incoming
 	if !same && weight(incoming) > weight(local) {
@@ -264,7 +262,7 @@ func mergeTie(local, incoming *Item, r Rules) Outcome {
 	return out
 }
 
-// with returns the item with other conflicts; the rest of its sx:sync stays.
+// with returns the item with other conflicts.
 func (it *Item) with(conflicts []*Conflict, flag bool) *Item {
 	same := func(a, b *Conflict) bool { return a == b || compareConflicts(a, b) == 0 }
 	if flag == it.Conflict && slices.EqualFunc(conflicts, it.Conflicts, same) {
@@ -275,15 +273,14 @@ func (it *Item) with(conflicts []*Conflict, flag bool) *Item {
 	return next
 }
 
-// asConflict is the item as it stands among the conflicts of another (section 5.2).
+// asConflict returns the item in the form of a conflict of another (section 5.2).
 func (it *Item) asConflict() *Conflict {
 	return &Conflict{Version: it.Version, Update: it.Head(), Updates: it.before(), Deleted: it.Deleted, Parent: it.Parent, content: it.content, notes: it.notes()}
 }
 
-// unite returns the winner with the conflicts of both, and if they are in conflict the
-// loser. What the winner's author had before him is settled, or that of another
-// modification that lost; and there is nothing to choose where one means what the winner
-// does.
+// unite returns the winner with the conflicts of both items, and with the loser if the two
+// are in conflict. A conflict is dropped if the winner's author knew it, if another loser's
+// author did, or if it means the same as the winner.
 func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
 	all := slices.Concat(it.Conflicts, loser.Conflicts)
 	if detected {
@@ -296,7 +293,7 @@ func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
 			return true
 		}
 		for _, o := range known {
-			// Those of one endpoint are told apart by their age, see reduce.
+			// Conflicts of one endpoint are ordered by age, see reduce.
 			if o.By != c.By && count(o.Updates, c.Update) >= often {
 				return true
 			}
@@ -304,7 +301,7 @@ func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
 		lost, err := c.Loser(it.ID)
 		return err == nil && r.equal(it, lost)
 	})
-	// A flag without an sx:conflict is all that some endpoints write.
+	// Some endpoints write a flag without an sx:conflict.
 	bare := it.Conflict && len(it.Conflicts) == 0 || loser.Conflict && len(loser.Conflicts) == 0
 	all = reduce(all)
 	next := it.with(all, bare || len(all) > 0)
@@ -328,8 +325,7 @@ func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
 	return next
 }
 
-// compareConflicts orders the conflicts of one endpoint by age (section 5.2); equal
-// ones say the same.
+// compareConflicts orders the conflicts of one endpoint by age (section 5.2).
 func compareConflicts(a, b *Conflict) int {
 	if c := cmp.Or(strings.Compare(a.By, b.By), cmp.Compare(a.Version, b.Version), a.When.Compare(b.When)); c != 0 {
 		return c
@@ -340,8 +336,8 @@ func compareConflicts(a, b *Conflict) int {
 	return strings.Compare(weight(a), weight(b))
 }
 
-// reduce keeps one conflict for each endpoint, the latest, and one for all without
-// (section 5.2); of more than MaxConflicts the greatest.
+// reduce keeps the latest conflict of each endpoint, and one without an endpoint (section
+// 5.2). It keeps the greatest MaxConflicts.
 func reduce(all []*Conflict) []*Conflict {
 	slices.SortStableFunc(all, compareConflicts)
 	var out []*Conflict
@@ -355,8 +351,7 @@ func reduce(all []*Conflict) []*Conflict {
 	return out[max(0, len(out)-MaxConflicts):]
 }
 
-// Loser returns the modification that lost as an item, such as [Item.Resolve] may make
-// of it again.
+// Loser returns the losing version as an item, for [Item.Resolve].
 func (c *Conflict) Loser(id string) (*Item, error) {
 	if c.content == nil {
 		return nil, fmt.Errorf("item %s: its conflict by %s has no content", brief(id), cmp.Or(c.By, "nobody"))

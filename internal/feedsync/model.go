@@ -1,18 +1,17 @@
-// Package feedsync is Simple Sharing Extensions 0.91 for RSS and OPML: items that
-// several endpoints edit, each in its own copy, and that become the same again by
-// reading each other's documents. It has the model of sections 2 to 5, reads and
-// writes documents, and merges them; it touches neither disk nor network, and knows
-// nothing of feeds. Sections are those of the specification,
+// Package feedsync implements Simple Sharing Extensions 0.91 for RSS and OPML: several
+// endpoints edit copies of the same items, and make them equal again by reading each
+// other's documents. The package has the model of sections 2 to 5, reads and writes
+// documents, and merges them. It uses neither disk nor network, and knows nothing of feeds.
+// Section numbers are those of the specification,
 // https://www.microsoft.com/schemas/rss/sse.
 //
-// An [Item] is a value: [Create], [Item.Update], [Item.Resolve] and [Merge] give new
-// ones, and change none. A [Document] is a tree of items with what stands around them.
-// Unknown elements and attributes keep their names and contents; comments and white space
-// between elements are dropped. A content is kept as the bytes that stand in a document:
-// sx and lektor are bound at the root, other namespaces where they are used, to ns1, ns2
-// and so on. Equal contents are therefore equal bytes.
+// An [Item] is a value: [Create], [Item.Update], [Item.Resolve] and [Merge] return new
+// ones. A [Document] is a tree of items with the elements around them. Unknown elements and
+// attributes are kept; comments and white space between elements are dropped. A content is
+// kept as the bytes of a document: the prefixes sx and lektor are bound at the root, other
+// namespaces at their use as ns1, ns2 and so on. Equal contents are therefore equal bytes.
 //
-// Nothing here is safe for concurrent use, unless it is only read.
+// Values may be read by several goroutines, but not while one changes them.
 package feedsync
 
 import (
@@ -23,11 +22,11 @@ import (
 	"time"
 )
 
-// Namespaces of XML.
+// XML namespaces:
 const (
 	Namespace     = "https://www.microsoft.com/schemas/rss/sse" // section 1.1
-	namespaceHTTP = "http://www.microsoft.com/schemas/rss/sse"  // as many write it
-	// LektorNamespace is that of what the specification has no place for.
+	namespaceHTTP = "http://www.microsoft.com/schemas/rss/sse"  // in many documents
+	// LektorNamespace is the namespace of our extensions.
 	LektorNamespace = "https://github.com/lektordir/lektor/share"
 
 	namespaceXML      = "http://www.w3.org/XML/1998/namespace"
@@ -37,23 +36,24 @@ const (
 // SpecVersion is the version of the specification, for sx:sharing (section 2.1).
 const SpecVersion = "0.91"
 
-// MaxVersion is the greatest version of an item that is read: up to it all
-// languages in which endpoints are written can count.
+// MaxVersion is the greatest version of an item that is accepted. Every language can count
+// up to it.
 const MaxVersion = 1 << 53
 
-// Limits of an item. Each is a function of the item alone, so that every endpoint cuts
-// or skips the same.
+// Limits of an item. Each depends on the item alone, so all endpoints apply it in the same
+// way.
 const (
-	// KeepUpdates is how many updates an item keeps behind the last (section 4.2, step 2.3).
+	// KeepUpdates is the number of updates that an item keeps behind the last (section 4.2,
+	// step 2.3).
 	KeepUpdates = 25
-	// MaxConflicts is how many conflicts an item keeps: the greatest, in the order of
-	// section 5.2.
+	// MaxConflicts is the number of conflicts that an item keeps: the greatest in the order
+	// of section 5.2.
 	MaxConflicts = 32
-	// MaxContent is the length of the longest element that is read as a content, in bytes.
+	// MaxContent is the maximum length of a content, in bytes.
 	MaxContent = 64 << 10
 )
 
-// BoundError is the error for an edit that would take an item beyond a limit.
+// BoundError is the error for an edit that would exceed a limit of an item.
 type BoundError struct{ ID, Reason string }
 
 func (e *BoundError) Error() string {
@@ -66,7 +66,7 @@ func (e *BoundError) Error() string {
 // tooLong is the reason to skip a content.
 const tooLong = "it is longer than 64 KiB"
 
-// Kind is what a document is.
+// Kind is the kind of a document.
 type Kind uint8
 
 // The kinds of documents.
@@ -75,7 +75,7 @@ const (
 	OPML                 // items are outlines of the body, at any depth
 )
 
-// String is the name of an item's element.
+// String returns the name of an item's element.
 func (k Kind) String() string {
 	if k == OPML {
 		return "outline"
@@ -83,30 +83,30 @@ func (k Kind) String() string {
 	return "item"
 }
 
-// Update is who modified an item, and when: the attributes of sx:history and
-// sx:update (sections 2.4, 2.5). One of the two may be absent.
+// Update is an edit: its time and endpoint, the attributes of sx:history and sx:update
+// (sections 2.4, 2.5). One of the two may be absent.
 type Update struct {
-	When time.Time // of whole seconds, in UTC; zero when absent
-	By   string    // the endpoint; "" when absent
+	When time.Time // whole seconds, in UTC; zero if absent
+	By   string    // endpoint; "" if absent
 }
 
-// compare orders updates: when, then by, absent before all (section 4.4).
+// compare orders updates by time, then by endpoint. Absent values come first (section 4.4).
 func (u Update) compare(o Update) int {
 	return cmp.Or(u.When.Compare(o.When), strings.Compare(u.By, o.By))
 }
 
-// Conflict is a modification that lost against another (section 5.2).
+// Conflict is an edit that lost against another (section 5.2).
 type Conflict struct {
 	Version uint64
 	Update
-	// Updates are those before it, newest first, so that whoever resolves the
-	// conflict can tell that it knew of them.
+	// Updates are the earlier updates, newest first. They show that a resolution of the
+	// conflict knew them.
 	Updates []Update
 	Deleted bool    // it was a deletion
-	Parent  string  // in OPML, the id of the parent; "" for the body
-	content []byte  // the loser's element
-	rest    rest    // what else stood in the sx:conflict
-	notes   []noted // of its updates
+	Parent  string  // OPML: id of the parent; "" for the body
+	content []byte  // element of the loser
+	rest    rest    // unknown parts of the sx:conflict
+	notes   []noted // unknown parts of its updates
 }
 
 // Item is an item of a document (section 2.3).
@@ -115,39 +115,35 @@ type Item struct {
 	Version  uint64 // from 1
 	Deleted  bool   // it is a tombstone
 	Conflict bool
-	// History has the last modification first, then those before it, as far as
-	// they were kept.
+	// History has the last update first, then the earlier ones that were kept.
 	History []Update
-	// Conflicts are the losers that are not resolved, in no order that means
-	// anything.
+	// Conflicts are the unresolved losers, in no particular order.
 	Conflicts []*Conflict
-	// Settled are modifications that lost against this one without a conflict, as
-	// they meant the same. The next edit puts them behind its own: an old copy of
-	// one is no news to it.
+	// Settled are edits that lost without a conflict, because they meant the same. The next
+	// edit puts them behind its own, so that old copies of them are known.
 	Settled []Update
-	// Parent is, in OPML, the id of the item that this one is in, "" for the
-	// body. It is as its last editor left it: what comes of several edits may be
-	// a circle, see [Parents].
+	// Parent is, in OPML, the id of the item that holds this one, "" for the body. Edits by
+	// several endpoints may make a cycle, see [Parents].
 	Parent string
 
 	line    int
-	inert   bool // it takes no part, and stands here because it was read
+	inert   bool // it is not merged, and kept only to be written again
 	stands  standing
-	content []byte // the element without its sx:sync and without kids
+	content []byte // element without its sx:sync and inner items
 	kids    []*Item
 	extra   *extra
 }
 
-// standing is where an item of OPML stands in its document.
+// standing is the place of an OPML item in its document.
 type standing uint8
 
 const (
 	inParent  standing = iota // in the item that Parent names
-	elsewhere                 // in another, as that one is not here
-	uncircled                 // at the root, as it would be within itself; this is shown as a conflict, and is none
+	elsewhere                 // elsewhere, because that item is missing
+	uncircled                 // at the root, because it would be inside itself; it is shown as a conflict
 )
 
-// notes returns what is unknown in the updates of an item.
+// notes returns the unknown parts of the item's updates.
 func (it *Item) notes() []noted {
 	if it.extra == nil {
 		return nil
@@ -155,7 +151,7 @@ func (it *Item) notes() []noted {
 	return it.extra.updates
 }
 
-// Head is the last modification.
+// Head returns the last update.
 func (it *Item) Head() Update {
 	if len(it.History) == 0 {
 		return Update{}
@@ -163,20 +159,20 @@ func (it *Item) Head() Update {
 	return it.History[0]
 }
 
-// clone copies an item, without the items within it.
+// clone returns a copy of the item, without inner items.
 func (it *Item) clone() *Item {
 	c := *it
 	c.kids = nil
 	return &c
 }
 
-// Recast returns the item with another content that means the same. It is no edit.
+// Recast returns the item with another content of the same meaning. It is not an edit.
 func (it *Item) Recast(content []byte) (*Item, error) {
 	next := it.clone()
 	return next, next.SetContent(content)
 }
 
-// Blank returns the item with another content, in its conflicts, too. It is no edit.
+// Blank returns the item with another content, also in its conflicts. It is not an edit.
 func (it *Item) Blank(content []byte) (*Item, error) {
 	next, err := it.Recast(content)
 	next.Conflicts = nil
@@ -187,8 +183,8 @@ func (it *Item) Blank(content []byte) (*Item, error) {
 }
 
 // SetContent sets the content of an item: a well-formed element, item or outline. The
-// prefixes sx and lektor are bound; it declares the other namespaces that it uses. An
-// sx:sync in it is an error.
+// prefixes sx and lektor are bound; it must declare other namespaces. It must not contain
+// an sx:sync.
 func (it *Item) SetContent(content []byte) error {
 	e, err := readElement(content)
 	if err != nil {
@@ -202,8 +198,8 @@ func (it *Item) SetContent(content []byte) error {
 	return it.PutContent(e.content())
 }
 
-// PutContent is [Item.SetContent] for a content in the form that [Canonical] returns,
-// which is not read again.
+// PutContent is [Item.SetContent] for a content in the form of [Canonical], which it does
+// not parse.
 func (it *Item) PutContent(content []byte) error {
 	if len(content) > MaxContent {
 		return &BoundError{it.ID, tooLong}
@@ -212,15 +208,15 @@ func (it *Item) PutContent(content []byte) error {
 	return nil
 }
 
-// Content returns the element without its sx:sync and without items in it. The prefixes sx
-// and lektor are bound around it, as in each document.
+// Content returns the element without its sx:sync and inner items. The prefixes sx and
+// lektor are bound outside it, as in each document.
 func (it *Item) Content() []byte { return it.content }
 
-// Content returns the element of the modification that lost.
+// Content returns the element of the losing version.
 func (c *Conflict) Content() []byte { return c.content }
 
-// Canonical returns content in the form that is equal for contents that mean the same, ""
-// for one that cannot be read.
+// Canonical returns content in canonical form, "" if it cannot be parsed. Contents with the
+// same meaning have the same form.
 func Canonical(content []byte) string {
 	e, err := readElement(content)
 	if err != nil {
@@ -229,8 +225,8 @@ func Canonical(content []byte) string {
 	return string(e.content())
 }
 
-// Value returns an attribute of the item's element, "" when there is none: one of a
-// namespace, or "" for those of none.
+// Value returns an attribute of the item's element, "" if it is missing. namespace is ""
+// for attributes without one.
 func (it *Item) Value(namespace, name string) string {
 	e, err := readElement(it.content)
 	if err != nil {
@@ -239,8 +235,8 @@ func (it *Item) Value(namespace, name string) string {
 	return e.attr(namespace, name)
 }
 
-// ChildText returns the text of the first child of the item's element with a name,
-// and whether there is one. It does not look into items within.
+// ChildText returns the text of the first child with a name, and whether it exists. It does
+// not search inner items.
 func (it *Item) ChildText(namespace, name string) (string, bool) {
 	var found string
 	ok := false
@@ -252,8 +248,7 @@ func (it *Item) ChildText(namespace, name string) (string, bool) {
 	return found, ok
 }
 
-// EachChild calls f for each child of an element, with its namespace, its name and
-// the text that is directly in it.
+// EachChild calls f for each child of an element, with its namespace, name and direct text.
 func EachChild(content []byte, f func(namespace, name, text string)) error {
 	e, err := readElement(content)
 	if err != nil {
@@ -267,12 +262,12 @@ func EachChild(content []byte, f func(namespace, name, text string)) error {
 	return nil
 }
 
-// Problem is what is wrong with a part of a document that is otherwise good.
+// Problem is a defect of a part of a document.
 type Problem struct {
 	Line   int
-	ID     string // of the item, if it has one
+	ID     string // id of the item, if it has one
 	Reason string
-	// Warning reports that nothing is skipped for it.
+	// Warning is true if nothing was skipped because of it.
 	Warning bool
 }
 
@@ -308,18 +303,17 @@ type Document struct {
 	Kind Kind
 	// Sharing is nil in a document without one; see [Document.SetSharing].
 	Sharing *Sharing
-	// Problems are the first of what is wrong with it, MoreProblems the number of
-	// the others.
+	// Problems are the first problems, MoreProblems is the number of further ones.
 	Problems     []Problem
 	MoreProblems int
-	// Plain is the number of items without an sx:sync, which take no part.
+	// Plain is the number of items without an sx:sync, which are not merged.
 	Plain int
-	// Known is the number of items that [ParseNews] has not kept.
+	// Known is the number of items that [ParseNews] skipped as known.
 	Known int
 
-	root, container element  // without what stands below
-	head            *element // of OPML
-	sharing         *element // as it was read; nil when it is written anew
+	root, container element  // without inner elements
+	head            *element // head of OPML
+	sharing         *element // as it was read; nil to write it anew
 	kids            []*Item
 	byID            map[string]*Item
 }
@@ -327,10 +321,10 @@ type Document struct {
 // Item returns the item with an id, or nil.
 func (d *Document) Item(id string) *Item { return d.byID[id] }
 
-// Len is the number of items.
+// Len returns the number of items.
 func (d *Document) Len() int { return len(d.byID) }
 
-// Items lists the items in the order of the document.
+// Items returns the items in the order of the document.
 func (d *Document) Items() []*Item {
 	out := make([]*Item, 0, len(d.byID))
 	var down func(kids []*Item)
@@ -346,7 +340,7 @@ func (d *Document) Items() []*Item {
 	return out
 }
 
-// maxProblems is how many problems of a document are kept.
+// maxProblems is the maximum number of problems that are kept.
 const maxProblems = 1000
 
 func (d *Document) problem(p Problem) {

@@ -15,33 +15,32 @@ import (
 
 // Limits of [Parse].
 const (
-	maxDepth   = 256 // outlines within each other; deeper ones are skipped
-	maxNesting = 100 // elements within each other in an item
+	maxDepth   = 256 // nesting of outlines; deeper ones are skipped
+	maxNesting = 100 // nesting of elements in an item
 )
 
 const tooDeep = "an element is within more than 100 others"
 
-// NotSharedError is the error for a document that is none that items could be in.
+// NotSharedError is the error for a document that cannot hold items.
 type NotSharedError struct{ Reason string }
 
 func (e *NotSharedError) Error() string { return e.Reason }
 
-// errFeedSync names the successor of the specification, which counts otherwise.
+// errFeedSync is the error for the successor of the specification, which counts updates
+// differently.
 var errFeedSync = &NotSharedError{"it is FeedSync 1.0, the successor of Simple Sharing, which is not read: its items count updates in another way"}
 
-// Parse reads a document. An item that is not as the specification says, and all but
-// the winner of several with one id, are skipped: they stay in the document, take no
-// part, and stand in Problems.
+// Parse parses a document. Invalid items, and all but the winner of several items with one
+// id, are skipped: they stay in the document, are not merged, and are in Problems.
 //
-// The error is a [*NotSharedError], or, where a document is cut off or not
-// well-formed, a [*SyntaxError]. With that one comes the document as far as it could
-// be read, to be merged into others and not to be written: it has the items that ended
-// before that place. Of outlines within one that did not end those count whose parent
-// is known, as its sx:sync stands before them.
+// The error is a [*NotSharedError] or, if the document is cut off or not well-formed, a
+// [*SyntaxError]. With a SyntaxError, Parse returns the part before the error, to be merged
+// but not written: the items that ended before it. Outlines inside an outline that did not
+// end are included if their parent is known, because its sx:sync stands before them.
 func Parse(data []byte) (*Document, error) { return ParseNews(data, nil) }
 
-// ParseNews is [Parse] for a document of which most is known: items of an RSS document for
-// which known returns true are counted, and not kept.
+// ParseNews is [Parse] for a document of mostly known items: RSS items for which known
+// returns true are counted, but not kept.
 func ParseNews(data []byte, known func(*Item) bool) (*Document, error) {
 	p := &parser{known: known, reader: newReader(asUTF8(data)), d: &Document{byID: map[string]*Item{}}}
 	err := p.document()
@@ -59,7 +58,7 @@ func ParseNews(data []byte, known func(*Item) bool) (*Document, error) {
 	return p.d, nil
 }
 
-// container is the name of the element that items are in.
+// container returns the name of the element that holds the items.
 func (k Kind) container() string {
 	if k == OPML {
 		return "body"
@@ -67,7 +66,7 @@ func (k Kind) container() string {
 	return "channel"
 }
 
-// rescue makes a document of what was read before it broke off.
+// rescue makes a document from the part before an error.
 func (p *parser) rescue() {
 	d, known := p.d, true
 	d.adopt(d.kids, "")
@@ -89,7 +88,7 @@ func (p *parser) rescue() {
 	}
 }
 
-// drop takes items out of the document, and those within them.
+// drop removes items from the document, with their inner items.
 func (d *Document) drop(items []*Item) {
 	for _, it := range items {
 		if d.byID[it.ID] == it {
@@ -118,7 +117,7 @@ func asUTF8(data []byte) []byte {
 	return bytes.TrimPrefix(text, []byte("\ufeff"))
 }
 
-// role is what an element is to the parser.
+// role is the meaning of an element for the parser.
 type role uint8
 
 const (
@@ -133,23 +132,23 @@ const (
 type open struct {
 	*element
 	role    role
-	nesting int     // elements of no role around it
+	nesting int     // number of elements without a role around it
 	items   []*Item // directly within
 	tooDeep bool    // an element within was skipped
 }
 
-// parser reads a document; without d, one element of any kind.
+// parser parses a document or, without d, a single element of any kind.
 type parser struct {
 	*reader
 	d         *Document
 	open      []open
 	root      *element
-	known     func(*Item) bool // of [ParseNews]
+	known     func(*Item) bool // argument of ParseNews
 	contained bool             // the container was read
 	deep      bool             // outlines that are too deep were reported
 }
 
-// document reads all of it.
+// document parses the whole document.
 func (p *parser) document() error {
 	for {
 		tok, line, err := p.next(len(p.open) == 0)
@@ -172,13 +171,13 @@ func (p *parser) document() error {
 	}
 }
 
-// text adds a text to the element that is open.
+// text adds text to the open element.
 func (p *parser) text(t xml.CharData) {
 	o := &p.open[len(p.open)-1]
 	if o.role != roleOther && len(bytes.Trim(t, space)) == 0 {
 		return
 	}
-	// Text that a comment or CDATA divides is one text.
+	// Text that a comment or CDATA divides is joined.
 	if n := len(o.kids); n > 0 && o.kids[n-1].element == nil {
 		o.kids[n-1].text += string(t)
 		return
@@ -186,7 +185,7 @@ func (p *parser) text(t xml.CharData) {
 	o.kids = append(o.kids, node{text: string(t)})
 }
 
-// start takes a start tag.
+// start handles a start tag.
 func (p *parser) start(t xml.StartElement, line int) error {
 	if len(p.open) == 0 && p.d != nil && t.Name.Space != Namespace && t.Name.Space != namespaceHTTP && t.Name.Space != LektorNamespace {
 		p.reader.root = t.Name.Space
@@ -210,7 +209,7 @@ func (p *parser) start(t xml.StartElement, line int) error {
 	}
 	if n := len(p.open); n > 0 && next.role == roleOther {
 		if next.nesting = p.open[n-1].nesting + 1; p.open[n-1].role == roleItem && e.is(Namespace, "sync") {
-			next.nesting = -10 // what may be a content may be a conflict
+			next.nesting = -10 // a content may become a conflict, which is nested deeper
 		}
 		switch {
 		case p.d == nil && next.nesting > 2*maxNesting:
@@ -245,7 +244,7 @@ func (p *parser) kind(e *element) error {
 	return nil
 }
 
-// roleOf returns the role of an element in the one that is open.
+// roleOf returns the role of an element inside the open one.
 func (p *parser) roleOf(e *element) role {
 	if e.name.Space != "" {
 		return roleOther
@@ -263,7 +262,7 @@ func (p *parser) roleOf(e *element) role {
 	return roleOther
 }
 
-// feedSync returns the error for attributes of the successor of the specification.
+// feedSync returns an error if an element has attributes of FeedSync.
 func (p *parser) feedSync(e *element) error {
 	for _, a := range e.attrs {
 		switch {
@@ -275,7 +274,7 @@ func (p *parser) feedSync(e *element) error {
 	return nil
 }
 
-// tooDeep notes that an element is skipped which is too deep in what has a role.
+// tooDeep reports that an element is skipped because it is nested too deep.
 func (p *parser) tooDeep(line int) {
 	for i := len(p.open) - 1; i >= 0; i-- {
 		if o := &p.open[i]; o.role == roleItem {
@@ -286,7 +285,7 @@ func (p *parser) tooDeep(line int) {
 	p.d.problem(Problem{Line: line, Reason: tooDeep})
 }
 
-// levels is how many outlines are open.
+// levels returns the number of open outlines.
 func (p *parser) levels() int {
 	n := 0
 	for i := range p.open {
@@ -297,7 +296,7 @@ func (p *parser) levels() int {
 	return n
 }
 
-// end takes an end tag.
+// end handles an end tag.
 func (p *parser) end() {
 	n := len(p.open) - 1
 	o := p.open[n]
@@ -327,8 +326,8 @@ func (p *parser) end() {
 	}
 }
 
-// item returns the item of an element, nil for one that is known; it decides whether it
-// takes part.
+// item returns the item of an element, nil for a known one, and decides whether it is
+// merged.
 func (p *parser) item(o *open) *Item {
 	it := &Item{line: o.line, kids: o.items}
 	bad := p.sync(it, o.element)
@@ -358,7 +357,7 @@ func (p *parser) item(o *open) *Item {
 	return it
 }
 
-// take makes the element the content of the item, without what is not content.
+// take sets the content of the item from an element.
 func (it *Item) take(e *element) {
 	c := element{name: e.name, attrs: slices.Clone(e.attrs)}
 	c.attrs = slices.DeleteFunc(c.attrs, func(a xml.Attr) bool {
@@ -376,8 +375,7 @@ func (it *Item) take(e *element) {
 	it.content = c.content()
 }
 
-// add takes an item into the document, unless it is one of several with an id and
-// not the winner.
+// add adds an item to the document, unless another one with the same id wins.
 func (p *parser) add(it *Item) {
 	old := p.d.byID[it.ID]
 	if old == nil {
@@ -393,8 +391,7 @@ func (p *parser) add(it *Item) {
 	p.d.problem(Problem{Line: loser.line, ID: it.ID, Reason: "another item has the same id, and is the winner"})
 }
 
-// adopt sets for each item the item that it is in. It is called when it is known which
-// take part.
+// adopt sets the parents of items, after all valid items are known.
 func (d *Document) adopt(items []*Item, parent string) {
 	for _, it := range items {
 		within := parent
@@ -419,8 +416,7 @@ func (d *Document) adopt(items []*Item, parent string) {
 	}
 }
 
-// rootParent stands for the body where an attribute says what the parent is. It is no
-// id.
+// rootParent is the attribute value for the body as parent. It is not a valid id.
 const rootParent = "/"
 
 // parseVersion reads a version (section 2.3).

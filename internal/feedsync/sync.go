@@ -10,7 +10,7 @@ import (
 	"unique"
 )
 
-// rest is what an element has beyond what is known.
+// rest holds the unknown parts of an element.
 type rest struct {
 	attrs []xml.Attr
 	kids  []node
@@ -18,32 +18,33 @@ type rest struct {
 
 func (r rest) empty() bool { return len(r.attrs)+len(r.kids) == 0 }
 
-// noted is what an sx:update has beyond who and when.
+// noted holds the unknown parts of an sx:update.
 type noted struct {
 	Update
 	rest
 }
 
-// extra is what an sx:sync has beyond what is known.
+// extra holds the unknown parts of an sx:sync.
 type extra struct {
 	sync, history rest
 	updates       []noted
 }
 
-// syncer reads an sx:sync.
+// syncer parses an sx:sync.
 type syncer struct{ bad string }
 
-// blame sets why the item is none; the first reason counts.
+// blame sets the reason why the item is invalid, unless there is one.
 func (s *syncer) blame(format string, args ...any) {
 	if s.bad == "" {
 		s.bad = fmt.Sprintf(format, args...)
 	}
 }
 
-// none is the reason not to read an item without an sx:sync.
+// none is the reason to skip an item without an sx:sync.
 const none = "it has no sx:sync"
 
-// sync reads the sx:sync of an item's element, and returns why the item is none, if it is.
+// sync parses the sx:sync of an item, and returns the reason why the item is invalid, or
+// "".
 func (p *parser) sync(it *Item, e *element) string {
 	var found *element
 	s := &syncer{}
@@ -117,7 +118,7 @@ func (s *syncer) sync(it *Item, e *element) {
 	}
 }
 
-// kid reads an element in an sx:sync.
+// kid parses an element in an sx:sync.
 func (s *syncer) kid(it *Item, x *extra, k node) {
 	switch {
 	case k.is(Namespace, "history"):
@@ -162,7 +163,7 @@ func (s *syncer) history(it *Item, x *extra, e *element) {
 	}
 }
 
-// conflict reads an sx:conflict.
+// conflict parses an sx:conflict.
 func (s *syncer) conflict(it *Item, e *element) {
 	c := &Conflict{}
 	version := ""
@@ -214,7 +215,7 @@ func (s *syncer) conflict(it *Item, e *element) {
 	}
 }
 
-// boolean reads a value that is true, false or empty (section 2.3).
+// boolean parses a value that is true, false or empty (section 2.3).
 func (s *syncer) boolean(name, value string) bool {
 	if value != "true" && value != "false" && value != "" {
 		s.blame("%s is %q, and neither true nor false", name, brief(value))
@@ -222,7 +223,7 @@ func (s *syncer) boolean(name, value string) bool {
 	return value == "true"
 }
 
-// update reads who and when, and returns the other attributes, too.
+// update parses time and endpoint, and returns the other attributes.
 func (s *syncer) update(e *element, name string) (u Update, other []xml.Attr) {
 	for _, a := range e.attrs {
 		switch a.Name {
@@ -234,7 +235,7 @@ func (s *syncer) update(e *element, name string) (u Update, other []xml.Attr) {
 				}
 			}
 		case xml.Name{Local: "by"}:
-			// Endpoints are few, and stand in all items.
+			// There are few endpoints, so the strings are shared.
 			if u.By = unique.Make(a.Value).Value(); u.By != "" && !IsNSS(u.By) {
 				s.blame("sx:%s is by %q, which is no namespace specific string", name, brief(u.By))
 			}
@@ -248,7 +249,7 @@ func (s *syncer) update(e *element, name string) (u Update, other []xml.Attr) {
 	return u, other
 }
 
-// sharing reads an sx:sharing; it reports false for a second one.
+// sharing parses an sx:sharing. It reports false for a second one.
 func (p *parser) sharing(e *element, around role) bool {
 	if p.d.Sharing != nil {
 		p.d.problem(Problem{Line: e.line, Reason: "a second sx:sharing"})
@@ -294,7 +295,7 @@ func (p *parser) sharing(e *element, around role) bool {
 	return true
 }
 
-// date reads a date of sx:sharing or sx:related; a wrong one is absent.
+// date parses a date of sx:sharing or sx:related. An invalid one is absent.
 func (p *parser) date(e *element, name string) time.Time {
 	value := strings.Trim(e.attr("", name), space)
 	if value == "" {
@@ -307,7 +308,7 @@ func (p *parser) date(e *element, name string) time.Time {
 	return t
 }
 
-// related reads an sx:related (section 2.2).
+// related parses an sx:related (section 2.2).
 func (p *parser) related(e *element) {
 	value := func(name string) string { return strings.Trim(e.attr("", name), space) }
 	r := Related{Link: value("link"), Title: value("title"), Type: value("type"), Since: p.date(e, "since"), Until: p.date(e, "until")}

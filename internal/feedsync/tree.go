@@ -6,11 +6,9 @@ import (
 	"strings"
 )
 
-// Parents returns the effective parent of each item: the one that it has, or "" where
-// that is not here, or where an item would be within itself (section 4.4.2). In a
-// circle it is the item with the lowest id that is in it and goes to the root; those
-// are in circle. Nothing of this is stored: what the next edit makes of it depends
-// on what the items say.
+// Parents returns the effective parent of each item: its parent, or "" if that is missing
+// or the item would be inside itself (section 4.4.2). In a cycle, the item with the lowest
+// id moves to the root; circle lists these items. The effective parents are never stored.
 func Parents(parent map[string]string) (effective map[string]string, circle []string) {
 	effective = maps.Clone(parent)
 	for id, p := range effective {
@@ -45,11 +43,10 @@ func Parents(parent map[string]string) (effective map[string]string, circle []st
 	return effective, circle
 }
 
-// Merge merges the items of an incoming document into this one, item by item
-// (section 4.4), with those of an OPML document where they stand in it (3.2), and
-// returns what changed, in the order of the incoming document. Items that are missing
-// in it are left as they are. The documents must be of one kind; the incoming one is
-// of no use afterwards.
+// Merge merges the items of an incoming document into this one (section 4.4), and those of
+// OPML at their places (3.2). It returns the outcomes in the order of the incoming
+// document. Items that are missing there stay. Both documents must be of one kind. The
+// incoming one must not be used afterwards.
 func (d *Document) Merge(incoming *Document, r Rules) []Outcome {
 	var changes []Outcome
 	var moved []*Item
@@ -81,11 +78,11 @@ func (d *Document) Merge(incoming *Document, r Rules) []Outcome {
 	return changes
 }
 
-// Arrange puts every item of an OPML document where its Parent says.
+// Arrange moves every item of an OPML document into its Parent.
 func (d *Document) Arrange() { d.arrange(nil, nil) }
 
-// arrange puts items in their places: below their effective parents, those that moved
-// behind the item that is before them in the document they came with.
+// arrange moves items below their effective parents. A moved item is placed behind its
+// predecessor in the incoming document.
 func (d *Document) arrange(incoming *Document, moved []*Item) {
 	order := d.Items()
 	parent := make(map[string]string, len(order))
@@ -117,10 +114,9 @@ func (d *Document) arrange(incoming *Document, moved []*Item) {
 	d.rebuild(order, parent)
 }
 
-// placeMoved returns the order of items in which each that moved stands behind the
-// nearest item before it, of those with its parent in the document that it came
-// with, that is here (section 3.2). Of several that came to one place from several
-// documents the lowest id is first.
+// placeMoved returns the order of items, with each moved item behind its nearest
+// predecessor in the incoming document that has the same parent and exists here (section
+// 3.2). If items from several documents have one place, the lowest id is first.
 func placeMoved(order []*Item, incoming *Document, moved []*Item, parent map[string]string) []*Item {
 	if len(moved) == 0 {
 		return order
@@ -157,7 +153,8 @@ func placeSiblings(here, there []*Item, moved map[string]bool, position map[stri
 	for _, it := range here {
 		byID[it.ID] = it
 	}
-	// behind are those that go behind an item, "" for the beginning.
+	// behind maps an item to the items that are placed behind it; "" stands for the
+	// beginning.
 	behind := map[string][]*Item{}
 	anchor := ""
 	for _, in := range there {
@@ -172,9 +169,8 @@ func placeSiblings(here, there []*Item, moved map[string]bool, position map[stri
 	}
 	var out []*Item
 	insert := func(list []*Item, after []*Item) []*Item {
-		// Those behind the place that the other document does not know came to
-		// it from a third one: of these and ours the lowest id is first. A run of
-		// ours keeps its order.
+		// Items here that the incoming document does not know came from a third one. Sort
+		// them and the incoming items by id. A run of our items keeps its order.
 		for len(list) > 0 {
 			if len(after) > 0 && strings.Compare(after[0].ID, list[0].ID) < 0 {
 				if _, known := position[after[0].ID]; !known {
@@ -227,8 +223,8 @@ func (d *Document) rebuild(order []*Item, parent map[string]string) {
 	}
 }
 
-// place returns the kids of an element with the items that belong in it, in the order
-// wanted. Elements that are no items keep their places.
+// place returns the children of an element with the wanted items in order. Elements that
+// are no items keep their places.
 func place(kids, want []*Item, stay map[string]bool) []*Item {
 	want = slices.DeleteFunc(slices.Clone(want), func(it *Item) bool { return stay[it.ID] })
 	var out []*Item

@@ -30,12 +30,12 @@ func (u Update) element(e *element) *element {
 	return e.with("when", FormatDate(u.When)).with("by", u.By)
 }
 
-// put adds what an element has beyond what is known.
+// put adds the unknown parts of an element.
 func (e *element) put(r rest) {
 	e.attrs, e.kids = append(e.attrs, r.attrs...), append(e.kids, r.kids...)
 }
 
-// addUpdates adds those before the last one, each with what another endpoint noted of it.
+// addUpdates adds the updates before the last one, with their unknown parts.
 func (e *element) addUpdates(list []Update, notes []noted) {
 	for _, u := range list {
 		up := u.element(sx("update"))
@@ -93,9 +93,9 @@ func (c *Conflict) element() *element {
 	return e
 }
 
-// append appends the item as it stands in a document, with the items within it.
+// append appends the item in the form of a document, with its inner items.
 func (it *Item) append(b []byte) []byte {
-	// In content no > stands but at the end of a tag.
+	// A content has > only at the end of a tag.
 	open, end := bytes.IndexByte(it.content, '>'), bytes.LastIndex(it.content, []byte("</"))
 	b = append(b, it.content[:open]...)
 	if it.stands != inParent {
@@ -106,7 +106,7 @@ func (it *Item) append(b []byte) []byte {
 		b = append(append(append(b, ` lektor:parent="`...), Attr(parent)...), '"')
 	}
 	b = append(b, it.content[open:end]...)
-	if it.Version > 0 { // of one that is skipped it stands in the content
+	if it.Version > 0 { // the content of a skipped item includes its sx:sync
 		b = it.syncElement().append(b)
 		if len(it.kids) > 0 {
 			b = append(b, '\n')
@@ -118,7 +118,7 @@ func (it *Item) append(b []byte) []byte {
 	return append(b, it.content[end:]...)
 }
 
-// Append appends the item as it stands in a document, without the items within it.
+// Append appends the item in the form of a document, without inner items.
 func (it *Item) Append(b []byte) []byte {
 	if it.stands != inParent || len(it.kids) > 0 {
 		it = it.clone()
@@ -127,14 +127,14 @@ func (it *Item) Append(b []byte) []byte {
 	return it.append(b)
 }
 
-// Flat reports whether the item is its exported fields but for the conflicts, and its
-// content: [Restore] makes it of them again.
+// Flat reports whether the item can be restored from its exported fields without conflicts,
+// and its content, by [Restore].
 func (it *Item) Flat() bool { return len(it.Conflicts) == 0 && it.extra == nil }
 
 // Restore returns an item with a content that [Item.Content] returned.
 func Restore(id string, content []byte) *Item { return &Item{ID: id, content: content} }
 
-// ReadItem reads an item as [Item.Append] writes it.
+// ReadItem parses an item that [Item.Append] wrote.
 func ReadItem(text []byte) (*Item, error) {
 	e, err := readElement(text)
 	if err != nil {
@@ -153,9 +153,9 @@ func ReadItem(text []byte) (*Item, error) {
 // Write writes the document.
 func (d *Document) Write(to io.Writer) error { return d.WriteItems(to, slices.Values(d.kids)) }
 
-// WriteItems writes the document with other items than those that it has.
+// WriteItems writes the document with other items.
 func (d *Document) WriteItems(to io.Writer, items iter.Seq[*Item]) error {
-	out := bufio.NewWriterSize(to, 1<<18) // it keeps the first error
+	out := bufio.NewWriterSize(to, 1<<18) // keeps the first error
 	b, after := d.frame()
 	_, _ = out.Write(b)
 	for it := range items {
@@ -169,11 +169,11 @@ func (d *Document) WriteItems(to io.Writer, items iter.Seq[*Item]) error {
 // Bytes returns the document as it is written.
 func (d *Document) Bytes() []byte {
 	var b bytes.Buffer
-	_ = d.Write(&b) // a buffer takes all
+	_ = d.Write(&b) // a Buffer never fails
 	return b.Bytes()
 }
 
-// frame returns what stands before the items of a document and behind them.
+// frame returns the bytes before and after the items of a document.
 func (d *Document) frame() (before, after []byte) {
 	b := []byte(xml.Header)
 	open := func(e *element, name, declare string) {
@@ -234,11 +234,11 @@ func (d *Document) sharingElement() *element {
 	return e
 }
 
-// SetSharing sets the sx:sharing of the document, in the place of the one that it has.
+// SetSharing replaces the sx:sharing of the document.
 func (d *Document) SetSharing(s *Sharing) { d.Sharing, d.sharing = s, nil }
 
-// New returns a document without items, with a title. In RSS it says what it links to and
-// what it is, as RSS 2.0 demands.
+// New returns a document without items. RSS 2.0 requires title, link and description; OPML
+// uses the title only.
 func New(kind Kind, title, link, description string) *Document {
 	d := &Document{Kind: kind, byID: map[string]*Item{}}
 	d.root.with("version", "2.0")
@@ -253,9 +253,9 @@ func New(kind Kind, title, link, description string) *Document {
 	return d
 }
 
-// Append adds items to an RSS document, or at the end of the body of an OPML
-// document; their Parent says what they are in, and [Document.Arrange] puts them there. An
-// item with an id that the document has replaces the other.
+// Append adds items to an RSS document, or at the end of the body of an OPML document,
+// where [Document.Arrange] moves them into their Parent. An item replaces another with the
+// same id.
 func (d *Document) Append(items ...*Item) {
 	for _, it := range items {
 		if old := d.byID[it.ID]; old != nil {
@@ -268,8 +268,7 @@ func (d *Document) Append(items ...*Item) {
 	}
 }
 
-// replace puts an item in the place of another with the same id, around what is
-// within that one.
+// replace replaces an item by another with the same id, and keeps its inner items.
 func (d *Document) replace(old, it *Item) {
 	kids, stands := old.kids, old.stands
 	*old = *it.clone()

@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// SyntaxError is the error for a document that is not well-formed XML, or has XML that is
-// not read.
+// SyntaxError is the error for a document that is not well-formed XML, or uses XML that is
+// not supported.
 type SyntaxError struct {
 	Line   int // from 1
 	Reason string
@@ -25,7 +25,7 @@ func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.Line,
 // element is an element with resolved names. Its attributes declare no namespaces.
 type element struct {
 	name  xml.Name
-	line  int // of the start tag
+	line  int // line of the start tag
 	attrs []xml.Attr
 	kids  []node
 }
@@ -37,11 +37,11 @@ type node struct {
 	raw  []byte
 }
 
-// reader reads elements with encoding/xml, and is stricter: one root, no declarations in
-// a DOCTYPE, no prefix that is not declared, no attribute twice.
+// reader reads elements with encoding/xml, but is stricter: one root, no declarations in a
+// DOCTYPE, no undeclared prefix, no duplicate attribute.
 type reader struct {
 	*xml.Decoder
-	root   string          // namespace of the root element, which counts as none
+	root   string          // namespace of the root element; it is treated as none
 	spaces map[string]bool // namespaces that the document declares
 	rooted bool
 }
@@ -57,7 +57,7 @@ func (r *reader) fail(line int, format string, args ...any) error {
 	return &SyntaxError{Line: line, Reason: fmt.Sprintf(format, args...)}
 }
 
-// check returns the error of encoding/xml as one of ours.
+// check converts an error of encoding/xml.
 func (r *reader) check(err error) error {
 	if syntax := (*xml.SyntaxError)(nil); errors.As(err, &syntax) {
 		return &SyntaxError{syntax.Line, strings.Replace(syntax.Msg, "unexpected EOF", "it ends within an element", 1)}
@@ -69,9 +69,8 @@ func (r *reader) check(err error) error {
 	return err
 }
 
-// next returns the next start tag, end tag or text, with the line where it begins;
-// [io.EOF] behind a whole document, or a [*SyntaxError]. outside is true outside of the
-// root element.
+// next returns the next start tag, end tag or text, and its line. The error is [io.EOF] at
+// the end of a document, or a [*SyntaxError]. outside is true outside the root element.
 func (r *reader) next(outside bool) (xml.Token, int, error) {
 	for {
 		line, _ := r.InputPos()
@@ -116,7 +115,7 @@ func (r *reader) next(outside bool) (xml.Token, int, error) {
 	}
 }
 
-// element returns the element of a start tag, its attributes in the order of their names.
+// element returns the element of a start tag, with its attributes sorted by name.
 func (r *reader) element(t xml.StartElement, line int) (*element, error) {
 	e := &element{name: t.Name, line: line, attrs: t.Attr[:0]}
 	declares := func(a xml.Attr) bool { return a.Name.Space == "xmlns" || a.Name == xml.Name{Local: "xmlns"} }
@@ -157,7 +156,7 @@ func (r *reader) element(t xml.StartElement, line int) (*element, error) {
 	return e, nil
 }
 
-// resolve checks a name, and replaces namespaces that mean another.
+// resolve checks a name, and replaces equivalent namespaces.
 func (r *reader) resolve(n *xml.Name, element bool, line int) error {
 	switch {
 	case strings.IndexByte(n.Local, ':') >= 0:
@@ -186,7 +185,8 @@ func (e *element) attr(space, local string) string {
 	return ""
 }
 
-// tidy drops white space between elements; all drops every text that is white space.
+// tidy removes white space between elements. With all, it removes every text that is only
+// white space.
 func (e *element) tidy(all bool) {
 	all = all || slices.ContainsFunc(e.kids, func(k node) bool { return k.element != nil })
 	if all {
@@ -194,7 +194,7 @@ func (e *element) tidy(all bool) {
 	}
 }
 
-// text returns the text that stands directly in an element.
+// text returns the direct text of an element.
 func (e *element) text() string {
 	var b strings.Builder
 	for _, k := range e.kids {
@@ -203,8 +203,8 @@ func (e *element) text() string {
 	return b.String()
 }
 
-// foreign adds to the list the namespaces of the element that are not bound at the root of
-// each document, in the order of their first use.
+// foreign adds to list the namespaces of the element that are not bound at the root, in the
+// order of their first use.
 func (e *element) foreign(list []string) []string {
 	add := func(space string) {
 		switch space {
@@ -227,13 +227,13 @@ func (e *element) foreign(list []string) []string {
 	return list
 }
 
-// append appends the element as it stands in a document. Equal elements are equal bytes.
+// append appends the element in the form of a document. Equal elements have equal bytes.
 func (e *element) append(b []byte) []byte {
 	foreign := e.foreign(nil)
 	return e.write(b, foreign, foreign)
 }
 
-// write appends the element; declare are the namespaces that its start tag declares.
+// write appends the element. declare are the namespaces that its start tag declares.
 func (e *element) write(b []byte, foreign, declare []string) []byte {
 	b = e.start(b, foreign, declare)
 	if len(e.kids) == 0 {
@@ -289,10 +289,10 @@ func (e *element) content() []byte {
 	return b
 }
 
-// bindings are the declarations that stand at the root of each document.
+// bindings are the namespace declarations at the root of each document.
 const bindings = ` xmlns:sx="` + Namespace + `" xmlns:lektor="` + LektorNamespace + `"`
 
-// readElement reads one element, in which sx and lektor are bound as in each document.
+// readElement parses one element. The prefixes sx and lektor are bound.
 func readElement(text []byte) (*element, error) {
 	p := &parser{reader: newReader(slices.Concat([]byte("<r"+bindings+">"), text, []byte("</r>")))}
 	if err := p.document(); err != nil {
@@ -317,7 +317,7 @@ var (
 	escapeAttr = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\t", "&#9;", "\n", "&#10;", "\r", "&#13;")
 )
 
-// writable drops what no XML document may hold.
+// writable drops characters that XML cannot contain.
 func writable(r rune) rune {
 	if !isChar(r) {
 		return -1
@@ -325,8 +325,8 @@ func writable(r rune) rune {
 	return r
 }
 
-// Text returns text as it stands between tags, and [Attr] as between quotes: escaped, and
-// without what XML cannot hold.
+// Text escapes text for use between tags, and [Attr] for use in an attribute. Both drop
+// characters that XML cannot contain.
 func Text(s string) string {
 	if asItIs(s) {
 		return s
@@ -334,7 +334,7 @@ func Text(s string) string {
 	return escapeText.Replace(strings.Map(writable, s))
 }
 
-// asItIs reports whether text can stand anywhere as it is.
+// asItIs reports whether text needs no escaping anywhere.
 func asItIs(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7F || c == '&' || c == '<' || c == '>' || c == '"' {
@@ -352,7 +352,7 @@ func Attr(s string) string {
 	return escapeAttr.Replace(strings.Map(writable, s))
 }
 
-// brief cuts a stranger's word for a message.
+// brief shortens a word of another program for a message.
 func brief[S string | []byte](s S) string {
 	const most = 60
 	if len(s) <= most && utf8.ValidString(string(s)) {

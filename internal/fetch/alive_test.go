@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// alive tells whether a process runs; one that has ended and is not yet
+// alive reports whether a process runs; one that has ended and is not yet
 // collected by its new parent does not.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {

@@ -1,12 +1,8 @@
-// Package fetch gets feed documents politely, and keeps what it must know of
-// each feed between two fetches.
+// Package fetch requests feed documents, with consideration for servers.
 //
-// [Client] makes the exchanges: conditional requests, redirects, compression,
-// limits in time and size, one connection and a short gap per host. It knows
-// http, https, file: and exec: sources. [State] is the directory of small
-// files that a feed's next request is made from and its schedule is read from;
-// see there for the rules of when a feed is due. Neither parses a document nor
-// delivers an entry.
+// [Client] makes the exchanges: conditional requests, redirects, compression, limits in time and
+// size, limits and gaps per host. It supports http, https, file: and exec: sources. It does not
+// parse documents, and it keeps no state between runs.
 package fetch
 
 import (
@@ -41,79 +37,75 @@ const (
 	DefaultMaxHeader    = 256 << 10
 )
 
-// MaxRetryAfter is the longest Retry-After that is believed.
+// MaxRetryAfter is the maximum Retry-After; a longer one is reduced to it.
 const MaxRetryAfter = 30 * 24 * time.Hour
 
 const (
-	maxIdle     = 64               // idle connections, all hosts together
-	idleTimeout = 10 * time.Second // and how long each is kept
-	bigBodies   = 2                // bodies over a megabyte read, or held, at once
-	drainBytes  = 4 << 10          // read of a body that nobody wants, to use the connection again
-	maxValue    = 8 << 10          // longest validator that is kept
+	maxIdle     = 64               // idle connections of all hosts
+	idleTimeout = 10 * time.Second // how long an idle connection is kept
+	bigBodies   = 2                // bodies over a megabyte that are read or held at the same time
+	drainBytes  = 4 << 10          // bytes read of an unwanted body, so that the connection can be reused
+	maxValue    = 8 << 10          // maximum length of a validator
 )
 
-// accept prefers what is surely a feed; a page is welcome too, for
-// autodiscovery.
+// accept prefers types of feeds; pages are accepted for autodiscovery.
 const accept = "application/atom+xml, application/rss+xml, application/feed+json, application/rdf+xml, " +
 	"application/xml;q=0.9, text/xml;q=0.9, application/activity+json;q=0.8, application/json;q=0.8, text/html;q=0.7, */*;q=0.5"
 
-// acceptPage leaves no doubt: some servers have the same thing under the same URL for
-// machines.
+// acceptPage prefers HTML, as some servers have a version for machines under the same URL.
 const acceptPage = "text/html, application/xhtml+xml, */*;q=0.1"
 
-// MaxPage is how many bytes a page may have that is asked for with [Request].Page, as
-// transferred and decoded. Longer ones are programs, or everything a site has.
+// MaxPage is the maximum size in bytes of a page requested with [Request].Page, as transferred and
+// decoded. Larger pages are applications or whole sites.
 const MaxPage = 8 << 20
 
-// Config says how a [Client] behaves. A zero field means its default, with the
-// exception of Gap.
+// Config is the configuration of a [Client]. A zero field means its default, except for Gap.
 type Config struct {
-	// UserAgent is sent with every request; it should name the program, its
-	// version and where to read about it.
+	// UserAgent is sent with every request; it should name the program, its version and its home
+	// page.
 	UserAgent string
-	// PerHost is the number of requests under way at once to one host and
-	// port. How many hosts are asked at once is the caller's choice: as many
-	// as there are concurrent calls of Get.
+	// PerHost is the maximum number of concurrent requests to one host and port. The caller decides
+	// how many hosts are requested concurrently, by its calls of Get.
 	PerHost int
 	// Gap is the time between the end of a request and the start of the next
 	// one to the same host and port. 0 means none; see [DefaultGap].
 	Gap time.Duration
-	// Deadline is for one exchange, from looking up the name to the last byte
-	// after all redirects. Waiting for the host to be free does not count.
+	// Deadline is the time for one exchange, from the name lookup to the last byte after all
+	// redirects, without the wait for the host.
 	Deadline time.Duration
-	// MaxBytes limits a body as transferred (and the output of a command),
-	// MaxDecoded the body after decompression.
+	// MaxBytes limits a body as transferred (and the output of a command), MaxDecoded the body
+	// after decompression.
 	MaxBytes, MaxDecoded int64
 	// MaxRedirects limits the redirects of one exchange.
 	MaxRedirects int
 	// MaxHeader limits the header of a response, in bytes.
 	MaxHeader int64
-	// AllowPrivate are prefixes of private addresses to be treated as public
-	// ones: a redirect from a public host may lead there, and a document name
-	// them. Link-local, unspecified and multicast addresses, and those of the
-	// metadata services of clouds, are asked only when they are in here.
+	// AllowPrivate are prefixes of private addresses that are treated as public: redirects from
+	// public hosts may lead there, and documents may name them. Link-local, unspecified and
+	// multicast addresses, and those of metadata services of clouds, are refused unless listed
+	// here.
 	AllowPrivate []netip.Prefix
-	// Undeterred asks a host again that sent Retry-After, as those do who share it
-	// with others that they do not know.
+	// Undeterred does not block a host after Retry-After; for a host that is shared with unrelated
+	// users.
 	Undeterred bool
 
-	// Now and Sleep stand in for the clock. Sleep returns early with an error
-	// when ctx ends. Deadlines on the network always run in real time.
+	// Now and Sleep replace the clock. Sleep returns early with an error when ctx ends. Network
+	// deadlines always use real time.
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Resolver and Dial, when set, look up names and make connections. The
-	// address of a connection that Dial made is checked as any other.
+	// Resolver and Dial, if not nil, look up names and make connections. The remote address of a
+	// connection that Dial made is checked too.
 	Resolver *net.Resolver
 	Dial     func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Proxy chooses a proxy as in [http.Transport]; nil means none. What
-	// address a proxy connects to cannot be checked: of targets reached
-	// through one only IP addresses and localhost are recognised as private.
+	// Proxy chooses a proxy as in [http.Transport]; nil means none. The address that a proxy
+	// connects to cannot be checked: behind a proxy, only IP addresses and localhost are recognised
+	// as private.
 	Proxy func(*http.Request) (*url.URL, error)
-	// TLS, when set, is the base of the configuration of TLS connections.
+	// TLS, if not nil, is the base of the configuration of TLS connections.
 	TLS *tls.Config
 }
 
-// DefaultConfig returns the configuration that a command begins with.
+// DefaultConfig returns the default configuration of commands.
 func DefaultConfig() Config {
 	return Config{Gap: DefaultGap}.withDefaults()
 }
@@ -147,26 +139,24 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Client fetches documents. It is safe for concurrent use; one client should
-// make all requests of a process, since it is the client that keeps them apart
-// per host.
+// Client fetches documents. It is safe for concurrent use. A process should use one client for all
+// requests, as the limits per host are those of a client.
 //
-// Requests to one host and port pass in the order of their calls, PerHost at a
-// time, with Gap between them. When a host answers 429 or 503 with
-// Retry-After, all further requests of this client to it are held back until
-// then, those for other feeds of the host included: for a few seconds they
-// wait, for more they fail with a [HostDelayError] and send nothing.
+// Requests to one host and port are made in the order of the calls, PerHost at a time, with Gap
+// between them. If a host answers 429 or 503 with Retry-After, all further requests of this client
+// to that host are held back until then, including those for other feeds: a wait of a few seconds
+// is waited for; for a longer one they fail with a [HostDelayError] and send nothing.
 type Client struct {
 	cfg   Config
 	gates *gates
-	// strict connects to public addresses only, open to private ones, too. Separate pools,
-	// so that no redirect finds a connection that it could not have made.
+	// strict connects to public addresses only, open also to private ones. The pools are separate,
+	// so that no redirect reuses a connection that it could not have made.
 	strict, open *http.Transport
 	big          *semaphore.Weighted // bodies over a megabyte
 	date         atomic.Int64        // see Date, in seconds
 }
 
-// NewClient returns a client. Close it when no more requests will be made.
+// NewClient returns a client. The caller must close it after the last request.
 func NewClient(cfg Config) *Client {
 	cfg = cfg.withDefaults()
 	c := &Client{
@@ -178,12 +168,11 @@ func NewClient(cfg Config) *Client {
 	return c
 }
 
-// maxAhead is by how much the clock of a server may be ahead of ours to be believed.
+// maxAhead is how far a server's clock may be ahead of ours; a Date further ahead is ignored.
 const maxAhead = 24 * time.Hour
 
-// Date returns the greatest Date that a server has sent, and the zero time before the
-// first. A Date more than a day ahead of our own clock does not count: one server with a
-// wrong clock says nothing about ours.
+// Date returns the latest Date that a server has sent, and the zero time before the first. It
+// ignores a Date more than a day ahead of our clock, as then the server's clock is wrong.
 func (c *Client) Date() time.Time {
 	if s := c.date.Load(); s != 0 {
 		return time.Unix(s, 0)
@@ -191,7 +180,7 @@ func (c *Client) Date() time.Time {
 	return time.Time{}
 }
 
-// noteDate remembers the Date of an answer.
+// noteDate records the Date of a response.
 func (c *Client) noteDate(h http.Header) {
 	t, err := http.ParseTime(h.Get("Date"))
 	if err != nil || t.After(c.cfg.Now().Add(maxAhead)) {
@@ -216,7 +205,7 @@ func (c *Client) transport(strict bool) *http.Transport {
 		Proxy:                  c.cfg.Proxy,
 		DialContext:            c.dialer(strict),
 		ForceAttemptHTTP2:      true,
-		DisableCompression:     true, // decoded here, under limits
+		DisableCompression:     true, // decoded by this package, with limits
 		MaxIdleConns:           maxIdle,
 		MaxIdleConnsPerHost:    c.cfg.PerHost,
 		IdleConnTimeout:        idleTimeout + c.cfg.Gap,
@@ -228,12 +217,12 @@ func (c *Client) transport(strict bool) *http.Transport {
 	return t
 }
 
-// noProbes turns TCP's keep-alive probes off: an exchange has a deadline, and a
-// connection is not kept for long.
+// noProbes turns off TCP keep-alive probes: exchanges have a deadline, and connections are kept for
+// a short time only.
 const noProbes time.Duration = -1
 
-// viaProxy is the key of a context value that is set when a request goes
-// through a proxy; the address of that is the user's choice.
+// viaProxy is the key of a context value that is set if a request goes through a proxy, whose
+// address the user chose.
 type viaProxy struct{}
 
 func (c *Client) dialer(strict bool) func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -255,9 +244,8 @@ func (c *Client) dialer(strict bool) func(ctx context.Context, network, addr str
 			}
 			return conn, nil
 		}
-		// Checked after the name was looked up, on the address that is about
-		// to be connected to: a second look-up could give another one.
-		// Several addresses may be tried, at the same time too.
+		// Check the address right before the connection is made: another lookup could return a
+		// different one. Several addresses may be tried, even concurrently.
 		refused := make(chan error, 1)
 		d := net.Dialer{
 			Resolver:  c.cfg.Resolver,
@@ -285,8 +273,8 @@ func (c *Client) dialer(strict bool) func(ctx context.Context, network, addr str
 	}
 }
 
-// check is the error for an address (with port) that is not public, or that not
-// even the user may have asked.
+// check returns an error if an address (with port) is never allowed, or is private and strict is
+// set.
 func (c *Client) check(address string, strict bool) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -301,87 +289,80 @@ func (c *Client) check(address string, strict bool) error {
 	return nil
 }
 
-// Request says what to fetch.
+// Request is a request for a document.
 type Request struct {
-	// URL is an http or https URL, "file:" and an absolute path, or "exec:"
-	// and a command for /bin/sh. A user and password in an http URL are sent
-	// as basic authorization to its own origin only.
+	// URL is an http or https URL, "file:" and an absolute path, or "exec:" and a command for
+	// /bin/sh. User and password of an http URL are sent as basic authorization, to its own origin
+	// only.
 	URL string
-	// ETag and LastModified are the validators of the document that the
-	// caller has, exactly as a [Response] gave them, or empty. Validated is
-	// the FinalURL of that response, or "" when it was URL. They mean nothing
-	// to any other, and are sent when the exchange comes to that one, be it
-	// after redirects.
+	// ETag and LastModified are the validators of the caller's document, as in its [Response], or
+	// empty. Validated is the FinalURL of that response; "" means URL. They are sent only to that
+	// URL, possibly after redirects.
 	ETag, LastModified, Validated string
-	// Header is sent to the URL's own origin only: the same scheme, host and
-	// port, or https on the default port where the URL has http on its own.
-	// Fields that belong to the protocol are left out, see [ParseHeaders].
+	// Header is sent only to the URL's origin: the same scheme, host and port, or https on the
+	// default port for an http URL on its default port. Fields of the protocol must not be in it,
+	// see [ParseHeaders].
 	Header http.Header
-	// Origin is the URL of the document that named URL, be it a link, an offer
-	// or a list; "" when the user did. A document at a public host cannot have
-	// private addresses asked, except for its own host's.
+	// Origin is the URL of the document that named URL; "" means the user. A document at a public
+	// host must not name private addresses, except that of its own host.
 	Origin string
-	// Stranger tells that nobody here chose the URL: private addresses are refused
-	// from the beginning.
+	// Stranger means that the user did not choose the URL: private addresses are refused from the
+	// first request.
 	Stranger bool
-	// Page tells that the URL is that of a page for people: HTML is asked for, of at most
-	// MaxPage bytes, and anything else is a [TypeError].
+	// Page requests a page for people: HTML of at most MaxPage bytes. Any other type is a
+	// [TypeError].
 	Page bool
-	// Hold keeps the place of a body over a megabyte, of which there are few, until
-	// [Response.Done] is called, so that what waits to be parsed counts, too.
+	// Hold keeps the place of a body over a megabyte until [Response.Done] is called, so that the
+	// limit also covers bodies that wait to be parsed.
 	Hold bool
-	// AllowExec permits exec: URLs. Set it only for a command that nobody but the
-	// user can have written.
+	// AllowExec permits exec: URLs. Set it only for a command that nobody except the user can have
+	// written.
 	AllowExec bool
-	// Env is added to the environment of a command, "NAME=value" each.
+	// Env is added to the environment of a command, each "NAME=value".
 	Env []string
-	// Last tells that no further request to the URL's host is to be expected soon:
-	// the connection is closed after this one, as RFC 9112, section 9.6, asks for.
+	// Last means that no other request to the URL's host is expected soon: the connection is closed
+	// after this one, as in RFC 9112, section 9.6.
 	Last bool
 }
 
-// Response is a document, or the news that it has not changed.
+// Response is a document, or the information that it has not changed.
 type Response struct {
-	// Status is 200 (or 203), or 304 when the document has not changed since
-	// the validators of the request; then NotModified is true and Body empty.
-	// Files and commands have these, too.
+	// Status is 200 (or 203), or 304 if the document has not changed since the validators of the
+	// request; then NotModified is set and Body is empty. Files and commands have a Status too.
 	Status      int
 	NotModified bool
 	Header      http.Header // never nil
-	// ETag and LastModified are the validators to send next time, opaque
-	// bytes; empty when the server sent none or none that could be sent back.
-	// A date is no validator yet in the second that it names, if it is all there is.
+	// ETag and LastModified are the validators for the next request, opaque bytes; empty if the
+	// server sent none that can be sent back. A date in the present second alone is no validator.
 	ETag, LastModified string
 	// Body is the document after decompression.
 	Body []byte
-	// FinalURL is where the answer came from, without userinfo; relative
-	// references in the document are resolved against it.
+	// FinalURL is the URL of the response after redirects, without userinfo, to resolve relative
+	// references.
 	FinalURL string
-	// Permanent is where the redirects led as long as they were permanent
-	// (301, 308), counted from the first, and not from https to http. It is
-	// empty when the first redirect is none of these, or there is none.
+	// Permanent is the target of the permanent redirects (301, 308) before any other redirect, but
+	// not from https to http. It is empty if the first redirect is not permanent, or there is none.
 	Permanent string
-	// WireBytes counts the body as transferred.
+	// WireBytes is the size of the body as transferred.
 	WireBytes int64
-	// Truncated means that Body is the beginning of a document that was cut
-	// off or damaged; what can be read of it is good. The caller may set it
-	// when the document itself shows that its end is missing: validators of
-	// such a document are not kept (see [State.Succeeded]).
+	// Truncated means that Body is the intact beginning of a document that was cut off or damaged.
+	// The caller may set it if the document itself shows that its end is missing. Validators of
+	// such a document must not be stored.
 	Truncated bool
-	// Short means that the document was read and has more than the limits let
-	// through (see [State].Limits). The caller sets it.
+	// Short means that the document was parsed and exceeds the limits for parsing. The caller sets
+	// it.
 	Short bool
 	// Warnings are one-line messages for the user.
 	Warnings []string
-	// Received is when the answer began, by [Config].Now.
+	// Received is the time when the response began, by [Config].Now.
 	Received time.Time
 
-	digest string // of Body, once it was asked for
-	leave  func() // gives up the place of Body, or nil
+	digest string // of Body, computed on demand
+	leave  func() // frees the place of Body; may be nil
 }
 
-// Done gives up the place that a big body has, see [Request].Hold. It may be called
-// again, and on nil.
+// Done frees the place of a big body, see [Request].Hold. Later calls, and calls on nil, do
+// nothing.
 func (r *Response) Done() {
 	if r != nil && r.leave != nil {
 		r.leave()
@@ -395,18 +376,18 @@ type exchange struct {
 	parent, ctx context.Context
 	cancel      context.CancelCauseFunc
 	page        bool // see Request.Page
-	held        bool // the body has one of the places for big ones
-	// privateOK is true as long as a private address is the user's choice.
+	held        bool // the body holds a place for big bodies
+	// privateOK is set while a private address is the user's choice.
 	privateOK bool
 	timer     *time.Timer
 	left      time.Duration
 	since     time.Time
-	// received and answered describe the answer to the current hop.
+	// received and answered describe the response to the current hop.
 	received int64
 	answered bool
 }
 
-// begin begins an exchange, for which end must be called.
+// begin begins an exchange. The caller must call end.
 func (c *Client) begin(ctx context.Context) *exchange {
 	x := &exchange{c: c, parent: ctx, left: c.cfg.Deadline}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
@@ -418,8 +399,8 @@ func (x *exchange) end() {
 	x.cancel(nil)
 }
 
-// run and pause start and stop the clock of the deadline. It is the real one:
-// it limits what the network can do to us.
+// run and pause start and stop the clock of the deadline, which is in real time, as it limits the
+// network.
 func (x *exchange) run() {
 	x.since = time.Now()
 	x.timer = time.AfterFunc(x.left, func() { x.cancel(errDeadline) })
@@ -433,8 +414,7 @@ func (x *exchange) pause() {
 	}
 }
 
-// enterBig waits for one of a few places for big bodies, so that many of them at once do
-// not fill the memory.
+// enterBig waits for one of the places for big bodies, which limit the use of memory.
 func (x *exchange) enterBig() error {
 	if !x.c.big.TryAcquire(1) {
 		x.pause()
@@ -677,7 +657,7 @@ func (x *exchange) hop(u *url.URL, req *http.Request, res *Response, conditional
 	return nil, nil
 }
 
-// isPage tells whether a Content-Type is that of a page; a server that gives none says
+// isPage reports whether a Content-Type is that of a page; a server that gives none says
 // nothing against it.
 func isPage(contentType string) bool {
 	t, _, _ := strings.Cut(strings.ToLower(contentType), ";")

@@ -109,7 +109,7 @@ var (
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
-// plausible tells whether a body that is said to be compressed with coding,
+// plausible reports whether a body that is said to be compressed with coding,
 // but begins with b, was sent without compression. For gzip and zstd the first
 // bytes say what it is not; for brotli, '<' cannot begin a stream. Of codings
 // that are not known nothing can be said.
@@ -136,7 +136,7 @@ func plausible(coding string, b []byte) bool {
 	return b[0] == '<' || coding != "br" && (b[0] == '{' || b[0] == '[')
 }
 
-// codings gives the codings of h in the order in which they were applied, with
+// codings returns the codings of h in the order in which they were applied, with
 // those that mean nothing left out.
 func codings(h http.Header) []string {
 	var out []string

@@ -36,10 +36,10 @@ type WriteError struct{ Err error }
 
 func (e *WriteError) Error() string { return e.Err.Error() }
 
-// Unwrap gives what the writer said.
+// Unwrap returns the error of the writer.
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// CutError tells that an answer ended before its end. What came is good, and the next
+// CutError reports that an answer ended before its end. What came is good, and the next
 // [Client.Download] goes on with it.
 type CutError struct {
 	URL         string
@@ -54,7 +54,7 @@ func (e *CutError) Error() string {
 	return fmt.Sprintf("%s: it was cut off after %d bytes (%v)", Brief(e.URL), e.Have, e.Err)
 }
 
-// Unwrap gives how it ended.
+// Unwrap returns the error that ended the response.
 func (e *CutError) Unwrap() error { return e.Err }
 
 // maxPieces is how many answers a server may make of one file, and maxCuts how many of
@@ -234,7 +234,7 @@ func (d *download) copy(x *exchange, u *url.URL, w io.Writer, body io.Reader, le
 	return nil
 }
 
-// same tells whether a part is of the file that is there, as far as its header says.
+// same reports whether a part is of the file that is there, as far as its header says.
 // A server that knows no If-Range sends a part of any.
 func (d *download) same(h http.Header) bool {
 	if strings.HasPrefix(d.piece.Validator, `"`) {
@@ -245,7 +245,7 @@ func (d *download) same(h http.Header) bool {
 	return date == "" || date == d.piece.Validator
 }
 
-// strong gives the validator of an answer by which a part can be gone on with: an
+// strong returns the validator of an answer by which a part can be gone on with: an
 // entity tag that is not weak, or a date at which the file had been so for a while (RFC
 // 9110, section 8.8.2.2).
 func strong(h http.Header) string {

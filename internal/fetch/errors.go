@@ -18,9 +18,8 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// Names of the command-line flags that raise the limits of [Config], without
-// the dashes: error messages tell the user of them, so the command must have
-// them by these names.
+// Names of the flags that set the limits of [Config], without dashes. Error messages name them, so
+// commands must use these names.
 const (
 	FlagTimeout      = "timeout"
 	FlagMaxBytes     = "max-bytes"
@@ -29,18 +28,17 @@ const (
 	FlagMaxHeader    = "max-header"
 )
 
-// StatusError is an answer that is no document: a status other than 200 and
-// 304, or one of these where it makes no sense.
+// StatusError is a response without a document: a status other than 200 and 304, or one of these
+// where it is not valid.
 type StatusError struct {
-	// URL is the one that answered, after redirects, without userinfo.
+	// URL is the URL of the response, after redirects, without userinfo.
 	URL string
 	// Status is the HTTP status.
 	Status int
-	// RetryAfter is how long the server wants to be left alone, counted from
-	// the answer, set only for 429 and 503; 0 when it does not say, and
-	// [MaxRetryAfter] at most.
+	// RetryAfter is the wait that the server asked for, counted from the response, at most
+	// [MaxRetryAfter]; set only for 429 and 503, otherwise 0.
 	RetryAfter time.Duration
-	// Detail says what is wrong when the status alone does not, or is empty.
+	// Detail describes the error if the status alone does not; it may be empty.
 	Detail string
 }
 
@@ -66,15 +64,14 @@ func (e *StatusError) Error() string {
 	return s
 }
 
-// LimitError tells that a limit of [Config] ended an exchange.
+// LimitError reports that a limit of [Config] ended an exchange.
 type LimitError struct {
 	URL string
-	// Limit names what was limited: "bytes transferred", "bytes after
-	// decompression", "redirects", "bytes of response header".
+	// Limit is the name of the limit: "bytes transferred", "bytes after decompression",
+	// "redirects", "bytes of response header".
 	Limit string
 	Max   int64
-	// Flag is the command-line flag that raises the limit, without dashes;
-	// empty when there is none.
+	// Flag is the flag that raises the limit, without dashes; "" if there is none.
 	Flag string
 }
 
@@ -86,32 +83,31 @@ func (e *LimitError) Error() string {
 	return s
 }
 
-// TypeError is an answer that is no page where one was asked for ([Request].Page).
+// TypeError is a response that is not a page although one was requested ([Request].Page).
 type TypeError struct{ URL, Type string }
 
 func (e *TypeError) Error() string {
 	return fmt.Sprintf("%s: it is no page, but %s", Brief(e.URL), Brief(e.Type))
 }
 
-// Kind sorts the reasons for which there was no answer.
+// Kind is the kind of a network error.
 type Kind string
 
 // The kinds of [NetError].
 const (
-	KindDNS      Kind = "dns"      // the host's name has no address
+	KindDNS      Kind = "dns"      // the host name has no address
 	KindConnect  Kind = "connect"  // no connection to the address
 	KindTLS      Kind = "tls"      // certificates and handshakes
 	KindTimeout  Kind = "timeout"  // the deadline of the exchange passed
-	KindProtocol Kind = "protocol" // what came is not HTTP, or broke off
+	KindProtocol Kind = "protocol" // the response is not HTTP, or broke off
 )
 
-// NetError is an exchange without an answer, or one whose answer did not come
-// to its end within the deadline.
+// NetError is an exchange without a response, or with one that did not end within the deadline.
 type NetError struct {
 	URL  string
 	Kind Kind
-	// Offline is true when it looks as if this machine had no network: the
-	// server cannot be blamed, and nothing was asked of it.
+	// Offline is set if this machine probably has no network: then nothing was requested, and the
+	// server is not to blame.
 	Offline bool
 	Err     error
 }
@@ -139,13 +135,13 @@ func (e *NetError) Error() string {
 
 func (e *NetError) Unwrap() error { return e.Err }
 
-// Timeout tells whether the deadline passed, as net.Error has it.
+// Timeout reports whether the deadline passed, see [net.Error].
 func (e *NetError) Timeout() bool { return e.Kind == KindTimeout }
 
 // RedirectError is a redirect that was not followed.
 type RedirectError struct {
 	URL    string // that sent the redirect
-	Target string // as sent, or resolved where that was possible
+	Target string // as sent, or resolved if possible
 	Reason string
 }
 
@@ -153,15 +149,14 @@ func (e *RedirectError) Error() string {
 	return fmt.Sprintf("%s: the redirect to %q was not followed: %s", Brief(e.URL), Brief(e.Target), e.Reason)
 }
 
-// FlagAllow is the flag that adds to [Config].AllowPrivate.
+// FlagAllow is the name of the flag that adds to [Config].AllowPrivate.
 const FlagAllow = "allow"
 
-// PrivateError is a connection to a private address that was refused because it
-// was a public server or document that named it, or (Never) because no document
-// is to be had at such an address.
+// PrivateError is a refused connection to a private address, because a public server or document
+// named it, or, if Never is set, because no document can be at such an address.
 type PrivateError struct {
 	URL    string
-	Addr   netip.Addr // zero when only the name was known (behind a proxy)
+	Addr   netip.Addr // zero if only the name is known (behind a proxy)
 	Origin string     // the document that named URL; "" for a redirect
 	Never  bool
 }
@@ -184,8 +179,7 @@ func (e *PrivateError) Error() string {
 	return fmt.Sprintf("%s: a public server redirects to %s, which was not asked; if that is right, subscribe to the new address itself, or give %s", Brief(e.URL), what, allow)
 }
 
-// DecodeError is a body whose Content-Encoding is not known, or is not what
-// the server says it is.
+// DecodeError is a body with an unknown Content-Encoding, or one that does not match it.
 type DecodeError struct {
 	URL, Encoding string
 	Err           error
@@ -197,14 +191,13 @@ func (e *DecodeError) Error() string {
 
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// HostDelayError tells that nothing was asked, because the host has answered
-// 429 or 503 to another request of this client and named a time that has not
-// come yet.
+// HostDelayError reports that no request was made, because the host has answered another request of
+// this client with 429 or 503, and the wait that it asked for is not over.
 type HostDelayError struct {
 	URL, Host string
-	Status    int       // what the host answered then
-	Until     time.Time // when it may be asked again
-	// Left is the time until then.
+	Status    int       // the status of that response
+	Until     time.Time // end of the wait
+	// Left is the rest of the wait.
 	Left time.Duration
 }
 
@@ -214,11 +207,10 @@ func (e *HostDelayError) Error() string {
 
 // CommandError is a command (an exec: source or a filter) that failed.
 type CommandError struct {
-	// Command is the command line, What "exec" or "filter".
+	// Command is the command line, What is "exec" or "filter".
 	What, Command string
 	Err           error
-	// Stderr is the end of what it wrote to standard error, cleaned of
-	// control characters, in one line.
+	// Stderr is the end of its standard error, in one line without control characters.
 	Stderr string
 }
 
@@ -232,24 +224,23 @@ func (e *CommandError) Error() string {
 
 func (e *CommandError) Unwrap() error { return e.Err }
 
-// URLError is a URL that cannot be fetched as it stands.
+// URLError is a URL that cannot be fetched.
 type URLError struct{ URL, Reason string }
 
 func (e *URLError) Error() string { return fmt.Sprintf("%s: %s", Brief(e.URL), e.Reason) }
 
-// Remote tells whether the source of a feed is to blame for err (a server, the
-// network, a command that failed) rather than this machine's files, the user's
-// arguments, or the end of ctx.
+// Remote reports whether the source of a feed caused err (a server, the network, a failed command),
+// rather than this machine's files, the user's arguments, or the end of ctx.
 func Remote(err error) bool {
 	return errors.As(err, new(*StatusError)) || errors.As(err, new(*LimitError)) || errors.As(err, new(*NetError)) ||
 		errors.As(err, new(*RedirectError)) || errors.As(err, new(*PrivateError)) || errors.As(err, new(*DecodeError)) ||
 		errors.As(err, new(*HostDelayError)) || errors.As(err, new(*TypeError)) || errors.As(err, new(*CommandError))
 }
 
-// errDeadline is the cause by which the deadline of an exchange ends its context.
+// errDeadline is the cause of a context that ended by the deadline of the exchange.
 var errDeadline = errors.New("the deadline passed")
 
-// classify makes one of this package's errors of what net/http returned for u.
+// classify converts an error of net/http for u to one of this package.
 func (x *exchange) classify(u *url.URL, err error) error {
 	name := display(u)
 	if private, ok := errors.AsType[*PrivateError](err); ok {
@@ -290,9 +281,8 @@ func (x *exchange) classify(u *url.URL, err error) error {
 	return e
 }
 
-// Pause returns how long a server asked not to be asked again, with an error of this
-// package that says so: the Retry-After of an answer, or what is left of the one before. It
-// is 0 for all other errors.
+// Pause returns the wait that a server asked for by the response of err, or the rest of the wait of
+// an earlier response. It returns 0 for other errors.
 func Pause(err error) time.Duration {
 	if e, ok := errors.AsType[*StatusError](err); ok {
 		return e.RetryAfter

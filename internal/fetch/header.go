@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// sendable tells whether v can be the value of a header field: any bytes but
+// sendable reports whether v can be the value of a header field: any bytes but
 // control characters other than tab.
 func sendable(v string) bool {
 	for i := range len(v) {
@@ -20,7 +20,7 @@ func sendable(v string) bool {
 	return true
 }
 
-// validator gives v if it can be kept and sent back, else nothing.
+// validator returns v if it can be stored and sent back, else "".
 func validator(v string) string {
 	if len(v) > maxValue || !sendable(v) {
 		return ""
@@ -28,14 +28,14 @@ func validator(v string) string {
 	return v
 }
 
-// Validators gives what a server knows a document by, of the header that came with it:
-// ETag and Last-Modified, "" for one that it does not say, or that cannot be sent back.
+// Validators returns ETag and Last-Modified of a header; "" for a missing one, or one that cannot
+// be sent back.
 func Validators(h http.Header) (etag, modified string) {
 	return validator(h.Get("Etag")), validator(h.Get("Last-Modified"))
 }
 
-// Seconds parses a count of seconds as HTTP has it. Counts that no
-// time.Duration could hold give the longest that one can.
+// Seconds parses a number of seconds in an HTTP header. If it does not fit into a time.Duration,
+// Seconds returns the longest one.
 func Seconds(s string) (time.Duration, bool) {
 	s = strings.TrimSpace(s)
 	if s == "" || strings.Trim(s, "0123456789") != "" {
@@ -49,8 +49,8 @@ func Seconds(s string) (time.Duration, bool) {
 	return time.Duration(n) * time.Second, true
 }
 
-// serverNow is the Date of an answer: dates in its header are compared to
-// that, since the server's clock may be far from ours.
+// serverNow returns the Date of a response, to compare dates in its header with, as the server's
+// clock may be wrong.
 func serverNow(h http.Header, now time.Time) time.Time {
 	if t, err := http.ParseTime(h.Get("Date")); err == nil {
 		return t
@@ -58,9 +58,8 @@ func serverNow(h http.Header, now time.Time) time.Time {
 	return now
 }
 
-// RetryAfter gives how long h says to wait from now on, which is when the
-// answer came: between 0 (it does not say, or nonsense) and [MaxRetryAfter].
-// The header is a number of seconds or an HTTP date.
+// RetryAfter returns the wait that h asks for, counted from now, the time of the response: between
+// 0 (none or invalid) and [MaxRetryAfter]. The header is a number of seconds or an HTTP date.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	v := h.Get("Retry-After")
 	if d, ok := Seconds(v); ok {
@@ -73,9 +72,8 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return min(max(t.Sub(serverNow(h, now)), 0), MaxRetryAfter)
 }
 
-// MaxAge gives the max-age directive of h's Cache-Control, and false when
-// there is none or it makes no sense. no-cache and no-store count as an age
-// of 0, whatever else stands there.
+// MaxAge returns the max-age directive of h's Cache-Control, and false if it is missing or invalid.
+// no-cache and no-store mean an age of 0, whatever the other directives are.
 func MaxAge(h http.Header) (time.Duration, bool) {
 	var age time.Duration
 	found := false
@@ -84,7 +82,7 @@ func MaxAge(h http.Header) (time.Duration, bool) {
 			name, value, _ := strings.Cut(d, "=")
 			switch strings.ToLower(strings.TrimSpace(name)) {
 			case "no-cache":
-				// With field names it is about these fields only.
+				// With field names it applies to these fields only.
 				if strings.TrimSpace(value) == "" {
 					return 0, true
 				}
@@ -100,8 +98,7 @@ func MaxAge(h http.Header) (time.Duration, bool) {
 	return age, found
 }
 
-// ExpiresIn gives the time between Date and Expires, 0 when there is none, or
-// it is past or nonsense.
+// ExpiresIn returns the time between Date and Expires, 0 if Expires is missing, invalid or past.
 func ExpiresIn(h http.Header, now time.Time) time.Duration {
 	t, err := http.ParseTime(strings.TrimSpace(h.Get("Expires")))
 	if err != nil {
@@ -110,14 +107,14 @@ func ExpiresIn(h http.Header, now time.Time) time.Duration {
 	return max(t.Sub(serverNow(h, now)), 0)
 }
 
-// Age gives the time that an answer has spent in caches.
+// Age returns the time that a response has spent in caches.
 func Age(h http.Header) time.Duration {
 	d, _ := Seconds(h.Get("Age"))
 	return d
 }
 
-// headerName is the error for a header field that users cannot set: one that
-// is misspelt, or that the exchange needs for itself.
+// headerName returns an error for a header field that users cannot set: a misspelt one, or one that
+// the protocol needs.
 func headerName(name string) error {
 	if name == "" || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") != "" {
 		return fmt.Errorf("%q is no name of a header", name)
@@ -131,11 +128,10 @@ func headerName(name string) error {
 	return nil
 }
 
-// ParseHeaders reads the lines of a headers file: "Name: value" each; empty
-// lines and those that begin with # are skipped. Lines that cannot be used
-// (fields of the protocol itself, such as Host and Accept-Encoding, among
-// them) are left out and named in the joined error, by line and name, not by
-// value: that may be secret.
+// ParseHeaders parses the lines of a headers file: "Name: value" each; empty lines and lines that
+// begin with # are skipped. Invalid lines, and fields of the protocol such as Host and
+// Accept-Encoding, are left out. The joined error names them by line and name, not by value, which
+// may be secret.
 func ParseHeaders(text string) (http.Header, error) {
 	h := http.Header{}
 	var errs []error

@@ -47,7 +47,7 @@ func Links(h http.Header, base string) []Link {
 	return out
 }
 
-// aboutDocument tells whether the context of a link is the document itself.
+// aboutDocument reports whether the context of a link is the document itself.
 func aboutDocument(root *url.URL, params map[string]string) bool {
 	anchor, ok := params["anchor"]
 	if !ok {

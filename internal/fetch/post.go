@@ -14,57 +14,54 @@ import (
 	"time"
 )
 
-// MaxAnswer is how many bytes of the answer to a [Post] are read. What comes
-// after them is not asked for.
+// MaxAnswer is the maximum number of bytes read of the response to a [Post]. The rest is ignored.
 const MaxAnswer = 64 << 10
 
-// Post says what to send where.
+// Post is a request with a body.
 type Post struct {
-	// URL is an http or https URL; userinfo in it is not sent.
+	// URL is an http or https URL; its userinfo is not sent.
 	URL string
-	// Method is POST unless it is said, as for a PUT. A GET or HEAD has no body, and
-	// its answer is given whatever its status is, too.
+	// Method defaults to POST. A GET or HEAD has no body.
 	Method string
 	// ContentType, unless it is "", and Body are sent, again after each redirect.
 	ContentType string
 	Body        []byte
-	// Header is sent as well, again after each redirect to the same server, see
-	// [SameOrigin]. Another one is not told what may be meant for the first alone.
+	// Header is sent too, again after each redirect to the same server, see [SameOrigin], but not
+	// to another one.
 	Header http.Header
-	// Chosen tells that the user named the URL: it may then be at a private
-	// address, as with [Client.Get]. Without it private addresses are refused
-	// from the beginning.
+	// Chosen means that the user named the URL, so that it may be at a private address, as with
+	// [Client.Get]. Otherwise private addresses are refused from the first request.
 	Chosen bool
-	// Secret tells that the body is for this server alone, too, or is of no use
-	// without the header: a redirect to another server is a [RedirectError].
+	// Secret means that the body is for this server only, or useless without the header: a redirect
+	// to another server is a [RedirectError].
 	Secret bool
-	// Direct tells that no redirect is followed: it is an answer as any other.
+	// Direct means that redirects are not followed, but returned like other responses.
 	Direct bool
 }
 
-// Answer is what a server said to a [Post], whatever the status is.
+// Answer is the response to a [Post], whatever its status.
 type Answer struct {
-	Status   int // a redirect for a [Post] that is Direct, and no other
+	Status   int // a redirect only if the [Post] is Direct
 	Header   http.Header
 	Body     []byte // its first MaxAnswer bytes
-	FinalURL string // that answered, after redirects, without userinfo
+	FinalURL string // URL after redirects, without userinfo
 	// RetryAfter is as in [StatusError].
 	RetryAfter time.Duration
 }
 
-// Error makes an error of an answer that is no success, with a line of detail
-// that the server gave, or "".
+// Error returns an error for a response without success, with a line of detail from the server, or
+// "".
 func (a *Answer) Error(detail string) error {
 	return &StatusError{URL: a.FinalURL, Status: a.Status, RetryAfter: a.RetryAfter, Detail: detail}
 }
 
-// Post sends a body and gives the answer. Waiting for the host, deadlines,
-// limits and the refusal of private addresses are those of [Client.Get]; the
-// errors are of the same types, but that any status is an answer.
+// Post sends a body and returns the response. Host limits, deadlines, size limits and the refusal
+// of private addresses are those of [Client.Get], and so are the types of errors, except that no
+// status is an error.
 //
-// A redirect by 301, 302, 307 or 308 is followed by the same POST with its body
-// (RFC 9110, section 15.4, lets the first two become a GET, which would lose
-// it). 303, and any from https to http, is a [RedirectError].
+// After a redirect by 301, 302, 307 or 308 it repeats the POST with its body (RFC 9110, section
+// 15.4, allows a GET after the first two, which would lose it). 303, and any redirect from https to
+// http, is a [RedirectError].
 func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
 	u, err := ParseURL(p.URL)
 	if err != nil {
@@ -85,10 +82,10 @@ func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
 	return answer, err
 }
 
-// redirectCodes are the statuses by which a server names another URL.
+// redirectCodes are the statuses of a redirect.
 var redirectCodes = []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect, http.StatusSeeOther}
 
-// post is one request of Post.
+// post makes one request of Post.
 func (x *exchange) post(u *url.URL, p *Post, header http.Header) (*url.URL, *Answer, error) {
 	method, body := cmp.Or(p.Method, http.MethodPost), io.Reader(bytes.NewReader(p.Body))
 	get := method == http.MethodGet || method == http.MethodHead

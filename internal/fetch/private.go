@@ -62,7 +62,7 @@ const (
 	never                   // nobody, unless the user allows the very address
 )
 
-// standingOf gives the standing of an address. Those in allow are public. An IPv6
+// standingOf returns the standing of an address. Those in allow are public. An IPv6
 // address that carries an IPv4 one stands as that does.
 func standingOf(addr netip.Addr, allow []netip.Prefix) standing {
 	addr = addr.Unmap().WithZone("")
@@ -87,14 +87,14 @@ func standingOf(addr netip.Addr, allow []netip.Prefix) standing {
 	return public
 }
 
-// Private tells whether addr belongs to this machine, its network or nobody,
+// Private reports whether addr belongs to this machine, its network or nobody,
 // rather than to a public host: loopback, private (RFC 1918, RFC 4193),
 // link-local, carrier-grade NAT, multicast, reserved, and IPv6 addresses that
 // carry such an IPv4 one. It is what a [Client] refuses to connect to where a
 // stranger gave the address.
 func Private(addr netip.Addr) bool { return standingOf(addr, nil) != public }
 
-// vouched tells whether the document at origin may name u wherever that is: where
+// vouched reports whether the document at origin may name u wherever that is: where
 // u is at the document's own host, which is as good as what the user chose, or
 // where the document is itself at a host of this machine or its network. Of that
 // only what nobody else can have made up counts, an address or a name that no

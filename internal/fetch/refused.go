@@ -29,7 +29,7 @@ func (e *RefusedError) Error() string {
 // Success reports whether the status is one of success.
 func (a *Answer) Success() bool { return a.Status >= 200 && a.Status <= 299 }
 
-// Verdict gives the error of an answer: nil for success, a [RefusedError] for a
+// Verdict returns the error of an answer: nil for success, a [RefusedError] for a
 // status of 4xx but 429, a [StatusError] for any other. detail is what the server
 // said, in one line; otherwise says what to make of it that it said nothing.
 func (a *Answer) Verdict(detail, otherwise string) error {

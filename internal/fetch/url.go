@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// IsHTTP tells whether a URL is an http or https one: what others may have
+// IsHTTP reports whether a URL is an http or https one: what others may have
 // asked for on their word.
 func IsHTTP(raw string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
-// Public gives a URL as anybody may see it: without user and password.
+// Public returns a URL without user and password.
 func Public(raw string) string {
 	if strings.IndexByte(raw, '@') < 0 {
 		return raw // there is no user, and no need to look
@@ -73,7 +73,7 @@ func escapeQuery(q string) string {
 	return b.String()
 }
 
-// SameOrigin tells whether what may be sent to a may be sent to b. Moving to
+// SameOrigin reports whether what may be sent to a may be sent to b. Moving to
 // https on the same host is no loss.
 func SameOrigin(a, b string) bool {
 	u, aerr := url.Parse(a)
@@ -99,7 +99,7 @@ func Brief(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// display gives u as it may be shown and logged: a password in it is nobody's
+// display returns u as it may be shown and logged: a password in it is nobody's
 // business, and the user name would be taken for one.
 func display(u *url.URL) string {
 	if u.User == nil {

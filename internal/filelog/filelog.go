@@ -1,10 +1,9 @@
-// Package filelog keeps logs: files of lines to which a process appends, and which it
-// recovers after a kill. A kill, or a full disk, leaves at most a part of what was appended
-// last at the end of the file. The next process that opens the log cuts that off before it
-// appends anything.
+// Package filelog maintains logs: files of lines that a process appends to and recovers
+// after a kill. A kill or a full disk leaves at most a part of the last append at the end
+// of the file. The next process that opens the log removes that before it appends.
 //
-// The package knows no format. A caller that wants more than whole lines, such as a
-// checksum in each, passes a function that reports whether a line is valid.
+// The package knows no format. A caller that needs more than complete lines, such as a
+// checksum in each, passes a function that validates a line.
 package filelog
 
 import (
@@ -23,25 +22,26 @@ import (
 // ErrLocked is the error for a log that another process has locked.
 var ErrLocked = errors.New("another process has it locked")
 
-// Options are how a log is opened.
+// Options are the options of [Open] and [Read].
 type Options struct {
-	// Valid reports whether a line, without its newline, counts; nil means that each does.
-	// The log ends behind the last line that counts. Lines before it that do not count stay
-	// in the file, and are for the caller to pass over.
+	// Valid reports whether a line, without its newline, is valid; nil accepts every line.
+	// The log ends after the last valid line. Invalid lines before it stay in the file, and
+	// the caller must skip them.
 	Valid func(line []byte) bool
 
-	// Max is the most bytes that are read (default 64 MiB). A larger log is an error.
+	// Max is the maximum size of the log, in bytes (default 64 MiB). A larger one is an
+	// error.
 	Max int64
 
 	// Perm is the mode of a new file, before the umask (default 0666).
 	Perm fs.FileMode
 
-	// New makes a file, and fails with [fs.ErrExist] if there is one.
+	// New creates a file, and fails with [fs.ErrExist] if it exists.
 	New bool
 
-	// Lock locks the file itself until Close, by flock(2), and fails with ErrLocked if
-	// another process has it. On a file system without locks it does nothing. A locked
-	// log has no Replace: the lock would stay with the old file.
+	// Lock locks the file by flock(2) until Close, and fails with ErrLocked if another
+	// process holds the lock. It has no effect on a file system without locks. A locked log
+	// cannot be replaced, because the lock would stay with the old file.
 	Lock bool
 }
 
@@ -54,20 +54,19 @@ func (o Options) max() int64 {
 	return defaultMax
 }
 
-// Log is a log that is open for appending. It belongs to one goroutine, and, since appends
-// go to the end as this process knows it, to one process: a caller without Options.Lock
-// holds another lock.
+// Log is a log that is open for appending. It is not safe for concurrent use. Only one
+// process may use it, because appends go to the end that this process knows: a caller
+// without Options.Lock must hold another lock.
 type Log struct {
 	f       *os.File
 	created bool
 	locked  bool
-	size    int64 // of the lines that count
-	torn    bool  // the file may have something behind them
-	stale   bool  // f was replaced, and what is in its place is not open yet
+	size    int64 // size of the valid part, in bytes
+	torn    bool  // there may be bytes after the valid part
+	stale   bool  // f was replaced, and the new file is not open yet
 }
 
-// Read returns the lines of a log that count, and those between them. A log that does not
-// exist is empty.
+// Read returns the log up to its last valid line. A log that does not exist is empty.
 func Read(path string, o Options) ([]byte, error) {
 	data, err := atomicfile.Read(path, o.max())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +75,7 @@ func Read(path string, o Options) ([]byte, error) {
 	return data[:end(data, o.Valid)], err
 }
 
-// end returns the length of data up to the end of the last line that counts.
+// end returns the length of data up to the end of the last valid line.
 func end(data []byte, valid func([]byte) bool) int {
 	for n := bytes.LastIndexByte(data, '\n') + 1; n > 0; {
 		begin := bytes.LastIndexByte(data[:n-1], '\n') + 1
@@ -88,8 +87,8 @@ func end(data []byte, valid func([]byte) bool) int {
 	return 0
 }
 
-// Open opens a log, which it makes if there is none, and returns what [Read] does. Its
-// directory must exist. Links are not followed. The caller must call Close.
+// Open opens or creates a log, and returns what [Read] returns. The directory must exist.
+// Symbolic links are not followed. The caller must call Close.
 func Open(path string, o Options) (*Log, []byte, error) {
 	for {
 		l, err := open(path, o)
@@ -119,14 +118,13 @@ func Open(path string, o Options) (*Log, []byte, error) {
 	}
 }
 
-// ErrChanged is the error for a log that is not as the caller of [Resume] read it.
+// ErrChanged is the error of [Resume] if the log has changed.
 var ErrChanged = errors.New("another process changed it")
 
-// Resume opens a log without reading it, for a caller that has read it: its lines that count
-// are the first good bytes of a file of size bytes. A file of another size is ErrChanged,
-// and a log that does not exist is made if size is 0. The caller guarantees that nobody has
-// written to the file since it was read, by a lock that it has held since before. Links are
-// not followed. The caller must call Close.
+// Resume opens a log without reading it, for a caller that has read it. The file has size
+// bytes, of which the first good are valid. Resume returns ErrChanged if the size differs,
+// and creates the log if it does not exist and size is 0. The caller must have held a lock
+// since it read the file. Symbolic links are not followed. The caller must call Close.
 func Resume(path string, good, size int64) (*Log, error) {
 	l, err := open(path, Options{})
 	if err != nil {
@@ -173,11 +171,11 @@ func (l *Log) lock() (there bool, err error) {
 	return there, err
 }
 
-// Size returns the bytes of the lines that count, with all that was appended.
+// Size returns the size of the valid part, in bytes, with all appended lines.
 func (l *Log) Size() int64 { return l.size }
 
-// Append appends lines, each with its newline: all of them, or after an error none. They
-// survive a kill when Append returns, and a power cut when [Log.Sync] does.
+// Append appends lines, each with its newline: all or, after an error, none. They survive a
+// kill when Append returns, and a power cut when [Log.Sync] returns.
 func (l *Log) Append(lines []byte) error {
 	if len(lines) == 0 {
 		return nil
@@ -199,14 +197,14 @@ func (l *Log) Append(lines []byte) error {
 	return nil
 }
 
-// Cut takes back what was appended since the log had this size. If the file cannot be
-// truncated, the next Append tries that again, and fails if it cannot.
+// Cut truncates the log to an earlier size. If that fails, the next Append tries again, and
+// fails if it cannot.
 func (l *Log) Cut(size int64) {
 	l.size = min(l.size, size)
 	l.torn = l.stale || l.f.Truncate(l.size) != nil
 }
 
-// Sync makes the log durable, and its name if this Log made it.
+// Sync makes the log durable, and its name, if this Log created it.
 func (l *Log) Sync() error {
 	if err := l.reopen(); err != nil {
 		return err
@@ -222,10 +220,10 @@ func (l *Log) Sync() error {
 	return err
 }
 
-// Replace puts a file with these lines in the place of the log, as compacting does, and
-// goes on with it. It writes the file by write, which is one of package atomicfile's:
-// readers see the old log or the new one. After an error the log is the one that is in
-// place: the old one, or the new one, which may not survive a power cut then.
+// Replace replaces the file by one with these lines, for compaction, and continues with the
+// new file. write is a function of package atomicfile, so readers see the old or the new
+// log. After an error, Log uses the file that is in place: the old one, or the new one,
+// which may not be durable.
 func (l *Log) Replace(lines []byte, write func(path string, data []byte) error) error {
 	if l.locked {
 		return fmt.Errorf("%s: a locked log is not replaced", l.f.Name())
@@ -243,8 +241,8 @@ func (l *Log) Replace(lines []byte, write func(path string, data []byte) error) 
 	return err
 }
 
-// reopen opens the file that is in the place of the log, after [Log.Replace]. Lines that
-// were appended to the old one would be lost.
+// reopen opens the new file after [Log.Replace]. Lines that were appended to the old one
+// would be lost.
 func (l *Log) reopen() error {
 	if !l.stale {
 		return nil
@@ -261,5 +259,5 @@ func (l *Log) reopen() error {
 // Remove removes the file. The log must still be closed.
 func (l *Log) Remove() error { return os.Remove(l.f.Name()) }
 
-// Close closes the log, and ends its lock.
+// Close closes the log and releases its lock.
 func (l *Log) Close() error { return l.f.Close() }

@@ -1,5 +1,5 @@
-// Package fulltext gets the article of a page from lektor-article(1), and holds what the
-// two programs agree on.
+// Package fulltext runs lektor-article(1) to extract the article of a page, and defines the
+// interface between the two programs.
 package fulltext
 
 import (
@@ -16,25 +16,25 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// Program finds the article of a page. It is a program of its own since the library for
-// it would cost each start of a fetcher more than all else, and since what strangers
-// write, nested a million deep, must not end the fetcher.
+// Program extracts the article of a page. It is a program of its own because loading its library
+// would dominate the start of a fetcher, and because deeply nested input must not crash the
+// fetcher.
 const Program = "lektor-article"
 
-// Article is what a page has, as [Program] prints it with --json.
+// Article is the output of [Program] with --json.
 type Article struct {
 	Title   string `json:"title,omitempty"`
-	Content string `json:"content,omitempty"` // HTML with absolute URLs; "" where there is none
-	Refresh string `json:"refresh,omitempty"` // the URL to which the page sends a browser at once
+	Content string `json:"content,omitempty"` // HTML with absolute URLs; "" if there is no article
+	Refresh string `json:"refresh,omitempty"` // target of a meta refresh without delay, or ""
 }
 
 // Limits of a run of [Program].
 const (
 	maxTime    = 30 * time.Second
-	maxArticle = 16 << 20 // bytes of its output
+	maxArticle = 16 << 20 // bytes of output
 )
 
-// MissingError tells that there is no [Program]: it is not the page's fault.
+// MissingError reports that [Program] cannot be found or started.
 type MissingError struct{ Err error }
 
 func (e *MissingError) Error() string {
@@ -43,7 +43,7 @@ func (e *MissingError) Error() string {
 
 func (e *MissingError) Unwrap() error { return e.Err }
 
-// Installed is nil where [Program] is found, else a [MissingError].
+// Installed returns nil if [Program] can be found, else a [MissingError].
 func Installed() error {
 	if _, err := command.Program(Program); err != nil {
 		return &MissingError{err}
@@ -51,9 +51,8 @@ func Installed() error {
 	return nil
 }
 
-// Extract has [Program] find the article of a page that was found at url, with that
-// Content-Type. The error is a [MissingError], the context's, or says what is wrong
-// with the page.
+// Extract runs [Program] to extract the article of a page from url, with that Content-Type. The
+// error is a [MissingError], the context's, or describes the defect of the page.
 func Extract(ctx context.Context, page []byte, url, contentType string) (*Article, error) {
 	path, err := command.Program(Program)
 	if err != nil {
@@ -90,9 +89,9 @@ func Extract(ctx context.Context, page []byte, url, contentType string) (*Articl
 
 var errTooLong = errors.New("it would be too long")
 
-// head keeps the first bytes of what is written, and tells of more.
+// head keeps the first most bytes written to it, and calls over if there are more.
 type head struct {
-	b    bytes.Buffer // not embedded: what copies into it would use its ReadFrom
+	b    bytes.Buffer // not embedded: io.Copy would call its ReadFrom
 	most int
 	over func()
 }

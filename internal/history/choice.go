@@ -2,18 +2,16 @@ package history
 
 import "time"
 
-// Version is what tells which of several versions of an entry counts (RFC 5005,
-// section 4.2).
+// Version decides which of several versions of an entry is used (RFC 5005, section 4.2).
 type Version struct {
-	Updated  time.Time // of the entry; zero when unknown, which is before all others
-	Document time.Time // of the document that it stands in; zero when unknown
-	// Nearness tells how near to the subscription document that document is: of
-	// two, the greater one is nearer.
+	Updated  time.Time // of the entry; zero if unknown, which is before all others
+	Document time.Time // of its document; zero if unknown
+	// Nearness is how near the document is to the subscription document: a greater value is nearer.
 	Nearness int
 }
 
-// After tells whether v counts rather than w: the latest update wins, then the
-// document that was updated later, then the nearer one.
+// After reports whether v is used rather than w: the later update, then the document updated later,
+// then the nearer one.
 func (v Version) After(w Version) bool {
 	if c := v.Updated.Compare(w.Updated); c != 0 {
 		return c > 0
@@ -24,8 +22,8 @@ func (v Version) After(w Version) bool {
 	return v.Nearness > w.Nearness
 }
 
-// Choice chooses among the versions of entries in the documents of one walk. Its
-// size is that of the number of entries.
+// Choice chooses among the versions of entries in the documents of one walk. Its size grows with
+// the number of entries.
 type Choice struct {
 	best map[string]Version // by identity
 }
@@ -40,12 +38,12 @@ func (c *Choice) Add(identity string, v Version) {
 	}
 }
 
-// From tells whether the version of an entry that counts is that of the document of
-// a nearness, or none is known.
+// From reports whether the chosen version of an entry is that of the document with this nearness,
+// or no version is known.
 func (c *Choice) From(identity string, nearness int) bool {
 	v, ok := c.best[identity]
 	return !ok || v.Nearness == nearness
 }
 
-// Has tells whether any version of an entry was added.
+// Has reports whether any version of an entry was added.
 func (c *Choice) Has(identity string) bool { _, ok := c.best[identity]; return ok }

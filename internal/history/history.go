@@ -1,23 +1,20 @@
-// Package history decides how the documents of one feed hang together (RFC 5005,
-// and draft-nottingham-atompub-feed-history before it): what a document is, which
-// one comes next, where a walk through them ends, and which of several versions of
-// an entry counts. It asks for nothing and writes nothing: documents come as
-// [feedconv.Feed], what was had before as a [Record], and what is to be done goes
-// back as a URL or a reason.
+// Package history implements the rules for the documents of one feed (RFC 5005, and
+// draft-nottingham-atompub-feed-history before it): the kind of a document, which one comes next,
+// where a walk through them ends, and which of several versions of an entry to use. It makes no
+// requests and writes nothing: documents are passed as [feedconv.Feed], stored ones as a [Record];
+// the results are URLs and reasons.
 //
 // A feed is one of these:
 //
-//   - complete: its document has all entries there are (RFC 5005, section 2);
-//   - archived: its subscription document, which is the one that changes, leads by
-//     prev-archive to archive documents, which do not (section 4);
-//   - paged: its documents lead from one to the next and change all the while
-//     (section 3);
-//   - plain: nothing is said.
+//   - complete: its document has all entries of the feed (RFC 5005, section 2);
+//   - archived: its subscription document, which changes, links by prev-archive to archive
+//     documents, which do not change (section 4);
+//   - paged: its documents link from one to the next and change all the time (section 3);
+//   - plain: no link or mark.
 //
-// What a feed is that is several of these at once, the RFC leaves open. Here
-// fh:complete on the document that is subscribed to wins over every link, and means
-// nothing on one that was reached as an archive; of archives and pages, archives
-// are walked, and pages on request.
+// The RFC does not say what a feed is that is several of these at once. Here fh:complete on the
+// subscription document wins over every link, and means nothing on an archive; if there are
+// archives and pages, archives are walked, and pages on request.
 package history
 
 import (
@@ -32,10 +29,10 @@ import (
 	"github.com/lektordir/lektor/internal/fetch"
 )
 
-// Kind is what a document is.
+// Kind is the kind of a document.
 type Kind string
 
-// The kinds. Their text is what is kept and shown of them.
+// The kinds. Their text is stored and displayed.
 const (
 	Plain    Kind = ""
 	Complete Kind = "complete" // all entries of the feed
@@ -44,25 +41,24 @@ const (
 	Paged    Kind = "paged"    // a page
 )
 
-// Document is what a feed document says of others. URLs are as [Normal] makes
-// them, but for those that are none; "" stands for a link that is not there.
+// Document is the kind and the links of a feed document. URLs are normalised by [Normal], except
+// invalid ones; "" means no link.
 type Document struct {
 	Kind Kind
-	URL  string // its own, which its links are judged from
+	URL  string // its own URL, from which links are checked
 	// Prev is the archive before this document, Next the next page.
 	Prev, Next string
-	// Guessed tells that no link says so, and Next is where the generator of the
-	// feed usually has its next page.
+	// Guessed is set if no link names Next: it is the usual next page of the generator of the feed.
 	Guessed bool
-	// Current is the subscription document that this one is an archive of, where
-	// that is another one.
+	// Current is the subscription document that this one is an archive of, if it is another
+	// document.
 	Current string
-	// Self is what the document calls itself, if it may: a URL of its own origin.
+	// Self is the document's own self link, if it has the same origin as URL.
 	Self string
 }
 
-// Subscribed reads a document as one that is subscribed to. final is where it came
-// from after redirects, and asked are the URLs by which it is known otherwise.
+// Subscribed returns the Document of a subscription document. final is its URL after redirects, and
+// asked are its other known URLs.
 func Subscribed(f *feedconv.Feed, final string, asked ...string) Document {
 	d := begin(f, final)
 	own := append([]string{d.URL}, asked...)
@@ -92,16 +88,15 @@ func Subscribed(f *feedconv.Feed, final string, asked ...string) Document {
 	case links.paged():
 		d.Kind = Paged
 	}
-	// Nothing is linked: not an archive either.
+	// Without links: then it is not an archive either.
 	if d.Kind == Plain && wordpress(f) {
 		d.Next, d.Guessed = PageURL(d.URL, 2), true
 	}
 	return d
 }
 
-// Reached reads a document that the prev-archive of another one led to. Whether it
-// says that it is an archive does not matter (RFC 5005, section 4: it should); it
-// is read as one.
+// Reached returns the Document of a document that a prev-archive link led to. It is an archive even
+// if it is not marked as one (RFC 5005, section 4: it should be).
 func Reached(f *feedconv.Feed, final string) Document {
 	d := begin(f, final)
 	d.Kind = Archive
@@ -114,7 +109,7 @@ func Reached(f *feedconv.Feed, final string) Document {
 	return d
 }
 
-// Page reads a document that the next of another one led to.
+// Page returns the Document of a document that a next link led to.
 func Page(f *feedconv.Feed, final string) Document {
 	d := begin(f, final)
 	d.Kind, d.Next = Paged, linksOf(f).href("next")
@@ -123,22 +118,22 @@ func Page(f *feedconv.Feed, final string) Document {
 
 func begin(f *feedconv.Feed, final string) Document {
 	d := Document{URL: Normal(final)}
-	// Of another origin it would be a claim to the place of somebody else's
-	// document (draft -05, section 6).
+	// A self link to another origin would claim the place of somebody else's document (draft -05,
+	// section 6).
 	if self := linksOf(f).href("self"); self != "" && SameOrigin(self, d.URL) {
 		d.Self = self
 	}
 	return d
 }
 
-// wordpress tells whether a feed was made by WordPress, which has pages of every
-// feed under ?paged=2 and so on, and links to none of them.
+// wordpress reports whether WordPress made the feed. It has pages of every feed under ?paged=2 and
+// so on, but does not link to them.
 func wordpress(f *feedconv.Feed) bool {
 	return strings.Contains(strings.ToLower(f.Generator.Name), "wordpress")
 }
 
-// PageURL gives the URL of a page of a feed made by WordPress, "" where there is
-// none.
+// PageURL returns the URL of a page of a feed made by WordPress, "" if the URL of the feed is
+// invalid.
 func PageURL(feed string, page int) string {
 	u, err := fetch.ParseURL(feed)
 	if err != nil {
@@ -150,15 +145,14 @@ func PageURL(feed string, page int) string {
 	return u.String()
 }
 
-// links are those of the head of a document, by relation.
+// links are the links of the head of a document.
 type links []feedconv.Link
 
-// linksOf gives the links that may be followed, and behind them the others: that an
-// archive is missing is to be told, whatever its URL is.
+// linksOf returns the valid links, and after them the refused ones: a missing archive must be
+// reported, even if its URL is invalid.
 func linksOf(f *feedconv.Feed) links { return slices.Concat(links(f.Links), links(f.Refused)) }
 
-// registered is what stands before the name of a relation that is written in full
-// (RFC 4287, section 4.2.7.2).
+// registered is the prefix of the name of a relation written as a URI (RFC 4287, section 4.2.7.2).
 const registered = "http://www.iana.org/assignments/relation/"
 
 // is reports whether a link has a relation.
@@ -166,7 +160,7 @@ func is(l feedconv.Link, rel string) bool {
 	return strings.EqualFold(strings.TrimPrefix(strings.TrimSpace(l.Rel), registered), rel)
 }
 
-// href returns the first link of a relation, "" for none.
+// href returns the first link with a relation, "" if there is none.
 func (l links) href(rel string) string {
 	for _, link := range l {
 		if is(link, rel) && strings.TrimSpace(link.Href) != "" {
@@ -176,7 +170,7 @@ func (l links) href(rel string) string {
 	return ""
 }
 
-// archive returns the link prev-archive of a document, "" for none. An empty one leads to
+// archive returns the prev-archive link of a document, "" if there is none. An empty link is one to
 // the document itself (RFC 3986, section 4.4), which is not the end of the archives.
 func (l links) archive(own string) string {
 	const rel = "prev-archive"
@@ -189,21 +183,20 @@ func (l links) archive(own string) string {
 	return ""
 }
 
-// paged tells whether one of the relations of pages is there; any of them makes a
-// page (RFC 5005, section 3).
+// paged reports whether there is a link with a relation of pages; any of them makes a page (RFC
+// 5005, section 3).
 func (l links) paged() bool {
 	return l.href("next") != "" || l.href("previous") != "" || l.href("first") != "" || l.href("last") != ""
 }
 
-// chained tells whether previous, if it is there, may lead to an archive, as it did
-// in draft -05. Pages lead by it to newer ones.
+// chained reports whether a previous link may lead to an archive, as in draft -05. In pages it
+// leads to newer ones.
 func (l links) chained() bool {
 	return l.href("next") == "" && l.href("first") == "" && l.href("last") == ""
 }
 
-// Normal gives the form of a URL in which it is compared and kept: without
-// fragment, scheme and host in lower case. What is no http or https URL stays as
-// it is, but fits in a field.
+// Normal returns the form of a URL for comparison and storage: without fragment, scheme and host in
+// lower case. Any other URL than http and https is returned without white space.
 func Normal(raw string) string {
 	raw = strings.TrimSpace(raw)
 	if raw == "" {
@@ -219,21 +212,20 @@ func Normal(raw string) string {
 	return u.String()
 }
 
-// SameOrigin tells whether what belongs to the URL a may be sent to the URL b.
+// SameOrigin reports whether headers for the URL a may be sent to the URL b.
 func SameOrigin(a, b string) bool {
 	return fetch.IsHTTP(a) && fetch.IsHTTP(b) && fetch.SameOrigin(a, b)
 }
 
-// LinkError is a link that is not followed.
+// LinkError reports a link that must not be followed.
 type LinkError struct{ URL, Reason string }
 
 func (e *LinkError) Error() string {
 	return fmt.Sprintf("%s: %s", fetch.Brief(fetch.Public(e.URL)), e.Reason)
 }
 
-// Check is the error for a link that is not followed from a document: a stranger
-// wrote it, and it may name what only the user may ask for. The document is at the
-// URL from.
+// Check returns an error if a link from the document at from must not be followed: a stranger wrote
+// it, and it may name something that only the user may request.
 func Check(from, to string) error {
 	u, err := fetch.ParseURL(to)
 	var bad *fetch.URLError
@@ -241,7 +233,7 @@ func Check(from, to string) error {
 	case errors.As(err, &bad):
 		reason := bad.Reason
 		if u, err := url.Parse(to); err == nil && u.Scheme != "" && !fetch.IsHTTP(to) {
-			// A user may name files and commands, and no stranger may.
+			// A user may name files and commands, a stranger may not.
 			reason = "only http: and https: are followed, not " + u.Scheme + ":"
 		}
 		return &LinkError{to, "the link to it is not followed: " + reason}

@@ -12,24 +12,24 @@ import (
 
 // Stored is an archive whose entries are stored.
 type Stored struct {
-	URL   string // that led to it
-	Final string // where it came from after redirects
-	Self  string // what it calls itself, if it may; "" for nothing
-	Prev  string // the archive before it, "" for the first of all
-	// Digest is the SHA-256 of the document, in hexadecimal; Time is when its
-	// entries were stored.
+	URL   string // the link that led to it
+	Final string // the URL after redirects
+	Self  string // its self link, if valid; or ""
+	Prev  string // the archive before it, "" for the first archive
+	// Digest is the SHA-256 of the document, in hexadecimal; Time is the time when its entries were
+	// stored.
 	Digest string
 	Time   time.Time
 }
 
-// Record finds archives by each of their URLs. The zero value has none.
+// Record finds archives by each of their URLs. The zero value is empty.
 type Record struct {
 	byURL  map[string]Stored
 	bySelf map[string]Stored
 	n      int
 }
 
-// Add adds an archive. Of two under one URL the later one counts.
+// Add adds an archive. It replaces an archive with the same URL.
 func (r *Record) Add(s Stored) {
 	if r.byURL == nil {
 		r.byURL, r.bySelf = map[string]Stored{}, map[string]Stored{}
@@ -43,8 +43,8 @@ func (r *Record) Add(s Stored) {
 	}
 }
 
-// Find finds an archive under any of its URLs: under that by which it was asked for,
-// or came, before that by which it calls itself, which might be wrong.
+// Find returns the archive with a URL: preferably its requested URL, or the URL after redirects,
+// rather than its self link, which might be wrong.
 func (r *Record) Find(url string) (Stored, bool) {
 	s, ok := r.byURL[url]
 	if !ok {
@@ -53,7 +53,7 @@ func (r *Record) Find(url string) (Stored, bool) {
 	return s, ok
 }
 
-// Forget makes the archive of a URL one that is not stored, under each of its URLs.
+// Forget removes the archive with a URL, under all of its URLs.
 func (r *Record) Forget(url string) {
 	s, ok := r.Find(url)
 	if !ok {
@@ -65,7 +65,7 @@ func (r *Record) Forget(url string) {
 	r.n--
 }
 
-// before finds an archive that names another one as the archive before it.
+// before returns an archive that names s as the archive before it.
 func (r *Record) before(s Stored) (newer Stored, ok bool) {
 	for _, o := range r.byURL {
 		if old, ok := r.Find(o.Prev); ok && old.Final == s.Final && o.Final != s.Final {
@@ -75,25 +75,25 @@ func (r *Record) before(s Stored) (newer Stored, ok bool) {
 	return Stored{}, false
 }
 
-// Len counts the archives.
+// Len returns the number of archives.
 func (r *Record) Len() int { return r.n }
 
-// Limits bound a walk; 0 means no limit. Only documents that were asked for count,
-// so that a walk that ended at a limit goes on by the next one.
+// Limits are the limits of a walk; 0 means no limit. Only requested documents count, so that the
+// next walk continues after a limit.
 type Limits struct {
 	Documents int
 	Entries   int
-	Bytes     int64 // of documents, after decompression
+	Bytes     int64 // of the documents, after decompression
 }
 
-// Names of the command-line flags that raise the [Limits], without the dashes.
+// Names of the flags that set the [Limits], without dashes.
 const (
 	FlagDocuments = "limit-documents"
 	FlagEntries   = "limit-entries"
 	FlagBytes     = "limit-bytes"
 )
 
-// Stop is why a walk ended before the first archive of all.
+// Stop is the reason why a walk ended before the first archive.
 type Stop struct {
 	URL    string // of the archive that is missing
 	Reason string // one line
@@ -103,27 +103,27 @@ func (s *Stop) Error() string {
 	return fmt.Sprintf("%s: %s", fetch.Brief(fetch.Public(s.URL)), s.Reason)
 }
 
-// Baseline is the end of a walk that nobody asked for: entries from before it are no news.
-// The zero value means none: the walk goes on to the first archive of all.
+// Baseline is the end of an automatic walk: older entries are not new. The zero value means none:
+// the walk continues to the first archive.
 type Baseline struct {
-	// URL is the archive that the subscription document named when nothing was missing;
-	// "" when it named none.
+	// URL is the archive that the subscription document named when no entry was missing; "" if it
+	// named none.
 	URL string
-	// Since is when the last visit began after which nothing was missing.
+	// Since is the start of the last visit after which no entry was missing.
 	Since time.Time
 }
 
-// overlap is how much older than [Baseline].Since an entry that is not known may be and
-// still count as news: clocks differ, and a date may be that of a draft.
+// overlap is how much older than [Baseline].Since an unknown entry may be to be new: clocks differ,
+// and a date may be that of a draft.
 const overlap = 24 * time.Hour
 
 // Set reports whether there is a baseline.
 func (b Baseline) Set() bool { return !b.Since.IsZero() }
 
-// Behind reports whether all entries of a document are older than the baseline, so that
-// no archive before it has news. versions are the dates of its entries, zero where there
-// is none; delivered is when those that are known came, which stands for a missing date.
-// An empty document says nothing.
+// Behind reports whether all entries of a document are older than the baseline, so that no older
+// archive has new entries. versions has the dates of its entries, zero if unknown; delivered has
+// the delivery times of known entries, which replace missing dates. Behind returns false for an
+// empty document.
 func (b Baseline) Behind(versions, delivered map[string]time.Time) bool {
 	for id, date := range versions {
 		if date.IsZero() {
@@ -136,45 +136,44 @@ func (b Baseline) Behind(versions, delivered map[string]time.Time) bool {
 	return b.Set() && len(versions) > 0
 }
 
-// News reports whether an entry of this date that is not known is to be delivered. One
-// without a date is.
+// News reports whether an unknown entry of this date must be delivered. An entry without a date
+// must.
 func (b Baseline) News(date time.Time) bool {
 	return date.IsZero() || !date.Before(b.Since.Add(-overlap))
 }
 
-// Walk is a walk from a subscription document through its archives, to older and
-// older ones. [Walk.Next] returns which to get, and [Walk.Got], [Walk.Arrived] or
-// [Walk.Fail] take what came of it before the next call. It is not safe for concurrent
-// use.
+// Walk is a walk from a subscription document through its archives, from newer to older ones. After
+// each [Walk.Next] the caller fetches the archive and calls [Walk.Got], [Walk.Arrived] or
+// [Walk.Fail]. A Walk is not safe for concurrent use.
 type Walk struct {
-	// These may be set before the first call.
+	// Optional; set them before the first call.
 	Limits   Limits
-	Baseline Baseline // where the walk ends as if that were the first archive
-	// Gap is the archive at which the walk before ended too early, "" for none. Without it
-	// a walk with a baseline ends at a recorded archive. With it recorded archives are
-	// passed, to it and to what may be missing behind it.
+	Baseline Baseline // the walk ends there, as if it were the first archive
+	// Gap is the archive at which the last walk ended early, or "". Without it, a walk with a
+	// baseline ends at a recorded archive. With it, recorded archives are passed, to reach Gap and
+	// other missing archives behind it.
 	Gap string
-	// Later leaves Gap for another time, since it could not be had before.
+	// Later skips Gap, as it failed before and its retry is not due.
 	Later bool
 
 	record  *Record
 	next    string         // "" at the end
 	from    string         // the document that named it
-	trail   []string       // the archives that were passed; "" for one that was asked for in this walk
-	broken  []string       // those of trail of which one has the link that stopped the walk
-	visited map[string]int // URLs, and how long trail was when each was passed
+	trail   []string       // the archives passed; "" for one requested in this walk
+	broken  []string       // archives of trail; one of them has the link that stopped the walk
+	visited map[string]int // URLs, with the length of trail when each was passed
 	stop    *Stop
-	waits   bool // it ended at Gap
+	waits   bool // the walk ended at Gap
 	known   int
-	spent   Limits // by documents that were asked for
+	spent   Limits // by requested documents
 }
 
-// Forget makes a recorded archive one that is asked for again.
+// Forget removes a recorded archive, so that it is requested again.
 func (w *Walk) Forget(url string) { w.record.Forget(url) }
 
-// NewWalk begins a walk at the first archive that the subscription document names.
-// own are the URLs of that document, the first the one its links are judged from.
-// record is what was stored before; only [Walk.Forget] changes it.
+// NewWalk returns a walk that starts at the first archive that the subscription document names. own
+// are the URLs of that document; links are checked from the first. record holds the stored
+// archives; only [Walk.Forget] changes it.
 func NewWalk(record *Record, first string, own ...string) *Walk {
 	w := &Walk{record: record, next: first, visited: map[string]int{}}
 	for i, u := range own {
@@ -186,9 +185,9 @@ func NewWalk(record *Record, first string, own ...string) *Walk {
 	return w
 }
 
-// Next returns the URL of the archive that comes next, and of the document that named
-// it. It passes what was stored before. At the end of the walk ok is false, and
-// [Walk.Stopped] tells why it is not the end of the archives, if it is not.
+// Next returns the URL of the next archive to fetch, and of the document that named it. It passes
+// recorded archives. At the end of the walk ok is false; [Walk.Stopped] returns the reason if that
+// is not the end of the archives.
 func (w *Walk) Next() (url, from string, ok bool) {
 	for w.stop == nil && w.next != "" {
 		if w.Baseline.Set() && w.next == w.Baseline.URL {
@@ -219,15 +218,15 @@ func (w *Walk) Next() (url, from string, ok bool) {
 	return "", "", false
 }
 
-// pass goes on behind an archive. stale is its URL, or "" if it was asked for in this walk.
+// pass continues behind an archive. stale is its URL, or "" if it was requested in this walk.
 func (w *Walk) pass(s Stored, stale string) {
 	at := len(w.trail)
 	w.visited[w.next], w.visited[s.URL], w.visited[s.Final] = at, at, at
 	w.from, w.next, w.trail = s.Final, s.Prev, append(w.trail, stale)
 }
 
-// circle ends the walk if an archive was passed before. Each link of the circle may be the
-// wrong one, but most likely the last.
+// circle ends the walk if an archive was passed before. Each link of the loop may be wrong, most
+// likely the last one.
 func (w *Walk) circle(url, reason string) bool {
 	begin, passed := w.visited[url]
 	if !passed {
@@ -240,11 +239,11 @@ func (w *Walk) circle(url, reason string) bool {
 	return true
 }
 
-// End ends the walk behind the archive that came last, as if it were the first.
+// End ends the walk after the last archive, as if it were the first of the feed.
 func (w *Walk) End() { w.next = "" }
 
-// May is the reason for which the limits do not let another document be asked for,
-// or nil; the walk has ended then.
+// May returns nil if the limits permit another request; otherwise it ends the walk and returns the
+// reason.
 func (w *Walk) May() *Stop {
 	spent, flag := "", ""
 	switch {
@@ -261,16 +260,15 @@ func (w *Walk) May() *Stop {
 	return w.stop
 }
 
-// Count counts a document that was asked for towards the limits.
+// Count adds a requested document to the totals of the limits.
 func (w *Walk) Count(entries int, bytes int64) {
 	w.spent.Documents++
 	w.spent.Entries += entries
 	w.spent.Bytes += bytes
 }
 
-// Arrived takes the URL that the archive which Next returned came from, after
-// redirects. It returns what is stored under that URL already: the walk then goes
-// on behind it. An error ends the walk.
+// Arrived records the URL, after redirects, of the archive that Next returned. If an archive with
+// that URL is stored, it returns that, and the walk continues behind it. An error ends the walk.
 func (w *Walk) Arrived(final string) (known *Stored, err error) {
 	final = Normal(final)
 	if err := Check(w.next, final); err != nil {
@@ -284,8 +282,8 @@ func (w *Walk) Arrived(final string) (known *Stored, err error) {
 	if !ok {
 		return nil, nil
 	}
-	// An archive that moved has its old place in the chain. One that another archive
-	// leads to has a place of its own, and those between would be passed over.
+	// An archive that moved keeps its place in the chain. One that another archive names has a
+	// place of its own, and the archives between would be skipped.
 	if newer, ok := w.record.before(s); ok {
 		w.Fail("it redirects to "+fetch.Brief(final)+", which is the archive before "+fetch.Brief(newer.Final), true)
 		return nil, w.stop
@@ -297,16 +295,16 @@ func (w *Walk) Arrived(final string) (known *Stored, err error) {
 	return &s, nil
 }
 
-// Got takes what the archive that Next returned says of others. It returns what is to
-// be recorded of it, but for digest and time.
+// Got continues behind the archive that Next returned. It returns the record of the archive,
+// without digest and time.
 func (w *Walk) Got(d Document) Stored {
 	s := Stored{URL: w.next, Final: d.URL, Self: d.Self, Prev: d.Prev}
 	w.pass(s, "")
 	return s
 }
 
-// Fail ends the walk at the archive that Next returned last. link reports whether the
-// link that led there is to blame.
+// Fail ends the walk at the archive that Next returned last. link reports whether the link to it is
+// the cause.
 func (w *Walk) Fail(reason string, link bool) {
 	w.stop = &Stop{URL: w.next, Reason: reason}
 	if last := len(w.trail) - 1; link && last >= 0 && w.trail[last] != "" {
@@ -314,16 +312,16 @@ func (w *Walk) Fail(reason string, link bool) {
 	}
 }
 
-// Stopped is why the walk ended before the first archive; nil when it has got
-// there, or to the baseline.
+// Stopped returns the reason why the walk ended early; nil if it reached the first archive or the
+// baseline.
 func (w *Walk) Stopped() *Stop { return w.stop }
 
-// Broken returns the URLs of recorded archives of which one has the link that stopped the
-// walk. Its publisher may have mended the link since it was recorded.
+// Broken returns the URLs of recorded archives, one of which has the link that stopped the walk.
+// Its publisher may have corrected the link since.
 func (w *Walk) Broken() []string { return w.broken }
 
-// Waits reports whether the walk ended at an archive that is not to be asked for yet.
+// Waits reports whether the walk ended at an archive whose retry is not due.
 func (w *Walk) Waits() bool { return w.waits }
 
-// Known counts the archives that were passed since they are stored.
+// Known returns the number of recorded archives that were passed.
 func (w *Walk) Known() int { return w.known }

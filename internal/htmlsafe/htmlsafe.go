@@ -72,7 +72,7 @@ func Clean(content []byte, mimeType string, o Options) string {
 // Text gives text as HTML: escaped, and without what no page may hold.
 func Text(s string) string { return html.EscapeString(termsafe.Clean(s)) }
 
-// plain gives plain text as paragraphs.
+// plain returns plain text as HTML paragraphs.
 func plain(text string) string {
 	var b strings.Builder
 	for para := range strings.SplitSeq(strings.ReplaceAll(text, "\r\n", "\n"), "\n\n") {
@@ -280,12 +280,10 @@ func (w *writer) anchor(n *nethtml.Node, inside func([]*nethtml.Node)) {
 // rel is what every link to elsewhere has.
 const rel = `rel="noopener noreferrer"`
 
-// URL gives a URL of http or https as a browser reads it, without a password; "" if it
-// is none.
+// URL returns an http or https URL as a browser parses it, without a password; "" if it is invalid.
 func URL(s string) string { return (&writer{}).url(s, false) }
 
-// Link gives a link to elsewhere, its text escaped; the text alone if href is no
-// URL of http or https.
+// Link returns an HTML link with escaped text, or only the text if href is not an http or https URL.
 func Link(href, text string) string {
 	if href = URL(href); href == "" {
 		return Text(text)
@@ -679,7 +677,7 @@ func direction(n *nethtml.Node) string {
 	return ""
 }
 
-// url resolves a link, and gives "" for what is none that may be followed.
+// url resolves a link. It returns "" if the link must not be followed.
 func (w *writer) url(s string, mail bool) string {
 	u, err := url.Parse(percents(strings.TrimSpace(s)))
 	if err != nil || s == "" {

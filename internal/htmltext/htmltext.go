@@ -37,9 +37,8 @@ type Options struct {
 	Bare bool
 }
 
-// Render gives content of a MIME type as text, cleaned by termsafe, its lines
-// ending in newlines. Nothing that a reader would see is lost but markup,
-// scripts and styles. The empty type means text/plain.
+// Render returns content of a MIME type as text, cleaned by termsafe, in lines that end in newlines. It
+// drops only markup, scripts and styles. The empty type means text/plain.
 func Render(content []byte, mimeType string, o Options) string {
 	return Lay(content, mimeType, o).Text
 }
@@ -77,8 +76,8 @@ func Lay(content []byte, mimeType string, o Options) Document {
 	return d
 }
 
-// Text gives content as bare text, not wrapped, for searching in it. Of what is
-// no text it gives nothing.
+// Text returns content as plain text without wrapping, for searches. It returns "" if the content is not
+// text.
 func Text(content []byte, mimeType string) string {
 	if KindOf(mimeType, content) == Binary {
 		return ""
@@ -89,7 +88,7 @@ func Text(content []byte, mimeType string) string {
 // excerptBytes is how much of a content is looked at for one line of it.
 const excerptBytes = 8 << 10
 
-// Excerpt gives the beginning of content as one line of at most width columns.
+// Excerpt returns the beginning of content as one line of at most width columns.
 func Excerpt(content []byte, mimeType string, width int) string {
 	if len(content) > excerptBytes {
 		// Not in the middle of a character, which would look binary.
@@ -133,7 +132,7 @@ func KindOf(mimeType string, content []byte) Kind {
 	return Plain
 }
 
-// media gives a MIME type in lower case without its parameters.
+// media returns a MIME type in lower case without its parameters.
 func media(mimeType string) string {
 	t, _, _ := strings.Cut(mimeType, ";")
 	return strings.ToLower(strings.TrimSpace(t))

@@ -81,7 +81,7 @@ func ordinal(n int, style string) string {
 	return s
 }
 
-// roman gives a number from 1 to 3999, "" for others.
+// roman returns the Roman numeral of a number from 1 to 3999, "" for others.
 func roman(n int) string {
 	if n < 1 || n > 3999 {
 		return ""

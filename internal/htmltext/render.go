@@ -121,7 +121,7 @@ func (r *renderer) html(content []byte, depth int) {
 	}
 }
 
-// attributes gives those attributes of a tag that matter here.
+// attributes returns the attributes of a tag that the renderer uses.
 func attributes(z *html.Tokenizer, more bool) map[string]string {
 	var attrs map[string]string
 	for more {
@@ -592,7 +592,7 @@ func fileOf(target string) string {
 	return ""
 }
 
-// isWeb tells whether a URL is one that a picture can be fetched from.
+// isWeb reports whether a picture can be fetched from a URL.
 func isWeb(url string) bool {
 	return strings.HasPrefix(url, "https://") || strings.HasPrefix(url, "http://")
 }

@@ -122,7 +122,7 @@ func (r *renderer) joinCells(row []string) {
 	}
 }
 
-// spill gives up the table that is open.
+// spill ends the open table early: it writes the rows read so far, and the rest becomes plain text.
 func (r *renderer) spill() {
 	t := r.table
 	if t == nil {

@@ -47,9 +47,8 @@ func wrap(text string, width int) iter.Seq[string] {
 	}
 }
 
-// pieces gives the parts of a word between which a line may be broken. That is
-// the whole word, as URLs are copied from terminals, unless it has characters
-// beyond the alphabets in it, such as those of scripts written without spaces.
+// pieces returns the parts of a word between which a line may be broken. It returns the whole word, so
+// that URLs can be copied, unless the word has characters of scripts that are written without spaces.
 func pieces(word string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if strings.IndexFunc(word, beyondAlphabets) < 0 {

@@ -49,8 +49,8 @@ type Options struct {
 	// unasked; 0 stands for a thousand.
 	Least int
 	// Brief is that the process ends soon: a query that has brought something into the file
-	// leaves it open. To close it would bring the journal into its place and wait for the
-	// disk, which the next query does that has nothing to bring.
+	// leaves it open, unless its journal is long. To close it would bring the journal into
+	// its place and wait for the disk, which the next query does that has nothing to bring.
 	Brief bool
 	// Warn takes a warning, once.
 	Warn func(format string, a ...any)
@@ -70,6 +70,9 @@ const (
 	// budgetEach is the least that it takes to list an entry of the directory.
 	budgetEach   = 4 * time.Microsecond
 	defaultLeast = 1000
+	// autoCheckpoint is the number of pages in the journal from which on SQLite brings them
+	// to their places after each commit.
+	autoCheckpoint = 1000
 )
 
 // New gives the index of a lektor-dir. It touches nothing.
@@ -129,7 +132,10 @@ type View struct {
 // Close closes the file.
 func (v *View) Close() {
 	v.s.c.exec("COMMIT")
-	if v.x.o.Brief && v.s.wrote && v.s.c.err == nil {
+	// SQLite has brought a longer journal to its place already. The next process would read
+	// it anew, append to it and bring all of it there once more.
+	fi, err := os.Stat(v.x.path + "-wal")
+	if v.x.o.Brief && v.s.wrote && v.s.c.err == nil && err == nil && fi.Size() < autoCheckpoint*pageSize {
 		v.s.c = nil
 	}
 	v.s.close()

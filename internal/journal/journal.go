@@ -398,7 +398,7 @@ func Append(path string, j *Journal, recs []Record) error {
 	return nil
 }
 
-// UncutError tells that a failed append may have left whole lines, which count.
+// UncutError reports that a failed append may have left whole lines, which count.
 type UncutError struct{ error }
 
 func (e *UncutError) Unwrap() error { return e.error }

@@ -10,14 +10,14 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// DigestOptions say what a digest has of each entry.
+// DigestOptions are the options of [Digest].
 type DigestOptions struct {
 	Lines int  // of its content, as text
 	Full  bool // all of its content instead
 }
 
-// Digest returns entries as one document of HTML, and as text, with a title that counts
-// them. Entries of one feed stand one after the other.
+// Digest returns entries as one HTML document and as text, with a title that has their number. The
+// entries of a feed must follow each other in list.
 func Digest(list []*Entry, o DigestOptions) (title, text, html string) {
 	var t, h strings.Builder
 	feeds, images := 0, false
@@ -77,7 +77,7 @@ func (e *Entry) html1(b *strings.Builder, o DigestOptions) {
 	}
 }
 
-// title is what the entry is called, whole.
+// title returns the full title of the entry.
 func (e *Entry) title() string {
 	for _, s := range []string{e.Entry.Title, e.Title} {
 		if s = termsafe.Squeeze(s); s != "" {
@@ -87,7 +87,7 @@ func (e *Entry) title() string {
 	return "(no title)"
 }
 
-// excerpt is the beginning of the content, so much that it would fill so many lines.
+// excerpt returns the beginning of the content that fills about this many lines.
 func (e *Entry) excerpt(lines int) string {
 	content, kind := e.Entry.Content, e.Entry.Type
 	line := htmltext.Excerpt(content, kind, lines*width)

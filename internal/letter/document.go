@@ -4,7 +4,7 @@ import (
 	"github.com/lektordir/lektor/internal/htmlsafe"
 )
 
-// Styles stand on the elements: mail programs leave out those of a whole document.
+// Styles are attributes of the elements, because mail programs remove style elements.
 const (
 	styleBody  = "margin: 0 auto; max-width: 46em; padding: 0 1em 2em; font: 100%/1.5 system-ui, sans-serif; overflow-wrap: anywhere"
 	styleTitle = "font-size: 1.4em; line-height: 1.25"
@@ -13,16 +13,15 @@ const (
 	styleMeta  = "color: #6b6b6b; font-size: .9em"
 )
 
-// Document gives a whole HTML document, which needs nothing but itself: title is its
-// title as text, body the inside of its body as HTML, language a tag or "". Even if a
-// stranger's markup had come through, a browser that shows it runs nothing, and loads
-// nothing but images, and those only with images.
+// Document returns a complete, self-contained HTML document. title is plain text, body is HTML, and
+// language is a language tag or "". Its content security policy forbids scripts and all loading, except
+// of images if images is set, even if harmful markup was not removed.
 func Document(title, language, body string, images bool) string {
 	head, foot := frame(title, language, images)
 	return head + body + foot
 }
 
-// frame gives what stands before and after the body of a [Document].
+// frame returns the text before and after the body of a [Document].
 func frame(title, language string, images bool) (head, foot string) {
 	policy := "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 	if images {

@@ -19,35 +19,33 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Entry is what a message is made of.
+// Entry is the input for a message.
 type Entry struct {
 	Ref   lektordir.Ref
 	Feed  *lektordir.Feed
 	Entry *lektordir.Entry // as [entries.Own] gives it: URLs have no passwords, and links are some
 	Title string           // what is shown as its title, if it has none itself, as public
 	Date  time.Time        // its zone is that of the message
-	// Version tells versions of an entry apart of which each has its message; it is
-	// empty for the first.
+	// Version distinguishes the messages of versions of an entry. It is empty for the first version.
 	Version string
-	// Images has the message show images, which most mail programs load only when
-	// asked to; else there is a link for each.
+	// Images keeps images in the message; most mail programs load them only when asked to. If it is
+	// not set, each image becomes a link.
 	Images bool
 }
 
-// domain is that of all addresses and IDs. It is nobody's (RFC 2606, 2), so that no
-// answer is sent by accident.
+// domain is the domain of all addresses and IDs. It can belong to nobody (RFC 2606, 2), so that no reply
+// is sent by accident.
 const domain = "lektor.invalid"
 
-// width is that of the text, in columns.
+// width is the width of the text in columns.
 const width = 72
 
-// ThreadID is the ID that all messages of a feed refer to. There is no such message:
-// mail programs make a thread of those that refer to the same one (RFC 5256, 3).
+// ThreadID returns the message ID that all messages of a feed refer to. No message has this ID, but mail
+// programs put messages that refer to the same ID into one thread (RFC 5256, 3).
 func ThreadID(feed string) string { return token(feed) + "@" + domain }
 
-// ID is the ID of an entry's message. It is made of the feed and of the entry's
-// identity, which is the same on every machine, and where the entry has none of its
-// unique name.
+// ID returns the ID of the entry's message. It is made of the feed and the entry's identity, which is
+// the same on every machine. If the entry has no identity, its unique name is used.
 func (e *Entry) ID() string {
 	id := e.first()
 	if e.Version != "" {
@@ -56,12 +54,12 @@ func (e *Entry) ID() string {
 	return id
 }
 
-// first is the ID of the message of the first version.
+// first returns the ID of the message of the first version.
 func (e *Entry) first() string {
 	return cmp.Or(e.Ref.Identity(), digest(e.Ref.Unique)) + "." + ThreadID(e.Ref.Feed)
 }
 
-// token is the hash of a feed, and of a directory that has another name a digest.
+// token returns the hash of a feed, or a digest of the name if it is not a hash.
 func token(feed string) string {
 	if feed == "" || len(feed) > 40 || strings.Trim(feed, "0123456789abcdef") != "" {
 		return digest(feed)
@@ -74,8 +72,8 @@ func digest(s string) string {
 	return hex.EncodeToString(h[:8])
 }
 
-// Message gives the entry as a message. It comes from the feed, by the author; the
-// address is nobody's.
+// Message returns the entry as a message. Its sender is the name of the author or feed, with an address
+// that does not exist.
 func (e *Entry) Message() *Message {
 	feed := FeedTitle(e.Feed)
 	from := feed
@@ -116,12 +114,12 @@ func bracketed(url string) string {
 	return url
 }
 
-// FeedTitle is what a feed is called.
+// FeedTitle returns the title of a feed.
 func FeedTitle(f *lektordir.Feed) string {
 	return cmp.Or(termsafe.Squeeze(redact.Text(f.Title())), "(no name)")
 }
 
-// author gives the names of the authors, and addresses only of those without a name.
+// author returns the names of the authors, and the addresses of authors without a name.
 func (e *Entry) author() string {
 	var names []string
 	for one := range strings.SplitSeq(redact.Text(cmp.Or(e.Entry.Author, e.Feed.Author)), ", ") {
@@ -134,7 +132,7 @@ func (e *Entry) author() string {
 	return strings.Join(names, ", ")
 }
 
-// maxKeywords is how many categories a header has.
+// maxKeywords is the maximum number of categories in a header.
 const maxKeywords = 20
 
 func (e *Entry) keywords() string {
@@ -147,7 +145,7 @@ func (e *Entry) keywords() string {
 	return strings.Join(list, ", ")
 }
 
-// language is the tag of the language, if it looks like one (RFC 5646, 2.1).
+// language returns the language tag of the entry, "" if it is not a valid tag (RFC 5646, 2.1).
 func (e *Entry) language() string {
 	tag := cmp.Or(e.Entry.Language, e.Feed.Language)
 	if len(tag) < 2 || len(tag) > 35 {
@@ -161,11 +159,10 @@ func (e *Entry) language() string {
 	return tag
 }
 
-// base is what relative links of the content are resolved against.
+// base returns the URL that relative links of the content are resolved against.
 func (e *Entry) base() string { return cmp.Or(e.Entry.URL(), fetch.Public(e.Feed.ID)) }
 
-// text gives the entry as plain text; title stands above it if the header has not all
-// of it.
+// text returns the entry as plain text. It begins with title if that is not empty.
 func (e *Entry) text(title string) string {
 	content := htmltext.Render(e.Entry.Content, e.Entry.Type, htmltext.Options{Width: width, Base: e.base()})
 	if strings.TrimSpace(content) == "" {
@@ -190,8 +187,8 @@ func (e *Entry) text(title string) string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// About gives what an enclosure is called by its URL, and its type and size in
-// brackets, with a blank before them, or "".
+// About returns the file name of an enclosure, and its type and size in parentheses with a leading
+// space, "" if both are unknown.
 func About(enc lektordir.Enclosure) (name, about string) {
 	name = "enclosure"
 	if u, err := url.Parse(enc.URL); err == nil {
@@ -213,7 +210,7 @@ func About(enc lektordir.Enclosure) (name, about string) {
 	return name, about
 }
 
-// html gives the entry as a document.
+// html returns the entry as an HTML document.
 func (e *Entry) html(title string) string {
 	var b strings.Builder
 	b.WriteString(`<h1 dir="auto" style="` + styleTitle + `">` + htmlsafe.Link(e.Entry.URL(), title) + "</h1>\n")
@@ -229,12 +226,12 @@ func (e *Entry) html(title string) string {
 	return Document(title, e.language(), b.String(), e.Images)
 }
 
-// content gives the content as HTML, with links to the enclosures below it. heading is
-// the level of its highest headings.
+// content returns the content as HTML, followed by links to the enclosures. heading is the level of its
+// highest headings.
 func (e *Entry) content(heading int) string {
 	content := htmlsafe.Clean(e.Entry.Content, e.Entry.Type, htmlsafe.Options{Base: e.base(), Heading: heading, NoImages: !e.Images})
 	if strings.TrimSpace(content) == "" {
-		// Of what is no text, this says what it is.
+		// For content that is not text, this states its type.
 		text := cmp.Or(e.Entry.Summary, htmltext.Render(e.Entry.Content, e.Entry.Type, htmltext.Options{}))
 		content = htmlsafe.Clean([]byte(text), "text/plain", htmlsafe.Options{})
 	}

@@ -1,11 +1,9 @@
-// Package letter makes letters: an entry as a message of RFC 5322 that mail programs
-// keep and show, and the HTML that such a message, or a digest, consists of. It knows
-// no disk and no clock: of equal entries it makes equal bytes.
+// Package letter turns entries into mail messages (RFC 5322), and into the HTML of messages and digests.
+// It uses neither the disk nor the clock: equal entries result in equal bytes.
 //
-// What a stranger wrote ends no line of a header, begins no part, and is never read as
-// an encoded word that he made himself. No line is longer than mail allows, none
-// begins with "From ", and the text is ASCII throughout, so that nothing on its way
-// has a reason to change it.
+// Untrusted text cannot end a header line, begin a part, or be decoded as an encoded word. No line is
+// longer than mail allows or begins with "From ", and all text is ASCII, so that mail servers have no
+// reason to change it.
 package letter
 
 import (
@@ -23,19 +21,17 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// Message is a letter in two forms, of which mail programs show the one that they can:
-// multipart/alternative (RFC 2046, 5.1.4).
+// Message is a message with a text and an HTML part, multipart/alternative (RFC 2046, 5.1.4).
 type Message struct {
 	From    mail.Address
 	To      []*mail.Address // nobody, for what is not sent
 	Subject string
 	Date    time.Time
 	ID      string // without the angle brackets
-	// References are the IDs of what stands above it in its thread, the first one
-	// first.
+	// References are the IDs of the messages above it in its thread, the root first.
 	References []string
-	// Fields are more of the header. Their values are as [Words], [Phrase] or [Token]
-	// gives them; empty ones are left out.
+	// Fields are additional header fields. Their values must be results of [Words], [Phrase] or
+	// [Token]; empty ones are omitted.
 	Fields     []Field
 	Text, HTML string
 }
@@ -43,10 +39,10 @@ type Message struct {
 // Field is a field of a header.
 type Field struct{ Name, Value string }
 
-// boundary cannot stand in what it separates: neither encoding has "=_".
+// boundary cannot occur in a part, as "=_" is possible in neither encoding.
 const boundary = "=_lektor"
 
-// Bytes gives the message as mail programs of Unix have it: lines end in "\n".
+// Bytes returns the message as stored on Unix: lines end in "\n".
 func (m *Message) Bytes() ([]byte, error) {
 	var h message.Header
 	fields := slices.Concat([]Field{
@@ -99,7 +95,7 @@ func (m *Message) thread() []Field {
 	return []Field{{"In-Reply-To", ids(m.References[len(m.References)-1])}, {"References", ids(m.References...)}}
 }
 
-// ids gives message IDs as a header has them.
+// ids formats message IDs for a header.
 func ids(list ...string) string {
 	var b []string
 	for _, id := range list {
@@ -110,7 +106,7 @@ func ids(list ...string) string {
 	return strings.Join(b, " ")
 }
 
-// part writes one of the two forms.
+// part writes one of the two parts.
 func part(w *message.Writer, kind, text string) error {
 	var h message.Header
 	h.Add("Content-Transfer-Encoding", encoding(text))
@@ -134,8 +130,8 @@ func encoding(text string) string {
 	return "quoted-printable"
 }
 
-// mostlyOdd tells whether so much of a text is no ASCII that nobody would read it with
-// that encoded by itself.
+// mostlyOdd reports whether so many characters of a text are not ASCII that quoted-printable would be
+// unreadable.
 func mostlyOdd(text string) bool {
 	odd := 0
 	for i := range len(text) {
@@ -178,10 +174,10 @@ func protect(b []byte) []byte {
 	return append(out, b[done:]...)
 }
 
-// maxWords is how many bytes of a stranger's text a header has at most.
+// maxWords is the maximum number of bytes of untrusted text in a header field.
 const maxWords = 240
 
-// Brief is so much of a line as a header has of it, and whether that is all.
+// Brief cuts a line to maxWords bytes. It reports whether the line was short enough.
 func Brief(s string) (string, bool) {
 	s = termsafe.Squeeze(termsafe.Brief(s))
 	if len(s) <= maxWords {
@@ -194,7 +190,7 @@ func Brief(s string) (string, bool) {
 	return strings.TrimRight(s[:n], " ") + "…", false
 }
 
-// Words gives text as a field has it that is for people (RFC 2047, 5 (1)).
+// Words encodes text for an unstructured field (RFC 2047, 5 (1)).
 func Words(s string) string {
 	s, _ = Brief(s)
 	if !isASCII(s) || strings.Contains(s, "=?") {
@@ -203,7 +199,7 @@ func Words(s string) string {
 	return s
 }
 
-// Phrase gives text as it stands before an address (RFC 5322, 3.2.5; RFC 2047, 5 (3)).
+// Phrase encodes text as the display name of an address (RFC 5322, 3.2.5; RFC 2047, 5 (3)).
 func Phrase(s string) string {
 	s, _ = Brief(s)
 	switch {
@@ -219,8 +215,8 @@ func Phrase(s string) string {
 // that the line is no longer than 76 with the name of the field before it (RFC 2047, 2).
 const maxEncoded = 52
 
-// encoded gives text as encoded words, each with whole characters, whatever is in it.
-// Only what may stand in a phrase, too, is left as it is (RFC 2047, 5 (3)).
+// encoded encodes text as encoded words without splitting a character. Characters that are allowed in a
+// phrase are not escaped (RFC 2047, 5 (3)).
 func encoded(s string) string {
 	var words []string
 	open, kind := "", "Q"
@@ -267,8 +263,7 @@ func encoded(s string) string {
 // (RFC 5322, 2.1.1).
 const maxToken = 900
 
-// Token gives a URL or an address as a header has it, and "" for what is none or is
-// too long: it cannot be cut.
+// Token returns a URL or an address for a header, "" if it is invalid or too long: it cannot be cut.
 func Token(s string) string {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] >= 0x7f || s[i] == '<' || s[i] == '>' || s[i] == '"' || s[i] == '\\' {

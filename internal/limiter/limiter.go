@@ -33,13 +33,13 @@ type Limiter struct {
 	mu    sync.Mutex
 	all   lane
 	names map[string]*name
-	ready []*name // in turn, those with a caller that waits and room for it
+	ready []*name // in order of their turns: names with a waiting caller and room for it
 }
 
-// lane counts quick holders, and slow ones.
+// lane counts the quick and the slow holders.
 type lane struct{ quick, slow int }
 
-// name is a host or caller that has places, or waits for one.
+// name is a host or caller that has places, or is waiting for one.
 type name struct {
 	lane
 	key     string
@@ -47,7 +47,7 @@ type name struct {
 	ready   bool // listed in Limiter.ready
 }
 
-// waiter is called when its turn has come.
+// waiter holds the function to call when a place is free.
 type waiter struct{ begin func(*Place) }
 
 // New returns a limiter without holders.
@@ -81,7 +81,7 @@ func (l *Limiter) queue(key string, w *waiter) *name {
 	return n
 }
 
-// Acquire waits for a place, and fails when ctx ends first.
+// Acquire waits for a place. It fails if ctx ends first.
 func (l *Limiter) Acquire(ctx context.Context, key string) (*Place, error) {
 	begun := make(chan *Place, 1)
 	w := &waiter{func(p *Place) { begun <- p }}
@@ -106,8 +106,8 @@ func (l *Limiter) Acquire(ctx context.Context, key string) (*Place, error) {
 	return nil, context.Cause(ctx)
 }
 
-// advance begins what has a place now that n has changed, and forgets n if nobody uses
-// it. The caller holds mu.
+// advance starts the callers that have a place after n changed, and removes n if it is unused. The
+// caller must hold mu.
 func (l *Limiter) advance(n *name) {
 	l.list(n)
 	for len(l.ready) > 0 && (l.o.All == Unlimited || l.all.quick < l.o.All) {
@@ -116,7 +116,7 @@ func (l *Limiter) advance(n *name) {
 		l.ready = l.ready[1:]
 		next.ready = false
 		if len(next.waiting) == 0 {
-			continue // its caller waits no longer
+			continue // its caller no longer waits
 		}
 		w := next.waiting[0]
 		next.waiting[0] = nil
@@ -135,7 +135,7 @@ func (l *Limiter) advance(n *name) {
 	}
 }
 
-// list lists n as ready if it is. The caller holds mu.
+// list adds n to the ready names if it is ready. The caller must hold mu.
 func (l *Limiter) list(n *name) {
 	if !n.ready && len(n.waiting) > 0 && n.quick < l.o.Each {
 		n.ready = true
@@ -143,8 +143,8 @@ func (l *Limiter) list(n *name) {
 	}
 }
 
-// Place is a place that a holder has. The holder must call Release. A nil Place holds
-// nothing.
+// Place is a place of a holder. The holder must call Release. The methods ReleaseName and Release
+// of a nil Place do nothing.
 type Place struct {
 	l    *Limiter
 	name *name
@@ -157,9 +157,9 @@ type state int
 
 const (
 	quick    state = iota
-	late           // slow, and in the quick lane for want of room
+	late           // slow, but in the quick lane, as the slow lane is full
 	slow           // in the slow lane
-	unnamed        // counted as one of all, and no longer by its name
+	unnamed        // counted in all, but no longer for its name
 	released       //
 )
 
@@ -178,7 +178,7 @@ func (p *Place) handOver() {
 	p.count(-1, 1)
 }
 
-// count changes the numbers of holders in both lanes. The caller holds mu.
+// count changes the numbers of holders in both lanes. The caller must hold mu.
 func (p *Place) count(quick, slow int) {
 	p.name.quick += quick
 	p.name.slow += slow
@@ -209,7 +209,7 @@ func (p *Place) ReleaseName() {
 	}
 }
 
-// Release gives the place back. It may be called again.
+// Release frees the place. Later calls do nothing.
 func (p *Place) Release() {
 	if p == nil {
 		return

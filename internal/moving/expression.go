@@ -420,7 +420,7 @@ func escaped(c byte) (string, error) {
 	return `\` + string(c), nil
 }
 
-// classEnd gives the place behind a class that begins at i, or -1.
+// classEnd returns the place behind a class that begins at i, or -1.
 func classEnd(re string, i int) int {
 	at := i + 1
 	if at < len(re) && re[at] == '^' {

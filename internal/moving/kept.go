@@ -85,7 +85,7 @@ func (i *Item) Identify() {
 	}
 }
 
-// hasYear tells whether a date as it was written may be one that was read so: it has a
+// hasYear reports whether a date as it was written may be one that was read so: it has a
 // time and the year, be it in another zone.
 func hasYear(text string, date time.Time) bool {
 	for _, d := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {

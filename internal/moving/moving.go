@@ -30,7 +30,7 @@ type Feed struct {
 	Name       string // its own name, or ""
 	Link       string // its page, or ""
 	Categories []string
-	// Off tells that the reader does not fetch it.
+	// Off means that the reader does not fetch it.
 	Off bool
 }
 
@@ -52,7 +52,7 @@ type Item struct {
 	Flagged        bool
 	Flags          string // the user's own, a to z
 	Marked         bool   // the user gave it other flags, which are none here
-	// Made tells that the reader made ID, as the feed has none for the entry.
+	// Made means that the reader made ID, as the feed has none for the entry.
 	Made bool
 	// Row is what the reader's database has for the entry, Text what else is known of
 	// it; nil where that is to be read by the row, or there is nothing.

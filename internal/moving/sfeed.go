@@ -135,7 +135,7 @@ func (c simple) String() string {
 	return strings.Join(all, " ")
 }
 
-// commands gives the commands of a script one by one, whatever is around them. The
+// commands returns the commands of a script one by one, whatever is around them. The
 // braces of a function are told apart from those of a group by how deep they are.
 func (s *script) commands() func(yield func(simple) bool) {
 	return func(yield func(simple) bool) {

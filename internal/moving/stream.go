@@ -68,7 +68,7 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// text gives what the service has of an entry that is kept.
+// text returns what the service has of an entry that is kept.
 func (e *entry) text() *Text {
 	t := &Text{Author: oneLine(e.Author), Content: string(cmp.Or(e.Content, e.Summary))}
 	for _, k := range append(e.Keywords, e.Tags...) {
@@ -142,7 +142,7 @@ func isSaved(id value) bool {
 	return strings.HasSuffix(string(id), "/state/com.google/starred") || strings.HasSuffix(string(id), "/tag/global.saved")
 }
 
-// item gives the entry of a list, in which all are saved or not.
+// item returns the entry of a list, in which all are saved or not.
 func (e *entry) item(saved bool) Item {
 	i := Item{Title: oneLine(e.Title), ID: e.OriginID, Date: unix(string(e.Published)), Flagged: saved}
 	if t, err := time.Parse(time.RFC3339Nano, e.PublishedAt); err == nil {

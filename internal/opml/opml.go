@@ -1,6 +1,5 @@
-// Package opml reads and writes lists of subscriptions in OPML, and keeps what
-// it does not understand: unknown attributes, elements and outlines come out
-// of a document as they went in.
+// Package opml reads and writes lists of subscriptions in OPML. It preserves unknown attributes,
+// elements and outlines.
 package opml
 
 import (
@@ -18,32 +17,32 @@ type Document struct {
 	root   *Node
 }
 
-// Node is an element, a text, or (Raw) a comment or processing instruction.
+// Node is an element, a text, or, if Raw is set, a comment or processing instruction.
 type Node struct {
-	Name     string // of an element, as found; else empty
+	Name     string // of an element, as in the document; else empty
 	Attrs    []Attr
 	Children []*Node
 	Text     string
 	Raw      string
 }
 
-// Attr is an attribute of an element, its name as found.
+// Attr is an attribute of an element, with its name as in the document.
 type Attr struct{ Name, Value string }
 
 // Feed is an outline that names a feed.
 type Feed struct {
 	URL         string // xmlUrl
-	ID          string // for Update: another URL under which a document may list it
+	ID          string // for Update: another URL that a document may have for the feed
 	Title       string // the text attribute, else title
-	Name        string // for Update: what a new outline is called without a Title
+	Name        string // for Update: the text of a new outline if Title is empty
 	HTMLURL     string
 	Description string
-	// Categories are the folders the feed is in, each a path as [JoinPath]
-	// makes it; none for the top level.
+	// Categories are the folders of the feed, each a path in the form of [JoinPath]; empty for the
+	// top level.
 	Categories []string
 }
 
-// New gives an empty document with a title.
+// New returns an empty document with a title.
 func New(title string) *Document {
 	d := &Document{root: &Node{Name: "opml", Attrs: []Attr{{"version", "2.0"}}}}
 	d.root.Children = []*Node{
@@ -53,8 +52,8 @@ func New(title string) *Document {
 	return d
 }
 
-// normalize gives the document one head and one body, and puts outlines that
-// stand elsewhere into the body.
+// normalize ensures that the document has one head and one body, and moves outlines outside the
+// body into it.
 func (d *Document) normalize() {
 	if d.root.attr("version") == nil {
 		d.root.Attrs = append([]Attr{{"version", "2.0"}}, d.root.Attrs...)
@@ -80,7 +79,7 @@ func (d *Document) normalize() {
 	}
 	if body == nil {
 		body = &Node{Name: "body"}
-		// A head whose end tag is missing holds the body.
+		// If the end tag of the head is missing, the body is in the head.
 		if inner := head.child("body"); inner != nil {
 			body = inner
 			head.Children = slices.DeleteFunc(head.Children, func(n *Node) bool { return n == inner })
@@ -93,8 +92,8 @@ func (d *Document) normalize() {
 func (d *Document) head() *Node { return d.root.child("head") }
 func (d *Document) body() *Node { return d.root.child("body") }
 
-// Feeds lists the feeds in the order of their first outlines; a feed that
-// stands in several folders is listed once, with all of them.
+// Feeds returns the feeds in the order of their first outlines. A feed in several folders is
+// returned once, with all of them.
 func (d *Document) Feeds() []Feed {
 	var feeds []Feed
 	index := map[string]int{}
@@ -121,8 +120,8 @@ func (d *Document) Feeds() []Feed {
 	return feeds
 }
 
-// walk calls f for each outline with the path of the folder it is in. An
-// outline is a folder of what is in it unless it is a feed itself.
+// walk calls f for each outline with the path of its folder. An outline is a folder unless it is a
+// feed.
 func (d *Document) walk(f func(n *Node, path string)) {
 	var down func(n *Node, path string)
 	down = func(n *Node, path string) {
@@ -141,7 +140,7 @@ func (d *Document) walk(f func(n *Node, path string)) {
 	down(d.body(), "")
 }
 
-// Rewrite replaces the value of every attribute.
+// Rewrite replaces the value of every attribute by the result of f.
 func (d *Document) Rewrite(f func(value string) string) {
 	var down func(n *Node)
 	down = func(n *Node) {
@@ -155,12 +154,12 @@ func (d *Document) Rewrite(f func(value string) string) {
 	down(d.root)
 }
 
-// feedURL is the feed that an outline names, or "".
+// feedURL returns the URL of the feed of an outline, or "".
 func (n *Node) feedURL() string {
 	if u := strings.TrimSpace(n.get("xmlUrl")); u != "" {
 		return u
 	}
-	// Some programs write url for xmlUrl; on other types it is something else.
+	// Some programs write url instead of xmlUrl; in other types url has another meaning.
 	switch strings.ToLower(n.get("type")) {
 	case "rss", "atom", "feed":
 		return strings.TrimSpace(n.get("url"))
@@ -172,9 +171,8 @@ func (n *Node) folderName() string {
 	return cmp.Or(fold(n.get("text")), fold(n.get("title")))
 }
 
-// within gives the path of a folder that is in another, at path. One that has
-// no name, or would make the path too long, does not count: what is in it is
-// in the other.
+// within returns the path of a folder inside the folder at path. A folder without a name, or with
+// too long a path, is ignored: its content belongs to the outer folder.
 func (n *Node) within(path string) string {
 	name := n.folderName()
 	if name == "" || len(path)+len(name) > maxPath {
@@ -186,8 +184,8 @@ func (n *Node) within(path string) string {
 	return path + escapePath.Replace(name)
 }
 
-// Folders can be nested and named so that their paths would take many times
-// the size of the list, and a feed be in as many as there are.
+// Limits against lists whose nested folders have paths many times the size of the list, and whose
+// feeds are in all folders.
 const (
 	maxPath       = 1000 // bytes, before escaping
 	maxCategories = 1000 // of one feed
@@ -195,8 +193,7 @@ const (
 
 var escapePath = strings.NewReplacer(`\`, `\\`, `/`, `\/`)
 
-// JoinPath joins the names of nested folders with '/'; one in a name is
-// written '\/'.
+// JoinPath joins the names of nested folders with '/'. A '/' in a name is written '\/'.
 func JoinPath(names []string) string {
 	elements := make([]string, 0, len(names))
 	for _, n := range names {
@@ -212,7 +209,7 @@ var (
 	escaped     = lazy.Regexp(`(?s)\\(.)`)
 )
 
-// SplitPath undoes [JoinPath].
+// SplitPath splits a path that [JoinPath] returned.
 func SplitPath(path string) []string {
 	var names []string
 	for _, element := range pathElement().FindAllString(path, -1) {
@@ -223,10 +220,8 @@ func SplitPath(path string) []string {
 	return names
 }
 
-// Merge adds what another document has and this one lacks: outlines and
-// folders, elements of the head, attributes of the root. A feed that stands in
-// the same folder already is not added again, and neither is an outline that
-// is equal in all it has.
+// Merge adds outlines, folders, elements of the head and attributes of the root that only o has. It
+// does not add a feed that the same folder has, or an outline that is equal to an existing one.
 func (d *Document) Merge(o *Document) {
 	for _, a := range o.root.Attrs {
 		if d.root.attr(a.Name) == nil {
@@ -250,7 +245,7 @@ func (d *Document) Merge(o *Document) {
 	d.prolog = append(d.prolog, lacking(d.prolog, o.prolog)...)
 }
 
-// lacking gives the nodes of from that are not in to, each once.
+// lacking returns the nodes of from that are not in to, without duplicates.
 func lacking(to, from []*Node) []*Node {
 	have := make(map[string]bool, len(to))
 	for _, n := range to {
@@ -267,8 +262,8 @@ func lacking(to, from []*Node) []*Node {
 }
 
 func mergeOutlines(to, from *Node) {
-	// Looking each outline up among its siblings would be quadratic; lists of
-	// ten thousand feeds exist.
+	// A search among the siblings of each outline would be quadratic; lists of ten thousand feeds
+	// exist.
 	have := map[string]*Node{}
 	key := func(n *Node) string {
 		switch {
@@ -307,13 +302,11 @@ func mergeOutlines(to, from *Node) {
 	}
 }
 
-// Update makes the document list exactly the feeds given, and returns it.
-// Outlines of other feeds go; those of these stay where they are as long as
-// the feed is of that folder, with all their attributes, and new ones are made
-// where the feed has a category the document does not show. Title, HTMLURL and
-// Description fill in what an outline lacks; a title that differs from the
-// outline's replaces it. Folders that become empty by this go too. URLs are
-// compared as key gives them.
+// Update changes the document to list exactly the given feeds, and returns it. It removes outlines
+// of other feeds, and folders that become empty. An outline of a given feed stays, with all its
+// attributes, if the feed is in that folder; for other categories of the feed it adds outlines.
+// Title, HTMLURL and Description fill in missing attributes of an outline; a different title is
+// replaced. URLs are compared by the result of key.
 func (d *Document) Update(feeds []Feed, key func(string) string) *Document {
 	u := &update{key: key, want: make(map[string]*listed, 2*len(feeds)), body: d.body()}
 	all := make([]listed, len(feeds))
@@ -348,22 +341,22 @@ func (d *Document) Update(feeds []Feed, key func(string) string) *Document {
 	return d
 }
 
-// update is an [Document.Update] at work.
+// update is the state of one [Document.Update].
 type update struct {
 	key     func(string) string
 	want    map[string]*listed // by key of URL and ID
 	body    *Node
-	folders map[string]*Node // by path, after what goes has gone
+	folders map[string]*Node // by path, after the removals
 }
 
-// listed is a feed that the document is to list.
+// listed is a feed to list.
 type listed struct {
 	*Feed
-	places map[string]bool // paths of the folders in which it stays
-	like   *Node           // an outline of it, or nil
+	places map[string]bool // paths of the folders where it has an outline that stays
+	like   *Node           // an existing outline of the feed, or nil
 }
 
-// feed gives the feed of an outline, nil when it is to go, or is a folder.
+// feed returns the feed of an outline, nil if the outline is a folder or must be removed.
 func (u *update) feed(n *Node) *listed {
 	if url := n.feedURL(); url != "" {
 		return u.want[u.key(url)]
@@ -371,7 +364,7 @@ func (u *update) feed(n *Node) *listed {
 	return nil
 }
 
-// prune removes the outlines below n, at path here, that are to go.
+// prune removes the outlines below n, at path here, that must not stay.
 func (u *update) prune(n *Node, here string) {
 	var kept []*Node
 	for _, c := range n.Children {
@@ -390,7 +383,7 @@ func (u *update) prune(n *Node, here string) {
 			f.fill(c, u.key)
 			kept = append(kept, c)
 		default:
-			// What is below a feed that goes stays.
+			// Keep the outlines below a removed feed.
 			u.prune(c, here)
 			for _, below := range c.Children {
 				if below.is("outline") {
@@ -402,13 +395,13 @@ func (u *update) prune(n *Node, here string) {
 	n.Children = kept
 }
 
-// belongs reports whether an outline of the feed may stay in a folder. At the top
-// one may stay beside those in folders.
+// belongs reports whether an outline of the feed may stay in a folder. At the top level one may
+// stay besides those in folders.
 func (f *listed) belongs(path string) bool {
 	return slices.Contains(f.Categories, path) || path == "" && (len(f.Categories) == 0 || len(f.places) > 0)
 }
 
-// add makes the outlines that a feed lacks.
+// add adds the missing outlines of a feed.
 func (u *update) add(f *listed) {
 	categories := f.Categories
 	if len(categories) == 0 {
@@ -429,7 +422,7 @@ func (u *update) add(f *listed) {
 	}
 }
 
-// folder gives the folder at a path, which it makes where it is missing.
+// folder returns the folder at a path, and creates it if necessary.
 func (u *update) folder(path string) *Node {
 	names := SplitPath(path)
 	parent := u.body
@@ -446,7 +439,7 @@ func (u *update) folder(path string) *Node {
 	return parent
 }
 
-// fill puts into an outline what the feed says and it lacks.
+// fill adds the missing attributes to an outline.
 func (f *Feed) fill(n *Node, key func(string) string) {
 	if f.Title != "" && fold(n.get("text")) != f.Title && fold(n.get("title")) != f.Title {
 		n.set("text", f.Title)
@@ -469,8 +462,7 @@ func (f *Feed) fill(n *Node, key func(string) string) {
 	}
 }
 
-// Bytes writes the document in UTF-8, without the characters that XML has no
-// way to write.
+// Bytes returns the document in UTF-8, without characters that XML cannot represent.
 func (d *Document) Bytes() []byte {
 	var b bytes.Buffer
 	b.WriteString("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")
@@ -481,7 +473,7 @@ func (d *Document) Bytes() []byte {
 	return bytes.Map(writable, b.Bytes())
 }
 
-// writable drops what no XML document may hold (Char of XML 1.0), and DEL.
+// writable drops characters that an XML document must not contain (Char of XML 1.0), and DEL.
 func writable(r rune) rune {
 	if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7F || r == 0xFFFE || r == 0xFFFF {
 		return -1
@@ -489,7 +481,7 @@ func writable(r rune) rune {
 	return r
 }
 
-// write writes an element with one child a line, unless it holds text.
+// write writes an element with one child per line, unless it contains text.
 func (n *Node) write(b *bytes.Buffer, depth int) {
 	indent := func(depth int) { b.WriteString(strings.Repeat("  ", depth)) }
 	indent(depth)
@@ -558,7 +550,7 @@ func (n *Node) child(name string) *Node {
 	return nil
 }
 
-// find looks for an element anywhere below.
+// find returns the first element with a name anywhere below n.
 func (n *Node) find(name string) *Node {
 	for _, c := range n.Children {
 		if c.is(name) {
@@ -595,12 +587,12 @@ func (n *Node) set(name, value string) {
 	n.Attrs = append(n.Attrs, Attr{name, value})
 }
 
-// signature is equal for nodes that are written equally.
+// signature returns a string that is equal for nodes with the same output.
 func (n *Node) signature() string {
 	var b bytes.Buffer
 	n.write(&b, 0)
 	return b.String()
 }
 
-// fold makes one line of text.
+// fold returns s on one line.
 func fold(s string) string { return strings.Join(strings.Fields(s), " ") }

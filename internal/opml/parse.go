@@ -11,8 +11,7 @@ import (
 	"github.com/lektordir/lektor/internal/lazy"
 )
 
-// The limits of [Parse]. A list of subscriptions that passes them is no list
-// that a person made.
+// The limits of [Parse], beyond any list that a person made.
 const (
 	MaxBytes    = 16 << 20
 	MaxDepth    = 64
@@ -20,15 +19,14 @@ const (
 	maxAttrs    = 256
 )
 
-// NotOPMLError is returned by [Parse] for a document that is none.
+// NotOPMLError is returned by [Parse] for a document that is not OPML.
 type NotOPMLError struct{ Reason string }
 
 func (e *NotOPMLError) Error() string { return "not OPML: " + e.Reason }
 
-// Parse reads a document. It is tolerant, as lists of subscriptions have
-// passed through many hands: names in any case, a missing head or body, bare
-// ampersands and less-than signs, unquoted attributes, HTML entities, any
-// charset, a missing end. The error is a [*NotOPMLError].
+// Parse parses a document. It tolerates many errors, as lists pass through many programs: names in
+// any case, a missing head or body, bare ampersands and less-than signs, unquoted attributes, HTML
+// entities, any charset, a missing end. The error is a [*NotOPMLError].
 func Parse(data []byte) (*Document, error) {
 	if len(data) > MaxBytes {
 		return nil, &NotOPMLError{fmt.Sprintf("it has more than %d bytes", MaxBytes)}
@@ -65,31 +63,31 @@ func Parse(data []byte) (*Document, error) {
 	return d, nil
 }
 
-// toUTF8 gives the document as valid UTF-8 without control characters.
+// toUTF8 returns the document as valid UTF-8 without control characters.
 func toUTF8(data []byte) string {
 	text, _ := charset.Decode(data, "", nil)
 	return string(bytes.Map(writable, text))
 }
 
-// parser reads one document into a tree.
+// parser parses one document into a tree.
 type parser struct {
 	s     string
 	pos   int
 	count int
-	open  []*Node // the elements that are open, the document itself first
-	text  []byte  // read, and not yet in the tree: it comes in pieces, one for each stray less-than sign
+	open  []*Node // the open elements, the document first
+	text  []byte  // parsed text that is not in the tree yet: a stray less-than sign splits it
 }
 
 func (p *parser) rest() string { return p.s[p.pos:] }
 
-// add puts a node into the element that is open.
+// add adds a node to the innermost open element.
 func (p *parser) add(n *Node) {
 	p.flush()
 	parent := p.open[len(p.open)-1]
 	parent.Children = append(parent.Children, n)
 }
 
-// flush puts the text so far into the element that is open.
+// flush adds the text so far to the innermost open element.
 func (p *parser) flush() {
 	if text := p.text; len(text) > 0 {
 		p.text = nil
@@ -137,7 +135,7 @@ func (p *parser) parse(top *Node) error {
 	return nil
 }
 
-// comment reads a comment, and makes it one that XML allows.
+// comment parses a comment, and makes it valid XML.
 func (p *parser) comment() {
 	body, ok := p.until(4, "-->")
 	if !ok {
@@ -149,7 +147,7 @@ func (p *parser) comment() {
 	p.add(&Node{Raw: "<!--" + strings.TrimSuffix(body, "-") + "-->"})
 }
 
-// start reads a start tag. A less-than sign that begins none is text.
+// start parses a start tag. A less-than sign that does not begin a tag is text.
 func (p *parser) start() error {
 	n, closed := p.tag()
 	switch {
@@ -167,7 +165,7 @@ func (p *parser) start() error {
 	return nil
 }
 
-// end reads an end tag, which closes the innermost element of its name.
+// end parses an end tag, which closes the innermost element with its name.
 func (p *parser) end() {
 	name, _ := p.until(2, ">")
 	name = strings.TrimSpace(name)
@@ -180,8 +178,8 @@ func (p *parser) end() {
 	}
 }
 
-// until gives what stands between an offset from here and the end mark, and
-// goes behind that; without one, behind everything.
+// until returns the text from skip bytes ahead to the mark end, and moves behind the mark; without
+// a mark, it returns the rest.
 func (p *parser) until(skip int, end string) (string, bool) {
 	body, _, ok := strings.Cut(p.rest()[skip:], end)
 	p.pos += skip + len(body)
@@ -209,7 +207,7 @@ func (p *parser) doctype() {
 	}
 }
 
-// take gives what stands here up to a byte of stop, and goes behind it.
+// take returns the text up to the first byte in stop, and moves to that byte.
 func (p *parser) take(stop string) string {
 	n := strings.IndexAny(p.s[p.pos:], stop)
 	if n < 0 {
@@ -219,12 +217,12 @@ func (p *parser) take(stop string) string {
 	return p.s[p.pos-n : p.pos]
 }
 
-// skip goes behind white space.
+// skip skips white space.
 func (p *parser) skip() { p.pos += len(p.rest()) - len(strings.TrimLeft(p.rest(), space)) }
 
 const space = " \t\r\n"
 
-// tag reads a start tag; nil when what is here is none.
+// tag parses a start tag; it returns nil if there is none.
 func (p *parser) tag() (n *Node, closed bool) {
 	begin := p.pos
 	p.pos++
@@ -236,7 +234,7 @@ func (p *parser) tag() (n *Node, closed bool) {
 	for {
 		p.skip()
 		switch rest := p.rest(); {
-		case rest == "", rest[0] == '<': // the tag's end is missing
+		case rest == "", rest[0] == '<': // the end of the tag is missing
 			return n, false
 		case rest[0] == '>':
 			p.pos++
@@ -262,7 +260,7 @@ func (p *parser) tag() (n *Node, closed bool) {
 	}
 }
 
-// value reads the value of an attribute, with quotes or without.
+// value parses the value of an attribute, with or without quotes.
 func (p *parser) value() string {
 	if quote := p.rest(); quote != "" && (quote[0] == '"' || quote[0] == '\'') {
 		value, _ := p.until(1, quote[:1])
@@ -271,8 +269,7 @@ func (p *parser) value() string {
 	return p.unquoted("")
 }
 
-// unquoted gives what stands here up to white space, the end of the tag, or a
-// byte of stop.
+// unquoted returns the text up to white space, the end of the tag, or a byte in stop.
 func (p *parser) unquoted(stop string) string {
 	begin := p.pos
 	p.take(space + ">" + stop)
@@ -295,8 +292,8 @@ var (
 	}}
 )
 
-// validName reports whether a name may stand in XML. Of the letters beyond ASCII
-// it knows those that all parsers agree on, and people use.
+// validName reports whether a name is valid in XML. Beyond ASCII it accepts only letters that all
+// parsers accept and that are in use.
 func validName(name string) bool {
 	if name == "" || len(name) > 200 {
 		return false
@@ -309,15 +306,15 @@ func validName(name string) bool {
 	return !strings.HasSuffix(name, ":") && strings.Count(name, ":") <= 1
 }
 
-// reference is a reference that ends in a semicolon. Others are text: in a URL,
-// "&copy=1" is a parameter.
+// reference matches a reference with a semicolon. Without one it is text: in a URL, "&copy=1" is a
+// parameter.
 var reference = lazy.Regexp(`&#?[0-9A-Za-z]{1,38};`)
 
 func unescape(s string) string {
 	return reference().ReplaceAllStringFunc(s, func(ref string) string {
 		text := html.UnescapeString(ref)
 		if len(text) > 1 && strings.HasSuffix(text, ";") {
-			return ref // unknown, but for its beginning perhaps
+			return ref // unknown, or only its beginning is known
 		}
 		return strings.Map(writable, text)
 	})

@@ -6,25 +6,24 @@ import (
 	"time"
 )
 
-// date is a date as the user writes one. What it means depends on the moment
-// and the time zone in which it is asked, see span.
+// date is a date in a query. It is resolved to times by span, for the current time and time zone.
 type date struct {
 	kind  dateKind
 	parts [5]int    // ago: hours, days, weeks, months, years; calendar: year, month, day
-	t     time.Time // moment
+	t     time.Time // for wallclock and moment
 }
 
 type dateKind uint8
 
 const (
-	ago       dateKind = iota // so long before now
+	ago       dateKind = iota // a duration before now
 	today                     // parts[1] days before today
 	calendar                  // a year, month or day of the calendar
 	wallclock                 // a date and time without a zone
 	moment                    // a point in time
 )
 
-// units are those of a duration, in the order of date.parts.
+// units are the units of a duration, in the order of date.parts.
 const units = "hdwmy"
 
 // layouts are the forms of a date with a time.
@@ -34,8 +33,8 @@ var layouts = map[string]dateKind{
 	"2006-01-02 15:04:05": wallclock, "2006-01-02 15:04": wallclock,
 }
 
-// parseDate reads a duration (2d, 1w3d), a day (today, yesterday, 2026-01-31),
-// a month or year, or a moment (RFC 3339, with or without seconds and zone).
+// parseDate parses a duration (2d, 1w3d), a day (today, yesterday, 2026-01-31), a month or year, or a
+// point in time (RFC 3339, with or without seconds and zone).
 func parseDate(s string) (date, bool) {
 	switch strings.ToLower(s) {
 	case "now":
@@ -60,14 +59,14 @@ func parseDate(s string) (date, bool) {
 	return parseAgo(s)
 }
 
-// IsTime reports whether a text is a time as a query has it: 90d, 2026-01-31.
+// IsTime reports whether s is a valid date of a query, for example 90d or 2026-01-31.
 func IsTime(s string) bool {
 	_, ok := parseDate(s)
 	return ok
 }
 
-// Time gives the first moment of such a time when it is now, in the zone of now; ok is
-// false for what is none.
+// Time returns the beginning of a date of a query, in the time zone of now; ok is false if s is not a
+// valid date.
 func Time(s string, now time.Time) (t time.Time, ok bool) {
 	d, ok := parseDate(s)
 	return d.span(now).from, ok
@@ -80,7 +79,7 @@ func parseAgo(s string) (date, bool) {
 		for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
 			end++
 		}
-		// Five digits are more than anyone needs and far from overflow.
+		// Five digits are enough, and cannot overflow.
 		if end == 0 || end > 5 || end == len(rest) {
 			return date{}, false
 		}
@@ -98,7 +97,7 @@ func parseAgo(s string) (date, bool) {
 	return d, s != ""
 }
 
-// days reports whether the date is of whole days, so that something can be on it.
+// days reports whether the date consists of whole days, so that on: can take it.
 func (d date) days() bool {
 	switch d.kind {
 	case today, calendar:
@@ -112,8 +111,8 @@ func (d date) days() bool {
 // span is a time from its first moment to the first one after it.
 type span struct{ from, to time.Time }
 
-// span gives the time a date means when it is now, in the zone of now. For what
-// is no span of days both ends are equal.
+// span returns the span of a date in the time zone of now. If the date is a point in time, both ends
+// are equal.
 func (d date) span(now time.Time) span {
 	at := func(y, m, day int) time.Time { return time.Date(y, time.Month(m), day, 0, 0, 0, 0, now.Location()) }
 	switch p := d.parts; d.kind {
@@ -140,7 +139,7 @@ func (d date) span(now time.Time) span {
 	return span{t, t}
 }
 
-// on gives the whole days a date means: for so many days ago, that day.
+// on returns the whole days of a date. For a duration, that is the day which is so long ago.
 func (d date) on(now time.Time) span {
 	s := d.span(now)
 	if d.kind == ago {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// flagWords are the words for flags, which stand in the place of letters.
+// flagWords maps words to the flags that they stand for.
 var flagWords = map[string]string{"read": "S", "flagged": "F", "trashed": "T", "saved": "d"}
 
 // misnomers are other words for them, which are refused with the right one, as most
@@ -16,14 +16,13 @@ var misnomers = map[string]string{
 	"trash": "trashed", "delete": "trashed", "deleted": "trashed", "removed": "trashed", "save": "saved", "downloaded": "saved",
 }
 
-// FlagError is a text that names no flags.
+// FlagError is the error of a text that is not flags.
 type FlagError struct{ Message, Hint string }
 
 func (e *FlagError) Error() string { return e.Message }
 
-// ParseFlags reads flags as a user writes them: a word for one, or letters in the order
-// of ASCII, each once. Any other word is refused with a [*FlagError], since its letters
-// would be flags that the user did not mean.
+// ParseFlags parses flags: the word for one flag, or letters in ASCII order, each once. It refuses
+// other words with a [*FlagError], because their letters would be flags that the user did not mean.
 func ParseFlags(text string) (string, error) {
 	if err := misnamed(text); err != nil {
 		return "", err
@@ -47,7 +46,7 @@ func ParseFlags(text string) (string, error) {
 	return text, nil
 }
 
-// misnamed reports a word for a flag that is not the one to write.
+// misnamed returns an error if text is a common but wrong word for a flag, else nil.
 func misnamed(text string) error {
 	lower := strings.ToLower(text)
 	word := misnomers[lower]

@@ -11,21 +11,21 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// rule is what there is to know of a key.
+// rule describes a key.
 type rule struct {
 	key    key
-	text   bool // its value is looked for in text, and can be a regular expression
+	text   bool // the value is searched for in text, and can be a regular expression
 	fields lektordir.Fields
-	// holds decides a term, all of whose fields are known.
+	// holds reports whether a term matches; all fields that it needs are known.
 	holds func(m *Matcher, t *term, s *Subject, e *lektordir.Entry) bool
-	// choices are the values that the key can have; their fields and holds count.
+	// choices are the possible values of the key. Their fields and holds are used instead.
 	choices []choice
 }
 
-// anyRule is that of a word by itself, which [Matcher.term] decides.
+// anyRule is the rule of a word without a key, which [Matcher.term] decides.
 var anyRule = rule{key: keyAny, text: true, fields: lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldType | lektordir.FieldContent}
 
-// rules are those of all the keys, in the order in which messages list them.
+// rules are the rules of all keys, in the order of messages.
 var rules = []rule{
 	{key: keyFeed, text: true, holds: func(_ *Matcher, t *term, s *Subject, _ *lektordir.Entry) bool { return t.feed(s) }},
 	{key: keyAuthor, text: true, fields: lektordir.FieldAuthor, holds: func(_ *Matcher, t *term, s *Subject, e *lektordir.Entry) bool {
@@ -72,20 +72,19 @@ var rules = []rule{
 		moved := s.Moved()
 		return !moved.IsZero() && moved.Before(m.dates[t].from)
 	}},
-	{key: keySaved}, // no term is left of it, see [parser.include]
+	{key: keySaved}, // replaced by the saved query, see [parser.include]
 }
 
-// choice is one of the values that a key can have.
+// choice is a possible value of a key.
 type choice struct {
 	name   string
 	fields lektordir.Fields
 	holds  func(s *Subject, e *lektordir.Entry) bool
-	// state is that naming it says what entries are wanted with respect to having
-	// been read.
+	// state is true if the value is about flags or new/, so that viewers do not add is:unread.
 	state bool
 }
 
-// withdrawn is the value of is: for what a feed had and has no more.
+// withdrawn is the value of is: for entries that a complete feed no longer has.
 const withdrawn = "withdrawn"
 
 // states are the values of is:.
@@ -123,8 +122,8 @@ func encloses(e *lektordir.Entry, kind string) bool {
 	return slices.ContainsFunc(e.Enclosures, func(enc lektordir.Enclosure) bool { return strings.HasPrefix(EnclosureType(enc), kind) })
 }
 
-// EnclosureType is the type of an enclosure, which its name tells where nothing
-// else does.
+// EnclosureType returns the type of an enclosure. If the feed does not state it, it is guessed from the
+// file name extension of the URL.
 func EnclosureType(e lektordir.Enclosure) string {
 	typ := strings.ToLower(e.Type)
 	if typ != "" && typ != "application/octet-stream" {
@@ -137,7 +136,7 @@ func EnclosureType(e lektordir.Enclosure) string {
 	return extensions()[strings.ToLower(path.Ext(name))]
 }
 
-// extensions are those of files that are listened to, watched or looked at.
+// extensions are the file name extensions of audio, video and images.
 var extensions = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
 	for kind, names := range map[string]string{

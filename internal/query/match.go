@@ -12,44 +12,43 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Subject is an entry that a query is asked about, by one goroutine at a time.
+// Subject is an entry to match against a query. It must not be used concurrently.
 type Subject struct {
 	Ref   lektordir.Ref
 	Feed  *lektordir.Feed
-	Entry *lektordir.Entry // with the fields that Match is told of; may be nil for none
-	// Text gives the content as text; it is called only if the query needs it.
+	Entry *lektordir.Entry // with the fields passed to Match; nil if none are known
+	// Text returns the content as text. It is called only if the query needs it.
 	Text func() string
-	// Folders gives the folders that the feed is in, each a path of names with '/'
-	// between them; Moved when the entry was moved last, the ctime of its
-	// directory, zero when that is not known. Both are called only if the query
-	// needs them, and may be nil where nothing is known.
+	// Folders returns the folders of the feed, each a path of names separated by '/'. Moved returns
+	// the time at which the entry was moved last, the ctime of its directory, zero if unknown. Both
+	// are called only if the query needs them, and may be nil.
 	Folders func() []string
 	Moved   func() time.Time
-	// Withdrawn tells whether the feed says of its document that it is complete, and
-	// has the entry no more. It is as the others.
+	// Withdrawn reports whether the feed's document is complete and no longer has the entry. It is
+	// called only if the query needs it, and may be nil.
 	Withdrawn func() bool
-	// Words tells whether a folded text stands in the title, the author or the text of
-	// the content, where somebody knows who has not read them; nil where nobody does.
+	// Words reports from an index whether a folded text occurs in the title, the author or the text
+	// of the content; nil without an index.
 	Words func(folded string) Verdict
-	// Unknown is what of Ref cannot be relied on; what needs it is Maybe.
+	// Unknown are the parts of Ref that are unknown. Terms that need them are Maybe.
 	Unknown Unknown
 
-	text   string // what Text gave
-	folded string // Fold of it
+	text   string // cached result of Text
+	folded string // text, folded
 	asked  bool
 }
 
 // Unknown are parts of a [lektordir.Ref].
 type Unknown uint8
 
-// The parts. Which feed it is of is always known.
+// Parts of a Ref. The hash of the feed is always known.
 const (
 	UnknownName  Unknown = 1 << iota // the unique name, and with it the time of delivery
 	UnknownState                     // new/ or cur/, and the flags
-	UnknownFeed                      // what the feed is called and who writes it
+	UnknownFeed                      // the title and the author of the feed
 )
 
-// Verdict is what a query says of an entry.
+// Verdict is the result of matching an entry.
 type Verdict int8
 
 // The verdicts.
@@ -59,16 +58,14 @@ const (
 	Yes   Verdict = 1
 )
 
-// Matcher is a query that is asked at one moment, in one time zone. It is safe
-// for concurrent use.
+// Matcher is a query bound to a time and a time zone. It is safe for concurrent use.
 type Matcher struct {
 	root  node
 	now   time.Time
 	dates map[*term]span
 }
 
-// Bind fixes the moment from which since:2d is counted, and by its location the
-// time zone in which days begin.
+// Bind binds the query to a time, to which since:2d refers, and to its location, the time zone of days.
 func (q *Query) Bind(now time.Time) *Matcher {
 	m := &Matcher{now: now, dates: map[*term]span{}}
 	if q.Empty() {
@@ -86,8 +83,8 @@ func (q *Query) Bind(now time.Time) *Matcher {
 	return m
 }
 
-// Match asks the query about an entry of which some fields are known. With all
-// the [Query.Fields] it never answers Maybe.
+// Match matches an entry of which the fields have are known. If these include [Query.Fields], the
+// result is never Maybe.
 func (m *Matcher) Match(s *Subject, have lektordir.Fields) Verdict {
 	if m.root == nil {
 		return Yes
@@ -121,8 +118,7 @@ func (m *Matcher) ask(n node, s *Subject, have lektordir.Fields) Verdict {
 	return No
 }
 
-// term asks one term. What is known may be enough for a yes; a no takes all the
-// fields it needs.
+// term matches one term. A Yes may need fewer fields than a No.
 func (m *Matcher) term(t *term, s *Subject, have lektordir.Fields) Verdict {
 	needs := t.fields()
 	e := s.Entry
@@ -141,7 +137,7 @@ func (m *Matcher) term(t *term, s *Subject, have lektordir.Fields) Verdict {
 	}
 	switch {
 	case t.key == keyAny:
-		// From cheap to dear.
+		// Cheap fields come first.
 		found = s.Feed != nil && (t.in(s.Feed.Name) || t.in(s.Feed.Alias)) ||
 			have&lektordir.FieldTitle != 0 && t.in(e.Title) ||
 			have&lektordir.FieldAuthor != 0 && t.in(e.Author) ||
@@ -160,7 +156,7 @@ func (m *Matcher) term(t *term, s *Subject, have lektordir.Fields) Verdict {
 	return Maybe
 }
 
-// reliesOn is what a term needs of the name of an entry.
+// reliesOn returns the parts of the Ref that a term needs.
 func (t *term) reliesOn() Unknown {
 	switch t.key {
 	case keySince, keyBefore, keyOn, keyDelivery:
@@ -179,7 +175,7 @@ func (t *term) reliesOn() Unknown {
 	return 0
 }
 
-// words asks who knows the words of an entry about a term, which may be enough.
+// words matches a term by the words of an index, which may be enough for a verdict.
 func (m *Matcher) words(t *term, s *Subject, e *lektordir.Entry, have lektordir.Fields) Verdict {
 	switch t.key {
 	case keyAny:
@@ -212,8 +208,8 @@ func (s *Subject) folders() []string {
 	return s.Folders()
 }
 
-// inFolder reports whether a folder is the term's or below it. A name by itself is
-// that of a folder in any other.
+// inFolder reports whether a folder is that of the term or below it. A value without '/' matches a
+// folder at any level.
 func (t *term) inFolder(folder string) bool {
 	if t.re != nil {
 		return t.re.MatchString(folder)
@@ -221,8 +217,8 @@ func (t *term) inFolder(folder string) bool {
 	return strings.Contains("/"+Fold(folder)+"/", "/"+strings.Trim(t.needle, "/")+"/")
 }
 
-// Date is the time by which entries are ordered and selected: the pubdate, or
-// where that is missing or in the future the time of delivery.
+// Date returns the time by which entries are sorted and selected: the pubdate, or the time of delivery
+// if the pubdate is missing or in the future.
 func Date(r lektordir.Ref, e *lektordir.Entry, now time.Time) time.Time {
 	if e == nil || e.PubDate.IsZero() || e.PubDate.After(now) {
 		return r.Delivered()
@@ -230,8 +226,7 @@ func Date(r lektordir.Ref, e *lektordir.Entry, now time.Time) time.Time {
 	return e.PubDate
 }
 
-// inText looks for a term in the text of the content, which several terms may
-// ask for.
+// inText reports whether a term matches the text of the content, which is cached.
 func (s *Subject) inText(t *term) bool {
 	if !s.asked {
 		s.asked = true
@@ -246,7 +241,7 @@ func (s *Subject) inText(t *term) bool {
 	return strings.Contains(s.folded, t.needle)
 }
 
-// in looks for the term in a text.
+// in reports whether the term matches a text.
 func (t *term) in(text string) bool {
 	if t.re != nil {
 		return t.re.MatchString(text)
@@ -254,8 +249,7 @@ func (t *term) in(text string) bool {
 	return strings.Contains(Fold(text), t.needle)
 }
 
-// feed decides feed:, which takes what identifies a feed as well as words of its
-// name.
+// feed matches feed:, whose value identifies a feed or is a part of its title.
 func (t *term) feed(s *Subject) bool {
 	f := s.Feed
 	if f == nil {
@@ -266,7 +260,7 @@ func (t *term) feed(s *Subject) bool {
 	}
 	v := t.value
 	if strings.Contains(v, "://") {
-		// A whole URL means that feed, not those whose URL goes on.
+		// A whole URL does not match longer URLs.
 		id := lektordir.NormalizeID(v)
 		return id == lektordir.NormalizeID(f.ID) || s.Ref.Feed == lektordir.FeedHash(id)
 	}
@@ -281,8 +275,8 @@ func (t *term) feed(s *Subject) bool {
 	return t.in(f.Name) || t.in(f.Alias) || t.in(f.ID)
 }
 
-// Fold makes texts comparable: without case, in one normal form, and with one
-// space for any white space.
+// Fold folds case, normalizes characters, and replaces white space by single spaces, so that texts can
+// be compared.
 func Fold(s string) string {
 	ascii, clean := true, true
 	for i := 0; i < len(s); i++ {
@@ -308,8 +302,8 @@ func Fold(s string) string {
 	return oneSpace(strings.Map(cherokee, s))
 }
 
-// StandsAlone reports whether a piece of a text stands in it by itself: what is beside it
-// is no letter and no number. Both are folded.
+// StandsAlone reports whether piece occurs in text as whole words: without a letter or number beside
+// it. Both must be folded.
 func StandsAlone(text, piece string) bool {
 	isPart := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r) }
 	for at := 0; ; {
@@ -328,8 +322,8 @@ func StandsAlone(text, piece string) bool {
 	}
 }
 
-// cherokee gives the capital of a small letter of that script. Its capitals are
-// what Unicode folds to; [cases.Fold] changes each into the other.
+// cherokee returns the capital of a small Cherokee letter. Unicode folds Cherokee to capitals, but
+// [cases.Fold] exchanges small letters and capitals.
 func cherokee(r rune) rune {
 	switch {
 	case r >= 0xAB70 && r <= 0xABBF:

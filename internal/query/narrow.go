@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// What follows tells, before any entry is looked at, where those must be that a query
-// selects. It is for those who know many entries and can begin at the right ones: each
-// answer takes in every entry that the query selects, and others too.
+// The functions of this file narrow down which entries a query can select, before any entry is read. An
+// index uses them. Each result covers all entries that the query selects, and possibly others.
 
-// Span is a time from From to before To; zero stands for no end.
+// Span is the time from From until before To. A zero time means no limit.
 type Span struct{ From, To time.Time }
 
-// Span gives the time in which the [Date] of all entries is that the query selects.
+// Span returns a span that holds the [Date] of every entry that the query selects.
 func (m *Matcher) Span() Span {
 	if m.root == nil {
 		return Span{}
@@ -60,17 +59,16 @@ func (m *Matcher) span(n node) Span {
 	return Span{}
 }
 
-// Needle is a folded text, see [Fold], that a query looks for in the title, the author
-// and the text of the content. InFeed tells that the name and the alias of the feed
-// count too, and ByFeed that its author does for an entry that has none.
+// Needle is a folded text, see [Fold], that a query searches for in the title, the author and the text
+// of the content. If InFeed is set, it also searches the title and the alias of the feed, and if ByFeed
+// is set, the author of the feed for entries without one.
 type Needle struct {
 	Text           string
 	InFeed, ByFeed bool
 }
 
-// Cover gives needles of which every entry has at least one that the query selects;
-// nil where there are no such. Of several choices it takes the one for which size
-// gives the least in all; size tells of a text how many entries may have it.
+// Cover returns needles such that every entry that the query selects has at least one of them; nil if
+// there are none. size estimates the number of entries with a text; Cover minimizes the sum.
 func (m *Matcher) Cover(size func(text string) int) []Needle {
 	if m.root == nil {
 		return nil
@@ -107,22 +105,21 @@ func cover(n node, size func(string) int) (list []Needle, total int) {
 	return list, total
 }
 
-// OnlyUnread reports whether the query selects nothing but what is unread, and
-// OnlyMarked whether nothing but what has a flag other than S.
+// OnlyUnread reports whether the query selects only unread entries.
 func (q *Query) OnlyUnread() bool {
 	return q.demands(func(t *term) bool {
 		return t.choice != nil && t.key == keyIs && (t.needle == "unread" || t.needle == "new")
 	})
 }
 
-// OnlyMarked is described at [Query.OnlyUnread].
+// OnlyMarked reports whether the query selects only entries with a flag other than S.
 func (q *Query) OnlyMarked() bool {
 	return q.demands(func(t *term) bool {
 		return t.choice != nil && t.key == keyIs && (t.needle == "flagged" || t.needle == "trashed") || t.key == keyFlag && strings.Trim(t.value, "S") != ""
 	})
 }
 
-// demands reports whether everything that the query selects fits one of some terms.
+// demands reports whether every entry that the query selects matches a term for which one returns true.
 func (q *Query) demands(one func(*term) bool) bool { return !q.Empty() && demands(q.root, one) }
 
 func demands(n node, one func(*term) bool) bool {
@@ -146,14 +143,13 @@ func demands(n node, one func(*term) bool) bool {
 	return false
 }
 
-// AsksFeeds reports whether the query says anything that a feed can decide, its
-// folders among it.
+// AsksFeeds reports whether the query has a term that depends on the feed, including its folders.
 func (q *Query) AsksFeeds() bool {
 	return q.asks(keyAny, keyFeed, keyFolder, keyAuthor, keyCategory)
 }
 
-// AsksNames reports whether it matters to the query what feeds are called, and AsksAbout
-// whether anything else does that they say of themselves, as who writes them.
+// AsksNames reports whether the query depends on the names of feeds, and AsksAbout whether it depends on
+// other data of feeds, for example the author.
 func (q *Query) AsksNames() bool { return q.asks(keyAny, keyFeed) }
 func (q *Query) AsksAbout() bool { return q.asks(keyFeed, keyAuthor) }
 
@@ -161,8 +157,8 @@ func (q *Query) asks(keys ...key) bool {
 	return q.mentions(func(t *term) bool { return slices.Contains(keys, t.key) })
 }
 
-// Words are the texts, folded, that the query looks for in words of its own, and not
-// by not:. Order by relevance counts them.
+// Words returns the folded texts of the words without a key that are not negated. Sorting by relevance
+// counts them.
 func (q *Query) Words() []string {
 	if q.Empty() {
 		return nil

@@ -10,18 +10,17 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds parentheses and not: within each other.
+// maxDepth is the maximum nesting of parentheses and not:.
 const maxDepth = 100
 
-// Parse reads a query that names no saved ones. The error is an [*Error].
+// Parse parses a query without saved queries. The error is an [*Error].
 func Parse(text string) (*Query, error) { return ParseWith(text, nil) }
 
-// ParseWith reads a query, and in the place of each query:NAME in it the query that
-// saved gives. The error is an [*Error]: that of a saved query has its name, and its
-// place there.
+// ParseWith parses a query, and replaces each query:NAME by the query that saved returns. The error is
+// an [*Error]; for an error in a saved query it has the name of that query and the position in it.
 func ParseWith(text string, saved Saved) (*Query, error) {
-	p := &parser{text: text, saved: saved, left: new(int)}
-	*p.left = maxSaved
+	p := &parser{text: text, saved: saved, budget: new(int)}
+	*p.budget = maxSaved
 	if err := p.valid(); err != nil {
 		return nil, err
 	}
@@ -36,8 +35,8 @@ func ParseWith(text string, saved Saved) (*Query, error) {
 	return &Query{root: root, text: strings.TrimSpace(text)}, nil
 }
 
-// parser reads a query from left to right; between its methods pos is at the
-// beginning of a token.
+// parser parses a query from left to right. Between calls of its methods pos is at the beginning of a
+// token.
 type parser struct {
 	text string
 	pos  int
@@ -45,10 +44,10 @@ type parser struct {
 	name   string // of a saved query
 	saved  Saved
 	within []string // the saved queries that this one is a part of, and itself
-	left   *int     // how many more there may be
+	budget *int     // how many more saved queries may be included
 }
 
-// valid is the error for a text that is none.
+// valid returns an error if the text is not valid UTF-8.
 func (p *parser) valid() error {
 	if utf8.ValidString(p.text) {
 		return nil
@@ -64,7 +63,7 @@ func (p *parser) valid() error {
 	return p.fail(at, "this is not UTF-8", "")
 }
 
-// all reads everything from pos on, which is not the end.
+// all parses the rest of the text, which must not be empty.
 func (p *parser) all(depth int) (node, error) {
 	root, err := p.anyOf(depth)
 	if err != nil {
@@ -93,7 +92,7 @@ func ends(r rune) bool {
 	return r == '(' || r == ')' || r == '"' || unicode.IsSpace(r)
 }
 
-// word gives the word at pos, which is empty before a quote or parenthesis.
+// word returns the word at pos. It is empty before a quote or parenthesis.
 func (p *parser) word() string {
 	rest := p.text[p.pos:]
 	if i := strings.IndexFunc(rest, ends); i >= 0 {
@@ -102,8 +101,7 @@ func (p *parser) word() string {
 	return rest
 }
 
-// operator reports whether the next token is the operator: a whole word. In or"x"
-// and or(x) it is one too, as a quote or parenthesis begins a token.
+// operator reports whether the next token is the operator op, also before a quote or parenthesis.
 func (p *parser) operator(op string) bool {
 	w := p.word()
 	return w == op || w == strings.ToUpper(op)
@@ -189,7 +187,7 @@ func (p *parser) term(depth int) (node, error) {
 	return p.keyed(name, value, depth)
 }
 
-// group reads what stands in parentheses.
+// group parses an expression in parentheses.
 func (p *parser) group(start, depth int) (node, error) {
 	p.pos++
 	p.space()
@@ -207,7 +205,7 @@ func (p *parser) group(start, depth int) (node, error) {
 	return n, nil
 }
 
-// negated reads not: and its term.
+// negated parses not: and its term.
 func (p *parser) negated(depth int) (node, error) {
 	p.pos += len("not:")
 	if p.eof() || unicode.IsSpace(first(p.text[p.pos:])) || p.text[p.pos] == ')' {
@@ -220,7 +218,7 @@ func (p *parser) negated(depth int) (node, error) {
 	return negation{n}, nil
 }
 
-// keyed reads a term with a key. value is what the word has of its value.
+// keyed parses a term with a key. value is the part of the value in the same word.
 func (p *parser) keyed(name, value string, depth int) (node, error) {
 	start := p.pos
 	var keys []key
@@ -259,7 +257,7 @@ func cutKey(w string) (name, value string, ok bool) {
 	return name, value, true
 }
 
-// value reads the value of a key, at pos.
+// value parses the value of a key at pos.
 func (p *parser) value(r *rule) (node, error) {
 	k, at := r.key, p.pos
 	t := &term{key: k, rule: r}
@@ -298,7 +296,7 @@ func (p *parser) value(r *rule) (node, error) {
 	return t, nil
 }
 
-// quoted reads "…" with \" and \\ in it.
+// quoted parses "…", in which \" and \\ are escapes.
 func (p *parser) quoted() (string, error) {
 	start := p.pos
 	var b strings.Builder
@@ -317,14 +315,14 @@ func (p *parser) quoted() (string, error) {
 	return "", p.fail(start, "this quote is not closed", `to search for a quote write "\""`)
 }
 
-// regexp reads /…/ or /…/i with \/ in it.
+// regexp parses /…/ or /…/i, in which \/ is an escape.
 func (p *parser) regexp(t *term) error {
 	start := p.pos
 	var b strings.Builder
 	for i := start + 1; i < len(p.text); i++ {
 		switch c := p.text[i]; {
 		case c == '\\' && i+1 < len(p.text):
-			// Only the slash's own backslash is ours.
+			// Remove only the backslash before a slash.
 			if p.text[i+1] != '/' {
 				b.WriteByte(c)
 			}
@@ -346,7 +344,7 @@ func (p *parser) regexp(t *term) error {
 			}
 			re, err := regexp.Compile(expr)
 			if err != nil {
-				// The package names the part of the expression at fault.
+				// The message of the package quotes the invalid part.
 				return p.fail(start+1, strings.TrimPrefix(err.Error(), "error parsing regexp: "),
 					"the syntax is that of RE2: https://github.com/google/re2/wiki/Syntax")
 			}
@@ -402,7 +400,7 @@ func (p *parser) check(t *term, at int) error {
 	return nil
 }
 
-// list writes names as in a sentence.
+// list joins names as in "a, b or c".
 func list[S ~string](names []S) string {
 	var b strings.Builder
 	for i, n := range names {

@@ -1,5 +1,4 @@
-// Package query is the language in which viewers select entries; its manual is
-// lektor-query(7).
+// Package query implements the query language of the viewers, which lektor-query(7) describes.
 //
 //	query = [ any ]
 //	any   = all { "or" all }
@@ -7,11 +6,10 @@
 //	term  = "not:" term | "(" any ")" | [ key ":" ] value
 //	value = word | '"' phrase '"' | "/" regexp "/" [ "i" ]
 //
-// In the place of a term with the key query: stands the saved query of that name.
+// A term with the key query: is replaced by the saved query of that name.
 //
-// A [Query] knows which files of an entry it needs. Bound to a moment it
-// becomes a [Matcher], which decides as early as it can: from the entry's name
-// alone, or from some of its files.
+// A [Query] reports which fields of an entry it needs. Bound to a time it is a [Matcher], which decides
+// as early as possible: from the name of the entry alone, or from some of its fields.
 package query
 
 import (
@@ -28,14 +26,14 @@ type Query struct {
 	text string
 }
 
-// String gives the query as it was written.
+// String returns the query as it was written.
 func (q *Query) String() string { return q.text }
 
-// Error says where and why a text is no query.
+// Error is the error of a text that is not a valid query.
 type Error struct {
-	Query  string // the whole of it
-	Name   string // of a saved query, "" for what was asked
-	Line   int    // of a saved query that has several, from 1; else 0
+	Query  string // the whole text
+	Name   string // name of the saved query with the error; "" for the query itself
+	Line   int    // line in a saved query of several lines, from 1; else 0
 	Column int    // in characters, from 1
 	Reason string
 	Hint   string // what to write instead, or ""
@@ -55,8 +53,8 @@ type (
 	negation struct{ of node }
 )
 
-// term is a key and a value. Exactly one of date, re, choice and needle is used beside
-// value, as the key and form say.
+// term is a key and a value. Depending on the key and the form, exactly one of date, re, choice and
+// needle is used besides value.
 type term struct {
 	key   key
 	rule  *rule
@@ -69,7 +67,7 @@ type term struct {
 	choice *choice        // of is and has
 }
 
-// form is how a value was written; a phrase and a word mean the same.
+// form is the notation of a value. A phrase and a word mean the same.
 type form uint8
 
 const (
@@ -77,7 +75,7 @@ const (
 	pattern
 )
 
-// key is what a term is about.
+// key is the key of a term.
 type key string
 
 const (
@@ -102,38 +100,37 @@ const (
 	keySaved    key = "query"
 )
 
-// Empty reports whether the query selects everything because it says nothing.
+// Empty reports whether the query has no terms, so that it selects everything.
 func (q *Query) Empty() bool { return q == nil || q.root == nil }
 
-// Fields are the files of an entry that the query may need.
+// Fields returns the fields of an entry that the query may need.
 func (q *Query) Fields() lektordir.Fields {
 	var f lektordir.Fields
 	q.walk(func(t *term) { f |= t.fields() })
 	return f
 }
 
-// MentionsState reports whether the query itself says something of what a
-// viewer records of an entry: that it was taken or read, or its flags. Where it
-// does not, a viewer that is asked for nothing else shows what is unread.
+// MentionsState reports whether the query has a term about flags, read entries or new/. If not, viewers
+// show only unread entries by default.
 func (q *Query) MentionsState() bool {
 	return q.mentions(func(t *term) bool { return t.key == keyFlag || t.key == keyRead || t.choice != nil && t.choice.state })
 }
 
-// MentionsTrash reports whether the query itself asks about the flag T. Where it
-// does not, a viewer lists nothing that has it.
+// MentionsTrash reports whether the query has a term about the flag T. If not, viewers do not list
+// trashed entries.
 func (q *Query) MentionsTrash() bool {
 	return q.mentions(func(t *term) bool {
 		return t.key == keyIs && t.needle == "trashed" || t.key == keyFlag && strings.Contains(t.value, "T")
 	})
 }
 
-// MentionsWithdrawn reports whether the query itself asks about what feeds have
-// withdrawn. Where it does not, a viewer lists none of that.
+// MentionsWithdrawn reports whether the query has a term about withdrawn entries. If not, viewers do not
+// list them.
 func (q *Query) MentionsWithdrawn() bool {
 	return q.mentions(func(t *term) bool { return t.choice != nil && t.choice.name == withdrawn })
 }
 
-// mentions reports whether a term is one of those.
+// mentions reports whether those returns true for a term of the query.
 func (q *Query) mentions(those func(*term) bool) (found bool) {
 	q.walk(func(t *term) { found = found || those(t) })
 	return found
@@ -155,7 +152,7 @@ func (n anyOf) walk(visit func(*term))    { allOf(n).walk(visit) }
 func (n negation) walk(visit func(*term)) { n.of.walk(visit) }
 func (t *term) walk(visit func(*term))    { visit(t) }
 
-// fields are the files the term needs.
+// fields returns the fields that the term needs.
 func (t *term) fields() lektordir.Fields {
 	if t.choice != nil {
 		return t.choice.fields

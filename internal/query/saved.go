@@ -10,19 +10,19 @@ import (
 	"unicode/utf8"
 )
 
-// Saved gives the text of a saved query. Its error tells why there is none; of an
-// [*Error] the Reason and the Hint are told, and the place is that of the name.
+// Saved returns the text of a saved query. If its error is an [*Error], the Reason and the Hint are used
+// for the error of the whole query.
 type Saved func(name string) (text string, err error)
 
-// maxSaved bounds how many saved queries may stand in one query, those in others
-// counted: a dozen small ones can name each other thousands of times.
+// maxSaved is the maximum number of saved queries included in one query, counting nested ones: a dozen
+// small queries can include each other thousands of times.
 const maxSaved = 1000
 
-// maxName is the longest name of a saved query in bytes, which is that of a file.
+// maxName is the maximum length of the name of a saved query in bytes, that of a file name.
 const maxName = 255
 
-// CheckName is the error for a name that a saved query cannot have: it is that of a
-// file that a person made, and stands in a line.
+// CheckName returns an error if a saved query cannot have this name. It is the name of a file, and must
+// fit into one line.
 func CheckName(name string) error {
 	switch {
 	case name == "":
@@ -45,8 +45,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// terms is the text of a saved query as it is in its file, which may have several lines,
-// without those that begin with #. The places of what is left stay the same.
+// terms blanks out the lines of a saved query that begin with #, so that other text keeps its position.
 func terms(text string) string {
 	if !strings.Contains(text, "#") {
 		return text
@@ -67,11 +66,11 @@ func terms(text string) string {
 	return b.String()
 }
 
-// ParseSaved reads the saved query of a name, as [ParseWith] does where query: names
-// it. The error is an [*Error].
+// ParseSaved parses the saved query of a name, as [ParseWith] does for query:NAME. The error is an
+// [*Error].
 func ParseSaved(name string, saved Saved) (*Query, error) {
-	p := &parser{saved: saved, left: new(int)}
-	*p.left = maxSaved
+	p := &parser{saved: saved, budget: new(int)}
+	*p.budget = maxSaved
 	if err := CheckName(name); err != nil {
 		return nil, p.fail(0, err.Error(), "")
 	}
@@ -82,12 +81,12 @@ func ParseSaved(name string, saved Saved) (*Query, error) {
 	return &Query{root: root, text: SavedTerm(name)}, nil
 }
 
-// SavedTerm is the term of a query that stands for the saved query of a name.
+// SavedTerm returns the term query:NAME.
 func SavedTerm(name string) string {
 	return string(keySaved) + ":" + Value(name)
 }
 
-// include reads a saved query that is named at a place.
+// include parses the saved query that is named at byte at.
 func (p *parser) include(name string, at, depth int) (node, error) {
 	switch {
 	case p.saved == nil:
@@ -95,10 +94,10 @@ func (p *parser) include(name string, at, depth int) (node, error) {
 	case slices.Contains(p.within, name):
 		chain := append(slices.Clone(p.within[slices.Index(p.within, name):]), name)
 		return nil, p.fail(at, fmt.Sprintf("the saved query %s is a part of itself (%s)", name, strings.Join(chain, " has ")), "take it out of one of them")
-	case *p.left == 0:
+	case *p.budget == 0:
 		return nil, p.fail(at, fmt.Sprintf("more than %d saved queries within each other", maxSaved), "")
 	}
-	*p.left--
+	*p.budget--
 	text, err := p.saved(name)
 	if err != nil {
 		var e *Error
@@ -107,7 +106,7 @@ func (p *parser) include(name string, at, depth int) (node, error) {
 		}
 		return nil, p.fail(at, err.Error(), "")
 	}
-	sub := &parser{text: text, name: name, saved: p.saved, within: append(slices.Clone(p.within), name), left: p.left}
+	sub := &parser{text: text, name: name, saved: p.saved, within: append(slices.Clone(p.within), name), budget: p.budget}
 	if err := sub.valid(); err != nil {
 		return nil, err
 	}
@@ -116,11 +115,11 @@ func (p *parser) include(name string, at, depth int) (node, error) {
 	if sub.eof() {
 		return nil, p.fail(at, fmt.Sprintf("the saved query %s is empty", name), "")
 	}
-	// Its depth is added to that of the place, so that they are bounded together.
+	// The depth goes on from that of the term, so that maxDepth limits the sum.
 	return sub.all(depth + 1)
 }
 
-// place gives the line, 0 where there is but one, and the column of a place, both from 1.
+// place returns the line and the column of a byte, from 1. The line is 0 if there is only one.
 func (p *parser) place(at int) (line, column int) {
 	before := p.text[:min(at, len(p.text))]
 	if p.name != "" && strings.Contains(strings.TrimSpace(p.text), "\n") {
@@ -130,7 +129,7 @@ func (p *parser) place(at int) (line, column int) {
 	return line, utf8.RuneCountInString(before) + 1
 }
 
-// where says in which query a mistake is, and at which place of it.
+// where returns the name of the query with the error, and the position in it.
 func (e *Error) where() string {
 	what := "query"
 	if e.Name != "" {
@@ -142,8 +141,7 @@ func (e *Error) where() string {
 	return fmt.Sprintf("%s, column %d", what, cmp.Or(e.Column, 1))
 }
 
-// Keys gives the keys of terms, and of those with a few values their values, in the
-// order in which messages list them.
+// Keys returns the keys of terms, and the values of keys that have only a few, in the order of messages.
 func Keys() (keys []string, values map[string][]string) {
 	values = map[string][]string{}
 	for _, r := range rules {
@@ -155,7 +153,7 @@ func Keys() (keys []string, values map[string][]string) {
 	return append(keys, "not"), values
 }
 
-// Value writes text as the value of a term, in quotes if it needs them.
+// Value returns text as the value of a term, quoted if necessary.
 func Value(text string) string {
 	if text != "" && text[0] != '/' && strings.IndexFunc(text, ends) < 0 {
 		return text

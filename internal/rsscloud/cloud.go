@@ -18,40 +18,38 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// MaxURL is the longest URL that a cloud takes, in bytes.
+// MaxURL is the maximum length of a URL that a cloud accepts, in bytes.
 const MaxURL = 2048
 
-// Request is a request for notification as a cloud gets it ("Requesting
-// notification"): the inverse of what [Register] sends.
+// Request is a request for notification, as a cloud receives it ("Requesting
+// notification"). [Register] sends it.
 type Request struct {
-	Procedure string // to be called by XML-RPC
+	Procedure string // XML-RPC procedure to call
 	Port      int    // 1 to 65535
-	Path      string // begins with a slash; perhaps with a query
+	Path      string // begins with a slash; may have a query
 	Protocol  string // HTTPPost, HTTPSPost or XMLRPC
 	// Domain is a name or an address, or "" for the address of the caller.
 	Domain string
-	URLs   []string // of feeds, as they were written; none twice
+	URLs   []string // URLs of feeds as written, without duplicates
 }
 
-// A Sentence is an error in the words with which a cloud answers. It is read by the
-// caller, and begins and ends as a sentence does.
+// A Sentence is an error for the caller of a cloud, in the form of a sentence.
 type Sentence string
 
 func (s Sentence) Error() string { return string(s) }
 
-// Sayf makes a [Sentence].
+// Sayf returns a formatted [Sentence].
 func Sayf(format string, args ...any) error { return Sentence(fmt.Sprintf(format, args...)) }
 
-// A MissingError names the parameters that a request lacks, in the order in which
-// clouds have always named them.
+// A MissingError lists the parameters that a request lacks, in the traditional order.
 type MissingError struct{ Names []string }
 
 func (e *MissingError) Error() string {
 	return "The following parameters were missing from the request body: " + strings.Join(e.Names, ", ") + "."
 }
 
-// ReadForm reads the body of a form as pairs of names and values, in the order in
-// which they were written. What cannot be read is left out.
+// ReadForm parses a form into pairs of names and values, in their order. It skips invalid
+// pairs.
 func ReadForm(body string) (pairs [][2]string) {
 	for part := range strings.SplitSeq(strings.TrimSpace(body), "&") {
 		name, value, _ := strings.Cut(part, "=")
@@ -68,8 +66,8 @@ func ReadForm(body string) (pairs [][2]string) {
 	return pairs
 }
 
-// ReadRequest reads a request by REST. Names of parameters are in any case, and each
-// that begins with "url" names a feed. most is how many feeds it may name.
+// ReadRequest reads a REST request. Names of parameters may be in any case, and each that
+// begins with "url" names a feed. most is the maximum number of feeds.
 func ReadRequest(form [][2]string, most int) (Request, error) {
 	var r Request
 	var missing []string
@@ -99,8 +97,8 @@ func ReadRequest(form [][2]string, most int) (Request, error) {
 	return r, r.set(given["port"], given["path"], given["protocol"])
 }
 
-// RequestOf reads a request by XML-RPC: notifyProcedure, port, path, protocol,
-// urlList, and perhaps domain.
+// RequestOf reads an XML-RPC request: notifyProcedure, port, path, protocol, urlList, and
+// optionally domain.
 func RequestOf(params []Value, most int) (Request, error) {
 	var r Request
 	switch {
@@ -109,13 +107,13 @@ func RequestOf(params []Value, most int) (Request, error) {
 	case len(params) > 6:
 		return r, Sayf(`Can't call "pleaseNotify" because there are too many parameters.`)
 	}
-	// The text of a list or a struct is empty, and would stand for something else.
+	// A list or struct has an empty text, which would mean something else.
 	for i, name := range []string{"notifyProcedure", "port", "path", "protocol", "urlList", "domain"}[:len(params)] {
 		if p := params[i]; p.Members != nil || p.IsList && i != 4 {
 			return r, Sayf(`Can't call "pleaseNotify" because %s has the wrong type.`, name)
 		}
 	}
-	// false is what some send for none.
+	// some clients send false for "none"
 	optional := func(p Value) string {
 		if p.Text == "0" || strings.EqualFold(p.Text, "false") {
 			return ""
@@ -153,8 +151,7 @@ var (
 	procedure  = lazy.Regexp(`^[A-Za-z0-9_.:/-]{1,200}$`)
 )
 
-// set takes the parameters that say where the callback is, if they are what they
-// are said to be: of a port that is more than that a host could be made, or a path.
+// set sets port, path and protocol, if they are valid.
 func (r *Request) set(port, path, protocol string) error {
 	n, err := strconv.Atoi(port)
 	if err != nil || n < 1 || n > 65535 || strings.Trim(port, "0123456789") != "" {
@@ -186,7 +183,7 @@ func (r *Request) set(port, path, protocol string) error {
 	return r.checkDomain()
 }
 
-// checkDomain is the error for a domain that is neither "" nor one of the web.
+// checkDomain returns an error if the domain is neither "" nor a valid host.
 func (r *Request) checkDomain() error {
 	if _, err := netip.ParseAddr(r.Domain); r.Domain != "" && err != nil && (len(r.Domain) > 253 || !domainName().MatchString(r.Domain)) {
 		return Sayf("The domain is neither a name nor an address.")
@@ -194,7 +191,7 @@ func (r *Request) checkDomain() error {
 	return nil
 }
 
-// Callback is the URL to be notified; caller is who makes the request.
+// Callback returns the URL to notify; caller is the address of the request.
 func (r *Request) Callback(caller netip.Addr) string {
 	host := r.Domain
 	if host == "" {
@@ -207,9 +204,8 @@ func (r *Request) Callback(caller netip.Addr) string {
 	return origin(scheme, host, r.Port) + r.Path
 }
 
-// Verify asks a callback whether it wants to be notified of a feed, by a GET with a
-// challenge ("Errors", update of 10/16/09), and returns the error that says why not.
-// The answer has to be, or to contain, the challenge.
+// Verify sends a challenge to a callback by GET ("Errors", update of 10/16/09). It returns
+// an error unless the answer contains the challenge.
 func Verify(ctx context.Context, c *fetch.Client, callback, feed, challenge string) error {
 	sep := "?"
 	if strings.Contains(callback, "?") {
@@ -222,15 +218,14 @@ func Verify(ctx context.Context, c *fetch.Client, callback, feed, challenge stri
 	case !a.Success():
 		return a.Error("")
 	case !bytes.Contains(a.Body, []byte(challenge)):
-		return fmt.Errorf("%s: the answer has no challenge in it", a.FinalURL)
+		return fmt.Errorf("%s: the answer does not contain the challenge", a.FinalURL)
 	}
 	return nil
 }
 
-// Notify tells a callback by its protocol that a feed was updated ("XML-RPC
-// interface", "HTTP POST interface"). What it answers does not count, nor whether that
-// can be read, but that it does, and by XML-RPC not with a fault; strict wants that to be
-// answered with true.
+// Notify notifies a callback of an update of a feed by its protocol ("XML-RPC interface",
+// "HTTP POST interface"). Any successful answer is accepted, except an XML-RPC fault. With
+// strict, an XML-RPC call must be answered with true.
 func Notify(ctx context.Context, c *fetch.Client, callback, protocol, procedure, feed string, strict bool) error {
 	p := fetch.Post{URL: callback, ContentType: "application/x-www-form-urlencoded"}
 	if protocol != XMLRPC {
@@ -253,12 +248,11 @@ func Notify(ctx context.Context, c *fetch.Client, callback, protocol, procedure,
 	return err
 }
 
-// EncodeResult writes the answer to a request by REST, the element notifyResult or
-// result.
+// EncodeResult returns the answer to a REST request. element is notifyResult or result.
 func EncodeResult(element string, success bool, msg string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "<?xml version=\"1.0\"?>\n<%s success=\"%v\" msg=\"", element, success)
-	_ = xml.EscapeText(&b, []byte(msg)) // a Buffer does not fail
+	_ = xml.EscapeText(&b, []byte(msg)) // a Buffer never fails
 	b.WriteString("\"/>\n")
 	return b.Bytes()
 }

@@ -9,25 +9,24 @@ import (
 	"strings"
 )
 
-// MaxChallenge is the longest challenge that is answered, in bytes. The
-// walkthrough allows any number of characters, and sends 20.
+// MaxChallenge is the maximum length of a challenge that is answered, in bytes. The
+// walkthrough has no limit, and sends 20 characters.
 const MaxChallenge = 4096
 
-// Notification is a message that feeds were updated. Nothing in it can be
-// believed but that somebody who knows the callback wants the feed to be read.
+// Notification is a message that feeds were updated. It is not trusted: anybody who knows
+// the callback can send it.
 type Notification struct {
 	URLs []string // at most maxURLs
-	// XMLRPC tells in which protocol it came, and is answered.
+	// XMLRPC reports whether it was an XML-RPC call, and needs such an answer.
 	XMLRPC bool
 }
 
 const maxURLs = 64
 
-// ReadNotification reads a notification from the body of a POST to the callback
-// ("XML-RPC interface", "HTTP POST interface"), its Content-Type and the query
-// of its URL, where some clouds put what belongs into the body. For XML-RPC the
-// body counts, whatever the type says. The error is a [SOAPError] for SOAP, and
-// says else what is wrong; the notification then still tells the protocol.
+// ReadNotification reads a notification from the body of a POST to the callback ("XML-RPC
+// interface", "HTTP POST interface"), its Content-Type, and the query of its URL, where
+// some clouds put the form. An XML-RPC body is recognised with any type. The error is a
+// [SOAPError] for SOAP. After an error, XMLRPC is still valid.
 func ReadNotification(contentType, query string, body []byte) (Notification, error) {
 	var n Notification
 	mediaType, _, _ := mime.ParseMediaType(contentType)
@@ -50,10 +49,9 @@ func ReadNotification(contentType, query string, body []byte) (Notification, err
 		}
 		return n, nil
 	}
-	// A form may come without its type, or with that of text.
+	// A form may come without its type, or with the type of text.
 	for _, source := range []string{string(text), query} {
-		// The URL may not be percent-encoded: what looks like further
-		// parameters then belongs to it.
+		// If the URL is not percent-encoded, the parameters after it belong to it.
 		if rest, ok := strings.CutPrefix(source, "url="); ok && strings.Contains(rest, "://") && strings.ContainsAny(rest, "&;+") {
 			n.add(rest)
 		}
@@ -77,20 +75,20 @@ func (n *Notification) add(urls ...string) {
 	}
 }
 
-// loose reads a query as far as it can be read.
+// loose parses a query as far as possible.
 func loose(query string) url.Values {
 	v, _ := url.ParseQuery(query)
 	return v
 }
 
-// Challenge reads the request by which a cloud verifies a registration: a GET
-// with the parameters url and challenge ("Errors", update of 10/16/09). wanted
-// are the feeds that we asked for just now. It returns the text to answer with and
-// which of wanted it is for, "" when it does not say so; and false when there is no
-// challenge, one too long, or one for another feed.
+// Challenge reads the request by which a cloud verifies a registration: a GET with the
+// parameters url and challenge ("Errors", update of 10/16/09). wanted are the feeds of the
+// current registration. It returns the challenge, and the feed of wanted that it is for, ""
+// if the request does not name one. ok is false if there is no challenge, if it is too
+// long, or if it is for another feed.
 //
-// Clouds write the url with and without percent-encoding; in the latter case a
-// query of the feed's own runs into that of the request.
+// Clouds write the url with or without percent-encoding. Without it, a query of the feed's
+// URL runs into that of the request.
 func Challenge(rawQuery string, wanted []string) (text, feed string, ok bool) {
 	q := loose(rawQuery)
 	known := q.Get("url") == ""

@@ -1,17 +1,16 @@
-// Package rsscloud speaks rssCloud as an aggregator, which asks to be told of a
-// feed's updates, as an author, who tells a cloud of his own, and as a cloud.
+// Package rsscloud implements rssCloud for aggregators, which request notifications of
+// updates, for publishers, who notify a cloud, and for clouds.
 //
-// The specification is the walkthrough of rsscloud.co ("Implementor's guide to
-// rssCloud"); section names in comments are its. Peers depart from it in many
-// ways, and what they are known to do is understood: see the test of each.
+// The specification is the walkthrough of rsscloud.co ("Implementor's guide to rssCloud"),
+// and section names in comments are from it. Peers deviate from it in many ways. The
+// package accepts the known deviations; its tests list them.
 //
-// A cloud (or hub) is named by an element of the feed, [Cloud]. [Register] asks
-// it for notification; it calls the callback once with a challenge, which
-// [Challenge] reads, and from then on with notifications, which
-// [ReadNotification] reads. [Ping] and [Save] are the author's. What is a cloud's is
-// the inverse of these: [ReadRequest] and [RequestOf], [Verify], [Notify], and the
-// answers, [EncodeResult] and [EncodeFault]. Nothing here
-// keeps state, and all of it is safe for concurrent use.
+// A feed names its cloud in an element, [Cloud]. [Register] requests notification from it.
+// The cloud then calls the callback once with a challenge, which [Challenge] reads, and
+// later with notifications, which [ReadNotification] reads. [Ping] and [Save] are for
+// publishers. The functions for clouds are [ReadRequest], [RequestOf], [Verify], [Notify],
+// [EncodeResult] and [EncodeFault]. The package keeps no state, and is safe for concurrent
+// use.
 package rsscloud
 
 import (
@@ -39,21 +38,21 @@ const (
 	XMLRPC    = "xml-rpc"
 )
 
-// NotifyProcedure is the name of the procedure that a cloud is asked to call by
-// XML-RPC. Our callback answers to any.
+// NotifyProcedure is the name of the XML-RPC procedure that we request. Our callback
+// accepts any name.
 const NotifyProcedure = "rssCloud.notify"
 
-// Cloud is the cloud element of a feed, its attributes as found. Port is 0 when
-// there is none that can be read.
+// Cloud is the cloud element of a feed, with its attributes as found. Port is 0 if it is
+// missing or invalid.
 type Cloud struct {
 	Domain            string
 	Port              int
-	Path              string // perhaps with a query
-	RegisterProcedure string // only for XML-RPC
+	Path              string // may have a query
+	RegisterProcedure string // for XML-RPC only
 	Protocol          string
 }
 
-// protocol is the protocol in the form of the constants.
+// protocol returns the protocol as one of the constants.
 func (c Cloud) protocol() string {
 	p := strings.ToLower(strings.TrimSpace(c.Protocol))
 	switch p {
@@ -67,12 +66,11 @@ func (c Cloud) protocol() string {
 	return p
 }
 
-// IsXMLRPC reports whether registration is by XML-RPC.
+// IsXMLRPC reports whether the cloud is registered with by XML-RPC.
 func (c Cloud) IsXMLRPC() bool { return c.protocol() == XMLRPC }
 
-// URL is where registrations are sent. Port 443 means https, as does the
-// protocol https-post; a missing port is the scheme's own. The error is a
-// [SOAPError] for a cloud that wants SOAP.
+// URL returns the URL for registrations. Port 443 or the protocol https-post means https. A
+// missing port is the default of the scheme. The error is a [SOAPError] for a SOAP cloud.
 func (c Cloud) URL() (string, error) {
 	scheme := "http"
 	switch p := c.protocol(); {
@@ -83,7 +81,7 @@ func (c Cloud) URL() (string, error) {
 	case p == HTTPSPost, c.Port == 443:
 		scheme = "https"
 	}
-	// Some write a URL, or what is left of one.
+	// Some feeds have a URL here, or a part of one.
 	domain := strings.TrimSpace(c.Domain)
 	if _, rest, ok := strings.Cut(domain, "://"); ok {
 		domain = rest
@@ -93,7 +91,7 @@ func (c Cloud) URL() (string, error) {
 		return "", errors.New("the cloud has no domain")
 	}
 	if c.Port < 0 || c.Port > 65535 || strings.ContainsAny(domain, "/@?#% \\") {
-		return "", fmt.Errorf("the cloud's address %q, port %d, is none", termsafe.Brief(c.Domain), c.Port)
+		return "", fmt.Errorf("the cloud's address %q, port %d, is not valid", termsafe.Brief(c.Domain), c.Port)
 	}
 	u, err := fetch.ParseURL(origin(scheme, domain, c.Port) + "/" + strings.TrimLeft(strings.TrimSpace(c.Path), "/"))
 	if err != nil {
@@ -102,8 +100,8 @@ func (c Cloud) URL() (string, error) {
 	return u.String(), nil
 }
 
-// origin returns the beginning of a URL, up to its path. The port of the scheme, which
-// 0 stands for, too, is left out.
+// origin returns the beginning of a URL, up to its path. It omits the default port of the
+// scheme, and port 0.
 func origin(scheme, host string, port int) string {
 	if port != 0 && !(scheme == "http" && port == 80) && !(scheme == "https" && port == 443) {
 		host = net.JoinHostPort(host, strconv.Itoa(port))
@@ -113,7 +111,7 @@ func origin(scheme, host string, port int) string {
 	return scheme + "://" + host
 }
 
-// Callback is where a cloud shall send notifications.
+// Callback is the address to which a cloud must send notifications.
 type Callback struct {
 	HTTPS  bool
 	Domain string // name or address, without port
@@ -121,12 +119,11 @@ type Callback struct {
 	Path   string // begins with a slash, has no query
 }
 
-// Register asks a cloud for notification of updates of feeds ("Requesting
-// notification"). It makes up for what peers are known to lack: a request that
-// is refused is made again with http-post for https-post, with url for url1,
-// without the parameter domain, or at the path that the same software has
-// elsewhere. The error of a refusal is a [fetch.RefusedError], the first one; every
-// other ends the attempts.
+// Register requests notification of updates of feeds from a cloud ("Requesting
+// notification"). It works around known deviations: a refused request is repeated with
+// http-post for https-post, with url for url1, without the parameter domain, or at other
+// paths of the same software. If all are refused, it returns the first
+// [fetch.RefusedError]. Any other error ends the attempts.
 func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back Callback, feeds []string) error {
 	target, err := cloud.URL()
 	if err != nil {
@@ -156,7 +153,7 @@ func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back Callback, 
 	return first
 }
 
-// registration is the form of "Requesting notification using REST".
+// registration returns the form of "Requesting notification using REST".
 func registration(back Callback, protocol string, feeds []string, bare bool) string {
 	f := &form{}
 	f.add("notifyProcedure", "")
@@ -174,7 +171,7 @@ func registration(back Callback, protocol string, feeds []string, bare bool) str
 	return f.String()
 }
 
-// form keeps the order of its fields, as url.Values does not.
+// form keeps the order of its fields, unlike url.Values.
 type form struct{ strings.Builder }
 
 func (f *form) add(name, value string) {
@@ -184,9 +181,9 @@ func (f *form) add(name, value string) {
 	f.WriteString(name + "=" + url.QueryEscape(value))
 }
 
-// registerXMLRPC is "Requesting notification using XML-RPC or SOAP". The
-// walkthrough has five parameters; clouds that know the later one, domain, take
-// it as the sixth, and others may refuse so many.
+// registerXMLRPC implements "Requesting notification using XML-RPC or SOAP". The
+// walkthrough has five parameters. Clouds that know domain, which was added later, expect
+// it as the sixth; others may refuse it.
 func registerXMLRPC(ctx context.Context, c *fetch.Client, cloud Cloud, target string, back Callback, feeds []string) error {
 	procedure := cmp.Or(strings.TrimSpace(cloud.RegisterProcedure), "rssCloud.pleaseNotify")
 	params := []any{NotifyProcedure, back.Port, back.Path, XMLRPC, feeds, back.Domain}
@@ -204,9 +201,8 @@ func registerXMLRPC(ctx context.Context, c *fetch.Client, cloud Cloud, target st
 	return first
 }
 
-// elsewhere lists the URLs under which software that is reached at one is known
-// to listen, the given one first: with and without /rsscloud, and a slash at
-// the end; in lower case where the element is not.
+// elsewhere returns the URLs at which the software behind a URL is known to listen, the
+// given one first: with and without /rsscloud, with a final slash, and in lower case.
 func elsewhere(target string) []string {
 	u, err := url.Parse(target)
 	if err != nil || u.RawQuery != "" {
@@ -245,20 +241,20 @@ func elsewhere(target string) []string {
 	return out
 }
 
-// telling is how a cloud is told something.
+// telling holds options of tell.
 type telling struct {
-	chosen bool // as in [fetch.Post]
-	// strict takes no answer for success that does not say so.
+	chosen bool // see [fetch.Post]
+	// strict accepts only an answer that reports success.
 	strict bool
 }
 
-// tell posts a form to the first of some URLs that is there, and returns the
-// message of its verdict.
+// tell posts a form to the first of the URLs that exists, and returns the message of the
+// answer.
 func tell(ctx context.Context, c *fetch.Client, targets []string, how telling, form string) (string, error) {
 	var first error
 	for _, target := range targets {
-		// Any type is accepted: servers that are asked for text/xml answer
-		// 406, and what it is can be seen.
+		// Accept any type: servers that are asked for text/xml may answer 406, and the type
+		// can be detected.
 		a, err := c.Post(ctx, &fetch.Post{URL: target, ContentType: "application/x-www-form-urlencoded", Body: []byte(form), Chosen: how.chosen})
 		if err != nil {
 			return "", err
@@ -272,9 +268,8 @@ func tell(ctx context.Context, c *fetch.Client, targets []string, how telling, f
 	return "", first
 }
 
-// The verdict is in attributes of notifyResult or result, in double quotes,
-// single ones or none, in documents that are not always well-formed, or in
-// JSON. It is looked for as text.
+// The verdict is in attributes of notifyResult or result, in double, single or no quotes,
+// in XML that may be malformed, or in JSON. So it is searched for as text.
 var (
 	successWord = lazy.Regexp(`(?i)\bsuccess["']?\s*[=:]\s*["']?\s*(true|false|1|0|yes|no)\b`)
 	msgWord     = lazy.Regexp(`(?is)\bmsg["']?\s*[=:]\s*(?:"([^"]*)"|'([^']*)')`)
@@ -304,16 +299,16 @@ func verdict(a *fetch.Answer, strict bool) (string, error) {
 	return msg, a.Verdict(msg, "and registered nothing")
 }
 
-// PingTarget is where to ping.
+// PingTarget is the address of a cloud for pings.
 type PingTarget struct {
-	// URLs are tried in turn until one is there; for XML-RPC it is one.
+	// URLs are tried in order until one exists. For XML-RPC there is one.
 	URLs   []string
 	XMLRPC bool
 	Chosen bool // by the user; see [fetch.Post]
 }
 
-// PingTarget tells where the cloud of a feed is to be pinged. The element says
-// only where to register, which by custom is a path beside it.
+// PingTarget returns where to ping the cloud of a feed. The element names only the URL of
+// registration; by convention, that of pings is beside it.
 func (c Cloud) PingTarget() (PingTarget, error) {
 	target, err := c.URL()
 	if err != nil {
@@ -322,9 +317,8 @@ func (c Cloud) PingTarget() (PingTarget, error) {
 	return pingTarget(target, c.IsXMLRPC()), nil
 }
 
-// ParsePingTarget reads the URL of a cloud as a user gives it: that of pinging
-// or of registration, http(s)://host/RPC2 or xmlrpc://host/path for XML-RPC, or
-// only the host.
+// ParsePingTarget parses the URL of a cloud from the user: of pings or registration,
+// http(s)://host/RPC2 or xmlrpc://host/path for XML-RPC, or only the host.
 func ParsePingTarget(s string) (PingTarget, error) {
 	s = strings.TrimSpace(s)
 	rpc := false
@@ -337,7 +331,7 @@ func ParsePingTarget(s string) (PingTarget, error) {
 	}
 	p := strings.ToLower(strings.TrimSuffix(u.Path, "/"))
 	if rpc && p == "" {
-		u.Path, u.RawPath = "/RPC2", "" // that of the walkthrough, and of all since
+		u.Path, u.RawPath = "/RPC2", "" // the path of the walkthrough, and of all clouds since
 	}
 	t := pingTarget(u.String(), rpc || strings.HasSuffix(p, "/rpc2"))
 	t.Chosen = true
@@ -362,9 +356,9 @@ func pingTarget(target string, rpc bool) PingTarget {
 	return PingTarget{URLs: elsewhere(u.String())}
 }
 
-// Ping tells a cloud that a feed was updated ("Pinging via REST", "Pinging via
-// XML-RPC"), and returns what the cloud said to it, in one line. The feed must be
-// saved already: the cloud reads it.
+// Ping notifies a cloud of an update of a feed ("Pinging via REST", "Pinging via XML-RPC"),
+// and returns its answer in one line. The feed must be saved before, because the cloud
+// reads it.
 func Ping(ctx context.Context, c *fetch.Client, t PingTarget, feed string) (string, error) {
 	if !t.XMLRPC {
 		f := &form{}
@@ -381,8 +375,8 @@ func Ping(ctx context.Context, c *fetch.Client, t PingTarget, feed string) (stri
 	return termsafe.Brief(v.Members["message"].Text), nil
 }
 
-// call is [Call], with a RefusedError for a fault, and for the struct that some
-// return in the place of what the walkthrough leaves open.
+// call is [Call], but returns a RefusedError for a fault, and for a struct that reports a
+// failure.
 func call(ctx context.Context, c *fetch.Client, server fetch.Post, method string, params ...any) (Value, error) {
 	v, err := Call(ctx, c, server, method, params...)
 	if f, ok := errors.AsType[*Fault](err); ok {
@@ -394,11 +388,10 @@ func call(ctx context.Context, c *fetch.Client, server fetch.Post, method string
 	return v, err
 }
 
-// Save stores a feed document in a cloud, which tells its subscribers ("Saving
-// the feed through the cloud"), and returns the feed's public URL as the cloud
-// says it, in one line. url is that of the cloud's XML-RPC, chosen as in
-// [fetch.Post]. The password is sent to no other server: a redirect there is an
-// error.
+// Save stores a feed document in a cloud, which notifies its subscribers ("Saving the feed
+// through the cloud"). It returns the public URL of the feed, in one line. url is the
+// XML-RPC URL of the cloud; for chosen see [fetch.Post]. The password is never sent to
+// another server: a redirect is an error.
 func Save(ctx context.Context, c *fetch.Client, url string, chosen bool, user, password, document string) (string, error) {
 	v, err := call(ctx, c, fetch.Post{URL: url, Chosen: chosen, Secret: true}, "rssCloud.saveRss", user, password, document)
 	if err != nil {

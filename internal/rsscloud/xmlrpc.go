@@ -19,31 +19,30 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// The limits of what is read as XML-RPC.
+// Limits of an XML-RPC message:
 const (
 	MaxMessage = 64 << 10 // bytes
-	maxDepth   = 32       // elements within elements
+	maxDepth   = 32       // nesting of elements
 	maxValues  = 4096
 )
 
-// Value is an XML-RPC value as a peer wrote it. Scalars are kept as text: peers
-// leave out types and write numbers as strings, so what a text means is for
-// who needs it to say.
+// Value is an XML-RPC value. Scalars are kept as text, because peers omit types and write
+// numbers as strings.
 type Value struct {
-	Text string // of a scalar, without white space around it
-	// Exact is the same with it, as a password may have it.
+	Text string // text of a scalar, without white space around it
+	// Exact is the text with white space, for example for a password.
 	Exact string
-	// Binary is that it came as base64, and that Exact has those bytes.
+	// Binary reports whether the value was base64. Exact then holds the decoded bytes.
 	Binary bool
-	// List holds the elements of an array; IsList tells an empty one from a
+	// List holds the elements of an array. IsList distinguishes an empty array from a
 	// scalar.
 	List   []Value
 	IsList bool
-	// Members are those of a struct, or nil.
+	// Members are the members of a struct, or nil.
 	Members map[string]Value
 }
 
-// Strings returns the texts of an array, and of a scalar in the place of one.
+// Strings returns the texts of an array, or the text of a scalar as a list.
 func (v Value) Strings() []string {
 	if !v.IsList {
 		if v.Text == "" {
@@ -60,45 +59,44 @@ func (v Value) Strings() []string {
 	return out
 }
 
-// True reports whether a scalar says yes: "1" or "true" in any case.
+// True reports whether a scalar is "1" or "true", in any case.
 func (v Value) True() bool {
 	return v.Text == "1" || strings.EqualFold(v.Text, "true")
 }
 
-// Message is a methodCall, or a methodResponse.
+// Message is a methodCall or a methodResponse.
 type Message struct {
-	// Method is the procedure that is called; empty in a response.
+	// Method is the name of the called procedure; "" in a response.
 	Method string
 	Params []Value
-	Fault  *Fault // of a response
+	Fault  *Fault // in a response
 }
 
-// Fault is the error that an XML-RPC server answers with.
+// Fault is the error of an XML-RPC server.
 type Fault struct {
 	Code int
-	Text string // the server's own words, not cleaned
+	Text string // text of the server, not cleaned
 }
 
 func (f *Fault) Error() string { return fmt.Sprintf("fault %d: %s", f.Code, termsafe.Brief(f.Text)) }
 
-// SOAPError tells that a peer speaks SOAP, or wants to be spoken to in it. No
-// rssCloud peer that is alive does, so neither does lektor.
+// SOAPError is the error for a peer that uses SOAP. No known rssCloud peer still does, so
+// SOAP is not supported.
 type SOAPError struct{}
 
 func (*SOAPError) Error() string {
 	return "SOAP is not supported, only http-post, https-post and xml-rpc"
 }
 
-// errTooDeep and errTooMany keep a message from costing more than it is worth.
+// errTooDeep and errTooMany limit the cost of a message.
 var (
 	errTooDeep = fmt.Errorf("XML-RPC nested more than %d deep", maxDepth)
 	errTooMany = fmt.Errorf("XML-RPC of more than %d values", maxValues)
 )
 
-// Decode reads an XML-RPC message of at most [MaxMessage] bytes. It is tolerant
-// of what peers do (values without a type, numbers as strings, params without
-// value), and bounded in time and memory whatever the bytes are. A SOAP envelope
-// is a [SOAPError].
+// Decode decodes an XML-RPC message of at most [MaxMessage] bytes. It accepts values
+// without a type, numbers as strings, and params without a value. Its time and memory are
+// bounded for any input. A SOAP envelope is a [SOAPError].
 func Decode(data []byte) (*Message, error) { return DecodeLong(data, MaxMessage) }
 
 // DecodeLong is Decode with another limit, in bytes.
@@ -137,13 +135,13 @@ func DecodeLong(data []byte, most int) (*Message, error) {
 	}
 }
 
-// latin1 reads all charsets but UTF-8 byte by byte: XML-RPC is ASCII in
-// practice, whatever its header says, and URLs are.
+// latin1 reads all charsets but UTF-8 as Latin-1: in practice, XML-RPC is ASCII whatever
+// its header says.
 func latin1(_ string, in io.Reader) (io.Reader, error) {
 	return charmap.ISO8859_1.NewDecoder().Reader(in), nil
 }
 
-// bounded passes on the tokens of a message that is within the limits.
+// bounded passes on tokens while the message is within the limits.
 type bounded struct {
 	in                      *xml.Decoder
 	depth, values, elements int
@@ -170,7 +168,7 @@ func (b *bounded) Token() (xml.Token, error) {
 	return t, err
 }
 
-// element is an element of a message, with the text that is directly in it.
+// element is an element of a message, with the text directly in it.
 type element struct {
 	XMLName  xml.Name
 	Text     string    `xml:",chardata"`
@@ -179,7 +177,7 @@ type element struct {
 
 func (e *element) name() string { return strings.ToLower(e.XMLName.Local) }
 
-// all yields the children of a name.
+// all returns the children with a name.
 func (e *element) all(name string) iter.Seq[*element] {
 	return func(yield func(*element) bool) {
 		for i := range e.Children {
@@ -227,8 +225,7 @@ func (e *element) message() (*Message, error) {
 	return m, nil
 }
 
-// value reads what is in a <value>. The error is for base64 that is none, whose bytes
-// nobody can guess.
+// value reads a <value>. It fails if base64 is invalid.
 func (e *element) value() (v Value, err error) {
 	if len(e.Children) == 0 {
 		return Value{Text: e.text(), Exact: e.Text}, nil
@@ -263,7 +260,7 @@ func (e *element) value() (v Value, err error) {
 	case "base64":
 		b, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(typed.Text), ""))
 		if err != nil {
-			return Value{}, errors.New("the base64 in it is none")
+			return Value{}, errors.New("invalid base64")
 		}
 		return Value{Text: strings.TrimSpace(string(b)), Exact: string(b), Binary: true}, nil
 	default:
@@ -271,8 +268,7 @@ func (e *element) value() (v Value, err error) {
 	}
 }
 
-// EncodeCall writes a methodCall. Parameters are strings, ints, bools and
-// []string.
+// EncodeCall returns a methodCall. Parameters are strings, ints, bools and []string.
 func EncodeCall(method string, params ...any) []byte {
 	var b bytes.Buffer
 	b.WriteString(xml.Header + "<methodCall><methodName>")
@@ -287,7 +283,7 @@ func EncodeCall(method string, params ...any) []byte {
 	return b.Bytes()
 }
 
-// EncodeResponse writes a methodResponse with one value, as [EncodeCall] does.
+// EncodeResponse returns a methodResponse with one value, of a type as for [EncodeCall].
 func EncodeResponse(value any) []byte {
 	var b bytes.Buffer
 	b.WriteString(xml.Header + "<methodResponse><params><param>")
@@ -296,7 +292,7 @@ func EncodeResponse(value any) []byte {
 	return b.Bytes()
 }
 
-// EncodeFault writes a methodResponse that is an error.
+// EncodeFault returns a methodResponse with a fault.
 func EncodeFault(code int, text string) []byte {
 	var b bytes.Buffer
 	b.WriteString(xml.Header + "<methodResponse><fault><value><struct><member><name>faultCode</name>")
@@ -332,14 +328,14 @@ func encode(b *bytes.Buffer, v any) {
 	b.WriteString("</value>")
 }
 
-func escape(b *bytes.Buffer, s string) { _ = xml.EscapeText(b, []byte(s)) } // a Buffer does not fail
+func escape(b *bytes.Buffer, s string) { _ = xml.EscapeText(b, []byte(s)) } // a Buffer never fails
 
-// unreadableError is that of a call that was answered with success, and not by XML-RPC.
+// unreadableError is the error for a successful answer that is not XML-RPC.
 type unreadableError struct{ error }
 
-// Call calls a procedure of an XML-RPC server and returns its result. The
-// error is a [Fault] when the server says so, one of package fetch's when there
-// was no answer. server is where to, and how; its body is made here.
+// Call calls a procedure of an XML-RPC server and returns its result. The error is a
+// [Fault] of the server, or one of package fetch. server holds the URL and options; Call
+// sets its body.
 func Call(ctx context.Context, c *fetch.Client, server fetch.Post, method string, params ...any) (Value, error) {
 	server.ContentType, server.Body = "text/xml", EncodeCall(method, params...)
 	a, err := c.Post(ctx, &server)

@@ -6,11 +6,10 @@ import (
 	"sync"
 )
 
-// Limit lets most connections of a listener be open at once. When one more
-// comes, the oldest of the peer that has most of them is closed: since a request
-// that is not slow is over in no time, that is one of those who keep
-// connections open, and not who has something to say. Peers are addresses, and
-// networks of 64 bits by IPv6.
+// Limit limits the number of open connections of a listener to most. For a further one, it
+// closes the oldest connection of the peer that has the most. Ordinary requests end
+// quickly, so this hits peers that keep connections open. A peer is an IPv4 address or an
+// IPv6 /64 network.
 func Limit(l net.Listener, most int) net.Listener {
 	return &limiter{Listener: l, most: max(most, 1), open: map[*conn]bool{}, peers: map[netip.Prefix]int{}}
 }
@@ -55,7 +54,7 @@ func (l *limiter) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// victim is the connection to be closed. The caller holds mu.
+// victim returns the connection to close. The caller holds mu.
 func (l *limiter) victim() *conn {
 	var v *conn
 	for c := range l.open {
@@ -87,8 +86,8 @@ func peerOf(a net.Addr) netip.Prefix {
 	return Network(ap.Addr())
 }
 
-// Network returns an address, or by IPv6 the network of 64 bits within which a host has as
-// many addresses as it likes.
+// Network returns an IPv4 address, or for IPv6 the /64 network, in which a host may have
+// any address.
 func Network(addr netip.Addr) netip.Prefix {
 	addr = addr.Unmap().WithZone("")
 	p, _ := addr.Prefix(min(addr.BitLen(), 64))

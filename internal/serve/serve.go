@@ -1,6 +1,6 @@
-// Package serve is the part of a server that strangers reach: sockets, also those
-// that systemd passes, TLS with certificates that are renewed, limits in time,
-// size and connections, and who it is that calls.
+// Package serve provides the part of a server that is exposed to strangers: sockets (also
+// from systemd), TLS with renewed certificates, limits of time, size and connections, and
+// the address of the caller.
 package serve
 
 import (
@@ -27,19 +27,18 @@ import (
 )
 
 const (
-	// DefaultMaxConns is how many connections are open at once; see [Limit].
+	// DefaultMaxConns is the default number of open connections; see [Limit].
 	DefaultMaxConns = 512
 
 	readHeader = 5 * time.Second
 	readAll    = 30 * time.Second
 	writeAll   = 40 * time.Second
 	maxHeader  = 16 << 10
-	// stopWithin is how long requests may take that are being answered when the
-	// server is stopped.
+	// stopWithin is how long running requests may take after the server is stopped.
 	stopWithin = 2 * time.Second
 )
 
-// Reporter takes messages for the user, one line each.
+// Reporter prints messages for the user, one line each.
 type Reporter interface {
 	Warn(format string, args ...any)
 	Info(format string, args ...any)
@@ -47,23 +46,23 @@ type Reporter interface {
 
 // Options say where a server listens.
 type Options struct {
-	// Address is the host and port to listen on, unless systemd passes a
-	// socket; Given that the user said so.
+	// Address is the host and port to listen on, unless systemd passes a socket. Given is
+	// true if the user set it.
 	Address  string
 	Given    bool
-	Cert     string // a file with a certificate, to speak TLS
-	Key      string // a file with its key
+	Cert     string // file with a certificate, for TLS
+	Key      string // file with its key
 	MaxConns int    // see [Limit]
 }
 
-// Door is where strangers come in: sockets that wait for connections.
+// Door holds the listening sockets.
 type Door struct {
 	sockets []net.Listener
-	tls     *tls.Config // nil for none
+	tls     *tls.Config // nil without TLS
 	most    int
 }
 
-// Open opens the sockets. Connections wait there until [Door.Serve] serves them.
+// Open opens the sockets. Connections wait until [Door.Serve] is called.
 func Open(o Options, report Reporter) (*Door, error) {
 	d := &Door{most: o.MaxConns}
 	var err error
@@ -76,15 +75,15 @@ func Open(o Options, report Reporter) (*Door, error) {
 		return nil, err
 	}
 	if os.Geteuid() == 0 {
-		report.Warn("it runs as root, and whoever finds a way in is root, too: run it as a user of its own, with a port from 1024 on or a socket from systemd")
+		report.Warn("running as root is a risk: use a separate user, with a port from 1024 on or a socket from systemd")
 	}
 	return d, nil
 }
 
-// Addr is the address of the first socket.
+// Addr returns the address of the first socket.
 func (d *Door) Addr() net.Addr { return d.sockets[0].Addr() }
 
-// Addrs are the addresses of all sockets.
+// Addrs returns the addresses of all sockets.
 func (d *Door) Addrs() (list []net.Addr) {
 	for _, s := range d.sockets {
 		list = append(list, s.Addr())
@@ -92,19 +91,19 @@ func (d *Door) Addrs() (list []net.Addr) {
 	return list
 }
 
-// TLS tells whether connections are by TLS.
+// TLS reports whether connections use TLS.
 func (d *Door) TLS() bool { return d.tls != nil }
 
-// Close closes the sockets of a door that is not served any more, or never was.
+// Close closes the sockets. It may be called after Serve.
 func (d *Door) Close() {
 	for _, s := range d.sockets {
 		_ = s.Close()
 	}
 }
 
-// Serve serves connections while work runs, which ends with ctx, or when a socket
-// fails; requests that are being answered then have a little time. It returns the
-// error of work, else that of the socket.
+// Serve serves connections while work runs. work is stopped when ctx ends or a socket
+// fails; running requests then get a short time. Serve returns the error of work, or that
+// of the socket.
 func (d *Door) Serve(ctx context.Context, server *http.Server, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -120,7 +119,7 @@ func (d *Door) Serve(ctx context.Context, server *http.Server, work func(context
 		}()
 	}
 	err := work(ctx)
-	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping) // it is told by our end as well
+	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping) // systemd also notices when the process ends
 	stopping, stop := context.WithTimeout(context.Background(), stopWithin)
 	defer stop()
 	if server.Shutdown(stopping) != nil {
@@ -134,14 +133,14 @@ func (d *Door) Serve(ctx context.Context, server *http.Server, work func(context
 	return err
 }
 
-// Ready tells systemd that the server does its work from now on.
+// Ready notifies systemd that the server is ready.
 func Ready(report Reporter) {
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
 		report.Warn("systemd: %v", err)
 	}
 }
 
-// sockets returns the sockets to listen on: those that systemd passed, else the address.
+// sockets returns the listening sockets: those from systemd, or a new one at the address.
 func sockets(o Options, report Reporter) ([]net.Listener, error) {
 	passed, err := activation.Listeners()
 	switch {
@@ -158,15 +157,14 @@ func sockets(o Options, report Reporter) ([]net.Listener, error) {
 	}
 	for i, l := range passed {
 		if l == nil {
-			return nil, fmt.Errorf("socket %d from systemd is none that listens for connections", i+1)
+			return nil, fmt.Errorf("socket %d from systemd is not a listening stream socket", i+1)
 		}
 	}
 	return passed, nil
 }
 
-// Certificate returns a TLS configuration with a certificate from PEM files,
-// which are read again when they change: what renews certificates need not
-// know of us.
+// Certificate returns a TLS configuration with a certificate from PEM files. The files are
+// read again when they change, so renewal needs no restart.
 func Certificate(certFile, keyFile string) (*tls.Config, error) {
 	var (
 		mu      sync.Mutex
@@ -200,15 +198,15 @@ func Certificate(certFile, keyFile string) (*tls.Config, error) {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			_ = load() // half of a renewal: the old one will do until it is whole
+			_ = load() // the renewal is not complete; keep the old one
 			return current, nil
 		},
 	}, nil
 }
 
-// NewServer returns an HTTP server in which everything has a limit: header 16 KiB,
-// 5 s to send it, 30 s for a whole request, 40 s until it is answered. Each
-// connection serves one request by HTTP/1.1. A panic of the handler is reported.
+// NewServer returns an HTTP server with limits: 16 KiB of header within 5 s, 30 s for a
+// whole request, 40 s until the answer. Each HTTP/1.1 connection serves one request. A
+// panic of the handler is reported.
 func NewServer(h http.Handler, report Reporter) *http.Server {
 	s := &http.Server{
 		Handler:           h,
@@ -220,13 +218,13 @@ func NewServer(h http.Handler, report Reporter) *http.Server {
 		Protocols:         new(http.Protocols),
 	}
 	s.Protocols.SetHTTP1(true)
-	// A connection that is open for long is one that is slow, then.
+	// So a connection that is open for long is a slow one.
 	s.SetKeepAlivesEnabled(false)
 	return s
 }
 
-// panics takes what net/http has to say, and passes on what is our mistake:
-// the rest is about connections that strangers broke off.
+// panics passes on the reports of panics by net/http. Other reports are about connections
+// that clients broke off.
 type panics struct{ report Reporter }
 
 func (p panics) Write(b []byte) (int, error) {
@@ -236,9 +234,9 @@ func (p panics) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Peer is who made a request. What a proxy says of it counts where the proxy is
-// trusted, and only its own word: the last in X-Forwarded-For that is not a
-// trusted proxy itself.
+// Peer returns the address of the client that made a request. X-Forwarded-For is used only
+// if the connection comes from a trusted proxy; the client is the last address in it that
+// is not a trusted proxy.
 func Peer(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	trusted := func(a netip.Addr) bool {
 		return slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(a) })

@@ -41,7 +41,7 @@ func Append(b []byte, s string) []byte {
 	}
 }
 
-// Unescape gives the text of a field. A backslash that begins none of the four is
+// Unescape returns the text of a field. A backslash that begins none of the four is
 // itself, as who writes a field by hand will not always think of it. The text is
 // valid UTF-8, whatever wrote the field: what is not becomes U+FFFD.
 func Unescape(field []byte) string {

@@ -95,7 +95,7 @@ func ParseInterval(v string) (time.Duration, error) {
 	return total, nil
 }
 
-// ShortDuration gives d without the zero parts that String appends ("1h0m0s").
+// ShortDuration returns d without the zero parts that String appends ("1h0m0s").
 func ShortDuration(d time.Duration) string {
 	s := d.Round(time.Second).String()
 	if strings.HasSuffix(s, "m0s") {

@@ -1,10 +1,8 @@
-// Package values is the text of small files that hold named values: a line each, of the
-// name, a separator and the value. Such files may be changed by hand, so a line with a name
-// that a program does not know, of another version or the user's own, stays where it is, and
-// so does a line that names nothing, such as a note or an empty line.
+// Package values reads and writes small files of named values: a line for each, with name,
+// separator and value. Users may edit such files, so lines with unknown names stay where
+// they are, and so do lines without a name, such as notes and empty lines.
 //
-// How the file is replaced, and whether it must be durable, is for the caller, with
-// [github.com/lektordir/lektor/internal/atomicfile].
+// The caller replaces the file, with [github.com/lektordir/lektor/internal/atomicfile].
 package values
 
 import (
@@ -13,20 +11,20 @@ import (
 	"time"
 )
 
-// Values are the lines of a file. They belong to one goroutine.
+// Values are the lines of a file. They are not safe for concurrent use.
 type Values struct {
 	sep   byte
 	lines []line
 }
 
-// line is a line of the file. If it names nothing, the value is all of it.
+// line is a line of the file. A line without a name has its whole text as the value.
 type line struct{ name, value string }
 
-// New returns an empty file with the separator sep.
+// New returns an empty file with a separator.
 func New(sep byte) *Values { return &Values{sep: sep} }
 
-// Parse reads the text of a file with the separator sep. A line without a separator, or with
-// nothing before it, names nothing. If a name is there more than once, the last line counts.
+// Parse parses the text of a file with a separator. A line without a separator, or that
+// begins with it, has no name. If a name occurs more than once, the last value counts.
 func Parse(text []byte, sep byte) *Values {
 	v := New(sep)
 	for l := range strings.Lines(string(text)) {
@@ -40,7 +38,7 @@ func Parse(text []byte, sep byte) *Values {
 	return v
 }
 
-// Get returns a value, "" if there is none.
+// Get returns the value of a name, "" if there is none.
 func (v *Values) Get(name string) string {
 	for _, l := range v.lines {
 		if l.name == name && name != "" {
@@ -50,8 +48,8 @@ func (v *Values) Get(name string) string {
 	return ""
 }
 
-// Set sets a value; "" removes it. A new name goes to the end. Line breaks become blanks
-// and NUL goes, so that a value stays on its line.
+// Set sets the value of a name; "" removes the line. A new name is added at the end. Line
+// breaks become spaces and NUL is removed, so that the value stays on one line.
 func (v *Values) Set(name, value string) {
 	value = oneLine.Replace(value)
 	for i, l := range v.lines {
@@ -72,13 +70,13 @@ func (v *Values) Set(name, value string) {
 
 var oneLine = strings.NewReplacer("\n", " ", "\r", " ", "\x00", "")
 
-// Time returns a value that is a time (RFC 3339), zero if it is none.
+// Time returns a value as a time (RFC 3339), zero if it is not valid.
 func (v *Values) Time(name string) time.Time {
 	t, _ := time.Parse(time.RFC3339, v.Get(name))
 	return t
 }
 
-// SetTime sets a value to a time, in seconds and UTC; a zero time removes it.
+// SetTime sets a value to a time, in UTC and whole seconds. A zero time removes it.
 func (v *Values) SetTime(name string, t time.Time) {
 	if t.IsZero() {
 		v.Set(name, "")
@@ -87,7 +85,7 @@ func (v *Values) SetTime(name string, t time.Time) {
 	v.Set(name, t.UTC().Format(time.RFC3339))
 }
 
-// Int returns a value that is a decimal number, 0 if it is none.
+// Int returns a value as a decimal number, 0 if it is not valid.
 func (v *Values) Int(name string) int {
 	n, err := strconv.Atoi(v.Get(name))
 	if err != nil {
@@ -96,7 +94,7 @@ func (v *Values) Int(name string) int {
 	return n
 }
 
-// SetInt sets a value to a number, which is written even if it is 0.
+// SetInt sets a value to a number, including 0.
 func (v *Values) SetInt(name string, n int) { v.Set(name, strconv.Itoa(n)) }
 
 // Text returns the text of the file.

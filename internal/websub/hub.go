@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// MaxURL is the longest URL that a hub takes, in bytes.
+	// MaxURL is the maximum length of a URL that a hub accepts, in bytes.
 	MaxURL = 2048
-	// MaxSecret is how long a secret is at most, in bytes (section 5.1: "less than
-	// 200 bytes").
+	// MaxSecret is the maximum length of a secret, in bytes (section 5.1: "less than 200
+	// bytes").
 	MaxSecret = 199
 )
 
-// ParseRequest reads a subscriber's request (section 5.1) from its form: the inverse
-// of [Send]. The hub's own URL stays empty. A lease that makes no sense is none.
+// ParseRequest reads the form of a subscriber's request (section 5.1), as [Send] sends it.
+// It does not set Hub. It ignores an invalid lease.
 func ParseRequest(form url.Values) (Request, error) {
 	r := Request{Mode: form.Get("hub.mode"), Callback: form.Get("hub.callback"), Topic: form.Get("hub.topic"), Secret: form.Get("hub.secret")}
 	switch {
@@ -48,14 +48,14 @@ func absolute(s string) bool {
 	return err == nil && u.User == nil && fetch.IsHTTP(s)
 }
 
-// ParsePublish reads what a publisher says was updated (section 6 leaves open how;
-// this is what [Publish] sends, and what PubSubHubbub had).
+// ParsePublish reads the form of a publisher's announcement. Section 6 leaves its form
+// open; this is that of [Publish] and PubSubHubbub.
 func ParsePublish(form url.Values) (topics []string, err error) {
 	for _, t := range append(form["hub.url"], form["hub.topic"]...) {
 		if !absolute(t) {
 			return nil, errors.New("hub.url is no URL that is reached by http")
 		}
-		if !slices.Contains(topics, t) { // some send each by both names
+		if !slices.Contains(topics, t) { // some publishers send each topic by both names
 			topics = append(topics, t)
 		}
 	}
@@ -65,7 +65,7 @@ func ParsePublish(form url.Values) (topics []string, err error) {
 	return topics, nil
 }
 
-// with returns a callback with more parameters behind those that it has (5.3).
+// with adds parameters to a callback (section 5.3).
 func with(callback string, q url.Values) string {
 	callback, _, _ = strings.Cut(callback, "#")
 	sep := "?"
@@ -75,9 +75,8 @@ func with(callback string, q url.Values) string {
 	return callback + sep + q.Encode()
 }
 
-// Verify asks a callback whether a request is its own (section 5.3). The answer is
-// to be the challenge and nothing else, from the callback itself: a redirect is a
-// failure, as any status but success is. The error says what it was.
+// Verify asks a callback to confirm a request (section 5.3). The answer must be exactly the
+// challenge, with status 2xx and without a redirect.
 func Verify(ctx context.Context, c *fetch.Client, r Request, challenge string) error {
 	q := url.Values{"hub.mode": {r.Mode}, "hub.topic": {r.Topic}, "hub.challenge": {challenge}}
 	if r.Mode == Subscribe {
@@ -95,23 +94,23 @@ func Verify(ctx context.Context, c *fetch.Client, r Request, challenge string) e
 	return nil
 }
 
-// Deny tells a callback that a request, or what came of it, is denied (section 5.2).
-// What it answers does not count.
+// Deny notifies a callback that its request or subscription is denied (section 5.2). It
+// ignores the answer.
 func Deny(ctx context.Context, c *fetch.Client, r Request, reason string) {
 	q := url.Values{"hub.mode": {Denied}, "hub.topic": {r.Topic}, "hub.reason": {reason}}
 	_, _ = c.Post(ctx, &fetch.Post{URL: with(r.Callback, q), Method: http.MethodGet, Direct: true})
 }
 
-// Content is what a hub distributes: a document, with its type as the topic has it.
+// Content is a document for distribution, with its type.
 type Content struct {
-	Hub, Topic string // URLs; topic is what was subscribed to
+	Hub, Topic string // URLs; Topic is the one that was subscribed to
 	Type       string
 	Body       []byte
 }
 
-// Deliver distributes content to a callback (section 7), signed where there is a
-// secret (section 8). A redirect is a failure: a subscriber moves by subscribing anew.
-// gone is that the subscriber wants no more of it.
+// Deliver sends content to a callback (section 7), signed if there is a secret (section 8).
+// A redirect is an error: a subscriber moves by subscribing again. gone reports whether the
+// subscriber ended the subscription.
 func Deliver(ctx context.Context, c *fetch.Client, callback, secret string, content Content) (gone bool, err error) {
 	p := &fetch.Post{URL: callback, Direct: true, ContentType: content.Type, Body: content.Body, Header: http.Header{
 		"Link": {fmt.Sprintf("<%s>; rel=\"hub\", <%s>; rel=\"self\"", content.Hub, content.Topic)},

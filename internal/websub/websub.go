@@ -1,13 +1,12 @@
-// Package websub speaks WebSub as a subscriber and as a hub, and tells a hub of an
-// update as a publisher does.
+// Package websub implements WebSub for subscribers and hubs, and the announcement of
+// updates by publishers.
 //
-// The specification is the W3C Recommendation of 23 January 2018; section
-// numbers in comments are its. [Links] discovers hubs (section 4), [Send]
-// requests and ends subscriptions (5.1), [ParseIntent] reads the requests by
-// which a hub verifies or denies them (5.2, 5.3), and [ParseSignature] what
-// proves that content is from the hub (8). A hub's are the inverses: [ParseRequest],
-// [Verify], [Deny] and [Deliver]. Nothing here keeps state, and all of
-// it is safe for concurrent use.
+// The specification is the W3C Recommendation of 23 January 2018; section numbers in
+// comments are from it. [Links] discovers hubs (section 4). [Send] requests and ends
+// subscriptions (5.1). [ParseIntent] reads the requests by which a hub verifies or denies
+// them (5.2, 5.3). [ParseSignature] reads the signature of content (8). The functions for
+// hubs are [ParseRequest], [Verify], [Deny] and [Deliver]. The package keeps no state, and
+// is safe for concurrent use.
 package websub
 
 import (
@@ -31,18 +30,17 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// Modes of requests (hub.mode).
+// Modes of requests (hub.mode):
 const (
 	Subscribe   = "subscribe"
 	Unsubscribe = "unsubscribe"
 	Denied      = "denied"
 )
 
-// Links returns the links of a feed as they count for discovery (section 4): hub
-// and self in the header fields of the answer come before those in the
-// document, and where the header has a hub those in the document do not count.
-// The same holds for self by itself, as some servers send only one of the two.
-// base is the URL of the document; links are those found in it.
+// Links returns the links of a feed for discovery (section 4): first hub and self in the
+// header fields of the answer, then those in the document. If the header has a hub, hubs in
+// the document are ignored; the same applies to self, because some servers send only one of
+// the two. base is the URL of the document; links are the links in it.
 func Links(h http.Header, base string, links []feedconv.Link) []feedconv.Link {
 	var found []feedconv.Link
 	has := map[string]bool{}
@@ -63,29 +61,28 @@ func Links(h http.Header, base string, links []feedconv.Link) []feedconv.Link {
 	return found
 }
 
-// Request asks a hub for a subscription, or to end one (section 5.1).
+// Request is a request to a hub to begin or end a subscription (section 5.1).
 type Request struct {
 	Mode     string // Subscribe or Unsubscribe
 	Hub      string // URL
-	Callback string // URL, of this subscription alone
+	Callback string // URL for this subscription only
 	Topic    string // URL
-	// Lease is how long the subscription shall last; the hub decides. 0 leaves
-	// it to the hub.
+	// Lease is the requested duration of the subscription, which the hub may change. 0
+	// leaves it to the hub.
 	Lease time.Duration
-	// Secret is what the hub shall sign with, less than 200 bytes, or "". It
-	// is sent only to hubs by https (section 5.1: SHOULD).
+	// Secret is the key for signatures, less than 200 bytes, or "". It is sent only to
+	// https hubs (section 5.1: SHOULD).
 	Secret string
 }
 
-// Secure reports whether a secret may be told to a hub.
+// Secure reports whether a secret may be sent to a hub.
 func Secure(hub string) bool { return strings.HasPrefix(strings.ToLower(hub), "https://") }
 
-// Send makes the request. It returns nil when the hub accepted it (202), and
-// with any other status of success, which older hubs answer; either way the
-// subscription changes when the hub has verified the intent. The error is a
-// [fetch.RefusedError] for 4xx, else one of package fetch's. A hub that finds fault with
-// a request for a lease (400 or 422) is asked once more without: the parameter is
-// optional, and there are hubs that know none, or not so long a one.
+// Send makes the request. It returns nil if the hub accepts it: with 202, or with another
+// 2xx status, which older hubs send. The subscription changes when the hub has verified the
+// intent. The error is a [fetch.RefusedError] for 4xx, or another one of package fetch. If
+// a hub answers 400 or 422 to a request with a lease, Send repeats it without: the
+// parameter is optional, and some hubs do not know it or refuse long leases.
 func Send(ctx context.Context, c *fetch.Client, r Request) error {
 	err := send(ctx, c, r)
 	if no, ok := errors.AsType[*fetch.RefusedError](err); ok && r.Lease > 0 && (no.Status == http.StatusBadRequest || no.Status == http.StatusUnprocessableEntity) {
@@ -99,8 +96,7 @@ func Send(ctx context.Context, c *fetch.Client, r Request) error {
 
 func send(ctx context.Context, c *fetch.Client, r Request) error {
 	q := url.Values{"hub.mode": {r.Mode}, "hub.callback": {r.Callback}, "hub.topic": {r.Topic}}
-	// Before the recommendation hubs insisted on hub.verify, and others
-	// ignore it.
+	// Older hubs require hub.verify, and others ignore it.
 	q.Set("hub.verify", "async")
 	if r.Lease > 0 {
 		q.Set("hub.lease_seconds", strconv.FormatInt(int64(r.Lease/time.Second), 10))
@@ -111,9 +107,8 @@ func send(ctx context.Context, c *fetch.Client, r Request) error {
 	return post(ctx, c, r.Hub, q, false)
 }
 
-// Publish tells a hub that a topic was updated. The recommendation leaves open
-// how (section 6); this is what PubSubHubbub had, and hubs still take. chosen is
-// as in [fetch.Post].
+// Publish notifies a hub of an update of a topic. Section 6 leaves the form open; this is
+// that of PubSubHubbub, which hubs accept. For chosen see [fetch.Post].
 func Publish(ctx context.Context, c *fetch.Client, hub string, chosen bool, topic string) error {
 	return post(ctx, c, hub, url.Values{"hub.mode": {"publish"}, "hub.url": {topic}, "hub.topic": {topic}}, chosen)
 }
@@ -126,24 +121,24 @@ func post(ctx context.Context, c *fetch.Client, hub string, q url.Values, chosen
 	return a.Verdict(termsafe.Brief(string(a.Body[:min(len(a.Body), 1000)])), "and did nothing")
 }
 
-// Intent is a GET of the hub to the callback: to verify that a request was
-// ours (section 5.3), or to say that it is denied (5.2).
+// Intent is a GET of the hub to the callback: it verifies a request (section 5.3) or denies
+// it (5.2).
 type Intent struct {
 	Mode      string // Subscribe, Unsubscribe or Denied
 	Topic     string
-	Challenge string        // to answer with when the intent is ours
-	Lease     time.Duration // 0 when the hub did not say
-	Reason    string        // of a denial, cleaned, in one line
+	Challenge string        // the answer, if the intent is ours
+	Lease     time.Duration // 0 if the hub does not name one
+	Reason    string        // reason of a denial, cleaned, in one line
 }
 
-// MaxChallenge is the longest challenge that is answered, in bytes.
+// MaxChallenge is the maximum length of a challenge that is answered, in bytes.
 const MaxChallenge = 4096
 
-// ErrNoIntent is returned for a query without hub.mode.
+// ErrNoIntent is the error for a query without hub.mode.
 var ErrNoIntent = errors.New("no hub.mode")
 
-// ParseIntent reads the query of such a request. The error is [ErrNoIntent] for
-// another request, and says else what is wrong with it.
+// ParseIntent reads the query of such a request. The error is [ErrNoIntent] for any other
+// request.
 func ParseIntent(query url.Values) (Intent, error) {
 	in := Intent{Mode: query.Get("hub.mode"), Topic: query.Get("hub.topic"), Challenge: query.Get("hub.challenge"), Reason: termsafe.Brief(query.Get("hub.reason"))}
 	switch in.Mode {
@@ -162,8 +157,7 @@ func ParseIntent(query url.Values) (Intent, error) {
 	return in, nil
 }
 
-// lease returns the lease that a request asks for or grants, at most ten years; 0 if it
-// says none, or none that makes sense.
+// lease returns the lease in a query, at most ten years; 0 if it is missing or invalid.
 func lease(query url.Values) time.Duration {
 	n, err := strconv.ParseInt(strings.TrimSpace(query.Get("hub.lease_seconds")), 10, 64)
 	if err != nil || n <= 0 {
@@ -172,7 +166,7 @@ func lease(query url.Values) time.Duration {
 	return time.Duration(min(n, 10*365*86400)) * time.Second
 }
 
-// Signature is the value of X-Hub-Signature (section 8).
+// Signature is a parsed X-Hub-Signature (section 8).
 type Signature struct {
 	Method string // sha1, sha256, sha384 or sha512
 	mac    []byte
@@ -183,7 +177,7 @@ var methods = []struct {
 	hash func() hash.Hash
 }{{"sha1", sha1.New}, {"sha256", sha256.New}, {"sha384", sha512.New384}, {"sha512", sha512.New}}
 
-// Strength orders the methods: more is stronger, 0 stands for none of them.
+// Strength returns the strength of a method: larger is stronger, 0 is unknown.
 func Strength(method string) int {
 	for i, m := range methods {
 		if m.name == method {
@@ -193,8 +187,8 @@ func Strength(method string) int {
 	return 0
 }
 
-// ParseSignature reads method=signature. It fails for methods that the
-// recommendation does not have.
+// ParseSignature parses method=signature. It fails for methods that are not in the
+// recommendation.
 func ParseSignature(s string) (*Signature, error) {
 	method, value, ok := strings.Cut(strings.TrimSpace(s), "=")
 	method = strings.ToLower(method)
@@ -210,15 +204,15 @@ func ParseSignature(s string) (*Signature, error) {
 	return &Signature{Method: method, mac: mac}, nil
 }
 
-// Hash returns what the content is to be written to, for [Signature.Matches].
+// Hash returns a hash for [Signature.Matches], to which the caller writes the content.
 func (s *Signature) Hash(secret string) hash.Hash {
 	return hmac.New(methods[Strength(s.Method)-1].hash, []byte(secret))
 }
 
-// Matches compares in constant time.
+// Matches compares a hash with the signature, in constant time.
 func (s *Signature) Matches(h hash.Hash) bool { return hmac.Equal(h.Sum(nil), s.mac) }
 
-// Sign returns the value of X-Hub-Signature, as a hub does.
+// Sign returns the value of X-Hub-Signature.
 func Sign(method, secret string, content []byte) string {
 	h := hmac.New(methods[Strength(method)-1].hash, []byte(secret))
 	h.Write(content)

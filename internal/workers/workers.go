@@ -1,6 +1,6 @@
-// Package workers runs goroutines that do a piece of work together, as many at once as
-// there are processors for them. A panic of one becomes a panic of the goroutine that waits
-// for all, so that this one can restore a terminal or release a lock.
+// Package workers runs goroutines that share a piece of work, as many at once as there are
+// processors. A panic of a goroutine is raised again in the goroutine that waits for them,
+// so that it can restore a terminal or release a lock.
 package workers
 
 import (
@@ -14,18 +14,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Size returns how many goroutines of a [New] group work at once: as many as Go had
-// processors when Size was first called. [Spare] adds processors that groups do not use.
+// Size returns the number of goroutines of a [New] group that run at once: GOMAXPROCS when
+// Size was first called. [Spare] adds processors that groups do not use.
 var Size = sync.OnceValue(func() int { return runtime.GOMAXPROCS(0) })
 
-// spare is how many processors Spare adds: one for the goroutine that answers the user, and
-// one for the one that reads and draws.
+// spare is the number of processors that Spare adds: one for the goroutine that answers the
+// user, and one for the goroutine that reads and draws.
 const spare = 2
 
-// Spare lets Go run two goroutines more than a group has workers, until giveBack is called.
-// Without it, a goroutine that becomes ready waits for a worker's time slice of 10 ms to
-// end, and again for each goroutine that it hands something to. With it, the kernel
-// chooses, and it prefers a thread that has waited to one that computes.
+// Spare adds two processors beyond the workers of a group, until giveBack is called.
+// Without them, a goroutine that becomes ready waits for the end of a worker's 10 ms time
+// slice, and again after each hand-over. With them, the kernel schedules, and prefers
+// threads that have waited.
 func Spare() (giveBack func()) {
 	before := runtime.GOMAXPROCS(Size() + spare)
 	return func() { runtime.GOMAXPROCS(before) }
@@ -39,8 +39,8 @@ type Panic struct {
 
 func (p *Panic) Error() string { return fmt.Sprintf("%v\n\n%s", p.Value, p.Stack) }
 
-// Caught returns a recovered value as a Panic: the one that [Group.Wait] raised as it is,
-// any other with the stack of the caller.
+// Caught returns a recovered value as a [Panic]. It returns the one of [Group.Wait]
+// unchanged, and adds the caller's stack to any other.
 func Caught(v any) *Panic {
 	if p, ok := v.(*Panic); ok {
 		return p
@@ -48,24 +48,24 @@ func Caught(v any) *Panic {
 	return &Panic{v, debug.Stack()}
 }
 
-// Group is a set of goroutines. The zero value does not limit how many work at once.
+// Group is a set of goroutines. The zero value does not limit how many run at once.
 type Group struct {
 	group errgroup.Group
 	once  sync.Once
 	first *Panic
 }
 
-// New returns a group of which [Size] goroutines work at once.
+// New returns a group of which [Size] goroutines run at once.
 func New() *Group { return Limited(Size()) }
 
-// Limited returns a group of which n goroutines work at once.
+// Limited returns a group of which n goroutines run at once.
 func Limited(n int) *Group {
 	g := &Group{}
 	g.group.SetLimit(n)
 	return g
 }
 
-// Go calls f in a goroutine, as soon as fewer work than may at once.
+// Go calls f in a goroutine. It waits while as many run as the limit allows.
 func (g *Group) Go(f func() error) {
 	g.group.Go(func() error {
 		defer func() {
@@ -77,8 +77,8 @@ func (g *Group) Go(f func() error) {
 	})
 }
 
-// Wait waits for all goroutines and returns the first error. If one of them panicked, it
-// panics with a [*Panic].
+// Wait waits for all goroutines, and returns the first error. If one panicked, Wait panics
+// with a [*Panic].
 func (g *Group) Wait() error {
 	err := g.group.Wait()
 	if g.first != nil {
@@ -87,16 +87,16 @@ func (g *Group) Wait() error {
 	return err
 }
 
-// batch is how many calls of [ForEach] a goroutine makes: one goroutine for each would cost
-// more than some of the calls.
+// batch is the number of calls of [ForEach] in a goroutine, because a goroutine for each
+// would cost more than a cheap call.
 const batch = 32
 
-// serialFor is how long [ForEach] works alone. Cheap calls finish within it, before another
-// processor would wake up.
+// serialFor is how long [ForEach] works without other goroutines. Cheap calls finish within
+// it, before another processor would wake up.
 const serialFor = time.Millisecond
 
-// ForEach calls f for 0 to n-1 on all processors. It stops early when ctx ends, and returns
-// the cause. If f panics, ForEach panics with a [*Panic].
+// ForEach calls f for 0 to n-1 on all processors. It stops when ctx ends, and returns the
+// cause. If f panics, ForEach panics with a [*Panic].
 func ForEach(ctx context.Context, n int, f func(int)) error {
 	done := 0
 	for begun := time.Now(); done < n && ctx.Err() == nil && time.Since(begun) < serialFor; done++ {
@@ -111,6 +111,6 @@ func ForEach(ctx context.Context, n int, f func(int)) error {
 			return nil
 		})
 	}
-	_ = g.Wait() // f returns no errors
+	_ = g.Wait() // f never fails
 	return context.Cause(ctx)
 }

@@ -91,7 +91,7 @@ func wait(what string, within time.Duration, p *program, ok func() bool) {
 	}
 }
 
-// freePort gives an address on loopback that nobody has.
+// freePort returns an address on loopback that nobody has.
 func freePort() string {
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
 	must.Do(l.Close())

@@ -270,7 +270,7 @@ func deny(e *evidence, m []string) {
 
 func mangle(e *evidence, m []string) { e.broken[keyOf(m[1])] = true }
 
-// keyOf gives feed/unique of a path.
+// keyOf returns feed/unique of a path.
 func keyOf(path string) string {
 	unique, _, _ := strings.Cut(filepath.Base(path), ";")
 	return filepath.Base(filepath.Dir(path)) + "/" + unique

@@ -34,7 +34,7 @@ type surroundings struct {
 	pid   int
 }
 
-// child gives the process that does what a program's command does, elsewhere.
+// child returns the process that does what a program's command does, elsewhere.
 func (c *crowd) child(kind string, s surroundings, does string) process {
 	return process{kind: kind, argv: []string{c.self}, env: []string{
 		childVariable + "=" + does, "CROWD_SHIFT=" + s.shift.String(), "CROWD_HOST=" + s.host, "CROWD_PID=" + strconv.Itoa(s.pid),

@@ -113,7 +113,7 @@ func (f *feed) delivered(change int) {
 	}
 }
 
-// changed gives the number of changes so far.
+// changed returns the number of changes so far.
 func (f *feed) changed() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -99,7 +99,7 @@ func (h *hubs) publish() {
 	h.told = nil
 }
 
-// notified tells whether a subscriber is, at once or within some seconds.
+// notified reports whether a subscriber is, at once or within some seconds.
 func (h *hubs) notified(path string, within time.Duration) error {
 	for end := time.Now().Add(within); ; {
 		h.mu.Lock()
@@ -194,7 +194,7 @@ type promise struct {
 	want string // in the answer
 	// send begins what is written to the socket at that moment.
 	send string
-	// kept tells whether a hub that is started with the state of the disk keeps it.
+	// kept reports whether a hub that is started with the state of the disk keeps it.
 	kept func(base string) error
 	// calls are those that were made before; -1 where the moment did not come.
 	calls int
@@ -372,7 +372,7 @@ func tryHub(ctx context.Context, work string, m model) (well, bad int) {
 	return tried - len(findings), len(findings)
 }
 
-// keeps tells whether a hub that is started with the state of a disk keeps a promise.
+// keeps reports whether a hub that is started with the state of a disk keeps a promise.
 func (h *hubs) keeps(ctx context.Context, p *promise, s *diskState) (err error) {
 	defer must.Catch(&err)
 	state := filepath.Join(h.work, "restarted")

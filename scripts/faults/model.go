@@ -541,7 +541,7 @@ func (c *change) ways() int {
 	return 4
 }
 
-// fate gives the n-th of them; 0 is there, 1 lost.
+// fate returns the n-th of them; 0 is there, 1 lost.
 func (c *change) fate(n int) fate {
 	switch n {
 	case 1:
@@ -702,7 +702,7 @@ func (o *orderer) chosen(rng *rand.Rand) {
 	}
 }
 
-// random gives random fates to changes of data.
+// random returns random fates to changes of data.
 func (r *recording) random(rng *rand.Rand) func(i int) fate {
 	most := rng.IntN(6) // what becomes of most of them, if it is one of the four
 	return func(i int) fate {

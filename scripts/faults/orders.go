@@ -67,7 +67,7 @@ type ordered struct {
 // differ from each other.
 const perRecording = 100
 
-// shared gives a directory on a file system in memory, if there is one, where
+// shared returns a directory on a file system in memory, if there is one, where
 // thousands of states are looked at in less time.
 func shared(work string) (dir string, remove func(), err error) {
 	var st unix.Statfs_t

@@ -442,7 +442,7 @@ func (t *trial) twice(ctx context.Context, dir string, argv []string) []*entry {
 	return read(dir)
 }
 
-// keyed gives the versions of entries that there are: lineage and title.
+// keyed returns the versions of entries that there are: lineage and title.
 func keyed(all []*entry) map[string]*entry {
 	m := map[string]*entry{}
 	for _, x := range all {
@@ -623,7 +623,7 @@ func (t *trial) all(ctx context.Context, faults []fault, workers int, until time
 	return r
 }
 
-// some tells whether there was a fault at all.
+// some reports whether there was a fault at all.
 func (r *tally) some() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

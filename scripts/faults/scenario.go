@@ -98,31 +98,31 @@ type scenario struct {
 	command func(e *env, dir string) []string
 	// more prepares the lektor-dir further.
 	more func(e *env, dir string)
-	// viewer tells that it is no fetcher: it recovers nothing and keeps no state.
+	// viewer means that it is no fetcher: it recovers nothing and keeps no state.
 	viewer bool
-	// finds tells that a viewer finds itself what is left to do.
+	// finds means that a viewer finds itself what is left to do.
 	finds bool
 	// due are feeds that the command subscribes to. Once subscribed to, it is
 	// for the fetcher to fetch them when they are due.
 	due []int
-	// repeated tells that the journal says everything many times.
+	// repeated means that the journal says everything many times.
 	repeated bool
-	// list tells that it changes the subscription list.
+	// list means that it changes the subscription list.
 	list bool
-	// once tells that the command, which ends the subscription to the first
+	// once means that the command, which ends the subscription to the first
 	// feed, is refused when that is done.
 	once bool
-	// undo tells that it takes back what the last command did. A power cut may leave
+	// undo means that it takes back what the last command did. A power cut may leave
 	// less of its journal than of its renames, so that it cannot go on.
 	undo bool
-	// purge tells that it removes the first feed with all its entries; whatever
+	// purge means that it removes the first feed with all its entries; whatever
 	// becomes of that, the feed is added again afterwards.
 	purge bool
-	// pages tells that entries get the articles of their pages.
+	// pages means that entries get the articles of their pages.
 	pages bool
-	// saves tells that it saves these enclosures, by their names, below [savedIn].
+	// saves means that it saves these enclosures, by their names, below [savedIn].
 	saves []string
-	// shares tells that it follows another machine, whose documents are in
+	// shares means that it follows another machine, whose documents are in
 	// [meeting].
 	shares bool
 }

@@ -35,6 +35,7 @@ func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 // doors are the only packages that know a dependency, with those below them:
 // whoever wants to replace it finds all of it in one place.
 var doors = map[string][]string{
+	"github.com/mmcdole/gofeed":       {"feedconv"},
 	"github.com/coreos/go-systemd":    {"internal/serve"},
 	"charm.land":                      {"internal/app/viewer/tui"},
 	"codeberg.org/readeck":            {"internal/app/article"},
@@ -66,6 +67,7 @@ var linked = map[string][]string{
 	"github.com/coreos/go-systemd":   {"lektor-cloudd"},
 	"github.com/emersion/go-message": {"lektor-pages"},
 	"github.com/microcosm-cc":        {"lektor-pages"},
+	"github.com/mmcdole/gofeed":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-share", "lektor-view"},
 	"github.com/wlynxg/chardet":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-share", "lektor-view"},
 	"html/template":                  {"lektor-cloudd", "lektor-ess"},
 	"modernc.org/sqlite":             {"lektor-import", "lektor-pages", "lektor-view"},
@@ -214,7 +216,7 @@ var (
 	own    = regexp.MustCompile(`^etc/(fetch|fetch/(opml|date)|cloudd|cloudd/(lock|heard))$`)
 )
 
-// names gives the place of each string in a file that only internal/feeddir may
+// names returns the place of each string in a file that only internal/feeddir may
 // hold. The lektor-dir itself is lektordir's.
 func names(fset *token.FileSet, f *ast.File) []string {
 	var found []string

@@ -16,6 +16,9 @@ func TestImports(t *testing.T) {
 		test     bool
 		good     bool
 	}{
+		{"feedconv", "github.com/mmcdole/gofeed/extensions", false, true},
+		{"internal/opml", "github.com/mmcdole/gofeed", false, false},
+		{"internal/opml", "github.com/mmcdole/gofeed", true, false},
 		{"internal/charset", "github.com/wlynxg/chardet", false, true},
 		{"feedconv", "github.com/wlynxg/chardet", false, false},
 		{"internal/opml", "github.com/wlynxg/chardet", true, false},
@@ -97,7 +100,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// look gives what is wrong with a package of one file.
+// look returns what is wrong with a package of one file.
 func look(t *testing.T, name, source string) []string {
 	t.Helper()
 	found, err := texts(pkg{ImportPath: module + name, GoFiles: []string{"x.go"}}, newShape(), func(string) (*token.FileSet, *ast.File, error) {

@@ -125,17 +125,17 @@ func (x *construct) add(text []byte) {
 	if x.div.state == wrapDone && !markup.Blank(text) {
 		x.div.state = wrapOther
 	}
-	x.buf = appendEscaped(x.buf, text)
+	x.buf = appendEscaped(x.buf, text, &textEscapes)
 }
 
-// textEscapes are the escapes of characters in text.
+// textEscapes are the escapes of characters in the text of HTML.
 var textEscapes = [256]string{'&': "&amp;", '<': "&lt;", '>': "&gt;"}
 
-// appendEscaped escapes text.
-func appendEscaped(dst, s []byte) []byte {
+// appendEscaped escapes characters.
+func appendEscaped[S string | []byte](dst []byte, s S, escapes *[256]string) []byte {
 	start := 0
-	for i, c := range s {
-		if escape := textEscapes[c]; escape != "" {
+	for i := range len(s) {
+		if escape := escapes[s[i]]; escape != "" {
 			dst = append(dst, s[start:i]...)
 			dst = append(dst, escape...)
 			start = i + 1
@@ -154,7 +154,7 @@ func (x *construct) becomeMarkup() {
 		x.div.state = wrapOther
 	}
 	if bytes.ContainsAny(x.buf, "&<>") {
-		x.buf = appendEscaped(make([]byte, 0, len(x.buf)+len(x.buf)/8), x.buf)
+		x.buf = appendEscaped(make([]byte, 0, len(x.buf)+len(x.buf)/8), x.buf, &textEscapes)
 	}
 }
 

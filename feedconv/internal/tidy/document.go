@@ -4,7 +4,8 @@
 // place (classify.go); those of the format and of vocabularies that have a field become
 // nodes with text (construct.go) and attributes (attributes.go), and the others are kept
 // as they are (foreign.go). Only if a document proves not to be well-formed, it is read
-// again, and what is not closed is closed by what follows (defects.go).
+// again, and what is not closed is closed by what follows (defects.go). The tree is written
+// as XML for gofeed (xml.go).
 package tidy
 
 import (
@@ -37,7 +38,8 @@ type Document struct {
 	Lost     string // the first warning of what a limit left out
 	Warnings []Warning
 
-	ns []namespace
+	ns    []namespace
+	aside []string // texts that the XML of the document has numbers for
 }
 
 // URI returns the name of a namespace in the document.

@@ -104,8 +104,8 @@ func extract(page []byte, base *url.URL, contentType string) (*fulltext.Article,
 	return a, nil
 }
 
-// decode makes UTF-8 of a page. What is valid as UTF-8 is that, whatever a page says that
-// was moved from server to server.
+// decode converts a page to UTF-8. Without a charset in contentType, a page that is valid UTF-8 is taken
+// as that, whatever it declares itself: pages that moved between servers often declare the wrong one.
 func decode(page []byte, contentType string) []byte {
 	_, params, _ := mime.ParseMediaType(contentType)
 	enc, _, certain := charset.DetermineEncoding(page[:min(len(page), 1024)], contentType)
@@ -154,8 +154,7 @@ func attr(n *html.Node, key string) string {
 	return ""
 }
 
-// resolve gives what relative references of a page start from: its first base element
-// counts.
+// resolve returns the base URL of a page: that of its first base element, else the page's own.
 func resolve(base *url.URL, doc *html.Node) *url.URL {
 	said := ""
 	each(doc, func(n *html.Node) {
@@ -181,7 +180,7 @@ func resolve(base *url.URL, doc *html.Node) *url.URL {
 // read itself.
 const maxRefresh = 10
 
-// refresh gives where a page sends a browser without being asked, "" if it does not.
+// refresh returns the URL to which a page redirects by a refresh, "" if it does not.
 func refresh(base *url.URL, doc *html.Node) (to string) {
 	if base == nil {
 		return ""

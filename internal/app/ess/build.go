@@ -19,36 +19,34 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// DefaultEntries is how many entries an ESS document has at most when nobody
-// says: what fits into a kilobyte.
+// DefaultEntries is the default number of entries in an ESS document. They fit into a
+// kilobyte.
 const DefaultEntries = 100
 
 // BuildOptions are the options of [Build].
 type BuildOptions struct {
 	Common
 	Selection
-	Lines  bool // each document is a line, also that of one feed
-	N      int  // entries in a document; 0 for all
+	Lines  bool // write each document as one line
+	N      int  // maximum of entries in a document; 0 for all
 	Since  time.Time
 	Output string // file to write to; "" for stdout
-	// FromDocument makes one document of the feed document on stdin instead,
-	// and needs no lektor-dir.
+	// FromDocument makes one document of the feed document on stdin. It needs no
+	// lektor-dir.
 	FromDocument bool
-	URL          string // of that feed; "" for what the document says
+	URL          string // URL of that feed; "" for the one in the document
 	ContentType  string
 }
 
-// Selection says which feeds are meant: those that the user names, whatever they
-// are, else all that are for others (see [feeddir.Withheld]), or of these those in
-// a category.
+// Selection selects feeds: those that the user names, or all that are shared (see
+// [feeddir.Withheld]), or those of them in a category.
 type Selection struct {
-	Feeds    []string // ids, URLs, hashes; "-" for those on stdin
-	Nul      bool     // which are separated by NUL
-	Category string   // a path of folders; with those below it
+	Feeds    []string // ids, URLs or hashes; "-" reads them from stdin
+	Nul      bool     // names on stdin are separated by NUL
+	Category string   // path of a folder, with the folders below it
 }
 
-// feeds returns the hashes of a selection, and reports whether one that was named
-// is not there.
+// feeds returns the hashes of the selected feeds, and whether a named one does not exist.
 func (st *store) feeds(ctx context.Context, sel Selection) (hashes []string, failed bool, err error) {
 	named := len(sel.Feeds) > 0
 	if named {
@@ -69,18 +67,17 @@ func (st *store) feeds(ctx context.Context, sel Selection) (hashes []string, fai
 	return hashes, failed, err
 }
 
-// Build writes an ESS document for each feed, made of the entries in the
-// lektor-dir, read or not. The document of the one feed that is named is
-// written as it is; of several, each is one line. A feed that has no http URL
-// is left out with a warning; if it was named, that is a failure.
+// Build writes an ESS document for each feed, from its entries in the lektor-dir, read or
+// not. The document of a single named feed has line breaks; of several, each is one line. A
+// feed without an http URL is skipped with a warning; if it was named, that is an error.
 func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
 	switch {
 	case o.FromDocument && len(o.Feeds) > 0 && !slices.Equal(o.Feeds, []string{"-"}):
-		return command.Usagef("--from-document reads standard input; FEED makes no sense with it")
+		return command.Usagef("--from-document reads standard input; FEED cannot be used with it")
 	case o.FromDocument:
 		return fromDocument(ctx, o, s)
 	case o.URL != "" || o.ContentType != "":
-		return command.Usagef("--url and --content-type are about --from-document")
+		return command.Usagef("--url and --content-type need --from-document")
 	}
 	st, err := o.open(s)
 	if err != nil {
@@ -94,7 +91,7 @@ func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
 	return s.Output(o.Output, func(w io.Writer) error { return st.build(ctx, w, o, hashes, one) })
 }
 
-// build writes the documents of feeds; one tells that it is that of one, and no line.
+// build writes the documents of feeds. one means a single document with line breaks.
 func (st *store) build(ctx context.Context, w io.Writer, o BuildOptions, hashes []string, one bool) error {
 	written := 0
 	for _, hash := range hashes {
@@ -147,7 +144,7 @@ func (st *store) entries(ctx context.Context, hash string, n int, since time.Tim
 	return newest(entries, n, since), nil
 }
 
-// newest returns the n newest entries, all for 0, that are not older than since.
+// newest returns the n newest entries since a time; n = 0 means all.
 func newest(entries []ess.Entry, n int, since time.Time) []ess.Entry {
 	if !since.IsZero() {
 		entries = slices.DeleteFunc(entries, func(e ess.Entry) bool { return e.Minute < ess.Minute(since) })
@@ -159,8 +156,8 @@ func newest(entries []ess.Entry, n int, since time.Time) []ess.Entry {
 	return entries
 }
 
-// fromDocument writes the ESS document of the feed document on stdin. Entries
-// without a date are left out, and counted in a message.
+// fromDocument writes the ESS document of the feed document on stdin. It skips entries
+// without a date, and reports their number.
 func fromDocument(ctx context.Context, o BuildOptions, s *command.Streams) error {
 	doc, err := readAll(ctx, s.In)
 	if err != nil {
@@ -183,7 +180,7 @@ func fromDocument(ctx context.Context, o BuildOptions, s *command.Streams) error
 		return &command.UsageError{Message: "the document does not say what its URL is", Hint: "give it with --url"}
 	}
 	if !fetch.IsHTTP(url) {
-		return command.Usagef("--url %s: it is no http URL", url)
+		return command.Usagef("--url %s: not an http URL", url)
 	}
 	entries, undated := documentEntries(f)
 	if undated > 0 {
@@ -195,7 +192,7 @@ func fromDocument(ctx context.Context, o BuildOptions, s *command.Streams) error
 	})
 }
 
-// documentEntries returns the entries of a feed document, and how many have no
+// documentEntries returns the entries of a feed document, and the number of those without a
 // date.
 func documentEntries(f *feedconv.Feed) (entries []ess.Entry, undated int) {
 	for i := range f.Entries {
@@ -213,17 +210,17 @@ func documentEntries(f *feedconv.Feed) (entries []ess.Entry, undated int) {
 // NNOOptions are the options of [MakeNNO].
 type NNOOptions struct {
 	Common
-	N     int      // entries; 0 for all
-	Query []string // which entries; none for all, "-" for those named on stdin
-	Nul   bool     // which are separated by NUL
-	// Include are feeds whose entries count although they are not for others.
+	N     int      // maximum of entries; 0 for all
+	Query []string // query; none selects all, "-" reads names of entries from stdin
+	Nul   bool     // names are separated by NUL
+	// Include are feeds that are included although they are not shared.
 	Include []string
 	Output  string
 	Print   command.PrinterOptions
 }
 
-// MakeNNO writes the NNO of the newest entries across all feeds, those of a
-// query, or those named on stdin, read or not.
+// MakeNNO writes the NNO of the newest entries of all feeds, of a query, or of those named
+// on stdin, read or not.
 func MakeNNO(ctx context.Context, o NNOOptions, s *command.Streams) error {
 	paths := slices.Equal(o.Query, []string{"-"})
 	if paths {
@@ -256,7 +253,7 @@ func MakeNNO(ctx context.Context, o NNOOptions, s *command.Streams) error {
 	return writeNNO(s, st.top(items(found), o.N), o.build(), nnoOutput{Output: o.Output, Print: o.Print})
 }
 
-// named reads the entries named on stdin, each once.
+// named reads the entries named on stdin, without duplicates.
 func (st *store) named(ctx context.Context, nul bool) ([]*entries.Record, error) {
 	var refs []lektordir.Ref
 	seen := map[lektordir.Ref]bool{}
@@ -280,7 +277,7 @@ func (st *store) named(ctx context.Context, nul bool) ([]*entries.Record, error)
 	return st.Records(ctx, refs, itemFields)
 }
 
-// top returns the n newest of entries as documents have them, all for 0.
+// top returns the n newest entries for documents; n = 0 means all.
 func (st *store) top(items []*item, n int) []ess.FeedEntry {
 	all := make([]ess.FeedEntry, 0, len(items))
 	told := map[string]bool{}
@@ -303,10 +300,10 @@ func (st *store) top(items []*item, n int) []ess.FeedEntry {
 	return all
 }
 
-// nnoOutput says where entries go, and how.
+// nnoOutput is the destination and form of entries.
 type nnoOutput struct {
-	Output string // a file; "" for stdout
-	Lines  bool   // the NNO is one line
+	Output string // file; "" for stdout
+	Lines  bool   // write the NNO as one line
 	Print  command.PrinterOptions
 }
 
@@ -340,7 +337,7 @@ func recordsOf(entries []ess.FeedEntry, build time.Time) (records []documentReco
 	return records
 }
 
-// documentColumns are what -o can print of an entry of a document.
+// documentColumns are the columns of -o for entries of a document.
 var documentColumns = []command.Column[documentRecord]{
 	{Name: "date", Get: func(r documentRecord) any { return ess.Time(r.Minute) }},
 	{Name: "url", Get: func(r documentRecord) any { return r.Feed }},

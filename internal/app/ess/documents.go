@@ -16,18 +16,18 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// document is a document that was read whole.
+// document is a complete document.
 type document struct {
 	name string
 	body []byte
 }
 
-// maxDocument is the largest document that is read whole.
+// maxDocument is the size of the largest document that is read, in bytes.
 const maxDocument = 64 << 20
 
 var errTooLarge = fmt.Errorf("it is larger than %d MiB", maxDocument>>20)
 
-// readDocument reads a document that is named by a path or URL, "-" for stdin.
+// readDocument reads a document from a path or URL, or from stdin for "-".
 func readDocument(ctx context.Context, client *fetch.Client, name string, in io.Reader) (*document, error) {
 	d := &document{name: name}
 	var err error
@@ -46,7 +46,7 @@ func readDocument(ctx context.Context, client *fetch.Client, name string, in io.
 	return d, err
 }
 
-// readFile reads a file, which may be a pipe.
+// readFile reads a file or pipe.
 func readFile(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -73,7 +73,7 @@ func readAll(ctx context.Context, r io.Reader) ([]byte, error) {
 	return b, err
 }
 
-// inDocument puts a document's name in front of an error that does not name it.
+// inDocument adds a document's name to an error that does not contain it.
 func inDocument(name string, err error) error {
 	if err == nil || strings.Contains(err.Error(), name) {
 		return err
@@ -84,11 +84,11 @@ func inDocument(name string, err error) error {
 // DocumentOptions are the options of [Decode] and [Check].
 type DocumentOptions struct {
 	Common
-	Documents []string // paths and URLs; "-" is the document on stdin; none is that, too
+	Documents []string // paths and URLs; "-" or none reads the document from stdin
 	Print     command.PrinterOptions
 }
 
-// each calls f for every document that can be read; others are reported.
+// each calls f for every document, and reports those that cannot be read.
 func (o DocumentOptions) each(ctx context.Context, s *command.Streams, f func(*document) error) error {
 	names := o.Documents
 	if len(names) == 0 {
@@ -121,7 +121,7 @@ func Decode(ctx context.Context, o DocumentOptions, s *command.Streams) error {
 	})
 }
 
-// decoded is each for what is in the documents, whose warnings are passed on.
+// decoded calls f for each decoded document, and prints the warnings of the decoder.
 func (o DocumentOptions) decoded(ctx context.Context, s *command.Streams, f func(*ess.Document) error) error {
 	return o.each(ctx, s, func(d *document) error {
 		warnings := command.Warnings{Report: s.Report}
@@ -147,9 +147,8 @@ var problemColumns = []command.Column[problem]{
 	{Name: "problem", Get: func(p problem) any { return p.Text }},
 }
 
-// Check prints what is wrong in documents, a line each, strictly: everything
-// that a strict writer would not have written. If there is anything it ends
-// with status 1.
+// Check prints the defects of documents, one a line: everything that a strict writer would
+// not write. If there are any, it returns an error with status 1.
 func Check(ctx context.Context, o DocumentOptions, s *command.Streams) error {
 	const line = "{{.document}}: line {{.line}}, field {{.field}}: {{.problem}}"
 	found := false
@@ -181,7 +180,7 @@ func (o DocumentOptions) check(d *document, s *command.Streams) (problems []ess.
 		}
 		report(ess.Warning{Line: build.Line, Field: 1, Text: text})
 	} else if len(doc.Entries) == 0 && doc.Kind == ess.ESS && doc.URL != "" {
-		// It is one all the same: of a feed that has no entries.
+		// It is a valid document of a feed without entries.
 		s.Report.Warn("%s: no entry follows the URL", d.name)
 	}
 	return problems
@@ -189,12 +188,12 @@ func (o DocumentOptions) check(d *document, s *command.Streams) (problems []ess.
 
 // ChecksumOptions are the options of [Checksums].
 type ChecksumOptions struct {
-	Titles []string // "-" for those on stdin, one a line
-	Nul    bool     // or separated by NUL
+	Titles []string // "-" reads them from stdin, one a line
+	Nul    bool     // titles on stdin are separated by NUL
 	Print  command.PrinterOptions
 }
 
-// Checksums prints the checksum of titles.
+// Checksums prints the checksums of titles.
 func Checksums(_ context.Context, o ChecksumOptions, s *command.Streams) error {
 	return command.Records(s.Out, o.Print, "checksum", checksumColumns, func(p *command.Printer[string]) error {
 		for title, err := range command.ReadArgs(o.Titles, s.In, o.Nul) {
@@ -218,7 +217,7 @@ var checksumColumns = []command.Column[string]{
 // DiscoverOptions are the options of [Discover].
 type DiscoverOptions struct {
 	Common
-	URLs  []string // "-" for those on stdin
+	URLs  []string // "-" reads them from stdin
 	Nul   bool
 	Print command.PrinterOptions
 }
@@ -235,8 +234,8 @@ var discoverColumns = []command.Column[found]{
 	{Name: "title", Get: func(f found) any { return f.Title }},
 }
 
-// Discover prints the ESS and NNO documents that a page or a feed links to
-// (section "ESS and NNO autodiscovery"). A URL with none is a failure.
+// Discover prints the ESS and NNO documents that a page or a feed links to (section "ESS
+// and NNO autodiscovery"). A URL without any is an error.
 func Discover(ctx context.Context, o DiscoverOptions, s *command.Streams) error {
 	client := fetch.NewClient(o.Fetch)
 	defer client.Close()
@@ -249,7 +248,7 @@ func Discover(ctx context.Context, o DiscoverOptions, s *command.Streams) error 
 				}
 				var limit string
 				if links, limit, err = discoverAt(ctx, client, url); limit != "" {
-					s.Report.Warn("%s: there is more than the first %s", url, limit)
+					s.Report.Warn("%s: only the first %s were read", url, limit)
 				}
 			}
 			if ctx.Err() != nil {

@@ -1,10 +1,9 @@
-// Package ess is the room of lektor-ess: ESS and NNO documents made of
-// a lektor-dir, aggregated, polled, resolved and published. Each command is a
-// function of options and streams that knows nothing of a command line.
+// Package ess implements lektor-ess: it makes ESS and NNO documents from a lektor-dir, and
+// aggregates, polls, resolves and publishes them. Each command is a function of options and
+// streams.
 //
-// Nothing here takes a lock or fetches a feed. A feed that should be fetched
-// gets a due marker, the empty file etc/fetch/due/$feed, and whoever fetches
-// sees to it.
+// The package never takes a lock and never fetches a feed. To have a feed fetched, it
+// leaves a due marker, the empty file etc/fetch/due/$feed.
 package ess
 
 import (
@@ -23,15 +22,15 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Common are the options of every command.
+// Common are the options of all commands.
 type Common struct {
 	Dir string // path of the lektor-dir
-	// Now is the clock; the default is time.Now. Its location is the time zone
-	// of dates that are given without one.
+	// Now is the clock; the default is time.Now. Its location is the time zone of dates
+	// without one.
 	Now func() time.Time
 	// At is the build time of documents; the default is Now.
 	At time.Time
-	// Fetch is for documents that are named by URL.
+	// Fetch configures requests for documents.
 	Fetch fetch.Config
 }
 
@@ -42,7 +41,7 @@ func (c Common) now() time.Time {
 	return time.Now()
 }
 
-// build is the build time of documents.
+// build returns the build time of documents.
 func (c Common) build() time.Time {
 	if !c.At.IsZero() {
 		return c.At
@@ -50,7 +49,7 @@ func (c Common) build() time.Time {
 	return c.now()
 }
 
-// store is a lektor-dir in the course of a command.
+// store is the lektor-dir of a command.
 type store struct {
 	common Common
 	*entries.Store
@@ -70,10 +69,10 @@ func (c Common) open(s *command.Streams) (*store, error) {
 	return st, nil
 }
 
-// item is an entry of the lektor-dir as ESS sees it.
+// item is an entry of the lektor-dir with its ESS data.
 type item struct {
 	*entries.Record
-	// minute is that of the pubdate, of the delivery where there is none.
+	// minute is the minute of the pubdate, or of the delivery if there is none.
 	minute int64
 }
 
@@ -81,10 +80,10 @@ func (i *item) ess() ess.Entry {
 	return ess.Entry{Minute: i.minute, Sum: ess.Checksum(i.Get(lektordir.FieldTitle).Title)}
 }
 
-// itemFields are what an item needs.
+// itemFields are the fields that an item needs.
 const itemFields = lektordir.FieldTitle | lektordir.FieldPubDate
 
-// items makes items of records.
+// items returns items for records.
 func items(records []*entries.Record) []*item {
 	out := make([]*item, len(records))
 	for i, r := range records {
@@ -93,7 +92,7 @@ func items(records []*entries.Record) []*item {
 	return out
 }
 
-// list lists entries, and reads fields of them.
+// list lists entries, with some fields.
 func (st *store) list(ctx context.Context, o lektordir.ListOptions, want lektordir.Fields) ([]*item, error) {
 	refs, err := st.List(ctx, o)
 	if err != nil {
@@ -103,7 +102,7 @@ func (st *store) list(ctx context.Context, o lektordir.ListOptions, want lektord
 	return items(records), err
 }
 
-// find returns the hash of the feed that the user names, subscribed to or not.
+// find returns the hash of a feed that the user names, subscribed to or not.
 func (st *store) find(name string) (string, error) {
 	hash, err := entries.Finding(st.Dir, true)(name)
 	if err != nil && ess.HasScheme(name) {
@@ -114,8 +113,8 @@ func (st *store) find(name string) (string, error) {
 	return hash, err
 }
 
-// feedAt returns the hash of the feed with an id, or that is fetched from, a URL
-// as it stands in a document; "" when there is none.
+// feedAt returns the hash of the feed whose id or fetch URL is a URL in a document; "" if
+// there is none.
 func (st *store) feedAt(url string) string {
 	if hash := lektordir.FeedHash(lektordir.NormalizeID(url)); atomicfile.Exists(st.Dir.Join("src", hash, "id")) {
 		return hash
@@ -123,8 +122,7 @@ func (st *store) feedAt(url string) string {
 	return st.byURL()[key(url)]
 }
 
-// index returns the hashes of all feeds by id, and by the URL that they are
-// fetched from.
+// index maps the ids and the fetch URLs of all feeds to their hashes.
 func (st *store) index() map[string]string {
 	index := map[string]string{}
 	for url, hash := range feeddir.ByURL(st.Dir) {
@@ -139,11 +137,11 @@ func (st *store) index() map[string]string {
 	return index
 }
 
-// key makes URLs comparable that were written into a document and read back.
+// key returns the form in which URLs from documents are compared.
 func key(url string) string { return ess.EscapeURL(lektordir.NormalizeID(fetch.Public(url))) }
 
-// documentURL is the URL under which a feed stands in documents: its id. It is
-// "" for a feed that others cannot fetch.
+// documentURL returns the URL of a feed for documents, its id. It is "" for a feed that
+// others cannot fetch.
 func documentURL(f *lektordir.Feed) string {
 	if fetch.IsHTTP(f.ID) {
 		return fetch.Public(f.ID)
@@ -151,7 +149,7 @@ func documentURL(f *lektordir.Feed) string {
 	return ""
 }
 
-// ParseSince reads a moment, or a time before now such as 2d or 12h.
+// ParseSince parses a time, or a duration before now such as 2d or 12h.
 func ParseSince(v string, now time.Time) (time.Time, error) {
 	if t, err := units.ParseTime(v, now.Location()); err == nil {
 		return t, nil
@@ -159,8 +157,8 @@ func ParseSince(v string, now time.Time) (time.Time, error) {
 	if d, err := units.ParseInterval(v); err == nil {
 		return now.Add(-d), nil
 	}
-	return time.Time{}, fmt.Errorf("%q is no time; write it as 2d, 12h, 2026-01-31 or 2026-01-31T12:00:00Z", v)
+	return time.Time{}, fmt.Errorf("%q is not a time; use 2d, 12h, 2026-01-31 or 2026-01-31T12:00:00Z", v)
 }
 
-// said is the error of a command that has reported what failed.
+// said is the error of a command that has already reported the failure.
 var said = &command.ExitError{Status: command.StatusFailed}

@@ -21,33 +21,32 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// DefaultJobs is how many documents are fetched at once.
+// DefaultJobs is the default number of documents that are fetched at once.
 const DefaultJobs = 48
 
 // PollOptions are the options of [Poll].
 type PollOptions struct {
 	Common
-	Feeds []string // feeds, or URLs of ESS documents; "-" for those on stdin; none for all that offer ESS
+	Feeds []string // feeds, or URLs of ESS documents; "-" reads them from stdin; none for all feeds with ESS
 	Nul   bool
-	N     int // an entry among the N newest of the lektor-dir is worth a fetch
+	N     int // an entry causes a fetch if it would be among the N newest of the lektor-dir
 	Jobs  int // documents fetched at once; 0 for DefaultJobs
-	// DryRun makes the requests and prints what is due, and records nothing.
+	// DryRun makes the requests and prints the due feeds, but records nothing.
 	DryRun bool
-	Quiet  bool // no summary
-	// Print, with a format, prints the feeds that are due instead of marking
-	// them.
+	Quiet  bool // print no summary
+	// Print, if it has a format, prints the due feeds instead of marking them.
 	Print command.PrinterOptions
 }
 
-// target is a feed whose ESS is polled.
+// target is a document to poll.
 type target struct {
-	hash  string // of the subscription; "" for a document that belongs to none
+	hash  string // feed of the subscription; "" for a document without one
 	link  string // URL of the document
 	named bool
-	typed bool // it is the link itself that the user named
+	typed bool // the user named the URL of the document
 }
 
-// due is a feed that has something new.
+// due is a feed with new entries.
 type due struct {
 	hash, url, title string
 	entries          int
@@ -75,13 +74,13 @@ type poller struct {
 	bytes, size                int64
 	sized                      int
 
-	oldest func() (int64, error) // see [poller.threshold]
+	oldest func() (int64, error) // result of threshold
 }
 
-// Poll asks for the ESS documents of subscriptions, conditionally, and for
-// nothing else. A feed gets a due marker if its document shows an entry that is
-// not in the lektor-dir, is newer than the oldest of the N newest there, and
-// was not seen by an earlier run.
+// Poll requests the ESS documents of subscriptions, conditionally, and makes no other
+// requests. A feed gets a due marker if its document has an entry that is not in the
+// lektor-dir, is newer than the oldest of the N newest there, and was not in an earlier
+// poll.
 func Poll(ctx context.Context, o PollOptions, s *command.Streams) error {
 	st, err := o.open(s)
 	if err != nil {
@@ -125,7 +124,7 @@ func Poll(ctx context.Context, o PollOptions, s *command.Streams) error {
 	return nil
 }
 
-// targets lists what is to be polled.
+// targets returns the documents to poll.
 func (p *poller) targets(ctx context.Context) ([]target, error) {
 	var targets []target
 	seen := map[string]bool{}
@@ -151,13 +150,13 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 		hash, err := p.find(name)
 		switch link := p.link(hash); {
 		case err == nil && link == "":
-			p.S.Report.Print(command.Hint(fmt.Errorf("%s: the feed offers no ESS, as far as is known", name), "lektor-ess discover looks in its page; put the URL into %s/link", p.ess(hash).Path()))
+			p.S.Report.Print(command.Hint(fmt.Errorf("%s: no ESS document is known for the feed", name), "lektor-ess discover looks in its page; put the URL into %s/link", p.ess(hash).Path()))
 		case err == nil && !feeddir.Subscribed(p.Dir, hash):
 			p.S.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", name), "lektor-fetch add subscribes"))
 		case err == nil:
 			add(target{hash: hash, link: link, named: true})
 		case fetch.IsHTTP(name):
-			// The URL of a document, of a feed of ours or another.
+			// The URL of a document of a subscription, or of another.
 			add(target{hash: links()[name], link: name, named: true, typed: true})
 		default:
 			p.S.Report.Print(err)
@@ -166,7 +165,7 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 	return targets, nil
 }
 
-// link is the URL of a feed's ESS document.
+// link returns the URL of a feed's ESS document, "" if none is known.
 func (p *poller) link(hash string) string {
 	if hash == "" {
 		return ""
@@ -174,17 +173,17 @@ func (p *poller) link(hash string) string {
 	return p.ess(hash).Link()
 }
 
-// ess is what is kept of a feed's ESS document.
+// ess returns the stored state of a feed's ESS document.
 func (st *store) ess(hash string) feeddir.ESS { return feeddir.ESS{Dir: st.Dir, Hash: hash} }
 
-// links returns the subscriptions by the URLs of their ESS documents.
+// links maps the URLs of ESS documents to subscriptions.
 func (p *poller) links() map[string]string {
 	m := map[string]string{}
 	_ = p.linked(func(hash, link string) { m[link] = hash })
 	return m
 }
 
-// linked calls f for each subscription that links to an ESS document.
+// linked calls f for each subscription with an ESS document.
 func (p *poller) linked(f func(hash, link string)) error {
 	hashes, err := p.Dir.FeedHashes()
 	for _, h := range hashes {
@@ -195,8 +194,8 @@ func (p *poller) linked(f func(hash, link string)) error {
 	return err
 }
 
-// each calls f for all targets, Jobs at a time, and of one host no more than
-// PerHost, so that one slow host does not hold up the others.
+// each calls f for all targets, at most Jobs at once, and at most PerHost at once for a
+// host, so that a slow host does not delay others.
 func (p *poller) each(ctx context.Context, targets []target, f func(target)) {
 	hosts := limiter.New(limiter.Options{
 		All:  cmp.Or(max(p.o.Jobs, 0), DefaultJobs),
@@ -207,17 +206,17 @@ func (p *poller) each(ctx context.Context, targets []target, f func(target)) {
 		all.Go(func() error {
 			place, err := hosts.Acquire(ctx, fetch.HostKey(t.link))
 			if err != nil {
-				return nil // the caller asks the context
+				return nil // the caller checks the context
 			}
 			defer place.Release()
 			f(t)
 			return nil
 		})
 	}
-	_ = all.Wait() // f returns no errors
+	_ = all.Wait() // f never fails
 }
 
-// poll asks for one document.
+// poll polls one document, and reports errors.
 func (p *poller) poll(ctx context.Context, t target) {
 	err := p.ask(ctx, t)
 	if err == nil || ctx.Err() != nil {
@@ -234,7 +233,7 @@ func (p *poller) poll(ctx context.Context, t target) {
 	tell("%v", inDocument(fetch.Public(t.link), err))
 }
 
-// documentError is a document that is no ESS.
+// documentError is the error for a document that is not ESS.
 type documentError struct{ err error }
 
 func (e *documentError) Error() string { return "no ESS document: " + e.err.Error() }
@@ -260,7 +259,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 		req = &fetch.Request{URL: t.link}
 	}
 	if !t.typed {
-		// It is the feed, or its page, that says where the document is.
+		// The feed or its page names the URL of the document.
 		if req.Origin, err = feeddir.URL(p.Dir, t.hash); err != nil {
 			return err
 		}
@@ -282,7 +281,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 			err = &documentError{err}
 			return errors.Join(err, v.Fail(ctx, err))
 		}
-		// The validators come last: what they promise was handled then.
+		// Save the validators last: until then, the entries were not handled.
 		if err := p.compare(ctx, t.hash, doc); err != nil {
 			return err
 		}
@@ -291,7 +290,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	return v.Save()
 }
 
-// request counts a request.
+// request counts a request for the summary.
 func (p *poller) request(t target, resp *fetch.Response) {
 	size := int64(0)
 	if t.hash != "" {
@@ -312,8 +311,8 @@ func (p *poller) request(t target, resp *fetch.Response) {
 	}
 }
 
-// decode reads a document. An ESS counts for the feed that links to it,
-// whatever URL it names; of an NNO only the feed's own entries do.
+// decode decodes a document. All entries of an ESS belong to the feed that links to it,
+// whatever its URL. In an NNO, only those with the feed's URL do.
 func (p *poller) decode(resp *fetch.Response, t target) (*ess.Document, error) {
 	name := fetch.Public(t.link)
 	doc, err := ess.Decode(resp.Body, func(w ess.Warning) { p.warnings.Warn("%s: %v", name, w) })
@@ -326,7 +325,7 @@ func (p *poller) decode(resp *fetch.Response, t target) (*ess.Document, error) {
 	return doc, nil
 }
 
-// compare looks whether a document of a feed has anything new, and sees to it.
+// compare looks for new entries in a feed's document, and leaves a due marker.
 func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) error {
 	if err := feeddir.Guard(p.Dir, hash, "ess"); err != nil && !p.o.DryRun {
 		return err
@@ -339,7 +338,7 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	for _, it := range items {
 		held[it.minute] = append(held[it.minute], it)
 	}
-	handled := map[ess.Entry]int{} // how many there were of each
+	handled := map[ess.Entry]int{} // number of each in the last document
 	if b, err := p.ess(hash).Handled(maxDocument); err == nil {
 		if old, err := ess.Decode(b, nil); err == nil {
 			for _, e := range old.Entries {
@@ -387,7 +386,7 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	return p.ess(hash).SetHandled(ess.AppendESS(nil, doc.Build, cmp.Or(f.ID, "urn:lektor:"+hash), all))
 }
 
-// matching counts the entries with a checksum; versions of one are one.
+// matching counts the entries with a checksum. Versions of an entry count once.
 func matching(items []*item, sum uint8) int {
 	n := 0
 	ids := map[string]bool{}
@@ -402,7 +401,7 @@ func matching(items []*item, sum uint8) int {
 	return n
 }
 
-// found sees to a feed that is due.
+// found prints or marks a due feed.
 func (p *poller) found(d due) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -417,10 +416,10 @@ func (p *poller) found(d due) error {
 		p.S.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", d.url), "lektor-fetch add subscribes; -o url only prints it"))
 		return nil
 	}
-	return feeddir.Leave(p.Dir, d.hash)
+	return feeddir.AddMarker(p.Dir, d.hash)
 }
 
-// foreign asks for a document that no subscription links to.
+// foreign polls a document that no subscription links to.
 func (p *poller) foreign(ctx context.Context, t target) error {
 	resp, err := p.client.Get(ctx, &fetch.Request{URL: t.link})
 	if err != nil {
@@ -467,8 +466,8 @@ func (p *poller) foreign(ctx context.Context, t target) error {
 	return bad
 }
 
-// threshold returns the minute of the oldest of the N newest entries held; when
-// there are not so many, everything is newer.
+// threshold returns the minute of the N-th newest entry. If there are fewer entries, all
+// times are newer.
 func (p *poller) threshold(ctx context.Context) (int64, error) {
 	items, err := p.list(ctx, lektordir.ListOptions{}, lektordir.FieldPubDate)
 	if err != nil || len(items) < p.o.N {
@@ -482,10 +481,11 @@ func (p *poller) threshold(ctx context.Context) (int64, error) {
 	return minutes[len(minutes)-p.o.N], nil
 }
 
-// summary tells what was spent, and what fetching the feeds would have cost.
+// summary prints the cost of the poll, and the estimated cost of fetching the feeds
+// instead.
 func (p *poller) summary(targets int) {
 	if targets == 0 {
-		p.S.Report.Info("no subscription offers ESS, as far as is known")
+		p.S.Report.Info("no ESS document is known for any subscription")
 		return
 	}
 	line := fmt.Sprintf("%s: %s, %s; %s due", units.Count(targets, "feed"), units.Count(p.requests, "request"), units.Bytes(p.bytes), units.Group(int64(p.due)))
@@ -499,7 +499,7 @@ func (p *poller) summary(targets int) {
 		line += fmt.Sprintf(", %s put off after failures", units.Group(int64(p.later)))
 	}
 	if p.sized > 0 {
-		// Where the size of a feed is not known, it is that of the others.
+		// Feeds of unknown size count with the average of the others.
 		full := p.size / int64(p.sized) * int64(p.requests)
 		line += fmt.Sprintf(". Fetching the feeds in full: %s, %s", units.Count(p.requests, "request"), units.Bytes(full))
 		if p.bytes > 0 {
@@ -509,11 +509,11 @@ func (p *poller) summary(targets int) {
 	p.S.Report.Info("%s", line)
 }
 
-// askedSince reports whether a feed was asked for after a moment, and whether that
-// went well.
+// askedSince reports whether a feed was requested after a time, and whether the last
+// request succeeded.
 func (st *store) askedSince(hash string, t time.Time) (asked, well bool) {
 	checked := feeddir.Checked(st.Dir, hash)
-	// In the future it means that the feed is due.
+	// A time in the future means that the feed is due.
 	asked = checked.After(t) && !checked.After(st.Now)
 	return asked, asked && feeddir.LastError(st.Dir, hash) == ""
 }

@@ -28,8 +28,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// The icons of the formats, of our own design: square, and on the grid of 16
-// pixels. ESS are lines that get ever shorter, and a comma; NNO is an outline.
+// The icons of the formats, of our own design: square, on a grid of 16 pixels. The one of
+// ESS shows lines of decreasing length and a comma, the one of NNO an outline.
 var (
 	//go:embed icons/ess.svg
 	essIcon []byte
@@ -37,7 +37,7 @@ var (
 	nnoIcon []byte
 )
 
-// The files of a published directory, beside $feed.ess for each feed.
+// The files of a published directory. Each feed also has a file $feed.ess.
 const (
 	indexFile   = "index.html"
 	nnoFile     = "feeds.nno"
@@ -49,32 +49,31 @@ const (
 type PublishOptions struct {
 	Common
 	Selection
-	To      string // directory to write to; made if need be
-	BaseURL string // its URL, for absolute links; "" for relative ones
-	N       int    // entries in an ESS; 0 for all
-	Newest  int    // entries in the NNO; 0 for all
-	Title   string // of the index page
-	DryRun  bool   // only tell what would be written
+	To      string // directory to write to, created if missing
+	BaseURL string // URL of the directory, for absolute links; "" for relative ones
+	N       int    // maximum of entries in an ESS; 0 for all
+	Newest  int    // maximum of entries in the NNO; 0 for all
+	Title   string // title of the index page
+	DryRun  bool   // only print a summary
 }
 
-// essFile is the name of a feed's document.
+// essFile matches the name of a feed's document.
 var essFile = lazy.Regexp(`^[0-9a-f]{40}\.ess$`)
 
 // publisher is a run of Publish.
 type publisher struct {
 	*store
 	o                      PublishOptions
-	base                   *url.URL // of absolute links; nil for relative ones
+	base                   *url.URL // base of absolute links; nil for relative ones
 	page                   indexPage
 	keep                   map[string]bool // documents that are not removed
 	written, same, removed int
 }
 
-// Publish writes static files for a web server: an ESS document for each feed,
-// the NNO, their icons, and an index page with autodiscovery links (section
-// "ESS and NNO autodiscovery"). Each file is replaced whole, and only where
-// what it says has changed; a document with the same entries keeps its old
-// build time. Documents of feeds that are gone are removed.
+// Publish writes static files for a web server: an ESS document for each feed, the NNO,
+// their icons, and an index page with autodiscovery links (section "ESS and NNO
+// autodiscovery"). Each file is replaced atomically if its content has changed. A document
+// with the same entries keeps its build time. Documents of other feeds are removed.
 func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	base, err := baseURL(o.BaseURL)
 	if err != nil {
@@ -95,7 +94,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 		return cmp.Or[error](err, said)
 	}
 	var items []*item
-	if len(selected) > 0 { // of none, list would list all
+	if len(selected) > 0 { // without feeds, list would list all
 		if items, err = st.list(ctx, lektordir.ListOptions{Feeds: selected, SkipTrashed: true, Strict: true}, itemFields); err != nil {
 			return err
 		}
@@ -115,7 +114,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if err := p.document(nnoFile, ess.AppendNNO(nil, o.build(), st.top(items, o.Newest))); err != nil {
 		return err
 	}
-	// The index goes last: all that it links to is there.
+	// The index comes last, when all linked files exist.
 	if err := errors.Join(p.file(essIconFile, essIcon), p.file(nnoIconFile, nnoIcon), p.index()); err != nil {
 		return err
 	}
@@ -126,16 +125,16 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	return nil
 }
 
-// baseURL reads the URL of the directory, nil for "".
+// baseURL parses the URL of the directory; nil for "".
 func baseURL(text string) (*url.URL, error) {
 	if text == "" {
 		return nil, nil
 	}
 	base, err := url.Parse(text)
 	if err != nil || !fetch.IsHTTP(text) || base.Host == "" {
-		return nil, command.Usagef("--base-url %s: it is no http URL", fetch.Public(text))
+		return nil, command.Usagef("--base-url %s: not an http URL", fetch.Public(text))
 	}
-	base.User = nil // everybody reads the documents
+	base.User = nil // the documents are public
 	if !strings.HasSuffix(base.Path, "/") {
 		base = base.JoinPath("/")
 	}
@@ -147,7 +146,7 @@ func (p *publisher) feed(hash string, entries []ess.Entry) error {
 	name := hash + ".ess"
 	f, err := p.Dir.ReadFeed(hash)
 	if err != nil {
-		// A feed that cannot be read now is not gone.
+		// A feed that cannot be read now still exists.
 		p.Report(err)
 		p.keep[name] = !errors.Is(err, fs.ErrNotExist)
 		return nil
@@ -177,7 +176,7 @@ func (p *publisher) index() error {
 	return p.file(indexFile, html.Bytes())
 }
 
-// document writes a document unless the one there has the same entries.
+// document writes a document, unless the existing one has the same entries.
 func (p *publisher) document(name string, data []byte) error {
 	old, err := atomicfile.Read(filepath.Join(p.o.To, name), maxDocument)
 	if err == nil {
@@ -191,7 +190,7 @@ func (p *publisher) document(name string, data []byte) error {
 	return p.file(name, data)
 }
 
-// file writes a file unless it is there already.
+// file writes a file, unless it exists with the same content.
 func (p *publisher) file(name string, data []byte) error {
 	path := filepath.Join(p.o.To, name)
 	if old, err := atomicfile.Read(path, maxDocument); err == nil && bytes.Equal(old, data) {
@@ -206,7 +205,7 @@ func (p *publisher) file(name string, data []byte) error {
 	return atomicfile.WriteUnsynced(path, data)
 }
 
-// sweep removes what kills have left of the files that are written.
+// sweep removes temporary files of killed runs.
 func (p *publisher) sweep(selected []string) {
 	var paths []string
 	for _, name := range []string{indexFile, nnoFile, essIconFile, nnoIconFile} {
@@ -218,7 +217,7 @@ func (p *publisher) sweep(selected []string) {
 	atomicfile.Sweep(paths...)
 }
 
-// remove removes the documents of feeds that are gone, or not published any more.
+// remove removes the documents of feeds that are no longer published.
 func (p *publisher) remove() error {
 	names, err := os.ReadDir(p.o.To)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -236,7 +235,7 @@ func (p *publisher) remove() error {
 	return err
 }
 
-// link returns the link to a file of the directory.
+// link returns a link to a file of the directory.
 func link(base *url.URL, name string) string {
 	if base == nil {
 		return name
@@ -244,7 +243,7 @@ func link(base *url.URL, name string) string {
 	return base.JoinPath(name).String()
 }
 
-// safeLink passes on a stranger's link if a browser may follow it.
+// safeLink returns a link of a feed if a browser may follow it, otherwise "".
 func safeLink(s string) string {
 	if fetch.IsHTTP(s) {
 		return s
@@ -252,8 +251,8 @@ func safeLink(s string) string {
 	return ""
 }
 
-// feedType guesses the MIME type of a feed, which the lektor-dir does not keep,
-// for the autodiscovery link. What reads the link looks at the feed itself.
+// feedType guesses the MIME type of a feed for the autodiscovery link. The lektor-dir does
+// not store it, and feed readers do not rely on it.
 func feedType(url string) string {
 	path := strings.ToLower(pathOf(url))
 	switch {

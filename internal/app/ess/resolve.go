@@ -19,29 +19,29 @@ import (
 // ResolveOptions are the options of [Resolve].
 type ResolveOptions struct {
 	Common
-	Documents []string // paths and URLs; "-" is the document on stdin
-	// Subscribe subscribes to feeds that are missing.
+	Documents []string // paths and URLs; "-" reads the document from stdin
+	// Subscribe subscribes to missing feeds.
 	Subscribe bool
 	DryRun    bool
 	Print     command.PrinterOptions
 }
 
-// States of an entry of an NNO.
+// States of an entry of an NNO:
 const (
 	stateHeld    = "held"
-	stateUpdated = "updated" // the same entry, with a new time or a new title
+	stateUpdated = "updated" // the same entry with a new time or title
 	stateMissing = "missing"
 )
 
-// resolved is an entry of an NNO, with the entry of the lektor-dir it names.
+// resolved is an entry of an NNO, with the matching entry of the lektor-dir.
 type resolved struct {
 	want  ess.FeedEntry
 	item  *item // nil when it is missing
 	state string
-	copy  int // from 1: of several that cannot be told apart
+	copy  int // number of the match, from 1, if several match
 }
 
-// itemURLFields are what the columns of Resolve need.
+// itemURLFields are the fields that the columns of Resolve need.
 const itemURLFields = itemFields | lektordir.FieldLink | lektordir.FieldID
 
 var resolveColumns = []command.Column[resolved]{
@@ -67,7 +67,7 @@ var resolveColumns = []command.Column[resolved]{
 	{Name: "checksum", Extra: true, Get: func(r resolved) any { return int(r.want.Sum) }},
 }
 
-// held is a column that is empty for an entry that is missing.
+// held returns a column that is empty for a missing entry.
 func held(get func(resolved) string) func(resolved) any {
 	return func(r resolved) any {
 		if r.item == nil {
@@ -77,16 +77,15 @@ func held(get func(resolved) string) func(resolved) any {
 	}
 }
 
-// Resolve prints the entries of NNO documents as they are in the lektor-dir
-// (section "NNO Specifications"), newest first. What is held is found without
-// any request; a feed of which something is missing gets a due marker.
+// Resolve prints the entries of NNO documents as they are in the lektor-dir (section "NNO
+// Specifications"), newest first. It makes no requests. A feed with a missing entry gets a
+// due marker.
 //
-// An entry is that of the feed with the same minute and checksum; all of them,
-// when there are several. Failing that, the one entry with the same checksum
-// and another time, or with the same time and another checksum, counts as
-// updated; and unless the feed was fetched since, it gets a due marker, too, as
-// a checksum can be equal by chance. What was missing already when the feed was
-// asked for since leaves none: it is fetched again when it is due by itself.
+// All entries of the feed with the same minute and checksum match. If there are none, a
+// single entry with the same checksum and another time, or with the same time and another
+// checksum, counts as updated. Because checksums can be equal by chance, its feed gets a
+// due marker, too, unless it was fetched since. If the feed was requested since, a missing
+// entry causes no marker: the feed is fetched again on its schedule.
 func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 	missingToo := o.Print.Format != "" && o.Print.Format != "path" && o.Print.Format != "url"
 	o.Print.Format = cmp.Or(o.Print.Format, "path")
@@ -113,7 +112,7 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 			}
 		}
 	}
-	// What is certain first: it cannot be what another was updated to.
+	// Exact matches first, so that they are not taken for updated entries.
 	out := make([][]resolved, len(want))
 	for i, w := range want {
 		out[i] = feeds[w.Feed].exact(w)
@@ -131,7 +130,7 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 					continue
 				}
 			} else if printed[r.item.Ref] || r.item.Ref.Trashed() {
-				continue // trashed, it is held, and not shown
+				continue // a trashed entry is held but not printed
 			} else {
 				printed[r.item.Ref] = true
 			}
@@ -149,12 +148,12 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 // resolver finds the entries of one feed.
 type resolver struct {
 	st    *store
-	hash  string // "" when there is no such feed
+	hash  string // "" if there is no such feed
 	items []*item
-	// newest returns the version of an entry that viewers show.
+	// newest maps an identity to the version of the entry that viewers show.
 	newest map[string]*item
 	taken  map[*item]bool
-	due    bool // something is missing
+	due    bool // an entry is missing
 }
 
 func (st *store) resolver(ctx context.Context, url string) (*resolver, error) {
@@ -169,7 +168,7 @@ func (st *store) resolver(ctx context.Context, url string) (*resolver, error) {
 	}
 	for _, it := range r.items {
 		if id := it.Ref.Identity(); id != "" {
-			r.newest[id] = it // they are listed in order of delivery
+			r.newest[id] = it // entries are listed in order of delivery
 		}
 	}
 	return r, nil
@@ -183,8 +182,7 @@ func (r *resolver) shown(it *item) *item {
 	return it
 }
 
-// exact finds the entries with the same minute and checksum; nil when there is
-// none.
+// exact returns the entries with the same minute and checksum; nil if there are none.
 func (r *resolver) exact(w ess.FeedEntry) []resolved {
 	var out []resolved
 	for _, it := range r.items {
@@ -205,8 +203,8 @@ func (r *resolver) exact(w ess.FeedEntry) []resolved {
 	return out
 }
 
-// updated finds the entry that got a new time or title, after all exact ones
-// were found; an entry that is missing when there is none.
+// updated returns the entry with a new time or title, or a missing entry. All exact matches
+// must be found before.
 func (r *resolver) updated(w ess.FeedEntry) []resolved {
 	var sameTitle, sameMinute []*item
 	for _, it := range r.items {
@@ -224,12 +222,12 @@ func (r *resolver) updated(w ess.FeedEntry) []resolved {
 	}
 	found := sameTitle
 	if len(found) == 0 && fetched {
-		// The feed had its chance: the entry is not missing, its title is new.
+		// The feed was fetched since, so its title must have changed.
 		found = sameMinute
 	}
 	if len(found) != 1 {
-		// What was not there when the feed was last asked for is gone, or comes
-		// when the feed is due by itself: its interval and its failures count.
+		// If the feed was requested since, the entry is gone or comes with a later
+		// scheduled fetch.
 		r.due = r.due || !asked
 		return []resolved{{want: w, state: stateMissing}}
 	}
@@ -240,19 +238,19 @@ func (r *resolver) updated(w ess.FeedEntry) []resolved {
 	return []resolved{{want: w, item: found[0], state: stateUpdated, copy: 1}}
 }
 
-// wanting asks for feeds of which something is missing.
+// wanting leaves due markers for feeds with missing entries.
 type wanting struct {
 	st              *store
 	o               ResolveOptions
-	origin          string // the public document that names them, or ""
+	origin          string // public document that names the feeds, or ""
 	w               *commit.Writer
-	marked, strange int // feeds that are due, and that are not subscribed to
+	marked, strange int // feeds with a marker, and feeds without a subscription
 }
 
-// fetchMissing sees to it that feeds of which something is missing are fetched.
+// fetchMissing leaves due markers for feeds with missing entries.
 func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[string]*resolver, missing int) error {
 	a := &wanting{st: st, o: o}
-	// What a public document names is asked for on its word only.
+	// A feed that only a public document names is requested as untrusted.
 	if i := slices.IndexFunc(o.Documents, fetch.IsHTTP); i >= 0 {
 		a.origin = o.Documents[i]
 	}
@@ -280,7 +278,7 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 	return nil
 }
 
-// ask leaves the due marker of a feed, which it subscribes to if need be.
+// ask leaves the due marker of a feed. With Subscribe, it subscribes to it first.
 func (a *wanting) ask(url string, r *resolver) error {
 	switch {
 	case r.hash != "" && feeddir.Subscribed(a.st.Dir, r.hash):
@@ -288,7 +286,7 @@ func (a *wanting) ask(url string, r *resolver) error {
 		a.strange++
 		return nil
 	case !fetch.IsHTTP(url):
-		a.st.S.Report.Error("%s: cannot subscribe to that, it is no http URL", url)
+		a.st.S.Report.Error("%s: cannot subscribe: not an http URL", url)
 		return nil
 	case !a.o.DryRun:
 		if ok, err := a.subscribe(url, r); !ok || err != nil {
@@ -299,10 +297,10 @@ func (a *wanting) ask(url string, r *resolver) error {
 	if a.o.DryRun {
 		return nil
 	}
-	return feeddir.Leave(a.st.Dir, r.hash)
+	return feeddir.AddMarker(a.st.Dir, r.hash)
 }
 
-// subscribe subscribes to a feed; it reports false if it has said why it did not.
+// subscribe subscribes to a feed. It reports false if it has printed an error.
 func (a *wanting) subscribe(url string, r *resolver) (ok bool, err error) {
 	if a.w == nil {
 		if a.w, err = feeddir.NewWriter(a.st.Dir, commit.Options{}); err != nil {

@@ -18,25 +18,25 @@ import (
 // TopOptions are the options of [Top].
 type TopOptions struct {
 	Common
-	Documents []string // paths and URLs; "-" for those on stdin
+	Documents []string // paths and URLs; "-" reads their names from stdin
 	Nul       bool
-	// Lines reads documents one a line, from the files named, "-" and none for
-	// stdin, and writes the NNO as one line.
+	// Lines reads documents from files, one a line; "-" or no name reads them from stdin.
+	// The NNO is written as one line.
 	Lines  bool
 	N      int
 	Output string
 	Print  command.PrinterOptions
 }
 
-// Top writes the NNO of the newest N entries of any number of documents. A
-// document that cannot be read is reported, and the others count.
+// Top writes the NNO of the newest N entries of documents. Documents that cannot be read
+// are reported and skipped.
 func Top(ctx context.Context, o TopOptions, s *command.Streams) error {
 	switch {
 	case len(o.Documents) > 0:
 	case o.Lines:
 		o.Documents = []string{"-"}
 	default:
-		return &command.UsageError{Message: "a DOCUMENT is missing", Hint: "\"-\" reads their names from standard input, with --lines the documents"}
+		return &command.UsageError{Message: "no DOCUMENT is given", Hint: "\"-\" reads their names from standard input, with --lines the documents"}
 	}
 	if o.Print.Format != "" {
 		if _, err := command.NewPrinter(io.Discard, o.Print, documentColumns); err != nil {
@@ -54,8 +54,8 @@ func Top(ctx context.Context, o TopOptions, s *command.Streams) error {
 	return writeNNO(s, entries, o.build(), nnoOutput{o.Output, o.Lines, o.Print})
 }
 
-// gather adds the documents to a [ess.Top]. If it lost entries, and all documents
-// are files, they are read once more, now that the build times are known.
+// gather adds the documents to a [ess.Top]. If entries were lost and all documents are
+// files, it reads them again, as the build times are known then.
 func gather(ctx context.Context, o TopOptions, s *command.Streams) (*ess.Top, error) {
 	client := fetch.NewClient(o.Fetch)
 	defer client.Close()
@@ -79,8 +79,8 @@ func gather(ctx context.Context, o TopOptions, s *command.Streams) (*ess.Top, er
 	return p.top, context.Cause(ctx)
 }
 
-// rereadable reports whether a second pass finds what the first has found. A file
-// that is missing was so in the first.
+// rereadable reports whether a second pass would read the same documents. A missing file
+// was missing in the first pass, too.
 func rereadable(names []string) bool {
 	for _, name := range names {
 		if fi, err := os.Stat(name); err == nil && !fi.Mode().IsRegular() || err != nil && (name == "-" || fetch.IsHTTP(name)) {
@@ -94,10 +94,10 @@ func rereadable(names []string) bool {
 type topPass struct {
 	s        *command.Streams
 	client   *fetch.Client
-	lines    bool // the documents are lines of files
+	lines    bool // each line of a file is a document
 	warnings command.Warnings
 	top      *ess.Top
-	second   bool // pass; the first has reported what is wrong
+	second   bool // second pass: warnings were printed in the first
 }
 
 // read adds all documents.
@@ -147,7 +147,7 @@ func (p *topPass) file(ctx context.Context, name string) {
 	}
 }
 
-// add adds a document. It reports the first of the defects in it.
+// add adds a document, and reports its first defect.
 func (p *topPass) add(name string, line int, b []byte) error {
 	warned := p.second
 	doc, err := ess.Decode(b, func(w ess.Warning) {
@@ -162,14 +162,14 @@ func (p *topPass) add(name string, line int, b []byte) error {
 	return err
 }
 
-// report reports why a document could not be read, unless err is nil.
+// report reports the error of a document; nil is allowed.
 func (p *topPass) report(ctx context.Context, name string, line int, err error) {
 	if err != nil && ctx.Err() == nil && !p.second {
 		p.s.Report.Error("%v", inDocument(place(name, line), err))
 	}
 }
 
-// place names a document: a file, or a line of it that is not 0.
+// place returns the name of a document, with a line number if line is not 0.
 func place(name string, line int) string {
 	if line == 0 {
 		return name

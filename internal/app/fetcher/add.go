@@ -22,43 +22,43 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// AddOptions are those of [Add].
+// AddOptions are the options of [Add].
 type AddOptions struct {
 	Common
-	Sources []string // what to subscribe to, see [source]; "-" reads them
-	Nul     bool     // what "-" reads ends with NUL
+	Sources []string // URLs, files or hosts, see [source]; "-" reads a list of them from standard input
+	Nul     bool     // the items that "-" reads end with NUL
 	Look    Look
-	First   bool                               // of several feeds that a page links to, take the first
-	choose  func([]discover.Link) (int, error) // of several feeds; nil for an error
+	First   bool                               // if a page links to several feeds, add the first
+	choose  func([]discover.Link) (int, error) // chooses one of several feeds; nil: several feeds are an error
 	Settings
-	History bool // deliver what is in the feed's archives, too
-	NoFetch bool // deliver nothing
+	History bool // also deliver the entries of the feed's archives
+	NoFetch bool // subscribe only, deliver nothing
 	DryRun  bool // change nothing
 }
 
-// Settings are those of a feed that is added.
+// Settings are the settings of a feed that is added.
 type Settings struct {
 	Alias, Interval   string
-	Force             bool // an interval of less than [feeddir.MinInterval] too
+	Force             bool // allow an interval shorter than [feeddir.MinInterval]
 	Categories        []string
 	Headers           []string // lines, see [fetch.ParseHeaders]
 	Private, FullText bool
 }
 
-// Look is where a feed is looked for.
+// Look selects where [Add] looks for a feed.
 type Look int
 
 const (
-	LookAtPage  Look = iota // at the URL; if that is a page, at the feeds that it links to
-	LookAround              // likewise, or where feeds usually are
-	LookNowhere             // the URL is that of a feed
+	LookAtPage  Look = iota // at the URL; if a page is there, at the feeds that it links to
+	LookAround              // as LookAtPage, and at the usual paths if the page links to no feed
+	LookNowhere             // the URL is taken as the URL of a feed
 )
 
-// maxAdding is how many feeds are added at once: fewer than an update fetches,
-// as each holds a document until it knows what it is.
+// maxAdding is the number of feeds added at the same time. It is smaller than the number of
+// concurrent fetches of an update, as each addition holds a whole document in memory.
 const maxAdding = 8
 
-// warnFullText warns where the program is missing that finds the article of a page.
+// warnFullText warns if the program that extracts articles is not installed.
 func warnFullText(s *command.Streams) {
 	if err := fulltext.Installed(); err != nil {
 		s.Report.Warn("%v", err)
@@ -83,7 +83,7 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 	}
 	adding := workers.Limited(maxAdding)
 	var mu sync.Mutex
-	var walks []Outcome // when all are added
+	var walks []Outcome // of the added feeds; walked after all are added
 	for arg, err := range command.ReadArgs(o.Sources, s.In, o.Nul) {
 		if ctx.Err() != nil {
 			break
@@ -105,15 +105,15 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 			return nil
 		})
 	}
-	_ = adding.Wait() // there are no errors
+	_ = adding.Wait() // the functions return no error
 	if sum := r.walks(ctx, walks); sum.Requested > 0 {
 		s.Report.Info("history: %s requested; %s", units.Count(sum.Requested, "document"), units.Count(sum.New+sum.Updated, "entry"))
 	}
-	r.disk.tell(r.Dir.Path(), r.report)
+	r.disk.report(r.Dir.Path(), r.report)
 	return context.Cause(ctx)
 }
 
-// subscribe adds one feed, and reports what became of it.
+// subscribe adds one feed and reports the result to the user.
 func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *command.Streams) Added {
 	a, err := r.Add(ctx, url, o)
 	if err == nil && a.Already && o.History && !o.DryRun {
@@ -145,7 +145,7 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *com
 	return a
 }
 
-// check checks what can be known before anything is asked for.
+// check checks the options before any request is made.
 func (o AddOptions) check() error {
 	if o.History && o.NoFetch {
 		return command.Usagef("--history delivers old entries, and --no-fetch none at all")
@@ -166,7 +166,7 @@ func (o AddOptions) check() error {
 
 func (o Settings) headers() string { return strings.Join(o.Headers, "\n") }
 
-// source makes a URL of what the user typed: a URL, a file, or a host.
+// source returns the URL for an argument of the user: a URL, a file or a host name.
 func source(arg string) (string, error) {
 	arg = strings.TrimSpace(arg)
 	scheme, _, ok := strings.Cut(arg, ":")
@@ -191,20 +191,20 @@ func source(arg string) (string, error) {
 	return lektordir.NormalizeID("https://" + arg), nil
 }
 
-// mostListed is how many feeds of a page are listed for the user to choose.
-const mostListed = 50
+// maxListed is the number of feeds of a page that are listed for a choice.
+const maxListed = 50
 
-// addHint adds to an error of [Runner.Add] what can be done.
+// addHint adds a hint to an error of [Runner.Add].
 func addHint(err error) error {
 	var several *SeveralError
 	var none *NoFeedsError
 	switch {
 	case errors.As(err, &several):
 		errs := []error{errors.New(err.Error() + ":")}
-		for _, l := range several.Feeds[:min(len(several.Feeds), mostListed)] {
-			errs = append(errs, errors.New(named(l)))
+		for _, l := range several.Feeds[:min(len(several.Feeds), maxListed)] {
+			errs = append(errs, errors.New(linkText(l)))
 		}
-		if more := len(several.Feeds) - mostListed; more > 0 {
+		if more := len(several.Feeds) - maxListed; more > 0 {
 			errs = append(errs, fmt.Errorf("and %d more", more))
 		}
 		last := &errs[len(errs)-1]
@@ -220,19 +220,18 @@ func addHint(err error) error {
 	return entries.FeedHint(err)
 }
 
-// Added tells what became of a subscription.
+// Added is the result of [Runner.Add].
 type Added struct {
 	ID, URL, Hash, Title string
-	Already              bool // it was subscribed to before
+	Already              bool // the subscription existed before
 	Summary              Summary
 
 	outcome Outcome // of its first visit
 }
 
-// Add subscribes to the feed at a URL, or to the one that the page there links
-// to, and delivers its entries. The document that told that it is a feed is the
-// one that is delivered; the server is not asked twice. When the document
-// cannot be had or is no feed, there is no subscription.
+// Add subscribes to the feed at url, or to the one that the page at url links to, and delivers its
+// entries. It delivers the document that it looked at, without a second request. If the document
+// cannot be fetched or is not a feed, Add does not subscribe.
 func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, error) {
 	header, err := fetch.ParseHeaders(o.headers())
 	if err != nil {
@@ -242,18 +241,18 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 	switch err := f.find(ctx); {
 	case err != nil:
 		return Added{}, err
-	case f.before == nil:
+	case f.existing == nil:
 	case f.page == nil || o.DryRun:
-		return *f.before, nil
+		return *f.existing, nil
 	default:
-		return *f.before, recordPageESS(r.Dir, f.before.Hash, &f.page.Result, f.page.chosen)
+		return *f.existing, recordPageESS(r.Dir, f.existing.Hash, &f.page.Result, f.page.chosen)
 	}
 	a := Added{ID: f.url, URL: f.url, Hash: lektordir.FeedHash(f.url), Title: cmp.Or(feeddir.OneField(f.title), feeddir.DefaultName(f.url))}
 	if o.DryRun {
 		return a, nil
 	}
 	if strings.HasPrefix(strings.ToLower(f.url), "exec:") {
-		// Refused now rather than at every fetch.
+		// Fail now, not at every fetch.
 		if err := feeddir.Trusted(r.Dir, "", ""); err != nil {
 			return a, err
 		}
@@ -275,8 +274,8 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 	return a, err
 }
 
-// first fetches a feed for the first time, or delivers the document that was
-// fetched already.
+// first delivers the entries of a feed for the first time: from resp, or from a new request if resp
+// is nil. If whole is set, it asks for the archives too.
 func (r *Runner) first(ctx context.Context, a *Added, resp *fetch.Response, whole bool) error {
 	t := r.task(a.Hash, Named)
 	t.want.Archives = whole
@@ -286,11 +285,11 @@ func (r *Runner) first(ctx context.Context, a *Added, resp *fetch.Response, whol
 	return cmp.Or(a.outcome.Err, context.Cause(ctx))
 }
 
-// subscribed finds a subscription by the id or URL.
+// subscribed returns the subscription with an id or URL, and reports whether there is one.
 func (r *Runner) subscribed(id string) (Added, bool) {
 	hash := lektordir.FeedHash(id)
 	if !feeddir.Subscribed(r.Dir, hash) {
-		// Read once for all: feeds added meanwhile are found by their ids.
+		// The URLs are read once; feeds added since then are found by their ids.
 		if hash = r.byURL()[id]; hash == "" {
 			return Added{}, false
 		}

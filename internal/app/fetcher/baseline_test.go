@@ -326,7 +326,7 @@ func TestUnasked(t *testing.T) {
 		u.visit() // stores the newest archives
 		ctx, cancel := context.WithCancel(t.Context())
 		left := 3
-		u.reached = func(where string) {
+		u.testHook = func(where string) {
 			if left--; left == 0 {
 				cancel()
 			}
@@ -334,7 +334,7 @@ func TestUnasked(t *testing.T) {
 		if _, err := u.Update(ctx, Selection{Feeds: []string{u.hash}, Want: Want{Archives: true}}); err == nil {
 			t.Error("it was not stopped")
 		}
-		u.reached = nil
+		u.testHook = nil
 		if u.visit(); len(u.has()) != len(w.posts) {
 			t.Errorf("%d of %d posts", len(u.has()), len(w.posts))
 		}

@@ -16,16 +16,16 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Common are the options of every command. Each command is a function of
-// options and streams that knows nothing of a command line.
+// Common holds the options of every command. Each command is a function of options and streams; it
+// does not see a command line.
 type Common struct {
 	Dir string // path of the lektor-dir
-	// Options are for commands that fetch or deliver. Delivered and Progress
-	// are the command's own business.
+	// Options are for commands that fetch or deliver. The command itself sets Delivered and
+	// Progress.
 	Options
 }
 
-// open opens the lektor-dir, which must be there.
+// open opens the lektor-dir, which must exist.
 func (c Common) open() (*lektordir.Dir, error) {
 	if c.Dir == "" {
 		return nil, command.Hint(errors.New("there is no home directory to keep feeds in"), "give --dir or set $LEKTORDIR")
@@ -33,7 +33,7 @@ func (c Common) open() (*lektordir.Dir, error) {
 	return feedcmd.OpenDir(c.Dir, &lektordir.Options{Now: c.Fetch.Now})
 }
 
-// create opens the lektor-dir, and makes it if it is not there.
+// create opens the lektor-dir, and creates it if it does not exist.
 func (c Common) create() (*lektordir.Dir, error) {
 	if c.Dir == "" {
 		return c.open()
@@ -41,10 +41,10 @@ func (c Common) create() (*lektordir.Dir, error) {
 	return feedcmd.CreateDir(c.Dir, &lektordir.Options{Now: c.Fetch.Now})
 }
 
-// runner makes a runner on an open lektor-dir that prints the entries it
-// delivers; p may be nil.
+// runner returns a runner on an open lektor-dir. It prints delivered entries with p, which may be
+// nil.
 func (c Common) runner(s *command.Streams, d *lektordir.Dir, p *printer) (*Runner, error) {
-	// Markers are moved and removed without a look at who left them.
+	// Markers are moved and removed without a check of their owner.
 	if err := feeddir.CheckMarkers(d); err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (c Common) runner(s *command.Streams, d *lektordir.Dir, p *printer) (*Runne
 					return
 				}
 			}
-			// What cannot be written is noticed, and reported, by command.Main.
+			// command.Main notices and reports write errors.
 			_ = p.Flush()
 		}
 	}
@@ -74,9 +74,9 @@ func (c Common) runner(s *command.Streams, d *lektordir.Dir, p *printer) (*Runne
 	return New(d, s.Report, c.Options)
 }
 
-// begin makes a runner on a lektor-dir that is made if it is not there, and
-// finishes what others left half done. A dry run does neither: an empty
-// directory elsewhere stands for one that is not there. end ends the runner.
+// begin returns a runner on a lektor-dir, which it creates if necessary, and recovers interrupted
+// work. A dry run does neither: an empty temporary directory replaces a missing lektor-dir. The
+// caller must call end.
 func (c Common) begin(ctx context.Context, s *command.Streams, dryRun bool, p *printer) (r *Runner, end func(), err error) {
 	remove := func() {}
 	if _, missing := os.Lstat(c.Dir); dryRun && c.Dir != "" && errors.Is(missing, fs.ErrNotExist) {
@@ -101,10 +101,10 @@ func (c Common) begin(ctx context.Context, s *command.Streams, dryRun bool, p *p
 	return r, func() { r.Close(); remove() }, nil
 }
 
-// printer prints entries that were delivered.
+// printer prints delivered entries.
 type printer = command.Printer[*entries.Record]
 
-// newPrinter prints in a format; nil for none.
+// newPrinter returns a printer for a format; nil if format is empty.
 func newPrinter(s *command.Streams, format string) (*printer, error) {
 	if format == "" {
 		return nil, nil
@@ -112,8 +112,8 @@ func newPrinter(s *command.Streams, format string) (*printer, error) {
 	return command.NewPrinter(s.Out, command.PrinterOptions{Format: format}, entries.Columns("path", "date", "feed", "title", "url", "id", "author"))
 }
 
-// input reads a file, or standard input for "-". More than limit bytes are a
-// [*command.SizeError]: a file may be a device without an end.
+// input reads a file, or standard input for "-". It returns a [*command.SizeError] after limit
+// bytes: a file may be an endless device.
 func input(ctx context.Context, s *command.Streams, file string, limit int64) ([]byte, error) {
 	in, name := s.In, "standard input"
 	if file != "-" {
@@ -133,5 +133,5 @@ func input(ctx context.Context, s *command.Streams, file string, limit int64) ([
 	return data, nil
 }
 
-// printLine prints text of strangers on a line.
+// printLine prints untrusted text on one line, made safe for a terminal.
 func printLine(s *command.Streams, text string) { fmt.Fprintln(s.Out, termsafe.Line(text)) }

@@ -26,8 +26,8 @@ import (
 // DeliverOptions are those of [Deliver].
 type DeliverOptions struct {
 	Common
-	Document        // but for its body
-	Format   string // of what is printed of entries delivered
+	Document        // without Body
+	Format   string // format in which delivered entries are printed
 }
 
 // Deliver delivers the feed document on standard input.
@@ -59,11 +59,12 @@ func Deliver(ctx context.Context, o DeliverOptions, s *command.Streams) error {
 	return entries.FeedHint(err)
 }
 
-// identifier checks the id of a feed or an entry.
+// identifier returns the id of a feed or entry without surrounding space. It returns an error if
+// the id is empty or has a line break.
 func identifier(flag, id string) (string, error) {
 	id = strings.TrimSpace(id)
 	if id == "" || strings.ContainsAny(id, "\n\r\x00") {
-		return "", command.Usagef("%s is a URI, and not %q", flag, id)
+		return "", command.Usagef("%s: %q is not a URI", flag, id)
 	}
 	return id, nil
 }
@@ -73,18 +74,19 @@ type PutOptions struct {
 	Common
 	FeedID, FeedName        string
 	ID, Title, Link, Author string
-	Date                    string // see [units.ParseTime]; empty for none
-	Type                    string // of the content; empty for text/plain
+	Date                    string // as [units.ParseTime] reads it; "" if the entry has no date
+	Type                    string // MIME type of the content; "" means text/plain
 	Summary                 string
 	Categories              []string
-	Enclosures              []string // a URL, and after spaces its type and length
+	Enclosures              []string // each is a URL, optionally followed by a space, a type, a space and a length
 	DryRun                  bool
 }
 
-// maxPut is the largest content that Put takes, as feedconv of a document.
+// maxPut is the maximum size of the content that Put reads, in bytes: feedconv's limit for a
+// document.
 const maxPut = feedconv.DefaultMaxBytes
 
-// Put delivers one entry, its content from standard input, and prints its path.
+// Put delivers one entry with its content from standard input, and prints the path of the entry.
 func Put(ctx context.Context, o PutOptions, s *command.Streams) error {
 	feed, err := identifier("--feed-id", lektordir.NormalizeID(o.FeedID))
 	if err != nil {
@@ -111,7 +113,7 @@ func Put(ctx context.Context, o PutOptions, s *command.Streams) error {
 	return entries.FeedHint(err)
 }
 
-// entry is the entry without its content.
+// entry returns the entry without its content.
 func (o PutOptions) entry() (e feedconv.Entry, err error) {
 	e = feedconv.Entry{
 		Link: strings.TrimSpace(o.Link), Title: strings.Join(strings.Fields(o.Title), " "),
@@ -122,7 +124,7 @@ func (o PutOptions) entry() (e feedconv.Entry, err error) {
 	}
 	e.GUID = e.ID
 	if e.Link != "" && !feedconv.IsLink(e.Link) {
-		return e, command.Usagef("--link %s: no viewer follows such a link; it is a URL such as https://example.org/", termsafe.Brief(e.Link))
+		return e, command.Usagef("--link %s: viewers do not follow this link; use a URL such as https://example.org/", termsafe.Brief(e.Link))
 	}
 	if o.Date != "" {
 		date, err := units.ParseTime(o.Date, time.Local)
@@ -140,7 +142,7 @@ func (o PutOptions) entry() (e feedconv.Entry, err error) {
 	for _, v := range o.Enclosures {
 		f := strings.Fields(v)
 		if len(f) == 0 || len(f) > 3 {
-			return e, command.Usagef("--enclosure %q: it is a URL, a type and a length", v)
+			return e, command.Usagef("--enclosure %q: write a URL, a type and a length", v)
 		}
 		enc := feedconv.Enclosure{URL: f[0], Length: -1}
 		if len(f) > 1 {
@@ -148,7 +150,7 @@ func (o PutOptions) entry() (e feedconv.Entry, err error) {
 		}
 		if len(f) > 2 {
 			if enc.Length, err = strconv.ParseInt(f[2], 10, 64); err != nil || enc.Length < 0 {
-				return e, command.Usagef("--enclosure %q: %q is no length", v, f[2])
+				return e, command.Usagef("--enclosure %q: %q is not a length", v, f[2])
 			}
 		}
 		e.Enclosures = append(e.Enclosures, enc)
@@ -156,18 +158,18 @@ func (o PutOptions) entry() (e feedconv.Entry, err error) {
 	return e, nil
 }
 
-// Document is a feed document that was not fetched by us.
+// Document is a feed document that was not fetched by a Runner.
 type Document struct {
-	ID          string // of the feed
-	Name        string // of the feed; empty: as the document says
-	URL         string // where it is from, for relative references
+	ID          string // id of the feed
+	Name        string // name of the feed; "": the title in the document
+	URL         string // base of relative references; "": ID
 	ContentType string
 	Body        []byte
 	DryRun      bool
 }
 
-// Deliver delivers what is new in a document. The feed need not be subscribed
-// to, and is not afterwards.
+// Deliver delivers the new and updated entries of a document. The feed need not be subscribed to;
+// Deliver does not subscribe.
 func (r *Runner) Deliver(ctx context.Context, doc Document) (Summary, error) {
 	feed, err := r.parser.read(doc.Body, cmp.Or(doc.URL, doc.ID), doc.ContentType, http.Header{})
 	if err != nil {
@@ -190,9 +192,9 @@ func (r *Runner) Deliver(ctx context.Context, doc Document) (Summary, error) {
 	return sum, err
 }
 
-// Put delivers one entry, which is recognised by its id alone. It returns the
-// path of the entry, relative to the lektor-dir: of the version delivered, or
-// of the one that is there already; empty when that was removed.
+// Put delivers one entry, which is identified by its id alone. It returns the path, relative to the
+// lektor-dir, of the delivered version, or of the version that exists already. The path is empty if
+// that version was removed.
 func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.Entry) (string, Summary, error) {
 	sum := Summary{Feeds: 1, Fetched: 1}
 	s, err := r.open(ctx, lektordir.FeedHash(feedID), true)
@@ -207,9 +209,9 @@ func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.En
 	}
 	old.ID = feedID
 	name := feeddir.DefaultName(feedID)
-	// A power cut may have torn the name that an earlier put wrote.
-	if was := feeddir.OneField(old.Name); !strings.HasPrefix(name, was) {
-		name = was
+	// A power cut may have truncated the name that an earlier put wrote.
+	if oldName := feeddir.OneField(old.Name); !strings.HasPrefix(name, oldName) {
+		name = oldName
 	}
 	old.Name = cmp.Or(feeddir.OneField(feedName), name)
 	if err := s.txn.PutFeed(old.Files()); err != nil {
@@ -232,14 +234,14 @@ func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.En
 	return "", sum, nil
 }
 
-// deliver commits what was staged at once, unless that failed, and returns what was
-// delivered of it.
+// deliver commits the staged entries at once, unless err is not nil, and returns the entries that
+// were delivered.
 func (s *session) deliver(staged stage.Result, err error) (stage.Result, Summary, error) {
 	sum := Summary{Feeds: 1, Fetched: 1}
 	if err != nil {
 		return staged, sum, err
 	}
-	s.r.at("staged")
+	s.r.hook("staged")
 	if err := s.commit(s.r.Writer.Flush); err != nil {
 		return staged, sum, err
 	}

@@ -32,7 +32,7 @@ func TestReplacedVersionIsTaken(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	r.reached, printed = take, nil
+	r.testHook, printed = take, nil
 	path, sum, err := r.Put(t.Context(), feed, "", feedconv.Entry{ID: id, GUID: id, Title: "two"})
 	if path != taken || sum.Updated != 0 || len(printed) != 0 || err != nil {
 		t.Errorf("%s is printed, not %s; %+v, %v", path, taken, sum, err)
@@ -45,13 +45,13 @@ func TestReplacedVersionIsTaken(t *testing.T) {
 	}
 	// Deliver counts as update does.
 	doc := Document{ID: "urn:other", Body: []byte(`<rss version="2.0"><channel><title>f</title><item><guid>1</guid><title>one</title></item></channel></rss>`)}
-	r.reached, printed = nil, nil
+	r.testHook, printed = nil, nil
 	if sum, err := r.Deliver(t.Context(), doc); err != nil || sum.New != 1 || len(printed) != 1 {
 		t.Fatalf("%+v, %v", sum, err)
 	}
 	old = printed[0].Path()
 	taken = "cur/" + old[len("new/"):] + ";2,S"
-	r.reached, printed = take, nil
+	r.testHook, printed = take, nil
 	doc.Body = []byte(`<rss version="2.0"><channel><title>f</title><item><guid>1</guid><title>two</title></item></channel></rss>`)
 	if sum, err := r.Deliver(t.Context(), doc); err != nil || sum.Updated != 0 || len(printed) != 0 {
 		t.Errorf("%+v, %v, %v", sum, printed, err)

@@ -7,17 +7,17 @@ import (
 	"syscall"
 )
 
-// diskErrors are what befalls all feeds at once.
+// diskErrors are the errors that affect all feeds at once.
 var diskErrors = []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS}
 
-// disk gathers the failures that have one cause for all feeds, so that the user is told
-// once and not for each of them.
+// disk collects failures with one cause for all feeds, so that the user reads one message instead
+// of one for each feed.
 type disk struct {
 	mu     sync.Mutex
 	failed map[syscall.Errno][]error
 }
 
-// add takes a failure of a feed, and reports whether it has such a cause.
+// add records a failure of a feed if its cause is one of diskErrors, and reports whether it is.
 func (d *disk) add(err error) bool {
 	i := slices.IndexFunc(diskErrors, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
 	if i < 0 {
@@ -32,9 +32,8 @@ func (d *disk) add(err error) bool {
 	return true
 }
 
-// tell reports what was gathered: of one feed what went wrong, of more how many
-// there are.
-func (d *disk) tell(dir string, report Reporter) {
+// report reports the recorded failures: a single one in full, several as their number.
+func (d *disk) report(dir string, report Reporter) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, errno := range diskErrors {
@@ -43,7 +42,7 @@ func (d *disk) tell(dir string, report Reporter) {
 		case 1:
 			report.Error("%v", failed[0])
 		default:
-			report.Error("%s: %v: of %d feeds not everything could be stored; what is missing is fetched again", dir, errno, len(failed))
+			report.Error("%s: %v: %d feeds could not be stored in full; missing entries are fetched again", dir, errno, len(failed))
 		}
 	}
 	d.failed = nil

@@ -19,16 +19,16 @@ import (
 	"github.com/lektordir/lektor/internal/websub"
 )
 
-// bigDocument is the size from which a document is parsed alone.
+// bigDocument is the size in bytes from which a document is parsed alone.
 const bigDocument = 1 << 20
 
 var gzipMagic = []byte{0x1f, 0x8b}
 
-// parser parses documents, some at a time: the trees that they become are the greater part
-// of the memory, and more at once than there are processors gain nothing.
+// parser limits how many documents are parsed at the same time. Their parsed trees take most of the
+// memory, and more parsers than processors would not be faster.
 type parser struct {
 	places     *semaphore.Weighted
-	all        int64 // number of places
+	total      int64 // number of places
 	maxDecoded int64 // bytes
 	maxEntries int
 	report     Reporter
@@ -39,9 +39,9 @@ func newParser(o Options, report Reporter) parser {
 	return parser{semaphore.NewWeighted(all), all, o.Fetch.MaxDecoded, o.MaxEntries, report}
 }
 
-// room waits until a document could be parsed. No request begins before, so documents that
-// wait to be parsed do not pile up: each request under way brings one at most.
-func (p *parser) room(ctx context.Context) error {
+// waitForPlace waits until a document could be parsed. As requests wait for a place before they begin,
+// unparsed documents do not pile up: each running request adds at most one.
+func (p *parser) waitForPlace(ctx context.Context) error {
 	if err := p.places.Acquire(ctx, 1); err != nil {
 		return context.Cause(ctx)
 	}
@@ -49,13 +49,12 @@ func (p *parser) room(ctx context.Context) error {
 	return nil
 }
 
-// reading calls read, which parses a document, when there is room for what the document
-// grows to.
-func (p *parser) reading(ctx context.Context, doc []byte, read func() error) error {
+// withPlace calls read, which parses doc, when memory for the parsed document is available.
+func (p *parser) withPlace(ctx context.Context, doc []byte, read func() error) error {
 	weight := int64(1)
-	// The size of a compressed document is not known before it is read.
+	// The decompressed size is unknown.
 	if len(doc) > bigDocument || bytes.HasPrefix(doc, gzipMagic) {
-		weight = p.all
+		weight = p.total
 	}
 	if err := p.places.Acquire(ctx, weight); err != nil {
 		return context.Cause(ctx)
@@ -64,14 +63,14 @@ func (p *parser) reading(ctx context.Context, doc []byte, read func() error) err
 	return read()
 }
 
-// ask asks for a document that another one of the feed names. The headers of
-// the request own, for the feed's own document, go to its server alone.
+// ask requests a document that another document of the feed names. The header of own, the request
+// for the feed's own document, is sent only to that document's origin.
 func (s *session) ask(ctx context.Context, own, req *fetch.Request) (*fetch.Response, error) {
 	if history.SameOrigin(own.URL, req.URL) {
 		req.Header = own.Header
 		req.URL = as(own.URL, req.URL)
 	}
-	if err := s.r.parser.room(ctx); err != nil {
+	if err := s.r.parser.waitForPlace(ctx); err != nil {
 		return nil, err
 	}
 	resp, err := s.r.Client.Get(ctx, req)
@@ -83,7 +82,7 @@ func (s *session) ask(ctx context.Context, own, req *fetch.Request) (*fetch.Resp
 
 var errTruncated = errors.New("the document was cut off, or its end is missing")
 
-// as returns a URL with the user and password of another one of its origin.
+// as returns raw with the user and password of owner, a URL of the same origin.
 func as(owner, raw string) string {
 	o, oerr := url.Parse(owner)
 	u, err := url.Parse(raw)
@@ -94,15 +93,14 @@ func as(owner, raw string) string {
 	return u.String()
 }
 
-// document parses doc, which filtered returned for the answer to a request for the feed.
+// document parses doc, the filtered body of resp. req is the request for the feed.
 func (s *session) document(doc []byte, req *fetch.Request, resp *fetch.Response) (*feedconv.Feed, error) {
 	feed, err := s.parse(doc, resp.FinalURL, resp.Header)
 	if err != nil {
 		return nil, err
 	}
-	// The end of the document is missing. If the server did not say how long
-	// it is, that may have happened on the way: the entries that came are delivered,
-	// and the rest must come by the next request.
+	// The end of the document is missing. Without a Content-Length, the transfer may have been cut
+	// off: deliver the entries that arrived, and request the whole document again next time.
 	if feed.Truncated && resp.Header.Get("Content-Length") == "" {
 		resp.Truncated = true
 	}
@@ -111,22 +109,22 @@ func (s *session) document(doc []byte, req *fetch.Request, resp *fetch.Response)
 	return feed, nil
 }
 
-// filtered returns what the filter of the feed at feedURL makes of a document, and the
-// document if the feed has no filter. A filter is not run in [parser.reading] of its
-// document: it may be slow, and write more than it reads.
+// filtered returns the output of the feed's filter for doc, or doc if the feed has no filter. The
+// filter does not run in the [parser.withPlace] of doc, as it may be slow, and its output may be
+// larger than doc.
 func (s *session) filtered(ctx context.Context, feedURL string, doc []byte) (out []byte, err error) {
 	filter := s.st.Filter()
 	if filter == "" {
 		return doc, nil
 	}
-	err = s.r.parser.reading(ctx, nil, func() error {
+	err = s.r.parser.withPlace(ctx, nil, func() error {
 		out, err = s.r.Client.Filter(ctx, filter, doc, s.env(feedURL)...)
 		return err
 	})
 	return out, err
 }
 
-// parse parses a document that filtered returned. It is from url, with the header h.
+// parse parses doc, which filtered returned. url and h are its URL and response header.
 func (s *session) parse(doc []byte, url string, h http.Header) (*feedconv.Feed, error) {
 	contentType := h.Get("Content-Type")
 	if s.st.Filter() != "" {
@@ -135,7 +133,7 @@ func (s *session) parse(doc []byte, url string, h http.Header) (*feedconv.Feed, 
 	return s.r.parser.read(doc, url, contentType, h)
 }
 
-// trusted is the error for a filter of the feed that others may have written.
+// trusted returns an error if the feed has a filter that other users may have written.
 func (s *session) trusted() error {
 	if s.st.Filter() == "" {
 		return nil
@@ -143,13 +141,13 @@ func (s *session) trusted() error {
 	return feeddir.Trusted(s.r.Dir, s.hash, "filter")
 }
 
-// env is what the commands of a feed find in their environment: its URL, without a
-// password, its name below src/, and the lektor-dir.
+// env returns environment variables for the commands of a feed: its URL without a password, its
+// name below src/, and the lektor-dir.
 func (s *session) env(url string) []string {
 	return []string{"LEKTOR_URL=" + fetch.Public(url), "LEKTOR_FEED=" + s.hash, "LEKTOR_DIR=" + s.r.Dir.Path()}
 }
 
-// read reads a document.
+// read parses a document.
 func (p *parser) read(doc []byte, url, contentType string, h http.Header) (*feedconv.Feed, error) {
 	feed, err := feedconv.ParseBytes(doc, feedconv.Options{
 		URL: url, ContentType: contentType,
@@ -160,20 +158,19 @@ func (p *parser) read(doc []byte, url, contentType string, h http.Header) (*feed
 		err = &fetch.LimitError{URL: fetch.Public(url), Limit: limit.Limit, Max: limit.Max, Flag: fetch.FlagMaxDecoded}
 	}
 	if feed != nil {
-		// WebSub has subscribers look for hubs in the header first.
+		// WebSub subscribers look for hubs in the header first.
 		feed.Links = websub.Links(h, url, feed.Links)
 	}
 	return feed, err
 }
 
-// limited returns the index of the first warning of a limit that can be raised, -1 for
-// none.
+// limited returns the index of the first warning about a limit that can be raised, or -1.
 func limited(feed *feedconv.Feed) int {
 	return slices.IndexFunc(feed.Warnings, func(w feedconv.Warning) bool { return w.Limit != "" })
 }
 
-// warn says what was wrong with a document, in one line. If there are several
-// defects, it names the one that the user can do something about.
+// warn reports the defects of a document in one line. If there are several, it names the one that
+// the user can mend with a flag.
 func (p *parser) warn(name string, feed *feedconv.Feed) {
 	if len(feed.Warnings) == 0 {
 		return

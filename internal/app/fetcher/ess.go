@@ -10,8 +10,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// recordESS records where a feed says that ESS and NNO documents tell cheaply whether it
-// has changed, and how many bytes the feed itself took to transfer.
+// recordESS records the URLs of the ESS and NNO documents that a feed names, which are smaller and
+// show whether it has changed, and the number of bytes transferred for the feed itself.
 func recordESS(d *lektordir.Dir, hash string, feed *feedconv.Feed, size int64) error {
 	var ess, nno string
 	for _, l := range feed.Links {
@@ -26,8 +26,8 @@ func recordESS(d *lektordir.Dir, hash string, feed *feedconv.Feed, size int64) e
 	return feeddir.ESS{Dir: d, Hash: hash}.Record(ess, nno, size)
 }
 
-// recordPageESS records the documents that a page links to beside a feed. Of
-// several a feed's is the one with its title, or in its place.
+// recordPageESS records the ESS and NNO documents that a page links to. If it links to several ESS
+// documents, the one with the title of the feed or at its position is the feed's.
 func recordPageESS(d *lektordir.Dir, hash string, page *discover.Result, feed discover.Link) error {
 	var nno string
 	for _, l := range page.NNO {
@@ -58,8 +58,8 @@ func essFor(page *discover.Result, feed discover.Link) string {
 	return ""
 }
 
-// first keeps the first URL of a list that may be fetched because a stranger
-// names it: an http one.
+// first returns have unless it is empty, else url if it is http or https: other URLs are not
+// fetched because a document names them.
 func first(have, url string) string {
 	if have != "" || !fetch.IsHTTP(url) {
 		return have

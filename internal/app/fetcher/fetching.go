@@ -12,14 +12,14 @@ import (
 // UpdateOptions are those of [Update] and [History].
 type UpdateOptions struct {
 	Common
-	Feeds              []string // "-" reads them; none for those that are due, of History for all
-	Nul                bool     // what "-" reads ends with NUL
+	Feeds              []string // "-" reads a list; if empty, Update fetches the feeds that are due, History all feeds
+	Nul                bool     // the items that "-" reads end with NUL
 	All, Quiet, DryRun bool
 	Want
-	Format string // of what is printed of entries delivered
+	Format string // format in which delivered entries are printed
 }
 
-// Update fetches feeds and delivers what is new.
+// Update fetches feeds and delivers new and updated entries.
 func Update(ctx context.Context, o UpdateOptions, s *command.Streams) error {
 	find := func(d *lektordir.Dir) func(string) (string, error) { return entries.Finding(d, false) }
 	return o.run(ctx, s, find, func(r *Runner, sel Selection) error {
@@ -31,7 +31,7 @@ func Update(ctx context.Context, o UpdateOptions, s *command.Streams) error {
 	})
 }
 
-// run fetches feeds, which find finds by what the user calls them. A dry run calls dry
+// run fetches feeds. find returns the feed with a name that the user typed. A dry run calls dry
 // instead.
 func (o UpdateOptions) run(ctx context.Context, s *command.Streams, find func(*lektordir.Dir) func(string) (string, error), dry func(*Runner, Selection) error) error {
 	d, err := o.open()
@@ -46,7 +46,7 @@ func (o UpdateOptions) run(ctx context.Context, s *command.Streams, find func(*l
 	if len(o.Feeds) > 0 {
 		sel.Feeds, _, err = entries.Feeds(ctx, o.Feeds, o.Nul, s, find(d))
 		if err != nil || len(sel.Feeds) == 0 {
-			return err // or none is there, or a list on standard input has nothing on it
+			return err // no feed was found, or the list on standard input is empty
 		}
 	} else if o.All {
 		sel.Reason = Forced
@@ -63,7 +63,7 @@ func (o UpdateOptions) run(ctx context.Context, s *command.Streams, find func(*l
 	return errors.Join(r.fetch(ctx, sel, o.Quiet, s), r.Close())
 }
 
-// fetch fetches feeds and says what became of them.
+// fetch fetches feeds and reports the result.
 func (r *Runner) fetch(ctx context.Context, sel Selection, quiet bool, s *command.Streams) error {
 	sum, err := r.Update(ctx, sel)
 	switch {
@@ -73,7 +73,7 @@ func (r *Runner) fetch(ctx context.Context, sel Selection, quiet bool, s *comman
 	case sum.Feeds > 0:
 		s.Report.Info("%s", sum)
 	case s.ErrIsTerminal():
-		// A timer that runs every minute does not want to read this.
+		// A timer that runs every minute should not log this.
 		s.Report.Info("nothing is due; -a fetches all feeds")
 	}
 	if sum.Failed > 0 && s.Report.Errors() == 0 {
@@ -85,10 +85,10 @@ func (r *Runner) fetch(ctx context.Context, sel Selection, quiet bool, s *comman
 // WatchOptions are those of [Watch].
 type WatchOptions struct {
 	Common
-	Format string // of what is printed of entries delivered
+	Format string // format in which delivered entries are printed
 }
 
-// Watch stays, and fetches each feed when it is due.
+// Watch fetches each feed when it is due, until ctx is done.
 func Watch(ctx context.Context, o WatchOptions, s *command.Streams) error {
 	p, err := newPrinter(s, o.Format)
 	if err != nil {
@@ -99,7 +99,7 @@ func Watch(ctx context.Context, o WatchOptions, s *command.Streams) error {
 		return err
 	}
 	defer end()
-	// Failures while watching were somebody else's or are mended by now;
-	// being stopped is the normal end.
+	// Failures while watching were reported then and do not change the exit status; being stopped
+	// is the normal end.
 	return errors.Join(r.Watch(ctx, nil), r.Close())
 }

@@ -27,20 +27,20 @@ type search struct {
 	o      AddOptions
 	header http.Header // of o
 
-	// What was found.
+	// The result.
 	url, title string
-	origin     string          // URL of what named the feed, "" for the user
-	resp       *fetch.Response // its document; nil if that was not asked for
-	page       *pageError      // that links to the feed, nil for none
-	before     *Added          // the subscription, if there is one already
+	origin     string          // URL of the document that named the feed; "": the user
+	resp       *fetch.Response // response with its document; nil if it was not requested
+	page       *pageError      // the page that links to the feed, or nil
+	existing   *Added          // the existing subscription, or nil
 }
 
-// find looks for the feed at f.url, or for the one that the page or archive there leads to.
+// find looks for the feed at f.url, or for the feed that the page or archive there leads to.
 func (f *search) find(ctx context.Context) (err error) {
-	archive := "" // URL of one that leads to the feed
+	archive := "" // URL of the archive that led to f.url
 	for look := f.o.Look != LookNowhere; ; look = !f.o.NoFetch {
 		if before, ok := f.r.subscribed(f.url); ok {
-			f.before = &before
+			f.existing = &before
 			return nil
 		}
 		if !look {
@@ -60,7 +60,7 @@ func (f *search) find(ctx context.Context) (err error) {
 				return err
 			}
 			if feed == nil {
-				continue // it is subscribed to
+				continue // already subscribed
 			}
 		default:
 			if err := f.follow(html); err != nil {
@@ -80,7 +80,7 @@ func (f *search) find(ctx context.Context) (err error) {
 	}
 }
 
-// follow goes on with one of the feeds that a page links to.
+// follow continues with one of the feeds that a page links to.
 func (f *search) follow(page *pageError) error {
 	if err := page.choose(f.o); err != nil {
 		return err
@@ -93,11 +93,11 @@ func (f *search) follow(page *pageError) error {
 	return nil
 }
 
-// ofArchive is the error for an archive document whose subscription document cannot be
-// subscribed to in its place. before is the archive that led here, "" for none.
+// ofArchive returns an error if the feed of an archive document cannot be subscribed to in place of
+// the archive. before is the URL of the archive that led here, or "".
 func (f *search) ofArchive(doc history.Document, before string) error {
 	url := f.url
-	what := fmt.Errorf("%s: it is an archive of old entries, in which nothing new is to be expected", fetch.Public(url))
+	what := fmt.Errorf("%s: it is an archive of old entries, and no new entries will appear in it", fetch.Public(url))
 	const hint = "find the address of the feed itself on its page; add --as-is subscribes to this one all the same"
 	switch {
 	case doc.Current == "":
@@ -115,8 +115,8 @@ func (f *search) ofArchive(doc history.Document, before string) error {
 	return nil
 }
 
-// look fetches a document and parses it as a feed; the error is a *pageError for an HTML
-// page.
+// look fetches a document and parses it as a feed. The error is a *pageError if the document is an
+// HTML page.
 func (f *search) look(ctx context.Context, req *fetch.Request) (*fetch.Response, *feedconv.Feed, error) {
 	url := req.URL
 	if strings.HasPrefix(strings.ToLower(url), "exec:") {
@@ -131,7 +131,7 @@ func (f *search) look(ctx context.Context, req *fetch.Request) (*fetch.Response,
 	}
 	contentType := resp.Header.Get("Content-Type")
 	var feed *feedconv.Feed
-	err = f.r.parser.reading(ctx, resp.Body, func() (err error) {
+	err = f.r.parser.withPlace(ctx, resp.Body, func() (err error) {
 		feed, err = f.r.parser.read(resp.Body, resp.FinalURL, contentType, resp.Header)
 		return err
 	})
@@ -147,8 +147,8 @@ func (f *search) look(ctx context.Context, req *fetch.Request) (*fetch.Response,
 	return resp, feed, nil
 }
 
-// guess looks for the feed of a page that links to none where feeds usually
-// are. The document is nil for one that is subscribed to.
+// guess looks at the usual paths for the feed of a page that links to none. Response and feed are
+// nil if the URL is subscribed to already.
 func (f *search) guess(ctx context.Context, page *pageError) (string, *fetch.Response, *feedconv.Feed, error) {
 	for _, url := range discover.Guesses(page.url) {
 		url = lektordir.NormalizeID(url)
@@ -164,18 +164,18 @@ func (f *search) guess(ctx context.Context, page *pageError) (string, *fetch.Res
 	return "", nil, nil, &NoFeedsError{URL: fetch.Public(page.url), Err: page.err, Page: true}
 }
 
-// pageError is an HTML page where a feed was looked for.
+// pageError reports an HTML page in place of a feed.
 type pageError struct {
 	discover.Result
-	url    string // as it was asked for
-	final  string // where it came from
+	url    string // URL of the request
+	final  string // URL after redirects
 	err    *feedconv.NotFeedError
-	chosen discover.Link // of Feeds
+	chosen discover.Link // one of Feeds
 }
 
 func (e *pageError) Error() string { return e.err.Error() }
 
-// choose chooses one of the feeds.
+// choose sets e.chosen to one of the feeds.
 func (e *pageError) choose(o AddOptions) error {
 	n := 0
 	switch {
@@ -183,19 +183,19 @@ func (e *pageError) choose(o AddOptions) error {
 		return &NoFeedsError{URL: fetch.Public(e.url), Err: e.err, Page: true}
 	case len(e.Feeds) > 1 && !o.First:
 		several := &SeveralError{URL: fetch.Public(e.url), Feeds: e.Feeds, Limit: e.Limit}
-		if o.choose == nil || len(e.Feeds) > mostListed {
+		if o.choose == nil || len(e.Feeds) > maxListed {
 			return several
 		}
 		var err error
 		if n, err = o.choose(e.Feeds); err != nil {
-			return fmt.Errorf("%v, and %w", several, err) // not wrapped: they were listed
+			return fmt.Errorf("%v, and %w", several, err) // the feeds were listed already, so %v
 		}
 	}
 	e.chosen = e.Feeds[n]
 	return nil
 }
 
-// title is what the feed is called that was chosen.
+// title returns the title of the chosen feed.
 func (e *pageError) title() string {
 	if t := e.chosen.Title; len(e.Feeds) == 1 && t != "" && !generic(t) {
 		return t
@@ -203,7 +203,7 @@ func (e *pageError) title() string {
 	return cmp.Or(e.Title, e.chosen.Title)
 }
 
-// generic reports whether the title of a link says only that it is a feed.
+// generic reports whether the title of a link only says that it is a feed.
 func generic(title string) bool {
 	switch strings.ToLower(title) {
 	case "rss", "atom", "feed", "rss feed", "atom feed", "rss 2.0", "json feed", "json", "subscribe", "subscribe via rss", "xml":
@@ -227,8 +227,8 @@ func (e *SeveralError) Error() string {
 	return s
 }
 
-// NoFeedsError is returned for a page that links to no feed, and for another
-// document that is none.
+// NoFeedsError is returned for a page that links to no feed, and for a document that is neither a
+// feed nor a page.
 type NoFeedsError struct {
 	URL  string
 	Err  *feedconv.NotFeedError
@@ -244,7 +244,8 @@ func (e *NoFeedsError) Error() string {
 
 func (e *NoFeedsError) Unwrap() error { return e.Err }
 
-// chooser lets the user choose of several feeds, one page at a time.
+// chooser returns a function that asks the user to choose one of several feeds. Concurrent calls
+// wait for each other.
 func chooser(s *command.Streams) func([]discover.Link) (int, error) {
 	var mu sync.Mutex
 	in := bufio.NewReader(s.In)
@@ -252,7 +253,7 @@ func chooser(s *command.Streams) func([]discover.Link) (int, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		for i, l := range links {
-			s.Report.Info("%d  %s", i+1, named(l))
+			s.Report.Info("%d  %s", i+1, linkText(l))
 		}
 		s.Report.Info("which one? 1-%d, or nothing for none", len(links))
 		line, err := in.ReadString('\n')
@@ -261,14 +262,14 @@ func chooser(s *command.Streams) func([]discover.Link) (int, error) {
 		}
 		n, err := strconv.Atoi(line)
 		if err != nil || n < 1 || n > len(links) {
-			return 0, errors.New("none of them was chosen")
+			return 0, errors.New("no feed was chosen")
 		}
 		return n - 1, nil
 	}
 }
 
-// named is a link as a user chooses it.
-func named(l discover.Link) string {
+// named returns the text by which a user chooses a link.
+func linkText(l discover.Link) string {
 	if l.Title == "" {
 		return l.URL
 	}

@@ -25,65 +25,64 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Limits of the pages of one visit of a feed.
+// Limits for the pages of one visit of a feed.
 const (
-	maxPages     = 100 // that are asked for; the newest entries come first
-	pagesAtOnce  = 4   // of several hosts; of one, it is what the client lets through
+	maxPages     = 100 // pages requested; the newest entries come first
+	pagesAtOnce  = 4   // pages requested at the same time, if the client's limit for a host allows it
 	pagesTime    = 2 * time.Minute
 	maxRefreshes = 2
 )
 
-// retries are the waits before a page that could not be had is asked for again. After the
-// last one the feed's text stays.
+// retries are the waits before a page that failed is requested again. After the last one, the entry
+// keeps the feed's text.
 var retries = backoff.Backoff{Steps: []time.Duration{time.Hour, 6 * time.Hour, 24 * time.Hour}}
 
-// errPagesTime ends the wait for pages.
+// errPagesTime cancels the requests for pages.
 var errPagesTime = errors.New("it took too long, with the other pages of the feed")
 
-// fullText gets the articles of the pages of a feed's entries, during a visit.
+// fullText fetches the articles of the pages of a feed's entries, during a visit.
 //
-// An entry that was delivered never changes, so it waits for its page, for a time. What
-// has not come then is delivered with the feed's text, as no entry is to be missed for
-// its page, and the page is asked for again at later visits, a few times. When it
-// comes while no viewer has taken the entry, a version with it takes the place of the
-// entry, as one would that the feed changed; an entry that was read stays as it was
-// read.
+// A delivered entry never changes, so a new entry waits for its page for at most pagesTime. If the
+// page has not come, the entry is delivered with the feed's text, so that no entry is missed
+// because of its page, and the page is requested again at later visits, a few times. If it comes
+// while the entry is still in new/, a version with the article replaces the entry, like an update
+// by the feed. An entry that a viewer has moved to cur/ keeps its text.
 //
-// What an entry is known by, and whether it changed, rests on the feed's document alone.
+// The identity of an entry, and whether it changed, depend on the feed's document alone.
 type fullText struct {
-	v     *visit
-	pages *feeddir.Pages
-	got   []*wantedPage // with an article
+	v           *visit
+	pages       *feeddir.Pages
+	withArticle []*wantedPage // pages with an article
 
-	kept     map[string]*feeddir.Page // by URL, the pages that were there before this visit, without articles
-	document string                   // where the feed's was found, which names the pages
+	recorded map[string]*feeddir.Page // by URL: pages recorded before this visit, without their articles
+	document string                   // URL of the feed's document, which names the pages
 }
 
-// newFullText prepares it for a feed with the setting.
+// newFullText returns the fullText of a visit.
 func (v *visit) newFullText() (*fullText, error) {
 	pages, err := feeddir.PagesOf(v.r.Dir, v.hash)
-	return &fullText{v: v, pages: pages, kept: map[string]*feeddir.Page{}}, err
+	return &fullText{v: v, pages: pages, recorded: map[string]*feeddir.Page{}}, err
 }
 
-// wantedPage is a page that is to be had for an entry.
+// wantedPage is a page to fetch for an entry.
 type wantedPage struct {
-	url    string
-	index  int    // of the entry in the document, -1 for one that was delivered
-	unique string // of the latter
-	known  bool   // an older version of the entry was delivered
-	own    ownText
+	url      string
+	index    int    // of the entry in the document; -1 for an entry delivered before
+	unique   string // of the entry, if index is -1
+	isUpdate bool   // an older version of the entry was delivered
+	own      ownText
 
-	page *feeddir.Page // what became of it, nil for nothing
-	err  error         // why it could not be had
+	page *feeddir.Page // the result; nil if the page was not fetched
+	err  error         // the reason why the page could not be fetched
 }
 
-// has reports whether the entry has an article now.
+// has reports whether the page has an article for the entry.
 func (w *wantedPage) has() bool {
 	return w.err == nil && w.page != nil && w.page.Refused == "" && w.page.Text != ""
 }
 
-// fullText gets the pages of the entries that are about to be delivered, and of those
-// delivered without. The error is a local one, or the context's.
+// fullText fetches the pages of the entries that are about to be delivered, and of entries
+// delivered without their article. The error is a local one, or the context's.
 func (v *visit) fullText() error {
 	policy := v.st.OnUpdate()
 	wanted, err := delivery.Wanted(v.txn, v.feed, policy, dates(feeddir.HistoryOf(v.r.Dir, v.hash)))
@@ -92,19 +91,19 @@ func (v *visit) fullText() error {
 	}
 	urls := entryPages(v.feed)
 	var list []*wantedPage
-	left := 0
-	for _, w := range slices.Backward(wanted) { // what is delivered last is the newest
+	skipped := 0
+	for _, w := range slices.Backward(wanted) { // the newest entry is delivered last
 		e := &v.feed.Entries[w.Index]
 		switch {
 		case urls[w.Index] == "":
 		case len(list) >= maxPages:
-			left++
+			skipped++
 		default:
 			own := ownText{title: e.Title, content: e.Content, mime: e.ContentType, summary: feedconv.PlainText(e.Summary, e.SummaryType)}
-			list = append(list, &wantedPage{url: urls[w.Index], index: w.Index, known: !w.New, own: own})
+			list = append(list, &wantedPage{url: urls[w.Index], index: w.Index, isUpdate: !w.New, own: own})
 		}
 	}
-	if left > 0 {
+	if skipped > 0 {
 		v.r.report.Info("%s: full text of the newest %d entries only", v.name, maxPages)
 	}
 	late, err := v.full.delivered(list)
@@ -117,9 +116,9 @@ func (v *visit) fullText() error {
 	return v.full.prune(urls)
 }
 
-// again is what is done of it when the document brings nothing new: it ends the visit. sum
-// is what became of the feed otherwise.
-func (v *visit) again(sum Summary) *Outcome {
+// retryPages fetches pages for delivered entries if the document has no new ones, and ends the visit.
+// sum is the result of the visit so far.
+func (v *visit) retryPages(sum Summary) *Outcome {
 	late, err := v.full.delivered(nil)
 	if err == nil {
 		err = v.full.get(late)
@@ -137,8 +136,8 @@ func (v *visit) again(sum Summary) *Outcome {
 	return v.save(sum)
 }
 
-// entryPages gives the page of each entry of a document, "" for one that has none of its
-// own: a page that several entries share, or that is the feed's, has another text.
+// entryPages returns the URL of each entry's page. It is "" for a page that several entries share,
+// or that is the feed's own: such a page is not about the one entry.
 func entryPages(f *feedconv.Feed) []string {
 	urls := make([]string, len(f.Entries))
 	entries := map[string]int{pageURL(f.Link): 2}
@@ -155,8 +154,8 @@ func entryPages(f *feedconv.Feed) []string {
 	return urls
 }
 
-// pageURL is a URL as it is asked for, "" for what is none of http or https. A user and
-// password in what a stranger wrote are not ours to send.
+// pageURL returns the URL to request, or "" if it is not http or https. User and password are
+// removed, as a stranger wrote them.
 func pageURL(raw string) string {
 	u, err := fetch.ParseURL(raw)
 	if err != nil {
@@ -166,14 +165,14 @@ func pageURL(raw string) string {
 	return u.String()
 }
 
-// delivered gives the pages that are to be asked for again, for entries that were
-// delivered without and that no viewer has taken; or, if the user wants it so, the pages
-// of all such entries. Those of others are forgotten, and those in list left out.
+// delivered returns the pages to request for entries that were delivered without their article and
+// are still in new/: those that are due, or, if the user asked for full text, all of them. Pages in
+// list are left out. Records of due pages without such an entry are removed.
 func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 	v := f.v
-	due := map[string]bool{} // and whether now
+	due := map[string]bool{} // pages to request again; true: now
 	if err := f.pages.Each(func(p *feeddir.Page) {
-		f.kept[p.URL] = p
+		f.recorded[p.URL] = p
 		if p.Tries > 0 {
 			due[p.URL] = v.t.reason == Named || !p.Next.After(v.r.now())
 		}
@@ -202,15 +201,15 @@ func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 	var bad error
 	for u := range due {
 		if len(found[u]) == 0 {
-			delete(f.kept, u)
+			delete(f.recorded, u)
 			bad = errors.Join(bad, f.pages.Remove(u))
 		}
 	}
 	return late, bad
 }
 
-// without returns the pages of entries that were delivered without them and that no viewer
-// has taken, by URL, the newest entries first.
+// without returns the pages of the entries in new/ that have no article, by URL, newest entries
+// first.
 func (v *visit) without() (map[string][]*wantedPage, error) {
 	refs, err := v.r.Dir.List(v.ctx, lektordir.ListOptions{Feeds: []string{v.hash}, Places: []lektordir.Place{lektordir.New}})
 	if v.ctx.Err() != nil {
@@ -223,17 +222,17 @@ func (v *visit) without() (map[string][]*wantedPage, error) {
 	for _, ref := range slices.Backward(refs) {
 		e, err := v.r.Dir.ReadEntry(ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink|lektordir.FieldContent|lektordir.FieldType|lektordir.FieldSummary|lektordir.FieldFullText)
 		if err != nil {
-			continue // a viewer has it, or it is none
+			continue // a viewer has moved it, or it is malformed
 		}
 		if u := pageURL(e.URL()); u != "" && e.FullText.URL == "" {
 			own := ownText{title: e.Title, content: string(e.Content), mime: e.Type, summary: e.Summary}
-			found[u] = append(found[u], &wantedPage{url: u, index: -1, unique: ref.Unique, known: true, own: own})
+			found[u] = append(found[u], &wantedPage{url: u, index: -1, unique: ref.Unique, isUpdate: true, own: own})
 		}
 	}
 	return found, nil
 }
 
-// get gets pages and keeps what became of them.
+// get fetches pages and records the results.
 func (f *fullText) get(list []*wantedPage) error {
 	if len(list) == 0 {
 		return nil
@@ -241,7 +240,7 @@ func (f *fullText) get(list []*wantedPage) error {
 	v := f.v
 	ctx, cancel := context.WithTimeoutCause(v.ctx, v.r.pagesTime, errPagesTime)
 	defer cancel()
-	f.document = cmp.Or(v.resp.FinalURL, v.st.Document()) // a state is for one goroutine
+	f.document = cmp.Or(v.resp.FinalURL, v.st.Document()) // State is not safe for concurrent use
 	g := workers.Limited(pagesAtOnce)
 	for _, w := range list {
 		g.Go(func() error { return f.one(ctx, w) })
@@ -258,21 +257,21 @@ func (f *fullText) get(list []*wantedPage) error {
 	}
 	for _, w := range list {
 		if w.has() {
-			f.got = append(f.got, w)
+			f.withArticle = append(f.withArticle, w)
 		}
 	}
 	f.report(list)
 	return nil
 }
 
-// one gets a page and keeps what became of it. The error is a local one.
+// one fetches a page and records the result. The error is a local one.
 func (f *fullText) one(ctx context.Context, w *wantedPage) error {
 	old, err := f.pages.Get(w.url)
 	if err != nil {
 		return err
 	}
-	if old != nil && old.Tries == 0 && !w.known {
-		w.page = old // a run that was stopped had it
+	if old != nil && old.Tries == 0 && !w.isUpdate {
+		w.page = old // fetched by a run that was stopped
 		return nil
 	}
 	if w.page, err = f.ask(ctx, w, old); err != nil && ctx.Err() != nil {
@@ -289,8 +288,8 @@ func (f *fullText) one(ctx context.Context, w *wantedPage) error {
 		}
 		w.page = f.failed(w.url, old, err)
 	} else if w.index < 0 && w.page.Refused == "" {
-		// Until the entry has it, it is to be asked for: a run that ends before would
-		// else leave the entry as it is.
+		// The page stays due until the entry has the article: otherwise, if the run ends before,
+		// the entry would never get it.
 		w.page.Tries, w.page.Next = 1, f.v.r.now()
 		if old != nil {
 			w.page.Tries = max(old.Tries, 1)
@@ -299,12 +298,12 @@ func (f *fullText) one(ctx context.Context, w *wantedPage) error {
 	if err := f.pages.Put(w.page); err != nil {
 		return err
 	}
-	f.v.r.at("page")
-	w.page.Article = nil // there may be many; they are read again when they are delivered
+	f.v.r.hook("page")
+	w.page.Article = nil // to save memory; it is read again when the entry is delivered
 	return nil
 }
 
-// failed is what is known of a page that could not be had.
+// failed returns the record of a page that could not be fetched.
 func (f *fullText) failed(url string, old *feeddir.Page, err error) *feeddir.Page {
 	p := &feeddir.Page{URL: url}
 	if old != nil {
@@ -319,8 +318,8 @@ func (f *fullText) failed(url string, old *feeddir.Page, err error) *feeddir.Pag
 	return p
 }
 
-// lasting reports whether a page that failed so is not worth another request: it is no
-// page, or not for us. One that is not there yet, or a server in trouble, is.
+// lasting reports whether a failed page is not worth another request: it is not a page, or access
+// is refused. A page that does not exist yet, and a failing server, are worth one.
 func lasting(err error) bool {
 	if e := (*fetch.StatusError)(nil); errors.As(err, &e) {
 		switch e.Status {
@@ -332,10 +331,10 @@ func lasting(err error) bool {
 	return !errors.Is(err, errPagesTime) && !errors.Is(err, errTruncated) && !errors.As(err, new(*fetch.NetError)) && !errors.As(err, new(*fetch.HostDelayError))
 }
 
-// ask asks for a page and finds its article. The error is for the user.
+// ask requests a page and extracts its article. The error is for the user.
 func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*feeddir.Page, error) {
 	v := f.v
-	// The document names the page, so what holds for redirects holds for it.
+	// The document names the page, so the rules for redirects apply.
 	from, to := f.document, w.url
 	for range 1 + maxRefreshes {
 		req := &fetch.Request{URL: to, Origin: from, Page: true}
@@ -354,7 +353,7 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*
 			}, nil
 		}
 		var a *fulltext.Article
-		err = v.r.parser.reading(ctx, resp.Body, func() (err error) {
+		err = v.r.parser.withPlace(ctx, resp.Body, func() (err error) {
 			a, err = v.r.extract(ctx, resp.Body, resp.FinalURL, resp.Header.Get("Content-Type"))
 			return err
 		})
@@ -378,19 +377,19 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*
 	return nil, &fetch.RedirectError{URL: w.url, Target: to, Reason: "the page leads from one to another"}
 }
 
-// astray reports whether a page that is none of a site's front pages led to one, as sites
-// do with what they do not find.
+// astray reports whether a URL with a path led to a home page: sites redirect there if they do not
+// find a page.
 func astray(from, to string) bool {
 	u, uerr := url.Parse(from)
 	t, terr := url.Parse(to)
 	return uerr == nil && terr == nil && strings.Trim(t.Path, "/") == "" && t.RawQuery == "" && strings.Trim(u.Path, "/") != ""
 }
 
-// distinct takes articles back that are not those of their entries: the same text, or the
-// same place, behind the pages of several is a wall before them all.
+// distinct drops articles that are not about their entries: if the pages of several entries have
+// the same text or the same final URL, it is a consent or login page.
 func (f *fullText) distinct(list []*wantedPage) error {
 	texts, places := map[string]int{}, map[string]int{}
-	all := maps.Clone(f.kept)
+	all := maps.Clone(f.recorded)
 	for _, w := range list {
 		if w.page != nil {
 			all[w.url] = w.page
@@ -414,7 +413,7 @@ func (f *fullText) distinct(list []*wantedPage) error {
 	return nil
 }
 
-// report tells what could not be had, in one line.
+// report reports the pages that could not be fetched, in one line.
 func (f *fullText) report(list []*wantedPage) {
 	failed := 0
 	var first error
@@ -434,11 +433,10 @@ func (f *fullText) report(list []*wantedPage) {
 	}
 }
 
-// prune forgets the pages of entries that the document does not have any more. They
-// cannot change, and are not asked for again. Those that came with this visit stay: the
-// entry of one may be one that was delivered without.
+// prune removes the records of pages whose entries are no longer in the document: such entries
+// cannot change. Pages of this visit stay, as they may belong to entries delivered before.
 func (f *fullText) prune(urls []string) (err error) {
-	for u, p := range f.kept {
+	for u, p := range f.recorded {
 		if p.Tries == 0 && !slices.Contains(urls, u) {
 			err = errors.Join(err, f.pages.Remove(u))
 		}
@@ -446,7 +444,7 @@ func (f *fullText) prune(urls []string) (err error) {
 	return err
 }
 
-// read returns the article of a page that came, and false if it cannot be read any more.
+// read returns the recorded article of a page, and false if it cannot be read.
 func (f *fullText) read(url string) (delivery.Article, bool) {
 	p, err := f.pages.Get(url)
 	if err != nil || p == nil || len(p.Article) == 0 {
@@ -455,24 +453,24 @@ func (f *fullText) read(url string) (delivery.Article, bool) {
 	return delivery.Article{URL: fetch.Public(p.Final), HTML: p.Article}, true
 }
 
-// article returns the function that finds the article of an entry of the document, see
-// [delivery.Options]; nil for a feed whose entries have its own text.
+// article returns the function that returns the article of an entry of the document, see
+// [delivery.Options]. It returns nil for a nil f: the feed has no full text.
 func (f *fullText) article() func(int) (delivery.Article, bool) {
 	if f == nil {
 		return nil
 	}
 	return func(entry int) (delivery.Article, bool) {
-		i := slices.IndexFunc(f.got, func(w *wantedPage) bool { return w.index == entry })
+		i := slices.IndexFunc(f.withArticle, func(w *wantedPage) bool { return w.index == entry })
 		if i < 0 {
 			return delivery.Article{}, false
 		}
-		return f.read(f.got[i].url)
+		return f.read(f.withArticle[i].url)
 	}
 }
 
-// late returns the pages for entries that were delivered without.
+// late returns the pages for entries that were delivered without their article.
 func (f *fullText) late() (pages []*wantedPage) {
-	for _, w := range f.got {
+	for _, w := range f.withArticle {
 		if w.index < 0 {
 			pages = append(pages, w)
 		}
@@ -480,9 +478,9 @@ func (f *fullText) late() (pages []*wantedPage) {
 	return pages
 }
 
-// settle takes note that the entries are durable: those that waited for their pages have
-// them. If it fails, that costs a request.
-func (f *fullText) settle() {
+// recordDurable records that the entries with articles are durable, so that their pages are not due any
+// more. If recording fails, the page is requested once more.
+func (f *fullText) recordDurable() {
 	if f == nil {
 		return
 	}
@@ -494,8 +492,8 @@ func (f *fullText) settle() {
 	}
 }
 
-// reviseEntry stages a version of an entry with an article. Extras that we do not know are
-// lost. ok is false if the entry is not in new/ any more, or cannot be read.
+// reviseEntry stages a version of an entry with an article. Unknown extras of the entry are lost.
+// ok is false if the entry is no longer in new/, or malformed.
 func (f *fullText) reviseEntry(old string, a delivery.Article) (unique string, ok bool, err error) {
 	e, err := f.v.r.Dir.ReadEntry(lektordir.Ref{Feed: f.v.hash, Unique: old}, lektordir.AllFields)
 	switch {
@@ -509,8 +507,8 @@ func (f *fullText) reviseEntry(old string, a delivery.Article) (unique string, o
 	return f.v.txn.Revise(f.v.ctx, old, e.Files())
 }
 
-// revise stages versions with the full text of entries that were delivered without. An
-// entry that the document has changed is among out, and not revised.
+// revise stages versions with an article for entries that were delivered without one. An entry that
+// the document updated as well is in out already, and is skipped.
 func (f *fullText) revise(out *stage.Result) error {
 	for _, w := range f.late() {
 		same := func(unique string) bool { return entryname.Identity(unique) == entryname.Identity(w.unique) }

@@ -150,7 +150,7 @@ func (b *fullBench) update() Summary {
 	return sum
 }
 
-// entries gives what is in new/, by title.
+// entries returns what is in new/, by title.
 func (b *fullBench) entries() map[string]*lektordir.Entry {
 	b.Helper()
 	out := map[string]*lektordir.Entry{}
@@ -454,7 +454,7 @@ func TestFullTextStopped(t *testing.T) {
 	b.site.Handle("/one", page(append([]string{"One."}, story...)...))
 	b.site.Handle("/two", page(append([]string{"Two."}, story...)...))
 	ctx, cancel := context.WithCancel(context.Background())
-	b.reached = func(where string) {
+	b.testHook = func(where string) {
 		if where == "page" {
 			cancel()
 		}
@@ -462,7 +462,7 @@ func TestFullTextStopped(t *testing.T) {
 	if _, err := b.Update(ctx, Selection{Reason: Forced}); err == nil || len(b.entries()) > 0 {
 		t.Fatalf("%v, %d entries", err, len(b.entries()))
 	}
-	b.reached = nil
+	b.testHook = nil
 	b.update()
 	for title, e := range b.entries() {
 		if e.FullText.URL == "" {
@@ -501,11 +501,11 @@ func TestFullTextStoppedLate(t *testing.T) {
 	}
 	b.later(2 * time.Hour)
 	ctx, cancel := context.WithCancel(context.Background())
-	b.reached = func(string) { cancel() }
+	b.testHook = func(string) { cancel() }
 	if _, err := b.Update(ctx, Selection{Reason: Forced}); err == nil || b.entries()["late"].FullText.URL != "" {
 		t.Fatalf("%v, %+v", err, b.entries()["late"].FullText)
 	}
-	b.reached = nil
+	b.testHook = nil
 	if sum := b.update(); sum.Updated != 1 || b.entries()["late"].FullText.URL == "" {
 		t.Errorf("%v, %+v\n%s", sum, b.entries()["late"].FullText, b.log)
 	}

@@ -47,7 +47,7 @@ func FuzzMarkers(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		marked := r.left()
+		marked := r.marked()
 		if len(marked) > 1 || marked[hash] != (name == hash) || len(marked) == 1 && name != hash {
 			t.Errorf("%q marks %v", name, marked)
 		}

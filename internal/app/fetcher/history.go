@@ -15,8 +15,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// History fetches feeds, and delivers what is in their archives (RFC 5005, section 4),
-// or, if Pages is not 0, in their pages (section 3).
+// History fetches feeds, and delivers the entries of their archives (RFC 5005, section 4), or, if
+// Pages is not 0, of their pages (section 3).
 func History(ctx context.Context, o UpdateOptions, s *command.Streams) error {
 	o.All, o.Archives = true, o.Pages == 0
 	find := func(d *lektordir.Dir) func(string) (string, error) {
@@ -30,18 +30,18 @@ func History(ctx context.Context, o UpdateOptions, s *command.Streams) error {
 			return hash, entries.FeedHint(err)
 		}
 	}
-	return o.run(ctx, s, find, func(r *Runner, sel Selection) error { return r.inquire(ctx, sel, s) })
+	return o.run(ctx, s, find, func(r *Runner, sel Selection) error { return r.printHistories(ctx, sel, s) })
 }
 
-// inquire tells of feeds, in a line each, what they are, where their history begins,
-// and what of it is stored. It changes nothing.
-func (r *Runner) inquire(ctx context.Context, sel Selection, s *command.Streams) error {
+// printHistories prints a line for each feed: its kind, the first document of its history, and what is
+// stored of it. It changes nothing.
+func (r *Runner) printHistories(ctx context.Context, sel Selection, s *command.Streams) error {
 	tasks, err := r.tasks(sel)
 	if err != nil {
 		return err
 	}
 	for _, t := range tasks {
-		line, err := r.inquiry(ctx, t)
+		line, err := r.historyLine(ctx, t)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -54,8 +54,8 @@ func (r *Runner) inquire(ctx context.Context, sel Selection, s *command.Streams)
 	return nil
 }
 
-// inquiry gives the line for a feed.
-func (r *Runner) inquiry(ctx context.Context, t task) (string, error) {
+// historyLine returns the line for a feed.
+func (r *Runner) historyLine(ctx context.Context, t task) (string, error) {
 	st, err := r.state(t.hash)
 	if err != nil {
 		return "", err
@@ -65,9 +65,9 @@ func (r *Runner) inquiry(ctx context.Context, t task) (string, error) {
 		return "", err
 	}
 	if !fetch.IsHTTP(req.URL) {
-		return fetch.Public(req.URL) + ": what is not fetched by HTTP has no history", nil
+		return fetch.Public(req.URL) + ": only feeds fetched by HTTP have a history", nil
 	}
-	s := &session{r: r, hash: t.hash, st: st} // nothing is written, so there is no lock
+	s := &session{r: r, hash: t.hash, st: st} // nothing is written, so it needs no lock
 	if err := s.trusted(); err != nil {
 		return "", err
 	}

@@ -66,7 +66,7 @@ func chain(s *server.Server, n int) {
 	s.Handle("/feed", server.Doc("", atomFeed(prev, 2*n+2, numbered(2*n+2, 2)...)))
 }
 
-// asked gives the paths that were asked for since it was called last.
+// asked returns the paths that were asked for since it was called last.
 func asked(s *server.Server) string {
 	var paths []string
 	for _, r := range s.Requests("") {
@@ -78,7 +78,7 @@ func asked(s *server.Server) string {
 	return strings.Join(paths, " ")
 }
 
-// titles gives the titles of what is shown, in order of delivery.
+// titles returns the titles of what is shown, in order of delivery.
 func titles(t *testing.T, r *Runner, o lektordir.ListOptions) []string {
 	t.Helper()
 	refs, err := r.Dir.List(t.Context(), o)
@@ -209,17 +209,17 @@ func TestWatchWalks(t *testing.T) {
 	chain(s, 4)
 	var mu sync.Mutex
 	hold := make(chan struct{})
-	r.reached = func(where string) {
+	r.testHook = func(where string) {
 		mu.Lock()
 		defer mu.Unlock()
 		if where == "requested" && hold != nil {
-			if err := feeddir.Leave(r.Dir, hash); err != nil {
+			if err := feeddir.AddMarker(r.Dir, hash); err != nil {
 				t.Error(err)
 			}
 			hold = nil
 		}
 	}
-	if err := feeddir.Leave(r.Dir, hash); err != nil {
+	if err := feeddir.AddMarker(r.Dir, hash); err != nil {
 		t.Fatal(err)
 	}
 	asked(s)
@@ -834,7 +834,7 @@ func TestPages(t *testing.T) {
 	// Pages move on by one entry while one goes through them.
 	other := subscribeTo(t, r, s.URL("/feed?x"))[0]
 	s.Handle("/feed?x", server.Doc("", page(1, 18)))
-	r.reached = func(where string) {
+	r.testHook = func(where string) {
 		if where == "requested" {
 			serve(1)
 		}
@@ -1129,7 +1129,7 @@ func TestHistoryProgress(t *testing.T) {
 	hash := subscribeTo(t, r, s.URL("/feed"))[0]
 	ctx, cancel := context.WithCancel(t.Context())
 	left := 4
-	r.reached = func(where string) {
+	r.testHook = func(where string) {
 		if where == "spooled" {
 			if left--; left == 0 {
 				cancel()
@@ -1140,7 +1140,7 @@ func TestHistoryProgress(t *testing.T) {
 	if _, err := r.Update(ctx, whole); err == nil {
 		t.Error("it was not stopped")
 	}
-	if got := l.String(); got != "stopped; 4 documents of archives came, and will not be asked for again\n" {
+	if got := l.String(); got != "stopped; 4 documents of archives were fetched, and will not be requested again\n" {
 		t.Error(got)
 	}
 	if steps["older documents"] != 4 || steps["fetching"] != 0 {
@@ -1162,16 +1162,16 @@ func TestSpoolDamaged(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	chain(s, 3)
 	hash := subscribeTo(t, r, s.URL("/feed"))[0]
-	r.reached = func(where string) {
+	r.testHook = func(where string) {
 		if where == "staged" {
 			os.RemoveAll(r.Dir.Join("etc/fetch/spool", hash))
 		}
 	}
 	update(t, r, Selection{Feeds: []string{hash}, Want: Want{Archives: true}})
-	if !strings.Contains(l.String(), "is not in etc/fetch/spool any more") {
+	if !strings.Contains(l.String(), "is no longer in etc/fetch/spool") {
 		t.Error(l)
 	}
-	r.reached = nil
+	r.testHook = nil
 	asked(s)
 	update(t, r, Selection{Feeds: []string{hash}})
 	got := titles(t, r, lektordir.ListOptions{AllVersions: true})

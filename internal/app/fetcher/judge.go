@@ -9,7 +9,7 @@ import (
 	"github.com/lektordir/lektor/internal/fulltext"
 )
 
-// ownText is what a feed has of an entry.
+// ownText is the text of an entry in its feed.
 type ownText struct {
 	title, content, mime, summary string
 }
@@ -19,16 +19,16 @@ func (o ownText) text() string {
 	return fold(feedconv.PlainText(o.content, o.mime))
 }
 
-// judge returns why an article must not replace what the feed has, "" if it may. A page
-// that a program in the browser fills has no article, or an excuse; a page that asks for
-// consent or payment has one, which is not the entry's.
+// judge returns the reason why an article must not replace the text of the feed, or "". A page
+// filled by a script has no article, or only a notice; a page that asks for consent or payment has
+// an article that is not the entry's.
 func judge(a *fulltext.Article, own ownText) string {
 	text, had := fold(feedconv.PlainText(a.Content, "text/html")), own.text()
 	switch {
 	case text == "":
 		return "the page has no article"
 	case utf8.RuneCountInString(text) <= utf8.RuneCountInString(had):
-		return "the article of the page is no longer than what the feed has"
+		return "the article of the page is no longer than the text of the feed"
 	case !related(text, own.title+" "+had+" "+own.summary):
 		return "the article of the page is about something else"
 	}
@@ -38,21 +38,21 @@ func judge(a *fulltext.Article, own ownText) string {
 func fold(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 const (
-	stemRunes   = 5    // words are the same that begin so; shorter ones are in every text
-	fewStems    = 8    // fewer prove nothing
-	mostOfOwn   = 4000 // bytes of what the feed has that are looked at
-	leastShared = 0.3
+	stemRunes   = 5    // words with the same first stemRunes runes are the same; shorter words are in every text
+	minStems    = 8    // fewer prove nothing
+	maxOwnBytes = 4000 // bytes of the feed's text that are compared
+	minShared   = 0.3
 )
 
-// related reports whether a text has enough words of another to be about the same thing:
-// mostly a feed has the beginning of an article, or a summary in the article's words. It
-// is also true if a script without spaces, or too few words, leave nothing to compare.
+// related reports whether text has enough words of own to be about the same thing: most feeds have
+// the beginning of an article, or a summary in its words. It also reports true for scripts without
+// spaces and for too few words to compare.
 func related(text, own string) bool {
-	if len(own) > mostOfOwn {
-		own = own[:mostOfOwn]
+	if len(own) > maxOwnBytes {
+		own = own[:maxOwnBytes]
 	}
 	want, ok := stems(own)
-	if !ok || len(want) < fewStems {
+	if !ok || len(want) < minStems {
 		return true
 	}
 	have, _ := stems(text)
@@ -62,13 +62,13 @@ func related(text, own string) bool {
 			n++
 		}
 	}
-	return float64(n) >= leastShared*float64(len(want))
+	return float64(n) >= minShared*float64(len(want))
 }
 
-// unspaced are scripts that have no spaces between words.
+// unspaced lists scripts without spaces between words.
 var unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan}
 
-// stems returns the beginnings of the longer words of a text; ok is false for one in an
+// stems returns the first stemRunes runes of the longer words of a text. ok is false for an
 // unspaced script.
 func stems(text string) (found map[string]bool, ok bool) {
 	found = map[string]bool{}

@@ -22,14 +22,14 @@ import (
 // ListOptions are those of [List].
 type ListOptions struct {
 	Common
-	Feeds    []string // none for all; "-" reads them
+	Feeds    []string // if empty, all feeds; "-" reads a list
 	Print    command.PrinterOptions
-	Screen   command.Screen // that the list is for, unless Print has a format
-	Broken   bool           // only those whose last fetch failed
-	Category string         // only those in it or below; empty for all
+	Screen   command.Screen // screen that the list is for, unless Print has a format
+	Broken   bool           // list only feeds whose last fetch failed
+	Category string         // list only feeds in it or below; "": all
 }
 
-// listed is a subscription in a list.
+// listed is a subscription in the list.
 type listed struct {
 	*feeddir.Subscription
 	d      *lektordir.Dir
@@ -56,7 +56,7 @@ var listColumns = []command.Column[*listed]{
 	{Name: "next", Extra: true, Get: func(l *listed) any { return feeddir.Next(l.d, l.Hash) }},
 }
 
-// List prints subscriptions by title.
+// List prints the subscriptions, sorted by title.
 func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 	d, err := o.open()
 	if err != nil {
@@ -111,13 +111,13 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 	return err
 }
 
-// On a screen that is narrower than withURL there is the title, and a mark of what
-// is broken; the title may take leastTitle columns and two fifths of a wider one.
-// In a pipe it is filled to leastTitle.
-const withURL, leastTitle = 60, 30
+// A screen narrower than withURL columns shows the title and a mark for feeds that failed. The
+// title takes minTitle columns, or two fifths of a wider screen. In a pipe it is padded to
+// minTitle.
+const withURL, minTitle = 60, 30
 
-// rows writes the list for a person: how much is unread, the title, the URL and
-// what failed. Only a screen cuts lines.
+// rows returns the list for a person: number of unread entries, title, URL and error. Lines are
+// truncated for a screen only.
 func rows(list []*listed, o ListOptions) []byte {
 	clean := termsafe.Line
 	if o.Print.Raw {
@@ -130,7 +130,7 @@ func rows(list []*listed, o ListOptions) []byte {
 		title = max(title, termsafe.Width(clean(l.Title())))
 		broken = broken || l.Error != ""
 	}
-	title = min(title, max(leastTitle, o.Screen.Width*2/5))
+	title = min(title, max(minTitle, o.Screen.Width*2/5))
 	var b bytes.Buffer
 	for _, l := range list {
 		text, url, failed := clean(l.Title()), clean(fetch.Public(l.URL)), clean(l.Error)
@@ -142,7 +142,7 @@ func rows(list []*listed, o ListOptions) []byte {
 		count := command.Piece{Text: fmt.Sprintf("%*d  ", number, l.unread[l.Hash])}
 		switch {
 		case o.Screen.Width == 0:
-			line := fmt.Sprintf("%5d  %s%s  %s", l.unread[l.Hash], text, strings.Repeat(" ", max(0, leastTitle-termsafe.Width(text))), url)
+			line := fmt.Sprintf("%5d  %s%s  %s", l.unread[l.Hash], text, strings.Repeat(" ", max(0, minTitle-termsafe.Width(text))), url)
 			if failed != "" {
 				line += "  ! " + failed
 			}
@@ -161,7 +161,7 @@ func rows(list []*listed, o ListOptions) []byte {
 			blank := command.Piece{Text: strings.Repeat(" ", max(0, title-termsafe.Width(name.Text))+2)}
 			last := command.Piece{Text: url, Style: command.Feed}
 			if failed != "" {
-				// What failed is of more use than the end of a URL, which it mostly names.
+				// The error is more useful than the end of the URL, and mostly names the URL.
 				if !strings.Contains(failed, url) {
 					failed += "  " + url
 				}

@@ -14,9 +14,9 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 )
 
-// move lets lektor-import(1) take over what another reader keeps, and fetches the feeds
-// that are new, or were never fetched. That program knows the databases of others, which no fetch should have
-// to load.
+// move runs lektor-import(1) to import the feeds of another reader, and fetches the feeds that are
+// new or were never fetched. lektor-import is a separate program because it loads the database
+// drivers, which a fetch does not need.
 func (o ImportOptions) move(ctx context.Context, s *command.Streams) error {
 	args := []string{"--dir=" + o.Dir, o.From}
 	if o.DryRun {
@@ -27,7 +27,7 @@ func (o ImportOptions) move(ctx context.Context, s *command.Streams) error {
 	}
 	var added bytes.Buffer
 	cmd := exec.CommandContext(ctx, o.Program, append(append(args, "--"), o.Paths...)...)
-	// It asks, and tells.
+	// lektor-import asks questions and reports progress.
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, &added, os.Stderr
 	if f := s.InFile(); f != nil {
 		cmd.Stdin = f

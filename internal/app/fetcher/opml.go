@@ -25,10 +25,11 @@ type ImportOptions struct {
 	Common
 	File            string // "-" for standard input
 	NoFetch, DryRun bool
-	// From is another reader, whose files are at Paths; "" for a list in File.
+	// From is the name of another reader, whose files are at Paths; "" to read an OPML list from
+	// File.
 	From  string
 	Paths []string
-	Yes   bool // its commands are taken over without asking
+	Yes   bool // import commands of the other reader without asking
 	// Program is the path of lektor-import.
 	Program string
 }
@@ -57,7 +58,7 @@ func Import(ctx context.Context, o ImportOptions, s *command.Streams) error {
 	defer end()
 	list, bad := subscribe(r.Writer, r.Dir, doc, o.DryRun)
 	for _, url := range list.refused {
-		s.Report.Warn("%s: skipped; only http and https are taken from a list, and no URL of more than %d bytes", fetch.Brief(url), atomicfile.MaxLine)
+		s.Report.Warn("%s: skipped; a list may only name http and https URLs of at most %d bytes", fetch.Brief(url), atomicfile.MaxLine)
 	}
 	did := "subscribed"
 	sel := Selection{Reason: Forced}
@@ -68,7 +69,7 @@ func Import(ctx context.Context, o ImportOptions, s *command.Streams) error {
 			printLine(s, sub.ID)
 		}
 	}
-	// What an import that was stopped has left is fetched by the next.
+	// Also fetch the feeds of an import that was stopped before.
 	before := 0
 	for _, sub := range list.already {
 		if feeddir.Checked(r.Dir, sub.Hash).IsZero() {
@@ -87,22 +88,22 @@ func Import(ctx context.Context, o ImportOptions, s *command.Streams) error {
 	return r.imported(ctx, sel, s)
 }
 
-// imported fetches feeds that came from a list.
+// imported fetches the feeds of a list.
 func (r *Runner) imported(ctx context.Context, sel Selection, s *command.Streams) error {
 	err := r.fetch(ctx, sel, false, s)
 	if ctx.Err() != nil {
-		left := 0
+		missing := 0
 		for _, hash := range sel.Feeds {
 			if feeddir.Checked(r.Dir, hash).IsZero() {
-				left++
+				missing++
 			}
 		}
-		if left > 0 {
-			s.Report.Info("stopped; %s of the list not fetched yet: lektor-fetch fetches them, or the same import", units.Count(left, "feed"))
+		if missing > 0 {
+			s.Report.Info("stopped; %s of the list not fetched yet: lektor-fetch fetches them, or the same import", units.Count(missing, "feed"))
 		}
 	} else {
-		// What the user called a feed stays. Where the feed calls itself so, it
-		// may rename itself.
+		// An alias stays, unless it equals the feed's own name: then the alias is removed, so that
+		// the feed can change its name.
 		for _, hash := range sel.Feeds {
 			err = errors.Join(err, feeddir.SameAlias(r.Writer, r.Dir, hash))
 		}
@@ -110,19 +111,18 @@ func (r *Runner) imported(ctx context.Context, sel Selection, s *command.Streams
 	return errors.Join(err, r.Close())
 }
 
-// imported tells what became of a list.
+// imported is the result of [subscribe].
 type imported struct {
 	added   []*feeddir.Subscription
 	already []*feeddir.Subscription
-	// refused are feeds that are not http or https: a list made by others
-	// must not name local files, let alone commands. Nor is what could not be
-	// read from the feed's url again.
+	// refused are URLs that are not http or https, as a list from a stranger must not name local
+	// files or commands, and URLs that are too long for the file that stores them.
 	refused []string
 }
 
-// subscribe subscribes to the feeds of a list. Folders become categories, and feeds
-// that are subscribed to already get those they lack. What cannot be
-// subscribed to is in the joined error, and the others are subscribed to.
+// subscribe subscribes to the feeds of a list. Folders become categories; existing subscriptions
+// get the categories that they lack. The joined error holds the feeds that could not be subscribed
+// to; the others are subscribed to nevertheless.
 func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bool) (imported, error) {
 	var refused []string
 	var feeds []*feeddir.Subscription
@@ -134,7 +134,7 @@ func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 		}
 		s := &feeddir.Subscription{ID: id, Alias: f.Title, Link: f.HTMLURL, About: f.Description, Categories: f.Categories}
 		if s.Alias == f.URL {
-			s.Alias = "" // what export writes for a feed without a name
+			s.Alias = "" // export writes the URL as the title of a feed without a name
 		}
 		feeds = append(feeds, s)
 	}
@@ -146,7 +146,7 @@ func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 	all := doc
 	old, err := importedBefore(d)
 	if unread := (*fs.PathError)(nil); errors.As(err, &unread) {
-		return out, errors.Join(bad, err) // written over, it would be lost
+		return out, errors.Join(bad, err) // do not overwrite a file that cannot be read
 	}
 	if err == nil && old != nil {
 		old.Merge(doc)
@@ -155,13 +155,13 @@ func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 	path := feeddir.ListFile(d)
 	data := all.Bytes()
 	if _, err := opml.Parse(data); err != nil {
-		// Written, it could not be read, and the next list would replace it.
-		return out, errors.Join(bad, fmt.Errorf("%s stays as it was, and export will not give back all of this list: with it, %w", path, err))
+		// If it were written, it could not be read, and the next import would replace it.
+		return out, errors.Join(bad, fmt.Errorf("%s was not changed, so export will lack parts of this list: %w", path, err))
 	}
 	return out, errors.Join(bad, feeddir.WriteList(d, data))
 }
 
-// importedBefore reads the lists imported before; nil when there is none.
+// importedBefore reads the merged lists of earlier imports; nil if there are none.
 func importedBefore(d *lektordir.Dir) (*opml.Document, error) {
 	data, err := atomicfile.Read(feeddir.ListFile(d), opml.MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -176,9 +176,9 @@ func importedBefore(d *lektordir.Dir) (*opml.Document, error) {
 // ExportOptions are those of [Export].
 type ExportOptions struct {
 	Common
-	Output    string // a file; empty or "-" for standard output
-	Public    bool   // for others: nothing but what they may know
-	Passwords bool   // those in URLs, too
+	Output    string // file name; "" or "-": standard output
+	Public    bool   // omit everything private
+	Passwords bool   // include passwords in URLs
 }
 
 // Export writes a list of all subscriptions.
@@ -191,18 +191,18 @@ func Export(_ context.Context, o ExportOptions, s *command.Streams) error {
 	for _, err := range joined.Errors(bad) {
 		s.Report.Warn("%v", err)
 	}
-	// In a comment or CDATA of an imported list a reference is not what it was,
-	// and no name of a feed stands there.
+	// In comments and CDATA of an imported list, escaped references are not decoded; no feed name
+	// is there.
 	data := termsafe.XML(doc.Bytes())
 	return s.Output(o.Output, func(w io.Writer) error { _, err := w.Write(data); return err })
 }
 
-// list makes a list of all subscriptions.
+// list returns a list of all subscriptions.
 func (o ExportOptions) list(d *lektordir.Dir) (*opml.Document, error) {
 	subs, bad := feeddir.List(d)
 	var doc *opml.Document
 	if !o.Public {
-		// What else stood in the lists that were imported is the user's own.
+		// Keep everything else of the imported lists, which are the user's own.
 		var err error
 		doc, err = importedBefore(d)
 		bad = errors.Join(bad, err)
@@ -215,11 +215,11 @@ func (o ExportOptions) list(d *lektordir.Dir) (*opml.Document, error) {
 		f := opml.Feed{URL: s.URL, ID: s.ID, Title: s.Alias, Name: s.Name, HTMLURL: s.Link, Description: s.About, Categories: s.Categories}
 		withheld, err := feeddir.Withheld(d, s.Hash)
 		if o.Public {
-			bad = errors.Join(bad, err) // the list has the name alone
+			bad = errors.Join(bad, err) // withheld is not "" then, so the list has the name only
 		}
 		switch local := strings.ToLower(s.URL); {
 		case strings.HasPrefix(local, "exec:") || strings.HasPrefix(local, "file:"):
-			// Of use on this machine only, and perhaps nobody's business.
+			// Useful on this machine only, and perhaps private.
 			continue
 		case o.Public && withheld != "":
 			f = opml.Feed{Title: s.Title(), Categories: s.Categories}

@@ -10,24 +10,24 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// Reason is why a feed is fetched.
+// Reason is the reason why a feed is fetched.
 type Reason int
 
 const (
-	Due    Reason = iota // its time has come
-	Marked               // somebody left a due marker
-	Forced               // it is fetched, due or not
-	Named                // likewise, and the user named it: a failure is an error
+	Due    Reason = iota // the interval of the feed is over
+	Marked               // the feed has a due marker
+	Forced               // fetched whether or not it is due
+	Named                // as Forced, and the user named the feed: a failure is an error
 )
 
-// Want is what is wanted of feeds beside their documents.
+// Want selects what to fetch of a feed besides its document.
 type Want struct {
-	Archives bool // all of them
-	Pages    int  // of a paged feed, the first among them; [AllPages] for all, 0 for none
-	FullText bool // of unread entries that were delivered without, too
+	Archives bool // all archives
+	Pages    int  // number of pages of a paged feed, including the first; [AllPages] for all, 0 for none
+	FullText bool // also for unread entries that were delivered without an article
 }
 
-// history reports whether older documents are wanted.
+// history reports whether w includes older documents.
 func (w Want) history() bool { return w.Archives || w.Pages != 0 }
 
 // task is a feed to fetch.
@@ -38,40 +38,40 @@ type task struct {
 }
 
 func newTask(hash, url string, reason Reason) task {
-	// Feeds that come from no host do not wait for each other.
+	// A feed without a host does not wait for other feeds.
 	return task{hash: hash, url: url, host: cmp.Or(fetch.HostKey(url), hash), reason: reason}
 }
 
-// Outcome is what became of a feed.
+// Outcome is the result of a visit of a feed.
 type Outcome struct {
 	Summary       // of this feed alone
-	Err     error // why it failed
+	Err     error // the reason of a failure
 	task    task
-	walk    bool      // through its archives or pages is to be made
-	began   time.Time // when the visit did, zero if entries of the document are missing
+	walk    bool      // the archives or pages are to be walked
+	began   time.Time // start of the visit; zero if the document was incomplete
 }
 
-// Summary counts what became of the feeds of a run.
+// Summary counts the results of a run.
 type Summary struct {
 	Feeds       int
-	Fetched     int // a document came
-	Unchanged   int // of these, the same as last time
+	Fetched     int // a document was received
+	Unchanged   int // of Fetched: the document was the same as last time
 	NotModified int // 304
-	Failed      int // for which a server, the network or the document is to blame
-	Broken      int // for which this machine is: disk, permissions
-	Busy        int // another process fetches them
-	Skipped     int // not due any more, or stopped
+	Failed      int // because of the server, the network or the document
+	Broken      int // because of this machine: disk, permissions
+	Busy        int // locked by another process
+	Skipped     int // no longer due, or stopped
 	New         int // entries delivered
-	Updated     int // new versions delivered of entries known before
+	Updated     int // new versions of older entries delivered
 
-	// Documents of the history of feeds, archives and pages: those asked for, and
-	// those that were had before.
+	// Requested and Reused count archives and pages: requested ones, and ones that had been fetched
+	// before.
 	Requested, Reused int
 
-	kept int // documents that wait in the spool since the walk was stopped
+	spooled int // documents that wait in the spool since the walk was stopped
 }
 
-// add adds what became of other feeds, or of a walk.
+// add adds the counts of o, except Feeds.
 func (s *Summary) add(o Summary) {
 	s.Fetched += o.Fetched
 	s.Unchanged += o.Unchanged
@@ -84,10 +84,10 @@ func (s *Summary) add(o Summary) {
 	s.Updated += o.Updated
 	s.Requested += o.Requested
 	s.Reused += o.Reused
-	s.kept += o.kept
+	s.spooled += o.spooled
 }
 
-// String is the summary line.
+// String returns the summary line.
 func (s Summary) String() string {
 	var parts []string
 	add := func(n int, one, many string) {

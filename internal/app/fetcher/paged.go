@@ -13,11 +13,11 @@ import (
 	"github.com/lektordir/lektor/internal/history"
 )
 
-// AllPages stands for as many pages as there are.
+// AllPages selects all pages of a feed.
 const AllPages = -1
 
-// pages walks through the pages of a feed, of which the first was delivered. Nothing
-// of it is recorded: pages change all the while (RFC 5005, section 3).
+// pages walks through the pages of a feed, whose first page was delivered already. Pages are not
+// recorded, as they change all the time (RFC 5005, section 3).
 func (w *walk) pages(ctx context.Context) error {
 	linked := w.h.Linked()
 	guessed := linked.Kind == history.Plain && linked.Next != ""
@@ -40,7 +40,7 @@ func (w *walk) pages(ctx context.Context) error {
 				return context.Cause(ctx)
 			}
 			if guessed && absent(err) {
-				break // the page before was the last
+				break // the previous page was the last one
 			}
 			if err != nil {
 				reason = w.reason(next, err)
@@ -52,9 +52,9 @@ func (w *walk) pages(ctx context.Context) error {
 		}
 		linked := history.Page(feed, doc.Final)
 		if !w.further(feed) {
-			// A server that has no such page may send another one instead.
+			// A server may send another page in place of one that does not exist.
 			if w.t.reason == Named && linked.Next != "" {
-				w.r.report.Info("%s: its page %d has nothing that is not on those before it; those behind it were not asked for", w.name, page)
+				w.r.report.Info("%s: page %d has no entry that is not on the pages before it; the pages after it were not requested", w.name, page)
 			}
 			break
 		}
@@ -63,7 +63,7 @@ func (w *walk) pages(ctx context.Context) error {
 		if err := w.spool.Put(doc); err != nil {
 			return err
 		}
-		w.pass(next, history.Stored{}, feed)
+		w.enqueue(next, history.Stored{}, feed)
 		from, next = linked.URL, linked.Next
 		if next == "" && guessed {
 			next = history.PageURL(w.st.Document(), page+1)
@@ -78,22 +78,22 @@ func (w *walk) pages(ctx context.Context) error {
 	return nil
 }
 
-// refused returns the reason for which a page is not asked for, "" if it may be. entries
-// and size are those of the pages before it.
+// refused returns the reason why a page must not be requested, or "". entries and size count the
+// entries and bytes of the pages before it.
 func (w *walk) refused(from, url string, visited map[string]bool, entries int, size int64) string {
 	limits := w.r.opts.History
 	switch err := history.Check(from, url); {
 	case err != nil:
 		return err.(*history.LinkError).Reason
 	case visited[url]:
-		return "the pages go round in a circle: this one was passed before"
+		return "the pages form a loop: this one was read before"
 	case limits.Documents > 0 && w.sum.Requested >= limits.Documents, limits.Entries > 0 && entries >= limits.Entries, limits.Bytes > 0 && size >= limits.Bytes:
 		return fmt.Sprintf("the walk ended here; --%s, --%s and --%s raise the limits", history.FlagDocuments, history.FlagEntries, history.FlagBytes)
 	}
 	return ""
 }
 
-// page asks for a page that one at from names, and reads it.
+// page requests the page at url, which the page at from names, and parses it.
 func (w *walk) page(ctx context.Context, url, from string) (*feeddir.Spooled, *feedconv.Feed, error) {
 	doc, err := w.get(ctx, url, from)
 	if err != nil {
@@ -103,13 +103,13 @@ func (w *walk) page(ctx context.Context, url, from string) (*feeddir.Spooled, *f
 	return doc, feed, err
 }
 
-// absent reports whether an error says that there is no such document.
+// absent reports whether an error means that the document does not exist.
 func absent(err error) bool {
 	var status *fetch.StatusError
 	return errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone)
 }
 
-// further reports whether a page has an entry that does not stand on a page before it.
+// further reports whether a page has an entry that is not on the pages before it.
 func (w *walk) further(feed *feedconv.Feed) bool {
 	for id := range delivery.Versions(feed) {
 		if !w.choice.Has(id) {

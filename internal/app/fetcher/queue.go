@@ -8,20 +8,20 @@ import (
 	"github.com/lektordir/lektor/internal/limiter"
 )
 
-// queue fetches feeds, each in a goroutine that begins when the turn of the feed has come.
-// Hosts take turns, so that no host holds up the others: [fetch.Config].PerHost feeds of a
-// host are asked for at once, and [Options].Jobs feeds are fetched at once. A feed is in
-// the queue once.
+// queue fetches each feed in a goroutine of its own, which begins when a place is free. Hosts take
+// turns, so that a slow host does not delay the others: at most [fetch.Config].PerHost feeds of a
+// host are requested at once, and at most [Options].Jobs feeds fetched at once. A feed is in the
+// queue at most once.
 type queue struct {
-	r      *Runner
-	ctx    context.Context
-	places *limiter.Limiter
-	coming atomic.Int64 // feeds that may still have something to commit
-	group  sync.WaitGroup
+	r       *Runner
+	ctx     context.Context
+	places  *limiter.Limiter
+	pending atomic.Int64 // feeds in the queue that may still commit entries
+	group   sync.WaitGroup
 
 	mu      sync.Mutex
-	waiting map[string]int   // feeds of each host that wait for their turn
-	feeds   map[string]*task // those in the queue; not nil: to be fetched once more
+	waiting map[string]int   // number of feeds waiting, by host
+	feeds   map[string]*task // feeds in the queue; a non-nil task is fetched after the current one
 }
 
 func (r *Runner) newQueue(ctx context.Context) *queue {
@@ -32,9 +32,9 @@ func (r *Runner) newQueue(ctx context.Context) *queue {
 	}
 }
 
-// add queues feeds. done is called when the visit of one is over; the feed leaves the queue
-// when done returns. A feed that is in the queue is not added; if somebody left a marker,
-// it is fetched again afterwards.
+// add queues feeds. It calls done after each visit; the feed leaves the queue when done returns. A
+// feed that is in the queue already is not added, but one with a due marker is fetched again
+// afterwards.
 func (q *queue) add(tasks []task, done func(Outcome)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -49,8 +49,8 @@ func (q *queue) add(tasks []task, done func(Outcome)) {
 			q.feeds[t.hash] = t
 		}
 	}
-	q.coming.Add(int64(len(added)))
-	// All of them are counted by now: none takes itself for the last of its host.
+	q.pending.Add(int64(len(added)))
+	// Start after all are counted, so that turn.last is right.
 	for _, t := range added {
 		q.places.Queue(t.host, func(place *limiter.Place) {
 			q.group.Go(func() { q.fetch(*t, place, done) })
@@ -58,7 +58,7 @@ func (q *queue) add(tasks []task, done func(Outcome)) {
 	}
 }
 
-// fetch visits a feed whose turn has come. If the context has ended, done is not called.
+// fetch visits a feed. If the context has ended, done is not called.
 func (q *queue) fetch(t task, place *limiter.Place, done func(Outcome)) {
 	q.mu.Lock()
 	q.waiting[t.host]--
@@ -67,7 +67,7 @@ func (q *queue) fetch(t task, place *limiter.Place, done func(Outcome)) {
 		delete(q.waiting, t.host)
 	}
 	q.mu.Unlock()
-	turn := &turn{r: q.r, place: place, last: last, coming: &q.coming}
+	turn := &turn{r: q.r, place: place, last: last, pending: &q.pending}
 	if q.ctx.Err() == nil {
 		o := q.r.visit(q.ctx, t, turn, nil)
 		turn.staged()
@@ -94,28 +94,27 @@ func (q *queue) busy(hash string) bool {
 	return busy
 }
 
-// turn is a feed's turn to be fetched.
+// turn is the place of a feed in the queue while it is fetched.
 type turn struct {
-	r      *Runner
-	last   bool           // no other feed of the host waits
-	place  *limiter.Place // nil for a feed that is not in a queue
-	coming *atomic.Int64  // feeds, with this one, that may still have something to commit; nil for this one alone
-	over   bool           // staged was called
+	r        *Runner
+	last     bool           // no other feed of the host waits
+	place    *limiter.Place // nil for a feed that is not in a queue
+	pending  *atomic.Int64  // feeds, including this one, that may still commit entries; nil: only this one
+	released bool           // staged was called
 }
 
-// asked says that the request is over: another feed of the host may be asked for. It may
-// be called again.
+// asked releases the place of the host, as the request is over. Later calls do nothing.
 func (t *turn) asked() { t.place.ReleaseName() }
 
-// staged says that what is new is being committed, or that nothing is: another feed may be
-// fetched. It may be called again.
+// staged releases the place in the queue, as the entries are being committed, or there are none.
+// Later calls do nothing.
 func (t *turn) staged() {
-	if t.over {
+	if t.released {
 		return
 	}
-	t.over = true
+	t.released = true
 	t.place.Release()
-	if t.coming == nil || t.coming.Add(-1) == 0 {
+	if t.pending == nil || t.pending.Add(-1) == 0 {
 		t.r.Writer.Flush() // no other feed will share the commit
 	}
 }

@@ -1,14 +1,12 @@
-// Package fetcher is the room of lektor-fetch: it fetches the feeds that are due,
-// many at a time, and delivers what is new in them. It joins fetch (exchanges),
-// feeddir (what is known of a feed, and its schedule), feedconv (documents), delivery
-// (what is new) and lektordir (the directory).
+// Package fetcher implements lektor-fetch: it fetches the feeds that are due, many at a time, and
+// delivers new and updated entries. It uses fetch (HTTP and commands), feeddir (state and schedule
+// of a feed), feedconv (parsing), delivery (identity of entries) and lektordir (the directory).
 //
-// A reader begins with runner.go. update.go chooses feeds and watch.go waits for them;
-// outcome.go says why a feed is fetched and what became of it; queue.go starts a visit when
-// its turn has come. session.go is a feed at work, visit.go the fetch of its document,
-// document.go how one is parsed, fulltext.go the pages of its entries. walk.go goes through
-// archives, paged.go through pages. find.go looks for the feed at a URL. The commands are in
-// common.go, fetching.go, add.go, deliver.go, history.go, list.go, subscriptions.go, opml.go
+// Start reading with runner.go. update.go chooses feeds and watch.go waits for them; outcome.go
+// holds reasons and results; queue.go starts visits. session.go is a locked feed, visit.go the
+// fetch of its document, document.go the parsing, fulltext.go the pages of its entries. walk.go
+// walks through archives, paged.go through pages. find.go looks for the feed at a URL. The commands
+// are in common.go, fetching.go, add.go, deliver.go, history.go, list.go, subscriptions.go, opml.go
 // and move.go.
 package fetcher
 
@@ -28,43 +26,40 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// DefaultJobs is how many feeds are fetched at once. Most of the time is spent
-// waiting for servers, and a few that stall must not hold up the others.
+// DefaultJobs is the default number of feeds fetched at once. Most of the time is spent waiting for
+// servers, and a few slow ones must not delay the others.
 const DefaultJobs = 48
 
-// delay is how long a feed's entries wait for those of others to be synced
-// with. It costs nothing where no others are to come, see [turn].
+// delay is the maximum time that the entries of a feed wait to be synced together with others. If
+// no other feed is pending, they do not wait, see [turn].
 const delay = 250 * time.Millisecond
 
-// FlagMaxEntries is the command-line flag that raises [Options].MaxEntries,
-// without the dashes: warnings tell the user of it.
+// FlagMaxEntries is the flag that sets [Options].MaxEntries, without dashes. Warnings name it.
 const FlagMaxEntries = "max-entries"
 
-// Options say how a [Runner] works.
+// Options configure a [Runner].
 type Options struct {
 	Jobs       int // feeds fetched at once; 0 means DefaultJobs
 	Fetch      fetch.Config
-	MaxEntries int            // taken of one document, see FlagMaxEntries; 0 means feedconv's default
-	History    history.Limits // of one walk through archives or pages; a 0 means its default
-	Interval   time.Duration  // of feeds without their own; 0 means fetch's default
+	MaxEntries int            // maximum for one document, see FlagMaxEntries; 0 means feedconv's default
+	History    history.Limits // for one walk through archives or pages; a 0 means the default
+	Interval   time.Duration  // of feeds without an interval of their own; 0 means fetch's default
 
-	// Delivered is told of entries once they are durable in new/. Calls do
-	// not overlap.
+	// Delivered, if not nil, is called with entries that are durable in new/. Calls do not overlap.
 	Delivered func([]lektordir.Ref)
-	// Progress begins a progress display of work in so many steps, 0 if their number is
-	// not known; the functions it returns count one step and end it. May be nil.
+	// Progress, if not nil, begins a progress display of total steps, 0 if unknown. The functions
+	// that it returns count one step and end the display.
 	Progress func(what string, total int) (step, end func())
 }
 
-// Reporter takes messages for the user, one line each.
+// Reporter prints messages for the user, one line each.
 type Reporter interface {
 	Warn(format string, args ...any)
 	Error(format string, args ...any)
 	Info(format string, args ...any)
 }
 
-// Runner fetches and delivers into one lektor-dir. It is safe for concurrent
-// use.
+// Runner fetches and delivers into one lektor-dir. It is safe for concurrent use.
 type Runner struct {
 	Dir    *lektordir.Dir
 	Writer *commit.Writer
@@ -76,16 +71,16 @@ type Runner struct {
 	parser  parser
 	disk    disk
 	print   sync.Mutex
-	byURL   func() map[string]string // hashes of the subscriptions when it was first called, see Add
+	byURL   func() map[string]string // hashes of the subscriptions by URL, as of the first call
 	extract func(ctx context.Context, page []byte, url, contentType string) (*fulltext.Article, error)
-	missing sync.Once // the program that finds articles: the user is told once for all feeds
+	missing sync.Once // warns once that the program that extracts articles is missing
 
-	together  int                // see the constant
+	walkBatch int                // see the constant
 	pagesTime time.Duration      // see the constant
-	reached   func(where string) // for tests: called where a kill matters
+	testHook  func(where string) // for tests: called at steps where a kill matters
 }
 
-// New prepares a runner. Close it.
+// New returns a runner. The caller must close it.
 func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
 	w, err := feeddir.NewWriter(d, commit.Options{Delay: delay})
 	if err != nil {
@@ -101,27 +96,26 @@ func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
 	return &Runner{
 		Dir: d, Writer: w, Client: fetch.NewClient(o.Fetch), opts: o, now: o.Fetch.Now, report: report,
 		parser: newParser(o, report),
-		byURL:  sync.OnceValue(func() map[string]string { return feeddir.ByURL(d) }), extract: fulltext.Extract, together: together, pagesTime: pagesTime,
+		byURL:  sync.OnceValue(func() map[string]string { return feeddir.ByURL(d) }), extract: fulltext.Extract, walkBatch: walkBatch, pagesTime: pagesTime,
 	}, nil
 }
 
-// Close ends the runner, after all of its work has ended.
+// Close closes the runner, after all calls have returned.
 func (r *Runner) Close() error {
 	err := r.Writer.Close()
-	r.noteDate()
+	r.recordDate()
 	r.Client.Close()
 	return err
 }
 
-// noteDate records the Date of servers, by which others recognise a wrong clock.
-func (r *Runner) noteDate() {
-	// A record that is missing or old protects less, and harms nothing.
-	_ = feeddir.NoteDate(r.Dir, r.Client.Date(), r.now())
+// recordDate records the Date of servers, which other programs use to detect a wrong clock.
+func (r *Runner) recordDate() {
+	// A missing or old record only makes the detection weaker.
+	_ = feeddir.RecordDate(r.Dir, r.Client.Date(), r.now())
 }
 
-// Recover finishes what earlier runs left half done, and removes their temporary
-// files. It comes before anything else; errors are reported, and keep nobody from
-// fetching other feeds.
+// Recover finishes or undoes interrupted commits, and removes temporary files. It must be called
+// before anything else. Errors are reported; feeds can be fetched nevertheless.
 func (r *Runner) Recover(ctx context.Context) {
 	if err := r.Writer.Recover(ctx); err != nil && ctx.Err() == nil {
 		r.report.Error("recovery: %v", err)
@@ -129,8 +123,8 @@ func (r *Runner) Recover(ctx context.Context) {
 	feeddir.Sweep(r.Dir, r.now())
 }
 
-// tell reports why a feed failed.
-func (r *Runner) tell(o Outcome) {
+// reportOutcome reports why a feed failed.
+func (r *Runner) reportOutcome(o Outcome) {
 	switch {
 	case o.Err == nil, o.Broken > 0 && r.disk.add(o.Err):
 	case o.Broken > 0, o.task.reason == Named:
@@ -140,7 +134,7 @@ func (r *Runner) tell(o Outcome) {
 	}
 }
 
-// progress begins a progress display, where one is wanted.
+// progress begins a progress display if Options.Progress is set.
 func (r *Runner) progress(what string, total int) (step, end func()) {
 	if r.opts.Progress == nil {
 		return func() {}, func() {}
@@ -148,14 +142,14 @@ func (r *Runner) progress(what string, total int) (step, end func()) {
 	return r.opts.Progress(what, total)
 }
 
-// at is told by tests to be somewhere.
-func (r *Runner) at(where string) {
-	if r.reached != nil {
-		r.reached(where)
+// hook calls the hook of tests.
+func (r *Runner) hook(where string) {
+	if r.testHook != nil {
+		r.testHook(where)
 	}
 }
 
-// prefixed puts the URL in front of an error that does not begin with it.
+// prefixed adds name, a URL, to an error that does not begin with it.
 func prefixed(name string, err error) error {
 	name = fetch.Brief(name)
 	if name == "" || strings.HasPrefix(err.Error(), name) {

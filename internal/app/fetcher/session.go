@@ -15,8 +15,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// session is a feed at work: its lock, which txn holds, its state, and what is to be
-// delivered. It belongs to one goroutine.
+// session is a locked feed: its lock, which txn holds, its state, and staged entries. It is not
+// safe for concurrent use.
 type session struct {
 	r    *Runner
 	hash string
@@ -24,8 +24,9 @@ type session struct {
 	st   *feeddir.State
 }
 
-// open locks a feed and loads its state. If another process has the feed, the error is a
-// [*commit.BusyError]: at once, or after some seconds of waiting. Close the session.
+// open locks a feed and loads its state. If another process holds the lock, it returns a
+// [*commit.BusyError]: at once, or if wait is set after some seconds. The caller must close the
+// session.
 func (r *Runner) open(ctx context.Context, hash string, wait bool) (*session, error) {
 	begin := r.Writer.Begin
 	if wait {
@@ -36,7 +37,7 @@ func (r *Runner) open(ctx context.Context, hash string, wait bool) (*session, er
 		return nil, err
 	}
 	// Another machine may have fetched the feed just now.
-	feeddir.Fresh(r.Dir, hash)
+	feeddir.Revalidate(r.Dir, hash)
 	st, err := r.state(hash)
 	if err != nil {
 		txn.Close()
@@ -45,7 +46,7 @@ func (r *Runner) open(ctx context.Context, hash string, wait bool) (*session, er
 	return &session{r: r, hash: hash, txn: delivery.On(r.Dir, txn), st: st}, nil
 }
 
-// Close unlocks the feed. Entries that are staged and not committed are removed.
+// Close unlocks the feed and removes entries that are staged but not committed.
 func (s *session) Close() {
 	s.txn.Close()
 }
@@ -61,9 +62,9 @@ func (r *Runner) state(hash string) (*feeddir.State, error) {
 	return st, nil
 }
 
-// commit commits what is staged. When it returns without an error, the entries are
-// durable, marked if they were read elsewhere, and reported. committing is called when the
-// commit waits for others to be committed with.
+// commit commits the staged entries. If it returns nil, they are durable, marked if they were read
+// elsewhere, and reported to Options.Delivered. commit calls committing while it waits for other
+// feeds to share the commit.
 func (s *session) commit(committing func()) error {
 	done := make(chan error, 1)
 	s.txn.Commit(func(err error) { done <- err })
@@ -91,10 +92,10 @@ func (s *session) commit(committing func()) error {
 	return nil
 }
 
-// mark marks entries that were read elsewhere, if marks wait, and returns where they are
-// now. Marks that fail wait for the next visit.
+// mark applies marks of entries that were read elsewhere, and returns the new names of moved
+// entries. Marks that fail are tried again at the next visit.
 func (s *session) mark() map[lektordir.Ref]lektordir.Ref {
-	if !s.st.Awaits() {
+	if !s.st.HasMarks() {
 		return nil
 	}
 	moved, err := feeddir.MarkArrived(s.r.Dir, s.hash, s.r.now())
@@ -104,7 +105,7 @@ func (s *session) mark() map[lektordir.Ref]lektordir.Ref {
 	return moved
 }
 
-// dates are those of the document of a feed with such a history.
+// dates returns the rule for versions of a document of the feed.
 func dates(h *feeddir.History) stage.Dates {
 	if h.Stored() {
 		// An archive may have a later version (RFC 5005, section 4.1).
@@ -113,8 +114,8 @@ func dates(h *feeddir.History) stage.Dates {
 	return stage.AnyDate
 }
 
-// describe writes what a document says of the feed into src/$feed. id is for a
-// feed that is not there yet.
+// describe writes the title and other metadata of a document to src/$feed. id is the id of a feed
+// that does not exist yet.
 func (s *session) describe(feed *feedconv.Feed, id, name string) error {
 	old, _ := s.r.Dir.ReadFeed(s.hash)
 	if old == nil {
@@ -122,7 +123,7 @@ func (s *session) describe(feed *feedconv.Feed, id, name string) error {
 	}
 	id = cmp.Or(old.ID, id)
 	if lektordir.FeedHash(id) != s.hash {
-		// The file is lost; the URL is the id as long as the feed did not move.
+		// The id file is lost; the URL is the id if the feed did not move.
 		if id, _ = feeddir.URL(s.r.Dir, s.hash); lektordir.FeedHash(id) != s.hash {
 			return fmt.Errorf("src/%s: the id of the feed is lost", s.hash)
 		}
@@ -151,32 +152,32 @@ func (s *session) describe(feed *feedconv.Feed, id, name string) error {
 	return feeddir.PushOf(feed.Clouds, feed.Links).Write(s.r.Dir, s.hash)
 }
 
-// stage stages what is new in a document of a feed, after describe. article is that of
+// stage stages new and updated entries of a document, after describe. article is the field of
 // [delivery.Options].
 func (s *session) stage(ctx context.Context, feed *feedconv.Feed, article func(int) (delivery.Article, bool)) (stage.Result, error) {
 	p := s.st.OnUpdate()
 	h := feeddir.HistoryOf(s.r.Dir, s.hash)
-	// The rest of a document that was left short is not known. If it was cut off, the mark
-	// may stand in the part that is missing.
+	// If the document is truncated or limited, the rest is unknown, maybe with the mark that the
+	// feed is complete.
 	whole := !feed.Truncated && limited(feed) < 0
 	var old []string
-	was := false
+	wasComplete := false
 	if !whole {
 		var bad error
-		old, was, bad = s.r.Dir.Complete(s.hash)
-		was = was && bad == nil
+		old, wasComplete, bad = s.r.Dir.Complete(s.hash)
+		wasComplete = wasComplete && bad == nil
 	}
-	ranks := feed.Complete || feed.Truncated && was
+	ranks := feed.Complete || feed.Truncated && wasComplete
 	o := delivery.Options{Dates: dates(h), Article: article}
 	out, err := delivery.StageWith(ctx, s.txn, feed, p, o)
 	switch {
 	case err != nil:
 	case ranks:
-		// Before what is new is there: nobody is to see it come and not find it.
+		// Before the entries are committed: otherwise a viewer could see an entry and not list it.
 		ids := out.Ranked
 		if !whole {
-			if !was {
-				return out, nil // everything is shown
+			if !wasComplete {
+				return out, nil // all entries are shown
 			}
 			in := map[string]bool{}
 			for _, id := range ids {

@@ -16,15 +16,15 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// RemoveOptions are those of [Remove].
+// RemoveOptions are the options of [Remove].
 type RemoveOptions struct {
 	Common
 	Feeds         []string
-	Nul           bool // what "-" reads ends with NUL
+	Nul           bool // the items that "-" reads end with NUL
 	Purge, DryRun bool
 }
 
-// Remove unsubscribes, and removes the entries of the feeds too with Purge.
+// Remove unsubscribes from feeds. With Purge it also removes their entries.
 func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 	d, err := o.open()
 	if err != nil {
@@ -42,11 +42,11 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 	case o.DryRun:
 		done = "would be unsubscribed from"
 	case o.Purge:
-		r.Recover(ctx) // a purge that was interrupted
+		r.Recover(ctx) // finish an interrupted purge
 		done = "removed with its entries"
 		remove = func(hash, title string) error { return r.purge(ctx, hash, title) }
 	}
-	// Of a feed that is not subscribed to any more its entries may be purged.
+	// The entries of a feed can be purged after it was unsubscribed from.
 	find := &feeddir.Finder{Dir: d, All: o.Purge}
 	for name, err := range command.ReadArgs(o.Feeds, s.In, o.Nul) {
 		if ctx.Err() != nil {
@@ -74,8 +74,8 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 	return nil
 }
 
-// purge removes a feed with its entries. One that another process has is waited
-// for, which is told.
+// purge removes a feed with its entries. If another process holds the feed, purge reports that and
+// waits.
 func (r *Runner) purge(ctx context.Context, hash, title string) error {
 	t, err := r.Writer.Begin(hash)
 	if inUse := (*commit.BusyError)(nil); errors.As(err, &inUse) {
@@ -86,17 +86,17 @@ func (r *Runner) purge(ctx context.Context, hash, title string) error {
 	return feeddir.Purge(ctx, r.Writer, r.Dir, hash)
 }
 
-// SetOptions are those of [Set].
+// SetOptions are the options of [Set].
 type SetOptions struct {
 	Common
 	Feed          string
-	Key           string   // empty for all settings
-	Values        []string // lines; none to show what is set
+	Key           string   // "": all settings
+	Values        []string // lines of the new value; none: show the value
 	Unset, DryRun bool
-	Force         bool // an interval of less than [feeddir.MinInterval] too
+	Force         bool // allow an interval shorter than [feeddir.MinInterval]
 }
 
-// Set changes or removes a setting of a feed; or shows it, or all of them.
+// Set changes, removes or prints a setting of a feed, or prints all settings.
 func Set(_ context.Context, o SetOptions, s *command.Streams) error {
 	d, err := o.open()
 	if err != nil {
@@ -145,7 +145,7 @@ func Set(_ context.Context, o SetOptions, s *command.Streams) error {
 	return settingError(entries.FeedHint(err))
 }
 
-// printSetting prints the lines of a setting, each after a prefix.
+// printSetting prints the lines of a setting, each after prefix.
 func printSetting(s *command.Streams, d *lektordir.Dir, hash, key, prefix string) error {
 	v, err := feeddir.Get(d, hash, key)
 	for line := range strings.SplitSeq(v, "\n") {
@@ -156,20 +156,20 @@ func printSetting(s *command.Streams, d *lektordir.Dir, hash, key, prefix string
 	return err
 }
 
-// checkSetting tells whether a value can be set, and an interval that is too
-// short be forced.
+// checkSetting returns an error if a value is not valid. An interval that is too short is valid if
+// force is set.
 func checkSetting(key, value string, force bool) error {
 	err := feeddir.Check(key, value)
 	if short := (*feeddir.ShortIntervalError)(nil); errors.As(err, &short) {
 		if force {
 			return nil
 		}
-		return command.Hint(err, "--force sets it all the same")
+		return command.Hint(err, "--force sets it anyway")
 	}
 	return err
 }
 
-// settingError makes a mistyped setting a mistake in the command line.
+// settingError turns the error for an unknown setting into a usage error.
 func settingError(err error) error {
 	if unknown := (*feeddir.UnknownSettingError)(nil); errors.As(err, &unknown) {
 		return usage(err)
@@ -177,7 +177,7 @@ func settingError(err error) error {
 	return err
 }
 
-// usage makes what is wrong with a setting a mistake in the command line.
+// usage turns an error of a setting into a usage error.
 func usage(err error) error {
 	u := &command.UsageError{Message: err.Error()}
 	var hint *command.HintError
@@ -185,19 +185,19 @@ func usage(err error) error {
 	case errors.As(err, &hint):
 		u.Hint = hint.Hint
 	case errors.As(err, new(*feeddir.UnknownSettingError)):
-		u.Hint = "lektor-fetch set FEED lists those of a feed"
+		u.Hint = "lektor-fetch set FEED lists the settings of a feed"
 	}
 	return u
 }
 
-// CheckOptions are those of [Check].
+// CheckOptions are the options of [Check].
 type CheckOptions struct {
 	Common
 	Repair bool
 }
 
-// Check prints what is wrong with the lektor-dir, a line each. It is an error
-// if that is more than it repaired.
+// Check prints the problems of the lektor-dir, one per line. It returns an error if some were not
+// repaired.
 func Check(ctx context.Context, o CheckOptions, s *command.Streams) error {
 	d, err := o.open()
 	if err != nil {
@@ -212,53 +212,53 @@ func Check(ctx context.Context, o CheckOptions, s *command.Streams) error {
 		found, serr := checkSecrets(d, o.Repair)
 		problems, err = append(problems, found...), errors.Join(err, serr)
 	}
-	left, safe := 0, false
+	remaining, safe := 0, false
 	for _, p := range problems {
 		printLine(s, p.String())
 		if !p.Repaired {
-			left++
+			remaining++
 		}
 		safe = safe || p.Safe
 	}
-	if err != nil || left == 0 {
+	if err != nil || remaining == 0 {
 		return err
 	}
-	err = errors.New(units.Count(left, "problem"))
+	err = errors.New(units.Count(remaining, "problem"))
 	if safe && !o.Repair {
 		return command.Hint(err, "lektor-fetch check --repair mends what is safe to mend")
 	}
 	return err
 }
 
-// openToOthers reports whether other users may read the lektor-dir, which is told once: it
-// may be meant to be so.
+// openToOthers reports whether other users may read the lektor-dir. It warns once, as that may be
+// intended.
 func openToOthers(d *lektordir.Dir, s *command.Streams) (bool, error) {
 	fi, err := os.Stat(d.Path())
 	if err != nil || fi.Mode().Perm()&0o077 == 0 {
 		return false, err
 	}
-	if feeddir.NoteOpen(d) {
+	if feeddir.RecordOpenWarning(d) {
 		s.Report.Warn("other users may read %s; to keep it to yourself: chmod 700 %[1]s", d.Path())
 	}
 	return true, nil
 }
 
-// checkSecrets looks for the addresses, headers and commands of feeds that are the user's
-// own business and that other users may read.
+// checkSecrets returns the private addresses, headers and commands of feeds that other users may
+// read. If repair is set, it makes them private.
 func checkSecrets(d *lektordir.Dir, repair bool) (found []lektordir.Problem, err error) {
 	hashes, err := d.FeedHashes()
 	for _, hash := range hashes {
-		paths, oerr := feeddir.Open(d, hash)
+		paths, oerr := feeddir.Exposed(d, hash)
 		err = errors.Join(err, oerr)
 		if len(paths) == 0 {
 			continue
 		}
 		if repair {
-			oerr = feeddir.Shut(d, hash)
+			oerr = feeddir.Protect(d, hash)
 			err = errors.Join(err, oerr)
 		}
 		for _, path := range paths {
-			found = append(found, lektordir.Problem{Path: path, What: "other users may read what is for you alone", Safe: true, Repaired: repair && oerr == nil})
+			found = append(found, lektordir.Problem{Path: path, What: "other users may read this private file", Safe: true, Repaired: repair && oerr == nil})
 		}
 	}
 	return found, err

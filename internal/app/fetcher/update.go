@@ -14,18 +14,18 @@ import (
 	"github.com/lektordir/lektor/internal/fetch"
 )
 
-// Selection says which feeds to fetch.
+// Selection selects the feeds to fetch.
 type Selection struct {
-	Feeds []string // hashes; none means all feeds that there is a reason for
-	// Reason is Due for the feeds that are due or marked, and Forced for all feeds. Feeds
-	// that are listed are fetched in any case: as Named ones if Reason is not Forced.
+	Feeds []string // hashes; if empty, all feeds that match Reason
+	// Reason is Due for the feeds that are due or marked, and Forced for all feeds. Feeds in Feeds
+	// are always fetched: with reason Named if Reason is not Forced.
 	Reason Reason
 	Want
 }
 
-// Update fetches the feeds selected. One that fails never keeps others from
-// being fetched; failures are reported as they happen, and counted. The error
-// is that of ctx, or of a lektor-dir that cannot be read.
+// Update fetches the selected feeds. A failing feed does not keep others from being fetched;
+// failures are reported as they happen, and counted. The error is the one of ctx, or of a
+// lektor-dir that cannot be read.
 func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
 	var sum Summary
 	tasks, err := r.tasks(sel)
@@ -40,7 +40,7 @@ func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
 	var walks []Outcome
 	q := r.newQueue(ctx)
 	q.add(tasks, func(o Outcome) {
-		r.tell(o)
+		r.reportOutcome(o)
 		mu.Lock()
 		defer mu.Unlock()
 		sum.add(o.Summary)
@@ -51,13 +51,13 @@ func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
 	})
 	q.wait()
 	end()
-	// News of no feed waits for the archives of another.
+	// New entries of a feed must not wait for the archives of another.
 	sum.add(r.walks(ctx, walks))
-	r.disk.tell(r.Dir.Path(), r.report)
+	r.disk.report(r.Dir.Path(), r.report)
 	return sum, context.Cause(ctx)
 }
 
-// Due lists the URLs of the feeds that [Runner.Update] would fetch.
+// Due returns the URLs of the feeds that [Runner.Update] would fetch.
 func (r *Runner) Due(sel Selection) ([]string, error) {
 	tasks, err := r.tasks(sel)
 	urls := make([]string, len(tasks))
@@ -67,7 +67,7 @@ func (r *Runner) Due(sel Selection) ([]string, error) {
 	return urls, err
 }
 
-// tasks lists the feeds selected.
+// tasks returns the selected feeds.
 func (r *Runner) tasks(sel Selection) (tasks []task, err error) {
 	if len(sel.Feeds) == 0 {
 		tasks, _, err = r.due(sel.Reason == Forced, nil)
@@ -90,15 +90,15 @@ func (r *Runner) task(hash string, reason Reason) task {
 	return newTask(hash, url, reason)
 }
 
-// due lists the feeds that are due, or all, but for those that skip reports. It returns
-// when the next of the others is due, too. It looks at modification times only: a timer
-// may run it every minute.
+// due returns the feeds that are due, or all, without those for which skip returns true, and the
+// time when the next one is due. It only reads modification times, as a timer may run it every
+// minute.
 func (r *Runner) due(all bool, skip func(hash string) bool) (tasks []task, next time.Time, err error) {
 	hashes, err := r.Dir.FeedHashes()
 	if err != nil {
 		return nil, next, err
 	}
-	marked := r.left()
+	marked := r.marked()
 	now := r.now()
 	for _, hash := range hashes {
 		if skip != nil && skip(hash) {
@@ -124,8 +124,7 @@ func (r *Runner) due(all bool, skip func(hash string) bool) (tasks []task, next 
 			}
 		}
 		url, err := feeddir.URL(r.Dir, hash)
-		// A feed without a URL is not subscribed to. If the URL cannot be looked for, the
-		// visit reports why.
+		// A feed without a URL is not subscribed to. For other errors, the visit reports the cause.
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 			continue
 		}
@@ -134,12 +133,11 @@ func (r *Runner) due(all bool, skip func(hash string) bool) (tasks []task, next 
 	return tasks, next, nil
 }
 
-// reschedule moves the time a feed is due to what its interval says, which was
-// changed by hand.
+// reschedule computes the due time of a feed again, after its interval was changed by hand.
 func (r *Runner) reschedule(hash string) {
 	s, err := r.open(context.Background(), hash, false)
 	if err != nil {
-		return // another process that has the feed sets the time itself
+		return // another process has locked the feed, and sets the time itself
 	}
 	defer s.Close()
 	if err := s.st.Reschedule(); err != nil {
@@ -147,5 +145,5 @@ func (r *Runner) reschedule(hash string) {
 	}
 }
 
-// left returns the feeds that somebody wants fetched at once.
-func (r *Runner) left() map[string]bool { return feeddir.Left(r.Dir, r.report.Warn) }
+// marked returns the feeds that have a due marker.
+func (r *Runner) marked() map[string]bool { return feeddir.Marked(r.Dir, r.report.Warn) }

@@ -473,11 +473,11 @@ func TestPasswordsAreNotShown(t *testing.T) {
 // TestRoom: no request is begun while as many documents are parsed as may be at once.
 func TestRoom(t *testing.T) {
 	r, _, _ := setup(t, Options{})
-	if err := r.parser.places.Acquire(t.Context(), r.parser.all); err != nil {
+	if err := r.parser.places.Acquire(t.Context(), r.parser.total); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error)
-	go func() { done <- r.parser.room(context.Background()) }()
+	go func() { done <- r.parser.waitForPlace(context.Background()) }()
 	select {
 	case <-done:
 		t.Fatal("it did not wait")
@@ -491,7 +491,7 @@ func TestRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { done <- r.parser.room(ctx) }()
+	go func() { done <- r.parser.waitForPlace(ctx) }()
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -653,12 +653,12 @@ func TestOneCauseOneMessage(t *testing.T) {
 		t.Error("it takes all errors")
 	}
 	var l log
-	d.tell("/feeds", &l)
+	d.report("/feeds", &l)
 	if l.String() != "" {
 		t.Error(l.String())
 	}
 	d.add(full("http://a.example/"))
-	d.tell("/feeds", &l)
+	d.report("/feeds", &l)
 	if want := "error: http://a.example/: not delivered: x\nwrite /p: no space left on device\n"; l.String() != want {
 		t.Errorf("%q, want %q", l.String(), want)
 	}
@@ -669,8 +669,8 @@ func TestOneCauseOneMessage(t *testing.T) {
 		}
 	}
 	d.add(syscall.EROFS)
-	d.tell("/feeds", &l)
-	if got := l.String(); !strings.HasPrefix(got, "error: /feeds: no space left on device: of 12 feeds ") || strings.Count(got, "\n") != 2 {
+	d.report("/feeds", &l)
+	if got := l.String(); !strings.HasPrefix(got, "error: /feeds: no space left on device: 12 feeds ") || strings.Count(got, "\n") != 2 {
 		t.Errorf("%q", got)
 	}
 }

@@ -17,34 +17,34 @@ import (
 	"github.com/lektordir/lektor/internal/stage"
 )
 
-// visit is the fetch of one feed. Each of its steps returns nil if another one follows, and
-// the outcome if it has ended the visit.
+// visit is the fetch of one feed. Each step returns nil if another step follows, or the outcome if
+// the visit has ended.
 type visit struct {
 	*session
-	ctx     context.Context
-	t       task
-	turn    *turn
-	name    string         // of the feed, in messages
-	fetched *feeddir.Visit // the state, and what the answer changes in it
-	began   time.Time      // before the document was asked for
-	short   bool           // entries of the document are missing
-	claimed bool           // there was a marker, to be cleared after the request
-	req     *fetch.Request
-	resp    *fetch.Response
-	feed    *feedconv.Feed
-	out     stage.Result
-	full    *fullText // nil for a feed whose entries keep its own text
+	ctx        context.Context
+	t          task
+	turn       *turn
+	name       string         // URL of the feed, for messages
+	fetched    *feeddir.Visit // changes of the state by the response
+	began      time.Time      // before the request
+	incomplete bool           // entries of the document are missing
+	marked     bool           // there was a due marker, to be removed after the request
+	req        *fetch.Request
+	resp       *fetch.Response
+	feed       *feedconv.Feed
+	out        stage.Result
+	full       *fullText // nil if the entries keep the feed's text
 }
 
-// visit fetches one feed and delivers what is new. It returns when that is durable and the
-// feed unlocked. resp is a document that was fetched before, or nil.
+// visit fetches one feed and delivers new and updated entries. It returns when they are durable and
+// the feed is unlocked. resp is a document that was fetched before, or nil.
 func (r *Runner) visit(ctx context.Context, t task, turn *turn, resp *fetch.Response) Outcome {
 	v := &visit{ctx: ctx, t: t, turn: turn, name: fetch.Public(t.url), resp: resp, began: r.now()}
 	if resp != nil {
 		v.began = resp.Received
 	}
 	var o *Outcome
-	s, err := r.open(ctx, t.hash, v.waits())
+	s, err := r.open(ctx, t.hash, v.waitForLock())
 	if err != nil {
 		o = v.unopened(r, err)
 	} else {
@@ -57,7 +57,7 @@ func (r *Runner) visit(ctx context.Context, t task, turn *turn, resp *fetch.Resp
 		}
 	}
 	v.resp.Done()
-	if o.task = t; !v.short {
+	if o.task = t; !v.incomplete {
 		o.began = v.began
 	}
 	if o.Err != nil {
@@ -69,11 +69,10 @@ func (r *Runner) visit(ctx context.Context, t task, turn *turn, resp *fetch.Resp
 func broken(err error) *Outcome { return &Outcome{Summary: Summary{Broken: 1}, Err: err} }
 func skipped() *Outcome         { return &Outcome{Summary: Summary{Skipped: 1}} }
 
-// fail ends a visit that brought no document that could be read: the feed is
-// asked less often from now on.
+// fail ends a visit without a readable document: the feed will be requested less often.
 func (v *visit) fail(err error, remote bool) *Outcome {
 	if v.ctx.Err() != nil {
-		return skipped() // the feed is as due as it was
+		return skipped() // the feed stays due
 	}
 	err = prefixed(v.name, err)
 	bad := v.fetched.Fail(v.ctx, err)
@@ -92,7 +91,7 @@ func (v *visit) local(err error) *Outcome {
 	return broken(fmt.Errorf("not delivered: %w", err))
 }
 
-// save ends a visit that brought something.
+// save ends a successful visit.
 func (v *visit) save(sum Summary) *Outcome {
 	o := &Outcome{Summary: sum}
 	if err := v.fetched.Save(); err != nil {
@@ -106,24 +105,24 @@ func (v *visit) save(sum Summary) *Outcome {
 }
 
 func (v *visit) clear() {
-	if !v.claimed {
+	if !v.marked {
 		return
 	}
-	if err := feeddir.Clear(v.r.Dir, v.hash); err != nil {
+	if err := feeddir.ClearMarker(v.r.Dir, v.hash); err != nil {
 		v.r.report.Warn("%v", err)
 	}
 }
 
-// waits reports whether the user asked for the feed's history by name, which another
-// process that has the feed need not fetch.
-func (v *visit) waits() bool { return v.t.reason == Named && v.t.want.history() }
+// waitForLock reports whether to wait for another process that holds the feed: it need not fetch the
+// history, which the user asked for.
+func (v *visit) waitForLock() bool { return v.t.reason == Named && v.t.want.history() }
 
 var errHistoryBusy = errors.New("its history was not fetched: another process is fetching the feed; try again later")
 
-// unopened ends a visit whose feed could not be locked, or its state loaded.
+// unopened ends a visit whose feed could not be locked, or whose state could not be loaded.
 func (v *visit) unopened(r *Runner, err error) *Outcome {
 	switch busy := errors.As(err, new(*commit.BusyError)); {
-	case busy && v.waits():
+	case busy && v.waitForLock():
 		return &Outcome{Summary: Summary{Busy: 1}, Err: errHistoryBusy}
 	case busy:
 		r.report.Info("%s: skipped, another process is fetching it", cmp.Or(v.name, v.t.hash))
@@ -134,17 +133,17 @@ func (v *visit) unopened(r *Runner, err error) *Outcome {
 	return broken(err)
 }
 
-// begin looks whether the feed is to be fetched.
+// begin decides whether the feed must be fetched, and prepares the request.
 func (v *visit) begin() *Outcome {
 	v.fetched = &feeddir.Visit{State: v.st, Client: v.r.Client, Now: v.r.now, Moved: func(to string) error {
-		v.r.report.Info("%s: moved for good, and is fetched from %s from now on", v.name, fetch.Public(to))
+		v.r.report.Info("%s: moved permanently; it is fetched from %s from now on", v.name, fetch.Public(to))
 		return nil
 	}}
 	var err error
-	if v.claimed, err = feeddir.Take(v.r.Dir, v.hash); err != nil {
+	if v.marked, err = feeddir.TakeMarker(v.r.Dir, v.hash); err != nil {
 		v.r.report.Warn("%v", err)
 	}
-	if v.t.reason < Forced && !v.claimed && !v.st.Due(v.r.now()) {
+	if v.t.reason < Forced && !v.marked && !v.st.Due(v.r.now()) {
 		return skipped()
 	}
 	if v.req, err = v.st.Request(); errors.Is(err, fs.ErrNotExist) {
@@ -162,8 +161,8 @@ func (v *visit) begin() *Outcome {
 	return nil
 }
 
-// ask makes the request, if that was not done before. It ends the visit if nothing new
-// came.
+// ask makes the request, unless the document was fetched before. It ends the visit if the document
+// has not changed.
 func (v *visit) ask() *Outcome {
 	defer v.turn.asked()
 	if v.resp != nil {
@@ -181,19 +180,18 @@ func (v *visit) ask() *Outcome {
 	if !v.fetched.Known() {
 		return nil
 	}
-	v.mark() // what was delivered before a kill, or by another fetcher
+	v.mark() // marks for entries delivered before a kill, or by another fetcher
 	sum := Summary{Fetched: 1, Unchanged: 1}
 	if v.resp.NotModified {
 		sum = Summary{NotModified: 1}
 	}
 	if v.full != nil {
-		return v.again(sum)
+		return v.retryPages(sum)
 	}
 	return v.save(sum)
 }
 
-// request asks for the document, unless the feed has a command that could not be run: its
-// document could not be read.
+// request requests the document. It fails if others may have written a command of the feed.
 func (v *visit) request() *Outcome {
 	if strings.HasPrefix(strings.ToLower(v.req.URL), "exec:") {
 		if err := feeddir.Trusted(v.r.Dir, v.hash, "url"); err != nil {
@@ -204,7 +202,7 @@ func (v *visit) request() *Outcome {
 	if err := v.trusted(); err != nil {
 		return v.fail(err, false)
 	}
-	if err := v.r.parser.room(v.ctx); err != nil {
+	if err := v.r.parser.waitForPlace(v.ctx); err != nil {
 		return v.local(err)
 	}
 	v.req.Hold = true
@@ -215,27 +213,27 @@ func (v *visit) request() *Outcome {
 	return nil
 }
 
-// read reads the document and stages what is new in it.
+// read parses the document and stages new and updated entries.
 func (v *visit) read() *Outcome {
 	doc, err := v.filtered(v.ctx, v.req.URL, v.resp.Body)
 	if err != nil {
 		return v.fail(err, true)
 	}
 	unread := false
-	err = v.r.parser.reading(v.ctx, doc, func() (err error) {
+	err = v.r.parser.withPlace(v.ctx, doc, func() (err error) {
 		if v.feed, err = v.document(doc, v.req, v.resp); err != nil {
 			unread = true
 			return err
 		}
 		if v.full != nil {
-			return nil // pages are waited for without what is in short supply
+			return nil // wait for pages without occupying the parser
 		}
-		return v.keep()
+		return v.stageDocument()
 	})
-	v.resp.Done() // pages may be as big
+	v.resp.Done() // release its memory, as pages may be as large
 	if err == nil && v.full != nil {
 		if err = v.fullText(); err == nil {
-			err = v.r.parser.reading(v.ctx, doc, v.keep)
+			err = v.r.parser.withPlace(v.ctx, doc, v.stageDocument)
 		}
 	}
 	switch {
@@ -247,13 +245,13 @@ func (v *visit) read() *Outcome {
 	return nil
 }
 
-// keep stages what is new in the document, and records what it says of the feed.
-func (v *visit) keep() error {
+// stageDocument stages new and updated entries, and records the metadata of the feed.
+func (v *visit) stageDocument() error {
 	if err := v.describe(v.feed, "", ""); err != nil {
 		return err
 	}
 	v.feed.Truncated = v.feed.Truncated || v.resp.Truncated
-	v.short = v.feed.Truncated || v.resp.Short
+	v.incomplete = v.feed.Truncated || v.resp.Short
 	var err error
 	if v.out, err = v.stage(v.ctx, v.feed, v.full.article()); err != nil {
 		return err
@@ -266,16 +264,16 @@ func (v *visit) keep() error {
 	if err := recordESS(v.r.Dir, v.hash, v.feed, v.resp.WireBytes); err != nil {
 		return err
 	}
-	return v.linked()
+	return v.recordLinks()
 }
 
-// linked records which archives and pages the document names.
-func (v *visit) linked() error {
+// recordLinks records the archives and pages that the document names.
+func (v *visit) recordLinks() error {
 	h := feeddir.HistoryOf(v.r.Dir, v.hash)
 	doc := history.Subscribed(v.feed, v.resp.FinalURL, v.req.URL)
 	l := feeddir.Linked{Kind: doc.Kind, Prev: doc.Prev, Next: doc.Next}
 	if !fetch.IsHTTP(v.req.URL) {
-		// What is not fetched has no history.
+		// Only feeds fetched by HTTP have a history.
 		if l.Prev, l.Next = "", ""; l.Kind != history.Complete {
 			l.Kind = history.Plain
 		}
@@ -285,7 +283,7 @@ func (v *visit) linked() error {
 	}
 	old := h.Linked()
 	if v.feed.Truncated && doc.Kind != history.Complete && lacks(l, old) {
-		return nil // it may stand in the part that is missing
+		return nil // the link may be in the missing part
 	}
 	if l.Prev != "" && old.Prev == "" && !v.t.want.Archives && !h.Baseline().Set() {
 		if err := h.SetBaseline(v.baseline(l)); err != nil {
@@ -295,30 +293,29 @@ func (v *visit) linked() error {
 	if l.Kind == history.Archive && old.Kind != history.Archive {
 		hint := ""
 		if doc.Current != "" {
-			hint = "; what is new is at " + fetch.Brief(fetch.Public(doc.Current))
+			hint = "; new entries are at " + fetch.Brief(fetch.Public(doc.Current))
 		}
-		v.r.report.Warn("%s: it says that it is an archive, in which nothing new is to be expected%s", v.name, hint)
+		v.r.report.Warn("%s: it says that it is an archive, so no new entries will appear%s", v.name, hint)
 	}
 	return h.SetLinked(l)
 }
 
-// lacks reports whether a document does not say of itself what an older one did.
+// lacks reports whether l lacks a link or kind that old has.
 func lacks(l, old feeddir.Linked) bool {
 	return old.Kind == history.Complete || l.Prev == "" && old.Prev != "" || l.Kind == history.Plain && old.Kind != history.Plain
 }
 
-// baseline is that of a feed whose document names archives for the first time.
+// baseline returns the baseline of a feed whose document names archives for the first time.
 func (v *visit) baseline(l feeddir.Linked) history.Baseline {
 	if v.st.ReadBefore() {
-		// The feed has got archives since. Entries that it published before its last
-		// document are no news.
+		// Archives were added since the last visit. Entries published before it are not new.
 		return history.Baseline{Since: v.st.LastRead()}
 	}
 	return history.Baseline{URL: l.Prev, Since: v.began}
 }
 
-// walk reports whether a walk through archives or pages is to follow. read reports whether
-// the document was another one than before.
+// walk reports whether a walk through archives or pages must follow. read reports whether the
+// document differs from the last one.
 func (v *visit) walk(read bool) bool {
 	if !fetch.IsHTTP(v.req.URL) {
 		return false
@@ -329,17 +326,17 @@ func (v *visit) walk(read bool) bool {
 	h := feeddir.HistoryOf(v.r.Dir, v.hash)
 	due, whole := h.WalkDue(v.r.now(), v.st.Document(), v.req.URL)
 	if whole && h.Exists() {
-		if err := v.settle(h, read); err != nil {
+		if err := v.recordWhole(h, read); err != nil {
 			v.r.report.Warn("%s: %v", v.name, err)
 		}
 	}
 	return due
 }
 
-// settle takes note that nothing is missing. What a walk left that was killed at its end
-// is removed.
-func (v *visit) settle(h *feeddir.History, read bool) error {
-	if read && !v.short {
+// recordWhole records that no entries are missing, and removes the spool of a walk that was killed at
+// its end.
+func (v *visit) recordWhole(h *feeddir.History, read bool) error {
+	if read && !v.incomplete {
 		if err := h.Settle(v.began); err != nil {
 			return err
 		}
@@ -351,7 +348,7 @@ func (v *visit) settle(h *feeddir.History, read bool) error {
 	return spool.Clear()
 }
 
-// deliver commits what was staged, and saves what was learned.
+// deliver commits the staged entries, and saves the state.
 func (v *visit) deliver() *Outcome {
 	f := v.feed
 	hints := feeddir.Hints{TTL: f.TTL, UpdateInterval: f.UpdateInterval, SkipHours: f.SkipHours, SkipDays: f.SkipDays}
@@ -361,23 +358,23 @@ func (v *visit) deliver() *Outcome {
 	v.out = v.txn.Outcome(v.out)
 	first := v.st.Checked().IsZero()
 	v.fetched.Read(hints)
-	if !v.claimed && !first && len(v.out.New)+len(v.out.Updated) > 0 {
-		// The listener learns that it got no notification.
-		if err := feeddir.LeaveMissed(v.r.Dir, v.hash, v.r.now()); err != nil {
+	if !v.marked && !first && len(v.out.New)+len(v.out.Updated) > 0 {
+		// So the listener learns that it got no notification.
+		if err := feeddir.RecordMissed(v.r.Dir, v.hash, v.r.now()); err != nil {
 			v.r.report.Warn("%v", err)
 		}
 	}
 	return v.save(Summary{Fetched: 1, New: len(v.out.New), Updated: len(v.out.Updated)})
 }
 
-// commitVisit commits what was staged. Many feeds may wait for the commit, so what they
-// hold is let go of before.
+// commitVisit commits the staged entries. It releases body and feed before, as many feeds may wait
+// for the commit.
 func (v *visit) commitVisit() error {
 	v.resp.Digest() // the last use of the body, which may be large
 	v.resp.Body, v.feed = nil, nil
 	if err := v.session.commit(v.turn.staged); err != nil {
 		return err
 	}
-	v.full.settle()
+	v.full.recordDurable()
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/lektordir/lektor/internal/workers"
 )
 
-// maxWalks is how many walks through archives are made at once.
+// maxWalks is the number of walks through archives at the same time.
 const maxWalks = 8
 
 // Defaults of [history.Limits].
@@ -32,48 +32,47 @@ const (
 	DefaultLimitBytes     = 256 << 20
 )
 
-// together is how many entries of archives wait for each other to be synced.
-const together = 1000
+// walkBatch is the number of entries of archives that are synced together.
+const walkBatch = 1000
 
-// mostMends is how often a walk that was asked for is made again, as the link that stopped it
-// is in a recorded archive: for the last one, for all of a circle, and for one behind it.
-const mostMends = 3
+// maxRepairs is how often a walk that the user asked for is repeated because a recorded archive has
+// the link that stopped it: for the last archive, for all of a loop, and for one behind it.
+const maxRepairs = 3
 
-// walk is a walk through the archives of a feed, or through its pages. It holds
-// the feed's lock from its begin to its end. What comes is spooled, and delivered when
-// the walk has ended, the oldest first: so entries without a date are in order, and a
-// walk that is interrupted is taken up where it was.
+// walk is a walk through the archives or pages of a feed. It holds the feed's lock all the time.
+// Documents are spooled, and delivered at the end of the walk, oldest first: so entries without a
+// date are in order, and an interrupted walk can be resumed.
 type walk struct {
 	*session
 	t    task
-	name string // of the feed, in messages
-	step func() // counts a document that was asked for
+	name string // URL of the feed, for messages
+	step func() // counts a requested document
 
 	h     *feeddir.History
 	spool *feeddir.Spool
-	req   *fetch.Request // for the document that is subscribed to
+	req   *fetch.Request // request for the feed's own document
 
-	way    []passed // newest first
+	queue  []queuedDoc // documents to deliver, newest first
 	choice history.Choice
-	last   *feedconv.Feed // of the last of way
+	last   *feedconv.Feed // the parsed last document of queue
 
-	sum   Summary
-	after time.Duration // what a server that failed wants to be left alone for
+	sum        Summary
+	retryAfter time.Duration // delay that a failing server asked for
 }
 
-// passed is a document that is to be delivered.
-type passed struct {
+// queuedDoc is a document to deliver.
+type queuedDoc struct {
 	url     string
 	stored  history.Stored
-	partial bool // entries of it were left out, so it is not recorded
+	partial bool // some of its entries are not delivered, so it is not recorded
 }
 
-// walks makes walks, some at a time, and adds what came of them up.
+// walks runs walks, maxWalks at a time, and returns the sum of their results.
 func (r *Runner) walks(ctx context.Context, visits []Outcome) (sum Summary) {
 	if len(visits) == 0 {
 		return sum
 	}
-	// The last document alone says that there are no more.
+	// The number of documents is unknown until the last one was read.
 	step, end := r.progress("older documents", 0)
 	defer end()
 	sums := make([]Summary, len(visits))
@@ -86,29 +85,29 @@ func (r *Runner) walks(ctx context.Context, visits []Outcome) (sum Summary) {
 			return nil
 		})
 	}
-	_ = g.Wait() // there are none
+	_ = g.Wait() // the functions return no error
 	for _, s := range sums {
 		sum.add(s)
 	}
-	if sum.kept > 0 {
-		r.report.Info("stopped; %s of archives came, and will not be asked for again", units.Count(sum.kept, "document"))
+	if sum.spooled > 0 {
+		r.report.Info("stopped; %s of archives were fetched, and will not be requested again", units.Count(sum.spooled, "document"))
 	}
 	return sum
 }
 
-// walk makes one walk after a visit, and reports what went wrong. Its summary has entries
-// and documents only. step is called for each document.
+// walk makes one walk after a visit, and reports errors. The summary counts entries and documents
+// only. step is called for each document.
 func (r *Runner) walk(ctx context.Context, visit Outcome, step func()) Summary {
 	w := &walk{t: visit.task, name: fetch.Public(visit.task.url), step: step}
 	var err error
 	if w.session, err = r.open(ctx, w.t.hash, w.t.reason == Named); err == nil {
 		defer w.Close()
-		err = w.through(ctx, visit.began)
+		err = w.run(ctx, visit.began)
 	}
 	switch {
 	case err == nil, ctx.Err() != nil, errors.Is(err, errNoWalk):
 	case errors.As(err, new(*commit.BusyError)):
-		// Whoever has the feed walks himself, or the next visit does.
+		// The other process walks through the archives, or the next visit does.
 		if w.t.reason == Named {
 			r.report.Error("%v", prefixed(w.name, err))
 		}
@@ -120,12 +119,12 @@ func (r *Runner) walk(ctx context.Context, visit Outcome, step func()) Summary {
 	return w.sum
 }
 
-// errNoWalk ends a walk for which there is no reason any more.
+// errNoWalk ends a walk that is no longer needed.
 var errNoWalk = errors.New("there is nothing to walk through")
 
-// through reads what is needed of the feed, and goes through its pages or archives. began
-// is when the visit before did, see [Outcome].
-func (w *walk) through(ctx context.Context, began time.Time) (err error) {
+// run prepares the walk and walks through pages or archives. began is the start of the visit
+// before, see [Outcome].
+func (w *walk) run(ctx context.Context, began time.Time) (err error) {
 	if w.req, err = w.st.Request(); errors.Is(err, fs.ErrNotExist) {
 		return errNoWalk // unsubscribed meanwhile
 	} else if err != nil {
@@ -144,7 +143,7 @@ func (w *walk) through(ctx context.Context, began time.Time) (err error) {
 	}
 	err = w.archives(ctx, began)
 	if ctx.Err() != nil {
-		w.sum.kept = len(w.way)
+		w.sum.spooled = len(w.queue)
 	}
 	return err
 }
@@ -153,18 +152,18 @@ func (w *walk) through(ctx context.Context, began time.Time) (err error) {
 func (w *walk) archives(ctx context.Context, began time.Time) error {
 	linked := w.h.Linked()
 	if linked.Prev == "" {
-		w.nothing(linked)
+		w.reportNoArchives(linked)
 		return nil
 	}
 	if w.t.want.Archives {
-		// The user wants all there is, now and, should this be interrupted, later.
+		// Remove the baseline, so that a later visit resumes the walk if this one is interrupted.
 		if err := w.h.SetBaseline(history.Baseline{}); err != nil {
 			return err
 		}
 	}
 	walk, err := w.follow(ctx, nil)
 	var again []string
-	for range mostMends {
+	for range maxRepairs {
 		if err != nil || !w.t.want.Archives || w.t.reason != Named || len(walk.Broken()) == 0 {
 			break
 		}
@@ -175,15 +174,15 @@ func (w *walk) archives(ctx context.Context, began time.Time) error {
 		return err
 	}
 	w.sum.Reused += walk.Known()
-	// Before anything is recorded: what is recorded is not looked at again.
-	if err := w.tell(walk.Stopped()); err != nil {
+	// First, as recorded archives are not read again.
+	if err := w.reportStop(walk.Stopped()); err != nil {
 		return err
 	}
 	if err := w.deliver(ctx, walk.Baseline); err != nil {
 		return err
 	}
 	if walk.Stopped() == nil && !walk.Waits() {
-		err := w.h.Whole()
+		err := w.h.ClearGap()
 		if err == nil && !began.IsZero() {
 			err = w.h.Settle(began)
 		}
@@ -194,8 +193,8 @@ func (w *walk) archives(ctx context.Context, began time.Time) error {
 	return errors.Join(w.h.Sync(), w.spool.Clear())
 }
 
-// follow gets the archives, and remembers those whose entries are to be delivered. again
-// are recorded ones that are asked for once more.
+// follow fetches the archives, and collects those whose entries must be delivered. The recorded
+// archives in again are requested once more.
 func (w *walk) follow(ctx context.Context, again []string) (*history.Walk, error) {
 	walk, err := w.h.Walk(w.r.now(), w.t.want.Archives, w.st.Document(), w.req.URL)
 	if err != nil {
@@ -205,7 +204,7 @@ func (w *walk) follow(ctx context.Context, again []string) (*history.Walk, error
 	for _, url := range again {
 		walk.Forget(url)
 	}
-	w.way, w.choice, w.last, w.sum.Reused = nil, history.Choice{}, nil, 0
+	w.queue, w.choice, w.last, w.sum.Reused = nil, history.Choice{}, nil, 0
 	for {
 		url, from, ok := walk.Next()
 		if !ok {
@@ -217,8 +216,7 @@ func (w *walk) follow(ctx context.Context, again []string) (*history.Walk, error
 	}
 }
 
-// archive gets one archive. An error is a local one; what is wrong with the archive
-// ends the walk.
+// archive fetches one archive. It returns local errors; a broken archive ends the walk.
 func (w *walk) archive(ctx context.Context, walk *history.Walk, url, from string) error {
 	doc, err := w.spool.Get(url)
 	if err != nil {
@@ -260,11 +258,11 @@ func (w *walk) archive(ctx context.Context, walk *history.Walk, url, from string
 		if err := w.spool.Put(doc); err != nil {
 			return err
 		}
-		w.r.at("spooled")
+		w.r.hook("spooled")
 	}
 	s := walk.Got(history.Reached(feed, doc.Final))
 	s.Digest = fmt.Sprintf("%x", sha256.Sum256(doc.Body))
-	w.pass(url, s, feed)
+	w.enqueue(url, s, feed)
 	if !walk.Baseline.Set() {
 		return nil
 	}
@@ -275,8 +273,8 @@ func (w *walk) archive(ctx context.Context, walk *history.Walk, url, from string
 	return err
 }
 
-// misled reports whether the link that led to a document is to blame that it could not be
-// had, rather than a server that is in trouble.
+// misled reports whether the link is wrong that led to a failed document, rather than the server
+// being in trouble.
 func misled(err error) bool {
 	var status *fetch.StatusError
 	var network *fetch.NetError
@@ -289,16 +287,16 @@ func misled(err error) bool {
 	return errors.As(err, new(*fetch.RedirectError)) || errors.As(err, new(*feedconv.NotFeedError))
 }
 
-// pass remembers a document on the way.
-func (w *walk) pass(url string, s history.Stored, feed *feedconv.Feed) {
-	w.way = append(w.way, passed{url: url, stored: s})
+// enqueue adds a document to the queue.
+func (w *walk) enqueue(url string, s history.Stored, feed *feedconv.Feed) {
+	w.queue = append(w.queue, queuedDoc{url: url, stored: s})
 	w.last = feed
 	for id, updated := range delivery.Versions(feed) {
-		w.choice.Add(id, history.Version{Updated: updated, Document: feed.Updated, Nearness: -len(w.way)})
+		w.choice.Add(id, history.Version{Updated: updated, Document: feed.Updated, Nearness: -len(w.queue)})
 	}
 }
 
-// get asks for a document that one at from names. The error is for the user.
+// get requests the document at url, which the document at from names. The error is for the user.
 func (w *walk) get(ctx context.Context, url, from string) (*feeddir.Spooled, error) {
 	resp, err := w.ask(ctx, w.req, &fetch.Request{URL: url, Origin: from})
 	if ctx.Err() != nil {
@@ -306,7 +304,7 @@ func (w *walk) get(ctx context.Context, url, from string) (*feeddir.Spooled, err
 	}
 	w.sum.Requested++
 	w.step()
-	w.r.at("requested")
+	w.r.hook("requested")
 	if err != nil {
 		return nil, err
 	}
@@ -317,8 +315,8 @@ func (w *walk) get(ctx context.Context, url, from string) (*feeddir.Spooled, err
 	}, nil
 }
 
-// read reads a document of the feed's history. One of which something is missing is
-// an error: it is recorded as stored once, and never asked for again.
+// read parses a document of the feed's history. An incomplete document is an error, as it would be
+// recorded as stored, and never requested again.
 func (w *walk) read(ctx context.Context, doc *feeddir.Spooled) (feed *feedconv.Feed, err error) {
 	h := http.Header{}
 	h.Set("Content-Type", doc.ContentType)
@@ -328,7 +326,7 @@ func (w *walk) read(ctx context.Context, doc *feeddir.Spooled) (feed *feedconv.F
 	if err != nil {
 		return nil, err
 	}
-	err = w.r.parser.reading(ctx, body, func() (err error) {
+	err = w.r.parser.withPlace(ctx, body, func() (err error) {
 		feed, err = w.session.parse(body, doc.Final, h)
 		return err
 	})
@@ -343,82 +341,81 @@ func (w *walk) read(ctx context.Context, doc *feeddir.Spooled) (feed *feedconv.F
 	return feed, nil
 }
 
-// reason says in a line why a document could not be had.
+// reason returns the reason of a failed request in one line.
 func (w *walk) reason(url string, err error) string {
-	w.after = fetch.Pause(err)
+	w.retryAfter = fetch.Pause(err)
 	if status, ok := errors.AsType[*fetch.StatusError](err); ok {
 		return fmt.Sprintf("the server answered %d %s", status.Status, cmp.Or(http.StatusText(status.Status), "an unknown status"))
 	}
 	return strings.TrimPrefix(err.Error(), fetch.Brief(url)+": ")
 }
 
-// tell records and tells the user why the walk did not come to its end, if so: once,
-// unless he asked for it.
-func (w *walk) tell(stop *history.Stop) error {
+// reportStop records and reports the reason why the walk stopped early, if it did. A reason is reported
+// once only, unless the user asked for the walk.
+func (w *walk) reportStop(stop *history.Stop) error {
 	if stop == nil {
 		return nil
 	}
-	news, err := w.h.Missing(w.r.now(), stop.URL, stop.Reason, len(w.way) > 0, w.after)
+	news, err := w.h.Missing(w.r.now(), stop.URL, stop.Reason, len(w.queue) > 0, w.retryAfter)
 	w.report(news, stop)
 	return err
 }
 
-// report tells the user where a walk ended too early.
-func (w *walk) report(news bool, stop *history.Stop) {
+// report reports where a walk stopped early.
+func (w *walk) report(isNew bool, stop *history.Stop) {
 	err := fmt.Errorf("older entries are missing: %w", stop)
 	switch {
 	case w.t.reason == Named:
 		w.r.report.Error("%v", prefixed(w.name, err))
-	case news:
+	case isNew:
 		w.r.report.Warn("%v", prefixed(w.name, err))
 	}
 }
 
-// nothing tells who asked for it that there are no archives.
-func (w *walk) nothing(l feeddir.Linked) {
+// reportNoArchives reports that there are no archives, if the user asked for them.
+func (w *walk) reportNoArchives(l feeddir.Linked) {
 	switch {
 	case !w.t.want.Archives || w.t.reason != Named:
 	case l.Kind == history.Complete:
-		w.r.report.Info("%s: its document has all entries there are", w.name)
+		w.r.report.Info("%s: its document has all entries of the feed", w.name)
 	case l.Next != "":
-		w.r.report.Info("%s: it has no archives; --pages all goes through its pages", w.name)
+		w.r.report.Info("%s: it has no archives; --pages all walks through its pages", w.name)
 	default:
 		w.r.report.Info("%s: it has no archives", w.name)
 	}
 }
 
-// deliver delivers what was passed, the oldest first, and of a walk with a baseline what is
-// news. Each archive is recorded when its entries are durable, and removed from the spool
-// then.
+// deliver delivers the queued documents, oldest first; if b is set, only new entries. Each
+// archive is recorded, and removed from the spool, when its entries are durable.
 func (w *walk) deliver(ctx context.Context, b history.Baseline) error {
-	var staged []passed
-	entries, added := 0, 0 // staged; of these, new
+	var staged []queuedDoc
+	entries, added := 0, 0 // entries: staged; added: of these, the new ones
 	commit := func() error {
 		err := w.record(staged, added)
 		staged, entries, added = nil, 0, 0
 		return err
 	}
-	for len(w.way) > len(staged) {
-		at := len(w.way) - len(staged)
-		p := w.way[at-1]
-		feed, err := w.again(ctx, p.url)
+	for len(w.queue) > len(staged) {
+		at := len(w.queue) - len(staged)
+		p := w.queue[at-1]
+		feed, err := w.document(ctx, p.url)
 		if err != nil {
 			return err
 		}
-		out, err := w.stagePassed(ctx, b, feed, -at, &p)
+		out, err := w.stageQueued(ctx, b, feed, -at, &p)
 		if errors.Is(err, stage.ErrOverlap) {
 			if err := commit(); err != nil {
 				return err
 			}
-			out, err = w.stagePassed(ctx, b, feed, -at, &p)
+			out, err = w.stageQueued(ctx, b, feed, -at, &p)
 		}
 		if err != nil {
 			return err
 		}
-		w.r.at("staged")
+		w.r.hook("staged")
 		staged = append(staged, p)
 		added += len(out.New)
-		if entries += len(out.New) + len(out.Updated); entries >= w.r.together {
+		if entries += len(out.New) + len(out.Updated); entries >= w.r.walkBatch {
 			if err := commit(); err != nil {
 				return err
 			}
@@ -427,9 +424,8 @@ func (w *walk) deliver(ctx context.Context, b history.Baseline) error {
 	return commit()
 }
 
-// again returns a document that was passed: the last one from memory, others from the
-// spool.
-func (w *walk) again(ctx context.Context, url string) (*feedconv.Feed, error) {
+// document returns a queued document: the last one from memory, others from the spool.
+func (w *walk) document(ctx context.Context, url string) (*feedconv.Feed, error) {
 	if feed := w.last; feed != nil {
 		w.last = nil
 		return feed, nil
@@ -439,15 +435,15 @@ func (w *walk) again(ctx context.Context, url string) (*feedconv.Feed, error) {
 	case err != nil:
 		return nil, err
 	case doc == nil:
-		// Not recorded, it is asked for again.
-		return nil, fmt.Errorf("%s was fetched, and is not in etc/fetch/spool any more", fetch.Brief(url))
+		// It is not recorded, so the next walk requests it again.
+		return nil, fmt.Errorf("%s was fetched, but is no longer in etc/fetch/spool", fetch.Brief(url))
 	}
 	return w.read(ctx, doc)
 }
 
-// stagePassed stages a document that was passed. If there is a baseline, only news
-// among its unknown entries are delivered.
-func (w *walk) stagePassed(ctx context.Context, b history.Baseline, feed *feedconv.Feed, nearness int, p *passed) (stage.Result, error) {
+// stageQueued stages a queued document. If b is set, unknown entries are left out unless they
+// are new.
+func (w *walk) stageQueued(ctx context.Context, b history.Baseline, feed *feedconv.Feed, nearness int, p *queuedDoc) (stage.Result, error) {
 	policy := w.st.OnUpdate()
 	old := map[string]bool{}
 	if b.Set() {
@@ -468,31 +464,31 @@ func (w *walk) stagePassed(ctx context.Context, b history.Baseline, feed *feedco
 	})
 }
 
-// record commits the documents that are staged, the last of the way, with so many new
-// entries. It records the archives among them.
-func (w *walk) record(staged []passed, added int) error {
+// record commits the staged documents, which are the last ones of the queue and have added new
+// entries, and records the archives among them.
+func (w *walk) record(staged []queuedDoc, added int) error {
 	if len(staged) == 0 {
 		return nil
 	}
 	if err := w.session.commit(w.r.Writer.Flush); err != nil {
 		return err
 	}
-	w.r.at("delivered")
+	w.r.hook("delivered")
 	w.sum.New += added
-	w.sum.Updated += len(w.txn.Delivered()) - added // viewers may have taken older versions
+	w.sum.Updated += len(w.txn.Delivered()) - added // without older versions that a viewer has moved
 	for _, p := range staged {
 		if w.t.want.Pages == 0 && !p.partial {
 			p.stored.Time = w.r.now()
 			if err := w.h.Store(p.stored); err != nil {
 				return err
 			}
-			w.r.at("recorded")
+			w.r.hook("recorded")
 		}
 		if err := w.spool.Remove(p.url); err != nil {
 			return err
 		}
 	}
-	w.way = w.way[:len(w.way)-len(staged)]
+	w.queue = w.queue[:len(w.queue)-len(staged)]
 	w.txn = w.txn.Next()
 	return nil
 }

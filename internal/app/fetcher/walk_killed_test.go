@@ -139,9 +139,9 @@ func walkAndDie(t *testing.T, dir, url string, whole bool, where string, k int) 
 	}
 	r, _ := newRunner(t, d)
 	if where == "delivered" || k%2 == 0 {
-		r.together = 1 // each archive has a commit of its own
+		r.walkBatch = 1 // each archive has a commit of its own
 	}
-	r.reached = func(at string) {
+	r.testHook = func(at string) {
 		if at != where {
 			return
 		}

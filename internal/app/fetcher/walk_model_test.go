@@ -155,7 +155,7 @@ func TestWalkModel(t *testing.T) {
 	}
 }
 
-// ties gives the logical feed where all but the newest archive had been delivered
+// ties returns the logical feed where all but the newest archive had been delivered
 // before: of versions with one date, those win over the newest archive's.
 func ties(archives []told, sub told, before []string) []string {
 	last := archives[len(archives)-1]

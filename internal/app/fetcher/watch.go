@@ -12,22 +12,20 @@ import (
 	"github.com/lektordir/lektor/internal/watch"
 )
 
-// Times of [Runner.Watch].
+// Intervals of [Runner.Watch].
 const (
-	// rescan is how often it looks for what no event tells of: intervals
-	// changed by hand, subscriptions on file systems without events.
+	// rescan is the time between two scans for changes without an event: intervals changed by hand,
+	// file systems without events.
 	rescan = time.Minute
-	// settle is how long it lets other changes gather before it looks at all
-	// feeds again.
+	// settle is the time to collect further changes before all feeds are scanned.
 	settle = 500 * time.Millisecond
-	// poll is how often it looks where the kernel cannot tell.
+	// poll is the time between two scans if the kernel sends no events.
 	poll = 5 * time.Second
 )
 
-// Watch stays, and fetches each feed when it is due, or at once when somebody
-// leaves a due marker. It returns nil when ctx ends, and an error only when
-// the lektor-dir cannot be read. ready, if not nil, is called when changes from
-// then on will be seen.
+// Watch fetches each feed when it is due, or at once when it has a due marker. It returns nil when
+// ctx ends, and an error only if the lektor-dir cannot be read. ready, if not nil, is called when
+// later changes will be noticed.
 func (r *Runner) Watch(ctx context.Context, ready func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -41,25 +39,25 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 			return err
 		}
 	}
-	w := &watcher{r: r, q: r.newQueue(ctx), walks: semaphore.NewWeighted(maxWalks), finished: make(chan struct{}, 1), later: map[string]time.Time{}}
+	w := &watcher{r: r, q: r.newQueue(ctx), walks: semaphore.NewWeighted(maxWalks), finished: make(chan struct{}, 1), retryAt: map[string]time.Time{}}
 	defer func() {
 		cancel()
 		w.q.wait()
-		r.disk.tell(r.Dir.Path(), r.report)
+		r.disk.report(r.Dir.Path(), r.report)
 	}()
 	recovered := r.now()
 	if ready != nil {
 		ready()
 	}
 	for {
-		// A commit may have failed, other fetchers may be killed, and nobody else may come
-		// for days.
+		// A commit may have failed, or another fetcher may have been killed; no other process may
+		// come for days.
 		if !r.now().Before(recovered.Add(rescan)) {
-			r.noteDate()
+			r.recordDate()
 			r.Recover(ctx)
 			recovered = r.now()
 		}
-		r.disk.tell(r.Dir.Path(), r.report)
+		r.disk.report(r.Dir.Path(), r.report)
 		tasks, next, err := r.due(false, w.skip)
 		if err != nil {
 			return err
@@ -71,57 +69,57 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 	}
 }
 
-// watcher is what [Runner.Watch] keeps between two looks at all feeds.
+// watcher is the state of [Runner.Watch].
 type watcher struct {
 	r        *Runner
 	q        *queue
 	walks    *semaphore.Weighted
-	finished chan struct{} // the visit of a feed is over
+	finished chan struct{} // a visit has ended
 
 	mu sync.Mutex
-	// later is when a feed is tried again whose state could not be saved, or that another
-	// process has: it is as due as before.
-	later map[string]time.Time
+	// later holds the next try of feeds whose state could not be saved, or that another process
+	// holds: they stay due.
+	retryAt map[string]time.Time
 }
 
-// skip reports whether a feed need not be looked at.
+// skip reports whether a feed need not be fetched now.
 func (w *watcher) skip(hash string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.q.busy(hash) || w.r.now().Before(w.later[hash])
+	return w.q.busy(hash) || w.r.now().Before(w.retryAt[hash])
 }
 
-// done takes what became of a feed, and walks through its archives.
+// done reports the outcome of a visit, and walks through the feed's archives.
 func (w *watcher) done(o Outcome) {
-	w.r.tell(o)
+	w.r.reportOutcome(o)
 	w.mu.Lock()
-	delete(w.later, o.task.hash)
+	delete(w.retryAt, o.task.hash)
 	if o.Busy+o.Broken > 0 {
-		w.later[o.task.hash] = w.r.now().Add(rescan)
+		w.retryAt[o.task.hash] = w.r.now().Add(rescan)
 	}
 	w.mu.Unlock()
 	select {
 	case w.finished <- struct{}{}:
 	default:
 	}
-	// A walk holds up its feed, and nothing else.
+	// A walk delays its own feed only.
 	if o.walk && w.walks.Acquire(w.q.ctx, 1) == nil {
 		w.r.walk(w.q.ctx, o, func() {})
 		w.walks.Release(1)
 	}
 }
 
-// marked queues the feeds for which somebody left a due marker.
+// marked queues the feeds that have a due marker.
 func (w *watcher) marked() {
-	for hash := range w.r.left() {
+	for hash := range w.r.marked() {
 		if t := w.r.task(hash, Marked); t.url != "" {
 			w.q.add([]task{t}, w.done)
 		}
 	}
 }
 
-// pause waits until the feeds must be looked at again, and takes care of due
-// markers meanwhile. It reports false when ctx has ended.
+// pause waits until the feeds must be scanned again, and fetches marked feeds meanwhile. It returns
+// false when ctx has ended.
 func (w *watcher) pause(ctx context.Context, changes *watch.Watcher, next time.Time) bool {
 	wait := rescan
 	if !next.IsZero() {
@@ -143,7 +141,7 @@ func (w *watcher) pause(ctx context.Context, changes *watch.Watcher, next time.T
 				continue
 			}
 		case <-w.finished:
-			// It is due again some time, which may be the first of all.
+			// The feed has a new due time, which may be the next of all.
 		}
 		if !soon {
 			soon = true

@@ -149,7 +149,7 @@ func (s *subscription) wants(now time.Time) bool {
 	return !s.givenUp() && now.Before(s.Expires)
 }
 
-// givenUp reports whether too many ladders have failed. That never ends a WebSub
+// givenUp reports whether too many ladders have failed. This never ends a WebSub
 // subscription: "The hub MUST keep the subscription active until the end of the lease
 // duration" (section 7).
 func (s *subscription) givenUp() bool { return s.Protocol != WebSub && s.Errors >= strikes }

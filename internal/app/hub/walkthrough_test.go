@@ -79,7 +79,7 @@ func TestWalkthroughParameters(t *testing.T) {
 		{"port 0", []string{"port", "0", "path", "/cb", "protocol", "http-post", "url1", feed}, "from 1 to 65535"},
 		{"port 65536", []string{"port", "65536", "path", "/cb", "protocol", "http-post", "url1", feed}, "from 1 to 65535"},
 		{"names in any case, and a path without a slash", []string{"PORT", w.port(), "Path", "cb", "protocol", "HTTP-POST", "URL", feed}, ""},
-		{"not the URL of a feed", []string{"port", w.port(), "path", "/cb", "protocol", "http-post", "url1", "ftp://a.example/"}, "no URL of a feed"},
+		{"not the URL of a feed", []string{"port", w.port(), "path", "/cb", "protocol", "http-post", "url1", "ftp://a.example/"}, "not the URL of a feed"},
 		{"a domain that is none", []string{"port", w.port(), "path", "/cb", "protocol", "http-post", "url1", feed, "domain", "a.example:80/x"}, "neither a name nor an address"},
 		{"a feed that is not there", []string{"port", w.port(), "path", "/cb", "protocol", "http-post", "url1", w.site.URL + "/feeds/none", "url2", "http://127.0.0.1:1/"}, "there was an error reading the resource at URL http"},
 	} {

@@ -89,7 +89,7 @@ func openCache(ctx context.Context, path string) (*cache, error) {
 	return c, nil
 }
 
-// ahead tells whether the database is one with a write-ahead log, which even a reader
+// ahead reports whether the database is one with a write-ahead log, which even a reader
 // writes beside it.
 func ahead(path string) bool {
 	if fi, err := os.Stat(path + "-wal"); err == nil && fi.Size() > 0 {
@@ -172,7 +172,7 @@ func readCache(ctx context.Context, path, options string) (c *cache, err error) 
 	return c, err
 }
 
-// or gives a column, or what stands for it where it is missing or has no value.
+// or returns a column, or what stands for it where it is missing or has no value.
 func (c *cache) or(column, otherwise string) string {
 	if c.columns[column] {
 		return "coalesce(" + column + ", " + otherwise + ")"

@@ -50,7 +50,7 @@ type Options struct {
 type source struct {
 	*moving.Library
 	items []moving.Item
-	// own tells that its user wrote the list himself, so that it may name files and
+	// own means that its user wrote the list himself, so that it may name files and
 	// commands.
 	own bool
 	// read, if not nil, reads the texts of items. It may be called concurrently.
@@ -102,7 +102,7 @@ type mover struct {
 	d    *lektordir.Dir
 	w    *commit.Writer
 	in   *bufio.Reader
-	list feeddir.Joined
+	list feeddir.AddAllResult
 	// byKey are hashes by what the reader calls feeds.
 	byKey     map[string]string
 	unfetched int // of the feeds that were subscribed to already
@@ -214,7 +214,7 @@ func webLink(link string) string {
 	return ""
 }
 
-// may tells whether a URL may be that of a feed.
+// may reports whether a URL may be that of a feed.
 func (m *mover) may(src *source, id string) bool {
 	if len(id) >= atomicfile.MaxLine {
 		return false
@@ -351,7 +351,7 @@ func base(i *moving.Item) string {
 	return ""
 }
 
-// stranger gives the id for a feed that is not subscribed to, if an entry of it was
+// stranger returns the id for a feed that is not subscribed to, if an entry of it was
 // flagged: that the user wanted to keep, and it stands in no other place. "" for others.
 func stranger(src *source, i *moving.Item) string {
 	if src.own || !i.Flagged {
@@ -408,7 +408,7 @@ func (m *mover) markFeed(ctx context.Context, src *source, s *share) error {
 	defer m.mu.Unlock()
 	m.delivered += n
 	m.marked += len(moved)
-	m.waiting += feeddir.Waiting(m.d, s.hash)
+	m.waiting += feeddir.WaitingMarks(m.d, s.hash)
 	return errors.Join(err, bad)
 }
 
@@ -492,7 +492,7 @@ func newFinder(d *lektordir.Dir, byKey map[string]string) *finder {
 	return f
 }
 
-// feed gives the hash of the feed that an item is of, "" for none.
+// feed returns the hash of the feed that an item is of, "" for none.
 func (f *finder) feed(i *moving.Item) string {
 	if hash := f.byKey[i.Feed]; hash != "" && i.Feed != "" {
 		return hash

@@ -48,7 +48,7 @@ func isDir(path string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// first gives the first of paths at which there is something, else the first.
+// first returns the first of paths at which there is something, else the first.
 func first(paths ...string) string {
 	for _, p := range paths {
 		if atomicfile.Exists(p) {

@@ -543,7 +543,7 @@ func (l *Listener) leave(f *feed) {
 	if !subscribed {
 		return
 	}
-	if err := feeddir.Leave(l.dir, f.hash); err != nil {
+	if err := feeddir.AddMarker(l.dir, f.hash); err != nil {
 		l.warnOnce("mark"+err.Error(), "%v", err)
 		l.mu.Lock()
 		f.cooldown.due = now.Add(max(l.opts.Cooldown, leaveAgain))

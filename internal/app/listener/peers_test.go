@@ -195,7 +195,7 @@ func TestFeedFoundChangedWithoutANotification(t *testing.T) {
 	asked := func() int { n, _ := w.hub.Requests(); return n }
 	missed := func() {
 		t.Helper()
-		if err := feeddir.LeaveMissed(w.dir, a, w.clock.Now()); err != nil {
+		if err := feeddir.RecordMissed(w.dir, a, w.clock.Now()); err != nil {
 			t.Fatal(err)
 		}
 		w.l.load(a)

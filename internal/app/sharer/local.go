@@ -50,7 +50,7 @@ const maxURL = 8 << 10
 // withheld returns the reason why a feed is not shared, "" if it is shared. A feed whose
 // settings cannot be read is not shared, but it does not count as removed.
 func (r *reader) withheld(hash string) string {
-	if feeddir.Never(r.d, hash) {
+	if feeddir.NeverShared(r.d, hash) {
 		return "has a file etc/share/never"
 	}
 	why, err := feeddir.Withheld(r.d, hash)

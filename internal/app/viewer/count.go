@@ -22,28 +22,28 @@ import (
 type CountOptions struct {
 	session.Common
 	Query []string
-	By    string // one of [Groups], for a line of each; "" for one of all
+	By    string // one of [Groups], for a line for each group; "" for a single line
 	Print command.PrinterOptions
-	// Total adds a line of all to those of several, for a person.
+	// Total adds a line with the sum to the lines of two or more groups, if they are for a person.
 	Total bool
 }
 
-// Groups are what entries can be counted by.
+// Groups are the valid values of [CountOptions].By.
 var Groups = []string{"folder", "feed", "author", "day", "query"}
 
-// counted is the number of entries of a feed, of another group, or of all.
+// counted is the number of entries in a group, or in all.
 type counted struct {
-	feed *lektordir.Feed // of a group by feed
-	key  string          // what orders groups
-	name string          // of a group, "" for those that have none
+	feed *lektordir.Feed // nil unless groups are feeds
+	key  string          // sort key of the group
+	name string          // of the group; "" for entries without an author, folder or feed name
 	entries.Tally
 }
 
-// Count prints how many entries of a query are unread, and how many there are.
+// Count prints the number of unread entries and of all entries that match a query.
 func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
 	if o.By != "" && !slices.Contains(Groups, o.By) {
 		return &command.UsageError{
-			Message: fmt.Sprintf("--by %s: entries are not counted by that", o.By),
+			Message: fmt.Sprintf("--by %s: cannot count by that", o.By),
 			Hint:    "count by one of " + strings.Join(Groups, ", "),
 		}
 	}
@@ -92,9 +92,8 @@ func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
 	return nil
 }
 
-// named gives the authors of an entry by their names, without the addresses between
-// angle brackets of those who have one: a feed mostly gives both, and now and then
-// leaves the address out.
+// named removes the addresses in angle brackets from a list of authors, unless an author has
+// no name. Many feeds include the address in most entries but not in all.
 func named(authors string) string {
 	var names []string
 	for a := range strings.SplitSeq(authors, ",") {
@@ -111,9 +110,9 @@ func named(authors string) string {
 type counting struct {
 	*session.Session
 	by     string
-	groups map[string]*counted // by the feed's hash, or by what spellings of a name have in common
+	groups map[string]*counted // by feed hash or folded name
 	total  *counted
-	above  map[string]map[string]string // by feed, see [counting.folders]
+	above  map[string]map[string]string // cache of [counting.folders], by feed hash
 }
 
 // count counts the entries of the query.
@@ -144,9 +143,8 @@ func (c *counting) count(ctx context.Context) error {
 	return nil
 }
 
-// countWhole counts feeds as a whole, for which no entry has to be looked at. A feed
-// without entries counts, too. It reports false if entries are of feeds that only they
-// themselves know.
+// countWhole counts all entries without reading them. Feeds without entries have groups too. It
+// reports false if entries have to be read, because src/ lacks a feed that groups need.
 func (c *counting) countWhole(ctx context.Context) (bool, error) {
 	known := map[string]*lektordir.Feed{}
 	if c.by == "feed" || c.by == "folder" {
@@ -181,7 +179,7 @@ func (c *counting) countWhole(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// add counts entries of a feed in all, and in its folders.
+// add adds the tally of a feed to the total, and to the groups of its folders if those count.
 func (c *counting) add(hash string, t entries.Tally) {
 	c.total.Plus(t)
 	if c.by != "folder" {
@@ -195,14 +193,14 @@ func (c *counting) add(hash string, t entries.Tally) {
 	}
 }
 
-// group returns a group. key orders groups.
+// group returns the group of an id, and makes it if it does not exist.
 func (c *counting) group(id, key, name string) *counted {
 	g := c.groups[id]
 	if g == nil {
 		g = &counted{key: key, name: name}
 		c.groups[id] = g
 	}
-	g.name = min(g.name, name) // of several spellings always the same
+	g.name = min(g.name, name) // the same spelling, whichever comes first
 	return g
 }
 
@@ -219,7 +217,7 @@ func (c *counting) feed(f *lektordir.Feed) *counted {
 	return g
 }
 
-// folders returns the folders that a feed is in, with those above them.
+// folders returns the folders of a feed and their parents: names by folded path.
 func (c *counting) folders(hash string) map[string]string {
 	folders, known := c.above[hash]
 	if !known {
@@ -229,7 +227,7 @@ func (c *counting) folders(hash string) map[string]string {
 	return folders
 }
 
-// sorted returns the groups by name, days the newest first, and what has none last.
+// sorted returns the groups by name, days newest first. The group without a name is last.
 func (c *counting) sorted() []*counted {
 	if c.by == "" {
 		return []*counted{c.total}
@@ -252,7 +250,7 @@ func (c *counting) sorted() []*counted {
 	})
 }
 
-// countSaved counts the entries of each saved query that match the words as well.
+// countSaved counts for each saved query the entries that match it and the words.
 func countSaved(ctx context.Context, v *session.Session, words []string) ([]*counted, error) {
 	saved, err := entries.SavedQueries(v.Dir.Path())
 	if err != nil {
@@ -283,7 +281,7 @@ func countSaved(ctx context.Context, v *session.Session, words []string) ([]*cou
 	return counts, nil
 }
 
-// countColumns are what -o can print of a count: the numbers, and what they are of.
+// countColumns returns the columns of -o for groups of a kind.
 func countColumns(by string) []command.Column[*counted] {
 	type C = *counted
 	columns := []command.Column[C]{

@@ -24,25 +24,24 @@ type DigestOptions struct {
 	session.Common
 	Query []string
 	All   bool // read entries too
-	Lines int  // of the content
-	Keep  bool // move nothing
+	Lines int  // maximum lines of content for each entry
+	Keep  bool // do not mark entries as read
 	Width int  // columns to wrap to; 80 if 0
 	// Number prints numbers, which other commands take.
 	Number bool
-	// HTML has lektor-pages write the digest, with flags of its command of that name;
-	// nil writes text.
+	// HTML is the flags of lektor-pages digest, which then writes the digest; nil writes text.
 	HTML []string
 }
 
-// Digest is the specification's sample viewer: it prints the title, the first lines
-// and the link of every unread entry, feed by feed, and moves it to cur/ as seen. An entry is moved only after it was written; if stdout has no reader
-// any more, what is left stays unread.
+// Digest prints the title, the first lines and the link of every unread entry, feed by feed,
+// and marks each as read after it was written. If writing fails, the remaining entries stay
+// unread.
 func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	v, err := moving("digest", o.Common, o.Query, command.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
-	// An entry is marked as read when it was printed, so it is printed whole.
+	// Printed entries are marked as read, so an entry that cannot be read whole is skipped.
 	v.Strict = true
 	list, err := v.Select(ctx, entries.Selection{Query: v.Query, All: o.All, Want: lektordir.FieldPubDate})
 	if err != nil {
@@ -77,7 +76,7 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	return nil
 }
 
-// digest is a run of [Digest].
+// digest is one run of [Digest].
 type digest struct {
 	*viewer
 	o     DigestOptions
@@ -85,7 +84,7 @@ type digest struct {
 	shown []*entries.Record
 }
 
-// sort counts the entries of each feed, and sorts them by feeds, and then by date.
+// sort counts the entries of each feed, and sorts list by feed, then by date.
 func (d *digest) sort(list []*entries.Record) {
 	for _, r := range list {
 		if d.feeds[r.Ref.Feed] == nil {
@@ -98,8 +97,7 @@ func (d *digest) sort(list []*entries.Record) {
 	})
 }
 
-// text returns what is printed of the next entry, below a line for its feed if it is the
-// first of that.
+// text returns the text of the next entry, below a heading if it is the first of its feed.
 func (d *digest) text(r *entries.Record) string {
 	var b strings.Builder
 	if n := len(d.shown); n == 0 || d.shown[n-1].Ref.Feed != r.Ref.Feed {
@@ -127,13 +125,13 @@ func (d *digest) text(r *entries.Record) string {
 	return b.String()
 }
 
-// digestFeed is what is told of a feed, and by what feeds are ordered.
+// digestFeed is the counts and the sort key of a feed in a digest.
 type digestFeed struct {
 	counted
 	title string // folded
 }
 
-// mark marks an entry that was written as read.
+// mark marks an entry as read, unless it is read or o.Keep is set.
 func (d *digest) mark(ref lektordir.Ref) {
 	if d.o.Keep || !ref.Unread() {
 		return
@@ -143,8 +141,8 @@ func (d *digest) mark(ref lektordir.Ref) {
 	}
 }
 
-// html has another program write the digest, as what makes HTML harmless would
-// make every start of this one slower. Entries are marked when all was written.
+// html runs lektor-pages to write the digest as HTML, and then marks the entries as read. The
+// HTML sanitizer is not linked into this program because that would slow down every start.
 func (d *digest) html(ctx context.Context, list []*entries.Record) error {
 	var paths strings.Builder
 	for _, r := range list {
@@ -157,8 +155,8 @@ func (d *digest) html(ctx context.Context, list []*entries.Record) error {
 		}
 		r.Forget()
 	}
-	// Of no entries it writes nothing, and yet says what is wrong with an address: better
-	// today than on the day when something arrives.
+	// It runs for an empty list too: it writes nothing then, but reports wrong flags now rather
+	// than on the day when an entry arrives.
 	args := slices.Concat([]string{"--dir", d.Dir.Path(), "digest", "--null"}, d.o.HTML, []string{"-"})
 	if err := command.RunBeside(ctx, "lektor-pages", args, strings.NewReader(paths.String()), d.S); err != nil {
 		return err
@@ -172,7 +170,7 @@ func (d *digest) html(ctx context.Context, list []*entries.Record) error {
 	return nil
 }
 
-// String tells how many entries a digest has of a feed.
+// String returns the counts as text, for example "3 entries, 1 unread".
 func (c *counted) String() string {
 	if c.Unread == c.All {
 		return units.Count(c.All, "entry")
@@ -180,8 +178,7 @@ func (c *counted) String() string {
 	return fmt.Sprintf("%s, %d unread", units.Count(c.All, "entry"), c.Unread)
 }
 
-// head gives the first lines of the content that have something on them,
-// indented.
+// head returns the first lines of the content that are not blank, indented.
 func head(r *entries.Record, width, lines int) string {
 	var b strings.Builder
 	for line := range strings.Lines(r.Lines(max(width, 20))) {

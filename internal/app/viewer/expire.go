@@ -28,36 +28,35 @@ import (
 // ExpireOptions are the options of [Expire]. Times are as in a query ("90d").
 type ExpireOptions struct {
 	session.Common
-	Query []string // what may expire; none for everything
-	// What was read stays for as long as Read says, and the Keep of each feed that were
-	// read last stay; without either everything does. A feed may have its own setting,
-	// see [feeddir.Keep], which stands in the place of both.
+	Query []string // only entries that match may expire; empty means all
+	// Read entries expire after the time Read, except the Keep entries of each feed that were
+	// read last. If neither is set, read entries do not expire. The setting of a feed, see
+	// [feeddir.Keep], replaces both.
 	Read    string
 	Keep    int // -1 for none
 	Trashed string
-	Unread  string // time since the delivery; "" for ever
-	Flagged bool   // those with the flag F too
-	Yes     bool   // the clock is right, however far it has gone on
+	Unread  string // time since unread entries were moved last; "" means never
+	Flagged bool   // entries with the flag F expire too
+	Yes     bool   // skip the check of the clock
 	DryRun  bool
-	Print   command.PrinterOptions // of a dry run
+	Print   command.PrinterOptions // for a dry run
 }
 
-// DefaultTrashed is how long what was trashed stays.
+// DefaultTrashed is the default time after which trashed entries expire.
 const DefaultTrashed = "7d"
 
-// Never is the time after which nothing expires.
+// Never as a time means that entries do not expire.
 const Never = "never"
 
-// Expire deletes entries that were read, or trashed, long ago: by the time at which
-// they were moved last, whatever their own date is. What is flagged or unread stays,
-// unless the options say otherwise. Each goes with the older versions that it hides,
-// which go first, so that none comes to light if it is interrupted.
+// Expire deletes entries that were read or trashed long ago. The time at which they were moved
+// last counts, not their date. Flagged and unread entries stay by default. The older versions
+// that an entry hides are deleted before it, so that an interruption never uncovers one.
 //
-// A clock that is far ahead makes everything old, so one that has gone on by more than a
-// month since the last run, and since the last Date of a server, is refused.
+// A clock that is far ahead would expire everything. So Expire refuses a clock that is more than
+// [servertime.MaxGap] after the last run and after the last Date of a server.
 //
-// What a viewer moves meanwhile stays. A fetcher delivers nothing of it again. Undo
-// does not know of it.
+// Entries that a viewer moves meanwhile stay. A fetcher does not deliver expired entries again.
+// Undo cannot bring them back.
 func Expire(ctx context.Context, o ExpireOptions, s *command.Streams) error {
 	o.Print.Format = cmp.Or(o.Print.Format, "path")
 	v, err := o.Open(o.Query, o.Print, s)
@@ -74,7 +73,7 @@ func Expire(ctx context.Context, o ExpireOptions, s *command.Streams) error {
 		}
 		at, ok := query.Time(l.text, v.Now)
 		if !ok {
-			return &command.UsageError{Message: fmt.Sprintf("--%s %s: it is no time", l.flag, l.text), Hint: "write 2h, 3d, 2w, 6m (months), 1y, or never"}
+			return &command.UsageError{Message: fmt.Sprintf("--%s %s: not a time", l.flag, l.text), Hint: "write 2h, 3d, 2w, 6m (months), 1y, or never"}
 		}
 		*l.at = at
 	}
@@ -85,7 +84,7 @@ func Expire(ctx context.Context, o ExpireOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	// Names tell of which entries the time matters.
+	// Reading the time is slow, so it is read only for entries that may expire by their names.
 	keeps, asked := map[string]feeddir.Keep{}, map[string][]lektordir.Ref{}
 	for _, r := range list {
 		feed := r.Ref.Feed
@@ -111,10 +110,10 @@ func Expire(ctx context.Context, o ExpireOptions, s *command.Streams) error {
 	return x.noteRun()
 }
 
-// expiredFile has the time of the last run, one line.
+// expiredFile holds the time of the last run, in one line.
 const expiredFile = "etc/view/expired"
 
-// checkClock refuses a clock that may be far ahead: what expired is gone for good.
+// checkClock returns an error if the clock may be far ahead, as expiring cannot be undone.
 func (x *expiry) checkClock() error {
 	seen := servertime.Last(x.Dir.Path())
 	if line, err := atomicfile.Line(x.Dir.Join(expiredFile)); err == nil {
@@ -126,13 +125,13 @@ func (x *expiry) checkClock() error {
 		return nil
 	}
 	return command.Hint(
-		fmt.Errorf("the clock says %s, which is %d days after the last expire and the last answer of a server; nothing was deleted",
+		fmt.Errorf("the clock says %s, which is %d days after the last expire and the last answer of a server; no entry was deleted",
 			x.Now.Format(time.DateTime), int(x.Now.Sub(seen)/(24*time.Hour))),
 		"run lektor-fetch update with the right clock; or if the clock is right, expire --yes")
 }
 
-// noteRun records when this run was. A refusal does not, so that the next run with the
-// same clock is refused as well.
+// noteRun records the time of this run. It is not called after a refusal, so that the next run
+// with the same clock is refused too.
 func (x *expiry) noteRun() error {
 	if err := atomicfile.NoLinks(x.Dir.Path(), "etc", "etc/view"); err != nil {
 		return err
@@ -144,27 +143,27 @@ func (x *expiry) noteRun() error {
 	return atomicfile.WriteUnsynced(path, []byte(x.Now.UTC().Format(time.RFC3339)+"\n"))
 }
 
-// expiry is one run of expire.
+// expiry is one run of [Expire].
 type expiry struct {
 	viewer
 	o                     ExpireOptions
-	read, trashed, unread time.Time // what was moved before; zero for never
-	entries, feeds        int       // that were removed, and of how many feeds
+	read, trashed, unread time.Time // entries moved before these expire; zero means never
+	entries, feeds        int       // numbers of removed entries and of their feeds
 }
 
-// aged is an entry, and when it was moved.
+// aged is an entry and the time at which it was moved last.
 type aged struct {
 	ref   lektordir.Ref
 	moved time.Time
 }
 
-// keep gives what of a feed's read entries is kept; all of it where what its user said
-// makes no sense.
+// keep returns the rule for read entries of a feed. If the feed's setting is invalid, it reports
+// that and keeps all.
 func (x *expiry) keep(hash string) feeddir.Keep {
 	own, ok, err := feeddir.KeepOf(x.Dir, hash)
 	switch {
 	case err != nil:
-		x.S.Report.Print(command.Hint(err, "nothing that was read of this feed expires until that is mended"))
+		x.S.Report.Print(command.Hint(err, "correct the setting; until then read entries of this feed do not expire"))
 		return feeddir.Keep{All: true}
 	case ok:
 		return own
@@ -174,7 +173,7 @@ func (x *expiry) keep(hash string) feeddir.Keep {
 	return feeddir.Keep{Newest: max(x.o.Keep, 0), Age: x.o.Read}
 }
 
-// may reports whether an entry goes if it was moved long enough ago.
+// may reports whether an entry expires if it was moved long enough ago.
 func (x *expiry) may(r lektordir.Ref, keep feeddir.Keep) bool {
 	switch {
 	case r.HasFlag('T'):
@@ -187,7 +186,7 @@ func (x *expiry) may(r lektordir.Ref, keep feeddir.Keep) bool {
 	return !keep.All
 }
 
-// choose gives of a feed's entries those that are to go.
+// choose returns the entries of one feed that expire.
 func (x *expiry) choose(ctx context.Context, asked []lektordir.Ref, keep feeddir.Keep) (doomed []lektordir.Ref, err error) {
 	times := make([]time.Time, len(asked))
 	if err := workers.ForEach(ctx, len(asked), func(i int) { times[i] = x.Record(asked[i]).Moved() }); err != nil {
@@ -198,7 +197,7 @@ func (x *expiry) choose(ctx context.Context, asked []lektordir.Ref, keep feeddir
 		before := x.unread
 		switch {
 		case times[i].IsZero():
-			continue // it is gone
+			continue // the entry vanished
 		case r.HasFlag('T'):
 			before = x.trashed
 		case !r.Unread():
@@ -221,7 +220,7 @@ func (x *expiry) choose(ctx context.Context, asked []lektordir.Ref, keep feeddir
 	return doomed, nil
 }
 
-// expire deletes entries, or prints them.
+// expire deletes entries, or prints them in a dry run.
 func (x *expiry) expire(ctx context.Context, doomed map[string][]lektordir.Ref, total int) error {
 	bar := x.S.Report.Progress(total, "expiring")
 	defer bar.Done()
@@ -257,21 +256,21 @@ func (x *expiry) expire(ctx context.Context, doomed map[string][]lektordir.Ref, 
 	return nil
 }
 
-// one deletes an entry with its older versions, or prints their paths. versions are
-// all of it, oldest first; none for one that has no others.
+// one deletes an entry with its older versions, or prints them in a dry run. versions holds all
+// versions, oldest first; it is empty if there is only one.
 func (x *expiry) one(ref lektordir.Ref, versions []lektordir.Ref) error {
 	doomed := []lektordir.Ref{ref}
 	if at := slices.IndexFunc(versions, func(r lektordir.Ref) bool { return r.Unique == ref.Unique }); at >= 0 {
-		// A newer version that came meanwhile hides it: it is not what was looked at.
+		// A newer version has arrived meanwhile and hides this one, so leave both.
 		if doomed = versions[:at+1]; at+1 < len(versions) {
 			return nil
 		}
-		// What was moved since is looked at another time.
+		// The entry was moved since it was chosen: leave it for the next run.
 		if doomed[at] != ref {
 			return nil
 		}
-		kept := func(r lektordir.Ref) bool { return r.HasFlag('F') && !x.o.Flagged && !ref.HasFlag('T') }
-		if slices.ContainsFunc(doomed, kept) {
+		protected := func(r lektordir.Ref) bool { return r.HasFlag('F') && !x.o.Flagged && !ref.HasFlag('T') }
+		if slices.ContainsFunc(doomed, protected) {
 			return nil
 		}
 	}
@@ -284,7 +283,7 @@ func (x *expiry) one(ref lektordir.Ref, versions []lektordir.Ref) error {
 		}
 		switch err := x.mover.RemoveHere(r); {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil // a viewer moved it, and the newer ones stay with it
+			return nil // a viewer moved it; keep the newer versions too
 		case err != nil:
 			x.mover.Failed(err)
 			return nil

@@ -180,7 +180,7 @@ func TestExpireNonsense(t *testing.T) {
 		}
 		s := f.Streams("")
 		err := Expire(t.Context(), ExpireOptions{Common: f.in(900 * days), Keep: 0, Read: "1d"}, s)
-		if err != nil || s.Report.Errors() != 1 || !strings.Contains(f.Err.String(), "etc/view/keep: keep is all, a number") {
+		if err != nil || s.Report.Errors() != 1 || !strings.Contains(f.Err.String(), "etc/view/keep: keep must be all, a number") {
 			t.Errorf("%q: %v, %s", keep, err, &f.Err)
 		}
 	}
@@ -280,7 +280,7 @@ func TestExpireClockAhead(t *testing.T) {
 	}
 	date := func(in time.Duration) {
 		t.Helper()
-		if err := feeddir.NoteDate(f.opened(), time.Now().Add(in), time.Now().Add(in)); err != nil {
+		if err := feeddir.RecordDate(f.opened(), time.Now().Add(in), time.Now().Add(in)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -312,7 +312,7 @@ func TestExpireClockAhead(t *testing.T) {
 func TestExpireClockOfServers(t *testing.T) {
 	f := newFixture(t)
 	f.Add("cur", "1700000001.1.h;2,S")
-	if err := feeddir.NoteDate(f.opened(), time.Now(), time.Now().Add(400*days)); err != nil {
+	if err := feeddir.RecordDate(f.opened(), time.Now(), time.Now().Add(400*days)); err != nil {
 		t.Fatal(err)
 	}
 	err := Expire(t.Context(), ExpireOptions{Common: f.in(400 * days), Keep: 0}, f.Streams(""))

@@ -25,21 +25,21 @@ import (
 type FollowOptions struct {
 	session.Common
 	Query []string
-	Past  int    // so many of the newest first
-	Exec  string // shell command for each entry; then nothing is printed unless Print says how
-	// Run is such a command that needs no shell, see [external.Argv].
+	Past  int    // print this many of the newest entries first
+	Exec  string // shell command for each entry; entries are then printed only if Print has a format
+	// Run is a command for each entry, run without a shell, see [external.Argv].
 	Run   []string
-	Rules bool // apply the user's rules to what arrives, and before to what is new
+	Rules bool // apply the user's rules, first to new entries, then to those that arrive
 	Print command.PrinterOptions
-	// Screen is the terminal that lines are for, see [ListOptions].
+	// Screen is the terminal that lines are printed for, see [ListOptions].
 	Screen command.Screen
-	// Number prints numbers, which other commands take.
+	// Number prints numbers, which other commands accept as names.
 	Number bool
 	Poll   time.Duration
-	Ready  func() // called when arrivals from now on will be seen; for tests
+	Ready  func() // called when the watch has begun; for tests
 }
 
-// Follow prints entries as they arrive, until ctx ends, which is no error.
+// Follow prints entries as they arrive. It returns nil when ctx ends.
 func Follow(ctx context.Context, o FollowOptions, s *command.Streams) error {
 	v, err := o.Open(o.Query, o.Print, s)
 	if err != nil {
@@ -56,10 +56,10 @@ func Follow(ctx context.Context, o FollowOptions, s *command.Streams) error {
 	}
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var stop error // why it cannot go on
+	var stop error // ends the loop
 	ready := func() {
-		// The past is read after the watch has begun: what arrives meanwhile
-		// is in both, and printed once.
+		// The past is read after the watch has begun, so that no entry is missed. An entry in both
+		// is printed once, see seen.
 		if f.rules != nil {
 			stop = f.rules.Begin(ctx)
 		}
@@ -94,7 +94,7 @@ func Follow(ctx context.Context, o FollowOptions, s *command.Streams) error {
 	case ctx.Err() != nil:
 		return nil
 	case stop == nil:
-		return errors.New("new/ cannot be watched any more")
+		return errors.New("the watch of new/ ended")
 	}
 	return stop
 }
@@ -103,14 +103,14 @@ func Follow(ctx context.Context, o FollowOptions, s *command.Streams) error {
 type follower struct {
 	*session.Session
 	o     FollowOptions
-	shown []*entries.Record // with Number
-	seen  map[string]bool   // printed as past
-	// command is that of Run, nil for none.
+	shown []*entries.Record // the numbered list, if o.Number is set
+	seen  map[string]bool   // keys of entries printed by past
+	// command is o.Run, nil if that is empty.
 	command *external.Argv
-	rules   *rules.Applier // nil without Rules
+	rules   *rules.Applier // nil unless o.Rules is set
 }
 
-// past prints the newest entries that are there already, oldest first.
+// past prints the newest o.Past entries that exist already, oldest first.
 func (f *follower) past(ctx context.Context) error {
 	found, err := f.Select(ctx, entries.Selection{Query: f.Query, Newest: f.o.Past, Want: lektordir.FieldPubDate})
 	if err != nil {
@@ -129,7 +129,7 @@ func (f *follower) past(ctx context.Context) error {
 	return nil
 }
 
-// arrived prints an entry that arrived, if it is wanted.
+// arrived applies the rules to an entry that arrived, and prints it if it matches the query.
 func (f *follower) arrived(ctx context.Context, ref lektordir.Ref) error {
 	if f.seen[entries.Key(ref.Path())] {
 		delete(f.seen, entries.Key(ref.Path()))
@@ -161,7 +161,7 @@ func (f *follower) arrived(ctx context.Context, ref lektordir.Ref) error {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // another viewer was faster
+		return nil // another viewer has moved or removed it
 	}
 	if !f.Usable(err) {
 		return nil
@@ -169,13 +169,13 @@ func (f *follower) arrived(ctx context.Context, ref lektordir.Ref) error {
 	return f.emit(ctx, r)
 }
 
-// silent reports whether a command is run for entries, which are not printed then.
+// silent reports whether a command runs for each entry instead of printing it.
 func (f *follower) silent() bool { return f.o.Exec != "" || f.command != nil }
 
 // emit prints an entry, or runs the command for it.
 func (f *follower) emit(ctx context.Context, r *entries.Record) error {
 	if f.o.Number && (f.Printer != nil || !f.silent()) {
-		defer r.Forget() // a list grows for as long as it runs
+		defer r.Forget() // free memory: shown grows without end
 		f.shown = append(f.shown, r)
 		r.Number = len(f.shown)
 		f.SaveList(f.shown)
@@ -202,8 +202,8 @@ func (f *follower) emit(ctx context.Context, r *entries.Record) error {
 	return err
 }
 
-// exec runs the user's command. What strangers wrote reaches it only as an
-// argument and in the environment, never as a part of the command's text.
+// exec runs the user's command. Untrusted text reaches it only in arguments and the
+// environment, never in the text that a shell parses.
 func (f *follower) exec(ctx context.Context, r *entries.Record) {
 	var err error
 	if f.command != nil {

@@ -14,11 +14,11 @@ import (
 // IndexOptions are the options of [Index].
 type IndexOptions struct {
 	session.Common
-	Check bool // compare it with the directory
-	Drop  bool // remove it
+	Check bool // compare the index with the directory
+	Drop  bool // remove the index
 }
 
-// Index builds the index that answers queries, or brings it up to date.
+// Index builds the index or brings it up to date, checks it, or removes it.
 func Index(ctx context.Context, o IndexOptions, s *command.Streams) error {
 	if o.Check && o.Drop {
 		return command.Usagef("--check and --drop exclude each other")
@@ -50,7 +50,7 @@ func Index(ctx context.Context, o IndexOptions, s *command.Streams) error {
 			return err
 		}
 		if bad > 0 {
-			return command.Hint(fmt.Errorf("the index differs from the directory in %s", units.Count(bad, "place")), "lektor-view index --drop removes it, and lektor-view index builds it anew")
+			return command.Hint(fmt.Errorf("the index differs from the directory in %s", units.Count(bad, "place")), "run lektor-view index --drop, and then lektor-view index to build it again")
 		}
 		_, err = fmt.Fprintf(s.Out, "%s, as in the directory\n", units.Count(n, "entry"))
 		return err

@@ -25,25 +25,24 @@ type ListOptions struct {
 	session.Common
 	Query  []string
 	All    bool   // read entries too
-	Newest int    // only so many of the newest; 0 for all
-	Sort   string // a key, with "-" in front the other way round; default "-date"
+	Newest int    // only this many of the newest entries; 0 means all
+	Sort   string // one of [Sorts], or "-" and one for the reverse order (default [DefaultSort])
 	Print  command.PrinterOptions
-	// Screen is the terminal that the list is for; without one lines are as long
-	// as they are, and dates are for programs.
+	// Screen is the terminal that the list is printed for. If it is zero, lines are not cut and
+	// dates are in full.
 	Screen command.Screen
-	Pager  Pager // shows a list that the screen does not hold, unless Raw
-	// Number makes it the list whose numbers other commands take: that which a
-	// person saw last.
+	Pager  Pager // shows a list that does not fit the screen, unless Print.Raw is set
+	// Number prints numbers, and saves the list so that other commands accept them as names.
 	Number bool
 }
 
 // Sorts are the keys to sort by.
 var Sorts = []string{"date", "delivered", "feed", "title", "author", "rank", "relevance"}
 
-// DefaultSort lists what is new first, as one reads news.
+// DefaultSort is newest first.
 const DefaultSort = "-date"
 
-// List prints the entries of a query, with numbers if other commands take them.
+// List prints the entries that match a query.
 func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 	order, err := sortOrder(cmp.Or(o.Sort, DefaultSort))
 	if err != nil {
@@ -66,8 +65,8 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 		slices.SortStableFunc(list, order.compare)
 		list = list[:min(o.Newest, len(list))]
 	}
-	// Select has read the dates; what else cannot be read sorts as empty. What is shown
-	// is checked before it is numbered: no number is skipped.
+	// Select has read the dates. Other fields that cannot be read sort as empty. Unusable
+	// entries are removed before entries are numbered, so that no number is skipped.
 	list, err = entries.Filter(ctx, list, func(r *entries.Record) bool {
 		_ = r.Read(order.fields)
 		return v.Usable(r.Check())
@@ -95,18 +94,18 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 	return err
 }
 
-// overview is what is to be known of a list before it is printed.
+// overview holds facts about a whole list that are needed to print its lines.
 type overview struct {
-	first *entries.Record // of one feed, as all others are; nil of several, or for none
+	first *entries.Record // the first entry if all are of one feed; else nil
 	feeds map[string]string
-	flags int // the width of these
+	flags int // columns of the widest flags
 }
 
 func (o *overview) note(r *entries.Record) {
 	if o.feeds == nil {
 		o.feeds, o.first = map[string]string{}, r
 	}
-	// Without a feed in src/ each entry may say otherwise.
+	// If src/ lacks the feed, the title comes from each entry.
 	key := r.Ref.Feed + " " + r.Feed().Title()
 	if _, ok := o.feeds[key]; !ok {
 		o.feeds[key] = r.Feed().Title()
@@ -117,7 +116,7 @@ func (o *overview) note(r *entries.Record) {
 	o.flags = max(o.flags, len(status(r.Ref)))
 }
 
-// chunk is how many entries are read ahead of printing.
+// chunk is the number of entries that are read ahead of printing.
 const chunk = 1024
 
 // printRecords prints records in a format, reading ahead on all cores.
@@ -140,7 +139,7 @@ func printRecords(ctx context.Context, v *session.Session, format string, list [
 	return v.Printer.Flush()
 }
 
-// sortOrder gives a key's meaning.
+// sortOrder parses a sort key.
 func sortOrder(by string) (order, error) {
 	key, down := strings.CutPrefix(by, "-")
 	o := order{down: down}
@@ -166,16 +165,16 @@ func sortOrder(by string) (order, error) {
 		o.fields, o.newest, o.by = lektordir.FieldPubDate, true, byRank
 	default:
 		return o, &command.UsageError{
-			Message: fmt.Sprintf("--sort %s: no such key", by),
-			Hint:    "keys are " + strings.Join(Sorts, ", ") + ", and with - in front the other way round",
+			Message: fmt.Sprintf("--sort %s: there is no such key", by),
+			Hint:    "keys are " + strings.Join(Sorts, ", ") + "; put - in front for the reverse order",
 		}
 	}
 	return o, nil
 }
 
-// byRelevance orders entries by where the words are: what has more of them in its title
-// comes first, whole words before parts of words, and then what has them in the names of
-// author and feed rather than in the text alone.
+// byRelevance compares entries by how many words they have, best first. A whole word in the
+// title counts 100, a part of a word in the title 10, and a match in the author or the feed's
+// title 1. Matches in the text do not count.
 func byRelevance(words []string) func(a, b *entries.Record) int {
 	known := map[*entries.Record]int{}
 	score := func(r *entries.Record) int {
@@ -199,15 +198,15 @@ func byRelevance(words []string) func(a, b *entries.Record) int {
 	return func(a, b *entries.Record) int { return cmp.Compare(score(b), score(a)) }
 }
 
-// byRank orders entries as the documents of their feeds do that are complete; others
-// stand behind them.
+// byRank compares entries by their position in the document of a complete feed (RFC 5005,
+// section 2). Entries without a rank come last.
 func byRank(a, b *entries.Record) int {
 	place := func(r *entries.Record) int { return cmp.Or(r.Rank(), math.MaxInt) }
 	return cmp.Compare(place(a), place(b))
 }
 
-// tellIncomplete tells of a list of one feed that older entries are missing (RFC 5005,
-// section 4.2).
+// tellIncomplete prints a note if all entries are of one feed, and older entries of it are
+// missing (RFC 5005, section 4.2).
 func tellIncomplete(v *session.Session, seen *overview) {
 	if r := seen.first; r != nil {
 		if gap := r.Incomplete(); gap != "" {
@@ -221,8 +220,8 @@ type order struct {
 	by     func(a, b *entries.Record) int
 	fields lektordir.Fields
 	down   bool
-	newest bool // what is equal stands newest first
-	best   bool // of a limited list, the first are kept and not the newest
+	newest bool // equal entries are newest first
+	best   bool // Newest keeps the first entries, not the newest
 }
 
 func (o order) compare(a, b *entries.Record) int {
@@ -242,7 +241,7 @@ func (o order) compare(a, b *entries.Record) int {
 	return c
 }
 
-// textual compares texts as a reader would: without case.
+// textual compares texts without regard to case.
 func textual(text func(*entries.Record) string) func(a, b *entries.Record) int {
 	folded := map[*entries.Record]string{}
 	fold := func(r *entries.Record) string {
@@ -260,7 +259,7 @@ func textual(text func(*entries.Record) string) func(a, b *entries.Record) int {
 func printList(ctx context.Context, v *session.Session, list []*entries.Record, seen *overview, o ListOptions) error {
 	l := layout{screen: o.Screen, now: v.Now, raw: o.Print.Raw, flags: seen.flags}
 	if o.Number {
-		// Those of a list that nobody saw would be taken for those of another.
+		// Numbers are printed only if they are saved; others would refer to an older list.
 		l.number = len(strconv.Itoa(len(list)))
 	}
 	for _, title := range seen.feeds {
@@ -269,7 +268,7 @@ func printList(ctx context.Context, v *session.Session, list []*entries.Record, 
 	if l.screen.Width > 0 {
 		l.current = entries.Key(v.Current())
 	}
-	// A line of the list is one of the screen, and the prompt needs another.
+	// The pager is not needed if the list and the prompt fit the screen.
 	if o.Pager.Command == "" || o.Print.Raw || o.Screen.Height == 0 || len(list) < o.Screen.Height {
 		return printRows(ctx, v.S.Out, list, l)
 	}
@@ -281,7 +280,7 @@ func printList(ctx context.Context, v *session.Session, list []*entries.Record, 
 func printRows(ctx context.Context, w io.Writer, list []*entries.Record, l layout) error {
 	var b bytes.Buffer
 	for part := range slices.Chunk(list, chunk) {
-		if p, ok := w.(*pager); ok && p.left {
+		if p, ok := w.(*pager); ok && p.closed {
 			return nil
 		}
 		titles := make([]string, len(part))

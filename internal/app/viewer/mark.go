@@ -21,13 +21,13 @@ type MarkOptions struct {
 	Print      command.PrinterOptions
 }
 
-// Mark sets and clears flags, by one rename for each entry, and prints the
-// entries where they are now.
+// Mark sets and clears flags by one rename for each entry, and prints the entries with their
+// new names.
 func Mark(ctx context.Context, o MarkOptions, s *command.Streams) error {
 	if o.Set == "" && o.Clear == "" {
-		return &command.UsageError{Message: "mark: no flag is given", Hint: "--set S marks entries as read, --clear S as unread"}
+		return &command.UsageError{Message: "mark: no flag to set or clear", Hint: "--set S marks entries as read, --clear S as unread"}
 	}
-	// A wrong word is the fault of the command line, not of any entry.
+	// A wrong flag is an error of the command line, reported once and not for each entry.
 	for _, f := range []struct {
 		name string
 		text *string
@@ -63,8 +63,7 @@ func Mark(ctx context.Context, o MarkOptions, s *command.Streams) error {
 		if err := v.Printer.Print(v.Record(ref)); err != nil {
 			return err
 		}
-		// Names that come from a pipe may come slowly, and somebody waits for
-		// each.
+		// Names from a pipe may come slowly, so print the result of each at once.
 		if stream {
 			if err := v.Printer.Flush(); err != nil {
 				return err
@@ -78,14 +77,13 @@ func Mark(ctx context.Context, o MarkOptions, s *command.Streams) error {
 type RemoveOptions struct {
 	session.Common
 	session.Names
-	Now    bool // delete rather than mark as trashed
+	Now    bool // delete instead of marking as trashed
 	DryRun bool
-	Print  command.PrinterOptions // of a dry run
+	Print  command.PrinterOptions // for a dry run
 }
 
-// Remove marks entries as trashed, which no listing shows any more, or deletes
-// them: each with the older versions of it that it hides. A dry run prints of which
-// entries that would be done.
+// Remove marks entries as trashed, so that no list shows them, or deletes them. The older
+// versions that an entry hides are removed too. A dry run prints the entries instead.
 func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 	o.Print.Format = cmp.Or(o.Print.Format, "path")
 	name, remove := "rm", (*undo.Mover).Trash

@@ -20,16 +20,16 @@ import (
 type OpenOptions struct {
 	session.Common
 	session.Names
-	// Of the entry's URLs that of its page, or one of these: a link of the content by
-	// its number, an enclosure by its number, the page of comments.
+	// Link is the number of a link in the content, Enclosure that of an enclosure, and Comments
+	// means the page of comments. If none is set, Open opens the entry's page.
 	Link, Enclosure int
 	Comments        bool
-	Page            bool // of Play: the page, in which a player may find something
-	Keep            bool // leave it unread
+	Page            bool // Play passes the entry's page to the player
+	Keep            bool // do not mark the entry as read
 }
 
-// Open hands the URL of each entry to the user's browser, and marks it as read when the
-// browser was content.
+// Open opens a URL of each entry in the user's browser, and marks the entry as read if the
+// browser did not fail.
 func Open(ctx context.Context, o OpenOptions, s *command.Streams) error {
 	return o.hand(ctx, s, "open", external.Browser, func(r *entries.Record) (string, error) {
 		e := r.Get(lektordir.FieldID | lektordir.FieldLink | lektordir.FieldComments | lektordir.FieldEnclosures)
@@ -37,13 +37,13 @@ func Open(ctx context.Context, o OpenOptions, s *command.Streams) error {
 		case o.Link > 0:
 			links := r.Document(0).Links
 			if o.Link > len(links) {
-				return "", fmt.Errorf("it has %s", count(len(links), "link"))
+				return "", fmt.Errorf("the entry has %s", count(len(links), "link"))
 			}
 			return links[o.Link-1], nil
 		case o.Enclosure > 0:
 			return enclosure(e, o.Enclosure)
 		case o.Comments && e.Comments == "":
-			return "", errors.New("it has no page of comments")
+			return "", errors.New("the entry has no page of comments")
 		case o.Comments:
 			return e.Comments, nil
 		}
@@ -51,16 +51,16 @@ func Open(ctx context.Context, o OpenOptions, s *command.Streams) error {
 	})
 }
 
-// PageOf returns the URL of an entry's page.
+// PageOf returns the URL of an entry's page, or an error if it has none.
 func PageOf(r *entries.Record) (string, error) {
 	if u := r.URL(); u != "" {
 		return u, nil
 	}
-	return "", errors.New("it has no link")
+	return "", errors.New("the entry has no link")
 }
 
-// Play hands an enclosure of each entry to the user's player, and marks the entry as
-// read when it was played.
+// Play plays an enclosure of each entry in the user's player, and marks the entry as read if
+// the player did not fail.
 func Play(ctx context.Context, o OpenOptions, s *command.Streams) error {
 	return o.hand(ctx, s, "play", external.Player, func(r *entries.Record) (string, error) {
 		e := r.Get(lektordir.FieldID | lektordir.FieldLink | lektordir.FieldEnclosures)
@@ -73,12 +73,12 @@ func Play(ctx context.Context, o OpenOptions, s *command.Streams) error {
 		if u := playable(e.Enclosures); u != "" {
 			return u, nil
 		}
-		return "", command.Hint(errors.New("it has nothing to play"), "--page hands its page to the player, in which mpv may find a video; --enclosure N takes any")
+		return "", command.Hint(errors.New("the entry has nothing to play"), "try --page, which passes its page to the player (mpv finds videos in pages), or --enclosure N for an enclosure of any type")
 	})
 }
 
-// playable gives the URL of the first enclosure that a player is for, "" for none. One of
-// which nothing is known may be.
+// playable returns the URL of the first enclosure of audio or video, else of the first whose
+// type is unknown, else "".
 func playable(list []lektordir.Enclosure) string {
 	unknown := ""
 	for _, e := range list {
@@ -92,15 +92,15 @@ func playable(list []lektordir.Enclosure) string {
 	return unknown
 }
 
-// enclosure gives the URL of an enclosure by its number.
+// enclosure returns the URL of an enclosure by its number, from 1.
 func enclosure(e *lektordir.Entry, n int) (string, error) {
 	if n > len(e.Enclosures) {
-		return "", fmt.Errorf("it has %s", count(len(e.Enclosures), "enclosure"))
+		return "", fmt.Errorf("the entry has %s", count(len(e.Enclosures), "enclosure"))
 	}
 	return e.Enclosures[n-1].URL, nil
 }
 
-// count tells a number of things, of which there may be none.
+// count returns "no link", "1 link", "2 links" and so on.
 func count(n int, what string) string {
 	if n == 0 {
 		return "no " + what
@@ -108,13 +108,13 @@ func count(n int, what string) string {
 	return units.Count(n, what)
 }
 
-// hand hands a URL of each entry that is named to a program, one after the other.
+// hand passes a URL of each named entry to a program, one after the other.
 func (o OpenOptions) hand(ctx context.Context, s *command.Streams, name string, h *external.Helper, pick func(*entries.Record) (string, error)) error {
 	v, err := moving(name, o.Common, nil, command.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
-	// What is missing for all is told once, and first.
+	// A missing program is reported once, not for each entry.
 	if _, err := h.Find(); err != nil {
 		return err
 	}

@@ -15,20 +15,20 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// Pager is a program that shows text a screen at a time. The zero value is none.
+// Pager is a program that shows text a screen at a time. The zero value means no pager.
 type Pager struct {
 	Command string // run by /bin/sh
-	// Screen holds text that needs no pager; the zero value holds none.
+	// Screen is the screen: text that fits it is printed without the pager. If it is zero, all
+	// text is passed to the pager.
 	Screen command.Screen
 }
 
-// less ends by itself when all fits the screen, leaves the text there, and passes
-// colours on.
+// less exits if the text fits one screen (-F), passes colours on (-R), and leaves the text on
+// the screen (-X).
 const less = "less -FRX"
 
-// PagerOf is the pager for a screen: that of $LEKTOR_PAGER or $PAGER, none if the
-// first of them that is set is empty, and where neither is, less for what does not
-// fit.
+// PagerOf returns the pager for a screen: $LEKTOR_PAGER, else $PAGER, where an empty value means
+// no pager. If neither is set, it is less for text that does not fit the screen.
 func PagerOf(screen command.Screen) Pager {
 	if screen.Width == 0 {
 		return Pager{}
@@ -44,7 +44,7 @@ func PagerOf(screen command.Screen) Pager {
 	return Pager{Command: less, Screen: screen}
 }
 
-// colors reports whether colours get through to the screen: less needs to be told.
+// colors reports whether the pager shows colours. less needs -R or -r for that.
 func (p Pager) colors() bool {
 	words := strings.Fields(p.Command)
 	if len(words) == 0 || path.Base(words[0]) != "less" {
@@ -63,10 +63,9 @@ func (p Pager) colors() bool {
 	return false
 }
 
-// show gives write a writer: the pager's standard input, or stdout. The pager
-// is started with the first byte that the screen does not hold, so that an error
-// does not flash by, and is waited for. A reader who leaves it early has seen what
-// he wanted.
+// show calls write with a writer to the pager, or to stdout. The pager starts when the text no
+// longer fits the screen, so that it does not hide an early error. show waits for it to end. If
+// the user quits the pager early, the rest of the text is discarded without an error.
 func (p Pager) show(s *command.Streams, write func(io.Writer) error) error {
 	if p.Command == "" {
 		return write(s.Out)
@@ -79,47 +78,46 @@ func (p Pager) show(s *command.Streams, write func(io.Writer) error) error {
 	return err
 }
 
-// pager is a pager that runs, or will when there is enough to show.
+// pager is a writer to a pager that runs or will be started.
 type pager struct {
 	Pager
 	s       *command.Streams
-	held    bytes.Buffer // what nobody may have seen yet
-	rows    int          // of the screen that held takes
+	pending bytes.Buffer // text that may not be on the screen yet
+	rows    int          // screen rows that pending takes
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	signals chan os.Signal
-	passed  int  // bytes that it took
-	left    bool // it reads no more
-	plain   bool // there is none, text goes to stdout
+	written int  // bytes that the pager took
+	closed  bool // the pager reads no more
+	plain   bool // the pager cannot be run; text goes to stdout
 }
 
-// pipeSize is more than a pipe holds: what is beyond it has been read.
+// pipeSize is larger than the buffer of a pipe. If the pager took more, it has read some text.
 const pipeSize = 1 << 20
 
 func (p *pager) Write(data []byte) (int, error) {
 	switch {
 	case p.plain:
 		return p.s.Out.Write(data)
-	case p.left:
+	case p.closed:
 		return len(data), nil
 	case p.cmd == nil:
-		p.held.Write(data)
+		p.pending.Write(data)
 		if p.fits(data) {
 			return len(data), nil
 		}
 		if err := p.start(); err != nil {
 			return len(data), p.instead(err)
 		}
-		return len(data), p.pass(p.held.Bytes())
+		return len(data), p.pass(p.pending.Bytes())
 	}
-	if p.passed <= pipeSize {
-		p.held.Write(data)
+	if p.written <= pipeSize {
+		p.pending.Write(data)
 	}
 	return len(data), p.pass(data)
 }
 
-// fits reports whether the screen holds what is held, of which the last came just
-// now.
+// fits adds the rows of data, and reports whether all pending text fits the screen.
 func (p *pager) fits(data []byte) bool {
 	if p.Screen.Width == 0 {
 		return false
@@ -149,23 +147,23 @@ func (p *pager) start() error {
 		return err
 	}
 	p.cmd, p.in = cmd, in
-	// ^C is for the pager, which has the terminal, as often as it is pressed: what
-	// ends at the first waits for the pager, and a second does not kill it.
+	// ^C is for the pager, which has the terminal. The first one ends ctx, and then this process
+	// waits for the pager; further ones must not kill it.
 	p.signals = make(chan os.Signal, 1)
 	signal.Notify(p.signals, os.Interrupt)
 	return nil
 }
 
-// pass writes to the pager. It has left when it does not take it.
+// pass writes to the pager. If that fails, it waits for the pager to end.
 func (p *pager) pass(data []byte) error {
 	n, err := p.in.Write(data)
-	if p.passed += n; p.passed > pipeSize {
-		p.held = bytes.Buffer{}
+	if p.written += n; p.written > pipeSize {
+		p.pending = bytes.Buffer{}
 	}
 	if err == nil {
 		return nil
 	}
-	p.left = true
+	p.closed = true
 	return p.wait()
 }
 
@@ -174,34 +172,34 @@ func (p *pager) wait() error {
 	p.in.Close()
 	err := p.cmd.Wait()
 	signal.Stop(p.signals)
-	p.cmd, p.left = nil, true
+	p.cmd, p.closed = nil, true
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && (exit.ExitCode() == 126 || exit.ExitCode() == 127) {
 		return p.instead(err)
 	}
 	return nil
 }
 
-// instead shows the text without a pager that could not be run.
+// instead prints the text on stdout because the pager could not be run.
 func (p *pager) instead(err error) error {
 	err = fmt.Errorf("pager: %s: %w", p.Command, err)
 	const hint = "set $LEKTOR_PAGER or $PAGER, or use --no-pager"
-	if p.passed > pipeSize {
-		return command.Hint(err, hint) // it ran, and failed later
+	if p.written > pipeSize {
+		return command.Hint(err, hint) // it ran first, so the text was shown
 	}
 	p.s.Report.Warn("%v; %s", err, hint)
 	p.plain = true
-	_, werr := p.s.Out.Write(p.held.Bytes())
-	p.held = bytes.Buffer{}
+	_, werr := p.s.Out.Write(p.pending.Bytes())
+	p.pending = bytes.Buffer{}
 	return werr
 }
 
-// end waits for the pager, or prints what the screen holds.
+// end waits for the pager, or prints the text if it fits the screen.
 func (p *pager) end() error {
 	switch {
 	case p.cmd != nil:
 		return p.wait()
-	case !p.left && !p.plain && p.held.Len() > 0:
-		_, err := p.s.Out.Write(p.held.Bytes())
+	case !p.closed && !p.plain && p.pending.Len() > 0:
+		_, err := p.s.Out.Write(p.pending.Bytes())
 		return err
 	}
 	return nil

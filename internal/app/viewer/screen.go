@@ -14,17 +14,17 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Text is wrapped to no more columns than these, and to no fewer than least.
+// DefaultText is the default of columns to wrap text to, and leastText the minimum.
 const DefaultText, leastText = 80, 20
 
-// TextWidth is the number of columns to wrap text to: $LEKTOR_WIDTH or 80, and no
-// more than the terminal has, as a line is hard to read that is longer.
+// TextWidth returns the number of columns to wrap text to: $LEKTOR_WIDTH or 80, and at most
+// those of the terminal.
 func TextWidth(s *command.Streams) int {
 	width := DefaultText
 	if v := os.Getenv("LEKTOR_WIDTH"); v != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < leastText {
-			s.Report.Warn("LEKTOR_WIDTH is %q, which is no number of at least %d; text is wrapped to %d columns", v, leastText, width)
+			s.Report.Warn("LEKTOR_WIDTH is %q, not a number of at least %d; text is wrapped to %d columns", v, leastText, width)
 		} else {
 			width = n
 		}
@@ -35,7 +35,7 @@ func TextWidth(s *command.Streams) int {
 	return width
 }
 
-// layout says how wide the columns of a list are.
+// layout is how the lines of a list are printed.
 type layout struct {
 	number, flags, feed int // widths; number 0 prints none
 	screen              command.Screen
@@ -44,12 +44,12 @@ type layout struct {
 	raw                 bool
 }
 
-// The feed may take a fifth of a terminal's width, between these; in a pipe, where no name
-// is cut off, titles stand behind maxFeed columns unless the name is longer. A terminal
-// that is narrower than withFeed shows no feeds.
+// On a terminal the feed takes a fifth of the width, but at least minFeed and at most maxFeed
+// columns. A terminal narrower than withFeed shows no feeds. In a pipe names are not cut off, and
+// are padded to at most maxFeed columns.
 const minFeed, maxFeed, withFeed = 8, 24, 50
 
-// clean makes text fit for a column.
+// clean makes text safe for a column, unless raw is set.
 func (l layout) clean(s string) string {
 	if l.raw {
 		return s
@@ -57,9 +57,8 @@ func (l layout) clean(s string) string {
 	return strings.TrimSpace(termsafe.Line(s))
 }
 
-// row writes an entry as one line: number, flags, date, feed, title. On a
-// terminal the entry shown last has a mark in front, and what is unread a bold
-// title.
+// row writes an entry as one line: number, flags, date, feed, title. On a terminal the current
+// entry is marked with ">", and titles of unread entries are bold.
 func (l layout) row(b *bytes.Buffer, r *entries.Record, title string) {
 	number, flags := "", fmt.Sprintf("%-*s ", l.flags, status(r.Ref))
 	if l.number > 0 {
@@ -96,12 +95,12 @@ func (l layout) row(b *bytes.Buffer, r *entries.Record, title string) {
 	screen.Line(b, append(line, command.Piece{Text: title, Style: style})...)
 }
 
-// dateWidth is that of the longest date that Readable returns.
+// dateWidth is the columns of the longest date that Readable returns.
 const dateWidth = len("Mon 10:05")
 
-// Readable writes a time as a person would say it on a day: the hour today, with
-// the weekday in the six days before, the day of this year, and else the month and the year.
-// What is still to come has no weekday, which would be taken for the last one.
+// Readable formats a time for a person: 15:04 today, Mon 15:04 in the six days before, 2 Jan in
+// this year, and else Jan 2006. A future time has no weekday, as that would be taken for the past
+// one.
 func Readable(t, now time.Time) string {
 	t = t.In(now.Location())
 	switch days := day(now) - day(t); {
@@ -115,14 +114,14 @@ func Readable(t, now time.Time) string {
 	return t.Format("Jan 2006")
 }
 
-// day numbers the days of the calendar, of which some have 23 or 25 hours.
+// day returns the number of a calendar day. Differences are right even if a day has 23 or 25
+// hours.
 func day(t time.Time) int {
 	y, m, d := t.Date()
 	return int(time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / (24 * 60 * 60))
 }
 
-// status shows what was done with an entry in few letters: N it is new, U it
-// was taken but not read, then its flags but S.
+// status returns N if the entry is in new/, U if it is unread in cur/, then its flags without S.
 func status(r lektordir.Ref) string {
 	s := " "
 	switch {

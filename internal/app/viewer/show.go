@@ -23,18 +23,18 @@ import (
 type ShowOptions struct {
 	session.Common
 	session.Names
-	Query []string // of Next
-	// Print has a format to print entries in instead of text.
+	Query []string // for Next
+	// Print is used instead of text if it has a format.
 	Print command.PrinterOptions
-	// FeedText takes what the feed has where an entry has the article of its page.
+	// FeedText prints the feed's text also if there is an article of the page.
 	FeedText bool
-	Raw      bool  // the bytes of the content and nothing else, unless Print has a format
-	Mark     bool  // what was shown is marked as read
+	Raw      bool  // print only the bytes of the content, unless Print has a format
+	Mark     bool  // mark shown entries as read
 	Width    int   // columns to wrap to; 80 if 0
-	Pager    Pager // shows the text, unless it is Raw
+	Pager    Pager // shows the text; unused if Print has a format
 }
 
-// Show prints entries as text. It marks nothing unless it is told to.
+// Show prints entries as text, and marks them as read if o.Mark is set.
 func Show(ctx context.Context, o ShowOptions, s *command.Streams) error {
 	v, err := moving("show --mark", o.Common, nil, o.Print, s)
 	if err != nil {
@@ -71,9 +71,9 @@ func Show(ctx context.Context, o ShowOptions, s *command.Streams) error {
 	return v.wasShown(shown, o.Mark)
 }
 
-// Next shows the next unread entry: of a query the oldest; without one the next
-// of the last list after the entry shown last, and when that has none left the
-// oldest of all.
+// Next shows the next unread entry. With a query that is the oldest that matches. Without one it
+// is the next of the last list after the entry shown last, or the oldest of all if the list has
+// no unread entry left.
 func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
 	v, err := moving("next", o.Common, o.Query, o.Print, s)
 	if err != nil {
@@ -85,8 +85,7 @@ func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
 		if r, err = v.next(ctx); err != nil {
 			return err
 		}
-		// Another viewer may remove it in this moment. Then the one after it is
-		// the next.
+		// If another viewer removes the entry at this moment, try the one after it.
 		if r == nil || !errors.Is(r.Read(lektordir.AllFields), fs.ErrNotExist) || try == 3 {
 			break
 		}
@@ -111,7 +110,7 @@ func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
 	return v.wasShown([]*entries.Record{r}, o.Mark)
 }
 
-// next finds the entry for [Next], nil if there is none.
+// next returns the entry for [Next], nil if there is none.
 func (v *viewer) next(ctx context.Context) (*entries.Record, error) {
 	if v.Query.Empty() {
 		if r, err := v.nextListed(ctx); r != nil || err != nil {
@@ -125,15 +124,15 @@ func (v *viewer) next(ctx context.Context) (*entries.Record, error) {
 	slices.SortFunc(found, entries.ByDate)
 	for _, r := range found {
 		if r.Ref.Unread() && v.Usable(r.Check()) {
-			// It is shown as its files are now.
+			// A new record, so that its files are read as they are now.
 			return v.Record(r.Ref), nil
 		}
 	}
 	return nil, nil
 }
 
-// nextListed finds the unread entry that follows the current one in the last list, or
-// from its end on the first; nil if there is none.
+// nextListed returns the first unread entry after the current one in the last list, which it
+// wraps around; nil if there is none.
 func (v *viewer) nextListed(ctx context.Context) (*entries.Record, error) {
 	list, err := v.LastList()
 	if err != nil {
@@ -143,7 +142,7 @@ func (v *viewer) nextListed(ctx context.Context) (*entries.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Entries are recognised by feed and unique name, wherever they are now.
+	// Entries are matched by feed and unique name, as they may have moved.
 	unread := map[string]lektordir.Ref{}
 	for _, r := range found {
 		unread[r.Key()] = r.Ref
@@ -162,7 +161,7 @@ func (v *viewer) nextListed(ctx context.Context) (*entries.Record, error) {
 	return nil, nil
 }
 
-// wasShown marks entries and remembers the last of them as the current one.
+// wasShown marks entries as read if mark is set, and makes the last one the current entry.
 func (v *viewer) wasShown(shown []*entries.Record, mark bool) error {
 	for i, r := range shown {
 		if mark && r.Ref.Unread() {
@@ -176,15 +175,15 @@ func (v *viewer) wasShown(shown []*entries.Record, mark bool) error {
 		}
 		if i == len(shown)-1 {
 			if err := v.SetCurrent(r.Ref); err != nil {
-				v.S.Report.Warn("%q will not mean this entry: %v", ".", err)
+				v.S.Report.Warn("%q does not name this entry: cannot save it: %v", ".", err)
 			}
 		}
 	}
 	return nil
 }
 
-// showOne prints one entry. It reports whether it could be read; the error is
-// that of w.
+// showOne prints one entry. It reports whether the entry could be read. The error is a write
+// error.
 func (v *viewer) showOne(w io.Writer, r *entries.Record, o ShowOptions, another bool) (bool, error) {
 	if o.FeedText {
 		if err := r.TakeFeedText(); err != nil {
@@ -232,7 +231,7 @@ func (v *viewer) showOne(w io.Writer, r *entries.Record, o ShowOptions, another 
 	return true, err
 }
 
-// Header writes what is known of an entry beside its content, a line for each.
+// Header writes the fields of an entry except its content, a line for each.
 func Header(b *strings.Builder, v *entries.Store, r *entries.Record) {
 	e := r.Get(0)
 	line := func(name, value string) {

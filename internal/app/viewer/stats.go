@@ -28,29 +28,28 @@ import (
 type StatsOptions struct {
 	session.Common
 	Query []string
-	Weeks int // that are told of, this one included; [DefaultWeeks] if 0
+	Weeks int // number of weeks, including this one (default [DefaultWeeks])
 	Print command.PrinterOptions
-	Width int // of the screen; 0 for none
+	Width int // columns to cut lines to; 0 does not cut them
 }
 
-// DefaultWeeks is how many weeks are told of.
+// DefaultWeeks is the default of [StatsOptions].Weeks.
 const DefaultWeeks = 12
 
-// stat is what is told of a feed.
+// stat is the statistics of a feed.
 type stat struct {
 	feed *lektordir.Feed
 	counted
 	weeks  []int     // entries of each week by their date, the oldest first
-	newest time.Time // of the entries
-	dirs   []string  // of the feed and its entries
-	disk   int64     // bytes that these take
+	newest time.Time // date of the newest entry
+	dirs   []string  // directories of the feed and its entries
+	disk   int64     // bytes on the disk
 	error  string    // of the last fetch
 	silent bool      // no entry in all the weeks
 }
 
-// Stats prints of each feed how many entries it has, and had in each of the last weeks,
-// which are told by a bar; what is broken, and what is silent; and what it takes on the
-// disk.
+// Stats prints a line for each feed: the number of its entries, a bar with the entries of each of
+// the last weeks, its size on the disk, and whether it is broken or silent.
 func Stats(ctx context.Context, o StatsOptions, s *command.Streams) error {
 	o.Weeks = cmp.Or(o.Weeks, DefaultWeeks)
 	var p *command.Printer[*stat]
@@ -79,7 +78,7 @@ func Stats(ctx context.Context, o StatsOptions, s *command.Streams) error {
 	return p.Flush()
 }
 
-// stats counts, feeds by name.
+// stats returns the statistics of feeds, sorted by title.
 func stats(ctx context.Context, v *session.Session, weeks int) ([]*stat, error) {
 	found, err := v.Select(ctx, entries.Selection{Query: v.Query, All: true, Want: lektordir.FieldPubDate})
 	if err != nil {
@@ -123,8 +122,7 @@ func stats(ctx context.Context, v *session.Session, weeks int) ([]*stat, error) 
 	return list, err
 }
 
-// weeksAgo tells how many weeks ago a time is: 0 within seven days before now, and for
-// what is to come.
+// weeksAgo returns how many weeks ago a time is: 0 for the last seven days and for the future.
 func weeksAgo(t, now time.Time) int {
 	return max(0, (day(now)-day(t.In(now.Location())))/7)
 }
@@ -143,8 +141,7 @@ func (x *stat) count(r *entries.Record, now time.Time) {
 
 type inode struct{ dev, ino uint64 }
 
-// measure adds up what the directories take on the disk, what several have in common
-// once.
+// measure adds up the disk blocks of the directories. Hard-linked files count once.
 func (x *stat) measure(ctx context.Context) {
 	seen := map[inode]bool{}
 	for _, dir := range x.dirs {
@@ -154,7 +151,7 @@ func (x *stat) measure(ctx context.Context) {
 			}
 			var st unix.Stat_t
 			if err != nil || unix.Lstat(path, &st) != nil {
-				return nil // it went while we looked
+				return nil // it vanished
 			}
 			if id := (inode{uint64(st.Dev), uint64(st.Ino)}); !seen[id] {
 				x.disk += int64(st.Blocks) * 512
@@ -166,11 +163,11 @@ func (x *stat) measure(ctx context.Context) {
 	x.dirs = nil
 }
 
-// bars are from nothing to all.
+// bars are the levels of a bar, from empty to full.
 var bars = [...]string{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}
 
-// bar draws the weeks of a feed, of which the fullest has most entries. One entry is
-// seen, whatever the others are.
+// bar draws the weeks of a feed; most is the number of entries in its fullest week. A week with
+// one entry is never blank.
 func bar(weeks []int, most int) string {
 	var b strings.Builder
 	for _, n := range weeks {
@@ -183,8 +180,8 @@ func bar(weeks []int, most int) string {
 	return b.String()
 }
 
-// printStats prints them for a person. Each bar is by its own feed's fullest week, whose
-// number stands beside it.
+// printStats prints statistics for a person. Bars are scaled to the fullest week of their feed,
+// whose number of entries is printed beside them.
 func printStats(v *session.Session, stats []*stat, o StatsOptions) error {
 	all := &stat{}
 	broken, silent := 0, 0
@@ -215,7 +212,7 @@ func printStats(v *session.Session, stats []*stat, o StatsOptions) error {
 	return err
 }
 
-// statColumns are what -o can print of a feed.
+// statColumns are the columns of -o for stats.
 var statColumns = []command.Column[*stat]{
 	{Name: "feed", Get: func(x *stat) any { return x.feed.Title() }},
 	{Name: "unread", Get: func(x *stat) any { return x.Unread }},

@@ -1,12 +1,11 @@
-// Package viewer is the room of lektor-view: to list and show entries, and to record what
-// was read. Each command is a function of options and streams that knows nothing of a
-// command line. What stands alone has a package below: session, what each run begins with;
-// undo, how entries are marked and removed; rules, publish, save and fullscreen, the
-// commands of these names.
+// Package viewer holds the commands of lektor-view, which list, show and mark entries. Each
+// command is a function of options and streams, independent of the command line. Packages below
+// are session, the setup of each run; undo, which marks and removes entries; external, which runs
+// other programs; and the commands rules, publish, save and fullscreen.
 //
-// Nothing here takes a lock. Entries may arrive, move and go while a command
-// runs; what is gone when it is to be shown is left out, and what the user
-// named is looked for where it is now.
+// Entries may arrive, move and vanish while a command runs, as no command locks the lektor-dir.
+// An entry that vanished is omitted. An entry that the user named is looked up by its unique
+// name, so it is found if it was moved.
 package viewer
 
 import (
@@ -21,7 +20,7 @@ type viewer struct {
 	mover *undo.Mover
 }
 
-// moving opens the lektor-dir for a command that undo takes back by its name.
+// moving opens the lektor-dir for a command that is recorded for undo under a name.
 func moving(name string, c session.Common, words []string, format command.PrinterOptions, s *command.Streams) (*viewer, error) {
 	v, err := c.Open(words, format, s)
 	if err != nil {

@@ -234,7 +234,7 @@ var build = sync.OnceValue(func() (err error) {
 	return Programs(built)
 })
 
-// Bin gives a directory with all programs, which is the same for all tests of a package.
+// Bin returns a directory with all programs, which is the same for all tests of a package.
 // They run in [Main].
 func Bin(t testing.TB) string {
 	t.Helper()

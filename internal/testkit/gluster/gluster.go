@@ -49,7 +49,7 @@ func namespaces() []string {
 // inside is set for a program that runs where it may make a volume.
 const inside = "LEKTOR_GLUSTER_INSIDE"
 
-// Inside tells whether this program runs there.
+// Inside reports whether this program runs there.
 func Inside() bool { return os.Getenv(inside) != "" && os.Getpid() == 1 }
 
 // Again gives the command that runs this program once more, with these arguments, in

@@ -128,7 +128,7 @@ func (p *place) sh(t *testing.T, flags, script string) string {
 	return string(out)
 }
 
-// getenv gives a variable of the place.
+// getenv returns a variable of the place.
 func (p *place) getenv(name string) string {
 	for _, v := range p.env {
 		if value, ok := strings.CutPrefix(v, name+"="); ok {

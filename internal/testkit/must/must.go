@@ -27,7 +27,7 @@ func That(err error, format string, args ...any) {
 // Fail throws an error.
 func Fail(format string, args ...any) { Do(fmt.Errorf(format, args...)) }
 
-// Get gives the first, unless there is an error, which it throws.
+// Get returns the first, unless there is an error, which it throws.
 func Get[T any](v T, err error) T {
 	Do(err)
 	return v

@@ -58,7 +58,7 @@ func (l *Log) Info(format string, args ...any) {
 	l.lines = append(l.lines, fmt.Sprintf(format, args...))
 }
 
-// String gives all of them.
+// String returns all of them.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

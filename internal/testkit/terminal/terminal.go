@@ -66,7 +66,7 @@ func Open(t testing.TB, columns, lines int) *Terminal {
 	return term
 }
 
-// closable gives the file with reads that end when it is closed.
+// closable returns the file with reads that end when it is closed.
 func closable(t testing.TB, f *os.File) *os.File {
 	t.Helper()
 	fd, err := syscall.Dup(int(f.Fd()))

@@ -79,13 +79,13 @@ func (x *Tmux) Resize(columns, lines int) {
 	x.Width, x.Height = columns, lines
 }
 
-// Screen gives the lines of the screen, without blanks at their ends.
+// Screen returns the lines of the screen, without blanks at their ends.
 func (x *Tmux) Screen() []string {
 	x.t.Helper()
 	return strings.Split(strings.TrimSuffix(x.run("capture-pane", "-p", "-t", "t"), "\n"), "\n")
 }
 
-// Tell gives what tmux knows of the pane, by its formats, as #{pane_title}.
+// Tell returns what tmux knows of the pane, by its formats, as #{pane_title}.
 func (x *Tmux) Tell(format string) string {
 	x.t.Helper()
 	return strings.TrimSuffix(x.run("display-message", "-p", "-t", "t", format), "\n")

@@ -1,6 +1,5 @@
-// Package external runs commands of the user for entries, without a shell: what strangers
-// wrote is an argument or stands in the environment, and is never a part of a command's
-// text.
+// Package external runs the user's commands for entries, without a shell. Untrusted text is passed
+// in arguments and the environment, never in the text of a command.
 package external
 
 import (
@@ -22,42 +21,42 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Argv are the arguments of a command that is run for entries. Those that are
-// templates, as of -o, are made of each.
+// Argv is the arguments of a command that is run for entries. Arguments that are templates, as in
+// -o, are filled in for each entry.
 type Argv struct {
 	words   []string
-	columns []*command.Printer[*entries.Record] // nil for a word that is no template
-	made    []*bytes.Buffer
+	columns []*command.Printer[*entries.Record] // nil for a word that is not a template
+	out     []*bytes.Buffer                     // output of columns
 }
 
-// New prepares a command. The error is a [*command.UsageError].
+// New parses the templates of a command. The error is a [*command.UsageError].
 func New(words []string) (*Argv, error) {
 	if len(words) == 0 || words[0] == "" {
-		return nil, command.Usagef("there is no command to run")
+		return nil, command.Usagef("the command is missing")
 	}
-	a := &Argv{words: words, columns: make([]*command.Printer[*entries.Record], len(words)), made: make([]*bytes.Buffer, len(words))}
+	a := &Argv{words: words, columns: make([]*command.Printer[*entries.Record], len(words)), out: make([]*bytes.Buffer, len(words))}
 	for i, w := range words {
 		if !strings.Contains(w, "{{") {
 			continue
 		}
 		if i == 0 {
-			return nil, command.Usagef("%s: an entry does not say which command is run", w)
+			return nil, command.Usagef("%s: the name of a command cannot be a template", w)
 		}
-		a.made[i] = &bytes.Buffer{}
+		a.out[i] = &bytes.Buffer{}
 		var err error
-		if a.columns[i], err = command.NewPrinter(a.made[i], command.PrinterOptions{Format: w, Nul: true}, entries.Columns()); err != nil {
+		if a.columns[i], err = command.NewPrinter(a.out[i], command.PrinterOptions{Format: w, Nul: true}, entries.Columns()); err != nil {
 			return nil, err
 		}
 	}
 	return a, nil
 }
 
-// maxArgument is the longest argument and variable, in bytes. A system takes a little
-// more; what is longer is a stranger's joke.
+// maxArgument is the maximum length of an argument or variable in bytes, a little less than systems
+// accept.
 const maxArgument = 64 << 10
 
-// For makes the arguments for an entry. One that the entry made begins with no minus, as
-// that would be an option: it gets a space in front.
+// For returns the arguments for an entry. If the text of a template begins with a minus, a space
+// is put in front, so that it is not taken for an option.
 func (a *Argv) For(r *entries.Record) ([]string, error) {
 	args := make([]string, len(a.words))
 	for i, w := range a.words {
@@ -66,14 +65,14 @@ func (a *Argv) For(r *entries.Record) ([]string, error) {
 			args[i] = w
 			continue
 		}
-		a.made[i].Reset()
+		a.out[i].Reset()
 		if err := p.Print(r); err != nil {
 			return nil, err
 		}
 		if err := p.Flush(); err != nil {
 			return nil, err
 		}
-		arg := short(strings.TrimSuffix(a.made[i].String(), "\x00"))
+		arg := short(strings.TrimSuffix(a.out[i].String(), "\x00"))
 		if strings.HasPrefix(arg, "-") && !strings.HasPrefix(w, "-") {
 			arg = " " + arg
 		}
@@ -82,7 +81,7 @@ func (a *Argv) For(r *entries.Record) ([]string, error) {
 	return args, nil
 }
 
-// short cuts off what is more than a system takes, and makes it one that it takes.
+// short removes NUL bytes, and cuts text to maxArgument bytes at the end of a character.
 func short(s string) string {
 	s = strings.ReplaceAll(s, "\x00", "")
 	if len(s) <= maxArgument {
@@ -98,8 +97,7 @@ func short(s string) string {
 	return s
 }
 
-// Environ is what a command that works on an entry finds in its environment. The manual
-// lists it.
+// Environ returns the environment variables that describe an entry. The manual lists them.
 func Environ(s *entries.Store, r *entries.Record) []string {
 	e := r.Get(lektordir.FieldID | lektordir.FieldLink | lektordir.FieldTitle | lektordir.FieldPubDate | lektordir.FieldEnclosures | lektordir.FieldCategories)
 	var enclosure string
@@ -125,11 +123,11 @@ func Environ(s *entries.Store, r *entries.Record) []string {
 	return env
 }
 
-// Words are the command and its arguments, of which some may be templates.
+// Words returns the command and its arguments, with the templates not filled in.
 func (a *Argv) Words() []string { return a.words }
 
-// Command prepares a command that is told of an entry. It ends with ctx, by SIGTERM
-// first, and prints where we do.
+// Command returns a command with the environment of an entry and the output of s. When ctx ends, it
+// gets SIGTERM, and is killed two seconds later.
 func Command(ctx context.Context, s *entries.Store, r *entries.Record, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), Environ(s, r)...)
@@ -142,8 +140,7 @@ func Command(ctx context.Context, s *entries.Store, r *entries.Record, args ...s
 	return cmd
 }
 
-// Run runs the command for an entry, and its error says how it failed. What it prints goes
-// to out, or if that is nil where ours goes.
+// Run runs the command for an entry. Its output goes to out, or to the output of s if out is nil.
 func (a *Argv) Run(ctx context.Context, s *entries.Store, r *entries.Record, out io.Writer) error {
 	args, err := a.For(r)
 	if err != nil {

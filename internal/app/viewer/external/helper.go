@@ -19,26 +19,26 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// schemesFile has the schemes of URLs that the user lets be handed to programs beside
-// http and https, one a line.
+// schemesFile lists the schemes of URLs that may be passed to programs besides http and https, one
+// a line.
 const schemesFile = "etc/view/schemes"
 
-// Helper is a program that a URL is handed to: the variables that may name it, and
-// what else is tried.
+// Helper is a program that opens URLs, a browser or a player.
 type Helper struct {
 	what      string
-	variables []string
-	several   bool // names with colons between them, of which the first is taken that there is
-	others    []string
+	variables []string // environment variables that may name it
+	several   bool     // a variable may hold several programs, separated by colons
+	others    []string // programs to try if no variable is set
 }
 
-// The helpers.
+// Browser and Player are the helpers.
 var (
 	Browser = &Helper{"browser", []string{"LEKTOR_BROWSER", "BROWSER"}, true, []string{"xdg-open", "x-www-browser", "www-browser", "firefox", "chromium", "w3m", "lynx"}}
 	Player  = &Helper{"player", []string{"LEKTOR_PLAYER"}, false, []string{"mpv", "vlc", "mplayer", "ffplay"}}
 )
 
-// HandOver hands a URL of an entry to a helper, whose process set prepares.
+// HandOver runs a helper with a URL of an entry, and waits for it. set may change the command
+// before.
 func (h *Helper) HandOver(ctx context.Context, s *entries.Store, r *entries.Record, url string, set func(*exec.Cmd)) error {
 	argv, err := h.Command(s.Dir, url)
 	if err != nil {
@@ -52,7 +52,8 @@ func (h *Helper) HandOver(ctx context.Context, s *entries.Store, r *entries.Reco
 	return nil
 }
 
-// Command returns the command of a helper for a URL, if it may be handed to one.
+// Command returns the command of a helper for a URL. It fails if the scheme of the URL is not
+// allowed.
 func (h *Helper) Command(d *lektordir.Dir, u string) ([]string, error) {
 	u, err := allowed(d, u)
 	if err != nil {
@@ -65,7 +66,7 @@ func (h *Helper) Command(d *lektordir.Dir, u string) ([]string, error) {
 	return with(argv, u), nil
 }
 
-// Find returns the command of a helper, without the URL.
+// Find returns the command of a helper without the URL.
 func (h *Helper) Find() ([]string, error) {
 	for _, name := range h.variables {
 		value := strings.TrimSpace(os.Getenv(name))
@@ -88,21 +89,21 @@ func (h *Helper) Find() ([]string, error) {
 				return argv, nil
 			}
 		}
-		return nil, command.Hint(fmt.Errorf("%s is %s, and there is no such program", name, value), "name a program that is there, with its arguments; no shell reads it")
+		return nil, command.Hint(fmt.Errorf("%s is %s, but there is no such program", name, value), "set it to a program that exists, with its arguments; it is not run by a shell")
 	}
 	others := h.others
 	if runtime.GOOS == "darwin" {
-		others = append([]string{"open"}, others...) // elsewhere that is something else
+		others = append([]string{"open"}, others...) // on other systems, open is another program
 	}
 	for _, name := range others {
 		if _, err := exec.LookPath(name); err == nil {
 			return []string{name}, nil
 		}
 	}
-	return nil, command.Hint(fmt.Errorf("there is no %s", h.what), "name one in the variable %s", h.variables[0])
+	return nil, command.Hint(fmt.Errorf("no %s was found", h.what), "set the variable %s to one", h.variables[0])
 }
 
-// with returns the command for a URL: in the place of %s, or as the last argument.
+// with adds a URL to a command: in the place of %s, or as the last argument.
 func with(argv []string, u string) []string {
 	argv = slices.Clone(argv)
 	found := false
@@ -118,9 +119,9 @@ func with(argv []string, u string) []string {
 	return argv
 }
 
-// allowed returns a URL as it may be handed to a program: one of the web, or of a scheme
-// that the user allows. It begins with a letter, so that it is no option, and has no
-// character that a script which quotes badly would take for its own.
+// allowed returns a URL in a form that is safe to pass to a program. It fails unless the scheme is
+// http, https or one in schemesFile. The result begins with a letter, so that it is not an option,
+// and characters that are special in a shell script with bad quoting are escaped.
 func allowed(d *lektordir.Dir, text string) (string, error) {
 	text = strings.TrimSpace(text)
 	u, err := url.Parse(text)
@@ -140,8 +141,8 @@ func allowed(d *lektordir.Dir, text string) (string, error) {
 			return "", err
 		}
 		if !slices.Contains(known, scheme) {
-			err := fmt.Errorf("%s is not of the web", termsafe.Brief(text))
-			return "", command.Hint(err, "a line %s in %s lets such be handed to programs", scheme, d.Join(schemesFile))
+			err := fmt.Errorf("cannot open %s: its scheme is not allowed", termsafe.Brief(text))
+			return "", command.Hint(err, "to allow it, add a line %s to %s", scheme, d.Join(schemesFile))
 		}
 	}
 	var b strings.Builder
@@ -155,7 +156,7 @@ func allowed(d *lektordir.Dir, text string) (string, error) {
 	return b.String(), nil
 }
 
-// schemes returns those that the user allows.
+// schemes returns the schemes in schemesFile.
 func schemes(d *lektordir.Dir) ([]string, error) {
 	data, err := atomicfile.Read(d.Join(schemesFile), entries.MaxRules)
 	if errors.Is(err, fs.ErrNotExist) {

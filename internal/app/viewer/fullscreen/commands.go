@@ -25,16 +25,16 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// outputBuffer collects what a command says, for the last line of the screen.
+// outputBuffer collects the output and messages of a command, for the last line of the screen.
 type outputBuffer struct{ out, messages bytes.Buffer }
 
-// streams are those of a command that has no terminal.
+// streams returns streams that write to the buffer and have no terminal.
 func (t *outputBuffer) streams() *command.Streams {
 	return command.NewStreams("lektor-view", strings.NewReader(""), &t.out, &t.messages)
 }
 
-// said returns the messages in a line.
-func (t *outputBuffer) said() string {
+// text returns the messages as one line.
+func (t *outputBuffer) text() string {
 	var lines []string
 	for l := range strings.Lines(t.messages.String()) {
 		lines = append(lines, strings.TrimPrefix(strings.TrimSpace(l), "lektor-view: "))
@@ -42,9 +42,9 @@ func (t *outputBuffer) said() string {
 	return strings.Join(lines, "; ")
 }
 
-// err is an error with what was said before it.
+// err returns an error with the messages before it, nil if there are neither.
 func (t *outputBuffer) err(err error) error {
-	said := t.said()
+	said := t.text()
 	switch {
 	case err == nil && said == "":
 		return nil
@@ -56,7 +56,7 @@ func (t *outputBuffer) err(err error) error {
 	return fmt.Errorf("%s; %w", said, err)
 }
 
-// mover returns what moves entries for the reader, and where its messages go.
+// mover returns a mover for the reader, and the buffer of its messages.
 func (l *diskAdapter) mover() (*undo.Mover, *outputBuffer) {
 	t := &outputBuffer{}
 	return undo.Moving(entries.New(l.dir, l.clock(), t.streams()), "tui"), t
@@ -112,7 +112,7 @@ func (l *diskAdapter) Undo(ctx context.Context) (string, []lektordir.Ref, error)
 	if err != nil {
 		return "", moved, t.err(err)
 	}
-	return t.said(), moved, nil
+	return t.text(), moved, nil
 }
 
 // savedDir holds the saved queries, a file each.
@@ -139,7 +139,7 @@ func (l *diskAdapter) Save(_ context.Context, name, text string) error {
 	}
 	path := l.dir.Join(savedDir, name)
 	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("there is a saved query %s already", name)
+		return fmt.Errorf("a saved query %s exists already", name)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
@@ -156,8 +156,8 @@ func (l *diskAdapter) Open(ctx context.Context, ref lektordir.Ref, url string) (
 		url, err = viewer.PageOf(r)
 	}
 	if err == nil {
-		// The terminal is the reader's: a browser that needs one is for the keys run and
-		// run-wait.
+		// A new session keeps the browser off the reader's terminal. The keys run and run-wait can
+		// run a browser that needs it.
 		err = external.Browser.HandOver(ctx, s, r, url, func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} })
 	}
 	if err != nil {
@@ -183,7 +183,7 @@ func (l *diskAdapter) Environ(_ context.Context, ref lektordir.Ref) []string {
 	return external.Environ(s, s.Record(ref))
 }
 
-// Limits of a picture, for which the user waits.
+// Limits for fetching a picture, as the user waits for it.
 const (
 	pictureBytes = 20 << 20
 	pictureTime  = 30 * time.Second
@@ -195,7 +195,7 @@ func (l *diskAdapter) Picture(ctx context.Context, ref lektordir.Ref, url string
 	config.Deadline = pictureTime
 	config.MaxBytes, config.MaxDecoded = pictureBytes, pictureBytes
 	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
-		return nil, errors.New("pictures are fetched by http and https")
+		return nil, errors.New("only pictures with http and https URLs can be shown")
 	}
 	client := fetch.NewClient(config)
 	defer client.Close()

@@ -11,15 +11,14 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// dates are those of entries, by the hashes of their feeds and unique names, which do not
-// change. A hundred thousand take as much as their names alone would, and nothing in them
-// is a pointer that the collector of garbage would follow.
+// dates is a cache of dates of entries, by a hash of feed and unique name. It takes less memory than
+// a map with the names, and has no pointers for the garbage collector to follow.
 type dates struct {
 	seed maphash.Seed
 	of   map[uint64]date
 }
 
-// date is a moment.
+// date is a time without a pointer.
 type date struct {
 	secs  int64
 	nanos int32
@@ -40,8 +39,8 @@ func (d *dates) get(r lektordir.Ref) (time.Time, bool) {
 	return time.Unix(known.secs, int64(known.nanos)).UTC(), ok
 }
 
-// Learn asks the index, which it begins first where there are many entries and none is
-// there. Dates that it does not have are read.
+// Learn takes dates from the index, which it builds first if there are many entries and no index
+// yet. It reads the dates that the index does not have.
 func (l *diskAdapter) Learn(ctx context.Context, refs []*lektordir.Ref, progress func(what string, done, total int)) error {
 	x := l.index()
 	l.mu.Lock()
@@ -49,7 +48,7 @@ func (l *diskAdapter) Learn(ctx context.Context, refs []*lektordir.Ref, progress
 	l.mu.Unlock()
 	x.Missed(total)
 	if x.Exists() && len(refs) > 0 {
-		// If there can be none now, the entries are read after all.
+		// If building fails, the entries are read instead.
 		_ = x.Build(ctx, func(done, total int) { progress("indexing", done, total) })
 	}
 	s := l.indexed()
@@ -79,13 +78,13 @@ func (l *diskAdapter) Learn(ctx context.Context, refs []*lektordir.Ref, progress
 	return nil
 }
 
-// datesSoon is how many entries can be read while a person waits.
+// datesSoon is the number of entries whose dates can be read while a person waits.
 const datesSoon = 10_000
 
-// datesAtOnce is how many entries are read between two looks at the context.
+// datesAtOnce is the number of entries that are read between two checks of the context.
 const datesAtOnce = 256
 
-// readDates reads the dates of entries, and remembers them. The error is the context's.
+// readDates reads the dates of entries into the cache. The error is that of ctx.
 func (l *diskAdapter) readDates(ctx context.Context, s *entries.Store, refs []*lektordir.Ref) ([]time.Time, error) {
 	dates := make([]time.Time, len(refs))
 	if err := workers.ForEach(ctx, len(refs), func(i int) { dates[i] = s.Record(*refs[i]).Date() }); err != nil {
@@ -113,7 +112,7 @@ func (l *diskAdapter) Dates(ctx context.Context, refs []*lektordir.Ref) (dates [
 	s := l.store()
 	whole = true
 	for part := range slices.Chunk(missing, datesAtOnce) {
-		// The dates of more entries are learned later.
+		// Learn reads the dates of more entries later.
 		if len(missing) <= datesSoon && ctx.Err() == nil {
 			some := make([]*lektordir.Ref, len(part))
 			for i, at := range part {

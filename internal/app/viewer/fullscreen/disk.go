@@ -30,8 +30,8 @@ type diskAdapter struct {
 	clock func() time.Time
 
 	mu    sync.Mutex
-	dates dates // of entries that were asked about
-	total int   // how many entries there were when all were listed last
+	dates dates // cache
+	total int   // number of entries when all were listed last
 }
 
 var _ tui.Disk = (*diskAdapter)(nil)
@@ -40,13 +40,13 @@ func newDiskAdapter(o Options, v *session.Session) *diskAdapter {
 	return &diskAdapter{o: o, dir: v.Dir, clock: v.Clock, dates: newDates()}
 }
 
-// store returns the entries as of now. Malformed ones are not reported, as they would be at
-// each look.
+// store returns a store for the current time. It does not report malformed entries, as that would
+// repeat each time they are read.
 func (l *diskAdapter) store() *entries.Store {
 	return entries.New(l.dir, l.clock(), new(outputBuffer).streams())
 }
 
-// indexed returns the entries as of now, answered by the index.
+// indexed returns a store like that of store, with the index.
 func (l *diskAdapter) indexed() *entries.Store {
 	s := l.store()
 	s.Index = l.index()
@@ -57,8 +57,7 @@ func (l *diskAdapter) index() *index.Index {
 	return index.For(l.dir, new(outputBuffer).streams(), l.o.Index)
 }
 
-// Overview asks the index, or, if that does not know, looks into the feeds that got
-// something last.
+// Overview returns the overview of the index. If there is none, it takes the entries of a glance.
 func (l *diskAdapter) Overview(ctx context.Context, newest int) (*tui.Overview, error) {
 	o := &tui.Overview{}
 	var work workers.Group
@@ -85,7 +84,7 @@ func (l *diskAdapter) Overview(ctx context.Context, newest int) (*tui.Overview, 
 		return err
 	})
 	work.Go(func() (err error) {
-		o.Saved, _ = l.Saved(ctx) // it is not worth the rest
+		o.Saved, _ = l.Saved(ctx) // an error must not hide the entries
 		o.Feeds, err = l.Feeds(ctx)
 		return err
 	})
@@ -95,7 +94,7 @@ func (l *diskAdapter) Overview(ctx context.Context, newest int) (*tui.Overview, 
 	return o, nil
 }
 
-// listed returns entries as a list shows them.
+// listed converts records for an overview.
 func listed(records []*entries.Record) []tui.Listed {
 	list := make([]tui.Listed, len(records))
 	for i, r := range records {
@@ -104,12 +103,12 @@ func listed(records []*entries.Record) []tui.Listed {
 	return list
 }
 
-// A glance looks into glanceFeeds feeds, or fewer when it has seen glanceEntries entries, and
-// takes from each the glanceEach entries that were delivered last.
+// A glance lists glanceFeeds feeds, or fewer if they have glanceEntries entries, but more until it
+// has enough. It takes from each the glanceEach unread entries that were delivered last.
 const glanceFeeds, glanceEntries, glanceEach = 8, 2000, 100
 
-// glance returns unread entries of the feeds that got some last, the newest first. It reads
-// no directory of the others, so it is done long before a list is.
+// glance returns unread entries of the feeds that changed last in new/, newest first. It does not
+// list the other feeds, so it is much faster than a full list.
 func (l *diskAdapter) glance(ctx context.Context, newest int) ([]tui.Listed, error) {
 	names, err := os.ReadDir(l.dir.Join("new"))
 	if err != nil {
@@ -160,7 +159,7 @@ func (l *diskAdapter) glance(ctx context.Context, newest int) ([]tui.Listed, err
 	return listed(records[:min(len(records), newest)]), nil
 }
 
-// rowOf returns the row of an entry in a list.
+// rowOf returns the row of an entry.
 func rowOf(r *entries.Record) tui.Row { return tui.Row{Title: tui.Plain(termsafe.Brief(r.Title()))} }
 
 func (l *diskAdapter) Feeds(ctx context.Context) ([]tui.Feed, error) {
@@ -180,8 +179,8 @@ func (l *diskAdapter) Feeds(ctx context.Context) ([]tui.Feed, error) {
 	return slices.DeleteFunc(list, func(f tui.Feed) bool { return f.Hash == "" }), err
 }
 
-// tellApart sets Apart of feeds that have a title in common: the host of the id, or the
-// whole id if the hosts are the same.
+// tellApart sets Apart of feeds with equal titles: the host of the id, or the id without its scheme
+// if the hosts are equal too.
 func tellApart(list []tui.Feed, ids []string) {
 	titles, hosts := map[string]int{}, map[[2]string]int{}
 	title := func(i int) string { return query.Fold(tui.Plain(list[i].Title)) }
@@ -220,7 +219,7 @@ func (l *diskAdapter) List(ctx context.Context, feeds ...string) (map[string][]l
 	}
 	lists := make([][]lektordir.Ref, len(feeds))
 	if err := workers.ForEach(ctx, len(feeds), func(i int) {
-		// ls and check report what is malformed.
+		// ls and check report malformed entries.
 		lists[i], _ = l.dir.List(ctx, lektordir.ListOptions{Feeds: feeds[i : i+1], SkipTrashed: true})
 	}); err != nil {
 		return nil, err
@@ -239,13 +238,13 @@ func (l *diskAdapter) List(ctx context.Context, feeds ...string) (map[string][]l
 	return byFeed, nil
 }
 
-// places returns the feeds that have entries if no feeds are given.
+// places returns feeds, or all feeds that have entries if none are given. It fails if new/ or cur/
+// cannot be read.
 func (l *diskAdapter) places(feeds []string) ([]string, error) {
 	given := len(feeds) > 0
 	for _, place := range []string{"new", "cur"} {
 		if given {
-			// A feed that is nowhere has no entries; a lektor-dir that is nowhere is another
-			// matter.
+			// A missing feed has no entries, but a missing lektor-dir is an error.
 			if _, err := os.Stat(l.dir.Join(place)); err != nil {
 				return nil, err
 			}
@@ -306,7 +305,7 @@ func (l *diskAdapter) Query(_ context.Context, text string) (tui.Query, error) {
 	return tui.Query{State: q.MentionsState(), Find: find, Match: match}, nil
 }
 
-// parse reads a query.
+// parse parses a query.
 func (l *diskAdapter) parse(text string) (*query.Query, error) {
 	return entries.ParseQuery(l.dir.Path(), []string{text})
 }
@@ -333,9 +332,9 @@ func (l *diskAdapter) Page(_ context.Context, ref lektordir.Ref, width int, feed
 	}
 	for line := range strings.Lines(b.String()) {
 		if strings.HasPrefix(line, "Flags: ") {
-			continue // they may change while one reads, and stand above
+			continue // they may change meanwhile, and are in the title of the pane
 		}
-		// Three lines of each say enough; of what may be copied nothing is cut off.
+		// A field takes at most three lines. URLs are never cut off, so that they can be copied.
 		if line = termsafe.Brief(line); !strings.Contains(line, "://") {
 			line = termsafe.Truncate(line, 3*width-10)
 		}

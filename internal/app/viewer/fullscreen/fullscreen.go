@@ -1,4 +1,4 @@
-// Package fullscreen is the reader on the whole screen, tui, on a lektor-dir.
+// Package fullscreen runs the full-screen reader, package tui, on a lektor-dir.
 package fullscreen
 
 import (
@@ -24,18 +24,18 @@ import (
 // Options are the options of [Run].
 type Options struct {
 	session.Common
-	Width   int    // columns of text, at most
-	Set     string // of keys, instead of the user's file; "" for that
+	Width   int    // maximum columns of text
+	Set     string // name of a set of keys; "" means the user's file
 	Mouse   bool
-	Advance bool // the cursor goes on after an entry was marked
-	// Fetch says how pictures are fetched, when the user asks for one.
+	Advance bool // move the cursor to the next entry after marking one
+	// Fetch is the configuration for fetching pictures.
 	Fetch fetch.Config
 }
 
 // keysFile is the user's file of keys, relative to the lektor-dir.
 const keysFile = "etc/view/keys"
 
-// Run is the full-screen reader. It needs a terminal.
+// Run runs the full-screen reader. It fails if stdin or stdout is not a terminal.
 func Run(ctx context.Context, o Options, s *command.Streams) error {
 	v, err := o.Open(nil, command.PrinterOptions{}, s)
 	if err != nil {
@@ -48,7 +48,7 @@ func Run(ctx context.Context, o Options, s *command.Streams) error {
 	if err := keys(v.Dir, o.Set, to); err != nil {
 		return err
 	}
-	// The screen shows the first one, and hides the others until it ends.
+	// The screen shows the first error only. The others are visible after the reader has ended.
 	for _, bad := range to.Keys.Errs {
 		s.Report.Warn("%v", bad)
 	}
@@ -61,7 +61,7 @@ func Run(ctx context.Context, o Options, s *command.Streams) error {
 	return tui.Run(ctx, newDiskAdapter(o, v), to)
 }
 
-// keys reads the user's keys, or a set.
+// keys sets the keys in to: those of the user's file, or of a set.
 func keys(d *lektordir.Dir, set string, to *tui.Options) error {
 	path := d.Join(keysFile)
 	if set != "" {

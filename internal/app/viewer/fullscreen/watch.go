@@ -12,23 +12,23 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// poll is how often the reader looks for changes that the kernel cannot report.
+// poll is the interval for checking changes that the kernel cannot report.
 const poll = 5 * time.Second
 
 func (l *diskAdapter) Watch(ctx context.Context, since time.Time, changed func(feed string)) error {
-	broken := make(chan *workers.Panic, 2) // one of each goroutine of the watcher
+	broken := make(chan *workers.Panic, 2) // room for one of each goroutine of the watcher
 	w := &watching{
 		Watcher: watch.Guarded(ctx, poll, nil, func(p *workers.Panic) { broken <- p }),
 		dir:     l.dir, known: map[string]bool{}, changed: changed,
-		since: since.Add(-2 * time.Second), // file systems know no less than that
+		since: since.Add(-2 * time.Second), // the coarsest resolution of file times
 	}
-	// Queries and folders may be made while one reads; places of entries must be there.
+	// new/ and cur/ must exist. Other directories may be created while the reader runs.
 	for _, place := range []string{"new", "cur"} {
 		if err := w.Add(l.dir.Join(place)); err != nil {
 			return err
 		}
 	}
-	_ = w.Add(l.dir.Join(savedDir)) // if it is there
+	_ = w.Add(l.dir.Join(savedDir)) // if it exists
 	if err := w.addFeeds(); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (l *diskAdapter) Watch(ctx context.Context, since time.Time, changed func(f
 	}
 }
 
-// watching is a run of [diskAdapter.Watch].
+// watching is one run of [diskAdapter.Watch].
 type watching struct {
 	*watch.Watcher
 	dir     *lektordir.Dir
@@ -55,7 +55,7 @@ type watching struct {
 	changed func(feed string)
 }
 
-// take reports the change of a directory, "" for an unknown one.
+// take handles a change of a directory, "" if it is unknown.
 func (w *watching) take(dir string) error {
 	switch base := filepath.Base(dir); {
 	case dir == "", dir == w.dir.Join(savedDir):
@@ -72,7 +72,7 @@ func (w *watching) take(dir string) error {
 	}
 }
 
-// addFeeds watches the directories of feeds that are not watched yet.
+// addFeeds adds the directories of feeds that are not watched yet.
 func (w *watching) addFeeds() error {
 	for _, place := range []string{"new", "cur"} {
 		ents, err := os.ReadDir(w.dir.Join(place))
@@ -85,7 +85,7 @@ func (w *watching) addFeeds() error {
 				continue
 			}
 			w.known[dir] = true
-			// A change before it was watched may not have been seen.
+			// The directory may have changed before it was watched.
 			if fi, err := os.Stat(dir); err != nil || fi.ModTime().After(w.since) {
 				w.changed(e.Name())
 			}

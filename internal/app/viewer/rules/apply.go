@@ -22,25 +22,23 @@ import (
 // Options are the options of [Apply] and [Check].
 type Options struct {
 	session.Common
-	// Again are the words of a query whose entries rules are applied to, whether they
-	// have been or not; nil for arrivals.
+	// Again is the words of a query: rules are applied to all entries that match, also if they
+	// were applied before. nil means entries that arrived.
 	Again  []string
 	DryRun bool
-	// Undo lets undo take back what is marked.
+	// Undo records changes of flags, so that undo can take them back.
 	Undo  bool
 	Print command.PrinterOptions
 }
 
-// tempFail is the status by which a command asks to be run again another time: that of
-// sysexits(3).
+// tempFail is EX_TEMPFAIL of sysexits(3): the command asks to be run again later.
 const tempFail = 75
 
-// Apply applies the user's rules to what has arrived, once to each, and prints
-// what a rule was applied to. Of a rule that makes no sense nothing is applied.
+// Apply applies the user's rules to entries that have arrived, once to each, and prints the entries
+// that a rule matched. If a line of the file is invalid, no rule is applied.
 //
-// A command that fails is reported. It is not run again, unless it ended with status
-// 75: then it is at the next time. One that may have been running when the process was
-// killed is not run again either, and that is told.
+// A command that fails is reported. It is run again the next time only if its exit status is 75. A
+// command that may have been running when the process was killed is reported and not run again.
 func Apply(ctx context.Context, o Options, s *command.Streams) error {
 	o.Print.Format = cmp.Or(o.Print.Format, "path")
 	v, err := o.Open(o.Again, o.Print, s)
@@ -69,17 +67,17 @@ type Applier struct {
 	mover *undo.Mover
 	rules []*ruleLine
 	seen  *ruled
-	quiet bool // nothing is printed
+	quiet bool // do not print entries
 }
 
-// matched are the rules for an entry.
+// matched is an entry and the rules that match it.
 type matched struct {
 	r     *entries.Record
 	rules []*ruleLine
-	from  progress // where to go on
+	from  progress // where to continue
 }
 
-// all applies the rules to everything that they are for.
+// all applies the rules to the entries of o.Again, or to those that arrived.
 func (a *Applier) all(ctx context.Context) (err error) {
 	if a.seen, err = openRuled(ctx, a.Store, a.o.DryRun); err != nil {
 		return err
@@ -115,7 +113,7 @@ func (a *Applier) all(ctx context.Context) (err error) {
 	return nil
 }
 
-// again gives the entries of the query.
+// again returns the entries of the query, oldest delivery first.
 func (a *Applier) again(ctx context.Context) ([]*matched, error) {
 	found, err := a.Select(ctx, entries.Selection{Query: a.Query})
 	if err != nil {
@@ -129,8 +127,8 @@ func (a *Applier) again(ctx context.Context) ([]*matched, error) {
 	return list, nil
 }
 
-// arrivals gives what rules have not seen, or not done with, in the order in which it
-// came.
+// arrivals returns the new entries that rules have not seen, oldest delivery first, and then the
+// entries that they have not finished. It drops other entries from the file.
 func (a *Applier) arrivals(ctx context.Context) ([]*matched, error) {
 	isNew, err := query.Parse("is:new")
 	if err != nil {
@@ -149,7 +147,7 @@ func (a *Applier) arrivals(ctx context.Context) ([]*matched, error) {
 		}
 	}
 	slices.SortFunc(list, func(a, b *matched) int { return byDelivery(a.r, b.r) })
-	// What rules have begun with may be in cur/ by now.
+	// Unfinished entries may be in cur/ by now.
 	for key, p := range a.seen.known {
 		if p.word == "seen" || p.word == "done" || there[key] {
 			continue
@@ -160,19 +158,19 @@ func (a *Applier) arrivals(ctx context.Context) ([]*matched, error) {
 			there[key] = true
 			list = append(list, &matched{r: a.Record(ref), from: p})
 		} else if none := (*lektordir.NotFoundError)(nil); !errors.As(err, &none) && !errors.Is(err, fs.ErrNotExist) {
-			there[key] = true // it cannot be looked for
+			there[key] = true // it may exist: keep its line
 			a.S.Report.Print(err)
 		}
 	}
 	return list, a.seen.compact(func(key string, _ progress) bool { return there[key] })
 }
 
-// byDelivery orders from old to new.
+// byDelivery compares by time of delivery, oldest first.
 func byDelivery(a, b *entries.Record) int {
 	return cmp.Or(a.Ref.Delivered().Compare(b.Ref.Delivered()), cmp.Compare(a.Ref.Feed, b.Ref.Feed), cmp.Compare(a.Ref.Unique, b.Ref.Unique))
 }
 
-// bind fixes the moment for the queries of the rules.
+// bind binds the queries of the rules to the current time.
 func (a *Applier) bind() []*query.Matcher {
 	bindings := make([]*query.Matcher, len(a.rules))
 	for i, r := range a.rules {
@@ -181,8 +179,8 @@ func (a *Applier) bind() []*query.Matcher {
 	return bindings
 }
 
-// match gives the rules for an entry. One that cannot be read has none now, and is
-// looked at again.
+// match returns the rules that match an entry. It returns nil if the entry cannot be read, so that
+// it is tried again the next time.
 func (a *Applier) match(r *entries.Record, bindings []*query.Matcher) []*ruleLine {
 	if !a.Usable(r.Check()) {
 		return nil
@@ -205,7 +203,7 @@ func (a *Applier) match(r *entries.Record, bindings []*query.Matcher) []*ruleLin
 	return rules
 }
 
-// apply applies the rules of an entry.
+// apply applies the matched rules to an entry: flags first, then commands.
 func (a *Applier) apply(ctx context.Context, m *matched) error {
 	if m.rules == nil {
 		return nil
@@ -231,8 +229,8 @@ func (a *Applier) apply(ctx context.Context, m *matched) error {
 	if !a.mark(m, flags) {
 		return nil
 	}
-	later, err := a.runAll(ctx, m, commands)
-	if err != nil || later {
+	unfinished, err := a.runAll(ctx, m, commands)
+	if err != nil || unfinished {
 		return err
 	}
 	switch {
@@ -240,7 +238,7 @@ func (a *Applier) apply(ctx context.Context, m *matched) error {
 		a.seen.add(key, "seen", 0)
 	case len(commands) > 0:
 		a.seen.add(key, "done", 0)
-	} // else it is not in new/ any more, which says enough
+	} // else it is no longer in new/, which is recorded by that
 	if len(m.rules) == 0 || a.quiet {
 		return nil
 	}
@@ -250,11 +248,11 @@ func (a *Applier) apply(ctx context.Context, m *matched) error {
 	return a.Printer.Flush() // before the next command prints
 }
 
-// mark sets the flags of an entry, if that was not done before a kill. It reports false if
-// nothing is left to do with the entry now.
+// mark sets the flags of an entry, unless an earlier run has done that. It reports whether to
+// continue with the commands.
 func (a *Applier) mark(m *matched, flags string) bool {
 	begun := m.from.word == "run" || m.from.word == "later" || m.from.word == "done"
-	// Flags that were set took it out of new/, unless a power cut undid that.
+	// An entry with flags set is no longer in new/, unless a power failure undid the move.
 	if flags == "" || begun && m.r.Ref.Place != lektordir.New {
 		return true
 	}
@@ -262,16 +260,16 @@ func (a *Applier) mark(m *matched, flags string) bool {
 	switch {
 	case err == nil:
 		m.r.Ref = ref
-	case undo.Removed(err), errors.Is(err, fs.ErrNotExist): // a viewer was faster
+	case undo.Removed(err), errors.Is(err, fs.ErrNotExist): // a viewer has moved or removed it
 	default:
 		a.mover.Failed(err)
 	}
 	return err == nil
 }
 
-// runAll runs the commands of an entry from where the last time ended. later tells
-// that they are to go on another time.
-func (a *Applier) runAll(ctx context.Context, m *matched, commands []*external.Argv) (later bool, err error) {
+// runAll runs the commands of an entry, beginning where the last run stopped. It reports unfinished
+// if the next run has to continue.
+func (a *Applier) runAll(ctx context.Context, m *matched, commands []*external.Argv) (unfinished bool, err error) {
 	first := 0
 	switch m.from.word {
 	case "done":
@@ -295,7 +293,7 @@ func (a *Applier) runAll(ctx context.Context, m *matched, commands []*external.A
 		case ctx.Err() != nil:
 			return true, context.Cause(ctx)
 		case errors.As(err, &exit) && exit.ExitCode() == tempFail:
-			a.S.Report.Warn("%v; it is run again the next time", err)
+			a.S.Report.Warn("%v; it will be run again the next time", err)
 			return true, a.seen.note(m.r.Key(), "later", i)
 		case err != nil:
 			a.S.Report.Print(err)
@@ -304,13 +302,13 @@ func (a *Applier) runAll(ctx context.Context, m *matched, commands []*external.A
 	return false, nil
 }
 
-// ForArrivals returns what applies rules to entries as they arrive, and prints nothing.
+// ForArrivals returns an Applier for entries as they arrive. It does not print entries.
 func ForArrivals(v *session.Session) *Applier {
 	return &Applier{Session: v, mover: undo.Unrecorded(v.Store), quiet: true}
 }
 
-// Begin applies the rules to what is new when one begins to wait for arrivals. Rules
-// that make no sense are reported, as they may be mended meanwhile.
+// Begin applies the rules to the new entries that exist already. It reports invalid rules and
+// returns nil, as the user may correct them while the program waits for entries.
 func (a *Applier) Begin(ctx context.Context) (err error) {
 	if a.rules, err = read(a.Dir); err != nil {
 		a.S.Report.Print(err)
@@ -325,8 +323,8 @@ func (a *Applier) Begin(ctx context.Context) (err error) {
 	return err
 }
 
-// Arrived applies the rules to an entry as it arrives, as [Apply] does to all.
-// trashed tells that nobody's list has it any more.
+// Arrived applies the rules to an entry that has just arrived. It reports whether the entry is
+// trashed now.
 func (a *Applier) Arrived(ctx context.Context, r *entries.Record) (trashed bool, err error) {
 	if a.rules, err = read(a.Dir); err != nil || len(a.rules) == 0 {
 		return false, err

@@ -19,36 +19,35 @@ import (
 	"github.com/lektordir/lektor/internal/tsv"
 )
 
-// What the rules have seen is remembered in
+// The entries that rules have seen are recorded in
 //
 //	etc/view/ruled
 //
-// Rules are for what arrives, which is in new/ and in nobody's hands yet. So the file
-// has no more than that, and what rules are still at work on: a line for each, of a
-// word, the feed and the unique name with a slash between, and perhaps a number, with
-// tabs between them. The last line of an entry counts.
+// Rules are for entries in new/. So the file lists only entries in new/ and those that rules have
+// not finished. A line is a word, FEED/UNIQUE and possibly a number, separated by tabs. The last
+// line of an entry counts.
 //
-//	seen   nothing is left to do
-//	done   nothing is left to do, and flags were set, so that it is not in new/
-//	todo   rules are applied to it: its flags first, then commands
+//	seen   all is done; no flags were set
+//	done   all is done; flags were set, so the entry is no longer in new/
+//	todo   rules are being applied: flags first, then commands
 //	run    N   flags are set, and command N, from 0, was about to be started
-//	later  N   flags are set, and command N wants to be run again
+//	later  N   flags are set, and command N is to be run again
 //
-// A line is written before what it tells of is begun, and not synced: after a kill,
-// flags are set again, which changes nothing, and a command that may have run is not
-// run again. Where a power cut undid a move, flags are set again too. A line without its end does not count. What is not in new/ any more is
-// dropped. Without the file, as in a copy without etc/, all that is new is an arrival.
+// The lines todo, run and later are written before the step, and are not synced. After a kill, flags
+// are set again, which changes nothing, and a command that may have run is not run again. A line
+// without a newline is ignored. Finished entries that are no longer in new/ are dropped. Without the
+// file, for example in a copy without etc/, all entries in new/ count as arrivals.
 //
-// One process at a time is at it; etc/view is locked for that.
+// One process at a time uses the file. It locks the directory etc/view.
 const (
 	ruledFile  = "etc/view/ruled"
-	maxRuled   = 256 << 20 // bytes: those of two million entries
-	ruledSlack = 1000      // lines too many before it is written anew
+	maxRuled   = 256 << 20 // bytes of the file, enough for two million entries
+	ruledSlack = 1000      // superfluous lines before the file is rewritten
 )
 
-// progress is how far rules are with an entry.
+// progress is a line of the file: how far the rules are with an entry.
 type progress struct {
-	word string // see above; "" for none
+	word string // see ruledFile; "" if the entry has no line
 	n    int
 }
 
@@ -61,18 +60,18 @@ func (p progress) write(b *bytes.Buffer, key string) {
 	b.WriteByte('\n')
 }
 
-// ruled is the file, locked.
+// ruled is the file while it is locked.
 type ruled struct {
 	path  string
 	lock  *os.File
 	log   *filelog.Log        // nil in a dry run
-	known map[string]progress // by feed and unique name
+	known map[string]progress // by FEED/UNIQUE
 	lines int
-	buf   bytes.Buffer // lines that nothing depends on yet
+	buf   bytes.Buffer // lines that are not written yet
 }
 
-// openRuled locks the file, waits for who has it, and reads it. For a dry run it reads
-// it, and that is all.
+// openRuled locks the file, waiting for another process if need be, and reads it. A dry run only
+// reads it.
 func openRuled(ctx context.Context, s *entries.Store, dryRun bool) (*ruled, error) {
 	r := &ruled{path: s.Dir.Join(ruledFile), known: map[string]progress{}}
 	if dryRun {
@@ -93,7 +92,7 @@ func openRuled(ctx context.Context, s *entries.Store, dryRun bool) (*ruled, erro
 	}
 	for told := false; ; told = true {
 		err = atomicfile.Hold(r.lock, unix.LOCK_EX|unix.LOCK_NB)
-		// A file system without locks does without.
+		// If the file system has no locks, continue without one.
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			break
 		}
@@ -116,7 +115,7 @@ func openRuled(ctx context.Context, s *entries.Store, dryRun bool) (*ruled, erro
 	return r, nil
 }
 
-// read reads the lines of the file.
+// read parses the lines of the file.
 func (r *ruled) read(data []byte) {
 	for line := range strings.Lines(string(data)) {
 		r.lines++
@@ -135,20 +134,20 @@ func (r *ruled) read(data []byte) {
 	}
 }
 
-// note appends a line. It is in the kernel's hands when note returns.
+// note appends a line and writes it to the file, without a sync.
 func (r *ruled) note(key, word string, n int) error {
 	r.add(key, word, n)
 	return r.flush()
 }
 
-// add appends a line that may be lost in a kill.
+// add appends a line to the buffer. A kill may lose it.
 func (r *ruled) add(key, word string, n int) {
 	p := progress{word, n}
 	r.known[key] = p
 	r.lines++
 	p.write(&r.buf, key)
 	if r.buf.Len() > 64<<10 {
-		_ = r.flush() // and again at the end, which tells
+		_ = r.flush() // close tries again, and returns the error
 	}
 }
 
@@ -160,8 +159,8 @@ func (r *ruled) flush() error {
 	return err
 }
 
-// compact writes the file anew if much of it is about entries that are not there any
-// more, or are in somebody's hands: there tells which are left.
+// compact drops the entries for which there reports false, and rewrites the file if most of its
+// lines are superfluous.
 func (r *ruled) compact(there func(key string, p progress) bool) error {
 	if r.log == nil {
 		return nil
@@ -184,12 +183,12 @@ func (r *ruled) compact(there func(key string, p progress) bool) error {
 	if err := r.log.Replace(b.Bytes(), atomicfile.WriteUnsynced); err != nil {
 		return err
 	}
-	r.buf.Reset() // the file has those lines
+	r.buf.Reset() // the new file has these lines
 	r.lines = kept
 	return nil
 }
 
-// close writes what is left, and unlocks.
+// close writes the buffer, closes the file, and unlocks it.
 func (r *ruled) close() (err error) {
 	if r.log != nil {
 		err = cmp.Or(r.flush(), r.log.Close())

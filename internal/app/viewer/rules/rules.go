@@ -1,5 +1,4 @@
-// Package rules applies the user's rules to entries as they arrive: flags that are set,
-// and commands that are run.
+// Package rules applies the user's rules to entries as they arrive: it sets flags and runs commands.
 package rules
 
 import (
@@ -26,10 +25,10 @@ import (
 //
 //	QUERY -> ACTION, ACTION, …
 //
-// The manual has the actions. All rules whose query an arrival matches are applied to
-// it, in the order of the file.
+// The manual lists the actions. All rules whose query matches an entry are applied, in the order of
+// the file.
 
-// arrows stand between a query and the actions, with white space around them.
+// arrows separate a query from the actions. White space must precede an arrow.
 var arrows = []string{"->", "→"}
 
 // ruleLine is a line of the file.
@@ -37,13 +36,13 @@ type ruleLine struct {
 	line  int
 	query *query.Query
 	flags string         // to set
-	stop  bool           // rules below are not asked
+	stop  bool           // do not try the rules below
 	run   *external.Argv // nil for none
 }
 
-// ruleError is a line that is no rule.
+// ruleError is the error of an invalid line.
 type ruleError struct {
-	line, column int // from 1; column 0 is not known
+	line, column int // from 1; column is 0 if unknown
 	reason, hint string
 }
 
@@ -55,8 +54,7 @@ func (e *ruleError) Error() string {
 	return at + ": " + e.reason
 }
 
-// parse reads the file of rules. parseQuery reads a query. It returns the rules that are
-// good, and an error for each line that is not.
+// parse parses the file of rules. It returns the valid rules, and an error for each invalid line.
 func parse(text string, parseQuery func(string) (*query.Query, error)) (rules []*ruleLine, bad []error) {
 	n := 0
 	for line := range strings.Lines(text) {
@@ -81,11 +79,11 @@ func parse(text string, parseQuery func(string) (*query.Query, error)) (rules []
 	return rules, bad
 }
 
-// parseLine reads a line. A query may have an arrow in quotes: the first before which
-// there is a query is the one.
+// parseLine parses a line. As a query may have an arrow in quotes, it splits the line at the first
+// arrow that follows a valid query.
 func parseLine(line string, parseQuery func(string) (*query.Query, error)) (*ruleLine, *ruleError) {
 	if !utf8.ValidString(line) {
-		return nil, &ruleError{reason: "this is not UTF-8"}
+		return nil, &ruleError{reason: "the line is not UTF-8"}
 	}
 	var worst *query.Error
 	found := false
@@ -97,14 +95,14 @@ func parseLine(line string, parseQuery func(string) (*query.Query, error)) (*rul
 			}
 			found = true
 			if strings.TrimSpace(line[:at]) == "" {
-				return nil, &ruleError{column: column(line, at), reason: "a query is missing before " + arrow, hint: "is:unread is all that arrives"}
+				return nil, &ruleError{column: column(line, at), reason: "a query is missing before " + arrow, hint: "is:unread matches every entry that arrives"}
 			}
 			q, err := parseQuery(line[:at])
 			if err == nil {
 				r := &ruleLine{query: q}
 				return r, r.actions(line, len(line)-len(rest))
 			}
-			// The part that goes furthest is the one that was meant.
+			// The error furthest to the right is the most likely one.
 			if e := (*query.Error)(nil); errors.As(err, &e) && (worst == nil || e.Name == "" && e.Column > worst.Column) {
 				worst = e
 			}
@@ -116,7 +114,7 @@ func parseLine(line string, parseQuery func(string) (*query.Query, error)) (*rul
 	case worst != nil:
 		return nil, &ruleError{reason: worst.Error(), hint: worst.Hint}
 	case found:
-		return nil, &ruleError{reason: "this is no query"}
+		return nil, &ruleError{reason: "the part before -> is not a query"}
 	}
 	return nil, &ruleError{reason: "there is no ->", hint: "a rule is: QUERY -> read, flag F, trash, run CMD ARG"}
 }
@@ -125,7 +123,7 @@ func column(line string, at int) int { return utf8.RuneCountInString(line[:at]) 
 
 const actionHint = "actions are read, flag FLAGS, trash, stop, and at the end run CMD ARG"
 
-// actions reads what stands behind the arrow, from a place in the line.
+// actions parses the actions, which begin at byte at of the line.
 func (r *ruleLine) actions(line string, at int) *ruleError {
 	for {
 		at += len(line[at:]) - len(strings.TrimLeft(line[at:], " \t"))
@@ -173,8 +171,8 @@ func (r *ruleLine) actions(line string, at int) *ruleError {
 	}
 }
 
-// read reads the rules of the user. Without the file there are none. One bad line
-// keeps all from being applied, as rules depend on those before them.
+// read reads the user's rules. If the file does not exist, there are none. If a line is invalid, it
+// returns an error, and no rule should be applied, as rules depend on those before them.
 func read(d *lektordir.Dir) ([]*ruleLine, error) {
 	text, err := atomicfile.Read(d.Join(entries.RulesFile), entries.MaxRules)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -197,8 +195,7 @@ func read(d *lektordir.Dir) ([]*ruleLine, error) {
 	return rules, errors.Join(bad...)
 }
 
-// Check tells of each line of the rules that makes no sense, and warns of commands
-// that there are not.
+// Check returns the errors of invalid rules, and warns of commands that do not exist.
 func Check(_ context.Context, o Options, s *command.Streams) error {
 	v, err := o.Open(nil, command.PrinterOptions{}, s)
 	if err != nil {

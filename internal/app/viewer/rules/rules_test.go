@@ -82,12 +82,12 @@ func TestParseRulesErrors(t *testing.T) {
 		{"x -> read now", "column 6: read takes nothing: now"},
 		{"x -> flag é", "column 6: flag: "},
 		{"x -> flag 1", "column 6: flag: "},
-		{"x -> run", "column 6: run: there is no command to run"},
+		{"x -> run", "column 6: run: the command is missing"},
 		{"x -> run 'mpv", "column 6: run: a ' is not closed"},
 		{"x -> run mpv {{.ulr}}", `column 6: run: -o: there is no field "ulr"`},
-		{"x -> run {{.url}}", "an entry does not say which command is run"},
+		{"x -> run {{.url}}", "the name of a command cannot be a template"},
 		{"query:bad -> read", "saved query bad, column 4: a term is missing at the end"},
-		{"caf\xe9 -> read", "this is not UTF-8"},
+		{"caf\xe9 -> read", "the line is not UTF-8"},
 	} {
 		fmt.Fprintf(&text, "# a comment -> x\n\n%s\r\nx -> read\n", c.line)
 		wants = append(wants, fmt.Sprintf("etc/view/rules, line %d", 4*i+3), c.want)
@@ -279,7 +279,7 @@ func TestRulesCommandFails(t *testing.T) {
 	f.Add("new", "1700000001.1.h", "title=Tea")
 	f.rules("tea -> run sh -c 'echo one >>"+log+"; exit 3'", "tea -> run no-such-command-here", "tea -> run sh -c 'echo two >>"+log+"; test -e "+log+".ok || exit 75'", "tea -> flag F")
 	_, said := f.apply()
-	if !strings.Contains(said, "sh for cur/") || !strings.Contains(said, "exit status 3") || !strings.Contains(said, "no-such-command-here") || !strings.Contains(said, "exit status 75; it is run again the next time") {
+	if !strings.Contains(said, "sh for cur/") || !strings.Contains(said, "exit status 3") || !strings.Contains(said, "no-such-command-here") || !strings.Contains(said, "exit status 75; it will be run again the next time") {
 		t.Error(said)
 	}
 	f.apply()

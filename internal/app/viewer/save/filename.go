@@ -13,12 +13,12 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// maxFileName is the longest name of a file that systems take, in bytes.
+// maxFileName is the maximum length of a file name in bytes.
 const maxFileName = 255
 
-// fileName makes a stranger's text the name of a file, with a suffix that stays, of at
-// most so many bytes: on one line, without what separates directories or means
-// something to some system or shell, and with neither dots nor a minus at its beginning.
+// fileName makes a file name of untrusted text and a suffix, of at most most bytes. It replaces
+// separators of directories and characters that are special to a system or a shell, and removes
+// control characters and leading dots, minus signs and tildes. The suffix is never cut off.
 func fileName(text, suffix string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -41,7 +41,7 @@ func fileName(text, suffix string, most int) string {
 			text = text[:len(text)-1]
 		}
 	}
-	// Some systems drop them.
+	// Some systems drop trailing dots and spaces.
 	text = strings.TrimRight(text, ". ")
 	if stem, _, _ := strings.Cut(text, "."); text == "" || reserved()[strings.ToUpper(strings.TrimSpace(stem))] {
 		text = "_" + text
@@ -49,7 +49,7 @@ func fileName(text, suffix string, most int) string {
 	return text + suffix
 }
 
-// reserved are names that a system has for devices, whatever follows a dot in them.
+// reserved returns the names of devices on Windows, which are reserved with any extension.
 var reserved = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{}
 	for name := range strings.FieldsSeq("CON PRN AUX NUL") {
@@ -61,8 +61,8 @@ var reserved = sync.OnceValue(func() map[string]bool {
 	return m
 })
 
-// extension gives what a program knows the kind of an enclosure by: that of its URL,
-// else one of its type; "" for none.
+// extension returns the file name extension of an enclosure: that of its URL, else the usual one
+// of its type, else "".
 func extension(e lektordir.Enclosure) string {
 	if u, err := url.Parse(e.URL); err == nil {
 		ext := strings.ToLower(path.Ext(u.Path))

@@ -35,29 +35,28 @@ import (
 type Options struct {
 	session.Common
 	session.Names
-	To    string   // the directory to save to, which is made if need be
-	Query []string // instead of names, nil for none
-	Type  string   // only enclosures whose type begins so, as "audio"; "" for all
-	Again bool     // those of entries with the flag d too
+	To    string   // directory to save to; it is created if it does not exist
+	Query []string // save the entries that match, instead of Names; nil for none
+	Type  string   // prefix of the type of enclosures, for example "audio"; "" means all
+	Again bool     // save enclosures of entries with the flag d too
 	Fetch fetch.Config
 
-	writer func(*os.File) io.Writer // of tests; nil for the file itself
+	writer func(*os.File) io.Writer // for tests; nil means the file itself
 }
 
 // savedFlag is the flag of an entry whose enclosures were saved.
 const savedFlag = "d"
 
-// Save downloads the enclosures of entries to a directory for each feed, prints the paths
-// of the files, and flags the entries. What was begun before is gone on with.
+// Save downloads the enclosures of entries to a directory for each feed, prints the paths of the
+// files, and sets the flag d of the entries. It resumes interrupted downloads.
 //
-// While an enclosure is not whole, two files stand beside its place, whose names are
-// made of the entry and the URL:
+// An incomplete download has two files in the directory. HASH is of the entry and the URL:
 //
-//	.lektor-HASH.part    what came of it
-//	.lektor-HASH         what is known of it, see [saving]
+//	.lektor-HASH.part    the bytes received so far
+//	.lektor-HASH         the state of the download, see [saving]
 //
-// A whole one gets its name, which never replaces a file; the second file stays until
-// the entry has its flag, so that a kill anywhere leaves nothing to be had twice.
+// A complete download gets its name, which never replaces a file. The state is removed after the
+// entry has its flag, so that a kill at any time does not make it download a file twice.
 func Save(ctx context.Context, o Options, s *command.Streams) error {
 	v, err := o.Open(o.Query, command.PrinterOptions{}, s)
 	if err != nil {
@@ -90,13 +89,13 @@ func Save(ctx context.Context, o Options, s *command.Streams) error {
 	}
 	bar.Done()
 	if d.remote > 0 && o.Query != nil && s.Report.Errors() == d.remote {
-		// Tried again the next time.
+		// Only servers failed. The next run tries again.
 		return command.Remote(&command.ExitError{Status: command.StatusRemote})
 	}
 	return nil
 }
 
-// toSave gives the entries that are to be saved, oldest first.
+// toSave returns the entries to save: those of the query, oldest first, or the named ones.
 func toSave(ctx context.Context, v *session.Session, o Options) ([]*entries.Record, error) {
 	const want = lektordir.FieldEnclosures | lektordir.FieldPubDate
 	var list []*entries.Record
@@ -117,7 +116,7 @@ func toSave(ctx context.Context, v *session.Session, o Options) ([]*entries.Reco
 				err = r.Read(lektordir.Obligatory | want)
 			}
 			if err == nil && len(r.Get(want).Enclosures) == 0 {
-				err = fmt.Errorf("%s: it has no enclosure", ref.Path())
+				err = fmt.Errorf("%s: the entry has no enclosure", ref.Path())
 			}
 			if err != nil {
 				v.S.Report.Print(err)
@@ -131,18 +130,18 @@ func toSave(ctx context.Context, v *session.Session, o Options) ([]*entries.Reco
 	}), nil
 }
 
-// saver saves.
+// saver is one run of [Save].
 type saver struct {
 	*session.Session
 	o      Options
 	mover  *undo.Mover
 	client *fetch.Client
-	dirs   map[string]string // by feed
-	remote int               // failures of servers
-	swept  map[string]bool
+	dirs   map[string]string // directory by feed hash
+	remote int               // number of failures of servers
+	swept  map[string]bool   // directories that sweep has visited
 }
 
-// wanted gives the enclosures of an entry that are to be saved, each URL once.
+// wanted returns the enclosures of an entry to save, each URL once.
 func (d *saver) wanted(r *entries.Record) []lektordir.Enclosure {
 	var list []lektordir.Enclosure
 	for _, e := range r.Get(lektordir.FieldEnclosures).Enclosures {
@@ -156,8 +155,8 @@ func (d *saver) wanted(r *entries.Record) []lektordir.Enclosure {
 	return list
 }
 
-// nameFeeds gives each feed a directory, by its name. Where two have one name, or names
-// that some systems take for one, the beginning of the hash tells them apart.
+// nameFeeds chooses the directory of each feed by its title. If titles are equal or differ only
+// in case, the beginning of the hash is appended.
 func (d *saver) nameFeeds(list []*entries.Record) error {
 	d.dirs, d.swept = map[string]string{}, map[string]bool{}
 	feeds, err := d.Dir.Feeds()
@@ -184,7 +183,7 @@ func (d *saver) nameFeeds(list []*entries.Record) error {
 	return nil
 }
 
-// entry saves the enclosures of an entry. The error ends the command.
+// entry saves the enclosures of an entry. It returns only errors that end the command.
 func (d *saver) entry(ctx context.Context, r *entries.Record, bar *command.Progress) error {
 	wanted, dir := d.wanted(r), d.dirs[r.Ref.Feed]
 	if len(wanted) == 0 {
@@ -218,10 +217,10 @@ func (d *saver) entry(ctx context.Context, r *entries.Record, bar *command.Progr
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case fullDisk(err):
-			// All others would meet the same.
-			return command.Hint(err, "what came is kept, and gone on with")
+			// All other downloads would fail too.
+			return command.Hint(err, "free some space and run the command again: it resumes the download")
 		case errors.Is(err, unix.EWOULDBLOCK):
-			d.S.Report.Warn("%s: another process saves it", fetch.Public(e.URL))
+			d.S.Report.Warn("%s: another process is downloading it; skipped", fetch.Public(e.URL))
 		default:
 			if fetch.Remote(err) || errors.As(err, new(*fetch.CutError)) {
 				d.remote++
@@ -248,31 +247,32 @@ func fullDisk(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// saveError says of an answer what is of use for a file, rather than for a feed.
+// saveError replaces the advice for feeds in the error of a status by a text for files.
 func saveError(err error) error {
 	status := (*fetch.StatusError)(nil)
 	if !errors.As(err, &status) || status.Detail != "" {
 		return err
 	}
 	plain := *status
-	plain.Detail = "it was not saved"
+	plain.Detail = "the file was not saved"
 	return &plain
 }
 
-// saving is what is known of an enclosure that is being saved. Its file has a line for
-// each value: a name, a tab and the value.
+// saving is the state of a download. Its file has a line for each value: a name, a tab and the
+// value.
 type saving struct {
-	path string // of the file; with .part that of what came
+	path string // of the state; with .part that of the received bytes
 	part *os.File
 
 	url       string
-	validator string // of what came
-	total     int64  // of the whole, -1 for unknown
-	boot      string // in which boot of the machine it came
-	name      string // that it gets, or has got
+	validator string // of the received bytes
+	total     int64  // size of the whole in bytes; -1 if unknown
+	boot      string // id of the boot in which the bytes were received
+	name      string // final name, recorded before the file gets it
 }
 
-// begin opens what there is of an enclosure, and locks it.
+// begin opens and locks the download of an enclosure, and reads its state. The error is
+// unix.EWOULDBLOCK if another process has it locked.
 func (d *saver) begin(dir string, r *entries.Record, e lektordir.Enclosure) (*saving, error) {
 	sum := sha256.Sum256([]byte(r.Key() + "\n" + e.URL))
 	s := &saving{path: filepath.Join(dir, ".lektor-"+hex.EncodeToString(sum[:8])), url: e.URL, total: -1}
@@ -297,7 +297,7 @@ func (d *saver) begin(dir string, r *entries.Record, e lektordir.Enclosure) (*sa
 	return s, nil
 }
 
-// write records what is known.
+// write writes the state.
 func (s *saving) write() error {
 	known := values.New('\t')
 	for _, l := range [][2]string{{"url", s.url}, {"validator", s.validator}, {"total", strconv.FormatInt(s.total, 10)}, {"boot", s.boot}, {"name", s.name}} {
@@ -312,20 +312,20 @@ func (s *saving) close() {
 	}
 }
 
-// drop removes the files of one of which nothing came.
+// drop removes the files of a download if no byte was received.
 func (s *saving) drop() {
 	if fi, err := s.part.Stat(); err == nil && fi.Size() == 0 {
 		s.forget()
 	}
 }
 
-// forget removes the files of one that was saved.
+// forget removes the files of a download.
 func (s *saving) forget() {
 	_ = os.Remove(s.path + ".part")
 	_ = os.Remove(s.path)
 }
 
-// save makes an enclosure whole, and gives it its name.
+// save downloads the rest of an enclosure, gives the file its name, and prints its path.
 func (d *saver) save(ctx context.Context, s *saving, r *entries.Record, e lektordir.Enclosure) error {
 	dir := filepath.Dir(s.path)
 	fi, err := s.part.Stat()
@@ -333,13 +333,14 @@ func (d *saver) save(ctx context.Context, s *saving, r *entries.Record, e lektor
 		return err
 	}
 	if s.name != "" && !strings.ContainsRune(s.name, '/') {
-		// It was whole when it was killed. The file has both names, or only its own.
+		// A run was killed after the download was complete. The file has both names, or only the
+		// final one.
 		there, err := os.Lstat(filepath.Join(dir, s.name))
 		if err == nil && (os.SameFile(there, fi) || fi.Size() == 0 && there.Mode().IsRegular() && (s.total < 0 || there.Size() == s.total)) {
 			return nil
 		}
 	}
-	boot := atomicfile.BootID() // without one no file is resumed
+	boot := atomicfile.BootID() // if empty, no file is resumed, as unsynced bytes may be lost
 	have := fi.Size()
 	if boot == "" || s.boot != boot {
 		have = 0
@@ -373,8 +374,8 @@ func (d *saver) save(ctx context.Context, s *saving, r *entries.Record, e lektor
 	return err
 }
 
-// place gives a whole file its name: that of the entry, and a number where there is a
-// file of it.
+// place gives a complete file its final name: the date and the title of the entry, with a number
+// if that file exists.
 func (d *saver) place(s *saving, r *entries.Record, e lektordir.Enclosure) (path string, err error) {
 	dir, ext := filepath.Dir(s.path), extension(e)
 	title := r.Date().In(d.Now.Location()).Format("2006-01-02") + " " + r.Title()
@@ -388,7 +389,7 @@ func (d *saver) place(s *saving, r *entries.Record, e lektordir.Enclosure) (path
 		if atomicfile.Exists(path) {
 			continue
 		}
-		// First it is said, then done.
+		// Record the name before using it.
 		if err := s.write(); err != nil {
 			return "", err
 		}
@@ -397,23 +398,23 @@ func (d *saver) place(s *saving, r *entries.Record, e lektordir.Enclosure) (path
 			return path, os.Remove(s.path + ".part")
 		case errors.Is(err, fs.ErrExist):
 		default:
-			// A file system without links, as of players.
+			// The file system has no links, for example FAT on a player.
 			return path, os.Rename(s.path+".part", path)
 		}
 	}
-	return "", fmt.Errorf("%s: there are too many of this name", path)
+	return "", fmt.Errorf("%s: too many files have this name", path)
 }
 
-// leftovers is how long what was begun, and is asked for no more, stays.
+// leftovers is the age after which an abandoned download is removed.
 const leftovers = 30 * 24 * time.Hour
 
-// sweep removes what was begun long ago in a directory.
+// sweep removes abandoned downloads and temporary files from a directory, once in a run.
 func (d *saver) sweep(dir string) {
 	if d.swept[dir] {
 		return
 	}
 	d.swept[dir] = true
-	names, _ := os.ReadDir(dir) // a nuisance, and no failure
+	names, _ := os.ReadDir(dir) // leftovers do no harm, so errors are ignored
 	for _, n := range names {
 		base := n.Name()
 		fi, err := n.Info()
@@ -423,7 +424,7 @@ func (d *saver) sweep(dir string) {
 		name := strings.TrimSuffix(strings.TrimPrefix(base, ".lektor-"), ".part")
 		age := leftovers
 		if of := len("..lektor-") + 16; len(base) > of && atomicfile.IsTemp(base, base[1:of]) {
-			name, age = base[of-16:of], atomicfile.Abandoned // of a write that was killed
+			name, age = base[of-16:of], atomicfile.Abandoned // temporary file of a write that was killed
 		}
 		if err != nil || len(name) != 16 || !fi.Mode().IsRegular() || d.Now.Sub(fi.ModTime()) < age {
 			continue

@@ -456,7 +456,7 @@ func TestSaveRemote(t *testing.T) {
 	}
 	o := saveOptions(f.Path, t.TempDir())
 	err := Save(t.Context(), o, f.Streams(""))
-	if command.Status(err) != command.StatusRemote || !strings.HasSuffix(f.Err.String(), "/1.mp3: the server answered 404 Not Found: it was not saved\n") {
+	if command.Status(err) != command.StatusRemote || !strings.HasSuffix(f.Err.String(), "/1.mp3: the server answered 404 Not Found: the file was not saved\n") {
 		t.Errorf("%v, %s", err, &f.Err)
 	}
 	left, _ := os.ReadDir(filepath.Join(o.To, "Cast"))

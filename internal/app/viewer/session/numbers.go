@@ -25,14 +25,14 @@ import (
 //	etc/view/list.HOST.UID.TERMINAL      paths of entries, one a line
 //	etc/view/current.HOST.UID.TERMINAL   the path of the entry shown last
 //
-// Paths are relative to the lektor-dir, and those of the moment of listing.
+// Paths are relative to the lektor-dir, as they were when the list was made.
 
-// stateFile gives the path of a file of this user and terminal.
+// stateFile returns the path of a state file of this user, host and terminal.
 func (v *Session) stateFile(name string) string {
 	return v.Dir.Join("etc", "view", name+"."+owner()+"."+v.terminal)
 }
 
-// owner names the user on this host.
+// owner returns the part of the name that stands for the host and the user.
 func owner() string {
 	host, _ := os.Hostname()
 	return entryname.EscapeHost(host) + "." + strconv.Itoa(os.Getuid())
@@ -53,13 +53,12 @@ func (v *Session) writeState(name string, data []byte) error {
 	return err
 }
 
-// maxState is the most that a state file may have, in bytes: the paths of ten million
-// entries.
+// maxState is the maximum size of a state file in bytes, enough for ten million entries.
 const maxState = 1 << 30
 
-// readState reads the lines of a state file of this terminal. A process without a terminal,
-// and a terminal that has none yet, take the one of this user that was written last:
-// an editor's or a window manager's command means the list on the screen.
+// readState returns the lines of a state file of this terminal. If there is none, it reads the
+// user's newest one of any terminal, so that a command of an editor or a window manager uses the
+// list on the screen.
 func (v *Session) readState(name string) ([]string, error) {
 	data, err := atomicfile.Read(v.stateFile(name), maxState)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,18 +82,18 @@ func (v *Session) readState(name string) ([]string, error) {
 	return lines[:len(lines)-1], err
 }
 
-// SaveList remembers entries as the last list; a failure is a warning.
+// SaveList saves entries as the last list. It only warns if that fails.
 func (v *Session) SaveList(list []*entries.Record) {
 	var b bytes.Buffer
 	for _, r := range list {
 		b.WriteString(r.Ref.Path() + "\n")
 	}
 	if err := v.writeState("list", b.Bytes()); err != nil {
-		v.S.Report.Warn("the numbers cannot be used, they were not saved: %v", err)
+		v.S.Report.Warn("the numbers cannot be used, because saving them failed: %v", err)
 	}
 }
 
-// LastList reads the paths of the last list; nil if there was none.
+// LastList returns the paths of the last list, nil if there is none.
 func (v *Session) LastList() ([]string, error) {
 	paths, err := v.readState("list")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +102,7 @@ func (v *Session) LastList() ([]string, error) {
 	return paths, err
 }
 
-// SetCurrent remembers the entry that "." means.
+// SetCurrent saves the entry that "." refers to.
 func (v *Session) SetCurrent(r lektordir.Ref) error {
 	return v.writeState("current", []byte(r.Path()+"\n"))
 }
@@ -116,13 +115,13 @@ func (v *Session) Current() string {
 	return ""
 }
 
-// entryRange is a number or range of the last list as the user writes it; last
-// stands for "$" and for what is left out after "-".
+// entryRange is a range of numbers of the last list. The constant last stands for "$" and for a
+// missing end.
 type entryRange struct{ from, to int }
 
 const last = -1
 
-// parseRange reads 3, 2-5, 3-, -5, $ and 3-$. What is none of these is a name.
+// parseRange parses 3, 2-5, 3-, -5, $ and 3-$. It reports false for other text, which is a name.
 func parseRange(s string) (entryRange, bool) {
 	end := func(s string, empty int) (int, bool) {
 		switch {
@@ -135,7 +134,7 @@ func parseRange(s string) (entryRange, bool) {
 		}
 		n, err := strconv.Atoi(s)
 		if err != nil {
-			n = 1 << 30 // out of any range, which is what there is to say
+			n = 1 << 30 // too large, so that the error says so
 		}
 		return n, true
 	}
@@ -154,15 +153,14 @@ func parseRange(s string) (entryRange, bool) {
 	return entryRange{from, to}, ok
 }
 
-// Names says which entries the user named.
+// Names are the entries that the user named.
 type Names struct {
-	Args []string // paths, unique names, numbers, ranges, "." and "-" for those on stdin
+	Args []string // paths, unique names, numbers, ranges, "."; "-" reads names from stdin
 	Nul  bool     // names on stdin are separated by NUL
 }
 
-// Named yields the entries that the user named, in that order, each once for
-// every time it was named. An error stands for one that is not there, and does
-// not end it.
+// Named yields the entries that the user named, in that order, as often as they were named. If an
+// entry does not exist, it yields an error and continues.
 func (v *Session) Named(n Names) iter.Seq2[lektordir.Ref, error] {
 	return func(yield func(lektordir.Ref, error) bool) {
 		list := sync.OnceValues(v.LastList)
@@ -199,10 +197,10 @@ func (v *Session) Named(n Names) iter.Seq2[lektordir.Ref, error] {
 	}
 }
 
-// in returns a range with the numbers that it has in a list.
+// in resolves last in a range, and checks the range against a list. name is for errors.
 func (rg entryRange) in(name string, list []string) (entryRange, error) {
 	if list == nil {
-		return rg, command.Hint(fmt.Errorf("there is no list that %s is a number of", name), "make one with lektor-view ls")
+		return rg, command.Hint(fmt.Errorf("%s: there is no list that this number refers to", name), "make one with lektor-view ls")
 	}
 	size := len(list)
 	if size == 0 {

@@ -1,5 +1,5 @@
-// Package session is one run of a command of lektor-view: its lektor-dir, query and
-// format, and which entries the user means by numbers and names.
+// Package session is the setup of a run of a command of lektor-view: the lektor-dir, the query and
+// the format. It also resolves the names and numbers of entries.
 package session
 
 import (
@@ -19,12 +19,12 @@ import (
 // Common are the options of every command.
 type Common struct {
 	Dir string // path of the lektor-dir
-	// Now is the clock; its location is the time zone of days and of what is
-	// shown. The default is time.Now.
+	// Now is the clock. Its location is the time zone of days and of printed times. nil means
+	// time.Now.
 	Now func() time.Time
 	// Terminal names the terminal that numbers belong to, see [Terminal].
 	Terminal string
-	// Index is how the index is kept that answers queries, see package index.
+	// Index is the options of the index, see package index.
 	Index index.Options
 }
 
@@ -33,12 +33,12 @@ type Session struct {
 	*entries.Store
 	Clock   func() time.Time
 	Query   *query.Query
-	Printer *command.Printer[*entries.Record] // nil unless a format was asked for
+	Printer *command.Printer[*entries.Record] // nil if no format is set
 
 	terminal string
 }
 
-// Open reads the query and the format of a command, and opens the lektor-dir.
+// Open parses the query and the format of a command, and opens the lektor-dir.
 func (c Common) Open(words []string, format command.PrinterOptions, s *command.Streams) (*Session, error) {
 	v := &Session{Clock: c.Now, terminal: c.Terminal}
 	if v.Clock == nil {
@@ -57,8 +57,8 @@ func (c Common) Open(words []string, format command.PrinterOptions, s *command.S
 	return v, err
 }
 
-// Terminal names the terminal of this process, so that each has a list of its
-// own: the device behind one of the standard streams, or "none".
+// Terminal returns a name of the terminal of this process: the device number of the first standard
+// stream that is a terminal, or "none".
 func Terminal() string {
 	for _, f := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
 		if name := terminalOf(f); name != "" {
@@ -68,8 +68,7 @@ func Terminal() string {
 	return "none"
 }
 
-// terminalOf names the terminal that a file is by its device number, "" if it
-// is none.
+// terminalOf returns the device number of a terminal in hexadecimal, "" if the file is not one.
 func terminalOf(f *os.File) string {
 	if !term.IsTerminal(int(f.Fd())) {
 		return ""

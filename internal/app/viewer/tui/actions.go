@@ -13,15 +13,15 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// variadic stands for any number of words, and at least one.
+// variadic, as the number of words of an action, means one or more.
 const variadic = -1
 
-// action is what a key can do.
+// action is something that a key can do.
 type action struct {
 	name  string
-	words int // that it takes: 0, up to 1, or variadic
+	words int // number of words it takes: 0, 1 (up to one), or variadic
 	help  string
-	// command is the command that does the same, for help.
+	// command is the arguments of lektor-view that do the same, for help.
 	command string
 	do      func(m *model, c call) tea.Cmd
 }
@@ -36,7 +36,7 @@ func actionOf(name string) (action, bool) {
 	return all[i], true
 }
 
-// browse makes an action of a change of the browser.
+// browse returns an action that changes the browser.
 func browse(f func(b *browser) effects) func(*model, call) tea.Cmd {
 	return func(m *model, _ call) tea.Cmd {
 		m.apply(f(&m.browser))
@@ -44,7 +44,7 @@ func browse(f func(b *browser) effects) func(*model, call) tea.Cmd {
 	}
 }
 
-// times makes an action of a change of the browser that is done as often as the count says.
+// times returns an action that changes the browser; n is the count, at least 1.
 func times(f func(b *browser, n int) effects) func(*model, call) tea.Cmd {
 	return func(m *model, c call) tea.Cmd {
 		m.apply(f(&m.browser, max(c.count, 1)))
@@ -52,7 +52,7 @@ func times(f func(b *browser, n int) effects) func(*model, call) tea.Cmd {
 	}
 }
 
-// mark makes an action that sets and clears flags.
+// mark returns an action that sets and clears flags of the chosen entry.
 func mark(set, unset string) func(*model, call) tea.Cmd {
 	return func(m *model, _ call) tea.Cmd {
 		m.mark(set, unset)
@@ -60,7 +60,7 @@ func mark(set, unset string) func(*model, call) tea.Cmd {
 	}
 }
 
-// actions are all that keys can do.
+// actions returns all actions, in the order of the manual.
 func actions() []action {
 	return []action{
 		{"down", 0, "one line down", "", times(func(b *browser, n int) effects { return b.move(n) })},
@@ -69,25 +69,25 @@ func actions() []action {
 		{"half-up", 0, "half a page up", "", times(func(b *browser, n int) effects { return b.move(-n * b.halfPage()) })},
 		{"page-down", 0, "a page down", "", times(func(b *browser, n int) effects { return b.move(n * b.fullPage()) })},
 		{"page-up", 0, "a page up", "", times(func(b *browser, n int) effects { return b.move(-n * b.fullPage()) })},
-		{"scroll-down", 0, "the text one line down, wherever one is", "", times((*browser).scroll)},
+		{"scroll-down", 0, "the text one line down, from any pane", "", times((*browser).scroll)},
 		{"scroll-up", 0, "the text one line up", "", times(func(b *browser, n int) effects { return b.scroll(-n) })},
 		{"top", 0, "to the first line, or to line N", "", times(func(b *browser, n int) effects { return b.to(n - 1) })},
 		{"bottom", 0, "to the last line, or to line N", "", bottom},
-		{"open", 0, "into what the cursor is on; an entry is marked as read", "show --mark", browse((*browser).open)},
-		{"back", 0, "out of it, or of a search", "", browse((*browser).back)},
-		{"quit", 0, "out of it; of the feeds: end", "", quit},
+		{"open", 0, "open the line of the cursor; an entry is marked as read", "show --mark", browse((*browser).open)},
+		{"back", 0, "leave an entry, a search or the list", "", browse((*browser).back)},
+		{"quit", 0, "leave an entry or the list; in the feeds: end", "", quit},
 		{"quit-now", 0, "end", "", func(*model, call) tea.Cmd { return tea.Quit }},
 		{"next-pane", 0, "to the next pane", "", browse(func(b *browser) effects { return b.pane(1) })},
 		{"previous-pane", 0, "to the pane before", "", browse(func(b *browser) effects { return b.pane(-1) })},
-		{"zoom", 0, "this pane alone, or all again", "", browse((*browser).toggleZoom)},
-		{"fold", 0, "close a folder, or open it", "", browse((*browser).fold)},
+		{"zoom", 0, "show this pane alone, or all panes", "", browse((*browser).toggleZoom)},
+		{"fold", 0, "close or open a folder", "", browse((*browser).fold)},
 		{"forward", 0, "a page of the entry, then the next unread one", "next", browse((*browser).forward)},
-		{"next-unread", 0, "to the next unread entry, of the next feed if need be", "ls", browse(func(b *browser) effects { return b.nextUnread(1) })},
+		{"next-unread", 0, "to the next unread entry, also in the next feed", "ls", browse(func(b *browser) effects { return b.nextUnread(1) })},
 		{"previous-unread", 0, "to the unread entry before", "ls", browse(func(b *browser) effects { return b.nextUnread(-1) })},
 		{"next", 0, "to the next entry", "", times((*browser).nextEntry)},
 		{"previous", 0, "to the entry before", "", times(func(b *browser, n int) effects { return b.nextEntry(-n) })},
 		{"next-feed", 0, "to the next feed with unread entries", "count --by feed", browse(func(b *browser) effects { return b.nextFeed(1) })},
-		{"previous-feed", 0, "to the one before", "count --by feed", browse(func(b *browser) effects { return b.nextFeed(-1) })},
+		{"previous-feed", 0, "to the previous feed with unread entries", "count --by feed", browse(func(b *browser) effects { return b.nextFeed(-1) })},
 		{"toggle-read", 0, "read or unread", "mark --set S, --clear S", toggleRead},
 		{"read", 0, "mark as read", "mark --set S", mark("S", "")},
 		{"unread", 0, "mark as unread", "mark --clear S", mark("", "S")},
@@ -100,10 +100,10 @@ func actions() []action {
 		{"link", 1, "open a link by its number", "open --keep --link N", openLink},
 		{"play", 0, "play the enclosure; with N, number N", "play --keep --enclosure N", play},
 		{"picture", 0, "fetch a picture of the entry and show it; again: the next", "open --keep --link N", showPicture},
-		{"feed-text", 0, "the feed's own text in the place of the page's article, or that again", "show --feed-text", feedText},
-		{"search", 0, "search in what is listed, as one types (lektor-query(7))", "ls -a QUERY", search},
+		{"feed-text", 0, "switch between the page's article and the feed's own text", "show --feed-text", feedText},
+		{"search", 0, "search in the list while you type (lektor-query(7))", "ls -a QUERY", search},
 		{"save-query", 1, "save the search as a folder", "echo QUERY >etc/view/query/NAME", saveQuery},
-		{"all", 0, "list read entries too, or not", "ls -a", browse((*browser).toggleAll)},
+		{"all", 0, "list read entries too, or unread entries only", "ls -a", browse((*browser).toggleAll)},
 		{"sort", 0, "newest or oldest first", "ls --sort date, ls --sort -date", browse((*browser).toggleSort)},
 		{"reload", 0, "read everything anew", "", reload},
 		{"redraw", 0, "draw the screen anew", "", func(*model, call) tea.Cmd { return tea.ClearScreen }},
@@ -115,7 +115,7 @@ func actions() []action {
 	}
 }
 
-// bottom moves to the last line, or to the line of the count.
+// bottom moves to the last line, or with a count to the line of that number.
 func bottom(m *model, c call) tea.Cmd {
 	line := 1 << 30
 	if c.count > 0 {
@@ -125,7 +125,7 @@ func bottom(m *model, c call) tea.Cmd {
 	return nil
 }
 
-// quit leaves the pane, and from the feeds the reader.
+// quit goes back one pane; from the feeds it ends the reader.
 func quit(m *model, _ call) tea.Cmd {
 	if m.browser.focus == feedsPane {
 		return tea.Quit
@@ -134,17 +134,17 @@ func quit(m *model, _ call) tea.Cmd {
 	return nil
 }
 
-// needEntry returns the entry that a key works on, or says that there is none.
-func (m *model) needEntry() (lektordir.Ref, bool) {
-	ref, ok := m.browser.chosen()
+// needEntry returns the chosen entry. If there is none, it shows a message and ok is false.
+func (m *model) needEntry() (ref lektordir.Ref, ok bool) {
+	ref, ok = m.browser.chosen()
 	if !ok {
 		m.say("choose an entry first")
 	}
 	return ref, ok
 }
 
-// needPage returns the page that is open, or says that none is. If it has not been read
-// yet, the action is done when it has.
+// needPage returns the open page. If none is open, it shows a message and returns nil. If the
+// page is still being read, it returns nil, and c is done when the page is there.
 func (m *model) needPage(c call) *Page {
 	p := &m.browser.page
 	switch {
@@ -195,7 +195,7 @@ func (m *model) mark(set, unset string) {
 	}
 }
 
-// setFlags sets and clears flags that it asks for.
+// setFlags sets and clears the flags in the word of c, or asks for them.
 func setFlags(m *model, c call) tea.Cmd {
 	if _, ok := m.needEntry(); !ok {
 		return nil
@@ -213,7 +213,8 @@ func setFlags(m *model, c call) tea.Cmd {
 	return nil
 }
 
-// parseFlags reads +Fa-S or +flagged-read: set F and a, clear S.
+// parseFlags parses flags to set and to clear: +Fa-S sets F and a, and clears S. Names as in
+// +flagged-read may stand in the place of the letters.
 func parseFlags(s string) (set, unset string, err error) {
 	s = strings.ReplaceAll(s, " ", "")
 	for s != "" {
@@ -235,7 +236,7 @@ func parseFlags(s string) (set, unset string, err error) {
 		*to, s = *to+flags, s[end:]
 	}
 	if set+unset == "" {
-		return "", "", errors.New("no flag was given: F flagged, S read, T trashed, a to z your own")
+		return "", "", errors.New("no flags: type F for flagged, S for read, T for trashed, or a to z for your own")
 	}
 	return set, unset, nil
 }
@@ -254,10 +255,10 @@ func readAll(m *model, _ call) tea.Cmd {
 		}
 	}
 	if len(refs) == 0 {
-		m.say("all of these are read")
+		m.say("all listed entries are read")
 		return nil
 	}
-	m.say("%s marked as read; %s takes it back", units.Count(len(refs), "entry"), m.o.Keys.of("undo"))
+	m.say("%s marked as read; %s undoes it", units.Count(len(refs), "entry"), m.o.Keys.of("undo"))
 	m.change(refs, "S", "")
 	return nil
 }
@@ -269,7 +270,7 @@ func trash(m *model, _ call) tea.Cmd {
 		return nil
 	}
 	m.browser.closePage()
-	m.say("trashed; %s brings it back", m.o.Keys.of("undo"))
+	m.say("trashed; %s undoes it", m.o.Keys.of("undo"))
 	m.change([]lektordir.Ref{ref}, "T", "")
 	return nil
 }
@@ -292,12 +293,12 @@ func search(m *model, c call) tea.Cmd {
 	return nil
 }
 
-// saveQuery saves the search as a query that is listed as a folder is.
+// saveQuery saves the search. It asks for a name if c has none.
 func saveQuery(m *model, c call) tea.Cmd {
 	list := &m.browser.list
 	switch {
 	case list.query == "":
-		m.say("search first; then it can be saved")
+		m.say("no search to save: search first")
 	case len(c.words) == 0:
 		m.ask("save as: ", "", "save-query")
 	default:
@@ -314,14 +315,14 @@ func reload(m *model, _ call) tea.Cmd {
 	return nil
 }
 
-// feedText shows the text of the feed instead of the article of the page, or that again.
+// feedText switches between the text of the feed and the article of the page.
 func feedText(m *model, c call) tea.Cmd {
 	page := m.needPage(c)
 	if page == nil {
 		return nil
 	}
 	if !page.HasArticle {
-		m.say("the entry has no other text than that of its feed")
+		m.say("the entry has only the text of its feed")
 		return nil
 	}
 	m.say("the article of the page")
@@ -331,11 +332,11 @@ func feedText(m *model, c call) tea.Cmd {
 	return nil
 }
 
-// suspend stops the reader until the shell lets it go on.
+// suspend stops the reader until the shell resumes it.
 func suspend(m *model, _ call) tea.Cmd {
 	send, t := m.send, m.terminal
 	return inOrder(m.dropPicture(), tea.Exec(stopping{}, func(err error) tea.Msg {
-		go send(t.size()) // it may have changed; and the library waits for this callback
+		go send(t.size()) // the size may have changed; in a goroutine, as the library waits for this callback
 		return statusMsg{"", err}
 	}))
 }

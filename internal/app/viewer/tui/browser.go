@@ -16,11 +16,11 @@ const (
 	pagePane
 )
 
-// browser is the three panes with their cursors. It knows no disk: its methods change it,
-// and return what the model has to do then.
+// browser holds the three panes with their cursors. It does not use the disk: its methods
+// change it, and return the effects that the model has to carry out.
 type browser struct {
 	snapshot *snapshot // nil until it is read
-	marks    *marks    // entries are shown as these will make them
+	marks    *marks    // pending changes; entries are shown as if they were made
 	focus    paneKind
 	zoom     bool
 	tree     tree
@@ -28,7 +28,7 @@ type browser struct {
 	page     reading
 
 	width, height int // of the screen
-	textMost      int // columns of the text of an entry
+	textMost      int // maximum columns of the text of an entry
 }
 
 // effects are what the model has to do after a change of the browser.
@@ -38,36 +38,36 @@ type effects struct {
 	say  string // for the last line
 }
 
-// tree is the first pane.
+// tree is the first pane: folders and feeds.
 type tree struct {
-	closed map[id]bool // folders
-	nodes  []node      // that no closed folder hides
+	closed map[id]bool // closed folders
+	nodes  []node      // nodes that no closed folder hides
 	at, y  int         // the cursor, and the first line of the pane
 }
 
-// list is the second pane.
+// list is the second pane: entries.
 type list struct {
 	listSpec
 	items       []*item
-	sorted      *sortedList // the last one that is not of a search
-	complete    bool        // the items are all of what is listed
+	sorted      *sortedList // the last list that was not a search; nil if its dates are out of date
+	complete    bool        // items are the whole list
 	at, y       int
-	cursorToTop bool         // the next items begin at the top
-	seek        int          // look for an unread entry in the next items: 1 from the first, -1 from the last
-	readHere    map[key]bool // listed until the user lists something else
-	err         error        // the list could not be made
+	cursorToTop bool         // move the cursor to the top when the next items come
+	seek        int          // find an unread entry when the next items come: 1 from the first, -1 from the last; 0 does not
+	readHere    map[key]bool // entries read in this list; they stay in it
+	err         error        // why the list could not be made
 }
 
-// reading is the third pane.
+// reading is the third pane: the open entry.
 type reading struct {
-	ref      lektordir.Ref // where the disk had it last
+	ref      lektordir.Ref // its last known name
 	key      key           // of ref; 0 if no entry is open
 	page     *Page         // nil until it is read
 	lines    []string
 	y        int
-	width    int  // for which the text was asked for
-	feedText bool // the feed's text is wanted, not the article of the page
-	pending  call // an action to do when the page is there
+	width    int  // columns for which the text was requested; 0 to read it again
+	feedText bool // show the feed's text, not the article of the page
+	pending  call // action to do when page is read
 	err      error
 }
 
@@ -80,7 +80,7 @@ func (b *browser) show() {
 	b.page = reading{ref: ref, key: keyOf(ref)}
 }
 
-// On a smaller screen nothing is shown.
+// leastWidth and leastHeight are the smallest screen on which panes are shown.
 const leastWidth, leastHeight = 20, 5
 
 // paneAt is a pane on the screen.
@@ -89,11 +89,11 @@ type paneAt struct {
 	x, width int
 }
 
-// Columns that a text and a list need if another pane stands beside them.
+// wantText and wantList are the columns that a text and a list need beside another pane.
 const wantText, wantList = 64, 30
 
-// layout returns the panes that are shown, from left to right, with a column between
-// them. The one that has the focus always is.
+// layout returns the visible panes from left to right, with one column between two of them. The
+// pane that has the focus is always visible.
 func (b *browser) layout() []paneAt {
 	w := b.width
 	feeds := max(16, min(w/4, 34))
@@ -110,12 +110,12 @@ func (b *browser) layout() []paneAt {
 	return []paneAt{{b.focus, 0, w}}
 }
 
-// room is how many lines a pane has.
+// room returns the number of lines in a pane.
 func (b *browser) room() int     { return max(1, b.height-2) }
 func (b *browser) halfPage() int { return max(1, b.room()/2) }
 func (b *browser) fullPage() int { return max(1, b.room()-1) }
 
-// textWidth is how many columns the text of an entry has, 0 if it is not shown.
+// textWidth returns the columns of the text of an entry, 0 if its pane is not visible.
 func (b *browser) textWidth() int {
 	for _, p := range b.layout() {
 		if p.kind == pagePane {
@@ -125,8 +125,7 @@ func (b *browser) textWidth() int {
 	return 0
 }
 
-// arrangeTree sets the nodes that no closed folder hides, and leaves the cursor on its
-// node.
+// arrangeTree sets the nodes of the tree from the snapshot. The cursor stays on its node.
 func (b *browser) arrangeTree() {
 	t := &b.tree
 	var on id
@@ -155,7 +154,7 @@ func (t *tree) find(of id) int {
 	return slices.IndexFunc(t.nodes, func(n node) bool { return n.id == of })
 }
 
-// choose lists the entries of a node.
+// choose moves the cursor to a node and lists its entries.
 func (b *browser) choose(of id) effects {
 	if at := b.tree.find(of); at >= 0 {
 		b.tree.at = at
@@ -166,15 +165,16 @@ func (b *browser) choose(of id) effects {
 	return effects{list: true}
 }
 
-// current returns the entry that the cursor of the list is on.
-func (b *browser) current() (lektordir.Ref, bool) {
+// current returns the entry under the cursor of the list; ok is false if there is none.
+func (b *browser) current() (ref lektordir.Ref, ok bool) {
 	if at := b.list.at; at >= 0 && at < len(b.list.items) {
 		return b.marks.now(*b.list.items[at].ref), true
 	}
 	return lektordir.Ref{}, false
 }
 
-// chosen returns the entry that a key works on: the open one, or the one under the cursor.
+// chosen returns the entry that a key works on: the open entry, or the one under the cursor of
+// the list, depending on the focus.
 func (b *browser) chosen() (lektordir.Ref, bool) {
 	switch b.focus {
 	case pagePane:
@@ -185,7 +185,7 @@ func (b *browser) chosen() (lektordir.Ref, bool) {
 	return lektordir.Ref{}, false
 }
 
-// move moves the cursor, or the text, by lines.
+// move moves the cursor by n lines, or scrolls the text if the focus is on it.
 func (b *browser) move(n int) effects {
 	switch b.focus {
 	case feedsPane:
@@ -197,7 +197,7 @@ func (b *browser) move(n int) effects {
 	return b.scroll(n)
 }
 
-// to moves to a line.
+// to moves to line n, from 0.
 func (b *browser) to(n int) effects {
 	switch b.focus {
 	case feedsPane:
@@ -210,13 +210,13 @@ func (b *browser) to(n int) effects {
 	return b.scroll(n)
 }
 
-// scroll moves the text, whatever has the focus.
+// scroll moves the text by n lines, wherever the focus is.
 func (b *browser) scroll(n int) effects {
 	b.page.y = max(0, min(b.page.y+n, len(b.page.lines)-b.room()))
 	return effects{}
 }
 
-// toNode moves the cursor of the first pane, and lists the entries of its node.
+// toNode moves the cursor of the tree to a line, and lists the entries of its node.
 func (b *browser) toNode(at int) effects {
 	at = max(0, min(at, len(b.tree.nodes)-1))
 	if at == b.tree.at || b.snapshot == nil {
@@ -225,18 +225,19 @@ func (b *browser) toNode(at int) effects {
 	return b.choose(b.tree.nodes[at].id)
 }
 
-// goTo moves the cursor where the user wants it: items that come later must not take it back
-// to the top.
+// goTo moves the cursor because the user asked for it. Items that come later do not move it to
+// the top.
 func (l *list) goTo(at int) { l.at, l.cursorToTop = max(0, min(at, len(l.items)-1)), false }
 
-// window returns the first line that a pane shows: the one before, unless the cursor would be
-// outside.
+// window returns the first line of n that a pane of room lines shows: y, or the nearest line to
+// it with which the cursor at is visible.
 func window(y, at, n, room int) int {
 	y = max(min(y, at), at-room+1)
 	return max(0, min(y, n-room))
 }
 
-// open goes into what the cursor is on.
+// open opens the line of the cursor: a node's list, or an entry. In the text it scrolls down a
+// page.
 func (b *browser) open() effects {
 	switch b.focus {
 	case feedsPane:
@@ -254,7 +255,7 @@ func (b *browser) open() effects {
 	return b.move(b.fullPage())
 }
 
-// read opens the entry that the cursor of the list is on.
+// read opens the entry under the cursor of the list, and marks it as read.
 func (b *browser) read() effects {
 	ref, ok := b.current()
 	if !ok {
@@ -267,8 +268,8 @@ func (b *browser) read() effects {
 	return effects{read: ref.Unread()}
 }
 
-// follow opens the entry that the cursor of the list is on if another one is shown beside
-// the list. It stays unread.
+// follow opens the entry under the cursor if another entry is shown beside the list. It does
+// not mark it as read.
 func (b *browser) follow() {
 	ref, ok := b.current()
 	if ok && b.focus == listPane && b.page.open() && b.page.key != keyOf(ref) && b.textWidth() > 0 {
@@ -276,7 +277,7 @@ func (b *browser) follow() {
 	}
 }
 
-// back leaves an entry, a search, or the list.
+// back leaves the entry, else the search, else the list.
 func (b *browser) back() effects {
 	switch {
 	case b.focus == pagePane:
@@ -290,7 +291,7 @@ func (b *browser) back() effects {
 	return effects{}
 }
 
-// pane moves the focus to another pane.
+// pane moves the focus n panes to the right.
 func (b *browser) pane(n int) effects {
 	panes := []paneKind{feedsPane, listPane}
 	if b.page.open() {
@@ -301,13 +302,13 @@ func (b *browser) pane(n int) effects {
 	return effects{}
 }
 
-// toggleZoom shows the pane with the focus alone, or all.
+// toggleZoom shows the pane with the focus alone, or all panes.
 func (b *browser) toggleZoom() effects {
 	b.zoom = !b.zoom
 	return effects{}
 }
 
-// fold closes a folder, or opens it.
+// fold closes or opens the folder of the cursor, or the folder of the feed under it.
 func (b *browser) fold() effects {
 	if b.snapshot == nil || b.focus != feedsPane {
 		return effects{}
@@ -334,7 +335,7 @@ func (b *browser) forward() effects {
 		if ref, ok := b.current(); ok && ref.Unread() {
 			return b.read()
 		}
-		b.focus = pagePane // the next one is opened, not only found
+		b.focus = pagePane // so that nextUnread opens the entry
 	default:
 		if b.page.y+b.room() < len(b.page.lines) {
 			return b.move(b.fullPage())
@@ -343,8 +344,9 @@ func (b *browser) forward() effects {
 	return b.nextUnread(1)
 }
 
-// nextUnread goes to the next unread entry, forward or back: in the list, from its other
-// end, and then in the next feed that has one. If an entry is open, that one is opened.
+// nextUnread moves to the next unread entry (by 1) or the previous one (by -1): first in the
+// list, which it wraps around, then in the next feed that has unread entries. If the focus is
+// on an open entry, it opens the one found.
 func (b *browser) nextUnread(by int) effects {
 	l := &b.list
 	for i := 1; i <= len(l.items); i++ {
@@ -355,7 +357,7 @@ func (b *browser) nextUnread(by int) effects {
 		}
 	}
 	if !l.complete && len(l.items) == 0 {
-		l.seek = by // when the items are known
+		l.seek = by // continue when the items come
 		return effects{}
 	}
 	if e := b.nextFeed(by); e.list {
@@ -368,7 +370,8 @@ func (b *browser) nextUnread(by int) effects {
 	return effects{say: "there is no unread entry"}
 }
 
-// arrive opens the entry under the cursor if one is open, else it moves to the list.
+// arrive opens the entry under the cursor if the focus is on the text, else it moves the focus
+// to the list.
 func (b *browser) arrive() effects {
 	if b.focus == pagePane {
 		return b.read()
@@ -379,7 +382,8 @@ func (b *browser) arrive() effects {
 
 func wrap(i, n int) int { return (i%n + n) % n }
 
-// nextFeed lists the next feed with unread entries, or the one before.
+// nextFeed lists the next feed with unread entries (by 1), or the previous one (by -1). Effects
+// are empty if there is none.
 func (b *browser) nextFeed(by int) effects {
 	if b.snapshot == nil {
 		return effects{}
@@ -401,8 +405,8 @@ func (b *browser) nextFeed(by int) effects {
 	return effects{}
 }
 
-// hasUnread reports whether a feed will have unread entries when all changes are made. If
-// its entries are not counted yet, it may.
+// hasUnread reports whether a feed will have unread entries after all pending changes. It
+// returns true if the entries are not counted yet.
 func (b *browser) hasUnread(hash string) bool {
 	f := b.snapshot.feeds[hash]
 	switch {
@@ -416,7 +420,7 @@ func (b *browser) hasUnread(hash string) bool {
 	return slices.ContainsFunc(f.refs, func(r lektordir.Ref) bool { return b.marks.unread(r) && !b.marks.now(r).Trashed() })
 }
 
-// listHas reports whether the list may have entries of one of these feeds.
+// listHas reports whether the list may hold entries of one of these feeds.
 func (b *browser) listHas(feeds map[string]bool) bool {
 	for hash := range feeds {
 		if f := b.snapshot.feeds[hash]; f == nil || b.list.of.holds(f) {
@@ -426,47 +430,48 @@ func (b *browser) listHas(feeds map[string]bool) bool {
 	return false
 }
 
-// nextEntry goes to another entry of the list. If one is open, that one is opened.
+// nextEntry moves n entries down the list. If the focus is on an open entry, it opens the new
+// one.
 func (b *browser) nextEntry(n int) effects {
 	at := b.list.at + n
 	if at < 0 || at >= len(b.list.items) {
-		return effects{say: "there is no entry beyond this one"}
+		return effects{say: "there are no more entries in this direction"}
 	}
 	b.list.goTo(at)
 	return b.arrive()
 }
 
-// closePage goes back from an entry, which is no longer open.
+// closePage closes the entry and moves the focus to the list, if the focus is on the entry.
 func (b *browser) closePage() {
 	if b.focus == pagePane {
 		b.focus, b.page = listPane, reading{}
 	}
 }
 
-// hide removes the entries from the list that are being trashed.
+// hide removes entries that are being trashed from the list.
 func (b *browser) hide() {
 	b.list.items = b.marks.overlay(b.list.items)
 	b.list.at = max(0, min(b.list.at, len(b.list.items)-1))
 }
 
-// search lists the entries of a query among those of the node.
+// search lists the entries of the node that match a query.
 func (b *browser) search(query string) effects {
 	b.list.query = strings.TrimSpace(query)
 	return effects{list: true}
 }
 
-// toggleAll lists read entries too, or no longer.
+// toggleAll switches between all entries and unread ones only.
 func (b *browser) toggleAll() effects {
 	l := &b.list
 	l.all = !l.all
 	l.sorted, l.readHere = nil, map[key]bool{}
 	if l.all {
-		return effects{list: true, say: "read entries, too"}
+		return effects{list: true, say: "read and unread entries"}
 	}
 	return effects{list: true, say: "unread entries only"}
 }
 
-// toggleSort lists the oldest entries first, or the newest.
+// toggleSort switches between newest first and oldest first.
 func (b *browser) toggleSort() effects {
 	l := &b.list
 	if l.oldest = !l.oldest; l.oldest {
@@ -475,21 +480,22 @@ func (b *browser) toggleSort() effects {
 	return effects{list: true, say: "newest first"}
 }
 
-// reread forgets the list and the text that are shown, for a scan of everything.
+// reread drops the list and the text on the screen, so that they are read again.
 func (b *browser) reread() effects {
 	b.list.sorted, b.list.readHere = nil, map[key]bool{}
 	b.page.width = 0
-	return effects{say: "read anew"}
+	return effects{say: "reading everything again"}
 }
 
-// toggleFeedText shows the feed's text, or the article of the page. It reports which.
+// toggleFeedText switches between the feed's text and the article of the page. It reports
+// whether the feed's text is shown now.
 func (p *reading) toggleFeedText() (feedText bool) {
 	p.feedText = !p.feedText
 	p.width, p.y = 0, 0
 	return p.feedText
 }
 
-// take shows the items of a list. The cursor stays on its entry, and that on its line of
+// take shows the items of a list. The cursor stays on its entry, and the entry on its line of
 // the screen.
 func (b *browser) take(items []*item) {
 	l := &b.list
@@ -504,7 +510,7 @@ func (b *browser) take(items []*item) {
 		return
 	}
 	if i := find(l.items, l.at, on); i >= 0 {
-		// At the top, where the user looks for arrivals, the line may change while there is room.
+		// At the top new entries should become visible, so the entry may move down the screen.
 		if l.y > 0 || i >= b.room() {
 			l.y += i - l.at
 		}
@@ -512,8 +518,8 @@ func (b *browser) take(items []*item) {
 	}
 }
 
-// find returns where an entry is in a list, or -1. It looks around the place where it was,
-// as few entries come and go.
+// find returns the index of an entry in a list, or -1. It searches from near outwards, because
+// an entry rarely moves far.
 func find(items []*item, near int, ref lektordir.Ref) int {
 	is := func(r lektordir.Ref) bool { return r.Unique == ref.Unique && r.Feed == ref.Feed }
 	near = max(0, min(near, len(items)-1))
@@ -528,7 +534,7 @@ func find(items []*item, near int, ref lektordir.Ref) int {
 	return -1
 }
 
-// listed shows a complete list, and goes on to an unread entry if one was looked for.
+// listed shows a complete list or its error, and moves to an unread entry if seek is set.
 func (b *browser) listed(made *sortedList, err error) effects {
 	l := &b.list
 	l.err, l.complete = err, true
@@ -551,12 +557,11 @@ func (b *browser) listed(made *sortedList, err error) effects {
 	return b.nextUnread(by)
 }
 
-// takePage shows the text of the entry that is open, and returns the action that waited for
-// it.
+// takePage shows the text of the open entry, and returns the action that waited for it.
 func (b *browser) takePage(page *Page, lines []string, err error) call {
 	p := &b.page
 	if p.err = err; err == nil {
-		// Text that is wrapped anew stays where the user was in it.
+		// Text that is wrapped again stays at the same relative position.
 		if old := len(p.lines); old > 0 {
 			p.y = p.y * len(lines) / old
 		}
@@ -568,7 +573,8 @@ func (b *browser) takePage(page *Page, lines []string, err error) call {
 	return pending
 }
 
-// wheel moves the pane under the mouse.
+// wheel moves the focus to the pane under the mouse, and its cursor by n lines. Text is
+// scrolled without the focus.
 func (b *browser) wheel(p paneAt, n int) effects {
 	if p.kind == pagePane {
 		return b.scroll(n)
@@ -577,7 +583,7 @@ func (b *browser) wheel(p paneAt, n int) effects {
 	return b.move(n)
 }
 
-// click moves the cursor to a row of a pane, and opens what it was on already.
+// click moves the cursor to a row of a pane. A click on the line of the cursor opens it.
 func (b *browser) click(p paneAt, row int) effects {
 	had := b.focus == p.kind
 	b.focus = p.kind

@@ -10,14 +10,15 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// maxMarks is how many accents a letter may carry. Languages need two or three; a
-// heap of them would reach into the lines above.
+// maxMarks is the number of accents that a letter keeps. Languages need two or three; a
+// larger number would be drawn into the lines above.
 const maxMarks = 3
 
-// Plain returns a stranger's text as one line of characters that all terminals lay out
-// alike. A character that one takes for one and another for three makes everything to its
-// right stand elsewhere, and a pane beside it fall apart: so joiners and selectors of
-// emoji go, flags become their two letters, and accents are few.
+// Plain returns untrusted text as one line of characters that have the same width in all
+// terminals. A character whose width the terminal and the reader disagree on would shift the
+// rest of the line and break the panes to its right. So joiners and variation selectors of
+// emoji are removed, flags become their two letters, and each letter keeps at most maxMarks
+// accents.
 func Plain(s string) string {
 	s = strings.ToValidUTF8(termsafe.Line(s), "\uFFFD")
 	for i := range len(s) {
@@ -61,10 +62,10 @@ func plain(s string) string {
 	return b.String()
 }
 
-// fit returns plain text in exactly this many columns.
+// fit cuts or pads plain text to exactly width columns.
 func fit(s string, width int) string {
-	// No character is longer than its accents let it be, and what cannot be seen
-	// need not be measured.
+	// A character has at most maxMarks accents, so a prefix is enough; measuring all of a
+	// long text would be slow.
 	if limit := 16*width + 64; len(s) > limit {
 		for limit > 0 && !utf8.RuneStart(s[limit]) {
 			limit--
@@ -74,8 +75,8 @@ func fit(s string, width int) string {
 	return termsafe.Pad(s, width)
 }
 
-// ends returns plain text in at most this many columns. It cuts out the middle, as errors end
-// with their reason.
+// ends shortens plain text to at most width columns. It cuts out the middle, because errors
+// end with their reason.
 func ends(s string, width int) string {
 	if len(s) <= width || termsafe.Width(s) <= width || width < 3 {
 		return s
@@ -92,7 +93,7 @@ func ends(s string, width int) string {
 	return string(runes[:from]) + "…" + string(runes[to:])
 }
 
-// breakLines breaks lines that are plain where they are longer than width.
+// breakLines makes each line of text plain, and breaks lines longer than width columns.
 func breakLines(text string, width int) []string {
 	var out []string
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
@@ -108,7 +109,7 @@ func breakLines(text string, width int) []string {
 				at = i + utf8.RuneLen(r)
 			}
 			if at == 0 {
-				break // not even one character has room
+				break // the next character is wider than the line
 			}
 			out = append(out, line[:at])
 			line = line[at:]

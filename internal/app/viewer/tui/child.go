@@ -14,11 +14,11 @@ import (
 	"golang.org/x/term"
 )
 
-// onTerminal is a command on the terminal. It is in the group of processes that the shell
-// started as one, so what is typed there (^C, ^Z) is for it and for us.
+// onTerminal is a command that runs on the terminal. It is in the reader's process group, so
+// ^C and ^Z send signals to both.
 type onTerminal struct {
 	*exec.Cmd
-	wait     bool // for Enter, when it has ended
+	wait     bool // wait for Enter after the command has ended
 	terminal *tty
 }
 
@@ -26,20 +26,20 @@ func (c *onTerminal) SetStdin(r io.Reader)  { c.Stdin = r }
 func (c *onTerminal) SetStdout(io.Writer)   { c.Stdout = c.terminal.out }
 func (c *onTerminal) SetStderr(w io.Writer) { c.Stderr = w }
 
-// Run runs the command and waits for Enter, if that is wanted.
+// Run runs the command, restores the terminal, and waits for Enter if c.wait is set.
 func (c *onTerminal) Run() error {
 	t := c.terminal
-	before := hold(t.out)
+	before := saveTerminal(t.out)
 	t.children.Add(1)
 	err := c.Start()
 	if err == nil {
 		err = c.await()
 	}
 	t.childDone()
-	before.takeBack(c.Process, err)
+	before.restore(c.Process, err)
 	select {
 	case <-t.ending:
-		return err // nobody is there to press Enter
+		return err // the reader is ending: do not wait for Enter
 	default:
 	}
 	if !c.wait {
@@ -52,15 +52,15 @@ func (c *onTerminal) Run() error {
 	return nil
 }
 
-// errLeft is the error of a command that did not end when the reader had to.
-var errLeft = errors.New("it runs on")
+// errStillRuns is the error of a command that did not end when the reader ended.
+var errStillRuns = errors.New("the command did not end and is still running")
 
-// patience is how long a command may take to end when the reader has to.
+// patience is how long a command may take to end after each signal that asks it to.
 const patience = 2 * time.Second
 
-// await waits for the command to end. When the reader is to end meanwhile, the command is
-// asked to do so first, as both cannot have the terminal with the shell. One that does not is
-// left to itself: it may have what its user has not saved.
+// await waits for the command to end. If the reader has to end first, it asks the command to
+// end by SIGTERM and SIGHUP, because the command and the shell cannot share the terminal. A
+// command that ignores both is left running: it may hold unsaved work.
 func (c *onTerminal) await() error {
 	ended := make(chan error, 1)
 	go func() { ended <- reap(c.Process) }()
@@ -69,22 +69,23 @@ func (c *onTerminal) await() error {
 		return err
 	case <-c.terminal.ending:
 	}
-	// An interactive shell heeds the second only.
+	// An interactive shell ignores SIGTERM.
 	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP} {
 		_ = c.Process.Signal(s)
-		_ = c.Process.Signal(syscall.SIGCONT) // a stopped one would not see it
+		_ = c.Process.Signal(syscall.SIGCONT) // a stopped process handles no signals
 		select {
 		case err := <-ended:
 			return err
 		case <-time.After(patience):
 		}
 	}
-	return errLeft
+	return errStillRuns
 }
 
-// reap waits for a process to end, and returns nil or how it failed. When it is stopped, as by
-// ^Z, so are we with it: it is us that the shell waits for, and nobody else would let the
-// process go on. A command that heeds no ^Z does not stop us either.
+// reap waits for a process to end. It returns nil if the exit status is 0, else a failure or
+// the error of the wait. If the process is stopped, for example by ^Z, the reader stops itself
+// too: the shell waits for the reader, and only its fg can resume both. If the command ignores
+// ^Z, the reader does not stop either.
 func reap(p *os.Process) error {
 	defer p.Release() //nolint:errcheck // the process has ended
 	for {
@@ -94,8 +95,8 @@ func reap(p *os.Process) error {
 		case err != nil:
 			return os.NewSyscallError("wait4", err)
 		case status.Stopped():
-			// The shell lets all of our group go on. A signal of ours behind that could take back
-			// the next ^Z; it is for a command in another group, or if no shell is there.
+			// The shell resumes the whole process group. A second SIGCONT could undo the next ^Z, so
+			// it is sent only to a command in another group, or if there is no shell.
 			err := stopping{}.Run()
 			if group, gerr := unix.Getpgid(p.Pid); err != nil || gerr != nil || group != unix.Getpgrp() {
 				_ = syscall.Kill(p.Pid, syscall.SIGCONT)
@@ -108,7 +109,7 @@ func reap(p *os.Process) error {
 	}
 }
 
-// failure is how a process ended that failed.
+// failure is the wait status of a process that failed. It is an error.
 type failure syscall.WaitStatus
 
 func (f failure) killed() bool { return syscall.WaitStatus(f).Signaled() }
@@ -121,8 +122,8 @@ func (f failure) Error() string {
 	return fmt.Sprintf("exit status %d", status.ExitStatus())
 }
 
-// awaitEnter waits until somebody has seen what a command has printed: for Enter, or ^C or
-// ^D, which mean the same here. Signals from keys are off, so that all of them are read.
+// awaitEnter waits for Enter, ^C or ^D, so that the user can read the output of a command. The
+// terminal is raw meanwhile, so keys send no signals. ^Z stops the reader.
 func (c *onTerminal) awaitEnter() {
 	in, ok := c.Stdin.(*os.File)
 	if !ok {
@@ -165,41 +166,43 @@ func (c *onTerminal) awaitEnter() {
 	}
 }
 
-// held is a terminal as it was when a command got it.
-type held struct {
-	file  *os.File
-	state *term.State
-	ours  bool // we were in its foreground
+// savedTerminal is the state of the terminal before a command used it.
+type savedTerminal struct {
+	file       *os.File
+	state      *term.State
+	foreground bool // the reader's process group was in the foreground
 }
 
-func hold(file *os.File) held {
-	h := held{file: file}
+// saveTerminal returns the state of a terminal; file may be nil.
+func saveTerminal(file *os.File) savedTerminal {
+	h := savedTerminal{file: file}
 	if file != nil {
 		h.state, _ = term.GetState(int(file.Fd()))
 		group, err := unix.IoctlGetInt(int(file.Fd()), unix.TIOCGPGRP)
-		h.ours = err == nil && group == unix.Getpgrp()
+		h.foreground = err == nil && group == unix.Getpgrp()
 	}
 	return h
 }
 
-// afterKilled undoes what a program that draws asks of a terminal, and had no time to take
-// back: keys and a mouse that send more, margins, colours, a cursor that is not seen. (Its
-// screen, if it had one of its own, is ours from now on.)
+// afterKilled resets the modes that a full-screen program sets and had no time to reset: mouse
+// reports, key modes, margins, colours and a hidden cursor. It does not leave the alternate
+// screen, because the reader uses that one itself.
 const afterKilled = "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b>\x1b[>4m\x1b[?7h\x1b7\x1b[r\x1b8\x1b[0m\x1b[?25h"
 
-// takeBack makes the terminal as it was, whatever a command that died left of it.
-func (h held) takeBack(p *os.Process, err error) {
+// restore sets the terminal back to the saved state after a command, also if the command was
+// killed. p and err are the command's process and error.
+func (h savedTerminal) restore(p *os.Process, err error) {
 	if h.file == nil || h.state == nil {
 		return
 	}
 	fd := int(h.file.Fd())
-	// A shell that was killed leaves the terminal to a group in which there is nobody. One that
-	// somebody is in has it by right: it is that of the shell when we were sent to the
-	// background.
+	// A command with job control that was killed leaves an empty process group in the
+	// foreground. A group that has processes is left there: it is the shell's if the reader
+	// was sent to the background.
 	group, gerr := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
-	if own := unix.Getpgrp(); h.ours && gerr == nil && group != own && (p != nil && group == p.Pid || errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)) {
+	if own := unix.Getpgrp(); h.foreground && gerr == nil && group != own && (p != nil && group == p.Pid || errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)) {
 		if !signal.Ignored(syscall.SIGTTOU) {
-			signal.Ignore(syscall.SIGTTOU) // which would stop us in the background
+			signal.Ignore(syscall.SIGTTOU) // it would stop the reader in the background
 			defer signal.Reset(syscall.SIGTTOU)
 		}
 		_ = unix.IoctlSetPointerInt(fd, unix.TIOCSPGRP, own)
@@ -211,28 +214,28 @@ func (h held) takeBack(p *os.Process, err error) {
 	}
 }
 
-// stopping stops the process until the shell lets it go on, while the terminal is as
-// that left it.
+// stopping is a [tea.ExecCommand] that stops the process group until the shell resumes it.
+// The library restores the terminal before and takes it again after.
 type stopping struct{}
 
 func (stopping) SetStdin(io.Reader)  {}
 func (stopping) SetStdout(io.Writer) {}
 func (stopping) SetStderr(io.Writer) {}
 
-// Run stops all of what the shell started as one, as the terminal would. It takes
-// SIGSTOP for that: the Go runtime swallows SIGTSTP once somebody was notified of it.
+// Run stops the process group, as ^Z on the terminal would. It sends SIGSTOP: the Go runtime
+// drops SIGTSTP after a call of [signal.Notify] for it.
 func (s stopping) Run() error {
 	if leader, err := unix.Getsid(0); err != nil || leader == unix.Getpgrp() {
-		return errors.New("there is no shell that could resume it")
+		return errors.New("cannot stop: no shell could resume the reader")
 	}
-	goes := make(chan os.Signal, 1)
-	signal.Notify(goes, syscall.SIGCONT)
-	defer signal.Stop(goes)
+	resumed := make(chan os.Signal, 1)
+	signal.Notify(resumed, syscall.SIGCONT)
+	defer signal.Stop(resumed)
 	if err := syscall.Kill(0, syscall.SIGSTOP); err != nil {
 		return err
 	}
 	select {
-	case <-goes:
+	case <-resumed:
 	case <-time.After(time.Second):
 	}
 	return nil

@@ -18,7 +18,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// openEntry opens the entry in the user's browser, or its link of the number.
+// openEntry opens the entry in the user's browser. With a count it opens the link of that
+// number instead.
 func openEntry(m *model, c call) tea.Cmd {
 	if c.count > 0 {
 		return openLink(m, c)
@@ -29,9 +30,9 @@ func openEntry(m *model, c call) tea.Cmd {
 	return nil
 }
 
-// openURL opens a URL, "" for that of the entry.
+// openURL opens a URL in the user's browser; "" means the URL of the entry.
 func openURL(m *model, ref lektordir.Ref, url string) tea.Cmd {
-	// A browser that is started here stays when the reader ends.
+	// A browser that is started here keeps running when the reader ends.
 	ctx, d := context.WithoutCancel(m.ctx), m.disk
 	m.say("opening %s", Plain(url))
 	return func() tea.Msg {
@@ -40,7 +41,7 @@ func openURL(m *model, ref lektordir.Ref, url string) tea.Cmd {
 	}
 }
 
-// openLink opens a link by its number, which it asks for.
+// openLink opens a link by its number. Without a number it asks for one.
 func openLink(m *model, c call) tea.Cmd {
 	page, n := m.needPage(c), c.count
 	switch {
@@ -52,7 +53,7 @@ func openLink(m *model, c call) tea.Cmd {
 	case n == 0:
 		var err error
 		if n, err = strconv.Atoi(strings.TrimSpace(c.words[0])); err != nil {
-			m.say("%s is no number of a link", c.words[0])
+			m.say("%s is not the number of a link", c.words[0])
 			return nil
 		}
 	}
@@ -63,7 +64,8 @@ func openLink(m *model, c call) tea.Cmd {
 	return openURL(m, m.browser.page.ref, page.Links[n-1])
 }
 
-// play plays an enclosure, on the terminal, as players of sound show there where they are.
+// play plays an enclosure: the first, or the one of the count. The player gets the terminal,
+// because audio players show their position there.
 func play(m *model, c call) tea.Cmd {
 	page, n := m.needPage(c), max(c.count, 1)
 	switch {
@@ -86,18 +88,18 @@ func play(m *model, c call) tea.Cmd {
 	}
 }
 
-// startMsg is a command that is to have the terminal.
+// startMsg asks to run a command on the terminal.
 type startMsg struct {
 	cmd  *exec.Cmd
 	name string
 	wait bool
 }
 
-// start hands the terminal to a command.
+// start returns the command that runs msg.cmd on the terminal.
 func (m *model) start(msg startMsg) tea.Cmd {
 	send, t := m.send, m.terminal
 	return tea.Exec(&onTerminal{Cmd: msg.cmd, wait: msg.wait, terminal: t}, func(err error) tea.Msg {
-		go send(t.size()) // it may have changed; and the library waits for this callback
+		go send(t.size()) // the size may have changed; in a goroutine, as the library waits for this callback
 		if err != nil {
 			return statusMsg{"", fmt.Errorf("%s: %w", msg.name, err)}
 		}
@@ -105,7 +107,7 @@ func (m *model) start(msg startMsg) tea.Cmd {
 	})
 }
 
-// run runs a command of the user's keys on the terminal.
+// run runs the command of a key on the terminal.
 func run(m *model, c call) tea.Cmd {
 	wait := c.action == "run-wait"
 	return withCommand(m, c.words, func(env, argv []string) tea.Msg {
@@ -113,44 +115,45 @@ func run(m *model, c call) tea.Cmd {
 	})
 }
 
-// spawn runs a command of the user's keys in the background.
+// spawn runs the command of a key in the background, and shows the first line that it prints.
 func spawn(m *model, c call) tea.Cmd {
 	return withCommand(m, c.words, func(env, argv []string) tea.Msg {
 		cmd := newCommand(env, argv)
 		out := &limited{}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal is ours
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keep it off the terminal
 		cmd.Stdout, cmd.Stderr = out, out
 		err := cmd.Run()
-		said, _, _ := strings.Cut(strings.TrimSpace(out.said.String()), "\n")
+		printed, _, _ := strings.Cut(strings.TrimSpace(out.buf.String()), "\n")
 		switch {
 		case err == nil:
-			return statusMsg{said, nil}
-		case said != "":
-			err = fmt.Errorf("%w: %s", err, said)
+			return statusMsg{printed, nil}
+		case printed != "":
+			err = fmt.Errorf("%w: %s", err, printed)
 		}
 		return statusMsg{"", fmt.Errorf("%s: %w", argv[0], err)}
 	})
 }
 
-// limited keeps the beginning of what is written. It has no other method that would
-// write past it.
-type limited struct{ said bytes.Buffer }
+// limited is a writer that keeps the first 4096 bytes. It embeds no buffer: promoted methods
+// could write past the limit.
+type limited struct{ buf bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {
-	if room := 4096 - l.said.Len(); room > 0 {
-		l.said.Write(p[:min(room, len(p))])
+	if room := 4096 - l.buf.Len(); room > 0 {
+		l.buf.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil
 }
 
-// withCommand makes a command of the words of a key, and does something with it.
+// withCommand fills in the templates in the words of a key for the chosen entry, and calls do
+// in a goroutine.
 func withCommand(m *model, words []string, do func(env, argv []string) tea.Msg) tea.Cmd {
 	if err := m.o.NoCommands; err != nil {
 		m.fail(err)
 		return nil
 	}
 	if _, ok := m.browser.chosen(); !ok && !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "{{") }) {
-		return func() tea.Msg { return do(nil, words) } // it needs no entry
+		return func() tea.Msg { return do(nil, words) } // the command needs no entry
 	}
 	ref, ok := m.needEntry()
 	if !ok {
@@ -166,7 +169,8 @@ func withCommand(m *model, words []string, do func(env, argv []string) tea.Msg) 
 	}
 }
 
-// newCommand makes a command of an argument vector. ~/ is the user's own directory.
+// newCommand returns the command of an argument vector. A leading ~/ of the program is the
+// user's home directory.
 func newCommand(env, argv []string) *exec.Cmd {
 	name := argv[0]
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {

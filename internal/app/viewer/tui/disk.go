@@ -8,32 +8,32 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Feed is a feed as the reader lists it.
+// Feed is a feed in the first pane.
 type Feed struct {
 	Hash    string
 	Title   string
-	Apart   string   // distinguishes it from other feeds of the same title; "" if no other has it
+	Apart   string   // distinguishes the feed from others of the same title; "" if there are none
 	Folders []string // paths of names with '/' between them
 }
 
-// Saved is a query that the user saved, or the error of one that is invalid.
+// Saved is a saved query. Err is not nil if the query is invalid.
 type Saved struct {
 	Name string
 	Err  error
 }
 
-// Row is what the list shows of an entry.
+// Row is the title and the author of an entry in the list.
 type Row struct{ Title, Author string }
 
-// Overview is what can be shown before everything was listed.
+// Overview holds the data that can be shown before all entries are listed.
 type Overview struct {
 	Feeds  []Feed
 	Saved  []Saved
-	Counts map[string]entries.Tally // by hashes of feeds; nil when they are not known
-	Newest []Listed                 // unread entries, the newest of those known first
+	Counts map[string]entries.Tally // by hash of the feed; nil if unknown
+	Newest []Listed                 // unread entries, newest first
 }
 
-// Listed is an entry as a list shows it.
+// Listed is an entry in an overview.
 type Listed struct {
 	Ref  lektordir.Ref
 	Date time.Time
@@ -42,74 +42,75 @@ type Listed struct {
 
 // Page is an entry as text.
 type Page struct {
-	Header     []string // lines, a field each
+	Header     []string // a line for each field
 	Text       string   // wrapped, with links as footnotes
-	URL        string   // where the entry can be read, or ""
-	Links      []string // by their numbers, from 1
+	URL        string   // of the web page of the entry, or ""
+	Links      []string // URLs in the order of their numbers, which begin at 1
 	Pictures   []string // URLs
 	Enclosures []string // URLs
-	// HasArticle means that the text is the article of the page, and the feed has another one.
+	// HasArticle is true if Text is the article of the web page, and the feed has a text of its own.
 	HasArticle bool
 }
 
-// Query is a query that was read.
+// Query is a parsed query.
 type Query struct {
-	State bool // it says itself what is read, or flagged
-	// Find returns the entries that it selects, read or not, but none that is trashed, in any
-	// order; ok is false if only Match can tell.
+	State bool // the query has a term about flags, for example is:unread
+	// Find returns the entries that the query selects, in any order, without trashed ones. If ok
+	// is false, the index cannot answer the query and only Match can.
 	Find func(ctx context.Context) (found []lektordir.Ref, ok bool)
-	// Match reports which of the entries it selects.
+	// Match reports for each entry whether the query selects it.
 	Match func(ctx context.Context, refs []lektordir.Ref) []bool
 }
 
-// Disk is the lektor-dir, and all else that may take long, as the reader uses it. It
-// is called by any goroutine but that of the screen, and by several at once. An error
-// is a message for the user.
+// Disk is the lektor-dir and everything else that may take long. Its methods may be called
+// concurrently; the UI goroutine never calls them. Errors are shown to the user as they are.
 type Disk interface {
-	// Overview returns what is known at once, with at most this many entries; nil if
-	// everything has to be listed first.
+	// Overview returns an overview with at most newest entries, without listing the lektor-dir.
+	// It returns nil if there is none.
 	Overview(ctx context.Context, newest int) (*Overview, error)
 	// Feeds lists all feeds.
 	Feeds(ctx context.Context) ([]Feed, error)
-	// List lists the entries of feeds, without arguments of all, by the hashes of the feeds:
-	// one version of each, by time of delivery, without trashed and withdrawn ones.
+	// List returns the entries of feeds by the feed's hash; without arguments, those of all
+	// feeds. It returns one version of each entry, sorted by time of delivery, and omits trashed
+	// and withdrawn entries.
 	List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error)
-	// Dates returns the dates of entries. If it would take long, or the context ends
-	// before all are known, the others are those of delivery, and whole is false.
+	// Dates returns the dates of entries. If that would take long, or ctx ends first, the
+	// missing dates are the times of delivery, and whole is false.
 	Dates(ctx context.Context, refs []*lektordir.Ref) (dates []time.Time, whole bool)
-	// Learn makes the dates of entries known to Dates, however long it takes, and may do
-	// other things of use later. It reports its progress.
+	// Learn reads the dates of entries, however long that takes, so that Dates has them at once.
+	// It may also update the index. It calls progress as it goes.
 	Learn(ctx context.Context, refs []*lektordir.Ref, progress func(what string, done, total int)) error
-	// Rows returns the rows of entries in a list.
+	// Rows returns the rows of entries, in the same order.
 	Rows(ctx context.Context, refs []lektordir.Ref) []Row
-	// Query reads a query.
+	// Query parses a query.
 	Query(ctx context.Context, text string) (Query, error)
-	// Page returns an entry as text of this width: the article of its page if it has
-	// one, or what the feed has.
+	// Page returns an entry as text wrapped to width columns: the article of its web page if
+	// there is one and feedText is false, else the text of the feed.
 	Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*Page, error)
-	// Mark sets and clears flags, as one command that can be undone, and returns the
-	// entries where they are now, also with an error.
+	// Mark sets and clears flags as one command that can be undone. It returns the entries with
+	// their new names, also with an error.
 	Mark(ctx context.Context, refs []lektordir.Ref, set, unset string) ([]lektordir.Ref, error)
-	// Trash marks as trashed, with the older versions that an entry hides.
+	// Trash marks entries as trashed, and with each the older versions that it hides.
 	Trash(ctx context.Context, refs []lektordir.Ref) error
-	// Undo takes back the last command. It returns a message about that, and the
-	// entries.
-	Undo(ctx context.Context) (said string, moved []lektordir.Ref, err error)
-	// Saved lists the saved queries, and Save saves one.
+	// Undo takes back the last command. It returns a message for the user, and the entries with
+	// their new names.
+	Undo(ctx context.Context) (message string, moved []lektordir.Ref, err error)
+	// Saved returns the saved queries.
 	Saved(ctx context.Context) ([]Saved, error)
+	// Save saves a query under a name.
 	Save(ctx context.Context, name, query string) error
-	// Watch reports changes since a moment: by the hash of the feed whose entries
-	// changed, by "" for anything. It ends with the context.
+	// Watch calls changed for each change since a time, with the hash of the feed whose entries
+	// changed, or "" if anything may have changed. It returns when ctx ends.
 	Watch(ctx context.Context, since time.Time, changed func(feed string)) error
-	// Open opens a URL in the user's browser, "" for that of the entry, and returns
-	// it was.
+	// Open opens a URL in the user's browser, and returns that URL. "" means the URL of the
+	// entry.
 	Open(ctx context.Context, ref lektordir.Ref, url string) (string, error)
 	// Player returns the command that plays an enclosure.
 	Player(ctx context.Context, ref lektordir.Ref, url string) (argv []string, err error)
-	// Command makes the arguments of a command, which may have templates in them, for an
-	// entry.
+	// Command returns the arguments of a command for an entry, with the templates in words
+	// filled in.
 	Command(ctx context.Context, ref lektordir.Ref, words []string) ([]string, error)
-	// Environ is what a command that works on an entry finds in its environment.
+	// Environ returns environment variables that describe an entry, for commands.
 	Environ(ctx context.Context, ref lektordir.Ref) []string
 	// Picture fetches a picture of an entry.
 	Picture(ctx context.Context, ref lektordir.Ref, url string) ([]byte, error)

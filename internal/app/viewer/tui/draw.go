@@ -22,7 +22,7 @@ type painter struct {
 // style is how a piece of a line looks.
 type style = command.Style
 
-// The styles there are, beside those of the plain list.
+// Styles of the full-screen reader.
 const (
 	plainStyle style = command.Plain
 	titleStyle style = "7"    // reversed: the names of panes
@@ -36,7 +36,8 @@ const (
 	linkText   style = "34"   // blue
 )
 
-// paint returns a text in a style. Without colours, bold, faint and reversed stay.
+// paint returns text in a style. With NoColor it omits colours, but not bold, faint, underlined
+// and reversed.
 func (p *painter) paint(s style, text string) string {
 	if s == plainStyle || text == "" {
 		return text
@@ -63,7 +64,7 @@ func (m *model) View() tea.View {
 	switch {
 	case p.width == 0 || p.height == 0:
 	case p.width < leastWidth || p.height < leastHeight:
-		text := fmt.Sprintf("too small: %dx%d, not %dx%d", leastWidth, leastHeight, p.width, p.height)
+		text := fmt.Sprintf("the screen is too small: %dx%d; at least %dx%d is needed", p.width, p.height, leastWidth, leastHeight)
 		v.SetContent(strings.Join(firstLines(breakLines(text, p.width), p.height), "\n"))
 	case m.shown.on:
 		v.SetContent(strings.Repeat("\n", p.height-1) + fit(m.shown.caption, p.width))
@@ -79,7 +80,7 @@ func (m *model) View() tea.View {
 
 func firstLines(lines []string, n int) []string { return lines[:min(len(lines), n)] }
 
-// screen returns all lines.
+// screen returns the lines of the screen.
 func (p *painter) screen() string {
 	room := p.room()
 	lines := make([]string, 0, room+2)
@@ -95,7 +96,7 @@ func (p *painter) screen() string {
 	columns := make([][]string, len(panes))
 	for i, pane := range panes {
 		title, body := p.column(pane, room)
-		// A single pane is reversed; of several those without the focus are faint.
+		// The title of the pane with the focus is reversed; the others are faint too.
 		s := titleStyle
 		if pane.kind != p.focus {
 			s = "2;7"
@@ -115,7 +116,7 @@ func (p *painter) screen() string {
 	return strings.Join(append(lines, p.lastLine()), "\n")
 }
 
-// column returns the title of a pane, and its lines, each as wide as it is.
+// column returns the title of a pane, and its lines, each padded to its width.
 func (p *painter) column(at paneAt, room int) (title string, body []string) {
 	switch at.kind {
 	case feedsPane:
@@ -131,7 +132,8 @@ func (p *painter) column(at paneAt, room int) (title string, body []string) {
 	return title, body
 }
 
-// cursorMark is the first column of a line, for users who see no styles.
+// cursorMark returns the first column of a line. It marks the cursor without styles, for
+// example for screen readers.
 func cursorMark(here bool) string {
 	if here {
 		return ">"
@@ -139,7 +141,7 @@ func cursorMark(here bool) string {
 	return " "
 }
 
-// feeds draws the folders and feeds.
+// feeds returns the title and the lines of the first pane.
 func (p *painter) feeds(width, room int) (string, []string) {
 	t := &p.tree
 	if p.snapshot == nil {
@@ -193,7 +195,7 @@ func (p *painter) node(n node, here bool, width int) string {
 	return left + fit(title, room) + " " + count
 }
 
-// cursorLine paints a line, that of the cursor as a whole.
+// cursorLine paints a line in style s, and in the style of the cursor if here is set.
 func (p *painter) cursorLine(here bool, in paneKind, s style, text string) string {
 	switch {
 	case here && p.focus == in:
@@ -206,10 +208,10 @@ func (p *painter) cursorLine(here bool, in paneKind, s style, text string) strin
 	return p.paint(s, text)
 }
 
-// A list narrower than these shows no dates, or no names of feeds.
+// withDate and withFeed are the columns from which a list shows dates and names of feeds.
 const withDate, withFeed = 28, 56
 
-// entries draws the list.
+// entries returns the title and the lines of the list.
 func (p *painter) entries(width, room int) (string, []string) {
 	l := &p.list
 	title := p.listTitle()
@@ -220,7 +222,7 @@ func (p *painter) entries(width, room int) (string, []string) {
 		text := " nothing unread"
 		if l.query != "" {
 			text = " nothing matches"
-		} else if l.lists() {
+		} else if l.includesRead() {
 			text = " no entries"
 		}
 		return title, []string{fit(text, width)}
@@ -233,7 +235,7 @@ func (p *painter) entries(width, room int) (string, []string) {
 	return title, body
 }
 
-// listTitle names the list, and says where the cursor is in it.
+// listTitle returns the name of the list, its query, and the position of the cursor.
 func (p *painter) listTitle() string {
 	l := &p.list
 	title := " "
@@ -308,10 +310,10 @@ func flagLetters(r lektordir.Ref) string {
 	return s + strings.ReplaceAll(r.Flags(), "S", "")
 }
 
-// dateWidth is that of the longest date.
+// dateWidth is the columns of a date.
 const dateWidth = len("Mon 10:05")
 
-// title returns the title of an entry, if it was read.
+// title returns the title of an entry, "…" if it is not read yet.
 func (p *painter) title(k key) string {
 	if row := p.m.rows[k]; row != nil {
 		return row.Title
@@ -319,7 +321,7 @@ func (p *painter) title(k key) string {
 	return "…"
 }
 
-// text draws the entry that is open.
+// text returns the title and the lines of the open entry.
 func (p *painter) text(width, room int) (string, []string) {
 	r := &p.page
 	title := " " + strings.TrimLeft(flagLetters(p.marks.now(r.ref))+" ", " ") + p.title(r.key)
@@ -351,7 +353,8 @@ func isNote(line string) bool {
 	return ok && line[0] == '[' && strings.Trim(n, "0123456789") == "" && n != "" && strings.Contains(rest, ":")
 }
 
-// lastLine is the line that is typed, or the message, or where the user is.
+// lastLine returns the last line of the screen: the prompt, else the message, else keys typed
+// so far, else the position or hints.
 func (p *painter) lastLine() string {
 	m := p.m
 	switch {
@@ -361,7 +364,7 @@ func (p *painter) lastLine() string {
 	case m.status.isError:
 		text := Plain(m.status.text)
 		if termsafe.Width(text) > p.width && m.o.Name != "" {
-			text = strings.ReplaceAll(text, m.o.Name+"/", "") // the path of the lektor-dir goes first
+			text = strings.ReplaceAll(text, m.o.Name+"/", "") // omit the path of the lektor-dir
 		}
 		return p.paint(badText, fit(ends(text, p.width), p.width))
 	case m.status.text != "":
@@ -376,7 +379,7 @@ func (p *painter) lastLine() string {
 	return p.paint(dimText, fit(fit(Plain(left), max(0, p.width-len(right)-1))+" "+right, p.width))
 }
 
-// place says where the user is, or what the reader does.
+// place returns a text about the position in the entry, or about work that goes on.
 func (p *painter) place() string {
 	m, page := p.m, p.page.page
 	switch {
@@ -399,12 +402,12 @@ func (p *painter) place() string {
 	case m.dates.progress != "":
 		return m.dates.progress
 	case p.list.all:
-		return "read entries, too"
+		return "read and unread entries"
 	}
 	return ""
 }
 
-// hints are the keys that lead on from where the user is.
+// hints returns the most useful keys for the current pane.
 func (p *painter) hints() string {
 	var hints []string
 	for _, h := range []struct{ action, what string }{
@@ -412,7 +415,7 @@ func (p *painter) hints() string {
 	} {
 		key := p.m.o.Keys.of(h.action)
 		switch {
-		case key == h.action: // no key does it
+		case key == h.action: // no key is bound to the action
 			continue
 		case h.action == "quit" && p.focus == feedsPane:
 			h.what = "end"
@@ -422,7 +425,8 @@ func (p *painter) hints() string {
 	return strings.Join(hints, "  ")
 }
 
-// line returns the end of the line that fits, and the column of the cursor.
+// line returns the prompt with the end of the text that fits width columns, and the column of
+// the cursor.
 func (p *prompt) line(width int) (string, int) {
 	label := termsafe.Width(p.label)
 	from := 0
@@ -432,7 +436,7 @@ func (p *prompt) line(width int) (string, int) {
 	return p.label + string(p.text[from:]), label + termsafe.Width(string(p.text[from:p.at]))
 }
 
-// helpPage is the list of keys.
+// helpPage is the list of keys on the screen.
 type helpPage struct {
 	lines []string
 	y     int
@@ -467,7 +471,7 @@ func help(m *model, _ call) tea.Cmd {
 	return nil
 }
 
-// key moves the list of keys as an action would, and reports whether it did.
+// key scrolls the list of keys for an action that moves. It reports whether action is one.
 func (h *helpPage) key(action string, room int) bool {
 	n := 0
 	switch action {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/gif"  // a picture's format
-	_ "image/jpeg" // and another
-	_ "image/png"  // and one more
+	_ "image/gif" // decoders for encodePicture
+	_ "image/jpeg"
+	_ "image/png"
 	"slices"
 	"strings"
 
@@ -19,30 +19,30 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// picture is the picture that is shown, and the protocols of the terminal for it.
+// picture is the picture on the screen, and the graphics protocols of the terminal.
 type picture struct {
 	kitty, sixel bool
 	on           bool // a picture is shown
-	number       int  // of it among those of the entry, from 0
+	number       int  // of the picture in its entry, from 0
 	caption      string
-	seq          int // of the latest one that was asked for
+	seq          int // number of the latest request
 }
 
 // can reports whether the terminal shows pictures.
 func (p *picture) can() bool { return p.kitty || p.sixel }
 
-// A terminal that knows kitty's protocol answers this, and then as all do what it is;
-// those that know sixel say so there.
+// Questions to the terminal, and kitty's command to delete pictures. A terminal with kitty's
+// protocol answers askKitty; all terminals answer askDevice, which lists sixel if they have it.
 const (
-	askedKitty = 31 // no such picture exists
+	askedKitty = 31 // the picture id of askKitty
 
 	askKitty  = "\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\"
 	dropKitty = "\x1b_Ga=d,d=A\x1b\\"
 	askDevice = ansi.RequestPrimaryDeviceAttributes
 )
 
-// askGraphics asks the terminal what it can show. A multiplexer takes kitty's question
-// for a title, and a console prints it.
+// askGraphics asks the terminal for its graphics protocols. It omits askKitty for multiplexers,
+// which take it for a title, and for the Linux console, which prints it.
 func (m *model) askGraphics() tea.Cmd {
 	ask := askDevice
 	name := m.o.Getenv("TERM")
@@ -81,11 +81,11 @@ func (m *model) graphicsMsg(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// settle is longer than the screen takes to be drawn blank before a picture.
+// settle is the delay before a picture is drawn, so that the screen is blank by then.
 const settle = 10 * frame
 
-// showPicture fetches a picture of the entry and shows it: the first one, then the next; with
-// a number that one. Nothing is fetched but by this key.
+// showPicture fetches a picture of the entry and shows it: first the first one, then the next,
+// or the one of the count. Pictures are fetched for this key only.
 func showPicture(m *model, c call) tea.Cmd {
 	page, p := m.needPage(c), &m.shown
 	if page == nil {
@@ -103,7 +103,7 @@ func showPicture(m *model, c call) tea.Cmd {
 		m.say("the entry has no pictures")
 		return nil
 	case !p.can():
-		m.say("this terminal shows no pictures (neither sixel nor kitty's); their links are in the text")
+		m.say("this terminal cannot show pictures (it has neither sixel nor kitty graphics); their links are in the text")
 		return nil
 	case c.count > n:
 		m.say("the entry has %s", units.Count(n, "picture"))
@@ -132,7 +132,7 @@ func showPicture(m *model, c call) tea.Cmd {
 	})
 }
 
-// dropPicture goes back to the text.
+// dropPicture returns the command that shows the text again, nil if no picture is shown.
 func (m *model) dropPicture() tea.Cmd {
 	if !m.shown.on {
 		return nil
@@ -144,21 +144,23 @@ func (m *model) dropPicture() tea.Cmd {
 	return tea.ClearScreen
 }
 
-// A picture that is larger than this is not decoded: its colours are in memory at once.
+// maxPixels is the size above which a picture is not decoded, as all its pixels would be in
+// memory at once.
 const maxPixels = 40 << 20
 
-// encodePicture makes a picture fit, and puts it into what the terminal understands.
+// encodePicture shrinks a picture to at most width by height pixels, and encodes it for kitty's
+// protocol or as sixel.
 func encodePicture(data []byte, kittyProtocol bool, width, height int) (string, error) {
 	config, format, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
-		return "", errors.New("it is no PNG, JPEG or GIF")
+		return "", errors.New("the picture is not a PNG, JPEG or GIF")
 	}
 	if config.Width <= 0 || config.Height <= 0 || config.Width > maxPixels/config.Height {
-		return "", fmt.Errorf("it is too large: %d by %d", config.Width, config.Height)
+		return "", fmt.Errorf("the picture is too large to be shown: %d by %d pixels", config.Width, config.Height)
 	}
 	img, _, err := image.Decode(bytes.NewReader(data))
 	if err != nil {
-		return "", fmt.Errorf("it is no good %s: %w", format, err)
+		return "", fmt.Errorf("cannot decode the %s picture: %w", strings.ToUpper(format), err)
 	}
 	img = shrink(img, width, height)
 	var b bytes.Buffer
@@ -175,8 +177,8 @@ func encodePicture(data []byte, kittyProtocol bool, width, height int) (string, 
 	return ansi.SixelGraphics(0, 1, 0, b.Bytes()), nil
 }
 
-// shrink returns a picture of at most this size, each point the mean of those that it
-// covers.
+// shrink scales a picture down to at most width by height pixels. Each pixel is the mean of the
+// pixels that it covers.
 func shrink(img image.Image, width, height int) image.Image {
 	from := img.Bounds()
 	w, h := from.Dx(), from.Dy()

@@ -7,13 +7,14 @@ import (
 	"github.com/lektordir/lektor/internal/workers"
 )
 
-// defect is a panic of what runs beside the screen.
+// defect is the message of a command that panicked.
 type defect struct{ *workers.Panic }
 
 func (d *defect) String() string { return termsafe.Clean(d.Error()) }
 
-// guarded makes a defect of a command one that ends the reader as its user would. The
-// library's own way out closes the terminal while others still read from it.
+// guarded returns cmd with a panic turned into a *defect message, which ends the reader as the
+// user would. The library's own recovery closes the terminal while goroutines still read from
+// it.
 func guarded(cmd tea.Cmd) tea.Cmd {
 	if cmd == nil {
 		return nil
@@ -34,7 +35,7 @@ func guarded(cmd tea.Cmd) tea.Cmd {
 	}
 }
 
-// inOrder does one command after the other, each guarded.
+// inOrder returns a command that runs commands one after the other, each guarded.
 func inOrder(cmds ...tea.Cmd) tea.Cmd {
 	for i := range cmds {
 		cmds[i] = guarded(cmds[i])

@@ -8,14 +8,14 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// The library looks for something to draw at each tick of a clock, framesPerSecond times a
-// second for as long as it runs, which costs a battery more than the reader itself. drawClock
-// stops that clock while no message comes. Only a message changes what is drawn.
+// drawClock stops the library's draw ticker while no message comes. The ticker runs
+// framesPerSecond times a second all the time, which uses more battery than the rest of the
+// reader. Only a message changes the screen.
 type drawClock struct {
 	ticker  *time.Ticker
 	mu      sync.Mutex
 	idle    *time.Timer
-	touched bool // a message came since the last look
+	touched bool // a message came since the last call of look
 	state   clockState
 }
 
@@ -23,20 +23,20 @@ type clockState int
 
 const (
 	drawing clockState = iota
-	slow               // one more look at what a busy machine may have missed
+	slow               // a few more ticks, in case a busy machine missed one
 	stopped
 )
 
-// quiet is how long no message comes until the clock is slowed, and lastLook how long it is
-// slow until it is stopped.
+// quiet is the time without a message after which the ticker is slowed, and lastLook the time
+// after that until it is stopped.
 const (
 	quiet    = 300 * time.Millisecond
 	lastLook = 2500 * time.Millisecond
 )
 
-// newDrawClock returns the clock of a program that runs, nil if it has none that we know.
+// newDrawClock returns the clock of a running program, nil if the library has no such ticker.
 func newDrawClock(p *tea.Program) *drawClock {
-	// The library has no option for it, and keeps the ticker to itself.
+	// The library has no option for this, and its ticker is an unexported field.
 	field := reflect.ValueOf(p).Elem().FieldByName("ticker")
 	if !field.IsValid() || field.Type() != reflect.TypeFor[*time.Ticker]() || field.IsNil() {
 		return nil
@@ -46,7 +46,7 @@ func newDrawClock(p *tea.Program) *drawClock {
 	return c
 }
 
-// wake starts the clock, as something may have to be drawn.
+// wake starts the ticker, as something may have to be drawn.
 func (c *drawClock) wake() {
 	if c == nil {
 		return
@@ -61,7 +61,7 @@ func (c *drawClock) wake() {
 	}
 }
 
-// look slows the clock and then stops it, unless a message came.
+// look slows the ticker and then stops it, unless a message came.
 func (c *drawClock) look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,52 +9,52 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// input is what the user has typed until now.
+// input is unfinished input of the user.
 type input struct {
-	keys   string // that wait for more, in the form of the file
-	count  string // digits before them
+	keys   string // the beginning of a key sequence, in the form of the file of keys
+	count  string // digits typed before keys
 	prompt *prompt
 	help   *helpPage
 }
 
-// prompt is a line that is typed.
+// prompt is a line that the user types.
 type prompt struct {
 	label  string
 	text   []rune
 	at     int           // the cursor
-	action string        // that gets the text as its word
-	before *beforeSearch // nil but for a search, which lists while the user types
+	action string        // action that gets the text as its word
+	before *beforeSearch // for a search, which lists while the user types; else nil
 }
 
-// beforeSearch is what Esc goes back to.
+// beforeSearch is the state that Esc restores.
 type beforeSearch struct {
 	query string
 	focus paneKind
 }
 
-// call is an action with what the user gave it.
+// call is an action with its count and words.
 type call struct {
 	action string
-	count  int // typed before the key, 0 for none
+	count  int // typed before the key; 0 if none
 	words  []string
 }
 
-// maxTyped is how many characters can be typed.
+// maxTyped is the maximum number of characters in a prompt.
 const maxTyped = 1000
 
-// ask begins a line for an action.
+// ask shows a prompt for an action.
 func (m *model) ask(label, text, action string) *prompt {
 	m.input.prompt = &prompt{label: label, text: []rune(text), at: len([]rune(text)), action: action}
 	return m.input.prompt
 }
 
-// key takes a key that was pressed.
+// key handles a pressed key.
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	name := keyName(k.String())
 	in, keys := &m.input, m.o.Keys
 	switch {
 	case name == "<C-c>":
-		return tea.Quit // whatever is shown: it ends a program that the user does not know
+		return tea.Quit // always: users try ^C in a program that they do not know
 	case in.prompt != nil:
 		return m.typed(name, k.Text)
 	}
@@ -71,7 +71,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	return m.sequence(name, k)
 }
 
-// sequence takes a key that may be a part of a longer one, or of a count.
+// sequence handles a key that may be part of a key sequence or of a count.
 func (m *model) sequence(name string, k tea.KeyPressMsg) tea.Cmd {
 	in, keys := &m.input, m.o.Keys
 	if name == "<esc>" && (in.keys != "" || in.count != "") {
@@ -93,7 +93,7 @@ func (m *model) sequence(name string, k tea.KeyPressMsg) tea.Cmd {
 		return m.bound(b)
 	}
 	if b, ok := keys.bound[in.keys]; ok {
-		// The shorter one was meant, and then this key.
+		// The shorter sequence was meant, and then this key.
 		return tea.Batch(m.bound(b), m.key(k))
 	}
 	*in = input{}
@@ -101,7 +101,7 @@ func (m *model) sequence(name string, k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// bound does the actions that keys are bound to.
+// bound does the actions of a binding.
 func (m *model) bound(b binding) tea.Cmd {
 	count, _ := strconv.Atoi(m.input.count)
 	m.input = input{}
@@ -121,7 +121,7 @@ func (m *model) do(c call) tea.Cmd {
 	return nil
 }
 
-// typed takes a key while a line is typed.
+// typed handles a key in the prompt.
 func (m *model) typed(name, text string) tea.Cmd {
 	p := m.input.prompt
 	switch name {
@@ -142,7 +142,8 @@ func (m *model) typed(name, text string) tea.Cmd {
 	return nil
 }
 
-// paste takes text that was pasted, which is for a line that is typed and is no keys.
+// paste inserts pasted text into the prompt. Without a prompt it is ignored, never taken for
+// keys.
 func (m *model) paste(text string) tea.Cmd {
 	if p := m.input.prompt; p != nil {
 		m.edit(func() { p.insert(strings.TrimSpace(text)) })
@@ -150,7 +151,7 @@ func (m *model) paste(text string) tea.Cmd {
 	return nil
 }
 
-// edit changes the line that is typed, and searches for it.
+// edit changes the text of the prompt, and searches for it if the prompt is a search.
 func (m *model) edit(change func()) {
 	p := m.input.prompt
 	before := string(p.text)
@@ -161,7 +162,7 @@ func (m *model) edit(change func()) {
 	}
 }
 
-// edit changes the line as the key says.
+// edit changes the text by a key.
 func (p *prompt) edit(name, text string) {
 	switch name {
 	case "<backspace>", "<C-h>":
@@ -194,14 +195,14 @@ func (p *prompt) edit(name, text string) {
 	}
 }
 
-// cut removes characters, and leaves the cursor there.
+// cut removes characters from index from up to to, and moves the cursor there.
 func (p *prompt) cut(from, to int) {
 	from, to = max(0, from), min(to, len(p.text))
 	p.text = slices.Delete(p.text, from, to)
 	p.at = from
 }
 
-// insert puts text where the cursor is.
+// insert inserts text at the cursor.
 func (p *prompt) insert(text string) {
 	typed := []rune(Plain(text))
 	if text == " " {
@@ -212,8 +213,8 @@ func (p *prompt) insert(text string) {
 	p.at += len(typed)
 }
 
-// mouse takes the mouse: the wheel moves the pane that it is over, a click chooses a line,
-// and one on the line of the cursor opens it.
+// mouse handles the mouse: the wheel scrolls the pane under it, a click moves the cursor, and a
+// click on the line of the cursor opens it.
 func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 	at, b := msg.Mouse(), &m.browser
 	if m.input.prompt != nil || m.input.help != nil || m.shown.on {

@@ -2,24 +2,24 @@ package tui
 
 import "context"
 
-// jobState says what a job does.
+// jobState is the state of a job.
 type jobState uint8
 
 const (
 	idle    jobState = iota
-	running          // its answer is awaited
-	stale            // it still runs, but its answer is dropped
+	running          // its result is awaited
+	stale            // it still runs, but its result is dropped
 )
 
-// job is work beside the screen, of which one request runs at a time. R is a request.
+// job is background work of which one request runs at a time. R is the type of a request.
 type job[R any] struct {
 	state  jobState
 	id     int // of the latest request that began
 	cancel context.CancelFunc
-	next   *R // begins when none runs
+	next   *R // request that begins when none runs
 }
 
-// replace asks for r instead of the request that runs.
+// replace cancels the running request and requests r.
 func (j *job[R]) replace(r R) {
 	if j.state == running {
 		j.cancel()
@@ -28,8 +28,8 @@ func (j *job[R]) replace(r R) {
 	j.next = &r
 }
 
-// begin returns the request that begins now, nil if one runs or none is wanted. Its answer
-// must carry the id.
+// begin starts the next request and returns it, nil if one is running or there is none. The
+// result must carry the id.
 func (j *job[R]) begin(ctx context.Context) (inner context.Context, r *R, id int) {
 	if j.state != idle || j.next == nil {
 		return nil, nil, 0
@@ -41,10 +41,10 @@ func (j *job[R]) begin(ctx context.Context) (inner context.Context, r *R, id int
 	return inner, r, j.id
 }
 
-// awaits reports whether an answer with this id is awaited.
+// awaits reports whether a result with this id is awaited.
 func (j *job[R]) awaits(id int) bool { return j.state == running && id == j.id }
 
-// end makes the job idle: its request has ended, or another one need not wait for it.
+// end makes the job idle, and cancels the request if it still runs.
 func (j *job[R]) end() {
 	if j.cancel != nil {
 		j.cancel()

@@ -13,23 +13,23 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 )
 
-// The sets of keys that a file can begin with. The first one is where nothing is said.
+// sets holds the sets of keys that ship, a file each.
 //
 //go:embed sets
 var sets embed.FS
 
-// DefaultSet is the set of keys of a user who has chosen none.
+// DefaultSet is the set of keys for users who have not chosen one.
 const DefaultSet = "default"
 
-// Set returns the text of a set of keys that ships, in the form of the file.
-func Set(name string) (string, bool) {
+// Set returns the text of a set of keys that ships; ok is false if there is no such set.
+func Set(name string) (text string, ok bool) {
 	data, err := sets.ReadFile("sets/" + name)
 	return string(data), err == nil && !strings.ContainsAny(name, "/.")
 }
 
 // Sets returns the names of the sets that ship.
 func Sets() []string {
-	ents, _ := sets.ReadDir("sets") // it is in the program
+	ents, _ := sets.ReadDir("sets") // embedded, so it cannot fail
 	var names []string
 	for _, e := range ents {
 		names = append(names, e.Name())
@@ -37,17 +37,17 @@ func Sets() []string {
 	return names
 }
 
-// Keys are what the keys do.
+// Keys are the bindings of keys.
 type Keys struct {
-	bound map[string]binding // by keys in the form of the file
-	order []string           // as they stand in the file, for help
-	// Errs are the lines that make no sense, which do nothing.
+	bound map[string]binding // by keys, in the form of the file
+	order []string           // keys in the order of the file, for help
+	// Errs are the errors of invalid lines, which are ignored.
 	Errs []error
-	// Commands means that a binding runs a command.
+	// Commands is true if a binding runs a command.
 	Commands bool
 }
 
-// binding is the actions of a key, or of a sequence of keys, one after the other.
+// binding is the actions of a key or a key sequence, in order.
 type binding []call
 
 func (b binding) String() string {
@@ -58,12 +58,12 @@ func (b binding) String() string {
 	return strings.Join(all, "; ")
 }
 
-// ParseKeys reads a file of keys, name its name for messages. Errors of a line
-// are in Errs; the other lines count.
+// ParseKeys parses a file of keys; name is its name in messages. Errors of lines are in Errs,
+// and the other lines are used.
 //
 //	# comment
-//	use NAME                    begin with that set, instead of the default
-//	KEYS ACTION [WORD…] [; …]   what a key, or some in a row, do
+//	use NAME                    begin with this set instead of the default
+//	KEYS ACTION [WORD…] [; …]   bind a key or a key sequence
 //
 // A key is a character, or a name in angle brackets: <space>, <C-d>, <A-x>, <f1>. Words
 // are separated by spaces and can be quoted, see [command.Words].
@@ -73,8 +73,8 @@ func ParseKeys(name string, text []byte) *Keys {
 	return k
 }
 
-// read binds the keys of a set, and then those of the lines. The lines may name another set;
-// "" is none.
+// read binds the keys of a set, "" for none, and then those of the lines. The lines may name
+// another set.
 func (k *Keys) read(name string, text []byte, set string) {
 	var lines []line
 	number := 0
@@ -108,18 +108,18 @@ func (k *Keys) read(name string, text []byte, set string) {
 
 // line is a line of a file of keys.
 type line struct {
-	set   string // of use; "" for any other line
+	set   string // the set of a line that begins with use; else ""
 	keys  string
 	calls []call
 }
 
 func parseLine(s string) (line, error) {
 	if !utf8.ValidString(s) {
-		return line{}, errors.New("it is not UTF-8")
+		return line{}, errors.New("the line is not UTF-8")
 	}
 	at := strings.IndexFunc(s, unicode.IsSpace)
 	if at < 0 {
-		return line{}, fmt.Errorf("after %s there is no action", s)
+		return line{}, fmt.Errorf("no action after %s", s)
 	}
 	steps, err := command.Commands(s[at:])
 	if err != nil {
@@ -149,7 +149,7 @@ func parseLine(s string) (line, error) {
 	return l, nil
 }
 
-// check returns the error of an action with its words.
+// check returns an error if there is no such action or it does not take these words.
 func (c call) check() error {
 	if c.action == "none" {
 		return nil
@@ -168,7 +168,7 @@ func (c call) check() error {
 	return nil
 }
 
-// take binds the keys of lines; later ones count.
+// take binds the keys of lines. A later line replaces an earlier one.
 func (k *Keys) take(lines []line) {
 	for _, l := range lines {
 		k.order = slices.DeleteFunc(k.order, func(s string) bool { return s == l.keys })
@@ -186,7 +186,7 @@ func (k *Keys) take(lines []line) {
 	}
 }
 
-// action returns the first action that a single key does, "" if it does none.
+// action returns the first action of a key, "" if it has none.
 func (k *Keys) action(name string) string {
 	if b, ok := k.bound[name]; ok {
 		return b[0].action
@@ -194,7 +194,7 @@ func (k *Keys) action(name string) string {
 	return ""
 }
 
-// of returns the keys of an action for a message, or its name if no keys do it.
+// of returns the keys of an action for a message, or the action's name if it has no keys.
 func (k *Keys) of(action string) string {
 	for _, keys := range k.order {
 		if b := k.bound[keys]; len(b) == 1 && b[0].action == action {
@@ -204,7 +204,7 @@ func (k *Keys) of(action string) string {
 	return action
 }
 
-// begins reports whether more keys may follow.
+// begins reports whether keys are the beginning of a longer sequence.
 func (k *Keys) begins(keys string) bool {
 	for s := range k.bound {
 		if len(s) > len(keys) && strings.HasPrefix(s, keys) {
@@ -214,8 +214,7 @@ func (k *Keys) begins(keys string) bool {
 	return false
 }
 
-// named are the keys that have names, in the words of the library and in those of
-// the file.
+// named lists the keys that have names: in the library, and in the file of keys.
 var named = []struct{ library, file string }{
 	{"space", "space"}, {"enter", "enter"}, {"esc", "esc"}, {"tab", "tab"}, {"backspace", "backspace"},
 	{"up", "up"}, {"down", "down"}, {"left", "left"}, {"right", "right"},
@@ -224,14 +223,14 @@ var named = []struct{ library, file string }{
 	{"f7", "f7"}, {"f8", "f8"}, {"f9", "f9"}, {"f10", "f10"}, {"f11", "f11"}, {"f12", "f12"},
 }
 
-// keyName returns a key that was pressed in the form of the file.
+// keyName converts the library's name of a key to the form of the file.
 func keyName(pressed string) string {
 	mods := ""
 	rest := pressed
 	for {
 		found := false
 		for _, m := range []struct{ library, file string }{{"ctrl+", "C-"}, {"alt+", "A-"}, {"shift+", "S-"}} {
-			// "+" with a modifier ends in it, too.
+			// The key "+" with a modifier is "ctrl++".
 			if after, ok := strings.CutPrefix(rest, m.library); ok && after != "" {
 				mods, rest, found = mods+m.file, after, true
 			}
@@ -251,7 +250,8 @@ func keyName(pressed string) string {
 	return rest
 }
 
-// canonical returns keys of a file in one form, whatever the case of their names.
+// canonical converts keys of a file to the form of keyName: the case of names, and the order of
+// modifiers, may differ in the file.
 func canonical(keys string) (string, error) {
 	var b strings.Builder
 	for rest := keys; rest != ""; {
@@ -267,7 +267,7 @@ func canonical(keys string) (string, error) {
 		}
 		end := strings.IndexByte(rest, '>')
 		if end < 0 {
-			return "", fmt.Errorf("%s: a name of a key ends with >; the key itself is <lt>", keys)
+			return "", fmt.Errorf("%s: a > is missing after the name of a key; the key < itself is written <lt>", keys)
 		}
 		name := rest[1:end]
 		rest = rest[end+1:]

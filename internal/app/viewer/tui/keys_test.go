@@ -65,9 +65,9 @@ func TestParseKeys(t *testing.T) {
 		{"<C-A-x>q next", "<C-A-x>q", "next"},
 		{"<hash> next", "<hash>", "next"},
 		{"# next", "", ""},
-		{"< next", "", "line 1: <: a name"},
+		{"< next", "", "line 1: <: a > is missing"},
 		{"<nokey> next", "", "line 1: <nokey>: there is no such key"},
-		{"x", "", "line 1: after x there is no action"},
+		{"x", "", "line 1: no action after x"},
 		{"x nothing-such", "", "line 1: there is no action \"nothing-such\""},
 		{"x down 3", "", "line 1: down takes no words"},
 		{"x link 3", "x", "link 3"},
@@ -80,8 +80,8 @@ func TestParseKeys(t *testing.T) {
 		{"x down ;", "", "line 1: an action is missing"},
 		{"use newsboat", "p", "previous-unread"},
 		{"use elm", "j", "down"}, // the default is there
-		{"use", "", "line 1: after use there is no action"},
-		{"x\xff down", "", "line 1: it is not UTF-8"},
+		{"use", "", "line 1: no action after use"},
+		{"x\xff down", "", "line 1: the line is not UTF-8"},
 		{"j none", "j", ""},
 		{"日 down", "日", "down"},
 	} {

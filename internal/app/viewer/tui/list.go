@@ -12,14 +12,14 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// item is an entry in a list, as a snapshot has it. It does not change.
+// item is an entry in a list. It is immutable.
 type item struct {
-	ref  *lektordir.Ref // one of the snapshot
+	ref  *lektordir.Ref // points into the snapshot
 	date time.Time
 }
 
-// key is a hash of the parts of a reference that stay when the entry is moved. Maps by it
-// are made and searched several times faster than by those. It is never 0.
+// key is a hash of the feed and the unique name of an entry, which stay the same when its flags
+// change. Maps with it are several times faster than with the names. It is never 0.
 type key uint64
 
 var keySeed = sync.OnceValue(maphash.MakeSeed)
@@ -33,18 +33,18 @@ func keyOf(r lektordir.Ref) key {
 	return key(h.Sum64() | 1)
 }
 
-// listSpec says what a list is of.
+// listSpec specifies the entries of a list and their order.
 type listSpec struct {
 	of     id
-	query  string // of a search in it
+	query  string // search in the node; "" if none
 	all    bool   // read entries too
-	oldest bool   // first
+	oldest bool   // oldest entries first
 }
 
-// lists reports whether a list has read entries too.
-func (w listSpec) lists() bool { return w.all || w.of.kind == flaggedNode }
+// includesRead reports whether the list has read entries too.
+func (w listSpec) includesRead() bool { return w.all || w.of.kind == flaggedNode }
 
-// text returns the query of a list, "" if it needs none.
+// text returns the query of the list, "" if it needs none.
 func (w listSpec) text() string {
 	var parts []string
 	if w.of.kind == savedNode {
@@ -59,7 +59,7 @@ func (w listSpec) text() string {
 	return strings.Join(parts, " ")
 }
 
-// sortedList is a list that was made from a snapshot. It never changes.
+// sortedList is a complete list of a snapshot. It is immutable.
 type sortedList struct {
 	listSpec
 	snapshot *snapshot
@@ -67,16 +67,16 @@ type sortedList struct {
 	dated    bool // all dates are known
 }
 
-// listWork makes a list in a goroutine of its own.
+// listWork holds the inputs for a list. It is used in a goroutine of its own.
 type listWork struct {
 	listSpec
 	disk     Disk
 	snapshot *snapshot
-	readHere map[key]bool // listed although they are read
-	old      *sortedList  // may be nil
+	readHere map[key]bool // read entries that stay in the list
+	old      *sortedList  // the list before; may be nil
 }
 
-// make returns the list. A search hands what it has found until now to partial.
+// make makes the list. A search calls partial with the entries that it has found so far.
 func (w *listWork) make(ctx context.Context, partial func([]*item)) (*sortedList, error) {
 	if w.text() != "" {
 		return w.search(ctx, partial)
@@ -89,18 +89,17 @@ func (w *listWork) make(ctx context.Context, partial func([]*item)) (*sortedList
 	return w.sorted(ctx, w.unread(w.snapshot.entries(w.of, nil))), nil
 }
 
-// unread removes entries that are read, unless the list has them too or they were read
-// here.
+// unread removes read entries, unless the list includes them or they are in readHere.
 func (w *listWork) unread(refs []*lektordir.Ref) []*lektordir.Ref {
-	if w.lists() {
+	if w.includesRead() {
 		return refs
 	}
 	return slices.DeleteFunc(refs, func(r *lektordir.Ref) bool { return !r.Unread() && !w.readHere[keyOf(*r)] })
 }
 
-// update returns the old list with the feeds that are others in the new snapshot: of a
-// hundred thousand entries those of ten feeds, while a fetcher delivers. It returns nil if
-// sorting all is faster.
+// update returns the old list with the entries of changed feeds replaced. While a fetcher
+// delivers, that sorts the entries of a few feeds instead of all. It returns nil if sorting all
+// entries is faster.
 func (w *listWork) update(ctx context.Context) *sortedList {
 	changed := map[string]bool{}
 	n := 0
@@ -135,7 +134,7 @@ func (w *listWork) update(ctx context.Context) *sortedList {
 	return made
 }
 
-// compareItems compares by date, and entries of one date by their names.
+// compareItems compares by date, then by name.
 func compareItems(a, b *item, oldest bool) int {
 	c := a.date.Compare(b.date)
 	if c == 0 {
@@ -147,8 +146,8 @@ func compareItems(a, b *item, oldest bool) int {
 	return c
 }
 
-// datesWithin is how long a list waits for the dates of its entries. Entries without one
-// by then are sorted by delivery, which is nearly the same order.
+// datesWithin is how long a list waits for the dates of its entries. The time of delivery, which
+// is nearly the same order, replaces dates that are missing then.
 const datesWithin = 150 * time.Millisecond
 
 // sorted returns the list of these entries.
@@ -165,15 +164,15 @@ func (w *listWork) sorted(ctx context.Context, refs []*lektordir.Ref) *sortedLis
 	return &sortedList{listSpec: w.listSpec, snapshot: w.snapshot, items: items, dated: dated}
 }
 
-// A search without an index matches searchChunk entries at once, and shows what it found
-// after each searchPause.
+// searchChunk is the number of entries that a search without an index matches at once, and
+// searchPause the least time between two partial results.
 const (
 	searchChunk = 256
 	searchPause = 100 * time.Millisecond
 )
 
-// search returns the entries that match a query. Without an index it goes through them in
-// the order of the list, so that the first ones are found first.
+// search returns the entries that match the query. Without an index it matches them in the
+// order of the list, so that the first lines of the screen are found first.
 func (w *listWork) search(ctx context.Context, partial func([]*item)) (*sortedList, error) {
 	query, err := w.disk.Query(ctx, w.text())
 	if err != nil {
@@ -181,7 +180,7 @@ func (w *listWork) search(ctx context.Context, partial func([]*item)) (*sortedLi
 	}
 	refs := w.snapshot.entries(w.of, nil)
 	if w.of.kind == savedNode && w.query == "" && !query.State {
-		refs = w.unread(refs) // as ls does, unless the query says otherwise
+		refs = w.unread(refs) // as ls does, unless the query has a term about flags
 	}
 	if found, ok := query.Find(ctx); ok {
 		in := make(map[key]bool, len(found))

@@ -10,14 +10,14 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// change is a change of the lektor-dir that a key asked for.
+// change is a change of the lektor-dir that the user requested.
 type change struct {
 	kind       changeKind
-	refs       []lektordir.Ref // as the screen showed them when the key was pressed
+	refs       []lektordir.Ref // as they were on the screen when the key was pressed
 	keys       map[key]bool    // of refs
 	feeds      map[string]bool // of refs
 	set, unset string          // flags
-	name       string          // of the query to save
+	name       string          // name of the query to save
 	query      string
 	state      changeState
 	scan       int // id of the first scan that began after the disk made the change; 0 before
@@ -32,16 +32,17 @@ const (
 	saveChange
 )
 
-// changeState says how far a change is.
+// changeState is the progress of a change.
 type changeState uint8
 
 const (
 	queued changeState = iota
-	making             // by the disk
+	making             // being made on the disk
 	made
 )
 
-// newChange returns the change that sets and clears flags of entries.
+// newChange returns a change that sets and clears flags of entries. It fails if flags are
+// invalid.
 func newChange(refs []lektordir.Ref, set, unset string) (*change, error) {
 	if _, err := (lektordir.Ref{}).WithFlags(set, unset); err != nil {
 		return nil, err
@@ -59,10 +60,10 @@ func newChange(refs []lektordir.Ref, set, unset string) (*change, error) {
 
 // changeMsg is a change that the disk made, or failed to make.
 type changeMsg struct {
-	change *change
-	said   string          // for the last line
-	moved  []lektordir.Ref // where the entries are now
-	err    error
+	change  *change
+	message string          // for the last line
+	moved   []lektordir.Ref // the entries with their new names
+	err     error
 }
 
 // make makes the change on the disk.
@@ -74,16 +75,16 @@ func (c *change) make(ctx context.Context, d Disk) changeMsg {
 	case trashChange:
 		msg.err = d.Trash(ctx, c.refs)
 	case undoChange:
-		msg.said, msg.moved, msg.err = d.Undo(ctx)
+		msg.message, msg.moved, msg.err = d.Undo(ctx)
 	case saveChange:
 		if msg.err = d.Save(ctx, c.name, c.query); msg.err == nil {
-			msg.said = fmt.Sprintf("saved as %s", c.name)
+			msg.message = fmt.Sprintf("saved as %s", c.name)
 		}
 	}
 	return msg
 }
 
-// changed returns the feeds in which something changed, "" if that is not known.
+// changed returns the hashes of the feeds that changed, "" if they are unknown.
 func (msg *changeMsg) changed() map[string]bool {
 	feeds := maps.Clone(msg.change.feeds)
 	if feeds == nil {
@@ -92,20 +93,20 @@ func (msg *changeMsg) changed() map[string]bool {
 	for _, r := range msg.moved {
 		feeds[r.Feed] = true
 	}
-	if msg.said != "" && len(feeds) == 0 {
+	if msg.message != "" && len(feeds) == 0 {
 		feeds[""] = true
 	}
 	return feeds
 }
 
-// marks is the queue of changes. The disk makes them one after the other, in the order of
-// the keys. The screen shows them at once, until a list has them that was made after the
-// disk.
+// marks is the queue of changes. They are made on the disk one after the other, in the order of
+// the keys. The screen shows a change at once. It stays in the queue until a list is made from
+// a scan that began after the change was on the disk.
 type marks struct{ changes []*change }
 
 func (q *marks) add(c *change) { q.changes = append(q.changes, c) }
 
-// begin returns the change that the disk makes next, nil if it is making one.
+// begin returns the change to make next on the disk, nil if one is being made or none is queued.
 func (q *marks) begin() *change {
 	for _, c := range q.changes {
 		switch c.state {
@@ -119,13 +120,13 @@ func (q *marks) begin() *change {
 	return nil
 }
 
-// made records that the disk made a change, or failed to.
+// made records that a change was made on the disk, or failed.
 func (q *marks) made(c *change) {
 	c.state = made
 	q.drop(func(c *change) bool { return c.state == made && len(c.keys) == 0 })
 }
 
-// scanBegins records a scan, which sees all changes that the disk made before.
+// scanBegins records that a scan began, which sees all changes that were made before.
 func (q *marks) scanBegins(id int) {
 	for _, c := range q.changes {
 		if c.state == made && c.scan == 0 {
@@ -134,14 +135,14 @@ func (q *marks) scanBegins(id int) {
 	}
 }
 
-// listed drops the changes that a list from the snapshot of a scan has.
+// listed drops the changes that a list from the snapshot of this scan contains.
 func (q *marks) listed(scan int) {
 	q.drop(func(c *change) bool { return c.scan > 0 && c.scan <= scan })
 }
 
 func (q *marks) drop(f func(*change) bool) { q.changes = slices.DeleteFunc(q.changes, f) }
 
-// now returns an entry as it will be when all changes are made.
+// now returns the name of an entry after all changes in the queue.
 func (q *marks) now(r lektordir.Ref) lektordir.Ref {
 	for _, c := range q.changes {
 		if c.keys[keyOf(r)] {
@@ -153,7 +154,8 @@ func (q *marks) now(r lektordir.Ref) lektordir.Ref {
 	return r
 }
 
-// unread reports whether an entry will be unread, without making a name for it.
+// unread reports whether an entry is unread after all changes in the queue. It is cheaper than
+// now.
 func (q *marks) unread(r lektordir.Ref) bool {
 	unread := r.Unread()
 	for _, c := range q.changes {
@@ -164,8 +166,7 @@ func (q *marks) unread(r lektordir.Ref) bool {
 	return unread
 }
 
-// overlay returns the rows of a list without those that are being trashed. The others are
-// drawn as now returns them.
+// overlay returns the rows of a list without entries that are being trashed.
 func (q *marks) overlay(rows []*item) []*item {
 	if !slices.ContainsFunc(q.changes, func(c *change) bool { return c.kind == trashChange }) {
 		return rows
@@ -173,7 +174,7 @@ func (q *marks) overlay(rows []*item) []*item {
 	return slices.DeleteFunc(slices.Clone(rows), func(it *item) bool { return q.now(*it.ref).Trashed() })
 }
 
-// touches reports whether an entry of a feed is being changed.
+// touches reports whether the queue has a change of an entry of this feed.
 func (q *marks) touches(feed string) bool {
 	return slices.ContainsFunc(q.changes, func(c *change) bool { return c.feeds[feed] })
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// model is all that the screen shows. It belongs to the goroutine of the screen, which
-// never waits: work that takes long is a [tea.Cmd], and its answer comes as a message.
+// model is the state that the screen shows. Only the UI goroutine uses it, and that goroutine
+// never waits: long work is a [tea.Cmd], and its result arrives as a message.
 type model struct {
 	world
 	browser  browser
@@ -26,15 +26,15 @@ type model struct {
 	pager    job[pageRequest]
 	listTook time.Duration
 	dates    learning
-	rows     map[key]*Row // nil while one is read
+	rows     map[key]*Row // nil while the row is being read
 	input    input
 	status   status
 	shown    picture
 	clock    *drawClock
-	defect   *defect // that ended the reader
+	defect   *defect // the panic that ended the reader; nil if none did
 }
 
-// world is everything outside of the model. It does not change.
+// world holds everything outside the model. It does not change while the program runs.
 type world struct {
 	ctx      context.Context
 	disk     Disk
@@ -44,9 +44,9 @@ type world struct {
 	program  *tea.Program // nil in tests
 	began    time.Time    // when the first scan began
 	retry    time.Duration
-	after    func(time.Duration, tea.Msg) tea.Cmd // returns a message after a time
+	after    func(time.Duration, tea.Msg) tea.Cmd // sends a message after a delay
 	queue    *changeQueue
-	hears    func() tea.Msg // returns the next changes of the lektor-dir
+	hears    func() tea.Msg // waits for changes of the lektor-dir
 }
 
 // status is the message in the last line.
@@ -55,7 +55,7 @@ type status struct {
 	isError bool
 }
 
-// learning is the job that makes dates known.
+// learning is the state of the call of [Disk.Learn].
 type learning struct {
 	state    jobState
 	progress string
@@ -64,14 +64,14 @@ type learning struct {
 // The requests of the three jobs.
 type (
 	scanRequest struct {
-		changed map[string]bool // feeds, "" for all
-		known   []Feed          // nil if they have to be read
+		changed map[string]bool // hashes of feeds, "" for all
+		known   []Feed          // nil if the feeds have to be read
 	}
 	listRequest struct{ keepOldRows bool }
 	pageRequest struct{ width int }
 )
 
-// The answers to them.
+// The results of the three jobs, and the other messages of the model.
 type (
 	overviewMsg struct {
 		overview *Overview
@@ -82,11 +82,11 @@ type (
 		request  *scanRequest
 		err      error
 	}
-	scanMsg struct{} // the pause after a scan is over
+	scanMsg struct{} // the next scan may begin
 	listMsg struct {
 		id      int
 		request *listRequest
-		partial []*item     // entries that a search found until now
+		partial []*item     // entries that a search has found so far
 		made    *sortedList // the whole list; nil if it is not complete or there is an error
 		took    time.Duration
 		err     error
@@ -134,16 +134,16 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 	return m
 }
 
-// later returns a message after a time.
+// later sends a message after a delay.
 func later(d time.Duration, msg tea.Msg) tea.Cmd {
 	return tea.Tick(d, func(time.Time) tea.Msg { return msg })
 }
 
-// firstRows is how many entries an overview shows: what a person sees, and pages through,
-// before all entries are known.
+// firstRows is the number of entries in an overview: enough to read and to page through until
+// all entries are known.
 const firstRows = 200
 
-// Init begins with the overview. The first scan waits for it.
+// Init returns the command that reads the overview. The first scan waits for its result.
 func (m *model) Init() tea.Cmd {
 	m.scan.state = running
 	ctx, d := m.ctx, m.disk
@@ -153,7 +153,7 @@ func (m *model) Init() tea.Cmd {
 	}))
 }
 
-// Update takes a message. Then the jobs begin for which it left a request.
+// Update handles a message, and then starts the jobs that the message requested.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	if d, ok := msg.(*defect); ok {
 		m.defect = d
@@ -172,9 +172,9 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.browser.width, m.browser.height = msg.Width, msg.Height
-		// The library forgets what it draws into columns that are new (its renderer copies
-		// lines into the old, narrower ones), and would leave it on the screen. When that is
-		// done everything is drawn once more.
+		// When the screen becomes wider, the library's renderer copies lines into its old,
+		// narrower buffer and loses track of the new columns. So the whole screen is drawn
+		// again, twice, in case a slow machine was not done with the resize the first time.
 		return tea.Batch(m.dropPicture(), m.after(6*frame, redrawMsg{}), m.after(40*frame, redrawMsg{}))
 	case redrawMsg:
 		if !m.shown.on {
@@ -223,7 +223,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// apply does what a change of the browser asks for.
+// apply carries out the effects of a change of the browser.
 func (m *model) apply(e effects) {
 	if e.say != "" {
 		m.say("%s", e.say)
@@ -237,32 +237,33 @@ func (m *model) apply(e effects) {
 	}
 }
 
-// framesPerSecond is how often the library looks whether there is something to draw, the
-// most that it can: at its default a key waits for up to 17 ms.
+// framesPerSecond is how often the library draws if something changed. It is the library's
+// maximum: at its default of 60, a key waits up to 17 ms.
 const framesPerSecond = 120
 
-// frame is the time between two drawings.
+// frame is the interval between two draws.
 const frame = time.Second / framesPerSecond
 
-// say puts a message into the last line.
+// say shows a message in the last line.
 func (m *model) say(format string, args ...any) {
 	m.status = status{fmt.Sprintf(format, args...), false}
 }
 
-// fail puts an error into the last line.
+// fail shows an error in the last line, unless the reader is ending.
 func (m *model) fail(err error) {
 	if m.ctx.Err() == nil {
 		m.status = status{err.Error(), true}
 	}
 }
 
-// retry is how long after a failure something is tried again.
+// retry is the delay before a failed scan or watch is tried again.
 const retry = 5 * time.Second
 
-// pause is the least time between two scans, so that hundreds of arrivals are seen in tens.
+// pause is the least delay between two scans, so that one scan sees many arrivals. It is also
+// the least interval between two progress messages.
 const pause = 100 * time.Millisecond
 
-// takeOverview shows an overview, and lets the first scan begin.
+// takeOverview shows an overview, and allows the first scan to begin.
 func (m *model) takeOverview(msg overviewMsg) {
 	m.scan.end()
 	if msg.err != nil {
@@ -283,7 +284,7 @@ func (m *model) takeOverview(msg overviewMsg) {
 	}
 }
 
-// wantScan asks for a scan of feeds.
+// wantScan requests a scan of feeds by their hashes; "" means all.
 func (m *model) wantScan(feeds map[string]bool) {
 	if m.scan.next == nil {
 		m.scan.next = &scanRequest{changed: map[string]bool{}}
@@ -291,7 +292,8 @@ func (m *model) wantScan(feeds map[string]bool) {
 	maps.Copy(m.scan.next.changed, feeds)
 }
 
-// beginScan looks for what has changed.
+// beginScan returns the command that makes a new snapshot, nil if no scan is requested or one
+// is running.
 func (m *model) beginScan() tea.Cmd {
 	ctx, r, id := m.scan.begin(m.ctx)
 	if r == nil {
@@ -303,8 +305,8 @@ func (m *model) beginScan() tea.Cmd {
 		var s *snapshot
 		var work workers.Group
 		if r.known != nil {
-			// The overview came from the index, which knows dates too. With them the entries that
-			// it shows stay where they are.
+			// The overview came from the index, which also has dates. If they are known, the
+			// entries of the overview keep their places in the first list.
 			work.Go(func() error {
 				_ = d.Learn(ctx, nil, func(string, int, int) {})
 				return nil
@@ -326,8 +328,8 @@ func (m *model) beginScan() tea.Cmd {
 	}
 }
 
-// takeSnapshot shows a snapshot, and asks for the list again if it may have changed. After
-// an error the old one stays on the screen.
+// takeSnapshot shows a snapshot, and requests the list again if it may have changed. After an
+// error the old snapshot stays on the screen and the scan is repeated after m.retry.
 func (m *model) takeSnapshot(msg snapshotMsg) tea.Cmd {
 	if msg.err != nil {
 		m.fail(msg.err)
@@ -354,8 +356,8 @@ func (m *model) takeSnapshot(msg snapshotMsg) tea.Cmd {
 	return again
 }
 
-// listAgain asks for the same list again, after something changed. A list that is being
-// made is shown before, so that arrivals do not keep it from being seen.
+// listAgain requests the same list again after a change. It does not cancel a list that is
+// being made, so that frequent arrivals cannot keep every list off the screen.
 func (m *model) listAgain() {
 	m.browser.list.complete = false
 	if m.lister.next == nil {
@@ -363,7 +365,8 @@ func (m *model) listAgain() {
 	}
 }
 
-// beginList makes the list that the browser wants. It waits until all entries are known.
+// beginList returns the command that makes the requested list, nil if there is no request, a
+// list is being made, or the entries are not known yet.
 func (m *model) beginList() tea.Cmd {
 	b := &m.browser
 	if b.snapshot == nil || b.snapshot.countsOnly {
@@ -382,11 +385,11 @@ func (m *model) beginList() tea.Cmd {
 	}
 }
 
-// takeList shows a list, or the part of it that a search found until now.
+// takeList shows a list, or the part of it that a search has found so far.
 func (m *model) takeList(msg listMsg) tea.Cmd {
 	b, wanted := &m.browser, m.lister.awaits(msg.id)
 	if msg.made == nil && msg.err == nil {
-		// Rows of the same search stay until it has found as many again.
+		// Old rows of the same list stay until the search has found at least as many.
 		if wanted && (!msg.request.keepOldRows || len(msg.partial) >= len(b.list.items)) {
 			b.take(msg.partial)
 		}
@@ -408,7 +411,7 @@ func (m *model) takeList(msg listMsg) tea.Cmd {
 	return nil
 }
 
-// learn makes the dates of entries known.
+// learn starts [Disk.Learn] for the entries of a list, unless it is running.
 func (m *model) learn(items []*item) tea.Cmd {
 	if m.dates.state != idle {
 		return nil
@@ -431,7 +434,7 @@ func (m *model) learn(items []*item) tea.Cmd {
 	}
 }
 
-// takeDates sorts the list again when dates are known.
+// takeDates shows the progress of learn, and requests the list again when learn is done.
 func (m *model) takeDates(msg learnMsg) {
 	m.dates.progress = msg.progress
 	if !msg.done {
@@ -442,17 +445,18 @@ func (m *model) takeDates(msg learnMsg) {
 		m.fail(msg.err)
 		return
 	}
-	m.browser.list.sorted = nil // it has other dates now
+	m.browser.list.sorted = nil // its dates are out of date
 	m.listAgain()
 }
 
-// beginPage reads the entry that is open and makes its text fit its pane.
+// beginPage returns the command that reads the open entry and wraps its text for the width of
+// the pane, nil if that is done or no text is shown.
 func (m *model) beginPage() tea.Cmd {
 	p, width := &m.browser.page, m.browser.textWidth()
 	if !p.open() || width <= 0 || p.width == width {
 		return nil
 	}
-	// A slow entry must not keep the next one from being read.
+	// A slow entry must not delay the next one.
 	m.pager.end()
 	p.width = width
 	m.pager.next = &pageRequest{width}
@@ -471,7 +475,7 @@ func (m *model) beginPage() tea.Cmd {
 	}
 }
 
-// change marks entries: on the screen at once, on the disk when it is their turn.
+// change sets and clears flags: on the screen at once, on the disk in the order of the keys.
 func (m *model) change(refs []lektordir.Ref, set, unset string) {
 	c, err := newChange(refs, set, unset)
 	if err != nil {
@@ -484,7 +488,8 @@ func (m *model) change(refs []lektordir.Ref, set, unset string) {
 	}
 }
 
-// beginChange makes the next change on the disk.
+// beginChange returns the command that makes the next change on the disk, nil if the queue is
+// empty or a change is being made.
 func (m *model) beginChange() tea.Cmd {
 	c := m.marks.begin()
 	if c == nil {
@@ -494,11 +499,11 @@ func (m *model) beginChange() tea.Cmd {
 	return func() tea.Msg { return c.make(ctx, d) }
 }
 
-// takeChange asks for a scan of the feeds that were changed.
+// takeChange handles a change that the disk made, and requests a scan of the feeds it touched.
 func (m *model) takeChange(msg changeMsg) {
 	m.marks.made(msg.change)
-	if msg.said != "" {
-		m.say("%s", msg.said)
+	if msg.message != "" {
+		m.say("%s", msg.message)
 	}
 	if msg.err != nil {
 		m.fail(msg.err)
@@ -513,10 +518,10 @@ func (m *model) takeChange(msg changeMsg) {
 	}
 }
 
-// maxRows is how many rows are remembered.
+// maxRows is the number of rows in m.rows above which all are dropped.
 const maxRows = 4000
 
-// takeRows remembers rows.
+// takeRows adds rows to m.rows.
 func (m *model) takeRows(msg rowsMsg) {
 	if len(m.rows) > maxRows {
 		clear(m.rows)
@@ -526,7 +531,8 @@ func (m *model) takeRows(msg rowsMsg) {
 	}
 }
 
-// readRows reads the rows of the lines on the screen, and of the pages beside it.
+// readRows returns the command that reads the missing rows of the lines on the screen and of
+// one page before and after them, nil if none is missing.
 func (m *model) readRows() tea.Cmd {
 	l, room := &m.browser.list, m.browser.room()
 	l.y = window(l.y, l.at, len(l.items), room)
@@ -547,16 +553,16 @@ func (m *model) readRows() tea.Cmd {
 	return func() tea.Msg { return rowsMsg{keys, d.Rows(ctx, refs)} }
 }
 
-// watch reports changes to the queue until the reader ends, those since it began too. If
-// they cannot be watched, as in a lektor-dir that is not mounted now, everything is read
-// again from time to time, until they can.
+// watch adds changes, beginning with those since the reader started, to the queue until the
+// reader ends. If watching fails, for example because the lektor-dir is not mounted, it tries
+// again every m.retry and requests a scan of everything each time.
 func (m *model) watch() tea.Msg {
 	for since := m.began; ; {
 		err := m.disk.Watch(m.ctx, since, m.queue.add)
 		if err == nil || m.ctx.Err() != nil {
 			return nil
 		}
-		m.send(statusMsg{"", fmt.Errorf("what changes is not seen: %w", err)})
+		m.send(statusMsg{"", fmt.Errorf("cannot watch for changes: %w", err)})
 		select {
 		case <-m.ctx.Done():
 			return nil
@@ -571,7 +577,7 @@ func (m *model) watch() tea.Msg {
 type changeQueue struct {
 	mu    sync.Mutex
 	feeds map[string]bool
-	wake  chan struct{} // has room for one
+	wake  chan struct{} // buffer of 1
 }
 
 func newChangeQueue() *changeQueue {
@@ -588,11 +594,11 @@ func (q *changeQueue) add(feed string) {
 	}
 }
 
-// changeDebounce is how long changes are collected, so that a fetcher, which makes many at
-// once, does not make as many messages, with a key behind them.
+// changeDebounce is how long changes are collected before they are sent. A fetcher makes many
+// changes at once; a message for each would delay the user's keys.
 const changeDebounce = 20 * time.Millisecond
 
-// wait returns the next changes.
+// wait waits for changes and returns them as a [changedMsg], nil if ctx ends first.
 func (q *changeQueue) wait(ctx context.Context) tea.Msg {
 	select {
 	case <-ctx.Done():

@@ -377,7 +377,7 @@ func TestNoPictureUnasked(t *testing.T) {
 	k.press("l", "enter")
 	k.await("word")
 	k.press("i")
-	if !strings.Contains(k.shows(), "shows no pictures") {
+	if !strings.Contains(k.shows(), "cannot show pictures") {
 		t.Fatalf("%s", k.shows())
 	}
 	k.shown.sixel = true
@@ -592,7 +592,7 @@ func TestAway(t *testing.T) {
 	k.until("watching", d.asks.Load)
 	d.gone.Store(true)
 	<-d.seen
-	k.await("what changes is not seen: it")
+	k.await("cannot watch for changes: it")
 	k.update(changedMsg{map[string]bool{"f": true}})
 	k.until("the failure", func() bool { return k.status.isError && strings.Contains(k.shows(), "it is not there") })
 	if s := k.shows(); !strings.Contains(s, "Title 04") || !strings.Contains(s, "5 unread") {

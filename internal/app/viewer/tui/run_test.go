@@ -117,7 +117,7 @@ func TestPicture(t *testing.T) {
 		tty.Await("word")
 		tty.Type("i")
 		if want == "" {
-			want = "this terminal shows no pictures"
+			want = "this terminal cannot show pictures"
 		}
 		tty.Await(want)
 		tty.Type("x")

@@ -13,25 +13,25 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// snapshot is the lektor-dir at a moment. It never changes: a later one shares with it the
-// feeds that are the same.
+// snapshot is the lektor-dir at one time. It is immutable; a later snapshot shares the feeds
+// that have not changed.
 type snapshot struct {
 	scan  int                      // id of the scan that made it
 	feeds map[string]*feedSnapshot // by hash
 	saved []Saved
 	nodes []node
 	all   entries.Tally
-	// countsOnly means that the entries are not known yet, and uncounted that not even their
-	// number is.
+	// countsOnly is true if the entries are not known yet, and uncounted if their number is not
+	// known either.
 	countsOnly, uncounted bool
 }
 
-// feedSnapshot is a feed with its entries, by time of delivery, and how many they are.
+// feedSnapshot is a feed with its entries, sorted by time of delivery, and their counts.
 type feedSnapshot struct {
 	Feed
 	entries.Tally
 	refs  []lektordir.Ref
-	place string // of its title among others
+	place string // folded title, to sort by
 }
 
 // newFeedSnapshot returns a feed without entries.
@@ -53,7 +53,7 @@ func countsSnapshot(o *Overview) *snapshot {
 	return s
 }
 
-// nodeKind is what a line of the first pane stands for.
+// nodeKind is the kind of a line of the first pane.
 type nodeKind uint8
 
 const (
@@ -64,12 +64,11 @@ const (
 	feedNode
 )
 
-// node is a line of the first pane. It is made of comparable parts, id of those that
-// stay when counts change.
+// node is a line of the first pane. It is comparable. Its id stays the same when counts change.
 type node struct {
 	id
 	title   string
-	apart   string // shown behind the title
+	apart   string // distinguishes feeds of the same title; shown after it
 	depth   int
 	unread  int
 	flagged int    // of flaggedNode
@@ -83,7 +82,7 @@ type id struct {
 	in   string // the folder that a feed is shown in
 }
 
-// holds reports whether the entries of a feed are among those of a node.
+// holds reports whether a node may hold entries of a feed.
 func (of id) holds(f *feedSnapshot) bool {
 	switch of.kind {
 	case feedNode:
@@ -94,7 +93,7 @@ func (of id) holds(f *feedSnapshot) bool {
 	return true
 }
 
-// newSnapshot reads everything, but not the feeds if they are given.
+// newSnapshot reads everything. It does not read the feeds if the argument is not nil.
 func newSnapshot(ctx context.Context, d Disk, feeds []Feed) (*snapshot, error) {
 	s := &snapshot{feeds: map[string]*feedSnapshot{}}
 	var work workers.Group
@@ -124,11 +123,11 @@ func newSnapshot(ctx context.Context, d Disk, feeds []Feed) (*snapshot, error) {
 	return s, nil
 }
 
-// with returns a snapshot in which some feeds were read again.
+// with returns a snapshot in which these feeds are read again.
 func (s *snapshot) with(ctx context.Context, d Disk, feeds []string) (*snapshot, error) {
 	for _, hash := range feeds {
 		if s.feeds[hash] == nil {
-			return newSnapshot(ctx, d, nil) // a feed that is new has a name and folders
+			return newSnapshot(ctx, d, nil) // the name and folders of a new feed have to be read
 		}
 	}
 	lists, err := d.List(ctx, feeds...)
@@ -158,13 +157,13 @@ func (s *snapshot) put(hash string, refs []lektordir.Ref) {
 	s.feeds[hash] = f
 }
 
-// arrange makes the lines of the first pane: all, flagged, saved queries, folders with their
-// feeds, and feeds without a folder.
+// arrange makes the nodes: all, flagged, saved queries, folders with their feeds, and feeds
+// without a folder. It also adds up the counts.
 func (s *snapshot) arrange() {
 	s.all = entries.Tally{}
 	type folder struct {
 		title string
-		feeds map[*feedSnapshot]bool // with those of the folders below
+		feeds map[*feedSnapshot]bool // including those of subfolders
 		own   map[*feedSnapshot]bool
 	}
 	folders := map[string]*folder{}
@@ -204,7 +203,7 @@ func (s *snapshot) arrange() {
 		s.nodes = append(s.nodes, n)
 	}
 	paths := slices.SortedFunc(maps.Keys(folders), func(a, b string) int {
-		// A folder stands before what is in it, and that before the next one.
+		// A folder comes before its subfolders, and they before the next folder.
 		return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
 	})
 	for _, path := range paths {
@@ -219,7 +218,7 @@ func (s *snapshot) arrange() {
 	s.addFeeds(loose, "", 0)
 }
 
-// addFeeds adds lines of feeds, by title.
+// addFeeds adds a node for each feed, sorted by title.
 func (s *snapshot) addFeeds(feeds []*feedSnapshot, in string, depth int) {
 	slices.SortFunc(feeds, func(a, b *feedSnapshot) int {
 		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.Hash, b.Hash))
@@ -229,7 +228,8 @@ func (s *snapshot) addFeeds(feeds []*feedSnapshot, in string, depth int) {
 	}
 }
 
-// entries returns the entries of a node; if only is not nil, those of the feeds in it.
+// entries returns the entries of a node. If only is not nil, it returns those of the feeds in
+// only.
 func (s *snapshot) entries(of id, only map[string]bool) []*lektordir.Ref {
 	var all []*lektordir.Ref
 	for hash, f := range s.feeds {
@@ -245,7 +245,7 @@ func (s *snapshot) entries(of id, only map[string]bool) []*lektordir.Ref {
 	return all
 }
 
-// inFolder reports whether one of the folders is the one of a folded path, or below it.
+// inFolder reports whether one of the folders has this folded path, or is below it.
 func inFolder(folders []string, path string) bool {
 	return slices.ContainsFunc(folders, func(f string) bool {
 		return slices.ContainsFunc(entries.FolderPath(f), func(above entries.Folder) bool { return above.Key == path })

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tty is the terminal that the reader shares with the commands that it runs, and the
-// signals that come from it.
+// tty is the terminal, which the reader shares with the commands that it runs, and the signals
+// that keys send.
 type tty struct {
 	out        *os.File
 	children   atomic.Int32 // number of commands that have the terminal
@@ -33,7 +33,7 @@ func newTTY(out *os.File) *tty {
 	}
 }
 
-// winsize returns the size of the terminal; ok is false if it has none.
+// winsize returns the size of the terminal; ok is false if it is unknown.
 func (t *tty) winsize() (ws *unix.Winsize, ok bool) {
 	if t.out == nil {
 		return nil, false
@@ -42,7 +42,7 @@ func (t *tty) winsize() (ws *unix.Winsize, ok bool) {
 	return ws, err == nil && ws.Col > 0 && ws.Row > 0
 }
 
-// cell returns the size of a character in pixels.
+// cell returns the size of a character in pixels, 8 by 16 if it is unknown.
 func (t *tty) cell() (width, height int) {
 	if ws, ok := t.winsize(); ok && ws.Xpixel > 0 && ws.Ypixel > 0 {
 		return max(1, int(ws.Xpixel/ws.Col)), max(1, int(ws.Ypixel/ws.Row))
@@ -50,7 +50,7 @@ func (t *tty) cell() (width, height int) {
 	return 8, 16
 }
 
-// size returns the size of the terminal in characters.
+// size returns the size of the terminal in characters, 80 by 24 if it is unknown.
 func (t *tty) size() tea.WindowSizeMsg {
 	if ws, ok := t.winsize(); ok {
 		return tea.WindowSizeMsg{Width: int(ws.Col), Height: int(ws.Row)}
@@ -58,8 +58,8 @@ func (t *tty) size() tea.WindowSizeMsg {
 	return tea.WindowSizeMsg{Width: 80, Height: 24}
 }
 
-// heedSignals ends the program by signals that mean it, and suspends it by SIGTSTP, until
-// inner ends.
+// heedSignals starts goroutines that end the program after SIGINT, SIGTERM and SIGHUP, suspend
+// it after SIGTSTP, and resize it after SIGWINCH. They end with inner.
 func (t *tty) heedSignals(ctx, inner context.Context, p *tea.Program) {
 	signal.Notify(t.signals, syscall.SIGINT, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -69,7 +69,7 @@ func (t *tty) heedSignals(ctx, inner context.Context, p *tea.Program) {
 		signal.Notify(t.stops, syscall.SIGTSTP)
 	}
 	signal.Notify(t.resizes, syscall.SIGWINCH)
-	// While a command has the terminal, Send waits; the end of the reader must not.
+	// Send blocks while a command has the terminal, so awaitEnd needs its own goroutine.
 	go func() {
 		for {
 			select {

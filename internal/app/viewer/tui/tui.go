@@ -1,10 +1,10 @@
-// Package tui is the full-screen reader of lektor-view: panes, keys and drawing. It
-// knows the lektor-dir by the interface [Disk] alone, and calls that only in goroutines
-// of their own: whatever the disk does, a key is answered.
+// Package tui is the full-screen reader of lektor-view: panes, keys and drawing. It uses the
+// lektor-dir only through the interface [Disk], and only in background goroutines, so that a
+// slow disk never delays a key.
 //
-// The library is bubbletea. One goroutine has the model and takes one message after
-// the other; work that takes long is a command, which ends in a message. docs/tui.md says
-// why it is this library, and how browser, marks and jobs go together.
+// The library is bubbletea. One goroutine owns the model and handles one message after the
+// other; long work is a command, which returns a message. docs/tui.md explains the choice of
+// the library, and how browser, marks and jobs work together.
 package tui
 
 import (
@@ -28,25 +28,25 @@ type Options struct {
 	In, Out *os.File // the terminal
 	Name    string   // of the lektor-dir, for messages
 	Keys    *Keys
-	// KeysFile is a line that says where the keys come from.
+	// KeysFile is a line of help that names the file of the keys.
 	KeysFile string
-	// NoCommands is the reason why keys may not run commands; nil means that they may.
+	// NoCommands is the reason why keys must not run commands; nil means that they may.
 	NoCommands error
-	Width      int  // of text, at most
-	NoColor    bool // styles, but no colours
+	Width      int  // maximum columns of text
+	NoColor    bool // use bold, faint and reversed, but no colours
 	Mouse      bool
-	Advance    bool // to the next entry after one was marked
-	// Date writes a date as a list has it; nil means year, month and day.
+	Advance    bool // move to the next entry after marking one
+	// Date formats a date for the list; nil means year, month and day.
 	Date func(time.Time) string
 	// Getenv looks up an environment variable; nil means [os.Getenv].
 	Getenv func(string) string
 }
 
-// plainWriter is a file that the library does not recognize as a terminal.
+// plainWriter hides from the library that a file is a terminal.
 type plainWriter struct{ io.Writer }
 
-// Run runs the reader until the user ends it, or the context. The terminal is left as
-// it was found, also by a panic and by signals.
+// Run runs the reader until the user ends it, a signal comes, or ctx ends. It restores the
+// terminal, also after a panic or a signal. After a signal it returns [command.Stopped].
 func Run(ctx context.Context, d Disk, o *Options) error {
 	defer workers.Spare()()
 	// The first ^C ends ctx, but may be meant for a player that has the terminal.
@@ -54,9 +54,8 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	defer cancel()
 	m := newModel(inner, d, o)
 	t := m.terminal
-	// The library is told the size of the terminal: looking itself, it does so in two
-	// goroutines at once when a command has given the terminal back. And it is told to use the
-	// sixteen colours, as no others are drawn.
+	// The size is an option because the library would read it in two goroutines at once when a
+	// command has ended, which is a race. The profile is the sixteen colours that are drawn.
 	size := t.size()
 	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(plainWriter{o.Out}), tea.WithEnvironment(os.Environ()),
 		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond), tea.WithWindowSize(size.Width, size.Height), tea.WithColorProfile(colorprofile.ANSI))
@@ -71,17 +70,17 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	}
 	switch s, ended := t.endedBy.Load().(syscall.Signal); {
 	case m.defect != nil, errors.Is(err, tea.ErrProgramPanic):
-		return errors.New("the reader has a defect, see above; the terminal is as it was")
+		return errors.New("the reader crashed because of a defect, see above; please report it")
 	case ended:
-		// The same signal ends the context, now or in a moment, unless an earlier one, which was
-		// for a command, has done that.
+		// The same signal ends ctx too, possibly a little later. Wait for it, so that it does not
+		// come after the return.
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
 		}
 		return command.Stopped(s)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.EIO):
-		return nil // the terminal has gone
+		return nil // the terminal is gone
 	case err != nil:
 		return fmt.Errorf("terminal: %w", err)
 	}

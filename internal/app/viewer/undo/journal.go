@@ -18,41 +18,39 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// What a command moved is written down in a file of its own, so that two commands
-// at once are not in each other's way:
+// The journal of each command is a file of its own, so that concurrent commands do not disturb
+// each other:
 //
 //	etc/view/undo/UID.NUMBER
 //
-// The number is one more than the greatest of this user. The first line is the
-// command and when it began, with a tab between; the others are the renames in
-// their order, the old path, a tab and the new one, relative to the lektor-dir.
+// The number is one more than the user's greatest. The first line is the command, a tab and the
+// time at which it began. Each other line is a rename: the old path, a tab and the new path,
+// relative to the lektor-dir.
 //
-// A line is written before its rename: what a kill leaves is at most a line too
-// many, and undo finds that entry where it was. It is in the kernel's hands then, and
-// not synced, as the renames themselves are not. Whoever writes the file, and whoever
-// takes it back, has it locked; that is all that is locked, and no entry waits for it.
+// A line is written before its rename, so a kill leaves at most one line too many, and undo finds
+// that entry at its old path. Lines are not synced, as the renames are not either. The command
+// that writes the file, and undo, lock it. Entries are not locked.
 const (
 	undoDir      = "etc/view/undo"
 	maxCommands  = 20
-	maxJournal   = 64 << 20 // bytes of one command: those of 300,000 entries
+	maxJournal   = 64 << 20 // bytes of one journal, enough for 300,000 entries
 	journalTries = 100
 )
 
-// journal is what the command that runs writes down; nil for a command that writes nothing
-// down.
+// journal is the journal of the running command; nil for a command that cannot be undone.
 type journal struct {
 	store   *entries.Store
 	command string
 	log     *filelog.Log // nil until an entry is moved
 	moves   int
 	max     int64
-	failed  error // no more is written
-	told    bool  // that undo will not know of some
+	failed  error // why no more lines are written
+	warned  bool  // the user knows that undo will be incomplete
 }
 
-// record writes down a rename, and makes it. The rename is made even if it cannot be
-// written down; then a warning says so, once, unless the rename failed, too: where both
-// fail, as on a disk that is read-only, one message is enough.
+// record writes a rename to the journal and makes it. If writing fails, it makes the rename
+// anyway and warns once. If the rename fails too, for example on a read-only disk, it returns
+// that error without the warning.
 func (j *journal) record(from, to string, rename func() error) error {
 	if j == nil {
 		return rename()
@@ -63,25 +61,25 @@ func (j *journal) record(from, to string, rename func() error) error {
 	case err != nil && noted:
 		j.log.Cut(before)
 		j.moves--
-	case err != nil || j.failed == nil || j.told:
+	case err != nil || j.failed == nil || j.warned:
 	case j.moves > 0:
-		j.store.S.Report.Warn("undo will take back only the first %d of these: %v", j.moves, j.failed)
-		j.told = true
+		j.store.S.Report.Warn("undo can take back only the first %d of these: %v", j.moves, j.failed)
+		j.warned = true
 	default:
-		j.store.S.Report.Warn("undo will not take this back: %v", j.failed)
-		j.told = true
+		j.store.S.Report.Warn("undo cannot take this back: %v", j.failed)
+		j.warned = true
 	}
 	return err
 }
 
-// note appends a line. It returns the size of the log before it, and whether there is
-// such a line now.
+// note appends a line for a rename. It returns the size of the log before the line, and whether
+// the line was written.
 func (j *journal) note(from, to string) (before int64, noted bool) {
 	if j.failed != nil {
 		return 0, false
 	}
 	if strings.ContainsAny(from, "\t\n") || strings.ContainsAny(to, "\t\n") {
-		j.store.S.Report.Warn("undo will not know of %s: its name has a tab or a newline", from)
+		j.store.S.Report.Warn("undo cannot take back %s: its name has a tab or a newline", from)
 		return 0, false
 	}
 	if j.failed = j.begin(); j.failed != nil {
@@ -90,7 +88,7 @@ func (j *journal) note(from, to string) (before int64, noted bool) {
 	line := from + "\t" + to + "\n"
 	before = j.log.Size()
 	if before+int64(len(line)) > j.max {
-		j.failed = errors.New("there are too many")
+		j.failed = errors.New("the journal of the command is full")
 	} else {
 		j.failed = j.log.Append([]byte(line))
 	}
@@ -101,7 +99,7 @@ func (j *journal) note(from, to string) (before int64, noted bool) {
 	return before, true
 }
 
-// close ends the journal. A command that moved nothing leaves none.
+// close closes the journal, and removes it if it has no rename.
 func (j *journal) close() {
 	if j == nil || j.log == nil {
 		return
@@ -112,7 +110,7 @@ func (j *journal) close() {
 	_ = j.log.Close()
 }
 
-// begin makes the file, and removes those of all but the last commands.
+// begin creates the journal if that is not done, and removes the journals of older commands.
 func (j *journal) begin() error {
 	if j.log != nil {
 		return nil
@@ -137,7 +135,7 @@ func (j *journal) begin() error {
 		number++
 		path := filepath.Join(dir, strconv.Itoa(os.Getuid())+"."+strconv.FormatInt(number, 10))
 		log, _, err := filelog.Open(path, filelog.Options{New: true, Lock: true})
-		// Another command was faster, or undo finds the file empty and removes it.
+		// Another command took the number, or undo has locked the empty file to remove it.
 		if errors.Is(err, fs.ErrExist) || errors.Is(err, filelog.ErrLocked) {
 			continue
 		}
@@ -155,17 +153,16 @@ func (j *journal) begin() error {
 		}
 		return nil
 	}
-	return fmt.Errorf("%s: others make one all the time", dir)
+	return fmt.Errorf("%s: cannot create a file: other commands took each free number first", dir)
 }
 
-// record is the file of a command that was run before.
+// record is the journal file of an earlier command.
 type record struct {
 	number int64
 	path   string
 }
 
-// commands returns the files of this user's last commands, the last first. What has
-// another name is none.
+// commands returns the journals of this user, newest first. It ignores files with other names.
 func commands(d *lektordir.Dir) ([]record, error) {
 	names, err := os.ReadDir(d.Join(undoDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -174,7 +171,7 @@ func commands(d *lektordir.Dir) ([]record, error) {
 	var records []record
 	for _, e := range names {
 		digits, ok := strings.CutPrefix(e.Name(), strconv.Itoa(os.Getuid())+".")
-		// With more digits than these there would be no number after it.
+		// Longer numbers could overflow.
 		if !ok || len(digits) > 15 || digits == "" || digits[0] == '0' || strings.Trim(digits, "0123456789") != "" {
 			continue
 		}
@@ -185,21 +182,21 @@ func commands(d *lektordir.Dir) ([]record, error) {
 	return records, nil
 }
 
-// renamed is a rename that was written down.
+// renamed is a line of a journal.
 type renamed struct {
 	from lektordir.Ref
-	to   lektordir.Ref // zero for one that was removed
+	to   lektordir.Ref // zero if the entry was removed
 }
 
-// done is what a command wrote down.
+// done is the content of a journal.
 type done struct {
 	command string
 	began   time.Time
 	moves   []renamed
-	odd     int // lines that are no renames of entries
+	odd     int // number of invalid lines
 }
 
-// read reads a file of the journal.
+// read reads and parses a journal.
 func (r record) read() (*done, error) {
 	data, err := filelog.Read(r.path, filelog.Options{Max: maxJournal})
 	if err != nil {
@@ -207,17 +204,16 @@ func (r record) read() (*done, error) {
 	}
 	d := parseDone(string(data))
 	if d == nil {
-		return nil, fmt.Errorf("%s: it is not what a command writes", r.path)
+		return nil, fmt.Errorf("%s: the file is not a journal of a command", r.path)
 	}
 	return d, nil
 }
 
-// parseDone reads the text of a file of the journal; nil is none. What stands in it
-// is not believed: no line moves anything but an entry, and that from cur/ to cur/
-// only.
+// parseDone parses the text of a journal. It returns nil if the first line is invalid. The text is
+// not trusted: a line is valid only if it renames an entry into cur/ or removes it.
 func parseDone(text string) *done {
 	if text == "" {
-		return &done{} // killed before it wrote anything
+		return &done{} // the command was killed before it wrote a line
 	}
 	head, text, _ := strings.Cut(text, "\n")
 	command, began, _ := strings.Cut(head, "\t")
@@ -237,7 +233,7 @@ func parseDone(text string) *done {
 	return d
 }
 
-// parseRenamed reads a line of the journal.
+// parseRenamed parses a line of a journal.
 func parseRenamed(line string) (m renamed, ok bool) {
 	from, to, _ := strings.Cut(line, "\t")
 	var err error
@@ -251,5 +247,6 @@ func parseRenamed(line string) (m renamed, ok bool) {
 	return m, err == nil && m.to.Place == lektordir.Cur && m.to.Feed == m.from.Feed && m.to.Unique == m.from.Unique
 }
 
-// removedPath is where an entry is put that is removed, see [lektordir.Dir.Remove].
+// removedPath returns the path that stands for the removal of an entry, see
+// [lektordir.Dir.Remove].
 func removedPath(r lektordir.Ref) string { return "tmp/" + r.Feed + "/" + r.Unique + ";gone" }

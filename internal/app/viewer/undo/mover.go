@@ -12,26 +12,26 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Mover marks and removes entries for a command, also if other viewers move them in the
-// same moment, and writes each rename down for undo.
+// Mover marks and removes entries for a command, also if other viewers move them at the same
+// time, and records each rename for undo.
 type Mover struct {
 	store   *entries.Store
-	journal *journal                              // nil for what undo does not take back
-	failed  map[syscall.Errno]int                 // entries that could not be moved, by a cause that was told
-	feeds   map[string]map[string][]lektordir.Ref // by hash, what Versions returned
+	journal *journal                              // nil if undo is not possible
+	failed  map[syscall.Errno]int                 // number of entries that could not be moved, by reported cause
+	feeds   map[string]map[string][]lektordir.Ref // results of Versions by feed hash
 }
 
-// Moving returns the mover of a command that undo takes back. Nothing is written until an
+// Moving returns the mover of a command that can be undone. The journal is created when the first
 // entry is moved.
 func Moving(s *entries.Store, command string) *Mover {
 	return &Mover{store: s, journal: &journal{store: s, command: command, max: maxJournal}}
 }
 
-// Unrecorded returns the mover of a command that undo does not know of.
+// Unrecorded returns the mover of a command that cannot be undone.
 func Unrecorded(s *entries.Store) *Mover { return &Mover{store: s} }
 
-// Close ends the journal, and reports how many entries could not be moved for a cause
-// that was reported once.
+// Close closes the journal, and reports how many more entries failed for a cause that [Mover.Failed]
+// reported once.
 func (m *Mover) Close() {
 	for _, errno := range oneCause {
 		if n := m.failed[errno] - 1; n > 0 {
@@ -42,11 +42,11 @@ func (m *Mover) Close() {
 	m.journal.close()
 }
 
-// oneCause are errors that all entries meet which are to be moved.
+// oneCause are errors that affect all entries, not one.
 var oneCause = []syscall.Errno{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EACCES, syscall.EPERM}
 
-// Failed reports that an entry could not be moved. A cause that all entries meet, as a
-// disk that is read-only, is reported for the first, and counted for [Mover.Close].
+// Failed reports that an entry could not be moved. A cause that affects all entries, for example a
+// read-only disk, is reported for the first entry and counted for the others, see [Mover.Close].
 func (m *Mover) Failed(err error) {
 	for _, errno := range oneCause {
 		if !errors.Is(err, errno) {
@@ -62,14 +62,14 @@ func (m *Mover) Failed(err error) {
 	m.store.S.Report.Print(err)
 }
 
-// Removed reports whether an entry could not be marked because somebody has removed or
-// replaced it. To one who has just read it that is no failure.
+// Removed reports whether err means that another process has removed or replaced the entry.
+// Commands that mark an entry after showing it ignore that.
 func Removed(err error) bool {
 	return errors.As(err, new(*lektordir.NotFoundError))
 }
 
-// SetFlags is [lektordir.Dir.SetFlags] for an entry that another viewer may move in the
-// same moment.
+// SetFlags is like [lektordir.Dir.SetFlags], but finds an entry that another viewer moves at the
+// same time. It returns the new name.
 func (m *Mover) SetFlags(ref lektordir.Ref, set, unset string) (to lektordir.Ref, err error) {
 	err = m.following(ref, func(ref lektordir.Ref) (err error) {
 		if to, err = ref.WithFlags(set, unset); err != nil {
@@ -78,7 +78,7 @@ func (m *Mover) SetFlags(ref lektordir.Ref, set, unset string) (to lektordir.Ref
 		mark := func() error {
 			_, err := m.store.Dir.SetFlags(ref, set, unset)
 			if errors.Is(err, fs.ErrExist) {
-				return fmt.Errorf("%s: it is in cur/ already with these flags, a second time", ref.Path())
+				return fmt.Errorf("%s: cannot set the flags: a copy of the entry with these flags is in cur/ already", ref.Path())
 			}
 			return err
 		}
@@ -96,15 +96,15 @@ func (m *Mover) Trash(ref lektordir.Ref) error {
 	return err
 }
 
-// Remove deletes one entry, also if another viewer moves it in the same moment.
+// Remove deletes one entry, also if another viewer moves it at the same time.
 func (m *Mover) Remove(ref lektordir.Ref) error {
 	return m.following(ref, func(ref lektordir.Ref) error {
 		return m.journal.record(ref.Path(), removedPath(ref), func() error { return m.RemoveHere(ref) })
 	})
 }
 
-// following calls move with the place of an entry, and again if the entry has moved
-// meanwhile, three times at most.
+// following calls move with an entry. If the entry was moved meanwhile, it calls move again with
+// the new name, at most three times.
 func (m *Mover) following(ref lektordir.Ref, move func(lektordir.Ref) error) error {
 	for try := 0; ; try++ {
 		err := move(ref)
@@ -117,9 +117,9 @@ func (m *Mover) following(ref lektordir.Ref, move func(lektordir.Ref) error) err
 	}
 }
 
-// RemoveHere deletes an entry where it is. One of cur/ is also deleted from new/: the same
-// name may be there, when a machine's failure undid half of a move. It is the same entry,
-// and would be unread again.
+// RemoveHere deletes an entry without looking for its new name. For an entry in cur/ it also
+// deletes the same name in new/, which may exist if a crash undid half of a move. Otherwise the
+// entry would be unread again.
 func (m *Mover) RemoveHere(ref lektordir.Ref) error {
 	if ref.Place == lektordir.Cur {
 		twin := lektordir.Ref{Feed: ref.Feed, Unique: ref.Unique, Place: lektordir.New}
@@ -130,19 +130,19 @@ func (m *Mover) RemoveHere(ref lektordir.Ref) error {
 	return m.store.Dir.Remove(ref)
 }
 
-// RemoveAll calls remove, [Mover.Trash] or [Mover.Remove], for an entry, the first, and
-// the older versions of it.
+// RemoveAll calls remove, [Mover.Trash] or [Mover.Remove], for an entry, the first in doomed, and
+// for its older versions.
 func (m *Mover) RemoveAll(doomed []lektordir.Ref, remove func(*Mover, lektordir.Ref) error) {
 	for i, r := range doomed {
-		// An older version that another viewer removed needs no removing.
+		// An older version may be removed by another viewer first.
 		if err := remove(m, r); err != nil && (i == 0 || !errors.Is(err, fs.ErrNotExist) && !Removed(err)) {
 			m.Failed(err)
 		}
 	}
 }
 
-// WithOlder returns an entry and the older versions that it hides. Each feed is listed
-// once. The error is the context's.
+// WithOlder returns an entry and the older versions that it hides. Each feed is listed only once.
+// The error is that of ctx.
 func (m *Mover) WithOlder(ctx context.Context, ref lektordir.Ref) ([]lektordir.Ref, error) {
 	all := []lektordir.Ref{ref}
 	id := ref.Identity()
@@ -161,15 +161,15 @@ func (m *Mover) WithOlder(ctx context.Context, ref lektordir.Ref) ([]lektordir.R
 	}
 	for _, old := range m.feeds[ref.Feed][id] {
 		if old.Unique == ref.Unique {
-			break // what follows is newer
+			break // the following versions are newer
 		}
 		all = append(all, old)
 	}
 	return all, nil
 }
 
-// Versions returns a feed's entries by identity, each version, oldest first. The error is
-// the context's.
+// Versions returns all versions of the entries of a feed by identity, oldest first. The error is
+// that of ctx.
 func (m *Mover) Versions(ctx context.Context, feed string) (map[string][]lektordir.Ref, error) {
 	refs, err := m.store.List(ctx, lektordir.ListOptions{Feeds: []string{feed}, AllVersions: true, Withdrawn: true})
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package undo moves entries for commands, writes down what was moved, and takes it back.
+// Package undo marks and removes entries for commands, records that in a journal, and takes it
+// back.
 package undo
 
 import (
@@ -30,10 +31,9 @@ type Options struct {
 	Print  command.PrinterOptions
 }
 
-// Undo takes back what the last command of this user moved that is not taken back
-// yet, and prints the entries where they are now. An entry that somebody has moved
-// since is left alone. One that was in new/ goes to cur/ without flags: it is
-// unread, and nothing comes back into new/.
+// Undo takes back this user's last command that is not taken back yet, and prints the entries with
+// their new names. An entry that was moved since is not changed. An entry that was in new/ stays in
+// cur/ without flags: it is unread, but does not return to new/.
 func Undo(ctx context.Context, o Options, s *command.Streams) error {
 	o.Print.Format = cmp.Or(o.Print.Format, "path")
 	v, err := o.Open(nil, o.Print, s)
@@ -50,10 +50,10 @@ func Undo(ctx context.Context, o Options, s *command.Streams) error {
 	for _, r := range records {
 		f, err := r.lock()
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // another undo was faster
+		case errors.Is(err, fs.ErrNotExist): // another undo has taken it back
 			continue
 		case errors.Is(err, unix.EWOULDBLOCK):
-			s.Report.Info("%s is still at work, and is left alone", r.name(v.Now.Location()))
+			s.Report.Info("%s is still running; it is not taken back", r.name(v.Now.Location()))
 			continue
 		case err != nil && !refused(err):
 			s.Report.Warn("%v; skipped", err)
@@ -71,14 +71,14 @@ func Undo(ctx context.Context, o Options, s *command.Streams) error {
 	return errors.New("there is nothing to take back")
 }
 
-// lock opens the file of a command and locks it. The error is unix.EWOULDBLOCK while
-// the command runs, or another undo does.
+// lock opens and locks a journal. The error is unix.EWOULDBLOCK while the command, or another undo
+// of it, is running.
 func (r record) lock() (*os.File, error) {
 	f, err := os.OpenFile(r.path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	// A file system without locks does without.
+	// If the file system has no locks, continue without one.
 	if err = atomicfile.Hold(f, unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
 		var there bool
 		if there, err = atomicfile.InPlace(f); err == nil && !there {
@@ -92,14 +92,14 @@ func (r record) lock() (*os.File, error) {
 	return f, nil
 }
 
-// refused tells an error of the system from what is wrong with a file: of a command
-// that cannot be read now, the one before it is not the last.
+// refused reports whether err is an I/O error, as opposed to a wrong kind of file. Undo stops then:
+// it must not skip the last command because it cannot be read now.
 func refused(err error) bool {
 	errno, ok := errors.AsType[syscall.Errno](err)
 	return ok && errno != unix.ELOOP && errno != unix.ENXIO
 }
 
-// name names the command of a file as far as it is known.
+// name returns the name and the time of the command of a journal, "a command" if it is unreadable.
 func (r record) name(zone *time.Location) string {
 	if d, err := r.read(); err == nil && d.command != "" {
 		return d.name(zone)
@@ -107,45 +107,45 @@ func (r record) name(zone *time.Location) string {
 	return "a command"
 }
 
-// name names a command.
+// name returns the name and the time of a command.
 func (d *done) name(zone *time.Location) string {
 	return termsafe.Line(d.command) + " of " + d.began.In(zone).Format("2006-01-02 15:04")
 }
 
-// undoing is a command that is being taken back.
+// undoing is one run of [Undo] for one command.
 type undoing struct {
 	*session.Session
 	done *done
-	now  map[string]map[string]lektordir.Ref // by feed and unique name, as they were first asked for
+	now  map[string]map[string]lektordir.Ref // cache of where: entries by feed and unique name
 
-	back    int   // entries that were taken back
-	gone    int   // that were removed
-	left    int   // that were left alone
-	stuck   int   // that the system did not let be moved
-	refused error // why it did not let the first be
+	back    int   // number of entries taken back
+	gone    int   // number of entries that the command deleted
+	skipped int   // number of entries that changed since
+	stuck   int   // number of entries that failed
+	refused error // error of the first that failed
 }
 
-// maxLeft is how many entries that are left alone are told one by one.
-const maxLeft = 20
+// maxSkipped is the number of skipped entries that are reported one by one.
+const maxSkipped = 20
 
-// takeBack takes back one command. It reports whether there was anything to take
-// back; if not, the one before is the last.
+// takeBack takes back one command. If it reports false, the journal was empty or unusable, and undo
+// continues with the command before.
 func (u *undoing) takeBack(ctx context.Context, r record, dryRun bool) (found bool, err error) {
 	d, err := r.read()
 	switch {
 	case refused(err):
 		return false, err
-	case errors.As(err, new(*fs.PathError)): // too large, or no file
+	case errors.As(err, new(*fs.PathError)): // too large, or not a regular file
 		u.S.Report.Warn("%v; skipped", err)
 		return false, nil
 	case err != nil:
 		u.S.Report.Warn("%v; removed", err)
 		return false, r.forget(dryRun)
 	case d.odd > 0:
-		u.S.Report.Warn("%s: %s of it are no moves of entries; skipped", r.path, units.Count(d.odd, "line"))
+		u.S.Report.Warn("%s: %s ignored: not a move of an entry", r.path, units.Count(d.odd, "line"))
 	}
 	u.done = d
-	// What was moved twice is moved back twice.
+	// In reverse order, as an entry may have been moved twice.
 	for _, m := range slices.Backward(d.moves) {
 		if ctx.Err() != nil {
 			return true, errors.Join(u.Printer.Flush(), context.Cause(ctx))
@@ -171,13 +171,13 @@ func (u *undoing) takeBack(ctx context.Context, r record, dryRun bool) (found bo
 		}
 	}
 	if len(d.moves) == 0 {
-		return false, nil // killed before it moved anything
+		return false, nil // the command was killed before it moved an entry
 	}
-	u.tell(dryRun)
+	u.summarize(dryRun)
 	return true, nil
 }
 
-// forget removes the file of a command.
+// forget removes a journal, unless dryRun is set.
 func (r record) forget(dryRun bool) error {
 	if dryRun {
 		return nil
@@ -188,15 +188,15 @@ func (r record) forget(dryRun bool) error {
 	return nil
 }
 
-// tell tells what was done, and what could not be.
-func (u *undoing) tell(dryRun bool) {
+// summarize prints what was taken back, and what was not.
+func (u *undoing) summarize(dryRun bool) {
 	what := u.done.name(u.Now.Location())
 	if u.gone > 0 {
 		err := fmt.Errorf("%s removed %s, which cannot be brought back", what, units.Count(u.gone, "entry"))
-		u.S.Report.Print(command.Hint(err, "undo once more takes back the command before it"))
+		u.S.Report.Print(command.Hint(err, "run undo again to take back the command before it"))
 	}
 	if u.refused != nil {
-		u.S.Report.Print(command.Hint(u.refused, "undo again when that is mended: it goes on where it stopped"))
+		u.S.Report.Print(command.Hint(u.refused, "fix the cause and run undo again: it continues where it stopped"))
 	}
 	var said []string
 	if u.back > 0 {
@@ -206,42 +206,42 @@ func (u *undoing) tell(dryRun bool) {
 		}
 		said = append(said, units.Count(u.back, "entry")+" "+how)
 	}
-	if u.left > 0 {
-		said = append(said, units.Count(u.left, "entry")+" left as it is")
-		if u.left > 1 {
-			said[len(said)-1] = units.Count(u.left, "entry") + " left as they are"
+	if u.skipped > 0 {
+		said = append(said, units.Count(u.skipped, "entry")+" left as it is")
+		if u.skipped > 1 {
+			said[len(said)-1] = units.Count(u.skipped, "entry") + " left as they are"
 		}
 	}
 	if u.stuck > 0 {
 		said = append(said, units.Count(u.stuck, "entry")+" not taken back")
 	}
 	if len(said) == 0 && u.gone == 0 {
-		// Or an undo was killed when it had done everything: to go on with the
-		// command before would be one too many.
-		said = append(said, "nothing of it is left to take back")
+		// An undo may have been killed after it had taken back everything. Taking back the command
+		// before it too would be one too many.
+		said = append(said, "nothing is left to take back")
 	}
 	if len(said) > 0 {
 		u.S.Report.Info("%s: %s", what, strings.Join(said, ", "))
 	}
 }
 
-// move takes back one rename. moved tells whether there was anything to do, and
-// where the entry is then; the error is the context's.
+// move takes back one rename. It returns the new name of the entry, and whether it was moved. The
+// error is that of ctx.
 func (u *undoing) move(ctx context.Context, m renamed, dryRun bool) (to lektordir.Ref, moved bool, err error) {
 	if m.to == (lektordir.Ref{}) {
 		if _, there, err := u.where(ctx, m.from); !there || err != nil {
 			u.gone++
 			return m.from, false, err
 		}
-		return m.from, false, nil // killed before it was removed
+		return m.from, false, nil // the command was killed before it removed the entry
 	}
 	set, unset := without(m.from.Flags(), m.to.Flags()), without(m.to.Flags(), m.from.Flags())
 	if to, err = m.to.WithFlags(set, unset); err != nil {
-		u.leave("%s: %v", m.to.Path(), err)
+		u.skip("%s: %v", m.to.Path(), err)
 		return m.to, false, nil
 	}
 	switch {
-	case to == m.to, dryRun: // the former was taken out of new/, and that is all
+	case to == m.to, dryRun: // to == m.to: the command moved it out of new/ without flags
 		_, err = os.Lstat(u.Dir.Join(m.to.Path()))
 	default:
 		to, err = u.Dir.SetFlags(m.to, set, unset)
@@ -250,17 +250,17 @@ func (u *undoing) move(ctx context.Context, m renamed, dryRun bool) (to lektordi
 	case err == nil:
 		return to, true, nil
 	case errors.Is(err, fs.ErrExist):
-		u.leave("%s: there is one with the flags that it had", m.to.Path())
+		u.skip("%s: another copy has the old flags", m.to.Path())
 	case errors.Is(err, fs.ErrNotExist):
 		now, there, err := u.where(ctx, m.to)
 		switch {
 		case err != nil:
 			return to, false, err
 		case !there:
-			u.leave("%s: it was removed since", m.to.Path())
+			u.skip("%s: it was removed since", m.to.Path())
 		case now.Flags() != m.from.Flags():
-			u.leave("%s: it was marked since", now.Path())
-		} // else it is as it was before
+			u.skip("%s: it was marked since", now.Path())
+		} // else it has its old flags already
 	default:
 		u.stuck++
 		u.refused = cmp.Or(u.refused, err)
@@ -268,14 +268,14 @@ func (u *undoing) move(ctx context.Context, m renamed, dryRun bool) (to lektordi
 	return to, false, nil
 }
 
-// leave tells of an entry that is left alone.
-func (u *undoing) leave(format string, args ...any) {
-	if u.left++; u.left <= maxLeft {
-		u.S.Report.Error("%s; it is left alone", fmt.Sprintf(format, args...))
+// skip reports an entry that is not taken back.
+func (u *undoing) skip(format string, args ...any) {
+	if u.skipped++; u.skipped <= maxSkipped {
+		u.S.Report.Error("%s; it is not changed", fmt.Sprintf(format, args...))
 	}
 }
 
-// where tells where an entry is now.
+// where returns the name of an entry when its feed was listed first.
 func (u *undoing) where(ctx context.Context, ref lektordir.Ref) (now lektordir.Ref, there bool, err error) {
 	feed, known := u.now[ref.Feed]
 	if !known {
@@ -293,7 +293,7 @@ func (u *undoing) where(ctx context.Context, ref lektordir.Ref) (now lektordir.R
 	return now, there, nil
 }
 
-// without gives the letters of a that are not among those of b.
+// without returns the letters of a that are not in b.
 func without(a, b string) string {
 	return strings.Map(func(c rune) rune {
 		if strings.ContainsRune(b, c) {

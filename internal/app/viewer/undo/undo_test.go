@@ -245,7 +245,7 @@ func TestUndoOddFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	mark()
-	if warned := f.Err.String(); !strings.Contains(warned, "undo will not take this back") || f.places()["1700000001.1.h"] != "2,S" {
+	if warned := f.Err.String(); !strings.Contains(warned, "undo cannot take this back") || f.places()["1700000001.1.h"] != "2,S" {
 		t.Errorf("%q, %v", warned, f.places())
 	}
 	if err := f.undo(undo.Options{}); err == nil {
@@ -279,9 +279,9 @@ func TestJournalFails(t *testing.T) {
 			}
 		}
 		m.Close()
-		want := "undo will not take this back"
+		want := "undo cannot take this back"
 		if limit > 0 {
-			want = "undo will take back only the first 2 of these"
+			want = "undo can take back only the first 2 of these"
 		}
 		if s.Report.Warnings() != 1 || !strings.Contains(f.Err.String(), want) {
 			t.Errorf("limit %d: %s", limit, &f.Err)
@@ -437,7 +437,7 @@ func TestUndoCrowd(t *testing.T) {
 				}
 			}
 			for line := range strings.Lines(out.String()) {
-				if !strings.Contains(line, "left alone") && !strings.Contains(line, " taken back") && !strings.Contains(line, "left as") && !strings.Contains(line, "nothing of it is left") {
+				if !strings.Contains(line, "is not changed") && !strings.Contains(line, " taken back") && !strings.Contains(line, "left as") && !strings.Contains(line, "nothing is left") {
 					t.Error(line)
 				}
 			}
@@ -471,7 +471,7 @@ func (d *during) Write(p []byte) (int, error) {
 	return d.Writer.Write(p)
 }
 
-// A command that still runs is left alone, and the one before it is taken back.
+// A command that still runs is skipped, and the one before it is taken back.
 func TestUndoWhileItRuns(t *testing.T) {
 	f := newFixture(t)
 	f.Add("cur", "1700000001.1.h;2,S")
@@ -496,7 +496,7 @@ func TestUndoWhileItRuns(t *testing.T) {
 	if err := viewer.Digest(t.Context(), viewer.DigestOptions{Common: f.Common()}, s); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(said, "digest of 2026-03-16 01:00 is still at work, and is left alone") {
+	if !strings.Contains(said, "digest of 2026-03-16 01:00 is still running; it is not taken back") {
 		t.Error(said)
 	}
 	if err := f.undo(undo.Options{}); err != nil || strings.Count(f.Out.String(), "\n") != 3 {

@@ -1,0 +1,192 @@
+package tidy
+
+import (
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/lektordir/lektor/feedconv/internal/vocab"
+)
+
+// XML returns the document as one clean XML document in UTF-8, for gofeed to map: the
+// native elements and those of other vocabularies that have a field, which have fixed
+// prefixes. The n-th entry is that of d.Entries. It is written while it is read.
+//
+// The document is made for four habits of gofeed. Native text is in CDATA sections, since
+// gofeed decodes other text by rules that depend on the element. Other text is one escaped
+// piece, since gofeed joins pieces in quadratic time. A URL or an Atom id that gofeed would
+// encode anew has a newline before it: gofeed leaves it alone then, and finish trims it. A
+// number stands for a long text, see [Document.Text].
+func (d *Document) XML() io.Reader { return &xmlReader{doc: d, atom: d.Root == "feed", next: -1} }
+
+// asideFrom is the length in bytes from which on the contents and summaries of entries are
+// kept from gofeed, which returns them unchanged but takes most of its time for them.
+const asideFrom = 128
+
+// asideMark begins what stands for such a text; the rest is its number.
+const asideMark = "\uE000"
+
+// Text returns the text that gofeed found for the content or the summary of an entry.
+func (d *Document) Text(s string) string {
+	if number, ok := strings.CutPrefix(s, asideMark); ok {
+		if i, err := strconv.Atoi(number); err == nil {
+			return d.aside[i]
+		}
+	}
+	return s
+}
+
+// xmlReader writes the document as it is read.
+type xmlReader struct {
+	doc  *Document
+	atom bool
+	next int    // the entry that is written next, or -1 for the head
+	out  []byte // the piece that was written last
+	rest []byte // what has not been read of it
+}
+
+func (r *xmlReader) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		if r.next > len(r.doc.Entries) {
+			return 0, io.EOF
+		}
+		r.out = r.out[:0]
+		r.piece(r.next)
+		r.next++
+		r.rest = r.out
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// piece writes the head, an entry or the end.
+func (r *xmlReader) piece(number int) {
+	entry := "item"
+	if r.atom {
+		entry = "entry"
+	}
+	switch {
+	case number < 0:
+		r.head()
+	case number < len(r.doc.Entries):
+		r.write("<", entry, ">")
+		for _, c := range r.doc.Entries[number].Children {
+			r.element(c, r.hasAside(c), c.NS != vocab.None && (r.atom || c.NS != vocab.Content))
+		}
+		r.write("</", entry, ">")
+	case r.atom:
+		r.write("</feed>")
+	default:
+		r.write("</channel>")
+		if r.doc.Image != nil {
+			r.element(r.doc.Image, false, false)
+		}
+		r.write("</rss>")
+	}
+}
+
+// fielded are the other vocabularies that have fields.
+var fielded = []vocab.NS{
+	vocab.Atom10, vocab.XHTML, vocab.Content, vocab.DC, vocab.DCTerms, vocab.ITunes, vocab.Media, vocab.SY, vocab.FH, vocab.Source, vocab.RSSCloud,
+}
+
+// head writes all that is before the entries.
+func (r *xmlReader) head() {
+	if r.atom {
+		r.write("<feed")
+		r.attr("xmlns", vocab.Atom10.URI())
+		r.attr("xml:lang", r.doc.Feed.AttrNS(vocab.XML, "lang"))
+	} else {
+		r.write("<rss")
+		r.attr("version", r.doc.Version)
+	}
+	for _, ns := range fielded {
+		r.attr("xmlns:"+ns.Prefix(), ns.URI())
+	}
+	r.write(">")
+	if !r.atom {
+		r.write("<channel>")
+	}
+	for _, c := range r.doc.Feed.Children {
+		r.element(c, false, c.NS != vocab.None)
+	}
+}
+
+// hasAside reports whether gofeed need not see the text of an element of an entry.
+func (r *xmlReader) hasAside(n *Node) bool {
+	name := n.Name == "content" || n.Name == "summary"
+	if !r.atom {
+		name = n.Name == "description" && n.NS == vocab.None || n.Name == "encoded" && n.NS == vocab.Content
+	}
+	return name && (len(n.Text) >= asideFrom || strings.HasPrefix(n.Text, asideMark))
+}
+
+// element writes an element, with all in it, that has a field.
+func (r *xmlReader) element(n *Node, aside, extension bool) {
+	if n.Foreign {
+		return
+	}
+	name := n.Name
+	if n.NS != vocab.None {
+		name = n.NS.Prefix() + ":" + name
+	}
+	r.write("<", name)
+	for _, a := range n.Attrs {
+		r.attr(attrName(a.Name), a.Value)
+	}
+	r.write(">")
+	text := n.Text
+	if aside {
+		r.doc.aside = append(r.doc.aside, text)
+		text = asideMark + strconv.Itoa(len(r.doc.aside)-1)
+	}
+	switch {
+	case extension:
+		r.out = appendEscaped(r.out, text, &xmlEscapes)
+	case text != "":
+		r.write("<![CDATA[")
+		if r.atom && among(n.Name, "icon id logo uri url") {
+			r.write("\n")
+		}
+		r.write(strings.ReplaceAll(text, "]]>", "]]]]><![CDATA[>"), "]]>")
+	}
+	for _, c := range n.Children {
+		r.element(c, false, extension)
+	}
+	r.write("</", name, ">")
+}
+
+// attrName returns the name of an attribute as gofeed looks for it.
+func attrName(name string) string {
+	switch name {
+	case "ispermalink":
+		return "isPermaLink"
+	case "registerprocedure":
+		return "registerProcedure"
+	}
+	return name
+}
+
+// attr writes an attribute that has a value.
+func (r *xmlReader) attr(name, value string) {
+	if value == "" {
+		return
+	}
+	r.write(" ", name, `="`)
+	switch name {
+	case "href", "scheme", "src", "uri":
+		r.write("&#10;")
+	}
+	r.out = appendEscaped(r.out, value, &xmlEscapes)
+	r.write(`"`)
+}
+
+func (r *xmlReader) write(list ...string) {
+	for _, s := range list {
+		r.out = append(r.out, s...)
+	}
+}
+
+// xmlEscapes are the escapes of characters in the text of XML, and in its attributes.
+var xmlEscapes = [256]string{'&': "&amp;", '<': "&lt;", '>': "&gt;", '"': "&#34;", '\n': "&#10;", '\r': "&#13;", '\t': "&#9;"}
