@@ -3,7 +3,6 @@ package fetch
 import (
 	"bytes"
 	"compress/gzip"
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -117,12 +116,4 @@ func compress(t testing.TB, coding string, b []byte) []byte {
 		t.Fatal(err)
 	}
 	return buf.Bytes()
-}
-
-func mustTime(s string) time.Time {
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		panic(fmt.Sprint(s, ": ", err))
-	}
-	return t
 }
