@@ -246,8 +246,8 @@ func systemd(t *testing.T, bin string) {
 		t.Errorf("got %q, want %q", got, "STOPPING=1")
 	}
 	err = cmd.Wait()
-	if lines := strings.Count(said.String(), "\n"); err != nil || (os.Geteuid() == 0) != strings.Contains(said.String(), "runs as root") || lines > 1 {
-		t.Errorf("got %v\n%s; want err == nil and (os.Geteuid() == 0) == strings.Contains(said.String(), \"runs as root\") and lines <= 1", err, said.String())
+	if lines := strings.Count(said.String(), "\n"); err != nil || (os.Geteuid() == 0) != strings.Contains(said.String(), "running as root") || lines > 1 {
+		t.Errorf("got %v\n%s; want err == nil and (os.Geteuid() == 0) == strings.Contains(said.String(), \"running as root\") and lines <= 1", err, said.String())
 	}
 }
 

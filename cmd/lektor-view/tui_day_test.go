@@ -120,7 +120,7 @@ func TestTUIFeedText(t *testing.T) {
 		r.see(t, `full 0`)
 		r.see(t, `The whole article`)
 		r.Keys("J", set.key)
-		r.see(t, `no other text`)
+		r.see(t, `only the text of its feed`)
 		r.Keys("Q")
 		r.ended(t, 0)
 	})

@@ -2,6 +2,8 @@ package tidy
 
 import (
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -86,9 +88,20 @@ func (r *xmlReader) piece(number int) {
 	}
 }
 
-// fielded are the other vocabularies that have fields.
-var fielded = []vocab.NS{
-	vocab.Atom10, vocab.XHTML, vocab.Content, vocab.DC, vocab.DCTerms, vocab.ITunes, vocab.Media, vocab.SY, vocab.FH, vocab.Source, vocab.RSSCloud,
+// prefixes are the vocabularies of elements, for their declarations.
+type prefixes map[vocab.NS]bool
+
+// add adds the vocabularies of an element and of all in it that is written.
+func (p prefixes) add(n *Node) {
+	if n == nil || n.Foreign {
+		return
+	}
+	if n.NS != vocab.None {
+		p[n.NS] = true
+	}
+	for _, c := range n.Children {
+		p.add(c)
+	}
 }
 
 // head writes all that is before the entries.
@@ -101,7 +114,12 @@ func (r *xmlReader) head() {
 		r.write("<rss")
 		r.attr("version", r.doc.Version)
 	}
-	for _, ns := range fielded {
+	// gofeed's parser copies the declarations for each element, so only those in use are made.
+	used := prefixes{}
+	for _, n := range append([]*Node{r.doc.Feed, r.doc.Image}, r.doc.Entries...) {
+		used.add(n)
+	}
+	for _, ns := range slices.Sorted(maps.Keys(used)) {
 		r.attr("xmlns:"+ns.Prefix(), ns.URI())
 	}
 	r.write(">")

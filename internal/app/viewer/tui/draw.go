@@ -64,7 +64,7 @@ func (m *model) View() tea.View {
 	switch {
 	case p.width == 0 || p.height == 0:
 	case p.width < leastWidth || p.height < leastHeight:
-		text := fmt.Sprintf("the screen is too small: %dx%d; at least %dx%d is needed", p.width, p.height, leastWidth, leastHeight)
+		text := fmt.Sprintf("screen too small: %dx%d; at least %dx%d is needed", p.width, p.height, leastWidth, leastHeight)
 		v.SetContent(strings.Join(firstLines(breakLines(text, p.width), p.height), "\n"))
 	case m.shown.on:
 		v.SetContent(strings.Repeat("\n", p.height-1) + fit(m.shown.caption, p.width))
