@@ -119,7 +119,7 @@ func (d *draft) outOfLine(c *atom.Content) {
 }
 
 func atomLinks(list []*atom.Link) []Link {
-	var out []Link
+	out := make([]Link, 0, len(list))
 	for _, l := range list {
 		out = append(out, newLink(l.Rel, l.Href, l.Type, l.Title))
 	}
