@@ -250,7 +250,7 @@ var said = []struct {
 	{regexp.MustCompile(`^lektor-\w+: warning: cannot watch for changes, looking every \S+ instead: the kernel's limit `), nil},
 	{regexp.MustCompile(`^lektor-view: no entry (\S+)$`), deny},
 	{regexp.MustCompile(`^lektor-view: (\S+) was replaced by a newer version, \S+$`), deny},
-	{regexp.MustCompile(`^lektor-view: hint: (it was removed, or never was there|work on that one, or list anew.*)$`), nil},
+	{regexp.MustCompile(`^lektor-view: hint: (it was removed, or never existed|use that one, or run lektor-view ls.*)$`), nil},
 	{regexp.MustCompile(`^lektor-view: warning: (\S+): it has no (?:file )?(?:title|id|content|feed); skipped$`), mangle},
 	{regexp.MustCompile(`^lektor-view: (\S+): it has no (?:file )?(?:title|id|content|feed)$`), mangle}, // by next
 	// What is put aside, a fetcher of another host may remove at the same time.
