@@ -275,7 +275,7 @@ func aDay(t *testing.T, r *reader, nasty bool) {
 	r.Resize(h+50, w/3+8)
 	r.see(t, `>N .*two 2`)
 	r.Resize(15, 4)
-	r.Await("too small")
+	r.Await("screen too") // the message wraps at this width
 	r.Resize(w, h)
 	r.see(t, `>N .*two 2`)
 
