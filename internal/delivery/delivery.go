@@ -3,6 +3,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"net/mail"
@@ -40,8 +41,9 @@ type Options struct {
 	Keep  func(identity string) bool
 	Apart bool
 	// Article, if not nil, is asked once for each entry that is staged, by its index in
-	// the document, whether it has an article that takes the place of its content.
-	Article func(i int) (Article, bool)
+	// the document, whether it has an article that takes the place of its content. An error
+	// ends the staging: an entry delivered without its article would stay without.
+	Article func(i int) (Article, bool, error)
 }
 
 // Article is the text of an entry's page.
@@ -59,9 +61,19 @@ func (a Article) Replace(e *lektordir.Entry) {
 // StageWith stages what is new or changed in a document. The error is a local one;
 // the transaction must be closed then, not committed.
 func StageWith(ctx context.Context, t *stage.Txn, f *feedconv.Feed, p lektordir.Policy, o Options) (stage.Result, error) {
-	doc := document(f, p, o.Article)
+	var failed error
+	var article func(i int) (Article, bool)
+	if o.Article != nil {
+		article = func(i int) (Article, bool) {
+			a, ok, err := o.Article(i)
+			failed = cmp.Or(failed, err)
+			return a, ok
+		}
+	}
+	doc := document(f, p, article)
 	doc.Dates, doc.Keep, doc.Apart = o.Dates, o.Keep, o.Apart
-	return t.Stage(ctx, doc)
+	out, err := t.Stage(ctx, doc)
+	return out, cmp.Or(err, failed)
 }
 
 // Wanted returns the entries of a document that [StageWith] would stage now, by their

@@ -17,10 +17,14 @@ import (
 )
 
 // FullText reports whether the entries of a feed get the articles of their pages, by
-// src/$feed/etc/fulltext.
-func FullText(d *lektordir.Dir, hash string) bool {
+// src/$feed/etc/fulltext. It fails if that file exists and cannot be read: an entry delivered
+// meanwhile would stay without its article.
+func FullText(d *lektordir.Dir, hash string) (bool, error) {
 	line, err := atomicfile.Line(d.Join("src", hash, fullTextFile))
-	return err == nil && strings.TrimSpace(line) == "on"
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	return strings.TrimSpace(line) == "on", nil
 }
 
 // pagesDir holds the pages of entries, in a directory for each feed.

@@ -23,7 +23,7 @@ func (d *Document) XML() io.Reader { return &xmlReader{doc: d, atom: d.Root == "
 
 // asideFrom is the length in bytes from which on the contents and summaries of entries are
 // kept from gofeed, which returns them unchanged but takes most of its time for them.
-const asideFrom = 128
+const asideFrom = 64
 
 // asideMark begins what stands for such a text; the rest is its number.
 const asideMark = "\uE000"

@@ -445,25 +445,25 @@ func (f *fullText) prune(urls []string) (err error) {
 	return err
 }
 
-// read returns the recorded article of a page, and false if it cannot be read.
-func (f *fullText) read(url string) (delivery.Article, bool) {
+// read returns the recorded article of a page; false if there is none, or its file is damaged.
+func (f *fullText) read(url string) (delivery.Article, bool, error) {
 	p, err := f.pages.Get(url)
 	if err != nil || p == nil || len(p.Article) == 0 {
-		return delivery.Article{}, false
+		return delivery.Article{}, false, err
 	}
-	return delivery.Article{URL: feedurl.Public(p.Final), HTML: p.Article}, true
+	return delivery.Article{URL: feedurl.Public(p.Final), HTML: p.Article}, true, nil
 }
 
 // article returns the function that returns the article of an entry of the document, see
 // [delivery.Options]. It returns nil for a nil f: the feed has no full text.
-func (f *fullText) article() func(int) (delivery.Article, bool) {
+func (f *fullText) article() func(int) (delivery.Article, bool, error) {
 	if f == nil {
 		return nil
 	}
-	return func(entry int) (delivery.Article, bool) {
+	return func(entry int) (delivery.Article, bool, error) {
 		i := slices.IndexFunc(f.withArticle, func(w *wantedPage) bool { return w.index == entry })
 		if i < 0 {
-			return delivery.Article{}, false
+			return delivery.Article{}, false, nil
 		}
 		return f.read(f.withArticle[i].url)
 	}
@@ -513,7 +513,10 @@ func (f *fullText) reviseEntry(old string, a delivery.Article) (unique string, o
 func (f *fullText) revise(out *stage.Result) error {
 	for _, w := range f.late() {
 		same := func(unique string) bool { return entryname.Identity(unique) == entryname.Identity(w.unique) }
-		a, ok := f.read(w.url)
+		a, ok, err := f.read(w.url)
+		if err != nil {
+			return err
+		}
 		if !ok || slices.ContainsFunc(out.Updated, same) {
 			continue
 		}

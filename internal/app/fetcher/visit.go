@@ -154,10 +154,12 @@ func (v *visit) begin() *Outcome {
 	}
 	v.req.Last = v.turn.last
 	v.name = feedurl.Public(v.req.URL)
-	if feeddir.FullText(v.r.Dir, v.hash) {
-		if v.full, err = v.newFullText(); err != nil {
-			return broken(err)
-		}
+	on, err := feeddir.FullText(v.r.Dir, v.hash)
+	if err == nil && on {
+		v.full, err = v.newFullText()
+	}
+	if err != nil {
+		return broken(err)
 	}
 	return nil
 }
