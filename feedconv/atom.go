@@ -3,6 +3,7 @@ package feedconv
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/mmcdole/gofeed/atom"
 
@@ -53,8 +54,8 @@ func atomEntry(a *atom.Entry, doc *tidy.Document, n *tidy.Node) *draft {
 	d := newDraft(doc, n)
 	d.titles = []text{atomText(a.Title, n.Child("title"))}
 	d.summaries = []text{atomText(doc.Text(a.Summary), n.Child("summary"))}
-	d.published = []string{a.Published}
-	d.updated = []string{a.Updated}
+	d.published = []string{strings.TrimSpace(n.Child("published", "issued").Value())}
+	d.updated = []string{strings.TrimSpace(n.Child("updated", "modified").Value())}
 	e := &d.entry
 	links := atomLinks(a.Links)
 	e.GUID = a.ID

@@ -69,7 +69,7 @@ func rssEntry(r *rss.Item, doc *tidy.Document, n *tidy.Node) *draft {
 	x, custom := r.Extensions, r.Custom
 	d := newDraft(doc, n)
 	d.titles = []text{{r.Title, markup.TypeHTML}}
-	d.published = []string{r.PubDate, custom["published"], custom["date"]}
+	d.published = []string{strings.TrimSpace(n.Child("pubdate").Value()), custom["published"], custom["date"]}
 	d.updated = []string{custom["updated"]}
 	e := &d.entry
 	e.Link = markup.FirstLink(append(r.Links, custom["url"])...)

@@ -1,7 +1,6 @@
 package tidy
 
 import (
-	"slices"
 	"strings"
 	"sync"
 
@@ -126,7 +125,14 @@ var atomRoles = sync.OnceValue(func() map[string]role {
 })
 
 // among reports whether a name is one of a list.
-func among(name, list string) bool { return slices.Contains(strings.Fields(list), name) }
+func among(name, list string) bool {
+	for word := range strings.FieldsSeq(list) {
+		if word == name {
+			return true
+		}
+	}
+	return false
+}
 
 func isAtomStruct(name string) bool { return among(name, "author contributor source") }
 

@@ -74,6 +74,9 @@ func (r *xmlReader) piece(number int) {
 	case number < len(r.doc.Entries):
 		r.write("<", entry, ">")
 		for _, c := range r.doc.Entries[number].Children {
+			if r.isDate(c) {
+				continue
+			}
 			r.element(c, r.hasAside(c), c.NS != vocab.None && (r.atom || c.NS != vocab.Content))
 		}
 		r.write("</", entry, ">")
@@ -138,6 +141,18 @@ func (r *xmlReader) hasAside(n *Node) bool {
 		name = n.Name == "description" && n.NS == vocab.None || n.Name == "encoded" && n.NS == vocab.Content
 	}
 	return name && (len(n.Text) >= asideFrom || strings.HasPrefix(n.Text, asideMark))
+}
+
+// isDate reports whether an element of an entry is one of its dates. They are left out, since
+// gofeed tries its layouts on them one by one, and their text is in the tree.
+func (r *xmlReader) isDate(n *Node) bool {
+	if n.NS != vocab.None || n.Foreign {
+		return false
+	}
+	if r.atom {
+		return among(n.Name, "published issued updated modified")
+	}
+	return n.Name == "pubdate"
 }
 
 // element writes an element, with all in it, that has a field.
