@@ -109,9 +109,9 @@ func document(from, to int) string {
 	return b.String()
 }
 
-// What lektor-view publishes with archives, lektor-fetch reconstructs: the same
-// entries, with no more requests than there are documents; and later with one, as
-// long as it has not missed an archive.
+// lektor-fetch reconstructs a feed that lektor-view publishes with archives: the same
+// entries, with one request for each document; and later with one in all, if it has not
+// missed an archive.
 func TestPublishedHistory(t *testing.T) {
 	h := newHistorian(t)
 	root := t.TempDir()
@@ -136,7 +136,7 @@ func TestPublishedHistory(t *testing.T) {
 		t.Errorf("%d requests for 20 documents", n)
 	}
 	h.equal(publisher, subscriber)
-	// Who asks for it later gets the same.
+	// A later request gets the same.
 	h.command(plain, "", "lektor-fetch", "--gap", "0", "add", "--as-is", url)
 	if asked := h.asked(); len(asked) != 1 {
 		t.Errorf("asked for %q", asked)

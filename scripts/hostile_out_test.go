@@ -28,7 +28,7 @@ import (
 func hostileMaildir(t *testing.T, canary string, command func(...string) []byte, entries int) {
 	to := filepath.Join(t.TempDir(), "mail")
 	for line := range strings.Lines(string(command("lektor-view", "maildir", "-o", "file,messageid,title", to))) {
-		harmless(t, "what maildir prints", line)
+		harmless(t, "output of maildir", line)
 		if n := strings.Count(line, "\t"); n != 2 {
 			t.Errorf("%d tabs in %.200q", n, line)
 		}
@@ -163,7 +163,7 @@ func hostileRun(t *testing.T, dir string, entries int) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v\n%.1000s", err, said.String())
 	}
-	harmless(t, "what follow says", said.String())
+	harmless(t, "output of follow", said.String())
 }
 
 // Hostile titles, names of feeds and types, and the names of the files that save makes
@@ -198,7 +198,7 @@ func TestHostileFileNames(t *testing.T) {
 			titles = append(titles, e.title)
 		}
 	}
-	for feed, name := range []string{titles[0], titles[5]} { // what a terminal acts on, and a path
+	for feed, name := range []string{titles[0], titles[5]} { // a title with escapes for a terminal, and a path
 		var items []map[string]any
 		for i, title := range titles {
 			kinds := strings.Split(types, "|")
@@ -301,7 +301,7 @@ func hostileScripts(t *testing.T, dir string, entries int) {
 		}
 	}
 
-	// What is on a page, and in a log, is a stranger's too.
+	// A page and a log are written by strangers, too.
 	var page strings.Builder
 	for _, e := range hostileEntries() {
 		fmt.Fprintf(&page, "<a href=\"%s\">%s</a>\n%s\n<a href='/news/%s'>x</a>\n", e.url, e.title, e.content, strings.ReplaceAll(e.title, "'", ""))
@@ -314,7 +314,7 @@ func hostileScripts(t *testing.T, dir string, entries int) {
 	deliver.Stdin, deliver.Env = bytes.NewReader(doc), k.env
 	out, err := deliver.CombinedOutput()
 	if err != nil || len(out) == 0 {
-		t.Errorf("of what lektor-scrape makes: %v: %.500q", err, out)
+		t.Errorf("the feed of lektor-scrape: %v: %.500q", err, out)
 	}
 	harmless(t, "lektor-scrape", string(out))
 	must.Do(exec.Command("cp", filepath.Join(k.home, "page"), filepath.Join(k.home, "log")).Run())
@@ -337,7 +337,7 @@ func hostileViewer(t *testing.T, dir string) {
 	harmless(t, "lektor-digest", strings.ToValidUTF8(digest, "?"))
 }
 
-// What takes something out of a text may not put together by it what it takes out.
+// Taking something out of a text may not join its neighbours to another such thing.
 func TestDigestTakesOutWhatItPutsTogether(t *testing.T) {
 	shells(t, func(t *testing.T, sh string) {
 		dir := t.TempDir()

@@ -135,7 +135,7 @@ func hostileDir(t *testing.T, canary string) (dir string, command func(args ...s
 	if got := len(glob(t, dir, "new/*/*")); got != len(all) {
 		t.Fatalf("%d of %d entries were delivered", got, len(all))
 	}
-	// What no fetcher of ours lets through.
+	// Entries that no fetcher of ours lets through.
 	feed := strings.Repeat("f", 40)
 	write := func(path, data string) {
 		path = filepath.Join(dir, path)
@@ -157,8 +157,8 @@ func hostileDir(t *testing.T, canary string) (dir string, command func(args ...s
 	return dir, func(args ...string) []byte { t.Helper(); return run(nil, args...) }, 2 * len(all)
 }
 
-// harmless tells of what a text for a terminal may not have. Marks of direction belong to
-// some languages, and are no overrides.
+// harmless fails the test if a text for a terminal has what it may not have. Marks of
+// direction belong to some languages, and are no overrides.
 func harmless(t *testing.T, what, text string) {
 	t.Helper()
 	if !utf8.ValidString(text) {
@@ -184,7 +184,7 @@ var tameAttributes = strings.Fields(`href src alt title class id lang dir rel ch
 	colspan rowspan start reversed value http-equiv hreflang type scope aria-label`)
 
 // inPage looks at every token of a page, or of a letter, with the eyes of another: nothing
-// that is not known to be tame, and no way out but links. exists tells whether a relative
+// that is not known to be tame, and no way out but links. exists reports whether a relative
 // URL leads anywhere, nil for a letter, which has none.
 func inPage(t *testing.T, what, page, canary string, exists func(string) bool) {
 	t.Helper()
@@ -248,7 +248,7 @@ func inPage(t *testing.T, what, page, canary string, exists func(string) bool) {
 					}
 				case key == "href" && tok.Data == "a" && u.Scheme == "mailto":
 				case tok.Data == "audio" || tok.Data == "video":
-					// What the reader presses is played.
+					// It is played if the reader presses it.
 					if attr["preload"] != "none" || u.Scheme != "http" && u.Scheme != "https" {
 						bad("%s", tok)
 					}
@@ -415,7 +415,7 @@ func hostileSite(t *testing.T, dir, canary string, command func(...string) []byt
 	if t.Failed() {
 		return
 	}
-	// All pages in one, as nothing in them is to notice; what runs in one tells its title.
+	// All pages in one, as nothing in them is to notice; a script that runs in one says its title.
 	mux := http.NewServeMux()
 	mux.Handle("/www/", http.StripPrefix("/www/", http.FileServer(http.Dir(to))))
 	mux.HandleFunc("/all", func(w http.ResponseWriter, r *http.Request) {

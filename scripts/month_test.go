@@ -152,7 +152,7 @@ func TestMonth(t *testing.T) {
 			t.Fatalf("day %d: %v\n%s", day.Load(), err, said.String())
 		}
 	}
-	var stamps []time.Time // of the beginnings of days
+	var stamps []time.Time // the beginnings of days
 	var used []int64
 	for today := range m.days {
 		day.Store(int32(today))

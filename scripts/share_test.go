@@ -202,7 +202,7 @@ func TestShare(t *testing.T) {
 		t.Errorf("read: %d, of these flagged: %d", seen, both)
 	}
 	if f := here.flags(url(1), last.ID); f != "FSk" {
-		t.Errorf("what was marked by mv has %q", f)
+		t.Errorf("the entry marked by mv has %q", f)
 	}
 	export := here.run("", "lektor-fetch", "export")
 	for _, c := range []struct {

@@ -55,7 +55,7 @@ type stateHouse struct {
 	mu    sync.Mutex
 	calls map[string]int    // notifications by path; requests of documents by path
 	fail  map[string]bool   // paths that answer 503
-	body  map[string]string // of the last notification by path
+	body  map[string]string // body of the last notification, by path
 }
 
 // serveState answers for the feeds in www and for subscribers below /cb/.

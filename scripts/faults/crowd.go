@@ -32,9 +32,9 @@ type crowd struct {
 	*env
 	dir, self, scripts string
 
-	// second is the lektor-dir as another machine has it, on which processes of
-	// another host work, and third gives it as one that was not there before; on a
-	// disk of this machine there is neither.
+	// second is the lektor-dir in the mount of another machine, on which processes of
+	// another host work; third returns it in a mount that is made by the call. Both are
+	// zero on a disk of this machine.
 	second string
 	third  func() string
 
@@ -115,7 +115,7 @@ func (c *crowd) subscribe() {
 	}
 }
 
-// namespaces tells why processes cannot be given a host name and process numbers
+// namespaces returns an error if processes cannot have a host name and process numbers
 // of their own.
 func namespaces() error {
 	if runtime.GOOS != "linux" {
@@ -135,7 +135,7 @@ func namespaces() error {
 // otherHost is the name of the host that processes are on which run apart.
 const otherHost = "crowd-apart"
 
-// apart makes a command run on another host, as far as it can tell, with the
+// apart makes a command run on what looks to it like another host, with the
 // process number 1: one that all such processes share.
 func apart(argv []string) []string {
 	return append([]string{"unshare", "--uts", "--pid", "--fork", "--kill-child", "sh", "-c",
@@ -246,22 +246,22 @@ var said = []struct {
 	{regexp.MustCompile(`^lektor-fetch: feed [0-9a-f]{40} is being fetched by another process$`), nil},
 	{regexp.MustCompile(`^lektor-fetch: hint: try again in a moment$`), nil},
 	{regexp.MustCompile(`^lektor-view: there is no unread entry`), nil},
-	// What else runs on this machine watches, too.
+	// Other programs on this machine watch files, too.
 	{regexp.MustCompile(`^lektor-\w+: warning: cannot watch for changes, looking every \S+ instead: the kernel's limit `), nil},
 	{regexp.MustCompile(`^lektor-view: no entry (\S+)$`), deny},
 	{regexp.MustCompile(`^lektor-view: (\S+) was replaced by a newer version, \S+$`), deny},
 	{regexp.MustCompile(`^lektor-view: hint: (it was removed, or never existed|use that one, or run lektor-view ls.*)$`), nil},
 	{regexp.MustCompile(`^lektor-view: warning: (\S+): it has no (?:file )?(?:title|id|content|feed); skipped$`), mangle},
 	{regexp.MustCompile(`^lektor-view: (\S+): it has no (?:file )?(?:title|id|content|feed)$`), mangle}, // by next
-	// What is put aside, a fetcher of another host may remove at the same time.
+	// A fetcher of another host may remove an entry that is put aside at the same time.
 	{regexp.MustCompile(`^rm: cannot remove 'tmp/\S+;gone(/\w+)?': Stale file handle$`), nil},
-	// What another host has taken, a mount still shows for a second.
+	// A mount still shows for a second an entry that another host has moved away.
 	{regexp.MustCompile(`^mv: cannot move 'new/\S+' to '(?:cur|tmp)/\S+': Stale file handle$`), nil},
 	{regexp.MustCompile(`^lektor-digest: \./(\S+) is not a whole entry$`), mangle},
 }
 
-// deny notes what a viewer did not find. Of what another host has moved a mount of
-// GlusterFS may not know for a second: lektor(7), "On many machines".
+// deny notes an entry that a viewer did not find. A mount of GlusterFS may miss for a
+// second that another host has moved one: lektor(7), "On many machines".
 func deny(e *evidence, m []string) {
 	if !gluster.Inside() {
 		e.denied[keyOf(m[1])] = true

@@ -164,7 +164,7 @@ func (e *evidence) checkFeed(f *feed, entries []*entry, there map[string][]*entr
 	}
 	a.whole(entries)
 	count := a.journaled()
-	// What a fetcher said to have delivered is in the journal.
+	// An entry that a fetcher reported as delivered is in the journal.
 	first := map[int]bool{}
 	for v := range count {
 		first[v.entry] = true
@@ -267,7 +267,7 @@ func (a *accounts) journaled() map[version]int {
 
 var titleForm = regexp.MustCompile(`^Entry (\d+) of (\S+), version (\d+)\n$`)
 
-// versionOf tells which version an entry is; the error is for one that is not
+// versionOf returns the version that an entry is; the error is for one that is not
 // what the server served.
 func (f *feed) versionOf(x *entry) (version, error) {
 	m := titleForm.FindStringSubmatch(x.Files["title"])
@@ -284,7 +284,7 @@ func (f *feed) versionOf(x *entry) (version, error) {
 	for _, name := range slices.Sorted(maps.Keys(x.Files)) {
 		got := x.Files[name]
 		if name == "extras" {
-			got, _ = dir.TakeReplaces(got) // a unique name, which the journal tells of
+			got, _ = dir.TakeReplaces(got) // a unique name, which the journal holds
 		}
 		if data, ok := want[name]; !ok || data != got {
 			return v, fmt.Errorf("%s is %.80q, not %.80q", name, got, data)

@@ -168,7 +168,7 @@ func (c *crowd) putOne(program []string, v version) bool {
 }
 
 // clocks run the sample fetcher, several at once now and then, on two hosts, of which one
-// gives all its processes the same number.
+// has the same number for all its processes.
 func (c *crowd) clocks(_ context.Context, rnd *rand.Rand) {
 	c.onceOrTwice(rnd, func(argv []string) {
 		if o := c.run(process{kind: "lektor-clock", argv: argv}); o.status == 0 {
@@ -375,8 +375,8 @@ func (c *crowd) ran() bool {
 // accounts for everything.
 func (c *crowd) settle() (err error) {
 	defer must.Catch(&err)
-	// What rm -r had begun when somebody moved it away is what its user would
-	// remove now.
+	// An entry that was moved away while rm -r removed it is removed now, as its
+	// user would do.
 	for key := range c.tried {
 		feed, unique, _ := strings.Cut(key, "/")
 		for _, path := range must.Get(filepath.Glob(filepath.Join(c.dir, "*", feed, unique+"*"))) {

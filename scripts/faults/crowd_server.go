@@ -135,8 +135,8 @@ func (f *feed) take(v version) {
 	f.latest[v.entry] = max(f.latest[v.entry], v.number)
 }
 
-// ServeHTTP serves the document. A validator that comes back tells that the
-// document it came with was delivered, as a fetcher saves it only then.
+// ServeHTTP serves the document. A validator that comes back proves that
+// its document was delivered, as a fetcher saves the validator only then.
 func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if tag, err := strconv.Unquote(r.Header.Get("If-None-Match")); err == nil {
 		if n, err := strconv.Atoi(tag); err == nil {

@@ -37,7 +37,7 @@ const savedFeed = `<rss version="2.0"><channel><title>Saved</title></channel></r
 type hubs struct {
 	work, program string
 	site          *httptest.Server
-	port          string // of the site
+	port          string // port of the site
 
 	mu      sync.Mutex
 	version int
@@ -258,7 +258,7 @@ func (h *hubs) promises() []*promise {
 	}
 }
 
-// record runs hubs through the promises, and gives what they did to their state.
+// record runs hubs through the promises, and returns what they did to their state.
 func (h *hubs) record(ctx context.Context, all []*promise) (r *recording, err error) {
 	defer must.Catch(&err)
 	state := filepath.Join(h.work, "state")
@@ -329,8 +329,8 @@ func (h *hubs) recordRun(ctx context.Context, state, gap string, before int, all
 	return o.ops, nil // it was killed
 }
 
-// broken tries what a disk may have at the moment of each promise, and gives those that
-// are not kept.
+// broken tries the states of a disk at the moment of each promise, and returns an error
+// for each promise that is not kept.
 func (h *hubs) broken(ctx context.Context, r *recording, all []*promise, m model) (tried int, findings []error) {
 	for _, p := range all {
 		names, others := r.loose(p.calls, m)

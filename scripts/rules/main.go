@@ -22,7 +22,7 @@ import (
 
 const module = "github.com/lektordir/lektor/"
 
-// pkg is a package as "go list -json" tells of it.
+// pkg is a package as "go list -json" prints it.
 type pkg struct {
 	ImportPath                         string
 	Dir                                string
