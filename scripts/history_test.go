@@ -183,9 +183,9 @@ func TestPublishedHistory(t *testing.T) {
 		}
 	}
 	for _, dir := range []string{subscriber, plain} {
-		news := h.command(dir, "", "lektor-fetch", "--gap", "0", "update", "-o", "title", url)
-		if n := strings.Count(news, "\n"); n != 11 || !strings.Contains(news, "Entry 7, corrected\n") {
-			t.Errorf("the subscriber gets %d entries:\n%s", n, news)
+		titles := h.command(dir, "", "lektor-fetch", "--gap", "0", "update", "-o", "title", url)
+		if n := strings.Count(titles, "\n"); n != 11 || !strings.Contains(titles, "Entry 7, corrected\n") {
+			t.Errorf("the subscriber gets %d entries:\n%s", n, titles)
 		}
 		if asked := h.asked(); len(asked) != 1 {
 			t.Errorf("asked for %q", asked)
@@ -195,8 +195,8 @@ func TestPublishedHistory(t *testing.T) {
 	// And so many that there is an archive more, which is all that is fetched.
 	h.command(publisher, document(1010, 1100), "lektor-fetch", "deliver", "--id", "http://x.example/feed")
 	publish()
-	news := h.command(subscriber, "", "lektor-fetch", "--gap", "0", "update", "-o", "title", url)
-	if n := strings.Count(news, "\n"); n != 90 {
+	titles := h.command(subscriber, "", "lektor-fetch", "--gap", "0", "update", "-o", "title", url)
+	if n := strings.Count(titles, "\n"); n != 90 {
 		t.Errorf("the subscriber gets %d entries", n)
 	}
 	if asked := h.asked(); len(asked) != 3 { // 60 and 90 are two archives and 50

@@ -42,8 +42,8 @@ var (
 // rate is how many entries a feed publishes a day.
 func (m month) rate(feed int) int { return 1 + feed%9 }
 
-// left is how many entries there are to be after the night of a day: told by arithmetic.
-func (m month) left(day int) (entries int) {
+// remaining returns the number of entries after the night of a day, by arithmetic.
+func (m month) remaining(day int) (entries int) {
 	for feed := range m.feeds {
 		for n := range m.rate(feed) * (day + 1) {
 			came, stays := n/m.rate(feed), m.unread
@@ -196,13 +196,13 @@ func TestMonth(t *testing.T) {
 		}
 		said.Reset()
 
-		left := len(must.Get(d.List(ctx, lektordir.ListOptions{AllVersions: true})))
+		count := len(must.Get(d.List(ctx, lektordir.ListOptions{AllVersions: true})))
 		bytes, inodes := onDisk(dir)
 		cache, _ := onDisk(base)
 		used = append(used, bytes)
-		t.Logf("day %2d: %6d entries, %6.1f MiB in %7d inodes, beside it %.1f MiB", today+1, left, float64(bytes)/(1<<20), inodes, float64(cache-bytes)/(1<<20))
-		if want := m.left(today); left != want {
-			t.Fatalf("day %d: %d entries are left, not %d", today+1, left, want)
+		t.Logf("day %2d: %6d entries, %6.1f MiB in %7d inodes, beside it %.1f MiB", today+1, count, float64(bytes)/(1<<20), inodes, float64(cache-bytes)/(1<<20))
+		if want := m.remaining(today); count != want {
+			t.Fatalf("day %d: %d entries are left, not %d", today+1, count, want)
 		}
 	}
 	// As much comes as goes, from the day on which the first that nobody read goes.

@@ -105,10 +105,10 @@ func agree(t *testing.T, a, b *sharer) {
 	if slices.Equal(x, y) {
 		return
 	}
-	told := 0
+	printed := 0
 	for _, l := range x {
-		if !slices.Contains(y, l) && told < 10 {
-			told++
+		if !slices.Contains(y, l) && printed < 10 {
+			printed++
 			t.Errorf("%s has, and %s has not: %s", a.name, b.name, l)
 		}
 	}

@@ -39,9 +39,9 @@ type crowd struct {
 	third  func() string
 
 	feeds *feeds
-	// alone is why no process can be given a host name and process numbers of
-	// its own, nil where it can.
-	alone error
+	// isolationErr says why no process can have a host name and process numbers of
+	// its own; nil if it can.
+	isolationErr error
 
 	account
 	put    int             // entries that the lane of puts has put
@@ -87,7 +87,7 @@ func newCrowd(ctx context.Context, e *env) *crowd {
 		c.third = func() string { return mount("three") }
 		c.dir, c.second = mount("one"), mount("two")
 	}
-	c.alone = namespaces()
+	c.isolationErr = namespaces()
 	c.feeds = serveFeeds()
 	c.ev.feeds = c.feeds.all
 	c.subscribe()
@@ -144,7 +144,7 @@ func apart(argv []string) []string {
 
 // somewhere is apart for every other command, where that can be.
 func (c *crowd) somewhere(rnd *rand.Rand, argv ...string) []string {
-	if c.alone != nil || rnd.IntN(2) == 0 {
+	if c.isolationErr != nil || rnd.IntN(2) == 0 {
 		return argv
 	}
 	return apart(argv)
@@ -236,8 +236,8 @@ func (c *crowd) run(p process) ended {
 	return o
 }
 
-// said are the messages that mean no harm, and what is to be made of them.
-var said = []struct {
+// harmlessMessages match the messages that are no findings, with a function that notes them.
+var harmlessMessages = []struct {
 	form  *regexp.Regexp
 	claim func(e *evidence, m []string)
 }{
@@ -299,7 +299,7 @@ func (c *crowd) judge(p process, o ended) {
 lines:
 	for l := range strings.Lines(o.stderr) {
 		l = strings.TrimSuffix(l, "\n")
-		for _, m := range said {
+		for _, m := range harmlessMessages {
 			if f := m.form.FindStringSubmatch(l); f != nil {
 				if m.claim != nil {
 					m.claim(&c.ev, f)
@@ -375,8 +375,8 @@ func (e *env) crowd(ctx context.Context, seed uint64, long, grows time.Duration)
 		// Before the crowd, which leaves nothing idle.
 		must.Do(oneAsks(ctx, c.fetch, c.self, [2]string{c.dir + "-hosts", c.second + "-hosts"}, 40, 5))
 	}
-	if c.alone != nil {
-		fmt.Println("skipped, other hosts and repeated process numbers of the programs themselves:", c.alone)
+	if c.isolationErr != nil {
+		fmt.Println("skipped, other hosts and repeated process numbers of the programs themselves:", c.isolationErr)
 	}
 	must.Do(c.rush(ctx, seed, long, grows))
 	found := c.report()

@@ -99,17 +99,17 @@ func (e *evidence) check() []error {
 			fail("%s is the same entry as %s", xs[1], xs[0])
 		}
 	}
-	known := map[string]bool{}
+	knownFeeds := map[string]bool{}
 	for _, f := range e.feeds {
-		known[f.hash] = true
+		knownFeeds[f.hash] = true
 		bad = append(bad, e.checkFeed(f, byFeed[f.hash], there)...)
 	}
 	if e.clock != "" {
-		known[e.clock] = true
+		knownFeeds[e.clock] = true
 		bad = append(bad, e.checkClock(byFeed[e.clock])...)
 	}
 	for _, x := range e.entries {
-		if !known[x.Feed] {
+		if !knownFeeds[x.Feed] {
 			fail("%s is of a feed that nobody fetched", x)
 		}
 	}
@@ -122,10 +122,10 @@ func (e *evidence) check() []error {
 			fail("%s was delivered, as a fetcher says, and is in no journal", key)
 		}
 	}
-	for said, keys := range map[string]map[string]bool{"it was not": e.denied, "it was not whole": e.broken} {
+	for claim, keys := range map[string]map[string]bool{"it was not": e.denied, "it was not whole": e.broken} {
 		for key := range keys {
 			if len(there[key]) > 0 {
-				fail("%s is there, and a viewer said that %s", there[key][0], said)
+				fail("%s is there, and a viewer said that %s", there[key][0], claim)
 			}
 		}
 	}
@@ -225,7 +225,7 @@ func (a *accounts) gone(l line) bool {
 func (a *accounts) journaled() map[version]int {
 	f := a.f
 	count := map[version]int{}
-	left := map[int]int{}      // versions of an entry that are there, or were removed
+	accounted := map[int]int{} // versions of an entry that are there, or were removed
 	delivered := map[int]int{} // versions of it in the journal
 	for _, l := range a.lines {
 		v, ok := a.version(l)
@@ -249,14 +249,14 @@ func (a *accounts) journaled() map[version]int {
 			a.fail("%s replaces %s, which is another entry", l.unique, l.replaces)
 		}
 		if here || a.gone(l) {
-			left[v.entry]++
+			accounted[v.entry]++
 		} else if f.policy == deliver {
 			a.fail("%s, %s, is lost", key, f.title(v))
 		}
 	}
 	for entry, n := range delivered {
-		if f.policy != deliver && left[entry] != 1 {
-			a.fail("entry %d, of which %d versions were delivered, is there or removed %d times", entry, n, left[entry])
+		if f.policy != deliver && accounted[entry] != 1 {
+			a.fail("entry %d, of which %d versions were delivered, is there or removed %d times", entry, n, accounted[entry])
 		}
 		if n > 1 && f.policy == ignore {
 			a.fail("%d versions of entry %d were delivered", n, entry)

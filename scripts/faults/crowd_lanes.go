@@ -73,7 +73,7 @@ func (c *crowd) updates(_ context.Context, rnd *rand.Rand) {
 // updatesApart are those of another host.
 func (c *crowd) updatesApart(context.Context, *rand.Rand) {
 	p := process{kind: "update", argv: c.update()}
-	if c.alone == nil {
+	if c.isolationErr == nil {
 		p = process{kind: "update -a, other host", argv: apart(c.update("-a"))}
 	}
 	c.printed(c.run(p))
@@ -386,7 +386,7 @@ func (c *crowd) settle() (err error) {
 	}
 	const kind = "at the end"
 	last := []process{{argv: c.update("-a")}, c.child("", ahead, "update -a"), c.child("", behind, "update -a")}
-	if c.alone == nil {
+	if c.isolationErr == nil {
 		last = append(last, process{argv: apart(c.update("-a"))})
 	}
 	for _, p := range last {

@@ -37,8 +37,8 @@ func TestCrowd(t *testing.T) {
 		t.Skip("it takes five seconds")
 	}
 	c := opened(t)
-	if c.alone != nil {
-		t.Log("not on other hosts: ", c.alone)
+	if c.isolationErr != nil {
+		t.Log("not on other hosts: ", c.isolationErr)
 	}
 	c.wanted = []string{"update -a", "deliver", "put", "lektor-clock", "mark", "rm"}
 	if err := c.rush(t.Context(), uint64(time.Now().UnixNano()), 3*time.Second, 20*time.Millisecond); err != nil {

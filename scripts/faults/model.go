@@ -144,10 +144,10 @@ func (v volume) differ(w volume) error {
 // write makes a directory of a volume.
 func (v volume) write(dir string) {
 	must.Do(os.Mkdir(dir, 0o700))
-	made := map[*node]string{}
+	firstPath := map[*node]string{}
 	for p, x := range v.all() {
 		p = filepath.Join(dir, p)
-		twin, ok := made[x]
+		twin, ok := firstPath[x]
 		switch {
 		case x.mode == fs.ModeDir:
 			must.Do(os.Mkdir(p, 0o700))
@@ -156,7 +156,7 @@ func (v volume) write(dir string) {
 		case ok:
 			must.Do(os.Link(twin, p))
 		default:
-			made[x] = p
+			firstPath[x] = p
 			must.Do(os.WriteFile(p, x.data, 0o600))
 			if !x.mtime.IsZero() {
 				must.Do(os.Chtimes(p, x.mtime, x.mtime))
@@ -276,8 +276,8 @@ type target struct {
 // anything: one that must have failed does not. The change has the call, and the node and
 // directory of its path.
 var recorders = map[string]func(r *recording, a target, c *change) bool{
-	"mkdir":    func(r *recording, a target, c *change) bool { return r.made(a, c, fs.ModeDir, "") },
-	"symlink":  func(r *recording, a target, c *change) bool { return r.made(a, c, fs.ModeSymlink, c.op.Text) },
+	"mkdir":    func(r *recording, a target, c *change) bool { return r.addNode(a, c, fs.ModeDir, "") },
+	"symlink":  func(r *recording, a target, c *change) bool { return r.addNode(a, c, fs.ModeSymlink, c.op.Text) },
 	"create":   (*recording).created,
 	"link":     (*recording).linked,
 	"write":    (*recording).wrote,
@@ -320,8 +320,8 @@ func (r *recording) add(o op) {
 	}
 }
 
-// made adds a node of a type.
-func (r *recording) made(a target, c *change, mode fs.FileMode, data string) bool {
+// addNode adds a node of a type.
+func (r *recording) addNode(a target, c *change, mode fs.FileMode, data string) bool {
 	if !a.dir || a.there {
 		return false
 	}
@@ -338,7 +338,7 @@ func (r *recording) made(a target, c *change, mode fs.FileMode, data string) boo
 func (r *recording) created(a target, c *change) bool {
 	flags := c.op.Flags
 	if !a.there {
-		return flags&unix.O_CREAT != 0 && r.made(a, c, 0, "")
+		return flags&unix.O_CREAT != 0 && r.addNode(a, c, 0, "")
 	}
 	c.op.Off = 0
 	return flags&unix.O_EXCL == 0 && flags&unix.O_TRUNC != 0 && r.now[a.node].mode == 0 && r.sized(c)
@@ -451,14 +451,14 @@ func (r *recording) loose(k int, m model) (names, others []int) {
 		}
 	}
 	// Changes before a durable change of names are durable.
-	later := false
+	nextDurable := false
 	for i := len(done) - 1; i >= 0; i-- {
 		c := &done[i]
 		if !c.isName() {
 			continue
 		}
-		durable[i] = durable[i] || later
-		later = durable[i]
+		durable[i] = durable[i] || nextDurable
+		nextDurable = durable[i]
 	}
 	for i := range done {
 		switch {

@@ -339,7 +339,7 @@ func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) 
 // goOnViewing is goOn for a viewer.
 func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) error {
 	// Arguments that are done need not be done again.
-	left := slices.Clone(argv)
+	remaining := slices.Clone(argv)
 	all := read(dir)
 	there := map[string]int{}
 	for _, x := range all {
@@ -355,9 +355,9 @@ func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) erro
 			must.That(t.e.run(ctx, dir, t.s.stdin, argv...), "again")
 		}
 	}
-	left = slices.DeleteFunc(left, func(a string) bool { return strings.Contains(a, ".M") && there[a] == 0 })
-	if t.s.finds || slices.ContainsFunc(left, func(a string) bool { return strings.Contains(a, ".M") }) {
-		must.That(t.e.run(ctx, dir, t.s.stdin, left...), "again")
+	remaining = slices.DeleteFunc(remaining, func(a string) bool { return strings.Contains(a, ".M") && there[a] == 0 })
+	if t.s.finds || slices.ContainsFunc(remaining, func(a string) bool { return strings.Contains(a, ".M") }) {
+		must.That(t.e.run(ctx, dir, t.s.stdin, remaining...), "again")
 	}
 	all = read(dir)
 	must.That(differ(counted(all), t.entries), "after the command was run again")
@@ -484,15 +484,15 @@ func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, take
 	if len(now) != len(all) {
 		return fmt.Errorf("some are there twice: %v", all)
 	}
-	must.Do(t.left(now, taken, a))
+	must.Do(t.checkTaken(now, taken, a))
 	must.Do(t.complete(now, taken, a))
 	must.Do(t.surplus(now, taken))
 	return t.consistent(ctx, dir)
 }
 
-// left looks at the entries that a viewer took: each was whole, and is gone if it was
+// checkTaken looks at the entries that a viewer took: each was whole, and is gone if it was
 // deleted, or where it was moved.
-func (t *trial) left(now, taken map[string]*entry, a action) error {
+func (t *trial) checkTaken(now, taken map[string]*entry, a action) error {
 	whole := maps.Clone(t.before)
 	for key := range t.entries {
 		whole[content(key)] = true

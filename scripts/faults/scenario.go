@@ -320,9 +320,9 @@ func interrupt(command func(*env, string) []string, when func(o op, put int) boo
 // putAside prepares a lektor-dir in which a replacement is staged and in the journal, and
 // the old version put aside without a record, as programs did that were killed then.
 func putAside(e *env) func(e *env, dir string) {
-	noted := interrupt(e.update, func(o op, _ int) bool { return o.Kind == "create" && strings.HasSuffix(o.Path, ";replaces") })
+	killAtRecord := interrupt(e.update, func(o op, _ int) bool { return o.Kind == "create" && strings.HasSuffix(o.Path, ";replaces") })
 	return func(e *env, path string) {
-		noted(e, path)
+		killAtRecord(e, path)
 		put := 0
 		for _, path := range must.Get(filepath.Glob(filepath.Join(path, "tmp/*/*/extras"))) {
 			_, old := dir.TakeReplaces(string(must.Get(os.ReadFile(path))))
