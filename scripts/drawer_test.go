@@ -46,8 +46,8 @@ var plants = map[string]func(path string) error{
 }
 
 // Whatever lies in the place of a file of a feed's drawer, no command waits for it
-// or reads it all, and none crashes. The tests of the
-// commands check what becomes of the feed.
+// or reads it all, and none crashes. The tests of the commands check what becomes of the
+// feed.
 func TestDrawerHangsNothing(t *testing.T) {
 	bin := build(t)
 	s, err := server.New("127.0.0.1")

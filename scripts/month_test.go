@@ -88,9 +88,9 @@ func onDisk(dir string) (bytes int64, inodes int) {
 	return bytes, inodes
 }
 
-// later returns a time of the file system, before which everything was moved that was moved
-// until now, and after which everything else will be.
-func later(t *testing.T, dir string) time.Time {
+// nextTick waits for the next tick of the file system's clock and returns its time: every
+// move so far has an earlier time, and every later move has this time or a later one.
+func nextTick(t *testing.T, dir string) time.Time {
 	probe := filepath.Join(dir, "probe")
 	stamp := func() time.Time {
 		t.Helper()
@@ -156,7 +156,7 @@ func TestMonth(t *testing.T) {
 	var used []int64
 	for today := range m.days {
 		day.Store(int32(today))
-		stamps = append(stamps, later(t, base))
+		stamps = append(stamps, nextTick(t, base))
 		run(fetcher.Update(ctx, fetcher.UpdateOptions{
 			Common: fetcher.Common{Dir: dir, Options: fetcher.Options{Fetch: fetch.Config{Now: now, PerHost: 8}}}, All: true, Quiet: true,
 		}, streams))

@@ -31,8 +31,8 @@ type versionEntry struct {
 
 func day(n int) time.Time { return time.Date(2026, 11, n, 10, 0, 0, 0, time.UTC) }
 
-// versionEntries is what the documents say that the lektor-dirs were made from. Fields that only
-// some versions keep are taken out again for the others.
+// versionEntries returns the entries of the documents that the lektor-dirs were made from.
+// Fields that only some versions keep are taken out again for the others.
 func versionEntries() map[string]versionEntry {
 	html := "text/html"
 	return map[string]versionEntry{

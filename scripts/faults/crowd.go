@@ -24,17 +24,17 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// hang is when a process is taken for one that will never end.
+// hang is the time after which a process counts as one that never ends.
 const hang = 90 * time.Second
 
-// crowd is a lektor-dir and those who are at work on it.
+// crowd is a lektor-dir and the processes that work on it.
 type crowd struct {
 	*env
 	dir, self, scripts string
 
 	// second is the lektor-dir in the mount of another machine, on which processes of
-	// another host work; third returns it in a mount that is made by the call. Both are
-	// zero on a disk of this machine.
+	// another host work; third returns it in a mount that is made by the call. On a
+	// disk of this machine they are "" and nil.
 	second string
 	third  func() string
 
@@ -49,7 +49,7 @@ type crowd struct {
 	tried  map[string]bool // removed halfway by rm -r, and carried off by somebody meanwhile
 }
 
-// account is what the processes did, and what was found of it.
+// account holds what the processes did, and the findings.
 type account struct {
 	mu       sync.Mutex // also for put and tried
 	kinds    []string
@@ -58,7 +58,7 @@ type account struct {
 	ev       evidence
 }
 
-// stat is what a kind of process did.
+// stat counts the runs of a kind of process, and how they ended.
 type stat struct {
 	runs, killed int
 	statuses     map[int]int
@@ -150,7 +150,7 @@ func (c *crowd) somewhere(rnd *rand.Rand, argv ...string) []string {
 	return apart(argv)
 }
 
-// find notes something that must not be.
+// find counts a finding: something that must not be.
 func (c *crowd) find(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

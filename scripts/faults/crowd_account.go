@@ -133,7 +133,7 @@ func (e *evidence) check() []error {
 	return bad
 }
 
-// accounts are what is known of a feed.
+// accounts holds the evidence about a feed.
 type accounts struct {
 	*evidence
 	f        *feed
@@ -177,13 +177,13 @@ func (e *evidence) checkFeed(f *feed, entries []*entry, there map[string][]*entr
 	return a.bad
 }
 
-// version is what a line of the journal delivered.
+// version returns the version that a line of the journal delivered.
 func (a *accounts) version(l line) (version, bool) {
 	v, ok := a.versions[line{identity: l.identity, content: l.content}]
 	return v, ok
 }
 
-// whole looks whether what is there is whole, once, and in the journal.
+// whole checks that each entry that is there is whole, there once, and in the journal.
 func (a *accounts) whole(entries []*entry) {
 	f := a.f
 	seen := map[version]*entry{}
@@ -209,7 +209,8 @@ func (a *accounts) whole(entries []*entry) {
 	}
 }
 
-// gone reports whether what a line delivered was removed, as somebody says.
+// gone reports whether a viewer said that it removed the entry that a line delivered, or
+// removed a newer version with its older ones.
 func (a *accounts) gone(l line) bool {
 	if a.removed[a.f.hash+"/"+l.unique] > 0 {
 		return true
@@ -220,8 +221,8 @@ func (a *accounts) gone(l line) bool {
 	})
 }
 
-// journaled looks whether what the journal says was delivered is there, or was
-// removed, and counts how often each version was delivered.
+// journaled checks that each entry that the journal names is there, or was removed, and
+// counts how often each version was delivered.
 func (a *accounts) journaled() map[version]int {
 	f := a.f
 	count := map[version]int{}

@@ -24,7 +24,7 @@ var (
 	behind = surroundings{shift: -time.Hour, pid: 1} // on this host
 )
 
-// lane is one who is at work again and again, with a pause of this length on average.
+// lane is a user or program that works again and again, with a pause of this average length.
 type lane struct {
 	pause time.Duration
 	do    func(ctx context.Context, rnd *rand.Rand)
@@ -70,7 +70,7 @@ func (c *crowd) updates(_ context.Context, rnd *rand.Rand) {
 	c.printed(c.run(sometimesKilled(rnd, process{kind: "update -a", argv: c.update("-a")})))
 }
 
-// updatesApart are those of another host.
+// updatesApart are the updates of another host.
 func (c *crowd) updatesApart(context.Context, *rand.Rand) {
 	p := process{kind: "update", argv: c.update()}
 	if c.isolationErr == nil {
@@ -239,7 +239,7 @@ func (c *crowd) follows(ctx context.Context, rnd *rand.Rand) {
 	}
 }
 
-// byHand is what a user does who has read the specification and no more: every
+// byHand is a user's script, written after the specification alone: every
 // $1-th entry in new/ from the $2-th is moved, as its sample viewer does, or
 // removed. An entry that others took is no error.
 const byHand = `

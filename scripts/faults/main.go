@@ -1,7 +1,7 @@
 //go:build linux && (amd64 || arm64)
 
-// Command faults lets faults befall the programs, and looks at what comes of
-// it: see the README beside it.
+// Command faults injects faults into the programs, and checks the result: see the README
+// beside it.
 package main
 
 import (

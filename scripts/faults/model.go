@@ -272,9 +272,9 @@ type target struct {
 	dir   bool // the name has a directory
 }
 
-// recorders turn calls into changes, by their kinds, and report whether a call changes
-// anything: one that must have failed does not. The change has the call, and the node and
-// directory of its path.
+// recorders turn calls into changes, by the kind of call, and report whether a call changes
+// anything: a call that must have failed does not. The change comes with the call, and with
+// the node and the directory of its path.
 var recorders = map[string]func(r *recording, a target, c *change) bool{
 	"mkdir":    func(r *recording, a target, c *change) bool { return r.addNode(a, c, fs.ModeDir, "") },
 	"symlink":  func(r *recording, a target, c *change) bool { return r.addNode(a, c, fs.ModeSymlink, c.op.Text) },
@@ -554,12 +554,11 @@ func (c *change) fate(n int) fate {
 	return fate{}
 }
 
-// orders yields states that the syncs permit, of which none is the same as
-// another: all, if there are no more than n ways to them; else, after the end,
-// those where one call's data are lost; for every cut and every number of names
-// that survive one with all data and one with none, in random order; and then
-// others at random, until n or until it finds no more. It returns whether all
-// ways were tried.
+// orders yields states that the syncs permit, each once. If there are no more than n ways
+// to them, it yields all. Else it yields, in this order: after the end, states where one
+// call's data are lost; in random order, for every cut and every number of names that
+// survive, one with all data and one with none; then others at random, until n or until
+// it finds no more. It reports whether all ways were tried.
 func (r *recording) orders(n int, m model, rng *rand.Rand, yield func(*diskState) bool) (all bool) {
 	o := &orderer{recording: r, n: n, seen: map[[sha256.Size]byte]bool{}, yield: yield, cuts: make([]cut, r.calls+1)}
 	total := 0
@@ -610,7 +609,7 @@ func (o *orderer) put(k int, fates map[int]fate) bool {
 	return len(o.seen) <= o.n && o.yield(s)
 }
 
-// fates are those where so many names survive.
+// fates returns the fates where the first survive names of the cut survive.
 func (c *cut) fates(survive int, other func(i int) fate) map[int]fate {
 	m := map[int]fate{}
 	for j, i := range c.names {

@@ -162,7 +162,7 @@ func (t *trial) dir() string {
 // errPassed says that the fault came after the end.
 var errPassed = errors.New("there is no such call any more")
 
-// struck is what came of a fault.
+// struck is the result of a fault.
 type struck struct {
 	*outcome
 	hit    op                // the call
@@ -170,7 +170,7 @@ type struck struct {
 	viewer error             // why it could not take them
 }
 
-// strike runs the command and lets a fault befall it. The error is errPassed if the
+// strike runs the command with a fault. The error is errPassed if the
 // command ended before.
 func (t *trial) strike(ctx context.Context, dir string, f fault, argv []string) (s struck, err error) {
 	happened := false
@@ -199,7 +199,7 @@ func (t *trial) strike(ctx context.Context, dir string, f fault, argv []string) 
 	return s, err
 }
 
-// try lets a fault befall the command, and looks at what comes of it.
+// try lets a fault strike the command, and checks the result.
 func (t *trial) try(ctx context.Context, f fault) (hit op, err error) {
 	defer must.Catch(&err)
 	dir := t.dir()
@@ -247,7 +247,7 @@ func (t *trial) ended(dir string, f fault, s struck) (err error) {
 	return err
 }
 
-// reported looks at how a command told of a failing call.
+// reported checks how a command reported a failing call.
 func (t *trial) reported(dir string, f fault, hit op, o *outcome, after []*entry) (err error) {
 	defer must.Catch(&err)
 	switch o.status {
@@ -623,7 +623,7 @@ func (t *trial) all(ctx context.Context, faults []fault, workers int, until time
 	return r
 }
 
-// some reports whether there was a fault at all.
+// some reports whether any fault was tried.
 func (r *tally) some() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

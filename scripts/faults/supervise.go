@@ -50,7 +50,7 @@ func (o op) String() string {
 	return o.Kind + " " + o.Path
 }
 
-// verdict is what becomes of a call.
+// verdict is the answer for a call.
 type verdict struct {
 	kill  bool
 	errno unix.Errno
@@ -58,7 +58,7 @@ type verdict struct {
 	done  bool // answered with success, without being done
 }
 
-// outcome is what became of a program.
+// outcome has the calls of a program, its output and its status.
 type outcome struct {
 	ops            []op
 	stdout, stderr string
