@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// historian is a publisher's lektor-dir and a subscriber's, and a server between them
-// that counts.
+// historian has the lektor-dirs of a publisher and of a subscriber, and between them a
+// server that counts requests.
 type historian struct {
 	t        *testing.T
 	bin, www string
@@ -52,7 +52,7 @@ func (h *historian) command(dir, stdin, name string, args ...string) string {
 	return string(out)
 }
 
-// asked are the requests since it was asked last.
+// asked returns the requests since the last call.
 func (h *historian) asked() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,9 +91,9 @@ func (h *historian) equal(publisher, subscriber string) {
 	}
 }
 
-// begun is the date of entry 0. Entry 1000 is of now, so that what comes after the first
-// 1000 is news, as with real feeds. Entries are minutes apart, so that it matters to none
-// how long the tests take.
+// begun is the date of entry 0. Entry 1000 is of now, so that entries after the first 1000
+// are new, as in real feeds. Entries are minutes apart, so that the duration of the tests
+// does not matter.
 var begun = time.Now().Add(-1000 * time.Minute)
 
 // document is a feed of entries, from one number to another.
@@ -192,7 +192,7 @@ func TestPublishedHistory(t *testing.T) {
 		}
 	}
 
-	// And so many that there is an archive more, which is all that is fetched.
+	// So many entries more that there is another archive, and only that is fetched.
 	h.command(publisher, document(1010, 1100), "lektor-fetch", "deliver", "--id", "http://x.example/feed")
 	publish()
 	titles := h.command(subscriber, "", "lektor-fetch", "--gap", "0", "update", "-o", "title", url)

@@ -20,9 +20,9 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// Hostile entries in what is no page and no screen: mail in a maildir, records, the
-// arguments and the environment of commands, names of files, the words of a shell, the
-// sample scripts.
+// These tests show hostile entries outside of pages and screens: in mail of a maildir, in
+// records, in arguments and environment of commands, in names of files, in the words of a
+// shell, and in the sample scripts.
 
 // hostileMaildir reads each message of a maildir.
 func hostileMaildir(t *testing.T, canary string, command func(...string) []byte, entries int) {
@@ -51,7 +51,7 @@ func hostileMaildir(t *testing.T, canary string, command func(...string) []byte,
 	}
 }
 
-// hostileRecords looks at what records say, after they were decoded by another.
+// hostileRecords checks records, after another decoder than ours has read them.
 func hostileRecords(t *testing.T, command func(...string) []byte, entries int) {
 	for _, args := range [][]string{
 		{"lektor-view", "ls", "-o", "json"}, {"lektor-view", "ls", "-a", "-o", "{{. | json}}"},
@@ -115,10 +115,10 @@ func everyText(value any, f func(string)) {
 	}
 }
 
-// hostileRun has follow run a command for each entry, and looks at what the command is
-// given: arguments that are no options, and variables of one line.
+// hostileRun has follow run a command for each entry, and checks that the arguments of the
+// command are no options, and that its variables have one line.
 func hostileRun(t *testing.T, dir string, entries int) {
-	// The end of what a command says: no text of a stranger has it in an argument.
+	// The end of the output of a command: no text of a stranger has it in an argument.
 	const end = "\x01end"
 	cmd := exec.Command(filepath.Join(build(t), "lektor-view"), "follow", "-n", fmt.Sprint(entries), "--run",
 		"sh", "-c", `printf '%s\000' "$@" "$LEKTOR_TITLE" "$LEKTOR_URL" "$LEKTOR_FEED" "$LEKTOR_FEEDID" "$LEKTOR_AUTHOR" "$LEKTOR_ID" "$LEKTOR_CATEGORIES" "$LEKTOR_ENCLOSURE" "$(printf '\001end')"`,
@@ -326,7 +326,7 @@ func hostileScripts(t *testing.T, dir string, entries int) {
 	harmless(t, "lektor-logwatch", string(must.Get(logged.Output())))
 }
 
-// hostileViewer runs the sample viewer, which moves all that is left.
+// hostileViewer runs the sample viewer, which moves all remaining entries.
 func hostileViewer(t *testing.T, dir string) {
 	script := must.Get(filepath.Abs("lektor-digest"))
 	digest := run(t, "sh", dir, script)

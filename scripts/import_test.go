@@ -53,8 +53,8 @@ func (n *newsboat) write(name, text string) string {
 	return path
 }
 
-// unread is how many unread entries newsboat says that one line of urls has. It is
-// asked with a copy of its cache, from which it removes what other lines name.
+// unread returns the number of unread entries that newsboat shows for one line of urls.
+// newsboat runs on a copy of its cache, as it removes the entries of other lines there.
 func (n *newsboat) unread(line string) int {
 	n.t.Helper()
 	cache, err := os.ReadFile(filepath.Join(n.home, ".newsboat/cache.db"))
@@ -78,8 +78,8 @@ func (n *newsboat) unread(line string) int {
 	return count
 }
 
-// found is what newsboat's list of feeds says of each query: how many entries it finds that
-// are unread, and how many at all.
+// found returns what newsboat's list of feeds shows for each query: the number of unread
+// entries that match, and of all.
 func (n *newsboat) found(queries map[string]string) map[string]string {
 	n.t.Helper()
 	n.write("config", "cleanup-on-quit no\nprepopulate-query-feeds yes\nshow-read-feeds yes\nfeedlist-format \"%t=%U/%c.\"\n")
@@ -95,7 +95,7 @@ func (n *newsboat) found(queries map[string]string) map[string]string {
 	return all
 }
 
-// rssItem is an item; an empty guid is none, and so is an empty link.
+// rssItem returns an item, without guid or link if that is empty.
 func rssItem(i int, guid, link string) string {
 	item := fmt.Sprintf("<item><title>Title %d</title><description>text %d &lt;b&gt;x&lt;/b&gt;</description>", i, i)
 	if guid != "" {
@@ -415,7 +415,7 @@ func TestMarksWaitForTheirEntries(t *testing.T) {
 	}
 }
 
-// An import that finds nothing says so, and never that a part was moved.
+// An import that finds no file reports that, and fails.
 func TestImportNothing(t *testing.T) {
 	at := t.TempDir()
 	cmd := exec.Command(filepath.Join(build(t), "lektor-fetch"), "import", "--from", "newsboat")

@@ -27,13 +27,13 @@ import (
 )
 
 // month is the life of a lektor-dir: feeds that publish, a reader who reads every second
-// entry on the day on which it comes, and each night what expires.
+// entry on the day on which it comes, and entries that expire each night.
 type month struct {
 	feeds, days  int
-	read, unread int // days after which those go
+	read, unread int // days after which such entries expire
 }
 
-// whole is the month of which lektor(7) has the figure; short is for every day.
+// whole is the month for the figure in lektor(7); short is for every run of the tests.
 var (
 	whole = month{feeds: 200, days: 30, read: 7, unread: 14}
 	short = month{feeds: 5, days: 12, read: 2, unread: 4}
@@ -176,9 +176,9 @@ func TestMonth(t *testing.T) {
 			Common: session.Common{Dir: dir, Now: now, Terminal: "test"}, Names: session.Names{Args: read}, Set: "S",
 			Print: command.PrinterOptions{Format: "path"},
 		}, streams))
-		// When an entry came or was read is known by the clock of the file system, for which
-		// a month is a minute: the command is told that it is so many days after the day
-		// that is to go.
+		// The clock of the file system, for which a month is a minute, dates the arrival and
+		// the reading of an entry. So the command runs at a time that is this many days after
+		// the day that is to expire.
 		for _, x := range []struct {
 			after  int
 			expire viewer.ExpireOptions
@@ -205,7 +205,7 @@ func TestMonth(t *testing.T) {
 			t.Fatalf("day %d: %d entries are left, not %d", today+1, count, want)
 		}
 	}
-	// As much comes as goes, from the day on which the first that nobody read goes.
+	// From the day on which the first unread entries expire, as much arrives as expires.
 	level := used[m.unread]
 	for i, n := range used[m.unread:] {
 		if n > level+level/20 {

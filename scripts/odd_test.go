@@ -84,8 +84,8 @@ func (o *oddDir) tree(t *testing.T) string {
 	return string(out)
 }
 
-// In a lektor-dir that cannot be written to, what only reads does its work, and
-// everything else says what it could not do, and does nothing.
+// In a lektor-dir that cannot be written to, commands that only read do their work. All
+// others report what they could not do, and do nothing.
 func TestReadOnly(t *testing.T) {
 	o := newOddDir(t, filepath.Join(t.TempDir(), "feeds"))
 	entry := glob(t, o.dir, "new/*/*")[0]

@@ -15,8 +15,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/terminal"
 )
 
-// desk is where somebody runs the scripts: a lektor-dir with an odd title, the programs,
-// and others that stand for those of a desktop.
+// desk is an environment for the scripts: a lektor-dir with an odd title, the programs,
+// and stand-ins for programs of a desktop.
 type desk struct {
 	t         *testing.T
 	home, dir string
@@ -356,7 +356,7 @@ func TestStatus(t *testing.T) {
 	await("2 Feed b : Later")
 }
 
-// A bar ends the script alone; what that has started goes with it.
+// A bar ends only the script, and the processes that the script has started end with it.
 func TestStatusEnds(t *testing.T) {
 	k := newDesk(t, map[string]string{"sleep": "exec /bin/sleep 3600"})
 	alive, inherited, err := os.Pipe()
