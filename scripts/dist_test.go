@@ -45,10 +45,10 @@ func TestDist(t *testing.T) {
 		return string(out)
 	}
 	first, second, sources := t.TempDir(), t.TempDir(), t.TempDir()
-	made := strings.Fields(run("sh", filepath.Join(root, "scripts/dist"), first))
+	paths := strings.Fields(run("sh", filepath.Join(root, "scripts/dist"), first))
 	archive := filepath.Join(first, "lektor-"+version+".tar.gz")
-	if len(made) != 2 || made[0] != archive {
-		t.Fatalf("got %q; want %s and a package", made, archive)
+	if len(paths) != 2 || paths[0] != archive {
+		t.Fatalf("got %q; want %s and a package", paths, archive)
 	}
 	run("tar", "-xzf", archive, "-C", sources)
 	unpacked := filepath.Join(sources, "lektor-"+version)
@@ -58,7 +58,7 @@ func TestDist(t *testing.T) {
 		}
 	}
 	run("sh", "-c", `umask 077 && TZ=Asia/Tokyo exec sh "$1/scripts/dist" "$2"`, "sh", unpacked, second)
-	for _, path := range made {
+	for _, path := range paths {
 		a, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +90,7 @@ func TestDist(t *testing.T) {
 		path := filepath.Join(at, "usr/bin")
 		return run("env", append([]string{"HOME=" + home, "XDG_DATA_HOME=", "XDG_CACHE_HOME=", "LEKTORDIR=", "PATH=" + path + ":" + os.Getenv("PATH"), program}, args...)...)
 	}
-	dpkg("--install", made[1])
+	dpkg("--install", paths[1])
 	if got := installed("lektor-view", "--version"); !strings.Contains(got, version) {
 		t.Errorf("lektor-view --version: got %q, want %s", got, version)
 	}
@@ -103,7 +103,7 @@ func TestDist(t *testing.T) {
 		}
 	}
 	before := tree(t, home)
-	dpkg("--install", made[1]) // once more
+	dpkg("--install", paths[1]) // once more
 	dpkg("--purge", "lektor")
 	if got := tree(t, home); !maps.Equal(got, before) {
 		t.Errorf("the home directory changed\nfrom %q\nto   %q", before, got)

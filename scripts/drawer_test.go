@@ -17,8 +17,8 @@ import (
 )
 
 // drawerFiles are the files of a feed's drawer, $ for its hash, and those of the
-// whole lektor-dir that concern one. Those of a row are read one after the other,
-// whatever is found in them: they are tried together.
+// whole lektor-dir that concern one. The files of a row are read one after the other,
+// whatever is found in them, and so are tried together.
 var drawerFiles = []string{
 	"src/$/id", "src/$/name src/$/etc/link src/$/etc/generator src/$/etc/categories src/$/etc/view/alias",
 	"src/$/etc/fetch/url", "src/$/etc/fetch/interval", "src/$/etc/fetch/on-update", "src/$/etc/fetch/headers", "src/$/etc/fetch/filter src/$/etc/fetch/private",
@@ -46,8 +46,8 @@ var plants = map[string]func(path string) error{
 }
 
 // Whatever lies in the place of a file of a feed's drawer, no command waits for it
-// or reads it all, and none crashes. What becomes of the feed is for the tests of
-// the commands.
+// or reads it all, and none crashes. The tests of the commands check what becomes of the
+// feed.
 func TestDrawerHangsNothing(t *testing.T) {
 	bin := build(t)
 	s, err := server.New("127.0.0.1")
@@ -67,7 +67,7 @@ func TestDrawerHangsNothing(t *testing.T) {
 	if err := os.WriteFile(list, []byte(`<opml version="2.0"><body><outline xmlUrl="`+url+`" category="x"/></body></opml>`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	// run gives what a command said; it fails the test when the command waits,
+	// run returns what a command printed; it fails the test when the command waits,
 	// crashes or takes as much memory as if it had read the file.
 	run := func(t *testing.T, dir string, args ...string) string {
 		t.Helper()

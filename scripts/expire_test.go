@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What expired does not come back: neither by the next fetch, nor when it has changed
-// since, nor by a recovery; what is unread or flagged stays.
+// An expired entry does not come back: neither by the next fetch, nor when it has changed
+// since, nor by a recovery. Unread and flagged entries never expire.
 func TestExpiredStaysAway(t *testing.T) {
 	bin := build(t)
 	dir := filepath.Join(t.TempDir(), "feeds")

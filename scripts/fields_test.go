@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What a document says of an entry reaches the directory, and leaves it again by
+// The fields of an entry in a document reach the directory, and leave it again by
 // publish.
 func TestFieldsReachTheDirectoryAndPublish(t *testing.T) {
 	const doc = `<?xml version="1.0"?>

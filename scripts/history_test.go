@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// historian is a publisher's lektor-dir and a subscriber's, and a server between them
-// that counts.
+// historian has the lektor-dirs of a publisher and of a subscriber, and between them a
+// server that counts requests.
 type historian struct {
 	t        *testing.T
 	bin, www string
@@ -52,7 +52,7 @@ func (h *historian) command(dir, stdin, name string, args ...string) string {
 	return string(out)
 }
 
-// asked are the requests since it was asked last.
+// asked returns the requests since the last call.
 func (h *historian) asked() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,9 +91,9 @@ func (h *historian) equal(publisher, subscriber string) {
 	}
 }
 
-// begun is the date of entry 0. Entry 1000 is of now, so that what comes after the first
-// 1000 is news, as with real feeds. Entries are minutes apart, so that it matters to none
-// how long the tests take.
+// begun is the date of entry 0. Entry 1000 is of now, so that entries after the first 1000
+// are new, as in real feeds. Entries are minutes apart, so that the duration of the tests
+// does not matter.
 var begun = time.Now().Add(-1000 * time.Minute)
 
 // document is a feed of entries, from one number to another.
@@ -109,9 +109,9 @@ func document(from, to int) string {
 	return b.String()
 }
 
-// What lektor-view publishes with archives, lektor-fetch reconstructs: the same
-// entries, with no more requests than there are documents; and later with one, as
-// long as it has not missed an archive.
+// lektor-fetch reconstructs a feed that lektor-view publishes with archives: the same
+// entries, with one request for each document; and later with one in all, if it has not
+// missed an archive.
 func TestPublishedHistory(t *testing.T) {
 	h := newHistorian(t)
 	root := t.TempDir()
@@ -136,7 +136,7 @@ func TestPublishedHistory(t *testing.T) {
 		t.Errorf("%d requests for 20 documents", n)
 	}
 	h.equal(publisher, subscriber)
-	// Who asks for it later gets the same.
+	// A later request gets the same.
 	h.command(plain, "", "lektor-fetch", "--gap", "0", "add", "--as-is", url)
 	if asked := h.asked(); len(asked) != 1 {
 		t.Errorf("asked for %q", asked)
@@ -183,20 +183,20 @@ func TestPublishedHistory(t *testing.T) {
 		}
 	}
 	for _, dir := range []string{subscriber, plain} {
-		news := h.command(dir, "", "lektor-fetch", "--gap", "0", "update", "-o", "title", url)
-		if n := strings.Count(news, "\n"); n != 11 || !strings.Contains(news, "Entry 7, corrected\n") {
-			t.Errorf("the subscriber gets %d entries:\n%s", n, news)
+		titles := h.command(dir, "", "lektor-fetch", "--gap", "0", "update", "-o", "title", url)
+		if n := strings.Count(titles, "\n"); n != 11 || !strings.Contains(titles, "Entry 7, corrected\n") {
+			t.Errorf("the subscriber gets %d entries:\n%s", n, titles)
 		}
 		if asked := h.asked(); len(asked) != 1 {
 			t.Errorf("asked for %q", asked)
 		}
 	}
 
-	// And so many that there is an archive more, which is all that is fetched.
+	// So many entries more that there is another archive, and only that is fetched.
 	h.command(publisher, document(1010, 1100), "lektor-fetch", "deliver", "--id", "http://x.example/feed")
 	publish()
-	news := h.command(subscriber, "", "lektor-fetch", "--gap", "0", "update", "-o", "title", url)
-	if n := strings.Count(news, "\n"); n != 90 {
+	titles := h.command(subscriber, "", "lektor-fetch", "--gap", "0", "update", "-o", "title", url)
+	if n := strings.Count(titles, "\n"); n != 90 {
 		t.Errorf("the subscriber gets %d entries", n)
 	}
 	if asked := h.asked(); len(asked) != 3 { // 60 and 90 are two archives and 50

@@ -20,15 +20,15 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// Hostile entries in what is no page and no screen: mail in a maildir, records, the
-// arguments and the environment of commands, names of files, the words of a shell, the
-// sample scripts.
+// These tests show hostile entries outside of pages and screens: in mail of a maildir, in
+// records, in arguments and environment of commands, in names of files, in the words of a
+// shell, and in the sample scripts.
 
 // hostileMaildir reads each message of a maildir.
 func hostileMaildir(t *testing.T, canary string, command func(...string) []byte, entries int) {
 	to := filepath.Join(t.TempDir(), "mail")
 	for line := range strings.Lines(string(command("lektor-view", "maildir", "-o", "file,messageid,title", to))) {
-		harmless(t, "what maildir prints", line)
+		harmless(t, "output of maildir", line)
 		if n := strings.Count(line, "\t"); n != 2 {
 			t.Errorf("%d tabs in %.200q", n, line)
 		}
@@ -51,7 +51,7 @@ func hostileMaildir(t *testing.T, canary string, command func(...string) []byte,
 	}
 }
 
-// hostileRecords looks at what records say, after they were decoded by another.
+// hostileRecords checks records, after another decoder than ours has read them.
 func hostileRecords(t *testing.T, command func(...string) []byte, entries int) {
 	for _, args := range [][]string{
 		{"lektor-view", "ls", "-o", "json"}, {"lektor-view", "ls", "-a", "-o", "{{. | json}}"},
@@ -115,10 +115,10 @@ func everyText(value any, f func(string)) {
 	}
 }
 
-// hostileRun has follow run a command for each entry, and looks at what the command is
-// given: arguments that are no options, and variables of one line.
+// hostileRun has follow run a command for each entry, and checks that the arguments of the
+// command are no options, and that its variables have one line.
 func hostileRun(t *testing.T, dir string, entries int) {
-	// The end of what a command says: no text of a stranger has it in an argument.
+	// The end of the output of a command: no text of a stranger has it in an argument.
 	const end = "\x01end"
 	cmd := exec.Command(filepath.Join(build(t), "lektor-view"), "follow", "-n", fmt.Sprint(entries), "--run",
 		"sh", "-c", `printf '%s\000' "$@" "$LEKTOR_TITLE" "$LEKTOR_URL" "$LEKTOR_FEED" "$LEKTOR_FEEDID" "$LEKTOR_AUTHOR" "$LEKTOR_ID" "$LEKTOR_CATEGORIES" "$LEKTOR_ENCLOSURE" "$(printf '\001end')"`,
@@ -163,7 +163,7 @@ func hostileRun(t *testing.T, dir string, entries int) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v\n%.1000s", err, said.String())
 	}
-	harmless(t, "what follow says", said.String())
+	harmless(t, "output of follow", said.String())
 }
 
 // Hostile titles, names of feeds and types, and the names of the files that save makes
@@ -198,7 +198,7 @@ func TestHostileFileNames(t *testing.T) {
 			titles = append(titles, e.title)
 		}
 	}
-	for feed, name := range []string{titles[0], titles[5]} { // what a terminal acts on, and a path
+	for feed, name := range []string{titles[0], titles[5]} { // a title with escapes for a terminal, and a path
 		var items []map[string]any
 		for i, title := range titles {
 			kinds := strings.Split(types, "|")
@@ -301,7 +301,7 @@ func hostileScripts(t *testing.T, dir string, entries int) {
 		}
 	}
 
-	// What is on a page, and in a log, is a stranger's too.
+	// A page and a log are written by strangers, too.
 	var page strings.Builder
 	for _, e := range hostileEntries() {
 		fmt.Fprintf(&page, "<a href=\"%s\">%s</a>\n%s\n<a href='/news/%s'>x</a>\n", e.url, e.title, e.content, strings.ReplaceAll(e.title, "'", ""))
@@ -314,7 +314,7 @@ func hostileScripts(t *testing.T, dir string, entries int) {
 	deliver.Stdin, deliver.Env = bytes.NewReader(doc), k.env
 	out, err := deliver.CombinedOutput()
 	if err != nil || len(out) == 0 {
-		t.Errorf("of what lektor-scrape makes: %v: %.500q", err, out)
+		t.Errorf("the feed of lektor-scrape: %v: %.500q", err, out)
 	}
 	harmless(t, "lektor-scrape", string(out))
 	must.Do(exec.Command("cp", filepath.Join(k.home, "page"), filepath.Join(k.home, "log")).Run())
@@ -326,7 +326,7 @@ func hostileScripts(t *testing.T, dir string, entries int) {
 	harmless(t, "lektor-logwatch", string(must.Get(logged.Output())))
 }
 
-// hostileViewer runs the sample viewer, which moves all that is left.
+// hostileViewer runs the sample viewer, which moves all remaining entries.
 func hostileViewer(t *testing.T, dir string) {
 	script := must.Get(filepath.Abs("lektor-digest"))
 	digest := run(t, "sh", dir, script)
@@ -337,7 +337,7 @@ func hostileViewer(t *testing.T, dir string) {
 	harmless(t, "lektor-digest", strings.ToValidUTF8(digest, "?"))
 }
 
-// What takes something out of a text may not put together by it what it takes out.
+// Taking something out of a text may not join its neighbours to another such thing.
 func TestDigestTakesOutWhatItPutsTogether(t *testing.T) {
 	shells(t, func(t *testing.T, sh string) {
 		dir := t.TempDir()

@@ -31,11 +31,11 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/terminal"
 )
 
-// nasty is an entry as a stranger writes it. CANARY stands for a server that nobody is
-// to ask for anything.
+// nasty is an entry as a stranger writes it. CANARY stands for a server that no program
+// may ask for anything.
 type nasty struct{ title, content, url, author, attachment, tag string }
 
-// escapes are what does things to a terminal.
+// escapes are texts on which a terminal acts.
 const escapes = "\x1b]0;owned\x07\x1b[2J\x1b[1;1Howned\x1b[31m\u009b31m\x9b2J\x1b]52;c;b3duZWQ=\x07\x1bP0;1;0q#0!10~\x1b\\\x1b[?1049l\x1b[?1000h\x1bc\x0e\x00\x08\x08\x7f\r"
 
 // hostileEntries are what each command is shown.
@@ -135,7 +135,7 @@ func hostileDir(t *testing.T, canary string) (dir string, command func(args ...s
 	if got := len(glob(t, dir, "new/*/*")); got != len(all) {
 		t.Fatalf("%d of %d entries were delivered", got, len(all))
 	}
-	// What no fetcher of ours lets through.
+	// Entries that no fetcher of ours lets through.
 	feed := strings.Repeat("f", 40)
 	write := func(path, data string) {
 		path = filepath.Join(dir, path)
@@ -157,8 +157,8 @@ func hostileDir(t *testing.T, canary string) (dir string, command func(args ...s
 	return dir, func(args ...string) []byte { t.Helper(); return run(nil, args...) }, 2 * len(all)
 }
 
-// harmless tells of what a text for a terminal may not have. Marks of direction belong to
-// some languages, and are no overrides.
+// harmless fails the test if a text for a terminal has what it may not have. Marks of
+// direction belong to some languages, and are no overrides.
 func harmless(t *testing.T, what, text string) {
 	t.Helper()
 	if !utf8.ValidString(text) {
@@ -174,8 +174,8 @@ func harmless(t *testing.T, what, text string) {
 	}
 }
 
-// tame are the elements and attributes that a page for others may have: written down
-// here for themselves.
+// tame are the elements and attributes that a page for others may have. The list is
+// independent of the code.
 var tame = strings.Fields(`html head meta title link body header nav main section article aside footer h1 h2 h3 h4 h5 h6 p br hr div span a b i u s em strong small mark
 	sub sup del ins cite code pre kbd samp var abbr dfn q blockquote ul ol li dl dt dd table caption thead tbody tfoot tr th td figure figcaption
 	img audio video time details summary address bdi bdo wbr rt ruby rp`)
@@ -183,9 +183,9 @@ var tame = strings.Fields(`html head meta title link body header nav main sectio
 var tameAttributes = strings.Fields(`href src alt title class id lang dir rel charset name content datetime width height loading referrerpolicy controls preload
 	colspan rowspan start reversed value http-equiv hreflang type scope aria-label`)
 
-// inPage looks at every token of a page, or of a letter, with the eyes of another: nothing
-// that is not known to be tame, and no way out but links. exists tells whether a relative
-// URL leads anywhere, nil for a letter, which has none.
+// inPage checks every token of a page, or of a message, with another parser: each must be
+// tame, and only links lead out of the page. exists reports whether a relative
+// URL leads to a file; it is nil for a message, which has no relative URLs.
 func inPage(t *testing.T, what, page, canary string, exists func(string) bool) {
 	t.Helper()
 	bad := func(format string, args ...any) { t.Errorf("%s: %s", what, fmt.Sprintf(format, args...)) }
@@ -248,7 +248,7 @@ func inPage(t *testing.T, what, page, canary string, exists func(string) bool) {
 					}
 				case key == "href" && tok.Data == "a" && u.Scheme == "mailto":
 				case tok.Data == "audio" || tok.Data == "video":
-					// What the reader presses is played.
+					// It is played if the reader presses it.
 					if attr["preload"] != "none" || u.Scheme != "http" && u.Scheme != "https" {
 						bad("%s", tok)
 					}
@@ -350,7 +350,7 @@ func TestHostileEntries(t *testing.T) {
 	}
 }
 
-// published looks at a feed with another parser than ours.
+// published checks a feed with another parser than ours.
 func published(t *testing.T, what, doc string, entries int) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(doc))
@@ -383,7 +383,7 @@ func published(t *testing.T, what, doc string, entries int) {
 	}
 }
 
-// hostileSite looks at a site, and has a browser read all of it.
+// hostileSite checks a site, and has a browser read all of it.
 func hostileSite(t *testing.T, dir, canary string, command func(...string) []byte, entries int) {
 	to := filepath.Join(t.TempDir(), "www")
 	command("lektor-view", "html", to)
@@ -395,8 +395,8 @@ func hostileSite(t *testing.T, dir, canary string, command func(...string) []byt
 		}
 		rel := must.Get(filepath.Rel(to, path))
 		if !strings.HasSuffix(path, "-images.html") {
-			// A browser is slow with what is large, in which nothing else is; and both feeds
-			// have the same.
+			// A browser is slow with large pages, which have nothing else to find, and both
+			// feeds have the same entries.
 			if info := must.Get(e.Info()); info.Size() < 100<<10 && strings.HasPrefix(rel, "entry") && len(pages) < entries/2 {
 				pages = append(pages, rel)
 			}
@@ -415,7 +415,7 @@ func hostileSite(t *testing.T, dir, canary string, command func(...string) []byt
 	if t.Failed() {
 		return
 	}
-	// All pages in one, as nothing in them is to notice; what runs in one tells its title.
+	// All pages in one, as nothing in them is to notice; a script that runs in one says its title.
 	mux := http.NewServeMux()
 	mux.Handle("/www/", http.StripPrefix("/www/", http.FileServer(http.Dir(to))))
 	mux.HandleFunc("/all", func(w http.ResponseWriter, r *http.Request) {
@@ -436,8 +436,7 @@ func hostileSite(t *testing.T, dir, canary string, command func(...string) []byt
 	}
 }
 
-// hostileMail reads a mailbox with net/mail: its messages, their headers, and what is in
-// them.
+// hostileMail reads a mailbox with net/mail: its messages, their headers and their content.
 func hostileMail(t *testing.T, canary, box string, entries int) {
 	// A line that begins so, after an empty one, begins a message.
 	var messages []*strings.Builder
@@ -464,7 +463,7 @@ func hostileMail(t *testing.T, canary, box string, entries int) {
 	}
 }
 
-// message looks at a message, by net/mail.
+// message checks a message, by net/mail.
 func message(t *testing.T, what, canary, text string) {
 	t.Helper()
 	m, err := mail.ReadMessage(bufio.NewReader(strings.NewReader(text)))
@@ -493,7 +492,7 @@ func message(t *testing.T, what, canary, text string) {
 	parts(t, what, canary, m.Header.Get("Content-Type"), m.Header.Get("Content-Transfer-Encoding"), m.Body)
 }
 
-// parts looks at what is in a message, or in a part of one.
+// parts checks the content of a message, or of a part of one.
 func parts(t *testing.T, what, canary, contentType, encoding string, body io.Reader) {
 	t.Helper()
 	kind, params, err := mime.ParseMediaType(contentType)
@@ -536,7 +535,7 @@ func parts(t *testing.T, what, canary, contentType, encoding string, body io.Rea
 	}
 }
 
-// hostileScreen goes through all entries on a screen, and looks whether it stays whole.
+// hostileScreen goes through all entries on a screen, and checks that the screen stays whole.
 func hostileScreen(t *testing.T, dir string) {
 	const width, height = 80, 24
 	x := terminal.NewTmux(t, width, height, []string{"LEKTORDIR=" + dir, "XDG_CACHE_HOME=" + filepath.Dir(dir), "LC_ALL=C.UTF-8", "TERM=tmux-256color"},

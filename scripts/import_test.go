@@ -24,7 +24,7 @@ import (
 type newsboat struct {
 	t    *testing.T
 	home string
-	path string // of the program
+	path string // path of the program
 }
 
 // run runs newsboat with files of its own unless args say otherwise.
@@ -53,8 +53,8 @@ func (n *newsboat) write(name, text string) string {
 	return path
 }
 
-// unread is how many unread entries newsboat says that one line of urls has. It is
-// asked with a copy of its cache, from which it removes what other lines name.
+// unread returns the number of unread entries that newsboat shows for one line of urls.
+// newsboat runs on a copy of its cache, as it removes the entries of other lines there.
 func (n *newsboat) unread(line string) int {
 	n.t.Helper()
 	cache, err := os.ReadFile(filepath.Join(n.home, ".newsboat/cache.db"))
@@ -78,8 +78,8 @@ func (n *newsboat) unread(line string) int {
 	return count
 }
 
-// found is what newsboat's list of feeds says of each query: how many entries it finds that
-// are unread, and how many at all.
+// found returns what newsboat's list of feeds shows for each query: the number of unread
+// entries that match, and of all.
 func (n *newsboat) found(queries map[string]string) map[string]string {
 	n.t.Helper()
 	n.write("config", "cleanup-on-quit no\nprepopulate-query-feeds yes\nshow-read-feeds yes\nfeedlist-format \"%t=%U/%c.\"\n")
@@ -95,7 +95,7 @@ func (n *newsboat) found(queries map[string]string) map[string]string {
 	return all
 }
 
-// rssItem is an item; an empty guid is none, and so is an empty link.
+// rssItem returns an item, without guid or link if that is empty.
 func rssItem(i int, guid, link string) string {
 	item := fmt.Sprintf("<item><title>Title %d</title><description>text %d &lt;b&gt;x&lt;/b&gt;</description>", i, i)
 	if guid != "" {
@@ -156,7 +156,7 @@ func TestNewsboatMoves(t *testing.T) {
 		date := time.Now().Add(-time.Duration(days)*24*time.Hour - 6*time.Hour).UTC().Format(time.RFC1123Z)
 		aged += fmt.Sprintf("<item><title>Aged %d</title><guid isPermaLink=\"false\">aged-%[1]d</guid><link>http://127.0.0.1/aged/%[1]d</link><pubDate>%s</pubDate><description>d</description></item>\n", i, date)
 	}
-	// Of these newsboat has one.
+	// newsboat has only one of these.
 	twice := rssItem(20, "urn:twice", "http://127.0.0.1/twice") + rssItem(21, "urn:twice", "http://127.0.0.1/twice") + rssItem(22, "urn:once", "http://127.0.0.1/once")
 	atom := `<feed xmlns="http://www.w3.org/2005/Atom"><title>Atom &amp; co</title><id>urn:f</id><updated>2025-11-01T00:00:00Z</updated>`
 	for i := range 6 {
@@ -201,7 +201,7 @@ func TestNewsboatMoves(t *testing.T) {
 	n.write("urls", urls)
 	n.write("config", "cleanup-on-quit no\nreload-threads 1\n")
 	n.run("-x", "reload")
-	// What was read, by newsboat's own way to take it over from another one: by guid.
+	// newsboat takes over read entries from another reader by guid.
 	read := "urn:a:0\nurn:a:1\nhome-3\nhome-4\naged-1\nTitle 1\nTitle 2\nTitle 5\nleft-0\nleft-11\n"
 	for i := range 12 {
 		if i%2 == 0 {
@@ -212,7 +212,7 @@ func TestNewsboatMoves(t *testing.T) {
 	n.run("-I", list)
 	flagged := map[string]string{} // by title, where newsboat's own keys can be imitated
 	if sqlite, err := exec.LookPath("sqlite3"); err == nil {
-		// Those with a line break in their guid cannot stand in its list.
+		// Entries with a line break in their guid cannot stand in its list.
 		db := filepath.Join(n.home, ".newsboat/cache.db")
 		if out, err := exec.Command(sqlite, db, "UPDATE rss_item SET unread = 0 WHERE title IN ('Title 4', 'Title 9') AND feedurl NOT LIKE '%/home' AND feedurl NOT LIKE '%/left'; UPDATE rss_item SET flags = 'k', deleted = 0 WHERE title = 'A 5'; UPDATE rss_item SET deleted = 1 WHERE title = 'A 4'; UPDATE rss_item SET unread = 0 WHERE title IN ('Shifted 0', 'Shifted 1', 'Shifted 2'); UPDATE rss_item SET flags = 'Fk' WHERE title IN ('Shifted 1', 'Aged 5'); UPDATE rss_item SET flags = 'FX' WHERE title = 'Shifted 4'; UPDATE rss_item SET flags = 'X' WHERE title = 'Aged 1'").CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -254,9 +254,9 @@ func TestNewsboatMoves(t *testing.T) {
 		}
 		return string(out) + stderr.String()
 	}
-	told := run("lektor-fetch", "import", "--from", "newsboat", "--yes", "--gap", "0")
-	if !strings.Contains(told, "Busy cannot be said here: unread_count > 3") {
-		t.Errorf("got %s; want strings.Contains(told, \"Busy cannot be said here: unread_count > 3\")", told)
+	output := run("lektor-fetch", "import", "--from", "newsboat", "--yes", "--gap", "0")
+	if !strings.Contains(output, "Busy cannot be said here: unread_count > 3") {
+		t.Errorf("got %s; want strings.Contains(output, \"Busy cannot be said here: unread_count > 3\")", output)
 	}
 	check := func() {
 		t.Helper()
@@ -287,7 +287,7 @@ func TestNewsboatMoves(t *testing.T) {
 	if got, w := strings.TrimSpace(run("lektor-view", "count", "-o", "unread", `query:"Unread tech"`)), fmt.Sprint(want["Guids"]+want["Home"]+want["Aged"]); got != w {
 		t.Errorf("the query has %s entries, not %s", got, w)
 	}
-	if got := strings.TrimSpace(run("lektor-view", "count", "-o", "all", "query:Sevens")); got != "7" { // of Atom there is none
+	if got := strings.TrimSpace(run("lektor-view", "count", "-o", "all", "query:Sevens")); got != "7" { // no entry of Atom
 		t.Errorf("the other has %s", got)
 	}
 	flags := map[string]string{}
@@ -306,8 +306,8 @@ func TestNewsboatMoves(t *testing.T) {
 			t.Errorf("the query %s (%s) finds %s, newsboat %s", name, queries[name], got, w)
 		}
 	}
-	if !strings.Contains(told, `the flag 'X' is none here`) || !strings.Contains(told, `"Aged 1"`) {
-		t.Errorf("nothing is told of the flag X: %s", told)
+	if !strings.Contains(output, `the flag 'X' is none here`) || !strings.Contains(output, `"Aged 1"`) {
+		t.Errorf("output lacks the flag X: %s", output)
 	}
 	after, err := dir.Files(filepath.Join(n.home, ".newsboat"))
 	if err != nil {
@@ -325,8 +325,8 @@ func TestNewsboatMoves(t *testing.T) {
 	check()
 }
 
-// What is not there yet when one moves, is marked when it comes: be it in a run that
-// was killed behind the delivery, be the feed out of reach at first.
+// An entry that is not there yet when one moves in is marked when it comes: also after a
+// run that was killed behind the delivery, and if the feed was out of reach at first.
 func TestMarksWaitForTheirEntries(t *testing.T) {
 	bin := build(t)
 	s, err := server.New("127.0.0.1")
@@ -405,7 +405,7 @@ func TestMarksWaitForTheirEntries(t *testing.T) {
 	}
 	out := run(0, "lektor-fetch", "update", "--gap", "0", "-o", "path", s.URL("/feed"))
 	if strings.Count(out, "/new/") != 1 || strings.Count(out, "/cur/") != 1 {
-		t.Errorf("what was delivered is elsewhere than\n%s", out)
+		t.Errorf("the delivered entries are elsewhere than\n%s", out)
 	}
 	if got := run(0, "lektor-view", "count"); !strings.Contains(got, "2 unread of 4") {
 		t.Errorf("got %s; want strings.Contains(got, \"2 unread of 4\")", got)
@@ -415,7 +415,7 @@ func TestMarksWaitForTheirEntries(t *testing.T) {
 	}
 }
 
-// An import that finds nothing says so, and never that a part was moved.
+// An import that finds no file reports that, and fails.
 func TestImportNothing(t *testing.T) {
 	at := t.TempDir()
 	cmd := exec.Command(filepath.Join(build(t), "lektor-fetch"), "import", "--from", "newsboat")

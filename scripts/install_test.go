@@ -200,7 +200,7 @@ func TestUnitsVerify(t *testing.T) {
 	}
 }
 
-// A run that only failed elsewhere is no failure of the unit, and is tried again.
+// A run with only remote failures is no failure of the unit, and is tried again.
 func TestUnitsKnowTheirStatus(t *testing.T) {
 	for _, unit := range glob(t, "systemd", "*.service") {
 		text := read(t, unit)

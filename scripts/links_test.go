@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What fetches, listens and shares answers no queries, and has no database in it.
+// Programs that fetch, listen and share answer no queries, and have no database in them.
 func TestOnlyViewersHaveTheIndex(t *testing.T) {
 	bin := build(t)
 	for name, want := range map[string]bool{

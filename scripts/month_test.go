@@ -27,13 +27,13 @@ import (
 )
 
 // month is the life of a lektor-dir: feeds that publish, a reader who reads every second
-// entry on the day on which it comes, and each night what expires.
+// entry on the day on which it comes, and entries that expire each night.
 type month struct {
 	feeds, days  int
-	read, unread int // days after which those go
+	read, unread int // days after which such entries expire
 }
 
-// whole is the month of which lektor(7) has the figure; short is for every day.
+// whole is the month for the figure in lektor(7); short is for every run of the tests.
 var (
 	whole = month{feeds: 200, days: 30, read: 7, unread: 14}
 	short = month{feeds: 5, days: 12, read: 2, unread: 4}
@@ -42,8 +42,8 @@ var (
 // rate is how many entries a feed publishes a day.
 func (m month) rate(feed int) int { return 1 + feed%9 }
 
-// left is how many entries there are to be after the night of a day: told by arithmetic.
-func (m month) left(day int) (entries int) {
+// remaining returns the number of entries after the night of a day, by arithmetic.
+func (m month) remaining(day int) (entries int) {
 	for feed := range m.feeds {
 		for n := range m.rate(feed) * (day + 1) {
 			came, stays := n/m.rate(feed), m.unread
@@ -88,9 +88,9 @@ func onDisk(dir string) (bytes int64, inodes int) {
 	return bytes, inodes
 }
 
-// later returns a time of the file system, before which everything was moved that was moved
-// until now, and after which everything else will be.
-func later(t *testing.T, dir string) time.Time {
+// nextTick waits for the next tick of the file system's clock and returns its time: every
+// move so far has an earlier time, and every later move has this time or a later one.
+func nextTick(t *testing.T, dir string) time.Time {
 	probe := filepath.Join(dir, "probe")
 	stamp := func() time.Time {
 		t.Helper()
@@ -152,11 +152,11 @@ func TestMonth(t *testing.T) {
 			t.Fatalf("day %d: %v\n%s", day.Load(), err, said.String())
 		}
 	}
-	var stamps []time.Time // of the beginnings of days
+	var stamps []time.Time // the beginnings of days
 	var used []int64
 	for today := range m.days {
 		day.Store(int32(today))
-		stamps = append(stamps, later(t, base))
+		stamps = append(stamps, nextTick(t, base))
 		run(fetcher.Update(ctx, fetcher.UpdateOptions{
 			Common: fetcher.Common{Dir: dir, Options: fetcher.Options{Fetch: fetch.Config{Now: now, PerHost: 8}}}, All: true, Quiet: true,
 		}, streams))
@@ -176,9 +176,9 @@ func TestMonth(t *testing.T) {
 			Common: session.Common{Dir: dir, Now: now, Terminal: "test"}, Names: session.Names{Args: read}, Set: "S",
 			Print: command.PrinterOptions{Format: "path"},
 		}, streams))
-		// When an entry came or was read is known by the clock of the file system, for which
-		// a month is a minute: the command is told that it is so many days after the day
-		// that is to go.
+		// The clock of the file system, for which a month is a minute, dates the arrival and
+		// the reading of an entry. So the command runs at a time that is this many days after
+		// the day that is to expire.
 		for _, x := range []struct {
 			after  int
 			expire viewer.ExpireOptions
@@ -196,16 +196,16 @@ func TestMonth(t *testing.T) {
 		}
 		said.Reset()
 
-		left := len(must.Get(d.List(ctx, lektordir.ListOptions{AllVersions: true})))
+		count := len(must.Get(d.List(ctx, lektordir.ListOptions{AllVersions: true})))
 		bytes, inodes := onDisk(dir)
 		cache, _ := onDisk(base)
 		used = append(used, bytes)
-		t.Logf("day %2d: %6d entries, %6.1f MiB in %7d inodes, beside it %.1f MiB", today+1, left, float64(bytes)/(1<<20), inodes, float64(cache-bytes)/(1<<20))
-		if want := m.left(today); left != want {
-			t.Fatalf("day %d: %d entries are left, not %d", today+1, left, want)
+		t.Logf("day %2d: %6d entries, %6.1f MiB in %7d inodes, beside it %.1f MiB", today+1, count, float64(bytes)/(1<<20), inodes, float64(cache-bytes)/(1<<20))
+		if want := m.remaining(today); count != want {
+			t.Fatalf("day %d: %d entries are left, not %d", today+1, count, want)
 		}
 	}
-	// As much comes as goes, from the day on which the first that nobody read goes.
+	// From the day on which the first unread entries expire, as much arrives as expires.
 	level := used[m.unread]
 	for i, n := range used[m.unread:] {
 		if n > level+level/20 {

@@ -41,8 +41,8 @@ func newOddDir(t *testing.T, dir string) *oddDir {
 	return o
 }
 
-// run runs a program, after the words of before if there are any, and gives its
-// status and all it said.
+// run runs a program, with the words of before in front of it, and returns its status
+// and its output.
 func (o *oddDir) run(t *testing.T, before []string, stdin, program string, args ...string) (int, string) {
 	t.Helper()
 	argv := append(append(before, filepath.Join(o.bin, program)), args...)
@@ -84,8 +84,8 @@ func (o *oddDir) tree(t *testing.T) string {
 	return string(out)
 }
 
-// In a lektor-dir that cannot be written to, what only reads does its work, and
-// everything else says what it could not do, and does nothing.
+// In a lektor-dir that cannot be written to, commands that only read do their work. All
+// others report what they could not do, and do nothing.
 func TestReadOnly(t *testing.T) {
 	o := newOddDir(t, filepath.Join(t.TempDir(), "feeds"))
 	entry := glob(t, o.dir, "new/*/*")[0]
@@ -153,7 +153,7 @@ func otherDevice(t *testing.T, dir string) string {
 		t.Skip("there is no other file system at hand: ", err)
 	}
 	t.Cleanup(func() { os.RemoveAll(other) })
-	// Only a hard link tells in the same words everywhere.
+	// Only a hard link fails with the same words everywhere.
 	if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -163,9 +163,9 @@ func otherDevice(t *testing.T, dir string) string {
 	return other
 }
 
-// What lies on another file system than tmp/ cannot be reached by a rename. All
-// of new/ or cur/ is refused before a request is made; that of one feed fails that
-// feed, and loses nothing.
+// No rename leads from tmp/ to a directory on another file system. If new/ or cur/ is
+// one, it is refused before a request is made; if the directory of one feed is, that feed
+// fails, and nothing is lost.
 func TestOtherDevice(t *testing.T) {
 	for _, place := range []string{"new", "cur"} {
 		t.Run(place, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestOtherDevice(t *testing.T) {
 			}
 		})
 	}
-	t.Run("of one feed", func(t *testing.T) {
+	t.Run("one feed", func(t *testing.T) {
 		if os.Getuid() != 0 {
 			t.Skip("mounting needs root")
 		}

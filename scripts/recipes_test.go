@@ -15,8 +15,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/terminal"
 )
 
-// desk is where somebody runs the scripts: a lektor-dir with an odd title, the programs,
-// and others that stand for those of a desktop.
+// desk is an environment for the scripts: a lektor-dir with an odd title, the programs,
+// and stand-ins for programs of a desktop.
 type desk struct {
 	t         *testing.T
 	home, dir string
@@ -77,7 +77,7 @@ func (k *desk) start(script string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs it to its end, and gives what it printed.
+// run runs it to its end, and returns what it printed.
 func (k *desk) run(script string, args ...string) string {
 	k.t.Helper()
 	cmd := k.start(script, args...)
@@ -144,7 +144,7 @@ tail -n 1 "$HOME/list"`,
 		t.Errorf("got %q; want strings.Contains(out, \"the text of x$(touch ran)\")", out)
 	}
 	if list := k.read("list"); strings.Count(list, "\n") != 1 || !strings.Contains(list, "First") {
-		t.Errorf("what is left is %q", list)
+		t.Errorf("the list that is left is %q", list)
 	}
 	if again := k.read("again"); !strings.HasSuffix(again, "First\n") {
 		t.Errorf("reload gives %q", again)
@@ -157,7 +157,7 @@ tail -n 1 "$HOME/list"`,
 	}
 }
 
-// What is short goes through the pager, too, and stays: fzf covers what is only printed. The
+// A short text goes through the pager, too, and stays: fzf would cover printed text. The
 // preview is as wide as its place.
 func TestFzfOnTerminal(t *testing.T) {
 	k := newDesk(t, map[string]string{
@@ -356,7 +356,7 @@ func TestStatus(t *testing.T) {
 	await("2 Feed b : Later")
 }
 
-// A bar ends the script alone; what that has started goes with it.
+// A bar ends only the script, and the processes that the script has started end with it.
 func TestStatusEnds(t *testing.T) {
 	k := newDesk(t, map[string]string{"sleep": "exec /bin/sleep 3600"})
 	alive, inherited, err := os.Pipe()

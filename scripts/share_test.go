@@ -77,7 +77,7 @@ func (m *sharer) mark(flags string, entries ...listed) {
 	m.run(paths.String(), "lektor-view", "mark", "--set", flags, "-")
 }
 
-// state is all that machines are to agree on: entries with their flags, and the
+// state returns all that machines must agree on: entries with their flags, and the
 // subscriptions.
 func (m *sharer) state() string {
 	m.t.Helper()
@@ -105,18 +105,18 @@ func agree(t *testing.T, a, b *sharer) {
 	if slices.Equal(x, y) {
 		return
 	}
-	told := 0
+	printed := 0
 	for _, l := range x {
-		if !slices.Contains(y, l) && told < 10 {
-			told++
+		if !slices.Contains(y, l) && printed < 10 {
+			printed++
 			t.Errorf("%s has, and %s has not: %s", a.name, b.name, l)
 		}
 	}
 	t.Errorf("%s and %s differ: %d lines and %d", a.name, b.name, len(x), len(y))
 }
 
-// Three machines that fetch for themselves and share a directory: what is done on one
-// is so on all after two rounds, whoever did it with what.
+// Three machines fetch for themselves and share a directory: an edit on one of them is on
+// all after two rounds, whatever program made it.
 func TestShare(t *testing.T) {
 	bin := build(t)
 	// With LEKTOR_SHARE_RUNS there is as much as a reader has.
@@ -154,8 +154,8 @@ func TestShare(t *testing.T) {
 		machines = append(machines, m)
 	}
 	here, there, away := machines[0], machines[1], machines[2]
-	// Each has created all subscriptions; that these are the same it knows when it has
-	// read the others.
+	// Each has created all subscriptions. Once it has read the others, it knows that these
+	// are the same.
 	for range 2 {
 		for _, m := range machines {
 			m.sync()
@@ -202,7 +202,7 @@ func TestShare(t *testing.T) {
 		t.Errorf("read: %d, of these flagged: %d", seen, both)
 	}
 	if f := here.flags(url(1), last.ID); f != "FSk" {
-		t.Errorf("what was marked by mv has %q", f)
+		t.Errorf("the entry marked by mv has %q", f)
 	}
 	export := here.run("", "lektor-fetch", "export")
 	for _, c := range []struct {
@@ -243,8 +243,8 @@ func TestShare(t *testing.T) {
 	there.sync()
 	agree(t, here, there)
 
-	// The third was away for all of this. One sync, and it has what it has fetched;
-	// a fetch and apply, and it has the rest. It took nothing back.
+	// The third was away for all of this. After one sync, it agrees on the entries that it
+	// has fetched; after a fetch and apply, on the rest. It took nothing back.
 	before := here.state()
 	away.sync()
 	old := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(url(0)) + " " + late + ` .*\n|^` + regexp.QuoteMeta(url(feeds)) + ` .*\n`)

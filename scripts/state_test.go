@@ -55,7 +55,7 @@ type stateHouse struct {
 	mu    sync.Mutex
 	calls map[string]int    // notifications by path; requests of documents by path
 	fail  map[string]bool   // paths that answer 503
-	body  map[string]string // of the last notification by path
+	body  map[string]string // body of the last notification, by path
 }
 
 // serveState answers for the feeds in www and for subscribers below /cb/.
@@ -96,7 +96,7 @@ func serveState(t *testing.T, h *stateHouse) {
 	t.Cleanup(s.Close)
 }
 
-// called returns the number of requests of each path since it was asked last.
+// called returns the number of requests of each path since the last call.
 func (h *stateHouse) called(prefix string) map[string]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -518,7 +518,7 @@ func stateShare(h *stateHouse) {
 	}
 }
 
-// firstFields are the item and kind of each conflict that there was.
+// firstFields returns the item and kind of each conflict of the older version.
 func (h *stateHouse) firstFields() string {
 	var b strings.Builder
 	for line := range strings.Lines(read(h.t, h.root, "was", "conflicts")) {

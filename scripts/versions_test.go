@@ -31,8 +31,8 @@ type versionEntry struct {
 
 func day(n int) time.Time { return time.Date(2026, 11, n, 10, 0, 0, 0, time.UTC) }
 
-// versionEntries is what the documents say that the lektor-dirs were made from. What only
-// some versions kept is taken out again for the others.
+// versionEntries returns the entries of the documents that the lektor-dirs were made from.
+// Fields that only some versions keep are taken out again for the others.
 func versionEntries() map[string]versionEntry {
 	html := "text/html"
 	return map[string]versionEntry{
@@ -129,7 +129,7 @@ func TestVersions(t *testing.T) {
 					want[id] = w
 				}
 			}
-			settings := map[string][2]string{ // of the one feed, of the other
+			settings := map[string][2]string{ // a value for each of the two feeds
 				"url": {gardenURL, atomURL}, "alias": {"My garden", ""}, "interval": {"2h", ""}, "on-update": {"unread", "ignore"},
 				"categories": {"science\nhome/plants", "science"}, "headers": {"X-Key: secret one\nX-Other: two", ""}, "filter": {},
 			}

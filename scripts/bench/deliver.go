@@ -86,7 +86,7 @@ func throughLektordir(from *lektordir.Dir, to string) func() {
 // floorFile is a file as the floor makes it.
 type floorFile struct {
 	name string
-	data []byte // of a symbolic link: where it leads
+	data []byte // content; the target of a symbolic link
 	mode fs.FileMode
 	twin string // another name of the same file, which is there already
 }
@@ -96,7 +96,7 @@ type floorFeed struct {
 	hash    string
 	src     []floorFile
 	journal []byte
-	files   []floorFile // of the entries, each after the directory that it is in
+	files   []floorFile // files of the entries, each after its directory
 }
 
 // throughFloor makes the same files with nothing around it: no locks, no checks,

@@ -65,8 +65,8 @@ func (b *bench) firstFetch(feeds, rounds int) {
 			// Every program and the server's code are in memory before anything counts.
 			f.once(w, b.place(), s.urls[:min(feeds, 25)], s)
 			w.once = func(w *way, _ int) measurement {
-				// No directory is removed before the end: ext4 gives no inode that was freed
-				// in the last minutes away again, and looks at each of them for a new file.
+				// No directory is removed before the end: ext4 does not reuse an inode that was
+				// freed in the last minutes, and looks at each of them for a new file.
 				return f.once(w, b.place(), s.urls, s)
 			}
 			ways = append(ways, w)
@@ -138,7 +138,7 @@ func (b *bench) unchanged() {
 	}
 }
 
-// snapshot tells of all files and directories below dir when they were written.
+// snapshot returns the time of the last change of each file and directory below dir.
 func snapshot(dir string) map[string]string {
 	all := map[string]string{}
 	must.Do(filepath.Walk(filepath.Join(dir, "feeds"), func(path string, fi os.FileInfo, err error) error {

@@ -94,7 +94,7 @@ func onLanes(ctx context.Context, volume *gluster.Volume, at string, do func(dir
 		must.Do(<-errs)
 	}
 	m.time = time.Since(begin)
-	time.Sleep(1500 * time.Millisecond) // the volume gives locks back a second later
+	time.Sleep(1500 * time.Millisecond) // the volume releases locks a second later
 	mount2, replicas2 := must.Get2(volume.Times())
 	calls := 0
 	for _, n := range must.Get(volume.Calls(ctx)) {

@@ -87,9 +87,9 @@ func (b *bench) index() {
 // asks returns a way, with the index of another, that takes a command each time.
 func (w *way) asks(name string, cmd *exec.Cmd) *way {
 	return &way{name: name, bin: w.bin, dir: w.dir, once: func(*way, int) measurement {
-		again := exec.Command(cmd.Path, cmd.Args[1:]...)
-		again.Env, again.Dir = cmd.Env, cmd.Dir
-		m, out := take(again)
+		repeat := exec.Command(cmd.Path, cmd.Args[1:]...)
+		repeat.Env, repeat.Dir = cmd.Env, cmd.Dir
+		m, out := take(repeat)
 		m.note = fmt.Sprintf("%d lines", bytes.Count(out, []byte("\n")))
 		return m
 	}}

@@ -117,7 +117,7 @@ func run() {
 }
 
 // interrupted waits for a signal, and removes what was made before it ends the program.
-// What was measured until then is on standard error.
+// The measurements until then are on standard error.
 func (b *bench) interrupted() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -152,7 +152,7 @@ func describe(dir string) string {
 // way is one of those that a group compares: programs of ours, of others, or a floor.
 type way struct {
 	name string
-	bin  string // of ours, the directory of the programs
+	bin  string // directory of the programs, for programs of ours
 	dir  string // its own
 	n    int    // if not 0, used instead of the group's
 	// once does it, and returns what it took.
@@ -174,7 +174,7 @@ type group struct {
 	warm       bool
 	before     func(round int) // each round
 	ways       []*way
-	rounded    [][]measurement // of each way
+	rounded    [][]measurement // the rounds of each way
 }
 
 // ours are the ways of lektor's own programs: one, or with -against two.

@@ -53,12 +53,12 @@ func (w *way) start(dir, name string, args ...string) *program {
 
 // stop ends it and returns its peak memory, in bytes.
 func (p *program) stop() int64 {
-	had := memory(p.Process.Pid)
+	peak := memory(p.Process.Pid)
 	must.Do(p.Process.Signal(syscall.SIGTERM))
 	if err := p.Wait(); err != nil {
 		must.Fail("%s: %w\n%s", p.Path, err, p.said.String())
 	}
-	return had
+	return peak
 }
 
 // listen starts a listener on a free port, for hubs on loopback.
@@ -301,11 +301,11 @@ func (b *bench) registrations(n int) {
 		listen := w.listen(w.dir)
 		wait("all feeds", 5*time.Minute, listen, func() bool {
 			time.Sleep(20 * time.Millisecond)
-			known := 0
+			registered := 0
 			for _, h := range all {
-				known += len(h.Registrations()) + len(h.Subscriptions())
+				registered += len(h.Registrations()) + len(h.Subscriptions())
 			}
-			return known == n
+			return registered == n
 		})
 		m.time = time.Since(begin)
 		m.memory = listen.stop()

@@ -86,7 +86,7 @@ func (c *corpus) body(i, size int) string {
 // library is a lektor-dir of generated entries, and of maildirs with the same texts.
 type library struct {
 	feeds, entries, size int
-	age                  func(i int) time.Duration // of an entry
+	age                  func(i int) time.Duration // age of entry i
 	read                 func(i int) bool
 	mail                 string // if not "", a directory of a maildir for each feed
 	mailed               int    // how many of the newest are there

@@ -42,7 +42,7 @@ func (d *drawn) read() {
 	}
 }
 
-// wait waits until what was drawn is as it should be, and tells when it was.
+// wait waits until the screen is as it should be, and returns the time at which it was.
 func (d *drawn) wait(what string, done func(out []byte) bool) time.Time {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(200 * time.Microsecond) {
 		d.mu.Lock()

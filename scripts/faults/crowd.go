@@ -24,24 +24,24 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// hang is when a process is taken for one that will never end.
+// hang is the time after which a process counts as one that never ends.
 const hang = 90 * time.Second
 
-// crowd is a lektor-dir and those who are at work on it.
+// crowd is a lektor-dir and the processes that work on it.
 type crowd struct {
 	*env
 	dir, self, scripts string
 
-	// second is the lektor-dir as another machine has it, on which processes of
-	// another host work, and third gives it as one that was not there before; on a
-	// disk of this machine there is neither.
+	// second is the lektor-dir in the mount of another machine, on which processes of
+	// another host work; third returns it in a mount that is made by the call. On a
+	// disk of this machine they are "" and nil.
 	second string
 	third  func() string
 
 	feeds *feeds
-	// alone is why no process can be given a host name and process numbers of
-	// its own, nil where it can.
-	alone error
+	// isolationErr says why no process can have a host name and process numbers of
+	// its own; nil if it can.
+	isolationErr error
 
 	account
 	put    int             // entries that the lane of puts has put
@@ -49,7 +49,7 @@ type crowd struct {
 	tried  map[string]bool // removed halfway by rm -r, and carried off by somebody meanwhile
 }
 
-// account is what the processes did, and what was found of it.
+// account holds what the processes did, and the findings.
 type account struct {
 	mu       sync.Mutex // also for put and tried
 	kinds    []string
@@ -58,7 +58,7 @@ type account struct {
 	ev       evidence
 }
 
-// stat is what a kind of process did.
+// stat counts the runs of a kind of process, and how they ended.
 type stat struct {
 	runs, killed int
 	statuses     map[int]int
@@ -87,7 +87,7 @@ func newCrowd(ctx context.Context, e *env) *crowd {
 		c.third = func() string { return mount("three") }
 		c.dir, c.second = mount("one"), mount("two")
 	}
-	c.alone = namespaces()
+	c.isolationErr = namespaces()
 	c.feeds = serveFeeds()
 	c.ev.feeds = c.feeds.all
 	c.subscribe()
@@ -115,7 +115,7 @@ func (c *crowd) subscribe() {
 	}
 }
 
-// namespaces tells why processes cannot be given a host name and process numbers
+// namespaces returns an error if processes cannot have a host name and process numbers
 // of their own.
 func namespaces() error {
 	if runtime.GOOS != "linux" {
@@ -135,7 +135,7 @@ func namespaces() error {
 // otherHost is the name of the host that processes are on which run apart.
 const otherHost = "crowd-apart"
 
-// apart makes a command run on another host, as far as it can tell, with the
+// apart makes a command run on what looks to it like another host, with the
 // process number 1: one that all such processes share.
 func apart(argv []string) []string {
 	return append([]string{"unshare", "--uts", "--pid", "--fork", "--kill-child", "sh", "-c",
@@ -144,13 +144,13 @@ func apart(argv []string) []string {
 
 // somewhere is apart for every other command, where that can be.
 func (c *crowd) somewhere(rnd *rand.Rand, argv ...string) []string {
-	if c.alone != nil || rnd.IntN(2) == 0 {
+	if c.isolationErr != nil || rnd.IntN(2) == 0 {
 		return argv
 	}
 	return apart(argv)
 }
 
-// find notes something that must not be.
+// find counts a finding: something that must not be.
 func (c *crowd) find(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -236,8 +236,8 @@ func (c *crowd) run(p process) ended {
 	return o
 }
 
-// said are the messages that mean no harm, and what is to be made of them.
-var said = []struct {
+// harmlessMessages match the messages that are no findings, with a function that notes them.
+var harmlessMessages = []struct {
 	form  *regexp.Regexp
 	claim func(e *evidence, m []string)
 }{
@@ -246,22 +246,22 @@ var said = []struct {
 	{regexp.MustCompile(`^lektor-fetch: feed [0-9a-f]{40} is being fetched by another process$`), nil},
 	{regexp.MustCompile(`^lektor-fetch: hint: try again in a moment$`), nil},
 	{regexp.MustCompile(`^lektor-view: there is no unread entry`), nil},
-	// What else runs on this machine watches, too.
+	// Other programs on this machine watch files, too.
 	{regexp.MustCompile(`^lektor-\w+: warning: cannot watch for changes, looking every \S+ instead: the kernel's limit `), nil},
 	{regexp.MustCompile(`^lektor-view: no entry (\S+)$`), deny},
 	{regexp.MustCompile(`^lektor-view: (\S+) was replaced by a newer version, \S+$`), deny},
 	{regexp.MustCompile(`^lektor-view: hint: (it was removed, or never existed|use that one, or run lektor-view ls.*)$`), nil},
 	{regexp.MustCompile(`^lektor-view: warning: (\S+): it has no (?:file )?(?:title|id|content|feed); skipped$`), mangle},
 	{regexp.MustCompile(`^lektor-view: (\S+): it has no (?:file )?(?:title|id|content|feed)$`), mangle}, // by next
-	// What is put aside, a fetcher of another host may remove at the same time.
+	// A fetcher of another host may remove an entry that is put aside at the same time.
 	{regexp.MustCompile(`^rm: cannot remove 'tmp/\S+;gone(/\w+)?': Stale file handle$`), nil},
-	// What another host has taken, a mount still shows for a second.
+	// A mount still shows for a second an entry that another host has moved away.
 	{regexp.MustCompile(`^mv: cannot move 'new/\S+' to '(?:cur|tmp)/\S+': Stale file handle$`), nil},
 	{regexp.MustCompile(`^lektor-digest: \./(\S+) is not a whole entry$`), mangle},
 }
 
-// deny notes what a viewer did not find. Of what another host has moved a mount of
-// GlusterFS may not know for a second: lektor(7), "On many machines".
+// deny notes an entry that a viewer did not find. A mount of GlusterFS may miss for a
+// second that another host has moved one: lektor(7), "On many machines".
 func deny(e *evidence, m []string) {
 	if !gluster.Inside() {
 		e.denied[keyOf(m[1])] = true
@@ -299,7 +299,7 @@ func (c *crowd) judge(p process, o ended) {
 lines:
 	for l := range strings.Lines(o.stderr) {
 		l = strings.TrimSuffix(l, "\n")
-		for _, m := range said {
+		for _, m := range harmlessMessages {
 			if f := m.form.FindStringSubmatch(l); f != nil {
 				if m.claim != nil {
 					m.claim(&c.ev, f)
@@ -375,8 +375,8 @@ func (e *env) crowd(ctx context.Context, seed uint64, long, grows time.Duration)
 		// Before the crowd, which leaves nothing idle.
 		must.Do(oneAsks(ctx, c.fetch, c.self, [2]string{c.dir + "-hosts", c.second + "-hosts"}, 40, 5))
 	}
-	if c.alone != nil {
-		fmt.Println("skipped, other hosts and repeated process numbers of the programs themselves:", c.alone)
+	if c.isolationErr != nil {
+		fmt.Println("skipped, other hosts and repeated process numbers of the programs themselves:", c.isolationErr)
 	}
 	must.Do(c.rush(ctx, seed, long, grows))
 	found := c.report()

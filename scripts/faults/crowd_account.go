@@ -99,17 +99,17 @@ func (e *evidence) check() []error {
 			fail("%s is the same entry as %s", xs[1], xs[0])
 		}
 	}
-	known := map[string]bool{}
+	knownFeeds := map[string]bool{}
 	for _, f := range e.feeds {
-		known[f.hash] = true
+		knownFeeds[f.hash] = true
 		bad = append(bad, e.checkFeed(f, byFeed[f.hash], there)...)
 	}
 	if e.clock != "" {
-		known[e.clock] = true
+		knownFeeds[e.clock] = true
 		bad = append(bad, e.checkClock(byFeed[e.clock])...)
 	}
 	for _, x := range e.entries {
-		if !known[x.Feed] {
+		if !knownFeeds[x.Feed] {
 			fail("%s is of a feed that nobody fetched", x)
 		}
 	}
@@ -122,10 +122,10 @@ func (e *evidence) check() []error {
 			fail("%s was delivered, as a fetcher says, and is in no journal", key)
 		}
 	}
-	for said, keys := range map[string]map[string]bool{"it was not": e.denied, "it was not whole": e.broken} {
+	for claim, keys := range map[string]map[string]bool{"it was not": e.denied, "it was not whole": e.broken} {
 		for key := range keys {
 			if len(there[key]) > 0 {
-				fail("%s is there, and a viewer said that %s", there[key][0], said)
+				fail("%s is there, and a viewer said that %s", there[key][0], claim)
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func (e *evidence) check() []error {
 	return bad
 }
 
-// accounts are what is known of a feed.
+// accounts holds the evidence about a feed.
 type accounts struct {
 	*evidence
 	f        *feed
@@ -164,7 +164,7 @@ func (e *evidence) checkFeed(f *feed, entries []*entry, there map[string][]*entr
 	}
 	a.whole(entries)
 	count := a.journaled()
-	// What a fetcher said to have delivered is in the journal.
+	// An entry that a fetcher reported as delivered is in the journal.
 	first := map[int]bool{}
 	for v := range count {
 		first[v.entry] = true
@@ -177,13 +177,13 @@ func (e *evidence) checkFeed(f *feed, entries []*entry, there map[string][]*entr
 	return a.bad
 }
 
-// version is what a line of the journal delivered.
+// version returns the version that a line of the journal delivered.
 func (a *accounts) version(l line) (version, bool) {
 	v, ok := a.versions[line{identity: l.identity, content: l.content}]
 	return v, ok
 }
 
-// whole looks whether what is there is whole, once, and in the journal.
+// whole checks that each entry that is there is whole, there once, and in the journal.
 func (a *accounts) whole(entries []*entry) {
 	f := a.f
 	seen := map[version]*entry{}
@@ -209,7 +209,8 @@ func (a *accounts) whole(entries []*entry) {
 	}
 }
 
-// gone reports whether what a line delivered was removed, as somebody says.
+// gone reports whether a viewer said that it removed the entry that a line delivered, or
+// removed a newer version with its older ones.
 func (a *accounts) gone(l line) bool {
 	if a.removed[a.f.hash+"/"+l.unique] > 0 {
 		return true
@@ -220,12 +221,12 @@ func (a *accounts) gone(l line) bool {
 	})
 }
 
-// journaled looks whether what the journal says was delivered is there, or was
-// removed, and counts how often each version was delivered.
+// journaled checks that each entry that the journal names is there, or was removed, and
+// counts how often each version was delivered.
 func (a *accounts) journaled() map[version]int {
 	f := a.f
 	count := map[version]int{}
-	left := map[int]int{}      // versions of an entry that are there, or were removed
+	accounted := map[int]int{} // versions of an entry that are there, or were removed
 	delivered := map[int]int{} // versions of it in the journal
 	for _, l := range a.lines {
 		v, ok := a.version(l)
@@ -249,14 +250,14 @@ func (a *accounts) journaled() map[version]int {
 			a.fail("%s replaces %s, which is another entry", l.unique, l.replaces)
 		}
 		if here || a.gone(l) {
-			left[v.entry]++
+			accounted[v.entry]++
 		} else if f.policy == deliver {
 			a.fail("%s, %s, is lost", key, f.title(v))
 		}
 	}
 	for entry, n := range delivered {
-		if f.policy != deliver && left[entry] != 1 {
-			a.fail("entry %d, of which %d versions were delivered, is there or removed %d times", entry, n, left[entry])
+		if f.policy != deliver && accounted[entry] != 1 {
+			a.fail("entry %d, of which %d versions were delivered, is there or removed %d times", entry, n, accounted[entry])
 		}
 		if n > 1 && f.policy == ignore {
 			a.fail("%d versions of entry %d were delivered", n, entry)
@@ -267,7 +268,7 @@ func (a *accounts) journaled() map[version]int {
 
 var titleForm = regexp.MustCompile(`^Entry (\d+) of (\S+), version (\d+)\n$`)
 
-// versionOf tells which version an entry is; the error is for one that is not
+// versionOf returns the version that an entry is; the error is for one that is not
 // what the server served.
 func (f *feed) versionOf(x *entry) (version, error) {
 	m := titleForm.FindStringSubmatch(x.Files["title"])
@@ -284,7 +285,7 @@ func (f *feed) versionOf(x *entry) (version, error) {
 	for _, name := range slices.Sorted(maps.Keys(x.Files)) {
 		got := x.Files[name]
 		if name == "extras" {
-			got, _ = dir.TakeReplaces(got) // a unique name, which the journal tells of
+			got, _ = dir.TakeReplaces(got) // a unique name, which the journal holds
 		}
 		if data, ok := want[name]; !ok || data != got {
 			return v, fmt.Errorf("%s is %.80q, not %.80q", name, got, data)

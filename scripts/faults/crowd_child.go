@@ -21,15 +21,15 @@ import (
 )
 
 // The programs have no flag for clock, host name and process number, and need
-// none. Who is to have others is a child of this program, which does as they do
-// with options of its own.
+// none. To run with another one, this program starts itself as a child, which does as
+// they do with options of its own.
 
 // childVariable names what a child does: the name of a program and a command.
 const childVariable = "LEKTOR_CROWD_CHILD"
 
 // surroundings are what a child takes for its own.
 type surroundings struct {
-	shift time.Duration // of its clock
+	shift time.Duration // how far its clock is ahead
 	host  string        // "" for the real one
 	pid   int
 }

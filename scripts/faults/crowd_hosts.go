@@ -27,10 +27,10 @@ func oneAsks(ctx context.Context, fetch, self string, dirs [2]string, feeds, rou
 	run := func(dir string, env []string, argv ...string) string {
 		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 		cmd.Env = append(os.Environ(), append(env, "LEKTORDIR="+dir, "no_proxy=*", "LC_ALL=C")...)
-		var said strings.Builder
-		cmd.Stderr = &said
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
 		out, err := cmd.Output()
-		must.That(err, "%q: %s", argv, &said)
+		must.That(err, "%q: %s", argv, &stderr)
 		return string(out)
 	}
 	path := func(feed int) string { return fmt.Sprintf("/%d", feed) }

@@ -24,7 +24,7 @@ var (
 	behind = surroundings{shift: -time.Hour, pid: 1} // on this host
 )
 
-// lane is one who is at work again and again, with a pause of this length on average.
+// lane is a user or program that works again and again, with a pause of this average length.
 type lane struct {
 	pause time.Duration
 	do    func(ctx context.Context, rnd *rand.Rand)
@@ -70,10 +70,10 @@ func (c *crowd) updates(_ context.Context, rnd *rand.Rand) {
 	c.printed(c.run(sometimesKilled(rnd, process{kind: "update -a", argv: c.update("-a")})))
 }
 
-// updatesApart are those of another host.
+// updatesApart are the updates of another host.
 func (c *crowd) updatesApart(context.Context, *rand.Rand) {
 	p := process{kind: "update", argv: c.update()}
-	if c.alone == nil {
+	if c.isolationErr == nil {
 		p = process{kind: "update -a, other host", argv: apart(c.update("-a"))}
 	}
 	c.printed(c.run(p))
@@ -168,7 +168,7 @@ func (c *crowd) putOne(program []string, v version) bool {
 }
 
 // clocks run the sample fetcher, several at once now and then, on two hosts, of which one
-// gives all its processes the same number.
+// has the same number for all its processes.
 func (c *crowd) clocks(_ context.Context, rnd *rand.Rand) {
 	c.onceOrTwice(rnd, func(argv []string) {
 		if o := c.run(process{kind: "lektor-clock", argv: argv}); o.status == 0 {
@@ -239,7 +239,7 @@ func (c *crowd) follows(ctx context.Context, rnd *rand.Rand) {
 	}
 }
 
-// byHand is what a user does who has read the specification and no more: every
+// byHand is a user's script, written after the specification alone: every
 // $1-th entry in new/ from the $2-th is moved, as its sample viewer does, or
 // removed. An entry that others took is no error.
 const byHand = `
@@ -375,8 +375,8 @@ func (c *crowd) ran() bool {
 // accounts for everything.
 func (c *crowd) settle() (err error) {
 	defer must.Catch(&err)
-	// What rm -r had begun when somebody moved it away is what its user would
-	// remove now.
+	// An entry that was moved away while rm -r removed it is removed now, as its
+	// user would do.
 	for key := range c.tried {
 		feed, unique, _ := strings.Cut(key, "/")
 		for _, path := range must.Get(filepath.Glob(filepath.Join(c.dir, "*", feed, unique+"*"))) {
@@ -386,7 +386,7 @@ func (c *crowd) settle() (err error) {
 	}
 	const kind = "at the end"
 	last := []process{{argv: c.update("-a")}, c.child("", ahead, "update -a"), c.child("", behind, "update -a")}
-	if c.alone == nil {
+	if c.isolationErr == nil {
 		last = append(last, process{argv: apart(c.update("-a"))})
 	}
 	for _, p := range last {

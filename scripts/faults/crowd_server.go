@@ -120,8 +120,8 @@ func (f *feed) changed() int {
 	return f.change
 }
 
-// offer notes that a version of an entry is given to a fetcher by itself, and
-// take that it was delivered.
+// offer notes that a fetcher gets a version of an entry outside of the document; take
+// notes that it was delivered.
 func (f *feed) offer(v version) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,8 +135,8 @@ func (f *feed) take(v version) {
 	f.latest[v.entry] = max(f.latest[v.entry], v.number)
 }
 
-// ServeHTTP serves the document. A validator that comes back tells that the
-// document it came with was delivered, as a fetcher saves it only then.
+// ServeHTTP serves the document. A validator that comes back proves that
+// its document was delivered, as a fetcher saves the validator only then.
 func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if tag, err := strconv.Unquote(r.Header.Get("If-None-Match")); err == nil {
 		if n, err := strconv.Atoi(tag); err == nil {
@@ -162,7 +162,7 @@ func (f *feed) link(v version) string {
 }
 func (f *feed) enclosure(v version) string { return f.link(v) + ".mp3" }
 
-// content is of another length in every version, so that a part of one is none.
+// content has another length in every version, so that a part of one never equals another.
 func (f *feed) content(v version) string {
 	return fmt.Sprintf("<p>%s — 文</p><p>%send</p>", f.title(v), strings.Repeat("text &amp; more ", f.repeats(v)))
 }
@@ -173,7 +173,7 @@ func date(v version) time.Time {
 	return time.Date(2026, 1, 1, 0, v.entry, 0, 0, time.UTC)
 }
 
-// files are those of an entry as it must lie in the lektor-dir.
+// files returns the files that an entry must have in the lektor-dir.
 func (f *feed) files(v version) map[string]string {
 	return map[string]string{
 		"title":   f.title(v) + "\n",

@@ -31,14 +31,14 @@ func opened(t *testing.T) *crowd {
 	return c
 }
 
-// What make faults does for a minute, for three seconds.
+// TestCrowd does for three seconds what make faults does for a minute.
 func TestCrowd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes five seconds")
 	}
 	c := opened(t)
-	if c.alone != nil {
-		t.Log("not on other hosts: ", c.alone)
+	if c.isolationErr != nil {
+		t.Log("not on other hosts: ", c.isolationErr)
 	}
 	c.wanted = []string{"update -a", "deliver", "put", "lektor-clock", "mark", "rm"}
 	if err := c.rush(t.Context(), uint64(time.Now().UnixNano()), 3*time.Second, 20*time.Millisecond); err != nil {
@@ -57,7 +57,7 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// Of fetchers on two hosts that begin at once, one asks for each feed.
+// If fetchers on two hosts begin at once, only one of them asks for each feed.
 func TestOneAsks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
@@ -67,13 +67,14 @@ func TestOneAsks(t *testing.T) {
 	if err := oneAsks(t.Context(), c.fetch, c.self, [2]string{dir, dir}, 30, 4); err != nil {
 		t.Error(err)
 	}
-	// Where each has a lektor-dir of its own, both ask: the test would see it.
+	// With a lektor-dir for each of them, both ask: the test would see it.
 	if err := oneAsks(t.Context(), c.fetch, c.self, [2]string{dir + "1", dir}, 1, 1); err == nil {
 		t.Error("two that share nothing were not seen to ask twice")
 	}
 }
 
-// What make faults does on GlusterFS, for a moment: two hosts with a mount each.
+// TestCrowdOnGluster does for a moment what make faults does on GlusterFS: two hosts
+// have a mount each.
 func TestCrowdOnGluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -290,7 +291,7 @@ func TestAccounting(t *testing.T) {
 		"printed and unknown":  {func(e *evidence) { e.printed[e.feeds[0].hash+"/x"] = 1 }, "is in no journal"},
 		"there, though denied": {func(e *evidence) { e.denied[e.at(unread, version{4, 1}).ref()] = true }, "said that it was not"},
 		"whole, though broken": {func(e *evidence) { e.broken[e.at(unread, version{4, 1}).ref()] = true }, "was not whole"},
-		"of an unknown feed":   {func(e *evidence) { e.at(ignore, version{4, 1}).Feed = "other" }, "nobody fetched"},
+		"its feed is unknown":  {func(e *evidence) { e.at(ignore, version{4, 1}).Feed = "other" }, "nobody fetched"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := world()

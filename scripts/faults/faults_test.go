@@ -138,7 +138,7 @@ func TestFindsWhatAViewerLost(t *testing.T) {
 	}
 	for _, c := range []struct {
 		action action
-		before string // what is done before the viewer comes
+		before string // done before the viewer comes
 		spoil  string // and after: with the path of an entry that was taken, in a copy, from where and to where
 		want   string
 	}{
@@ -304,7 +304,7 @@ func ordersEnv(t *testing.T) (e *env, ram string) {
 	return e, ram
 }
 
-// What the model says of a few calls.
+// The model of a few calls has the states that are listed here.
 func TestModel(t *testing.T) {
 	record := func(ops ...op) *recording {
 		t.Helper()
@@ -315,7 +315,7 @@ func TestModel(t *testing.T) {
 		}
 		return r
 	}
-	// look gives the states, as paths with data.
+	// look returns the states, as paths with data.
 	look := func(r *recording, m model) []string {
 		var all []string
 		add := func(s *diskState) bool {

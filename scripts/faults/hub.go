@@ -37,12 +37,12 @@ const savedFeed = `<rss version="2.0"><channel><title>Saved</title></channel></r
 type hubs struct {
 	work, program string
 	site          *httptest.Server
-	port          string // of the site
+	port          string // port of the site
 
-	mu      sync.Mutex
-	version int
-	told    []string      // paths of subscribers who were notified
-	hold    chan struct{} // closed when the feed can be read; nil for now
+	mu            sync.Mutex
+	version       int
+	notifiedPaths []string      // paths of subscribers who were notified
+	hold          chan struct{} // closed when the feed can be read; nil for now
 }
 
 func newHubs(work string) *hubs {
@@ -70,7 +70,7 @@ func (h *hubs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet:
 		_, _ = io.WriteString(w, r.FormValue("challenge"))
 	default:
-		h.told = append(h.told, r.URL.Path)
+		h.notifiedPaths = append(h.notifiedPaths, r.URL.Path)
 		_, _ = io.WriteString(w, `<?xml version="1.0"?><methodResponse><params><param><value><boolean>1</boolean></value></param></params></methodResponse>`)
 	}
 }
@@ -96,16 +96,16 @@ func (h *hubs) publish() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.version++
-	h.told = nil
+	h.notifiedPaths = nil
 }
 
 // notified reports whether a subscriber is, at once or within some seconds.
 func (h *hubs) notified(path string, within time.Duration) error {
 	for end := time.Now().Add(within); ; {
 		h.mu.Lock()
-		told := slices.Contains(h.told, path)
+		found := slices.Contains(h.notifiedPaths, path)
 		h.mu.Unlock()
-		if told {
+		if found {
 			return nil
 		}
 		if time.Now().After(end) {
@@ -147,14 +147,14 @@ func (h *hubs) started(ctx context.Context, state string, do func(base string) e
 	argv, base := h.argv(state, "1ms")
 	ctx, cancel := context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	var said strings.Builder
-	cmd.Stderr = &said
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	must.Do(cmd.Start())
 	defer func() {
 		cancel()
 		_ = cmd.Wait() // it was killed
 		if err != nil {
-			err = fmt.Errorf("%w\n%s", err, said.String())
+			err = fmt.Errorf("%w\n%s", err, stderr.String())
 		}
 	}()
 	answers(ctx, base)
@@ -194,8 +194,8 @@ type promise struct {
 	want string // in the answer
 	// send begins what is written to the socket at that moment.
 	send string
-	// kept reports whether a hub that is started with the state of the disk keeps it.
-	kept func(base string) error
+	// verify returns an error if a hub that starts with the state of the disk breaks it.
+	verify func(base string) error
 	// calls are those that were made before; -1 where the moment did not come.
 	calls int
 }
@@ -212,7 +212,7 @@ func (h *hubs) promises() []*promise {
 			return nil
 		}
 	}
-	told := func(paths ...string) func(string) error {
+	notifies := func(paths ...string) func(string) error {
 		return func(string) (err error) {
 			for _, path := range paths {
 				err = errors.Join(err, h.notified(path, 10*time.Second))
@@ -222,15 +222,15 @@ func (h *hubs) promises() []*promise {
 	}
 	const long = "3h"
 	return []*promise{
-		{name: "a registration by REST", gap: "0", send: "HTTP/1.1 200", want: `success="true"`, kept: subscribed("/rest"), ask: func(base string) string {
+		{name: "a registration by REST", gap: "0", send: "HTTP/1.1 200", want: `success="true"`, verify: subscribed("/rest"), ask: func(base string) string {
 			return form(base+"/pleaseNotify", "port", h.port, "path", "/rest", "protocol", "http-post", "domain", "127.0.0.1", "url1", h.feed())
 		}},
-		{name: "a registration by XML-RPC", gap: "0", send: "HTTP/1.1 200", want: "<boolean>1<", kept: subscribed("/rpc"), ask: func(base string) string {
+		{name: "a registration by XML-RPC", gap: "0", send: "HTTP/1.1 200", want: "<boolean>1<", verify: subscribed("/rpc"), ask: func(base string) string {
 			return rpc(base, "rssCloud.pleaseNotify", "x", "<i4>"+h.port+"</i4>", "/rpc", "xml-rpc", "<array><data><value>"+h.feed()+"</value></data></array>")
 		}},
 		{name: "a feed that is stored", gap: "0", send: "HTTP/1.1 200", want: "/feeds/bull/rss.xml", ask: func(base string) string {
 			return rpc(base, "rssCloud.saveRss", "bull", "secret", "<![CDATA["+savedFeed+"]]>")
-		}, kept: func(base string) (err error) {
+		}, verify: func(base string) (err error) {
 			defer must.Catch(&err)
 			resp := must.Get(http.Get(base + "/feeds/bull/rss.xml"))
 			defer resp.Body.Close()
@@ -239,18 +239,18 @@ func (h *hubs) promises() []*promise {
 			}
 			return nil
 		}},
-		{name: "a round, when its first subscriber is notified", gap: "0", send: "POST /r", want: "2 subscribers", kept: told("/rest", "/rpc"), ask: func(base string) string {
+		{name: "a round, when its first subscriber is notified", gap: "0", send: "POST /r", want: "2 subscribers", verify: notifies("/rest", "/rpc"), ask: func(base string) string {
 			h.publish()
 			return ping(base)
 		}},
-		{name: "a publish by WebSub", gap: "0", send: "HTTP/1.1 204", kept: told("/rest", "/rpc"), ask: func(base string) string {
+		{name: "a publish by WebSub", gap: "0", send: "HTTP/1.1 204", verify: notifies("/rest", "/rpc"), ask: func(base string) string {
 			h.publish()
 			defer h.holdFeed()() // so that the answer comes before the feed is read
 			return form(base+"/websub", "hub.mode", "publish", "hub.url", h.feed())
 		}},
 		// The time is further away than a gap of a moment can have it, so the next hub
 		// does it at once.
-		{name: "a ping that waits for its time", gap: long, send: "HTTP/1.1 200", want: "will be again in", kept: told("/rest", "/rpc"), ask: func(base string) string {
+		{name: "a ping that waits for its time", gap: long, send: "HTTP/1.1 200", want: "will be again in", verify: notifies("/rest", "/rpc"), ask: func(base string) string {
 			ping(base) // the first is not to wait
 			h.publish()
 			return ping(base)
@@ -258,7 +258,7 @@ func (h *hubs) promises() []*promise {
 	}
 }
 
-// record runs hubs through the promises, and gives what they did to their state.
+// record runs hubs through the promises, and returns what they did to their state.
 func (h *hubs) record(ctx context.Context, all []*promise) (r *recording, err error) {
 	defer must.Catch(&err)
 	state := filepath.Join(h.work, "state")
@@ -329,8 +329,8 @@ func (h *hubs) recordRun(ctx context.Context, state, gap string, before int, all
 	return o.ops, nil // it was killed
 }
 
-// broken tries what a disk may have at the moment of each promise, and gives those that
-// are not kept.
+// broken tries the states of a disk at the moment of each promise, and returns an error
+// for each promise that is not kept.
 func (h *hubs) broken(ctx context.Context, r *recording, all []*promise, m model) (tried int, findings []error) {
 	for _, p := range all {
 		names, others := r.loose(p.calls, m)
@@ -379,7 +379,7 @@ func (h *hubs) keeps(ctx context.Context, p *promise, s *diskState) (err error) 
 	defer os.RemoveAll(state)
 	s.volume.write(state)
 	h.mu.Lock()
-	h.told = nil
+	h.notifiedPaths = nil
 	h.mu.Unlock()
-	return h.started(ctx, state, p.kept)
+	return h.started(ctx, state, p.verify)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// What a hub answers for is on the disk when it answers, and the journal of a round when
-// the first subscriber is notified.
+// A hub has its state on the disk when it answers, and the journal of a round when the
+// first subscriber is notified.
 func TestHubAnswersWhenItIsOnTheDisk(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")

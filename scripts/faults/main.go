@@ -1,7 +1,7 @@
 //go:build linux && (amd64 || arm64)
 
-// Command faults lets faults befall the programs, and looks at what comes of
-// it: see the README beside it.
+// Command faults injects faults into the programs, and checks the result: see the README
+// beside it.
 package main
 
 import (
@@ -30,13 +30,13 @@ func main() {
 	only := flag.String("only", "", "only scenarios whose name contains `TEXT`")
 	kinds := flag.String("faults", "kill,fail,read,view", "`KINDS` of faults: kill, fail, read, and a viewer in the middle, view; may be empty")
 	cuts := flag.Int("cuts", 0, "cut the power of each disk `N` times")
-	unsynced := flag.Bool("unsynced", false, "of power cuts and orders: syncs do nothing, to see that this is found")
+	unsynced := flag.Bool("unsynced", false, "in power cuts and orders, make syncs do nothing, to see that this is found")
 	states := flag.Int("orders", 0, "try `N` states that a disk may be in after a power cut, of each scenario")
 	seed := flag.Uint64("seed", rand.Uint64(), "begin the random choices of -orders with `N`")
 	step := flag.Int("step", 1, "try every `N`-th fault")
 	jobs := flag.Int("j", runtime.NumCPU(), "try `N` at once")
 	crowded := flag.Duration("crowd", time.Minute, "let the crowd work for `TIME`; 0 leaves it out")
-	grows := flag.Duration("grow", 40*time.Millisecond, "of the crowd: add or change an entry every `TIME`")
+	grows := flag.Duration("grow", 40*time.Millisecond, "in the crowd, add or change an entry every `TIME`")
 	volume := flag.Bool("gluster", false, "let the programs work on a volume of GlusterFS")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -73,7 +73,7 @@ var faultKinds = map[string]func(t *trial) []fault{
 type choice struct {
 	only, kinds string
 	cuts        int // power cuts of each disk
-	step        int // of the faults, only every so many
+	step        int // try every step-th fault only
 	orders      orderOptions
 }
 
@@ -155,8 +155,8 @@ func tell(findings []error) {
 	}
 }
 
-// onVolume makes a volume of GlusterFS for the programs to work on, and gives what ends
-// that.
+// onVolume makes a volume of GlusterFS for the programs to work on, and returns a
+// function that removes it.
 func (e *env) onVolume(ctx context.Context) (end func()) {
 	dir := filepath.Join(e.work, "volume")
 	must.Do(os.Mkdir(dir, 0o700))

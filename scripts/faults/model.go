@@ -22,15 +22,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a disk may hold after a power cut is told by a model: of the calls that
-// were recorded, those that a sync made durable are there, and of the others
-// what the model's assumptions permit. The README beside it says which they are.
+// A model says what a disk may hold after a power cut: the recorded calls that a sync
+// made durable, and any of the others that the model's assumptions permit. The README
+// beside this file lists the assumptions.
 
 // node is a file, a directory or a symbolic link, as on the disk: apart from
 // the names that lead to it.
 type node struct {
 	mode  fs.FileMode // its type
-	data  []byte      // of a file; of a link, where it leads
+	data  []byte      // content of a file; target of a link
 	mtime time.Time   // zero: that of its making
 	names map[string]int
 }
@@ -73,8 +73,8 @@ func readVolume(dir string) volume {
 	return v
 }
 
-// find gives the node at a path, and those of the directories on the way to
-// it; ok is false when there is none. Links are not followed.
+// find returns the node at a path, and the nodes of the directories on the way to
+// it; ok is false if the path does not exist. Links are not followed.
 func (v volume) find(p string) (x int, way []int, ok bool) {
 	if p == "." {
 		return 0, nil, true
@@ -122,7 +122,7 @@ func (v volume) sum() (s [sha256.Size]byte) {
 	return s
 }
 
-// differ tells how a volume differs from another, in names and data.
+// differ returns an error if a volume differs from another, in names or data.
 func (v volume) differ(w volume) error {
 	seen := map[string]string{}
 	for p, x := range w.all() {
@@ -144,10 +144,10 @@ func (v volume) differ(w volume) error {
 // write makes a directory of a volume.
 func (v volume) write(dir string) {
 	must.Do(os.Mkdir(dir, 0o700))
-	made := map[*node]string{}
+	firstPath := map[*node]string{}
 	for p, x := range v.all() {
 		p = filepath.Join(dir, p)
-		twin, ok := made[x]
+		twin, ok := firstPath[x]
 		switch {
 		case x.mode == fs.ModeDir:
 			must.Do(os.Mkdir(p, 0o700))
@@ -156,7 +156,7 @@ func (v volume) write(dir string) {
 		case ok:
 			must.Do(os.Link(twin, p))
 		default:
-			made[x] = p
+			firstPath[x] = p
 			must.Do(os.WriteFile(p, x.data, 0o600))
 			if !x.mtime.IsZero() {
 				must.Do(os.Chtimes(p, x.mtime, x.mtime))
@@ -184,15 +184,15 @@ type change struct {
 	kind changeKind
 	call int // its number, from 1
 	op   op
-	node int // of a sync, -1 for all
+	node int // the node changed or synced; -1: a sync of all
 	dir  int // where its name is, or was before it moved
 	to   int // where it moved; else dir
 	name string
 	as   string // its name there
-	way  []int  // of a sync: the directories on the way to the node
+	way  []int  // for a sync: the directories on the way to the node
 }
 
-// isName tells changes of names from those of a node.
+// isName reports whether a change is one of names, not of a node.
 func (c *change) isName() bool { return c.kind <= nameGone }
 
 // touches reports whether a change of names is one that a sync of a node makes
@@ -272,12 +272,12 @@ type target struct {
 	dir   bool // the name has a directory
 }
 
-// recorders turn calls into changes, by their kinds, and report whether a call changes
-// anything: one that must have failed does not. The change has the call, and the node and
-// directory of its path.
+// recorders turn calls into changes, by the kind of call, and report whether a call changes
+// anything: a call that must have failed does not. The change comes with the call, and with
+// the node and the directory of its path.
 var recorders = map[string]func(r *recording, a target, c *change) bool{
-	"mkdir":    func(r *recording, a target, c *change) bool { return r.made(a, c, fs.ModeDir, "") },
-	"symlink":  func(r *recording, a target, c *change) bool { return r.made(a, c, fs.ModeSymlink, c.op.Text) },
+	"mkdir":    func(r *recording, a target, c *change) bool { return r.addNode(a, c, fs.ModeDir, "") },
+	"symlink":  func(r *recording, a target, c *change) bool { return r.addNode(a, c, fs.ModeSymlink, c.op.Text) },
 	"create":   (*recording).created,
 	"link":     (*recording).linked,
 	"write":    (*recording).wrote,
@@ -320,8 +320,8 @@ func (r *recording) add(o op) {
 	}
 }
 
-// made adds a node of a type.
-func (r *recording) made(a target, c *change, mode fs.FileMode, data string) bool {
+// addNode adds a node of a type.
+func (r *recording) addNode(a target, c *change, mode fs.FileMode, data string) bool {
 	if !a.dir || a.there {
 		return false
 	}
@@ -338,7 +338,7 @@ func (r *recording) made(a target, c *change, mode fs.FileMode, data string) boo
 func (r *recording) created(a target, c *change) bool {
 	flags := c.op.Flags
 	if !a.there {
-		return flags&unix.O_CREAT != 0 && r.made(a, c, 0, "")
+		return flags&unix.O_CREAT != 0 && r.addNode(a, c, 0, "")
 	}
 	c.op.Off = 0
 	return flags&unix.O_EXCL == 0 && flags&unix.O_TRUNC != 0 && r.now[a.node].mode == 0 && r.sized(c)
@@ -405,8 +405,8 @@ type model struct {
 // fate is what becomes of a change that no sync has made durable.
 type fate struct {
 	lost  bool
-	torn  int  // of data: so many bytes alone are there, if not 0
-	zeros bool // of data: the length alone is there
+	torn  int  // for data: if not 0, only this many bytes are there
+	zeros bool // for data: only the length is there
 }
 
 func (f fate) String() string {
@@ -421,9 +421,9 @@ func (f fate) String() string {
 	return "there"
 }
 
-// loose gives the changes that are not durable when the power fails after a
-// call, by their places in r.changes: those of names, and others. All
-// others up to that call are durable.
+// loose returns the changes that are not durable when the power fails after a call,
+// as indexes of r.changes: changes of names, and other changes. All the rest up to that
+// call are durable.
 func (r *recording) loose(k int, m model) (names, others []int) {
 	done := r.changes
 	for i, c := range done {
@@ -450,15 +450,15 @@ func (r *recording) loose(k int, m model) (names, others []int) {
 			}
 		}
 	}
-	// What came before a durable change of names is durable.
-	later := false
+	// Changes before a durable change of names are durable.
+	nextDurable := false
 	for i := len(done) - 1; i >= 0; i-- {
 		c := &done[i]
 		if !c.isName() {
 			continue
 		}
-		durable[i] = durable[i] || later
-		later = durable[i]
+		durable[i] = durable[i] || nextDurable
+		nextDurable = durable[i]
 	}
 	for i := range done {
 		switch {
@@ -494,8 +494,8 @@ func (r *recording) build(k int, fates map[int]fate) *diskState {
 	return s
 }
 
-// describe tells what became of the changes that are not durable, as far as it
-// can be seen.
+// describe returns what became of the changes that are not durable, where that can be
+// seen.
 func (r *recording) describe(s *diskState) string {
 	seen := map[int]bool{}
 	var look func(x int)
@@ -554,12 +554,11 @@ func (c *change) fate(n int) fate {
 	return fate{}
 }
 
-// orders yields states that the syncs permit, of which none is the same as
-// another: all, if there are no more than n ways to them; else, after the end,
-// those where one call's data are lost; for every cut and every number of names
-// that survive one with all data and one with none, in random order; and then
-// others at random, until n or until it finds no more. It returns whether all
-// ways were tried.
+// orders yields states that the syncs permit, each once. If there are no more than n ways
+// to them, it yields all. Else it yields, in this order: after the end, states where one
+// call's data are lost; in random order, for every cut and every number of names that
+// survive, one with all data and one with none; then others at random, until n or until
+// it finds no more. It reports whether all ways were tried.
 func (r *recording) orders(n int, m model, rng *rand.Rand, yield func(*diskState) bool) (all bool) {
 	o := &orderer{recording: r, n: n, seen: map[[sha256.Size]byte]bool{}, yield: yield, cuts: make([]cut, r.calls+1)}
 	total := 0
@@ -596,12 +595,12 @@ type orderer struct {
 	cuts  []cut // before each call, and after the last
 }
 
-// put yields the state after a cut before call k; false tells to stop.
+// put yields the state after a cut before call k; it returns false if no more are wanted.
 func (o *orderer) put(k int, fates map[int]fate) bool {
 	s := o.build(k, fates)
 	sum := s.volume.sum()
 	if k == o.calls {
-		sum[0]++ // what a command has ended with is another matter
+		sum[0]++ // the same state counts anew once the command has ended
 	}
 	if o.seen[sum] {
 		return true
@@ -610,7 +609,7 @@ func (o *orderer) put(k int, fates map[int]fate) bool {
 	return len(o.seen) <= o.n && o.yield(s)
 }
 
-// fates are those where so many names survive.
+// fates returns the fates where the first survive names of the cut survive.
 func (c *cut) fates(survive int, other func(i int) fate) map[int]fate {
 	m := map[int]fate{}
 	for j, i := range c.names {
@@ -704,7 +703,7 @@ func (o *orderer) chosen(rng *rand.Rand) {
 
 // random returns random fates to changes of data.
 func (r *recording) random(rng *rand.Rand) func(i int) fate {
-	most := rng.IntN(6) // what becomes of most of them, if it is one of the four
+	most := rng.IntN(6) // the fate of most of them, if it is one of the four
 	return func(i int) fate {
 		c, n := &r.changes[i], most
 		if n >= 4 || rng.IntN(4) == 0 {
@@ -718,7 +717,7 @@ func (r *recording) random(rng *rand.Rand) func(i int) fate {
 	}
 }
 
-// matches tells how a directory differs from what the recording says.
+// matches returns an error if a directory differs from what the recording says.
 func (r *recording) matches(dir string) {
-	must.That(readVolume(dir).differ(r.now), "what was recorded does not give what is there")
+	must.That(readVolume(dir).differ(r.now), "the recorded calls do not lead to the directory that is there")
 }

@@ -38,7 +38,7 @@ const (
 func (s scenario) histories() []history {
 	switch {
 	case s.undo, s.shares, s.saves != nil:
-		return nil // what they write is not all in the directory that is recorded
+		return nil // they also write outside of the directory that is recorded
 	case s.viewer || s.once || s.pages || s.purge:
 		return []history{alone}
 	case s.list:
@@ -56,7 +56,7 @@ type orderOptions struct {
 	until  time.Time // begin none but the first after, if not zero
 }
 
-// ordered tells what was tried.
+// ordered counts what was tried.
 type ordered struct {
 	tried    int
 	all      bool // all states that there are
@@ -258,7 +258,7 @@ func promised(uniques []string, dir string) error {
 	return errors.Join(bad...)
 }
 
-// afterCut looks at a lektor-dir after a power cut. ended tells that the command
+// afterCut looks at a lektor-dir after a power cut. ended says that the command
 // had ended before.
 func (t *trial) afterCut(ctx context.Context, dir string, ended, deletes bool) (err error) {
 	defer must.Catch(&err)
@@ -288,7 +288,7 @@ func (t *trial) afterViewer(ctx context.Context, dir string, h history) (err err
 	defer must.Catch(&err)
 	argv := t.s.command(t.e, t.template)
 	all := t.twice(ctx, dir, argv)
-	// What they are, wherever they are.
+	// Compare the entries, wherever they are.
 	got, want := map[string]int{}, map[string]int{}
 	for key, n := range t.entries {
 		want[placeless(key)] += n

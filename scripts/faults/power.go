@@ -41,7 +41,7 @@ var disks = map[string]struct {
 	"btrfs": {256 << 20, []string{"mkfs.btrfs", "-q", "-f"}},
 }
 
-// errNoDisk tells why there is none.
+// errNoDisk says what is missing to make a disk.
 var errNoDisk = errors.New("power cuts need root, loop devices and the file system's mkfs")
 
 func tool(ctx context.Context, argv ...string) string {
@@ -200,7 +200,7 @@ func (t *trial) cut(ctx context.Context, k *disk, unsynced bool) (err error) {
 	return nil
 }
 
-// cuts cuts the power of a file system n times, in scenarios whose name contains only, and gives
+// cuts cuts the power of a file system n times, in scenarios whose name contains only, and returns
 // what went wrong.
 func (e *env) cuts(ctx context.Context, fs, only string, n int, unsynced bool) (tried int, findings []error, err error) {
 	defer must.Catch(&err)

@@ -70,7 +70,7 @@ func (f fault) String() string {
 	return s
 }
 
-// takesSpace tells which calls fail on a full disk.
+// takesSpace holds the calls that fail on a full disk.
 var takesSpace = map[string]bool{"mkdir": true, "create": true, "write": true, "pwrite": true, "symlink": true, "link": true, "fallocate": true}
 
 // trial is a scenario, prepared.
@@ -144,7 +144,7 @@ func newTrial(ctx context.Context, e *env, s scenario) (t *trial, err error) {
 			must.That(differ(counted(all), t.entries), "two runs without faults differ")
 		}
 		t.entries = counted(all)
-		// What is known after the next run, which asks conditionally.
+		// The state and the journals are those after the next run, which asks conditionally.
 		if !s.viewer && !s.once && !s.purge {
 			must.Do(e.run(ctx, dir, s.stdin, s.command(e, dir)...))
 		}
@@ -159,10 +159,10 @@ func (t *trial) dir() string {
 	return filepath.Join(t.e.place, fmt.Sprintf("dir-%d", t.e.serial.Add(1)))
 }
 
-// errPassed tells that the fault came after the end.
+// errPassed says that the fault came after the end.
 var errPassed = errors.New("there is no such call any more")
 
-// struck is what came of a fault.
+// struck is the result of a fault.
 type struck struct {
 	*outcome
 	hit    op                // the call
@@ -170,7 +170,7 @@ type struck struct {
 	viewer error             // why it could not take them
 }
 
-// strike runs the command and lets a fault befall it. The error is errPassed if the
+// strike runs the command with a fault. The error is errPassed if the
 // command ended before.
 func (t *trial) strike(ctx context.Context, dir string, f fault, argv []string) (s struck, err error) {
 	happened := false
@@ -199,7 +199,7 @@ func (t *trial) strike(ctx context.Context, dir string, f fault, argv []string) 
 	return s, err
 }
 
-// try lets a fault befall the command, and looks at what comes of it.
+// try lets a fault strike the command, and checks the result.
 func (t *trial) try(ctx context.Context, f fault) (hit op, err error) {
 	defer must.Catch(&err)
 	dir := t.dir()
@@ -247,7 +247,7 @@ func (t *trial) ended(dir string, f fault, s struck) (err error) {
 	return err
 }
 
-// reported looks at how a command told of a failing call.
+// reported checks how a command reported a failing call.
 func (t *trial) reported(dir string, f fault, hit op, o *outcome, after []*entry) (err error) {
 	defer must.Catch(&err)
 	switch o.status {
@@ -283,7 +283,7 @@ func (t *trial) reported(dir string, f fault, hit op, o *outcome, after []*entry
 }
 
 // goOn runs the command again, and then everything must be as without a fault.
-// torn tells that files which are not synced may be torn.
+// torn says that files which are not synced may be torn.
 func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) (err error) {
 	defer must.Catch(&err)
 	switch {
@@ -297,7 +297,7 @@ func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) 
 		must.That(differ(counted(read(dir)), t.entries), "after the command was run %s", nth)
 	}
 	for _, i := range t.s.due {
-		// What could not be saved comes with the next fetch, due or not.
+		// Entries that could not be saved come with the next fetch, due or not.
 		must.Do(t.e.run(ctx, dir, "", t.e.fetch, "update", "--gap", "1ms", t.e.url(i)))
 	}
 	got := state(dir)
@@ -338,8 +338,8 @@ func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) 
 
 // goOnViewing is goOn for a viewer.
 func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) error {
-	// What is done needs not be done again.
-	left := slices.Clone(argv)
+	// Arguments that are done need not be done again.
+	remaining := slices.Clone(argv)
 	all := read(dir)
 	there := map[string]int{}
 	for _, x := range all {
@@ -348,16 +348,16 @@ func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) erro
 		}
 	}
 	if t.s.undo {
-		// Where the journal of the command is still there it was not done.
+		// If the journal of the command is still there, it was not taken back.
 		was := must.Get(filepath.Glob(filepath.Join(t.template, "etc/view/undo/*")))
 		is := must.Get(filepath.Glob(filepath.Join(dir, "etc/view/undo/*")))
 		if len(was) == len(is) {
 			must.That(t.e.run(ctx, dir, t.s.stdin, argv...), "again")
 		}
 	}
-	left = slices.DeleteFunc(left, func(a string) bool { return strings.Contains(a, ".M") && there[a] == 0 })
-	if t.s.finds || slices.ContainsFunc(left, func(a string) bool { return strings.Contains(a, ".M") }) {
-		must.That(t.e.run(ctx, dir, t.s.stdin, left...), "again")
+	remaining = slices.DeleteFunc(remaining, func(a string) bool { return strings.Contains(a, ".M") && there[a] == 0 })
+	if t.s.finds || slices.ContainsFunc(remaining, func(a string) bool { return strings.Contains(a, ".M") }) {
+		must.That(t.e.run(ctx, dir, t.s.stdin, remaining...), "again")
 	}
 	all = read(dir)
 	must.That(differ(counted(all), t.entries), "after the command was run again")
@@ -417,7 +417,7 @@ func (t *trial) hidden(dir string, taken map[string]*entry) error {
 	return errors.Join(bad...)
 }
 
-// sameState tells how the state differs from that after a run without faults.
+// sameState returns an error if the state differs from that after a run without faults.
 func (t *trial) sameState(dir string) error {
 	return differState(state(dir), t.state)
 }
@@ -434,7 +434,7 @@ func (t *trial) again(ctx context.Context, dir string, argv []string) error {
 	return err
 }
 
-// twice runs the command two times without faults, and gives the entries then.
+// twice runs the command two times without faults, and returns the entries then.
 func (t *trial) twice(ctx context.Context, dir string, argv []string) []*entry {
 	for range 2 {
 		must.That(t.again(ctx, dir, argv), "again")
@@ -451,8 +451,8 @@ func keyed(all []*entry) map[string]*entry {
 	return m
 }
 
-// take does as a viewer that is a shell script with all that is in new/, and gives
-// what that was.
+// take moves or deletes all entries of new/, as a viewer that is a shell script does, and
+// returns them.
 func take(dir string, a action) (taken map[string]*entry, err error) {
 	defer must.Catch(&err)
 	all := slices.DeleteFunc(read(dir), func(x *entry) bool { return x.Place != "new" })
@@ -484,15 +484,15 @@ func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, take
 	if len(now) != len(all) {
 		return fmt.Errorf("some are there twice: %v", all)
 	}
-	must.Do(t.left(now, taken, a))
+	must.Do(t.checkTaken(now, taken, a))
 	must.Do(t.complete(now, taken, a))
 	must.Do(t.surplus(now, taken))
 	return t.consistent(ctx, dir)
 }
 
-// left looks at the entries that a viewer took: each was whole, and is gone if it was
+// checkTaken looks at the entries that a viewer took: each was whole, and is gone if it was
 // deleted, or where it was moved.
-func (t *trial) left(now, taken map[string]*entry, a action) error {
+func (t *trial) checkTaken(now, taken map[string]*entry, a action) error {
 	whole := maps.Clone(t.before)
 	for key := range t.entries {
 		whole[content(key)] = true
@@ -623,7 +623,7 @@ func (t *trial) all(ctx context.Context, faults []fault, workers int, until time
 	return r
 }
 
-// some reports whether there was a fault at all.
+// some reports whether any fault was tried.
 func (r *tally) some() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -665,7 +665,7 @@ func (t *trial) failures() []fault {
 	var fs []fault
 	for i, o := range t.ops {
 		if o.Kind == "sync" {
-			continue // tells no errors
+			continue // prints no errors
 		}
 		for _, e := range errnos {
 			fs = append(fs, fault{n: i + 1, verdict: verdict{errno: e}})

@@ -15,8 +15,8 @@ import (
 // counted.
 const savedIn = "etc/saved"
 
-// saved looks whether each enclosure was saved once and whole, and no part is left of one.
-// What is known of one that was killed just after its flag was set stays for a month.
+// saved checks that each enclosure was saved once and whole, and that no part of one is
+// left. The record of one that was killed just after its flag was set stays for a month.
 func (t *trial) saved(dir string) (err error) {
 	defer must.Catch(&err)
 	if t.s.saves == nil {

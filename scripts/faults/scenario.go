@@ -94,7 +94,7 @@ type scenario struct {
 	name  string
 	feeds int // subscriptions; of three, the first has the policy unread, the next deliver, the third is fetched for the first time
 	stdin string
-	// command gives what is run, and again after a fault.
+	// command returns the command line to run, and to run again after a fault.
 	command func(e *env, dir string) []string
 	// more prepares the lektor-dir further.
 	more func(e *env, dir string)
@@ -320,9 +320,9 @@ func interrupt(command func(*env, string) []string, when func(o op, put int) boo
 // putAside prepares a lektor-dir in which a replacement is staged and in the journal, and
 // the old version put aside without a record, as programs did that were killed then.
 func putAside(e *env) func(e *env, dir string) {
-	noted := interrupt(e.update, func(o op, _ int) bool { return o.Kind == "create" && strings.HasSuffix(o.Path, ";replaces") })
+	killAtRecord := interrupt(e.update, func(o op, _ int) bool { return o.Kind == "create" && strings.HasSuffix(o.Path, ";replaces") })
 	return func(e *env, path string) {
-		noted(e, path)
+		killAtRecord(e, path)
 		put := 0
 		for _, path := range must.Get(filepath.Glob(filepath.Join(path, "tmp/*/*/extras"))) {
 			_, old := dir.TakeReplaces(string(must.Get(os.ReadFile(path))))
@@ -375,7 +375,7 @@ func (e *env) prepare(ctx context.Context, s scenario, dir string) {
 // entry is an entry as it lies in a lektor-dir.
 type entry struct{ dir.Entry }
 
-// key tells entries apart by everything but their names.
+// key identifies an entry by everything but its name.
 func (x *entry) key() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s/%s/%s", x.Place, x.Feed, x.Flags)
@@ -395,7 +395,7 @@ func (x *entry) key() string {
 	return b.String()
 }
 
-// id tells entries apart, whatever their versions.
+// id identifies an entry, whatever its version.
 func (x *entry) id() string { return x.Feed + " " + strings.TrimSpace(x.Files["id"]) }
 
 func (x *entry) String() string {
@@ -419,7 +419,7 @@ func counted(all []*entry) map[string]int {
 	return n
 }
 
-// differ tells how two sets of entries differ.
+// differ returns how two sets of entries differ.
 func differ(got, want map[string]int) error {
 	var bad []error
 	for k, n := range want {
@@ -468,7 +468,7 @@ func differState(got, want map[string]string) error {
 	}
 	for name := range got {
 		if _, ok := want[name]; !ok {
-			// What a kill leaves: see the package atomicfile.
+			// Left by a kill: see the package atomicfile.
 			if strings.HasPrefix(filepath.Base(name), ".") {
 				continue
 			}

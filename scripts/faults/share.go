@@ -40,7 +40,7 @@ func sharing(e *env, dir string) {
 		run(dir, e.share, "sync", "--allow", "127.0.0.0/8")
 		run(other, e.share, "sync", "--allow", "127.0.0.0/8")
 	}
-	// What both did since.
+	// Edits on both sides since then.
 	for i, x := range read(dir) {
 		switch i % 3 {
 		case 0:
@@ -60,7 +60,7 @@ func sharing(e *env, dir string) {
 	run(dir, e.fetch, "add", e.url(4))
 }
 
-// timeless gives what of a file is the same whenever and wherever it was made; false if
+// timeless returns what of a file is the same whenever and wherever it was made; false if
 // that is nothing.
 func timeless(name, data string) (string, bool) {
 	rel := strings.TrimPrefix(name, "etc/share/")

@@ -23,24 +23,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A program is supervised by a seccomp filter that asks this one before each
-// call that touches the file system, in one order for all of its threads. What
-// is answered is carried out by the kernel: go on, fail, or be killed.
+// A seccomp filter of the supervised program asks this one before each call that
+// touches the file system, in one order for all of its threads. The kernel carries out
+// the answer: the call goes on or fails, or the program is killed.
 
 // op is one call that touches the lektor-dir.
 type op struct {
 	Kind  string // the name of the call; openat that may create is "create"
 	Path  string // relative to the lektor-dir; of a rename, where to
-	From  string // of a rename
+	From  string // the old path in a rename
 	Write bool   // it changes something, or makes a change durable
-	Len   int    // of a write
+	Len   int    // bytes of a write
 
-	// What it takes to do it again, of calls that change something.
-	Flags uint64    // of open, rename and unlink
-	Data  []byte    // of a write
+	// The rest is set for calls that change something: enough to do them again.
+	Flags uint64    // flags of open, rename and unlink
+	Data  []byte    // bytes of a write
 	Off   int64     // where a write begins, -1 for the end; the length of a truncate
-	Text  string    // of a symbolic link
-	Time  time.Time // of utimes; zero: not changed
+	Text  string    // target of a symbolic link
+	Time  time.Time // mtime set by utimes; zero: not changed
 }
 
 func (o op) String() string {
@@ -50,15 +50,15 @@ func (o op) String() string {
 	return o.Kind + " " + o.Path
 }
 
-// verdict is what becomes of a call.
+// verdict is the answer for a call.
 type verdict struct {
 	kill  bool
 	errno unix.Errno
-	short bool // of a write: half of it
+	short bool // write only half
 	done  bool // answered with success, without being done
 }
 
-// outcome is what became of a program.
+// outcome has the calls of a program, its output and its status.
 type outcome struct {
 	ops            []op
 	stdout, stderr string
@@ -136,7 +136,7 @@ func helper() {
 	os.Exit(113)
 }
 
-// install filters the calling thread, and gives the descriptor to listen on.
+// install filters the calling thread, and returns the descriptor to listen on.
 func install() (int, error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("no_new_privs: %w", err)
@@ -186,7 +186,7 @@ func ioctl(fd int, req uint, arg unsafe.Pointer) error {
 	return nil
 }
 
-// errUnsupported tells why programs cannot be supervised here.
+// errUnsupported is the reason why programs cannot be supervised here.
 var errUnsupported = errors.New("this system lets no program supervise another by seccomp")
 
 // supervise runs a program with the lektor-dir dir, and asks decide about each
@@ -401,7 +401,7 @@ func (s *supervisor) details(n *notification, o *op) {
 	}
 }
 
-// offset tells where a file is written next: -1 for the end.
+// offset returns where a file is written next: -1 for the end.
 func (s *supervisor) offset(n *notification, fd uint64) int64 {
 	info, _ := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", n.pid, int32(fd)))
 	var pos int64

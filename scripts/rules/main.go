@@ -22,7 +22,7 @@ import (
 
 const module = "github.com/lektordir/lektor/"
 
-// pkg is a package as "go list -json" tells of it.
+// pkg is a package as "go list -json" prints it.
 type pkg struct {
 	ImportPath                         string
 	Dir                                string
@@ -32,8 +32,8 @@ type pkg struct {
 
 func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 
-// doors are the only packages that know a dependency, with those below them:
-// whoever wants to replace it finds all of it in one place.
+// doors are the only packages that may import a dependency, with the packages below them:
+// all code that a replacement would change is in one place.
 var doors = map[string][]string{
 	"github.com/mmcdole/gofeed":       {"feedconv"},
 	"github.com/coreos/go-systemd":    {"internal/serve"},
@@ -59,7 +59,7 @@ var doors = map[string][]string{
 	"github.com/fzipp/gocyclo":        {"scripts/rules"},
 }
 
-// linked are the programs that link a dependency. All others start without it.
+// linked are the programs that may link a dependency. All others start without it.
 var linked = map[string][]string{
 	"charm.land":                     {"lektor-view"},
 	"codeberg.org/readeck":           {"lektor-article"},
@@ -102,15 +102,15 @@ func links(imports map[string][]string) (found []string) {
 	return found
 }
 
-// strangers are what a public package must not be made of, tests apart: the
+// strangers match the packages that a public package must not depend on, tests apart: the
 // directory knows no formats and no network, the formats no disk and no network.
 var strangers = map[string]*regexp.Regexp{
 	"lektordir": regexp.MustCompile(`^(net|net/(http|rpc|smtp|textproto|netip).*|encoding/(xml|json)|` + module + `feedconv)$`),
 	"feedconv":  regexp.MustCompile(`^(net|net/(http|rpc|smtp|textproto|netip).*|os|os/.*|` + module + `lektordir)$`),
 }
 
-// siblings are, of the packages of a room that has several, those that each may import:
-// the arrows go one way, and what stands alone stays so.
+// siblings lists, for each package of an app with several, the packages of the app that it
+// may import, so that imports go one way.
 var siblings = map[string][]string{
 	"internal/app/viewer/session":    nil,
 	"internal/app/viewer/external":   nil,
@@ -123,8 +123,8 @@ var siblings = map[string][]string{
 	"internal/app/viewer/fullscreen": {"session", "external", "undo", "tui", ""},
 }
 
-// beneath is what lektordir stands on. viewers are the packages for which lektordir has all
-// that there is to know of a directory.
+// beneath are the packages that lektordir builds on. viewers are the packages that see a
+// directory only through lektordir.
 var (
 	beneath = []string{"internal/dirfs", "internal/journal", "internal/commit", "internal/stage"}
 	viewers = []string{"internal/app/viewer", "internal/app/pages", "internal/query", "internal/letter", "internal/index"}
@@ -156,7 +156,7 @@ var arrows = []struct {
 		"viewers see a lektor-dir by package lektordir alone"},
 	{func(a arrow) bool { return below(a.to, "cmd") }, "commands are the outermost layer"},
 	{func(a arrow) bool {
-		return !a.test && below(a.to, "internal/app") && below(a.from, "internal/app") && room(a.to) != room(a.from)
+		return !a.test && below(a.to, "internal/app") && below(a.from, "internal/app") && appOf(a.to) != appOf(a.from)
 	}, "no app imports another; what both need is a package of its own"},
 	{func(a arrow) bool {
 		return !a.test && below(a.from, "internal/app/viewer") && below(a.to, "internal/app/viewer") &&
@@ -204,14 +204,14 @@ func isStranger(name, path string) bool {
 	return false
 }
 
-// room is the app that a package below internal/app belongs to.
-func room(name string) string {
-	room, _, _ := strings.Cut(strings.TrimPrefix(name, "internal/app/"), "/")
-	return room
+// appOf returns the app that a package below internal/app belongs to.
+func appOf(name string) string {
+	app, _, _ := strings.Cut(strings.TrimPrefix(name, "internal/app/"), "/")
+	return app
 }
 
-// drawer are the files below src/*/etc, and the markers; own are those of a
-// program for itself, below etc.
+// drawer matches the files below src/*/etc, and the markers; own matches files below etc
+// that one program keeps for itself.
 var (
 	drawer = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history|share/never)(/|$)|categories$|view/(alias|keep)$|link$|fulltext$)[^ ]*$`)
 	own    = regexp.MustCompile(`^etc/(fetch|fetch/(opml|date)|cloudd|cloudd/(lock|heard))$`)

@@ -14,9 +14,9 @@ import (
 // The bars of functions and types. The complexity over which a function fails is an
 // argument of gocyclo, in scripts/check.
 const (
-	maxLines   = 60 // of a function
-	maxFields  = 15 // of a type with methods on its pointer
-	maxMethods = 40 // of a type
+	maxLines   = 60 // lines of a function
+	maxFields  = 15 // fields of a type with methods on its pointer
+	maxMethods = 40 // methods of a type
 	counted    = 20 // the complexity over which functions are counted
 	maxCounted = 45 // functions that are counted
 )
@@ -26,10 +26,10 @@ const allow = "//rules:allow "
 
 // shape collects what is counted in a whole tree.
 type shape struct {
-	methods map[string]int            // of each type, by package and name
+	methods map[string]int            // methods of each type, by package and name
 	changes map[string]bool           // the types that have methods on their pointers
-	fields  map[string]int            // of each struct that has no directive
-	places  map[string]token.Position // of the structs
+	fields  map[string]int            // fields of each struct that has no directive
+	places  map[string]token.Position // where the structs are
 	counted map[string]bool           // the functions over counted
 	found   []string                  // a line for each function over a bar
 }

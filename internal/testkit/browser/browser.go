@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Open opens a URL in Chromium, in a window so many pixels wide, and gives the page as
-// it is after its scripts, and what is said on the console, a line a message. Where
-// there is no browser that starts, the test is skipped.
+// Open opens a URL in Chromium, in a window of the given width in pixels. It returns the
+// page as it is after its scripts, and the messages of the console, one per line. If no
+// browser starts, the test is skipped.
 func Open(t *testing.T, url string, width int) (page, console string) {
 	t.Helper()
 	var browser string

@@ -46,7 +46,7 @@ func Hash(id string) string {
 	return fmt.Sprintf("%x", sha1.Sum([]byte(id)))
 }
 
-// Feed writes a feed of an id and a name, and files beside them, and gives its
+// Feed writes a feed of an id and a name, and files beside them, and returns its
 // hash.
 func (d *Dir) Feed(id, name string, files ...string) (hash string, err error) {
 	hash = Hash(id)
@@ -58,7 +58,7 @@ func (d *Dir) Feed(id, name string, files ...string) (hash string, err error) {
 // name the name of its directory there. Files are given as name=text, and get a
 // newline at the end; content is empty unless it is given, title and id are
 // made of the name. A name alone leaves that file out, and +name=fields is a line of
-// the file extras. It gives the entry's path.
+// the file extras. It returns the entry's path.
 func (d *Dir) Entry(feedID, where, name string, files ...string) (path string, err error) {
 	path = filepath.Join(d.Path, where, Hash(feedID), name)
 	unique, _, _ := strings.Cut(name, ";")
@@ -113,7 +113,7 @@ func add(path, text string) error {
 }
 
 // TakeReplaces takes the line "replaces" out of the file extras, where two runs that
-// deliver the same do not agree, and gives its field.
+// deliver the same do not agree, and returns its field.
 func TakeReplaces(extras string) (rest, replaces string) {
 	for l := range strings.Lines(extras) {
 		if r, ok := strings.CutPrefix(l, "replaces\t"); ok {
@@ -136,7 +136,7 @@ func Unique(seconds int64, identity int) string {
 type Entry struct {
 	Place  string // new or cur
 	Feed   string // hash
-	Name   string // of its directory
+	Name   string // the name of its directory
 	Unique string // the part of Name before the flags
 	Flags  string
 	Files  map[string]string // see [Files]

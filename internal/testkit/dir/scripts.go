@@ -10,7 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// SetEnv gives a script surroundings of its own: home, lektor-dir ($LEKTORDIR,
+// SetEnv sets up an environment for a script: home, lektor-dir ($LEKTORDIR,
 // a name in its working directory that does not exist yet), time zone, and no
 // proxy.
 func SetEnv(env *testscript.Env, dir string) {

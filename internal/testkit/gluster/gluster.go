@@ -23,7 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Supported tells why there can be no volume here, nil when there can.
+// Supported returns the reason why there can be no volume here, nil if there can.
 func Supported() error {
 	if os.Geteuid() != 0 {
 		return errors.New("a volume of GlusterFS needs root")
@@ -52,7 +52,7 @@ const inside = "LEKTOR_GLUSTER_INSIDE"
 // Inside reports whether this program runs there.
 func Inside() bool { return os.Getenv(inside) != "" && os.Getpid() == 1 }
 
-// Again gives the command that runs this program once more, with these arguments, in
+// Again returns the command that runs this program once more, with these arguments, in
 // namespaces where it may make a volume: there [Inside] is true.
 func Again(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
@@ -65,8 +65,8 @@ func Again(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// Main runs this program again with its arguments where it can make a volume, and
-// gives the status; 0 after a word of why where there can be none.
+// Main runs this program again with its arguments, where it can make a volume, and returns
+// its status. If there can be no volume, it prints why and returns 0.
 func Main(ctx context.Context) int {
 	if err := Supported(); err != nil {
 		fmt.Println("skipped, on GlusterFS:", err)
@@ -154,7 +154,7 @@ func (v *Volume) until(ctx context.Context, args ...string) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// manage runs a command of the volume's management, and gives what it prints.
+// manage runs a command of the volume's management, and returns what it prints.
 func (v *Volume) manage(ctx context.Context, args ...string) (string, error) {
 	return run(ctx, append([]string{"gluster", "--glusterd-sock=" + v.dir + "/socket", "--mode=script"}, args...)...)
 }
@@ -171,7 +171,7 @@ func (v *Volume) Count(ctx context.Context) error {
 	return err
 }
 
-// Calls gives the number of calls of each kind, "LOOKUP" say, that the first replica got
+// Calls returns the number of calls of each kind, "LOOKUP" say, that the first replica got
 // since it was asked last.
 func (v *Volume) Calls(ctx context.Context) (map[string]int, error) {
 	out, err := v.manage(ctx, "volume", "profile", "lektor", "info", "incremental")
@@ -195,7 +195,7 @@ func (v *Volume) Calls(ctx context.Context) (map[string]int, error) {
 	return calls, nil
 }
 
-// Times gives the processor time that the mounts and the replicas of the volume have
+// Times returns the processor time that the mounts and the replicas of the volume have
 // used so far.
 func (v *Volume) Times() (mounts, replicas time.Duration, err error) {
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -216,7 +216,7 @@ func (v *Volume) Times() (mounts, replicas time.Duration, err error) {
 		if err := errors.Join(err1, err2); err != nil {
 			return 0, 0, err
 		}
-		const tick = time.Second / 100 // of all that Linux shows
+		const tick = time.Second / 100 // the unit of times in /proc
 		switch spent := time.Duration(user+system) * tick; {
 		case bytes.Contains(argv, []byte("--brick-name\x00"+v.dir)):
 			replicas += spent

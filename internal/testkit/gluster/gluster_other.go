@@ -13,7 +13,7 @@ import (
 
 var errNone = errors.New("GlusterFS is for Linux")
 
-// Supported tells why there can be no volume here.
+// Supported returns an error: there can be no volume here.
 func Supported() error { return errNone }
 
 // Inside is false.

@@ -27,7 +27,7 @@ type Hub struct {
 	OneFeed       bool   // refuses more than one feed a request
 	OnlyHTTPPost  bool   // knows no https-post
 	WantsURL      bool   // knows url, not url1
-	FiveParams    bool   // of XML-RPC, no domain
+	FiveParams    bool   // accept the call of XML-RPC that has no domain
 	RawChallenge  bool   // url is not percent-encoded in the challenge
 	AppendsURL    bool   // ?url= behind every callback
 	ShoutsPath    bool   // makes paths of callbacks upper-case, with a slash
@@ -43,7 +43,7 @@ type Hub struct {
 
 	// Departures of WebSub hubs.
 	Deny     string        // the reason, when it is to deny
-	Lease    time.Duration // that it gives; 0 means what is asked for
+	Lease    time.Duration // lease that it grants; 0 means the one asked for
 	NoLease  bool          // refuses a request for one
 	NoVerify bool          // accepts, and never verifies
 
@@ -435,7 +435,7 @@ func (h *Hub) Deliver(topic, method string, content []byte) error {
 	return nil
 }
 
-// Post posts content to a callback with a signature, if any, and gives the
+// Post posts content to a callback with a signature, if any, and returns the
 // status of the answer.
 func (h *Hub) Post(callback, signature string, content []byte) (int, error) {
 	req, err := http.NewRequest(http.MethodPost, callback, bytes.NewReader(content))

@@ -25,7 +25,7 @@ type step struct {
 	needs  string // a program that it needs, and that a machine may not have
 
 	terminal bool   // it is typed by a person, who sees what it prints
-	given    string // shell that gives the example what its sentence takes as given
+	given    string // shell commands that make what the example takes as given
 	edit     string // an expression for sed without which it cannot run, for the reason beside it
 
 	library bool   // the lektor-dir is replaced by that of the function library
@@ -110,7 +110,7 @@ func (p *place) command(ctx context.Context, flags, script string) *exec.Cmd {
 	return cmd
 }
 
-// sh runs a script and gives what it printed.
+// sh runs a script and returns what it printed.
 func (p *place) sh(t *testing.T, flags, script string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -245,7 +245,7 @@ func (p *place) run(t *testing.T, s step, text string) {
 	}
 }
 
-// transcript tells commands after a prompt from what they print.
+// transcript separates commands after a prompt from what they print.
 func transcript(text string) (script, out string) {
 	if !strings.HasPrefix(text, "$ ") {
 		return text, ""

@@ -225,16 +225,16 @@ func TestHelp(t *testing.T) {
 	call := regexp.MustCompile(`(lektor-[a-z]+)((?: +(?:'[^']*'|"[^"]*"|[^|;&><)'"\s]+))*)`)
 	command := regexp.MustCompile(`(?m)^ {3,5}([a-z]+)  `)
 	option := regexp.MustCompile(`(?m)(?:^   |, )(--?[a-z0-9-]+)`)
-	// known are the flags of a program or of one of its commands.
-	known := map[string][]string{}
+	// flags are the flags of a program or of one of its commands.
+	flags := map[string][]string{}
 	flagsOf := func(words ...string) []string {
 		key := strings.Join(words, " ")
-		if known[key] == nil {
+		if flags[key] == nil {
 			for _, m := range option.FindAllStringSubmatch(help(words...), -1) {
-				known[key] = append(known[key], m[1])
+				flags[key] = append(flags[key], m[1])
 			}
 		}
-		return known[key]
+		return flags[key]
 	}
 	examples := 0
 	check := func(where, text string) {

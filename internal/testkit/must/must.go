@@ -17,7 +17,7 @@ func Do(err error) {
 	}
 }
 
-// That is Do with words before the error, which say what was wanted.
+// That throws err, if it is not nil, with a text before it that says what was attempted.
 func That(err error, format string, args ...any) {
 	if err != nil {
 		Fail("%s: %w", fmt.Sprintf(format, args...), err)
@@ -33,7 +33,7 @@ func Get[T any](v T, err error) T {
 	return v
 }
 
-// Get2 is Get for calls that give two things.
+// Get2 is Get for calls that return two values and an error.
 func Get2[T, U any](v T, w U, err error) (T, U) {
 	Do(err)
 	return v, w
@@ -51,7 +51,7 @@ func Catch(err *error) {
 	}
 }
 
-// Run gives the error that f throws, if it does.
+// Run calls f and returns the error that f throws, nil if it throws none.
 func Run(f func()) (err error) {
 	defer Catch(&err)
 	f()

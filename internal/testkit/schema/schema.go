@@ -30,7 +30,7 @@ func Open(t testing.TB, name string) *Schema {
 	return Of(t, data)
 }
 
-// Of is the schema that a document is.
+// Of parses and compiles a schema.
 func Of(t testing.TB, document []byte) *Schema {
 	t.Helper()
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
@@ -64,7 +64,7 @@ func (s *Schema) Required() []string {
 	return slices.Sorted(slices.Values(s.compiled.Required))
 }
 
-// Check tells what is wrong with a record, nil for nothing.
+// Check returns the error of a record that does not match the schema, else nil.
 func (s *Schema) Check(record []byte) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(record))
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"syscall"
 )
 
-// Port finds a port of 127.0.0.1 that is nobody's, and keeps it until free is called: the
-// system gives it to nobody who asks for any, and whoever connects to it is refused. With
-// listen a program that is told to may listen there all the same; systems other than Linux
-// let it only when the port is not kept, and there somebody else may get it first.
+// Port reserves an unused port of 127.0.0.1 until free is called: the system assigns it to
+// no other socket, and refuses connections to it. With listen, a program can still listen
+// on the port by its number. Systems other than Linux allow that only if the port is not
+// reserved, so there another process may get it first.
 func Port(listen bool) (port int, free func(), err error) {
 	syscall.ForkLock.RLock()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

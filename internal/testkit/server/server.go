@@ -23,7 +23,7 @@ import (
 type Request struct {
 	Method, Path string // Path with the query
 	Header       http.Header
-	Status       int // of the answer
+	Status       int // status of the answer
 }
 
 // Server serves until Close.

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// get asks for a path and gives the status, and the body as far as it came.
+// get asks for a path and returns the status, and the body as far as it came.
 func get(t *testing.T, s *Server, path string, header ...string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, s.URL(path), nil)

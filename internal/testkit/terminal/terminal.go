@@ -1,4 +1,4 @@
-// Package terminal gives tests a pseudo terminal: commands find one on their
+// Package terminal makes pseudo terminals for tests: commands find one on their
 // standard streams, and what they draw there can be looked at.
 package terminal
 
@@ -81,18 +81,18 @@ func closable(t testing.TB, f *os.File) *os.File {
 	return os.NewFile(uintptr(fd), f.Name())
 }
 
-// end is written when all programs are done: Linux does not always tell who reads that
-// all have closed the terminal.
+// end is written when all programs are done: on Linux a reader does not always see
+// that all have closed the terminal.
 const end = "\x00end\x00"
 
-// Start starts a program on a terminal of so many columns and lines of its own, and gives
-// the other end. It is for who measures, and not for a test.
+// Start starts a program on a new terminal with this many columns and lines, and returns
+// the other end. It is for benchmarks, not for tests.
 func Start(cmd *exec.Cmd, columns, lines int) (*os.File, error) {
 	return pty.StartWithSize(cmd, &pty.Winsize{Cols: uint16(columns), Rows: uint16(lines)})
 }
 
-// Output closes the program's end, and gives all that was written there, with
-// newlines as a program writes them.
+// Output closes the program's end, and returns all that was written there, with newlines
+// as a program writes them.
 func (t *Terminal) Output() string {
 	t.t.Helper()
 	_, _ = t.TTY.WriteString(end) // it may be closed already
@@ -100,7 +100,7 @@ func (t *Terminal) Output() string {
 	select {
 	case <-t.read:
 	case <-time.After(time.Minute):
-		t.t.Fatal("what was written to the terminal cannot be read to its end")
+		t.t.Fatal("the output of the terminal cannot be read to its end")
 	}
 	return t.Seen()
 }
@@ -124,7 +124,7 @@ func (t *Terminal) Until(done func(seen string) bool) {
 	t.t.Helper()
 	for end := time.Now().Add(time.Minute); !done(t.Seen()); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.t.Fatalf("what is awaited was not written in a minute, but\n%q", t.Seen())
+			t.t.Fatalf("the awaited output was not written within a minute, but\n%q", t.Seen())
 		}
 	}
 }
@@ -169,8 +169,8 @@ var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
 func Plain(text string) string { return sgr.ReplaceAllString(text, "") }
 
 // Columns is how many columns a line without colours takes, by the tables of
-// Unicode: an account that shares nothing with the programs'. Of characters that
-// are joined to one it counts each, so that it never says too little.
+// Unicode: it shares no code with the programs. It counts
+// each of the characters that are joined to one, so that it never returns too little.
 func Columns(line string) int {
 	n := 0
 	for _, r := range line {

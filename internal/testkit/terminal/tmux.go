@@ -91,7 +91,7 @@ func (x *Tmux) Tell(format string) string {
 	return strings.TrimSuffix(x.run("display-message", "-p", "-t", "t", format), "\n")
 }
 
-// Until waits until the screen is as it should be, for a minute, and gives it.
+// Until waits until the screen is as it should be, for a minute at most, and returns it.
 func (x *Tmux) Until(what string, done func(lines []string) bool) []string {
 	x.t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
