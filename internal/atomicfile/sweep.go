@@ -67,7 +67,7 @@ const Abandoned = 2 * time.Hour
 // are as good as impossible.
 const randomDigits = 15
 
-// Temporary reports whether a name (without directories) is one that this package gives to
+// Temporary reports whether a name (without directories) is of the form that this package uses for
 // temporary files: a dot, the name of the file to be replaced, and a random number.
 func Temporary(name string) bool {
 	base := strings.TrimRight(name, "0123456789")
