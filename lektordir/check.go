@@ -41,12 +41,12 @@ type checker struct {
 	found  []Problem
 }
 
-// Check verifies a lektor-dir: feeds, journals, entries, and what was left in
-// tmp/. With repair it mends what is safe to mend: journals are cut back to
-// their last good line, tmp/ is recovered, links to feeds that lead nowhere
-// are made anew, extras that are files in etc/ of an entry become lines of one file, and an
-// entry in two places is taken out of new/ where the one in cur/ has all of its files. The error tells what could not be read or
-// mended.
+// Check verifies a lektor-dir: feeds, journals, entries, and the files left in tmp/. With
+// repair it makes the repairs that are safe: it truncates journals after their last good
+// line, recovers tmp/, recreates dangling links to feeds, converts extras that are files in
+// etc/ of an entry to lines of one file, and removes an entry in two places from new/ if the
+// one in cur/ has all of its files. The error reports files that could not be read or
+// repaired.
 func (d *Dir) Check(ctx context.Context, repair bool) ([]Problem, error) {
 	c := &checker{d: d, repair: repair}
 	var bad error
@@ -130,7 +130,7 @@ func (c *checker) feeds(context.Context) error {
 	return err
 }
 
-// locked gives what does something under the lock of a feed.
+// locked returns a function that calls mend under the lock of a feed.
 func (c *checker) locked(hash string, mend func() error) func() error {
 	return func() error {
 		unlock, err := commit.Lock(c.d.fs, hash)
@@ -145,8 +145,8 @@ func (c *checker) locked(hash string, mend func() error) func() error {
 	}
 }
 
-// rename gives what calls a feed by its id that a fetcher was killed before it
-// gave it a name; nil where it lacks more.
+// rename returns a function that names a feed after its id, if only the name is missing
+// because a fetcher was killed before writing it; otherwise nil.
 func (c *checker) rename(f *Feed) func() error {
 	if f == nil || f.ID == "" || f.Name != "" || FeedHash(f.ID) != f.Hash {
 		return nil
@@ -318,8 +318,8 @@ func (c *checker) entry(r Ref) error {
 	return bad
 }
 
-// relink gives what makes an entry's feed link anew, or nil where its feed is
-// not in src/, or the entry has a directory of its own in the link's place.
+// relink returns a function that recreates an entry's link to its feed, or nil if the feed is
+// not in src/ or the entry has a directory in the link's place.
 func (c *checker) relink(r Ref) func() error {
 	if _, err := os.Stat(c.d.Join("src", r.Feed, "id")); err != nil {
 		return nil

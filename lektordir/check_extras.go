@@ -12,7 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// extras looks at the extras of an entry. Those that nobody knows are no problem.
+// extras checks the extras of an entry. Unknown extras are not a problem.
 func (c *checker) extras(r Ref) error {
 	rel := r.Path() + "/" + extrasFile.name
 	data, err := dirfs.ReadFile(c.d.Join(rel))

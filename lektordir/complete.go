@@ -13,11 +13,11 @@ import (
 // that it is complete (RFC 5005, section 2), relative to src/$feed.
 const completeFile = "etc/history/complete"
 
-// Complete gives the entries of a feed's document, in its order, where that says
-// that they are all entries of the feed; ok is false for other feeds. Each is the 16
-// digits that all versions of it have in their unique names, see [Ref.Identity].
-// A file that cannot be read, or in which not every line is one of an entry, says
-// nothing: that is in the error.
+// Complete returns the identities of the entries of a feed's document, in its order, if the
+// document says that it has all entries of the feed; ok is false for other feeds. An
+// identity is the 16 digits in the unique names of all versions of an entry, see
+// [Ref.Identity]. If the file cannot be read or has a malformed line, Complete returns an
+// error and no identities.
 func (d *Dir) Complete(feed string) (identities []string, ok bool, err error) {
 	path := filepath.Join(d.Join("src", feed), completeFile)
 	data, err := dirfs.ReadFile(path)
@@ -37,9 +37,8 @@ func (d *Dir) Complete(feed string) (identities []string, ok bool, err error) {
 	return identities, true, nil
 }
 
-// present leaves out of a feed's entries those that its document, if it is complete,
-// has no more. An entry whose name tells no identity stays: nobody can say that the
-// document does not have it.
+// present returns the entries of a feed without those that are no longer in its document, if
+// that is complete. An entry whose name has no identity stays, as the document may have it.
 func (d *Dir) present(feed string, refs []Ref) ([]Ref, error) {
 	list, ok, err := d.Complete(feed)
 	if !ok || err != nil {

@@ -77,15 +77,15 @@ func Open(path string, opts *Options) (*Dir, error) {
 }
 
 // Create opens the lektor-dir at path, and makes the directory and its
-// subdirectories tmp, new, cur and src where they are missing. What is there already
-// stays. When it returns, the directory at path is on the disk; its new subdirectories
-// are after the first delivery. opts may be nil.
+// subdirectories tmp, new, cur and src if they are missing. Existing files stay. When
+// Create returns, the directory at path is durable; its new subdirectories are after the
+// first delivery. opts may be nil.
 func Create(path string, opts *Options) (*Dir, error) {
 	abs, err := absolute(path)
 	if err != nil {
 		return nil, err
 	}
-	var parents []string // of directories that are missing
+	var parents []string // parents of missing directories
 	for p := abs; ; p = filepath.Dir(p) {
 		if _, err := dirfs.Lstat(p); err == nil || p == filepath.Dir(p) {
 			break

@@ -29,7 +29,7 @@ type Entry struct {
 	// another text; FullText says which, and what FeedContent is.
 	FeedContent []byte
 
-	// Extras, in the file of that name. Those that are not known are empty.
+	// Extras, in the file of that name. Unknown values are empty.
 	Link       string    // when it is not the id
 	Updated    time.Time // when that is not PubDate
 	Summary    string
@@ -53,8 +53,8 @@ type Entry struct {
 	People []Person
 	// Relations are the links of other relations than those that have an extra.
 	Relations []Relation
-	Rights    string // who may do what with it, as text
-	// Terms are those of Categories of which more is known than the name.
+	Rights    string // the terms of use, as text
+	// Terms holds the categories that have a scheme, label or term besides the name.
 	Terms []Category
 }
 
@@ -78,19 +78,19 @@ const (
 	RoleSource      = "source" // an author of the source
 )
 
-// FullText tells that the content of an entry is not what its feed has, but the article
-// of its page. The zero value is for the feed's own.
+// FullText describes the content of an entry that is not the feed's, but the article of its
+// page. The zero value means that the content is the feed's.
 type FullText struct {
-	URL  string // of the page
+	URL  string // URL of the page
 	Type string // MIME type of FeedContent; "" means text/plain
 }
 
-// Source is the feed that an entry was taken from by the one that it came with. What
-// is unknown is empty.
+// Source is the feed that an entry was first published in, if its feed took it from there.
+// Unknown values are empty.
 type Source struct {
 	ID, Title string
 	Link      string // URL of its page
-	URL       string // of the feed document
+	URL       string // URL of the feed document
 
 	Updated                time.Time
 	Description, Copyright string // one line each
@@ -160,7 +160,7 @@ const (
 // value is a value of an [Entry], and how it is stored.
 type value struct {
 	field Fields
-	name  string              // of the file, or of the extra
+	name  string              // name of the file or the extra
 	of    func(e *Entry) any  // a pointer to it, nil for none
 	line  func(string) string // makes text fit for the file
 }
@@ -177,8 +177,7 @@ var files = []value{
 	{field: FieldType, name: "type", of: func(e *Entry) any { return &e.Type }, line: textfile.OneLine},
 }
 
-// feedContent is a file that only few entries have; what tells which is in their
-// extras.
+// feedContent is a file that few entries have; their extras name it.
 var feedContent = value{field: FieldFeedContent, name: "feed-content", of: func(e *Entry) any { return &e.FeedContent }}
 
 // Merge sets the selected fields to those of another entry.
@@ -204,7 +203,7 @@ func (v *value) parse(e *Entry, data []byte) {
 	}
 }
 
-// format gives the data of the file; nil where there is none to be.
+// format returns the data of the file, or nil for no file.
 func (v *value) format(e *Entry) []byte {
 	text := ""
 	switch of := v.of(e).(type) {
@@ -253,9 +252,9 @@ func (e *Entry) Files() iter.Seq2[string, []byte] {
 	}
 }
 
-// filesOf yields the files that have the fields, those that must be there or the others.
-// Those that must are read last: when they are there, the entry was not moved while the
-// others were looked for, and what was not found is none.
+// filesOf yields the files that have the fields, either the obligatory or the optional ones.
+// Obligatory files are read last: if they exist, the entry was not moved meanwhile, so an
+// optional file that was not found does not exist.
 func (want Fields) filesOf(obligatory bool) iter.Seq[*value] {
 	return func(yield func(*value) bool) {
 		for i := range files {

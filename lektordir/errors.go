@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// NotLektorDirError is returned by [Open] for a directory that is none.
+// NotLektorDirError is returned by [Open] for a path that is not a lektor-dir.
 type NotLektorDirError struct {
 	Path    string
-	Missing []string // of tmp, new, cur and src; all when Path itself is missing
+	Missing []string // names from tmp, new, cur and src; all if Path itself is missing
 	Err     error    // why, when it is not just missing
 }
 

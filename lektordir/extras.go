@@ -11,10 +11,10 @@ import (
 	"github.com/lektordir/lektor/internal/tsv"
 )
 
-// What the specification has no file for is in one file of lines, "extras": the name
-// of the extra, a tab, and its fields with tabs between them, each in the form of
-// package tsv. What an entry has several of has several lines. docs/weight.md tells
-// why it is one file.
+// extrasFile is "extras", which holds all fields without a file in the specification. Each
+// line is the name of the extra, a tab, and its fields with tabs between them, each in the
+// form of package tsv. An extra with several values has several lines. docs/weight.md
+// explains why it is one file.
 var extrasFile = value{field: Extras, name: "extras"}
 
 // extras are all that we know, in the order in which they are written: short ones
@@ -42,7 +42,7 @@ var extras = []value{
 	{field: FieldSummary, name: "summary", of: func(e *Entry) any { return &e.Summary }, line: textfile.Clean},
 }
 
-// formatExtras gives the data of the file; nil where there is none to be.
+// formatExtras returns the data of the file, or nil for no file.
 func (e *Entry) formatExtras(want Fields) []byte {
 	var b []byte
 	for i := range extras {
@@ -159,7 +159,7 @@ func (e *Entry) parseExtras(data []byte, want Fields) {
 				if want&v.field != 0 {
 					v.take(e, rest)
 				}
-				if v.field != FieldCategories { // whose lines have the terms, too
+				if v.field != FieldCategories { // category lines also hold Terms
 					break
 				}
 			}
@@ -167,8 +167,8 @@ func (e *Entry) parseExtras(data []byte, want Fields) {
 	}
 }
 
-// take takes a value from the fields of a line. Where there can be one only, the
-// first line that says something counts, as it is the one that grep -m 1 finds.
+// take sets a value from the fields of a line. If the extra can have one value only, the
+// first line with a usable value counts, as grep -m 1 finds that one.
 func (v *value) take(e *Entry, rest []byte) {
 	next := func() string {
 		var f []byte

@@ -40,8 +40,8 @@ type ListOptions struct {
 // time of delivery. A unique name in two places is one entry, the one in cur/.
 // The error joins what could not be read or is malformed; the entries are good
 // all the same. A missing directory of the lektor-dir is an error; a feed that
-// has none in new/ or cur/ is not. Of a feed whose document is complete (see
-// [Dir.Complete]), what is not in that document is left out, read or not.
+// has none in new/ or cur/ is not. If a feed's document is complete (see
+// [Dir.Complete]), entries that are not in it are left out, read or not.
 func (d *Dir) List(ctx context.Context, o ListOptions) ([]Ref, error) {
 	var bad []error
 	var refs []Ref
@@ -87,7 +87,7 @@ func (d *Dir) listedFeeds() (feeds []string, err error) {
 	return slices.Compact(feeds), errors.Join(bad...)
 }
 
-// listed gives what is listed of a feed.
+// listed returns the entries of a feed that the options select.
 func (d *Dir) listed(ctx context.Context, feed string, o ListOptions) ([]Ref, error) {
 	found, bad := d.listFeed(ctx, feed, o.Strict)
 	if !o.AllVersions {

@@ -76,8 +76,7 @@ func (d *Dir) Remove(r Ref) error {
 	return os.RemoveAll(to)
 }
 
-// WithFlags gives the place that [Dir.SetFlags] moves an entry to. It touches
-// nothing.
+// WithFlags returns the place that [Dir.SetFlags] moves an entry to. It changes no file.
 func (r Ref) WithFlags(set, unset string) (Ref, error) {
 	for _, c := range set + unset {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {

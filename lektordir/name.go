@@ -22,8 +22,8 @@ func FeedHash(id string) string {
 
 // NormalizeID returns the id of a feed that was discovered at a URL: scheme and
 // host in lower case, no fragment, no default port; all else stays as it is,
-// byte for byte. What is no URL with a host is an opaque identifier, and comes
-// back without surrounding white space only.
+// byte for byte. An id that is not a URL with a host is opaque, and is only trimmed of
+// surrounding white space.
 func NormalizeID(id string) string {
 	id = strings.TrimSpace(id)
 	u, err := url.Parse(id)
@@ -84,7 +84,7 @@ func (p Place) String() string {
 type Ref struct {
 	Feed   string // directory under new/ or cur/: the feed's hash
 	Unique string // SECONDS.UNIQ.HOST, without info
-	Info   string // what follows the first ';' in cur/, without it
+	Info   string // the part after the first ';' of a name in cur/
 	Place  Place
 	// Bare is true for a name in cur/ without ';', which the specification's
 	// own viewer makes.
@@ -140,9 +140,9 @@ func (r Ref) Delivered() time.Time { return entryname.Delivered(r.Unique) }
 // none.
 func (r Ref) Identity() string { return entryname.Identity(r.Unique) }
 
-// Compare orders entries of one feed as [Dir.List] does: by time of delivery. Of a
-// unique name in two places the one in cur/ is the later one, and of versions of an
-// entry that which comes last stands for all.
+// Compare orders entries of one feed as [Dir.List] does: by time of delivery. If
+// a unique name is in two places, the one in cur/ is the later one. The last of several
+// versions of an entry is shown for all.
 func (r Ref) Compare(other Ref) int {
 	return cmp.Or(entryname.Compare(r.Unique, other.Unique), cmp.Compare(r.Place, other.Place), strings.Compare(r.Info, other.Info))
 }
@@ -166,8 +166,8 @@ func parseRef(place Place, feed, name string) (Ref, error) {
 }
 
 // ParsePath reads the path of an entry in new/ or cur/, relative to the lektor-dir,
-// as [Ref.Path] gives it. It touches nothing: whether the entry is there is another
-// question, see [Dir.Resolve]. The error is a [*MalformedError].
+// as [Ref.Path] returns it. It does not check whether the entry exists; see [Dir.Resolve].
+// The error is a [*MalformedError].
 func ParsePath(rel string) (Ref, error) {
 	parts := strings.Split(rel, "/")
 	if len(parts) != 3 || parts[0] != New.String() && parts[0] != Cur.String() || !entryname.IsFeed(parts[1]) {

@@ -10,14 +10,14 @@ import (
 	"github.com/lektordir/lektor/internal/watch"
 )
 
-// WatchOptions say how to watch for arrivals. The zero value will do.
+// WatchOptions are the options for watching for arrivals. The zero value is valid.
 type WatchOptions struct {
-	// Poll is how often to look where the kernel cannot tell; default 2 s.
+	// Poll is the interval of polling if the kernel does not report changes (default 2 s).
 	Poll time.Duration
-	// Notice is told, once and in one line, when watching falls back to
-	// polling; nil ignores it.
+	// Notice, if not nil, is called once, with a message of one line, when watching
+	// falls back to polling.
 	Notice func(string)
-	// Ready is called when arrivals from now on will be seen; nil for none.
+	// Ready, if not nil, is called when all later arrivals will be seen.
 	Ready func()
 }
 

@@ -50,7 +50,7 @@ func take(path string, busy error, flags int, try func(*flock.Flock) (bool, erro
 	case err == nil && !ok:
 		err = busy
 	case err != nil && !errors.As(err, &named):
-		err = &fs.PathError{Op: "lock", Path: path, Err: err} // of flock(2), which knows no name
+		err = &fs.PathError{Op: "lock", Path: path, Err: err} // an error of flock(2) has no path
 	}
 	if err != nil {
 		_ = l.Close()
@@ -59,15 +59,14 @@ func take(path string, busy error, flags int, try func(*flock.Flock) (bool, erro
 	return func() { _ = l.Unlock() }, nil
 }
 
-// Hold locks an open file or directory, as how says in the words of flock(2), until it is
-// closed.
+// Hold locks an open file or directory until it is closed; how is an operation of flock(2).
 func Hold(f *os.File, how int) error {
 	return Retry(func() error { return unix.Flock(int(f.Fd()), how) })
 }
 
-// InPlace reports whether an open file is the one at its path still: one that was waited
-// for may have been removed or replaced meanwhile. The error is fs.ErrNotExist when
-// there is none.
+// InPlace reports whether an open file is still the one at its path: while the caller waited
+// for a lock, the file may have been removed or replaced. If no file is at the path, the
+// error is fs.ErrNotExist.
 func InPlace(f *os.File) (bool, error) {
 	opened, err := f.Stat()
 	if err != nil {
@@ -77,8 +76,8 @@ func InPlace(f *os.File) (bool, error) {
 	return err == nil && os.SameFile(opened, now), err
 }
 
-// Same reports whether two paths lead to one file or directory. What is not there, or cannot
-// be looked at, is the same as nothing.
+// Same reports whether two paths lead to one file or directory. It
+// returns false if either path cannot be examined.
 func Same(a, b string) bool {
 	x, err := os.Stat(a)
 	if err != nil {
@@ -88,17 +87,17 @@ func Same(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// Open is open(2), for those who need no more than the descriptor of what they open.
+// Open calls open(2) and returns the descriptor.
 func Open(path string, flags int) (fd int, err error) {
 	err = Again(func() error { fd, err = unix.Open(path, flags, 0); return err })
 	return fd, err
 }
 
 // Again repeats a call with names as [Retry] does, and also where a file system of several
-// machines (GlusterFS, NFS) refuses it with ESTALE, going by what it remembers of a name
-// that another machine has moved since. That is given two seconds, as names are
-// remembered for one; the error is that of the last call. It is not for calls that sync,
-// whose error is told once.
+// machines (GlusterFS, NFS) refuses it with ESTALE, because it has cached a name that
+// another machine has moved since. Again repeats for two seconds, as names are cached for
+// one, and returns the error of the last call. It is not for calls that sync, as the system
+// reports their error only once.
 func Again(call func() error) error {
 	for pause := time.Millisecond; ; pause *= 2 {
 		err := Retry(call)

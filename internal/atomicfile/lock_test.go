@@ -23,7 +23,7 @@ func TestLock(t *testing.T) {
 	if _, err := Lock(path, errBusy); err != errBusy {
 		t.Errorf("a second one: %v", err)
 	}
-	// What NFS makes of it: a write lock on a range of bytes, for which the
+	// NFS makes it a write lock on a range of bytes, for which the
 	// descriptor must be open for writing.
 	record := unix.Flock_t{Type: unix.F_WRLCK}
 	if err := unix.FcntlFlock(uintptr(descriptor(t, path)), unix.F_SETLK, &record); err != nil {
@@ -96,7 +96,7 @@ func TestLockNamesFile(t *testing.T) {
 	}
 }
 
-// What another machine has moved is looked for again; anything else is told at once.
+// Again looks again for a name that another machine has moved, and returns other errors at once.
 func TestAgain(t *testing.T) {
 	for _, c := range []struct {
 		errs []error

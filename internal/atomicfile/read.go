@@ -101,8 +101,8 @@ func openToRead(at int, path string) (fd int, err error) {
 	})
 }
 
-// regular gives the length of a regular file; of any other the error says, and op what it
-// is an error of.
+// regular returns the length of a regular file in bytes. For any other file it returns an
+// error, and op is the operation that failed.
 func regular(fd int) (length int64, op string, err error) {
 	var st unix.Stat_t
 	if _, err := retry(func() (int, error) { return 0, unix.Fstat(fd, &st) }); err != nil {
@@ -140,7 +140,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%d kiB", n>>10)
 }
 
-// retry is [Retry] for calls that give a number.
+// retry is [Retry] for calls that return a number.
 func retry(call func() (int, error)) (n int, err error) {
 	err = Retry(func() error { n, err = call(); return err })
 	return n, err

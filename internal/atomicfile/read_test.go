@@ -33,7 +33,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What lies in a file's place cannot make a reader wait.
+// A fifo, or anything else in a file's place, cannot make a reader wait.
 func TestReadOdd(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// leftAfter is how long nobody has written to a temporary file that a kill left
-// behind. A writer that lives writes more often, or is done.
+// leftAfter is the age of the last write from which a temporary file counts as left by a
+// kill. A live writer writes more often.
 const leftAfter = 10 * time.Second
 
 // minDigits is how many digits our own temporary files have at least; a user may
-// call a file ".feed2".
+// name a file ".feed2".
 const minDigits = 8
 
 // Sweep removes the temporary files that kills have left beside the files at paths,
-// which are in one directory; whoever is about to write them again calls it. What
-// cannot be removed stays: it is a nuisance, and no failure.
+// which are in one directory. Call it before writing them again. A file that cannot be
+// removed stays; that is not an error.
 func Sweep(paths ...string) {
 	if len(paths) == 0 {
 		return
@@ -67,7 +67,7 @@ const Abandoned = 2 * time.Hour
 // are as good as impossible.
 const randomDigits = 15
 
-// Temporary reports whether a name (without directories) is one that this package gives to
+// Temporary reports whether a name (without directories) is of the form that this package uses for
 // temporary files: a dot, the name of the file to be replaced, and a random number.
 func Temporary(name string) bool {
 	base := strings.TrimRight(name, "0123456789")

@@ -46,7 +46,7 @@ func TestSweepOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	// What is written while its temporary file is removed is lost, and that is told.
+	// If the temporary file is removed while it is written, Output returns an error.
 	err = Output(path, func(io.Writer) error {
 		left := names(t, dir)
 		for _, name := range left {
@@ -55,7 +55,7 @@ func TestSweepOwn(t *testing.T) {
 			}
 		}
 		if Sweep(path); len(left) != 2 || len(names(t, dir)) != 0 {
-			t.Errorf("of %q are left: %q", left, names(t, dir))
+			t.Errorf("had %q, and after Sweep: %q", left, names(t, dir))
 		}
 		return nil
 	})

@@ -16,36 +16,35 @@ import (
 // commit does the group commit.
 func (w *Writer) commit(g *group) {
 	fail := make(map[*Txn]error)
-	// those gives the transactions for which something holds and that have not failed.
-	those := func(has func(*Txn) bool) (live []*Txn) {
+	// unfailed returns the transactions that match and have not failed.
+	unfailed := func(match func(*Txn) bool) (live []*Txn) {
 		for _, t := range g.txns {
-			if fail[t] == nil && has(t) {
+			if fail[t] == nil && match(t) {
 				live = append(live, t)
 			}
 		}
 		return live
 	}
-	// 1. What is staged becomes durable.
+	// 1. Staged entries become durable.
 	g.syncAll(g.many(), fail, (*Txn).syncStaged)
 	for t, err := range fail {
 		if err != nil {
 			t.discard()
 		}
 	}
-	// 2. The journals take note of it.
-	noted := those((*Txn).notes)
-	for i, err := range g.each(noted, (*Txn).note) {
-		fail[noted[i]] = err
+	// 2. The journals record them.
+	withLines := unfailed((*Txn).notes)
+	for i, err := range g.each(withLines, (*Txn).note) {
+		fail[withLines[i]] = err
 	}
-	noted = those((*Txn).notes)
-	g.syncAll(g.Whole() && len(noted) > fewJournals, fail, (*Txn).syncJournal)
-	for _, t := range noted {
+	withLines = unfailed((*Txn).notes)
+	g.syncAll(g.Whole() && len(withLines) > fewJournals, fail, (*Txn).syncJournal)
+	for _, t := range withLines {
 		if fail[t] == nil {
 			continue
 		}
-		// Lines that stay in the journal while their entries are gone would
-		// be entries lost; so the lines go first, and the entries stay if
-		// that cannot be made sure.
+		// A journal line without its entry would be a lost entry, so the lines are
+		// truncated first. If that fails, the staged entries stay.
 		if err := journal.Truncate(t.d.Join(JournalPath(t.feed)), t.before); err != nil {
 			fail[t] = errors.Join(fail[t], err)
 			continue
@@ -53,12 +52,12 @@ func (w *Writer) commit(g *group) {
 		t.discard()
 	}
 	// 3. The entries are delivered.
-	noted = those((*Txn).notes)
-	for i, err := range g.each(noted, (*Txn).settle) {
-		fail[noted[i]] = err
+	withLines = unfailed((*Txn).notes)
+	for i, err := range g.each(withLines, (*Txn).settle) {
+		fail[withLines[i]] = err
 	}
-	// 4. The renames become durable, before anybody is told of them.
-	if moved := those(func(t *Txn) bool { return len(t.staged) > 0 }); len(moved) > 0 {
+	// 4. The renames become durable before the transactions end.
+	if moved := unfailed(func(t *Txn) bool { return len(t.staged) > 0 }); len(moved) > 0 {
 		g.syncAll(g.Whole() && len(moved) > fewJournals, fail, (*Txn).syncDelivered)
 	}
 	for _, t := range g.txns {
@@ -72,25 +71,25 @@ func (t *Txn) notes() bool { return len(t.aliases)+len(t.staged) > 0 }
 // note appends the transaction's lines to the journal.
 func (t *Txn) note() error {
 	t.before = t.journal.Good
-	// Looked at again, as staging may have taken long.
+	// Staging may have taken long, so the directories are checked again.
 	err := t.stillInside()
 	if err == nil {
 		err = journal.Append(t.d.Join(JournalPath(t.feed)), t.journal, slices.Concat(t.aliases, t.staged))
 	}
-	// Lines that could not be cut off again count, and so do their entries: recovery
-	// delivers them.
+	// Lines that could not be truncated count, so their entries stay: recovery delivers
+	// them.
 	if uncut := (*journal.UncutError)(nil); err != nil && !errors.As(err, &uncut) {
 		t.discard()
 	}
 	return err
 }
 
-// settle delivers what was staged, which the journal has.
+// settle renames the staged entries, which the journal has, to new/.
 func (t *Txn) settle() error {
 	if t.staging.first && t.d.Rename(t.d.Join(t.staging.rel), t.d.Join("new", t.feed)) == nil {
 		return nil
 	}
-	// Or somebody has made new/$feed meanwhile.
+	// Another process may have made new/$feed, so the entries are renamed one by one.
 	for _, r := range t.staged {
 		dropped, err := Settle(t.d, t.feed, t.staging.rel, r)
 		if err != nil {
@@ -109,10 +108,10 @@ func (t *Txn) settle() error {
 	return nil
 }
 
-// sync makes what the transactions that have not failed wrote durable: whole
-// file systems, or path by path. An error of the former is everybody's, of the
-// latter only that of whose path it was. each syncs what a transaction wrote: of
-// its own at once, and through a function what others may have in common with it.
+// syncAll syncs the writes of the transactions that have not failed: by one sync of the
+// whole file system, whose error fails every transaction, or path by path, where an error
+// fails only the transaction of the path. each syncs the paths of one transaction; it calls
+// shared for a path that other transactions may sync too.
 func (g *group) syncAll(whole bool, fail map[*Txn]error, each func(t *Txn, shared func(string) error) error) {
 	if whole {
 		if err := g.Syncer.Sync(); err != nil {
@@ -145,8 +144,8 @@ func (g *group) syncAll(whole bool, fail map[*Txn]error, each func(t *Txn, share
 	}
 }
 
-// syncStaged syncs what is staged, files before the directories they are in,
-// and what was written in src/.
+// syncStaged syncs the staged entries, files before their directories, and the files
+// written in src/.
 func (t *Txn) syncStaged(shared func(string) error) error {
 	if err := t.staging.sync(t.staged); err != nil {
 		return err
@@ -160,8 +159,7 @@ func (t *Txn) syncStaged(shared func(string) error) error {
 		return nil
 	}
 	if t.journal.Good == 0 {
-		// With the feed's first entries comes what an earlier run may have made
-		// and not synced.
+		// An earlier run may have made these and not synced them.
 		src := t.d.Join("src", t.feed)
 		for _, p := range []string{src + "/id", src + "/name", src + "/etc", src, t.d.Join("src"), t.d.Join("new"), t.d.Join("tmp"), t.d.Path} {
 			if err := shared(p); err != nil && !isNotExist(err) {
@@ -177,7 +175,7 @@ func (t *Txn) syncStaged(shared func(string) error) error {
 	return dirfs.SyncPath(t.d.Join("tmp", t.feed))
 }
 
-// syncDelivered syncs the names of what was delivered.
+// syncDelivered syncs the names of the delivered entries.
 func (t *Txn) syncDelivered(shared func(string) error) error {
 	if len(t.staged) == 0 {
 		return nil
@@ -205,8 +203,8 @@ func (t *Txn) syncJournal(shared func(string) error) error {
 	return dirfs.SyncPath(filepath.Dir(path))
 }
 
-// each calls f for every transaction, and returns their errors; beside each other if
-// the disk is waited for in each.
+// each calls f for every transaction and returns the errors in their order. If each call
+// waits for the disk by itself, the calls run concurrently.
 func (g *group) each(txns []*Txn, f func(*Txn) error) []error {
 	bad := make([]error, len(txns))
 	if g.Whole() || len(txns) == 1 {

@@ -18,7 +18,7 @@ import (
 	"github.com/lektordir/lektor/internal/journal"
 )
 
-// What entries, recovery and viewers see of a delivery is tested in package lektordir.
+// Package lektordir tests entries, recovery, and deliveries as viewers see them.
 
 const feedID = "urn:x"
 

@@ -38,7 +38,7 @@ func (t *Txn) PutFeed(files iter.Seq2[string, string]) error {
 			return fmt.Errorf("feed %s has no name", id)
 		}
 	}
-	// Joined before the first write, as the sync tells only of errors since.
+	// Join before the first write, as the sync reports only errors after joining.
 	if err := t.join(); err != nil {
 		return err
 	}

@@ -14,17 +14,17 @@ import (
 // JournalPath returns the path of a feed's journal, relative to the lektor-dir.
 func JournalPath(feed string) string { return "src/" + feed + "/etc/fetch/seen" }
 
-// staleness is longer than what a file has in it is remembered.
+// staleness is longer than a client of a network file system caches data.
 const staleness = 10 * time.Second
 
-// freshJournal reads the journal of a feed whose lock the caller has: all that is in
-// it, whichever machine wrote it.
+// freshJournal reads the journal of a feed whose lock the caller has, with the lines that
+// other machines wrote.
 func freshJournal(d *dirfs.Dir, feed string) (*journal.Journal, error) {
 	path := d.Join(JournalPath(feed))
 	if !d.Shared() {
 		return journal.Read(path)
 	}
-	// That there is none is remembered with the directory, until that is opened.
+	// A client caches that the file does not exist until the directory is opened.
 	if dir, err := os.Open(filepath.Dir(path)); err == nil {
 		dir.Close()
 	}
@@ -35,7 +35,7 @@ func freshJournal(d *dirfs.Dir, feed string) (*journal.Journal, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Journals grow; what is read is short where it is old.
+		// Journals grow, so stale data is shorter than the file.
 		size := int64(0)
 		fi, err := dirfs.Lstat(path)
 		switch {

@@ -7,13 +7,13 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// Purging is the file in tmp/$feed that tells that all of the feed is being
-// removed. Recovery restores no name with a ';'.
+// Purging is the file in tmp/$feed that records that the whole feed is being removed.
+// Recovery restores no name with a ';'.
 const Purging = ";purge"
 
-// finishPurge removes a feed of which it was recorded that it is to be removed.
-// The caller has its lock; slow is [Options.SlowSync]. The order is such that whatever a
-// power cut leaves, the record is there until nothing else is.
+// finishPurge removes a feed if the file [Purging] records its removal. The caller has the
+// feed's lock; slow is [Options.SlowSync]. The record is removed last, even if power is cut
+// at any step.
 func finishPurge(d *dirfs.Dir, slow bool, feed string) error {
 	tmp, src := d.Join("tmp", feed), d.Join("src", feed)
 	record := tmp + "/" + Purging
@@ -83,12 +83,12 @@ func emptyPlace(d *dirfs.Dir, place, feed string) error {
 		}
 		for _, name := range names {
 			unique, _, _ := strings.Cut(name, ";")
-			// A viewer may be faster; he moves it to where it is found later.
+			// A viewer may have moved the entry first; it is found in its new place later.
 			if err := d.PutAside(feed, d.Join(rel, name), d.Join("tmp", feed, unique+dirfs.Gone)); err != nil && !isNotExist(err) {
 				return err
 			}
 		}
 	}
-	// What is left are a link's or others' files, and what a viewer puts there now.
+	// A link, foreign files, and entries that a viewer moves here now may remain.
 	return os.RemoveAll(d.Join(rel))
 }

@@ -27,7 +27,7 @@ type recovery struct {
 	feed    string
 	journal *journal.Journal
 	at      map[string]entryname.Name // the entries in new/ and cur/, by unique name
-	before  time.Time                 // what others left and changed since then stays
+	before  time.Time                 // files of other programs changed since then stay
 	bad     []error
 }
 
@@ -51,8 +51,8 @@ func recoverLocked(d *dirfs.Dir, feed string) error {
 			r.note(d.FinishMove(feed, name, r.before))
 		}
 	}
-	// Entries before removals: how far a replacement came is known by the old
-	// version's having been put aside.
+	// Entries before removals: an old version that was put aside shows how far its
+	// replacement came.
 	if slices.Contains(names, dirfs.FirstEntries) {
 		from := "tmp/" + feed + "/" + dirfs.FirstEntries
 		first, err := dirfs.Names(d.Join(from))
@@ -180,7 +180,8 @@ func (r *recovery) remove(names []string) {
 
 // certainTime returns a time that has come, even if the clock is far ahead: no later than
 // the last Date of a server, and without one no later than the last change that the clock
-// is not far ahead of. What a program wrote a minute ago is not old by it.
+// is not far ahead of. A file written a minute ago does not
+// look old by it.
 func certainTime(d *dirfs.Dir, feed string) time.Time {
 	now := d.Now()
 	if date := servertime.Last(d.Path); !date.IsZero() {

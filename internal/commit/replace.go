@@ -17,7 +17,7 @@ const Replacing = ";replaces"
 
 // Settle renames a staged entry that the journal names from tmp/ (from, which is
 // relative to the lektor-dir) to new/, and takes the version that it replaces out of
-// new/; should it fail, it can be done again. dropped reports that it was not delivered
+// new/. If it fails, it can be called again. dropped reports that it was not delivered
 // because a viewer had taken that version.
 func Settle(d *dirfs.Dir, feed, from string, r journal.Record) (dropped bool, err error) {
 	if r.Replaces == "" {
@@ -37,9 +37,8 @@ func Settle(d *dirfs.Dir, feed, from string, r journal.Record) (dropped bool, er
 //  4. The record is removed, and then OLD.
 //
 // If a viewer takes OLD between 1 and 3, NEW is withdrawn, or stays where a viewer took
-// that as well. Interrupted anywhere, replace goes on from there if it is called again:
-// it can be told from what is in new/ and tmp/ how far it came. dropped reports that NEW
-// was withdrawn.
+// that as well. If replace is interrupted anywhere and called again, it continues: the
+// names in new/ and tmp/ show how far it came. dropped reports that NEW was withdrawn.
 func replace(d *dirfs.Dir, feed, from, unique, old string) (dropped bool, err error) {
 	note := d.Join("tmp", feed, unique+Replacing)
 	if err := writeNote(note, old); err != nil {
@@ -94,8 +93,8 @@ func writeNote(note, old string) error {
 }
 
 // endReplacement removes the record, and then a directory that was put aside: the record
-// without the directory would say that a viewer took the old version. What is left of the
-// directory is no error, as recovery removes it.
+// without the directory would say that a viewer took the old version. Failing to remove the
+// directory is not an error, as recovery removes it.
 func endReplacement(note, aside string) error {
 	if err := os.Remove(note); err != nil && !isNotExist(err) {
 		return err
@@ -104,8 +103,8 @@ func endReplacement(note, aside string) error {
 	return nil
 }
 
-// withdraw takes a version back whose older one a viewer took: from tmp/, where it is
-// staged, and from new/.
+// withdraw removes a version from tmp/, where it is staged, and from new/, as a viewer took
+// the version that it replaces.
 func withdraw(d *dirfs.Dir, feed, from, unique, note string) (withdrawn bool, err error) {
 	aside := d.Join("tmp", feed, unique+dirfs.Gone)
 	for _, path := range []string{d.Join(from, unique), d.Join("new", feed, unique)} {
@@ -122,7 +121,7 @@ func withdraw(d *dirfs.Dir, feed, from, unique, note string) (withdrawn bool, er
 }
 
 // arrive renames a staged entry from tmp/ (from, which is relative to the lektor-dir) to
-// new/. Where it is no longer staged, it did so before.
+// new/. If the entry is no longer staged, it was renamed before, and arrive returns nil.
 func arrive(d *dirfs.Dir, feed, from, unique string) error {
 	staged, to := d.Join(from, unique), d.Join("new", feed, unique)
 	err := d.Move(feed, staged, to)

@@ -22,7 +22,7 @@ import (
 type staging struct {
 	d      *dirfs.Dir
 	feed   string
-	rel    string   // of the place, relative to the lektor-dir
+	rel    string   // path of the place, relative to the lektor-dir
 	first  bool     // it is tmp/$feed/;first
 	tmp    *os.File // the place, held so that nobody can put a link there; nil while it is closed
 	twins  twins
@@ -83,14 +83,14 @@ func (s *staging) claim(ctx context.Context, identity string, after time.Time) (
 	return "", fmt.Errorf("no unique name after %d tries: %w", maxNameTries, last)
 }
 
-// Where no call syncs the whole file system (GlusterFS and others by FUSE, NFS, zfs),
-// each file is synced by itself, and waits for a disk or for other machines. So they
-// wait together: entries are written and synced beside each other, of one feed and of
-// several, while more are being staged. What the promise of [Writer] asks for is an
-// order between entries, journals and renames; there, all are waited for.
+// If no call syncs the whole file system (GlusterFS and others by FUSE, NFS, zfs), each
+// file is synced by itself, and each sync waits for a disk or for other machines. So
+// entries of one feed and of several are written and synced concurrently, while more are
+// being staged. The promise of [Writer] needs an order only between entries, journals and
+// renames; each of these steps waits for all writes of the one before.
 
-// beside is the entries that a transaction writes beside its staging. limit is of all
-// transactions of a writer; each entry that is being written has up to eight files open.
+// beside holds the entries that a transaction writes while it stages more. All transactions
+// of a writer share limit; each entry that is being written has up to eight files open.
 type beside struct {
 	limit  *limiter.Limiter
 	group  workers.Group

@@ -14,10 +14,10 @@ import (
 )
 
 // The author and the type of an entry are mostly those of the one before it, and its
-// link to the feed always. Such a file is a further name (a hard link) of the other
-// entry's: an inode and a block less. What cannot be linked is made anew, and means the
-// same. As nobody writes to the files of an entry that was delivered (lektor-dir(5)),
-// nothing is seen of it.
+// link to the feed always. Such a file is a hard link to the other entry's, which saves an
+// inode and a block. If it cannot be linked, a file with the same data is written. No
+// program writes to the files of a delivered entry (lektor-dir(5)), so readers see no
+// difference.
 
 // twin is a file that entries may have in common.
 type twin struct {
@@ -27,7 +27,7 @@ type twin struct {
 	old  bool // it is of an entry that was delivered before
 }
 
-// fileID tells a file, as it was, from others and from what became of it.
+// fileID identifies a file and its state: a changed or replaced file has another.
 type fileID struct {
 	dev, ino    uint64
 	size, mtime int64 // in nanoseconds
@@ -37,19 +37,20 @@ func idOf(st *unix.Stat_t) fileID {
 	return fileID{uint64(st.Dev), st.Ino, st.Size, unix.TimespecToNsec(st.Mtim)}
 }
 
-// twinKey is what makes files the same; the data of a symbolic link is where it leads.
+// twinKey is the name and data of a file; the data of a symbolic link is its target.
 type twinKey struct{ name, data string }
 
-// twins are those that a transaction knows. It belongs to its goroutine.
+// twins holds the files that a transaction can link to. It belongs to the transaction's
+// goroutine.
 type twins struct {
 	d     *dirfs.Dir
 	feed  string
 	into  int              // where entries are staged
-	last  []journal.Record // of the entries delivered last
+	last  []journal.Record // records of the entries delivered last
 	known map[twinKey]twin
 	prior *os.File // the entry that was delivered before, or nil
-	none  bool     // there are no links here
-	// plain tells that there are none of symbolic links, which not every system has.
+	none  bool     // the file system refuses hard links
+	// plain reports that it refuses hard links to symbolic links, as some systems do.
 	plain bool
 }
 
@@ -59,8 +60,8 @@ const (
 	maxTwin      = 4096 // bytes of a file of that entry
 )
 
-// share makes a file of an entry in tmp a further name of one that another entry has,
-// with the same data. It reports whether it did; if not, there is no such file.
+// share makes a file of an entry in tmp/ a hard link to the file of another entry with the
+// same data. It reports whether it did; if not, it leaves no file.
 func (t *twins) share(unique, name, data string) bool {
 	if t.known == nil {
 		t.known = map[twinKey]twin{}
@@ -74,26 +75,26 @@ func (t *twins) share(unique, name, data string) bool {
 	to := unique + "/" + name
 	if err := t.d.Link(tw.dir, tw.name, t.into, to); err != nil {
 		delete(t.known, k)
-		// It has as many names as it may, or is gone, or it is for writing a file
-		// to find out what is wrong. Else there are none, and will not be.
+		// These errors concern this file, or writing it reports them. Any other error
+		// means that the file system has no such links.
 		none := !slices.Contains([]error{unix.EMLINK, unix.ENOENT, unix.ENOSPC, unix.EDQUOT, unix.EIO}, err)
 		t.plain = t.plain || none
 		t.none = none && name != "feed"
 		return false
 	}
-	// Somebody may have put another in its place, or written to it.
+	// The linked file may have been replaced or written to.
 	var st unix.Stat_t
 	if err := unix.Fstatat(t.into, to, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && idOf(&st) == tw.id {
 		return true
 	}
 	delete(t.known, k)
-	// If it stays, to write the file in its place fails.
+	// If this fails, writing the file fails, too.
 	_ = unix.Unlinkat(t.into, to, 0)
 	return false
 }
 
 // foundBefore reports, once for each, whether a file that was shared is one of an
-// entry that was delivered before. Whoever put it there may not have synced it.
+// entry that was delivered before, as the program that delivered it may not have synced it.
 func (t *twins) foundBefore(name, data string) bool {
 	k := twinKey{name, data}
 	tw := t.known[k]
@@ -103,7 +104,7 @@ func (t *twins) foundBefore(name, data string) bool {
 	return found
 }
 
-// written tells share of a file that was written.
+// written records a file that was written, for share to link to.
 func (t *twins) written(unique, name, data string) {
 	if t.none {
 		return
@@ -118,9 +119,8 @@ func (t *twins) written(unique, name, data string) {
 	}
 }
 
-// adopt looks for what the entry has that was delivered last. The transaction has
-// written the title of its first entry: whose files are another's, or may be read
-// by others, are not for us.
+// adopt records the files of the entry delivered last. It skips files whose owner, group or
+// mode differ from those of the title that the transaction has written.
 func (t *twins) adopt(unique string) {
 	var own unix.Stat_t
 	if err := unix.Fstatat(t.into, unique+"/title", &own, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -149,9 +149,9 @@ func (t *twins) adopt(unique string) {
 	}
 }
 
-// adoptLink is adopt for the link to the feed.
+// adoptLink records the link to the feed of the entry delivered last.
 func (t *twins) adoptLink(dir int, own *unix.Stat_t) {
-	// In this order, as another link may be put in its place.
+	// Stat comes first, as another link may take its place before it is read.
 	var st unix.Stat_t
 	if err := unix.Fstatat(dir, "feed", &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Uid != own.Uid || st.Gid != own.Gid || st.Dev != own.Dev {
 		return
@@ -162,9 +162,8 @@ func (t *twins) adoptLink(dir int, own *unix.Stat_t) {
 	}
 }
 
-// lastDelivered opens the directory of the entry that was delivered last and is still
-// there, or gives nil. That of an entry which is a link, and leads out of the
-// lektor-dir, is none.
+// lastDelivered opens the directory of the newest of the last delivered entries that still
+// exists, or returns nil. It follows no symbolic link out of the lektor-dir.
 func (t *twins) lastDelivered() *os.File {
 	for _, r := range t.last {
 		for _, place := range []struct{ dir, info string }{{"new/", ""}, {"cur/", ";2,S"}, {"cur/", ";2,"}} {

@@ -96,9 +96,9 @@ func (t *Txn) Journal() (*journal.Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A fetcher that was killed since this run recovered has noted entries in the
-	// journal that are not in new/ yet, where what comes now is compared with them.
-	// What else lies in tmp/ is no matter here: it may be others' and stay for good.
+	// A fetcher that was killed since this run recovered may have recorded entries in the
+	// journal that are not in new/ yet, where staged entries are compared with them. Other
+	// files in tmp/ do not matter: they may be another program's and stay for good.
 	if unsettled(t.d, t.feed, j) {
 		if err := recoverLocked(t.d, t.feed); err != nil && unsettled(t.d, t.feed, j) {
 			return nil, err
@@ -373,7 +373,7 @@ func (t *Txn) Next() *Txn {
 	return next
 }
 
-// Close gives the lock back. What was staged and not committed is removed.
+// Close removes entries that were staged and not committed, and releases the lock.
 func (t *Txn) Close() {
 	if t.unlock == nil {
 		return

@@ -43,7 +43,7 @@ type Writer struct {
 	d     *dirfs.Dir
 	delay time.Duration
 	slow  bool
-	limit *limiter.Limiter // of entries that are written beside each other
+	limit *limiter.Limiter // bounds the entries written concurrently
 
 	mu     sync.Mutex
 	cond   *sync.Cond
@@ -103,8 +103,7 @@ func NewWriter(d *dirfs.Dir, o Options) (*Writer, error) {
 }
 
 // Close commits what is pending and ends the writer, after the transactions that
-// have staged something are committed or closed. Those that have not are refused
-// from here on.
+// have staged something are committed or closed. It refuses other transactions.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	w.closed = true
@@ -190,7 +189,7 @@ func (w *Writer) run() {
 				continue
 			}
 		}
-		w.open = nil // whoever comes now joins the next group
+		w.open = nil // later transactions join the next group
 		for g.members > 0 {
 			w.cond.Wait()
 		}

@@ -1,5 +1,5 @@
-// Package delivery joins feedconv, lektordir and stage: it gives the entries of a document the
-// form in which they are delivered.
+// Package delivery joins feedconv, lektordir and stage: it converts the entries of a document
+// to the form in which they are delivered.
 package delivery
 
 import (
@@ -48,11 +48,11 @@ type Options struct {
 
 // Article is the text of an entry's page.
 type Article struct {
-	URL  string // of the page
+	URL  string // URL of the page
 	HTML []byte
 }
 
-// Replace makes an article the content of an entry, beside which the feed's own is kept.
+// Replace sets the content of e to the article, and its FeedContent to the feed's content.
 func (a Article) Replace(e *lektordir.Entry) {
 	e.FeedContent, e.FullText = e.Content, lektordir.FullText{URL: a.URL, Type: e.Type}
 	e.Content, e.Type = a.HTML, "text/html"
@@ -219,9 +219,8 @@ func persons(list []feedconv.Person) []string {
 	return out
 }
 
-// StageForeign stages entries that are not from a document of the feed, but were kept by
-// another reader, the newest first; byLink reports of each, by its index, whether its link
-// tells which it is. See [stage.Txn.StageForeign].
+// StageForeign stages entries that are imported from another reader, the newest first;
+// byLink reports whether the link of the entry at index i identifies it. See [stage.Txn.StageForeign].
 func StageForeign(ctx context.Context, t *stage.Txn, entries []feedconv.Entry, byLink func(i int) bool) (stage.Result, error) {
 	foreign := make([]stage.Foreign, len(entries))
 	for i := range entries {

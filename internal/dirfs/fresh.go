@@ -9,19 +9,17 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
-// A file system that several machines have (GlusterFS, NFS) answers for seconds from
-// what it remembers, of a file that another machine has changed: its times, its
-// length, whether it is there at all, even what is in it. A lock tells nothing of
-// that. So whoever takes one looks again in earnest.
+// A file system that several machines have (GlusterFS, NFS) caches for seconds the times,
+// length, existence and even data of a file that another machine has changed. Taking a
+// lock does not refresh that cache, so a holder of a lock calls [Fresh] or [Refresh].
 
 // Shared reports whether other machines may have the lektor-dir.
 func (d *Dir) Shared() bool { return d.shared() }
 
-// Fresh makes sure that the next look at the times and the length of a file of the
-// lektor-dir dir tells what they are, and not what they were before another machine changed
-// them; the caller has a lock under which they change. What cannot be asked for, as the file
-// is not there, or is another user's, stays as it is. On a file system of this machine it
-// does nothing.
+// Fresh refreshes the cached times and length of a file of the lektor-dir dir, which another
+// machine may have changed; the caller has the lock under which they change. If the file
+// does not exist or is another user's, the cache stays as it is. On a file system of this
+// machine Fresh does nothing.
 func Fresh(dir, path string) {
 	if sharedFS(dir + "/src") {
 		Refresh(path)

@@ -85,8 +85,8 @@ const (
 	changed
 )
 
-// readOnce reads new/$feed and cur/$feed once. Of a unique name in both places it keeps the
-// one in cur/.
+// readOnce reads new/$feed and cur/$feed once. If a unique name is in both places, it keeps
+// the one in cur/.
 func (d *Dir) readOnce(feed string) (l Listing, c change, err error) {
 	// new/ comes first: an entry that a viewer takes meanwhile is seen twice,
 	// which is mended below, rather than not at all.

@@ -24,13 +24,13 @@ const (
 	Moving  = ";move,"
 )
 
-// Move renames the directory of an entry of a feed, and replaces nothing. Those in
-// the lower layer of an overlay (the image of a container) cannot be renamed, and
-// are moved by a copy.
+// Move renames the directory of an entry of a feed, and replaces nothing. A directory in
+// the lower layer of an overlay (the image of a container) cannot be renamed, and is
+// moved by a copy.
 //
-// When another machine has just moved the entry to the same place, a file system that
-// both have may say that the new name is taken, going by what it remembers of the old
-// one; to the caller the entry is gone then, as it is on others.
+// If another machine has just moved the entry to the same place, a shared file system may
+// still cache the old name and report that the new one exists; Move then returns ENOENT,
+// as on other file systems.
 func (d *Dir) Move(feed, from, to string) error {
 	err := atomicfile.Again(func() error { return d.Rename(from, to) })
 	switch {
@@ -43,9 +43,9 @@ func (d *Dir) Move(feed, from, to string) error {
 }
 
 // moveCopy copies an entry, puts the copy in its place and removes the old one. For a
-// moment the entry is in two places, which is one entry to every viewer. That the
-// old one is to be removed is recorded before: where there is the record and no
-// copy any more, the copy is in its place (see [Dir.FinishMove]).
+// moment the entry is in two places, which is one entry to every viewer. The removal of the
+// old one is recorded first: if the record is in tmp/ and the copy is not, the copy is in
+// its place (see [Dir.FinishMove]).
 func (d *Dir) moveCopy(feed, from, to string) error {
 	if err := d.MkTmp(feed); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (d *Dir) moveCopy(feed, from, to string) error {
 	if err := d.Inside("tmp/" + feed); err != nil {
 		return err
 	}
-	// Of those who move one entry at a time, the others find it gone.
+	// If several processes move one entry, the first gets the lock; the others find it gone.
 	lock, err := lockEntry(from, unix.LOCK_EX)
 	if err != nil {
 		return err
@@ -178,8 +178,8 @@ func lockEntry(path string, how int) (*os.File, error) {
 	return nil, &fs.PathError{Op: "lock", Path: path, Err: errors.New("others move it all the time")}
 }
 
-// What is renamed to one of these names in tmp/ is being deleted; recovery never restores
-// it. GoneReplaced is for a version that a fetcher took out of new/ in favour of a newer one.
+// These suffixes mark a name in tmp/ that is being deleted; recovery never restores it.
+// GoneReplaced is for a version that a fetcher took out of new/ in favour of a newer one.
 const (
 	Gone         = ";gone"
 	GoneReplaced = ";gone,R"

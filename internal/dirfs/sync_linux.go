@@ -15,10 +15,10 @@ import (
 type fsSync struct{ f *os.File }
 
 // openFSSync opens the descriptor for syncing the file system that holds path,
-// before the writes it is to sync: the kernel tells an error of writing back
-// to the descriptors that were open when it happened. ok is false where the
-// call cannot be relied on: before Linux 5.8 it hides such errors, and only
-// of these file systems we know that it waits for renames and data alike.
+// before the writes to sync: the kernel reports a writeback error only to descriptors
+// that were open when it happened. ok is false if the call is not reliable: before Linux
+// 5.8 it hides such errors, and only the file systems below are known to wait for both
+// renames and data.
 func openFSSync(path string) (s *fsSync, ok bool, err error) {
 	if !kernelSyncsErrors() {
 		return nil, false, nil
@@ -48,9 +48,9 @@ func (s *fsSync) sync() error {
 
 func (s *fsSync) close() { s.f.Close() }
 
-// syncFS syncs the file system that holds path, by a call that need not tell of
-// errors of writing. It reports false, and does nothing, where that call is not known
-// to write everything: by FUSE it comes to no more than the kernel's own memory.
+// syncFS syncs the file system that holds path, by a call that may not report
+// write errors. It returns false, and does nothing, if that call is not known to write
+// everything: with FUSE it only flushes the kernel's own memory.
 func syncFS(path string) (done bool, err error) {
 	if kind, err := fsKind(path); err != nil || !kind.local() && kind != unix.NFS_SUPER_MAGIC {
 		return false, err
@@ -64,7 +64,7 @@ func syncFS(path string) (done bool, err error) {
 	return true, s.sync()
 }
 
-// kind is the type of a file system, as statfs(2) tells it.
+// kind is the type of a file system, as statfs(2) reports it.
 type kind uint32
 
 func fsKind(path string) (kind, error) {

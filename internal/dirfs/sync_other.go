@@ -2,8 +2,8 @@
 
 package dirfs
 
-// fsSync syncs a whole file system by one call, which this system does not
-// have: sync(2) tells no errors.
+// fsSync syncs a whole file system by one call. This system has no such call, as sync(2)
+// reports no errors.
 type fsSync struct{}
 
 func openFSSync(string) (*fsSync, bool, error) { return nil, false, nil }
@@ -14,7 +14,7 @@ func (*fsSync) close()                         {}
 // need not wait.
 func syncFS(string) (done bool, err error) { return false, nil }
 
-// That several machines work on one lektor-dir is for Linux.
+// Only on Linux can several machines work on one lektor-dir.
 
 func sharedFS(string) bool { return false }
 func Refresh(string)       {}

@@ -10,14 +10,13 @@ import (
 	"github.com/lektordir/lektor/internal/workers"
 )
 
-// AtOnce is how many entries or feeds are synced at a time where each waits for a disk, or for
+// AtOnce is how many entries or feeds are synced at a time if each waits for the disk, or for
 // other machines, by itself.
 const AtOnce = 32
 
-// Sync writes what is at these paths of the lektor-dir dir, and all that is below them, to
-// the disk, and the names of the paths: by one call for the file system of src where
-// there is one, else each file by itself. That is for many files; that a disk failed
-// before the call it does not tell.
+// Sync syncs these paths of the lektor-dir dir, the files below them, and the directories
+// that name them: by one call for the file system of src if possible, else each file by
+// itself. It is meant for many files, and does not report disk errors from before the call.
 func Sync(dir string, rels ...string) error {
 	if done, err := syncFS(dir + "/src"); done || err != nil {
 		return err
@@ -90,8 +89,8 @@ func (d *Dir) NewSyncer(slow bool) (*Syncer, error) {
 // Whole reports whether whole file systems are synced.
 func (s *Syncer) Whole() bool { return s.whole != nil }
 
-// Sync makes what was written since [Dir.NewSyncer] durable. Where whole file
-// systems cannot be synced, it syncs the paths alone.
+// Sync makes what was written since [Dir.NewSyncer] durable. If whole file
+// systems cannot be synced, it syncs the paths only.
 func (s *Syncer) Sync(paths ...string) error {
 	if s.whole == nil {
 		for _, p := range paths {

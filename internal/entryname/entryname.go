@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Name is the base name of an entry's directory, and where that is. The zero Cur means new/.
+// Name is the base name of an entry's directory, which is in cur/ if Cur is set, else in new/.
 type Name struct {
 	Unique string // SECONDS.UNIQUE.HOST, without info
-	Info   string // what follows the first ';' in cur/, without it
+	Info   string // the part after the first ';' of a name in cur/
 	Cur    bool
 	Bare   bool // a name in cur/ without ';'
 }
@@ -219,8 +219,8 @@ func Compare(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// Sort sorts names of one feed by time of delivery. Of a unique name in two places, the one
-// in cur/ comes last.
+// Sort sorts names of one feed by time of delivery. If a unique name is in two places,
+// the one in cur/ comes last.
 func Sort(names []Name) {
 	// Unique names are read once each rather than in every comparison.
 	type keyed struct {

@@ -26,8 +26,8 @@ import (
 	"github.com/lektordir/lektor/internal/filelog"
 )
 
-// Digest is the beginning of a SHA-256, as much of it as tells the entries of a
-// feed and their versions apart: 64 bits, as many as a unique name has of them.
+// Digest is the first 64 bits of a SHA-256, which distinguish the entries of a feed and
+// their versions. A unique name has as many.
 type Digest [8]byte
 
 // DigestOf digests a list of strings, so that different lists differ even
@@ -72,7 +72,7 @@ type Key struct{ Link, Rest [4]byte }
 type Record struct {
 	Identity Digest
 	Key      Key
-	Content  Digest // what makes a version: the entry is unchanged when it is equal
+	Content  Digest // digest of a version: equal if the entry is unchanged
 	Unique   string
 	Replaces string // unique name of the version taken out of new/ for this one, or ""
 }
@@ -168,7 +168,7 @@ type Journal struct {
 	Parsed int   // how many lines were read, for tests
 
 	data []byte // up to the end of the last good line
-	ends []int  // of lines, with the newline
+	ends []int  // offsets of the ends of lines, after the newline
 
 	// Each index is made when it is first asked.
 	byIdentity, byLineage, byKey, byName index
@@ -303,7 +303,7 @@ func hashOfLineage(l []byte) uint64 {
 	return hash(unique[n : n+8])
 }
 
-// fill makes an index, once. of computes the hash of a line.
+// fill builds an index, once. The func of computes the hash of a line.
 func (j *Journal) fill(x *index, of func(line []byte) uint64) {
 	if x.heads != nil {
 		return
@@ -321,8 +321,8 @@ func (j *Journal) fill(x *index, of func(line []byte) uint64) {
 	}
 }
 
-// find returns the records whose lines have a hash and for which is holds, oldest first.
-// of computes the hash of a line, for an index that is yet to be made.
+// find returns, oldest first, the records whose lines have the hash h and for which is
+// returns true. The func of computes the hash of a line if the index is not built yet.
 func (j *Journal) find(x *index, of func(line []byte) uint64, h uint64, is func(Record) bool) []Record {
 	j.fill(x, of)
 	var found []Record
@@ -353,7 +353,7 @@ func (j *Journal) LineageOf(r Record) []Record {
 	if found := j.Lineage(r.Lineage()); len(found) > 0 {
 		return found
 	}
-	return []Record{r} // under a name that no fetcher of ours gives
+	return []Record{r} // under a name that our fetchers never make
 }
 
 // Lineage returns the records of an entry by the 16 digits of its unique names, oldest first.
@@ -428,7 +428,7 @@ func (j *Journal) WorthCompacting() bool {
 		return false
 	}
 	if middle := j.line(n / 2); len(middle) > 16 && middle[16] != ' ' {
-		return true // those before it are no shorter
+		return true // earlier lines are no shorter
 	}
 	j.fill(&j.byIdentity, hashOfIdentity)
 	repeats := 0

@@ -10,14 +10,14 @@ import (
 	"github.com/lektordir/lektor/internal/journal"
 )
 
-// Foreign is an entry of a feed that somebody else than the feed gives: another reader,
-// which its user leaves, had it, and the feed may have it no more.
+// Foreign is an entry of a feed that is imported from another reader; the feed itself may no
+// longer have it.
 type Foreign struct {
-	// Item is the entry. Its GUID is that of the feed, "" where the feed gave it none
-	// or it is not known; then it has a link, and ByLink is set.
+	// Item is the entry. Its GUID is the one in the feed, or "" if it has none or it is
+	// unknown; then the entry has a link, and ByLink is set.
 	Item
-	// ByLink tells that no other entry of the feed has its link, so that the link
-	// tells which it is.
+	// ByLink reports that no other entry of the feed has its link, so that the link
+	// identifies it.
 	ByLink bool
 }
 
@@ -29,7 +29,7 @@ type Foreign struct {
 // changed, whatever is in it: it says more than another reader has kept. By the link it
 // is recognised once, and never where several have the link, nor in what is more than a day
 // newer and has another title.
-// Where several have its GUID and its link, it is the one that has its text.
+// If several entries of a document have its GUID and link, the one with its text matches.
 func (t *Txn) StageForeign(ctx context.Context, entries []Foreign) (Result, error) {
 	var res Result
 	j, err := t.Journal()
@@ -80,7 +80,7 @@ func (t *Txn) StageForeign(ctx context.Context, entries []Foreign) (Result, erro
 }
 
 // foreignContent stands for the content of a foreign entry, which no document has so.
-// The title is not in it, as there are readers that give one to what has none.
+// The title is not in it, as some readers invent one for an entry without title.
 func (it *item) foreignContent() journal.Digest {
 	return journal.DigestOf("foreign", it.Link, it.text())
 }
@@ -132,7 +132,7 @@ func (it *item) foreign(j *journal.Journal, items []*item) *journal.Record {
 	return r
 }
 
-// byForeignLink tells whether an item was recognised by the link of a foreign entry.
+// byForeignLink reports whether an item was recognised by the link of a foreign entry.
 func (it *item) byForeignLink(r *journal.Record) bool {
 	return it.Link != "" && r.Identity == foreignLink(it.Link)
 }

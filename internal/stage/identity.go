@@ -15,11 +15,11 @@ type item struct {
 	// others are identities under which the entry may have been recorded when
 	// the document was another: alone with its guid, or sharing it.
 	others []journal.Digest
-	bare   journal.Digest // of the guid, or without one of the link, alone
-	// ambiguous tells that others of the document share guid and link.
+	bare   journal.Digest // digest of the guid only, or of the link if there is no guid
+	// ambiguous reports that other entries of the document share guid and link.
 	ambiguous bool
 	key       journal.Key
-	rest      journal.Digest // of all that has no identifier
+	rest      journal.Digest // digest of title, text and date
 	content   journal.Digest
 	earlier   *item // by Item.Earlier
 }
@@ -29,7 +29,7 @@ func (it *item) is(content journal.Digest) bool {
 	return content == it.content || it.earlier != nil && content == it.earlier.content
 }
 
-// identities yields those under which the item may be recorded.
+// identities yields the identities under which the item may be recorded.
 func (it *item) identities() iter.Seq[journal.Digest] {
 	return func(yield func(journal.Digest) bool) {
 		for ; it != nil; it = it.earlier {
@@ -45,7 +45,7 @@ func (it *item) identities() iter.Seq[journal.Digest] {
 	}
 }
 
-// digests fills in what an entry's own fields give.
+// digests sets the digests that depend only on the entry's own fields.
 func (it *item) digests() {
 	text := it.text()
 	it.content = journal.DigestOf("content", it.Title, it.Link, text)
@@ -57,8 +57,8 @@ func (it *item) digests() {
 	}
 }
 
-// shared tells of each value that stands beside another in a document whether
-// several different ones do.
+// shared records for each key whether a document has several different values with it, and
+// the first of them.
 type shared[K, V comparable] map[K]struct {
 	first   V
 	several bool
@@ -73,8 +73,8 @@ func (s shared[K, V]) add(k K, v V) {
 	s[k] = x
 }
 
-// identify gives each entry of a document its identity, and leaves out repeated
-// ones, which it counts.
+// identify computes the identity of each entry of a document. It omits and counts repeated
+// entries.
 func identify(doc Document) (out []*item, repeated int) {
 	items := doc.Items
 	type pair struct{ guid, link string }
@@ -93,9 +93,9 @@ func identify(doc Document) (out []*item, repeated int) {
 	for i := range all {
 		it := &all[i]
 		guid, link, rest := it.GUID, it.Link, string(it.rest[:])
-		// Of Atom entries with one id, those with one link are versions.
+		// Atom entries with one id and one link are versions of one entry.
 		it.ambiguous = pairs[pair{guid, link}].several && !(doc.GUIDs != Loose && guid != "")
-		// From what says least to what says most.
+		// The least specific identity comes first.
 		var ids []journal.Digest
 		at := 0
 		switch {
@@ -163,11 +163,10 @@ func readEarlier(doc Document, items []*item) {
 	}
 }
 
-// find gives the last record of an entry that was delivered before, or nil. Under
-// a bare guid, any of those that shared it in some document may be recorded, so
-// records with the entry's own link come first; and while it is shared, the
-// bare guid with another link says nothing. Where the link is shared too, only
-// the content tells.
+// find returns the last record of the item as it was delivered before, or nil. A bare guid
+// may record any entry that shared the guid in some document, so records with the item's
+// own link come first, and while the guid is shared, a record of the bare guid with another
+// link does not match. If the link is shared too, only the content decides.
 func (it *item) find(j *journal.Journal) *journal.Record {
 	own := j.Versions(it.identity)
 	if slices.ContainsFunc(own, func(r journal.Record) bool { return r.Key.Link == it.key.Link }) {
@@ -193,11 +192,11 @@ func (it *item) find(j *journal.Journal) *journal.Record {
 	return nil
 }
 
-// origins gives for each entry the last record of the one delivered before that
-// it is, or nil. Two entries of a document cannot both be the same one delivered
-// before, where a guid was renumbered and the old one came back, say: it is the
-// one that it was delivered as, else the one that was recognised as it, else the
-// one that might be it. split tells of the others, which are new.
+// origins returns for each entry the last record of the delivered entry that it equals, or
+// nil. If two entries of a document match one delivered entry, for example because a guid
+// was renumbered and the old one came back, only one gets it: the one that was delivered as
+// it, else the one that was recognised as it, else the one that may be it. split reports
+// the others, which are new.
 func origins(j *journal.Journal, items []*item) (known []*journal.Record, split []bool) {
 	known = make([]*journal.Record, len(items))
 	split = make([]bool, len(items))
@@ -254,9 +253,9 @@ func newRenumberings(j *journal.Journal, items []*item) *renumberings {
 	return &renumberings{j, present, map[journal.Key]*journal.Record{}}
 }
 
-// take gives the entry delivered before that an entry is, when all but its guid
-// is equal, it has a link, and its old guid is not in the document any more; to
-// one entry only.
+// take returns the record of a delivered entry that equals the item in all but its guid, if
+// the item has a link and the old guid is no longer in the document. It returns a record
+// only once.
 func (n *renumberings) take(it *item) *journal.Record {
 	if it.Link == "" {
 		return nil

@@ -69,18 +69,17 @@ func ID(id, guid, link, title string, at time.Time, raw string, content []byte) 
 	return "urn:sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Document is what a feed says at one time.
+// Document holds the entries of a feed document at one time.
 type Document struct {
 	Items  []Item // the newest first, as feeds have them; the last is delivered first
-	Policy string // what becomes of an entry that changed, see lektordir.Policy
+	Policy string // how a changed entry is handled, see lektordir.Policy
 	GUIDs  GUIDs
 	Dates  Dates
-	// Keep, if not nil, reports by its identity whether an entry is delivered; others
-	// are passed over, and stand in no count. See [Document.Versions].
+	// Keep, if not nil, reports whether the entry with an identity is delivered; other
+	// entries are skipped and not counted. See [Document.Versions].
 	Keep func(identity string) bool
-	// Apart is for several documents in one transaction: an entry of this one may be
-	// none that another staged, as it would not be known. [Txn.Stage] stages nothing
-	// and returns [ErrOverlap] otherwise.
+	// Apart is for several documents in one transaction: if an entry may equal one that
+	// is already staged, [Txn.Stage] stages nothing and returns [ErrOverlap].
 	Apart bool
 }
 
@@ -90,7 +89,7 @@ const (
 	Ignore  = "ignore"  // lektordir.UpdateNever
 )
 
-// GUIDs says what the GUIDs of a document tell.
+// GUIDs is how the GUIDs of a document identify entries.
 type GUIDs int
 
 // The kinds of GUIDs.

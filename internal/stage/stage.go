@@ -20,7 +20,7 @@ type Txn struct {
 	// dated reads the date of an entry on the disk, by its path relative to the lektor-dir.
 	dated  func(path string) (time.Time, error)
 	onDisk map[string]entryname.Name // by unique name, once it was asked for
-	shadow shadow
+	staged stagedKeys
 }
 
 // New returns a transaction as one that documents are staged in. dated reads the date of an
@@ -38,14 +38,14 @@ func (t *Txn) Next() *Txn { return New(t.Txn.Next(), t.dated) }
 // staged before, see [Document].Apart.
 var ErrOverlap = errors.New("an entry of the document may be one that is staged already")
 
-// shadow is what tells the entries that were staged apart from others.
-type shadow struct {
-	identities map[journal.Digest]bool // those under which one may be recorded
+// stagedKeys holds the identities and keys of the staged entries.
+type stagedKeys struct {
+	identities map[journal.Digest]bool // every identity that may record one of them
 	keys       map[journal.Key]bool
 }
 
-// covers reports whether an entry may be one of them.
-func (s *shadow) covers(it *item) bool {
+// covers reports whether the item may equal a staged entry.
+func (s *stagedKeys) covers(it *item) bool {
 	for id := range it.identities() {
 		if s.identities[id] {
 			return true
@@ -54,7 +54,7 @@ func (s *shadow) covers(it *item) bool {
 	return it.Link != "" && s.keys[it.key]
 }
 
-func (s *shadow) add(items []*item) {
+func (s *stagedKeys) add(items []*item) {
 	if s.identities == nil {
 		s.identities, s.keys = map[journal.Digest]bool{}, map[journal.Key]bool{}
 	}
@@ -78,10 +78,10 @@ func (t *Txn) Stage(ctx context.Context, doc Document) (Result, error) {
 	items, known, before := compare(j, doc)
 	res.Repeated = len(doc.Items) - len(items)
 	if doc.Apart {
-		if slices.ContainsFunc(items, t.shadow.covers) {
+		if slices.ContainsFunc(items, t.staged.covers) {
 			return Result{}, ErrOverlap
 		}
-		t.shadow.add(items)
+		t.staged.add(items)
 	}
 	res.Ranked = make([]string, len(items))
 	for i, it := range slices.Backward(items) {
@@ -353,7 +353,7 @@ func (t *Txn) Find(ctx context.Context, id string) (found entryname.Name, ok boo
 	for _, r := range j.Versions(journal.DigestOf("guid", id)) {
 		known[r.Lineage()] = true
 	}
-	// What cannot be listed is not found.
+	// Entries that cannot be listed are not found.
 	l, _ := t.Dir().List(ctx, t.Feed(), true)
 	for _, n := range l.Names {
 		if known[entryname.Identity(n.Unique)] {

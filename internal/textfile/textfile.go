@@ -32,8 +32,8 @@ func BaseType(mimeType string) string {
 	return strings.TrimSpace(t)
 }
 
-// IsText reports whether content of a MIME type is text, as it is without a
-// type. Of other types, such as images, each byte counts.
+// IsText reports whether content of a MIME type is text. A type without a slash, such as
+// an empty one, is text.
 func IsText(mimeType string) bool {
 	group, name, ok := strings.Cut(BaseType(mimeType), "/")
 	return !ok || group == "text" || group == "message" ||
