@@ -126,7 +126,7 @@ func (st *store) build(ctx context.Context, w io.Writer, o BuildOptions, hashes 
 		written++
 	}
 	if written == 0 && (one || st.S.Report.Errors() > 0) {
-		return said
+		return errReported
 	}
 	return nil
 }
@@ -236,7 +236,7 @@ func MakeNNO(ctx context.Context, o NNOOptions, s *command.Streams) error {
 	}
 	named, failed, err := entries.Feeds(ctx, o.Include, false, s, st.find)
 	if failed || err != nil {
-		return cmp.Or[error](err, said)
+		return cmp.Or[error](err, errReported)
 	}
 	sharing := st.Sharing(named)
 	var found []*entries.Record

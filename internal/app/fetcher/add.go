@@ -84,7 +84,7 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 	}
 	adding := workers.Limited(maxAdding)
 	var mu sync.Mutex
-	var walks []Outcome // of the added feeds; walked after all are added
+	var walks []Outcome // added feeds to walk; they are walked after all are added
 	for arg, err := range command.ReadArgs(o.Sources, s.In, o.Nul) {
 		if ctx.Err() != nil {
 			break
@@ -227,7 +227,7 @@ type Added struct {
 	Already              bool // the subscription existed before
 	Summary              Summary
 
-	outcome Outcome // of its first visit
+	outcome Outcome // result of its first visit
 }
 
 // Add subscribes to the feed at url, or to the one that the page at url links to, and delivers its

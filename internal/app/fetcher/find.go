@@ -26,7 +26,7 @@ import (
 type search struct {
 	r      *Runner
 	o      AddOptions
-	header textproto.MIMEHeader // of o
+	header textproto.MIMEHeader // parsed o.Headers
 
 	// The result.
 	url, title string

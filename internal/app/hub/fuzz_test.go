@@ -68,7 +68,7 @@ func FuzzPending(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, f := range j.feeds {
-			for k := range f.left {
+			for k := range f.pending {
 				if len(k) != 40 || strings.ContainsAny(k, "/.") || !strings.Contains(text, k) {
 					t.Fatalf("%q", k)
 				}

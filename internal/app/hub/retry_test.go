@@ -70,7 +70,7 @@ func (w *world) journals() int {
 	list, _ := names(filepath.Join(w.opts.State, "pending"))
 	n := len(list)
 	for _, f := range w.onDisk().feeds {
-		if len(f.left) > 0 {
+		if len(f.pending) > 0 {
 			n++
 		}
 	}
