@@ -545,9 +545,8 @@ func TestFullTextSecrets(t *testing.T) {
 	}
 }
 
-// What a filter or a command makes is a feed as any other; but nobody vouches for the
-// private addresses in it. What is not fetched now, archives and documents that are
-// delivered, has no pages asked for.
+// The output of a filter or a command is a feed as any other, but private addresses in
+// a command's output must be allowed. For delivered documents, no pages are fetched.
 func TestFullTextSources(t *testing.T) {
 	t.Parallel()
 	var o Options

@@ -147,7 +147,7 @@ func TestLargeRoundOfTheVersionBefore(t *testing.T) {
 		t.Fatal(names, err)
 	}
 	if got := w.onDisk().feeds[hash]; got == nil || len(got.pending) != n {
-		t.Fatalf("of %d jobs the log has %+v", n, got)
+		t.Fatalf("the log has %+v; want %d jobs", got, n)
 	}
 	// The next line compacts, and keeps them.
 	if err := w.h.jobs.adopt(strings.Repeat("b", 40)+"\t"+strings.Repeat("c", 40)+"\t0\t\n", w.clock.Now()); err != nil {
