@@ -251,7 +251,7 @@ func TestEveryTransition(t *testing.T) {
 	}
 }
 
-// What a registration wants next, in every state.
+// The next request of a registration, in every state.
 func TestEveryWish(t *testing.T) {
 	expired := CloudExpire + time.Hour
 	lost := func(r *registration) { r.url = "" }
