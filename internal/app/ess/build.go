@@ -184,7 +184,7 @@ func fromDocument(ctx context.Context, o BuildOptions, s *command.Streams) error
 	}
 	entries, undated := documentEntries(f)
 	if undated > 0 {
-		s.Report.Info("%s without a date left out", units.Count(undated, "entry"))
+		s.Report.Info("left out %s without a date", units.Count(undated, "entry"))
 	}
 	return s.Output(o.Output, func(w io.Writer) error {
 		_, err := w.Write(ess.AppendESS(nil, o.build(), lektordir.NormalizeID(feedurl.Public(url)), newest(entries, o.N, o.Since)))
