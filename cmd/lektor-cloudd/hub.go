@@ -77,7 +77,7 @@ func hubOptions(f *command.Flags) hub.ServeOptions {
 	config.MaxBytes = int64(f.Number("max-feed", 1, 0))
 	config.MaxDecoded = config.MaxBytes
 	if config.Deadline >= hub.MaxTimeout {
-		f.Fail(command.Usagef("--%s is less than %s: callers wait for what comes of it", httpmsg.FlagTimeout, hub.MaxTimeout))
+		f.Fail(command.Usagef("--%s must be less than %s: callers wait for the result", httpmsg.FlagTimeout, hub.MaxTimeout))
 	}
 	o := hub.ServeOptions{ExpireNow: f.Bool("expire-now"), Options: hub.Options{
 		Options: serverOptions(f), State: cmp.Or(f.String("state"), hub.DefaultState()),

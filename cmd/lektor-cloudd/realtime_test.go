@@ -167,7 +167,7 @@ func await(t *testing.T, what string, ok func() bool) {
 // subscribers." What publish and ping make of a shell script.
 func pingAfterSaving(t *testing.T, bin string) {
 	file := filepath.Join(t.TempDir(), "feed.xml")
-	var seen []string // what the cloud finds in the file when it is pinged
+	var seen []string // contents of the file at each ping
 	cloud := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := os.ReadFile(file)
 		seen = append(seen, string(b))

@@ -97,8 +97,8 @@ type outcome struct {
 	elapsed        time.Duration
 }
 
-// run runs the program on a lektor-dir. That it takes too much memory, or does
-// not end, fails the test.
+// run runs the program on a lektor-dir. The test fails if the program takes too
+// much memory or does not end.
 func (h *hostile) run(t *testing.T, dir, stdin string, args ...string) outcome {
 	t.Helper()
 	measured := filepath.Join(t.TempDir(), "measured")
@@ -793,8 +793,7 @@ func testLargeFeed(t *testing.T, h *hostile) {
 	if o := fetch(limit...); o.status != 0 || !strings.Contains(o.stderr, fmt.Sprintf("more than %d entries; the rest was left out; --max-entries raises the limit", first)) || delivered(t, dir) != first {
 		t.Errorf("status %d, %d entries", o.status, delivered(t, dir))
 	}
-	// What was left out does not come without the flag, and the server is not
-	// asked for it.
+	// The next fetch with the same limit gets 304, and delivers no more entries.
 	if o := fetch(limit...); o.status != 0 || !strings.Contains(o.stderr, "1 not modified") || delivered(t, dir) != first {
 		t.Errorf("again: status %d, %d entries", o.status, delivered(t, dir))
 	}

@@ -32,7 +32,7 @@ type odd struct {
 	other    string // hash of the other feed
 	unread   []string
 	read     string
-	wide     bool // what is odd is not the feed but the lektor-dir
+	wide     bool // the lektor-dir is odd, not the feed
 }
 
 // newOdd makes one in a directory.
@@ -194,7 +194,7 @@ func (o *odd) commands(t *testing.T) map[string]func() (int, string) {
 		"watch": func() (int, string) {
 			n := o.entries()
 			for _, h := range []string{o.hash, o.other} {
-				// Where the directory of markers leads out, nothing is left there by us.
+				// Write no marker if the directory of markers is a symbolic link.
 				due := filepath.Join(o.dir, "etc/fetch/due")
 				if fi, err := os.Lstat(due); err == nil && fi.IsDir() && !o.wide {
 					if _, err := os.Lstat(filepath.Join(due, h)); err != nil {

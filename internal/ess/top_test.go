@@ -113,7 +113,7 @@ func TestTopFeedAgain(t *testing.T) {
 			t.Errorf("got %q: %v; want slices.Equal(got, newer)", order, got)
 		}
 	}
-	// What an NNO has of the feed stays.
+	// Entries of the feed from an NNO stay.
 	top := NewTop(10)
 	add(t, top, "60000,http://e.com/a,20,2,http://e.com/b,30,9", first, second)
 	if got, want := top.Entries(), list(fe(u, 1005, 3), fe(u, 990, 1), fe(u, 980, 2), fe(v, 970, 9)); !slices.Equal(got, want) {

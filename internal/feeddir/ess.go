@@ -22,7 +22,7 @@ const (
 // whether it has changed: the directory src/$feed/etc/ess.
 type ESS struct {
 	Dir  *lektordir.Dir
-	Hash string // of the feed
+	Hash string // the feed's hash
 }
 
 func (e ESS) line(name string) string {

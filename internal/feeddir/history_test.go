@@ -234,7 +234,7 @@ func TestMissing(t *testing.T) {
 	if err := h.SetLinked(Linked{}); err != nil || h.Gap() != nil || h.Summary() != "" {
 		t.Error(err, h.Gap(), h.Summary())
 	}
-	// What others wrote there does no harm.
+	// Control characters and line ends in the file are not in the message.
 	if err := os.WriteFile(h.path(fileIncomplete), []byte("\x1b[31mx\n\n\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}

@@ -50,8 +50,8 @@ func marksPath(d *lektordir.Dir, hash string) string {
 // neverCompared is the modification time of a file of marks that were not compared with any entry yet.
 var neverCompared = time.Unix(1, 0)
 
-// AddMarks adds marks for the entries of a feed to the waiting ones. Of two marks for one entry,
-// the later replaces the earlier. The caller must hold the feed's lock; call [MarkArrived] to mark
+// AddMarks adds marks for the entries of a feed to the waiting ones. A later mark for the same
+// entry replaces an earlier one. The caller must hold the feed's lock; call [MarkArrived] to mark
 // entries that exist already.
 func AddMarks(d *lektordir.Dir, hash string, marks []Mark) error {
 	if err := Guard(d, hash, "fetch"); err != nil {

@@ -137,7 +137,7 @@ func TestMarkArrived(t *testing.T) {
 	a.want("10:new 11:new 12:new 13:new 14:ST 1:S 2:FSk 3:S 5:new 6:F 8:new 9:S Four:S newer:new", 4)
 }
 
-// Marks wait until their entry comes. What the user has in his hands stays as he has it.
+// Marks wait until their entry arrives. They do not undo a flag that the user changed.
 func TestMarksWait(t *testing.T) {
 	a := newAwaiting(t, Mark{Flags: "S", ID: "urn:1"}, Mark{Flags: "S", ID: "urn:2"}, Mark{Flags: "S", ID: "urn:3"})
 	if fi, err := os.Stat(marksPath(a.d, a.hash)); err != nil || !fi.ModTime().Equal(neverCompared) {
@@ -159,7 +159,7 @@ func TestMarksWait(t *testing.T) {
 	a.entry(2, noon.Add(-24*time.Hour), "title=2", "id=urn:2") // looked at before, had it been there
 	a.arrived(noon.Add(2 * time.Hour))
 	a.want("1: 2:new", 2)
-	// Who imports again says so anew.
+	// Another import of a mark applies it again.
 	if err := AddMarks(a.d, a.hash, []Mark{{Flags: "FS", ID: "urn:2"}, {Flags: "S", ID: "urn:1"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestMarksKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.arrived(noon)
-	a.want("1:S 2:S", 3) // those two wait for nobody, and cost a line each
+	a.want("1:S 2:S", 3) // two marks stay that no entry will need, a line each
 }
 
 func TestMarksOdd(t *testing.T) {

@@ -51,17 +51,17 @@ func TestPages(t *testing.T) {
 		}
 	}
 
-	// What a disk may make of a file that was not synced.
+	// A file that was not synced may be cut off or contain zeros after a power cut.
 	path := pages.path("http://a.example/0")
 	whole := must.Get(os.ReadFile(path))
 	for _, damaged := range [][]byte{nil, whole[:10], whole[:100], whole[:len(whole)-1], make([]byte, len(whole)), append(bytes.Clone(whole[:4096]), make([]byte, len(whole)-4096)...)} {
 		must.Do(os.WriteFile(path, damaged, 0o600))
 		if p, err := pages.Get("http://a.example/0"); p != nil || err != nil {
-			t.Errorf("of %d bytes, damaged: %.100v, %v", len(damaged), p, err)
+			t.Errorf("damaged file of %d bytes: %.100v, %v", len(damaged), p, err)
 		}
 		must.Do(pages.Each(func(p *Page) {
 			if _, ok := want[p.URL]; !ok {
-				t.Errorf("of %d bytes, damaged: %.100v", len(damaged), p)
+				t.Errorf("damaged file of %d bytes: %.100v", len(damaged), p)
 			}
 		}))
 	}

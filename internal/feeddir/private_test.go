@@ -49,7 +49,7 @@ func TestWithheld(t *testing.T) {
 		if ok != (c.why == "") || !strings.Contains(why, c.why) || ok && why != "" {
 			t.Errorf("%+v: %v, it %s", c, ok, why)
 		}
-		// What cannot be looked at is kept back.
+		// A feed is withheld if one of its files cannot be read.
 		for _, name := range []string{"private", "headers", "filter", "url"} {
 			path := filepath.Join(stateDir(d, s.Hash), name)
 			if err := errors.Join(os.RemoveAll(path), syscall.Mkfifo(path, 0o666)); err != nil {
@@ -93,7 +93,7 @@ func TestPrivate(t *testing.T) {
 	}
 }
 
-// What holds a password is for its owner alone, at every step.
+// Files that hold a password are readable for their owner alone, at every step.
 func TestModes(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o022))
 	const id, moved = "http://ann:secret@a.example/feed", "https://ann:secret@a.example/new"

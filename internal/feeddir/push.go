@@ -28,8 +28,8 @@ const (
 // tabs (domain, port, path, registerProcedure, protocol), hub and self have a URL per line. The
 // fetcher writes them, the listener reads them.
 type Push struct {
-	Clouds []feedconv.Cloud // of rssCloud
-	Hubs   []string         // of WebSub
+	Clouds []feedconv.Cloud // rssCloud servers
+	Hubs   []string         // URLs of WebSub hubs
 	Self   []string         // the feed's own URLs
 }
 

@@ -44,7 +44,7 @@ func TestPushIsReadAsItWasWritten(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) || got.Hubs[0] != "http://h.example/" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// What is the same is not written again, and what there is no more goes.
+	// A file that would not change is not written, and one without content is removed.
 	before, stamp := modified(t, areaDir(d, hash, "push")), StampPush(d, hash)
 	if err := p.Write(d, hash); err != nil || !reflect.DeepEqual(modified(t, areaDir(d, hash, "push")), before) || StampPush(d, hash) != stamp {
 		t.Error("written again", err)
@@ -87,7 +87,7 @@ func TestPushThatIsDamaged(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	if p, err := ReadPush(d, "0"); err != nil || !reflect.DeepEqual(p, Push{}) {
-		t.Errorf("of no feed: %+v, %v", p, err)
+		t.Errorf("a feed that does not exist: %+v, %v", p, err)
 	}
 }
 
@@ -170,8 +170,8 @@ func TestRegistrationIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// What is on the disk after a write that failed half-way is not taken for a
-// registration that there is, and the next write makes it whole.
+// A registration is not valid after a write that failed half-way, and the next write
+// makes it whole.
 func TestRegistrationAfterAWriteThatFailed(t *testing.T) {
 	d, hash := openFeed(t)
 	one := aRegistration("a")

@@ -217,7 +217,7 @@ func TestEveryMinute(t *testing.T) {
 				return
 			}
 			ok(w, r, etag)
-			// Those of / are sent to it until there are others, and never to /b.
+			// The validators of / are sent to / until new ones replace them, and never to /b.
 		}, want: []string{"0 / ", "240 / " + etag, "480 / " + etag, "480 /b ", "720 / ", "720 /b " + etag, "960 / ", "1200 / " + etag}},
 		"a 301 before a 302 is": {days: 1, interval: "5h", serve: func(n int, w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {

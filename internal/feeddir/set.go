@@ -20,7 +20,7 @@ import (
 // an editor.
 type setting struct {
 	name  string
-	path  string // of the file, relative to src/$feed
+	path  string // the file, relative to src/$feed
 	lines bool   // it may have several lines
 	// check returns an error for a value that a user may not set. A file may nevertheless have such
 	// a value.

@@ -31,8 +31,8 @@ const (
 	fileFinal    = "final"    // the URL that the validators are from, after redirects from url; absent without redirects
 	fileFrom     = "from"     // the url, a digest of the filter, and Limits, that validators and body belong to
 	fileBody     = "body"     // SHA-256 of the last body, hexadecimal
-	fileStatus   = "status"   // of the last response
-	fileError    = "error"    // of the last fetch
+	fileStatus   = "status"   // HTTP status of the last response
+	fileError    = "error"    // error of the last fetch
 	fileFailures = "failures" // number of failures since the last success
 	fileGone     = "gone"     // time of the first 410 response
 	fileMoved    = "moved"    // count of the redirect, tab, its target

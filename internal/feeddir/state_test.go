@@ -221,7 +221,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// What is not the feed's fault is not counted against it.
+// An interrupted fetch is no failure of the feed.
 func TestNotItsFault(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://example.com/\n")
@@ -281,8 +281,8 @@ func TestGone(t *testing.T) {
 }
 
 // After a document that was cut off, the next request must bring it whole.
-// Of a document that a limit left short, validators hold as long as the limit
-// does: a higher one is to bring the rest.
+// The validators of a document that a limit made short are sent only with the same limit,
+// since a higher limit must fetch the rest.
 func TestShortIsKeptUnderItsLimits(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://example.com/\n")
@@ -307,7 +307,7 @@ func TestShortIsKeptUnderItsLimits(t *testing.T) {
 	known("entries=5", true)
 	known("entries=9", false)
 	known("", false)
-	// That the same comes again makes it no longer.
+	// The document stays short if the same one is received again.
 	s = under("entries=5")
 	s.Unchanged(noon, doc(rss, "Etag", "a"))
 	save(t, s)
@@ -519,7 +519,7 @@ func TestSetUser(t *testing.T) {
 	}
 }
 
-// What makes no sense is ignored, said, and kept.
+// Malformed values are ignored with a warning, and their files stay.
 func TestMalformed(t *testing.T) {
 	dir := t.TempDir()
 	for name, v := range map[string]string{
@@ -673,7 +673,7 @@ func TestStateReplaced(t *testing.T) {
 	}
 }
 
-// What a kill left of a status is mended by the next answer.
+// The next response repairs a status file that a kill left damaged.
 func TestStatusMended(t *testing.T) {
 	for _, left := range []string{"", "2", "\x00\x00\x00\x00"} {
 		dir := filepath.Join(t.TempDir(), "fetch")

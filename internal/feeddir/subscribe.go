@@ -34,7 +34,7 @@ type Subscription struct {
 	About      string   // the feed's description
 	Categories []string // paths of folders, "a/b"
 	Interval   string   // in the form that the user wrote
-	Error      string   // of the last fetch; empty if it succeeded
+	Error      string   // error of the last fetch; empty if it succeeded
 	Origin     string   // URL of the document that named URL; "" if the user did, see [httpmsg.Request]
 	Private    bool     // not included in published documents, see [Withheld]
 }

@@ -229,8 +229,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// Whoever subscribes to a feed, and says where it is, while a list is imported
-// that has it too, has the say.
+// If a user subscribes to a feed with a URL while a list with the same feed is imported,
+// the user's URL stays.
 func TestAddDuringImport(t *testing.T) {
 	d, w := setup(t)
 	s := &Subscription{ID: "http://a.example/feed"}
@@ -253,7 +253,7 @@ func TestAddDuringImport(t *testing.T) {
 	}
 }
 
-// What could not be read again is not written.
+// Add fails for a URL that is too long to be read again, and adds nothing.
 func TestAddTooLong(t *testing.T) {
 	d, w := setup(t)
 	for _, n := range []int{maxFile - 100, maxFile, 2 << 20} {
@@ -285,7 +285,7 @@ func TestFeedURL(t *testing.T) {
 	}
 }
 
-// Who named the URL of a feed is remembered until the user names one.
+// The origin of a feed's URL is kept until the user sets the URL.
 func TestOriginIsKept(t *testing.T) {
 	d, w := setup(t)
 	s := &Subscription{ID: "http://10.0.0.1/feed", Origin: "http://public.example/"}
@@ -320,8 +320,8 @@ func TestOriginIsKept(t *testing.T) {
 	origin("")
 }
 
-// Of a feed that could not be added nothing is left, as on a full disk; what was there
-// before stays.
+// If Add fails, for example on a full disk, it leaves no files; files that existed before
+// stay.
 func TestAddFails(t *testing.T) {
 	d, w := setup(t)
 	for _, unsynced := range []bool{false, true} {

@@ -13,7 +13,7 @@ var cuttable = []string{
 	rss(`<title>é</title><item><title>A</title><sx:sync id="a" version="2"><sx:history by="x"><sx:update by="y"/></sx:history></sx:sync></item>
 <item/><item><sx:sync id="b" version="1" deleted="true"><sx:history by="x"/></sx:sync><title>B &amp; é</title></item>
 <item><sx:sync id="c" version="3" conflict="true"><sx:history by="x"/><sx:conflicts><sx:conflict by="y" version="3"><item><title>C</title></item></sx:conflict></sx:conflicts></sx:sync></item>`),
-	// Of the second folder it is known too late which one it is.
+	// The sx:sync of the second folder, g, comes after its item.
 	outlines(`<outline text="f"><sx:sync id="f" version="1"><sx:history by="x"/></sx:sync>
 <outline text="a"><sx:sync id="a" version="1"><sx:history by="x"/></sx:sync></outline>
 <outline text="g"><outline text="b"><sx:sync id="b" version="1"><sx:history by="x"/></sx:sync></outline><sx:sync id="g" version="1"><sx:history by="x"/></sx:sync></outline>
@@ -37,8 +37,8 @@ func ends(text, id string) int {
 	}
 }
 
-// Of a document that was cut off, wherever that was, the items count that were read
-// whole, as they are in the whole one; and none that was not there.
+// If a document is cut off, at any byte, the items before the cut are returned as they are
+// in the whole document, and no others.
 func TestCutOff(t *testing.T) {
 	for _, text := range cuttable {
 		whole := parse(t, text)
@@ -61,8 +61,8 @@ func TestCutOff(t *testing.T) {
 					t.Errorf("cut at %d, item %s is %+v, and was %+v", n, it.ID, it, want)
 				}
 			}
-			// What ends before the cut counts, but for outlines in one of which it
-			// is not known whether it is an item.
+			// Items that end before the cut are returned. An outline may be missing if
+			// the cut hides whether its parent is an item.
 			for _, it := range whole.Items() {
 				end := ends(text, it.ID)
 				if counts := doc.Item(it.ID) != nil; counts != (end <= n) && !(strings.Contains("bc", it.ID) && whole.Kind == OPML && !counts) {
@@ -73,8 +73,8 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// What an unfinished write or a bad disk leaves in the middle is told with its line,
-// and what stands before it counts, and nothing behind.
+// For a syntax error in the middle, as after an unfinished write, Parse returns its line
+// and the items before it, but none behind it.
 func TestBrokenInTheMiddle(t *testing.T) {
 	item := func(id string) string {
 		return "<item><sx:sync id=\"" + id + "\" version=\"1\"><sx:history by=\"x\"/></sx:sync></item>\n"
@@ -97,8 +97,8 @@ func TestBrokenInTheMiddle(t *testing.T) {
 	}
 }
 
-// What another endpoint noted of its updates leaves as it came, though the sx:sync is
-// written anew: by an edit, or among the conflicts of another item.
+// Unknown attributes and elements of updates are written unchanged, also in a new sx:sync
+// after an edit and among the conflicts of another item.
 func TestUnknownInUpdates(t *testing.T) {
 	doc := `<rss version="2.0" xmlns:z="` + Namespace + `" xmlns:q="urn:q"><channel><item xmlns:r="urn:r"><title>T</title>` +
 		`<z:sync xmlns:s="urn:s" id="a" version="3" s:x="0"><z:history by="x" xmlns:sx="urn:not" sx:y="1"><z:update by="y" q:on="phone" r:z='2' s:deep="3"><q:why>&amp;<!-- c --></q:why></z:update><z:update by="w" xmlns:t="urn:t" t:u="4"/></z:history></z:sync></item></channel></rss>`

@@ -379,7 +379,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// What is at the edge of the rules, and within.
+// Values at the limits are valid.
 func TestJustValid(t *testing.T) {
 	for _, c := range []struct {
 		attrs             string
@@ -401,7 +401,7 @@ func TestJustValid(t *testing.T) {
 			}
 		}
 	}
-	// What is written has the one with https.
+	// Documents are written with the https namespace.
 	if text := string(New(OPML, "t", "", "").Bytes()); !strings.Contains(text, `"`+Namespace+`"`) || strings.Contains(text, namespaceHTTP) {
 		t.Error(text)
 	}

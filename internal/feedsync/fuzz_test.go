@@ -34,7 +34,7 @@ func FuzzParse(f *testing.F) {
 		if state(d) != state(again) {
 			t.Fatalf("%q becomes\n%s\n%s", data, state(d), state(again))
 		}
-		// What it says of settled conflicts, others may have written without heeding it.
+		// The first merge may settle conflicts that another program left in the document.
 		again.Merge(d, Rules{})
 		d, _ = Parse(slices.Clone(text))
 		before := state(again)

@@ -134,8 +134,8 @@ func TestConflictDetection(t *testing.T) {
 	}
 }
 
-// Of three edits at once two may mean the same: the third is in conflict with them on all
-// machines, in whatever order these meet, and the two are not with each other.
+// If two of three concurrent edits have the same content, they are not in conflict with each
+// other, but the third is with them, on all machines and in every order of merges.
 func TestNoEditIsLost(t *testing.T) {
 	for _, titles := range []string{"same same other", "same other same", "other same same", "one two three", "- - other", "same same -", "same same same"} {
 		word := strings.Fields(titles)
@@ -233,18 +233,18 @@ func TestTie(t *testing.T) {
 	}
 }
 
-// What other programs leave: a flag without a conflict stays until somebody edits the
-// item, whichever of the two has it; and where the one that loses here had won there, the
-// winner is in no conflict with itself.
+// Other programs may set the conflict flag without a conflict: the flag stays, whichever of
+// the two items has it. If they chose the other winner, our winner is not in conflict with
+// itself.
 func TestConflictsOfOthers(t *testing.T) {
 	flagged := func(it *Item) *Item {
 		it.Conflict = true
 		return it
 	}
 	for name, pair := range map[string][2]*Item{
-		"of the winner, of equal content": {flagged(item(t, 2, "same", "2a 1a")), item(t, 2, "same", "1b 1a")},
-		"of the loser, of equal content":  {item(t, 2, "same", "2a 1a"), flagged(item(t, 2, "same", "1b 1a"))},
-		"of one of two that are equal":    {item(t, 2, "same", "2a 1a"), flagged(item(t, 2, "same", "2a 1a"))},
+		"the winner, equal content": {flagged(item(t, 2, "same", "2a 1a")), item(t, 2, "same", "1b 1a")},
+		"the loser, equal content":  {item(t, 2, "same", "2a 1a"), flagged(item(t, 2, "same", "1b 1a"))},
+		"one of two equal items":    {item(t, 2, "same", "2a 1a"), flagged(item(t, 2, "same", "2a 1a"))},
 	} {
 		for range 2 {
 			out := Merge(pair[0], pair[1], Rules{})
@@ -314,8 +314,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// What lost can be taken again as it was, after it was written and read: its place, its
-// deletion, and what it knew of.
+// Loser returns the losing item with its place, deletion and history, also after the
+// document was written and read.
 func TestLoser(t *testing.T) {
 	for _, deleted := range []bool{false, true} {
 		base := parse(t, tree("abc", "")).Item("c")
@@ -345,8 +345,8 @@ func TestLoser(t *testing.T) {
 	}
 }
 
-// Who and when tell modifications apart: an endpoint makes no two in one second that are
-// known of an item, wherever the first is known from.
+// An update is identified by endpoint and second: Moment returns a second in which the
+// endpoint has no update in the item's history, its settled updates or its conflicts.
 func TestMoment(t *testing.T) {
 	mine := func(seconds int) time.Time { return day0.Add(time.Duration(seconds) * time.Second) }
 	it := item(t, 3, "w", "5a 2b 1a")
@@ -373,8 +373,8 @@ func TestMoment(t *testing.T) {
 	}
 }
 
-// Whoever meets the resolution before the other edit does not raise the conflict
-// again, and neither does one with an older version of the other edit.
+// An endpoint that reads the resolution before the other edit does not raise the conflict
+// again, and neither does one that has an older version of the other edit.
 func TestResolve(t *testing.T) {
 	base := item(t, 1, "base", "1o")
 	edit := func(it *Item, title string, s string) *Item {
@@ -549,7 +549,7 @@ func TestCircle(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	// Of longer circles, and of what hangs on one.
+	// A longer circle, one item alone, and an item whose parent is in a circle.
 	effective, circle := Parents(map[string]string{"d": "c", "c": "b", "b": "d", "a": "b", "e": "e", "f": "gone"})
 	if fmt.Sprint(effective) != "map[a:b b: c:b d:c e: f:]" || fmt.Sprint(circle) != "[b e]" {
 		t.Errorf("%v, %v", effective, circle)

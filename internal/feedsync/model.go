@@ -102,11 +102,11 @@ type Conflict struct {
 	// Updates are the earlier updates, newest first. They show that a resolution of the
 	// conflict knew them.
 	Updates []Update
-	Deleted bool    // it was a deletion
-	Parent  string  // OPML: id of the parent; "" for the body
-	content []byte  // element of the loser
-	rest    rest    // unknown parts of the sx:conflict
-	notes   []noted // unknown parts of its updates
+	Deleted bool          // it was a deletion
+	Parent  string        // OPML: id of the parent; "" for the body
+	content []byte        // element of the loser
+	rest    rest          // unknown parts of the sx:conflict
+	notes   []updateExtra // unknown parts of its updates
 }
 
 // Item is an item of a document (section 2.3).
@@ -144,7 +144,7 @@ const (
 )
 
 // notes returns the unknown parts of the item's updates.
-func (it *Item) notes() []noted {
+func (it *Item) notes() []updateExtra {
 	if it.extra == nil {
 		return nil
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Every MUST of the specification, in its words and its order. What a publisher must
-// that is no matter of a document is tested in internal/app/sharer.
+// Every MUST of the specification, in its words and its order. Rules for
+// publishers that do not concern a document are tested in internal/app/sharer.
 func TestMust(t *testing.T) {
 	item1 := func(attrs, history string) string {
 		return "<item><sx:sync " + attrs + ">" + history + "</sx:sync></item>"

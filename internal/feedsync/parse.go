@@ -123,7 +123,7 @@ type role uint8
 const (
 	roleOther role = iota
 	roleRoot
-	roleHead      // of OPML
+	roleHead      // OPML's head
 	roleContainer // channel or body
 	roleItem
 )

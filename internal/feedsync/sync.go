@@ -18,8 +18,8 @@ type rest struct {
 
 func (r rest) empty() bool { return len(r.attrs)+len(r.kids) == 0 }
 
-// noted holds the unknown parts of an sx:update.
-type noted struct {
+// updateExtra holds the unknown parts of an sx:update.
+type updateExtra struct {
 	Update
 	rest
 }
@@ -27,7 +27,7 @@ type noted struct {
 // extra holds the unknown parts of an sx:sync.
 type extra struct {
 	sync, history rest
-	updates       []noted
+	updates       []updateExtra
 }
 
 // syncer parses an sx:sync.
@@ -156,7 +156,7 @@ func (s *syncer) history(it *Item, x *extra, e *element) {
 				continue
 			}
 			it.History = append(it.History, u)
-			if n := (noted{u, rest{other, k.kids}}); !n.empty() {
+			if n := (updateExtra{u, rest{other, k.kids}}); !n.empty() {
 				x.updates = append(x.updates, n)
 			}
 		}
@@ -193,7 +193,7 @@ func (s *syncer) conflict(it *Item, e *element) {
 			quiet := &syncer{}
 			if u, other := quiet.update(k.element, "update"); quiet.bad == "" && len(c.Updates) < KeepUpdates {
 				c.Updates = append(c.Updates, u)
-				if n := (noted{u, rest{other, k.kids}}); !n.empty() {
+				if n := (updateExtra{u, rest{other, k.kids}}); !n.empty() {
 					c.notes = append(c.notes, n)
 				}
 			}

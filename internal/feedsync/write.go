@@ -36,10 +36,10 @@ func (e *element) put(r rest) {
 }
 
 // addUpdates adds the updates before the last one, with their unknown parts.
-func (e *element) addUpdates(list []Update, notes []noted) {
+func (e *element) addUpdates(list []Update, notes []updateExtra) {
 	for _, u := range list {
 		up := u.element(sx("update"))
-		if i := slices.IndexFunc(notes, func(n noted) bool { return n.Update == u }); i >= 0 {
+		if i := slices.IndexFunc(notes, func(n updateExtra) bool { return n.Update == u }); i >= 0 {
 			up.put(notes[i].rest)
 		}
 		e.add(up)

@@ -108,7 +108,7 @@ func TestSlowHoldersLeaveTheQuickLane(t *testing.T) {
 	if l.Names() != 0 || l.all != (lane{}) {
 		t.Errorf("%d names, %d and %d places are not given back", l.Names(), l.all.quick, l.all.slow)
 	}
-	clock.fire() // of a holder that has ended
+	clock.fire() // timers of released places
 	if l.all != (lane{}) {
 		t.Error("a timer that fires late takes a place")
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/fetch"
 )
 
-// What an aggregator sends, a cloud reads as it was meant, by either protocol.
+// A cloud reads the same request that an aggregator sent, by either protocol.
 func TestRequestIsReadAsItWasSent(t *testing.T) {
 	feeds := []string{"http://a.example/?a=1&b=2#c", "http://b.example/ä+ü%20", "http://c.example/"}
 	for _, back := range []Callback{
@@ -55,7 +55,7 @@ func TestRequestIsReadAsItWasSent(t *testing.T) {
 	}
 }
 
-// What a cloud sends, an aggregator reads as it was meant.
+// An aggregator reads the same notification that a cloud sent.
 func TestNotificationIsReadAsItWasSent(t *testing.T) {
 	const feed = "http://a.example/?a=1&b=2"
 	var got []Notification
@@ -125,7 +125,7 @@ func FuzzReadRequest(f *testing.F) {
 	})
 }
 
-// What has the wrong type is refused by name, and is not taken for an empty text.
+// The error names a parameter of the wrong type; it is not read as empty.
 func TestRequestByXMLRPCWithWrongTypes(t *testing.T) {
 	text := func(s string) Value { return Value{Text: s} }
 	sound := []Value{text("n"), text("5337"), text("/cb"), text("http-post"), {IsList: true, List: []Value{text("http://a.example/")}}, text("b.example")}

@@ -415,7 +415,7 @@ func TestQuirkChallengeWithURLNotEncoded(t *testing.T) {
 	}
 }
 
-// What they append is read where the body has nothing.
+// A URL that the cloud appended to the callback is read if the body is empty.
 func TestQuirkURLAppendedToCallback(t *testing.T) {
 	n, err := ReadNotification("", "url="+url.QueryEscape(feedURL), nil)
 	if err != nil || !slices.Equal(n.URLs, []string{feedURL}) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Who has few connections open is not the one to be closed.
+// Limit closes connections of the peer with many, not of one with few.
 func TestLimitSparesOtherPeers(t *testing.T) {
 	inner, err := net.Listen("tcp", "0.0.0.0:0")
 	if err != nil {

@@ -29,11 +29,11 @@ func ParseRequest(form url.Values) (Request, error) {
 	r := Request{Mode: form.Get("hub.mode"), Callback: form.Get("hub.callback"), Topic: form.Get("hub.topic"), Secret: form.Get("hub.secret")}
 	switch {
 	case r.Mode != Subscribe && r.Mode != Unsubscribe:
-		return r, errors.New("hub.mode is subscribe, unsubscribe or publish")
+		return r, errors.New("hub.mode must be subscribe, unsubscribe or publish")
 	case !absolute(r.Callback):
-		return r, errors.New("hub.callback is missing, or no URL that is reached by http")
+		return r, errors.New("hub.callback is missing or not an http or https URL")
 	case !absolute(r.Topic):
-		return r, errors.New("hub.topic is missing, or no URL that is reached by http")
+		return r, errors.New("hub.topic is missing or not an http or https URL")
 	case len(r.Secret) > MaxSecret:
 		return r, fmt.Errorf("hub.secret is longer than %d bytes", MaxSecret)
 	}
@@ -54,7 +54,7 @@ func absolute(s string) bool {
 func ParsePublish(form url.Values) (topics []string, err error) {
 	for _, t := range append(form["hub.url"], form["hub.topic"]...) {
 		if !absolute(t) {
-			return nil, errors.New("hub.url is no URL that is reached by http")
+			return nil, errors.New("hub.url is not an http or https URL")
 		}
 		if !slices.Contains(topics, t) { // some publishers send each topic by both names
 			topics = append(topics, t)

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// What a subscriber sends, a hub reads as it was meant, and the other way round.
+// A hub reads the same request that a subscriber sent. A subscriber reads the hub's challenge
+// and signature.
 func TestHubReadsWhatSubscribersSend(t *testing.T) {
 	var got Request
 	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -194,7 +194,7 @@ func TestFuzzSeedsAreThere(t *testing.T) {
 }
 
 // Section 5.1: "Hubs MAY choose to respect this value or not, depending on their own
-// policies". Those that refuse the request for it are asked without.
+// policies". A hub that refuses a lease is asked again without one.
 func TestLeaseThatIsRefused(t *testing.T) {
 	var leases []string
 	status := http.StatusBadRequest
@@ -217,7 +217,7 @@ func TestLeaseThatIsRefused(t *testing.T) {
 			t.Errorf("%d: got %v, %q; want (err == nil) == tc.ok and len(leases) == tc.requests and leases[0] == \"3600\"", tc.status, err, leases)
 		}
 	}
-	// Whoever refuses for another reason is quoted with the first answer.
+	// If both requests are refused, the error quotes the first response.
 	r.Topic = ""
 	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no topic, lease "+r.FormValue("hub.lease_seconds"), http.StatusBadRequest)

@@ -126,7 +126,7 @@ func (st *store) build(ctx context.Context, w io.Writer, o BuildOptions, hashes 
 		written++
 	}
 	if written == 0 && (one || st.S.Report.Errors() > 0) {
-		return said
+		return errReported
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func fromDocument(ctx context.Context, o BuildOptions, s *command.Streams) error
 	}
 	entries, undated := documentEntries(f)
 	if undated > 0 {
-		s.Report.Info("%s without a date left out", units.Count(undated, "entry"))
+		s.Report.Info("left out %s without a date", units.Count(undated, "entry"))
 	}
 	return s.Output(o.Output, func(w io.Writer) error {
 		_, err := w.Write(ess.AppendESS(nil, o.build(), lektordir.NormalizeID(feedurl.Public(url)), newest(entries, o.N, o.Since)))
@@ -236,7 +236,7 @@ func MakeNNO(ctx context.Context, o NNOOptions, s *command.Streams) error {
 	}
 	named, failed, err := entries.Feeds(ctx, o.Include, false, s, st.find)
 	if failed || err != nil {
-		return cmp.Or[error](err, said)
+		return cmp.Or[error](err, errReported)
 	}
 	sharing := st.Sharing(named)
 	var found []*entries.Record

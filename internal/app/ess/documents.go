@@ -174,7 +174,7 @@ func Check(ctx context.Context, o DocumentOptions, s *command.Streams) error {
 		})
 	})
 	if err == nil && found {
-		return said
+		return errReported
 	}
 	return err
 }

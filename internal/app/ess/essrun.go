@@ -161,5 +161,5 @@ func ParseSince(v string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time; use 2d, 12h, 2026-01-31 or 2026-01-31T12:00:00Z", v)
 }
 
-// said is the error of a command that has already reported the failure.
-var said = &command.ExitError{Status: command.StatusFailed}
+// errReported is the error of a command that has already reported the failure.
+var errReported = &command.ExitError{Status: command.StatusFailed}

@@ -142,7 +142,7 @@ func essOf(t testing.TB, url, doc string, at time.Time) string {
 // TestPollFetchesWhatQualifies is the whole way: of 400 feeds with ESS, 4
 // have news that qualify, and exactly these are fetched.
 func TestPollFetchesWhatQualifies(t *testing.T) {
-	// What it takes is disk and time for each feed; what it shows is the share.
+	// Each feed costs disk and time; the test needs only the ratio.
 	feeds, news, stale, entries := 400, 4, 4, 2
 	b := newBench(t)
 	path := func(i int) string { return fmt.Sprintf("/%d.xml", i) }

@@ -53,7 +53,7 @@ func TestInterrupt(t *testing.T) {
 			}
 		})
 	}
-	// Whoever still waits for the pipe goes.
+	// End every process that still waits for the pipe.
 	if fd, err := unix.Open(fifo, unix.O_RDWR|unix.O_NONBLOCK, 0); err == nil {
 		t.Cleanup(func() { unix.Close(fd) })
 	}

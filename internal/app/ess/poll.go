@@ -119,7 +119,7 @@ func Poll(ctx context.Context, o PollOptions, s *command.Streams) error {
 	}
 	switch {
 	case p.failedNamed > 0:
-		return said
+		return errReported
 	case p.failed > 0:
 		return &command.ExitError{Status: command.StatusRemote}
 	}

@@ -91,7 +91,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	}
 	selected, failed, err := st.feeds(ctx, o.Selection)
 	if failed || err != nil {
-		return cmp.Or[error](err, said)
+		return cmp.Or[error](err, errReported)
 	}
 	var items []*item
 	if len(selected) > 0 { // without feeds, list would list all

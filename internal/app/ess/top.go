@@ -50,7 +50,7 @@ func Top(ctx context.Context, o TopOptions, s *command.Streams) error {
 	}
 	entries := top.Entries()
 	if top.Lost() {
-		s.Report.Warn("feeds that were given again took back newer entries: the list ends after %s, before what is not known any more", units.Count(len(entries), "entry"))
+		s.Report.Warn("the list ends after %s: later documents of the same feeds replaced entries, and older ones are no longer known", units.Count(len(entries), "entry"))
 	}
 	return writeNNO(s, entries, o.build(), nnoOutput{o.Output, o.Lines, o.Print})
 }

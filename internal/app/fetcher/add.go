@@ -84,7 +84,7 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 	}
 	adding := workers.Limited(maxAdding)
 	var mu sync.Mutex
-	var walks []Outcome // of the added feeds; walked after all are added
+	var walks []Outcome // added feeds to walk; they are walked after all are added
 	for arg, err := range command.ReadArgs(o.Sources, s.In, o.Nul) {
 		if ctx.Err() != nil {
 			break
@@ -141,7 +141,7 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *com
 	}
 	s.Report.Info("%s", line)
 	if fetched && !o.History && feeddir.HistoryOf(r.Dir, a.Hash).Linked().Prev != "" {
-		s.Report.Info("%s: it has archives; lektor-fetch history brings what is in them", feedurl.Public(a.URL))
+		s.Report.Info("%s: it has archives; lektor-fetch history fetches them", feedurl.Public(a.URL))
 	}
 	return a
 }
@@ -177,7 +177,7 @@ func source(arg string) (string, error) {
 	case ok && slices.Contains([]string{"http", "https", "file", "exec", "feed"}, scheme):
 		return feeddir.FeedURL(arg), nil
 	case strings.Contains(arg, "://"):
-		return "", command.Hint(fmt.Errorf("%s: feeds are not fetched by %s", arg, scheme), "http, https, file and exec are known; for others there is lektor-fetch deliver")
+		return "", command.Hint(fmt.Errorf("%s: feeds are not fetched by %s", arg, scheme), "http, https, file and exec are known; for others, use lektor-fetch deliver")
 	}
 	if _, err := os.Stat(arg); err == nil || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../") {
 		if err != nil {
@@ -227,7 +227,7 @@ type Added struct {
 	Already              bool // the subscription existed before
 	Summary              Summary
 
-	outcome Outcome // of its first visit
+	outcome Outcome // result of its first visit
 }
 
 // Add subscribes to the feed at url, or to the one that the page at url links to, and delivers its

@@ -272,7 +272,7 @@ func TestUnasked(t *testing.T) {
 		w := newPublisher(t, 100)
 		w.plain = true
 		u := newSubscriber(t, w)
-		// What is kept of the last document has the time of this machine.
+		// Set the time of the recorded body to the test's clock, not the machine's.
 		body := u.Dir.Join("src", u.hash, "etc/fetch/body")
 		if err := os.Chtimes(body, w.now, w.now); err != nil {
 			t.Fatal(err)

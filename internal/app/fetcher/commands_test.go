@@ -69,7 +69,7 @@ func TestPurgeWaits(t *testing.T) {
 		end <- Remove(t.Context(), RemoveOptions{Common: Common{Dir: r.Dir.Path()}, Feeds: []string{entry.Feed}, Purge: true}, streams)
 	}()
 	eventually(t, "the message", func() bool {
-		return strings.Contains(said.String(), "Feed: another process has the feed; waiting for it")
+		return strings.Contains(said.String(), "Feed: another process has locked the feed; waiting for it")
 	})
 	txn.Close()
 	if err := <-end; err != nil || streams.Report.Errors() > 0 {

@@ -26,7 +26,7 @@ import (
 type search struct {
 	r      *Runner
 	o      AddOptions
-	header textproto.MIMEHeader // of o
+	header textproto.MIMEHeader // parsed o.Headers
 
 	// The result.
 	url, title string
@@ -256,7 +256,7 @@ func chooser(s *command.Streams) func([]discover.Link) (int, error) {
 		for i, l := range links {
 			s.Report.Info("%d  %s", i+1, linkText(l))
 		}
-		s.Report.Info("which one? 1-%d, or nothing for none", len(links))
+		s.Report.Info("which one? enter 1-%d, or nothing to cancel", len(links))
 		line, err := in.ReadString('\n')
 		if line = strings.TrimSpace(line); line == "" && err != nil && err != io.EOF {
 			return 0, err

@@ -68,8 +68,8 @@ func (v *visit) newFullText() (*fullText, error) {
 // wantedPage is a page to fetch for an entry.
 type wantedPage struct {
 	url      string
-	index    int    // of the entry in the document; -1 for an entry delivered before
-	unique   string // of the entry, if index is -1
+	index    int    // the entry's index in the document; -1 for an entry delivered before
+	unique   string // the entry's unique, if index is -1
 	isUpdate bool   // an older version of the entry was delivered
 	own      ownText
 

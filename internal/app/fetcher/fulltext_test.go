@@ -355,7 +355,7 @@ func TestFullTextLater(t *testing.T) {
 	}
 	got := b.entries()
 	if e := got["comes"]; !strings.Contains(string(e.Content), story[2]) || string(e.FeedContent) != lede || e.Replaces == "" {
-		t.Errorf("what came is not there: %q", e.Content)
+		t.Errorf("the article is missing: %q", e.Content)
 	}
 	if e := got["comes too late"]; string(e.Content) != lede {
 		t.Errorf("an entry that was read has changed: %q", e.Content)
@@ -389,7 +389,7 @@ func TestFullTextOfOneThatLeft(t *testing.T) {
 		t.Errorf("%v\n%s", sum, b.log)
 	}
 	if e := b.entries()["left"]; e == nil || !strings.Contains(string(e.Content), story[2]) {
-		t.Errorf("what came is not there: %v", e)
+		t.Errorf("the article is missing: %v", e)
 	}
 }
 
@@ -545,9 +545,8 @@ func TestFullTextSecrets(t *testing.T) {
 	}
 }
 
-// What a filter or a command makes is a feed as any other; but nobody vouches for the
-// private addresses in it. What is not fetched now, archives and documents that are
-// delivered, has no pages asked for.
+// The output of a filter or a command is a feed as any other, but private addresses in
+// a command's output must be allowed. For delivered documents, no pages are fetched.
 func TestFullTextSources(t *testing.T) {
 	t.Parallel()
 	var o Options

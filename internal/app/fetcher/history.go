@@ -25,7 +25,7 @@ func History(ctx context.Context, o UpdateOptions, s *command.Streams) error {
 			hash, err := f.Find(name)
 			var none *lektordir.NotFoundError
 			if errors.As(err, new(*feeddir.NotSubscribedError)) || errors.As(err, &none) && len(none.Matches) == 0 {
-				return "", command.Hint(err, "lektor-fetch add --history subscribes, and brings the whole feed")
+				return "", command.Hint(err, "to subscribe and fetch the whole feed: lektor-fetch add --history")
 			}
 			return hash, entries.FeedHint(err)
 		}

@@ -22,7 +22,7 @@ import (
 // entry is an entry as a publisher writes it.
 type entry struct {
 	id, text string
-	day      int // of updated; 0 for none
+	day      int // the day of updated; 0: no updated
 }
 
 func link(rel, href string) string { return fmt.Sprintf(`<link rel="%s" href="%s"/>`, rel, href) }
@@ -280,7 +280,7 @@ func TestOfAWalk(t *testing.T) {
 	if after := tree(); sum.New != 2 || after != before {
 		t.Errorf("%+v\n%s\n%s", sum, before, after)
 	}
-	// Of its own origin are the archives that are, and no others.
+	// Headers and password are sent to archives of the feed's own origin only.
 	near, away := s.Requests("/2"), far.Requests("/1")
 	if len(near) != 1 || near[0].Header.Get("X-Token") != "t0ken" || !strings.HasPrefix(near[0].Header.Get("Authorization"), "Basic ") {
 		t.Errorf("%+v", near)
@@ -348,7 +348,7 @@ func TestHostileArchives(t *testing.T) {
 // hostile is an archive with which something is wrong.
 type hostile struct {
 	name   string
-	answer http.HandlerFunc // of the archive /2, which is to lead to /1
+	answer http.HandlerFunc // serves the archive /2, which must link to /1
 	reason string
 	at     string // the archive that is missing; "" for /2
 }
@@ -491,7 +491,7 @@ func TestMendedLink(t *testing.T) {
 // rewriter replaces text of an answer.
 type rewriter struct {
 	http.ResponseWriter
-	with, quoted *strings.Replacer // of a URL, and in a document
+	with, quoted *strings.Replacer // for a URL, and for a URL in a document
 }
 
 func (w *rewriter) WriteHeader(status int) {
@@ -698,7 +698,7 @@ func TestCompleteFeed(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
-	// What came of a document that was cut off is shown, and withdraws nothing.
+	// The items before the cut are shown, and missing items are not withdrawn.
 	if got := titles(t, r, lektordir.ListOptions{}); !slices.Contains(got, "x") {
 		t.Errorf("%q", got)
 	}

@@ -58,7 +58,7 @@ func TestListWidths(t *testing.T) {
 			}
 			plain := terminal.Plain(out)
 			if strings.ContainsAny(plain, "\x1b\x07\t\r\u202e") {
-				t.Errorf("what does harm is drawn: %q", plain)
+				t.Errorf("control characters are printed: %q", plain)
 			}
 			if strings.Count(plain, "\n") != 5 {
 				t.Errorf("not five lines:\n%s", plain)

@@ -99,7 +99,7 @@ func (r *Runner) imported(ctx context.Context, sel Selection, s *command.Streams
 			}
 		}
 		if missing > 0 {
-			s.Report.Info("stopped; %s of the list not fetched yet: lektor-fetch fetches them, or the same import", units.Count(missing, "feed"))
+			s.Report.Info("stopped; %s of the list not fetched yet; to fetch them, run lektor-fetch or the same import", units.Count(missing, "feed"))
 		}
 	} else {
 		// An alias stays, unless it equals the feed's own name: then the alias is removed, so that

@@ -132,7 +132,7 @@ func TestImportStopped(t *testing.T) {
 		return told.String(), err
 	}
 	told, err := run(ctx)
-	if !errors.Is(err, context.Canceled) || !strings.Contains(told, "not fetched yet: lektor-fetch fetches them, or the same import") {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(told, "not fetched yet; to fetch them, run lektor-fetch or the same import") {
 		t.Errorf("%v: %s", err, told)
 	}
 	told, err = run(t.Context())

@@ -44,7 +44,7 @@ func newTask(hash, url string, reason Reason) task {
 
 // Outcome is the result of a visit of a feed.
 type Outcome struct {
-	Summary       // of this feed alone
+	Summary       // counts this feed alone
 	Err     error // the reason of a failure
 	task    task
 	walk    bool      // the archives or pages are to be walked
@@ -55,7 +55,7 @@ type Outcome struct {
 type Summary struct {
 	Feeds       int
 	Fetched     int // a document was received
-	Unchanged   int // of Fetched: the document was the same as last time
+	Unchanged   int // part of Fetched: the document was the same as last time
 	NotModified int // 304
 	Failed      int // because of the server, the network or the document
 	Broken      int // because of this machine: disk, permissions

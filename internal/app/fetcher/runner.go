@@ -44,7 +44,7 @@ type Options struct {
 	Fetch      fetch.Config
 	MaxEntries int            // maximum for one document, see FlagMaxEntries; 0 means feedconv's default
 	History    history.Limits // for one walk through archives or pages; a 0 means the default
-	Interval   time.Duration  // of feeds without an interval of their own; 0 means fetch's default
+	Interval   time.Duration  // for feeds without an interval of their own; 0 means fetch's default
 
 	// Delivered, if not nil, is called with entries that are durable in new/. Calls do not overlap.
 	Delivered func([]lektordir.Ref)

@@ -79,7 +79,7 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 func (r *Runner) purge(ctx context.Context, hash, title string) error {
 	t, err := r.Writer.Begin(hash)
 	if inUse := (*commit.BusyError)(nil); errors.As(err, &inUse) {
-		r.report.Info("%s: another process has the feed; waiting for it", title)
+		r.report.Info("%s: another process has locked the feed; waiting for it", title)
 	} else if err == nil {
 		t.Close()
 	}

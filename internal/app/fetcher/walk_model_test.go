@@ -16,7 +16,7 @@ import (
 // told is a document of a feed that is made up: the archives, oldest first, and the
 // subscription document.
 type told struct {
-	day     int // of the document
+	day     int // the document's day
 	entries []entry
 }
 
@@ -130,8 +130,8 @@ func TestWalkModel(t *testing.T) {
 		}
 		hashes = append(hashes, subscribeTo(t, r, s.URL(fmt.Sprintf("/%d/feed", i)))...)
 		if order == "the newest archive last" && len(archives) > 1 {
-			// What was delivered before stays unless a later version comes: equal ones
-			// are the older archive's then.
+			// A delivered entry stays unless a later version comes: of two
+			// versions with one date, the older archive's stays.
 			older := logical(archives[:len(archives)-1], told{})
 			want = append(want, nil)
 			want[i] = ties(archives, sub, older)
@@ -159,7 +159,7 @@ func TestWalkModel(t *testing.T) {
 // before: of versions with one date, those win over the newest archive's.
 func ties(archives []told, sub told, before []string) []string {
 	last := archives[len(archives)-1]
-	day := map[string]int{} // of what was delivered, by id
+	day := map[string]int{} // day of the delivered version, by id
 	text := map[string]string{}
 	for _, doc := range archives[:len(archives)-1] {
 		for _, e := range doc.entries {

@@ -59,7 +59,7 @@ func TestAttackPortThatIsMore(t *testing.T) {
 	if len(w.calls) != 0 {
 		t.Errorf("%+v", w.calls)
 	}
-	// What begins as a host does is a path.
+	// A path that begins like a host, with "//", remains a path.
 	w.form("/pleaseNotify", "port", w.port(), "path", "//evil.example/", "protocol", "http-post", "url1", feed)
 	if got := w.got("POST", "//evil.example/"); len(got) != 1 {
 		t.Errorf("%+v", w.calls)
@@ -79,7 +79,7 @@ func TestAttackXForwardedForFromAStranger(t *testing.T) {
 		if list := w.subscriptions(feed); len(list) != 1 || list[0].Caller != want || list[0].Callback != "http://"+want+":"+port+"/cb" {
 			t.Errorf("%q: %+v, %s", trusted, list, r.body)
 		}
-		// That it may be the user's own proxy is said, once.
+		// The hint that it may be the user's own proxy is printed once.
 		w.form("/ping", "url", feed)
 		w.do("POST", "/pleaseNotify", formType, "x=y", "X-Forwarded-For", "6.6.6.6")
 		if n := strings.Count(w.log.String(), "use --trusted-proxy"); (n == 1) != (want == "127.0.0.1") {
@@ -101,7 +101,7 @@ func TestAttackPrivateAddresses(t *testing.T) {
 	if len(w.got("GET", "/cb"))+len(w.got("POST", "/cb")) != 0 {
 		t.Errorf("%+v", w.calls)
 	}
-	// What subscribers may, feeds need not, and the other way round.
+	// A private address allowed for callbacks is not allowed for feeds.
 	w2 := newWorld(t, func(o *Options) { o.Feeds.AllowPrivate = nil })
 	if r := w2.register("/cb", w2.feed("/feed", "x")); !strings.Contains(r.body, "error reading the resource") || len(w2.calls) != 0 {
 		t.Errorf("%s, %+v", r.body, w2.calls)
@@ -257,7 +257,7 @@ func TestAttackConcurrentRegistrations(t *testing.T) {
 	}
 }
 
-// What happens to one subscription at once all counts.
+// Concurrent failures of one subscription are all counted.
 func TestAttackConcurrentEvents(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -550,9 +550,8 @@ func TestAttackPage(t *testing.T) {
 	}
 }
 
-// What everybody can read on the page and in the log has no path of a callback, however
-// it is written and wherever its server redirects, and no password, wherever somebody
-// typed it.
+// The page and the log never show the path of a callback, its redirect's target, or a
+// password, even if it was typed as a user name.
 func TestAttackSecretsInTheLog(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Users = htpasswd(t, "bull:typed-secret") })
 	feed := w.feed("/feed", "one")

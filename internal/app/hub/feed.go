@@ -44,18 +44,18 @@ type reading struct {
 	tries int           // failed readings of the job, for a ping
 	done  chan struct{} // closed at the end
 
-	doc  *document
-	err  error
-	at   time.Time // when it ended; zero while it runs
-	told told      // result of a ping
+	doc    *document
+	err    error
+	at     time.Time  // when it ended; zero while it runs
+	result pingResult // result of a ping
 
 	before *reading  // previous reading, while this one runs
 	pinged time.Time // when the feed was last read for a ping
 	alone  time.Time // end of the pause that its server asked for
 }
 
-// told is the result of a ping.
-type told struct {
+// pingResult is the result of a ping.
+type pingResult struct {
 	changed     bool
 	subscribers int
 	done        <-chan struct{} // closed when all were notified; nil for no subscribers
@@ -201,7 +201,7 @@ func (h *reader) look(ctx context.Context, caller, feedURL string) (*document, e
 
 // ping reads a feed that was updated, and notifies its subscribers if it has changed. An
 // error is logged, and the feed is read again later, even if the caller does not wait.
-func (h *reader) ping(ctx context.Context, j job) (told, error) {
+func (h *reader) ping(ctx context.Context, j job) (pingResult, error) {
 	hash := hashOf(j.url)
 	if !h.heeded(hash, j.url) {
 		if r := h.readings.recent(hash); r != nil {
@@ -209,14 +209,14 @@ func (h *reader) ping(ctx context.Context, j job) (told, error) {
 			if err != nil {
 				h.log.add("unread", j.url, "%s", reason(err, allowFeeds))
 			}
-			return told{}, err
+			return pingResult{}, err
 		}
 	}
 	r, err := h.readFor(ctx, hash, j, true)
 	if err != nil {
-		return told{}, err
+		return pingResult{}, err
 	}
-	return r.told, cmp.Or(r.told.err, r.err)
+	return r.result, cmp.Or(r.result.err, r.err)
 }
 
 // readFor reads a feed, or waits for another reading that can be used. The reading
@@ -271,8 +271,8 @@ func (h *reader) readNow(hash string, j job, r *reading) {
 	made := h.afford(hash, j.url)
 	if made {
 		if r.doc, r.err = h.get(j.url); r.err == nil {
-			if r.told, r.told.err = h.compare(hash, j.url, r); r.told.err != nil {
-				r.told.err = h.failing(r.told.err)
+			if r.result, r.result.err = h.compare(hash, j.url, r); r.result.err != nil {
+				r.result.err = h.failing(r.result.err)
 			}
 		}
 	}
@@ -282,20 +282,20 @@ func (h *reader) readNow(hash string, j job, r *reading) {
 
 // compare notifies the subscribers if the document has changed. The state of a feed is
 // first recorded with its first subscriber.
-func (h *reader) compare(hash, feedURL string, r *reading) (told, error) {
+func (h *reader) compare(hash, feedURL string, r *reading) (pingResult, error) {
 	doc := *r.doc
 	r.doc.body = nil
 	// Only a ping may report a change. If a subscriber's request did, the ping would find
 	// nothing changed.
 	if !r.ping || !h.subscribedTo(hash) {
-		return told{}, nil
+		return pingResult{}, nil
 	}
 	was, err := h.known(hash)
 	if err != nil {
-		return told{}, err
+		return pingResult{}, err
 	}
 	if was.Digest == doc.digest && was.Length == doc.length {
-		return told{}, nil
+		return pingResult{}, nil
 	}
 	return h.notifier.publish(hash, feedState{URL: cmp.Or(was.URL, feedURL), Digest: doc.digest, Length: doc.length, Changed: h.now()}, &doc)
 }
@@ -303,16 +303,16 @@ func (h *reader) compare(hash, feedURL string, r *reading) (told, error) {
 // unreadFor handles a ping whose feed could not be read, or whose jobs could not be
 // written: it logs that, and schedules another reading.
 func (h *reader) unreadFor(hash string, j job, ping bool, r *reading) {
-	failed := cmp.Or(r.told.err, r.err)
+	failed := cmp.Or(r.result.err, r.err)
 	if !ping || failed == nil || h.ctx.Err() != nil {
 		return
 	}
 	again, err := h.again(hash, j, failed)
-	r.told.again, r.told.err = again, cmp.Or(r.told.err, err)
+	r.result.again, r.result.err = again, cmp.Or(r.result.err, err)
 	text := reason(failed, allowFeeds)
 	switch {
-	case r.told.again > 0:
-		text += "; it is read again in " + roundUp(r.told.again).String()
+	case r.result.again > 0:
+		text += "; it is read again in " + roundUp(r.result.again).String()
 	case h.subscribedTo(hash):
 		text += "; it is not read again before the next ping"
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/lektordir/lektor/internal/values"
 )
 
-// What is in a file that somebody wrote is read as a whole subscription or as none, and
-// is the same when it was written again.
+// A file by anybody is read as a whole subscription or fails, and a subscription that was
+// read is the same after it is written and read again.
 func FuzzState(f *testing.F) {
 	f.Add("callback\tc\nprotocol\tp\nfeed\tf\n")
 	st, err := openStates(f.TempDir())
@@ -68,7 +68,7 @@ func FuzzPending(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, f := range j.feeds {
-			for k := range f.left {
+			for k := range f.pending {
 				if len(k) != 40 || strings.ContainsAny(k, "/.") || !strings.Contains(text, k) {
 					t.Fatalf("%q", k)
 				}

@@ -38,7 +38,7 @@ type site struct {
 	mu      sync.Mutex
 	calls   []call
 	feeds   map[string]string           // by path
-	answers map[string]http.HandlerFunc // of callbacks that behave otherwise
+	answers map[string]http.HandlerFunc // handlers of callbacks that do not behave normally, by path
 }
 
 // newSite starts one, whose callbacks answer challenges and take notifications.

@@ -40,7 +40,7 @@ type feedJobs struct {
 	ping    *job            // nil for none
 	newest  *feedState      // document to record; nil for none
 	record  job             // attempts to record it; zero before the first has failed
-	left    map[string]*job // subscribers without the newest document, by key
+	pending map[string]*job // subscribers without the newest document, by key
 	version int             // number of the document; each update increments it
 	fresh   bool            // no pass has begun with this version
 	content *content        // document for the next pass; nil if it must be read again
@@ -108,11 +108,11 @@ func (j *jobs) resume(lines string, now time.Time) {
 		j.replay(strings.TrimSuffix(line, "\n"))
 	}
 	for hash, f := range j.feeds {
-		for key, a := range f.left {
+		for key, a := range f.pending {
 			step := ladder.Wait(a.tries, 0, 0)
 			switch {
 			case ladder.Over(a.tries): // the hub was killed before it wrote the last line
-				delete(f.left, key)
+				delete(f.pending, key)
 			case a.tries > 0 && a.at.IsZero():
 				a.at = now.Add(step)
 			}
@@ -137,7 +137,7 @@ func (j *jobs) replay(line string) {
 		}
 		at = when(rest[1])
 	}
-	f := j.of(hash)
+	f := j.feed(hash)
 	switch {
 	case key == pingKey && len(rest) == 0:
 		f.ping = nil
@@ -153,9 +153,9 @@ func (j *jobs) replay(line string) {
 		}
 	case !isKey(key):
 	case len(rest) == 0:
-		delete(f.left, key)
+		delete(f.pending, key)
 	case len(rest) == 2:
-		f.left[key] = &job{tries: n, at: at}
+		f.pending[key] = &job{tries: n, at: at}
 	}
 }
 
@@ -173,11 +173,11 @@ func (f *feedState) line(hash string) string {
 	return strings.Join([]string{hash, docKey, strconv.Itoa(f.Length), stamp(f.Changed), f.URL, f.Digest}, "\t") + "\n"
 }
 
-// of returns the jobs of a feed; it adds the feed if it is missing. The caller holds mu.
-func (j *jobs) of(hash string) *feedJobs {
+// feed returns the jobs of a feed; it adds the feed if it is missing. The caller holds mu.
+func (j *jobs) feed(hash string) *feedJobs {
 	f := j.feeds[hash]
 	if f == nil {
-		f = &feedJobs{left: map[string]*job{}}
+		f = &feedJobs{pending: map[string]*job{}}
 		j.feeds[hash] = f
 	}
 	return f
@@ -186,7 +186,7 @@ func (j *jobs) of(hash string) *feedJobs {
 // forget removes a feed without jobs from the table. If the table is then empty, it empties
 // the log. The caller holds mu.
 func (j *jobs) forget(hash string) {
-	if f := j.feeds[hash]; f != nil && f.ping == nil && f.newest == nil && f.running == nil && len(f.left) == 0 {
+	if f := j.feeds[hash]; f != nil && f.ping == nil && f.newest == nil && f.running == nil && len(f.pending) == 0 {
 		delete(j.feeds, hash)
 	}
 	if len(j.feeds) == 0 && j.log.Size() > 0 {
@@ -223,7 +223,7 @@ func (j *jobs) rewrite() {
 		if f.newest != nil {
 			b.WriteString(f.newest.line(hash))
 		}
-		for key, a := range f.left {
+		for key, a := range f.pending {
 			b.WriteString(a.line(hash, key))
 		}
 	}
@@ -292,7 +292,7 @@ func (j *jobs) begin(now time.Time, most time.Duration) work {
 		}
 		var keys []string
 		busy := false
-		for key, a := range f.left {
+		for key, a := range f.pending {
 			switch {
 			case a.busy:
 				busy = true // the end of the attempt begins another pass
@@ -305,7 +305,7 @@ func (j *jobs) begin(now time.Time, most time.Duration) work {
 		}
 		if len(keys) > 0 || f.fresh && !busy {
 			slices.Sort(keys)
-			f.running = &pass{hash: hash, version: f.version, fresh: f.fresh, few: len(f.left) <= fewKeys, keys: keys, content: f.content, done: make(chan struct{})}
+			f.running = &pass{hash: hash, version: f.version, fresh: f.fresh, few: len(f.pending) <= fewKeys, keys: keys, content: f.content, done: make(chan struct{})}
 			f.content, f.fresh = nil, false
 			w.passes = append(w.passes, f.running)
 		}
@@ -318,7 +318,7 @@ func (j *jobs) begin(now time.Time, most time.Duration) work {
 func (j *jobs) read(hash string, a job) (time.Time, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	f := j.of(hash)
+	f := j.feed(hash)
 	if old := f.ping; old != nil && !old.busy {
 		if !old.at.After(a.at) {
 			a.at = old.at
@@ -392,26 +392,26 @@ func (j *jobs) hasRecorded(hash string) {
 func (j *jobs) update(hash string, doc feedState, keys []string, c *content, now time.Time) (older *content, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	f := j.of(hash)
+	f := j.feed(hash)
 	var b strings.Builder
 	var added []string
 	b.WriteString(doc.line(hash))
 	for _, key := range keys {
-		if f.left[key] == nil {
-			f.left[key] = &job{}
-			b.WriteString(f.left[key].line(hash, key))
+		if f.pending[key] == nil {
+			f.pending[key] = &job{}
+			b.WriteString(f.pending[key].line(hash, key))
 			added = append(added, key)
 		}
 	}
 	if err := j.write(b.String(), true); err != nil {
 		for _, key := range added {
-			delete(f.left, key)
+			delete(f.pending, key)
 		}
 		j.forget(hash)
 		return nil, err
 	}
 	for _, key := range keys {
-		if a := f.left[key]; a.tries > 0 && now.Sub(a.last) >= extraAfter {
+		if a := f.pending[key]; a.tries > 0 && now.Sub(a.last) >= extraAfter {
 			a.extra = true
 		}
 	}
@@ -446,11 +446,11 @@ type pass struct {
 	struck []string // keys of those that did not answer with success
 }
 
-// of returns the jobs of the feed, and the job for a subscriber, nil if a later pass took
+// job returns the jobs of the feed, and the job for a subscriber, nil if a later pass took
 // it. The caller holds mu.
-func (p *pass) of(j *jobs, key string) (*feedJobs, *job) {
-	f := j.of(p.hash)
-	if a := f.left[key]; a != nil && a.version == p.version {
+func (p *pass) job(j *jobs, key string) (*feedJobs, *job) {
+	f := j.feed(p.hash)
+	if a := f.pending[key]; a != nil && a.version == p.version {
 		return f, a
 	}
 	return f, nil
@@ -461,7 +461,7 @@ func (p *pass) of(j *jobs, key string) (*feedJobs, *job) {
 func (j *jobs) take(p *pass, key string, now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	f, a := p.of(j, key)
+	f, a := p.job(j, key)
 	if a == nil || a.busy || p.version != f.version {
 		return false
 	}
@@ -476,14 +476,14 @@ func (j *jobs) take(p *pass, key string, now time.Time) bool {
 func (j *jobs) hasTold(p *pass, key string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	f, a := p.of(j, key)
+	f, a := p.job(j, key)
 	switch {
 	case a == nil:
 	case p.version != f.version:
 		*a = job{}
 		_ = j.write(a.line(p.hash, key), false)
 	default:
-		delete(f.left, key)
+		delete(f.pending, key)
 		_ = j.write(p.hash+"\t"+key+"\n", false)
 	}
 }
@@ -493,7 +493,7 @@ func (j *jobs) hasTold(p *pass, key string) {
 func (j *jobs) failed(p *pass, key string, now, after time.Time, unread bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	f, a := p.of(j, key)
+	f, a := p.job(j, key)
 	if a == nil {
 		return
 	}
@@ -503,7 +503,7 @@ func (j *jobs) failed(p *pass, key string, now, after time.Time, unread bool) {
 	} else if a.tries++; ladder.Over(a.tries) {
 		// Write this before the strike: after a kill, one strike too few is better than one
 		// too many.
-		delete(f.left, key)
+		delete(f.pending, key)
 		_ = j.write(p.hash+"\t"+key+"\n", false)
 		if p.missed++; !unread {
 			p.struck = append(p.struck, key)
@@ -522,7 +522,7 @@ func (j *jobs) failed(p *pass, key string, now, after time.Time, unread bool) {
 func (j *jobs) postpone(p *pass, key string, until time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if _, a := p.of(j, key); a != nil {
+	if _, a := p.job(j, key); a != nil {
 		a.extra, a.at = false, until
 	}
 }
@@ -532,8 +532,8 @@ func (j *jobs) postpone(p *pass, key string, until time.Time) {
 func (j *jobs) end(p *pass, now time.Time) (left int, next time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	f := j.of(p.hash)
-	for _, a := range f.left {
+	f := j.feed(p.hash)
+	for _, a := range f.pending {
 		if !a.busy && a.at.After(now) {
 			if left++; left == 1 || a.at.Before(next) {
 				next = a.at

@@ -18,7 +18,7 @@ import (
 type timers struct {
 	mu    sync.Mutex
 	next  int
-	f     map[int]func() // those that run
+	f     map[int]func() // running timers
 	fired int
 }
 

@@ -37,8 +37,8 @@ type notifier struct {
 }
 
 // publish adds jobs to notify the subscribers of a feed of a changed document.
-func (h *notifier) publish(hash string, f feedState, doc *document) (told, error) {
-	t := told{changed: true}
+func (h *notifier) publish(hash string, f feedState, doc *document) (pingResult, error) {
+	t := pingResult{changed: true}
 	keys, err := h.keys(hash)
 	if err != nil {
 		return t, err

@@ -70,7 +70,7 @@ func (w *world) journals() int {
 	list, _ := names(filepath.Join(w.opts.State, "pending"))
 	n := len(list)
 	for _, f := range w.onDisk().feeds {
-		if len(f.left) > 0 {
+		if len(f.pending) > 0 {
 			n++
 		}
 	}
@@ -96,8 +96,8 @@ func (w *world) pend(name, text string) {
 	}
 }
 
-// Who is not reached is tried again, after ten seconds, a minute, five, and half an
-// hour; by the next hub too; and who was reached is not told twice.
+// A subscriber that is not reached is tried again after ten seconds, a minute, five
+// minutes and half an hour, also after a restart. One that was reached is not notified twice.
 func TestWhoIsNotReachedIsTriedAgain(t *testing.T) {
 	for _, protocol := range []string{"http-post", WebSub} {
 		for _, restarts := range []bool{false, true} {
@@ -158,8 +158,8 @@ func TestWhoIsNotReachedIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Who says for how long he wants to be left alone is, by whichever protocol, also by
-// the next hub and whatever is published meanwhile; and nobody else waits for that.
+// A subscriber's Retry-After is heeded in every protocol, also after a restart and if the
+// feed is published meanwhile; other subscribers do not wait for it.
 func TestRetryAfterOfASubscriber(t *testing.T) {
 	for _, protocol := range []string{"http-post", "xml-rpc", WebSub} {
 		for _, restarts := range []bool{false, true} {
@@ -229,8 +229,8 @@ func TestRetryAfterOfASubscriber(t *testing.T) {
 	}
 }
 
-// Who always wants to be left alone is tried as often as everybody, and then not; a
-// time that makes no sense is none.
+// A subscriber that always sends Retry-After gets as many attempts as any other. An
+// invalid Retry-After is ignored.
 func TestRetryAfterWithoutAnEnd(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "0")
@@ -374,7 +374,7 @@ func TestNewerDocumentTakesThePlaceOfTheOlder(t *testing.T) {
 	}
 }
 
-// Of two rounds that a hub left, the later has those who are in both.
+// A subscriber in two interrupted rounds is notified once.
 func TestTwoRoundsThatWereInterrupted(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")

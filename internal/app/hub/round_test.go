@@ -84,12 +84,12 @@ func TestLogOfJobsIsCompacted(t *testing.T) {
 			}
 		}
 		j.end(passes[0], now)
-		if got := w.onDisk().feeds[hash]; len(got.left) != len(j.feeds[hash].left) {
-			t.Fatalf("%d on the disk, %d in the table", len(got.left), len(j.feeds[hash].left))
+		if got := w.onDisk().feeds[hash]; len(got.pending) != len(j.feeds[hash].pending) {
+			t.Fatalf("%d on the disk, %d in the table", len(got.pending), len(j.feeds[hash].pending))
 		}
 	}
-	if j.log.Size() > 2*minCompact || len(j.feeds[hash].left) == 0 {
-		t.Errorf("%d bytes for %d jobs", j.log.Size(), len(j.feeds[hash].left))
+	if j.log.Size() > 2*minCompact || len(j.feeds[hash].pending) == 0 {
+		t.Errorf("%d bytes for %d jobs", j.log.Size(), len(j.feeds[hash].pending))
 	}
 }
 
@@ -146,14 +146,14 @@ func TestLargeRoundOfTheVersionBefore(t *testing.T) {
 	if names, err := os.ReadDir(w.opts.State + "/pending"); err != nil || len(names) != 0 {
 		t.Fatal(names, err)
 	}
-	if got := w.onDisk().feeds[hash]; got == nil || len(got.left) != n {
-		t.Fatalf("of %d jobs the log has %+v", n, got)
+	if got := w.onDisk().feeds[hash]; got == nil || len(got.pending) != n {
+		t.Fatalf("the log has %+v; want %d jobs", got, n)
 	}
 	// The next line compacts, and keeps them.
 	if err := w.h.jobs.adopt(strings.Repeat("b", 40)+"\t"+strings.Repeat("c", 40)+"\t0\t\n", w.clock.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.onDisk(); len(got.feeds[hash].left) != n || len(got.feeds) != 2 {
+	if got := w.onDisk(); len(got.feeds[hash].pending) != n || len(got.feeds) != 2 {
 		t.Errorf("the log has %d feeds", len(got.feeds))
 	}
 }
@@ -179,12 +179,12 @@ func TestResultsThatCouldNotBeWritten(t *testing.T) {
 	j.take(passes[0], keys[0], now)
 	j.hasTold(passes[0], keys[0])
 	j.log = whole
-	if len(w.onDisk().feeds[hash].left) != 2 {
+	if len(w.onDisk().feeds[hash].pending) != 2 {
 		t.Fatal("the result was written")
 	}
 	j.begin(now, time.Hour)
-	if got := w.onDisk().feeds[hash]; len(got.left) != 1 || got.left[keys[1]] == nil {
-		t.Errorf("%+v", got.left)
+	if got := w.onDisk().feeds[hash]; len(got.pending) != 1 || got.pending[keys[1]] == nil {
+		t.Errorf("%+v", got.pending)
 	}
 }
 

@@ -132,7 +132,7 @@ func TestURLsOfOneFeed(t *testing.T) {
 	}
 }
 
-// What is changed in the files counts at once.
+// A change of the state's files takes effect at once.
 func TestStateThatSomebodyElseChanges(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -149,7 +149,7 @@ func TestStateThatSomebodyElseChanges(t *testing.T) {
 	w.feed("/feed", "two")
 	w.ping(feed)
 	if len(w.notified("/a")) != 0 || len(w.notified("/b")) != 1 {
-		t.Error("what was removed counts still")
+		t.Error("a removed subscription is still notified")
 	}
 	w.h.sweep(true)
 	if !strings.Contains(w.log.String(), junk+": not a subscription") {
@@ -268,7 +268,7 @@ func TestExpireNow(t *testing.T) {
 		t.Errorf("%+v, %s", list, out.String())
 	}
 	if err := Serve(context.Background(), ServeOptions{Options: Options{State: t.TempDir()}, ExpireNow: true}, streams); err == nil {
-		t.Error("of no state")
+		t.Error("a directory without state was accepted")
 	}
 }
 
@@ -545,7 +545,7 @@ func TestPingGap(t *testing.T) {
 	if other := w.feed("/other", "x"); w.ping(other).status != 200 || strings.Contains(w.ping(other).body, "again") || len(w.pings()) != 0 {
 		t.Errorf("%+v", w.pings())
 	}
-	// What is damaged does no harm.
+	// Damaged files of pings are reported and removed.
 	for name, text := range map[string]string{"x": "", strings.Repeat("a", 40): "url\thttp://a.example/\n", hashOf("file:///etc/passwd"): "url\tfile:///etc/passwd\n"} {
 		w.pend("pings/"+name, text)
 	}
@@ -606,7 +606,7 @@ func TestWalkthroughSavingTheFeedThroughTheCloud(t *testing.T) {
 		}
 	}
 	if got := w.do("GET", "/feeds/bull/rss.xml", "", "").body; !strings.Contains(got, "alles") {
-		t.Errorf("what was refused is stored: %s", got)
+		t.Errorf("a refused document was stored: %s", got)
 	}
 	for _, password := range []string{"se<>&cret", "se<>&cret\t", ""} {
 		if m, _ := w.rpc("rssCloud.saveRss", "bull", password, document); m.Fault == nil || !strings.Contains(m.Fault.Text, "is wrong") {
@@ -780,7 +780,7 @@ func TestSavedDocumentIsInUTF8(t *testing.T) {
 }
 
 // A document as base64 is stored byte for byte, in the encoding that it has, and a
-// password may come so, too. What is no base64 is named.
+// password may come so, too. The fault names a value that is not base64.
 func TestSavedDocumentAsBase64(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Users = htpasswd(t, "bull:s\xfecret") })
 	value := func(b string) string {

@@ -53,7 +53,7 @@ func TestWalkthroughPingForEachURL(t *testing.T) {
 	if len(w.notified("/a")) != 1 || len(w.notified("/b")) != 0 {
 		t.Error("one URL for both")
 	}
-	// What is one feed all the same: the case of the host, and a fragment.
+	// URLs that differ in the case of the scheme or in a fragment name one feed.
 	w.ping(strings.Replace(feed, "http://", "HTTP://", 1) + "?x#y")
 	if got := w.notified("/b"); len(got) != 1 || got[0] != feed+"?x" {
 		t.Errorf("%v", got)
@@ -231,7 +231,7 @@ func TestWalkthroughPingViaREST(t *testing.T) {
 	if r := w.form("/ping", "URL", w.site.URL+"/broken"); r.status != 200 || !strings.Contains(r.body, `<result success="false" msg="The ping was cancelled because there was an error reading the resource at URL `+w.site.URL+`/broken."/>`) {
 		t.Errorf("%+v", r)
 	}
-	// Who mends it is told why that does not help yet.
+	// A ping soon after the feed is mended says when it is read again.
 	w.answer("/broken", nil)
 	mended := w.feed("/broken", "x")
 	w.clock.Add(20 * time.Second)
@@ -388,7 +388,7 @@ func TestWalkthroughTheyExpireAfter25Hours(t *testing.T) {
 	w.clock.Add(25 * time.Hour)
 	w.h.sweep(true)
 	if tree := w.tree(); len(tree) != 0 {
-		t.Errorf("of what nobody subscribes to there is left %v", tree)
+		t.Errorf("files of feeds without subscribers: %v", tree)
 	}
 }
 

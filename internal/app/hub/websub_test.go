@@ -356,7 +356,7 @@ func TestWebSubDeniedSubscribersAreInformed(t *testing.T) {
 	}
 	subscribe(w)
 	denied(w, "cannot store it now")
-	// Who is no subscriber at all is not denied, but left alone.
+	// A callback that never verified is not sent a denial.
 	w = newWorld(t, nil)
 	w.feed("/feed", "one")
 	w.answer("/cb", http.NotFound)
@@ -449,7 +449,7 @@ func TestWebSubGoneEndsTheSubscription(t *testing.T) {
 	if list := w.subscriptions(feed); len(list) != 1 || list[0].Callback != w.site.URL+"/ok" {
 		t.Errorf("%+v", list)
 	}
-	// Whoever asks to be left alone does so for himself.
+	// The other subscriber is notified as before.
 	if got := w.got("POST", "/ok"); len(got) != 2 {
 		t.Errorf("%d deliveries to the other", len(got))
 	}
@@ -474,7 +474,7 @@ func TestWebSubRedirectedDeliveryIsAFailure(t *testing.T) {
 	}
 }
 
-// Of what a publisher tells nothing is left out without a word.
+// A publisher's request with too many topics is refused as a whole.
 func TestWebSubTooManyTopicsAreRefused(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.MaxURLs = 2 })
 	pairs := []string{"hub.mode", "publish"}
@@ -490,7 +490,7 @@ func TestWebSubTooManyTopicsAreRefused(t *testing.T) {
 	w.settle()
 }
 
-// One hub serves both worlds: whoever tells, all hear.
+// One hub serves rssCloud and WebSub: a ping by either protocol notifies subscribers of both.
 func TestBothWorlds(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")

@@ -30,7 +30,7 @@ type world struct {
 	dir      *lektordir.Dir
 	test     *dir.Dir
 	hub      *hub.Hub
-	server   *httptest.Server // of the hub
+	server   *httptest.Server // serves the hub
 	l        *Listener
 	callback *httptest.Server
 	clock    *server.Clock

@@ -67,11 +67,11 @@ type Listener struct {
 	heard   time.Time // when a listener last ran; used only by Run
 
 	mu sync.Mutex
-	// feeds are the feeds with offers or a registration. seen are the stamps of all feeds
+	// feeds are the feeds with offers or a registration. stamps are the stamps of all feeds
 	// when they were last read. Only Run changes the two, and it reads them without the
 	// lock.
 	feeds     map[string]*feed
-	seen      map[string]feeddir.PushStamp
+	stamps    map[string]feeddir.PushStamp
 	callbacks callbacks
 	hubs      map[string]*hubState // by URL
 }
@@ -85,19 +85,19 @@ type hubState struct {
 // warner prints warnings. It is safe for concurrent use.
 type warner struct {
 	report serve.Reporter
-	saying sync.Mutex
-	said   map[string]bool
+	mu     sync.Mutex
+	warned map[string]bool
 }
 
 // warnOnce prints a warning, unless it was called with the same key before.
 func (w *warner) warnOnce(key, format string, args ...any) {
-	w.saying.Lock()
-	said := w.said[key]
-	if len(w.said) < 10000 {
-		w.said[key] = true
+	w.mu.Lock()
+	done := w.warned[key]
+	if len(w.warned) < 10000 {
+		w.warned[key] = true
 	}
-	w.saying.Unlock()
-	if !said {
+	w.mu.Unlock()
+	if !done {
 		w.report.Warn(format, args...)
 	}
 }
@@ -209,12 +209,12 @@ func New(d *lektordir.Dir, report serve.Reporter, o ListenOptions) *Listener {
 		o.Rand = mathrand.Float64
 	}
 	return &Listener{
-		dir: d, opts: o, client: fetch.NewClient(o.Fetch), warner: warner{report: report, said: map[string]bool{}},
+		dir: d, opts: o, client: fetch.NewClient(o.Fetch), warner: warner{report: report, warned: map[string]bool{}},
 		// Round removes the monotonic clock, which stops while the machine sleeps. The 25
 		// hours of a cloud do not.
 		now:  func() time.Time { return o.Fetch.Now().Round(0) },
 		wake: make(chan struct{}, 1), limit: limiter.New(limiter.Options{All: atOnce, Each: 1}),
-		feeds: map[string]*feed{}, seen: map[string]feeddir.PushStamp{}, hubs: map[string]*hubState{},
+		feeds: map[string]*feed{}, stamps: map[string]feeddir.PushStamp{}, hubs: map[string]*hubState{},
 		callbacks: callbacks{byToken: map[string]*callback{}, ofCloud: map[string]string{}},
 	}
 }
@@ -356,13 +356,13 @@ func (l *Listener) scan() error {
 	for _, h := range hashes {
 		there[h] = true
 		l.watched.add(h)
-		if old, known := l.seen[h]; !known || old != feeddir.StampPush(l.dir, h) {
+		if old, known := l.stamps[h]; !known || old != feeddir.StampPush(l.dir, h) {
 			l.load(h)
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	maps.DeleteFunc(l.seen, func(h string, _ feeddir.PushStamp) bool { return !there[h] })
+	maps.DeleteFunc(l.stamps, func(h string, _ feeddir.PushStamp) bool { return !there[h] })
 	for h, f := range l.feeds {
 		if there[h] {
 			continue
@@ -400,7 +400,7 @@ func (l *Listener) load(hash string) {
 	f := l.feedOf(hash, len(e.offers) > 0)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.seen[hash] = stamp
+	l.stamps[hash] = stamp
 	if f == nil {
 		return
 	}

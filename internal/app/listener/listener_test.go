@@ -740,7 +740,7 @@ func TestRunNoticesNewFeedsAndChangedHubs(t *testing.T) {
 	w.feed(feedB, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	until(t, "a cloud that an old feed has now", func() bool { return w.state(b).State == Registered })
 	a := w.feed(feedA)
-	until(t, "the feed is known", func() bool { w.l.mu.Lock(); defer w.l.mu.Unlock(); _, ok := w.l.seen[a]; return ok })
+	until(t, "the feed is known", func() bool { w.l.mu.Lock(); defer w.l.mu.Unlock(); _, ok := w.l.stamps[a]; return ok })
 	w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	until(t, "registered", func() bool { return w.state(a).State == Registered })
 	w.feed(feedA, "hub="+w.plain+"/websub", "cloud")

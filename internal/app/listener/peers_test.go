@@ -383,7 +383,7 @@ func TestFiveUpdatesTenSecondsApart(t *testing.T) {
 		w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) { o.Cooldown = DefaultCooldown })
 		a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 		w.step()
-		document, fetched := 0, 0 // what the feed is, and what lektor-fetch has of it
+		document, fetched := 0, 0 // version of the feed, and the one that lektor-fetch has
 		for range 5 {
 			document++
 			begin, late := w.clock.Now(), time.Duration(-1)

@@ -82,7 +82,7 @@ func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
 		for _, t := range targets {
 			if o.DryRun {
 				s.Report.Info("%s: would notify %s", u, t.Name)
-			} else if t.tell(ctx, c, feed, u.String(), s); ctx.Err() != nil {
+			} else if t.notify(ctx, c, feed, u.String(), s); ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 		}
@@ -90,8 +90,8 @@ func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
 	return nil
 }
 
-// tell pings a target, and prints its answer. name is the feed's URL for messages.
-func (t Target) tell(ctx context.Context, c *fetch.Client, feed, name string, s *command.Streams) {
+// notify pings a target, and prints its answer. name is the feed's URL for messages.
+func (t Target) notify(ctx context.Context, c *fetch.Client, feed, name string, s *command.Streams) {
 	msg, err := t.Ping(ctx, c, feed)
 	switch {
 	case ctx.Err() != nil:

@@ -34,9 +34,9 @@ const (
 	verifyWithin = time.Hour
 	// deniedFor is the time until the next request after a denial.
 	deniedFor = 24 * time.Hour
-	// share is how much earlier a registration may be renewed to share a request with
+	// renewalSlack is how much earlier a registration may be renewed to share a request with
 	// another of the same cloud.
-	share = 30 * time.Minute
+	renewalSlack = 30 * time.Minute
 
 	// deafAfter is how long a listener may be down before hubs may have dropped it: some do
 	// after three errors, which three updates within a minute cause. Then all registrations
@@ -48,9 +48,9 @@ const (
 	missedGrace = 2 * time.Minute
 	missedRest  = time.Hour
 
-	// rotate is the number of failures in a row after which the next hub of a feed is
+	// failuresPerHub is the number of failures in a row after which the next hub of a feed is
 	// tried.
-	rotate = 3
+	failuresPerHub = 3
 )
 
 // retry is the wait after failures in a row.
@@ -297,11 +297,11 @@ func (r registration) onAccepted(e accepted, now time.Time, jitter float64) regi
 	if r.Failures++; r.Failures > 1 {
 		r.Error = fmt.Sprintf("%s: the hub took the request and has not verified it; can it reach %s?", r.Hub, strings.TrimSuffix(r.Callback, r.Token()))
 		r.Next = now.Add(retry.Wait(r.Failures, jitter, verifyWithin))
-		if r.Failures%rotate == 0 {
+		if r.Failures%failuresPerHub == 0 {
 			r.turn++
 		}
 	}
-	if r.State == Unsubscribing && r.Failures > rotate {
+	if r.State == Unsubscribing && r.Failures > failuresPerHub {
 		return r.ended() // enough attempts; deliveries get 410
 	}
 	return r
@@ -319,14 +319,14 @@ func (r registration) onFailed(e failed, now time.Time, jitter float64) registra
 	} else {
 		r.Failures++
 		wait := retry.Wait(r.Failures, jitter, e.after)
-		if len(r.offers) > 1 && (e.refused || r.Failures%rotate == 0) {
+		if len(r.offers) > 1 && (e.refused || r.Failures%failuresPerHub == 0) {
 			r.turn++
 			if r.turn%len(r.offers) != 0 && r.Failures <= len(r.offers) {
 				wait = 0 // try the next hub at once
 			}
 		}
 		r.Next = now.Add(wait)
-		if r.State == Unsubscribing && r.Failures > rotate {
+		if r.State == Unsubscribing && r.Failures > failuresPerHub {
 			r.State, r.Asked, r.Next = Unsubscribed, time.Time{}, time.Time{}
 		}
 	}
@@ -471,7 +471,7 @@ func (r *registration) due(now time.Time) (wish, bool) {
 	if r.over() {
 		at = time.Time{} // subscribed again
 	}
-	return wish{at: at, offer: o, early: o.protocol != WebSub && r.stands() && at.Sub(now) <= share}, true
+	return wish{at: at, offer: o, early: o.protocol != WebSub && r.stands() && at.Sub(now) <= renewalSlack}, true
 }
 
 // cooldown spaces the due markers of a feed: of several notifications in a row, the first

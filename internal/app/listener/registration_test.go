@@ -144,7 +144,7 @@ func TestEveryTransition(t *testing.T) {
 				r.Error = hubX.hub + ": the hub took the request and has not verified it; can it reach " + base + "?"
 			}, save},
 		{"accepted by a hub, the end", at(hubX, Unsubscribing, 0), accepted{}, func(r *registration) { r.Failures, r.Next = 1, later.Add(verifyWithin) }, save},
-		{"accepted by a hub, the end that it never verifies", at(hubX, Unsubscribing, rotate), accepted{}, unsubscribed, save},
+		{"accepted by a hub, the end that it never verifies", at(hubX, Unsubscribing, failuresPerHub), accepted{}, unsubscribed, save},
 
 		// It does not.
 		{"failed, cloud", at(cloudX, "", 0, cloudX), fail, func(r *registration) {
@@ -171,14 +171,14 @@ func TestEveryTransition(t *testing.T) {
 		}, save},
 		{"refused by the last of them", at(cloudX, Failed, 1, hubX, cloudX).with(func(r *registration) { r.turn = 1 }), failed{text: "no", refused: true},
 			func(r *registration) { r.Failures, r.Error, r.Next, r.turn = 2, "no", later.Add(2*time.Minute), 2 }, save},
-		{"failed, the turn of another", at(cloudX, Failed, rotate-1, cloudX, hubX), fail, func(r *registration) {
-			r.Failures, r.Error, r.Next, r.turn = rotate, "no", later.Add(4*time.Minute), 1
+		{"failed, the turn of another", at(cloudX, Failed, failuresPerHub-1, cloudX, hubX), fail, func(r *registration) {
+			r.Failures, r.Error, r.Next, r.turn = failuresPerHub, "no", later.Add(4*time.Minute), 1
 		}, save},
 		{"failed, the end", at(hubX, Unsubscribing, 0), fail, func(r *registration) {
 			r.Asked, r.Failures, r.Error, r.Next = never, 1, "no", later.Add(time.Minute)
 		}, save},
-		{"failed, the end too often", at(hubX, Unsubscribing, rotate), fail, func(r *registration) {
-			r.State, r.Asked, r.Failures, r.Error, r.Next = Unsubscribed, never, rotate+1, "no", never
+		{"failed, the end too often", at(hubX, Unsubscribing, failuresPerHub), fail, func(r *registration) {
+			r.State, r.Asked, r.Failures, r.Error, r.Next = Unsubscribed, never, failuresPerHub+1, "no", never
 		}, save},
 
 		// The hub verifies an intent.
@@ -251,7 +251,7 @@ func TestEveryTransition(t *testing.T) {
 	}
 }
 
-// What a registration wants next, in every state.
+// The next request of a registration, in every state.
 func TestEveryWish(t *testing.T) {
 	expired := CloudExpire + time.Hour
 	lost := func(r *registration) { r.url = "" }
@@ -267,9 +267,9 @@ func TestEveryWish(t *testing.T) {
 		{"not subscribed to", registration{offers: []offer{hubX}}, 0, wish{}, true},
 		{"registered", at(hubX, Registered, 0, hubX), time.Hour, wish{at: t0.Add(CloudRenew), offer: hubX}, false},
 		{"registered, cloud", at(cloudX, Registered, 0, cloudX), time.Hour, wish{at: t0.Add(CloudRenew), offer: cloudX}, false},
-		{"registered, cloud, soon", at(cloudX, Registered, 0, cloudX), CloudRenew - share, wish{at: t0.Add(CloudRenew), offer: cloudX, early: true}, false},
+		{"registered, cloud, soon", at(cloudX, Registered, 0, cloudX), CloudRenew - renewalSlack, wish{at: t0.Add(CloudRenew), offer: cloudX, early: true}, false},
 		{"requested", at(hubX, Requested, 1, hubX), 0, wish{at: t0.Add(verifyWithin), offer: hubX}, false},
-		{"failed, another's turn", at(hubX, Failed, rotate, hubX, cloudX).with(func(r *registration) { r.turn, r.Next = 1, t0.Add(time.Hour) }), 0, wish{at: t0.Add(time.Hour), offer: cloudX}, false},
+		{"failed, another's turn", at(hubX, Failed, failuresPerHub, hubX, cloudX).with(func(r *registration) { r.turn, r.Next = 1, t0.Add(time.Hour) }), 0, wish{at: t0.Add(time.Hour), offer: cloudX}, false},
 		{"another hub", at(hubX, Registered, 0, hubY), 0, wish{offer: hubY}, false},
 		{"another topic", at(hubX, Registered, 0, offer{protocol: WebSub, hub: hubX.hub, topic: feedB}), 0, wish{offer: offer{protocol: WebSub, hub: hubX.hub, topic: feedB}}, false},
 		{"another hub just after the last", at(hubX, Registered, 0, hubY).with(func(r *registration) { r.moved = t0 }), time.Minute, wish{at: t0.Add(minRenew), offer: hubY}, false},

@@ -214,17 +214,17 @@ func (a *applier) standIn(feed, rel string) error {
 
 // summary returns the number of actions of each kind in words, "" if there were none.
 func (a *applier) summary() string {
-	var said []string
+	var counts []string
 	say := func(n int, format string) {
 		if n > 0 {
-			said = append(said, fmt.Sprintf(format, units.Group(int64(n))))
+			counts = append(counts, fmt.Sprintf(format, units.Group(int64(n))))
 		}
 	}
 	say(a.done[setFlags], "marked %s")
 	say(a.done[subscribe], "subscribed to %s")
 	say(a.done[unsubscribe], "unsubscribed from %s")
 	say(a.done[setAlias]+a.done[setCategories], "changed alias or folder of %s")
-	return strings.Join(said, ", ")
+	return strings.Join(counts, ", ")
 }
 
 // describePlan prints the actions of a dry run.

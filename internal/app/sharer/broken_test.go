@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// What was read whole of a document counts, though it breaks off; what is missing in it
-// is as it was; and when it is whole again, all of it counts, though nothing at its
-// beginning has changed since.
+// If a document is cut off, the items before the cut are used and missing items are not
+// deletions. When the document is whole again, all of it is read, even if its beginning has
+// not changed.
 func TestHalfOfIt(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -60,7 +60,7 @@ func TestHalfOfIt(t *testing.T) {
 			}
 		}
 		if read, subscribed := counts(); read < 5 || read >= entries || subscribed < 3 || subscribed >= 7 {
-			t.Errorf("of half of the documents %d of %d are read, and %d of 7 subscribed to: %s", read, entries, subscribed, b.state())
+			t.Errorf("half documents: %d of %d entries are read, and %d of 7 feeds subscribed: %s", read, entries, subscribed, b.state())
 		}
 	}
 	// b publishes what it has, and a does not take it for an edit.
@@ -152,8 +152,8 @@ func TestOwnSetBroken(t *testing.T) {
 	}
 }
 
-// What a kill or a full disk leaves behind the last block does not count, and is cut off by
-// the next commit.
+// Bytes after the last block, as after a kill or on a full disk, are ignored, and the next
+// commit truncates them.
 func TestTornStore(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -234,7 +234,7 @@ func TestStoreThatLacksCommits(t *testing.T) {
 	rounds(2, a, b)
 	same(t, a, b)
 	if a.has(1, 0, 'F') {
-		t.Error("what the user took back is there again")
+		t.Error("a flag that the user removed is set again")
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)

@@ -120,7 +120,7 @@ func TestRestored(t *testing.T) {
 	rounds(2, a, b)
 	same(t, a, b)
 	if s := a.state(); !strings.Contains(s, "0000000100000001 F") || strings.Contains(s, feedURL(1)) {
-		t.Errorf("what was done since the backup is lost: %s", s)
+		t.Errorf("edits since the backup are lost: %s", s)
 	}
 }
 

@@ -71,7 +71,7 @@ func Merge(ctx context.Context, o MergeOptions, s *command.Streams) error {
 	problems(s, o.Local, local)
 	problems(s, o.Incoming, incoming)
 	if incoming.Plain > 0 {
-		s.Report.Warn("%s: %s without sx:sync %s no part", o.Incoming, units.Count(incoming.Plain, incoming.Kind.String()), map[bool]string{true: "takes", false: "take"}[incoming.Plain == 1])
+		s.Report.Warn("%s: %s without sx:sync %s not merged", o.Incoming, units.Count(incoming.Plain, incoming.Kind.String()), map[bool]string{true: "is", false: "are"}[incoming.Plain == 1])
 	}
 	until := incoming.Sharing
 	if len(local.Merge(incoming, feedsync.Rules{Strict: o.Strict})) > 0 && local.Sharing != nil && !local.Sharing.Until.IsZero() {

@@ -21,8 +21,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// What a feed calls itself, and where it moved to, is each machine's own to find out: of
-// that alone no edit is made, and none is applied.
+// A feed's own name and its new address are found by each machine itself: a change of
+// these alone is no edit, and none is applied.
 func TestNoEdit(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -42,7 +42,7 @@ func TestNoEdit(t *testing.T) {
 	if s := b.state(); strings.Contains(s, "moved.example") {
 		t.Errorf("it is applied: %s", s)
 	}
-	// An edit tells it along, and it makes no conflict with one who has not heard.
+	// An edit includes the new address, without a conflict with a machine that has the old one.
 	a.write(src+"/etc/view/alias", "Alias\n")
 	rounds(2, a, b)
 	if s := b.state(); !strings.Contains(s, "http://feed1.example/ Alias") || a.conflicts()+b.conflicts() != "" {
@@ -56,7 +56,7 @@ func TestNoEdit(t *testing.T) {
 	if c := a.conflicts() + b.conflicts(); c != "" {
 		t.Errorf("conflicts: %s", c)
 	}
-	// Who subscribes to it now fetches it from where it is, as the same feed.
+	// A new subscriber fetches it from the new address, as the same feed.
 	c := newMachine(t, a.clock, "c", target)
 	c.sync()
 	if url, err := os.ReadFile(filepath.Join(c.Path, src, "etc/fetch/url")); err != nil || string(url) != "http://moved.example/feed\n" {
@@ -288,8 +288,8 @@ func TestSameMark(t *testing.T) {
 	}
 }
 
-// Who edits what is in conflict has decided what it is to be: on no machine is there a
-// conflict then, were it one that meets the decision before the edit that lost.
+// An edit of an item in conflict settles the conflict on all machines, even on one that
+// reads this edit before the edit that lost.
 func TestEditSettles(t *testing.T) {
 	all, _ := machines(t, "a b c")
 	a, b, c := all[0], all[1], all[2]
@@ -387,7 +387,7 @@ func TestBusy(t *testing.T) {
 	}
 	a.sync()
 	if s := a.state(); !strings.Contains(s, "Alias") || strings.Contains(s, feedURL(2)) {
-		t.Errorf("what waits there was taken for an edit: %s", s)
+		t.Errorf("a change that waits on the other machine became an edit: %s", s)
 	}
 	for _, tx := range locks {
 		tx.Close()
@@ -431,7 +431,7 @@ func TestManyEnd(t *testing.T) {
 	}
 }
 
-// What is not shared is named, with the reason, and without what is secret of it.
+// Status lists feeds that are not shared, with the reason and without their secrets.
 func TestStatusOfWhatIsNotShared(t *testing.T) {
 	all, _ := machines(t, "a")
 	a := all[0]
@@ -456,7 +456,7 @@ func TestStatusOfWhatIsNotShared(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, "s3cret") {
-		t.Errorf("it tells too much: %s", text)
+		t.Errorf("it shows a secret: %s", text)
 	}
 }
 

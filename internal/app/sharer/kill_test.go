@@ -144,8 +144,8 @@ func (m *machine) unsubscribe(n int) {
 	}
 }
 
-// What a run that was killed left half written goes with the next one, on this machine
-// and in the directory that all have; other files stay, as those of whoever replicates it.
+// The next run removes temporary files of a killed run, here and in its own replicated
+// directory. Other files stay, for example those of the replicating program.
 func TestSweep(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -203,7 +203,7 @@ func TestPeerThatCannotBeLookedAt(t *testing.T) {
 	}
 	rounds(1, a)
 	if !a.has(1, 0, 'F') {
-		t.Error("what the peer did is not here")
+		t.Error("the peer's edit is missing")
 	}
 }
 

@@ -28,7 +28,7 @@ type meeting struct {
 	entries baseEntries // recorded entries
 	feed    string
 	here    map[string]lektordir.Ref
-	news    bool              // marks, entries or the journal have changed since the last run
+	changed bool              // marks, entries or the journal have changed since the last run
 	journal map[string]string // identity -> identity in the entry's name
 	byAs    map[string]string // shared identity -> own identity
 	named   map[string]string // result of names
@@ -49,21 +49,21 @@ func (r *reader) meet(s *set, base *baseline, l *local, changed []string) (waiti
 			continue
 		}
 		entries := base.entries(feed)
-		m := &meeting{r: r, set: s, base: base, entries: entries, feed: feed, here: here, byAs: entries.own(here), news: newMarks[feed]}
+		m := &meeting{r: r, set: s, base: base, entries: entries, feed: feed, here: here, byAs: entries.own(here), changed: newMarks[feed]}
 		for identity := range here {
 			_, known := entries[identity]
-			m.news = m.news || !known
+			m.changed = m.changed || !known
 		}
 		strangers := m.strangers()
 		size := journalSize(r.d, feed)
 		sub := base.sub(feed)
 		grown := base.feeds[feed] != nil && sub.journal != size
-		if m.news = m.news || grown; len(strangers) > 0 || grown {
+		if m.changed = m.changed || grown; len(strangers) > 0 || grown {
 			var err error
 			m.journal, err = journal.Lineages(r.d.Join(commit.JournalPath(feed)))
 			r.fails(err)
 			if grown && err == nil {
-				m.tell()
+				m.addIdentities()
 				sub.journal = size
 				base.setSub(feed, sub)
 			}
@@ -141,7 +141,7 @@ func (m *meeting) find(other string, marks []*mark) string {
 			return own
 		}
 	}
-	if !m.news {
+	if !m.changed {
 		return ""
 	}
 	// Reading the ids of all entries is slow, so it is done only after a change.
@@ -217,9 +217,9 @@ func (m *meeting) shares(own, as string) {
 	}
 }
 
-// tell adds to marks the identities that the journal knows for their entries. That is not
-// an edit: if two items mean the same, all machines keep the longer one.
-func (m *meeting) tell() {
+// addIdentities adds to marks the identities that the journal knows for their entries. An addition is
+// not an edit: if two items mean the same, all machines keep the longer one.
+func (m *meeting) addIdentities() {
 	others := map[string][]string{}
 	for _, id := range slices.Sorted(maps.Keys(m.journal)) {
 		others[m.journal[id]] = append(others[m.journal[id]], id)
@@ -252,8 +252,8 @@ func (m *meeting) name(key string, ids []string) {
 		for _, id := range missing[:min(len(missing), maxIdentities)] {
 			fmt.Fprintf(&more, `<lektor:identity>%s</lektor:identity>`, id)
 		}
-		if told, err := k.Recast(slices.Concat(content, []byte(more.String()), []byte("</item>"))); err == nil {
-			m.set.put(told)
+		if longer, err := k.Recast(slices.Concat(content, []byte(more.String()), []byte("</item>"))); err == nil {
+			m.set.put(longer)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestMovedIsUpdated(t *testing.T) {
 	if after == nil || after.Version != before.Version+1 || after.Parent == before.Parent || len(after.History) != 2 || after.History[1] != before.Head() {
 		t.Errorf("moved: %+v, and it was %+v", after, before)
 	}
-	// What is passed on is left intact (4.2).
+	// An item of another endpoint is published unchanged (4.2).
 	rounds(1, a)
 	passed := a.published(target, subsFile).Item(hash)
 	if passed == nil || passed.Version != after.Version || passed.Head() != after.Head() {

@@ -151,8 +151,8 @@ func (e *CopiedError) Error() string {
 // renew is the hint for a [CopiedError].
 const renew = "lektor-share init --renew makes this lektor-dir an endpoint of its own"
 
-// news holds the documents of a peer that have changed.
-type news struct {
+// peerUpdate holds the documents of a peer that have changed.
+type peerUpdate struct {
 	peer   peer
 	docs   []*feedsync.Document // in the order of merging
 	found  bool                 // the peer has published something
@@ -165,7 +165,7 @@ type news struct {
 type exchange struct {
 	*run
 	peers   []peer
-	news    []*news              // peers that were read
+	updates []*peerUpdate        // peers that were read
 	changed []string             // ids of marks that peers have changed
 	failed  int                  // number of peers that could not be read
 	origins map[string]string    // hash of a feed -> URL of the peer that it comes from
@@ -180,7 +180,7 @@ func (r *run) exchange() (*exchange, error) {
 
 // whole returns the number of peers whose documents were all read to their end.
 func (x *exchange) whole() (n int) {
-	for _, one := range x.news {
+	for _, one := range x.updates {
 		if len(one.broken) == 0 {
 			n++
 		}
@@ -210,10 +210,10 @@ func (e *brokenError) Unwrap() error { return e.err }
 // fetchPeer reads the changed documents of a peer. If a document is broken, for example cut
 // off, the items before the break are used and missing items are not deletions. Its
 // validators and its until date are not recorded, so it is read again next time. If the
-// error is a list of broken documents, news is returned, too; with any other error it is
+// error is a list of broken documents, the update is returned, too; with any other error it is
 // nil.
-func (x *exchange) fetchPeer(ctx context.Context, p peer) (*news, error) {
-	n := &news{peer: p, record: x.record(p.name)}
+func (x *exchange) fetchPeer(ctx context.Context, p peer) (*peerUpdate, error) {
+	n := &peerUpdate{peer: p, record: x.record(p.name)}
 	if old := n.record; x.rep.lost || !old.isOf(p.place) {
 		n.record = newRecord(p.place)
 		n.record.Set("success", old.Get("success"))
@@ -264,7 +264,7 @@ func (x *exchange) fetchPeer(ctx context.Context, p peer) (*news, error) {
 
 // fetchDocument reads a document of a peer. It returns nil if the document has not changed,
 // does not exist, or is broken.
-func (x *exchange) fetchDocument(ctx context.Context, n *news, name string) (*feedsync.Document, error) {
+func (x *exchange) fetchDocument(ctx context.Context, n *peerUpdate, name string) (*feedsync.Document, error) {
 	data, err := x.placeAt(n.peer.place).read(ctx, name, n.record)
 	if err == errMissing {
 		return nil, nil
@@ -318,7 +318,7 @@ func parse(data []byte, kind feedsync.Kind, known func(*feedsync.Item) bool) (*f
 }
 
 // isKnown reports whether a peer's mark can be skipped: the set has all of it, and no other
-// lektor-dir has edited it in our name. That holds for nearly all marks.
+// lektor-dir has edited it in our name. Nearly all marks can be skipped.
 func (x *exchange) isKnown(it *feedsync.Item) bool {
 	return !x.rep.set.isNews(it) && x.isOurs(it, feedsync.RSS)
 }
@@ -379,7 +379,7 @@ func (e *laterError) Error() string {
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
 // note records when the peer wrote last, and which feeds it publishes.
-func (n *news) note(now time.Time) {
+func (n *peerUpdate) note(now time.Time) {
 	wrote := parseDate(n.record.Get("wrote"))
 	for _, doc := range n.docs {
 		if doc.Sharing != nil && doc.Sharing.Until.After(wrote) {
@@ -429,14 +429,14 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 		}
 		if n != nil {
 			x.take(n)
-			x.news = append(x.news, n)
+			x.updates = append(x.updates, n)
 		}
 	}
 	return nil
 }
 
 // take merges the documents of a peer into the set.
-func (x *exchange) take(n *news) {
+func (x *exchange) take(n *peerUpdate) {
 	subs, marks := x.rep.set.merge(n.docs)
 	for _, id := range subs {
 		if isURL(n.peer.place) {
@@ -450,7 +450,7 @@ func (x *exchange) take(n *news) {
 // remember saves the records of the peers and the pauses that servers asked for. The caller
 // has saved the set.
 func (x *exchange) remember() error {
-	for _, n := range x.news {
+	for _, n := range x.updates {
 		if err := x.writeRecord(n.peer.name, n.record); err != nil {
 			return err
 		}
@@ -514,7 +514,7 @@ func (x *exchange) related(document string) []feedsync.Related {
 		case p.named:
 			continue
 		}
-		if slices.ContainsFunc(x.news, func(n *news) bool { return n.peer.name == p.name }) || atomicfile.Exists(x.path(readDir, p.name)) {
+		if slices.ContainsFunc(x.updates, func(n *peerUpdate) bool { return n.peer.name == p.name }) || atomicfile.Exists(x.path(readDir, p.name)) {
 			out = append(out, feedsync.Related{Link: link, Type: "aggregated", Title: p.name})
 		}
 	}

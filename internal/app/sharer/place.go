@@ -190,7 +190,7 @@ func (p *server) askedInVain(e *httpmsg.StatusError) error {
 	}
 	err := &httpmsg.StatusError{URL: e.URL, Status: e.Status, Text: e.Text, Detail: "this machine may not read there"}
 	if !p.r.isTarget(p.url) {
-		return command.Hint(err, "the headers of %s are for the server of the target alone; this one has to let everybody read, by an address that nobody guesses", p.r.path(headersFile))
+		return command.Hint(err, "the headers of %s are sent only to the target's server; this server must allow reading without a password, at a secret URL", p.r.path(headersFile))
 	}
 	return command.Hint(err, "%s", p.r.password())
 }

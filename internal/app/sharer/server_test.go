@@ -43,19 +43,19 @@ type stored struct {
 type kindOfServer struct {
 	name             string
 	created, renewed int    // status of a PUT
-	body             string // of the answer to it
-	tagged           bool   // that answer has an ETag
-	etag             string // around the number of a version; "" for none at all
+	body             string // body of the response to a PUT
+	tagged           bool   // the response to a PUT has an ETag
+	etag             string // format of an ETag, with the version's number; "" for no ETags
 	conditions       int    // 0: knows If-Match and If-None-Match of a PUT; 200: does not; else what it says to them
 	collections      bool   // it is WebDAV: documents are in directories, and MKCOL makes one
 	slash            bool   // which it knows by the slash at the end
-	orphaned         int    // what it says to a PUT without a directory; 0 for 409
+	orphaned         int    // status of a PUT into a missing directory; 0 for 409
 }
 
 var servers = []kindOfServer{
 	// Apache's mod_dav has a page for what it made, and no ETag.
 	{name: "Apache", created: 201, renewed: 204, body: "<!DOCTYPE HTML PUBLIC \"-//IETF//DTD HTML 2.0//EN\">\n<html><head>\n<title>201 Created</title>\n</head><body>\n", etag: `"%d-5f"`, collections: true},
-	// That of nginx heeds no condition of a PUT.
+	// nginx's WebDAV module ignores conditions of a PUT.
 	{name: "nginx", created: 201, renewed: 204, etag: `"%d"`, conditions: 200, collections: true, slash: true, orphaned: 500},
 	// Nextcloud and all others that are made of sabre/dav.
 	{name: "Nextcloud", created: 201, renewed: 204, tagged: true, etag: `"%d"`, collections: true},
@@ -91,7 +91,7 @@ func (d *dav) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("If-None-Match")+r.Header.Get("If-Modified-Since") != "" && r.Method == http.MethodGet {
 		what = " conditional"
 	}
-	// Of an endpoint, whose name is random, the first letter.
+	// Log only the first letter of an endpoint's name, since the rest is random.
 	dir, name := filepath.Split(r.URL.Path)
 	d.log = append(d.log, fmt.Sprintf("%s %.1s/%s %d%s", r.Method, filepath.Base(dir), name, status, what))
 }

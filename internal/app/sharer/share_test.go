@@ -90,7 +90,7 @@ func TestFeedMadePrivateIsWithdrawn(t *testing.T) {
 		if err := Status(t.Context(), StatusOptions{Common: a.common()}, a.streams()); err != nil || !strings.Contains(a.err.String(), "; 1 peer still publishes it") {
 			t.Errorf("%v, %s", err, &a.err)
 		}
-		// What the peer goes on with is merged, and neither applied nor published.
+		// The peer's further edits are merged, but neither applied nor published.
 		b.mark(1, 2, "F", "")
 		rounds(1, b, a)
 		if a.has(1, 2, 'F') || strings.Contains(a.told(target), "feed1") || !strings.Contains(a.set(), ":0000000100000002:F") {
@@ -229,8 +229,7 @@ func TestGreatestVersion(t *testing.T) {
 	}
 }
 
-// What is longer than the limits is skipped, and stops nothing: a URL, a title, a feed of
-// a peer.
+// A URL, a title or a peer's feed that exceeds the limits is skipped; the sync goes on.
 func TestTooLong(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -487,7 +486,7 @@ func TestVersionBefore(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(share, storeFile)); err != nil {
 		t.Error(err)
 	}
-	// What the user does next is an edit: the baseline came along.
+	// The user's next change is an edit, since the baseline was converted, too.
 	m.mark(1, 0, "", "F")
 	m.mark(1, 2, "S", "")
 	m.sync()

@@ -268,7 +268,7 @@ func TestThreeMachines(t *testing.T) {
 	}
 }
 
-// What two machines do to one subscription, in both orders of their syncs.
+// Two machines edit one subscription, and sync in both orders.
 func TestConflicts(t *testing.T) {
 	feed := dir.Hash(feedURL(1))
 	alias := func(text string) func(*machine) {
@@ -345,7 +345,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// Whoever is ten years ahead loses to a later version.
+// An edit by a machine whose clock is ten years ahead loses to a later version.
 func TestClockAhead(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -473,7 +473,7 @@ func TestGuards(t *testing.T) {
 	if err := Sync(t.Context(), SyncOptions{Common: b.common(), Yes: true}, b.streams()); err != nil || strings.Contains(b.state(), "feed1.example") {
 		t.Errorf("%v: %s", err, b.state())
 	}
-	// What was unsubscribed keeps its entries.
+	// A feed that a peer unsubscribed keeps its entries.
 	if _, err := os.Stat(filepath.Join(b.Path, "src", dir.Hash(feedURL(1)), "id")); err != nil {
 		t.Error(err)
 	}
@@ -529,10 +529,10 @@ func TestTruncated(t *testing.T) {
 			}
 			s := b.state()
 			if !strings.Contains(s, feedURL(20+n)) {
-				t.Errorf("what another peer has does not count: %s", s)
+				t.Errorf("an edit of another peer is not used: %s", s)
 			}
 			if cut != subsFile && !strings.Contains(s, feedURL(10+n)) {
-				t.Errorf("what its other document has does not count: %s", s)
+				t.Errorf("the peer's other document is not used: %s", s)
 			}
 			if err := os.WriteFile(path, whole, 0o600); err != nil {
 				t.Fatal(err)
@@ -702,7 +702,7 @@ func TestWithdrawn(t *testing.T) {
 		flags += r.Identity()[15:] + r.Flags() + " "
 	}
 	if err != nil || flags != "0 1 2F 3S " {
-		t.Errorf("what is withdrawn is not marked as on the other: %s, %v", flags, err)
+		t.Errorf("flags of withdrawn entries differ from the other machine's: %s, %v", flags, err)
 	}
 	if err := os.Remove(filepath.Join(b.Path, complete)); err != nil {
 		t.Fatal(err)
@@ -795,7 +795,7 @@ func TestOtherLineages(t *testing.T) {
 	}
 }
 
-// What cannot be read was not removed: no edit is made of it.
+// A file that cannot be read is not taken as removed: no edit is made of it.
 func TestUnreadable(t *testing.T) {
 	for _, file := range []string{"etc/view/alias", "etc/categories", "etc/fetch/url"} {
 		all, _ := machines(t, "a b")
@@ -854,7 +854,7 @@ func TestUnreadableEntry(t *testing.T) {
 		t.Errorf("b has %s", s)
 	}
 	if s := a.state(); !strings.Contains(s, "0000000100000000 F") || !strings.Contains(s, "0000000100000001 F") {
-		t.Errorf("what the user did is taken back: %s", s)
+		t.Errorf("the user's edit is undone: %s", s)
 	}
 	found, _ := filepath.Glob(filepath.Join(a.Path, "cur/*/*/title"))
 	for _, path := range found {

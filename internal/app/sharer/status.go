@@ -360,7 +360,7 @@ func (s *set) named(names []string, all bool) ([]*feedsync.Item, error) {
 		}
 		switch {
 		case found == 0, name == "":
-			return nil, command.Hint(fmt.Errorf("no item %s is in conflict", name), "lektor-share conflicts lists those that are")
+			return nil, command.Hint(fmt.Errorf("no item %s is in conflict", name), "to list the conflicts: lektor-share conflicts")
 		case found > 1 && !exact:
 			return nil, fmt.Errorf("%d items in conflict begin with %s", found, name)
 		}

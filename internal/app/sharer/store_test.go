@@ -13,7 +13,7 @@ func TestActionsSinceTheLastCommit(t *testing.T) {
 	const feed = "39875aee1d270e42dd987cdfd5cad33c40fa37b1"
 	for _, c := range []struct {
 		name       string
-		end        error  // of the action; errKilled when there is none
+		end        error  // result of the action; errKilled if a kill interrupted it
 		boot, path string // afterwards
 		want       string
 	}{

@@ -87,7 +87,7 @@ func (x *exchange) mergePeers(ctx context.Context, quiet bool) error {
 // show prints the plan of a dry run.
 func (x *exchange) show(p *plan) error {
 	x.describePlan(p)
-	x.summary(len(x.news), "", p.waiting)
+	x.summary(len(x.updates), "", p.waiting)
 	return x.result(p)
 }
 

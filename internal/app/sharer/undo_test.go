@@ -191,7 +191,7 @@ type history struct {
 	r      *rand.Rand
 	all    []*machine
 	things []thing
-	value  []bool // what the last edit made of each
+	value  []bool // each thing's value after its last edit
 	turns  []int  // edits of each in this round
 	log    []string
 	kills  int

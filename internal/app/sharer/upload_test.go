@@ -54,7 +54,7 @@ func TestServers(t *testing.T) {
 				t.Errorf("nothing is new, and it sent %s", got)
 			}
 			// Three edits, one after the other: all arrive, and cost no more than they
-			// must. What this endpoint published is asked about, and not fetched.
+			// must. This endpoint's own document is requested conditionally, and not transferred.
 			for n := range 3 {
 				a.mark(1, 2, string("FSa"[n]), "")
 				srv.took()
@@ -94,9 +94,8 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// What a server may say to a document that is put there: the user is told what it is and
-// what to do, nothing is lost, and when the server is well again the next sync needs no
-// help.
+// Errors that a server may return to a PUT: the message says what failed and what to do,
+// nothing is lost, and the next sync after the server is mended succeeds by itself.
 func TestRefusedByServer(t *testing.T) {
 	page := "<!doctype html>\n<html><title>Sign in</title></html>"
 	for _, c := range []struct {
@@ -256,7 +255,7 @@ func TestStaleServer(t *testing.T) {
 // is found out, and not overwritten; of any other nothing is kept.
 func TestPreconditionFailed(t *testing.T) {
 	for n := range 4 {
-		copied, forgot := n%2 == 0, n > 1 // what it put there itself
+		copied, forgot := n%2 == 0, n > 1 // forgot: a has lost its record of its own last PUT
 		srv := newDAV(t, nextcloud)
 		a, b := onServer(t, srv)
 		fetched(1, 2, a, b)
