@@ -177,7 +177,7 @@ var files = []value{
 	{field: FieldType, name: "type", of: func(e *Entry) any { return &e.Type }, line: textfile.OneLine},
 }
 
-// feedContent is a file that few entries have; their extras name it.
+// feedContent is a file that an entry has only if its extras set FullText.
 var feedContent = value{field: FieldFeedContent, name: "feed-content", of: func(e *Entry) any { return &e.FeedContent }}
 
 // Merge sets the selected fields to those of another entry.

@@ -41,7 +41,7 @@ func ExampleDir_Deliver() {
 	dir, remove := temporary()
 	defer remove()
 	ctx := context.Background()
-	// What an earlier run was interrupted in.
+	// Finish the deliveries in which an earlier run was interrupted.
 	if err := dir.Recover(ctx); err != nil {
 		log.Print(err)
 	}
