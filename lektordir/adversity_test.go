@@ -167,7 +167,7 @@ func TestPlantedLinks(t *testing.T) {
 	}
 }
 
-// snapshot gives names and contents below a path.
+// snapshot returns names and contents below a path.
 func snapshot(t *testing.T, root string) []string {
 	t.Helper()
 	var out []string

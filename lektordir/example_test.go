@@ -14,7 +14,7 @@ import (
 // clock is the feed of the examples.
 var clock = &lektordir.Feed{ID: "urn:example:clock", Name: "Clock"}
 
-// temporary gives a new lektor-dir; a program opens that of its user instead.
+// temporary returns a new lektor-dir; a program opens the one of its user instead.
 func temporary() (d *lektordir.Dir, remove func()) {
 	tmp, err := os.MkdirTemp("", "lektor-")
 	if err != nil {

@@ -62,7 +62,7 @@ func (wo *foreignWorld) fetch(items ...Item) Result {
 	})
 }
 
-// listed gives the titles of what is there.
+// listed returns the titles of the listed entries.
 func (wo *foreignWorld) listed() (titles []string) {
 	wo.Helper()
 	refs, err := wo.d.List(wo.Context(), ListOptions{AllVersions: true})

@@ -130,7 +130,7 @@ func FuzzUniqueName(f *testing.F) {
 	})
 }
 
-// FuzzFlags: whatever info a name has, setting and clearing flags gives a name
+// FuzzFlags: whatever info a name has, setting and clearing flags results in a name
 // that says so, which is read as it was written; doing it again changes
 // nothing.
 func FuzzFlags(f *testing.F) {

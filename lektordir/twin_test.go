@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inode tells which file is at a path, and how many names it has.
+// inode returns the inode of the file at a path, and how many names it has.
 func inode(t *testing.T, path string) (ino, names uint64) {
 	t.Helper()
 	fi, err := os.Lstat(path)
