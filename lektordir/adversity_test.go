@@ -167,7 +167,7 @@ func TestPlantedLinks(t *testing.T) {
 	}
 }
 
-// snapshot gives names and contents below a path.
+// snapshot returns names and contents below a path.
 func snapshot(t *testing.T, root string) []string {
 	t.Helper()
 	var out []string
@@ -389,8 +389,8 @@ func TestShortDelays(t *testing.T) {
 	}
 }
 
-// What a feed says of itself is synced, though no entry is delivered with it: a file that
-// cannot be synced does not pass unnoticed.
+// The files of a feed in src/ are synced even if no entry is delivered with them: a file that
+// cannot be synced is an error.
 func TestFeedIsSynced(t *testing.T) {
 	for _, name := range []string{"id", "name", "description"} {
 		d, _ := newDir(t)
@@ -521,7 +521,7 @@ func TestNewRemovedBeforeCommit(t *testing.T) {
 	}
 }
 
-// Of an error that joins others, only what is about names is left out.
+// Only errors about names are removed from an error that joins others.
 func TestUnlessNames(t *testing.T) {
 	name, other := &MalformedError{Path: "x", NoEntry: true}, errors.New("other")
 	for _, c := range []struct {

@@ -29,8 +29,8 @@ func TestVersionByClockBehind(t *testing.T) {
 	}
 }
 
-// What a killed fetcher noted and did not rename is in new/ before a
-// transaction compares with the journal, though no recovery ran since.
+// Entries that a killed fetcher recorded in the journal and did not rename are in new/ before
+// a transaction compares with the journal, though no recovery ran since.
 func TestJournalAfterKill(t *testing.T) {
 	d, _ := newDir(t)
 	r := deliver(t, d, sample("1", "A"))[0]
@@ -50,8 +50,7 @@ func TestJournalAfterKill(t *testing.T) {
 	}
 }
 
-// What others left in tmp/ and nobody can look into keeps nothing from being
-// delivered.
+// Unreadable files of other programs in tmp/ do not prevent delivery.
 func TestJournalBesideForeign(t *testing.T) {
 	d, _ := newDir(t)
 	first := deliver(t, d, sample("1", "A"))[0]

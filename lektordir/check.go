@@ -319,7 +319,7 @@ func (c *checker) entry(r Ref) error {
 }
 
 // relink returns a function that recreates an entry's link to its feed, or nil if the feed is
-// not in src/ or the entry has a directory in the link's place.
+// not in src/ or the entry has another file in the link's place.
 func (c *checker) relink(r Ref) func() error {
 	if _, err := os.Stat(c.d.Join("src", r.Feed, "id")); err != nil {
 		return nil

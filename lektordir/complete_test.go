@@ -55,7 +55,7 @@ func TestComplete(t *testing.T) {
 	shown()
 	set(cur.Identity()) // an editor may leave the newline out
 	shown(cur.Path())
-	// What makes no sense hides nothing.
+	// A malformed file hides no entry.
 	for _, text := range []string{"x", "\n", cur.Identity() + "\n\x00\x00", "0123456789ABCDEF\n"} {
 		set(text)
 		refs, err := d.List(t.Context(), ListOptions{})
@@ -111,7 +111,7 @@ func TestNext(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What was staged and not committed is gone.
+	// An entry that was staged and not committed is gone.
 	tx = tx.Next()
 	if _, err := tx.add(t.Context(), sample("4", "never")); err != nil {
 		t.Fatal(err)

@@ -91,7 +91,7 @@ func TestMoveByCopy(t *testing.T) {
 	}
 }
 
-// Of several viewers that mark one entry, one has it, and it is there once.
+// If several viewers mark one entry, one of them moves it, and the entry exists once.
 func TestMoveByCopyAtOnce(t *testing.T) {
 	d, _ := newDir(t)
 	refs := deliver(t, d, sample("a", "A"))

@@ -10,8 +10,8 @@ import (
 	"github.com/lektordir/lektor/internal/stage"
 )
 
-// Policy says what becomes of an entry that changed after it was delivered. It
-// has changed when its title, its link or the text of its content differs.
+// Policy is how an entry that changed after it was delivered is handled. An entry
+// has changed if its title, its link or the text of its content differs.
 type Policy string
 
 // The policies. Their values are those of the file src/$feed/etc/fetch/on-update; any other
@@ -21,14 +21,14 @@ const (
 	// otherwise.
 	UpdateNew Policy = "unread"
 	// UpdateAlways delivers the new version beside the old one. A version that was
-	// delivered before is not delivered again, so that a feed which wavers
-	// between two does not go on for ever.
+	// delivered before is not delivered again, so that a feed that alternates
+	// between two versions adds no more entries.
 	UpdateAlways Policy = "deliver"
 	// UpdateNever ignores the change.
 	UpdateNever Policy = "ignore"
 )
 
-// Result says what became of the entries of a [Dir.Deliver]. New and Updated are in new/ now.
+// Result is the result of [Dir.Deliver] for its entries. New and Updated are in new/ now.
 type Result struct {
 	New     []Ref // entries that were never delivered before
 	Updated []Ref // versions of entries that were delivered before, and have changed
@@ -42,7 +42,7 @@ type Result struct {
 // new/ and on the disk. Feed documents have the newest entry first, so reverse them.
 //
 // An entry is known by its ID, or without one by its link or its text: if it was delivered
-// before, it is not delivered again, whatever became of it, and if it has changed, the policy
+// before, it is not delivered again, even if it was deleted, and if it has changed, the policy
 // decides. Set Entry.ID to the document's own guid, byte for byte, and leave it empty if the
 // document has none. (From package feedconv take Entry.GUID, not Entry.ID, which is never empty:
 // otherwise lektor-fetch delivers entries without a guid to the same feed a second time.) If two

@@ -14,8 +14,8 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// Options inject what a lektor-dir takes from its surroundings. The zero value
-// takes the real ones. Programs need them for tests alone.
+// Options replace the clock and other surroundings of a lektor-dir, for tests. The zero value
+// uses the real ones.
 type Options struct {
 	Now   func() time.Time                           // times in unique names, and ages; default time.Now
 	Sleep func(context.Context, time.Duration) error // default: sleeps, or returns the context's error
@@ -33,9 +33,9 @@ type Dir struct {
 var dirs = []string{"tmp", "new", "cur", "src"}
 
 // Open opens the lektor-dir at path. It returns a [*NotLektorDirError] unless
-// the directories new, cur and src are there. tmp is made where nothing has its
-// name, as in a copy that left it out; one that cannot be written to can be read
-// without. opts may be nil.
+// the directories new, cur and src exist. It creates tmp if it is missing, as in a copy
+// that left it out; a lektor-dir that is not writable can be read without tmp. opts may
+// be nil.
 func Open(path string, opts *Options) (*Dir, error) {
 	abs, err := absolute(path)
 	if err != nil {
@@ -104,7 +104,7 @@ func Create(path string, opts *Options) (*Dir, error) {
 		}
 	}
 	for _, p := range parents {
-		// One that may be written and not read cannot be synced.
+		// A directory that is writable and not readable cannot be synced.
 		if err := dirfs.SyncPath(p); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return nil, err
 		}
@@ -112,20 +112,20 @@ func Create(path string, opts *Options) (*Dir, error) {
 	return Open(path, opts)
 }
 
-// Options returns the surroundings of the lektor-dir: those it was opened with, and the real
-// ones for what was not set.
+// Options returns the options that the lektor-dir was opened with; fields that were not set
+// have the real surroundings.
 func (d *Dir) Options() Options { return Options(d.fs.Options) }
 
 // Path returns the absolute path of the lektor-dir.
 func (d *Dir) Path() string { return d.fs.Path }
 
-// Join returns the absolute path of something in the lektor-dir.
+// Join returns the absolute path of a file in the lektor-dir.
 func (d *Dir) Join(elem ...string) string {
 	return filepath.Join(d.fs.Path, filepath.Join(elem...))
 }
 
-// absolute returns the absolute path of a lektor-dir. An empty one is refused, as it would be
-// the working directory.
+// absolute returns the absolute path of a lektor-dir. An empty path is an error, as it would
+// mean the working directory.
 func absolute(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("the path of the lektor-dir is empty")

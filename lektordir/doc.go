@@ -10,21 +10,22 @@
 //	src/$feed/{id,name,…}        the feed
 //
 // An entry is a directory of small files: title, id, content, the link feed,
-// and what else is known. The package deals in bytes, names and renames; it
+// and optional files. The package deals in bytes, names and renames; it
 // knows neither XML nor HTTP.
 //
 // # Concurrency
 //
 // Any number of processes may read, deliver to and view one lektor-dir at the
 // same time, ours and others, on one machine or on several over a network
-// file system with working locks. Viewers take no lock: a rename is all there
-// is, and the second of two gets an error that [errors.Is] fs.ErrNotExist.
+// file system with working locks. Viewers take no lock: they rename an entry, and
+// the second of two gets an error that [errors.Is] fs.ErrNotExist.
 // [Dir.Deliver] takes one lock for each feed. A [Dir] is safe for concurrent use.
 //
 // # To begin with
 //
 // A fetcher makes the directory ([Create]), finishes what an earlier run left ([Dir.Recover]),
-// and delivers what it found ([Dir.Deliver]): what it delivered before is not delivered again.
+// and delivers entries ([Dir.Deliver]); an entry that was delivered before is not delivered
+// again.
 //
 //	dir, err := lektordir.Create(path, nil)
 //	if err != nil {
@@ -37,8 +38,8 @@
 //	entry := lektordir.Entry{ID: guid, Title: "Noon", Content: []byte("<b>Noon</b>"), Type: "text/html"}
 //	res, err := dir.Deliver(ctx, feed, lektordir.UpdateNew, entry)
 //
-// A viewer opens a directory ([Open]), lists entries ([Dir.List]), reads what it shows
-// ([Dir.ReadEntry]), and marks what was read ([Dir.SetFlags]).
+// A viewer opens a directory ([Open]), lists entries ([Dir.List]), reads entries
+// ([Dir.ReadEntry]), and marks them read ([Dir.SetFlags]).
 //
 //	dir, err := lektordir.Open(path, nil)
 //	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/lektordir/lektor/internal/textfile"
 )
 
-// Entry is what an entry's directory holds (specification, "Entries").
+// Entry holds the values in an entry's directory (specification, "Entries").
 //
 //rules:allow a record
 type Entry struct {
@@ -22,50 +22,50 @@ type Entry struct {
 	Content []byte
 
 	Author  string    // names and addresses, as "Name <mail>", separated by ", "
-	PubDate time.Time // UTC; zero when there is none or it could not be read
+	PubDate time.Time // UTC; zero if missing or unreadable
 	Type    string    // MIME type of Content; "" means text/plain
 
-	// FeedContent is what the feed has for content, byte for byte, where Content is
-	// another text; FullText says which, and what FeedContent is.
+	// FeedContent is the feed's own content, byte for byte, if Content is another text;
+	// FullText has the URL of that text and the type of FeedContent.
 	FeedContent []byte
 
 	// Extras, in the file of that name. Unknown values are empty.
-	Link       string    // when it is not the id
-	Updated    time.Time // when that is not PubDate
+	Link       string    // if it is not the id
+	Updated    time.Time // if it is not PubDate
 	Summary    string
 	Enclosures []Enclosure
 	Categories []string
 	Comments   string // URL
-	PubDateRaw string // the date as found, when it could not be read
+	PubDateRaw string // the date as found, if it could not be parsed
 	Replaces   string // unique name of the older version this one replaced
 
 	Image        string   // URL
 	Language     string   // a tag of BCP 47
-	Contributors []string // each as Author has it
+	Contributors []string // each in the form of Author
 	Source       Source   // the feed that the entry was taken from
 	Duration     time.Duration
-	Episode      int // from 1, as Season; 0 when there is none
+	Episode      int // from 1, as Season; 0 means none
 	Season       int
 	FullText     FullText
-	// People are the authors and contributors of whom more is known than a name, or
-	// of whom there are several: Author and Contributors have them as text. All authors
-	// of the source are among them.
+	// People holds the authors and contributors that have more than a name, or that are
+	// several; Author and Contributors hold them as text. It also holds all authors of
+	// the source.
 	People []Person
-	// Relations are the links of other relations than those that have an extra.
+	// Relations holds the links whose relation has no extra of its own.
 	Relations []Relation
 	Rights    string // the terms of use, as text
 	// Terms holds the categories that have a scheme, label or term besides the name.
 	Terms []Category
 }
 
-// Category is a category of an entry. Name is what [Entry.Categories] has for it; Label
+// Category is a category of an entry. Name is its name in [Entry.Categories]; Label
 // or Term is set if the feed has another text for people or for programs.
 type Category struct{ Name, Scheme, Label, Term string }
 
 // Relation is a link of an entry: related, via, license ….
 type Relation struct{ Rel, URL, Type, Title string }
 
-// Person is somebody who took part in an entry.
+// Person is an author or contributor of an entry.
 type Person struct {
 	Role             string // RoleAuthor, RoleContributor, RoleSource, or what others write
 	Name, Email, URL string
@@ -103,8 +103,8 @@ type Enclosure struct {
 	Length    int64 // in bytes; -1 means unknown, 0 that the file is empty
 }
 
-// URL is where the entry can be read: the extra link, else an id that is an
-// http or https URL, else "".
+// URL returns the address of the entry's page: the extra link, else an id that is an http or
+// https URL, else "".
 func (e *Entry) URL() string {
 	if e.Link != "" {
 		return e.Link
@@ -115,8 +115,8 @@ func (e *Entry) URL() string {
 	return ""
 }
 
-// Fields selects what [Dir.ReadEntry] reads. Each costs a file, but for the extras,
-// which are in one.
+// Fields selects the values that [Dir.ReadEntry] reads. Each value is in a file of its own,
+// except for the extras, which are in one file.
 type Fields uint32
 
 // The fields of an entry.
@@ -124,11 +124,11 @@ const (
 	FieldTitle Fields = 1 << iota
 	FieldID
 	FieldContent
-	FieldFeed // only that it is there
+	FieldFeed // only checks that it exists
 	FieldAuthor
 	FieldPubDate
 	FieldType
-	FieldFeedContent // a file only where there is FieldFullText
+	FieldFeedContent // exists only with FieldFullText
 	FieldLink
 	FieldUpdated
 	FieldSummary
@@ -177,7 +177,7 @@ var files = []value{
 	{field: FieldType, name: "type", of: func(e *Entry) any { return &e.Type }, line: textfile.OneLine},
 }
 
-// feedContent is a file that few entries have; their extras name it.
+// feedContent is a file that an entry has only if its extras set FullText.
 var feedContent = value{field: FieldFeedContent, name: "feed-content", of: func(e *Entry) any { return &e.FeedContent }}
 
 // Merge sets the selected fields to those of another entry.
@@ -191,7 +191,7 @@ func (e *Entry) Merge(from *Entry, fields Fields) {
 	}
 }
 
-// parse takes a value from the data of its file.
+// parse sets the value from the data of its file.
 func (v *value) parse(e *Entry, data []byte) {
 	switch to := v.of(e).(type) {
 	case *string:
@@ -220,8 +220,8 @@ func (v *value) format(e *Entry) []byte {
 	return append([]byte(text), '\n')
 }
 
-// Files yields the names and the data of the files that delivery makes of an entry, but for
-// the link feed. A value that another file has already is left out.
+// Files yields the names and the data of the files that delivery writes for an entry, except
+// the link feed. It omits a value that another file has already.
 func (e *Entry) Files() iter.Seq2[string, []byte] {
 	want := AllFields &^ FieldFeed
 	if textfile.OneLine(e.Type) == "text/plain" {

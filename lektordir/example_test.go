@@ -14,7 +14,7 @@ import (
 // clock is the feed of the examples.
 var clock = &lektordir.Feed{ID: "urn:example:clock", Name: "Clock"}
 
-// temporary gives a new lektor-dir; a program opens that of its user instead.
+// temporary returns a new lektor-dir; a program opens the one of its user instead.
 func temporary() (d *lektordir.Dir, remove func()) {
 	tmp, err := os.MkdirTemp("", "lektor-")
 	if err != nil {
@@ -41,7 +41,7 @@ func ExampleDir_Deliver() {
 	dir, remove := temporary()
 	defer remove()
 	ctx := context.Background()
-	// What an earlier run was interrupted in.
+	// Finish the deliveries in which an earlier run was interrupted.
 	if err := dir.Recover(ctx); err != nil {
 		log.Print(err)
 	}

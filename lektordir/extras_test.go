@@ -12,7 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// What other programs write in extras is read as lektor-dir(5) says.
+// Extras that other programs write are read as lektor-dir(5) says.
 func TestExtras(t *testing.T) {
 	for text, want := range map[string]Entry{
 		"":                                               {},
@@ -54,7 +54,7 @@ func TestExtras(t *testing.T) {
 	}
 }
 
-// What is no file in the place of extras blocks nobody, and is told.
+// Anything but a regular file in the place of extras blocks no reader, and is an error.
 func TestExtrasPlanted(t *testing.T) {
 	for what, plant := range map[string]func(path string) error{
 		"a pipe":      func(path string) error { return unix.Mkfifo(path, 0o666) },

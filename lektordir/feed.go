@@ -14,11 +14,11 @@ import (
 	"github.com/lektordir/lektor/internal/textfile"
 )
 
-// Feed is what src/$feed says of a feed (specification, "Feeds"). Obligatory
-// are ID and Name; the others are empty where the file is missing. Description
+// Feed holds the values in src/$feed (specification, "Feeds"). ID and Name are
+// obligatory; the others are empty if the file is missing. Description
 // and Copyright may have several lines.
 type Feed struct {
-	Hash string // name of the directory; FeedHash(ID) in a sound lektor-dir
+	Hash string // name of the directory; FeedHash(ID) unless the lektor-dir is damaged
 
 	ID          string
 	Name        string
@@ -33,7 +33,7 @@ type Feed struct {
 	Alias     string // extra etc/view/alias: the user's own name for it
 }
 
-// Title is what a viewer shows: the user's alias, else the name, else the id.
+// Title returns the name for display: the user's alias, else the name, else the id.
 func (f *Feed) Title() string {
 	return cmp.Or(strings.TrimSpace(f.Alias), strings.TrimSpace(f.Name), f.ID, f.Hash)
 }
@@ -49,7 +49,7 @@ func (f *Feed) fields() []field {
 	}
 }
 
-// Files yields the names and the texts of the files that delivery makes of a feed.
+// Files yields the names and the texts of the files that delivery writes for a feed.
 func (f *Feed) Files() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, fd := range f.fields() {
@@ -68,7 +68,7 @@ type field struct {
 }
 
 // ReadFeed reads src/$hash. If id or name is missing, [errors.As] finds a
-// [*MalformedError], and the feed is returned as far as it could be read. If there is no
+// [*MalformedError], and the feed has the values that could be read. If there is no
 // such feed, the error is fs.ErrNotExist.
 func (d *Dir) ReadFeed(hash string) (*Feed, error) {
 	return d.readFeed(hash, "src/"+hash)
@@ -99,7 +99,7 @@ func (d *Dir) readFeed(hash, rel string) (*Feed, error) {
 	return f, bad
 }
 
-// aliasFile is where the user's own name for a feed is, in src/$feed.
+// aliasFile is the file in src/$feed with the user's own name for the feed.
 const aliasFile = "/etc/view/alias"
 
 // Feeds reads all feeds, sorted by hash. Directories without an id or a name
@@ -133,12 +133,12 @@ type knownFeed struct {
 	read time.Time
 }
 
-// feedAge is how long FeedOf relies on what it knows of a feed.
+// feedAge is how long FeedOf caches a feed.
 const feedAge = time.Second
 
-// FeedOf returns the feed of an entry: src/$feed, or where that is missing or
-// malformed the entry's own feed directory or link. It never fails: what is
-// not known stays empty. A feed is read once in a second at most.
+// FeedOf returns the feed of an entry: src/$feed, or if that is missing or
+// malformed, the entry's own feed directory or link. It never fails: unknown values stay
+// empty. It reads a feed at most once a second.
 func (d *Dir) FeedOf(r Ref) *Feed {
 	if !entryname.IsFeed(r.Feed) {
 		return &Feed{Hash: r.Feed}
@@ -168,7 +168,7 @@ func (d *Dir) FeedOf(r Ref) *Feed {
 
 // FindFeed returns the hash of the feed that the user names: by its id or URL, its hash,
 // a beginning of the hash that no other feed has, or the path of src/$hash. The
-// error is a [*NotFoundError] when there is none.
+// error is a [*NotFoundError] if no feed matches.
 func (d *Dir) FindFeed(name string) (string, error) {
 	if name == "" {
 		return "", noFeed(`""`)

@@ -69,7 +69,7 @@ func BenchmarkFeedOf(b *testing.B) {
 	}
 }
 
-// What a fetcher leaves that is killed while it makes a feed is mended.
+// Check repairs the files of a fetcher that was killed while it made a feed.
 func TestCheckKilledFeed(t *testing.T) {
 	d, c := newDir(t)
 	base := d.Join("src", feedHash)
@@ -113,7 +113,7 @@ func TestCheckTemporary(t *testing.T) {
 	}
 	os.Chtimes(base+left[0], young, young)
 	if problems, err := d.Check(t.Context(), false); err != nil || len(problems) != 5 {
-		t.Error("of those that are old:", problems, err)
+		t.Error("old temporary files:", problems, err)
 	}
 	if problems, err := d.Check(t.Context(), true); err != nil || len(problems) != 5 {
 		t.Error(problems, err)

@@ -88,8 +88,8 @@ func TestFirstEntries(t *testing.T) {
 	}
 }
 
-// Where new/$feed has come meanwhile, or cannot be had by a rename, the entries are
-// moved one by one; what is there stays.
+// If new/$feed was made meanwhile, or cannot be made by a rename, the entries are moved one
+// by one; existing entries stay.
 func TestFirstEntriesBesideOthers(t *testing.T) {
 	for what, before := range map[string]func(t *testing.T, d *Dir){
 		"another fetcher": func(t *testing.T, d *Dir) {
@@ -181,7 +181,7 @@ func TestFirstEntriesRecovered(t *testing.T) {
 	if got := tree(t, d, "tmp"); slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, want[0]) || strings.Contains(p, want[1]) }) {
 		t.Errorf("left in tmp: %q", got)
 	}
-	// What nobody finishes goes; the clock of the files is not ours.
+	// Entries that nobody finishes are removed; the clock of the files is not ours.
 	if err := os.Chtimes(other, time.Unix(0, 0), time.Unix(0, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestFirstEntriesUnsettled(t *testing.T) {
 	}
 }
 
-// What is not committed is removed.
+// Entries that are not committed are removed.
 func TestFirstEntriesDiscarded(t *testing.T) {
 	d, _ := newDir(t)
 	_, tx := initial(t, d, sample("1", "A"))

@@ -62,7 +62,7 @@ func (wo *foreignWorld) fetch(items ...Item) Result {
 	})
 }
 
-// listed gives the titles of what is there.
+// listed returns the titles of the listed entries.
 func (wo *foreignWorld) listed() (titles []string) {
 	wo.Helper()
 	refs, err := wo.d.List(wo.Context(), ListOptions{AllVersions: true})
@@ -94,7 +94,7 @@ func TestForeign(t *testing.T) {
 	guidOnly := Foreign{Item: post("urn:1", link, "Mine", day)}
 	for name, c := range map[string]struct {
 		foreign Foreign
-		first   []Item // what the feed has before
+		first   []Item // items of the feed before
 		then    []Item // and later
 		want    int    // entries in the end
 		updated bool   // the feed's version takes the place of the other
@@ -175,8 +175,8 @@ func TestForeignOnce(t *testing.T) {
 	}
 }
 
-// What was delivered and deleted does not come back, and of two lines of the journal, of
-// which a power cut left the first, the entry is known.
+// A delivered and deleted entry does not come back. If a power cut left the first of its two
+// lines in the journal, the entry is still known.
 func TestForeignDeleted(t *testing.T) {
 	d, _ := newDir(t)
 	wo := &foreignWorld{t, d, writer(t, d)}
@@ -207,9 +207,9 @@ func TestForeignDeleted(t *testing.T) {
 	}
 }
 
-// Where several entries of a document have its guid and its link, it is the one that has
-// its text, whatever its title is, and neither of them where none has; and be one of
-// them taken by a viewer, the other still comes.
+// If several entries of a document have its guid and its link, the one with its text matches,
+// whatever its title is; without such an entry, no entry matches. If a viewer has taken one
+// of them, the other is still delivered.
 func TestForeignAmongSeveral(t *testing.T) {
 	const link = "http://example.com/1"
 	with := func(title, text string) Item {

@@ -420,8 +420,8 @@ func TestFindFeed(t *testing.T) {
 	}
 }
 
-// What the specification's sample viewer does to names and directories is
-// understood: bare names in cur/.
+// Names and directories of the specification's sample viewer are understood: it makes bare
+// names in cur/.
 func TestSampleViewer(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("no sh")

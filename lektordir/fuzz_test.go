@@ -13,8 +13,8 @@ import (
 	"github.com/lektordir/lektor/internal/entryname"
 )
 
-// FuzzReadEntry reads an entry whose files hold anything. What is read is text
-// fit to be written, and written and read it is the same.
+// FuzzReadEntry reads an entry whose files hold anything. The values that it
+// reads can be written, and read again they are the same.
 func FuzzReadEntry(f *testing.F) {
 	f.Add([]byte("Title\n"), []byte("urn:x\n"), []byte("<p>text</p>"), []byte("text/html\n"), []byte("2026-01-31T12:00:00Z\n"), []byte("link\thttp://a.example/\nenclosure\thttp://a.example/\ttext/plain\t12\ncategory\ta\\tb\n"))
 	f.Add([]byte("two\nlines\n\n"), []byte("\n"), []byte("\xff\x00"), []byte("image/png"), []byte("yesterday"), []byte("\t\t-1\n\n\r\nx\ty\tz\tw\nenclosure\t\nlink\nlink\t\nlink\ta\nlink\tb\nsummary\tone\\ntwo\\"))
@@ -130,7 +130,7 @@ func FuzzUniqueName(f *testing.F) {
 	})
 }
 
-// FuzzFlags: whatever info a name has, setting and clearing flags gives a name
+// FuzzFlags: whatever info a name has, setting and clearing flags results in a name
 // that says so, which is read as it was written; doing it again changes
 // nothing.
 func FuzzFlags(f *testing.F) {

@@ -259,7 +259,7 @@ func list(t *testing.T, d *Dir, o ListOptions) []Ref {
 	return refs
 }
 
-// paths gives the paths of entries.
+// paths returns the paths of entries.
 func paths(refs []Ref) []string {
 	var ps []string
 	for _, r := range refs {

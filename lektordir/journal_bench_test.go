@@ -10,7 +10,7 @@ import (
 	"github.com/lektordir/lektor/internal/commit"
 )
 
-// pastItems gives items of a document whose newest has number n.
+// pastItems returns items of a document whose newest has number n.
 func pastItems(n, count int) []Item {
 	items := make([]Item, count)
 	for i := range items {

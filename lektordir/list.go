@@ -15,18 +15,18 @@ import (
 
 // ListOptions narrow what [Dir.List] lists. The zero value lists every entry.
 type ListOptions struct {
-	// Feeds are hashes; none means all feeds.
+	// Feeds are hashes; empty means all feeds.
 	Feeds []string
-	// Places are where the entries are; none means new/ and cur/.
+	// Places are the places to list; empty means new/ and cur/.
 	Places []Place
 	// AllVersions lists every version of an entry. Otherwise only the newest
 	// stands for all, whether it is read or not.
 	AllVersions bool
-	// Withdrawn lists those entries too that a feed no longer has whose document
-	// is complete, see [Dir.Complete].
+	// Withdrawn also lists entries that are no longer in the document of a feed, if
+	// that is complete, see [Dir.Complete].
 	Withdrawn bool
-	// SkipTrashed leaves out what has the flag T, and without AllVersions the older
-	// versions that it stands for.
+	// SkipTrashed leaves out entries with the flag T and, without AllVersions, their
+	// older versions.
 	SkipTrashed bool
 	// Strict reads the directories of each feed until two readings in a row have the
 	// same entries. Set it if you act on the absence of an entry: if you forget, delete
@@ -35,11 +35,11 @@ type ListOptions struct {
 	Strict bool
 }
 
-// List lists entries by reading directories alone: no entry is opened. They
-// come grouped by feed, feeds by hash, and within a feed by name, which is by
+// List lists entries by reading directories only: no entry is opened. The entries
+// are grouped by feed, feeds by hash, and within a feed by name, which is by
 // time of delivery. A unique name in two places is one entry, the one in cur/.
-// The error joins what could not be read or is malformed; the entries are good
-// all the same. A missing directory of the lektor-dir is an error; a feed that
+// The error joins the errors of files that cannot be read or are malformed; the
+// returned entries are valid even then. A missing directory of the lektor-dir is an error; a feed that
 // has none in new/ or cur/ is not. If a feed's document is complete (see
 // [Dir.Complete]), entries that are not in it are left out, read or not.
 func (d *Dir) List(ctx context.Context, o ListOptions) ([]Ref, error) {

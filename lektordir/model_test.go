@@ -15,7 +15,7 @@ type thing struct {
 	number   int
 	guid     string // "" for none
 	link     string
-	versions int // of its text
+	versions int // versions of its text
 }
 
 func (x *thing) item() Item {
@@ -31,7 +31,7 @@ type expectation struct {
 	delivered bool
 	place     string // new, cur or gone
 	versions  []int  // that were delivered, in order
-	shown     []int  // those that are there
+	shown     []int  // versions in the lektor-dir
 }
 
 // newest is the version delivered last, -1 for none.

@@ -17,7 +17,7 @@ import (
 // in cur/ that has those flags already is not touched. Flags of a bare name or of an info of
 // a form we do not know count as S, and the info is replaced.
 //
-// When the entry is gone, moved by another viewer or removed, the error is
+// If the entry is gone, moved by another viewer or removed, the error is
 // fs.ErrNotExist; no entry is ever replaced. An entry that cannot be renamed, in the
 // lower layer of an overlay, is copied.
 func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
@@ -57,7 +57,7 @@ func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
 
 // Remove deletes an entry. It disappears at once, by a rename to
 // tmp/$feed/$unique;gone; if deleting is interrupted there, the next run of a
-// fetcher finishes it. When the entry is not there, the error is
+// fetcher finishes it. If the entry does not exist, the error is
 // fs.ErrNotExist.
 func (d *Dir) Remove(r Ref) error {
 	if err := r.check(); err != nil {
@@ -83,7 +83,7 @@ func (r Ref) WithFlags(set, unset string) (Ref, error) {
 			return r, fmt.Errorf("%q is no flag: flags are ASCII letters", c)
 		}
 	}
-	// Bytes, as others may have put there what is no UTF-8.
+	// Bytes, as the info of another program may not be UTF-8.
 	flags := slices.DeleteFunc([]byte(sortFlags(r.Flags()+set)), func(c byte) bool {
 		return strings.IndexByte(unset, c) >= 0
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/lektordir/lektor/internal/journal"
 )
 
-// Where each file is synced by itself, entries of several feeds are written beside
-// each other, more of them than are written at a time.
+// If each file is synced by itself, entries of several feeds are written concurrently, here
+// more of them than the limit.
 func TestWriteBeside(t *testing.T) {
 	d, _ := newDir(t)
 	w := writerWith(t, d, commit.Options{SlowSync: true})
@@ -106,7 +106,7 @@ func TestWriteBesideFails(t *testing.T) {
 		if j, err := journal.Read(d.journalPath(feedHash)); err != nil || lines(j) != 0 {
 			t.Errorf("%+v %v", j, err)
 		}
-		// What went wrong is over with the transaction.
+		// An error of one transaction does not affect the next.
 		if refs := deliver(t, d, sample("urn:1", "one"), sample("urn:2", "two")); len(refs) != 2 {
 			t.Error(refs)
 		}

@@ -141,7 +141,7 @@ func TestPurgeLinks(t *testing.T) {
 		t.Errorf("left: %q", left)
 	}
 	if read(t, outside+"/1.x.h/title") != "x\n" {
-		t.Error("what was behind the link is gone")
+		t.Error("Purge removed the target of the link")
 	}
 }
 

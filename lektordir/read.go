@@ -11,9 +11,8 @@ import (
 
 // ReadEntry reads fields of an entry. If the entry is gone, moved by a viewer
 // or removed, the error is fs.ErrNotExist and the entry is nil. If an obligatory file that was
-// asked for is missing, [errors.As] finds a [*MalformedError], and the entry is returned as
-// far as it could be read. If a file that an entry need not have cannot be read, it is the same,
-// and Optional is set.
+// asked for is missing, [errors.As] finds a [*MalformedError], and the entry has the values
+// that could be read. If an optional file cannot be read, the same holds, and Optional is set.
 func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -28,7 +27,7 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 	}
 }
 
-// readAgain is how often what is malformed is read again.
+// readAgain is how often a malformed entry is read again.
 const readAgain = 2
 
 // reading is an entry that is being read.
@@ -106,7 +105,7 @@ func (x *reading) extras(want Fields) {
 	x.entry.parseExtras(data, want)
 }
 
-// note takes note of how it went to read a file.
+// note records the result of reading a file.
 func (x *reading) note(field Fields, name string, err error) {
 	switch {
 	case err == nil:
@@ -124,7 +123,7 @@ func (x *reading) note(field Fields, name string, err error) {
 	}
 }
 
-// missing says that an entry lacks an obligatory file.
+// missing returns the error for an entry that lacks an obligatory file.
 func missing(r Ref, name string) *MalformedError {
 	what := "it has no file " + name
 	if name == "feed" {

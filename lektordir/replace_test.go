@@ -20,7 +20,7 @@ import (
 type watcher struct {
 	t    *testing.T
 	d    *Dir
-	seen []string // of the versions in new/ and cur/, told once in a row
+	seen []string // sets of versions in new/ and cur/, without equal neighbours
 }
 
 func (w *watcher) rename(from, to string) error {
@@ -64,7 +64,7 @@ func TestReplacedUnderAViewer(t *testing.T) {
 	for _, test := range []struct {
 		viewer    func(d *Dir, a, b Ref) error
 		delivered int
-		want      string // what is there then, by place and content
+		want      string // place and content of the entries afterwards
 	}{
 		{func(d *Dir, a, b Ref) error { _, err := d.SetFlags(a, "S", ""); return err }, 0, "cur A"},
 		{func(d *Dir, a, b Ref) error { return d.Remove(a) }, 0, ""},
@@ -224,7 +224,7 @@ func TestReplacementInterrupted(t *testing.T) {
 					step(t, d, paths{d.abs(a), tmp(b.Unique), d.abs(b), tmp(a.Unique + dirfs.GoneReplaced), tmp(b.Unique + commit.Replacing)})
 				}
 				die(tx)
-				// What the viewer finds in new/ it takes or deletes.
+				// The viewer takes or deletes the versions that it finds in new/.
 				want := map[string]bool{b.Path(): true}
 				took := map[Ref]bool{}
 				for r, which := range map[Ref]string{a: "old", b: "new"} {

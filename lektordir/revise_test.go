@@ -151,7 +151,7 @@ func TestRevise(t *testing.T) {
 		}
 	}
 	if _, ok, err := txn.Revise(ctx, "1.x.y", article(entries[0], "")); ok || err != nil {
-		t.Errorf("what nobody delivered: %v, %v", ok, err)
+		t.Errorf("an entry that was never delivered: %v, %v", ok, err)
 	}
 	// A viewer takes the old version before the commit: it keeps that.
 	if _, err := d.SetFlags(res.New[2], "S", ""); err != nil {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inode tells which file is at a path, and how many names it has.
+// inode returns the inode of the file at a path, and how many names it has.
 func inode(t *testing.T, path string) (ino, names uint64) {
 	t.Helper()
 	fi, err := os.Lstat(path)
@@ -84,7 +84,7 @@ func TestTwins(t *testing.T) {
 	if got, names := inode(t, d.abs(last)+"/author"); got != first || names != 4 {
 		t.Errorf("the next delivery: author is file %d with %d names", got, names)
 	}
-	// Of the last ones some are gone; the one before them will do.
+	// If the last entries are gone, the one before them is used.
 	for _, r := range []Ref{last, moved} {
 		if err := d.Remove(r); err != nil {
 			t.Fatal(err)
@@ -103,8 +103,8 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// What cannot be linked is written, whatever the reason, and where there are no links
-// nobody asks for one again and again.
+// A file that cannot be linked is written, whatever the reason. If the file system has no
+// links, the writer does not try again for each file.
 func TestTwinsWithoutLinks(t *testing.T) {
 	for _, errno := range []error{unix.EPERM, unix.EOPNOTSUPP, unix.ENOSYS, unix.EXDEV, unix.EACCES, unix.EMLINK, unix.ENOENT, unix.ENOSPC} {
 		d, _ := newDir(t)
@@ -124,7 +124,7 @@ func TestTwinsWithoutLinks(t *testing.T) {
 	}
 }
 
-// Of what is not a plain file of ours with the same data in it no further name is made.
+// Only our own regular files with the same data are linked.
 func TestTwinsOfOthers(t *testing.T) {
 	for what, plant := range map[string]func(t *testing.T, d *Dir, entry string){
 		"a link": func(t *testing.T, d *Dir, entry string) {
@@ -174,7 +174,7 @@ func TestTwinsOfOthers(t *testing.T) {
 	}
 }
 
-// What is changed or exchanged between the look at it and the link is written anew.
+// A file that is changed or replaced between stat and link is written instead of linked.
 func TestTwinsExchanged(t *testing.T) {
 	for what, exchange := range map[string]func(path string) error{
 		"written to": func(path string) error { return os.WriteFile(path, []byte("Bob and more\n"), 0o666) },

@@ -22,10 +22,10 @@ type WatchOptions struct {
 }
 
 // Watch waits for entries to arrive in new/, and yields each as it does, in
-// order of delivery where several arrive at once. Entries that were in new/
+// order of delivery if several arrive at once. Entries that were in new/
 // when it began are not yielded. A version that replaces one in new/ (see [UpdateNew])
-// is yielded as an arrival. It ends when ctx does, without an error; an
-// error that is yielded does not end it but when new/ itself is gone.
+// is yielded as an arrival. Watch ends without an error when ctx ends. After
+// yielding an error it continues, unless new/ itself is gone.
 func (d *Dir) Watch(ctx context.Context, o WatchOptions) iter.Seq2[Ref, error] {
 	return func(yield func(Ref, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

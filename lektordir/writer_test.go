@@ -331,7 +331,7 @@ func TestRecoverClockAhead(t *testing.T) {
 	}
 }
 
-// replacement delivers A and stages B in its place, and gives both.
+// replacement delivers A and stages B in its place, and returns both.
 func replacement(t *testing.T, d *Dir, w *fetcher) (a Ref, tx *delivery, b Ref) {
 	t.Helper()
 	a = deliver(t, d, sample("1", "A"))[0]

@@ -69,7 +69,7 @@ func (s *staging) claim(ctx context.Context, identity string, after time.Time) (
 			now = after.Add(time.Microsecond)
 		}
 		unique := s.d.Unique(now, identity)
-		// mkdir tells what the specification's stat() would, at the same moment
+		// mkdir reports what the specification's stat() would, at the same moment
 		// that it takes the name.
 		err := unix.Mkdirat(int(s.tmp.Fd()), unique, 0o777)
 		if err == nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // The author and the type of an entry are mostly those of the one before it, and its
-// link to the feed always. Such a file is a hard link to the other entry's, which saves an
-// inode and a block. If it cannot be linked, a file with the same data is written. No
+// link to the feed always. A file with equal data becomes a hard link to the other entry's,
+// which saves an inode and a block. If it cannot be linked, a file with the same data is written. No
 // program writes to the files of a delivered entry (lektor-dir(5)), so readers see no
 // difference.
 

@@ -37,7 +37,7 @@ func TestDates(t *testing.T) {
 		for _, place := range []string{"new", "cur", "deleted"} {
 			for _, c := range []struct {
 				dates stage.Dates
-				day   int // of the version that comes; 5 is that of the other
+				day   int // day of the arriving version; the other has day 5
 				wins  bool
 			}{
 				{stage.OnlyNewer, 4, false}, {stage.OnlyNewer, 5, false}, {stage.OnlyNewer, 0, false}, {stage.OnlyNewer, 6, true},
@@ -62,7 +62,7 @@ func TestDates(t *testing.T) {
 				res := wo.fetchWith(Options{Dates: c.dates}, dated("other", c.day))
 				wins := c.wins && policy != lektordir.UpdateNever && (policy == lektordir.UpdateAlways || place == "new")
 				if place == "deleted" {
-					// Of what the user deleted an old document brings nothing back.
+					// An old document brings back no entry that the user deleted.
 					wins = policy == lektordir.UpdateAlways && c.dates != stage.OnlyNewer
 				}
 				got := strings.Join(wo.contents(), " ")

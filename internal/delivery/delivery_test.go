@@ -79,7 +79,7 @@ func (wo *world) fetch(entries ...feedconv.Entry) stage.Result {
 	})
 }
 
-// contents gives title and content of every version there is, sorted, those in
+// contents returns title and content of every version, sorted, those in
 // cur/ with a star.
 func (wo *world) contents() []string {
 	wo.t.Helper()
@@ -319,7 +319,7 @@ func TestNotRenumbered(t *testing.T) {
 	}
 }
 
-// A guid that several entries share tells nothing without the link.
+// A guid that several entries share identifies none of them without the link.
 func TestSharedGuid(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateAlways)
 	doc := make([]feedconv.Entry, 3)
@@ -345,7 +345,7 @@ func TestSharedGuid(t *testing.T) {
 	wo.want("all", "0=text 0", "1=text 1", "2=text 2")
 }
 
-// Guid and link shared: they are told apart by what they say.
+// If guid and link are shared, the content distinguishes the entries.
 func TestSharedGuidAndLink(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateNew)
 	doc := make([]feedconv.Entry, 3)

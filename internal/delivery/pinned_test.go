@@ -46,8 +46,8 @@ f5fb6715fe29b662c2fdb75779c1e224 f5fb6715fe29b662548b632b0ff6d05b 34a48d19a2ad76
 
 func seen(wo *world) string { return wo.d.Join("src", hash, "etc/fetch/seen") }
 
-// What a journal holds is recognised by every later version of this program: no
-// digest changes, neither by which an entry is known nor by which it changed.
+// Every later version of this program recognises the entries of a journal: neither the
+// digest of an identity nor that of the content changes.
 func TestPinned(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateNew)
 	wo.fetch(pinned()...)

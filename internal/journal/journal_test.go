@@ -216,7 +216,7 @@ func FuzzJournal(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// What counts, by the definition.
+		// The lines that count, by the definition.
 		var good [][]byte
 		rest := file
 		for {

@@ -13,7 +13,7 @@ import (
 // Item is an entry as a document has it, on its way into a lektor-dir: what says which
 // entry it is, and whether it changed.
 type Item struct {
-	// GUID is the identifier that the document gives to the entry, byte for byte
+	// GUID is the identifier that the entry has in the document, byte for byte
 	// (Atom id, RSS guid, JSON Feed id), "" for none.
 	GUID        string
 	Title, Link string
@@ -21,7 +21,7 @@ type Item struct {
 	PubDateRaw  string // the date as found, if it could not be read
 	// Updated says which of two versions in one document is the newer one; zero means PubDate.
 	Updated time.Time
-	// Text is the text of the content, by which a change is told from one of the
+	// Text is the text of the content, by which a change is distinguished from one of the
 	// markup; white space does not count. It must depend on the content and its
 	// type alone. Type is the MIME type of the content.
 	Text, Type string

@@ -16,8 +16,8 @@ import (
 	"github.com/lektordir/lektor/internal/entryname"
 )
 
-// What documents of real feeds do is tested in package delivery, and what a model of a feed
-// says of identity in package lektordir.
+// Package delivery tests documents of real feeds, and package lektordir tests identity with
+// a model of a feed.
 
 const feedID = "urn:feed"
 
@@ -177,7 +177,7 @@ func TestStage(t *testing.T) {
 		if want := []string{entryname.Identity(res.New[0]), entryname.Identity(first.New[1]), entryname.Identity(old)}; !slices.Equal(res.Ranked, want) {
 			t.Errorf("%s: ranked %q, want %q", c.policy, res.Ranked, want)
 		}
-		// What was delivered once is never delivered again, whatever became of it.
+		// A delivered entry is never delivered again, even if a viewer moved or deleted it.
 		tx = wo.begin()
 		if again := wo.stage(tx, doc); len(again.New)+len(again.Updated) > 0 {
 			t.Errorf("%s: once more: %s", c.policy, counts(again))
@@ -231,7 +231,7 @@ func TestDatesBesideAViewer(t *testing.T) {
 	}
 }
 
-// Of an entry that moves all the time nothing is known, as of one that is gone.
+// An entry that moves all the time has no date, like one that is gone.
 func TestDatesOfOneThatMoves(t *testing.T) {
 	wo := newWorld(t)
 	asked := 0
@@ -251,7 +251,7 @@ func TestDatesOfOneThatMoves(t *testing.T) {
 }
 
 // A revision takes the place of its entry in new/, is the same to the journal, and is not
-// delivered if a viewer has taken the entry. What nobody delivered has none.
+// delivered if a viewer has taken the entry. An entry that was never delivered has none.
 func TestRevise(t *testing.T) {
 	for _, viewer := range []func(wo *world, unique string){nil, (*world).take, (*world).remove} {
 		wo := newWorld(t)
@@ -259,7 +259,7 @@ func TestRevise(t *testing.T) {
 		old := wo.deliver(doc).New[0]
 		tx := wo.begin()
 		if _, ok, err := tx.Revise(t.Context(), "1.x.y", files("x", "x", "")); ok || err != nil {
-			t.Errorf("what nobody delivered: %v, %v", ok, err)
+			t.Errorf("an entry that was never delivered: %v, %v", ok, err)
 		}
 		unique, ok, err := tx.Revise(t.Context(), old, files("a", "revised", old))
 		if !ok || err != nil {
