@@ -81,7 +81,7 @@ var warnRules = sync.OnceValue(func() *[numWarnings]warnRule {
 
 // warnings collects what was mended, and where.
 type warnings struct {
-	doc     []byte // of which the lines are counted
+	doc     []byte // the document whose lines are counted
 	warned  [numWarnings]int
 	list    []Warning
 	linePos int
