@@ -586,7 +586,7 @@ func isPage(contentType string) bool {
 	return false
 }
 
-// redirected gives where an answer to a request for u leads; fail makes the error of one
+// redirected returns the URL to which an answer to a request for u leads; fail makes the error of one
 // that does not say.
 func redirected(u *url.URL, resp *http.Response, fail func(detail string) error) (*url.URL, error) {
 	next, err := location(u, resp.Header.Get("Location"))

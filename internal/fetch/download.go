@@ -42,7 +42,7 @@ func (e *WriteError) Error() string { return e.Err.Error() }
 // Unwrap returns the error of the writer.
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// CutError reports that an answer ended before its end. What came is good, and the next
+// CutError reports that an answer ended before its end. The bytes received are good, and the next
 // [Client.Download] goes on with it.
 type CutError struct {
 	URL         string
@@ -105,14 +105,14 @@ func (c *Client) Download(ctx context.Context, d *Download, begin func(Piece) (i
 	return statusError(feedurl.Display(u), http.StatusPartialContent, 0, "it comes in too many pieces")
 }
 
-// errAnotherRange tells that an answer is of no use beside what is there.
+// errAnotherRange reports an answer that does not continue the bytes present.
 var errAnotherRange = errors.New("another range than was asked for")
 
 // download is a file that is being fetched.
 type download struct {
 	c     *Client
 	begin func(Piece) (io.Writer, error)
-	piece Piece // what is there
+	piece Piece // the bytes that are present
 	done  bool
 }
 
@@ -150,7 +150,7 @@ func (d *download) hop(x *exchange, u *url.URL, req *http.Request) (*url.URL, er
 		return statusError(feedurl.Display(u), resp.StatusCode, x.retryAfter(resp, x.c.cfg.Now()), detail)
 	}
 	piece := Piece{Total: resp.ContentLength, Validator: strong(resp.Header)}
-	length := resp.ContentLength // of this answer
+	length := resp.ContentLength // length of this answer
 	switch resp.StatusCode {
 	case http.StatusOK:
 	case http.StatusPartialContent:

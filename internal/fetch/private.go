@@ -64,7 +64,7 @@ const (
 	never                   // nobody, unless the user allows the very address
 )
 
-// standingOf returns the standing of an address. Those in allow are public. An IPv6
+// standingOf returns the standing of an address. Addresses in allow are public. An IPv6
 // address that carries an IPv4 one stands as that does.
 func standingOf(addr netip.Addr, allow []netip.Prefix) standing {
 	addr = addr.Unmap().WithZone("")
@@ -115,7 +115,7 @@ func vouched(origin string, u *url.URL) bool {
 		return standingOf(addr, nil) == private
 	}
 	if !strings.Contains(host, ".") {
-		// Of this network: no public name is without a dot. A number is an
+		// A name of this network: no public name is without a dot. A number is an
 		// address, for some resolvers.
 		return host[0] > '9'
 	}
