@@ -114,8 +114,8 @@ var (
 
 // plausible reports whether a body that is said to be compressed with coding,
 // but begins with b, was sent without compression. For gzip and zstd the first
-// bytes say what it is not; for brotli, '<' cannot begin a stream. Of codings
-// that are not known nothing can be said.
+// bytes say what it is not; for brotli, '<' cannot begin a stream. It returns false
+// for other codings.
 func plausible(coding string, b []byte) bool {
 	switch coding {
 	case "gzip":

@@ -66,8 +66,8 @@ const maxPieces, maxCuts = 100, 3
 
 // Download fetches a file, or the rest of one, by a request for a range that holds only
 // while the file is the same (RFC 9110, sections 13.1.5 and 14). Each answer is told
-// to begin, which gives where to write it. Of what a server sends that was not asked
-// for, another range or another file, nothing is written: the file begins anew, once.
+// to begin, which returns its writer. An answer with another range or another file
+// is not written: the file begins anew, once.
 //
 // It ends with nil when all is there, and at once if it was. Waiting for the host,
 // limits, redirects and the refusal of private addresses are those of [Client.Get];
@@ -264,8 +264,8 @@ func strong(h http.Header) string {
 	return httpmsg.Validator(h.Get("Last-Modified"))
 }
 
-// modifiedAgo gives how long a document had been so when it was sent, in whole seconds
-// of the server's own clock, if it tells both times.
+// modifiedAgo returns the age of a document when it was sent, in whole seconds of the
+// server's own clock, if the header has both times.
 func modifiedAgo(h http.Header) (time.Duration, bool) {
 	modified, err := http.ParseTime(h.Get("Last-Modified"))
 	now, err2 := http.ParseTime(h.Get("Date"))

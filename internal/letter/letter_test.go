@@ -236,7 +236,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// What is very long stays bounded where it has to, and whole where it can be.
+// Very long values stay bounded where they must, and whole where they can.
 func TestHuge(t *testing.T) {
 	e := sample()
 	e.Entry.Title = strings.Repeat("x", 1<<20)
@@ -262,7 +262,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// What is said is said: text comes back as it was.
+// Text comes back as it was.
 func TestComesBack(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	alphabet := []string{"a", "b ", "From ", "\n", "\n", ">", ".", "=", "é", "語", " \n", "\t", "\n.\n", "\nFrom ", "x", strings.Repeat("y", 40), "😀", "?=", "=?"}
