@@ -335,7 +335,7 @@ func TestMessage(t *testing.T) {
 	}
 	e.Entry.Content, e.Entry.Type = []byte{0x89, 'P', 'N', 'G', 0}, "image/png"
 	if m := made(t, e); !strings.Contains(m.text, "image/png, 5 bytes") || !strings.Contains(m.html, "image/png, 5 bytes") {
-		t.Errorf("what is no text is %q and %q", m.text, m.html)
+		t.Errorf("binary content is %q and %q", m.text, m.html)
 	}
 	e.Ref.Unique = "1700000000.abc.host"
 	if a, b := e.ID(), (&Entry{Ref: lektordir.Ref{Feed: hash, Unique: "1700000000.abd.host"}}).ID(); a == b {
