@@ -154,7 +154,7 @@ func TestDetectsLatin9(t *testing.T) {
 	}
 }
 
-// What is in a charset of the West is not taken for another, in pieces of any length.
+// Text in a Western charset is not taken for another, in pieces of any length.
 func TestWesternTextsStay(t *testing.T) {
 	western := strings.Fields("fr de es pt it sv da nl fi is en ca ga")
 	check := func(what, piece string, enc encoding.Encoding) {
@@ -198,7 +198,7 @@ func TestWesternTextsStay(t *testing.T) {
 	}
 }
 
-// What fits better wins over what is declared.
+// A charset that fits better wins over the declared one.
 func TestStrayBytes(t *testing.T) {
 	for _, label := range []string{"windows-1252", "ISO-8859-1", "windows-1251", "koi8-r", "iso-8859-2"} {
 		good := strings.Repeat("Žluťoučký kůň “příliš” ", 60)

@@ -21,7 +21,7 @@ import (
 // back with [Parse] returns the same entries.
 //
 // The caller sees to Links: a published feed should have one of Rel "self".
-// Where Atom demands what the feed does not have, it is filled in: the time
+// Elements that Atom requires and the feed lacks are filled in: the time
 // of the newest entry, or 1970, for dates; the title for the author; the
 // link or a digest for the id. Nothing is taken from the clock, so equal feeds
 // make equal documents.
@@ -56,7 +56,7 @@ type xmlWriter struct {
 	w       *bytes.Buffer
 	depth   int
 	atom    bool      // the format
-	updated time.Time // of the feed
+	updated time.Time // time of the feed
 	err     error     // the first
 
 	// Namespaces by name, and what the root declares, names and values in turn.

@@ -357,7 +357,7 @@ func TestEncodeFeedFields(t *testing.T) {
 	}
 }
 
-// What a program other than ours put into a feed must not make a document
+// Strings that another program put into a feed must not make a document
 // that no parser takes.
 func TestEncodeHostileStrings(t *testing.T) {
 	bad := "a\x00b\x08\x1f\xff\xfe\ufffe\uffff\r\n]]>&\"'<"
@@ -414,7 +414,7 @@ func TestEncodeRSSEscapesOnce(t *testing.T) {
 			t.Errorf("%s in\n%s", never, b.Bytes())
 		}
 	}
-	// What a reader of XML finds in the elements.
+	// title is the text that a reader of XML finds in the elements.
 	const title = `Tom & Jerry's "AT&T" &lt;b> a < b ]]> &amp;amp; &amp;copy &nosuch;`
 	const asHTML = `Tom &amp; Jerry's "AT&amp;T" &lt;b> a &lt; b ]]> &amp;amp; &amp;copy &amp;nosuch;`
 	want := map[string]string{

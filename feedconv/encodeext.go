@@ -106,8 +106,8 @@ func (x *xmlWriter) openWith(name string, list []Attribute, attributes ...string
 	x.depth++
 }
 
-// extensions writes those of a feed or an entry. Those that the format would
-// take for its own are left out, and those that have a field.
+// extensions writes the extensions of a feed or an entry. It omits elements that the
+// format would take for its own, and elements that have a field.
 func (x *xmlWriter) extensions(list []Extension, place vocab.Place) {
 	for i := range list {
 		e := &list[i]

@@ -40,8 +40,8 @@ type Extension struct {
 	Attributes []Attribute `json:"attributes,omitempty"`
 	// Text is the text of an element without children.
 	Text string `json:"text,omitempty"`
-	// Children are the elements inside, in their order. Where text stands
-	// beside them, each piece of it is one of the list, without a name.
+	// Children are the elements inside, in their order. If text stands
+	// beside them, each piece of text is an element of the list, without a name.
 	Children []Extension `json:"children,omitempty"`
 }
 

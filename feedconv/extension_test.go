@@ -67,7 +67,7 @@ func TestExtensions(t *testing.T) {
 	}
 }
 
-// What passes a limit is left out whole, and said.
+// An extension that passes a limit is left out whole, with a warning.
 func TestExtensionLimits(t *testing.T) {
 	for name, test := range map[string]struct{ in, limit string }{
 		"count": {strings.Repeat("<x:a/>", tidy.MaxExtensions) + "<x:late/>", fmt.Sprint(tidy.MaxExtensions)},

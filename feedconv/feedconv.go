@@ -61,8 +61,8 @@ const (
 	ActivityStreams Format = "activitystreams" // 1.0 and 2.0 collections
 )
 
-// Feed is a feed document. Of lists other than Entries, at most 1000 elements
-// are taken in a feed and in each entry. Strings are valid UTF-8 without NUL and C0 controls
+// Feed is a feed document. Lists other than Entries hold at most 1000 elements
+// in a feed and in each entry. Strings are valid UTF-8 without NUL and C0 controls
 // other than tab and newline. URLs are absolute wherever a base was known.
 //
 //rules:allow a record
@@ -164,8 +164,8 @@ type Entry struct {
 	Duration        time.Duration
 	Episode, Season int
 	// Source is the feed that the entry was taken from, in a feed made of
-	// others; nil when the entry does not say so. What is unknown of it is
-	// empty.
+	// others; nil when the entry does not say so. Its unknown fields
+	// are empty.
 	Source *Source
 	// Links are the links of other relations than those above: related, via, license ….
 	Links  []Link
@@ -185,7 +185,7 @@ type Entry struct {
 type Source struct {
 	ID      string
 	Title   string // plain text, one line
-	URL     string // of the feed document, empty when it has none
+	URL     string // URL of the feed document, empty when it has none
 	Link    string // the page that the feed belongs to
 	Updated time.Time
 

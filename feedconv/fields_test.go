@@ -24,7 +24,7 @@ func TestRelativePermalinks(t *testing.T) {
 	}
 }
 
-// What a browser would run or find on the reader's disk is no link, wherever a
+// A URL that a browser would run or find on the reader's disk is no link, wherever a
 // link may stand and however it is hidden.
 func TestNoLinks(t *testing.T) {
 	for _, bad := range []string{"javascript:alert(1)", "JavaScript:alert(1)", " java\n\tscript:alert(1)", "data:text/html,x", "file:///etc/passwd", "vbscript:x", "about:blank", "blob:x", "x-evil:y"} {

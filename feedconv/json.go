@@ -248,8 +248,8 @@ func (d *jsonDoc) jsonFeedItem(item rawjson.Object) bool {
 	return d.add(&x)
 }
 
-// extensions reads what [EncodeJSON] writes of them. What an element of a
-// document cannot be is left out.
+// extensions reads the extensions that [EncodeJSON] writes. A value that no
+// element of a document can have is left out.
 func (d *jsonDoc) extensions(v rawjson.Value) []Extension {
 	left := tidy.MaxExtensions
 	list := extensionList(v, 0, &left)

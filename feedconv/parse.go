@@ -125,7 +125,7 @@ func (f *Feed) behind(prefix []byte) *Feed {
 			f.Warnings[i].Line += lines
 		}
 	}
-	f.Warnings = slices.Insert(f.Warnings, 0, Warning{Line: 1, Text: "what stands before the feed was skipped"})
+	f.Warnings = slices.Insert(f.Warnings, 0, Warning{Line: 1, Text: "content before the feed was skipped"})
 	return f
 }
 

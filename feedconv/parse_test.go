@@ -124,7 +124,7 @@ func TestEmptyFeeds(t *testing.T) {
 	}
 }
 
-// allocated runs f and gives the bytes that were allocated: an upper bound of
+// allocated runs f and returns the number of bytes allocated: an upper bound of
 // what the heap held at any time.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats

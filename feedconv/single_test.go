@@ -46,7 +46,7 @@ func TestRule15FirstOfSingleElements(t *testing.T) {
 	}
 }
 
-// What stands inside of a text element is not the element.
+// An element inside a text element does not count as the entry's element.
 func TestNestedInTextElements(t *testing.T) {
 	for _, in := range []string{
 		`<author>Laura<x:y><name>EVIL</name></x:y></author>`,

@@ -61,7 +61,7 @@ func Encode(w io.Writer, format Format, f *Feed, entries iter.Seq2[*Entry, error
 
 // encoder writes the pieces of a document into a buffer.
 type encoder interface {
-	begin(f *Feed, s *survey) error // what the feed says of itself
+	begin(f *Feed, s *survey) error // writes the head: the fields of the feed
 	entry(e *Entry) error
 	end() error
 }
@@ -80,7 +80,7 @@ type survey struct {
 	any, podcast bool
 	nameless     bool // an entry without an author
 	newest       time.Time
-	namespaces   []string // of extensions and attributes, in the order of their appearance
+	namespaces   []string // namespaces of extensions and attributes, in the order of their appearance
 	seen         map[string]bool
 }
 
@@ -150,7 +150,7 @@ func (x *xmlWriter) end() error {
 type jsonWriter struct {
 	b     *bytes.Buffer
 	items int
-	tail  []byte // what stands after the list of entries, the last thing in the head
+	tail  []byte // the text after the list of entries, the end of the head
 }
 
 func (x *jsonWriter) begin(f *Feed, _ *survey) error {

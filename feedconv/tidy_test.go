@@ -116,7 +116,7 @@ func TestTidyRule5CommentsAndDoctype(t *testing.T) {
 		t.Errorf("100,000 references to a kilobyte make %d bytes", len(d.xml))
 	}
 
-	// What is not closed does not swallow the document.
+	// Unclosed markup does not swallow the document.
 	for _, broken := range []string{"<!DOCTYPE rss [ <!ENTITY a 'b' ", `<!DOCTYPE rss "x`, "<!DOCTYPE rss ", "<!-- x ", "<? x "} {
 		f, _ := tidyRSS(t, broken+">"+item("<title>x</title>"), Options{})
 		if len(f.Items) != 1 {
@@ -363,7 +363,7 @@ func TestTidyRule8Namespaces(t *testing.T) {
 		t.Errorf("conflicts: %s", d.xml)
 	}
 	wantClean(t, d)
-	// What a document puts into our own namespace is not ours.
+	// Elements that a document puts into our own namespace are not ours.
 	_, d = tidyRSS(t, item(`<l:meta xmlns:l="urn:lektor:tidy" about="evil"/><lektor:meta about="evil"/><title>x</title>`), Options{})
 	if got := note(d, 0, "about"); got != "" {
 		t.Errorf("forged meta: %q", got)
@@ -645,7 +645,7 @@ func TestTidyLimits(t *testing.T) {
 		t.Errorf("%d warnings", len(d.Warnings))
 	}
 	wantWarning(t, d, "and 80 more")
-	// What follows elements that are too deep is read.
+	// Elements after those that are too deep are read.
 	f, d = tidyRSS(t, "<rss><channel><item>"+strings.Repeat("<x:a>", 500)+strings.Repeat("</x:a>", 500)+"<title>1</title></item><item><title>2</title></item></channel></rss>", Options{})
 	if len(f.Items) != 2 || f.Items[0].Title != "1" {
 		t.Errorf("after deep elements: %s", d.xml)
@@ -849,7 +849,7 @@ func TestManyDeclarations(t *testing.T) {
 			t.Fatalf("entry %d: %q %q", i, e.Content, e.Title)
 		}
 	}
-	// What passes the limit means nothing, and is told of.
+	// Declarations past the limit are ignored, with a warning.
 	var decls strings.Builder
 	for i := range 4096 + 200 {
 		fmt.Fprintf(&decls, `<a%d:x xmlns:a%[1]d="urn:%[1]d"/>`, i%2000+i/4000)

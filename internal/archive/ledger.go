@@ -308,8 +308,8 @@ func (l *Ledger) RecoverSubscription(newest int, list []Entry) {
 // latest is the last time that RFC 3339 can express.
 var latest = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
-// Updated returns the time of the update to publish for an entry. Of two versions readers use the
-// one updated last (section 4.2), in whatever document, so a new version must be later than the
+// Updated returns the time of the update to publish for an entry. Readers use the version
+// updated last (section 4.2), in any document, so a new version must be later than the
 // published one: if its own time is not, the result is one second after that.
 func (l *Ledger) Updated(e Entry) time.Time {
 	n := l.of(e.ID)

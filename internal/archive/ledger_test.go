@@ -48,7 +48,7 @@ func TestLedgerText(t *testing.T) {
 		}
 	}
 	if strings.Contains(string(text), `"d"`) {
-		t.Errorf("what was taken back is told of:\n%s", text)
+		t.Errorf("the ledger still names a withdrawn entry:\n%s", text)
 	}
 	back, err := Parse(text)
 	if err != nil {
@@ -206,7 +206,7 @@ func TestIDsStay(t *testing.T) {
 	}
 }
 
-// What is in no archive is in the subscription document, and an archive that is
+// An entry in no archive is in the subscription document, and an archive that is
 // recorded leaves the plan of the others as it was.
 func TestPlan(t *testing.T) {
 	for seed := range uint64(150) {
@@ -264,7 +264,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Who knows an entry in one version takes the next one for newer.
+// A reader that knows an entry in one version takes the next one for newer.
 func TestUpdated(t *testing.T) {
 	e := entries("a")[0]
 	l := &Ledger{}

@@ -94,7 +94,7 @@ type Plan struct {
 // does not change the ledger.
 //
 // The subscription document holds the entries that are in no archive: at least perPage if there are
-// enough, and fewer than twice as many. Of more, the oldest go into an archive, first those that
+// enough, and fewer than twice as many. If there are more, the oldest go into an archive, first those that
 // were in the subscription document before: so an entry that arrives late, with an old date, also
 // appears there first. The document also holds an archived entry whose version differs from the
 // archive, or ever differed there: readers that have the other version must learn of the return to

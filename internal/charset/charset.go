@@ -126,7 +126,7 @@ func fits(text []byte, bad int) bool {
 
 // detectable are the charsets that are worth detecting, by the names of the
 // library, and what stands for them here: those of feeds that say none, as a
-// superset. Those of the alphabets of the West are told by [detectLatin]. Nobody
+// superset. [detectLatin] detects the charsets of Western alphabets. Nobody
 // writes feeds in MacCyrillic; it is what Ukrainian in windows-1251 is taken for.
 var detectable = sync.OnceValue(func() map[string]found {
 	return map[string]found{
@@ -205,7 +205,7 @@ func byteOrder(b []byte) (enc encoding.Encoding, bom int) {
 		enc   encoding.Encoding
 		bom   string
 		ascii int    // the place of the first character
-		zeros string // of the first four bytes, those that are zero
+		zeros string // which of the first four bytes are zero
 	}{
 		{utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), "\xFF\xFE\x00\x00", 0, "x000"},
 		{utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), "\x00\x00\xFE\xFF", 3, "000x"},
@@ -327,7 +327,7 @@ func escapes(name string) bool { return name == "iso-2022-jp" || name == "hz-gb-
 type utf8Count struct {
 	good, bad int // sequences beyond ASCII, and bytes of none
 	first     int // the place of the first bad one
-	end       int // of the text without a character that its end cuts off
+	end       int // end of the text without a character that is cut off
 }
 
 func countUTF8(b []byte) utf8Count {
@@ -355,8 +355,8 @@ func countUTF8(b []byte) utf8Count {
 	return u
 }
 
-// allows reports whether the label of a charset may count. That of a charset in which
-// each byte is a character does not if the text looks like UTF-8, which is judged by its
+// allows reports whether the label of a charset may count. The label of a charset in
+// which each byte is a character does not if the text looks like UTF-8, which is judged by its
 // bytes alone; the texts in UTF-16 and UTF-32 are known by theirs.
 func (u utf8Count) allows(name string) bool {
 	switch {

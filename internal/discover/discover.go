@@ -32,7 +32,7 @@ type Link struct {
 
 // Result is what a page links to.
 type Result struct {
-	Title string // of the page
+	Title string // title of the page
 	// Feeds are the feeds in the order of the page, without duplicates.
 	Feeds []Link
 	// Guessed is set if the page declares no feed, and Feeds are plain links that look like feeds.

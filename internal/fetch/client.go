@@ -506,8 +506,8 @@ func (x *exchange) send(req *http.Request) (resp *http.Response, done func(), er
 	return resp, func() { resp.Body.Close(); leave() }, nil
 }
 
-// retryAfter gives how long an answer 429 or 503 wants the host to be left alone
-// from when it came, and keeps other requests from it for so long.
+// retryAfter returns the pause that an answer 429 or 503 asks for, from when it was
+// received, and keeps other requests from it for so long.
 func (x *exchange) retryAfter(resp *http.Response, received time.Time) (wait time.Duration) {
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
 		if wait = httpmsg.RetryAfter(textproto.MIMEHeader(resp.Header), received); wait > 0 && !x.c.cfg.Undeterred {
@@ -586,7 +586,7 @@ func isPage(contentType string) bool {
 	return false
 }
 
-// redirected gives where an answer to a request for u leads; fail makes the error of one
+// redirected returns the URL to which an answer to a request for u leads; fail makes the error of one
 // that does not say.
 func redirected(u *url.URL, resp *http.Response, fail func(detail string) error) (*url.URL, error) {
 	next, err := location(u, resp.Header.Get("Location"))

@@ -59,7 +59,7 @@ func TestValidatorsAreOpaque(t *testing.T) {
 	}
 }
 
-// A document that is written twice within a second has one date for both. Who asked
+// A document that is written twice within a second has one date for both. A client that asked
 // between the two would never get the second, where a server compares nothing else.
 func TestDateOfThisSecond(t *testing.T) {
 	const now = "Mon, 02 Mar 2026 12:00:01 GMT"
@@ -89,7 +89,7 @@ func TestDateOfThisSecond(t *testing.T) {
 	}
 }
 
-// What cannot be sent is not kept, nor sent when it is in a state file.
+// A validator that cannot be sent is not kept, nor sent when it is in a state file.
 func TestBadValidators(t *testing.T) {
 	var asked http.Header
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -561,7 +561,7 @@ func TestSameOrigin(t *testing.T) {
 	}
 }
 
-// What the zero configuration means is what a command shows as its defaults.
+// The zero configuration means the defaults that a command shows.
 func TestDefaultConfig(t *testing.T) {
 	d := DefaultConfig()
 	if d.Gap != DefaultGap || d.PerHost != 1 || d.Deadline != 30*time.Second || d.MaxBytes != 16<<20 || d.MaxDecoded != 16<<20 || d.MaxRedirects != 10 {

@@ -36,7 +36,7 @@ type wireReader struct {
 	x     *exchange
 	n     int64
 	max   int64
-	limit error // what to fail with at max
+	limit error // the error at max
 	err   error
 }
 
@@ -114,8 +114,8 @@ var (
 
 // plausible reports whether a body that is said to be compressed with coding,
 // but begins with b, was sent without compression. For gzip and zstd the first
-// bytes say what it is not; for brotli, '<' cannot begin a stream. Of codings
-// that are not known nothing can be said.
+// bytes say what it is not; for brotli, '<' cannot begin a stream. It returns false
+// for other codings.
 func plausible(coding string, b []byte) bool {
 	switch coding {
 	case "gzip":
@@ -207,7 +207,7 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 	if err == nil && int64(len(data)) > maxDecoded {
 		err = tooBig // no coding, and MaxDecoded below MaxBytes
 	}
-	// What the decoders say of a limit inside them is of no use.
+	// The decoders' own errors about a limit inside them are of no use.
 	for _, s := range append(d.stages, wire) {
 		if l, ok := errors.AsType[*httpmsg.LimitError](s.err); ok {
 			return nil, l

@@ -42,7 +42,7 @@ func (e *WriteError) Error() string { return e.Err.Error() }
 // Unwrap returns the error of the writer.
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// CutError reports that an answer ended before its end. What came is good, and the next
+// CutError reports that an answer ended before its end. The bytes received are good, and the next
 // [Client.Download] goes on with it.
 type CutError struct {
 	URL         string
@@ -66,8 +66,8 @@ const maxPieces, maxCuts = 100, 3
 
 // Download fetches a file, or the rest of one, by a request for a range that holds only
 // while the file is the same (RFC 9110, sections 13.1.5 and 14). Each answer is told
-// to begin, which gives where to write it. Of what a server sends that was not asked
-// for, another range or another file, nothing is written: the file begins anew, once.
+// to begin, which returns its writer. An answer with another range or another file
+// is not written: the file begins anew, once.
 //
 // It ends with nil when all is there, and at once if it was. Waiting for the host,
 // limits, redirects and the refusal of private addresses are those of [Client.Get];
@@ -105,14 +105,14 @@ func (c *Client) Download(ctx context.Context, d *Download, begin func(Piece) (i
 	return statusError(feedurl.Display(u), http.StatusPartialContent, 0, "it comes in too many pieces")
 }
 
-// errAnotherRange tells that an answer is of no use beside what is there.
+// errAnotherRange reports an answer that does not continue the bytes present.
 var errAnotherRange = errors.New("another range than was asked for")
 
 // download is a file that is being fetched.
 type download struct {
 	c     *Client
 	begin func(Piece) (io.Writer, error)
-	piece Piece // what is there
+	piece Piece // the bytes that are present
 	done  bool
 }
 
@@ -150,7 +150,7 @@ func (d *download) hop(x *exchange, u *url.URL, req *http.Request) (*url.URL, er
 		return statusError(feedurl.Display(u), resp.StatusCode, x.retryAfter(resp, x.c.cfg.Now()), detail)
 	}
 	piece := Piece{Total: resp.ContentLength, Validator: strong(resp.Header)}
-	length := resp.ContentLength // of this answer
+	length := resp.ContentLength // length of this answer
 	switch resp.StatusCode {
 	case http.StatusOK:
 	case http.StatusPartialContent:
@@ -264,8 +264,8 @@ func strong(h http.Header) string {
 	return httpmsg.Validator(h.Get("Last-Modified"))
 }
 
-// modifiedAgo gives how long a document had been so when it was sent, in whole seconds
-// of the server's own clock, if it tells both times.
+// modifiedAgo returns the age of a document when it was sent, in whole seconds of the
+// server's own clock, if the header has both times.
 func modifiedAgo(h http.Header) (time.Duration, bool) {
 	modified, err := http.ParseTime(h.Get("Last-Modified"))
 	now, err2 := http.ParseTime(h.Get("Date"))

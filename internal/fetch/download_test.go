@@ -132,7 +132,7 @@ func TestDownload(t *testing.T) {
 		total     int64
 		ranges    string // asked for
 		err       string
-		short     bool // of it is not all there
+		short     bool // the download is incomplete
 	}{
 		{how: "", etag: tag, ranges: ""},
 		{how: "", etag: tag, have: 50, validator: tag, total: 200, ranges: "bytes=50-"},

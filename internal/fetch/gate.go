@@ -19,10 +19,10 @@ const maxHostWait = 5 * time.Second
 // which they came, with pauses between them.
 type gates struct {
 	cfg    Config
-	places *limiter.Limiter // of each host
+	places *limiter.Limiter // places of each host
 
 	mu      sync.Mutex
-	pauses  map[string]pause // of hosts
+	pauses  map[string]pause // pauses of hosts
 	sweepAt int              // size of pauses at which those that are over are removed
 }
 
@@ -44,8 +44,8 @@ func newGates(cfg Config) *gates {
 	return &gates{cfg: cfg, places: limiter.New(limiter.Options{All: limiter.Unlimited, Each: cfg.PerHost}), pauses: map[string]pause{}}
 }
 
-// enter waits for a place at host and for the pause to be over. leave gives the place
-// back; the gap begins then.
+// enter waits for a place at host and for the pause to be over. leave returns the place;
+// the gap begins then.
 func (gs *gates) enter(ctx context.Context, host string) (leave func(), err error) {
 	if _, err := gs.pause(host); err != nil {
 		return nil, err

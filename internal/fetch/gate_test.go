@@ -130,7 +130,7 @@ func TestGateBlocked(t *testing.T) {
 		leave()
 		var delay *httpmsg.HostDelayError
 		if err := <-errs; !errors.As(err, &delay) || delay.Left != time.Minute || delay.Status != 429 {
-			t.Errorf("who waited in line got %v", err)
+			t.Errorf("the waiting request got %v", err)
 		}
 		if _, err := gs.enter(t.Context(), "b:80"); err != nil {
 			t.Errorf("another host: %v", err)

@@ -397,7 +397,7 @@ func TestPrivateAddresses(t *testing.T) {
 	}
 }
 
-// What nobody has documents at is asked by nobody, not even by name, unless the
+// An address that never has documents is not asked, not even by name, unless the
 // user allows it; nor does a proxy ask for us.
 func TestNeverAsked(t *testing.T) {
 	for _, host := range []string{"169.254.169.254", "[fe80::1]", "0.0.0.0", "[::]", "[::ffff:169.254.169.254]", "[fd00:ec2::254]", "224.0.0.1", "metadata.example"} {
@@ -697,7 +697,7 @@ func TestExec(t *testing.T) {
 	if _, err := run(c, "while :; do echo xxxxxxxxxxxxxxxxxxxxx; done"); !errors.As(err, &limit) || limit.Flag != httpmsg.FlagMaxBytes {
 		t.Errorf("%v", err)
 	}
-	// What runs in the background does not hold us up, and ends.
+	// A background process does not hold us up, and ends.
 	dir := t.TempDir()
 	if res, err := run(c, "echo doc; (sleep 600 & echo $! >"+dir+"/pid)"); err != nil || string(res.Body) != "doc\n" {
 		t.Errorf("%+v, %v", res, err)

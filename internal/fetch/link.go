@@ -57,8 +57,8 @@ func aboutDocument(root *url.URL, params map[string]string) bool {
 	return err == nil && context.String() == root.String()
 }
 
-// linkParams reads the parameters of one link up to the comma after it. Of
-// several with one name the first counts (section 3.3). Names are in lower case.
+// linkParams reads the parameters of one link up to the comma after it. If
+// several have one name, the first counts (section 3.3). Names are in lower case.
 func linkParams(s string) (params map[string]string, rest string) {
 	params = map[string]string{}
 	for {

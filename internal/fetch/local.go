@@ -79,7 +79,7 @@ func (c *Client) getExec(ctx context.Context, r *httpmsg.Request, command string
 	}, nil
 }
 
-// Filter runs command with /bin/sh, gives it doc on standard input and returns
+// Filter runs command with /bin/sh, passes it doc on standard input and returns
 // what it writes to standard output. env is added to its environment. The limits of an exchange hold: at
 // [Config].Deadline, or when it writes more than MaxBytes, the command and all
 // processes that it started in its process group are killed. The error is a
@@ -113,8 +113,8 @@ func (c *Client) command(parent context.Context, what, command string, stdin []b
 		return err
 	}
 	cmd.Cancel = kill
-	// What was started in the background and outlives the shell may keep the
-	// output open; that is not waited for, and ends.
+	// A background process that outlives the shell may keep the output open;
+	// it is not waited for, and ends.
 	cmd.WaitDelay = time.Second
 	limit := &httpmsg.LimitError{URL: name, Limit: "bytes of output", Max: c.cfg.MaxBytes, Flag: httpmsg.FlagMaxBytes}
 	out := &cappedBuffer{max: c.cfg.MaxBytes, over: func() { cancel(limit) }}

@@ -101,7 +101,7 @@ func TestParsePrefix(t *testing.T) {
 	}
 }
 
-// What is in the header may be for the first server alone: another one, to which it
+// The header may be for the first server alone: another one, to which it
 // redirects, does not see it, nor does the first when that redirects back.
 func TestHeaderOfAPostStaysWithItsServer(t *testing.T) {
 	seen := map[string]string{}

@@ -64,7 +64,7 @@ const (
 	never                   // nobody, unless the user allows the very address
 )
 
-// standingOf returns the standing of an address. Those in allow are public. An IPv6
+// standingOf returns the standing of an address. Addresses in allow are public. An IPv6
 // address that carries an IPv4 one stands as that does.
 func standingOf(addr netip.Addr, allow []netip.Prefix) standing {
 	addr = addr.Unmap().WithZone("")
@@ -98,8 +98,8 @@ func Private(addr netip.Addr) bool { return standingOf(addr, nil) != public }
 
 // vouched reports whether the document at origin may name u wherever that is: where
 // u is at the document's own host, which is as good as what the user chose, or
-// where the document is itself at a host of this machine or its network. Of that
-// only what nobody else can have made up counts, an address or a name that no
+// where the document is itself at a host of this machine or its network. For the latter
+// only a host that nobody else can make up counts, an address or a name that no
 // public name server has: asked again, a stranger's name may have got a private
 // address meanwhile.
 func vouched(origin string, u *url.URL) bool {
@@ -115,7 +115,7 @@ func vouched(origin string, u *url.URL) bool {
 		return standingOf(addr, nil) == private
 	}
 	if !strings.Contains(host, ".") {
-		// Of this network: no public name is without a dot. A number is an
+		// A name of this network: no public name is without a dot. A number is an
 		// address, for some resolvers.
 		return host[0] > '9'
 	}

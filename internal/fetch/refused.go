@@ -12,7 +12,7 @@ type RefusedError struct {
 	// Status is the HTTP status when it was no success; else 0, when the
 	// answer itself said so.
 	Status  int
-	Message string // what the server said, cleaned, in one line; may be empty
+	Message string // the server's message, cleaned, in one line; may be empty
 }
 
 func (e *RefusedError) Error() string {

@@ -38,7 +38,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// What is for one server alone follows a redirect within it, and no other.
+// A secret for one server follows a redirect within it, and no other.
 func TestPostOfASecretStaysWithItsServer(t *testing.T) {
 	got := ""
 	other := serve(t, func(http.ResponseWriter, *http.Request) { got = "elsewhere" })

@@ -4,8 +4,8 @@ import "time"
 
 // Version decides which of several versions of an entry is used (RFC 5005, section 4.2).
 type Version struct {
-	Updated  time.Time // of the entry; zero if unknown, which is before all others
-	Document time.Time // of its document; zero if unknown
+	Updated  time.Time // update of the entry; zero if unknown, which is before all others
+	Document time.Time // time of its document; zero if unknown
 	// Nearness is how near the document is to the subscription document: a greater value is nearer.
 	Nearness int
 }

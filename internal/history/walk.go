@@ -83,7 +83,7 @@ func (r *Record) Len() int { return r.n }
 type Limits struct {
 	Documents int
 	Entries   int
-	Bytes     int64 // of the documents, after decompression
+	Bytes     int64 // size of the documents, after decompression
 }
 
 // Names of the flags that set the [Limits], without dashes.
@@ -95,7 +95,7 @@ const (
 
 // Stop is the reason why a walk ended before the first archive.
 type Stop struct {
-	URL    string // of the archive that is missing
+	URL    string // URL of the archive that is missing
 	Reason string // one line
 }
 

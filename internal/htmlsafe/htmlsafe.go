@@ -1,7 +1,7 @@
 // Package htmlsafe makes what a stranger wrote harmless and valid HTML, for pages and
 // letters: no script, no style, no tracker, nothing that runs, loads or breaks out.
 //
-// It has two walls. Bluemonday takes out what is not allowed. What it leaves is parsed
+// It has two walls. Bluemonday takes out what is not allowed. The rest is parsed
 // as a browser would, and written anew: only elements and attributes that are named
 // here, each where HTML allows it, every text escaped. So what comes out cannot be
 // read in two ways, and a validator finds nothing in it that our own page would not
@@ -36,9 +36,9 @@ type Options struct {
 	NoImages bool
 }
 
-// Clean gives content of a MIME type as HTML for the inside of an element that takes
-// flow content, such as article. Plain text keeps its lines; of what is no text it
-// gives nothing. The empty type means text/plain.
+// Clean returns content of a MIME type as HTML for the inside of an element that takes
+// flow content, such as article. Plain text keeps its lines; for a type
+// that is not text it returns nothing. The empty type means text/plain.
 //
 // Images are lazy, send no referrer, and those of one pixel are left out. Embedded
 // players become links. It is safe for concurrent use. The time it takes is that of
@@ -69,7 +69,7 @@ func Clean(content []byte, mimeType string, o Options) string {
 	return w.b.String()
 }
 
-// Text gives text as HTML: escaped, and without what no page may hold.
+// Text returns text as HTML: cleaned and escaped.
 func Text(s string) string { return html.EscapeString(termsafe.Clean(s)) }
 
 // plain returns plain text as HTML paragraphs.

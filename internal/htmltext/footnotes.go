@@ -13,7 +13,7 @@ import (
 type footnotes struct {
 	none     bool     // no URL gets a footnote
 	base     *url.URL // that relative links are resolved against, or nil
-	urls     []string // of the footnotes
+	urls     []string // URLs of the footnotes
 	number   map[string]int
 	unlisted int
 	pictures []string

@@ -45,7 +45,7 @@ func Render(content []byte, mimeType string, o Options) string {
 
 // Document is a content that was made readable.
 type Document struct {
-	Text string // what [Render] gives
+	Text string // the result of [Render]
 	// Links are the URLs of the footnotes in the order of their numbers, from 1, cleaned
 	// as the text is; Pictures those of images, in theirs, each once.
 	Links, Pictures []string

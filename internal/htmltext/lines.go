@@ -9,11 +9,11 @@ import (
 // frame is an open element that its lines' beginnings show.
 type frame struct {
 	tag    string // blockquote, ul, ol, li, dl, dd, pre
-	first  string // what begins its first line, until that is written
-	prefix string // what begins its lines
-	count  int    // of a list: the number of the next item
+	first  string // prefix of its first line, until that is written
+	prefix string // prefix of its lines
+	count  int    // number of the next item of a list
 	step   int    // to the one after it
-	style  string // of the numbers: a, A, i, I, else digits
+	style  string // style of the numbers: a, A, i, I, else digits
 }
 
 // lines are the lines that were written, and what begins the next one.
@@ -25,7 +25,7 @@ type lines struct {
 	preHead bool   // at the beginning of one
 	gap     int    // newlines owed before the next line
 	wrote   bool   // something was written
-	last    string // what begins a blank line after the last line
+	last    string // prefix of a blank line after the last line
 }
 
 // push opens a frame, unless there are too many.

@@ -11,7 +11,7 @@ import (
 // aligned when all of it is known. One with blocks in its cells lays out a page:
 // what was collected of it is spilled, and the rest comes as it stands.
 type table struct {
-	rows [][]string // those that have ended
+	rows [][]string // rows that have ended
 	row  []string   // cells of the open row that have ended
 	cell bool       // one is open; its text is the paragraph
 }

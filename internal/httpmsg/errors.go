@@ -106,7 +106,7 @@ const (
 	KindConnect  Kind = "connect"  // no connection to the address
 	KindTLS      Kind = "tls"      // certificates and handshakes
 	KindTimeout  Kind = "timeout"  // the deadline of the exchange passed
-	KindProtocol Kind = "protocol" // what came is not HTTP, or broke off
+	KindProtocol Kind = "protocol" // the answer is not HTTP, or broke off
 )
 
 // NetError is an exchange without a response, or with one that did not end within the deadline.
@@ -204,7 +204,7 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 // this client with 429 or 503, and the wait that it asked for is not over.
 type HostDelayError struct {
 	URL, Host string
-	Status    int       // what the host answered then
+	Status    int       // status of the answer that asked for the pause
 	Until     time.Time // when it may be asked again
 	// Left is the rest of the wait.
 	Left time.Duration

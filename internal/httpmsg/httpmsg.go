@@ -81,7 +81,7 @@ type Response struct {
 	// Leave gives up the place of Body; nil if it has none. See [Response.Done].
 	Leave func()
 
-	digest string // of Body, once it was asked for
+	digest string // digest of Body, once it was asked for
 }
 
 // Done frees the place of a big body, see [Request].Hold. Later calls, and calls on nil, do

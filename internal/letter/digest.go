@@ -12,7 +12,7 @@ import (
 
 // DigestOptions are the options of [Digest].
 type DigestOptions struct {
-	Lines int  // of its content, as text
+	Lines int  // lines of an entry's content, as text
 	Full  bool // all of its content instead
 }
 

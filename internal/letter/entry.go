@@ -23,8 +23,8 @@ import (
 type Entry struct {
 	Ref   lektordir.Ref
 	Feed  *lektordir.Feed
-	Entry *lektordir.Entry // as [entries.Own] gives it: URLs have no passwords, and links are some
-	Title string           // what is shown as its title, if it has none itself, as public
+	Entry *lektordir.Entry // as [entries.Own] returns it: URLs have no passwords, and links are some
+	Title string           // shown as its title, if it has none itself, as public
 	Date  time.Time        // its zone is that of the message
 	// Version distinguishes the messages of versions of an entry. It is empty for the first version.
 	Version string

@@ -236,7 +236,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// What is very long stays bounded where it has to, and whole where it can be.
+// Very long values stay bounded where they must, and whole where they can.
 func TestHuge(t *testing.T) {
 	e := sample()
 	e.Entry.Title = strings.Repeat("x", 1<<20)
@@ -262,7 +262,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// What is said is said: text comes back as it was.
+// Text comes back as it was.
 func TestComesBack(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	alphabet := []string{"a", "b ", "From ", "\n", "\n", ">", ".", "=", "é", "語", " \n", "\t", "\n.\n", "\nFrom ", "x", strings.Repeat("y", 40), "😀", "?=", "=?"}
@@ -335,7 +335,7 @@ func TestMessage(t *testing.T) {
 	}
 	e.Entry.Content, e.Entry.Type = []byte{0x89, 'P', 'N', 'G', 0}, "image/png"
 	if m := made(t, e); !strings.Contains(m.text, "image/png, 5 bytes") || !strings.Contains(m.html, "image/png, 5 bytes") {
-		t.Errorf("what is no text is %q and %q", m.text, m.html)
+		t.Errorf("binary content is %q and %q", m.text, m.html)
 	}
 	e.Ref.Unique = "1700000000.abc.host"
 	if a, b := e.ID(), (&Entry{Ref: lektordir.Ref{Feed: hash, Unique: "1700000000.abd.host"}}).ID(); a == b {

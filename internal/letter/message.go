@@ -229,7 +229,7 @@ func encoded(s string) string {
 		}
 		open = ""
 	}
-	raw := "" // of the word that is open, in B
+	raw := "" // bytes of the open word, in B
 	for _, r := range s {
 		c := string(r)
 		switch {

@@ -19,7 +19,7 @@ type Document struct {
 
 // Node is an element, a text, or, if Raw is set, a comment or processing instruction.
 type Node struct {
-	Name     string // of an element, as in the document; else empty
+	Name     string // name of an element, as in the document; else empty
 	Attrs    []Attr
 	Children []*Node
 	Text     string
@@ -188,7 +188,7 @@ func (n *Node) within(path string) string {
 // feeds are in all folders.
 const (
 	maxPath       = 1000 // bytes, before escaping
-	maxCategories = 1000 // of one feed
+	maxCategories = 1000 // categories of one feed
 )
 
 var escapePath = strings.NewReplacer(`\`, `\\`, `/`, `\/`)

@@ -266,7 +266,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		out := d.Bytes()
-		// What is written is XML, and reads as the same list.
+		// The output is XML, and reads as the same list.
 		for dec := xml.NewDecoder(strings.NewReader(string(out))); ; {
 			if _, err := dec.RawToken(); err == io.EOF {
 				break

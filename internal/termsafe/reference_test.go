@@ -21,6 +21,6 @@ func TestReferences(t *testing.T) {
 		t.Errorf("got %q, %q, %v; want err == nil and !Unsafe(string(doc)) and got == text[:len(text)-1]", doc, got, err)
 	}
 	if same := []byte("plain é\ufeff"); &XML(same)[0] != &same[0] {
-		t.Error("what is clean is copied")
+		t.Error("clean text is copied")
 	}
 }

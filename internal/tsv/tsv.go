@@ -62,7 +62,7 @@ func Unescape(field []byte) string {
 	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 
-// escaped gives the character that one after a backslash stands for.
+// escaped returns the character that c stands for after a backslash.
 func escaped(c byte) (byte, bool) {
 	switch c {
 	case 't':

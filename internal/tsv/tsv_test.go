@@ -20,7 +20,7 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// What somebody wrote by hand, without a thought of backslashes.
+// Fields written by hand may hold backslashes that escape nothing.
 func TestUnescapeByHand(t *testing.T) {
 	for field, want := range map[string]string{
 		`C:\dir`: `C:\dir`, `\`: `\`, `a\`: `a\`, `\x41`: `\x41`, "a\xffb": "a\uFFFDb", "a\tb": "a\tb", "\xe2\\n\x80\x93": "\uFFFD\n\uFFFD",
@@ -31,7 +31,7 @@ func TestUnescapeByHand(t *testing.T) {
 	}
 }
 
-// What printf(1) makes of a field is its text: it knows the same four escapes.
+// The output of printf(1) for a field is its text: it knows the same four escapes.
 func TestPrintf(t *testing.T) {
 	const text = "one\ttwo\nthree\\n \\\\ four\rfive"
 	out, err := exec.Command("printf", "%b", Escape(text)).Output()

@@ -184,7 +184,7 @@ type dateParts struct {
 	hour, min, sec, nano int
 	pm                   int  // 0 for am, 1 for pm
 	begun                bool // a number was seen
-	perhapsDay           bool // what gave the month may be a day of the week
+	perhapsDay           bool // the word read as a month may be a day of the week
 	offset               int  // seconds east of Greenwich
 	zone                 zoneKind
 	late                 bool           // in a form that was once not read
@@ -554,7 +554,7 @@ func (d *dateParts) half(t string) (isHalf, read bool) {
 	return false, false
 }
 
-// zoneOf reads an offset or the name of a zone. Of names only those of three letters may
+// zoneOf reads an offset or the name of a zone. Only names of three letters may
 // stand before the time: "at", "pt" and "ct" are words, too.
 func (d *dateParts) zoneOf(t string) bool {
 	if offset, ok := cutOffset(t); ok {
@@ -582,7 +582,7 @@ func (d *dateParts) monthName(t string) bool {
 	switch {
 	case m == 0:
 	case d.month < 0 || d.perhapsDay:
-		// Where a date begins "mar" is March or mardi, martes, martedì; "paz" is
+		// At the start of a date "mar" is March or mardi, martes, martedì; "paz" is
 		// październik or pazar. It is the day if a month follows.
 		d.month, d.perhapsDay = m, d.day < 0 && d.year < 0 && (t == "mar" || t == "paz")
 	case d.hour < 0:

@@ -82,7 +82,7 @@ type textScanner struct {
 	s               string
 	mode            Mode
 	ends            Ends
-	source, decoded []byte // of an entity, kept for the next
+	source, decoded []byte // text of the last entity, for the next one
 }
 
 // Plain returns the text without its markup (the insides of scripts and styles

@@ -144,7 +144,7 @@ func removeDots(p string) string {
 }
 
 // IsURLAttr reports whether the value of an attribute of HTML, its name in lower case, is
-// a URL. That of "usemap" names a place in the same text.
+// a URL. The value of "usemap" names a place in the same text.
 func IsURLAttr(name string) bool {
 	switch name {
 	case "href", "src", "action", "formaction", "cite", "poster", "longdesc", "background", "data", "codebase", "manifest",
@@ -374,8 +374,8 @@ func IndexFold[T string | []byte](s T, sep string) int {
 	}
 }
 
-// isLinkScheme reports whether a scheme is one of URLs that a reader may follow. What a
-// browser runs (javascript, data) or finds on the reader's own disk (file) is no link.
+// isLinkScheme reports whether a reader may follow URLs of a scheme. A scheme that a browser
+// runs (javascript, data) or finds on the reader's own disk (file) is no link.
 func isLinkScheme(scheme string) bool {
 	switch scheme {
 	case "http", "https", "mailto", "ftp", "ftps", "sftp", "gemini", "gopher", "spartan", "finger", "news", "nntp", "irc", "ircs",

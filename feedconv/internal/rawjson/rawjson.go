@@ -332,8 +332,8 @@ func (v Value) Str() string {
 	return markup.Clean(strings.ToValidUTF8(string(out), "\uFFFD"))
 }
 
-// jsonEscape decodes the escape that b begins with. What is no escape stands
-// for itself without the backslash.
+// jsonEscape decodes the escape that b begins with. An unknown escape stands
+// for its character without the backslash.
 func jsonEscape(b []byte) (r rune, n int) {
 	if len(b) < 2 {
 		return utf8.RuneError, len(b)

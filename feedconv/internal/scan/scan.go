@@ -31,7 +31,7 @@ type Scanner struct {
 	Src      []byte
 	Pos      int // behind the last token
 	Entities markup.Entities
-	Attrs    []Attr // of the last start tag
+	Attrs    []Attr // attributes of the last start tag
 
 	report func(d Defect, pos int, name []byte)
 	ends   markup.Ends
@@ -50,7 +50,7 @@ type Kind uint8
 // The kinds of tokens.
 const (
 	None  Kind = iota // markup that says nothing
-	End               // of the document
+	End               // end of the document
 	Text              // with references in it
 	CDATA             // text as it is
 	Open              // a start tag; its attributes are [Scanner.Attrs]

@@ -68,12 +68,12 @@ func (l level) place() vocab.Place {
 // class is what an element is in the place where it stands.
 type class struct {
 	kind kind
-	role role // of text; rolePerson also for an element of Atom whose bare text is a name
+	role role // role of text; rolePerson also for an element of Atom whose bare text is a name
 	name string
 	ext  bool     // another vocabulary that has a field
-	ns   vocab.NS // of the node
+	ns   vocab.NS // namespace of the node
 
-	level level // of the children of what is transparent
+	level level // level of the children of a transparent element
 }
 
 // inside is the level of the children.

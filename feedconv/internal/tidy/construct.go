@@ -50,7 +50,7 @@ type innerBase struct {
 type wrapper struct {
 	state    wrapState
 	open     int // <div> elements that are open, in it, too
-	from, to int // of its content in the text
+	from, to int // offsets of its content in the text
 }
 
 type wrapState uint8
@@ -563,8 +563,8 @@ func imageURL(s string, isMarkup bool) string {
 }
 
 // childTexts returns the text of the children of these names in markup, of each the
-// first that has any; "" is the text before the first child. What is nested deeper
-// does not count.
+// first that has any; "" is the text before the first child. Elements nested deeper
+// do not count.
 func childTexts(s string, names ...string) map[string]string {
 	found := map[string]string{}
 	depth, name := 0, ""

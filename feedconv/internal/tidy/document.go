@@ -17,7 +17,7 @@ import (
 
 // Options say how a document is read.
 type Options struct {
-	Base       *url.URL // of relative references, nil if it is not known
+	Base       *url.URL // base of relative references, nil if it is not known
 	MaxEntries int
 	// Newer is called if a rule applies that the first versions of this package did not
 	// have, and reports whether it holds; nil means that it does.
@@ -28,7 +28,7 @@ type Options struct {
 // and its URLs are absolute if a base is known.
 type Document struct {
 	Root     string // the name of the root: rss, rdf, feed or channel
-	Version  string // of RSS
+	Version  string // version of RSS
 	Atom03   bool
 	Feed     *Node // the channel, or the feed of Atom
 	Image    *Node // that of RSS 1.0, which stands beside the channel; nil if there is none
@@ -68,7 +68,7 @@ type Node struct {
 	Children []*Node
 }
 
-// Attr is an attribute. Those of feeds and entries are foreign, but for rdf:about and
+// Attr is an attribute. Attributes of feeds and entries are foreign, but for rdf:about and
 // xml:lang.
 type Attr struct {
 	NS          vocab.NS

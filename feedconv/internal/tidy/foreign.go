@@ -25,7 +25,7 @@ func (b *budget) room(bytes int) bool {
 type extensions struct {
 	entry, feed budget
 	into        *budget // one of these
-	depth       int     // of what is open, left out or not
+	depth       int     // depth of the open elements, left out or not
 	full        bool    // the outermost that is open is left out
 	names       map[string]string
 }

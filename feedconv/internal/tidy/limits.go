@@ -9,13 +9,13 @@ const (
 	maxNames        = 4096   // different element names
 	maxNameLen      = 128    // bytes of an element or attribute name
 	maxNodes        = 600000 // elements and attributes; more where more entries may be
-	nodesPerEntry   = 30     // of these
+	nodesPerEntry   = 30     // nodes for each entry
 	maxSameWarning  = 20     // warnings of a kind
 )
 
 // Limits of the extensions that are kept of an entry, and of a feed.
 const (
 	MaxExtensions     = 10000   // elements, pieces of text and attributes of the feed's or entry's element
-	maxExtensionBytes = 1 << 20 // of names, attributes and text
+	maxExtensionBytes = 1 << 20 // bytes of names, attributes and text
 	MaxExtensionDepth = 64      // elements in each other
 )

@@ -19,9 +19,9 @@ type prolog struct {
 	*scan.Scanner
 	first   string // the name of the first element
 	page    bool   // in an HTML page
-	doctype bool   // of HTML; feeds are found behind one
+	doctype bool   // a doctype of HTML; feeds are found behind one
 	junk    bool
-	ends    markup.Ends // of elements whose content is no markup
+	ends    markup.Ends // end tags of elements whose content is no markup
 }
 
 // find reads up to and including the start tag of the root, whose name without a prefix,

@@ -18,8 +18,8 @@ type frame struct {
 	name   int32
 	raw    []byte // the name as written
 	class  class
-	level  level // of its children
-	node   *Node // what becomes of it, nil for what is left out; that of its parent for what is transparent
+	level  level // level of its children
+	node   *Node // its node; nil if it is left out, the parent's node if it is transparent
 	text   []byte
 	srcAt  int
 	undo   int // len(names.undo) before its declarations
@@ -341,7 +341,7 @@ func (t *tidier) mayHoldTags() bool {
 }
 
 // popToFeed closes what is open and has no end tag, down to where an entry may
-// stand. What has one holds the entry, and so does an element of another
+// stand. An element with an end tag holds the entry, and so does one of another
 // vocabulary that the end of the document cuts off.
 func (t *tidier) popToFeed(i int) {
 	for len(t.stack) > 1 {

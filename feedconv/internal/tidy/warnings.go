@@ -57,7 +57,7 @@ type warnRule struct {
 var warnRules = sync.OnceValue(func() *[numWarnings]warnRule {
 	say := fmt.Sprintf
 	return &[numWarnings]warnRule{
-		warnJunk:     {text: "what stands before the feed was skipped", once: true},
+		warnJunk:     {text: "content before the feed was skipped", once: true},
 		warnUnclosed: {text: "<%s> is not closed"},
 		warnStray:    {text: "an end tag </%s> of nothing open was dropped"},
 		warnCDATA:    {text: "a CDATA section in <%s> is not closed"},
@@ -81,7 +81,7 @@ var warnRules = sync.OnceValue(func() *[numWarnings]warnRule {
 
 // warnings collects what was mended, and where.
 type warnings struct {
-	doc     []byte // of which the lines are counted
+	doc     []byte // the document whose lines are counted
 	warned  [numWarnings]int
 	list    []Warning
 	linePos int

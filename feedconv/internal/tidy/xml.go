@@ -44,7 +44,7 @@ type xmlReader struct {
 	atom bool
 	next int    // the entry that is written next, or -1 for the head
 	out  []byte // the piece that was written last
-	rest []byte // what has not been read of it
+	rest []byte // the unread part of out
 }
 
 func (r *xmlReader) Read(p []byte) (int, error) {
