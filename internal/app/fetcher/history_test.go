@@ -103,7 +103,7 @@ func before() time.Time { return time.Now().AddDate(-20, 0, 0) }
 // early are options by that clock.
 func early() Options { return Options{Fetch: fetch.Config{Now: before}} }
 
-// update fetches feeds that are named, and gives the summary.
+// update fetches feeds that are named, and returns the summary.
 func update(t *testing.T, r *Runner, sel Selection) Summary {
 	t.Helper()
 	sum, err := r.Update(t.Context(), sel)

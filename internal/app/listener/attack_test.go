@@ -162,7 +162,7 @@ func heap() int64 {
 	return int64(m.HeapInuse)
 }
 
-// listen serves a listener as the command does, and gives the address.
+// listen serves a listener as the command does, and returns the address.
 func listen(t *testing.T, w *world, conns int) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 	base           = "http://me.example/"
 )
 
-// at gives a registration with an offer, in a state, and with as many failures.
+// at returns a registration with an offer, in a state, and with as many failures.
 // It was renewed at t0, and has the given offers.
 func at(o offer, state string, failures int, offers ...offer) registration {
 	r := registration{url: feedA, offers: offers}
