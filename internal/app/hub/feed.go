@@ -26,7 +26,7 @@ type document struct {
 	digest string
 	length int
 	kind   string // Content-Type of the server
-	body   []byte // nil if nobody needs it
+	body   []byte // nil if it is not needed
 }
 
 // readings are the running and recent readings of feeds, so that a feed is not read again
