@@ -104,7 +104,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// entriesIn gives the titles of the entries in a place, by entry.
+// entriesIn returns the titles of the entries in a place, by entry.
 func entriesIn(ts *testscript.TestScript, place lektordir.Place) (*lektordir.Dir, map[lektordir.Ref]string) {
 	d, err := lektordir.Open(ts.Getenv("LEKTORDIR"), nil)
 	ts.Check(err)

@@ -51,8 +51,8 @@ func marksPath(d *lektordir.Dir, hash string) string {
 var neverCompared = time.Unix(1, 0)
 
 // AddMarks adds marks for the entries of a feed to the waiting ones. A later mark for the same
-// entry replaces an earlier one. The caller must hold the feed's lock; call [MarkArrived] to mark
-// entries that exist already.
+// entry replaces an earlier one. The caller must hold the feed's lock; call [MarkArrived] to
+// mark entries that exist already.
 func AddMarks(d *lektordir.Dir, hash string, marks []Mark) error {
 	if err := Guard(d, hash, "fetch"); err != nil {
 		return err

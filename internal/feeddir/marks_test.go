@@ -101,7 +101,7 @@ func (a *awaiting) want(state string, waiting int) {
 	}
 }
 
-// Marks find their entries by id, by URL or by title, whichever tells.
+// Marks find their entries by id, by URL or by title.
 func TestMarkArrived(t *testing.T) {
 	day := func(n int) time.Time { return noon.AddDate(0, 0, n) }
 	a := newAwaiting(t,

@@ -257,7 +257,7 @@ func TestEveryMinute(t *testing.T) {
 	}
 }
 
-// every is n requests for / from a minute on, so many minutes apart. The first
+// every returns n requests for / from a minute on, at a fixed interval in minutes. The first
 // has no validator, unless there is another; the others have the last.
 func every(from, step, n int, etag ...string) []string {
 	var out []string

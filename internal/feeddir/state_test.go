@@ -438,7 +438,7 @@ func TestMovedWithHeaders(t *testing.T) {
 	}
 }
 
-// A url that the user gives while we fetch is not overwritten.
+// A URL that the user sets during a fetch is not overwritten.
 func TestMovedMeanwhile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://a/\n")
@@ -579,7 +579,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// Errors of the disk are told, all of them, and the rest is saved.
+// All errors of the disk are returned, and the other files are saved.
 func TestSaveErrors(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://a/\n")

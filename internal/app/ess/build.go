@@ -280,13 +280,13 @@ func (st *store) named(ctx context.Context, nul bool) ([]*entries.Record, error)
 // top returns the n newest entries for documents; n = 0 means all.
 func (st *store) top(items []*item, n int) []ess.FeedEntry {
 	all := make([]ess.FeedEntry, 0, len(items))
-	told := map[string]bool{}
+	warned := map[string]bool{}
 	for _, it := range items {
 		f := it.Feed()
 		url := documentURL(f)
 		if url == "" {
-			if !told[it.Ref.Feed] {
-				told[it.Ref.Feed] = true
+			if !warned[it.Ref.Feed] {
+				warned[it.Ref.Feed] = true
 				st.warnings.Warn("%s: it has no http URL, and its entries are left out", cmp.Or(feedurl.Public(f.ID), it.Ref.Feed))
 			}
 			continue

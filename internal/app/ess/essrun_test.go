@@ -64,13 +64,13 @@ func (b *bench) fetch() fetch.Config {
 	return fetch.Config{PerHost: 8, Now: func() time.Time { return b.now }, Sleep: func(ctx context.Context, d time.Duration) error { return ctx.Err() }}
 }
 
-// streams gives streams, and what was written to them.
+// streams returns streams, and what was written to them.
 func streams(in string) (s *command.Streams, out, err *bytes.Buffer) {
 	out, err = &bytes.Buffer{}, &bytes.Buffer{}
 	return command.NewStreams("lektor-ess", strings.NewReader(in), out, err), out, err
 }
 
-// poll polls, and gives the summary.
+// poll polls, and returns the summary.
 func (b *bench) poll(o PollOptions) (stdout, stderr string) {
 	b.t.Helper()
 	o.Common = b.common()

@@ -54,7 +54,7 @@ func TestPutDate(t *testing.T) {
 	}
 }
 
-// A purge waits for another process that has the feed, and tells.
+// A purge waits for another process that has locked the feed, and prints a message.
 func TestPurgeWaits(t *testing.T) {
 	r, s, _ := setup(t, Options{})
 	entry := deliveredOne(t, r, s)

@@ -24,7 +24,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// DeliverOptions are those of [Deliver].
+// DeliverOptions are the options of [Deliver].
 type DeliverOptions struct {
 	Common
 	Document        // without Body
@@ -70,7 +70,7 @@ func identifier(flag, id string) (string, error) {
 	return id, nil
 }
 
-// PutOptions are those of [Put].
+// PutOptions are the options of [Put].
 type PutOptions struct {
 	Common
 	FeedID, FeedName        string

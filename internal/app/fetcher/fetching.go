@@ -9,7 +9,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// UpdateOptions are those of [Update] and [History].
+// UpdateOptions are the options of [Update] and [History].
 type UpdateOptions struct {
 	Common
 	Feeds              []string // "-" reads a list; if empty, Update fetches the feeds that are due, History all feeds
@@ -82,7 +82,7 @@ func (r *Runner) fetch(ctx context.Context, sel Selection, quiet bool, s *comman
 	return nil
 }
 
-// WatchOptions are those of [Watch].
+// WatchOptions are the options of [Watch].
 type WatchOptions struct {
 	Common
 	Format string // format in which delivered entries are printed

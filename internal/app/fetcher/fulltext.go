@@ -167,7 +167,7 @@ func pageURL(raw string) string {
 }
 
 // delivered returns the pages to request for entries that were delivered without their article and
-// are still in new/: those that are due, or, if the user asked for full text, all of them. Pages in
+// are still in new/: the due ones or, if the user asked for full text, all of them. Pages in
 // list are left out. Records of due pages without such an entry are removed.
 func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 	v := f.v

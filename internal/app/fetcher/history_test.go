@@ -103,7 +103,7 @@ func before() time.Time { return time.Now().AddDate(-20, 0, 0) }
 // early are options by that clock.
 func early() Options { return Options{Fetch: fetch.Config{Now: before}} }
 
-// update fetches feeds that are named, and gives the summary.
+// update fetches feeds that are named, and returns the summary.
 func update(t *testing.T, r *Runner, sel Selection) Summary {
 	t.Helper()
 	sum, err := r.Update(t.Context(), sel)
@@ -294,8 +294,8 @@ func TestOfAWalk(t *testing.T) {
 	}
 }
 
-// TestHostileArchives: whatever is wrong with an archive, what is newer is there, one
-// warning tells, and incomplete names it; when it is mended, it comes.
+// TestHostileArchives: if an archive is broken, newer entries are delivered, one warning names
+// the archive, and so does the file incomplete. When it is mended, its entries are delivered.
 func TestHostileArchives(t *testing.T) {
 	var now = time.Now()
 	within := func(deadline time.Duration) (*Runner, *server.Server, *log) {
@@ -356,7 +356,7 @@ type hostile struct {
 // goodArchive is what it is when it is mended.
 var goodArchive = server.Doc("", atomFeed(mark, 1, entry{"old", "Old", 1}))
 
-// try gives what is not as it should be; i tells the cases of a server apart.
+// try returns the failures of the case. i is its number, for the paths on the server.
 func (c hostile) try(t *testing.T, r *Runner, s *server.Server, l *log, now *time.Time, i int) (wrong []string) {
 	t.Helper()
 	errorf := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -513,7 +513,7 @@ func (w *rewriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *rewriter) FlushError() error { return http.NewResponseController(w.ResponseWriter).Flush() }
 
-// TestNamedFails: who asks for a feed by name is told by the exit status.
+// TestNamedFails: a failure of a feed that the user named is in the exit status.
 func TestNamedFails(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	chain(s, 2)
@@ -977,7 +977,7 @@ func TestAddArchive(t *testing.T) {
 	if a, err := r.Add(t.Context(), s.URL("/own"), AddOptions{}); err != nil || a.URL != s.URL("/own") {
 		t.Error(a, err)
 	}
-	// A subscription that becomes an archive is kept, and that is told once.
+	// A subscription that becomes an archive is kept, with one warning.
 	l.b.Reset()
 	s.Handle("/own", server.Doc("", atomFeed(mark+link("current", "/feed"), 2, entry{"x", "X", 1})))
 	hash := lektordir.FeedHash(s.URL("/own"))

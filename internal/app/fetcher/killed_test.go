@@ -14,7 +14,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// deliveredOne subscribes to a feed and gives the one entry that it delivers.
+// deliveredOne subscribes to a feed and returns the one entry that it delivers.
 func deliveredOne(t *testing.T, r *Runner, s *server.Server) lektordir.Ref {
 	t.Helper()
 	s.Handle("/feed", server.Doc("", server.RSS("Feed", 0, 1)))

@@ -19,7 +19,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// ListOptions are those of [List].
+// ListOptions are the options of [List].
 type ListOptions struct {
 	Common
 	Feeds    []string // if empty, all feeds; "-" reads a list

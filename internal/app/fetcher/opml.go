@@ -20,7 +20,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// ImportOptions are those of [Import].
+// ImportOptions are the options of [Import].
 type ImportOptions struct {
 	Common
 	File            string // "-" for standard input
@@ -173,7 +173,7 @@ func importedBefore(d *lektordir.Dir) (*opml.Document, error) {
 	return opml.Parse(data)
 }
 
-// ExportOptions are those of [Export].
+// ExportOptions are the options of [Export].
 type ExportOptions struct {
 	Common
 	Output    string // file name; "" or "-": standard output

@@ -104,8 +104,8 @@ func TestImportKeepsWhatItCanRead(t *testing.T) {
 	}
 }
 
-// An import that is stopped tells what is left, and done again it fetches that and nothing
-// that it has fetched.
+// A stopped import reports how many feeds were not fetched yet. The same import again fetches
+// only these.
 func TestImportStopped(t *testing.T) {
 	s, err := server.New("127.0.0.1")
 	if err != nil {
@@ -151,8 +151,8 @@ func TestImportStopped(t *testing.T) {
 	}
 }
 
-// A feed of which it cannot be read whether it is private is not told of in a list for
-// others, and a warning says why.
+// A feed whose private setting cannot be read is left out of a list for others, with a
+// warning.
 func TestPublicListOfAFeedThatCannotBeRead(t *testing.T) {
 	d, w := setupDir(t)
 	sub := &feeddir.Subscription{ID: "http://127.0.0.1/feed", URL: "http://127.0.0.1/feed"}

@@ -642,8 +642,8 @@ func TestCommandsKnowTheirFeed(t *testing.T) {
 	}
 }
 
-// TestOneCauseOneMessage: a full disk is told once, with the number of feeds; other
-// failures of this machine are told for each.
+// TestOneCauseOneMessage: a full disk is reported once, with the number of feeds; other
+// failures of this machine are reported for each feed.
 func TestOneCauseOneMessage(t *testing.T) {
 	var d disk
 	full := func(name string) error {

@@ -119,7 +119,7 @@ func walkKilledIn(t *testing.T, s *server.Server, mode string) {
 	}
 }
 
-// newRunner gives a runner on a lektor-dir.
+// newRunner returns a runner on a lektor-dir.
 func newRunner(t *testing.T, d *lektordir.Dir) (*Runner, *log) {
 	t.Helper()
 	l := &log{}

@@ -13,16 +13,16 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// told is a document of a feed that is made up: the archives, oldest first, and the
+// madeUpDoc is a document of a feed that is made up: the archives, oldest first, and the
 // subscription document.
-type told struct {
+type madeUpDoc struct {
 	day     int // the document's day
 	entries []entry
 }
 
 // madeUp makes up a feed: entries in several documents and versions, with equal dates
 // or none.
-func madeUp(rnd *rand.Rand) (archives []told, sub told) {
+func madeUp(rnd *rand.Rand) (archives []madeUpDoc, sub madeUpDoc) {
 	ids, version := 1+rnd.IntN(6), 0
 	entries := func(most int) (all []entry) {
 		for range rnd.IntN(most) {
@@ -33,14 +33,14 @@ func madeUp(rnd *rand.Rand) (archives []told, sub told) {
 		return all
 	}
 	for range 1 + rnd.IntN(4) {
-		archives = append(archives, told{rnd.IntN(3), entries(5)})
+		archives = append(archives, madeUpDoc{rnd.IntN(3), entries(5)})
 	}
-	return archives, told{100, entries(4)}
+	return archives, madeUpDoc{100, entries(4)}
 }
 
 // logical is the logical feed after RFC 5005, section 4.2: text by id. It goes through
 // the words of that section one by one, and shares nothing with what it judges.
-func logical(archives []told, sub told) []string {
+func logical(archives []madeUpDoc, sub madeUpDoc) []string {
 	type candidate struct {
 		text          string
 		entry, doc, i int
@@ -95,7 +95,7 @@ func TestWalkModel(t *testing.T) {
 	r, s, l := setup(t, early())
 	var hashes []string
 	var want [][]string
-	serve := func(i int, head string, doc told) {
+	serve := func(i int, head string, doc madeUpDoc) {
 		s.Handle(fmt.Sprintf("/%d/feed", i), server.Doc("", atomFeed(head, doc.day, doc.entries...)))
 	}
 	var later []func()
@@ -117,14 +117,14 @@ func TestWalkModel(t *testing.T) {
 			serve(i, "", sub)
 			later = append(later, func() { serve(i, head+"<subtitle>now with archives</subtitle>", sub) })
 		case "the subscription document last":
-			serve(i, head, told{100, nil})
+			serve(i, head, madeUpDoc{100, nil})
 			later = append(later, func() { serve(i, head, sub) })
 		default:
 			// The one before the newest is the newest for a while.
 			if k := len(archives) - 2; k >= 0 {
-				serve(i, link("prev-archive", fmt.Sprintf("/%d/%d", i, k)), told{100, nil})
+				serve(i, link("prev-archive", fmt.Sprintf("/%d/%d", i, k)), madeUpDoc{100, nil})
 			} else {
-				serve(i, "", told{100, nil})
+				serve(i, "", madeUpDoc{100, nil})
 			}
 			later = append(later, func() { serve(i, head, sub) })
 		}
@@ -132,7 +132,7 @@ func TestWalkModel(t *testing.T) {
 		if order == "the newest archive last" && len(archives) > 1 {
 			// A delivered entry stays unless a later version comes: of two
 			// versions with one date, the older archive's stays.
-			older := logical(archives[:len(archives)-1], told{})
+			older := logical(archives[:len(archives)-1], madeUpDoc{})
 			want = append(want, nil)
 			want[i] = ties(archives, sub, older)
 		} else {
@@ -157,7 +157,7 @@ func TestWalkModel(t *testing.T) {
 
 // ties returns the logical feed where all but the newest archive had been delivered
 // before: of versions with one date, those win over the newest archive's.
-func ties(archives []told, sub told, before []string) []string {
+func ties(archives []madeUpDoc, sub madeUpDoc, before []string) []string {
 	last := archives[len(archives)-1]
 	day := map[string]int{} // day of the delivered version, by id
 	text := map[string]string{}
@@ -168,7 +168,7 @@ func ties(archives []told, sub told, before []string) []string {
 			}
 		}
 	}
-	merge := func(doc told, equal bool) {
+	merge := func(doc madeUpDoc, equal bool) {
 		newest := map[string]entry{}
 		for _, e := range doc.entries {
 			if old, dup := newest[e.id]; !dup || e.day > old.day {

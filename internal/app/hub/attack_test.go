@@ -277,7 +277,7 @@ func TestAttackConcurrentEvents(t *testing.T) {
 	}
 }
 
-// A request that fails for a subscriber that there is leaves him as he was.
+// A failed request for an existing subscription does not change it.
 func TestAttackFailedRegistrationOfAnother(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -295,8 +295,8 @@ func TestAttackFailedRegistrationOfAnother(t *testing.T) {
 	}
 }
 
-// A feed that nobody subscribes to, and nobody allowed, is not read twice; one that is
-// subscribed to is, as is one of the user's.
+// A feed without subscribers is not read twice, unless its URL is allowed. A feed with
+// subscribers is.
 func TestAttackHubAsAProxy(t *testing.T) {
 	w := newWorld(t, nil)
 	w.h.opts.Allowed = []string{w.site.URL + "/mine/"}
@@ -619,8 +619,8 @@ func TestAttackSlowCallbacks(t *testing.T) {
 	}
 }
 
-// A caller who names a hundred feeds that never come has a few of them read at once, and
-// keeps nobody else from his.
+// If a caller names a hundred feeds that do not respond, only a few are read at once, and
+// feeds of other callers are still read.
 func TestAttackManyFeedsThatAreSlow(t *testing.T) {
 	w := newWorld(t, func(o *Options) {
 		o.TrustedProxies = loopback
@@ -672,7 +672,7 @@ func TestAttackManyFeedsThatAreSlow(t *testing.T) {
 	}
 }
 
-// A ping for which there is no place is done later, where somebody subscribes to the feed.
+// A ping without a free place in the limiter is done later, if the feed has subscribers.
 func TestPingWithoutAPlace(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -694,8 +694,8 @@ func TestPingWithoutAPlace(t *testing.T) {
 	}
 }
 
-// Slow documents of one caller, who need not know a password, keep nobody else from
-// storing his.
+// Slow uploads of one caller, even without a password, do not keep others from storing
+// documents.
 func TestAttackSlowDocuments(t *testing.T) {
 	w := newWorld(t, func(o *Options) {
 		o.Users = htpasswd(t, "bull:secret")

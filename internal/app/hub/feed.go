@@ -26,7 +26,7 @@ type document struct {
 	digest string
 	length int
 	kind   string // Content-Type of the server
-	body   []byte // nil if nobody needs it
+	body   []byte // nil if it is not needed
 }
 
 // readings are the running and recent readings of feeds, so that a feed is not read again
@@ -148,8 +148,8 @@ func (rs *readings) leaveAlone(hash string, wait time.Duration) {
 	}
 }
 
-// leftAlone returns the rest of the pause that the server of a feed asked for.
-func (rs *readings) leftAlone(hash string) time.Duration {
+// pauseLeft returns the rest of the pause that the server of a feed asked for.
+func (rs *readings) pauseLeft(hash string) time.Duration {
 	return rs.left(hash, mostAfter, func(r *reading) time.Time { return r.alone })
 }
 
@@ -335,7 +335,7 @@ func (h *reader) again(hash string, j job, err error) (time.Duration, error) {
 		}
 		wait = ladder.Wait(j.tries, 0, 0)
 	}
-	return h.postpone(hash, j, max(wait, h.readings.leftAlone(hash)))
+	return h.postpone(hash, j, max(wait, h.readings.pauseLeft(hash)))
 }
 
 // postpone adds a job to read a feed, or makes it due earlier. It returns the time until it
@@ -379,7 +379,7 @@ func (h *engine) get(feedURL string) (*document, error) {
 		doc.body, doc.kind = b, kindOf(b)
 	} else {
 		hash := hashOf(feedURL)
-		if left := h.readings.leftAlone(hash); left > 0 {
+		if left := h.readings.pauseLeft(hash); left > 0 {
 			return nil, &busyError{feedURL, left}
 		}
 		resp, err := h.feeds.Get(h.ctx, &httpmsg.Request{URL: feedURL, Stranger: true})
@@ -437,7 +437,7 @@ func (r *reading) remembered(now time.Time) error {
 func (h *reader) unread(what, feedURL string, err error) error {
 	text := fmt.Sprintf("The %s was cancelled because %v %s.", what, errReading, feedURL)
 	old := (*rememberedError)(nil)
-	if left := h.readings.leftAlone(hashOf(feedURL)); left > 0 {
+	if left := h.readings.pauseLeft(hashOf(feedURL)); left > 0 {
 		text += fmt.Sprintf(" Its server asked for a pause; it is read again in %s.", roundUp(left))
 	} else if errors.As(err, &old) {
 		text += fmt.Sprintf(" It failed a moment ago; it is read again in %s.", roundUp(old.left))

@@ -73,7 +73,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// feed sets the document at a path, and gives its URL.
+// feed sets the document at a path, and returns its URL.
 func (s *site) feed(path, document string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *site) got(method, path string) (list []call) {
 
 func (s *site) port() string { u, _ := url.Parse(s.URL); return u.Port() }
 
-// newSiteAt serves a site at another address, too, and gives the port there. At the same
+// newSiteAt serves a site at another address, too, and returns the port there. At the same
 // port of 127.0.0.1 nothing is found: it could be that of a server of some other test.
 func newSiteAt(t testing.TB, addr string, s http.Handler) string {
 	t.Helper()
@@ -227,7 +227,7 @@ func encode(pairs ...string) string {
 	return strings.Join(parts, "&")
 }
 
-// rpc makes a call, and gives what it returns or the fault.
+// rpc makes a call, and returns what it returns or the fault.
 func (w *world) rpc(method string, params ...any) (*rsscloud.Message, response) {
 	w.t.Helper()
 	r := w.do(http.MethodPost, "/RPC2", "text/xml", string(rsscloud.EncodeCall(method, params...)))
@@ -253,7 +253,7 @@ func (w *world) ping(feed string) response {
 	return w.form("/rsscloud/ping", "url", feed)
 }
 
-// notified gives the feeds that a callback was notified of by http-post.
+// notified returns the feeds that a callback was notified of by http-post.
 func (w *world) notified(callback string) (feeds []string) {
 	for _, c := range w.got(http.MethodPost, callback) {
 		q, _ := url.ParseQuery(c.body)

@@ -470,10 +470,10 @@ func (j *jobs) take(p *pass, key string, now time.Time) bool {
 	return true
 }
 
-// hasTold ends the job for a subscriber who was notified or has unsubscribed. If the feed
+// hasNotified ends the job for a subscriber who was notified or has unsubscribed. If the feed
 // was updated meanwhile, the job starts again with the newer document, because an
 // unsubscribed one may have registered again before the update.
-func (j *jobs) hasTold(p *pass, key string) {
+func (j *jobs) hasNotified(p *pass, key string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	f, a := p.job(j, key)

@@ -18,8 +18,8 @@ import (
 	"github.com/lektordir/lektor/internal/websub"
 )
 
-// A feed that cannot be read when its publisher tells of an update is read again after
-// each time of the ladder, by the next hub too; the log says when.
+// A feed that cannot be read after a ping is read again after each time of the ladder, also
+// after a restart; the log says when.
 func TestPingOfAFeedThatFailsIsRetried(t *testing.T) {
 	fail := map[string]http.HandlerFunc{
 		"500": func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(500) },

@@ -188,8 +188,8 @@ func TestAttackCallbackOfAVictim(t *testing.T) {
 	}
 }
 
-// Strangers name one victim as a feed and as a callback, fifty times: it gets as many requests within a minute as the budget has. Subscribers who
-// confirm have no limit.
+// Fifty requests name one victim as a feed and as a callback: within a minute it gets no more
+// requests than the budget. Subscribers who confirm have no limit.
 func TestAttackBudgetOfATarget(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.TrustedProxies = loopback })
 	victim := &site{}
@@ -240,8 +240,8 @@ func TestAttackBudgetOfATarget(t *testing.T) {
 	}
 }
 
-// A name that nobody has is compared with a hash of the file, so that the time does not
-// tell who exists; a file with hashes of several costs has one of them for each name.
+// The password of an unknown name is compared with a hash of the file, so that the time does
+// not show which names exist. If hashes have several costs, each name always gets the same.
 func TestAttackNamesByTime(t *testing.T) {
 	path := htpasswd(t, "bull:secret", "cow:secret")
 	u, err := readUsers(path, time.Now)

@@ -187,7 +187,7 @@ func (h *notifier) willing(p *pass) []subscription {
 	}
 	for _, key := range p.keys {
 		if !there[key] {
-			h.jobs.hasTold(p, key)
+			h.jobs.hasNotified(p, key)
 		}
 	}
 	now := h.now()
@@ -261,7 +261,7 @@ func (h *notifier) notify(p *pass, s *subscription, c *content, place *limiter.P
 		h.jobs.failed(p, s.key(), h.now(), time.Time{}, true)
 		return
 	case len(list) == 0:
-		h.jobs.hasTold(p, s.key())
+		h.jobs.hasNotified(p, s.key())
 		return
 	}
 	s = &list[0]
@@ -300,7 +300,7 @@ func (h *notifier) notify(p *pass, s *subscription, c *content, place *limiter.P
 	if p.few {
 		h.log.add("notified", s.Feed, "%s by %s", hostOf(s.Callback), s.Protocol)
 	}
-	h.jobs.hasTold(p, s.key())
+	h.jobs.hasNotified(p, s.key())
 }
 
 // laneOf returns host and port of a callback.

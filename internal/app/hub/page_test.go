@@ -11,8 +11,8 @@ import (
 	"github.com/lektordir/lektor/internal/stylesheet"
 )
 
-// The page tells strangers nothing of the queries of feeds, of the hosts of subscribers, of
-// callers and of user names; the log, which is the user's own, has the hosts.
+// The page does not show queries of feeds, hosts of subscribers, callers or user names. The
+// log, which only the user reads, has the hosts.
 func TestAttackPageTellsStrangersNothing(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Users = htpasswd(t, "bull:secret", "cow:secret") })
 	feed := w.feed("/feed", "one")

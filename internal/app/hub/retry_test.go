@@ -328,7 +328,7 @@ func TestRetryAfterOfAFeed(t *testing.T) {
 		if list := w.pings(); len(list) != 0 {
 			t.Errorf("%v is left", list)
 		}
-		// Nobody is to be told: it is no use to be read later.
+		// Without subscribers, the feed is not read later.
 		none := w.feed("/none", "x")
 		w.answer("/none", func(rw http.ResponseWriter, r *http.Request) {
 			rw.Header().Set("Retry-After", "60")
@@ -340,8 +340,8 @@ func TestRetryAfterOfAFeed(t *testing.T) {
 	}
 }
 
-// A newer document takes the place of one that somebody was to be tried again with: he
-// has it once, and the older one not after it.
+// A newer document replaces the one that waits for another attempt: the subscriber gets the
+// newer one once, and never the older one after it.
 func TestNewerDocumentTakesThePlaceOfTheOlder(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		w := newWorld(t, nil)
@@ -394,8 +394,8 @@ func TestTwoRoundsThatWereInterrupted(t *testing.T) {
 	}
 }
 
-// A feed that cannot be read when content is to be delivered again: that is no error of
-// the subscriber's, and he has it when it can.
+// If the feed cannot be read for another delivery, no error of the subscriber is counted, and
+// the content is delivered when the feed can be read.
 func TestContentThatCannotBeReadAgain(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -485,8 +485,8 @@ func TestRunDoesWhatIsDue(t *testing.T) {
 	until(t, "the end of the subscription", func() bool { return len(w.subscriptions(feed)) == 0 })
 }
 
-// An update while the one before is still being told of: who was not reached yet hears of
-// the newer alone, and nobody has the older document after it.
+// An update during a round: subscribers that were not notified yet get the newer document
+// alone, and no subscriber gets the older one after it.
 func TestUpdateDuringARound(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.AtOnce, o.Callbacks.PerHost = 1, 1 })
 	feed := w.feed("/feed", "one")

@@ -36,7 +36,7 @@ func TestSubscriberThatComesBackDuringAPass(t *testing.T) {
 	update()
 	old := begin()
 	update()
-	j.hasTold(old, key) // it is not there any more, as the old pass sees it
+	j.hasNotified(old, key) // it is not there any more, as the old pass sees it
 	if j.end(old, now); w.journals() != 1 {
 		t.Error("after a kill the update is lost")
 	}
@@ -44,7 +44,7 @@ func TestSubscriberThatComesBackDuringAPass(t *testing.T) {
 	if !j.take(p, key, now) {
 		t.Fatal("the subscriber is not notified")
 	}
-	j.hasTold(p, key)
+	j.hasNotified(p, key)
 	if j.end(p, now); len(j.feeds) != 0 || w.journals() != 0 {
 		t.Error("the round goes on")
 	}
@@ -78,7 +78,7 @@ func TestLogOfJobsIsCompacted(t *testing.T) {
 				t.Fatal(key)
 			}
 			if i%2 == 0 {
-				j.hasTold(passes[0], key)
+				j.hasNotified(passes[0], key)
 			} else {
 				j.failed(passes[0], key, now, time.Time{}, false)
 			}
@@ -177,7 +177,7 @@ func TestResultsThatCouldNotBeWritten(t *testing.T) {
 	}
 	j.log.Close()
 	j.take(passes[0], keys[0], now)
-	j.hasTold(passes[0], keys[0])
+	j.hasNotified(passes[0], keys[0])
 	j.log = whole
 	if len(w.onDisk().feeds[hash].pending) != 2 {
 		t.Fatal("the result was written")

@@ -164,8 +164,7 @@ func TestStateThatSomebodyElseChanges(t *testing.T) {
 	}
 }
 
-// A state that another version wrote, or somebody took notes in: what is not known is
-// kept, and harms nothing.
+// Unknown lines in the state, by another version or by the user, are kept and ignored.
 func TestStateOfAnotherVersion(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -189,7 +188,7 @@ func TestStateOfAnotherVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A journal with marks that are not known: who has them is notified rather than not.
+	// A subscriber with unknown marks in a journal is notified.
 	w.pend("pending/"+hash+".1-1", feed+"\n"+s.key()+"\n\n"+s.key()+"\tfrobnicated\nversion\t2\n")
 	w.restart()
 	w.h.hurry()
@@ -217,8 +216,7 @@ func TestStateOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// A disk that takes nothing: the caller is told so, and with the next ping all are
-// notified.
+// If the state cannot be written, the caller gets an error. The next ping notifies all.
 func TestStateThatCannotBeWritten(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -272,8 +270,8 @@ func TestExpireNow(t *testing.T) {
 	}
 }
 
-// A hub that is stopped in the middle of a round: the next one finishes it, and nobody is
-// left out or notified twice but who was being notified just then.
+// If a hub is stopped in the middle of a round, the next one finishes it. Every subscriber is
+// notified once; only those being notified at the stop may be notified twice.
 func TestRoundThatWasInterrupted(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.AtOnce, o.Callbacks.PerHost = 4, 4 })
 	feed := w.feed("/feed", "one")
@@ -357,7 +355,7 @@ func TestTemporaryFilesOfAKill(t *testing.T) {
 	}
 }
 
-// Journals that nobody wrote whole do no harm.
+// Damaged journals are harmless.
 func TestJournalsThatAreDamaged(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -434,8 +432,8 @@ func TestPingDuringAReading(t *testing.T) {
 	}
 }
 
-// A registration that finds the feed changed takes nothing from the ping that is to come:
-// that tells all, who registered before and after.
+// If a registration finds the feed changed, the next ping still notifies all subscribers, those
+// before and after the change.
 func TestRegistrationDoesNotLearnFromTheFeed(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")

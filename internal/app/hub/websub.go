@@ -56,7 +56,7 @@ func unavailable(w http.ResponseWriter, text string) {
 }
 
 // published adds a job for each feed that a publisher names. The jobs are durable before
-// the answer. Feeds without subscribers are not read, as nobody waits for the result.
+// the answer. Feeds without subscribers are not read, since the result is not needed.
 func (h *Hub) published(w http.ResponseWriter, r *http.Request, form url.Values) {
 	topics, err := websub.ParsePublish(form)
 	if err == nil && len(topics) > h.opts.MaxURLs {

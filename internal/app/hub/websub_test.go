@@ -181,7 +181,7 @@ func TestWebSubUnsubscription(t *testing.T) {
 
 // Section 5.1.1: "Hubs MUST always decode non-reserved characters for these URL
 // parameters"; 8.3: "The Hub MUST use the exact callback used by the subscriber"; topics
-// with a fragment are told of as they were asked for.
+// with a fragment are named as the subscriber did.
 func TestWebSubURLsAreOneWhateverIsEncoded(t *testing.T) {
 	w := newWorld(t, nil)
 	w.feed("/~feed", "one")

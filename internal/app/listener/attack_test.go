@@ -162,14 +162,14 @@ func heap() int64 {
 	return int64(m.HeapInuse)
 }
 
-// listen serves a listener as the command does, and gives the address.
+// listen serves a listener without timeouts, and returns the address.
 func listen(t *testing.T, w *world, conns int) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := serve.NewServer(w.l, w.log)
-	// It does not get rid of who is slow by waiting.
+	// No timeout closes slow connections.
 	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = 0, 0, 0, 0
 	go s.Serve(serve.Limit(l, conns))
 	t.Cleanup(func() { s.Close() })

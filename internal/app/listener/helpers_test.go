@@ -103,7 +103,7 @@ func (w *world) step() {
 	w.t.Fatal("there is no end of it")
 }
 
-// feed subscribes to a feed with files in etc/push/, and gives its hash.
+// feed subscribes to a feed with files in etc/push/, and returns its hash.
 func (w *world) feed(feedURL string, files ...string) string {
 	all := []string{"etc/fetch/url=" + feedURL}
 	for _, f := range files {
@@ -147,7 +147,7 @@ func until(t testing.TB, what string, ok func() bool) {
 	t.Fatalf("%s: in vain", what)
 }
 
-// newServer starts a server for a test, and gives its URL.
+// newServer starts a server for a test, and returns its URL.
 func newServer(t testing.TB, h http.Handler) string {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)

@@ -377,7 +377,7 @@ func TestSecondUpdateComesSoon(t *testing.T) {
 }
 
 // Five updates ten seconds apart, with the cooldown that is the default: each is fetched
-// within two seconds, also where every one is told of twice, as by two hubs.
+// within two seconds, also if each update is announced twice, as by two hubs.
 func TestFiveUpdatesTenSecondsApart(t *testing.T) {
 	for _, twice := range []bool{false, true} {
 		w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) { o.Cooldown = DefaultCooldown })

@@ -24,7 +24,7 @@ const (
 	base           = "http://me.example/"
 )
 
-// at gives a registration with an offer, in a state, and with as many failures.
+// at returns a registration with an offer, in a state, and with as many failures.
 // It was renewed at t0, and has the given offers.
 func at(o offer, state string, failures int, offers ...offer) registration {
 	r := registration{url: feedA, offers: offers}
@@ -230,7 +230,7 @@ func TestEveryTransition(t *testing.T) {
 		{"called, registered", at(cloudX, Registered, 0, cloudX), called{}, same, 0},
 		{"a marker left, suspect", at(cloudX, Suspect, 0, cloudX), left{}, func(r *registration) { r.State, r.Notified = Registered, later }, save},
 
-		// Nobody listened, or nobody told.
+		// No listener ran, or no notification came.
 		{"deaf", at(cloudX, Registered, 0, cloudX), deaf{}, func(r *registration) { r.Next = later }, save | wake},
 		{"deaf, hub", at(hubX, Registered, 0, hubX), deaf{}, func(r *registration) { r.Next = later }, save | wake},
 		{"deaf, and due anyway", at(cloudX, Suspect, 0, cloudX).with(func(r *registration) { r.Next = t0 }), deaf{}, same, 0},

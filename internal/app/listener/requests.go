@@ -344,14 +344,14 @@ func (x *exchange) heard(a *asking, f *feed) bool {
 func (x *exchange) asked(cb *callback, a *asking) {
 	x.mu.Lock()
 	cb.asking = nil
-	var told []*feed
+	var marked []*feed
 	for _, f := range x.batch.feeds {
 		if slices.ContainsFunc(f.keys, func(k string) bool { c := a.calls[k]; return c != nil && c.challenged && c.posts > 0 }) {
-			told = append(told, f)
+			marked = append(marked, f)
 		}
 	}
 	x.mu.Unlock()
-	for _, f := range told {
+	for _, f := range marked {
 		x.notified(f)
 	}
 }

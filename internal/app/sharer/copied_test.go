@@ -44,9 +44,8 @@ func (m *machine) renew() {
 	}
 }
 
-// A home directory that was copied to a second machine, share and all: whichever of the
-// two comes second is told, does nothing, and is well when it has a name of its own.
-// Nothing that either did is lost.
+// A lektor-dir was copied to a second machine with its endpoint: the second of the two to
+// sync fails and changes nothing, and works after init --renew. No edit of either is lost.
 func TestCopied(t *testing.T) {
 	for _, first := range []string{"the original", "the copy"} {
 		for _, where := range []string{"in the target", "from a peer"} {

@@ -137,7 +137,7 @@ func TestNamesInCur(t *testing.T) {
 }
 
 // A machine that met a feed before its guids changed has the entry under the old one;
-// its journal tells that it is the one that others know by the new one.
+// its journal has the new guid, by which other machines know the entry.
 func TestJournalTells(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -185,7 +185,7 @@ func TestJournalTells(t *testing.T) {
 	if list(a)[0].Identity() == list(b)[0].Identity() {
 		t.Fatal("they have one lineage: this tries nothing")
 	}
-	// Nor does the id of the entry tell.
+	// The id of the entry differs as well.
 	found, _ := filepath.Glob(filepath.Join(a.Path, "new/*/*/id"))
 	if len(found) != 1 {
 		t.Fatalf("%q", found)
@@ -316,8 +316,8 @@ func TestEditSettles(t *testing.T) {
 	}
 }
 
-// A partial document does for who has read what was before it; for all others, and where
-// nobody can tell, the complete one is read.
+// A partial document is enough if the changes before it have been read. Otherwise, and if
+// that is not known, the complete document is read.
 func TestNeedsComplete(t *testing.T) {
 	day := func(n int) time.Time {
 		if n == 0 {
@@ -354,8 +354,8 @@ func TestNeedsComplete(t *testing.T) {
 	}
 }
 
-// A feed that a fetcher is busy with is not waited for: its subscription follows with the
-// next sync, and is told of as waiting; marks need no lock.
+// A sync does not wait for a feed that a fetcher has locked: it reports the subscription as
+// waiting, and the next sync applies it. Marks need no lock.
 func TestBusy(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]

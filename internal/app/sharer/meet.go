@@ -217,8 +217,8 @@ func (m *meeting) shares(own, as string) {
 	}
 }
 
-// addIdentities adds to marks the identities that the journal knows for their entries. An addition is
-// not an edit: if two items mean the same, all machines keep the longer one.
+// addIdentities adds to marks the identities that the journal knows for their entries. An
+// addition is not an edit: if two items mean the same, all machines keep the longer one.
 func (m *meeting) addIdentities() {
 	others := map[string][]string{}
 	for _, id := range slices.Sorted(maps.Keys(m.journal)) {

@@ -49,7 +49,7 @@ func TestUntilGrows(t *testing.T) {
 			}
 			until[name] = now
 		}
-		// And who changes nothing changes that not.
+		// A sync without changes leaves until as it is.
 		a.sync()
 		for _, name := range []string{subsFile, partialFile} {
 			if now := a.published(target, name).Sharing.Until; now != until[name] {

@@ -162,7 +162,7 @@ func (p *server) read(ctx context.Context, name string, rec record) ([]byte, err
 	case errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone):
 		return nil, errMissing
 	case status != nil:
-		return nil, p.askedInVain(status)
+		return nil, p.deniedError(status)
 	case err != nil:
 		return nil, err
 	case resp.NotModified:
@@ -183,8 +183,8 @@ func (p *server) digest(name, version string) string {
 	return digest([]byte(p.url + "/" + name + "\n" + version))
 }
 
-// askedInVain returns the error for an error status, with a hint if access was denied.
-func (p *server) askedInVain(e *httpmsg.StatusError) error {
+// deniedError returns the error for an error status, with a hint if access was denied.
+func (p *server) deniedError(e *httpmsg.StatusError) error {
 	if e.Status != http.StatusUnauthorized && e.Status != http.StatusForbidden {
 		return e
 	}

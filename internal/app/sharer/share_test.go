@@ -183,7 +183,7 @@ func TestReplacedEntryIsNotRead(t *testing.T) {
 }
 
 // An item at the greatest version stays as it is on all machines: an edit of it stays with
-// its user, who is told once, and everything else goes on.
+// its user, with one warning, and everything else goes on.
 func TestGreatestVersion(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -260,8 +260,8 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// A sync says what it did; status tells when a peer wrote, not only when it was read; and
-// most entries are not trashed without asking.
+// A sync prints its changes. Status shows when a peer wrote, not only when it was read. A
+// sync that would trash most entries needs --yes.
 func TestWhatASyncDid(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]

@@ -140,7 +140,7 @@ func (m *machine) write(path, text string) {
 	}
 }
 
-// state is all that is to be equal on machines: subscriptions with alias and
+// state returns all that must be equal on machines: subscriptions with alias and
 // categories, and entries with their flags; read is read, wherever it lies.
 func (m *machine) state() string {
 	m.t.Helper()
@@ -195,7 +195,7 @@ func machines(t *testing.T, names string) (all []*machine, target string) {
 	return all, target
 }
 
-// rounds lets all sync, so many times.
+// rounds syncs all machines n times.
 func rounds(n int, all ...*machine) {
 	for range n {
 		for _, m := range all {
@@ -479,8 +479,8 @@ func TestGuards(t *testing.T) {
 	}
 }
 
-// A document that was cut off in transit is told of with its line, and read again when
-// it is whole; what else the peer has counts, and so do other peers.
+// A document that was cut off in transit is reported with its line, and read again when it
+// is whole. The peer's other documents and other peers are used as before.
 func TestTruncated(t *testing.T) {
 	all, target := machines(t, "a b c")
 	a, b, c := all[0], all[1], all[2]
@@ -546,7 +546,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// No document holds what is nobody's business.
+// No document holds a secret.
 func TestNothingLeaks(t *testing.T) {
 	all, target := machines(t, "a")
 	a := all[0]
@@ -729,8 +729,8 @@ func TestTwoAtOnce(t *testing.T) {
 }
 
 // Machines that met a feed before and after its guids changed have other lineages for
-// its entries: the id of an entry tells which it is, if one alone has it; and so it is
-// for entries of a script, whose names say nothing.
+// its entries: an entry is found by its id, if no other entry has the same; and so are
+// entries of a script, whose names have no lineage.
 func TestOtherLineages(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -804,7 +804,7 @@ func TestUnreadable(t *testing.T) {
 		a.write("src/"+hash+"/etc/view/alias", "Alias\n")
 		rounds(2, a, b)
 		before := a.state()
-		// A directory in its place fails to be read, whoever reads.
+		// Reading a directory in its place fails even for root.
 		path := filepath.Join(b.Path, "src", hash, file)
 		if err := os.Rename(path, path+".aside"); err != nil {
 			t.Fatal(err)
@@ -823,8 +823,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// An entry that cannot be read: its edit is not told as one of an entry without a name,
-// is not taken back, and is told when it can be read again; all else goes on.
+// If an entry cannot be read, its edit is not published without the entry's title, and not
+// undone; it is published when the entry can be read again. Other edits are published.
 func TestUnreadableEntry(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]

@@ -19,7 +19,7 @@ import (
 )
 
 // killedAt syncs, and ends before the change of a file with the number n, from 0. It
-// reports whether there were so many.
+// reports whether the sync made more than n changes.
 func (m *machine) killedAt(n int) (killed bool) {
 	m.t.Helper()
 	c := m.common()
@@ -130,9 +130,8 @@ func peopled(t *testing.T, names string) (all []*machine, target string) {
 	return all, target
 }
 
-// A sync is killed before any of its changes of a file: what the user then takes back,
-// here, stays as the user left it, on all machines, be it a change of the user's own or one
-// that the sync applied.
+// A sync is killed before one of its file changes, and the user then undoes an edit, an own
+// one or one that the sync applied. The edit stays undone on all machines.
 func TestTakenBackAfterAKill(t *testing.T) {
 	for _, x := range everyThing() {
 		for _, own := range []bool{true, false} {

@@ -218,8 +218,8 @@ func TestLeftAlone(t *testing.T) {
 	}
 }
 
-// A server that takes a document and gives an older one for a while, as behind a cache:
-// nobody is taken for another, and nothing is lost or taken back.
+// A server returns an older document for a while after a PUT, as behind a cache: no copied
+// endpoint is reported, and no edit is lost or undone.
 func TestStaleServer(t *testing.T) {
 	for _, as := range servers {
 		t.Run(as.name, func(t *testing.T) {
@@ -251,8 +251,8 @@ func TestStaleServer(t *testing.T) {
 	}
 }
 
-// Somebody writes between the look and the PUT: one who takes himself for this endpoint
-// is found out, and not overwritten; of any other nothing is kept.
+// Another writer's PUT comes between this endpoint's GET and PUT: a copy of this endpoint is
+// reported, and not overwritten; any other document is overwritten.
 func TestPreconditionFailed(t *testing.T) {
 	for n := range 4 {
 		copied, forgot := n%2 == 0, n > 1 // forgot: a has lost its record of its own last PUT
@@ -339,8 +339,8 @@ func TestRecordLost(t *testing.T) {
 	}
 }
 
-// A peer on another server that wants a password is not told that of the target; and what
-// to do is said.
+// The target's password is not sent to a peer's server that requires one; the error has a
+// hint.
 func TestPeerWithPassword(t *testing.T) {
 	mine, other := newDAV(t, nextcloud), newDAV(t, nextcloud)
 	a, _ := onServer(t, mine)
