@@ -22,8 +22,8 @@ import (
 // of their dates.
 const few = 3000
 
-// few is that for this query. Where only the newest are wanted, those of a word that
-// many have are soon met in the order of dates: with n of all the entries, some fifty
+// few is that for this query. If only the newest are wanted, entries with a
+// frequent word are soon met in the order of dates: with n of all the entries, some fifty
 // are among the first 50·all/n.
 func (f *finder) few() int {
 	if f.w.Enough == nil {
@@ -351,7 +351,7 @@ func (f *finder) walk() {
 	if !span.To.IsZero() && span.To.Unix() < high {
 		high = span.To.Unix()
 	}
-	// What is dated in the future has the time of its delivery.
+	// An entry dated in the future has the time of its delivery.
 	f.dated(from+" AND date > ?", true, now)
 	if !f.stop {
 		f.dated(from+" AND date BETWEEN ? AND ?", false, low, high)

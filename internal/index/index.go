@@ -1,7 +1,7 @@
 // Package index answers queries about the entries of a lektor-dir without reading it:
 // a file of SQLite beside it, in the user's cache, one for each lektor-dir and machine.
-// The lektor-dir stays the truth. What the index has are the names, what listings
-// show, and the words; not the content.
+// The lektor-dir stays the truth. The index has the names, the fields that
+// listings show, and the words; not the content.
 //
 // Nobody tells the index what changes. At each query it looks: a directory whose
 // [stamp] is as it was is not read, of others the names are read, and of names that are
@@ -61,7 +61,7 @@ type Options struct {
 type Index struct {
 	dir  *lektordir.Dir
 	o    Options
-	path string // of the file; "" for none
+	path string // path of the file; "" for none
 	warn sync.Once
 }
 
@@ -118,7 +118,7 @@ func (x *Index) Exists() bool {
 }
 
 // View is the index as it was at one moment, for one goroutine at a time but for what
-// hits tell of words. Whoever has one closes it.
+// hits tell of words. The caller must close it.
 type View struct {
 	x *Index
 	s *session

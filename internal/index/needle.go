@@ -14,7 +14,7 @@ type needle struct {
 	// void tells that the index knows nothing; exact that what it finds has the needle,
 	// and not only the words of it.
 	void, exact bool
-	set         idSet // of what is found
+	set         idSet // entries that are found
 	count       int
 }
 

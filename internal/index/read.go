@@ -18,8 +18,8 @@ import (
 const fields = lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldPubDate | lektordir.FieldType |
 	lektordir.FieldCategories | lektordir.FieldEnclosures | lektordir.FieldReplaces
 
-// maxText is the most of a content that is taken apart into words, in bytes. What is
-// longer is odd.
+// maxText is the most of a content that is taken apart into words, in bytes. A longer
+// content makes the entry odd.
 const maxText = 8 << 20
 
 // doc is an entry as the index has it.

@@ -16,8 +16,8 @@ type stamp string
 const absent stamp = "-"
 
 // Times of files have the steps of the kernel's clock, a few milliseconds, and on some
-// file systems whole seconds. What changed in the step in which it was read may change
-// again in it, and look as before; so may what has a time that is still to come.
+// file systems whole seconds. Two changes within one step look alike, so
+// a stamp younger than a step, or in the future, is not trusted.
 const (
 	fineStep   = 100 * time.Millisecond
 	coarseStep = 2100 * time.Millisecond

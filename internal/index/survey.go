@@ -24,7 +24,7 @@ type feed struct {
 	// stamps are those of new/$feed, cur/$feed and of the list of the document, when
 	// they were read; now is what they are now.
 	stamps, now [3]stamp
-	ctime       int64 // of the later of the two directories, in nanoseconds
+	ctime       int64 // ctime of the later of the two directories, in nanoseconds
 }
 
 // The places of a feed that have stamps; the first two are also those of entries, and

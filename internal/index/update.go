@@ -87,7 +87,7 @@ type update struct {
 	lists    map[int64]*dirList
 	affected map[int64]*feed // keys of entries whose versions have changed
 	arrivals []arrival
-	words    map[string]struct{} // of entries that came, not yet in the vocabulary
+	words    map[string]struct{} // words of new entries, not yet in the vocabulary
 	common   map[string]struct{}
 	young    bool // some came that may be still being written
 	done     int

@@ -28,7 +28,7 @@ type Enclosure struct {
 // or has flags, and that his feed need not list any more.
 type Kept struct {
 	*Item
-	GUID   string // what the feed gives for an identifier, "" where that is not known
+	GUID   string // identifier in the feed, "" if it is not known
 	ByLink bool   // no other item of the feed has the URL
 }
 

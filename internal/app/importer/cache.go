@@ -190,7 +190,7 @@ func (c *cache) readItems(ctx context.Context) error {
 	strange := map[rune][]string{}
 	feeds := map[string]string{} // each of their URLs once in memory
 	var id sql.NullInt64
-	var guid, title, link, feed, flags sql.RawBytes // what is no text is taken all the same
+	var guid, title, link, feed, flags sql.RawBytes // RawBytes accepts values that are not text
 	var date, unread, deleted sql.NullInt64
 	for rows.Next() {
 		var i moving.Item

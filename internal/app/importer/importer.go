@@ -478,7 +478,7 @@ type finder struct {
 
 func newFinder(d *lektordir.Dir, byKey map[string]string) *finder {
 	f := &finder{byKey: byKey, byURL: feeddir.ByURL(d), byPage: map[string]string{}}
-	subs, _ := feeddir.List(d) // those that cannot be read, update tells of
+	subs, _ := feeddir.List(d) // update reports the subscriptions that cannot be read
 	for _, s := range subs {
 		f.byURL[s.ID] = s.Hash
 		if page := lektordir.NormalizeID(s.Link); page != "" {

@@ -28,8 +28,8 @@ import (
 type HTMLOptions struct {
 	Common
 	Output  string // the directory of the site
-	Title   string // of the site; empty means "lektor"
-	Newest  int    // so many entries; 0 means all
+	Title   string // title of the site; empty means "lektor"
+	Newest  int    // number of the newest entries; 0 means all
 	PerPage int    // entries of a list; 50 if 0
 	Images  bool   // show images at once, not when the reader asks for them
 }

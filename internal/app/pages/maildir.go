@@ -144,8 +144,8 @@ func base(path string) string {
 	return name
 }
 
-// recover ends what a kill has interrupted. Where the ledger was lost, it learns from
-// the messages that are there.
+// recover ends what a kill has interrupted. If the ledger was lost, it is rebuilt
+// from the messages in the maildir.
 func (d *maildir) recover() error {
 	names, err := os.ReadDir(d.path)
 	if err != nil {
@@ -254,7 +254,7 @@ func (d *maildir) stage(path string, data []byte, came time.Time) error {
 	}
 	err = cmp.Or(err, f.Close())
 	if err == nil {
-		// What servers take for the time when a message came.
+		// Servers take the mtime for the time when a message arrived.
 		err = os.Chtimes(path, time.Time{}, came)
 	}
 	return err

@@ -131,7 +131,7 @@ func (d *documents) found(kind string) (map[int]bool, error) {
 		}
 		number, err := strconv.Atoi(m[2])
 		if err != nil || number < 1 || n.Name() != fmt.Sprintf("%s-%04d.%s", kind, number, m[3]) {
-			continue // such as archive-00001.atom, which is none of ours
+			continue // publish does not write such names, for example archive-00001.atom
 		}
 		switch {
 		case m[3] != d.ext:
