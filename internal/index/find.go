@@ -77,7 +77,7 @@ func (f *finder) run() {
 	f.walk()
 }
 
-// those yields entries; the newest first where only these are wanted.
+// those yields the entries with these ids, newest first if only the newest are wanted.
 func (f *finder) those(ids []int64) {
 	if f.w.Enough == nil || len(ids) <= pace {
 		for _, id := range ids {

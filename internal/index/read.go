@@ -59,7 +59,7 @@ func (d *doc) more() []byte {
 	}
 	b, err := json.Marshal(x)
 	if err != nil {
-		return nil // of strings and numbers there is none
+		return nil // never for strings and numbers
 	}
 	return b
 }
@@ -83,7 +83,7 @@ func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
 	out := &doc{ctime: unix.TimespecToNsec(st.Ctim)}
 	out.young = unix.TimespecToNsec(st.Mtim) >= out.ctime
 	e, err := d.ReadEntry(ref, fields|lektordir.FieldContent|lektordir.FieldFeed)
-	// What was moved meanwhile, and is perhaps there again, may have been read in part.
+	// If the entry was moved meanwhile, and perhaps back, it may have been read in part.
 	if unix.Lstat(path, &st) != nil || unix.TimespecToNsec(st.Ctim) != out.ctime {
 		out.torn = true
 	}

@@ -50,8 +50,8 @@ func (s *session) refreshOnce(ctx context.Context, deadline time.Time) error {
 	if s.c.err != nil {
 		return s.c.err
 	}
-	// What another process did meanwhile is seen by looking once more, also at what it has
-	// read while that was written.
+	// If another process wrote to the index meanwhile, survey once more, also what it read
+	// while that was written.
 	if s.dataVersion() != was {
 		s.load()
 		if _, err = s.survey(ctx); err != nil {
@@ -643,7 +643,7 @@ func (u *update) insert(a arrival, d *doc, then moment) {
 			young, u.young = 1, true
 		}
 	}
-	// What is written to it in the same step of the clock leaves no trace: it is read again.
+	// A write to it in the same step of the clock leaves no trace, so it is read again.
 	if at := unix.NsecToTimespec(d.ctime); d.ctime != 0 && !then.settled(times{at, at}) {
 		d.ctime--
 	}

@@ -25,7 +25,7 @@ import (
 // cache is the database of newsboat.
 type cache struct {
 	db      *sql.DB
-	columns map[string]bool // of the table of entries
+	columns map[string]bool // columns of the table of entries
 	items   []moving.Item
 	feeds   map[string]moving.Feed // their names and pages, by URL
 	notes   []string
@@ -100,7 +100,7 @@ func ahead(path string) bool {
 		return false
 	}
 	defer f.Close()
-	var version [2]byte // of who may write, and who may read
+	var version [2]byte // format versions for writing and for reading
 	_, err = f.ReadAt(version[:], 18)
 	return err == nil && version[1] == 2
 }

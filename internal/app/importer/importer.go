@@ -258,7 +258,7 @@ func (m *mover) consents(f *moving.Feed, id string) bool {
 // share is what is done in one feed.
 type share struct {
 	hash  string
-	feed  *lektordir.Feed // of one that is not subscribed to, nil for others
+	feed  *lektordir.Feed // feed that is not subscribed to, nil for others
 	base  string          // where relative references in its entries begin
 	marks []feeddir.Mark
 	kept  []moving.Kept

@@ -120,7 +120,7 @@ func openSite(o HTMLOptions, r *run) (*site, func(), error) {
 // item is what lists say of an entry.
 type item struct {
 	key     string // feed and unique name
-	name    string // of its page, without the extension
+	name    string // name of its page, without the extension
 	feed    string // hash
 	date    time.Time
 	title   string

@@ -17,8 +17,8 @@ import (
 // mailed is an entry that was put into a mailbox.
 type mailed struct {
 	*entries.Record
-	file string // of the mailbox or the message
-	id   string // of the message
+	file string // name of the mailbox or the message
+	id   string // identifier of the message
 }
 
 // mailColumns are what -o can print of it: what it can print of entries, and two more.

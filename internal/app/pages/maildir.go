@@ -29,7 +29,7 @@ type MaildirOptions struct {
 	Images bool   // messages show images
 	Print  command.PrinterOptions
 
-	step func() // of tests, see [mailing]
+	step func() // hook for tests, see [mailing]
 }
 
 // The files beside the messages of a maildir. A name with a dot is no folder while it

@@ -28,9 +28,9 @@ type disk struct {
 // publishes to at the time.
 type documents struct {
 	dir  string
-	name string   // of the subscription document
-	base *url.URL // of the subscription document
-	ext  string   // of the others
+	name string   // name of the subscription document
+	base *url.URL // URL of the subscription document
+	ext  string   // extension of the other documents
 	disk disk
 }
 
