@@ -243,7 +243,7 @@ func (p *place) dir() string {
 	return cmp.Or(p.given, DefaultDir())
 }
 
-// flagNames gives the long names of flags.
+// flagNames returns the long names of flags.
 func (p *place) flagNames() (all []Candidate) {
 	for _, f := range p.flags {
 		d, ok := f.(cli.DocGenerationFlag)
@@ -259,7 +259,7 @@ func (p *place) flagNames() (all []Candidate) {
 	return all
 }
 
-// values gives the values of a flag, each behind prefix.
+// values returns the values of a flag, each behind prefix.
 func (p *place) values(f cli.Flag, prefix, word string) (all []Candidate) {
 	d, ok := f.(cli.DocGenerationFlag)
 	if !ok {
@@ -293,7 +293,7 @@ func isWord(s string) bool {
 	return s != "" && s[0] >= 'a' && s[0] <= 'z' && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// arguments gives what the next argument may be, by the usage of the command: names of
+// arguments returns what the next argument may be, by the usage of the command: names of
 // kinds in capitals, of which the last may be given again, and words as they are.
 func (p *place) arguments(word string) (all []Candidate) {
 	fields := strings.FieldsFunc(p.usage, func(r rune) bool { return r == ' ' || r == '[' || r == ']' })

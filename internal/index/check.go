@@ -152,7 +152,7 @@ func (c *check) changed(ref lektordir.Ref) bool {
 	return t == (times{}) || !time.Unix(t.ctime.Unix()).Before(c.begun)
 }
 
-// differs tells how the index differs from an entry, of which d was read, nil for one
+// differs says how the index differs from an entry, of which d was read, nil for one
 // that is gone; "" if it does not.
 func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
 	if d == nil {

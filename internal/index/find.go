@@ -103,7 +103,7 @@ func (f *finder) those(ids []int64) {
 	}
 }
 
-// array gives ids as JSON, which is how one statement takes many.
+// array returns ids as JSON, which is how one statement takes many.
 func array(ids []int64) string {
 	b := []byte{'['}
 	for i, id := range ids {
@@ -212,7 +212,7 @@ func (f *finder) feedsAllowed() {
 	}
 }
 
-// chosen gives the entries that have the words of the query, or are in its feeds, where
+// chosen returns the entries that have the words of the query, or are in its feeds, where
 // these are few.
 func (f *finder) chosen() (ids []int64, ok bool) {
 	few := f.few()
@@ -401,7 +401,7 @@ func (f *finder) shows(ref lektordir.Ref) bool {
 	return (!f.w.OnlyUnread || ref.Unread()) && (!f.w.SkipTrashed || !ref.Trashed())
 }
 
-// knows gives the function that tells of an entry what words it has.
+// knows returns the function that tells of an entry what words it has.
 func (f *finder) knows(id int64) func(string) query.Verdict {
 	return func(text string) query.Verdict {
 		f.mu.Lock()

@@ -39,7 +39,7 @@ type Options struct {
 	// Cache is the directory of the file, Host the machine; "" stands for
 	// $XDG_CACHE_HOME/lektor and the name of this one.
 	Cache, Host string
-	// Clock tells the time as the file system has it; nil stands for time.Now.
+	// Clock returns the time as the file system has it; nil stands for time.Now.
 	Clock func() time.Time
 	// Budget is how long a query may spend on bringing the index up to date before it
 	// reads the directory after all; 0 stands for a third of a second, or longer where
@@ -75,7 +75,7 @@ const (
 	autoCheckpoint = 1000
 )
 
-// New gives the index of a lektor-dir. It touches nothing.
+// New returns the index of a lektor-dir. It touches nothing.
 func New(d *lektordir.Dir, o Options) *Index {
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -99,7 +99,7 @@ func Open(path string, now func() time.Time, s *command.Streams, o Options) (*en
 	return st, x, nil
 }
 
-// For gives the index of a lektor-dir that is open, as [Open] does.
+// For returns the index of a lektor-dir that is open, as [Open] does.
 func For(d *lektordir.Dir, s *command.Streams, o Options) *Index {
 	if o.Warn == nil {
 		o.Warn = s.Report.Warn

@@ -24,7 +24,7 @@ const maxText = 8 << 20
 
 // doc is an entry as the index has it.
 type doc struct {
-	// odd tells that the entry has to be read whenever it is asked about: what is
+	// odd means that the entry has to be read whenever it is asked about: what is
 	// missing may come, what the system refuses may be allowed, and where a link leads
 	// may change. Then nothing else is known.
 	odd bool
@@ -51,7 +51,7 @@ type extras struct {
 	Replaces   string                `json:"r,omitempty"`
 }
 
-// more gives them as they are stored, nil for none.
+// more returns them as they are stored, nil for none.
 func (d *doc) more() []byte {
 	x := extras{d.entry.Categories, d.entry.Enclosures, d.entry.Replaces}
 	if len(x.Categories) == 0 && len(x.Enclosures) == 0 && x.Replaces == "" {

@@ -46,7 +46,7 @@ type times struct{ mtime, ctime unix.Timespec }
 
 func timesOf(st *unix.Stat_t) times { return times{st.Mtim, st.Ctim} }
 
-// look gives the stamp of a path relative to the directory that is open as at. Below a
+// look returns the stamp of a path relative to the directory that is open as at. Below a
 // directory that could not be opened nothing is there.
 func look(at int, path string) (stamp, times) { return lookAgain(at, path, "") }
 
@@ -81,7 +81,7 @@ func (m moment) settled(t times) bool {
 	return m.clock.Sub(at) > step && m.kernel.Sub(at) > step
 }
 
-// settled gives the stamp if what was looked at then can be relied on.
+// settled returns the stamp if what was looked at then can be relied on.
 func settled(s stamp, t times, then moment) stamp {
 	if t == (times{}) || then.settled(t) {
 		return s

@@ -286,7 +286,7 @@ func (u *update) forget(ids []int64) {
 	}
 }
 
-// list gives what the index has of a directory, as this update leaves it.
+// list returns what the index has of a directory, as this update leaves it.
 func (u *update) list(f *feed, place int) *dirList {
 	l := u.lists[dirID(f, place)]
 	if l == nil {
@@ -665,7 +665,7 @@ func (u *update) insert(a arrival, d *doc, then moment) {
 
 const htmlType = "text/html"
 
-// nullable gives NULL for nothing.
+// nullable returns NULL for nothing.
 func nullable(b []byte) any {
 	if b == nil {
 		return nil

@@ -172,7 +172,7 @@ func (b *bag) of(folded string) (words []string, text string) {
 	return b.take()
 }
 
-// take gives the words, and a text of them and of the pairs for the index, and empties
+// take returns the words, and a text of them and of the pairs for the index, and empties
 // the bag.
 func (b *bag) take() (words []string, text string) {
 	for _, w := range b.words {

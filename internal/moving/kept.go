@@ -32,7 +32,7 @@ type Kept struct {
 	ByLink bool   // no other item of the feed has the URL
 }
 
-// Keep gives what is to be kept of items, the newest first. Of unsure ones nothing tells
+// Keep returns what is to be kept of items, the newest first. Of unsure ones nothing tells
 // which entry of its feed each is, as they have no identifier, and others have the URL:
 // delivered, they would be there twice when the feed has them.
 func Keep(items []Item) (kept []Kept, unsure int) {

@@ -55,7 +55,7 @@ func Sfeed(rc string) (lib *Library, path string) {
 	return lib, path
 }
 
-// sfeedFeed gives the feed of a call.
+// sfeedFeed returns the feed of a call.
 func sfeedFeed(args []word) (f Feed, err string) {
 	for _, w := range args {
 		if w.expands {

@@ -282,7 +282,7 @@ func (c *cache) texts(ctx context.Context, kept []moving.Kept) error {
 	return rows.Err()
 }
 
-// columnsOf gives the names of the columns of the table of entries.
+// columnsOf returns the names of the columns of the table of entries.
 func columnsOf(ctx context.Context, db *sql.DB) (map[string]bool, error) {
 	rows, err := db.QueryContext(ctx, "SELECT name FROM pragma_table_info('rss_item')")
 	if err != nil {

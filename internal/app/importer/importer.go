@@ -446,7 +446,7 @@ func (m *mover) saveQueries(queries []moving.Query) error {
 	return bad
 }
 
-// tell tells what was done.
+// tell reports what was done.
 func (m *mover) tell() {
 	did := "subscribed"
 	if m.o.DryRun {

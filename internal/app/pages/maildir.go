@@ -194,7 +194,7 @@ func (d *maildir) recover() error {
 	return nil
 }
 
-// deliver gives messages their places.
+// deliver stages messages and moves them to their places in the maildir.
 func (d *maildir) deliver(batch []*post) error {
 	g := workers.Limited(mailWriters)
 	places := make([]string, len(batch))

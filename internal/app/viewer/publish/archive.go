@@ -404,7 +404,7 @@ func (a *archiver) linkNext() error {
 	return nil
 }
 
-// withNext gives an archive with the link to the one that follows, nil where it has
+// withNext returns an archive with the link to the one that follows, nil where it has
 // one.
 func (a *archiver) withNext(n int) ([]byte, error) {
 	name := a.numbered(archives, n)

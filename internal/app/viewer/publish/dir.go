@@ -115,7 +115,7 @@ func (d *documents) numbered(kind string, number int) string {
 	return fmt.Sprintf("%s-%04d.%s", kind, number, d.ext)
 }
 
-// found gives the numbers of the archives or pages that there are. One that is no
+// found returns the numbers of the archives or pages that there are. One that is no
 // file is an error, and so is one of another format: the directory has been used
 // for another feed then.
 func (d *documents) found(kind string) (map[int]bool, error) {
