@@ -7,15 +7,15 @@
 // [stamp] is as it was is not read, of others the names are read, and of names that are
 // new the entries. A name and the inode behind it stand for what was read of an entry,
 // wherever it moves within its feed, since entries rarely change once they are delivered:
-// [Index.Build] alone looks whether one did. What the index cannot vouch for it leaves to
-// whoever asks: entries that are odd are always candidates, whatever the query.
+// [Index.Build] alone looks whether one did. Odd entries are
+// candidates for every query: the caller has to read them.
 //
 // Whatever goes wrong, a file that is locked, damaged or somebody else's, a disk that
 // is full, a home that cannot be written: the answer is that the directory has to be
-// read ([Index.Look] gives nothing), with one warning where something is wrong. A file
+// read ([Index.Look] returns nothing), with one warning where something is wrong. A file
 // that is damaged is removed, and begun anew by later queries.
 //
-// Tokens and the tables: words.go, vocab.go, file.go. What is kept up to date, and how:
+// Tokens and the tables: words.go, vocab.go, file.go. Updates:
 // stamp.go, survey.go, update.go. Answers: needle.go, find.go. Pages with checksums:
 // checksum.go.
 package index
