@@ -11,12 +11,12 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 )
 
-// maxSeconds is how much of a processor's time a page may take. What takes more was
-// made to.
+// maxSeconds limits the processor time of a page, in seconds. Only a page built as an attack
+// needs more.
 const maxSeconds = 20
 
 func main() {
-	// Where there is no such limit, whoever started us has one.
+	// If the system refuses the limit, the caller's timeout remains.
 	_ = unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: maxSeconds, Max: maxSeconds})
 	os.Exit(command.Main(newApp(), os.Args))
 }

@@ -22,7 +22,7 @@ type bar struct {
 	line  *pb.ProgressBar
 	total int       // -1 if it is not known: then a spinner stands for the bar
 	drawn time.Time // last drawing
-	width int       // of the widest line that was drawn, in columns
+	width int       // width of the widest line drawn so far, in columns
 }
 
 // newBar returns a bar that fits a terminal; total is -1 if it is not known.

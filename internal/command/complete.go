@@ -41,16 +41,16 @@ type Candidate struct {
 // Kind is what a word of a command line stands for.
 type Kind struct {
 	Command string // the command it is an argument of, or of whose flag; "" before one
-	Flag    string // whose value it is, without dashes; "" for an argument
+	Flag    string // flag that takes the value, without dashes; "" for an argument
 	Name    string // the placeholder in --help, such as FEED
 	Dir     string // path of the lektor-dir
-	Word    string // what was typed of it so far, without quotes
+	Word    string // text typed so far, without quotes
 }
 
 const completerKey = "lektor completer"
 
 // Completing sets what knows the candidates of words of a kind: those of a program's
-// own matter. Of its candidates those that begin with [Kind].Word count.
+// own matter. Only candidates that begin with [Kind].Word are used.
 func Completing(app *cli.App, names func(Kind) []Candidate) *cli.App {
 	if app.Metadata == nil {
 		app.Metadata = map[string]any{}
@@ -103,7 +103,7 @@ func complete(app *cli.App, args []string, out io.Writer) {
 func candidates(app *cli.App, words []string) []Candidate {
 	p := &place{commands: app.Commands, flags: append([]cli.Flag{cli.VersionFlag, cli.HelpFlag}, app.Flags...), usage: app.ArgsUsage}
 	current := words[len(words)-1]
-	var want cli.Flag // whose value comes next
+	var want cli.Flag // flag whose value comes next
 	for _, w := range words[:len(words)-1] {
 		if want = p.take(w, want); p.ended {
 			return nil
@@ -170,8 +170,8 @@ type place struct {
 	commands []*cli.Command // that may come next
 	command  string         // the one that came
 	flags    []cli.Flag
-	usage    string // of the arguments
-	count    int    // of arguments so far
+	usage    string // usage line of the arguments
+	count    int    // number of arguments so far
 	plain    bool   // after "--"
 	ended    bool   // another program reads the rest
 	given    string // value of --dir
@@ -199,7 +199,7 @@ func (p *place) take(w string, want cli.Flag) cli.Flag {
 		}
 		p.set(f, value)
 	case strings.HasPrefix(w, "-") && w != "-":
-		// Of joined flags the last may want a value; -ofmt has it.
+		// The last of joined flags may take a value; in -ofmt it follows directly.
 		for i := 1; i < len(w); i++ {
 			if f := find(p.flags, w[i:i+1]); f != nil && takesValue(f) {
 				if i == len(w)-1 {
@@ -243,7 +243,7 @@ func (p *place) dir() string {
 	return cmp.Or(p.given, DefaultDir())
 }
 
-// flagNames gives the long names of flags.
+// flagNames returns the long names of flags.
 func (p *place) flagNames() (all []Candidate) {
 	for _, f := range p.flags {
 		d, ok := f.(cli.DocGenerationFlag)
@@ -259,7 +259,7 @@ func (p *place) flagNames() (all []Candidate) {
 	return all
 }
 
-// values gives the values of a flag, each behind prefix.
+// values returns the values of a flag, each behind prefix.
 func (p *place) values(f cli.Flag, prefix, word string) (all []Candidate) {
 	d, ok := f.(cli.DocGenerationFlag)
 	if !ok {
@@ -293,7 +293,7 @@ func isWord(s string) bool {
 	return s != "" && s[0] >= 'a' && s[0] <= 'z' && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// arguments gives what the next argument may be, by the usage of the command: names of
+// arguments returns what the next argument may be, by the usage of the command: names of
 // kinds in capitals, of which the last may be given again, and words as they are.
 func (p *place) arguments(word string) (all []Candidate) {
 	fields := strings.FieldsFunc(p.usage, func(r rune) bool { return r == ' ' || r == '[' || r == ']' })
@@ -316,7 +316,7 @@ func (p *place) arguments(word string) (all []Candidate) {
 // typed is a line of a shell up to the cursor.
 type typed struct {
 	words  []string // without quotes; the last is the one that was begun
-	before string   // what of the last is not replaced
+	before string   // part of the last word that is not replaced
 	open   rune     // the quote in which it ends, or 0
 }
 

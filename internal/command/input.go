@@ -43,7 +43,7 @@ func NewReader(ctx context.Context, r io.Reader) io.Reader {
 type reader struct {
 	io.Reader
 	ctx context.Context
-	buf []byte // of the read that may still be going on when nobody waits for it
+	buf []byte // buffer of a read that may outlive its caller
 	got []byte
 	err error
 }

@@ -137,9 +137,9 @@ type settleKey struct{}
 // would be inherited by a pager or a filter command, a caught one is not.
 //
 // settle returns when signals that were sent before have ended the context: it
-// sends one of no meaning after them. Of those that wait, the one with the least
-// number is delivered first, by the kernel and by the runtime, and SIGWINCH has a
-// greater one than the others.
+// sends one of no meaning after them. The kernel and the runtime
+// deliver the pending signal with the lowest number first, and SIGWINCH has a higher
+// number than the others.
 func watchSignals(cancel context.CancelCauseFunc) (settle, stop func()) {
 	c := make(chan os.Signal, 8)
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)

@@ -51,7 +51,7 @@ func (h *Sharing) May(hash string) bool {
 	return may
 }
 
-// Unknown reports whether a feed may not be shared only because a file cannot be read. That error has
+// Unknown reports whether a feed may not be shared only because a file cannot be read. The error has
 // been reported.
 func (h *Sharing) Unknown(hash string) bool { return h.unknown[hash] }
 

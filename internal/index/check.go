@@ -81,9 +81,9 @@ type check struct {
 	// words are those of entries whose postings are to be looked at, by their ids: to look
 	// at those of many at once costs a fraction of doing so for each.
 	words  map[string][]uint32
-	pairs  int // of a word and an entry
+	pairs  int // number of pairs of a word and an entry
 	refs   map[uint32]lektordir.Ref
-	listed idSet // of the word at hand
+	listed idSet // entries of the current word
 
 	done, total int
 	seen        map[*feed]bool
@@ -152,7 +152,7 @@ func (c *check) changed(ref lektordir.Ref) bool {
 	return t == (times{}) || !time.Unix(t.ctime.Unix()).Before(c.begun)
 }
 
-// differs tells how the index differs from an entry, of which d was read, nil for one
+// differs says how the index differs from an entry, of which d was read, nil for one
 // that is gone; "" if it does not.
 func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
 	if d == nil {

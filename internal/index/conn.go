@@ -50,7 +50,7 @@ func (c *conn) fail(err error) {
 	}
 }
 
-// prepare gives a statement, made once.
+// prepare returns a statement, made once.
 func (c *conn) prepare(text string) driver.Stmt {
 	if c.err != nil {
 		return nil
@@ -174,7 +174,7 @@ func (c *conn) one(text string, args ...any) (*rows, bool) {
 	return r, true
 }
 
-// meta gives what the file says of itself under a key, as the one value of a row.
+// meta returns what the file says of itself under a key, as the one value of a row.
 func (c *conn) meta(key string) (*rows, bool) {
 	return c.one("SELECT value FROM meta WHERE key = ?", key)
 }

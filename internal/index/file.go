@@ -49,7 +49,7 @@ var schema = []string{
 	"CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID",
 	// Stamps of new/$feed, of cur/$feed, and of the list of a complete document.
 	"CREATE TABLE feed (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, new BLOB, cur BLOB, complete BLOB)",
-	// What is in a directory: id of the feed, doubled, and 1 more for cur/; see listed.
+	// Names in a directory: id of the feed, doubled, and 1 more for cur/; see listed.
 	"CREATE TABLE names (dir INTEGER PRIMARY KEY, list BLOB)",
 	// The hash of feed and identity, or unique name, is the key. How it is listed,
 	// see the constants. unread and marked (a flag
@@ -218,7 +218,7 @@ type session struct {
 	wrote    bool // something had come or gone
 	thorough bool // whether files of entries were changed in place is looked at, too
 
-	tops *[2]stamp // those of new/ and cur/, where they are others than the file has
+	tops *[2]stamp // stamps of new/ and cur/ if they differ from the file's
 
 	progress func(done, total int) // nil but for a build
 	// complaints are names that are no entries'.
@@ -297,7 +297,7 @@ func (x *Index) open() (*session, error) {
 		s.close()
 		return nil, err
 	}
-	// What is in the way for longer is read from the directory, and not waited for. Others
+	// If the index is locked for longer, the directory is read instead. Other processes
 	// read the journal that a brief process has left, or write when they have answered.
 	s.c.exec("PRAGMA busy_timeout = 100")
 	s.c.exec("PRAGMA synchronous = NORMAL")

@@ -22,8 +22,8 @@ import (
 // of their dates.
 const few = 3000
 
-// few is that for this query. Where only the newest are wanted, those of a word that
-// many have are soon met in the order of dates: with n of all the entries, some fifty
+// few is that for this query. If only the newest are wanted, entries with a
+// frequent word are soon met in the order of dates: with n of all the entries, some fifty
 // are among the first 50·all/n.
 func (f *finder) few() int {
 	if f.w.Enough == nil {
@@ -77,7 +77,7 @@ func (f *finder) run() {
 	f.walk()
 }
 
-// those yields entries; the newest first where only these are wanted.
+// those yields the entries with these ids, newest first if only the newest are wanted.
 func (f *finder) those(ids []int64) {
 	if f.w.Enough == nil || len(ids) <= pace {
 		for _, id := range ids {
@@ -103,7 +103,7 @@ func (f *finder) those(ids []int64) {
 	}
 }
 
-// array gives ids as JSON, which is how one statement takes many.
+// array returns ids as JSON, which is how one statement takes many.
 func array(ids []int64) string {
 	b := []byte{'['}
 	for i, id := range ids {
@@ -212,7 +212,7 @@ func (f *finder) feedsAllowed() {
 	}
 }
 
-// chosen gives the entries that have the words of the query, or are in its feeds, where
+// chosen returns the entries that have the words of the query, or are in its feeds, where
 // these are few.
 func (f *finder) chosen() (ids []int64, ok bool) {
 	few := f.few()
@@ -351,7 +351,7 @@ func (f *finder) walk() {
 	if !span.To.IsZero() && span.To.Unix() < high {
 		high = span.To.Unix()
 	}
-	// What is dated in the future has the time of its delivery.
+	// An entry dated in the future has the time of its delivery.
 	f.dated(from+" AND date > ?", true, now)
 	if !f.stop {
 		f.dated(from+" AND date BETWEEN ? AND ?", false, low, high)
@@ -401,7 +401,7 @@ func (f *finder) shows(ref lektordir.Ref) bool {
 	return (!f.w.OnlyUnread || ref.Unread()) && (!f.w.SkipTrashed || !ref.Trashed())
 }
 
-// knows gives the function that tells of an entry what words it has.
+// knows returns the function that tells of an entry what words it has.
 func (f *finder) knows(id int64) func(string) query.Verdict {
 	return func(text string) query.Verdict {
 		f.mu.Lock()

@@ -1,21 +1,21 @@
 // Package index answers queries about the entries of a lektor-dir without reading it:
 // a file of SQLite beside it, in the user's cache, one for each lektor-dir and machine.
-// The lektor-dir stays the truth. What the index has are the names, what listings
-// show, and the words; not the content.
+// The lektor-dir stays the truth. The index has the names, the fields that
+// listings show, and the words; not the content.
 //
 // Nobody tells the index what changes. At each query it looks: a directory whose
 // [stamp] is as it was is not read, of others the names are read, and of names that are
 // new the entries. A name and the inode behind it stand for what was read of an entry,
 // wherever it moves within its feed, since entries rarely change once they are delivered:
-// [Index.Build] alone looks whether one did. What the index cannot vouch for it leaves to
-// whoever asks: entries that are odd are always candidates, whatever the query.
+// [Index.Build] alone looks whether one did. Odd entries are
+// candidates for every query: the caller has to read them.
 //
 // Whatever goes wrong, a file that is locked, damaged or somebody else's, a disk that
 // is full, a home that cannot be written: the answer is that the directory has to be
-// read ([Index.Look] gives nothing), with one warning where something is wrong. A file
+// read ([Index.Look] returns nothing), with one warning where something is wrong. A file
 // that is damaged is removed, and begun anew by later queries.
 //
-// Tokens and the tables: words.go, vocab.go, file.go. What is kept up to date, and how:
+// Tokens and the tables: words.go, vocab.go, file.go. Updates:
 // stamp.go, survey.go, update.go. Answers: needle.go, find.go. Pages with checksums:
 // checksum.go.
 package index
@@ -39,7 +39,7 @@ type Options struct {
 	// Cache is the directory of the file, Host the machine; "" stands for
 	// $XDG_CACHE_HOME/lektor and the name of this one.
 	Cache, Host string
-	// Clock tells the time as the file system has it; nil stands for time.Now.
+	// Clock returns the time as the file system has it; nil stands for time.Now.
 	Clock func() time.Time
 	// Budget is how long a query may spend on bringing the index up to date before it
 	// reads the directory after all; 0 stands for a third of a second, or longer where
@@ -61,7 +61,7 @@ type Options struct {
 type Index struct {
 	dir  *lektordir.Dir
 	o    Options
-	path string // of the file; "" for none
+	path string // path of the file; "" for none
 	warn sync.Once
 }
 
@@ -75,7 +75,7 @@ const (
 	autoCheckpoint = 1000
 )
 
-// New gives the index of a lektor-dir. It touches nothing.
+// New returns the index of a lektor-dir. It touches nothing.
 func New(d *lektordir.Dir, o Options) *Index {
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -99,7 +99,7 @@ func Open(path string, now func() time.Time, s *command.Streams, o Options) (*en
 	return st, x, nil
 }
 
-// For gives the index of a lektor-dir that is open, as [Open] does.
+// For returns the index of a lektor-dir that is open, as [Open] does.
 func For(d *lektordir.Dir, s *command.Streams, o Options) *Index {
 	if o.Warn == nil {
 		o.Warn = s.Report.Warn
@@ -118,7 +118,7 @@ func (x *Index) Exists() bool {
 }
 
 // View is the index as it was at one moment, for one goroutine at a time but for what
-// hits tell of words. Whoever has one closes it.
+// hits tell of words. The caller must close it.
 type View struct {
 	x *Index
 	s *session

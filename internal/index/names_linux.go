@@ -17,7 +17,7 @@ type name struct {
 	kind byte // DT_DIR and so on
 }
 
-// readNames gives what is in a directory, but for names that begin with a dot, with
+// readNames returns what is in a directory, but for names that begin with a dot, with
 // the inodes, which the system tells along with the names.
 func readNames(fd int, path string) ([]name, error) {
 	var list []name

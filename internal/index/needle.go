@@ -11,10 +11,10 @@ import (
 // entries have it. What it says no to has it not; yes it says only where it knows.
 type needle struct {
 	s *session
-	// void tells that the index knows nothing; exact that what it finds has the needle,
+	// void means that the index knows nothing; exact that what it finds has the needle,
 	// and not only the words of it.
 	void, exact bool
-	set         idSet // of what is found
+	set         idSet // entries that are found
 	count       int
 }
 
@@ -50,7 +50,7 @@ func (s idSet) count() (n int) {
 	return n
 }
 
-// needle gives what is known of a folded text.
+// needle returns what is known of a folded text.
 func (v *View) needle(text string) *needle {
 	n := v.needles[text]
 	if n == nil {
@@ -115,7 +115,7 @@ func (s *session) withWord(word string, f func(id int64)) {
 	}
 }
 
-// segment gives the words that have a segment in them: of each list one is there. ok is
+// segment returns the words that have a segment in them: of each list one is there. ok is
 // false where they are more than most.
 func (n *needle) segment(s segment, most int) (needed [][]string, ok bool) {
 	count := utf8.RuneCountInString(s.text)
@@ -144,7 +144,7 @@ func (n *needle) segment(s segment, most int) (needed [][]string, ok bool) {
 
 func quoted(w string) string { return `"` + w + `"` }
 
-// neighbours gives words for pairs, of each list of which one has to be there because
+// neighbours returns words for pairs, of each list of which one has to be there because
 // words of the list of segments stand side by side.
 // They are known of the entries from an id on.
 func (n *needle) neighbours(list []segment, words [][]string) (all [][]string, from int64) {
@@ -183,7 +183,7 @@ func (n *needle) neighbours(list []segment, words [][]string) (all [][]string, f
 	return all, from
 }
 
-// has tells of an entry whether it has the needle.
+// has reports of an entry whether it has the needle.
 func (n *needle) has(id int64) query.Verdict {
 	switch {
 	case n.void:

@@ -18,13 +18,13 @@ import (
 const fields = lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldPubDate | lektordir.FieldType |
 	lektordir.FieldCategories | lektordir.FieldEnclosures | lektordir.FieldReplaces
 
-// maxText is the most of a content that is taken apart into words, in bytes. What is
-// longer is odd.
+// maxText is the most of a content that is taken apart into words, in bytes. A longer
+// content makes the entry odd.
 const maxText = 8 << 20
 
 // doc is an entry as the index has it.
 type doc struct {
-	// odd tells that the entry has to be read whenever it is asked about: what is
+	// odd means that the entry has to be read whenever it is asked about: what is
 	// missing may come, what the system refuses may be allowed, and where a link leads
 	// may change. Then nothing else is known.
 	odd bool
@@ -51,7 +51,7 @@ type extras struct {
 	Replaces   string                `json:"r,omitempty"`
 }
 
-// more gives them as they are stored, nil for none.
+// more returns them as they are stored, nil for none.
 func (d *doc) more() []byte {
 	x := extras{d.entry.Categories, d.entry.Enclosures, d.entry.Replaces}
 	if len(x.Categories) == 0 && len(x.Enclosures) == 0 && x.Replaces == "" {
@@ -59,7 +59,7 @@ func (d *doc) more() []byte {
 	}
 	b, err := json.Marshal(x)
 	if err != nil {
-		return nil // of strings and numbers there is none
+		return nil // never for strings and numbers
 	}
 	return b
 }
@@ -83,7 +83,7 @@ func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
 	out := &doc{ctime: unix.TimespecToNsec(st.Ctim)}
 	out.young = unix.TimespecToNsec(st.Mtim) >= out.ctime
 	e, err := d.ReadEntry(ref, fields|lektordir.FieldContent|lektordir.FieldFeed)
-	// What was moved meanwhile, and is perhaps there again, may have been read in part.
+	// If the entry was moved meanwhile, and perhaps back, it may have been read in part.
 	if unix.Lstat(path, &st) != nil || unix.TimespecToNsec(st.Ctim) != out.ctime {
 		out.torn = true
 	}

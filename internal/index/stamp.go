@@ -16,8 +16,8 @@ type stamp string
 const absent stamp = "-"
 
 // Times of files have the steps of the kernel's clock, a few milliseconds, and on some
-// file systems whole seconds. What changed in the step in which it was read may change
-// again in it, and look as before; so may what has a time that is still to come.
+// file systems whole seconds. Two changes within one step look alike, so
+// a stamp younger than a step, or in the future, is not trusted.
 const (
 	fineStep   = 100 * time.Millisecond
 	coarseStep = 2100 * time.Millisecond
@@ -46,7 +46,7 @@ type times struct{ mtime, ctime unix.Timespec }
 
 func timesOf(st *unix.Stat_t) times { return times{st.Mtim, st.Ctim} }
 
-// look gives the stamp of a path relative to the directory that is open as at. Below a
+// look returns the stamp of a path relative to the directory that is open as at. Below a
 // directory that could not be opened nothing is there.
 func look(at int, path string) (stamp, times) { return lookAgain(at, path, "") }
 
@@ -81,7 +81,7 @@ func (m moment) settled(t times) bool {
 	return m.clock.Sub(at) > step && m.kernel.Sub(at) > step
 }
 
-// settled gives the stamp if what was looked at then can be relied on.
+// settled returns the stamp if what was looked at then can be relied on.
 func settled(s stamp, t times, then moment) stamp {
 	if t == (times{}) || then.settled(t) {
 		return s

@@ -24,7 +24,7 @@ type feed struct {
 	// stamps are those of new/$feed, cur/$feed and of the list of the document, when
 	// they were read; now is what they are now.
 	stamps, now [3]stamp
-	ctime       int64 // of the later of the two directories, in nanoseconds
+	ctime       int64 // ctime of the later of the two directories, in nanoseconds
 }
 
 // The places of a feed that have stamps; the first two are also those of entries, and
@@ -252,7 +252,7 @@ func (s *session) list(f *feed, place int) (*listing, error) {
 	return l, nil
 }
 
-// parse gives the entry of a name, or what a list of the lektor-dir complains of.
+// parse returns the entry of a name, or what a list of the lektor-dir complains of.
 func parse(f *feed, place int, n name) (lektordir.Ref, error) {
 	rel := lektordir.Place(place).String() + "/" + f.hash + "/" + n.name
 	if n.kind == kindFile {
@@ -346,7 +346,7 @@ const (
 	longYouth = 24 * time.Hour
 )
 
-// ref gives the entry of a row; ok is false for a row that fits no feed.
+// ref returns the entry of a row; ok is false for a row that fits no feed.
 func (s *session) ref(dir int64, unique, info []byte, bare bool) (lektordir.Ref, bool) {
 	f := s.byID[dir>>1]
 	if f == nil {

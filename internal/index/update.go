@@ -50,8 +50,8 @@ func (s *session) refreshOnce(ctx context.Context, deadline time.Time) error {
 	if s.c.err != nil {
 		return s.c.err
 	}
-	// What another process did meanwhile is seen by looking once more, also at what it has
-	// read while that was written.
+	// If another process wrote to the index meanwhile, survey once more, also what it read
+	// while that was written.
 	if s.dataVersion() != was {
 		s.load()
 		if _, err = s.survey(ctx); err != nil {
@@ -87,7 +87,7 @@ type update struct {
 	lists    map[int64]*dirList
 	affected map[int64]*feed // keys of entries whose versions have changed
 	arrivals []arrival
-	words    map[string]struct{} // of entries that came, not yet in the vocabulary
+	words    map[string]struct{} // words of new entries, not yet in the vocabulary
 	common   map[string]struct{}
 	young    bool // some came that may be still being written
 	done     int
@@ -286,7 +286,7 @@ func (u *update) forget(ids []int64) {
 	}
 }
 
-// list gives what the index has of a directory, as this update leaves it.
+// list returns what the index has of a directory, as this update leaves it.
 func (u *update) list(f *feed, place int) *dirList {
 	l := u.lists[dirID(f, place)]
 	if l == nil {
@@ -643,7 +643,7 @@ func (u *update) insert(a arrival, d *doc, then moment) {
 			young, u.young = 1, true
 		}
 	}
-	// What is written to it in the same step of the clock leaves no trace: it is read again.
+	// A write to it in the same step of the clock leaves no trace, so it is read again.
 	if at := unix.NsecToTimespec(d.ctime); d.ctime != 0 && !then.settled(times{at, at}) {
 		d.ctime--
 	}
@@ -665,7 +665,7 @@ func (u *update) insert(a arrival, d *doc, then moment) {
 
 const htmlType = "text/html"
 
-// nullable gives NULL for nothing.
+// nullable returns NULL for nothing.
 func nullable(b []byte) any {
 	if b == nil {
 		return nil

@@ -65,7 +65,7 @@ func (r *reader) next() bool {
 	return true
 }
 
-// plain gives a list with a newline before and after each word.
+// plain returns a list with a newline before and after each word.
 func (l list) plain() []byte {
 	text := make([]byte, 1, 3*len(l)+1)
 	text[0] = '\n'
@@ -147,7 +147,7 @@ func (s *session) addWords(words map[string]struct{}) {
 	}
 }
 
-// wordsWith gives the words of the vocabulary that have a piece in them, at their
+// wordsWith returns the words of the vocabulary that have a piece in them, at their
 // beginning or end where the segment says so; ok is false where they are more than
 // limit.
 func (s *session) wordsWith(seg segment, limit int) (words []string, ok bool) {
@@ -183,7 +183,7 @@ func (s *session) wordsWith(seg segment, limit int) (words []string, ok bool) {
 	return slices.Compact(words), ok
 }
 
-// blocksWith gives the blocks in which a piece may be; known is false where it is too
+// blocksWith returns the blocks in which a piece may be; known is false where it is too
 // short to tell.
 func (s *session) blocksWith(piece string) (in []int, known bool) {
 	if len(piece) < 3 {

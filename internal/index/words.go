@@ -25,8 +25,8 @@ type class uint8
 
 const (
 	between class = iota // no part of a word
-	alpha                // of a script that parts words
-	dense                // of one that does not
+	alpha                // letter of a script that separates words
+	dense                // letter of a script that does not
 )
 
 func classOf(r rune) class {
@@ -164,7 +164,7 @@ func (b *bag) has(w string) bool {
 	return ok
 }
 
-// of gives the words of texts with a newline after each, and empties the bag.
+// of returns the words of texts with a newline after each, and empties the bag.
 func (b *bag) of(folded string) (words []string, text string) {
 	for t := range strings.Lines(folded) {
 		b.add(strings.TrimSuffix(t, "\n"))
@@ -172,7 +172,7 @@ func (b *bag) of(folded string) (words []string, text string) {
 	return b.take()
 }
 
-// take gives the words, and a text of them and of the pairs for the index, and empties
+// take returns the words, and a text of them and of the pairs for the index, and empties
 // the bag.
 func (b *bag) take() (words []string, text string) {
 	for _, w := range b.words {

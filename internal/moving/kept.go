@@ -28,11 +28,11 @@ type Enclosure struct {
 // or has flags, and that his feed need not list any more.
 type Kept struct {
 	*Item
-	GUID   string // what the feed gives for an identifier, "" where that is not known
+	GUID   string // identifier in the feed, "" if it is not known
 	ByLink bool   // no other item of the feed has the URL
 }
 
-// Keep gives what is to be kept of items, the newest first. Of unsure ones nothing tells
+// Keep returns what is to be kept of items, the newest first. Of unsure ones nothing tells
 // which entry of its feed each is, as they have no identifier, and others have the URL:
 // delivered, they would be there twice when the feed has them.
 func Keep(items []Item) (kept []Kept, unsure int) {

@@ -79,10 +79,10 @@ func (i *Item) Marks() string {
 	return b.String()
 }
 
-// Distinct leaves a URL to those items alone that are the only ones of their feed to
-// have it: one that many entries share, as that of the home page, tells nothing of
-// which of them was read. So it is with titles of items without a URL. Items of one
-// feed and identifier are one. What is left without anything to know it by goes.
+// Distinct returns the items without ambiguous keys. A URL that several items of a feed
+// share, such as the home page's, does not identify one of them, so these items lose URL and
+// title. Items without a URL lose a title that they share in the same way. Items that have
+// no identifier, URL or title afterwards are dropped.
 func Distinct(items []Item) []Item {
 	type in struct{ feed, what string }
 	urls, titles := map[in]int{}, map[in]int{}

@@ -155,7 +155,7 @@ func QueryName(name string) string {
 type Config struct {
 	Cache string   // the file of its database, "" for the usual place; may begin with "~/"
 	Rules []Rule   // of its killfile, lines "ignore-article"
-	Notes []string // of what has another place here
+	Notes []string // remarks on settings that are not taken over
 }
 
 // Rule says which entries the user wants never to see.

@@ -66,8 +66,8 @@ func (lib *Library) r2e(f *Feed, key, value string) {
 }
 
 // R2ESeen reads the data of rss2email, JSON: of each feed what was mailed, which is
-// taken for read. What the feed gives no identifier rss2email knows by a digest of its
-// text, as it makes that; such are no items, and notes tell how many there are.
+// taken for read. An entry without an identifier in its feed is stored by rss2email
+// as a digest of its text. No item is made of it; notes say how many there are.
 func R2ESeen(data []byte) (items []Item, notes []string, err error) {
 	var file struct {
 		Feeds []struct {

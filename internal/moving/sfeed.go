@@ -55,7 +55,7 @@ func Sfeed(rc string) (lib *Library, path string) {
 	return lib, path
 }
 
-// sfeedFeed gives the feed of a call.
+// sfeedFeed returns the feed of a call.
 func sfeedFeed(args []word) (f Feed, err string) {
 	for _, w := range args {
 		if w.expands {
@@ -211,7 +211,7 @@ func (s *script) command() (c simple) {
 		default:
 			w := s.word()
 			if len(c.words) == 0 && (w.text == "then" || w.text == "do" || w.text == "else") {
-				continue // what follows is a command
+				continue // the rest is a command
 			}
 			c.words = append(c.words, w)
 			if len(c.words) == 1 && (w.text == "{" || w.text == "}") {

@@ -295,7 +295,7 @@ func Fold(s string) string {
 		}
 		return oneSpace(strings.ToLower(s))
 	}
-	// What is no text keeps its neighbours from being normalised.
+	// Bytes that are not UTF-8 keep their neighbours from being normalised.
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	// Once more the normal form: folding may take a character apart.
 	s = norm.NFC.String(cases.Fold().String(norm.NFC.String(s)))

@@ -41,7 +41,7 @@ type parser struct {
 	text string
 	pos  int
 
-	name   string // of a saved query
+	name   string // name of a saved query
 	saved  Saved
 	within []string // the saved queries that this one is a part of, and itself
 	budget *int     // how many more saved queries may be included

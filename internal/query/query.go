@@ -36,7 +36,7 @@ type Error struct {
 	Line   int    // line in a saved query of several lines, from 1; else 0
 	Column int    // in characters, from 1
 	Reason string
-	Hint   string // what to write instead, or ""
+	Hint   string // text to write instead, or ""
 }
 
 func (e *Error) Error() string { return e.where() + ": " + e.Reason }
@@ -62,9 +62,9 @@ type term struct {
 	value string // as written, without quotes, slashes and flags
 
 	needle string         // value, folded
-	re     *regexp.Regexp // of a regexp
-	date   date           // of since, before, on, delivered, read
-	choice *choice        // of is and has
+	re     *regexp.Regexp // set for a regexp
+	date   date           // set for since, before, on, delivered, read
+	choice *choice        // set for is and has
 }
 
 // form is the notation of a value. A phrase and a word mean the same.

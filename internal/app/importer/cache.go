@@ -25,7 +25,7 @@ import (
 // cache is the database of newsboat.
 type cache struct {
 	db      *sql.DB
-	columns map[string]bool // of the table of entries
+	columns map[string]bool // columns of the table of entries
 	items   []moving.Item
 	feeds   map[string]moving.Feed // their names and pages, by URL
 	notes   []string
@@ -100,7 +100,7 @@ func ahead(path string) bool {
 		return false
 	}
 	defer f.Close()
-	var version [2]byte // of who may write, and who may read
+	var version [2]byte // format versions for writing and for reading
 	_, err = f.ReadAt(version[:], 18)
 	return err == nil && version[1] == 2
 }
@@ -190,7 +190,7 @@ func (c *cache) readItems(ctx context.Context) error {
 	strange := map[rune][]string{}
 	feeds := map[string]string{} // each of their URLs once in memory
 	var id sql.NullInt64
-	var guid, title, link, feed, flags sql.RawBytes // what is no text is taken all the same
+	var guid, title, link, feed, flags sql.RawBytes // RawBytes accepts values that are not text
 	var date, unread, deleted sql.NullInt64
 	for rows.Next() {
 		var i moving.Item
@@ -282,7 +282,7 @@ func (c *cache) texts(ctx context.Context, kept []moving.Kept) error {
 	return rows.Err()
 }
 
-// columnsOf gives the names of the columns of the table of entries.
+// columnsOf returns the names of the columns of the table of entries.
 func columnsOf(ctx context.Context, db *sql.DB) (map[string]bool, error) {
 	rows, err := db.QueryContext(ctx, "SELECT name FROM pragma_table_info('rss_item')")
 	if err != nil {

@@ -258,7 +258,7 @@ func (m *mover) consents(f *moving.Feed, id string) bool {
 // share is what is done in one feed.
 type share struct {
 	hash  string
-	feed  *lektordir.Feed // of one that is not subscribed to, nil for others
+	feed  *lektordir.Feed // feed that is not subscribed to, nil for others
 	base  string          // where relative references in its entries begin
 	marks []feeddir.Mark
 	kept  []moving.Kept
@@ -446,7 +446,7 @@ func (m *mover) saveQueries(queries []moving.Query) error {
 	return bad
 }
 
-// tell tells what was done.
+// tell reports what was done.
 func (m *mover) tell() {
 	did := "subscribed"
 	if m.o.DryRun {
@@ -478,7 +478,7 @@ type finder struct {
 
 func newFinder(d *lektordir.Dir, byKey map[string]string) *finder {
 	f := &finder{byKey: byKey, byURL: feeddir.ByURL(d), byPage: map[string]string{}}
-	subs, _ := feeddir.List(d) // those that cannot be read, update tells of
+	subs, _ := feeddir.List(d) // update reports the subscriptions that cannot be read
 	for _, s := range subs {
 		f.byURL[s.ID] = s.Hash
 		if page := lektordir.NormalizeID(s.Link); page != "" {

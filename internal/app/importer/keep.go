@@ -40,7 +40,7 @@ type jsonAsset struct {
 	Size int64  `json:"size_in_bytes,omitempty"`
 }
 
-// entryOf gives what another reader kept as an entry; ok is false for one of which
+// entryOf returns what another reader kept as an entry; ok is false for one of which
 // nothing is known. base is where relative references begin that have no base of theirs.
 func entryOf(k moving.Kept, base string) (e feedconv.Entry, ok bool) {
 	j := jsonEntry{ID: k.GUID, URL: k.URL, Title: k.Title}

@@ -144,7 +144,7 @@ func fromSfeed(_ context.Context, paths []string, s *command.Streams) (*source, 
 	for line := range strings.Lines(string(list)) {
 		read[strings.TrimRight(line, "\n")] = true
 	}
-	// Where sfeed_update keeps the entries.
+	// sfeed_update keeps the entries in this directory.
 	if at = tilde(at); at == "" {
 		at = filepath.Join(filepath.Dir(rc), "feeds")
 	}

@@ -49,8 +49,8 @@ func (w *site) build(ctx context.Context) error {
 	if p.todo+len(p.gone) == 0 && len(w.ledger.items) == len(w.list) {
 		return nil
 	}
-	// What is about to change is not known until it has: a kill leaves no page that is
-	// taken for another.
+	// Pages about to change leave the ledger until they are written, so that after a kill none
+	// is taken for its older version.
 	for _, pages := range p.stages {
 		for _, page := range pages {
 			delete(w.ledger.pages, page.path)

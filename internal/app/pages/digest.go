@@ -18,15 +18,15 @@ import (
 type DigestOptions struct {
 	Common
 	Entries []string // paths or unique names; "-" stands for those on standard input
-	Nul     bool     // those end in NUL
-	Lines   int      // of each content
+	Nul     bool     // entries on standard input end in NUL
+	Lines   int      // lines shown of each content
 	Full    bool     // all of each content instead
 	Images  bool     // show images
 	Mail    string   // write a message to these addresses; "" for the HTML alone
 }
 
 // Digest writes entries as one HTML document, or as a message with it, feed by feed,
-// from old to new. It marks nothing. Of no entries it makes nothing.
+// from old to new. It marks nothing. Without entries it writes nothing.
 func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	var to []*mail.Address
 	if o.Mail != "" {

@@ -28,8 +28,8 @@ import (
 type HTMLOptions struct {
 	Common
 	Output  string // the directory of the site
-	Title   string // of the site; empty means "lektor"
-	Newest  int    // so many entries; 0 means all
+	Title   string // title of the site; empty means "lektor"
+	Newest  int    // number of the newest entries; 0 means all
 	PerPage int    // entries of a list; 50 if 0
 	Images  bool   // show images at once, not when the reader asks for them
 }
@@ -120,7 +120,7 @@ func openSite(o HTMLOptions, r *run) (*site, func(), error) {
 // item is what lists say of an entry.
 type item struct {
 	key     string // feed and unique name
-	name    string // of its page, without the extension
+	name    string // name of its page, without the extension
 	feed    string // hash
 	date    time.Time
 	title   string

@@ -94,7 +94,7 @@ func (l *ledger) write() error {
 	return atomicfile.WriteUnsynced(l.path, b.Bytes())
 }
 
-// digest tells texts apart.
+// digest returns a hash that distinguishes texts.
 func digest(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {

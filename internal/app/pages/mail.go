@@ -17,8 +17,8 @@ import (
 // mailed is an entry that was put into a mailbox.
 type mailed struct {
 	*entries.Record
-	file string // of the mailbox or the message
-	id   string // of the message
+	file string // name of the mailbox or the message
+	id   string // identifier of the message
 }
 
 // mailColumns are what -o can print of it: what it can print of entries, and two more.
@@ -143,7 +143,7 @@ func (m *mailing) laterVersions() func(lektordir.Ref) bool {
 // earliest is a date that mail programs can read (RFC 5322, 3.3).
 const earliest = 1900
 
-// letter gives an entry that was read as messages are made of it.
+// letter returns an entry that was read as messages are made of it.
 func (r *run) letter(e *entries.Record, images bool) *letter.Entry {
 	date := e.Date()
 	if date.Year() < earliest {
@@ -171,7 +171,7 @@ func (m *mailing) write(p *post) (bool, error) {
 	return err == nil, err
 }
 
-// done tells that a message is in a mailbox.
+// done counts a message that is in a mailbox, and prints it if asked to.
 func (m *mailing) done(p *post, file string) error {
 	m.added++
 	if m.print == nil {

@@ -29,7 +29,7 @@ type MaildirOptions struct {
 	Images bool   // messages show images
 	Print  command.PrinterOptions
 
-	step func() // of tests, see [mailing]
+	step func() // hook for tests, see [mailing]
 }
 
 // The files beside the messages of a maildir. A name with a dot is no folder while it
@@ -144,8 +144,8 @@ func base(path string) string {
 	return name
 }
 
-// recover ends what a kill has interrupted. Where the ledger was lost, it learns from
-// the messages that are there.
+// recover ends what a kill has interrupted. If the ledger was lost, it is rebuilt
+// from the messages in the maildir.
 func (d *maildir) recover() error {
 	names, err := os.ReadDir(d.path)
 	if err != nil {
@@ -194,7 +194,7 @@ func (d *maildir) recover() error {
 	return nil
 }
 
-// deliver gives messages their places.
+// deliver stages messages and moves them to their places in the maildir.
 func (d *maildir) deliver(batch []*post) error {
 	g := workers.Limited(mailWriters)
 	places := make([]string, len(batch))
@@ -254,7 +254,7 @@ func (d *maildir) stage(path string, data []byte, came time.Time) error {
 	}
 	err = cmp.Or(err, f.Close())
 	if err == nil {
-		// What servers take for the time when a message came.
+		// Servers take the mtime for the time when a message arrived.
 		err = os.Chtimes(path, time.Time{}, came)
 	}
 	return err

@@ -93,7 +93,7 @@ func (l *mailLedger) know(r lektordir.Ref) {
 	}
 }
 
-// knows tells whether an entry was mailed, and if not, whether another version of it
+// knows reports whether an entry was mailed, and if not, whether another version of it
 // was.
 func (l *mailLedger) knows(r lektordir.Ref) (known, later bool) {
 	if l.there != nil && l.there(r) {

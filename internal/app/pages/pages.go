@@ -35,7 +35,7 @@ type run struct {
 	*entries.Store
 	query   *query.Query
 	private bool
-	sharing *entries.Sharing // of the last collect
+	sharing *entries.Sharing // result of the last collect
 }
 
 func (c Common) open(s *command.Streams) (*run, error) {

@@ -156,7 +156,7 @@ type listPage struct {
 // pages returns the pages of the list. They are numbered from the oldest entries, so that
 // a new one changes the first page that is read, and now and then one more.
 func (g *group) pages(perPage int) []listPage {
-	whole := max(0, len(g.items)/perPage-1) // of the pages that are full the newest is in the index
+	whole := max(0, len(g.items)/perPage-1) // the newest full page is in the index
 	var list []listPage
 	for k := 1; k <= whole; k++ {
 		p := listPage{g: g, name: g.page(k), items: g.items[(k-1)*perPage : k*perPage], older: k - 1, newer: g.index}
@@ -275,7 +275,7 @@ func (w *site) entryPage(i *item, images bool) page {
 	}}
 }
 
-// whose tells of a site that is not for others, of which pages may have another text.
+// whose returns "private" for a private site, whose pages may differ in text, else "".
 func (w *site) whose() string {
 	if w.o.Private {
 		return "private"

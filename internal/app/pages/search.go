@@ -112,7 +112,7 @@ func prefix(word string) string {
 	return string(runes[:min(2, len(runes))])
 }
 
-// words gives the words of a title as they are searched for: folded as queries fold
+// words returns the words of a title as they are searched for: folded as queries fold
 // them, and without those of one letter. Scripts that put nothing between words are
 // cut into pairs of characters.
 func words(title string) []string {

@@ -35,7 +35,7 @@ var Groups = []string{"folder", "feed", "author", "day", "query"}
 type counted struct {
 	feed *lektordir.Feed // nil unless groups are feeds
 	key  string          // sort key of the group
-	name string          // of the group; "" for entries without an author, folder or feed name
+	name string          // name of the group; "" for entries without an author, folder or feed name
 	entries.Tally
 }
 

@@ -44,7 +44,7 @@ type stat struct {
 	newest time.Time // date of the newest entry
 	dirs   []string  // directories of the feed and its entries
 	disk   int64     // bytes on the disk
-	error  string    // of the last fetch
+	error  string    // error of the last fetch
 	silent bool      // no entry in all the weeks
 }
 

@@ -246,8 +246,8 @@ func origin(r *entries.Record) archive.Origin {
 	return archive.Origin{Feed: short(r.Ref.Feed), Entry: identity}
 }
 
-// digest tells versions of an entry apart by all that it says of itself. What it
-// has from its feed does not count: a feed that is renamed changes no entry.
+// digest tells versions of an entry apart by all that it says of itself. Fields
+// from its feed do not count: renaming a feed changes no entry.
 func digest(r *entries.Record, e *feedconv.Entry) string {
 	h := sha256.New()
 	own := r.Get(lektordir.FieldAuthor | lektordir.FieldPubDate)
@@ -404,7 +404,7 @@ func (a *archiver) linkNext() error {
 	return nil
 }
 
-// withNext gives an archive with the link to the one that follows, nil where it has
+// withNext returns an archive with the link to the one that follows, nil where it has
 // one.
 func (a *archiver) withNext(n int) ([]byte, error) {
 	name := a.numbered(archives, n)

@@ -28,9 +28,9 @@ type disk struct {
 // publishes to at the time.
 type documents struct {
 	dir  string
-	name string   // of the subscription document
-	base *url.URL // of the subscription document
-	ext  string   // of the others
+	name string   // name of the subscription document
+	base *url.URL // URL of the subscription document
+	ext  string   // extension of the other documents
 	disk disk
 }
 
@@ -115,7 +115,7 @@ func (d *documents) numbered(kind string, number int) string {
 	return fmt.Sprintf("%s-%04d.%s", kind, number, d.ext)
 }
 
-// found gives the numbers of the archives or pages that there are. One that is no
+// found returns the numbers of the archives or pages that there are. One that is no
 // file is an error, and so is one of another format: the directory has been used
 // for another feed then.
 func (d *documents) found(kind string) (map[int]bool, error) {
@@ -131,7 +131,7 @@ func (d *documents) found(kind string) (map[int]bool, error) {
 		}
 		number, err := strconv.Atoi(m[2])
 		if err != nil || number < 1 || n.Name() != fmt.Sprintf("%s-%04d.%s", kind, number, m[3]) {
-			continue // such as archive-00001.atom, which is none of ours
+			continue // publish does not write such names, for example archive-00001.atom
 		}
 		switch {
 		case m[3] != d.ext:

@@ -100,7 +100,7 @@ func (d *documents) page(n int) string {
 	return d.numbered(pages, n)
 }
 
-// ownPages gives the numbers of the pages that there are, and an error where one is
+// ownPages returns the numbers of the pages that there are, and an error where one is
 // of another feed.
 func (d *documents) ownPages() (map[int]bool, error) {
 	there, err := d.found(pages)

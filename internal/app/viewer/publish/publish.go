@@ -143,10 +143,10 @@ type publisher struct {
 	*session.Session
 	o      Options
 	format feedconv.Format
-	feed   feedconv.Feed // what the feed says of itself
+	feed   feedconv.Feed // metadata of the published feed
 	self   *url.URL      // nil without one
 	named  []string      // hashes of the feeds that are published all the same
-	told   bool          // of the feeds that are left out
+	told   bool          // the warning about omitted feeds was printed
 
 	sources sync.Map // by hashes of feeds, what fetchedFrom returned
 }

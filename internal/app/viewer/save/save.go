@@ -263,11 +263,11 @@ func saveError(err error) error {
 // saving is the state of a download. Its file has a line for each value: a name, a tab and the
 // value.
 type saving struct {
-	path string // of the state; with .part that of the received bytes
+	path string // path of the state; with .part the path of the received bytes
 	part *os.File
 
 	url       string
-	validator string // of the received bytes
+	validator string // validator of the received bytes
 	total     int64  // size of the whole in bytes; -1 if unknown
 	boot      string // id of the boot in which the bytes were received
 	name      string // final name, recorded before the file gets it

@@ -27,7 +27,7 @@ type browser struct {
 	list     list
 	page     reading
 
-	width, height int // of the screen
+	width, height int // size of the screen in cells
 	textMost      int // maximum columns of the text of an entry
 }
 
@@ -61,7 +61,7 @@ type list struct {
 // reading is the third pane: the open entry.
 type reading struct {
 	ref      lektordir.Ref // its last known name
-	key      key           // of ref; 0 if no entry is open
+	key      key           // key of ref; 0 if no entry is open
 	page     *Page         // nil until it is read
 	lines    []string
 	y        int

@@ -44,7 +44,7 @@ type Listed struct {
 type Page struct {
 	Header     []string // a line for each field
 	Text       string   // wrapped, with links as footnotes
-	URL        string   // of the web page of the entry, or ""
+	URL        string   // address of the entry's web page, or ""
 	Links      []string // URLs in the order of their numbers, which begin at 1
 	Pictures   []string // URLs
 	Enclosures []string // URLs

@@ -23,7 +23,7 @@ import (
 type picture struct {
 	kitty, sixel bool
 	on           bool // a picture is shown
-	number       int  // of the picture in its entry, from 0
+	number       int  // index of the picture in its entry, from 0
 	caption      string
 	seq          int // number of the latest request
 }

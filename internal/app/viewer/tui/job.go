@@ -14,7 +14,7 @@ const (
 // job is background work of which one request runs at a time. R is the type of a request.
 type job[R any] struct {
 	state  jobState
-	id     int // of the latest request that began
+	id     int // number of the latest request that began
 	cancel context.CancelFunc
 	next   *R // request that begins when none runs
 }

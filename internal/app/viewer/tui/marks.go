@@ -14,8 +14,8 @@ import (
 type change struct {
 	kind       changeKind
 	refs       []lektordir.Ref // as they were on the screen when the key was pressed
-	keys       map[key]bool    // of refs
-	feeds      map[string]bool // of refs
+	keys       map[key]bool    // derived from refs
+	feeds      map[string]bool // derived from refs
 	set, unset string          // flags
 	name       string          // name of the query to save
 	query      string

@@ -71,7 +71,7 @@ type node struct {
 	apart   string // distinguishes feeds of the same title; shown after it
 	depth   int
 	unread  int
-	flagged int    // of flaggedNode
+	flagged int    // count of flaggedNode
 	bad     string // error of a saved query
 }
 

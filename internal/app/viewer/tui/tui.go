@@ -26,7 +26,7 @@ import (
 // Options are the options of the reader.
 type Options struct {
 	In, Out *os.File // the terminal
-	Name    string   // of the lektor-dir, for messages
+	Name    string   // name of the lektor-dir, for messages
 	Keys    *Keys
 	// KeysFile is a line of help that names the file of the keys.
 	KeysFile string
