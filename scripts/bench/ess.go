@@ -82,7 +82,7 @@ func (b *bench) inLines(n int) {
 				cmd := command(dir, "sh", "-c", s.script, "sh", fmt.Sprint(topmost))
 				cmd.Env = append(cmd.Env, "PATH="+b.bin+":"+os.Getenv("PATH"))
 				m, out := take(cmd)
-				m.memory = 0 // that of the shell
+				m.memory = 0 // it would be the shell's
 				if s.script == four {
 					printed[w.name] = out
 				}

@@ -18,10 +18,10 @@ type fetcher struct {
 	ways  []*way
 	setup func(w *way, dir string, urls []string) func() *exec.Cmd
 	count func(w *way, dir string) int // entries there
-	// settle is whether a fetch more comes before one that finds nothing new: newsboat
-	// remembers validators only from the second on.
+	// settle adds a fetch before the one that finds nothing new: newsboat remembers
+	// validators only from the second fetch on.
 	settle bool
-	// family is whether other processes do the work, so that its memory says nothing.
+	// family says that child processes do the work, so that its own memory says nothing.
 	family bool
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// lanes is how many write to the volume at once.
+// lanes is the number of goroutines that write to the volume at once.
 const lanes = 8
 
 // gluster runs this program again, where a volume of GlusterFS can be made, for this row
@@ -80,7 +80,7 @@ func (b *bench) onVolume() {
 	b.compare(group{what: "GlusterFS, eight at once", unit: "entries", n: n}, ways, nil)
 }
 
-// onLanes measures what eight do at once in a new directory of the volume.
+// onLanes measures eight goroutines at once in a new directory of the volume.
 func onLanes(ctx context.Context, volume *gluster.Volume, at string, do func(dir string, lane int)) (m measurement) {
 	dir := must.Get(os.MkdirTemp(at, ""))
 	must.Get(volume.Calls(ctx)) // and forget them

@@ -46,7 +46,7 @@ func (b *bench) list() {
 			must.Fail("%s lists %d, want %d", w.name, n, lines)
 		}
 		if w.bin == "" {
-			m.memory = 0 // that of the shell
+			m.memory = 0 // it would be the shell's
 		}
 		return m
 	})

@@ -149,24 +149,24 @@ func describe(dir string) string {
 	return fmt.Sprintf("%s, %d × %s/%s", bytes.TrimSpace(fs), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
 }
 
-// way is one of those that a group compares: programs of ours, of others, or a floor.
+// way is one of the ways that a group compares: programs of ours, of others, or a floor.
 type way struct {
 	name string
 	bin  string // directory of the programs, for programs of ours
 	dir  string // its own
 	n    int    // if not 0, used instead of the group's
-	// once does it, and returns what it took.
+	// once runs it once, and returns the result.
 	once func(w *way, round int) measurement
 }
 
-// measurement is what a round took.
+// measurement is the result of a round.
 type measurement struct {
 	time, cpu time.Duration
 	memory    int64 // peak, in bytes; 0 if unknown
 	note      string
 }
 
-// group is what is compared.
+// group is a comparison of ways.
 type group struct {
 	what, unit string
 	n          int // how many of the unit a round has
@@ -197,7 +197,7 @@ func (b *bench) ours(name string) []*way {
 	return ways
 }
 
-// other is the way of another program, none if it is not installed or not compared with.
+// other returns the way of another program, none if it is not installed or not compared.
 func (b *bench) other(name string, programs ...string) []*way {
 	if b.against != "" {
 		return nil
@@ -314,7 +314,7 @@ func (w *way) lektor(feeds, program string, args ...string) *exec.Cmd {
 // longest is how long a command may take.
 const longest = 3 * time.Hour
 
-// take runs a command to its end and returns what it took and printed.
+// take runs a command to its end and returns its measurement and its output.
 func take(cmd *exec.Cmd) (m measurement, printed []byte) {
 	// Files that others have left to be written must not be written now.
 	exec.Command("sync").Run()

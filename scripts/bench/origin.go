@@ -51,7 +51,7 @@ func (s *origin) reset() {
 	clear(s.responses)
 }
 
-// answers lists those given since the last reset: "500 × 200".
+// answers lists the answers since the last reset: "500 × 200".
 func (s *origin) answers() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,7 +37,7 @@ func (b *bench) push() {
 	b.registrations(sizes["registrations"])
 }
 
-// program is one that runs until it is stopped.
+// program is a program that runs until it is stopped.
 type program struct {
 	*exec.Cmd
 	said strings.Builder
@@ -99,7 +99,7 @@ func freePort() string {
 }
 
 // loop is the whole way of an update: a publisher, who writes and pings; the hub, the
-// listener, the fetcher, and what prints a line for the reader.
+// listener, the fetcher, and the program that prints a line for the reader.
 type loop struct {
 	way       *way
 	where     string

@@ -13,8 +13,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// share measures lektor-share: the first synchronisation of so many marks, one without
-// news, one after a single change, and a peer that reads them.
+// share measures lektor-share: the first synchronisation of all marks, one without
+// changes, one after a single change, and a peer that reads them.
 func (b *bench) share() {
 	n := sizes["marks"]
 	if n == 0 {

@@ -58,7 +58,7 @@ func (c *corpus) title(i int) string {
 	return fmt.Sprintf("Entry %d: %s & %s, %s", i, c.word(), c.word(), c.word())
 }
 
-// body returns about so many bytes of HTML for the entry of a number.
+// body returns HTML of about this many bytes for the entry with a number.
 func (c *corpus) body(i, size int) string {
 	var b strings.Builder
 	for b.Len() < size {
@@ -133,7 +133,7 @@ func (l library) make(dir string) (texts, mailed int64) {
 	return texts, mailed
 }
 
-// number is that of the entry with a title.
+// number returns the number of the entry with a title.
 func number(title string) (i int) {
 	must.Get(fmt.Sscanf(title, "Entry %d:", &i))
 	return i

@@ -102,7 +102,7 @@ func write(dir string, files []string) error {
 	return nil
 }
 
-// add adds to the end of a file.
+// add appends to a file.
 func add(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
@@ -132,7 +132,7 @@ func Unique(seconds int64, identity int) string {
 }
 
 // Entry is an entry as it lies in a lektor-dir, read without package lektordir,
-// for tests of what that does.
+// for tests of that package.
 type Entry struct {
 	Place  string // new or cur
 	Feed   string // hash
@@ -142,8 +142,8 @@ type Entry struct {
 	Files  map[string]string // see [Files]
 }
 
-// Entries reads the entries of a lektor-dir. The error joins what could not be read
-// of them.
+// Entries reads the entries of a lektor-dir. The error joins those of entries that
+// could not be read.
 func Entries(dir string) ([]*Entry, error) {
 	var all []*Entry
 	paths, err := filepath.Glob(filepath.Join(dir, "[cn][ue][rw]", "*", "*"))
@@ -158,8 +158,8 @@ func Entries(dir string) ([]*Entry, error) {
 	return all, errors.Join(bad...)
 }
 
-// Files reads the files below a directory, by their paths in it; of a symbolic
-// link, where it leads.
+// Files reads the files below a directory, by their paths in it. A symbolic link has its
+// target.
 func Files(dir string) (map[string]string, error) {
 	files := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -178,13 +178,13 @@ func Files(dir string) (map[string]string, error) {
 	return files, err
 }
 
-// made is the directory of programs that are there already, as make test has them: each
-// package of tests would link all of them anew.
-const made = "LEKTOR_PROGRAMS"
+// programsVariable names a directory of programs that are built already. make test sets it:
+// otherwise each package of tests would link all of them anew.
+const programsVariable = "LEKTOR_PROGRAMS"
 
 // Programs puts programs, such as lektor-view, into a directory: all, if none is named.
 func Programs(to string, names ...string) error {
-	if from := os.Getenv(made); from != "" {
+	if from := os.Getenv(programsVariable); from != "" {
 		return programsOf(from, to, names)
 	}
 	args := []string{"build", "-o", to + "/"}
@@ -206,7 +206,7 @@ func programsOf(from, to string, names []string) error {
 	if len(names) == 0 {
 		found, err := filepath.Glob(filepath.Join(from, "lektor-*"))
 		if err != nil || len(found) == 0 {
-			return fmt.Errorf("there are no programs in %s=%s", made, from)
+			return fmt.Errorf("there are no programs in %s=%s", programsVariable, from)
 		}
 		for _, path := range found {
 			names = append(names, filepath.Base(path))
@@ -215,7 +215,7 @@ func programsOf(from, to string, names []string) error {
 	for _, name := range names {
 		path := filepath.Join(from, name)
 		if _, err := os.Stat(path); err != nil {
-			return fmt.Errorf("%s: %w", made, err)
+			return fmt.Errorf("%s: %w", programsVariable, err)
 		}
 		if err := os.Symlink(path, filepath.Join(to, name)); err != nil {
 			return err
@@ -224,14 +224,14 @@ func programsOf(from, to string, names []string) error {
 	return nil
 }
 
-// built is the directory of [Bin], "" before it was asked for.
-var built string
+// binDir is the directory of [Bin], "" before the first call.
+var binDir string
 
 var build = sync.OnceValue(func() (err error) {
-	if built, err = os.MkdirTemp("", "lektor-bin-"); err != nil {
+	if binDir, err = os.MkdirTemp("", "lektor-bin-"); err != nil {
 		return err
 	}
-	return Programs(built)
+	return Programs(binDir)
 })
 
 // Bin returns a directory with all programs, which is the same for all tests of a package.
@@ -244,14 +244,14 @@ func Bin(t testing.TB) string {
 	if err := build(); err != nil {
 		t.Fatal(err)
 	}
-	return built
+	return binDir
 }
 
 // Main runs tests that use [Bin].
 func Main(m *testing.M) {
 	code := m.Run()
-	if built != "" {
-		os.RemoveAll(built)
+	if binDir != "" {
+		os.RemoveAll(binDir)
 	}
 	os.Exit(code)
 }

@@ -2,9 +2,9 @@
 
 // Package gluster makes a replicated GlusterFS volume on this machine, of two bricks,
 // for tests: with daemons of its own, in namespaces of its own for the network,
-// processes and mounts. So nobody else sees anything of it, its addresses are its
-// loopback interface's, and when the program ends, however it does, the kernel ends
-// the daemons and takes the mounts away. It needs root, and Debian's glusterfs-server.
+// processes and mounts. So no other process sees it, its addresses are on its
+// own loopback interface, and when the program ends, however it does, the kernel ends
+// the daemons and unmounts the volume. It needs root, and Debian's glusterfs-server.
 package gluster
 
 import (
@@ -46,10 +46,10 @@ func namespaces() []string {
 	return []string{"--net", "--mount", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc"}
 }
 
-// inside is set for a program that runs where it may make a volume.
+// inside is the variable that is set for a program that runs in such namespaces.
 const inside = "LEKTOR_GLUSTER_INSIDE"
 
-// Inside reports whether this program runs there.
+// Inside reports whether this program runs where it may make a volume.
 func Inside() bool { return os.Getenv(inside) != "" && os.Getpid() == 1 }
 
 // Again returns the command that runs this program once more, with these arguments, in
@@ -90,7 +90,7 @@ type Volume struct {
 	mounts []string
 }
 
-// address is that of the server, which takes no 127.0.0.1 for one.
+// address is the address of the server, which does not accept 127.0.0.1.
 const address = "127.0.0.2"
 
 const settings = `volume management
@@ -227,8 +227,7 @@ func (v *Volume) Times() (mounts, replicas time.Duration, err error) {
 	return mounts, replicas, err
 }
 
-// Mount mounts the volume once more: as another machine would have it, with what it
-// remembers to itself.
+// Mount mounts the volume once more, as another machine would: with a cache of its own.
 func (v *Volume) Mount(ctx context.Context, at string) error {
 	if err := os.MkdirAll(at, 0o777); err != nil {
 		return err
@@ -238,7 +237,7 @@ func (v *Volume) Mount(ctx context.Context, at string) error {
 	return err
 }
 
-// Close takes the mounts away, so that the directory can be removed. The daemons end
+// Close unmounts the volume, so that the directory can be removed. The daemons end
 // with the program.
 func (v *Volume) Close() {
 	for _, at := range v.mounts {
@@ -257,7 +256,7 @@ func run(ctx context.Context, argv ...string) (string, error) {
 	return out.String(), nil
 }
 
-// loopback makes the interface work, which it does not in a namespace that is new.
+// loopback brings the loopback interface up, which is down in a new namespace.
 func loopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

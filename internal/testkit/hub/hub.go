@@ -29,22 +29,22 @@ type Hub struct {
 	WantsURL      bool   // knows url, not url1
 	FiveParams    bool   // accept the call of XML-RPC that has no domain
 	RawChallenge  bool   // url is not percent-encoded in the challenge
-	AppendsURL    bool   // ?url= behind every callback
+	AppendsURL    bool   // appends ?url= to every callback
 	ShoutsPath    bool   // makes paths of callbacks upper-case, with a slash
 	ProbesBare    bool   // a bare GET of the callback must be 200 first
-	SingleQuotes  bool   // in answers
-	RefusesAccept bool   // 406 for an Accept of text/xml
+	SingleQuotes  bool   // answers have single quotes
+	RefusesAccept bool   // answers 406 to an Accept of text/xml
 	FirstOnly     bool   // reads url1 alone, and answers success for all
 	NeverCalls    bool   // takes registrations without verifying them
 	CallsLate     bool   // verifies them after the answer, see LateChallenges
 	CallsRPC      bool   // tests xml-rpc by a call, also with a domain
-	Answer        string // in the place of every result
-	Forgets       int    // a registration is dropped after so many errors in a row
+	Answer        string // replaces every result
+	Forgets       int    // drops a registration after this many errors in a row; 0: never
 
 	// Departures of WebSub hubs.
-	Deny     string        // the reason, when it is to deny
+	Deny     string        // if not "", denies with this reason
 	Lease    time.Duration // lease that it grants; 0 means the one asked for
-	NoLease  bool          // refuses a request for one
+	NoLease  bool          // refuses requests that ask for a lease
 	NoVerify bool          // accepts, and never verifies
 
 	mu       sync.Mutex
@@ -58,7 +58,7 @@ type Hub struct {
 	wg       sync.WaitGroup
 }
 
-// Registration is one of rssCloud's.
+// Registration is a registration by rssCloud.
 type Registration struct {
 	Callback  string
 	Protocol  string
@@ -67,20 +67,20 @@ type Registration struct {
 	Together  int // feeds in its request
 }
 
-// Subscription is one of WebSub's.
+// Subscription is a subscription by WebSub.
 type Subscription struct {
 	Callback, Topic, Secret string
 	Lease                   time.Duration
 }
 
-// Registrations lists those of rssCloud in order.
+// Registrations returns the registrations by rssCloud, in order.
 func (h *Hub) Registrations() []Registration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.regs)
 }
 
-// Subscriptions lists those of WebSub, as they are now.
+// Subscriptions returns the subscriptions by WebSub, as they are now.
 func (h *Hub) Subscriptions() []Subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,8 +91,8 @@ func (h *Hub) Subscriptions() []Subscription {
 	return out
 }
 
-// Requests counts requests for registration, and the most of them that were
-// under way at once.
+// Requests returns the number of requests for registration, and the greatest number of
+// them at once.
 func (h *Hub) Requests() (n, atOnce int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,7 +102,7 @@ func (h *Hub) Requests() (n, atOnce int) {
 // Wait waits for verifications that are under way.
 func (h *Hub) Wait() { h.wg.Wait() }
 
-// ServeHTTP is the hub.
+// ServeHTTP serves the paths of the hub.
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	h.requests++
@@ -276,7 +276,7 @@ func (h *Hub) Notify(feed string) error {
 	return nil
 }
 
-// forget counts errors where the hub forgets, and reports whether it does.
+// forget counts errors if Forgets is set, and reports whether it is set.
 func (h *Hub) forget(r Registration, err error) bool {
 	if h.Forgets == 0 {
 		return false
@@ -411,7 +411,7 @@ func (h *Hub) Verify(s *Subscription, mode string) bool {
 	return true
 }
 
-// Deliver delivers content of a topic, signed by a method where there is a
+// Deliver delivers content of a topic, signed by a method if the subscription has a
 // secret.
 func (h *Hub) Deliver(topic, method string, content []byte) error {
 	for _, s := range h.Subscriptions() {

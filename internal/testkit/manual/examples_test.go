@@ -18,7 +18,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/dir"
 )
 
-// step is what becomes of an example of a page.
+// step says how an example of a page is run and checked.
 type step struct {
 	starts string // the first line begins with its first two words, or is any comment
 	except string // why it is not run as printed; then the text still stands in $example
@@ -138,7 +138,7 @@ func (p *place) getenv(name string) string {
 	return ""
 }
 
-// complaint is what an example that is right makes no program say.
+// complaint matches messages that a correct example never causes.
 var complaint = regexp.MustCompile("warning|hint|No such file|not found|usage")
 
 // stay runs a script until a condition holds, and interrupts it.

@@ -1,6 +1,6 @@
-// Package manual holds man pages against what they promise: that they are sound
-// mdoc, that their examples run and print what they should, and that they
-// document the flags that a command takes, no more and no fewer.
+// Package manual checks man pages: that they are sound mdoc, that their examples run and
+// print what they should, and that they document the flags that a command takes, no more
+// and no fewer.
 package manual
 
 import (
@@ -26,8 +26,8 @@ import (
 // a subsection named after a subcommand (".Ss add", ".Ss lektor-fetch add") or
 // in a list below ".It Cm add" are that subcommand's; others hold for all that
 // take them. The page must also have an item or a subsection for every
-// subcommand. --help and --version go without saying. The page is that of the app's
-// name in the project's man/.
+// subcommand. --help and --version need no documentation. The page has the app's name in
+// the project's man/.
 //
 // A page of the app's name, a minus and a subcommand's name documents the flags of that
 // subcommand, and must name the app's page.
@@ -90,16 +90,16 @@ func compare(app *cli.App, page string, own map[string]string) []string {
 		}
 	}
 	documented := func(where, name string) bool { return m[where][name] || m[""][name] }
-	taken := manual{"": {}}
+	appFlags := manual{"": {}}
 	want := func(where string, flags []cli.Flag) {
-		taken[where] = map[string]bool{}
+		appFlags[where] = map[string]bool{}
 		for _, f := range flags {
 			if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
 				continue
 			}
 			for _, n := range f.Names() {
 				name := dashed(n)
-				taken[where][name], taken[""][name] = true, true
+				appFlags[where][name], appFlags[""][name] = true, true
 				if !documented(where, name) && !obvious(name) {
 					problems = append(problems, fmt.Sprintf("%s is not documented", strings.TrimSpace(where+" "+name)))
 				}
@@ -119,7 +119,7 @@ func compare(app *cli.App, page string, own map[string]string) []string {
 	// stands for when none is given.
 	for _, f := range app.Flags {
 		for _, n := range f.Names() {
-			taken[""][dashed(n)] = true
+			appFlags[""][dashed(n)] = true
 			found := obvious(dashed(n))
 			for where := range m {
 				found = found || m[where][dashed(n)]
@@ -131,7 +131,7 @@ func compare(app *cli.App, page string, own map[string]string) []string {
 	}
 	for where, flags := range m {
 		for name := range flags {
-			if !taken[where][name] && !obvious(name) {
+			if !appFlags[where][name] && !obvious(name) {
 				problems = append(problems, fmt.Sprintf("%s is documented but not taken", strings.TrimSpace(where+" "+name)))
 			}
 		}

@@ -1,5 +1,5 @@
-// Package schema holds what programs print as JSON against the JSON Schemas in
-// docs/, for tests.
+// Package schema checks the JSON output of programs against the JSON Schemas in docs/, for
+// tests.
 package schema
 
 import (
@@ -38,7 +38,7 @@ func Of(t testing.TB, document []byte) *Schema {
 		t.Fatal(err)
 	}
 	c := jsonschema.NewCompiler()
-	c.AssertFormat() // a date that is none is wrong
+	c.AssertFormat() // "format" is checked, such as that of a date
 	if err := c.AddResource("urn:x:schema", value); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func NewClock() *Clock { return ClockAt(time.Date(2026, 3, 2, 12, 0, 0, 0, time.
 // ClockAt starts at a time.
 func ClockAt(t time.Time) *Clock { return &Clock{t: t} }
 
-// Now is the time on the clock.
+// Now returns the time on the clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +58,7 @@ func (l *Log) Info(format string, args ...any) {
 	l.lines = append(l.lines, fmt.Sprintf(format, args...))
 }
 
-// String returns all of them.
+// String returns all messages.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

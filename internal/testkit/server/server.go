@@ -55,10 +55,10 @@ func New(addr string) (*Server, error) {
 	return s, nil
 }
 
-// URL is the server's URL followed by a path.
+// URL returns the server's URL followed by a path.
 func (s *Server) URL(path string) string { return s.ts.URL + path }
 
-// Close breaks what connections there are, and ends the server.
+// Close breaks all connections, and ends the server.
 func (s *Server) Close() {
 	s.ts.CloseClientConnections()
 	s.ts.Close()

@@ -105,7 +105,7 @@ func (t *Terminal) Output() string {
 	return t.Seen()
 }
 
-// Seen is what was written until now.
+// Seen returns the output until now.
 func (t *Terminal) Seen() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Tmux is a terminal that draws: what a person sees of a program is what tmux, which
-// shares nothing with it, makes of what it writes.
+// Tmux is a terminal that draws: tmux, which shares no code with the programs, turns their
+// output into the screen that a person would see.
 type Tmux struct {
 	Width, Height int
 
@@ -19,8 +19,8 @@ type Tmux struct {
 	socket string
 }
 
-// NewTmux runs a command of /bin/sh on a screen of so many columns and lines. When the
-// command has ended the screen stays. It skips the test where tmux is not installed.
+// NewTmux runs a command of /bin/sh on a screen with this many columns and lines. When the
+// command has ended, the screen stays. If tmux is not installed, the test is skipped.
 func NewTmux(t testing.TB, columns, lines int, env []string, script string) *Tmux {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
@@ -72,7 +72,7 @@ func (x *Tmux) Type(text string) {
 	x.run("send-keys", "-t", "t", "-l", text)
 }
 
-// Resize makes the screen another size.
+// Resize changes the size of the screen.
 func (x *Tmux) Resize(columns, lines int) {
 	x.t.Helper()
 	x.run("resize-window", "-t", "t", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(lines))
@@ -85,7 +85,7 @@ func (x *Tmux) Screen() []string {
 	return strings.Split(strings.TrimSuffix(x.run("capture-pane", "-p", "-t", "t"), "\n"), "\n")
 }
 
-// Tell returns what tmux knows of the pane, by its formats, as #{pane_title}.
+// Tell returns a property of the pane by a format of tmux, such as #{pane_title}.
 func (x *Tmux) Tell(format string) string {
 	x.t.Helper()
 	return strings.TrimSuffix(x.run("display-message", "-p", "-t", "t", format), "\n")

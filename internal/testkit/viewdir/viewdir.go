@@ -1,5 +1,5 @@
-// Package viewdir is a lektor-dir with one feed for tests of viewers, and a place for what
-// commands print.
+// Package viewdir makes a lektor-dir with one feed for tests of viewers, and collects the
+// output of commands.
 package viewdir
 
 import (
@@ -19,7 +19,7 @@ const FeedID = "http://a.example/"
 // Now is the time of all tests, in a zone where it is the next day already.
 var Now = time.Date(2026, 3, 15, 23, 0, 0, 0, time.UTC).In(time.FixedZone("", 2*3600))
 
-// Fixture is a lektor-dir and what a command printed.
+// Fixture is a lektor-dir and the output of a command.
 type Fixture struct {
 	*dir.Dir
 	Out, Err bytes.Buffer
@@ -58,7 +58,7 @@ func (f *Fixture) Streams(in string) *command.Streams {
 	return command.NewStreams("lektor-view", strings.NewReader(in), &f.Out, &f.Err)
 }
 
-// Want checks what was printed.
+// Want checks the output.
 func (f *Fixture) Want(err error, out string) {
 	f.T.Helper()
 	if err != nil || f.Out.String() != out {
