@@ -2,7 +2,7 @@ package feedconv
 
 import "testing"
 
-// A document that tells when entries were published is an alternate of the feed, and
+// A document with the dates of entries is an alternate of the feed, and
 // not the page that it belongs to.
 func TestNoticesAreNoPage(t *testing.T) {
 	const notices = `<link rel="alternate" type="application/ess" href="http://e/ess"/><link rel="alternate" type="Application/NNO; charset=utf-8" href="http://e/nno"/>`

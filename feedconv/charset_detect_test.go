@@ -51,7 +51,7 @@ var texts = map[string]string{
 	"tr":      "Hükümet dün Ankara’da ekonomi için yeni önlemler açıkladı. Çocuklar yarın okula dönecek ve hava güzel olacak. Yorumlarınız için herkese teşekkür ederim, çünkü bayram yaklaşıyor ve şimdiden iyi dileklerimi gönderiyorum. Işık.",
 }
 
-// sentences gives a text whole and in sentences.
+// sentences returns a text whole and in sentences.
 func sentences(text string) []string {
 	out := []string{text}
 	for s := range strings.SplitSeq(strings.ReplaceAll(text, "。", "。\n"), "\n") {
@@ -100,7 +100,7 @@ func TestDetectsCharset(t *testing.T) {
 	}
 }
 
-// Languages whose alphabets tell their charset are read right as a whole, and in most
+// Languages whose alphabets show their charset are read right as a whole, and in most
 // sentences (two in five of Turkish); one with too little evidence is windows-1252, never
 // another one.
 func TestDetectsLatinCharsets(t *testing.T) {

@@ -49,8 +49,8 @@ func roundTrip(t *testing.T, f *Feed, format Format) (document []byte, back *Fee
 	return b.Bytes(), back
 }
 
-// canonical gives what is left of an entry in a format: what the format has no
-// place for is taken away, from the original and from what was read back.
+// canonical returns an entry as a format can represent it: fields that the format does not
+// have are emptied. It is called with the original and with the entry that was read back.
 func canonical(e Entry, format Format, feedUpdated time.Time) Entry {
 	e.GUID, e.PublishedRaw, e.Earlier = "", "", nil
 	e.Enclosures = append([]Enclosure(nil), e.Enclosures...)
@@ -285,7 +285,7 @@ func randomWords(r *rand.Rand) []string {
 	return words
 }
 
-// randomLine gives what a title can be.
+// randomLine returns a line that a title can be.
 func randomLine(r *rand.Rand, needed bool) string {
 	s := PlainText(strings.Join(randomWords(r), []string{" ", ""}[r.IntN(2)]), markup.TypePlain)
 	if needed && s == "" {
@@ -307,7 +307,7 @@ func randomPerson(r *rand.Rand) Person {
 	return []Person{{Name: name}, {Name: "Ann", Email: "ann@example.com"}, {Email: "ann@example.com"}, {Name: name, URL: "http://example.com/ann?a&b"}}[r.IntN(4)]
 }
 
-// Reading what was written gives the same entries, whatever is in them.
+// The same entries are read as were written, whatever is in them.
 func TestEncodeGeneratedFeeds(t *testing.T) {
 	for seed := range uint64(300) {
 		f := generated(rand.New(rand.NewPCG(seed, 1)))

@@ -9,8 +9,8 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 )
 
-// A document that is broken, and says little, gives what there is to have, and
-// where it had to be mended.
+// A broken document with few fields: the entries that could be read, and warnings with the
+// places of the defects.
 func ExampleParse() {
 	document := `<rss version="2.0" xmlns:podcast="https://podcastindex.org/namespace/1.0">
 <channel><title>Wren &amp;amp; Co</title>

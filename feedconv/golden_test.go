@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write the .golden files anew")
 // goldenOptions are where the golden documents are said to have been found.
 var goldenOptions = Options{URL: "http://example.com/dir/feed"}
 
-// goldenDocuments gives the documents under testdata/golden: every file there
+// goldenDocuments returns the documents under testdata/golden: every file there
 // that is not the expected result of another.
 func goldenDocuments(t *testing.T) []string {
 	t.Helper()

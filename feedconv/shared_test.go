@@ -76,7 +76,7 @@ func compareTitles(t *testing.T, f *Feed, titles []string) {
 	}
 }
 
-// xmlTitles gives the titles of the items or entries of a document: HTML
+// xmlTitles returns the titles of the items or entries of a document: HTML
 // escaped once more than the XML needs, except in Atom where no type says so.
 func xmlTitles(t *testing.T, document []byte) []string {
 	t.Helper()
@@ -125,7 +125,7 @@ func xmlTitles(t *testing.T, document []byte) []string {
 	}
 }
 
-// jsonTitles gives the titles of a JSON Feed's or an RSS-in-JSON's items.
+// jsonTitles returns the titles of a JSON Feed's or an RSS-in-JSON's items.
 func jsonTitles(t *testing.T, document []byte) []string {
 	t.Helper()
 	type item struct {

@@ -46,7 +46,7 @@ func TestRule15FirstOfSingleElements(t *testing.T) {
 	}
 }
 
-// An element inside a text element does not count as the entry's element.
+// An element inside a text element does not count as the outer element's.
 func TestNestedInTextElements(t *testing.T) {
 	for _, in := range []string{
 		`<author>Laura<x:y><name>EVIL</name></x:y></author>`,

@@ -93,8 +93,8 @@ var containers = map[string]bool{
 	"image": true, "group": true, "items": true, "textInput": true, "skipDays": true, "skipHours": true, "owner": true,
 }
 
-// placesFor gives where in a well-formed document an element may be put in, nil
-// when it is not well-formed.
+// placesFor returns the offsets of a well-formed document at which an element may be
+// inserted, nil if it is not well-formed.
 func placesFor(document []byte) []int {
 	d := xml.NewDecoder(bytes.NewReader(document))
 	var open []string

@@ -97,9 +97,8 @@ func FuzzNormalizeID(f *testing.F) {
 	})
 }
 
-// FuzzUniqueName: of whatever host and identity a name is made, it is one file
-// name in ASCII, and gives back what it was made of; parsing says the same of
-// it in new/ and cur/.
+// FuzzUniqueName: a name made from any host and identity is one file name in ASCII, parsing
+// it returns these parts, and does so for new/ and cur/.
 func FuzzUniqueName(f *testing.F) {
 	f.Add("host", int64(1700000000), int64(7))
 	f.Add("a/b:c;d\\e", int64(0), int64(0))

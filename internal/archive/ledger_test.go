@@ -100,7 +100,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// ids gives the ids of entries that have these ids and origins.
+// ids returns the ids of entries that have these ids and origins.
 func ids(l *Ledger, list ...Candidate) string {
 	for i := range list {
 		list[i].Else = other(list[i].Origin.Feed)

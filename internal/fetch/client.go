@@ -575,8 +575,8 @@ func (x *exchange) hop(u *url.URL, req *http.Request, res *httpmsg.Response, con
 	return nil, nil
 }
 
-// isPage reports whether a Content-Type is that of a page; a server that gives none says
-// nothing against it.
+// isPage reports whether a Content-Type is that of a page; a response without
+// one may be a page.
 func isPage(contentType string) bool {
 	t, _, _ := strings.Cut(strings.ToLower(contentType), ";")
 	switch strings.TrimSpace(t) {

@@ -218,7 +218,7 @@ func TestBadEncodings(t *testing.T) {
 	}
 }
 
-// A document cut off gives what came, and says so.
+// A document that is cut off is returned as far as it came, marked as truncated.
 func TestTruncated(t *testing.T) {
 	doc := []byte(rss)
 	for i := range 20000 { // several blocks of zstd

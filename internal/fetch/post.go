@@ -122,7 +122,7 @@ func (x *exchange) post(u *url.URL, p *Post, header http.Header) (*url.URL, *Ans
 		}
 		switch {
 		case resp.StatusCode == http.StatusSeeOther && !get:
-			return nil, nil, refuse("the answer is elsewhere (303), and what was sent would be lost")
+			return nil, nil, refuse("the answer is elsewhere (303), and the content that was sent would be lost")
 		case u.Scheme == "https" && next.Scheme == "http":
 			return nil, nil, refuse("it leads from https to http")
 		case p.Secret && !feedurl.SameOriginURL(u, next):

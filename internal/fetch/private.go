@@ -98,10 +98,9 @@ func Private(addr netip.Addr) bool { return standingOf(addr, nil) != public }
 
 // vouched reports whether the document at origin may name u wherever that is: where
 // u is at the document's own host, which is as good as what the user chose, or
-// where the document is itself at a host of this machine or its network. For the latter
-// only a host that nobody else can make up counts, an address or a name that no
-// public name server has: asked again, a stranger's name may have got a private
-// address meanwhile.
+// where the document is itself at a host of this machine or its network. A host of this
+// machine or network must be an address, or a name that no public name server has: a
+// stranger could let a public name lead to a private address later.
 func vouched(origin string, u *url.URL) bool {
 	o, err := feedurl.Parse(origin)
 	if err != nil {

@@ -54,8 +54,8 @@ func TestKinds(t *testing.T) {
 		{"xml:base", strings.Replace(atom(link("prev-archive", "1")), "<feed ", `<feed xml:base="http://b.example/x/" `, 1), Document{Kind: Archived, Prev: "http://b.example/x/1"}},
 		{"without fragment", atom(link("prev-archive", "/1#top")), Document{Kind: Archived, Prev: "http://example.org/1"}},
 		{"archives and pages: archives", atom(link("prev-archive", "/1") + link("next", "/2")), Document{Kind: Archived, Prev: "http://example.org/1", Next: "http://example.org/2"}},
-		{"what its own current calls current", atom(link("prev-archive", "/1") + link("current", "/index.atom")), Document{Kind: Archived, Prev: "http://example.org/1"}},
-		{"what calls itself current, wherever it was found", atom(link("current", "http://far.example/f") + link("self", "http://far.example/f")), Document{}},
+		{"the document that its own link names current", atom(link("prev-archive", "/1") + link("current", "/index.atom")), Document{Kind: Archived, Prev: "http://example.org/1"}},
+		{"a document that calls itself current, wherever it was found", atom(link("current", "http://far.example/f") + link("self", "http://far.example/f")), Document{}},
 		{"an archive", atom("<fh:archive/>" + link("current", "/now") + link("prev-archive", "/1")), Document{Kind: Archive, Prev: "http://example.org/1", Current: "http://example.org/now"}},
 		{"an archive by its current alone", atom(link("current", "/now")), Document{Kind: Archive, Current: "http://example.org/now"}},
 		{"an archive of nothing", atom("<fh:archive/>"), Document{Kind: Archive}},
@@ -102,7 +102,7 @@ func TestReached(t *testing.T) {
 	}
 }
 
-// documents gives the examples of a specification, by their captions. A page break
+// documents returns the examples of a specification, by their captions. A page break
 // in one would be a mistake of ours.
 func documents(t *testing.T, file string) map[string]string {
 	t.Helper()

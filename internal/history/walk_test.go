@@ -13,8 +13,8 @@ type site map[string]string
 
 func u(n any) string { return fmt.Sprintf("http://x.example/%v", n) }
 
-// walk walks a site as a fetcher does, and gives what was asked for, newest first,
-// and why it ended. Each archive has ten entries and a hundred bytes.
+// walk walks a site as a fetcher does, and returns the URLs that it asked for, newest
+// first, the archives it stored, and the reason why it ended. Each archive has ten entries and a hundred bytes.
 func walk(t *testing.T, s site, w *Walk, redirects map[string]string) (asked []string, stored []Stored, stop *Stop) {
 	t.Helper()
 	for range 1000 {

@@ -196,7 +196,7 @@ func (w *writer) flow(nodes []*nethtml.Node) {
 		case n.DataAtom == atom.A && w.link == 0 && hasBlocks(n):
 			w.anchor(n, w.flow)
 		case hasBlocks(n):
-			w.flow(children(n)) // what is around blocks by mistake
+			w.flow(children(n)) // an inline element around blocks, by mistake
 		default:
 			w.inline(n)
 		}
@@ -621,7 +621,7 @@ func span(cell *nethtml.Node, name string) int {
 }
 
 // even reports whether the rows of a group fill a rectangle as wide as the first row
-// of all. Where they do not, what spans what is anybody's guess, and no cell does.
+// of all. If they do not, it is unclear which cell spans which, and none is made to.
 func even(rows, first []row) bool {
 	width := 0
 	for _, c := range first[0] {

@@ -187,7 +187,7 @@ func manyLinks(n int) string {
 	return b.String()
 }
 
-// letters gives the letters and digits of a document that a browser would show.
+// letters writes the letters and digits of a document that a browser would show.
 func letters(n *html.Node, b *strings.Builder) {
 	switch {
 	case n.Type == html.TextNode:

@@ -66,7 +66,7 @@ var blocks = map[string]int{
 // html renders a document or a piece of one.
 func (r *renderer) html(content []byte, depth int) {
 	z := html.NewTokenizer(bytes.NewReader(content))
-	z.AllowCDATA(true) // what a publisher escaped twice is text all the same
+	z.AllowCDATA(true) // text that a publisher escaped twice
 	skip := ""         // the raw text element whose text is dropped
 	for rest := content; ; {
 		token := z.Next()

@@ -8,9 +8,9 @@ import (
 
 var kind = reflect.TypeOf(errors.Join(errors.New("")))
 
-// Errors gives the errors that were joined, also those joined within others, in
-// order; nil for nil, and err alone when it is no joined one. An error that wraps
-// several and has words of its own (fmt.Errorf) is one.
+// Errors returns the errors that were joined, also those joined within others, in
+// order; nil for nil, and err alone if it is not a joined error. An error that wraps
+// several and has a text of its own (fmt.Errorf) counts as one error.
 func Errors(err error) []error {
 	switch {
 	case err == nil:

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Regexp gives a function for a package variable: it compiles expr when it is
+// Regexp returns a function for a package variable: it compiles expr when it is
 // first called and panics if it cannot. It may be called concurrently.
 func Regexp(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })

@@ -86,7 +86,7 @@ func parse(t testing.TB, data []byte) read {
 	return read{m.Header, text, html}
 }
 
-// decoded gives a field as a mail program shows it.
+// decoded returns a field as a mail program shows it.
 func decoded(t testing.TB, value string) string {
 	t.Helper()
 	s, err := new(mime.WordDecoder).DecodeHeader(value)
@@ -183,7 +183,7 @@ func harmless(t testing.TB, text, html string) {
 	}
 }
 
-// inTags gives what is between < and >, which in what we write is tags alone.
+// inTags returns the text between < and >, which in what we write is tags alone.
 func inTags(html string) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(html, "<") {

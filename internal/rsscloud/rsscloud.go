@@ -144,7 +144,7 @@ func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back Callback, 
 	var first error
 	for _, bare := range names {
 		for _, protocol := range protocols {
-			_, err := tell(ctx, c, elsewhere(target), telling{strict: true}, registration(back, protocol, feeds, bare))
+			_, err := postForm(ctx, c, elsewhere(target), postOptions{strict: true}, registration(back, protocol, feeds, bare))
 			if err == nil || !errors.As(err, new(*fetch.RefusedError)) {
 				return err
 			}
@@ -242,16 +242,16 @@ func elsewhere(target string) []string {
 	return out
 }
 
-// telling holds options of tell.
-type telling struct {
+// postOptions holds options of postForm.
+type postOptions struct {
 	chosen bool // see [fetch.Post]
 	// strict accepts only an answer that reports success.
 	strict bool
 }
 
-// tell posts a form to the first of the URLs that exists, and returns the message of the
+// postForm posts a form to the first of the URLs that exists, and returns the message of the
 // answer.
-func tell(ctx context.Context, c *fetch.Client, targets []string, how telling, form string) (string, error) {
+func postForm(ctx context.Context, c *fetch.Client, targets []string, how postOptions, form string) (string, error) {
 	var first error
 	for _, target := range targets {
 		// Accept any type: servers that are asked for text/xml may answer 406, and the type
@@ -364,7 +364,7 @@ func Ping(ctx context.Context, c *fetch.Client, t PingTarget, feed string) (stri
 	if !t.XMLRPC {
 		f := &form{}
 		f.add("url", feed)
-		return tell(ctx, c, t.URLs, telling{chosen: t.Chosen}, f.String())
+		return postForm(ctx, c, t.URLs, postOptions{chosen: t.Chosen}, f.String())
 	}
 	v, err := call(ctx, c, fetch.Post{URL: t.URLs[0], Chosen: t.Chosen}, "rssCloud.ping", feed)
 	if err != nil {

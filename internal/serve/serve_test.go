@@ -80,7 +80,7 @@ type silent struct{}
 func (silent) Warn(string, ...any) {}
 func (silent) Info(string, ...any) {}
 
-// A server ends with its work, lets go of the socket, and gives the error of whoever
+// A server ends with its work, closes the socket, and returns the error of the part that
 // failed.
 func TestDoor(t *testing.T) {
 	d, err := Open(Options{Address: "127.0.0.1:0", MaxConns: 4}, silent{})

@@ -9,8 +9,8 @@ import (
 	"github.com/lektordir/lektor/internal/workers"
 )
 
-// A defect of the goroutine that reads the kernel's events, or of the one that hands them
-// on, is told rather than the end of the process, which may have a terminal to give back.
+// A panic in the goroutine that reads the kernel's events, or in the one that passes them
+// on, is reported and does not end the process, which may have to restore its terminal.
 func TestGuarded(t *testing.T) {
 	ctx := timeout(t)
 	dir := t.TempDir()

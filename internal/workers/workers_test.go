@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A panic of a goroutine is one of who waits, when the others are done, and tells where it
-// was; also through a group in a group.
+// A panic of a goroutine reaches the goroutine that waits, after the others have ended, with
+// the stack of its place; also through a group within a group.
 func TestPanic(t *testing.T) {
 	var done atomic.Int32
 	outer := New()

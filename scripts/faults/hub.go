@@ -368,7 +368,7 @@ func tryHub(ctx context.Context, work string, m model) (well, bad int) {
 	tried, findings := h.broken(ctx, must.Get(h.record(ctx, all)), all, m)
 	must.Do(ctx.Err())
 	fmt.Printf("%-48s %5d well, %d badly, %.0f s\n", "hub, what it answers for", tried-len(findings), len(findings), time.Since(start).Seconds())
-	tell(findings)
+	printFindings(findings)
 	return tried - len(findings), len(findings)
 }
 

@@ -130,7 +130,7 @@ func (t *trial) everyFault(ctx context.Context, kind string, c choice) (well, ba
 		by = append(by, fmt.Sprintf("%s %d", k, r.kinds[k]))
 	}
 	fmt.Printf("%-14s %-5s %5d well, %d badly, %.0f s: %s\n", t.s.name, kind, well, len(r.errors), time.Since(start).Seconds(), strings.Join(by, ", "))
-	tell(r.errors)
+	printFindings(r.errors)
 	must.Do(ctx.Err())
 	return well, len(r.errors)
 }
@@ -144,12 +144,12 @@ func (e *env) everyCut(ctx context.Context, fs string, c choice) (well, bad int)
 	}
 	must.Do(err)
 	fmt.Printf("%d power cuts on %s: %d well, %d badly\n", tried, fs, tried-len(findings), len(findings))
-	tell(findings)
+	printFindings(findings)
 	return tried - len(findings), len(findings)
 }
 
-// tell prints the first ten findings.
-func tell(findings []error) {
+// printFindings prints the first ten findings.
+func printFindings(findings []error) {
 	for _, err := range findings[:min(10, len(findings))] {
 		fmt.Printf("\n%v\n", err)
 	}

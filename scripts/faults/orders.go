@@ -409,7 +409,7 @@ func (e *env) orders(ctx context.Context, only string, o orderOptions) (well, ba
 				some = ", all there are"
 			}
 			fmt.Printf("%-48s %5d well, %d badly%s, %.0f s\n", name+string(h), res.tried-len(res.findings), len(res.findings), some, time.Since(start).Seconds())
-			tell(res.findings)
+			printFindings(res.findings)
 			well, bad = well+res.tried-len(res.findings), bad+len(res.findings)
 		}
 	}

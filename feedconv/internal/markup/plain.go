@@ -82,7 +82,7 @@ type textScanner struct {
 	s               string
 	mode            Mode
 	ends            Ends
-	source, decoded []byte // text of the last entity, for the next one
+	source, decoded []byte // buffers, reused for the next entity
 }
 
 // Plain returns the text without its markup (the insides of scripts and styles

@@ -155,7 +155,7 @@ func (t *tidier) run() bool {
 }
 
 // balanced adds a token to the names of open elements, or takes one off. It returns false
-// if the document is not well-formed, or too deep to tell.
+// if the document is not well-formed, or too deep to decide.
 func balanced(open []int32, tk scan.Token, id int32) ([]int32, bool) {
 	n := len(open)
 	switch tk.Kind {

@@ -153,7 +153,7 @@ func TestQuirksOfCloudsThatCallBack(t *testing.T) {
 	}
 }
 
-// A cloud may know a feed only by the URL that it gives itself.
+// A cloud may know a feed only by the URL that the feed names as its own.
 func TestCloudThatKnowsTheFeedByItsOwnURL(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	self := "http://www.a.example/rss.xml"

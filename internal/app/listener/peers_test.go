@@ -227,7 +227,7 @@ func TestFeedFoundChangedWithoutANotification(t *testing.T) {
 	}
 }
 
-// A hub that refuses to hear of a lease, and one that gives a minute.
+// A hub that refuses requests with a lease, and one that grants a minute.
 func TestHubsWithLeasesOfTheirOwn(t *testing.T) {
 	w := newWorld(t, &hub.Hub{NoLease: true, Lease: time.Minute}, nil)
 	a := w.feed(feedA, "hub="+w.plain+"/websub")

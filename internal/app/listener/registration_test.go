@@ -335,8 +335,8 @@ func TestCooldown(t *testing.T) {
 	}
 }
 
-// A stranger who knows a callback costs a marker a cooldown in the long run, and one
-// who tells of a feed that changes each time is heard after a tenth of it.
+// A stranger who knows a callback causes at most one marker in each cooldown, and pings for a
+// feed that changed each time are heeded after a tenth of it.
 func TestCooldownAdapts(t *testing.T) {
 	const most = 10 * time.Second
 	for _, changes := range []bool{false, true} {
