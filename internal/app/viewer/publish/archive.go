@@ -202,7 +202,7 @@ func (a *archiver) publish(ctx context.Context) error {
 	return a.removePages(a.pages, 1)
 }
 
-// prepare reads the entries that are published, and gives them their ids.
+// prepare reads the entries to publish, and sets their ids and dates of update.
 func (a *archiver) prepare(ctx context.Context) (err error) {
 	anew := a.ledger.Anew()
 	a.list, err = a.candidates(ctx, func(c *candidate, r *entries.Record, e *feedconv.Entry) {
@@ -223,7 +223,7 @@ func (a *archiver) prepare(ctx context.Context) (err error) {
 		u, err := url.Parse(c.ID)
 		want[i] = archive.Candidate{
 			Entry: c.Entry, Global: err == nil && u.Scheme != "",
-			Else: func(id string) string { return a.another(c, id) },
+			Else: func(id string) string { return a.otherID(c, id) },
 		}
 	}
 	for i, id := range a.ledger.IDs(want) {
@@ -246,8 +246,8 @@ func origin(r *entries.Record) archive.Origin {
 	return archive.Origin{Feed: short(r.Ref.Feed), Entry: identity}
 }
 
-// digest tells versions of an entry apart by all that it says of itself. Fields
-// from its feed do not count: renaming a feed changes no entry.
+// digest returns a hash, in hexadecimal, of an entry's own fields, in which versions of it
+// differ. Fields from its feed do not count: renaming a feed changes no entry.
 func digest(r *entries.Record, e *feedconv.Entry) string {
 	h := sha256.New()
 	own := r.Get(lektordir.FieldAuthor | lektordir.FieldPubDate)
@@ -281,8 +281,8 @@ func digest(r *entries.Record, e *feedconv.Entry) string {
 	return fmt.Sprintf("%.16x", h.Sum(nil))
 }
 
-// addTo adds a field to a digest. One that is empty adds nothing, so that fields
-// which are yet to be thought of change no digest.
+// addTo adds a field to a digest. An empty field adds nothing, so that fields
+// of later versions do not change the digests of entries without them.
 func addTo(h hash.Hash, name string, values []string) {
 	if strings.Join(values, "") == "" {
 		return

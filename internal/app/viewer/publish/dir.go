@@ -50,8 +50,8 @@ var numberedName = lazy.Regexp(`^(archive|page)-([0-9]{4,})\.(atom|rss|json)$`)
 
 var extensions = map[feedconv.Format]string{feedconv.Atom10: "atom", feedconv.RSS20: "rss", feedconv.JSONFeed: "json"}
 
-// inDir does what it is given with a directory, which is made if need be, and
-// locked meanwhile. The lock is a file that is never removed.
+// inDir creates dir if necessary, and calls publish while dir is locked. The lock file is never
+// removed.
 func (p *publisher) inDir(dir string, publish func(*documents) error) error {
 	d := &documents{dir: dir, base: p.self, ext: extensions[p.format], disk: disk{atomicfile.Write, atomicfile.Remove}}
 	if p.o.disk != nil {

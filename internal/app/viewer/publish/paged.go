@@ -42,7 +42,7 @@ func (p *publisher) writePages(ctx context.Context, d *documents, there map[int]
 	if err := p.whole(d.dir); err != nil {
 		return err
 	}
-	p.tellApart(list)
+	p.uniqueIDs(list)
 	count := max(1, (len(list)+p.o.PerPage-1)/p.o.PerPage)
 	d.sweep()
 	for n := count; n > 0; n-- {
@@ -65,8 +65,8 @@ func (p *publisher) writePages(ctx context.Context, d *documents, there map[int]
 	return d.removePages(there, count)
 }
 
-// linkPages links page n of a feed to the others, and to none past either end. Only
-// the first is subscribed to, and names what tells of news.
+// linkPages links page n of count to the other pages. Only the first page, which readers
+// subscribe to, keeps the links to hubs and clouds.
 func (p *publisher) linkPages(feed *feedconv.Feed, d *documents, n, count int) {
 	self := feedconv.Link{Rel: "self", Href: d.url(d.page(n))}
 	if n == 1 {
