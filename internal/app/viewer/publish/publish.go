@@ -134,7 +134,7 @@ func (p *publisher) whole(path string) error {
 	if p.S.Report.Errors() == 0 {
 		return nil
 	}
-	return command.Hint(fmt.Errorf("%s is left as it is, as not all entries could be read", path), "see the errors above")
+	return command.Hint(fmt.Errorf("%s was not changed, as some entries could not be read", path), "see the errors above")
 }
 
 // publisher is a run of [Publish].
@@ -142,7 +142,7 @@ type publisher struct {
 	*session.Session
 	o      Options
 	format feedconv.Format
-	feed   feedconv.Feed // metadata from the options; each document adds entries and dates to a copy
+	feed   feedconv.Feed // metadata from the options, without dates and entries
 	self   *url.URL      // nil without one
 	named  []string      // hashes of the feeds of --include
 	warned bool          // an earlier attempt warned of omitted feeds, if there are any
@@ -398,9 +398,9 @@ func (p *publisher) checkKind() error {
 	isJSON := p.format == feedconv.JSONFeed
 	switch {
 	case len(o.Clouds) > 1:
-		return &command.UsageError{Message: "--cloud can be given once: RSS has one cloud to a feed", Hint: "a cloud notifies all subscribers; --hub can be repeated"}
+		return &command.UsageError{Message: "only one --cloud is possible: an RSS feed has one cloud", Hint: "a cloud notifies all subscribers; --hub can be repeated"}
 	case o.Complete && inDir, o.Paged != "" && o.Archive != "":
-		return command.Usagef("a feed is of one kind: there may be one of --complete, --paged and --archive")
+		return command.Usagef("--complete, --paged and --archive exclude each other")
 	case inDir && o.Output != "":
 		return &command.UsageError{Message: "--output and a directory of documents exclude each other", Hint: "the subscription document gets the name that --self ends in"}
 	case inDir && o.PerPage < 1:
@@ -510,7 +510,7 @@ func cloudOf(s string) (feedconv.Cloud, error) {
 	}
 	if p := u.Port(); p != "" {
 		if port, err = strconv.Atoi(p); err != nil || port < 1 || port > 65535 {
-			return feedconv.Cloud{}, errors.New(u.String() + ": there is no such port")
+			return feedconv.Cloud{}, errors.New(u.String() + ": the port is invalid")
 		}
 	}
 	c := feedconv.Cloud{Domain: u.Hostname(), Port: port, Path: u.EscapedPath(), Protocol: protocol}

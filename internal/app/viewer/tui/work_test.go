@@ -188,7 +188,8 @@ func (k *counted) idle() {
 }
 
 // The goroutine of the screen does as much work for a message with a hundred thousand entries
-// as with a hundred. Another goroutine goes through the list, so a key does not wait. Only the key that marks all entries takes some 60 ms for a hundred thousand.
+// as with a hundred. Another goroutine goes through the list, so a key does not wait.
+// Only the key that marks all entries as read takes some 60 ms for a hundred thousand.
 func TestWorkForMessages(t *testing.T) {
 	d := newLarge()
 	k := newCounted(t, d)
