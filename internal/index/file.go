@@ -218,7 +218,7 @@ type session struct {
 	wrote    bool // something had come or gone
 	thorough bool // whether files of entries were changed in place is looked at, too
 
-	tops *[2]stamp // stamps of new/ and cur/ if they differ from the file's
+	tops *[2]stamp // stamps of new/ and cur/ to store; nil if unchanged or too recent
 
 	progress func(done, total int) // nil but for a build
 	// complaints are names that are no entries'.

@@ -40,7 +40,7 @@ func touched(t *testing.T, path string, after time.Time) time.Time {
 	}
 }
 
-// remaining gives the unique names that are left, whatever their flags.
+// remaining returns the unique names of all entries in new/ and cur/, shortened.
 func (f *fixture) remaining() string {
 	f.T.Helper()
 	var names []string
@@ -58,8 +58,8 @@ func (f *fixture) remaining() string {
 	return strings.Join(names, " ")
 }
 
-// in gives the options of a command that is run so long from now: what a test makes was
-// moved now, whatever its name and date say.
+// in returns the options of a command that runs d from now. The entries of a test were moved
+// now, whatever their names and dates are.
 func (f *fixture) in(d time.Duration) session.Common {
 	c, t := f.Common(), time.Now().Add(d)
 	c.Now = func() time.Time { return t }
@@ -129,7 +129,7 @@ func TestExpire(t *testing.T) {
 		{o: ExpireOptions{Keep: 9}, keep: "1", want: "02 03 04 05 06 07"},
 		{o: ExpireOptions{Keep: -1, Read: "2d"}, keep: "4w", in: 27 * days, want: "02 03 04 05 06 07 08 09"},
 		{o: ExpireOptions{Keep: -1, Read: "9y"}, keep: "2, 4w", in: 29 * days, want: "02 03 04 05 06 07 08"},
-		// What is chosen by a query, and what it says of trash is no matter.
+		// Only entries that match the query may expire.
 		{o: ExpireOptions{Keep: 0, Query: []string{"not:flag:a"}}, want: "02 03 04 05 06 08"},
 		{o: ExpireOptions{Keep: 0, Trashed: "1h", Query: []string{"feed:beta"}}, in: 2 * time.Hour, want: "02 03 04 05 06 07 08 09"},
 	} {
@@ -151,11 +151,11 @@ func TestExpire(t *testing.T) {
 		if got := f.remaining(); err != nil || got != tc.want {
 			t.Errorf("%+v, %s: %v, left %s, not %s\n%s", tc.o, tc.keep, err, got, tc.want, &f.Err)
 		}
-		// A dry run tells what goes, and no more.
+		// A dry run prints exactly the entries that a real run deletes.
 		for _, path := range order {
 			_, err := os.Stat(path)
-			if told := strings.Contains(would, path+"\n"); told == (err == nil) {
-				t.Errorf("%+v: %s: told is %v, and then %v", tc.o, path, told, err)
+			if printed := strings.Contains(would, path+"\n"); printed == (err == nil) {
+				t.Errorf("%+v: %s: printed is %v, and then %v", tc.o, path, printed, err)
 			}
 		}
 		if left, err := os.ReadDir(filepath.Join(f.Path, "tmp", dir.Hash(viewdir.FeedID))); err == nil && len(left) > 0 {
@@ -164,7 +164,7 @@ func TestExpire(t *testing.T) {
 	}
 }
 
-// What makes no sense deletes nothing.
+// An invalid age or number deletes nothing.
 func TestExpireNonsense(t *testing.T) {
 	f := newFixture(t)
 	f.Add("cur", "1700000001.1.h;2,S")
@@ -215,7 +215,7 @@ func TestExpireVersions(t *testing.T) {
 	}
 }
 
-// What a feed has withdrawn expires as the rest.
+// Withdrawn entries expire like others.
 func TestExpireWithdrawn(t *testing.T) {
 	f := newFixture(t)
 	if _, err := f.Feed(viewdir.FeedID, "Alpha", "etc/history/complete=0000000000000002"); err != nil {
@@ -232,7 +232,7 @@ func TestExpireWithdrawn(t *testing.T) {
 	}
 }
 
-// What cannot be deleted is told once, and a failure.
+// Entries that cannot be deleted are one error, and a second with the number of the others.
 func TestExpireReadOnly(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may write anywhere")

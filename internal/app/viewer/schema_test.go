@@ -91,7 +91,7 @@ func TestSchema(t *testing.T) {
 		}
 	}
 	if part := `"folder":["Tech/Go","News"],"delivered"`; !strings.Contains(lines[1], part) || !strings.Contains(lines[1], `"summary":"","content":""}`) || !strings.Contains(lines[1], `"enclosures":[]`) {
-		t.Errorf("what is empty: %s", lines[1])
+		t.Errorf("empty fields: %s", lines[1])
 	}
 
 	// show and next print the same records.
@@ -119,7 +119,7 @@ func sortedKeys(record map[string]any) []string {
 	return keys
 }
 
-// wrongly makes a record wrong in every way that a schema can tell.
+// wrongly makes a record invalid in every way that a schema detects.
 func wrongly(t *testing.T, s *schema.Schema, record map[string]any) {
 	t.Helper()
 	fails := func(what string) {

@@ -99,8 +99,7 @@ func TestStats(t *testing.T) {
 			t.Errorf("%s: a week that is no number is not wrong", line)
 		}
 	}
-	// What entries have in common is on the disk once, and what is no entry's is not
-	// counted.
+	// -o bytes prints the size on the disk.
 	o.Query = []string{"feed:quiet"}
 	o.Print.Format = "bytes"
 	if err := Stats(t.Context(), o, f.Streams("")); err != nil {

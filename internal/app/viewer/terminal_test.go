@@ -16,7 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
 )
 
-// on lists on a terminal, whose screen holds so many lines, and gives what is seen.
+// on runs List on a terminal of this size, and returns the output.
 func (f *fixture) on(columns, lines int, o ListOptions) string {
 	f.T.Helper()
 	tty := terminal.Open(f.T, columns, lines)
@@ -308,7 +308,7 @@ func TestNoPager(t *testing.T) {
 	}
 }
 
-// What less is told decides about colours.
+// The options of less, also those in LESS, decide about colours.
 func TestPagerColors(t *testing.T) {
 	for _, tc := range []struct {
 		command, less string

@@ -211,7 +211,7 @@ func (b *lockedBuffer) await(t *testing.T, want string) {
 	}
 }
 
-// follow runs Follow beside the test and gives its output, once it watches.
+// follow starts Follow, waits until it watches, and returns its output.
 func (f *fixture) follow(t *testing.T, o FollowOptions) (out, errs *lockedBuffer, stop func() error) {
 	t.Helper()
 	out, errs = &lockedBuffer{}, &lockedBuffer{}
@@ -323,7 +323,7 @@ func TestFollowExec(t *testing.T) {
 	f.deliver("1773500005.1.h", "title=$(touch x)`touch y`'; touch z; \x1b[0m\nq")
 	out.await(t, "1773500005.1.h|$(touch x)`touch y`'; touch z; [0m q|Alpha\n")
 	if got := errs.String(); !strings.Contains(got, "--exec for new/") || !strings.Contains(got, "1773500004.1.h: exit status 3") {
-		t.Errorf("the failure is not told: %s", got)
+		t.Errorf("the failure is not reported: %s", got)
 	}
 	if err := stop(); err != nil {
 		t.Error(err)
@@ -348,7 +348,7 @@ func TestFollowExecStops(t *testing.T) {
 	}
 }
 
-// Any query that fails to read something tells so once, not for every entry.
+// A query warns of 20 malformed entries, and then no more.
 func TestManyMalformed(t *testing.T) {
 	f := newFixture(t)
 	for i := range 50 {

@@ -19,8 +19,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// library gives the lektor-dir as the full-screen reader has it, with an index of its
-// own.
+// library returns the lektor-dir as the full-screen reader opens it, with a separate index.
 func (f *fixture) library(least int) *diskAdapter {
 	f.T.Helper()
 	o := Options{Common: f.Common()}
@@ -32,8 +31,8 @@ func (f *fixture) library(least int) *diskAdapter {
 	return newDiskAdapter(o, v)
 }
 
-// What an overview tells is what the directory says, as soon as the directory says it:
-// the index that it comes from is begun by the first who has dates to learn.
+// An overview agrees with the directory after each change. The first call that has dates to
+// learn builds the index.
 func TestOverview(t *testing.T) {
 	f := newFixture(t)
 	for i := range 60 {
@@ -52,7 +51,7 @@ func TestOverview(t *testing.T) {
 	}
 	ctx := t.Context()
 	l := f.library(10)
-	// Without an index it tells of few entries what they are, and not how many there are.
+	// Without an index it returns entries and feeds, but no counts.
 	if o, err := l.Overview(ctx, 5); err != nil || o.Counts != nil || len(o.Newest) != 5 || len(o.Feeds) != 1 {
 		t.Fatalf("%v %v without an index", o, err)
 	}
@@ -154,8 +153,8 @@ func TestOverview(t *testing.T) {
 }
 
 // Without an index an overview looks into the feeds that got something last, and into others
-// as long as that is too little. What it tells is in the order of a list, and of feeds with
-// very many entries it takes those that were delivered last.
+// until it has enough entries. They are in the order of a list. It reads only the
+// entries of a feed that were delivered last.
 func TestGlance(t *testing.T) {
 	f := newFixture(t)
 	l := f.library(1 << 30)
@@ -218,7 +217,7 @@ func TestGlance(t *testing.T) {
 	check(3*glanceFeeds, last...)
 	check(3*glanceFeeds+1, all[feeds-glanceFeeds-1:]...)
 	check(1000, all...)
-	// What is read, and what has gone, is not in it.
+	// A read entry is not in it.
 	name := fmt.Sprintf("%d.1.h", 1700000000+last[0]*10)
 	cur := filepath.Join(f.Path, "cur", feed(last[0]))
 	if err := os.MkdirAll(cur, 0o777); err != nil {
@@ -251,7 +250,7 @@ func tuiHash(t *testing.T, l *diskAdapter) string {
 	return feeds[0].Hash
 }
 
-// listAll gives all entries in one list.
+// listAll returns all entries in one list.
 func listAll(ctx context.Context, l *diskAdapter) (refs []*lektordir.Ref, err error) {
 	lists, err := l.List(ctx)
 	for _, hash := range slices.Sorted(maps.Keys(lists)) {
@@ -262,7 +261,8 @@ func listAll(ctx context.Context, l *diskAdapter) (refs []*lektordir.Ref, err er
 	return refs, err
 }
 
-// Where there can be no index, or there are too few entries for one, dates are read.
+// Learn reads the dates from the entries if there are too few for an index, or if its directory
+// cannot be made.
 func TestLearnWithoutIndex(t *testing.T) {
 	f := newFixture(t)
 	for i := range 5 {

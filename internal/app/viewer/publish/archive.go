@@ -26,15 +26,14 @@ type archiver struct {
 	*publisher
 	*documents
 	ledger *archive.Ledger
-	there  map[int]bool // numbers of the archives that there are
-	pages  map[int]bool // numbers of pages, of a feed that was not archived before
+	there  map[int]bool // numbers of the archives in the directory
+	pages  map[int]bool // numbers of pages from an earlier run with --paged
 	list   []candidate  // oldest first
 }
 
 // archive publishes an archived feed. Documents are written in an order in which
-// none links to one that is not there yet: archives, the subscription document,
-// and then in each archive the link to the next. A run that is interrupted is
-// finished by the next one.
+// no link ever points to a missing document: archives, the subscription document, and then the
+// link from each archive to the next. The next run completes an interrupted one.
 func (p *publisher) archive(ctx context.Context, d *documents) error {
 	a := &archiver{publisher: p, documents: d}
 	if err := a.open(); err != nil {
@@ -43,7 +42,7 @@ func (p *publisher) archive(ctx context.Context, d *documents) error {
 	return p.settled(ctx, func() error { return a.publish(ctx) })
 }
 
-// open reads what was published.
+// open reads the ledger and the names of the published documents.
 func (a *archiver) open() (err error) {
 	if a.there, err = a.found(archives); err != nil {
 		return err
@@ -62,7 +61,7 @@ func (a *archiver) open() (err error) {
 	if lost := err; lost != nil {
 		a.ledger = &archive.Ledger{Self: a.self.String(), Format: a.ext}
 		if !errors.Is(lost, fs.ErrNotExist) {
-			a.S.Report.Warn("%s: %v; it is made anew from the archives", a.documents.path(ledgerName), lost)
+			a.S.Report.Warn("%s: %v; it is rebuilt from the archives", a.documents.path(ledgerName), lost)
 		}
 		if err := a.recoverAll(); err != nil {
 			return err
@@ -72,7 +71,7 @@ func (a *archiver) open() (err error) {
 		return command.Hint(fmt.Errorf("%s has the archives of %s, in %s", a.dir, a.ledger.Self, a.ledger.Format),
 			"publish with that --self and --format, or to another directory: subscribers know archives by their URLs")
 	}
-	// A run was killed when these were written, and the ledger was not.
+	// A run was killed after it wrote these archives, and before it wrote the ledger.
 	for n := a.ledger.Count + 1; n <= newest; n++ {
 		if err := a.recover(n); err != nil {
 			return err
@@ -94,7 +93,7 @@ func (a *archiver) open() (err error) {
 	return nil
 }
 
-// brief names the first of a list.
+// brief returns the first three names.
 func brief(names []string) string {
 	if len(names) > 3 {
 		return strings.Join(names[:3], ", ") + ", …"
@@ -102,7 +101,7 @@ func brief(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// recoverAll makes the ledger anew from the documents.
+// recoverAll rebuilds the ledger from the documents.
 func (a *archiver) recoverAll() error {
 	for _, n := range slices.Sorted(maps.Keys(a.there)) {
 		if err := a.recover(n); err != nil {
@@ -111,7 +110,7 @@ func (a *archiver) recoverAll() error {
 	}
 	data, err := a.read(a.name)
 	if err != nil {
-		return nil // there is none, or it is written anew
+		return nil // this run writes it
 	}
 	doc, err := archive.Read(data)
 	if err != nil {
@@ -121,7 +120,7 @@ func (a *archiver) recoverAll() error {
 	return nil
 }
 
-// number is that of the archive at a URL, 0 for none of ours.
+// number returns the number of the archive at a URL, 0 if it is not an archive of this feed.
 func (a *archiver) number(link string) int {
 	u, err := url.Parse(link)
 	if err != nil {
@@ -135,7 +134,7 @@ func (a *archiver) number(link string) int {
 	return n
 }
 
-// recover reads what an archive holds.
+// recover adds the entries of an archive to the ledger.
 func (a *archiver) recover(n int) error {
 	if !a.there[n] {
 		return nil
@@ -147,7 +146,7 @@ func (a *archiver) recover(n int) error {
 	}
 	doc, err := archive.Read(data)
 	if err == nil && !doc.Archive {
-		err = errors.New("it is no archive")
+		err = errors.New("it is not an archive")
 	}
 	if err != nil {
 		return command.Hint(fmt.Errorf("%s: %w", a.documents.path(name), err), "remove it if it was not published here, else put it back from a copy")
@@ -160,7 +159,7 @@ func (a *archiver) recover(n int) error {
 	return nil
 }
 
-// publish brings the directory up to date.
+// publish writes the documents that changed.
 func (a *archiver) publish(ctx context.Context) error {
 	if err := a.prepare(ctx); err != nil {
 		return err
@@ -202,7 +201,7 @@ func (a *archiver) publish(ctx context.Context) error {
 	return a.removePages(a.pages, 1)
 }
 
-// prepare reads the entries that are published, and gives them their ids.
+// prepare reads the entries to publish, and sets their ids and dates of update.
 func (a *archiver) prepare(ctx context.Context) (err error) {
 	anew := a.ledger.Anew()
 	a.list, err = a.candidates(ctx, func(c *candidate, r *entries.Record, e *feedconv.Entry) {
@@ -223,7 +222,7 @@ func (a *archiver) prepare(ctx context.Context) (err error) {
 		u, err := url.Parse(c.ID)
 		want[i] = archive.Candidate{
 			Entry: c.Entry, Global: err == nil && u.Scheme != "",
-			Else: func(id string) string { return a.another(c, id) },
+			Else: func(id string) string { return a.otherID(c, id) },
 		}
 	}
 	for i, id := range a.ledger.IDs(want) {
@@ -233,7 +232,7 @@ func (a *archiver) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// origin is what an entry is in its feed, whatever version of it is there.
+// origin returns the identity of an entry in its feed, which all its versions share.
 func origin(r *entries.Record) archive.Origin {
 	short := func(s string) string {
 		return fmt.Sprintf("%.8x", sha256.Sum256([]byte(s)))
@@ -246,8 +245,8 @@ func origin(r *entries.Record) archive.Origin {
 	return archive.Origin{Feed: short(r.Ref.Feed), Entry: identity}
 }
 
-// digest tells versions of an entry apart by all that it says of itself. Fields
-// from its feed do not count: renaming a feed changes no entry.
+// digest returns a hash, in hexadecimal, of an entry's own fields, in which versions of it
+// differ. Fields from its feed do not count: renaming a feed changes no entry.
 func digest(r *entries.Record, e *feedconv.Entry) string {
 	h := sha256.New()
 	own := r.Get(lektordir.FieldAuthor | lektordir.FieldPubDate)
@@ -281,8 +280,8 @@ func digest(r *entries.Record, e *feedconv.Entry) string {
 	return fmt.Sprintf("%.16x", h.Sum(nil))
 }
 
-// addTo adds a field to a digest. One that is empty adds nothing, so that fields
-// which are yet to be thought of change no digest.
+// addTo adds a field to a digest. An empty field adds nothing, so that fields
+// of later versions do not change the digests of entries without them.
 func addTo(h hash.Hash, name string, values []string) {
 	if strings.Join(values, "") == "" {
 		return
@@ -301,7 +300,7 @@ func people(list []feedconv.Person) []string {
 	return out
 }
 
-// printed is the digest of an entry's element, for a ledger that was made anew.
+// printed returns the digest of the element of an entry, for a rebuilt ledger.
 func (a *archiver) printed(e feedconv.Entry) string {
 	doc, err := a.encode(&feedconv.Feed{Entries: []feedconv.Entry{e}})
 	if err != nil {
@@ -313,7 +312,7 @@ func (a *archiver) printed(e feedconv.Entry) string {
 // gather reads the entries of a document again, newest first.
 func (a *archiver) gather(ctx context.Context, of []int) ([]feedconv.Entry, error) {
 	list := make([]candidate, len(of))
-	// By date, whatever brought them together.
+	// Sort them by date.
 	for k, i := range slices.Sorted(slices.Values(of)) {
 		list[k] = a.list[i]
 	}
@@ -337,15 +336,15 @@ func (a *archiver) writeArchive(ctx context.Context, of []int) error {
 	if err != nil {
 		return err
 	}
-	// It is there for ever, and must be known again.
+	// An archive never changes, so make sure that it can be read back.
 	doc, err := archive.Read(data)
 	if err != nil || !slices.EqualFunc(doc.Entries, list, func(a archive.Entry, b feedconv.Entry) bool { return a.ID == b.ID }) {
-		return errors.Join(fmt.Errorf("%s: it would not hold the entries that it is for", a.documents.path(name)), err)
+		return errors.Join(fmt.Errorf("%s: the new archive does not contain its entries", a.documents.path(name)), err)
 	}
 	return a.disk.write(a.documents.path(name), data)
 }
 
-// page is the page of the feed. RSS demands one.
+// page returns the URL of the feed's page. RSS requires one, so its default is the feed's URL.
 func (p *publisher) page() string {
 	if p.format == feedconv.RSS20 {
 		return cmp.Or(p.feed.Link, p.feed.ID)
@@ -359,7 +358,7 @@ func (a *archiver) linkPrevious(feed *feedconv.Feed, number int) {
 	}
 }
 
-// subscription makes the subscription document.
+// subscription returns the subscription document.
 func (a *archiver) subscription(ctx context.Context, of []int) (*feedconv.Feed, error) {
 	list, err := a.gather(ctx, of)
 	if err != nil {
@@ -375,8 +374,8 @@ func (a *archiver) subscription(ctx context.Context, of []int) (*feedconv.Feed, 
 	return &feed, nil
 }
 
-// linkNext adds to each archive the link to the one that follows, from the oldest
-// on that has none: those before it were done.
+// linkNext adds to each archive the link to the next one. It begins with the oldest archive without
+// that link, as it writes them in that order.
 func (a *archiver) linkNext() error {
 	var unlinked []int
 	for n := a.ledger.Count - 1; n > 0; n-- {
@@ -404,8 +403,7 @@ func (a *archiver) linkNext() error {
 	return nil
 }
 
-// withNext returns an archive with the link to the one that follows, nil where it has
-// one.
+// withNext returns an archive with the link to the next one, nil if it has the link already.
 func (a *archiver) withNext(n int) ([]byte, error) {
 	name := a.numbered(archives, n)
 	data, err := a.read(name)

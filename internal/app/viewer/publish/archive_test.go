@@ -33,8 +33,7 @@ type world struct {
 	entries []*story
 	writes  int // of the run
 
-	// What was published: by archive, its entries as they were found first, and its
-	// bytes.
+	// Published archives, by number: the entries as they were first found, and the bytes.
 	archives [][]pageEntry
 	bytes    [][]byte
 	sizes    []int
@@ -238,7 +237,7 @@ func (w *world) check() {
 	w.checkCurrent(url(count, count), count > made)
 }
 
-// grew tells whether a document is another with one line more, which has a word.
+// grew reports whether now is old with one more line, which contains word.
 func grew(old, now, word string) bool {
 	a, b := strings.Split(old, "\n"), strings.Split(now, "\n")
 	for i := range b {
@@ -345,7 +344,7 @@ func TestArchiveHistories(t *testing.T) {
 	}
 }
 
-// forget loses the ledger, and what is written anew tells readers the same.
+// forget removes the ledger, and checks that the next run rebuilds it.
 func (w *world) forget() {
 	w.T.Helper()
 	if err := os.Remove(filepath.Join(w.www, ".archives")); err != nil {
@@ -355,7 +354,7 @@ func (w *world) forget() {
 	w.check()
 }
 
-// compare lets a reader look, and compares what it has with what there is.
+// compare updates a reader, and compares its entries with the published ones.
 func (w *world) compare(r *reader) {
 	w.T.Helper()
 	r.look()
@@ -380,7 +379,7 @@ func (w *world) compare(r *reader) {
 // errKilled ends a run at an operation of the disk.
 var errKilled = errors.New("killed")
 
-// tree gives the files of a directory.
+// tree returns the contents of the files below a directory, by name.
 func tree(t testing.TB, root string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -442,7 +441,7 @@ func TestArchiveKilled(t *testing.T) {
 					}
 					w.options.disk.write = write
 					w.readable()
-					// What a kill in the middle of a write leaves goes.
+					// The next run removes the temporary file of a killed write.
 					left := filepath.Join(w.www, fmt.Sprintf(".archive-0003.%s1234567890", format))
 					if err := errors.Join(os.WriteFile(left, nil, 0o666), os.Chtimes(left, viewdir.Now, viewdir.Now.Add(-time.Hour*24*365))); err != nil {
 						t.Fatal(err)

@@ -18,14 +18,13 @@ import (
 )
 
 // disk changes the files of a directory of documents. Each call is atomic: a kill
-// leaves what was there before it, or after it.
+// leaves the old file or the new one.
 type disk struct {
 	write  func(path string, data []byte) error
 	remove func(path string) error
 }
 
-// documents is a directory with the documents of one feed, which nobody else
-// publishes to at the time.
+// documents is a directory with the documents of one feed. It is locked.
 type documents struct {
 	dir  string
 	name string   // name of the subscription document
@@ -42,16 +41,16 @@ const (
 	pages      = "page"    // page-0002.atom, and so on
 )
 
-// maxPublished is the largest document that is read again, for what it holds.
+// maxPublished is the maximum size in bytes of a published document that is read.
 const maxPublished = 1 << 30
 
-// numbered is the name of an archive or a page.
+// numberedName matches the name of an archive or a page.
 var numberedName = lazy.Regexp(`^(archive|page)-([0-9]{4,})\.(atom|rss|json)$`)
 
 var extensions = map[feedconv.Format]string{feedconv.Atom10: "atom", feedconv.RSS20: "rss", feedconv.JSONFeed: "json"}
 
-// inDir does what it is given with a directory, which is made if need be, and
-// locked meanwhile. The lock is a file that is never removed.
+// inDir creates dir if necessary, and calls publish while dir is locked. The lock file is never
+// removed.
 func (p *publisher) inDir(dir string, publish func(*documents) error) error {
 	d := &documents{dir: dir, base: p.self, ext: extensions[p.format], disk: disk{atomicfile.Write, atomicfile.Remove}}
 	if p.o.disk != nil {
@@ -76,16 +75,15 @@ func (p *publisher) inDir(dir string, publish func(*documents) error) error {
 	return publish(d)
 }
 
-// documentName is the name of the file that is served under a URL: the last segment
-// of its path.
+// documentName returns the name of the file for a URL, which is the last segment of its path.
 func documentName(u *url.URL) (string, error) {
 	name := u.Path[strings.LastIndexByte(u.Path, '/')+1:]
 	because := ""
 	switch {
 	case u.RawQuery != "" || u.ForceQuery:
-		because = "it has a query, by which no file is found"
+		because = "it has a query"
 	case name == "":
-		because = "it ends in no name of a file"
+		because = "it does not end in a file name"
 	case strings.HasPrefix(name, "."):
 		because = "the name of the file begins with a dot"
 	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '/' || r == '\\' || r == '\uFFFD' }),
@@ -105,19 +103,18 @@ func documentName(u *url.URL) (string, error) {
 
 func (d *documents) path(name string) string { return filepath.Join(d.dir, name) }
 
-// url is where a file of the directory is found.
+// url returns the URL of a file of the directory.
 func (d *documents) url(name string) string {
 	return d.base.ResolveReference(&url.URL{Path: name}).String()
 }
 
-// numbered is the name of an archive or a page.
+// numbered returns the name of an archive or a page.
 func (d *documents) numbered(kind string, number int) string {
 	return fmt.Sprintf("%s-%04d.%s", kind, number, d.ext)
 }
 
-// found returns the numbers of the archives or pages that there are. One that is no
-// file is an error, and so is one of another format: the directory has been used
-// for another feed then.
+// found returns the numbers of the archives or pages in the directory. It fails if one is not a
+// regular file, or has another format, as the directory belongs to another feed then.
 func (d *documents) found(kind string) (map[int]bool, error) {
 	names, err := os.ReadDir(d.dir)
 	if err != nil {
@@ -137,20 +134,20 @@ func (d *documents) found(kind string) (map[int]bool, error) {
 		case m[3] != d.ext:
 			return nil, command.Hint(fmt.Errorf("%s: the directory has documents of another format", d.path(n.Name())), "publish to another directory, or with --format %s", m[3])
 		case !n.Type().IsRegular():
-			return nil, command.Hint(fmt.Errorf("%s is no regular file", d.path(n.Name())), "remove it, or put the document back that was in its place")
+			return nil, command.Hint(fmt.Errorf("%s is not a regular file", d.path(n.Name())), "remove it, or put the document back that was in its place")
 		}
 		there[number] = true
 	}
 	return there, nil
 }
 
-// temporary is the name of what a kill has left of an archive or a page.
+// temporary matches the name of the temporary file of an archive or a page.
 var temporary = lazy.Regexp(`^\.((?:archive|page)-[0-9]{4,}\.(?:atom|rss|json))[0-9]+$`)
 
-// sweep removes what kills have left.
+// sweep removes the temporary files of killed runs.
 func (d *documents) sweep() {
 	paths := []string{d.path(d.name), d.path(ledgerName)}
-	names, _ := os.ReadDir(d.dir) // a nuisance, and no failure
+	names, _ := os.ReadDir(d.dir) // leftovers do no harm, so errors are ignored
 	for _, n := range names {
 		if m := temporary().FindStringSubmatch(n.Name()); m != nil {
 			paths = append(paths, d.path(m[1]))
@@ -159,7 +156,7 @@ func (d *documents) sweep() {
 	atomicfile.Sweep(paths...)
 }
 
-// read reads a file of the directory. A link in its place is none of ours.
+// read reads a file of the directory. It does not follow links.
 func (d *documents) read(name string) ([]byte, error) {
 	path := d.path(name)
 	fi, err := os.Lstat(path)
@@ -172,7 +169,7 @@ func (d *documents) read(name string) ([]byte, error) {
 	return atomicfile.Read(path, maxPublished)
 }
 
-// put makes sure that a file has these bytes, and touches none that has.
+// put writes a file, unless it has these bytes already.
 func (d *documents) put(name string, data []byte) error {
 	if old, err := d.read(name); err == nil && bytes.Equal(old, data) {
 		return nil

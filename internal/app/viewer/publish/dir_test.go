@@ -40,7 +40,7 @@ func (w *world) fails(words ...string) {
 	}
 }
 
-// Two at once would give one archive different entries.
+// Two runs at a time could put different entries into one archive.
 func TestArchiveLocked(t *testing.T) {
 	w := newWorld(t, 1, "atom")
 	w.add()
@@ -54,7 +54,7 @@ func TestArchiveLocked(t *testing.T) {
 	w.run()
 }
 
-// What somebody put in the place of a file is neither followed nor waited for.
+// A link in the place of a file is not followed, and a pipe is not waited for.
 func TestArchiveOddFiles(t *testing.T) {
 	for _, name := range []string{".lock", ".archives", "index.atom", "archive-0001.atom", "archive-0002.atom", "archive-0009.atom"} {
 		for _, odd := range []string{"fifo", "link", "dir", "text"} {
@@ -278,8 +278,8 @@ func TestArchiveOfAnother(t *testing.T) {
 	w.check()
 }
 
-// What a stranger wrote into an entry makes no archive that cannot be read back, nor
-// one that misses an entry.
+// Hostile text in entries makes no archive that cannot be read back, or that lacks an
+// entry.
 func TestArchiveOfHostileEntries(t *testing.T) {
 	const bad = "\x01\x1b[31m\xff\xfe\u2028\ufffe]]>&<script>\"'\u202e</title></entry><entry></item><item><id><guid><fh:archive/>\n"
 	for _, format := range []string{"atom", "rss"} {
@@ -331,8 +331,7 @@ func TestArchiveOfHostileEntries(t *testing.T) {
 	}
 }
 
-// Pages tell no more than the selection, and a run that is killed is finished by the
-// next.
+// Pages contain only the selected entries, and the run after a killed one completes it.
 func TestPagedKilled(t *testing.T) {
 	for _, format := range []string{"atom", "rss", "json"} {
 		w := newWorld(t, 4, format)
@@ -389,7 +388,7 @@ func TestDocumentName(t *testing.T) {
 		for name, text := range tree(t, w.www) {
 			names = append(names, name)
 			if strings.Contains(text, "pw") {
-				t.Errorf("%s tells the password", name)
+				t.Errorf("%s contains the password", name)
 			}
 		}
 		if !slices.Contains(names, want) || len(names) != 3 {

@@ -184,8 +184,8 @@ func (p *page) link(t testing.TB, rel string) string {
 	}
 }
 
-// look brings the reader up to date, and gives the documents it read, the
-// subscription document first.
+// look updates the reader, and returns the documents that it read, the subscription document
+// first.
 func (r *reader) look() []*page {
 	r.t.Helper()
 	pages := []*page{r.get(r.url)}
@@ -216,7 +216,7 @@ func (r *reader) look() []*page {
 	return pages
 }
 
-// titles gives what the reader has, by id.
+// titles returns the titles of the reader's entries, by id.
 func (r *reader) titles() map[string]string {
 	out := map[string]string{}
 	for id, v := range r.have {

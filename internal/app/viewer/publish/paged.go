@@ -16,15 +16,15 @@ import (
 
 // paged publishes a paged feed (RFC 5005, section 3): the newest entries in the
 // subscription document, which is the first page, and the rest in pages from number
-// 2 on. They are written from the last to the first, so that an entry which moves on
-// to the next page is there before it leaves.
+// 2 on. Pages are written from the last to the first, so that an entry that moves to
+// the next page is in both for a moment, and never in neither.
 func (p *publisher) paged(ctx context.Context, d *documents) error {
 	old, err := d.found(archives)
 	if err != nil {
 		return err
 	}
 	if len(old) > 0 {
-		return command.Hint(fmt.Errorf("%s has archives, which subscribers may rely on", d.dir), "go on with --archive, or publish to another directory")
+		return command.Hint(fmt.Errorf("%s has archives, which subscribers may rely on", d.dir), "continue with --archive, or publish to another directory")
 	}
 	there, err := d.ownPages()
 	if err != nil {
@@ -33,7 +33,7 @@ func (p *publisher) paged(ctx context.Context, d *documents) error {
 	return p.settled(ctx, func() error { return p.writePages(ctx, d, there) })
 }
 
-// writePages writes the pages, of which some are there.
+// writePages writes all pages, and removes pages of there that are no longer needed.
 func (p *publisher) writePages(ctx context.Context, d *documents, there map[int]bool) error {
 	list, err := p.candidates(ctx, func(*candidate, *entries.Record, *feedconv.Entry) {})
 	if err != nil {
@@ -42,13 +42,13 @@ func (p *publisher) writePages(ctx context.Context, d *documents, there map[int]
 	if err := p.whole(d.dir); err != nil {
 		return err
 	}
-	p.tellApart(list)
+	p.uniqueIDs(list)
 	count := max(1, (len(list)+p.o.PerPage-1)/p.o.PerPage)
 	d.sweep()
 	for n := count; n > 0; n-- {
 		feed := p.feed
 		p.linkPages(&feed, d, n, count)
-		// The list begins with the oldest, which are on the last page.
+		// The list begins with the oldest entries, which belong on the last page.
 		to := len(list) - min((n-1)*p.o.PerPage, len(list))
 		if feed.Entries, err = p.gather(ctx, list[max(0, to-p.o.PerPage):to]); err != nil {
 			return err
@@ -65,15 +65,15 @@ func (p *publisher) writePages(ctx context.Context, d *documents, there map[int]
 	return d.removePages(there, count)
 }
 
-// linkPages links page n of a feed to the others, and to none past either end. Only
-// the first is subscribed to, and names what tells of news.
+// linkPages links page n of count to the other pages. Only the first page, which readers
+// subscribe to, keeps the links to hubs and clouds.
 func (p *publisher) linkPages(feed *feedconv.Feed, d *documents, n, count int) {
 	self := feedconv.Link{Rel: "self", Href: d.url(d.page(n))}
 	if n == 1 {
 		feed.Links = slices.Clone(feed.Links)
 	} else {
 		if p.format == feedconv.JSONFeed {
-			// Its feed_url is the feed, whatever the page: a unique identifier.
+			// In JSON Feed the feed_url identifies the feed, so all pages have the same.
 			self.Href = p.feed.ID
 		}
 		feed.Links, feed.Clouds = []feedconv.Link{self}, nil
@@ -92,7 +92,7 @@ func (p *publisher) linkPages(feed *feedconv.Feed, d *documents, n, count int) {
 	link("next", n+1)
 }
 
-// page is the name of a page's file.
+// page returns the file name of a page. Page 1 is the subscription document.
 func (d *documents) page(n int) string {
 	if n == 1 {
 		return d.name
@@ -100,8 +100,7 @@ func (d *documents) page(n int) string {
 	return d.numbered(pages, n)
 }
 
-// ownPages returns the numbers of the pages that there are, and an error where one is
-// of another feed.
+// ownPages returns the numbers of the pages in the directory. It fails if one is of another feed.
 func (d *documents) ownPages() (map[int]bool, error) {
 	there, err := d.found(pages)
 	if err != nil {

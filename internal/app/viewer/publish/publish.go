@@ -42,22 +42,21 @@ import (
 type Options struct {
 	session.Common
 	Query  []string
-	Newest int    // so many entries; 0 means all
+	Newest int    // publish only this many of the newest entries; 0 means all
 	Format string // atom, rss or json
 	Output string // a file; empty means standard output
 	Title  string
 	// Self is the URL at which the feed will be found, Link that of its page.
 	Self, Link string
-	// Include are feeds that are published although they are not for others, see
-	// [feeddir.Withheld].
+	// Include are feeds to publish although they are private, see [feeddir.Withheld].
 	Include  []string
 	Clouds   []string // URLs of rssCloud; xmlrpc://… or a path /RPC2 for XML-RPC
 	Hubs     []string // URLs of WebSub
-	ESS, NNO string   // URLs of documents that tell cheaply what is new
+	ESS, NNO string   // URLs of the ess and nno documents, see ess(5)
 
-	// Complete says that the document holds all there is of the feed (RFC 5005,
-	// section 2). Paged and Archive name a directory for a feed of several documents
-	// (sections 3 and 4), PerPage entries each. There may be one of the three.
+	// Complete marks the document as the complete feed (RFC 5005, section 2). Paged and
+	// Archive name a directory for a feed of several documents (sections 3 and 4), PerPage
+	// entries each. At most one of Complete, Paged and Archive may be set.
 	Complete       bool
 	Paged, Archive string
 	PerPage        int
@@ -69,8 +68,8 @@ type Options struct {
 var formats = map[string]feedconv.Format{"atom": feedconv.Atom10, "rss": feedconv.RSS20, "json": feedconv.JSONFeed}
 
 // Publish writes the entries selected, read or not, as a feed, newest first: one
-// document, or a directory of them. It takes nothing from the clock: as long as the
-// entries are the same, so are the documents, and their files are not touched.
+// document, or a directory of them. The documents do not depend on the clock: while
+// the entries stay the same, so do the documents, and their files are not touched.
 func Publish(ctx context.Context, o Options, s *command.Streams) error {
 	p := &publisher{o: o}
 	var ok bool
@@ -129,13 +128,13 @@ func (p *publisher) settled(ctx context.Context, publish func() error) error {
 	}
 }
 
-// whole fails if an entry of the feed could not be listed or read, which was reported: a
-// document without it would tell readers that it is gone.
+// whole fails if an error was reported, as an entry could not be listed or read: readers would
+// take an entry that is missing in a document for deleted.
 func (p *publisher) whole(path string) error {
 	if p.S.Report.Errors() == 0 {
 		return nil
 	}
-	return command.Hint(fmt.Errorf("%s is left as it is, as not all entries could be read", path), "see the errors above")
+	return command.Hint(fmt.Errorf("%s was not changed, as some entries could not be read", path), "see the errors above")
 }
 
 // publisher is a run of [Publish].
@@ -143,12 +142,12 @@ type publisher struct {
 	*session.Session
 	o      Options
 	format feedconv.Format
-	feed   feedconv.Feed // metadata of the published feed
+	feed   feedconv.Feed // metadata from the options, without dates and entries
 	self   *url.URL      // nil without one
-	named  []string      // hashes of the feeds that are published all the same
-	told   bool          // the warning about omitted feeds was printed
+	named  []string      // hashes of the feeds of --include
+	warned bool          // an earlier attempt warned of omitted feeds, if there are any
 
-	sources sync.Map // by hashes of feeds, what fetchedFrom returned
+	sources sync.Map // results of fetchedFrom by hash of the feed
 }
 
 // selected returns the entries that are published, oldest first.
@@ -159,8 +158,8 @@ func (p *publisher) selected(ctx context.Context) ([]*entries.Record, error) {
 	}
 	sharing := p.Sharing(p.named)
 	list = slices.DeleteFunc(list, func(r *entries.Record) bool { return !sharing.May(r.Ref.Feed) })
-	if !p.told {
-		p.told = true
+	if !p.warned {
+		p.warned = true
 		sharing.Tell("--include FEED publishes it all the same")
 	}
 	slices.SortFunc(list, func(a, b *entries.Record) int {
@@ -180,13 +179,13 @@ type candidate struct {
 	read *feedconv.Entry // nil if it is read again when it is written
 }
 
-// maxHeld is how many bytes of entries are held from the time when they are read, for what
-// the whole document says, until they are written. The others are read twice.
+// maxHeld is how many bytes of entries stay in memory between candidates and gather. Entries
+// beyond it are read twice.
 const maxHeld = 16 << 20
 
-// candidates reads the entries that are published, in parallel, and returns what is to be
-// known of all of them before the first is written, oldest first. Entries that cannot
-// be read are left out, which is reported. look is called with each, concurrently.
+// candidates reads the entries to publish, in parallel, and returns their ids, digests and dates,
+// oldest first. Entries that cannot be read are reported and left out. look is called with each,
+// concurrently.
 func (p *publisher) candidates(ctx context.Context, look func(*candidate, *entries.Record, *feedconv.Entry)) ([]candidate, error) {
 	found, err := p.selected(ctx)
 	if err != nil {
@@ -216,26 +215,26 @@ func (p *publisher) candidates(ctx context.Context, look func(*candidate, *entri
 // sizeOf estimates how many bytes an entry takes.
 func sizeOf(e *feedconv.Entry) int { return 2000 + len(e.Content) + len(e.Summary) }
 
-// tellApart sets other ids where candidates share one: the oldest keeps it.
-func (p *publisher) tellApart(list []candidate) {
+// uniqueIDs replaces the ids that an older candidate has already.
+func (p *publisher) uniqueIDs(list []candidate) {
 	taken := make(map[string]bool, len(list))
 	for i := range list {
 		c := &list[i]
 		for taken[c.ID] {
-			c.ID = p.another(c, c.ID)
+			c.ID = p.otherID(c, c.ID)
 		}
 		taken[c.ID] = true
 	}
 }
 
-// gather returns entries, newest first, for the document that they are for. Those that are
-// not held, or not where they were, are read again. The error is errMoved if one is not as
-// it was.
-func (p *publisher) gather(ctx context.Context, of []candidate) ([]feedconv.Entry, error) {
-	list := make([]feedconv.Entry, len(of))
+// gather returns the entries of candidates, newest first, for a document. Entries that are not in
+// memory, or were moved, are read again. The error is errMoved if this fails or an entry has
+// changed.
+func (p *publisher) gather(ctx context.Context, candidates []candidate) ([]feedconv.Entry, error) {
+	list := make([]feedconv.Entry, len(candidates))
 	var moved atomic.Bool
-	err := workers.ForEach(ctx, len(of), func(i int) {
-		c := of[len(of)-1-i]
+	err := workers.ForEach(ctx, len(candidates), func(i int) {
+		c := candidates[len(candidates)-1-i]
 		e := c.read
 		if _, err := os.Lstat(p.Dir.Join(c.ref.Path())); e == nil || err != nil {
 			r := p.Record(c.ref)
@@ -253,13 +252,13 @@ func (p *publisher) gather(ctx context.Context, of []candidate) ([]feedconv.Entr
 	return list, err
 }
 
-// another returns the id of an entry if another entry has its own already. The link
-// tells entries of one feed apart that share a guid.
-func (p *publisher) another(c *candidate, id string) string {
+// otherID returns an id for an entry whose own id is taken. It depends on the link, in which
+// entries of one feed with the same guid differ.
+func (p *publisher) otherID(c *candidate, id string) string {
 	return digestID(p.Record(c.ref).Feed().ID, id+"\x00"+c.link)
 }
 
-// newestOf is when the newest of some entries was updated, zero without any.
+// newestOf returns the latest date of update in list, zero if it is empty.
 func newestOf(list []feedconv.Entry) (t time.Time) {
 	for _, e := range list {
 		if e.Updated.After(t) {
@@ -279,7 +278,7 @@ func (p *publisher) single(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.tellApart(list)
+	p.uniqueIDs(list)
 	feed := p.feed
 	for _, c := range list {
 		if c.Updated.After(feed.Updated) {
@@ -324,8 +323,8 @@ func (p *publisher) encode(feed *feedconv.Feed) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// encodeTo writes a document, made harmless piece by piece. nil stands for the entries of
-// the feed.
+// encodeTo writes a document, cleaned piece by piece with termsafe. If list is nil, it writes
+// the entries of feed.
 func (p *publisher) encodeTo(w io.Writer, feed *feedconv.Feed, list iter.Seq2[*feedconv.Entry, error]) error {
 	h := harmless{w, termsafe.XML}
 	if p.format == feedconv.JSONFeed {
@@ -375,7 +374,7 @@ func (p *publisher) replace(path string, write func(io.Writer) error) error {
 	return err
 }
 
-// comparing writes, and compares that with what is there.
+// comparing writes to w, and compares the bytes with an old file.
 type comparing struct {
 	w    *bufio.Writer
 	old  *bufio.Reader // nil once it has other bytes
@@ -392,16 +391,16 @@ func (c *comparing) Write(b []byte) (int, error) {
 	return c.w.Write(b)
 }
 
-// checkKind makes sure that the options say one kind of feed, and all that it needs.
+// checkKind fails if options exclude each other, or lack another that they need.
 func (p *publisher) checkKind() error {
 	o := p.o
 	inDir := o.Paged != "" || o.Archive != ""
 	isJSON := p.format == feedconv.JSONFeed
 	switch {
 	case len(o.Clouds) > 1:
-		return &command.UsageError{Message: "--cloud can be given once: RSS has one cloud to a feed", Hint: "a cloud tells all who read the feed; --hub can be repeated"}
+		return &command.UsageError{Message: "only one --cloud is possible: an RSS feed has one cloud", Hint: "a cloud notifies all subscribers; --hub can be repeated"}
 	case o.Complete && inDir, o.Paged != "" && o.Archive != "":
-		return command.Usagef("a feed is of one kind: there may be one of --complete, --paged and --archive")
+		return command.Usagef("--complete, --paged and --archive exclude each other")
 	case inDir && o.Output != "":
 		return &command.UsageError{Message: "--output and a directory of documents exclude each other", Hint: "the subscription document gets the name that --self ends in"}
 	case inDir && o.PerPage < 1:
@@ -422,7 +421,7 @@ func (p *publisher) checkKind() error {
 	return nil
 }
 
-// head makes what the feed says of itself.
+// head sets the metadata of the feed from the options.
 func (p *publisher) head() (err error) {
 	o, f := p.o, &p.feed
 	f.Link, f.Complete = feedurl.Public(o.Link), o.Complete
@@ -445,7 +444,7 @@ func (p *publisher) head() (err error) {
 			return err
 		}
 		if o.Self == "" {
-			return &command.UsageError{Message: "--hub needs --self", Hint: "a hub knows a feed by the URL that the feed gives itself"}
+			return &command.UsageError{Message: "--hub needs --self", Hint: "a hub identifies a feed by its self link"}
 		}
 		f.Links = append(f.Links, feedconv.Link{Rel: "hub", Href: u.String()})
 	}
@@ -462,8 +461,7 @@ func (p *publisher) head() (err error) {
 	return p.notices()
 }
 
-// notices adds the links to documents that tell cheaply what is new: ess(5),
-// "Discovery".
+// notices adds links to the documents of --ess and --nno: ess(5), "Discovery".
 func (p *publisher) notices() error {
 	f := &p.feed
 	for _, d := range []struct{ flag, url, mime string }{{"--ess", p.o.ESS, "application/ess"}, {"--nno", p.o.NNO, "application/nno"}} {
@@ -475,7 +473,7 @@ func (p *publisher) notices() error {
 			return err
 		}
 		if f.Link != "" && p.format == feedconv.Atom10 && !slices.ContainsFunc(f.Links, func(l feedconv.Link) bool { return l.Rel == "alternate" }) {
-			// Which is not written where there is an alternate link already.
+			// The encoder does not write f.Link if f.Links has an alternate link.
 			f.Links = append(f.Links, feedconv.Link{Rel: "alternate", Href: f.Link})
 		}
 		f.Links = append(f.Links, feedconv.Link{Rel: "alternate", Href: u.String(), Type: d.mime})
@@ -483,7 +481,7 @@ func (p *publisher) notices() error {
 	return nil
 }
 
-// publicURL reads a URL that everybody will: without a password.
+// publicURL parses the URL of a flag, and removes its user name and password.
 func publicURL(flag, raw string) (*url.URL, error) {
 	u, err := feedurl.Parse(raw)
 	if err != nil {
@@ -493,7 +491,7 @@ func publicURL(flag, raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// cloudOf makes a cloud element of the URL where registrations go.
+// cloudOf returns the cloud element for the URL to which subscribers send registrations.
 func cloudOf(s string) (feedconv.Cloud, error) {
 	protocol := "http-post"
 	if rest, ok := strings.CutPrefix(s, "xmlrpc://"); ok {
@@ -512,7 +510,7 @@ func cloudOf(s string) (feedconv.Cloud, error) {
 	}
 	if p := u.Port(); p != "" {
 		if port, err = strconv.Atoi(p); err != nil || port < 1 || port > 65535 {
-			return feedconv.Cloud{}, errors.New(u.String() + ": there is no such port")
+			return feedconv.Cloud{}, errors.New(u.String() + ": the port is invalid")
 		}
 	}
 	c := feedconv.Cloud{Domain: u.Hostname(), Port: port, Path: u.EscapedPath(), Protocol: protocol}
@@ -547,17 +545,17 @@ func (p *publisher) entry(r *entries.Record) (*feedconv.Entry, error) {
 		return &e, nil
 	}
 	if e.Updated.IsZero() {
-		// It would take the date of its document, and be another in each.
+		// Without a date it would take that of its document, and differ between documents.
 		e.Updated = time.Unix(0, 0)
 	}
 	if !utf8.ValidString(e.ID) || strings.TrimSpace(e.ID) != e.ID || strings.ContainsFunc(e.ID, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		// A document would not hold it as it is.
+		// A document would not keep such an id unchanged.
 		e.ID = digestID(r.Feed().ID, e.ID)
 	}
 	return &e, nil
 }
 
-// entryOf makes a feed's entry of an entry of the lektor-dir.
+// entryOf converts an entry of the lektor-dir to an entry of a feed.
 func (p *publisher) entryOf(r *entries.Record, format feedconv.Format) feedconv.Entry {
 	e := entries.Public(r.Get(0))
 	out := feedconv.Entry{
@@ -586,7 +584,7 @@ func (p *publisher) entryOf(r *entries.Record, format feedconv.Format) feedconv.
 		out.Enclosures = append(out.Enclosures, feedconv.Enclosure(enc))
 	}
 	if e.Source != (lektordir.Source{}) {
-		// One that is there already stays (RFC 4287, section 4.2.11).
+		// A source that the entry has is kept (RFC 4287, section 4.2.11).
 		s := e.Source
 		out.Source = &feedconv.Source{
 			ID: s.ID, Title: s.Title, Link: s.Link, URL: s.URL, Updated: s.Updated,
@@ -600,8 +598,8 @@ func (p *publisher) entryOf(r *entries.Record, format feedconv.Format) feedconv.
 	return out
 }
 
-// fetchedFrom returns where a feed is fetched from, but without a password, and "" for a
-// file. It looks once.
+// fetchedFrom returns the URL of a feed without user name and password, "" for a file. The result
+// is cached.
 func (p *publisher) fetchedFrom(hash, id string) string {
 	if known, ok := p.sources.Load(hash); ok {
 		return known.(string)
@@ -619,14 +617,13 @@ func (p *publisher) fetchedFrom(hash, id string) string {
 	return from
 }
 
-// digestID is the id of an entry whose own one will not do, the same on every
-// machine.
+// digestID returns an id for an entry whose own id is unusable, the same on every machine.
 func digestID(feedID, id string) string {
 	return fmt.Sprintf("urn:sha256:%x", sha256.Sum256([]byte(feedID+"\x00"+id)))
 }
 
-// personsOf returns the persons of a role: those that the entry has in parts, if they
-// are those that stand in its lines of text.
+// personsOf returns the structured persons of a role if they agree with lines, their names as
+// text. Otherwise it parses lines.
 func personsOf(e *lektordir.Entry, role string, lines ...string) []feedconv.Person {
 	list := inRole(e, role)
 	var text []string
@@ -643,7 +640,7 @@ func personsOf(e *lektordir.Entry, role string, lines ...string) []feedconv.Pers
 	return list
 }
 
-// inRole returns the persons that an entry has in parts.
+// inRole returns the structured persons of an entry that have a role.
 func inRole(e *lektordir.Entry, role string) (list []feedconv.Person) {
 	for _, p := range e.People {
 		if p.Role == role {
@@ -653,7 +650,7 @@ func inRole(e *lektordir.Entry, role string) (list []feedconv.Person) {
 	return list
 }
 
-// authors reads names and addresses as the file author has them.
+// authors parses names and addresses in the form of the file author.
 func authors(s string) []feedconv.Person {
 	if s == "" {
 		return nil

@@ -112,8 +112,7 @@ func TestPublishToAPipe(t *testing.T) {
 	}
 }
 
-// A cloud that is named by XML-RPC alone has the path that such clouds have.
-// What is published tells nobody a password.
+// No published document contains a password.
 func TestPublishNoPassword(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1773500000.1.h", "title=One")
@@ -127,6 +126,7 @@ func TestPublishNoPassword(t *testing.T) {
 	}
 }
 
+// A cloud of XML-RPC has the path /RPC2 unless the URL has one.
 func TestPublishCloud(t *testing.T) {
 	for in, want := range map[string]string{
 		"xmlrpc://rpc.example:5337":           "http 5337 /RPC2 xml-rpc rssCloud.pleaseNotify",

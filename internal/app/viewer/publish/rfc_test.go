@@ -232,7 +232,7 @@ var forReaders = []string{
 	`Clients SHOULD warn users when they are not able to reconstruct`,
 }
 
-// specification gives a text in one line, without what stands between its pages.
+// specification returns a text as one line, without the headers and footers of its pages.
 func specification(t *testing.T, name string) string {
 	data, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "shared", "specs", name))
 	if err != nil {

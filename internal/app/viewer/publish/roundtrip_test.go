@@ -17,8 +17,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// What a document says of its entries goes through the lektor-dir into the document
-// that is published of them, in each format.
+// The fields of entries survive the way from a document through the lektor-dir into a published
+// document, in each format.
 func TestPublishKeepsWhatExtrasHold(t *testing.T) {
 	for seed := range uint64(12) {
 		f := newFixture(t)

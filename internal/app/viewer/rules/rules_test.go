@@ -63,8 +63,8 @@ func parseTest(text string) (*query.Query, error) {
 	})
 }
 
-// Every mistake is told with its line, and where it can be its column; rules beside it
-// are read.
+// Every mistake is reported with its line and, if possible, its column. The other rules are
+// read.
 func TestParseRulesErrors(t *testing.T) {
 	var text strings.Builder
 	var wants []string
@@ -141,8 +141,7 @@ func (f *fixture) rules(lines ...string) {
 	}
 }
 
-// apply applies them, and gives the names of what they were applied to, and what was
-// said.
+// apply applies the rules, and returns the names that it printed, and the messages.
 func (f *fixture) apply() (names, said string) {
 	f.T.Helper()
 	o := Options{Common: f.Common()}
@@ -154,7 +153,8 @@ func (f *fixture) apply() (names, said string) {
 	return strings.Join(strings.Fields(f.Out.String()), " "), f.Err.String()
 }
 
-// flags gives the entries with their flags.
+// flags returns, of each entry, the last digit of its time, the first letter of its place and its
+// flags.
 func (f *fixture) flags() string {
 	f.T.Helper()
 	all, err := dir.Entries(f.Path)
@@ -223,7 +223,7 @@ func TestRulesOnce(t *testing.T) {
 	}
 }
 
-// What a kill leaves is gone on with, and no command is run twice.
+// The next run completes a killed one, and runs no command twice.
 func TestRulesAfterAKill(t *testing.T) {
 	key := dir.Hash(viewdir.FeedID) + "/1700000001.1.h"
 	for _, tc := range []struct {
@@ -247,7 +247,7 @@ func TestRulesAfterAKill(t *testing.T) {
 		{"new/", "run\t" + key + "\t1\ndone\t" + key + "\n", "1c2,F", "", ""},
 		{"cur/;2,S", "run\t" + key + "\t1\ndone\t" + key + "\n", "1c2,S", "", ""},
 		{"new/", "seen\t" + key + "\n", "1n", "", ""},
-		// What is no line of ours says nothing.
+		// Invalid lines are ignored.
 		{"new/", "\n\t\nrun\nseen\t\nrun\t" + key + "\tx\nsee", "1c2,F", "one two", ""},
 		{"", "todo\t" + key + "\n", "", "", ""},
 	} {
@@ -272,7 +272,7 @@ func TestRulesAfterAKill(t *testing.T) {
 	}
 }
 
-// A command that fails is told and not run again, unless it asks for that.
+// A command that fails is reported and not run again, unless it asks for that.
 func TestRulesCommandFails(t *testing.T) {
 	f := newFixture(t)
 	log := filepath.Join(t.TempDir(), "log")

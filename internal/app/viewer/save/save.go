@@ -327,7 +327,7 @@ func (s *saving) forget() {
 	_ = os.Remove(s.path)
 }
 
-// save downloads the rest of an enclosure, gives the file its name, and prints its path.
+// save downloads the rest of an enclosure, moves the file to its final name, and prints its path.
 func (d *saver) save(ctx context.Context, s *saving, r *entries.Record, e lektordir.Enclosure) error {
 	dir := filepath.Dir(s.path)
 	fi, err := s.part.Stat()
@@ -376,8 +376,8 @@ func (d *saver) save(ctx context.Context, s *saving, r *entries.Record, e lektor
 	return err
 }
 
-// place gives a complete file its final name: the date and the title of the entry, with a number
-// if that file exists.
+// place moves a complete download to its final name, and returns the path. The name is the date
+// and the title of the entry, with a number if that file exists.
 func (d *saver) place(s *saving, r *entries.Record, e lektordir.Enclosure) (path string, err error) {
 	dir, ext := filepath.Dir(s.path), extension(e)
 	title := r.Date().In(d.Now.Location()).Format("2006-01-02") + " " + r.Title()

@@ -58,10 +58,10 @@ type parking struct {
 	odd    map[string]string // path -> how it misbehaves when the rest is asked for
 }
 
-// oddities are what servers do who are asked for the rest of a file.
+// oddities are ways in which servers answer a request for the rest of a file.
 var oddities = []string{"", "ignores ranges", "416", "changed", "changed, and knows no If-Range", "breaks off", "another range", "another total", "no validator", "weak validator", "a range of nothing"}
 
-// misbehaves answers a request for a file in an odd way, and tells whether it did.
+// misbehaves answers a request for a file in an odd way, and reports whether it did.
 func (p *parking) misbehaves(w http.ResponseWriter, r *http.Request, data []byte) bool {
 	p.mu.Lock()
 	odd, asked := p.odd[r.URL.Path], len(p.ranges[r.URL.Path])
@@ -187,7 +187,7 @@ func testSaveKilled(t *testing.T, odd []string) {
 			p.odd[paths[i]] = odd[i%len(odd)]
 		}
 		p.files[paths[i]] = bytes.Repeat([]byte(fmt.Sprintf("%02d-", i)), 100_000)
-		// Of one title and day are many.
+		// Many entries have the same title and day.
 		if _, err := f.Entry(feed, "new", dir.Unique(1700000000+int64(i), i), fmt.Sprint("title=Part ", i%3), "+enclosure="+server.URL+paths[i]+"\taudio/mpeg\t1"); err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +216,7 @@ func testSaveKilled(t *testing.T, odd []string) {
 		case err := <-ended:
 			t.Fatalf("it ended: %v\n%s", err, said)
 		}
-		// What was sent has come when it is in the file.
+		// Wait until the file has all bytes that were sent.
 		half := int64(len(p.files[paths[i]]) / 2)
 		for end := time.Now().Add(time.Minute); ; {
 			names, _ := os.ReadDir(filepath.Join(to, "Cast"))
@@ -267,7 +267,7 @@ func testSaveKilled(t *testing.T, odd []string) {
 	for path, ranges := range p.ranges {
 		size := len(p.files[path])
 		if odd != nil {
-			// What can be gone on with is asked for so, and once whole where that came to nothing.
+			// With a strong validator the rest was requested, after at most three requests in all.
 			seen := slices.Contains(ranges, fmt.Sprintf("bytes=%d-", size/2))
 			if none := strings.HasSuffix(p.odd[path], "validator"); seen == none || len(ranges) > 3 {
 				t.Errorf("%s, which %s: asked for %q", path, p.odd[path], ranges)
@@ -352,7 +352,7 @@ func TestSaveStates(t *testing.T) {
 	}
 }
 
-// What was begun long ago, and what a kill left of it, goes; nothing else does.
+// Only old downloads and old temporary files are removed.
 func TestSaveLeftovers(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("x")) }))
 	defer server.Close()
@@ -411,7 +411,7 @@ func (f *fullFile) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// A full disk is told once, and ends it; what came is gone on with.
+// A full disk is reported once and ends the run. The next run continues the download.
 func TestSaveFullDisk(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -442,7 +442,7 @@ func TestSaveFullDisk(t *testing.T) {
 	}
 }
 
-// Servers that fail are told as such, so that a timer tries again.
+// A failure of a server has its own exit status, so that a timer tries again.
 func TestSaveRemote(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
@@ -510,7 +510,7 @@ func TestFileName(t *testing.T) {
 	for text, want := range map[string]string{
 		"2026-01-02 A title":   "2026-01-02 A title.mp3",
 		"a/b\\c:d|e":           "a-b-c-d-e.mp3",
-		`what? "yes" <no> *`:   "what_ _yes_ _no_ _.mp3",
+		`now? "yes" <no> *`:    "now_ _yes_ _no_ _.mp3",
 		"..":                   "_.mp3",
 		"../../etc/passwd":     "etc-passwd.mp3",
 		"-rf":                  "rf.mp3",

@@ -78,7 +78,7 @@ func FuzzPlain(f *testing.F) {
 	})
 }
 
-// Of a long error one sees what it is about, and why.
+// The beginning and the end of a long error stay visible.
 func TestEnds(t *testing.T) {
 	for _, c := range []struct {
 		text  string

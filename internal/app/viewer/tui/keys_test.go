@@ -38,7 +38,7 @@ func TestSets(t *testing.T) {
 			}
 		}
 	}
-	// What people's fingers know.
+	// Keys that users of similar programs expect.
 	for set, keys := range map[string]map[string]string{
 		"default":  {"j": "down", "k": "up", "<space>": "forward", "n": "next-unread", "N": "previous-unread", "r": "toggle-read", "m": "toggle-flagged", "o": "browser", "/": "search", "u": "undo", "?": "help"},
 		"vim":      {"j": "down", "gg": "top", "G": "bottom", "<C-d>": "half-down", "<C-w>w": "next-pane", "ZZ": "quit-now", "dd": "trash", "za": "fold", "/": "search", "u": "undo"},
@@ -109,7 +109,7 @@ func TestParseKeys(t *testing.T) {
 	}
 }
 
-// Keys that are pressed have the names that the file gives them.
+// Pressed keys have the same names as in the file.
 func TestKeyNames(t *testing.T) {
 	for want, k := range map[string]tea.Key{
 		"j": {Code: 'j', Text: "j"}, "J": {Code: 'j', Text: "J", Mod: tea.ModShift}, "<space>": {Code: tea.KeySpace, Text: " "},

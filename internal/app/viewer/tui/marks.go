@@ -14,8 +14,8 @@ import (
 type change struct {
 	kind       changeKind
 	refs       []lektordir.Ref // as they were on the screen when the key was pressed
-	keys       map[key]bool    // derived from refs
-	feeds      map[string]bool // derived from refs
+	keys       map[key]bool    // keys of the entries in refs; nil if refs is
+	feeds      map[string]bool // hashes of the feeds of refs; nil if refs is
 	set, unset string          // flags
 	name       string          // name of the query to save
 	query      string

@@ -24,7 +24,7 @@ type memory struct {
 
 	mu    sync.Mutex
 	refs  []lektordir.Ref
-	marks []string // what was done, in order
+	marks []string // changes that were made, in order
 	fail  error
 }
 
@@ -199,7 +199,7 @@ func (k *desk) start(cmd tea.Cmd) {
 	}()
 }
 
-// update gives the model a message, and makes sure that it draws a whole screen.
+// update sends a message to the model, and draws the screen.
 func (k *desk) update(msg tea.Msg) {
 	k.t.Helper()
 	_, cmd := k.Update(msg)
@@ -236,7 +236,7 @@ func (k *desk) until(what string, done func() bool) {
 		select {
 		case msg := <-k.msgs:
 			k.update(msg)
-		case <-time.After(time.Millisecond): // what is no message may have changed
+		case <-time.After(time.Millisecond): // state outside messages may have changed
 		case <-deadline:
 			k.t.Fatalf("%s: not seen, but\n%s", what, k.shows())
 		}
@@ -271,7 +271,7 @@ func TestSlowDisk(t *testing.T) {
 	}()
 	k.browser.focus = feedsPane
 	k.await("Title 19")
-	// What was pressed too early did nothing but the undo.
+	// The keys that were pressed too early did nothing, except undo.
 	k.until("the jobs", func() bool { return len(k.marks.changes) == 0 })
 	d.mu.Lock()
 	if got := strings.Join(d.marks, " "); got != "undo" {
@@ -302,7 +302,7 @@ func TestMarksInOrder(t *testing.T) {
 	if got := strings.Join(d.marks, " "); got != want {
 		t.Errorf("made %s, not %s", got, want)
 	}
-	// What fails is told, and the screen is what the disk is.
+	// A failure is shown, and the screen agrees with the disk again.
 	d.mu.Lock()
 	d.fail = errors.New("the disk is full")
 	d.mu.Unlock()
@@ -311,7 +311,7 @@ func TestMarksInOrder(t *testing.T) {
 	k.until("the flag is gone", func() bool { return len(k.marks.changes) == 0 && !strings.Contains(k.shows(), ">NF") })
 }
 
-// A search lists while it is typed; what is wrong with it is told; Esc leads back.
+// A search lists while it is typed and shows its mistakes; Esc leads back.
 func TestSearch(t *testing.T) {
 	d := newMemory(20)
 	close(d.gate)
@@ -324,7 +324,7 @@ func TestSearch(t *testing.T) {
 	})
 	k.press("esc")
 	k.await("Title 19")
-	// What is found goes on being found while one reads on: the cursor stays where it was put.
+	// The search goes on while the user moves; the cursor stays where the user put it.
 	k.press("/", "0")
 	k.until("found", func() bool { return k.browser.list.complete && !k.browser.list.cursorToTop })
 	d.gate = make(chan struct{}) // from now on it does not answer
@@ -399,8 +399,8 @@ func (d early) Overview(context.Context, int) (*Overview, error) {
 	return o, nil
 }
 
-// What is told at once is on the screen, and can be worked on, before anything was
-// listed; what is not known yet is not said to be nothing.
+// The overview is on the screen, and its entries can be changed, before anything was listed. A list
+// that is not known yet is not shown as empty.
 func TestOverview(t *testing.T) {
 	d := early{newMemory(20)}
 	k := newDesk(t, d, 80, 24)
@@ -433,7 +433,7 @@ func (d glimpse) Overview(ctx context.Context, n int) (*Overview, error) {
 	return o, err
 }
 
-// What is not counted yet is shown without a number, and not said to be none.
+// A count that is not known yet is left out, and not shown as 0.
 func TestOverviewUncounted(t *testing.T) {
 	d := glimpse{early{newMemory(20)}}
 	k := newDesk(t, d, 80, 24)
@@ -529,7 +529,7 @@ func (d studious) Learn(ctx context.Context, refs []*lektordir.Ref, progress fun
 	return nil
 }
 
-// While dates are learnt this is told, and what arrives is seen; then all is in order.
+// While dates are learnt the screen shows progress and new entries; then the list is in order.
 func TestLearn(t *testing.T) {
 	d := studious{newMemory(20), make(chan struct{})}
 	close(d.gate)
@@ -581,8 +581,8 @@ func (d *away) Watch(ctx context.Context, since time.Time, changed func(string))
 	return nil
 }
 
-// What was shown of a lektor-dir that goes stays on the screen, with why it does not
-// change; when it comes again, with news, it is read and watched as before.
+// If the lektor-dir goes away, its entries stay on the screen, with the error. When it comes back
+// it is read and watched as before.
 func TestAway(t *testing.T) {
 	d := &away{memory: newMemory(5), seen: make(chan struct{})}
 	close(d.gate)

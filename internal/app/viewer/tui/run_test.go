@@ -43,12 +43,12 @@ func TestPanic(t *testing.T) {
 	}
 	seen := tty.Output()
 	if !strings.Contains(seen, "\x1b[?1049l") || strings.LastIndex(seen, "\x1b[?25h") < strings.LastIndex(seen, "\x1b[?25l") {
-		t.Errorf("the screen is not given back: %q", seen[max(0, len(seen)-200):])
+		t.Errorf("the screen is not restored: %q", seen[max(0, len(seen)-200):])
 	}
 }
 
-// Whoever is ended while it begins gives the terminal back, and in one goroutine: the one
-// that was taking it.
+// A reader that is ended while it starts restores the terminal, in the goroutine that was
+// setting it up.
 func TestEndedEarly(t *testing.T) {
 	for i := range 30 {
 		d := newMemory(3)

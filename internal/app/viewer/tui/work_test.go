@@ -100,7 +100,7 @@ func newCounted(t *testing.T, d *large) *counted {
 	o := &Options{Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }}
 	k := &counted{model: newModel(ctx, d, o), t: t, msgs: make(chan tea.Msg, 1000), most: map[string]uint64{}, n: map[string]int{}}
 	k.send = func(msg tea.Msg) {}
-	k.hears = func() tea.Msg { return nil } // a test tells it itself
+	k.hears = func() tea.Msg { return nil } // a test sends changes itself
 	k.after = func(_ time.Duration, msg tea.Msg) tea.Cmd { return func() tea.Msg { return msg } }
 	t.Cleanup(func() {
 		cancel()
@@ -187,9 +187,9 @@ func (k *counted) idle() {
 	}
 }
 
-// What the goroutine of the screen does for a message is as much with a hundred thousand
-// entries as with a hundred: another one goes through the list, so that a key does not wait
-// for it. Only the key that marks all entries takes some 60 ms for a hundred thousand.
+// The goroutine of the screen does as much work for a message with a hundred thousand entries
+// as with a hundred. Another goroutine goes through the list, so a key does not wait.
+// Only the key that marks all entries as read takes some 60 ms for a hundred thousand.
 func TestWorkForMessages(t *testing.T) {
 	d := newLarge()
 	k := newCounted(t, d)
@@ -236,7 +236,7 @@ func TestWorkForMessages(t *testing.T) {
 		case "A":
 			most += 500 * largeFeeds * largeEach // it marks each entry
 		case "tui.snapshotMsg", "tui.listMsg":
-			most += 40 * largeFeeds * largeEach // after it a list is given the keys of those read here
+			most += 40 * largeFeeds * largeEach // afterwards a list gets the keys of the entries read here
 		}
 		if bytes > most {
 			t.Errorf("for %s the screen made %d bytes", name, bytes)
@@ -244,7 +244,7 @@ func TestWorkForMessages(t *testing.T) {
 	}
 }
 
-// What arrives while there is a look at the lektor-dir is looked at together, once.
+// Changes that arrive during a scan of the lektor-dir share one scan after it.
 func TestArrivalsTogether(t *testing.T) {
 	d := newLarge()
 	k := newCounted(t, d)

@@ -10,7 +10,8 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 )
 
-// What befalls all entries alike is told once, with their number; all else each time.
+// An error of the system with the same cause is reported once, and then counted; other errors are
+// reported each time.
 func TestFailuresOfOneCause(t *testing.T) {
 	f := newFixture(t)
 	v, err := f.Common().Open(nil, command.PrinterOptions{}, f.Streams(""))

@@ -24,7 +24,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// places gives, by unique name, where entries are: "new", or what follows the ';'.
+// places returns the places of entries by unique name: "new", or in cur/ the text after the ';'.
 func (f *fixture) places() map[string]string {
 	f.T.Helper()
 	found := map[string]string{}
@@ -154,7 +154,7 @@ func TestUndoModel(t *testing.T) {
 	}
 }
 
-// What stands in the journal is not believed.
+// Invalid lines of the journal move nothing.
 func TestUndoForeign(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1700000001.1.h")
@@ -202,8 +202,8 @@ func TestUndoForeign(t *testing.T) {
 	}
 }
 
-// What has the name of a command's file and is none waits for nothing, leads
-// nowhere, and does not hide the commands before.
+// A pipe, directory, link or odd file with the name of a journal does not block undo, is not
+// followed, and does not hide earlier commands.
 func TestUndoOddFiles(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1700000001.1.h")
@@ -256,8 +256,8 @@ func TestUndoOddFiles(t *testing.T) {
 	}
 }
 
-// Where nothing can be written down, or no more, what was asked for is done, and one
-// warning tells.
+// If the journal cannot be written, or not to its end, the entries are moved, with one
+// warning.
 func TestJournalFails(t *testing.T) {
 	for _, limit := range []int64{0, 300} {
 		f := newFixture(t)
@@ -293,7 +293,7 @@ func TestJournalFails(t *testing.T) {
 	}
 }
 
-// Where the rename itself is refused, that is the one message.
+// If the rename itself fails, the only message is its error.
 func TestJournalOfNothing(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1700000001.1.h")
@@ -398,8 +398,8 @@ func TestUndoAtOnce(t *testing.T) {
 	}
 }
 
-// Whoever marks, throws away and takes back at the same time: no entry is lost or
-// twice there, and the journal stays small and comes to an end.
+// Processes that mark, trash and undo at the same time lose and duplicate no entry, and the
+// journal stays small and comes to an end.
 func TestUndoCrowd(t *testing.T) {
 	f := newFixture(t)
 	var names []string
