@@ -68,7 +68,7 @@ func complete(app *cli.App, args []string, out io.Writer) {
 		for _, c := range candidates(app, args[1:]) {
 			mark := ""
 			if c.Open {
-				mark = "\t+" // a third field, which tells shells to add no space
+				mark = "\t+" // third field: the shell adds no space
 			}
 			fmt.Fprintf(out, "%s\t%s%s\n", c.Word, termsafe.Line(c.About), mark)
 		}
@@ -179,7 +179,7 @@ type place struct {
 }
 
 // take takes a word before the one that is completed, which is the value of want if
-// that is a flag. It gives the flag whose value comes next, or nil.
+// that is a flag. It returns the flag whose value comes next, or nil.
 func (p *place) take(w string, want cli.Flag) cli.Flag {
 	name, value, joined := strings.Cut(strings.TrimLeft(w, "-"), "=")
 	switch {

@@ -132,7 +132,7 @@ var errPipe = errors.New("nobody reads the output any more")
 type settleKey struct{}
 
 // watchSignals ends the context at the first SIGINT, SIGTERM or SIGHUP and then
-// gives the signals back, so that a second one kills. SIGHUP stays ignored where
+// stops catching them, so that a second one kills. SIGHUP stays ignored where
 // it was (nohup). SIGPIPE is caught and dropped, not ignored: an ignored signal
 // would be inherited by a pager or a filter command, a caught one is not.
 //
@@ -186,8 +186,8 @@ func watchSignals(cancel context.CancelCauseFunc) (settle, stop func()) {
 	}
 }
 
-// output is stdout. It remembers that a write failed, so that "no space left"
-// is not lost where an action did not look, and tells when its reader is gone.
+// output is stdout. It keeps the first error of a write, so that "no space left" is not lost if
+// an action ignores it, and calls broken if that error is a closed pipe.
 type output struct {
 	io.Writer
 	err    error

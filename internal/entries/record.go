@@ -121,7 +121,7 @@ func (r *Record) Read(want lektordir.Fields) error {
 const mostMoves = 20
 
 // where returns the new name of an entry that was renamed, and false if the entry was removed. It
-// first tries the names that viewers usually give, because a listing is soon out of date beside a
+// first tries the names that viewers usually choose, because a listing is soon out of date beside a
 // process that renames all entries. A listing of the feed is kept until it proves wrong.
 func (s *Store) where(ref lektordir.Ref) (lektordir.Ref, bool) {
 	if now, there := s.renamed(ref); there {

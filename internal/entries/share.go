@@ -51,8 +51,8 @@ func (h *Sharing) May(hash string) bool {
 	return may
 }
 
-// Unknown reports whether a feed may not be shared only because a file cannot be read. The error has
-// been reported.
+// Unknown reports whether a feed may not be shared only because a file cannot be read. The error
+// has been reported.
 func (h *Sharing) Unknown(hash string) bool { return h.unknown[hash] }
 
 // Tell prints a warning about the feeds left out. how is a hint how to include them.

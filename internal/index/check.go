@@ -52,7 +52,7 @@ func (x *Index) compare(ctx context.Context, progress func(done, total int), pro
 	if n, ok := s.c.one("SELECT coalesce(sum(length(list)), 0) FROM names"); ok {
 		c.total = int(n.int(0)) / listedSize
 	}
-	// What is no entry is in neither: the errors of these lists are those of all others.
+	// Malformed entries are in neither. Every listing yields their errors, so they are ignored here.
 	for refs := range x.dir.ListFeeds(ctx, lektordir.ListOptions{AllVersions: true, Withdrawn: true}) {
 		if len(refs) > 0 {
 			c.feed(ctx, refs, progress)
@@ -179,11 +179,11 @@ func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
 	case shown != (listed > 0):
 		return "another version of it is shown"
 	case odd != d.odd:
-		return "what is missing of it has come, or gone"
+		return "it is incomplete in the index or in the directory, not in both"
 	case odd:
 		return ""
 	case kept != d.entry.Title+"\x00"+d.entry.Author+"\x00"+string(d.more()):
-		return "title, author, categories or enclosures are others"
+		return "title, author, categories or enclosures differ"
 	}
 	c.refs[uint32(id)] = ref
 	for _, w := range d.words {

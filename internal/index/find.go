@@ -35,11 +35,10 @@ func (f *finder) few() int {
 // Complaints are what a list of the lektor-dir would have complained of.
 func (v *View) Complaints() []error { return v.s.complaints }
 
-// Find calls yield for every entry that the query may select, until it reports false.
-// Of what lists do not show, or what is wanted does not say, there is none. In the
-// order of dates, which is when the newest are wanted, enough is asked now and then
-// whether entries before a time can still be wanted. The error is the context's, or one
-// for [Index.Failed].
+// Find calls yield for every entry that the query may select, until yield returns false. Entries
+// that lists do not show, or that w excludes, are not yielded. If w.Enough is set, Find walks large
+// sets newest first, and now and then asks Enough whether the rest can be skipped. The error is the
+// context's, or one for [Index.Failed].
 func (v *View) Find(ctx context.Context, w entries.Wanted, yield func(entries.Hit) bool) error {
 	f := &finder{View: v, ctx: ctx, w: w, yield: yield, asks: w.Query.AsksAbout() || w.Query.AsksNames()}
 	f.run()
@@ -71,14 +70,14 @@ func (f *finder) run() {
 		return
 	}
 	if ids, ok := f.chosen(); ok {
-		f.those(ids)
+		f.fetchAll(ids)
 		return
 	}
 	f.walk()
 }
 
-// those yields the entries with these ids, newest first if only the newest are wanted.
-func (f *finder) those(ids []int64) {
+// fetchAll yields the entries with these ids. If w.Enough is set, more than pace ids come newest first.
+func (f *finder) fetchAll(ids []int64) {
 	if f.w.Enough == nil || len(ids) <= pace {
 		for _, id := range ids {
 			if f.goesOn(); f.stop {
@@ -118,7 +117,7 @@ func array(ids []int64) string {
 // pace is how many entries are looked at between two looks at what else matters.
 const pace = 64
 
-// goesOn counts an entry, and stops where nobody waits any more.
+// goesOn counts an entry, and stops if the context is done.
 func (f *finder) goesOn() {
 	if f.asked++; f.asked%pace == 0 && f.ctx.Err() != nil {
 		f.err, f.stop = context.Cause(f.ctx), true
@@ -401,7 +400,7 @@ func (f *finder) shows(ref lektordir.Ref) bool {
 	return (!f.w.OnlyUnread || ref.Unread()) && (!f.w.SkipTrashed || !ref.Trashed())
 }
 
-// knows returns the function that tells of an entry what words it has.
+// knows returns a function that reports whether an entry has a text.
 func (f *finder) knows(id int64) func(string) query.Verdict {
 	return func(text string) query.Verdict {
 		f.mu.Lock()

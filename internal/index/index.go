@@ -3,7 +3,7 @@
 // The lektor-dir stays the truth. The index has the names, the fields that
 // listings show, and the words; not the content.
 //
-// Nobody tells the index what changes. At each query it looks: a directory whose
+// The index is not notified of changes. At each query it looks: a directory whose
 // [stamp] is as it was is not read, of others the names are read, and of names that are
 // new the entries. A name and the inode behind it stand for what was read of an entry,
 // wherever it moves within its feed, since entries rarely change once they are delivered:
@@ -117,8 +117,8 @@ func (x *Index) Exists() bool {
 	return x.path != "" && err == nil
 }
 
-// View is the index as it was at one moment, for one goroutine at a time but for what
-// hits tell of words. The caller must close it.
+// View is a snapshot of the index. One goroutine at a time may use it; only the Words of its hits
+// can be called by several. The caller must close it.
 type View struct {
 	x *Index
 	s *session
@@ -141,8 +141,8 @@ func (v *View) Close() {
 	v.s.close()
 }
 
-// Look brings the index up to date and gives what it knows; nil where the directory
-// has to be read instead. The error is the context's.
+// Look brings the index up to date and returns a view of it, or nil if the directory has to be read
+// instead. The error is the context's.
 func (x *Index) Look(ctx context.Context) (entries.View, error) {
 	if !x.Exists() || !x.trusts() {
 		return nil, nil
@@ -173,11 +173,11 @@ func (s *session) budget() time.Duration {
 	return max(defaultBudget, time.Duration(s.next)*budgetEach)
 }
 
-// trusts reports whether the times of the lektor-dir's directories tell of changes.
+// trusts reports whether new/ and cur/ get a new mtime with each change; see [keepsTimes].
 func (x *Index) trusts() bool { return keepsTimes(x.dir.Join("new")) && keepsTimes(x.dir.Join("cur")) }
 
-// Missed is told that the directory was read for lack of an index, and of how many
-// entries; where they are many one is begun, which the next queries fill.
+// Missed begins an index, which the next queries fill, if there is none and the directory that was
+// read instead has at least Options.Least entries.
 func (x *Index) Missed(entries int) {
 	if entries < x.o.Least || x.path == "" || x.Exists() || !x.trusts() {
 		return

@@ -7,12 +7,12 @@ import (
 	"github.com/lektordir/lektor/internal/query"
 )
 
-// needle is a piece of text that a query looks for, and what the index knows of which
-// entries have it. What it says no to has it not; yes it says only where it knows.
+// needle is a piece of text that a query searches for, with the set of entries that may have it.
+// An entry outside the set does not have the text; one inside may have it, and has it if exact.
 type needle struct {
 	s *session
-	// void means that the index knows nothing; exact that what it finds has the needle,
-	// and not only the words of it.
+	// void means that the index cannot decide for any entry; exact that the entries of set have the
+	// text itself, and not only its words.
 	void, exact bool
 	set         idSet // entries that are found
 	count       int
@@ -183,7 +183,7 @@ func (n *needle) neighbours(list []segment, words [][]string) (all [][]string, f
 	return all, from
 }
 
-// has reports of an entry whether it has the needle.
+// has reports whether an entry has the text.
 func (n *needle) has(id int64) query.Verdict {
 	switch {
 	case n.void:

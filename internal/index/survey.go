@@ -43,8 +43,8 @@ func (f *feed) gone() bool { return f.now[inNew] == absent && f.now[inCur] == ab
 // dirID is the directory of a feed in the table of entries.
 func dirID(f *feed, place int) int64 { return f.id*2 + int64(place) }
 
-// dirError is that the lektor-dir itself cannot be read as it should: whoever lists it
-// tells.
+// dirError is a failure to read the lektor-dir, not the index. Listing the lektor-dir reports the
+// failure.
 type dirError struct{ err error }
 
 func (e *dirError) Error() string { return e.err.Error() }
@@ -189,7 +189,7 @@ const readings = 4
 // listFeed reads the directories of a feed that have changed; the others are nil.
 //
 // readdir(3) skips an entry that is renamed meanwhile, and an entry may move from a
-// directory that is not yet read to one that was. So unless the stamps tell that nothing
+// directory that is not yet read to one that was. So unless the stamps show that nothing
 // changed, the directories are read until two readings have the same entries. sure is
 // false if none have.
 func (s *session) listFeed(f *feed) (found [2]*listing, sure bool, err error) {

@@ -106,8 +106,8 @@ func pieces(s segment, yield func(string)) {
 	yield(s.text[starts[n-width]:])
 }
 
-// Of two words that are both frequent, that they stand side by side is kept, as one of
-// so many numbers: else a phrase would be looked for in every entry that has its words.
+// pairs is the number of hashes for two frequent words side by side. Without the hashes, a phrase
+// would be searched for in every entry that has its words.
 const pairs = 1 << 14
 
 // pairMark begins the word that stands for a pair, and no text's: it is not UTF-8.

@@ -40,7 +40,7 @@ func CheckName(name string) error {
 	case name[0] == '.':
 		return errors.New("the name of a saved query does not begin with a dot")
 	case name[len(name)-1] == '~':
-		return errors.New("what ends with ~ is an editor's copy, and no saved query")
+		return errors.New("the name of a saved query does not end with ~, as the names of editors' backups do")
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// library gives saved queries of a map.
+// library returns the saved queries of a map.
 func library(m map[string]string) Saved {
 	return func(name string) (string, error) {
 		text, ok := m[name]

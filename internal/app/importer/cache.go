@@ -77,7 +77,7 @@ func openCache(ctx context.Context, path string) (*cache, error) {
 	var c *cache
 	if err = copyCache(copied, path); err == nil {
 		if c, err = readCache(ctx, copied, ""); err != nil {
-			err = command.Hint(fmt.Errorf("%s: it cannot be read as newsboat's cache: %w", path, err),
+			err = command.Hint(fmt.Errorf("%s: cannot be read as newsboat's cache: %w", path, err),
 				"if it is damaged, sqlite3 may save what is whole: sqlite3 cache.db .recover | sqlite3 saved.db; then name that behind the path of urls")
 		}
 	}
@@ -129,7 +129,7 @@ func copyCache(to, from string) error {
 			return nil
 		}
 		if try == 5 {
-			return fmt.Errorf("%s: newsboat writes to it again and again; end newsboat first", from)
+			return fmt.Errorf("%s: newsboat keeps writing to it; end newsboat first", from)
 		}
 	}
 }
@@ -180,7 +180,7 @@ func (c *cache) or(column, otherwise string) string {
 	return otherwise
 }
 
-// readItems reads what tells which entry is which, and what was done with it.
+// readItems reads identity, date and flags of the entries, without their content.
 func (c *cache) readItems(ctx context.Context) error {
 	rows, err := c.db.QueryContext(ctx, "SELECT id, guid, title, url, feedurl, CAST(pubDate AS INTEGER), CAST(unread AS INTEGER), "+c.or("flags", "''")+", CAST("+c.or("deleted", "0")+" AS INTEGER) FROM rss_item ORDER BY id")
 	if err != nil {
@@ -223,13 +223,13 @@ func (c *cache) readItems(ctx context.Context) error {
 		c.items = append(c.items, i)
 	}
 	for _, r := range slices.Sorted(maps.Keys(strange)) {
-		c.notes = append(c.notes, fmt.Sprintf("the flag %q is none here, where flags of users are small letters; it was on %s", r, someTitles(strange[r])))
+		c.notes = append(c.notes, fmt.Sprintf("the flag %q is ignored, because lektor's user flags are small letters; it was on %s", r, someTitles(strange[r])))
 	}
 	return rows.Err()
 }
 
-// readFeeds reads what feeds call themselves: of those that answer no more nothing else
-// tells. Without the table nothing is missed.
+// readFeeds reads the names of the feeds: for a feed that no longer answers, the cache is the only
+// source. It ignores errors, for example a missing table.
 func (c *cache) readFeeds(ctx context.Context) {
 	c.feeds = map[string]moving.Feed{}
 	rows, err := c.db.QueryContext(ctx, "SELECT rssurl, title, url FROM rss_feed")
@@ -301,7 +301,7 @@ func columnsOf(ctx context.Context, db *sql.DB) (map[string]bool, error) {
 		return nil, err
 	}
 	if len(names) == 0 {
-		return nil, errors.New("it has no table of entries")
+		return nil, errors.New("no table of entries")
 	}
 	return names, nil
 }

@@ -45,7 +45,7 @@ type mailing struct {
 	added  int
 	// written are the messages of a mailbox that is not in place yet.
 	written []*post
-	// step is told before each step that a kill may fall on; for tests.
+	// step is called before each step that a kill may interrupt; for tests.
 	step func()
 }
 
@@ -154,7 +154,7 @@ func (r *run) letter(e *entries.Record, images bool) *letter.Entry {
 	}
 }
 
-// write makes the message; false says that the entry cannot be read, which was told.
+// write makes the message. It returns false if the entry cannot be read, and reports why.
 func (m *mailing) write(p *post) (bool, error) {
 	r := p.record
 	if !m.Usable(r.Read(lektordir.AllFields)) {
@@ -180,7 +180,8 @@ func (m *mailing) done(p *post, file string) error {
 	return m.print.Print(&mailed{Record: p.record, file: file, id: p.message.ID})
 }
 
-// end flushes what was printed, and tells a person how many messages there are now.
+// end flushes the printed records. Without any, it prints on a terminal how many messages were
+// added.
 func (m *mailing) end(where string) error {
 	if m.print != nil {
 		return m.print.Flush()
