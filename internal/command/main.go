@@ -62,7 +62,7 @@ const (
 // signal was stopped the way it is meant to be, and the status is 0.
 //
 // An error returned by the action is printed, joined errors one a line, and
-// gives the status (see [Status]); an action that returned nil after it
+// determines the status (see [Status]); an action that returned nil after it
 // reported errors with [Reporter.Error] ends with status 1, and so does one
 // whose output could not be written. Panics are not caught.
 func Main(app *cli.App, args []string) int {

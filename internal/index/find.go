@@ -76,7 +76,8 @@ func (f *finder) run() {
 	f.walk()
 }
 
-// fetchAll yields the entries with these ids. If w.Enough is set, more than pace ids come newest first.
+// fetchAll yields the entries with these ids. If w.Enough is set, more than pace ids come newest
+// first.
 func (f *finder) fetchAll(ids []int64) {
 	if f.w.Enough == nil || len(ids) <= pace {
 		for _, id := range ids {

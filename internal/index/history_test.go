@@ -147,8 +147,8 @@ func (h *history) deliver() {
 	h.written[path] = true
 }
 
-// finish writes a missing file of an entry, like a program that copies file by file. Such a program
-// no longer finds the entry once it was moved; but an entry without a title may be mended at any
+// finish writes a missing file of an entry, like a program that copies file by file. Once the
+// entry is moved, that program no longer finds it; but an entry without a title may be mended at any
 // time.
 func (h *history) finish() {
 	if path := h.one(append(h.entries("new"), h.entries("cur")...)); path != "" {

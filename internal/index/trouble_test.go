@@ -80,7 +80,8 @@ func (w *world) right() {
 	}
 }
 
-// told returns all answers, with the index or without, and the warnings of each if there are several.
+// told returns all answers, with the index or without, and the warnings of an answer if it took
+// several.
 func (w *world) told(with bool) string {
 	var b strings.Builder
 	for _, q := range questions() {

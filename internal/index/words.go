@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// A query looks for a piece of text, be it a part of a word, in texts that are folded
+// A query searches for a piece of text, which may be a part of a word, in folded texts
 // (query.Fold). The index has the words of these texts, each once for an entry. A word
-// is a run of letters, marks and numbers, as long as it goes; so a piece without
-// anything else in it stands in a text exactly if it stands in one of its words, and
-// which words have it, the vocabulary tells.
+// is a longest run of letters, marks and numbers. So a piece of letters, marks and numbers alone
+// is in a text exactly if it is in one of the text's words, and the vocabulary lists the words that
+// have it.
 //
 // Scripts that do not part words are taken apart into three characters each,
 // overlapping. A word longer than longWord characters is, too, into pieces of that
 // length, each beginning half of it later.
 //
-// Diacritics stay: the language tells é from e, and so must what answers for it.
+// Diacritics stay: the query language distinguishes é from e, and so must the index.
 
 // longWord is how many characters of a word are one.
 const longWord = 32

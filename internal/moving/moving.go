@@ -79,10 +79,10 @@ func (i *Item) Marks() string {
 	return b.String()
 }
 
-// Distinct returns a copy of the items without ambiguous keys. It merges no items. A URL that several items of a feed
-// share, such as the home page's, does not identify one of them, so these items lose URL and
-// title. Items without a URL lose a title that they share in the same way. Items that have
-// no identifier, URL or title afterwards are dropped.
+// Distinct returns a copy of the items without ambiguous keys. It merges no items. If several items
+// of a feed have the same URL, such as the home page's, the URL identifies none of them, and each
+// loses its URL and title. If several items of a feed have no URL and the same title, each loses the
+// title. Items that then have no identifier, URL or title are dropped.
 func Distinct(items []Item) []Item {
 	type in struct{ feed, what string }
 	urls, titles := map[in]int{}, map[in]int{}

@@ -143,9 +143,9 @@ func base(path string) string {
 	return name
 }
 
-// recover completes a delivery that a kill interrupted: it renames the staged messages that the ledger
-// has, and removes the others. If the ledger was lost, it lists the maildir and sets ledger.there, by
-// which [mailLedger.knows] adds each entry whose message is there.
+// recover completes a delivery that a kill interrupted: it renames the staged messages that the
+// ledger has, and removes the others. If the ledger is missing or empty, recover lists the maildir
+// and sets ledger.there, by which [mailLedger.knows] later adds each entry whose message is there.
 func (d *maildir) recover() error {
 	names, err := os.ReadDir(d.path)
 	if err != nil {
