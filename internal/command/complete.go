@@ -146,8 +146,8 @@ func (p *place) all(want cli.Flag, current string) (all []Candidate) {
 	return all
 }
 
-// begun returns the candidates that begin with a word: as it is typed, or if there are
-// none, with capitals or without.
+// begun returns the candidates that begin with a word as it is typed. If there are none, it ignores
+// case.
 func begun(all []Candidate, current string) []Candidate {
 	all = slices.DeleteFunc(all, func(c Candidate) bool {
 		// A name that is typed has nothing that a line of a list cannot hold.
@@ -293,8 +293,8 @@ func isWord(s string) bool {
 	return s != "" && s[0] >= 'a' && s[0] <= 'z' && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// arguments returns what the next argument may be, by the usage of the command: names of
-// kinds in capitals, of which the last may be given again, and words as they are.
+// arguments returns candidates for the next argument, by the usage of the command, which has kinds
+// in capitals and literal words. The last argument of the usage may be repeated.
 func (p *place) arguments(word string) (all []Candidate) {
 	fields := strings.FieldsFunc(p.usage, func(r rune) bool { return r == ' ' || r == '[' || r == ']' })
 	if len(fields) == 0 {

@@ -218,7 +218,7 @@ func DirFlag() cli.Flag {
 
 const dirFlagName = "dir"
 
-// Dir returns the lektor-dir that a command is to work on: --dir (given to the
+// Dir returns the lektor-dir that a command is to work on: --dir (of the
 // subcommand or before it), else $LEKTORDIR, else $XDG_DATA_HOME/lektor, else
 // ~/.local/share/lektor. It need not exist. It is empty only for a user
 // without a home directory.

@@ -17,9 +17,9 @@ import (
 )
 
 // Check brings the index up to date and then compares it with the directory: every
-// entry is read, and looked for by each of its words. Problem is told each difference,
-// but for what has changed since the index looked. The error is why it could not be
-// compared.
+// entry is read, and searched for by each of its words. Check calls problem for each difference,
+// except in entries that changed since the index was brought up to date. The error says why the
+// comparison failed.
 func (x *Index) Check(ctx context.Context, progress func(done, total int), problem func(string)) (entries int, err error) {
 	if !x.Exists() {
 		return 0, command.Hint(errors.New("there is no index"), "lektor-view index builds one")
@@ -152,8 +152,8 @@ func (c *check) changed(ref lektordir.Ref) bool {
 	return t == (times{}) || !time.Unix(t.ctime.Unix()).Before(c.begun)
 }
 
-// differs says how the index differs from an entry, of which d was read, nil for one
-// that is gone; "" if it does not.
+// differs returns how the index differs from an entry, "" if it does not. d is the entry as it was
+// read, nil if the entry is gone.
 func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
 	if d == nil {
 		return ""

@@ -163,8 +163,8 @@ func (v *View) readAbout(f *feed) *lektordir.Feed {
 	return said
 }
 
-// told is about, if the query asks for that.
-func (f *finder) told(feed *feed) (said *lektordir.Feed, ok bool) {
+// aboutIfAsked returns what about does if the query asks about feeds, else nil and false.
+func (f *finder) aboutIfAsked(feed *feed) (said *lektordir.Feed, ok bool) {
 	if !f.asks {
 		return nil, false
 	}
@@ -173,7 +173,7 @@ func (f *finder) told(feed *feed) (said *lektordir.Feed, ok bool) {
 
 // subject is an entry of which only a part is known.
 func (f *finder) subject(ref lektordir.Ref, unknown query.Unknown) *query.Subject {
-	about, ok := f.told(f.s.feeds[ref.Feed])
+	about, ok := f.aboutIfAsked(f.s.feeds[ref.Feed])
 	if !ok {
 		unknown |= query.UnknownFeed
 	}
@@ -265,7 +265,7 @@ func (f *finder) named(feed *feed, cover []query.Needle) bool {
 	if feed.gone() || !slices.ContainsFunc(cover, func(c query.Needle) bool { return c.InFeed || c.ByFeed }) {
 		return false
 	}
-	about, ok := f.told(feed)
+	about, ok := f.aboutIfAsked(feed)
 	if !ok {
 		return true
 	}

@@ -10,10 +10,9 @@
 // [Index.Build] alone looks whether one did. Odd entries are
 // candidates for every query: the caller has to read them.
 //
-// Whatever goes wrong, a file that is locked, damaged or somebody else's, a disk that
-// is full, a home that cannot be written: the answer is that the directory has to be
-// read ([Index.Look] returns nothing), with one warning where something is wrong. A file
-// that is damaged is removed, and begun anew by later queries.
+// If the file is locked, damaged or another program's, the disk full, or the home read-only,
+// [Index.Look] returns nil, the directory has to be read, and one warning says what is wrong. A
+// damaged file is removed, and later queries begin it anew.
 //
 // Tokens and the tables: words.go, vocab.go, file.go. Updates:
 // stamp.go, survey.go, update.go. Answers: needle.go, find.go. Pages with checksums:
@@ -39,18 +38,17 @@ type Options struct {
 	// Cache is the directory of the file, Host the machine; "" stands for
 	// $XDG_CACHE_HOME/lektor and the name of this one.
 	Cache, Host string
-	// Clock returns the time as the file system has it; nil stands for time.Now.
+	// Clock is the clock of the file system; nil means time.Now.
 	Clock func() time.Time
 	// Budget is how long a query may spend on bringing the index up to date before it
-	// reads the directory after all; 0 stands for a third of a second, or longer where
-	// there are so many entries that to read the directory takes longer anyway.
+	// reads the directory instead; 0 means a third of a second, or longer if there are so
+	// many entries that reading the directory takes longer, too.
 	Budget time.Duration
-	// Least is how many entries a lektor-dir has at least for which an index is begun
-	// unasked; 0 stands for a thousand.
+	// Least is the least number of entries for which a query begins an index; 0 means 1000.
 	Least int
-	// Brief is that the process ends soon: a query that has brought something into the file
-	// leaves it open, unless its journal is long. To close it would bring the journal into
-	// its place and wait for the disk, which the next query does that has nothing to bring.
+	// Brief is for processes that end soon: a query that adds something to the file does not
+	// close it, unless the journal is long. Closing would checkpoint the journal and wait for the
+	// disk; the next query that adds nothing does this.
 	Brief bool
 	// Warn takes a warning, once.
 	Warn func(format string, a ...any)
@@ -87,8 +85,7 @@ func New(d *lektordir.Dir, o Options) *Index {
 }
 
 // Open opens the lektor-dir at path as [entries.Open] does, with its index: this is how
-// programs for readers open one. Warnings of the index are the streams' unless o has
-// who takes them.
+// programs for readers open one. Warnings of the index are printed to s unless o.Warn is set.
 func Open(path string, now func() time.Time, s *command.Streams, o Options) (*entries.Store, *Index, error) {
 	st, err := entries.Open(path, now, s)
 	if err != nil {
@@ -213,9 +210,9 @@ func (x *Index) tell(format string, a ...any) {
 	}
 }
 
-// Build brings the index up to date, however long it takes, and makes it first where
-// there is none. Progress is told how much of how much is done. The error is a
-// *BusyError when another process does the same.
+// Build brings the index up to date, however long it takes, and creates it if it does not exist. It
+// calls progress with the work done and the total. The error is a *BusyError if another process
+// does the same.
 func (x *Index) Build(ctx context.Context, progress func(done, total int)) error {
 	if x.path == "" {
 		return command.Hint(errors.New("there is no place for an index"), "set XDG_CACHE_HOME or HOME to a directory")
@@ -248,11 +245,11 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 	defer s.close()
 	s.progress = progress
 	s.c.exec("PRAGMA cache_size = -8000")
-	// Pages that many batches change are brought to their places less often.
+	// Pages that many batches change are checkpointed less often.
 	s.c.exec("PRAGMA wal_autocheckpoint = 8000")
 	_, built := s.c.meta("built")
-	// The second look is at entries that may have been still being written at the first:
-	// that of a query would be long where these are many.
+	// The second round reads again the entries that perhaps were still being written in the
+	// first; if they are many, this would take a query too long.
 	for round := range 2 {
 		s.thorough = round == 0
 		if err := s.refresh(ctx, time.Time{}); err != nil {

@@ -83,7 +83,7 @@ func (n *needle) find(text string) {
 		}
 		n.exact = n.exact && ok // the other words will do
 	}
-	// Entries that came before the pairs have none.
+	// Entries with ids below from were indexed before the pairs, and have none.
 	if pairs, from := n.neighbours(list, words); !n.void {
 		for _, either := range pairs {
 			n.narrow(either, from)
@@ -91,7 +91,7 @@ func (n *needle) find(text string) {
 	}
 }
 
-// narrow removes what has none of some words, from an id on.
+// narrow removes the entries from an id on that have none of the words.
 func (n *needle) narrow(either []string, from int64) {
 	set := make(idSet, n.s.next/64+1)
 	for _, w := range either {

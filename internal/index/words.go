@@ -61,13 +61,13 @@ func isDense(r rune) bool {
 type segment struct {
 	text  string
 	class class
-	// start and end tell that it begins and ends there: something of another class, or
-	// in a text its end, is beside it.
+	// start and end report that the run is whole on that side: beside it is a character of
+	// another class, or the end of the text.
 	start, end bool
 }
 
-// segments yields the runs of a folded text that are of words. At the ends of a needle
-// the text that it is looked for in may go on.
+// segments yields the word characters of a folded text, in runs. A run at the end of a needle may
+// go on in the text that is searched.
 func segments(text string, needle bool, yield func(segment)) {
 	from, was := 0, between
 	give := func(to int) {

@@ -63,9 +63,9 @@ func Keep(items []Item) (kept []Kept, unsure int) {
 // dated finds the date at the end of an identifier that newsboat made.
 var dated = lazy.Regexp(`(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*\d\d:\d\d.*$`)
 
-// Identify finds out whether newsboat made the identifier, of the link and the date where
-// the feed has none, else of the title. The link in it is as the feed has it, while
-// newsboat's own may be written otherwise.
+// Identify sets Made if newsboat made the identifier because the feed has none: from link and date,
+// or, without a link, from the title. The identifier has the link as the feed writes it; newsboat's
+// URL of the entry may be written otherwise.
 func (i *Item) Identify() {
 	switch {
 	case i.ID == "" || i.ID == i.URL:

@@ -48,10 +48,9 @@ func (c *cache) close() {
 // busyWait is how long newsboat is waited for while it writes. Tests do not wait.
 var busyWait = 5 * time.Second
 
-// openCache reads the entries in the database of newsboat, but for their texts. It is
-// opened for reading alone. One that cannot be read so, as newsboat was killed while it
-// wrote, or has a journal of SQLite's that is ahead of it, is read from a copy: to put
-// such a file in order is newsboat's business.
+// openCache reads the entries in the database of newsboat, except their texts. It opens the database
+// read-only. If that fails, because newsboat was killed while it wrote, or because of a write-ahead
+// log, it reads a copy, so that only newsboat repairs its file.
 func openCache(ctx context.Context, path string) (*cache, error) {
 	if fi, err := os.Stat(path); err != nil {
 		return nil, err
@@ -273,7 +272,7 @@ func (c *cache) texts(ctx context.Context, kept []moving.Kept) error {
 		if i == nil {
 			continue
 		}
-		// Before there was a column for it, text was not told from HTML.
+		// Caches without a column for the type do not distinguish text from HTML.
 		i.Text = &moving.Text{Author: strings.TrimSpace(string(author)), Content: string(content), Plain: string(kind) == "text/plain", Base: string(base)}
 		if len(file) > 0 {
 			i.Text.Enclosures = []moving.Enclosure{{URL: string(file), Type: string(fileType), Length: -1}}

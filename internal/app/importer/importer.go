@@ -37,12 +37,11 @@ type Options struct {
 	Dir string // path of the lektor-dir
 	// Reader is one of [Readers].
 	Reader string
-	// Paths are files of the reader, or the directory of them; none stands for where it
-	// keeps them.
+	// Paths are the reader's files, or their directory; none means the reader's default.
 	Paths  []string
-	Yes    bool // take commands over without asking
+	Yes    bool // import commands without asking
 	DryRun bool
-	// Now is the clock, time.Now without it.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
@@ -492,7 +491,7 @@ func newFinder(d *lektordir.Dir, byKey map[string]string) *finder {
 	return f
 }
 
-// feed returns the hash of the feed that an item is of, "" for none.
+// feed returns the hash of an item's feed, "" if it is not found.
 func (f *finder) feed(i *moving.Item) string {
 	if hash := f.byKey[i.Feed]; hash != "" && i.Feed != "" {
 		return hash

@@ -233,9 +233,8 @@ func (m *mailing) inBatches(ctx context.Context, f func([]*post) error) error {
 	return nil
 }
 
-// So many messages are on the way at once, and so many are written at a time: who
-// waits for the disk together waits once.
+// Messages are written and synced in batches, in parallel, so that they wait for the disk together.
 const (
-	mailBatch   = 128
-	mailWriters = 16
+	mailBatch   = 128 // messages in a batch
+	mailWriters = 16  // messages written at the same time
 )

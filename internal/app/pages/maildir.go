@@ -101,16 +101,16 @@ func (d *maildir) make() error {
 	return atomicfile.SyncDir(d.path)
 }
 
-// messageName is the name of an entry's message without flags. It says by itself which
-// entry that is, and needs no host to be the only one.
+// messageName returns the name of an entry's message without flags. The name is a function of the
+// entry's feed and unique name, and so is unique without a host name.
 func messageName(r lektordir.Ref) string {
 	seconds, _, _ := strings.Cut(r.Unique, ".")
 	h := sha256.Sum256([]byte(mailKey(r)))
 	return seconds + ".L" + hex.EncodeToString(h[:12]) + ".lektor"
 }
 
-// placeOf is where a message belongs, by what is known of its entry: one that nobody
-// has seen is new.
+// placeOf returns the path of a message in the maildir by the place and the flags of its entry: an
+// entry in new/ has its message in new/.
 func placeOf(r lektordir.Ref) string {
 	name := messageName(r)
 	if r.Place == lektordir.New {
@@ -125,8 +125,8 @@ func placeOf(r lektordir.Ref) string {
 	return "cur/" + name + ":2," + flags
 }
 
-// staged is where a message is before it gets its place, and placed the place for a
-// name of staged.
+// staged returns the name of a message before it is moved to its place. placed is the reverse; it
+// returns false for other names.
 func staged(place string) string { return stagedPrefix + strings.Replace(place, "/", ".", 1) }
 
 func placed(name string) (string, bool) {
