@@ -154,7 +154,7 @@ func TestAsks(t *testing.T) {
 	if err != nil || !strings.Contains(out, "https://c.example/feed\n") || strings.Contains(out, "secret") {
 		t.Errorf("%v %s %s", err, out, told)
 	}
-	has(t, told, "~/bin/clean -x; it would be asked for", "query Unread tech: is:unread", "would be subscribed to")
+	has(t, told, "~/bin/clean -x; you would be asked to confirm it", "query Unread tech: is:unread", "would be subscribed to")
 	if _, err := os.Lstat(at); !os.IsNotExist(err) {
 		t.Errorf("it is there: %v", err)
 	}
@@ -180,7 +180,7 @@ func TestAsksSomebody(t *testing.T) {
 	if err := Import(t.Context(), Options{Dir: at, Reader: "newsboat", Paths: []string{newsboatDir(t)}, Now: func() time.Time { return noon }}, s); err != nil {
 		t.Fatal(err)
 	}
-	has(t, stderr.String(), "through a filter: ~/bin/clean -x", "by a command: ~/bin/make-feed", "take it over, to be run at each fetch? [y/N]", "4 feeds subscribed")
+	has(t, stderr.String(), "through a filter: ~/bin/clean -x", "by a command: ~/bin/make-feed", "import it, to be run at each fetch? [y/N]", "4 feeds subscribed")
 	want(t, src(at, "https://c.example/feed", "etc/fetch/filter"), "~/bin/clean -x\n")
 	if _, err := os.Lstat(src(at, "exec:~/bin/make-feed", "")); !os.IsNotExist(err) {
 		t.Errorf("it is there: %v", err)
