@@ -38,7 +38,7 @@ type Candidate struct {
 	Open bool
 }
 
-// Kind is what a word of a command line stands for.
+// Kind is the meaning of a word of a command line.
 type Kind struct {
 	Command string // the command it is an argument of, or of whose flag; "" before one
 	Flag    string // flag that takes the value, without dashes; "" for an argument
@@ -165,7 +165,7 @@ func begun(all []Candidate, current string) []Candidate {
 	})
 }
 
-// place is where in a command line the word is that is to be completed.
+// place is the position in a command line of the word to complete.
 type place struct {
 	commands []*cli.Command // that may come next
 	command  string         // the one that came

@@ -125,7 +125,7 @@ func Stopped(s syscall.Signal) error { return signalError{s} }
 
 func (e signalError) Error() string { return "stopped by signal: " + e.Signal.String() }
 
-// errPipe is the cause of a context that ended because nobody reads stdout.
+// errPipe is the cause of a context that ended because the reader of stdout closed it.
 var errPipe = errors.New("nobody reads the output any more")
 
 // settleKey is where the context holds what waits for signals on their way.

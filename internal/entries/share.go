@@ -10,8 +10,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Sharing decides which feeds may be published, see [feeddir.Withheld], and counts the others for one
-// warning. It must not be used concurrently.
+// Sharing decides which feeds may be published, see [feeddir.Withheld], and counts the others for
+// one warning. It must not be used concurrently.
 type Sharing struct {
 	s   *Store
 	may map[string]bool // cached decisions by feed hash

@@ -18,18 +18,18 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// few is how many entries are fetched one by one at most, rather than found in the order
-// of their dates.
-const few = 3000
+// lookupLimit is the most entries that are fetched one by one; more are found in the order of their
+// dates.
+const lookupLimit = 3000
 
-// few is that for this query. If only the newest are wanted, entries with a
+// lookupLimit returns the limit for this query. If only the newest are wanted, entries with a
 // frequent word are soon met in the order of dates: with n of all the entries, some fifty
 // are among the first 50·all/n.
-func (f *finder) few() int {
+func (f *finder) lookupLimit() int {
 	if f.w.Enough == nil {
-		return few
+		return lookupLimit
 	}
-	return min(few, max(100, int(math.Sqrt(3*float64(f.s.next)))))
+	return min(lookupLimit, max(100, int(math.Sqrt(3*float64(f.s.next)))))
 }
 
 // Complaints are what a list of the lektor-dir would have complained of.
@@ -57,8 +57,8 @@ type finder struct {
 	err    error
 	stop   bool
 	asked  int
-	asks   bool           // the query asks what is said of a feed
-	allows map[int64]bool // by id of a feed: the query may select something of it; nil for all
+	asks   bool           // the query asks about feeds
+	allows map[int64]bool // by id of a feed: the query may select entries of it; nil for all
 }
 
 func (f *finder) run() {
@@ -125,7 +125,7 @@ func (f *finder) goesOn() {
 	}
 }
 
-// odd yields what the index does not know, and what is found by nothing else.
+// odd yields the entries of which the index has no words, and with w.Withdrawn the withdrawn ones.
 func (f *finder) odd() {
 	r := f.s.c.query("SELECT id FROM entry INDEXED BY entry_odd WHERE listed = 2")
 	var ids []int64
@@ -180,7 +180,7 @@ func (f *finder) subject(ref lektordir.Ref, unknown query.Unknown) *query.Subjec
 	return &query.Subject{Ref: ref, Feed: about, Folders: func() []string { return f.w.Folders(ref.Feed) }, Unknown: unknown}
 }
 
-// feedsAllowed finds the feeds of which the query may select anything.
+// feedsAllowed finds the feeds whose entries the query may select.
 func (f *finder) feedsAllowed() {
 	if !f.w.Query.AsksFeeds() {
 		return
@@ -212,15 +212,15 @@ func (f *finder) feedsAllowed() {
 	}
 }
 
-// chosen returns the entries that have the words of the query, or are in its feeds, where
-// these are few.
+// chosen returns the entries that have the words of the query, or are in its feeds; ok is false if
+// they are more than the lookupLimit.
 func (f *finder) chosen() (ids []int64, ok bool) {
-	few := f.few()
+	limit := f.lookupLimit()
 	size := func(text string) int {
 		if n := f.needle(text); !n.void {
 			return n.count
 		}
-		return few + 1
+		return limit + 1
 	}
 	total := 0
 	var feeds []int64
@@ -228,7 +228,7 @@ func (f *finder) chosen() (ids []int64, ok bool) {
 		for _, c := range cover {
 			total += size(c.Text)
 		}
-		if total <= few {
+		if total <= limit {
 			for _, c := range cover {
 				ids = f.needle(c.Text).all(ids)
 			}
@@ -238,7 +238,7 @@ func (f *finder) chosen() (ids []int64, ok bool) {
 				}
 			}
 			for _, id := range feeds {
-				if total += f.count(id); total > few {
+				if total += f.count(id); total > limit {
 					return nil, false
 				}
 			}
@@ -252,7 +252,7 @@ func (f *finder) chosen() (ids []int64, ok bool) {
 	for id, may := range f.allows {
 		if may {
 			feeds = append(feeds, id)
-			if total += f.count(id); total > few {
+			if total += f.count(id); total > limit {
 				return nil, false
 			}
 		}

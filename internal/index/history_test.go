@@ -148,8 +148,8 @@ func (h *history) deliver() {
 }
 
 // finish writes a missing file of an entry, like a program that copies file by file. Once the
-// entry is moved, that program no longer finds it; but an entry without a title may be mended at any
-// time.
+// entry is moved, that program no longer finds it; but an entry without a title may be mended at
+// any time.
 func (h *history) finish() {
 	if path := h.one(append(h.entries("new"), h.entries("cur")...)); path != "" {
 		name := h.one([]string{"title", "author"})

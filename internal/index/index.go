@@ -1,14 +1,13 @@
 // Package index answers queries about the entries of a lektor-dir without reading it:
-// a file of SQLite beside it, in the user's cache, one for each lektor-dir and machine.
-// The lektor-dir stays the truth. The index has the names, the fields that
-// listings show, and the words; not the content.
+// it is a file of SQLite in the user's cache, one for each lektor-dir and machine. The lektor-dir
+// stays the truth. The index has the names, the fields that listings show, and the words, but not
+// the content.
 //
-// The index is not notified of changes. At each query it looks: a directory whose
-// [stamp] is as it was is not read, of others the names are read, and of names that are
-// new the entries. A name and the inode behind it stand for what was read of an entry,
-// wherever it moves within its feed, since entries rarely change once they are delivered:
-// [Index.Build] alone looks whether one did. Odd entries are
-// candidates for every query: the caller has to read them.
+// The index is not notified of changes. Each query compares the [stamp] of each directory: if it
+// changed, the names in the directory are read, and the entries whose names are new. An entry is
+// known by its name and inode while it moves within its feed. Entries rarely change once they are
+// delivered, so only [Index.Build] checks whether one did. Odd entries are candidates for every
+// query: the caller has to read them.
 //
 // If the file is locked, damaged or another program's, the disk full, or the home read-only,
 // [Index.Look] returns nil, the directory has to be read, and one warning says what is wrong. A

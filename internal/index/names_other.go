@@ -21,7 +21,7 @@ const (
 	kindDir  = 4
 )
 
-// readNames returns what is in a directory, but for names that begin with a dot, with
+// readNames returns the names in a directory, except those that begin with a dot, with
 // the inodes.
 func readNames(fd int, path string) ([]name, error) {
 	ents, err := os.ReadDir(path)

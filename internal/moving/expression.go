@@ -13,8 +13,8 @@ import (
 )
 
 // Translate translates an expression of newsboat's filter language into the language of
-// lektor-query(7). The error names the part that cannot be translated; Translate never leaves a part
-// out, as that would be another query.
+// lektor-query(7). The error names the part that cannot be translated; Translate never leaves a
+// part out, as that would be another query.
 //
 // Newsboat shows read entries with a query, too, and lektor's viewers unread ones
 // unless a query says otherwise; Translate leaves this to the viewer.

@@ -81,8 +81,8 @@ func (i *Item) Marks() string {
 
 // Distinct returns a copy of the items without ambiguous keys. It merges no items. If several items
 // of a feed have the same URL, such as the home page's, the URL identifies none of them, and each
-// loses its URL and title. If several items of a feed have no URL and the same title, each loses the
-// title. Items that then have no identifier, URL or title are dropped.
+// loses its URL and title. If several items of a feed have no URL and the same title, each loses
+// the title. Items that then have no identifier, URL or title are dropped.
 func Distinct(items []Item) []Item {
 	type in struct{ feed, what string }
 	urls, titles := map[in]int{}, map[in]int{}

@@ -48,9 +48,9 @@ func (c *cache) close() {
 // busyWait is how long newsboat is waited for while it writes. Tests do not wait.
 var busyWait = 5 * time.Second
 
-// openCache reads the entries in the database of newsboat, except their texts. It opens the database
-// read-only. If that fails, because newsboat was killed while it wrote, or because of a write-ahead
-// log, it reads a copy, so that only newsboat repairs its file.
+// openCache reads the entries in the database of newsboat, except their texts. It opens the
+// database read-only. If that fails, because newsboat was killed while it wrote, or because of a
+// write-ahead log, it reads a copy, so that only newsboat repairs its file.
 func openCache(ctx context.Context, path string) (*cache, error) {
 	if fi, err := os.Stat(path); err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func readCache(ctx context.Context, path, options string) (c *cache, err error) 
 	return c, err
 }
 
-// or returns a column, or what stands for it where it is missing or has no value.
+// or returns an SQL expression for a column, which is otherwise if the column is missing or NULL.
 func (c *cache) or(column, otherwise string) string {
 	if c.columns[column] {
 		return "coalesce(" + column + ", " + otherwise + ")"

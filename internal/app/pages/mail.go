@@ -67,7 +67,7 @@ func newMailing(c Common, images bool, printing command.PrinterOptions, step fun
 	return m, err
 }
 
-// post is a message that is to be put into a mailbox.
+// post is a message for a mailbox.
 type post struct {
 	record  *entries.Record
 	version bool // there is a message of another version of the entry
@@ -192,8 +192,7 @@ func (m *mailing) end(where string) error {
 	return nil
 }
 
-// inBatches calls f for batches of the messages that are to be put into a mailbox, which
-// are made in parallel.
+// inBatches makes the messages in parallel and calls f for each batch of them.
 func (m *mailing) inBatches(ctx context.Context, f func([]*post) error) error {
 	list, err := m.posts(ctx)
 	if err != nil {

@@ -44,10 +44,10 @@ const (
 //
 // A message is first staged: written beside the directories new and cur, under a name that contains
 // its later place. Other programs delete old files in tmp, unnoticed, so tmp is not used. Once
-// a batch is on the disk, its lines are added to the ledger and synced; then each message is renamed
-// to its place. After a kill, the next run renames the staged messages that the ledger has, and
-// removes and makes again the others: a kill neither loses nor doubles a message, and mail readers
-// see whole messages only.
+// a batch is on the disk, its lines are added to the ledger and synced; then each message is
+// renamed to its place. After a kill, the next run renames the staged messages that the ledger has,
+// and removes and makes again the others: a kill neither loses nor doubles a message, and mail
+// readers see whole messages only.
 func Maildir(ctx context.Context, o MaildirOptions, s *command.Streams) error {
 	m, err := newMailing(o.Common, o.Images, o.Print, o.step, s)
 	if err != nil {

@@ -283,7 +283,7 @@ func (w *site) visibility() string {
 	return ""
 }
 
-// entry writes what is in an entry.
+// entry writes the content of an entry.
 func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images bool) {
 	const root = "../"
 	title := cmp.Or(i.title, i.excerpt, "(no title)")

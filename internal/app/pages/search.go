@@ -20,8 +20,8 @@ const (
 	maxPerWord  = 50     // entries of each word
 )
 
-// searchPages returns an index of the words in the titles of the newest entries, which needs neither
-// server nor script: for each two first letters a page with the words.
+// searchPages returns an index of the words in the titles of the newest entries, which needs
+// neither server nor script: for each two first letters a page with the words.
 func (w *site) searchPages(newest []*item) []page {
 	prefixes := map[string]map[string][]*item{} // prefix → word → entries, newest first
 	for _, i := range slices.Backward(newest) {
