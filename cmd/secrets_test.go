@@ -96,7 +96,7 @@ func TestNoSecrets(t *testing.T) {
 			t.Errorf("%q: the open feed is left out: %s", words, text)
 		}
 	}
-	// Those that are named are there, without what is secret.
+	// Feeds that are named are there, without secrets.
 	for _, words := range [][]string{
 		{"lektor-view", "publish", "--include", "http://url.example/"},
 		{"lektor-view", "publish", "--format", "rss", "--include", "http://url.example/", "--include", "http://headers.example/"},
@@ -156,7 +156,7 @@ func TestNoSecrets(t *testing.T) {
 	if names, _ := filepath.Glob(filepath.Join(www, "*.ess")); len(names) > 0 {
 		t.Errorf("still there: %q", names)
 	}
-	// What a server is asked, and by whom, tells none either.
+	// Requests contain no secrets either.
 	asked := make(chan string, 10)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var b bytes.Buffer

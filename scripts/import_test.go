@@ -255,8 +255,8 @@ func TestNewsboatMoves(t *testing.T) {
 		return string(out) + stderr.String()
 	}
 	output := run("lektor-fetch", "import", "--from", "newsboat", "--yes", "--gap", "0")
-	if !strings.Contains(output, "Busy cannot be said here: unread_count > 3") {
-		t.Errorf("got %s; want strings.Contains(output, \"Busy cannot be said here: unread_count > 3\")", output)
+	if !strings.Contains(output, "Busy cannot be translated: unread_count > 3") {
+		t.Errorf("got %s; want strings.Contains(output, \"Busy cannot be translated: unread_count > 3\")", output)
 	}
 	check := func() {
 		t.Helper()
@@ -306,7 +306,7 @@ func TestNewsboatMoves(t *testing.T) {
 			t.Errorf("the query %s (%s) finds %s, newsboat %s", name, queries[name], got, w)
 		}
 	}
-	if !strings.Contains(output, `the flag 'X' is none here`) || !strings.Contains(output, `"Aged 1"`) {
+	if !strings.Contains(output, `the flag 'X' is ignored`) || !strings.Contains(output, `"Aged 1"`) {
 		t.Errorf("output lacks the flag X: %s", output)
 	}
 	after, err := dir.Files(filepath.Join(n.home, ".newsboat"))

@@ -43,7 +43,7 @@ func TestRealBinaries(t *testing.T) {
 // The real programs on loopback, all three sides of the cloud: the author saves and
 // pings, the hub notifies the listener, which is registered and was challenged; the
 // marker appears; lektor-fetch watch delivers; lektor-view follow prints. "All this happened in
-// less than a second! That's what they call Real-time."
+// less than a second!"
 func realTime(t *testing.T, bin string) {
 	hubPort := freePort(t)
 	var entries atomic.Int64
@@ -164,7 +164,7 @@ func await(t *testing.T, what string, ok func() bool) {
 
 // "You can ping the cloud after you save the file. It's essential that you save
 // the file first, since the cloud may verify the update before notifying
-// subscribers." What publish and ping make of a shell script.
+// subscribers." A shell script does both with publish and ping.
 func pingAfterSaving(t *testing.T, bin string) {
 	file := filepath.Join(t.TempDir(), "feed.xml")
 	var seen []string // contents of the file at each ping

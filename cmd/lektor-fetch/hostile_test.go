@@ -805,7 +805,7 @@ func testLargeFeed(t *testing.T, h *hostile) {
 }
 
 // testMendedDocuments fetches the small documents of FEEDCONV's table, which
-// a strict XML parser gives up: every entry that can be had is delivered.
+// a strict XML parser rejects: every readable entry is delivered.
 func testMendedDocuments(t *testing.T, h *hostile, s *hostileServer) {
 	const entries = "<item><title>one</title></item><item><title>two</title></item>"
 	utf16 := func(text string) string {

@@ -23,8 +23,8 @@ func withKeys(t *testing.T, d *dir.Dir, keys string) *dir.Dir {
 	return d
 }
 
-// child waits until the command of a key has told its process, in the file child of the
-// reader's home, and gives it.
+// child waits until the command of a key has written its process id to the file child in the
+// reader's home, and returns it.
 func (r *reader) child(t *testing.T) int {
 	t.Helper()
 	pid := 0

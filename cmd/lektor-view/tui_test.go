@@ -353,7 +353,7 @@ func kill(t *testing.T, r *reader, signal syscall.Signal) {
 	}
 }
 
-// file gives what is in a file of the reader's person.
+// file returns the contents of a file in the reader's home.
 func (r *reader) file(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(r.home, name))

@@ -38,7 +38,7 @@ type Candidate struct {
 	Open bool
 }
 
-// Kind is what a word of a command line stands for.
+// Kind is the meaning of a word of a command line.
 type Kind struct {
 	Command string // the command it is an argument of, or of whose flag; "" before one
 	Flag    string // flag that takes the value, without dashes; "" for an argument
@@ -68,7 +68,7 @@ func complete(app *cli.App, args []string, out io.Writer) {
 		for _, c := range candidates(app, args[1:]) {
 			mark := ""
 			if c.Open {
-				mark = "\t+" // a third field, which tells shells to add no space
+				mark = "\t+" // third field: the shell adds no space
 			}
 			fmt.Fprintf(out, "%s\t%s%s\n", c.Word, termsafe.Line(c.About), mark)
 		}
@@ -146,8 +146,8 @@ func (p *place) all(want cli.Flag, current string) (all []Candidate) {
 	return all
 }
 
-// begun returns the candidates that begin with a word: as it is typed, or if there are
-// none, with capitals or without.
+// begun returns the candidates that begin with a word as it is typed. If there are none, it ignores
+// case.
 func begun(all []Candidate, current string) []Candidate {
 	all = slices.DeleteFunc(all, func(c Candidate) bool {
 		// A name that is typed has nothing that a line of a list cannot hold.
@@ -165,7 +165,7 @@ func begun(all []Candidate, current string) []Candidate {
 	})
 }
 
-// place is where in a command line the word is that is to be completed.
+// place is the position in a command line of the word to complete.
 type place struct {
 	commands []*cli.Command // that may come next
 	command  string         // the one that came
@@ -179,7 +179,7 @@ type place struct {
 }
 
 // take takes a word before the one that is completed, which is the value of want if
-// that is a flag. It gives the flag whose value comes next, or nil.
+// that is a flag. It returns the flag whose value comes next, or nil.
 func (p *place) take(w string, want cli.Flag) cli.Flag {
 	name, value, joined := strings.Cut(strings.TrimLeft(w, "-"), "=")
 	switch {
@@ -293,8 +293,8 @@ func isWord(s string) bool {
 	return s != "" && s[0] >= 'a' && s[0] <= 'z' && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// arguments returns what the next argument may be, by the usage of the command: names of
-// kinds in capitals, of which the last may be given again, and words as they are.
+// arguments returns candidates for the next argument, by the usage of the command, which has kinds
+// in capitals and literal words. The last argument of the usage may be repeated.
 func (p *place) arguments(word string) (all []Candidate) {
 	fields := strings.FieldsFunc(p.usage, func(r rune) bool { return r == ' ' || r == '[' || r == ']' })
 	if len(fields) == 0 {

@@ -90,8 +90,7 @@ func TestShellLine(t *testing.T) {
 	}
 }
 
-// What is put into a line is read there as the text that it stands for, whatever the
-// text and the quote in which the line ends.
+// A shell reads a quoted text as that text, for any text, and any quote in which the line ends.
 func FuzzShellQuote(f *testing.F) {
 	f.Add("Kim's $(x) \"feed\"", "", "p ")
 	f.Add("~a`b`;c&d|e<f>g*?[h]{i}!#%\\", "'", "p x:")

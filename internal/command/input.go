@@ -30,9 +30,9 @@ func Interruptible[T any](ctx context.Context, f func() (T, error)) (T, error) {
 }
 
 // NewReader returns a reader of r whose Read fails with the cause when ctx ends,
-// even while r waits. Standard input is read so in every command. There the end of
-// the input is none when a signal that is on its way has ended whoever wrote it, as
-// ^C does to all of a pipeline: then Read fails, too.
+// even while r waits. Every command reads standard input this way. If the input
+// ends because a signal ended its writer, as ^C ends all processes of a pipeline, and the same
+// signal is on its way to this process, Read fails instead of returning io.EOF.
 func NewReader(ctx context.Context, r io.Reader) io.Reader {
 	if same, ok := r.(*reader); ok && same.ctx == ctx {
 		return r

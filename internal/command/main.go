@@ -62,7 +62,7 @@ const (
 // signal was stopped the way it is meant to be, and the status is 0.
 //
 // An error returned by the action is printed, joined errors one a line, and
-// gives the status (see [Status]); an action that returned nil after it
+// determines the status (see [Status]); an action that returned nil after it
 // reported errors with [Reporter.Error] ends with status 1, and so does one
 // whose output could not be written. Panics are not caught.
 func Main(app *cli.App, args []string) int {
@@ -125,14 +125,14 @@ func Stopped(s syscall.Signal) error { return signalError{s} }
 
 func (e signalError) Error() string { return "stopped by signal: " + e.Signal.String() }
 
-// errPipe is the cause of a context that ended because nobody reads stdout.
+// errPipe is the cause of a context that ended because the reader of stdout closed it.
 var errPipe = errors.New("nobody reads the output any more")
 
 // settleKey is where the context holds what waits for signals on their way.
 type settleKey struct{}
 
 // watchSignals ends the context at the first SIGINT, SIGTERM or SIGHUP and then
-// gives the signals back, so that a second one kills. SIGHUP stays ignored where
+// stops catching them, so that a second one kills. SIGHUP stays ignored where
 // it was (nohup). SIGPIPE is caught and dropped, not ignored: an ignored signal
 // would be inherited by a pager or a filter command, a caught one is not.
 //
@@ -186,8 +186,8 @@ func watchSignals(cancel context.CancelCauseFunc) (settle, stop func()) {
 	}
 }
 
-// output is stdout. It remembers that a write failed, so that "no space left"
-// is not lost where an action did not look, and tells when its reader is gone.
+// output is stdout. It keeps the first error of a write, so that "no space left" is not lost if
+// an action ignores it, and calls broken if that error is a closed pipe.
 type output struct {
 	io.Writer
 	err    error
@@ -218,7 +218,7 @@ func DirFlag() cli.Flag {
 
 const dirFlagName = "dir"
 
-// Dir returns the lektor-dir that a command is to work on: --dir (given to the
+// Dir returns the lektor-dir that a command is to work on: --dir (of the
 // subcommand or before it), else $LEKTORDIR, else $XDG_DATA_HOME/lektor, else
 // ~/.local/share/lektor. It need not exist. It is empty only for a user
 // without a home directory.

@@ -263,7 +263,7 @@ func TestReadArgs(t *testing.T) {
 	}
 }
 
-// What was read is yielded before the next line is waited for.
+// ReadArgs yields each line before it waits for the next.
 func TestReadArgsStreams(t *testing.T) {
 	r, w := io.Pipe()
 	go io.WriteString(w, "first\n")

@@ -58,7 +58,7 @@ func FuzzWords(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		got, err := Words(text)
-		// What a shell gives a meaning of its own.
+		// Skip text that has a special meaning for the shell.
 		if err != nil || strings.ContainsAny(text, "$`*?[]~#;|&<>(){}!=^\n\r\x00") || strings.Contains(text, "\\\n") {
 			return
 		}

@@ -35,8 +35,8 @@ func open(t *testing.T) (*dir.Dir, *Store, *bytes.Buffer) {
 	return d, s, &msg
 }
 
-// TestSelect: the cheap files tell first, the content only where they do not; what
-// is malformed is left out with a warning.
+// TestSelect: the cheap files decide first, the content only if they do not suffice; malformed
+// entries are left out with a warning.
 func TestSelect(t *testing.T) {
 	d, s, msg := open(t)
 	for i := range 100 {
@@ -199,7 +199,7 @@ func TestColumns(t *testing.T) {
 		if err := errors.Join(p.Print(r), ahead.Read(FormatFields(c.Name))); err != nil {
 			t.Fatal(err)
 		}
-		// What is read ahead is what the column then needs, but for stand-ins.
+		// FormatFields covers every field that the column reads, except stand-ins.
 		if missing := r.have &^ ahead.have; missing != 0 {
 			t.Errorf("%s: not read ahead: %b", c.Name, missing)
 		}

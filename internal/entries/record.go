@@ -87,8 +87,8 @@ func (r *Record) full() *details {
 }
 
 // Read reads the fields of the entry that are not read yet. If a viewer has moved the entry, it is
-// read under its new name. The error is that of [lektordir.Dir.ReadEntry]. Optional files that cannot
-// be read are reported and taken as missing, unless the store is strict.
+// read under its new name. The error is that of [lektordir.Dir.ReadEntry]. Optional files that
+// cannot be read are reported and taken as missing, unless the store is strict.
 func (r *Record) Read(want lektordir.Fields) error {
 	if want &^= r.have; want == 0 {
 		return nil
@@ -121,7 +121,7 @@ func (r *Record) Read(want lektordir.Fields) error {
 const mostMoves = 20
 
 // where returns the new name of an entry that was renamed, and false if the entry was removed. It
-// first tries the names that viewers usually give, because a listing is soon out of date beside a
+// first tries the names that viewers usually choose, because a listing is soon out of date beside a
 // process that renames all entries. A listing of the feed is kept until it proves wrong.
 func (s *Store) where(ref lektordir.Ref) (lektordir.Ref, bool) {
 	if now, there := s.renamed(ref); there {
@@ -184,8 +184,8 @@ type places struct {
 // entries would need a new listing.
 const listingAge = 100 * time.Millisecond
 
-// Check returns an error if an obligatory file is missing, or, in a strict store, if the feed cannot
-// be read. It reads only the title, which most lists need.
+// Check returns an error if an obligatory file is missing, or, in a strict store, if the feed
+// cannot be read. It reads only the title, which most lists need.
 func (r *Record) Check() error {
 	if r.s.Strict {
 		if err := r.s.FeedError(r.Ref.Feed); err != nil {
@@ -257,8 +257,8 @@ func (r *Record) Match(m *query.Matcher) query.Verdict {
 	return m.Match(&s, r.have)
 }
 
-// Decide reports whether a query that needs fields selects the record. It reads only the fields that
-// are needed to decide, the content last. The error is that of [Record.Read].
+// Decide reports whether a query that needs fields selects the record. It reads only the fields
+// that are needed to decide, the content last. The error is that of [Record.Read].
 func (r *Record) Decide(m *query.Matcher, fields lektordir.Fields) (bool, error) {
 	verdict := r.Match(m)
 	for _, want := range []lektordir.Fields{fields &^ lektordir.FieldContent, fields} {
@@ -283,14 +283,14 @@ func (r *Record) withdrawn() bool {
 	return ranks != nil && id != "" && ranks[id] == 0
 }
 
-// Incomplete returns one line about missing entries of the feed and the reason, "" if none are known
-// to be missing.
+// Incomplete returns one line about missing entries of the feed and the reason, "" if none are
+// known to be missing.
 func (r *Record) Incomplete() string { return r.s.Incomplete(r.Ref.Feed) }
 
 func (r *Record) folders() []string { return r.s.Folders(r.Ref.Feed) }
 
-// Moved returns the time at which the entry was moved last: the ctime of its directory, zero if that
-// cannot be read. Other changes, for example a copy of the lektor-dir, make it later.
+// Moved returns the time at which the entry was moved last: the ctime of its directory, zero if
+// that cannot be read. Other changes, for example a copy of the lektor-dir, make it later.
 func (r *Record) Moved() time.Time {
 	var st unix.Stat_t
 	if err := unix.Stat(r.Path(), &st); err != nil {
@@ -331,8 +331,8 @@ func (r *Record) Date() time.Time {
 	return r.when
 }
 
-// Published returns the pubdate, or the time of delivery if it is missing. It does not depend on the
-// clock.
+// Published returns the pubdate, or the time of delivery if it is missing. It does not depend on
+// the clock.
 func (r *Record) Published() time.Time {
 	_ = r.Read(lektordir.FieldPubDate)
 	if r.pubdate.IsZero() {
@@ -360,8 +360,8 @@ func (r *Record) OwnTitle() string {
 	return r.title
 }
 
-// Title returns the title of the entry, or the beginning of its content, or its URL. It reads no more
-// fields than needed.
+// Title returns the title of the entry, or the beginning of its content, or its URL. It reads no
+// more fields than needed.
 func (r *Record) Title() string {
 	if t := r.OwnTitle(); strings.TrimSpace(t) != "" {
 		return t
@@ -429,8 +429,8 @@ func ByDate(a, b *Record) int {
 		cmp.Compare(a.Ref.Feed, b.Ref.Feed), cmp.Compare(a.Ref.Unique, b.Ref.Unique))
 }
 
-// column is a column and the fields that it needs, for reading ahead. If a field is missing here, the
-// column is right, but slower.
+// column is a column and the fields that it needs, for reading ahead. If a field is missing here,
+// the column is right, but slower.
 type column struct {
 	need lektordir.Fields
 	command.Column[*Record]
@@ -496,8 +496,8 @@ func extra(name string, need lektordir.Fields, get func(*Record) any) column {
 	return column{need, command.Column[*Record]{Name: name, Extra: true, Get: get}}
 }
 
-// full returns an extra column that JSON includes by default, and sparse one that JSON includes if it
-// is not empty.
+// full returns an extra column that JSON includes by default, and sparse one that JSON includes if
+// it is not empty.
 func full(name string, need lektordir.Fields, get func(*Record) any) column {
 	c := extra(name, need, get)
 	c.Full = true
@@ -545,11 +545,12 @@ func FormatFields(format string) lektordir.Fields {
 	return f
 }
 
-// Numbers of records that are read ahead; fewer if the content is read, as all are in memory at once.
+// Numbers of records that are read ahead; fewer if the content is read, as all are in memory at
+// once.
 const manyAhead, fewAhead = 1024, 32
 
-// Ahead returns how to read ahead for an output format: the number of records to read at once, and a
-// function to call for each, which may run concurrently for different records.
+// Ahead returns how to read ahead for an output format: the number of records to read at once, and
+// a function to call for each, which may run concurrently for different records.
 func Ahead(format string) (n int, prepare func(*Record)) {
 	switch need := FormatFields(format); {
 	case need&lektordir.FieldContent != 0:

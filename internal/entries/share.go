@@ -10,8 +10,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Sharing decides which feeds may be published, see [feeddir.Withheld], and counts the others for one
-// warning. It must not be used concurrently.
+// Sharing decides which feeds may be published, see [feeddir.Withheld], and counts the others for
+// one warning. It must not be used concurrently.
 type Sharing struct {
 	s   *Store
 	may map[string]bool // cached decisions by feed hash
@@ -51,8 +51,8 @@ func (h *Sharing) May(hash string) bool {
 	return may
 }
 
-// Unknown reports whether a feed may not be shared only because a file cannot be read. The error has
-// been reported.
+// Unknown reports whether a feed may not be shared only because a file cannot be read. The error
+// has been reported.
 func (h *Sharing) Unknown(hash string) bool { return h.unknown[hash] }
 
 // Tell prints a warning about the feeds left out. how is a hint how to include them.

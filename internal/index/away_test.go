@@ -18,7 +18,7 @@ func TestFeedAway(t *testing.T) {
 		w := filled(t, 24)
 		all, err := filepath.Glob(filepath.Join(w.dir.Path, "*", "*", "[0-9]*"))
 		w.must(err)
-		for _, path := range all { // what is perhaps still being written is read again
+		for _, path := range all { // older than any write: young entries are read again
 			w.must(os.Chtimes(path, time.Unix(1700000000, 0), time.Unix(1700000000, 0)))
 		}
 		hash := dir.Hash("http://a.example/")

@@ -17,9 +17,9 @@ import (
 )
 
 // Check brings the index up to date and then compares it with the directory: every
-// entry is read, and looked for by each of its words. Problem is told each difference,
-// but for what has changed since the index looked. The error is why it could not be
-// compared.
+// entry is read, and searched for by each of its words. Check calls problem for each difference,
+// except in entries that changed since the index was brought up to date. The error says why the
+// comparison failed.
 func (x *Index) Check(ctx context.Context, progress func(done, total int), problem func(string)) (entries int, err error) {
 	if !x.Exists() {
 		return 0, command.Hint(errors.New("there is no index"), "lektor-view index builds one")
@@ -52,7 +52,7 @@ func (x *Index) compare(ctx context.Context, progress func(done, total int), pro
 	if n, ok := s.c.one("SELECT coalesce(sum(length(list)), 0) FROM names"); ok {
 		c.total = int(n.int(0)) / listedSize
 	}
-	// What is no entry is in neither: the errors of these lists are those of all others.
+	// Malformed entries are in neither. Every listing yields their errors, so they are ignored here.
 	for refs := range x.dir.ListFeeds(ctx, lektordir.ListOptions{AllVersions: true, Withdrawn: true}) {
 		if len(refs) > 0 {
 			c.feed(ctx, refs, progress)
@@ -152,8 +152,8 @@ func (c *check) changed(ref lektordir.Ref) bool {
 	return t == (times{}) || !time.Unix(t.ctime.Unix()).Before(c.begun)
 }
 
-// differs says how the index differs from an entry, of which d was read, nil for one
-// that is gone; "" if it does not.
+// differs returns how the index differs from an entry, "" if it does not. d is the entry as it was
+// read, nil if the entry is gone.
 func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
 	if d == nil {
 		return ""
@@ -179,11 +179,11 @@ func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
 	case shown != (listed > 0):
 		return "another version of it is shown"
 	case odd != d.odd:
-		return "what is missing of it has come, or gone"
+		return "it is incomplete in the index or in the directory, not in both"
 	case odd:
 		return ""
 	case kept != d.entry.Title+"\x00"+d.entry.Author+"\x00"+string(d.more()):
-		return "title, author, categories or enclosures are others"
+		return "title, author, categories or enclosures differ"
 	}
 	c.refs[uint32(id)] = ref
 	for _, w := range d.words {

@@ -78,7 +78,7 @@ func named(args []any) []driver.NamedValue {
 	return list
 }
 
-// exec runs a statement that gives nothing. Arguments are int64, int, string, []byte
+// exec runs a statement that returns no rows. Arguments are int64, int, string, []byte
 // or nil.
 func (c *conn) exec(text string, args ...any) {
 	if s := c.prepare(text); s != nil {
@@ -88,7 +88,7 @@ func (c *conn) exec(text string, args ...any) {
 	}
 }
 
-// rows are what a statement gives, to be read to the end or closed.
+// rows are the results of a statement. They must be read to the end or closed.
 type rows struct {
 	c      *conn
 	r      driver.Rows
@@ -162,7 +162,7 @@ func (r *rows) blob(i int) []byte {
 	return b
 }
 
-// one runs a statement of which one row is wanted, and tells whether there is one.
+// one runs a statement and returns its first row, and whether there is one.
 func (c *conn) one(text string, args ...any) (*rows, bool) {
 	r := c.query(text, args...)
 	if !r.next() {
@@ -183,7 +183,7 @@ func (c *conn) setMeta(key string, value any) {
 	c.exec("INSERT OR REPLACE INTO meta VALUES (?, ?)", key, value)
 }
 
-// The results of SQLite that are told apart; see its list of result codes.
+// The result codes of SQLite that are handled; see its list of them.
 const (
 	sqliteBusy     = 5
 	sqliteLocked   = 6

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What a statement that failed gives is nothing, and the first error stays: whoever looks
-// at rows need not look at it first.
+// A statement that failed returns no rows, and the first error stays: a caller can read rows before
+// it checks the error.
 func TestFailedStatement(t *testing.T) {
 	c, err := connect(filepath.Join(t.TempDir(), "file"))
 	if err != nil {

@@ -110,11 +110,11 @@ func filePath(d *lektordir.Dir, o Options) string {
 	return filepath.Join(o.Cache, "index-"+hex.EncodeToString(sum[:8])+".sqlite")
 }
 
-// Beside the file is a lock: whoever uses the file shares it, and whoever removes it
-// has it alone. To remove a file of SQLite that another process has open would leave
-// that one's journal to the next file of the name.
+// A lock file is beside the file. Users of the file share the lock, and a process that removes the
+// file takes it exclusively: if another process still had the removed file open, its journal would
+// be applied to the next file of the name.
 
-// hold takes the lock; alone is to remove.
+// hold takes the lock, exclusively if alone is set.
 func (x *Index) hold(alone bool) (unlock func(), err error) {
 	take := atomicfile.Share
 	if alone {
@@ -225,10 +225,10 @@ type session struct {
 	complaints []error
 }
 
-// errDamaged is that a page of the file, or of its journal, is not as it was written.
+// errDamaged means that the checksum of a page of the file, or of its journal, is wrong.
 var errDamaged = errors.New("a checksum is wrong")
 
-// errForeign is that a file is none of ours, or not of this version.
+// errForeign means that a file is another program's, or of another version.
 var errForeign = errors.New("it is no index of this version")
 
 // header are the first bytes of the file, which have the same form in all versions. See

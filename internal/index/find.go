@@ -18,28 +18,27 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// few is how many entries are fetched one by one at most, rather than found in the order
-// of their dates.
-const few = 3000
+// lookupLimit is the most entries that are fetched one by one; more are found in the order of their
+// dates.
+const lookupLimit = 3000
 
-// few is that for this query. If only the newest are wanted, entries with a
+// lookupLimit returns the limit for this query. If only the newest are wanted, entries with a
 // frequent word are soon met in the order of dates: with n of all the entries, some fifty
 // are among the first 50·all/n.
-func (f *finder) few() int {
+func (f *finder) lookupLimit() int {
 	if f.w.Enough == nil {
-		return few
+		return lookupLimit
 	}
-	return min(few, max(100, int(math.Sqrt(3*float64(f.s.next)))))
+	return min(lookupLimit, max(100, int(math.Sqrt(3*float64(f.s.next)))))
 }
 
 // Complaints are what a list of the lektor-dir would have complained of.
 func (v *View) Complaints() []error { return v.s.complaints }
 
-// Find calls yield for every entry that the query may select, until it reports false.
-// Of what lists do not show, or what is wanted does not say, there is none. In the
-// order of dates, which is when the newest are wanted, enough is asked now and then
-// whether entries before a time can still be wanted. The error is the context's, or one
-// for [Index.Failed].
+// Find calls yield for every entry that the query may select, until yield returns false. Entries
+// that lists do not show, or that w excludes, are not yielded. If w.Enough is set, Find walks large
+// sets newest first, and now and then asks Enough whether the rest can be skipped. The error is the
+// context's, or one for [Index.Failed].
 func (v *View) Find(ctx context.Context, w entries.Wanted, yield func(entries.Hit) bool) error {
 	f := &finder{View: v, ctx: ctx, w: w, yield: yield, asks: w.Query.AsksAbout() || w.Query.AsksNames()}
 	f.run()
@@ -58,8 +57,8 @@ type finder struct {
 	err    error
 	stop   bool
 	asked  int
-	asks   bool           // the query asks what is said of a feed
-	allows map[int64]bool // by id of a feed: the query may select something of it; nil for all
+	asks   bool           // the query asks about feeds
+	allows map[int64]bool // by id of a feed: the query may select entries of it; nil for all
 }
 
 func (f *finder) run() {
@@ -71,14 +70,15 @@ func (f *finder) run() {
 		return
 	}
 	if ids, ok := f.chosen(); ok {
-		f.those(ids)
+		f.fetchAll(ids)
 		return
 	}
 	f.walk()
 }
 
-// those yields the entries with these ids, newest first if only the newest are wanted.
-func (f *finder) those(ids []int64) {
+// fetchAll yields the entries with these ids. If w.Enough is set, more than pace ids come newest
+// first.
+func (f *finder) fetchAll(ids []int64) {
 	if f.w.Enough == nil || len(ids) <= pace {
 		for _, id := range ids {
 			if f.goesOn(); f.stop {
@@ -118,14 +118,14 @@ func array(ids []int64) string {
 // pace is how many entries are looked at between two looks at what else matters.
 const pace = 64
 
-// goesOn counts an entry, and stops where nobody waits any more.
+// goesOn counts an entry, and stops if the context is done.
 func (f *finder) goesOn() {
 	if f.asked++; f.asked%pace == 0 && f.ctx.Err() != nil {
 		f.err, f.stop = context.Cause(f.ctx), true
 	}
 }
 
-// odd yields what the index does not know, and what is found by nothing else.
+// odd yields the entries of which the index has no words, and with w.Withdrawn the withdrawn ones.
 func (f *finder) odd() {
 	r := f.s.c.query("SELECT id FROM entry INDEXED BY entry_odd WHERE listed = 2")
 	var ids []int64
@@ -163,8 +163,8 @@ func (v *View) readAbout(f *feed) *lektordir.Feed {
 	return said
 }
 
-// told is about, if the query asks for that.
-func (f *finder) told(feed *feed) (said *lektordir.Feed, ok bool) {
+// aboutIfAsked returns what about does if the query asks about feeds, else nil and false.
+func (f *finder) aboutIfAsked(feed *feed) (said *lektordir.Feed, ok bool) {
 	if !f.asks {
 		return nil, false
 	}
@@ -173,14 +173,14 @@ func (f *finder) told(feed *feed) (said *lektordir.Feed, ok bool) {
 
 // subject is an entry of which only a part is known.
 func (f *finder) subject(ref lektordir.Ref, unknown query.Unknown) *query.Subject {
-	about, ok := f.told(f.s.feeds[ref.Feed])
+	about, ok := f.aboutIfAsked(f.s.feeds[ref.Feed])
 	if !ok {
 		unknown |= query.UnknownFeed
 	}
 	return &query.Subject{Ref: ref, Feed: about, Folders: func() []string { return f.w.Folders(ref.Feed) }, Unknown: unknown}
 }
 
-// feedsAllowed finds the feeds of which the query may select anything.
+// feedsAllowed finds the feeds whose entries the query may select.
 func (f *finder) feedsAllowed() {
 	if !f.w.Query.AsksFeeds() {
 		return
@@ -212,15 +212,15 @@ func (f *finder) feedsAllowed() {
 	}
 }
 
-// chosen returns the entries that have the words of the query, or are in its feeds, where
-// these are few.
+// chosen returns the entries that have the words of the query, or are in its feeds; ok is false if
+// they are more than the lookupLimit.
 func (f *finder) chosen() (ids []int64, ok bool) {
-	few := f.few()
+	limit := f.lookupLimit()
 	size := func(text string) int {
 		if n := f.needle(text); !n.void {
 			return n.count
 		}
-		return few + 1
+		return limit + 1
 	}
 	total := 0
 	var feeds []int64
@@ -228,7 +228,7 @@ func (f *finder) chosen() (ids []int64, ok bool) {
 		for _, c := range cover {
 			total += size(c.Text)
 		}
-		if total <= few {
+		if total <= limit {
 			for _, c := range cover {
 				ids = f.needle(c.Text).all(ids)
 			}
@@ -238,7 +238,7 @@ func (f *finder) chosen() (ids []int64, ok bool) {
 				}
 			}
 			for _, id := range feeds {
-				if total += f.count(id); total > few {
+				if total += f.count(id); total > limit {
 					return nil, false
 				}
 			}
@@ -252,7 +252,7 @@ func (f *finder) chosen() (ids []int64, ok bool) {
 	for id, may := range f.allows {
 		if may {
 			feeds = append(feeds, id)
-			if total += f.count(id); total > few {
+			if total += f.count(id); total > limit {
 				return nil, false
 			}
 		}
@@ -265,7 +265,7 @@ func (f *finder) named(feed *feed, cover []query.Needle) bool {
 	if feed.gone() || !slices.ContainsFunc(cover, func(c query.Needle) bool { return c.InFeed || c.ByFeed }) {
 		return false
 	}
-	about, ok := f.told(feed)
+	about, ok := f.aboutIfAsked(feed)
 	if !ok {
 		return true
 	}
@@ -401,7 +401,7 @@ func (f *finder) shows(ref lektordir.Ref) bool {
 	return (!f.w.OnlyUnread || ref.Unread()) && (!f.w.SkipTrashed || !ref.Trashed())
 }
 
-// knows returns the function that tells of an entry what words it has.
+// knows returns a function that reports whether an entry has a text.
 func (f *finder) knows(id int64) func(string) query.Verdict {
 	return func(text string) query.Verdict {
 		f.mu.Lock()

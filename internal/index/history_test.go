@@ -89,14 +89,14 @@ func (h *history) must(err error) {
 	}
 }
 
-// entries gives the paths of entries in one of the places, or in both.
+// entries returns the paths of the entries in new, in cur, or in both ("*").
 func (h *history) entries(place string) []string {
 	list, err := filepath.Glob(filepath.Join(h.dir.Path, place, "*", "[0-9]*"))
 	h.must(err)
 	return list
 }
 
-// one gives one of a list, "" of an empty one.
+// one returns a random element of list, "" if it is empty.
 func (h *history) one(list []string) string {
 	if len(list) == 0 {
 		return ""
@@ -147,9 +147,9 @@ func (h *history) deliver() {
 	h.written[path] = true
 }
 
-// finish writes what of an entry was not there yet, as one who copies file by file does.
-// Who does so does not find it any more once it was moved; but an entry that lacks what
-// each must have may be mended whenever somebody likes to.
+// finish writes a missing file of an entry, like a program that copies file by file. Once the
+// entry is moved, that program no longer finds it; but an entry without a title may be mended at
+// any time.
 func (h *history) finish() {
 	if path := h.one(append(h.entries("new"), h.entries("cur")...)); path != "" {
 		name := h.one([]string{"title", "author"})
@@ -269,7 +269,7 @@ func (h *history) over() {
 	}
 }
 
-// backdate gives a directory a time that it had, or will have.
+// backdate sets the mtime of a directory to a whole hour before or after now.
 func (h *history) backdate() {
 	list, err := filepath.Glob(filepath.Join(h.dir.Path, h.one([]string{"new", "cur"}), "*"))
 	h.must(err)

@@ -1,19 +1,17 @@
 // Package index answers queries about the entries of a lektor-dir without reading it:
-// a file of SQLite beside it, in the user's cache, one for each lektor-dir and machine.
-// The lektor-dir stays the truth. The index has the names, the fields that
-// listings show, and the words; not the content.
+// it is a file of SQLite in the user's cache, one for each lektor-dir and machine. The lektor-dir
+// stays the truth. The index has the names, the fields that listings show, and the words, but not
+// the content.
 //
-// Nobody tells the index what changes. At each query it looks: a directory whose
-// [stamp] is as it was is not read, of others the names are read, and of names that are
-// new the entries. A name and the inode behind it stand for what was read of an entry,
-// wherever it moves within its feed, since entries rarely change once they are delivered:
-// [Index.Build] alone looks whether one did. Odd entries are
-// candidates for every query: the caller has to read them.
+// The index is not notified of changes. Each query compares the [stamp] of each directory: if it
+// changed, the names in the directory are read, and the entries whose names are new. An entry is
+// known by its name and inode while it moves within its feed. Entries rarely change once they are
+// delivered, so only [Index.Build] checks whether one did. Odd entries are candidates for every
+// query: the caller has to read them.
 //
-// Whatever goes wrong, a file that is locked, damaged or somebody else's, a disk that
-// is full, a home that cannot be written: the answer is that the directory has to be
-// read ([Index.Look] returns nothing), with one warning where something is wrong. A file
-// that is damaged is removed, and begun anew by later queries.
+// If the file is locked, damaged or another program's, the disk full, or the home read-only,
+// [Index.Look] returns nil, the directory has to be read, and one warning says what is wrong. A
+// damaged file is removed, and later queries begin it anew.
 //
 // Tokens and the tables: words.go, vocab.go, file.go. Updates:
 // stamp.go, survey.go, update.go. Answers: needle.go, find.go. Pages with checksums:
@@ -39,18 +37,17 @@ type Options struct {
 	// Cache is the directory of the file, Host the machine; "" stands for
 	// $XDG_CACHE_HOME/lektor and the name of this one.
 	Cache, Host string
-	// Clock returns the time as the file system has it; nil stands for time.Now.
+	// Clock is the clock of the file system; nil means time.Now.
 	Clock func() time.Time
 	// Budget is how long a query may spend on bringing the index up to date before it
-	// reads the directory after all; 0 stands for a third of a second, or longer where
-	// there are so many entries that to read the directory takes longer anyway.
+	// reads the directory instead; 0 means a third of a second, or longer if there are so
+	// many entries that reading the directory takes longer, too.
 	Budget time.Duration
-	// Least is how many entries a lektor-dir has at least for which an index is begun
-	// unasked; 0 stands for a thousand.
+	// Least is the least number of entries for which a query begins an index; 0 means 1000.
 	Least int
-	// Brief is that the process ends soon: a query that has brought something into the file
-	// leaves it open, unless its journal is long. To close it would bring the journal into
-	// its place and wait for the disk, which the next query does that has nothing to bring.
+	// Brief is for processes that end soon: a query that adds something to the file does not
+	// close it, unless the journal is long. Closing would checkpoint the journal and wait for the
+	// disk; the next query that adds nothing does this.
 	Brief bool
 	// Warn takes a warning, once.
 	Warn func(format string, a ...any)
@@ -87,8 +84,7 @@ func New(d *lektordir.Dir, o Options) *Index {
 }
 
 // Open opens the lektor-dir at path as [entries.Open] does, with its index: this is how
-// programs for readers open one. Warnings of the index are the streams' unless o has
-// who takes them.
+// programs for readers open one. Warnings of the index are printed to s unless o.Warn is set.
 func Open(path string, now func() time.Time, s *command.Streams, o Options) (*entries.Store, *Index, error) {
 	st, err := entries.Open(path, now, s)
 	if err != nil {
@@ -117,8 +113,8 @@ func (x *Index) Exists() bool {
 	return x.path != "" && err == nil
 }
 
-// View is the index as it was at one moment, for one goroutine at a time but for what
-// hits tell of words. The caller must close it.
+// View is a snapshot of the index. One goroutine at a time may use it; only the Words of its hits
+// can be called by several. The caller must close it.
 type View struct {
 	x *Index
 	s *session
@@ -141,8 +137,8 @@ func (v *View) Close() {
 	v.s.close()
 }
 
-// Look brings the index up to date and gives what it knows; nil where the directory
-// has to be read instead. The error is the context's.
+// Look brings the index up to date and returns a view of it, or nil if the directory has to be read
+// instead. The error is the context's.
 func (x *Index) Look(ctx context.Context) (entries.View, error) {
 	if !x.Exists() || !x.trusts() {
 		return nil, nil
@@ -173,11 +169,11 @@ func (s *session) budget() time.Duration {
 	return max(defaultBudget, time.Duration(s.next)*budgetEach)
 }
 
-// trusts reports whether the times of the lektor-dir's directories tell of changes.
+// trusts reports whether new/ and cur/ get a new mtime with each change; see [keepsTimes].
 func (x *Index) trusts() bool { return keepsTimes(x.dir.Join("new")) && keepsTimes(x.dir.Join("cur")) }
 
-// Missed is told that the directory was read for lack of an index, and of how many
-// entries; where they are many one is begun, which the next queries fill.
+// Missed begins an index, which the next queries fill, if there is none and the directory that was
+// read instead has at least Options.Least entries.
 func (x *Index) Missed(entries int) {
 	if entries < x.o.Least || x.path == "" || x.Exists() || !x.trusts() {
 		return
@@ -213,9 +209,9 @@ func (x *Index) tell(format string, a ...any) {
 	}
 }
 
-// Build brings the index up to date, however long it takes, and makes it first where
-// there is none. Progress is told how much of how much is done. The error is a
-// *BusyError when another process does the same.
+// Build brings the index up to date, however long it takes, and creates it if it does not exist. It
+// calls progress with the work done and the total. The error is a *BusyError if another process
+// does the same.
 func (x *Index) Build(ctx context.Context, progress func(done, total int)) error {
 	if x.path == "" {
 		return command.Hint(errors.New("there is no place for an index"), "set XDG_CACHE_HOME or HOME to a directory")
@@ -248,11 +244,11 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 	defer s.close()
 	s.progress = progress
 	s.c.exec("PRAGMA cache_size = -8000")
-	// Pages that many batches change are brought to their places less often.
+	// Pages that many batches change are checkpointed less often.
 	s.c.exec("PRAGMA wal_autocheckpoint = 8000")
 	_, built := s.c.meta("built")
-	// The second look is at entries that may have been still being written at the first:
-	// that of a query would be long where these are many.
+	// The second round reads again the entries that perhaps were still being written in the
+	// first; if they are many, this would take a query too long.
 	for round := range 2 {
 		s.thorough = round == 0
 		if err := s.refresh(ctx, time.Time{}); err != nil {

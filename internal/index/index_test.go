@@ -64,7 +64,7 @@ func (w *world) open() (*entries.Store, *index.Index) {
 	return s, x
 }
 
-// ask gives the paths and titles of what a query selects, with or without the index.
+// ask returns the paths and titles of the entries that a query selects, with or without the index.
 func (w *world) ask(with bool, words string, sel entries.Selection) []string {
 	if w.T != nil {
 		w.Helper()
@@ -93,7 +93,7 @@ func (w *world) ask(with bool, words string, sel entries.Selection) []string {
 	return lines
 }
 
-// same fails the test if the index gives another answer than the directory.
+// same fails the test if the index and the directory disagree.
 func (w *world) same(words string, sel entries.Selection) []string {
 	w.Helper()
 	want, got := w.ask(false, words, sel), w.ask(true, words, sel)
@@ -103,8 +103,8 @@ func (w *world) same(words string, sel entries.Selection) []string {
 	return want
 }
 
-// overview fails the test if the index tells otherwise than the directory of how many
-// entries feeds have, of the newest, or of dates.
+// overview fails the test if index and directory disagree about the number of entries of a feed,
+// the newest entry, or dates.
 func (w *world) overview() {
 	w.Helper()
 	ctx := context.Background()

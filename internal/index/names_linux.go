@@ -17,8 +17,8 @@ type name struct {
 	kind byte // DT_DIR and so on
 }
 
-// readNames returns what is in a directory, but for names that begin with a dot, with
-// the inodes, which the system tells along with the names.
+// readNames returns the names in a directory, except those that begin with a dot, with inode and
+// kind.
 func readNames(fd int, path string) ([]name, error) {
 	var list []name
 	buf := make([]byte, 64<<10)
@@ -61,9 +61,8 @@ const (
 	kindDir  = unix.DT_DIR
 )
 
-// keepsTimes reports whether the file system of a directory is one that gives a
-// directory a new time whenever a name in it changes. Most do; of those that a program
-// makes, some do not.
+// keepsTimes reports whether the file system of a directory sets a new mtime whenever a name in the
+// directory changes. Most do; some FUSE file systems do not.
 func keepsTimes(path string) bool {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil {

@@ -21,7 +21,7 @@ const (
 	kindDir  = 4
 )
 
-// readNames returns what is in a directory, but for names that begin with a dot, with
+// readNames returns the names in a directory, except those that begin with a dot, with
 // the inodes.
 func readNames(fd int, path string) ([]name, error) {
 	ents, err := os.ReadDir(path)
@@ -36,6 +36,6 @@ func readNames(fd int, path string) ([]name, error) {
 	return list, err
 }
 
-// keepsTimes reports whether the file system of a directory is one that gives a
-// directory a new time whenever a name in it changes.
+// keepsTimes reports whether the file system of a directory sets a new mtime whenever a name in the
+// directory changes.
 func keepsTimes(string) bool { return true }

@@ -7,12 +7,12 @@ import (
 	"github.com/lektordir/lektor/internal/query"
 )
 
-// needle is a piece of text that a query looks for, and what the index knows of which
-// entries have it. What it says no to has it not; yes it says only where it knows.
+// needle is a piece of text that a query searches for, with the set of entries that may have it.
+// An entry outside the set does not have the text; one inside may have it, and has it if exact.
 type needle struct {
 	s *session
-	// void means that the index knows nothing; exact that what it finds has the needle,
-	// and not only the words of it.
+	// void means that the index cannot decide for any entry; exact that the entries of set have the
+	// text itself, and not only its words.
 	void, exact bool
 	set         idSet // entries that are found
 	count       int
@@ -83,7 +83,7 @@ func (n *needle) find(text string) {
 		}
 		n.exact = n.exact && ok // the other words will do
 	}
-	// Entries that came before the pairs have none.
+	// Entries with ids below from were indexed before the pairs, and have none.
 	if pairs, from := n.neighbours(list, words); !n.void {
 		for _, either := range pairs {
 			n.narrow(either, from)
@@ -91,7 +91,7 @@ func (n *needle) find(text string) {
 	}
 }
 
-// narrow removes what has none of some words, from an id on.
+// narrow removes the entries from an id on that have none of the words.
 func (n *needle) narrow(either []string, from int64) {
 	set := make(idSet, n.s.next/64+1)
 	for _, w := range either {
@@ -183,7 +183,7 @@ func (n *needle) neighbours(list []segment, words [][]string) (all [][]string, f
 	return all, from
 }
 
-// has reports of an entry whether it has the needle.
+// has reports whether an entry has the text.
 func (n *needle) has(id int64) query.Verdict {
 	switch {
 	case n.void:

@@ -29,7 +29,7 @@ type doc struct {
 	// may change. Then nothing else is known.
 	odd bool
 	// ctime is that of the directory of the entry, in nanoseconds; 0 if it is odd. young
-	// tells that the entry was perhaps still being written, as it was not renamed to its
+	// means that the entry was perhaps still being written, as it was not renamed to its
 	// place as a whole.
 	ctime int64
 	young bool
@@ -51,7 +51,7 @@ type extras struct {
 	Replaces   string                `json:"r,omitempty"`
 }
 
-// more returns them as they are stored, nil for none.
+// more returns the extras as JSON, nil if there are none.
 func (d *doc) more() []byte {
 	x := extras{d.entry.Categories, d.entry.Enclosures, d.entry.Replaces}
 	if len(x.Categories) == 0 && len(x.Enclosures) == 0 && x.Replaces == "" {

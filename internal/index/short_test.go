@@ -45,7 +45,7 @@ func TestShortFile(t *testing.T) {
 	if err := x.Build(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
-	held, err := x.open() // who closes the file is not the last, and leaves the journal
+	held, err := x.open() // so that another session's close is not the last, and leaves the journal
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stamp is what tells whether a directory, or a file that is replaced as a whole, is
-// as it was when it was read: device, inode, mtime, ctime, size and number of links.
-// The empty stamp fits nothing: what has it is read again.
+// stamp identifies the state of a directory, or of a file that is replaced as a whole, when it was
+// read: device, inode, mtime, ctime, size and number of links. The empty stamp matches none: its
+// directory or file is read again.
 type stamp string
 
-// absent is the stamp of what is not there.
+// absent is the stamp of a missing directory or file.
 const absent stamp = "-"
 
 // Times of files have the steps of the kernel's clock, a few milliseconds, and on some

@@ -43,8 +43,8 @@ func (f *feed) gone() bool { return f.now[inNew] == absent && f.now[inCur] == ab
 // dirID is the directory of a feed in the table of entries.
 func dirID(f *feed, place int) int64 { return f.id*2 + int64(place) }
 
-// dirError is that the lektor-dir itself cannot be read as it should: whoever lists it
-// tells.
+// dirError is a failure to read the lektor-dir, not the index. Listing the lektor-dir reports the
+// failure.
 type dirError struct{ err error }
 
 func (e *dirError) Error() string { return e.err.Error() }
@@ -123,8 +123,8 @@ func (t *tops) close() {
 	}
 }
 
-// survey looks at every directory, and reads none but new/ and cur/ where a feed may
-// have come: then s.feeds has it, too. It reports whether anything is to be read.
+// survey looks at every directory. It reads only new/ and cur/, if a feed may have been added, and
+// adds the feed to s.feeds. It reports whether anything has to be read.
 func (s *session) survey(ctx context.Context) (dirty bool, err error) {
 	t, err := s.openTops()
 	defer t.close()
@@ -189,7 +189,7 @@ const readings = 4
 // listFeed reads the directories of a feed that have changed; the others are nil.
 //
 // readdir(3) skips an entry that is renamed meanwhile, and an entry may move from a
-// directory that is not yet read to one that was. So unless the stamps tell that nothing
+// directory that is not yet read to one that was. So unless the stamps show that nothing
 // changed, the directories are read until two readings have the same entries. sure is
 // false if none have.
 func (s *session) listFeed(f *feed) (found [2]*listing, sure bool, err error) {
@@ -281,7 +281,7 @@ func (s *session) compare(ctx context.Context) (changed []int64, grown span) {
 		})
 		for _, e := range all {
 			switch {
-			case e.now == 0: // its directory tells that it is gone; or nobody waits any more
+			case e.now == 0: // it is gone, which its directory shows; or ctx has ended
 			case e.now != e.ctime:
 				changed = append(changed, e.id)
 			case !e.young:
@@ -312,7 +312,7 @@ func (s *session) compare(ctx context.Context) (changed []int64, grown span) {
 	return changed, grown
 }
 
-// span are the ids from one to another, both 0 for none, of what has no later ctime.
+// span is a range of ids, both 0 if it is empty, and the latest ctime of its entries.
 type span struct{ first, last, ctime int64 }
 
 // whole reports whether nothing is written any more to an entry that has such a ctime

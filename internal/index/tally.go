@@ -38,9 +38,8 @@ func (v *View) Tallies() (map[string]entries.Tally, error) {
 	return all, v.s.c.err
 }
 
-// Dates calls yield for entries that a list shows, but for odd
-// ones; pubdate is zero for one that has none. The error is the context's, or one
-// for [Index.Failed].
+// Dates calls yield for the entries that a list shows, except odd ones; pubdate is zero if an
+// entry has none. The error is the context's, or one for [Index.Failed].
 func (v *View) Dates(ctx context.Context, yield func(feed, unique string, pubdate time.Time)) error {
 	r := v.s.c.query("SELECT dir, name, date, nsec, dated FROM entry WHERE listed = 1")
 	defer r.close()

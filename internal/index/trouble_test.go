@@ -26,7 +26,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// filled gives a world of so many entries.
+// filled returns a world of n entries.
 func filled(t *testing.T, n int) *world {
 	w := newWorld(t)
 	for _, id := range []string{"http://a.example/", "http://b.example/"} {
@@ -80,7 +80,8 @@ func (w *world) right() {
 	}
 }
 
-// told gives all answers, with the index or without, and how many warnings each took.
+// told returns all answers, with the index or without, and the warnings of an answer if it took
+// several.
 func (w *world) told(with bool) string {
 	var b strings.Builder
 	for _, q := range questions() {
@@ -358,7 +359,7 @@ func TestNoHome(t *testing.T) {
 	if err := x.Build(context.Background(), nil); err == nil || x.Path() != "" || x.Exists() {
 		t.Errorf("an index at %q: %v", x.Path(), err)
 	}
-	// What is no directory is no place for one either, and a relative path is none.
+	// The cache directory may not be a file, or a relative path.
 	file := filepath.Join(t.TempDir(), "file")
 	w.must(os.WriteFile(file, nil, 0o666))
 	t.Setenv("XDG_CACHE_HOME", file)

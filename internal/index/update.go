@@ -361,7 +361,7 @@ func (u *update) compare(l *dirList, found *listing) {
 		ref, err := parse(l.f, l.place, n)
 		if err != nil {
 			u.complaints = append(u.complaints, err)
-			l.stamp = "" // so that it is told the next time, too
+			l.stamp = "" // so that the next query complains, too
 			continue
 		}
 		h := nameHash(n)

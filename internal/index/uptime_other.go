@@ -4,5 +4,5 @@ package index
 
 import "time"
 
-// upTime is unknown: other systems set the clock by which they tell since when they run.
+// upTime returns false, for unknown: other systems compute it from a clock that can be set.
 func upTime() (time.Duration, bool) { return 0, false }

@@ -183,8 +183,8 @@ func (s *session) wordsWith(seg segment, limit int) (words []string, ok bool) {
 	return slices.Compact(words), ok
 }
 
-// blocksWith returns the blocks in which a piece may be; known is false where it is too
-// short to tell.
+// blocksWith returns the blocks that may have a piece; known is false if the piece is shorter than
+// 3 bytes.
 func (s *session) blocksWith(piece string) (in []int, known bool) {
 	if len(piece) < 3 {
 		return nil, false

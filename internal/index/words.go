@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// A query looks for a piece of text, be it a part of a word, in texts that are folded
+// A query searches for a piece of text, which may be a part of a word, in folded texts
 // (query.Fold). The index has the words of these texts, each once for an entry. A word
-// is a run of letters, marks and numbers, as long as it goes; so a piece without
-// anything else in it stands in a text exactly if it stands in one of its words, and
-// which words have it, the vocabulary tells.
+// is a longest run of letters, marks and numbers. So a piece of letters, marks and numbers alone
+// is in a text exactly if it is in one of the text's words, and the vocabulary lists the words that
+// have it.
 //
 // Scripts that do not part words are taken apart into three characters each,
 // overlapping. A word longer than longWord characters is, too, into pieces of that
 // length, each beginning half of it later.
 //
-// Diacritics stay: the language tells é from e, and so must what answers for it.
+// Diacritics stay: the query language distinguishes é from e, and so must the index.
 
 // longWord is how many characters of a word are one.
 const longWord = 32
@@ -61,13 +61,13 @@ func isDense(r rune) bool {
 type segment struct {
 	text  string
 	class class
-	// start and end tell that it begins and ends there: something of another class, or
-	// in a text its end, is beside it.
+	// start and end report that the run is whole on that side: beside it is a character of
+	// another class, or the end of the text.
 	start, end bool
 }
 
-// segments yields the runs of a folded text that are of words. At the ends of a needle
-// the text that it is looked for in may go on.
+// segments yields the word characters of a folded text, in runs. A run at the end of a needle may
+// go on in the text that is searched.
 func segments(text string, needle bool, yield func(segment)) {
 	from, was := 0, between
 	give := func(to int) {
@@ -106,8 +106,8 @@ func pieces(s segment, yield func(string)) {
 	yield(s.text[starts[n-width]:])
 }
 
-// Of two words that are both frequent, that they stand side by side is kept, as one of
-// so many numbers: else a phrase would be looked for in every entry that has its words.
+// pairs is the number of hashes for two frequent words side by side. Without the hashes, a phrase
+// would be searched for in every entry that has its words.
 const pairs = 1 << 14
 
 // pairMark begins the word that stands for a pair, and no text's: it is not UTF-8.

@@ -12,12 +12,12 @@ import (
 	"github.com/lektordir/lektor/internal/query"
 )
 
-// Translate says in the language of lektor-query(7) what an expression of newsboat's
-// filter language says of entries. The error tells what of it cannot be said; nothing
-// is left out to make the rest fit, as that would be another query.
+// Translate translates an expression of newsboat's filter language into the language of
+// lektor-query(7). The error names the part that cannot be translated; Translate never leaves a
+// part out, as that would be another query.
 //
 // Newsboat shows read entries with a query, too, and lektor's viewers unread ones
-// unless a query says otherwise; that stays to the viewer.
+// unless a query says otherwise; Translate leaves this to the viewer.
 func Translate(expr string) (string, error) {
 	p := &expression{rest: expr}
 	text, _, err := p.all()
@@ -363,8 +363,8 @@ func slashed(re string) string {
 	return "/" + b.String() + "/i"
 }
 
-// RE2 gives the regular expression of RE2 that means what an extended one of POSIX
-// does, with what the GNU library adds to it. In a class of POSIX a backslash is
+// RE2 translates an extended regular expression of POSIX, with the additions of the GNU library,
+// into one of RE2. In a class of POSIX a backslash is
 // plain; "\<" and "\>" are the begin and end of a word; there are no lazy quantifiers
 // and no groups that begin with a question mark.
 func RE2(posix string) (string, error) {

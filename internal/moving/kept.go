@@ -9,7 +9,7 @@ import (
 	"github.com/lektordir/lektor/internal/lazy"
 )
 
-// Text is what another reader has of an entry, beside what tells which it is.
+// Text is the text of an entry in another reader, with author, categories and enclosures.
 type Text struct {
 	Author, Content string
 	Plain           bool   // Content is text without markup
@@ -32,9 +32,9 @@ type Kept struct {
 	ByLink bool   // no other item of the feed has the URL
 }
 
-// Keep returns what is to be kept of items, the newest first. Of unsure ones nothing tells
-// which entry of its feed each is, as they have no identifier, and others have the URL:
-// delivered, they would be there twice when the feed has them.
+// Keep returns the unread and the flagged items that are not deleted, newest first. unsure is the
+// number of such items that it leaves out, because they have no identifier of the feed, and no URL
+// or one that others share: delivered, they would be there twice once the feed lists them.
 func Keep(items []Item) (kept []Kept, unsure int) {
 	type in struct{ feed, url string }
 	urls := make(map[in]int, len(items))
@@ -63,9 +63,9 @@ func Keep(items []Item) (kept []Kept, unsure int) {
 // dated finds the date at the end of an identifier that newsboat made.
 var dated = lazy.Regexp(`(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*\d\d:\d\d.*$`)
 
-// Identify finds out whether newsboat made the identifier, of the link and the date where
-// the feed has none, else of the title. The link in it is as the feed has it, while
-// newsboat's own may be written otherwise.
+// Identify sets Made if newsboat made the identifier because the feed has none: from link and date,
+// or, without a link, from the title. The identifier has the link as the feed writes it; newsboat's
+// URL of the entry may be written otherwise.
 func (i *Item) Identify() {
 	switch {
 	case i.ID == "" || i.ID == i.URL:

@@ -15,7 +15,7 @@ type Library struct {
 	Feeds   []Feed // in its order, each URL once
 	Queries []Query
 	Rules   []Rule
-	// Notes tell, a line each, what was not understood or has no place here.
+	// Notes say, a line each, what was not understood or has no equivalent.
 	Notes []string
 }
 
@@ -43,7 +43,7 @@ type Query struct {
 
 // Item is an entry that another reader knows.
 type Item struct {
-	Feed string // the Key of its feed, or a URL of the feed; "" where nothing tells
+	Feed string // the Key of its feed, or a URL of the feed; "" if unknown
 	Page string // URL of the feed's page, where Feed is "" or of no use
 	// ID is what it has for the entry's identifier, URL the entry's page; either may be "".
 	ID, URL, Title string
@@ -51,7 +51,7 @@ type Item struct {
 	Read, Trashed  bool
 	Flagged        bool
 	Flags          string // the user's own, a to z
-	Marked         bool   // the user gave it other flags, which are none here
+	Marked         bool   // it has other flags, which have no equivalent
 	// Made means that the reader made ID, as the feed has none for the entry.
 	Made bool
 	// Row is what the reader's database has for the entry, Text what else is known of
@@ -79,10 +79,10 @@ func (i *Item) Marks() string {
 	return b.String()
 }
 
-// Distinct returns the items without ambiguous keys. A URL that several items of a feed
-// share, such as the home page's, does not identify one of them, so these items lose URL and
-// title. Items without a URL lose a title that they share in the same way. Items that have
-// no identifier, URL or title afterwards are dropped.
+// Distinct returns a copy of the items without ambiguous keys. It merges no items. If several items
+// of a feed have the same URL, such as the home page's, the URL identifies none of them, and each
+// loses its URL and title. If several items of a feed have no URL and the same title, each loses
+// the title. Items that then have no identifier, URL or title are dropped.
 func Distinct(items []Item) []Item {
 	type in struct{ feed, what string }
 	urls, titles := map[in]int{}, map[in]int{}

@@ -131,8 +131,7 @@ func TestTranslate(t *testing.T) {
 	}
 }
 
-// What RE2 makes of an expression matches what the regular expressions of the C library
-// match: grep is the judge.
+// An expression that RE2 translated matches the same lines as the expression in grep.
 func TestRE2(t *testing.T) {
 	grep, err := exec.LookPath("grep")
 	if err != nil {
@@ -257,7 +256,7 @@ func TestSfeedAgainstShell(t *testing.T) {
 	var want []string
 	for pair := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x1e"), "\x1e") {
 		name, url, _ := strings.Cut(pair, "\x1f")
-		if url != "y" { // what a shell makes of $'x' depends on the shell, and is not read
+		if url != "y" { // the meaning of $'x' depends on the shell, so it is not read
 			want = append(want, oneLine(name)+" "+url)
 		}
 	}
@@ -399,7 +398,7 @@ func TestDistinct(t *testing.T) {
 	}
 }
 
-// What was translated is a query, a title is a line, and a name can be that of a file.
+// A translated query parses, a title is one line, and the name of a query can be that of a file.
 func FuzzNewsboat(f *testing.F) {
 	f.Add(`https://a.example/ t "~T" # c`)
 	f.Add(`"query:N:unread = \"yes\" and ( age between 0:7 or title =~ \"[a]\" )"`)
@@ -457,8 +456,8 @@ func FuzzServices(f *testing.F) {
 	})
 }
 
-// What is unread or has flags is kept; identifiers that newsboat made are none, and of
-// what has none and shares its URL nobody can tell.
+// Unread and flagged items are kept. An identifier that newsboat made does not count, and an item
+// without an identifier whose URL is shared is unsure.
 func TestKeep(t *testing.T) {
 	day := time.Date(2025, 11, 3, 9, 0, 0, 0, time.UTC)
 	items := []Item{

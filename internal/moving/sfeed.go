@@ -73,8 +73,8 @@ func sfeedFeed(args []word) (f Feed, err string) {
 }
 
 // SfeedItems reads a file of sfeed(5), lines of fields with tabs between them, as
-// entries of a feed; read tells of a URL whether sfeed_curses has it in its list of
-// what was read.
+// entries of a feed; read reports whether sfeed_curses has a URL in its list of read
+// entries.
 func SfeedItems(feed, data string, read func(url string) bool) (items []Item) {
 	for line := range strings.Lines(data) {
 		// Time, title, link, content, its type, id, author, enclosure, categories.
@@ -136,7 +136,7 @@ func (c simple) String() string {
 }
 
 // commands returns the commands of a script one by one, whatever is around them. The
-// braces of a function are told apart from those of a group by how deep they are.
+// braces of a function differ from those of a group by their depth.
 func (s *script) commands() func(yield func(simple) bool) {
 	return func(yield func(simple) bool) {
 		depth := 0

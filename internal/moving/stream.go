@@ -186,7 +186,7 @@ func hrefOf(list []href) string {
 	return list[0].Href
 }
 
-// unix reads seconds or milliseconds since 1970; zero for what is neither.
+// unix reads seconds or milliseconds since 1970; zero if it is neither.
 func unix(s string) time.Time {
 	n, err := strconv.ParseFloat(s, 64)
 	switch {

@@ -216,8 +216,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What is unread, or of which no time is known, was not read so long ago; and no
-// folder is known where nothing tells.
+// An unread entry, or one whose time of reading is unknown, does not match read:; and without
+// folders folder: does not match.
 func TestUnknown(t *testing.T) {
 	for _, change := range []func(*Subject){
 		func(s *Subject) { s.Ref.Info = "2," },
@@ -240,7 +240,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// The name of an enclosure tells what it is where its type does not.
+// The name of an enclosure decides if its type does not.
 func TestEnclosureNames(t *testing.T) {
 	for _, tc := range []struct{ typ, url, is string }{
 		{"", "http://a/b.MP3?x=1.jpg", "audio"},

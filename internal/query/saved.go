@@ -10,19 +10,19 @@ import (
 	"unicode/utf8"
 )
 
-// Saved returns the text of a saved query. If its error is an [*Error], the Reason and the Hint are used
-// for the error of the whole query.
+// Saved returns the text of a saved query. If its error is an [*Error], the Reason and the Hint are
+// used for the error of the whole query.
 type Saved func(name string) (text string, err error)
 
-// maxSaved is the maximum number of saved queries included in one query, counting nested ones: a dozen
-// small queries can include each other thousands of times.
+// maxSaved is the maximum number of saved queries included in one query, counting nested ones: a
+// dozen small queries can include each other thousands of times.
 const maxSaved = 1000
 
 // maxName is the maximum length of the name of a saved query in bytes, that of a file name.
 const maxName = 255
 
-// CheckName returns an error if a saved query cannot have this name. It is the name of a file, and must
-// fit into one line.
+// CheckName returns an error if a saved query cannot have this name. It is the name of a file, and
+// must fit into one line.
 func CheckName(name string) error {
 	switch {
 	case name == "":
@@ -40,12 +40,13 @@ func CheckName(name string) error {
 	case name[0] == '.':
 		return errors.New("the name of a saved query does not begin with a dot")
 	case name[len(name)-1] == '~':
-		return errors.New("what ends with ~ is an editor's copy, and no saved query")
+		return errors.New("the name of a saved query does not end with ~, as the names of editors' backups do")
 	}
 	return nil
 }
 
-// terms blanks out the lines of a saved query that begin with #, so that other text keeps its position.
+// terms blanks out the lines of a saved query that begin with #, so that other text keeps its
+// position.
 func terms(text string) string {
 	if !strings.Contains(text, "#") {
 		return text
@@ -141,7 +142,8 @@ func (e *Error) where() string {
 	return fmt.Sprintf("%s, column %d", what, cmp.Or(e.Column, 1))
 }
 
-// Keys returns the keys of terms, and the values of keys that have only a few, in the order of messages.
+// Keys returns the keys of terms, and the values of keys that have only a few, in the order of
+// messages.
 func Keys() (keys []string, values map[string][]string) {
 	values = map[string][]string{}
 	for _, r := range rules {

@@ -9,7 +9,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// library gives saved queries of a map.
+// library returns the saved queries of a map.
 func library(m map[string]string) Saved {
 	return func(name string) (string, error) {
 		text, ok := m[name]
@@ -101,7 +101,7 @@ func TestSavedErrors(t *testing.T) {
 		"query:a/b":             "query, column 7: a saved query has no / in its name",
 		"query:../etc/passwd":   "query, column 7: a saved query has no / in its name",
 		"query:..":              "query, column 7: the name of a saved query does not begin with a dot",
-		"query:old~":            "query, column 7: what ends with ~ is an editor's copy",
+		"query:old~":            "query, column 7: the name of a saved query does not end with ~",
 		"query:\"a\x07\"":       "query, column 7: a saved query has no control characters in its name",
 		"query:\" a\"":          "query, column 7: the name of a saved query does not begin or end with a space",
 		"query:/x/":             "query, column 7: a saved query has no / in its name",

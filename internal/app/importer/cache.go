@@ -48,10 +48,9 @@ func (c *cache) close() {
 // busyWait is how long newsboat is waited for while it writes. Tests do not wait.
 var busyWait = 5 * time.Second
 
-// openCache reads the entries in the database of newsboat, but for their texts. It is
-// opened for reading alone. One that cannot be read so, as newsboat was killed while it
-// wrote, or has a journal of SQLite's that is ahead of it, is read from a copy: to put
-// such a file in order is newsboat's business.
+// openCache reads the entries in the database of newsboat, except their texts. It opens the
+// database read-only. If that fails, because newsboat was killed while it wrote, or because of a
+// write-ahead log, it reads a copy, so that only newsboat repairs its file.
 func openCache(ctx context.Context, path string) (*cache, error) {
 	if fi, err := os.Stat(path); err != nil {
 		return nil, err
@@ -77,7 +76,7 @@ func openCache(ctx context.Context, path string) (*cache, error) {
 	var c *cache
 	if err = copyCache(copied, path); err == nil {
 		if c, err = readCache(ctx, copied, ""); err != nil {
-			err = command.Hint(fmt.Errorf("%s: it cannot be read as newsboat's cache: %w", path, err),
+			err = command.Hint(fmt.Errorf("%s: cannot be read as newsboat's cache: %w", path, err),
 				"if it is damaged, sqlite3 may save what is whole: sqlite3 cache.db .recover | sqlite3 saved.db; then name that behind the path of urls")
 		}
 	}
@@ -129,7 +128,7 @@ func copyCache(to, from string) error {
 			return nil
 		}
 		if try == 5 {
-			return fmt.Errorf("%s: newsboat writes to it again and again; end newsboat first", from)
+			return fmt.Errorf("%s: newsboat keeps writing to it; end newsboat first", from)
 		}
 	}
 }
@@ -172,7 +171,7 @@ func readCache(ctx context.Context, path, options string) (c *cache, err error) 
 	return c, err
 }
 
-// or returns a column, or what stands for it where it is missing or has no value.
+// or returns an SQL expression for a column, which is otherwise if the column is missing or NULL.
 func (c *cache) or(column, otherwise string) string {
 	if c.columns[column] {
 		return "coalesce(" + column + ", " + otherwise + ")"
@@ -180,7 +179,7 @@ func (c *cache) or(column, otherwise string) string {
 	return otherwise
 }
 
-// readItems reads what tells which entry is which, and what was done with it.
+// readItems reads identity, date and flags of the entries, without their content.
 func (c *cache) readItems(ctx context.Context) error {
 	rows, err := c.db.QueryContext(ctx, "SELECT id, guid, title, url, feedurl, CAST(pubDate AS INTEGER), CAST(unread AS INTEGER), "+c.or("flags", "''")+", CAST("+c.or("deleted", "0")+" AS INTEGER) FROM rss_item ORDER BY id")
 	if err != nil {
@@ -223,13 +222,13 @@ func (c *cache) readItems(ctx context.Context) error {
 		c.items = append(c.items, i)
 	}
 	for _, r := range slices.Sorted(maps.Keys(strange)) {
-		c.notes = append(c.notes, fmt.Sprintf("the flag %q is none here, where flags of users are small letters; it was on %s", r, someTitles(strange[r])))
+		c.notes = append(c.notes, fmt.Sprintf("the flag %q is ignored, because lektor's user flags are small letters; it was on %s", r, someTitles(strange[r])))
 	}
 	return rows.Err()
 }
 
-// readFeeds reads what feeds call themselves: of those that answer no more nothing else
-// tells. Without the table nothing is missed.
+// readFeeds reads the names of the feeds: for a feed that no longer answers, the cache is the only
+// source. It ignores errors, for example a missing table.
 func (c *cache) readFeeds(ctx context.Context) {
 	c.feeds = map[string]moving.Feed{}
 	rows, err := c.db.QueryContext(ctx, "SELECT rssurl, title, url FROM rss_feed")
@@ -273,7 +272,7 @@ func (c *cache) texts(ctx context.Context, kept []moving.Kept) error {
 		if i == nil {
 			continue
 		}
-		// Before there was a column for it, text was not told from HTML.
+		// Caches without a column for the type do not distinguish text from HTML.
 		i.Text = &moving.Text{Author: strings.TrimSpace(string(author)), Content: string(content), Plain: string(kind) == "text/plain", Base: string(base)}
 		if len(file) > 0 {
 			i.Text.Enclosures = []moving.Enclosure{{URL: string(file), Type: string(fileType), Length: -1}}
@@ -301,7 +300,7 @@ func columnsOf(ctx context.Context, db *sql.DB) (map[string]bool, error) {
 		return nil, err
 	}
 	if len(names) == 0 {
-		return nil, errors.New("it has no table of entries")
+		return nil, errors.New("no table of entries")
 	}
 	return names, nil
 }

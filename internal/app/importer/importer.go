@@ -37,12 +37,11 @@ type Options struct {
 	Dir string // path of the lektor-dir
 	// Reader is one of [Readers].
 	Reader string
-	// Paths are files of the reader, or the directory of them; none stands for where it
-	// keeps them.
+	// Paths are the reader's files, or their directory; none means the reader's default.
 	Paths  []string
-	Yes    bool // take commands over without asking
+	Yes    bool // import commands without asking
 	DryRun bool
-	// Now is the clock, time.Now without it.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
@@ -91,7 +90,7 @@ func Import(ctx context.Context, o Options, s *command.Streams) error {
 		bad = errors.Join(bad, m.mark(ctx, src))
 	}
 	bad = errors.Join(bad, m.saveQueries(src.Queries), m.saveRules(src))
-	m.tell()
+	m.summarize()
 	return bad
 }
 
@@ -193,7 +192,7 @@ func (m *mover) chosen(src *source) (list []*feeddir.Subscription, filters map[s
 			continue
 		case twice:
 			if before != f.Filter {
-				m.s.Report.Warn("%s: it is in the list with another filter, too, and a feed has one", feedurl.Public(id))
+				m.s.Report.Warn("%s: it is in the list again with another filter, which is ignored; a feed has one filter", feedurl.Public(id))
 			}
 		case !m.consents(f, id):
 			continue
@@ -239,14 +238,14 @@ func (m *mover) consents(f *moving.Feed, id string) bool {
 	case m.o.Yes:
 		return true
 	case m.o.DryRun:
-		m.s.Report.Info("%s; it would be asked for", what)
+		m.s.Report.Info("%s; you would be asked to confirm it", what)
 		return true
 	case !m.s.InIsTerminal():
-		m.s.Report.Warn("%s; the feed is left out, as nobody can be asked: --yes takes such over", what)
+		m.s.Report.Warn("%s; the feed is left out, because standard input is not a terminal; to import such feeds, use --yes", what)
 		return false
 	}
 	m.s.Report.Info("%s", what)
-	m.s.Report.Info("take it over, to be run at each fetch? [y/N]")
+	m.s.Report.Info("import it, to be run at each fetch? [y/N]")
 	line, err := m.in.ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false
@@ -296,8 +295,8 @@ func (m *mover) mark(ctx context.Context, src *source) error {
 func (m *mover) shares(src *source) map[string]*share {
 	find := newFinder(m.d, m.byKey)
 	shares := map[string]*share{}
-	// of returns the share of an item, and the id of its feed if that is not subscribed to.
-	of := func(i *moving.Item) (s *share, id string) {
+	// shareOf returns the share of an item, and the id of its feed if you are not subscribed to it.
+	shareOf := func(i *moving.Item) (s *share, id string) {
 		hash := find.feed(i)
 		if hash == "" {
 			if id = stranger(src, i); id == "" {
@@ -316,7 +315,7 @@ func (m *mover) shares(src *source) map[string]*share {
 		if flags == "" {
 			continue
 		}
-		if s, _ := of(&i); s != nil {
+		if s, _ := shareOf(&i); s != nil {
 			s.marks = append(s.marks, feeddir.Mark{Flags: flags, ID: i.ID, URL: i.URL, Title: i.Title, Date: i.Date})
 		} else {
 			strangers++
@@ -324,7 +323,7 @@ func (m *mover) shares(src *source) map[string]*share {
 	}
 	kept, unsure := moving.Keep(src.items)
 	for _, k := range kept {
-		if s, id := of(k.Item); s != nil {
+		if s, id := shareOf(k.Item); s != nil {
 			s.kept = append(s.kept, k)
 			s.base = cmp.Or(s.base, base(k.Item))
 			if id != "" && s.feed == nil {
@@ -333,10 +332,10 @@ func (m *mover) shares(src *source) map[string]*share {
 		}
 	}
 	if strangers > 0 && !src.own {
-		m.s.Report.Warn("%s: %s of feeds that are not subscribed to: they are left out", m.o.Reader, units.Count(strangers, "entry"))
+		m.s.Report.Warn("%s: %s left out, of feeds to which you are not subscribed", m.o.Reader, units.Count(strangers, "entry"))
 	}
 	if unsure > 0 {
-		m.s.Report.Warn("%s: %s of which nothing tells which of their feed's they are: only the feed can bring them", m.o.Reader, units.Count(unsure, "entry"))
+		m.s.Report.Warn("%s: %s left out, without an identifier or a URL of their own; only the feed can deliver them", m.o.Reader, units.Count(unsure, "entry"))
 	}
 	return shares
 }
@@ -412,13 +411,13 @@ func (m *mover) markFeed(ctx context.Context, src *source, s *share) error {
 	return errors.Join(err, bad)
 }
 
-// saveQueries saves those queries of which none has the name.
+// saveQueries saves the queries whose names are not taken.
 func (m *mover) saveQueries(queries []moving.Query) error {
 	var bad error
 	for _, q := range queries {
 		name := termsafe.Line(q.Name)
 		if q.Err != nil {
-			m.s.Report.Warn("the query %s cannot be said here: %v", name, q.Err)
+			m.s.Report.Warn("the query %s cannot be translated: %v", name, q.Err)
 			continue
 		}
 		path := entries.SavedPath(m.o.Dir, q.Name)
@@ -428,7 +427,7 @@ func (m *mover) saveQueries(queries []moving.Query) error {
 		case err == nil && string(old) == text:
 			continue
 		case err == nil:
-			m.s.Report.Warn("the query %s is there already, and stays as it is; %s has: %s", name, m.o.Reader, termsafe.Line(q.Text))
+			m.s.Report.Warn("the query %s exists already and is not changed; %s has: %s", name, m.o.Reader, termsafe.Line(q.Text))
 			continue
 		case m.o.DryRun:
 			m.s.Report.Info("query %s: %s", name, termsafe.Line(q.Text))
@@ -446,8 +445,8 @@ func (m *mover) saveQueries(queries []moving.Query) error {
 	return bad
 }
 
-// tell reports what was done.
-func (m *mover) tell() {
+// summarize prints a line with the numbers of feeds, queries, entries and marks.
+func (m *mover) summarize() {
 	did := "subscribed"
 	if m.o.DryRun {
 		did = "would be subscribed to"
@@ -492,7 +491,7 @@ func newFinder(d *lektordir.Dir, byKey map[string]string) *finder {
 	return f
 }
 
-// feed returns the hash of the feed that an item is of, "" for none.
+// feed returns the hash of an item's feed, "" if it is not found.
 func (f *finder) feed(i *moving.Item) string {
 	if hash := f.byKey[i.Feed]; hash != "" && i.Feed != "" {
 		return hash

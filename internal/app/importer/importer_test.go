@@ -24,7 +24,7 @@ import (
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
-// move imports into a lektor-dir, and gives what was printed and told.
+// move imports into a lektor-dir, and returns stdout and stderr.
 func move(t *testing.T, o Options) (out, told string, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -61,7 +61,7 @@ func newsboatDir(t *testing.T) string {
 	return at
 }
 
-// has tells of each text that it stands in what was told.
+// has fails the test unless told contains each text.
 func has(t *testing.T, told string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -113,7 +113,7 @@ func TestNewsboat(t *testing.T) {
 	if fi, err := os.Stat(src(at, b, "etc/fetch/url")); err != nil || fi.Mode().Perm() != 0o600 {
 		t.Errorf("a URL with a password can be read by others: %v, %v", fi, err)
 	}
-	has(t, told, "javascript:alert(1): left out", "the query Busy cannot be said here: unread_count > 10", "flag 'A' is none here", "5 feeds subscribed, 0 already; 1 query; 3 entries delivered; 2 entries marked; 5 marks waiting")
+	has(t, told, "javascript:alert(1): left out", "the query Busy cannot be translated: unread_count > 10", "flag 'A' is ignored", "5 feeds subscribed, 0 already; 1 query; 3 entries delivered; 2 entries marked; 5 marks waiting")
 	if strings.Contains(told+out, "secret") {
 		t.Errorf("the password is told:\n%s%s", told, out)
 	}
@@ -154,7 +154,7 @@ func TestAsks(t *testing.T) {
 	if err != nil || !strings.Contains(out, "https://c.example/feed\n") || strings.Contains(out, "secret") {
 		t.Errorf("%v %s %s", err, out, told)
 	}
-	has(t, told, "~/bin/clean -x; it would be asked for", "query Unread tech: is:unread", "would be subscribed to")
+	has(t, told, "~/bin/clean -x; you would be asked to confirm it", "query Unread tech: is:unread", "would be subscribed to")
 	if _, err := os.Lstat(at); !os.IsNotExist(err) {
 		t.Errorf("it is there: %v", err)
 	}
@@ -180,14 +180,14 @@ func TestAsksSomebody(t *testing.T) {
 	if err := Import(t.Context(), Options{Dir: at, Reader: "newsboat", Paths: []string{newsboatDir(t)}, Now: func() time.Time { return noon }}, s); err != nil {
 		t.Fatal(err)
 	}
-	has(t, stderr.String(), "through a filter: ~/bin/clean -x", "by a command: ~/bin/make-feed", "take it over, to be run at each fetch? [y/N]", "4 feeds subscribed")
+	has(t, stderr.String(), "through a filter: ~/bin/clean -x", "by a command: ~/bin/make-feed", "import it, to be run at each fetch? [y/N]", "4 feeds subscribed")
 	want(t, src(at, "https://c.example/feed", "etc/fetch/filter"), "~/bin/clean -x\n")
 	if _, err := os.Lstat(src(at, "exec:~/bin/make-feed", "")); !os.IsNotExist(err) {
 		t.Errorf("it is there: %v", err)
 	}
 }
 
-// What is here already is marked at once; a name of the user's stays.
+// Entries that exist are marked at once; a name of the user's stays.
 func TestHereAlready(t *testing.T) {
 	d := dir.New(t)
 	const a = "https://a.example/feed.xml"
@@ -213,7 +213,7 @@ func TestHereAlready(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	has(t, told, "4 feeds subscribed, 1 already, of which 1 never fetched; 1 entry delivered; 3 entries marked; 4 marks waiting", "the query Unread tech is there already")
+	has(t, told, "4 feeds subscribed, 1 already, of which 1 never fetched; 1 entry delivered; 3 entries marked; 4 marks waiting", "the query Unread tech exists already")
 	want(t, filepath.Join(d.Path, "etc/view/query/Unread tech"), "mine\n")
 	want(t, src(d.Path, a, "etc/view/alias"), "Mine\n")
 	want(t, src(d.Path, a, "etc/categories"), "old\ntech\ntwo words\n")
@@ -306,7 +306,7 @@ func TestBusyCache(t *testing.T) {
 	for name, c := range map[string]struct {
 		begin   []string
 		read    bool   // the third entry, then
-		end     string // what newsboat does next
+		end     string // statement that newsboat runs next
 		written bool   // and all are read
 	}{
 		"locked":           {[]string{"BEGIN EXCLUSIVE"}, false, "COMMIT", false},
@@ -557,7 +557,7 @@ func readAll(t *testing.T, path string) ([]moving.Item, []string, error) {
 }
 
 // The killfile becomes rules: those of the user's own stay, none is there twice, and
-// what cannot be said is told.
+// a warning names each that cannot be translated.
 func TestKillfile(t *testing.T) {
 	from := newsboatDir(t)
 	config := `ignore-article "*" "title =~ \"^Ad:\" or author = \"Bot -> x\""

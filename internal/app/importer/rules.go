@@ -17,13 +17,13 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// saveRules adds those rules that are not there already to the user's own.
+// saveRules adds rules to the user's own, except those that are there already.
 func (m *mover) saveRules(src *source) error {
 	var lines []string
 	for _, r := range src.Rules {
 		line, err := ruleLine(src, r)
 		if err != nil {
-			m.s.Report.Warn("a rule cannot be said here: %v: %s", err, termsafe.Line(r.Source))
+			m.s.Report.Warn("a rule cannot be translated: %v: %s", err, termsafe.Line(r.Source))
 			continue
 		}
 		lines = append(lines, line)

@@ -49,7 +49,7 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 			return context.Cause(ctx)
 		}
 		if err := e.Read(lektordir.AllFields); err != nil {
-			r.S.Report.Print(err) // the others are written, and the status tells
+			r.S.Report.Print(err) // the others are written, and the exit status is that of a failure
 			continue
 		}
 		digested = append(digested, r.letter(e, o.Images))
@@ -85,7 +85,7 @@ func (r *run) named(ctx context.Context, o DigestOptions) ([]*entries.Record, er
 			ref, err = r.Resolve(name, 0)
 		}
 		if err != nil {
-			r.S.Report.Print(err) // the others are written, and the status tells
+			r.S.Report.Print(err) // the others are written, and the exit status is that of a failure
 			continue
 		}
 		list = append(list, r.Record(ref))

@@ -19,7 +19,7 @@ func TestFullTextIsNotPassedOn(t *testing.T) {
 	d := must.Get(lektordir.Create(filepath.Join(base, "d"), nil))
 	must.Get(d.Deliver(t.Context(), &lektordir.Feed{ID: "http://a.example/feed", Name: "A"}, lektordir.UpdateNew, lektordir.Entry{
 		ID: "http://a.example/1", Title: "One", Content: []byte("<p>Article of the page <img src=http://a.example/i.png>"), Type: "text/html",
-		FeedContent: []byte("What the feed has."), FullText: lektordir.FullText{URL: "http://a.example/1"},
+		FeedContent: []byte("Text of the feed."), FullText: lektordir.FullText{URL: "http://a.example/1"},
 	}))
 	for _, private := range []bool{true, false} {
 		to := filepath.Join(base, "www")
@@ -36,7 +36,7 @@ func TestFullTextIsNotPassedOn(t *testing.T) {
 			return err
 		}))
 		// The one site after the other in one place: nothing of the first may stay.
-		if strings.Contains(all.String(), "Article of the page") != private || !strings.Contains(all.String(), "What the feed has.") {
+		if strings.Contains(all.String(), "Article of the page") != private || !strings.Contains(all.String(), "Text of the feed.") {
 			t.Errorf("private %v:\n%s", private, all.String())
 		}
 	}
@@ -49,7 +49,7 @@ func TestFullTextIsMailed(t *testing.T) {
 	d := must.Get(lektordir.Create(filepath.Join(base, "d"), nil))
 	put := must.Get(d.Deliver(t.Context(), &lektordir.Feed{ID: "http://a.example/feed", Name: "A"}, lektordir.UpdateNew, lektordir.Entry{
 		ID: "http://a.example/1", Title: "One", Content: []byte("<p>Article of the page"), Type: "text/html",
-		FeedContent: []byte("What the feed has."), FullText: lektordir.FullText{URL: "http://a.example/1"},
+		FeedContent: []byte("Text of the feed."), FullText: lektordir.FullText{URL: "http://a.example/1"},
 	}))
 	c := Common{Dir: d.Path()}
 	for what, run := range map[string]func(*command.Streams) error{
@@ -65,7 +65,7 @@ func TestFullTextIsMailed(t *testing.T) {
 		if err := run(command.NewStreams("lektor-pages", strings.NewReader(""), &out, &said)); err != nil {
 			t.Fatal(what, err, said.String())
 		}
-		if !strings.Contains(out.String(), "Article of the page") || strings.Contains(out.String(), "What the feed has.") {
+		if !strings.Contains(out.String(), "Article of the page") || strings.Contains(out.String(), "Text of the feed.") {
 			t.Errorf("%s:\n%s", what, out.String())
 		}
 	}

@@ -254,7 +254,7 @@ func refused(err error) bool {
 	return ok && !errors.Is(err, fs.ErrNotExist)
 }
 
-// newItem reads an entry; nil is one that cannot be read, which was told.
+// newItem reads an entry. If that fails it returns nil, and the error has been printed.
 func newItem(r *run, e *entries.Record) *item {
 	if !r.Usable(e.Check()) || !r.Usable(e.Read(lektordir.AllFields)) {
 		return nil

@@ -119,8 +119,8 @@ func TestInABrowser(t *testing.T) {
 	}
 }
 
-// What is mailed, in a browser that knows no policy: nothing in a letter or a digest
-// runs, and nothing is asked of anybody.
+// Mail in a browser without a content policy: no script in a letter or a digest runs, and no
+// request is made.
 func TestLettersInABrowser(t *testing.T) {
 	var asked atomic.Int64
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))

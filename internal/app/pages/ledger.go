@@ -18,10 +18,9 @@ import (
 	"github.com/lektordir/lektor/internal/lazy"
 )
 
-// ledger is what a site remembers of itself, in a file of lines with tabs between the
-// fields: what lists say of each entry, so that none is read twice, and a digest of
-// all that is on each page, so that none is written twice. It is safe to lose: then
-// everything is made again.
+// ledger is the state of a site, in a file of lines with tabs between the fields: the text of each
+// entry in lists, so that no entry is read twice, and a digest of each page, so that no page is
+// written twice. If the ledger is lost, the whole site is made again.
 //
 //	lektor-html 1
 //	entry KEY SECONDS TITLE EXCERPT [images]
@@ -32,7 +31,7 @@ type ledger struct {
 	pages map[string]known // by path
 }
 
-// known is a page as it was written: a digest of what is on it, and its bytes.
+// known is a page as it was written: a digest of its contents, and its size in bytes.
 type known struct {
 	digest string
 	size   int64
@@ -43,8 +42,8 @@ const ledgerHead = "lektor-html 1"
 // maxLedger is the most that a ledger may have, in bytes: some two million entries.
 const maxLedger = 1 << 30
 
-// openLedger reads a ledger; one that is not there is empty. Lines that are damaged
-// are left out, but the first.
+// openLedger reads a ledger, which is empty if the file does not exist. It ignores damaged lines,
+// but fails if the first line is not ledgerHead.
 func openLedger(path string) (*ledger, error) {
 	l := &ledger{path: path, items: map[string]*item{}, pages: map[string]known{}}
 	data, err := atomicfile.Read(path, maxLedger)
@@ -56,7 +55,7 @@ func openLedger(path string) (*ledger, error) {
 	}
 	head, text, _ := strings.Cut(string(data), "\n")
 	if head != ledgerHead {
-		return nil, command.Hint(fmt.Errorf("%s is of another program, or of another version", path), "write to a new directory, or remove the file if the directory is a site of ours: all is made again then")
+		return nil, command.Hint(fmt.Errorf("%s was written by another program, or by another version", path), "write to a new directory, or if the directory is a site of lektor-pages, remove the file: the whole site is then made again")
 	}
 	for line := range strings.Lines(text) {
 		line, whole := strings.CutSuffix(line, "\n")

@@ -45,7 +45,7 @@ type mailing struct {
 	added  int
 	// written are the messages of a mailbox that is not in place yet.
 	written []*post
-	// step is told before each step that a kill may fall on; for tests.
+	// step is called before each step that a kill may interrupt; for tests.
 	step func()
 }
 
@@ -67,7 +67,7 @@ func newMailing(c Common, images bool, printing command.PrinterOptions, step fun
 	return m, err
 }
 
-// post is a message that is to be put into a mailbox.
+// post is a message for a mailbox.
 type post struct {
 	record  *entries.Record
 	version bool // there is a message of another version of the entry
@@ -154,7 +154,7 @@ func (r *run) letter(e *entries.Record, images bool) *letter.Entry {
 	}
 }
 
-// write makes the message; false says that the entry cannot be read, which was told.
+// write makes the message. It returns false if the entry cannot be read, and reports why.
 func (m *mailing) write(p *post) (bool, error) {
 	r := p.record
 	if !m.Usable(r.Read(lektordir.AllFields)) {
@@ -180,7 +180,8 @@ func (m *mailing) done(p *post, file string) error {
 	return m.print.Print(&mailed{Record: p.record, file: file, id: p.message.ID})
 }
 
-// end flushes what was printed, and tells a person how many messages there are now.
+// end flushes the printed records. Without any, it prints on a terminal how many messages were
+// added.
 func (m *mailing) end(where string) error {
 	if m.print != nil {
 		return m.print.Flush()
@@ -191,8 +192,7 @@ func (m *mailing) end(where string) error {
 	return nil
 }
 
-// inBatches calls f for batches of the messages that are to be put into a mailbox, which
-// are made in parallel.
+// inBatches makes the messages in parallel and calls f for each batch of them.
 func (m *mailing) inBatches(ctx context.Context, f func([]*post) error) error {
 	list, err := m.posts(ctx)
 	if err != nil {
@@ -232,9 +232,8 @@ func (m *mailing) inBatches(ctx context.Context, f func([]*post) error) error {
 	return nil
 }
 
-// So many messages are on the way at once, and so many are written at a time: who
-// waits for the disk together waits once.
+// Messages are written and synced in batches, in parallel, so that they wait for the disk together.
 const (
-	mailBatch   = 128
-	mailWriters = 16
+	mailBatch   = 128 // messages in a batch
+	mailWriters = 16  // messages written at the same time
 )

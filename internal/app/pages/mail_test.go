@@ -53,7 +53,7 @@ func runOf(what, from, to string, s *command.Streams, step func()) error {
 	return Mbox(context.Background(), MboxOptions{Common: c, To: to}, s)
 }
 
-// killed runs it in a process that is killed at a step, and tells whether it was.
+// killed runs Maildir or Mbox in a process that is killed at a step, and reports whether it was.
 func killed(t *testing.T, what string, at int, from, to string) bool {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

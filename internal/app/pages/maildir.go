@@ -39,16 +39,15 @@ const (
 	stagedPrefix   = ".lektor-mail."
 )
 
-// Maildir delivers entries into a maildir, each once, whatever becomes of the messages
-// there.
+// Maildir delivers entries into a maildir, each once, even if its message is moved or deleted
+// later.
 //
-// A message is first written beside the directories new and cur, with the name that it
-// will have in one of them: not in tmp, as others remove from there what is old, and
-// nothing else would tell that they did. When a batch is on the disk the ledger gets
-// its lines, and is synced; then each gets its name. So a message that is beside is
-// either known to the ledger, and the next run does what is left, or it is not, and is
-// made again: a kill anywhere neither loses nor doubles one. Readers see whole messages
-// only.
+// A message is first staged: written beside the directories new and cur, under a name that contains
+// its later place. Other programs delete old files in tmp, unnoticed, so tmp is not used. Once
+// a batch is on the disk, its lines are added to the ledger and synced; then each message is
+// renamed to its place. After a kill, the next run renames the staged messages that the ledger has,
+// and removes and makes again the others: a kill neither loses nor doubles a message, and mail
+// readers see whole messages only.
 func Maildir(ctx context.Context, o MaildirOptions, s *command.Streams) error {
 	m, err := newMailing(o.Common, o.Images, o.Print, o.step, s)
 	if err != nil {
@@ -102,16 +101,16 @@ func (d *maildir) make() error {
 	return atomicfile.SyncDir(d.path)
 }
 
-// messageName is the name of an entry's message without flags. It says by itself which
-// entry that is, and needs no host to be the only one.
+// messageName returns the name of an entry's message without flags. The name is a function of the
+// entry's feed and unique name, and so is unique without a host name.
 func messageName(r lektordir.Ref) string {
 	seconds, _, _ := strings.Cut(r.Unique, ".")
 	h := sha256.Sum256([]byte(mailKey(r)))
 	return seconds + ".L" + hex.EncodeToString(h[:12]) + ".lektor"
 }
 
-// placeOf is where a message belongs, by what is known of its entry: one that nobody
-// has seen is new.
+// placeOf returns the path of a message in the maildir by the place and the flags of its entry: an
+// entry in new/ has its message in new/.
 func placeOf(r lektordir.Ref) string {
 	name := messageName(r)
 	if r.Place == lektordir.New {
@@ -126,8 +125,8 @@ func placeOf(r lektordir.Ref) string {
 	return "cur/" + name + ":2," + flags
 }
 
-// staged is where a message is before it gets its place, and placed the place for a
-// name of staged.
+// staged returns the name of a message before it is moved to its place. placed is the reverse; it
+// returns false for other names.
 func staged(place string) string { return stagedPrefix + strings.Replace(place, "/", ".", 1) }
 
 func placed(name string) (string, bool) {
@@ -144,14 +143,15 @@ func base(path string) string {
 	return name
 }
 
-// recover ends what a kill has interrupted. If the ledger was lost, it is rebuilt
-// from the messages in the maildir.
+// recover completes a delivery that a kill interrupted: it renames the staged messages that the
+// ledger has, and removes the others. If the ledger is missing or empty, recover lists the maildir
+// and sets ledger.there, by which [mailLedger.knows] later adds each entry whose message is there.
 func (d *maildir) recover() error {
 	names, err := os.ReadDir(d.path)
 	if err != nil {
 		return err
 	}
-	var left []string // places of messages that were not given them
+	var left []string // places of the staged messages
 	known := map[string]bool{}
 	for _, e := range names {
 		if place, ok := placed(e.Name()); ok && e.Type().IsRegular() {

@@ -22,7 +22,7 @@ import (
 // The file is locked for as long as the ledger is open.
 type mailLedger struct {
 	log   *filelog.Log
-	fresh bool            // there was none
+	fresh bool            // the file was missing or empty
 	keys  map[string]bool // feed/unique
 	ids   map[string]bool // feed and identity
 	// there asks the mailbox whether it has an entry, where the ledger was lost.

@@ -255,13 +255,13 @@ func (w *site) entryPage(i *item, images bool) page {
 	if images && !w.o.Images {
 		name = i.imagesPath()
 	}
-	return page{path: name, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(), strconv.FormatBool(images), w.whose()), render: func(b *strings.Builder) bool {
+	return page{path: name, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(), strconv.FormatBool(images), w.visibility()), render: func(b *strings.Builder) bool {
 		r := w.r.Record(i.ref)
 		err := r.Read(lektordir.AllFields)
 		e := r.Get(0)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
-				w.r.Usable(err) // which tells
+				w.r.Usable(err) // prints the error
 			}
 			// Lists lead here, so there is a page, with what they say.
 			e = &lektordir.Entry{Content: []byte(i.excerpt)}
@@ -275,15 +275,15 @@ func (w *site) entryPage(i *item, images bool) page {
 	}}
 }
 
-// whose returns "private" for a private site, whose pages may differ in text, else "".
-func (w *site) whose() string {
+// visibility returns "private" for a private site, whose pages may differ in text, else "".
+func (w *site) visibility() string {
 	if w.o.Private {
 		return "private"
 	}
 	return ""
 }
 
-// entry writes what is in an entry.
+// entry writes the content of an entry.
 func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images bool) {
 	const root = "../"
 	title := cmp.Or(i.title, i.excerpt, "(no title)")

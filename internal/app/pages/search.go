@@ -14,14 +14,14 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// The index stays small: of that many of the newest entries, and of each word so many.
+// Limits that keep the search index small.
 const (
-	maxSearched = 20_000
-	maxPerWord  = 50
+	maxSearched = 20_000 // entries, the newest
+	maxPerWord  = 50     // entries of each word
 )
 
-// searchPages are, of the newest entries, an index of the words in titles, without a server or a script: a
-// page for the first two letters, on which the words are listed.
+// searchPages returns an index of the words in the titles of the newest entries, which needs
+// neither server nor script: for each two first letters a page with the words.
 func (w *site) searchPages(newest []*item) []page {
 	prefixes := map[string]map[string][]*item{} // prefix → word → entries, newest first
 	for _, i := range slices.Backward(newest) {
