@@ -1,6 +1,6 @@
 // Rules checks that the packages of this module keep to the plan in docs/design.md: what
-// a package may import, which files it names, what a program links, and how large functions
-// and types are. It prints a line for each breach, and then exits with status 1.
+// a package may import, which files it names, what a program links, how large functions
+// and types are, and how sentences begin. It prints a line for each breach, and then exits with status 1.
 package main
 
 import (
@@ -326,8 +326,10 @@ func run() ([]string, error) {
 		all = append(all, s.breaches()...)
 		all = append(all, links(graph)...)
 	}
+	found, err := wording(".")
+	all = append(all, found...)
 	slices.Sort(all)
-	return slices.Compact(all), nil
+	return slices.Compact(all), err
 }
 
 func main() {
