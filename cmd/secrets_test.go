@@ -14,27 +14,27 @@ import (
 	"testing"
 
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // mark is in everything that nobody else is to see.
 const mark = "s3cret"
 
-func TestMain(m *testing.M) { dir.Main(m) }
+func TestMain(m *testing.M) { testdir.Main(m) }
 
 // TestNoSecrets: no output that leaves the machine holds a user and password, a
 // token, a command or a file's name, whichever feed they are of: a feed that has
 // any is left out, and what else has a password in a URL is written without it.
 func TestNoSecrets(t *testing.T) {
-	bin := dir.Bin(t)
-	d := dir.New(t)
+	bin := testdir.Bin(t)
+	d := testdir.New(t)
 	feed := func(id, name string, files ...string) {
 		t.Helper()
 		if _, err := d.Feed(id, name, files...); err != nil {
 			t.Fatal(err)
 		}
 		const pw = "http://ann:" + mark + "@"
-		if _, err := d.Entry(id, "new", dir.Unique(1700000000, len(id)+len(name)),
+		if _, err := d.Entry(id, "new", testdir.Unique(1700000000, len(id)+len(name)),
 			"title=Of "+name+" \u202e\u009b "+pw+"t.example/", "id="+pw+"i.example/"+name, "type=text/html",
 			"content=<p>"+name+"\u2066 <a href=\""+pw+"c.example/\">x</a></p>", "author=Ann <"+pw+"a.example/>",
 			"+link="+pw+"l.example/", "+comments="+pw+"m.example/", "+summary="+pw+"s.example/", "+category="+pw+"k.example/",

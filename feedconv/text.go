@@ -1,10 +1,11 @@
 package feedconv
 
 import (
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/lektordir/lektor/feedconv/internal/markup"
-	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // PlainText returns the text of a document of a MIME type: markup removed (the
@@ -69,4 +70,6 @@ func (t text) lines() text {
 
 // tagLike matches what HTML takes for a tag, a comment or a CDATA section, but for
 // addresses between angle brackets, which people write in text.
-var tagLike = lazy.Regexp(`</?[A-Za-z](?:[0-9A-Za-z:_-]*[0-9A-Za-z_-])?(?:[\s/][^<]*)?>|<!--|<!\[CDATA\[`)
+var tagLike = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`</?[A-Za-z](?:[0-9A-Za-z:_-]*[0-9A-Za-z_-])?(?:[\s/][^<]*)?>|<!--|<!\[CDATA\[`)
+})

@@ -14,7 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/dirfs"
-	"github.com/lektordir/lektor/internal/joined"
+	"github.com/lektordir/lektor/internal/errlist"
 	"github.com/lektordir/lektor/internal/journal"
 )
 
@@ -281,7 +281,7 @@ func holdsAll(entry, other string) bool {
 // names reports the malformed names in an error of readPlace, and returns what
 // else is in it.
 func (c *checker) names(err error) error {
-	for _, e := range joined.Errors(err) {
+	for _, e := range errlist.Errors(err) {
 		if bad := (*MalformedError)(nil); errors.As(e, &bad) && bad.NoEntry {
 			c.report(bad.Path, "not an entry: "+bad.Reason, nil)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/entryname"
-	"github.com/lektordir/lektor/internal/joined"
+	"github.com/lektordir/lektor/internal/errlist"
 )
 
 // ListOptions narrow what [Dir.List] lists. The zero value lists every entry.
@@ -147,7 +147,7 @@ func newestVersions(refs []Ref) []Ref {
 // unlessNames leaves out of an error of readPlace what is only about names that
 // are no entries'.
 func unlessNames(err error) error {
-	return errors.Join(slices.DeleteFunc(joined.Errors(err), isNoEntry)...)
+	return errors.Join(slices.DeleteFunc(errlist.Errors(err), isNoEntry)...)
 }
 
 // Resolve finds the entry that the user names: by a path, absolute or relative

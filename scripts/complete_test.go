@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // Titles that would do something if a shell read them.
@@ -22,7 +22,7 @@ const (
 // completions is a lektor-dir with names to complete.
 func completions(t *testing.T) string {
 	t.Helper()
-	d := dir.New(t)
+	d := testdir.New(t)
 	for url, title := range map[string]string{
 		"https://kim.example/feed": "Kim's feed: a \"blog\"", "https://alone.example/feed": "Alone", "https://hostile.example/feed": hostileTitle, "https://controls.example/feed": controlsTitle,
 	} {

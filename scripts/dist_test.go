@@ -30,7 +30,7 @@ func TestDist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	version := strings.TrimSpace(read(t, root, "internal/command/VERSION"))
+	version := strings.TrimSpace(read(t, root, "internal/cmdline/VERSION"))
 	// run runs a command, and returns what it prints.
 	run := func(name string, args ...string) string {
 		t.Helper()

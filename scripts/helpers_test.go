@@ -3,13 +3,13 @@ package scripts
 import (
 	"testing"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-func TestMain(m *testing.M) { dir.Main(m) }
+func TestMain(m *testing.M) { testdir.Main(m) }
 
 // build returns the directory of the programs, in tests where dir is that of entries.
 func build(t testing.TB) string {
 	t.Helper()
-	return dir.Bin(t)
+	return testdir.Bin(t)
 }

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // newsboat is a person who has read with newsboat so far.
@@ -229,7 +229,7 @@ func TestNewsboatMoves(t *testing.T) {
 	if all := n.unread(strings.Join(slices.Collect(maps.Values(lines)), "\n")); all != total || total < 20 || total > 90 {
 		t.Fatalf("newsboat has %d unread, and by feed %v", all, want)
 	}
-	before, err := dir.Files(filepath.Join(n.home, ".newsboat"))
+	before, err := testdir.Files(filepath.Join(n.home, ".newsboat"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +309,7 @@ func TestNewsboatMoves(t *testing.T) {
 	if !strings.Contains(output, `the flag 'X' is ignored`) || !strings.Contains(output, `"Aged 1"`) {
 		t.Errorf("output lacks the flag X: %s", output)
 	}
-	after, err := dir.Files(filepath.Join(n.home, ".newsboat"))
+	after, err := testdir.Files(filepath.Join(n.home, ".newsboat"))
 	if err != nil {
 		t.Fatal(err)
 	}

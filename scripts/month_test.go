@@ -18,9 +18,9 @@ import (
 	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/lektordir"
@@ -137,15 +137,15 @@ func TestMonth(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(base, "cache"))
 	dir := filepath.Join(base, "feeds")
 	d := must.Get(lektordir.Create(dir, &lektordir.Options{Now: now}))
-	w := must.Get(feeddir.NewWriter(d, commit.Options{}))
+	w := must.Get(feedstate.NewWriter(d, commit.Options{}))
 	for i := range m.feeds {
-		must.Get(feeddir.Add(w, d, &feeddir.Subscription{ID: fmt.Sprintf("%s/%d", server.URL, i)}, feeddir.Options{}))
+		must.Get(feedstate.Add(w, d, &feedstate.Subscription{ID: fmt.Sprintf("%s/%d", server.URL, i)}, feedstate.Options{}))
 	}
 	must.Do(w.Close())
 
 	ctx := context.Background()
 	var said strings.Builder
-	streams := command.NewStreams("lektor", strings.NewReader(""), &said, &said)
+	streams := cmdline.NewStreams("lektor", strings.NewReader(""), &said, &said)
 	run := func(err error) {
 		t.Helper()
 		if err != nil || streams.Report.Errors() > 0 {
@@ -174,7 +174,7 @@ func TestMonth(t *testing.T) {
 		}
 		run(viewer.Mark(ctx, viewer.MarkOptions{
 			Common: session.Common{Dir: dir, Now: now, Terminal: "test"}, Names: session.Names{Args: read}, Set: "S",
-			Print: command.PrinterOptions{Format: "path"},
+			Print: cmdline.PrinterOptions{Format: "path"},
 		}, streams))
 		// The clock of the file system, for which a month is a minute, dates the arrival and
 		// the reading of an entry. So the command runs at a time that is this many days after

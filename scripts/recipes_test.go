@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // desk is an environment for the scripts: a lektor-dir with an odd title, the programs,
@@ -25,13 +25,13 @@ type desk struct {
 
 func newDesk(t *testing.T, programs map[string]string) *desk {
 	t.Helper()
-	d := dir.New(t)
+	d := testdir.New(t)
 	const feed = "https://a.example/feed"
 	if _, err := d.Feed(feed, "Feed <b>"); err != nil {
 		t.Fatal(err)
 	}
 	for i, title := range []string{"First", hostileTitle + " <b>&amp;</b> --help"} {
-		if _, err := d.Entry(feed, "new", dir.Unique(1700000000+int64(i), i), "title="+title, "content=the text of "+title); err != nil {
+		if _, err := d.Entry(feed, "new", testdir.Unique(1700000000+int64(i), i), "title="+title, "content=the text of "+title); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -350,7 +350,7 @@ func TestStatus(t *testing.T) {
 		}
 	}
 	await("1 Feed")
-	if _, err := (&dir.Dir{Path: k.dir}).Entry("https://a.example/feed", "new", dir.Unique(1700000009, 9), "title=Later"); err != nil {
+	if _, err := (&testdir.Dir{Path: k.dir}).Entry("https://a.example/feed", "new", testdir.Unique(1700000009, 9), "title=Later"); err != nil {
 		t.Fatal(err)
 	}
 	await("2 Feed b : Later")
@@ -383,7 +383,7 @@ func TestStatusEnds(t *testing.T) {
 			t.Fatal("there are no lines")
 		}
 		n++
-		if _, err := (&dir.Dir{Path: k.dir}).Entry("https://a.example/feed", "new", dir.Unique(1700001000+int64(n), n), "title=Later"); err != nil {
+		if _, err := (&testdir.Dir{Path: k.dir}).Entry("https://a.example/feed", "new", testdir.Unique(1700001000+int64(n), n), "title=Later"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // sharer is a machine whose lektor-dir follows others: the programs, run on it.
@@ -143,7 +143,7 @@ func TestShare(t *testing.T) {
 	var machines []*sharer
 	for _, name := range []string{"here", "there", "away"} {
 		m := &sharer{t, bin, filepath.Join(t.TempDir(), "lektor"), name}
-		if err := (&dir.Dir{Path: m.path}).Create(); err != nil {
+		if err := (&testdir.Dir{Path: m.path}).Create(); err != nil {
 			t.Fatal(err)
 		}
 		m.run(list, "lektor-fetch", "import", "--gap", "1ms", "--per-host", "4", "-")
@@ -172,7 +172,7 @@ func TestShare(t *testing.T) {
 	here.run("", "lektor-fetch", "set", url(1), "alias", "An alias")
 	// By hand, without our programs.
 	last := there.entries(url(1))[0]
-	byHand := filepath.Join(there.path, "cur", dir.Hash(url(1)))
+	byHand := filepath.Join(there.path, "cur", testdir.Hash(url(1)))
 	if err := os.MkdirAll(byHand, 0o777); err != nil {
 		t.Fatal(err)
 	}

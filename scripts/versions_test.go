@@ -14,7 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -174,7 +174,7 @@ func TestVersions(t *testing.T) {
 				}
 				for name, values := range settings {
 					for i, u := range []string{gardenURL, atomURL} {
-						if got, err := feeddir.Get(d, lektordir.FeedHash(u), name); err != nil || got != values[i] {
+						if got, err := feedstate.Get(d, lektordir.FeedHash(u), name); err != nil || got != values[i] {
 							t.Errorf("%s: %s of %s is %q (%v), want %q", when, name, u, got, err, values[i])
 						}
 					}

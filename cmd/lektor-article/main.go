@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	app "github.com/lektordir/lektor/internal/app/article"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 )
 
 // maxSeconds limits the processor time of a page, in seconds. Only a page built as an attack
@@ -18,7 +18,7 @@ const maxSeconds = 20
 func main() {
 	// If the system refuses the limit, the caller's timeout remains.
 	_ = unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: maxSeconds, Max: maxSeconds})
-	os.Exit(command.Main(newApp(), os.Args))
+	os.Exit(cmdline.Main(newApp(), os.Args))
 }
 
 func newApp() *cli.App {
@@ -35,8 +35,8 @@ it for feeds whose setting fulltext is on.
 			&cli.StringFlag{Name: "content-type", Usage: "read the page by its header field Content-Type, `TYPE`"},
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON object: title, content, and refresh, the URL to which the page sends a browser"},
 		},
-		Action: command.Run(app.Extract, "", func(f *command.Flags) app.ExtractOptions {
-			f.Fail(command.NoArgs(f.Context))
+		Action: cmdline.Run(app.Extract, "", func(f *cmdline.Flags) app.ExtractOptions {
+			f.Fail(cmdline.NoArgs(f.Context))
 			return app.ExtractOptions{URL: f.String("url"), ContentType: f.String("content-type"), JSON: f.Bool("json")}
 		}),
 	}

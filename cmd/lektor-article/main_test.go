@@ -5,8 +5,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/manual"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 func TestMain(m *testing.M) {
@@ -15,10 +15,10 @@ func TestMain(m *testing.M) {
 
 func TestManual(t *testing.T) { manual.CheckManual(t, newApp()) }
 
-// TestScripts runs testdata/*.txtar; "status N COMMAND…" is that of [dir.Status].
+// TestScripts runs testdata/*.txtar; "status N COMMAND…" is that of [testdir.Status].
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata", Setup: func(env *testscript.Env) error {
-		dir.SetEnv(env, "feeds")
+		testdir.SetEnv(env, "feeds")
 		return nil
-	}, Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": dir.Status}})
+	}, Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": testdir.Status}})
 }

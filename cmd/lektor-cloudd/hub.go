@@ -6,10 +6,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lektordir/lektor/internal/app/hub"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/fetchcmd"
 	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/serve"
+	"github.com/lektordir/lektor/internal/httpserver"
 )
 
 func hubCommand() *cli.Command {
@@ -41,8 +41,8 @@ func hubCommand() *cli.Command {
 			&cli.BoolFlag{Name: "expire-now", Usage: "only remove ended subscriptions"},
 			&cli.BoolFlag{Name: "verbose", Usage: "print all lines of the log"},
 		}...),
-		Action: command.Run(hub.Serve, "", func(f *command.Flags) hub.ServeOptions {
-			f.Fail(command.NoArgs(f.Context))
+		Action: cmdline.Run(hub.Serve, "", func(f *cmdline.Flags) hub.ServeOptions {
+			f.Fail(cmdline.NoArgs(f.Context))
 			return hubOptions(f)
 		}),
 	}
@@ -55,29 +55,29 @@ func serverFlags() []cli.Flag {
 		&cli.StringFlag{Name: "cert", Usage: "use TLS with the certificate in `FILE`"},
 		&cli.StringFlag{Name: "key", Usage: "use TLS with the key in `FILE`"},
 		&cli.StringSliceFlag{Name: "trusted-proxy", Aliases: []string{"trust-proxy"}, Usage: "trust X-Forwarded-For from proxies in the network `PREFIX`; may be repeated"},
-		&cli.IntFlag{Name: "max-connections", Value: serve.DefaultMaxConns, Usage: "keep at most `N` connections open"},
+		&cli.IntFlag{Name: "max-connections", Value: httpserver.DefaultMaxConns, Usage: "keep at most `N` connections open"},
 	}
 }
 
 // serverOptions reads the flags of serverFlags but --trusted-proxy.
-func serverOptions(f *command.Flags) serve.Options {
-	o := serve.Options{
+func serverOptions(f *cmdline.Flags) httpserver.Options {
+	o := httpserver.Options{
 		Address: f.String("listen"), Given: f.IsSet("listen"), Cert: f.String("cert"), Key: f.String("key"),
 		MaxConns: f.Number("max-connections", 1, 0),
 	}
 	if (o.Cert == "") != (o.Key == "") {
-		f.Fail(command.Usagef("--cert and --key go together"))
+		f.Fail(cmdline.Usagef("--cert and --key go together"))
 	}
 	return o
 }
 
-func hubOptions(f *command.Flags) hub.ServeOptions {
+func hubOptions(f *cmdline.Flags) hub.ServeOptions {
 	config := fetchcmd.Asking(f)
 	config.PerHost = f.Number("per-host", 4, 1000) // many subscribers share a host
 	config.MaxBytes = int64(f.Number("max-feed", 1, 0))
 	config.MaxDecoded = config.MaxBytes
 	if config.Deadline >= hub.MaxTimeout {
-		f.Fail(command.Usagef("--%s must be less than %s: callers wait for the result", httpmsg.FlagTimeout, hub.MaxTimeout))
+		f.Fail(cmdline.Usagef("--%s must be less than %s: callers wait for the result", httpmsg.FlagTimeout, hub.MaxTimeout))
 	}
 	o := hub.ServeOptions{ExpireNow: f.Bool("expire-now"), Options: hub.Options{
 		Options: serverOptions(f), State: cmp.Or(f.String("state"), hub.DefaultState()),

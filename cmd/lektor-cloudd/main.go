@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lektordir/lektor/internal/app/listener"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/fetchcmd"
@@ -22,7 +22,7 @@ func main() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(192 << 20)
 	}
-	os.Exit(command.Main(newApp(), os.Args))
+	os.Exit(cmdline.Main(newApp(), os.Args))
 }
 
 // userVar is the environment variable for the user of save.
@@ -35,7 +35,7 @@ func newApp() *cli.App {
 		Description: `Example:
    lektor-cloudd listen --public-url https://me.example/lektor &
    lektor-fetch watch`,
-		Flags:    []cli.Flag{command.DirFlag()},
+		Flags:    []cli.Flag{cmdline.DirFlag()},
 		Commands: []*cli.Command{listenCommand(), statusCommand(), pingCommand(), saveCommand(), hubCommand()},
 	}
 }
@@ -54,8 +54,8 @@ func listenCommand() *cli.Command {
 			&cli.BoolFlag{Name: "self-test", Usage: "only test whether a request to the public URL arrives here"},
 			&cli.BoolFlag{Name: "verbose", Usage: "report each registration and notification"},
 		}...), askFlags()...),
-		Action: command.Run(listener.Listen, "", func(f *command.Flags) listener.ListenOptions {
-			f.Fail(command.NoArgs(f.Context))
+		Action: cmdline.Run(listener.Listen, "", func(f *cmdline.Flags) listener.ListenOptions {
+			f.Fail(cmdline.NoArgs(f.Context))
 			o := listener.ListenOptions{
 				Common: common(f), Options: serverOptions(f),
 				Public: publicURL(f), TrustedProxies: fetchcmd.Prefixes(f, "trusted-proxy"),
@@ -68,7 +68,7 @@ func listenCommand() *cli.Command {
 }
 
 // publicURL reads the flag of that name, nil for none.
-func publicURL(f *command.Flags) *url.URL {
+func publicURL(f *cmdline.Flags) *url.URL {
 	v := f.String("public-url")
 	if v == "" {
 		return nil
@@ -76,9 +76,9 @@ func publicURL(f *command.Flags) *url.URL {
 	u, err := feedurl.Parse(v)
 	switch {
 	case err != nil:
-		f.Fail(command.Usagef("--public-url: %w", err))
+		f.Fail(cmdline.Usagef("--public-url: %w", err))
 	case u.RawQuery != "" || u.User != nil:
-		f.Fail(command.Usagef("--public-url %s: it can have a path, but no query and no password", v))
+		f.Fail(cmdline.Usagef("--public-url %s: it can have a path, but no query and no password", v))
 	}
 	return u
 }
@@ -90,12 +90,12 @@ func statusCommand() *cli.Command {
 		Description: `Example:
    lektor-cloudd status -o '{{.url}} {{.error}}'`,
 		Flags: []cli.Flag{
-			command.OutputFlag("print `FORMAT`: tsv, json, the name of a column, or a template"),
+			cmdline.OutputFlag("print `FORMAT`: tsv, json, the name of a column, or a template"),
 			&cli.BoolFlag{Name: "raw", Usage: "print text as it is, even if it could harm a terminal"},
 		},
-		Action: command.Run(listener.Status, "", func(f *command.Flags) listener.StatusOptions {
-			f.Fail(command.NoArgs(f.Context))
-			return listener.StatusOptions{Common: listener.Common{Dir: command.Dir(f.Context)}, Format: command.OutputFormat(f.Context), Raw: f.Bool("raw")}
+		Action: cmdline.Run(listener.Status, "", func(f *cmdline.Flags) listener.StatusOptions {
+			f.Fail(cmdline.NoArgs(f.Context))
+			return listener.StatusOptions{Common: listener.Common{Dir: cmdline.Dir(f.Context)}, Format: cmdline.OutputFormat(f.Context), Raw: f.Bool("raw")}
 		}),
 	}
 }
@@ -110,11 +110,11 @@ func pingCommand() *cli.Command {
 		Flags: append([]cli.Flag{
 			cloudFlag("notify only the cloud at `URL`; xmlrpc://… or a path /RPC2 means XML-RPC"),
 			&cli.StringFlag{Name: "hub", Usage: "notify only the WebSub hub at `URL`"},
-			dryRunFlag(), command.NulFlag(),
+			dryRunFlag(), cmdline.NulFlag(),
 		}, askFlags()...),
-		Action: command.Run(listener.Ping, "the URL of a feed", func(f *command.Flags) listener.PingOptions {
+		Action: cmdline.Run(listener.Ping, "the URL of a feed", func(f *cmdline.Flags) listener.PingOptions {
 			return listener.PingOptions{
-				Common: common(f), Feeds: f.Words(), Nul: command.Nul(f.Context),
+				Common: common(f), Feeds: f.Words(), Nul: cmdline.Nul(f.Context),
 				Cloud: oneCloud(f), Hub: f.String("hub"), DryRun: f.Bool("dry-run"),
 			}
 		}),
@@ -136,9 +136,9 @@ Example:
 			&cli.StringFlag{Name: "password-file", Usage: "read the password from the first line of `FILE`"},
 			dryRunFlag(),
 		}, askFlags()...),
-		Action: command.Run(listener.Save, "", func(f *command.Flags) listener.SaveOptions {
+		Action: cmdline.Run(listener.Save, "", func(f *cmdline.Flags) listener.SaveOptions {
 			if f.NArg() != 1 {
-				f.Fail(command.Usagef("save takes one document, a file or - for standard input"))
+				f.Fail(cmdline.Usagef("save takes one document, a file or - for standard input"))
 			}
 			return listener.SaveOptions{
 				Common: common(f), File: f.Args().First(), Cloud: oneCloud(f), User: f.String("user"),
@@ -154,14 +154,14 @@ const defaultListen = ":5337"
 func cloudFlag(usage string) cli.Flag { return &cli.StringSliceFlag{Name: "cloud", Usage: usage} }
 
 // oneCloud returns the cloud that the flag names, "" for none.
-func oneCloud(f *command.Flags) string {
+func oneCloud(f *cmdline.Flags) string {
 	switch list := f.StringSlice("cloud"); len(list) {
 	case 0:
 		return ""
 	case 1:
 		return list[0]
 	}
-	f.Fail(command.Usagef("--cloud can be given once: there is one cloud to a feed"))
+	f.Fail(cmdline.Usagef("--cloud can be given once: there is one cloud to a feed"))
 	return ""
 }
 
@@ -180,6 +180,6 @@ func askFlags() []cli.Flag {
 }
 
 // common reads the flags of askFlags, and the lektor-dir.
-func common(f *command.Flags) listener.Common {
-	return listener.Common{Dir: command.Dir(f.Context), Fetch: fetchcmd.Asking(f)}
+func common(f *cmdline.Flags) listener.Common {
+	return listener.Common{Dir: cmdline.Dir(f.Context), Fetch: fetchcmd.Asking(f)}
 }

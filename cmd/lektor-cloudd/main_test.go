@@ -13,10 +13,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 	"github.com/lektordir/lektor/internal/testkit/manual"
 	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 func TestMain(m *testing.M) {
@@ -39,11 +39,11 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
-			dir.SetEnv(env, "feeds")
+			testdir.SetEnv(env, "feeds")
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": dir.Status,
+			"status": testdir.Status,
 			"hub": func(ts *testscript.TestScript, neg bool, args []string) {
 				h := &hub.Hub{}
 				s := httptest.NewServer(h)
@@ -68,7 +68,7 @@ func TestScripts(t *testing.T) {
 				ts.Setenv("URL", s.URL(""))
 			},
 			"feed": func(ts *testscript.TestScript, neg bool, args []string) {
-				d := &dir.Dir{Path: ts.Getenv("LEKTORDIR")}
+				d := &testdir.Dir{Path: ts.Getenv("LEKTORDIR")}
 				files := []string{"etc/fetch/url=" + args[0]}
 				for _, f := range args[1:] {
 					files = append(files, strings.ReplaceAll(f, `\t`, "\t"))
@@ -85,7 +85,7 @@ func TestScripts(t *testing.T) {
 						}
 						return err == nil
 					}
-					b, _ := os.ReadFile(filepath.Join(ts.Getenv("LEKTORDIR"), "src", dir.Hash(args[1]), "etc/cloudd/state"))
+					b, _ := os.ReadFile(filepath.Join(ts.Getenv("LEKTORDIR"), "src", testdir.Hash(args[1]), "etc/cloudd/state"))
 					return strings.TrimSpace(string(b)) == args[0]
 				}
 				for end := time.Now().Add(time.Minute); !ok(); {

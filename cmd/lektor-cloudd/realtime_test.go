@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // TestRealBinaries builds the programs and runs them against each other.
@@ -27,7 +27,7 @@ func TestRealBinaries(t *testing.T) {
 		t.Skip("builds three programs")
 	}
 	bin := t.TempDir()
-	if err := dir.Programs(bin, "lektor-cloudd", "lektor-fetch", "lektor-view"); err != nil {
+	if err := testdir.Programs(bin, "lektor-cloudd", "lektor-fetch", "lektor-view"); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]func(*testing.T, string){
@@ -107,7 +107,7 @@ func realTime(t *testing.T, bin string) {
 		}
 	}()
 	await(t, "its registration", func() bool {
-		b, _ := os.ReadFile(filepath.Join(feeds, "src", dir.Hash(feed), "etc/cloudd/state"))
+		b, _ := os.ReadFile(filepath.Join(feeds, "src", testdir.Hash(feed), "etc/cloudd/state"))
 		return string(b) == "registered\n"
 	})
 	// follow prints what comes after it has begun.
@@ -174,7 +174,7 @@ func pingAfterSaving(t *testing.T, bin string) {
 		fmt.Fprint(w, "<result success='true' msg=''/>")
 	}))
 	defer cloud.Close()
-	d := dir.New(t)
+	d := testdir.New(t)
 	if _, err := d.Feed("http://a.example/", "A"); err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ lektor-cloudd ping --cloud "$2" http://me.example/feed.xml
 `, "sh", file, cloud.URL+"/rsscloud/pleaseNotify")
 	env := append(os.Environ(), "LEKTORDIR="+d.Path, "PATH="+bin+":"+os.Getenv("PATH"))
 	for i := range 2 {
-		if _, err := d.Entry("http://a.example/", "new", dir.Unique(1700000000+int64(i), i)); err != nil {
+		if _, err := d.Entry("http://a.example/", "new", testdir.Unique(1700000000+int64(i), i)); err != nil {
 			t.Fatal(err)
 		}
 		cmd := exec.Command(script.Path, script.Args[1:]...)
@@ -227,7 +227,7 @@ func systemd(t *testing.T, bin string) {
 		return string(b[:n])
 	}
 	cmd := exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" listen --public-url http://me.example/`, filepath.Join(bin, "lektor-cloudd"))
-	cmd.Env = append(os.Environ(), "LEKTORDIR="+dir.New(t).Path, "NOTIFY_SOCKET="+name)
+	cmd.Env = append(os.Environ(), "LEKTORDIR="+testdir.New(t).Path, "NOTIFY_SOCKET="+name)
 	cmd.ExtraFiles = []*os.File{socket}
 	var said strings.Builder
 	cmd.Stderr = &said

@@ -9,15 +9,15 @@ import (
 	"github.com/urfave/cli/v2"
 
 	app "github.com/lektordir/lektor/internal/app/ess"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/fetchcmd"
 	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/humanize"
 )
 
-func main() { os.Exit(command.Main(newApp(), os.Args)) }
+func main() { os.Exit(cmdline.Main(newApp(), os.Args)) }
 
 func newApp() *cli.App {
 	return &cli.App{
@@ -29,7 +29,7 @@ of many feeds. ess(5) and nno(5) describe the formats.
    lektor-ess poll; lektor-fetch
    lektor-ess build https://example.com/feed > feed.ess
    lektor-ess top -n 50 *.ess`,
-		Flags: []cli.Flag{command.DirFlag()},
+		Flags: []cli.Flag{cmdline.DirFlag()},
 		Commands: []*cli.Command{
 			buildCommand(), nnoCommand(), topCommand(), pollCommand(), resolveCommand(),
 			publishCommand(), discoverCommand(), checksumCommand(), decodeCommand(), checkCommand(),
@@ -71,17 +71,17 @@ func dryRunFlag() cli.Flag {
 }
 
 // common reads the flags that several commands have.
-func common(f *command.Flags) app.Common {
-	o := app.Common{Dir: command.Dir(f.Context)}
+func common(f *cmdline.Flags) app.Common {
+	o := app.Common{Dir: cmdline.Dir(f.Context)}
 	if at := f.String("at"); at != "" {
-		t, err := units.ParseTime(at, time.Local)
+		t, err := humanize.ParseTime(at, time.Local)
 		switch {
 		case err != nil:
-			f.Fail(command.Usagef("--at: %v", err))
+			f.Fail(cmdline.Usagef("--at: %v", err))
 		case t.Unix() < 60:
-			f.Fail(command.Usagef("--at %s: a build time lies after 1970", at))
+			f.Fail(cmdline.Usagef("--at %s: a build time lies after 1970", at))
 		case t.Unix() >= ess.Milliseconds:
-			f.Fail(command.Usagef("--at %s: a build time has seconds, and lies before the year 5138", at))
+			f.Fail(cmdline.Usagef("--at %s: a build time has seconds, and lies before the year 5138", at))
 		}
 		o.At = t
 	}
@@ -89,29 +89,29 @@ func common(f *command.Flags) app.Common {
 }
 
 // fetching is common for commands that make requests.
-func fetching(f *command.Flags) app.Common {
+func fetching(f *cmdline.Flags) app.Common {
 	o := common(f)
 	o.Fetch = fetchcmd.Fetch(f)
 	return o
 }
 
 // selection are the feeds that are named, and --category.
-func selection(f *command.Flags, feeds []string) app.Selection {
-	return app.Selection{Feeds: feeds, Nul: command.Nul(f.Context), Category: f.String("category")}
+func selection(f *cmdline.Flags, feeds []string) app.Selection {
+	return app.Selection{Feeds: feeds, Nul: cmdline.Nul(f.Context), Category: f.String("category")}
 }
 
 func categoryFlag() cli.Flag {
 	return &cli.StringFlag{Name: "category", Usage: "only feeds in the category `NAME`, or in one below it"}
 }
 
-func since(f *command.Flags) time.Time {
+func since(f *cmdline.Flags) time.Time {
 	v := f.String("since")
 	if v == "" {
 		return time.Time{}
 	}
 	t, err := app.ParseSince(v, time.Now())
 	if err != nil {
-		f.Fail(command.Usagef("--since: %v", err))
+		f.Fail(cmdline.Usagef("--since: %v", err))
 	}
 	return t
 }
@@ -134,9 +134,9 @@ each document is one line; none means all feeds.
 			&cli.BoolFlag{Name: "from-document", Usage: "use the feed document on standard input; needs no lektor-dir"},
 			&cli.StringFlag{Name: "url", Usage: "the `URL` of the feed in that document", DefaultText: "its link self"},
 			&cli.StringFlag{Name: "content-type", Usage: "the MIME `TYPE` of that document, with an optional charset"},
-			outputFileFlag(), command.NulFlag(),
+			outputFileFlag(), cmdline.NulFlag(),
 		},
-		Action: command.Run(app.Build, "", func(f *command.Flags) app.BuildOptions {
+		Action: cmdline.Run(app.Build, "", func(f *cmdline.Flags) app.BuildOptions {
 			return app.BuildOptions{
 				Common: common(f), Selection: selection(f, f.Words()), Lines: f.Bool("lines"), N: f.Number("entries", 0, 0), Since: since(f), Output: f.String("output"),
 				FromDocument: f.Bool("from-document"), URL: f.String("url"), ContentType: f.String("content-type"),
@@ -157,13 +157,13 @@ paths are on standard input; else all entries, read or not.
    lektor-view ls -o path | lektor-ess nno -`,
 		Flags: []cli.Flag{
 			newestFlag("write at most `N` entries, 0 for all"), atFlag(),
-			command.OutputFlag("print `FORMAT` instead of an NNO: url, tsv, json, another field or a template"),
+			cmdline.OutputFlag("print `FORMAT` instead of an NNO: url, tsv, json, another field or a template"),
 			&cli.StringSliceFlag{Name: "include", Usage: "include entries of `FEED`, even if it is not for others; may be repeated"},
-			outputFileFlag(), rawFlag(), command.NulFlag(),
+			outputFileFlag(), rawFlag(), cmdline.NulFlag(),
 		},
-		Action: command.Run(app.MakeNNO, "", func(f *command.Flags) app.NNOOptions {
+		Action: cmdline.Run(app.MakeNNO, "", func(f *cmdline.Flags) app.NNOOptions {
 			return app.NNOOptions{
-				Common: common(f), Query: f.Words(), Nul: command.Nul(f.Context), N: f.Number("newest", 0, 0),
+				Common: common(f), Query: f.Words(), Nul: cmdline.Nul(f.Context), N: f.Number("newest", 0, 0),
 				Output: f.String("output"), Print: f.Printing(), Include: f.StringSlice("include"),
 			}
 		}),
@@ -182,12 +182,12 @@ with N, and by about 300 bytes for each feed.
    lektor-ess build | lektor-ess top -n 20 --lines`,
 		Flags: append([]cli.Flag{
 			newestFlag("write the `N` newest entries"), atFlag(), linesFlag("read files, or standard input, with one document a line; write the NNO as one line"),
-			command.OutputFlag("print `FORMAT` instead of an NNO: url, tsv, json, another field or a template"),
-			outputFileFlag(), rawFlag(), command.NulFlag(),
+			cmdline.OutputFlag("print `FORMAT` instead of an NNO: url, tsv, json, another field or a template"),
+			outputFileFlag(), rawFlag(), cmdline.NulFlag(),
 		}, fetchFlags()...),
-		Action: command.Run(app.Top, "", func(f *command.Flags) app.TopOptions {
+		Action: cmdline.Run(app.Top, "", func(f *cmdline.Flags) app.TopOptions {
 			return app.TopOptions{
-				Common: fetching(f), Documents: f.Words(), Nul: command.Nul(f.Context), Lines: f.Bool("lines"), N: f.Number("newest", 1, 0),
+				Common: fetching(f), Documents: f.Words(), Nul: cmdline.Nul(f.Context), Lines: f.Bool("lines"), N: f.Number("newest", 1, 0),
 				Output: f.String("output"), Print: f.Printing(),
 			}
 		}),
@@ -206,14 +206,14 @@ A feed with a new entry gets a due marker, and lektor-fetch fetches it.
    lektor-ess poll -o url | lektor-fetch update -`,
 		Flags: append([]cli.Flag{
 			newestFlag("entries count that are newer than the oldest of the `N` newest in the lektor-dir"),
-			command.OutputFlag("print the feeds that are due in `FORMAT`, and leave no markers: url, tsv, json, another field or a template"),
+			cmdline.OutputFlag("print the feeds that are due in `FORMAT`, and leave no markers: url, tsv, json, another field or a template"),
 			&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: app.DefaultJobs, Usage: "ask for `N` documents at once"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
-			dryRunFlag(), rawFlag(), command.NulFlag(),
+			dryRunFlag(), rawFlag(), cmdline.NulFlag(),
 		}, fetchFlags()...),
-		Action: command.Run(app.Poll, "", func(f *command.Flags) app.PollOptions {
+		Action: cmdline.Run(app.Poll, "", func(f *cmdline.Flags) app.PollOptions {
 			return app.PollOptions{
-				Common: fetching(f), Feeds: f.Words(), Nul: command.Nul(f.Context), N: f.Number("newest", 1, 0), Jobs: f.Number("jobs", 1, 0),
+				Common: fetching(f), Feeds: f.Words(), Nul: cmdline.Nul(f.Context), N: f.Number("newest", 1, 0), Jobs: f.Number("jobs", 1, 0),
 				DryRun: f.Bool("dry-run"), Quiet: f.Bool("quiet"), Print: f.Printing(),
 			}
 		}),
@@ -232,10 +232,10 @@ entry gets a due marker.
    lektor-ess resolve friends.nno | lektor-view show -`,
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "subscribe", Usage: "subscribe to the feeds of the NNO to which you are not subscribed"},
-			command.OutputFlag("print `FORMAT`: path (the default), url, tsv, json, another field or a template"),
+			cmdline.OutputFlag("print `FORMAT`: path (the default), url, tsv, json, another field or a template"),
 			dryRunFlag(), rawFlag(),
 		}, fetchFlags()...),
-		Action: command.Run(app.Resolve, "an NNO", func(f *command.Flags) app.ResolveOptions {
+		Action: cmdline.Run(app.Resolve, "an NNO", func(f *cmdline.Flags) app.ResolveOptions {
 			return app.ResolveOptions{
 				Common: fetching(f), Documents: f.Words(), Subscribe: f.Bool("subscribe"), DryRun: f.Bool("dry-run"), Print: f.Printing(),
 			}
@@ -258,9 +258,9 @@ command, unless you name them.
 			entriesFlag(),
 			&cli.IntFlag{Name: "newest", Value: ess.DefaultTop, Usage: "write at most `N` entries in the NNO, 0 for all"},
 			&cli.StringFlag{Name: "title", Usage: "the `TITLE` of the page"},
-			categoryFlag(), atFlag(), dryRunFlag(), command.NulFlag(),
+			categoryFlag(), atFlag(), dryRunFlag(), cmdline.NulFlag(),
 		},
-		Action: command.Run(app.Publish, "DIR", func(f *command.Flags) app.PublishOptions {
+		Action: cmdline.Run(app.Publish, "DIR", func(f *cmdline.Flags) app.PublishOptions {
 			return app.PublishOptions{
 				Common: common(f), To: f.Args().First(), Selection: selection(f, f.Args().Tail()), BaseURL: f.String("base-url"), N: f.Number("entries", 0, 0), Newest: f.Number("newest", 0, 0),
 				Title: f.String("title"), DryRun: f.Bool("dry-run"),
@@ -277,11 +277,11 @@ func discoverCommand() *cli.Command {
 		Description: `   lektor-ess discover https://example.com/
    lektor-ess discover -o url https://example.com/`,
 		Flags: append([]cli.Flag{
-			command.OutputFlag("print `FORMAT`: tsv (the default), url, json, another field or a template"),
-			rawFlag(), command.NulFlag(),
+			cmdline.OutputFlag("print `FORMAT`: tsv (the default), url, json, another field or a template"),
+			rawFlag(), cmdline.NulFlag(),
 		}, fetchFlags()...),
-		Action: command.Run(app.Discover, "a URL", func(f *command.Flags) app.DiscoverOptions {
-			o := app.DiscoverOptions{Common: fetching(f), URLs: f.Words(), Nul: command.Nul(f.Context), Print: f.Printing()}
+		Action: cmdline.Run(app.Discover, "a URL", func(f *cmdline.Flags) app.DiscoverOptions {
+			o := app.DiscoverOptions{Common: fetching(f), URLs: f.Words(), Nul: cmdline.Nul(f.Context), Print: f.Printing()}
 			if !f.IsSet(httpmsg.FlagMaxBytes) && !f.IsSet(httpmsg.FlagMaxDecoded) {
 				// A page or a feed is larger than the documents.
 				o.Fetch.MaxBytes, o.Fetch.MaxDecoded = fetch.DefaultMaxBytes, fetch.DefaultMaxDecoded
@@ -299,11 +299,11 @@ func checksumCommand() *cli.Command {
 		Description: `   lektor-ess checksum "hello world"
    lektor-view ls -o title | lektor-ess checksum -o tsv -`,
 		Flags: []cli.Flag{
-			command.OutputFlag("print `FORMAT`: checksum (the default), loop, title, tsv, json or a template"),
-			rawFlag(), command.NulFlag(), command.NumericArgs(),
+			cmdline.OutputFlag("print `FORMAT`: checksum (the default), loop, title, tsv, json or a template"),
+			rawFlag(), cmdline.NulFlag(), cmdline.NumericArgs(),
 		},
-		Action: command.Run(app.Checksums, "a TITLE", func(f *command.Flags) app.ChecksumOptions {
-			return app.ChecksumOptions{Titles: f.Words(), Nul: command.Nul(f.Context), Print: f.Printing()}
+		Action: cmdline.Run(app.Checksums, "a TITLE", func(f *cmdline.Flags) app.ChecksumOptions {
+			return app.ChecksumOptions{Titles: f.Words(), Nul: cmdline.Nul(f.Context), Print: f.Printing()}
 		}),
 	}
 }
@@ -317,10 +317,10 @@ func decodeCommand() *cli.Command {
 
    lektor-ess decode -o json feed.ess`,
 		Flags: append([]cli.Flag{
-			command.OutputFlag("print `FORMAT`: tsv (the default), json, url, another field or a template"),
+			cmdline.OutputFlag("print `FORMAT`: tsv (the default), json, url, another field or a template"),
 			rawFlag(),
 		}, fetchFlags()...),
-		Action: command.Run(app.Decode, "", documents),
+		Action: cmdline.Run(app.Decode, "", documents),
 	}
 }
 
@@ -334,15 +334,15 @@ exit status is 1.
 
    lektor-ess check https://example.com/feed.ess`,
 		Flags: append([]cli.Flag{
-			command.OutputFlag("print `FORMAT`: tsv, json, the name of a field or a template"),
+			cmdline.OutputFlag("print `FORMAT`: tsv, json, the name of a field or a template"),
 			rawFlag(),
 		}, fetchFlags()...),
-		Action: command.Run(app.Check, "", documents),
+		Action: cmdline.Run(app.Check, "", documents),
 	}
 }
 
 // documents are the options of commands on the documents that are their
 // arguments.
-func documents(f *command.Flags) app.DocumentOptions {
+func documents(f *cmdline.Flags) app.DocumentOptions {
 	return app.DocumentOptions{Common: fetching(f), Documents: f.Words(), Print: f.Printing()}
 }

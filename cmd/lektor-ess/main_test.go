@@ -5,9 +5,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/manual"
 	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 func TestMain(m *testing.M) {
@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 
 func TestManual(t *testing.T) { manual.CheckManual(t, newApp()) }
 
-// TestScripts runs testdata/*.txtar, with [dir.Commands] and
+// TestScripts runs testdata/*.txtar, with [testdir.Commands] and
 //
 //	serve PATH FILE [TYPE]      serve FILE at $URL/PATH from now on
 func TestScripts(t *testing.T) {
@@ -30,9 +30,9 @@ func TestScripts(t *testing.T) {
 			env.Defer(s.Close)
 			env.Setenv("URL", s.URL(""))
 			env.Values["server"] = s
-			return dir.Fill(env)
+			return testdir.Fill(env)
 		},
-		Cmds: dir.Commands(map[string]dir.Command{
+		Cmds: testdir.Commands(map[string]testdir.Command{
 			"serve": func(ts *testscript.TestScript, _ bool, args []string) {
 				s := ts.Value("server").(*server.Server)
 				s.Handle("/"+args[0], server.Doc(append(args, "")[2], ts.ReadFile(args[1])))

@@ -27,12 +27,12 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/testkit/server"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -83,7 +83,7 @@ type hostile struct{ program string }
 func newHostile(t *testing.T) *hostile {
 	t.Helper()
 	bin := t.TempDir()
-	if err := dir.Programs(bin, "lektor-fetch"); err != nil {
+	if err := testdir.Programs(bin, "lektor-fetch"); err != nil {
 		t.Fatal(err)
 	}
 	return &hostile{filepath.Join(bin, "lektor-fetch")}
@@ -140,12 +140,12 @@ func subscribed(t *testing.T, dir, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := feeddir.NewWriter(d, commit.Options{})
+	w, err := feedstate.NewWriter(d, commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	if _, err := feeddir.Add(w, d, &feeddir.Subscription{ID: url}, feeddir.Options{}); err != nil {
+	if _, err := feedstate.Add(w, d, &feedstate.Subscription{ID: url}, feedstate.Options{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -599,7 +599,7 @@ func testHostileAnswers(t *testing.T, h *hostile, s *hostileServer) {
 						t.Errorf("%s: it does not tell of --%s: %.1000q", where, b.flag, text)
 					}
 				}
-				if o.status != command.StatusRemote {
+				if o.status != cmdline.StatusRemote {
 					t.Errorf("status %d", o.status)
 				}
 			}
@@ -699,12 +699,12 @@ func testHostileLists(t *testing.T, h *hostile) {
 			}
 			o := h.run(t, dir, "", args...)
 			if c.says != "" {
-				if o.status != command.StatusFailed || c.name != "too long" && !strings.Contains(o.stderr, file+": not OPML: ") || !strings.Contains(o.stderr, c.says) {
+				if o.status != cmdline.StatusFailed || c.name != "too long" && !strings.Contains(o.stderr, file+": not OPML: ") || !strings.Contains(o.stderr, c.says) {
 					t.Errorf("status %d, and it does not say %q:\n%.1000s", o.status, c.says, o.stderr)
 				}
 				return
 			}
-			if n := strings.Count(c.list, "xmlUrl"); o.status != 0 || c.name == "large" && !strings.Contains(o.stderr, units.Count(part(100_000), "feed")+" would be subscribed to") || n == 0 {
+			if n := strings.Count(c.list, "xmlUrl"); o.status != 0 || c.name == "large" && !strings.Contains(o.stderr, humanize.Count(part(100_000), "feed")+" would be subscribed to") || n == 0 {
 				t.Errorf("status %d:\n%.1000s", o.status, o.stderr)
 			}
 			if c.name == "large" {
@@ -723,7 +723,7 @@ func testHostileLists(t *testing.T, h *hostile) {
 		})
 	}
 	t.Run("a device without an end", func(t *testing.T) {
-		if o := h.run(t, filepath.Join(t.TempDir(), "feeds"), "", "import", "/dev/zero"); o.status != command.StatusFailed || !strings.Contains(o.stderr, "more than 16777216 bytes") {
+		if o := h.run(t, filepath.Join(t.TempDir(), "feeds"), "", "import", "/dev/zero"); o.status != cmdline.StatusFailed || !strings.Contains(o.stderr, "more than 16777216 bytes") {
 			t.Errorf("status %d", o.status)
 		}
 	})
@@ -797,7 +797,7 @@ func testLargeFeed(t *testing.T, h *hostile) {
 	if o := fetch(limit...); o.status != 0 || !strings.Contains(o.stderr, "1 not modified") || delivered(t, dir) != first {
 		t.Errorf("again: status %d, %d entries", o.status, delivered(t, dir))
 	}
-	for _, news := range []string{fmt.Sprintf("; %s\n", units.Count(n-first, "new entry")), "1 not modified; 0 new entries\n"} {
+	for _, news := range []string{fmt.Sprintf("; %s\n", humanize.Count(n-first, "new entry")), "1 not modified; 0 new entries\n"} {
 		if o := fetch("--max-entries", "200000"); o.status != 0 || strings.Contains(o.stderr, "warning") || !strings.HasSuffix(o.stderr, news) || delivered(t, dir) != n {
 			t.Errorf("raised: status %d, %d entries, and it does not say %q", o.status, delivered(t, dir), news)
 		}

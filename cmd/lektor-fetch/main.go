@@ -10,14 +10,14 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lektordir/lektor/internal/app/fetcher"
-	"github.com/lektordir/lektor/internal/command"
-	names "github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	names "github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/fetchcmd"
-	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/rfc5005"
 )
 
 func main() {
@@ -31,12 +31,12 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
-	os.Exit(command.Main(newApp(), os.Args))
+	os.Exit(cmdline.Main(newApp(), os.Args))
 }
 
 func newApp() *cli.App {
 	update := updateCommand()
-	return command.Completing(&cli.App{
+	return cmdline.Completing(&cli.App{
 		Name:  "lektor-fetch",
 		Usage: "subscribe to feeds and fetch them into a lektor-dir",
 		Description: `Without a command, it fetches the feeds that are due.
@@ -44,7 +44,7 @@ func newApp() *cli.App {
 Example:
    lektor-fetch add https://daringfireball.net/
    lektor-fetch && lektor-view ls`,
-		Flags:  append(append([]cli.Flag{command.DirFlag()}, updateFlags()...), fetchFlags()...),
+		Flags:  append(append([]cli.Flag{cmdline.DirFlag()}, updateFlags()...), fetchFlags()...),
 		Action: update.Action,
 		Commands: []*cli.Command{
 			addCommand(), rmCommand(), lsCommand(), setCommand(), update, watchCommand(),
@@ -54,27 +54,27 @@ Example:
 }
 
 // common are the options of commands that make no requests.
-func common(f *command.Flags) fetcher.Common { return fetcher.Common{Dir: command.Dir(f.Context)} }
+func common(f *cmdline.Flags) fetcher.Common { return fetcher.Common{Dir: cmdline.Dir(f.Context)} }
 
 // fetching are those of commands that take the flags of fetchFlags.
-func fetching(f *command.Flags) fetcher.Common {
+func fetching(f *cmdline.Flags) fetcher.Common {
 	o := common(f)
 	o.Fetch, o.Jobs, o.MaxEntries = fetchcmd.Fetch(f), f.Number("jobs", 1, 1000), f.Number(fetcher.FlagMaxEntries, 0, 0)
 	if v := f.Given("default-interval").String("default-interval"); v != "" {
-		if err := feeddir.Check("interval", v); err != nil {
-			f.Fail(command.Usagef("--default-interval: %w", err))
+		if err := feedstate.Check("interval", v); err != nil {
+			f.Fail(cmdline.Usagef("--default-interval: %w", err))
 		}
-		o.Interval, _ = units.ParseInterval(v)
+		o.Interval, _ = humanize.ParseInterval(v)
 	}
-	o.History = history.Limits{
-		Documents: f.Number(history.FlagDocuments, 1, 0), Entries: f.Number(history.FlagEntries, 1, 0), Bytes: f.Size(history.FlagBytes),
+	o.History = rfc5005.Limits{
+		Documents: f.Number(rfc5005.FlagDocuments, 1, 0), Entries: f.Number(rfc5005.FlagEntries, 1, 0), Bytes: f.Size(rfc5005.FlagBytes),
 	}
 	return o
 }
 
 // noArgs notes that a command takes none.
-func noArgs(f *command.Flags) *command.Flags {
-	f.Fail(command.NoArgs(f.Context))
+func noArgs(f *cmdline.Flags) *cmdline.Flags {
+	f.Fail(cmdline.NoArgs(f.Context))
 	return f
 }
 
@@ -98,9 +98,9 @@ func addCommand() *cli.Command {
 			&cli.BoolFlag{Name: "private", Usage: "keep the feed out of everything that leaves this machine"},
 			&cli.BoolFlag{Name: "fulltext", Usage: "replace the text of entries by the articles of their pages"},
 			&cli.StringSliceFlag{Name: "category", Usage: "put the feed into the category `NAME`, a/b for b in a; may be repeated"},
-			dryRunFlag(), command.NulFlag(),
+			dryRunFlag(), cmdline.NulFlag(),
 		}, fetchFlags()...),
-		Action: command.Run(fetcher.Add, "a URL", func(f *command.Flags) fetcher.AddOptions {
+		Action: cmdline.Run(fetcher.Add, "a URL", func(f *cmdline.Flags) fetcher.AddOptions {
 			look := fetcher.LookAtPage
 			switch {
 			case f.Bool("as-is"):
@@ -109,7 +109,7 @@ func addCommand() *cli.Command {
 				look = fetcher.LookAround
 			}
 			return fetcher.AddOptions{
-				Common: fetching(f), Sources: f.Words(), Nul: command.Nul(f.Context),
+				Common: fetching(f), Sources: f.Words(), Nul: cmdline.Nul(f.Context),
 				Look: look, First: f.Bool("first"), History: f.Bool("history"), NoFetch: f.Bool("no-fetch"), DryRun: f.Bool("dry-run"),
 				Settings: fetcher.Settings{
 					Alias: f.String("alias"), Interval: f.String("interval"), Force: f.Bool("force"), Categories: f.StringSlice("category"),
@@ -129,11 +129,11 @@ func rmCommand() *cli.Command {
    lektor-fetch ls -o tsv | awk -F'\t' '$6 ~ /410 Gone/ { print $1 }' | lektor-fetch rm -`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "purge", Usage: "remove the feed with all its entries, read and unread"},
-			dryRunFlag(), command.NulFlag(),
+			dryRunFlag(), cmdline.NulFlag(),
 		},
-		Action: command.Run(fetcher.Remove, "a feed", func(f *command.Flags) fetcher.RemoveOptions {
+		Action: cmdline.Run(fetcher.Remove, "a feed", func(f *cmdline.Flags) fetcher.RemoveOptions {
 			return fetcher.RemoveOptions{
-				Common: common(f), Feeds: f.Words(), Nul: command.Nul(f.Context),
+				Common: common(f), Feeds: f.Words(), Nul: cmdline.Nul(f.Context),
 				Purge: f.Bool("purge"), DryRun: f.Bool("dry-run"),
 			}
 		}),
@@ -148,16 +148,16 @@ func lsCommand() *cli.Command {
 		Description: `Example:
    lektor-fetch ls -o '{{.title}}: {{.error}}' --broken`,
 		Flags: []cli.Flag{
-			command.OutputFlag("print `FORMAT`: path, url, tsv, json, the name of a column, or a template"),
+			cmdline.OutputFlag("print `FORMAT`: path, url, tsv, json, the name of a column, or a template"),
 			&cli.BoolFlag{Name: "broken", Usage: "only feeds whose last fetch failed"},
 			&cli.StringFlag{Name: "category", Usage: "only feeds in the category `NAME`, or in one below it"},
 			&cli.BoolFlag{Name: "raw", Usage: "print text as it is, even if it could harm a terminal"},
-			command.NulFlag(),
+			cmdline.NulFlag(),
 		},
-		Action: command.Run(fetcher.List, "", func(f *command.Flags) fetcher.ListOptions {
+		Action: cmdline.Run(fetcher.List, "", func(f *cmdline.Flags) fetcher.ListOptions {
 			return fetcher.ListOptions{
 				Common: common(f), Feeds: f.Words(), Broken: f.Bool("broken"), Category: f.String("category"),
-				Print:  command.PrinterOptions{Format: command.OutputFormat(f.Context), Nul: command.Nul(f.Context), Raw: f.Bool("raw")},
+				Print:  cmdline.PrinterOptions{Format: cmdline.OutputFormat(f.Context), Nul: cmdline.Nul(f.Context), Raw: f.Bool("raw")},
 				Screen: f.Streams().Screen(),
 			}
 		}),
@@ -179,7 +179,7 @@ Example:
 			&cli.BoolFlag{Name: "force", Usage: "accept an interval of less than a minute"},
 			dryRunFlag(),
 		},
-		Action: command.Run(fetcher.Set, "a feed", func(f *command.Flags) fetcher.SetOptions {
+		Action: cmdline.Run(fetcher.Set, "a feed", func(f *cmdline.Flags) fetcher.SetOptions {
 			args := f.Args().Tail()
 			o := fetcher.SetOptions{
 				Common: common(f), Feed: f.Args().First(),
@@ -190,9 +190,9 @@ Example:
 			}
 			switch {
 			case o.Unset && len(args) != 1:
-				f.Fail(command.Usagef("--unset takes a feed and one setting"))
+				f.Fail(cmdline.Usagef("--unset takes a feed and one setting"))
 			case len(o.Values) > 1 && o.Key != "headers" && o.Key != "categories":
-				f.Fail(command.Usagef("%s has one value; quote it if it has spaces", o.Key))
+				f.Fail(cmdline.Usagef("%s has one value; quote it if it has spaces", o.Key))
 			}
 			return o
 		}),
@@ -206,8 +206,8 @@ func updateCommand() *cli.Command {
 		ArgsUsage: "[FEED…|-]",
 		Description: `Example:
    lektor-fetch update -a -o path | lektor-view show -`,
-		Flags: append(append(updateFlags(), command.NulFlag()), fetchFlags()...),
-		Action: command.Run(fetcher.Update, "", func(f *command.Flags) fetcher.UpdateOptions {
+		Flags: append(append(updateFlags(), cmdline.NulFlag()), fetchFlags()...),
+		Action: cmdline.Run(fetcher.Update, "", func(f *cmdline.Flags) fetcher.UpdateOptions {
 			o := fetcher.UpdateOptions{
 				Common: fetching(f), Feeds: f.Words(), Nul: f.Bool("null"),
 				All: f.Given("all").Bool("all"), Format: f.Given("format").String("format"),
@@ -215,7 +215,7 @@ func updateCommand() *cli.Command {
 				Want: fetcher.Want{FullText: f.Given("fulltext").Bool("fulltext")},
 			}
 			if o.All && len(o.Feeds) > 0 {
-				f.Fail(command.Usagef("either feeds are named, or all of them are fetched with -a"))
+				f.Fail(cmdline.Usagef("either feeds are named, or all of them are fetched with -a"))
 			}
 			return o
 		}),
@@ -229,10 +229,10 @@ func watchCommand() *cli.Command {
 		Description: `Example:
    lektor-fetch watch &`,
 		Flags: append([]cli.Flag{
-			command.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
+			cmdline.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
 		}, fetchFlags()...),
-		Action: command.Run(fetcher.Watch, "", func(f *command.Flags) fetcher.WatchOptions {
-			return fetcher.WatchOptions{Common: fetching(noArgs(f)), Format: command.OutputFormat(f.Context)}
+		Action: cmdline.Run(fetcher.Watch, "", func(f *cmdline.Flags) fetcher.WatchOptions {
+			return fetcher.WatchOptions{Common: fetching(noArgs(f)), Format: cmdline.OutputFormat(f.Context)}
 		}),
 	}
 }
@@ -246,21 +246,21 @@ func historyCommand() *cli.Command {
    lektor-fetch history -o path https://example.org/feed | lektor-view mark --set S -`,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "pages", Usage: "instead of archives, fetch the first `N` pages of a paged feed, or all"},
-			command.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
+			cmdline.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
-			dryRunFlag(), command.NulFlag(),
+			dryRunFlag(), cmdline.NulFlag(),
 		}, fetchFlags()...),
-		Action: command.Run(fetcher.History, "", func(f *command.Flags) fetcher.UpdateOptions {
+		Action: cmdline.Run(fetcher.History, "", func(f *cmdline.Flags) fetcher.UpdateOptions {
 			o := fetcher.UpdateOptions{
-				Common: fetching(f), Feeds: f.Words(), Nul: command.Nul(f.Context),
-				Format: command.OutputFormat(f.Context), Quiet: f.Given("quiet").Bool("quiet"), DryRun: f.Given("dry-run").Bool("dry-run"),
+				Common: fetching(f), Feeds: f.Words(), Nul: cmdline.Nul(f.Context),
+				Format: cmdline.OutputFormat(f.Context), Quiet: f.Given("quiet").Bool("quiet"), DryRun: f.Given("dry-run").Bool("dry-run"),
 			}
 			if v := f.String("pages"); v == "all" {
 				o.Pages = fetcher.AllPages
 			} else if f.IsSet("pages") {
 				n, err := strconv.Atoi(v)
 				if err != nil || n < 1 {
-					f.Fail(command.Usagef("--pages %s: it is a number of at least 1, or all", v))
+					f.Fail(cmdline.Usagef("--pages %s: it is a number of at least 1, or all", v))
 				}
 				o.Pages = n
 			}
@@ -282,12 +282,12 @@ func deliverCommand() *cli.Command {
 			&cli.StringFlag{Name: "content-type", Usage: "the MIME `TYPE` of the document, with an optional charset"},
 			&cli.IntFlag{Name: fetcher.FlagMaxEntries, Usage: "take at most `N` entries", DefaultText: "20000"},
 			&cli.Int64Flag{Name: "max-decoded", Value: fetch.DefaultMaxDecoded, Usage: "read at most `N` bytes"},
-			command.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
+			cmdline.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
 			dryRunFlag(),
 		},
-		Action: command.Run(fetcher.Deliver, "", func(f *command.Flags) fetcher.DeliverOptions {
+		Action: cmdline.Run(fetcher.Deliver, "", func(f *cmdline.Flags) fetcher.DeliverOptions {
 			o := fetcher.DeliverOptions{
-				Common: common(noArgs(f)), Format: command.OutputFormat(f.Context),
+				Common: common(noArgs(f)), Format: cmdline.OutputFormat(f.Context),
 				Document: fetcher.Document{
 					ID: f.String("id"), Name: f.String("name"), URL: f.String("url"), ContentType: f.String("content-type"), DryRun: f.Bool("dry-run"),
 				},
@@ -320,7 +320,7 @@ Example:
 			&cli.StringSliceFlag{Name: "enclosure", Usage: "a file that belongs to the entry: `URL`, and after spaces its type and length in bytes; may be repeated"},
 			dryRunFlag(),
 		},
-		Action: command.Run(fetcher.Put, "", func(f *command.Flags) fetcher.PutOptions {
+		Action: cmdline.Run(fetcher.Put, "", func(f *cmdline.Flags) fetcher.PutOptions {
 			return fetcher.PutOptions{
 				Common: common(noArgs(f)), FeedID: f.String("feed-id"), FeedName: f.String("feed-name"), ID: f.String("id"), Title: f.String("title"),
 				Link: f.String("link"), Author: f.String("author"), Date: f.String("date"), Type: f.String("type"),
@@ -350,7 +350,7 @@ Example:
 			&cli.BoolFlag{Name: "no-fetch", Usage: "subscribe, and fetch nothing"},
 			dryRunFlag(),
 		}, fetchFlags()...),
-		Action: command.Run(fetcher.Import, "", func(f *command.Flags) fetcher.ImportOptions {
+		Action: cmdline.Run(fetcher.Import, "", func(f *cmdline.Flags) fetcher.ImportOptions {
 			o := fetcher.ImportOptions{
 				Common: fetching(f), File: f.Args().First(), NoFetch: f.Bool("no-fetch"), DryRun: f.Bool("dry-run"), From: f.String("from"), Yes: f.Bool("yes"),
 			}
@@ -358,14 +358,14 @@ Example:
 			case o.From != "":
 				o.Paths = f.Words()
 				var err error
-				o.Program, err = command.Program("lektor-import")
+				o.Program, err = cmdline.Program("lektor-import")
 				f.Fail(err)
 			case f.IsSet("from"):
-				f.Fail(command.Usagef("--from needs the name of a reader"))
+				f.Fail(cmdline.Usagef("--from needs the name of a reader"))
 			case o.Yes:
-				f.Fail(command.Usagef("--yes is for --from: a list names no commands"))
+				f.Fail(cmdline.Usagef("--yes is for --from: a list names no commands"))
 			case f.NArg() != 1:
-				f.Fail(command.Usagef("import takes one list, a file or - for standard input"))
+				f.Fail(cmdline.Usagef("import takes one list, a file or - for standard input"))
 			}
 			return o
 		}),
@@ -383,7 +383,7 @@ func exportCommand() *cli.Command {
 			&cli.BoolFlag{Name: "public", Usage: "write a list for others, with only title and folders of private feeds"},
 			&cli.BoolFlag{Name: "passwords", Usage: "include user names and passwords in URLs"},
 		},
-		Action: command.Run(fetcher.Export, "", func(f *command.Flags) fetcher.ExportOptions {
+		Action: cmdline.Run(fetcher.Export, "", func(f *cmdline.Flags) fetcher.ExportOptions {
 			return fetcher.ExportOptions{Common: common(noArgs(f)), Output: f.String("output"), Public: f.Bool("public"), Passwords: f.Bool("passwords")}
 		}),
 	}
@@ -400,7 +400,7 @@ Example:
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "repair", Usage: "repair each problem that can be repaired without losing data"},
 		},
-		Action: command.Run(fetcher.Check, "", func(f *command.Flags) fetcher.CheckOptions {
+		Action: cmdline.Run(fetcher.Check, "", func(f *cmdline.Flags) fetcher.CheckOptions {
 			return fetcher.CheckOptions{Common: common(noArgs(f)), Repair: f.Bool("repair")}
 		}),
 	}
@@ -414,7 +414,7 @@ func dryRunFlag() cli.Flag {
 func updateFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "fetch all feeds, due or not"},
-		command.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
+		cmdline.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
 		&cli.BoolFlag{Name: "fulltext", Usage: "also fetch the full text of unread entries that were delivered without"},
 		dryRunFlag(),
@@ -426,9 +426,9 @@ func fetchFlags() []cli.Flag {
 	return append(fetchcmd.FetchFlags(0),
 		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: fetcher.DefaultJobs, Usage: "fetch `N` feeds at once"},
 		&cli.IntFlag{Name: fetcher.FlagMaxEntries, Usage: "take at most `N` entries of a document", DefaultText: "20000"},
-		&cli.IntFlag{Name: history.FlagDocuments, Value: fetcher.DefaultLimitDocuments, Usage: "request at most `N` documents of a feed's history in one walk"},
-		&cli.IntFlag{Name: history.FlagEntries, Value: fetcher.DefaultLimitEntries, Usage: "end a walk through a feed's history after `N` entries"},
-		&cli.StringFlag{Name: history.FlagBytes, Value: "256M", Usage: "end a walk through a feed's history after `SIZE` bytes, such as 256M"},
+		&cli.IntFlag{Name: rfc5005.FlagDocuments, Value: fetcher.DefaultLimitDocuments, Usage: "request at most `N` documents of a feed's history in one walk"},
+		&cli.IntFlag{Name: rfc5005.FlagEntries, Value: fetcher.DefaultLimitEntries, Usage: "end a walk through a feed's history after `N` entries"},
+		&cli.StringFlag{Name: rfc5005.FlagBytes, Value: "256M", Usage: "end a walk through a feed's history after `SIZE` bytes, such as 256M"},
 		&cli.StringFlag{Name: "default-interval", Usage: "the interval of feeds without their own, `TIME` such as 30m, 2h or 1d", DefaultText: "1h"},
 	)
 }

@@ -16,17 +16,17 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/manual"
 	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"lektor-fetch": func() {
-			os.Exit(command.Main(newApp(), append([]string{"lektor-fetch"}, os.Args[1:]...)))
+			os.Exit(cmdline.Main(newApp(), append([]string{"lektor-fetch"}, os.Args[1:]...)))
 		},
 		"measure": measure,
 	})
@@ -56,11 +56,11 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
-			dir.SetEnv(env, "feeds")
+			testdir.SetEnv(env, "feeds")
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": dir.Status,
+			"status": testdir.Status,
 			"serve": func(ts *testscript.TestScript, neg bool, args []string) {
 				s, err := server.New("127.0.0.1")
 				ts.Check(err)

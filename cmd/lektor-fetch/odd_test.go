@@ -17,7 +17,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -52,7 +52,7 @@ func newOdd(t *testing.T, dir string) *odd {
 			t.Fatalf("got %q: %d\n%s; want status == 0", args, status, said)
 		}
 	}
-	if status, said := o.view(func(ctx context.Context, c session.Common, s *command.Streams) error {
+	if status, said := o.view(func(ctx context.Context, c session.Common, s *cmdline.Streams) error {
 		return viewer.List(ctx, viewer.ListOptions{Common: c, Sort: viewer.DefaultSort}, s)
 	}); status != 0 {
 		t.Fatal(said)
@@ -98,17 +98,17 @@ func (o *odd) fetch(t *testing.T, stdin string, args ...string) (status int, sai
 	var out bytes.Buffer
 	app := newApp()
 	app.Reader, app.Writer, app.ErrWriter = strings.NewReader(stdin), &out, &out
-	status = command.Main(app, append([]string{"lektor-fetch", "--dir", o.dir}, args...))
+	status = cmdline.Main(app, append([]string{"lektor-fetch", "--dir", o.dir}, args...))
 	return status, out.String()
 }
 
 // view runs a command of lektor-view in this process.
-func (o *odd) view(f func(context.Context, session.Common, *command.Streams) error) (status int, said string) {
+func (o *odd) view(f func(context.Context, session.Common, *cmdline.Streams) error) (status int, said string) {
 	var out bytes.Buffer
-	s := command.NewStreams("lektor-view", strings.NewReader(""), &out, &out)
+	s := cmdline.NewStreams("lektor-view", strings.NewReader(""), &out, &out)
 	err := f(context.Background(), session.Common{Dir: o.dir, Terminal: "none"}, s)
 	s.Report.Print(err)
-	status = command.Status(err)
+	status = cmdline.Status(err)
 	if status == 0 && s.Report.Errors() > 0 {
 		status = 1
 	}
@@ -121,7 +121,7 @@ func (o *odd) watch(t *testing.T, until func(said string) bool) (status int, sai
 	var out syncBuffer
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s := command.NewStreams("lektor-fetch", strings.NewReader(""), &out, &out)
+	s := cmdline.NewStreams("lektor-fetch", strings.NewReader(""), &out, &out)
 	done := make(chan error)
 	go func() {
 		wo := fetcher.WatchOptions{Common: fetcher.Common{Dir: o.dir, Options: fetcher.Options{Jobs: 4}}}
@@ -133,7 +133,7 @@ func (o *odd) watch(t *testing.T, until func(said string) bool) (status int, sai
 		select {
 		case err := <-done:
 			s.Report.Print(err)
-			return command.Status(err), out.String()
+			return cmdline.Status(err), out.String()
 		case <-time.After(5 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
@@ -144,7 +144,7 @@ func (o *odd) watch(t *testing.T, until func(said string) bool) (status int, sai
 	cancel()
 	err := <-done
 	s.Report.Print(err)
-	return command.Status(err), out.String()
+	return cmdline.Status(err), out.String()
 }
 
 // entries counts the entries of the other feed.
@@ -159,7 +159,7 @@ func (o *odd) commands(t *testing.T) map[string]func() (int, string) {
 	fetch := func(stdin string, args ...string) func() (int, string) {
 		return func() (int, string) { return o.fetch(t, stdin, args...) }
 	}
-	view := func(f func(context.Context, session.Common, *command.Streams) error) func() (int, string) {
+	view := func(f func(context.Context, session.Common, *cmdline.Streams) error) func() (int, string) {
 		return func() (int, string) { return o.view(f) }
 	}
 	names := session.Names{Args: append([]string{o.read}, o.unread...)}
@@ -205,19 +205,19 @@ func (o *odd) commands(t *testing.T) map[string]func() (int, string) {
 			}
 			return o.watch(t, func(said string) bool { return o.entries() > n || o.wide && strings.Contains(said, "link") })
 		},
-		"mark": view(func(ctx context.Context, c session.Common, s *command.Streams) error {
+		"mark": view(func(ctx context.Context, c session.Common, s *cmdline.Streams) error {
 			return viewer.Mark(ctx, viewer.MarkOptions{Common: c, Names: names, Set: "F"}, s)
 		}),
-		"view rm": view(func(ctx context.Context, c session.Common, s *command.Streams) error {
+		"view rm": view(func(ctx context.Context, c session.Common, s *cmdline.Streams) error {
 			return viewer.Remove(ctx, viewer.RemoveOptions{Common: c, Names: names}, s)
 		}),
-		"ls": view(func(ctx context.Context, c session.Common, s *command.Streams) error {
+		"ls": view(func(ctx context.Context, c session.Common, s *cmdline.Streams) error {
 			return viewer.List(ctx, viewer.ListOptions{Common: c, Sort: viewer.DefaultSort, All: true}, s)
 		}),
-		"next": view(func(ctx context.Context, c session.Common, s *command.Streams) error {
+		"next": view(func(ctx context.Context, c session.Common, s *cmdline.Streams) error {
 			return viewer.Next(ctx, viewer.ShowOptions{Common: c, Mark: true}, s)
 		}),
-		"digest": view(func(ctx context.Context, c session.Common, s *command.Streams) error {
+		"digest": view(func(ctx context.Context, c session.Common, s *cmdline.Streams) error {
 			return viewer.Digest(ctx, viewer.DigestOptions{Common: c, Lines: 1}, s)
 		}),
 	}

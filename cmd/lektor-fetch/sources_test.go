@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/fetcher"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
@@ -115,7 +115,7 @@ func TestSampleFeeds(t *testing.T) {
 		t.Errorf("pages: status %d\n%s", status, stderr)
 	}
 	for _, url := range []string{"http://inessential.com/xml/rss.xml", "http://feedpress.me/sixcolors"} {
-		if !feeddir.Subscribed(d, lektordir.FeedHash(url)) {
+		if !feedstate.Subscribed(d, lektordir.FeedHash(url)) {
 			t.Errorf("not subscribed to %s", url)
 		}
 	}
@@ -128,7 +128,7 @@ func TestSampleFeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, url := range outlines(t, data) {
-		if !feeddir.Subscribed(d, lektordir.FeedHash(lektordir.NormalizeID(url))) {
+		if !feedstate.Subscribed(d, lektordir.FeedHash(lektordir.NormalizeID(url))) {
 			t.Errorf("not subscribed to %s", url)
 		}
 	}
@@ -242,7 +242,7 @@ func run(t testing.TB, stdin string, args ...string) (status int, stdout, stderr
 	var out, errs bytes.Buffer
 	app := newApp()
 	app.Reader, app.Writer, app.ErrWriter = strings.NewReader(stdin), &out, &errs
-	status = command.Main(app, append([]string{"lektor-fetch"}, args...))
+	status = cmdline.Main(app, append([]string{"lektor-fetch"}, args...))
 	return status, out.String(), errs.String()
 }
 
@@ -309,7 +309,7 @@ func TestBadSources(t *testing.T) {
 			break
 		}
 	}
-	if o.status != command.StatusRemote {
+	if o.status != cmdline.StatusRemote {
 		t.Errorf("status %d, not 75", o.status)
 	}
 	if want := "110 feeds: 100 fetched, 10 failed; 2,000 new entries\n"; !strings.HasSuffix(o.stderr, want) {
@@ -323,7 +323,7 @@ func TestBadSources(t *testing.T) {
 		if !strings.Contains(o.stderr, "lektor-fetch: "+u+": ") {
 			t.Errorf("%s is not named:\n%s", u, o.stderr)
 		}
-		sub, err := feeddir.Read(d, lektordir.FeedHash(u))
+		sub, err := feedstate.Read(d, lektordir.FeedHash(u))
 		if err != nil || !strings.Contains(sub.Error, u) {
 			t.Errorf("%s: the file error holds %q, %v", u, sub.Error, err)
 		}
@@ -404,13 +404,13 @@ func TestPolite(t *testing.T) {
 	minute := func() {
 		t.Helper()
 		var out bytes.Buffer
-		s := command.NewStreams("lektor-fetch", strings.NewReader(""), &out, &out)
+		s := cmdline.NewStreams("lektor-fetch", strings.NewReader(""), &out, &out)
 		err := fetcher.Update(context.Background(), fetcher.UpdateOptions{Common: fetcher.Common{Dir: dir, Options: fetcher.Options{Fetch: fetch.Config{
 			Now:   func() time.Time { return now },
 			Sleep: func(_ context.Context, d time.Duration) error { return nil },
 		}}}}, s)
-		if status := command.Status(err); status == command.StatusFailed || s.Report.Errors() > 0 {
-			t.Fatalf("got %v: %v\n%s; want status != command.StatusFailed and s.Report.Errors() <= 0", now, err, &out)
+		if status := cmdline.Status(err); status == cmdline.StatusFailed || s.Report.Errors() > 0 {
+			t.Fatalf("got %v: %v\n%s; want status != cmdline.StatusFailed and s.Report.Errors() <= 0", now, err, &out)
 		}
 	}
 	for range 9*60 + 1 {

@@ -8,10 +8,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lektordir/lektor/internal/app/importer"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 )
 
-func main() { os.Exit(command.Main(newApp(), os.Args)) }
+func main() { os.Exit(cmdline.Main(newApp(), os.Args)) }
 
 func newApp() *cli.App {
 	return &cli.App{
@@ -23,7 +23,7 @@ lektor-fetch import --from starts it and then fetches the feeds.
 
    lektor-import newsboat
    lektor-import --dir feeds sfeed ~/.sfeed/sfeedrc`,
-		Flags: []cli.Flag{command.DirFlag()},
+		Flags: []cli.Flag{cmdline.DirFlag()},
 		Commands: []*cli.Command{
 			reader("newsboat", "take over urls, cache.db and the killfile of newsboat", "[PATH [CACHE]]", `PATH is newsboat's directory, or its file urls (default: where newsboat looks for it).
 CACHE is its database (default: the one that newsboat uses).
@@ -52,9 +52,9 @@ func reader(name, usage, args, description string) *cli.Command {
 			&cli.BoolFlag{Name: "yes", Usage: "take over the commands of exec: and filter: without asking"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "change nothing; print what would be done"},
 		},
-		Action: command.Run(importer.Import, "", func(f *command.Flags) importer.Options {
+		Action: cmdline.Run(importer.Import, "", func(f *cmdline.Flags) importer.Options {
 			return importer.Options{
-				Dir: command.Dir(f.Context), Reader: name, Paths: f.Words(), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run"),
+				Dir: cmdline.Dir(f.Context), Reader: name, Paths: f.Words(), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run"),
 			}
 		}),
 	}

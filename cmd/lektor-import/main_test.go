@@ -7,8 +7,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lektordir/lektor/internal/app/importer"
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/manual"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 func TestMain(m *testing.M) {
@@ -27,14 +27,14 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestScripts runs testdata/*.txtar, with [dir.Commands].
+// TestScripts runs testdata/*.txtar, with [testdir.Commands].
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
-			dir.SetEnv(env, "feeds")
+			testdir.SetEnv(env, "feeds")
 			return nil
 		},
-		Cmds: dir.Commands(nil),
+		Cmds: testdir.Commands(nil),
 	})
 }

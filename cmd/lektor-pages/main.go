@@ -8,14 +8,14 @@ import (
 	"github.com/urfave/cli/v2"
 
 	app "github.com/lektordir/lektor/internal/app/pages"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 )
 
-func main() { os.Exit(command.Main(newApp(), os.Args)) }
+func main() { os.Exit(cmdline.Main(newApp(), os.Args)) }
 
 func newApp() *cli.App {
-	return command.Completing(&cli.App{
+	return cmdline.Completing(&cli.App{
 		Name:  "lektor-pages",
 		Usage: "write entries of a lektor-dir as web pages and as mail",
 		Description: `lektor-view has the same commands and starts this program for them.
@@ -23,17 +23,17 @@ func newApp() *cli.App {
    lektor-pages html ~/www/news
    lektor-view html --newest 500 ~/www/news is:unread
    lektor-view maildir ~/Mail/feeds`,
-		Flags:    []cli.Flag{command.DirFlag()},
+		Flags:    []cli.Flag{cmdline.DirFlag()},
 		Commands: []*cli.Command{htmlCommand(), maildirCommand(), mboxCommand(), digestCommand()},
-	}, entries.Complete)
+	}, entrystore.Complete)
 }
 
 func privateFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "private", Usage: "include feeds that are not for others"}
 }
 
-func common(f *command.Flags, query []string) app.Common {
-	return app.Common{Dir: command.Dir(f.Context), Query: query, Private: f.Bool("private")}
+func common(f *cmdline.Flags, query []string) app.Common {
+	return app.Common{Dir: cmdline.Dir(f.Context), Query: query, Private: f.Bool("private")}
 }
 
 func htmlCommand() *cli.Command {
@@ -53,7 +53,7 @@ written.
 			imagesFlag("show images at once; their servers learn that somebody reads"),
 			privateFlag(),
 		},
-		Action: command.Run(app.HTML, "DIR", func(f *command.Flags) app.HTMLOptions {
+		Action: cmdline.Run(app.HTML, "DIR", func(f *cmdline.Flags) app.HTMLOptions {
 			words := f.Words()
 			o := app.HTMLOptions{
 				Common: common(f, words[1:]), Output: words[0], Title: f.String("title"), PerPage: f.Number("per-page", 1, 10_000), Images: f.Bool("images"),
@@ -62,7 +62,7 @@ written.
 				o.Newest = f.Number("newest", 1, 0)
 			}
 			if o.Output == "" {
-				f.Fail(command.Usagef("the directory of the site has no name"))
+				f.Fail(cmdline.Usagef("the directory of the site has no name"))
 			}
 			return o
 		}),
@@ -74,17 +74,17 @@ func mailFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "query", Usage: "only entries that match `QUERY`", DefaultText: "all, read or not"},
 		imagesFlag("show images in messages; most mail programs ask before they load them"),
-		command.OutputFlag("print `FORMAT` for each message: file, messageid, path, tsv, json, another field or a template"),
+		cmdline.OutputFlag("print `FORMAT` for each message: file, messageid, path, tsv, json, another field or a template"),
 	}
 }
 
 func imagesFlag(usage string) cli.Flag { return &cli.BoolFlag{Name: "images", Usage: usage} }
 
 // mailOptions are the mailbox, and the options that all commands have.
-func mailOptions(f *command.Flags) (to string, c app.Common) {
+func mailOptions(f *cmdline.Flags) (to string, c app.Common) {
 	words := f.Words()
 	if len(words) > 1 {
-		f.Fail(&command.UsageError{Message: "unexpected argument " + words[1], Hint: "a query stands after --query"})
+		f.Fail(&cmdline.UsageError{Message: "unexpected argument " + words[1], Hint: "a query stands after --query"})
 	}
 	c = common(f, nil)
 	if f.IsSet("query") {
@@ -104,10 +104,10 @@ move or delete the message.
    lektor-view maildir ~/Mail/feeds
    lektor-view maildir --query is:flagged ~/Mail/good`,
 		Flags: mailFlags(),
-		Action: command.Run(app.Maildir, "DIR", func(f *command.Flags) app.MaildirOptions {
+		Action: cmdline.Run(app.Maildir, "DIR", func(f *cmdline.Flags) app.MaildirOptions {
 			to, c := mailOptions(f)
 			if to == "" {
-				f.Fail(command.Usagef("the maildir has no name"))
+				f.Fail(cmdline.Usagef("the maildir has no name"))
 			}
 			return app.MaildirOptions{Common: c, To: to, Images: f.Bool("images"), Print: f.Printing()}
 		}),
@@ -124,14 +124,14 @@ func mboxCommand() *cli.Command {
    lektor-view mbox ~/mail/lwn.mbox --query feed:lwn
    lektor-view mbox --query 'feed:lwn since:1w' >lwn.mbox`,
 		Flags: mailFlags(),
-		Action: command.Run(app.Mbox, "", func(f *command.Flags) app.MboxOptions {
+		Action: cmdline.Run(app.Mbox, "", func(f *cmdline.Flags) app.MboxOptions {
 			to, c := mailOptions(f)
 			if to == "" {
 				to = "-"
 			}
 			o := app.MboxOptions{Common: c, To: to, Images: f.Bool("images"), Print: f.Printing()}
 			if to == "-" && o.Print.Format != "" {
-				f.Fail(command.Usagef("the mailbox is printed, and nothing else; -o is for a FILE"))
+				f.Fail(cmdline.Usagef("the mailbox is printed, and nothing else; -o is for a FILE"))
 			}
 			return o
 		}),
@@ -152,15 +152,15 @@ lektor-view digest --html selects entries, starts this command, and marks them a
 			&cli.BoolFlag{Name: "full", Usage: "include the whole content of each entry"},
 			imagesFlag("show images; their servers learn that somebody reads"),
 			&cli.StringFlag{Name: "mail", Usage: "write a mail to `ADDRESS`, for sendmail -t"},
-			command.NulFlag(),
+			cmdline.NulFlag(),
 		},
-		Action: command.Run(app.Digest, "ENTRY", func(f *command.Flags) app.DigestOptions {
+		Action: cmdline.Run(app.Digest, "ENTRY", func(f *cmdline.Flags) app.DigestOptions {
 			o := app.DigestOptions{
-				Common: common(f, nil), Entries: f.Words(), Nul: command.Nul(f.Context), Lines: f.Number("lines", 0, 10_000),
+				Common: common(f, nil), Entries: f.Words(), Nul: cmdline.Nul(f.Context), Lines: f.Number("lines", 0, 10_000),
 				Full: f.Bool("full"), Images: f.Bool("images"), Mail: f.String("mail"),
 			}
 			if f.IsSet("mail") && o.Mail == "" {
-				f.Fail(command.Usagef("--mail needs an address"))
+				f.Fail(cmdline.Usagef("--mail needs an address"))
 			}
 			return o
 		}),

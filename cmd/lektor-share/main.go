@@ -9,19 +9,19 @@ import (
 	"github.com/urfave/cli/v2"
 
 	app "github.com/lektordir/lektor/internal/app/sharer"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/fetchcmd"
 )
 
 func main() {
 	// A hundred thousand marks need this much. More marks take more time, and more memory.
 	debug.SetMemoryLimit(200 << 20)
-	os.Exit(command.Main(newApp(), os.Args))
+	os.Exit(cmdline.Main(newApp(), os.Args))
 }
 
 func newApp() *cli.App {
-	return command.Completing(&cli.App{
+	return cmdline.Completing(&cli.App{
 		Name:  "lektor-share",
 		Usage: "keep subscriptions and marks equal on several machines",
 		Description: `Each machine publishes documents in a directory that all machines have, or on a server,
@@ -29,21 +29,21 @@ and reads those of the others.
 
    lektor-share init ~/Sync/lektor
    lektor-fetch; lektor-share sync`,
-		Flags: []cli.Flag{command.DirFlag()},
+		Flags: []cli.Flag{cmdline.DirFlag()},
 		Commands: []*cli.Command{
 			initCommand(), syncCommand(), applyCommand(), statusCommand(), peerCommand(), conflictsCommand(), resolveCommand(),
 			publishCommand(), mergeCommand(), checkCommand(),
 		},
-	}, entries.Complete)
+	}, entrystore.Complete)
 }
 
 // maxBytes is the largest document that is fetched unless a flag says otherwise: of a
 // million marks.
 const maxBytes = 1 << 29
 
-func common(f *command.Flags) app.Common { return app.Common{Dir: command.Dir(f.Context)} }
+func common(f *cmdline.Flags) app.Common { return app.Common{Dir: cmdline.Dir(f.Context)} }
 
-func fetching(f *command.Flags) app.Common {
+func fetching(f *cmdline.Flags) app.Common {
 	o := common(f)
 	o.Fetch = fetchcmd.Fetch(f)
 	return o
@@ -75,13 +75,13 @@ server, or on a stick. URL is a directory on a server that takes PUT.
 			&cli.StringFlag{Name: "name", Usage: "the `NAME` of this machine", DefaultText: "the host name"},
 			&cli.BoolFlag{Name: "renew", Usage: "become a new endpoint: for a lektor-dir that you copied or restored from a backup"},
 		},
-		Action: command.Run(app.Init, "", func(f *command.Flags) app.InitOptions {
+		Action: cmdline.Run(app.Init, "", func(f *cmdline.Flags) app.InitOptions {
 			name := f.String("name")
 			if name == "" && !f.Bool("renew") {
 				name, _ = os.Hostname()
 			}
 			if f.NArg() > 1 {
-				f.Fail(command.Usagef("init: it takes one directory or URL"))
+				f.Fail(cmdline.Usagef("init: it takes one directory or URL"))
 			}
 			return app.InitOptions{Common: common(f), Target: f.Args().First(), Name: name, Renew: f.Bool("renew")}
 		}),
@@ -99,7 +99,7 @@ func syncCommand() *cli.Command {
 			yesFlag(), dryRunFlag(),
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
 		}, fetchcmd.FetchFlags(maxBytes)...),
-		Action: command.Run(app.Sync, "", func(f *command.Flags) app.SyncOptions {
+		Action: cmdline.Run(app.Sync, "", func(f *cmdline.Flags) app.SyncOptions {
 			return app.SyncOptions{Common: fetching(f), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run"), Quiet: f.Bool("quiet")}
 		}),
 	}
@@ -116,7 +116,7 @@ func applyCommand() *cli.Command {
 			yesFlag(), dryRunFlag(),
 			&cli.StringSliceFlag{Name: "allow", Usage: "subscribe to feeds of peers in the private network `PREFIX`; may be repeated"},
 		},
-		Action: command.Run(app.Apply, "", func(f *command.Flags) app.ApplyOptions {
+		Action: cmdline.Run(app.Apply, "", func(f *cmdline.Flags) app.ApplyOptions {
 			o := app.ApplyOptions{Common: common(f), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run")}
 			o.Fetch.AllowPrivate = fetchcmd.Prefixes(f, "allow")
 			return o
@@ -129,9 +129,9 @@ func statusCommand() *cli.Command {
 		Name:  "status",
 		Usage: "print the peers, what waits, and which feeds are not shared",
 		Flags: []cli.Flag{
-			command.OutputFlag("print the peers in `FORMAT`: tsv (the default), json, a field or a template"), rawFlag(),
+			cmdline.OutputFlag("print the peers in `FORMAT`: tsv (the default), json, a field or a template"), rawFlag(),
 		},
-		Action: command.Run(app.Status, "", func(f *command.Flags) app.StatusOptions {
+		Action: cmdline.Run(app.Status, "", func(f *cmdline.Flags) app.StatusOptions {
 			return app.StatusOptions{Common: common(f), Print: f.Printing()}
 		}),
 	}
@@ -147,9 +147,9 @@ func peerCommand() *cli.Command {
    lektor-share peer add phone https://dav.example.com/lektor/phone-0a7903db47fb0ae8
    lektor-share peer ls`,
 		Flags: []cli.Flag{
-			command.OutputFlag("print `FORMAT`: tsv (the default), json, a field or a template"), rawFlag(),
+			cmdline.OutputFlag("print `FORMAT`: tsv (the default), json, a field or a template"), rawFlag(),
 		},
-		Action: command.Run(app.Peer, "", func(f *command.Flags) app.PeerOptions {
+		Action: cmdline.Run(app.Peer, "", func(f *cmdline.Flags) app.PeerOptions {
 			return app.PeerOptions{Common: common(f), Words: f.Words(), Print: f.Printing()}
 		}),
 	}
@@ -160,9 +160,9 @@ func conflictsCommand() *cli.Command {
 		Name:  "conflicts",
 		Usage: "list changes that two machines made at once",
 		Flags: []cli.Flag{
-			command.OutputFlag("print `FORMAT`: tsv (the default), json, a field or a template"), rawFlag(),
+			cmdline.OutputFlag("print `FORMAT`: tsv (the default), json, a field or a template"), rawFlag(),
 		},
-		Action: command.Run(app.Conflicts, "", func(f *command.Flags) app.ConflictsOptions {
+		Action: cmdline.Run(app.Conflicts, "", func(f *cmdline.Flags) app.ConflictsOptions {
 			return app.ConflictsOptions{Common: common(f), Print: f.Printing()}
 		}),
 	}
@@ -182,14 +182,14 @@ input, one a line. If several peers lost, theirs needs the PEER.
 			&cli.BoolFlag{Name: "all", Usage: "settle all conflicts"},
 			dryRunFlag(),
 		},
-		Action: command.Run(app.Resolve, "an item", func(f *command.Flags) app.ResolveOptions {
+		Action: cmdline.Run(app.Resolve, "an item", func(f *cmdline.Flags) app.ResolveOptions {
 			o := app.ResolveOptions{Common: common(f), All: f.Bool("all"), DryRun: f.Bool("dry-run")}
 			words := f.Words()
 			if !o.All && len(words) > 0 {
 				o.Items, words = words[:1], words[1:]
 			}
 			if n := len(words); n < 1 || n > 2 {
-				f.Fail(command.Usagef("resolve: it takes an item or --all, ours or theirs, and perhaps a peer"))
+				f.Fail(cmdline.Usagef("resolve: it takes an item or --all, ours or theirs, and perhaps a peer"))
 				return o
 			}
 			if o.Which = words[0]; len(words) > 1 {
@@ -212,7 +212,7 @@ func publishCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "set", Usage: "write `WHAT` to standard output: subscriptions or state", DefaultText: "subscriptions"},
 		},
-		Action: command.Run(app.Publish, "a directory, or -,", func(f *command.Flags) app.PublishOptions {
+		Action: cmdline.Run(app.Publish, "a directory, or -,", func(f *cmdline.Flags) app.PublishOptions {
 			return app.PublishOptions{Common: common(f), To: f.Args().First(), Set: f.String("set")}
 		}),
 	}
@@ -230,9 +230,9 @@ without sx:sync are left out.
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "strict", Usage: "merge to the letter of the specification"},
 		},
-		Action: command.Run(app.Merge, "a document", func(f *command.Flags) app.MergeOptions {
+		Action: cmdline.Run(app.Merge, "a document", func(f *cmdline.Flags) app.MergeOptions {
 			if f.NArg() != 2 {
-				f.Fail(command.Usagef("merge: it takes two documents"))
+				f.Fail(cmdline.Usagef("merge: it takes two documents"))
 			}
 			return app.MergeOptions{Local: f.Args().Get(0), Incoming: f.Args().Get(1), Strict: f.Bool("strict")}
 		}),
@@ -250,7 +250,7 @@ func checkCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "strict", Usage: "treat warnings as failures"},
 		},
-		Action: command.Run(app.Check, "a document", func(f *command.Flags) app.CheckOptions {
+		Action: cmdline.Run(app.Check, "a document", func(f *cmdline.Flags) app.CheckOptions {
 			return app.CheckOptions{Documents: f.Words(), Strict: f.Bool("strict")}
 		}),
 	}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/manual"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 func TestMain(m *testing.M) {
@@ -15,11 +15,11 @@ func TestMain(m *testing.M) {
 
 func TestManual(t *testing.T) { manual.CheckManual(t, newApp()) }
 
-// TestScripts runs testdata/*.txtar, with [dir.Commands].
+// TestScripts runs testdata/*.txtar, with [testdir.Commands].
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:   "testdata",
-		Setup: dir.Fill,
-		Cmds:  dir.Commands(nil),
+		Setup: testdir.Fill,
+		Cmds:  testdir.Commands(nil),
 	})
 }

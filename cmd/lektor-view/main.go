@@ -19,17 +19,17 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/save"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/undo"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/fetchcmd"
 	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
-func main() { os.Exit(command.Main(newApp(), os.Args)) }
+func main() { os.Exit(cmdline.Main(newApp(), os.Args)) }
 
 func newApp() *cli.App {
-	return command.Completing(&cli.App{
+	return cmdline.Completing(&cli.App{
 		Name:  "lektor-view",
 		Usage: "list, read and mark the entries of a lektor-dir",
 		Description: `ENTRY is a path, a unique name, or a number or range (3, 2-5, 3-, $) of the last
@@ -39,18 +39,18 @@ input. QUERY is described in lektor-query(7).
    lektor-view ls feed:lwn since:2d
    lektor-view show 3
    lektor-view ls -o path is:unread before:4w | lektor-view mark --set S -`,
-		Flags: []cli.Flag{command.DirFlag()},
+		Flags: []cli.Flag{cmdline.DirFlag()},
 		Commands: slices.Concat(
 			group("Read", lsCommand(), showCommand(), nextCommand(), openCommand(), playCommand(), digestCommand(), followCommand(),
 				countCommand(), statsCommand(), tuiCommand()),
 			group("Organise", markCommand(), rmCommand(), undoCommand(), rulesCommand(), indexCommand()),
 			group("Keep", saveCommand(), expireCommand()),
 			group("Share", publishCommand(),
-				command.External("html", "lektor-pages", "write a site to read entries in a browser"),
-				command.External("maildir", "lektor-pages", "deliver entries to a maildir, each once"),
-				command.External("mbox", "lektor-pages", "print entries as a mailbox, or write one to a new file")),
+				cmdline.External("html", "lektor-pages", "write a site to read entries in a browser"),
+				cmdline.External("maildir", "lektor-pages", "deliver entries to a maildir, each once"),
+				cmdline.External("mbox", "lektor-pages", "print entries as a mailbox, or write one to a new file")),
 		),
-	}, entries.Complete)
+	}, entrystore.Complete)
 }
 
 // group sets the heading of commands in --help.
@@ -62,25 +62,25 @@ func group(heading string, commands ...*cli.Command) []*cli.Command {
 }
 
 // common returns the options that all commands have.
-func common(f *command.Flags) session.Common {
-	c := session.Common{Dir: command.Dir(f.Context), Terminal: session.Terminal()}
+func common(f *cmdline.Flags) session.Common {
+	c := session.Common{Dir: cmdline.Dir(f.Context), Terminal: session.Terminal()}
 	c.Index.Brief = true
 	return c
 }
 
 // staying returns the options for a command that does not end soon.
-func staying(f *command.Flags) session.Common {
+func staying(f *cmdline.Flags) session.Common {
 	c := common(f)
 	c.Index.Brief = false
 	return c
 }
 
 // numbered reports whether other commands take the numbers of this list.
-func numbered(f *command.Flags) bool { return f.Bool("number") || f.Streams().OutIsTerminal() }
+func numbered(f *cmdline.Flags) bool { return f.Bool("number") || f.Streams().OutIsTerminal() }
 
 func numberFlag(usage string) cli.Flag { return &cli.BoolFlag{Name: "number", Usage: usage} }
 
-func textWidth(f *command.Flags) int {
+func textWidth(f *cmdline.Flags) int {
 	if f.IsSet("width") {
 		return f.Number("width", 20, 0)
 	}
@@ -108,7 +108,7 @@ func print0Flag() cli.Flag {
 }
 
 // nulPaths returns how to print; -0 without -o prints paths.
-func nulPaths(f *command.Flags) command.PrinterOptions {
+func nulPaths(f *cmdline.Flags) cmdline.PrinterOptions {
 	p := f.Printing()
 	if p.Nul && p.Format == "" {
 		p.Format = "path"
@@ -116,8 +116,8 @@ func nulPaths(f *command.Flags) command.PrinterOptions {
 	return p
 }
 
-func names(f *command.Flags) session.Names {
-	return session.Names{Args: f.Words(), Nul: command.Nul(f.Context)}
+func names(f *cmdline.Flags) session.Names {
+	return session.Names{Args: f.Words(), Nul: cmdline.Nul(f.Context)}
 }
 
 func lsCommand() *cli.Command {
@@ -132,12 +132,12 @@ func lsCommand() *cli.Command {
 			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "list only the newest `N` entries", DefaultText: "all"},
 			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`: date, delivered, feed, title, author, rank or relevance; -KEY reverses the order", Value: viewer.DefaultSort},
 			numberFlag("number the list for other commands, as on a terminal"),
-			command.OutputFlag("print as `FORMAT`: path, url, tsv, json, another field or a template"),
+			cmdline.OutputFlag("print as `FORMAT`: path, url, tsv, json, another field or a template"),
 			print0Flag(),
 			rawFlag(uncleaned),
 			noPagerFlag(),
 		},
-		Action: command.Run(viewer.List, "", func(f *command.Flags) viewer.ListOptions {
+		Action: cmdline.Run(viewer.List, "", func(f *cmdline.Flags) viewer.ListOptions {
 			o := viewer.ListOptions{
 				Common: common(f), Query: f.Words(), All: f.Bool("all"), Sort: f.String("sort"), Print: nulPaths(f), Number: numbered(f),
 				Screen: f.Streams().Screen(), Pager: pager(f),
@@ -157,11 +157,11 @@ func showFlags(more ...cli.Flag) []cli.Flag {
 		&cli.BoolFlag{Name: "feed-text", Usage: "if the content is the article of the page, show the feed's own text"},
 		widthFlag(),
 		noPagerFlag(),
-		command.OutputFlag("print as `FORMAT`: path, url, tsv, json, another field or a template"),
+		cmdline.OutputFlag("print as `FORMAT`: path, url, tsv, json, another field or a template"),
 	)
 }
 
-func showOptions(f *command.Flags) viewer.ShowOptions {
+func showOptions(f *cmdline.Flags) viewer.ShowOptions {
 	o := viewer.ShowOptions{Common: common(f), Raw: f.Bool("raw"), FeedText: f.Bool("feed-text"), Width: textWidth(f), Print: f.Printing()}
 	if !o.Raw {
 		o.Pager = pager(f)
@@ -173,7 +173,7 @@ func noPagerFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "no-pager", Usage: "do not start $LEKTOR_PAGER, $PAGER or less"}
 }
 
-func pager(f *command.Flags) viewer.Pager {
+func pager(f *cmdline.Flags) viewer.Pager {
 	if f.Bool("no-pager") {
 		return viewer.Pager{}
 	}
@@ -189,8 +189,8 @@ func showCommand() *cli.Command {
    lektor-view show --raw . | lynx -stdin`,
 		Flags: append(showFlags(
 			&cli.BoolFlag{Name: "mark", Aliases: []string{"m"}, Usage: "mark the entries shown as read"},
-		), command.NulFlag(), command.NumericArgs()),
-		Action: command.Run(viewer.Show, "ENTRY", func(f *command.Flags) viewer.ShowOptions {
+		), cmdline.NulFlag(), cmdline.NumericArgs()),
+		Action: cmdline.Run(viewer.Show, "ENTRY", func(f *cmdline.Flags) viewer.ShowOptions {
 			o := showOptions(f)
 			o.Names, o.Mark = names(f), f.Bool("mark")
 			return o
@@ -209,7 +209,7 @@ none.
 
    lektor-view ls feed:lwn; lektor-view next`,
 		Flags: showFlags(&cli.BoolFlag{Name: "keep", Aliases: []string{"k"}, Usage: "leave the entry unread"}),
-		Action: command.Run(viewer.Next, "", func(f *command.Flags) viewer.ShowOptions {
+		Action: cmdline.Run(viewer.Next, "", func(f *cmdline.Flags) viewer.ShowOptions {
 			o := showOptions(f)
 			o.Query, o.Mark = f.Words(), !f.Bool("keep")
 			return o
@@ -231,13 +231,13 @@ it. It gets URLs of http and https, and of the schemes in etc/view/schemes.
 			&cli.IntFlag{Name: "link", Usage: "open link `N` of the content, by its number in the output of show", DefaultText: "the entry's page"},
 			enclosureFlag("open", "the entry's page"),
 			&cli.BoolFlag{Name: "comments", Usage: "open the page of comments"},
-			keepFlag(), command.NulFlag(), command.NumericArgs(),
+			keepFlag(), cmdline.NulFlag(), cmdline.NumericArgs(),
 		},
-		Action: command.Run(viewer.Open, "ENTRY", func(f *command.Flags) viewer.OpenOptions {
+		Action: cmdline.Run(viewer.Open, "ENTRY", func(f *cmdline.Flags) viewer.OpenOptions {
 			o := handed(f, "link", "enclosure")
 			o.Comments = f.Bool("comments")
 			if f.Bool("comments") && o.Link+o.Enclosure > 0 || o.Link > 0 && o.Enclosure > 0 {
-				f.Fail(command.Usagef("--link, --enclosure and --comments exclude each other"))
+				f.Fail(cmdline.Usagef("--link, --enclosure and --comments exclude each other"))
 			}
 			return o
 		}),
@@ -257,13 +257,13 @@ fails or is interrupted, the entry stays unread.
 		Flags: []cli.Flag{
 			enclosureFlag("play", "the first that is audio or video"),
 			&cli.BoolFlag{Name: "page", Usage: "hand the entry's page to the player; mpv may find a video in it"},
-			keepFlag(), command.NulFlag(), command.NumericArgs(),
+			keepFlag(), cmdline.NulFlag(), cmdline.NumericArgs(),
 		},
-		Action: command.Run(viewer.Play, "ENTRY", func(f *command.Flags) viewer.OpenOptions {
+		Action: cmdline.Run(viewer.Play, "ENTRY", func(f *cmdline.Flags) viewer.OpenOptions {
 			o := handed(f, "enclosure")
 			o.Page = f.Bool("page")
 			if o.Page && o.Enclosure > 0 {
-				f.Fail(command.Usagef("--page and --enclosure exclude each other"))
+				f.Fail(cmdline.Usagef("--page and --enclosure exclude each other"))
 			}
 			return o
 		}),
@@ -289,23 +289,23 @@ incomplete file is continued. Entries with the flag d are skipped.
 			&cli.StringFlag{Name: "type", Usage: "save only enclosures whose MIME type begins with `TYPE`, such as audio", DefaultText: "all"},
 			&cli.BoolFlag{Name: "again", Usage: "save the enclosures of entries with the flag d too"},
 			&cli.DurationFlag{Name: httpmsg.FlagTimeout, Value: fetch.DefaultDeadline, Usage: "fail if no data came for `TIME`"},
-			command.NulFlag(), command.NumericArgs(),
+			cmdline.NulFlag(), cmdline.NumericArgs(),
 		}, fetching...),
-		Action: command.Run(save.Save, "DIR", func(f *command.Flags) save.Options {
+		Action: cmdline.Run(save.Save, "DIR", func(f *cmdline.Flags) save.Options {
 			o := save.Options{
 				Common: common(f), To: f.Args().First(), Type: f.String("type"), Again: f.Bool("again"),
-				Names: session.Names{Args: f.Args().Tail(), Nul: command.Nul(f.Context)},
+				Names: session.Names{Args: f.Args().Tail(), Nul: cmdline.Nul(f.Context)},
 			}
 			o.Fetch = fetchcmd.Asking(f)
 			o.Fetch.Gap = f.Time("gap")
 			o.Fetch.MaxBytes, o.Fetch.MaxHeader, o.Fetch.Proxy = f.Bytes(httpmsg.FlagMaxBytes), f.Bytes(httpmsg.FlagMaxHeader), http.ProxyFromEnvironment
 			switch {
 			case f.IsSet("query") && len(o.Args) > 0:
-				f.Fail(command.Usagef("name entries or use --query, not both"))
+				f.Fail(cmdline.Usagef("name entries or use --query, not both"))
 			case f.IsSet("query"):
 				o.Query = []string{f.String("query")}
 			case len(o.Args) == 0:
-				f.Fail(command.Usagef("ENTRY or --query is missing"))
+				f.Fail(cmdline.Usagef("ENTRY or --query is missing"))
 			}
 			return o
 		}),
@@ -324,7 +324,7 @@ func keepFlag() cli.Flag {
 }
 
 // handed returns the options of open and play; the values of numbers count from 1.
-func handed(f *command.Flags, numbers ...string) viewer.OpenOptions {
+func handed(f *cmdline.Flags, numbers ...string) viewer.OpenOptions {
 	o := viewer.OpenOptions{Common: common(f), Names: names(f), Keep: f.Bool("keep")}
 	for _, name := range numbers {
 		if !f.IsSet(name) {
@@ -352,10 +352,10 @@ func markCommand() *cli.Command {
 			&cli.StringFlag{Name: "set", Aliases: []string{"s"}, Usage: "set `FLAGS`: letters, or read, flagged, trashed or saved"},
 			&cli.StringFlag{Name: "clear", Aliases: []string{"c"}, Usage: "clear `FLAGS`: letters, or read, flagged, trashed or saved"},
 			dryRunFlag(),
-			command.OutputFlag("print as `FORMAT`: path (default), url, tsv, json, another field or a template"),
-			command.NulFlag(), command.NumericArgs(),
+			cmdline.OutputFlag("print as `FORMAT`: path (default), url, tsv, json, another field or a template"),
+			cmdline.NulFlag(), cmdline.NumericArgs(),
 		},
-		Action: command.Run(viewer.Mark, "ENTRY", func(f *command.Flags) viewer.MarkOptions {
+		Action: cmdline.Run(viewer.Mark, "ENTRY", func(f *cmdline.Flags) viewer.MarkOptions {
 			return viewer.MarkOptions{
 				Common: common(f), Names: names(f), Set: f.String("set"), Clear: f.String("clear"), DryRun: f.Bool("dry-run"), Print: f.Printing(),
 			}
@@ -376,9 +376,9 @@ Trashed and deleted entries are never delivered again.
    lektor-view ls -o path is:trashed | lektor-view rm --now -`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "now", Usage: "delete the entries; you cannot get them back"},
-			dryRunFlag(), command.NulFlag(), command.NumericArgs(),
+			dryRunFlag(), cmdline.NulFlag(), cmdline.NumericArgs(),
 		},
-		Action: command.Run(viewer.Remove, "ENTRY", func(f *command.Flags) viewer.RemoveOptions {
+		Action: cmdline.Run(viewer.Remove, "ENTRY", func(f *cmdline.Flags) viewer.RemoveOptions {
 			return viewer.RemoveOptions{Common: common(f), Names: names(f), Now: f.Bool("now"), DryRun: f.Bool("dry-run")}
 		}),
 	}
@@ -404,7 +404,7 @@ You cannot get the entries back, and they are never delivered again.
 			&cli.BoolFlag{Name: "yes", Usage: "trust the clock, even if it is a month ahead of the last expire and of all servers"},
 			dryRunFlag(),
 		},
-		Action: command.Run(viewer.Expire, "", func(f *command.Flags) viewer.ExpireOptions {
+		Action: cmdline.Run(viewer.Expire, "", func(f *cmdline.Flags) viewer.ExpireOptions {
 			o := viewer.ExpireOptions{
 				Common: common(f), Query: f.Words(), Read: f.String("read"), Keep: -1, Trashed: f.String("trashed"), Unread: f.String("unread"),
 				Flagged: f.Bool("flagged"), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run"),
@@ -427,10 +427,10 @@ were marked since are left alone. "rm --now" cannot be taken back.
    lektor-view digest; lektor-view undo`,
 		Flags: []cli.Flag{
 			dryRunFlag(),
-			command.OutputFlag("print as `FORMAT`: path (default), url, tsv, json, another field or a template"),
+			cmdline.OutputFlag("print as `FORMAT`: path (default), url, tsv, json, another field or a template"),
 		},
-		Action: command.Run(undo.Undo, "", func(f *command.Flags) undo.Options {
-			f.Fail(command.NoArgs(f.Context))
+		Action: cmdline.Run(undo.Undo, "", func(f *cmdline.Flags) undo.Options {
+			f.Fail(cmdline.NoArgs(f.Context))
 			return undo.Options{Common: common(f), DryRun: f.Bool("dry-run"), Print: f.Printing()}
 		}),
 	}
@@ -446,15 +446,15 @@ func countCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "by", Usage: "print a line for each `GROUP`: folder, feed, author, day or saved query", DefaultText: "one line for all"},
 			&cli.BoolFlag{Name: "feeds", Aliases: []string{"f"}, Usage: "the same as --by feed"},
-			command.OutputFlag("print as `FORMAT`: tsv, json, a template, or one of unread, all, flagged and the group, or for feeds feedid and feedhash"),
+			cmdline.OutputFlag("print as `FORMAT`: tsv, json, a template, or one of unread, all, flagged and the group, or for feeds feedid and feedhash"),
 		},
-		Action: command.Run(viewer.Count, "", func(f *command.Flags) viewer.CountOptions {
+		Action: cmdline.Run(viewer.Count, "", func(f *cmdline.Flags) viewer.CountOptions {
 			o := viewer.CountOptions{Common: common(f), Query: f.Words(), By: f.String("by"), Print: f.Printing(), Total: f.Streams().OutIsTerminal()}
 			switch {
 			case f.IsSet("by") && o.By == "":
-				f.Fail(command.Usagef("--by needs one of %s", strings.Join(viewer.Groups, ", ")))
+				f.Fail(cmdline.Usagef("--by needs one of %s", strings.Join(viewer.Groups, ", ")))
 			case f.Bool("feeds") && o.By != "" && o.By != "feed":
-				f.Fail(command.Usagef("--feeds and --by %s exclude each other", o.By))
+				f.Fail(cmdline.Usagef("--feeds and --by %s exclude each other", o.By))
 			case f.Bool("feeds"):
 				o.By = "feed"
 			}
@@ -472,9 +472,9 @@ func statsCommand() *cli.Command {
    lektor-view stats -o '{{.bytes}} {{.feed}}' | sort -rn | head`,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "weeks", Usage: "show `N` weeks, 1 to 520", Value: viewer.DefaultWeeks},
-			command.OutputFlag("print as `FORMAT`: tsv, json, a template, or one of feed, unread, all, flagged, weeks, newest, silent, error, bytes, feedid, feedhash"),
+			cmdline.OutputFlag("print as `FORMAT`: tsv, json, a template, or one of feed, unread, all, flagged, weeks, newest, silent, error, bytes, feedid, feedhash"),
 		},
-		Action: command.Run(viewer.Stats, "", func(f *command.Flags) viewer.StatsOptions {
+		Action: cmdline.Run(viewer.Stats, "", func(f *cmdline.Flags) viewer.StatsOptions {
 			return viewer.StatsOptions{Common: common(f), Query: f.Words(), Weeks: f.Number("weeks", 1, 520), Print: f.Printing(), Width: f.Streams().Screen().Width}
 		}),
 	}
@@ -499,7 +499,7 @@ func digestCommand() *cli.Command {
 			&cli.BoolFlag{Name: "images", Usage: "with --html, show images, which lets their servers see that somebody reads"},
 			&cli.StringFlag{Name: "mail", Usage: "with --html, write a mail to `ADDRESS`, for sendmail -t"},
 		},
-		Action: command.Run(viewer.Digest, "", func(f *command.Flags) viewer.DigestOptions {
+		Action: cmdline.Run(viewer.Digest, "", func(f *cmdline.Flags) viewer.DigestOptions {
 			o := viewer.DigestOptions{
 				Common: common(f), Query: f.Words(), All: f.Bool("all"), Lines: f.Number("lines", 0, 0), Keep: f.Bool("keep"), Width: textWidth(f), Number: numbered(f),
 			}
@@ -510,18 +510,18 @@ func digestCommand() *cli.Command {
 }
 
 // htmlFlags returns the flags of digest for lektor-pages; nil without --html.
-func htmlFlags(f *command.Flags) []string {
+func htmlFlags(f *cmdline.Flags) []string {
 	if !f.Bool("html") {
 		for _, name := range []string{"full", "images", "mail"} {
 			if f.IsSet(name) {
-				f.Fail(command.Usagef("--%s needs --html", name))
+				f.Fail(cmdline.Usagef("--%s needs --html", name))
 			}
 		}
 		return nil
 	}
 	for _, name := range []string{"number", "width"} {
 		if f.IsSet(name) {
-			f.Fail(command.Usagef("--%s and --html exclude each other", name))
+			f.Fail(cmdline.Usagef("--%s and --html exclude each other", name))
 		}
 	}
 	args := []string{}
@@ -553,14 +553,14 @@ too. With --run, arguments can be templates, as for -o.
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "past", Aliases: []string{"n"}, Usage: "first print the newest `N` of the entries that are there already"},
 			&cli.StringFlag{Name: "exec", Usage: "for each entry run `COMMAND` by /bin/sh instead of printing it"},
-			command.RestFlag("run", "for each entry run `COMMAND`, with all words that follow, without a shell"),
+			cmdline.RestFlag("run", "for each entry run `COMMAND`, with all words that follow, without a shell"),
 			&cli.BoolFlag{Name: "rules", Usage: "apply the rules of etc/view/rules to arrivals"},
 			numberFlag("number the entries for other commands, as on a terminal"),
-			command.OutputFlag("print as `FORMAT`: path, url, tsv, json, another field or a template"),
+			cmdline.OutputFlag("print as `FORMAT`: path, url, tsv, json, another field or a template"),
 			print0Flag(),
 			rawFlag(uncleaned),
 		},
-		Action: command.Run(viewer.Follow, "", func(f *command.Flags) viewer.FollowOptions {
+		Action: cmdline.Run(viewer.Follow, "", func(f *cmdline.Flags) viewer.FollowOptions {
 			o := viewer.FollowOptions{
 				Common: staying(f), Query: f.Words(), Past: f.Number("past", 0, 0), Exec: f.String("exec"), Rules: f.Bool("rules"), Print: nulPaths(f), Number: numbered(f),
 				Screen: f.Streams().Screen(),
@@ -569,7 +569,7 @@ too. With --run, arguments can be templates, as for -o.
 				o.Run = f.StringSlice("run")
 			}
 			if o.Exec != "" && o.Run != nil {
-				f.Fail(command.Usagef("--exec and --run exclude each other"))
+				f.Fail(cmdline.Usagef("--exec and --run exclude each other"))
 			}
 			return o
 		}),
@@ -590,18 +590,18 @@ stop, and at the end run CMD ARG. Rules are applied to each entry once.
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "again", Usage: "apply the rules to the entries that QUERY selects, even if that was done before"},
 			dryRunFlag(),
-			command.OutputFlag("print as `FORMAT`: path (default), url, tsv, json, another field or a template"),
+			cmdline.OutputFlag("print as `FORMAT`: path (default), url, tsv, json, another field or a template"),
 		},
-		Action: command.Run(applyOrCheck, "apply or check", func(f *command.Flags) rulesOptions {
+		Action: cmdline.Run(applyOrCheck, "apply or check", func(f *cmdline.Flags) rulesOptions {
 			words := f.Args().Tail()
 			o := rulesOptions{what: f.Args().First(), Options: rules.Options{
 				Common: common(f), DryRun: f.Bool("dry-run"), Undo: f.Streams().OutIsTerminal(), Print: f.Printing(),
 			}}
 			switch {
 			case o.what != "apply" && o.what != "check":
-				f.Fail(command.Usagef("rules %s: write apply or check", o.what))
+				f.Fail(cmdline.Usagef("rules %s: write apply or check", o.what))
 			case o.what == "check" && (len(words) > 0 || f.Bool("again")), o.what == "apply" && len(words) > 0 && !f.Bool("again"):
-				f.Fail(command.Usagef("a query needs rules apply --again"))
+				f.Fail(cmdline.Usagef("a query needs rules apply --again"))
 			case f.Bool("again"):
 				o.Again = words
 			}
@@ -616,7 +616,7 @@ type rulesOptions struct {
 	what string
 }
 
-func applyOrCheck(ctx context.Context, o rulesOptions, s *command.Streams) error {
+func applyOrCheck(ctx context.Context, o rulesOptions, s *cmdline.Streams) error {
 	if o.what == "check" {
 		return rules.Check(ctx, o.Options, s)
 	}
@@ -636,8 +636,8 @@ Every command that takes a QUERY keeps it up to date.
 			&cli.BoolFlag{Name: "check", Usage: "compare the index with the lektor-dir, entry by entry"},
 			&cli.BoolFlag{Name: "drop", Usage: "remove the index"},
 		},
-		Action: command.Run(viewer.Index, "", func(f *command.Flags) viewer.IndexOptions {
-			f.Fail(command.NoArgs(f.Context))
+		Action: cmdline.Run(viewer.Index, "", func(f *cmdline.Flags) viewer.IndexOptions {
+			f.Fail(cmdline.NoArgs(f.Context))
 			return viewer.IndexOptions{Common: staying(f), Check: f.Bool("check"), Drop: f.Bool("drop")}
 		}),
 	}
@@ -668,7 +668,7 @@ func publishCommand() *cli.Command {
 			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "publish only the newest `N` entries", DefaultText: "all"},
 			&cli.StringSliceFlag{Name: "include", Usage: "publish `FEED` although it is private; can be repeated"},
 		},
-		Action: command.Run(publish.Publish, "", func(f *command.Flags) publish.Options {
+		Action: cmdline.Run(publish.Publish, "", func(f *cmdline.Flags) publish.Options {
 			o := publish.Options{
 				Common: common(f), Query: f.Words(), Newest: f.Number("newest", 0, 0), Format: f.String("format"), Output: f.String("output"),
 				Title: f.String("title"), Self: f.String("self"), Link: f.String("link"),
@@ -697,8 +697,8 @@ etc/view/keys of the lektor-dir, see lektor-view-tui(1).
 			&cli.BoolFlag{Name: "advance", Usage: "after you mark an entry in the list, move to the next one"},
 			&cli.IntFlag{Name: "width", Aliases: []string{"w"}, Usage: "wrap text to at most `COLUMNS`", DefaultText: "80"},
 		},
-		Action: command.Run(fullscreen.Run, "", func(f *command.Flags) fullscreen.Options {
-			f.Fail(command.NoArgs(f.Context))
+		Action: cmdline.Run(fullscreen.Run, "", func(f *cmdline.Flags) fullscreen.Options {
+			f.Fail(cmdline.NoArgs(f.Context))
 			o := fullscreen.Options{Common: staying(f), Set: f.String("keys"), Mouse: f.Bool("mouse"), Advance: f.Bool("advance"), Fetch: fetch.Config{UserAgent: fetchcmd.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment}}
 			if f.IsSet("width") {
 				o.Width = f.Number("width", 20, 0)

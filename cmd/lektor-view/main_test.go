@@ -5,24 +5,24 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/manual"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"lektor-view": main})
 }
 
-// TestScripts runs testdata/*.txtar, one behaviour each, with [dir.Commands].
+// TestScripts runs testdata/*.txtar, one behaviour each, with [testdir.Commands].
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PAGER", "false")
 			env.Setenv("LEKTOR_PAGER", "false")
-			return dir.Fill(env)
+			return testdir.Fill(env)
 		},
-		Cmds: dir.Commands(nil),
+		Cmds: testdir.Commands(nil),
 	})
 }
 

@@ -9,15 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // shelf is a lektor-dir of forty entries, the first of which is long, and the
 // environment of somebody who has set nothing.
-func shelf(t *testing.T) (d *dir.Dir, env []string) {
+func shelf(t *testing.T) (d *testdir.Dir, env []string) {
 	t.Helper()
-	d = dir.New(t)
+	d = testdir.New(t)
 	if _, err := d.Feed("http://a.example/", "Alpha"); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func shelf(t *testing.T) (d *dir.Dir, env []string) {
 }
 
 // unread counts what is in new/.
-func unread(t *testing.T, d *dir.Dir) int {
+func unread(t *testing.T, d *testdir.Dir) int {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(d.Path, "new", "*", "*"))
 	if err != nil {

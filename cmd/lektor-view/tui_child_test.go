@@ -8,11 +8,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // withKeys writes a file of keys into a lektor-dir.
-func withKeys(t *testing.T, d *dir.Dir, keys string) *dir.Dir {
+func withKeys(t *testing.T, d *testdir.Dir, keys string) *testdir.Dir {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Join(d.Path, "etc/view"), 0o755); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // hostile are titles that a stranger may write. Behind each stands a name by which a
@@ -35,15 +35,15 @@ const bad = `<p onclick="x()">para</p><script>alert(1)</script><a href="javascri
 // runs it.
 type reader struct {
 	*terminal.Tmux
-	d    *dir.Dir
+	d    *testdir.Dir
 	home string
 }
 
 // readerDir makes the lektor-dir: in two folders, and one feed of its own, each with
 // entries whose titles say where they are; with what is hostile beside them.
-func readerDir(t *testing.T, nasty bool) *dir.Dir {
+func readerDir(t *testing.T, nasty bool) *testdir.Dir {
 	t.Helper()
-	d := dir.New(t)
+	d := testdir.New(t)
 	try := func(_ string, err error) {
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func readerDir(t *testing.T, nasty bool) *dir.Dir {
 }
 
 // read starts the reader on a screen.
-func read(t *testing.T, d *dir.Dir, columns, lines int, args string, env ...string) *reader {
+func read(t *testing.T, d *testdir.Dir, columns, lines int, args string, env ...string) *reader {
 	t.Helper()
 	r := &reader{d: d, home: t.TempDir()}
 	bin, err := exec.LookPath("lektor-view")
@@ -306,14 +306,14 @@ func (r *reader) throughHostile(t *testing.T) {
 }
 
 // arrive delivers an entry as a fetcher does.
-func arrive(t *testing.T, d *dir.Dir, feed string, number int, title string) {
+func arrive(t *testing.T, d *testdir.Dir, feed string, number int, title string) {
 	t.Helper()
 	name := fmt.Sprintf("17000000%02d.1.h", number)
 	path, err := d.Entry(feed, "tmp", name, "title="+title)
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := filepath.Join(d.Path, "new", dir.Hash(feed))
+	to := filepath.Join(d.Path, "new", testdir.Hash(feed))
 	if err := os.MkdirAll(to, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -396,7 +396,7 @@ func TestTUISuspended(t *testing.T) {
 // TestTUIKeys reads keys of one's own: they run commands, which see the entry, and get
 // what a stranger wrote as one argument.
 func TestTUIKeys(t *testing.T) {
-	d := dir.New(t)
+	d := testdir.New(t)
 	if _, err := d.Feed("http://a.example/", "Alpha"); err != nil {
 		t.Fatal(err)
 	}
@@ -465,7 +465,7 @@ func TestTUICommands(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", line, err, out)
 		}
 	}
-	paths := func(d *dir.Dir) string {
+	paths := func(d *testdir.Dir) string {
 		var names []string
 		for _, pattern := range []string{"new/*/*", "cur/*/*", "etc/view/query/*"} {
 			found, _ := filepath.Glob(filepath.Join(d.Path, pattern))

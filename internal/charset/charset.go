@@ -5,6 +5,7 @@ package charset
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -17,8 +18,6 @@ import (
 	"golang.org/x/text/encoding/simplifiedchinese"
 	xunicode "golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
-
-	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // Problem is what was not certain of a text, or could not be decoded. Line is counted
@@ -243,7 +242,7 @@ func decodeWith(enc encoding.Encoding, b []byte) (out []byte, bad int) {
 }
 
 // charsetParam is more lenient than mime.ParseMediaType is.
-var charsetParam = lazy.Regexp(`(?i)charset=["' ]*([^"'; ,]*)`)
+var charsetParam = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)charset=["' ]*([^"'; ,]*)`) })
 
 func contentTypeCharset(ct string) string {
 	if m := charsetParam().FindStringSubmatch(ct); m != nil {
@@ -254,7 +253,9 @@ func contentTypeCharset(ct string) string {
 
 // xmlEncoding matches the encoding of an XML declaration, also of one behind
 // white space or junk, which XML does not allow.
-var xmlEncoding = lazy.Regexp(`<\?(?:xml|XML)[^>]*?(?i:encoding)\s*=[\s"']*([^\s"'?>]*)`)
+var xmlEncoding = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`<\?(?:xml|XML)[^>]*?(?i:encoding)\s*=[\s"']*([^\s"'?>]*)`)
+})
 
 func declaredCharset(b []byte) string {
 	if m := xmlEncoding().FindSubmatch(b[:min(len(b), 1024)]); m != nil {

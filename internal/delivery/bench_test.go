@@ -11,7 +11,7 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -38,7 +38,7 @@ func BenchmarkPast(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			w, err := feeddir.NewWriter(d, commit.Options{})
+			w, err := feedstate.NewWriter(d, commit.Options{})
 			if err != nil {
 				b.Fatal(err)
 			}

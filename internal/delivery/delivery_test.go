@@ -14,7 +14,7 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/entryname"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/stage"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -40,7 +40,7 @@ func newWorld(t *testing.T, p lektordir.Policy) *world {
 		t.Fatal(err)
 	}
 	wo.d = d
-	if wo.w, err = feeddir.NewWriter(d, commit.Options{}); err != nil {
+	if wo.w, err = feedstate.NewWriter(d, commit.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { wo.w.Close() })

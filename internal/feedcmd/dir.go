@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -20,7 +20,7 @@ import (
 func OpenDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
 	d, err := lektordir.Open(path, opts)
 	if none, ok := errors.AsType[*lektordir.NotLektorDirError](err); ok && none.Err == nil {
-		return nil, command.Hint(err, "name another with --dir or $LEKTORDIR; \"lektor-fetch add URL\" makes one")
+		return nil, cmdline.Hint(err, "name another with --dir or $LEKTORDIR; \"lektor-fetch add URL\" makes one")
 	}
 	return d, err
 }
@@ -33,7 +33,7 @@ func CreateDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
 	}
 	// A mistyped path must not add four directories to a directory of other files.
 	if names, _ := os.ReadDir(path); len(names) > 0 && !begun(path, names) {
-		return nil, command.Hint(fmt.Errorf("%s holds other files and is no lektor-dir", path), "choose another with --dir or $LEKTORDIR, or: mkdir %s/tmp %[1]s/new %[1]s/cur %[1]s/src", path)
+		return nil, cmdline.Hint(fmt.Errorf("%s holds other files and is no lektor-dir", path), "choose another with --dir or $LEKTORDIR, or: mkdir %s/tmp %[1]s/new %[1]s/cur %[1]s/src", path)
 	}
 	return lektordir.Create(path, opts)
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/urfave/cli/v2"
@@ -35,7 +35,7 @@ func FetchFlags(maxBytes int64) []cli.Flag {
 }
 
 // Fetch returns the configuration from the flags of [FetchFlags].
-func Fetch(f *command.Flags) fetch.Config {
+func Fetch(f *cmdline.Flags) fetch.Config {
 	config := Asking(f)
 	config.PerHost, config.Gap = f.Number("per-host", 1, 1000), f.Time("gap")
 	config.MaxBytes, config.MaxDecoded, config.MaxHeader = f.Bytes(httpmsg.FlagMaxBytes), f.Bytes(httpmsg.FlagMaxDecoded), f.Bytes(httpmsg.FlagMaxHeader)
@@ -45,7 +45,7 @@ func Fetch(f *command.Flags) fetch.Config {
 
 // Asking returns the configuration from the flags of every program that makes requests: --allow,
 // --timeout, --max-redirects and --user-agent.
-func Asking(f *command.Flags) fetch.Config {
+func Asking(f *cmdline.Flags) fetch.Config {
 	config := fetch.Config{
 		UserAgent:    cmp.Or(f.Given("user-agent").String("user-agent"), UserAgent(f.App.Name)),
 		Deadline:     f.Given(httpmsg.FlagTimeout).Duration(httpmsg.FlagTimeout),
@@ -53,18 +53,18 @@ func Asking(f *command.Flags) fetch.Config {
 		AllowPrivate: Prefixes(f, "allow"),
 	}
 	if config.Deadline <= 0 || config.Deadline > time.Hour {
-		f.Fail(command.Usagef("--%s %v: it is a time such as 30s, up to an hour", httpmsg.FlagTimeout, config.Deadline))
+		f.Fail(cmdline.Usagef("--%s %v: it is a time such as 30s, up to an hour", httpmsg.FlagTimeout, config.Deadline))
 	}
 	return config
 }
 
 // Prefixes is the value of a flag that names networks.
-func Prefixes(f *command.Flags, name string) []netip.Prefix {
+func Prefixes(f *cmdline.Flags, name string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, v := range f.Given(name).StringSlice(name) {
 		p, err := fetch.ParsePrefix(v)
 		if err != nil {
-			f.Fail(command.Usagef("--%s %w", name, err))
+			f.Fail(cmdline.Usagef("--%s %w", name, err))
 		}
 		out = append(out, p)
 	}
@@ -73,5 +73,5 @@ func Prefixes(f *command.Flags, name string) []netip.Prefix {
 
 // UserAgent returns what a program calls itself to servers.
 func UserAgent(name string) string {
-	return strings.Replace(fetch.DefaultUserAgent, "lektor-fetch ", name+"/"+command.Version()+" ", 1)
+	return strings.Replace(fetch.DefaultUserAgent, "lektor-fetch ", name+"/"+cmdline.Version()+" ", 1)
 }

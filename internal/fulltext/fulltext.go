@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
@@ -45,7 +45,7 @@ func (e *MissingError) Unwrap() error { return e.Err }
 
 // Installed returns nil if [Program] can be found, else a [MissingError].
 func Installed() error {
-	if _, err := command.Program(Program); err != nil {
+	if _, err := cmdline.Program(Program); err != nil {
 		return &MissingError{err}
 	}
 	return nil
@@ -54,7 +54,7 @@ func Installed() error {
 // Extract runs [Program] to extract the article of a page from url, with that Content-Type. The
 // error is a [MissingError], the context's, or describes the defect of the page.
 func Extract(ctx context.Context, page []byte, url, contentType string) (*Article, error) {
-	path, err := command.Program(Program)
+	path, err := cmdline.Program(Program)
 	if err != nil {
 		return nil, &MissingError{err}
 	}

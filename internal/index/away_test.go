@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // TestFeedAway renames src/$feed away and back while a query brings the index up to date,
@@ -21,7 +21,7 @@ func TestFeedAway(t *testing.T) {
 		for _, path := range all { // older than any write: young entries are read again
 			w.must(os.Chtimes(path, time.Unix(1700000000, 0), time.Unix(1700000000, 0)))
 		}
-		hash := dir.Hash("http://a.example/")
+		hash := testdir.Hash("http://a.example/")
 		src := filepath.Join(w.dir.Path, "src", hash)
 		w.must(os.MkdirAll(filepath.Join(src, "etc/history"), 0o777))
 		w.must(os.WriteFile(filepath.Join(src, "etc/history/complete"), []byte("0000000000000003\n0000000000000005\n"), 0o666))
@@ -43,13 +43,13 @@ func TestFeedAway(t *testing.T) {
 			}
 			return later()
 		}
-		w.ask(true, "", entries.Selection{All: true})
+		w.ask(true, "", entrystore.Selection{All: true})
 		if asked < at {
 			return
 		}
 		w.clock = later
 		w.must(os.Rename(src+".away", src))
-		w.same("", entries.Selection{All: true})
+		w.same("", entrystore.Selection{All: true})
 		w.whole()
 		if t.Failed() {
 			t.Fatalf("away from look %d on", at)

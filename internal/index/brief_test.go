@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // TestBrief: a query of a process that ends soon leaves the journal of what it has
@@ -35,7 +35,7 @@ func TestBrief(t *testing.T) {
 	}
 	n := 0
 	w.indexed = &n
-	if w.same("kernel", entries.Selection{All: true}); n != 1 || journal() != 0 {
+	if w.same("kernel", entrystore.Selection{All: true}); n != 1 || journal() != 0 {
 		t.Errorf("%d answers of the index, %d bytes in the journal", n, journal())
 	}
 	w.whole()
@@ -57,7 +57,7 @@ func TestBriefJournal(t *testing.T) {
 			for i := range 1000 {
 				fmt.Fprintf(&text, "%x ", uint32(n*1000+i)*2654435761)
 			}
-			_, err := w.dir.Entry("http://a.example/", "new", dir.Unique(1700000000+int64(n), n+1), "title=T", "content="+text.String())
+			_, err := w.dir.Entry("http://a.example/", "new", testdir.Unique(1700000000+int64(n), n+1), "title=T", "content="+text.String())
 			w.must(err)
 		}
 		cmd := w.child()

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -22,7 +22,7 @@ import (
 // comparison failed.
 func (x *Index) Check(ctx context.Context, progress func(done, total int), problem func(string)) (entries int, err error) {
 	if !x.Exists() {
-		return 0, command.Hint(errors.New("there is no index"), "lektor-view index builds one")
+		return 0, cmdline.Hint(errors.New("there is no index"), "lektor-view index builds one")
 	}
 	n, err := x.compare(ctx, progress, problem)
 	if kind(err) == broken {
@@ -138,7 +138,7 @@ func (c *check) asBefore(f *feed) bool {
 			return false
 		}
 	}
-	now, _ := look(c.src, feeddir.CompletePath(f.hash))
+	now, _ := look(c.src, feedstate.CompletePath(f.hash))
 	return now == f.now[ofList] && now == f.stamps[ofList]
 }
 

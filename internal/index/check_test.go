@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // TestCheckMeanwhile: what comes, moves and goes while the index is compared is no
@@ -37,27 +37,27 @@ func TestCheckMeanwhile(t *testing.T) {
 	}
 	// The feeds are compared by their hashes.
 	first, last := "http://a.example/", "http://b.example/"
-	if dir.Hash(first) > dir.Hash(last) {
+	if testdir.Hash(first) > testdir.Hash(last) {
 		first, last = last, first
 	}
 	found, n := check(func() {
-		list, err := filepath.Glob(filepath.Join(w.dir.Path, "*", dir.Hash(last), "[0-9]*"))
+		list, err := filepath.Glob(filepath.Join(w.dir.Path, "*", testdir.Hash(last), "[0-9]*"))
 		w.must(err)
 		w.must(os.RemoveAll(list[0]))
 		w.must(os.Rename(list[1], list[1]+"F"))
-		_, err = w.dir.Entry(last, "new", dir.Unique(1700009000, 9000), "title=Came")
+		_, err = w.dir.Entry(last, "new", testdir.Unique(1700009000, 9000), "title=Came")
 		w.must(err)
 		_, err = w.dir.Feed("http://c.example/", "C")
 		w.must(err)
-		_, err = w.dir.Entry("http://c.example/", "new", dir.Unique(1700009001, 9001), "title=Came, too")
+		_, err = w.dir.Entry("http://c.example/", "new", testdir.Unique(1700009001, 9001), "title=Came, too")
 		w.must(err)
 	})
 	if len(found) > 0 || n < 40 {
 		t.Errorf("%d were compared: %q", n, found)
 	}
-	made, err := w.dir.Entry(last, "tmp", dir.Unique(1700009002, 9002), "title=Whole")
+	made, err := w.dir.Entry(last, "tmp", testdir.Unique(1700009002, 9002), "title=Whole")
 	w.must(err)
-	path := filepath.Join(w.dir.Path, "new", dir.Hash(last), filepath.Base(made))
+	path := filepath.Join(w.dir.Path, "new", testdir.Hash(last), filepath.Base(made))
 	// A rename in the step of the clock in which it was written would not be told from
 	// that.
 	w.must(os.Chtimes(made, time.Unix(1700009002, 0), time.Unix(1700009002, 0)))
@@ -79,9 +79,9 @@ func TestClockJumps(t *testing.T) {
 	for _, jump := range []time.Duration{0, 2 * time.Hour, -2 * time.Hour} {
 		w := filled(t, 20)
 		w.build()
-		path, err := w.dir.Entry("http://a.example/", "new", dir.Unique(1700009000, 9000), "title=Copied")
+		path, err := w.dir.Entry("http://a.example/", "new", testdir.Unique(1700009000, 9000), "title=Copied")
 		w.must(err)
-		look := func() []string { return w.same("title:copied", entries.Selection{All: true}) }
+		look := func() []string { return w.same("title:copied", entrystore.Selection{All: true}) }
 		look()
 		w.clock = func() time.Time { return time.Now().Add(jump) }
 		for range 3 {

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -84,7 +84,7 @@ const (
 
 // cacheDir is $XDG_CACHE_HOME/lektor, "" where that is nowhere.
 func cacheDir() string {
-	if base := command.BaseDir("XDG_CACHE_HOME", ".cache"); base != "" {
+	if base := cmdline.BaseDir("XDG_CACHE_HOME", ".cache"); base != "" {
 		return filepath.Join(base, "lektor")
 	}
 	return ""
@@ -269,7 +269,7 @@ func (x *Index) open() (*session, error) {
 		return nil, err
 	}
 	if !fi.Mode().IsRegular() {
-		return nil, command.Hint(errors.New("it is no file"), "remove it")
+		return nil, cmdline.Hint(errors.New("it is no file"), "remove it")
 	}
 	unlock, err := x.hold(false)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
@@ -39,7 +39,7 @@ func (v *View) Complaints() []error { return v.s.complaints }
 // that lists do not show, or that w excludes, are not yielded. If w.Enough is set, Find walks large
 // sets newest first, and now and then asks Enough whether the rest can be skipped. The error is the
 // context's, or one for [Index.Failed].
-func (v *View) Find(ctx context.Context, w entries.Wanted, yield func(entries.Hit) bool) error {
+func (v *View) Find(ctx context.Context, w entrystore.Wanted, yield func(entrystore.Hit) bool) error {
 	f := &finder{View: v, ctx: ctx, w: w, yield: yield, asks: w.Query.AsksAbout() || w.Query.AsksNames()}
 	f.run()
 	if v.s.c.err != nil {
@@ -52,8 +52,8 @@ func (v *View) Find(ctx context.Context, w entries.Wanted, yield func(entries.Hi
 type finder struct {
 	*View
 	ctx    context.Context
-	w      entries.Wanted
-	yield  func(entries.Hit) bool
+	w      entrystore.Wanted
+	yield  func(entrystore.Hit) bool
 	err    error
 	stop   bool
 	asked  int
@@ -435,7 +435,7 @@ func (f *finder) hit(r *rows, whole bool, listed ...int64) {
 	if !slices.Contains(listed, how) || !f.shows(ref) {
 		return
 	}
-	h := entries.Hit{Ref: ref}
+	h := entrystore.Hit{Ref: ref}
 	h.Feed, _ = f.about(f.s.feeds[ref.Feed])
 	if whole && (how == listedShown || how == listedWithdrawn) {
 		h.Have, h.Words = fields, f.knows(r.int(0))

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entrystore"
 )
 
 // TestFlippedBytes changes random bytes of the index file and of its journal: lists stay
@@ -32,7 +32,7 @@ func TestFlippedBytes(t *testing.T) {
 		w.must(err)
 		whole[suffix] = data
 	}
-	asked := append(questions(), question{"z17q", entries.Selection{All: true}}, question{"17", entries.Selection{All: true, Newest: 2}}, question{"title:3 or w4x", entries.Selection{All: true}})
+	asked := append(questions(), question{"z17q", entrystore.Selection{All: true}}, question{"17", entrystore.Selection{All: true, Newest: 2}}, question{"title:3 or w4x", entrystore.Selection{All: true}})
 	want := make([][]string, len(asked))
 	for i, q := range asked {
 		want[i] = w.ask(false, q.words, q.sel)
@@ -103,7 +103,7 @@ func TestJournalWithoutEnd(t *testing.T) {
 	}
 	journal, err := os.ReadFile(w.file() + "-wal")
 	w.must(err)
-	asked := []question{{"", entries.Selection{All: true, Newest: 2 * more}}, {"z1617q or z1618q", entries.Selection{All: true}}}
+	asked := []question{{"", entrystore.Selection{All: true, Newest: 2 * more}}, {"z1617q or z1618q", entrystore.Selection{All: true}}}
 	want := make([][]string, len(asked))
 	for i, q := range asked {
 		want[i] = w.ask(false, q.words, q.sel)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entrystore"
 )
 
 // TestChangedInPlace replaces a file of entries that the index has read, one of which was
@@ -30,9 +30,9 @@ func TestChangedInPlace(t *testing.T) {
 	w.must(os.Rename(list[2], list[2]+"F"))
 	w.build()
 	for _, words := range []string{"mended", "title:mended", "\"moved and\"", "title"} {
-		w.same(words, entries.Selection{All: true})
+		w.same(words, entrystore.Selection{All: true})
 	}
-	if n := len(w.same("mended", entries.Selection{All: true})); n != 2 {
+	if n := len(w.same("mended", entrystore.Selection{All: true})); n != 2 {
 		t.Errorf("%d entries are mended", n)
 	}
 	w.whole()

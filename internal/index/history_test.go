@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/index"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) {
 	if path := os.Getenv("LEKTOR_INDEX_CHILD"); path != "" {
 		if size, err := strconv.ParseUint(os.Getenv("LEKTOR_INDEX_LIMIT"), 10, 64); err == nil {
-			w := &world{dir: &dir.Dir{Path: path}, cache: os.Getenv("LEKTOR_INDEX_CACHE"), clock: time.Now}
+			w := &world{dir: &testdir.Dir{Path: path}, cache: os.Getenv("LEKTOR_INDEX_CACHE"), clock: time.Now}
 			if err = limitFiles(size); err == nil && os.Getenv("LEKTOR_INDEX_DO") == "ask" {
 				fmt.Print(w.told(true))
 			} else if _, x := w.open(); err == nil {
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 			return
 		}
 		if do := os.Getenv("LEKTOR_INDEX_DO"); do == "brief" || do == "brief once" {
-			w := &world{dir: &dir.Dir{Path: path}, cache: os.Getenv("LEKTOR_INDEX_CACHE"), clock: time.Now, brief: true}
+			w := &world{dir: &testdir.Dir{Path: path}, cache: os.Getenv("LEKTOR_INDEX_CACHE"), clock: time.Now, brief: true}
 			fmt.Println("begun")
 			for n := 0; n == 0 || n < 20 && do == "brief"; n++ {
 				w.told(true)
@@ -125,7 +125,7 @@ func (h *history) deliver() {
 	h.number++
 	feed := h.one(h.feeds)
 	// Some are versions of others.
-	name := dir.Unique(1600000000+h.random.Int64N(200000000), h.random.IntN(40)+1)
+	name := testdir.Unique(1600000000+h.random.Int64N(200000000), h.random.IntN(40)+1)
 	if h.random.IntN(6) == 0 {
 		name = fmt.Sprintf("%d.x%d.shell", 1600000000+h.number, h.number)
 	}
@@ -136,7 +136,7 @@ func (h *history) deliver() {
 	if h.random.IntN(3) > 0 {
 		path, err := h.dir.Entry(feed, "tmp", name, h.files()...)
 		h.must(err)
-		to := filepath.Join(h.dir.Path, place, dir.Hash(feed))
+		to := filepath.Join(h.dir.Path, place, testdir.Hash(feed))
 		h.must(os.MkdirAll(to, 0o777))
 		h.must(os.Rename(path, filepath.Join(to, name)))
 		return
@@ -282,7 +282,7 @@ func (h *history) backdate() {
 // settings changes what is said of a feed.
 func (h *history) settings() {
 	feed := h.one(h.feeds)
-	src := filepath.Join(h.dir.Path, "src", dir.Hash(feed))
+	src := filepath.Join(h.dir.Path, "src", testdir.Hash(feed))
 	write := func(name, text string) {
 		h.must(os.MkdirAll(filepath.Dir(filepath.Join(src, name)), 0o777))
 		h.must(os.WriteFile(filepath.Join(src, name), []byte(text), 0o666))
@@ -435,7 +435,7 @@ func (h *history) query() string {
 
 // compare asks both ways.
 func (h *history) compare() {
-	sel := entries.Selection{All: h.random.IntN(3) > 0, Hidden: h.random.IntN(10) == 0}
+	sel := entrystore.Selection{All: h.random.IntN(3) > 0, Hidden: h.random.IntN(10) == 0}
 	if h.random.IntN(2) == 0 {
 		sel.Newest = 1 + h.random.IntN(6)
 	}

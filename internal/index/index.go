@@ -27,8 +27,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -83,10 +83,10 @@ func New(d *lektordir.Dir, o Options) *Index {
 	return &Index{dir: d, o: o, path: filePath(d, o)}
 }
 
-// Open opens the lektor-dir at path as [entries.Open] does, with its index: this is how
+// Open opens the lektor-dir at path as [entrystore.Open] does, with its index: this is how
 // programs for readers open one. Warnings of the index are printed to s unless o.Warn is set.
-func Open(path string, now func() time.Time, s *command.Streams, o Options) (*entries.Store, *Index, error) {
-	st, err := entries.Open(path, now, s)
+func Open(path string, now func() time.Time, s *cmdline.Streams, o Options) (*entrystore.Store, *Index, error) {
+	st, err := entrystore.Open(path, now, s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -96,7 +96,7 @@ func Open(path string, now func() time.Time, s *command.Streams, o Options) (*en
 }
 
 // For returns the index of a lektor-dir that is open, as [Open] does.
-func For(d *lektordir.Dir, s *command.Streams, o Options) *Index {
+func For(d *lektordir.Dir, s *cmdline.Streams, o Options) *Index {
 	if o.Warn == nil {
 		o.Warn = s.Report.Warn
 	}
@@ -139,7 +139,7 @@ func (v *View) Close() {
 
 // Look brings the index up to date and returns a view of it, or nil if the directory has to be read
 // instead. The error is the context's.
-func (x *Index) Look(ctx context.Context) (entries.View, error) {
+func (x *Index) Look(ctx context.Context) (entrystore.View, error) {
 	if !x.Exists() || !x.trusts() {
 		return nil, nil
 	}
@@ -214,7 +214,7 @@ func (x *Index) tell(format string, a ...any) {
 // does the same.
 func (x *Index) Build(ctx context.Context, progress func(done, total int)) error {
 	if x.path == "" {
-		return command.Hint(errors.New("there is no place for an index"), "set XDG_CACHE_HOME or HOME to a directory")
+		return cmdline.Hint(errors.New("there is no place for an index"), "set XDG_CACHE_HOME or HOME to a directory")
 	}
 	if !x.trusts() {
 		return fmt.Errorf("%s is on a file system that does not tell when a directory changes: it is read without an index", x.dir.Path())

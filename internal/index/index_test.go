@@ -11,18 +11,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/index"
 	"github.com/lektordir/lektor/internal/query"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // world is a lektor-dir, and two ways to ask it: by an index, and without.
 type world struct {
 	*testing.T
-	dir   *dir.Dir
+	dir   *testdir.Dir
 	cache string
 	clock func() time.Time
 	said  bytes.Buffer
@@ -37,7 +37,7 @@ type counting struct {
 	n *int
 }
 
-func (c counting) Look(ctx context.Context) (entries.View, error) {
+func (c counting) Look(ctx context.Context) (entrystore.View, error) {
 	v, err := c.Index.Look(ctx)
 	if v != nil && c.n != nil {
 		*c.n++
@@ -46,11 +46,11 @@ func (c counting) Look(ctx context.Context) (entries.View, error) {
 }
 
 func newWorld(t *testing.T) *world {
-	return &world{T: t, dir: dir.New(t), cache: filepath.Join(t.TempDir(), "cache"), clock: time.Now}
+	return &world{T: t, dir: testdir.New(t), cache: filepath.Join(t.TempDir(), "cache"), clock: time.Now}
 }
 
 // open opens the lektor-dir as a command does, whose moment is now.
-func (w *world) open() (*entries.Store, *index.Index) {
+func (w *world) open() (*entrystore.Store, *index.Index) {
 	if w.T != nil {
 		w.Helper()
 	}
@@ -58,14 +58,14 @@ func (w *world) open() (*entries.Store, *index.Index) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	streams := command.NewStreams("test", nil, &bytes.Buffer{}, &w.said)
-	s := entries.New(d, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), streams)
+	streams := cmdline.NewStreams("test", nil, &bytes.Buffer{}, &w.said)
+	s := entrystore.New(d, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), streams)
 	x := index.New(d, index.Options{Cache: w.cache, Host: "here", Clock: w.clock, Budget: time.Hour, Least: 1, Brief: w.brief, Warn: streams.Report.Warn})
 	return s, x
 }
 
 // ask returns the paths and titles of the entries that a query selects, with or without the index.
-func (w *world) ask(with bool, words string, sel entries.Selection) []string {
+func (w *world) ask(with bool, words string, sel entrystore.Selection) []string {
 	if w.T != nil {
 		w.Helper()
 	}
@@ -73,7 +73,7 @@ func (w *world) ask(with bool, words string, sel entries.Selection) []string {
 	if with {
 		s.Index = counting{x, w.indexed}
 	}
-	q, err := entries.ParseQuery(w.dir.Path, []string{words})
+	q, err := entrystore.ParseQuery(w.dir.Path, []string{words})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func (w *world) ask(with bool, words string, sel entries.Selection) []string {
 }
 
 // same fails the test if the index and the directory disagree.
-func (w *world) same(words string, sel entries.Selection) []string {
+func (w *world) same(words string, sel entrystore.Selection) []string {
 	w.Helper()
 	want, got := w.ask(false, words, sel), w.ask(true, words, sel)
 	if !slices.Equal(got, want) {
@@ -113,7 +113,7 @@ func (w *world) overview() {
 	if err != nil {
 		w.Fatal(err)
 	}
-	counts, dates := map[string]entries.Tally{}, map[[2]string]time.Time{}
+	counts, dates := map[string]entrystore.Tally{}, map[[2]string]time.Time{}
 	for _, r := range refs {
 		c := counts[r.Feed]
 		c.Add(r)
@@ -121,7 +121,7 @@ func (w *world) overview() {
 		dates[[2]string{r.Feed, r.Unique}] = s.Record(r).Date()
 	}
 	q := &query.Query{}
-	newest, err := s.Select(ctx, entries.Selection{Query: q, Newest: 5})
+	newest, err := s.Select(ctx, entrystore.Selection{Query: q, Newest: 5})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func (w *world) overview() {
 	if !maps.Equal(o.Feeds, counts) {
 		w.Fatalf("index:\n%v\ndirectory:\n%v", o.Feeds, counts)
 	}
-	paths := func(list []*entries.Record) (paths []string) {
+	paths := func(list []*entrystore.Record) (paths []string) {
 		for _, r := range list {
 			paths = append(paths, r.Ref.Path())
 		}
@@ -170,7 +170,7 @@ func TestAnswers(t *testing.T) {
 	}
 	for i := range 300 {
 		place := []string{"new", "cur"}[i%2]
-		name := dir.Unique(1700000000+int64(i), i%250+1)
+		name := testdir.Unique(1700000000+int64(i), i%250+1)
 		if place == "cur" {
 			name += ";2," + []string{"", "S", "FS", "ST"}[i/2%4]
 		}
@@ -191,7 +191,7 @@ func TestAnswers(t *testing.T) {
 		"title:7", "alpha", "ärger", "since:2021", "before:2022 number", "on:2021-03", "is:unread 1", "flag:F", "is:flagged 2", "is:trashed", "category:c3", "text:title", "/n.m/i 9", "e", "s r",
 		"has:category", "delivered:2023-11-14T22:15:00Z", "type:html", "is:withdrawn", "id:x", "\"of the\"", "\"the größe\"",
 	} {
-		for _, sel := range []entries.Selection{{All: true}, {All: true, Newest: 7}, {Newest: 5, Want: lektordir.FieldPubDate}} {
+		for _, sel := range []entrystore.Selection{{All: true}, {All: true, Newest: 7}, {Newest: 5, Want: lektordir.FieldPubDate}} {
 			w.same(words, sel)
 		}
 	}

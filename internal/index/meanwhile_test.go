@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/query"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -17,7 +17,7 @@ import (
 // being written is looked at again by who finds it there.
 func TestReadMeanwhile(t *testing.T) {
 	ctx := context.Background()
-	made := dir.New(t)
+	made := testdir.New(t)
 	d, err := lektordir.Open(made.Path, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -38,8 +38,8 @@ func TestReadMeanwhile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := entries.Wanted{Query: q, Matcher: q.Bind(time.Now()), Now: time.Now(), Want: lektordir.FieldAuthor, Folders: func(string) []string { return nil }}
-		if err := v.Find(ctx, w, func(h entries.Hit) bool { authors = append(authors, h.Entry.Author); return true }); err != nil {
+		w := entrystore.Wanted{Query: q, Matcher: q.Bind(time.Now()), Now: time.Now(), Want: lektordir.FieldAuthor, Folders: func(string) []string { return nil }}
+		if err := v.Find(ctx, w, func(h entrystore.Hit) bool { authors = append(authors, h.Entry.Author); return true }); err != nil {
 			t.Fatal(err)
 		}
 		return authors
@@ -47,7 +47,7 @@ func TestReadMeanwhile(t *testing.T) {
 	if err := other.Build(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
-	path, err := made.Entry("http://a.example/", "new", dir.Unique(1700000000, 1), "title=T", "content=text", "author")
+	path, err := made.Entry("http://a.example/", "new", testdir.Unique(1700000000, 1), "title=T", "content=text", "author")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entrystore"
 )
 
 // TestMovedWhileRead takes an entry back from cur/ to new/ at each moment at which a query
@@ -27,14 +27,14 @@ func TestMovedWhileRead(t *testing.T) {
 			}
 			return time.Now()
 		}
-		if n := len(w.ask(true, "", entries.Selection{All: true})); n != 24 {
+		if n := len(w.ask(true, "", entrystore.Selection{All: true})); n != 24 {
 			t.Fatalf("moved at look %d: %d entries", at, n)
 		}
 		if asked < at {
 			return
 		}
 		w.clock = time.Now
-		w.same("", entries.Selection{All: true})
+		w.same("", entrystore.Selection{All: true})
 		w.whole()
 	}
 }

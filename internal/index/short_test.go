@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -19,7 +19,7 @@ import (
 // damaged, unless the journal has the rest.
 func TestShortFile(t *testing.T) {
 	ctx := context.Background()
-	made := dir.New(t)
+	made := testdir.New(t)
 	d, err := lektordir.Open(made.Path, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestShortFile(t *testing.T) {
 			for i := range 300 {
 				fmt.Fprintf(&text, "w%dx%dy ", n, i*7919%1009)
 			}
-			if _, err := made.Entry("http://a.example/", "new", dir.Unique(1700000000+int64(n), n+1), "title=T", "content="+text.String()); err != nil {
+			if _, err := made.Entry("http://a.example/", "new", testdir.Unique(1700000000+int64(n), n+1), "title=T", "content="+text.String()); err != nil {
 				t.Fatal(err)
 			}
 			n++

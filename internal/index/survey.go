@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -148,7 +148,7 @@ func (s *session) survey(ctx context.Context) (dirty bool, err error) {
 			f.now[i], t = lookAgain(fd, f.hash, f.stamps[i])
 			f.ctime = max(f.ctime, unix.TimespecToNsec(t.ctime))
 		}
-		f.now[ofList], _ = lookAgain(s.src, feeddir.CompletePath(f.hash), f.stamps[ofList])
+		f.now[ofList], _ = lookAgain(s.src, feedstate.CompletePath(f.hash), f.stamps[ofList])
 	})
 	if err != nil {
 		return false, err

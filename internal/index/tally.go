@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entrystore"
 )
 
 // Tallies counts what a list shows, by the hashes of the feeds.
-func (v *View) Tallies() (map[string]entries.Tally, error) {
-	counts := map[int64]*entries.Tally{} // by id of a feed
+func (v *View) Tallies() (map[string]entrystore.Tally, error) {
+	counts := map[int64]*entrystore.Tally{} // by id of a feed
 	// The first statement is answered by what is in the order of dates alone, in a
 	// fraction of the time that SQL takes to count.
 	for _, from := range []string{"INDEXED BY entry_date WHERE listed = 1", "INDEXED BY entry_odd WHERE listed = 2"} {
@@ -25,13 +25,13 @@ func (v *View) Tallies() (map[string]entries.Tally, error) {
 			}
 			feed := r.int(0) >> 1
 			if counts[feed] == nil {
-				counts[feed] = &entries.Tally{}
+				counts[feed] = &entrystore.Tally{}
 			}
 			counts[feed].Add(ref)
 		}
 		r.close()
 	}
-	all := make(map[string]entries.Tally, len(counts))
+	all := make(map[string]entrystore.Tally, len(counts))
 	for id, c := range counts {
 		all[v.s.byID[id].hash] = *c
 	}

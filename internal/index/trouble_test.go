@@ -20,9 +20,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/index"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -42,7 +42,7 @@ func filled(t *testing.T, n int) *world {
 func (w *world) more(from, to int) {
 	w.Helper()
 	for i := from; i < to; i++ {
-		place, name := "new", dir.Unique(1700000000+int64(i), i+1)
+		place, name := "new", testdir.Unique(1700000000+int64(i), i+1)
 		if i%3 == 0 {
 			place, name = "cur", name+";2,S"
 		}
@@ -57,14 +57,14 @@ func (w *world) more(from, to int) {
 // questions are what is asked.
 func questions() []question {
 	return []question{
-		{"", entries.Selection{All: true}}, {"w7x", entries.Selection{All: true}},
-		{`"kernel 3"`, entries.Selection{All: true, Newest: 3, Want: lektordir.FieldPubDate}}, {"kernel is:unread", entries.Selection{Newest: 5}},
+		{"", entrystore.Selection{All: true}}, {"w7x", entrystore.Selection{All: true}},
+		{`"kernel 3"`, entrystore.Selection{All: true, Newest: 3, Want: lektordir.FieldPubDate}}, {"kernel is:unread", entrystore.Selection{Newest: 5}},
 	}
 }
 
 type question struct {
 	words string
-	sel   entries.Selection
+	sel   entrystore.Selection
 }
 
 // right fails the test unless queries are answered as by the directory, with one
@@ -185,7 +185,7 @@ func TestAnotherVersion(t *testing.T) {
 	}
 	w.must(os.WriteFile(w.file(), data, 0o666))
 	w.said.Reset()
-	w.same("kernel", entries.Selection{All: true})
+	w.same("kernel", entrystore.Selection{All: true})
 	if said := w.said.String(); !strings.Contains(said, "is of another version") || strings.Contains(said, "damaged") {
 		t.Errorf("it says %q", said)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -451,7 +451,7 @@ func (s *session) keepList(f *feed, now stamp) {
 // complete takes note that another set of entries is in the document of a feed.
 func (u *update) complete(f *feed) {
 	read := u.x.now()
-	now, t := look(u.src, feeddir.CompletePath(f.hash))
+	now, t := look(u.src, feedstate.CompletePath(f.hash))
 	u.keepList(f, settled(now, t, read))
 	for place := range 2 {
 		for _, e := range u.list(f, place).entries {
@@ -717,7 +717,7 @@ func (u *update) present(known map[*feed]map[string]bool, f *feed, r lektordir.R
 	if !ok {
 		list, complete, err := u.x.dir.Complete(f.hash)
 		// All that is said of the feed may be away now, and come back as it was.
-		if now, _ := look(u.src, feeddir.CompletePath(f.hash)); err != nil || now != f.stamps[ofList] {
+		if now, _ := look(u.src, feedstate.CompletePath(f.hash)); err != nil || now != f.stamps[ofList] {
 			u.keepList(f, "")
 		}
 		if err != nil {

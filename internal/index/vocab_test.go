@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -50,7 +50,7 @@ func FuzzList(f *testing.F) {
 // TestVocabulary adds words at random, and asks for pieces as a slow and simple list of
 // them does.
 func TestVocabulary(t *testing.T) {
-	d, err := lektordir.Open(dir.New(t).Path, nil)
+	d, err := lektordir.Open(testdir.New(t).Path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,10 +5,10 @@ package opml
 import (
 	"bytes"
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/lektordir/lektor/internal/lazy"
+	"sync"
 )
 
 // Document is an OPML document.
@@ -205,8 +205,8 @@ func JoinPath(names []string) string {
 }
 
 var (
-	pathElement = lazy.Regexp(`(?s)(?:\\.|[^/])+`) // a name in a path, escaped
-	escaped     = lazy.Regexp(`(?s)\\(.)`)
+	pathElement = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)(?:\\.|[^/])+`) }) // a name in a path, escaped
+	escaped     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)\\(.)`) })
 )
 
 // SplitPath splits a path that [JoinPath] returned.

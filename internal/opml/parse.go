@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"html"
+	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/lektordir/lektor/internal/charset"
-	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // The limits of [Parse], beyond any list that a person made.
@@ -308,7 +309,7 @@ func validName(name string) bool {
 
 // reference matches a reference with a semicolon. Without one it is text: in a URL, "&copy=1" is a
 // parameter.
-var reference = lazy.Regexp(`&#?[0-9A-Za-z]{1,38};`)
+var reference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`&#?[0-9A-Za-z]{1,38};`) })
 
 func unescape(s string) string {
 	return reference().ReplaceAllStringFunc(s, func(ref string) string {

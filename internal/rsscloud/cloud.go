@@ -9,13 +9,14 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
@@ -148,8 +149,10 @@ func (r *Request) add(u string, most int) error {
 }
 
 var (
-	domainName = lazy.Regexp(`^([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.?$`)
-	procedure  = lazy.Regexp(`^[A-Za-z0-9_.:/-]{1,200}$`)
+	domainName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.?$`)
+	})
+	procedure = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,200}$`) })
 )
 
 // set sets port, path and protocol, if they are valid.

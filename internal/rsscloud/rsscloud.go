@@ -22,13 +22,14 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
@@ -272,9 +273,11 @@ func postForm(ctx context.Context, c *fetch.Client, targets []string, how postOp
 // The verdict is in attributes of notifyResult or result, in double, single or no quotes,
 // in XML that may be malformed, or in JSON. So it is searched for as text.
 var (
-	successWord = lazy.Regexp(`(?i)\bsuccess["']?\s*[=:]\s*["']?\s*(true|false|1|0|yes|no)\b`)
-	msgWord     = lazy.Regexp(`(?is)\bmsg["']?\s*[=:]\s*(?:"([^"]*)"|'([^']*)')`)
-	htmlPage    = lazy.Regexp(`(?i)^\s*(?:<!doctype\s+html|<html)`)
+	successWord = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\bsuccess["']?\s*[=:]\s*["']?\s*(true|false|1|0|yes|no)\b`)
+	})
+	msgWord  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?is)\bmsg["']?\s*[=:]\s*(?:"([^"]*)"|'([^']*)')`) })
+	htmlPage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^\s*(?:<!doctype\s+html|<html)`) })
 )
 
 // verdict reads the answer to a registration or ping.

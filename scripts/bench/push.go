@@ -21,10 +21,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // push measures lektor-cloudd: how long it takes from a publisher's file to the line that
@@ -113,7 +113,7 @@ type loop struct {
 func newLoop(w *way, where string, listen ...string) *loop {
 	l := &loop{way: w, where: where, lines: make(chan string, 1000)}
 	l.entries.Store(1)
-	d := &dir.Dir{Path: filepath.Join(where, "feeds")}
+	d := &testdir.Dir{Path: filepath.Join(where, "feeds")}
 	must.Do(d.Create())
 	h, addr := w.hub(where)
 	l.hub, l.programs = addr, []*program{h}
@@ -142,7 +142,7 @@ func newLoop(w *way, where string, listen ...string) *loop {
 	}()
 	heard := w.listen(where, append(listen, "--verbose")...)
 	l.programs = append(l.programs, heard)
-	state := filepath.Join(d.Path, "src", dir.Hash(l.feed), "etc/cloudd/state")
+	state := filepath.Join(d.Path, "src", testdir.Hash(l.feed), "etc/cloudd/state")
 	wait("registration", 10*time.Second, heard, func() bool { b, _ := os.ReadFile(state); return string(b) == "registered\n" })
 	l.programs = append(l.programs, w.start(where, "lektor-fetch", "watch"))
 	l.await("News 1")
@@ -277,7 +277,7 @@ func (b *bench) registrations(n int) {
 		return
 	}
 	b.compare(group{what: fmt.Sprintf("%d feeds registered at 50 hubs", n), unit: "feeds", n: n, rounds: 1}, b.ours("lektor-cloudd listen"), func(w *way, _ int) (m measurement) {
-		d := &dir.Dir{Path: filepath.Join(w.dir, "feeds")}
+		d := &testdir.Dir{Path: filepath.Join(w.dir, "feeds")}
 		must.Do(d.Create())
 		var all []*hub.Hub
 		for i := range 50 {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/stage"
 	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/lektordir"
@@ -175,7 +175,7 @@ func itemOf(e lektordir.Entry) stage.Item {
 // deliver delivers the entries of n feeds as a fetcher does that fetches them all.
 func deliver(dir string, n int, feed func(f int) (*lektordir.Feed, []stage.Item)) {
 	d := must.Get(lektordir.Create(dir, nil))
-	w := must.Get(feeddir.NewWriter(d, commit.Options{Delay: 250 * time.Millisecond}))
+	w := must.Get(feedstate.NewWriter(d, commit.Options{Delay: 250 * time.Millisecond}))
 	var pending sync.WaitGroup
 	failed := make(chan error, n)
 	parallel(n, func(f int) {

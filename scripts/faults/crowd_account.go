@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/must"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -285,7 +285,7 @@ func (f *feed) versionOf(x *entry) (version, error) {
 	for _, name := range slices.Sorted(maps.Keys(x.Files)) {
 		got := x.Files[name]
 		if name == "extras" {
-			got, _ = dir.TakeReplaces(got) // a unique name, which the journal holds
+			got, _ = testdir.TakeReplaces(got) // a unique name, which the journal holds
 		}
 		if data, ok := want[name]; !ok || data != got {
 			return v, fmt.Errorf("%s is %.80q, not %.80q", name, got, data)

@@ -15,7 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -54,14 +54,14 @@ func childOfCrowd() {
 	if does == "update" || does == "update -a" {
 		name = "lektor-fetch"
 	}
-	streams := command.Env(name)
+	streams := cmdline.Env(name)
 	if err == nil {
 		err = s.do(ctx, does, os.Args[1:], streams)
 	}
 	streams.Report.Print(err)
-	status := command.Status(err)
+	status := cmdline.Status(err)
 	if status == 0 && streams.Report.Errors() > 0 {
-		status = command.StatusFailed
+		status = cmdline.StatusFailed
 	}
 	os.Exit(status)
 }
@@ -76,7 +76,7 @@ func childSurroundings() (s surroundings, err error) {
 
 func (s surroundings) now() time.Time { return time.Now().Add(s.shift) }
 
-func (s surroundings) do(ctx context.Context, does string, args []string, streams *command.Streams) error {
+func (s surroundings) do(ctx context.Context, does string, args []string, streams *cmdline.Streams) error {
 	dir := os.Getenv("LEKTORDIR")
 	common := session.Common{Dir: dir, Now: s.now, Terminal: fmt.Sprintf("crowd%d", s.pid)}
 	switch does {
@@ -95,7 +95,7 @@ func (s surroundings) do(ctx context.Context, does string, args []string, stream
 }
 
 // update does as "lektor-fetch update -o path".
-func (s surroundings) update(ctx context.Context, dir string, all bool, streams *command.Streams) error {
+func (s surroundings) update(ctx context.Context, dir string, all bool, streams *cmdline.Streams) error {
 	d, err := lektordir.Open(dir, &lektordir.Options{Now: s.now, Host: s.host, PID: s.pid})
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // The policies of feeds for entries that change.
@@ -51,7 +51,7 @@ const mostItems = 30
 
 func newFeed(name, id, policy string, pulled bool) *feed {
 	return &feed{
-		name: name, id: id, hash: dir.Hash(id), policy: policy, pulled: pulled,
+		name: name, id: id, hash: testdir.Hash(id), policy: policy, pulled: pulled,
 		latest: map[int]int{}, served: map[int][]version{}, may: map[version]bool{}, must: map[version]bool{},
 	}
 }

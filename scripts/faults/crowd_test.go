@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/gluster"
 	"github.com/lektordir/lektor/internal/testkit/must"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // opened returns a crowd that has not begun.
@@ -127,7 +127,7 @@ func world() *evidence {
 			e.journals[f.hash] = append(e.journals[f.hash], line{id, content, name(v), replaces})
 		}
 		place := func(place string, v version, flags string) {
-			e.entries = append(e.entries, &entry{dir.Entry{Place: place, Feed: f.hash, Unique: name(v), Name: name(v) + flags, Files: f.files(v)}})
+			e.entries = append(e.entries, &entry{testdir.Entry{Place: place, Feed: f.hash, Unique: name(v), Name: name(v) + flags, Files: f.files(v)}})
 		}
 		for _, v := range []version{{1, 1}, {1, 2}, {2, 1}, {2, 2}, {3, 1}, {4, 1}} {
 			f.offer(v)
@@ -157,7 +157,7 @@ func world() *evidence {
 		e.removed[f.hash+"/"+name(version{3, 1})] = 1
 		e.printed[f.hash+"/"+name(version{4, 1})] = 1
 	}
-	e.entries = append(e.entries, &entry{dir.Entry{Place: "new", Feed: "clock", Unique: "1700000000.P1Q1.host", Name: "1700000000.P1Q1.host", Files: map[string]string{
+	e.entries = append(e.entries, &entry{testdir.Entry{Place: "new", Feed: "clock", Unique: "1700000000.P1Q1.host", Name: "1700000000.P1Q1.host", Files: map[string]string{
 		"title": "Current Time\n", "content": "1700000000\n", "id": "tag:clock:1700000000.1.1\n", "pubdate": "2023-11-14T22:13:20Z\n", "feed": "../../../src/clock",
 	}}})
 	e.removed["clock/1700000001.P1Q1.host"] = 1
@@ -243,7 +243,7 @@ func TestAccounting(t *testing.T) {
 		"delivered again after it was removed": {func(e *evidence) {
 			f := e.feeds[2]
 			id, content := f.digests(version{3, 1})
-			x := &entry{dir.Entry{Place: "new", Feed: f.hash, Unique: "1700000009.M1P1Q1I" + id[:16] + ".host", Files: f.files(version{3, 1})}}
+			x := &entry{testdir.Entry{Place: "new", Feed: f.hash, Unique: "1700000009.M1P1Q1I" + id[:16] + ".host", Files: f.files(version{3, 1})}}
 			x.Name = x.Unique
 			e.entries = append(e.entries, x)
 			e.journals[f.hash] = append(e.journals[f.hash], line{id, content, x.Unique, ""})

@@ -20,8 +20,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/must"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // A hub promises that what it answers for is on the disk when it answers. So its power
@@ -47,7 +47,7 @@ type hubs struct {
 
 func newHubs(work string) *hubs {
 	h := &hubs{work: work, program: filepath.Join(work, "lektor-cloudd")}
-	must.Do(dir.Programs(work, "lektor-cloudd"))
+	must.Do(testdir.Programs(work, "lektor-cloudd"))
 	must.Do(os.WriteFile(filepath.Join(work, "users"), []byte(hubUser), 0o600))
 	h.site = httptest.NewServer(h)
 	_, h.port, _ = net.SplitHostPort(h.site.Listener.Addr().String())

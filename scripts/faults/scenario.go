@@ -20,10 +20,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/gluster"
 	"github.com/lektordir/lektor/internal/testkit/must"
 	feedserver "github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -139,7 +139,7 @@ type env struct {
 
 func newEnv(work string) (*env, error) {
 	e := &env{fetch: filepath.Join(work, "lektor-fetch"), view: filepath.Join(work, "lektor-view"), share: filepath.Join(work, "lektor-share"), work: work, place: work, server: serve()}
-	return e, dir.Programs(work, "lektor-fetch", "lektor-view", "lektor-share", "lektor-article")
+	return e, testdir.Programs(work, "lektor-fetch", "lektor-view", "lektor-share", "lektor-article")
 }
 
 func (e *env) url(i int) string { return fmt.Sprintf("%s/%d", e.server.URL, i) }
@@ -163,7 +163,7 @@ func (e *env) update(*env, string) []string {
 func (e *env) purge(*env, string) []string { return []string{e.fetch, "rm", "--purge", e.url(0)} }
 func (e *env) add(*env, string) []string   { return []string{e.fetch, "add", e.url(0)} }
 
-func feedHash(id string) string { return dir.Hash(id) }
+func feedHash(id string) string { return testdir.Hash(id) }
 
 // run runs a command without faults.
 func (e *env) run(ctx context.Context, dir, stdin string, argv ...string) error {
@@ -325,7 +325,7 @@ func putAside(e *env) func(e *env, dir string) {
 		killAtRecord(e, path)
 		put := 0
 		for _, path := range must.Get(filepath.Glob(filepath.Join(path, "tmp/*/*/extras"))) {
-			_, old := dir.TakeReplaces(string(must.Get(os.ReadFile(path))))
+			_, old := testdir.TakeReplaces(string(must.Get(os.ReadFile(path))))
 			if old == "" {
 				continue
 			}
@@ -373,7 +373,7 @@ func (e *env) prepare(ctx context.Context, s scenario, dir string) {
 }
 
 // entry is an entry as it lies in a lektor-dir.
-type entry struct{ dir.Entry }
+type entry struct{ testdir.Entry }
 
 // key identifies an entry by everything but its name.
 func (x *entry) key() string {
@@ -383,7 +383,7 @@ func (x *entry) key() string {
 		data := x.Files[name]
 		if name == "extras" {
 			var replaces string
-			if data, replaces = dir.TakeReplaces(data); replaces != "" {
+			if data, replaces = testdir.TakeReplaces(data); replaces != "" {
 				fmt.Fprintf(&b, " replaces=%q", lektordir.Ref{Unique: replaces}.Identity())
 			}
 			if data == "" {
@@ -405,7 +405,7 @@ func (x *entry) String() string {
 // read reads all entries of a lektor-dir without its help.
 func read(path string) []*entry {
 	var all []*entry
-	for _, e := range must.Get(dir.Entries(path)) {
+	for _, e := range must.Get(testdir.Entries(path)) {
 		all = append(all, &entry{*e})
 	}
 	return all
@@ -439,7 +439,7 @@ func differ(got, want map[string]int) error {
 func state(path string) map[string]string {
 	all := map[string]string{}
 	for _, top := range []string{"src", "etc"} {
-		for name, data := range must.Get(dir.Files(filepath.Join(path, top))) {
+		for name, data := range must.Get(testdir.Files(filepath.Join(path, top))) {
 			switch name = top + "/" + name; {
 			case filepath.Base(name) == "seen", strings.HasPrefix(name, "etc/view/"), name == "etc/fetch/date":
 			case strings.HasPrefix(name, "etc/fetch/pages/"): // a cache; what entries have of it is looked at

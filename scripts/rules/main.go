@@ -36,7 +36,7 @@ func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 // all code that a replacement would change is in one place.
 var doors = map[string][]string{
 	"github.com/mmcdole/gofeed":       {"feedconv"},
-	"github.com/coreos/go-systemd":    {"internal/serve"},
+	"github.com/coreos/go-systemd":    {"internal/httpserver"},
 	"charm.land":                      {"internal/app/viewer/tui"},
 	"codeberg.org/readeck":            {"internal/app/article"},
 	"github.com/charmbracelet":        {"internal/app/viewer/tui"},
@@ -46,16 +46,16 @@ var doors = map[string][]string{
 	"modernc.org/sqlite":              {"internal/index", "internal/app/importer"},
 	"github.com/rivo/uniseg":          {"internal/htmltext"},
 	"github.com/microcosm-cc":         {"internal/htmlsafe"},
-	"github.com/emersion/go-message":  {"internal/letter"},
+	"github.com/emersion/go-message":  {"internal/mailmsg"},
 	"github.com/mattn/go-runewidth":   {"internal/termsafe"},
 	"github.com/google/renameio":      {"internal/atomicfile"},
 	"github.com/gofrs/flock":          {"internal/atomicfile"},
 	"github.com/fsnotify/fsnotify":    {"internal/watch"},
-	"github.com/urfave/cli":           {"cmd", "internal/command", "internal/fetchcmd", "internal/testkit/manual"},
-	"github.com/cheggaaa/pb":          {"internal/command"},
+	"github.com/urfave/cli":           {"cmd", "internal/cmdline", "internal/fetchcmd", "internal/testkit/manual"},
+	"github.com/cheggaaa/pb":          {"internal/cmdline"},
 	"github.com/creack/pty":           {"internal/testkit/terminal"},
 	"github.com/santhosh-tekuri":      {"internal/testkit/schema"},
-	"github.com/rogpeppe/go-internal": {"cmd", "scripts", "internal/testkit", "internal/command"},
+	"github.com/rogpeppe/go-internal": {"cmd", "scripts", "internal/testkit", "internal/cmdline"},
 	"github.com/fzipp/gocyclo":        {"scripts/rules"},
 }
 
@@ -127,7 +127,7 @@ var siblings = map[string][]string{
 // directory only through lektordir.
 var (
 	beneath = []string{"internal/dirfs", "internal/journal", "internal/commit", "internal/stage"}
-	viewers = []string{"internal/app/viewer", "internal/app/pages", "internal/query", "internal/letter", "internal/index"}
+	viewers = []string{"internal/app/viewer", "internal/app/pages", "internal/query", "internal/mailmsg", "internal/index"}
 )
 
 // below reports whether a package is one of places, or below one of them.
@@ -150,7 +150,7 @@ var arrows = []struct {
 		return below(a.from, "lektordir") && a.to == "feedconv" || below(a.from, "feedconv") && a.to == "lektordir"
 	}, "the public packages do not know each other"},
 	{func(a arrow) bool {
-		return !a.test && a.from == "internal/command" && (a.to == "lektordir" || a.to == "internal/fetch")
+		return !a.test && a.from == "internal/cmdline" && (a.to == "lektordir" || a.to == "internal/fetch")
 	}, "a command line knows no feeds; internal/feedcmd does"},
 	{func(a arrow) bool { return !a.test && below(a.to, beneath...) && below(a.from, viewers...) },
 		"viewers see a lektor-dir by package lektordir alone"},
@@ -217,12 +217,12 @@ var (
 	own    = regexp.MustCompile(`^etc/(fetch|fetch/(opml|date)|cloudd|cloudd/(lock|heard))$`)
 )
 
-// names returns the place of each string in a file that only internal/feeddir may
+// names returns the place of each string in a file that only internal/feedstate may
 // hold. The lektor-dir itself is lektordir's.
 func names(fset *token.FileSet, f *ast.File) []string {
 	var found []string
 	add := func(pos token.Pos, what string) {
-		found = append(found, fmt.Sprintf("%s: %s: only internal/feeddir knows a feed's drawer", fset.Position(pos), what))
+		found = append(found, fmt.Sprintf("%s: %s: only internal/feedstate knows a feed's drawer", fset.Position(pos), what))
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		if n, ok := n.(*ast.BasicLit); ok && n.Kind == token.STRING {
@@ -273,7 +273,7 @@ func texts(p pkg, s *shape, parse func(file string) (*token.FileSet, *ast.File, 
 			if i == 0 && !below(p.name(), "internal/testkit") {
 				s.add(p.name(), fset, f)
 			}
-			if i == 0 && !below(p.name(), "internal/feeddir", "lektordir", "internal/commit", "internal/testkit", "scripts") {
+			if i == 0 && !below(p.name(), "internal/feedstate", "lektordir", "internal/commit", "internal/testkit", "scripts") {
 				found = append(found, names(fset, f)...)
 			}
 		}

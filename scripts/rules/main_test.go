@@ -28,16 +28,16 @@ func TestImports(t *testing.T) {
 		{"internal/watcher", "github.com/fsnotify/fsnotify", false, false},
 		{"cmd/lektor-view", "github.com/urfave/cli/v2", false, true},
 		{"internal/app/viewer", "github.com/urfave/cli/v2", false, false},
-		{"internal/serve", "github.com/coreos/go-systemd/v22/daemon", false, true},
+		{"internal/httpserver", "github.com/coreos/go-systemd/v22/daemon", false, true},
 		{"internal/app/fetcher", "github.com/coreos/go-systemd/v22/daemon", false, false},
 		{"internal/index", "modernc.org/sqlite", false, true},
 		{"internal/app/viewer", "modernc.org/sqlite", false, false},
 		{"internal/app/viewer", module + "internal/index", false, true},
 		{"internal/app/fetcher", module + "internal/index", false, false},
-		{"internal/entries", module + "internal/index", false, false},
+		{"internal/entrystore", module + "internal/index", false, false},
 		{"cmd/lektor-fetch", module + "internal/index", false, false},
-		{"internal/command", module + "lektordir", false, false},
-		{"internal/command", module + "internal/fetch", false, false},
+		{"internal/cmdline", module + "lektordir", false, false},
+		{"internal/cmdline", module + "internal/fetch", false, false},
 		{"internal/fetchcmd", module + "internal/fetch", false, true},
 		{"internal/app/viewer", "github.com/rogpeppe/go-internal/testscript", true, false},
 		{"lektordir", "net/url", false, true},
@@ -64,12 +64,12 @@ func TestImports(t *testing.T) {
 		{"internal/app/viewer/publish", module + "internal/app/viewer/undo", false, false},
 		{"internal/app/viewer/fullscreen", module + "internal/app/viewer", false, true},
 		{"internal/testkit/viewdir", module + "internal/app/viewer/session", false, true},
-		{"internal/feeddir", module + "internal/app/fetcher", false, false},
+		{"internal/feedstate", module + "internal/app/fetcher", false, false},
 		{"cmd/lektor-view", module + "internal/app/ess", false, true},
 		{"scripts/faults", module + "internal/app/viewer", false, true},
 		{"internal/fetch", module + "internal/testkit/server", false, false},
 		{"internal/fetch", module + "internal/testkit/server", true, true},
-		{"cmd/lektor-fetch", module + "internal/testkit/dir", false, false},
+		{"cmd/lektor-fetch", module + "internal/testkit/testdir", false, false},
 		{"scripts/bench", module + "internal/testkit/hub", false, true},
 		{"internal/testkit/hub", module + "internal/testkit/server", false, true},
 	} {
@@ -92,7 +92,7 @@ func TestNames(t *testing.T) {
 		`package x; const f = "etc/categories"`:              false,
 		"package x; const f = `etc/history/archives`":        false,
 	} {
-		for name, exempt := range map[string]bool{"internal/app/viewer": false, "cmd/lektor-ess": false, "internal/feeddir": true, "lektordir": true} {
+		for name, exempt := range map[string]bool{"internal/app/viewer": false, "cmd/lektor-ess": false, "internal/feedstate": true, "lektordir": true} {
 			if found := look(t, name, source); (len(found) == 0) != (good || exempt) {
 				t.Errorf("%s in %s: %s", source, name, strings.Join(found, "; "))
 			}

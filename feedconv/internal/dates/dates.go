@@ -3,6 +3,7 @@ package dates
 
 import (
 	"cmp"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -10,8 +11,6 @@ import (
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
-
-	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // maxDateLen bounds what is looked at: the longest sensible dates have full
@@ -113,7 +112,9 @@ type namedLocation struct {
 
 // zoneName matches the name of such a zone: "Europe/Berlin", "EST5EDT", or any between
 // brackets, as in "2022-11-18T12:00+01:00[Europe/Berlin]".
-var zoneName = lazy.Regexp(`\[[A-Za-z][A-Za-z0-9_+/-]*\]|\b[A-Z][A-Za-z]+/[A-Z][A-Za-z_-]+(?:/[A-Z][A-Za-z_-]+)?\b|\b(?:EST5EDT|CST6CDT|MST7MDT|PST8PDT)\b`)
+var zoneName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\[[A-Za-z][A-Za-z0-9_+/-]*\]|\b[A-Z][A-Za-z]+/[A-Z][A-Za-z_-]+(?:/[A-Z][A-Za-z_-]+)?\b|\b(?:EST5EDT|CST6CDT|MST7MDT|PST8PDT)\b`)
+})
 
 // cutZone takes the name of a zone out of a date. An unknown one stays, but between
 // brackets.

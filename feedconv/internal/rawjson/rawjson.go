@@ -3,14 +3,15 @@ package rawjson
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/lektordir/lektor/feedconv/internal/markup"
-	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // Value is a JSON value where it stands in the document, not yet decoded.
@@ -70,7 +71,9 @@ func Unwrap(b []byte) (value []byte, prefix int) {
 }
 
 // jsonCall matches the beginning of a call of JSONP, up to its argument.
-var jsonCall = lazy.Regexp(`^(?:/\*[^*]*\*/\s*)?(?:typeof\s+[\w$.]+\s*===?\s*['"]function['"]\s*&&\s*)?[A-Za-z_$][\w$.\[\]'"]*\s*\(\s*`)
+var jsonCall = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:/\*[^*]*\*/\s*)?(?:typeof\s+[\w$.]+\s*===?\s*['"]function['"]\s*&&\s*)?[A-Za-z_$][\w$.\[\]'"]*\s*\(\s*`)
+})
 
 // maxCall bounds how long a call is.
 const maxCall = 512

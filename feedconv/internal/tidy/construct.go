@@ -6,13 +6,14 @@ import (
 	"encoding/base64"
 	"html"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
-	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // textState is what has been read of a text construct.
@@ -550,7 +551,7 @@ func personText(s string) string {
 }
 
 // structured matches markup that describes a person.
-var structured = lazy.Regexp(`(?i)<(?:name|email|mbox)\b`)
+var structured = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)<(?:name|email|mbox)\b`) })
 
 // imageURL finds the URL of an item's image.
 func imageURL(s string, isMarkup bool) string {

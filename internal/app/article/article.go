@@ -19,7 +19,7 @@ import (
 	"golang.org/x/net/html/atom"
 	"golang.org/x/net/html/charset"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/fulltext"
 )
 
@@ -39,12 +39,12 @@ type ExtractOptions struct {
 // Extract reads a page and prints its article: as HTML, in which URLs are absolute if
 // that of the page is known. A page without an article is an error, unless JSON is
 // asked for, which says so.
-func Extract(ctx context.Context, o ExtractOptions, s *command.Streams) error {
+func Extract(ctx context.Context, o ExtractOptions, s *cmdline.Streams) error {
 	var base *url.URL
 	if o.URL != "" {
 		u, err := url.Parse(o.URL)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return command.Usagef("--url: %q is no http or https URL", o.URL)
+			return cmdline.Usagef("--url: %q is no http or https URL", o.URL)
 		}
 		u.User = nil
 		base = u
@@ -52,7 +52,7 @@ func Extract(ctx context.Context, o ExtractOptions, s *command.Streams) error {
 	if s.InIsTerminal() {
 		s.Report.Info("reading a page from standard input; end it with ^D")
 	}
-	page, err := command.ReadAll(ctx, s.In, maxBytes)
+	page, err := cmdline.ReadAll(ctx, s.In, maxBytes)
 	if err != nil {
 		return fmt.Errorf("standard input: %w", err)
 	}
@@ -65,7 +65,7 @@ func Extract(ctx context.Context, o ExtractOptions, s *command.Streams) error {
 		enc.SetEscapeHTML(false)
 		return enc.Encode(a)
 	case a.Content == "" && a.Refresh != "":
-		return command.Hint(errors.New("the page has no article"), "it sends a browser to %s", a.Refresh)
+		return cmdline.Hint(errors.New("the page has no article"), "it sends a browser to %s", a.Refresh)
 	case a.Content == "":
 		return errors.New("the page has no article")
 	}

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/ess"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -39,7 +39,7 @@ type BuildOptions struct {
 }
 
 // Selection selects feeds: those that the user names, or all that are shared (see
-// [feeddir.Withheld]), or those of them in a category.
+// [feedstate.Withheld]), or those of them in a category.
 type Selection struct {
 	Feeds    []string // ids, URLs or hashes; "-" reads them from stdin
 	Nul      bool     // names on stdin are separated by NUL
@@ -50,13 +50,13 @@ type Selection struct {
 func (st *store) feeds(ctx context.Context, sel Selection) (hashes []string, failed bool, err error) {
 	named := len(sel.Feeds) > 0
 	if named {
-		hashes, failed, err = entries.Feeds(ctx, sel.Feeds, sel.Nul, st.S, st.find)
+		hashes, failed, err = entrystore.Feeds(ctx, sel.Feeds, sel.Nul, st.S, st.find)
 	} else {
 		hashes, err = st.Dir.FeedHashes()
 	}
 	if sel.Category != "" {
 		hashes = slices.DeleteFunc(hashes, func(hash string) bool {
-			return !feeddir.InCategory(feeddir.Categories(st.Dir, hash), sel.Category)
+			return !feedstate.InCategory(feedstate.Categories(st.Dir, hash), sel.Category)
 		})
 	}
 	if !named {
@@ -70,14 +70,14 @@ func (st *store) feeds(ctx context.Context, sel Selection) (hashes []string, fai
 // Build writes an ESS document for each feed, from its entries in the lektor-dir, read or
 // not. The document of a single named feed has line breaks; of several, each is one line. A
 // feed without an http URL is skipped with a warning; if it was named, that is an error.
-func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
+func Build(ctx context.Context, o BuildOptions, s *cmdline.Streams) error {
 	switch {
 	case o.FromDocument && len(o.Feeds) > 0 && !slices.Equal(o.Feeds, []string{"-"}):
-		return command.Usagef("--from-document reads standard input; FEED cannot be used with it")
+		return cmdline.Usagef("--from-document reads standard input; FEED cannot be used with it")
 	case o.FromDocument:
 		return fromDocument(ctx, o, s)
 	case o.URL != "" || o.ContentType != "":
-		return command.Usagef("--url and --content-type need --from-document")
+		return cmdline.Usagef("--url and --content-type need --from-document")
 	}
 	st, err := o.open(s)
 	if err != nil {
@@ -158,7 +158,7 @@ func newest(entries []ess.Entry, n int, since time.Time) []ess.Entry {
 
 // fromDocument writes the ESS document of the feed document on stdin. It skips entries
 // without a date, and reports their number.
-func fromDocument(ctx context.Context, o BuildOptions, s *command.Streams) error {
+func fromDocument(ctx context.Context, o BuildOptions, s *cmdline.Streams) error {
 	doc, err := readAll(ctx, s.In)
 	if err != nil {
 		return fmt.Errorf("standard input: %w", err)
@@ -177,14 +177,14 @@ func fromDocument(ctx context.Context, o BuildOptions, s *command.Streams) error
 		}
 	}
 	if url == "" {
-		return &command.UsageError{Message: "the document does not say what its URL is", Hint: "give it with --url"}
+		return &cmdline.UsageError{Message: "the document does not say what its URL is", Hint: "give it with --url"}
 	}
 	if !feedurl.IsHTTP(url) {
-		return command.Usagef("--url %s: not an http URL", url)
+		return cmdline.Usagef("--url %s: not an http URL", url)
 	}
 	entries, undated := documentEntries(f)
 	if undated > 0 {
-		s.Report.Info("left out %s without a date", units.Count(undated, "entry"))
+		s.Report.Info("left out %s without a date", humanize.Count(undated, "entry"))
 	}
 	return s.Output(o.Output, func(w io.Writer) error {
 		_, err := w.Write(ess.AppendESS(nil, o.build(), lektordir.NormalizeID(feedurl.Public(url)), newest(entries, o.N, o.Since)))
@@ -216,17 +216,17 @@ type NNOOptions struct {
 	// Include are feeds that are included although they are not shared.
 	Include []string
 	Output  string
-	Print   command.PrinterOptions
+	Print   cmdline.PrinterOptions
 }
 
 // MakeNNO writes the NNO of the newest entries of all feeds, of a query, or of those named
 // on stdin, read or not.
-func MakeNNO(ctx context.Context, o NNOOptions, s *command.Streams) error {
+func MakeNNO(ctx context.Context, o NNOOptions, s *cmdline.Streams) error {
 	paths := slices.Equal(o.Query, []string{"-"})
 	if paths {
 		o.Query = nil
 	}
-	q, err := entries.ParseQuery(o.Dir, o.Query)
+	q, err := entrystore.ParseQuery(o.Dir, o.Query)
 	if err != nil {
 		return err
 	}
@@ -234,30 +234,30 @@ func MakeNNO(ctx context.Context, o NNOOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	named, failed, err := entries.Feeds(ctx, o.Include, false, s, st.find)
+	named, failed, err := entrystore.Feeds(ctx, o.Include, false, s, st.find)
 	if failed || err != nil {
 		return cmp.Or[error](err, errReported)
 	}
 	sharing := st.Sharing(named)
-	var found []*entries.Record
+	var found []*entrystore.Record
 	if paths {
 		found, err = st.named(ctx, o.Nul)
 	} else {
-		found, err = st.Select(ctx, entries.Selection{Query: q, All: true, Want: itemFields})
+		found, err = st.Select(ctx, entrystore.Selection{Query: q, All: true, Want: itemFields})
 	}
 	if err != nil {
 		return err
 	}
-	found = slices.DeleteFunc(found, func(r *entries.Record) bool { return !sharing.May(r.Ref.Feed) })
+	found = slices.DeleteFunc(found, func(r *entrystore.Record) bool { return !sharing.May(r.Ref.Feed) })
 	sharing.Tell("--include FEED has it all the same")
 	return writeNNO(s, st.top(items(found), o.N), o.build(), nnoOutput{Output: o.Output, Print: o.Print})
 }
 
 // named reads the entries named on stdin, without duplicates.
-func (st *store) named(ctx context.Context, nul bool) ([]*entries.Record, error) {
+func (st *store) named(ctx context.Context, nul bool) ([]*entrystore.Record, error) {
 	var refs []lektordir.Ref
 	seen := map[lektordir.Ref]bool{}
-	for name, err := range command.ReadArgs([]string{"-"}, st.S.In, nul) {
+	for name, err := range cmdline.ReadArgs([]string{"-"}, st.S.In, nul) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -304,11 +304,11 @@ func (st *store) top(items []*item, n int) []ess.FeedEntry {
 type nnoOutput struct {
 	Output string // file; "" for stdout
 	Lines  bool   // write the NNO as one line
-	Print  command.PrinterOptions
+	Print  cmdline.PrinterOptions
 }
 
 // writeNNO writes entries as an NNO, or as records.
-func writeNNO(s *command.Streams, entries []ess.FeedEntry, build time.Time, o nnoOutput) error {
+func writeNNO(s *cmdline.Streams, entries []ess.FeedEntry, build time.Time, o nnoOutput) error {
 	return s.Output(o.Output, func(w io.Writer) error {
 		if o.Print.Format == "" {
 			doc := ess.AppendNNO(nil, build, entries)
@@ -318,7 +318,7 @@ func writeNNO(s *command.Streams, entries []ess.FeedEntry, build time.Time, o nn
 			_, err := w.Write(doc)
 			return err
 		}
-		return command.Records(w, o.Print, "", documentColumns, func(p *command.Printer[documentRecord]) error {
+		return cmdline.Records(w, o.Print, "", documentColumns, func(p *cmdline.Printer[documentRecord]) error {
 			return p.PrintAll(recordsOf(entries, build))
 		})
 	})
@@ -338,7 +338,7 @@ func recordsOf(entries []ess.FeedEntry, build time.Time) (records []documentReco
 }
 
 // documentColumns are the columns of -o for entries of a document.
-var documentColumns = []command.Column[documentRecord]{
+var documentColumns = []cmdline.Column[documentRecord]{
 	{Name: "date", Get: func(r documentRecord) any { return ess.Time(r.Minute) }},
 	{Name: "url", Get: func(r documentRecord) any { return r.Feed }},
 	{Name: "checksum", Get: func(r documentRecord) any { return int(r.Sum) }},

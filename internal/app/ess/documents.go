@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/discover"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/feedurl"
@@ -49,7 +49,7 @@ func readDocument(ctx context.Context, client *fetch.Client, name string, in io.
 			d.body, err = readFile(name, fi.Size())
 			return d, err
 		}
-		d.body, err = command.Interruptible(ctx, func() ([]byte, error) { return readFile(name, 0) })
+		d.body, err = cmdline.Interruptible(ctx, func() ([]byte, error) { return readFile(name, 0) })
 	}
 	return d, err
 }
@@ -76,8 +76,8 @@ func pathOf(url string) string {
 }
 
 func readAll(ctx context.Context, r io.Reader) ([]byte, error) {
-	b, err := command.ReadAll(ctx, r, maxDocument)
-	if _, ok := errors.AsType[*command.SizeError](err); ok {
+	b, err := cmdline.ReadAll(ctx, r, maxDocument)
+	if _, ok := errors.AsType[*cmdline.SizeError](err); ok {
 		return nil, errTooLarge
 	}
 	return b, err
@@ -95,11 +95,11 @@ func inDocument(name string, err error) error {
 type DocumentOptions struct {
 	Common
 	Documents []string // paths and URLs; "-" or none reads the document from stdin
-	Print     command.PrinterOptions
+	Print     cmdline.PrinterOptions
 }
 
 // each calls f for every document, and reports those that cannot be read.
-func (o DocumentOptions) each(ctx context.Context, s *command.Streams, f func(*document) error) error {
+func (o DocumentOptions) each(ctx context.Context, s *cmdline.Streams, f func(*document) error) error {
 	names := o.Documents
 	if len(names) == 0 {
 		names = []string{"-"}
@@ -123,8 +123,8 @@ func (o DocumentOptions) each(ctx context.Context, s *command.Streams, f func(*d
 }
 
 // Decode prints the entries of documents with absolute times.
-func Decode(ctx context.Context, o DocumentOptions, s *command.Streams) error {
-	return command.Records(s.Out, o.Print, "tsv", documentColumns, func(p *command.Printer[documentRecord]) error {
+func Decode(ctx context.Context, o DocumentOptions, s *cmdline.Streams) error {
+	return cmdline.Records(s.Out, o.Print, "tsv", documentColumns, func(p *cmdline.Printer[documentRecord]) error {
 		return o.decoded(ctx, s, func(doc *ess.Document) error {
 			return p.PrintAll(recordsOf(doc.Entries, doc.Build))
 		})
@@ -132,9 +132,9 @@ func Decode(ctx context.Context, o DocumentOptions, s *command.Streams) error {
 }
 
 // decoded calls f for each decoded document, and prints the warnings of the decoder.
-func (o DocumentOptions) decoded(ctx context.Context, s *command.Streams, f func(*ess.Document) error) error {
+func (o DocumentOptions) decoded(ctx context.Context, s *cmdline.Streams, f func(*ess.Document) error) error {
 	return o.each(ctx, s, func(d *document) error {
-		warnings := command.Warnings{Report: s.Report}
+		warnings := cmdline.Warnings{Report: s.Report}
 		doc, err := ess.Decode(d.body, func(w ess.Warning) { warnings.Warn("%s: %v", d.name, w) })
 		if err != nil {
 			s.Report.Print(inDocument(d.name, err))
@@ -150,7 +150,7 @@ type problem struct {
 	ess.Warning
 }
 
-var problemColumns = []command.Column[problem]{
+var problemColumns = []cmdline.Column[problem]{
 	{Name: "document", Verbatim: true, Get: func(p problem) any { return p.document }},
 	{Name: "line", Get: func(p problem) any { return p.Line }},
 	{Name: "field", Get: func(p problem) any { return p.Field }},
@@ -159,10 +159,10 @@ var problemColumns = []command.Column[problem]{
 
 // Check prints the defects of documents, one a line: everything that a strict writer would
 // not write. If there are any, it returns an error with status 1.
-func Check(ctx context.Context, o DocumentOptions, s *command.Streams) error {
+func Check(ctx context.Context, o DocumentOptions, s *cmdline.Streams) error {
 	const line = "{{.document}}: line {{.line}}, field {{.field}}: {{.problem}}"
 	found := false
-	err := command.Records(s.Out, o.Print, line, problemColumns, func(p *command.Printer[problem]) error {
+	err := cmdline.Records(s.Out, o.Print, line, problemColumns, func(p *cmdline.Printer[problem]) error {
 		return o.each(ctx, s, func(d *document) error {
 			for _, w := range o.check(d, s) {
 				found = true
@@ -180,7 +180,7 @@ func Check(ctx context.Context, o DocumentOptions, s *command.Streams) error {
 }
 
 // check returns the defects of a document.
-func (o DocumentOptions) check(d *document, s *command.Streams) (problems []ess.Warning) {
+func (o DocumentOptions) check(d *document, s *cmdline.Streams) (problems []ess.Warning) {
 	report := func(w ess.Warning) { problems = append(problems, w) }
 	doc, err := ess.DecodeStrict(d.body, report)
 	if build, ok := errors.AsType[*ess.BuildError](err); ok {
@@ -200,13 +200,13 @@ func (o DocumentOptions) check(d *document, s *command.Streams) (problems []ess.
 type ChecksumOptions struct {
 	Titles []string // "-" reads them from stdin, one a line
 	Nul    bool     // titles on stdin are separated by NUL
-	Print  command.PrinterOptions
+	Print  cmdline.PrinterOptions
 }
 
 // Checksums prints the checksums of titles.
-func Checksums(_ context.Context, o ChecksumOptions, s *command.Streams) error {
-	return command.Records(s.Out, o.Print, "checksum", checksumColumns, func(p *command.Printer[string]) error {
-		for title, err := range command.ReadArgs(o.Titles, s.In, o.Nul) {
+func Checksums(_ context.Context, o ChecksumOptions, s *cmdline.Streams) error {
+	return cmdline.Records(s.Out, o.Print, "checksum", checksumColumns, func(p *cmdline.Printer[string]) error {
+		for title, err := range cmdline.ReadArgs(o.Titles, s.In, o.Nul) {
 			if err == nil {
 				err = p.Print(title)
 			}
@@ -218,7 +218,7 @@ func Checksums(_ context.Context, o ChecksumOptions, s *command.Streams) error {
 	})
 }
 
-var checksumColumns = []command.Column[string]{
+var checksumColumns = []cmdline.Column[string]{
 	{Name: "checksum", Get: func(title string) any { return int(ess.Checksum(title)) }},
 	{Name: "loop", Get: func(title string) any { return ess.LoopChecksum(title) }},
 	{Name: "title", Get: func(title string) any { return title }},
@@ -229,7 +229,7 @@ type DiscoverOptions struct {
 	Common
 	URLs  []string // "-" reads them from stdin
 	Nul   bool
-	Print command.PrinterOptions
+	Print cmdline.PrinterOptions
 }
 
 // found is a link to a document.
@@ -238,7 +238,7 @@ type found struct {
 	discover.Link
 }
 
-var discoverColumns = []command.Column[found]{
+var discoverColumns = []cmdline.Column[found]{
 	{Name: "kind", Get: func(f found) any { return f.kind }},
 	{Name: "url", Get: func(f found) any { return f.URL }},
 	{Name: "title", Get: func(f found) any { return f.Title }},
@@ -246,11 +246,11 @@ var discoverColumns = []command.Column[found]{
 
 // Discover prints the ESS and NNO documents that a page or a feed links to (section "ESS
 // and NNO autodiscovery"). A URL without any is an error.
-func Discover(ctx context.Context, o DiscoverOptions, s *command.Streams) error {
+func Discover(ctx context.Context, o DiscoverOptions, s *cmdline.Streams) error {
 	client := fetch.NewClient(o.Fetch)
 	defer client.Close()
-	return command.Records(s.Out, o.Print, "tsv", discoverColumns, func(p *command.Printer[found]) error {
-		for url, err := range command.ReadArgs(o.URLs, s.In, o.Nul) {
+	return cmdline.Records(s.Out, o.Print, "tsv", discoverColumns, func(p *cmdline.Printer[found]) error {
+		for url, err := range cmdline.ReadArgs(o.URLs, s.In, o.Nul) {
 			var links []found
 			if err == nil {
 				if !feedurl.IsHTTP(url) {

@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/ess"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -53,26 +53,26 @@ func (c Common) build() time.Time {
 // store is the lektor-dir of a command.
 type store struct {
 	common Common
-	*entries.Store
+	*entrystore.Store
 
-	warnings command.Warnings
+	warnings cmdline.Warnings
 	byURL    func() map[string]string // see [store.feedAt]
 }
 
 // open opens the lektor-dir.
-func (c Common) open(s *command.Streams) (*store, error) {
-	es, err := entries.Open(c.Dir, c.now, s)
+func (c Common) open(s *cmdline.Streams) (*store, error) {
+	es, err := entrystore.Open(c.Dir, c.now, s)
 	if err != nil {
 		return nil, err
 	}
-	st := &store{common: c, Store: es, warnings: command.Warnings{Report: s.Report}}
+	st := &store{common: c, Store: es, warnings: cmdline.Warnings{Report: s.Report}}
 	st.byURL = sync.OnceValue(st.index)
 	return st, nil
 }
 
 // item is an entry of the lektor-dir with its ESS data.
 type item struct {
-	*entries.Record
+	*entrystore.Record
 	// minute is the minute of the pubdate, or of the delivery if there is none.
 	minute int64
 }
@@ -85,7 +85,7 @@ func (i *item) ess() ess.Entry {
 const itemFields = lektordir.FieldTitle | lektordir.FieldPubDate
 
 // items returns items for records.
-func items(records []*entries.Record) []*item {
+func items(records []*entrystore.Record) []*item {
 	out := make([]*item, len(records))
 	for i, r := range records {
 		out[i] = &item{r, ess.Minute(r.Published())}
@@ -105,7 +105,7 @@ func (st *store) list(ctx context.Context, o lektordir.ListOptions, want lektord
 
 // find returns the hash of a feed that the user names, subscribed to or not.
 func (st *store) find(name string) (string, error) {
-	hash, err := entries.Finding(st.Dir, true)(name)
+	hash, err := entrystore.Finding(st.Dir, true)(name)
 	if err != nil && ess.HasScheme(name) {
 		if hash := st.feedAt(name); hash != "" {
 			return hash, nil
@@ -126,7 +126,7 @@ func (st *store) feedAt(url string) string {
 // index maps the ids and the fetch URLs of all feeds to their hashes.
 func (st *store) index() map[string]string {
 	index := map[string]string{}
-	for url, hash := range feeddir.ByURL(st.Dir) {
+	for url, hash := range feedstate.ByURL(st.Dir) {
 		index[key(url)] = hash
 	}
 	hashes, _ := st.Dir.FeedHashes()
@@ -152,14 +152,14 @@ func documentURL(f *lektordir.Feed) string {
 
 // ParseSince parses a time, or a duration before now such as 2d or 12h.
 func ParseSince(v string, now time.Time) (time.Time, error) {
-	if t, err := units.ParseTime(v, now.Location()); err == nil {
+	if t, err := humanize.ParseTime(v, now.Location()); err == nil {
 		return t, nil
 	}
-	if d, err := units.ParseInterval(v); err == nil {
+	if d, err := humanize.ParseInterval(v); err == nil {
 		return now.Add(-d), nil
 	}
 	return time.Time{}, fmt.Errorf("%q is not a time; use 2d, 12h, 2026-01-31 or 2026-01-31T12:00:00Z", v)
 }
 
 // errReported is the error of a command that has already reported the failure.
-var errReported = &command.ExitError{Status: command.StatusFailed}
+var errReported = &cmdline.ExitError{Status: cmdline.StatusFailed}

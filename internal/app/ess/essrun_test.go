@@ -18,12 +18,12 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/testkit/server"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -53,7 +53,7 @@ func newBench(t testing.TB) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	return &bench{t: t, dir: dir.New(t).Path, now: begin, s: s}
+	return &bench{t: t, dir: testdir.New(t).Path, now: begin, s: s}
 }
 
 func (b *bench) common() Common {
@@ -65,9 +65,9 @@ func (b *bench) fetch() fetch.Config {
 }
 
 // streams returns streams, and what was written to them.
-func streams(in string) (s *command.Streams, out, err *bytes.Buffer) {
+func streams(in string) (s *cmdline.Streams, out, err *bytes.Buffer) {
 	out, err = &bytes.Buffer{}, &bytes.Buffer{}
-	return command.NewStreams("lektor-ess", strings.NewReader(in), out, err), out, err
+	return cmdline.NewStreams("lektor-ess", strings.NewReader(in), out, err), out, err
 }
 
 // poll polls, and returns the summary.
@@ -158,7 +158,7 @@ func TestPollFetchesWhatQualifies(t *testing.T) {
 	for i := range feeds {
 		put(i, feed(b.s.URL(path(i)), b.s.URL(essPath(i)), entries, newest(i), title(i)), begin)
 	}
-	d := &dir.Dir{Path: b.dir}
+	d := &testdir.Dir{Path: b.dir}
 	for i := range feeds {
 		if _, err := d.Feed(b.s.URL(path(i)), title(i), "etc/fetch/url="+b.s.URL(path(i))); err != nil {
 			t.Fatal(err)
@@ -262,7 +262,7 @@ func (b *bench) transferred(length func(path string) int) int {
 func (b *bench) newest(n int) []string {
 	b.t.Helper()
 	s, out, _ := streams("")
-	if err := MakeNNO(b.t.Context(), NNOOptions{Common: b.common(), N: n, Print: command.PrinterOptions{Format: "{{.date}} {{.url}} {{.checksum}}"}}, s); err != nil {
+	if err := MakeNNO(b.t.Context(), NNOOptions{Common: b.common(), N: n, Print: cmdline.PrinterOptions{Format: "{{.date}} {{.url}} {{.checksum}}"}}, s); err != nil {
 		b.t.Fatal(err)
 	}
 	return strings.Split(out.String(), "\n")
@@ -272,14 +272,14 @@ func (b *bench) newest(n int) []string {
 func (b *bench) subscribed(name string, titles ...string) (url, hash string) {
 	b.t.Helper()
 	url = b.s.URL("/" + name + ".xml")
-	d := &dir.Dir{Path: b.dir}
+	d := &testdir.Dir{Path: b.dir}
 	hash, err := d.Feed(url, name, "etc/fetch/url="+url, "etc/ess/link="+b.s.URL("/"+name+".ess"))
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	for i, title := range titles {
 		at := begin.Add(-time.Duration(i) * time.Hour)
-		if _, err := d.Entry(url, "new", dir.Unique(at.Unix(), i+1), "title="+title, "pubdate="+at.Format(time.RFC3339)); err != nil {
+		if _, err := d.Entry(url, "new", testdir.Unique(at.Unix(), i+1), "title="+title, "pubdate="+at.Format(time.RFC3339)); err != nil {
 			b.t.Fatal(err)
 		}
 	}
@@ -382,7 +382,7 @@ func TestPollTwins(t *testing.T) {
 func TestPollVersionsAreOne(t *testing.T) {
 	b := newBench(t)
 	url, _ := b.subscribed("f")
-	d := &dir.Dir{Path: b.dir}
+	d := &testdir.Dir{Path: b.dir}
 	for i := range 2 {
 		name := fmt.Sprintf("%d.M1P1Q1I00000000000000aa.host", begin.Unix()+int64(i))
 		if _, err := d.Entry(url, "new", name, "title=one", "content="+name, "pubdate="+begin.Format(time.RFC3339)); err != nil {
@@ -414,7 +414,7 @@ func TestPollPrintsInstead(t *testing.T) {
 	b.subscribed("g", "one")
 	b.serve("f", -1, "new")
 	b.serve("g", 0, "one")
-	out, _ := b.poll(PollOptions{N: 100, Print: command.PrinterOptions{Format: "url"}})
+	out, _ := b.poll(PollOptions{N: 100, Print: cmdline.PrinterOptions{Format: "url"}})
 	if out != url+"\n" || len(b.markers()) > 0 {
 		t.Errorf("got %q, %v; want out == url + \"\\n\" and len(b.markers()) == 0", out, b.markers())
 	}
@@ -482,7 +482,7 @@ func TestPollFailures(t *testing.T) {
 	b.serve("g", -1, "new")
 	s, _, msg := streams("")
 	err := Poll(t.Context(), PollOptions{Common: b.common(), N: 100}, s)
-	if command.Status(err) != command.StatusRemote || !slices.Equal(b.markers(), []string{good}) || !strings.Contains(msg.String(), "503") {
+	if cmdline.Status(err) != cmdline.StatusRemote || !slices.Equal(b.markers(), []string{good}) || !strings.Contains(msg.String(), "503") {
 		t.Errorf("%v, %v, %s", err, b.markers(), msg)
 	}
 	b.forget()
@@ -492,16 +492,16 @@ func TestPollFailures(t *testing.T) {
 	// One that was named is asked for all the same, and its failure is one.
 	s, _, _ = streams("")
 	err = Poll(t.Context(), PollOptions{Common: b.common(), N: 100, Feeds: []string{b.s.URL("/f.xml")}}, s)
-	if command.Status(err) != command.StatusFailed || len(b.requests("/f.ess")) != 1 {
-		t.Errorf("got %v, %v; want command.Status(err) == command.StatusFailed and len(b.requests(\"/f.ess\")) == 1", err, b.requests(""))
+	if cmdline.Status(err) != cmdline.StatusFailed || len(b.requests("/f.ess")) != 1 {
+		t.Errorf("got %v, %v; want cmdline.Status(err) == cmdline.StatusFailed and len(b.requests(\"/f.ess\")) == 1", err, b.requests(""))
 	}
 	// An error page is no ESS.
 	b.now = b.now.Add(48 * time.Hour)
 	b.s.Handle("/f.ess", server.Doc("text/html", "<html>"))
 	s, _, msg = streams("")
 	err = Poll(t.Context(), PollOptions{Common: b.common(), N: 100}, s)
-	if command.Status(err) != command.StatusRemote || !strings.Contains(msg.String(), "no ESS document") {
-		t.Errorf("got %v, %s; want command.Status(err) == command.StatusRemote and strings.Contains(msg.String(), \"no ESS document\")", err, msg)
+	if cmdline.Status(err) != cmdline.StatusRemote || !strings.Contains(msg.String(), "no ESS document") {
+		t.Errorf("got %v, %s; want cmdline.Status(err) == cmdline.StatusRemote and strings.Contains(msg.String(), \"no ESS document\")", err, msg)
 	}
 }
 
@@ -516,7 +516,7 @@ func TestPollURL(t *testing.T) {
 		{Feed: "http://other.example/", Entry: ess.Entry{Minute: ess.Minute(begin) + 2, Sum: 9}},
 	})
 	b.s.Handle("/all.nno", server.Doc("application/nno", string(nno)))
-	format := command.PrinterOptions{Format: "url"}
+	format := cmdline.PrinterOptions{Format: "url"}
 	for _, tc := range []struct{ arg, want string }{
 		{b.s.URL("/f.ess"), url + "\n"},
 		{hash, ""}, // it was handled
@@ -669,8 +669,8 @@ func TestPublishRewritesNothing(t *testing.T) {
 			t.Errorf("%s was written again", name)
 		}
 	}
-	d := &dir.Dir{Path: b.dir}
-	if _, err := d.Entry(b.s.URL("/g.xml"), "new", dir.Unique(begin.Unix(), 9), "title=x", "pubdate="+begin.Format(time.RFC3339)); err != nil {
+	d := &testdir.Dir{Path: b.dir}
+	if _, err := d.Entry(b.s.URL("/g.xml"), "new", testdir.Unique(begin.Unix(), 9), "title=x", "pubdate="+begin.Format(time.RFC3339)); err != nil {
 		t.Fatal(err)
 	}
 	for name, at := range publish() {
@@ -741,7 +741,7 @@ func TestParseTime(t *testing.T) {
 		"2026-01-31T12:00:00Z": "2026-01-31T12:00:00Z", "2026-01-31T12:00+02:00": "2026-01-31T10:00:00Z", "@1700000000": "2023-11-14T22:13:20Z",
 		"1700000000": "2023-11-14T22:13:20Z", "Sat, 31 Jan 2026 12:00:00 +0000": "2026-01-31T12:00:00Z", "2026-01-31": "2026-01-31T00:00:00Z",
 	} {
-		if got, err := units.ParseTime(in, time.UTC); err != nil || got.UTC().Format(time.RFC3339) != want {
+		if got, err := humanize.ParseTime(in, time.UTC); err != nil || got.UTC().Format(time.RFC3339) != want {
 			t.Errorf("got %q: %v, %v; want err == nil and got.UTC().Format(time.RFC3339) == want", in, got, err)
 		}
 	}

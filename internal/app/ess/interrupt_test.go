@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 )
 
 // TestInterrupt: a command ends at once, even while it waits for a pipe.
@@ -19,23 +19,23 @@ func TestInterrupt(t *testing.T) {
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Skip(err)
 	}
-	for name, run := range map[string]func(ctx context.Context, s *command.Streams) error{
-		"top, a pipe": func(ctx context.Context, s *command.Streams) error {
+	for name, run := range map[string]func(ctx context.Context, s *cmdline.Streams) error{
+		"top, a pipe": func(ctx context.Context, s *cmdline.Streams) error {
 			return Top(ctx, TopOptions{Documents: []string{fifo}, N: 1}, s)
 		},
-		"top, stdin": func(ctx context.Context, s *command.Streams) error {
+		"top, stdin": func(ctx context.Context, s *cmdline.Streams) error {
 			return Top(ctx, TopOptions{Documents: []string{"-"}, N: 1}, s)
 		},
-		"decode, a pipe": func(ctx context.Context, s *command.Streams) error {
+		"decode, a pipe": func(ctx context.Context, s *cmdline.Streams) error {
 			return Decode(ctx, DocumentOptions{Documents: []string{fifo}}, s)
 		},
-		"decode, stdin": func(ctx context.Context, s *command.Streams) error {
+		"decode, stdin": func(ctx context.Context, s *cmdline.Streams) error {
 			return Decode(ctx, DocumentOptions{}, s)
 		},
-		"checksum": func(ctx context.Context, s *command.Streams) error {
+		"checksum": func(ctx context.Context, s *cmdline.Streams) error {
 			return Checksums(ctx, ChecksumOptions{Titles: []string{"-"}}, s)
 		},
-		"from a document": func(ctx context.Context, s *command.Streams) error {
+		"from a document": func(ctx context.Context, s *cmdline.Streams) error {
 			return Build(ctx, BuildOptions{FromDocument: true, URL: "http://e.com/"}, s)
 		},
 	} {
@@ -44,7 +44,7 @@ func TestInterrupt(t *testing.T) {
 			defer w.Close()
 			ctx, cancel := context.WithCancelCause(t.Context())
 			stopped := errors.New("stopped")
-			s := command.NewStreams("lektor-ess", command.NewReader(ctx, in), io.Discard, io.Discard)
+			s := cmdline.NewStreams("lektor-ess", cmdline.NewReader(ctx, in), io.Discard, io.Discard)
 			done := make(chan error)
 			go func() { done <- run(ctx, s) }()
 			cancel(stopped)

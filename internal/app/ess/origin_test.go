@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -19,7 +19,7 @@ func TestPollOnTheWordOfAFeed(t *testing.T) {
 	const feed = "http://public.example/feed"
 	link := b.s.URL("/inner.ess")
 	b.serve("inner")
-	d := &dir.Dir{Path: b.dir}
+	d := &testdir.Dir{Path: b.dir}
 	if _, err := d.Feed(feed, "Public", "etc/fetch/url="+feed, "etc/ess/link="+link); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestResolveSubscribesOnTheWordOfADocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := feeddir.Load(d, lektordir.FeedHash(feed))
+	st, err := feedstate.Load(d, lektordir.FeedHash(feed))
 	if err != nil {
 		t.Fatal(err)
 	}

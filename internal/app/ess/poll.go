@@ -11,14 +11,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/ess"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/httpmsg"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/limiter"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -37,7 +37,7 @@ type PollOptions struct {
 	DryRun bool
 	Quiet  bool // print no summary
 	// Print, if it has a format, prints the due feeds instead of marking them.
-	Print command.PrinterOptions
+	Print cmdline.PrinterOptions
 }
 
 // target is a document to poll.
@@ -55,7 +55,7 @@ type due struct {
 	newest           int64
 }
 
-var dueColumns = []command.Column[due]{
+var dueColumns = []cmdline.Column[due]{
 	{Name: "url", Get: func(d due) any { return d.url }},
 	{Name: "feed", Get: func(d due) any { return d.title }},
 	{Name: "date", Get: func(d due) any { return ess.Time(d.newest) }},
@@ -68,7 +68,7 @@ type poller struct {
 	*store
 	o       PollOptions
 	client  *fetch.Client
-	printer *command.Printer[due]
+	printer *cmdline.Printer[due]
 
 	mu                         sync.Mutex
 	requests, same, due        int
@@ -83,7 +83,7 @@ type poller struct {
 // requests. A feed gets a due marker if its document has an entry that is not in the
 // lektor-dir, is newer than the oldest of the N newest there, and was not in an earlier
 // poll.
-func Poll(ctx context.Context, o PollOptions, s *command.Streams) error {
+func Poll(ctx context.Context, o PollOptions, s *cmdline.Streams) error {
 	st, err := o.open(s)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func Poll(ctx context.Context, o PollOptions, s *command.Streams) error {
 	p := &poller{store: st, o: o, client: fetch.NewClient(o.Fetch)}
 	defer p.client.Close()
 	if o.Print.Format != "" {
-		if p.printer, err = command.NewPrinter(s.Out, o.Print, dueColumns); err != nil {
+		if p.printer, err = cmdline.NewPrinter(s.Out, o.Print, dueColumns); err != nil {
 			return err
 		}
 	}
@@ -121,7 +121,7 @@ func Poll(ctx context.Context, o PollOptions, s *command.Streams) error {
 	case p.failedNamed > 0:
 		return errReported
 	case p.failed > 0:
-		return &command.ExitError{Status: command.StatusRemote}
+		return &cmdline.ExitError{Status: cmdline.StatusRemote}
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 		return targets, err
 	}
 	links := sync.OnceValue(p.links)
-	for name, err := range command.ReadArgs(p.o.Feeds, p.S.In, p.o.Nul) {
+	for name, err := range cmdline.ReadArgs(p.o.Feeds, p.S.In, p.o.Nul) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -152,9 +152,9 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 		hash, err := p.find(name)
 		switch link := p.link(hash); {
 		case err == nil && link == "":
-			p.S.Report.Print(command.Hint(fmt.Errorf("%s: no ESS document is known for the feed", name), "lektor-ess discover looks in its page; put the URL into %s/link", p.ess(hash).Path()))
-		case err == nil && !feeddir.Subscribed(p.Dir, hash):
-			p.S.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", name), "lektor-fetch add subscribes"))
+			p.S.Report.Print(cmdline.Hint(fmt.Errorf("%s: no ESS document is known for the feed", name), "lektor-ess discover looks in its page; put the URL into %s/link", p.ess(hash).Path()))
+		case err == nil && !feedstate.Subscribed(p.Dir, hash):
+			p.S.Report.Print(cmdline.Hint(fmt.Errorf("not subscribed to %s", name), "lektor-fetch add subscribes"))
 		case err == nil:
 			add(target{hash: hash, link: link, named: true})
 		case feedurl.IsHTTP(name):
@@ -176,7 +176,7 @@ func (p *poller) link(hash string) string {
 }
 
 // ess returns the stored state of a feed's ESS document.
-func (st *store) ess(hash string) feeddir.ESS { return feeddir.ESS{Dir: st.Dir, Hash: hash} }
+func (st *store) ess(hash string) feedstate.ESS { return feedstate.ESS{Dir: st.Dir, Hash: hash} }
 
 // links maps the URLs of ESS documents to subscriptions.
 func (p *poller) links() map[string]string {
@@ -189,7 +189,7 @@ func (p *poller) links() map[string]string {
 func (p *poller) linked(f func(hash, link string)) error {
 	hashes, err := p.Dir.FeedHashes()
 	for _, h := range hashes {
-		if link := p.link(h); link != "" && feeddir.Subscribed(p.Dir, h) {
+		if link := p.link(h); link != "" && feedstate.Subscribed(p.Dir, h) {
 			f(h, link)
 		}
 	}
@@ -262,11 +262,11 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	}
 	if !t.typed {
 		// The feed or its page names the URL of the document.
-		if req.Origin, err = feeddir.URL(p.Dir, t.hash); err != nil {
+		if req.Origin, err = feedstate.URL(p.Dir, t.hash); err != nil {
 			return err
 		}
 	}
-	v := feeddir.Visit{State: state, Client: p.client, Now: p.common.now, DryRun: p.o.DryRun, Moved: kept.Moved}
+	v := feedstate.Visit{State: state, Client: p.client, Now: p.common.now, DryRun: p.o.DryRun, Moved: kept.Moved}
 	resp, err := v.Ask(ctx, req)
 	if resp != nil || ctx.Err() == nil {
 		p.request(t, resp)
@@ -287,7 +287,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 		if err := p.compare(ctx, t.hash, doc); err != nil {
 			return err
 		}
-		v.Read(feeddir.Hints{})
+		v.Read(feedstate.Hints{})
 	}
 	return v.Save()
 }
@@ -329,7 +329,7 @@ func (p *poller) decode(resp *httpmsg.Response, t target) (*ess.Document, error)
 
 // compare looks for new entries in a feed's document, and leaves a due marker.
 func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) error {
-	if err := feeddir.Guard(p.Dir, hash, "ess"); err != nil && !p.o.DryRun {
+	if err := feedstate.Guard(p.Dir, hash, "ess"); err != nil && !p.o.DryRun {
 		return err
 	}
 	items, err := p.list(ctx, lektordir.ListOptions{Feeds: []string{hash}, AllVersions: true, Withdrawn: true, Strict: true}, itemFields)
@@ -415,10 +415,10 @@ func (p *poller) found(d due) error {
 		p.S.Report.Info("%s would be due", d.url)
 		return nil
 	case d.hash == "":
-		p.S.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", d.url), "lektor-fetch add subscribes; -o url only prints it"))
+		p.S.Report.Print(cmdline.Hint(fmt.Errorf("not subscribed to %s", d.url), "lektor-fetch add subscribes; -o url only prints it"))
 		return nil
 	}
-	return feeddir.AddMarker(p.Dir, d.hash)
+	return feedstate.AddMarker(p.Dir, d.hash)
 }
 
 // foreign polls a document that no subscription links to.
@@ -450,7 +450,7 @@ func (p *poller) foreign(ctx context.Context, t target) error {
 		if ctx.Err() != nil {
 			return errors.Join(bad, context.Cause(ctx))
 		}
-		if hash := p.feedAt(feed); hash != "" && feeddir.Subscribed(p.Dir, hash) {
+		if hash := p.feedAt(feed); hash != "" && feedstate.Subscribed(p.Dir, hash) {
 			bad = errors.Join(bad, p.compare(ctx, hash, byFeed[feed]))
 			continue
 		}
@@ -490,20 +490,20 @@ func (p *poller) summary(targets int) {
 		p.S.Report.Info("no ESS document is known for any subscription")
 		return
 	}
-	line := fmt.Sprintf("%s: %s, %s; %s due", units.Count(targets, "feed"), units.Count(p.requests, "request"), units.Bytes(p.bytes), units.Group(int64(p.due)))
+	line := fmt.Sprintf("%s: %s, %s; %s due", humanize.Count(targets, "feed"), humanize.Count(p.requests, "request"), humanize.Bytes(p.bytes), humanize.Group(int64(p.due)))
 	if p.same > 0 {
-		line += fmt.Sprintf(", %s not modified", units.Group(int64(p.same)))
+		line += fmt.Sprintf(", %s not modified", humanize.Group(int64(p.same)))
 	}
 	if n := p.failed + p.failedNamed; n > 0 {
-		line += fmt.Sprintf(", %s failed", units.Group(int64(n)))
+		line += fmt.Sprintf(", %s failed", humanize.Group(int64(n)))
 	}
 	if p.later > 0 {
-		line += fmt.Sprintf(", %s put off after failures", units.Group(int64(p.later)))
+		line += fmt.Sprintf(", %s put off after failures", humanize.Group(int64(p.later)))
 	}
 	if p.sized > 0 {
 		// Feeds of unknown size count with the average of the others.
 		full := p.size / int64(p.sized) * int64(p.requests)
-		line += fmt.Sprintf(". Fetching the feeds in full: %s, %s", units.Count(p.requests, "request"), units.Bytes(full))
+		line += fmt.Sprintf(". Fetching the feeds in full: %s, %s", humanize.Count(p.requests, "request"), humanize.Bytes(full))
 		if p.bytes > 0 {
 			line += fmt.Sprintf(" (%d times as much)", full/p.bytes)
 		}
@@ -514,8 +514,8 @@ func (p *poller) summary(targets int) {
 // askedSince reports whether a feed was requested after a time, and whether the last
 // request succeeded.
 func (st *store) askedSince(hash string, t time.Time) (asked, well bool) {
-	checked := feeddir.Checked(st.Dir, hash)
+	checked := feedstate.Checked(st.Dir, hash)
 	// A time in the future means that the feed is due.
 	asked = checked.After(t) && !checked.After(st.Now)
-	return asked, asked && feeddir.LastError(st.Dir, hash) == ""
+	return asked, asked && feedstate.LastError(st.Dir, hash) == ""
 }

@@ -12,19 +12,19 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/lazy"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -58,7 +58,7 @@ type PublishOptions struct {
 }
 
 // essFile matches the name of a feed's document.
-var essFile = lazy.Regexp(`^[0-9a-f]{40}\.ess$`)
+var essFile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{40}\.ess$`) })
 
 // publisher is a run of Publish.
 type publisher struct {
@@ -74,7 +74,7 @@ type publisher struct {
 // their icons, and an index page with autodiscovery links (section "ESS and NNO
 // autodiscovery"). Each file is replaced atomically if its content has changed. A document
 // with the same entries keeps its build time. Documents of other feeds are removed.
-func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
+func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 	base, err := baseURL(o.BaseURL)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if err := p.remove(); err != nil {
 		return err
 	}
-	s.Report.Info("%s: %s written, %d unchanged, %d removed", units.Count(len(p.page.Feeds), "feed"), units.Count(p.written, "file"), p.same, p.removed)
+	s.Report.Info("%s: %s written, %d unchanged, %d removed", humanize.Count(len(p.page.Feeds), "feed"), humanize.Count(p.written, "file"), p.same, p.removed)
 	return nil
 }
 
@@ -132,7 +132,7 @@ func baseURL(text string) (*url.URL, error) {
 	}
 	base, err := url.Parse(text)
 	if err != nil || !feedurl.IsHTTP(text) || base.Host == "" {
-		return nil, command.Usagef("--base-url %s: not an http URL", feedurl.Public(text))
+		return nil, cmdline.Usagef("--base-url %s: not an http URL", feedurl.Public(text))
 	}
 	base.User = nil // the documents are public
 	if !strings.HasSuffix(base.Path, "/") {

@@ -7,12 +7,12 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/ess"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -23,7 +23,7 @@ type ResolveOptions struct {
 	// Subscribe subscribes to missing feeds.
 	Subscribe bool
 	DryRun    bool
-	Print     command.PrinterOptions
+	Print     cmdline.PrinterOptions
 }
 
 // States of an entry of an NNO:
@@ -44,7 +44,7 @@ type resolved struct {
 // itemURLFields are the fields that the columns of Resolve need.
 const itemURLFields = itemFields | lektordir.FieldLink | lektordir.FieldID
 
-var resolveColumns = []command.Column[resolved]{
+var resolveColumns = []cmdline.Column[resolved]{
 	{Name: "path", Verbatim: true, Get: held(func(r resolved) string { return r.item.Path() })},
 	{Name: "state", Get: func(r resolved) any { return r.state }},
 	{Name: "date", Get: func(r resolved) any { return ess.Time(r.want.Minute) }},
@@ -86,10 +86,10 @@ func held(get func(resolved) string) func(resolved) any {
 // checksum, counts as updated. Because checksums can be equal by chance, its feed gets a
 // due marker, too, unless it was fetched since. If the feed was requested since, a missing
 // entry causes no marker: the feed is fetched again on its schedule.
-func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
+func Resolve(ctx context.Context, o ResolveOptions, s *cmdline.Streams) error {
 	missingToo := o.Print.Format != "" && o.Print.Format != "path" && o.Print.Format != "url"
 	o.Print.Format = cmp.Or(o.Print.Format, "path")
-	printer, err := command.NewPrinter(s.Out, o.Print, resolveColumns)
+	printer, err := cmdline.NewPrinter(s.Out, o.Print, resolveColumns)
 	if err != nil {
 		return err
 	}
@@ -270,10 +270,10 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 		return context.Cause(ctx)
 	}
 	if missing > 0 || a.marked > 0 {
-		st.S.Report.Info("%s missing, %s due", units.Count(missing, "entry"), units.Count(a.marked, "feed"))
+		st.S.Report.Info("%s missing, %s due", humanize.Count(missing, "entry"), humanize.Count(a.marked, "feed"))
 	}
 	if a.strange > 0 {
-		st.S.Report.Warn("not subscribed to %s; --subscribe adds them", units.Count(a.strange, "feed"))
+		st.S.Report.Warn("not subscribed to %s; --subscribe adds them", humanize.Count(a.strange, "feed"))
 	}
 	return nil
 }
@@ -281,7 +281,7 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 // ask leaves the due marker of a feed. With Subscribe, it subscribes to it first.
 func (a *wanting) ask(url string, r *resolver) error {
 	switch {
-	case r.hash != "" && feeddir.Subscribed(a.st.Dir, r.hash):
+	case r.hash != "" && feedstate.Subscribed(a.st.Dir, r.hash):
 	case !a.o.Subscribe:
 		a.strange++
 		return nil
@@ -297,17 +297,17 @@ func (a *wanting) ask(url string, r *resolver) error {
 	if a.o.DryRun {
 		return nil
 	}
-	return feeddir.AddMarker(a.st.Dir, r.hash)
+	return feedstate.AddMarker(a.st.Dir, r.hash)
 }
 
 // subscribe subscribes to a feed. It reports false if it has printed an error.
 func (a *wanting) subscribe(url string, r *resolver) (ok bool, err error) {
 	if a.w == nil {
-		if a.w, err = feeddir.NewWriter(a.st.Dir, commit.Options{}); err != nil {
+		if a.w, err = feedstate.NewWriter(a.st.Dir, commit.Options{}); err != nil {
 			return false, err
 		}
 	}
-	sub := &feeddir.Subscription{ID: url, Origin: a.origin}
+	sub := &feedstate.Subscription{ID: url, Origin: a.origin}
 	if r.hash != "" {
 		f, err := a.st.Dir.ReadFeed(r.hash)
 		if err != nil {
@@ -316,7 +316,7 @@ func (a *wanting) subscribe(url string, r *resolver) (ok bool, err error) {
 		}
 		sub.ID = f.ID
 	}
-	if _, err := feeddir.Add(a.w, a.st.Dir, sub, feeddir.Options{}); err != nil {
+	if _, err := feedstate.Add(a.w, a.st.Dir, sub, feedstate.Options{}); err != nil {
 		a.st.S.Report.Print(fmt.Errorf("%s: %w", url, err))
 		return false, nil
 	}

@@ -9,11 +9,11 @@ import (
 	"io"
 	"os"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/humanize"
 )
 
 // TopOptions are the options of [Top].
@@ -26,45 +26,45 @@ type TopOptions struct {
 	Lines  bool
 	N      int
 	Output string
-	Print  command.PrinterOptions
+	Print  cmdline.PrinterOptions
 }
 
 // Top writes the NNO of the newest N entries of documents. Documents that cannot be read
 // are reported and skipped.
-func Top(ctx context.Context, o TopOptions, s *command.Streams) error {
+func Top(ctx context.Context, o TopOptions, s *cmdline.Streams) error {
 	switch {
 	case len(o.Documents) > 0:
 	case o.Lines:
 		o.Documents = []string{"-"}
 	default:
-		return &command.UsageError{Message: "no DOCUMENT is given", Hint: "\"-\" reads their names from standard input, with --lines the documents"}
+		return &cmdline.UsageError{Message: "no DOCUMENT is given", Hint: "\"-\" reads their names from standard input, with --lines the documents"}
 	}
 	if o.Print.Format != "" {
-		if _, err := command.NewPrinter(io.Discard, o.Print, documentColumns); err != nil {
+		if _, err := cmdline.NewPrinter(io.Discard, o.Print, documentColumns); err != nil {
 			return err
 		}
 	}
-	top, err := command.Interruptible(ctx, func() (*ess.Top, error) { return gather(ctx, o, s) })
+	top, err := cmdline.Interruptible(ctx, func() (*ess.Top, error) { return gather(ctx, o, s) })
 	if err != nil {
 		return err
 	}
 	entries := top.Entries()
 	if top.Lost() {
-		s.Report.Warn("the list ends after %s: later documents of the same feeds replaced entries, and older ones are no longer known", units.Count(len(entries), "entry"))
+		s.Report.Warn("the list ends after %s: later documents of the same feeds replaced entries, and older ones are no longer known", humanize.Count(len(entries), "entry"))
 	}
 	return writeNNO(s, entries, o.build(), nnoOutput{o.Output, o.Lines, o.Print})
 }
 
 // gather adds the documents to a [ess.Top]. If entries were lost and all documents are
 // files, it reads them again, as the build times are known then.
-func gather(ctx context.Context, o TopOptions, s *command.Streams) (*ess.Top, error) {
+func gather(ctx context.Context, o TopOptions, s *cmdline.Streams) (*ess.Top, error) {
 	client := fetch.NewClient(o.Fetch)
 	defer client.Close()
-	p := &topPass{s: s, client: client, lines: o.Lines, warnings: command.Warnings{Report: s.Report}, top: ess.NewTop(o.N)}
+	p := &topPass{s: s, client: client, lines: o.Lines, warnings: cmdline.Warnings{Report: s.Report}, top: ess.NewTop(o.N)}
 	names := o.Documents
 	if !o.Lines {
 		names = nil
-		for name, err := range command.ReadArgs(o.Documents, s.In, o.Nul) {
+		for name, err := range cmdline.ReadArgs(o.Documents, s.In, o.Nul) {
 			if err != nil {
 				s.Report.Print(err)
 				continue
@@ -93,10 +93,10 @@ func rereadable(names []string) bool {
 
 // topPass is a pass over the documents.
 type topPass struct {
-	s        *command.Streams
+	s        *cmdline.Streams
 	client   *fetch.Client
 	lines    bool // each line of a file is a document
-	warnings command.Warnings
+	warnings cmdline.Warnings
 	top      *ess.Top
 	second   bool // second pass: warnings were printed in the first
 }

@@ -11,14 +11,14 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/discover"
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fulltext"
 	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -40,7 +40,7 @@ type AddOptions struct {
 // Settings are the settings of a feed that is added.
 type Settings struct {
 	Alias, Interval   string
-	Force             bool // allow an interval shorter than [feeddir.MinInterval]
+	Force             bool // allow an interval shorter than [feedstate.MinInterval]
 	Categories        []string
 	Headers           []string // lines, see [httpmsg.ParseHeaders]
 	Private, FullText bool
@@ -60,14 +60,14 @@ const (
 const maxAdding = 8
 
 // warnFullText warns if the program that extracts articles is not installed.
-func warnFullText(s *command.Streams) {
+func warnFullText(s *cmdline.Streams) {
 	if err := fulltext.Installed(); err != nil {
 		s.Report.Warn("%v", err)
 	}
 }
 
 // Add subscribes to feeds, and delivers their entries.
-func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
+func Add(ctx context.Context, o AddOptions, s *cmdline.Streams) error {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 	adding := workers.Limited(maxAdding)
 	var mu sync.Mutex
 	var walks []Outcome // added feeds to walk; they are walked after all are added
-	for arg, err := range command.ReadArgs(o.Sources, s.In, o.Nul) {
+	for arg, err := range cmdline.ReadArgs(o.Sources, s.In, o.Nul) {
 		if ctx.Err() != nil {
 			break
 		}
@@ -108,14 +108,14 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 	}
 	_ = adding.Wait() // the functions return no error
 	if sum := r.walks(ctx, walks); sum.Requested > 0 {
-		s.Report.Info("history: %s requested; %s", units.Count(sum.Requested, "document"), units.Count(sum.New+sum.Updated, "entry"))
+		s.Report.Info("history: %s requested; %s", humanize.Count(sum.Requested, "document"), humanize.Count(sum.New+sum.Updated, "entry"))
 	}
 	r.disk.report(r.Dir.Path(), r.report)
 	return context.Cause(ctx)
 }
 
 // subscribe adds one feed and reports the result to the user.
-func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *command.Streams) Added {
+func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *cmdline.Streams) Added {
 	a, err := r.Add(ctx, url, o)
 	if err == nil && a.Already && o.History && !o.DryRun {
 		err = r.first(ctx, &a, nil, true)
@@ -137,10 +137,10 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *com
 	line := fmt.Sprintf("%s: %s (%s)", feedurl.Public(a.URL), did, a.Title)
 	fetched := !a.Already && !o.DryRun && !o.NoFetch
 	if fetched {
-		line += ", " + units.Count(a.Summary.New+a.Summary.Updated, "entry")
+		line += ", " + humanize.Count(a.Summary.New+a.Summary.Updated, "entry")
 	}
 	s.Report.Info("%s", line)
-	if fetched && !o.History && feeddir.HistoryOf(r.Dir, a.Hash).Linked().Prev != "" {
+	if fetched && !o.History && feedstate.HistoryOf(r.Dir, a.Hash).Linked().Prev != "" {
 		s.Report.Info("%s: it has archives; lektor-fetch history fetches them", feedurl.Public(a.URL))
 	}
 	return a
@@ -149,10 +149,10 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *com
 // check checks the options before any request is made.
 func (o AddOptions) check() error {
 	if o.History && o.NoFetch {
-		return command.Usagef("--history delivers old entries, and --no-fetch none at all")
+		return cmdline.Usagef("--history delivers old entries, and --no-fetch none at all")
 	}
 	if o.Alias != "" && len(o.Sources) > 1 {
-		return command.Usagef("--alias names one feed, and several URLs were given")
+		return cmdline.Usagef("--alias names one feed, and several URLs were given")
 	}
 	if o.Interval != "" {
 		if err := checkSetting("interval", o.Interval, o.Force); err != nil {
@@ -175,9 +175,9 @@ func source(arg string) (string, error) {
 	case arg == "":
 		return "", errors.New("an empty URL")
 	case ok && slices.Contains([]string{"http", "https", "file", "exec", "feed"}, scheme):
-		return feeddir.FeedURL(arg), nil
+		return feedstate.FeedURL(arg), nil
 	case strings.Contains(arg, "://"):
-		return "", command.Hint(fmt.Errorf("%s: feeds are not fetched by %s", arg, scheme), "http, https, file and exec are known; for others, use lektor-fetch deliver")
+		return "", cmdline.Hint(fmt.Errorf("%s: feeds are not fetched by %s", arg, scheme), "http, https, file and exec are known; for others, use lektor-fetch deliver")
 	}
 	if _, err := os.Stat(arg); err == nil || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../") {
 		if err != nil {
@@ -209,16 +209,16 @@ func addHint(err error) error {
 			errs = append(errs, fmt.Errorf("and %d more", more))
 		}
 		last := &errs[len(errs)-1]
-		*last = command.Hint(*last, "add the one you want, or take the first with --first")
+		*last = cmdline.Hint(*last, "add the one you want, or take the first with --first")
 		return errors.Join(errs...)
 	case errors.As(err, &none) && none.Page:
-		return command.Hint(err, "if you know the address of its feed, add that")
+		return cmdline.Hint(err, "if you know the address of its feed, add that")
 	case errors.As(err, &none):
-		return command.Hint(err, "give the address of a feed, or of a page that links to one")
+		return cmdline.Hint(err, "give the address of a feed, or of a page that links to one")
 	case errors.As(err, new(*httpmsg.NetError)):
-		return command.Hint(err, "add --no-fetch --as-is subscribes to a URL without looking at it")
+		return cmdline.Hint(err, "add --no-fetch --as-is subscribes to a URL without looking at it")
 	}
-	return entries.FeedHint(err)
+	return entrystore.FeedHint(err)
 }
 
 // Added is the result of [Runner.Add].
@@ -248,21 +248,21 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 	default:
 		return *f.existing, recordPageESS(r.Dir, f.existing.Hash, &f.page.Result, f.page.chosen)
 	}
-	a := Added{ID: f.url, URL: f.url, Hash: lektordir.FeedHash(f.url), Title: cmp.Or(feeddir.OneField(f.title), feeddir.DefaultName(f.url))}
+	a := Added{ID: f.url, URL: f.url, Hash: lektordir.FeedHash(f.url), Title: cmp.Or(feedstate.OneField(f.title), feedstate.DefaultName(f.url))}
 	if o.DryRun {
 		return a, nil
 	}
 	if strings.HasPrefix(strings.ToLower(f.url), "exec:") {
 		// Fail now, not at every fetch.
-		if err := feeddir.Trusted(r.Dir, "", ""); err != nil {
+		if err := feedstate.Trusted(r.Dir, "", ""); err != nil {
 			return a, err
 		}
 	}
-	added, err := feeddir.Add(r.Writer, r.Dir, &feeddir.Subscription{
+	added, err := feedstate.Add(r.Writer, r.Dir, &feedstate.Subscription{
 		ID: f.url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories, Private: o.Private, Origin: f.origin,
-	}, feeddir.Options{Headers: o.headers()})
+	}, feedstate.Options{Headers: o.headers()})
 	if err == nil && added && o.FullText {
-		err = feeddir.Set(r.Writer, r.Dir, a.Hash, "fulltext", "on")
+		err = feedstate.Set(r.Writer, r.Dir, a.Hash, "fulltext", "on")
 	}
 	if err == nil && f.page != nil {
 		err = recordPageESS(r.Dir, a.Hash, &f.page.Result, f.page.chosen)
@@ -289,13 +289,13 @@ func (r *Runner) first(ctx context.Context, a *Added, resp *httpmsg.Response, wh
 // subscribed returns the subscription with an id or URL, and reports whether there is one.
 func (r *Runner) subscribed(id string) (Added, bool) {
 	hash := lektordir.FeedHash(id)
-	if !feeddir.Subscribed(r.Dir, hash) {
+	if !feedstate.Subscribed(r.Dir, hash) {
 		// The URLs are read once; feeds added since then are found by their ids.
 		if hash = r.byURL()[id]; hash == "" {
 			return Added{}, false
 		}
 	}
-	s, err := feeddir.Read(r.Dir, hash)
+	s, err := feedstate.Read(r.Dir, hash)
 	if err != nil {
 		return Added{}, false
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
@@ -44,7 +44,7 @@ func TestAddHeaders(t *testing.T) {
 	o.Fetch.PerHost = 1
 	add := func(url string) string {
 		var said bytes.Buffer
-		streams := command.NewStreams("lektor-fetch", strings.NewReader(""), &said, &said)
+		streams := cmdline.NewStreams("lektor-fetch", strings.NewReader(""), &said, &said)
 		o.Sources = []string{url}
 		if err := Add(t.Context(), o, streams); err != nil {
 			t.Error(err)
@@ -58,14 +58,14 @@ func TestAddHeaders(t *testing.T) {
 		t.Error(said)
 	}
 	var said bytes.Buffer
-	if err := Update(t.Context(), UpdateOptions{Common: o.Common, All: true}, command.NewStreams("lektor-fetch", nil, &said, &said)); err != nil {
+	if err := Update(t.Context(), UpdateOptions{Common: o.Common, All: true}, cmdline.NewStreams("lektor-fetch", nil, &said, &said)); err != nil {
 		t.Error(err, said.String())
 	}
 	if got := strings.Join(asked, "; "); got != "/strange.html t; /own.html t; /feed t; /feed t" {
 		t.Error(got)
 	}
 	o.Headers = []string{"nonsense"}
-	if err := Add(t.Context(), o, command.NewStreams("lektor-fetch", nil, &said, &said)); !command.IsUsage(err) {
+	if err := Add(t.Context(), o, cmdline.NewStreams("lektor-fetch", nil, &said, &said)); !cmdline.IsUsage(err) {
 		t.Error(err)
 	}
 }
@@ -94,15 +94,15 @@ func TestAddPrivateAddress(t *testing.T) {
 		}
 		return (&net.Dialer{}).DialContext(ctx, network, addr)
 	}
-	run := func(f func(*command.Streams) error) string {
+	run := func(f func(*cmdline.Streams) error) string {
 		var said bytes.Buffer
-		streams := command.NewStreams("lektor-fetch", strings.NewReader(""), &said, &said)
+		streams := cmdline.NewStreams("lektor-fetch", strings.NewReader(""), &said, &said)
 		if err := f(streams); err != nil {
 			streams.Report.Print(err)
 		}
 		return said.String()
 	}
-	add := func(streams *command.Streams) error { return Add(t.Context(), o, streams) }
+	add := func(streams *cmdline.Streams) error { return Add(t.Context(), o, streams) }
 	if said := run(add); !strings.Contains(said, "named by the public document http://public.example/") {
 		t.Error(said)
 	}
@@ -110,7 +110,7 @@ func TestAddPrivateAddress(t *testing.T) {
 	if said := run(add); !strings.Contains(said, "subscribed") {
 		t.Error(said)
 	}
-	said := run(func(streams *command.Streams) error {
+	said := run(func(streams *cmdline.Streams) error {
 		return Update(t.Context(), UpdateOptions{Common: o.Common, All: true}, streams)
 	})
 	if !strings.Contains(said, "1 failed") || !strings.Contains(said, "named by the public document") {

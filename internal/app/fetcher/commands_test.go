@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 )
 
 func TestSource(t *testing.T) {
@@ -49,7 +49,7 @@ func TestPutDate(t *testing.T) {
 	if err != nil || e.Published.Format(time.RFC3339) != "2026-01-31T10:00:00Z" {
 		t.Error(e.Published, err)
 	}
-	if _, err := (PutOptions{ID: "urn:x", Date: "yesterday"}).entry(); !command.IsUsage(err) || !strings.Contains(err.Error(), "yesterday") {
+	if _, err := (PutOptions{ID: "urn:x", Date: "yesterday"}).entry(); !cmdline.IsUsage(err) || !strings.Contains(err.Error(), "yesterday") {
 		t.Errorf("%v", err)
 	}
 }
@@ -63,7 +63,7 @@ func TestPurgeWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said lockedBuffer
-	streams := command.NewStreams("lektor-fetch", strings.NewReader(""), &said, &said)
+	streams := cmdline.NewStreams("lektor-fetch", strings.NewReader(""), &said, &said)
 	end := make(chan error)
 	go func() {
 		end <- Remove(t.Context(), RemoveOptions{Common: Common{Dir: r.Dir.Path()}, Feeds: []string{entry.Feed}, Purge: true}, streams)

@@ -8,10 +8,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/feedcmd"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -28,7 +28,7 @@ type Common struct {
 // open opens the lektor-dir, which must exist.
 func (c Common) open() (*lektordir.Dir, error) {
 	if c.Dir == "" {
-		return nil, command.Hint(errors.New("there is no home directory to keep feeds in"), "give --dir or set $LEKTORDIR")
+		return nil, cmdline.Hint(errors.New("there is no home directory to keep feeds in"), "give --dir or set $LEKTORDIR")
 	}
 	return feedcmd.OpenDir(c.Dir, &lektordir.Options{Now: c.Fetch.Now})
 }
@@ -43,13 +43,13 @@ func (c Common) create() (*lektordir.Dir, error) {
 
 // runner returns a runner on an open lektor-dir. It prints delivered entries with p, which may be
 // nil.
-func (c Common) runner(s *command.Streams, d *lektordir.Dir, p *printer) (*Runner, error) {
+func (c Common) runner(s *cmdline.Streams, d *lektordir.Dir, p *printer) (*Runner, error) {
 	// Markers are moved and removed without a check of their owner.
-	if err := feeddir.CheckMarkers(d); err != nil {
+	if err := feedstate.CheckMarkers(d); err != nil {
 		return nil, err
 	}
 	if p != nil {
-		store := entries.New(d, time.Now(), s)
+		store := entrystore.New(d, time.Now(), s)
 		if err := p.Check(store.Record(lektordir.Ref{})); err != nil {
 			return nil, err
 		}
@@ -60,7 +60,7 @@ func (c Common) runner(s *command.Streams, d *lektordir.Dir, p *printer) (*Runne
 					return
 				}
 			}
-			// command.Main notices and reports write errors.
+			// cmdline.Main notices and reports write errors.
 			_ = p.Flush()
 		}
 	}
@@ -77,7 +77,7 @@ func (c Common) runner(s *command.Streams, d *lektordir.Dir, p *printer) (*Runne
 // begin returns a runner on a lektor-dir, which it creates if necessary, and recovers interrupted
 // work. A dry run does neither: an empty temporary directory replaces a missing lektor-dir. The
 // caller must call end.
-func (c Common) begin(ctx context.Context, s *command.Streams, dryRun bool, p *printer) (r *Runner, end func(), err error) {
+func (c Common) begin(ctx context.Context, s *cmdline.Streams, dryRun bool, p *printer) (r *Runner, end func(), err error) {
 	remove := func() {}
 	if _, missing := os.Lstat(c.Dir); dryRun && c.Dir != "" && errors.Is(missing, fs.ErrNotExist) {
 		temp, err := os.MkdirTemp("", "lektor-dry-run-")
@@ -102,19 +102,19 @@ func (c Common) begin(ctx context.Context, s *command.Streams, dryRun bool, p *p
 }
 
 // printer prints delivered entries.
-type printer = command.Printer[*entries.Record]
+type printer = cmdline.Printer[*entrystore.Record]
 
 // newPrinter returns a printer for a format; nil if format is empty.
-func newPrinter(s *command.Streams, format string) (*printer, error) {
+func newPrinter(s *cmdline.Streams, format string) (*printer, error) {
 	if format == "" {
 		return nil, nil
 	}
-	return command.NewPrinter(s.Out, command.PrinterOptions{Format: format}, entries.Columns("path", "date", "feed", "title", "url", "id", "author"))
+	return cmdline.NewPrinter(s.Out, cmdline.PrinterOptions{Format: format}, entrystore.Columns("path", "date", "feed", "title", "url", "id", "author"))
 }
 
-// input reads a file, or standard input for "-". It returns a [*command.SizeError] after limit
+// input reads a file, or standard input for "-". It returns a [*cmdline.SizeError] after limit
 // bytes: a file may be an endless device.
-func input(ctx context.Context, s *command.Streams, file string, limit int64) ([]byte, error) {
+func input(ctx context.Context, s *cmdline.Streams, file string, limit int64) ([]byte, error) {
 	in, name := s.In, "standard input"
 	if file != "-" {
 		f, err := os.Open(file)
@@ -126,7 +126,7 @@ func input(ctx context.Context, s *command.Streams, file string, limit int64) ([
 	} else if s.InIsTerminal() {
 		s.Report.Info("reading standard input; end it with ^D")
 	}
-	data, err := command.ReadAll(ctx, in, limit)
+	data, err := cmdline.ReadAll(ctx, in, limit)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -134,4 +134,4 @@ func input(ctx context.Context, s *command.Streams, file string, limit int64) ([
 }
 
 // printLine prints untrusted text on one line, made safe for a terminal.
-func printLine(s *command.Streams, text string) { fmt.Fprintln(s.Out, termsafe.Line(text)) }
+func printLine(s *cmdline.Streams, text string) { fmt.Fprintln(s.Out, termsafe.Line(text)) }

@@ -12,15 +12,15 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/delivery"
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/httpmsg"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/stage"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -32,7 +32,7 @@ type DeliverOptions struct {
 }
 
 // Deliver delivers the feed document on standard input.
-func Deliver(ctx context.Context, o DeliverOptions, s *command.Streams) error {
+func Deliver(ctx context.Context, o DeliverOptions, s *cmdline.Streams) error {
 	doc := o.Document
 	var err error
 	if doc.ID, err = identifier("--id", lektordir.NormalizeID(doc.ID)); err != nil {
@@ -43,8 +43,8 @@ func Deliver(ctx context.Context, o DeliverOptions, s *command.Streams) error {
 		return err
 	}
 	if doc.Body, err = input(ctx, s, "-", o.Fetch.MaxDecoded); err != nil {
-		if large := (*command.SizeError)(nil); errors.As(err, &large) {
-			return command.Hint(err, "--%s raises the limit", httpmsg.FlagMaxDecoded)
+		if large := (*cmdline.SizeError)(nil); errors.As(err, &large) {
+			return cmdline.Hint(err, "--%s raises the limit", httpmsg.FlagMaxDecoded)
 		}
 		return err
 	}
@@ -57,7 +57,7 @@ func Deliver(ctx context.Context, o DeliverOptions, s *command.Streams) error {
 	if _, ok := errors.AsType[*feedconv.NotFeedError](err); ok {
 		return fmt.Errorf("standard input: %w", err)
 	}
-	return entries.FeedHint(err)
+	return entrystore.FeedHint(err)
 }
 
 // identifier returns the id of a feed or entry without surrounding space. It returns an error if
@@ -65,7 +65,7 @@ func Deliver(ctx context.Context, o DeliverOptions, s *command.Streams) error {
 func identifier(flag, id string) (string, error) {
 	id = strings.TrimSpace(id)
 	if id == "" || strings.ContainsAny(id, "\n\r\x00") {
-		return "", command.Usagef("%s: %q is not a URI", flag, id)
+		return "", cmdline.Usagef("%s: %q is not a URI", flag, id)
 	}
 	return id, nil
 }
@@ -75,7 +75,7 @@ type PutOptions struct {
 	Common
 	FeedID, FeedName        string
 	ID, Title, Link, Author string
-	Date                    string // as [units.ParseTime] reads it; "" if the entry has no date
+	Date                    string // as [humanize.ParseTime] reads it; "" if the entry has no date
 	Type                    string // MIME type of the content; "" means text/plain
 	Summary                 string
 	Categories              []string
@@ -88,7 +88,7 @@ type PutOptions struct {
 const maxPut = feedconv.DefaultMaxBytes
 
 // Put delivers one entry with its content from standard input, and prints the path of the entry.
-func Put(ctx context.Context, o PutOptions, s *command.Streams) error {
+func Put(ctx context.Context, o PutOptions, s *cmdline.Streams) error {
 	feed, err := identifier("--feed-id", lektordir.NormalizeID(o.FeedID))
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func Put(ctx context.Context, o PutOptions, s *command.Streams) error {
 	if path != "" && err == nil {
 		fmt.Fprintln(s.Out, r.Dir.Join(path))
 	}
-	return entries.FeedHint(err)
+	return entrystore.FeedHint(err)
 }
 
 // entry returns the entry without its content.
@@ -125,12 +125,12 @@ func (o PutOptions) entry() (e feedconv.Entry, err error) {
 	}
 	e.GUID = e.ID
 	if e.Link != "" && !feedconv.IsLink(e.Link) {
-		return e, command.Usagef("--link %s: viewers do not follow this link; use a URL such as https://example.org/", termsafe.Brief(e.Link))
+		return e, cmdline.Usagef("--link %s: viewers do not follow this link; use a URL such as https://example.org/", termsafe.Brief(e.Link))
 	}
 	if o.Date != "" {
-		date, err := units.ParseTime(o.Date, time.Local)
+		date, err := humanize.ParseTime(o.Date, time.Local)
 		if err != nil {
-			return e, command.Usagef("--date: %w", err)
+			return e, cmdline.Usagef("--date: %w", err)
 		}
 		e.Published = date.UTC()
 	}
@@ -143,7 +143,7 @@ func (o PutOptions) entry() (e feedconv.Entry, err error) {
 	for _, v := range o.Enclosures {
 		f := strings.Fields(v)
 		if len(f) == 0 || len(f) > 3 {
-			return e, command.Usagef("--enclosure %q: write a URL, a type and a length", v)
+			return e, cmdline.Usagef("--enclosure %q: write a URL, a type and a length", v)
 		}
 		enc := feedconv.Enclosure{URL: f[0], Length: -1}
 		if len(f) > 1 {
@@ -151,7 +151,7 @@ func (o PutOptions) entry() (e feedconv.Entry, err error) {
 		}
 		if len(f) > 2 {
 			if enc.Length, err = strconv.ParseInt(f[2], 10, 64); err != nil || enc.Length < 0 {
-				return e, command.Usagef("--enclosure %q: %q is not a length", v, f[2])
+				return e, cmdline.Usagef("--enclosure %q: %q is not a length", v, f[2])
 			}
 		}
 		e.Enclosures = append(e.Enclosures, enc)
@@ -178,7 +178,7 @@ func (r *Runner) Deliver(ctx context.Context, doc Document) (Summary, error) {
 	}
 	r.parser.warn(feedurl.Public(doc.ID), feed)
 	if doc.DryRun {
-		r.report.Info("%s: a feed of %s; nothing was delivered", doc.ID, units.Count(len(feed.Entries), "entry"))
+		r.report.Info("%s: a feed of %s; nothing was delivered", doc.ID, humanize.Count(len(feed.Entries), "entry"))
 		return Summary{Feeds: 1}, nil
 	}
 	s, err := r.open(ctx, lektordir.FeedHash(doc.ID), true)
@@ -209,12 +209,12 @@ func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.En
 		old = &lektordir.Feed{}
 	}
 	old.ID = feedID
-	name := feeddir.DefaultName(feedID)
+	name := feedstate.DefaultName(feedID)
 	// A power cut may have truncated the name that an earlier put wrote.
-	if oldName := feeddir.OneField(old.Name); !strings.HasPrefix(name, oldName) {
+	if oldName := feedstate.OneField(old.Name); !strings.HasPrefix(name, oldName) {
 		name = oldName
 	}
-	old.Name = cmp.Or(feeddir.OneField(feedName), name)
+	old.Name = cmp.Or(feedstate.OneField(feedName), name)
 	if err := s.txn.PutFeed(old.Files()); err != nil {
 		return "", sum, err
 	}

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/rfc5005"
 	"github.com/lektordir/lektor/internal/websub"
 )
 
@@ -67,7 +67,7 @@ func (p *parser) withPlace(ctx context.Context, doc []byte, read func() error) e
 // ask requests a document that another document of the feed names. The header of own, the request
 // for the feed's own document, is sent only to that document's origin.
 func (s *session) ask(ctx context.Context, own, req *httpmsg.Request) (*httpmsg.Response, error) {
-	if history.SameOrigin(own.URL, req.URL) {
+	if rfc5005.SameOrigin(own.URL, req.URL) {
 		req.Header = own.Header
 		req.URL = as(own.URL, req.URL)
 	}
@@ -139,7 +139,7 @@ func (s *session) trusted() error {
 	if s.st.Filter() == "" {
 		return nil
 	}
-	return feeddir.Trusted(s.r.Dir, s.hash, "filter")
+	return feedstate.Trusted(s.r.Dir, s.hash, "filter")
 }
 
 // env returns environment variables for the commands of a feed: its URL without a password, its
@@ -182,7 +182,7 @@ func (p *parser) warn(name string, feed *feedconv.Feed) {
 		text += "; --" + FlagMaxEntries + " raises the limit"
 	}
 	if n := len(feed.Warnings); n > 1 {
-		text += " (and " + units.Count(n-1, "more defect") + ")"
+		text += " (and " + humanize.Count(n-1, "more defect") + ")"
 	}
 	p.report.Warn("%s: %s", name, text)
 }

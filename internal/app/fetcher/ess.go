@@ -5,7 +5,7 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/discover"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -23,7 +23,7 @@ func recordESS(d *lektordir.Dir, hash string, feed *feedconv.Feed, size int64) e
 			nno = first(nno, l.Href)
 		}
 	}
-	return feeddir.ESS{Dir: d, Hash: hash}.Record(ess, nno, size)
+	return feedstate.ESS{Dir: d, Hash: hash}.Record(ess, nno, size)
 }
 
 // recordPageESS records the ESS and NNO documents that a page links to. If it links to several ESS
@@ -33,7 +33,7 @@ func recordPageESS(d *lektordir.Dir, hash string, page *discover.Result, feed di
 	for _, l := range page.NNO {
 		nno = first(nno, l.URL)
 	}
-	return feeddir.ESS{Dir: d, Hash: hash}.Record(first("", essFor(page, feed)), nno, 0)
+	return feedstate.ESS{Dir: d, Hash: hash}.Record(first("", essFor(page, feed)), nno, 0)
 }
 
 func essFor(page *discover.Result, feed discover.Link) string {
@@ -64,5 +64,5 @@ func first(have, url string) string {
 	if have != "" || !feedurl.IsHTTP(url) {
 		return have
 	}
-	return lektordir.NormalizeID(feeddir.OneField(url))
+	return lektordir.NormalizeID(feedstate.OneField(url))
 }

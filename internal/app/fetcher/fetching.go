@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -20,8 +20,8 @@ type UpdateOptions struct {
 }
 
 // Update fetches feeds and delivers new and updated entries.
-func Update(ctx context.Context, o UpdateOptions, s *command.Streams) error {
-	find := func(d *lektordir.Dir) func(string) (string, error) { return entries.Finding(d, false) }
+func Update(ctx context.Context, o UpdateOptions, s *cmdline.Streams) error {
+	find := func(d *lektordir.Dir) func(string) (string, error) { return entrystore.Finding(d, false) }
 	return o.run(ctx, s, find, func(r *Runner, sel Selection) error {
 		urls, err := r.Due(sel)
 		for _, u := range urls {
@@ -33,7 +33,7 @@ func Update(ctx context.Context, o UpdateOptions, s *command.Streams) error {
 
 // run fetches feeds. find returns the feed with a name that the user typed. A dry run calls dry
 // instead.
-func (o UpdateOptions) run(ctx context.Context, s *command.Streams, find func(*lektordir.Dir) func(string) (string, error), dry func(*Runner, Selection) error) error {
+func (o UpdateOptions) run(ctx context.Context, s *cmdline.Streams, find func(*lektordir.Dir) func(string) (string, error), dry func(*Runner, Selection) error) error {
 	d, err := o.open()
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (o UpdateOptions) run(ctx context.Context, s *command.Streams, find func(*l
 	}
 	sel := Selection{Want: o.Want}
 	if len(o.Feeds) > 0 {
-		sel.Feeds, _, err = entries.Feeds(ctx, o.Feeds, o.Nul, s, find(d))
+		sel.Feeds, _, err = entrystore.Feeds(ctx, o.Feeds, o.Nul, s, find(d))
 		if err != nil || len(sel.Feeds) == 0 {
 			return err // no feed was found, or the list on standard input is empty
 		}
@@ -64,7 +64,7 @@ func (o UpdateOptions) run(ctx context.Context, s *command.Streams, find func(*l
 }
 
 // fetch fetches feeds and reports the result.
-func (r *Runner) fetch(ctx context.Context, sel Selection, quiet bool, s *command.Streams) error {
+func (r *Runner) fetch(ctx context.Context, sel Selection, quiet bool, s *cmdline.Streams) error {
 	sum, err := r.Update(ctx, sel)
 	switch {
 	case err != nil:
@@ -77,7 +77,7 @@ func (r *Runner) fetch(ctx context.Context, sel Selection, quiet bool, s *comman
 		s.Report.Info("nothing is due; -a fetches all feeds")
 	}
 	if sum.Failed > 0 && s.Report.Errors() == 0 {
-		return command.Remote(&command.ExitError{Status: command.StatusRemote})
+		return cmdline.Remote(&cmdline.ExitError{Status: cmdline.StatusRemote})
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ type WatchOptions struct {
 }
 
 // Watch fetches each feed when it is due, until ctx is done.
-func Watch(ctx context.Context, o WatchOptions, s *command.Streams) error {
+func Watch(ctx context.Context, o WatchOptions, s *cmdline.Streams) error {
 	p, err := newPrinter(s, o.Format)
 	if err != nil {
 		return err

@@ -13,12 +13,12 @@ import (
 	"sync"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/discover"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/internal/httpmsg"
+	"github.com/lektordir/lektor/internal/rfc5005"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -70,8 +70,8 @@ func (f *search) find(ctx context.Context) (err error) {
 			continue
 		}
 		f.title = feed.Title
-		doc := history.Subscribed(feed, f.resp.FinalURL, f.url)
-		if doc.Kind != history.Archive {
+		doc := rfc5005.Subscribed(feed, f.resp.FinalURL, f.url)
+		if doc.Kind != rfc5005.Archive {
 			return nil
 		}
 		if err := f.ofArchive(doc, archive); err != nil {
@@ -88,7 +88,7 @@ func (f *search) follow(page *pageError) error {
 	}
 	link := lektordir.NormalizeID(page.chosen.URL)
 	if len(f.header) > 0 && !feedurl.SameOrigin(f.url, link) {
-		return command.Hint(fmt.Errorf("%s: it links to a feed of another server, %s, and headers are meant for one", feedurl.Public(f.url), feedurl.Public(link)), "add that one, with --header if it is meant to have them")
+		return cmdline.Hint(fmt.Errorf("%s: it links to a feed of another server, %s, and headers are meant for one", feedurl.Public(f.url), feedurl.Public(link)), "add that one, with --header if it is meant to have them")
 	}
 	f.page, f.url, f.title, f.origin = page, link, page.title(), page.final
 	return nil
@@ -96,21 +96,21 @@ func (f *search) follow(page *pageError) error {
 
 // ofArchive returns an error if the feed of an archive document cannot be subscribed to in place of
 // the archive. before is the URL of the archive that led here, or "".
-func (f *search) ofArchive(doc history.Document, before string) error {
+func (f *search) ofArchive(doc rfc5005.Document, before string) error {
 	url := f.url
 	what := fmt.Errorf("%s: it is an archive of old entries, and no new entries will appear in it", feedurl.Public(url))
 	const hint = "find the address of the feed itself on its page; add --as-is subscribes to this one all the same"
 	switch {
 	case doc.Current == "":
-		return command.Hint(fmt.Errorf("%w, and does not say where the feed is", what), hint)
+		return cmdline.Hint(fmt.Errorf("%w, and does not say where the feed is", what), hint)
 	case before != "":
-		return command.Hint(fmt.Errorf("%w, as is %s, which leads to it", what, feedurl.Public(before)), hint)
+		return cmdline.Hint(fmt.Errorf("%w, as is %s, which leads to it", what, feedurl.Public(before)), hint)
 	}
-	if err := history.Check(doc.URL, doc.Current); err != nil {
-		return command.Hint(fmt.Errorf("%w; the feed would be %w", what, err), hint)
+	if err := rfc5005.Check(doc.URL, doc.Current); err != nil {
+		return cmdline.Hint(fmt.Errorf("%w; the feed would be %w", what, err), hint)
 	}
 	if len(f.header) > 0 && !feedurl.SameOrigin(url, doc.Current) {
-		return command.Hint(fmt.Errorf("%w; the feed is on another server, %s, and headers are meant for one", what, feedurl.Public(doc.Current)), "add that one, with --header if it is meant to have them")
+		return cmdline.Hint(fmt.Errorf("%w; the feed is on another server, %s, and headers are meant for one", what, feedurl.Public(doc.Current)), "add that one, with --header if it is meant to have them")
 	}
 	f.r.report.Info("%s is an archive; its feed is %s", feedurl.Public(url), feedurl.Public(doc.Current))
 	return nil
@@ -121,7 +121,7 @@ func (f *search) ofArchive(doc history.Document, before string) error {
 func (f *search) look(ctx context.Context, req *httpmsg.Request) (*httpmsg.Response, *feedconv.Feed, error) {
 	url := req.URL
 	if strings.HasPrefix(strings.ToLower(url), "exec:") {
-		if err := feeddir.Trusted(f.r.Dir, "", ""); err != nil {
+		if err := feedstate.Trusted(f.r.Dir, "", ""); err != nil {
 			return nil, nil, err
 		}
 		req.AllowExec = true
@@ -247,7 +247,7 @@ func (e *NoFeedsError) Unwrap() error { return e.Err }
 
 // chooser returns a function that asks the user to choose one of several feeds. Concurrent calls
 // wait for each other.
-func chooser(s *command.Streams) func([]discover.Link) (int, error) {
+func chooser(s *cmdline.Streams) func([]discover.Link) (int, error) {
 	var mu sync.Mutex
 	in := bufio.NewReader(s.In)
 	return func(links []discover.Link) (int, error) {

@@ -12,10 +12,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/testkit/server"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -70,7 +70,7 @@ func TestHistoryFullDisk(t *testing.T) {
 		for _, name := range []string{"add", "history"} {
 			path := filepath.Join(dir, name)
 			var stderr bytes.Buffer
-			streams := command.NewStreams("lektor-fetch", strings.NewReader(""), &bytes.Buffer{}, &stderr)
+			streams := cmdline.NewStreams("lektor-fetch", strings.NewReader(""), &bytes.Buffer{}, &stderr)
 			if name == "add" {
 				err = Add(t.Context(), AddOptions{Common: Common{Dir: path}, Sources: []string{s.URL("/feed")}, Look: LookNowhere, History: true}, streams)
 			} else {
@@ -94,14 +94,14 @@ func TestHistoryFullDisk(t *testing.T) {
 				t.Errorf("%s: %d errors:\n%s", name, streams.Report.Errors(), said)
 			}
 			// add counts the entries of the document apart.
-			counted := "; " + units.Count(there-2, "entry") + "\n"
+			counted := "; " + humanize.Count(there-2, "entry") + "\n"
 			if name == "history" {
-				counted = "; " + units.Count(there, "new entry") + ";"
+				counted = "; " + humanize.Count(there, "new entry") + ";"
 			}
 			if !strings.Contains(said, counted) {
 				t.Errorf("%s: it does not say %q:\n%s", name, counted, said)
 			}
-			if got := feeddir.HistoryOf(d, hash).Summary(); got != "incomplete" {
+			if got := feedstate.HistoryOf(d, hash).Summary(); got != "incomplete" {
 				t.Errorf("%s: the feed is %q", name, got)
 			}
 			if err := syscall.Mount("none", dir, "", syscall.MS_REMOUNT, "nr_inodes=100000"); err != nil {
@@ -110,7 +110,7 @@ func TestHistoryFullDisk(t *testing.T) {
 			r, l := newRunner(t, d)
 			r.Recover(t.Context())
 			update(t, r, Selection{Feeds: []string{hash}})
-			if got := inNew(t, path, hash); len(got) != n*each+2 || l.String() != "" || feeddir.HistoryOf(d, hash).Summary() != fmt.Sprint("archived ", n) {
+			if got := inNew(t, path, hash); len(got) != n*each+2 || l.String() != "" || feedstate.HistoryOf(d, hash).Summary() != fmt.Sprint("archived ", n) {
 				t.Errorf("%s: with room again: %d entries, %s", name, len(got), l)
 			}
 			r.Close()
@@ -149,9 +149,9 @@ func TestUpdateFullDisk(t *testing.T) {
 		defer s.Close()
 		const feeds, each = 60, 5
 		path := filepath.Join(dir, "feeds")
-		run := func(f func(*command.Streams) error) (errors int, said string) {
+		run := func(f func(*cmdline.Streams) error) (errors int, said string) {
 			var stderr bytes.Buffer
-			streams := command.NewStreams("lektor-fetch", strings.NewReader(""), &bytes.Buffer{}, &stderr)
+			streams := cmdline.NewStreams("lektor-fetch", strings.NewReader(""), &bytes.Buffer{}, &stderr)
 			streams.Report.Print(f(streams))
 			return streams.Report.Errors(), stderr.String()
 		}
@@ -161,13 +161,13 @@ func TestUpdateFullDisk(t *testing.T) {
 			s.Handle(name, server.Doc("", server.RSS("Feed", i*each, each)))
 			urls = append(urls, s.URL(name))
 		}
-		if n, said := run(func(streams *command.Streams) error {
+		if n, said := run(func(streams *cmdline.Streams) error {
 			return Add(t.Context(), AddOptions{Common: Common{Dir: path}, Sources: urls, Look: LookNowhere, NoFetch: true}, streams)
 		}); n > 0 {
 			t.Fatal(said)
 		}
 		update := func() (int, string, int) {
-			n, said := run(func(streams *command.Streams) error {
+			n, said := run(func(streams *cmdline.Streams) error {
 				return Update(t.Context(), UpdateOptions{Common: Common{Dir: path}}, streams)
 			})
 			there := 0
@@ -185,14 +185,14 @@ func TestUpdateFullDisk(t *testing.T) {
 		if there == 0 || there >= feeds*each {
 			t.Fatalf("the disk is of the wrong size: %d entries\n%s", there, said)
 		}
-		if n == 0 || !strings.Contains(said, "no space left on device") || !strings.Contains(said, "; "+units.Count(there, "new entry")+"\n") {
+		if n == 0 || !strings.Contains(said, "no space left on device") || !strings.Contains(said, "; "+humanize.Count(there, "new entry")+"\n") {
 			t.Errorf("%d errors, %d entries are there:\n%s", n, there, said)
 		}
 		if err := syscall.Mount("none", dir, "", syscall.MS_REMOUNT, "nr_inodes=100000"); err != nil {
 			t.Fatal(err)
 		}
 		before := there
-		if n, said, there = update(); n > 0 || there != feeds*each || !strings.Contains(said, "; "+units.Count(there-before, "new entry")+"\n") {
+		if n, said, there = update(); n > 0 || there != feeds*each || !strings.Contains(said, "; "+humanize.Count(there-before, "new entry")+"\n") {
 			t.Errorf("with room: %d errors, %d entries, %d before:\n%s", n, there, before, said)
 		}
 	})

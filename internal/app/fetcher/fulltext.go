@@ -16,12 +16,12 @@ import (
 	"github.com/lektordir/lektor/internal/backoff"
 	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/entryname"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fulltext"
 	"github.com/lektordir/lektor/internal/httpmsg"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/stage"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -52,17 +52,17 @@ var errPagesTime = errors.New("it took too long, with the other pages of the fee
 // The identity of an entry, and whether it changed, depend on the feed's document alone.
 type fullText struct {
 	v           *visit
-	pages       *feeddir.Pages
+	pages       *feedstate.Pages
 	withArticle []*wantedPage // pages with an article
 
-	recorded map[string]*feeddir.Page // by URL: pages recorded before this visit, without their articles
-	document string                   // URL of the feed's document, which names the pages
+	recorded map[string]*feedstate.Page // by URL: pages recorded before this visit, without their articles
+	document string                     // URL of the feed's document, which names the pages
 }
 
 // newFullText returns the fullText of a visit.
 func (v *visit) newFullText() (*fullText, error) {
-	pages, err := feeddir.PagesOf(v.r.Dir, v.hash)
-	return &fullText{v: v, pages: pages, recorded: map[string]*feeddir.Page{}}, err
+	pages, err := feedstate.PagesOf(v.r.Dir, v.hash)
+	return &fullText{v: v, pages: pages, recorded: map[string]*feedstate.Page{}}, err
 }
 
 // wantedPage is a page to fetch for an entry.
@@ -73,8 +73,8 @@ type wantedPage struct {
 	isUpdate bool   // an older version of the entry was delivered
 	own      ownText
 
-	page *feeddir.Page // the result; nil if the page was not fetched
-	err  error         // the reason why the page could not be fetched
+	page *feedstate.Page // the result; nil if the page was not fetched
+	err  error           // the reason why the page could not be fetched
 }
 
 // has reports whether the page has an article for the entry.
@@ -86,7 +86,7 @@ func (w *wantedPage) has() bool {
 // delivered without their article. The error is a local one, or the context's.
 func (v *visit) fullText() error {
 	policy := v.st.OnUpdate()
-	wanted, err := delivery.Wanted(v.txn, v.feed, policy, dates(feeddir.HistoryOf(v.r.Dir, v.hash)))
+	wanted, err := delivery.Wanted(v.txn, v.feed, policy, dates(feedstate.HistoryOf(v.r.Dir, v.hash)))
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func pageURL(raw string) string {
 func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 	v := f.v
 	due := map[string]bool{} // pages to request again; true: now
-	if err := f.pages.Each(func(p *feeddir.Page) {
+	if err := f.pages.Each(func(p *feedstate.Page) {
 		f.recorded[p.URL] = p
 		if p.Tries > 0 {
 			due[p.URL] = v.t.reason == Named || !p.Next.After(v.r.now())
@@ -305,8 +305,8 @@ func (f *fullText) one(ctx context.Context, w *wantedPage) error {
 }
 
 // failed returns the record of a page that could not be fetched.
-func (f *fullText) failed(url string, old *feeddir.Page, err error) *feeddir.Page {
-	p := &feeddir.Page{URL: url}
+func (f *fullText) failed(url string, old *feedstate.Page, err error) *feedstate.Page {
+	p := &feedstate.Page{URL: url}
 	if old != nil {
 		p.Tries = old.Tries
 	}
@@ -333,7 +333,7 @@ func lasting(err error) bool {
 }
 
 // ask requests a page and extracts its article. The error is for the user.
-func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*feeddir.Page, error) {
+func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feedstate.Page) (*feedstate.Page, error) {
 	v := f.v
 	// The document names the page, so the rules for redirects apply.
 	from, to := f.document, w.url
@@ -348,7 +348,7 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*
 		}
 		if resp.NotModified {
 			a := &fulltext.Article{Content: string(old.Article)}
-			return &feeddir.Page{
+			return &feedstate.Page{
 				URL: w.url, Final: old.Final, ETag: old.ETag, LastModified: old.LastModified,
 				Article: old.Article, Refused: judge(a, w.own),
 			}, nil
@@ -369,7 +369,7 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*
 			from, to = resp.FinalURL, a.Refresh
 			continue
 		}
-		p := &feeddir.Page{URL: w.url, Final: resp.FinalURL, Refused: refused}
+		p := &feedstate.Page{URL: w.url, Final: resp.FinalURL, Refused: refused}
 		if refused == "" {
 			p.ETag, p.LastModified, p.Article = resp.ETag, resp.LastModified, []byte(a.Content)
 		}
@@ -406,7 +406,7 @@ func (f *fullText) distinct(list []*wantedPage) error {
 		if w.page == nil || w.page.Text == "" || texts[w.page.Text] < 2 && places[w.page.Final] < 2 {
 			continue
 		}
-		w.page = &feeddir.Page{URL: w.url, Final: w.page.Final, Refused: "the pages of several entries have the same text"}
+		w.page = &feedstate.Page{URL: w.url, Final: w.page.Final, Refused: "the pages of several entries have the same text"}
 		if err := f.pages.Put(w.page); err != nil {
 			return err
 		}
@@ -430,7 +430,7 @@ func (f *fullText) report(list []*wantedPage) {
 		}
 	}
 	if failed > 0 {
-		f.v.r.report.Info("%s: %d of %s without full text: %v", f.v.name, failed, units.Count(len(list), "page"), first)
+		f.v.r.report.Info("%s: %d of %s without full text: %v", f.v.name, failed, humanize.Count(len(list), "page"), first)
 	}
 }
 

@@ -20,9 +20,9 @@ import (
 	"golang.org/x/text/encoding/charmap"
 
 	"github.com/lektordir/lektor/internal/app/article"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/delivery"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/fulltext"
 	"github.com/lektordir/lektor/internal/testkit/must"
@@ -33,7 +33,7 @@ import (
 // inProcess is lektor-article without a process.
 func inProcess(ctx context.Context, page []byte, url, contentType string) (*fulltext.Article, error) {
 	var out, said bytes.Buffer
-	s := command.NewStreams("lektor-article", bytes.NewReader(page), &out, &said)
+	s := cmdline.NewStreams("lektor-article", bytes.NewReader(page), &out, &said)
 	if err := article.Extract(ctx, article.ExtractOptions{URL: url, ContentType: contentType, JSON: true}, s); err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func newFullBench(t *testing.T, o Options) *fullBench {
 	b.Runner, b.site, b.log = setup(t, o)
 	b.extract = inProcess
 	b.hash = subscribeTo(t, b.Runner, b.site.URL("/feed"))[0]
-	must.Do(feeddir.Set(b.Writer, b.Dir, b.hash, "fulltext", "on"))
+	must.Do(feedstate.Set(b.Writer, b.Dir, b.hash, "fulltext", "on"))
 	return b
 }
 
@@ -429,11 +429,11 @@ func TestFullTextChanges(t *testing.T) {
 		t.Errorf("a page that had not changed: %v, %d, %q", sum, asked, e().Content)
 	}
 	// Set later, it is for what comes; unless it is asked for.
-	must.Do(feeddir.Unset(b.Writer, b.Dir, b.hash, "fulltext"))
+	must.Do(feedstate.Unset(b.Writer, b.Dir, b.hash, "fulltext"))
 	b.shows(item{"plain", "/plain", lede}, item{"it", "/p", lede + " Corrected again."})
 	b.site.Handle("/plain", page(append([]string{"Plain."}, story...)...))
 	b.update()
-	must.Do(feeddir.Set(b.Writer, b.Dir, b.hash, "fulltext", "on"))
+	must.Do(feedstate.Set(b.Writer, b.Dir, b.hash, "fulltext", "on"))
 	b.shows(item{"new", "/new", lede}, item{"plain", "/plain", lede})
 	b.site.Handle("/new", page(append([]string{"New."}, story...)...))
 	b.update()
@@ -523,8 +523,8 @@ func TestFullTextSecrets(t *testing.T) {
 	b := newFullBench(t, Options{})
 	other := must.Get(server.New("127.0.0.2"))
 	defer other.Close()
-	must.Do(feeddir.Set(b.Writer, b.Dir, b.hash, "headers", "Cookie: paid=yes"))
-	must.Do(feeddir.Set(b.Writer, b.Dir, b.hash, "url", strings.Replace(b.site.URL("/feed"), "://", "://ann:pw@", 1)))
+	must.Do(feedstate.Set(b.Writer, b.Dir, b.hash, "headers", "Cookie: paid=yes"))
+	must.Do(feedstate.Set(b.Writer, b.Dir, b.hash, "url", strings.Replace(b.site.URL("/feed"), "://", "://ann:pw@", 1)))
 	b.site.Handle("/own", page(append([]string{"Own."}, story...)...))
 	b.site.Handle("/away", to(other.URL("/from")))
 	other.Handle("/from", page(append([]string{"From."}, story...)...))
@@ -552,7 +552,7 @@ func TestFullTextSources(t *testing.T) {
 	var o Options
 	b := newFullBench(t, o)
 	b.site.Handle("/p", page(story...))
-	must.Do(feeddir.Set(b.Writer, b.Dir, b.hash, "filter", "sed s/Bridge/River/"))
+	must.Do(feedstate.Set(b.Writer, b.Dir, b.hash, "filter", "sed s/Bridge/River/"))
 	b.shows(item{"Bridge", "/p", lede})
 	b.update()
 	if e := b.entries()["River"]; e == nil || e.FullText.URL == "" {
@@ -570,7 +570,7 @@ func TestFullTextSources(t *testing.T) {
 		r, _, l := setup(t, o)
 		r.extract = inProcess
 		hash := subscribeTo(t, r, "exec:cat "+file)[0]
-		must.Do(feeddir.Set(r.Writer, r.Dir, hash, "fulltext", "on"))
+		must.Do(feedstate.Set(r.Writer, r.Dir, hash, "fulltext", "on"))
 		if sum, err := r.Update(context.Background(), Selection{Reason: Forced}); err != nil || sum.New != 1 {
 			t.Fatalf("%v, %v\n%s", sum, err, l)
 		}
@@ -584,7 +584,7 @@ func TestFullTextSources(t *testing.T) {
 	b.site.Forget("/q")
 	doc := []byte(rss(b.site.URL(""), item{"delivered", "/q", lede}))
 	var out, said bytes.Buffer
-	s := command.NewStreams("lektor-fetch", bytes.NewReader(doc), &out, &said)
+	s := cmdline.NewStreams("lektor-fetch", bytes.NewReader(doc), &out, &said)
 	if err := Deliver(context.Background(), DeliverOptions{Common: Common{Dir: b.Dir.Path(), Options: Options{Fetch: fetch.DefaultConfig()}}, Document: Document{ID: b.site.URL("/feed")}}, s); err != nil {
 		t.Fatal(err)
 	}

@@ -6,28 +6,28 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/history"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/rfc5005"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // History fetches feeds, and delivers the entries of their archives (RFC 5005, section 4), or, if
 // Pages is not 0, of their pages (section 3).
-func History(ctx context.Context, o UpdateOptions, s *command.Streams) error {
+func History(ctx context.Context, o UpdateOptions, s *cmdline.Streams) error {
 	o.All, o.Archives = true, o.Pages == 0
 	find := func(d *lektordir.Dir) func(string) (string, error) {
-		f := &feeddir.Finder{Dir: d}
+		f := &feedstate.Finder{Dir: d}
 		return func(name string) (string, error) {
 			hash, err := f.Find(name)
 			var none *lektordir.NotFoundError
-			if errors.As(err, new(*feeddir.NotSubscribedError)) || errors.As(err, &none) && len(none.Matches) == 0 {
-				return "", command.Hint(err, "to subscribe and fetch the whole feed: lektor-fetch add --history")
+			if errors.As(err, new(*feedstate.NotSubscribedError)) || errors.As(err, &none) && len(none.Matches) == 0 {
+				return "", cmdline.Hint(err, "to subscribe and fetch the whole feed: lektor-fetch add --history")
 			}
-			return hash, entries.FeedHint(err)
+			return hash, entrystore.FeedHint(err)
 		}
 	}
 	return o.run(ctx, s, find, func(r *Runner, sel Selection) error { return r.printHistories(ctx, sel, s) })
@@ -35,7 +35,7 @@ func History(ctx context.Context, o UpdateOptions, s *command.Streams) error {
 
 // printHistories prints a line for each feed: its kind, the first document of its history, and what is
 // stored of it. It changes nothing.
-func (r *Runner) printHistories(ctx context.Context, sel Selection, s *command.Streams) error {
+func (r *Runner) printHistories(ctx context.Context, sel Selection, s *cmdline.Streams) error {
 	tasks, err := r.tasks(sel)
 	if err != nil {
 		return err
@@ -84,8 +84,8 @@ func (r *Runner) historyLine(ctx context.Context, t task) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	doc := history.Subscribed(feed, resp.FinalURL, req.URL)
-	h := feeddir.HistoryOf(r.Dir, t.hash)
+	doc := rfc5005.Subscribed(feed, resp.FinalURL, req.URL)
+	h := feedstate.HistoryOf(r.Dir, t.hash)
 	record, err := h.Archives()
 	if err != nil {
 		return "", err
@@ -97,7 +97,7 @@ func (r *Runner) historyLine(ctx context.Context, t task) (string, error) {
 			line += " (guessed)"
 		}
 	}
-	line += "; " + units.Count(record.Len(), "archive") + " recorded"
+	line += "; " + humanize.Count(record.Len(), "archive") + " recorded"
 	if gap := h.Gap(); gap != nil {
 		line += "; missing: " + gap.String()
 	}

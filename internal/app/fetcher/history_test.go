@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/history"
+	"github.com/lektordir/lektor/internal/rfc5005"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -146,7 +146,7 @@ func TestHistoryRequests(t *testing.T) {
 	if sum := update(t, r, Selection{Feeds: []string{hash}}); asked(s) != "/feed /4" || sum.New != 2 {
 		t.Errorf("%+v", sum)
 	}
-	if got := feeddir.HistoryOf(r.Dir, hash).Summary(); got != "archived 4" {
+	if got := feedstate.HistoryOf(r.Dir, hash).Summary(); got != "archived 4" {
 		t.Error(got)
 	}
 	if strings.Contains(l.String(), "warning") || strings.Contains(l.String(), "error") {
@@ -163,7 +163,7 @@ func TestBaseline(t *testing.T) {
 	if got := asked(s); got != "/feed" {
 		t.Error(got)
 	}
-	h := feeddir.HistoryOf(r.Dir, hash)
+	h := feedstate.HistoryOf(r.Dir, hash)
 	if h.Baseline().URL != s.URL("/3") || h.Summary() != "archived 0" {
 		t.Error(h.Baseline(), h.Summary())
 	}
@@ -183,7 +183,7 @@ func TestBaseline(t *testing.T) {
 		t.Error(got)
 	}
 	// Switched off, nothing is missed but the archives; on again, they come.
-	if err := feeddir.Set(r.Writer, r.Dir, hash, "history", "off"); err != nil {
+	if err := feedstate.Set(r.Writer, r.Dir, hash, "history", "off"); err != nil {
 		t.Fatal(err)
 	}
 	chain(s, 6)
@@ -191,7 +191,7 @@ func TestBaseline(t *testing.T) {
 	if got := asked(s); got != "/feed" {
 		t.Error(got)
 	}
-	if err := feeddir.Unset(r.Writer, r.Dir, hash, "history"); err != nil {
+	if err := feedstate.Unset(r.Writer, r.Dir, hash, "history"); err != nil {
 		t.Fatal(err)
 	}
 	update(t, r, again)
@@ -213,13 +213,13 @@ func TestWatchWalks(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if where == "requested" && hold != nil {
-			if err := feeddir.AddMarker(r.Dir, hash); err != nil {
+			if err := feedstate.AddMarker(r.Dir, hash); err != nil {
 				t.Error(err)
 			}
 			hold = nil
 		}
 	}
-	if err := feeddir.AddMarker(r.Dir, hash); err != nil {
+	if err := feedstate.AddMarker(r.Dir, hash); err != nil {
 		t.Fatal(err)
 	}
 	asked(s)
@@ -255,7 +255,7 @@ func TestOfAWalk(t *testing.T) {
 	far.Handle("/1", server.Doc("", server.RSS("Old", 0, 1)))
 	u := strings.Replace(s.URL("/feed"), "http://", "http://ann:s3cret@", 1)
 	hash := subscribeTo(t, r, u)[0]
-	if err := feeddir.Set(r.Writer, r.Dir, hash, "headers", "X-Token: t0ken"); err != nil {
+	if err := feedstate.Set(r.Writer, r.Dir, hash, "headers", "X-Token: t0ken"); err != nil {
 		t.Fatal(err)
 	}
 	tree := func() string {
@@ -378,7 +378,7 @@ func (c hostile) try(t *testing.T, r *Runner, s *server.Server, l *log, now *tim
 	})
 	hash := subscribeTo(t, r, s.URL(feed))[0]
 	update(t, r, Selection{Feeds: []string{hash}, Reason: Forced, Want: Want{Archives: true}})
-	h := feeddir.HistoryOf(r.Dir, hash)
+	h := feedstate.HistoryOf(r.Dir, hash)
 	messages := l.String()
 	l.b.Reset()
 	gap := h.Gap()
@@ -393,7 +393,7 @@ func (c hostile) try(t *testing.T, r *Runner, s *server.Server, l *log, now *tim
 	if len(got) < 2 || got[0] != "Now" || !slices.Contains(got, "Newer") {
 		errorf("%s: %q", c.name, got)
 	}
-	if sub, _ := feeddir.Read(r.Dir, hash); sub.Error != "" || h.Summary() != "incomplete" {
+	if sub, _ := feedstate.Read(r.Dir, hash); sub.Error != "" || h.Summary() != "incomplete" {
 		errorf("%s: %q, %s", c.name, sub.Error, h.Summary())
 	}
 	// Neither asked for nor told of again before it is time.
@@ -451,7 +451,7 @@ func TestMendedLink(t *testing.T) {
 		s.Handle(dir+"1", server.Doc("", atomFeed(mark, 1, entry{"1", "One", 1})))
 		hash := subscribeTo(t, r, s.URL(dir+"feed"))[0]
 		named := Selection{Feeds: []string{hash}, Want: Want{Archives: true}}
-		h := feeddir.HistoryOf(r.Dir, hash)
+		h := feedstate.HistoryOf(r.Dir, hash)
 		for range 2 {
 			update(t, r, named)
 			if h.Gap() == nil || !strings.Contains(l.String(), "error: ") {
@@ -530,11 +530,11 @@ func TestNamedFails(t *testing.T) {
 
 // TestEndless: a chain without an end is left at the limit, and gone on with there.
 func TestEndless(t *testing.T) {
-	if r, _, _ := setup(t, Options{}); r.opts.History != (history.Limits{Documents: 100, Entries: 10_000, Bytes: 256 << 20}) {
+	if r, _, _ := setup(t, Options{}); r.opts.History != (rfc5005.Limits{Documents: 100, Entries: 10_000, Bytes: 256 << 20}) {
 		t.Errorf("%+v", r.opts.History)
 	}
 	const most = 20
-	r, s, l := setup(t, Options{History: history.Limits{Documents: most}})
+	r, s, l := setup(t, Options{History: rfc5005.Limits{Documents: most}})
 	serve := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		n := 0
 		fmt.Sscanf(req.URL.Path, "/e/%d", &n)
@@ -545,7 +545,7 @@ func TestEndless(t *testing.T) {
 	}
 	s.Handle("/feed", server.Doc("", atomFeed(link("prev-archive", "/e/0"), 9, entry{"now", "Now", 9})))
 	hash := subscribeTo(t, r, s.URL("/feed"))[0]
-	h := feeddir.HistoryOf(r.Dir, hash)
+	h := feedstate.HistoryOf(r.Dir, hash)
 	for run := range 2 {
 		sum := update(t, r, Selection{Feeds: []string{hash}, Reason: Forced, Want: Want{Archives: true}})
 		gap := h.Gap()
@@ -645,7 +645,7 @@ func TestLinksOfArchives(t *testing.T) {
 	s.Handle("/other", server.Doc("", strings.Replace(strings.ReplaceAll(atomFeed("<fh:complete/>", 9, entry{"1", "One", 1}), "purl.org", "x.example"), "<content>", link("prev-archive", "/x")+"<content>", 1)))
 	other := subscribeTo(t, r, s.URL("/other"))[0]
 	update(t, r, Selection{Feeds: []string{other}})
-	if h := feeddir.HistoryOf(r.Dir, other); h.Exists() || len(s.Requests("/x")) > 0 {
+	if h := feedstate.HistoryOf(r.Dir, other); h.Exists() || len(s.Requests("/x")) > 0 {
 		t.Error(h.Summary())
 	}
 }
@@ -742,7 +742,7 @@ func TestCutOff(t *testing.T) {
 	s.Handle("/feed", server.Doc("", archived))
 	hash := subscribeTo(t, r, s.URL("/feed"))[0]
 	update(t, r, Selection{Feeds: []string{hash}, Want: Want{Archives: true}})
-	h := feeddir.HistoryOf(r.Dir, hash)
+	h := feedstate.HistoryOf(r.Dir, hash)
 	was := h.Linked()
 	if was.Prev == "" || h.Gap() == nil {
 		t.Fatal(was, h.Gap())
@@ -754,7 +754,7 @@ func TestCutOff(t *testing.T) {
 	}
 	s.Handle("/feed", server.Doc("", late("")))
 	update(t, r, Selection{Feeds: []string{hash}})
-	if got := h.Linked(); got != (feeddir.Linked{}) || h.Gap() != nil {
+	if got := h.Linked(); got != (feedstate.Linked{}) || h.Gap() != nil {
 		t.Errorf("%v and %v", got, h.Gap())
 	}
 
@@ -785,7 +785,7 @@ func TestCutOff(t *testing.T) {
 		}
 		shows("a b")
 	}
-	if len(s.Requests("/1")) > 0 || feeddir.HistoryOf(r.Dir, hash).Summary() != "complete" {
+	if len(s.Requests("/1")) > 0 || feedstate.HistoryOf(r.Dir, hash).Summary() != "complete" {
 		t.Error("a complete feed was asked for more")
 	}
 }
@@ -814,7 +814,7 @@ func TestPages(t *testing.T) {
 	}
 	serve(0)
 	hash := visited(t, r, s)
-	if h := feeddir.HistoryOf(r.Dir, hash); asked(s) != "/feed" || h.Summary() != "paged" {
+	if h := feedstate.HistoryOf(r.Dir, hash); asked(s) != "/feed" || h.Summary() != "paged" {
 		t.Error(h.Summary())
 	}
 	sum := update(t, r, Selection{Feeds: []string{hash}, Want: Want{Pages: 3}})
@@ -848,7 +848,7 @@ func TestPages(t *testing.T) {
 	if strings.Contains(l.String(), "warning") || strings.Contains(l.String(), "error") {
 		t.Error(l)
 	}
-	if h := feeddir.HistoryOf(r.Dir, other); h.Gap() != nil || h.Stored() || h.Summary() != "paged" {
+	if h := feedstate.HistoryOf(r.Dir, other); h.Gap() != nil || h.Stored() || h.Summary() != "paged" {
 		t.Error(h.Summary())
 	}
 }
@@ -941,7 +941,7 @@ func TestWordPress(t *testing.T) {
 	if got := asked(s); got != "/feed /feed?paged=2 /feed?paged=3 /feed?paged=4" || sum.New != 4 || l.String() != "" {
 		t.Errorf("%s, %+v, %s", got, sum, l)
 	}
-	if got := feeddir.HistoryOf(r.Dir, hash).Summary(); got != "" {
+	if got := feedstate.HistoryOf(r.Dir, hash).Summary(); got != "" {
 		t.Error(got)
 	}
 	// A feed that is not there any more is another matter.
@@ -1051,7 +1051,7 @@ func TestWithoutGuid(t *testing.T) {
 		s.Handle("/2", doc(link("prev-archive", "/1"), item(2, "Two, older"), item(1, "One")))
 		s.Handle("/1", doc("", item(1, "One, older"), item(0, "Zero"), item(0, "Zero")))
 		hash := subscribeTo(t, r, s.URL("/feed"))[0]
-		if err := feeddir.Set(r.Writer, r.Dir, hash, "on-update", policy); err != nil {
+		if err := feedstate.Set(r.Writer, r.Dir, hash, "on-update", policy); err != nil {
 			t.Fatal(err)
 		}
 		update(t, r, Selection{Feeds: []string{hash}, Want: Want{Archives: true}})

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/schema"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // Subscriptions fit the terminal, what matters first; a pipe has all of them.
 func TestListWidths(t *testing.T) {
-	d := dir.New(t)
+	d := testdir.New(t)
 	long := "http://long.example/" + strings.Repeat("a", 100)
 	for _, f := range []struct{ url, name, failed string }{
 		{"http://a.example/", "Alpha", ""},
@@ -41,7 +41,7 @@ func TestListWidths(t *testing.T) {
 	o := ListOptions{Common: Common{Dir: d.Path}}
 	list := func(columns int) string {
 		tty := terminal.Open(t, columns, 24)
-		s := command.NewStreams("lektor-fetch", nil, tty.TTY, &bytes.Buffer{})
+		s := cmdline.NewStreams("lektor-fetch", nil, tty.TTY, &bytes.Buffer{})
 		o.Screen = s.Screen()
 		if err := List(t.Context(), o, s); err != nil {
 			t.Fatal(err)
@@ -88,9 +88,9 @@ func TestListWidths(t *testing.T) {
 	}
 
 	// A pipe: nothing is cut, and nothing coloured.
-	o.Screen = command.Screen{}
+	o.Screen = cmdline.Screen{}
 	var out bytes.Buffer
-	s := command.NewStreams("lektor-fetch", nil, &out, &bytes.Buffer{})
+	s := cmdline.NewStreams("lektor-fetch", nil, &out, &bytes.Buffer{})
 	if err := List(t.Context(), o, s); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestListWidths(t *testing.T) {
 
 // The schema in docs/ says what -o json prints: no more, no less.
 func TestListSchema(t *testing.T) {
-	d := dir.New(t)
+	d := testdir.New(t)
 	for _, err := range []error{
 		second(d.Feed("http://a.example/", "Alpha\x1b[1m", "etc/fetch/url=http://me:secret@a.example/feed", "etc/fetch/error=410 Gone", "etc/categories=Tech/Go\nNews")),
 		second(d.Feed("urn:x:b", "", "etc/fetch/url=http://b.example/")),
@@ -134,8 +134,8 @@ func TestListSchema(t *testing.T) {
 		t.Errorf("the schema has %q, of which %q must be there, and -o json %q", want.Properties(), want.Required(), names)
 	}
 	var out bytes.Buffer
-	s := command.NewStreams("lektor-fetch", nil, &out, &bytes.Buffer{})
-	if err := List(t.Context(), ListOptions{Common: Common{Dir: d.Path}, Print: command.PrinterOptions{Format: "json"}}, s); err != nil {
+	s := cmdline.NewStreams("lektor-fetch", nil, &out, &bytes.Buffer{})
+	if err := List(t.Context(), ListOptions{Common: Common{Dir: d.Path}, Print: cmdline.PrinterOptions{Format: "json"}}, s); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(out.String(), "\n"); n != 2 {

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 )
 
 // move runs lektor-import(1) to import the feeds of another reader, and fetches the feeds that are
 // new or were never fetched. lektor-import is a separate program because it loads the database
 // drivers, which a fetch does not need.
-func (o ImportOptions) move(ctx context.Context, s *command.Streams) error {
+func (o ImportOptions) move(ctx context.Context, s *cmdline.Streams) error {
 	args := []string{"--dir=" + o.Dir, o.From}
 	if o.DryRun {
 		args = append(args, "--dry-run")
@@ -42,8 +42,8 @@ func (o ImportOptions) move(ctx context.Context, s *command.Streams) error {
 	}
 	var exit *exec.ExitError
 	switch {
-	case errors.As(err, &exit) && exit.ExitCode() == command.StatusUsage:
-		return &command.UsageError{Message: "import --from " + o.From + ": nothing was moved", Hint: "see lektor-import(1)"}
+	case errors.As(err, &exit) && exit.ExitCode() == cmdline.StatusUsage:
+		return &cmdline.UsageError{Message: "import --from " + o.From + ": nothing was moved", Hint: "see lektor-import(1)"}
 	case errors.As(err, &exit):
 		err = fmt.Errorf("import --from %s: something was not moved", o.From)
 	case err != nil:

@@ -9,14 +9,14 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/errlist"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/joined"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/opml"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -35,7 +35,7 @@ type ImportOptions struct {
 }
 
 // Import subscribes to the feeds of a list, and fetches them.
-func Import(ctx context.Context, o ImportOptions, s *command.Streams) error {
+func Import(ctx context.Context, o ImportOptions, s *cmdline.Streams) error {
 	if o.From != "" {
 		return o.move(ctx, s)
 	}
@@ -72,12 +72,12 @@ func Import(ctx context.Context, o ImportOptions, s *command.Streams) error {
 	// Also fetch the feeds of an import that was stopped before.
 	before := 0
 	for _, sub := range list.already {
-		if feeddir.Checked(r.Dir, sub.Hash).IsZero() {
+		if feedstate.Checked(r.Dir, sub.Hash).IsZero() {
 			before++
 			sel.Feeds = append(sel.Feeds, sub.Hash)
 		}
 	}
-	line := fmt.Sprintf("%s: %s %s, %d already", name, units.Count(len(list.added), "feed"), did, len(list.already))
+	line := fmt.Sprintf("%s: %s %s, %d already", name, humanize.Count(len(list.added), "feed"), did, len(list.already))
 	if before > 0 {
 		line += fmt.Sprintf(", of which %d never fetched", before)
 	}
@@ -89,23 +89,23 @@ func Import(ctx context.Context, o ImportOptions, s *command.Streams) error {
 }
 
 // imported fetches the feeds of a list.
-func (r *Runner) imported(ctx context.Context, sel Selection, s *command.Streams) error {
+func (r *Runner) imported(ctx context.Context, sel Selection, s *cmdline.Streams) error {
 	err := r.fetch(ctx, sel, false, s)
 	if ctx.Err() != nil {
 		missing := 0
 		for _, hash := range sel.Feeds {
-			if feeddir.Checked(r.Dir, hash).IsZero() {
+			if feedstate.Checked(r.Dir, hash).IsZero() {
 				missing++
 			}
 		}
 		if missing > 0 {
-			s.Report.Info("stopped; %s of the list not fetched yet; to fetch them, run lektor-fetch or the same import", units.Count(missing, "feed"))
+			s.Report.Info("stopped; %s of the list not fetched yet; to fetch them, run lektor-fetch or the same import", humanize.Count(missing, "feed"))
 		}
 	} else {
 		// An alias stays, unless it equals the feed's own name: then the alias is removed, so that
 		// the feed can change its name.
 		for _, hash := range sel.Feeds {
-			err = errors.Join(err, feeddir.SameAlias(r.Writer, r.Dir, hash))
+			err = errors.Join(err, feedstate.SameAlias(r.Writer, r.Dir, hash))
 		}
 	}
 	return errors.Join(err, r.Close())
@@ -113,8 +113,8 @@ func (r *Runner) imported(ctx context.Context, sel Selection, s *command.Streams
 
 // imported is the result of [subscribe].
 type imported struct {
-	added   []*feeddir.Subscription
-	already []*feeddir.Subscription
+	added   []*feedstate.Subscription
+	already []*feedstate.Subscription
 	// refused are URLs that are not http or https, as a list from a stranger must not name local
 	// files or commands, and URLs that are too long for the file that stores them.
 	refused []string
@@ -125,20 +125,20 @@ type imported struct {
 // to; the others are subscribed to nevertheless.
 func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bool) (imported, error) {
 	var refused []string
-	var feeds []*feeddir.Subscription
+	var feeds []*feedstate.Subscription
 	for _, f := range doc.Feeds() {
-		id := feeddir.FeedURL(f.URL)
+		id := feedstate.FeedURL(f.URL)
 		if !feedurl.IsHTTP(id) || len(id) >= atomicfile.MaxLine {
 			refused = append(refused, f.URL)
 			continue
 		}
-		s := &feeddir.Subscription{ID: id, Alias: f.Title, Link: f.HTMLURL, About: f.Description, Categories: f.Categories}
+		s := &feedstate.Subscription{ID: id, Alias: f.Title, Link: f.HTMLURL, About: f.Description, Categories: f.Categories}
 		if s.Alias == f.URL {
 			s.Alias = "" // export writes the URL as the title of a feed without a name
 		}
 		feeds = append(feeds, s)
 	}
-	list, bad := feeddir.AddAll(w, d, feeds, feeddir.ManyOptions{DryRun: dryRun})
+	list, bad := feedstate.AddAll(w, d, feeds, feedstate.ManyOptions{DryRun: dryRun})
 	out := imported{added: list.Added, already: list.Already, refused: refused}
 	if dryRun {
 		return out, bad
@@ -152,18 +152,18 @@ func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 		old.Merge(doc)
 		all = old
 	}
-	path := feeddir.ListFile(d)
+	path := feedstate.ListFile(d)
 	data := all.Bytes()
 	if _, err := opml.Parse(data); err != nil {
 		// If it were written, it could not be read, and the next import would replace it.
 		return out, errors.Join(bad, fmt.Errorf("%s was not changed, so export will lack parts of this list: %w", path, err))
 	}
-	return out, errors.Join(bad, feeddir.WriteList(d, data))
+	return out, errors.Join(bad, feedstate.WriteList(d, data))
 }
 
 // importedBefore reads the merged lists of earlier imports; nil if there are none.
 func importedBefore(d *lektordir.Dir) (*opml.Document, error) {
-	data, err := atomicfile.Read(feeddir.ListFile(d), opml.MaxBytes)
+	data, err := atomicfile.Read(feedstate.ListFile(d), opml.MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -182,13 +182,13 @@ type ExportOptions struct {
 }
 
 // Export writes a list of all subscriptions.
-func Export(_ context.Context, o ExportOptions, s *command.Streams) error {
+func Export(_ context.Context, o ExportOptions, s *cmdline.Streams) error {
 	d, err := o.open()
 	if err != nil {
 		return err
 	}
 	doc, bad := o.list(d)
-	for _, err := range joined.Errors(bad) {
+	for _, err := range errlist.Errors(bad) {
 		s.Report.Warn("%v", err)
 	}
 	// In comments and CDATA of an imported list, escaped references are not decoded; no feed name
@@ -199,7 +199,7 @@ func Export(_ context.Context, o ExportOptions, s *command.Streams) error {
 
 // list returns a list of all subscriptions.
 func (o ExportOptions) list(d *lektordir.Dir) (*opml.Document, error) {
-	subs, bad := feeddir.List(d)
+	subs, bad := feedstate.List(d)
 	var doc *opml.Document
 	if !o.Public {
 		// Keep everything else of the imported lists, which are the user's own.
@@ -213,7 +213,7 @@ func (o ExportOptions) list(d *lektordir.Dir) (*opml.Document, error) {
 	feeds := make([]opml.Feed, 0, len(subs))
 	for _, s := range subs {
 		f := opml.Feed{URL: s.URL, ID: s.ID, Title: s.Alias, Name: s.Name, HTMLURL: s.Link, Description: s.About, Categories: s.Categories}
-		withheld, err := feeddir.Withheld(d, s.Hash)
+		withheld, err := feedstate.Withheld(d, s.Hash)
 		if o.Public {
 			bad = errors.Join(bad, err) // withheld is not "" then, so the list has the name only
 		}
@@ -226,7 +226,7 @@ func (o ExportOptions) list(d *lektordir.Dir) (*opml.Document, error) {
 		}
 		feeds = append(feeds, f)
 	}
-	doc = doc.Update(feeds, feeddir.FeedURL)
+	doc = doc.Update(feeds, feedstate.FeedURL)
 	if o.Public || !o.Passwords {
 		doc.Rewrite(feedurl.Public)
 	}

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/opml"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
@@ -26,7 +26,7 @@ func setupDir(t *testing.T) (*lektordir.Dir, *commit.Writer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := feeddir.NewWriter(d, commit.Options{})
+	w, err := feedstate.NewWriter(d, commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +36,8 @@ func setupDir(t *testing.T) (*lektordir.Dir, *commit.Writer) {
 
 func TestImportKeepsIDs(t *testing.T) {
 	d, w := setupDir(t)
-	s := &feeddir.Subscription{ID: "http://old.example/feed", URL: "http://new.example/feed"}
-	if _, err := feeddir.Add(w, d, s, feeddir.Options{}); err != nil {
+	s := &feedstate.Subscription{ID: "http://old.example/feed", URL: "http://new.example/feed"}
+	if _, err := feedstate.Add(w, d, s, feedstate.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	doc, err := opml.Parse([]byte(`<opml><body><outline text="F"><outline xmlUrl="http://new.example/feed"/><outline xmlUrl="feed://x.example/f"/></outline>
@@ -49,7 +49,7 @@ func TestImportKeepsIDs(t *testing.T) {
 	if err != nil || len(got.added) != 1 || got.added[0].ID != "http://x.example/f" || len(got.already) != 1 || !slices.Equal(got.refused, []string{"file:///etc/passwd"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if c := feeddir.Categories(d, s.Hash); !slices.Equal(c, []string{"F"}) {
+	if c := feedstate.Categories(d, s.Hash); !slices.Equal(c, []string{"F"}) {
 		t.Errorf("categories %q", c)
 	}
 }
@@ -57,7 +57,7 @@ func TestImportKeepsIDs(t *testing.T) {
 // Lists imported before that cannot be read just now are not written over.
 func TestImportUnreadableList(t *testing.T) {
 	d, w := setupDir(t)
-	path := feeddir.ListFile(d)
+	path := feedstate.ListFile(d)
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestImportKeepsWhatItCanRead(t *testing.T) {
 	if _, err := subscribe(w, d, list("a"), false); err != nil {
 		t.Fatal(err)
 	}
-	before, err := os.ReadFile(feeddir.ListFile(d))
+	before, err := os.ReadFile(feedstate.ListFile(d))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestImportKeepsWhatItCanRead(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "more than 16777216 bytes") || len(imp.added) != 1 {
 		t.Errorf("%v, %v", imp, err)
 	}
-	if after, err := os.ReadFile(feeddir.ListFile(d)); err != nil || string(after) != string(before) {
+	if after, err := os.ReadFile(feedstate.ListFile(d)); err != nil || string(after) != string(before) {
 		t.Errorf("%d bytes, %v", len(after), err)
 	}
 }
@@ -128,7 +128,7 @@ func TestImportStopped(t *testing.T) {
 	o.Dir, o.Jobs = filepath.Join(t.TempDir(), "feeds"), 1
 	run := func(ctx context.Context) (string, error) {
 		var told bytes.Buffer
-		err := Import(ctx, o, command.NewStreams("lektor-fetch", strings.NewReader(""), io.Discard, &told))
+		err := Import(ctx, o, cmdline.NewStreams("lektor-fetch", strings.NewReader(""), io.Discard, &told))
 		return told.String(), err
 	}
 	told, err := run(ctx)
@@ -155,8 +155,8 @@ func TestImportStopped(t *testing.T) {
 // warning.
 func TestPublicListOfAFeedThatCannotBeRead(t *testing.T) {
 	d, w := setupDir(t)
-	sub := &feeddir.Subscription{ID: "http://127.0.0.1/feed", URL: "http://127.0.0.1/feed"}
-	if _, err := feeddir.Add(w, d, sub, feeddir.Options{}); err != nil {
+	sub := &feedstate.Subscription{ID: "http://127.0.0.1/feed", URL: "http://127.0.0.1/feed"}
+	if _, err := feedstate.Add(w, d, sub, feedstate.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.MkdirAll(filepath.Join(d.Join("src", sub.Hash, "etc", "fetch"), "private"), 0o777); err != nil {

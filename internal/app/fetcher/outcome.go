@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/humanize"
 )
 
 // Reason is the reason why a feed is fetched.
@@ -94,7 +94,7 @@ func (s Summary) String() string {
 		if n == 1 {
 			parts = append(parts, one)
 		} else if n > 1 {
-			parts = append(parts, units.Group(int64(n))+" "+many)
+			parts = append(parts, humanize.Group(int64(n))+" "+many)
 		}
 	}
 	add(s.Fetched, "1 fetched", "fetched")
@@ -102,16 +102,16 @@ func (s Summary) String() string {
 	add(s.Failed+s.Broken, "1 failed", "failed")
 	add(s.Busy, "1 busy", "busy")
 	add(s.Skipped, "1 not due any more", "not due any more")
-	line := units.Count(s.Feeds, "feed") + ": " + strings.Join(parts, ", ")
+	line := humanize.Count(s.Feeds, "feed") + ": " + strings.Join(parts, ", ")
 	if len(parts) == 0 {
-		line = units.Count(s.Feeds, "feed") + ": nothing done"
+		line = humanize.Count(s.Feeds, "feed") + ": nothing done"
 	}
-	entries := units.Count(s.New, "new entry")
+	entries := humanize.Count(s.New, "new entry")
 	if s.Updated > 0 {
-		entries += ", " + units.Group(int64(s.Updated)) + " updated"
+		entries += ", " + humanize.Group(int64(s.Updated)) + " updated"
 	}
 	if s.Requested+s.Reused > 0 {
-		entries += fmt.Sprintf("; history: %s requested, %s reused", units.Count(s.Requested, "document"), units.Group(int64(s.Reused)))
+		entries += fmt.Sprintf("; history: %s requested, %s reused", humanize.Count(s.Requested, "document"), humanize.Group(int64(s.Reused)))
 	}
 	return line + "; " + entries
 }

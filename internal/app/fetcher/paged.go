@@ -8,9 +8,9 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/delivery"
-	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/history"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/httpmsg"
+	"github.com/lektordir/lektor/internal/rfc5005"
 )
 
 // AllPages selects all pages of a feed.
@@ -20,18 +20,18 @@ const AllPages = -1
 // recorded, as they change all the time (RFC 5005, section 3).
 func (w *walk) pages(ctx context.Context) error {
 	linked := w.h.Linked()
-	guessed := linked.Kind == history.Plain && linked.Next != ""
+	guessed := linked.Kind == rfc5005.Plain && linked.Next != ""
 	next, from := linked.Next, w.st.Document()
-	visited := map[string]bool{history.Normal(from): true, history.Normal(w.req.URL): true}
+	visited := map[string]bool{rfc5005.Normal(from): true, rfc5005.Normal(w.req.URL): true}
 	if next == "" {
 		w.r.report.Info("%s: it has no pages", w.name)
 		return nil
 	}
-	var stop *history.Stop
+	var stop *rfc5005.Stop
 	entries, size := 0, int64(0)
 	for page := 2; next != "" && (w.t.want.Pages == AllPages || page <= w.t.want.Pages); page++ {
 		reason := w.refused(from, next, visited, entries, size)
-		var doc *feeddir.Spooled
+		var doc *feedstate.Spooled
 		var feed *feedconv.Feed
 		var err error
 		if reason == "" {
@@ -47,10 +47,10 @@ func (w *walk) pages(ctx context.Context) error {
 			}
 		}
 		if reason != "" {
-			stop = &history.Stop{URL: next, Reason: reason}
+			stop = &rfc5005.Stop{URL: next, Reason: reason}
 			break
 		}
-		linked := history.Page(feed, doc.Final)
+		linked := rfc5005.Page(feed, doc.Final)
 		if !w.further(feed) {
 			// A server may send another page in place of one that does not exist.
 			if w.t.reason == Named && linked.Next != "" {
@@ -63,13 +63,13 @@ func (w *walk) pages(ctx context.Context) error {
 		if err := w.spool.Put(doc); err != nil {
 			return err
 		}
-		w.enqueue(next, history.Stored{}, feed)
+		w.enqueue(next, rfc5005.Stored{}, feed)
 		from, next = linked.URL, linked.Next
 		if next == "" && guessed {
-			next = history.PageURL(w.st.Document(), page+1)
+			next = rfc5005.PageURL(w.st.Document(), page+1)
 		}
 	}
-	if err := w.deliver(ctx, history.Baseline{}); err != nil {
+	if err := w.deliver(ctx, rfc5005.Baseline{}); err != nil {
 		return err
 	}
 	if stop != nil {
@@ -82,19 +82,19 @@ func (w *walk) pages(ctx context.Context) error {
 // entries and bytes of the pages before it.
 func (w *walk) refused(from, url string, visited map[string]bool, entries int, size int64) string {
 	limits := w.r.opts.History
-	switch err := history.Check(from, url); {
+	switch err := rfc5005.Check(from, url); {
 	case err != nil:
-		return err.(*history.LinkError).Reason
+		return err.(*rfc5005.LinkError).Reason
 	case visited[url]:
 		return "the pages form a loop: this one was read before"
 	case limits.Documents > 0 && w.sum.Requested >= limits.Documents, limits.Entries > 0 && entries >= limits.Entries, limits.Bytes > 0 && size >= limits.Bytes:
-		return fmt.Sprintf("the walk ended here; --%s, --%s and --%s raise the limits", history.FlagDocuments, history.FlagEntries, history.FlagBytes)
+		return fmt.Sprintf("the walk ended here; --%s, --%s and --%s raise the limits", rfc5005.FlagDocuments, rfc5005.FlagEntries, rfc5005.FlagBytes)
 	}
 	return ""
 }
 
 // page requests the page at url, which the page at from names, and parses it.
-func (w *walk) page(ctx context.Context, url, from string) (*feeddir.Spooled, *feedconv.Feed, error) {
+func (w *walk) page(ctx context.Context, url, from string) (*feedstate.Spooled, *feedconv.Feed, error) {
 	doc, err := w.get(ctx, url, from)
 	if err != nil {
 		return nil, nil, err

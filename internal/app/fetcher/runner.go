@@ -1,5 +1,5 @@
 // Package fetcher implements lektor-fetch: it fetches the feeds that are due, many at a time, and
-// delivers new and updated entries. It uses fetch (HTTP and commands), feeddir (state and schedule
+// delivers new and updated entries. It uses fetch (HTTP and commands), feedstate (state and schedule
 // of a feed), feedconv (parsing), delivery (identity of entries) and lektordir (the directory).
 //
 // Start reading with runner.go. update.go chooses feeds and watch.go waits for them; outcome.go
@@ -19,11 +19,11 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/fulltext"
-	"github.com/lektordir/lektor/internal/history"
+	"github.com/lektordir/lektor/internal/rfc5005"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -43,7 +43,7 @@ type Options struct {
 	Jobs       int // feeds fetched at once; 0 means DefaultJobs
 	Fetch      fetch.Config
 	MaxEntries int            // maximum for one document, see FlagMaxEntries; 0 means feedconv's default
-	History    history.Limits // for one walk through archives or pages; a 0 means the default
+	History    rfc5005.Limits // for one walk through archives or pages; a 0 means the default
 	Interval   time.Duration  // for feeds without an interval of their own; 0 means fetch's default
 
 	// Delivered, if not nil, is called with entries that are durable in new/. Calls do not overlap.
@@ -83,7 +83,7 @@ type Runner struct {
 
 // New returns a runner. The caller must close it.
 func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
-	w, err := feeddir.NewWriter(d, commit.Options{Delay: delay})
+	w, err := feedstate.NewWriter(d, commit.Options{Delay: delay})
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
 	return &Runner{
 		Dir: d, Writer: w, Client: fetch.NewClient(o.Fetch), opts: o, now: o.Fetch.Now, report: report,
 		parser: newParser(o, report),
-		byURL:  sync.OnceValue(func() map[string]string { return feeddir.ByURL(d) }), extract: fulltext.Extract, walkBatch: walkBatch, pagesTime: pagesTime,
+		byURL:  sync.OnceValue(func() map[string]string { return feedstate.ByURL(d) }), extract: fulltext.Extract, walkBatch: walkBatch, pagesTime: pagesTime,
 	}, nil
 }
 
@@ -112,7 +112,7 @@ func (r *Runner) Close() error {
 // recordDate records the Date of servers, which other programs use to detect a wrong clock.
 func (r *Runner) recordDate() {
 	// A missing or old record only makes the detection weaker.
-	_ = feeddir.RecordDate(r.Dir, r.Client.Date(), r.now())
+	_ = feedstate.RecordDate(r.Dir, r.Client.Date(), r.now())
 }
 
 // Recover finishes or undoes interrupted commits, and removes temporary files. It must be called
@@ -121,7 +121,7 @@ func (r *Runner) Recover(ctx context.Context) {
 	if err := r.Writer.Recover(ctx); err != nil && ctx.Err() == nil {
 		r.report.Error("recovery: %v", err)
 	}
-	feeddir.Sweep(r.Dir, r.now())
+	feedstate.Sweep(r.Dir, r.now())
 }
 
 // reportOutcome reports why a feed failed.

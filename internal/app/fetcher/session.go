@@ -10,7 +10,7 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/delivery"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/stage"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -21,7 +21,7 @@ type session struct {
 	r    *Runner
 	hash string
 	txn  *stage.Txn
-	st   *feeddir.State
+	st   *feedstate.State
 }
 
 // open locks a feed and loads its state. If another process holds the lock, it returns a
@@ -37,7 +37,7 @@ func (r *Runner) open(ctx context.Context, hash string, wait bool) (*session, er
 		return nil, err
 	}
 	// Another machine may have fetched the feed just now.
-	feeddir.Revalidate(r.Dir, hash)
+	feedstate.Revalidate(r.Dir, hash)
 	st, err := r.state(hash)
 	if err != nil {
 		txn.Close()
@@ -52,8 +52,8 @@ func (s *session) Close() {
 }
 
 // state loads the state of a feed. To save it, the caller must hold the feed's lock.
-func (r *Runner) state(hash string) (*feeddir.State, error) {
-	st, err := feeddir.Load(r.Dir, hash)
+func (r *Runner) state(hash string) (*feedstate.State, error) {
+	st, err := feedstate.Load(r.Dir, hash)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (s *session) mark() map[lektordir.Ref]lektordir.Ref {
 	if !s.st.HasMarks() {
 		return nil
 	}
-	moved, err := feeddir.MarkArrived(s.r.Dir, s.hash, s.r.now())
+	moved, err := feedstate.MarkArrived(s.r.Dir, s.hash, s.r.now())
 	if err != nil {
 		s.r.report.Warn("%v", err)
 	}
@@ -106,7 +106,7 @@ func (s *session) mark() map[lektordir.Ref]lektordir.Ref {
 }
 
 // dates returns the rule for versions of a document of the feed.
-func dates(h *feeddir.History) stage.Dates {
+func dates(h *feedstate.History) stage.Dates {
 	if h.Stored() {
 		// An archive may have a later version (RFC 5005, section 4.1).
 		return stage.NotOlder
@@ -124,7 +124,7 @@ func (s *session) describe(feed *feedconv.Feed, id, name string) error {
 	id = cmp.Or(old.ID, id)
 	if lektordir.FeedHash(id) != s.hash {
 		// The id file is lost; the URL is the id if the feed did not move.
-		if id, _ = feeddir.URL(s.r.Dir, s.hash); lektordir.FeedHash(id) != s.hash {
+		if id, _ = feedstate.URL(s.r.Dir, s.hash); lektordir.FeedHash(id) != s.hash {
 			return fmt.Errorf("src/%s: the id of the feed is lost", s.hash)
 		}
 	}
@@ -135,7 +135,7 @@ func (s *session) describe(feed *feedconv.Feed, id, name string) error {
 	title := strings.Join(strings.Fields(feed.Title), " ")
 	if err := s.txn.PutFeed((&lektordir.Feed{
 		ID:          id,
-		Name:        cmp.Or(name, title, old.Name, feeddir.DefaultName(id)),
+		Name:        cmp.Or(name, title, old.Name, feedstate.DefaultName(id)),
 		Description: feed.Description,
 		Language:    feed.Language,
 		Image:       feed.Image,
@@ -146,17 +146,17 @@ func (s *session) describe(feed *feedconv.Feed, id, name string) error {
 	}).Files()); err != nil {
 		return err
 	}
-	if err := feeddir.GuardID(s.r.Dir, s.hash, id); err != nil {
+	if err := feedstate.GuardID(s.r.Dir, s.hash, id); err != nil {
 		return err
 	}
-	return feeddir.PushOf(feed.Clouds, feed.Links).Write(s.r.Dir, s.hash)
+	return feedstate.PushOf(feed.Clouds, feed.Links).Write(s.r.Dir, s.hash)
 }
 
 // stage stages new and updated entries of a document, after describe. article is the field of
 // [delivery.Options].
 func (s *session) stage(ctx context.Context, feed *feedconv.Feed, article func(int) (delivery.Article, bool, error)) (stage.Result, error) {
 	p := s.st.OnUpdate()
-	h := feeddir.HistoryOf(s.r.Dir, s.hash)
+	h := feedstate.HistoryOf(s.r.Dir, s.hash)
 	// If the document is truncated or limited, the rest is unknown, maybe with the mark that the
 	// feed is complete.
 	whole := !feed.Truncated && limited(feed) < 0

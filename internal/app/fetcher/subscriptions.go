@@ -7,12 +7,12 @@ import (
 	"os"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -25,7 +25,7 @@ type RemoveOptions struct {
 }
 
 // Remove unsubscribes from feeds. With Purge it also removes their entries.
-func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
+func Remove(ctx context.Context, o RemoveOptions, s *cmdline.Streams) error {
 	d, err := o.open()
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 		return err
 	}
 	defer r.Close()
-	done, remove := "unsubscribed", func(hash, _ string) error { return feeddir.Remove(r.Writer, d, hash) }
+	done, remove := "unsubscribed", func(hash, _ string) error { return feedstate.Remove(r.Writer, d, hash) }
 	switch {
 	case o.Purge && o.DryRun:
 		done = "would be removed with its entries"
@@ -47,8 +47,8 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 		remove = func(hash, title string) error { return r.purge(ctx, hash, title) }
 	}
 	// The entries of a feed can be purged after it was unsubscribed from.
-	find := &feeddir.Finder{Dir: d, All: o.Purge}
-	for name, err := range command.ReadArgs(o.Feeds, s.In, o.Nul) {
+	find := &feedstate.Finder{Dir: d, All: o.Purge}
+	for name, err := range cmdline.ReadArgs(o.Feeds, s.In, o.Nul) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -66,7 +66,7 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 			}
 		}
 		if err != nil {
-			s.Report.Print(entries.FeedHint(err))
+			s.Report.Print(entrystore.FeedHint(err))
 			continue
 		}
 		s.Report.Info("%s: %s (%s)", name, done, title)
@@ -83,7 +83,7 @@ func (r *Runner) purge(ctx context.Context, hash, title string) error {
 	} else if err == nil {
 		t.Close()
 	}
-	return feeddir.Purge(ctx, r.Writer, r.Dir, hash)
+	return feedstate.Purge(ctx, r.Writer, r.Dir, hash)
 }
 
 // SetOptions are the options of [Set].
@@ -93,21 +93,21 @@ type SetOptions struct {
 	Key           string   // "": all settings
 	Values        []string // lines of the new value; none: show the value
 	Unset, DryRun bool
-	Force         bool // allow an interval shorter than [feeddir.MinInterval]
+	Force         bool // allow an interval shorter than [feedstate.MinInterval]
 }
 
 // Set changes, removes or prints a setting of a feed, or prints all settings.
-func Set(_ context.Context, o SetOptions, s *command.Streams) error {
+func Set(_ context.Context, o SetOptions, s *cmdline.Streams) error {
 	d, err := o.open()
 	if err != nil {
 		return err
 	}
-	hash, err := feeddir.Find(d, o.Feed)
+	hash, err := feedstate.Find(d, o.Feed)
 	switch {
 	case err != nil:
-		return entries.FeedHint(err)
+		return entrystore.FeedHint(err)
 	case o.Key == "":
-		for _, key := range feeddir.Settings {
+		for _, key := range feedstate.Settings {
 			err = errors.Join(err, printSetting(s, d, hash, key, key+"\t"))
 		}
 		return err
@@ -135,19 +135,19 @@ func Set(_ context.Context, o SetOptions, s *command.Streams) error {
 	}
 	defer r.Close()
 	if o.Unset {
-		err = feeddir.Unset(r.Writer, d, hash, o.Key)
+		err = feedstate.Unset(r.Writer, d, hash, o.Key)
 	} else {
-		err = feeddir.SetForced(r.Writer, d, hash, o.Key, value)
+		err = feedstate.SetForced(r.Writer, d, hash, o.Key, value)
 		if err == nil && o.Key == "fulltext" && value == "on" {
 			warnFullText(s)
 		}
 	}
-	return settingError(entries.FeedHint(err))
+	return settingError(entrystore.FeedHint(err))
 }
 
 // printSetting prints the lines of a setting, each after prefix.
-func printSetting(s *command.Streams, d *lektordir.Dir, hash, key, prefix string) error {
-	v, err := feeddir.Get(d, hash, key)
+func printSetting(s *cmdline.Streams, d *lektordir.Dir, hash, key, prefix string) error {
+	v, err := feedstate.Get(d, hash, key)
 	for line := range strings.SplitSeq(v, "\n") {
 		if line != "" {
 			fmt.Fprintf(s.Out, "%s%s\n", prefix, termsafe.Line(line))
@@ -159,19 +159,19 @@ func printSetting(s *command.Streams, d *lektordir.Dir, hash, key, prefix string
 // checkSetting returns an error if a value is not valid. An interval that is too short is valid if
 // force is set.
 func checkSetting(key, value string, force bool) error {
-	err := feeddir.Check(key, value)
-	if short := (*feeddir.ShortIntervalError)(nil); errors.As(err, &short) {
+	err := feedstate.Check(key, value)
+	if short := (*feedstate.ShortIntervalError)(nil); errors.As(err, &short) {
 		if force {
 			return nil
 		}
-		return command.Hint(err, "--force sets it anyway")
+		return cmdline.Hint(err, "--force sets it anyway")
 	}
 	return err
 }
 
 // settingError turns the error for an unknown setting into a usage error.
 func settingError(err error) error {
-	if unknown := (*feeddir.UnknownSettingError)(nil); errors.As(err, &unknown) {
+	if unknown := (*feedstate.UnknownSettingError)(nil); errors.As(err, &unknown) {
 		return usage(err)
 	}
 	return err
@@ -179,12 +179,12 @@ func settingError(err error) error {
 
 // usage turns an error of a setting into a usage error.
 func usage(err error) error {
-	u := &command.UsageError{Message: err.Error()}
-	var hint *command.HintError
+	u := &cmdline.UsageError{Message: err.Error()}
+	var hint *cmdline.HintError
 	switch {
 	case errors.As(err, &hint):
 		u.Hint = hint.Hint
-	case errors.As(err, new(*feeddir.UnknownSettingError)):
+	case errors.As(err, new(*feedstate.UnknownSettingError)):
 		u.Hint = "lektor-fetch set FEED lists the settings of a feed"
 	}
 	return u
@@ -198,7 +198,7 @@ type CheckOptions struct {
 
 // Check prints the problems of the lektor-dir, one per line. It returns an error if some were not
 // repaired.
-func Check(ctx context.Context, o CheckOptions, s *command.Streams) error {
+func Check(ctx context.Context, o CheckOptions, s *cmdline.Streams) error {
 	d, err := o.open()
 	if err != nil {
 		return err
@@ -223,21 +223,21 @@ func Check(ctx context.Context, o CheckOptions, s *command.Streams) error {
 	if err != nil || remaining == 0 {
 		return err
 	}
-	err = errors.New(units.Count(remaining, "problem"))
+	err = errors.New(humanize.Count(remaining, "problem"))
 	if safe && !o.Repair {
-		return command.Hint(err, "lektor-fetch check --repair mends what is safe to mend")
+		return cmdline.Hint(err, "lektor-fetch check --repair mends what is safe to mend")
 	}
 	return err
 }
 
 // openToOthers reports whether other users may read the lektor-dir. It warns once, as that may be
 // intended.
-func openToOthers(d *lektordir.Dir, s *command.Streams) (bool, error) {
+func openToOthers(d *lektordir.Dir, s *cmdline.Streams) (bool, error) {
 	fi, err := os.Stat(d.Path())
 	if err != nil || fi.Mode().Perm()&0o077 == 0 {
 		return false, err
 	}
-	if feeddir.RecordOpenWarning(d) {
+	if feedstate.RecordOpenWarning(d) {
 		s.Report.Warn("other users may read %s; to keep it to yourself: chmod 700 %[1]s", d.Path())
 	}
 	return true, nil
@@ -248,13 +248,13 @@ func openToOthers(d *lektordir.Dir, s *command.Streams) (bool, error) {
 func checkSecrets(d *lektordir.Dir, repair bool) (found []lektordir.Problem, err error) {
 	hashes, err := d.FeedHashes()
 	for _, hash := range hashes {
-		paths, oerr := feeddir.Exposed(d, hash)
+		paths, oerr := feedstate.Exposed(d, hash)
 		err = errors.Join(err, oerr)
 		if len(paths) == 0 {
 			continue
 		}
 		if repair {
-			oerr = feeddir.Protect(d, hash)
+			oerr = feedstate.Protect(d, hash)
 			err = errors.Join(err, oerr)
 		}
 		for _, path := range paths {

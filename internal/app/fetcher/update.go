@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 )
 
@@ -86,7 +86,7 @@ func (r *Runner) tasks(sel Selection) (tasks []task, err error) {
 }
 
 func (r *Runner) task(hash string, reason Reason) task {
-	url, _ := feeddir.URL(r.Dir, hash)
+	url, _ := feedstate.URL(r.Dir, hash)
 	return newTask(hash, url, reason)
 }
 
@@ -110,20 +110,20 @@ func (r *Runner) due(all bool, skip func(hash string) bool) (tasks []task, next 
 			reason = Forced
 		case marked[hash]:
 			reason = Marked
-		case !feeddir.Subscribed(r.Dir, hash):
+		case !feedstate.Subscribed(r.Dir, hash):
 			continue
 		default:
-			if feeddir.IntervalChanged(r.Dir, hash) {
+			if feedstate.IntervalChanged(r.Dir, hash) {
 				r.reschedule(hash)
 			}
-			if due, at := feeddir.Due(r.Dir, hash, now); !due {
+			if due, at := feedstate.Due(r.Dir, hash, now); !due {
 				if !at.IsZero() && (next.IsZero() || at.Before(next)) {
 					next = at
 				}
 				continue
 			}
 		}
-		url, err := feeddir.URL(r.Dir, hash)
+		url, err := feedstate.URL(r.Dir, hash)
 		// A feed without a URL is not subscribed to. For other errors, the visit reports the cause.
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 			continue
@@ -146,4 +146,4 @@ func (r *Runner) reschedule(hash string) {
 }
 
 // marked returns the feeds that have a due marker.
-func (r *Runner) marked() map[string]bool { return feeddir.Marked(r.Dir, r.report.Warn) }
+func (r *Runner) marked() map[string]bool { return feedstate.Marked(r.Dir, r.report.Warn) }

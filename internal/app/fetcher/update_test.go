@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/servertime"
 	"github.com/lektordir/lektor/internal/testkit/server"
@@ -68,8 +68,8 @@ func setup(t *testing.T, o Options) (*Runner, *server.Server, *log) {
 func subscribeTo(t *testing.T, r *Runner, urls ...string) (hashes []string) {
 	t.Helper()
 	for _, u := range urls {
-		sub := &feeddir.Subscription{ID: u}
-		if _, err := feeddir.Add(r.Writer, r.Dir, sub, feeddir.Options{}); err != nil {
+		sub := &feedstate.Subscription{ID: u}
+		if _, err := feedstate.Add(r.Writer, r.Dir, sub, feedstate.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		hashes = append(hashes, sub.Hash)
@@ -449,7 +449,7 @@ func TestAddStaysOut(t *testing.T) {
 			t.Errorf("%s was added", url)
 		}
 	}
-	if subs, err := feeddir.List(r.Dir); err != nil || len(subs) != 0 {
+	if subs, err := feedstate.List(r.Dir); err != nil || len(subs) != 0 {
 		t.Errorf("%v, %v", subs, err)
 	}
 }
@@ -557,7 +557,7 @@ func TestSlowFilter(t *testing.T) {
 	slow.Handle("/feed", server.Doc("", large))
 	began, end := filepath.Join(t.TempDir(), "began"), filepath.Join(t.TempDir(), "end")
 	hash := subscribeTo(t, r, slow.URL("/feed"))[0]
-	st, err := feeddir.Load(r.Dir, hash)
+	st, err := feedstate.Load(r.Dir, hash)
 	if err == nil {
 		err = st.SetUser("filter", fmt.Sprintf("touch %s; while ! test -e %s; do sleep 0.01; done; cat", began, end))
 	}
@@ -627,7 +627,7 @@ func TestCommandsKnowTheirFeed(t *testing.T) {
 	tell := fmt.Sprintf(`printf '%%s\n' "$LEKTOR_URL" "$LEKTOR_FEED" "$LEKTOR_DIR" >>'%s'; `, out)
 	command := "exec:" + tell + "printf '<rss><channel><title>x</title></channel></rss>'"
 	hashes := subscribeTo(t, r, url, command)
-	if err := feeddir.Set(r.Writer, r.Dir, hashes[0], "filter", tell+"cat"); err != nil {
+	if err := feedstate.Set(r.Writer, r.Dir, hashes[0], "filter", tell+"cat"); err != nil {
 		t.Fatal(err)
 	}
 	for i, shown := range []string{s.URL("/feed"), command} {

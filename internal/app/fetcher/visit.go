@@ -11,10 +11,10 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/internal/httpmsg"
+	"github.com/lektordir/lektor/internal/rfc5005"
 	"github.com/lektordir/lektor/internal/stage"
 )
 
@@ -25,11 +25,11 @@ type visit struct {
 	ctx        context.Context
 	t          task
 	turn       *turn
-	name       string         // URL of the feed, for messages
-	fetched    *feeddir.Visit // changes of the state by the response
-	began      time.Time      // before the request
-	incomplete bool           // entries of the document are missing
-	marked     bool           // there was a due marker, to be removed after the request
+	name       string           // URL of the feed, for messages
+	fetched    *feedstate.Visit // changes of the state by the response
+	began      time.Time        // before the request
+	incomplete bool             // entries of the document are missing
+	marked     bool             // there was a due marker, to be removed after the request
 	req        *httpmsg.Request
 	resp       *httpmsg.Response
 	feed       *feedconv.Feed
@@ -84,7 +84,7 @@ func (v *visit) fail(err error, remote bool) *Outcome {
 	return broken(errors.Join(err, bad))
 }
 
-// local ends a visit whose document could not be stored, see [feeddir.Visit].
+// local ends a visit whose document could not be stored, see [feedstate.Visit].
 func (v *visit) local(err error) *Outcome {
 	if v.ctx.Err() != nil {
 		return skipped()
@@ -109,7 +109,7 @@ func (v *visit) clear() {
 	if !v.marked {
 		return
 	}
-	if err := feeddir.ClearMarker(v.r.Dir, v.hash); err != nil {
+	if err := feedstate.ClearMarker(v.r.Dir, v.hash); err != nil {
 		v.r.report.Warn("%v", err)
 	}
 }
@@ -136,12 +136,12 @@ func (v *visit) unopened(r *Runner, err error) *Outcome {
 
 // begin decides whether the feed must be fetched, and prepares the request.
 func (v *visit) begin() *Outcome {
-	v.fetched = &feeddir.Visit{State: v.st, Client: v.r.Client, Now: v.r.now, Moved: func(to string) error {
+	v.fetched = &feedstate.Visit{State: v.st, Client: v.r.Client, Now: v.r.now, Moved: func(to string) error {
 		v.r.report.Info("%s: moved permanently; it is fetched from %s from now on", v.name, feedurl.Public(to))
 		return nil
 	}}
 	var err error
-	if v.marked, err = feeddir.TakeMarker(v.r.Dir, v.hash); err != nil {
+	if v.marked, err = feedstate.TakeMarker(v.r.Dir, v.hash); err != nil {
 		v.r.report.Warn("%v", err)
 	}
 	if v.t.reason < Forced && !v.marked && !v.st.Due(v.r.now()) {
@@ -154,7 +154,7 @@ func (v *visit) begin() *Outcome {
 	}
 	v.req.Last = v.turn.last
 	v.name = feedurl.Public(v.req.URL)
-	on, err := feeddir.FullText(v.r.Dir, v.hash)
+	on, err := feedstate.FullText(v.r.Dir, v.hash)
 	if err == nil && on {
 		v.full, err = v.newFullText()
 	}
@@ -197,7 +197,7 @@ func (v *visit) ask() *Outcome {
 // request requests the document. It fails if others may have written a command of the feed.
 func (v *visit) request() *Outcome {
 	if strings.HasPrefix(strings.ToLower(v.req.URL), "exec:") {
-		if err := feeddir.Trusted(v.r.Dir, v.hash, "url"); err != nil {
+		if err := feedstate.Trusted(v.r.Dir, v.hash, "url"); err != nil {
 			return v.fail(err, false)
 		}
 		v.req.AllowExec, v.req.Env = true, v.env(v.req.URL)
@@ -272,20 +272,20 @@ func (v *visit) stageDocument() error {
 
 // recordLinks records the archives and pages that the document names.
 func (v *visit) recordLinks() error {
-	h := feeddir.HistoryOf(v.r.Dir, v.hash)
-	doc := history.Subscribed(v.feed, v.resp.FinalURL, v.req.URL)
-	l := feeddir.Linked{Kind: doc.Kind, Prev: doc.Prev, Next: doc.Next}
+	h := feedstate.HistoryOf(v.r.Dir, v.hash)
+	doc := rfc5005.Subscribed(v.feed, v.resp.FinalURL, v.req.URL)
+	l := feedstate.Linked{Kind: doc.Kind, Prev: doc.Prev, Next: doc.Next}
 	if !feedurl.IsHTTP(v.req.URL) {
 		// Only feeds fetched by HTTP have a history.
-		if l.Prev, l.Next = "", ""; l.Kind != history.Complete {
-			l.Kind = history.Plain
+		if l.Prev, l.Next = "", ""; l.Kind != rfc5005.Complete {
+			l.Kind = rfc5005.Plain
 		}
 	}
-	if l == (feeddir.Linked{}) && !h.Exists() {
+	if l == (feedstate.Linked{}) && !h.Exists() {
 		return nil
 	}
 	old := h.Linked()
-	if v.feed.Truncated && doc.Kind != history.Complete && lacks(l, old) {
+	if v.feed.Truncated && doc.Kind != rfc5005.Complete && lacks(l, old) {
 		return nil // the link may be in the missing part
 	}
 	if l.Prev != "" && old.Prev == "" && !v.t.want.Archives && !h.Baseline().Set() {
@@ -293,7 +293,7 @@ func (v *visit) recordLinks() error {
 			return err
 		}
 	}
-	if l.Kind == history.Archive && old.Kind != history.Archive {
+	if l.Kind == rfc5005.Archive && old.Kind != rfc5005.Archive {
 		hint := ""
 		if doc.Current != "" {
 			hint = "; new entries are at " + feedurl.Brief(feedurl.Public(doc.Current))
@@ -304,17 +304,17 @@ func (v *visit) recordLinks() error {
 }
 
 // lacks reports whether l lacks a link or kind that old has.
-func lacks(l, old feeddir.Linked) bool {
-	return old.Kind == history.Complete || l.Prev == "" && old.Prev != "" || l.Kind == history.Plain && old.Kind != history.Plain
+func lacks(l, old feedstate.Linked) bool {
+	return old.Kind == rfc5005.Complete || l.Prev == "" && old.Prev != "" || l.Kind == rfc5005.Plain && old.Kind != rfc5005.Plain
 }
 
 // baseline returns the baseline of a feed whose document names archives for the first time.
-func (v *visit) baseline(l feeddir.Linked) history.Baseline {
+func (v *visit) baseline(l feedstate.Linked) rfc5005.Baseline {
 	if v.st.ReadBefore() {
 		// Archives were added since the last visit. Entries published before it are not new.
-		return history.Baseline{Since: v.st.LastRead()}
+		return rfc5005.Baseline{Since: v.st.LastRead()}
 	}
-	return history.Baseline{URL: l.Prev, Since: v.began}
+	return rfc5005.Baseline{URL: l.Prev, Since: v.began}
 }
 
 // walk reports whether a walk through archives or pages must follow. read reports whether the
@@ -326,7 +326,7 @@ func (v *visit) walk(read bool) bool {
 	if v.t.want.history() {
 		return true
 	}
-	h := feeddir.HistoryOf(v.r.Dir, v.hash)
+	h := feedstate.HistoryOf(v.r.Dir, v.hash)
 	due, whole := h.WalkDue(v.r.now(), v.st.Document(), v.req.URL)
 	if whole && h.Exists() {
 		if err := v.recordWhole(h, read); err != nil {
@@ -338,13 +338,13 @@ func (v *visit) walk(read bool) bool {
 
 // recordWhole records that no entries are missing, and removes the spool of a walk that was killed at
 // its end.
-func (v *visit) recordWhole(h *feeddir.History, read bool) error {
+func (v *visit) recordWhole(h *feedstate.History, read bool) error {
 	if read && !v.incomplete {
 		if err := h.Settle(v.began); err != nil {
 			return err
 		}
 	}
-	spool, err := feeddir.SpoolOf(v.r.Dir, v.hash)
+	spool, err := feedstate.SpoolOf(v.r.Dir, v.hash)
 	if err != nil {
 		return err
 	}
@@ -354,7 +354,7 @@ func (v *visit) recordWhole(h *feeddir.History, read bool) error {
 // deliver commits the staged entries, and saves the state.
 func (v *visit) deliver() *Outcome {
 	f := v.feed
-	hints := feeddir.Hints{TTL: f.TTL, UpdateInterval: f.UpdateInterval, SkipHours: f.SkipHours, SkipDays: f.SkipDays}
+	hints := feedstate.Hints{TTL: f.TTL, UpdateInterval: f.UpdateInterval, SkipHours: f.SkipHours, SkipDays: f.SkipDays}
 	if err := v.commitVisit(); err != nil {
 		return v.local(err)
 	}
@@ -363,7 +363,7 @@ func (v *visit) deliver() *Outcome {
 	v.fetched.Read(hints)
 	if !v.marked && !first && len(v.out.New)+len(v.out.Updated) > 0 {
 		// So the listener learns that it got no notification.
-		if err := feeddir.RecordMissed(v.r.Dir, v.hash, v.r.now()); err != nil {
+		if err := feedstate.RecordMissed(v.r.Dir, v.hash, v.r.now()); err != nil {
 			v.r.report.Warn("%v", err)
 		}
 	}

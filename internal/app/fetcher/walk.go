@@ -15,19 +15,19 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/delivery"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/internal/httpmsg"
+	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/rfc5005"
 	"github.com/lektordir/lektor/internal/stage"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
 )
 
 // maxWalks is the number of walks through archives at the same time.
 const maxWalks = 8
 
-// Defaults of [history.Limits].
+// Defaults of [rfc5005.Limits].
 const (
 	DefaultLimitDocuments = 100
 	DefaultLimitEntries   = 10_000
@@ -50,12 +50,12 @@ type walk struct {
 	name string // URL of the feed, for messages
 	step func() // counts a requested document
 
-	h     *feeddir.History
-	spool *feeddir.Spool
+	h     *feedstate.History
+	spool *feedstate.Spool
 	req   *httpmsg.Request // request for the feed's own document
 
 	queue  []queuedDoc // documents to deliver, newest first
-	choice history.Choice
+	choice rfc5005.Choice
 	last   *feedconv.Feed // the parsed last document of queue
 
 	sum        Summary
@@ -65,7 +65,7 @@ type walk struct {
 // queuedDoc is a document to deliver.
 type queuedDoc struct {
 	url     string
-	stored  history.Stored
+	stored  rfc5005.Stored
 	partial bool // some of its entries are not delivered, so it is not recorded
 }
 
@@ -92,7 +92,7 @@ func (r *Runner) walks(ctx context.Context, visits []Outcome) (sum Summary) {
 		sum.add(s)
 	}
 	if sum.spooled > 0 {
-		r.report.Info("stopped; %s of archives were fetched, and will not be requested again", units.Count(sum.spooled, "document"))
+		r.report.Info("stopped; %s of archives were fetched, and will not be requested again", humanize.Count(sum.spooled, "document"))
 	}
 	return sum
 }
@@ -136,8 +136,8 @@ func (w *walk) run(ctx context.Context, began time.Time) (err error) {
 	if err := w.trusted(); err != nil {
 		return err
 	}
-	w.h = feeddir.HistoryOf(w.r.Dir, w.hash)
-	if w.spool, err = feeddir.SpoolOf(w.r.Dir, w.hash); err != nil {
+	w.h = feedstate.HistoryOf(w.r.Dir, w.hash)
+	if w.spool, err = feedstate.SpoolOf(w.r.Dir, w.hash); err != nil {
 		return err
 	}
 	if w.t.want.Pages != 0 {
@@ -159,7 +159,7 @@ func (w *walk) archives(ctx context.Context, began time.Time) error {
 	}
 	if w.t.want.Archives {
 		// Remove the baseline, so that a later visit resumes the walk if this one is interrupted.
-		if err := w.h.SetBaseline(history.Baseline{}); err != nil {
+		if err := w.h.SetBaseline(rfc5005.Baseline{}); err != nil {
 			return err
 		}
 	}
@@ -197,7 +197,7 @@ func (w *walk) archives(ctx context.Context, began time.Time) error {
 
 // follow fetches the archives, and collects those whose entries must be delivered. The recorded
 // archives in again are requested once more.
-func (w *walk) follow(ctx context.Context, again []string) (*history.Walk, error) {
+func (w *walk) follow(ctx context.Context, again []string) (*rfc5005.Walk, error) {
 	walk, err := w.h.Walk(w.r.now(), w.t.want.Archives, w.st.Document(), w.req.URL)
 	if err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func (w *walk) follow(ctx context.Context, again []string) (*history.Walk, error
 	for _, url := range again {
 		walk.Forget(url)
 	}
-	w.queue, w.choice, w.last, w.sum.Reused = nil, history.Choice{}, nil, 0
+	w.queue, w.choice, w.last, w.sum.Reused = nil, rfc5005.Choice{}, nil, 0
 	for {
 		url, from, ok := walk.Next()
 		if !ok {
@@ -219,7 +219,7 @@ func (w *walk) follow(ctx context.Context, again []string) (*history.Walk, error
 }
 
 // archive fetches one archive. It returns local errors; a broken archive ends the walk.
-func (w *walk) archive(ctx context.Context, walk *history.Walk, url, from string) error {
+func (w *walk) archive(ctx context.Context, walk *rfc5005.Walk, url, from string) error {
 	doc, err := w.spool.Get(url)
 	if err != nil {
 		return err
@@ -262,7 +262,7 @@ func (w *walk) archive(ctx context.Context, walk *history.Walk, url, from string
 		}
 		w.r.hook("spooled")
 	}
-	s := walk.Got(history.Reached(feed, doc.Final))
+	s := walk.Got(rfc5005.Reached(feed, doc.Final))
 	s.Digest = fmt.Sprintf("%x", sha256.Sum256(doc.Body))
 	w.enqueue(url, s, feed)
 	if !walk.Baseline.Set() {
@@ -290,16 +290,16 @@ func misled(err error) bool {
 }
 
 // enqueue adds a document to the queue.
-func (w *walk) enqueue(url string, s history.Stored, feed *feedconv.Feed) {
+func (w *walk) enqueue(url string, s rfc5005.Stored, feed *feedconv.Feed) {
 	w.queue = append(w.queue, queuedDoc{url: url, stored: s})
 	w.last = feed
 	for id, updated := range delivery.Versions(feed) {
-		w.choice.Add(id, history.Version{Updated: updated, Document: feed.Updated, Nearness: -len(w.queue)})
+		w.choice.Add(id, rfc5005.Version{Updated: updated, Document: feed.Updated, Nearness: -len(w.queue)})
 	}
 }
 
 // get requests the document at url, which the document at from names. The error is for the user.
-func (w *walk) get(ctx context.Context, url, from string) (*feeddir.Spooled, error) {
+func (w *walk) get(ctx context.Context, url, from string) (*feedstate.Spooled, error) {
 	resp, err := w.ask(ctx, w.req, &httpmsg.Request{URL: url, Origin: from})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -310,8 +310,8 @@ func (w *walk) get(ctx context.Context, url, from string) (*feeddir.Spooled, err
 	if err != nil {
 		return nil, err
 	}
-	return &feeddir.Spooled{
-		URL: url, Final: history.Normal(resp.FinalURL), ContentType: resp.Header.Get("Content-Type"),
+	return &feedstate.Spooled{
+		URL: url, Final: rfc5005.Normal(resp.FinalURL), ContentType: resp.Header.Get("Content-Type"),
 		ContentLocation: resp.Header.Get("Content-Location"), ContentLanguage: resp.Header.Get("Content-Language"),
 		Body: resp.Body,
 	}, nil
@@ -319,7 +319,7 @@ func (w *walk) get(ctx context.Context, url, from string) (*feeddir.Spooled, err
 
 // read parses a document of the feed's history. An incomplete document is an error, as it would be
 // recorded as stored, and never requested again.
-func (w *walk) read(ctx context.Context, doc *feeddir.Spooled) (feed *feedconv.Feed, err error) {
+func (w *walk) read(ctx context.Context, doc *feedstate.Spooled) (feed *feedconv.Feed, err error) {
 	h := textproto.MIMEHeader{}
 	h.Set("Content-Type", doc.ContentType)
 	h.Set("Content-Location", doc.ContentLocation)
@@ -354,7 +354,7 @@ func (w *walk) reason(url string, err error) string {
 
 // reportStop records and reports the reason why the walk stopped early, if it did. A reason is reported
 // once only, unless the user asked for the walk.
-func (w *walk) reportStop(stop *history.Stop) error {
+func (w *walk) reportStop(stop *rfc5005.Stop) error {
 	if stop == nil {
 		return nil
 	}
@@ -364,7 +364,7 @@ func (w *walk) reportStop(stop *history.Stop) error {
 }
 
 // report reports where a walk stopped early.
-func (w *walk) report(isNew bool, stop *history.Stop) {
+func (w *walk) report(isNew bool, stop *rfc5005.Stop) {
 	err := fmt.Errorf("older entries are missing: %w", stop)
 	switch {
 	case w.t.reason == Named:
@@ -375,10 +375,10 @@ func (w *walk) report(isNew bool, stop *history.Stop) {
 }
 
 // reportNoArchives reports that there are no archives, if the user asked for them.
-func (w *walk) reportNoArchives(l feeddir.Linked) {
+func (w *walk) reportNoArchives(l feedstate.Linked) {
 	switch {
 	case !w.t.want.Archives || w.t.reason != Named:
-	case l.Kind == history.Complete:
+	case l.Kind == rfc5005.Complete:
 		w.r.report.Info("%s: its document has all entries of the feed", w.name)
 	case l.Next != "":
 		w.r.report.Info("%s: it has no archives; --pages all walks through its pages", w.name)
@@ -389,7 +389,7 @@ func (w *walk) reportNoArchives(l feeddir.Linked) {
 
 // deliver delivers the queued documents, oldest first; if b is set, only new entries. Each
 // archive is recorded, and removed from the spool, when its entries are durable.
-func (w *walk) deliver(ctx context.Context, b history.Baseline) error {
+func (w *walk) deliver(ctx context.Context, b rfc5005.Baseline) error {
 	var staged []queuedDoc
 	entries, added := 0, 0 // entries: staged; added: of these, the new ones
 	commit := func() error {
@@ -445,7 +445,7 @@ func (w *walk) document(ctx context.Context, url string) (*feedconv.Feed, error)
 
 // stageQueued stages a queued document. If b is set, unknown entries are left out unless they
 // are new.
-func (w *walk) stageQueued(ctx context.Context, b history.Baseline, feed *feedconv.Feed, nearness int, p *queuedDoc) (stage.Result, error) {
+func (w *walk) stageQueued(ctx context.Context, b rfc5005.Baseline, feed *feedconv.Feed, nearness int, p *queuedDoc) (stage.Result, error) {
 	policy := w.st.OnUpdate()
 	old := map[string]bool{}
 	if b.Set() {

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/watch"
 )
 
@@ -29,7 +29,7 @@ const (
 func (r *Runner) Watch(ctx context.Context, ready func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	due := feeddir.DueDir(r.Dir)
+	due := feedstate.DueDir(r.Dir)
 	if err := os.MkdirAll(due, 0o777); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (w *watcher) pause(ctx context.Context, changes *watch.Watcher, next time.T
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	due := feeddir.DueDir(w.r.Dir)
+	due := feedstate.DueDir(w.r.Dir)
 	soon := false
 	for {
 		select {

@@ -19,9 +19,9 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
+	"github.com/lektordir/lektor/internal/httpserver"
 	"github.com/lektordir/lektor/internal/limiter"
 	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/serve"
 )
 
 func TestAttack900URLsInARequest(t *testing.T) {
@@ -358,8 +358,8 @@ func TestAttackSlowConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serve.NewServer(w.h, w.log)
-	go s.Serve(serve.Limit(l, 64))
+	s := httpserver.NewServer(w.h, w.log)
+	go s.Serve(httpserver.Limit(l, 64))
 	t.Cleanup(func() { s.Close() })
 	var before, after runtime.MemStats
 	runtime.GC()

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/serve"
+	"github.com/lektordir/lektor/internal/httpserver"
 )
 
 // perTarget is the maximum number of requests a minute to one host on behalf of strangers:
@@ -86,7 +86,7 @@ func lookup(ctx context.Context, o *fetch.Config, host string) (list []netip.Add
 // network returns an IPv4 address, or for IPv6 the /64 network, in which a host may have
 // any address.
 func network(addr netip.Addr) string {
-	if p := serve.Network(addr); addr.Is6() {
+	if p := httpserver.Network(addr); addr.Is6() {
 		return p.String()
 	}
 	return addr.String()

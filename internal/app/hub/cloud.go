@@ -18,8 +18,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/httpmsg"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/units"
 )
 
 // Errors for callers. Their texts are close to those of the walkthrough's cloud, which
@@ -38,7 +38,7 @@ const thanks = "Thanks for the registration. It worked. When the feed updates we
 func (h *Hub) bodyOf(w http.ResponseWriter, r *http.Request) (string, error) {
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.opts.MaxForm)))
 	if err != nil {
-		return "", rsscloud.Sayf("The request is longer than %s, or was cut off.", units.Bytes(int64(h.opts.MaxForm)))
+		return "", rsscloud.Sayf("The request is longer than %s, or was cut off.", humanize.Bytes(int64(h.opts.MaxForm)))
 	}
 	return string(b), nil
 }
@@ -337,7 +337,7 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 		case <-timer.C:
 		}
 	}
-	return fmt.Sprintf("Thanks for the ping. The feed has changed; %s will be notified.", units.Count(t.subscribers, "subscriber")), nil
+	return fmt.Sprintf("Thanks for the ping. The feed has changed; %s will be notified.", humanize.Count(t.subscribers, "subscriber")), nil
 }
 
 // faultCode is the code of all rssCloud faults.
@@ -361,7 +361,7 @@ func (h *Hub) call(w http.ResponseWriter, r *http.Request) (any, error) {
 		// It may hold a feed. Only a few such calls are in memory at once.
 		most = h.opts.MaxSave*2 + rsscloud.MaxMessage // doubled, because characters may be written as references
 		if r.ContentLength > int64(most) {
-			return nil, rsscloud.Sayf("The call is longer than %s.", units.Bytes(int64(most)))
+			return nil, rsscloud.Sayf("The call is longer than %s.", humanize.Bytes(int64(most)))
 		}
 		_, caller := h.caller(r)
 		place, err := h.limits[saving].Acquire(r.Context(), caller)
@@ -404,7 +404,7 @@ func (h *Hub) call(w http.ResponseWriter, r *http.Request) (any, error) {
 func message(w http.ResponseWriter, r *http.Request, most int) (*rsscloud.Message, error) {
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(most)))
 	if err != nil {
-		return nil, rsscloud.Sayf("The call is longer than %s, or was cut off.", units.Bytes(int64(most)))
+		return nil, rsscloud.Sayf("The call is longer than %s, or was cut off.", humanize.Bytes(int64(most)))
 	}
 	m, err := rsscloud.DecodeLong(b, most)
 	if err != nil {

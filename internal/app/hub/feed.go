@@ -16,8 +16,8 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/httpmsg"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/units"
 )
 
 // document is a feed as it was read. It need not be valid: length and digest are enough to
@@ -403,7 +403,7 @@ type busyError struct {
 }
 
 func (e *busyError) Error() string {
-	return fmt.Sprintf("%s: not asked: its server asked for a pause, which ends in %s", feedurl.Public(e.feed), units.ShortDuration(e.left))
+	return fmt.Sprintf("%s: not asked: its server asked for a pause, which ends in %s", feedurl.Public(e.feed), humanize.ShortDuration(e.left))
 }
 
 func digestOf(b []byte) string {

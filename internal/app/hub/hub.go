@@ -22,8 +22,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpserver"
 	"github.com/lektordir/lektor/internal/limiter"
-	"github.com/lektordir/lektor/internal/serve"
 )
 
 // Defaults and bounds of [Options].
@@ -44,7 +44,7 @@ const (
 
 // Options are the options of [Serve], and of a [Hub].
 type Options struct {
-	serve.Options
+	httpserver.Options
 	State string // directory of the state, created if missing
 
 	// Public is the URL of the hub for clients.
@@ -109,7 +109,7 @@ type Hub struct {
 type engine struct {
 	states
 	opts   Options
-	report serve.Reporter
+	report httpserver.Reporter
 	now    func() time.Time
 	log    *logbook
 
@@ -148,7 +148,7 @@ const (
 )
 
 // New opens the state of a hub. The caller must call Close.
-func New(o Options, report serve.Reporter) (*Hub, error) {
+func New(o Options, report httpserver.Reporter) (*Hub, error) {
 	st, err := openStates(o.State)
 	if err != nil {
 		return nil, err
@@ -376,10 +376,10 @@ func (c *counts) room(caller string) error {
 // caller returns the address of the caller of a request, and a name for its limits: an IPv4
 // address or an IPv6 /64 network.
 func (h *Hub) caller(r *http.Request) (netip.Addr, string) {
-	addr := serve.Peer(r, h.opts.TrustedProxies)
+	addr := httpserver.Peer(r, h.opts.TrustedProxies)
 	// A private address that sends X-Forwarded-For is probably the user's own proxy. Unless
 	// it is trusted, all callers share one limit.
-	if r.Header.Get("X-Forwarded-For") != "" && fetch.Private(addr) && addr == serve.Peer(r, nil) {
+	if r.Header.Get("X-Forwarded-For") != "" && fetch.Private(addr) && addr == httpserver.Peer(r, nil) {
 		h.proxied.Do(func() {
 			h.report.Warn("%s sends X-Forwarded-For, but is not trusted; if it is your proxy, use --trusted-proxy %[1]s", addr)
 		})

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -15,10 +16,9 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/lazy"
-	"github.com/lektordir/lektor/internal/serve"
+	"github.com/lektordir/lektor/internal/httpserver"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 )
 
 // logbook is the log of the hub. A line has time, event, feed and details, with tabs
@@ -26,7 +26,7 @@ import (
 type logbook struct {
 	path string
 	now  func() time.Time
-	also serve.Reporter // reporter that gets each line, too; may be nil
+	also httpserver.Reporter // reporter that gets each line, too; may be nil
 
 	mu     sync.Mutex
 	file   *os.File
@@ -147,7 +147,7 @@ func reason(err error, flag string) string {
 		// The usual advice of this error is for readers of a feed.
 		text := fmt.Sprintf("%s: the server answered %d %s", feedurl.Brief(status.URL), status.Status, http.StatusText(status.Status))
 		if status.RetryAfter > 0 {
-			text += ", and asked for a pause of " + units.ShortDuration(status.RetryAfter)
+			text += ", and asked for a pause of " + humanize.ShortDuration(status.RetryAfter)
 		}
 		return text
 	}
@@ -161,7 +161,7 @@ const (
 
 // anyURL matches a possible URL up to the next space. Quotes and brackets may be part of
 // it.
-var anyURL = lazy.Regexp(`(?i)https?://\S+`)
+var anyURL = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)https?://\S+`) })
 
 // hide removes the paths of callbacks from a message, also those of redirects.
 func hide(message string) string {

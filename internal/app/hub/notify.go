@@ -16,9 +16,9 @@ import (
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/httpmsg"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/limiter"
 	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/websub"
 )
 
@@ -50,7 +50,7 @@ func (h *notifier) publish(hash string, f feedState, doc *document) (pingResult,
 	if err := h.update(hash, f, list, keys, doc); err != nil {
 		return t, err
 	}
-	h.log.add("updated", f.URL, "%s", units.Count(len(keys), "subscriber"))
+	h.log.add("updated", f.URL, "%s", humanize.Count(len(keys), "subscriber"))
 	h.hurry()
 	t.subscribers = len(keys)
 	if p := h.jobs.running(hash); p != nil {
@@ -134,7 +134,7 @@ func (h *notifier) pass(p *pass) {
 	}
 	read := c == nil && wantsContent(list)
 	if read || !p.fresh {
-		h.log.add("resumed", p.feed, "%s", units.Count(len(list), "subscriber"))
+		h.log.add("resumed", p.feed, "%s", humanize.Count(len(list), "subscriber"))
 	}
 	if read {
 		var err error
@@ -161,7 +161,7 @@ func (h *notifier) pass(p *pass) {
 func (h *notifier) notifiable(hash string, keys []string) (list []subscription, unread []string) {
 	list, unread, err := h.states.notifiable(hash, keys, h.now())
 	if len(unread) > 0 {
-		h.report.Warn("%s not read, and notified later: %v", units.Count(len(unread), "subscription"), err)
+		h.report.Warn("%s not read, and notified later: %v", humanize.Count(len(unread), "subscription"), err)
 	}
 	return list, unread
 }
@@ -241,10 +241,10 @@ func (h *notifier) conclude(p *pass) {
 		}
 	}
 	if p.missed > 0 {
-		h.log.add("missed", p.feed, "%s not reached, and not tried again", units.Count(p.missed, "subscriber"))
+		h.log.add("missed", p.feed, "%s not reached, and not tried again", humanize.Count(p.missed, "subscriber"))
 	}
 	if left > 0 {
-		h.log.add("later", p.feed, "%s not reached, and tried again in %s", units.Count(left, "subscriber"), next.Sub(h.now()))
+		h.log.add("later", p.feed, "%s not reached, and tried again in %s", humanize.Count(left, "subscriber"), next.Sub(h.now()))
 	}
 	h.hurry()
 }

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/serve"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/httpserver"
+	"github.com/lektordir/lektor/internal/humanize"
 )
 
 // ServeOptions are the options of [Serve].
@@ -29,24 +29,24 @@ var errBusy = errors.New("another hub already uses this state")
 
 // DefaultState returns the default directory of the state, below $XDG_STATE_HOME.
 func DefaultState() string {
-	return filepath.Join(cmp.Or(command.BaseDir("XDG_STATE_HOME", ".local/state"), "/.local/state"), "lektor-hub")
+	return filepath.Join(cmp.Or(cmdline.BaseDir("XDG_STATE_HOME", ".local/state"), "/.local/state"), "lektor-hub")
 }
 
 // Serve runs a hub until ctx ends, and then returns nil. It notifies systemd when the hub
 // is ready and when it stops.
-func Serve(ctx context.Context, o ServeOptions, s *command.Streams) error {
+func Serve(ctx context.Context, o ServeOptions, s *cmdline.Streams) error {
 	if o.ExpireNow {
 		return expireNow(ctx, o, s)
 	}
 	if _, err := openStates(o.State); err != nil {
-		return command.Hint(err, "name a directory that is yours with --state")
+		return cmdline.Hint(err, "name a directory that is yours with --state")
 	}
 	unlock, err := lock(o.State)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	door, err := serve.Open(o.Options.Options, s.Report)
+	door, err := httpserver.Open(o.Options.Options, s.Report)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func Serve(ctx context.Context, o ServeOptions, s *command.Streams) error {
 		o.Public = here(door)
 		s.Report.Warn("assuming the URL %s; set --public-url to the URL that others use", o.Public)
 	}
-	o.Ready = func() { serve.Ready(s.Report) }
+	o.Ready = func() { httpserver.Ready(s.Report) }
 	h, err := New(o.Options, s.Report)
 	if err != nil {
 		return err
@@ -67,13 +67,13 @@ func Serve(ctx context.Context, o ServeOptions, s *command.Streams) error {
 			s.Report.Info("listening on %s", addr)
 		}
 	}
-	return door.Serve(ctx, serve.NewServer(h, s.Report), h.Run)
+	return door.Serve(ctx, httpserver.NewServer(h, s.Report), h.Run)
 }
 
 // expireNow implements [ServeOptions].ExpireNow.
-func expireNow(ctx context.Context, o ServeOptions, s *command.Streams) error {
+func expireNow(ctx context.Context, o ServeOptions, s *cmdline.Streams) error {
 	if _, err := os.Stat(filepath.Join(o.State, "feeds")); err != nil {
-		return command.Hint(err, "name the state of a hub with --state")
+		return cmdline.Hint(err, "name the state of a hub with --state")
 	}
 	now := o.Now
 	if now == nil {
@@ -86,13 +86,13 @@ func expireNow(ctx context.Context, o ServeOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	s.Report.Info("%s removed that had expired, and %d that had failed three times; %s left to %s", units.Count(swept.Expired, "subscription"),
-		swept.Failed, units.Count(swept.Kept, "subscription"), units.Count(swept.Feeds, "feed"))
+	s.Report.Info("%s removed that had expired, and %d that had failed three times; %s left to %s", humanize.Count(swept.Expired, "subscription"),
+		swept.Failed, humanize.Count(swept.Kept, "subscription"), humanize.Count(swept.Feeds, "feed"))
 	return nil
 }
 
 // here returns a URL for the address that the hub listens on.
-func here(door *serve.Door) *url.URL {
+func here(door *httpserver.Door) *url.URL {
 	u := &url.URL{Scheme: "http", Host: door.Addr().String()}
 	if door.TLS() {
 		u.Scheme = "https"
@@ -106,5 +106,5 @@ func here(door *serve.Door) *url.URL {
 
 // lock locks the state for one hub. The lock file is never removed.
 func lock(dir string) (unlock func(), err error) {
-	return atomicfile.Lock(filepath.Join(dir, "lock"), command.Hint(errBusy, "stop it, or name another state with --state"))
+	return atomicfile.Lock(filepath.Join(dir, "lock"), cmdline.Hint(errBusy, "stop it, or name another state with --state"))
 }

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -27,9 +28,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/backoff"
-	"github.com/lektordir/lektor/internal/lazy"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/units"
 )
 
 // Path of feeds that are stored here: /feeds/USER/rss.xml.
@@ -39,7 +39,7 @@ const (
 )
 
 // userName matches valid user names. The name is a directory and a part of a URL.
-var userName = lazy.Regexp(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
+var userName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`) })
 
 // users are the users that may store feeds here.
 type users struct {
@@ -196,7 +196,7 @@ func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 		return "", err
 	}
 	if len(document) > h.opts.MaxSave {
-		return "", rsscloud.Sayf("The feed has more than %s.", units.Bytes(int64(h.opts.MaxSave)))
+		return "", rsscloud.Sayf("The feed has more than %s.", humanize.Bytes(int64(h.opts.MaxSave)))
 	}
 	if err := wellFormed(document); err != nil {
 		return "", err
@@ -212,7 +212,7 @@ func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 		return "", h.failing(err)
 	}
 	where := h.public(savedPath + url.PathEscape(name) + "/" + savedName)
-	h.log.add("saved", where, "%s", units.Bytes(int64(len(document))))
+	h.log.add("saved", where, "%s", humanize.Bytes(int64(len(document))))
 	_, _ = h.pinged(r, where) // the feed is stored, even if nobody can be notified
 	return where, nil
 }
@@ -226,7 +226,9 @@ func documentOf(v rsscloud.Value) []byte {
 	return inUTF8([]byte(strings.TrimSpace(v.Exact)))
 }
 
-var declaredEncoding = lazy.Regexp(`^(<\?xml\s[^<>]*?\sencoding\s*=\s*)("[^"<>]*"|'[^'<>]*')`)
+var declaredEncoding = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(<\?xml\s[^<>]*?\sencoding\s*=\s*)("[^"<>]*"|'[^'<>]*')`)
+})
 
 // inUTF8 replaces the declared encoding of a document by UTF-8, because the text of an
 // XML-RPC call is already decoded.

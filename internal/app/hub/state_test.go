@@ -18,9 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/httpserver"
 	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/serve"
 	"github.com/lektordir/lektor/internal/values"
 )
 
@@ -254,7 +254,7 @@ func TestExpireNow(t *testing.T) {
 	w.register("/b", feed)
 	w.clock.Add(24 * time.Hour)
 	var out strings.Builder
-	streams := command.NewStreams("lektor-cloudd", nil, io.Discard, &out)
+	streams := cmdline.NewStreams("lektor-cloudd", nil, io.Discard, &out)
 	// Beside the hub, and with one that registers at the same time.
 	var all sync.WaitGroup
 	all.Go(func() { w.register("/c", feed) })
@@ -657,15 +657,15 @@ func TestLogIsTurned(t *testing.T) {
 func TestServeTakesTheStateForItself(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	var out strings.Builder
-	streams := command.NewStreams("lektor-cloudd", nil, io.Discard, &out)
+	streams := cmdline.NewStreams("lektor-cloudd", nil, io.Discard, &out)
 	ctx, cancel := context.WithCancel(context.Background())
 	ready := make(chan struct{})
 	o := ServeOptions{Options: Options{State: state, AtOnce: 1, Ready: func() { close(ready) }}}
-	o.Options.Options = serve.Options{Address: "127.0.0.1:0", MaxConns: 8}
+	o.Options.Options = httpserver.Options{Address: "127.0.0.1:0", MaxConns: 8}
 	done := make(chan error)
 	go func() { done <- Serve(ctx, o, streams) }()
 	until(t, "the log", func() bool { _, err := os.Stat(filepath.Join(state, "log")); return err == nil })
-	if err := Serve(ctx, o, command.NewStreams("x", nil, io.Discard, io.Discard)); !errors.Is(err, errBusy) {
+	if err := Serve(ctx, o, cmdline.NewStreams("x", nil, io.Discard, io.Discard)); !errors.Is(err, errBusy) {
 		t.Error(err)
 	}
 	cancel()

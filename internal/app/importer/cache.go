@@ -17,8 +17,8 @@ import (
 
 	_ "modernc.org/sqlite" // the driver of that name
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/moving"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/importfmt"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
@@ -26,8 +26,8 @@ import (
 type cache struct {
 	db      *sql.DB
 	columns map[string]bool // columns of the table of entries
-	items   []moving.Item
-	feeds   map[string]moving.Feed // their names and pages, by URL
+	items   []importfmt.Item
+	feeds   map[string]importfmt.Feed // their names and pages, by URL
 	notes   []string
 	temp    string // the directory of a copy
 }
@@ -76,7 +76,7 @@ func openCache(ctx context.Context, path string) (*cache, error) {
 	var c *cache
 	if err = copyCache(copied, path); err == nil {
 		if c, err = readCache(ctx, copied, ""); err != nil {
-			err = command.Hint(fmt.Errorf("%s: cannot be read as newsboat's cache: %w", path, err),
+			err = cmdline.Hint(fmt.Errorf("%s: cannot be read as newsboat's cache: %w", path, err),
 				"if it is damaged, sqlite3 may save what is whole: sqlite3 cache.db .recover | sqlite3 saved.db; then name that behind the path of urls")
 		}
 	}
@@ -192,7 +192,7 @@ func (c *cache) readItems(ctx context.Context) error {
 	var guid, title, link, feed, flags sql.RawBytes // RawBytes accepts values that are not text
 	var date, unread, deleted sql.NullInt64
 	for rows.Next() {
-		var i moving.Item
+		var i importfmt.Item
 		if err := rows.Scan(&id, &guid, &title, &link, &feed, &date, &unread, &flags, &deleted); err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func (c *cache) readItems(ctx context.Context) error {
 // readFeeds reads the names of the feeds: for a feed that no longer answers, the cache is the only
 // source. It ignores errors, for example a missing table.
 func (c *cache) readFeeds(ctx context.Context) {
-	c.feeds = map[string]moving.Feed{}
+	c.feeds = map[string]importfmt.Feed{}
 	rows, err := c.db.QueryContext(ctx, "SELECT rssurl, title, url FROM rss_feed")
 	if err != nil {
 		return
@@ -241,13 +241,13 @@ func (c *cache) readFeeds(ctx context.Context) {
 		if rows.Scan(&feed, &title, &page) != nil {
 			return
 		}
-		c.feeds[string(feed)] = moving.Feed{Name: strings.Join(strings.Fields(string(title)), " "), Link: string(page)}
+		c.feeds[string(feed)] = importfmt.Feed{Name: strings.Join(strings.Fields(string(title)), " "), Link: string(page)}
 	}
 }
 
 // texts reads the texts of entries. It may be called concurrently.
-func (c *cache) texts(ctx context.Context, kept []moving.Kept) error {
-	at := make(map[int64]*moving.Item, len(kept))
+func (c *cache) texts(ctx context.Context, kept []importfmt.Kept) error {
+	at := make(map[int64]*importfmt.Item, len(kept))
 	var list strings.Builder
 	for i := range kept {
 		if list.Len() > 0 {
@@ -273,9 +273,9 @@ func (c *cache) texts(ctx context.Context, kept []moving.Kept) error {
 			continue
 		}
 		// Caches without a column for the type do not distinguish text from HTML.
-		i.Text = &moving.Text{Author: strings.TrimSpace(string(author)), Content: string(content), Plain: string(kind) == "text/plain", Base: string(base)}
+		i.Text = &importfmt.Text{Author: strings.TrimSpace(string(author)), Content: string(content), Plain: string(kind) == "text/plain", Base: string(base)}
 		if len(file) > 0 {
-			i.Text.Enclosures = []moving.Enclosure{{URL: string(file), Type: string(fileType), Length: -1}}
+			i.Text.Enclosures = []importfmt.Enclosure{{URL: string(file), Type: string(fileType), Length: -1}}
 		}
 	}
 	return rows.Err()

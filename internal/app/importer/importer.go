@@ -18,16 +18,16 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/delivery"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/feedcmd"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/moving"
+	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/importfmt"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -47,13 +47,13 @@ type Options struct {
 
 // source is what was read of another reader.
 type source struct {
-	*moving.Library
-	items []moving.Item
+	*importfmt.Library
+	items []importfmt.Item
 	// own means that its user wrote the list himself, so that it may name files and
 	// commands.
 	own bool
 	// read, if not nil, reads the texts of items. It may be called concurrently.
-	read func(context.Context, []moving.Kept) error
+	read func(context.Context, []importfmt.Kept) error
 	// close ends the work with the reader's files; nil where there is nothing to end.
 	close func()
 }
@@ -62,10 +62,10 @@ type source struct {
 // was read there, or leaves marks that wait for their entries. It prints the paths in
 // src/ of the feeds that are new, or were never fetched; in a dry run, what new ones would
 // be fetched from.
-func Import(ctx context.Context, o Options, s *command.Streams) error {
+func Import(ctx context.Context, o Options, s *cmdline.Streams) error {
 	read := readers[o.Reader]
 	if read == nil {
-		return command.Usagef("%s: there is no such reader; there are %s", o.Reader, strings.Join(Readers, ", "))
+		return cmdline.Usagef("%s: there is no such reader; there are %s", o.Reader, strings.Join(Readers, ", "))
 	}
 	src, err := read(ctx, o.Paths, s)
 	if err != nil {
@@ -97,11 +97,11 @@ func Import(ctx context.Context, o Options, s *command.Streams) error {
 // mover is an import on its way.
 type mover struct {
 	o    Options
-	s    *command.Streams
+	s    *cmdline.Streams
 	d    *lektordir.Dir
 	w    *commit.Writer
 	in   *bufio.Reader
-	list feeddir.AddAllResult
+	list feedstate.AddAllResult
 	// byKey are hashes by what the reader calls feeds.
 	byKey     map[string]string
 	unfetched int // of the feeds that were subscribed to already
@@ -112,9 +112,9 @@ type mover struct {
 
 // open opens the lektor-dir, and makes it unless it is a dry run: then an empty one
 // elsewhere stands for one that is not there.
-func open(o Options, s *command.Streams) (m *mover, end func(), err error) {
+func open(o Options, s *cmdline.Streams) (m *mover, end func(), err error) {
 	if o.Dir == "" {
-		return nil, nil, command.Hint(errors.New("there is no home directory to keep feeds in"), "give --dir or set $LEKTORDIR")
+		return nil, nil, cmdline.Hint(errors.New("there is no home directory to keep feeds in"), "give --dir or set $LEKTORDIR")
 	}
 	end = func() {}
 	if _, missing := os.Lstat(o.Dir); o.DryRun && missing != nil {
@@ -126,7 +126,7 @@ func open(o Options, s *command.Streams) (m *mover, end func(), err error) {
 	}
 	m = &mover{o: o, s: s, in: bufio.NewReader(s.In), byKey: map[string]string{}}
 	if m.d, err = feedcmd.CreateDir(o.Dir, &lektordir.Options{Now: o.Now}); err == nil {
-		m.w, err = feeddir.NewWriter(m.d, commit.Options{})
+		m.w, err = feedstate.NewWriter(m.d, commit.Options{})
 	}
 	if err != nil {
 		end()
@@ -140,11 +140,11 @@ func open(o Options, s *command.Streams) (m *mover, end func(), err error) {
 func (m *mover) subscribe(src *source) error {
 	list, filters := m.chosen(src)
 	var err error
-	m.list, err = feeddir.AddAll(m.w, m.d, list, feeddir.ManyOptions{DryRun: m.o.DryRun, Before: func(s *feeddir.Subscription) error {
+	m.list, err = feedstate.AddAll(m.w, m.d, list, feedstate.ManyOptions{DryRun: m.o.DryRun, Before: func(s *feedstate.Subscription) error {
 		if filters[s.ID] == "" {
 			return nil
 		}
-		return feeddir.SetForced(m.w, m.d, s.Hash, "filter", filters[s.ID])
+		return feedstate.SetForced(m.w, m.d, s.Hash, "filter", filters[s.ID])
 	}})
 	hashes := map[string]string{}
 	for _, s := range append(m.list.Added, m.list.Already...) {
@@ -165,7 +165,7 @@ func (m *mover) subscribe(src *source) error {
 			m.s.Report.Warn("%s: subscribed to already; its filter stays as it is, and that of %s was: %s", feedurl.Public(s.ID), m.o.Reader, termsafe.Brief(f))
 		}
 		// An import that was stopped left it to be fetched after the next.
-		if feeddir.Checked(m.d, s.Hash).IsZero() {
+		if feedstate.Checked(m.d, s.Hash).IsZero() {
 			m.unfetched++
 			if !m.o.DryRun {
 				fmt.Fprintln(m.s.Out, m.d.Join("src", s.Hash))
@@ -177,11 +177,11 @@ func (m *mover) subscribe(src *source) error {
 
 // chosen returns the feeds to subscribe to, and their filters by id. It sets m.byKey to
 // the ids of the feeds.
-func (m *mover) chosen(src *source) (list []*feeddir.Subscription, filters map[string]string) {
+func (m *mover) chosen(src *source) (list []*feedstate.Subscription, filters map[string]string) {
 	filters = map[string]string{}
 	for i := range src.Feeds {
 		f := &src.Feeds[i]
-		id := feeddir.FeedURL(f.URL)
+		id := feedstate.FeedURL(f.URL)
 		before, twice := filters[id]
 		switch {
 		case f.Off:
@@ -198,7 +198,7 @@ func (m *mover) chosen(src *source) (list []*feeddir.Subscription, filters map[s
 			continue
 		default:
 			filters[id] = f.Filter
-			list = append(list, &feeddir.Subscription{ID: id, Name: f.Name, Alias: f.Title, Link: webLink(f.Link), Categories: f.Categories})
+			list = append(list, &feedstate.Subscription{ID: id, Name: f.Name, Alias: f.Title, Link: webLink(f.Link), Categories: f.Categories})
 		}
 		m.byKey[f.Key] = id
 	}
@@ -223,7 +223,7 @@ func (m *mover) may(src *source, id string) bool {
 }
 
 // consents asks whether the command of a feed may be run from now on.
-func (m *mover) consents(f *moving.Feed, id string) bool {
+func (m *mover) consents(f *importfmt.Feed, id string) bool {
 	what, cmd := "", ""
 	switch {
 	case f.Filter != "":
@@ -259,8 +259,8 @@ type share struct {
 	hash  string
 	feed  *lektordir.Feed // feed that is not subscribed to, nil for others
 	base  string          // where relative references in its entries begin
-	marks []feeddir.Mark
-	kept  []moving.Kept
+	marks []feedstate.Mark
+	kept  []importfmt.Kept
 }
 
 // movingAtOnce is how many feeds are worked on at once, so that they share the syncs of
@@ -296,7 +296,7 @@ func (m *mover) shares(src *source) map[string]*share {
 	find := newFinder(m.d, m.byKey)
 	shares := map[string]*share{}
 	// shareOf returns the share of an item, and the id of its feed if you are not subscribed to it.
-	shareOf := func(i *moving.Item) (s *share, id string) {
+	shareOf := func(i *importfmt.Item) (s *share, id string) {
 		hash := find.feed(i)
 		if hash == "" {
 			if id = stranger(src, i); id == "" {
@@ -310,38 +310,38 @@ func (m *mover) shares(src *source) map[string]*share {
 		return shares[hash], id
 	}
 	strangers := 0
-	for _, i := range moving.Distinct(src.items) {
+	for _, i := range importfmt.Distinct(src.items) {
 		flags := i.Marks()
 		if flags == "" {
 			continue
 		}
 		if s, _ := shareOf(&i); s != nil {
-			s.marks = append(s.marks, feeddir.Mark{Flags: flags, ID: i.ID, URL: i.URL, Title: i.Title, Date: i.Date})
+			s.marks = append(s.marks, feedstate.Mark{Flags: flags, ID: i.ID, URL: i.URL, Title: i.Title, Date: i.Date})
 		} else {
 			strangers++
 		}
 	}
-	kept, unsure := moving.Keep(src.items)
+	kept, unsure := importfmt.Keep(src.items)
 	for _, k := range kept {
 		if s, id := shareOf(k.Item); s != nil {
 			s.kept = append(s.kept, k)
 			s.base = cmp.Or(s.base, base(k.Item))
 			if id != "" && s.feed == nil {
-				s.feed = &lektordir.Feed{ID: id, Name: cmp.Or(k.FeedTitle, feeddir.DefaultName(id)), Link: webLink(k.Page)}
+				s.feed = &lektordir.Feed{ID: id, Name: cmp.Or(k.FeedTitle, feedstate.DefaultName(id)), Link: webLink(k.Page)}
 			}
 		}
 	}
 	if strangers > 0 && !src.own {
-		m.s.Report.Warn("%s: %s left out, of feeds to which you are not subscribed", m.o.Reader, units.Count(strangers, "entry"))
+		m.s.Report.Warn("%s: %s left out, of feeds to which you are not subscribed", m.o.Reader, humanize.Count(strangers, "entry"))
 	}
 	if unsure > 0 {
-		m.s.Report.Warn("%s: %s left out, without an identifier or a URL of their own; only the feed can deliver them", m.o.Reader, units.Count(unsure, "entry"))
+		m.s.Report.Warn("%s: %s left out, without an identifier or a URL of their own; only the feed can deliver them", m.o.Reader, humanize.Count(unsure, "entry"))
 	}
 	return shares
 }
 
 // base is where relative references in an entry begin.
-func base(i *moving.Item) string {
+func base(i *importfmt.Item) string {
 	for _, url := range []string{i.Page, i.Feed} {
 		if feedurl.IsHTTP(url) {
 			return url
@@ -352,13 +352,13 @@ func base(i *moving.Item) string {
 
 // stranger returns the id for a feed that is not subscribed to, if an entry of it was
 // flagged: that the user wanted to keep, and it stands in no other place. "" for others.
-func stranger(src *source, i *moving.Item) string {
+func stranger(src *source, i *importfmt.Item) string {
 	if src.own || !i.Flagged {
 		return ""
 	}
 	for _, url := range []string{i.Feed, i.Page} {
 		if feedurl.IsHTTP(url) && len(url) < atomicfile.MaxLine {
-			return feeddir.FeedURL(url)
+			return feedstate.FeedURL(url)
 		}
 	}
 	return ""
@@ -394,7 +394,7 @@ func (m *mover) markFeed(ctx context.Context, src *source, s *share) error {
 		}
 	}
 	if len(s.marks) > 0 {
-		if err := feeddir.AddMarks(m.d, s.hash, s.marks); err != nil {
+		if err := feedstate.AddMarks(m.d, s.hash, s.marks); err != nil {
 			return err
 		}
 	}
@@ -402,17 +402,17 @@ func (m *mover) markFeed(ctx context.Context, src *source, s *share) error {
 	if len(s.kept) > 0 {
 		n, err = m.deliver(ctx, t, src, s.base, s.kept)
 	}
-	moved, bad := feeddir.MarkArrived(m.d, s.hash, m.o.Now())
+	moved, bad := feedstate.MarkArrived(m.d, s.hash, m.o.Now())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.delivered += n
 	m.marked += len(moved)
-	m.waiting += feeddir.WaitingMarks(m.d, s.hash)
+	m.waiting += feedstate.WaitingMarks(m.d, s.hash)
 	return errors.Join(err, bad)
 }
 
 // saveQueries saves the queries whose names are not taken.
-func (m *mover) saveQueries(queries []moving.Query) error {
+func (m *mover) saveQueries(queries []importfmt.Query) error {
 	var bad error
 	for _, q := range queries {
 		name := termsafe.Line(q.Name)
@@ -420,7 +420,7 @@ func (m *mover) saveQueries(queries []moving.Query) error {
 			m.s.Report.Warn("the query %s cannot be translated: %v", name, q.Err)
 			continue
 		}
-		path := entries.SavedPath(m.o.Dir, q.Name)
+		path := entrystore.SavedPath(m.o.Dir, q.Name)
 		text := q.Text + "\n"
 		old, err := atomicfile.Read(path, 1<<20)
 		switch {
@@ -451,21 +451,21 @@ func (m *mover) summarize() {
 	if m.o.DryRun {
 		did = "would be subscribed to"
 	}
-	line := fmt.Sprintf("%s: %s %s, %d already", m.o.Reader, units.Count(len(m.list.Added), "feed"), did, len(m.list.Already))
+	line := fmt.Sprintf("%s: %s %s, %d already", m.o.Reader, humanize.Count(len(m.list.Added), "feed"), did, len(m.list.Already))
 	if m.unfetched > 0 {
 		line += fmt.Sprintf(", of which %d never fetched", m.unfetched)
 	}
 	if m.saved > 0 {
-		line += "; " + units.Count(m.saved, "query")
+		line += "; " + humanize.Count(m.saved, "query")
 	}
 	if m.delivered > 0 {
-		line += "; " + units.Count(m.delivered, "entry") + " delivered"
+		line += "; " + humanize.Count(m.delivered, "entry") + " delivered"
 	}
 	if m.marked > 0 {
-		line += "; " + units.Count(m.marked, "entry") + " marked"
+		line += "; " + humanize.Count(m.marked, "entry") + " marked"
 	}
 	if m.waiting > 0 {
-		line += "; " + units.Count(m.waiting, "mark") + " waiting for entries"
+		line += "; " + humanize.Count(m.waiting, "mark") + " waiting for entries"
 	}
 	m.s.Report.Info("%s", line)
 }
@@ -476,8 +476,8 @@ type finder struct {
 }
 
 func newFinder(d *lektordir.Dir, byKey map[string]string) *finder {
-	f := &finder{byKey: byKey, byURL: feeddir.ByURL(d), byPage: map[string]string{}}
-	subs, _ := feeddir.List(d) // update reports the subscriptions that cannot be read
+	f := &finder{byKey: byKey, byURL: feedstate.ByURL(d), byPage: map[string]string{}}
+	subs, _ := feedstate.List(d) // update reports the subscriptions that cannot be read
 	for _, s := range subs {
 		f.byURL[s.ID] = s.Hash
 		if page := lektordir.NormalizeID(s.Link); page != "" {
@@ -492,11 +492,11 @@ func newFinder(d *lektordir.Dir, byKey map[string]string) *finder {
 }
 
 // feed returns the hash of an item's feed, "" if it is not found.
-func (f *finder) feed(i *moving.Item) string {
+func (f *finder) feed(i *importfmt.Item) string {
 	if hash := f.byKey[i.Feed]; hash != "" && i.Feed != "" {
 		return hash
 	}
-	if hash := f.byURL[feeddir.FeedURL(i.Feed)]; hash != "" && i.Feed != "" {
+	if hash := f.byURL[feedstate.FeedURL(i.Feed)]; hash != "" && i.Feed != "" {
 		return hash
 	}
 	return f.byPage[lektordir.NormalizeID(i.Page)]

@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/moving"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/importfmt"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -29,7 +29,7 @@ func move(t *testing.T, o Options) (out, told string, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	o.Now = func() time.Time { return noon }
-	err = Import(context.Background(), o, command.NewStreams("lektor-import", strings.NewReader(""), &stdout, &stderr))
+	err = Import(context.Background(), o, cmdline.NewStreams("lektor-import", strings.NewReader(""), &stdout, &stderr))
 	return stdout.String(), stderr.String(), err
 }
 
@@ -86,7 +86,7 @@ func src(at, url, name string) string {
 
 func TestNewsboat(t *testing.T) {
 	from := newsboatDir(t)
-	before, err := dir.Files(from)
+	before, err := testdir.Files(from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestNewsboat(t *testing.T) {
 	if strings.Contains(told+out, "secret") {
 		t.Errorf("the password is told:\n%s%s", told, out)
 	}
-	after, err := dir.Files(from)
+	after, err := testdir.Files(from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,14 +131,14 @@ func TestNewsboat(t *testing.T) {
 	}
 
 	// Once more, and nothing changes; what nobody has fetched yet is named again, and only that.
-	files, _ := dir.Files(at)
+	files, _ := testdir.Files(at)
 	named, told, err := move(t, Options{Dir: at, Reader: "newsboat", Paths: []string{from}, Yes: true})
 	names := func(out string) []string { return slices.Sorted(strings.SplitSeq(out, "\n")) }
 	if err != nil || !slices.Equal(names(named), names(out)) {
 		t.Errorf("got %v %s %s; want err == nil and slices.Equal(names(named), names(out))", err, named, told)
 	}
 	has(t, told, "0 feeds subscribed, 5 already, of which 5 never fetched")
-	again, _ := dir.Files(at)
+	again, _ := testdir.Files(at)
 	for name := range again {
 		if again[name] != files[name] && !strings.Contains(name, "lock") {
 			t.Errorf("%s changed: %q", name, again[name])
@@ -176,7 +176,7 @@ func TestAsksSomebody(t *testing.T) {
 	term := terminal.Open(t, 80, 24)
 	term.Type("yes\n\n")
 	var stdout, stderr bytes.Buffer
-	s := command.NewStreams("lektor-import", term.TTY, &stdout, &stderr)
+	s := cmdline.NewStreams("lektor-import", term.TTY, &stdout, &stderr)
 	if err := Import(t.Context(), Options{Dir: at, Reader: "newsboat", Paths: []string{newsboatDir(t)}, Now: func() time.Time { return noon }}, s); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestAsksSomebody(t *testing.T) {
 
 // Entries that exist are marked at once; a name of the user's stays.
 func TestHereAlready(t *testing.T) {
-	d := dir.New(t)
+	d := testdir.New(t)
 	const a = "https://a.example/feed.xml"
 	hash, err := d.Feed(a, "A", "etc/fetch/url="+a, "etc/view/alias=Mine", "etc/categories=old")
 	if err != nil {
@@ -199,7 +199,7 @@ func TestHereAlready(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, id := range []string{"urn:a:1", "urn:a:3", "urn:a:4"} {
-		if _, err := d.Entry(a, "new", dir.Unique(noon.Unix(), i), "id="+id); err != nil {
+		if _, err := d.Entry(a, "new", testdir.Unique(noon.Unix(), i), "id="+id); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -251,12 +251,12 @@ func TestCache(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before, _ := dir.Files(at)
+	before, _ := testdir.Files(at)
 	items, _, err := readAll(t, killed)
 	if err != nil || len(items) != 9 || items[2].Read || items[0].Title != "One" {
 		t.Errorf("got %+v, %v; want err == nil and len(items) == 9 and !items[2].Read and items[0].Title == \"One\"", items, err)
 	}
-	after, _ := dir.Files(at)
+	after, _ := testdir.Files(at)
 	for _, end := range []string{"killed.db", "killed.db-journal"} {
 		if before[end] != after[end] {
 			t.Errorf("%s changed", end)
@@ -333,7 +333,7 @@ func TestBusyCache(t *testing.T) {
 			for _, s := range c.begin {
 				do(s)
 			}
-			before, err := dir.Files(at)
+			before, err := testdir.Files(at)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -341,7 +341,7 @@ func TestBusyCache(t *testing.T) {
 			if err != nil || len(items) != 9 || items[2].Read != c.read || items[0].Title != "One" {
 				t.Errorf("got %+v, %v; want err == nil and len(items) == 9 and items[2].Read == c.read and items[0].Title == \"One\"", items, err)
 			}
-			after, err := dir.Files(at)
+			after, err := testdir.Files(at)
 			if err != nil || !maps.Equal(before, after) {
 				t.Errorf("%v: newsboat's files changed", err)
 			}
@@ -437,11 +437,11 @@ func TestService(t *testing.T) {
 			t.Errorf("got %s: %v; want err != nil and strings.Contains(err.Error(), bad)", bad, err)
 		}
 	}
-	if _, _, err := move(t, Options{Dir: feeds, Reader: "miniflux"}); !command.IsUsage(err) {
-		t.Errorf("got %v; want command.IsUsage(err)", err)
+	if _, _, err := move(t, Options{Dir: feeds, Reader: "miniflux"}); !cmdline.IsUsage(err) {
+		t.Errorf("got %v; want cmdline.IsUsage(err)", err)
 	}
-	if _, _, err := move(t, Options{Dir: feeds, Reader: "emacs"}); !command.IsUsage(err) {
-		t.Errorf("got %v; want command.IsUsage(err)", err)
+	if _, _, err := move(t, Options{Dir: feeds, Reader: "emacs"}); !cmdline.IsUsage(err) {
+		t.Errorf("got %v; want cmdline.IsUsage(err)", err)
 	}
 }
 
@@ -506,7 +506,7 @@ func TestWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := feeddir.NewWriter(d, commit.Options{})
+	w, err := feedstate.NewWriter(d, commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -518,17 +518,17 @@ func TestWaits(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	told := &waiter{tell: "waiting for it", then: cancel}
-	s := command.NewStreams("lektor-import", strings.NewReader(""), &bytes.Buffer{}, told)
+	s := cmdline.NewStreams("lektor-import", strings.NewReader(""), &bytes.Buffer{}, told)
 	err = Import(ctx, Options{Dir: at, Reader: "newsboat", Paths: []string{from}, Now: func() time.Time { return noon }}, s)
 	if err == nil || ctx.Err() == nil {
 		t.Errorf("got %v; want err != nil and ctx.Err() != nil", err)
 	}
 	told = &waiter{tell: "waiting for it", then: txn.Close}
-	s = command.NewStreams("lektor-import", strings.NewReader(""), &bytes.Buffer{}, told)
+	s = cmdline.NewStreams("lektor-import", strings.NewReader(""), &bytes.Buffer{}, told)
 	if err := Import(t.Context(), Options{Dir: at, Reader: "newsboat", Paths: []string{from}, Now: func() time.Time { return noon }}, s); err != nil {
 		t.Error(err)
 	}
-	if !feeddir.Subscribed(d, hash) {
+	if !feedstate.Subscribed(d, hash) {
 		t.Error("it is not subscribed to")
 	}
 }
@@ -547,7 +547,7 @@ func (w *waiter) Write(p []byte) (int, error) {
 }
 
 // readAll reads a cache, and closes it.
-func readAll(t *testing.T, path string) ([]moving.Item, []string, error) {
+func readAll(t *testing.T, path string) ([]importfmt.Item, []string, error) {
 	c, err := openCache(t.Context(), path)
 	if c == nil {
 		return nil, nil, err
@@ -571,7 +571,7 @@ ignore-article "*"
 		t.Fatal(err)
 	}
 	at := filepath.Join(t.TempDir(), "feeds")
-	rules := filepath.Join(at, entries.RulesFile)
+	rules := filepath.Join(at, entrystore.RulesFile)
 	if err := os.MkdirAll(filepath.Dir(rules), 0o777); err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/delivery"
-	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/moving"
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/importfmt"
 	"github.com/lektordir/lektor/internal/stage"
 )
 
@@ -42,7 +42,7 @@ type jsonAsset struct {
 
 // entryOf returns what another reader kept as an entry; ok is false for one of which
 // nothing is known. base is where relative references begin that have no base of theirs.
-func entryOf(k moving.Kept, base string) (e feedconv.Entry, ok bool) {
+func entryOf(k importfmt.Kept, base string) (e feedconv.Entry, ok bool) {
 	j := jsonEntry{ID: k.GUID, URL: k.URL, Title: k.Title}
 	if !k.Date.IsZero() {
 		j.Published = k.Date.UTC().Format(time.RFC3339)
@@ -76,19 +76,19 @@ func entryOf(k moving.Kept, base string) (e feedconv.Entry, ok bool) {
 
 // deliver delivers those of the entries of another reader that were never delivered, and
 // returns their number. t has the lock of the feed, also after an error.
-func (m *mover) deliver(ctx context.Context, t *stage.Txn, src *source, base string, kept []moving.Kept) (n int, err error) {
-	marks := make([]feeddir.Mark, len(kept))
+func (m *mover) deliver(ctx context.Context, t *stage.Txn, src *source, base string, kept []importfmt.Kept) (n int, err error) {
+	marks := make([]feedstate.Mark, len(kept))
 	for i, k := range kept {
-		marks[i] = feeddir.Mark{Flags: "S", ID: k.GUID, Date: k.Date}
+		marks[i] = feedstate.Mark{Flags: "S", ID: k.GUID, Date: k.Date}
 		if k.ByLink {
 			marks[i].URL, marks[i].Title = k.URL, k.Title
 		}
 	}
-	here, err := feeddir.Arrived(m.d, t.Feed(), marks)
+	here, err := feedstate.Arrived(m.d, t.Feed(), marks)
 	if err != nil {
 		return 0, err
 	}
-	var list []moving.Kept
+	var list []importfmt.Kept
 	for i, k := range kept {
 		if !here[i] {
 			list = append(list, k)

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/moving"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/importfmt"
 	"github.com/lektordir/lektor/internal/opml"
 )
 
@@ -19,7 +19,7 @@ import (
 var Readers = []string{"newsboat", "sfeed", "r2e", "feedly", "inoreader", "miniflux"}
 
 // readers read what each of them keeps, in the files at paths.
-var readers = map[string]func(ctx context.Context, paths []string, s *command.Streams) (*source, error){
+var readers = map[string]func(ctx context.Context, paths []string, s *cmdline.Streams) (*source, error){
 	"newsboat": fromNewsboat, "sfeed": fromSfeed, "r2e": fromR2E, "feedly": fromService, "inoreader": fromService, "miniflux": fromService,
 }
 
@@ -61,18 +61,18 @@ func first(paths ...string) string {
 // atMost is the error for more files than a reader has.
 func atMost(paths []string, n int, what string) error {
 	if len(paths) > n {
-		return command.Usagef("unexpected argument %s: it is %s", paths[n], what)
+		return cmdline.Usagef("unexpected argument %s: it is %s", paths[n], what)
 	}
 	return nil
 }
 
 // fromNewsboat reads newsboat's urls and its cache.
-func fromNewsboat(ctx context.Context, paths []string, s *command.Streams) (*source, error) {
+func fromNewsboat(ctx context.Context, paths []string, s *cmdline.Streams) (*source, error) {
 	if err := atMost(paths, 2, "the directory of newsboat, or its urls and its cache.db"); err != nil {
 		return nil, err
 	}
-	config := filepath.Join(command.BaseDir("XDG_CONFIG_HOME", ".config"), "newsboat")
-	data := filepath.Join(command.BaseDir("XDG_DATA_HOME", ".local/share"), "newsboat")
+	config := filepath.Join(cmdline.BaseDir("XDG_CONFIG_HOME", ".config"), "newsboat")
+	data := filepath.Join(cmdline.BaseDir("XDG_DATA_HOME", ".local/share"), "newsboat")
 	urls := first(filepath.Join(config, "urls"), filepath.Join(home(), ".newsboat/urls"), filepath.Join(home(), ".newsbeuter/urls"))
 	if len(paths) > 0 {
 		if urls = paths[0]; isDir(urls) {
@@ -81,13 +81,13 @@ func fromNewsboat(ctx context.Context, paths []string, s *command.Streams) (*sou
 	}
 	text, err := atomicfile.Read(urls, maxList)
 	if err != nil {
-		return nil, command.Hint(err, "name the directory of newsboat, or its file urls: import --from newsboat PATH")
+		return nil, cmdline.Hint(err, "name the directory of newsboat, or its file urls: import --from newsboat PATH")
 	}
-	src := &source{Library: moving.Newsboat(string(text)), own: true}
+	src := &source{Library: importfmt.Newsboat(string(text)), own: true}
 	dir := filepath.Dir(urls)
 	cache := first(filepath.Join(dir, "cache.db"), filepath.Join(data, "cache.db"))
 	if set, err := atomicfile.Read(filepath.Join(dir, "config"), maxList); err == nil {
-		c := moving.NewsboatConfig(string(set))
+		c := importfmt.NewsboatConfig(string(set))
 		src.Notes, src.Rules = append(src.Notes, c.Notes...), c.Rules
 		if c.Cache != "" {
 			cache = tilde(c.Cache)
@@ -114,7 +114,7 @@ func fromNewsboat(ctx context.Context, paths []string, s *command.Streams) (*sou
 
 // fromSfeed reads sfeed's sfeedrc, and where $SFEED_URL_FILE or a second path names
 // the list of what was read in sfeed_curses, that, and the files of entries.
-func fromSfeed(_ context.Context, paths []string, s *command.Streams) (*source, error) {
+func fromSfeed(_ context.Context, paths []string, s *cmdline.Streams) (*source, error) {
 	if err := atMost(paths, 2, "sfeedrc, and the file of URLs that sfeed_curses keeps"); err != nil {
 		return nil, err
 	}
@@ -129,9 +129,9 @@ func fromSfeed(_ context.Context, paths []string, s *command.Streams) (*source, 
 	}
 	text, err := atomicfile.Read(rc, maxList)
 	if err != nil {
-		return nil, command.Hint(err, "name it: import --from sfeed PATH")
+		return nil, cmdline.Hint(err, "name it: import --from sfeed PATH")
 	}
-	lib, at := moving.Sfeed(string(text))
+	lib, at := importfmt.Sfeed(string(text))
 	src := &source{Library: lib, own: true}
 	if seen == "" {
 		return src, nil
@@ -157,18 +157,18 @@ func fromSfeed(_ context.Context, paths []string, s *command.Streams) (*source, 
 			s.Report.Info("%s was never fetched by sfeed", f.Title)
 			continue
 		}
-		src.items = append(src.items, moving.SfeedItems(f.Key, string(data), func(url string) bool { return read[url] })...)
+		src.items = append(src.items, importfmt.SfeedItems(f.Key, string(data), func(url string) bool { return read[url] })...)
 	}
 	return src, nil
 }
 
 // fromR2E reads the configuration of rss2email, and its data.
-func fromR2E(_ context.Context, paths []string, s *command.Streams) (*source, error) {
+func fromR2E(_ context.Context, paths []string, s *cmdline.Streams) (*source, error) {
 	if err := atMost(paths, 2, "the configuration of rss2email, and its data"); err != nil {
 		return nil, err
 	}
-	config := filepath.Join(command.BaseDir("XDG_CONFIG_HOME", ".config"), "rss2email.cfg")
-	data := filepath.Join(command.BaseDir("XDG_DATA_HOME", ".local/share"), "rss2email.json")
+	config := filepath.Join(cmdline.BaseDir("XDG_CONFIG_HOME", ".config"), "rss2email.cfg")
+	data := filepath.Join(cmdline.BaseDir("XDG_DATA_HOME", ".local/share"), "rss2email.json")
 	if len(paths) > 0 {
 		if config = paths[0]; isDir(config) {
 			config = filepath.Join(config, "rss2email.cfg")
@@ -180,9 +180,9 @@ func fromR2E(_ context.Context, paths []string, s *command.Streams) (*source, er
 	}
 	text, err := atomicfile.Read(config, maxList)
 	if err != nil {
-		return nil, command.Hint(err, "name it: import --from r2e PATH")
+		return nil, cmdline.Hint(err, "name it: import --from r2e PATH")
 	}
-	src := &source{Library: moving.R2E(string(text)), own: true}
+	src := &source{Library: importfmt.R2E(string(text)), own: true}
 	seen, err := atomicfile.Read(data, maxExport)
 	if errors.Is(err, fs.ErrNotExist) && len(paths) < 2 {
 		s.Report.Warn("%s is not there: what was mailed is not known", data)
@@ -190,7 +190,7 @@ func fromR2E(_ context.Context, paths []string, s *command.Streams) (*source, er
 	}
 	if err == nil {
 		var notes []string
-		src.items, notes, err = moving.R2ESeen(seen)
+		src.items, notes, err = importfmt.R2ESeen(seen)
 		src.Notes = append(src.Notes, notes...)
 		if err != nil {
 			err = fmt.Errorf("%s: %w", data, err)
@@ -200,18 +200,18 @@ func fromR2E(_ context.Context, paths []string, s *command.Streams) (*source, er
 }
 
 // fromService reads what a service on the web exports: OPML, and entries as JSON.
-func fromService(_ context.Context, paths []string, _ *command.Streams) (*source, error) {
+func fromService(_ context.Context, paths []string, _ *cmdline.Streams) (*source, error) {
 	if len(paths) == 0 {
-		return nil, command.Usagef("name the files that were exported: OPML, and entries as JSON")
+		return nil, cmdline.Usagef("name the files that were exported: OPML, and entries as JSON")
 	}
-	src := &source{Library: &moving.Library{}}
+	src := &source{Library: &importfmt.Library{}}
 	for _, path := range paths {
 		data, err := atomicfile.Read(path, maxExport)
 		if err != nil {
 			return nil, err
 		}
 		if begin := strings.TrimLeft(string(data[:min(len(data), 64)]), "\ufeff \t\r\n"); strings.HasPrefix(begin, "{") || strings.HasPrefix(begin, "[") {
-			items, err := moving.Stream(data)
+			items, err := importfmt.Stream(data)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", path, err)
 			}
@@ -227,7 +227,7 @@ func fromService(_ context.Context, paths []string, _ *command.Streams) (*source
 			if title == f.URL {
 				title = ""
 			}
-			src.Feeds = append(src.Feeds, moving.Feed{URL: f.URL, Key: f.URL, Title: title, Link: f.HTMLURL, Categories: f.Categories})
+			src.Feeds = append(src.Feeds, importfmt.Feed{URL: f.URL, Key: f.URL, Title: title, Link: f.HTMLURL, Categories: f.Categories})
 		}
 	}
 	return src, nil

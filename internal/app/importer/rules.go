@@ -10,11 +10,11 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/moving"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/importfmt"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 )
 
 // saveRules adds rules to the user's own, except those that are there already.
@@ -31,8 +31,8 @@ func (m *mover) saveRules(src *source) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	path := filepath.Join(m.o.Dir, entries.RulesFile)
-	old, err := atomicfile.Read(path, entries.MaxRules)
+	path := filepath.Join(m.o.Dir, entrystore.RulesFile)
+	old, err := atomicfile.Read(path, entrystore.MaxRules)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -61,12 +61,12 @@ func (m *mover) saveRules(src *source) error {
 	if err := atomicfile.Write(path, []byte(text)); err != nil {
 		return err
 	}
-	m.s.Report.Info("%s in %s: lektor-view rules apply trashes what they are for", units.Count(n, "rule"), entries.RulesFile)
+	m.s.Report.Info("%s in %s: lektor-view rules apply trashes what they are for", humanize.Count(n, "rule"), entrystore.RulesFile)
 	return nil
 }
 
 // ruleLine writes a rule as a line of the file.
-func ruleLine(src *source, r moving.Rule) (string, error) {
+func ruleLine(src *source, r importfmt.Rule) (string, error) {
 	if r.Err != nil {
 		return "", r.Err
 	}
@@ -78,7 +78,7 @@ func ruleLine(src *source, r moving.Rule) (string, error) {
 				url = f.URL
 			}
 		}
-		query = "feed:" + strconv.Quote(feeddir.FeedURL(url)) + " (" + query + ")"
+		query = "feed:" + strconv.Quote(feedstate.FeedURL(url)) + " (" + query + ")"
 	}
 	if strings.ContainsAny(query, "\r\n") {
 		return "", errors.New("it has several lines")

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/serve"
+	"github.com/lektordir/lektor/internal/httpserver"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 )
 
@@ -168,10 +168,10 @@ func listen(t *testing.T, w *world, conns int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serve.NewServer(w.l, w.log)
+	s := httpserver.NewServer(w.l, w.log)
 	// No timeout closes slow connections.
 	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = 0, 0, 0, 0
-	go s.Serve(serve.Limit(l, conns))
+	go s.Serve(httpserver.Limit(l, conns))
 	t.Cleanup(func() { s.Close() })
 	return l.Addr().String()
 }

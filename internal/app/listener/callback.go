@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/httpserver"
 	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/serve"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/websub"
 )
@@ -37,7 +37,7 @@ func (l *Listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	h.Set("Cache-Control", "no-store")
 	l.mu.Lock()
-	cb := l.callbacks.byToken[feeddir.TokenOf(r.URL.Path)]
+	cb := l.callbacks.byToken[feedstate.TokenOf(r.URL.Path)]
 	l.mu.Unlock()
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
@@ -230,7 +230,7 @@ func drain(w http.ResponseWriter, r *http.Request) {
 }
 
 // checkSignature checks the signature of content, and returns its method.
-func checkSignature(header string, st *feeddir.Registration, content io.Reader) (string, error) {
+func checkSignature(header string, st *feedstate.Registration, content io.Reader) (string, error) {
 	sig, err := websub.ParseSignature(header)
 	if err != nil {
 		return "", err
@@ -252,6 +252,6 @@ func checkSignature(header string, st *feeddir.Registration, content io.Reader) 
 // trace reports a request if Verbose is set.
 func (l *Listener) trace(r *http.Request, format string, args ...any) {
 	if l.opts.Verbose {
-		l.report.Info("%s: %s", serve.Peer(r, l.opts.TrustedProxies), fmt.Sprintf(format, args...))
+		l.report.Info("%s: %s", httpserver.Peer(r, l.opts.TrustedProxies), fmt.Sprintf(format, args...))
 	}
 }

@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -28,7 +28,7 @@ var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 type world struct {
 	t        testing.TB
 	dir      *lektordir.Dir
-	test     *dir.Dir
+	test     *testdir.Dir
 	hub      *hub.Hub
 	server   *httptest.Server // serves the hub
 	l        *Listener
@@ -42,7 +42,7 @@ type world struct {
 // newWorld starts a hub and a listener that is not running: step does a part of
 // its work at a time.
 func newWorld(t testing.TB, hub *hub.Hub, change func(*ListenOptions)) *world {
-	w := &world{t: t, test: dir.New(t), hub: hub, clock: server.ClockAt(time.Unix(1_800_000_000, 0).UTC()), log: &server.Log{}}
+	w := &world{t: t, test: testdir.New(t), hub: hub, clock: server.ClockAt(time.Unix(1_800_000_000, 0).UTC()), log: &server.Log{}}
 	var err error
 	if w.dir, err = lektordir.Open(w.test.Path, nil); err != nil {
 		t.Fatal(err)
@@ -122,7 +122,9 @@ func (w *world) cloud(path, protocol string) string {
 	return fmt.Sprintf("cloud=%s\t%s\t%s\t\t%s", u.Hostname(), u.Port(), path, protocol)
 }
 
-func (w *world) state(hash string) feeddir.Registration { return feeddir.ReadRegistration(w.dir, hash) }
+func (w *world) state(hash string) feedstate.Registration {
+	return feedstate.ReadRegistration(w.dir, hash)
+}
 
 // marker reports whether there is a due marker, and takes it.
 func (w *world) marker(hash string) bool {

@@ -14,12 +14,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/feedcmd"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/serve"
+	"github.com/lektordir/lektor/internal/httpserver"
 )
 
 // Common are the options of all commands.
@@ -36,7 +36,7 @@ type Common struct {
 type ListenOptions struct {
 	Common
 
-	serve.Options
+	httpserver.Options
 
 	// Public is the URL of the listener for hubs, with the path that a proxy adds. Without
 	// it nothing is registered. [Listen] sets it if the machine has a public address.
@@ -60,7 +60,7 @@ type ListenOptions struct {
 // Listen registers with the hubs of all feeds, and leaves a due marker when a feed is
 // updated, until ctx ends; then it returns nil. It notifies systemd when it is ready and
 // when it stops.
-func Listen(ctx context.Context, o ListenOptions, s *command.Streams) error {
+func Listen(ctx context.Context, o ListenOptions, s *cmdline.Streams) error {
 	if o.SelfTest {
 		return selfTest(ctx, o, s)
 	}
@@ -73,13 +73,13 @@ func Listen(ctx context.Context, o ListenOptions, s *command.Streams) error {
 		return err
 	}
 	defer unlock()
-	door, err := serve.Open(o.Options, s.Report)
+	door, err := httpserver.Open(o.Options, s.Report)
 	if err != nil {
 		return err
 	}
 	defer door.Close()
 	o.findPublic(door.Addr(), door.TLS(), s)
-	o.Ready = func() { serve.Ready(s.Report) }
+	o.Ready = func() { httpserver.Ready(s.Report) }
 	l := New(d, s.Report, o)
 	defer l.Close()
 	// Load before the first request arrives, so that its callback is known.
@@ -91,14 +91,14 @@ func Listen(ctx context.Context, o ListenOptions, s *command.Streams) error {
 			s.Report.Info("listening on %s", addr)
 		}
 	}
-	return door.Serve(ctx, serve.NewServer(l, s.Report), l.Run)
+	return door.Serve(ctx, httpserver.NewServer(l, s.Report), l.Run)
 }
 
 // selfTest requests the public URL, and checks that this process answers, by a random text.
-func selfTest(ctx context.Context, o ListenOptions, s *command.Streams) error {
-	door, err := serve.Open(o.Options, s.Report)
+func selfTest(ctx context.Context, o ListenOptions, s *cmdline.Streams) error {
+	door, err := httpserver.Open(o.Options, s.Report)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return command.Hint(err, "stop the listener for the test, which uses its port")
+		return cmdline.Hint(err, "stop the listener for the test, which uses its port")
 	}
 	if err != nil {
 		return err
@@ -108,9 +108,9 @@ func selfTest(ctx context.Context, o ListenOptions, s *command.Streams) error {
 	if o.Public == nil {
 		return errors.New("no public URL to test; set it with --public-url")
 	}
-	where, answer := token(feeddir.TokenLen/2), token(32)
-	server := serve.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if feeddir.TokenOf(r.URL.Path) != where {
+	where, answer := token(feedstate.TokenLen/2), token(32)
+	server := httpserver.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if feedstate.TokenOf(r.URL.Path) != where {
 			http.NotFound(w, r)
 			return
 		}
@@ -123,9 +123,9 @@ func selfTest(ctx context.Context, o ListenOptions, s *command.Streams) error {
 		resp, err := c.Get(ctx, &httpmsg.Request{URL: public + "/" + where})
 		switch {
 		case err != nil:
-			return command.Hint(fmt.Errorf("not reached: %w", err), "let a proxy or the router forward %s to %s; some routers do so only for requests from outside, so test it from there", public, door.Addr())
+			return cmdline.Hint(fmt.Errorf("not reached: %w", err), "let a proxy or the router forward %s to %s; some routers do so only for requests from outside, so test it from there", public, door.Addr())
 		case string(resp.Body) != answer:
-			return command.Hint(fmt.Errorf("%s: another server answers there", public), "forward requests from that server to %s, with the path", door.Addr())
+			return cmdline.Hint(fmt.Errorf("%s: another server answers there", public), "forward requests from that server to %s, with the path", door.Addr())
 		}
 		s.Report.Info("%s: reached, at %s", public, door.Addr())
 		return nil
@@ -133,7 +133,7 @@ func selfTest(ctx context.Context, o ListenOptions, s *command.Streams) error {
 }
 
 // findPublic sets Public if it is missing, and warns if hubs cannot reach the listener.
-func (o *ListenOptions) findPublic(addr net.Addr, tls bool, s *command.Streams) {
+func (o *ListenOptions) findPublic(addr net.Addr, tls bool, s *cmdline.Streams) {
 	if o.Public == nil {
 		machine, _ := net.InterfaceAddrs()
 		o.Public = publicURL(addr, tls, machine)

@@ -6,7 +6,7 @@
 //
 // A value, registration, decides about each registration. Around it are an event loop,
 // [Listener.Run], which makes requests when they are due, and the callback,
-// [Listener.ServeHTTP]. All state is in files, [feeddir.Registration], so a listener can be
+// [Listener.ServeHTTP]. All state is in files, [feedstate.Registration], so a listener can be
 // killed and restarted at any moment.
 package listener
 
@@ -23,12 +23,12 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/httpserver"
 	"github.com/lektordir/lektor/internal/limiter"
 	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/serve"
 	"github.com/lektordir/lektor/internal/watch"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -71,7 +71,7 @@ type Listener struct {
 	// when they were last read. Only Run changes the two, and it reads them without the
 	// lock.
 	feeds     map[string]*feed
-	stamps    map[string]feeddir.PushStamp
+	stamps    map[string]feedstate.PushStamp
 	callbacks callbacks
 	hubs      map[string]*hubState // by URL
 }
@@ -84,7 +84,7 @@ type hubState struct {
 
 // warner prints warnings. It is safe for concurrent use.
 type warner struct {
-	report serve.Reporter
+	report httpserver.Reporter
 	mu     sync.Mutex
 	warned map[string]bool
 }
@@ -113,7 +113,7 @@ type feed struct {
 	purged   bool     // it is no longer in the lektor-dir
 
 	saving sync.Mutex
-	saved  feeddir.Registration // as in the files; guarded by saving
+	saved  feedstate.Registration // as in the files; guarded by saving
 }
 
 // callback is the meaning of a token: a WebSub subscription, or all feeds of a cloud.
@@ -201,7 +201,7 @@ func (a *asking) heard(keys []string) bool {
 }
 
 // New returns a listener. The caller must call Close.
-func New(d *lektordir.Dir, report serve.Reporter, o ListenOptions) *Listener {
+func New(d *lektordir.Dir, report httpserver.Reporter, o ListenOptions) *Listener {
 	if o.Fetch.Now == nil {
 		o.Fetch.Now = time.Now
 	}
@@ -214,7 +214,7 @@ func New(d *lektordir.Dir, report serve.Reporter, o ListenOptions) *Listener {
 		// hours of a cloud do not.
 		now:  func() time.Time { return o.Fetch.Now().Round(0) },
 		wake: make(chan struct{}, 1), limit: limiter.New(limiter.Options{All: atOnce, Each: 1}),
-		feeds: map[string]*feed{}, stamps: map[string]feeddir.PushStamp{}, hubs: map[string]*hubState{},
+		feeds: map[string]*feed{}, stamps: map[string]feedstate.PushStamp{}, hubs: map[string]*hubState{},
 		callbacks: callbacks{byToken: map[string]*callback{}, ofCloud: map[string]string{}},
 	}
 }
@@ -356,13 +356,13 @@ func (l *Listener) scan() error {
 	for _, h := range hashes {
 		there[h] = true
 		l.watched.add(h)
-		if old, known := l.stamps[h]; !known || old != feeddir.StampPush(l.dir, h) {
+		if old, known := l.stamps[h]; !known || old != feedstate.StampPush(l.dir, h) {
 			l.load(h)
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	maps.DeleteFunc(l.stamps, func(h string, _ feeddir.PushStamp) bool { return !there[h] })
+	maps.DeleteFunc(l.stamps, func(h string, _ feedstate.PushStamp) bool { return !there[h] })
 	for h, f := range l.feeds {
 		if there[h] {
 			continue
@@ -386,8 +386,8 @@ func (l *Listener) scan() error {
 // load reads a feed again.
 func (l *Listener) load(hash string) {
 	l.watched.add(hash)
-	stamp := feeddir.StampPush(l.dir, hash)
-	e := read{url: feeddir.PublicURL(l.dir, hash)}
+	stamp := feedstate.StampPush(l.dir, hash)
+	e := read{url: feedstate.PublicURL(l.dir, hash)}
 	push, list, bad := readOffers(l.dir, hash, e.url)
 	if e.offers = list; bad != nil {
 		l.warnOnce(hash+bad.Error(), "%s: %v", e.url, bad)
@@ -396,7 +396,7 @@ func (l *Listener) load(hash string) {
 		e.base = l.base()
 	}
 	id, _ := atomicfile.Line(l.dir.Join("src", hash, "id"))
-	missedAt := feeddir.Missed(l.dir, hash)
+	missedAt := feedstate.Missed(l.dir, hash)
 	f := l.feedOf(hash, len(e.offers) > 0)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -430,7 +430,7 @@ func (l *Listener) feedOf(hash string, offered bool) *feed {
 		delete(l.feeds, hash)
 		l.mu.Unlock()
 	}
-	reg := feeddir.ReadRegistration(l.dir, hash)
+	reg := feedstate.ReadRegistration(l.dir, hash)
 	if !offered && reg.Hub == "" {
 		return nil
 	}
@@ -442,7 +442,7 @@ func (l *Listener) feedOf(hash string, offered bool) *feed {
 
 // name sets the keys by which hubs know a feed: of the given URLs, the topics of its
 // offers, and the URL that the feed names as its own.
-func (f *feed) name(push feeddir.Push, urls []string, offers []offer, feedURL string) {
+func (f *feed) name(push feedstate.Push, urls []string, offers []offer, feedURL string) {
 	for _, o := range offers {
 		urls = append(urls, o.topic)
 	}
@@ -519,7 +519,7 @@ func (l *Listener) save(f *feed) {
 
 // notified handles a notification that a feed was updated.
 func (l *Listener) notified(f *feed) {
-	changed := feeddir.Changed(l.dir, f.hash)
+	changed := feedstate.Changed(l.dir, f.hash)
 	l.mu.Lock()
 	was, now := f.cooldown, false
 	if f.url != "" {
@@ -544,7 +544,7 @@ func (l *Listener) leave(f *feed) {
 	if !subscribed {
 		return
 	}
-	if err := feeddir.AddMarker(l.dir, f.hash); err != nil {
+	if err := feedstate.AddMarker(l.dir, f.hash); err != nil {
 		l.warnOnce("mark"+err.Error(), "%v", err)
 		l.mu.Lock()
 		f.cooldown.due = now.Add(max(l.opts.Cooldown, leaveAgain))
@@ -566,7 +566,7 @@ func (w *watches) add(hash string) {
 	if w == nil {
 		return
 	}
-	dirs := feeddir.PushDirs(w.dir, hash)
+	dirs := feedstate.PushDirs(w.dir, hash)
 	for i, dir := range dirs {
 		if w.known[dir] {
 			if _, err := os.Stat(dir); err == nil {

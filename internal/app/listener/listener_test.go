@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/testkit/hub"
@@ -247,7 +247,7 @@ func TestNotificationOfUnknownFeedsIsAnsweredTheSame(t *testing.T) {
 	// Without the token nothing happens at all.
 	w.clock.Add(time.Hour)
 	base := strings.TrimSuffix(cb, w.state(a).Token())
-	for _, u := range []string{base, base + strings.Repeat("0", feeddir.TokenLen), w.callback.URL + "/"} {
+	for _, u := range []string{base, base + strings.Repeat("0", feedstate.TokenLen), w.callback.URL + "/"} {
 		if got := post(t, u, form, "url="+feedA); got.status != 410 {
 			t.Errorf("%s: %+v", u, got)
 		}
@@ -779,7 +779,7 @@ func TestStoppedInTheMiddleOfARequest(t *testing.T) {
 	if err := w.l.Run(ctx); err != nil {
 		t.Error(err)
 	}
-	if st := w.state(a); st != (feeddir.Registration{}) {
+	if st := w.state(a); st != (feedstate.Registration{}) {
 		t.Errorf("%+v", st)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 	"github.com/lektordir/lektor/internal/websub"
@@ -195,7 +195,7 @@ func TestFeedFoundChangedWithoutANotification(t *testing.T) {
 	asked := func() int { n, _ := w.hub.Requests(); return n }
 	missed := func() {
 		t.Helper()
-		if err := feeddir.RecordMissed(w.dir, a, w.clock.Now()); err != nil {
+		if err := feedstate.RecordMissed(w.dir, a, w.clock.Now()); err != nil {
 			t.Fatal(err)
 		}
 		w.l.load(a)

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/httpmsg"
@@ -30,19 +30,19 @@ type PingOptions struct {
 }
 
 // Ping notifies the clouds and hubs of feeds of an update.
-func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
+func Ping(ctx context.Context, o PingOptions, s *cmdline.Streams) error {
 	var named []Target
 	if o.Cloud != "" {
 		t, err := CloudTarget(o.Cloud)
 		if err != nil {
-			return command.Usagef("--cloud: %w", err)
+			return cmdline.Usagef("--cloud: %w", err)
 		}
 		named = append(named, t)
 	}
 	if o.Hub != "" {
 		u, err := feedurl.Parse(o.Hub)
 		if err != nil {
-			return command.Usagef("--hub: %w", err)
+			return cmdline.Usagef("--hub: %w", err)
 		}
 		named = append(named, Target{Name: u.String(), hub: u.String(), chosen: true})
 	}
@@ -53,13 +53,13 @@ func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
 	}
 	c := fetch.NewClient(o.Fetch)
 	defer c.Close()
-	for arg, err := range command.ReadArgs(o.Feeds, s.In, o.Nul) {
+	for arg, err := range cmdline.ReadArgs(o.Feeds, s.In, o.Nul) {
 		if err != nil {
 			return err
 		}
 		u, err := feedurl.Parse(arg)
 		if err != nil {
-			s.Report.Print(command.Hint(err, "use the URL by which the cloud knows the feed"))
+			s.Report.Print(cmdline.Hint(err, "use the URL by which the cloud knows the feed"))
 			continue
 		}
 		feed := u.String()
@@ -71,7 +71,7 @@ func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
 			}
 		} else if targets, err = Targets(ctx, c, d, feed); err != nil {
 			if _, ok := errors.AsType[*NoCloudError](err); ok {
-				err = command.Hint(err, "name a cloud with --cloud, or a hub with --hub")
+				err = cmdline.Hint(err, "name a cloud with --cloud, or a hub with --hub")
 			}
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -91,7 +91,7 @@ func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
 }
 
 // notify pings a target, and prints its answer. name is the feed's URL for messages.
-func (t Target) notify(ctx context.Context, c *fetch.Client, feed, name string, s *command.Streams) {
+func (t Target) notify(ctx context.Context, c *fetch.Client, feed, name string, s *cmdline.Streams) {
 	msg, err := t.Ping(ctx, c, feed)
 	switch {
 	case ctx.Err() != nil:
@@ -127,7 +127,7 @@ func Targets(ctx context.Context, c *fetch.Client, d *lektordir.Dir, feed string
 	var list []offer
 	if d != nil {
 		if hash, err := d.FindFeed(lektordir.NormalizeID(feed)); err == nil {
-			_, list, _ = readOffers(d, hash, feeddir.PublicURL(d, hash))
+			_, list, _ = readOffers(d, hash, feedstate.PublicURL(d, hash))
 		}
 	}
 	if len(list) == 0 {
@@ -139,7 +139,7 @@ func Targets(ctx context.Context, c *fetch.Client, d *lektordir.Dir, feed string
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", feed, err)
 		}
-		list, err = offers(feeddir.PushOf(doc.Clouds, websub.Links(resp.Header, resp.FinalURL, doc.Links)), feedurl.Public(feed))
+		list, err = offers(feedstate.PushOf(doc.Clouds, websub.Links(resp.Header, resp.FinalURL, doc.Links)), feedurl.Public(feed))
 		if err != nil && len(list) == 0 {
 			return nil, fmt.Errorf("%s: %w", feed, err)
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/backoff"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/websub"
@@ -93,7 +93,7 @@ func (o offer) key() string { return o.protocol + " " + o.hub }
 //	failed           Failed; Registered until that expires
 //	asked, to end    Unsubscribed at a cloud, Unsubscribing at a WebSub hub
 type registration struct {
-	feeddir.Registration // the part that is in files
+	feedstate.Registration // the part that is in files
 
 	url    string // URL of the feed; "" if it is not subscribed to
 	offers []offer
@@ -233,7 +233,7 @@ func (r registration) onAsked(e asked, now time.Time) (registration, action) {
 			do |= leave
 		}
 	} else {
-		same = same && r.Token() == feeddir.TokenOf(e.callback)
+		same = same && r.Token() == feedstate.TokenOf(e.callback)
 	}
 	if same {
 		r.Topic = o.topic
@@ -241,7 +241,7 @@ func (r registration) onAsked(e asked, now time.Time) (registration, action) {
 		if r.Hub != "" {
 			r.moved = now
 		}
-		r.Registration = feeddir.Registration{
+		r.Registration = feedstate.Registration{
 			Hub: o.hub, Protocol: o.protocol, Topic: o.topic, Callback: e.callback,
 			Notified: r.Notified, Failures: r.Failures,
 		}

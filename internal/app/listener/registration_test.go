@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/websub"
 )
 
@@ -28,7 +28,7 @@ const (
 // It was renewed at t0, and has the given offers.
 func at(o offer, state string, failures int, offers ...offer) registration {
 	r := registration{url: feedA, offers: offers}
-	r.Registration = feeddir.Registration{Hub: o.hub, Protocol: o.protocol, Topic: o.topic, Callback: base + tokenA, State: state, Failures: failures}
+	r.Registration = feedstate.Registration{Hub: o.hub, Protocol: o.protocol, Topic: o.topic, Callback: base + tokenA, State: state, Failures: failures}
 	switch state {
 	case Registered, Suspect:
 		r.Next, r.Expires = t0.Add(CloudRenew), t0.Add(CloudExpire)

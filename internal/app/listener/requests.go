@@ -11,13 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/httpmsg"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/websub"
 )
 
@@ -75,7 +75,7 @@ func (l *Listener) plan(now time.Time) (ripe []*feed, due map[string]*batch, nex
 	defer l.mu.Unlock()
 	for _, f := range l.feeds {
 		if f.cooldown.ripe(now, max(l.opts.Cooldown, leaveAgain)) {
-			f.cooldown = f.cooldown.left(now, l.opts.Cooldown, feeddir.Changed(l.dir, f.hash))
+			f.cooldown = f.cooldown.left(now, l.opts.Cooldown, feedstate.Changed(l.dir, f.hash))
 			ripe = append(ripe, f)
 		} else if !f.cooldown.due.IsZero() {
 			soonest(f.cooldown.due)
@@ -144,14 +144,14 @@ func (l *Listener) ask(ctx context.Context, b *batch) {
 		x.cloud(ctx)
 	}
 	for _, text := range slices.Sorted(maps.Keys(x.fails)) {
-		l.report.Info("%s: %s", units.Count(x.fails[text], "feed"), text)
+		l.report.Info("%s: %s", humanize.Count(x.fails[text], "feed"), text)
 	}
 	if l.opts.Verbose && x.done > 0 {
 		what := "asked for"
 		if b.end {
 			what = "ended"
 		}
-		l.report.Info("%s %s at %s", what, units.Count(x.done, "feed"), b.offer.hub)
+		l.report.Info("%s %s at %s", what, humanize.Count(x.done, "feed"), b.offer.hub)
 	}
 }
 
@@ -162,7 +162,7 @@ func (x *exchange) begin(f *feed) (was, is registration, do action) {
 	x.mu.Unlock()
 	return x.apply(f, asked{
 		offer: x.batch.offer, end: x.batch.end,
-		callback: x.base() + cmp.Or(shared, token(feeddir.TokenLen/2)), secret: token(32),
+		callback: x.base() + cmp.Or(shared, token(feedstate.TokenLen/2)), secret: token(32),
 	})
 }
 

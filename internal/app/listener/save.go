@@ -13,12 +13,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/httpmsg"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/units"
 )
 
 // PasswordVar is the environment variable for the password of [Save]. The command line
@@ -41,7 +41,7 @@ const maxSave = fetch.DefaultMaxBytes
 
 // Save stores a feed document in a cloud, and prints its URL there. If the document names
 // the cloud, not the user, its address must be public or in Fetch.AllowPrivate.
-func Save(ctx context.Context, o SaveOptions, s *command.Streams) error {
+func Save(ctx context.Context, o SaveOptions, s *cmdline.Streams) error {
 	if o.PasswordFile != "" {
 		b, err := os.ReadFile(o.PasswordFile)
 		if err != nil {
@@ -51,7 +51,7 @@ func Save(ctx context.Context, o SaveOptions, s *command.Streams) error {
 		o.Password = strings.TrimSuffix(line, "\r")
 	}
 	if o.Password == "" {
-		return &command.UsageError{Message: "no password is given", Hint: "put it into $" + PasswordVar + " or a file, --password-file"}
+		return &cmdline.UsageError{Message: "no password is given", Hint: "put it into $" + PasswordVar + " or a file, --password-file"}
 	}
 	doc, err := readDocument(o.File, s.In)
 	if err != nil {
@@ -60,20 +60,20 @@ func Save(ctx context.Context, o SaveOptions, s *command.Streams) error {
 	target := o.Cloud
 	if target == "" {
 		if target = saveURL(doc); target == "" {
-			return command.Hint(fmt.Errorf("%s names no XML-RPC cloud", o.File), "name one with --cloud")
+			return cmdline.Hint(fmt.Errorf("%s names no XML-RPC cloud", o.File), "name one with --cloud")
 		}
 	} else if rest, ok := strings.CutPrefix(target, "xmlrpc://"); ok {
 		target = "http://" + rest
 	}
 	u, err := feedurl.Parse(target)
 	if err != nil {
-		return command.Usagef("--cloud: %w", err)
+		return cmdline.Usagef("--cloud: %w", err)
 	}
 	if u.Scheme == "http" && !isLoopback(u) {
 		s.Report.Warn("%s: the password is sent unencrypted", u)
 	}
 	if o.DryRun {
-		s.Report.Info("%s: %s would be saved at %s as %s", o.File, units.Bytes(int64(len(doc))), feedurl.Public(u.String()), o.User)
+		s.Report.Info("%s: %s would be saved at %s as %s", o.File, humanize.Bytes(int64(len(doc))), feedurl.Public(u.String()), o.User)
 		return nil
 	}
 	c := fetch.NewClient(o.Fetch)
@@ -106,7 +106,7 @@ func readDocument(path string, in io.Reader) ([]byte, error) {
 	case len(doc) > maxSave:
 		return nil, fmt.Errorf("%s: more than %d bytes", path, maxSave)
 	case !utf8.Valid(doc):
-		return nil, command.Hint(fmt.Errorf("%s: the document is not UTF-8, so XML-RPC would change it", path), "convert it with iconv, and change its declared encoding")
+		return nil, cmdline.Hint(fmt.Errorf("%s: the document is not UTF-8, so XML-RPC would change it", path), "convert it with iconv, and change its declared encoding")
 	}
 	return doc, nil
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/rsscloud"
 )
@@ -29,7 +29,7 @@ func saveWith(t *testing.T, u string, o SaveOptions) (out, msgs string, err erro
 		t.Fatal(err)
 	}
 	var b, e bytes.Buffer
-	err = Save(t.Context(), o, command.NewStreams("test", nil, &b, &e))
+	err = Save(t.Context(), o, cmdline.NewStreams("test", nil, &b, &e))
 	return b.String(), e.String(), err
 }
 
@@ -78,7 +78,7 @@ func TestDryRunsTellNobody(t *testing.T) {
 		t.Errorf("%q, %q, %v", out, msgs, err)
 	}
 	var b, e bytes.Buffer
-	err = Ping(t.Context(), PingOptions{DryRun: true, Cloud: cloud + "/ping", Feeds: []string{"http://me:hunter2@a.example/"}}, command.NewStreams("test", nil, &b, &e))
+	err = Ping(t.Context(), PingOptions{DryRun: true, Cloud: cloud + "/ping", Feeds: []string{"http://me:hunter2@a.example/"}}, cmdline.NewStreams("test", nil, &b, &e))
 	if err != nil || !strings.Contains(e.String(), "http://a.example/: would notify "+cloud+"/ping") {
 		t.Errorf("%q, %v", e.String(), err)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/fetcher"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 	"github.com/lektordir/lektor/internal/testkit/server"
@@ -85,7 +85,7 @@ func TestNotificationDuringTheFetchCausesOneMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.step()
-	streams := command.NewStreams("test", nil, &discard{}, &discard{})
+	streams := cmdline.NewStreams("test", nil, &discard{}, &discard{})
 	r, err := fetcher.New(w.dir, streams.Report, fetcher.Options{Jobs: 4, Fetch: fetch.Config{}})
 	if err != nil {
 		t.Fatal(err)

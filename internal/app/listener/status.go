@@ -5,9 +5,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/feedcmd"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -17,7 +17,7 @@ type FeedStatus struct {
 	Hash string
 	URL  string // URL of the feed
 	Name string
-	feeddir.Registration
+	feedstate.Registration
 }
 
 // ReadStatus returns the feeds that have offers or a registration. The state is empty
@@ -29,7 +29,7 @@ func ReadStatus(d *lektordir.Dir, now time.Time) ([]FeedStatus, error) {
 	}
 	var out []FeedStatus
 	for _, h := range hashes {
-		s := FeedStatus{Hash: h, Registration: feeddir.ReadRegistration(d, h), URL: feeddir.PublicURL(d, h)}
+		s := FeedStatus{Hash: h, Registration: feedstate.ReadRegistration(d, h), URL: feedstate.PublicURL(d, h)}
 		if s.Hub == "" {
 			if s.URL == "" {
 				continue
@@ -59,13 +59,13 @@ func ReadStatus(d *lektordir.Dir, now time.Time) ([]FeedStatus, error) {
 // StatusOptions are the options of [Status].
 type StatusOptions struct {
 	Common
-	Format string // see [command.PrinterOptions]; "" for one line a feed
+	Format string // see [cmdline.PrinterOptions]; "" for one line a feed
 	Raw    bool   // do not clean the text of feeds and hubs for the terminal
 }
 
 const statusFormat = `{{.state | default "new" | pad 13}} {{.protocol | pad 10}} {{.expires | date "2 Jan 15:04" | pad 12}} {{.notified | date "2 Jan 15:04" | pad 12}} {{.url}}{{if .hub}} at {{.hub}}{{end}}{{if .error}}: {{.error}}{{end}}`
 
-var statusColumns = []command.Column[FeedStatus]{
+var statusColumns = []cmdline.Column[FeedStatus]{
 	{Name: "hash", Verbatim: true, Get: func(s FeedStatus) any { return s.Hash }},
 	{Name: "url", Get: func(s FeedStatus) any { return s.URL }},
 	{Name: "title", Get: func(s FeedStatus) any { return s.Name }},
@@ -80,7 +80,7 @@ var statusColumns = []command.Column[FeedStatus]{
 }
 
 // Status prints the feeds with their hub and the state of the registration.
-func Status(_ context.Context, o StatusOptions, s *command.Streams) error {
+func Status(_ context.Context, o StatusOptions, s *cmdline.Streams) error {
 	d, err := feedcmd.OpenDir(o.Dir, nil)
 	if err != nil {
 		return err
@@ -89,8 +89,8 @@ func Status(_ context.Context, o StatusOptions, s *command.Streams) error {
 	if o.Now != nil {
 		now = o.Now
 	}
-	format := command.PrinterOptions{Format: o.Format, Raw: o.Raw}
-	return command.Records(s.Out, format, statusFormat, statusColumns, func(p *command.Printer[FeedStatus]) error {
+	format := cmdline.PrinterOptions{Format: o.Format, Raw: o.Raw}
+	return cmdline.Records(s.Out, format, statusFormat, statusColumns, func(p *cmdline.Printer[FeedStatus]) error {
 		list, err := ReadStatus(d, now())
 		if err != nil {
 			return err

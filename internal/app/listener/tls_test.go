@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/serve"
+	"github.com/lektordir/lektor/internal/httpserver"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 )
 
@@ -51,7 +51,7 @@ func TestTLSWithCertificateFilesThatAreRenewed(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	dir := t.TempDir()
 	cert, key := pair(t, dir, 1)
-	conf, err := serve.Certificate(cert, key)
+	conf, err := httpserver.Certificate(cert, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +59,8 @@ func TestTLSWithCertificateFilesThatAreRenewed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serve.NewServer(w.l, w.log)
-	go s.Serve(tls.NewListener(serve.Limit(inner, 8), conf))
+	s := httpserver.NewServer(w.l, w.log)
+	go s.Serve(tls.NewListener(httpserver.Limit(inner, 8), conf))
 	defer s.Close()
 	for serial := int64(1); serial <= 2; serial++ {
 		c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
@@ -74,7 +74,7 @@ func TestTLSWithCertificateFilesThatAreRenewed(t *testing.T) {
 		}
 		pair(t, dir, serial+1)
 	}
-	if _, err := serve.Certificate(filepath.Join(dir, "none"), key); err == nil {
+	if _, err := httpserver.Certificate(filepath.Join(dir, "none"), key); err == nil {
 		t.Error("no error")
 	}
 }

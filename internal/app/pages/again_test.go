@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // TestAgain: a site that is written anew is the same as one that was written before
@@ -19,7 +19,7 @@ import (
 func TestAgain(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	random := rand.New(rand.NewPCG(11, 12))
-	d := dir.New(t)
+	d := testdir.New(t)
 	feed := func(n int) string { return fmt.Sprintf("http://%d.example/", n) }
 	for n := range 5 {
 		if _, err := d.Feed(feed(n), fmt.Sprint("Feed ", n%4), "etc/categories="+[]string{"A", "a/B", "C", "", "a"}[n]); err != nil {
@@ -37,7 +37,7 @@ func TestAgain(t *testing.T) {
 			if random.IntN(2) == 0 {
 				files = append(files, "type=text/html")
 			}
-			path, err := d.Entry(feed(random.IntN(6)), []string{"new", "cur"}[i%2], dir.Unique(1700000000+int64(random.IntN(20)), i+1)+[]string{"", ";2,S"}[i%2], files...)
+			path, err := d.Entry(feed(random.IntN(6)), []string{"new", "cur"}[i%2], testdir.Unique(1700000000+int64(random.IntN(20)), i+1)+[]string{"", ";2,S"}[i%2], files...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,7 +49,7 @@ func TestAgain(t *testing.T) {
 		t.Helper()
 		c := Common{Dir: d.Path, Now: func() time.Time { return time.Unix(1700100000, 0).UTC() }}
 		var out, said bytes.Buffer
-		s := command.NewStreams("lektor-pages", strings.NewReader(""), &out, &said)
+		s := cmdline.NewStreams("lektor-pages", strings.NewReader(""), &out, &said)
 		if err := HTML(t.Context(), HTMLOptions{Common: c, Output: filepath.Join(to, name), PerPage: 3, Title: "T"}, s); err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/stylesheet"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
 )
 
@@ -74,7 +74,7 @@ func (w *site) build(ctx context.Context) error {
 		return err
 	}
 	if s := w.r.S; s.ErrIsTerminal() {
-		s.Report.Info("%s: %s, %s written, %s removed", w.o.Output, units.Count(len(w.list), "entry"), units.Count(p.todo, "page"), units.Count(len(p.gone), "page"))
+		s.Report.Info("%s: %s, %s written, %s removed", w.o.Output, humanize.Count(len(w.list), "entry"), humanize.Count(p.todo, "page"), humanize.Count(len(p.gone), "page"))
 	}
 	return nil
 }

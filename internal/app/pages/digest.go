@@ -7,9 +7,9 @@ import (
 	"net/mail"
 	"slices"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/letter"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/mailmsg"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -27,12 +27,12 @@ type DigestOptions struct {
 
 // Digest writes entries as one HTML document, or as a message with it, feed by feed,
 // from old to new. It marks nothing. Without entries it writes nothing.
-func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
+func Digest(ctx context.Context, o DigestOptions, s *cmdline.Streams) error {
 	var to []*mail.Address
 	if o.Mail != "" {
 		var err error
 		if to, err = mail.ParseAddressList(o.Mail); err != nil {
-			return command.Usagef("--mail %s: %v", o.Mail, err)
+			return cmdline.Usagef("--mail %s: %v", o.Mail, err)
 		}
 	}
 	r, err := o.open(s)
@@ -43,7 +43,7 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	var digested []*letter.Entry
+	var digested []*mailmsg.Entry
 	for _, e := range list {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -57,14 +57,14 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	if len(digested) == 0 {
 		return nil
 	}
-	title, text, html := letter.Digest(digested, letter.DigestOptions{Lines: o.Lines, Full: o.Full})
+	title, text, html := mailmsg.Digest(digested, mailmsg.DigestOptions{Lines: o.Lines, Full: o.Full})
 	if to == nil {
 		_, err := io.WriteString(s.Out, html)
 		return err
 	}
-	m := &letter.Message{
+	m := &mailmsg.Message{
 		From: mail.Address{Name: "lektor", Address: to[0].Address}, To: to, Subject: title, Date: r.Now, Text: text, HTML: html,
-		Fields: []letter.Field{{Name: "Auto-Submitted", Value: "auto-generated"}},
+		Fields: []mailmsg.Field{{Name: "Auto-Submitted", Value: "auto-generated"}},
 	}
 	data, err := m.Bytes()
 	if err == nil {
@@ -74,9 +74,9 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 }
 
 // named returns the entries that the user names, feed by feed.
-func (r *run) named(ctx context.Context, o DigestOptions) ([]*entries.Record, error) {
-	var list []*entries.Record
-	for name, err := range command.ReadArgs(o.Entries, r.S.In, o.Nul) {
+func (r *run) named(ctx context.Context, o DigestOptions) ([]*entrystore.Record, error) {
+	var list []*entrystore.Record
+	for name, err := range cmdline.ReadArgs(o.Entries, r.S.In, o.Nul) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -90,7 +90,7 @@ func (r *run) named(ctx context.Context, o DigestOptions) ([]*entries.Record, er
 		}
 		list = append(list, r.Record(ref))
 	}
-	list, err := entries.Filter(ctx, list, func(e *entries.Record) bool {
+	list, err := entrystore.Filter(ctx, list, func(e *entrystore.Record) bool {
 		err := e.Read(lektordir.FieldPubDate)
 		if err != nil {
 			r.S.Report.Print(err)
@@ -100,11 +100,11 @@ func (r *run) named(ctx context.Context, o DigestOptions) ([]*entries.Record, er
 	titles := map[string]string{}
 	for _, e := range list {
 		if titles[e.Ref.Feed] == "" {
-			titles[e.Ref.Feed] = query.Fold(letter.FeedTitle(e.Feed()))
+			titles[e.Ref.Feed] = query.Fold(mailmsg.FeedTitle(e.Feed()))
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *entries.Record) int {
-		return cmp.Or(cmp.Compare(titles[a.Ref.Feed], titles[b.Ref.Feed]), cmp.Compare(a.Ref.Feed, b.Ref.Feed), entries.ByDate(a, b))
+	slices.SortStableFunc(list, func(a, b *entrystore.Record) int {
+		return cmp.Or(cmp.Compare(titles[a.Ref.Feed], titles[b.Ref.Feed]), cmp.Compare(a.Ref.Feed, b.Ref.Feed), entrystore.ByDate(a, b))
 	})
 	return list, err
 }

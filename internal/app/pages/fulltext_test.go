@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -25,7 +25,7 @@ func TestFullTextIsNotPassedOn(t *testing.T) {
 		to := filepath.Join(base, "www")
 		var said strings.Builder
 		o := HTMLOptions{Common: Common{Dir: d.Path(), Private: private}, Output: to, Title: "T", PerPage: 50}
-		if err := HTML(context.Background(), o, command.NewStreams("lektor-pages", strings.NewReader(""), &said, &said)); err != nil {
+		if err := HTML(context.Background(), o, cmdline.NewStreams("lektor-pages", strings.NewReader(""), &said, &said)); err != nil {
 			t.Fatal(err, said.String())
 		}
 		var all strings.Builder
@@ -52,17 +52,17 @@ func TestFullTextIsMailed(t *testing.T) {
 		FeedContent: []byte("Text of the feed."), FullText: lektordir.FullText{URL: "http://a.example/1"},
 	}))
 	c := Common{Dir: d.Path()}
-	for what, run := range map[string]func(*command.Streams) error{
-		"digest": func(s *command.Streams) error {
+	for what, run := range map[string]func(*cmdline.Streams) error{
+		"digest": func(s *cmdline.Streams) error {
 			return Digest(t.Context(), DigestOptions{Common: c, Entries: []string{put.New[0].Unique}, Lines: 4}, s)
 		},
-		"full digest": func(s *command.Streams) error {
+		"full digest": func(s *cmdline.Streams) error {
 			return Digest(t.Context(), DigestOptions{Common: c, Entries: []string{put.New[0].Unique}, Full: true, Mail: "kim@example.org"}, s)
 		},
-		"mbox": func(s *command.Streams) error { return Mbox(t.Context(), MboxOptions{Common: c, To: "-"}, s) },
+		"mbox": func(s *cmdline.Streams) error { return Mbox(t.Context(), MboxOptions{Common: c, To: "-"}, s) },
 	} {
 		var out, said strings.Builder
-		if err := run(command.NewStreams("lektor-pages", strings.NewReader(""), &out, &said)); err != nil {
+		if err := run(cmdline.NewStreams("lektor-pages", strings.NewReader(""), &out, &said)); err != nil {
 			t.Fatal(what, err, said.String())
 		}
 		if !strings.Contains(out.String(), "Article of the page") || strings.Contains(out.String(), "Text of the feed.") {

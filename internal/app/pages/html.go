@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/joined"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/errlist"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -45,7 +45,7 @@ type HTMLOptions struct {
 // site in which all links of what the front page leads to lead somewhere, and the next
 // one finishes it; pages that were about to be removed, to which nothing leads any more,
 // may link to what is gone. Nobody else writes to the directory meanwhile.
-func HTML(ctx context.Context, o HTMLOptions, s *command.Streams) error {
+func HTML(ctx context.Context, o HTMLOptions, s *cmdline.Streams) error {
 	o.Title = cmp.Or(strings.Join(strings.Fields(o.Title), " "), "lektor")
 	if o.PerPage == 0 {
 		o.PerPage = 50
@@ -101,9 +101,9 @@ func openSite(o HTMLOptions, r *run) (*site, func(), error) {
 	case err != nil && slices.ContainsFunc(names, func(e fs.DirEntry) bool {
 		return e.Name() != lockName && !atomicfile.IsTemp(e.Name(), ledgerName)
 	}):
-		return nil, nil, command.Hint(fmt.Errorf("%s has files in it that are not of a site of ours", o.Output), "name a new directory, or an empty one: pages that are no longer needed are removed from it")
+		return nil, nil, cmdline.Hint(fmt.Errorf("%s has files in it that are not of a site of ours", o.Output), "name a new directory, or an empty one: pages that are no longer needed are removed from it")
 	}
-	busy := command.Hint(fmt.Errorf("another process writes to %s", o.Output), "try again in a moment")
+	busy := cmdline.Hint(fmt.Errorf("another process writes to %s", o.Output), "try again in a moment")
 	unlock, err := atomicfile.Lock(filepath.Join(o.Output, lockName), busy)
 	if err != nil {
 		return nil, nil, err
@@ -148,7 +148,7 @@ func (w *site) items(ctx context.Context) error {
 		return err
 	}
 	if w.o.Newest > 0 {
-		slices.SortFunc(found, entries.ByDate)
+		slices.SortFunc(found, entrystore.ByDate)
 		found = found[max(0, len(found)-w.o.Newest):]
 	}
 	lost := &missing{r: r, incomplete: r.S.Report.Errors() > before}
@@ -189,7 +189,7 @@ func (w *site) items(ctx context.Context) error {
 		return unchanged(lost.err)
 	}
 	if lost.kept > 0 {
-		r.S.Report.Info("%s: %s could not be listed; the pages are kept", w.o.Output, units.Count(lost.kept, "entry"))
+		r.S.Report.Info("%s: %s could not be listed; the pages are kept", w.o.Output, humanize.Count(lost.kept, "entry"))
 	}
 	w.list = slices.DeleteFunc(list, func(i *item) bool { return i == nil })
 	slices.SortFunc(w.list, byDate)
@@ -198,12 +198,12 @@ func (w *site) items(ctx context.Context) error {
 
 // unchanged adds to an error that the site is as it was.
 func unchanged(err error) error {
-	return command.Hint(err, "the site stays as it is until its feeds can be read")
+	return cmdline.Hint(err, "the site stays as it is until its feeds can be read")
 }
 
 // notOurs is the error of something in the place of a directory of pages.
 func notOurs(path string) error {
-	return command.Hint(fmt.Errorf("%s is no directory, and nothing is written behind a link", path), "remove it: the pages that belong there are written again")
+	return cmdline.Hint(fmt.Errorf("%s is no directory, and nothing is written behind a link", path), "remove it: the pages that belong there are written again")
 }
 
 // missing decides about the entries of a site that a run did not find.
@@ -229,7 +229,7 @@ func (m *missing) keep(ctx context.Context, list []*item, i *item) []*item {
 	names, listed := m.feeds[i.feed]
 	if !listed {
 		refs, err := m.r.Dir.List(ctx, lektordir.ListOptions{Feeds: []string{i.feed}, SkipTrashed: true})
-		if !slices.ContainsFunc(joined.Errors(err), refused) {
+		if !slices.ContainsFunc(errlist.Errors(err), refused) {
 			names = map[string]bool{}
 			for _, r := range refs {
 				names[r.Unique] = true
@@ -255,12 +255,12 @@ func refused(err error) bool {
 }
 
 // newItem reads an entry. If that fails it returns nil, and the error has been printed.
-func newItem(r *run, e *entries.Record) *item {
+func newItem(r *run, e *entrystore.Record) *item {
 	if !r.Usable(e.Check()) || !r.Usable(e.Read(lektordir.AllFields)) {
 		return nil
 	}
 	return &item{
 		key: e.Key(), name: digest(e.Key()), feed: e.Ref.Feed, date: e.Date().Truncate(time.Second), ref: e.Ref,
-		title: termsafe.Squeeze(entries.Public(e.Get(0)).Title), excerpt: excerpt(e), images: mayHaveImages(e),
+		title: termsafe.Squeeze(entrystore.Public(e.Get(0)).Title), excerpt: excerpt(e), images: mayHaveImages(e),
 	}
 }

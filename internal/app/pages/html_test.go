@@ -18,20 +18,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/letter"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/mailmsg"
 	"github.com/lektordir/lektor/internal/testkit/browser"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // write writes a site of a lektor-dir.
-func write(t *testing.T, d *dir.Dir, to string) error {
+func write(t *testing.T, d *testdir.Dir, to string) error {
 	t.Helper()
 	var out, said bytes.Buffer
 	o := HTMLOptions{Common: Common{Dir: d.Path, Now: func() time.Time { return time.Unix(1700100000, 0).UTC() }}, Output: to, PerPage: 2}
-	err := HTML(t.Context(), o, command.NewStreams("lektor-pages", strings.NewReader(""), &out, &said))
+	err := HTML(t.Context(), o, cmdline.NewStreams("lektor-pages", strings.NewReader(""), &out, &said))
 	if out.Len()+said.Len() > 0 {
 		t.Errorf("said %s%s", &out, &said)
 	}
@@ -64,7 +64,7 @@ func TestInABrowser(t *testing.T) {
 		asked = append(asked, r.URL.Path)
 	}))
 	defer elsewhere.Close()
-	d := dir.New(t)
+	d := testdir.New(t)
 	const feed = "http://feed.example/"
 	if _, err := d.Feed(feed, `Feed <script>document.title="OWNED"</script>`, "etc/link=javascript:document.title='OWNED'", `etc/categories=A"><script>document.title="OWNED"</script>`); err != nil {
 		t.Fatal(err)
@@ -125,16 +125,16 @@ func TestLettersInABrowser(t *testing.T) {
 	var asked atomic.Int64
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer elsewhere.Close()
-	var list []*letter.Entry
+	var list []*mailmsg.Entry
 	var all strings.Builder
 	for n, h := range hostile {
 		if strings.Contains(h, "%") {
 			h = fmt.Sprintf(h, elsewhere.URL)
 		}
-		e := &letter.Entry{
+		e := &mailmsg.Entry{
 			Ref:  lektordir.Ref{Feed: strconv.Itoa(n), Unique: "1700000000.1.h"},
 			Feed: &lektordir.Feed{ID: h, Name: h, Link: "javascript:document.title='OWNED'"},
-			Entry: entries.Public(&lektordir.Entry{
+			Entry: entrystore.Public(&lektordir.Entry{
 				Title: h, ID: "javascript:1", Content: []byte(h), Type: "text/html", Author: h, Categories: []string{h},
 				Enclosures: []lektordir.Enclosure{{URL: elsewhere.URL + "/enclosure.mp3", Type: h}}, Comments: "data:text/html,<script>1</script>",
 			}),
@@ -145,7 +145,7 @@ func TestLettersInABrowser(t *testing.T) {
 		body, _, _ = strings.Cut(body, "</body>")
 		all.WriteString("<div" + body + "</div>")
 	}
-	_, _, page := letter.Digest(list, letter.DigestOptions{Full: true})
+	_, _, page := mailmsg.Digest(list, mailmsg.DigestOptions{Full: true})
 	page = strings.Replace(page, "</body>", all.String()+"</body>", 1)
 	page = strings.Replace(page, "Content-Security-Policy", "X-Nothing", 1)
 	if strings.Contains(page, "Content-Security-Policy") {
@@ -172,7 +172,7 @@ func TestLettersInABrowser(t *testing.T) {
 // A run that is stopped anywhere leaves pages whose links lead somewhere, and the next
 // run ends as one that was not stopped.
 func TestStopped(t *testing.T) {
-	d := dir.New(t)
+	d := testdir.New(t)
 	const feed = "http://feed.example/"
 	if _, err := d.Feed(feed, "Feed"); err != nil {
 		t.Fatal(err)
@@ -232,10 +232,10 @@ func (c *limited) Err() error {
 }
 
 // begin is HTML up to the writing.
-func begin(t *testing.T, d *dir.Dir, to string) (*site, func()) {
+func begin(t *testing.T, d *testdir.Dir, to string) (*site, func()) {
 	t.Helper()
 	o := HTMLOptions{Common: Common{Dir: d.Path, Now: func() time.Time { return time.Unix(1700100000, 0).UTC() }}, Output: to, PerPage: 2, Title: "lektor"}
-	r, err := o.open(command.NewStreams("lektor-pages", strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}))
+	r, err := o.open(cmdline.NewStreams("lektor-pages", strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,22 +9,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/index"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // A site asks the index what is wanted, and shows what is in the files now.
 func TestIndexed(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	d := dir.New(t)
+	d := testdir.New(t)
 	const feed = "http://feed.example/"
 	if _, err := d.Feed(feed, "Feed"); err != nil {
 		t.Fatal(err)
 	}
 	for i, title := range []string{"One", "Two"} {
-		if _, err := d.Entry(feed, "cur", dir.Unique(1700000000+int64(i), i+1)+";2,S", "title="+title, "content=kernel "+title); err != nil {
+		if _, err := d.Entry(feed, "cur", testdir.Unique(1700000000+int64(i), i+1)+";2,S", "title="+title, "content=kernel "+title); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,13 +36,13 @@ func TestIndexed(t *testing.T) {
 	if err := x.Build(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
-	title := filepath.Join(d.Path, "cur", dir.Hash(feed), dir.Unique(1700000000, 1)+";2,S", "title")
+	title := filepath.Join(d.Path, "cur", testdir.Hash(feed), testdir.Unique(1700000000, 1)+";2,S", "title")
 	if err := os.WriteFile(title, []byte("One, put right\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	c := Common{Dir: d.Path, Query: []string{"kernel"}, Now: func() time.Time { return time.Unix(1700100000, 0).UTC() }}
 	var said bytes.Buffer
-	s := command.NewStreams("lektor-pages", strings.NewReader(""), &said, &said)
+	s := cmdline.NewStreams("lektor-pages", strings.NewReader(""), &said, &said)
 	r, err := c.open(s)
 	if err != nil {
 		t.Fatal(err)

@@ -8,14 +8,15 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/lazy"
+	"github.com/lektordir/lektor/internal/cmdline"
 )
 
 // ledger is the state of a site, in a file of lines with tabs between the fields: the text of each
@@ -55,7 +56,7 @@ func openLedger(path string) (*ledger, error) {
 	}
 	head, text, _ := strings.Cut(string(data), "\n")
 	if head != ledgerHead {
-		return nil, command.Hint(fmt.Errorf("%s was written by another program, or by another version", path), "write to a new directory, or if the directory is a site of lektor-pages, remove the file: the whole site is then made again")
+		return nil, cmdline.Hint(fmt.Errorf("%s was written by another program, or by another version", path), "write to a new directory, or if the directory is a site of lektor-pages, remove the file: the whole site is then made again")
 	}
 	for line := range strings.Lines(text) {
 		line, whole := strings.CutSuffix(line, "\n")
@@ -103,7 +104,9 @@ func digest(parts ...string) string {
 }
 
 // ourDirs are the names of the directories that have pages.
-var ourDirs = lazy.Regexp(`^(all|search|entry|(feed|folder)(/[0-9a-z-]+)?)$`)
+var ourDirs = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(all|search|entry|(feed|folder)(/[0-9a-z-]+)?)$`) })
 
 // ours are the names of pages.
-var ours = lazy.Regexp(`^(style\.css|(index|feeds)\.html|(all|search|entry|feed/[0-9a-f]+|folder/[0-9a-z-]+)/[0-9a-z-]+\.html)$`)
+var ours = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(style\.css|(index|feeds)\.html|(all|search|entry|feed/[0-9a-f]+|folder/[0-9a-z-]+)/[0-9a-z-]+\.html)$`)
+})

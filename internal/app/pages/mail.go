@@ -4,31 +4,31 @@ import (
 	"context"
 	"slices"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/letter"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/mailmsg"
 	"github.com/lektordir/lektor/internal/redact"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // mailed is an entry that was put into a mailbox.
 type mailed struct {
-	*entries.Record
+	*entrystore.Record
 	file string // name of the mailbox or the message
 	id   string // identifier of the message
 }
 
 // mailColumns are what -o can print of it: what it can print of entries, and two more.
-func mailColumns() []command.Column[*mailed] {
-	list := []command.Column[*mailed]{
+func mailColumns() []cmdline.Column[*mailed] {
+	list := []cmdline.Column[*mailed]{
 		{Name: "file", Verbatim: true, Get: func(m *mailed) any { return m.file }},
 		{Name: "messageid", Get: func(m *mailed) any { return m.id }},
 	}
-	for _, c := range entries.Columns() {
-		list = append(list, command.Column[*mailed]{
+	for _, c := range entrystore.Columns() {
+		list = append(list, cmdline.Column[*mailed]{
 			Name: c.Name, Extra: c.Extra, Full: c.Full, Sparse: c.Sparse, Text: c.Text, Verbatim: c.Verbatim,
 			Get: func(m *mailed) any { return c.Get(m.Record) },
 		})
@@ -41,7 +41,7 @@ type mailing struct {
 	*run
 	images bool
 	ledger *mailLedger
-	print  *command.Printer[*mailed] // nil for nothing
+	print  *cmdline.Printer[*mailed] // nil for nothing
 	added  int
 	// written are the messages of a mailbox that is not in place yet.
 	written []*post
@@ -50,7 +50,7 @@ type mailing struct {
 }
 
 // newMailing opens the lektor-dir. The ledger is for whoever has one.
-func newMailing(c Common, images bool, printing command.PrinterOptions, step func(), s *command.Streams) (*mailing, error) {
+func newMailing(c Common, images bool, printing cmdline.PrinterOptions, step func(), s *cmdline.Streams) (*mailing, error) {
 	r, err := c.open(s)
 	if err != nil {
 		return nil, err
@@ -62,16 +62,16 @@ func newMailing(c Common, images bool, printing command.PrinterOptions, step fun
 		m.step = func() {}
 	}
 	if printing.Format != "" {
-		m.print, err = command.NewPrinter(s.Out, printing, mailColumns())
+		m.print, err = cmdline.NewPrinter(s.Out, printing, mailColumns())
 	}
 	return m, err
 }
 
 // post is a message for a mailbox.
 type post struct {
-	record  *entries.Record
+	record  *entrystore.Record
 	version bool // there is a message of another version of the entry
-	message *letter.Message
+	message *mailmsg.Message
 	data    []byte
 }
 
@@ -86,10 +86,10 @@ func (m *mailing) posts(ctx context.Context) ([]*post, error) {
 	for i, r := range found {
 		found[i] = m.Record(r.Ref)
 	}
-	versions := map[*entries.Record]bool{}
+	versions := map[*entrystore.Record]bool{}
 	if m.ledger != nil {
 		later := m.laterVersions()
-		found = slices.DeleteFunc(found, func(r *entries.Record) bool {
+		found = slices.DeleteFunc(found, func(r *entrystore.Record) bool {
 			known, version := m.ledger.knows(r.Ref)
 			if !known && version {
 				known = !later(r.Ref)
@@ -98,13 +98,13 @@ func (m *mailing) posts(ctx context.Context) ([]*post, error) {
 			return known
 		})
 	}
-	found, err = entries.Filter(ctx, found, func(r *entries.Record) bool {
+	found, err = entrystore.Filter(ctx, found, func(r *entrystore.Record) bool {
 		return m.Usable(r.Check()) && m.Usable(r.Read(lektordir.FieldPubDate))
 	})
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(found, entries.ByDate)
+	slices.SortFunc(found, entrystore.ByDate)
 	list := make([]*post, len(found))
 	for i, r := range found {
 		list[i] = &post{record: r, version: versions[r]}
@@ -123,7 +123,7 @@ func (m *mailing) laterVersions() func(lektordir.Ref) bool {
 	return func(ref lektordir.Ref) bool {
 		wanted, ok := deliver[ref.Feed]
 		if !ok && !unknown[ref.Feed] {
-			on, err := feeddir.OnUpdateOf(m.Dir, ref.Feed)
+			on, err := feedstate.OnUpdateOf(m.Dir, ref.Feed)
 			if err != nil {
 				// The next run asks again.
 				m.S.Report.Print(err)
@@ -144,13 +144,13 @@ func (m *mailing) laterVersions() func(lektordir.Ref) bool {
 const earliest = 1900
 
 // letter returns an entry that was read as messages are made of it.
-func (r *run) letter(e *entries.Record, images bool) *letter.Entry {
+func (r *run) letter(e *entrystore.Record, images bool) *mailmsg.Entry {
 	date := e.Date()
 	if date.Year() < earliest {
 		date = e.Ref.Delivered()
 	}
-	return &letter.Entry{
-		Ref: e.Ref, Feed: e.Feed(), Entry: entries.Own(e.Get(0)), Title: redact.Text(e.Title()), Date: date.In(r.Now.Location()), Images: images,
+	return &mailmsg.Entry{
+		Ref: e.Ref, Feed: e.Feed(), Entry: entrystore.Own(e.Get(0)), Title: redact.Text(e.Title()), Date: date.In(r.Now.Location()), Images: images,
 	}
 }
 
@@ -187,7 +187,7 @@ func (m *mailing) end(where string) error {
 		return m.print.Flush()
 	}
 	if m.S.ErrIsTerminal() {
-		m.S.Report.Info("%s: %s added", where, units.Count(m.added, "message"))
+		m.S.Report.Info("%s: %s added", where, humanize.Count(m.added, "message"))
 	}
 	return nil
 }
@@ -225,7 +225,7 @@ func (m *mailing) inBatches(ctx context.Context, f func([]*post) error) error {
 			return err
 		}
 		for _, p := range made {
-			p.data, p.message = nil, &letter.Message{ID: p.message.ID} // the list holds all posts
+			p.data, p.message = nil, &mailmsg.Message{ID: p.message.ID} // the list holds all posts
 		}
 		bar.Add(len(batch))
 	}

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // TestMain is the process that is killed, too: with what, at which step, and where, in
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	var steps atomic.Int64
-	err = runOf(f[0], f[2], f[3], command.Env("lektor-pages"), func() {
+	err = runOf(f[0], f[2], f[3], cmdline.Env("lektor-pages"), func() {
 		if int(steps.Add(1)) == at {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 }
 
 // runOf runs maildir or mbox.
-func runOf(what, from, to string, s *command.Streams, step func()) error {
+func runOf(what, from, to string, s *cmdline.Streams, step func()) error {
 	c := Common{Dir: from, Now: func() time.Time { return time.Unix(1700100000, 0).UTC() }}
 	if what == "maildir" {
 		return Maildir(context.Background(), MaildirOptions{Common: c, To: to, step: step}, s)
@@ -74,7 +74,7 @@ func killed(t *testing.T, what string, at int, from, to string) bool {
 func runMail(t *testing.T, what, from, to string) {
 	t.Helper()
 	var out, said bytes.Buffer
-	if err := runOf(what, from, to, command.NewStreams("lektor-pages", strings.NewReader(""), &out, &said), nil); err != nil {
+	if err := runOf(what, from, to, cmdline.NewStreams("lektor-pages", strings.NewReader(""), &out, &said), nil); err != nil {
 		t.Fatal(err)
 	}
 	if what != "mbox" && out.Len() > 0 || said.Len() > 0 {
@@ -83,15 +83,15 @@ func runMail(t *testing.T, what, from, to string) {
 }
 
 // someMail is a lektor-dir with entries, of which add adds more.
-func someMail(t *testing.T) (d *dir.Dir, add func(from, to int)) {
+func someMail(t *testing.T) (d *testdir.Dir, add func(from, to int)) {
 	t.Helper()
-	d = dir.New(t)
+	d = testdir.New(t)
 	if _, err := d.Feed("http://feed.example/", "Feed"); err != nil {
 		t.Fatal(err)
 	}
 	return d, func(from, to int) {
 		for n := from; n < to; n++ {
-			if _, err := d.Entry("http://feed.example/", "new", dir.Unique(1700000000+int64(n), n), fmt.Sprintf("title=Entry %d", n), fmt.Sprintf("content=text %d", n)); err != nil {
+			if _, err := d.Entry("http://feed.example/", "new", testdir.Unique(1700000000+int64(n), n), fmt.Sprintf("title=Entry %d", n), fmt.Sprintf("content=text %d", n)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -178,8 +178,8 @@ func TestMaildirPrintsWhatIsOnTheDisk(t *testing.T) {
 			t.Errorf("%d bytes were printed before the last step", out.Len())
 		}
 	}
-	o := MaildirOptions{Common: c, To: filepath.Join(t.TempDir(), "mail"), Print: command.PrinterOptions{Format: "path"}, step: step}
-	if err := Maildir(t.Context(), o, command.NewStreams("lektor-pages", strings.NewReader(""), &out, io.Discard)); err != nil {
+	o := MaildirOptions{Common: c, To: filepath.Join(t.TempDir(), "mail"), Print: cmdline.PrinterOptions{Format: "path"}, step: step}
+	if err := Maildir(t.Context(), o, cmdline.NewStreams("lektor-pages", strings.NewReader(""), &out, io.Discard)); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(out.String(), "\n"); n != 60 {
@@ -192,7 +192,7 @@ func TestMessagesAreNotKept(t *testing.T) {
 	d, add := someMail(t)
 	add(0, 2*mailBatch)
 	c := Common{Dir: d.Path, Now: func() time.Time { return time.Unix(1700100000, 0).UTC() }}
-	m, err := newMailing(c, false, command.PrinterOptions{}, nil, command.NewStreams("lektor-pages", strings.NewReader(""), io.Discard, io.Discard))
+	m, err := newMailing(c, false, cmdline.PrinterOptions{}, nil, cmdline.NewStreams("lektor-pages", strings.NewReader(""), io.Discard, io.Discard))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -27,7 +27,7 @@ type MaildirOptions struct {
 	Common
 	To     string // the maildir, which is made if need be
 	Images bool   // messages show images
-	Print  command.PrinterOptions
+	Print  cmdline.PrinterOptions
 
 	step func() // hook for tests, see [mailing]
 }
@@ -48,7 +48,7 @@ const (
 // renamed to its place. After a kill, the next run renames the staged messages that the ledger has,
 // and removes and makes again the others: a kill neither loses nor doubles a message, and mail
 // readers see whole messages only.
-func Maildir(ctx context.Context, o MaildirOptions, s *command.Streams) error {
+func Maildir(ctx context.Context, o MaildirOptions, s *cmdline.Streams) error {
 	m, err := newMailing(o.Common, o.Images, o.Print, o.step, s)
 	if err != nil {
 		return err
@@ -89,9 +89,9 @@ func (d *maildir) make() error {
 	}
 	switch {
 	case has("src"), atomicfile.Same(d.path, d.Dir.Path()):
-		return command.Hint(fmt.Errorf("%s is a lektor-dir, and no maildir", d.path), "name a new directory")
+		return cmdline.Hint(fmt.Errorf("%s is a lektor-dir, and no maildir", d.path), "name a new directory")
 	case len(names) > 0 && !has("cur") && !has("new") && !has(mailLedgerName):
-		return command.Hint(fmt.Errorf("%s is no maildir, and not empty", d.path), "name a new directory, or make one of it: mkdir cur new tmp")
+		return cmdline.Hint(fmt.Errorf("%s is no maildir, and not empty", d.path), "name a new directory, or make one of it: mkdir cur new tmp")
 	}
 	for _, sub := range []string{"tmp", "new", "cur"} {
 		if err := os.MkdirAll(d.join(sub), 0o700); err != nil {

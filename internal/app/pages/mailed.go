@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/filelog"
 	"github.com/lektordir/lektor/internal/tsv"
 	"github.com/lektordir/lektor/lektordir"
@@ -40,7 +40,7 @@ const (
 func openMailLedger(path, to string) (*mailLedger, error) {
 	log, data, err := filelog.Open(path, filelog.Options{Max: maxMailLedger, Perm: 0o600, Lock: true}) // as mailboxes are
 	if errors.Is(err, filelog.ErrLocked) {
-		return nil, command.Hint(fmt.Errorf("another process adds to %s", to), "try again in a moment")
+		return nil, cmdline.Hint(fmt.Errorf("another process adds to %s", to), "try again in a moment")
 	}
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func openMailLedger(path, to string) (*mailLedger, error) {
 		l.buf.WriteString(mailLedgerHead + "\n")
 	case head != mailLedgerHead:
 		l.close()
-		return nil, command.Hint(fmt.Errorf("%s is of another program, or of another version", path), "add to a new mailbox, or remove the file; then what was moved out of this mailbox is added again")
+		return nil, cmdline.Hint(fmt.Errorf("%s is of another program, or of another version", path), "add to a new mailbox, or remove the file; then what was moved out of this mailbox is added again")
 	}
 	for line := range strings.Lines(lines) {
 		if r, ok := mailRef(strings.TrimSuffix(line, "\n")); ok {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -23,14 +23,14 @@ type MboxOptions struct {
 	Common
 	To     string // a file that is not there yet; "-" for standard output
 	Images bool   // messages show images
-	Print  command.PrinterOptions
+	Print  cmdline.PrinterOptions
 }
 
 // Mbox writes entries as a mailbox in the form mboxrd (RFC 4155 knows it as one of
 // several): to standard output, or to a new file, which appears when it is whole. A file
 // that exists is refused, since mail programs may be at work on it; a device or a named
 // pipe is written to.
-func Mbox(ctx context.Context, o MboxOptions, s *command.Streams) error {
+func Mbox(ctx context.Context, o MboxOptions, s *cmdline.Streams) error {
 	m, err := newMailing(o.Common, o.Images, o.Print, nil, s)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func Mbox(ctx context.Context, o MboxOptions, s *command.Streams) error {
 	fi, err := os.Stat(o.To)
 	switch {
 	case err == nil && fi.IsDir():
-		return command.Hint(fmt.Errorf("%s is a directory", o.To), "for a maildir, there is the command maildir")
+		return cmdline.Hint(fmt.Errorf("%s is a directory", o.To), "for a maildir, there is the command maildir")
 	case err == nil && !fi.Mode().IsRegular():
 		err = atomicfile.Output(o.To, write)
 	default:
@@ -50,10 +50,10 @@ func Mbox(ctx context.Context, o MboxOptions, s *command.Streams) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return command.Hint(fmt.Errorf("%s exists already", o.To), "name a new file; the command maildir adds to a maildir, each entry once")
+		return cmdline.Hint(fmt.Errorf("%s exists already", o.To), "name a new file; the command maildir adds to a maildir, each entry once")
 	case errors.Is(err, fs.ErrNotExist):
 		if _, derr := os.Stat(filepath.Dir(o.To)); derr != nil {
-			return command.Hint(derr, "mailboxes are made, directories for them are not")
+			return cmdline.Hint(derr, "mailboxes are made, directories for them are not")
 		}
 	}
 	if err != nil {

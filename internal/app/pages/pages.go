@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/index"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
@@ -26,24 +26,24 @@ type Common struct {
 	Now   func() time.Time
 	Query []string
 	// Private has in a site also what is in feeds that are not for others, see
-	// [feeddir.Withheld].
+	// [feedstate.Withheld].
 	Private bool
 }
 
 // run is one run of a command.
 type run struct {
-	*entries.Store
+	*entrystore.Store
 	query   *query.Query
 	private bool
-	sharing *entries.Sharing // result of the last collect
+	sharing *entrystore.Sharing // result of the last collect
 }
 
-func (c Common) open(s *command.Streams) (*run, error) {
+func (c Common) open(s *cmdline.Streams) (*run, error) {
 	clock := c.Now
 	if clock == nil {
 		clock = time.Now
 	}
-	q, err := entries.ParseQuery(c.Dir, c.Query)
+	q, err := entrystore.ParseQuery(c.Dir, c.Query)
 	if err != nil {
 		return nil, err
 	}
@@ -57,13 +57,13 @@ func (c Common) open(s *command.Streams) (*run, error) {
 }
 
 // selected returns the entries of the query, read or not, with their dates.
-func (r *run) selected(ctx context.Context) ([]*entries.Record, error) {
-	list, err := r.Select(ctx, entries.Selection{Query: r.query, All: true, Strict: true, Want: lektordir.FieldPubDate})
+func (r *run) selected(ctx context.Context) ([]*entrystore.Record, error) {
+	list, err := r.Select(ctx, entrystore.Selection{Query: r.query, All: true, Strict: true, Want: lektordir.FieldPubDate})
 	if err != nil {
 		return nil, err
 	}
 	r.sharing = r.Sharing(nil)
-	list = slices.DeleteFunc(list, func(e *entries.Record) bool { return !r.may(e.Ref.Feed) })
+	list = slices.DeleteFunc(list, func(e *entrystore.Record) bool { return !r.may(e.Ref.Feed) })
 	r.sharing.Tell("--private shows it all the same")
 	return list, nil
 }

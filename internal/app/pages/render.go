@@ -12,15 +12,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/htmlsafe"
 	"github.com/lektordir/lektor/internal/htmltext"
-	"github.com/lektordir/lektor/internal/letter"
+	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/mailmsg"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -31,9 +31,9 @@ const version = "2"
 // through, nothing of it would run, and nothing be sent.
 const policy = "default-src 'none'; style-src 'self'; img-src http: https: data:; media-src http: https:; base-uri 'none'; form-action 'none'"
 
-func excerpt(e *entries.Record) string {
+func excerpt(e *entrystore.Record) string {
 	// Lists are made once, and for all.
-	c := entries.Public(e.Get(lektordir.FieldContent | lektordir.FieldType | lektordir.FieldFeedContent))
+	c := entrystore.Public(e.Get(lektordir.FieldContent | lektordir.FieldType | lektordir.FieldFeedContent))
 	return termsafe.Squeeze(redact.Text(htmltext.Excerpt(c.Content, c.Type, excerptWidth)))
 }
 
@@ -101,9 +101,9 @@ func (w *site) group() {
 	folders := map[string]*group{}
 	for _, feed := range feeds {
 		f := w.feedOf(byFeed[feed][0])
-		g := &group{title: letter.FeedTitle(f), dir: "feed/" + feed, feed: f, items: byFeed[feed]}
+		g := &group{title: mailmsg.FeedTitle(f), dir: "feed/" + feed, feed: f, items: byFeed[feed]}
 		w.feeds = append(w.feeds, g)
-		for key, name := range entries.FoldersAbove(w.r.Folders(feed)) {
+		for key, name := range entrystore.FoldersAbove(w.r.Folders(feed)) {
 			folder := folders[key]
 			if folder == nil {
 				folder = &group{title: termsafe.Squeeze(name), folder: true, dir: "folder/" + slug(key)}
@@ -187,7 +187,7 @@ func (w *site) listPage(p listPage) page {
 			fmt.Fprintf(b, "<h1>%s</h1>\n", text(w.o.Title))
 		}
 		if g.feed != nil {
-			if link := entries.Followable(feedurl.Public(g.feed.Link)); link != "" {
+			if link := entrystore.Followable(feedurl.Public(g.feed.Link)); link != "" {
 				fmt.Fprintf(b, "<p class=\"meta\">%s</p>\n", htmlsafe.Link(link, link))
 			}
 		}
@@ -220,7 +220,7 @@ func (w *site) row(b *strings.Builder, root string, i *item, feed bool) {
 	title := cmp.Or(i.title, i.excerpt, "(no title)")
 	fmt.Fprintf(b, `<li><a class="title" dir="auto" href="%s%s">%s</a> <span class="meta">`, root, i.path(), text(title))
 	if feed {
-		fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a> `, root, i.feed, text(letter.FeedTitle(w.feedOf(i))))
+		fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a> `, root, i.feed, text(mailmsg.FeedTitle(w.feedOf(i))))
 	}
 	b.WriteString(moment(i.date) + "</span>")
 	if i.title != "" && i.excerpt != "" {
@@ -235,7 +235,7 @@ func moment(t time.Time) string {
 }
 
 // mayHaveImages is quick, and does not overlook one.
-func mayHaveImages(e *entries.Record) bool {
+func mayHaveImages(e *entrystore.Record) bool {
 	c := e.Get(lektordir.FieldContent | lektordir.FieldType | lektordir.FieldFeedContent)
 	has := func(kind string, content []byte) bool {
 		return htmltext.KindOf(kind, content) == htmltext.HTML && bytes.Contains(bytes.ToLower(content), []byte("<img"))
@@ -266,9 +266,9 @@ func (w *site) entryPage(i *item, images bool) page {
 			// Lists lead here, so there is a page, with what they say.
 			e = &lektordir.Entry{Content: []byte(i.excerpt)}
 		}
-		shown := entries.Public
+		shown := entrystore.Public
 		if w.o.Private {
-			shown = entries.Own
+			shown = entrystore.Own
 		}
 		w.entry(b, i, shown(e), images)
 		return err == nil
@@ -294,15 +294,15 @@ func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images boo
 	w.head(b, root, title)
 	b.WriteString("<article>\n")
 	fmt.Fprintf(b, "<h1 dir=\"auto\">%s</h1>\n<p class=\"meta\">", text(title))
-	fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a>`, root, i.feed, text(letter.FeedTitle(w.feedOf(i))))
+	fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a>`, root, i.feed, text(mailmsg.FeedTitle(w.feedOf(i))))
 	if a := termsafe.Squeeze(cmp.Or(e.Author, w.feedOf(i).Author)); a != "" {
 		b.WriteString(" · " + text(redact.Text(a)))
 	}
 	b.WriteString(" · " + moment(i.date))
-	if u := e.URL(); entries.Followable(u) != "" {
+	if u := e.URL(); entrystore.Followable(u) != "" {
 		b.WriteString(" · " + htmlsafe.Link(u, "Original"))
 	}
-	if entries.Followable(e.Comments) != "" {
+	if entrystore.Followable(e.Comments) != "" {
 		b.WriteString(" · " + htmlsafe.Link(e.Comments, "Comments"))
 	}
 	b.WriteString("</p>\n")
@@ -325,7 +325,7 @@ func (w *site) enclosures(b *strings.Builder, e *lektordir.Entry) {
 	}
 	b.WriteString("<ul class=\"enclosures\">\n")
 	for _, enc := range e.Enclosures {
-		name, about := letter.About(enc)
+		name, about := mailmsg.About(enc)
 		b.WriteString("<li>" + htmlsafe.Link(enc.URL, name) + text(about))
 		kind, _, _ := strings.Cut(enc.Type, "/")
 		if src := htmlsafe.URL(enc.URL); src != "" && (kind == "audio" || kind == "video") {
@@ -359,7 +359,7 @@ func (w *site) feedsPage() page {
 			}
 			b.WriteString("<ul>\n")
 			for _, g := range groups {
-				fmt.Fprintf(b, "<li><a dir=\"auto\" href=\"%s\">%s</a> <span class=\"meta\">%s</span></li>\n", g.index, text(g.title), units.Count(len(g.items), "entry"))
+				fmt.Fprintf(b, "<li><a dir=\"auto\" href=\"%s\">%s</a> <span class=\"meta\">%s</span></li>\n", g.index, text(g.title), humanize.Count(len(g.items), "entry"))
 			}
 			b.WriteString("</ul>\n")
 		}

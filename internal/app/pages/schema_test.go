@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/internal/testkit/schema"
 	"github.com/lektordir/lektor/lektordir"
@@ -44,16 +44,16 @@ func TestSchema(t *testing.T) {
 	must.Get(d.Deliver(t.Context(), &lektordir.Feed{ID: "http://a.example/", Name: "A"}, lektordir.UpdateNew,
 		lektordir.Entry{ID: "urn:x:1", Title: "One", Content: []byte("<p>x"), Type: "text/html", PubDate: time.Unix(1700000000, 0), Link: "http://a.example/1", Enclosures: []lektordir.Enclosure{{URL: "http://a.example/1.mp3", Length: -1}}},
 		lektordir.Entry{ID: "urn:x:2"}))
-	for what, run := range map[string]func(Common, command.PrinterOptions, *command.Streams) error{
-		"maildir": func(c Common, p command.PrinterOptions, s *command.Streams) error {
+	for what, run := range map[string]func(Common, cmdline.PrinterOptions, *cmdline.Streams) error{
+		"maildir": func(c Common, p cmdline.PrinterOptions, s *cmdline.Streams) error {
 			return Maildir(t.Context(), MaildirOptions{Common: c, To: filepath.Join(home, "mail"), Print: p}, s)
 		},
-		"mbox": func(c Common, p command.PrinterOptions, s *command.Streams) error {
+		"mbox": func(c Common, p cmdline.PrinterOptions, s *cmdline.Streams) error {
 			return Mbox(t.Context(), MboxOptions{Common: c, To: filepath.Join(home, "box"), Print: p}, s)
 		},
 	} {
 		var out, said strings.Builder
-		if err := run(Common{Dir: d.Path()}, command.PrinterOptions{Format: "json"}, command.NewStreams("lektor-pages", strings.NewReader(""), &out, &said)); err != nil {
+		if err := run(Common{Dir: d.Path()}, cmdline.PrinterOptions{Format: "json"}, cmdline.NewStreams("lektor-pages", strings.NewReader(""), &out, &said)); err != nil {
 			t.Fatal(err, said.String())
 		}
 		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")

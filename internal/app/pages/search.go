@@ -10,8 +10,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/query"
-	"github.com/lektordir/lektor/internal/units"
 )
 
 // Limits that keep the search index small.
@@ -84,7 +84,7 @@ func (w *site) searchPage(sorted []string, prefixes map[string]map[string][]*ite
 		w.head(b, "../", "Search")
 		b.WriteString("<h1>Search</h1>\n<p>Words in titles, by their first letters.</p>\n")
 		if searched < len(w.list) {
-			fmt.Fprintf(b, "<p class=\"meta\">Of the newest %s.</p>\n", units.Count(searched, "entry"))
+			fmt.Fprintf(b, "<p class=\"meta\">Of the newest %s.</p>\n", humanize.Count(searched, "entry"))
 		}
 		letter := ""
 		for _, p := range sorted {

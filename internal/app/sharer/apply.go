@@ -12,10 +12,10 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/errlist"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/joined"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -90,13 +90,13 @@ func (a *applier) applyFeeds(ctx context.Context, actions []action) error {
 	if len(actions) == 0 {
 		return nil
 	}
-	w, err := feeddir.NewWriter(a.r.d, commit.Options{})
+	w, err := feedstate.NewWriter(a.r.d, commit.Options{})
 	if err != nil {
 		return err
 	}
 	defer w.Close()
 	var bad error
-	var added []*feeddir.Subscription
+	var added []*feedstate.Subscription
 	for _, act := range actions {
 		if context.Cause(ctx) != nil || errors.As(bad, new(*errStop)) {
 			return bad
@@ -106,10 +106,10 @@ func (a *applier) applyFeeds(ctx context.Context, actions []action) error {
 			continue
 		}
 		a.store.step()
-		_, err := feeddir.Add(w, a.r.d, act.sub, feeddir.Options{Unsynced: true})
+		_, err := feedstate.Add(w, a.r.d, act.sub, feedstate.Options{Unsynced: true})
 		if err == nil && act.sub.Alias == "" {
 			// An alias of an earlier subscription would be an edit of this machine.
-			err = atomicfile.Remove(a.r.d.Join("src", feeddir.AliasPath(act.feed)))
+			err = atomicfile.Remove(a.r.d.Join("src", feedstate.AliasPath(act.feed)))
 		}
 		if bad = errors.Join(bad, a.unlessBusy(err)); err == nil {
 			added = append(added, act.sub)
@@ -118,10 +118,10 @@ func (a *applier) applyFeeds(ctx context.Context, actions []action) error {
 	if len(added) == 0 {
 		return bad
 	}
-	err = feeddir.FinishEach(w, a.r.d, added, func(sub *feeddir.Subscription, finish func() error) error {
-		return a.acting(subscribe, sub.Hash, feeddir.PendingPath(sub.Hash), sub, finish)
+	err = feedstate.FinishEach(w, a.r.d, added, func(sub *feedstate.Subscription, finish func() error) error {
+		return a.acting(subscribe, sub.Hash, feedstate.PendingPath(sub.Hash), sub, finish)
 	})
-	for _, e := range joined.Errors(err) {
+	for _, e := range errlist.Errors(err) {
 		bad = errors.Join(bad, a.unlessBusy(e))
 	}
 	return bad
@@ -140,7 +140,7 @@ func (a *applier) unlessBusy(err error) error {
 // acting changes the file rel of a feed in the lektor-dir. after is the subscription after
 // that, nil for none. The baseline records after instead of the file's content, so that a
 // concurrent edit of the user is found by the next run.
-func (a *applier) acting(kind actionKind, feed, rel string, after *feeddir.Subscription, do func() error) error {
+func (a *applier) acting(kind actionKind, feed, rel string, after *feedstate.Subscription, do func() error) error {
 	s := a.base.sub(feed)
 	if s.subscribed, s.alias, s.categories = after != nil, "", nil; after != nil {
 		s.alias, s.categories = after.Alias, after.Categories
@@ -160,12 +160,12 @@ func (a *applier) acting(kind actionKind, feed, rel string, after *feeddir.Subsc
 func (a *applier) change(w *commit.Writer, act action) error {
 	before := a.local.subs[act.feed]
 	if act.kind == unsubscribe {
-		return a.acting(act.kind, act.feed, feeddir.URLPath(act.feed), nil, func() error { return feeddir.Remove(w, a.r.d, act.feed) })
+		return a.acting(act.kind, act.feed, feedstate.URLPath(act.feed), nil, func() error { return feedstate.Remove(w, a.r.d, act.feed) })
 	}
 	after := *before
-	path, key, value := feeddir.CategoriesPath(act.feed), "categories", strings.Join(act.categories, "\n")
+	path, key, value := feedstate.CategoriesPath(act.feed), "categories", strings.Join(act.categories, "\n")
 	if act.kind == setAlias {
-		path, key, value = "src/"+feeddir.AliasPath(act.feed), "alias", act.alias
+		path, key, value = "src/"+feedstate.AliasPath(act.feed), "alias", act.alias
 		after.Alias = act.alias
 	} else {
 		after.Categories = act.categories
@@ -181,9 +181,9 @@ func (a *applier) change(w *commit.Writer, act action) error {
 	}
 	return a.acting(act.kind, act.feed, path, &after, func() error {
 		if value == "" && act.kind == setAlias {
-			return feeddir.Unset(w, a.r.d, act.feed, key)
+			return feedstate.Unset(w, a.r.d, act.feed, key)
 		}
-		return feeddir.Set(w, a.r.d, act.feed, key, value)
+		return feedstate.Set(w, a.r.d, act.feed, key, value)
 	})
 }
 
@@ -194,7 +194,7 @@ func (a *applier) standIn(feed, rel string) error {
 	if !nested {
 		area = ""
 	}
-	if err := feeddir.Guard(a.r.d, feed, area); err != nil {
+	if err := feedstate.Guard(a.r.d, feed, area); err != nil {
 		return err
 	}
 	path := a.r.d.Join(rel)
@@ -217,7 +217,7 @@ func (a *applier) summary() string {
 	var counts []string
 	say := func(n int, format string) {
 		if n > 0 {
-			counts = append(counts, fmt.Sprintf(format, units.Group(int64(n))))
+			counts = append(counts, fmt.Sprintf(format, humanize.Group(int64(n))))
 		}
 	}
 	say(a.done[setFlags], "marked %s")

@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // copied is a machine whose home directory is a copy of another's.
 func (m *machine) copied(name string) *machine {
 	m.t.Helper()
-	c := &machine{Dir: dir.New(m.t), t: m.t, name: name, clock: m.clock}
+	c := &machine{Dir: testdir.New(m.t), t: m.t, name: name, clock: m.clock}
 	copyDir(m.t, m.Path, c.Path)
 	return c
 }

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 )
 
 // MergeOptions are the options of [Merge].
@@ -19,7 +19,7 @@ type MergeOptions struct {
 }
 
 // document reads a document from a file or pipe, or from standard input.
-func document(ctx context.Context, s *command.Streams, name string) (*feedsync.Document, error) {
+func document(ctx context.Context, s *cmdline.Streams, name string) (*feedsync.Document, error) {
 	from := s.In
 	if name == "-" {
 		name = "standard input"
@@ -31,7 +31,7 @@ func document(ctx context.Context, s *command.Streams, name string) (*feedsync.D
 		defer f.Close()
 		from = f
 	}
-	data, err := command.ReadAll(ctx, from, maxDocument)
+	data, err := cmdline.ReadAll(ctx, from, maxDocument)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func document(ctx context.Context, s *command.Streams, name string) (*feedsync.D
 }
 
 // problems prints the problems of a document as warnings.
-func problems(s *command.Streams, name string, doc *feedsync.Document) {
+func problems(s *cmdline.Streams, name string, doc *feedsync.Document) {
 	for _, p := range doc.Problems {
 		s.Report.Warn("%s: %s", name, termsafe.Brief(p.String()))
 	}
@@ -53,9 +53,9 @@ func problems(s *command.Streams, name string, doc *feedsync.Document) {
 }
 
 // Merge merges an incoming document into a local one, and prints the result.
-func Merge(ctx context.Context, o MergeOptions, s *command.Streams) error {
+func Merge(ctx context.Context, o MergeOptions, s *cmdline.Streams) error {
 	if o.Local == "-" && o.Incoming == "-" {
-		return command.Usagef("merge: only one of the documents can be on standard input")
+		return cmdline.Usagef("merge: only one of the documents can be on standard input")
 	}
 	local, err := document(ctx, s, o.Local)
 	if err != nil {
@@ -71,7 +71,7 @@ func Merge(ctx context.Context, o MergeOptions, s *command.Streams) error {
 	problems(s, o.Local, local)
 	problems(s, o.Incoming, incoming)
 	if incoming.Plain > 0 {
-		s.Report.Warn("%s: %s without sx:sync %s not merged", o.Incoming, units.Count(incoming.Plain, incoming.Kind.String()), map[bool]string{true: "is", false: "are"}[incoming.Plain == 1])
+		s.Report.Warn("%s: %s without sx:sync %s not merged", o.Incoming, humanize.Count(incoming.Plain, incoming.Kind.String()), map[bool]string{true: "is", false: "are"}[incoming.Plain == 1])
 	}
 	until := incoming.Sharing
 	if len(local.Merge(incoming, feedsync.Rules{Strict: o.Strict})) > 0 && local.Sharing != nil && !local.Sharing.Until.IsZero() {
@@ -93,7 +93,7 @@ type CheckOptions struct {
 }
 
 // Check prints the problems of documents.
-func Check(ctx context.Context, o CheckOptions, s *command.Streams) error {
+func Check(ctx context.Context, o CheckOptions, s *cmdline.Streams) error {
 	bad := false
 	for _, name := range o.Documents {
 		doc, err := document(ctx, s, name)
@@ -125,8 +125,8 @@ func Check(ctx context.Context, o CheckOptions, s *command.Streams) error {
 				conflicts++
 			}
 		}
-		fmt.Fprintf(s.Out, "%s: %s, %d deleted, %s, %s\n", termsafe.Line(name), units.Count(doc.Len(), "item"), deleted,
-			units.Count(conflicts, "conflict"), units.Count(skipped, "problem"))
+		fmt.Fprintf(s.Out, "%s: %s, %d deleted, %s, %s\n", termsafe.Line(name), humanize.Count(doc.Len(), "item"), deleted,
+			humanize.Count(conflicts, "conflict"), humanize.Count(skipped, "problem"))
 		bad = bad || skipped > 0
 	}
 	if bad {

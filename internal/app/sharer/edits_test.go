@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/delivery"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -31,7 +31,7 @@ func TestNoEdit(t *testing.T) {
 	}
 	rounds(2, a, b)
 	before, set := a.published(target, subsFile).Sharing.Until, a.set()
-	src := "src/" + dir.Hash(feedURL(1))
+	src := "src/" + testdir.Hash(feedURL(1))
 	a.write(src+"/name", "Another name\n")
 	a.write(src+"/etc/fetch/url", "http://moved.example/feed\n")
 	a.write(src+"/etc/fetch/interval", "1d\n")
@@ -105,7 +105,7 @@ func TestNamesInCur(t *testing.T) {
 			t.Fatalf("%s: %q", from, found)
 		}
 		name, _, _ := strings.Cut(filepath.Base(found[0]), ";")
-		cur := filepath.Join(a.Path, "cur", dir.Hash(feedURL(1)))
+		cur := filepath.Join(a.Path, "cur", testdir.Hash(feedURL(1)))
 		if err := errors.Join(os.MkdirAll(cur, 0o777), os.Rename(found[0], filepath.Join(cur, name+to))); err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestJournalTells(t *testing.T) {
 	deliver := func(m *machine, guid string) {
 		t.Helper()
 		d := m.dir()
-		w, err := feeddir.NewWriter(d, commit.Options{})
+		w, err := feedstate.NewWriter(d, commit.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -362,18 +362,18 @@ func TestBusy(t *testing.T) {
 	fetched(1, 2, a, b)
 	fetched(2, 1, a, b)
 	rounds(2, a, b)
-	hash := dir.Hash(feedURL(1))
+	hash := testdir.Hash(feedURL(1))
 	a.write("src/"+hash+"/etc/view/alias", "Alias\n")
 	a.mark(1, 0, "FS", "")
 	a.unsubscribe(2)
 	rounds(1, a)
-	w, err := feeddir.NewWriter(b.dir(), commit.Options{})
+	w, err := feedstate.NewWriter(b.dir(), commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
 	var locks []*commit.Txn
-	for _, feed := range []string{hash, dir.Hash(feedURL(2))} {
+	for _, feed := range []string{hash, testdir.Hash(feedURL(2))} {
 		tx, err := w.BeginWait(t.Context(), feed)
 		if err != nil {
 			t.Fatal(err)
@@ -473,7 +473,7 @@ func TestLimitsOfPeers(t *testing.T) {
 	before := b.state()
 	s := b.streams()
 	err := Sync(t.Context(), SyncOptions{Common: c}, s)
-	if command.Status(err) != 75 || !strings.Contains(b.err.String(), "--max-bytes") || b.state() != before {
+	if cmdline.Status(err) != 75 || !strings.Contains(b.err.String(), "--max-bytes") || b.state() != before {
 		t.Errorf("%v: %s", err, &b.err)
 	}
 	b.sync()
@@ -531,7 +531,7 @@ func TestAliasOfTheSubscriptionBefore(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
 	fetched(1, 1, a, b)
-	hash := dir.Hash(feedURL(1))
+	hash := testdir.Hash(feedURL(1))
 	url, alias := filepath.Join(a.Path, "src", hash, "etc/fetch/url"), filepath.Join(a.Path, "src", hash, "etc/view/alias")
 	rounds(2, a, b)
 	a.write("src/"+hash+"/etc/view/alias", "Old\n")

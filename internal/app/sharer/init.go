@@ -7,13 +7,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // InitOptions are the options of [Init].
@@ -24,13 +25,13 @@ type InitOptions struct {
 	Renew  bool   // new endpoint name, same set
 }
 
-var notInName = lazy.Regexp(`[^A-Za-z0-9-]+`)
+var notInName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9-]+`) })
 
 // Init makes the lektor-dir an endpoint, and sets its target. If there is no lektor-dir,
 // Init creates one; its content then comes from the peers.
-func Init(_ context.Context, o InitOptions, s *command.Streams) error {
+func Init(_ context.Context, o InitOptions, s *cmdline.Streams) error {
 	if o.Target == "" && !o.Renew {
-		return &command.UsageError{Message: "init: no target is given", Hint: "a directory that all your machines have, or the URL of a server that takes PUT"}
+		return &cmdline.UsageError{Message: "init: no target is given", Hint: "a directory that all your machines have, or the URL of a server that takes PUT"}
 	}
 	with := feedcmd.CreateDir
 	if o.Renew {
@@ -100,7 +101,7 @@ func (r *run) targetOf(target string) (place, headers string, err error) {
 			return "", "", err
 		}
 		if u.RawQuery != "" || u.Fragment != "" {
-			return "", "", &command.UsageError{Message: "init: the URL must not have a query or fragment", Hint: "put tokens into " + r.path(headersFile)}
+			return "", "", &cmdline.UsageError{Message: "init: the URL must not have a query or fragment", Hint: "put tokens into " + r.path(headersFile)}
 		}
 		if u.User == nil {
 			return target, "", nil
@@ -109,13 +110,13 @@ func (r *run) targetOf(target string) (place, headers string, err error) {
 		password, _ := u.User.Password()
 		return feedurl.Public(target), "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)) + "\n", nil
 	case strings.Contains(target, "://"):
-		return "", "", &command.UsageError{Message: "init: " + feedurl.Public(target) + " is neither a directory nor an http or https URL"}
+		return "", "", &cmdline.UsageError{Message: "init: " + feedurl.Public(target) + " is neither a directory nor an http or https URL"}
 	}
 	if place, err = filepath.Abs(target); err != nil {
 		return "", "", err
 	}
 	if strings.ContainsAny(place, "\n\r") {
-		return "", "", &command.UsageError{Message: "init: the name of the directory has a newline"}
+		return "", "", &cmdline.UsageError{Message: "init: the name of the directory has a newline"}
 	}
 	return place, "", makeDir(place)
 }

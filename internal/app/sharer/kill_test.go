@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/lektordir/lektor/internal/feedsync"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // items returns the items of a machine's set.
@@ -66,13 +66,13 @@ func TestKilled(t *testing.T) {
 	rounds(2, a, b)
 	// Edits of both, of all kinds.
 	a.subscribe(7, "New")
-	os.Remove(filepath.Join(a.Path, "src", dir.Hash(feedURL(0)), "etc/fetch/url"))
-	a.write("src/"+dir.Hash(feedURL(1))+"/etc/view/alias", "Alias\n")
+	os.Remove(filepath.Join(a.Path, "src", testdir.Hash(feedURL(0)), "etc/fetch/url"))
+	a.write("src/"+testdir.Hash(feedURL(1))+"/etc/view/alias", "Alias\n")
 	a.mark(2, 1, "S", "")
 	a.mark(2, 2, "F", "")
 	a.sync()
 	b.mark(3, 1, "FS", "")
-	b.write("src/"+dir.Hash(feedURL(2))+"/etc/categories", "Elsewhere\n")
+	b.write("src/"+testdir.Hash(feedURL(2))+"/etc/categories", "Elsewhere\n")
 	b.subscribe(8)
 
 	snapshot := t.TempDir()
@@ -139,7 +139,7 @@ func TestKilled(t *testing.T) {
 // unsubscribe ends a subscription, as a script would.
 func (m *machine) unsubscribe(n int) {
 	m.t.Helper()
-	if err := os.Remove(filepath.Join(m.Path, "src", dir.Hash(feedURL(n)), "etc/fetch/url")); err != nil {
+	if err := os.Remove(filepath.Join(m.Path, "src", testdir.Hash(feedURL(n)), "etc/fetch/url")); err != nil {
 		m.t.Fatal(err)
 	}
 }

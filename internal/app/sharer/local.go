@@ -13,15 +13,15 @@ import (
 
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/entryname"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/errlist"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // local is the state of the lektor-dir.
 type local struct {
-	subs    map[string]*feeddir.Subscription    // shared feeds, by hash
+	subs    map[string]*feedstate.Subscription  // shared feeds, by hash
 	own     map[string]string                   // hash -> reason why the feed is not shared
 	unread  map[string]bool                     // feeds that could not be read; they count as unchanged
 	entries map[string]map[string]lektordir.Ref // feed, identity
@@ -50,10 +50,10 @@ const maxURL = 8 << 10
 // withheld returns the reason why a feed is not shared, "" if it is shared. A feed whose
 // settings cannot be read is not shared, but it does not count as removed.
 func (r *reader) withheld(hash string) string {
-	if feeddir.NeverShared(r.d, hash) {
+	if feedstate.NeverShared(r.d, hash) {
 		return "has a file etc/share/never"
 	}
-	why, err := feeddir.Withheld(r.d, hash)
+	why, err := feedstate.Withheld(r.d, hash)
 	r.fails(err)
 	return why
 }
@@ -61,7 +61,7 @@ func (r *reader) withheld(hash string) string {
 // local reads the subscriptions and lists the entries. It fails if the directories of any
 // feed cannot be listed, because a missing entry counts as deleted.
 func (r *reader) local(ctx context.Context) (*local, error) {
-	l := &local{subs: map[string]*feeddir.Subscription{}, own: map[string]string{}, unread: map[string]bool{},
+	l := &local{subs: map[string]*feedstate.Subscription{}, own: map[string]string{}, unread: map[string]bool{},
 		entries: map[string]map[string]lektordir.Ref{}, unknown: map[entryID]bool{}}
 	hashes, err := r.d.FeedHashes()
 	if err != nil {
@@ -94,7 +94,7 @@ func (r *reader) local(ctx context.Context) (*local, error) {
 // subscription reads the subscription of a feed into l.
 func (r *reader) subscription(l *local, hash string) {
 	delete(l.subs, hash)
-	sub, err := feeddir.ReadWhole(r.d, hash)
+	sub, err := feedstate.ReadWhole(r.d, hash)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return // not subscribed to
@@ -126,7 +126,7 @@ func (r *reader) subscription(l *local, hash string) {
 func listing(ctx context.Context, d *lektordir.Dir, feeds ...string) ([]lektordir.Ref, error) {
 	// A withdrawn entry still exists, so it is listed.
 	refs, err := d.List(ctx, lektordir.ListOptions{Withdrawn: true, Strict: true, Feeds: feeds})
-	for _, e := range joined.Errors(err) {
+	for _, e := range errlist.Errors(err) {
 		if bad, ok := errors.AsType[*lektordir.MalformedError](e); !ok || !bad.NoEntry {
 			return nil, e
 		}

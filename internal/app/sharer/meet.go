@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/journal"
@@ -81,7 +81,7 @@ func (r *reader) meet(s *set, base *baseline, l *local, changed []string) (waiti
 
 // journalSize returns the size of a feed's journal in bytes, 0 if there is none.
 func journalSize(d *lektordir.Dir, feed string) int64 {
-	fi, err := os.Stat(d.Join(feeddir.JournalPath(feed)))
+	fi, err := os.Stat(d.Join(feedstate.JournalPath(feed)))
 	if err != nil {
 		return 0
 	}

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedsync"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -27,11 +27,11 @@ type value struct {
 
 func newValue(t *testing.T, name string, feeds, entries int) *value {
 	v := &value{t: t, base: &baseline{feeds: map[string]*baseFeed{}}, set: newSet(name, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
-	v.local = &local{subs: map[string]*feeddir.Subscription{}, own: map[string]string{}, unread: map[string]bool{},
+	v.local = &local{subs: map[string]*feedstate.Subscription{}, own: map[string]string{}, unread: map[string]bool{},
 		entries: map[string]map[string]lektordir.Ref{}, unknown: map[entryID]bool{}}
 	for f := range feeds {
-		hash := dir.Hash(feedURL(f))
-		v.local.subs[hash] = &feeddir.Subscription{Hash: hash, ID: feedURL(f), URL: feedURL(f), Name: fmt.Sprint("Feed ", f)}
+		hash := testdir.Hash(feedURL(f))
+		v.local.subs[hash] = &feedstate.Subscription{Hash: hash, ID: feedURL(f), URL: feedURL(f), Name: fmt.Sprint("Feed ", f)}
 		v.local.entries[hash] = map[string]lektordir.Ref{}
 		for n := range entries {
 			identity := fmt.Sprintf("%08x%08x", f, n)
@@ -150,7 +150,7 @@ func TestMergeOfValues(t *testing.T) {
 		for range 6 {
 			want := map[string]string{}
 			for f := range feeds {
-				v, hash := all[r.IntN(len(all))], dir.Hash(feedURL(f))
+				v, hash := all[r.IntN(len(all))], testdir.Hash(feedURL(f))
 				if sub := v.local.subs[hash]; sub != nil {
 					c := *sub
 					c.Alias, c.Categories = []string{"", "One", "Two"}[r.IntN(3)], [][]string{nil, {"X"}, {"X/Y", "Z"}}[r.IntN(3)]

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/feedsync"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // published reads a document that a machine published.
@@ -73,7 +73,7 @@ func TestMovedIsUpdated(t *testing.T) {
 	if before == nil {
 		t.Fatal("it is not published")
 	}
-	b.write("src/"+dir.Hash(feedURL(1))+"/etc/categories", "Two\n")
+	b.write("src/"+testdir.Hash(feedURL(1))+"/etc/categories", "Two\n")
 	rounds(1, b)
 	after := b.published(target, subsFile).Item(hash)
 	if after == nil || after.Version != before.Version+1 || after.Parent == before.Parent || len(after.History) != 2 || after.History[1] != before.Head() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/feedsync"
 )
 
@@ -70,7 +70,7 @@ func (r *run) ownDocument(name string, kind feedsync.Kind) (*feedsync.Document, 
 	}
 	doc, err := parse(data, kind, nil)
 	if err != nil {
-		return nil, command.Hint(fmt.Errorf("%s: %w", r.path(name), err), "it was edited or damaged; remove it, and the next sync restores it from the other machines")
+		return nil, cmdline.Hint(fmt.Errorf("%s: %w", r.path(name), err), "it was edited or damaged; remove it, and the next sync restores it from the other machines")
 	}
 	return doc, nil
 }

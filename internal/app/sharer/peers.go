@@ -15,14 +15,14 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/entryname"
+	"github.com/lektordir/lektor/internal/errlist"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/joined"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/values"
 )
 
@@ -43,7 +43,7 @@ func (r *run) peers() ([]peer, error) {
 	if r.target != "" && !isURL(r.target) {
 		names, err := os.ReadDir(r.target)
 		if errors.Is(err, syscall.ENOTDIR) {
-			err = command.Hint(err, anotherTarget)
+			err = cmdline.Hint(err, anotherTarget)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -198,7 +198,7 @@ type brokenError struct {
 func (e *brokenError) Error() string {
 	counts := "none of its items are used"
 	if e.items > 0 {
-		counts = units.Count(e.items, "item") + " before that are used, and it is read again next time"
+		counts = humanize.Count(e.items, "item") + " before that are used, and it is read again next time"
 		if e.items == 1 {
 			counts = "1 item before that is used, and it is read again next time"
 		}
@@ -284,7 +284,7 @@ func (x *exchange) fetchDocument(ctx context.Context, n *peerUpdate, name string
 	items := 0
 	if doc != nil {
 		items = doc.Len() + doc.Known
-		warnings := command.Warnings{Report: x.s.Report}
+		warnings := cmdline.Warnings{Report: x.s.Report}
 		for _, problem := range doc.Problems {
 			warnings.Warn("%s: %s: %s", n.peer.name, name, termsafe.Brief(problem.String()))
 		}
@@ -339,7 +339,7 @@ func (x *exchange) needsComplete(partial *feedsync.Document, r record) bool {
 func (x *exchange) notOurs(place string, doc *feedsync.Document) error {
 	for _, it := range doc.Items() {
 		if !x.isOurs(it, doc.Kind) {
-			return command.Hint(&CopiedError{place, it.ID}, renew)
+			return cmdline.Hint(&CopiedError{place, it.ID}, renew)
 		}
 	}
 	return nil
@@ -373,7 +373,7 @@ type laterError struct {
 }
 
 func (e *laterError) Error() string {
-	return fmt.Sprintf("%s: not asked: the server wants to be left alone for %s", feedurl.Brief(feedurl.Public(e.place)), units.ShortDuration(e.left))
+	return fmt.Sprintf("%s: not asked: the server wants to be left alone for %s", feedurl.Brief(feedurl.Public(e.place)), humanize.ShortDuration(e.left))
 }
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
@@ -423,7 +423,7 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 			if wait := httpmsg.Pause(err); wait > 0 {
 				x.later[p.name] = x.now.Add(wait)
 			}
-			for _, e := range joined.Errors(err) {
+			for _, e := range errlist.Errors(err) {
 				x.s.Report.Print(fmt.Errorf("%s: %w", p.name, e))
 			}
 		}
@@ -472,10 +472,10 @@ func (x *exchange) recover(ctx context.Context, dryRun bool) error {
 	place := x.place()
 	n, err := x.fetchPeer(ctx, peer{name: x.me, place: place})
 	if n == nil {
-		return command.Hint(fmt.Errorf("the set is gone from %s, and what was published of it cannot be read: %w", x.path(), err),
+		return cmdline.Hint(fmt.Errorf("the set is gone from %s, and what was published of it cannot be read: %w", x.path(), err),
 			"mount %s; or, to do without: rm %s", place, x.path(publishedFile))
 	}
-	for _, e := range joined.Errors(err) {
+	for _, e := range errlist.Errors(err) {
 		x.s.Report.Print(fmt.Errorf("%s: %w", x.me, e))
 	}
 	for _, doc := range n.docs {

@@ -16,11 +16,11 @@ import (
 	"syscall"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/humanize"
 )
 
 // transport is a place that holds the documents of an endpoint. A record of their last
@@ -75,7 +75,7 @@ func (p directory) has(name, version string, rec record) bool {
 func (p directory) write(_ context.Context, name, version string, doc func(io.Writer) error, rec record, _ func([]byte) error) error {
 	// Another machine that shares the target may have put a link there.
 	if fi, err := os.Lstat(p.path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-		return command.Hint(fmt.Errorf("%s is a symbolic link; nothing is written through it", p.path), "another machine may have made it; remove it")
+		return cmdline.Hint(fmt.Errorf("%s is a symbolic link; nothing is written through it", p.path), "another machine may have made it; remove it")
 	}
 	p.step()
 	if err := makeDir(p.path); err != nil {
@@ -120,7 +120,7 @@ func sweepDir(dir string, step func()) {
 func makeDir(dir string) error {
 	err := os.MkdirAll(dir, 0o777)
 	if errors.Is(err, syscall.ENOTDIR) {
-		return command.Hint(err, "a directory is needed here: move the file away, or choose another place")
+		return cmdline.Hint(err, "a directory is needed here: move the file away, or choose another place")
 	}
 	return err
 }
@@ -190,9 +190,9 @@ func (p *server) deniedError(e *httpmsg.StatusError) error {
 	}
 	err := &httpmsg.StatusError{URL: e.URL, Status: e.Status, Text: e.Text, Detail: "this machine may not read there"}
 	if !p.r.isTarget(p.url) {
-		return command.Hint(err, "the headers of %s are sent only to the target's server; this server must allow reading without a password, at a secret URL", p.r.path(headersFile))
+		return cmdline.Hint(err, "the headers of %s are sent only to the target's server; this server must allow reading without a password, at a secret URL", p.r.path(headersFile))
 	}
-	return command.Hint(err, "%s", p.r.password())
+	return cmdline.Hint(err, "%s", p.r.password())
 }
 
 // password returns a hint where to put the password for the target's server.
@@ -215,7 +215,7 @@ func (r *run) headers() (http.Header, error) {
 		return nil, err
 	}
 	if fi, err := os.Stat(r.path(headersFile)); err == nil && fi.Mode().Perm()&0o077 != 0 {
-		return nil, command.Hint(fmt.Errorf("%s can be read by others", r.path(headersFile)), "chmod 600 %s", r.path(headersFile))
+		return nil, cmdline.Hint(fmt.Errorf("%s can be read by others", r.path(headersFile)), "chmod 600 %s", r.path(headersFile))
 	}
 	header, err := httpmsg.ParseHeaders(string(text))
 	if err != nil {
@@ -348,7 +348,7 @@ func (p *server) refused(a *fetch.Answer, size int) error {
 	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
 		detail, hint = "it takes no documents there (PUT)", "give the address of a WebDAV directory: lektor-share init URL"
 	case http.StatusRequestEntityTooLarge:
-		detail, hint = "it takes none of "+units.Bytes(int64(size)), "raise the limit there: of nginx client_max_body_size, of Apache LimitRequestBody"
+		detail, hint = "it takes none of "+humanize.Bytes(int64(size)), "raise the limit there: of nginx client_max_body_size, of Apache LimitRequestBody"
 	case http.StatusLocked:
 		detail = "somebody has locked it there; the next sync tries again"
 	case http.StatusInsufficientStorage:
@@ -358,5 +358,5 @@ func (p *server) refused(a *fetch.Answer, size int) error {
 	if hint == "" {
 		return err
 	}
-	return command.Hint(err, "%s", hint)
+	return cmdline.Hint(err, "%s", hint)
 }

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/net/idna"
 
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -22,7 +22,7 @@ import (
 type action struct {
 	kind       actionKind
 	feed       string
-	sub        *feeddir.Subscription // subscription to add
+	sub        *feedstate.Subscription // subscription to add
 	alias      string
 	categories []string
 
@@ -84,7 +84,7 @@ func (p *planner) feed(tree *folders, it *feedsync.Item) []action {
 			p.refused = append(p.refused, fmt.Sprintf("%s: not subscribed to: %s", feedurl.Brief(feedurl.Public(url)), why))
 			return nil
 		}
-		return []action{{kind: subscribe, feed: it.ID, sub: &feeddir.Subscription{
+		return []action{{kind: subscribe, feed: it.ID, sub: &feedstate.Subscription{
 			ID: id, URL: url, Name: it.Value("", "title"), Alias: m.alias, Link: it.Value("", "htmlUrl"), Categories: categories, Origin: p.origins[it.ID],
 		}}}
 	}

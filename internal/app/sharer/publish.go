@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/httpmsg"
@@ -221,7 +221,7 @@ func (x *exchange) another(name string, data []byte) error {
 	}
 	// If the set is lost, the published documents are all that is left.
 	if !x.rep.lost && doc.Sharing != nil && doc.Sharing.Until.After(until) {
-		return command.Hint(&CopiedError{place, ""}, renew)
+		return cmdline.Hint(&CopiedError{place, ""}, renew)
 	}
 	return nil
 }
@@ -256,7 +256,7 @@ func (x *exchange) publishDocuments(ctx context.Context) error {
 		return nil
 	}
 	if fi, err := os.Stat(x.target); !isURL(x.target) && (err != nil || !fi.IsDir()) {
-		return command.Hint(fmt.Errorf("%s is not there; nothing is published", x.target), anotherTarget)
+		return cmdline.Hint(fmt.Errorf("%s is not there; nothing is published", x.target), anotherTarget)
 	}
 	rec, to := x.published(), x.placeAt(x.place())
 	var bad error
@@ -321,10 +321,10 @@ type PublishOptions struct {
 }
 
 // Publish writes the complete documents to another place than the target.
-func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
+func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 	name, ok := map[string]string{"": subsFile, "subscriptions": subsFile, "state": completeFile}[o.Set]
 	if !ok {
-		return command.Usagef("--set %s: use subscriptions or state", o.Set)
+		return cmdline.Usagef("--set %s: use subscriptions or state", o.Set)
 	}
 	r, l, err := o.noted(ctx, s)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/dirfs"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 )
 
 // replica is the set and the baseline of a lektor-dir, with their store.
@@ -35,7 +35,7 @@ func (r *run) load() error {
 	r.rep = p
 	there, err := p.store.load(p.set, p.base)
 	if errors.As(err, new(*damagedError)) {
-		return command.Hint(err, "remove it, and the next sync restores it from the other machines")
+		return cmdline.Hint(err, "remove it, and the next sync restores it from the other machines")
 	}
 	if err == nil && !there {
 		err = p.migrate(r)
@@ -78,7 +78,7 @@ func (r *run) note(ctx context.Context) (*local, error) {
 	}
 	p.base.follow(l)
 	warned, err := p.set.note(edits, p.base, r.c.Rand)
-	warnings := command.Warnings{Report: r.s.Report}
+	warnings := cmdline.Warnings{Report: r.s.Report}
 	for _, w := range warned {
 		warnings.Warn("%s", w)
 	}
@@ -96,7 +96,7 @@ func (r *run) confirm(ctx context.Context, l *local, edits []edit) ([]edit, erro
 	if len(missing) == 0 {
 		return edits, nil
 	}
-	w, err := feeddir.NewWriter(r.d, commit.Options{})
+	w, err := feedstate.NewWriter(r.d, commit.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (r *run) syncMoves() error {
 	rels := []string{"new", "cur", "src"}
 	for _, hash := range hashes {
 		rels = append(rels, "new/"+hash, "cur/"+hash)
-		for _, file := range []string{feeddir.URLPath(hash), feeddir.CategoriesPath(hash), "src/" + feeddir.AliasPath(hash)} {
+		for _, file := range []string{feedstate.URLPath(hash), feedstate.CategoriesPath(hash), "src/" + feedstate.AliasPath(hash)} {
 			rels = append(rels, filepath.Dir(file))
 		}
 	}

@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedsync"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // told returns all that a machine has published.
@@ -56,7 +56,7 @@ func TestFeedMadePrivateIsWithdrawn(t *testing.T) {
 	a.mark(2, 0, "F", "")
 	rounds(2, a, b)
 	// A conflict, and a mark that is newer than the document with all.
-	secret := "src/" + dir.Hash(feedURL(1))
+	secret := "src/" + testdir.Hash(feedURL(1))
 	a.write(secret+"/etc/view/alias", "Secret alias\n")
 	b.write(secret+"/etc/view/alias", "Another secret\n")
 	a.mark(1, 1, "S", "")
@@ -73,7 +73,7 @@ func TestFeedMadePrivateIsWithdrawn(t *testing.T) {
 		a.write(secret+"/"+file, "Cookie: x\n")
 		a.sync()
 		s := a.told(target)
-		for _, word := range []string{"feed1", "ecret", "Within", dir.Hash(feedURL(1)), "of 1<"} {
+		for _, word := range []string{"feed1", "ecret", "Within", testdir.Hash(feedURL(1)), "of 1<"} {
 			if strings.Contains(s, word) {
 				t.Errorf("%s: the documents have %q: %s", file, word, s)
 			}
@@ -145,7 +145,7 @@ func TestReplacedEntryIsNotRead(t *testing.T) {
 	a, b := all[0], all[1]
 	fetched(1, 3, all...)
 	rounds(2, a, b)
-	hash := dir.Hash(feedURL(1))
+	hash := testdir.Hash(feedURL(1))
 	name := "1503674300.M1P1Q1I0000000100000000.a"
 	from := filepath.Join(a.Path, "new", hash, name)
 	move := func(to string) {
@@ -168,7 +168,7 @@ func TestReplacedEntryIsNotRead(t *testing.T) {
 	move("tmp/" + hash + "/1503674399.M1P1Q1I0000000100000000.a;replaces")
 	read(false, "about to be replaced")
 	move("tmp/" + hash + "/" + name + ";gone,R")
-	w, err := feeddir.NewWriter(a.dir(), commit.Options{})
+	w, err := feedstate.NewWriter(a.dir(), commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestGreatestVersion(t *testing.T) {
 	fetched(2, 3, all...)
 	rounds(2, a, b)
 	evil := filepath.Join(target, "evil")
-	hash := dir.Hash(feedURL(1))
+	hash := testdir.Hash(feedURL(1))
 	item := func(element, id, rest string) string {
 		return fmt.Sprintf(`<%s><sx:sync id="%s" version="9007199254740992"><sx:history when="Thu, 01 Jan 2026 00:00:00 GMT" by="evil"/></sx:sync></%s>`, element+rest, id, element)
 	}
@@ -243,7 +243,7 @@ func TestTooLong(t *testing.T) {
 	}
 	peer := filepath.Join(target, "peer")
 	url := feedURL(8) + strings.Repeat("z", maxURL)
-	if err := errors.Join(os.MkdirAll(peer, 0o777), os.WriteFile(filepath.Join(peer, subsFile), []byte(`<opml xmlns:sx="`+feedsync.Namespace+`"><body><outline title="t" text="t" xmlUrl="`+url+`"><sx:sync id="`+dir.Hash(url)+`" version="1"><sx:history by="peer"/></sx:sync></outline></body></opml>`), 0o666)); err != nil {
+	if err := errors.Join(os.MkdirAll(peer, 0o777), os.WriteFile(filepath.Join(peer, subsFile), []byte(`<opml xmlns:sx="`+feedsync.Namespace+`"><body><outline title="t" text="t" xmlUrl="`+url+`"><sx:sync id="`+testdir.Hash(url)+`" version="1"><sx:history by="peer"/></sx:sync></outline></body></opml>`), 0o666)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -280,7 +280,7 @@ func TestWhatASyncDid(t *testing.T) {
 	}
 	a.clock.now = a.clock.now.Add(30 * 24 * time.Hour)
 	var out bytes.Buffer
-	if err := Peer(t.Context(), PeerOptions{Common: b.common(), Print: command.PrinterOptions{Format: "wrote,silent"}}, command.NewStreams("lektor-share", nil, &out, &b.err)); err != nil {
+	if err := Peer(t.Context(), PeerOptions{Common: b.common(), Print: cmdline.PrinterOptions{Format: "wrote,silent"}}, cmdline.NewStreams("lektor-share", nil, &out, &b.err)); err != nil {
 		t.Fatal(err)
 	}
 	if s := out.String(); !strings.Contains(s, wrote.Format("2006-01-02")) || !strings.Contains(s, "720h") {
@@ -381,7 +381,7 @@ func TestResolveMany(t *testing.T) {
 		rounds(2, a, b)
 		for _, m := range both {
 			for n := range 3 {
-				m.write("src/"+dir.Hash(feedURL(n))+"/etc/view/alias", "Of "+m.name+"\n")
+				m.write("src/"+testdir.Hash(feedURL(n))+"/etc/view/alias", "Of "+m.name+"\n")
 			}
 		}
 		rounds(2, a, b)
@@ -396,11 +396,11 @@ func TestResolveMany(t *testing.T) {
 			o.Items = []string{"-"}
 			// conflicts writes into the pipe when resolve has begun.
 			listing.Go(func() {
-				s := command.NewStreams("lektor-share", nil, out, &a.err)
+				s := cmdline.NewStreams("lektor-share", nil, out, &a.err)
 				out.CloseWithError(Conflicts(t.Context(), ConflictsOptions{Common: a.common()}, s))
 			})
 		}
-		if err := Resolve(t.Context(), o, command.NewStreams("lektor-share", in, &bytes.Buffer{}, &bytes.Buffer{})); err != nil {
+		if err := Resolve(t.Context(), o, cmdline.NewStreams("lektor-share", in, &bytes.Buffer{}, &bytes.Buffer{})); err != nil {
 			t.Fatal(err)
 		}
 		in.Close()
@@ -432,7 +432,7 @@ func TestVersionBefore(t *testing.T) {
 	m.mark(1, 0, "FS", "")
 	m.mark(1, 1, "S", "")
 	m.mark(2, 0, "F", "")
-	m.write("src/"+dir.Hash(feedURL(2))+"/etc/view/alias", "Ours\n")
+	m.write("src/"+testdir.Hash(feedURL(2))+"/etc/view/alias", "Ours\n")
 	share := filepath.Join(m.Path, shareDir)
 	if err := os.RemoveAll(share); err != nil {
 		t.Fatal(err)

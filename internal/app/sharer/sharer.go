@@ -30,7 +30,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/feedurl"
@@ -79,7 +79,7 @@ const maxDocument = 1 << 30
 type run struct {
 	reader
 	c   Common
-	s   *command.Streams
+	s   *cmdline.Streams
 	now time.Time
 
 	me     string // name of this endpoint
@@ -95,7 +95,7 @@ func (r *run) path(elem ...string) string {
 }
 
 // open opens the lektor-dir with [feedcmd.OpenDir] or [feedcmd.CreateDir].
-func (c Common) open(s *command.Streams, with func(string, *lektordir.Options) (*lektordir.Dir, error)) (*run, error) {
+func (c Common) open(s *cmdline.Streams, with func(string, *lektordir.Options) (*lektordir.Dir, error)) (*run, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -103,7 +103,7 @@ func (c Common) open(s *command.Streams, with func(string, *lektordir.Options) (
 		c.step = func() {}
 	}
 	if c.Dir == "" {
-		return nil, command.Hint(errors.New("there is no home directory to keep feeds in"), "give --dir or set $LEKTORDIR")
+		return nil, cmdline.Hint(errors.New("there is no home directory to keep feeds in"), "give --dir or set $LEKTORDIR")
 	}
 	d, err := with(c.Dir, &lektordir.Options{Now: c.Now})
 	if err != nil {
@@ -116,7 +116,7 @@ func (c Common) open(s *command.Streams, with func(string, *lektordir.Options) (
 }
 
 // begin opens a shared lektor-dir, locks it and loads its replica.
-func (c Common) begin(s *command.Streams) (*run, error) {
+func (c Common) begin(s *cmdline.Streams) (*run, error) {
 	r, err := c.open(s, feedcmd.OpenDir)
 	if err != nil {
 		return nil, err
@@ -125,10 +125,10 @@ func (c Common) begin(s *command.Streams) (*run, error) {
 		return nil, err
 	}
 	if r.me == "" && !atomicfile.Exists(r.path(endpointFile)) {
-		return nil, command.Hint(errors.New("this lektor-dir is not shared yet"), "begin with: lektor-share init DIR|URL (a directory that all your machines have, or a server)")
+		return nil, cmdline.Hint(errors.New("this lektor-dir is not shared yet"), "begin with: lektor-share init DIR|URL (a directory that all your machines have, or a server)")
 	}
 	if !feedsync.IsNSS(r.me) {
-		return nil, command.Hint(fmt.Errorf("%s does not hold the name of an endpoint", r.path(endpointFile)), "lektor-share init --renew")
+		return nil, cmdline.Hint(fmt.Errorf("%s does not hold the name of an endpoint", r.path(endpointFile)), "lektor-share init --renew")
 	}
 	if r.target, err = r.setting(targetFile); err != nil {
 		return nil, err
@@ -144,14 +144,14 @@ func (c Common) begin(s *command.Streams) (*run, error) {
 }
 
 // noted is begin, and adds the edits of the user to the set.
-func (c Common) noted(ctx context.Context, s *command.Streams) (*run, *local, error) {
+func (c Common) noted(ctx context.Context, s *cmdline.Streams) (*run, *local, error) {
 	r, err := c.begin(s)
 	if err != nil {
 		return nil, nil, err
 	}
 	if r.rep.lost {
 		r.end()
-		return nil, nil, command.Hint(errors.New("a part of the set is gone from "+r.path()), "lektor-share sync restores it from the other machines")
+		return nil, nil, cmdline.Hint(errors.New("a part of the set is gone from "+r.path()), "lektor-share sync restores it from the other machines")
 	}
 	l, err := r.note(ctx)
 	if err != nil {
@@ -168,7 +168,7 @@ func (r *run) setting(name string) (string, error) {
 		return line, nil
 	}
 	if fi, serr := os.Stat(r.path(name)); serr == nil && !fi.Mode().IsRegular() {
-		err = command.Hint(err, "a file of one line is needed here; move this away, and then: lektor-share init DIR|URL")
+		err = cmdline.Hint(err, "a file of one line is needed here; move this away, and then: lektor-share init DIR|URL")
 	}
 	return "", err
 }
@@ -176,7 +176,7 @@ func (r *run) setting(name string) (string, error) {
 // lock locks the set against other processes. It fails at once if another one holds the
 // lock.
 func (r *run) lock() error {
-	busy := command.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; try again when it has ended")
+	busy := cmdline.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; try again when it has ended")
 	var err error
 	r.unlock, err = atomicfile.Lock(r.path(lockFile), busy)
 	return err
@@ -232,6 +232,6 @@ func (r *run) line(text string, elem ...string) error {
 // errSaid is the error if every failure was reported already. errRemote is the error if
 // only peers failed.
 var (
-	errSaid         = &command.ExitError{Status: 1}
-	errRemote error = &command.ExitError{Status: 75}
+	errSaid         = &cmdline.ExitError{Status: 1}
+	errRemote error = &cmdline.ExitError{Status: 75}
 )

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -27,7 +27,7 @@ type clock struct{ now time.Time }
 
 // machine is a lektor-dir that is shared.
 type machine struct {
-	*dir.Dir
+	*testdir.Dir
 	t     *testing.T
 	name  string
 	clock *clock
@@ -38,7 +38,7 @@ type machine struct {
 // newMachine makes a lektor-dir that publishes in a directory.
 func newMachine(t *testing.T, c *clock, name, target string) *machine {
 	t.Helper()
-	m := &machine{Dir: dir.New(t), t: t, name: name, clock: c}
+	m := &machine{Dir: testdir.New(t), t: t, name: name, clock: c}
 	if err := Init(t.Context(), InitOptions{Common: m.common(), Target: target, Name: name}, m.streams()); err != nil {
 		t.Fatal(err)
 	}
@@ -50,9 +50,9 @@ func (m *machine) common() Common {
 	return Common{Dir: m.Path, Now: func() time.Time { return m.clock.now.Add(m.skew) }, Fetch: fetch.Config{Now: func() time.Time { return m.clock.now }}}
 }
 
-func (m *machine) streams() *command.Streams {
+func (m *machine) streams() *cmdline.Streams {
 	m.err.Reset()
-	return command.NewStreams("lektor-share", strings.NewReader(""), &bytes.Buffer{}, &m.err)
+	return cmdline.NewStreams("lektor-share", strings.NewReader(""), &bytes.Buffer{}, &m.err)
 }
 
 // sync must succeed.
@@ -113,7 +113,7 @@ func fetched(feed, entries int, all ...*machine) {
 func (m *machine) mark(feed, n int, set, unset string) {
 	m.t.Helper()
 	d := m.dir()
-	refs, err := d.List(context.Background(), lektordir.ListOptions{Feeds: []string{dir.Hash(feedURL(feed))}})
+	refs, err := d.List(context.Background(), lektordir.ListOptions{Feeds: []string{testdir.Hash(feedURL(feed))}})
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func (m *machine) state() string {
 	m.t.Helper()
 	d := m.dir()
 	var lines []string
-	subs, err := feeddir.List(d)
+	subs, err := feedstate.List(d)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -178,8 +178,8 @@ func same(t *testing.T, machines ...*machine) {
 func (m *machine) conflicts() string {
 	m.t.Helper()
 	var out bytes.Buffer
-	s := command.NewStreams("lektor-share", nil, &out, &m.err)
-	if err := Conflicts(m.t.Context(), ConflictsOptions{Common: m.common(), Print: command.PrinterOptions{Format: "ours,theirs"}}, s); err != nil {
+	s := cmdline.NewStreams("lektor-share", nil, &out, &m.err)
+	if err := Conflicts(m.t.Context(), ConflictsOptions{Common: m.common(), Print: cmdline.PrinterOptions{Format: "ours,theirs"}}, s); err != nil {
 		m.t.Fatal(err)
 	}
 	return out.String()
@@ -231,7 +231,7 @@ func TestThreeMachines(t *testing.T) {
 		b.mark(n%feeds, n%entries, "F", "")
 	}
 	c.subscribe(20, "New, with a comma", `a\/b/c`)
-	if err := os.Remove(filepath.Join(b.Path, "src", dir.Hash(feedURL(7)), "etc/fetch/url")); err != nil {
+	if err := os.Remove(filepath.Join(b.Path, "src", testdir.Hash(feedURL(7)), "etc/fetch/url")); err != nil {
 		t.Fatal(err)
 	}
 	c.mark(6, 3, "STz", "") // as mv would
@@ -270,7 +270,7 @@ func TestThreeMachines(t *testing.T) {
 
 // Two machines edit one subscription, and sync in both orders.
 func TestConflicts(t *testing.T) {
-	feed := dir.Hash(feedURL(1))
+	feed := testdir.Hash(feedURL(1))
 	alias := func(text string) func(*machine) {
 		return func(m *machine) { m.write("src/"+feed+"/etc/view/alias", text+"\n") }
 	}
@@ -380,7 +380,7 @@ func TestFolders(t *testing.T) {
 	}
 	before := folder("In")
 	for n := range 3 {
-		a.write("src/"+dir.Hash(feedURL(n))+"/etc/categories", "Old/Renamed\n")
+		a.write("src/"+testdir.Hash(feedURL(n))+"/etc/categories", "Old/Renamed\n")
 	}
 	rounds(2, a, b)
 	same(t, a, b)
@@ -389,8 +389,8 @@ func TestFolders(t *testing.T) {
 	}
 	// One goes into the other here, and the other into it there.
 	for n := range 3 {
-		a.write("src/"+dir.Hash(feedURL(n))+"/etc/categories", "Two/Renamed\n")
-		b.write("src/"+dir.Hash(feedURL(10+n))+"/etc/categories", "Old/Renamed/Two\n")
+		a.write("src/"+testdir.Hash(feedURL(n))+"/etc/categories", "Two/Renamed\n")
+		b.write("src/"+testdir.Hash(feedURL(10+n))+"/etc/categories", "Old/Renamed/Two\n")
 	}
 	rounds(3, a, b)
 	same(t, a, b)
@@ -442,24 +442,24 @@ func TestGuards(t *testing.T) {
 		return `<opml xmlns:sx="https://www.microsoft.com/schemas/rss/sse"><head/><body>` + body + `</body></opml>`
 	}
 	for i, u := range []string{"file:///etc/passwd", "exec:touch /tmp/x", "javascript:1", "http://user:pass@h.example/", "../../x"} {
-		try(u, doc(outline(dir.Hash(u), `xmlUrl="`+u+`"`, "")), "not subscribed to")
+		try(u, doc(outline(testdir.Hash(u), `xmlUrl="`+u+`"`, "")), "not subscribed to")
 		_ = i
 	}
-	try("an id that is another's", doc(outline(dir.Hash(feedURL(99)), `xmlUrl="`+feedURL(98)+`"`, "")), "not that of its URL")
+	try("an id that is another's", doc(outline(testdir.Hash(feedURL(99)), `xmlUrl="`+feedURL(98)+`"`, "")), "not that of its URL")
 	// Names that would harm a terminal are cleaned, and name no files.
 	hostile := "http://evil.example/"
-	evil := doc(`<outline type="rss" text="&#x9b;31m../../x" title="../../` + "&#10;" + `y" xmlUrl="` + hostile + `"><sx:sync id="` + dir.Hash(hostile) + `" version="1"><sx:history by="evil"/></sx:sync></outline>`)
+	evil := doc(`<outline type="rss" text="&#x9b;31m../../x" title="../../` + "&#10;" + `y" xmlUrl="` + hostile + `"><sx:sync id="` + testdir.Hash(hostile) + `" version="1"><sx:history by="evil"/></sx:sync></outline>`)
 	if err := os.WriteFile(subs, []byte(evil), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	b.sync()
-	if name, _ := atomicfile.Line(filepath.Join(b.Path, "src", dir.Hash(hostile), "name")); strings.ContainsAny(name, "\n\x00") || name == "" {
+	if name, _ := atomicfile.Line(filepath.Join(b.Path, "src", testdir.Hash(hostile), "name")); strings.ContainsAny(name, "\n\x00") || name == "" {
 		t.Errorf("name %q", name)
 	}
 	// All subscriptions ended at once wait for a word.
 	var graves strings.Builder
 	for n := range 30 {
-		graves.WriteString(outline(dir.Hash(feedURL(n)), "", `deleted="true"`))
+		graves.WriteString(outline(testdir.Hash(feedURL(n)), "", `deleted="true"`))
 	}
 	if err := os.WriteFile(subs, []byte(doc(graves.String())), 0o600); err != nil {
 		t.Fatal(err)
@@ -474,7 +474,7 @@ func TestGuards(t *testing.T) {
 		t.Errorf("%v: %s", err, b.state())
 	}
 	// A feed that a peer unsubscribed keeps its entries.
-	if _, err := os.Stat(filepath.Join(b.Path, "src", dir.Hash(feedURL(1)), "id")); err != nil {
+	if _, err := os.Stat(filepath.Join(b.Path, "src", testdir.Hash(feedURL(1)), "id")); err != nil {
 		t.Error(err)
 	}
 }
@@ -665,8 +665,8 @@ func TestGone(t *testing.T) {
 		os.RemoveAll(found[0])
 	}
 	// Purged: nothing was read.
-	os.RemoveAll(filepath.Join(a.Path, "src", dir.Hash(feedURL(2))))
-	os.RemoveAll(filepath.Join(a.Path, "new", dir.Hash(feedURL(2))))
+	os.RemoveAll(filepath.Join(a.Path, "src", testdir.Hash(feedURL(2))))
+	os.RemoveAll(filepath.Join(a.Path, "new", testdir.Hash(feedURL(2))))
 	rounds(2, a, b)
 	s := b.state()
 	if !strings.Contains(s, "0000000100000000 S") || !strings.Contains(s, "0000000100000001 F\n") || strings.Contains(s, "0000000200000001 S") {
@@ -684,7 +684,7 @@ func TestWithdrawn(t *testing.T) {
 	a.mark(1, 3, "F", "")
 	rounds(2, a, b)
 	set := a.set()
-	complete := "src/" + dir.Hash(feedURL(1)) + "/etc/history/complete"
+	complete := "src/" + testdir.Hash(feedURL(1)) + "/etc/history/complete"
 	b.write(complete, "0000000100000000\n0000000100000001\n")
 	if s := b.state(); strings.Contains(s, "0000000100000002") || strings.Contains(s, "0000000100000003") {
 		t.Fatalf("they are not withdrawn: %s", s)

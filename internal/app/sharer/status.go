@@ -13,33 +13,33 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/humanize"
 )
 
 // PeerOptions are the options of [Peer].
 type PeerOptions struct {
 	Common
 	Words []string // "add NAME PLACE", "rm NAME" or "ls"
-	Print command.PrinterOptions
+	Print cmdline.PrinterOptions
 }
 
 // Peer adds, removes or lists peers.
-func Peer(_ context.Context, o PeerOptions, s *command.Streams) error {
+func Peer(_ context.Context, o PeerOptions, s *cmdline.Streams) error {
 	words, do := o.Words, (*run).printPeers
 	switch {
 	case len(words) == 3 && words[0] == "add":
 		if !peerName(words[1]) {
-			return command.Usagef("peer add: %q cannot be the name of a peer; use letters, digits and -", words[1])
+			return cmdline.Usagef("peer add: %q cannot be the name of a peer; use letters, digits and -", words[1])
 		}
-		do = func(r *run, _ command.PrinterOptions) error { return r.addPeer(words[1], strings.TrimSpace(words[2])) }
+		do = func(r *run, _ cmdline.PrinterOptions) error { return r.addPeer(words[1], strings.TrimSpace(words[2])) }
 	case len(words) == 2 && words[0] == "rm":
-		do = func(r *run, _ command.PrinterOptions) error { return r.removePeer(words[1]) }
+		do = func(r *run, _ cmdline.PrinterOptions) error { return r.removePeer(words[1]) }
 	case len(words) > 1, len(words) == 1 && words[0] != "ls":
-		return &command.UsageError{Message: "peer: use add NAME URL|DIR, rm NAME, or ls", Hint: "see lektor-share peer --help"}
+		return &cmdline.UsageError{Message: "peer: use add NAME URL|DIR, rm NAME, or ls", Hint: "see lektor-share peer --help"}
 	}
 	r, err := o.begin(s)
 	if err != nil {
@@ -53,10 +53,10 @@ func (r *run) addPeer(name, place string) (err error) {
 	switch {
 	case isURL(place):
 		if feedurl.Public(place) != place {
-			return command.Hint(errors.New("a peer's URL must not contain a user and password"), "the headers of the target are sent to its server: %s", r.path(headersFile))
+			return cmdline.Hint(errors.New("a peer's URL must not contain a user and password"), "the headers of the target are sent to its server: %s", r.path(headersFile))
 		}
 	case strings.Contains(place, "://") || place == "":
-		return command.Usagef("peer add: %q is neither a directory nor an http or https URL", feedurl.Public(place))
+		return cmdline.Usagef("peer add: %q is neither a directory nor an http or https URL", feedurl.Public(place))
 	default:
 		if place, err = filepath.Abs(place); err != nil {
 			return err
@@ -68,7 +68,7 @@ func (r *run) addPeer(name, place string) (err error) {
 // removePeer removes a peer that the user added. Its edits stay in the set.
 func (r *run) removePeer(name string) error {
 	if !peerName(name) || !atomicfile.Exists(r.path(peersDir, name)) {
-		return command.Hint(fmt.Errorf("no peer %s was added", name), "lektor-share peer ls; to remove a peer in the target, remove its directory there")
+		return cmdline.Hint(fmt.Errorf("no peer %s was added", name), "lektor-share peer ls; to remove a peer in the target, remove its directory there")
 	}
 	return errors.Join(atomicfile.Remove(r.path(peersDir, name)), os.RemoveAll(r.path(readDir, name)))
 }
@@ -81,7 +81,7 @@ type shown struct {
 	now     time.Time
 }
 
-var peerColumns = []command.Column[shown]{
+var peerColumns = []cmdline.Column[shown]{
 	{Name: "name", Get: func(p shown) any { return p.name }},
 	{Name: "place", Get: func(p shown) any { return feedurl.Public(p.place) }},
 	{Name: "success", Get: func(p shown) any { return p.success }},
@@ -89,19 +89,19 @@ var peerColumns = []command.Column[shown]{
 		if p.success.IsZero() {
 			return "never"
 		}
-		return units.ShortDuration(p.now.Sub(p.success))
+		return humanize.ShortDuration(p.now.Sub(p.success))
 	}},
 	{Name: "wrote", Get: func(p shown) any { return p.wrote }},
 	{Name: "silent", Get: func(p shown) any {
 		if p.wrote.IsZero() {
 			return "never"
 		}
-		return units.ShortDuration(max(0, p.now.Sub(p.wrote)))
+		return humanize.ShortDuration(max(0, p.now.Sub(p.wrote)))
 	}},
 }
 
-func (r *run) printPeers(o command.PrinterOptions) error {
-	return command.Records(r.s.Out, o, "tsv", peerColumns, func(p *command.Printer[shown]) error {
+func (r *run) printPeers(o cmdline.PrinterOptions) error {
+	return cmdline.Records(r.s.Out, o, "tsv", peerColumns, func(p *cmdline.Printer[shown]) error {
 		peers, err := r.peers()
 		if err != nil {
 			return err
@@ -119,12 +119,12 @@ func (r *run) printPeers(o command.PrinterOptions) error {
 // StatusOptions are the options of [Status].
 type StatusOptions struct {
 	Common
-	Print command.PrinterOptions
+	Print cmdline.PrinterOptions
 }
 
 // Status prints the peers. On standard error it prints the endpoint, waiting items,
 // conflicts, and feeds that are not shared.
-func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
+func Status(ctx context.Context, o StatusOptions, s *cmdline.Streams) error {
 	r, err := o.begin(s)
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 	r.summary(len(peers), "", waiting)
 	for _, hash := range slices.Sorted(maps.Keys(l.own)) {
 		name := hash
-		if sub, err := feeddir.Read(r.d, hash); err == nil {
+		if sub, err := feedstate.Read(r.d, hash); err == nil {
 			name = sub.Title()
 		}
 		still := 0
@@ -186,7 +186,7 @@ type conflict struct {
 	other string
 }
 
-var conflictColumns = []command.Column[conflict]{
+var conflictColumns = []cmdline.Column[conflict]{
 	{Name: "item", Get: func(c conflict) any { return c.it.ID }},
 	{Name: "kind", Get: func(c conflict) any { return c.kind }},
 	{Name: "title", Get: func(c conflict) any { return label(c.it) }},
@@ -220,17 +220,17 @@ func say(t *folders, it *feedsync.Item) string {
 // ConflictsOptions are the options of [Conflicts].
 type ConflictsOptions struct {
 	Common
-	Print command.PrinterOptions
+	Print cmdline.PrinterOptions
 }
 
 // Conflicts lists the items in conflict.
-func Conflicts(_ context.Context, o ConflictsOptions, s *command.Streams) error {
+func Conflicts(_ context.Context, o ConflictsOptions, s *cmdline.Streams) error {
 	r, err := o.begin(s)
 	if err != nil {
 		return err
 	}
 	defer r.end()
-	return command.Records(s.Out, o.Print, "tsv", conflictColumns, func(p *command.Printer[conflict]) error {
+	return cmdline.Records(s.Out, o.Print, "tsv", conflictColumns, func(p *cmdline.Printer[conflict]) error {
 		return p.PrintAll(r.rep.set.conflicts())
 	})
 }
@@ -273,9 +273,9 @@ type ResolveOptions struct {
 }
 
 // Resolve settles conflicts and applies the result. The next sync publishes it.
-func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
+func Resolve(ctx context.Context, o ResolveOptions, s *cmdline.Streams) error {
 	if o.Which != "ours" && o.Which != "theirs" {
-		return command.Usagef("resolve: use ours or theirs, not %q", o.Which)
+		return cmdline.Usagef("resolve: use ours or theirs, not %q", o.Which)
 	}
 	// Read all names before taking the lock: the program that writes them into the pipe may
 	// be another lektor-share, which holds it.
@@ -324,11 +324,11 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 }
 
 // names returns the ids that the user names. "-" reads them from standard input.
-func (o ResolveOptions) names(ctx context.Context, s *command.Streams) ([]string, error) {
+func (o ResolveOptions) names(ctx context.Context, s *cmdline.Streams) ([]string, error) {
 	if o.All || !slices.Equal(o.Items, []string{"-"}) {
 		return o.Items, nil
 	}
-	data, err := command.ReadAll(ctx, s.In, maxDocument)
+	data, err := cmdline.ReadAll(ctx, s.In, maxDocument)
 	if err != nil {
 		return nil, err
 	}
@@ -360,7 +360,7 @@ func (s *set) named(names []string, all bool) ([]*feedsync.Item, error) {
 		}
 		switch {
 		case found == 0, name == "":
-			return nil, command.Hint(fmt.Errorf("no item %s is in conflict", name), "to list the conflicts: lektor-share conflicts")
+			return nil, cmdline.Hint(fmt.Errorf("no item %s is in conflict", name), "to list the conflicts: lektor-share conflicts")
 		case found > 1 && !exact:
 			return nil, fmt.Errorf("%d items in conflict begin with %s", found, name)
 		}
@@ -404,7 +404,7 @@ func loser(it *feedsync.Item, peer string) (*feedsync.Item, error) {
 	case len(found) == 0:
 		return nil, fmt.Errorf("item %s: it has no version by %s, only by %s", it.ID, peer, strings.Join(names, ", "))
 	case len(found) > 1:
-		return nil, command.Hint(fmt.Errorf("item %s has several other versions", it.ID), "choose one of: %s", strings.Join(names, ", "))
+		return nil, cmdline.Hint(fmt.Errorf("item %s has several other versions", it.ID), "choose one of: %s", strings.Join(names, ", "))
 	}
 	return found[0].Loser(it.ID)
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/humanize"
 )
 
 // SyncOptions are the options of [Sync].
@@ -20,7 +20,7 @@ type SyncOptions struct {
 // Sync makes the lektor-dir and its peers agree: it adds the edits of the user to the set,
 // merges what peers publish, plans what differs between set and lektor-dir, saves the set,
 // applies the plan, and publishes. A dry run ends with the plan.
-func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
+func Sync(ctx context.Context, o SyncOptions, s *cmdline.Streams) error {
 	x, err := o.beginExchange(s)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 }
 
 // beginExchange begins a run and its exchange with peers.
-func (o SyncOptions) beginExchange(s *command.Streams) (*exchange, error) {
+func (o SyncOptions) beginExchange(s *cmdline.Streams) (*exchange, error) {
 	r, err := o.begin(s)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (r *run) plan(l *local, changed []string, origins map[string]string, yes bo
 	p := &plan{local: l, waiting: r.meet(r.rep.set, r.rep.base, l, changed)}
 	n := &planner{base: r.rep.base, local: l, allow: r.c.Fetch.AllowPrivate, origins: origins}
 	p.actions = n.plan(r.rep.set)
-	warnings := command.Warnings{Report: r.s.Report}
+	warnings := cmdline.Warnings{Report: r.s.Report}
 	for _, why := range n.refused {
 		warnings.Warn("%s", why)
 	}
@@ -145,7 +145,7 @@ func (r *run) plan(l *local, changed []string, origins map[string]string, yes bo
 	p.waiting += len(p.actions) - len(kept)
 	p.actions = kept
 	for _, err := range refused {
-		p.refused = errors.Join(p.refused, command.Hint(err, "if that is right: lektor-share sync --yes"))
+		p.refused = errors.Join(p.refused, cmdline.Hint(err, "if that is right: lektor-share sync --yes"))
 	}
 	return p
 }
@@ -192,15 +192,15 @@ func (r *run) summary(peers int, done string, waiting int) {
 			conflicts++
 		}
 	}
-	text := fmt.Sprintf("%s read", units.Count(peers, "peer"))
+	text := fmt.Sprintf("%s read", humanize.Count(peers, "peer"))
 	if done != "" {
 		text += ", " + done
 	}
 	if waiting > 0 {
-		text += fmt.Sprintf(", %s waiting", units.Count(waiting, "item"))
+		text += fmt.Sprintf(", %s waiting", humanize.Count(waiting, "item"))
 	}
 	if conflicts > 0 {
-		text += fmt.Sprintf(", %s (see: lektor-share conflicts)", units.Count(conflicts, "conflict"))
+		text += fmt.Sprintf(", %s (see: lektor-share conflicts)", humanize.Count(conflicts, "conflict"))
 	}
 	r.s.Report.Info("%s", text)
 }
@@ -213,7 +213,7 @@ type ApplyOptions struct {
 
 // Apply applies the set to the lektor-dir and does nothing else. It is for entries that
 // were fetched after their marks were read.
-func Apply(ctx context.Context, o ApplyOptions, s *command.Streams) error {
+func Apply(ctx context.Context, o ApplyOptions, s *cmdline.Streams) error {
 	r, l, err := o.noted(ctx, s)
 	if err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -54,7 +54,7 @@ type thing struct {
 // has reports whether an entry has a flag.
 func (m *machine) has(feed, n int, flag byte) bool {
 	m.t.Helper()
-	refs, err := m.dir().List(context.Background(), lektordir.ListOptions{Feeds: []string{dir.Hash(feedURL(feed))}})
+	refs, err := m.dir().List(context.Background(), lektordir.ListOptions{Feeds: []string{testdir.Hash(feedURL(feed))}})
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func flagThing(feed, n int, flag byte) thing {
 func feedThing(n int) thing {
 	return thing{
 		fmt.Sprintf("feed %d", n),
-		func(m *machine) bool { return feeddir.Subscribed(m.dir(), dir.Hash(feedURL(n))) },
+		func(m *machine) bool { return feedstate.Subscribed(m.dir(), testdir.Hash(feedURL(n))) },
 		func(m *machine, on bool) {
 			if on {
 				m.subscribe(n)
@@ -97,7 +97,7 @@ func feedThing(n int) thing {
 
 // fileThing is a setting of a feed that is there or not.
 func fileThing(feed int, file, text string) thing {
-	path := "src/" + dir.Hash(feedURL(feed)) + "/" + file
+	path := "src/" + testdir.Hash(feedURL(feed)) + "/" + file
 	return thing{
 		fmt.Sprintf("%s of feed %d", file, feed),
 		func(m *machine) bool {

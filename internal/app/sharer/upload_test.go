@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // talk is a sync with what it says: on standard error, or as its error with the hint.
@@ -23,7 +23,7 @@ func (m *machine) talk() (status int, text string) {
 	if err != nil && err != error(errRemote) {
 		s.Report.Print(err)
 	}
-	return command.Status(err), m.err.String()
+	return cmdline.Status(err), m.err.String()
 }
 
 // A day with each kind of server: nobody makes directories by hand, nothing is asked for
@@ -349,7 +349,7 @@ func TestPeerWithPassword(t *testing.T) {
 		told = append(told, r.Header.Get("Authorization"))
 		return 0
 	}
-	a.reads(other, &machine{Dir: &dir.Dir{Path: a.Path}, t: t, name: "elsewhere"})
+	a.reads(other, &machine{Dir: &testdir.Dir{Path: a.Path}, t: t, name: "elsewhere"})
 	status, text := a.talk()
 	if status != 75 || !strings.Contains(text, "elsewhere: ") || !strings.Contains(text, "may not read there") || !strings.Contains(text, "hint: the headers of ") {
 		t.Errorf("%d: %s", status, text)

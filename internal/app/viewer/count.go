@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
@@ -23,7 +23,7 @@ type CountOptions struct {
 	session.Common
 	Query []string
 	By    string // one of [Groups], for a line for each group; "" for a single line
-	Print command.PrinterOptions
+	Print cmdline.PrinterOptions
 	// Total adds a line with the sum to the lines of two or more groups, if they are for a person.
 	Total bool
 }
@@ -36,25 +36,25 @@ type counted struct {
 	feed *lektordir.Feed // nil unless groups are feeds
 	key  string          // sort key of the group
 	name string          // name of the group; "" for entries without an author, folder or feed name
-	entries.Tally
+	entrystore.Tally
 }
 
 // Count prints the number of unread entries and of all entries that match a query.
-func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
+func Count(ctx context.Context, o CountOptions, s *cmdline.Streams) error {
 	if o.By != "" && !slices.Contains(Groups, o.By) {
-		return &command.UsageError{
+		return &cmdline.UsageError{
 			Message: fmt.Sprintf("--by %s: cannot count by that", o.By),
 			Hint:    "count by one of " + strings.Join(Groups, ", "),
 		}
 	}
-	var p *command.Printer[*counted]
+	var p *cmdline.Printer[*counted]
 	var err error
 	if o.Print.Format != "" {
-		if p, err = command.NewPrinter(s.Out, o.Print, countColumns(o.By)); err != nil {
+		if p, err = cmdline.NewPrinter(s.Out, o.Print, countColumns(o.By)); err != nil {
 			return err
 		}
 	}
-	v, err := o.Open(o.Query, command.PrinterOptions{}, s)
+	v, err := o.Open(o.Query, cmdline.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
@@ -123,12 +123,12 @@ func (c *counting) count(ctx context.Context) error {
 			return err
 		}
 	}
-	found, err := c.Select(ctx, entries.Selection{Query: c.Query, All: true, Want: want})
+	found, err := c.Select(ctx, entrystore.Selection{Query: c.Query, All: true, Want: want})
 	if err != nil {
 		return err
 	}
 	for _, r := range found {
-		var t entries.Tally
+		var t entrystore.Tally
 		t.Add(r.Ref)
 		switch c.by {
 		case "author":
@@ -180,7 +180,7 @@ func (c *counting) countWhole(ctx context.Context) (bool, error) {
 }
 
 // add adds the tally of a feed to the total, and to the groups of its folders if those count.
-func (c *counting) add(hash string, t entries.Tally) {
+func (c *counting) add(hash string, t entrystore.Tally) {
 	c.total.Plus(t)
 	if c.by != "folder" {
 		return
@@ -221,7 +221,7 @@ func (c *counting) feed(f *lektordir.Feed) *counted {
 func (c *counting) folders(hash string) map[string]string {
 	folders, known := c.above[hash]
 	if !known {
-		folders = entries.FoldersAbove(c.Folders(hash))
+		folders = entrystore.FoldersAbove(c.Folders(hash))
 		c.above[hash] = folders
 	}
 	return folders
@@ -252,7 +252,7 @@ func (c *counting) sorted() []*counted {
 
 // countSaved counts for each saved query the entries that match it and the words.
 func countSaved(ctx context.Context, v *session.Session, words []string) ([]*counted, error) {
-	saved, err := entries.SavedQueries(v.Dir.Path())
+	saved, err := entrystore.SavedQueries(v.Dir.Path())
 	if err != nil {
 		return nil, err
 	}
@@ -264,12 +264,12 @@ func countSaved(ctx context.Context, v *session.Session, words []string) ([]*cou
 		}
 		if !v.Query.Empty() {
 			both := append([]string{q.Query.String(), "("}, words...)
-			if q.Query, err = entries.ParseQuery(v.Dir.Path(), append(both, ")")); err != nil {
+			if q.Query, err = entrystore.ParseQuery(v.Dir.Path(), append(both, ")")); err != nil {
 				return nil, err
 			}
 		}
 		c := &counted{name: q.Name}
-		found, err := v.Select(ctx, entries.Selection{Query: q.Query, All: true})
+		found, err := v.Select(ctx, entrystore.Selection{Query: q.Query, All: true})
 		if err != nil {
 			return nil, err
 		}
@@ -282,15 +282,15 @@ func countSaved(ctx context.Context, v *session.Session, words []string) ([]*cou
 }
 
 // countColumns returns the columns of -o for groups of a kind.
-func countColumns(by string) []command.Column[*counted] {
+func countColumns(by string) []cmdline.Column[*counted] {
 	type C = *counted
-	columns := []command.Column[C]{
+	columns := []cmdline.Column[C]{
 		{Name: "unread", Get: func(c C) any { return c.Unread }},
 		{Name: "all", Get: func(c C) any { return c.All }},
 		{Name: "flagged", Get: func(c C) any { return c.Flagged }},
 	}
 	if by != "" && by != "feed" {
-		return append(columns, command.Column[C]{Name: by, Get: func(c C) any { return c.name }})
+		return append(columns, cmdline.Column[C]{Name: by, Get: func(c C) any { return c.name }})
 	}
 	feed := func(get func(*lektordir.Feed) string) func(C) any {
 		return func(c C) any {
@@ -301,8 +301,8 @@ func countColumns(by string) []command.Column[*counted] {
 		}
 	}
 	return append(columns,
-		command.Column[C]{Name: "feed", Get: feed((*lektordir.Feed).Title)},
-		command.Column[C]{Name: "feedid", Get: feed(func(f *lektordir.Feed) string { return feedurl.Public(f.ID) })},
-		command.Column[C]{Name: "feedhash", Verbatim: true, Get: feed(func(f *lektordir.Feed) string { return f.Hash })},
+		cmdline.Column[C]{Name: "feed", Get: feed((*lektordir.Feed).Title)},
+		cmdline.Column[C]{Name: "feedid", Get: feed(func(f *lektordir.Feed) string { return feedurl.Public(f.ID) })},
+		cmdline.Column[C]{Name: "feedhash", Verbatim: true, Get: feed(func(f *lektordir.Feed) string { return f.Hash })},
 	)
 }

@@ -10,12 +10,12 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/undo"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -36,19 +36,19 @@ type DigestOptions struct {
 // Digest prints the title, the first lines and the link of every unread entry, feed by feed,
 // and marks each as read after it was written. If writing fails, the remaining entries stay
 // unread.
-func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
-	v, err := moving("digest", o.Common, o.Query, command.PrinterOptions{}, s)
+func Digest(ctx context.Context, o DigestOptions, s *cmdline.Streams) error {
+	v, err := moving("digest", o.Common, o.Query, cmdline.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
 	// Printed entries are marked as read, so an entry that cannot be read whole is skipped.
 	v.Strict = true
-	list, err := v.Select(ctx, entries.Selection{Query: v.Query, All: o.All, Want: lektordir.FieldPubDate})
+	list, err := v.Select(ctx, entrystore.Selection{Query: v.Query, All: o.All, Want: lektordir.FieldPubDate})
 	if err != nil {
 		return err
 	}
 	// The digest counts only the entries that it prints.
-	if list, err = entries.Filter(ctx, list, func(r *entries.Record) bool { return v.Usable(r.Check()) }); err != nil {
+	if list, err = entrystore.Filter(ctx, list, func(r *entrystore.Record) bool { return v.Usable(r.Check()) }); err != nil {
 		return err
 	}
 	d := &digest{viewer: v, o: o, feeds: map[string]*digestFeed{}}
@@ -81,24 +81,24 @@ type digest struct {
 	*viewer
 	o     DigestOptions
 	feeds map[string]*digestFeed // by hash
-	shown []*entries.Record
+	shown []*entrystore.Record
 }
 
 // sort counts the entries of each feed, and sorts list by feed, then by date.
-func (d *digest) sort(list []*entries.Record) {
+func (d *digest) sort(list []*entrystore.Record) {
 	for _, r := range list {
 		if d.feeds[r.Ref.Feed] == nil {
 			d.feeds[r.Ref.Feed] = &digestFeed{title: query.Fold(r.Feed().Title())}
 		}
 		d.feeds[r.Ref.Feed].Add(r.Ref)
 	}
-	slices.SortFunc(list, func(a, b *entries.Record) int {
-		return cmp.Or(cmp.Compare(d.feeds[a.Ref.Feed].title, d.feeds[b.Ref.Feed].title), cmp.Compare(a.Ref.Feed, b.Ref.Feed), entries.ByDate(a, b))
+	slices.SortFunc(list, func(a, b *entrystore.Record) int {
+		return cmp.Or(cmp.Compare(d.feeds[a.Ref.Feed].title, d.feeds[b.Ref.Feed].title), cmp.Compare(a.Ref.Feed, b.Ref.Feed), entrystore.ByDate(a, b))
 	})
 }
 
 // text returns the text of the next entry, below a heading if it is the first of its feed.
-func (d *digest) text(r *entries.Record) string {
+func (d *digest) text(r *entrystore.Record) string {
 	var b strings.Builder
 	if n := len(d.shown); n == 0 || d.shown[n-1].Ref.Feed != r.Ref.Feed {
 		if n > 0 {
@@ -143,7 +143,7 @@ func (d *digest) mark(ref lektordir.Ref) {
 
 // html runs lektor-pages to write the digest as HTML, and then marks the entries as read. The
 // HTML sanitizer is not linked into this program because that would slow down every start.
-func (d *digest) html(ctx context.Context, list []*entries.Record) error {
+func (d *digest) html(ctx context.Context, list []*entrystore.Record) error {
 	var paths strings.Builder
 	for _, r := range list {
 		if ctx.Err() != nil {
@@ -158,7 +158,7 @@ func (d *digest) html(ctx context.Context, list []*entries.Record) error {
 	// It runs for an empty list too: it writes nothing then, but reports wrong flags now rather
 	// than on the day when an entry arrives.
 	args := slices.Concat([]string{"--dir", d.Dir.Path(), "digest", "--null"}, d.o.HTML, []string{"-"})
-	if err := command.RunBeside(ctx, "lektor-pages", args, strings.NewReader(paths.String()), d.S); err != nil {
+	if err := cmdline.RunBeside(ctx, "lektor-pages", args, strings.NewReader(paths.String()), d.S); err != nil {
 		return err
 	}
 	for _, r := range d.shown {
@@ -173,13 +173,13 @@ func (d *digest) html(ctx context.Context, list []*entries.Record) error {
 // String returns the counts as text, for example "3 entries, 1 unread".
 func (c *counted) String() string {
 	if c.Unread == c.All {
-		return units.Count(c.All, "entry")
+		return humanize.Count(c.All, "entry")
 	}
-	return fmt.Sprintf("%s, %d unread", units.Count(c.All, "entry"), c.Unread)
+	return fmt.Sprintf("%s, %d unread", humanize.Count(c.All, "entry"), c.Unread)
 }
 
 // head returns the first lines of the content that are not blank, indented.
-func head(r *entries.Record, width, lines int) string {
+func head(r *entrystore.Record, width, lines int) string {
 	var b strings.Builder
 	for line := range strings.Lines(r.Lines(max(width, 20))) {
 		if lines <= 0 {

@@ -15,12 +15,12 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/servertime"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -31,7 +31,7 @@ type ExpireOptions struct {
 	Query []string // only entries that match may expire; empty means all
 	// Read entries expire after the time Read, except the Keep entries of each feed that were
 	// read last. If neither is set, read entries do not expire. The setting of a feed, see
-	// [feeddir.Keep], replaces both.
+	// [feedstate.Keep], replaces both.
 	Read    string
 	Keep    int // -1 for none
 	Trashed string
@@ -39,7 +39,7 @@ type ExpireOptions struct {
 	Flagged bool   // entries with the flag F expire too
 	Yes     bool   // skip the check of the clock
 	DryRun  bool
-	Print   command.PrinterOptions // for a dry run
+	Print   cmdline.PrinterOptions // for a dry run
 }
 
 // DefaultTrashed is the default time after which trashed entries expire.
@@ -57,7 +57,7 @@ const Never = "never"
 //
 // Entries that a viewer moves meanwhile stay. A fetcher does not deliver expired entries again.
 // Undo cannot bring them back.
-func Expire(ctx context.Context, o ExpireOptions, s *command.Streams) error {
+func Expire(ctx context.Context, o ExpireOptions, s *cmdline.Streams) error {
 	o.Print.Format = cmp.Or(o.Print.Format, "path")
 	v, err := o.Open(o.Query, o.Print, s)
 	if err != nil {
@@ -73,19 +73,19 @@ func Expire(ctx context.Context, o ExpireOptions, s *command.Streams) error {
 		}
 		at, ok := query.Time(l.text, v.Now)
 		if !ok {
-			return &command.UsageError{Message: fmt.Sprintf("--%s %s: not a time", l.flag, l.text), Hint: "write 2h, 3d, 2w, 6m (months), 1y, or never"}
+			return &cmdline.UsageError{Message: fmt.Sprintf("--%s %s: not a time", l.flag, l.text), Hint: "write 2h, 3d, 2w, 6m (months), 1y, or never"}
 		}
 		*l.at = at
 	}
 	if err := x.checkClock(); err != nil {
 		return err
 	}
-	list, err := v.Select(ctx, entries.Selection{Query: v.Query, All: true, Hidden: true})
+	list, err := v.Select(ctx, entrystore.Selection{Query: v.Query, All: true, Hidden: true})
 	if err != nil {
 		return err
 	}
 	// Reading the time is slow, so it is read only for entries that may expire by their names.
-	keeps, asked := map[string]feeddir.Keep{}, map[string][]lektordir.Ref{}
+	keeps, asked := map[string]feedstate.Keep{}, map[string][]lektordir.Ref{}
 	for _, r := range list {
 		feed := r.Ref.Feed
 		if _, known := keeps[feed]; !known {
@@ -124,7 +124,7 @@ func (x *expiry) checkClock() error {
 	if x.o.Yes || seen.IsZero() || !x.Now.After(seen.Add(servertime.MaxGap)) {
 		return nil
 	}
-	return command.Hint(
+	return cmdline.Hint(
 		fmt.Errorf("the clock says %s, which is %d days after the last expire and the last answer of a server; no entry was deleted",
 			x.Now.Format(time.DateTime), int(x.Now.Sub(seen)/(24*time.Hour))),
 		"run lektor-fetch update with the right clock; or if the clock is right, expire --yes")
@@ -159,22 +159,22 @@ type aged struct {
 
 // keep returns the rule for read entries of a feed. If the feed's setting is invalid, it reports
 // that and keeps all.
-func (x *expiry) keep(hash string) feeddir.Keep {
-	own, ok, err := feeddir.KeepOf(x.Dir, hash)
+func (x *expiry) keep(hash string) feedstate.Keep {
+	own, ok, err := feedstate.KeepOf(x.Dir, hash)
 	switch {
 	case err != nil:
-		x.S.Report.Print(command.Hint(err, "correct the setting; until then read entries of this feed do not expire"))
-		return feeddir.Keep{All: true}
+		x.S.Report.Print(cmdline.Hint(err, "correct the setting; until then read entries of this feed do not expire"))
+		return feedstate.Keep{All: true}
 	case ok:
 		return own
 	case x.o.Read == Never || x.o.Read == "" && x.o.Keep < 0:
-		return feeddir.Keep{All: true}
+		return feedstate.Keep{All: true}
 	}
-	return feeddir.Keep{Newest: max(x.o.Keep, 0), Age: x.o.Read}
+	return feedstate.Keep{Newest: max(x.o.Keep, 0), Age: x.o.Read}
 }
 
 // may reports whether an entry expires if it was moved long enough ago.
-func (x *expiry) may(r lektordir.Ref, keep feeddir.Keep) bool {
+func (x *expiry) may(r lektordir.Ref, keep feedstate.Keep) bool {
 	switch {
 	case r.HasFlag('T'):
 		return !x.trashed.IsZero()
@@ -187,7 +187,7 @@ func (x *expiry) may(r lektordir.Ref, keep feeddir.Keep) bool {
 }
 
 // choose returns the entries of one feed that expire.
-func (x *expiry) choose(ctx context.Context, asked []lektordir.Ref, keep feeddir.Keep) (doomed []lektordir.Ref, err error) {
+func (x *expiry) choose(ctx context.Context, asked []lektordir.Ref, keep feedstate.Keep) (doomed []lektordir.Ref, err error) {
 	times := make([]time.Time, len(asked))
 	if err := workers.ForEach(ctx, len(asked), func(i int) { times[i] = x.Record(asked[i]).Moved() }); err != nil {
 		return nil, err
@@ -251,7 +251,7 @@ func (x *expiry) expire(ctx context.Context, doomed map[string][]lektordir.Ref, 
 	}
 	bar.Done()
 	if x.entries > 0 && !x.o.DryRun {
-		x.S.Report.Info("%s of %s expired", units.Count(x.entries, "entry"), units.Count(x.feeds, "feed"))
+		x.S.Report.Info("%s of %s expired", humanize.Count(x.entries, "entry"), humanize.Count(x.feeds, "feed"))
 	}
 	return nil
 }

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -158,7 +158,7 @@ func TestExpire(t *testing.T) {
 				t.Errorf("%+v: %s: printed is %v, and then %v", tc.o, path, printed, err)
 			}
 		}
-		if left, err := os.ReadDir(filepath.Join(f.Path, "tmp", dir.Hash(viewdir.FeedID))); err == nil && len(left) > 0 {
+		if left, err := os.ReadDir(filepath.Join(f.Path, "tmp", testdir.Hash(viewdir.FeedID))); err == nil && len(left) > 0 {
 			t.Errorf("%v is left in tmp", left)
 		}
 	}
@@ -198,7 +198,7 @@ func TestExpireVersions(t *testing.T) {
 	} {
 		for version, p := range places {
 			where, info, _ := strings.Cut(p, " ")
-			f.Add(where, dir.Unique(1700000000+int64(10*id+version), id+1)+info)
+			f.Add(where, testdir.Unique(1700000000+int64(10*id+version), id+1)+info)
 		}
 	}
 	// One that a power cut left in two places is one.
@@ -221,9 +221,9 @@ func TestExpireWithdrawn(t *testing.T) {
 	if _, err := f.Feed(viewdir.FeedID, "Alpha", "etc/history/complete=0000000000000002"); err != nil {
 		t.Fatal(err)
 	}
-	f.Add("cur", dir.Unique(1700000001, 1)+";2,S")
-	f.Add("new", dir.Unique(1700000002, 2))
-	f.Add("new", dir.Unique(1700000003, 3))
+	f.Add("cur", testdir.Unique(1700000001, 1)+";2,S")
+	f.Add("new", testdir.Unique(1700000002, 2))
+	f.Add("new", testdir.Unique(1700000003, 3))
 	if err := Expire(t.Context(), ExpireOptions{Common: f.in(days), Keep: 0}, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestExpireReadOnly(t *testing.T) {
 	for _, n := range []string{"1", "2", "3"} {
 		f.Add("cur", "170000000"+n+".1.h;2,S")
 	}
-	cur := filepath.Join(f.Path, "cur", dir.Hash(viewdir.FeedID))
+	cur := filepath.Join(f.Path, "cur", testdir.Hash(viewdir.FeedID))
 	if err := os.Chmod(cur, 0o555); err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func TestExpireClockAhead(t *testing.T) {
 	refused := func(in time.Duration, o ExpireOptions) {
 		t.Helper()
 		err := expire(in, o)
-		if hint, ok := errors.AsType[*command.HintError](err); !ok || !strings.Contains(hint.Hint, "expire --yes") || !strings.Contains(err.Error(), "the clock says") {
+		if hint, ok := errors.AsType[*cmdline.HintError](err); !ok || !strings.Contains(hint.Hint, "expire --yes") || !strings.Contains(err.Error(), "the clock says") {
 			t.Errorf("after %v: %v", in, err)
 		}
 		if got := f.remaining(); got != "01" {
@@ -280,7 +280,7 @@ func TestExpireClockAhead(t *testing.T) {
 	}
 	date := func(in time.Duration) {
 		t.Helper()
-		if err := feeddir.RecordDate(f.opened(), time.Now().Add(in), time.Now().Add(in)); err != nil {
+		if err := feedstate.RecordDate(f.opened(), time.Now().Add(in), time.Now().Add(in)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -312,7 +312,7 @@ func TestExpireClockAhead(t *testing.T) {
 func TestExpireClockOfServers(t *testing.T) {
 	f := newFixture(t)
 	f.Add("cur", "1700000001.1.h;2,S")
-	if err := feeddir.RecordDate(f.opened(), time.Now(), time.Now().Add(400*days)); err != nil {
+	if err := feedstate.RecordDate(f.opened(), time.Now(), time.Now().Add(400*days)); err != nil {
 		t.Fatal(err)
 	}
 	err := Expire(t.Context(), ExpireOptions{Common: f.in(400 * days), Keep: 0}, f.Streams(""))

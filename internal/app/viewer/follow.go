@@ -15,8 +15,8 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/external"
 	"github.com/lektordir/lektor/internal/app/viewer/rules"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -30,9 +30,9 @@ type FollowOptions struct {
 	// Run is a command for each entry, run without a shell, see [external.Argv].
 	Run   []string
 	Rules bool // apply the user's rules, first to new entries, then to those that arrive
-	Print command.PrinterOptions
+	Print cmdline.PrinterOptions
 	// Screen is the terminal that lines are printed for, see [ListOptions].
-	Screen command.Screen
+	Screen cmdline.Screen
 	// Number prints numbers, which other commands accept as names.
 	Number bool
 	Poll   time.Duration
@@ -40,7 +40,7 @@ type FollowOptions struct {
 }
 
 // Follow prints entries as they arrive. It returns nil when ctx ends.
-func Follow(ctx context.Context, o FollowOptions, s *command.Streams) error {
+func Follow(ctx context.Context, o FollowOptions, s *cmdline.Streams) error {
 	v, err := o.Open(o.Query, o.Print, s)
 	if err != nil {
 		return err
@@ -103,8 +103,8 @@ func Follow(ctx context.Context, o FollowOptions, s *command.Streams) error {
 type follower struct {
 	*session.Session
 	o     FollowOptions
-	shown []*entries.Record // the numbered list, if o.Number is set
-	seen  map[string]bool   // keys of entries printed by past
+	shown []*entrystore.Record // the numbered list, if o.Number is set
+	seen  map[string]bool      // keys of entries printed by past
 	// command is o.Run, nil if that is empty.
 	command *external.Argv
 	rules   *rules.Applier // nil unless o.Rules is set
@@ -112,11 +112,11 @@ type follower struct {
 
 // past prints the newest o.Past entries that exist already, oldest first.
 func (f *follower) past(ctx context.Context) error {
-	found, err := f.Select(ctx, entries.Selection{Query: f.Query, Newest: f.o.Past, Want: lektordir.FieldPubDate})
+	found, err := f.Select(ctx, entrystore.Selection{Query: f.Query, Newest: f.o.Past, Want: lektordir.FieldPubDate})
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(found, entries.ByDate)
+	slices.SortFunc(found, entrystore.ByDate)
 	for _, r := range found {
 		if !f.Usable(r.Check()) {
 			continue
@@ -131,8 +131,8 @@ func (f *follower) past(ctx context.Context) error {
 
 // arrived applies the rules to an entry that arrived, and prints it if it matches the query.
 func (f *follower) arrived(ctx context.Context, ref lektordir.Ref) error {
-	if f.seen[entries.Key(ref.Path())] {
-		delete(f.seen, entries.Key(ref.Path()))
+	if f.seen[entrystore.Key(ref.Path())] {
+		delete(f.seen, entrystore.Key(ref.Path()))
 		return nil
 	}
 	f.Now = f.Clock()
@@ -173,7 +173,7 @@ func (f *follower) arrived(ctx context.Context, ref lektordir.Ref) error {
 func (f *follower) silent() bool { return f.o.Exec != "" || f.command != nil }
 
 // emit prints an entry, or runs the command for it.
-func (f *follower) emit(ctx context.Context, r *entries.Record) error {
+func (f *follower) emit(ctx context.Context, r *entrystore.Record) error {
 	if f.o.Number && (f.Printer != nil || !f.silent()) {
 		defer r.Forget() // free memory: shown grows without end
 		f.shown = append(f.shown, r)
@@ -204,7 +204,7 @@ func (f *follower) emit(ctx context.Context, r *entries.Record) error {
 
 // exec runs the user's command. Untrusted text reaches it only in arguments and the
 // environment, never in the text that a shell parses.
-func (f *follower) exec(ctx context.Context, r *entries.Record) {
+func (f *follower) exec(ctx context.Context, r *entrystore.Record) {
 	var err error
 	if f.command != nil {
 		err = f.command.Run(ctx, f.Store, r, nil)

@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/index"
-	"github.com/lektordir/lektor/internal/units"
 )
 
 // IndexOptions are the options of [Index].
@@ -19,15 +19,15 @@ type IndexOptions struct {
 }
 
 // Index builds the index or brings it up to date, checks it, or removes it.
-func Index(ctx context.Context, o IndexOptions, s *command.Streams) error {
+func Index(ctx context.Context, o IndexOptions, s *cmdline.Streams) error {
 	if o.Check && o.Drop {
-		return command.Usagef("--check and --drop exclude each other")
+		return cmdline.Usagef("--check and --drop exclude each other")
 	}
 	_, x, err := index.Open(o.Dir, o.Now, s, o.Common.Index)
 	if err != nil {
 		return err
 	}
-	var bar *command.Progress
+	var bar *cmdline.Progress
 	done := 0
 	progress := func(now, total int) {
 		if bar == nil {
@@ -50,9 +50,9 @@ func Index(ctx context.Context, o IndexOptions, s *command.Streams) error {
 			return err
 		}
 		if bad > 0 {
-			return command.Hint(fmt.Errorf("the index differs from the directory in %s", units.Count(bad, "place")), "run lektor-view index --drop, and then lektor-view index to build it again")
+			return cmdline.Hint(fmt.Errorf("the index differs from the directory in %s", humanize.Count(bad, "place")), "run lektor-view index --drop, and then lektor-view index to build it again")
 		}
-		_, err = fmt.Fprintf(s.Out, "%s, as in the directory\n", units.Count(n, "entry"))
+		_, err = fmt.Fprintf(s.Out, "%s, as in the directory\n", humanize.Count(n, "entry"))
 		return err
 	}
 	return x.Build(ctx, progress)

@@ -10,9 +10,9 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/publish"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/index"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // some has entries of several feeds, of which some share their dates, their ids and all
@@ -27,7 +27,7 @@ func some(t *testing.T, seed uint64) *fixture {
 		}
 	}
 	for i := range 60 {
-		place, name := "new", dir.Unique(1700000000+int64(random.IntN(20)), i+1)
+		place, name := "new", testdir.Unique(1700000000+int64(random.IntN(20)), i+1)
 		if random.IntN(2) == 0 {
 			place, name = "cur", name+[]string{"", ";2,S", ";2,FS"}[random.IntN(3)]
 		}
@@ -59,7 +59,7 @@ func TestWithIndex(t *testing.T) {
 	ctx := context.Background()
 	f := some(t, 3)
 	cache := t.TempDir()
-	run := func(indexed bool, what func(session.Common, *command.Streams, string) error) map[string]string {
+	run := func(indexed bool, what func(session.Common, *cmdline.Streams, string) error) map[string]string {
 		t.Helper()
 		c := f.Common()
 		if indexed {
@@ -72,7 +72,7 @@ func TestWithIndex(t *testing.T) {
 		if err := what(c, f.Streams(""), to); err != nil {
 			t.Fatal(err)
 		}
-		files, err := dir.Files(to)
+		files, err := testdir.Files(to)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,8 +82,8 @@ func TestWithIndex(t *testing.T) {
 		files["printed"], files["said"] = f.Out.String(), f.Err.String()
 		return files
 	}
-	published := func(o publish.Options) func(session.Common, *command.Streams, string) error {
-		return func(c session.Common, s *command.Streams, to string) error {
+	published := func(o publish.Options) func(session.Common, *cmdline.Streams, string) error {
+		return func(c session.Common, s *cmdline.Streams, to string) error {
 			o := o
 			o.Common, o.Self = c, "http://me.example/feed."+o.Format
 			if o.PerPage > 0 {
@@ -96,11 +96,11 @@ func TestWithIndex(t *testing.T) {
 			return publish.Publish(ctx, o, s)
 		}
 	}
-	for name, what := range map[string]func(session.Common, *command.Streams, string) error{
-		"stats": func(c session.Common, s *command.Streams, _ string) error {
+	for name, what := range map[string]func(session.Common, *cmdline.Streams, string) error{
+		"stats": func(c session.Common, s *cmdline.Streams, _ string) error {
 			return Stats(ctx, StatsOptions{Common: c}, s)
 		},
-		"digest": func(c session.Common, s *command.Streams, _ string) error {
+		"digest": func(c session.Common, s *cmdline.Streams, _ string) error {
 			return Digest(ctx, DigestOptions{Common: c, All: true, Lines: 3, Keep: true, Number: true}, s)
 		},
 		"atom":         published(publish.Options{Format: "atom", Complete: true}),
@@ -111,7 +111,7 @@ func TestWithIndex(t *testing.T) {
 		"paged, JSON":  published(publish.Options{Format: "json", PerPage: 7, Newest: 30}),
 		"archive":      published(publish.Options{Format: "atom", Archive: "x", PerPage: 7}),
 		"archive, RSS": published(publish.Options{Format: "rss", Archive: "x", PerPage: 11}),
-		"one that asks": func(c session.Common, s *command.Streams, _ string) error {
+		"one that asks": func(c session.Common, s *cmdline.Streams, _ string) error {
 			return Digest(ctx, DigestOptions{Common: c, Query: []string{"is:flagged"}, Keep: true}, s)
 		},
 	} {
@@ -138,11 +138,11 @@ func TestDigestMarks(t *testing.T) {
 	if err := Digest(context.Background(), DigestOptions{Common: c, Number: true}, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}
-	list, err := dir.Entries(f.Path)
+	list, err := testdir.Entries(f.Path)
 	if err != nil || len(list) != 60 {
 		t.Fatal(len(list), err)
 	}
-	if err := List(context.Background(), ListOptions{Common: c, Print: command.PrinterOptions{Format: "path"}}, f.Streams("")); err != nil || f.Out.Len() > 0 {
+	if err := List(context.Background(), ListOptions{Common: c, Print: cmdline.PrinterOptions{Format: "path"}}, f.Streams("")); err != nil || f.Out.Len() > 0 {
 		t.Errorf("%v, and unread are still\n%s", err, &f.Out)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/workers"
@@ -27,10 +27,10 @@ type ListOptions struct {
 	All    bool   // read entries too
 	Newest int    // only this many of the newest entries; 0 means all
 	Sort   string // one of [Sorts], or "-" and one for the reverse order (default [DefaultSort])
-	Print  command.PrinterOptions
+	Print  cmdline.PrinterOptions
 	// Screen is the terminal that the list is printed for. If it is zero, lines are not cut and
 	// dates are in full.
-	Screen command.Screen
+	Screen cmdline.Screen
 	Pager  Pager // shows a list that does not fit the screen, unless Print.Raw is set
 	// Number prints numbers, and saves the list so that other commands accept them as names.
 	Number bool
@@ -43,7 +43,7 @@ var Sorts = []string{"date", "delivered", "feed", "title", "author", "rank", "re
 const DefaultSort = "-date"
 
 // List prints the entries that match a query.
-func List(ctx context.Context, o ListOptions, s *command.Streams) error {
+func List(ctx context.Context, o ListOptions, s *cmdline.Streams) error {
 	order, err := sortOrder(cmp.Or(o.Sort, DefaultSort))
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	sel := entries.Selection{Query: v.Query, All: o.All, Newest: o.Newest, Want: order.fields & lektordir.FieldPubDate}
+	sel := entrystore.Selection{Query: v.Query, All: o.All, Newest: o.Newest, Want: order.fields & lektordir.FieldPubDate}
 	if order.best {
 		order.by = byRelevance(v.Query.Words())
 		sel.Newest, sel.Want = 0, order.fields
@@ -67,7 +67,7 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 	}
 	// Select has read the dates. Other fields that cannot be read sort as empty. Unusable
 	// entries are removed before entries are numbered, so that no number is skipped.
-	list, err = entries.Filter(ctx, list, func(r *entries.Record) bool {
+	list, err = entrystore.Filter(ctx, list, func(r *entrystore.Record) bool {
 		_ = r.Read(order.fields)
 		return v.Usable(r.Check())
 	})
@@ -96,12 +96,12 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 
 // overview holds facts about a whole list that are needed to print its lines.
 type overview struct {
-	first *entries.Record // the first entry if all are of one feed; else nil
+	first *entrystore.Record // the first entry if all are of one feed; else nil
 	feeds map[string]string
 	flags int // columns of the widest flags
 }
 
-func (o *overview) note(r *entries.Record) {
+func (o *overview) note(r *entrystore.Record) {
 	if o.feeds == nil {
 		o.feeds, o.first = map[string]string{}, r
 	}
@@ -120,8 +120,8 @@ func (o *overview) note(r *entries.Record) {
 const chunk = 1024
 
 // printRecords prints records in a format, reading ahead on all cores.
-func printRecords(ctx context.Context, v *session.Session, format string, list []*entries.Record) error {
-	n, prepare := entries.Ahead(format)
+func printRecords(ctx context.Context, v *session.Session, format string, list []*entrystore.Record) error {
+	n, prepare := entrystore.Ahead(format)
 	for part := range slices.Chunk(list, n) {
 		if err := workers.ForEach(ctx, len(part), func(i int) { prepare(part[i]) }); err != nil {
 			return err
@@ -145,26 +145,26 @@ func sortOrder(by string) (order, error) {
 	o := order{down: down}
 	switch key {
 	case "date":
-		o.fields, o.by = lektordir.FieldPubDate, func(a, b *entries.Record) int { return 0 }
+		o.fields, o.by = lektordir.FieldPubDate, func(a, b *entrystore.Record) int { return 0 }
 	case "delivered":
-		o.by = func(a, b *entries.Record) int {
+		o.by = func(a, b *entrystore.Record) int {
 			return cmp.Or(a.Ref.Delivered().Compare(b.Ref.Delivered()), cmp.Compare(a.Ref.Unique, b.Ref.Unique))
 		}
 	case "feed":
 		o.fields, o.newest = lektordir.FieldPubDate, true
-		o.by = textual(func(r *entries.Record) string { return r.Feed().Title() })
+		o.by = textual(func(r *entrystore.Record) string { return r.Feed().Title() })
 	case "title":
 		o.fields, o.newest = lektordir.FieldPubDate|lektordir.FieldTitle, true
-		o.by = textual(func(r *entries.Record) string { return strings.TrimSpace(r.OwnTitle()) })
+		o.by = textual(func(r *entrystore.Record) string { return strings.TrimSpace(r.OwnTitle()) })
 	case "author":
 		o.fields, o.newest = lektordir.FieldPubDate|lektordir.FieldAuthor, true
-		o.by = textual((*entries.Record).Author)
+		o.by = textual((*entrystore.Record).Author)
 	case "relevance":
 		o.fields, o.newest, o.best = lektordir.FieldPubDate|lektordir.FieldTitle|lektordir.FieldAuthor, true, true
 	case "rank":
 		o.fields, o.newest, o.by = lektordir.FieldPubDate, true, byRank
 	default:
-		return o, &command.UsageError{
+		return o, &cmdline.UsageError{
 			Message: fmt.Sprintf("--sort %s: there is no such key", by),
 			Hint:    "keys are " + strings.Join(Sorts, ", ") + "; put - in front for the reverse order",
 		}
@@ -175,9 +175,9 @@ func sortOrder(by string) (order, error) {
 // byRelevance compares entries by how many words they have, best first. A whole word in the
 // title counts 100, a part of a word in the title 10, and a match in the author or the feed's
 // title 1. Matches in the text do not count.
-func byRelevance(words []string) func(a, b *entries.Record) int {
-	known := map[*entries.Record]int{}
-	score := func(r *entries.Record) int {
+func byRelevance(words []string) func(a, b *entrystore.Record) int {
+	known := map[*entrystore.Record]int{}
+	score := func(r *entrystore.Record) int {
 		s, ok := known[r]
 		if !ok {
 			title, who := query.Fold(r.OwnTitle()), query.Fold(r.Author()+"\n"+r.Feed().Title())
@@ -195,13 +195,13 @@ func byRelevance(words []string) func(a, b *entries.Record) int {
 		}
 		return s
 	}
-	return func(a, b *entries.Record) int { return cmp.Compare(score(b), score(a)) }
+	return func(a, b *entrystore.Record) int { return cmp.Compare(score(b), score(a)) }
 }
 
 // byRank compares entries by their position in the document of a complete feed (RFC 5005,
 // section 2). Entries without a rank come last.
-func byRank(a, b *entries.Record) int {
-	place := func(r *entries.Record) int { return cmp.Or(r.Rank(), math.MaxInt) }
+func byRank(a, b *entrystore.Record) int {
+	place := func(r *entrystore.Record) int { return cmp.Or(r.Rank(), math.MaxInt) }
 	return cmp.Compare(place(a), place(b))
 }
 
@@ -217,14 +217,14 @@ func tellIncomplete(v *session.Session, seen *overview) {
 
 // order is a key to sort by.
 type order struct {
-	by     func(a, b *entries.Record) int
+	by     func(a, b *entrystore.Record) int
 	fields lektordir.Fields
 	down   bool
 	newest bool // equal entries are newest first
 	best   bool // Newest keeps the first entries, not the newest
 }
 
-func (o order) compare(a, b *entries.Record) int {
+func (o order) compare(a, b *entrystore.Record) int {
 	c := o.by(a, b)
 	if o.down {
 		c = -c
@@ -235,16 +235,16 @@ func (o order) compare(a, b *entries.Record) int {
 	if o.fields&lektordir.FieldPubDate == 0 {
 		return 0
 	}
-	if c = entries.ByDate(a, b); o.newest || o.down {
+	if c = entrystore.ByDate(a, b); o.newest || o.down {
 		c = -c
 	}
 	return c
 }
 
 // textual compares texts without regard to case.
-func textual(text func(*entries.Record) string) func(a, b *entries.Record) int {
-	folded := map[*entries.Record]string{}
-	fold := func(r *entries.Record) string {
+func textual(text func(*entrystore.Record) string) func(a, b *entrystore.Record) int {
+	folded := map[*entrystore.Record]string{}
+	fold := func(r *entrystore.Record) string {
 		s, ok := folded[r]
 		if !ok {
 			s = query.Fold(text(r))
@@ -252,11 +252,11 @@ func textual(text func(*entries.Record) string) func(a, b *entries.Record) int {
 		}
 		return s
 	}
-	return func(a, b *entries.Record) int { return cmp.Compare(fold(a), fold(b)) }
+	return func(a, b *entrystore.Record) int { return cmp.Compare(fold(a), fold(b)) }
 }
 
 // printList prints the list for a person.
-func printList(ctx context.Context, v *session.Session, list []*entries.Record, seen *overview, o ListOptions) error {
+func printList(ctx context.Context, v *session.Session, list []*entrystore.Record, seen *overview, o ListOptions) error {
 	l := layout{screen: o.Screen, now: v.Now, raw: o.Print.Raw, flags: seen.flags}
 	if o.Number {
 		// Numbers are printed only if they are saved; others would refer to an older list.
@@ -266,7 +266,7 @@ func printList(ctx context.Context, v *session.Session, list []*entries.Record, 
 		l.feed = max(l.feed, termsafe.Width(l.clean(title)))
 	}
 	if l.screen.Width > 0 {
-		l.current = entries.Key(v.Current())
+		l.current = entrystore.Key(v.Current())
 	}
 	// The pager is not needed if the list and the prompt fit the screen.
 	if o.Pager.Command == "" || o.Print.Raw || o.Screen.Height == 0 || len(list) < o.Screen.Height {
@@ -277,7 +277,7 @@ func printList(ctx context.Context, v *session.Session, list []*entries.Record, 
 }
 
 // printRows prints records in rows, reading ahead on all cores.
-func printRows(ctx context.Context, w io.Writer, list []*entries.Record, l layout) error {
+func printRows(ctx context.Context, w io.Writer, list []*entrystore.Record, l layout) error {
 	var b bytes.Buffer
 	for part := range slices.Chunk(list, chunk) {
 		if p, ok := w.(*pager); ok && p.closed {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/undo"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/query"
 )
 
@@ -18,14 +18,14 @@ type MarkOptions struct {
 	session.Names
 	Set, Clear string // flags
 	DryRun     bool
-	Print      command.PrinterOptions
+	Print      cmdline.PrinterOptions
 }
 
 // Mark sets and clears flags by one rename for each entry, and prints the entries with their
 // new names.
-func Mark(ctx context.Context, o MarkOptions, s *command.Streams) error {
+func Mark(ctx context.Context, o MarkOptions, s *cmdline.Streams) error {
 	if o.Set == "" && o.Clear == "" {
-		return &command.UsageError{Message: "mark: no flag to set or clear", Hint: "--set S marks entries as read, --clear S as unread"}
+		return &cmdline.UsageError{Message: "mark: no flag to set or clear", Hint: "--set S marks entries as read, --clear S as unread"}
 	}
 	// A wrong flag is an error of the command line, reported once and not for each entry.
 	for _, f := range []struct {
@@ -34,7 +34,7 @@ func Mark(ctx context.Context, o MarkOptions, s *command.Streams) error {
 	}{{"--set", &o.Set}, {"--clear", &o.Clear}} {
 		flags, err := query.ParseFlags(*f.text)
 		if refused, ok := errors.AsType[*query.FlagError](err); ok {
-			return &command.UsageError{Message: f.name + ": " + refused.Message, Hint: refused.Hint}
+			return &cmdline.UsageError{Message: f.name + ": " + refused.Message, Hint: refused.Hint}
 		}
 		*f.text = flags
 	}
@@ -79,12 +79,12 @@ type RemoveOptions struct {
 	session.Names
 	Now    bool // delete instead of marking as trashed
 	DryRun bool
-	Print  command.PrinterOptions // for a dry run
+	Print  cmdline.PrinterOptions // for a dry run
 }
 
 // Remove marks entries as trashed, so that no list shows them, or deletes them. The older
 // versions that an entry hides are removed too. A dry run prints the entries instead.
-func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
+func Remove(ctx context.Context, o RemoveOptions, s *cmdline.Streams) error {
 	o.Print.Format = cmp.Or(o.Print.Format, "path")
 	name, remove := "rm", (*undo.Mover).Trash
 	if o.Now {

@@ -9,10 +9,10 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/external"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/query"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -30,8 +30,8 @@ type OpenOptions struct {
 
 // Open opens a URL of each entry in the user's browser, and marks the entry as read if the
 // browser did not fail.
-func Open(ctx context.Context, o OpenOptions, s *command.Streams) error {
-	return o.hand(ctx, s, "open", external.Browser, func(r *entries.Record) (string, error) {
+func Open(ctx context.Context, o OpenOptions, s *cmdline.Streams) error {
+	return o.hand(ctx, s, "open", external.Browser, func(r *entrystore.Record) (string, error) {
 		e := r.Get(lektordir.FieldID | lektordir.FieldLink | lektordir.FieldComments | lektordir.FieldEnclosures)
 		switch {
 		case o.Link > 0:
@@ -52,7 +52,7 @@ func Open(ctx context.Context, o OpenOptions, s *command.Streams) error {
 }
 
 // PageOf returns the URL of an entry's page, or an error if it has none.
-func PageOf(r *entries.Record) (string, error) {
+func PageOf(r *entrystore.Record) (string, error) {
 	if u := r.URL(); u != "" {
 		return u, nil
 	}
@@ -61,8 +61,8 @@ func PageOf(r *entries.Record) (string, error) {
 
 // Play plays an enclosure of each entry in the user's player, and marks the entry as read if
 // the player did not fail.
-func Play(ctx context.Context, o OpenOptions, s *command.Streams) error {
-	return o.hand(ctx, s, "play", external.Player, func(r *entries.Record) (string, error) {
+func Play(ctx context.Context, o OpenOptions, s *cmdline.Streams) error {
+	return o.hand(ctx, s, "play", external.Player, func(r *entrystore.Record) (string, error) {
 		e := r.Get(lektordir.FieldID | lektordir.FieldLink | lektordir.FieldEnclosures)
 		switch {
 		case o.Page:
@@ -73,7 +73,7 @@ func Play(ctx context.Context, o OpenOptions, s *command.Streams) error {
 		if u := playable(e.Enclosures); u != "" {
 			return u, nil
 		}
-		return "", command.Hint(errors.New("the entry has nothing to play"), "try --page, which passes its page to the player (mpv finds videos in pages), or --enclosure N for an enclosure of any type")
+		return "", cmdline.Hint(errors.New("the entry has nothing to play"), "try --page, which passes its page to the player (mpv finds videos in pages), or --enclosure N for an enclosure of any type")
 	})
 }
 
@@ -105,12 +105,12 @@ func count(n int, what string) string {
 	if n == 0 {
 		return "no " + what
 	}
-	return units.Count(n, what)
+	return humanize.Count(n, what)
 }
 
 // hand passes a URL of each named entry to a program, one after the other.
-func (o OpenOptions) hand(ctx context.Context, s *command.Streams, name string, h *external.Helper, pick func(*entries.Record) (string, error)) error {
-	v, err := moving(name, o.Common, nil, command.PrinterOptions{}, s)
+func (o OpenOptions) hand(ctx context.Context, s *cmdline.Streams, name string, h *external.Helper, pick func(*entrystore.Record) (string, error)) error {
+	v, err := moving(name, o.Common, nil, cmdline.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (o OpenOptions) hand(ctx context.Context, s *command.Streams, name string, 
 		return err
 	}
 	defer v.mover.Close()
-	var shown []*entries.Record
+	var shown []*entrystore.Record
 	for ref, err := range v.Named(o.Names) {
 		if ctx.Err() != nil {
 			break
@@ -139,9 +139,9 @@ func (o OpenOptions) hand(ctx context.Context, s *command.Streams, name string, 
 				})
 			}
 			if err != nil && ctx.Err() == nil {
-				hint := (*command.HintError)(nil)
+				hint := (*cmdline.HintError)(nil)
 				if err = fmt.Errorf("%s: %w", ref.Path(), err); errors.As(err, &hint) {
-					err = command.Hint(err, "%s", hint.Hint)
+					err = cmdline.Hint(err, "%s", hint.Hint)
 				}
 			}
 		}
@@ -153,7 +153,7 @@ func (o OpenOptions) hand(ctx context.Context, s *command.Streams, name string, 
 			continue
 		}
 		shown = append(shown, r)
-		if err := v.wasShown([]*entries.Record{r}, !o.Keep); err != nil {
+		if err := v.wasShown([]*entrystore.Record{r}, !o.Keep); err != nil {
 			return err
 		}
 	}

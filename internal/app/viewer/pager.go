@@ -11,7 +11,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
@@ -20,7 +20,7 @@ type Pager struct {
 	Command string // run by /bin/sh
 	// Screen is the screen: text that fits it is printed without the pager. If it is zero, all
 	// text is passed to the pager.
-	Screen command.Screen
+	Screen cmdline.Screen
 }
 
 // less exits if the text fits one screen (-F), passes colours on (-R), and leaves the text on
@@ -29,7 +29,7 @@ const less = "less -FRX"
 
 // PagerOf returns the pager for a screen: $LEKTOR_PAGER, else $PAGER, where an empty value means
 // no pager. If neither is set, it is less for text that does not fit the screen.
-func PagerOf(screen command.Screen) Pager {
+func PagerOf(screen cmdline.Screen) Pager {
 	if screen.Width == 0 {
 		return Pager{}
 	}
@@ -66,7 +66,7 @@ func (p Pager) colors() bool {
 // show calls write with a writer to the pager, or to stdout. The pager starts when the text no
 // longer fits the screen, so that it does not hide an early error. show waits for it to end. If
 // the user quits the pager early, the rest of the text is discarded without an error.
-func (p Pager) show(s *command.Streams, write func(io.Writer) error) error {
+func (p Pager) show(s *cmdline.Streams, write func(io.Writer) error) error {
 	if p.Command == "" {
 		return write(s.Out)
 	}
@@ -81,7 +81,7 @@ func (p Pager) show(s *command.Streams, write func(io.Writer) error) error {
 // pager is a writer to a pager that runs or will be started.
 type pager struct {
 	Pager
-	s       *command.Streams
+	s       *cmdline.Streams
 	pending bytes.Buffer // text that may not be on the screen yet
 	rows    int          // screen rows that pending takes
 	cmd     *exec.Cmd
@@ -184,7 +184,7 @@ func (p *pager) instead(err error) error {
 	err = fmt.Errorf("pager: %s: %w", p.Command, err)
 	const hint = "set $LEKTOR_PAGER or $PAGER, or use --no-pager"
 	if p.written > pipeSize {
-		return command.Hint(err, hint) // it ran first, so the text was shown
+		return cmdline.Hint(err, hint) // it ran first, so the text was shown
 	}
 	p.s.Report.Warn("%v; %s", err, hint)
 	p.plain = true

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/testkit/schema"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
 	"github.com/lektordir/lektor/lektordir"
@@ -47,7 +47,7 @@ func TestSchema(t *testing.T) {
 	f := entryShelf(t)
 	want := schema.Open(t, "lektor-view.schema.json")
 	var names []string
-	for _, c := range entries.Columns() {
+	for _, c := range entrystore.Columns() {
 		if !c.Extra || c.Full {
 			names = append(names, c.Name)
 		}
@@ -57,7 +57,7 @@ func TestSchema(t *testing.T) {
 		t.Errorf("the schema has\n%q\nand -o json\n%q", got, names)
 	}
 
-	o := ListOptions{Common: f.Common(), Sort: "-title", Print: command.PrinterOptions{Format: "json"}}
+	o := ListOptions{Common: f.Common(), Sort: "-title", Print: cmdline.PrinterOptions{Format: "json"}}
 	if err := List(t.Context(), o, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestEnclosures(t *testing.T) {
 		`{{.folder | join "+"}}`:                                        "Tech/Go+News",
 		`{{len .enclosures}}\t{{(index .enclosures 0).type | pad 5}}\n`: "3\taudi…",
 	} {
-		err := List(t.Context(), ListOptions{Common: f.Common(), Query: []string{"title:all"}, Print: command.PrinterOptions{Format: format}}, f.Streams(""))
+		err := List(t.Context(), ListOptions{Common: f.Common(), Query: []string{"title:all"}, Print: cmdline.PrinterOptions{Format: format}}, f.Streams(""))
 		f.Want(err, want+"\n")
 	}
 }

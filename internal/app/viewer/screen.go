@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -19,7 +19,7 @@ const DefaultText, leastText = 80, 20
 
 // TextWidth returns the number of columns to wrap text to: $LEKTOR_WIDTH or 80, and at most
 // those of the terminal.
-func TextWidth(s *command.Streams) int {
+func TextWidth(s *cmdline.Streams) int {
 	width := DefaultText
 	if v := os.Getenv("LEKTOR_WIDTH"); v != "" {
 		n, err := strconv.Atoi(v)
@@ -38,7 +38,7 @@ func TextWidth(s *command.Streams) int {
 // layout is how the lines of a list are printed.
 type layout struct {
 	number, flags, feed int // widths; number 0 prints none
-	screen              command.Screen
+	screen              cmdline.Screen
 	now                 time.Time // with the time zone
 	current             string    // the key of the entry shown last
 	raw                 bool
@@ -59,7 +59,7 @@ func (l layout) clean(s string) string {
 
 // row writes an entry as one line: number, flags, date, feed, title. On a terminal the current
 // entry is marked with ">", and titles of unread entries are bold.
-func (l layout) row(b *bytes.Buffer, r *entries.Record, title string) {
+func (l layout) row(b *bytes.Buffer, r *entrystore.Record, title string) {
 	number, flags := "", fmt.Sprintf("%-*s ", l.flags, status(r.Ref))
 	if l.number > 0 {
 		number = fmt.Sprintf("%*d ", l.number, r.Number)
@@ -69,30 +69,30 @@ func (l layout) row(b *bytes.Buffer, r *entries.Record, title string) {
 	if l.screen.Width == 0 {
 		date := r.Date().In(l.now.Location()).Format("2006-01-02 15:04")
 		blank := strings.Repeat(" ", max(0, min(l.feed, maxFeed)-termsafe.Width(feed))+2)
-		l.screen.Line(b, command.Piece{Text: number + flags + date + "  " + feed + blank + title})
+		l.screen.Line(b, cmdline.Piece{Text: number + flags + date + "  " + feed + blank + title})
 		return
 	}
-	mark := command.Piece{Text: " "}
+	mark := cmdline.Piece{Text: " "}
 	if l.current != "" && r.Key() == l.current {
-		mark = command.Piece{Text: ">", Style: command.Current}
+		mark = cmdline.Piece{Text: ">", Style: cmdline.Current}
 	}
 	date := fmt.Sprintf("%*s  ", dateWidth, Readable(r.Date(), l.now))
-	line := append(make([]command.Piece, 0, 6), mark, command.Piece{Text: number + flags + date})
+	line := append(make([]cmdline.Piece, 0, 6), mark, cmdline.Piece{Text: number + flags + date})
 	if l.screen.Width >= withFeed {
 		width := min(l.feed, max(minFeed, min(l.screen.Width/5, maxFeed)))
 		feed = termsafe.Truncate(feed, width)
 		blank := strings.Repeat(" ", max(0, width-termsafe.Width(feed))+2)
-		line = append(line, command.Piece{Text: feed, Style: command.Feed}, command.Piece{Text: blank})
+		line = append(line, cmdline.Piece{Text: feed, Style: cmdline.Feed}, cmdline.Piece{Text: blank})
 	}
-	style := command.Plain
+	style := cmdline.Plain
 	if r.Ref.Unread() {
-		style = command.Bold
+		style = cmdline.Bold
 	}
 	screen := l.screen
 	if l.raw {
-		screen = command.Screen{}
+		screen = cmdline.Screen{}
 	}
-	screen.Line(b, append(line, command.Piece{Text: title, Style: style})...)
+	screen.Line(b, append(line, cmdline.Piece{Text: title, Style: style})...)
 }
 
 // dateWidth is the columns of the longest date that Readable returns.

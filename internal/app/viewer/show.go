@@ -12,10 +12,10 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/undo"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -25,7 +25,7 @@ type ShowOptions struct {
 	session.Names
 	Query []string // for Next
 	// Print is used instead of text if it has a format.
-	Print command.PrinterOptions
+	Print cmdline.PrinterOptions
 	// FeedText prints the feed's text also if there is an article of the page.
 	FeedText bool
 	Raw      bool  // print only the bytes of the content, unless Print has a format
@@ -35,13 +35,13 @@ type ShowOptions struct {
 }
 
 // Show prints entries as text, and marks them as read if o.Mark is set.
-func Show(ctx context.Context, o ShowOptions, s *command.Streams) error {
+func Show(ctx context.Context, o ShowOptions, s *cmdline.Streams) error {
 	v, err := moving("show --mark", o.Common, nil, o.Print, s)
 	if err != nil {
 		return err
 	}
 	defer v.mover.Close()
-	var shown []*entries.Record
+	var shown []*entrystore.Record
 	if v.Printer != nil {
 		o.Pager = Pager{}
 	}
@@ -74,13 +74,13 @@ func Show(ctx context.Context, o ShowOptions, s *command.Streams) error {
 // Next shows the next unread entry. With a query that is the oldest that matches. Without one it
 // is the next of the last list after the entry shown last, or the oldest of all if the list has
 // no unread entry left.
-func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
+func Next(ctx context.Context, o ShowOptions, s *cmdline.Streams) error {
 	v, err := moving("next", o.Common, o.Query, o.Print, s)
 	if err != nil {
 		return err
 	}
 	defer v.mover.Close()
-	var r *entries.Record
+	var r *entrystore.Record
 	for try := 0; ; try++ {
 		if r, err = v.next(ctx); err != nil {
 			return err
@@ -107,21 +107,21 @@ func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	return v.wasShown([]*entries.Record{r}, o.Mark)
+	return v.wasShown([]*entrystore.Record{r}, o.Mark)
 }
 
 // next returns the entry for [Next], nil if there is none.
-func (v *viewer) next(ctx context.Context) (*entries.Record, error) {
+func (v *viewer) next(ctx context.Context) (*entrystore.Record, error) {
 	if v.Query.Empty() {
 		if r, err := v.nextListed(ctx); r != nil || err != nil {
 			return r, err
 		}
 	}
-	found, err := v.Select(ctx, entries.Selection{Query: v.Query, Want: lektordir.FieldPubDate})
+	found, err := v.Select(ctx, entrystore.Selection{Query: v.Query, Want: lektordir.FieldPubDate})
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(found, entries.ByDate)
+	slices.SortFunc(found, entrystore.ByDate)
 	for _, r := range found {
 		if r.Ref.Unread() && v.Usable(r.Check()) {
 			// A new record, so that its files are read as they are now.
@@ -133,12 +133,12 @@ func (v *viewer) next(ctx context.Context) (*entries.Record, error) {
 
 // nextListed returns the first unread entry after the current one in the last list, which it
 // wraps around; nil if there is none.
-func (v *viewer) nextListed(ctx context.Context) (*entries.Record, error) {
+func (v *viewer) nextListed(ctx context.Context) (*entrystore.Record, error) {
 	list, err := v.LastList()
 	if err != nil {
 		return nil, err
 	}
-	found, err := v.Select(ctx, entries.Selection{Query: v.Query})
+	found, err := v.Select(ctx, entrystore.Selection{Query: v.Query})
 	if err != nil {
 		return nil, err
 	}
@@ -147,10 +147,10 @@ func (v *viewer) nextListed(ctx context.Context) (*entries.Record, error) {
 	for _, r := range found {
 		unread[r.Key()] = r.Ref
 	}
-	current := entries.Key(v.Current())
-	at := 1 + slices.IndexFunc(list, func(path string) bool { return entries.Key(path) == current })
+	current := entrystore.Key(v.Current())
+	at := 1 + slices.IndexFunc(list, func(path string) bool { return entrystore.Key(path) == current })
 	for _, path := range slices.Concat(list[at:], list[:at]) {
-		ref, ok := unread[entries.Key(path)]
+		ref, ok := unread[entrystore.Key(path)]
 		if !ok {
 			continue
 		}
@@ -162,7 +162,7 @@ func (v *viewer) nextListed(ctx context.Context) (*entries.Record, error) {
 }
 
 // wasShown marks entries as read if mark is set, and makes the last one the current entry.
-func (v *viewer) wasShown(shown []*entries.Record, mark bool) error {
+func (v *viewer) wasShown(shown []*entrystore.Record, mark bool) error {
 	for i, r := range shown {
 		if mark && r.Ref.Unread() {
 			ref, err := v.mover.SetFlags(r.Ref, "S", "")
@@ -184,7 +184,7 @@ func (v *viewer) wasShown(shown []*entries.Record, mark bool) error {
 
 // showOne prints one entry. It reports whether the entry could be read. The error is a write
 // error.
-func (v *viewer) showOne(w io.Writer, r *entries.Record, o ShowOptions, another bool) (bool, error) {
+func (v *viewer) showOne(w io.Writer, r *entrystore.Record, o ShowOptions, another bool) (bool, error) {
 	if o.FeedText {
 		if err := r.TakeFeedText(); err != nil {
 			v.S.Report.Print(err)
@@ -232,7 +232,7 @@ func (v *viewer) showOne(w io.Writer, r *entries.Record, o ShowOptions, another 
 }
 
 // Header writes the fields of an entry except its content, a line for each.
-func Header(b *strings.Builder, v *entries.Store, r *entries.Record) {
+func Header(b *strings.Builder, v *entrystore.Store, r *entrystore.Record) {
 	e := r.Get(0)
 	line := func(name, value string) {
 		if value = strings.TrimSpace(termsafe.Line(value)); value != "" {
@@ -267,7 +267,7 @@ func Header(b *strings.Builder, v *entries.Store, r *entries.Record) {
 			if about != "" {
 				about += ", "
 			}
-			about += units.Bytes(enc.Length)
+			about += humanize.Bytes(enc.Length)
 		}
 		if about != "" {
 			about = " (" + about + ")"

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -29,7 +29,7 @@ type StatsOptions struct {
 	session.Common
 	Query []string
 	Weeks int // number of weeks, including this one (default [DefaultWeeks])
-	Print command.PrinterOptions
+	Print cmdline.PrinterOptions
 	Width int // columns to cut lines to; 0 does not cut them
 }
 
@@ -50,16 +50,16 @@ type stat struct {
 
 // Stats prints a line for each feed: the number of its entries, a bar with the entries of each of
 // the last weeks, its size on the disk, and whether it is broken or silent.
-func Stats(ctx context.Context, o StatsOptions, s *command.Streams) error {
+func Stats(ctx context.Context, o StatsOptions, s *cmdline.Streams) error {
 	o.Weeks = cmp.Or(o.Weeks, DefaultWeeks)
-	var p *command.Printer[*stat]
+	var p *cmdline.Printer[*stat]
 	var err error
 	if o.Print.Format != "" {
-		if p, err = command.NewPrinter(s.Out, o.Print, statColumns); err != nil {
+		if p, err = cmdline.NewPrinter(s.Out, o.Print, statColumns); err != nil {
 			return err
 		}
 	}
-	v, err := o.Open(o.Query, command.PrinterOptions{}, s)
+	v, err := o.Open(o.Query, cmdline.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func Stats(ctx context.Context, o StatsOptions, s *command.Streams) error {
 
 // stats returns the statistics of feeds, sorted by title.
 func stats(ctx context.Context, v *session.Session, weeks int) ([]*stat, error) {
-	found, err := v.Select(ctx, entries.Selection{Query: v.Query, All: true, Want: lektordir.FieldPubDate})
+	found, err := v.Select(ctx, entrystore.Selection{Query: v.Query, All: true, Want: lektordir.FieldPubDate})
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func stats(ctx context.Context, v *session.Session, weeks int) ([]*stat, error) 
 	})
 	err = workers.ForEach(ctx, len(list), func(i int) {
 		x := list[i]
-		x.error = feeddir.LastError(v.Dir, x.feed.Hash)
+		x.error = feedstate.LastError(v.Dir, x.feed.Hash)
 		x.silent = x.newest.IsZero() || weeksAgo(x.newest, v.Now) >= weeks
 		x.measure(ctx)
 	})
@@ -128,7 +128,7 @@ func weeksAgo(t, now time.Time) int {
 }
 
 // count adds an entry.
-func (x *stat) count(r *entries.Record, now time.Time) {
+func (x *stat) count(r *entrystore.Record, now time.Time) {
 	date := r.Date()
 	x.Add(r.Ref)
 	if date.After(x.newest) {
@@ -190,7 +190,7 @@ func printStats(v *session.Session, stats []*stat, o StatsOptions) error {
 	for _, x := range stats {
 		all.Unread, all.All, all.disk = all.Unread+x.Unread, all.All+x.All, all.disk+x.disk
 		most := slices.Max(x.weeks)
-		line := fmt.Sprintf("%8d %8d  %s%*s %5d %10s  %s", x.Unread, x.All, bar(x.weeks, most), max(0, len("weeks")-o.Weeks), "", most, units.Bytes(x.disk), termsafe.Line(x.feed.Title()))
+		line := fmt.Sprintf("%8d %8d  %s%*s %5d %10s  %s", x.Unread, x.All, bar(x.weeks, most), max(0, len("weeks")-o.Weeks), "", most, humanize.Bytes(x.disk), termsafe.Line(x.feed.Title()))
 		switch {
 		case x.error != "":
 			broken++
@@ -207,13 +207,13 @@ func printStats(v *session.Session, stats []*stat, o StatsOptions) error {
 		}
 		b.WriteString(line + "\n")
 	}
-	fmt.Fprintf(&b, "%8d %8d  %s in all, %s; %d broken, %d silent\n", all.Unread, all.All, units.Count(len(stats), "feed"), units.Bytes(all.disk), broken, silent)
+	fmt.Fprintf(&b, "%8d %8d  %s in all, %s; %d broken, %d silent\n", all.Unread, all.All, humanize.Count(len(stats), "feed"), humanize.Bytes(all.disk), broken, silent)
 	_, err := v.S.Out.Write([]byte(b.String()))
 	return err
 }
 
 // statColumns are the columns of -o for stats.
-var statColumns = []command.Column[*stat]{
+var statColumns = []cmdline.Column[*stat]{
 	{Name: "feed", Get: func(x *stat) any { return x.feed.Title() }},
 	{Name: "unread", Get: func(x *stat) any { return x.Unread }},
 	{Name: "all", Get: func(x *stat) any { return x.All }},

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/schema"
 )
 
@@ -47,7 +47,7 @@ func TestStats(t *testing.T) {
 	f.Want(err, "Alpha\t2\t4\t1\t0, 1, 2\t2026-03-15T22:30:00Z\tfalse\t\n"+
 		"broken[2J one\t0\t0\t0\t0, 0, 0\t\ttrue\t410 Gone\n"+
 		"Quiet\t0\t1\t0\t0, 0, 0\t2024-01-01T00:00:00Z\ttrue\t\n")
-	o.Print = command.PrinterOptions{}
+	o.Print = cmdline.PrinterOptions{}
 	if err := Stats(t.Context(), o, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}

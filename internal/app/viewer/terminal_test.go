@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
 )
@@ -20,7 +20,7 @@ import (
 func (f *fixture) on(columns, lines int, o ListOptions) string {
 	f.T.Helper()
 	tty := terminal.Open(f.T, columns, lines)
-	s := command.NewStreams("lektor-view", strings.NewReader(""), tty.TTY, &f.Err)
+	s := cmdline.NewStreams("lektor-view", strings.NewReader(""), tty.TTY, &f.Err)
 	o.Common, o.Screen, o.Number = f.Common(), s.Screen(), true
 	o.Pager = PagerOf(o.Screen)
 	if err := List(context.Background(), o, s); err != nil {
@@ -130,7 +130,7 @@ func TestScreens(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Want(nil, "  2026-01-03 12:05  Alpha  read\n")
-	if got := f.on(40, 24, ListOptions{Query: []string{"title:read", "is:read"}, Print: command.PrinterOptions{Format: "title,date"}}); got != "read\t2026-01-03T10:05:00Z\n" {
+	if got := f.on(40, 24, ListOptions{Query: []string{"title:read", "is:read"}, Print: cmdline.PrinterOptions{Format: "title,date"}}); got != "read\t2026-01-03T10:05:00Z\n" {
 		t.Errorf("-o on a terminal: %q", got)
 	}
 }
@@ -226,7 +226,7 @@ func TestColors(t *testing.T) {
 		}
 	}
 	environment(t, map[string]string{"TERM": "xterm"})
-	for _, o := range []ListOptions{{Print: command.PrinterOptions{Format: "title"}}, {Print: command.PrinterOptions{Raw: true}}} {
+	for _, o := range []ListOptions{{Print: cmdline.PrinterOptions{Format: "title"}}, {Print: cmdline.PrinterOptions{Raw: true}}} {
 		if got := f.on(80, 24, o); strings.Contains(got, "\x1b") {
 			t.Errorf("%+v: %q", o.Print, got)
 		}
@@ -255,7 +255,7 @@ func TestListPager(t *testing.T) {
 	if screen != "" || !strings.HasPrefix(pager, "FRX\n") || strings.Count(pager, "\n") != 11 || !strings.Contains(pager, "\x1b[36mAlpha\x1b[m") {
 		t.Errorf("a list that does not: %q, %q", screen, pager)
 	}
-	for _, o := range []ListOptions{{Print: command.PrinterOptions{Format: "title"}}, {Print: command.PrinterOptions{Raw: true}}} {
+	for _, o := range []ListOptions{{Print: cmdline.PrinterOptions{Format: "title"}}, {Print: cmdline.PrinterOptions{Raw: true}}} {
 		if screen, pager := seen(tee, 80, 10, o); pager != "" || strings.Count(screen, "\n") != 10 {
 			t.Errorf("%+v: %q, %q", o.Print, screen, pager)
 		}
@@ -342,9 +342,9 @@ func TestTextWidth(t *testing.T) {
 	} {
 		environment(t, map[string]string{"LEKTOR_WIDTH": tc.variable})
 		var errs strings.Builder
-		s := command.NewStreams("x", nil, &errs, &errs)
+		s := cmdline.NewStreams("x", nil, &errs, &errs)
 		if tc.columns >= 0 {
-			s = command.NewStreams("x", nil, terminal.Open(t, tc.columns, 24).TTY, &errs)
+			s = cmdline.NewStreams("x", nil, terminal.Open(t, tc.columns, 24).TTY, &errs)
 		}
 		if got := TextWidth(s); got != tc.want || (errs.Len() > 0) != tc.warned {
 			t.Errorf("LEKTOR_WIDTH=%s on %d columns: %d; %s", tc.variable, tc.columns, got, &errs)
@@ -364,12 +364,12 @@ func TestShowFits(t *testing.T) {
 	lines := strings.Count(text, "\n")
 	o.Pager.Command = "printf 'paged\n'; cat"
 	for _, tc := range []struct {
-		screen command.Screen
+		screen cmdline.Screen
 		paged  bool
 	}{
-		{command.Screen{}, true}, {command.Screen{Width: 200, Height: lines + 1}, false}, {command.Screen{Width: 200, Height: lines}, true},
-		{command.Screen{Width: 50, Height: lines + 1}, true}, // a line of 100 columns takes two
-		{command.Screen{Width: 50, Height: lines + 2}, false},
+		{cmdline.Screen{}, true}, {cmdline.Screen{Width: 200, Height: lines + 1}, false}, {cmdline.Screen{Width: 200, Height: lines}, true},
+		{cmdline.Screen{Width: 50, Height: lines + 1}, true}, // a line of 100 columns takes two
+		{cmdline.Screen{Width: 50, Height: lines + 2}, false},
 	} {
 		o.Pager.Screen = tc.screen
 		want := text

@@ -11,7 +11,7 @@ package viewer
 import (
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/undo"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 )
 
 // viewer is one run of a command that marks or removes entries.
@@ -21,7 +21,7 @@ type viewer struct {
 }
 
 // moving opens the lektor-dir for a command that is recorded for undo under a name.
-func moving(name string, c session.Common, words []string, format command.PrinterOptions, s *command.Streams) (*viewer, error) {
+func moving(name string, c session.Common, words []string, format cmdline.PrinterOptions, s *cmdline.Streams) (*viewer, error) {
 	v, err := c.Open(words, format, s)
 	if err != nil {
 		return nil, err

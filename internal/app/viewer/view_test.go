@@ -17,9 +17,9 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/rules"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -34,7 +34,7 @@ func TestOrder(t *testing.T) {
 	f.Add("new", "1773500004.1.h", "title=unreadable", "pubdate=soon")
 	ctx := context.Background()
 	s := f.Streams("")
-	err := List(ctx, ListOptions{Common: f.Common(), Sort: "date", Print: command.PrinterOptions{Format: "title"}}, s)
+	err := List(ctx, ListOptions{Common: f.Common(), Sort: "date", Print: cmdline.PrinterOptions{Format: "title"}}, s)
 	f.Want(err, "old\nnone\nfuture\nunreadable\nyoung\n")
 	// Days are those of the clock's zone: young is of the 16th there.
 	for query, want := range map[string]string{
@@ -45,7 +45,7 @@ func TestOrder(t *testing.T) {
 		"before:1y":     "old\n",
 	} {
 		s := f.Streams("")
-		err := List(ctx, ListOptions{Common: f.Common(), Query: []string{query}, Print: command.PrinterOptions{Format: "title"}}, s)
+		err := List(ctx, ListOptions{Common: f.Common(), Query: []string{query}, Print: cmdline.PrinterOptions{Format: "title"}}, s)
 		f.Want(err, want)
 	}
 	s = f.Streams("")
@@ -70,7 +70,7 @@ func TestTerminals(t *testing.T) {
 		c := f.Common()
 		c.Terminal = terminal
 		s := f.Streams("")
-		if err := Mark(ctx, MarkOptions{Common: c, Names: session.Names{Args: []string{"1"}}, Set: "a", Print: command.PrinterOptions{Format: "title"}}, s); err != nil {
+		if err := Mark(ctx, MarkOptions{Common: c, Names: session.Names{Args: []string{"1"}}, Set: "a", Print: cmdline.PrinterOptions{Format: "title"}}, s); err != nil {
 			t.Fatal(err)
 		}
 		return f.Out.String() + f.Err.String()
@@ -111,7 +111,7 @@ func TestPager(t *testing.T) {
 	if err := Show(ctx, o, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}
-	if err := Count(ctx, CountOptions{Common: f.Common(), Print: command.PrinterOptions{Format: "unread"}}, f.Streams("")); err != nil || f.Out.String() != "0\n" {
+	if err := Count(ctx, CountOptions{Common: f.Common(), Print: cmdline.PrinterOptions{Format: "unread"}}, f.Streams("")); err != nil || f.Out.String() != "0\n" {
 		t.Errorf("%v %s", err, &f.Out)
 	}
 	os.Remove(file)
@@ -141,7 +141,7 @@ func TestDigestBrokenPipe(t *testing.T) {
 	for i := range 10 {
 		f.Add("new", fmt.Sprintf("177350000%d.1.h", i), "content="+strings.Repeat("x ", 30))
 	}
-	s := command.NewStreams("lektor-view", nil, &brokenPipe{left: 350}, io.Discard)
+	s := cmdline.NewStreams("lektor-view", nil, &brokenPipe{left: 350}, io.Discard)
 	err := Digest(context.Background(), DigestOptions{Common: f.Common(), Lines: 4}, s)
 	if !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("%v", err)
@@ -167,7 +167,7 @@ func TestConcurrentMarks(t *testing.T) {
 	for _, flag := range []string{"a", "b", "c"} {
 		wg.Go(func() {
 			var out, errs bytes.Buffer
-			s := command.NewStreams("x", nil, &out, &errs)
+			s := cmdline.NewStreams("x", nil, &out, &errs)
 			err := Mark(context.Background(), MarkOptions{Common: f.Common(), Names: session.Names{Args: names}, Set: flag}, s)
 			if err != nil {
 				t.Error(err)
@@ -220,7 +220,7 @@ func (f *fixture) follow(t *testing.T, o FollowOptions) (out, errs *lockedBuffer
 	o.Poll = 20 * time.Millisecond
 	o.Ready = func() { close(ready) }
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { done <- Follow(ctx, o, command.NewStreams("lektor-view", nil, out, errs)) }()
+	go func() { done <- Follow(ctx, o, cmdline.NewStreams("lektor-view", nil, out, errs)) }()
 	select {
 	case <-ready:
 	case err := <-done:
@@ -238,7 +238,7 @@ func (f *fixture) follow(t *testing.T, o FollowOptions) (out, errs *lockedBuffer
 func (f *fixture) deliver(name string, files ...string) {
 	f.T.Helper()
 	from := f.Add("tmp", name, files...)
-	to := filepath.Join(f.Path, "new", dir.Hash(viewdir.FeedID), name)
+	to := filepath.Join(f.Path, "new", testdir.Hash(viewdir.FeedID), name)
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 		f.T.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestFollow(t *testing.T) {
 	f.Add("new", "1773500002.1.h", "title=old")
 	f.Add("cur", "1773500003.1.h;2,S", "title=read")
 	out, errs, stop := f.follow(t, FollowOptions{
-		Past: 2, Query: []string{"not:no"}, Print: command.PrinterOptions{Format: "title"},
+		Past: 2, Query: []string{"not:no"}, Print: cmdline.PrinterOptions{Format: "title"},
 	})
 	out.await(t, "oldest\nold\n")
 	f.deliver("1773500004.1.h", "title=new")
@@ -283,14 +283,14 @@ func TestFollowNumbers(t *testing.T) {
 		t.Error(err)
 	}
 	s := f.Streams("")
-	err := Mark(t.Context(), MarkOptions{Common: f.Common(), Names: session.Names{Args: []string{"2"}}, Set: "F", Print: command.PrinterOptions{Format: "title"}}, s)
+	err := Mark(t.Context(), MarkOptions{Common: f.Common(), Names: session.Names{Args: []string{"2"}}, Set: "F", Print: cmdline.PrinterOptions{Format: "title"}}, s)
 	f.Want(err, "two\n")
 }
 
 // Also those of what it printed in a format.
 func TestFollowNumbersOfFormat(t *testing.T) {
 	f := newFixture(t)
-	out, _, stop := f.follow(t, FollowOptions{Number: true, Print: command.PrinterOptions{Format: "{{.number}} {{.title}}"}})
+	out, _, stop := f.follow(t, FollowOptions{Number: true, Print: cmdline.PrinterOptions{Format: "{{.number}} {{.title}}"}})
 	f.deliver("1773500004.1.h", "title=one")
 	out.await(t, "1 one\n")
 	f.deliver("1773500005.1.h", "title=two")
@@ -299,13 +299,13 @@ func TestFollowNumbersOfFormat(t *testing.T) {
 		t.Error(err)
 	}
 	s := f.Streams("")
-	err := Mark(t.Context(), MarkOptions{Common: f.Common(), Names: session.Names{Args: []string{"1"}}, Set: "F", Print: command.PrinterOptions{Format: "title"}}, s)
+	err := Mark(t.Context(), MarkOptions{Common: f.Common(), Names: session.Names{Args: []string{"1"}}, Set: "F", Print: cmdline.PrinterOptions{Format: "title"}}, s)
 	f.Want(err, "one\n")
 }
 
 func TestFollowLines(t *testing.T) {
 	f := newFixture(t)
-	out, _, stop := f.follow(t, FollowOptions{Screen: command.Screen{Width: 40}})
+	out, _, stop := f.follow(t, FollowOptions{Screen: cmdline.Screen{Width: 40}})
 	f.deliver("1773500004.1.h", "title=one two three four five six seven")
 	out.await(t, " N Sat 16:53  one two three four five s…\n")
 	if err := stop(); err != nil {
@@ -402,7 +402,7 @@ func bigDir(b *testing.B, n int) *fixture {
 		if i%10 == 0 {
 			place, info = "new", ""
 		}
-		dir := filepath.Join(f.Path, place, dir.Hash(fmt.Sprintf("http://%d.example/", i%feeds)), dir.Unique(1700000000+int64(i), i)+info)
+		dir := filepath.Join(f.Path, place, testdir.Hash(fmt.Sprintf("http://%d.example/", i%feeds)), testdir.Unique(1700000000+int64(i), i)+info)
 		if err := os.MkdirAll(dir, 0o777); err != nil {
 			b.Fatal(err)
 		}
@@ -430,14 +430,14 @@ func BenchmarkList100k(b *testing.B) {
 		{"newest20", ListOptions{All: true, Newest: 20}},
 		{"unread", ListOptions{}},
 		{"all", ListOptions{All: true}},
-		{"paths", ListOptions{All: true, Sort: "delivered", Print: command.PrinterOptions{Format: "path"}}},
+		{"paths", ListOptions{All: true, Sort: "delivered", Print: cmdline.PrinterOptions{Format: "path"}}},
 		{"title", ListOptions{All: true, Query: []string{"title:99999"}}},
 		{"words", ListOptions{All: true, Query: []string{"nothing"}}},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
 			for b.Loop() {
 				bm.o.Common = f.Common()
-				if err := List(context.Background(), bm.o, command.NewStreams("x", nil, io.Discard, io.Discard)); err != nil {
+				if err := List(context.Background(), bm.o, cmdline.NewStreams("x", nil, io.Discard, io.Discard)); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -445,7 +445,7 @@ func BenchmarkList100k(b *testing.B) {
 	}
 	b.Run("count", func(b *testing.B) {
 		for b.Loop() {
-			if err := Count(context.Background(), CountOptions{Common: f.Common()}, command.NewStreams("x", nil, io.Discard, io.Discard)); err != nil {
+			if err := Count(context.Background(), CountOptions{Common: f.Common()}, cmdline.NewStreams("x", nil, io.Discard, io.Discard)); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -459,7 +459,7 @@ var _ = lektordir.New
 func TestFollowRules(t *testing.T) {
 	f := newFixture(t)
 	write := func(lines ...string) {
-		if err := os.WriteFile(filepath.Join(f.Path, entries.RulesFile), []byte(strings.Join(lines, "\n")), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(f.Path, entrystore.RulesFile), []byte(strings.Join(lines, "\n")), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -468,7 +468,7 @@ func TestFollowRules(t *testing.T) {
 	}
 	write("title:ad -> trash", "title:tea -> flag F", "title:old -> read")
 	f.Add("new", "1773500001.1.h", "title=Old")
-	out, errs, stop := f.follow(t, FollowOptions{Rules: true, Print: command.PrinterOptions{Format: "title,flags"}})
+	out, errs, stop := f.follow(t, FollowOptions{Rules: true, Print: cmdline.PrinterOptions{Format: "title,flags"}})
 	f.deliver("1773500002.1.h", "title=Ad")
 	f.deliver("1773500003.1.h", "title=Tea")
 	f.deliver("1773500004.1.h", "title=Coffee")
@@ -484,10 +484,10 @@ func TestFollowRules(t *testing.T) {
 		t.Errorf("%v, %s", err, errs)
 	}
 	// The entry that arrived under the invalid rules has not been looked at yet.
-	if err := rules.Apply(t.Context(), rules.Options{Common: f.Common(), Print: command.PrinterOptions{Format: "name"}}, f.Streams("")); err != nil {
+	if err := rules.Apply(t.Context(), rules.Options{Common: f.Common(), Print: cmdline.PrinterOptions{Format: "name"}}, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}
-	all, err := dir.Entries(f.Path)
+	all, err := testdir.Entries(f.Path)
 	if err != nil {
 		t.Fatal(err)
 	}

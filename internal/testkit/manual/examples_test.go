@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // step says how an example of a page is run and checked.
@@ -207,7 +207,7 @@ func (p *place) run(t *testing.T, s step, text string) {
 		if err := os.RemoveAll(p.dir); err != nil {
 			t.Fatal(err)
 		}
-		library(t, &dir.Dir{Path: p.dir})
+		library(t, &testdir.Dir{Path: p.dir})
 	}
 	if s.before != "" {
 		p.sh(t, "-euxc", s.before)
@@ -264,7 +264,7 @@ func transcript(text string) (script, out string) {
 // TestExamples runs the examples of all pages as they are printed, in order,
 // each page in a fresh directory, with LEKTORDIR or XDG_DATA_HOME set and without.
 func TestExamples(t *testing.T) {
-	bin := dir.Bin(t)
+	bin := testdir.Bin(t)
 	pages, err := filepath.Glob(filepath.Join(manDir, "*.[1-9]"))
 	if err != nil || len(pages) == 0 {
 		t.Fatal(pages, err)
@@ -410,7 +410,7 @@ func TestPrinted(t *testing.T) {
 // TestReplica takes a copy without tmp/ and etc/fetch/, as lektor-dir(5) advises:
 // every command does with it what it does with the original.
 func TestReplica(t *testing.T) {
-	p := newPlace(t, dir.Bin(t), "LEKTORDIR")
+	p := newPlace(t, testdir.Bin(t), "LEKTORDIR")
 	p.sh(t, "-euxc", `lektor-fetch add https://example.org/feed
 cp -R "$D" "$HOME/copy"
 rm -r "$HOME/copy/etc/fetch"`)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // richRSS and richAtom have something for every file of a feed and an entry.
@@ -36,7 +36,7 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPlace(t, dir.Bin(t), "LEKTORDIR")
+	p := newPlace(t, testdir.Bin(t), "LEKTORDIR")
 	for name, text := range map[string]string{
 		"rss.xml":   richRSS,
 		"atom1.xml": strings.Replace(richAtom, "VERSION", "one", 1),
@@ -95,7 +95,7 @@ func TestState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPlace(t, dir.Bin(t), "LEKTORDIR")
+	p := newPlace(t, testdir.Bin(t), "LEKTORDIR")
 	p.sh(t, "-euxc", `
 lektor-fetch add https://example.org/feed
 mkdir -p "$D/etc/view"
@@ -144,7 +144,7 @@ func TestExtras(t *testing.T) {
 			named[name] = true
 		}
 	}
-	p := newPlace(t, dir.Bin(t), "LEKTORDIR")
+	p := newPlace(t, testdir.Bin(t), "LEKTORDIR")
 	for name, text := range map[string]string{
 		"rss.xml":   richRSS,
 		"atom1.xml": strings.Replace(richAtom, "VERSION", "one", 1),
@@ -213,7 +213,7 @@ func TestLinks(t *testing.T) {
 // TestHelp makes sure that the commands and flags in the examples of --help are
 // there.
 func TestHelp(t *testing.T) {
-	bin := dir.Bin(t)
+	bin := testdir.Bin(t)
 	help := func(args ...string) string {
 		t.Helper()
 		out, err := exec.Command(filepath.Join(bin, args[0]), append(args[1:], "--help")...).Output()

@@ -14,7 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 )
 
 // CheckManual fails t for every flag that the app takes and its manual page (in
@@ -64,7 +64,7 @@ type manual map[string]map[string]bool
 // compare returns the problems of the page of an app, and of the pages of its
 // subcommands, which own has by their names.
 func compare(app *cli.App, page string, own map[string]string) []string {
-	command.Prepare(app)
+	cmdline.Prepare(app)
 	var commands []string
 	for _, c := range app.Commands {
 		commands = append(commands, c.Name)

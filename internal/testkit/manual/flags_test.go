@@ -6,16 +6,16 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 )
 
 func app() *cli.App {
 	return &cli.App{
 		Name:  "x",
-		Flags: []cli.Flag{command.DirFlag(), &cli.BoolFlag{Name: "all", Aliases: []string{"a"}}},
+		Flags: []cli.Flag{cmdline.DirFlag(), &cli.BoolFlag{Name: "all", Aliases: []string{"a"}}},
 		Commands: []*cli.Command{
 			{Name: "add", Flags: []cli.Flag{&cli.BoolFlag{Name: "first"}, &cli.BoolFlag{Name: "secret", Hidden: true}}},
-			{Name: "update", Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}}, &cli.DurationFlag{Name: "gap"}, command.NulFlag()}},
+			{Name: "update", Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}}, &cli.DurationFlag{Name: "gap"}, cmdline.NulFlag()}},
 		},
 	}
 }

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 const manDir = "../../../man"
 
-func TestMain(m *testing.M) { dir.Main(m) }
+func TestMain(m *testing.M) { testdir.Main(m) }
 
 // library makes a lektor-dir with something in it for every pipeline.
-func library(t *testing.T, d *dir.Dir) {
+func library(t *testing.T, d *testdir.Dir) {
 	t.Helper()
 	if err := d.Create(); err != nil {
 		t.Fatal(err)
@@ -28,12 +28,12 @@ func library(t *testing.T, d *dir.Dir) {
 	const planet, cast = "http://planet.example/atom.xml", "http://cast.example/rss.xml"
 	must(d.Feed(planet, "Planet"))
 	must(d.Feed(cast, "Podcast"))
-	must(d.Entry(planet, "new", dir.Unique(1700000001, 1), "title=A Kernel story", "content=Kernel text", "pubdate=2023-11-01T10:00:00Z"))
-	must(d.Entry(planet, "new", dir.Unique(1700000002, 2), "title=Second", "content=one\ntwo\nthree", "pubdate=2023-11-02T10:00:00Z"))
-	must(d.Entry(planet, "new", dir.Unique(1700000003, 3), "title=Third", "content=<p>Third text</p>", "type=text/html"))
-	must(d.Entry(cast, "new", dir.Unique(1700000004, 4), "title=Episode", "+enclosure=http://cast.example/4.mp3\taudio/mpeg\t1000"))
-	must(d.Entry(planet, "cur", dir.Unique(1600000005, 5)+";2,S", "title=Old kernel"))
-	must(d.Entry(planet, "cur", dir.Unique(1600000006, 6)+";2,FS", "title=Old and good"))
+	must(d.Entry(planet, "new", testdir.Unique(1700000001, 1), "title=A Kernel story", "content=Kernel text", "pubdate=2023-11-01T10:00:00Z"))
+	must(d.Entry(planet, "new", testdir.Unique(1700000002, 2), "title=Second", "content=one\ntwo\nthree", "pubdate=2023-11-02T10:00:00Z"))
+	must(d.Entry(planet, "new", testdir.Unique(1700000003, 3), "title=Third", "content=<p>Third text</p>", "type=text/html"))
+	must(d.Entry(cast, "new", testdir.Unique(1700000004, 4), "title=Episode", "+enclosure=http://cast.example/4.mp3\taudio/mpeg\t1000"))
+	must(d.Entry(planet, "cur", testdir.Unique(1600000005, 5)+";2,S", "title=Old kernel"))
+	must(d.Entry(planet, "cur", testdir.Unique(1600000006, 6)+";2,FS", "title=Old and good"))
 }
 
 // TestLint checks the pages where mandoc is installed.

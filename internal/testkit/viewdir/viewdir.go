@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // FeedID is the id of the feed, whose name is Alpha.
@@ -21,7 +21,7 @@ var Now = time.Date(2026, 3, 15, 23, 0, 0, 0, time.UTC).In(time.FixedZone("", 2*
 
 // Fixture is a lektor-dir and the output of a command.
 type Fixture struct {
-	*dir.Dir
+	*testdir.Dir
 	Out, Err bytes.Buffer
 
 	T testing.TB
@@ -29,14 +29,14 @@ type Fixture struct {
 
 // New makes a lektor-dir.
 func New(t testing.TB) *Fixture {
-	f := &Fixture{Dir: dir.New(t), T: t}
+	f := &Fixture{Dir: testdir.New(t), T: t}
 	if _, err := f.Feed(FeedID, "Alpha"); err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-// Add makes an entry of the feed, see [dir.Dir.Entry].
+// Add makes an entry of the feed, see [testdir.Dir.Entry].
 func (f *Fixture) Add(where, name string, files ...string) string {
 	f.T.Helper()
 	path, err := f.Entry(FeedID, where, name, files...)
@@ -52,10 +52,10 @@ func (f *Fixture) Common() session.Common {
 }
 
 // Streams returns fresh streams with text to read.
-func (f *Fixture) Streams(in string) *command.Streams {
+func (f *Fixture) Streams(in string) *cmdline.Streams {
 	f.Out.Reset()
 	f.Err.Reset()
-	return command.NewStreams("lektor-view", strings.NewReader(in), &f.Out, &f.Err)
+	return cmdline.NewStreams("lektor-view", strings.NewReader(in), &f.Out, &f.Err)
 }
 
 // Want checks the output.

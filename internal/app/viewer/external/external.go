@@ -14,8 +14,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -25,26 +25,26 @@ import (
 // -o, are filled in for each entry.
 type Argv struct {
 	words   []string
-	columns []*command.Printer[*entries.Record] // nil for a word that is not a template
-	out     []*bytes.Buffer                     // output of columns
+	columns []*cmdline.Printer[*entrystore.Record] // nil for a word that is not a template
+	out     []*bytes.Buffer                        // output of columns
 }
 
-// New parses the templates of a command. The error is a [*command.UsageError].
+// New parses the templates of a command. The error is a [*cmdline.UsageError].
 func New(words []string) (*Argv, error) {
 	if len(words) == 0 || words[0] == "" {
-		return nil, command.Usagef("the command is missing")
+		return nil, cmdline.Usagef("the command is missing")
 	}
-	a := &Argv{words: words, columns: make([]*command.Printer[*entries.Record], len(words)), out: make([]*bytes.Buffer, len(words))}
+	a := &Argv{words: words, columns: make([]*cmdline.Printer[*entrystore.Record], len(words)), out: make([]*bytes.Buffer, len(words))}
 	for i, w := range words {
 		if !strings.Contains(w, "{{") {
 			continue
 		}
 		if i == 0 {
-			return nil, command.Usagef("%s: the name of a command cannot be a template", w)
+			return nil, cmdline.Usagef("%s: the name of a command cannot be a template", w)
 		}
 		a.out[i] = &bytes.Buffer{}
 		var err error
-		if a.columns[i], err = command.NewPrinter(a.out[i], command.PrinterOptions{Format: w, Nul: true}, entries.Columns()); err != nil {
+		if a.columns[i], err = cmdline.NewPrinter(a.out[i], cmdline.PrinterOptions{Format: w, Nul: true}, entrystore.Columns()); err != nil {
 			return nil, err
 		}
 	}
@@ -57,7 +57,7 @@ const maxArgument = 64 << 10
 
 // For returns the arguments for an entry. If the text of a template begins with a minus, a space
 // is put in front, so that it is not taken for an option.
-func (a *Argv) For(r *entries.Record) ([]string, error) {
+func (a *Argv) For(r *entrystore.Record) ([]string, error) {
 	args := make([]string, len(a.words))
 	for i, w := range a.words {
 		p := a.columns[i]
@@ -98,7 +98,7 @@ func short(s string) string {
 }
 
 // Environ returns the environment variables that describe an entry. The manual lists them.
-func Environ(s *entries.Store, r *entries.Record) []string {
+func Environ(s *entrystore.Store, r *entrystore.Record) []string {
 	e := r.Get(lektordir.FieldID | lektordir.FieldLink | lektordir.FieldTitle | lektordir.FieldPubDate | lektordir.FieldEnclosures | lektordir.FieldCategories)
 	var enclosure string
 	if len(e.Enclosures) > 0 {
@@ -128,7 +128,7 @@ func (a *Argv) Words() []string { return a.words }
 
 // Command returns a command with the environment of an entry and the output of s. When ctx ends, it
 // gets SIGTERM, and is killed two seconds later.
-func Command(ctx context.Context, s *entries.Store, r *entries.Record, args ...string) *exec.Cmd {
+func Command(ctx context.Context, s *entrystore.Store, r *entrystore.Record, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), Environ(s, r)...)
 	cmd.Stdout, cmd.Stderr = s.S.Out, s.S.Err
@@ -141,7 +141,7 @@ func Command(ctx context.Context, s *entries.Store, r *entries.Record, args ...s
 }
 
 // Run runs the command for an entry. Its output goes to out, or to the output of s if out is nil.
-func (a *Argv) Run(ctx context.Context, s *entries.Store, r *entries.Record, out io.Writer) error {
+func (a *Argv) Run(ctx context.Context, s *entrystore.Store, r *entrystore.Record, out io.Writer) error {
 	args, err := a.For(r)
 	if err != nil {
 		return err

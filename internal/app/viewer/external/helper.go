@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -39,7 +39,7 @@ var (
 
 // HandOver runs a helper with a URL of an entry, and waits for it. set may change the command
 // before.
-func (h *Helper) HandOver(ctx context.Context, s *entries.Store, r *entries.Record, url string, set func(*exec.Cmd)) error {
+func (h *Helper) HandOver(ctx context.Context, s *entrystore.Store, r *entrystore.Record, url string, set func(*exec.Cmd)) error {
 	argv, err := h.Command(s.Dir, url)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (h *Helper) Find() ([]string, error) {
 			texts = strings.Split(value, ":")
 		}
 		for _, text := range texts {
-			argv, err := command.Words(text)
+			argv, err := cmdline.Words(text)
 			if err != nil {
 				return nil, fmt.Errorf("%s is %s: %w", name, value, err)
 			}
@@ -89,7 +89,7 @@ func (h *Helper) Find() ([]string, error) {
 				return argv, nil
 			}
 		}
-		return nil, command.Hint(fmt.Errorf("%s is %s, but there is no such program", name, value), "set it to a program that exists, with its arguments; it is not run by a shell")
+		return nil, cmdline.Hint(fmt.Errorf("%s is %s, but there is no such program", name, value), "set it to a program that exists, with its arguments; it is not run by a shell")
 	}
 	others := h.others
 	if runtime.GOOS == "darwin" {
@@ -100,7 +100,7 @@ func (h *Helper) Find() ([]string, error) {
 			return []string{name}, nil
 		}
 	}
-	return nil, command.Hint(fmt.Errorf("no %s was found", h.what), "set the variable %s to one", h.variables[0])
+	return nil, cmdline.Hint(fmt.Errorf("no %s was found", h.what), "set the variable %s to one", h.variables[0])
 }
 
 // with adds a URL to a command: in the place of %s, or as the last argument.
@@ -142,7 +142,7 @@ func allowed(d *lektordir.Dir, text string) (string, error) {
 		}
 		if !slices.Contains(known, scheme) {
 			err := fmt.Errorf("cannot open %s: its scheme is not allowed", termsafe.Brief(text))
-			return "", command.Hint(err, "to allow it, add a line %s to %s", scheme, d.Join(schemesFile))
+			return "", cmdline.Hint(err, "to allow it, add a line %s to %s", scheme, d.Join(schemesFile))
 		}
 	}
 	var b strings.Builder
@@ -158,7 +158,7 @@ func allowed(d *lektordir.Dir, text string) (string, error) {
 
 // schemes returns the schemes in schemesFile.
 func schemes(d *lektordir.Dir) ([]string, error) {
-	data, err := atomicfile.Read(d.Join(schemesFile), entries.MaxRules)
+	data, err := atomicfile.Read(d.Join(schemesFile), entrystore.MaxRules)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/query"
@@ -30,8 +30,8 @@ import (
 type outputBuffer struct{ out, messages bytes.Buffer }
 
 // streams returns streams that write to the buffer and have no terminal.
-func (t *outputBuffer) streams() *command.Streams {
-	return command.NewStreams("lektor-view", strings.NewReader(""), &t.out, &t.messages)
+func (t *outputBuffer) streams() *cmdline.Streams {
+	return cmdline.NewStreams("lektor-view", strings.NewReader(""), &t.out, &t.messages)
 }
 
 // text returns the messages as one line.
@@ -60,7 +60,7 @@ func (t *outputBuffer) err(err error) error {
 // mover returns a mover for the reader, and the buffer of its messages.
 func (l *diskAdapter) mover() (*undo.Mover, *outputBuffer) {
 	t := &outputBuffer{}
-	return undo.Moving(entries.New(l.dir, l.clock(), t.streams()), "tui"), t
+	return undo.Moving(entrystore.New(l.dir, l.clock(), t.streams()), "tui"), t
 }
 
 func (l *diskAdapter) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string) ([]lektordir.Ref, error) {
@@ -120,7 +120,7 @@ func (l *diskAdapter) Undo(ctx context.Context) (string, []lektordir.Ref, error)
 const savedDir = "etc/view/query"
 
 func (l *diskAdapter) Saved(context.Context) ([]tui.Saved, error) {
-	list, err := entries.SavedQueries(l.dir.Path())
+	list, err := entrystore.SavedQueries(l.dir.Path())
 	var all []tui.Saved
 	for _, q := range list {
 		all = append(all, tui.Saved{Name: q.Name, Err: q.Err})
@@ -150,7 +150,7 @@ func (l *diskAdapter) Save(_ context.Context, name, text string) error {
 
 func (l *diskAdapter) Open(ctx context.Context, ref lektordir.Ref, url string) (string, error) {
 	t := &outputBuffer{}
-	s := entries.New(l.dir, l.clock(), t.streams())
+	s := entrystore.New(l.dir, l.clock(), t.streams())
 	r := s.Record(ref)
 	var err error
 	if url == "" {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -85,7 +85,7 @@ const datesSoon = 10_000
 const datesAtOnce = 256
 
 // readDates reads the dates of entries into the cache. The error is that of ctx.
-func (l *diskAdapter) readDates(ctx context.Context, s *entries.Store, refs []*lektordir.Ref) ([]time.Time, error) {
+func (l *diskAdapter) readDates(ctx context.Context, s *entrystore.Store, refs []*lektordir.Ref) ([]time.Time, error) {
 	dates := make([]time.Time, len(refs))
 	if err := workers.ForEach(ctx, len(refs), func(i int) { dates[i] = s.Record(*refs[i]).Date() }); err != nil {
 		return nil, err

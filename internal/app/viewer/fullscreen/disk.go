@@ -13,7 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/htmltext"
 	"github.com/lektordir/lektor/internal/index"
@@ -42,12 +42,12 @@ func newDiskAdapter(o Options, v *session.Session) *diskAdapter {
 
 // store returns a store for the current time. It does not report malformed entries, as that would
 // repeat each time they are read.
-func (l *diskAdapter) store() *entries.Store {
-	return entries.New(l.dir, l.clock(), new(outputBuffer).streams())
+func (l *diskAdapter) store() *entrystore.Store {
+	return entrystore.New(l.dir, l.clock(), new(outputBuffer).streams())
 }
 
 // indexed returns a store like that of store, with the index.
-func (l *diskAdapter) indexed() *entries.Store {
+func (l *diskAdapter) indexed() *entrystore.Store {
 	s := l.store()
 	s.Index = l.index()
 	return s
@@ -95,7 +95,7 @@ func (l *diskAdapter) Overview(ctx context.Context, newest int) (*tui.Overview, 
 }
 
 // listed converts records for an overview.
-func listed(records []*entries.Record) []tui.Listed {
+func listed(records []*entrystore.Record) []tui.Listed {
 	list := make([]tui.Listed, len(records))
 	for i, r := range records {
 		list[i] = tui.Listed{Ref: r.Ref, Date: r.Date(), Row: rowOf(r)}
@@ -128,7 +128,7 @@ func (l *diskAdapter) glance(ctx context.Context, newest int) ([]tui.Listed, err
 	}
 	feeds = slices.DeleteFunc(feeds, func(f got) bool { return f.feed == "" })
 	slices.SortFunc(feeds, func(a, b got) int { return cmp.Or(b.when.Compare(a.when), cmp.Compare(a.feed, b.feed)) })
-	var records []*entries.Record
+	var records []*entrystore.Record
 	s, seen := l.store(), 0
 	for i, f := range feeds {
 		if len(records) >= newest && (i >= glanceFeeds || seen >= glanceEntries) {
@@ -148,7 +148,7 @@ func (l *diskAdapter) glance(ctx context.Context, newest int) ([]tui.Listed, err
 	if err := workers.ForEach(ctx, len(records), func(i int) { records[i].Date() }); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(records, func(a, b *entries.Record) int {
+	slices.SortFunc(records, func(a, b *entrystore.Record) int {
 		return cmp.Or(b.Date().Compare(a.Date()), cmp.Compare(b.Ref.Unique, a.Ref.Unique), cmp.Compare(b.Ref.Feed, a.Ref.Feed))
 	})
 	l.mu.Lock()
@@ -160,7 +160,7 @@ func (l *diskAdapter) glance(ctx context.Context, newest int) ([]tui.Listed, err
 }
 
 // rowOf returns the row of an entry.
-func rowOf(r *entries.Record) tui.Row { return tui.Row{Title: tui.Plain(termsafe.Brief(r.Title()))} }
+func rowOf(r *entrystore.Record) tui.Row { return tui.Row{Title: tui.Plain(termsafe.Brief(r.Title()))} }
 
 func (l *diskAdapter) Feeds(ctx context.Context) ([]tui.Feed, error) {
 	hashes, err := l.dir.FeedHashes()
@@ -284,7 +284,7 @@ func (l *diskAdapter) Query(_ context.Context, text string) (tui.Query, error) {
 	m := q.Bind(l.clock())
 	find := func(ctx context.Context) ([]lektordir.Ref, bool) {
 		var refs []lektordir.Ref
-		found, ok, err := l.indexed().Indexed(ctx, entries.Selection{Query: q, All: true})
+		found, ok, err := l.indexed().Indexed(ctx, entrystore.Selection{Query: q, All: true})
 		for _, r := range found {
 			if !r.Ref.Trashed() {
 				refs = append(refs, r.Ref)
@@ -307,7 +307,7 @@ func (l *diskAdapter) Query(_ context.Context, text string) (tui.Query, error) {
 
 // parse parses a query.
 func (l *diskAdapter) parse(text string) (*query.Query, error) {
-	return entries.ParseQuery(l.dir.Path(), []string{text})
+	return entrystore.ParseQuery(l.dir.Path(), []string{text})
 }
 
 func (l *diskAdapter) Page(_ context.Context, ref lektordir.Ref, width int, feedText bool) (*tui.Page, error) {

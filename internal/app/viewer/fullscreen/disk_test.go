@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/index"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
 	"github.com/lektordir/lektor/lektordir"
@@ -24,7 +24,7 @@ func (f *fixture) library(least int) *diskAdapter {
 	f.T.Helper()
 	o := Options{Common: f.Common()}
 	o.Index = index.Options{Cache: filepath.Join(f.T.TempDir(), "cache"), Host: "here", Least: least, Budget: time.Hour}
-	v, err := o.Open(nil, command.PrinterOptions{}, f.Streams(""))
+	v, err := o.Open(nil, cmdline.PrinterOptions{}, f.Streams(""))
 	if err != nil {
 		f.T.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestOverview(t *testing.T) {
 		if !whole {
 			t.Error("dates that were learnt are not known")
 		}
-		var count entries.Tally
+		var count entrystore.Tally
 		type dated struct {
 			ref  lektordir.Ref
 			date time.Time

@@ -15,8 +15,8 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -36,8 +36,8 @@ type Options struct {
 const keysFile = "etc/view/keys"
 
 // Run runs the full-screen reader. It fails if stdin or stdout is not a terminal.
-func Run(ctx context.Context, o Options, s *command.Streams) error {
-	v, err := o.Open(nil, command.PrinterOptions{}, s)
+func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
+	v, err := o.Open(nil, cmdline.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
@@ -53,10 +53,10 @@ func Run(ctx context.Context, o Options, s *command.Streams) error {
 		s.Report.Warn("%v", bad)
 	}
 	if !s.InIsTerminal() || !s.OutIsTerminal() {
-		return command.Hint(errors.New("tui needs a terminal, on standard input and standard output"), "lektor-view ls and show write to pipes and files")
+		return cmdline.Hint(errors.New("tui needs a terminal, on standard input and standard output"), "lektor-view ls and show write to pipes and files")
 	}
 	if name := os.Getenv("TERM"); name == "" || name == "dumb" {
-		return command.Hint(fmt.Errorf("tui needs a terminal that can move its cursor, and TERM is %q", name), "lektor-view ls, show and next work on any")
+		return cmdline.Hint(fmt.Errorf("tui needs a terminal that can move its cursor, and TERM is %q", name), "lektor-view ls, show and next work on any")
 	}
 	return tui.Run(ctx, newDiskAdapter(o, v), to)
 }
@@ -66,7 +66,7 @@ func keys(d *lektordir.Dir, set string, to *tui.Options) error {
 	path := d.Join(keysFile)
 	if set != "" {
 		if _, ok := tui.Set(set); !ok {
-			return &command.UsageError{Message: fmt.Sprintf("--keys %s: there is no such set of keys", set), Hint: fmt.Sprintf("there are %v", tui.Sets())}
+			return &cmdline.UsageError{Message: fmt.Sprintf("--keys %s: there is no such set of keys", set), Hint: fmt.Sprintf("there are %v", tui.Sets())}
 		}
 		to.Keys, to.KeysFile = tui.ParseKeys("--keys", []byte("use "+set)), "These are the keys of the set "+set+"."
 		return nil
@@ -82,7 +82,7 @@ func keys(d *lektordir.Dir, set string, to *tui.Options) error {
 	}
 	to.Keys = tui.ParseKeys(path, text)
 	if to.Keys.Commands {
-		to.NoCommands = feeddir.TrustedFile(d, "etc", "view", filepath.Base(keysFile))
+		to.NoCommands = feedstate.TrustedFile(d, "etc", "view", filepath.Base(keysFile))
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/archive"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -68,7 +68,7 @@ func (a *archiver) open() (err error) {
 		}
 	}
 	if a.ledger.Format != a.ext || a.ledger.Self != a.self.String() {
-		return command.Hint(fmt.Errorf("%s has the archives of %s, in %s", a.dir, a.ledger.Self, a.ledger.Format),
+		return cmdline.Hint(fmt.Errorf("%s has the archives of %s, in %s", a.dir, a.ledger.Self, a.ledger.Format),
 			"publish with that --self and --format, or to another directory: subscribers know archives by their URLs")
 	}
 	// A run was killed after it wrote these archives, and before it wrote the ledger.
@@ -149,10 +149,10 @@ func (a *archiver) recover(n int) error {
 		err = errors.New("it is not an archive")
 	}
 	if err != nil {
-		return command.Hint(fmt.Errorf("%s: %w", a.documents.path(name), err), "remove it if it was not published here, else put it back from a copy")
+		return cmdline.Hint(fmt.Errorf("%s: %w", a.documents.path(name), err), "remove it if it was not published here, else put it back from a copy")
 	}
 	if current := doc.Links["current"]; current != a.ledger.Self {
-		return command.Hint(fmt.Errorf("%s is an archive of %s", a.documents.path(name), cmp.Or(current, "another feed")),
+		return cmdline.Hint(fmt.Errorf("%s is an archive of %s", a.documents.path(name), cmp.Or(current, "another feed")),
 			"publish with that --self, or to another directory: subscribers know archives by their URLs")
 	}
 	a.ledger.Recover(n, doc.Entries)
@@ -204,7 +204,7 @@ func (a *archiver) publish(ctx context.Context) error {
 // prepare reads the entries to publish, and sets their ids and dates of update.
 func (a *archiver) prepare(ctx context.Context) (err error) {
 	anew := a.ledger.Anew()
-	a.list, err = a.candidates(ctx, func(c *candidate, r *entries.Record, e *feedconv.Entry) {
+	a.list, err = a.candidates(ctx, func(c *candidate, r *entrystore.Record, e *feedconv.Entry) {
 		c.Origin = origin(r)
 		if anew {
 			c.Printed = a.printed(*e)
@@ -233,7 +233,7 @@ func (a *archiver) prepare(ctx context.Context) (err error) {
 }
 
 // origin returns the identity of an entry in its feed, which all its versions share.
-func origin(r *entries.Record) archive.Origin {
+func origin(r *entrystore.Record) archive.Origin {
 	short := func(s string) string {
 		return fmt.Sprintf("%.8x", sha256.Sum256([]byte(s)))
 	}
@@ -247,7 +247,7 @@ func origin(r *entries.Record) archive.Origin {
 
 // digest returns a hash, in hexadecimal, of an entry's own fields, in which versions of it
 // differ. Fields from its feed do not count: renaming a feed changes no entry.
-func digest(r *entries.Record, e *feedconv.Entry) string {
+func digest(r *entrystore.Record, e *feedconv.Entry) string {
 	h := sha256.New()
 	own := r.Get(lektordir.FieldAuthor | lektordir.FieldPubDate)
 	add := func(name string, values ...string) { addTo(h, name, values) }
@@ -418,7 +418,7 @@ func (a *archiver) withNext(n int) ([]byte, error) {
 		data, err = archive.WithNext(data, a.url(a.numbered(archives, n+1)))
 	}
 	if err != nil {
-		return nil, command.Hint(fmt.Errorf("%s: %w", a.documents.path(name), err), "put it back from a copy: an archive never changes")
+		return nil, cmdline.Hint(fmt.Errorf("%s: %w", a.documents.path(name), err), "put it back from a copy: an archive never changes")
 	}
 	return data, nil
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
 )
 
@@ -88,7 +88,7 @@ func (w *world) deliver(s *story) {
 	if s.updated != s.date {
 		files = append(files, "+updated="+rfc(s.updated))
 	}
-	s.at = w.Add("new", dir.Unique(w.clock, s.identity), files...)
+	s.at = w.Add("new", testdir.Unique(w.clock, s.identity), files...)
 }
 
 // add adds an entry: mostly a new one, sometimes a late one or one of the same date.
@@ -131,7 +131,7 @@ func (w *world) change(s *story) {
 
 // vanish removes all versions of an entry.
 func (w *world) vanish(s *story) {
-	all, err := filepath.Glob(filepath.Join(w.Path, "new", dir.Hash(viewdir.FeedID), fmt.Sprintf("*I%016x.*", s.identity)))
+	all, err := filepath.Glob(filepath.Join(w.Path, "new", testdir.Hash(viewdir.FeedID), fmt.Sprintf("*I%016x.*", s.identity)))
 	if err != nil {
 		w.T.Fatal(err)
 	}

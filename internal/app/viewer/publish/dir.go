@@ -8,13 +8,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/lazy"
+	"github.com/lektordir/lektor/internal/cmdline"
 )
 
 // disk changes the files of a directory of documents. Each call is atomic: a kill
@@ -45,7 +46,7 @@ const (
 const maxPublished = 1 << 30
 
 // numberedName matches the name of an archive or a page.
-var numberedName = lazy.Regexp(`^(archive|page)-([0-9]{4,})\.(atom|rss|json)$`)
+var numberedName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(archive|page)-([0-9]{4,})\.(atom|rss|json)$`) })
 
 var extensions = map[feedconv.Format]string{feedconv.Atom10: "atom", feedconv.RSS20: "rss", feedconv.JSONFeed: "json"}
 
@@ -63,7 +64,7 @@ func (p *publisher) inDir(dir string, publish func(*documents) error) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	busy := command.Hint(fmt.Errorf("another process publishes to %s", dir), "try again in a moment; each feed has a directory of its own")
+	busy := cmdline.Hint(fmt.Errorf("another process publishes to %s", dir), "try again in a moment; each feed has a directory of its own")
 	unlock, err := atomicfile.Lock(d.path(lockName), busy)
 	switch {
 	case err == busy:
@@ -95,7 +96,7 @@ func documentName(u *url.URL) (string, error) {
 	if because == "" {
 		return name, nil
 	}
-	return "", &command.UsageError{
+	return "", &cmdline.UsageError{
 		Message: fmt.Sprintf("--self %s: %s", u, because),
 		Hint:    "it is the URL of the subscription document, which is a file in the directory, such as https://me.example/feed/index.atom",
 	}
@@ -132,9 +133,9 @@ func (d *documents) found(kind string) (map[int]bool, error) {
 		}
 		switch {
 		case m[3] != d.ext:
-			return nil, command.Hint(fmt.Errorf("%s: the directory has documents of another format", d.path(n.Name())), "publish to another directory, or with --format %s", m[3])
+			return nil, cmdline.Hint(fmt.Errorf("%s: the directory has documents of another format", d.path(n.Name())), "publish to another directory, or with --format %s", m[3])
 		case !n.Type().IsRegular():
-			return nil, command.Hint(fmt.Errorf("%s is not a regular file", d.path(n.Name())), "remove it, or put the document back that was in its place")
+			return nil, cmdline.Hint(fmt.Errorf("%s is not a regular file", d.path(n.Name())), "remove it, or put the document back that was in its place")
 		}
 		there[number] = true
 	}
@@ -142,7 +143,9 @@ func (d *documents) found(kind string) (map[int]bool, error) {
 }
 
 // temporary matches the name of the temporary file of an archive or a page.
-var temporary = lazy.Regexp(`^\.((?:archive|page)-[0-9]{4,}\.(?:atom|rss|json))[0-9]+$`)
+var temporary = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\.((?:archive|page)-[0-9]{4,}\.(?:atom|rss|json))[0-9]+$`)
+})
 
 // sweep removes the temporary files of killed runs.
 func (d *documents) sweep() {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/archive"
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
 )
 
@@ -25,8 +25,8 @@ func (w *world) fails(words ...string) {
 	w.T.Helper()
 	before := tree(w.T, w.www)
 	err := Publish(context.Background(), w.options, w.Streams(""))
-	var hint *command.HintError
-	var usage *command.UsageError
+	var hint *cmdline.HintError
+	var usage *cmdline.UsageError
 	if err == nil || !errors.As(err, &hint) && !errors.As(err, &usage) {
 		w.T.Fatalf("%v, without a hint", err)
 	}
@@ -121,7 +121,7 @@ func TestArchiveOfSeveralFeeds(t *testing.T) {
 			t.Fatal(err)
 		}
 		put := func(feed string, second int64, id, title, date string) string {
-			path, err := w.Entry(feed, "new", dir.Unique(second, int(second)), "id="+id, "title="+title, "pubdate="+date)
+			path, err := w.Entry(feed, "new", testdir.Unique(second, int(second)), "id="+id, "title="+title, "pubdate="+date)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/archive"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 )
 
 // paged publishes a paged feed (RFC 5005, section 3): the newest entries in the
@@ -24,7 +24,7 @@ func (p *publisher) paged(ctx context.Context, d *documents) error {
 		return err
 	}
 	if len(old) > 0 {
-		return command.Hint(fmt.Errorf("%s has archives, which subscribers may rely on", d.dir), "continue with --archive, or publish to another directory")
+		return cmdline.Hint(fmt.Errorf("%s has archives, which subscribers may rely on", d.dir), "continue with --archive, or publish to another directory")
 	}
 	there, err := d.ownPages()
 	if err != nil {
@@ -35,7 +35,7 @@ func (p *publisher) paged(ctx context.Context, d *documents) error {
 
 // writePages writes all pages, and removes pages of there that are no longer needed.
 func (p *publisher) writePages(ctx context.Context, d *documents, there map[int]bool) error {
-	list, err := p.candidates(ctx, func(*candidate, *entries.Record, *feedconv.Entry) {})
+	list, err := p.candidates(ctx, func(*candidate, *entrystore.Record, *feedconv.Entry) {})
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (d *documents) ownPages() (map[int]bool, error) {
 			err = errors.New("it is a page of another feed")
 		}
 		if err != nil {
-			return nil, command.Hint(fmt.Errorf("%s: %w", d.path(name), err), "remove the pages if nobody needs them, or publish to another directory")
+			return nil, cmdline.Hint(fmt.Errorf("%s: %w", d.path(name), err), "remove the pages if nobody needs them, or publish to another directory")
 		}
 	}
 	return there, nil

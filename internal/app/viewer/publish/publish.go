@@ -28,9 +28,9 @@ import (
 	"github.com/lektordir/lektor/internal/archive"
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/backoff"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/internal/termsafe"
@@ -48,7 +48,7 @@ type Options struct {
 	Title  string
 	// Self is the URL at which the feed will be found, Link that of its page.
 	Self, Link string
-	// Include are feeds to publish although they are private, see [feeddir.Withheld].
+	// Include are feeds to publish although they are private, see [feedstate.Withheld].
 	Include  []string
 	Clouds   []string // URLs of rssCloud; xmlrpc://… or a path /RPC2 for XML-RPC
 	Hubs     []string // URLs of WebSub
@@ -70,11 +70,11 @@ var formats = map[string]feedconv.Format{"atom": feedconv.Atom10, "rss": feedcon
 // Publish writes the entries selected, read or not, as a feed, newest first: one
 // document, or a directory of them. The documents do not depend on the clock: while
 // the entries stay the same, so do the documents, and their files are not touched.
-func Publish(ctx context.Context, o Options, s *command.Streams) error {
+func Publish(ctx context.Context, o Options, s *cmdline.Streams) error {
 	p := &publisher{o: o}
 	var ok bool
 	if p.format, ok = formats[o.Format]; !ok {
-		return command.Usagef("--format %s: it is atom, rss or json", o.Format)
+		return cmdline.Usagef("--format %s: it is atom, rss or json", o.Format)
 	}
 	err := p.checkKind()
 	if err == nil {
@@ -83,14 +83,14 @@ func Publish(ctx context.Context, o Options, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	if p.Session, err = o.Open(o.Query, command.PrinterOptions{}, s); err != nil {
+	if p.Session, err = o.Open(o.Query, cmdline.PrinterOptions{}, s); err != nil {
 		return err
 	}
 	// Readers take an entry that is not in a document, or lacks a file, for changed.
 	p.Strict = true
-	named, failed, err := entries.Feeds(ctx, o.Include, false, s, entries.Finding(p.Dir, true))
+	named, failed, err := entrystore.Feeds(ctx, o.Include, false, s, entrystore.Finding(p.Dir, true))
 	if failed || err != nil {
-		return cmp.Or[error](err, &command.ExitError{Status: command.StatusFailed})
+		return cmp.Or[error](err, &cmdline.ExitError{Status: cmdline.StatusFailed})
 	}
 	p.named = named
 	switch {
@@ -118,7 +118,7 @@ func (p *publisher) settled(ctx context.Context, publish func() error) error {
 		case !errors.Is(err, errMoved):
 			return err
 		case untilSettled.Over(failures):
-			return command.Hint(errMoved, "try again when other programs are done with the entries")
+			return cmdline.Hint(errMoved, "try again when other programs are done with the entries")
 		}
 		select {
 		case <-ctx.Done():
@@ -134,7 +134,7 @@ func (p *publisher) whole(path string) error {
 	if p.S.Report.Errors() == 0 {
 		return nil
 	}
-	return command.Hint(fmt.Errorf("%s was not changed, as some entries could not be read", path), "see the errors above")
+	return cmdline.Hint(fmt.Errorf("%s was not changed, as some entries could not be read", path), "see the errors above")
 }
 
 // publisher is a run of [Publish].
@@ -151,18 +151,18 @@ type publisher struct {
 }
 
 // selected returns the entries that are published, oldest first.
-func (p *publisher) selected(ctx context.Context) ([]*entries.Record, error) {
-	list, err := p.Select(ctx, entries.Selection{Query: p.Query, All: true, Strict: true, Want: lektordir.FieldPubDate})
+func (p *publisher) selected(ctx context.Context) ([]*entrystore.Record, error) {
+	list, err := p.Select(ctx, entrystore.Selection{Query: p.Query, All: true, Strict: true, Want: lektordir.FieldPubDate})
 	if err != nil {
 		return nil, err
 	}
 	sharing := p.Sharing(p.named)
-	list = slices.DeleteFunc(list, func(r *entries.Record) bool { return !sharing.May(r.Ref.Feed) })
+	list = slices.DeleteFunc(list, func(r *entrystore.Record) bool { return !sharing.May(r.Ref.Feed) })
 	if !p.warned {
 		p.warned = true
 		sharing.Tell("--include FEED publishes it all the same")
 	}
-	slices.SortFunc(list, func(a, b *entries.Record) int {
+	slices.SortFunc(list, func(a, b *entrystore.Record) int {
 		return cmp.Or(a.Published().Compare(b.Published()), cmp.Compare(a.Ref.Unique, b.Ref.Unique), cmp.Compare(a.Ref.Feed, b.Ref.Feed))
 	})
 	if p.o.Newest > 0 {
@@ -186,7 +186,7 @@ const maxHeld = 16 << 20
 // candidates reads the entries to publish, in parallel, and returns their ids, digests and dates,
 // oldest first. Entries that cannot be read are reported and left out. look is called with each,
 // concurrently.
-func (p *publisher) candidates(ctx context.Context, look func(*candidate, *entries.Record, *feedconv.Entry)) ([]candidate, error) {
+func (p *publisher) candidates(ctx context.Context, look func(*candidate, *entrystore.Record, *feedconv.Entry)) ([]candidate, error) {
 	found, err := p.selected(ctx)
 	if err != nil {
 		return nil, err
@@ -274,7 +274,7 @@ const together = 64
 
 // single publishes one document.
 func (p *publisher) single(ctx context.Context) error {
-	list, err := p.candidates(ctx, func(*candidate, *entries.Record, *feedconv.Entry) {})
+	list, err := p.candidates(ctx, func(*candidate, *entrystore.Record, *feedconv.Entry) {})
 	if err != nil {
 		return err
 	}
@@ -398,25 +398,25 @@ func (p *publisher) checkKind() error {
 	isJSON := p.format == feedconv.JSONFeed
 	switch {
 	case len(o.Clouds) > 1:
-		return &command.UsageError{Message: "only one --cloud is possible: an RSS feed has one cloud", Hint: "a cloud notifies all subscribers; --hub can be repeated"}
+		return &cmdline.UsageError{Message: "only one --cloud is possible: an RSS feed has one cloud", Hint: "a cloud notifies all subscribers; --hub can be repeated"}
 	case o.Complete && inDir, o.Paged != "" && o.Archive != "":
-		return command.Usagef("--complete, --paged and --archive exclude each other")
+		return cmdline.Usagef("--complete, --paged and --archive exclude each other")
 	case inDir && o.Output != "":
-		return &command.UsageError{Message: "--output and a directory of documents exclude each other", Hint: "the subscription document gets the name that --self ends in"}
+		return &cmdline.UsageError{Message: "--output and a directory of documents exclude each other", Hint: "the subscription document gets the name that --self ends in"}
 	case inDir && o.PerPage < 1:
-		return &command.UsageError{Message: "--paged and --archive need --per-page", Hint: "--per-page 50 puts fifty entries into each document"}
+		return &cmdline.UsageError{Message: "--paged and --archive need --per-page", Hint: "--per-page 50 puts fifty entries into each document"}
 	case !inDir && o.PerPage != 0:
-		return &command.UsageError{Message: "--per-page needs --paged or --archive", Hint: "--newest limits the entries of a single document"}
+		return &cmdline.UsageError{Message: "--per-page needs --paged or --archive", Hint: "--newest limits the entries of a single document"}
 	case inDir && o.Self == "":
-		return &command.UsageError{Message: "--paged and --archive need --self", Hint: "the documents link to each other below the URL of the subscription document, such as https://me.example/feed/index.atom"}
+		return &cmdline.UsageError{Message: "--paged and --archive need --self", Hint: "the documents link to each other below the URL of the subscription document, such as https://me.example/feed/index.atom"}
 	case o.Archive != "" && o.Newest > 0:
-		return &command.UsageError{Message: "--newest and --archive exclude each other", Hint: "an archived feed keeps all that was published; --per-page limits what a subscriber fetches each time"}
+		return &cmdline.UsageError{Message: "--newest and --archive exclude each other", Hint: "an archived feed keeps all that was published; --per-page limits what a subscriber fetches each time"}
 	case isJSON && o.Archive != "":
-		return &command.UsageError{Message: "--archive: JSON Feed has no place for archives", Hint: "use --format atom or rss, or --paged, for which it has next_url"}
+		return &cmdline.UsageError{Message: "--archive: JSON Feed has no place for archives", Hint: "use --format atom or rss, or --paged, for which it has next_url"}
 	case isJSON && o.Complete:
-		return &command.UsageError{Message: "--complete: JSON Feed has no place for the mark", Hint: "use --format atom or rss"}
+		return &cmdline.UsageError{Message: "--complete: JSON Feed has no place for the mark", Hint: "use --format atom or rss"}
 	case isJSON && (o.ESS != "" || o.NNO != ""):
-		return &command.UsageError{Message: "--ess, --nno: JSON Feed has no place for such links", Hint: "use --format atom or rss"}
+		return &cmdline.UsageError{Message: "--ess, --nno: JSON Feed has no place for such links", Hint: "use --format atom or rss"}
 	}
 	return nil
 }
@@ -435,7 +435,7 @@ func (p *publisher) head() (err error) {
 	}
 	if o.Link != "" {
 		if _, err := feedurl.Parse(o.Link); err != nil {
-			return command.Usagef("--link: %w", err)
+			return cmdline.Usagef("--link: %w", err)
 		}
 	}
 	for _, h := range o.Hubs {
@@ -444,17 +444,17 @@ func (p *publisher) head() (err error) {
 			return err
 		}
 		if o.Self == "" {
-			return &command.UsageError{Message: "--hub needs --self", Hint: "a hub identifies a feed by its self link"}
+			return &cmdline.UsageError{Message: "--hub needs --self", Hint: "a hub identifies a feed by its self link"}
 		}
 		f.Links = append(f.Links, feedconv.Link{Rel: "hub", Href: u.String()})
 	}
 	for _, c := range o.Clouds {
 		cloud, err := cloudOf(c)
 		if err != nil {
-			return command.Usagef("--cloud: %w", err)
+			return cmdline.Usagef("--cloud: %w", err)
 		}
 		if p.format == feedconv.Atom10 {
-			return &command.UsageError{Message: "--cloud: Atom has no place for a cloud", Hint: "use --format rss, or a hub of WebSub with --hub"}
+			return &cmdline.UsageError{Message: "--cloud: Atom has no place for a cloud", Hint: "use --format rss, or a hub of WebSub with --hub"}
 		}
 		f.Clouds = append(f.Clouds, cloud)
 	}
@@ -485,7 +485,7 @@ func (p *publisher) notices() error {
 func publicURL(flag, raw string) (*url.URL, error) {
 	u, err := feedurl.Parse(raw)
 	if err != nil {
-		return nil, command.Usagef("%s: %w", flag, err)
+		return nil, cmdline.Usagef("%s: %w", flag, err)
 	}
 	u.User = nil
 	return u, nil
@@ -533,7 +533,7 @@ func cloudOf(s string) (feedconv.Cloud, error) {
 }
 
 // entry reads an entry as it is published.
-func (p *publisher) entry(r *entries.Record) (*feedconv.Entry, error) {
+func (p *publisher) entry(r *entrystore.Record) (*feedconv.Entry, error) {
 	if err := p.FeedError(r.Ref.Feed); err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Ref.Path(), err)
 	}
@@ -556,8 +556,8 @@ func (p *publisher) entry(r *entries.Record) (*feedconv.Entry, error) {
 }
 
 // entryOf converts an entry of the lektor-dir to an entry of a feed.
-func (p *publisher) entryOf(r *entries.Record, format feedconv.Format) feedconv.Entry {
-	e := entries.Public(r.Get(0))
+func (p *publisher) entryOf(r *entrystore.Record, format feedconv.Format) feedconv.Entry {
+	e := entrystore.Public(r.Get(0))
 	out := feedconv.Entry{
 		ID: e.ID, GUID: e.ID, Link: e.URL(), Title: e.Title,
 		Content: string(e.Content), ContentType: cmp.Or(e.Type, "text/plain"),
@@ -593,7 +593,7 @@ func (p *publisher) entryOf(r *entries.Record, format feedconv.Format) feedconv.
 		return out
 	}
 	f := r.Feed()
-	out.Source = &feedconv.Source{ID: feedurl.Public(f.ID), Title: redact.Text(f.Name), Link: entries.Followable(feedurl.Public(f.Link))}
+	out.Source = &feedconv.Source{ID: feedurl.Public(f.ID), Title: redact.Text(f.Name), Link: entrystore.Followable(feedurl.Public(f.Link))}
 	out.Source.URL = p.fetchedFrom(r.Ref.Feed, f.ID)
 	return out
 }
@@ -605,7 +605,7 @@ func (p *publisher) fetchedFrom(hash, id string) string {
 		return known.(string)
 	}
 	src := id
-	if line, err := feeddir.URL(p.Dir, hash); err == nil {
+	if line, err := feedstate.URL(p.Dir, hash); err == nil {
 		src = line
 	}
 	from := ""

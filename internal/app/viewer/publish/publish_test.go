@@ -19,8 +19,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/backoff"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
 )
 
@@ -153,7 +153,7 @@ func TestPublishMeanwhile(t *testing.T) {
 	}
 	var paths []string
 	for i := range 40 {
-		path, err := f.Entry("http://a.example/", "cur", dir.Unique(1700000000+int64(i), i+1)+";2,", fmt.Sprint("title=Title ", i), fmt.Sprint("id=urn:x:", i))
+		path, err := f.Entry("http://a.example/", "cur", testdir.Unique(1700000000+int64(i), i+1)+";2,", fmt.Sprint("title=Title ", i), fmt.Sprint("id=urn:x:", i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestPublishMeanwhile(t *testing.T) {
 	o.PerPage = 3
 	defer func(b backoff.Backoff) { untilSettled = b }(untilSettled)
 	untilSettled = backoff.Backoff{Steps: []time.Duration{1, 1, 1, 1}}
-	var hint *command.HintError
+	var hint *cmdline.HintError
 	if err := Publish(t.Context(), o, f.Streams("")); !errors.As(err, &hint) || !strings.Contains(err.Error(), "change") {
 		t.Errorf("it ended with %v", err)
 	}
@@ -204,7 +204,7 @@ func TestPublishBesideExpire(t *testing.T) {
 	}
 	var paths []string
 	for i := range 600 {
-		path, err := f.Entry("http://a.example/", "cur", dir.Unique(1700000000+int64(i), i+1)+";2,", fmt.Sprint("title=Title ", i), fmt.Sprint("id=urn:x:", i))
+		path, err := f.Entry("http://a.example/", "cur", testdir.Unique(1700000000+int64(i), i+1)+";2,", fmt.Sprint("title=Title ", i), fmt.Sprint("id=urn:x:", i))
 		if err != nil {
 			t.Fatal(err)
 		}

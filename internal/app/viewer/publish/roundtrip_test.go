@@ -13,7 +13,7 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/delivery"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -61,7 +61,7 @@ func deliverFeed(t *testing.T, f *fixture, feed *feedconv.Feed) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := feeddir.NewWriter(d, commit.Options{})
+	w, err := feedstate.NewWriter(d, commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

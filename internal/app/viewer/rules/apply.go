@@ -12,8 +12,8 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/external"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/undo"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
@@ -28,7 +28,7 @@ type Options struct {
 	DryRun bool
 	// Undo records changes of flags, so that undo can take them back.
 	Undo  bool
-	Print command.PrinterOptions
+	Print cmdline.PrinterOptions
 }
 
 // tempFail is EX_TEMPFAIL of sysexits(3): the command asks to be run again later.
@@ -39,7 +39,7 @@ const tempFail = 75
 //
 // A command that fails is reported. It is run again the next time only if its exit status is 75. A
 // command that may have been running when the process was killed is reported and not run again.
-func Apply(ctx context.Context, o Options, s *command.Streams) error {
+func Apply(ctx context.Context, o Options, s *cmdline.Streams) error {
 	o.Print.Format = cmp.Or(o.Print.Format, "path")
 	v, err := o.Open(o.Again, o.Print, s)
 	if err != nil {
@@ -54,7 +54,7 @@ func Apply(ctx context.Context, o Options, s *command.Streams) error {
 		return err
 	}
 	if len(a.rules) == 0 {
-		s.Report.Info("there are no rules; they are lines of %s", v.Dir.Join(entries.RulesFile))
+		s.Report.Info("there are no rules; they are lines of %s", v.Dir.Join(entrystore.RulesFile))
 		return nil
 	}
 	return a.all(ctx)
@@ -72,7 +72,7 @@ type Applier struct {
 
 // matched is an entry and the rules that match it.
 type matched struct {
-	r     *entries.Record
+	r     *entrystore.Record
 	rules []*ruleLine
 	from  progress // where to continue
 }
@@ -115,7 +115,7 @@ func (a *Applier) all(ctx context.Context) (err error) {
 
 // again returns the entries of the query, oldest delivery first.
 func (a *Applier) again(ctx context.Context) ([]*matched, error) {
-	found, err := a.Select(ctx, entries.Selection{Query: a.Query})
+	found, err := a.Select(ctx, entrystore.Selection{Query: a.Query})
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (a *Applier) arrivals(ctx context.Context) ([]*matched, error) {
 	}
 	there := map[string]bool{}
 	var list []*matched
-	found, err := a.Select(ctx, entries.Selection{Query: isNew})
+	found, err := a.Select(ctx, entrystore.Selection{Query: isNew})
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (a *Applier) arrivals(ctx context.Context) ([]*matched, error) {
 }
 
 // byDelivery compares by time of delivery, oldest first.
-func byDelivery(a, b *entries.Record) int {
+func byDelivery(a, b *entrystore.Record) int {
 	return cmp.Or(a.Ref.Delivered().Compare(b.Ref.Delivered()), cmp.Compare(a.Ref.Feed, b.Ref.Feed), cmp.Compare(a.Ref.Unique, b.Ref.Unique))
 }
 
@@ -181,7 +181,7 @@ func (a *Applier) bind() []*query.Matcher {
 
 // match returns the rules that match an entry. It returns nil if the entry cannot be read, so that
 // it is tried again the next time.
-func (a *Applier) match(r *entries.Record, bindings []*query.Matcher) []*ruleLine {
+func (a *Applier) match(r *entrystore.Record, bindings []*query.Matcher) []*ruleLine {
 	if !a.Usable(r.Check()) {
 		return nil
 	}
@@ -325,7 +325,7 @@ func (a *Applier) Begin(ctx context.Context) (err error) {
 
 // Arrived applies the rules to an entry that has just arrived. It reports whether the entry is
 // trashed now.
-func (a *Applier) Arrived(ctx context.Context, r *entries.Record) (trashed bool, err error) {
+func (a *Applier) Arrived(ctx context.Context, r *entrystore.Record) (trashed bool, err error) {
 	if a.rules, err = read(a.Dir); err != nil || len(a.rules) == 0 {
 		return false, err
 	}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/filelog"
 	"github.com/lektordir/lektor/internal/tsv"
 )
@@ -72,7 +72,7 @@ type ruled struct {
 
 // openRuled locks the file, waiting for another process if need be, and reads it. A dry run only
 // reads it.
-func openRuled(ctx context.Context, s *entries.Store, dryRun bool) (*ruled, error) {
+func openRuled(ctx context.Context, s *entrystore.Store, dryRun bool) (*ruled, error) {
 	r := &ruled{path: s.Dir.Join(ruledFile), known: map[string]progress{}}
 	if dryRun {
 		data, err := filelog.Read(r.path, filelog.Options{Max: maxRuled})

@@ -13,11 +13,11 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/external"
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/query"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -47,7 +47,7 @@ type ruleError struct {
 }
 
 func (e *ruleError) Error() string {
-	at := fmt.Sprintf("%s, line %d", entries.RulesFile, e.line)
+	at := fmt.Sprintf("%s, line %d", entrystore.RulesFile, e.line)
 	if e.column > 0 {
 		at += fmt.Sprintf(", column %d", e.column)
 	}
@@ -68,7 +68,7 @@ func parse(text string, parseQuery func(string) (*query.Query, error)) (rules []
 			err.line = n
 			var cause error = err
 			if err.hint != "" {
-				cause = command.Hint(err, "%s", err.hint)
+				cause = cmdline.Hint(err, "%s", err.hint)
 			}
 			bad = append(bad, cause)
 			continue
@@ -140,7 +140,7 @@ func (r *ruleLine) actions(line string, at int) *ruleError {
 			return fail(actionHint, "an action is missing")
 		case name == "run":
 			// A comma belongs to the command.
-			words, err := command.Words(strings.TrimPrefix(line[at:], "run"))
+			words, err := cmdline.Words(strings.TrimPrefix(line[at:], "run"))
 			if err == nil {
 				r.run, err = external.New(words)
 			}
@@ -174,7 +174,7 @@ func (r *ruleLine) actions(line string, at int) *ruleError {
 // read reads the user's rules. If the file does not exist, there are none. If a line is invalid, it
 // returns an error, and no rule should be applied, as rules depend on those before them.
 func read(d *lektordir.Dir) ([]*ruleLine, error) {
-	text, err := atomicfile.Read(d.Join(entries.RulesFile), entries.MaxRules)
+	text, err := atomicfile.Read(d.Join(entrystore.RulesFile), entrystore.MaxRules)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -182,11 +182,11 @@ func read(d *lektordir.Dir) ([]*ruleLine, error) {
 		return nil, err
 	}
 	rules, bad := parse(string(text), func(text string) (*query.Query, error) {
-		return query.ParseWith(text, entries.SavedIn(d.Path()))
+		return query.ParseWith(text, entrystore.SavedIn(d.Path()))
 	})
 	for _, r := range rules {
 		if r.run != nil {
-			if err := feeddir.TrustedFile(d, strings.Split(entries.RulesFile, "/")...); err != nil {
+			if err := feedstate.TrustedFile(d, strings.Split(entrystore.RulesFile, "/")...); err != nil {
 				bad = append(bad, &ruleError{line: r.line, reason: err.Error()})
 				break
 			}
@@ -196,8 +196,8 @@ func read(d *lektordir.Dir) ([]*ruleLine, error) {
 }
 
 // Check returns the errors of invalid rules, and warns of commands that do not exist.
-func Check(_ context.Context, o Options, s *command.Streams) error {
-	v, err := o.Open(nil, command.PrinterOptions{}, s)
+func Check(_ context.Context, o Options, s *cmdline.Streams) error {
+	v, err := o.Open(nil, cmdline.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func Check(_ context.Context, o Options, s *command.Streams) error {
 		}
 	}
 	if err == nil {
-		s.Report.Info("%s in %s", units.Count(len(rules), "rule"), v.Dir.Join(entries.RulesFile))
+		s.Report.Info("%s in %s", humanize.Count(len(rules), "rule"), v.Dir.Join(entrystore.RulesFile))
 	}
 	return err
 }

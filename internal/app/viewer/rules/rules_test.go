@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/query"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
 )
 
@@ -132,7 +132,7 @@ func FuzzRules(f *testing.F) {
 // rules writes the file of rules.
 func (f *fixture) rules(lines ...string) {
 	f.T.Helper()
-	path := filepath.Join(f.Path, entries.RulesFile)
+	path := filepath.Join(f.Path, entrystore.RulesFile)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		f.T.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func (f *fixture) apply() (names, said string) {
 // flags.
 func (f *fixture) flags() string {
 	f.T.Helper()
-	all, err := dir.Entries(f.Path)
+	all, err := testdir.Entries(f.Path)
 	if err != nil {
 		f.T.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestRulesOnce(t *testing.T) {
 	}
 	// The user has other plans, and there is a further rule.
 	for _, name := range []string{"1700000001.1.h", "1700000002.1.h"} {
-		v, err := f.Common().Open(nil, command.PrinterOptions{}, f.Streams(""))
+		v, err := f.Common().Open(nil, cmdline.PrinterOptions{}, f.Streams(""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +225,7 @@ func TestRulesOnce(t *testing.T) {
 
 // The next run completes a killed one, and runs no command twice.
 func TestRulesAfterAKill(t *testing.T) {
-	key := dir.Hash(viewdir.FeedID) + "/1700000001.1.h"
+	key := testdir.Hash(viewdir.FeedID) + "/1700000001.1.h"
 	for _, tc := range []struct {
 		where, left, flags, ran, said string
 	}{
@@ -312,7 +312,7 @@ func TestRulesForget(t *testing.T) {
 		return fi.Size()
 	}
 	before := size()
-	if err := os.RemoveAll(filepath.Join(f.Path, "new", dir.Hash(viewdir.FeedID))); err != nil {
+	if err := os.RemoveAll(filepath.Join(f.Path, "new", testdir.Hash(viewdir.FeedID))); err != nil {
 		t.Fatal(err)
 	}
 	f.Add("new", "1800000000.1.h")

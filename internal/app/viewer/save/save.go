@@ -23,8 +23,8 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/httpmsg"
@@ -59,8 +59,8 @@ const savedFlag = "d"
 //
 // A complete download gets its name, which never replaces a file. The state is removed after the
 // entry has its flag, so that a kill at any time does not make it download a file twice.
-func Save(ctx context.Context, o Options, s *command.Streams) error {
-	v, err := o.Open(o.Query, command.PrinterOptions{}, s)
+func Save(ctx context.Context, o Options, s *cmdline.Streams) error {
+	v, err := o.Open(o.Query, cmdline.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
@@ -92,21 +92,21 @@ func Save(ctx context.Context, o Options, s *command.Streams) error {
 	bar.Done()
 	if d.remote > 0 && o.Query != nil && s.Report.Errors() == d.remote {
 		// Only servers failed. The next run tries again.
-		return command.Remote(&command.ExitError{Status: command.StatusRemote})
+		return cmdline.Remote(&cmdline.ExitError{Status: cmdline.StatusRemote})
 	}
 	return nil
 }
 
 // toSave returns the entries to save: those of the query, oldest first, or the named ones.
-func toSave(ctx context.Context, v *session.Session, o Options) ([]*entries.Record, error) {
+func toSave(ctx context.Context, v *session.Session, o Options) ([]*entrystore.Record, error) {
 	const want = lektordir.FieldEnclosures | lektordir.FieldPubDate
-	var list []*entries.Record
+	var list []*entrystore.Record
 	if o.Query != nil {
-		found, err := v.Select(ctx, entries.Selection{Query: v.Query, Want: want})
+		found, err := v.Select(ctx, entrystore.Selection{Query: v.Query, Want: want})
 		if err != nil {
 			return nil, err
 		}
-		slices.SortFunc(found, entries.ByDate)
+		slices.SortFunc(found, entrystore.ByDate)
 		list = found
 	} else {
 		for ref, err := range v.Named(o.Names) {
@@ -127,7 +127,7 @@ func toSave(ctx context.Context, v *session.Session, o Options) ([]*entries.Reco
 			list = append(list, r)
 		}
 	}
-	return slices.DeleteFunc(list, func(r *entries.Record) bool {
+	return slices.DeleteFunc(list, func(r *entrystore.Record) bool {
 		return !o.Again && r.Ref.HasFlag(savedFlag[0])
 	}), nil
 }
@@ -144,7 +144,7 @@ type saver struct {
 }
 
 // wanted returns the enclosures of an entry to save, each URL once.
-func (d *saver) wanted(r *entries.Record) []lektordir.Enclosure {
+func (d *saver) wanted(r *entrystore.Record) []lektordir.Enclosure {
 	var list []lektordir.Enclosure
 	for _, e := range r.Get(lektordir.FieldEnclosures).Enclosures {
 		scheme, _, _ := strings.Cut(strings.ToLower(e.URL), ":")
@@ -159,7 +159,7 @@ func (d *saver) wanted(r *entries.Record) []lektordir.Enclosure {
 
 // nameFeeds chooses the directory of each feed by its title. If titles are equal or differ only
 // in case, the beginning of the hash is appended.
-func (d *saver) nameFeeds(list []*entries.Record) error {
+func (d *saver) nameFeeds(list []*entrystore.Record) error {
 	d.dirs, d.swept = map[string]string{}, map[string]bool{}
 	feeds, err := d.Dir.Feeds()
 	d.Report(err)
@@ -186,7 +186,7 @@ func (d *saver) nameFeeds(list []*entries.Record) error {
 }
 
 // entry saves the enclosures of an entry. It returns only errors that end the command.
-func (d *saver) entry(ctx context.Context, r *entries.Record, bar *command.Progress) error {
+func (d *saver) entry(ctx context.Context, r *entrystore.Record, bar *cmdline.Progress) error {
 	wanted, dir := d.wanted(r), d.dirs[r.Ref.Feed]
 	if len(wanted) == 0 {
 		return nil
@@ -220,7 +220,7 @@ func (d *saver) entry(ctx context.Context, r *entries.Record, bar *command.Progr
 			return context.Cause(ctx)
 		case fullDisk(err):
 			// All other downloads would fail too.
-			return command.Hint(err, "free some space and run the command again: it resumes the download")
+			return cmdline.Hint(err, "free some space and run the command again: it resumes the download")
 		case errors.Is(err, unix.EWOULDBLOCK):
 			d.S.Report.Warn("%s: another process is downloading it; skipped", feedurl.Public(e.URL))
 		default:
@@ -275,7 +275,7 @@ type saving struct {
 
 // begin opens and locks the download of an enclosure, and reads its state. The error is
 // unix.EWOULDBLOCK if another process has it locked.
-func (d *saver) begin(dir string, r *entries.Record, e lektordir.Enclosure) (*saving, error) {
+func (d *saver) begin(dir string, r *entrystore.Record, e lektordir.Enclosure) (*saving, error) {
 	sum := sha256.Sum256([]byte(r.Key() + "\n" + e.URL))
 	s := &saving{path: filepath.Join(dir, ".lektor-"+hex.EncodeToString(sum[:8])), url: e.URL, total: -1}
 	var err error
@@ -286,7 +286,7 @@ func (d *saver) begin(dir string, r *entries.Record, e lektordir.Enclosure) (*sa
 		s.close()
 		return nil, err
 	}
-	data, err := atomicfile.Read(s.path, entries.MaxRules)
+	data, err := atomicfile.Read(s.path, entrystore.MaxRules)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.close()
 		return nil, err
@@ -328,7 +328,7 @@ func (s *saving) forget() {
 }
 
 // save downloads the rest of an enclosure, moves the file to its final name, and prints its path.
-func (d *saver) save(ctx context.Context, s *saving, r *entries.Record, e lektordir.Enclosure) error {
+func (d *saver) save(ctx context.Context, s *saving, r *entrystore.Record, e lektordir.Enclosure) error {
 	dir := filepath.Dir(s.path)
 	fi, err := s.part.Stat()
 	if err != nil {
@@ -378,7 +378,7 @@ func (d *saver) save(ctx context.Context, s *saving, r *entries.Record, e lektor
 
 // place moves a complete download to its final name, and returns the path. The name is the date
 // and the title of the entry, with a number if that file exists.
-func (d *saver) place(s *saving, r *entries.Record, e lektordir.Enclosure) (path string, err error) {
+func (d *saver) place(s *saving, r *entrystore.Record, e lektordir.Enclosure) (path string, err error) {
 	dir, ext := filepath.Dir(s.path), extension(e)
 	title := r.Date().In(d.Now.Location()).Format("2006-01-02") + " " + r.Title()
 	for n := 1; n < 10_000; n++ {

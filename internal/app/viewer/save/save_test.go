@@ -19,9 +19,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -40,7 +40,7 @@ func TestSaveProcess(t *testing.T) {
 	if path == "" {
 		t.Skip("it is run by TestSaveKilled")
 	}
-	s := command.NewStreams("lektor-view", nil, os.Stdout, os.Stderr)
+	s := cmdline.NewStreams("lektor-view", nil, os.Stdout, os.Stderr)
 	if err := Save(context.Background(), saveOptions(path, to), s); err != nil || s.Report.Errors() > 0 {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func testSaveKilled(t *testing.T, odd []string) {
 		}
 		p.files[paths[i]] = bytes.Repeat([]byte(fmt.Sprintf("%02d-", i)), 100_000)
 		// Many entries have the same title and day.
-		if _, err := f.Entry(feed, "new", dir.Unique(1700000000+int64(i), i), fmt.Sprint("title=Part ", i%3), "+enclosure="+server.URL+paths[i]+"\taudio/mpeg\t1"); err != nil {
+		if _, err := f.Entry(feed, "new", testdir.Unique(1700000000+int64(i), i), fmt.Sprint("title=Part ", i%3), "+enclosure="+server.URL+paths[i]+"\taudio/mpeg\t1"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -278,7 +278,7 @@ func testSaveKilled(t *testing.T, odd []string) {
 			t.Errorf("%s: asked for %q, and was sent %d of %d", path, ranges, p.served[path], size)
 		}
 	}
-	all, err := dir.Entries(f.Path)
+	all, err := testdir.Entries(f.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -456,7 +456,7 @@ func TestSaveRemote(t *testing.T) {
 	}
 	o := saveOptions(f.Path, t.TempDir())
 	err := Save(t.Context(), o, f.Streams(""))
-	if command.Status(err) != command.StatusRemote || !strings.HasSuffix(f.Err.String(), "/1.mp3: the server answered 404 Not Found: the file was not saved\n") {
+	if cmdline.Status(err) != cmdline.StatusRemote || !strings.HasSuffix(f.Err.String(), "/1.mp3: the server answered 404 Not Found: the file was not saved\n") {
 		t.Errorf("%v, %s", err, &f.Err)
 	}
 	left, _ := os.ReadDir(filepath.Join(o.To, "Cast"))
@@ -497,7 +497,7 @@ func TestSaveNames(t *testing.T) {
 		}
 		return err
 	})
-	hash := func(i int) string { return dir.Hash(fmt.Sprint(server.URL, "/feed", i))[:8] }
+	hash := func(i int) string { return testdir.Hash(fmt.Sprint(server.URL, "/feed", i))[:8] }
 	want := []string{
 		"/News-Today " + hash(0) + "/2026-01-02 ..-A.mp3 /0", "/Other/2026-01-02 ..-A.mp3 /2", "/news-today " + hash(1) + "/2026-01-02 ..-A.mp3 /1",
 	}

@@ -13,9 +13,9 @@ import (
 	"sync"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/entryname"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -83,7 +83,7 @@ func (v *Session) readState(name string) ([]string, error) {
 }
 
 // SaveList saves entries as the last list. It only warns if that fails.
-func (v *Session) SaveList(list []*entries.Record) {
+func (v *Session) SaveList(list []*entrystore.Record) {
 	var b bytes.Buffer
 	for _, r := range list {
 		b.WriteString(r.Ref.Path() + "\n")
@@ -164,13 +164,13 @@ type Names struct {
 func (v *Session) Named(n Names) iter.Seq2[lektordir.Ref, error] {
 	return func(yield func(lektordir.Ref, error) bool) {
 		list := sync.OnceValues(v.LastList)
-		for name, err := range command.ReadArgs(n.Args, v.S.In, n.Nul) {
+		for name, err := range cmdline.ReadArgs(n.Args, v.S.In, n.Nul) {
 			rg, isNumber := parseRange(name)
 			switch {
 			case err != nil:
 			case name == ".":
 				if name = v.Current(); name == "" {
-					err = command.Hint(errors.New("there is no current entry"), "\".\" is the entry that show or next showed last")
+					err = cmdline.Hint(errors.New("there is no current entry"), "\".\" is the entry that show or next showed last")
 				}
 			case isNumber:
 				var paths []string
@@ -200,22 +200,22 @@ func (v *Session) Named(n Names) iter.Seq2[lektordir.Ref, error] {
 // in resolves last in a range, and checks the range against a list. name is for errors.
 func (rg entryRange) in(name string, list []string) (entryRange, error) {
 	if list == nil {
-		return rg, command.Hint(fmt.Errorf("%s: there is no list that this number refers to", name), "make one with lektor-view ls")
+		return rg, cmdline.Hint(fmt.Errorf("%s: there is no list that this number refers to", name), "make one with lektor-view ls")
 	}
 	size := len(list)
 	if size == 0 {
-		return rg, command.Hint(fmt.Errorf("%s: the last list is empty", name), "list read entries too with lektor-view ls -a")
+		return rg, cmdline.Hint(fmt.Errorf("%s: the last list is empty", name), "list read entries too with lektor-view ls -a")
 	}
 	for _, end := range []*int{&rg.from, &rg.to} {
 		if *end == last {
 			*end = size
 		}
 		if *end < 1 || *end > size {
-			return rg, command.Hint(fmt.Errorf("%s: the last list goes from 1 to %d", name, size), "numbers are those of the last lektor-view ls")
+			return rg, cmdline.Hint(fmt.Errorf("%s: the last list goes from 1 to %d", name, size), "numbers are those of the last lektor-view ls")
 		}
 	}
 	if rg.from > rg.to {
-		return rg, command.Hint(fmt.Errorf("%s: the range is empty", name), "write %d-%d", rg.to, rg.from)
+		return rg, cmdline.Hint(fmt.Errorf("%s: the range is empty", name), "write %d-%d", rg.to, rg.from)
 	}
 	return rg, nil
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/index"
 	"github.com/lektordir/lektor/internal/query"
 )
@@ -30,26 +30,26 @@ type Common struct {
 
 // Session is one run of a command.
 type Session struct {
-	*entries.Store
+	*entrystore.Store
 	Clock   func() time.Time
 	Query   *query.Query
-	Printer *command.Printer[*entries.Record] // nil if no format is set
+	Printer *cmdline.Printer[*entrystore.Record] // nil if no format is set
 
 	terminal string
 }
 
 // Open parses the query and the format of a command, and opens the lektor-dir.
-func (c Common) Open(words []string, format command.PrinterOptions, s *command.Streams) (*Session, error) {
+func (c Common) Open(words []string, format cmdline.PrinterOptions, s *cmdline.Streams) (*Session, error) {
 	v := &Session{Clock: c.Now, terminal: c.Terminal}
 	if v.Clock == nil {
 		v.Clock = time.Now
 	}
 	var err error
-	if v.Query, err = entries.ParseQuery(c.Dir, words); err != nil {
+	if v.Query, err = entrystore.ParseQuery(c.Dir, words); err != nil {
 		return nil, err
 	}
 	if format.Format != "" {
-		if v.Printer, err = command.NewPrinter(s.Out, format, entries.Columns()); err != nil {
+		if v.Printer, err = cmdline.NewPrinter(s.Out, format, entrystore.Columns()); err != nil {
 			return nil, err
 		}
 	}

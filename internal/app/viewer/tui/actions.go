@@ -8,8 +8,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/query"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -258,7 +258,7 @@ func readAll(m *model, _ call) tea.Cmd {
 		m.say("all listed entries are read")
 		return nil
 	}
-	m.say("%s marked as read; %s undoes it", units.Count(len(refs), "entry"), m.o.Keys.of("undo"))
+	m.say("%s marked as read; %s undoes it", humanize.Count(len(refs), "entry"), m.o.Keys.of("undo"))
 	m.change(refs, "S", "")
 	return nil
 }

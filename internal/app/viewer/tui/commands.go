@@ -14,7 +14,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -75,7 +75,7 @@ func play(m *model, c call) tea.Cmd {
 		m.say("the entry has no enclosures")
 		return nil
 	case n > len(page.Enclosures):
-		m.say("the entry has %s", units.Count(len(page.Enclosures), "enclosure"))
+		m.say("the entry has %s", humanize.Count(len(page.Enclosures), "enclosure"))
 		return nil
 	}
 	ctx, d, ref, url := m.ctx, m.disk, m.browser.page.ref, page.Enclosures[n-1]

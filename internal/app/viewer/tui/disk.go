@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -29,8 +29,8 @@ type Row struct{ Title, Author string }
 type Overview struct {
 	Feeds  []Feed
 	Saved  []Saved
-	Counts map[string]entries.Tally // by hash of the feed; nil if unknown
-	Newest []Listed                 // unread entries, newest first
+	Counts map[string]entrystore.Tally // by hash of the feed; nil if unknown
+	Newest []Listed                    // unread entries, newest first
 }
 
 // Listed is an entry in an overview.

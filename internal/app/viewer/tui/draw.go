@@ -7,9 +7,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -20,11 +20,11 @@ type painter struct {
 }
 
 // style is how a piece of a line looks.
-type style = command.Style
+type style = cmdline.Style
 
 // Styles of the full-screen reader.
 const (
-	plainStyle style = command.Plain
+	plainStyle style = cmdline.Plain
 	titleStyle style = "7"    // reversed: the names of panes
 	cursorHere style = "7"    // the line of the cursor in the pane that has the focus
 	cursorAway style = "4"    // and in the others: underlined
@@ -393,10 +393,10 @@ func (p *painter) place() string {
 			place = fmt.Sprintf("%d%%", p.page.y*100/n)
 		}
 		if n := len(page.Enclosures); n > 0 {
-			place += ", " + units.Count(n, "enclosure")
+			place += ", " + humanize.Count(n, "enclosure")
 		}
 		if n := len(page.Pictures); n > 0 && m.shown.can() {
-			place += ", " + units.Count(n, "picture")
+			place += ", " + humanize.Count(n, "picture")
 		}
 		return place
 	case m.dates.progress != "":

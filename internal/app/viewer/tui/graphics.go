@@ -16,7 +16,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/ansi/kitty"
 	"github.com/charmbracelet/x/ansi/sixel"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/humanize"
 )
 
 // picture is the picture on the screen, and the graphics protocols of the terminal.
@@ -106,7 +106,7 @@ func showPicture(m *model, c call) tea.Cmd {
 		m.say("this terminal cannot show pictures (it has neither sixel nor kitty graphics); their links are in the text")
 		return nil
 	case c.count > n:
-		m.say("the entry has %s", units.Count(n, "picture"))
+		m.say("the entry has %s", humanize.Count(n, "picture"))
 		return nil
 	case number >= n:
 		return m.dropPicture()

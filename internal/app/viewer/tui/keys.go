@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 )
 
 // sets holds the sets of keys that ship, a file each.
@@ -66,7 +66,7 @@ func (b binding) String() string {
 //	KEYS ACTION [WORD…] [; …]   bind a key or a key sequence
 //
 // A key is a character, or a name in angle brackets: <space>, <C-d>, <A-x>, <f1>. Words
-// are separated by spaces and can be quoted, see [command.Words].
+// are separated by spaces and can be quoted, see [cmdline.Words].
 func ParseKeys(name string, text []byte) *Keys {
 	k := &Keys{bound: map[string]binding{}}
 	k.read(name, text, DefaultSet)
@@ -121,7 +121,7 @@ func parseLine(s string) (line, error) {
 	if at < 0 {
 		return line{}, fmt.Errorf("no action after %s", s)
 	}
-	steps, err := command.Commands(s[at:])
+	steps, err := cmdline.Commands(s[at:])
 	if err != nil {
 		return line{}, err
 	}

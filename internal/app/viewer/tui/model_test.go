@@ -14,7 +14,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -391,7 +391,7 @@ type early struct{ *memory }
 func (d early) Overview(context.Context, int) (*Overview, error) {
 	o := &Overview{
 		Feeds:  []Feed{{Hash: "f", Title: "Feed", Folders: []string{"News / Inner"}}, {Hash: "g", Title: "Empty"}},
-		Counts: map[string]entries.Tally{"f": {All: 20, Unread: 20}},
+		Counts: map[string]entrystore.Tally{"f": {All: 20, Unread: 20}},
 	}
 	for i := 19; i > 14; i-- {
 		o.Newest = append(o.Newest, Listed{d.refs[i], d.refs[i].Delivered(), Row{Title: fmt.Sprintf("Title %02d", i)}})

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
@@ -20,7 +20,7 @@ type snapshot struct {
 	feeds map[string]*feedSnapshot // by hash
 	saved []Saved
 	nodes []node
-	all   entries.Tally
+	all   entrystore.Tally
 	// countsOnly is true if the entries are not known yet, and uncounted if their number is not
 	// known either.
 	countsOnly, uncounted bool
@@ -29,7 +29,7 @@ type snapshot struct {
 // feedSnapshot is a feed with its entries, sorted by time of delivery, and their counts.
 type feedSnapshot struct {
 	Feed
-	entries.Tally
+	entrystore.Tally
 	refs  []lektordir.Ref
 	place string // folded title, to sort by
 }
@@ -160,7 +160,7 @@ func (s *snapshot) put(hash string, refs []lektordir.Ref) {
 // arrange makes the nodes: all, flagged, saved queries, folders with their feeds, and feeds
 // without a folder. It also adds up the counts.
 func (s *snapshot) arrange() {
-	s.all = entries.Tally{}
+	s.all = entrystore.Tally{}
 	type folder struct {
 		title string
 		feeds map[*feedSnapshot]bool // including those of subfolders
@@ -173,7 +173,7 @@ func (s *snapshot) arrange() {
 		in := false
 		for _, name := range f.Folders {
 			var last *folder
-			for _, above := range entries.FolderPath(name) {
+			for _, above := range entrystore.FolderPath(name) {
 				last = folders[above.Key]
 				if last == nil {
 					last = &folder{title: above.Last(), feeds: map[*feedSnapshot]bool{}, own: map[*feedSnapshot]bool{}}
@@ -248,6 +248,6 @@ func (s *snapshot) entries(of id, only map[string]bool) []*lektordir.Ref {
 // inFolder reports whether one of the folders has this folded path, or is below it.
 func inFolder(folders []string, path string) bool {
 	return slices.ContainsFunc(folders, func(f string) bool {
-		return slices.ContainsFunc(entries.FolderPath(f), func(above entries.Folder) bool { return above.Key == path })
+		return slices.ContainsFunc(entrystore.FolderPath(f), func(above entrystore.Folder) bool { return above.Key == path })
 	})
 }

@@ -19,7 +19,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/workers"
 )
 
@@ -46,7 +46,7 @@ type Options struct {
 type plainWriter struct{ io.Writer }
 
 // Run runs the reader until the user ends it, a signal comes, or ctx ends. It restores the
-// terminal, also after a panic or a signal. After a signal it returns [command.Stopped].
+// terminal, also after a panic or a signal. After a signal it returns [cmdline.Stopped].
 func Run(ctx context.Context, d Disk, o *Options) error {
 	defer workers.Spare()()
 	// The first ^C ends ctx, but may be meant for a player that has the terminal.
@@ -78,7 +78,7 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
 		}
-		return command.Stopped(s)
+		return cmdline.Stopped(s)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.EIO):
 		return nil // the terminal is gone
 	case err != nil:

@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/lektordir/lektor/internal/app/viewer/undo"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
 )
 
 // An error of the system with the same cause is reported once, and then counted; other errors are
 // reported each time.
 func TestFailuresOfOneCause(t *testing.T) {
 	f := newFixture(t)
-	v, err := f.Common().Open(nil, command.PrinterOptions{}, f.Streams(""))
+	v, err := f.Common().Open(nil, cmdline.PrinterOptions{}, f.Streams(""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/filelog"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -39,7 +39,7 @@ const (
 
 // journal is the journal of the running command; nil for a command that cannot be undone.
 type journal struct {
-	store   *entries.Store
+	store   *entrystore.Store
 	command string
 	log     *filelog.Log // nil until an entry is moved
 	moves   int

@@ -7,15 +7,15 @@ import (
 	"io/fs"
 	"syscall"
 
-	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // Mover marks and removes entries for a command, also if other viewers move them at the same
 // time, and records each rename for undo.
 type Mover struct {
-	store   *entries.Store
+	store   *entrystore.Store
 	journal *journal                              // nil if undo is not possible
 	failed  map[syscall.Errno]int                 // number of entries that could not be moved, by reported cause
 	feeds   map[string]map[string][]lektordir.Ref // results of Versions by feed hash
@@ -23,19 +23,19 @@ type Mover struct {
 
 // Moving returns the mover of a command that can be undone. The journal is created when the first
 // entry is moved.
-func Moving(s *entries.Store, command string) *Mover {
+func Moving(s *entrystore.Store, command string) *Mover {
 	return &Mover{store: s, journal: &journal{store: s, command: command, max: maxJournal}}
 }
 
 // Unrecorded returns the mover of a command that cannot be undone.
-func Unrecorded(s *entries.Store) *Mover { return &Mover{store: s} }
+func Unrecorded(s *entrystore.Store) *Mover { return &Mover{store: s} }
 
 // Close closes the journal, and reports how many more entries failed for a cause that [Mover.Failed]
 // reported once.
 func (m *Mover) Close() {
 	for _, errno := range oneCause {
 		if n := m.failed[errno] - 1; n > 0 {
-			m.store.S.Report.Error("%s could not be moved: %v", units.Count(n, "more entry"), errno)
+			m.store.S.Report.Error("%s could not be moved: %v", humanize.Count(n, "more entry"), errno)
 		}
 	}
 	m.failed = nil

@@ -18,9 +18,9 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -28,13 +28,13 @@ import (
 type Options struct {
 	session.Common
 	DryRun bool
-	Print  command.PrinterOptions
+	Print  cmdline.PrinterOptions
 }
 
 // Undo takes back this user's last command that is not taken back yet, and prints the entries with
 // their new names. An entry that was moved since is not changed. An entry that was in new/ stays in
 // cur/ without flags: it is unread, but does not return to new/.
-func Undo(ctx context.Context, o Options, s *command.Streams) error {
+func Undo(ctx context.Context, o Options, s *cmdline.Streams) error {
 	o.Print.Format = cmp.Or(o.Print.Format, "path")
 	v, err := o.Open(nil, o.Print, s)
 	if err != nil {
@@ -142,7 +142,7 @@ func (u *undoing) takeBack(ctx context.Context, r record, dryRun bool) (found bo
 		u.S.Report.Warn("%v; removed", err)
 		return false, r.forget(dryRun)
 	case d.odd > 0:
-		u.S.Report.Warn("%s: %s ignored: not a move of an entry", r.path, units.Count(d.odd, "line"))
+		u.S.Report.Warn("%s: %s ignored: not a move of an entry", r.path, humanize.Count(d.odd, "line"))
 	}
 	u.done = d
 	// In reverse order, as an entry may have been moved twice.
@@ -192,11 +192,11 @@ func (r record) forget(dryRun bool) error {
 func (u *undoing) summarize(dryRun bool) {
 	what := u.done.name(u.Now.Location())
 	if u.gone > 0 {
-		err := fmt.Errorf("%s removed %s, which cannot be brought back", what, units.Count(u.gone, "entry"))
-		u.S.Report.Print(command.Hint(err, "run undo again to take back the command before it"))
+		err := fmt.Errorf("%s removed %s, which cannot be brought back", what, humanize.Count(u.gone, "entry"))
+		u.S.Report.Print(cmdline.Hint(err, "run undo again to take back the command before it"))
 	}
 	if u.refused != nil {
-		u.S.Report.Print(command.Hint(u.refused, "fix the cause and run undo again: it continues where it stopped"))
+		u.S.Report.Print(cmdline.Hint(u.refused, "fix the cause and run undo again: it continues where it stopped"))
 	}
 	var said []string
 	if u.back > 0 {
@@ -204,16 +204,16 @@ func (u *undoing) summarize(dryRun bool) {
 		if dryRun {
 			how = "to be taken back"
 		}
-		said = append(said, units.Count(u.back, "entry")+" "+how)
+		said = append(said, humanize.Count(u.back, "entry")+" "+how)
 	}
 	if u.skipped > 0 {
-		said = append(said, units.Count(u.skipped, "entry")+" left as it is")
+		said = append(said, humanize.Count(u.skipped, "entry")+" left as it is")
 		if u.skipped > 1 {
-			said[len(said)-1] = units.Count(u.skipped, "entry") + " left as they are"
+			said[len(said)-1] = humanize.Count(u.skipped, "entry") + " left as they are"
 		}
 	}
 	if u.stuck > 0 {
-		said = append(said, units.Count(u.stuck, "entry")+" not taken back")
+		said = append(said, humanize.Count(u.stuck, "entry")+" not taken back")
 	}
 	if len(said) == 0 && u.gone == 0 {
 		// An undo may have been killed after it had taken back everything. Taking back the command

@@ -18,8 +18,8 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/undo"
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -104,14 +104,14 @@ func TestUndoModel(t *testing.T) {
 				_ = viewer.Show(t.Context(), viewer.ShowOptions{Common: c, Names: some(), Mark: true}, s)
 			case 6: // somebody else
 				unique := names[rnd.IntN(len(names))]
-				from := filepath.Join(f.Path, "new", dir.Hash(viewdir.FeedID), unique)
+				from := filepath.Join(f.Path, "new", testdir.Hash(viewdir.FeedID), unique)
 				if before[unique] != "new" {
-					from = filepath.Join(f.Path, "cur", dir.Hash(viewdir.FeedID), unique)
+					from = filepath.Join(f.Path, "cur", testdir.Hash(viewdir.FeedID), unique)
 					if info := before[unique]; info != "" {
 						from += ";" + info
 					}
 				}
-				to := filepath.Join(f.Path, "cur", dir.Hash(viewdir.FeedID), unique+";2,"+[]string{"", "S", "FS", "T"}[rnd.IntN(4)])
+				to := filepath.Join(f.Path, "cur", testdir.Hash(viewdir.FeedID), unique+";2,"+[]string{"", "S", "FS", "T"}[rnd.IntN(4)])
 				if to == from {
 					continue
 				}
@@ -160,7 +160,7 @@ func TestUndoForeign(t *testing.T) {
 	f.Add("new", "1700000001.1.h")
 	f.Add("cur", "1700000002.1.h;2,S")
 	f.Add("cur", "1700000003.1.h;2,S")
-	h := dir.Hash(viewdir.FeedID)
+	h := testdir.Hash(viewdir.FeedID)
 	one, two := "new/"+h+"/1700000001.1.h", "cur/"+h+"/1700000002.1.h;2,S"
 	for _, line := range []string{
 		"", "\t", "x", one, two, two + "\t", one + "\t" + two, // another entry
@@ -264,10 +264,10 @@ func TestJournalFails(t *testing.T) {
 		var refs []lektordir.Ref
 		for n := range 5 {
 			f.Add("new", fmt.Sprintf("170000000%d.1.h", n))
-			refs = append(refs, lektordir.Ref{Feed: dir.Hash(viewdir.FeedID), Unique: fmt.Sprintf("170000000%d.1.h", n)})
+			refs = append(refs, lektordir.Ref{Feed: testdir.Hash(viewdir.FeedID), Unique: fmt.Sprintf("170000000%d.1.h", n)})
 		}
 		s := f.Streams("")
-		v, err := f.Common().Open(nil, command.PrinterOptions{}, s)
+		v, err := f.Common().Open(nil, cmdline.PrinterOptions{}, s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,11 +308,11 @@ func TestJournalOfNothing(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(f.Path, "cur"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(f.Path, "cur", dir.Hash(viewdir.FeedID)), nil, 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(f.Path, "cur", testdir.Hash(viewdir.FeedID)), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	s := f.Streams("")
-	if err := viewer.Mark(t.Context(), viewer.MarkOptions{Common: f.Common(), Names: session.Names{Args: []string{f.Path + "/new/" + dir.Hash(viewdir.FeedID) + "/1700000001.1.h"}}, Set: "S"}, s); err != nil {
+	if err := viewer.Mark(t.Context(), viewer.MarkOptions{Common: f.Common(), Names: session.Names{Args: []string{f.Path + "/new/" + testdir.Hash(viewdir.FeedID) + "/1700000001.1.h"}}, Set: "S"}, s); err != nil {
 		t.Error(err)
 	}
 	if s.Report.Errors() != 1 || s.Report.Warnings() != 0 {
@@ -325,7 +325,7 @@ func TestUndoOfOthers(t *testing.T) {
 	f := newFixture(t)
 	path := f.Add("new", "1700000001.1.h")
 	other := f.Add("new", "1700000002.1.h")
-	v, err := f.Common().Open(nil, command.PrinterOptions{}, f.Streams(""))
+	v, err := f.Common().Open(nil, cmdline.PrinterOptions{}, f.Streams(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,13 +359,13 @@ func TestUndoAtOnce(t *testing.T) {
 		f.Add("new", fmt.Sprintf("17000000%02d.1.h", i))
 		f.Add("new", fmt.Sprintf("17000001%02d.1.h", i))
 	}
-	all := func(do func(i int, s *command.Streams) error) {
+	all := func(do func(i int, s *cmdline.Streams) error) {
 		t.Helper()
 		var wg sync.WaitGroup
 		for i := range n {
 			wg.Go(func() {
 				var out strings.Builder
-				s := command.NewStreams("lektor-view", strings.NewReader(""), &out, &out)
+				s := cmdline.NewStreams("lektor-view", strings.NewReader(""), &out, &out)
 				if err := do(i, s); err != nil {
 					t.Error(err, out.String())
 				}
@@ -373,7 +373,7 @@ func TestUndoAtOnce(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	all(func(i int, s *command.Streams) error {
+	all(func(i int, s *cmdline.Streams) error {
 		names := session.Names{Args: []string{fmt.Sprintf("17000000%02d.1.h", i), fmt.Sprintf("17000001%02d.1.h", i)}}
 		return viewer.Mark(t.Context(), viewer.MarkOptions{Common: f.Common(), Names: names, Set: "S"}, s)
 	})
@@ -382,7 +382,7 @@ func TestUndoAtOnce(t *testing.T) {
 			t.Errorf("%s: %s", unique, place)
 		}
 	}
-	all(func(i int, s *command.Streams) error {
+	all(func(i int, s *cmdline.Streams) error {
 		// Each may find all that is left in another's hands.
 		for {
 			err := undo.Undo(t.Context(), undo.Options{Common: f.Common()}, s)
@@ -414,7 +414,7 @@ func TestUndoCrowd(t *testing.T) {
 			var out strings.Builder
 			c := f.Common()
 			for range 25 {
-				s := command.NewStreams("lektor-view", strings.NewReader(""), io.Discard, &out)
+				s := cmdline.NewStreams("lektor-view", strings.NewReader(""), io.Discard, &out)
 				from := rnd.IntN(len(names) - 3)
 				some := session.Names{Args: slices.Clone(names[from : from+3])}
 				var err error
@@ -487,7 +487,7 @@ func TestUndoWhileItRuns(t *testing.T) {
 	s.Out = &during{&f.Out, func() {
 		if n++; n == 3 {
 			var out strings.Builder
-			err := undo.Undo(t.Context(), undo.Options{Common: f.Common()}, command.NewStreams("lektor-view", nil, io.Discard, &out))
+			err := undo.Undo(t.Context(), undo.Options{Common: f.Common()}, cmdline.NewStreams("lektor-view", nil, io.Discard, &out))
 			if said = out.String(); err != nil {
 				t.Error(err)
 			}

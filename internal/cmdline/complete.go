@@ -1,0 +1,387 @@
+package cmdline
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lektordir/lektor/internal/termsafe"
+)
+
+// completeCommand is the command, in no help, by which the scripts of shells ask what a
+// word may become:
+//
+//	PROGRAM __complete bash LINE BREAKS     the line up to the cursor, $COMP_WORDBREAKS
+//	PROGRAM __complete words WORD… CURRENT  the words without quotes, the last one begun
+//
+// It prints a candidate a line. For bash it is what belongs into the line instead of
+// the last piece of it, quoted as the line is there; otherwise the whole word, and
+// after a tab what it is. Nothing stands for files. It never fails: nobody would see.
+const completeCommand = "__complete"
+
+// Candidate is what a word of a command line may be.
+type Candidate struct {
+	Word  string
+	About string // in a few words, or ""
+	// Said is the word as it may have been begun, too: without the quotes that it needs, say,
+	// and in upper or lower case where no word is begun so. "" stands for the word alone.
+	Said string
+	// Open means that more belongs to the word: no space follows.
+	Open bool
+}
+
+// Kind is the meaning of a word of a command line.
+type Kind struct {
+	Command string // the command it is an argument of, or of whose flag; "" before one
+	Flag    string // flag that takes the value, without dashes; "" for an argument
+	Name    string // the placeholder in --help, such as FEED
+	Dir     string // path of the lektor-dir
+	Word    string // text typed so far, without quotes
+}
+
+const completerKey = "lektor completer"
+
+// Completing sets what knows the candidates of words of a kind: those of a program's
+// own matter. Only candidates that begin with [Kind].Word are used.
+func Completing(app *cli.App, names func(Kind) []Candidate) *cli.App {
+	if app.Metadata == nil {
+		app.Metadata = map[string]any{}
+	}
+	app.Metadata[completerKey] = names
+	return app
+}
+
+// complete answers a script of a shell.
+func complete(app *cli.App, args []string, out io.Writer) {
+	if len(args) < 2 {
+		return
+	}
+	if args[0] != "bash" {
+		for _, c := range candidates(app, args[1:]) {
+			mark := ""
+			if c.Open {
+				mark = "\t+" // third field: the shell adds no space
+			}
+			fmt.Fprintf(out, "%s\t%s%s\n", c.Word, termsafe.Line(c.About), mark)
+		}
+		return
+	}
+	breaks := " \t\n\"'><=;|&(:"
+	if len(args) > 2 {
+		breaks = args[2]
+	}
+	l := shellLine(args[1], breaks)
+	if len(l.words) < 2 {
+		return
+	}
+	for _, c := range candidates(app, l.words[1:]) {
+		rest, ok := strings.CutPrefix(c.Word, l.before)
+		if !ok {
+			continue
+		}
+		rest = l.quote(rest)
+		if l.open != 0 && strings.HasSuffix(rest, string(l.open)) {
+			rest += string(l.open) // bash takes the one of the name for it
+		}
+		if !c.Open && l.open == 0 {
+			rest += " "
+		}
+		fmt.Fprintln(out, rest)
+	}
+}
+
+// candidates returns what the last of words may be; the words before it are a command line
+// without the program's name.
+func candidates(app *cli.App, words []string) []Candidate {
+	p := &place{commands: app.Commands, flags: append([]cli.Flag{cli.VersionFlag, cli.HelpFlag}, app.Flags...), usage: app.ArgsUsage}
+	current := words[len(words)-1]
+	var want cli.Flag // flag whose value comes next
+	for _, w := range words[:len(words)-1] {
+		if want = p.take(w, want); p.ended {
+			return nil
+		}
+	}
+	names, _ := app.Metadata[completerKey].(func(Kind) []Candidate)
+	p.names = func(k Kind) []Candidate {
+		k.Command, k.Dir = p.command, p.dir()
+		if names == nil {
+			return nil
+		}
+		return names(k)
+	}
+	return begun(p.all(want, current), current)
+}
+
+// all returns what a word may be; want is the flag whose value it is, or nil.
+func (p *place) all(want cli.Flag, current string) (all []Candidate) {
+	name, value, joined := strings.Cut(current, "=")
+	switch {
+	case want != nil:
+		return p.values(want, "", current)
+	case p.plain:
+		return p.arguments(current)
+	case joined && strings.HasPrefix(name, "--"):
+		if f := find(p.flags, name[2:]); f != nil && takesValue(f) {
+			return p.values(f, name+"=", value)
+		}
+		return nil
+	case strings.HasPrefix(current, "-"):
+		return p.flagNames()
+	case p.count > 0 || len(p.commands) == 0:
+		return p.arguments(current)
+	}
+	for _, c := range p.commands {
+		if !c.Hidden {
+			all = append(all, Candidate{Word: c.Name, About: c.Usage})
+		}
+	}
+	return all
+}
+
+// begun returns the candidates that begin with a word as it is typed. If there are none, it ignores
+// case.
+func begun(all []Candidate, current string) []Candidate {
+	all = slices.DeleteFunc(all, func(c Candidate) bool {
+		// A name that is typed has nothing that a line of a list cannot hold.
+		return c.Word == "" || termsafe.Line(c.Word) != c.Word || !utf8.ValidString(c.Word)
+	})
+	exactly := slices.DeleteFunc(slices.Clone(all), func(c Candidate) bool {
+		return !strings.HasPrefix(c.Word, current) && (c.Said == "" || !strings.HasPrefix(c.Said, current))
+	})
+	if len(exactly) > 0 {
+		return exactly
+	}
+	lower := strings.ToLower(current)
+	return slices.DeleteFunc(all, func(c Candidate) bool {
+		return c.Said == "" || !strings.HasPrefix(strings.ToLower(c.Said), lower)
+	})
+}
+
+// place is the position in a command line of the word to complete.
+type place struct {
+	commands []*cli.Command // that may come next
+	command  string         // the one that came
+	flags    []cli.Flag
+	usage    string // usage line of the arguments
+	count    int    // number of arguments so far
+	plain    bool   // after "--"
+	ended    bool   // another program reads the rest
+	given    string // value of --dir
+	names    func(Kind) []Candidate
+}
+
+// take takes a word before the one that is completed, which is the value of want if
+// that is a flag. It returns the flag whose value comes next, or nil.
+func (p *place) take(w string, want cli.Flag) cli.Flag {
+	name, value, joined := strings.Cut(strings.TrimLeft(w, "-"), "=")
+	switch {
+	case want != nil:
+		p.set(want, w)
+	case p.plain:
+		p.count++
+	case w == "--":
+		p.plain = true
+	case strings.HasPrefix(w, "--"), strings.HasPrefix(w, "-") && len(w) == 2:
+		f := find(p.flags, name)
+		if f == nil || !takesValue(f) {
+			return nil
+		}
+		if !joined {
+			return f
+		}
+		p.set(f, value)
+	case strings.HasPrefix(w, "-") && w != "-":
+		// The last of joined flags may take a value; in -ofmt it follows directly.
+		for i := 1; i < len(w); i++ {
+			if f := find(p.flags, w[i:i+1]); f != nil && takesValue(f) {
+				if i == len(w)-1 {
+					return f
+				}
+				return nil
+			}
+		}
+	default:
+		c := commandNamed(p.commands, w)
+		if c == nil || p.count > 0 {
+			p.count++
+			return nil
+		}
+		if c.SkipFlagParsing {
+			p.ended = true
+			return nil
+		}
+		p.command = c.Name
+		p.commands, p.flags, p.usage = c.Subcommands, append([]cli.Flag{cli.HelpFlag}, c.Flags...), c.ArgsUsage
+	}
+	return nil
+}
+
+func (p *place) set(f cli.Flag, value string) {
+	if _, ok := f.(rest); ok {
+		p.ended = true
+	}
+	if f.Names()[0] == dirFlagName {
+		p.given = value
+	}
+}
+
+// dir is the lektor-dir that the command would work on.
+func (p *place) dir() string {
+	if rest, ok := strings.CutPrefix(p.given, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	return cmp.Or(p.given, DefaultDir())
+}
+
+// flagNames returns the long names of flags.
+func (p *place) flagNames() (all []Candidate) {
+	for _, f := range p.flags {
+		d, ok := f.(cli.DocGenerationFlag)
+		if v, hides := f.(cli.VisibleFlag); !ok || hides && !v.IsVisible() {
+			continue
+		}
+		for _, n := range f.Names() {
+			if len(n) > 1 {
+				all = append(all, Candidate{Word: "--" + n, About: strings.ReplaceAll(d.GetUsage(), "`", "")})
+			}
+		}
+	}
+	return all
+}
+
+// values returns the values of a flag, each behind prefix.
+func (p *place) values(f cli.Flag, prefix, word string) (all []Candidate) {
+	d, ok := f.(cli.DocGenerationFlag)
+	if !ok {
+		return nil
+	}
+	k := Kind{Flag: f.Names()[0], Word: word}
+	// The placeholder, and what the usage lists behind it: "write a feed in `FORMAT`:
+	// atom, rss or json".
+	_, rest, _ := strings.Cut(d.GetUsage(), "`")
+	k.Name, rest, _ = strings.Cut(rest, "`")
+	rest, _, _ = strings.Cut(rest, ";")
+	_, list, _ := strings.Cut(rest, ": ")
+	for item := range strings.SplitSeq(strings.ReplaceAll(list, " or ", ", "), ", ") {
+		item, _, _ = strings.Cut(strings.TrimSpace(item), " (")
+		if isWord(item) {
+			all = append(all, Candidate{Word: item})
+		}
+	}
+	all = append(all, p.names(k)...)
+	for i := range all {
+		all[i].Word = prefix + all[i].Word
+		if all[i].Said != "" {
+			all[i].Said = prefix + all[i].Said
+		}
+	}
+	return all
+}
+
+// isWord reports whether one may type this as it stands: rss, r2e, and no number.
+func isWord(s string) bool {
+	return s != "" && s[0] >= 'a' && s[0] <= 'z' && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+// arguments returns candidates for the next argument, by the usage of the command, which has kinds
+// in capitals and literal words. The last argument of the usage may be repeated.
+func (p *place) arguments(word string) (all []Candidate) {
+	fields := strings.FieldsFunc(p.usage, func(r rune) bool { return r == ' ' || r == '[' || r == ']' })
+	if len(fields) == 0 {
+		return nil
+	}
+	for kind := range strings.SplitSeq(fields[min(p.count, len(fields)-1)], "|") {
+		kind = strings.TrimRight(kind, "….")
+		switch {
+		case kind == "" || kind[0] == '-':
+		case strings.ToUpper(kind) == kind:
+			all = append(all, p.names(Kind{Name: kind, Word: word})...)
+		default:
+			all = append(all, Candidate{Word: kind})
+		}
+	}
+	return all
+}
+
+// typed is a line of a shell up to the cursor.
+type typed struct {
+	words  []string // without quotes; the last is the one that was begun
+	before string   // part of the last word that is not replaced
+	open   rune     // the quote in which it ends, or 0
+}
+
+// shellLine reads a line as bash does, and nothing of it is expanded. The shell
+// replaces the last word from behind the quote in which it ends, or else from behind
+// the last of breaks that is not quoted.
+func shellLine(line, breaks string) typed {
+	var l typed
+	var word strings.Builder
+	begun := false
+	for i := 0; i < len(line); {
+		r, n := utf8.DecodeRuneInString(line[i:])
+		i += n
+		switch {
+		case l.open == '\'' && r == '\'', l.open == '"' && r == '"':
+			l.open = 0
+			continue
+		case l.open == '\'':
+		case r == '\\' && i < len(line):
+			next, size := utf8.DecodeRuneInString(line[i:])
+			if l.open == '"' && !strings.ContainsRune("$`\"\\", next) {
+				break // it is plain
+			}
+			i += size
+			begun = true
+			word.WriteRune(next)
+			continue
+		case l.open == '"':
+		case r == '\'' || r == '"':
+			l.open, begun = r, true
+			l.before = word.String()
+			continue
+		case unicode.IsSpace(r):
+			if begun {
+				l.words = append(l.words, word.String())
+			}
+			word.Reset()
+			begun, l.before = false, ""
+			continue
+		}
+		begun = true
+		word.WriteRune(r)
+		if l.open == 0 && strings.ContainsRune(breaks, r) {
+			l.before = word.String()
+		}
+	}
+	l.words = append(l.words, word.String())
+	return l
+}
+
+// quote writes text so that it is itself at the end of the line.
+func (l typed) quote(text string) string {
+	switch l.open {
+	case '\'':
+		return strings.ReplaceAll(text, `'`, `'\''`)
+	case '"':
+		return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(text)
+	}
+	var b strings.Builder
+	for i, r := range text {
+		plain := unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-./:@%+,=", r) || r == '~' && (i > 0 || l.before != "")
+		if !plain {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

@@ -1,0 +1,270 @@
+package entrystore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+const feedID = "http://a.example/"
+
+func open(t *testing.T) (*testdir.Dir, *Store, *bytes.Buffer) {
+	t.Helper()
+	d := testdir.New(t)
+	if _, err := d.Feed(feedID, "Alpha"); err != nil {
+		t.Fatal(err)
+	}
+	var msg bytes.Buffer
+	now := func() time.Time { return time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC) }
+	s, err := Open(d.Path, now, cmdline.NewStreams("test", nil, &bytes.Buffer{}, &msg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, s, &msg
+}
+
+// TestSelect: the cheap files decide first, the content only if they do not suffice; malformed
+// entries are left out with a warning.
+func TestSelect(t *testing.T) {
+	d, s, msg := open(t)
+	for i := range 100 {
+		files := []string{fmt.Sprintf("title=Title %d", i), fmt.Sprintf("content=text %d.", i)}
+		if i%10 == 3 {
+			files = append(files, "title")
+		}
+		if _, err := d.Entry(feedID, "new", testdir.Unique(1700000000+int64(i), i+1), files...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for words, want := range map[string]int{"": 100, "title:7": 18, "text:17.": 1, "feed:alpha": 100, "feed:beta": 0} {
+		q, err := ParseQuery(s.Dir.Path(), []string{words})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := s.Select(t.Context(), Selection{Query: q})
+		if err != nil || len(found) != want {
+			t.Errorf("%q: %d, %v", words, len(found), err)
+		}
+	}
+	q, _ := ParseQuery(s.Dir.Path(), nil)
+	found, err := s.Select(t.Context(), Selection{Query: q, Newest: 3, Want: lektordir.FieldTitle})
+	if err != nil || len(found) != 3 || found[2].Title() != "Title 99" {
+		t.Errorf("%d, %v", len(found), err)
+	}
+	if !strings.Contains(msg.String(), "has no file title; skipped") || s.S.Report.Errors() > 0 {
+		t.Errorf("%s", msg)
+	}
+	if _, err := ParseQuery(s.Dir.Path(), []string{"(("}); !cmdline.IsUsage(err) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestRecordFollows: an entry that a viewer moves is read where it is now, and what
+// was read before stays.
+// All entries of a feed are renamed again and again while they are read.
+func TestRecordsFollow(t *testing.T) {
+	d, s, _ := open(t)
+	const n = 50
+	for i := range n {
+		if _, err := d.Entry(feedID, "new", testdir.Unique(1700000000, i+1), "title=T", "content=text"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := s.Select(context.Background(), Selection{Query: &query.Query{}, All: true})
+	if err != nil || len(list) != n {
+		t.Fatal(len(list), err)
+	}
+	flags := []string{"S", "SF", "F", ""}
+	for i, r := range list {
+		if i%7 == 0 {
+			refs, err := s.Dir.List(context.Background(), lektordir.ListOptions{})
+			if err != nil || len(refs) != n {
+				t.Fatal(len(refs), err)
+			}
+			for _, ref := range refs {
+				to := flags[i/7%len(flags)]
+				if _, err := s.Dir.SetFlags(ref, to, strings.Trim("SF", to)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := r.Read(lektordir.Obligatory); err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	refs, err := s.Dir.List(context.Background(), lektordir.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.RemoveAll(s.Dir.Join(refs[0].Path())), os.Remove(s.Dir.Join(refs[1].Path())+"/content")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Record(refs[0]).Read(lektordir.FieldTitle); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an entry that was removed: %v", err)
+	}
+	if err := s.Record(refs[1]).Read(lektordir.FieldContent); err == nil {
+		t.Error("an entry without its content was read")
+	}
+}
+
+// Entries that are marked while they are read are found without a listing of their feed.
+func TestRecordsFollowMarks(t *testing.T) {
+	d, s, _ := open(t)
+	const n = 200
+	for i := range n {
+		if _, err := d.Entry(feedID, "new", testdir.Unique(1700000000, i+1), "title=T"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := s.Select(context.Background(), Selection{Query: &query.Query{}, All: true})
+	if err != nil || len(list) != n {
+		t.Fatal(len(list), err)
+	}
+	for i, r := range list {
+		flags := []string{"", "S", "F", "FT", "ST"}[i%5]
+		if _, err := s.Dir.SetFlags(r.Ref, flags, ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Read(lektordir.FieldTitle | lektordir.FieldID); err != nil || r.Ref.Flags() != flags {
+			t.Errorf("%s with %q: %v", r.Ref.Path(), flags, err)
+		}
+	}
+	if len(s.places) > 0 {
+		t.Error("the feed was listed")
+	}
+	// A flag of the user's own makes another name.
+	r := list[0]
+	if _, err := s.Dir.SetFlags(r.Ref, "q", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Read(lektordir.FieldContent); err != nil || r.Ref.Flags() != "q" {
+		t.Errorf("%s: %v", r.Ref.Path(), err)
+	}
+}
+
+func TestRecordFollows(t *testing.T) {
+	d, s, _ := open(t)
+	if _, err := d.Entry(feedID, "new", "1700000000.1.h", "title=One", "author=Ann", "content=text"); err != nil {
+		t.Fatal(err)
+	}
+	ref, err := s.Resolve("1700000000.1.h", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := s.Record(ref)
+	if err := r.Read(lektordir.FieldTitle); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Dir.SetFlags(ref, "S", ""); err != nil {
+		t.Fatal(err)
+	}
+	if r.Author() != "Ann" || r.Title() != "One" || strings.TrimSpace(r.Text()) != "text" || !r.Ref.HasFlag('S') {
+		t.Errorf("%q by %q: %q, %+v", r.Title(), r.Author(), r.Text(), r.Ref)
+	}
+	if err := os.RemoveAll(r.Path()); err != nil {
+		t.Fatal(err)
+	}
+	var hint *cmdline.HintError
+	if _, err := s.Resolve(ref.Path(), 3); !errors.As(err, &hint) || !strings.HasPrefix(err.Error(), "number 3: ") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestColumns: those that are asked for, in that order and unasked.
+func TestColumns(t *testing.T) {
+	d, s, _ := open(t)
+	if _, err := d.Entry(feedID, "new", "1700000000.1.h", "title=One", "+summary=Sum", "+updated=2026-01-01T00:00:00Z"); err != nil {
+		t.Fatal(err)
+	}
+	ref, _ := s.Resolve("1700000000.1.h", 0)
+	for _, c := range Columns() {
+		var b bytes.Buffer
+		p, err := cmdline.NewPrinter(&b, cmdline.PrinterOptions{Format: c.Name}, Columns())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, ahead := s.Record(ref), s.Record(ref)
+		if err := errors.Join(p.Print(r), ahead.Read(FormatFields(c.Name))); err != nil {
+			t.Fatal(err)
+		}
+		// FormatFields covers every field that the column reads, except stand-ins.
+		if missing := r.have &^ ahead.have; missing != 0 {
+			t.Errorf("%s: not read ahead: %b", c.Name, missing)
+		}
+	}
+	var names []string
+	for _, c := range Columns("title", "summary", "path") {
+		if c.Extra {
+			t.Errorf("%s is extra", c.Name)
+		}
+		names = append(names, c.Name)
+	}
+	if !slices.Equal(names, []string{"title", "summary", "path"}) {
+		t.Errorf("%q", names)
+	}
+}
+
+// TestSharing: a feed that is not for others is left out, told of once, and there
+// when it is named.
+func TestSharing(t *testing.T) {
+	d, s, msg := open(t)
+	hash, err := d.Feed("http://b.example/", "Beta", "etc/fetch/url=http://ann:s3cret@b.example/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sharing := s.Sharing(nil)
+	for range 2 {
+		if sharing.May(hash) || !sharing.May(testdir.Hash(feedID)) {
+			t.Error("the wrong feed")
+		}
+	}
+	sharing.Tell("name it")
+	if got := msg.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "Beta has a password") || strings.Contains(got, "s3cret") {
+		t.Errorf("%s", got)
+	}
+	named := s.Sharing([]string{hash})
+	if named.Tell("x"); !named.May(hash) {
+		t.Error("named, and left out")
+	}
+	if strings.Count(msg.String(), "\n") != 1 {
+		t.Errorf("%s", msg)
+	}
+}
+
+// Contents are read when they are printed, and then few at once.
+func TestAhead(t *testing.T) {
+	d, s, _ := open(t)
+	if _, err := d.Entry(feedID, "new", "1700000000.1.h", "title=One", "content=text"); err != nil {
+		t.Fatal(err)
+	}
+	ref, _ := s.Resolve("1700000000.1.h", 0)
+	for format, content := range map[string]bool{
+		"json": true, "content": true, "title,content": true, "{{.content}}": true,
+		"tsv": false, "title,url": false, "path": false, "summary": false, "{{.title}}": false,
+	} {
+		r := s.Record(ref)
+		n, prepare := Ahead(format)
+		prepare(r)
+		if read := r.have&lektordir.FieldContent != 0; read != content || (n == fewAhead) != content {
+			t.Errorf("%s: read is %v, of %d at once", format, read, n)
+		}
+		if content && (r.details == nil || r.shown == nil || *r.shown != "text") {
+			t.Errorf("%s: nothing is prepared", format)
+		}
+		if r.Forget(); r.details != nil || r.have&lektordir.FieldContent != 0 {
+			t.Errorf("%s: the content is kept", format)
+		}
+	}
+}

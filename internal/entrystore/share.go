@@ -1,0 +1,66 @@
+package entrystore
+
+import (
+	"errors"
+	"syscall"
+
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/redact"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Sharing decides which feeds may be published, see [feedstate.Withheld], and counts the others for
+// one warning. It must not be used concurrently.
+type Sharing struct {
+	s   *Store
+	may map[string]bool // cached decisions by feed hash
+	// unknown has the hashes of feeds that are not shared because a file that decides it cannot be
+	// read.
+	unknown map[string]bool
+	omitted int    // number of feeds left out
+	first   string // the first of them, and why
+}
+
+// Sharing returns a Sharing that allows the feeds with the hashes in named always.
+func (s *Store) Sharing(named []string) *Sharing {
+	h := &Sharing{s: s, may: map[string]bool{}, unknown: map[string]bool{}}
+	for _, hash := range named {
+		h.may[hash] = true
+	}
+	return h
+}
+
+// May reports whether a feed may be shared.
+func (h *Sharing) May(hash string) bool {
+	may, known := h.may[hash]
+	if known {
+		return may
+	}
+	why, err := feedstate.Withheld(h.s.Dir, hash)
+	may = why == ""
+	h.may[hash] = may
+	if _, system := errors.AsType[syscall.Errno](err); system {
+		h.unknown[hash] = true
+		h.s.S.Report.Print(err)
+	} else if !may {
+		if h.omitted++; h.omitted == 1 {
+			h.first = redact.Text(h.s.Dir.FeedOf(lektordir.Ref{Feed: hash}).Title()) + " " + why
+		}
+	}
+	return may
+}
+
+// Unknown reports whether a feed may not be shared only because a file cannot be read. The error
+// has been reported.
+func (h *Sharing) Unknown(hash string) bool { return h.unknown[hash] }
+
+// Tell prints a warning about the feeds left out. how is a hint how to include them.
+func (h *Sharing) Tell(how string) {
+	switch {
+	case h.omitted == 1:
+		h.s.S.Report.Warn("%s, and is left out; %s", h.first, how)
+	case h.omitted > 1:
+		h.s.S.Report.Warn("%s are not for others and left out (%s); %s", humanize.Count(h.omitted, "feed"), h.first, how)
+	}
+}

@@ -1,0 +1,262 @@
+// Package feedstate reads and writes src/$feed with its etc, and markers for feeds. It manages the
+// subscriptions of a lektor-dir. A feed is subscribed to as long as src/$feed/etc/fetch/url exists;
+// a feed without that file belongs to another fetcher and is left alone.
+//
+// Start reading with drawer.go. subscribe.go adds and removes subscriptions, many.go many at once,
+// find.go finds them by name; set.go changes a setting. state.go is the state between fetches,
+// stored by area.go: settings.go, learned.go and schedule.go; visit.go combines it with a request.
+// history.go and spool.go are for archives, pages.go for full text, marks.go for flags that wait
+// for their entries, push.go for notifications, ess.go for ESS, markers.go for feeds that are due
+// at once, private.go for private feeds.
+package feedstate
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/servertime"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// RecordDate is [servertime.Note], but fails if a link leads out of the lektor-dir.
+func RecordDate(d *lektordir.Dir, date, now time.Time) error {
+	if err := atomicfile.NoLinks(d.Path(), "etc", "etc/fetch"); err != nil {
+		return err
+	}
+	return servertime.Note(d.Path(), date, now)
+}
+
+// ListFile returns the path of the merged OPML lists that were imported. Export starts from it, so
+// that unknown elements are preserved.
+func ListFile(d *lektordir.Dir) string { return d.Join("etc/fetch/opml") }
+
+// WriteList replaces the imported lists durably. Only the user can read the file, as URLs in it may
+// have passwords.
+func WriteList(d *lektordir.Dir, data []byte) error {
+	path := ListFile(d)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	if err := guard(path); err != nil {
+		return err
+	}
+	return atomicfile.Write(path, data)
+}
+
+// sweepFile is a file whose modification time is the time of the last [Sweep].
+const sweepFile = markersDir + "/swept"
+
+// sweepEvery is the time between two sweeps.
+const sweepEvery = time.Hour
+
+// Sweep removes the temporary files of killed programs from etc/ and src/ of the lektor-dir, at
+// most once an hour.
+func Sweep(d *lektordir.Dir, now time.Time) {
+	path := d.Join(sweepFile)
+	if last, ok := mtime(path); ok && !last.After(now) && now.Sub(last) < sweepEvery {
+		return
+	}
+	if err := atomicfile.NoLinks(d.Path(), markersDir); err != nil {
+		return
+	}
+	// After a failure, the next run sweeps again.
+	if err := atomicfile.WriteUnsynced(path, nil); err == nil {
+		_ = os.Chtimes(path, now, now)
+	}
+	atomicfile.SweepTree(d.Join("etc"), now)
+	atomicfile.SweepTree(d.Join("src"), now, oldPendingURL)
+}
+
+// stateDir returns the directory of the feed's [State].
+func stateDir(d *lektordir.Dir, hash string) string { return areaDir(d, hash, "fetch") }
+
+// OnUpdateOf returns [State.OnUpdate] of a feed, and an error if the setting cannot be read.
+func OnUpdateOf(d *lektordir.Dir, hash string) (lektordir.Policy, error) {
+	a, err := loadArea(stateDir(d, hash))
+	if err != nil {
+		return "", err
+	}
+	v := loadSettings(a).OnUpdate()
+	return v, a.readErrors[fileOnUpdate]
+}
+
+// Load loads the state of a feed; a missing one is empty. It returns an error if the directory, etc
+// or src/$feed is a symbolic link, as saving might write outside the lektor-dir.
+func Load(d *lektordir.Dir, hash string) (*State, error) { return loadState(stateDir(d, hash)) }
+
+// URL returns the URL that a feed is fetched from. It may contain a password. The error is
+// fs.ErrNotExist if the feed is not subscribed to.
+func URL(d *lektordir.Dir, hash string) (string, error) {
+	return atomicfile.Line(filepath.Join(stateDir(d, hash), fileURL))
+}
+
+// Checked returns the time of the last request for a feed, zero if there was none.
+func Checked(d *lektordir.Dir, hash string) time.Time {
+	t, _ := mtime(filepath.Join(stateDir(d, hash), fileChecked))
+	return t
+}
+
+// Next returns when a feed is due, zero for at once.
+func Next(d *lektordir.Dir, hash string) time.Time {
+	t, _ := mtime(filepath.Join(stateDir(d, hash), fileNext))
+	return t
+}
+
+// LastError returns the error of a feed's last fetch in one line, "" if it succeeded.
+func LastError(d *lektordir.Dir, hash string) string {
+	line, _ := atomicfile.Line(filepath.Join(stateDir(d, hash), fileError))
+	return termsafe.Brief(line)
+}
+
+// Due reports whether a feed is due, like [State.Due], and when otherwise. It only reads
+// modification times.
+func Due(d *lektordir.Dir, hash string, now time.Time) (due bool, next time.Time) {
+	dir := stateDir(d, hash)
+	return isDue(func(name string) (time.Time, bool) { return mtime(filepath.Join(dir, name)) }, now)
+}
+
+func isDue(mtime func(name string) (time.Time, bool), now time.Time) (due bool, next time.Time) {
+	next, ok := mtime(fileNext)
+	if !ok || !next.After(now) {
+		return true, next
+	}
+	checked, ok := mtime(fileChecked)
+	return ok && checked.After(now.Add(clockSkew)), next
+}
+
+// Revalidate revalidates the files that [State.Due] uses, which another machine may just have changed
+// ([dirfs.Revalidate]). The caller must hold the feed's lock, and must not have loaded the state.
+func Revalidate(d *lektordir.Dir, hash string) {
+	for _, name := range []string{fileNext, fileChecked} {
+		dirfs.Fresh(d.Path(), filepath.Join(stateDir(d, hash), name))
+	}
+}
+
+// IntervalChanged reports whether the interval of a feed was written since the last request, for
+// example by an editor. Then [State.Reschedule] sets when the feed is due.
+func IntervalChanged(d *lektordir.Dir, hash string) bool {
+	interval, ok := mtime(filepath.Join(stateDir(d, hash), fileInterval))
+	if !ok {
+		return false
+	}
+	checked, ok := mtime(filepath.Join(stateDir(d, hash), fileChecked))
+	return ok && interval.After(checked)
+}
+
+// Trusted returns an error if a command of a feed (an exec: URL, a filter) must not be run, as
+// others may have written it: the lektor-dir and everything on the path to the file of the setting
+// must belong to the user of this process, and nobody else may have write permission. Access
+// control lists are not checked. An empty setting means the directory of the settings, an empty
+// hash feeds that are about to be added. The error has the reason and the remedy.
+func Trusted(d *lektordir.Dir, hash, setting string) error {
+	parts := []string{"src"}
+	if hash != "" {
+		parts = slices.DeleteFunc([]string{"src", hash, "etc", "fetch", setting}, func(s string) bool { return s == "" })
+	}
+	return TrustedFile(d, parts...)
+}
+
+// TrustedFile is [Trusted] for any file of the lektor-dir that contains commands. parts are the
+// directories on the path, and the file.
+func TrustedFile(d *lektordir.Dir, parts ...string) error {
+	path := d.Path()
+	if err := trusted(path); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		path = filepath.Join(path, part)
+		if err := trusted(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func trusted(path string) error {
+	// For a link, check both ends: the owner of the link chooses its target.
+	for _, stat := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {
+		fi, err := stat(path)
+		if err != nil {
+			return err
+		}
+		st, ok := fi.Sys().(*syscall.Stat_t)
+		if !ok {
+			return fmt.Errorf("%s: its owner is unknown", path)
+		}
+		if int(st.Uid) != os.Geteuid() {
+			return fmt.Errorf("%s belongs to another user; commands from it are not run", path)
+		}
+		// Permissions of a link have no meaning.
+		if fi.Mode().Type() != fs.ModeSymlink && fi.Mode().Perm()&0o022 != 0 {
+			return fmt.Errorf("%s can be written by others; commands from it are not run (mend with: chmod go-w %s)", path, path)
+		}
+	}
+	return nil
+}
+
+// record writes text to a file below src/$feed/etc/area, unless the file has it already. An empty
+// text removes the file.
+func record(d *lektordir.Dir, hash, area, name, text string) error {
+	return recordBy(atomicfile.WriteUnsynced, remove, d, hash, area, name, text)
+}
+
+// recordDurably is record, but returns after the change is durable.
+func recordDurably(d *lektordir.Dir, hash, area, name, text string) error {
+	return recordBy(atomicfile.Write, atomicfile.Remove, d, hash, area, name, text)
+}
+
+func recordBy(write func(path string, data []byte) error, remove func(path string) error, d *lektordir.Dir, hash, area, name, text string) error {
+	if err := Guard(d, hash, area); err != nil {
+		return err
+	}
+	path := filepath.Join(areaDir(d, hash, area), name)
+	old, err := atomicfile.Read(path, max(maxFile, int64(len(text))))
+	switch {
+	case text == "" && errors.Is(err, fs.ErrNotExist), text != "" && err == nil && string(old) == text:
+		return nil
+	case text == "":
+		return remove(path)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	return write(path, []byte(text))
+}
+
+// asLines returns the text of a file of lines.
+func asLines(lines ...string) string {
+	if len(lines) == 0 || len(lines) == 1 && lines[0] == "" {
+		return ""
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// areaDir returns the directory of a feed for an area of a program, src/$feed/etc/AREA
+// (specification, "A lektor-dir can contain other information"); it need not exist.
+func areaDir(d *lektordir.Dir, hash, area string) string { return d.Join("src", hash, "etc", area) }
+
+// Guard returns an error if a directory on the path to a feed's area is a symbolic link, as a write
+// would follow it. An empty area means src/$feed/etc.
+func Guard(d *lektordir.Dir, hash, area string) error {
+	etc := "src/" + hash + "/etc"
+	if err := atomicfile.NoLinks(d.Path(), "src/"+hash, etc); err != nil || area == "" {
+		return err
+	}
+	return atomicfile.NoLinks(d.Path(), etc+"/"+area)
+}
+
+// NewWriter returns a writer that delivers to a lektor-dir, see [commit.NewWriter].
+func NewWriter(d *lektordir.Dir, o commit.Options) (*commit.Writer, error) {
+	return commit.NewWriter(dirfs.New(d.Path(), dirfs.Options(d.Options())), o)
+}

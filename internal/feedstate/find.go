@@ -1,0 +1,217 @@
+package feedstate
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// NotSubscribedError reports a feed that exists but is not subscribed to.
+type NotSubscribedError struct{ Name string }
+
+func (e *NotSubscribedError) Error() string { return "not subscribed to " + e.Name }
+
+// SeveralError reports a name that several feeds have.
+type SeveralError struct {
+	Name   string
+	Hashes []string
+}
+
+func (e *SeveralError) Error() string {
+	return fmt.Sprintf("%d feeds are called %s: %s", len(e.Hashes), e.Name, strings.Join(e.Hashes, " "))
+}
+
+// GuessError reports a name that no feed has, with likely feeds: those with the name as a part of
+// their own name or URL.
+type GuessError struct {
+	Err    error
+	Likely []string // title and URL, for the user
+}
+
+func (e *GuessError) Error() string { return e.Err.Error() }
+func (e *GuessError) Unwrap() error { return e.Err }
+
+// maxGuesses is the maximum number of feeds in a [GuessError].
+const maxGuesses = 4
+
+// Finder finds feeds by the names that users type. It reads files of all feeds once at most, so use
+// it for one command only. It is not safe for concurrent use.
+type Finder struct {
+	Dir *lektordir.Dir
+	// All also finds feeds that are not subscribed to.
+	All bool
+
+	urls  map[string]string
+	names map[string][]string // folded alias or name -> hashes
+}
+
+// Find returns the hash of the subscription with a name, see [Finder.Find].
+func Find(d *lektordir.Dir, name string) (string, error) { return (&Finder{Dir: d}).Find(name) }
+
+// Find returns the hash of the feed with a name: its alias, any name that [lektordir.Dir.FindFeed]
+// accepts, its present URL, or its own title. An alias or title must be unique. The error may be a
+// [*lektordir.NotFoundError], a [*NotSubscribedError], a [*SeveralError] or a [*GuessError].
+func (f *Finder) Find(name string) (string, error) {
+	hash, err := f.Dir.FindFeed(name)
+	exact := hash == name || hash == lektordir.FeedHash(name) || hash == lektordir.FeedHash(lektordir.NormalizeID(name))
+	if err == nil && (exact || strings.ContainsRune(name, '/')) && f.includes(hash) {
+		return hash, nil
+	}
+	aliases, names := f.byName(name)
+	if len(aliases) == 1 {
+		return aliases[0], nil
+	}
+	switch ours := f.included(hash, err); {
+	case len(ours) == 1:
+		return ours[0], nil
+	case err == nil:
+		err = &NotSubscribedError{Name: name}
+	}
+	if strings.Contains(name, ":") {
+		if f.urls == nil {
+			f.urls = f.byURL()
+		}
+		if hash := f.urls[lektordir.NormalizeID(name)]; hash != "" {
+			return hash, nil
+		}
+	}
+	if len(aliases) == 0 {
+		aliases = names
+	}
+	switch len(aliases) {
+	case 0:
+		return "", f.unknown(name, err)
+	case 1:
+		return aliases[0], nil
+	}
+	return "", &SeveralError{Name: name, Hashes: aliases}
+}
+
+// included returns the feeds that [lektordir.Dir.FindFeed] found and that f includes: of several
+// matches, only one may be subscribed to.
+func (f *Finder) included(hash string, err error) []string {
+	var found []string
+	if none, ok := errors.AsType[*lektordir.NotFoundError](err); ok {
+		found = slices.Clone(none.Matches)
+	} else if err == nil {
+		found = []string{hash}
+	}
+	return slices.DeleteFunc(found, func(h string) bool { return !f.includes(h) })
+}
+
+// unknown returns the error for a name that no included feed has. err is the error of FindFeed.
+func (f *Finder) unknown(name string, err error) error {
+	if len(f.names[aliasFile+"\n"+fold(name)])+len(f.names["name\n"+fold(name)]) > 0 {
+		return &NotSubscribedError{Name: name}
+	}
+	if none, ok := errors.AsType[*lektordir.NotFoundError](err); ok && len(none.Matches) == 0 {
+		if likely := f.likely(name); len(likely) > 0 {
+			return &GuessError{Err: err, Likely: likely}
+		}
+	}
+	return err
+}
+
+// likely returns feeds that have a name as a part of their own name or URL.
+func (f *Finder) likely(name string) (list []string) {
+	part := fold(name)
+	if len(part) < 2 {
+		return nil
+	}
+	hashes, _ := f.Dir.FeedHashes()
+	for _, h := range hashes {
+		feed, err := f.Dir.ReadFeed(h)
+		if err != nil || !f.includes(h) {
+			continue
+		}
+		url := feedurl.Public(feed.ID)
+		if !slices.ContainsFunc([]string{feed.Alias, feed.Name, url}, func(s string) bool { return strings.Contains(fold(s), part) }) {
+			continue
+		}
+		if len(list) == maxGuesses {
+			return append(list, "…")
+		}
+		list = append(list, fmt.Sprintf("%s (%s)", termsafe.Brief(feed.Title()), url))
+	}
+	return list
+}
+
+// byURL is [ByURL], and also has the URLs without passwords, as printed. If several feeds differ in
+// the password only, such a URL finds none of them.
+func (f *Finder) byURL() map[string]string {
+	urls := ByURL(f.Dir)
+	public := map[string]string{}
+	add := func(url, hash string) {
+		bare := lektordir.NormalizeID(feedurl.Public(url))
+		if have, ok := public[bare]; bare != url && ok && have != hash {
+			public[bare] = ""
+		} else if bare != url {
+			public[bare] = hash
+		}
+	}
+	for url, hash := range urls {
+		add(url, hash)
+		if id, _ := atomicfile.Line(f.Dir.Join("src", hash, "id")); id != "" {
+			add(id, hash)
+		}
+	}
+	for url, hash := range public {
+		if _, ok := urls[url]; !ok {
+			urls[url] = hash
+		}
+	}
+	return urls
+}
+
+// includes reports whether f includes a feed.
+func (f *Finder) includes(hash string) bool { return f.All || Subscribed(f.Dir, hash) }
+
+// byName returns the feeds with this alias, and those with this title.
+func (f *Finder) byName(name string) (aliases, names []string) {
+	if f.names == nil {
+		f.names = map[string][]string{}
+		hashes, _ := f.Dir.FeedHashes()
+		for _, h := range hashes {
+			for _, file := range []string{aliasFile, "name"} {
+				if v, _ := atomicfile.Line(filepath.Join(f.Dir.Join("src", h), file)); v != "" {
+					key := file + "\n" + fold(v)
+					f.names[key] = append(f.names[key], h)
+				}
+			}
+		}
+	}
+	of := func(file string) []string {
+		return slices.DeleteFunc(slices.Clone(f.names[file+"\n"+fold(name)]), func(h string) bool { return !f.includes(h) })
+	}
+	return of(aliasFile), of("name")
+}
+
+// fold returns a name for comparison, without case.
+func fold(name string) string { return strings.ToLower(oneLine(name)) }
+
+// ByURL returns the hashes of the subscriptions by their present URLs.
+func ByURL(d *lektordir.Dir) map[string]string {
+	hashes, _ := d.FeedHashes()
+	byURL := make(map[string]string, len(hashes))
+	for _, h := range hashes {
+		if u, err := URL(d, h); err == nil && u != "" {
+			byURL[lektordir.NormalizeID(u)] = h
+		}
+	}
+	return byURL
+}
+
+// InCategory reports whether category, a path of folders, is one of categories or a parent of one,
+// ignoring case. Every feed is in "".
+func InCategory(categories []string, category string) bool {
+	return category == "" || slices.ContainsFunc(categories, func(c string) bool {
+		return strings.EqualFold(c, category) || len(c) > len(category) && c[len(category)] == '/' && strings.EqualFold(c[:len(category)], category)
+	})
+}

@@ -1,0 +1,204 @@
+package feedstate
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+func openFeed(t *testing.T, files ...string) (*lektordir.Dir, string) {
+	t.Helper()
+	td := testdir.New(t)
+	hash, err := td.Feed("http://a.example/", "A", append(files, "etc/link=http://a.example/")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := lektordir.Open(td.Path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, hash
+}
+
+func TestPushIsReadAsItWasWritten(t *testing.T) {
+	d, hash := openFeed(t)
+	p := PushOf(
+		[]feedconv.Cloud{{Domain: "c.example", Port: 5337, Path: "/please\tNotify\n", Protocol: "http-post"}, {Domain: "d.example", Path: "/RPC2", RegisterProcedure: "x", Protocol: "xml-rpc"}},
+		[]feedconv.Link{{Rel: "HUB", Href: "http://h.example/\x00"}, {Rel: "alternate", Href: "http://a.example/"}, {Rel: "self", Href: "http://a.example/feed"}, {Rel: "self", Href: "http://a.example/2"}},
+	)
+	if err := p.Write(d, hash); err != nil {
+		t.Fatal(err)
+	}
+	want := p
+	want.Clouds[0].Path = "/please Notify"
+	got, err := ReadPush(d, hash)
+	if err != nil || !reflect.DeepEqual(got, want) || got.Hubs[0] != "http://h.example/" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	// A file that would not change is not written, and one without content is removed.
+	before, stamp := modified(t, areaDir(d, hash, "push")), StampPush(d, hash)
+	if err := p.Write(d, hash); err != nil || !reflect.DeepEqual(modified(t, areaDir(d, hash, "push")), before) || StampPush(d, hash) != stamp {
+		t.Error("written again", err)
+	}
+	if err := (Push{Hubs: p.Hubs}).Write(d, hash); err != nil {
+		t.Fatal(err)
+	}
+	if left := modified(t, areaDir(d, hash, "push")); len(left) != 1 || left["hub"].IsZero() {
+		t.Errorf("%v", left)
+	}
+	if StampPush(d, hash) == stamp {
+		t.Error("the stamp is the same")
+	}
+}
+
+func modified(t *testing.T, dir string) map[string]time.Time {
+	t.Helper()
+	out := map[string]time.Time{}
+	ents, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range ents {
+		fi, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[e.Name()] = fi.ModTime()
+	}
+	return out
+}
+
+func TestPushThatIsDamaged(t *testing.T) {
+	d, hash := openFeed(t, "etc/push/cloud=x\na.example\t5337\t/p\t\thttp-post", "etc/push/hub="+strings.Repeat("http://h.example/\n", 20), "etc/push/self=")
+	p, err := ReadPush(d, hash)
+	if err == nil || !strings.Contains(err.Error(), "5 fields, not 1") {
+		t.Error(err)
+	}
+	if len(p.Clouds) != 1 || p.Clouds[0] != (feedconv.Cloud{Domain: "a.example", Port: 5337, Path: "/p", Protocol: "http-post"}) || len(p.Hubs) != maxPush || p.Self != nil {
+		t.Errorf("%+v", p)
+	}
+	if p, err := ReadPush(d, "0"); err != nil || !reflect.DeepEqual(p, Push{}) {
+		t.Errorf("a feed that does not exist: %+v, %v", p, err)
+	}
+}
+
+func TestPushThroughALinkIsNotWritten(t *testing.T) {
+	d, hash := openFeed(t)
+	outside := t.TempDir()
+	for _, area := range []string{"push", "cloudd"} {
+		if err := os.Symlink(outside, areaDir(d, hash, area)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var none Registration
+	if (Push{Hubs: []string{"x"}}).Write(d, hash) == nil || (Registration{Hub: "x"}).Write(d, hash, &none) == nil {
+		t.Error("no error")
+	}
+	if ents, _ := os.ReadDir(outside); len(ents) != 0 {
+		t.Errorf("written: %v", ents)
+	}
+}
+
+func TestPublicURL(t *testing.T) {
+	for _, tc := range []struct{ url, self, want string }{
+		{"http://me:secret@a.example/", "http://b.example/", "http://a.example/"},
+		{"exec:make-feed", "http://me:secret@b.example/", "http://b.example/"},
+		{"file:/feed", "feed", "file:/feed"},
+		{"", "http://b.example/", ""},
+	} {
+		files := []string{"etc/push/self=" + tc.self}
+		if tc.url != "" {
+			files = append(files, "etc/fetch/url="+tc.url)
+		}
+		d, hash := openFeed(t, files...)
+		if got := PublicURL(d, hash); got != tc.want {
+			t.Errorf("%q, %q: %q", tc.url, tc.self, got)
+		}
+	}
+}
+
+func aRegistration(token string) Registration {
+	now := time.Unix(1_800_000_000, 0).UTC()
+	return Registration{
+		Hub: "http://one.example/", Protocol: "http-post", Topic: "http://a.example/", Callback: "http://me.example/" + strings.Repeat(token, TokenLen),
+		Secret: "s", Signature: "sha256", State: "registered", Since: now, Asked: now, Expires: now.Add(25 * time.Hour), Next: now.Add(24 * time.Hour), Notified: now, Failures: 3, Error: "e",
+	}
+}
+
+// Every field is kept, those that others could pretend to be the hub with for
+// nobody else to read; and a feed that was purged stays so.
+func TestRegistrationIsReadAsItWasWritten(t *testing.T) {
+	d, hash := openFeed(t)
+	want := aRegistration("a")
+	var saved Registration
+	for range 2 {
+		if err := want.Write(d, hash, &saved); err != nil || saved != want {
+			t.Fatalf("%+v, %v", saved, err)
+		}
+		if got := ReadRegistration(d, hash); got != want {
+			t.Errorf("%+v", got)
+		}
+		want.Error, want.Failures, want.Expires = "", 0, time.Time{}
+	}
+	files := modified(t, areaDir(d, hash, "cloudd"))
+	if len(files) != len(want.files())-3 {
+		t.Errorf("%d files", len(files))
+	}
+	for name := range files {
+		fi, err := os.Stat(filepath.Join(areaDir(d, hash, "cloudd"), name))
+		if secret := name == "callback" || name == "secret"; err != nil || secret != (fi.Mode().Perm() == 0o600) {
+			t.Errorf("%s: %v, %v", name, fi.Mode(), err)
+		}
+	}
+	if err := os.RemoveAll(d.Join("src", hash)); err != nil {
+		t.Fatal(err)
+	}
+	if err := aRegistration("b").Write(d, hash, &saved); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(d.Join("src", hash)); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("it came back")
+	}
+}
+
+// A registration is not valid after a write that failed half-way, and the next write
+// makes it whole.
+func TestRegistrationAfterAWriteThatFailed(t *testing.T) {
+	d, hash := openFeed(t)
+	one := aRegistration("a")
+	two := aRegistration("b")
+	two.Hub, two.Topic = "http://two.example/", "http://b.example/"
+	var saved Registration
+	if err := one.Write(d, hash, &saved); err != nil {
+		t.Fatal(err)
+	}
+	topic := filepath.Join(areaDir(d, hash, "cloudd"), "topic")
+	if err := errors.Join(os.Remove(topic), os.MkdirAll(filepath.Join(topic, "x"), 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	if err := two.Write(d, hash, &saved); err == nil {
+		t.Fatal("it should have failed")
+	}
+	if r := ReadRegistration(d, hash); !r.Next.IsZero() {
+		t.Errorf("half of it is believed: %+v", r)
+	}
+	if err := os.RemoveAll(topic); err != nil {
+		t.Fatal(err)
+	}
+	saved.Topic = "" // as we took it away
+	if err := one.Write(d, hash, &saved); err != nil {
+		t.Fatal(err)
+	}
+	if r := ReadRegistration(d, hash); r != one {
+		t.Errorf("%+v, want %+v", r, one)
+	}
+}

@@ -1,0 +1,216 @@
+package feedstate
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/httpmsg"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// setting is a setting of a subscription. Its value is a file, which users can also write with
+// an editor.
+type setting struct {
+	name  string
+	path  string // the file, relative to src/$feed
+	lines bool   // it may have several lines
+	// check returns an error for a value that a user may not set. A file may nevertheless have such
+	// a value.
+	check func(value string) error
+}
+
+// allSettings holds the settings in the order in which they are shown.
+var allSettings = []setting{
+	{fileURL, urlFile, false, feedurl.Check},
+	{"alias", aliasFile, false, checkAlias},
+	{fileInterval, intervalFile, false, checkInterval},
+	{fileOnUpdate, "etc/fetch/on-update", false, checkOnUpdate},
+	{"categories", categoryFile, true, checkNothing},
+	{fileHeaders, "etc/fetch/headers", true, func(v string) error { _, err := httpmsg.ParseHeaders(v); return err }},
+	{fileFilter, "etc/fetch/filter", false, checkNothing},
+	{filePrivate, privateFile, false, oneOf("private", "yes", "no")},
+	{"history", historyFile, false, oneOf("history", "on", "off")},
+	{"keep", keepFile, false, checkKeep},
+	{"fulltext", fullTextFile, false, oneOf("fulltext", "on", "off")},
+}
+
+// Settings holds the names of all settings.
+var Settings = func() (names []string) {
+	for _, s := range allSettings {
+		names = append(names, s.name)
+	}
+	return names
+}()
+
+// inState reports whether the file belongs to [State].
+func (s *setting) inState() bool { return filepath.Dir(s.path) == "etc/fetch" }
+
+func checkNothing(string) error { return nil }
+
+func checkAlias(v string) error {
+	if oneLine(v) == "" {
+		return errors.New("an alias cannot be empty")
+	}
+	return nil
+}
+
+var checkOnUpdate = oneOf("on-update", "unread", "deliver", "ignore")
+
+// oneOf returns a check for a setting with fixed values.
+func oneOf(name string, values ...string) func(string) error {
+	return func(v string) error {
+		if slices.Contains(values, v) {
+			return nil
+		}
+		last := len(values) - 1
+		return fmt.Errorf("%s must be %s or %s, not %q", name, strings.Join(values[:last], ", "), values[last], v)
+	}
+}
+
+// UnknownSettingError reports a setting that does not exist.
+type UnknownSettingError struct{ Key string }
+
+func (e *UnknownSettingError) Error() string {
+	return fmt.Sprintf("there is no setting %q; the settings are %s", e.Key, strings.Join(Settings, ", "))
+}
+
+func findSetting(key string) (*setting, error) {
+	for i := range allSettings {
+		if allSettings[i].name == key {
+			return &allSettings[i], nil
+		}
+	}
+	return nil, &UnknownSettingError{Key: key}
+}
+
+// Get returns a setting, "" if it is not set. Categories and headers may have several lines.
+func Get(d *lektordir.Dir, hash, key string) (string, error) {
+	s, err := findSetting(key)
+	if err != nil {
+		return "", err
+	}
+	if key == filePrivate && isPrivate(d, hash) {
+		return "yes", nil
+	}
+	data, err := atomicfile.Read(filepath.Join(d.Join("src", hash), s.path), maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimRight(string(data), "\n"), err
+}
+
+// Check returns an error if a value cannot be set. For an interval that is too short it is a
+// [*ShortIntervalError]; [SetForced] sets it nevertheless.
+func Check(key, value string) error {
+	s, err := findSetting(key)
+	if err != nil {
+		return err
+	}
+	return s.check(value)
+}
+
+// Set sets a setting of a subscription durably. The error may be a [*commit.BusyError].
+func Set(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error {
+	if err := Check(key, value); err != nil {
+		return err
+	}
+	return SetForced(w, d, hash, key, value)
+}
+
+// SetForced is [Set], but allows an interval below [MinInterval].
+func SetForced(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error {
+	s, err := findSetting(key)
+	if err != nil {
+		return err
+	}
+	if err := s.check(value); err != nil && !errors.As(err, new(*ShortIntervalError)) {
+		return err
+	}
+	if key == fileFilter || key == fileURL && strings.HasPrefix(strings.ToLower(value), "exec:") {
+		// Fail now, not at every fetch.
+		if err := Trusted(d, hash, ""); err != nil {
+			return err
+		}
+	}
+	return change(w, d, hash, func(st *State) error { return s.set(d, hash, st, value) })
+}
+
+// set sets a setting durably; "" removes it. The caller must hold the feed's lock.
+func (s *setting) set(d *lektordir.Dir, hash string, st *State, value string) error {
+	switch {
+	case s.inState() && value == "":
+		return st.Unset(s.name)
+	case s.inState():
+		if err := st.SetUser(s.name, value); err != nil {
+			return err
+		}
+		return Protect(d, hash)
+	case s.path == categoryFile:
+		return SetCategories(d, hash, strings.Split(value, "\n"), atomicfile.Write)
+	case s.path == fullTextFile && value != "on":
+		if err := removePages(d, hash); err != nil {
+			return err
+		}
+	}
+	area, name := filepath.Split(strings.TrimPrefix(s.path, "etc/"))
+	return recordDurably(d, hash, strings.TrimSuffix(area, "/"), name, asLines(oneLine(value)))
+}
+
+// Unset removes a setting, so that the default applies. The url cannot be unset, as the feed would
+// not be subscribed to.
+func Unset(w *commit.Writer, d *lektordir.Dir, hash, key string) error {
+	s, err := findSetting(key)
+	if err != nil {
+		return err
+	}
+	if key == fileURL {
+		return errors.New("the url cannot be unset; to unsubscribe, use rm")
+	}
+	return change(w, d, hash, func(st *State) error { return s.set(d, hash, st, "") })
+}
+
+// SameAlias removes the alias of a feed if it equals the feed's own name. The removal is not
+// synced. If another process holds the feed, the alias stays.
+func SameAlias(w *commit.Writer, d *lektordir.Dir, hash string) error {
+	if f, _ := d.ReadFeed(hash); f == nil || f.Alias == "" || oneLine(f.Name) != oneLine(f.Alias) {
+		return nil
+	}
+	err := change(w, d, hash, func(*State) error {
+		if f, _ := d.ReadFeed(hash); f == nil || oneLine(f.Name) != oneLine(f.Alias) {
+			return nil
+		}
+		return remove(filepath.Join(d.Join("src", hash), aliasFile))
+	})
+	if errors.As(err, new(*commit.BusyError)) {
+		return nil
+	}
+	return err
+}
+
+// change changes the state of a feed under its lock.
+func change(w *commit.Writer, d *lektordir.Dir, hash string, f func(*State) error) error {
+	t, err := w.Begin(hash)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	// An interrupted purge may just have been finished; a setting would create half a feed again.
+	if _, err := os.Stat(d.Join("src", hash)); errors.Is(err, fs.ErrNotExist) {
+		return &lektordir.NotFoundError{Name: hash, Feed: true}
+	} else if err != nil {
+		return err
+	}
+	st, err := Load(d, hash)
+	if err != nil {
+		return err
+	}
+	return f(st)
+}

@@ -1,0 +1,490 @@
+package feedstate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/errlist"
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Subscription is a feed that is subscribed to.
+type Subscription struct {
+	Hash       string
+	ID         string // the id, which never changes
+	URL        string // the URL that the feed is fetched from
+	Name       string // the feed's own title
+	Alias      string // the user's name for the feed
+	Generator  string // the program that made the feed
+	Link       string
+	About      string   // the feed's description
+	Categories []string // paths of folders, "a/b"
+	Interval   string   // in the form that the user wrote
+	Error      string   // error of the last fetch; empty if it succeeded
+	Origin     string   // URL of the document that named URL; "" if the user did, see [httpmsg.Request]
+	Private    bool     // not included in published documents, see [Withheld]
+}
+
+// Title returns the title to display: the alias, the name or the id.
+func (s *Subscription) Title() string {
+	return cmp.Or(strings.TrimSpace(s.Alias), strings.TrimSpace(s.Name), s.ID)
+}
+
+// Files of a subscription, relative to src/$feed.
+const (
+	urlFile      = "etc/fetch/url"
+	aliasFile    = "etc/view/alias"
+	keepFile     = "etc/view/keep"
+	intervalFile = "etc/fetch/interval"
+	errorFile    = "etc/fetch/error"
+	categoryFile = "etc/categories"
+	privateFile  = "etc/fetch/private"
+	fullTextFile = "etc/fulltext"
+)
+
+// Options are the options of [Add].
+type Options struct {
+	// Unsynced leaves the feed pending until the caller calls [Finish], once for many feeds.
+	Unsynced bool
+	// Headers is the value of the setting headers, used by the first request already.
+	Headers string
+}
+
+// Add subscribes to a feed. It sets Hash from ID, and defaults URL to ID and Name to the host of
+// ID. It returns false and changes nothing if the feed is subscribed to under this ID; the caller
+// must check for subscriptions with the same URL (see [ByURL]). The error may be a
+// [*commit.BusyError].
+//
+// If Add fails, it removes a feed that did not exist before.
+func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added bool, err error) {
+	s.ID = lektordir.NormalizeID(s.ID)
+	if s.ID == "" || strings.ContainsAny(s.ID, "\n\x00") {
+		return false, fmt.Errorf("%q is not a valid id of a feed", termsafe.Brief(s.ID))
+	}
+	s.URL = cmp.Or(s.URL, s.ID)
+	if max(len(s.ID), len(s.URL)) >= maxFile {
+		return false, fmt.Errorf("%s: the URL is longer than %d bytes", feedurl.Brief(feedurl.Public(s.URL)), maxFile-1)
+	}
+	s.Hash = lektordir.FeedHash(s.ID)
+	if Subscribed(d, s.Hash) {
+		return false, nil
+	}
+	t, err := w.Begin(s.Hash)
+	if err != nil {
+		return false, err
+	}
+	defer t.Close()
+	if Subscribed(d, s.Hash) {
+		return false, nil
+	}
+	if err := errors.Join(Guard(d, s.Hash, "fetch"), Guard(d, s.Hash, "view")); err != nil {
+		return false, err
+	}
+	n := newFeed{d: d, s: s, base: d.Join("src", s.Hash), write: atomicfile.Write}
+	if _, lerr := os.Lstat(n.base); errors.Is(lerr, fs.ErrNotExist) {
+		// Otherwise, on a full disk a feed without a name would stay. All of src/$feed was written
+		// by this call, under the feed's lock.
+		defer func() {
+			if err != nil {
+				_ = os.RemoveAll(n.base)
+			}
+		}()
+	}
+	if o.Unsynced {
+		n.write = atomicfile.WriteUnsynced
+	}
+	why, err := Withheld(d, s.Hash) // because of settings that exist already
+	n.withheld = err != nil || why != "" || s.Private || o.Headers != "" || ownURL(s.URL) || ownURL(s.ID)
+	if err := n.describe(o.Headers); err != nil {
+		return false, err
+	}
+	// The file that makes it a subscription comes last.
+	if o.Unsynced {
+		return true, n.put(pendingURLFile, s.URL, false)
+	}
+	for _, dir := range []string{d.Join("src"), n.base, filepath.Join(n.base, "etc")} {
+		if err := atomicfile.SyncDir(dir); err != nil {
+			return false, err
+		}
+	}
+	return true, n.subscribe()
+}
+
+// newFeed is a feed that is being added.
+type newFeed struct {
+	d     *lektordir.Dir
+	s     *Subscription
+	base  string
+	write func(path string, data []byte) error
+	// withheld is set if only the user may read the URLs.
+	withheld bool
+}
+
+// put writes a file of one line, unless the value is empty. If missing is set, it does not replace
+// a file that has content.
+func (n *newFeed) put(name, value string, missing bool) error {
+	value = oneLine(value)
+	path := filepath.Join(n.base, name)
+	if value == "" {
+		return nil
+	}
+	if missing {
+		// A power cut may leave an unsynced file empty.
+		if fi, err := os.Lstat(path); err == nil && fi.Size() > 0 {
+			return nil
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	if n.withheld && (name == "id" || name == pendingURLFile || value == oneLine(n.s.ID)) { // the name of a command is the command
+		if err := guard(path); err != nil {
+			return err
+		}
+	}
+	return n.write(path, []byte(value+"\n"))
+}
+
+// describe writes everything except the url.
+func (n *newFeed) describe(headers string) error {
+	if err := os.MkdirAll(filepath.Join(n.base, "etc/fetch"), 0o777); err != nil {
+		return err
+	}
+	private := ""
+	if n.s.Private {
+		private = "yes"
+	}
+	if err := errors.Join(
+		n.put("id", n.s.ID, true),
+		n.put("name", cmp.Or(oneLine(n.s.Name), DefaultName(n.s.ID)), true),
+		n.put("description", n.s.About, true),
+		n.put("etc/link", n.s.Link, true),
+		n.put(aliasFile, n.s.Alias, false),
+		n.put(intervalFile, n.s.Interval, false),
+		n.put(privateFile, private, false),
+		n.put("etc/fetch/"+fileOrigin, n.s.Origin, false),
+		SetCategories(n.d, n.s.Hash, n.s.Categories, n.write),
+	); err != nil || headers == "" {
+		return err
+	}
+	st, err := Load(n.d, n.s.Hash)
+	if err != nil {
+		return err
+	}
+	return st.SetUser(fileHeaders, headers)
+}
+
+// subscribe writes the url.
+func (n *newFeed) subscribe() error {
+	if !n.withheld {
+		return n.put(urlFile, n.s.URL, false)
+	}
+	// At no time may others read it, or see an empty file.
+	if err := n.put(pendingURLFile, n.s.URL, false); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(n.base, pendingURLFile), filepath.Join(n.base, urlFile)); err != nil {
+		return err
+	}
+	return atomicfile.SyncDir(filepath.Join(n.base, "etc/fetch"))
+}
+
+// pendingURLFile holds the url of a feed that was added unsynced. It has the name of a temporary
+// file.
+const pendingURLFile = "etc/fetch/.url000000000000000"
+
+// oldPendingURL is the name that older versions used for pendingURLFile. [Sweep] removes it, as it
+// may hold a URL with a password.
+const oldPendingURL = ".url0"
+
+// Finish completes feeds that were added unsynced. It syncs each url before the rename, as
+// otherwise a power cut may leave it empty. The error joins those of feeds that could not be
+// subscribed to.
+func Finish(w *commit.Writer, d *lektordir.Dir, subs []*Subscription) error {
+	return FinishEach(w, d, subs, func(_ *Subscription, finish func() error) error { return finish() })
+}
+
+// FinishEach is [Finish], but calls step for each feed; step must call finish, which does the
+// rename that subscribes to the feed.
+func FinishEach(w *commit.Writer, d *lektordir.Dir, subs []*Subscription, step func(s *Subscription, finish func() error) error) error {
+	var all, urls []string
+	for _, s := range subs {
+		all, urls = append(all, "src/"+s.Hash), append(urls, "src/"+s.Hash+"/etc/fetch")
+	}
+	if err := dirfs.Sync(d.Path(), all...); err != nil {
+		return err
+	}
+	var bad error
+	for _, s := range subs {
+		bad = errors.Join(bad, step(s, func() error { return finish(w, d, s.Hash) }))
+	}
+	return errors.Join(bad, dirfs.Sync(d.Path(), urls...))
+}
+
+// PendingPath returns the path of the pending url of a feed, relative to the lektor-dir. [Finish]
+// renames it to [URLPath].
+func PendingPath(hash string) string { return "src/" + hash + "/" + pendingURLFile }
+
+// URLPath returns the path of the file that makes a feed a subscription, relative to the
+// lektor-dir.
+func URLPath(hash string) string { return "src/" + hash + "/" + urlFile }
+
+// JournalPath returns the path of the journal of a feed's delivered entries, relative to the
+// lektor-dir.
+func JournalPath(hash string) string { return "src/" + hash + "/etc/fetch/seen" }
+
+// CategoriesPath returns the path of a feed's categories, relative to the lektor-dir.
+func CategoriesPath(hash string) string { return "src/" + hash + "/" + categoryFile }
+
+// finish renames a pending url, unless another process has subscribed meanwhile: then it removes
+// the pending one.
+func finish(w *commit.Writer, d *lektordir.Dir, hash string) error {
+	t, err := w.Begin(hash)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	base := d.Join("src", hash)
+	pending, path := filepath.Join(base, pendingURLFile), filepath.Join(base, urlFile)
+	if fi, err := os.Lstat(path); err == nil && fi.Size() > 0 {
+		if err := os.Remove(pending); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	return os.Rename(pending, path)
+}
+
+// DefaultName returns the name of a feed before its first document was fetched: the host in its id,
+// or the whole id.
+func DefaultName(id string) string {
+	if u, err := url.Parse(id); err == nil && u.Hostname() != "" {
+		return u.Hostname()
+	}
+	return oneLine(id)
+}
+
+// Subscribed reports whether a feed is subscribed to.
+func Subscribed(d *lektordir.Dir, hash string) bool {
+	_, err := os.Stat(filepath.Join(d.Join("src", hash), urlFile))
+	return err == nil
+}
+
+// Read reads a subscription. The error is fs.ErrNotExist if the feed is not subscribed to. Read
+// replaces a missing name or id, and an empty url, in the result.
+func Read(d *lektordir.Dir, hash string) (*Subscription, error) {
+	base := d.Join("src", hash)
+	url, err := atomicfile.Line(filepath.Join(base, urlFile))
+	if err != nil {
+		return nil, err
+	}
+	f, err := d.ReadFeed(hash)
+	if f == nil {
+		return nil, err
+	}
+	if f.ID == "" {
+		// Without an id nothing can be delivered under this hash, unless the URL is the id.
+		if lektordir.FeedHash(url) != hash {
+			return nil, err
+		}
+		f.ID = url
+	}
+	s := &Subscription{
+		Hash: hash, ID: f.ID, URL: cmp.Or(strings.TrimSpace(url), f.ID), Name: cmp.Or(f.Name, DefaultName(f.ID)),
+		Alias: f.Alias, Link: f.Link, Generator: f.Generator, About: f.Description, Categories: Categories(d, hash),
+		Private: isPrivate(d, hash),
+	}
+	s.Interval, _ = atomicfile.Line(filepath.Join(base, intervalFile))
+	s.Error, _ = atomicfile.Line(filepath.Join(base, errorFile))
+	return s, nil
+}
+
+// ReadWhole is [Read], but fails if the name, the alias, the link or the categories of a feed exist
+// and cannot be read: for callers to whom an empty value means deleted.
+func ReadWhole(d *lektordir.Dir, hash string) (*Subscription, error) {
+	s, err := Read(d, hash)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range []struct {
+		path    string
+		to      *string
+		without string // value if the file was not read
+	}{{"name", &s.Name, DefaultName(s.ID)}, {aliasFile, &s.Alias, ""}, {"etc/link", &s.Link, ""}} {
+		line, err := atomicfile.Line(d.Join("src", hash, f.path))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if err == nil && line != "" && *f.to == f.without {
+			*f.to = line
+		}
+	}
+	s.Categories, err = categories(d, hash)
+	return s, err
+}
+
+// List reads all subscriptions, sorted by hash. The error joins those of subscriptions that could
+// not be read; the others are returned.
+func List(d *lektordir.Dir) ([]*Subscription, error) {
+	hashes, err := d.FeedHashes()
+	if err != nil {
+		return nil, err
+	}
+	var subs []*Subscription
+	var bad error
+	for _, h := range hashes {
+		s, err := Read(d, h)
+		switch {
+		case err == nil:
+			subs = append(subs, s)
+		case !errors.Is(err, fs.ErrNotExist):
+			bad = errors.Join(bad, err)
+		}
+	}
+	return subs, bad
+}
+
+// Remove ends a subscription. The feed, its entries and the journal of delivered entries stay: if
+// it is added again, nothing is delivered twice. The error may be a [*commit.BusyError].
+func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
+	t, err := w.Begin(hash)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	if err := errors.Join(Guard(d, hash, "fetch"), CheckMarkers(d)); err != nil {
+		return err
+	}
+	dir := stateDir(d, hash)
+	names, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	// First the file that makes it a subscription, in case of an interruption.
+	if err := os.Remove(filepath.Join(dir, "url")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var bad error
+	for _, n := range names {
+		if n.Name() != "seen" {
+			bad = errors.Join(bad, os.RemoveAll(filepath.Join(dir, n.Name())))
+		}
+	}
+	removeMarkers(d, hash)
+	return errors.Join(bad, HistoryOf(d, hash).forget(), removeSpool(d, hash), remove(d.Join("src", hash, fullTextFile)), atomicfile.SyncDir(dir))
+}
+
+// Purge removes a feed with all its entries, read and unread, and its journal, see
+// [commit.Writer.Purge].
+func Purge(ctx context.Context, w *commit.Writer, d *lektordir.Dir, hash string) error {
+	if err := w.Purge(ctx, hash); err != nil {
+		return err
+	}
+	removeMarkers(d, hash)
+	return removeSpool(d, hash)
+}
+
+func removeSpool(d *lektordir.Dir, hash string) error {
+	s, err := SpoolOf(d, hash)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.Clear(), removePages(d, hash))
+}
+
+func removeMarkers(d *lektordir.Dir, hash string) {
+	for _, place := range []string{dueDir, takenDir} {
+		os.Remove(d.Join(place, hash))
+	}
+}
+
+// FeedURL returns the id for the URL of a feed in a list or page: normalised, with the prefix feed:
+// replaced.
+func FeedURL(url string) string {
+	url = strings.TrimSpace(url)
+	if len(url) > 5 && strings.EqualFold(url[:5], "feed:") {
+		rest := url[5:]
+		if strings.HasPrefix(rest, "//") {
+			rest = "http:" + rest
+		}
+		url = rest
+	}
+	return lektordir.NormalizeID(url)
+}
+
+// AliasPath returns the path of the file with the user's name for a feed, below src/.
+func AliasPath(hash string) string { return hash + "/" + aliasFile }
+
+// Categories returns the categories of a feed, from src/$feed/etc/categories.
+func Categories(d *lektordir.Dir, hash string) []string {
+	list, _ := categories(d, hash)
+	return list
+}
+
+// Readable returns the I/O error of reading the title, alias and categories of a feed, if there is
+// one. A malformed or missing feed is not an error.
+func Readable(d *lektordir.Dir, hash string) error {
+	_, err := d.ReadFeed(hash)
+	bad := []error{err}
+	for _, path := range []string{aliasFile, categoryFile} {
+		_, err := atomicfile.Line(d.Join("src", hash, path))
+		bad = append(bad, err)
+	}
+	for _, err := range errlist.Errors(errors.Join(bad...)) {
+		if _, ok := errors.AsType[syscall.Errno](err); ok && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// categories returns the categories, and an error if the file exists and cannot be read.
+func categories(d *lektordir.Dir, hash string) (out []string, err error) {
+	data, err := atomicfile.Read(filepath.Join(d.Join("src", hash), categoryFile), maxFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for l := range strings.Lines(string(data)) {
+		if l = strings.TrimSpace(l); l != "" && !slices.Contains(out, l) {
+			out = append(out, l)
+		}
+	}
+	return out, nil
+}
+
+// SetCategories writes the categories of a feed; an empty list removes the file.
+func SetCategories(d *lektordir.Dir, hash string, categories []string, write func(string, []byte) error) error {
+	var b strings.Builder
+	for _, c := range categories {
+		if c = oneLine(c); c != "" {
+			b.WriteString(c + "\n")
+		}
+	}
+	return recordBy(write, atomicfile.Remove, d, hash, "", filepath.Base(categoryFile), b.String())
+}
+
+// oneLine returns s without line breaks and NUL.
+func oneLine(s string) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
+	if strings.ContainsAny(s, "\r\n") {
+		s = strings.Join(strings.Fields(s), " ")
+	}
+	return strings.TrimSpace(s)
+}

@@ -1,0 +1,129 @@
+package httpserver
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+)
+
+// Limit closes connections of the peer with many, not of one with few.
+func TestLimitSparesOtherPeers(t *testing.T) {
+	inner, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inner.Close()
+	l := Limit(inner, 10)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				line, err := bufio.NewReader(c).ReadString('\n')
+				if err == nil {
+					io.WriteString(c, line)
+				}
+				c.Close()
+			}()
+		}
+	}()
+	_, port, _ := net.SplitHostPort(inner.Addr().String())
+	dial := func(from string) net.Conn {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		c, err := d.Dial("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			t.Skip("this system has one loopback address only")
+		}
+		return c
+	}
+	honest := dial("127.0.0.9")
+	defer honest.Close()
+	for range 100 {
+		defer dial("127.0.0.1").Close()
+	}
+	io.WriteString(honest, "hello\n")
+	if line, err := bufio.NewReader(honest).ReadString('\n'); line != "hello\n" {
+		t.Errorf("got %q, %v; want line == \"hello\\n\"", line, err)
+	}
+}
+
+func TestPeerBehindProxies(t *testing.T) {
+	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	for _, tc := range []struct{ remote, forwarded, want string }{
+		{"10.0.0.1:5", "192.0.2.1, 10.0.0.2", "192.0.2.1"},
+		{"10.0.0.1:5", "6.6.6.6, 192.0.2.1", "192.0.2.1"},
+		{"192.0.2.7:5", "6.6.6.6", "192.0.2.7"},
+		{"10.0.0.1:5", "garbage", "10.0.0.1"},
+		{"10.0.0.1:5", "", "10.0.0.1"},
+		{"@", "6.6.6.6", "6.6.6.6"}, // a Unix socket: only a proxy on this machine has it
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = tc.remote
+		if tc.forwarded != "" {
+			r.Header.Set("X-Forwarded-For", tc.forwarded)
+		}
+		if got := Peer(r, proxies); got.String() != tc.want {
+			t.Errorf("%s, %q: got %s, want %s", tc.remote, tc.forwarded, got, tc.want)
+		}
+	}
+}
+
+type silent struct{}
+
+func (silent) Warn(string, ...any) {}
+func (silent) Info(string, ...any) {}
+
+// A server ends with its work, closes the socket, and returns the error of the part that
+// failed.
+func TestDoor(t *testing.T) {
+	d, err := Open(Options{Address: "127.0.0.1:0", MaxConns: 4}, silent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "here") }), silent{})
+	ctx, cancel := context.WithCancel(context.Background())
+	err = d.Serve(ctx, s, func(ctx context.Context) error {
+		resp, err := http.Get("http://" + d.Addr().String())
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if b, _ := io.ReadAll(resp.Body); string(b) != "here" {
+			t.Errorf("got %s; want string(b) == \"here\"", b)
+		}
+		cancel()
+		<-ctx.Done()
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	l, err := net.Listen("tcp", d.Addr().String())
+	if err != nil {
+		t.Fatal("the socket is not free:", err)
+	}
+	defer l.Close()
+	if _, err := Open(Options{Address: l.Addr().String()}, silent{}); err == nil {
+		t.Error("a socket that another has")
+	}
+	// One that is closed under it.
+	d, err = Open(Options{Address: "127.0.0.1:0", MaxConns: 4}, silent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = d.Serve(t.Context(), NewServer(http.NotFoundHandler(), silent{}), func(ctx context.Context) error {
+		d.Close()
+		<-ctx.Done()
+		return nil
+	})
+	if err == nil {
+		t.Error("no error of a socket that failed")
+	}
+}
