@@ -553,7 +553,7 @@ func testHostileAnswers(t *testing.T, h *hostile, s *hostileServer) {
 			}
 		}), says: "trailer"},
 		{name: "redirects without end", answer: redirects(-1, ""), says: "more than 10 redirects", flag: "max-redirects", fine: redirects(15, small), raised: []string{"--max-redirects", "20"}, whole: 1},
-		{name: "redirect loop", answer: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }, says: "goes round in a circle"},
+		{name: "redirect loop", answer: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }, says: "it is a redirect loop"},
 		{name: "redirect to a long URL", answer: func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "gopher://"+strings.Repeat("x", 200<<10))
 			w.WriteHeader(http.StatusFound)

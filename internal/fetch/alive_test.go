@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// alive reports whether a process runs; one that has ended and is not yet
-// collected by its new parent does not.
+// alive reports whether a process runs. A zombie does not.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false

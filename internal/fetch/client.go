@@ -352,8 +352,8 @@ func (x *exchange) leaveBig() {
 	}
 }
 
-// follow calls hop with u, and with each URL that the one before redirects to, until hop
-// returns none. origin is the URL of the document that named u, "" for none.
+// follow calls hop with u, and with each URL that hop returns, until hop returns nil or an error.
+// origin is the URL of the document that named u, "" for none.
 func (x *exchange) follow(u *url.URL, origin string, hop func(u *url.URL) (next *url.URL, err error)) error {
 	first, most := u, x.c.cfg.MaxRedirects
 	visited := map[string]bool{}
@@ -367,14 +367,14 @@ func (x *exchange) follow(u *url.URL, origin string, hop func(u *url.URL) (next 
 			return err
 		}
 		if visited[next.String()] {
-			return &httpmsg.RedirectError{URL: feedurl.Display(u), Target: next.String(), Reason: "it goes round in a circle (the server may insist on a cookie, and lektor keeps none)"}
+			return &httpmsg.RedirectError{URL: feedurl.Display(u), Target: next.String(), Reason: "it is a redirect loop (the server may require a cookie, and lektor stores none)"}
 		}
 		u = next
 	}
 	return &httpmsg.LimitError{URL: feedurl.Display(first), Limit: "redirects", Max: int64(most), Flag: httpmsg.FlagMaxRedirects}
 }
 
-// request makes a GET request.
+// request returns a GET request for u.
 func (c *Client) request(u *url.URL, accept, encoding string) *http.Request {
 	return &http.Request{
 		Method: http.MethodGet, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -382,14 +382,14 @@ func (c *Client) request(u *url.URL, accept, encoding string) *http.Request {
 	}
 }
 
-// withoutUser returns a URL without its user and password, and these, nil for none.
+// withoutUser returns u without its userinfo, and the userinfo, nil if there is none.
 func withoutUser(u *url.URL) (*url.URL, *url.Userinfo) {
 	plain := *u
 	plain.User = nil
 	return &plain, u.User
 }
 
-// authorize sends a user and password with a request; nil for none.
+// authorize adds a user and password to a request, unless user is nil.
 func authorize(req *http.Request, user *url.Userinfo) {
 	if user != nil {
 		password, _ := user.Password()
@@ -397,12 +397,11 @@ func authorize(req *http.Request, user *url.Userinfo) {
 	}
 }
 
-// Get fetches a document, following redirects. It returns a response for 200
-// and 304 and an error of this package's types for everything else; the text
-// of an error names the URL and, where there is something, what the user can
-// do. A body that was cut off is a response, see [Response.Truncated].
+// Get fetches a document, following redirects. It returns a response for 200, 203 and 304, and an
+// error for every other status. The text of an error names the URL and, if possible, a remedy. A
+// document that was cut off is returned with [httpmsg.Response].Truncated set.
 //
-// When ctx ends, its cause is returned, wrapped.
+// If ctx ends, the error wraps the cause of ctx.
 func (c *Client) Get(ctx context.Context, r *httpmsg.Request) (*httpmsg.Response, error) {
 	switch scheme, rest, _ := strings.Cut(strings.TrimSpace(r.URL), ":"); strings.ToLower(scheme) {
 	case "file":
@@ -431,8 +430,8 @@ func (c *Client) getHTTP(ctx context.Context, r *httpmsg.Request) (*httpmsg.Resp
 		accepted = acceptPage
 	}
 	validated := cmp.Or(r.Validated, origin.String())
-	trusted := true // still at the feed's own origin: credentials may be sent
-	lasting := true // only permanent redirects yet
+	trusted := true // all URLs so far have the feed's own origin, so credentials may be sent
+	lasting := true // all redirects so far were permanent
 	res := &httpmsg.Response{}
 	err = x.follow(origin, r.Origin, func(u *url.URL) (*url.URL, error) {
 		req := c.request(u, accepted, acceptEncoding)
@@ -462,7 +461,7 @@ func (c *Client) getHTTP(ctx context.Context, r *httpmsg.Request) (*httpmsg.Resp
 	return res, nil
 }
 
-// own adds the user's header fields to h, but for those of the protocol.
+// own adds the header fields of the user to h, except names that the protocol reserves.
 func own(r *httpmsg.Request, h http.Header) {
 	for name, values := range r.Header {
 		if httpmsg.CheckName(name) == nil {
@@ -471,7 +470,7 @@ func own(r *httpmsg.Request, h http.Header) {
 	}
 }
 
-// conditions adds the validators to h, and reports whether there are any.
+// conditions adds the request's validators to h, and reports whether there are any.
 func conditions(r *httpmsg.Request, h http.Header) (conditional bool) {
 	for name, v := range map[string]string{"If-None-Match": r.ETag, "If-Modified-Since": r.LastModified} {
 		if v != "" && httpmsg.Sendable(v) {
@@ -482,8 +481,8 @@ func conditions(r *httpmsg.Request, h http.Header) (conditional bool) {
 	return conditional
 }
 
-// send makes one request in a slot of the host, which is kept until done is
-// called, and the body of the answer closed by that.
+// send makes one request in a place of the host. done closes the body of the response and releases
+// the place.
 func (x *exchange) send(req *http.Request) (resp *http.Response, done func(), err error) {
 	host := hostKey(req.URL)
 	x.pause()
@@ -506,8 +505,8 @@ func (x *exchange) send(req *http.Request) (resp *http.Response, done func(), er
 	return resp, func() { resp.Body.Close(); leave() }, nil
 }
 
-// retryAfter returns the pause that an answer 429 or 503 asks for, from when it was
-// received, and keeps other requests from it for so long.
+// retryAfter returns the Retry-After of a 429 or 503 response, counted from when it was received,
+// and blocks the host for that time.
 func (x *exchange) retryAfter(resp *http.Response, received time.Time) (wait time.Duration) {
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
 		if wait = httpmsg.RetryAfter(textproto.MIMEHeader(resp.Header), received); wait > 0 && !x.c.cfg.Undeterred {
@@ -517,13 +516,13 @@ func (x *exchange) retryAfter(resp *http.Response, received time.Time) (wait tim
 	return wait
 }
 
-// redirect is where an answer leads: for good if it is lasting.
+// redirect is the target of a redirect; lasting is set for 301 and 308.
 type redirect struct {
 	to      *url.URL
 	lasting bool
 }
 
-// hop makes one request. It returns where the answer redirects to, or fills res.
+// hop makes one request. It returns the redirect of the response, or nil after it has filled res.
 func (x *exchange) hop(u *url.URL, req *http.Request, res *httpmsg.Response, conditional bool) (*redirect, error) {
 	resp, done, err := x.send(req)
 	if err != nil {
@@ -553,7 +552,7 @@ func (x *exchange) hop(u *url.URL, req *http.Request, res *httpmsg.Response, con
 		}
 	case http.StatusNotModified:
 		if !conditional {
-			return nil, fail("nothing was known of the document that could be unmodified")
+			return nil, fail("the request was not conditional")
 		}
 		res.NotModified = true
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
@@ -567,16 +566,16 @@ func (x *exchange) hop(u *url.URL, req *http.Request, res *httpmsg.Response, con
 	}
 	res.Status, res.Header, res.FinalURL = resp.StatusCode, textproto.MIMEHeader(resp.Header), feedurl.Display(u)
 	res.ETag, res.LastModified = httpmsg.Validators(res.Header)
-	// A document that was written in this second may be written in it again, under the
-	// same date: only a date that has passed tells the two apart (RFC 9110, section 8.8.2.2).
+	// A document may change twice within one second, with the same Last-Modified. A date is
+	// therefore a validator only if it is at least a second old (RFC 9110, section 8.8.2.2).
 	if age, ok := modifiedAgo(resp.Header); ok && age.Abs() < time.Second && res.ETag == "" {
 		res.LastModified = ""
 	}
 	return nil, nil
 }
 
-// isPage reports whether a Content-Type is that of a page; a response without
-// one may be a page.
+// isPage reports whether a Content-Type is that of an HTML page. A response without Content-Type
+// may be a page.
 func isPage(contentType string) bool {
 	t, _, _ := strings.Cut(strings.ToLower(contentType), ";")
 	switch strings.TrimSpace(t) {
@@ -586,22 +585,23 @@ func isPage(contentType string) bool {
 	return false
 }
 
-// redirected returns the URL to which an answer to a request for u leads; fail makes the error of one
-// that does not say.
+// redirected returns the target of a redirect of a request for u. fail makes the error for a
+// redirect without Location.
 func redirected(u *url.URL, resp *http.Response, fail func(detail string) error) (*url.URL, error) {
 	next, err := location(u, resp.Header.Get("Location"))
 	if err != nil {
 		return nil, err
 	}
 	if next == nil {
-		return nil, fail("a redirect that does not say where to")
+		return nil, fail("a redirect without a target")
 	}
 	drain(resp)
 	return next, nil
 }
 
-// roundTrip tries public addresses first. Only when there are none, and the
-// user chose the host, it goes to a private one; it thereby knows which it is.
+// roundTrip tries public addresses first. It connects to a private address only if there is no
+// public one and the user chose the host. Otherwise it clears privateOK, so that no redirect leads
+// to a private address.
 func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
 	ctx := x.ctx
 	if proxy := x.c.cfg.Proxy; proxy != nil {
@@ -611,7 +611,7 @@ func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
 		}
 		if p != nil {
 			ctx = context.WithValue(ctx, viaProxy{}, true)
-			req.Close = false // the connection is one to the proxy
+			req.Close = false // the connection is to the proxy
 			addr, err := netip.ParseAddr(req.URL.Hostname())
 			name := strings.TrimSuffix(strings.ToLower(req.URL.Hostname()), ".")
 			s := public
@@ -627,7 +627,7 @@ func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	req = req.WithContext(ctx)
-	// An address needs no try.
+	// A literal private address cannot have a public one, so strict need not try it.
 	if addr, err := netip.ParseAddr(req.URL.Hostname()); err == nil && ctx == x.ctx && x.c.cfg.Dial == nil && standingOf(addr, x.c.cfg.AllowPrivate) != public {
 		if !x.privateOK {
 			return nil, &httpmsg.PrivateError{Addr: addr.Unmap(), Never: standingOf(addr, x.c.cfg.AllowPrivate) == never}
@@ -647,7 +647,7 @@ func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
 	return nil, err
 }
 
-// location resolves a Location header. The result is nil when there is none.
+// location resolves a Location header. It returns nil if the header is empty.
 func location(u *url.URL, loc string) (*url.URL, error) {
 	if loc == "" {
 		return nil, nil
@@ -657,37 +657,35 @@ func location(u *url.URL, loc string) (*url.URL, error) {
 	}
 	next, err := u.Parse(loc)
 	if err != nil {
-		return nil, refuse("that is no URL")
+		return nil, refuse("it is not a valid URL")
 	}
 	if next.Scheme != "http" && next.Scheme != "https" {
 		return nil, refuse("only http and https are followed")
 	}
 	if next.Hostname() == "" {
-		return nil, refuse("it names no host")
+		return nil, refuse("the URL names no host")
 	}
-	// Credentials that a server hands out are not ours to send.
+	// Never send credentials that a server chose.
 	next.User, next.Fragment, next.RawFragment = nil, "", ""
 	next.Host = strings.ToLower(next.Host)
 	next.RawQuery = feedurl.EscapeQuery(next.RawQuery)
-	// A reference without a scheme may have a host that no http URL has.
+	// A reference without a scheme may have a host that is invalid in an http URL.
 	if _, err := url.Parse(next.String()); err != nil {
-		return nil, refuse("that is no URL")
+		return nil, refuse("it is not a valid URL")
 	}
 	return next, nil
 }
 
-// drain reads a body that nobody wants if it is short, so that the connection
-// can be used again.
+// drain reads a short body that is not used, so that the connection can be reused.
 func drain(resp *http.Response) {
 	if resp.ContentLength <= drainBytes {
 		_, _ = io.CopyN(io.Discard, resp.Body, drainBytes)
 	}
 }
 
-// HostKey is the host and port (like "example.com:443") that a request for
-// the URL goes to first, and empty for URLs that are not http or https.
-// Requests with the same key wait for each other; a caller that starts many at
-// once does well to spread them over the keys.
+// HostKey returns the host and port, like "example.com:443", to which the first request for a URL
+// is sent, "" if the URL is not http or https. Requests with the same key wait for each other, so
+// start requests with different keys concurrently.
 func HostKey(rawURL string) string {
 	u, err := feedurl.Parse(rawURL)
 	if err != nil {

@@ -24,8 +24,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
-// Validators are opaque bytes, sent back as they came, and given with 200 and
-// 304 alike.
+// Validators are opaque bytes that are returned unchanged, after 200 and 304 alike.
 func TestValidatorsAreOpaque(t *testing.T) {
 	for _, etag := range []string{
 		`"abc"`, `W/"abc"`, `abc`, `W/abc`, `"a b"`, `"`, `""`, "\"\xe4\xff\x80\"", `"a""b"`, `"a,b"`, `*`, "\"tab\tbed\"", strings.Repeat("x", 8<<10),
@@ -59,8 +58,8 @@ func TestValidatorsAreOpaque(t *testing.T) {
 	}
 }
 
-// A document that is written twice within a second has one date for both. A client that asked
-// between the two would never get the second, where a server compares nothing else.
+// A document that is written twice within a second has the same date twice. A client that fetched
+// the first version would never get the second from a server that compares dates only.
 func TestDateOfThisSecond(t *testing.T) {
 	const now = "Mon, 02 Mar 2026 12:00:01 GMT"
 	for _, c := range []struct{ date, modified, etag, kept string }{
@@ -89,7 +88,7 @@ func TestDateOfThisSecond(t *testing.T) {
 	}
 }
 
-// A validator that cannot be sent is not kept, nor sent when it is in a state file.
+// A validator that cannot be sent is neither stored nor sent from a state file.
 func TestBadValidators(t *testing.T) {
 	var asked http.Header
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -136,7 +135,7 @@ func TestRequestHeader(t *testing.T) {
 			t.Errorf("%s was sent", name)
 		}
 	}
-	// The user's own header wins, but not over the protocol's.
+	// A header of the user replaces the default, except headers of the protocol.
 	_, err := c.Get(t.Context(), &httpmsg.Request{URL: s.URL, Header: textproto.MIMEHeader{
 		"User-Agent": {"me"}, "X-Token": {"a", "b"}, "Accept-Encoding": {"compress"}, "Host": {"x"}, "If-None-Match": {"x"}}})
 	if err != nil {
@@ -218,7 +217,7 @@ func TestBadEncodings(t *testing.T) {
 	}
 }
 
-// A document that is cut off is returned as far as it came, marked as truncated.
+// A document that is cut off is returned up to the cut, marked as truncated.
 func TestTruncated(t *testing.T) {
 	doc := []byte(rss)
 	for i := range 20000 { // several blocks of zstd
@@ -272,7 +271,7 @@ func TestTruncated(t *testing.T) {
 			t.Error("a damaged document passed for a whole one")
 		}
 	})
-	// A server that sends the length before compression is a common sight.
+	// Many servers send the length before compression.
 	t.Run("wrong length", func(t *testing.T) {
 		body := compress(t, "gzip", doc)
 		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -307,9 +306,9 @@ func TestStatusErrors(t *testing.T) {
 		{500, "", 0, "tried again"},
 		{204, "", 0, "204"},
 		{206, "", 0, "206"},
-		{304, "", 0, "nothing was known"},
+		{304, "", 0, "not conditional"},
 		{300, "", 0, "300"},
-		{301, "", 0, "does not say where"},
+		{301, "", 0, "without a target"},
 		{799, "", 0, "an unknown status"},
 		{429, "", 0, "less often"},
 		{429, "120", 2 * time.Minute, "2m"},
@@ -338,7 +337,7 @@ func TestStatusErrors(t *testing.T) {
 	}
 }
 
-// Retry-After keeps the other feeds of the host waiting as well.
+// Retry-After blocks the other feeds of the host, too.
 func TestRetryAfterHoldsHost(t *testing.T) {
 	var asked atomic.Int32
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -366,8 +365,8 @@ func TestRetryAfterHoldsHost(t *testing.T) {
 	get(t, c, s.URL+"/other")
 }
 
-// Twenty requests at once to a host are one connection, one after another, with
-// the gap between.
+// Twenty concurrent requests to a host share one connection, one after the other, with the gap
+// between them.
 func TestOneConnectionPerHost(t *testing.T) {
 	var active, most, conns atomic.Int32
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -477,8 +476,7 @@ func TestRefusedRedirects(t *testing.T) {
 	}
 }
 
-// A server cannot make us send a name and password of its choice, and none are
-// shown.
+// lektor does not send a user and password from a Location header, nor print them.
 func TestRedirectUserinfo(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" {
@@ -496,8 +494,8 @@ func TestRedirectUserinfo(t *testing.T) {
 	}
 }
 
-// Credentials and the feed's own headers go to its own origin, and not beyond
-// a redirect away from there, even when the next one leads back.
+// Credentials and the feed's headers are sent to the feed's own origin only, and not after a
+// redirect to another origin, even if that redirects back.
 func TestCredentialsStayHome(t *testing.T) {
 	type seen struct{ host, path, auth, token string }
 	var mu sync.Mutex
@@ -561,7 +559,7 @@ func TestSameOrigin(t *testing.T) {
 	}
 }
 
-// The zero configuration means the defaults that a command shows.
+// A zero Config means the defaults that commands show.
 func TestDefaultConfig(t *testing.T) {
 	d := DefaultConfig()
 	if d.Gap != DefaultGap || d.PerHost != 1 || d.Deadline != 30*time.Second || d.MaxBytes != 16<<20 || d.MaxDecoded != 16<<20 || d.MaxRedirects != 10 {
@@ -585,7 +583,7 @@ func TestURLs(t *testing.T) {
 	if err != nil || u.String() != "http://example.com:80/Path?q" {
 		t.Errorf("%v, %v", u, err)
 	}
-	// A request line has no room for spaces, and is ASCII.
+	// A request line cannot contain spaces or non-ASCII characters.
 	u, err = feedurl.Parse("http://e.com/a b/é?q=ü x&y=%20+'\"<|")
 	if err != nil || u.String() != "http://e.com/a%20b/%C3%A9?q=%C3%BC%20x&y=%20+'\"<|" {
 		t.Errorf("%v, %v", u, err)
@@ -636,7 +634,7 @@ func TestTLS(t *testing.T) {
 	if res := get(t, trusting, s.URL); res.Header.Get("X-Proto") != "HTTP/2.0" || string(res.Body) != rss || res.ETag != "\"\xff\"" {
 		t.Errorf("%q over %s, etag %q", res.Body, res.Header.Get("X-Proto"), res.ETag)
 	}
-	// From https to http is followed now, but never for good.
+	// A redirect from https to http is followed, but never counts as permanent.
 	if res := get(t, trusting, s.URL+"/down"); res.Permanent != "" || res.FinalURL != plain.URL {
 		t.Errorf("permanent %q, final %q", res.Permanent, res.FinalURL)
 	}
@@ -684,8 +682,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Through a proxy, addresses are not ours to look up; that of the proxy itself
-// may be private.
+// Behind a proxy, addresses cannot be looked up. The address of the proxy itself may be private.
 func TestProxy(t *testing.T) {
 	var asked []string
 	proxy := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -711,8 +708,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// Validators are opaque to all but the URL that gave them: they are sent to that
-// one, and to no other on the way.
+// Validators are sent only to the URL that sent them, not to other URLs of the redirects.
 func TestValidatorsBelongToTheirURL(t *testing.T) {
 	var got []string
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -750,8 +746,8 @@ func TestValidatorsBelongToTheirURL(t *testing.T) {
 	}
 }
 
-// TestDateOfServers: a client knows the greatest Date of all answers, of redirects and
-// errors as well, and believes none from far ahead of the own clock.
+// TestDateOfServers: Date returns the latest Date of all responses, including redirects and errors,
+// and ignores dates far ahead of the local clock.
 func TestDateOfServers(t *testing.T) {
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	dates := map[string]string{

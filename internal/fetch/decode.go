@@ -20,23 +20,22 @@ import (
 )
 
 const (
-	// acceptEncoding is what decoders knows.
+	// acceptEncoding lists the codings that decoder supports.
 	acceptEncoding = "gzip, br, zstd"
 	// zstdWindow is the largest window that RFC 9659 lets a server use.
 	zstdWindow = 8 << 20
-	// maxCodings bounds the work that one body can make: each further coding
-	// multiplies it.
+	// maxCodings limits the work for one body, which each coding multiplies.
 	maxCodings = 3
 )
 
-// wireReader counts what comes from the network and ends it at max. It keeps
-// the error that ended it, since decoders do not always hand it on.
+// wireReader counts the bytes that it reads, and returns limit after max bytes. It records its
+// error, since decoders do not always return the error of their reader.
 type wireReader struct {
 	r     io.Reader
 	x     *exchange
 	n     int64
 	max   int64
-	limit error // the error at max
+	limit error // returned for more than max bytes
 	err   error
 }
 
@@ -44,8 +43,7 @@ func (w *wireReader) Read(p []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
-	// One byte more than allowed is asked for, to tell a body of exactly max
-	// bytes from a longer one.
+	// Ask for one byte more than max, to distinguish a body of exactly max bytes from a longer one.
 	if left := w.max + 1 - w.n; int64(len(p)) > left {
 		p = p[:left]
 	}
@@ -63,10 +61,9 @@ func (w *wireReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// gzipReader reads all members of a gzip file and takes what follows the last
-// for the padding that it is. The end of the network's stream after a whole
-// member is the end, even when the server had announced more: servers send the
-// length before compression, and the member's checksum knows better.
+// gzipReader reads all members of a gzip file, and ignores bytes after the last member as padding.
+// It returns EOF after a complete member even if Content-Length promised more: some servers send
+// the length before compression, and the checksum of the member proves that it is whole.
 type gzipReader struct {
 	br *bufio.Reader
 	z  *gzip.Reader
@@ -99,7 +96,7 @@ func (g *gzipReader) Read(p []byte) (int, error) {
 	}
 }
 
-// noEOF makes an end in the middle of a header recognisable as such.
+// noEOF returns ErrUnexpectedEOF for EOF, which in a header means that the stream was cut off.
 func noEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -112,10 +109,9 @@ var (
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
-// plausible reports whether a body that is said to be compressed with coding,
-// but begins with b, was sent without compression. For gzip and zstd the first
-// bytes say what it is not; for brotli, '<' cannot begin a stream. It returns false
-// for other codings.
+// plausible reports whether a body with the Content-Encoding coding, which begins with b, was
+// probably sent without compression: it lacks the magic number of gzip or zstd and begins like XML
+// or JSON. A brotli stream cannot begin with <. plausible returns false for other codings.
 func plausible(coding string, b []byte) bool {
 	switch coding {
 	case "gzip":
@@ -139,8 +135,8 @@ func plausible(coding string, b []byte) bool {
 	return b[0] == '<' || coding != "br" && (b[0] == '{' || b[0] == '[')
 }
 
-// codings returns the codings of h in the order in which they were applied, with
-// those that mean nothing left out.
+// codings returns the codings of h in the order in which they were applied, without those that
+// change nothing.
 func codings(h http.Header) []string {
 	var out []string
 	for _, v := range h.Values("Content-Encoding") {
@@ -148,8 +144,7 @@ func codings(h http.Header) []string {
 			switch c = strings.ToLower(strings.TrimSpace(c)); c {
 			case "x-gzip":
 				out = append(out, "gzip")
-			// Servers confuse the header with others; these cannot mean a
-			// compression.
+			// Some servers put a charset or transfer encoding here, which is not a compression.
 			case "", "identity", "none", "utf-8", "utf8", "binary", "8bit":
 			default:
 				out = append(out, c)
@@ -159,17 +154,16 @@ func codings(h http.Header) []string {
 	return out
 }
 
-// body is what readBody made of a response.
+// body is the decoded body of a response.
 type body struct {
 	data     []byte
 	wire     int64
-	cut      error // why data is not all of it, or nil
+	cut      error // the reason why the end of data is missing, or nil
 	warnings []string
 }
 
-// readBody reads and decodes the body of resp under the limits. An error of
-// the network or of the coding after the first decoded byte is not an error,
-// but sets cut.
+// readBody reads and decodes the body of resp under the limits. If the network or a decoder fails
+// after the first decoded byte, readBody returns the data so far with cut set.
 func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 	cfg := &x.c.cfg
 	over := func(limit string, most int64, flag string) error {
@@ -205,17 +199,17 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 	data, err := gather(&bigReader{r: d, x: x})
 	b.data, b.wire = data, wire.n
 	if err == nil && int64(len(data)) > maxDecoded {
-		err = tooBig // no coding, and MaxDecoded below MaxBytes
+		err = tooBig // without a coding, no stage checks MaxDecoded
 	}
-	// The decoders' own errors about a limit inside them are of no use.
+	// If a limit was exceeded, return the limit's error instead of the decoder's.
 	for _, s := range append(d.stages, wire) {
 		if l, ok := errors.AsType[*httpmsg.LimitError](s.err); ok {
 			return nil, l
 		}
 	}
 	if err == nil {
-		// Whatever stands behind the end of the compressed data must be read
-		// for the connection to be used again.
+		// Read the bytes after the end of the compressed data, so that the connection can be
+		// reused.
 		_, _ = io.CopyN(io.Discard, wire, 4<<10)
 		return b, nil
 	}
@@ -225,17 +219,17 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 // decoders undo the codings of a body.
 type decoders struct {
 	io.Reader
-	stages  []*wireReader // each of which may end at a limit
+	stages  []*wireReader // readers of decoded data, which may exceed a limit
 	closers []io.Closer
 }
 
-// undo undoes one more coding, of a body that may have most bytes then and fails with limit
-// at more. There is a warning if the body does not have the coding.
+// undo adds a decoder for coding, which returns limit after most decoded bytes. If the body is not
+// compressed, undo adds no decoder and returns a warning.
 func (d *decoders) undo(coding string, most int64, limit error) (warning []string, err error) {
 	br := bufio.NewReader(d.Reader)
 	if head, _ := br.Peek(64); plausible(coding, head) {
 		d.Reader = br
-		return []string{fmt.Sprintf("the server says that the document is compressed (%q), which it is not", coding)}, nil
+		return []string{fmt.Sprintf("the document is not compressed, although the server says so (%q)", coding)}, nil
 	}
 	decoded, err := decoder(coding, br)
 	if err != nil {
@@ -252,8 +246,8 @@ func (d *decoders) close() {
 	}
 }
 
-// cut returns what came of a body that was not read to its end because of err, or the error
-// if nothing came.
+// cut returns the body of a response that ended with err: the data so far, with cut set, or err if
+// there is no data.
 func (x *exchange) cut(u *url.URL, b *body, wire *wireReader, cs []string, err error) (*body, error) {
 	switch {
 	case x.ctx.Err() != nil:
@@ -264,17 +258,17 @@ func (x *exchange) cut(u *url.URL, b *body, wire *wireReader, cs []string, err e
 		b.cut = err
 		return b, nil
 	case wire.err != nil && wire.err != io.EOF || len(cs) == 0:
-		return nil, &httpmsg.NetError{URL: feedurl.Display(u), Kind: httpmsg.KindProtocol, Err: fmt.Errorf("it broke off before the document: %w", err)}
+		return nil, &httpmsg.NetError{URL: feedurl.Display(u), Kind: httpmsg.KindProtocol, Err: fmt.Errorf("it was cut off before the document began: %w", err)}
 	case wire.n == 0:
-		return b, nil // an empty body, said to be compressed
+		return b, nil // an empty body with a Content-Encoding
 	}
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded) {
-		err = fmt.Errorf("it asks for a window of more than the %d bytes that RFC 9659 allows", zstdWindow)
+		err = fmt.Errorf("it needs a window of more than the %d bytes that RFC 9659 allows", zstdWindow)
 	}
 	return nil, &httpmsg.DecodeError{URL: feedurl.Display(u), Encoding: strings.Join(cs, ", "), Err: err}
 }
 
-// decoder returns a reader that undoes a coding.
+// decoder returns a reader that decodes r.
 func decoder(coding string, r io.Reader) (io.ReadCloser, error) {
 	switch coding {
 	case "gzip":
@@ -282,18 +276,18 @@ func decoder(coding string, r io.Reader) (io.ReadCloser, error) {
 	case "br":
 		return io.NopCloser(brotli.NewReader(r)), nil
 	case "zstd":
-		// One goroutine and small buffers: many feeds are decoded at
-		// once. The window limit bounds the memory.
+		// One goroutine and small buffers, as many feeds are decoded concurrently. The window limit
+		// bounds the memory.
 		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
 		if err != nil {
 			return nil, err
 		}
 		return z.IOReadCloser(), nil
 	}
-	return nil, errors.New("lektor asked for " + acceptEncoding)
+	return nil, errors.New("lektor accepts only " + acceptEncoding)
 }
 
-// bigBody is the size in bytes from which a body needs one of a few places.
+// bigBody is the size in bytes from which a body needs a place, see bigBodies.
 const bigBody = 1 << 20
 
 // bigReader waits for a place before it reads more than bigBody bytes.
@@ -314,8 +308,8 @@ func (b *bigReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// gather is [io.ReadAll] for what may end at a limit: bytes are gathered in chunks, and
-// joined only if no limit was exceeded, so that a body that is refused takes its size once.
+// gather is [io.ReadAll] for a reader with limits. It collects chunks and joins them only if no
+// limit was exceeded, so a refused body is never copied.
 func gather(r io.Reader) ([]byte, error) {
 	const first, last = 16 << 10, 1 << 20 // sizes of chunks
 	var chunks [][]byte

@@ -15,26 +15,26 @@ import (
 	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
-// Download says what to fetch into a file, of which a part may be there.
+// Download describes a file to download, a part of which may be present.
 type Download struct {
 	URL string // http or https
 	// Origin is the URL of the document that named URL, as in [httpmsg.Request].
 	Origin string
-	// Have is how many bytes are there, and Validator and Total what [Piece] said of
-	// them. Without a validator they are of no use.
+	// Have is the number of bytes present. Validator and Total are those of the [Piece] that
+	// brought them. Without a validator, the present bytes cannot be used.
 	Have      int64
 	Validator string
-	Total     int64 // -1 where it is not known
+	Total     int64 // -1 if unknown
 }
 
-// Piece is what an answer has of a file.
+// Piece is the part of a file that a response contains.
 type Piece struct {
-	At        int64  // its first byte; 0 begins anew, whatever is there
-	Total     int64  // bytes of the whole file; -1 where nobody says
-	Validator string // by which the rest can be asked for, "" where it cannot
+	At        int64  // offset of its first byte; 0: the file starts again
+	Total     int64  // size of the whole file in bytes; -1 if unknown
+	Validator string // for requesting the rest; "": the rest cannot be requested
 }
 
-// WriteError is a failure of the writer of a [Client.Download].
+// WriteError is an error of the writer that receives a [Client.Download].
 type WriteError struct{ Err error }
 
 func (e *WriteError) Error() string { return e.Err.Error() }
@@ -42,11 +42,11 @@ func (e *WriteError) Error() string { return e.Err.Error() }
 // Unwrap returns the error of the writer.
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// CutError reports that an answer ended before its end. The bytes received are good, and the next
-// [Client.Download] goes on with it.
+// CutError reports that a response was cut off. The bytes received are valid, and the next
+// [Client.Download] continues after them.
 type CutError struct {
 	URL         string
-	Have, Total int64 // Total -1 where it is not known
+	Have, Total int64 // Total is -1 if unknown
 	Err         error
 }
 
@@ -60,18 +60,18 @@ func (e *CutError) Error() string {
 // Unwrap returns the error that ended the response.
 func (e *CutError) Unwrap() error { return e.Err }
 
-// maxPieces is how many answers a server may make of one file, and maxCuts how many of
-// them may break off.
+// maxPieces is the maximum number of responses for one file, and maxCuts the maximum number of them
+// that may be cut off.
 const maxPieces, maxCuts = 100, 3
 
-// Download fetches a file, or the rest of one, by a request for a range that holds only
-// while the file is the same (RFC 9110, sections 13.1.5 and 14). Each answer is told
-// to begin, which returns its writer. An answer with another range or another file
-// is not written: the file begins anew, once.
+// Download fetches a file, or the rest of one with a range request that is valid only while the
+// file is unchanged (RFC 9110, sections 13.1.5 and 14). It calls begin with each response before
+// its first byte; begin returns the writer. A response with another range or of another file is not
+// written; then Download requests the file from its beginning, once.
 //
-// It ends with nil when all is there, and at once if it was. Waiting for the host,
-// limits, redirects and the refusal of private addresses are those of [Client.Get];
-// but the deadline is for the time in which nothing comes. Errors are of the same
+// Download returns nil if the file is complete, without a request if it was complete before. The
+// rules for waiting for the host, limits, redirects and private addresses are those of
+// [Client.Get], but the deadline starts again with each byte received. The errors are of the same
 // types, or a [CutError] or a [WriteError].
 func (c *Client) Download(ctx context.Context, d *Download, begin func(Piece) (io.Writer, error)) error {
 	u, err := feedurl.Parse(d.URL)
@@ -102,11 +102,11 @@ func (c *Client) Download(ctx context.Context, d *Download, begin func(Piece) (i
 			return nil
 		}
 	}
-	return statusError(feedurl.Display(u), http.StatusPartialContent, 0, "it comes in too many pieces")
+	return statusError(feedurl.Display(u), http.StatusPartialContent, 0, "the file came in too many pieces")
 }
 
-// errAnotherRange reports an answer that does not continue the bytes present.
-var errAnotherRange = errors.New("another range than was asked for")
+// errAnotherRange reports a response that does not continue the bytes present.
+var errAnotherRange = errors.New("the response has another range than the request")
 
 // download is a file that is being fetched.
 type download struct {
@@ -116,17 +116,17 @@ type download struct {
 	done  bool
 }
 
-// restart forgets what is there.
+// restart discards the bytes present.
 func (d *download) restart() { d.piece = Piece{Total: -1} }
 
-// exchange asks for what is not there, following redirects.
+// exchange requests the missing bytes, following redirects.
 func (d *download) exchange(ctx context.Context, u *url.URL, origin string) error {
 	x := d.c.begin(ctx)
 	defer x.end()
 	x.privateOK = vouched(origin, u)
 	first, user := withoutUser(u)
 	return x.follow(first, origin, func(u *url.URL) (*url.URL, error) {
-		req := d.c.request(u, "*/*", "identity") // a range is one of what is sent
+		req := d.c.request(u, "*/*", "identity") // a range counts encoded bytes
 		if feedurl.SameOriginURL(first, u) {
 			authorize(req, user)
 		}
@@ -138,7 +138,7 @@ func (d *download) exchange(ctx context.Context, u *url.URL, origin string) erro
 	})
 }
 
-// hop makes one request. It returns where the answer redirects to.
+// hop makes one request. It returns the target of a redirect, or nil after it has written the body.
 func (d *download) hop(x *exchange, u *url.URL, req *http.Request) (*url.URL, error) {
 	resp, done, err := x.send(req)
 	if err != nil {
@@ -150,14 +150,14 @@ func (d *download) hop(x *exchange, u *url.URL, req *http.Request) (*url.URL, er
 		return statusError(feedurl.Display(u), resp.StatusCode, x.retryAfter(resp, x.c.cfg.Now()), detail)
 	}
 	piece := Piece{Total: resp.ContentLength, Validator: strong(resp.Header)}
-	length := resp.ContentLength // length of this answer
+	length := resp.ContentLength // length of this response
 	switch resp.StatusCode {
 	case http.StatusOK:
 	case http.StatusPartialContent:
 		from, to, total, ok := contentRange(resp.Header.Get("Content-Range"))
 		switch {
 		case d.piece.At == 0:
-			return nil, fail("a part, and the whole was asked for")
+			return nil, fail("a part, although the whole file was requested")
 		case !ok, from != d.piece.At, total >= 0 && d.piece.Total >= 0 && total != d.piece.Total, length >= 0 && length != to-from+1, !d.same(resp.Header):
 			drain(resp)
 			return nil, errAnotherRange
@@ -179,7 +179,7 @@ func (d *download) hop(x *exchange, u *url.URL, req *http.Request) (*url.URL, er
 		return nil, fail("")
 	}
 	if codings := codings(resp.Header); len(codings) > 0 {
-		return nil, fail("it is compressed, which was not asked for (" + strings.Join(codings, ", ") + ")")
+		return nil, fail("it is compressed, although that was not requested (" + strings.Join(codings, ", ") + ")")
 	}
 	limit := &httpmsg.LimitError{URL: feedurl.Display(u), Limit: "bytes transferred", Max: x.c.cfg.MaxBytes, Flag: httpmsg.FlagMaxBytes}
 	if piece.Total > x.c.cfg.MaxBytes {
@@ -197,7 +197,7 @@ func (d *download) hop(x *exchange, u *url.URL, req *http.Request) (*url.URL, er
 	return nil, nil
 }
 
-// copy writes a body of so many bytes, -1 for one whose end says it.
+// copy writes a body of length bytes to w; -1 means up to the end of the body.
 func (d *download) copy(x *exchange, u *url.URL, w io.Writer, body io.Reader, length int64, limit error) error {
 	buf := make([]byte, 64<<10)
 	for left := length; left != 0; {
@@ -207,7 +207,7 @@ func (d *download) copy(x *exchange, u *url.URL, w io.Writer, body io.Reader, le
 		}
 		n, err := body.Read(part)
 		x.received += int64(n)
-		// As long as something comes there is no hurry.
+		// Every read restarts the deadline.
 		x.pause()
 		x.left = x.c.cfg.Deadline
 		x.run()
@@ -237,8 +237,8 @@ func (d *download) copy(x *exchange, u *url.URL, w io.Writer, body io.Reader, le
 	return nil
 }
 
-// same reports whether a part is of the file that is there, as far as its header says.
-// A server that knows no If-Range sends a part of any.
+// same reports whether a partial response may belong to the file present. A server that ignores
+// If-Range sends a part of any file.
 func (d *download) same(h http.Header) bool {
 	if strings.HasPrefix(d.piece.Validator, `"`) {
 		tag := h.Get("Etag")
@@ -248,9 +248,8 @@ func (d *download) same(h http.Header) bool {
 	return date == "" || date == d.piece.Validator
 }
 
-// strong returns the validator of an answer by which a part can be gone on with: an
-// entity tag that is not weak, or a date at which the file had been so for a while (RFC
-// 9110, section 8.8.2.2).
+// strong returns a validator with which the rest of the file can be requested: a strong entity tag,
+// or a Last-Modified date that was at least a second old (RFC 9110, section 8.8.2.2).
 func strong(h http.Header) string {
 	if tag := httpmsg.Validator(h.Get("Etag")); strings.HasPrefix(tag, `"`) && len(tag) > 2 && strings.HasSuffix(tag, `"`) {
 		return tag
@@ -264,9 +263,9 @@ func strong(h http.Header) string {
 	return httpmsg.Validator(h.Get("Last-Modified"))
 }
 
-// modifiedAgo returns the age of a document when it was sent, in whole seconds of the
-// server's own clock, if the header has both times.
-func modifiedAgo(h http.Header) (time.Duration, bool) {
+// modifiedAgo returns the time between Last-Modified and Date, both of the server's clock. ok is
+// false if a header is missing.
+func modifiedAgo(h http.Header) (age time.Duration, ok bool) {
 	modified, err := http.ParseTime(h.Get("Last-Modified"))
 	now, err2 := http.ParseTime(h.Get("Date"))
 	return now.Sub(modified), err == nil && err2 == nil

@@ -15,7 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
-// file is what is downloaded into.
+// file is the target of a download.
 type file struct {
 	bytes.Buffer
 	begun []Piece
@@ -28,8 +28,8 @@ func (f *file) begin(p Piece) (io.Writer, error) {
 	return f, f.err
 }
 
-// liar serves a text as real servers do, and as those that lie. ranges are those that
-// were asked for.
+// liar serves a text like a correct server, or with the defect in how. ranges holds the requested
+// ranges.
 type liar struct {
 	text   string
 	etag   string
@@ -91,7 +91,7 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case l.how == "pieces":
 		part(from, min(from+9, n-1), n, l.text[from:min(from+10, n)])
 	case l.how == "half and half", l.how == "cuts":
-		// It breaks off after some bytes.
+		// Break off after some bytes.
 		rest := l.text[from:]
 		h.Set("Content-Length", strconv.Itoa(len(rest)))
 		if from > 0 {
@@ -119,8 +119,7 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Whatever a server does, what is told to be whole is the file, and what is gone on with
-// was asked for by its validator.
+// If Download succeeds, the file is whole, and each range was requested with a validator.
 func TestDownload(t *testing.T) {
 	text := strings.Repeat("0123456789", 20)
 	text = text[:len(text)-3] + "end"
@@ -138,11 +137,11 @@ func TestDownload(t *testing.T) {
 		{how: "", etag: tag, have: 50, validator: tag, total: 200, ranges: "bytes=50-"},
 		{how: "", etag: tag, have: 50, validator: tag, total: -1, ranges: "bytes=50-"},
 		{how: "", etag: tag, have: 200, validator: tag, total: 200, ranges: "none"},
-		// All is there, which nobody has noted: it cannot be asked for.
+		// The file is complete, but its size is unknown: the requested range is empty.
 		{how: "", etag: tag, have: 200, validator: tag, total: -1, ranges: "bytes=200- "},
-		// The file is another one.
+		// The server has another file.
 		{how: "", etag: `"new"`, have: 50, validator: tag, total: 200, ranges: "bytes=50-"},
-		// Nothing is known of what is there, or it is longer than all.
+		// The bytes present have no validator, or are more than the total.
 		{how: "", etag: tag, have: 50, total: 200, ranges: ""},
 		{how: "", etag: tag, have: 250, validator: tag, total: 200, ranges: ""},
 		{how: "dated", have: 50, validator: "Wed, 01 Jan 2020 00:00:00 GMT", total: 200, ranges: "bytes=50-"},
@@ -160,8 +159,8 @@ func TestDownload(t *testing.T) {
 		{how: "half and half", etag: tag, ranges: " bytes=10-"},
 		{how: "half and half", etag: "W/" + tag, ranges: "", err: "cut off after 10 of 200 bytes", short: true},
 		{how: "cuts", etag: tag, ranges: " bytes=10- bytes=20- bytes=30-", err: "cut off after 40 of 200 bytes", short: true},
-		{how: "gzip", etag: tag, ranges: "", err: "compressed, which was not asked for (gzip)", short: true},
-		{how: "part of nothing", etag: tag, ranges: "", err: "206 Partial Content: a part, and the whole was asked for", short: true},
+		{how: "gzip", etag: tag, ranges: "", err: "compressed, although that was not requested (gzip)", short: true},
+		{how: "part of nothing", etag: tag, ranges: "", err: "206 Partial Content: a part, although the whole file was requested", short: true},
 		{how: "endless", etag: tag, ranges: "", err: "10000 bytes transferred", short: true},
 	} {
 		name := fmt.Sprintf("%s, %d of %d, %s", tc.how, tc.have, tc.total, tc.validator)
@@ -189,7 +188,8 @@ func TestDownload(t *testing.T) {
 	}
 }
 
-// A writer that fails ends it, and is told apart; so is a server that falls silent.
+// A failing writer ends the download with a WriteError, and a silent server ends it at the
+// deadline.
 func TestDownloadFails(t *testing.T) {
 	stop := make(chan bool)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -228,7 +228,7 @@ func TestDownloadFails(t *testing.T) {
 	if !errors.As(err, new(*httpmsg.RedirectError)) {
 		t.Errorf("%v", err)
 	}
-	// A document elsewhere cannot have this machine asked.
+	// A public document must not cause requests to this machine.
 	err = c.Download(t.Context(), &Download{URL: s.URL, Origin: "http://feed.example/"}, f.begin)
 	if !errors.As(err, new(*httpmsg.PrivateError)) {
 		t.Errorf("%v", err)

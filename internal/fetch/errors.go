@@ -20,7 +20,7 @@ import (
 // errDeadline is the cause of a context that ended by the deadline of the exchange.
 var errDeadline = errors.New("the deadline passed")
 
-// classify converts an error of net/http for u to one of this package.
+// classify converts an error of net/http for u to an error of package httpmsg.
 func (x *exchange) classify(u *url.URL, err error) error {
 	name := feedurl.Display(u)
 	if private, ok := errors.AsType[*httpmsg.PrivateError](err); ok {
@@ -32,9 +32,9 @@ func (x *exchange) classify(u *url.URL, err error) error {
 	if errors.Is(context.Cause(x.ctx), errDeadline) {
 		what := "no answer"
 		if x.received > 0 {
-			what = fmt.Sprintf("only %d bytes of the answer", x.received)
+			what = fmt.Sprintf("only %d bytes of the response", x.received)
 		} else if x.answered {
-			what = "nothing but the header of the answer"
+			what = "only the header of the response"
 		}
 		return &httpmsg.NetError{URL: name, Kind: httpmsg.KindTimeout, Err: fmt.Errorf("%s within %s", what, x.c.cfg.Deadline)}
 	}
@@ -63,7 +63,7 @@ func (x *exchange) classify(u *url.URL, err error) error {
 	return e
 }
 
-// statusError returns the error of an answer that is no document.
+// statusError returns the error for a response without a document.
 func statusError(u string, status int, retryAfter time.Duration, detail string) error {
 	return &httpmsg.StatusError{URL: u, Status: status, Text: http.StatusText(status), RetryAfter: retryAfter, Detail: detail}
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// FuzzLocation: wherever a redirect leads, it is an http or https URL without
-// userinfo and fragment that can be asked for, or an error that a terminal and
-// a file of one line can take.
+// FuzzLocation: location returns an http or https URL without userinfo and fragment that can be
+// requested, or an error whose message is safe for a terminal and a one-line file.
 func FuzzLocation(f *testing.F) {
 	f.Add("http://a.example/dir/feed?x", "../other#part")
 	f.Add("https://u:p@a.example/", "//evil:pass@b.example:8080/\u202e")
@@ -54,8 +53,7 @@ func FuzzLocation(f *testing.F) {
 	})
 }
 
-// checkMessage: a message is of a length that a person reads, and one line as
-// soon as [termsafe.Brief] had it.
+// checkMessage checks that a message is short, and one line after [termsafe.Brief].
 func checkMessage(t *testing.T, err error) {
 	t.Helper()
 	if len(err.Error()) > 8<<10 {

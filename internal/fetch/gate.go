@@ -10,27 +10,26 @@ import (
 	"github.com/lektordir/lektor/internal/limiter"
 )
 
-// maxHostWait is the longest Retry-After of a host that another request to it
-// waits for; beyond it the request fails with a HostDelayError instead, so
-// that one host cannot hold up a run.
+// maxHostWait is the longest Retry-After for which other requests to the host wait. After a longer
+// one they fail with a HostDelayError, so that one host does not delay the whole run.
 const maxHostWait = 5 * time.Second
 
-// gates lets requests to each host through, [Config].PerHost at a time, in the order in
-// which they came, with pauses between them.
+// gates limits the concurrent requests to each host to [Config].PerHost, in the order of the calls,
+// with pauses between them.
 type gates struct {
 	cfg    Config
 	places *limiter.Limiter // places of each host
 
 	mu      sync.Mutex
 	pauses  map[string]pause // pauses of hosts
-	sweepAt int              // size of pauses at which those that are over are removed
+	sweepAt int              // size of pauses at which ended pauses are removed
 }
 
-// pause is the time in which a host is not asked.
+// pause is the time until the next request to a host.
 type pause struct {
-	ready   time.Time // when the gap after the last request is over
-	blocked time.Time // when Retry-After lets us ask again
-	status  int       // that Retry-After came with
+	ready   time.Time // end of the gap after the last request
+	blocked time.Time // end of Retry-After
+	status  int       // of the response with Retry-After
 }
 
 func (p pause) until() time.Time {
@@ -44,8 +43,8 @@ func newGates(cfg Config) *gates {
 	return &gates{cfg: cfg, places: limiter.New(limiter.Options{All: limiter.Unlimited, Each: cfg.PerHost}), pauses: map[string]pause{}}
 }
 
-// enter waits for a place at host and for the pause to be over. leave returns the place;
-// the gap begins then.
+// enter waits for a place at host and for the end of its pause. leave releases the place and starts
+// the gap.
 func (gs *gates) enter(ctx context.Context, host string) (leave func(), err error) {
 	if _, err := gs.pause(host); err != nil {
 		return nil, err
@@ -64,8 +63,8 @@ func (gs *gates) enter(ctx context.Context, host string) (leave func(), err erro
 	}, nil
 }
 
-// rest waits until the host may be asked. Other requests that run beside it (PerHost > 1)
-// may move the time while we sleep, but only those that run already.
+// rest waits until the pause of a host ends. A concurrent request (PerHost > 1) may extend the
+// pause meanwhile.
 func (gs *gates) rest(ctx context.Context, host string) error {
 	var slept time.Time
 	for {
@@ -75,7 +74,7 @@ func (gs *gates) rest(ctx context.Context, host string) error {
 		if err == nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		// A clock that stands still or runs backwards must not keep us here.
+		// Do not wait forever for a clock that stands still or runs backwards.
 		if err != nil || wait <= 0 || !until.After(slept) {
 			return err
 		}
@@ -86,7 +85,7 @@ func (gs *gates) rest(ctx context.Context, host string) error {
 	}
 }
 
-// block keeps all requests from host for d from now on.
+// block blocks all requests to host for d.
 func (gs *gates) block(host string, status int, d time.Duration) {
 	gs.set(host, func(p *pause) {
 		if until := gs.cfg.Now().Add(d); until.After(p.blocked) {
@@ -95,8 +94,8 @@ func (gs *gates) block(host string, status int, d time.Duration) {
 	})
 }
 
-// pause returns the pause of a host. It is an error if the host wants to be left alone for
-// longer than one waits.
+// pause returns the pause of a host, and an error if the host is blocked for longer than
+// maxHostWait.
 func (gs *gates) pause(host string) (pause, error) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
@@ -107,8 +106,8 @@ func (gs *gates) pause(host string) (pause, error) {
 	return p, nil
 }
 
-// set changes the pause of a host. Pauses that are over are removed whenever their number
-// may have doubled, so that each request pays for a constant share of it.
+// set changes the pause of a host. It removes ended pauses whenever the map may have doubled, so
+// the cost per request is constant on average.
 func (gs *gates) set(host string, change func(*pause)) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()

@@ -19,8 +19,8 @@ func gatesOf(perHost int, gap time.Duration) *gates {
 	return NewClient(Config{PerHost: perHost, Gap: gap}).gates
 }
 
-// Per host one request at a time and a gap between the end of one and the
-// start of the next, in the order of the calls; other hosts do not wait.
+// Each host gets one request at a time, in the order of the calls, with the gap between the end of
+// one and the start of the next. Other hosts do not wait.
 func TestGateOrderAndGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gs := gatesOf(1, 250*time.Millisecond)
@@ -114,8 +114,8 @@ func TestGateHeedsContext(t *testing.T) {
 	})
 }
 
-// A host that wants to be left alone is: those that wait in line hear of it,
-// too. A few seconds are waited for.
+// If a host is blocked for long, waiting requests fail, too. They wait for a block of a few
+// seconds.
 func TestGateBlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gs := gatesOf(1, 0)
@@ -146,7 +146,7 @@ func TestGateBlocked(t *testing.T) {
 	})
 }
 
-// Thousands of hosts leave nothing behind.
+// The pauses of thousands of hosts are removed.
 func TestGateForgets(t *testing.T) {
 	c := server.NewClock()
 	gs := NewClient(Config{Gap: time.Second, Now: c.Now, Sleep: c.Sleep}).gates
@@ -163,7 +163,7 @@ func TestGateForgets(t *testing.T) {
 	}
 }
 
-// With a clock that stands still requests go on.
+// If the clock stands still, requests do not hang.
 func TestGateStoppedClock(t *testing.T) {
 	now := time.Now()
 	gs := NewClient(Config{Gap: time.Second, Now: func() time.Time { return now },

@@ -25,11 +25,11 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// short is a deadline for servers that never end.
+// short sets a short deadline, for servers that never end.
 func short(cfg *Config) { cfg.Deadline = 300 * time.Millisecond }
 
-// longer tries something with a deadline that comes after something else: with ones that
-// are longer and longer, until the machine does the other before it.
+// longer calls try with longer and longer deadlines until it returns true, because a busy machine
+// may miss a short deadline.
 func longer(t *testing.T, first time.Duration, try func(deadline time.Duration) (done bool)) {
 	t.Helper()
 	for d := first; !try(d); d *= 2 {
@@ -39,7 +39,7 @@ func longer(t *testing.T, first time.Duration, try func(deadline time.Duration) 
 	}
 }
 
-// zeros is a body without end.
+// zeros is a body of n zero bytes; an endless one if n is negative.
 type zeros struct{ n int64 }
 
 func (z *zeros) Read(p []byte) (int, error) {
@@ -56,15 +56,15 @@ func (z *zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// bomb is a gzip file of n zero bytes, made as it is sent.
+// bomb writes n zero bytes to w, compressed with gzip.
 func bomb(w io.Writer, n int64) {
 	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	_, _ = io.Copy(z, &zeros{n})
 	_ = z.Close()
 }
 
-// Whatever the server does, the exchange ends with an error that names the
-// limit and how to raise it, and costs little memory.
+// For each hostile server, the exchange ends with an error that names the limit and the flag that
+// raises it, and uses little memory.
 func TestHostileServers(t *testing.T) {
 	small := func(cfg *Config) { cfg.MaxBytes, cfg.MaxDecoded = 1<<20, 2<<20 }
 	flat := make([]byte, 5<<20)
@@ -178,7 +178,7 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
-// Messages name the cause however long the words are that the server chose.
+// Messages name the cause, even if the server chose very long words.
 func TestMessagesAreBrief(t *testing.T) {
 	long := strings.Repeat("x", 100<<10)
 	for what, h := range map[string]http.HandlerFunc{
@@ -193,7 +193,7 @@ func TestMessagesAreBrief(t *testing.T) {
 			}
 			http.NotFound(w, r)
 		},
-		"lektor asked for": func(w http.ResponseWriter, r *http.Request) {
+		"lektor accepts only": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Encoding", long)
 			fmt.Fprint(w, rss)
 		},
@@ -216,7 +216,7 @@ func TestMessagesAreBrief(t *testing.T) {
 	}
 }
 
-// A bomb costs no more than the limit allows a body to cost, and the decoders'
+// A decompression bomb uses at most the memory of the largest allowed body and of the decoder
 // windows.
 func TestBombMemory(t *testing.T) {
 	flat := make([]byte, 40<<20)
@@ -244,7 +244,7 @@ func TestBombMemory(t *testing.T) {
 	}
 }
 
-// Exactly the limit is allowed.
+// A body of exactly the limit is allowed.
 func TestLimitsAreInclusive(t *testing.T) {
 	body := make([]byte, 100000)
 	for i := range body {
@@ -270,7 +270,7 @@ func TestLimitsAreInclusive(t *testing.T) {
 	}
 }
 
-// Many bodies over a megabyte take turns, and none fails for it.
+// Many bodies over a megabyte wait for each other, and none fails because of the wait.
 func TestBigBodiesTakeTurns(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, &zeros{3 << 20}) })
 	c := client(t, func(cfg *Config) { cfg.PerHost = 100 })
@@ -294,7 +294,7 @@ func TestBigBodiesTakeTurns(t *testing.T) {
 	}
 }
 
-// A body that is held keeps its place until its user is done, and one that fails has none.
+// A held body keeps its place until Done is called; a failed one releases its place.
 func TestBigBodiesAreHeld(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		size := int64(3 << 20)
@@ -342,12 +342,12 @@ func TestRedirectLoop(t *testing.T) {
 		http.Redirect(w, r, map[string]string{"/": "/a", "/a": "/b", "/b": "/a"}[r.URL.Path], 301)
 	})
 	var e *httpmsg.RedirectError
-	if err := getErr(t, client(t), s.URL+"/"); !errors.As(err, &e) || !strings.Contains(err.Error(), "circle") || n.Load() != 3 {
+	if err := getErr(t, client(t), s.URL+"/"); !errors.As(err, &e) || !strings.Contains(err.Error(), "redirect loop") || n.Load() != 3 {
 		t.Errorf("after %d requests: %v", n.Load(), err)
 	}
 }
 
-// Waiting for the host does not count against the deadline.
+// The deadline does not include the wait for the host.
 func TestDeadlineIsOfTheExchange(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, rss) })
 	longer(t, time.Second/4, func(deadline time.Duration) bool {
@@ -397,8 +397,8 @@ func TestPrivateAddresses(t *testing.T) {
 	}
 }
 
-// An address that never has documents is not asked, not even by name, unless the
-// user allows it; nor does a proxy ask for us.
+// Addresses that can never have a document are not requested, even by name or through a proxy,
+// unless the user allows them.
 func TestNeverAsked(t *testing.T) {
 	for _, host := range []string{"169.254.169.254", "[fe80::1]", "0.0.0.0", "[::]", "[::ffff:169.254.169.254]", "[fd00:ec2::254]", "224.0.0.1", "metadata.example"} {
 		dialed := 0
@@ -442,7 +442,7 @@ func TestNeverAsked(t *testing.T) {
 	}
 }
 
-// pipe is a connection to an address of our choice.
+// pipe is a connection whose remote address the test chooses.
 type pipe struct {
 	net.Conn
 	to net.Addr
@@ -450,8 +450,8 @@ type pipe struct {
 
 func (p *pipe) RemoteAddr() net.Addr { return p.to }
 
-// A public document cannot have private addresses asked, whatever the kind of
-// its reference; one at the same host, or at a private one, can.
+// A public document cannot cause a request to a private address, however it refers to it. A
+// document on the same host or on a private host can.
 func TestOrigin(t *testing.T) {
 	asked := 0
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -498,8 +498,8 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// A public server cannot send us into the private network, by address or by
-// name; a private one, which the user chose, can lead to another.
+// A public server cannot redirect to the private network, by address or by name. A private server
+// that the user chose can redirect to another private one.
 func TestPrivateRedirects(t *testing.T) {
 	var asked atomic.Int32
 	follow := func(w http.ResponseWriter, r *http.Request) {
@@ -548,8 +548,8 @@ func TestPrivateRedirects(t *testing.T) {
 		{"public to 0", to(public1.URL, "http://0.0.0.0:"+port(private1.URL)), false, 0},
 		{"public to mapped", to(public1.URL, "http://[::ffff:127.0.0.1]:"+port(private1.URL)), false, 0},
 	} {
-		// Twice: connections to private servers that are kept open for the
-		// feeds that may use them must not serve a redirect.
+		// Twice, as idle connections to private servers, which other feeds may use, must not be
+		// reused for a redirect.
 		for range 2 {
 			asked.Store(0)
 			_, err := c.Get(t.Context(), &httpmsg.Request{URL: v.url})
@@ -564,7 +564,7 @@ func TestPrivateRedirects(t *testing.T) {
 	}
 }
 
-// The hook for connections is no way around.
+// Dial does not bypass the check of addresses.
 func TestPrivateDialHook(t *testing.T) {
 	s := serveOn(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) { t.Error("it was asked") })
 	public := serveOn(t, "127.0.0.2", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://inside.example/", 302) })
@@ -583,8 +583,8 @@ func TestPrivateDialHook(t *testing.T) {
 	}
 }
 
-// resolver answers for names (with a final dot): an address, or "" for a
-// failure of the name server. Others do not exist.
+// resolver resolves names (with a final dot) to an address; "" is a failure of the name server.
+// Other names do not exist.
 func resolver(t *testing.T, names map[string]string) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -653,7 +653,7 @@ func TestFile(t *testing.T) {
 	if res, err := c.Get(t.Context(), r); err != nil || !res.NotModified || res.ETag != r.ETag || len(res.Body) != 0 {
 		t.Errorf("unchanged: %+v, %v", res, err)
 	}
-	// The size or the time changed.
+	// The size or the modification time changed.
 	write(t, dir, "a feed%.xml", rss+"\n")
 	if res, err := c.Get(t.Context(), r); err != nil || res.NotModified {
 		t.Errorf("longer: %+v, %v", res, err)
@@ -697,7 +697,7 @@ func TestExec(t *testing.T) {
 	if _, err := run(c, "while :; do echo xxxxxxxxxxxxxxxxxxxxx; done"); !errors.As(err, &limit) || limit.Flag != httpmsg.FlagMaxBytes {
 		t.Errorf("%v", err)
 	}
-	// A background process does not hold us up, and ends.
+	// A background process does not delay the result, and is killed.
 	dir := t.TempDir()
 	if res, err := run(c, "echo doc; (sleep 600 & echo $! >"+dir+"/pid)"); err != nil || string(res.Body) != "doc\n" {
 		t.Errorf("%+v, %v", res, err)
@@ -705,7 +705,7 @@ func TestExec(t *testing.T) {
 	waitDead(t, dir+"/pid")
 }
 
-// At the deadline the command ends, and its children do.
+// At the deadline the command and its children are killed.
 func TestExecDeadline(t *testing.T) {
 	pid := t.TempDir() + "/pid"
 	c := client(t, short)
@@ -727,7 +727,7 @@ func TestExecDeadline(t *testing.T) {
 	}
 }
 
-// waitDead waits until the process whose id is in a file is no more.
+// waitDead waits until the process whose id is in a file has ended.
 func waitDead(t *testing.T, file string) {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -752,7 +752,7 @@ func TestFilter(t *testing.T) {
 	if err != nil || string(out) != "<RSS>" {
 		t.Errorf("%q, %v", out, err)
 	}
-	// A filter need not read it all.
+	// A filter need not read all of its input.
 	out, err = c.Filter(t.Context(), "head -c 3", make([]byte, 10<<20))
 	if err != nil || len(out) != 3 {
 		t.Errorf("%q, %v", out, err)

@@ -20,8 +20,7 @@ import (
 
 const rss = `<?xml version="1.0"?><rss version="2.0"><channel><title>T</title></channel></rss>`
 
-// serveOn starts a server on an address of the loopback network; some systems
-// have the first only.
+// serveOn starts a server on an address of the loopback network; some systems have only 127.0.0.1.
 func serveOn(t testing.TB, ip string, h http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	l, err := net.Listen("tcp", ip+":0")

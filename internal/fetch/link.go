@@ -6,19 +6,18 @@ import (
 	"strings"
 )
 
-// maxLinks is how many links of one answer's header count.
+// maxLinks is the maximum number of links read from one header.
 const maxLinks = 32
 
-// Link is what a Link header field says of the document in the answer.
+// Link is a link from a Link header field.
 type Link struct {
 	Rel string // one relation, in lower case
-	URL string // absolute where base was
+	URL string // absolute if base is absolute
 }
 
-// Links reads the Link header fields of an answer (RFC 8288, section 3), a link
-// for each relation. base is the URL of the document. Links that name another
-// context than that by anchor (section 3.2) are not about it, and left out; so is
-// what cannot be read. No more than some dozens are read.
+// Links parses the Link header fields of a response (RFC 8288, section 3), and returns a Link for
+// each relation. base is the URL of the document. Malformed links, links whose anchor names another
+// document (section 3.2), and all fields after the first maxLinks links are left out.
 func Links(h textproto.MIMEHeader, base string) []Link {
 	root, err := url.Parse(base)
 	if err != nil {
@@ -57,8 +56,8 @@ func aboutDocument(root *url.URL, params map[string]string) bool {
 	return err == nil && context.String() == root.String()
 }
 
-// linkParams reads the parameters of one link up to the comma after it. If
-// several have one name, the first counts (section 3.3). Names are in lower case.
+// linkParams parses the parameters of one link, up to the comma after it. If a name is repeated,
+// its first value is used (section 3.3). Names are in lower case.
 func linkParams(s string) (params map[string]string, rest string) {
 	params = map[string]string{}
 	for {
@@ -83,7 +82,7 @@ func linkParams(s string) (params map[string]string, rest string) {
 	}
 }
 
-// linkValue reads the value of a parameter, a token or a quoted string.
+// linkValue parses the value of a parameter, a token or a quoted string.
 func linkValue(s string) (value, rest string) {
 	if !strings.HasPrefix(s, `"`) {
 		i := strings.IndexAny(s, ";,")

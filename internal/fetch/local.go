@@ -20,14 +20,14 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// getFile reads a document from a file; rest is what follows "file:". The
-// validator is made of what changes when a file does.
+// getFile reads a document from a file; rest is the part of the URL after "file:". The ETag is made
+// of attributes that change with the file.
 func (c *Client) getFile(r *httpmsg.Request, rest string) (*httpmsg.Response, error) {
 	path, err := feedurl.FilePath(rest)
 	if err != nil {
 		return nil, &feedurl.Error{URL: r.URL, Reason: err.Error()}
 	}
-	// Opening must not wait for the other end of a named pipe.
+	// O_NONBLOCK: opening a named pipe must not wait for its writer.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.URL, errors.Unwrap(err))
@@ -79,14 +79,12 @@ func (c *Client) getExec(ctx context.Context, r *httpmsg.Request, command string
 	}, nil
 }
 
-// Filter runs command with /bin/sh, passes it doc on standard input and returns
-// what it writes to standard output. env is added to its environment. The limits of an exchange hold: at
-// [Config].Deadline, or when it writes more than MaxBytes, the command and all
-// processes that it started in its process group are killed. The error is a
-// [httpmsg.CommandError], [httpmsg.LimitError], [httpmsg.NetError] with KindTimeout, or ctx's cause.
+// Filter runs command with /bin/sh with doc on standard input, and returns its standard output. env
+// is added to its environment. After [Config].Deadline, or more than MaxBytes of output, the
+// command and all processes in its process group are killed. The error is a [httpmsg.CommandError],
+// [httpmsg.LimitError], [httpmsg.NetError] with KindTimeout, or wraps the cause of ctx.
 //
-// A filter is the user's own program: nobody else may have been able to write
-// it.
+// The caller must check that nobody but the user could write the command.
 func (c *Client) Filter(ctx context.Context, command string, doc []byte, env ...string) ([]byte, error) {
 	return c.command(ctx, "filter", command, doc, env)
 }
@@ -103,7 +101,7 @@ func (c *Client) command(parent context.Context, what, command string, stdin []b
 
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.Env = append(os.Environ(), env...)
-	// A group of its own, so that the shell's children end with it.
+	// The shell gets its own process group, so that its children are killed with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	kill := func() error {
 		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
@@ -113,8 +111,8 @@ func (c *Client) command(parent context.Context, what, command string, stdin []b
 		return err
 	}
 	cmd.Cancel = kill
-	// A background process that outlives the shell may keep the output open;
-	// it is not waited for, and ends.
+	// A background process may outlive the shell with the output open. Wait for it a second, then
+	// kill it.
 	cmd.WaitDelay = time.Second
 	limit := &httpmsg.LimitError{URL: name, Limit: "bytes of output", Max: c.cfg.MaxBytes, Flag: httpmsg.FlagMaxBytes}
 	out := &cappedBuffer{max: c.cfg.MaxBytes, over: func() { cancel(limit) }}
@@ -141,9 +139,9 @@ func (c *Client) command(parent context.Context, what, command string, stdin []b
 	return out.b.Bytes(), nil
 }
 
-// runInto runs a command. All that it and its children wrote until they end, or are killed
-// because the command has ended and they have not, goes to out, however long that is busy:
-// what was cut off there would be taken for the whole.
+// runInto runs a command and copies the output of the command and its children to out, however slow
+// out is, so that truncated output is never taken for the whole. Children that outlive the command
+// by WaitDelay are killed.
 func runInto(cmd *exec.Cmd, out io.Writer, kill func() error) error {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -160,7 +158,7 @@ func runInto(cmd *exec.Cmd, out io.Writer, kill func() error) error {
 	go func() {
 		defer close(copied)
 		_, _ = io.Copy(out, r)
-		r.Close() // so that who goes on writing ends
+		r.Close() // so that further writes fail and the command ends
 	}()
 	err = cmd.Wait()
 	timer := time.NewTimer(cmd.WaitDelay)
@@ -171,7 +169,7 @@ func runInto(cmd *exec.Cmd, out io.Writer, kill func() error) error {
 	case <-timer.C:
 		_ = kill()
 	}
-	// Only who has left the process group may still have the output.
+	// Only a child that has left the process group can still hold the output open.
 	timer.Reset(cmd.WaitDelay)
 	select {
 	case <-copied:
@@ -182,7 +180,7 @@ func runInto(cmd *exec.Cmd, out io.Writer, kill func() error) error {
 	return err
 }
 
-// cappedBuffer takes max bytes and calls over for more.
+// cappedBuffer accepts at most max bytes; a write beyond that fails and calls over.
 type cappedBuffer struct {
 	b        bytes.Buffer
 	max      int64

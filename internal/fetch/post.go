@@ -122,11 +122,11 @@ func (x *exchange) post(u *url.URL, p *Post, header http.Header) (*url.URL, *Ans
 		}
 		switch {
 		case resp.StatusCode == http.StatusSeeOther && !get:
-			return nil, nil, refuse("the answer is elsewhere (303), and the content that was sent would be lost")
+			return nil, nil, refuse("a 303 redirect would lose the content of the request")
 		case u.Scheme == "https" && next.Scheme == "http":
 			return nil, nil, refuse("it leads from https to http")
 		case p.Secret && !feedurl.SameOriginURL(u, next):
-			return nil, nil, refuse("it leads to another server, which is not to have the password")
+			return nil, nil, refuse("it leads to another server, which must not get the password")
 		}
 		return next, nil, nil
 	}
@@ -137,13 +137,12 @@ func (x *exchange) post(u *url.URL, p *Post, header http.Header) (*url.URL, *Ans
 	if err != nil && x.ctx.Err() != nil {
 		return nil, nil, x.classify(u, err)
 	}
-	// A body that broke off otherwise is as good as what came of it: the
-	// status says the most.
+	// Return a body that was cut off: the status matters most.
 	return nil, a, nil
 }
 
-// ParsePrefix reads a network such as "10.0.0.0/8", or an address that stands
-// for itself alone, as [Config].AllowPrivate takes them.
+// ParsePrefix parses a network such as "10.0.0.0/8", or a single address, for
+// [Config].AllowPrivate.
 func ParsePrefix(s string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(s)
 	if err == nil {
@@ -151,7 +150,7 @@ func ParsePrefix(s string) (netip.Prefix, error) {
 	}
 	a, aerr := netip.ParseAddr(s)
 	if aerr != nil {
-		return p, fmt.Errorf("%s: it is a network such as 10.0.0.0/8, or an address", s)
+		return p, fmt.Errorf("%s: give a network such as 10.0.0.0/8, or an address", s)
 	}
 	return netip.PrefixFrom(a, a.BitLen()), nil
 }

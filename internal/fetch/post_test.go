@@ -77,7 +77,7 @@ func TestPost(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 
-	// Private addresses are for who chose them only.
+	// Private addresses are requested only if the user chose the URL.
 	strict := NewClient(Config{})
 	defer strict.Close()
 	var private *httpmsg.PrivateError
@@ -101,8 +101,8 @@ func TestParsePrefix(t *testing.T) {
 	}
 }
 
-// The header may be for the first server alone: another one, to which it
-// redirects, does not see it, nor does the first when that redirects back.
+// The header is not sent to another server after a redirect, nor to the first server if the other
+// redirects back.
 func TestHeaderOfAPostStaysWithItsServer(t *testing.T) {
 	seen := map[string]string{}
 	var first, second *httptest.Server

@@ -9,8 +9,7 @@ import (
 	"github.com/lektordir/lektor/internal/feedurl"
 )
 
-// special holds the prefixes that are no public hosts and that netip has no
-// predicate for.
+// special holds non-public prefixes for which netip has no method.
 var special = []netip.Prefix{
 	netip.MustParsePrefix("100.64.0.0/10"),   // behind carrier-grade NAT
 	netip.MustParsePrefix("192.0.0.0/24"),    // IETF protocol assignments
@@ -28,8 +27,8 @@ var special = []netip.Prefix{
 	netip.MustParsePrefix("203.0.113.0/24"),  // documentation
 }
 
-// carriers are IPv6 prefixes with an IPv4 address at the byte offset, to which
-// a gateway takes the packets. least is what they are at the least themselves.
+// carriers are IPv6 prefixes that embed an IPv4 address at a byte offset, to which a gateway
+// forwards. An address has the stricter of least and the standing of the IPv4 address.
 var carriers = []struct {
 	prefix netip.Prefix
 	offset int
@@ -42,8 +41,8 @@ var carriers = []struct {
 	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12, public}, // translated (RFC 2765)
 }
 
-// metadata are addresses of the services from which a machine in a cloud learns its
-// own secrets, as far as they are not link-local.
+// metadata are the addresses, except link-local ones, of services from which a cloud machine gets
+// its own secrets.
 var metadata = []netip.Addr{
 	netip.MustParseAddr("fd00:ec2::254"),   // Amazon
 	netip.MustParseAddr("fd20:ce::254"),    // Google
@@ -52,20 +51,20 @@ var metadata = []netip.Addr{
 	netip.MustParseAddr("192.0.0.192"),     // Oracle
 }
 
-// thisNetwork is what Linux takes for itself, or sends to nobody.
+// thisNetwork holds addresses that Linux treats as its own, or never sends to.
 var thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
 
-// standing is who may have an address asked.
+// standing determines who may request an address.
 type standing int
 
 const (
-	public  standing = iota // anybody
-	private                 // the user: it belongs to this machine, its network or nobody
-	never                   // nobody, unless the user allows the very address
+	public  standing = iota // any document
+	private                 // only the user: an address of this machine, its network or nobody
+	never                   // only if the user allows the address, see [Config].AllowPrivate
 )
 
-// standingOf returns the standing of an address. Addresses in allow are public. An IPv6
-// address that carries an IPv4 one stands as that does.
+// standingOf returns the standing of an address. Addresses in allow are public. For an IPv6 address
+// that embeds an IPv4 address, see carriers.
 func standingOf(addr netip.Addr, allow []netip.Prefix) standing {
 	addr = addr.Unmap().WithZone("")
 	contains := func(p netip.Prefix) bool { return p.Contains(addr) }
@@ -89,18 +88,16 @@ func standingOf(addr netip.Addr, allow []netip.Prefix) standing {
 	return public
 }
 
-// Private reports whether addr belongs to this machine, its network or nobody,
-// rather than to a public host: loopback, private (RFC 1918, RFC 4193),
-// link-local, carrier-grade NAT, multicast, reserved, and IPv6 addresses that
-// carry such an IPv4 one. It is what a [Client] refuses to connect to where a
-// stranger gave the address.
+// Private reports whether addr belongs to this machine, its network or nobody, rather than to a
+// public host: loopback, private (RFC 1918, RFC 4193), link-local, carrier-grade NAT, multicast,
+// reserved, and IPv6 addresses that embed such an IPv4 address. A [Client] refuses to connect to
+// such an address if a stranger named it.
 func Private(addr netip.Addr) bool { return standingOf(addr, nil) != public }
 
-// vouched reports whether the document at origin may name u wherever that is: where
-// u is at the document's own host, which is as good as what the user chose, or
-// where the document is itself at a host of this machine or its network. A host of this
-// machine or network must be an address, or a name that no public name server has: a
-// stranger could let a public name lead to a private address later.
+// vouched reports whether the document at origin may name u even if u has a private address. It may
+// if u is on the document's own host, or if the document is on a host of this machine or its
+// network. The host must then be an address, or a name that no public name server resolves, as a
+// stranger could make a public name resolve to a private address later.
 func vouched(origin string, u *url.URL) bool {
 	o, err := feedurl.Parse(origin)
 	if err != nil {
@@ -114,13 +111,12 @@ func vouched(origin string, u *url.URL) bool {
 		return standingOf(addr, nil) == private
 	}
 	if !strings.Contains(host, ".") {
-		// A name of this network: no public name is without a dot. A number is an
-		// address, for some resolvers.
+		// No public name is without a dot. Some resolvers take a number for an address.
 		return host[0] > '9'
 	}
 	return slices.ContainsFunc(localDomains, func(d string) bool { return strings.HasSuffix(host, d) })
 }
 
-// localDomains are reserved for names that only this machine or its network knows
-// (RFC 6761, RFC 6762, RFC 8375, and ICANN for internal).
+// localDomains are reserved for names of this machine or its network (RFC 6761, RFC 6762, RFC 8375,
+// and ICANN for .internal).
 var localDomains = []string{".localhost", ".local", ".home.arpa", ".internal"}

@@ -5,12 +5,10 @@ import (
 	"net/http"
 )
 
-// RefusedError is the answer of a server that it does not do what it was asked for
-// by a [Post]. To ask the same again soon is no use.
+// RefusedError reports that a server refused a [Post]. Repeating the same request soon is useless.
 type RefusedError struct {
 	URL string
-	// Status is the HTTP status when it was no success; else 0, when the
-	// answer itself said so.
+	// Status is the HTTP status, or 0 if the status is a success and the body reports the refusal.
 	Status  int
 	Message string // the server's message, cleaned, in one line; may be empty
 }
@@ -26,12 +24,12 @@ func (e *RefusedError) Error() string {
 	return s
 }
 
-// Success reports whether the status is one of success.
+// Success reports whether the status is 2xx.
 func (a *Answer) Success() bool { return a.Status >= 200 && a.Status <= 299 }
 
-// Verdict returns the error of an answer: nil for success, a [RefusedError] for a
-// status of 4xx but 429, a [httpmsg.StatusError] for any other. detail is what the server
-// said, in one line; otherwise says what to make of it that it said nothing.
+// Verdict returns nil for success, a [RefusedError] for a 4xx status except 429, and a
+// [httpmsg.StatusError] for any other. detail is the message of the server in one line; otherwise
+// replaces an empty one.
 func (a *Answer) Verdict(detail, otherwise string) error {
 	switch {
 	case a.Success():

@@ -38,7 +38,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// A secret for one server follows a redirect within it, and no other.
+// A Secret post follows a redirect on the same server, but not to another.
 func TestPostOfASecretStaysWithItsServer(t *testing.T) {
 	got := ""
 	other := serve(t, func(http.ResponseWriter, *http.Request) { got = "elsewhere" })
