@@ -193,7 +193,7 @@ func (w *Walk) Next() (url, from string, ok bool) {
 		if w.Baseline.Set() && w.next == w.Baseline.URL {
 			break
 		}
-		if w.circle(w.next, "this one was passed before") {
+		if w.loops(w.next, "this one was passed before") {
 			break
 		}
 		if s, ok := w.record.Find(w.next); ok {
@@ -225,14 +225,14 @@ func (w *Walk) pass(s Stored, stale string) {
 	w.from, w.next, w.trail = s.Final, s.Prev, append(w.trail, stale)
 }
 
-// circle ends the walk if an archive was passed before. Each link of the loop may be wrong, most
-// likely the last one.
-func (w *Walk) circle(url, reason string) bool {
+// loops reports whether an archive was passed before, and then ends the walk. Each link of the loop
+// may be wrong, most likely the last one.
+func (w *Walk) loops(url, reason string) bool {
 	begin, passed := w.visited[url]
 	if !passed {
 		return false
 	}
-	w.Fail("the archives go round in a circle: "+reason, true)
+	w.Fail("the archives form a loop: "+reason, true)
 	if len(w.broken) == 0 {
 		w.broken = slices.DeleteFunc(slices.Clone(w.trail[begin:]), func(u string) bool { return u == "" })
 	}
@@ -275,7 +275,7 @@ func (w *Walk) Arrived(final string) (known *Stored, err error) {
 		w.Fail("it redirects to "+feedurl.Brief(feedurl.Public(final))+": "+err.(*LinkError).Reason, true)
 		return nil, w.stop
 	}
-	if final != w.next && w.circle(final, "it redirects to "+feedurl.Brief(final)+", which was passed before") {
+	if final != w.next && w.loops(final, "it redirects to "+feedurl.Brief(final)+", which was passed before") {
 		return nil, w.stop
 	}
 	s, ok := w.record.Find(final)

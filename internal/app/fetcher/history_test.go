@@ -47,7 +47,7 @@ func updated(day int) string {
 	return "<updated>" + time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, day).Format(time.RFC3339) + "</updated>"
 }
 
-// numbered are entries from a number on, the newest first.
+// numbered returns entries from a number on, newest first.
 func numbered(from, n int) (all []entry) {
 	for i := from + n - 1; i >= from; i-- {
 		all = append(all, entry{fmt.Sprint(i), fmt.Sprint("Entry ", i), i})
@@ -66,7 +66,7 @@ func chain(s *server.Server, n int) {
 	s.Handle("/feed", server.Doc("", atomFeed(prev, 2*n+2, numbered(2*n+2, 2)...)))
 }
 
-// asked returns the paths that were asked for since it was called last.
+// asked returns the paths that were requested since the last call.
 func asked(s *server.Server) string {
 	var paths []string
 	for _, r := range s.Requests("") {
@@ -96,11 +96,10 @@ func titles(t *testing.T, r *Runner, o lektordir.ListOptions) []string {
 	return all
 }
 
-// before is a clock at which the entries of atomFeed are yet to be published, so that all
-// of them are news.
+// before is a time before the entries of atomFeed were published, so that all of them are new.
 func before() time.Time { return time.Now().AddDate(-20, 0, 0) }
 
-// early are options by that clock.
+// early returns options with that time as the clock.
 func early() Options { return Options{Fetch: fetch.Config{Now: before}} }
 
 // update fetches feeds that are named, and returns the summary.
@@ -113,8 +112,7 @@ func update(t *testing.T, r *Runner, sel Selection) Summary {
 	return sum
 }
 
-// visited subscribes to the feed of a server and fetches it once, so that there is a
-// baseline if it has archives.
+// visited subscribes to a feed and fetches it once, which sets a baseline if the feed has archives.
 func visited(t *testing.T, r *Runner, s *server.Server) (hash string) {
 	t.Helper()
 	hash = subscribeTo(t, r, s.URL("/feed"))[0]
@@ -122,7 +120,7 @@ func visited(t *testing.T, r *Runner, s *server.Server) (hash string) {
 	return hash
 }
 
-// TestHistoryRequests: how many requests there are, and that each entry comes once.
+// TestHistoryRequests checks the number of requests, and that each entry is delivered once.
 func TestHistoryRequests(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	chain(s, 3)
@@ -131,7 +129,7 @@ func TestHistoryRequests(t *testing.T) {
 	if sum := update(t, r, whole); asked(s) != "/feed /3 /2 /1" || sum.New != 8 || sum.Requested != 3 || sum.Reused != 0 {
 		t.Errorf("%+v", sum)
 	}
-	// News first, then the oldest first.
+	// The entries of the own document come first, then archives, oldest first.
 	want := "[Entry 8 Entry 9 Entry 2 Entry 3 Entry 4 Entry 5 Entry 6 Entry 7]"
 	if got := fmt.Sprint(titles(t, r, lektordir.ListOptions{})); got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -154,8 +152,8 @@ func TestHistoryRequests(t *testing.T) {
 	}
 }
 
-// TestBaseline: the first fetch goes through no archives, later ones go through those
-// that came since, and history through all.
+// TestBaseline: the first fetch follows no archives, later fetches follow new archives, and history
+// follows all.
 func TestBaseline(t *testing.T) {
 	r, s, _ := setup(t, early())
 	chain(s, 3)
@@ -182,7 +180,7 @@ func TestBaseline(t *testing.T) {
 	if got := titles(t, r, lektordir.ListOptions{}); len(got) != 12 {
 		t.Error(got)
 	}
-	// Switched off, nothing is missed but the archives; on again, they come.
+	// While history is off, only archives are missed; they come when it is on again.
 	if err := feedstate.Set(r.Writer, r.Dir, hash, "history", "off"); err != nil {
 		t.Fatal(err)
 	}
@@ -200,8 +198,8 @@ func TestBaseline(t *testing.T) {
 	}
 }
 
-// TestWatchWalks: a watch goes through archives, and fetches the feed again after
-// that when somebody left a marker meanwhile.
+// TestWatchWalks: a watch walks through archives, and fetches the feed again afterwards if a marker
+// was set meanwhile.
 func TestWatchWalks(t *testing.T) {
 	r, s, _ := setup(t, early())
 	chain(s, 2)
@@ -238,7 +236,7 @@ func TestWatchWalks(t *testing.T) {
 	}
 }
 
-// TestOfAWalk: what a walk must not touch, and what is sent where.
+// TestOfAWalk: a walk leaves other files alone, and sends headers to the right servers.
 func TestOfAWalk(t *testing.T) {
 	r, s, _ := setup(t, Options{})
 	far, err := server.New("127.0.0.2")
@@ -322,10 +320,10 @@ func TestHostileArchives(t *testing.T) {
 		{"file", leads("file:///etc/passwd"), "only http: and https: are followed, not file:", "file:///etc/passwd"},
 		{"userinfo", leads("http://me:pw@x.example/"), "user name or password", "http://x.example/"},
 		{"ftp", leads("ftp://x.example/"), "only http: and https: are followed, not ftp:", "ftp://x.example/"},
-		{"itself", leads("#top"), "round in a circle", ""},
-		{"two", leads("/3#older"), "round in a circle", "/3"},
-		{"the feed", leads("/feed"), "round in a circle", "/feed"},
-		{"by redirect", to("/3"), "round in a circle", ""},
+		{"itself", leads("#top"), "form a loop", ""},
+		{"two", leads("/3#older"), "form a loop", "/3"},
+		{"the feed", leads("/feed"), "form a loop", "/feed"},
+		{"by redirect", to("/3"), "form a loop", ""},
 		{"redirect to a file", to("file:///etc/passwd"), "only http and https are followed", ""},
 	} {
 		for _, wrong := range c.try(t, r, s, l, &now, i) {
@@ -345,7 +343,7 @@ func TestHostileArchives(t *testing.T) {
 	}
 }
 
-// hostile is an archive with which something is wrong.
+// hostile is a defective archive.
 type hostile struct {
 	name   string
 	answer http.HandlerFunc // serves the archive /2, which must link to /1
@@ -353,10 +351,10 @@ type hostile struct {
 	at     string // the archive that is missing; "" for /2
 }
 
-// goodArchive is what it is when it is mended.
+// goodArchive is the repaired archive.
 var goodArchive = server.Doc("", atomFeed(mark, 1, entry{"old", "Old", 1}))
 
-// try returns the failures of the case. i is its number, for the paths on the server.
+// try runs case i, which chooses the paths on the server, and returns its failures.
 func (c hostile) try(t *testing.T, r *Runner, s *server.Server, l *log, now *time.Time, i int) (wrong []string) {
 	t.Helper()
 	errorf := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -396,20 +394,20 @@ func (c hostile) try(t *testing.T, r *Runner, s *server.Server, l *log, now *tim
 	if sub, _ := feedstate.Read(r.Dir, hash); sub.Error != "" || h.Summary() != "incomplete" {
 		errorf("%s: %q, %s", c.name, sub.Error, h.Summary())
 	}
-	// Neither asked for nor told of again before it is time.
+	// Before the retry is due, there is no request and no message.
 	s.Forget("")
 	asked(s)
 	update(t, r, Selection{Feeds: []string{hash}, Reason: Forced})
 	if got := asked(s); got != feed || l.String() != "" {
 		errorf("%s: %s, %s", c.name, got, l)
 	}
-	// After a day it is, and told of if there is news.
+	// After a day the archive is requested again, and a new reason is reported.
 	*now = now.Add(49 * time.Hour)
 	update(t, r, Selection{Feeds: []string{hash}, Reason: Forced})
 	if l.String() != "" || h.Retry().Sub(*now) < 24*time.Hour-time.Second {
 		errorf("%s: %s; again %v", c.name, l, h.Retry().Sub(*now))
 	}
-	// Mended, it comes at once for who asks by name.
+	// A repaired archive is fetched at once if the user names the feed.
 	*now = now.Add(49 * time.Hour)
 	s.Handle(two, goodArchive)
 	if c.at != "" {
@@ -425,8 +423,8 @@ func (c hostile) try(t *testing.T, r *Runner, s *server.Server, l *log, now *tim
 	return wrong
 }
 
-// TestMendedLink: history with the name of a feed asks again for an archive whose link led
-// nowhere, whatever was wrong with it. If the publisher has mended it, older ones come.
+// TestMendedLink: history of a named feed requests an archive again if its link led nowhere. If the
+// publisher has repaired the link, older archives are fetched.
 func TestMendedLink(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	for i, c := range []struct{ name, bad string }{
@@ -462,7 +460,7 @@ func TestMendedLink(t *testing.T) {
 		gap := h.Gap().String()
 		s.Handle(dir+"2", second("1"))
 		asked(s)
-		// Unasked, an archive is asked for once.
+		// An automatic walk requests an archive once.
 		unnamed := named
 		unnamed.Reason = Forced
 		if update(t, r, unnamed); strings.Contains(asked(s), dir+"2") || h.Gap() == nil {
@@ -488,7 +486,7 @@ func TestMendedLink(t *testing.T) {
 	}
 }
 
-// rewriter replaces text of an answer.
+// rewriter replaces text in a response.
 type rewriter struct {
 	http.ResponseWriter
 	with, quoted *strings.Replacer // for a URL, and for a URL in a document
@@ -513,7 +511,7 @@ func (w *rewriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *rewriter) FlushError() error { return http.NewResponseController(w.ResponseWriter).Flush() }
 
-// TestNamedFails: a failure of a feed that the user named is in the exit status.
+// TestNamedFails: a failure of a feed that the user named changes the exit status.
 func TestNamedFails(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	chain(s, 2)
@@ -528,7 +526,8 @@ func TestNamedFails(t *testing.T) {
 	}
 }
 
-// TestEndless: a chain without an end is left at the limit, and gone on with there.
+// TestEndless: a walk through an endless chain ends at the limit, and the next walk continues
+// there.
 func TestEndless(t *testing.T) {
 	if r, _, _ := setup(t, Options{}); r.opts.History != (rfc5005.Limits{Documents: 100, Entries: 10_000, Bytes: 256 << 20}) {
 		t.Errorf("%+v", r.opts.History)
@@ -556,7 +555,8 @@ func TestEndless(t *testing.T) {
 	if got := titles(t, r, lektordir.ListOptions{}); len(got) != 2*most+1 || strings.Count(l.String(), "warning") != 2 {
 		t.Error(len(got), l)
 	}
-	// It is no failure of the feed, and not gone on with before a day has passed.
+	// The limit does not count as a failure of the feed, and an automatic walk does not continue
+	// for a day.
 	asked(s)
 	update(t, r, Selection{Feeds: []string{hash}, Reason: Forced})
 	if got := asked(s); got != "/feed" {
@@ -564,7 +564,7 @@ func TestEndless(t *testing.T) {
 	}
 }
 
-// TestPublishersDo: what publishers do with archives, whatever they should.
+// TestPublishersDo: publishers change archives, against the RFC.
 func TestPublishersDo(t *testing.T) {
 	r, s, l := setup(t, early())
 	chain(s, 3)
@@ -579,17 +579,17 @@ func TestPublishersDo(t *testing.T) {
 		update(t, r, Selection{Feeds: []string{hash}})
 		return asked(s)
 	}
-	// One is changed in place: it is not asked for.
+	// One archive changes in place: it is not requested again.
 	s.Handle("/2", server.Doc("", atomFeed(mark+link("prev-archive", "/1"), 99, entry{"4", "Changed", 99}, entry{"new", "New", 99})))
 	if got := run(); got != "/feed" || count() != 8 {
 		t.Error(got, count())
 	}
-	// One is withdrawn, and its entries are back in the subscription document.
+	// One archive is removed, and its entries are in the subscription document again.
 	s.Handle("/feed", server.Doc("", atomFeed(link("prev-archive", "/2"), 20, append(numbered(8, 2), numbered(6, 2)...)...)))
 	if got := run(); got != "/feed" || count() != 8 {
 		t.Error(got, count())
 	}
-	// It is revised under a new URL, with a later version of an entry, and an older.
+	// The archive has a new URL, with a later version of one entry and an older version of another.
 	s.Handle("/3b", server.Doc("", atomFeed(mark+link("prev-archive", "/2"), 21, entry{"7", "Seven, revised", 21}, entry{"6", "Six, older", 2})))
 	s.Handle("/feed", server.Doc("", atomFeed(link("prev-archive", "/3b"), 21, numbered(8, 2)...)))
 	if got := run(); got != "/feed /3b" || count() != 8 {
@@ -598,12 +598,12 @@ func TestPublishersDo(t *testing.T) {
 	if got := titles(t, r, lektordir.ListOptions{}); !slices.Contains(got, "Seven, revised") || slices.Contains(got, "Six, older") || slices.Contains(got, "Changed") {
 		t.Errorf("%q", got)
 	}
-	// They are in another order, with other links between them.
+	// The archives are in another order, with other links.
 	s.Handle("/feed", server.Doc("", atomFeed(link("prev-archive", "/1"), 22, numbered(8, 2)...)))
 	if got := run(); got != "/feed" {
 		t.Error(got)
 	}
-	// One is known by what it calls itself, and by where it comes from.
+	// An archive is found by its self link and by its URL after redirects.
 	s.Handle("/4", server.Doc("", atomFeed(mark+link("self", "/four")+link("prev-archive", "/1"), 23, entry{"four", "Four", 4})))
 	s.Handle("/feed", server.Doc("", atomFeed(link("prev-archive", "/4"), 23, numbered(8, 2)...)))
 	if got := run(); got != "/feed /4" {
@@ -650,7 +650,7 @@ func TestLinksOfArchives(t *testing.T) {
 	}
 }
 
-// TestCompleteFeed: the set is that of the last document that came whole.
+// TestCompleteFeed: the set of entries is that of the last document that was received in full.
 func TestCompleteFeed(t *testing.T) {
 	r, s, _ := setup(t, Options{})
 	hash := subscribeTo(t, r, s.URL("/feed"))[0]
@@ -727,8 +727,8 @@ func TestCompleteFeed(t *testing.T) {
 	}
 }
 
-// TestCutOff: a document that ends too early takes nothing back that may stand in its
-// missing part: neither what it links to, nor the mark of a complete feed.
+// TestCutOff: a truncated document does not withdraw links, or the mark of a complete feed, which
+// may be in its missing part.
 func TestCutOff(t *testing.T) {
 	r, s, _ := setup(t, Options{})
 	late := func(tail string) string {
@@ -775,7 +775,7 @@ func TestCutOff(t *testing.T) {
 	shows("b")
 	for _, doc := range []http.HandlerFunc{
 		cut(complete),
-		// The link stands before the end, the mark behind it.
+		// The link is before the cut, the mark after it.
 		server.Doc("", complete[:strings.LastIndex(complete, "<fh:complete/>")]),
 	} {
 		s.Handle("/chart", doc)
@@ -790,7 +790,7 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestPages: pages come on request, as many as are wanted, and nothing twice.
+// TestPages: the requested number of pages is fetched, and no entry is delivered twice.
 func TestPages(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	page := func(n, from int) string {
@@ -824,14 +824,14 @@ func TestPages(t *testing.T) {
 	if got := fmt.Sprint(titles(t, r, lektordir.ListOptions{})); got != "[Entry 18 Entry 19 Entry 14 Entry 15 Entry 16 Entry 17]" {
 		t.Error(got)
 	}
-	// Behind pages that are known, there may be others that are not.
+	// Unknown pages may follow known ones.
 	for _, news := range []int{4, 0} {
 		sum := update(t, r, Selection{Feeds: []string{hash}, Want: Want{Pages: AllPages}})
 		if got := asked(s); got != "/feed /feed?page=2 /feed?page=3 /feed?page=4 /feed?page=5" || sum.New != news {
 			t.Errorf("%s, %+v", got, sum)
 		}
 	}
-	// Pages move on by one entry while one goes through them.
+	// The entries move by one position during the walk.
 	other := subscribeTo(t, r, s.URL("/feed?x"))[0]
 	s.Handle("/feed?x", server.Doc("", page(1, 18)))
 	r.testHook = func(where string) {
@@ -853,8 +853,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestPagesGoDeeper: a walk through pages that ended early, whatever for, keeps no later one
-// from the pages behind.
+// TestPagesGoDeeper: after a walk through pages that ended early, a later walk still reaches the
+// pages behind.
 func TestPagesGoDeeper(t *testing.T) {
 	const pages, size = 30, 4
 	for _, guessed := range []bool{false, true} {
@@ -912,7 +912,7 @@ func TestPagesGoDeeper(t *testing.T) {
 			t.Error(l)
 		}
 	}
-	// A server that has one document whatever the query says is asked for no more than that.
+	// If a server ignores the query, the walk ends after the first repeated page.
 	r, s, l := setup(t, Options{})
 	doc := server.Doc("", strings.Replace(server.RSS("P", 0, 3), "<channel>", "<channel><generator>https://wordpress.org/?v=6.4.2</generator>", 1))
 	for _, path := range []string{"/feed", "/feed?paged=2", "/feed?paged=3", "/feed?paged=4"} {
@@ -926,7 +926,7 @@ func TestPagesGoDeeper(t *testing.T) {
 	}
 }
 
-// TestWordPress: of a feed that WordPress made pages are looked for where it has them.
+// TestWordPress: pages of a feed made by WordPress are requested at their usual URLs.
 func TestWordPress(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	page := func(from int) http.HandlerFunc {
@@ -953,7 +953,7 @@ func TestWordPress(t *testing.T) {
 	}
 }
 
-// TestAddArchive: an archive is not what one subscribes to.
+// TestAddArchive: add does not subscribe to an archive.
 func TestAddArchive(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	chain(s, 2)
@@ -972,7 +972,7 @@ func TestAddArchive(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	// One that says that it is its own subscription document is one.
+	// It does subscribe to an archive that names itself as its subscription document.
 	s.Handle("/own", server.Doc("", atomFeed(mark+link("current", "/own"), 1)))
 	if a, err := r.Add(t.Context(), s.URL("/own"), AddOptions{}); err != nil || a.URL != s.URL("/own") {
 		t.Error(a, err)
@@ -992,7 +992,8 @@ func TestAddArchive(t *testing.T) {
 	}
 }
 
-// TestNoHistory: a file has none, whatever it says, and a damaged spool no effect.
+// TestNoHistory: a feed from a file has no history, whatever its document says, and a damaged spool
+// has no effect.
 func TestNoHistory(t *testing.T) {
 	r, s, _ := setup(t, Options{})
 	path := filepath.Join(t.TempDir(), "feed")
@@ -1112,8 +1113,8 @@ func TestHistoryBusy(t *testing.T) {
 	}
 }
 
-// TestHistoryProgress: a walk counts documents as they come. If it is stopped, a message
-// says how many are kept; they are not asked for again.
+// TestHistoryProgress: a walk counts documents as they arrive. If it is stopped, a message has
+// their number, and they are not requested again.
 func TestHistoryProgress(t *testing.T) {
 	var mu sync.Mutex
 	steps := map[string]int{}
@@ -1156,8 +1157,8 @@ func TestHistoryProgress(t *testing.T) {
 	}
 }
 
-// TestSpoolDamaged: a document that is lost between its being fetched and its being
-// delivered is fetched again, and nothing is recorded of it.
+// TestSpoolDamaged: a document that is lost between fetch and delivery is fetched again, and is not
+// recorded.
 func TestSpoolDamaged(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	chain(s, 3)
