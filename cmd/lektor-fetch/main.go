@@ -21,13 +21,13 @@ import (
 )
 
 func main() {
-	// A fetcher shares the machine with its user's work. Documents are bounded one by one;
-	// the limit makes the collector work harder before many of them add up.
+	// A fetcher must leave memory to other programs. The size of each document is limited; the
+	// memory limit makes the garbage collector run more often when many documents add up.
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(160 << 20)
 	}
-	// Below the limit a rarer collection costs little memory: with the default of 100, a first
-	// fetch takes a tenth more of the processor.
+	// Below the limit, collect less often: with the default of 100, a first fetch takes 10 % more
+	// processor time.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
@@ -53,10 +53,10 @@ Example:
 	}, names.CompleteSubscribed)
 }
 
-// common are the options of commands that make no requests.
+// common returns the options of all commands.
 func common(f *cmdline.Flags) fetcher.Common { return fetcher.Common{Dir: cmdline.Dir(f.Context)} }
 
-// fetching are those of commands that take the flags of fetchFlags.
+// fetching returns the options of commands with the flags of fetchFlags.
 func fetching(f *cmdline.Flags) fetcher.Common {
 	o := common(f)
 	o.Fetch, o.Jobs, o.MaxEntries = fetchcmd.Fetch(f), f.Number("jobs", 1, 1000), f.Number(fetcher.FlagMaxEntries, 0, 0)
@@ -72,7 +72,7 @@ func fetching(f *cmdline.Flags) fetcher.Common {
 	return o
 }
 
-// noArgs notes that a command takes none.
+// noArgs reports a usage error if there are arguments.
 func noArgs(f *cmdline.Flags) *cmdline.Flags {
 	f.Fail(cmdline.NoArgs(f.Context))
 	return f
@@ -215,7 +215,7 @@ func updateCommand() *cli.Command {
 				Want: fetcher.Want{FullText: f.Given("fulltext").Bool("fulltext")},
 			}
 			if o.All && len(o.Feeds) > 0 {
-				f.Fail(cmdline.Usagef("either feeds are named, or all of them are fetched with -a"))
+				f.Fail(cmdline.Usagef("-a fetches all feeds; do not name feeds with it"))
 			}
 			return o
 		}),
@@ -260,7 +260,7 @@ func historyCommand() *cli.Command {
 			} else if f.IsSet("pages") {
 				n, err := strconv.Atoi(v)
 				if err != nil || n < 1 {
-					f.Fail(cmdline.Usagef("--pages %s: it is a number of at least 1, or all", v))
+					f.Fail(cmdline.Usagef("--pages %s: give a number of at least 1, or all", v))
 				}
 				o.Pages = n
 			}
@@ -410,18 +410,18 @@ func dryRunFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "dry-run", Usage: "only print what would be done"}
 }
 
-// updateFlags are those of update, which the program takes without it, too.
+// updateFlags returns the flags of update, which lektor-fetch also takes without a command.
 func updateFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "fetch all feeds, due or not"},
 		cmdline.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
-		&cli.BoolFlag{Name: "fulltext", Usage: "also fetch the full text of unread entries that were delivered without"},
+		&cli.BoolFlag{Name: "fulltext", Usage: "also fetch the full text of unread entries that were delivered without it"},
 		dryRunFlag(),
 	}
 }
 
-// fetchFlags are those of all commands that make requests.
+// fetchFlags returns the flags of all commands that make requests.
 func fetchFlags() []cli.Flag {
 	return append(fetchcmd.FetchFlags(0),
 		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: fetcher.DefaultJobs, Usage: "fetch `N` feeds at once"},
