@@ -89,7 +89,7 @@ func newHostile(t *testing.T) *hostile {
 	return &hostile{filepath.Join(bin, "lektor-fetch")}
 }
 
-// outcome is how a child ended.
+// outcome is the result of a child process.
 type outcome struct {
 	status         int
 	stdout, stderr string
@@ -133,7 +133,7 @@ func (h *hostile) run(t *testing.T, dir, stdin string, args ...string) outcome {
 	return o
 }
 
-// subscribed makes a lektor-dir with one feed.
+// subscribed creates a lektor-dir with one feed.
 func subscribed(t *testing.T, dir, url string) {
 	t.Helper()
 	d, err := lektordir.Create(dir, nil)
@@ -160,7 +160,7 @@ func delivered(t *testing.T, dir string) int {
 	return len(names)
 }
 
-// repeated answers with before, n times again, and after.
+// repeated responds with before, n times again, and after.
 func repeated(before, again string, n int, after string, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		for _, h := range header {
@@ -185,7 +185,7 @@ func writeRepeated(w io.Writer, before, again string, n int, after string) {
 	_, _ = io.WriteString(w, after)
 }
 
-// encoded answers with a document in codings.
+// encoded responds with a document in codings.
 func encoded(codings string, document func(w io.Writer)) http.HandlerFunc {
 	body := sync.OnceValue(func() []byte {
 		var b bytes.Buffer
@@ -217,7 +217,7 @@ func encoded(codings string, document func(w io.Writer)) http.HandlerFunc {
 	}
 }
 
-// undeclared takes the Content-Encoding away.
+// undeclared removes the Content-Encoding of a response.
 func undeclared(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { h(undeclaredWriter{w}, r) }
 }
@@ -229,7 +229,7 @@ func (w undeclaredWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// hostileServer answers for bombs on 127.0.0.1, each below a path of its own.
+// hostileServer serves hostile responses on 127.0.0.1, each below its own path.
 type hostileServer struct {
 	*httptest.Server
 	mux *http.ServeMux
@@ -246,7 +246,7 @@ func newHostileServer(t *testing.T) *hostileServer {
 	return s
 }
 
-// serve returns the URL at which h answers from now on, and below which.
+// serve serves h from now on, and returns its URL.
 func (s *hostileServer) serve(h http.HandlerFunc) string {
 	n := fmt.Sprintf("/%d/", hostileCount.Add(1))
 	s.mux.HandleFunc(n, h)
@@ -255,8 +255,8 @@ func (s *hostileServer) serve(h http.HandlerFunc) string {
 
 var hostileCount atomic.Int64
 
-// raw takes the connection over after the request, for answers that net/http
-// would not make. write is false once the client has gone.
+// raw takes over the connection after the request, for responses that net/http would not send.
+// write returns false after the client has closed the connection.
 func raw(answer func(write func(string) bool, done <-chan struct{})) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
@@ -264,8 +264,7 @@ func raw(answer func(write func(string) bool, done <-chan struct{})) http.Handle
 			return
 		}
 		defer conn.Close()
-		// A client that goes away is noticed by reading: what it sends is
-		// nothing more.
+		// Read to notice that the client has closed the connection; it sends nothing more.
 		gone := make(chan struct{})
 		go func() {
 			defer close(gone)
@@ -278,7 +277,7 @@ func raw(answer func(write func(string) bool, done <-chan struct{})) http.Handle
 	}
 }
 
-// trickle answers with pieces, with a time between them.
+// trickle responds in pieces, with a delay between them.
 func trickle(between time.Duration, before, again string, n int, after string) http.HandlerFunc {
 	return raw(func(write func(string) bool, gone <-chan struct{}) {
 		tick := time.NewTicker(between)
@@ -298,7 +297,7 @@ func trickle(between time.Duration, before, again string, n int, after string) h
 	})
 }
 
-// redirects answers with n redirects one after the other, then with a document.
+// redirects responds with n redirects in a row, then with a document.
 func redirects(n int, document string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		dir, last := path.Split(r.URL.Path)
@@ -335,36 +334,33 @@ func hostileItems(w io.Writer, n, size int) {
 	b.WriteString(rssTail)
 }
 
-// A bomb is an answer made to cost much, and what the program must make of it.
+// A bomb is a response that is made to cost much, with the expected result.
 type bomb struct {
 	name   string
 	answer http.HandlerFunc
 	url    string   // instead of answer: another source
 	flags  []string // to begin with
-	// says is in the error, or else (if there are entries) in the warning; flag
-	// is the one that raises the limit, and named there, too.
+	// says is in the error, or if there are entries in the warning. flag raises the limit, and is
+	// in the same message.
 	says, flag string
-	// entries is what can be delivered nevertheless: the status is 0 then,
+	// entries is the number of entries that can be delivered nevertheless: then the status is 0,
 	// otherwise 75.
 	entries int
-	// fine is a large document without malice (the same, if it is nil), which
-	// comes whole with the flags raised, and is refused without them.
+	// fine is a large harmless document (nil: the same), which is received whole with the raised
+	// flags, and refused without them.
 	fine   http.HandlerFunc
 	raised []string
 	whole  int
 }
 
-// TestHostile has the real program read what was made to kill it. Whatever it
-// is, the program ends in time, takes less than 256 MiB, and says which limit
-// was passed.
+// TestHostile runs the real program on hostile input. Each time the program ends in time, uses less
+// than 256 MiB, and names the limit that was exceeded.
 //
-// feedconv and internal/fetch test most of these by themselves, in detail;
-// this is the table of all of them, from the wire to the directory. Documents
-// are of an eighth of the size that the limits allow; with
+// feedconv and internal/fetch test most of these cases in detail; this table covers them all, from
+// the network to the directory. Documents have an eighth of the size that the limits allow. For
+// the full size, run
 //
 //	go test ./cmd/lektor-fetch -run Hostile -full
-//
-// they are of all of it.
 func TestHostile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes many seconds")
@@ -378,8 +374,8 @@ func TestHostile(t *testing.T) {
 	t.Run("large", func(t *testing.T) { testLargeFeed(t, h) })
 }
 
-// testHostileTogether fetches many large documents at the same time: the limit of
-// memory is one for the process.
+// testHostileTogether fetches many large documents at the same time: the memory limit is for the
+// whole process.
 func testHostileTogether(t *testing.T, h *hostile, s *hostileServer) {
 	const size = 16<<20 - 4096
 	dir := filepath.Join(t.TempDir(), "feeds")
@@ -399,9 +395,8 @@ func testHostileTogether(t *testing.T, h *hostile, s *hostileServer) {
 	}
 }
 
-// testHostileAnswers fetches feeds. The limit that was passed is named on
-// stderr and in the feed's file error, and so is the flag that raises it; with
-// the flag a document comes that is only large.
+// testHostileAnswers fetches feeds. stderr and the file error of the feed name the exceeded limit
+// and the flag that raises it. With the flag, a document that is only large is delivered.
 func testHostileAnswers(t *testing.T, h *hostile, s *hostileServer) {
 	size := 1 << 20
 	if *full {
@@ -423,7 +418,7 @@ func testHostileAnswers(t *testing.T, h *hostile, s *hostileServer) {
 	if *full {
 		bombSize = 1024 * mib
 	}
-	// 20 MB of a hundred entries, refused by the default limits.
+	// 20 MB in a hundred entries, refused by the default limits.
 	big := large(100, 200_000)
 	bytesRaised := []string{"--max-bytes", "33554432", "--max-decoded", "33554432"}
 	decodedRaised := []string{"--max-decoded", "33554432"}
@@ -448,7 +443,7 @@ func testHostileAnswers(t *testing.T, h *hostile, s *hostileServer) {
 	entities.WriteString(`]>` + rssHead + `<item><title>&l9;</title></item>` + rssTail)
 
 	bombs := []bomb{
-		// Documents: what FEEDCONV's table has, and more of the kind.
+		// Documents: those of the table in FEEDCONV, and similar ones.
 		{name: "two million elements under a default namespace", answer: repeated(rssHead+item+`<a xmlns="urn:x">`, "<a>", 2_000_000, ""), says: "elements deep"},
 		{name: "nested elements, closed", answer: func(w http.ResponseWriter, r *http.Request) {
 			writeRepeated(w, rssHead+item, "<x:a>", size/12, "")
@@ -513,7 +508,7 @@ func testHostileAnswers(t *testing.T, h *hostile, s *hostileServer) {
 		{name: "gzip that nobody declared", answer: undeclared(encoded("gzip", zeros(bombSize))), says: "more than 16777216 bytes after decompression", flag: "max-decoded",
 			fine: undeclared(encoded("gzip", big)), raised: decodedRaised, whole: 100},
 
-		// Answers that do not end, or not soon.
+		// Responses that never end, or end late.
 		{name: "endless, chunked", answer: repeated(rssHead, item, 1<<40, ""), says: "more than 16777216 bytes transferred", flag: "max-bytes", fine: plainly(big), raised: bytesRaised, whole: 100},
 		{name: "endless, to the end of the connection", answer: raw(func(write func(string) bool, _ <-chan struct{}) {
 			write(okHeader + "Connection: close\r\n\r\n" + rssHead)
@@ -640,7 +635,7 @@ func testHostileAnswers(t *testing.T, h *hostile, s *hostileServer) {
 	}
 }
 
-// testHostileLists imports lists that are none that a person made.
+// testHostileLists imports hostile lists.
 func testHostileLists(t *testing.T, h *hostile) {
 	list := func(before, again string, n int, after string) string {
 		var b strings.Builder
@@ -729,8 +724,7 @@ func testHostileLists(t *testing.T, h *hostile) {
 	})
 }
 
-// testHostilePages looks for feeds in pages that have too many, or are none
-// that a browser would show.
+// testHostilePages looks for feeds in pages with too many links, and in malformed pages.
 func testHostilePages(t *testing.T, h *hostile, s *hostileServer) {
 	const head = "<!DOCTYPE html><html><head><title>A page</title>"
 	links := func(format string) http.HandlerFunc {
@@ -772,8 +766,8 @@ func testHostilePages(t *testing.T, h *hostile, s *hostileServer) {
 	}
 }
 
-// testLargeFeed: a feed of many entries comes whole once the limit that the
-// warning names is raised, also from a server that says it has not changed.
+// testLargeFeed: after the limit named in the warning is raised, a feed of many entries is
+// delivered whole, even from a server with 304 responses.
 func testLargeFeed(t *testing.T, h *hostile) {
 	n, first, limit := 600, 200, []string{"--max-entries", "200"}
 	if *full {
@@ -787,7 +781,7 @@ func testLargeFeed(t *testing.T, h *hostile) {
 	subscribed(t, dir, s.URL("/feed"))
 	fetch := func(flags ...string) outcome {
 		t.Helper()
-		// Not killed by the deadline for bombs: this is work.
+		// The deadline for bombs does not apply: this run has real work.
 		return h.run(t, dir, "", append([]string{"-a", "--gap", "0", "--timeout", busy, "--max-bytes", "67108864", "--max-decoded", "67108864"}, flags...)...)
 	}
 	if o := fetch(limit...); o.status != 0 || !strings.Contains(o.stderr, fmt.Sprintf("more than %d entries; the rest was left out; --max-entries raises the limit", first)) || delivered(t, dir) != first {

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// servers are those of the scripts that run, by their working directories.
+// servers holds the server of each running script, by its working directory.
 var servers sync.Map
 
 func TestManual(t *testing.T) { manual.CheckManual(t, newApp()) }
@@ -41,7 +41,7 @@ func TestManual(t *testing.T) { manual.CheckManual(t, newApp()) }
 // are
 //
 //	status N COMMAND…   COMMAND must end with status N
-//	serve               serve $WORK/www from now on; $URL is where
+//	serve               serve $WORK/www from now on at $URL
 //	requests PATH LINE… the requests for PATH since the last time must be LINE…,
 //	                    each a status and, after it, the If-None-Match if any,
 //	                    for which * stands, too
@@ -145,7 +145,7 @@ func find(ts *testscript.TestScript, title string) (*lektordir.Dir, lektordir.Re
 	return nil, lektordir.Ref{}
 }
 
-// interrupt is the command of the scripts.
+// interrupt implements the script command interrupt.
 func interrupt(ts *testscript.TestScript, _ bool, args []string) {
 	sig := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[args[0]]
 	if signal.Ignored(sig) {
@@ -161,7 +161,7 @@ func interrupt(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	ts.Check(cmd.Start())
 	defer cmd.Process.Kill()
-	// More than a pipe holds: it is read when all of it is written.
+	// Write more than a pipe holds: when the write returns, the program has read the beginning.
 	_, err = io.WriteString(in, ts.ReadFile("half")+strings.Repeat("\n", 200_000))
 	ts.Check(err)
 	ts.Check(cmd.Process.Signal(sig))

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// syncBuffer is a buffer that is written by one and read by another.
+// syncBuffer is a buffer that is safe for concurrent use.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -28,8 +28,8 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
-// quickDir makes a directory for a test that has many lektor-dirs: in memory,
-// where that can be, as each is synced again and again.
+// quickDir creates a directory for a test with many lektor-dirs, in memory if possible, as each of
+// them is synced repeatedly.
 func quickDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "lektor-")
@@ -40,7 +40,7 @@ func quickDir(t *testing.T) string {
 	return dir
 }
 
-// snapshot returns what is below a directory: names, modes, times and contents.
+// snapshot lists the files below a directory: names, modes, times and contents.
 func snapshot(t *testing.T, root string) []string {
 	t.Helper()
 	var out []string

@@ -22,9 +22,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// odd is a lektor-dir of two feeds. The one called odd has two entries in new/
-// and one in cur/, and all extras; something is odd about its files. The server
-// has another entry for either.
+// odd is a lektor-dir with two feeds. The feed named odd has two entries in new/ and one in cur/,
+// all extras, and a defect in its files. The server has another entry for each feed.
 type odd struct {
 	server   *server.Server
 	dir      string
@@ -35,7 +34,7 @@ type odd struct {
 	wide     bool // the lektor-dir is odd, not the feed
 }
 
-// newOdd makes one in a directory.
+// newOdd creates an odd in a directory.
 func newOdd(t *testing.T, dir string) *odd {
 	t.Helper()
 	o := &odd{server: serve(t, "127.0.0.1"), dir: dir}
@@ -82,7 +81,7 @@ func newOdd(t *testing.T, dir string) *odd {
 	return o
 }
 
-// serve serves both feeds with so many entries, of which the last changes.
+// serve serves both feeds with n entries, of which the last changes.
 func (o *odd) serve(n int) {
 	for _, name := range []string{"odd", "other"} {
 		doc := server.RSS(name, 1, n)
@@ -115,7 +114,7 @@ func (o *odd) view(f func(context.Context, session.Common, *cmdline.Streams) err
 	return status, out.String()
 }
 
-// watch runs lektor-fetch watch until what is awaited has come, or been said.
+// watch runs lektor-fetch watch until the expected result or message appears.
 func (o *odd) watch(t *testing.T, until func(said string) bool) (status int, said string) {
 	t.Helper()
 	var out syncBuffer
@@ -153,7 +152,7 @@ func (o *odd) entries() int {
 	return len(names)
 }
 
-// commands are those that may write. Each reports its status and what it said.
+// commands returns the commands that may write. Each returns its exit status and its messages.
 func (o *odd) commands(t *testing.T) map[string]func() (int, string) {
 	doc := server.RSS("odd", 3, 3)
 	fetch := func(stdin string, args ...string) func() (int, string) {
@@ -174,7 +173,7 @@ func (o *odd) commands(t *testing.T) map[string]func() (int, string) {
 		"put":          fetch("text", "put", "--feed-id", o.id, "--feed-name", "Named anew", "--id", "urn:x:1", "--title", "Put"),
 		"add":          fetch("", "add", "--gap", "0", "--alias", "Other", "--category", "b", "--interval", "2h", o.id),
 		"add again": func() (int, string) {
-			// Unsubscribed as far as that goes, by hand.
+			// Unsubscribe by hand, if possible.
 			if fi, err := os.Lstat(filepath.Join(o.dir, "src", o.hash, "etc/fetch/url")); err == nil && (fi.Mode()&fs.ModeSymlink != 0 || !o.behind("etc/fetch")) {
 				os.Remove(filepath.Join(o.dir, "src", o.hash, "etc/fetch/url"))
 			}
@@ -235,9 +234,8 @@ func (o *odd) behind(rel string) bool {
 	return false
 }
 
-// A link in the place of any file or directory of ours leads to what is not
-// ours. Nothing is written, changed, deleted or made there, whatever runs, and
-// the other feed is fetched all the same.
+// If a symbolic link replaces any file or directory of the lektor-dir, no file outside is written,
+// changed, deleted or created by any command, and the other feed is fetched.
 func TestPlantedLinks(t *testing.T) {
 	template := newOdd(t, filepath.Join(quickDir(t), "feeds"))
 	for i, plant := range []string{
@@ -296,9 +294,8 @@ func TestPlantedLinks(t *testing.T) {
 	}
 }
 
-// plant puts a link in the place of a path ($ for the odd feed) that leads
-// outside: to what was there (ours), to something of somebody else's (theirs),
-// or to nothing. It reports false where that makes no sense.
+// plant replaces a path ($ is the odd feed) by a link to the outside: to the moved original (ours),
+// to a foreign file (theirs), or to nothing. It returns false if the combination makes no sense.
 func (o *odd) plant(t *testing.T, rel, what, outside string) bool {
 	t.Helper()
 	must := func(err error) {
@@ -322,7 +319,7 @@ func (o *odd) plant(t *testing.T, rel, what, outside string) bool {
 	case what == "ours":
 		must(copyTree(path, outside))
 	case what == "theirs" && dir:
-		// Names that we would write or remove.
+		// Names that lektor would write or remove.
 		for _, name := range []string{"precious", "url", "seen", "id", "name", "etag", "alias", "list", "interval", "next", "link", "cloud", "due/x", "fetch/url", o.hash, ".url1234567890123456"} {
 			name = filepath.Join(outside, name)
 			must(os.MkdirAll(filepath.Dir(name), 0o777))
@@ -337,8 +334,8 @@ func (o *odd) plant(t *testing.T, rel, what, outside string) bool {
 	return true
 }
 
-// A directory that vanishes while a document is on its way fails its own feed,
-// or is made again. The other feed is fetched, and nothing is left half done.
+// If a directory vanishes during a fetch, only its own feed fails, or the directory is created
+// again. The other feed is fetched, and nothing is half done.
 func TestVanishing(t *testing.T) {
 	for _, gone := range []string{"src/$", "src/$/etc", "src/$/etc/fetch", "src/$/etc/fetch/url", "src/$/id", "new/$", "tmp/$", "cur/$", "etc/fetch/lock", "etc"} {
 		for _, answer := range []string{"changed", "same", "failed"} {
@@ -377,7 +374,7 @@ func TestVanishing(t *testing.T) {
 					t.Errorf("it does not say which feed failed: %s", said)
 				}
 				t.Logf("%d %s", status, said)
-				// And again, of what is left of it.
+				// Fetch again, with the remaining files.
 				o.serve(5)
 				if status, said := o.fetch(t, "", "update", "-a", "--gap", "0"); status != 0 {
 					t.Logf("again: %d %s", status, said)

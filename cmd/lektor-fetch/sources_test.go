@@ -156,11 +156,10 @@ func outlines(t *testing.T, data []byte) []string {
 	}
 }
 
-// squash makes titles comparable that differ in markup and white space only.
+// squash normalises white space, to compare titles.
 func squash(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// countTitles returns the titles of a document's entries, by means other than
-// feedconv's.
+// countTitles returns the titles of a document's entries, without feedconv.
 func countTitles(t *testing.T, name string, data []byte) []string {
 	t.Helper()
 	titles := []string{}
@@ -218,7 +217,7 @@ func countTitles(t *testing.T, name string, data []byte) []string {
 	}
 }
 
-// plain is enough of HTML for the titles in the samples.
+// plain decodes the HTML that occurs in titles of the samples.
 func plain(s string) string {
 	return strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">", "&#39;", "'", "&quot;", `"`, "&#8217;", "’", "&#8220;", "“", "&#8221;", "”", "&#8216;", "‘", "&#8212;", "—", "&#8211;", "–", "&#8230;", "…", "&nbsp;", " ",
 		"<em>", "", "</em>", "", "<i>", "", "</i>", "", "<b>", "", "</b>", "").Replace(s)
@@ -246,9 +245,8 @@ func run(t testing.TB, stdin string, args ...string) (status int, stdout, stderr
 	return status, out.String(), errs.String()
 }
 
-// TestBadSources has ten bad sources among a hundred good ones: the hundred are
-// delivered, the ten are named, and memory stays small, measured in a process
-// of its own.
+// TestBadSources: among a hundred good sources are ten bad ones. The hundred are delivered, the ten
+// are reported, and the memory stays small, measured in a separate process.
 func TestBadSources(t *testing.T) {
 	var list strings.Builder
 	list.WriteString("<opml><body>")
@@ -285,12 +283,12 @@ func TestBadSources(t *testing.T) {
 		"/endless": server.Endless("<rss><channel>", "<item><title>again</title></item>"),
 		"/stalls":  server.Stall,
 	} {
-		// Each on a port of its own, as each is a host of its own.
+		// Each is on its own port, and so counts as a host.
 		s := serve(t, "127.0.0.1")
 		s.Handle(path, h)
 		bad = append(bad, s.URL(path))
 	}
-	// No name server is asked for a name that cannot be one.
+	// An invalid name is not looked up.
 	bad = append(bad, "http://unknown..host/feed")
 	for _, u := range slices.Concat(bad, good) {
 		fmt.Fprintf(&list, "<outline xmlUrl=%q/>", u)
@@ -304,7 +302,7 @@ func TestBadSources(t *testing.T) {
 			t.Fatal(stderr)
 		}
 		o = h.run(t, dir, "", "--gap", "1ms", "--timeout", fmt.Sprintf("%ds", seconds))
-		// All but what stalls is to come in time, of which a busy machine needs more.
+		// All sources but the stalled ones must arrive in time; a busy machine needs longer.
 		if strings.Count(o.stderr, fmt.Sprintf(" within %ds", seconds)) <= 1 || seconds > 60 {
 			break
 		}
@@ -353,8 +351,8 @@ func (zero) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestPolite runs the fetcher every minute, by a clock of its own, and looks
-// what servers see of it.
+// TestPolite runs the fetcher every minute of a simulated clock, and checks the requests that
+// servers receive.
 func TestPolite(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	now := start
@@ -370,9 +368,9 @@ func TestPolite(t *testing.T) {
 	var mu sync.Mutex
 	visits := map[string][]visit{}
 	feeds := map[string][]http.HandlerFunc{
-		// An hour is the interval of feeds without one.
+		// The default interval is an hour.
 		"/odd": {answer(200, rss, "ETag: "+odd), answer(304, "", "ETag: \"plain\""), answer(304, ""), answer(304, "")},
-		// max-age counts on a 200 and on a 304, and stays when a 304 has none.
+		// max-age applies to a 200 and to a 304, and stays if a 304 has none.
 		"/age": {answer(200, rss, "Cache-Control: max-age=7200", `ETag: "e"`), answer(304, "", "Cache-Control: max-age=10800"), answer(304, ""), answer(304, "", "Cache-Control: max-age=60")},
 		"/429": {answer(429, "", "Retry-After: 9000"), answer(200, rss), answer(200, rss)},
 		"/503": {answer(503, "", "Date: Sun, 01 Mar 2026 12:00:00 GMT", "Retry-After: Sun, 01 Mar 2026 15:00:00 GMT"), answer(200, rss), answer(200, rss)},
@@ -436,7 +434,7 @@ func TestPolite(t *testing.T) {
 	if n := len(target.Requests("/new")); n != 10 {
 		t.Errorf("%d requests of where the feed moved to", n)
 	}
-	// A feed that has ended is asked for once a month.
+	// A feed that has ended is requested once a month.
 	now = start.Add(30*24*time.Hour - time.Minute)
 	minute()
 	if n := len(visits["/410"]); n != 1 {
