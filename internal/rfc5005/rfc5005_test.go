@@ -21,7 +21,7 @@ func parse(t *testing.T, doc, url string) *feedconv.Feed {
 	return f
 }
 
-// atom is a document with something in its head.
+// atom returns an Atom document with head in its feed element.
 func atom(head string) string {
 	return `<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom" xmlns:fh="http://purl.org/syndication/history/1.0">
 <title>T</title><id>urn:x</id><updated>2020-01-01T00:00:00Z</updated>` + head +
@@ -30,13 +30,13 @@ func atom(head string) string {
 
 func link(rel, href string) string { return `<link rel="` + rel + `" href="` + href + `"/>` }
 
-// rss is an RSS 2.0 document with something in its head.
+// rss returns an RSS 2.0 document with head in its channel.
 func rss(head string) string {
 	return `<?xml version="1.0"?><rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom" xmlns:fh="http://purl.org/syndication/history/1.0"><channel><title>T</title>` +
 		head + `<item><guid>1</guid><title>E</title></item></channel></rss>`
 }
 
-// TestKinds: what a document that is subscribed to is, and where it leads.
+// TestKinds: the kind and links of subscription documents.
 func TestKinds(t *testing.T) {
 	for _, c := range []struct {
 		name, doc string
@@ -83,7 +83,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestReached: what a document is that prev-archive or next led to.
+// TestReached: the kind and links of documents that prev-archive or next led to.
 func TestReached(t *testing.T) {
 	for _, c := range []struct {
 		name, doc      string
@@ -134,11 +134,11 @@ func documents(t *testing.T, file string) map[string]string {
 	return found
 }
 
-// TestSpecifications: the examples of RFC 5005 and of the drafts are what their
-// captions call them.
+// TestSpecifications: the examples of RFC 5005 and of the drafts have the kinds that their captions
+// name.
 func TestSpecifications(t *testing.T) {
-	// -05 had the same examples as -06 but for the paged ones, and previous where
-	// there is prev-archive now.
+	// Draft -05 has the examples of -06 except the paged ones, with previous in place of
+	// prev-archive.
 	draft05 := map[string]string{}
 	for caption, doc := range documents(t, "feed-history-draft-06.txt") {
 		switch doc = strings.ReplaceAll(doc, `"prev-archive"`, `"previous"`); caption {
@@ -194,7 +194,7 @@ func TestSpecifications(t *testing.T) {
 	}
 }
 
-// TestCheck: a document cannot have everything asked for.
+// TestCheck: a document cannot cause a request for every URL.
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		from, to string

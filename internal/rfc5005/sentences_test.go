@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// sentences are those of RFC 5005 and of the drafts with MUST or SHOULD in them, as far
-// as a reader has to do with them: what he must do, and what he does about publishers
-// who do otherwise. Behind each are the tests.
+// sentences holds the sentences of RFC 5005 and of the drafts with MUST or SHOULD that concern a
+// reader: its duties, and its reaction to publishers that violate theirs. tests names the tests of
+// each.
 var sentences = []struct{ text, tests string }{
 	// RFC 5005.
 	{"any entry not actually in the feed document SHOULD NOT be considered part of that feed", "TestCompleteFeed TestComplete"},

@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// site is archives by URL: what each leads to.
+// site maps the URL of each archive to that of the archive before it.
 type site map[string]string
 
 func u(n any) string { return fmt.Sprintf("http://x.example/%v", n) }
 
-// walk walks a site as a fetcher does, and returns the URLs that it asked for, newest
-// first, the archives it stored, and the reason why it ended. Each archive has ten entries and a hundred bytes.
+// walk walks through a site as a fetcher does, and returns the requested URLs, newest first, the
+// stored archives, and the reason why the walk ended. Each archive has ten entries and a hundred
+// bytes.
 func walk(t *testing.T, s site, w *Walk, redirects map[string]string) (asked []string, stored []Stored, stop *Stop) {
 	t.Helper()
 	for range 1000 {
@@ -47,7 +48,7 @@ func walk(t *testing.T, s site, w *Walk, redirects map[string]string) (asked []s
 	return nil, nil, nil
 }
 
-// chain is n archives, the first of all is 1.
+// chain returns n archives; 1 is the first.
 func chain(n int) site {
 	s := site{}
 	for i := 1; i <= n; i++ {
@@ -121,7 +122,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// TestForget: an archive that is forgotten is asked for again, and no other.
+// TestForget: only a forgotten archive is requested again.
 func TestForget(t *testing.T) {
 	for _, name := range []any{2, "two", "self"} {
 		r := &Record{}
@@ -142,8 +143,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestBrokenCircle: of a circle, the last archive is to blame if it is recorded, then all
-// that are recorded.
+// TestBrokenCircle: in a loop, the last archive is broken if it is recorded, otherwise all recorded
+// ones.
 func TestBrokenCircle(t *testing.T) {
 	site := map[string]string{u(5): u(4), u(4): u(3), u(3): u(2), u(2): u(4)}
 	r := &Record{}
@@ -161,8 +162,8 @@ func TestBrokenCircle(t *testing.T) {
 	}
 }
 
-// TestBaseline: the end of a walk is where all entries are older, those without a date by
-// when they came; what is not known is delivered if it is not older by a day.
+// TestBaseline: a walk ends at a document whose entries are all older, by their dates or else
+// delivery times. An unknown entry is delivered unless it is more than a day older.
 func TestBaseline(t *testing.T) {
 	at := func(hours int) time.Time { return time.Unix(1e9, 0).Add(time.Duration(hours) * time.Hour) }
 	b := Baseline{Since: at(0)}
@@ -209,8 +210,8 @@ func TestWalkDowngrade(t *testing.T) {
 	}
 }
 
-// TestRecord: an archive is found under all of its URLs, and counted once; what one
-// calls itself does not hide another that is there.
+// TestRecord: an archive is found under all of its URLs, and counted once. A self link does not
+// hide another archive with that URL.
 func TestRecord(t *testing.T) {
 	var r Record
 	r.Add(Stored{URL: u(1), Final: u("one"), Self: u("uno"), Prev: u(0)})
@@ -226,8 +227,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestInterrupted: whatever part of a chain is stored, whichever way, the next walk
-// asks for exactly the rest.
+// TestInterrupted: whichever part of a chain is stored, the next walk requests exactly the rest.
 func TestInterrupted(t *testing.T) {
 	const n = 10
 	s := chain(n)
@@ -248,9 +248,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestChoice: RFC 5005, section 4.2: "clients SHOULD consider only the most recently
-// updated entry", and of equal ones that of "the most recently updated feed
-// document".
+// TestChoice: RFC 5005, section 4.2: "clients SHOULD consider only the most recently updated
+// entry", and if entries are equal, that of "the most recently updated feed document".
 func TestChoice(t *testing.T) {
 	at := func(n int) time.Time {
 		if n == 0 {
