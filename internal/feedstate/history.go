@@ -94,8 +94,8 @@ func (h *History) Linked() Linked {
 	return Linked{rfc5005.Kind(h.line(fileKind)), h.line(filePrev), h.line(fileNextPage)}
 }
 
-// SetLinked records l, durably if it changed: a document that is not modified is not parsed again,
-// and its archives would be missed. If Prev is "", nothing is missing any longer.
+// SetLinked records l, durably if it changed: an unmodified document is not parsed again, so its
+// archives would be missed. If Prev is "", SetLinked clears the gap.
 func (h *History) SetLinked(l Linked) error {
 	if l == (Linked{}) && !h.Exists() {
 		return nil
@@ -284,8 +284,8 @@ func parseArchive(line []byte) (s rfc5005.Stored, ok bool) {
 	return s, s.URL != "" && s.Final != ""
 }
 
-// Archives reads the record of archives. It skips damaged lines: the archive is fetched again, and
-// its entries are known.
+// Archives reads the record of archives. It skips damaged lines: such an archive is fetched again,
+// and its entries are not delivered twice.
 func (h *History) Archives() (*rfc5005.Record, error) {
 	data, err := filelog.Read(h.path(fileArchives), archivesLog)
 	if err != nil {
@@ -332,7 +332,8 @@ func (h *History) Walk(now time.Time, asked bool, own ...string) (*rfc5005.Walk,
 	if !asked {
 		w.Baseline = h.Baseline()
 		if w.Baseline.Since.After(now.Add(clockSkew)) {
-			// The clock was wrong when it was set. Rather deliver too much than too little.
+			// The baseline was set while the clock was wrong. Deliver too much rather than too
+			// little.
 			w.Baseline.Since = time.Unix(0, 0)
 		}
 	}

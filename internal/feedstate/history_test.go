@@ -84,7 +84,7 @@ func TestArchiveLines(t *testing.T) {
 			t.Fatalf("byte %d: %d, %v", i, r.Len(), err)
 		}
 	}
-	// It is not written through a link.
+	// The record is not written through a link.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestBaselineLines(t *testing.T) {
 			t.Error(h.Baseline(), err)
 		}
 	}
-	// A time that is still to come was written by a clock that was wrong.
+	// A time in the future was written with a wrong clock.
 	if w, err := h.Walk(at.Add(-time.Hour), false); err != nil || w.Baseline.Since.After(at.Add(-time.Hour)) || !w.Baseline.Set() {
 		t.Error(w.Baseline, err)
 	}
@@ -230,11 +230,11 @@ func TestMissing(t *testing.T) {
 	if h.Summary() != "incomplete" {
 		t.Error(h.Summary())
 	}
-	// A document without archives misses none.
+	// If the document names no archives, none is missing.
 	if err := h.SetLinked(Linked{}); err != nil || h.Gap() != nil || h.Summary() != "" {
 		t.Error(err, h.Gap(), h.Summary())
 	}
-	// Control characters and line ends in the file are not in the message.
+	// The message has no control characters or line ends of the file.
 	if err := os.WriteFile(h.path(fileIncomplete), []byte("\x1b[31mx\n\n\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestSpool: what was put is there, unless anything of it changed.
+// TestSpool: a stored document is returned, unless its file was changed.
 func TestSpool(t *testing.T) {
 	d, _ := someHistory(t)
 	s, err := SpoolOf(d, "0123")
@@ -289,7 +289,7 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-// TestForgets: unsubscribed, a feed keeps what was delivered in mind, and nothing else.
+// TestForgets: after unsubscribing, only the record of delivered entries and archives stays.
 func TestForgets(t *testing.T) {
 	d, _ := someHistory(t)
 	w, err := NewWriter(d, commit.Options{})

@@ -13,8 +13,8 @@ import (
 	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
-// lastDocument is what is known of the last document: validators, the digest of its body, and the URL,
-// filter and limits that they belong to.
+// lastDocument holds the validators of the last document, the digest of its body, and the URL,
+// filter and limits for which they are valid.
 type lastDocument struct {
 	*area
 	set *settings
@@ -88,8 +88,8 @@ func finalURL(final, asked string) string {
 	return ""
 }
 
-// move changes the URL of the known document to a new one. The validators are still those of the
-// URL that they came from, which mostly is the new one.
+// move records that the feed has a new URL. The validators stay valid for the URL that sent them,
+// which is usually the new one.
 func (l *lastDocument) move(asked, to *url.URL) {
 	if !l.current() {
 		return
@@ -104,8 +104,8 @@ func (l *lastDocument) move(asked, to *url.URL) {
 	l.put(fileFrom, l.from(to.String(), l.short()))
 }
 
-// removeDocument removes validators and digest from disk if the URL they belong to is about to change:
-// after a kill in the middle they must not be taken for those of another URL.
+// removeDocument removes validators and digest from disk before their URL changes: otherwise, after
+// a kill, they would be taken for those of the new URL.
 func (l *lastDocument) removeDocument() error {
 	_, from := l.changed[fileFrom]
 	_, final := l.changed[fileFinal]
@@ -126,9 +126,9 @@ func (l *lastDocument) removeDocument() error {
 	return nil
 }
 
-// save writes the digest before the validators, as a server does not send a document that is not
-// modified. It saves validators only if everything else was saved; sure reports whether the part
-// before was.
+// save writes the digest before the validators, as with a validator the server no longer sends an
+// unchanged document. It saves validators only if the digest was saved and sure is set, because the
+// caller has saved the rest.
 func (l *lastDocument) save(sure bool) error {
 	err := l.area.save(fileFrom, fileFinal, fileBody)
 	for _, name := range []string{fileETag, fileModified} {

@@ -87,8 +87,8 @@ func Marked(d *lektordir.Dir, warn func(format string, args ...any)) map[string]
 	return marked
 }
 
-// TakeMarker takes the due marker of a feed. It reports whether there was one, or a taken one that was
-// not cleared; that may be true in spite of an error.
+// TakeMarker takes the due marker of a feed. It reports whether there was a due marker, or a taken
+// marker that was not cleared. The result is valid even with an error.
 func TakeMarker(d *lektordir.Dir, hash string) (bool, error) {
 	due, taken := d.Join(dueDir, hash), d.Join(takenDir, hash)
 	var bad error

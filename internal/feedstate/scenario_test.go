@@ -13,7 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
-// fetcher is what lektor-fetch does with a feed, as far as this package goes.
+// fetcher simulates the part of lektor-fetch that uses this package.
 type fetcher struct {
 	t     *testing.T
 	dir   string
@@ -23,7 +23,7 @@ type fetcher struct {
 	rand  float64
 }
 
-// run fetches the feed if it is due, as a process of its own would.
+// run fetches the feed if it is due, like a separate process.
 func (f *fetcher) run() {
 	f.t.Helper()
 	if !dueAt(f.dir, f.clk.Now()) {
@@ -60,8 +60,7 @@ func (f *fetcher) run() {
 	}
 }
 
-// A fetcher that is run every minute for days asks exactly when it should, and
-// for what.
+// A fetcher that runs every minute for days makes exactly the expected requests.
 func TestEveryMinute(t *testing.T) {
 	type handler func(n int, w http.ResponseWriter, r *http.Request) // n counts from 0
 	const etag, odd = `"v1"`, "W/\"a\xff\xfe b\""

@@ -237,7 +237,7 @@ func maxAge(h textproto.MIMEHeader) string {
 	return strconv.FormatInt(int64(d/time.Second), 10)
 }
 
-// duration formats d so that units.ParseInterval can parse it.
+// duration formats d so that humanize.ParseInterval can parse it.
 func duration(d time.Duration) string {
 	const most = 365 * 24 * time.Hour // beyond MaxDelay anyway
 	if d < time.Second {

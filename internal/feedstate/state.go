@@ -195,8 +195,8 @@ func (s *State) change(name, value string) error {
 	return nil
 }
 
-// forget removes the files that a new value invalidates. It must be called before the value is
-// written: if it were interrupted afterwards, setting the same value again would not call for it.
+// forget removes the files that a new value invalidates. Call it before the value is written: after
+// an interruption, setting the same value again would not remove them.
 func (s *State) forget(name, old, value string) error {
 	var errs []error
 	var drop []string
@@ -293,8 +293,8 @@ func (s *State) moved(target string) {
 	}
 	to, err := feedurl.Parse(target)
 	same := feedurl.SameOrigin(asked.String(), target)
-	// Headers are for the server that the user named. If the url became that of another server, it
-	// would be sent them.
+	// Headers are for the server that the user named. Do not save a url on another server, which
+	// would get the headers.
 	if err != nil || asked.Scheme == "https" && to.Scheme != "https" ||
 		s.get(fileHeaders) != "" && !same {
 		s.put(fileMoved, "")

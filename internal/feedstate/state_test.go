@@ -102,7 +102,7 @@ func TestStateFiles(t *testing.T) {
 	if !s.SameBody(doc(rss)) || s.SameBody(doc(rss+" ")) {
 		t.Error("the body is not recognised")
 	}
-	// A document without validators and hints leaves none of the old.
+	// A document without validators and hints removes the old ones.
 	s.Succeeded(noon, doc("other"), Hints{})
 	save(t, s)
 	for _, name := range []string{"etag", "modified", "max-age", "ttl", "update-interval", "skip-hours", "skip-days"} {
@@ -139,7 +139,7 @@ func TestNotModifiedTouches(t *testing.T) {
 	if s := load(t, dir); !s.Checked().Equal(later) || !s.Next().Equal(later.Add(2*time.Hour)) {
 		t.Errorf("checked %v, next %v", s.Checked(), s.Next())
 	}
-	// Validators are taken over, each for itself.
+	// Each validator is replaced separately.
 	s = load(t, dir)
 	s.NotModified(later, same("Last-Modified", "m"))
 	save(t, s)
@@ -221,7 +221,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// An interrupted fetch is no failure of the feed.
+// An interrupted fetch does not count as a failure.
 func TestNotItsFault(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://example.com/\n")
@@ -231,7 +231,7 @@ func TestNotItsFault(t *testing.T) {
 	if got := files(t, dir); len(got) != 1 {
 		t.Errorf("after ^C: %v", got)
 	}
-	// The network's own timeouts look like the end of ctx, and are not.
+	// Network timeouts look like the end of ctx, but count as failures.
 	s = load(t, t.TempDir())
 	s.Failed(noon, &httpmsg.NetError{URL: "u", Kind: httpmsg.KindDNS, Err: context.DeadlineExceeded})
 	if s.Failures() != 1 || s.Next().IsZero() {
@@ -280,9 +280,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// After a document that was cut off, the next request must bring it whole.
-// The validators of a document that a limit made short are sent only with the same limit,
-// since a higher limit must fetch the rest.
+// After a truncated document, the next request has no validators. After a document that a limit
+// made short, they are sent only with the same limit, since a higher limit must fetch the rest.
 func TestShortIsKeptUnderItsLimits(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://example.com/\n")
@@ -316,7 +315,7 @@ func TestShortIsKeptUnderItsLimits(t *testing.T) {
 	save(t, s)
 	known("entries=5", true)
 	known("entries=9", false)
-	// One that was read whole is known under any limit.
+	// A document that was read in full is known under any limit.
 	s = under("entries=9")
 	s.Succeeded(noon, doc(rss, "Etag", "a"), Hints{})
 	save(t, s)
@@ -412,7 +411,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// Headers are sent to the feed's own server only: no redirect makes another its own.
+// Headers are sent to the feed's own server only: no redirect changes the url to another server.
 func TestMovedWithHeaders(t *testing.T) {
 	for target, want := range map[string]string{
 		"http://b/":    "http://a/",

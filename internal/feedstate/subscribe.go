@@ -96,8 +96,8 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added 
 	}
 	n := newFeed{d: d, s: s, base: d.Join("src", s.Hash), write: atomicfile.Write}
 	if _, lerr := os.Lstat(n.base); errors.Is(lerr, fs.ErrNotExist) {
-		// Otherwise, on a full disk a feed without a name would stay. All of src/$feed was written
-		// by this call, under the feed's lock.
+		// Otherwise a full disk would leave a feed without a name. This call wrote all of
+		// src/$feed, under the feed's lock.
 		defer func() {
 			if err != nil {
 				_ = os.RemoveAll(n.base)
@@ -151,7 +151,7 @@ func (n *newFeed) put(name, value string, missing bool) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	if n.withheld && (name == "id" || name == pendingURLFile || value == oneLine(n.s.ID)) { // the name of a command is the command
+	if n.withheld && (name == "id" || name == pendingURLFile || value == oneLine(n.s.ID)) { // the name may be the id
 		if err := guard(path); err != nil {
 			return err
 		}
