@@ -51,7 +51,7 @@ func TestAddHeaders(t *testing.T) {
 		}
 		return said.String()
 	}
-	if said := add(s.URL("/strange.html")); !strings.Contains(said, "links to a feed of another server") {
+	if said := add(s.URL("/strange.html")); !strings.Contains(said, "links to a feed on another server") {
 		t.Error(said)
 	}
 	if said := add(s.URL("/own.html")); !strings.Contains(said, "subscribed (Feed), 1 entry") {

@@ -25,8 +25,8 @@ type post struct {
 	at time.Time
 }
 
-// publisher is a site with archives, and the clock of everybody. Its archives hold each
-// entries of them, the oldest first.
+// publisher is a site with archives, and the clock of the test. Its archives hold each entries,
+// oldest first.
 type publisher struct {
 	*server.Server
 	now   time.Time
@@ -57,7 +57,7 @@ func newPublisher(t *testing.T, posts int) *publisher {
 	return w
 }
 
-// post publishes, with a time before each.
+// post publishes n posts, with a pause before each.
 func (w *publisher) post(n int, pause time.Duration) {
 	for range n {
 		w.now = w.now.Add(pause)
@@ -77,8 +77,8 @@ func (w *publisher) entries(posts []post) string {
 	return b.String()
 }
 
-// shows is how many entries the subscription document has: all that are in no archive, and
-// shown at least.
+// shows returns the number of entries in the subscription document: all that are in no archive, and
+// at least shown.
 func (w *publisher) shows() int {
 	if w.plain {
 		return min(w.shown, len(w.posts))
@@ -138,7 +138,7 @@ type subscriber struct {
 	log  *log
 	w    *publisher
 	hash string
-	// first is when the first visit began, oldest the oldest post that the feed's own
+	// first is the start of the first visit. oldest is the oldest post that the subscription
 	// document has shown since.
 	first  time.Time
 	oldest int
@@ -165,14 +165,14 @@ func newSubscriber(t *testing.T, w *publisher) *subscriber {
 	return u
 }
 
-// visit is a plain update.
+// visit runs an update.
 func (u *subscriber) visit() Summary {
 	u.Helper()
 	u.oldest = min(u.oldest, len(u.w.posts)-u.w.shows())
 	return update(u.T, u.Runner, Selection{Feeds: []string{u.hash}, Reason: Forced})
 }
 
-// has are the numbers of the posts that were delivered.
+// has returns the numbers of the delivered posts.
 func (u *subscriber) has() []int {
 	u.Helper()
 	var all []int
@@ -187,9 +187,8 @@ func (u *subscriber) has() []int {
 	return all
 }
 
-// check compares what was delivered with what a reader expects who subscribed at a time:
-// each post since, once, and no post of long before, unless the feed itself showed it.
-// Posts of the day before may come or not.
+// check checks that each post since the subscription was delivered once, and no older post unless
+// the feed itself showed it. Posts of the day before are optional.
 func (u *subscriber) check(what string) {
 	u.Helper()
 	got := u.has()
@@ -209,7 +208,7 @@ func (u *subscriber) check(what string) {
 	}
 }
 
-// quiet checks that nothing was said.
+// quiet checks that no message was printed.
 func (u *subscriber) quiet(what string) {
 	u.Helper()
 	if got := u.log.String(); got != "" {
@@ -217,8 +216,8 @@ func (u *subscriber) quiet(what string) {
 	}
 }
 
-// TestUnasked: whatever a publisher does to the URLs of archives, an update brings what is
-// new and nothing else, and asks for few archives.
+// TestUnasked: if a publisher changes the URLs of archives, an update delivers new entries only,
+// and requests few archives.
 func TestUnasked(t *testing.T) {
 	t.Run("a plugin gives the newest archive another URL with each post", func(t *testing.T) {
 		w := newPublisher(t, 103)
@@ -400,8 +399,8 @@ func TestUnasked(t *testing.T) {
 	})
 }
 
-// TestUnaskedModel: sites that publish, move, withdraw and fail at random, and readers that
-// come at random, get every post since they subscribed, and none of before.
+// TestUnaskedModel: sites publish, move, withdraw and fail at random. Readers that visit at random
+// get every post since they subscribed, and no older one.
 func TestUnaskedModel(t *testing.T) {
 	sites := 12
 	if n, err := strconv.Atoi(os.Getenv(walkFeeds)); err == nil {

@@ -64,8 +64,8 @@ func (p *parser) withPlace(ctx context.Context, doc []byte, read func() error) e
 	return read()
 }
 
-// ask requests a document that another document of the feed names. The header of own, the request
-// for the feed's own document, is sent only to that document's origin.
+// ask requests a document that another document of the feed names. own is the request for the
+// feed's own document; its header is sent only if req has the same origin.
 func (s *session) ask(ctx context.Context, own, req *httpmsg.Request) (*httpmsg.Response, error) {
 	if rfc5005.SameOrigin(own.URL, req.URL) {
 		req.Header = own.Header

@@ -88,7 +88,7 @@ func (f *search) follow(page *pageError) error {
 	}
 	link := lektordir.NormalizeID(page.chosen.URL)
 	if len(f.header) > 0 && !feedurl.SameOrigin(f.url, link) {
-		return cmdline.Hint(fmt.Errorf("%s: it links to a feed of another server, %s, and headers are meant for one", feedurl.Public(f.url), feedurl.Public(link)), "add that one, with --header if it is meant to have them")
+		return cmdline.Hint(fmt.Errorf("%s: it links to a feed on another server, %s, which must not get the headers", feedurl.Public(f.url), feedurl.Public(link)), "add that feed itself, with --header if its server may get them")
 	}
 	f.page, f.url, f.title, f.origin = page, link, page.title(), page.final
 	return nil
@@ -110,7 +110,7 @@ func (f *search) ofArchive(doc rfc5005.Document, before string) error {
 		return cmdline.Hint(fmt.Errorf("%w; the feed would be %w", what, err), hint)
 	}
 	if len(f.header) > 0 && !feedurl.SameOrigin(url, doc.Current) {
-		return cmdline.Hint(fmt.Errorf("%w; the feed is on another server, %s, and headers are meant for one", what, feedurl.Public(doc.Current)), "add that one, with --header if it is meant to have them")
+		return cmdline.Hint(fmt.Errorf("%w; the feed is on another server, %s, which must not get the headers", what, feedurl.Public(doc.Current)), "add that feed itself, with --header if its server may get them")
 	}
 	f.r.report.Info("%s is an archive; its feed is %s", feedurl.Public(url), feedurl.Public(doc.Current))
 	return nil
@@ -269,7 +269,7 @@ func chooser(s *cmdline.Streams) func([]discover.Link) (int, error) {
 	}
 }
 
-// named returns the text by which a user chooses a link.
+// linkText returns the text by which a user chooses a link.
 func linkText(l discover.Link) string {
 	if l.Title == "" {
 		return l.URL

@@ -19,11 +19,12 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// onSmallDisk names the directory on which a process of onDisk mounts its file system.
+// onSmallDisk is the environment variable with the directory on which a process of onDisk mounts
+// its file system.
 const onSmallDisk = "LEKTOR_TEST_SMALL_DISK"
 
-// onDisk runs a test in a process of its own, where dir is a file system of its own with
-// a limit such as "nr_inodes=200".
+// onDisk runs a test in its own process, where dir is a separate file system with a limit such as
+// "nr_inodes=200".
 func onDisk(t *testing.T, limit string, test func(dir string)) {
 	if dir := os.Getenv(onSmallDisk); dir != "" {
 		if err := syscall.Mount("none", dir, "tmpfs", 0, limit); err != nil {
@@ -49,9 +50,9 @@ func onDisk(t *testing.T, limit string, test func(dir string)) {
 	}
 }
 
-// TestHistoryFullDisk: if the disk gets full, add --history fails as history does, counts
-// the entries that are in new/, and the feed is incomplete. With room again, the next
-// update brings the rest, each entry once.
+// TestHistoryFullDisk: if the disk gets full, add --history and history fail and count the entries
+// that are in new/, and the feed is incomplete. When there is space again, the next update delivers
+// the rest, each entry once.
 func TestHistoryFullDisk(t *testing.T) {
 	onDisk(t, "nr_inodes=6900", func(dir string) {
 		s, err := server.New("127.0.0.1")
@@ -93,7 +94,7 @@ func TestHistoryFullDisk(t *testing.T) {
 			if streams.Report.Errors() == 0 || !strings.Contains(said, "no space left on device") {
 				t.Errorf("%s: %d errors:\n%s", name, streams.Report.Errors(), said)
 			}
-			// add counts the entries of the document apart.
+			// add counts the entries of the document separately.
 			counted := "; " + humanize.Count(there-2, "entry") + "\n"
 			if name == "history" {
 				counted = "; " + humanize.Count(there, "new entry") + ";"
@@ -124,7 +125,7 @@ func TestHistoryFullDisk(t *testing.T) {
 	})
 }
 
-// inNew are the names in new/ of a feed.
+// inNew returns the names of the entries of a feed in new/.
 func inNew(t *testing.T, dir, hash string) (names []string) {
 	t.Helper()
 	all, err := os.ReadDir(filepath.Join(dir, "new", hash))
@@ -137,9 +138,9 @@ func inNew(t *testing.T, dir, hash string) (names []string) {
 	return names
 }
 
-// TestUpdateFullDisk: if the disk gets full in the middle of a run, update fails, and counts
-// the entries that are in new/. With room again, the next update brings the rest, each entry
-// once.
+// TestUpdateFullDisk: if the disk gets full in the middle of a run, update fails, and counts the
+// entries that are in new/. When there is space again, the next update delivers the rest, each
+// entry once.
 func TestUpdateFullDisk(t *testing.T) {
 	onDisk(t, "nr_inodes=1500", func(dir string) {
 		s, err := server.New("127.0.0.1")
@@ -172,7 +173,7 @@ func TestUpdateFullDisk(t *testing.T) {
 			})
 			there := 0
 			for _, u := range urls {
-				// A feed of which nothing came has no directory.
+				// A feed without delivered entries has no directory.
 				entries, err := os.ReadDir(filepath.Join(path, "new", lektordir.FeedHash(u)))
 				if err != nil && !errors.Is(err, fs.ErrNotExist) {
 					t.Fatal(err)

@@ -30,7 +30,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// inProcess is lektor-article without a process.
+// inProcess extracts an article like lektor-article, without a process.
 func inProcess(ctx context.Context, page []byte, url, contentType string) (*fulltext.Article, error) {
 	var out, said bytes.Buffer
 	s := cmdline.NewStreams("lektor-article", bytes.NewReader(page), &out, &said)
@@ -41,7 +41,7 @@ func inProcess(ctx context.Context, page []byte, url, contentType string) (*full
 	return a, json.Unmarshal(out.Bytes(), a)
 }
 
-// lede is what the feed has of a story, and story the page's text, paragraph by paragraph.
+// lede is the text of a story in the feed, and story the paragraphs of its page.
 const lede = "The council voted on Tuesday to close the bridge across the river for repairs until spring."
 
 var story = []string{
@@ -51,7 +51,7 @@ var story = []string{
 	"Opponents had asked for a second report. The council declined by eleven votes to four, after a session that lasted until midnight, and of which the minutes are public.",
 }
 
-// site is a page as sites make them, around paragraphs.
+// site returns a typical page around paragraphs.
 func site(paragraphs ...string) string {
 	var b strings.Builder
 	b.WriteString(`<!DOCTYPE html><html><head><title>Bridge closed - The Mill Post</title><link rel="stylesheet" href="/s.css"></head><body>
@@ -83,7 +83,7 @@ func to(location string) http.HandlerFunc {
 // item is an entry of a feed.
 type item struct{ title, link, text string }
 
-// rss is a feed of entries, the newest first.
+// rss returns a feed of entries, newest first.
 func rss(base string, entries ...item) string {
 	var b strings.Builder
 	b.WriteString(`<?xml version="1.0"?><rss version="2.0"><channel><title>The Mill Post</title><link>` + base + `/</link><description>d</description>`)
@@ -131,7 +131,7 @@ func newFullBench(t *testing.T, o Options) *fullBench {
 	return b
 }
 
-// shows makes the feed have these entries.
+// shows replaces the entries of the feed.
 func (b *fullBench) shows(entries ...item) {
 	doc := rss(b.site.URL(""), entries...)
 	b.site.Handle("/feed", func(w http.ResponseWriter, r *http.Request) {
@@ -150,7 +150,7 @@ func (b *fullBench) update() Summary {
 	return sum
 }
 
-// entries returns what is in new/, by title.
+// entries returns the entries in new/, by title.
 func (b *fullBench) entries() map[string]*lektordir.Entry {
 	b.Helper()
 	out := map[string]*lektordir.Entry{}
@@ -161,8 +161,8 @@ func (b *fullBench) entries() map[string]*lektordir.Entry {
 	return out
 }
 
-// Pages are what sites have under the links of their feeds. Each is got once, and what is
-// no article of the entry leaves the entry as the feed has it.
+// Each page is requested once. If it has no article of the entry, the entry keeps its text from the
+// feed.
 func TestFullTextPages(t *testing.T) {
 	t.Parallel()
 	b := newFullBench(t, Options{})
@@ -217,7 +217,7 @@ func TestFullTextPages(t *testing.T) {
 	}
 	b.site.Handle("/hop/1", to("/hop/2"))
 	b.site.Handle("/hop/2", to("/hop/3"))
-	// The same text behind several pages would be that of none; so these differ.
+	// Articles that are the same on several pages are dropped, so these differ.
 	b.site.Handle("/hop/3", page(append([]string{"From the archive."}, story...)...))
 	b.site.Handle("/refreshed", page(append([]string{"You were refreshed."}, story...)...))
 	b.site.Handle("/", page(append([]string{"Welcome."}, story...)...))
@@ -296,10 +296,10 @@ func TestFullTextPages(t *testing.T) {
 	}
 }
 
-// A page that does not end leaves the entry as the feed has it.
+// If a page never ends, the entry keeps its text from the feed.
 func TestFullTextTrickles(t *testing.T) {
 	t.Parallel()
-	// Within the deadline the feed must come, and on a busy machine that takes longer.
+	// The feed itself must arrive within the deadline; a busy machine needs a longer one.
 	for deadline := time.Second / 4; ; deadline *= 2 {
 		b := newFullBench(t, Options{Fetch: fetch.Config{Deadline: deadline}})
 		b.shows(item{"trickle", "/trickle", lede})
@@ -322,8 +322,8 @@ func TestFullTextTrickles(t *testing.T) {
 	}
 }
 
-// A page that cannot be had is asked for a few times more, ever later, and what comes takes
-// the place of an entry that nobody has read. The journal knows of none of that.
+// A failed page is requested again a few times, at growing intervals, and its article replaces an
+// unread entry. The journal does not change.
 func TestFullTextLater(t *testing.T) {
 	t.Parallel()
 	b := newFullBench(t, Options{})
@@ -373,8 +373,8 @@ func TestFullTextLater(t *testing.T) {
 	}
 }
 
-// The page of an entry that the feed does not show any more takes its place all the same,
-// also when the same document brings something else.
+// The article of an entry that is no longer in the feed replaces the entry, too, even if the same
+// document has other changes.
 func TestFullTextOfOneThatLeft(t *testing.T) {
 	t.Parallel()
 	b := newFullBench(t, Options{})
@@ -393,8 +393,8 @@ func TestFullTextOfOneThatLeft(t *testing.T) {
 	}
 }
 
-// Whether an entry changed is for the feed to say. If it did, its page is asked whether
-// it did, too.
+// Only the feed decides whether an entry changed. If it did, its page is requested with its
+// validators.
 func TestFullTextChanges(t *testing.T) {
 	t.Parallel()
 	b := newFullBench(t, Options{})
@@ -428,7 +428,8 @@ func TestFullTextChanges(t *testing.T) {
 	if sum := b.update(); sum.Updated != 1 || asked != 1 || !strings.Contains(string(e().Content), "Version v2") || string(e().FeedContent) != lede+" Corrected again." {
 		t.Errorf("a page that had not changed: %v, %d, %q", sum, asked, e().Content)
 	}
-	// Set later, it is for what comes; unless it is asked for.
+	// If fulltext is set later, it applies to new entries only, unless the user asks for older
+	// ones.
 	must.Do(feedstate.Unset(b.Writer, b.Dir, b.hash, "fulltext"))
 	b.shows(item{"plain", "/plain", lede}, item{"it", "/p", lede + " Corrected again."})
 	b.site.Handle("/plain", page(append([]string{"Plain."}, story...)...))
@@ -445,8 +446,8 @@ func TestFullTextChanges(t *testing.T) {
 	}
 }
 
-// A run that is stopped between a page and its delivery does not ask for it again, and one
-// that takes too long is not waited for.
+// After a run that was stopped between a page and its delivery, the page is not requested again. A
+// page that takes too long does not delay the delivery.
 func TestFullTextStopped(t *testing.T) {
 	t.Parallel()
 	b := newFullBench(t, Options{})
@@ -479,7 +480,7 @@ func TestFullTextStopped(t *testing.T) {
 	if sum := b.update(); sum.New != 1 || b.entries()["slow"].FullText.URL != "" {
 		t.Errorf("%v", sum)
 	}
-	// On a machine that is busy the first request may not have come within that time.
+	// On a busy machine, the first request may be late.
 	b.site.Handle("/slow", page(append([]string{"Slow."}, story...)...))
 	b.pagesTime = time.Minute
 	b.later(2 * time.Hour)
@@ -488,8 +489,8 @@ func TestFullTextStopped(t *testing.T) {
 	}
 }
 
-// A page that came for an entry which had been delivered without is not forgotten by a run
-// that ends before the entry has it; nor is it asked for for ever.
+// A page fetched for a delivered entry is remembered if the run ends before the entry has the
+// article, but it is not requested forever.
 func TestFullTextStoppedLate(t *testing.T) {
 	t.Parallel()
 	b := newFullBench(t, Options{})
@@ -516,8 +517,8 @@ func TestFullTextStoppedLate(t *testing.T) {
 	}
 }
 
-// The feed's password and headers are for its own server, and private addresses for
-// documents that come from one.
+// The feed's password and headers are sent to its own server only, and private addresses are
+// requested only for documents from a private server.
 func TestFullTextSecrets(t *testing.T) {
 	t.Parallel()
 	b := newFullBench(t, Options{})
@@ -607,8 +608,8 @@ func TestFullTextMissing(t *testing.T) {
 	}
 }
 
-// An article takes the place of an entry that is in new/, and can be read. An entry that a
-// viewer has taken meanwhile, and one in which something is missing or in the way, stays.
+// An article replaces a readable entry in new/. An entry that a viewer has moved meanwhile, or that
+// is malformed, stays.
 func TestReviseEntry(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {

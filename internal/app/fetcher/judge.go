@@ -39,7 +39,7 @@ func fold(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 const (
 	stemRunes   = 5    // words with the same first stemRunes runes are the same; shorter words are in every text
-	minStems    = 8    // fewer prove nothing
+	minStems    = 8    // minimum number of stems to compare
 	maxOwnBytes = 4000 // bytes of the feed's text that are compared
 	minShared   = 0.3
 )

@@ -29,8 +29,8 @@ func deliveredOne(t *testing.T, r *Runner, s *server.Server) lektordir.Ref {
 	return refs[0]
 }
 
-// unsettle puts an entry back where a fetcher leaves it that is killed after its
-// journal was written, and before the rename.
+// unsettle moves an entry back to the state after a kill between the write of the journal and the
+// rename.
 func unsettle(t *testing.T, r *Runner, entry lektordir.Ref) {
 	t.Helper()
 	if err := os.Rename(r.Dir.Join(entry.Path()), r.Dir.Join("tmp", entry.Feed, entry.Unique)); err != nil {
@@ -38,8 +38,8 @@ func unsettle(t *testing.T, r *Runner, entry lektordir.Ref) {
 	}
 }
 
-// TestWatchRecoversOthers: what a fetcher left that was killed while another one
-// watches is delivered by that one, before long.
+// TestWatchRecoversOthers: a watch delivers the entries of another fetcher that was killed
+// meanwhile.
 func TestWatchRecoversOthers(t *testing.T) {
 	var shift atomic.Int64
 	r, s, _ := setup(t, Options{Fetch: fetch.Config{Now: func() time.Time { return time.Now().Add(time.Duration(shift.Load())) }}})
@@ -51,7 +51,7 @@ func TestWatchRecoversOthers(t *testing.T) {
 	<-ready
 	unsettle(t, r, entry)
 	shift.Store(int64(2 * rescan))
-	// Something that makes it look: a feed that is subscribed to.
+	// A new subscription causes a scan.
 	s.Handle("/other", server.Doc("", server.RSS("Other", 0, 1)))
 	subscribeTo(t, r, s.URL("/other"))
 	eventually(t, "the entry", func() bool {
@@ -64,8 +64,8 @@ func TestWatchRecoversOthers(t *testing.T) {
 	}
 }
 
-// A purge that another process began, and was killed in, is finished when its feed
-// is locked to be fetched. The feed is not made again then.
+// A purge by another process that was killed is finished when a fetch locks the feed. The fetch
+// does not create the feed again.
 func TestPurgedMeanwhile(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	entry := deliveredOne(t, r, s)
@@ -97,7 +97,7 @@ func TestPurgedMeanwhile(t *testing.T) {
 	}
 	gone("update")
 
-	// Its interval was changed by hand before.
+	// The interval was changed by hand before.
 	if deliveredOne(t, r, s).Feed != entry.Feed {
 		t.Fatal("another feed")
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// Subscriptions fit the terminal, what matters first; a pipe has all of them.
+// Lines fit the terminal, with the most important columns first. In a pipe they are complete.
 func TestListWidths(t *testing.T) {
 	d := testdir.New(t)
 	long := "http://long.example/" + strings.Repeat("a", 100)
@@ -87,7 +87,7 @@ func TestListWidths(t *testing.T) {
 		}
 	}
 
-	// A pipe: nothing is cut, and nothing coloured.
+	// In a pipe, lines are not cut and have no colours.
 	o.Screen = cmdline.Screen{}
 	var out bytes.Buffer
 	s := cmdline.NewStreams("lektor-fetch", nil, &out, &bytes.Buffer{})
@@ -110,7 +110,7 @@ func TestListWidths(t *testing.T) {
 	}
 }
 
-// The schema in docs/ says what -o json prints: no more, no less.
+// The schema in docs/ matches the output of -o json exactly.
 func TestListSchema(t *testing.T) {
 	d := testdir.New(t)
 	for _, err := range []error{

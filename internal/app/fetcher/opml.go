@@ -155,7 +155,7 @@ func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 	path := feedstate.ListFile(d)
 	data := all.Bytes()
 	if _, err := opml.Parse(data); err != nil {
-		// If it were written, it could not be read, and the next import would replace it.
+		// An invalid file could not be read, and the next import would replace it.
 		return out, errors.Join(bad, fmt.Errorf("%s was not changed, so export will lack parts of this list: %w", path, err))
 	}
 	return out, errors.Join(bad, feedstate.WriteList(d, data))
@@ -215,7 +215,7 @@ func (o ExportOptions) list(d *lektordir.Dir) (*opml.Document, error) {
 		f := opml.Feed{URL: s.URL, ID: s.ID, Title: s.Alias, Name: s.Name, HTMLURL: s.Link, Description: s.About, Categories: s.Categories}
 		withheld, err := feedstate.Withheld(d, s.Hash)
 		if o.Public {
-			bad = errors.Join(bad, err) // withheld is not "" then, so the list has the name only
+			bad = errors.Join(bad, err) // then withheld is not "", so only the name is listed
 		}
 		switch local := strings.ToLower(s.URL); {
 		case strings.HasPrefix(local, "exec:") || strings.HasPrefix(local, "file:"):

@@ -54,7 +54,7 @@ func TestImportKeepsIDs(t *testing.T) {
 	}
 }
 
-// Lists imported before that cannot be read just now are not written over.
+// An imported list that cannot be read is not overwritten.
 func TestImportUnreadableList(t *testing.T) {
 	d, w := setupDir(t)
 	path := feedstate.ListFile(d)
@@ -77,8 +77,7 @@ func TestImportUnreadableList(t *testing.T) {
 	}
 }
 
-// Lists that could not be read any more if they were kept in one leave what is
-// kept as it is.
+// If the merged list could not be read again, the existing list stays unchanged.
 func TestImportKeepsWhatItCanRead(t *testing.T) {
 	d, w := setupDir(t)
 	list := func(name string) *opml.Document {

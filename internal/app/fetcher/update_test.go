@@ -24,7 +24,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// log is a Reporter that remembers.
+// log is a Reporter that records messages.
 type log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -142,8 +142,8 @@ func reversed(s []string) []string {
 	return s
 }
 
-// TestPerHost: of a host at most PerHost feeds are asked for at once, and no more than Jobs
-// in all, whatever else waits.
+// TestPerHost: at most PerHost feeds of a host, and at most Jobs feeds in all, are requested at
+// once.
 func TestPerHost(t *testing.T) {
 	for _, perHost := range []int{1, 2} {
 		const jobs, feeds = 4, 20 // so many jobs that a host of the three has two
@@ -178,7 +178,7 @@ func TestPerHost(t *testing.T) {
 					if n == perHost {
 						fill()
 					}
-					// The first waits until as many run as may.
+					// The first request waits until the maximum number of requests run.
 					select {
 					case <-full:
 					case <-q.Context().Done():
@@ -198,8 +198,7 @@ func TestPerHost(t *testing.T) {
 	}
 }
 
-// TestStallsHoldUpNobody has more feeds of one host that stalls than there are
-// workers.
+// TestStallsHoldUpNobody: one host stalls more feeds than there are workers.
 func TestStallsHoldUpNobody(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -222,7 +221,7 @@ func TestStallsHoldUpNobody(t *testing.T) {
 	if n := len(slow.Requests("")); n != 1 {
 		t.Errorf("%d requests to the slow host", n)
 	}
-	// Stopped, it ends at once, and the stalled feeds are as due as before.
+	// If the run is stopped, it ends at once, and the stalled feeds stay due.
 	cancel()
 	if err := <-end; !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
@@ -254,8 +253,8 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestForeignFeeds: a feed of somebody else's that has no url is left alone, due or
-// not, whatever lies where its url would be.
+// TestForeignFeeds: a feed of another program, without a url, is left alone, due or not, even if
+// something else is in place of its url.
 func TestForeignFeeds(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	s.Handle("/feed", server.Doc("", server.RSS("Feed", 0, 1)))
@@ -277,8 +276,8 @@ func TestForeignFeeds(t *testing.T) {
 	}
 }
 
-// TestValidatorsComeLast: what could not be delivered is asked for again, in
-// full and at once.
+// TestValidatorsComeLast: a document that could not be delivered is requested again at once,
+// without validators.
 func TestValidatorsComeLast(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	s.Handle("/feed", server.Doc("", server.RSS("Feed", 0, 3)))
@@ -295,7 +294,7 @@ func TestValidatorsComeLast(t *testing.T) {
 	if err := os.Remove(block); err != nil {
 		t.Fatal(err)
 	}
-	// The next run finds them in the journal or in the document.
+	// The next run finds the entries in the journal or in the document.
 	r.Recover(context.Background())
 	if sum, err = r.Update(context.Background(), Selection{}); err != nil || sum.Fetched != 1 {
 		t.Errorf("%+v, %v\n%s", sum, err, l)
@@ -313,7 +312,7 @@ func TestValidatorsComeLast(t *testing.T) {
 	}
 }
 
-// TestSameBodyIsNotParsed: a server without validators.
+// TestSameBodyIsNotParsed: an unchanged document of a server without validators is not parsed.
 func TestSameBodyIsNotParsed(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	doc := strings.Replace(server.RSS("Feed", 0, 3), "<item>", "<i a=1><item>", 1)
@@ -333,8 +332,8 @@ func TestSameBodyIsNotParsed(t *testing.T) {
 	}
 }
 
-// TestWatch stays: a feed that is due, one that somebody marks, one that is
-// subscribed to meanwhile, and one whose interval passes.
+// TestWatch: Watch fetches a feed that is due, one with a marker, a new subscription, and one whose
+// interval passes.
 func TestWatch(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	for _, path := range []string{"/due", "/marked", "/later", "/often"} {
@@ -386,7 +385,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchRecovers: what a failed commit left is delivered without a restart.
+// TestWatchRecovers: Watch delivers the entries of a failed commit without a restart.
 func TestWatchRecovers(t *testing.T) {
 	var shift atomic.Int64
 	r, s, _ := setup(t, Options{Fetch: fetch.Config{Now: func() time.Time { return time.Now().Add(time.Duration(shift.Load())) }}})
@@ -397,7 +396,7 @@ func TestWatchRecovers(t *testing.T) {
 	go func() { end <- r.Watch(ctx, func() { close(ready) }) }()
 	<-ready
 	shift.Store(int64(2 * rescan))
-	// Any news ends the wait until the next look at all feeds.
+	// Any change in the directory ends the wait for the next scan.
 	if err := os.Mkdir(r.Dir.Join("src", "x"), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -411,8 +410,7 @@ func TestWatchRecovers(t *testing.T) {
 	}
 }
 
-// TestMarkedMeanwhile: a marker that comes while the feed is being fetched is
-// another fetch.
+// TestMarkedMeanwhile: a marker that is set while the feed is fetched causes another fetch.
 func TestMarkedMeanwhile(t *testing.T) {
 	r, s, _ := setup(t, Options{})
 	hold := make(chan struct{})
@@ -440,7 +438,7 @@ func TestMarkedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestAddStaysOut: what is no feed leaves no subscription behind.
+// TestAddStaysOut: a document that is not a feed leaves no subscription.
 func TestAddStaysOut(t *testing.T) {
 	r, s, _ := setup(t, Options{})
 	s.Handle("/page", server.Answer(200, "<html><title>x</title></html>"))
@@ -454,7 +452,7 @@ func TestAddStaysOut(t *testing.T) {
 	}
 }
 
-// TestPasswordsAreNotShown, neither in messages nor in files others read.
+// TestPasswordsAreNotShown: passwords are neither in messages nor in files that others can read.
 func TestPasswordsAreNotShown(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	url := strings.Replace(s.URL("/feed"), "http://", "http://ann:secret@", 1)
@@ -470,7 +468,7 @@ func TestPasswordsAreNotShown(t *testing.T) {
 	}
 }
 
-// TestRoom: no request is begun while as many documents are parsed as may be at once.
+// TestRoom: no request starts while the maximum number of documents is parsed.
 func TestRoom(t *testing.T) {
 	r, _, _ := setup(t, Options{})
 	if err := r.parser.places.Acquire(t.Context(), r.parser.total); err != nil {
@@ -498,8 +496,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// beginUpdate begins an update of all feeds that are due, and returns where its summary
-// comes.
+// beginUpdate starts an update of all due feeds, and returns a channel for its summary.
 func beginUpdate(t *testing.T, r *Runner) <-chan Summary {
 	done := make(chan Summary, 1)
 	go func() {
@@ -512,8 +509,8 @@ func beginUpdate(t *testing.T, r *Runner) <-chan Summary {
 	return done
 }
 
-// TestCompressedAlone: a small document that is compressed, and may be large when it is read,
-// is parsed alone as a large one is.
+// TestCompressedAlone: a small compressed document may be large when decompressed, so it is parsed
+// alone, like a large one.
 func TestCompressedAlone(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	var doc bytes.Buffer
@@ -526,7 +523,7 @@ func TestCompressedAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := beginUpdate(t, r)
-	// The document waits for all places if not even one more is free.
+	// If no place is free at all, the document is waiting for all places.
 	eventually(t, "the document", func() bool {
 		free := r.parser.places.TryAcquire(1)
 		if free {
@@ -571,7 +568,7 @@ func TestSlowFilter(t *testing.T) {
 		fast.Handle(path, server.Doc("", server.RSS("Fast", i, 1)))
 		subscribeTo(t, r, fast.URL(path))
 	}
-	// It skips the feed that the other has.
+	// The second run skips the feed that the first one has locked.
 	if sum := <-beginUpdate(t, r); sum.New != 10 || sum.Busy != 1 {
 		t.Errorf("beside the filter: %+v\n%s", sum, l)
 	}
@@ -583,8 +580,8 @@ func TestSlowFilter(t *testing.T) {
 	}
 }
 
-// TestMoveLosesNothing: what another server calls unchanged by chance, as its
-// validators look like those of the old one, is delivered all the same.
+// TestMoveLosesNothing: the document at a new server is delivered, even if its validators equal
+// those of the old one by chance.
 func TestMoveLosesNothing(t *testing.T) {
 	for _, status := range []int{301, 302, 307, 308} {
 		r, s, l := setup(t, Options{})
@@ -610,15 +607,15 @@ func TestMoveLosesNothing(t *testing.T) {
 		update(Summary{Feeds: 1, Fetched: 1, New: 1})
 		s.Handle("/old", func(w http.ResponseWriter, q *http.Request) { http.Redirect(w, q, "/new", status) })
 		update(Summary{Feeds: 1, Fetched: 1, New: 2})
-		// A feed that is always redirected need not come whole each time.
+		// A feed behind a constant redirect is not sent in full each time.
 		for range 3 {
 			update(Summary{Feeds: 1, NotModified: 1})
 		}
 	}
 }
 
-// TestCommandsKnowTheirFeed: filters and commands find what they work for in their
-// environment, and no password.
+// TestCommandsKnowTheirFeed: filters and commands get the feed in their environment, without a
+// password.
 func TestCommandsKnowTheirFeed(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	s.Handle("/feed", server.Doc("", server.RSS("Feed", 0, 1)))
@@ -675,7 +672,7 @@ func TestOneCauseOneMessage(t *testing.T) {
 	}
 }
 
-// TestDateIsKept: a run records the time of the servers, whatever the own clock says.
+// TestDateIsKept: a run records the Date of the servers, regardless of the local clock.
 func TestDateIsKept(t *testing.T) {
 	ahead := time.Now().Add(400 * 24 * time.Hour)
 	r, s, l := setup(t, Options{Fetch: fetch.Config{Now: func() time.Time { return ahead }}})

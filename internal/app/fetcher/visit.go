@@ -114,8 +114,8 @@ func (v *visit) clear() {
 	}
 }
 
-// waitForLock reports whether to wait for another process that holds the feed: it need not fetch the
-// history, which the user asked for.
+// waitForLock reports whether to wait for another process that has locked the feed: the user asked
+// for the history, which the other process may not fetch.
 func (v *visit) waitForLock() bool { return v.t.reason == Named && v.t.want.history() }
 
 var errHistoryBusy = errors.New("its history was not fetched: another process is fetching the feed; try again later")
@@ -362,7 +362,7 @@ func (v *visit) deliver() *Outcome {
 	first := v.st.Checked().IsZero()
 	v.fetched.Read(hints)
 	if !v.marked && !first && len(v.out.New)+len(v.out.Updated) > 0 {
-		// So the listener learns that it got no notification.
+		// Record the time, so that the listener learns that a notification was missed.
 		if err := feedstate.RecordMissed(v.r.Dir, v.hash, v.r.now()); err != nil {
 			v.r.report.Warn("%v", err)
 		}

@@ -37,8 +37,8 @@ const (
 // walkBatch is the number of entries of archives that are synced together.
 const walkBatch = 1000
 
-// maxRepairs is how often a walk that the user asked for is repeated because a recorded archive has
-// the link that stopped it: for the last archive, for all of a loop, and for one behind it.
+// maxRepairs is how often a walk that the user asked for is repeated. Each repetition requests the
+// recorded archives again that may have the link that stopped the walk.
 const maxRepairs = 3
 
 // walk is a walk through the archives or pages of a feed. It holds the feed's lock all the time.
@@ -176,7 +176,8 @@ func (w *walk) archives(ctx context.Context, began time.Time) error {
 		return err
 	}
 	w.sum.Reused += walk.Known()
-	// First, as recorded archives are not read again.
+	// Report before delivering: delivered archives are recorded, and the next walk does not read
+	// them again.
 	if err := w.reportStop(walk.Stopped()); err != nil {
 		return err
 	}

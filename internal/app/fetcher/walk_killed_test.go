@@ -17,15 +17,15 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// walkKilled says to a process of TestWalkKilled what to do: lektor-dir, feed, "history" or
-// "update", where to kill itself, and at which time that it is there, from 1.
+// walkKilled is the environment variable with the arguments for a process of TestWalkKilled: the
+// lektor-dir, the feed, "history" or "update", the step at which the process kills itself, and the
+// count of that step, from 1.
 const walkKilled = "LEKTOR_TEST_WALK_KILLED"
 
-// TestWalkKilled kills a walk through ten archives, of all there are or behind a baseline,
-// after each request, each
-// document that was spooled, before each commit, between each delivery and its record,
-// and after each record. Run again, it ends with the same entries as one that is left
-// alone, each once, and asks for no archive that was spooled or recorded.
+// TestWalkKilled kills a walk through ten archives, with and without a baseline: after each request
+// and each spooled document, before each commit, between each delivery and its record, and after
+// each record. The next run delivers the same entries as an uninterrupted one, each once, and
+// requests no archive that was spooled or recorded.
 func TestWalkKilled(t *testing.T) {
 	if args := strings.Split(os.Getenv(walkKilled), "\n"); len(args) == 5 {
 		k, _ := strconv.Atoi(args[4])
@@ -107,7 +107,7 @@ func walkKilledIn(t *testing.T, s *server.Server, mode string) {
 			if h.Summary() != fmt.Sprint("archived ", n) || l.String() != "" {
 				t.Errorf("%s: %s, %s", name, h.Summary(), l)
 			}
-			// And nothing is left to do.
+			// No work is left.
 			if update(t, r, Selection{Feeds: []string{lektordir.FeedHash(s.URL("/feed"))}}); asked(s) != "/feed" {
 				t.Errorf("%s: it goes on", name)
 			}
@@ -131,7 +131,7 @@ func newRunner(t *testing.T, d *lektordir.Dir) (*Runner, *log) {
 	return r, l
 }
 
-// walkAndDie is what the process does.
+// walkAndDie is the body of the process.
 func walkAndDie(t *testing.T, dir, url string, whole bool, where string, k int) {
 	d, err := lektordir.Open(dir, nil)
 	if err != nil {

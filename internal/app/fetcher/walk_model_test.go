@@ -13,15 +13,14 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// madeUpDoc is a document of a feed that is made up: the archives, oldest first, and the
-// subscription document.
+// madeUpDoc is a document of a random feed: an archive or the subscription document.
 type madeUpDoc struct {
 	day     int // the document's day
 	entries []entry
 }
 
-// madeUp makes up a feed: entries in several documents and versions, with equal dates
-// or none.
+// madeUp returns a random feed: entries in several documents and versions, with equal dates or
+// none. The archives are oldest first.
 func madeUp(rnd *rand.Rand) (archives []madeUpDoc, sub madeUpDoc) {
 	ids, version := 1+rnd.IntN(6), 0
 	entries := func(most int) (all []entry) {
@@ -38,8 +37,8 @@ func madeUp(rnd *rand.Rand) (archives []madeUpDoc, sub madeUpDoc) {
 	return archives, madeUpDoc{100, entries(4)}
 }
 
-// logical is the logical feed after RFC 5005, section 4.2: text by id. It goes through
-// the words of that section one by one, and shares nothing with what it judges.
+// logical returns the text by id of the logical feed of RFC 5005, section 4.2. It follows the words
+// of that section and shares no code with the fetcher.
 func logical(archives []madeUpDoc, sub madeUpDoc) []string {
 	type candidate struct {
 		text          string
@@ -49,8 +48,8 @@ func logical(archives []madeUpDoc, sub madeUpDoc) []string {
 	for i, doc := range append(slices.Clone(archives), sub) {
 		in := map[string]candidate{}
 		for _, e := range doc.entries {
-			// "clients SHOULD consider only the most recently updated entry"; of
-			// equal ones in one document the first, which is the newest.
+			// "clients SHOULD consider only the most recently updated entry"; if several in one
+			// document are equal, the first, which is the newest.
 			if old, dup := in[e.id]; !dup || e.day > old.entry {
 				in[e.id] = candidate{e.text, e.day, doc.day, i}
 			}
@@ -61,8 +60,8 @@ func logical(archives []madeUpDoc, sub madeUpDoc) []string {
 			case !dup, c.entry > old.entry:
 			case c.entry < old.entry:
 				continue
-			// "the entry sourced from the most recently updated feed document SHOULD
-			// replace all other duplicates"; of equal documents the later one.
+			// "the entry sourced from the most recently updated feed document SHOULD replace all
+			// other duplicates"; if documents are equal, the later one.
 			case c.doc < old.doc:
 				continue
 			}
@@ -77,11 +76,11 @@ func logical(archives []madeUpDoc, sub madeUpDoc) []string {
 	return all
 }
 
-// walkFeeds is how many feeds are made up; it also asks for everything in
-// TestWalkKilled.
+// walkFeeds is the environment variable with the number of random feeds. If it is set,
+// TestWalkKilled runs in full, too.
 const walkFeeds = "LEKTOR_TEST_FEEDS"
 
-// TestWalkModel: whichever documents come first, the directory has the logical feed.
+// TestWalkModel: in whatever order the documents are delivered, the result is the logical feed.
 func TestWalkModel(t *testing.T) {
 	feeds := 60
 	if n, err := strconv.Atoi(os.Getenv(walkFeeds)); err == nil {
@@ -120,7 +119,7 @@ func TestWalkModel(t *testing.T) {
 			serve(i, head, madeUpDoc{100, nil})
 			later = append(later, func() { serve(i, head, sub) })
 		default:
-			// The one before the newest is the newest for a while.
+			// At first the second newest archive is the newest.
 			if k := len(archives) - 2; k >= 0 {
 				serve(i, link("prev-archive", fmt.Sprintf("/%d/%d", i, k)), madeUpDoc{100, nil})
 			} else {
@@ -130,8 +129,8 @@ func TestWalkModel(t *testing.T) {
 		}
 		hashes = append(hashes, subscribeTo(t, r, s.URL(fmt.Sprintf("/%d/feed", i)))...)
 		if order == "the newest archive last" && len(archives) > 1 {
-			// A delivered entry stays unless a later version comes: of two
-			// versions with one date, the older archive's stays.
+			// A delivered entry stays unless a later version comes: if two versions have the same
+			// date, that of the older archive stays.
 			older := logical(archives[:len(archives)-1], madeUpDoc{})
 			want = append(want, nil)
 			want[i] = ties(archives, sub, older)
@@ -155,8 +154,8 @@ func TestWalkModel(t *testing.T) {
 	}
 }
 
-// ties returns the logical feed where all but the newest archive had been delivered
-// before: of versions with one date, those win over the newest archive's.
+// ties returns the logical feed if all but the newest archive were delivered before: if versions
+// have the same date, the delivered one stays.
 func ties(archives []madeUpDoc, sub madeUpDoc, before []string) []string {
 	last := archives[len(archives)-1]
 	day := map[string]int{} // day of the delivered version, by id
@@ -181,7 +180,7 @@ func ties(archives []madeUpDoc, sub madeUpDoc, before []string) []string {
 			}
 		}
 	}
-	// The subscription document is delivered before the archive that is new in it.
+	// The subscription document is delivered before the new archive.
 	merge(sub, true)
 	merge(last, false)
 	var all []string

@@ -77,8 +77,8 @@ type watcher struct {
 	finished chan struct{} // a visit has ended
 
 	mu sync.Mutex
-	// later holds the next try of feeds whose state could not be saved, or that another process
-	// holds: they stay due.
+	// retryAt holds the time of the next try for feeds that stay due, because their state could not
+	// be saved or another process has locked them.
 	retryAt map[string]time.Time
 }
 
