@@ -298,7 +298,7 @@ type exchange struct {
 	// privateOK is set while a private address is the user's choice.
 	privateOK bool
 	timer     *time.Timer
-	left      time.Duration
+	remaining time.Duration // until the deadline
 	since     time.Time
 	// received and answered describe the response to the current hop.
 	received int64
@@ -307,7 +307,7 @@ type exchange struct {
 
 // begin begins an exchange. The caller must call end.
 func (c *Client) begin(ctx context.Context) *exchange {
-	x := &exchange{c: c, parent: ctx, left: c.cfg.Deadline}
+	x := &exchange{c: c, parent: ctx, remaining: c.cfg.Deadline}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	return x
 }
@@ -321,13 +321,13 @@ func (x *exchange) end() {
 // network.
 func (x *exchange) run() {
 	x.since = time.Now()
-	x.timer = time.AfterFunc(x.left, func() { x.cancel(errDeadline) })
+	x.timer = time.AfterFunc(x.remaining, func() { x.cancel(errDeadline) })
 }
 
 func (x *exchange) pause() {
 	if x.timer != nil {
 		x.timer.Stop()
-		x.left -= time.Since(x.since)
+		x.remaining -= time.Since(x.since)
 		x.timer = nil
 	}
 }

@@ -44,8 +44,8 @@ func (w *wireReader) Read(p []byte) (int, error) {
 		return 0, w.err
 	}
 	// Ask for one byte more than max, to distinguish a body of exactly max bytes from a longer one.
-	if left := w.max + 1 - w.n; int64(len(p)) > left {
-		p = p[:left]
+	if remaining := w.max + 1 - w.n; int64(len(p)) > remaining {
+		p = p[:remaining]
 	}
 	n, err := w.r.Read(p)
 	w.n += int64(n)

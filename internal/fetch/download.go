@@ -200,16 +200,16 @@ func (d *download) hop(x *exchange, u *url.URL, req *http.Request) (*url.URL, er
 // copy writes a body of length bytes to w; -1 means up to the end of the body.
 func (d *download) copy(x *exchange, u *url.URL, w io.Writer, body io.Reader, length int64, limit error) error {
 	buf := make([]byte, 64<<10)
-	for left := length; left != 0; {
+	for remaining := length; remaining != 0; {
 		part := buf
-		if left > 0 {
-			part = buf[:min(left, int64(len(buf)))]
+		if remaining > 0 {
+			part = buf[:min(remaining, int64(len(buf)))]
 		}
 		n, err := body.Read(part)
 		x.received += int64(n)
 		// Every read restarts the deadline.
 		x.pause()
-		x.left = x.c.cfg.Deadline
+		x.remaining = x.c.cfg.Deadline
 		x.run()
 		if d.piece.At+int64(n) > x.c.cfg.MaxBytes {
 			return limit
@@ -220,13 +220,13 @@ func (d *download) copy(x *exchange, u *url.URL, w io.Writer, body io.Reader, le
 			}
 			d.piece.At += int64(n)
 		}
-		if left > 0 {
-			left -= int64(n)
+		if remaining > 0 {
+			remaining -= int64(n)
 		}
 		switch {
-		case err == io.EOF && left <= 0:
+		case err == io.EOF && remaining <= 0:
 			return nil
-		case err != nil && left == 0:
+		case err != nil && remaining == 0:
 			return nil
 		case err != nil && x.ctx.Err() != nil:
 			return x.classify(u, err)

@@ -100,8 +100,8 @@ func (gs *gates) pause(host string) (pause, error) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	p := gs.pauses[host]
-	if left := p.blocked.Sub(gs.cfg.Now()); left > maxHostWait {
-		return p, &httpmsg.HostDelayError{Host: host, Status: p.status, Until: p.blocked, Left: left}
+	if delay := p.blocked.Sub(gs.cfg.Now()); delay > maxHostWait {
+		return p, &httpmsg.HostDelayError{Host: host, Status: p.status, Until: p.blocked, Left: delay}
 	}
 	return p, nil
 }
