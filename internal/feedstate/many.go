@@ -32,16 +32,16 @@ func AddAll(w *commit.Writer, d *lektordir.Dir, list []*Subscription, o ManyOpti
 	var out AddAllResult
 	var bad error
 	byURL := ByURL(d)
-	seen := map[string]bool{}
+	listed := map[string]bool{}
 	for _, s := range list {
 		s.Hash = lektordir.FeedHash(s.ID)
 		if !Subscribed(d, s.Hash) {
 			s.Hash = cmp.Or(byURL[s.ID], s.Hash)
 		}
-		if seen[s.Hash] {
+		if listed[s.Hash] {
 			continue
 		}
-		seen[s.Hash] = true
+		listed[s.Hash] = true
 		if Subscribed(d, s.Hash) {
 			out.Already = append(out.Already, s)
 			if !o.DryRun {

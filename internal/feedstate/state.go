@@ -328,9 +328,9 @@ func (s *State) Save() error {
 	if len(s.changed)+len(s.times) > 0 && len(s.names) == 0 {
 		err = os.MkdirAll(s.dir, 0o777)
 	}
-	known := s.removeDocument()
-	err = errors.Join(err, known, s.settings.save(), s.schedule.save())
-	if known == nil {
+	removeErr := s.removeDocument()
+	err = errors.Join(err, removeErr, s.settings.save(), s.schedule.save())
+	if removeErr == nil {
 		err = errors.Join(err, s.lastDocument.save(err == nil))
 	}
 	return errors.Join(err, s.saveTimes())

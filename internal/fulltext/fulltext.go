@@ -65,8 +65,8 @@ func Extract(ctx context.Context, page []byte, url, contentType string) (*Articl
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "--json", "--url="+url, "--content-type="+contentType)
 	out := head{most: maxArticle, over: func() { stop(errTooLong) }}
-	said := head{most: 4 << 10, over: func() {}}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(page), &out, &said
+	stderr := head{most: 4 << 10, over: func() {}}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(page), &out, &stderr
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()
 	switch {
@@ -75,7 +75,7 @@ func Extract(ctx context.Context, page []byte, url, contentType string) (*Articl
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("its article was not found: %w", context.Cause(ctx))
 	case err != nil && errors.As(err, new(*exec.ExitError)):
-		why := termsafe.Brief(strings.TrimSpace(strings.TrimPrefix(said.b.String(), Program+": ")))
+		why := termsafe.Brief(strings.TrimSpace(strings.TrimPrefix(stderr.b.String(), Program+": ")))
 		return nil, fmt.Errorf("its article was not found: %v: %s", err, why)
 	case err != nil:
 		return nil, &MissingError{err}
@@ -97,8 +97,8 @@ type head struct {
 }
 
 func (h *head) Write(p []byte) (int, error) {
-	if left := h.most - h.b.Len(); len(p) > left {
-		h.b.Write(p[:left])
+	if free := h.most - h.b.Len(); len(p) > free {
+		h.b.Write(p[:free])
 		h.over()
 	} else {
 		h.b.Write(p)
