@@ -641,7 +641,7 @@ func TestLinksOfArchives(t *testing.T) {
 	if got := titles(t, r, lektordir.ListOptions{}); fmt.Sprint(got) != "[In JSON In RSS 0 In RDF In Atom]" || l.String() != "" {
 		t.Errorf("%q, %s", got, l)
 	}
-	// Links of entries, and marks without their namespace, mean nothing.
+	// Links of entries, and marks outside the namespace of the RFC, have no effect.
 	s.Handle("/other", server.Doc("", strings.Replace(strings.ReplaceAll(atomFeed("<fh:complete/>", 9, entry{"1", "One", 1}), "purl.org", "x.example"), "<content>", link("prev-archive", "/x")+"<content>", 1)))
 	other := subscribeTo(t, r, s.URL("/other"))[0]
 	update(t, r, Selection{Feeds: []string{other}})

@@ -23,13 +23,13 @@ func (o ownText) text() string {
 // filled by a script has no article, or only a notice; a page that asks for consent or payment has
 // an article that is not the entry's.
 func judge(a *fulltext.Article, own ownText) string {
-	text, had := fold(feedconv.PlainText(a.Content, "text/html")), own.text()
+	text, feedText := fold(feedconv.PlainText(a.Content, "text/html")), own.text()
 	switch {
 	case text == "":
 		return "the page has no article"
-	case utf8.RuneCountInString(text) <= utf8.RuneCountInString(had):
+	case utf8.RuneCountInString(text) <= utf8.RuneCountInString(feedText):
 		return "the article of the page is no longer than the text of the feed"
-	case !related(text, own.title+" "+had+" "+own.summary):
+	case !related(text, own.title+" "+feedText+" "+own.summary):
 		return "the article of the page is about something else"
 	}
 	return ""

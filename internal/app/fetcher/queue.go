@@ -106,8 +106,8 @@ type turn struct {
 // asked releases the place of the host, as the request is over. Later calls do nothing.
 func (t *turn) asked() { t.place.ReleaseName() }
 
-// staged releases the place in the queue, as the entries are being committed, or there are none.
-// Later calls do nothing.
+// staged releases the place in the queue. Call it when the entries are being committed, or if there
+// are none. Later calls do nothing.
 func (t *turn) staged() {
 	if t.released {
 		return

@@ -72,10 +72,10 @@ func (r *Runner) tasks(sel Selection) (tasks []task, err error) {
 	if len(sel.Feeds) == 0 {
 		tasks, _, err = r.due(sel.Reason == Forced, nil)
 	}
-	seen := map[string]bool{}
+	selected := map[string]bool{}
 	for _, h := range sel.Feeds {
-		if !seen[h] {
-			seen[h] = true
+		if !selected[h] {
+			selected[h] = true
 			tasks = append(tasks, r.task(h, cmp.Or(sel.Reason, Named)))
 		}
 	}

@@ -238,13 +238,13 @@ func (w *walk) archive(ctx context.Context, walk *rfc5005.Walk, url, from string
 			return nil
 		}
 	}
-	known, err := walk.Arrived(doc.Final)
+	stored, err := walk.Arrived(doc.Final)
 	if err != nil {
 		return nil
 	}
-	if known != nil {
+	if stored != nil {
 		walk.Count(0, int64(len(doc.Body)))
-		return w.h.Store(*known)
+		return w.h.Store(*stored)
 	}
 	feed, err := w.read(ctx, doc)
 	switch {
@@ -359,8 +359,8 @@ func (w *walk) reportStop(stop *rfc5005.Stop) error {
 	if stop == nil {
 		return nil
 	}
-	news, err := w.h.Missing(w.r.now(), stop.URL, stop.Reason, len(w.queue) > 0, w.retryAfter)
-	w.report(news, stop)
+	isNew, err := w.h.Missing(w.r.now(), stop.URL, stop.Reason, len(w.queue) > 0, w.retryAfter)
+	w.report(isNew, stop)
 	return err
 }
 
