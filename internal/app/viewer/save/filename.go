@@ -17,7 +17,7 @@ import (
 const maxFileName = 255
 
 // fileName makes a file name of untrusted text and a suffix, of at most most bytes. It replaces
-// separators of directories and characters that are special to a system or a shell, and removes
+// path separators and characters that are special to a system or a shell, and removes
 // control characters and leading dots, minus signs and tildes. The suffix is never cut off.
 func fileName(text, suffix string, most int) string {
 	text = strings.Map(func(r rune) rune {
