@@ -179,7 +179,7 @@ func (c *counting) countWhole(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// add adds the tally of a feed to the total, and if groups are folders, to each that holds the feed.
+// add adds the tally of a feed to the total, and to its folders if groups are folders.
 func (c *counting) add(hash string, t entrystore.Tally) {
 	c.total.Plus(t)
 	if c.by != "folder" {

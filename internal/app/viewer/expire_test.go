@@ -189,8 +189,8 @@ func TestExpireNonsense(t *testing.T) {
 	}
 }
 
-// All versions of an entry are deleted together, the oldest first. A flagged or unread version keeps
-// them all.
+// All versions of an entry are deleted together, the oldest first. A flagged or unread version
+// keeps them all.
 func TestExpireVersions(t *testing.T) {
 	f := newFixture(t)
 	for id, places := range [][]string{

@@ -126,15 +126,15 @@ func allowed(d *lektordir.Dir, text string) (string, error) {
 	text = strings.TrimSpace(text)
 	u, err := url.Parse(text)
 	if err != nil {
-		return "", fmt.Errorf("%s is no URL", termsafe.Brief(text))
+		return "", fmt.Errorf("%s is not a URL", termsafe.Brief(text))
 	}
 	switch scheme := strings.ToLower(u.Scheme); {
 	case scheme == "http" || scheme == "https":
 		if u.Host == "" {
-			return "", fmt.Errorf("%s is no URL", termsafe.Brief(text))
+			return "", fmt.Errorf("%s is not a URL", termsafe.Brief(text))
 		}
 	case scheme == "":
-		return "", fmt.Errorf("%s is no URL", termsafe.Brief(text))
+		return "", fmt.Errorf("%s is not a URL", termsafe.Brief(text))
 	default:
 		list, err := schemes(d)
 		if err != nil {

@@ -357,7 +357,7 @@ func (m *model) takeSnapshot(msg snapshotMsg) tea.Cmd {
 }
 
 // listAgain requests the same list again after a change. It does not cancel a list that is
-// being made: if entries arrive all the time, no list would ever be complete.
+// being made, because no list would be complete while entries keep arriving.
 func (m *model) listAgain() {
 	m.browser.list.complete = false
 	if m.lister.next == nil {

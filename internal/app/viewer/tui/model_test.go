@@ -580,8 +580,8 @@ func (d *away) Watch(ctx context.Context, since time.Time, changed func(string))
 	return nil
 }
 
-// If the lektor-dir is unmounted, its entries stay on the screen, with the error. When it is mounted
-// again, it is read and watched as before.
+// If the lektor-dir is unmounted, its entries stay on the screen, with the error. When it is
+// mounted again, it is read and watched as before.
 func TestAway(t *testing.T) {
 	d := &away{memory: newMemory(5), seen: make(chan struct{})}
 	close(d.gate)

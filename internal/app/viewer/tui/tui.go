@@ -56,7 +56,7 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	m := newModel(inner, d, o)
 	t := m.terminal
 	// The size is an option because the library would read it in two goroutines at once when a
-	// command has ended, which is a race. The colour profile ANSI has the sixteen colours that the reader draws.
+	// command has ended, which is a race. ANSI are the sixteen colours that the reader draws.
 	size := t.size()
 	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(plainWriter{o.Out}), tea.WithEnvironment(os.Environ()),
 		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond), tea.WithWindowSize(size.Width, size.Height), tea.WithColorProfile(colorprofile.ANSI))
