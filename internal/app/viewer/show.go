@@ -71,9 +71,9 @@ func Show(ctx context.Context, o ShowOptions, s *cmdline.Streams) error {
 	return v.wasShown(shown, o.Mark)
 }
 
-// Next shows the next unread entry. With a query that is the oldest that matches. Without one it
-// is the next of the last list after the entry shown last, or the oldest of all if the list has
-// no unread entry left.
+// Next shows the next unread entry. With a query, this is the oldest entry that matches. Without
+// a query, it is the first unread entry after the current one in the last list, or the oldest of
+// all if the list has no unread entry left.
 func Next(ctx context.Context, o ShowOptions, s *cmdline.Streams) error {
 	v, err := openUndoable("next", o.Common, o.Query, o.Print, s)
 	if err != nil {

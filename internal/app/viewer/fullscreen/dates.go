@@ -11,8 +11,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// dates is a cache of dates of entries, by a hash of feed and unique name. It takes less memory than
-// a map with the names, and has no pointers for the garbage collector to follow.
+// dates is a cache of dates of entries, by a hash of feed and unique name. It takes less memory
+// than a map with the names, and has no pointers for the garbage collector to follow.
 type dates struct {
 	seed maphash.Seed
 	of   map[uint64]date

@@ -33,10 +33,10 @@ import (
 //	run    N   flags are set, and command N, from 0, was about to be started
 //	later  N   flags are set, and command N is to be run again
 //
-// The lines todo, run and later are written before the step, and are not synced. After a kill, flags
-// are set again, which changes nothing, and a command that may have run is not run again. A line
-// without a newline is ignored. Finished entries that are no longer in new/ are dropped. Without the
-// file, for example in a copy without etc/, all entries in new/ count as arrivals.
+// The lines todo, run and later are written before the step, and are not synced. After a kill,
+// flags are set again, which changes nothing, and a command that may have run is not run again. A
+// line without a newline is ignored. Finished entries that are no longer in new/ are dropped.
+// Without the file, for example in a copy without etc/, all entries in new/ count as arrivals.
 //
 // One process at a time uses the file. It locks the directory etc/view.
 const (

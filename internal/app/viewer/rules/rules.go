@@ -1,4 +1,4 @@
-// Package rules applies the user's rules to entries as they arrive: it sets flags and runs commands.
+// Package rules applies the user's rules to arriving entries: it sets flags and runs commands.
 package rules
 
 import (

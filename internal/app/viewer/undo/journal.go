@@ -209,8 +209,8 @@ func (r record) read() (*contents, error) {
 	return d, nil
 }
 
-// parseJournal parses the text of a journal. It returns nil if the first line is invalid. The text is
-// not trusted: a line is valid only if it renames an entry into cur/ or removes it.
+// parseJournal parses the text of a journal. It returns nil if the first line is invalid. The text
+// is not trusted: a line is valid only if it renames an entry into cur/ or removes it.
 func parseJournal(text string) *contents {
 	if text == "" {
 		return &contents{} // the command was killed before it wrote a line

@@ -30,8 +30,8 @@ func Moving(s *entrystore.Store, command string) *Mover {
 // Unrecorded returns the mover of a command that cannot be undone.
 func Unrecorded(s *entrystore.Store) *Mover { return &Mover{store: s} }
 
-// Close closes the journal, and reports how many more entries failed for a cause that [Mover.Failed]
-// reported once.
+// Close closes the journal, and reports how many more entries failed for a cause that
+// [Mover.Failed] reported once.
 func (m *Mover) Close() {
 	for _, errno := range oneCause {
 		if n := m.failed[errno] - 1; n > 0 {
