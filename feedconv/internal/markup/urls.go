@@ -13,7 +13,8 @@ import (
 const maxBase = 2048
 
 // DocumentBase is the URL against which a document's references are resolved before any xml:base:
-// found, resolved with an http(s) Content-Location. It is nil if nothing is known.
+// contentLocation, resolved against found, if it is an http(s) URL, else found. It is nil if
+// neither is usable.
 func DocumentBase(found, contentLocation string) *url.URL {
 	var base *url.URL
 	if u, err := url.Parse(found); err == nil && u.Host != "" && len(found) <= maxBase {

@@ -385,7 +385,7 @@ func TestWhereNewsboatIs(t *testing.T) {
 	put(".config/newsboat/config", "# c\ncache-file \"~/else where.db\"\nurls-source \"ttrss\"\nignore-article \"*\" \"title =~ \\\"x\\\"\"\nbind-key ^R reload\n")
 	has(t, list(), "https://new.example/", h+"/else where.db does not exist", "from ttrss", "rule title:/x/i -> trash", "1 line bind-key")
 	makeCache(t, filepath.Join(h, "else where.db"), "newsboat.sql")
-	if told := list(); strings.Contains(told, "not there") {
+	if told := list(); strings.Contains(told, "does not exist") {
 		t.Error(told)
 	}
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(h, "xdg"))
@@ -395,7 +395,7 @@ func TestWhereNewsboatIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	makeCache(t, makeCacheAt, "newsboat.sql")
-	if told := list(); !strings.Contains(told, "https://xdg.example/") || strings.Contains(told, "not there") {
+	if told := list(); !strings.Contains(told, "https://xdg.example/") || strings.Contains(told, "does not exist") {
 		t.Error(told)
 	}
 }
@@ -583,7 +583,7 @@ ignore-article "*"
 		if err != nil {
 			t.Fatal(err)
 		}
-		has(t, told, "unread_count > 3", "regular expressions here: ignore-article", "it has no expression")
+		has(t, told, "unread_count > 3", "regular expression cannot select feeds: ignore-article", "it has no expression")
 		want(t, rules, `is:unread -> flag x
 title:/^Ad:/i or author:/^Bot -> x$/ -> trash
 feed:"https://a.example/feed.xml" (title:/^Sponsor$/) -> trash
