@@ -153,12 +153,27 @@ func (s *setting) set(d *lektordir.Dir, hash string, st *State, value string) er
 			return err
 		}
 		return Protect(d, hash)
-	case s.path == categoryFile:
-		return SetCategories(d, hash, strings.Split(value, "\n"), atomicfile.Write)
 	case s.path == fullTextFile && value != "on":
 		if err := removePages(d, hash); err != nil {
 			return err
 		}
+	}
+	if err := s.write(d, hash, value); err != nil {
+		return err
+	}
+	// If the file has the value already, nothing was written. A killed process may have written
+	// it without a sync of the directory.
+	err := atomicfile.SyncDir(filepath.Dir(filepath.Join(d.Join("src", hash), s.path)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// write writes the file of a setting that is not part of the state, unless it has the value.
+func (s *setting) write(d *lektordir.Dir, hash, value string) error {
+	if s.path == categoryFile {
+		return SetCategories(d, hash, strings.Split(value, "\n"), atomicfile.Write)
 	}
 	area, name := filepath.Split(strings.TrimPrefix(s.path, "etc/"))
 	return recordDurably(d, hash, strings.TrimSuffix(area, "/"), name, asLines(oneLine(value)))

@@ -208,7 +208,7 @@ func (e *env) cuts(ctx context.Context, fs, only string, n int, unsynced bool) (
 	defer k.close()
 	var trials []*trial
 	for _, s := range append(scenarios(e), listScenarios(e)...) {
-		if s.repeated || s.undo || s.shares || !strings.Contains(s.name, only) {
+		if s.repeated || s.undo || s.shares || s.saves != nil || !strings.Contains(s.name, only) {
 			continue
 		}
 		s.name += " (on " + fs + ")"

@@ -146,12 +146,12 @@ func (c *counting) count(ctx context.Context) error {
 // countWhole counts all entries without reading them. Feeds without entries have groups too. It
 // reports false if entries have to be read, because src/ lacks a feed that groups need.
 func (c *counting) countWhole(ctx context.Context) (bool, error) {
-	known := map[string]*lektordir.Feed{}
+	byHash := map[string]*lektordir.Feed{}
 	if c.by == "feed" || c.by == "folder" {
 		feeds, err := c.Dir.Feeds()
 		c.Report(err)
 		for _, f := range feeds {
-			known[f.Hash] = f
+			byHash[f.Hash] = f
 			if c.by == "feed" {
 				c.feed(f)
 				continue
@@ -166,20 +166,20 @@ func (c *counting) countWhole(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for hash := range tallies {
-		if c.by == "feed" && known[hash] == nil {
+		if c.by == "feed" && byHash[hash] == nil {
 			return false, nil
 		}
 	}
 	for hash, t := range tallies {
 		if c.by == "feed" {
-			c.feed(known[hash]).Plus(t)
+			c.feed(byHash[hash]).Plus(t)
 		}
 		c.add(hash, t)
 	}
 	return true, nil
 }
 
-// add adds the tally of a feed to the total, and to the groups of its folders if those count.
+// add adds the tally of a feed to the total, and to its folders if groups are folders.
 func (c *counting) add(hash string, t entrystore.Tally) {
 	c.total.Plus(t)
 	if c.by != "folder" {
@@ -200,7 +200,7 @@ func (c *counting) group(id, key, name string) *counted {
 		g = &counted{key: key, name: name}
 		c.groups[id] = g
 	}
-	g.name = min(g.name, name) // the same spelling, whichever comes first
+	g.name = min(g.name, name) // the same spelling in any order of entries
 	return g
 }
 
@@ -219,8 +219,8 @@ func (c *counting) feed(f *lektordir.Feed) *counted {
 
 // folders returns the folders of a feed and their parents: names by folded path.
 func (c *counting) folders(hash string) map[string]string {
-	folders, known := c.above[hash]
-	if !known {
+	folders, ok := c.above[hash]
+	if !ok {
 		folders = entrystore.FoldersAbove(c.Folders(hash))
 		c.above[hash] = folders
 	}

@@ -37,7 +37,7 @@ type DigestOptions struct {
 // and marks each as read after it was written. If writing fails, the remaining entries stay
 // unread.
 func Digest(ctx context.Context, o DigestOptions, s *cmdline.Streams) error {
-	v, err := moving("digest", o.Common, o.Query, cmdline.PrinterOptions{}, s)
+	v, err := openUndoable("digest", o.Common, o.Query, cmdline.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
@@ -155,8 +155,8 @@ func (d *digest) html(ctx context.Context, list []*entrystore.Record) error {
 		}
 		r.Forget()
 	}
-	// It runs for an empty list too: it writes nothing then, but reports wrong flags now rather
-	// than on the day when an entry arrives.
+	// lektor-pages runs for an empty list too: it writes nothing then, but reports wrong flags now
+	// rather than on the day when an entry arrives.
 	args := slices.Concat([]string{"--dir", d.Dir.Path(), "digest", "--null"}, d.o.HTML, []string{"-"})
 	if err := cmdline.RunBeside(ctx, "lektor-pages", args, strings.NewReader(paths.String()), d.S); err != nil {
 		return err

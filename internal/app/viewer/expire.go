@@ -84,19 +84,20 @@ func Expire(ctx context.Context, o ExpireOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	// Reading the time is slow, so it is read only for entries that may expire by their names.
-	keeps, asked := map[string]feedstate.Keep{}, map[string][]lektordir.Ref{}
+	// Reading the time of the last move is slow, so it is read only for entries that may expire by
+	// their flags.
+	keeps, candidates := map[string]feedstate.Keep{}, map[string][]lektordir.Ref{}
 	for _, r := range list {
 		feed := r.Ref.Feed
-		if _, known := keeps[feed]; !known {
+		if _, ok := keeps[feed]; !ok {
 			keeps[feed] = x.keep(feed)
 		}
 		if x.may(r.Ref, keeps[feed]) {
-			asked[feed] = append(asked[feed], r.Ref)
+			candidates[feed] = append(candidates[feed], r.Ref)
 		}
 	}
 	doomed, total := map[string][]lektordir.Ref{}, 0
-	for feed, refs := range asked {
+	for feed, refs := range candidates {
 		if refs, err = x.choose(ctx, refs, keeps[feed]); err != nil {
 			return err
 		}
@@ -115,18 +116,18 @@ const expiredFile = "etc/view/expired"
 
 // checkClock returns an error if the clock may be far ahead, as expiring cannot be undone.
 func (x *expiry) checkClock() error {
-	seen := servertime.Last(x.Dir.Path())
+	last := servertime.Last(x.Dir.Path())
 	if line, err := atomicfile.Line(x.Dir.Join(expiredFile)); err == nil {
-		if last, err := time.Parse(time.RFC3339, line); err == nil && last.After(seen) {
-			seen = last
+		if run, err := time.Parse(time.RFC3339, line); err == nil && run.After(last) {
+			last = run
 		}
 	}
-	if x.o.Yes || seen.IsZero() || !x.Now.After(seen.Add(servertime.MaxGap)) {
+	if x.o.Yes || last.IsZero() || !x.Now.After(last.Add(servertime.MaxGap)) {
 		return nil
 	}
 	return cmdline.Hint(
 		fmt.Errorf("the clock says %s, which is %d days after the last expire and the last answer of a server; no entry was deleted",
-			x.Now.Format(time.DateTime), int(x.Now.Sub(seen)/(24*time.Hour))),
+			x.Now.Format(time.DateTime), int(x.Now.Sub(last)/(24*time.Hour))),
 		"run lektor-fetch update with the right clock; or if the clock is right, expire --yes")
 }
 
@@ -187,13 +188,13 @@ func (x *expiry) may(r lektordir.Ref, keep feedstate.Keep) bool {
 }
 
 // choose returns the entries of one feed that expire.
-func (x *expiry) choose(ctx context.Context, asked []lektordir.Ref, keep feedstate.Keep) (doomed []lektordir.Ref, err error) {
-	times := make([]time.Time, len(asked))
-	if err := workers.ForEach(ctx, len(asked), func(i int) { times[i] = x.Record(asked[i]).Moved() }); err != nil {
+func (x *expiry) choose(ctx context.Context, candidates []lektordir.Ref, keep feedstate.Keep) (doomed []lektordir.Ref, err error) {
+	times := make([]time.Time, len(candidates))
+	if err := workers.ForEach(ctx, len(candidates), func(i int) { times[i] = x.Record(candidates[i]).Moved() }); err != nil {
 		return nil, err
 	}
 	var read []aged
-	for i, r := range asked {
+	for i, r := range candidates {
 		before := x.unread
 		switch {
 		case times[i].IsZero():
@@ -261,7 +262,7 @@ func (x *expiry) expire(ctx context.Context, doomed map[string][]lektordir.Ref, 
 func (x *expiry) one(ref lektordir.Ref, versions []lektordir.Ref) error {
 	doomed := []lektordir.Ref{ref}
 	if at := slices.IndexFunc(versions, func(r lektordir.Ref) bool { return r.Unique == ref.Unique }); at >= 0 {
-		// A newer version has arrived meanwhile and hides this one, so leave both.
+		// If a newer version has arrived meanwhile, it hides this one, so leave both.
 		if doomed = versions[:at+1]; at+1 < len(versions) {
 			return nil
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// touched moves the time at which an entry was moved to now, past that of another.
+// touched sets the ctime of an entry to now, and waits until this is later than after.
 func touched(t *testing.T, path string, after time.Time) time.Time {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; {
@@ -59,7 +59,7 @@ func (f *fixture) remaining() string {
 }
 
 // in returns the options of a command that runs d from now. The entries of a test were moved
-// now, whatever their names and dates are.
+// when it began, whatever their names and dates are.
 func (f *fixture) in(d time.Duration) session.Common {
 	c, t := f.Common(), time.Now().Add(d)
 	c.Now = func() time.Time { return t }
@@ -87,12 +87,12 @@ func TestExpire(t *testing.T) {
 			order = append(order, f.Add(where, name, files...))
 			last = touched(t, order[len(order)-1], last)
 		}
-		// Their dates and their delivery are years ago; all were moved now, the last
-		// delivered first.
+		// The entries are dated and were delivered years ago. All are moved now, the latest
+		// delivery first.
 		old := "pubdate=2001-01-01T00:00:00Z"
 		add("cur", "1700000009.1.h;2,S", old)
 		add("cur", "1700000008.1.h;2,Sa", old)
-		add("cur", "1700000007.1.h", old) // of a simple viewer
+		add("cur", "1700000007.1.h", old) // in cur/ without info, as a simple viewer leaves it
 		add("cur", "1700000006.1.h;2,FS", old)
 		add("cur", "1700000005.1.h;2,", old)
 		add("new", "1700000004.1.h", old)
@@ -115,7 +115,7 @@ func TestExpire(t *testing.T) {
 		{o: ExpireOptions{Keep: -1, Unread: "1y"}, in: 364 * days, want: "02 03 04 05 06 07 08 09"},
 		{o: ExpireOptions{Keep: -1, Unread: "1y"}, in: 367 * days, want: "02 03 06 07 08 09"},
 		{o: ExpireOptions{Keep: -1, Unread: "1y", Read: "1y", Trashed: "1y", Flagged: true}, in: 367 * days, want: ""},
-		// Read last were, in this order, 7, 8 and 9.
+		// The entries that were read last are 7, 8 and 9, the latest first.
 		{o: ExpireOptions{Keep: 1}, want: "02 03 04 05 06 07"},
 		{o: ExpireOptions{Keep: 0}, want: "02 03 04 05 06"},
 		{o: ExpireOptions{Keep: 9}, in: 900 * days, want: "02 03 04 05 06 07 08 09"},
@@ -123,7 +123,7 @@ func TestExpire(t *testing.T) {
 		{o: ExpireOptions{Keep: 2, Read: "1w"}, in: 6 * days, want: "02 03 04 05 06 07 08 09"},
 		{o: ExpireOptions{Keep: 0, Read: "never"}, in: 900 * days, want: "02 03 04 05 06 07 08 09"},
 		{o: ExpireOptions{Keep: 1, Flagged: true}, want: "02 03 04 05 06"},
-		// A feed has its own.
+		// A feed has a setting.
 		{o: ExpireOptions{Keep: 0, Read: "1w", Trashed: "7d"}, keep: "all", in: 900 * days, want: "04 05 06 07 08 09"},
 		{o: ExpireOptions{Keep: -1}, keep: "1", want: "02 03 04 05 06 07"},
 		{o: ExpireOptions{Keep: 9}, keep: "1", want: "02 03 04 05 06 07"},
@@ -189,8 +189,8 @@ func TestExpireNonsense(t *testing.T) {
 	}
 }
 
-// Versions go together, the oldest first; a flag on any keeps them all, and one that is
-// to be read too.
+// All versions of an entry are deleted together, the oldest first. A flagged or unread version
+// keeps them all.
 func TestExpireVersions(t *testing.T) {
 	f := newFixture(t)
 	for id, places := range [][]string{
@@ -201,7 +201,7 @@ func TestExpireVersions(t *testing.T) {
 			f.Add(where, testdir.Unique(1700000000+int64(10*id+version), id+1)+info)
 		}
 	}
-	// One that a power cut left in two places is one.
+	// An entry that a power cut left in new/ and cur/ counts as one.
 	f.Add("new", "1700000090.1.h")
 	f.Add("cur", "1700000090.1.h;2,S")
 	if err := Expire(t.Context(), ExpireOptions{Common: f.in(days), Keep: 0, Trashed: "1h"}, f.Streams("")); err != nil {
@@ -232,7 +232,7 @@ func TestExpireWithdrawn(t *testing.T) {
 	}
 }
 
-// Entries that cannot be deleted are one error, and a second with the number of the others.
+// If entries cannot be deleted, the first is reported, and then the number of the others.
 func TestExpireReadOnly(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may write anywhere")
@@ -253,8 +253,8 @@ func TestExpireReadOnly(t *testing.T) {
 	}
 }
 
-// TestExpireClockAhead: a clock more than 31 days ahead of the last run and of the last
-// Date of a server deletes nothing, however often it is tried, unless the user says yes.
+// TestExpireClockAhead: with a clock more than 31 days after the last run and the last Date of a
+// server, expire deletes nothing, however often it is run, unless the user passes --yes.
 func TestExpireClockAhead(t *testing.T) {
 	f := newFixture(t)
 	f.Add("cur", "1700000001.1.h;2,S")
@@ -286,13 +286,13 @@ func TestExpireClockAhead(t *testing.T) {
 	}
 	passes(0, ExpireOptions{})
 	refused(400*days, ExpireOptions{})
-	refused(400*days, ExpireOptions{}) // the refusal is no run
+	refused(400*days, ExpireOptions{}) // a refused run does not count as the last one
 	refused(400*days, ExpireOptions{DryRun: true})
 	passes(0, ExpireOptions{})
 	passes(30*days, ExpireOptions{})
 	passes(60*days, ExpireOptions{DryRun: true})
-	refused(62*days, ExpireOptions{}) // nor is a dry run
-	// Servers have the time, too: the later of both counts.
+	refused(62*days, ExpireOptions{}) // a dry run does not count either
+	// The later of the last run and the last Date counts.
 	date(50 * days)
 	passes(80*days, ExpireOptions{})
 	refused(112*days, ExpireOptions{})
@@ -308,7 +308,7 @@ func TestExpireClockAhead(t *testing.T) {
 	}
 }
 
-// TestExpireClockOfServers: without a run before, the last Date alone protects.
+// TestExpireClockOfServers: before the first run, the last Date of a server alone counts.
 func TestExpireClockOfServers(t *testing.T) {
 	f := newFixture(t)
 	f.Add("cur", "1700000001.1.h;2,S")

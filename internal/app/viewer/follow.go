@@ -45,7 +45,7 @@ func Follow(ctx context.Context, o FollowOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	f := &follower{Session: v, o: o, seen: map[string]bool{}}
+	f := &follower{Session: v, o: o, printed: map[string]bool{}}
 	if o.Run != nil {
 		if f.command, err = external.New(o.Run); err != nil {
 			return err
@@ -58,8 +58,8 @@ func Follow(ctx context.Context, o FollowOptions, s *cmdline.Streams) error {
 	defer cancel()
 	var stop error // ends the loop
 	ready := func() {
-		// The past is read after the watch has begun, so that no entry is missed. An entry in both
-		// is printed once, see seen.
+		// Existing entries are read after the watch has begun, so that no entry is missed. An entry
+		// that the watch reports too is printed once, see printed.
 		if f.rules != nil {
 			stop = f.rules.Begin(ctx)
 		}
@@ -79,8 +79,8 @@ func Follow(ctx context.Context, o FollowOptions, s *cmdline.Streams) error {
 			break
 		}
 		if err != nil {
-			if _, gone := os.Stat(v.Dir.Join("new")); gone != nil {
-				stop = gone
+			if _, err := os.Stat(v.Dir.Join("new")); err != nil {
+				stop = err
 				break
 			}
 			v.Report(err)
@@ -102,9 +102,9 @@ func Follow(ctx context.Context, o FollowOptions, s *cmdline.Streams) error {
 // follower prints arrivals.
 type follower struct {
 	*session.Session
-	o     FollowOptions
-	shown []*entrystore.Record // the numbered list, if o.Number is set
-	seen  map[string]bool      // keys of entries printed by past
+	o       FollowOptions
+	shown   []*entrystore.Record // the numbered list, if o.Number is set
+	printed map[string]bool      // keys of entries printed by past
 	// command is o.Run, nil if that is empty.
 	command *external.Argv
 	rules   *rules.Applier // nil unless o.Rules is set
@@ -121,7 +121,7 @@ func (f *follower) past(ctx context.Context) error {
 		if !f.Usable(r.Check()) {
 			continue
 		}
-		f.seen[r.Key()] = true
+		f.printed[r.Key()] = true
 		if err := f.emit(ctx, r); err != nil {
 			return err
 		}
@@ -131,8 +131,8 @@ func (f *follower) past(ctx context.Context) error {
 
 // arrived applies the rules to an entry that arrived, and prints it if it matches the query.
 func (f *follower) arrived(ctx context.Context, ref lektordir.Ref) error {
-	if f.seen[entrystore.Key(ref.Path())] {
-		delete(f.seen, entrystore.Key(ref.Path()))
+	if f.printed[entrystore.Key(ref.Path())] {
+		delete(f.printed, entrystore.Key(ref.Path()))
 		return nil
 	}
 	f.Now = f.Clock()

@@ -15,8 +15,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// some has entries of several feeds, of which some share their dates, their ids and all
-// that they have.
+// some returns a lektor-dir with entries of several feeds. Some of them share their dates, ids or
+// all files.
 func some(t *testing.T, seed uint64) *fixture {
 	t.Helper()
 	f := newFixture(t)
@@ -131,7 +131,7 @@ func TestWithIndex(t *testing.T) {
 	}
 }
 
-// TestDigestMarks: what was printed is marked as read, and the list has it.
+// TestDigestMarks: entries that digest prints are marked as read, so ls does not list them.
 func TestDigestMarks(t *testing.T) {
 	f := some(t, 8)
 	c := f.Common()
@@ -143,6 +143,6 @@ func TestDigestMarks(t *testing.T) {
 		t.Fatal(len(list), err)
 	}
 	if err := List(context.Background(), ListOptions{Common: c, Print: cmdline.PrinterOptions{Format: "path"}}, f.Streams("")); err != nil || f.Out.Len() > 0 {
-		t.Errorf("%v, and unread are still\n%s", err, &f.Out)
+		t.Errorf("%v, still unread:\n%s", err, &f.Out)
 	}
 }

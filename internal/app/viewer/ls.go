@@ -75,10 +75,10 @@ func List(ctx context.Context, o ListOptions, s *cmdline.Streams) error {
 		return err
 	}
 	slices.SortStableFunc(list, order.compare)
-	var seen overview
+	var facts overview
 	for i, r := range list {
 		r.Number = i + 1
-		seen.note(r)
+		facts.note(r)
 	}
 	if o.Number {
 		v.SaveList(list)
@@ -86,10 +86,10 @@ func List(ctx context.Context, o ListOptions, s *cmdline.Streams) error {
 	if v.Printer != nil {
 		err = printRecords(ctx, v, o.Print.Format, list)
 	} else {
-		err = printList(ctx, v, list, &seen, o)
+		err = printList(ctx, v, list, &facts, o)
 	}
 	if err == nil {
-		tellIncomplete(v, &seen)
+		reportIncomplete(v, &facts)
 	}
 	return err
 }
@@ -172,13 +172,13 @@ func sortOrder(by string) (order, error) {
 	return o, nil
 }
 
-// byRelevance compares entries by how many words they have, best first. A whole word in the
+// byRelevance compares entries by the words that they have, best first. A whole word in the
 // title counts 100, a part of a word in the title 10, and a match in the author or the feed's
 // title 1. Matches in the text do not count.
 func byRelevance(words []string) func(a, b *entrystore.Record) int {
-	known := map[*entrystore.Record]int{}
+	scores := map[*entrystore.Record]int{}
 	score := func(r *entrystore.Record) int {
-		s, ok := known[r]
+		s, ok := scores[r]
 		if !ok {
 			title, who := query.Fold(r.OwnTitle()), query.Fold(r.Author()+"\n"+r.Feed().Title())
 			for _, w := range words {
@@ -191,7 +191,7 @@ func byRelevance(words []string) func(a, b *entrystore.Record) int {
 					s++
 				}
 			}
-			known[r] = s
+			scores[r] = s
 		}
 		return s
 	}
@@ -205,10 +205,10 @@ func byRank(a, b *entrystore.Record) int {
 	return cmp.Compare(place(a), place(b))
 }
 
-// tellIncomplete prints a note if all entries are of one feed, and older entries of it are
-// missing (RFC 5005, section 4.2).
-func tellIncomplete(v *session.Session, seen *overview) {
-	if r := seen.first; r != nil {
+// reportIncomplete prints a note if all entries are of one feed, and older entries of this feed
+// are missing (RFC 5005, section 4.2).
+func reportIncomplete(v *session.Session, facts *overview) {
+	if r := facts.first; r != nil {
 		if gap := r.Incomplete(); gap != "" {
 			v.S.Report.Info("%s is incomplete: %s", termsafe.Brief(r.Feed().Title()), gap)
 		}
@@ -256,13 +256,13 @@ func textual(text func(*entrystore.Record) string) func(a, b *entrystore.Record)
 }
 
 // printList prints the list for a person.
-func printList(ctx context.Context, v *session.Session, list []*entrystore.Record, seen *overview, o ListOptions) error {
-	l := layout{screen: o.Screen, now: v.Now, raw: o.Print.Raw, flags: seen.flags}
+func printList(ctx context.Context, v *session.Session, list []*entrystore.Record, facts *overview, o ListOptions) error {
+	l := layout{screen: o.Screen, now: v.Now, raw: o.Print.Raw, flags: facts.flags}
 	if o.Number {
-		// Numbers are printed only if they are saved; others would refer to an older list.
+		// Only saved numbers are printed. Other numbers would refer to an older list.
 		l.number = len(strconv.Itoa(len(list)))
 	}
-	for _, title := range seen.feeds {
+	for _, title := range facts.feeds {
 		l.feed = max(l.feed, termsafe.Width(l.clean(title)))
 	}
 	if l.screen.Width > 0 {

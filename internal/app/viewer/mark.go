@@ -39,7 +39,7 @@ func Mark(ctx context.Context, o MarkOptions, s *cmdline.Streams) error {
 		*f.text = flags
 	}
 	o.Print.Format = cmp.Or(o.Print.Format, "path")
-	v, err := moving("mark", o.Common, nil, o.Print, s)
+	v, err := openUndoable("mark", o.Common, nil, o.Print, s)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func Remove(ctx context.Context, o RemoveOptions, s *cmdline.Streams) error {
 	if o.Now {
 		name, remove = "rm --now", (*undo.Mover).Remove
 	}
-	v, err := moving(name, o.Common, nil, o.Print, s)
+	v, err := openUndoable(name, o.Common, nil, o.Print, s)
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func count(n int, what string) string {
 
 // hand passes a URL of each named entry to a program, one after the other.
 func (o OpenOptions) hand(ctx context.Context, s *cmdline.Streams, name string, h *external.Helper, pick func(*entrystore.Record) (string, error)) error {
-	v, err := moving(name, o.Common, nil, cmdline.PrinterOptions{}, s)
+	v, err := openUndoable(name, o.Common, nil, cmdline.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (p Pager) colors() bool {
 	}
 	options, set := os.LookupEnv("LESS")
 	if !set {
-		return true // see start
+		return true // start sets LESS=FRX
 	}
 	for _, word := range append(words[1:], strings.Fields(options)...) {
 		word = strings.ToLower(word)
@@ -126,7 +126,7 @@ func (p *pager) fits(data []byte) bool {
 		width := termsafe.Width(string(bytes.TrimRight(line, "\n")))
 		p.rows += max(1, (width+p.Screen.Width-1)/p.Screen.Width)
 	}
-	return p.rows < p.Screen.Height // the prompt needs one
+	return p.rows < p.Screen.Height // the prompt needs a row
 }
 
 // start runs the pager.
@@ -148,7 +148,7 @@ func (p *pager) start() error {
 	}
 	p.cmd, p.in = cmd, in
 	// ^C is for the pager, which has the terminal. The first one ends ctx, and then this process
-	// waits for the pager; further ones must not kill it.
+	// waits for the pager. Further ones must not kill this process.
 	p.signals = make(chan os.Signal, 1)
 	signal.Notify(p.signals, os.Interrupt)
 	return nil
@@ -184,7 +184,7 @@ func (p *pager) instead(err error) error {
 	err = fmt.Errorf("pager: %s: %w", p.Command, err)
 	const hint = "set $LEKTOR_PAGER or $PAGER, or use --no-pager"
 	if p.written > pipeSize {
-		return cmdline.Hint(err, hint) // it ran first, so the text was shown
+		return cmdline.Hint(err, hint) // the pager read some text before it failed
 	}
 	p.s.Report.Warn("%v; %s", err, hint)
 	p.plain = true

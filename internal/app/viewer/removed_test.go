@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// remover removes an entry as soon as it was shown.
+// remover is a writer that removes an entry as soon as it was shown.
 type remover struct {
 	text  strings.Builder
 	shows string
@@ -23,8 +23,7 @@ func (r *remover) Write(p []byte) (int, error) {
 	return r.text.Write(p)
 }
 
-// An entry that another viewer removes while it is shown was shown, which is all
-// that was wanted: digest and next do not fail.
+// If another viewer removes an entry while it is shown, digest and next do not fail.
 func TestRemovedWhileShown(t *testing.T) {
 	for _, command := range []string{"digest", "next"} {
 		f := newFixture(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// entryShelf has an entry of which all is known, and one of which nothing is.
-func entryShelf(t *testing.T) *fixture {
+// schemaDir has an entry with all fields, and one without any.
+func schemaDir(t *testing.T) *fixture {
 	t.Helper()
 	f := newFixture(t)
 	if _, err := f.Feed(viewdir.FeedID, "Alpha", "author=Editors", "etc/categories=Tech/Go\nNews"); err != nil {
@@ -42,9 +42,9 @@ func entryShelf(t *testing.T) *fixture {
 	return f
 }
 
-// The schema in docs/ says what -o json prints: no more, no less.
+// The schema in docs/ has exactly the fields that -o json prints.
 func TestSchema(t *testing.T) {
-	f := entryShelf(t)
+	f := schemaDir(t)
 	want := schema.Open(t, "lektor-view.schema.json")
 	var names []string
 	for _, c := range entrystore.Columns() {
@@ -75,7 +75,7 @@ func TestSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		has := sortedKeys(record)
-		// The first, by its title, is the one of which all is known.
+		// The first entry by title is the one with all fields.
 		if wanted := [][]string{names, want.Required()}[i]; !slices.Equal(has, wanted) {
 			t.Errorf("a record has\n%q\nnot\n%q", has, wanted)
 		}
@@ -119,7 +119,7 @@ func sortedKeys(record map[string]any) []string {
 	return keys
 }
 
-// wrongly makes a record invalid in every way that a schema detects.
+// wrongly checks that the schema refuses a record that is made invalid in various ways.
 func wrongly(t *testing.T, s *schema.Schema, record map[string]any) {
 	t.Helper()
 	fails := func(what string) {
@@ -128,7 +128,7 @@ func wrongly(t *testing.T, s *schema.Schema, record map[string]any) {
 			t.Fatal(err)
 		}
 		if s.Check(data) == nil {
-			t.Errorf("%s is not wrong: %s", what, data)
+			t.Errorf("the schema accepts %s: %s", what, data)
 		}
 	}
 	record["unheard"] = "x"
@@ -165,13 +165,13 @@ func wrongly(t *testing.T, s *schema.Schema, record map[string]any) {
 		err = s.Check(data)
 	}
 	if err != nil {
-		t.Errorf("put right: %v", err)
+		t.Errorf("the restored record: %v", err)
 	}
 }
 
-// Enclosures have parts in templates, and are URLs where there is no place for more.
+// Enclosures have fields in templates, and are printed as URLs elsewhere.
 func TestEnclosures(t *testing.T) {
-	f := entryShelf(t)
+	f := schemaDir(t)
 	for format, want := range map[string]string{
 		"enclosures":                         "http://a.example/1.mp3, http://a.example/2, http://a.example/3",
 		"id,enclosures":                      "urn:x:full\thttp://a.example/1.mp3, http://a.example/2, http://a.example/3",

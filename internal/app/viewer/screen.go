@@ -14,7 +14,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// DefaultText is the default of columns to wrap text to, and leastText the minimum.
+// DefaultText is the default number of columns to wrap text to, and leastText the minimum.
 const DefaultText, leastText = 80, 20
 
 // TextWidth returns the number of columns to wrap text to: $LEKTOR_WIDTH or 80, and at most
@@ -99,8 +99,8 @@ func (l layout) row(b *bytes.Buffer, r *entrystore.Record, title string) {
 const dateWidth = len("Mon 10:05")
 
 // Readable formats a time for a person: 15:04 today, Mon 15:04 in the six days before, 2 Jan in
-// this year, and else Jan 2006. A future time has no weekday, as that would be taken for the past
-// one.
+// this year, and else Jan 2006. A future time has no weekday, which would be read as a past
+// day.
 func Readable(t, now time.Time) string {
 	t = t.In(now.Location())
 	switch days := day(now) - day(t); {

@@ -36,7 +36,7 @@ type ShowOptions struct {
 
 // Show prints entries as text, and marks them as read if o.Mark is set.
 func Show(ctx context.Context, o ShowOptions, s *cmdline.Streams) error {
-	v, err := moving("show --mark", o.Common, nil, o.Print, s)
+	v, err := openUndoable("show --mark", o.Common, nil, o.Print, s)
 	if err != nil {
 		return err
 	}
@@ -71,11 +71,11 @@ func Show(ctx context.Context, o ShowOptions, s *cmdline.Streams) error {
 	return v.wasShown(shown, o.Mark)
 }
 
-// Next shows the next unread entry. With a query that is the oldest that matches. Without one it
-// is the next of the last list after the entry shown last, or the oldest of all if the list has
-// no unread entry left.
+// Next shows the next unread entry. With a query, this is the oldest entry that matches. Without
+// a query, it is the first unread entry after the current one in the last list, or the oldest of
+// all if the list has no unread entry left.
 func Next(ctx context.Context, o ShowOptions, s *cmdline.Streams) error {
-	v, err := moving("next", o.Common, o.Query, o.Print, s)
+	v, err := openUndoable("next", o.Common, o.Query, o.Print, s)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (v *viewer) wasShown(shown []*entrystore.Record, mark bool) error {
 		}
 		if i == len(shown)-1 {
 			if err := v.SetCurrent(r.Ref); err != nil {
-				v.S.Report.Warn("%q does not name this entry: cannot save it: %v", ".", err)
+				v.S.Report.Warn("cannot save the current entry, so %q does not name it: %v", ".", err)
 			}
 		}
 	}

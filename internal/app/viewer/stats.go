@@ -40,7 +40,7 @@ const DefaultWeeks = 12
 type stat struct {
 	feed *lektordir.Feed
 	counted
-	weeks  []int     // entries of each week by their date, the oldest first
+	weeks  []int     // number of entries dated in each week, oldest week first
 	newest time.Time // date of the newest entry
 	dirs   []string  // directories of the feed and its entries
 	disk   int64     // bytes on the disk
@@ -85,7 +85,7 @@ func stats(ctx context.Context, v *session.Session, weeks int) ([]*stat, error) 
 		return nil, err
 	}
 	byFeed := map[string]*stat{}
-	of := func(f *lektordir.Feed) *stat {
+	statOf := func(f *lektordir.Feed) *stat {
 		x := byFeed[f.Hash]
 		if x == nil {
 			x = &stat{feed: f, weeks: make([]int, weeks)}
@@ -98,11 +98,11 @@ func stats(ctx context.Context, v *session.Session, weeks int) ([]*stat, error) 
 		feeds, err := v.Dir.Feeds()
 		v.Report(err)
 		for _, f := range feeds {
-			of(f)
+			statOf(f)
 		}
 	}
 	for _, r := range found {
-		x := of(r.Feed())
+		x := statOf(r.Feed())
 		x.count(r, v.Now)
 		x.dirs = append(x.dirs, r.Path())
 	}
@@ -143,7 +143,7 @@ type inode struct{ dev, ino uint64 }
 
 // measure adds up the disk blocks of the directories. Hard-linked files count once.
 func (x *stat) measure(ctx context.Context) {
-	seen := map[inode]bool{}
+	counted := map[inode]bool{}
 	for _, dir := range x.dirs {
 		_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 			if ctx.Err() != nil {
@@ -151,11 +151,11 @@ func (x *stat) measure(ctx context.Context) {
 			}
 			var st unix.Stat_t
 			if err != nil || unix.Lstat(path, &st) != nil {
-				return nil // it vanished
+				return nil // the file vanished
 			}
-			if id := (inode{uint64(st.Dev), uint64(st.Ino)}); !seen[id] {
+			if id := (inode{uint64(st.Dev), uint64(st.Ino)}); !counted[id] {
 				x.disk += int64(st.Blocks) * 512
-				seen[id] = st.Nlink > 1 && !e.IsDir()
+				counted[id] = st.Nlink > 1 && !e.IsDir()
 			}
 			return nil
 		})

@@ -24,7 +24,7 @@ func TestBar(t *testing.T) {
 	}
 }
 
-// Now is the 16th of March where the reader is; a week ends with its day.
+// In the time zone of the test, now is 16 March, the last day of a week.
 func TestStats(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1773000000.1.h", "pubdate=2026-03-15T22:30:00Z") // the 16th
@@ -60,7 +60,7 @@ func TestStats(t *testing.T) {
 	if !strings.HasSuffix(f.Out.String(), "; 1 broken, 1 silent\n") || strings.ContainsAny(f.Out.String(), "\x1b\x07") {
 		t.Errorf("%q", f.Out.String())
 	}
-	// The schema in docs/ says what -o json prints: no more, no less.
+	// The schema in docs/ has exactly the fields that -o json prints.
 	o.Print.Format = "json"
 	if err := Stats(t.Context(), o, f.Streams("")); err != nil {
 		t.Fatal(err)
@@ -92,11 +92,11 @@ func TestStats(t *testing.T) {
 				record[name] = 1
 			}
 			if wrong, err := json.Marshal(record); err != nil || sch.Check(wrong) == nil {
-				t.Errorf("%s: with or without %s is not wrong, %v", line, name, err)
+				t.Errorf("%s: the schema accepts a wrong %s, %v", line, name, err)
 			}
 		}
 		if sch.Check([]byte(strings.Replace(line, `"weeks":[0`, `"weeks":["0"`, 1))) == nil {
-			t.Errorf("%s: a week that is no number is not wrong", line)
+			t.Errorf("%s: the schema accepts a week that is not a number", line)
 		}
 	}
 	// -o bytes prints the size on the disk.

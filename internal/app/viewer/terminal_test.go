@@ -29,26 +29,26 @@ func (f *fixture) on(columns, lines int, o ListOptions) string {
 	return tty.Output()
 }
 
-// environment sets what programs on a terminal heed; "-" unsets.
+// environment sets the variables that programs on a terminal use; "-" unsets one.
 func environment(t *testing.T, env map[string]string) {
 	t.Helper()
 	for _, name := range []string{"TERM", "NO_COLOR", "LESS", "PAGER", "LEKTOR_PAGER", "LEKTOR_WIDTH"} {
 		v, set := env[name]
-		t.Setenv(name, v) // puts it back after the test
+		t.Setenv(name, v) // restores the variable after the test
 		if !set {
 			os.Unsetenv(name)
 		}
 	}
 }
 
-// Dates are those that a person would say; of the future, too.
+// Dates are readable, also those in the future.
 func TestReadable(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Skip(err)
 	}
 	for _, tc := range []struct{ now, at, want string }{
-		{"2026-03-15T23:00:00Z", "2026-03-15T23:00:00Z", "00:00"}, // it is the 16th there, a Monday
+		{"2026-03-15T23:00:00Z", "2026-03-15T23:00:00Z", "00:00"}, // in Berlin it is Monday the 16th
 		{"2026-03-15T23:00:00Z", "2026-03-15T22:59:00Z", "Sun 23:59"},
 		{"2026-03-15T23:00:00Z", "2026-03-16T09:05:00Z", "10:05"},
 		{"2026-03-15T23:00:00Z", "2026-03-10T09:05:00Z", "Tue 10:05"}, // six days ago
@@ -60,9 +60,9 @@ func TestReadable(t *testing.T) {
 		{"2026-03-15T23:00:00Z", "2026-03-17T09:05:00Z", "17 Mar"}, // tomorrow
 		{"2026-03-15T23:00:00Z", "2026-12-24T09:05:00Z", "24 Dec"},
 		{"2026-03-15T23:00:00Z", "2027-01-01T09:05:00Z", "Jan 2027"},
-		{"2026-01-02T09:00:00Z", "2025-12-30T09:05:00Z", "Tue 10:05"}, // of this week, and last year
-		{"2026-03-30T22:30:00Z", "2026-03-28T22:30:00Z", "Sat 23:30"}, // a day of 23 hours between
-		{"2026-10-26T08:00:00Z", "2026-10-24T22:05:00Z", "Sun 00:05"}, // one of 25
+		{"2026-01-02T09:00:00Z", "2025-12-30T09:05:00Z", "Tue 10:05"}, // this week, but last year
+		{"2026-03-30T22:30:00Z", "2026-03-28T22:30:00Z", "Sat 23:30"}, // with a day of 23 hours between
+		{"2026-10-26T08:00:00Z", "2026-10-24T22:05:00Z", "Sun 00:05"}, // with a day of 25 hours between
 		{"2026-10-26T08:00:00Z", "2026-10-19T22:05:00Z", "Tue 00:05"}, // six days ago
 		{"2026-10-26T08:00:00Z", "2026-10-19T21:59:00Z", "19 Oct"},    // seven
 		{"2026-03-15T23:00:00Z", "1969-07-20T20:17:00Z", "Jul 1969"},  // before the clocks of Unix
@@ -92,7 +92,7 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// A list on a terminal, of all that can be in one.
+// A list on a terminal has each kind of line.
 func TestScreens(t *testing.T) {
 	environment(t, nil)
 	f := newFixture(t)
@@ -111,7 +111,7 @@ func TestScreens(t *testing.T) {
 	if got := f.on(80, 24, ListOptions{All: true}); got != want {
 		t.Errorf("got\n%s\nnot\n%s", got, want)
 	}
-	// Below 50 columns there is no feed.
+	// Below 50 columns lines have no feed names.
 	if got := f.on(50, 24, ListOptions{All: true}); !strings.Contains(got, "Alpha") {
 		t.Errorf("at 50 columns\n%s", got)
 	}
@@ -125,7 +125,7 @@ func TestScreens(t *testing.T) {
 			t.Errorf("at %d columns\n%s\nnot\n%s", columns, got, want)
 		}
 	}
-	// A pipe has what programs may rely on, and so has -o on a terminal.
+	// Output to a pipe, and of -o on a terminal, stays the same.
 	if err := List(t.Context(), ListOptions{Common: f.Common(), Query: []string{"read"}, All: true}, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}
@@ -135,8 +135,8 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// Lines fit the terminal whatever is in them, coloured or not, and nothing but
-// colours is drawn.
+// Lines with any text fit the terminal, coloured or not, and have no escape sequences but
+// colours.
 func TestWidths(t *testing.T) {
 	f := newFixture(t)
 	if _, err := f.Feed(viewdir.FeedID, "日本語のとても長い名前のフィード\x1b[5m feed"); err != nil {
@@ -182,7 +182,7 @@ func TestWidths(t *testing.T) {
 					t.Errorf("cut to %d columns of %d: %s", n, columns, line)
 				}
 			}
-			// Every style ends on its line: less begins to draw at any.
+			// Every style ends on its line, because less may begin to draw at any line.
 			for line := range strings.Lines(got) {
 				if strings.Count(line, "\x1b[m")*2 != strings.Count(line, "\x1b[") {
 					t.Errorf("a style goes on: %q", line)
@@ -193,7 +193,7 @@ func TestWidths(t *testing.T) {
 			}
 			for i, line := range lines[:7] {
 				if strings.HasPrefix(line, ">") != strings.Contains(line, "ｗｉｄｅ") {
-					t.Errorf("the mark is elsewhere: %s", line)
+					t.Errorf("the mark is not at the start of the line: %s", line)
 				}
 				if columns >= 80 && i < 6 && !strings.Contains(line, "日本語") && !strings.Contains(line, "cole") {
 					t.Errorf("no feed at %d columns: %s", columns, line)
@@ -203,7 +203,7 @@ func TestWidths(t *testing.T) {
 	}
 }
 
-// Colours are for a terminal that has them, and for somebody who wants them.
+// Lines have colours only on a terminal that shows them, and if NO_COLOR is not set.
 func TestColors(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1773500000.1.h", "title=unread")
@@ -233,7 +233,7 @@ func TestColors(t *testing.T) {
 	}
 }
 
-// The pager is for a list that the screen does not hold.
+// The pager is started only for a list longer than the screen.
 func TestListPager(t *testing.T) {
 	f := newFixture(t)
 	for i := range 10 {
@@ -253,19 +253,18 @@ func TestListPager(t *testing.T) {
 	}
 	screen, pager := seen(tee, 80, 10, ListOptions{})
 	if screen != "" || !strings.HasPrefix(pager, "FRX\n") || strings.Count(pager, "\n") != 11 || !strings.Contains(pager, "\x1b[36mAlpha\x1b[m") {
-		t.Errorf("a list that does not: %q, %q", screen, pager)
+		t.Errorf("a list that does not fit: %q, %q", screen, pager)
 	}
 	for _, o := range []ListOptions{{Print: cmdline.PrinterOptions{Format: "title"}}, {Print: cmdline.PrinterOptions{Raw: true}}} {
 		if screen, pager := seen(tee, 80, 10, o); pager != "" || strings.Count(screen, "\n") != 10 {
 			t.Errorf("%+v: %q, %q", o.Print, screen, pager)
 		}
 	}
-	// A terminal that does not say how large it is.
+	// A terminal of unknown size gets no pager.
 	if screen, pager := seen(tee, 0, 0, ListOptions{}); pager != "" || strings.Count(screen, "\n") != 10 {
 		t.Errorf("an unknown size: %q, %q", screen, pager)
 	}
-	// LESS is the user's when it is set; LEKTOR_PAGER goes first, and an empty one
-	// is none.
+	// A LESS that is set stays. LEKTOR_PAGER precedes PAGER, and an empty value means no pager.
 	tee["LESS"] = ""
 	if _, pager := seen(tee, 80, 10, ListOptions{}); !strings.HasPrefix(pager, "\n") {
 		t.Errorf("LESS that is set: %q", pager)
@@ -274,7 +273,7 @@ func TestListPager(t *testing.T) {
 	if screen, pager := seen(tee, 80, 10, ListOptions{}); pager != "" || strings.Count(screen, "\n") != 10 {
 		t.Errorf("LEKTOR_PAGER that is empty: %q, %q", screen, pager)
 	}
-	// One that is not there.
+	// If the pager does not exist, the list is printed with a warning.
 	for _, name := range []string{"/nonexistent/pager", "/", "nonexistent-pager --flag"} {
 		f.Err.Reset()
 		screen, _ := seen(map[string]string{"PAGER": name + " 2>/dev/null"}, 80, 10, ListOptions{})
@@ -282,7 +281,7 @@ func TestListPager(t *testing.T) {
 			t.Errorf("%s: %q, %s", name, screen, &f.Err)
 		}
 	}
-	// One that is left early, or takes nothing.
+	// If the pager ends early, the rest of the list is discarded.
 	f.Err.Reset()
 	for _, name := range []string{"head -n 1 >" + paged, "true", "exec <&-"} {
 		if screen, _ := seen(map[string]string{"PAGER": name}, 80, 10, ListOptions{}); screen != "" || f.Err.Len() > 0 {
@@ -291,7 +290,7 @@ func TestListPager(t *testing.T) {
 	}
 }
 
-// A pager that is not there gets more than a pipe holds, and all is printed.
+// If the pager does not exist, a text larger than the buffer of a pipe is printed whole.
 func TestNoPager(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1773500000.1.h", "title=one", "content="+strings.Repeat("word ", 1<<18))
@@ -308,7 +307,7 @@ func TestNoPager(t *testing.T) {
 	}
 }
 
-// The options of less, also those in LESS, decide about colours.
+// A list in less has colours only if less or LESS has the option -R or -r.
 func TestPagerColors(t *testing.T) {
 	for _, tc := range []struct {
 		command, less string
@@ -328,7 +327,7 @@ func TestPagerColors(t *testing.T) {
 	}
 }
 
-// Text is wrapped to 80 columns or those of LEKTOR_WIDTH, and fits the terminal.
+// Text is wrapped to 80 or LEKTOR_WIDTH columns, and at most to those of the terminal.
 func TestTextWidth(t *testing.T) {
 	for _, tc := range []struct {
 		variable string
@@ -352,7 +351,7 @@ func TestTextWidth(t *testing.T) {
 	}
 }
 
-// Text that the screen holds needs no pager.
+// Text that fits the screen is printed without a pager.
 func TestShowFits(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1773500000.1.h", "title=one", "content="+strings.Repeat("x", 100))

@@ -24,7 +24,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// The order is by pubdate; where that is missing or in the future, by delivery.
+// Entries are sorted by pubdate, or if that is missing or in the future, by delivery.
 func TestOrder(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1773500000.1.h", "title=none")                                   // 14 March 14:53
@@ -36,7 +36,7 @@ func TestOrder(t *testing.T) {
 	s := f.Streams("")
 	err := List(ctx, ListOptions{Common: f.Common(), Sort: "date", Print: cmdline.PrinterOptions{Format: "title"}}, s)
 	f.Want(err, "old\nnone\nfuture\nunreadable\nyoung\n")
-	// Days are those of the clock's zone: young is of the 16th there.
+	// Days are those of the time zone of the clock, in which young is dated on the 16th.
 	for query, want := range map[string]string{
 		"on:today":      "young\n",
 		"on:yesterday":  "",
@@ -53,7 +53,7 @@ func TestOrder(t *testing.T) {
 	f.Want(err, "1 N 2026-03-16 00:00  Alpha  young\n")
 }
 
-// Each terminal has its list; a process without one takes the last.
+// Each terminal has a last list. A process without a terminal uses the newest one.
 func TestTerminals(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1773500000.1.h", "title=one")
@@ -92,7 +92,7 @@ func TestTerminals(t *testing.T) {
 	}
 }
 
-// The pager gets the text, and not before there is some.
+// The pager gets the text, and is not started without any.
 func TestPager(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1773500000.1.h", "title=one", "content="+strings.Repeat("word ", 1<<18))
@@ -106,7 +106,7 @@ func TestPager(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(data), "Title: one\n") || f.Out.Len() > 0 {
 		t.Errorf("%v, paged %.80q, printed %.80q", err, data, &f.Out)
 	}
-	// A reader who leaves early has read it.
+	// If the user quits the pager early, the entry is marked as read.
 	o.Pager.Command, o.Mark = "head -n 1 >"+file, true
 	if err := Show(ctx, o, f.Streams("")); err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestPager(t *testing.T) {
 	}
 }
 
-// brokenPipe takes so many bytes.
+// brokenPipe fails after left bytes.
 type brokenPipe struct{ left int }
 
 func (w *brokenPipe) Write(p []byte) (int, error) {
@@ -135,7 +135,7 @@ func (w *brokenPipe) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Only what was printed is moved.
+// Only entries that were printed are marked as read.
 func TestDigestBrokenPipe(t *testing.T) {
 	f := newFixture(t)
 	for i := range 10 {
@@ -153,7 +153,7 @@ func TestDigestBrokenPipe(t *testing.T) {
 	}
 }
 
-// Several viewers at once: each entry is marked by all, and none is lost.
+// Concurrent viewers mark each entry with all their flags, and lose none.
 func TestConcurrentMarks(t *testing.T) {
 	f := newFixture(t)
 	const n = 50
@@ -224,7 +224,7 @@ func (f *fixture) follow(t *testing.T, o FollowOptions) (out, errs *lockedBuffer
 	select {
 	case <-ready:
 	case err := <-done:
-		t.Fatalf("it ended: %v", err)
+		t.Fatalf("follow ended: %v", err)
 	}
 	stop = func() error {
 		cancel()
@@ -271,7 +271,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// The numbers of what follow printed are those that other commands take.
+// Other commands accept the numbers that follow printed.
 func TestFollowNumbers(t *testing.T) {
 	f := newFixture(t)
 	out, _, stop := f.follow(t, FollowOptions{Number: true})
@@ -287,7 +287,7 @@ func TestFollowNumbers(t *testing.T) {
 	f.Want(err, "two\n")
 }
 
-// Also those of what it printed in a format.
+// Other commands also accept the numbers that follow printed in a format.
 func TestFollowNumbersOfFormat(t *testing.T) {
 	f := newFixture(t)
 	out, _, stop := f.follow(t, FollowOptions{Number: true, Print: cmdline.PrinterOptions{Format: "{{.number}} {{.title}}"}})
@@ -313,7 +313,7 @@ func TestFollowLines(t *testing.T) {
 	}
 }
 
-// The command gets text as data, never as a part of its own.
+// Text of entries is data for the command, never part of it.
 func TestFollowExec(t *testing.T) {
 	f := newFixture(t)
 	out, errs, stop := f.follow(t, FollowOptions{
@@ -330,7 +330,7 @@ func TestFollowExec(t *testing.T) {
 	}
 }
 
-// ^C ends it while its command runs.
+// ^C ends follow while its command runs.
 func TestFollowExecStops(t *testing.T) {
 	f := newFixture(t)
 	out, _, stop := f.follow(t, FollowOptions{Exec: "echo started; exec sleep 600"})
@@ -344,11 +344,11 @@ func TestFollowExecStops(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(time.Minute):
-		t.Error("it does not stop")
+		t.Error("follow does not stop")
 	}
 }
 
-// A query warns of 20 malformed entries, and then no more.
+// A query warns of at most 20 malformed entries.
 func TestManyMalformed(t *testing.T) {
 	f := newFixture(t)
 	for i := range 50 {
@@ -365,8 +365,8 @@ func TestManyMalformed(t *testing.T) {
 	}
 }
 
-// A command that is stopped says so, and does not print half a list as if it
-// were all.
+// A command that is stopped returns an error, and does not print a part of a list as if it were
+// complete.
 func TestCancelled(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1773500000.1.h")

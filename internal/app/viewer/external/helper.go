@@ -37,8 +37,8 @@ var (
 	Player  = &Helper{"player", []string{"LEKTOR_PLAYER"}, false, []string{"mpv", "vlc", "mplayer", "ffplay"}}
 )
 
-// HandOver runs a helper with a URL of an entry, and waits for it. set may change the command
-// before.
+// HandOver runs a helper with a URL of an entry, and waits for it to end. set may change the
+// command before it starts.
 func (h *Helper) HandOver(ctx context.Context, s *entrystore.Store, r *entrystore.Record, url string, set func(*exec.Cmd)) error {
 	argv, err := h.Command(s.Dir, url)
 	if err != nil {
@@ -126,21 +126,21 @@ func allowed(d *lektordir.Dir, text string) (string, error) {
 	text = strings.TrimSpace(text)
 	u, err := url.Parse(text)
 	if err != nil {
-		return "", fmt.Errorf("%s is no URL", termsafe.Brief(text))
+		return "", fmt.Errorf("%s is not a URL", termsafe.Brief(text))
 	}
 	switch scheme := strings.ToLower(u.Scheme); {
 	case scheme == "http" || scheme == "https":
 		if u.Host == "" {
-			return "", fmt.Errorf("%s is no URL", termsafe.Brief(text))
+			return "", fmt.Errorf("%s is not a URL", termsafe.Brief(text))
 		}
 	case scheme == "":
-		return "", fmt.Errorf("%s is no URL", termsafe.Brief(text))
+		return "", fmt.Errorf("%s is not a URL", termsafe.Brief(text))
 	default:
-		known, err := schemes(d)
+		list, err := schemes(d)
 		if err != nil {
 			return "", err
 		}
-		if !slices.Contains(known, scheme) {
+		if !slices.Contains(list, scheme) {
 			err := fmt.Errorf("cannot open %s: its scheme is not allowed", termsafe.Brief(text))
 			return "", cmdline.Hint(err, "to allow it, add a line %s to %s", scheme, d.Join(schemesFile))
 		}

@@ -45,16 +45,16 @@ func (t *outputBuffer) text() string {
 
 // err returns an error with the messages before it, nil if there are neither.
 func (t *outputBuffer) err(err error) error {
-	said := t.text()
+	messages := t.text()
 	switch {
-	case err == nil && said == "":
+	case err == nil && messages == "":
 		return nil
 	case err == nil:
-		return errors.New(said)
-	case said == "":
+		return errors.New(messages)
+	case messages == "":
 		return err
 	}
-	return fmt.Errorf("%s; %w", said, err)
+	return fmt.Errorf("%s; %w", messages, err)
 }
 
 // mover returns a mover for the reader, and the buffer of its messages.

@@ -11,8 +11,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// dates is a cache of dates of entries, by a hash of feed and unique name. It takes less memory than
-// a map with the names, and has no pointers for the garbage collector to follow.
+// dates is a cache of dates of entries, by a hash of feed and unique name. It takes less memory
+// than a map with the names, and has no pointers for the garbage collector to follow.
 type dates struct {
 	seed maphash.Seed
 	of   map[uint64]date
@@ -35,8 +35,8 @@ func (d *dates) put(feed, unique string, t time.Time) {
 }
 
 func (d *dates) get(r lektordir.Ref) (time.Time, bool) {
-	known, ok := d.of[d.key(r.Feed, r.Unique)]
-	return time.Unix(known.secs, int64(known.nanos)).UTC(), ok
+	t, ok := d.of[d.key(r.Feed, r.Unique)]
+	return time.Unix(t.secs, int64(t.nanos)).UTC(), ok
 }
 
 // Learn takes dates from the index, which it builds first if there are many entries and no index
@@ -103,8 +103,8 @@ func (l *diskAdapter) Dates(ctx context.Context, refs []*lektordir.Ref) (dates [
 	var missing []int
 	l.mu.Lock()
 	for i, r := range refs {
-		known := false
-		if dates[i], known = l.dates.get(*r); !known {
+		ok := false
+		if dates[i], ok = l.dates.get(*r); !ok {
 			missing = append(missing, i)
 		}
 	}

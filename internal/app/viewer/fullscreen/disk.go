@@ -57,21 +57,21 @@ func (l *diskAdapter) index() *index.Index {
 	return index.For(l.dir, new(outputBuffer).streams(), l.o.Index)
 }
 
-// Overview returns the overview of the index. If there is none, it takes the entries of a glance.
+// Overview returns the overview of the index. Without an index, its entries are those of glance.
 func (l *diskAdapter) Overview(ctx context.Context, newest int) (*tui.Overview, error) {
 	o := &tui.Overview{}
 	var work workers.Group
 	work.Go(func() (err error) {
 		if l.index().Exists() {
-			known, err := l.indexed().Overview(ctx, newest)
+			overview, err := l.indexed().Overview(ctx, newest)
 			if err != nil {
 				return err
 			}
-			if known != nil {
-				o.Counts = known.Feeds
-				o.Newest = listed(known.Newest)
+			if overview != nil {
+				o.Counts = overview.Feeds
+				o.Newest = listed(overview.Newest)
 				total := 0
-				for _, n := range known.Feeds {
+				for _, n := range overview.Feeds {
 					total += n.All
 				}
 				l.mu.Lock()
@@ -103,8 +103,8 @@ func listed(records []*entrystore.Record) []tui.Listed {
 	return list
 }
 
-// A glance lists glanceFeeds feeds, or fewer if they have glanceEntries entries, but more until it
-// has enough. It takes from each the glanceEach unread entries that were delivered last.
+// glance lists feeds until it has enough unread entries, and has listed glanceFeeds feeds or
+// glanceEntries entries. It uses at most glanceEach unread entries of a feed, those delivered last.
 const glanceFeeds, glanceEntries, glanceEach = 8, 2000, 100
 
 // glance returns unread entries of the feeds that changed last in new/, newest first. It does not
@@ -114,24 +114,24 @@ func (l *diskAdapter) glance(ctx context.Context, newest int) ([]tui.Listed, err
 	if err != nil {
 		return nil, err
 	}
-	type got struct {
+	type changed struct {
 		feed string
 		when time.Time
 	}
-	feeds := make([]got, len(names))
+	feeds := make([]changed, len(names))
 	if err := workers.ForEach(ctx, len(names), func(i int) {
 		if fi, err := names[i].Info(); err == nil && fi.IsDir() && !strings.HasPrefix(fi.Name(), ".") {
-			feeds[i] = got{fi.Name(), fi.ModTime()}
+			feeds[i] = changed{fi.Name(), fi.ModTime()}
 		}
 	}); err != nil {
 		return nil, err
 	}
-	feeds = slices.DeleteFunc(feeds, func(f got) bool { return f.feed == "" })
-	slices.SortFunc(feeds, func(a, b got) int { return cmp.Or(b.when.Compare(a.when), cmp.Compare(a.feed, b.feed)) })
+	feeds = slices.DeleteFunc(feeds, func(f changed) bool { return f.feed == "" })
+	slices.SortFunc(feeds, func(a, b changed) int { return cmp.Or(b.when.Compare(a.when), cmp.Compare(a.feed, b.feed)) })
 	var records []*entrystore.Record
-	s, seen := l.store(), 0
+	s, entries := l.store(), 0
 	for i, f := range feeds {
-		if len(records) >= newest && (i >= glanceFeeds || seen >= glanceEntries) {
+		if len(records) >= newest && (i >= glanceFeeds || entries >= glanceEntries) {
 			break
 		}
 		// ls and check report malformed entries.
@@ -139,7 +139,7 @@ func (l *diskAdapter) glance(ctx context.Context, newest int) ([]tui.Listed, err
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		seen += len(refs)
+		entries += len(refs)
 		refs = slices.DeleteFunc(refs, func(r lektordir.Ref) bool { return !r.Unread() })
 		for _, r := range refs[max(0, len(refs)-glanceEach):] {
 			records = append(records, s.Record(r))
@@ -238,12 +238,12 @@ func (l *diskAdapter) List(ctx context.Context, feeds ...string) (map[string][]l
 	return byFeed, nil
 }
 
-// places returns feeds, or all feeds that have entries if none are given. It fails if new/ or cur/
-// cannot be read.
+// places returns feeds, or if feeds is empty, the feeds that have a directory in new/ or cur/. It
+// fails if new/ or cur/ cannot be read.
 func (l *diskAdapter) places(feeds []string) ([]string, error) {
-	given := len(feeds) > 0
+	all := len(feeds) == 0
 	for _, place := range []string{"new", "cur"} {
-		if given {
+		if !all {
 			// A missing feed has no entries, but a missing lektor-dir is an error.
 			if _, err := os.Stat(l.dir.Join(place)); err != nil {
 				return nil, err
@@ -260,7 +260,7 @@ func (l *diskAdapter) places(feeds []string) ([]string, error) {
 			}
 		}
 	}
-	if !given {
+	if all {
 		slices.Sort(feeds)
 		feeds = slices.Compact(feeds)
 	}

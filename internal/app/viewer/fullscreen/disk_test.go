@@ -19,8 +19,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// library returns the lektor-dir as the full-screen reader opens it, with a separate index.
-func (f *fixture) library(least int) *diskAdapter {
+// adapter returns the disk of the full-screen reader, with a separate index.
+func (f *fixture) adapter(least int) *diskAdapter {
 	f.T.Helper()
 	o := Options{Common: f.Common()}
 	o.Index = index.Options{Cache: filepath.Join(f.T.TempDir(), "cache"), Host: "here", Least: least, Budget: time.Hour}
@@ -31,8 +31,8 @@ func (f *fixture) library(least int) *diskAdapter {
 	return newDiskAdapter(o, v)
 }
 
-// An overview agrees with the directory after each change. The first call that has dates to
-// learn builds the index.
+// An overview agrees with the directory after each change. The first call of Learn builds the
+// index.
 func TestOverview(t *testing.T) {
 	f := newFixture(t)
 	for i := range 60 {
@@ -50,8 +50,8 @@ func TestOverview(t *testing.T) {
 		f.Add(place, name, files...)
 	}
 	ctx := t.Context()
-	l := f.library(10)
-	// Without an index it returns entries and feeds, but no counts.
+	l := f.adapter(10)
+	// Without an index the overview has entries and feeds, but no counts.
 	if o, err := l.Overview(ctx, 5); err != nil || o.Counts != nil || len(o.Newest) != 5 || len(o.Feeds) != 1 {
 		t.Fatalf("%v %v without an index", o, err)
 	}
@@ -61,8 +61,8 @@ func TestOverview(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var said []string
-		if err := l.Learn(ctx, refs, func(what string, done, total int) { said = append(said, what) }); err != nil {
+		var messages []string
+		if err := l.Learn(ctx, refs, func(what string, done, total int) { messages = append(messages, what) }); err != nil {
 			t.Fatal(err)
 		}
 		dates, whole := l.Dates(ctx, refs)
@@ -71,7 +71,7 @@ func TestOverview(t *testing.T) {
 			values[i] = *r
 		}
 		if !whole {
-			t.Error("dates that were learnt are not known")
+			t.Error("dates are missing after Learn")
 		}
 		var count entrystore.Tally
 		type dated struct {
@@ -98,7 +98,7 @@ func TestOverview(t *testing.T) {
 		})
 		o, err := l.Overview(ctx, 8)
 		if err != nil || o == nil {
-			t.Fatalf("%v; said %q", err, said)
+			t.Fatalf("%v; messages %q", err, messages)
 		}
 		if got := o.Counts[refs[0].Feed]; got != count || len(o.Feeds) != 1 || o.Feeds[0].Title != "Alpha" {
 			t.Errorf("%v %v, not %v", o.Feeds, got, count)
@@ -134,7 +134,7 @@ func TestOverview(t *testing.T) {
 		}
 	}
 	compare()
-	// Another viewer marks, a fetcher delivers.
+	// Another viewer marks entries, and a fetcher delivers one.
 	news := filepath.Join(f.Path, "new", tuiHash(t, l))
 	names, err := os.ReadDir(news)
 	if err != nil {
@@ -148,16 +148,16 @@ func TestOverview(t *testing.T) {
 	f.Add("new", "1773100000.1.h", "title=the newest", "pubdate=2026-03-15T22:59:00Z")
 	compare()
 	if text := f.Err.String(); text != "" {
-		t.Errorf("said %q", text)
+		t.Errorf("messages %q", text)
 	}
 }
 
-// Without an index an overview looks into the feeds that got something last, and into others
-// until it has enough entries. They are in the order of a list. It reads only the
-// entries of a feed that were delivered last.
+// Without an index, an overview lists the feeds that changed last, and others until it has enough
+// entries. The entries are sorted as in a list. It reads only the entries of a feed that were
+// delivered last.
 func TestGlance(t *testing.T) {
 	f := newFixture(t)
-	l := f.library(1 << 30)
+	l := f.adapter(1 << 30)
 	feed := func(i int) string { return lektordir.FeedHash(fmt.Sprintf("http://g%02d.example/", i)) }
 	add := func(i, when int, files ...string) string {
 		name := fmt.Sprintf("%d.1.h", when)
@@ -172,8 +172,8 @@ func TestGlance(t *testing.T) {
 			t.Fatal(err)
 		}
 		for k := range 3 {
-			// The feeds that got something last have what is dated first, and what was delivered
-			// first of a feed is dated last.
+			// The feeds that changed last have the oldest dates, and the entry of a feed that was
+			// delivered first has the newest date of the feed.
 			add(i, 1700000000+i*10+k, "pubdate="+time.Unix(int64(1600000000-i*10-k), 0).UTC().Format(time.RFC3339))
 		}
 		when := time.Unix(int64(1700000000+i), 0)
@@ -217,7 +217,7 @@ func TestGlance(t *testing.T) {
 	check(3*glanceFeeds, last...)
 	check(3*glanceFeeds+1, all[feeds-glanceFeeds-1:]...)
 	check(1000, all...)
-	// A read entry is not in it.
+	// The overview has no read entries.
 	name := fmt.Sprintf("%d.1.h", 1700000000+last[0]*10)
 	cur := filepath.Join(f.Path, "cur", feed(last[0]))
 	if err := os.MkdirAll(cur, 0o777); err != nil {
@@ -268,8 +268,8 @@ func TestLearnWithoutIndex(t *testing.T) {
 	for i := range 5 {
 		f.Add("new", fmt.Sprintf("%d.1.h", 1773000000+i), fmt.Sprintf("pubdate=2020-01-0%dT00:00:00Z", 5-i))
 	}
-	few := f.library(10)
-	none := f.library(1)
+	few := f.adapter(10)
+	none := f.adapter(1)
 	if err := os.WriteFile(none.o.Index.Cache, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -278,12 +278,12 @@ func TestLearnWithoutIndex(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var said bytes.Buffer
-		if err := l.Learn(t.Context(), refs, func(what string, done, total int) { fmt.Fprintf(&said, "%s %d/%d\n", what, done, total) }); err != nil {
+		var messages bytes.Buffer
+		if err := l.Learn(t.Context(), refs, func(what string, done, total int) { fmt.Fprintf(&messages, "%s %d/%d\n", what, done, total) }); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasSuffix(said.String(), "reading dates 5/5\n") || l.index().Exists() {
-			t.Errorf("%s", &said)
+		if !strings.HasSuffix(messages.String(), "reading dates 5/5\n") || l.index().Exists() {
+			t.Errorf("%s", &messages)
 		}
 		l.mu.Lock()
 		got, _ := l.dates.get(*refs[0])

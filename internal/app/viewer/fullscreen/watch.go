@@ -19,7 +19,7 @@ func (l *diskAdapter) Watch(ctx context.Context, since time.Time, changed func(f
 	broken := make(chan *workers.Panic, 2) // room for one of each goroutine of the watcher
 	w := &watching{
 		Watcher: watch.Guarded(ctx, poll, nil, func(p *workers.Panic) { broken <- p }),
-		dir:     l.dir, known: map[string]bool{}, changed: changed,
+		dir:     l.dir, watched: map[string]bool{}, changed: changed,
 		since: since.Add(-2 * time.Second), // the coarsest resolution of file times
 	}
 	// new/ and cur/ must exist. Other directories may be created while the reader runs.
@@ -50,7 +50,7 @@ func (l *diskAdapter) Watch(ctx context.Context, since time.Time, changed func(f
 type watching struct {
 	*watch.Watcher
 	dir     *lektordir.Dir
-	known   map[string]bool // directories of feeds that are watched
+	watched map[string]bool // directories of feeds
 	since   time.Time
 	changed func(feed string)
 }
@@ -81,10 +81,10 @@ func (w *watching) addFeeds() error {
 		}
 		for _, e := range ents {
 			dir := w.dir.Join(place, e.Name())
-			if w.known[dir] || strings.HasPrefix(e.Name(), ".") || w.Add(dir) != nil {
+			if w.watched[dir] || strings.HasPrefix(e.Name(), ".") || w.Add(dir) != nil {
 				continue
 			}
-			w.known[dir] = true
+			w.watched[dir] = true
 			// The directory may have changed before it was watched.
 			if fi, err := os.Stat(dir); err != nil || fi.ModTime().After(w.since) {
 				w.changed(e.Name())

@@ -66,7 +66,7 @@ type Applier struct {
 	o     Options
 	mover *undo.Mover
 	rules []*ruleLine
-	seen  *ruled
+	file  *ruled
 	quiet bool // do not print entries
 }
 
@@ -79,14 +79,14 @@ type matched struct {
 
 // all applies the rules to the entries of o.Again, or to those that arrived.
 func (a *Applier) all(ctx context.Context) (err error) {
-	if a.seen, err = openRuled(ctx, a.Store, a.o.DryRun); err != nil {
+	if a.file, err = openRuled(ctx, a.Store, a.o.DryRun); err != nil {
 		return err
 	}
 	defer func() {
 		if !a.quiet {
 			err = errors.Join(err, a.Printer.Flush())
 		}
-		err = errors.Join(err, a.seen.close())
+		err = errors.Join(err, a.file.close())
 	}()
 	var list []*matched
 	if a.o.Again != nil {
@@ -134,35 +134,35 @@ func (a *Applier) arrivals(ctx context.Context) ([]*matched, error) {
 	if err != nil {
 		return nil, err
 	}
-	there := map[string]bool{}
+	listed := map[string]bool{} // keys of entries that keep their lines
 	var list []*matched
 	found, err := a.Select(ctx, entrystore.Selection{Query: isNew})
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range found {
-		there[r.Key()] = true
-		if p := a.seen.known[r.Key()]; p.word != "seen" {
+		listed[r.Key()] = true
+		if p := a.file.progress[r.Key()]; p.word != "seen" {
 			list = append(list, &matched{r: r, from: p})
 		}
 	}
 	slices.SortFunc(list, func(a, b *matched) int { return byDelivery(a.r, b.r) })
 	// Unfinished entries may be in cur/ by now.
-	for key, p := range a.seen.known {
-		if p.word == "seen" || p.word == "done" || there[key] {
+	for key, p := range a.file.progress {
+		if p.word == "seen" || p.word == "done" || listed[key] {
 			continue
 		}
 		feed, unique, _ := strings.Cut(key, "/")
 		ref, err := a.Dir.Resolve((lektordir.Ref{Feed: feed, Unique: unique, Place: lektordir.New}).Path())
 		if err == nil {
-			there[key] = true
+			listed[key] = true
 			list = append(list, &matched{r: a.Record(ref), from: p})
 		} else if none := (*lektordir.NotFoundError)(nil); !errors.As(err, &none) && !errors.Is(err, fs.ErrNotExist) {
-			there[key] = true // it may exist: keep its line
+			listed[key] = true // the entry may exist: keep its line
 			a.S.Report.Print(err)
 		}
 	}
-	return list, a.seen.compact(func(key string, _ progress) bool { return there[key] })
+	return list, a.file.compact(func(key string, _ progress) bool { return listed[key] })
 }
 
 // byDelivery compares by time of delivery, oldest first.
@@ -222,7 +222,7 @@ func (a *Applier) apply(ctx context.Context, m *matched) error {
 		}
 	}
 	if len(commands) > 0 && m.from.word == "" {
-		if err := a.seen.note(key, "todo", 0); err != nil {
+		if err := a.file.note(key, "todo", 0); err != nil {
 			return err
 		}
 	}
@@ -235,10 +235,10 @@ func (a *Applier) apply(ctx context.Context, m *matched) error {
 	}
 	switch {
 	case flags == "":
-		a.seen.add(key, "seen", 0)
+		a.file.add(key, "seen", 0)
 	case len(commands) > 0:
-		a.seen.add(key, "done", 0)
-	} // else it is no longer in new/, which is recorded by that
+		a.file.add(key, "done", 0)
+	} // else the entry has left new/, which records that the rules are done
 	if len(m.rules) == 0 || a.quiet {
 		return nil
 	}
@@ -251,9 +251,9 @@ func (a *Applier) apply(ctx context.Context, m *matched) error {
 // mark sets the flags of an entry, unless an earlier run has done that. It reports whether to
 // continue with the commands.
 func (a *Applier) mark(m *matched, flags string) bool {
-	begun := m.from.word == "run" || m.from.word == "later" || m.from.word == "done"
+	flagged := m.from.word == "run" || m.from.word == "later" || m.from.word == "done"
 	// An entry with flags set is no longer in new/, unless a power failure undid the move.
-	if flags == "" || begun && m.r.Ref.Place != lektordir.New {
+	if flags == "" || flagged && m.r.Ref.Place != lektordir.New {
 		return true
 	}
 	ref, err := a.mover.SetFlags(m.r.Ref, flags, "")
@@ -282,9 +282,9 @@ func (a *Applier) runAll(ctx context.Context, m *matched, commands []*external.A
 	}
 	for i := first; i < len(commands); i++ {
 		if ctx.Err() != nil {
-			return true, errors.Join(a.seen.note(m.r.Key(), "later", i), context.Cause(ctx))
+			return true, errors.Join(a.file.note(m.r.Key(), "later", i), context.Cause(ctx))
 		}
-		if err := a.seen.note(m.r.Key(), "run", i); err != nil {
+		if err := a.file.note(m.r.Key(), "run", i); err != nil {
 			return true, err
 		}
 		err := commands[i].Run(ctx, a.Store, m.r, a.S.Err)
@@ -294,7 +294,7 @@ func (a *Applier) runAll(ctx context.Context, m *matched, commands []*external.A
 			return true, context.Cause(ctx)
 		case errors.As(err, &exit) && exit.ExitCode() == tempFail:
 			a.S.Report.Warn("%v; it will be run again the next time", err)
-			return true, a.seen.note(m.r.Key(), "later", i)
+			return true, a.file.note(m.r.Key(), "later", i)
 		case err != nil:
 			a.S.Report.Print(err)
 		}
@@ -329,11 +329,11 @@ func (a *Applier) Arrived(ctx context.Context, r *entrystore.Record) (trashed bo
 	if a.rules, err = read(a.Dir); err != nil || len(a.rules) == 0 {
 		return false, err
 	}
-	if a.seen, err = openRuled(ctx, a.Store, a.o.DryRun); err != nil {
+	if a.file, err = openRuled(ctx, a.Store, a.o.DryRun); err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, a.seen.close()) }()
-	p := a.seen.known[r.Key()]
+	defer func() { err = errors.Join(err, a.file.close()) }()
+	p := a.file.progress[r.Key()]
 	if p.word == "seen" {
 		return r.Ref.HasFlag('T'), nil
 	}

@@ -33,10 +33,10 @@ import (
 //	run    N   flags are set, and command N, from 0, was about to be started
 //	later  N   flags are set, and command N is to be run again
 //
-// The lines todo, run and later are written before the step, and are not synced. After a kill, flags
-// are set again, which changes nothing, and a command that may have run is not run again. A line
-// without a newline is ignored. Finished entries that are no longer in new/ are dropped. Without the
-// file, for example in a copy without etc/, all entries in new/ count as arrivals.
+// The lines todo, run and later are written before the step, and are not synced. After a kill,
+// flags are set again, which changes nothing, and a command that may have run is not run again. A
+// line without a newline is ignored. Finished entries that are no longer in new/ are dropped.
+// Without the file, for example in a copy without etc/, all entries in new/ count as arrivals.
 //
 // One process at a time uses the file. It locks the directory etc/view.
 const (
@@ -62,18 +62,18 @@ func (p progress) write(b *bytes.Buffer, key string) {
 
 // ruled is the file while it is locked.
 type ruled struct {
-	path  string
-	lock  *os.File
-	log   *filelog.Log        // nil in a dry run
-	known map[string]progress // by FEED/UNIQUE
-	lines int
-	buf   bytes.Buffer // lines that are not written yet
+	path     string
+	lock     *os.File
+	log      *filelog.Log        // nil in a dry run
+	progress map[string]progress // by FEED/UNIQUE
+	lines    int
+	buf      bytes.Buffer // lines that are not written yet
 }
 
 // openRuled locks the file, waiting for another process if need be, and reads it. A dry run only
 // reads it.
 func openRuled(ctx context.Context, s *entrystore.Store, dryRun bool) (*ruled, error) {
-	r := &ruled{path: s.Dir.Join(ruledFile), known: map[string]progress{}}
+	r := &ruled{path: s.Dir.Join(ruledFile), progress: map[string]progress{}}
 	if dryRun {
 		data, err := filelog.Read(r.path, filelog.Options{Max: maxRuled})
 		r.read(data)
@@ -90,13 +90,13 @@ func openRuled(ctx context.Context, s *entrystore.Store, dryRun bool) (*ruled, e
 	if r.lock, err = os.Open(dir); err != nil {
 		return nil, err
 	}
-	for told := false; ; told = true {
+	for waiting := false; ; waiting = true {
 		err = atomicfile.Hold(r.lock, unix.LOCK_EX|unix.LOCK_NB)
 		// If the file system has no locks, continue without one.
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			break
 		}
-		if !told {
+		if !waiting {
 			s.S.Report.Info("another process applies rules; waiting for it")
 		}
 		select {
@@ -130,7 +130,7 @@ func (r *ruled) read(data []byte) {
 				continue
 			}
 		}
-		r.known[tsv.Unescape([]byte(f[1]))] = p
+		r.progress[tsv.Unescape([]byte(f[1]))] = p
 	}
 }
 
@@ -143,7 +143,7 @@ func (r *ruled) note(key, word string, n int) error {
 // add appends a line to the buffer. A kill may lose it.
 func (r *ruled) add(key, word string, n int) {
 	p := progress{word, n}
-	r.known[key] = p
+	r.progress[key] = p
 	r.lines++
 	p.write(&r.buf, key)
 	if r.buf.Len() > 64<<10 {
@@ -159,32 +159,32 @@ func (r *ruled) flush() error {
 	return err
 }
 
-// compact drops the entries for which there reports false, and rewrites the file if most of its
+// compact drops the entries for which keep reports false, and rewrites the file if most of its
 // lines are superfluous.
-func (r *ruled) compact(there func(key string, p progress) bool) error {
+func (r *ruled) compact(keep func(key string, p progress) bool) error {
 	if r.log == nil {
 		return nil
 	}
-	kept := 0
-	for key, p := range r.known {
-		if there(key, p) {
-			kept++
+	n := 0
+	for key, p := range r.progress {
+		if keep(key, p) {
+			n++
 		} else {
-			delete(r.known, key)
+			delete(r.progress, key)
 		}
 	}
-	if r.lines < 2*kept+ruledSlack {
+	if r.lines < 2*n+ruledSlack {
 		return nil
 	}
 	var b bytes.Buffer
-	for key, p := range r.known {
+	for key, p := range r.progress {
 		p.write(&b, key)
 	}
 	if err := r.log.Replace(b.Bytes(), atomicfile.WriteUnsynced); err != nil {
 		return err
 	}
 	r.buf.Reset() // the new file has these lines
-	r.lines = kept
+	r.lines = n
 	return nil
 }
 

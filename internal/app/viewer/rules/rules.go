@@ -1,4 +1,4 @@
-// Package rules applies the user's rules to entries as they arrive: it sets flags and runs commands.
+// Package rules applies the user's rules to arriving entries: it sets flags and runs commands.
 package rules
 
 import (
@@ -102,7 +102,7 @@ func parseLine(line string, parseQuery func(string) (*query.Query, error)) (*rul
 				r := &ruleLine{query: q}
 				return r, r.actions(line, len(line)-len(rest))
 			}
-			// The error furthest to the right is the most likely one.
+			// The error furthest to the right is the most likely cause.
 			if e := (*query.Error)(nil); errors.As(err, &e) && (worst == nil || e.Name == "" && e.Column > worst.Column) {
 				worst = e
 			}

@@ -142,7 +142,7 @@ func (f *fixture) rules(lines ...string) {
 }
 
 // apply applies the rules, and returns the names that it printed, and the messages.
-func (f *fixture) apply() (names, said string) {
+func (f *fixture) apply() (names, messages string) {
 	f.T.Helper()
 	o := Options{Common: f.Common()}
 	o.Print.Format = "name"
@@ -170,23 +170,23 @@ func (f *fixture) flags() string {
 	return strings.Join(out, " ")
 }
 
-// Once to each arrival: what a viewer changes afterwards stays so.
+// Rules are applied once to each arrival, so later changes by a viewer stay.
 func TestRulesOnce(t *testing.T) {
 	f := newFixture(t)
 	log := filepath.Join(t.TempDir(), "log")
 	f.Add("new", "1700000001.1.h", "title=Tea")
 	f.Add("new", "1700000002.1.h", "title=Ad")
 	f.Add("new", "1700000003.1.h", "title=Other")
-	f.Add("cur", "1700000004.1.h;2,", "title=Tea") // in somebody's hands
+	f.Add("cur", "1700000004.1.h;2,", "title=Tea") // moved by a viewer
 	f.rules("title:tea -> flag F, run sh -c 'echo $LEKTOR_TITLE $1 >>"+log+"' x {{.name}}", "title:ad -> trash", "title:tea -> flag a")
-	names, said := f.apply()
-	if names != "1700000001.1.h 1700000002.1.h" || said != "" {
-		t.Errorf("%s, %s", names, said)
+	names, messages := f.apply()
+	if names != "1700000001.1.h 1700000002.1.h" || messages != "" {
+		t.Errorf("%s, %s", names, messages)
 	}
 	if got := f.flags(); got != "1c2,Fa 2c2,T 3n 4c2," {
 		t.Error(got)
 	}
-	// The user has other plans, and there is a further rule.
+	// The user changes flags, and adds a rule.
 	for _, name := range []string{"1700000001.1.h", "1700000002.1.h"} {
 		v, err := f.Common().Open(nil, cmdline.PrinterOptions{}, f.Streams(""))
 		if err != nil {
@@ -213,7 +213,7 @@ func TestRulesOnce(t *testing.T) {
 	if err != nil || string(data) != "Tea 1700000001.1.h\nBy a slow clock\nLate\n" {
 		t.Errorf("%s, %v", data, err)
 	}
-	// Again means again.
+	// Again applies the rules to entries that they have seen.
 	o := Options{Common: f.Common(), Again: []string{"title:other"}}
 	if err := Apply(t.Context(), o, f.Streams("")); err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func TestRulesOnce(t *testing.T) {
 func TestRulesAfterAKill(t *testing.T) {
 	key := testdir.Hash(viewdir.FeedID) + "/1700000001.1.h"
 	for _, tc := range []struct {
-		where, left, flags, ran, said string
+		where, left, flags, ran, messages string
 	}{
 		{"new/", "", "1c2,F", "one two", ""},
 		{"new/", "todo\t" + key + "\n", "1c2,F", "one two", ""},
@@ -260,14 +260,14 @@ func TestRulesAfterAKill(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(f.Path, ruledFile), []byte(tc.left), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_, said := f.apply()
+		_, messages := f.apply()
 		_, again := f.apply()
 		data, _ := os.ReadFile(log)
 		if got := f.flags(); got != tc.flags || strings.Join(strings.Fields(string(data)), " ") != tc.ran {
 			t.Errorf("%+v: %s, ran %q", tc, got, data)
 		}
-		if (tc.said == "") != (said == "") || !strings.Contains(said, tc.said) || again != "" {
-			t.Errorf("%+v: %s, then %s", tc, said, again)
+		if (tc.messages == "") != (messages == "") || !strings.Contains(messages, tc.messages) || again != "" {
+			t.Errorf("%+v: %s, then %s", tc, messages, again)
 		}
 	}
 }
@@ -278,16 +278,16 @@ func TestRulesCommandFails(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	f.Add("new", "1700000001.1.h", "title=Tea")
 	f.rules("tea -> run sh -c 'echo one >>"+log+"; exit 3'", "tea -> run no-such-command-here", "tea -> run sh -c 'echo two >>"+log+"; test -e "+log+".ok || exit 75'", "tea -> flag F")
-	_, said := f.apply()
-	if !strings.Contains(said, "sh for cur/") || !strings.Contains(said, "exit status 3") || !strings.Contains(said, "no-such-command-here") || !strings.Contains(said, "exit status 75; it will be run again the next time") {
-		t.Error(said)
+	_, messages := f.apply()
+	if !strings.Contains(messages, "sh for cur/") || !strings.Contains(messages, "exit status 3") || !strings.Contains(messages, "no-such-command-here") || !strings.Contains(messages, "exit status 75; it will be run again the next time") {
+		t.Error(messages)
 	}
 	f.apply()
 	if err := os.WriteFile(log+".ok", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, said = f.apply(); said != "" {
-		t.Error(said)
+	if _, messages = f.apply(); messages != "" {
+		t.Error(messages)
 	}
 	f.apply()
 	data, err := os.ReadFile(log)
@@ -296,7 +296,7 @@ func TestRulesCommandFails(t *testing.T) {
 	}
 }
 
-// The file of what was seen has no more in it than there is.
+// Entries that no longer exist are dropped from the file of progress.
 func TestRulesForget(t *testing.T) {
 	f := newFixture(t)
 	f.rules("title:never -> read")
@@ -326,16 +326,15 @@ func TestRulesForget(t *testing.T) {
 	}
 }
 
-// A stranger's words are arguments and variables of a size that a system takes, and no
-// options.
+// Untrusted text in arguments and variables is short enough for the system, and is never an option.
 func TestCommandsOfEntries(t *testing.T) {
 	f := newFixture(t)
 	out := filepath.Join(t.TempDir(), "out")
 	long := strings.Repeat("ä", 200_000)
 	f.Add("new", "1700000001.1.h", "title=--title=$(id) `id`; \x1b[2J", "+link=http://x.example/?a&b", "author="+long, "+enclosure=http://x.example/1.mp3\taudio/mpeg\t1")
 	f.rules(`is:unread -> run sh -c 'printf "%s|" "$LEKTOR_TITLE" "$LEKTOR_URL" "$LEKTOR_FEED" "$LEKTOR_ENCLOSURE" "$LEKTOR_ID" ${#LEKTOR_AUTHOR} "$@" >` + out + `' sh {{.title}} --x={{.url}} '{{.author}}'`)
-	if _, said := f.apply(); said != "" {
-		t.Fatal(said)
+	if _, messages := f.apply(); messages != "" {
+		t.Fatal(messages)
 	}
 	data, err := os.ReadFile(out)
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 // maxFileName is the maximum length of a file name in bytes.
 const maxFileName = 255
 
-// fileName makes a file name of untrusted text and a suffix, of at most most bytes. It replaces
-// separators of directories and characters that are special to a system or a shell, and removes
+// fileName makes a file name of at most limit bytes from untrusted text and a suffix. It replaces
+// path separators and characters that are special to a system or a shell, and removes
 // control characters and leading dots, minus signs and tildes. The suffix is never cut off.
-func fileName(text, suffix string, most int) string {
+func fileName(text, suffix string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):
@@ -35,8 +35,8 @@ func fileName(text, suffix string, most int) string {
 	}, termsafe.Line(strings.ToValidUTF8(text, "")))
 	text = strings.Join(strings.Fields(text), " ")
 	text = strings.TrimLeft(text, ".-~ ")
-	if most -= len(suffix); len(text) > most {
-		text = text[:most]
+	if limit -= len(suffix); len(text) > limit {
+		text = text[:limit]
 		for !utf8.ValidString(text) {
 			text = text[:len(text)-1]
 		}

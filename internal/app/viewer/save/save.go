@@ -52,13 +52,14 @@ const savedFlag = "d"
 // Save downloads the enclosures of entries to a directory for each feed, prints the paths of the
 // files, and sets the flag d of the entries. It resumes interrupted downloads.
 //
-// An incomplete download has two files in the directory. HASH is of the entry and the URL:
+// An incomplete download has two files in the directory. HASH is a hash of the entry's name and
+// the URL:
 //
 //	.lektor-HASH.part    the bytes received so far
 //	.lektor-HASH         the state of the download, see [saving]
 //
-// A complete download gets its name, which never replaces a file. The state is removed after the
-// entry has its flag, so that a kill at any time does not make it download a file twice.
+// A complete download is moved to its final name, and never replaces a file. Its state is removed
+// after the entry has its flag, so that no file is downloaded twice after a kill.
 func Save(ctx context.Context, o Options, s *cmdline.Streams) error {
 	v, err := o.Open(o.Query, cmdline.PrinterOptions{}, s)
 	if err != nil {
@@ -80,7 +81,7 @@ func Save(ctx context.Context, o Options, s *cmdline.Streams) error {
 	}
 	total := 0
 	for _, r := range list {
-		total += len(d.wanted(r))
+		total += len(d.enclosures(r))
 	}
 	bar := s.Report.Progress(total, "saving")
 	defer bar.Done()
@@ -143,8 +144,8 @@ type saver struct {
 	swept  map[string]bool   // directories that sweep has visited
 }
 
-// wanted returns the enclosures of an entry to save, each URL once.
-func (d *saver) wanted(r *entrystore.Record) []lektordir.Enclosure {
+// enclosures returns the enclosures of an entry to save, each URL once.
+func (d *saver) enclosures(r *entrystore.Record) []lektordir.Enclosure {
 	var list []lektordir.Enclosure
 	for _, e := range r.Get(lektordir.FieldEnclosures).Enclosures {
 		scheme, _, _ := strings.Cut(strings.ToLower(e.URL), ":")
@@ -163,11 +164,11 @@ func (d *saver) nameFeeds(list []*entrystore.Record) error {
 	d.dirs, d.swept = map[string]string{}, map[string]bool{}
 	feeds, err := d.Dir.Feeds()
 	d.Report(err)
-	names, of := map[string]int{}, map[string]string{}
+	uses, names := map[string]int{}, map[string]string{}
 	add := func(hash, title string) {
-		if _, known := of[hash]; !known {
-			of[hash] = fileName(cmp.Or(title, hash), "", maxFileName-len(" 12345678"))
-			names[query.Fold(of[hash])]++
+		if _, ok := names[hash]; !ok {
+			names[hash] = fileName(cmp.Or(title, hash), "", maxFileName-len(" 12345678"))
+			uses[query.Fold(names[hash])]++
 		}
 	}
 	for _, f := range feeds {
@@ -176,8 +177,8 @@ func (d *saver) nameFeeds(list []*entrystore.Record) error {
 	for _, r := range list {
 		add(r.Ref.Feed, r.Feed().Title())
 	}
-	for hash, name := range of {
-		if names[query.Fold(name)] > 1 {
+	for hash, name := range names {
+		if uses[query.Fold(name)] > 1 {
 			name += " " + hash[:min(8, len(hash))]
 		}
 		d.dirs[hash] = filepath.Join(d.o.To, name)
@@ -187,31 +188,31 @@ func (d *saver) nameFeeds(list []*entrystore.Record) error {
 
 // entry saves the enclosures of an entry. It returns only errors that end the command.
 func (d *saver) entry(ctx context.Context, r *entrystore.Record, bar *cmdline.Progress) error {
-	wanted, dir := d.wanted(r), d.dirs[r.Ref.Feed]
-	if len(wanted) == 0 {
+	list, dir := d.enclosures(r), d.dirs[r.Ref.Feed]
+	if len(list) == 0 {
 		return nil
 	}
 	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	d.sweep(dir)
-	whole := true
-	var done []*saving
+	complete := true
+	var downloads []*saving
 	defer func() {
-		for _, s := range done {
+		for _, s := range downloads {
 			s.close()
 		}
 	}()
-	for _, e := range wanted {
+	for _, e := range list {
 		s, err := d.begin(dir, r, e)
 		if err == nil {
-			done = append(done, s)
+			downloads = append(downloads, s)
 			err = d.save(ctx, s, r, e)
 		}
 		if bar.Add(1); err == nil {
 			continue
 		}
-		whole = false
+		complete = false
 		if s != nil {
 			s.drop()
 		}
@@ -230,7 +231,7 @@ func (d *saver) entry(ctx context.Context, r *entrystore.Record, bar *cmdline.Pr
 			d.S.Report.Print(saveError(err))
 		}
 	}
-	if !whole {
+	if !complete {
 		return nil
 	}
 	if _, err := d.mover.SetFlags(r.Ref, savedFlag, ""); err != nil {
@@ -239,7 +240,7 @@ func (d *saver) entry(ctx context.Context, r *entrystore.Record, bar *cmdline.Pr
 			return nil
 		}
 	}
-	for _, s := range done {
+	for _, s := range downloads {
 		s.forget()
 	}
 	return nil
@@ -249,7 +250,7 @@ func fullDisk(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// saveError replaces the advice for feeds in the error of a status by a text for files.
+// saveError replaces the advice for feeds in an HTTP status error by a text for files.
 func saveError(err error) error {
 	status := (*httpmsg.StatusError)(nil)
 	if !errors.As(err, &status) || status.Detail != "" {
@@ -291,9 +292,9 @@ func (d *saver) begin(dir string, r *entrystore.Record, e lektordir.Enclosure) (
 		s.close()
 		return nil, err
 	}
-	known := values.Parse(data, '\t')
-	s.validator, s.boot, s.name = known.Get("validator"), known.Get("boot"), known.Get("name")
-	if n, err := strconv.ParseInt(known.Get("total"), 10, 64); err == nil && n >= 0 {
+	state := values.Parse(data, '\t')
+	s.validator, s.boot, s.name = state.Get("validator"), state.Get("boot"), state.Get("name")
+	if n, err := strconv.ParseInt(state.Get("total"), 10, 64); err == nil && n >= 0 {
 		s.total = n
 	}
 	return s, nil
@@ -301,11 +302,11 @@ func (d *saver) begin(dir string, r *entrystore.Record, e lektordir.Enclosure) (
 
 // write writes the state.
 func (s *saving) write() error {
-	known := values.New('\t')
+	state := values.New('\t')
 	for _, l := range [][2]string{{"url", s.url}, {"validator", s.validator}, {"total", strconv.FormatInt(s.total, 10)}, {"boot", s.boot}, {"name", s.name}} {
-		known.Set(l[0], l[1])
+		state.Set(l[0], l[1])
 	}
-	return atomicfile.WriteUnsynced(s.path, known.Text())
+	return atomicfile.WriteUnsynced(s.path, state.Text())
 }
 
 func (s *saving) close() {
@@ -337,15 +338,15 @@ func (d *saver) save(ctx context.Context, s *saving, r *entrystore.Record, e lek
 	if s.name != "" && !strings.ContainsRune(s.name, '/') {
 		// A run was killed after the download was complete. The file has both names, or only the
 		// final one.
-		there, err := os.Lstat(filepath.Join(dir, s.name))
-		if err == nil && (os.SameFile(there, fi) || fi.Size() == 0 && there.Mode().IsRegular() && (s.total < 0 || there.Size() == s.total)) {
+		final, err := os.Lstat(filepath.Join(dir, s.name))
+		if err == nil && (os.SameFile(final, fi) || fi.Size() == 0 && final.Mode().IsRegular() && (s.total < 0 || final.Size() == s.total)) {
 			return nil
 		}
 	}
 	boot := atomicfile.BootID() // if empty, no file is resumed, as unsynced bytes may be lost
-	have := fi.Size()
+	size := fi.Size()
 	if boot == "" || s.boot != boot {
-		have = 0
+		size = 0
 	}
 	s.boot, s.name = boot, ""
 	begin := func(p fetch.Piece) (io.Writer, error) {
@@ -361,7 +362,7 @@ func (d *saver) save(ctx context.Context, s *saving, r *entrystore.Record, e lek
 		}
 		return s.part, s.write()
 	}
-	req := &fetch.Download{URL: e.URL, Origin: r.Feed().ID, Have: have, Validator: s.validator, Total: s.total}
+	req := &fetch.Download{URL: e.URL, Origin: r.Feed().ID, Have: size, Validator: s.validator, Total: s.total}
 	if err := d.client.Download(ctx, req, begin); err != nil {
 		return err
 	}

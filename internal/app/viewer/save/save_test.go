@@ -26,7 +26,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// saveOptions are those of a test.
+// saveOptions returns the options of a test.
 func saveOptions(path, to string) Options {
 	return Options{
 		Common: session.Common{Dir: path, Now: func() time.Time { return viewdir.Now }, Terminal: "test"},
@@ -34,11 +34,11 @@ func saveOptions(path, to string) Options {
 	}
 }
 
-// TestSaveProcess is no test: it is the process that others kill.
+// TestSaveProcess is not a test, but the process that other tests kill.
 func TestSaveProcess(t *testing.T) {
 	path, to := os.Getenv("LEKTOR_TEST_SAVE"), os.Getenv("LEKTOR_TEST_SAVE_TO")
 	if path == "" {
-		t.Skip("it is run by TestSaveKilled")
+		t.Skip("TestSaveKilled runs it")
 	}
 	s := cmdline.NewStreams("lektor-view", nil, os.Stdout, os.Stderr)
 	if err := Save(context.Background(), saveOptions(path, to), s); err != nil || s.Report.Errors() > 0 {
@@ -46,16 +46,16 @@ func TestSaveProcess(t *testing.T) {
 	}
 }
 
-// parking serves files, and holds one half-way until it is let go.
+// parking serves files, and stops in the middle of one until the test continues it.
 type parking struct {
 	mu     sync.Mutex
 	files  map[string][]byte
-	park   string // path of the one that is held
+	park   string // path of the file to stop in
 	parked chan bool
 	let    chan bool
 	ranges map[string][]string
 	served map[string]int
-	odd    map[string]string // path -> how it misbehaves when the rest is asked for
+	odd    map[string]string // by path: one of oddities
 }
 
 // oddities are ways in which servers answer a request for the rest of a file.
@@ -92,7 +92,7 @@ func (p *parking) misbehaves(w http.ResponseWriter, r *http.Request, data []byte
 		}
 		return ranged
 	case "breaks off":
-		if asked == 2 && ranged { // the first that is not parked
+		if asked == 2 && ranged { // the first request that is not parked
 			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", half, len(data)-1, len(data)))
 			w.Header().Set("Content-Length", fmt.Sprint(len(data)-half))
 			w.WriteHeader(http.StatusPartialContent)
@@ -162,12 +162,11 @@ func (c *countingWriter) Write(b []byte) (int, error) {
 	return c.ResponseWriter.Write(b)
 }
 
-// Twenty enclosures, and a kill in the middle of each: whole files, none twice, and what
-// had come is not asked for again.
+// After a kill in the middle of each of 20 enclosures, all files are complete, none exists twice,
+// and received bytes are not requested again.
 func TestSaveKilled(t *testing.T) { testSaveKilled(t, nil) }
 
-// The same with servers that misbehave, each in another way, when they are asked for the
-// rest of what they sent.
+// TestSaveKilledOddly is TestSaveKilled with servers that answer requests for the rest in odd ways.
 func TestSaveKilledOddly(t *testing.T) { testSaveKilled(t, oddities) }
 
 func testSaveKilled(t *testing.T, odd []string) {
@@ -197,24 +196,24 @@ func testSaveKilled(t *testing.T, odd []string) {
 		t.Helper()
 		cmd := exec.Command(os.Args[0], "-test.run=^TestSaveProcess$")
 		cmd.Env = append(os.Environ(), "LEKTOR_TEST_SAVE="+f.Path, "LEKTOR_TEST_SAVE_TO="+to, "TZ=UTC", "GORACE=atexit_sleep_ms=0")
-		var said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &said, &said
+		var output bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &output, &output
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		return cmd, &said
+		return cmd, &output
 	}
 	for i := range n {
 		p.mu.Lock()
 		p.park = paths[i]
 		p.mu.Unlock()
-		cmd, said := start()
+		cmd, output := start()
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
 		select {
 		case <-p.parked:
 		case err := <-ended:
-			t.Fatalf("it ended: %v\n%s", err, said)
+			t.Fatalf("it ended: %v\n%s", err, output)
 		}
 		// Wait until the file has all bytes that were sent.
 		half := int64(len(p.files[paths[i]]) / 2)
@@ -240,12 +239,12 @@ func testSaveKilled(t *testing.T, odd []string) {
 	p.park = ""
 	p.mu.Unlock()
 	for range 2 {
-		cmd, said := start()
+		cmd, output := start()
 		if err := cmd.Wait(); err != nil {
-			t.Fatalf("%v\n%s", err, said)
+			t.Fatalf("%v\n%s", err, output)
 		}
 	}
-	server.Close() // and what it counts is counted
+	server.Close() // wait until all sent bytes are counted
 	found, err := os.ReadDir(filepath.Join(to, "Cast"))
 	if err != nil {
 		t.Fatal(err)
@@ -289,7 +288,7 @@ func testSaveKilled(t *testing.T, odd []string) {
 	}
 }
 
-// A kill between the last byte and the flag: each state that it can leave is gone on with.
+// Save continues from each state that a kill between the last byte and the flag can leave.
 func TestSaveStates(t *testing.T) {
 	const text = "the whole file"
 	asked := 0
@@ -300,7 +299,7 @@ func TestSaveStates(t *testing.T) {
 	}))
 	defer server.Close()
 	for name, tc := range map[string]struct {
-		spoil string // in the directory of the feed, where F is the file and S what is known of it
+		spoil string // shell command in the directory of the feed; F is the file, S its state
 		asked int
 		want  string
 	}{
@@ -319,7 +318,7 @@ func TestSaveStates(t *testing.T) {
 		if _, err := f.Feed(feed, "Cast"); err != nil {
 			t.Fatal(err)
 		}
-		// Beside it is one that cannot be had, so that there is no flag.
+		// A second enclosure fails, so that the entry gets no flag.
 		if _, err := f.Entry(feed, "new", "1700000001.1.h", "title=One", "+enclosure="+server.URL+"/1.mp3\taudio/mpeg\t", "+enclosure=http://127.0.0.1:1/2.mp3\taudio/mpeg\t"); err != nil {
 			t.Fatal(err)
 		}
@@ -463,7 +462,7 @@ func TestSaveRemote(t *testing.T) {
 	if len(left) > 0 {
 		t.Errorf("%v is left", left)
 	}
-	// Named by the user it is his failure.
+	// If the user names the entry, the failure counts as the user's.
 	o.Query, o.Args = nil, []string{"1700000001.1.h"}
 	s := f.Streams("")
 	if err := Save(t.Context(), o, s); err != nil || s.Report.Errors() != 1 {
@@ -471,7 +470,7 @@ func TestSaveRemote(t *testing.T) {
 	}
 }
 
-// Feeds of one name have directories of their own.
+// Feeds with the same name have separate directories.
 func TestSaveNames(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(r.URL.Path)) }))
 	defer server.Close()

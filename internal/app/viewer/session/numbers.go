@@ -19,8 +19,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// The last list and the current entry are files in etc/view, each user's and
-// each terminal's own on each host:
+// The last list and the current entry are files in etc/view. Each user has separate files for
+// each host and terminal:
 //
 //	etc/view/list.HOST.UID.TERMINAL      paths of entries, one a line
 //	etc/view/current.HOST.UID.TERMINAL   the path of the entry shown last

@@ -78,14 +78,14 @@ func actions() []action {
 		{"quit", 0, "leave an entry or the list; in the feeds: end", "", quit},
 		{"quit-now", 0, "end", "", func(*model, call) tea.Cmd { return tea.Quit }},
 		{"next-pane", 0, "to the next pane", "", browse(func(b *browser) effects { return b.pane(1) })},
-		{"previous-pane", 0, "to the pane before", "", browse(func(b *browser) effects { return b.pane(-1) })},
+		{"previous-pane", 0, "to the previous pane", "", browse(func(b *browser) effects { return b.pane(-1) })},
 		{"zoom", 0, "show this pane alone, or all panes", "", browse((*browser).toggleZoom)},
 		{"fold", 0, "close or open a folder", "", browse((*browser).fold)},
 		{"forward", 0, "a page of the entry, then the next unread one", "next", browse((*browser).forward)},
 		{"next-unread", 0, "to the next unread entry, also in the next feed", "ls", browse(func(b *browser) effects { return b.nextUnread(1) })},
-		{"previous-unread", 0, "to the unread entry before", "ls", browse(func(b *browser) effects { return b.nextUnread(-1) })},
+		{"previous-unread", 0, "to the previous unread entry", "ls", browse(func(b *browser) effects { return b.nextUnread(-1) })},
 		{"next", 0, "to the next entry", "", times((*browser).nextEntry)},
-		{"previous", 0, "to the entry before", "", times(func(b *browser, n int) effects { return b.nextEntry(-n) })},
+		{"previous", 0, "to the previous entry", "", times(func(b *browser, n int) effects { return b.nextEntry(-n) })},
 		{"next-feed", 0, "to the next feed with unread entries", "count --by feed", browse(func(b *browser) effects { return b.nextFeed(1) })},
 		{"previous-feed", 0, "to the previous feed with unread entries", "count --by feed", browse(func(b *browser) effects { return b.nextFeed(-1) })},
 		{"toggle-read", 0, "read or unread", "mark --set S, --clear S", toggleRead},
@@ -95,7 +95,7 @@ func actions() []action {
 		{"flags", 1, "set and clear flags: +Fa-S", "mark --set Fa --clear S", setFlags},
 		{"read-all", 0, "mark all that is listed as read", "ls -o path QUERY | mark --set S -", readAll},
 		{"trash", 0, "mark as trashed", "rm", trash},
-		{"undo", 0, "take back the last mark", "undo", undo},
+		{"undo", 0, "take back the last command", "undo", undo},
 		{"browser", 0, "open the entry in the browser; with N, its link N", "open --keep, open --keep --link N", openEntry},
 		{"link", 1, "open a link by its number", "open --keep --link N", openLink},
 		{"play", 0, "play the enclosure; with N, number N", "play --keep --enclosure N", play},
@@ -213,8 +213,8 @@ func setFlags(m *model, c call) tea.Cmd {
 	return nil
 }
 
-// parseFlags parses flags to set and to clear: +Fa-S sets F and a, and clears S. Names as in
-// +flagged-read may stand in the place of the letters.
+// parseFlags parses flags to set and to clear: +Fa-S sets F and a, and clears S. Words can
+// replace the letters: +flagged-read.
 func parseFlags(s string) (set, unset string, err error) {
 	s = strings.ReplaceAll(s, " ", "")
 	for s != "" {
@@ -309,7 +309,7 @@ func saveQuery(m *model, c call) tea.Cmd {
 
 // reload reads everything again.
 func reload(m *model, _ call) tea.Cmd {
-	m.wantScan(map[string]bool{"": true})
+	m.requestScan(map[string]bool{"": true})
 	clear(m.rows)
 	m.apply(m.browser.reread())
 	return nil

@@ -20,7 +20,7 @@ const (
 // change it, and return the effects that the model has to carry out.
 type browser struct {
 	snapshot *snapshot // nil until it is read
-	marks    *marks    // pending changes; entries are shown as if they were made
+	marks    *marks    // pending changes; entries are shown as they will be after these
 	focus    paneKind
 	zoom     bool
 	tree     tree
@@ -53,14 +53,14 @@ type list struct {
 	complete    bool        // items are the whole list
 	at, y       int
 	cursorToTop bool         // move the cursor to the top when the next items come
-	seek        int          // find an unread entry when the next items come: 1 from the first, -1 from the last; 0 does not
+	seek        int          // when the list is complete, move to its first (1) or last (-1) unread entry; 0 does not
 	readHere    map[key]bool // entries read in this list; they stay in it
 	err         error        // why the list could not be made
 }
 
 // reading is the third pane: the open entry.
 type reading struct {
-	ref      lektordir.Ref // its last known name
+	ref      lektordir.Ref // its name, also after a change renames it
 	key      key           // key of ref; 0 if no entry is open
 	page     *Page         // nil until it is read
 	lines    []string
@@ -89,7 +89,7 @@ type paneAt struct {
 	x, width int
 }
 
-// wantText and wantList are the columns that a text and a list need beside another pane.
+// wantText and wantList are the minimum columns of the text and the list beside another pane.
 const wantText, wantList = 64, 30
 
 // layout returns the visible panes from left to right, with one column between two of them. The
@@ -110,10 +110,10 @@ func (b *browser) layout() []paneAt {
 	return []paneAt{{b.focus, 0, w}}
 }
 
-// room returns the number of lines in a pane.
-func (b *browser) room() int     { return max(1, b.height-2) }
-func (b *browser) halfPage() int { return max(1, b.room()/2) }
-func (b *browser) fullPage() int { return max(1, b.room()-1) }
+// lines returns the number of lines in a pane.
+func (b *browser) lines() int    { return max(1, b.height-2) }
+func (b *browser) halfPage() int { return max(1, b.lines()/2) }
+func (b *browser) fullPage() int { return max(1, b.lines()-1) }
 
 // textWidth returns the columns of the text of an entry, 0 if its pane is not visible.
 func (b *browser) textWidth() int {
@@ -133,7 +133,7 @@ func (b *browser) arrangeTree() {
 		on = t.nodes[t.at].id
 	}
 	t.nodes = nil
-	hidden := -1 // deeper nodes are hidden
+	hidden := -1 // nodes deeper than this are hidden; -1 hides none
 	for _, n := range b.snapshot.nodes {
 		if hidden >= 0 && n.depth > hidden {
 			continue
@@ -212,7 +212,7 @@ func (b *browser) to(n int) effects {
 
 // scroll moves the text by n lines, wherever the focus is.
 func (b *browser) scroll(n int) effects {
-	b.page.y = max(0, min(b.page.y+n, len(b.page.lines)-b.room()))
+	b.page.y = max(0, min(b.page.y+n, len(b.page.lines)-b.lines()))
 	return effects{}
 }
 
@@ -225,19 +225,18 @@ func (b *browser) toNode(at int) effects {
 	return b.choose(b.tree.nodes[at].id)
 }
 
-// goTo moves the cursor because the user asked for it. Items that come later do not move it to
-// the top.
+// goTo moves the cursor for a key of the user. The next items do not move the cursor to the top.
 func (l *list) goTo(at int) { l.at, l.cursorToTop = max(0, min(at, len(l.items)-1)), false }
 
-// window returns the first line of n that a pane of room lines shows: y, or the nearest line to
-// it with which the cursor at is visible.
-func window(y, at, n, room int) int {
-	y = max(min(y, at), at-room+1)
-	return max(0, min(y, n-room))
+// window returns the index of the first visible line in a pane of the given height: y, or the
+// nearest index with which line at is visible. n is the number of all lines.
+func window(y, at, n, height int) int {
+	y = max(min(y, at), at-height+1)
+	return max(0, min(y, n-height))
 }
 
-// open opens the line of the cursor: a node's list, or an entry. In the text it scrolls down a
-// page.
+// open opens the line of the cursor: a node's list, or an entry. If the focus is on the text, it
+// scrolls down a page.
 func (b *browser) open() effects {
 	switch b.focus {
 	case feedsPane:
@@ -268,8 +267,8 @@ func (b *browser) read() effects {
 	return effects{read: ref.Unread()}
 }
 
-// follow opens the entry under the cursor if another entry is shown beside the list. It does
-// not mark it as read.
+// follow opens the entry under the cursor if another entry is shown beside the list.
+// The new entry is not marked as read.
 func (b *browser) follow() {
 	ref, ok := b.current()
 	if ok && b.focus == listPane && b.page.open() && b.page.key != keyOf(ref) && b.textWidth() > 0 {
@@ -337,7 +336,7 @@ func (b *browser) forward() effects {
 		}
 		b.focus = pagePane // so that nextUnread opens the entry
 	default:
-		if b.page.y+b.room() < len(b.page.lines) {
+		if b.page.y+b.lines() < len(b.page.lines) {
 			return b.move(b.fullPage())
 		}
 	}
@@ -382,8 +381,8 @@ func (b *browser) arrive() effects {
 
 func wrap(i, n int) int { return (i%n + n) % n }
 
-// nextFeed lists the next feed with unread entries (by 1), or the previous one (by -1). Effects
-// are empty if there is none.
+// nextFeed lists the next feed with unread entries (by 1), or the previous one (by -1). It
+// returns no effects if no other feed has unread entries.
 func (b *browser) nextFeed(by int) effects {
 	if b.snapshot == nil {
 		return effects{}
@@ -393,7 +392,7 @@ func (b *browser) nextFeed(by int) effects {
 	for i := 1; i < len(nodes); i++ {
 		n := nodes[wrap(at+i*by, len(nodes))]
 		if n.kind == feedNode && b.hasUnread(n.name) {
-			// Open the folders that hide it.
+			// Open the folders that hide the feed.
 			parts := strings.Split(n.in, "/")
 			for i := range parts {
 				delete(b.tree.closed, id{kind: folderNode, name: strings.Join(parts[:i+1], "/")})
@@ -480,7 +479,7 @@ func (b *browser) toggleSort() effects {
 	return effects{list: true, say: "newest first"}
 }
 
-// reread drops the list and the text on the screen, so that they are read again.
+// reread marks the list and the text on the screen as stale, so that both are read again.
 func (b *browser) reread() effects {
 	b.list.sorted, b.list.readHere = nil, map[key]bool{}
 	b.page.width = 0
@@ -511,7 +510,7 @@ func (b *browser) take(items []*item) {
 	}
 	if i := find(l.items, l.at, on); i >= 0 {
 		// At the top new entries should become visible, so the entry may move down the screen.
-		if l.y > 0 || i >= b.room() {
+		if l.y > 0 || i >= b.lines() {
 			l.y += i - l.at
 		}
 		l.at = i
@@ -535,16 +534,16 @@ func find(items []*item, near int, ref lektordir.Ref) int {
 }
 
 // listed shows a complete list or its error, and moves to an unread entry if seek is set.
-func (b *browser) listed(made *sortedList, err error) effects {
+func (b *browser) listed(list *sortedList, err error) effects {
 	l := &b.list
 	l.err, l.complete = err, true
 	if err != nil {
 		b.take(nil)
 		return effects{}
 	}
-	b.take(made.items)
-	if made.text() == "" {
-		l.sorted = made
+	b.take(list.items)
+	if list.text() == "" {
+		l.sorted = list
 	}
 	by := l.seek
 	if l.seek = 0; by == 0 {
@@ -585,11 +584,11 @@ func (b *browser) wheel(p paneAt, n int) effects {
 
 // click moves the cursor to a row of a pane. A click on the line of the cursor opens it.
 func (b *browser) click(p paneAt, row int) effects {
-	had := b.focus == p.kind
+	focused := b.focus == p.kind
 	b.focus = p.kind
 	switch p.kind {
 	case feedsPane:
-		if line := b.tree.y + row; line != b.tree.at || !had {
+		if line := b.tree.y + row; line != b.tree.at || !focused {
 			return b.toNode(line)
 		}
 		return b.open()
@@ -597,7 +596,7 @@ func (b *browser) click(p paneAt, row int) effects {
 		line := b.list.y + row
 		switch {
 		case line >= len(b.list.items):
-		case line == b.list.at && had:
+		case line == b.list.at && focused:
 			return b.open()
 		default:
 			b.list.goTo(line)

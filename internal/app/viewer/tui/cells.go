@@ -33,7 +33,7 @@ func plain(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
 	marks, base := 0, false
-	for _, r := range norm.NFC.String(s) { // syllables and accents as one character each
+	for _, r := range norm.NFC.String(s) { // compose syllables and accents to one character each
 		switch {
 		case r < utf8.RuneSelf:
 			marks, base = 0, r > ' '
@@ -50,7 +50,7 @@ func plain(s string) string {
 			if marks++; !base || marks > maxMarks || termsafe.Width(string(r)) > 0 {
 				continue
 			}
-		case !unicode.IsGraphic(r): // private, or of a Unicode to come
+		case !unicode.IsGraphic(r): // private use, or of a later version of Unicode
 			r, marks, base = utf8.RuneError, 0, true
 		case termsafe.Width(string(r)) == 0:
 			continue
@@ -84,11 +84,11 @@ func ends(s string, width int) string {
 	runes := []rune(s)
 	tail := (width - 1) / 2
 	from, to := 0, len(runes)
-	for room := width - 1 - tail; room >= termsafe.Width(string(runes[from])); from++ {
-		room -= termsafe.Width(string(runes[from]))
+	for free := width - 1 - tail; free >= termsafe.Width(string(runes[from])); from++ {
+		free -= termsafe.Width(string(runes[from]))
 	}
-	for room := tail; room >= termsafe.Width(string(runes[to-1])); to-- {
-		room -= termsafe.Width(string(runes[to-1]))
+	for free := tail; free >= termsafe.Width(string(runes[to-1])); to-- {
+		free -= termsafe.Width(string(runes[to-1]))
 	}
 	return string(runes[:from]) + "…" + string(runes[to:])
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// The three that count columns agree on what is drawn: we, and the library both with and
-// without clusters of characters, as terminals do the one or the other.
+// agree checks that termsafe and the library count the same columns for plain text. The library
+// counts with and without clusters of characters, as some terminals do the one, some the other.
 func agree(t *testing.T, s string) {
 	t.Helper()
 	p := Plain(s)
@@ -41,8 +41,8 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// Every character there is; without $LEKTOR_TEST_CHARACTERS those of the first scripts,
-// and of the others one in 31.
+// It checks all characters if $LEKTOR_TEST_CHARACTERS is set, else those up to U+3100 and one in
+// 31 of the others.
 func TestPlainOfAll(t *testing.T) {
 	bad, all := 0, os.Getenv("LEKTOR_TEST_CHARACTERS") != ""
 	for r := rune(0); r <= unicode.MaxRune && bad < 20; r++ {

@@ -139,8 +139,8 @@ func spawn(m *model, c call) tea.Cmd {
 type limited struct{ buf bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {
-	if room := 4096 - l.buf.Len(); room > 0 {
-		l.buf.Write(p[:min(room, len(p))])
+	if free := 4096 - l.buf.Len(); free > 0 {
+		l.buf.Write(p[:min(free, len(p))])
 	}
 	return len(p), nil
 }

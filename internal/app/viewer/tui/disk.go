@@ -22,8 +22,8 @@ type Saved struct {
 	Err  error
 }
 
-// Row is the title and the author of an entry in the list.
-type Row struct{ Title, Author string }
+// Row is the text of an entry in the list.
+type Row struct{ Title string }
 
 // Overview holds the data that can be shown before all entries are listed.
 type Overview struct {
@@ -77,8 +77,8 @@ type Disk interface {
 	// Dates returns the dates of entries. If that would take long, or ctx ends first, the
 	// missing dates are the times of delivery, and whole is false.
 	Dates(ctx context.Context, refs []*lektordir.Ref) (dates []time.Time, whole bool)
-	// Learn reads the dates of entries, however long that takes, so that Dates has them at once.
-	// It may also update the index. It calls progress as it goes.
+	// Learn reads the dates of entries, however long this takes, so that later calls of Dates
+	// return them at once. It may also update the index, and calls progress repeatedly.
 	Learn(ctx context.Context, refs []*lektordir.Ref, progress func(what string, done, total int)) error
 	// Rows returns the rows of entries, in the same order.
 	Rows(ctx context.Context, refs []lektordir.Ref) []Row

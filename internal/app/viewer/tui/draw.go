@@ -27,7 +27,7 @@ const (
 	plainStyle style = cmdline.Plain
 	titleStyle style = "7"    // reversed: the names of panes
 	cursorHere style = "7"    // the line of the cursor in the pane that has the focus
-	cursorAway style = "4"    // and in the others: underlined
+	cursorAway style = "4"    // underlined: the line of the cursor in the other panes
 	unreadText style = "1"    // bold
 	feedStyle  style = "36"   // cyan
 	flagText   style = "33"   // yellow
@@ -82,11 +82,11 @@ func firstLines(lines []string, n int) []string { return lines[:min(len(lines), 
 
 // screen returns the lines of the screen.
 func (p *painter) screen() string {
-	room := p.room()
-	lines := make([]string, 0, room+2)
+	height := p.lines()
+	lines := make([]string, 0, height+2)
 	if help := p.m.input.help; help != nil {
 		lines = append(lines, p.paint(titleStyle, fit(" the keys", p.width)))
-		for i := range room {
+		for i := range height {
 			lines = append(lines, help.line(i, p.width))
 		}
 		return strings.Join(append(lines, p.lastLine()), "\n")
@@ -95,7 +95,7 @@ func (p *painter) screen() string {
 	var head []string
 	columns := make([][]string, len(panes))
 	for i, pane := range panes {
-		title, body := p.column(pane, room)
+		title, body := p.column(pane, height)
 		// The title of the pane with the focus is reversed; the others are faint too.
 		s := titleStyle
 		if pane.kind != p.focus {
@@ -106,7 +106,7 @@ func (p *painter) screen() string {
 	}
 	bar := p.paint("2", "│")
 	lines = append(lines, strings.Join(head, bar))
-	for row := range room {
+	for row := range height {
 		parts := make([]string, len(panes))
 		for i := range panes {
 			parts[i] = columns[i][row]
@@ -117,16 +117,16 @@ func (p *painter) screen() string {
 }
 
 // column returns the title of a pane, and its lines, each padded to its width.
-func (p *painter) column(at paneAt, room int) (title string, body []string) {
+func (p *painter) column(at paneAt, height int) (title string, body []string) {
 	switch at.kind {
 	case feedsPane:
-		title, body = p.feeds(at.width, room)
+		title, body = p.feeds(at.width, height)
 	case listPane:
-		title, body = p.entries(at.width, room)
+		title, body = p.entries(at.width, height)
 	default:
-		title, body = p.text(at.width, room)
+		title, body = p.text(at.width, height)
 	}
-	for len(body) < room {
+	for len(body) < height {
 		body = append(body, strings.Repeat(" ", at.width))
 	}
 	return title, body
@@ -142,14 +142,14 @@ func cursorMark(here bool) string {
 }
 
 // feeds returns the title and the lines of the first pane.
-func (p *painter) feeds(width, room int) (string, []string) {
+func (p *painter) feeds(width, height int) (string, []string) {
 	t := &p.tree
 	if p.snapshot == nil {
 		return " feeds", []string{fit(" reading…", width)}
 	}
-	t.y = window(t.y, t.at, len(t.nodes), room)
+	t.y = window(t.y, t.at, len(t.nodes), height)
 	var body []string
-	for i := t.y; i < min(len(t.nodes), t.y+room); i++ {
+	for i := t.y; i < min(len(t.nodes), t.y+height); i++ {
 		n := t.nodes[i]
 		s := plainStyle
 		if n.unread > 0 {
@@ -177,7 +177,7 @@ func (p *painter) node(n node, here bool, width int) string {
 	}
 	count := ""
 	switch {
-	case n.bad != "":
+	case n.err != "":
 		count = "!"
 	case n.flagged > 0:
 		count = fmt.Sprint(n.flagged)
@@ -185,14 +185,14 @@ func (p *painter) node(n node, here bool, width int) string {
 		count = fmt.Sprint(n.unread)
 	}
 	left := cursorMark(here) + strings.Repeat(" ", min(n.depth, max(0, width/3))) + sign
-	room := width - len(left) - len(count) - 1
+	free := width - len(left) - len(count) - 1
 	title := Plain(termsafe.Brief(n.title))
-	if n.apart != "" && room > 8 {
+	if n.apart != "" && free > 8 {
 		apart := Plain(termsafe.Brief(n.apart))
-		most := min(termsafe.Width(apart), room/2)
-		return left + fit(title, room-most-1) + " " + fit(ends(apart, most), most) + " " + count
+		most := min(termsafe.Width(apart), free/2)
+		return left + fit(title, free-most-1) + " " + fit(ends(apart, most), most) + " " + count
 	}
-	return left + fit(title, room) + " " + count
+	return left + fit(title, free) + " " + count
 }
 
 // cursorLine paints a line in style s, and in the style of the cursor if here is set.
@@ -212,12 +212,12 @@ func (p *painter) cursorLine(here bool, in paneKind, s style, text string) strin
 const withDate, withFeed = 28, 56
 
 // entries returns the title and the lines of the list.
-func (p *painter) entries(width, room int) (string, []string) {
+func (p *painter) entries(width, height int) (string, []string) {
 	l := &p.list
 	title := p.listTitle()
 	switch {
 	case l.err != nil:
-		return title, p.message(l.err.Error(), plainStyle, width, room)
+		return title, p.message(l.err.Error(), plainStyle, width, height)
 	case len(l.items) == 0 && p.snapshot != nil && l.complete:
 		text := " nothing unread"
 		if l.query != "" {
@@ -227,9 +227,9 @@ func (p *painter) entries(width, room int) (string, []string) {
 		}
 		return title, []string{fit(text, width)}
 	}
-	l.y = window(l.y, l.at, len(l.items), room)
+	l.y = window(l.y, l.at, len(l.items), height)
 	var body []string
-	for i := l.y; i < min(len(l.items), l.y+room); i++ {
+	for i := l.y; i < min(len(l.items), l.y+height); i++ {
 		body = append(body, p.entry(l.items[i], i == l.at, width))
 	}
 	return title, body
@@ -264,8 +264,8 @@ func (p *painter) listTitle() string {
 }
 
 // message returns the lines of a message in a pane.
-func (p *painter) message(text string, s style, width, room int) (body []string) {
-	for _, line := range firstLines(breakLines(text, width-2), room) {
+func (p *painter) message(text string, s style, width, height int) (body []string) {
+	for _, line := range firstLines(breakLines(text, width-2), height) {
 		body = append(body, p.paint(s, fit(" "+line, width)))
 	}
 	return body
@@ -322,12 +322,12 @@ func (p *painter) title(k key) string {
 }
 
 // text returns the title and the lines of the open entry.
-func (p *painter) text(width, room int) (string, []string) {
+func (p *painter) text(width, height int) (string, []string) {
 	r := &p.page
 	title := " " + strings.TrimLeft(flagLetters(p.marks.now(r.ref))+" ", " ") + p.title(r.key)
 	switch {
 	case r.err != nil:
-		return title, p.message(r.err.Error(), badText, width, room)
+		return title, p.message(r.err.Error(), badText, width, height)
 	case !r.open():
 		return " ", nil
 	case r.page == nil:
@@ -335,7 +335,7 @@ func (p *painter) text(width, room int) (string, []string) {
 	}
 	header := max(0, slices.Index(r.lines, ""))
 	var body []string
-	for i := r.y; i < min(len(r.lines), r.y+room); i++ {
+	for i := r.y; i < min(len(r.lines), r.y+height); i++ {
 		line := fit(" "+r.lines[i], width)
 		if i < header {
 			line = p.paint(feedStyle, line)
@@ -379,17 +379,17 @@ func (p *painter) lastLine() string {
 	return p.paint(dimText, fit(fit(Plain(left), max(0, p.width-len(right)-1))+" "+right, p.width))
 }
 
-// place returns a text about the position in the entry, or about work that goes on.
+// place returns the position in the entry, the progress of a job, or the mode of the list.
 func (p *painter) place() string {
 	m, page := p.m, p.page.page
 	switch {
 	case m.input.help != nil:
-		return "press any key but those that move to close help"
+		return "keys that move scroll, any other key closes help"
 	case p.snapshot == nil:
 		return "reading " + m.o.Name
 	case p.focus == pagePane && page != nil:
 		place := "all"
-		if n := len(p.page.lines) - p.room(); n > 0 {
+		if n := len(p.page.lines) - p.lines(); n > 0 {
 			place = fmt.Sprintf("%d%%", p.page.y*100/n)
 		}
 		if n := len(page.Enclosures); n > 0 {
@@ -472,7 +472,7 @@ func help(m *model, _ call) tea.Cmd {
 }
 
 // key scrolls the list of keys for an action that moves. It reports whether action is one.
-func (h *helpPage) key(action string, room int) bool {
+func (h *helpPage) key(action string, height int) bool {
 	n := 0
 	switch action {
 	case "down", "scroll-down":
@@ -480,10 +480,10 @@ func (h *helpPage) key(action string, room int) bool {
 	case "up", "scroll-up":
 		n = -1
 	case "page-down", "forward", "half-down":
-		n = room - 1
+		n = height - 1
 	case "page-up", "half-up":
-		n = 1 - room
+		n = 1 - height
 	}
-	h.y = max(0, min(h.y+n, len(h.lines)-room))
+	h.y = max(0, min(h.y+n, len(h.lines)-height))
 	return n != 0
 }

@@ -65,7 +65,7 @@ func (m *model) graphicsMsg(msg tea.Msg) tea.Cmd {
 	case uv.KittyGraphicsEvent:
 		p.kitty = msg.Options.ID == askedKitty && string(msg.Payload) == "OK"
 	case uv.PrimaryDeviceAttributesEvent:
-		// The first number is the terminal's own, where 4 is a VT132.
+		// The first number is the class of the terminal, and 4 means a VT132 there.
 		p.sixel = len(msg) > 1 && slices.Contains(msg[1:], 4)
 	case pictureMsg:
 		switch {

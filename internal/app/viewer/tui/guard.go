@@ -12,9 +12,9 @@ type defect struct{ *workers.Panic }
 
 func (d *defect) String() string { return termsafe.Clean(d.Error()) }
 
-// guarded returns cmd with a panic turned into a *defect message, which ends the reader as the
-// user would. The library's own recovery closes the terminal while goroutines still read from
-// it.
+// guarded returns cmd with a panic turned into a *defect message, which ends the reader as if
+// the user had quit. The library's own recovery closes the terminal while goroutines still read
+// from it.
 func guarded(cmd tea.Cmd) tea.Cmd {
 	if cmd == nil {
 		return nil

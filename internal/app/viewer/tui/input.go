@@ -63,7 +63,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		return m.dropPicture()
 	}
 	if in.help != nil {
-		if !in.help.key(keys.action(name), m.browser.room()) {
+		if !in.help.key(keys.action(name), m.browser.lines()) {
 			in.help = nil
 		}
 		return nil
@@ -93,7 +93,7 @@ func (m *model) sequence(name string, k tea.KeyPressMsg) tea.Cmd {
 		return m.bound(b)
 	}
 	if b, ok := keys.bound[in.keys]; ok {
-		// The shorter sequence was meant, and then this key.
+		// The user meant the shorter sequence, and then this key.
 		return tea.Batch(m.bound(b), m.key(k))
 	}
 	*in = input{}
@@ -233,7 +233,7 @@ func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 				m.apply(b.wheel(p, 3))
 			}
 		case tea.MouseClickMsg:
-			if row := at.Y - 1; at.Button == tea.MouseLeft && row >= 0 && row < b.room() {
+			if row := at.Y - 1; at.Button == tea.MouseLeft && row >= 0 && row < b.lines() {
 				m.apply(b.click(p, row))
 			}
 		}

@@ -280,9 +280,9 @@ func canonical(keys string) (string, error) {
 			mods[m] = true
 			name = name[2:]
 		}
-		known := slices.ContainsFunc(named, func(n struct{ library, file string }) bool { return n.file == strings.ToLower(name) })
+		valid := slices.ContainsFunc(named, func(n struct{ library, file string }) bool { return n.file == strings.ToLower(name) })
 		switch {
-		case known:
+		case valid:
 			name = strings.ToLower(name)
 		case utf8.RuneCountInString(name) != 1 || len(mods) == 0:
 			return "", fmt.Errorf("<%s>: there is no such key", name)

@@ -10,8 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// The sets that ship have no mistake, and nobody is locked up in them: one can get
-// in, out, and help.
+// The sets that ship have no mistakes, and each has keys to open, to quit and for help.
 func TestSets(t *testing.T) {
 	if want := []string{"default", "newsboat", "vim"}; !slices.Equal(Sets(), want) {
 		t.Fatalf("%q", Sets())
@@ -79,7 +78,7 @@ func TestParseKeys(t *testing.T) {
 		{"x ; down", "", "line 1: an action is missing"},
 		{"x down ;", "", "line 1: an action is missing"},
 		{"use newsboat", "p", "previous-unread"},
-		{"use elm", "j", "down"}, // the default is there
+		{"use elm", "j", "down"}, // an unknown set is replaced by the default
 		{"use", "", "line 1: no action after use"},
 		{"x\xff down", "", "line 1: the line is not UTF-8"},
 		{"j none", "j", ""},

@@ -82,8 +82,8 @@ func (w *listWork) make(ctx context.Context, partial func([]*item)) (*sortedList
 		return w.search(ctx, partial)
 	}
 	if w.old != nil && w.old.listSpec == w.listSpec {
-		if made := w.update(ctx); made != nil {
-			return made, nil
+		if list := w.update(ctx); list != nil {
+			return list, nil
 		}
 	}
 	return w.sorted(ctx, w.unread(w.snapshot.entries(w.of, nil))), nil
@@ -98,7 +98,7 @@ func (w *listWork) unread(refs []*lektordir.Ref) []*lektordir.Ref {
 }
 
 // update returns the old list with the entries of changed feeds replaced. While a fetcher
-// delivers, that sorts the entries of a few feeds instead of all. It returns nil if sorting all
+// delivers, update sorts the entries of a few feeds instead of all. It returns nil if sorting all
 // entries is faster.
 func (w *listWork) update(ctx context.Context) *sortedList {
 	changed := map[string]bool{}
@@ -117,8 +117,8 @@ func (w *listWork) update(ctx context.Context) *sortedList {
 	if n > len(w.old.items)/2 {
 		return nil
 	}
-	made := w.sorted(ctx, w.unread(w.snapshot.entries(w.of, changed)))
-	fresh := made.items
+	list := w.sorted(ctx, w.unread(w.snapshot.entries(w.of, changed)))
+	fresh := list.items
 	items := make([]*item, 0, len(w.old.items)+len(fresh))
 	for _, it := range w.old.items {
 		if changed[it.ref.Feed] {
@@ -129,9 +129,9 @@ func (w *listWork) update(ctx context.Context) *sortedList {
 		}
 		items = append(items, it)
 	}
-	made.items = append(items, fresh...)
-	made.dated = made.dated && w.old.dated
-	return made
+	list.items = append(items, fresh...)
+	list.dated = list.dated && w.old.dated
+	return list
 }
 
 // compareItems compares by date, then by name.
@@ -146,8 +146,8 @@ func compareItems(a, b *item, oldest bool) int {
 	return c
 }
 
-// datesWithin is how long a list waits for the dates of its entries. The time of delivery, which
-// is nearly the same order, replaces dates that are missing then.
+// datesWithin is how long a list waits for the dates of its entries. After that, entries without
+// a date are sorted by their time of delivery, which is nearly the same order.
 const datesWithin = 150 * time.Millisecond
 
 // sorted returns the list of these entries.
@@ -189,10 +189,10 @@ func (w *listWork) search(ctx context.Context, partial func([]*item)) (*sortedLi
 		}
 		return w.sorted(ctx, slices.DeleteFunc(refs, func(r *lektordir.Ref) bool { return !in[keyOf(*r)] })), nil
 	}
-	made := w.sorted(ctx, refs)
+	list := w.sorted(ctx, refs)
 	var found []*item
 	shown := time.Now()
-	for part := range slices.Chunk(made.items, searchChunk) {
+	for part := range slices.Chunk(list.items, searchChunk) {
 		if ctx.Err() != nil {
 			break
 		}
@@ -210,6 +210,6 @@ func (w *listWork) search(ctx context.Context, partial func([]*item)) (*sortedLi
 			shown = time.Now()
 		}
 	}
-	made.items = found
-	return made, nil
+	list.items = found
+	return list, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// dated is a disk on which each entry has a date of its own, or one with others.
+// dated is a disk on which some entries share their dates.
 type dated struct {
 	*memory
 	byFeed map[string][]lektordir.Ref
@@ -26,7 +26,7 @@ func (d dated) Feeds(context.Context) (feeds []Feed, err error) {
 	return feeds, nil
 }
 
-// foldered returns a feed whose folders are those of its number.
+// foldered returns a feed with folders that depend on its number.
 func foldered(hash string) Feed {
 	n, _ := strconv.Atoi(hash[1:])
 	return Feed{Hash: hash, Title: hash, Folders: [][]string{nil, {"A"}, {"A / B", "C"}}[n%3]}
@@ -48,8 +48,8 @@ func (dated) Dates(_ context.Context, refs []*lektordir.Ref) ([]time.Time, bool)
 	return dates, true
 }
 
-// A list into which only what changed was put is the one that is made from the beginning:
-// whatever came, was marked, went, and whatever is listed.
+// An updated list equals a list that is made anew, after random arrivals, marks and removals, for
+// every kind of list.
 func TestListingWith(t *testing.T) {
 	d := dated{newMemory(0), map[string][]lektordir.Ref{}}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -65,7 +65,7 @@ func TestListingWith(t *testing.T) {
 		}
 		return refs
 	}
-	taken := 0
+	updates := 0
 	for range 300 {
 		keep := map[key]bool{}
 		empty := func() *snapshot { return &snapshot{feeds: map[string]*feedSnapshot{}} }
@@ -98,7 +98,7 @@ func TestListingWith(t *testing.T) {
 				next.feeds[hash] = f
 			}
 			for range random.IntN(3) {
-				switch i := random.IntN(13); { // one of them may be new
+				switch i := random.IntN(13); { // the feed may be new
 				case random.IntN(5) == 0:
 					delete(next.feeds, feed(i))
 					delete(d.byFeed, feed(i))
@@ -114,23 +114,23 @@ func TestListingWith(t *testing.T) {
 			want := list(next)
 			got := work(next, l).update(t.Context())
 			if !slices.Equal(before, l.items) {
-				t.Fatal("the list that there was is another one")
+				t.Fatal("update changed the old list")
 			}
 			if got != nil {
-				taken++
+				updates++
 				if !slices.EqualFunc(got.items, want.items, func(a, b *item) bool { return *a == *b }) || got.dated != want.dated {
 					t.Fatalf("%+v: %d items, not %d", spec, len(got.items), len(want.items))
 				}
 			}
 			l, s = want, next
-			// The disk has as many.
+			// The tally of the snapshot is that of the disk.
 			read, err := newSnapshot(t.Context(), d, nil)
 			if err != nil || read.all != s.all {
 				t.Fatalf("%+v, not %+v, %v", read.all, s.all, err)
 			}
 		}
 	}
-	if taken < 500 {
-		t.Errorf("only %d lists were made so", taken)
+	if updates < 500 {
+		t.Errorf("only %d lists were updated", updates)
 	}
 }

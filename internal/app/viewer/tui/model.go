@@ -24,7 +24,7 @@ type model struct {
 	scan     job[scanRequest]
 	lister   job[listRequest]
 	pager    job[pageRequest]
-	listTook time.Duration
+	listTook time.Duration // how long it took to make the last list
 	dates    learning
 	rows     map[key]*Row // nil while the row is being read
 	input    input
@@ -36,17 +36,17 @@ type model struct {
 
 // world holds everything outside the model. It does not change while the program runs.
 type world struct {
-	ctx      context.Context
-	disk     Disk
-	o        *Options
-	terminal *tty
-	send     func(tea.Msg)
-	program  *tea.Program // nil in tests
-	began    time.Time    // when the first scan began
-	retry    time.Duration
-	after    func(time.Duration, tea.Msg) tea.Cmd // sends a message after a delay
-	queue    *changeQueue
-	hears    func() tea.Msg // waits for changes of the lektor-dir
+	ctx          context.Context
+	disk         Disk
+	o            *Options
+	terminal     *tty
+	send         func(tea.Msg)
+	program      *tea.Program // nil in tests
+	began        time.Time    // when the first scan began
+	retry        time.Duration
+	after        func(time.Duration, tea.Msg) tea.Cmd // sends a message after a delay
+	queue        *changeQueue
+	awaitChanges func() tea.Msg // waits for changes of the lektor-dir
 }
 
 // status is the message in the last line.
@@ -65,7 +65,7 @@ type learning struct {
 type (
 	scanRequest struct {
 		changed map[string]bool // hashes of feeds, "" for all
-		known   []Feed          // nil if the feeds have to be read
+		feeds   []Feed          // nil if the feeds have to be read
 	}
 	listRequest struct{ keepOldRows bool }
 	pageRequest struct{ width int }
@@ -87,7 +87,7 @@ type (
 		id      int
 		request *listRequest
 		partial []*item     // entries that a search has found so far
-		made    *sortedList // the whole list; nil if it is not complete or there is an error
+		list    *sortedList // the whole list; nil if it is not complete or there is an error
 		took    time.Duration
 		err     error
 	}
@@ -123,8 +123,8 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
-	m := &model{world: world{ctx: ctx, disk: d, o: o, terminal: newTTY(o.Out), began: time.Now(), retry: retry, after: later, queue: newChangeQueue()}}
-	m.hears = func() tea.Msg { return m.queue.wait(ctx) }
+	m := &model{world: world{ctx: ctx, disk: d, o: o, terminal: newTTY(o.Out), began: time.Now(), retry: retry, after: sendLater, queue: newChangeQueue()}}
+	m.awaitChanges = func() tea.Msg { return m.queue.wait(ctx) }
 	m.browser = browser{marks: &m.marks, tree: tree{closed: map[id]bool{}}, list: list{readHere: map[key]bool{}}, textMost: o.Width}
 	m.rows = map[key]*Row{}
 	m.scan.next = &scanRequest{changed: map[string]bool{"": true}}
@@ -134,13 +134,13 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 	return m
 }
 
-// later sends a message after a delay.
-func later(d time.Duration, msg tea.Msg) tea.Cmd {
+// sendLater sends a message after a delay.
+func sendLater(d time.Duration, msg tea.Msg) tea.Cmd {
 	return tea.Tick(d, func(time.Time) tea.Msg { return msg })
 }
 
 // firstRows is the number of entries in an overview: enough to read and to page through until
-// all entries are known.
+// all entries are listed.
 const firstRows = 200
 
 // Init returns the command that reads the overview. The first scan waits for its result.
@@ -210,8 +210,8 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 	case changeMsg:
 		m.takeChange(msg)
 	case changedMsg:
-		m.wantScan(msg.feeds)
-		return m.hears
+		m.requestScan(msg.feeds)
+		return m.awaitChanges
 	case statusMsg:
 		m.say("%s", Plain(msg.text))
 		if msg.err != nil {
@@ -273,7 +273,7 @@ func (m *model) takeOverview(msg overviewMsg) {
 	if o == nil {
 		return
 	}
-	m.scan.next.known = o.Feeds
+	m.scan.next.feeds = o.Feeds
 	b := &m.browser
 	b.snapshot = countsSnapshot(o)
 	b.arrangeTree()
@@ -284,8 +284,8 @@ func (m *model) takeOverview(msg overviewMsg) {
 	}
 }
 
-// wantScan requests a scan of feeds by their hashes; "" means all.
-func (m *model) wantScan(feeds map[string]bool) {
+// requestScan requests a scan of feeds by their hashes; "" means all.
+func (m *model) requestScan(feeds map[string]bool) {
 	if m.scan.next == nil {
 		m.scan.next = &scanRequest{changed: map[string]bool{}}
 	}
@@ -304,9 +304,9 @@ func (m *model) beginScan() tea.Cmd {
 	return func() tea.Msg {
 		var s *snapshot
 		var work workers.Group
-		if r.known != nil {
-			// The overview came from the index, which also has dates. If they are known, the
-			// entries of the overview keep their places in the first list.
+		if r.feeds != nil {
+			// Load the dates of the index too, so that the entries of the overview keep their
+			// places in the first list.
 			work.Go(func() error {
 				_ = d.Learn(ctx, nil, func(string, int, int) {})
 				return nil
@@ -314,7 +314,7 @@ func (m *model) beginScan() tea.Cmd {
 		}
 		work.Go(func() (err error) {
 			if r.changed[""] || old == nil || old.countsOnly {
-				s, err = newSnapshot(ctx, d, r.known)
+				s, err = newSnapshot(ctx, d, r.feeds)
 			} else {
 				s, err = old.with(ctx, d, slices.Sorted(maps.Keys(r.changed)))
 			}
@@ -333,7 +333,7 @@ func (m *model) beginScan() tea.Cmd {
 func (m *model) takeSnapshot(msg snapshotMsg) tea.Cmd {
 	if msg.err != nil {
 		m.fail(msg.err)
-		m.wantScan(msg.request.changed)
+		m.requestScan(msg.request.changed)
 		return m.after(m.retry, scanMsg{})
 	}
 	b := &m.browser
@@ -349,15 +349,15 @@ func (m *model) takeSnapshot(msg snapshotMsg) tea.Cmd {
 	default:
 		m.marks.listed(msg.snapshot.scan)
 	}
-	again := m.after(max(pause, 3*m.listTook), scanMsg{})
+	next := m.after(max(pause, 3*m.listTook), scanMsg{})
 	if first {
-		return tea.Batch(again, m.watch, m.hears)
+		return tea.Batch(next, m.watch, m.awaitChanges)
 	}
-	return again
+	return next
 }
 
 // listAgain requests the same list again after a change. It does not cancel a list that is
-// being made, so that frequent arrivals cannot keep every list off the screen.
+// being made, because no list would be complete while entries keep arriving.
 func (m *model) listAgain() {
 	m.browser.list.complete = false
 	if m.lister.next == nil {
@@ -366,7 +366,7 @@ func (m *model) listAgain() {
 }
 
 // beginList returns the command that makes the requested list, nil if there is no request, a
-// list is being made, or the entries are not known yet.
+// list is being made, or the entries are not listed yet.
 func (m *model) beginList() tea.Cmd {
 	b := &m.browser
 	if b.snapshot == nil || b.snapshot.countsOnly {
@@ -380,33 +380,33 @@ func (m *model) beginList() tea.Cmd {
 	send := m.send
 	return func() tea.Msg {
 		began := time.Now()
-		made, err := w.make(ctx, func(found []*item) { send(listMsg{id: id, request: r, partial: found}) })
-		return listMsg{id: id, request: r, made: made, took: time.Since(began), err: err}
+		list, err := w.make(ctx, func(found []*item) { send(listMsg{id: id, request: r, partial: found}) })
+		return listMsg{id: id, request: r, list: list, took: time.Since(began), err: err}
 	}
 }
 
 // takeList shows a list, or the part of it that a search has found so far.
 func (m *model) takeList(msg listMsg) tea.Cmd {
-	b, wanted := &m.browser, m.lister.awaits(msg.id)
-	if msg.made == nil && msg.err == nil {
+	b, awaited := &m.browser, m.lister.awaits(msg.id)
+	if msg.list == nil && msg.err == nil {
 		// Old rows of the same list stay until the search has found at least as many.
-		if wanted && (!msg.request.keepOldRows || len(msg.partial) >= len(b.list.items)) {
+		if awaited && (!msg.request.keepOldRows || len(msg.partial) >= len(b.list.items)) {
 			b.take(msg.partial)
 		}
 		return nil
 	}
 	m.lister.end()
-	if !wanted {
+	if !awaited {
 		return nil
 	}
 	m.listTook = msg.took
-	if msg.made != nil {
-		m.marks.listed(msg.made.snapshot.scan)
+	if msg.list != nil {
+		m.marks.listed(msg.list.snapshot.scan)
 	}
-	m.apply(b.listed(msg.made, msg.err))
+	m.apply(b.listed(msg.list, msg.err))
 	b.list.complete = m.lister.next == nil
-	if msg.made != nil && !msg.made.dated {
-		return m.learn(msg.made.items)
+	if msg.list != nil && !msg.list.dated {
+		return m.learn(msg.list.items)
 	}
 	return nil
 }
@@ -445,7 +445,7 @@ func (m *model) takeDates(msg learnMsg) {
 		m.fail(msg.err)
 		return
 	}
-	m.browser.list.sorted = nil // its dates are out of date
+	m.browser.list.sorted = nil // its dates are stale
 	m.listAgain()
 }
 
@@ -456,7 +456,7 @@ func (m *model) beginPage() tea.Cmd {
 	if !p.open() || width <= 0 || p.width == width {
 		return nil
 	}
-	// A slow entry must not delay the next one.
+	// Cancel the read of another entry: a slow one must not delay this one.
 	m.pager.end()
 	p.width = width
 	m.pager.next = &pageRequest{width}
@@ -514,7 +514,7 @@ func (m *model) takeChange(msg changeMsg) {
 		}
 	}
 	if changed := msg.changed(); len(changed) > 0 {
-		m.wantScan(changed)
+		m.requestScan(changed)
 	}
 }
 
@@ -534,11 +534,11 @@ func (m *model) takeRows(msg rowsMsg) {
 // readRows returns the command that reads the missing rows of the lines on the screen and of
 // one page before and after them, nil if none is missing.
 func (m *model) readRows() tea.Cmd {
-	l, room := &m.browser.list, m.browser.room()
-	l.y = window(l.y, l.at, len(l.items), room)
+	l, lines := &m.browser.list, m.browser.lines()
+	l.y = window(l.y, l.at, len(l.items), lines)
 	var refs []lektordir.Ref
 	var keys []key
-	for i := max(0, l.y-room); i < min(len(l.items), l.y+2*room); i++ {
+	for i := max(0, l.y-lines); i < min(len(l.items), l.y+2*lines); i++ {
 		ref := *l.items[i].ref
 		k := keyOf(ref)
 		if _, ok := m.rows[k]; !ok {
@@ -553,9 +553,9 @@ func (m *model) readRows() tea.Cmd {
 	return func() tea.Msg { return rowsMsg{keys, d.Rows(ctx, refs)} }
 }
 
-// watch adds changes, beginning with those since the reader started, to the queue until the
-// reader ends. If watching fails, for example because the lektor-dir is not mounted, it tries
-// again every m.retry and requests a scan of everything each time.
+// watch adds all changes since the start of the reader to the queue, until the reader ends. If
+// watching fails, for example because the lektor-dir is not mounted, watch tries again after
+// m.retry, and requests a scan of all feeds each time.
 func (m *model) watch() tea.Msg {
 	for since := m.began; ; {
 		err := m.disk.Watch(m.ctx, since, m.queue.add)

@@ -18,9 +18,9 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// memory is a lektor-dir in memory whose every answer waits until the test lets it come.
+// memory is a lektor-dir in memory. Each of its methods waits until the test sends to gate.
 type memory struct {
-	gate chan struct{} // a receive for each call; closed for no waiting
+	gate chan struct{} // each call receives once; if it is closed, no call waits
 
 	mu    sync.Mutex
 	refs  []lektordir.Ref
@@ -152,8 +152,7 @@ func (d *memory) Picture(context.Context, lektordir.Ref, string) ([]byte, error)
 	return nil, errors.New("no picture is fetched unasked")
 }
 
-// desk runs a model as the library does: its commands in goroutines, its messages one
-// after the other.
+// desk runs a model as the library does: commands in goroutines, messages one after the other.
 type desk struct {
 	*model
 	t    *testing.T
@@ -207,7 +206,7 @@ func (k *desk) update(msg tea.Msg) {
 	k.View()
 }
 
-// press presses keys; nothing is waited for.
+// press presses keys, and does not wait for commands.
 func (k *desk) press(keys ...string) {
 	k.t.Helper()
 	for _, key := range keys {
@@ -228,7 +227,7 @@ var styles = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 func (k *desk) shows() string { return styles.ReplaceAllString(k.View().Content, "") }
 
-// until takes messages until the screen is as it should be.
+// until handles messages until done reports true; what is for the error.
 func (k *desk) until(what string, done func() bool) {
 	k.t.Helper()
 	deadline := time.After(time.Minute)
@@ -248,12 +247,12 @@ func (k *desk) await(text string) {
 	k.until(text, func() bool { return strings.Contains(k.shows(), text) })
 }
 
-// A disk that does not answer at all holds no key up: each changes the screen at once,
-// and what it means for the disk is done when that answers, in the order of the keys.
+// A disk that does not answer delays no key: each key changes the screen at once. When the disk
+// answers, the changes are made in the order of the keys.
 func TestSlowDisk(t *testing.T) {
 	d := newMemory(20)
 	k := newDesk(t, d, 80, 24)
-	// Nothing is known, and every key is answered.
+	// The disk has answered nothing yet, and every key works.
 	k.press("j", "k", "l", "h", "enter", "n", "N", "r", "m", "o", "u", "A", "d", "space", "q", "J", "K", "z", "z", "c", "a", "a", "s", "s", "i", "L", "R", "gg"[:1], "g", "G")
 	k.press("?")
 	if !strings.Contains(k.shows(), "the keys") {
@@ -266,7 +265,7 @@ func TestSlowDisk(t *testing.T) {
 	k.press("esc")
 	go func() {
 		for range 40 {
-			d.gate <- struct{}{} // the answers to what was asked until now, and to what follows
+			d.gate <- struct{}{} // let the waiting calls and all further calls return
 		}
 	}()
 	k.browser.focus = feedsPane
@@ -281,13 +280,13 @@ func TestSlowDisk(t *testing.T) {
 	d.mu.Unlock()
 }
 
-// Marks are seen before the disk has made them, and made in order.
+// The screen shows marks before the disk has made them, and the disk makes them in order.
 func TestMarksInOrder(t *testing.T) {
 	d := newMemory(20)
 	close(d.gate)
 	k := newDesk(t, d, 80, 24)
 	k.await("Title 19")
-	d.gate = make(chan struct{}) // from now on it does not answer
+	d.gate = make(chan struct{}) // from now on the disk does not answer
 	k.press("l", "m")
 	if !strings.Contains(k.shows(), ">NF") {
 		t.Fatalf("not marked at once:\n%s", k.shows())
@@ -302,7 +301,7 @@ func TestMarksInOrder(t *testing.T) {
 	if got := strings.Join(d.marks, " "); got != want {
 		t.Errorf("made %s, not %s", got, want)
 	}
-	// A failure is shown, and the screen agrees with the disk again.
+	// The screen shows the error of a failed mark, and then the entry as it is on the disk.
 	d.mu.Lock()
 	d.fail = errors.New("the disk is full")
 	d.mu.Unlock()
@@ -311,7 +310,7 @@ func TestMarksInOrder(t *testing.T) {
 	k.until("the flag is gone", func() bool { return len(k.marks.changes) == 0 && !strings.Contains(k.shows(), ">NF") })
 }
 
-// A search lists while it is typed and shows its mistakes; Esc leads back.
+// A search lists entries while the user types, and shows its mistakes. Esc restores the old list.
 func TestSearch(t *testing.T) {
 	d := newMemory(20)
 	close(d.gate)
@@ -327,7 +326,7 @@ func TestSearch(t *testing.T) {
 	// The search goes on while the user moves; the cursor stays where the user put it.
 	k.press("/", "0")
 	k.until("found", func() bool { return k.browser.list.complete && !k.browser.list.cursorToTop })
-	d.gate = make(chan struct{}) // from now on it does not answer
+	d.gate = make(chan struct{}) // from now on the disk does not answer
 	k.press("1", "enter", "j")
 	close(d.gate)
 	k.until("found", func() bool { return k.browser.list.complete && len(k.browser.list.items) == 11 })
@@ -341,7 +340,7 @@ func TestSearch(t *testing.T) {
 	k.await("Title 19")
 }
 
-// Every size draws as many lines as there are, none too long, in every pane.
+// At every size, each pane draws exactly as many lines as the screen has, and none is too long.
 func TestSizes(t *testing.T) {
 	d := newMemory(30)
 	close(d.gate)
@@ -368,7 +367,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// Nothing is fetched for a picture but by its key, and that only where it can be shown.
+// A picture is fetched only for its key, and only if the terminal can show pictures.
 func TestNoPictureUnasked(t *testing.T) {
 	d := newMemory(3)
 	close(d.gate)
@@ -399,8 +398,8 @@ func (d early) Overview(context.Context, int) (*Overview, error) {
 	return o, nil
 }
 
-// The overview is on the screen, and its entries can be changed, before anything was listed. A list
-// that is not known yet is not shown as empty.
+// Before the first list is complete, the screen shows the overview, and its entries can be marked.
+// A list that is not complete yet is not shown as empty.
 func TestOverview(t *testing.T) {
 	d := early{newMemory(20)}
 	k := newDesk(t, d, 80, 24)
@@ -424,7 +423,7 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// glimpse is a disk whose overview does not know how many entries there are.
+// glimpse is a disk whose overview has no counts of entries.
 type glimpse struct{ early }
 
 func (d glimpse) Overview(ctx context.Context, n int) (*Overview, error) {
@@ -433,7 +432,7 @@ func (d glimpse) Overview(ctx context.Context, n int) (*Overview, error) {
 	return o, err
 }
 
-// A count that is not known yet is left out, and not shown as 0.
+// Unknown counts are omitted, not shown as 0.
 func TestOverviewUncounted(t *testing.T) {
 	d := glimpse{early{newMemory(20)}}
 	k := newDesk(t, d, 80, 24)
@@ -453,8 +452,8 @@ func TestOverviewUncounted(t *testing.T) {
 	}
 }
 
-// When dates become known the cursor stays on its entry, and that on its line of the screen;
-// where nobody is in the list yet, it begins with what is the newest now.
+// When the dates are learnt, the cursor stays on its entry, and the entry on its line of the
+// screen. If the user has not entered the list yet, the cursor moves to the newest entry.
 func TestLearnStays(t *testing.T) {
 	for _, inList := range []bool{false, true} {
 		d := studious{newMemory(100), make(chan struct{})}
@@ -478,7 +477,7 @@ func TestLearnStays(t *testing.T) {
 	}
 }
 
-// Entries that are shown by an overview stay where they are when all are known.
+// Entries of an overview stay on their lines when the first list replaces the overview.
 func TestOverviewStays(t *testing.T) {
 	d := early{newMemory(20)}
 	k := newDesk(t, d, 80, 24)
@@ -495,8 +494,8 @@ func TestOverviewStays(t *testing.T) {
 	}
 }
 
-// studious is a disk whose dates have to be learnt: until then the last delivered is
-// the newest, and after that the oldest.
+// studious is a disk whose dates have to be learnt. The entry delivered last is the newest before
+// that, and the oldest afterwards.
 type studious struct {
 	*memory
 	learnt chan struct{}
@@ -529,7 +528,7 @@ func (d studious) Learn(ctx context.Context, refs []*lektordir.Ref, progress fun
 	return nil
 }
 
-// While dates are learnt the screen shows progress and new entries; then the list is in order.
+// While dates are learnt, the screen shows the progress and new entries. Then the list is sorted.
 func TestLearn(t *testing.T) {
 	d := studious{newMemory(20), make(chan struct{})}
 	close(d.gate)
@@ -550,12 +549,12 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-// away is a disk that is not there for a while.
+// away is a disk that is unmounted for a while.
 type away struct {
 	*memory
 	gone atomic.Bool
-	asks atomic.Bool   // it was asked to watch
-	seen chan struct{} // closed when it is watched again
+	asks atomic.Bool   // Watch was called
+	seen chan struct{} // closed when Watch is called again
 }
 
 func (d *away) List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error) {
@@ -581,8 +580,8 @@ func (d *away) Watch(ctx context.Context, since time.Time, changed func(string))
 	return nil
 }
 
-// If the lektor-dir goes away, its entries stay on the screen, with the error. When it comes back
-// it is read and watched as before.
+// If the lektor-dir is unmounted, its entries stay on the screen, with the error. When it is
+// mounted again, it is read and watched as before.
 func TestAway(t *testing.T) {
 	d := &away{memory: newMemory(5), seen: make(chan struct{})}
 	close(d.gate)

@@ -15,7 +15,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// broken is a disk whose pages are a defect.
+// broken is a disk that panics when it reads a page.
 type broken struct{ *memory }
 
 func (broken) Page(context.Context, lektordir.Ref, int, bool) (*Page, error) { panic("a defect") }
@@ -75,8 +75,8 @@ func TestEndedEarly(t *testing.T) {
 	}
 }
 
-// A terminal that says it can shows a picture when its key is pressed, and is asked
-// in a way that those which cannot do not print.
+// A terminal that reports sixel or kitty graphics shows a picture when the key is pressed. The
+// question is one that other terminals do not print.
 func TestPicture(t *testing.T) {
 	img := image.NewNRGBA(image.Rect(0, 0, 500, 250))
 	for x := range 500 {
@@ -90,16 +90,16 @@ func TestPicture(t *testing.T) {
 	for answer, want := range map[string]string{
 		"\x1b[?62;4;22;28;29c":                    sixel, // foot
 		"\x1b[?63;1;2;4;6;9;15;22c":               sixel, // xterm -ti vt340
-		"\x1b[?65;4;6;18;22;52c":                  sixel, // wezterm, which leaves kitty's question alone
-		"\x1b[?1;2;4c":                            sixel, // tmux in one of those
+		"\x1b[?65;4;6;18;22;52c":                  sixel, // wezterm, which does not answer kitty's question
+		"\x1b[?1;2;4c":                            sixel, // tmux in one of these
 		"\x1b_Gi=31;OK\x1b\\\x1b[?62;52c":         kitty, // kitty
-		"\x1b_Gi=31;OK\x1b\\\x1b[?62;1;4c":        kitty, // konsole, which knows both
+		"\x1b_Gi=31;OK\x1b\\\x1b[?62;1;4c":        kitty, // konsole, which has both
 		"\x1b_Gi=31;ENOTSUPPORTED\x1b\\\x1b[?62c": none,
 		"\x1b_Gi=7;OK\x1b\\\x1b[?62c":             none, // about another picture
 		"\x1b[?64;1;2;6;9;15;16;17;18;21;22;28c":  none, // xterm
 		"\x1b[?1;2c":                              none, // tmux, screen, VTE's console
 		"\x1b[?6c":                                none, // Linux's console
-		"\x1b[?4;6c":                              none, // a VT132, whose number is not what it can
+		"\x1b[?4;6c":                              none, // a VT132, whose class is 4
 		"\x1b[?c":                                 none,
 		"":                                        none, // silence
 	} {

@@ -21,8 +21,8 @@ type snapshot struct {
 	saved []Saved
 	nodes []node
 	all   entrystore.Tally
-	// countsOnly is true if the entries are not known yet, and uncounted if their number is not
-	// known either.
+	// countsOnly is true if the entries are not listed yet, and uncounted if their number is
+	// unknown too.
 	countsOnly, uncounted bool
 }
 
@@ -68,11 +68,11 @@ const (
 type node struct {
 	id
 	title   string
-	apart   string // distinguishes feeds of the same title; shown after it
+	apart   string // shown after the title; distinguishes feeds with the same title
 	depth   int
 	unread  int
 	flagged int    // count of flaggedNode
-	bad     string // error of a saved query
+	err     string // error of a saved query
 }
 
 // id identifies a node.
@@ -93,7 +93,7 @@ func (of id) holds(f *feedSnapshot) bool {
 	return true
 }
 
-// newSnapshot reads everything. It does not read the feeds if the argument is not nil.
+// newSnapshot reads the whole lektor-dir. If feeds is not nil, only the entries are read.
 func newSnapshot(ctx context.Context, d Disk, feeds []Feed) (*snapshot, error) {
 	s := &snapshot{feeds: map[string]*feedSnapshot{}}
 	var work workers.Group
@@ -123,7 +123,7 @@ func newSnapshot(ctx context.Context, d Disk, feeds []Feed) (*snapshot, error) {
 	return s, nil
 }
 
-// with returns a snapshot in which these feeds are read again.
+// with returns a copy of s with the entries of these feeds read again.
 func (s *snapshot) with(ctx context.Context, d Disk, feeds []string) (*snapshot, error) {
 	for _, hash := range feeds {
 		if s.feeds[hash] == nil {
@@ -198,12 +198,12 @@ func (s *snapshot) arrange() {
 	for _, q := range s.saved {
 		n := node{id: id{kind: savedNode, name: q.Name}, title: q.Name}
 		if q.Err != nil {
-			n.bad = q.Err.Error()
+			n.err = q.Err.Error()
 		}
 		s.nodes = append(s.nodes, n)
 	}
 	paths := slices.SortedFunc(maps.Keys(folders), func(a, b string) int {
-		// A folder comes before its subfolders, and they before the next folder.
+		// A folder comes before its subfolders, and these come before the next folder.
 		return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
 	})
 	for _, path := range paths {

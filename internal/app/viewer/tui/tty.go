@@ -88,8 +88,8 @@ func (t *tty) heedSignals(ctx, inner context.Context, p *tea.Program) {
 	go t.awaitEnd(ctx, inner, p)
 }
 
-// awaitEnd ends the program by a signal, or when ctx ends. A ^C for a command sends the signal
-// and ends ctx, and is ignored.
+// awaitEnd ends the program after a signal, or when ctx ends. A ^C for a command sends SIGINT to
+// the reader too and ends ctx; both are ignored.
 func (t *tty) awaitEnd(ctx, inner context.Context, p *tea.Program) {
 	ended := ctx.Done()
 	for {
@@ -132,7 +132,8 @@ func (t *tty) childDone() {
 	t.children.Add(-1)
 }
 
-// lateSignal is how long after the end of a command a signal from a key may still be for it.
+// lateSignal is how long after the end of a command a signal from a key may still be meant for
+// that command.
 const lateSignal = 2 * time.Second
 
 // forCommand reports whether a signal from a key is for a command. The kernel sends ^C to the

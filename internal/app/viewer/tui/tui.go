@@ -49,13 +49,14 @@ type plainWriter struct{ io.Writer }
 // terminal, also after a panic or a signal. After a signal it returns [cmdline.Stopped].
 func Run(ctx context.Context, d Disk, o *Options) error {
 	defer workers.Spare()()
-	// The first ^C ends ctx, but may be meant for a player that has the terminal.
+	// ^C ends ctx, but may be meant for a player that has the terminal. So the model uses inner,
+	// which ends when Run returns.
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	m := newModel(inner, d, o)
 	t := m.terminal
 	// The size is an option because the library would read it in two goroutines at once when a
-	// command has ended, which is a race. The profile is the sixteen colours that are drawn.
+	// command has ended, which is a race. ANSI are the sixteen colours that the reader draws.
 	size := t.size()
 	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(plainWriter{o.Out}), tea.WithEnvironment(os.Environ()),
 		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond), tea.WithWindowSize(size.Width, size.Height), tea.WithColorProfile(colorprofile.ANSI))
@@ -72,8 +73,7 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	case m.defect != nil, errors.Is(err, tea.ErrProgramPanic):
 		return errors.New("the reader crashed because of a defect, see above; please report it")
 	case ended:
-		// The same signal ends ctx too, possibly a little later. Wait for it, so that it does not
-		// come after the return.
+		// The same signal ends ctx too, possibly a little later. Wait until ctx has ended.
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):

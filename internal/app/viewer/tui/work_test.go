@@ -14,11 +14,11 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// large is a disk with as many entries as somebody has who never throws one away.
+// large is a disk with as many entries as a user has who never removes one.
 type large struct {
 	*memory
 	byFeed map[string][]lektordir.Ref // in the order of hashes
-	lists  atomic.Int32               // that were asked for
+	lists  atomic.Int32               // number of calls of List
 }
 
 const (
@@ -84,14 +84,14 @@ func (d *large) Mark(_ context.Context, refs []lektordir.Ref, set, unset string)
 	return moved, err
 }
 
-// counted is a model whose messages are weighed: what the goroutine of the screen allocates
-// for each is how much it does for it.
+// counted is a model that measures its messages: the bytes that the UI goroutine allocates for a
+// message stand for the work that it does.
 type counted struct {
 	*model
 	t       *testing.T
 	msgs    chan tea.Msg
 	running atomic.Int32
-	most    map[string]uint64 // bytes, by the type of the message
+	most    map[string]uint64 // maximum of bytes, by the type of the message
 	n       map[string]int
 }
 
@@ -100,7 +100,7 @@ func newCounted(t *testing.T, d *large) *counted {
 	o := &Options{Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }}
 	k := &counted{model: newModel(ctx, d, o), t: t, msgs: make(chan tea.Msg, 1000), most: map[string]uint64{}, n: map[string]int{}}
 	k.send = func(msg tea.Msg) {}
-	k.hears = func() tea.Msg { return nil } // a test sends changes itself
+	k.awaitChanges = func() tea.Msg { return nil } // a test sends changes itself
 	k.after = func(_ time.Duration, msg tea.Msg) tea.Cmd { return func() tea.Msg { return msg } }
 	t.Cleanup(func() {
 		cancel()
@@ -114,7 +114,7 @@ func newCounted(t *testing.T, d *large) *counted {
 }
 
 func (k *counted) start(cmds ...tea.Cmd) {
-	// All are counted before one of them begins.
+	// Count all commands before the first one begins.
 	cmds = slices.DeleteFunc(cmds, func(cmd tea.Cmd) bool { return cmd == nil })
 	k.running.Add(int32(len(cmds)))
 	for _, cmd := range cmds {
@@ -170,7 +170,7 @@ func (k *counted) quiet() {
 	}
 }
 
-// idle takes messages until there are none.
+// idle handles messages until no more come.
 func (k *counted) idle() {
 	k.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
@@ -187,9 +187,9 @@ func (k *counted) idle() {
 	}
 }
 
-// The goroutine of the screen does as much work for a message with a hundred thousand entries
-// as with a hundred. Another goroutine goes through the list, so a key does not wait.
-// Only the key that marks all entries as read takes some 60 ms for a hundred thousand.
+// The UI goroutine does as much work for a message with 100,000 entries as with 100. Another
+// goroutine makes the list, so a key does not wait. Only the key that marks all entries as read
+// takes about 60 ms for 100,000 entries.
 func TestWorkForMessages(t *testing.T) {
 	d := newLarge()
 	k := newCounted(t, d)
@@ -220,7 +220,7 @@ func TestWorkForMessages(t *testing.T) {
 		}
 		k.idle()
 	}
-	k.key("a") // read ones, too
+	k.key("a") // list read entries too
 	k.idle()
 	k.key("A")
 	for _, name := range []string{"j", "n", "m", "k"} {
@@ -234,9 +234,9 @@ func TestWorkForMessages(t *testing.T) {
 		most := uint64(300_000)
 		switch name {
 		case "A":
-			most += 500 * largeFeeds * largeEach // it marks each entry
+			most += 500 * largeFeeds * largeEach // the key marks each entry
 		case "tui.snapshotMsg", "tui.listMsg":
-			most += 40 * largeFeeds * largeEach // afterwards a list gets the keys of the entries read here
+			most += 40 * largeFeeds * largeEach // a list copies the keys of readHere
 		}
 		if bytes > most {
 			t.Errorf("for %s the screen made %d bytes", name, bytes)
@@ -261,9 +261,9 @@ func TestArrivalsTogether(t *testing.T) {
 		}
 	}
 	k.idle()
-	// One look for the first, which begins at once, and one for all others.
+	// The first change begins a scan at once, and all others share the second scan.
 	if n := d.lists.Load() - before; n != 2 {
-		t.Errorf("%d looks", n)
+		t.Errorf("%d scans", n)
 	}
 	if n := len(k.browser.list.items); n != largeFeeds*largeEach+200 {
 		t.Errorf("%d entries", n)

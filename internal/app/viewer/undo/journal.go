@@ -27,8 +27,8 @@ import (
 // time at which it began. Each other line is a rename: the old path, a tab and the new path,
 // relative to the lektor-dir.
 //
-// A line is written before its rename, so a kill leaves at most one line too many, and undo finds
-// that entry at its old path. Lines are not synced, as the renames are not either. The command
+// A line is written before its rename, so a kill leaves at most one line too many. Undo then
+// finds the entry at its old path. Lines are not synced, as the renames are not either. The command
 // that writes the file, and undo, lock it. Entries are not locked.
 const (
 	undoDir      = "etc/view/undo"
@@ -55,10 +55,10 @@ func (j *journal) record(from, to string, rename func() error) error {
 	if j == nil {
 		return rename()
 	}
-	before, noted := j.note(from, to)
+	before, written := j.note(from, to)
 	err := rename()
 	switch {
-	case err != nil && noted:
+	case err != nil && written:
 		j.log.Cut(before)
 		j.moves--
 	case err != nil || j.failed == nil || j.warned:
@@ -74,7 +74,7 @@ func (j *journal) record(from, to string, rename func() error) error {
 
 // note appends a line for a rename. It returns the size of the log before the line, and whether
 // the line was written.
-func (j *journal) note(from, to string) (before int64, noted bool) {
+func (j *journal) note(from, to string) (before int64, written bool) {
 	if j.failed != nil {
 		return 0, false
 	}
@@ -110,7 +110,7 @@ func (j *journal) close() {
 	_ = j.log.Close()
 }
 
-// begin creates the journal if that is not done, and removes the journals of older commands.
+// begin creates the journal if it does not exist yet, and removes the journals of older commands.
 func (j *journal) begin() error {
 	if j.log != nil {
 		return nil
@@ -182,50 +182,50 @@ func commands(d *lektordir.Dir) ([]record, error) {
 	return records, nil
 }
 
-// renamed is a line of a journal.
-type renamed struct {
+// move is a line of a journal.
+type move struct {
 	from lektordir.Ref
 	to   lektordir.Ref // zero if the entry was removed
 }
 
-// done is the content of a journal.
-type done struct {
+// contents is the text of a journal, parsed.
+type contents struct {
 	command string
 	began   time.Time
-	moves   []renamed
-	odd     int // number of invalid lines
+	moves   []move
+	invalid int // number of lines
 }
 
 // read reads and parses a journal.
-func (r record) read() (*done, error) {
+func (r record) read() (*contents, error) {
 	data, err := filelog.Read(r.path, filelog.Options{Max: maxJournal})
 	if err != nil {
 		return nil, err
 	}
-	d := parseDone(string(data))
+	d := parseJournal(string(data))
 	if d == nil {
 		return nil, fmt.Errorf("%s: the file is not a journal of a command", r.path)
 	}
 	return d, nil
 }
 
-// parseDone parses the text of a journal. It returns nil if the first line is invalid. The text is
-// not trusted: a line is valid only if it renames an entry into cur/ or removes it.
-func parseDone(text string) *done {
+// parseJournal parses the text of a journal. It returns nil if the first line is invalid. The text
+// is not trusted: a line is valid only if it renames an entry into cur/ or removes it.
+func parseJournal(text string) *contents {
 	if text == "" {
-		return &done{} // the command was killed before it wrote a line
+		return &contents{} // the command was killed before it wrote a line
 	}
 	head, text, _ := strings.Cut(text, "\n")
 	command, began, _ := strings.Cut(head, "\t")
-	d := &done{command: command}
+	d := &contents{command: command}
 	var err error
 	if d.began, err = time.Parse(time.RFC3339, began); err != nil || command == "" {
 		return nil
 	}
 	for line := range strings.Lines(text) {
-		m, ok := parseRenamed(strings.TrimSuffix(line, "\n"))
+		m, ok := parseMove(strings.TrimSuffix(line, "\n"))
 		if !ok {
-			d.odd++
+			d.invalid++
 			continue
 		}
 		d.moves = append(d.moves, m)
@@ -233,8 +233,8 @@ func parseDone(text string) *done {
 	return d
 }
 
-// parseRenamed parses a line of a journal.
-func parseRenamed(line string) (m renamed, ok bool) {
+// parseMove parses a line of a journal.
+func parseMove(line string) (m move, ok bool) {
 	from, to, _ := strings.Cut(line, "\t")
 	var err error
 	if m.from, err = lektordir.ParsePath(from); err != nil {

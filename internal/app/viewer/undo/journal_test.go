@@ -8,19 +8,19 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// FuzzUndo: whatever stands in a journal, a move is one of an entry that stays that
-// entry, to cur/.
+// FuzzUndo checks that each move of any journal renames an entry into cur/ without changing its
+// feed and unique name, or removes it.
 func FuzzUndo(f *testing.F) {
 	f.Add("mark\t2026-03-15T00:00:00Z\nnew/a/1.a.h\tcur/a/1.a.h;2,S\ncur/a/1.a.h\ttmp/a/1.a.h;gone\n")
 	f.Add("rm\t2026-03-15T00:00:00Z\ncur/a/1.a.h;2,S\tcur/a/1.b.h;2,ST\n\n\t\nx")
 	f.Add("x\t\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		d := parseDone(text)
+		d := parseJournal(text)
 		if d == nil {
 			return
 		}
-		if len(d.moves)+d.odd > strings.Count(text, "\n") {
-			t.Errorf("%d moves and %d odd lines", len(d.moves), d.odd)
+		if len(d.moves)+d.invalid > strings.Count(text, "\n") {
+			t.Errorf("%d moves and %d invalid lines", len(d.moves), d.invalid)
 		}
 		for _, m := range d.moves {
 			if !filepath.IsLocal(m.from.Path()) || strings.Count(m.from.Path(), "/") != 2 {

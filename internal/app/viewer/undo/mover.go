@@ -30,8 +30,8 @@ func Moving(s *entrystore.Store, command string) *Mover {
 // Unrecorded returns the mover of a command that cannot be undone.
 func Unrecorded(s *entrystore.Store) *Mover { return &Mover{store: s} }
 
-// Close closes the journal, and reports how many more entries failed for a cause that [Mover.Failed]
-// reported once.
+// Close closes the journal, and reports how many more entries failed for a cause that
+// [Mover.Failed] reported once.
 func (m *Mover) Close() {
 	for _, errno := range oneCause {
 		if n := m.failed[errno] - 1; n > 0 {
@@ -63,7 +63,7 @@ func (m *Mover) Failed(err error) {
 }
 
 // Removed reports whether err means that another process has removed or replaced the entry.
-// Commands that mark an entry after showing it ignore that.
+// Commands that mark an entry after showing it ignore such an error.
 func Removed(err error) bool {
 	return errors.As(err, new(*lektordir.NotFoundError))
 }
@@ -122,8 +122,8 @@ func (m *Mover) following(ref lektordir.Ref, move func(lektordir.Ref) error) err
 // entry would be unread again.
 func (m *Mover) RemoveHere(ref lektordir.Ref) error {
 	if ref.Place == lektordir.Cur {
-		twin := lektordir.Ref{Feed: ref.Feed, Unique: ref.Unique, Place: lektordir.New}
-		if err := m.store.Dir.Remove(twin); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		unread := lektordir.Ref{Feed: ref.Feed, Unique: ref.Unique, Place: lektordir.New}
+		if err := m.store.Dir.Remove(unread); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

@@ -50,7 +50,7 @@ func Undo(ctx context.Context, o Options, s *cmdline.Streams) error {
 	for _, r := range records {
 		f, err := r.lock()
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // another undo has taken it back
+		case errors.Is(err, fs.ErrNotExist): // another undo has taken back the command
 			continue
 		case errors.Is(err, unix.EWOULDBLOCK):
 			s.Report.Info("%s is still running; it is not taken back", r.name(v.Now.Location()))
@@ -80,8 +80,8 @@ func (r record) lock() (*os.File, error) {
 	}
 	// If the file system has no locks, continue without one.
 	if err = atomicfile.Hold(f, unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
-		var there bool
-		if there, err = atomicfile.InPlace(f); err == nil && !there {
+		var inPlace bool
+		if inPlace, err = atomicfile.InPlace(f); err == nil && !inPlace {
 			err = fs.ErrNotExist
 		}
 	}
@@ -92,8 +92,8 @@ func (r record) lock() (*os.File, error) {
 	return f, nil
 }
 
-// refused reports whether err is an I/O error, as opposed to a wrong kind of file. Undo stops then:
-// it must not skip the last command because it cannot be read now.
+// refused reports whether err is an I/O error, as opposed to a wrong kind of file. Undo stops at
+// an I/O error: it must not skip the last command because its journal cannot be read now.
 func refused(err error) bool {
 	errno, ok := errors.AsType[syscall.Errno](err)
 	return ok && errno != unix.ELOOP && errno != unix.ENXIO
@@ -108,21 +108,21 @@ func (r record) name(zone *time.Location) string {
 }
 
 // name returns the name and the time of a command.
-func (d *done) name(zone *time.Location) string {
+func (d *contents) name(zone *time.Location) string {
 	return termsafe.Line(d.command) + " of " + d.began.In(zone).Format("2006-01-02 15:04")
 }
 
 // undoing is one run of [Undo] for one command.
 type undoing struct {
 	*session.Session
-	done *done
+	done *contents
 	now  map[string]map[string]lektordir.Ref // cache of where: entries by feed and unique name
 
-	back    int   // number of entries taken back
-	gone    int   // number of entries that the command deleted
-	skipped int   // number of entries that changed since
-	stuck   int   // number of entries that failed
-	refused error // error of the first that failed
+	undone   int   // number of entries taken back
+	deleted  int   // number of entries that the command deleted
+	skipped  int   // number of entries that changed since
+	failed   int   // number of entries that could not be renamed
+	firstErr error // why the first of these could not be renamed
 }
 
 // maxSkipped is the number of skipped entries that are reported one by one.
@@ -141,8 +141,8 @@ func (u *undoing) takeBack(ctx context.Context, r record, dryRun bool) (found bo
 	case err != nil:
 		u.S.Report.Warn("%v; removed", err)
 		return false, r.forget(dryRun)
-	case d.odd > 0:
-		u.S.Report.Warn("%s: %s ignored: not a move of an entry", r.path, humanize.Count(d.odd, "line"))
+	case d.invalid > 0:
+		u.S.Report.Warn("%s: %s ignored: not a move of an entry", r.path, humanize.Count(d.invalid, "line"))
 	}
 	u.done = d
 	// In reverse order, as an entry may have been moved twice.
@@ -157,7 +157,7 @@ func (u *undoing) takeBack(ctx context.Context, r record, dryRun bool) (found bo
 		if !moved {
 			continue
 		}
-		u.back++
+		u.undone++
 		if err := u.Printer.Print(u.Record(to)); err != nil {
 			return true, err
 		}
@@ -165,7 +165,7 @@ func (u *undoing) takeBack(ctx context.Context, r record, dryRun bool) (found bo
 	if err := u.Printer.Flush(); err != nil {
 		return true, err
 	}
-	if u.refused == nil {
+	if u.firstErr == nil {
 		if err := r.forget(dryRun); err != nil {
 			return true, err
 		}
@@ -191,46 +191,46 @@ func (r record) forget(dryRun bool) error {
 // summarize prints what was taken back, and what was not.
 func (u *undoing) summarize(dryRun bool) {
 	what := u.done.name(u.Now.Location())
-	if u.gone > 0 {
-		err := fmt.Errorf("%s removed %s, which cannot be brought back", what, humanize.Count(u.gone, "entry"))
+	if u.deleted > 0 {
+		err := fmt.Errorf("%s removed %s, which cannot be brought back", what, humanize.Count(u.deleted, "entry"))
 		u.S.Report.Print(cmdline.Hint(err, "run undo again to take back the command before it"))
 	}
-	if u.refused != nil {
-		u.S.Report.Print(cmdline.Hint(u.refused, "fix the cause and run undo again: it continues where it stopped"))
+	if u.firstErr != nil {
+		u.S.Report.Print(cmdline.Hint(u.firstErr, "fix the cause and run undo again: it continues where it stopped"))
 	}
-	var said []string
-	if u.back > 0 {
+	var counts []string
+	if u.undone > 0 {
 		how := "taken back"
 		if dryRun {
 			how = "to be taken back"
 		}
-		said = append(said, humanize.Count(u.back, "entry")+" "+how)
+		counts = append(counts, humanize.Count(u.undone, "entry")+" "+how)
 	}
 	if u.skipped > 0 {
-		said = append(said, humanize.Count(u.skipped, "entry")+" left as it is")
+		counts = append(counts, humanize.Count(u.skipped, "entry")+" left as it is")
 		if u.skipped > 1 {
-			said[len(said)-1] = humanize.Count(u.skipped, "entry") + " left as they are"
+			counts[len(counts)-1] = humanize.Count(u.skipped, "entry") + " left as they are"
 		}
 	}
-	if u.stuck > 0 {
-		said = append(said, humanize.Count(u.stuck, "entry")+" not taken back")
+	if u.failed > 0 {
+		counts = append(counts, humanize.Count(u.failed, "entry")+" not taken back")
 	}
-	if len(said) == 0 && u.gone == 0 {
-		// An undo may have been killed after it had taken back everything. Taking back the command
-		// before it too would be one too many.
-		said = append(said, "nothing is left to take back")
+	if len(counts) == 0 && u.deleted == 0 {
+		// An earlier undo was killed after it had taken back the command. Do not take back the
+		// command before it as well.
+		counts = append(counts, "nothing is left to take back")
 	}
-	if len(said) > 0 {
-		u.S.Report.Info("%s: %s", what, strings.Join(said, ", "))
+	if len(counts) > 0 {
+		u.S.Report.Info("%s: %s", what, strings.Join(counts, ", "))
 	}
 }
 
 // move takes back one rename. It returns the new name of the entry, and whether it was moved. The
 // error is that of ctx.
-func (u *undoing) move(ctx context.Context, m renamed, dryRun bool) (to lektordir.Ref, moved bool, err error) {
+func (u *undoing) move(ctx context.Context, m move, dryRun bool) (to lektordir.Ref, moved bool, err error) {
 	if m.to == (lektordir.Ref{}) {
-		if _, there, err := u.where(ctx, m.from); !there || err != nil {
-			u.gone++
+		if _, found, err := u.where(ctx, m.from); !found || err != nil {
+			u.deleted++
 			return m.from, false, err
 		}
 		return m.from, false, nil // the command was killed before it removed the entry
@@ -241,7 +241,7 @@ func (u *undoing) move(ctx context.Context, m renamed, dryRun bool) (to lektordi
 		return m.to, false, nil
 	}
 	switch {
-	case to == m.to, dryRun: // to == m.to: the command moved it out of new/ without flags
+	case to == m.to, dryRun: // to == m.to: the command moved the entry out of new/ without flags
 		_, err = os.Lstat(u.Dir.Join(m.to.Path()))
 	default:
 		to, err = u.Dir.SetFlags(m.to, set, unset)
@@ -252,18 +252,18 @@ func (u *undoing) move(ctx context.Context, m renamed, dryRun bool) (to lektordi
 	case errors.Is(err, fs.ErrExist):
 		u.skip("%s: another copy has the old flags", m.to.Path())
 	case errors.Is(err, fs.ErrNotExist):
-		now, there, err := u.where(ctx, m.to)
+		now, found, err := u.where(ctx, m.to)
 		switch {
 		case err != nil:
 			return to, false, err
-		case !there:
+		case !found:
 			u.skip("%s: it was removed since", m.to.Path())
 		case now.Flags() != m.from.Flags():
 			u.skip("%s: it was marked since", now.Path())
-		} // else it has its old flags already
+		} // else the entry has its old flags already
 	default:
-		u.stuck++
-		u.refused = cmp.Or(u.refused, err)
+		u.failed++
+		u.firstErr = cmp.Or(u.firstErr, err)
 	}
 	return to, false, nil
 }
@@ -275,10 +275,10 @@ func (u *undoing) skip(format string, args ...any) {
 	}
 }
 
-// where returns the name of an entry when its feed was listed first.
-func (u *undoing) where(ctx context.Context, ref lektordir.Ref) (now lektordir.Ref, there bool, err error) {
-	feed, known := u.now[ref.Feed]
-	if !known {
+// where returns the name that an entry had when u listed its feed, once for each feed.
+func (u *undoing) where(ctx context.Context, ref lektordir.Ref) (now lektordir.Ref, found bool, err error) {
+	feed, listed := u.now[ref.Feed]
+	if !listed {
 		feed = map[string]lektordir.Ref{}
 		refs, err := u.List(ctx, lektordir.ListOptions{Feeds: []string{ref.Feed}, AllVersions: true, Withdrawn: true})
 		if err != nil {
@@ -289,8 +289,8 @@ func (u *undoing) where(ctx context.Context, ref lektordir.Ref) (now lektordir.R
 		}
 		u.now[ref.Feed] = feed
 	}
-	now, there = feed[ref.Unique]
-	return now, there, nil
+	now, found = feed[ref.Unique]
+	return now, found, nil
 }
 
 // without returns the letters of a that are not in b.

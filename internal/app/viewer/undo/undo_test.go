@@ -47,7 +47,7 @@ func (f *fixture) places() map[string]string {
 	return found
 }
 
-// flags are those of a place.
+// flags returns the flags of a place.
 func flags(place string) string { return strings.TrimPrefix(strings.TrimPrefix(place, "new"), "2,") }
 
 func (f *fixture) undo(o undo.Options) error {
@@ -56,11 +56,11 @@ func (f *fixture) undo(o undo.Options) error {
 	return undo.Undo(context.Background(), o, f.Streams(""))
 }
 
-// step is what a command did, by unique name: where entries were, and where they are.
+// step is the effect of a command: the old and the new place of each entry by unique name.
 type step map[string][2]string
 
-// Whatever commands were run, and whatever others moved meanwhile: undo takes the
-// last that is not taken back, and of it just what is where the command left it.
+// After random commands and moves by others, undo takes back the last command that is not taken
+// back yet, and of its entries only those that nobody has moved since.
 func TestUndoModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -102,7 +102,7 @@ func TestUndoModel(t *testing.T) {
 				_ = viewer.Digest(t.Context(), viewer.DigestOptions{Common: c, Query: []string{"is:unread"}}, s)
 			case 5:
 				_ = viewer.Show(t.Context(), viewer.ShowOptions{Common: c, Names: some(), Mark: true}, s)
-			case 6: // somebody else
+			case 6: // another viewer moves an entry
 				unique := names[rnd.IntN(len(names))]
 				from := filepath.Join(f.Path, "new", testdir.Hash(viewdir.FeedID), unique)
 				if before[unique] != "new" {
@@ -190,8 +190,8 @@ func TestUndoForeign(t *testing.T) {
 		if now := f.places(); !maps.Equal(now, before) {
 			t.Errorf("%q: from %v to %v", line, before, now)
 		}
-		// One such line does not keep the others from being taken back, and what a
-		// kill cut off was not done.
+		// An invalid line does not prevent the others from being taken back, and a line that
+		// a kill cut off is ignored.
 		write(1, "mark\t2026-03-15T00:00:00Z\ncur/"+h+"/1700000003.1.h;2,\tcur/"+h+"/1700000003.1.h;2,S\n"+line+"\ncur/"+h+"/1700000002.1.h;2,F\t"+two)
 		if err := f.undo(undo.Options{}); err != nil || f.Out.String() != "1700000003.1.h\n" {
 			t.Errorf("with %q: %v, %q, %s", line, err, &f.Out, &f.Err)
@@ -237,7 +237,7 @@ func TestUndoOddFiles(t *testing.T) {
 	if places := f.places(); places["1700000001.1.h"] != "2," {
 		t.Error(places)
 	}
-	// Nor is a link in the place of the directory followed.
+	// A link in the place of the directory is not followed either.
 	if err := os.RemoveAll(filepath.Join(f.Path, undo.Dir)); err != nil {
 		t.Fatal(err)
 	}
@@ -249,15 +249,14 @@ func TestUndoOddFiles(t *testing.T) {
 		t.Errorf("%q, %v", warned, f.places())
 	}
 	if err := f.undo(undo.Options{}); err == nil {
-		t.Error("it took back what stands elsewhere")
+		t.Error("undo used a journal behind a link")
 	}
 	if left, err := os.ReadDir(outside); len(left) != 1 || err != nil {
 		t.Error(left, err)
 	}
 }
 
-// If the journal cannot be written, or not to its end, the entries are moved, with one
-// warning.
+// If the journal cannot be written, or becomes full, the entries are moved with one warning.
 func TestJournalFails(t *testing.T) {
 	for _, limit := range []int64{0, 300} {
 		f := newFixture(t)
@@ -297,7 +296,7 @@ func TestJournalFails(t *testing.T) {
 func TestJournalOfNothing(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1700000001.1.h")
-	for _, name := range []string{"etc", "cur"} { // neither a journal nor a place to move to
+	for _, name := range []string{"etc", "cur"} { // so that neither a journal nor cur/ can be created
 		if err := os.RemoveAll(filepath.Join(f.Path, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -316,11 +315,11 @@ func TestJournalOfNothing(t *testing.T) {
 		t.Error(err)
 	}
 	if s.Report.Errors() != 1 || s.Report.Warnings() != 0 {
-		t.Errorf("it said: %s", &f.Err)
+		t.Errorf("messages: %s", &f.Err)
 	}
 }
 
-// A rename that another viewer was faster with is not ours to take back.
+// If another viewer has set the flags first, undo does not clear them.
 func TestUndoOfOthers(t *testing.T) {
 	f := newFixture(t)
 	path := f.Add("new", "1700000001.1.h")
@@ -350,8 +349,7 @@ func TestUndoOfOthers(t *testing.T) {
 	}
 }
 
-// Commands at once keep a journal each, and as many undos at once take back each of
-// them.
+// Concurrent commands write a journal each, and as many concurrent undos take back all of them.
 func TestUndoAtOnce(t *testing.T) {
 	f := newFixture(t)
 	const n = 12
@@ -383,7 +381,7 @@ func TestUndoAtOnce(t *testing.T) {
 		}
 	}
 	all(func(i int, s *cmdline.Streams) error {
-		// Each may find all that is left in another's hands.
+		// All remaining journals may be locked by other undos: try again.
 		for {
 			err := undo.Undo(t.Context(), undo.Options{Common: f.Common()}, s)
 			if left, _ := filepath.Glob(filepath.Join(f.Path, undo.Dir, "*")); err == nil || len(left) == 0 {
@@ -399,7 +397,7 @@ func TestUndoAtOnce(t *testing.T) {
 }
 
 // Processes that mark, trash and undo at the same time lose and duplicate no entry, and the
-// journal stays small and comes to an end.
+// journals stay few and can all be taken back.
 func TestUndoCrowd(t *testing.T) {
 	f := newFixture(t)
 	var names []string
@@ -449,7 +447,7 @@ func TestUndoCrowd(t *testing.T) {
 	}
 	for n := 0; f.undo(undo.Options{}) == nil; n++ {
 		if n > undo.MaxCommands {
-			t.Fatal("there is no end of it")
+			t.Fatal("undo finds more and more journals")
 		}
 	}
 	if places := f.places(); len(places) != len(names) {
@@ -471,7 +469,7 @@ func (d *during) Write(p []byte) (int, error) {
 	return d.Writer.Write(p)
 }
 
-// A command that still runs is skipped, and the one before it is taken back.
+// A command that still runs is skipped, and the command before it is taken back.
 func TestUndoWhileItRuns(t *testing.T) {
 	f := newFixture(t)
 	f.Add("cur", "1700000001.1.h;2,S")
@@ -482,13 +480,13 @@ func TestUndoWhileItRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := f.Streams("")
-	said := ""
+	messages := ""
 	n := 0
 	s.Out = &during{&f.Out, func() {
 		if n++; n == 3 {
 			var out strings.Builder
 			err := undo.Undo(t.Context(), undo.Options{Common: f.Common()}, cmdline.NewStreams("lektor-view", nil, io.Discard, &out))
-			if said = out.String(); err != nil {
+			if messages = out.String(); err != nil {
 				t.Error(err)
 			}
 		}
@@ -496,8 +494,8 @@ func TestUndoWhileItRuns(t *testing.T) {
 	if err := viewer.Digest(t.Context(), viewer.DigestOptions{Common: f.Common()}, s); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(said, "digest of 2026-03-16 01:00 is still running; it is not taken back") {
-		t.Error(said)
+	if !strings.Contains(messages, "digest of 2026-03-16 01:00 is still running; it is not taken back") {
+		t.Error(messages)
 	}
 	if err := f.undo(undo.Options{}); err != nil || strings.Count(f.Out.String(), "\n") != 3 {
 		t.Errorf("%v %s %s", err, &f.Out, &f.Err)
