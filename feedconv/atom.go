@@ -88,7 +88,7 @@ func atomEntry(a *atom.Entry, doc *tidy.Document, n *tidy.Node) *draft {
 	return d
 }
 
-// atomSource reads the feed that an entry comes from.
+// atomSource returns the feed from which an entry was copied.
 func atomSource(a *atom.Source, n *tidy.Node) *Source {
 	links := atomLinks(a.Links)
 	src := &Source{
@@ -127,8 +127,8 @@ func atomLinks(list []*atom.Link) []Link {
 	return out
 }
 
-// otherLinks returns the links of an entry that are in no other field, and not for
-// programs that edit it.
+// otherLinks returns the links of an entry that are not in another field, except links for editing
+// it.
 func otherLinks(links []Link) []Link {
 	return slices.DeleteFunc(slices.Clone(links), func(l Link) bool {
 		switch l.Rel {
@@ -151,8 +151,8 @@ func atomPersons(list []*atom.Person) []Person {
 	return out
 }
 
-// atomCategories returns the categories by term; a term that is a URL is for programs,
-// and its label is for people.
+// atomCategories returns the categories, named by their terms. If a term is empty or a URL, the
+// label is the name.
 func atomCategories(list []*atom.Category) []Category {
 	var out []Category
 	for _, c := range list {

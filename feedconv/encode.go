@@ -20,33 +20,30 @@ import (
 // EncodeAtom writes a feed as an Atom document (RFC 4287). Reading the document
 // back with [Parse] returns the same entries.
 //
-// The caller sees to Links: a published feed should have one of Rel "self".
-// Elements that Atom requires and the feed lacks are filled in: the time
-// of the newest entry, or 1970, for dates; the title for the author; the
-// link or a digest for the id. Nothing is taken from the clock, so equal feeds
-// make equal documents.
+// The caller must set Links: a published feed should have one with Rel "self". Elements that Atom
+// requires and the feed lacks are filled in: the time of the newest entry, or 1970, for dates; the
+// title for the author; the link or a digest for the id. The clock is not used, so equal feeds
+// produce equal documents.
 //
-// Extensions are written as they are, but those that Parse would take for the
-// format's own or read into a field. The error is that of w, or names an
-// extension or attribute that XML cannot hold: one whose name is none, or one of
-// the feed or an entry without a namespace.
+// Extensions are written unchanged. Extensions that Parse would read as elements of the format, or
+// into a field, are omitted. EncodeAtom fails if w fails, if the name of an extension or attribute
+// is not an XML name, or if an extension or attribute of the feed or an entry has no namespace.
 func EncodeAtom(w io.Writer, f *Feed) error {
 	return Encode(w, Atom10, f, nil)
 }
 
-// EncodeRSS writes a feed as an RSS 2.0 document. It is as [EncodeAtom], but
-// RSS has no place for all that entries hold: content and summary are HTML, and
-// dates in whole seconds. Only these and the description of the feed are escaped as
-// HTML; of a title, what HTML would take for markup. Names and categories are
-// text: readers that expect HTML there drop what looks like a tag.
+// EncodeRSS writes a feed as an RSS 2.0 document. It works as [EncodeAtom], but RSS holds less:
+// content and summary are HTML, and dates are in whole seconds. Content, summary and the
+// description of the feed are escaped as HTML; in titles, only text that HTML would read as markup
+// is escaped. Names and categories are text: readers that expect HTML there drop text that looks
+// like a tag.
 func EncodeRSS(w io.Writer, f *Feed) error {
 	return Encode(w, RSS20, f, nil)
 }
 
-// EncodeJSON writes a feed as a JSON Feed 1.1. It is as [EncodeAtom], but
-// content is HTML or text, a summary text, and what the format has no member for
-// goes into extensions of it, "_source" and "_extensions" among them, which
-// Parse reads. The error is that of w.
+// EncodeJSON writes a feed as a JSON Feed 1.1. It works as [EncodeAtom], but content is HTML or
+// text, and a summary is text. Fields without a member in JSON Feed go into extension members, such
+// as "_source" and "_extensions", which Parse reads. EncodeJSON fails if w fails.
 func EncodeJSON(w io.Writer, f *Feed) error {
 	return Encode(w, JSONFeed, f, nil)
 }
@@ -59,7 +56,8 @@ type xmlWriter struct {
 	updated time.Time // time of the feed
 	err     error     // the first
 
-	// Namespaces by name, and what the root declares, names and values in turn.
+	// prefixes are by namespace. declared are the declarations of the root, names and values in
+	// turn.
 	prefixes map[string]string
 	taken    map[string]bool
 	declared []string
@@ -96,14 +94,14 @@ func (x *xmlWriter) close(name string) {
 	x.w.WriteString("</" + name + ">\n")
 }
 
-// text writes an element with text, or nothing when there is none.
+// text writes an element with text, or nothing if the text is empty.
 func (x *xmlWriter) text(name, value string, attributes ...string) {
 	if value != "" {
 		x.must(name, value, attributes...)
 	}
 }
 
-// must writes an element that a format demands, empty or not.
+// must writes an element that the format requires, even if it is empty.
 func (x *xmlWriter) must(name, value string, attributes ...string) {
 	x.start(name, attributes)
 	x.w.WriteByte('>')
@@ -111,7 +109,7 @@ func (x *xmlWriter) must(name, value string, attributes ...string) {
 	x.w.WriteString("</" + name + ">\n")
 }
 
-// raw is must for a value that is XML already.
+// raw is like must, for a value that is already XML.
 func (x *xmlWriter) raw(name, value string, attributes ...string) {
 	x.start(name, attributes)
 	x.w.WriteByte('>')
@@ -147,12 +145,12 @@ func (x *xmlWriter) indent() {
 	}
 }
 
-// escape writes text. It leaves out the characters that XML does not have, and
-// carriage returns, since a parser would not return them.
+// escape writes text. It omits characters that XML does not allow, and carriage returns, which a
+// parser would not return.
 func (x *xmlWriter) escape(s string) { x.escapeIn(s, false) }
 
-// escapeIn is escape for an attribute, too, in which a parser makes spaces of
-// tabs and newlines.
+// escapeIn is escape, and if attribute is set, it also escapes tabs and newlines, which a parser
+// would turn into spaces in an attribute.
 func (x *xmlWriter) escapeIn(s string, attribute bool) {
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
@@ -226,7 +224,7 @@ func (x *xmlWriter) feed(f *Feed, nameless bool) {
 	x.extensions(f.Extensions, vocab.OfFeed)
 }
 
-// history writes the marks of RFC 5005.
+// history writes the elements of RFC 5005.
 func (x *xmlWriter) history(f *Feed) {
 	if f.Complete {
 		x.empty("fh:complete")
@@ -251,7 +249,7 @@ func (x *xmlWriter) persons(name string, list ...Person) {
 	}
 }
 
-// terms writes the categories of Atom, with what is known of them.
+// terms writes Atom categories, with scheme and label if they are known.
 func (x *xmlWriter) terms(categories []string, known []Category) {
 	for _, name := range categories {
 		c := termOf(name, known)
@@ -262,7 +260,7 @@ func (x *xmlWriter) terms(categories []string, known []Category) {
 	}
 }
 
-// termOf returns what is known of a category.
+// termOf returns the category of a name from known.
 func termOf(name string, known []Category) Category {
 	if i := slices.IndexFunc(known, func(c Category) bool { return c.Name == name }); i >= 0 {
 		return known[i]
@@ -284,8 +282,8 @@ func (x *xmlWriter) links(name string, list []Link) {
 	}
 }
 
-// creators writes persons as RSS has them. If one has a URL, all stand in elements of
-// Atom, too, which have a place for it.
+// creators writes persons in the form of RSS. If a person with a name or address has a URL, all
+// persons are written in Atom elements, too, because only these can hold a URL.
 func (x *xmlWriter) creators(creator, person string, list []Person) {
 	for _, p := range list {
 		x.text(creator, p.String())
@@ -295,9 +293,8 @@ func (x *xmlWriter) creators(creator, person string, list []Person) {
 	}
 }
 
-// rssTitle writes a title for readers that take it for HTML and for readers that
-// take it for text: only a reference or a tag of HTML is escaped, all else is the
-// same in both.
+// rssTitle returns a title for readers that expect HTML and for readers that expect text: only
+// references and tags of HTML are escaped, everything else means the same in both.
 func rssTitle(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -314,8 +311,8 @@ func rssTitle(s string) string {
 	return b.String()
 }
 
-// isReference reports whether HTML takes the ampersand that s begins with for the
-// beginning of a character reference.
+// isReference reports whether in HTML the ampersand at the beginning of s begins a character
+// reference.
 func isReference(s string) bool {
 	if end := strings.IndexByte(s[1:], '&'); end >= 0 {
 		s = s[:1+end]
@@ -385,7 +382,7 @@ func (x *xmlWriter) atomEntry(e *Entry) {
 // isPodcast reports whether there is something to write in the iTunes module.
 func (e *Entry) isPodcast() bool { return e.Duration > 0 || e.Episode > 0 || e.Season > 0 }
 
-// podcast writes what the iTunes module has of an entry.
+// podcast writes the iTunes elements of an entry.
 func (x *xmlWriter) podcast(e *Entry) {
 	for _, v := range []struct {
 		name string
@@ -397,7 +394,7 @@ func (x *xmlWriter) podcast(e *Entry) {
 	}
 }
 
-// size writes a length, or what stands for one that is not known.
+// size returns the length of an enclosure, or unknown if the length is not known.
 func size(e Enclosure, unknown string) string {
 	if e.Length < 0 {
 		return unknown
@@ -432,8 +429,8 @@ func (x *xmlWriter) atomText(name, value, contentType string) {
 	}
 }
 
-// isWellFormed reports whether XML can stand inside an element as it is: every tag
-// is closed, and no prefix or entity is used that only its own document knew.
+// isWellFormed reports whether s can be written inside an XML element unchanged: every tag is
+// closed, and all prefixes and entities are declared in s.
 func isWellFormed(s string) bool {
 	d := xml.NewDecoder(strings.NewReader("<div>" + s + "</div>"))
 	depth := 0
@@ -488,7 +485,7 @@ func (x *xmlWriter) rss(f *Feed) {
 	x.extensions(f.Extensions, vocab.OfFeed)
 }
 
-// channelExtras writes how often to come back, the clouds and the image.
+// channelExtras writes ttl, image, cloud, skipHours and skipDays.
 func (x *xmlWriter) channelExtras(f *Feed) {
 	if f.TTL > 0 {
 		x.must("ttl", strconv.Itoa(int(f.TTL/time.Minute)))
@@ -525,7 +522,7 @@ func (x *xmlWriter) channelExtras(f *Feed) {
 	}
 }
 
-// rssDate writes a date with GMT for its zone, which RFC 822 has a name for.
+// rssDate writes a date with the zone GMT, a name that RFC 822 defines.
 func (x *xmlWriter) rssDate(name string, t time.Time) {
 	if !t.IsZero() {
 		x.must(name, t.UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"))
@@ -575,5 +572,5 @@ func (x *xmlWriter) rssItem(e *Entry) {
 	x.close("item")
 }
 
-// typeUnknown is written where a format demands a type and none is known.
+// typeUnknown is the type of an enclosure of unknown type, as RSS requires one.
 const typeUnknown = "application/octet-stream"

@@ -9,12 +9,12 @@ import (
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
 )
 
-// maxRootNamespaces is how many namespaces of extensions are declared at the
-// root; what there is beyond them is declared where it is used.
+// maxRootNamespaces is the maximum number of extension namespaces that are declared at the root;
+// further ones are declared on the elements that use them.
 const maxRootNamespaces = 64
 
-// namespacesOf declares what the extensions of a feed use, in the order of
-// their appearance.
+// namespacesOf declares the namespaces that the extensions of a feed use, in the order of their
+// appearance.
 func (x *xmlWriter) namespacesOf(f *Feed, entries *survey) {
 	if entries.podcast {
 		x.declare(vocab.ITunes.URI())
@@ -26,7 +26,7 @@ func (x *xmlWriter) namespacesOf(f *Feed, entries *survey) {
 	}
 }
 
-// declare returns a namespace a prefix: the usual one, if it is free.
+// declare chooses a prefix for a namespace, the usual one if it is free, and declares it.
 func (x *xmlWriter) declare(uri string) {
 	if _, ok := x.prefixes[uri]; ok || uri == "" || uri == vocab.XML.URI() || len(x.declared) >= 2*maxRootNamespaces {
 		return
@@ -48,11 +48,11 @@ func (x *xmlWriter) use(prefix, uri string) {
 	x.declared = append(x.declared, "xmlns:"+prefix, uri)
 }
 
-// qualified returns a name with its prefix. A namespace that has none at the root
-// is declared on the element, in declarations.
+// qualified returns a name with its prefix. If the namespace is not declared at the root, its
+// declaration is appended to declarations, for the element itself.
 func (x *xmlWriter) qualified(uri, name string, declarations []string) (string, []string) {
 	if !validName(name) {
-		x.fail(fmt.Errorf("no element or attribute of XML can be named %q", name))
+		x.fail(fmt.Errorf("%q is not a valid XML name", name))
 		name = "_"
 	}
 	switch prefix, ok := x.prefixes[uri]; {
@@ -72,8 +72,8 @@ func (x *xmlWriter) qualified(uri, name string, declarations []string) (string, 
 	return prefix + ":" + name, append(declarations, "xmlns:"+prefix, uri)
 }
 
-// attributes writes those of an element, and the declarations it needs. An
-// empty value is written; of a name, only the first.
+// attributes writes the attributes of an element, and the declarations that it needs. Empty values
+// are written. If a name is repeated, only the first is written.
 func (x *xmlWriter) attributes(list []Attribute, declarations []string) {
 	written := make(map[string]bool, len(list))
 	for _, a := range list {
@@ -88,8 +88,8 @@ func (x *xmlWriter) attributes(list []Attribute, declarations []string) {
 	}
 }
 
-// openWith is open for the element of a feed or an entry, with the attributes
-// of other vocabularies.
+// openWith is like open, for the element of a feed or an entry, and adds attributes of other
+// vocabularies.
 func (x *xmlWriter) openWith(name string, list []Attribute, attributes ...string) {
 	x.start(name, attributes)
 	for _, a := range list {
@@ -106,8 +106,8 @@ func (x *xmlWriter) openWith(name string, list []Attribute, attributes ...string
 	x.depth++
 }
 
-// extensions writes the extensions of a feed or an entry. It omits elements that the
-// format would take for its own, and elements that have a field.
+// extensions writes the extensions of a feed or an entry. It omits elements that Parse would read
+// as the format's own or into a field.
 func (x *xmlWriter) extensions(list []Extension, place vocab.Place) {
 	for i := range list {
 		e := &list[i]

@@ -2,24 +2,22 @@
 // entries, and entries back into feed documents. It knows formats only: no
 // disk, no network.
 //
-// Reading has three stages. Tidy makes one clean, bounded document of the
-// bytes received; gofeed maps it; finish sets each field by rules
-// that are the same for every format. A document that had to be mended is
-// read as far as it can be and says so in [Feed.Warnings]. See [Parse] for
-// reading, [EncodeAtom], [EncodeRSS] and [EncodeJSON] for writing, [Extension]
-// for what other vocabularies say, and [PlainText] for what entries say without
-// their markup.
+// Reading has three stages. Tidy makes one clean, bounded document of the bytes received; gofeed
+// maps it; finish sets each field by rules that are the same for every format. A malformed document
+// is read as far as possible, and [Feed.Warnings] lists its faults. See [Parse] for reading,
+// [EncodeAtom], [EncodeRSS] and [EncodeJSON] for writing, [Extension] for what other vocabularies
+// say, and [PlainText] for what entries say without their markup.
 //
-// gofeed has no place for some of a document in XML, which finish takes from tidy's tree:
-// extensions, in their order and with the namespaces of their attributes; attributes of a
-// feed and of an entry, rdf:about and xml:lang too (but that of an Atom feed); the types
-// of Atom's titles, subtitles, summaries and rights; all authors of an RSS item but one;
-// and the URL that a relative guid stands for. Long contents and summaries of entries go
-// around gofeed, which returns them unchanged but slowly. JSON is read without it.
+// gofeed's types lack fields for parts of XML documents. These are read from tidy's tree:
+// extensions, in their order and with the namespaces of their attributes; attributes of feeds and
+// entries, including rdf:about and xml:lang (except xml:lang of an Atom feed); the types of Atom's
+// titles, subtitles, summaries and rights; the second and further authors of an RSS item; and the
+// URL of a relative guid. Long contents and summaries bypass gofeed, which would return them
+// unchanged but slowly. JSON is read without gofeed.
 //
-// All functions are safe for concurrent use. Nothing in a document makes them
-// panic, hang, or take more than a small multiple of [Options.MaxBytes]. A program
-// that reads many documents at once bounds how many of them are big.
+// All functions are safe for concurrent use. No document makes them panic, hang, or use more memory
+// than a small multiple of [Options.MaxBytes]. A program that reads many documents concurrently
+// must limit the number of big ones.
 package feedconv
 
 import (
@@ -28,19 +26,17 @@ import (
 	"time"
 )
 
-// Options say where a document came from and what it may cost. The zero value
-// reads a document of unknown origin under the default limits.
+// Options are the origin of a document and the limits for reading it. The zero value means an
+// unknown origin and the default limits.
 type Options struct {
-	// URL is where the document was found after redirects; relative
-	// references are resolved against it.
+	// URL is the URL of the document after redirects; relative references are resolved against it.
 	URL string
 	// ContentType, ContentLocation and ContentLanguage are the values of the
 	// HTTP header fields of these names, empty when absent.
 	ContentType, ContentLocation, ContentLanguage string
-	// MaxBytes limits the document, before and after decompression.
+	// MaxBytes is the maximum size of the document in bytes, before and after decompression.
 	MaxBytes int64
-	// MaxEntries limits the entries taken; those beyond it are left out with
-	// a warning.
+	// MaxEntries is the maximum number of entries; further entries are left out with a warning.
 	MaxEntries int
 
 	reading *reading
@@ -61,9 +57,9 @@ const (
 	ActivityStreams Format = "activitystreams" // 1.0 and 2.0 collections
 )
 
-// Feed is a feed document. Lists other than Entries hold at most 1000 elements
-// in a feed and in each entry. Strings are valid UTF-8 without NUL and C0 controls
-// other than tab and newline. URLs are absolute wherever a base was known.
+// Feed is a feed document. Lists other than Entries hold at most 1000 elements in a feed and in
+// each entry. Strings are valid UTF-8 without NUL and C0 controls other than tab and newline. URLs
+// are absolute if a base URL is known.
 //
 //rules:allow a record
 type Feed struct {
@@ -87,11 +83,10 @@ type Feed struct {
 	// links of other formats that mean the same: JSON Feed's next_url and
 	// feed_url become rel "next" and "self", its WebSub hubs rel "hub".
 	Links []Link
-	// Refused holds the links that are none of Links since no reader may follow them
-	// (see [IsLink]) or since they are empty. They show that something is missing.
+	// Refused holds the links that are not in Links, because they are empty or because a reader
+	// must not follow them (see [IsLink]).
 	Refused []Link
-	// Clouds holds <cloud> and <source:cloud> elements, rssCloud hubs of a
-	// JSON Feed among them.
+	// Clouds holds <cloud> and <source:cloud> elements, and the rssCloud hubs of a JSON Feed.
 	Clouds []Cloud
 
 	// TTL is RSS ttl (0 when absent); UpdateInterval is the syndication
@@ -101,23 +96,24 @@ type Feed struct {
 	SkipHours []int
 	SkipDays  []time.Weekday
 
-	// Complete and Archive are true if fh:complete or fh:archive (RFC 5005,
-	// sections 2 and 4) stand in the document; Expired is JSON Feed's.
+	// Complete and Archive are true if the document contains fh:complete or fh:archive (RFC 5005,
+	// sections 2 and 4). Expired is the member of that name of JSON Feed.
 	Complete, Archive, Expired bool
 
-	// Truncated is true if the document ends too early: there were more
-	// entries, or the end of the last. A fetcher that keeps the validators of
-	// such a document does not get the rest.
+	// Truncated is true if the document is cut off: further entries, or the end of the last one,
+	// may be missing. A fetcher must not store the validators (ETag, Last-Modified) of such a
+	// document, or it will never receive the rest.
 	Truncated bool
 
-	// Attributes are those of other vocabularies on the element of the feed,
-	// and Extensions the elements, in their order; see [Extension].
+	// Attributes are the attributes from other vocabularies on the feed's element. Extensions are
+	// the elements from other vocabularies, in the order of the document; see [Extension].
 	Attributes []Attribute
 	Extensions []Extension
 
 	Entries []Entry
 
-	// Warnings says what was mended or left out, in the order of the document.
+	// Warnings lists the faults that were corrected and the parts that were left out, in the order
+	// of the document.
 	Warnings []Warning
 }
 
@@ -125,58 +121,56 @@ type Feed struct {
 //
 //rules:allow a record
 type Entry struct {
-	// ID identifies the entry: the guid, Atom id, JSON id or rdf:about as
-	// found, else its link, else "urn:sha256:" and a digest of title, date
-	// and content. Never empty. lektordir.Dir.Deliver wants GUID, not ID.
+	// ID identifies the entry: the guid, Atom id, JSON id or rdf:about as found, else its link,
+	// else "urn:sha256:" and a digest of title, date and content. Never empty. Pass GUID, not ID,
+	// to lektordir.Dir.Deliver.
 	ID string
 	// GUID is the identifier as found, byte for byte, or empty when ID was
 	// made from the link or a digest. Set lektordir.Entry.ID to it, empty or not:
 	// entries without one are known by their link or text.
 	GUID string
-	// Link is the entry's page, empty when there is none.
+	// Link is the URL of the entry's page, empty if the entry has none.
 	Link  string
 	Title string // plain text, one line; empty for micro-posts
-	// Content is as found, not sanitised, with the URLs in HTML made
-	// absolute. ContentType is its MIME type: text/html, text/plain,
-	// application/xhtml+xml or what the document says of it.
+	// Content is as found, not sanitised, with the URLs in HTML made absolute. ContentType is its
+	// MIME type: text/html, text/plain, application/xhtml+xml or another that the document states.
 	Content, ContentType string
-	// Summary is set when the document has one apart from the content, of
-	// type SummaryType.
+	// Summary is set if the document has a summary that differs from the content. SummaryType is
+	// its MIME type.
 	Summary, SummaryType string
 	Authors              []Person
-	// Contributors are persons who took part but are no authors (RFC 4287,
-	// section 4.2.3; dc:contributor).
+	// Contributors are persons who contributed but are not authors (RFC 4287, section 4.2.3;
+	// dc:contributor).
 	Contributors []Person
-	// Published and Updated are in UTC; each stands in for the other where
-	// one is missing, and both are zero where neither could be read.
+	// Published and Updated are in UTC. If one is missing, it is set to the other; if neither could
+	// be read, both are zero.
 	Published, Updated time.Time
-	// PublishedRaw is the date as written, set only when it could not be read.
+	// PublishedRaw is the date as written, set only if the date could not be read.
 	PublishedRaw string
 	Categories   []string
-	// Terms are those of Categories of which more is known than a name, one for a name.
+	// Terms holds the categories that have more than a name, at most one for each name.
 	Terms      []Category
 	Enclosures []Enclosure
 	Comments   string // URL of the page of comments
 	Image      string // URL
 	Language   string
-	// Duration, Episode and Season are those of the iTunes module, for podcasts;
-	// 0 when unknown. Durations are in whole seconds.
+	// Duration, Episode and Season are from the iTunes module, for podcasts; 0 if unknown.
+	// Durations are in whole seconds.
 	Duration        time.Duration
 	Episode, Season int
-	// Source is the feed that the entry was taken from, in a feed made of
-	// others; nil when the entry does not say so. Its unknown fields
-	// are empty.
+	// Source is the feed from which an aggregated entry was copied; nil if the entry names none.
+	// Unknown fields are empty.
 	Source *Source
-	// Links are the links of other relations than those above: related, via, license ….
+	// Links are the links whose relation has no field above: related, via, license ….
 	Links  []Link
 	Rights string // plain text
 	// Attributes and Extensions are as in [Feed].
 	Attributes []Attribute
 	Extensions []Extension
-	// Earlier is the entry as an earlier version of this package read it, nil where
-	// that is the same: GUID, ID, Link, Title, Content, ContentType and the dates. A
-	// program that knows entries by these knows one by its earlier reading, too, so
-	// that a mended reading makes nothing new of it.
+	// Earlier is the entry as the first versions of this package read it: GUID, ID, Link, Title,
+	// Content, ContentType and the dates. It is nil if these are the same. A program that
+	// identifies entries by these fields can recognize an entry that an old version stored, so that
+	// a corrected rule does not make the entry new.
 	Earlier *Entry
 }
 
@@ -194,7 +188,7 @@ type Source struct {
 	Authors                []Person
 }
 
-// empty reports whether nothing is known of the feed.
+// empty reports whether all fields are empty.
 func (s *Source) empty() bool {
 	return s.ID+s.Title+s.URL+s.Link+s.Description+s.Copyright+s.Image == "" && s.Updated.IsZero() && len(s.Authors) == 0
 }
@@ -202,8 +196,8 @@ func (s *Source) empty() bool {
 // Generator is the program that made a feed.
 type Generator struct{ Name, URL, Version string }
 
-// String returns the generator as "Name Version (URL)", or what is known of these. It is
-// one line.
+// String returns the generator as "Name Version (URL)", without the parts that are unknown. The
+// result is one line.
 func (g Generator) String() string {
 	s := strings.TrimSpace(g.Name + " " + g.Version)
 	switch {
@@ -215,15 +209,15 @@ func (g Generator) String() string {
 	return s + " (" + g.URL + ")"
 }
 
-// Category is a category of an entry. Name is what [Entry.Categories] has for it; Label
-// or Term is set if the document has another text for people or for programs.
+// Category is a category of an entry. Name is its string in [Entry.Categories]. Label is set if the
+// document has another text for people, Term if it has another text for programs.
 type Category struct{ Name, Scheme, Label, Term string }
 
 // Person is an author.
 type Person struct{ Name, Email, URL string }
 
-// String returns the person as "Name <mail>", or what is known of these. It is
-// one line.
+// String returns the person as "Name <mail>", without the part that is unknown. The result is one
+// line.
 func (p Person) String() string {
 	switch {
 	case p.Name != "" && p.Email != "":
@@ -236,12 +230,11 @@ func (p Person) String() string {
 	return p.URL
 }
 
-// Link is an atom:link of a feed (RFC 4287, section 4.2.7), Rel "alternate"
-// when the element has none.
+// Link is an atom:link (RFC 4287, section 4.2.7). Rel is "alternate" if the element has no rel.
 type Link struct{ Rel, Href, Type, Title string }
 
-// Cloud is an RSS cloud element, its attributes as found (rssCloud walkthrough,
-// "The cloud element"). Port is 0 when it is absent or no number.
+// Cloud is an RSS cloud element, its attributes as found (rssCloud walkthrough, "The cloud
+// element"). Port is 0 if it is absent or not a number.
 type Cloud struct {
 	Domain            string
 	Port              int
@@ -257,13 +250,13 @@ type Enclosure struct {
 	Length    int64
 }
 
-// Warning is what was mended in a document, or left out of it. Line is
-// counted from 1, 0 when the place is not known.
+// Warning describes a fault that was corrected in a document, or a part that was left out. Line
+// counts from 1; 0 means that the place is unknown.
 type Warning struct {
 	Line int
 	Text string
-	// Limit names the field of [Options] by which something was left out that
-	// may be had by raising it, "MaxEntries"; else it is empty.
+	// Limit names the field of [Options] whose limit left something out ("MaxEntries"), else it is
+	// empty.
 	Limit string
 }
 
@@ -274,19 +267,18 @@ func (w Warning) String() string {
 	return fmt.Sprintf("line %d: %s", w.Line, w.Text)
 }
 
-// NotFeedError is returned for a document that is no feed, and names what it
-// is.
+// NotFeedError is the error for a document that is not a feed. It describes the document.
 type NotFeedError struct {
 	// What is a short noun phrase: "an HTML page titled \"Example\"", "an
 	// empty document", "JSON, but no feed".
 	What string
-	// HTML is true for an HTML page, in which a feed may be discovered.
+	// HTML is true for an HTML page, which may link to a feed.
 	HTML bool
 }
 
 func (e *NotFeedError) Error() string { return "not a feed: it is " + e.What }
 
-// LimitError is returned for a document that passes a limit, and names it.
+// LimitError is the error for a document that exceeds a limit.
 type LimitError struct {
 	Limit string // "bytes", "bytes after decompression"
 	Max   int64
@@ -296,8 +288,8 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("the document has more than %d %s", e.Max, e.Limit)
 }
 
-// errCutOff is the error for a document that ends too early, in which a limit
-// may have left out what is lost.
+// errCutOff returns the error for a document that is cut off before its first entry. lost, if not
+// empty, says what a limit left out.
 func errCutOff(lost string) error {
 	what := "a document that is cut off before its first entry"
 	if lost != "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/lektordir/lektor/feedconv/internal/markup"
 )
 
-// draft is an entry before the rules that are the same for all formats. Each
-// list has its best candidate first.
+// draft is an entry before finish applies the rules that are the same for all formats. Each list
+// has its best candidate first.
 type draft struct {
 	entry     Entry
 	titles    []text
@@ -27,11 +27,12 @@ type draft struct {
 	tail      string // HTML that follows the content
 }
 
-// maxTitle is how many characters of a title are kept.
+// maxTitle is the maximum number of characters of a title.
 const maxTitle = 10000
 
-// add finishes an entry. One that says nothing is none, whatever rights there are in it.
-// One that has nothing but links to something related is an entry about the first.
+// add finishes an entry and appends it to f. An empty entry, or one with nothing but rights and a
+// license, is dropped, and add returns false. If an entry has nothing but other links, the first of
+// these becomes its link.
 func (f *Feed) add(d *draft, r *reading) bool {
 	e := &d.entry
 	lists := max(len(e.Authors), len(e.Contributors), len(e.Categories), len(e.Enclosures), len(e.Links)) > maxList
@@ -54,14 +55,14 @@ func (f *Feed) add(d *draft, r *reading) bool {
 	return true
 }
 
-// saysNothing reports whether an entry has nothing, but for other links and rights.
+// saysNothing reports whether an entry is empty, apart from Links and Rights.
 func (e *Entry) saysNothing() bool {
 	return e.GUID == "" && e.Link == "" && e.Title == "" && e.Content == "" && e.PublishedRaw == "" && e.Published.IsZero() &&
 		e.Comments == "" && e.Image == "" && e.Source == nil &&
 		len(e.Authors)+len(e.Contributors)+len(e.Categories)+len(e.Enclosures)+len(e.Extensions)+len(e.Attributes) == 0
 }
 
-// cutTitle shortens a title that is too long, and says so.
+// cutTitle shortens a title that is too long, and adds a warning.
 func (f *Feed) cutTitle(s string) string {
 	if len(s) <= maxTitle || utf8.RuneCountInString(s) <= maxTitle {
 		return s
@@ -77,7 +78,7 @@ func (f *Feed) cutTitle(s string) string {
 	return s
 }
 
-// finish turns a draft into an entry, but for an ID that is a digest.
+// finish turns a draft into an entry. If the ID has to be a digest, it stays empty.
 func (d *draft) finish(r *reading) {
 	e := &d.entry
 	for _, t := range d.titles {
@@ -110,7 +111,7 @@ func (d *draft) finish(r *reading) {
 	}
 }
 
-// persons takes each of a list once, without what is no link.
+// persons removes repeated persons, and URLs that are not links.
 func persons(list []Person) []Person {
 	for i := range list {
 		list[i].URL = markup.Link(list[i].URL)
@@ -118,8 +119,8 @@ func persons(list []Person) []Person {
 	return uniquePersons(list)
 }
 
-// finishContent takes the first content, and as summary the first that says
-// something else.
+// finishContent sets the content to the first that is not blank, and the summary to the first that
+// differs from the content.
 func (d *draft) finishContent() {
 	e := &d.entry
 	var content, summary text
@@ -160,8 +161,8 @@ func (d *draft) finishDates(r *reading) {
 	}
 }
 
-// digest identifies an entry by what it says: each part goes with its length,
-// so that no two entries run together to the same bytes.
+// digest returns an id made from the text of an entry. Each part is hashed with its length, so that
+// different parts never produce the same bytes.
 func (d *draft) digest() string {
 	h := sha256.New()
 	date := d.entry.PublishedRaw
@@ -175,7 +176,8 @@ func (d *draft) digest() string {
 	return "urn:sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// firstDate returns the first date that can be read, else the first as written.
+// firstDate returns the first date that can be parsed. If there is none, raw is the first date as
+// written.
 func firstDate(candidates []string) (t time.Time, raw string) {
 	var r *reading
 	return r.firstDate(candidates)
@@ -194,7 +196,7 @@ func (r *reading) firstDate(candidates []string) (t time.Time, raw string) {
 	return time.Time{}, raw
 }
 
-// finishFeed applies to the feed what is the same for all formats.
+// finishFeed applies to the feed the rules that are the same for all formats.
 func finishFeed(f *Feed, opts Options) {
 	f.ID, f.Link, f.Image = markup.CleanLine(f.ID), markup.Link(f.Link), markup.Link(f.Image)
 	f.Title = f.cutTitle(f.Title)
@@ -223,7 +225,7 @@ func finishFeed(f *Feed, opts Options) {
 	}
 }
 
-// language writes a language tag with hyphens: "en_US" is no tag.
+// language returns a language tag with hyphens: "en_US" becomes "en-US".
 func language(s string) string {
 	// An HTTP header may hold any bytes.
 	s = strings.ReplaceAll(markup.CleanLine(strings.ToValidUTF8(s, "")), "_", "-")
@@ -247,7 +249,7 @@ func unique[T any, K comparable](list []T, key func(*T) (k K, ok bool)) []T {
 	return out
 }
 
-// uniqueStrings trims and folds, and drops what is empty or was there.
+// uniqueStrings makes each string one line, and drops empty and repeated strings.
 func uniqueStrings(list []string) []string {
 	return unique(list, func(s *string) (string, bool) {
 		*s = oneLine(*s)
@@ -255,7 +257,7 @@ func uniqueStrings(list []string) []string {
 	})
 }
 
-// uniqueTerms keeps the first category of a name that says more than the name.
+// uniqueTerms keeps, for each name, the first category that has more than a name.
 func uniqueTerms(list []Category) []Category {
 	return unique(list, func(c *Category) (string, bool) {
 		for _, s := range []*string{&c.Name, &c.Label, &c.Term} {
@@ -268,8 +270,8 @@ func uniqueTerms(list []Category) []Category {
 	})
 }
 
-// uniqueEnclosures drops repeated URLs, and keeps the most that is said of
-// each.
+// uniqueEnclosures merges enclosures with the same URL: type and length are the first that are
+// known.
 func uniqueEnclosures(list []Enclosure) []Enclosure {
 	var out []Enclosure
 	at := make(map[string]int, len(list))
@@ -292,7 +294,7 @@ func uniqueEnclosures(list []Enclosure) []Enclosure {
 	return out
 }
 
-// uniqueLinks drops repeated links, and those that nobody may follow.
+// uniqueLinks drops repeated links, and links that a reader must not follow.
 func uniqueLinks(list []Link) []Link {
 	return unique(list, func(l *Link) (Link, bool) {
 		l.Href = markup.Link(l.Href)
@@ -300,8 +302,8 @@ func uniqueLinks(list []Link) []Link {
 	})
 }
 
-// enclosure makes an Enclosure of attributes. Feeds that do not know a length
-// say 0, so 0 is not known either.
+// enclosure returns an Enclosure made of attributes. Feeds write the length 0 if they do not know
+// it, so 0 counts as unknown.
 func enclosure(href, mediaType, length string) Enclosure {
 	e := Enclosure{URL: href, Type: markup.CleanLine(mediaType), Length: -1}
 	if n, err := strconv.ParseUint(strings.TrimSpace(length), 10, 60); err == nil && n > 0 {

@@ -20,15 +20,15 @@ type jsonDoc struct {
 	base  *url.URL
 	limit int // entries that may still come
 	max   int
-	// nothing counts items that say nothing.
-	nothing int
-	// growth bounds what resolving URLs may add to the document.
+	// empty counts empty items.
+	empty int
+	// growth is the number of bytes that resolving URLs may still add to the document.
 	growth  int
 	reading *reading
 }
 
-// parseJSON reads the formats that are JSON. Its fields are decoded one by
-// one, so that one of a wrong type costs nothing but itself.
+// parseJSON reads the JSON formats. Fields are decoded one by one, so that a field of a wrong type
+// loses only itself.
 func parseJSON(b []byte, opts Options) (*Feed, error) {
 	value, _, complete := rawjson.At(b, 0)
 	top := value.Object()
@@ -57,7 +57,7 @@ func parseJSON(b []byte, opts Options) (*Feed, error) {
 	} else if at, bad := jsonFault(b); bad {
 		d.feed.Warnings = append(d.feed.Warnings, Warning{
 			Line: lineAt(b, at),
-			Text: "malformed JSON; it was read as far as it makes sense",
+			Text: "malformed JSON; the parts that could be read were used",
 		})
 	}
 	if d.limit < 0 {
@@ -67,12 +67,13 @@ func parseJSON(b []byte, opts Options) (*Feed, error) {
 	return d.feed, nil
 }
 
-// notJSONFeed says what a document is that begins with a brace or a bracket.
+// notJSONFeed returns the error for a document that begins with a brace or a bracket and is not a
+// feed.
 func notJSONFeed(b []byte) error {
 	if json.Valid(b) {
 		return &NotFeedError{What: "JSON, but no feed"}
 	}
-	return &NotFeedError{What: "malformed JSON, and no feed"}
+	return &NotFeedError{What: "malformed JSON, and not a feed"}
 }
 
 // jsonFault finds the first syntax error.
@@ -92,11 +93,11 @@ func lineAt(b []byte, offset int) int {
 	return 1 + bytes.Count(b[:min(offset, len(b))], []byte{'\n'})
 }
 
-// add finishes an entry; false means that no more are taken.
+// add finishes an entry. It returns false if no further entries are accepted.
 func (d *jsonDoc) add(e *draft) bool {
 	if d.feed.add(e, d.reading) {
 		d.limit--
-	} else if d.nothing++; d.nothing > 4*d.max { // hostile
+	} else if d.empty++; d.empty > 4*d.max { // hostile
 		d.limit = -1
 	}
 	d.feed.Entries = d.feed.Entries[:min(len(d.feed.Entries), d.max)]
@@ -146,7 +147,7 @@ func (d *jsonDoc) jsonFeed(top rawjson.Object) {
 	}
 }
 
-// link adds a link, if its URL is one.
+// link adds a link, if a reader may follow its URL.
 func (f *Feed) link(l Link) {
 	if l.Href != "" {
 		f.Links = append(f.Links, l)
@@ -171,7 +172,7 @@ func (d *jsonDoc) persons(v rawjson.Value) []Person {
 	})
 }
 
-// people reads one person or several: names, or objects by read.
+// people reads one person or several. Strings are names; objects are read by read.
 func people(v rawjson.Value, read func(rawjson.Object) Person) []Person {
 	var out []Person
 	v.List(maxList, func(a rawjson.Value) {
@@ -248,8 +249,8 @@ func (d *jsonDoc) jsonFeedItem(item rawjson.Object) bool {
 	return d.add(&x)
 }
 
-// extensions reads the extensions that [EncodeJSON] writes. A value that no
-// element of a document can have is left out.
+// extensions reads the extensions that [EncodeJSON] writes. Elements without a namespace or with an
+// invalid name are left out.
 func (d *jsonDoc) extensions(v rawjson.Value) []Extension {
 	left := tidy.MaxExtensions
 	list := extensionList(v, 0, &left)
@@ -281,7 +282,7 @@ func extensionList(v rawjson.Value, depth int, left *int) []Extension {
 	return out
 }
 
-// jsonAttributes reads attributes, of several with a name the first.
+// jsonAttributes reads attributes. If a name is repeated, the first one counts.
 func jsonAttributes(v rawjson.Value) []Attribute {
 	var out []Attribute
 	v.List(maxList, func(v rawjson.Value) {

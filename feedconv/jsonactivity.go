@@ -8,7 +8,7 @@ import (
 	"github.com/lektordir/lektor/feedconv/internal/rawjson"
 )
 
-// isCollection reports the types of the collections of ActivityStreams 2.0.
+// isCollection reports whether a type is a collection of ActivityStreams 2.0.
 func isCollection(types rawjson.Value) bool {
 	n := 0
 	for t := range types.Each {
@@ -24,7 +24,7 @@ func isCollection(types rawjson.Value) bool {
 	return false
 }
 
-// isActivity reports the items of ActivityStreams 1.0, which have verbs.
+// isActivity reports whether items are those of ActivityStreams 1.0, which have verbs.
 func isActivity(items rawjson.Value) bool {
 	n := 0
 	for v := range items.Each {
@@ -62,8 +62,8 @@ func (d *jsonDoc) activityStreams(top rawjson.Object) {
 	}
 }
 
-// natural returns a text that may come in several languages: "name", or a
-// "nameMap" of them, the first of which is taken.
+// natural returns a text that may be in several languages: the member "name", or the first of a
+// "nameMap".
 func natural(o rawjson.Object, names ...string) string {
 	if s := o.Text(names...); s != "" {
 		return s
@@ -100,8 +100,8 @@ func (d *jsonDoc) activity(a rawjson.Object) bool {
 	return d.add(&x)
 }
 
-// object adds what one layer says. An activity's own name ("Ann posted a
-// note") and link are of use only where its object has none.
+// object adds the fields of an activity or its object. The name ("Ann posted a note") and the link
+// of the activity are used only if its object has none.
 func (d *jsonDoc) object(x *draft, o rawjson.Object, isActivity bool) {
 	e := &x.entry
 	e.GUID = cmp.Or(e.GUID, o.Text("id", "@id"))
@@ -176,7 +176,7 @@ func (d *jsonDoc) pageURL(v rawjson.Value) string {
 	return d.linkURL(v)
 }
 
-// actors reads who did it: an object, a URL, or several.
+// actors reads the actors: an object, a URL, or several.
 func (d *jsonDoc) actors(v rawjson.Value) []Person {
 	return people(v, func(a rawjson.Object) Person {
 		return Person{

@@ -27,13 +27,12 @@ const DefaultMaxBytes = 16 << 20
 // one document unless [Options.MaxEntries] says otherwise.
 const DefaultMaxEntries = 20000
 
-// maxList is how many authors, categories, enclosures … are taken of an entry
-// or a feed.
+// maxList is the maximum number of authors, of categories, of enclosures … of an entry or a feed.
 const maxList = 1000
 
-// leftOut is the warning for entries beyond the limit.
+// leftOut adds the warning for entries beyond the limit.
 func leftOut(f *Feed, limit int) {
-	f.warn("only the first %d entries were taken", limit)
+	f.warn("only the first %d entries were read", limit)
 	f.Warnings[len(f.Warnings)-1].Limit = "MaxEntries"
 }
 
@@ -41,7 +40,7 @@ func (f *Feed) warn(format string, args ...any) {
 	f.Warnings = append(f.Warnings, Warning{Text: fmt.Sprintf(format, args...)})
 }
 
-// warnOnce is warn for what is said once of a document.
+// warnOnce is like warn, but adds the same warning only once.
 func (f *Feed) warnOnce(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if !slices.ContainsFunc(f.Warnings, func(w Warning) bool { return w.Text == text }) {

@@ -15,8 +15,8 @@ package feedconv
 //	parse:  parse
 //	encode: stream encode encodeext encodejson
 //
-// The maps turn what gofeed made of the XML, or JSON, into drafts, and finish sets each field by rules
-// that are the same for all formats.
+// The map files turn gofeed's structs, or JSON, into drafts. finish sets each field by rules that
+// are the same for all formats.
 
 import (
 	"bytes"
@@ -35,10 +35,9 @@ import (
 // Parse reads a feed document to its end and returns the feed and its entries,
 // in the order of the document.
 //
-// The error is a [*LimitError] for a document that is too large, a
-// [*NotFeedError] for one that is no feed, or what reading r returned. A
-// document that had to be mended is no error: see [Feed.Warnings]. A feed
-// without entries is one that truly has none.
+// The error is a [*LimitError] for a document that is too large, a [*NotFeedError] for a document
+// that is not a feed, or the error of r. A malformed document that could be corrected is not an
+// error: see [Feed.Warnings]. If Parse returns a feed without entries, the document has no entries.
 func Parse(r io.Reader, opts Options) (*Feed, error) {
 	limit := opts.maxBytes()
 	raw, err := io.ReadAll(io.LimitReader(r, limit+1))
@@ -51,8 +50,8 @@ func Parse(r io.Reader, opts Options) (*Feed, error) {
 // ParseBytes is [Parse] for a document that is in memory. It neither changes
 // b nor keeps a reference to it.
 func ParseBytes(b []byte, opts Options) (f *Feed, err error) {
-	// The last guard, for mistakes in this package and in gofeed: a program that fetches a
-	// thousand feeds must not lose them to one document.
+	// Recover from a panic of this package or of gofeed: a program that fetches a thousand feeds
+	// must not crash because of one document.
 	defer func() {
 		if p := recover(); p != nil {
 			f, err = nil, fmt.Errorf("the document could not be read: %v", p)
@@ -78,7 +77,7 @@ func ParseBytes(b []byte, opts Options) (f *Feed, err error) {
 // parseText parses a document in UTF-8.
 func parseText(text []byte, opts Options) (*Feed, error) {
 	if value, prefix := rawjson.Unwrap(text); value != nil {
-		// Behind something else it may be no JSON, but junk before a feed.
+		// A value behind a prefix may be junk before an XML feed, not JSON.
 		if f, err := parseJSON(value, opts); prefix == 0 || err == nil {
 			return f.behind(text[:prefix]), err
 		}
@@ -114,7 +113,8 @@ func tidyXML(text []byte, opts Options) (*tidy.Document, error) {
 	return doc, err
 }
 
-// behind says of a feed that something stands before it.
+// behind adds the warning that prefix stands before the feed, and corrects the line numbers of the
+// other warnings.
 func (f *Feed) behind(prefix []byte) *Feed {
 	if f == nil || len(prefix) == 0 {
 		return f
@@ -129,8 +129,8 @@ func (f *Feed) behind(prefix []byte) *Feed {
 	return f
 }
 
-// checkEmpty refuses a document without entries that is no empty feed either: a
-// program that took it for one would not look again until it changes.
+// checkEmpty returns an error for a document without entries that is not an empty feed: a program
+// that accepted it would not read it again until it changes.
 func checkEmpty(f *Feed, doc *tidy.Document) error {
 	switch {
 	case len(f.Entries) > 0:
@@ -145,7 +145,7 @@ func checkEmpty(f *Feed, doc *tidy.Document) error {
 	return nil
 }
 
-// readEarlier sets what the entries were for the first versions of this package.
+// readEarlier sets [Entry.Earlier] of all entries.
 func (f *Feed) readEarlier(b []byte, opts Options) {
 	opts.reading = &reading{first: true}
 	text, _, err := decodeBytes(b, opts)
@@ -191,14 +191,14 @@ func decodeBytes(raw []byte, opts Options) (text []byte, warnings []Warning, err
 	return text, warnings, nil
 }
 
-// gunzip decompresses up to one byte more than the limit. It returns the bytes before an
-// error along with it, so that the entries before a cut are not lost.
+// gunzip decompresses up to one byte more than the limit. If it fails, it also returns the bytes
+// before the error, so that the entries before a cut are not lost.
 func gunzip(raw []byte, limit int64) ([]byte, error) {
 	zr, err := gzip.NewReader(bytes.NewReader(raw))
 	if err != nil {
 		return nil, err
 	}
-	// A member's declared size is not to be believed; grow with what comes.
+	// Do not trust the declared size of a gzip member; grow with the data.
 	var buf bytes.Buffer
 	_, err = io.Copy(&buf, io.LimitReader(zr, limit+1))
 	return buf.Bytes(), err

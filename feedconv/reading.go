@@ -1,14 +1,14 @@
 package feedconv
 
-// reading says how a document is read: by all rules, or as the first versions of this
-// package did, for [Entry.Earlier]. A nil reading is by all rules.
+// reading selects the rules by which a document is read: all rules, or those of the first versions
+// of this package, for [Entry.Earlier]. A nil reading means all rules.
 type reading struct {
 	first   bool
 	differs bool // a rule applies that the first versions did not have
 }
 
-// newer reports whether a rule holds that the first versions of this package did not
-// have. It is asked where the rule makes a difference.
+// newer reports whether to apply a rule that the first versions of this package did not have. It is
+// called only where the rule makes a difference.
 func (r *reading) newer() bool {
 	if r == nil {
 		return true
@@ -17,8 +17,8 @@ func (r *reading) newer() bool {
 	return !r.first
 }
 
-// earlier returns what identifies an entry and shows a change of it, or nil where that
-// is the same in another reading.
+// earlier returns a copy of the fields that identify an entry or show that it changed, or nil if
+// other has the same.
 func (e *Entry) earlier(other *Entry) *Entry {
 	if e.GUID == other.GUID && e.ID == other.ID && e.Link == other.Link && e.Title == other.Title &&
 		e.Content == other.Content && e.ContentType == other.ContentType &&

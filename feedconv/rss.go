@@ -78,7 +78,7 @@ func rssEntry(r *rss.Item, doc *tidy.Document, n *tidy.Node) *draft {
 		e.GUID = r.GUID.Value
 	}
 	e.GUID = cmp.Or(e.GUID, n.AttrNS(vocab.RDF, "about"))
-	for _, a := range n.All(vocab.None, "author") { // gofeed has room for one
+	for _, a := range n.All(vocab.None, "author") { // gofeed keeps only one
 		e.Authors = append(e.Authors, parsePersons(a.Text, true)...)
 	}
 	if r.Source != nil {

@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// Encode writes a document of the format Atom10, RSS20 or JSONFeed, whose entries need
-// not be in memory all at once: the one that [EncodeAtom], [EncodeRSS] or [EncodeJSON]
-// makes of a feed that has them. As the head of a document says something of its entries,
-// they are asked for twice, first for the head and then to be written; none is kept. nil
-// stands for the Entries of the feed, which are not looked at otherwise.
+// Encode writes a document of the format Atom10, RSS20 or JSONFeed without holding all entries in
+// memory. The document is the same as that of [EncodeAtom], [EncodeRSS] or [EncodeJSON]. entries is
+// iterated twice, first for the head, which depends on the entries, and then to write them. If
+// entries is nil, the Entries of the feed are written, which are otherwise ignored.
 //
-// The head, each entry and the end are written by one call of w each. The errors are those
-// of the encoders and of entries.
+// The head, each entry and the end are written with one call of w.Write each. Encode fails if the
+// encoder, w or entries fails.
 func Encode(w io.Writer, format Format, f *Feed, entries iter.Seq2[*Entry, error]) error {
 	if entries == nil {
 		entries = f.entries
@@ -75,7 +74,7 @@ func (f *Feed) entries(yield func(*Entry, error) bool) {
 	}
 }
 
-// survey is what the head of a document needs of its entries.
+// survey is the data about the entries that the head of a document needs.
 type survey struct {
 	any, podcast bool
 	nameless     bool // an entry without an author
@@ -95,7 +94,7 @@ func (s *survey) add(e *Entry) {
 	s.declares(e.Attributes, e.Extensions)
 }
 
-// declares notes namespaces, as many as are declared at the root.
+// declares adds namespaces, at most as many as are declared at the root.
 func (s *survey) declares(attributes []Attribute, list []Extension) {
 	use := func(uri string) {
 		if s.seen[uri] || len(s.namespaces) >= maxRootNamespaces {
@@ -182,7 +181,7 @@ func (x *jsonWriter) end() error {
 	return nil
 }
 
-// indented returns a value in JSON.
+// indented returns a value as indented JSON.
 func indented(v any, prefix string) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

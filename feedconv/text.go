@@ -21,12 +21,12 @@ func PlainText(s, contentType string) string { return markup.Plain(s, markup.Mod
 // titleText is PlainText for a title in HTML.
 func titleText(s string) string { return markup.Plain(s, markup.Title) }
 
-// oneLine is PlainText for what has no markup.
+// oneLine is PlainText for text without markup.
 func oneLine(s string) string { return markup.Plain(s, markup.Text) }
 
-// IsLink reports whether a reader may follow a URL, or a relative reference: its
-// scheme is one of the web or of what is like it (mailto, ftp, gemini and others).
-// Parse keeps no other as a link.
+// IsLink reports whether a reader may follow a URL or a relative reference. The scheme must be
+// http, https or another harmless one (mailto, ftp, gemini and others). Parse drops all other
+// links.
 func IsLink(s string) bool { return markup.Link(s) != "" }
 
 // text is a text construct of a format.
@@ -68,8 +68,8 @@ func (t text) lines() text {
 	return text{strings.Join(lines, "\n"), markup.TypePlain}
 }
 
-// tagLike matches what HTML takes for a tag, a comment or a CDATA section, but for
-// addresses between angle brackets, which people write in text.
+// tagLike matches a tag, a comment or a CDATA section of HTML, but not an address in angle
+// brackets, which people write in text.
 var tagLike = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`</?[A-Za-z](?:[0-9A-Za-z:_-]*[0-9A-Za-z_-])?(?:[\s/][^<]*)?>|<!--|<!\[CDATA\[`)
 })

@@ -18,9 +18,9 @@ import (
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
 )
 
-// parseXML maps a tidied document. It uses gofeed's format parsers and not its universal
-// feed, which has no place for half of what is needed here and costs as much again. The
-// package comment says what is read from the tree.
+// parseXML maps a tidied document. It uses gofeed's parsers of single formats. gofeed's universal
+// feed lacks half of the fields needed here, and building it would double the cost. The package
+// comment lists the parts that are read from the tree.
 func parseXML(doc *tidy.Document, opts Options) (*Feed, error) {
 	var f *Feed
 	if doc.Root == "feed" {
@@ -41,14 +41,14 @@ func parseXML(doc *tidy.Document, opts Options) (*Feed, error) {
 	return f, nil
 }
 
-// newDraft returns an entry with what gofeed has no place for.
+// newDraft returns an entry with the fields that gofeed does not have.
 func newDraft(doc *tidy.Document, n *tidy.Node) *draft {
 	return &draft{entry: Entry{
 		Attributes: foreignAttributes(doc, n), Extensions: extensions(doc, n.Children), Language: n.AttrNS(vocab.XML, "lang"),
 	}}
 }
 
-// extensions returns the elements among some that have no field.
+// extensions returns the elements of list that are not read into a field.
 func extensions(doc *tidy.Document, list []*tidy.Node) []Extension {
 	var out []Extension
 	for _, n := range list {
@@ -75,7 +75,7 @@ func foreignAttributes(doc *tidy.Document, n *tidy.Node) []Attribute {
 // module holds the elements of one namespace by name.
 type module = map[string][]ext.Extension
 
-// values returns the texts of the elements of a name that have any.
+// values returns the texts, if not empty, of the elements with a name.
 func values(m module, name string) []string {
 	var out []string
 	for _, e := range m[name] {
@@ -123,7 +123,7 @@ func newLink(rel, href, mediaType, title string) Link {
 	return Link{Rel: linkRel(rel), Href: markup.CleanLine(href), Type: markup.CleanLine(mediaType), Title: oneLine(title)}
 }
 
-// linkRel returns a relation its short name.
+// linkRel returns the short name of a relation.
 func linkRel(rel string) string {
 	rel = strings.TrimSpace(rel)
 	for _, prefix := range []string{"http://www.iana.org/assignments/relation/", "https://www.iana.org/assignments/relation/"} {
@@ -141,7 +141,7 @@ func alternate(links []Link) string {
 	for _, l := range links {
 		t := markup.MediaType(l.Type)
 		if l.Rel != "alternate" || markup.Link(l.Href) == "" || t == "application/ess" || t == "application/nno" {
-			continue // they list publication times and are no page
+			continue // ess and nno documents are not pages
 		}
 		if t == "" || markup.IsMarkup(t) && !strings.Contains(t, "atom") && !strings.Contains(t, "rss") {
 			return l.Href
@@ -151,8 +151,7 @@ func alternate(links []Link) string {
 	return first
 }
 
-// modules reads what Dublin Core, iTunes, Media RSS and Atom say of an entry,
-// in whatever format they stand.
+// modules reads the elements of Dublin Core, iTunes, Media RSS and Atom in an entry of any format.
 func (d *draft) modules(x ext.Extensions) {
 	e := &d.entry
 	dc, terms, itunes := x["dc"], x["dcterms"], x["itunes"]
@@ -188,8 +187,8 @@ func parseAll(list []string) []Person {
 	return out
 }
 
-// creators adds those whom Dublin Core names, when it names more than the
-// format does: co-authors, of whom RSS has room for one.
+// creators adds the persons of Dublin Core if there are more of these than authors of the format:
+// RSS has only one author element, so feeds put co-authors there.
 func (d *draft) creators(list []Person) {
 	e := &d.entry
 	if len(list) <= len(e.Authors) {
@@ -384,7 +383,7 @@ func atomType(s string) string {
 	}
 }
 
-// feedModules reads what the modules say of a feed.
+// feedModules reads the elements of modules in a feed.
 func feedModules(f *Feed, x ext.Extensions) {
 	dc, itunes, media, sy := x["dc"], x["itunes"], x["media"], x["sy"]
 	f.Title = cmp.Or(f.Title, titleText(value(dc, "title")), titleText(value(itunes, "title")), titleText(value(media, "title")))
@@ -409,8 +408,7 @@ func feedModules(f *Feed, x ext.Extensions) {
 	}
 }
 
-// cloudOf makes a cloud of attributes, or of its URL, which may be the text, as in
-// <source:cloud>.
+// cloudOf returns a cloud made of attributes, or of its URL, which <source:cloud> has as its text.
 func cloudOf(attribute func(name string) string, text string) Cloud {
 	if attribute("domain") == "" {
 		return cloudOfURL(cmp.Or(text, attribute("url"), attribute("href")))
@@ -445,7 +443,7 @@ func ttl(s string) time.Duration {
 	return time.Duration(minutes) * time.Minute
 }
 
-// number reads a small number; 0 when it is none.
+// number parses a number from 0 to 1<<30; it returns 0 for anything else.
 func number(s string) int {
 	n, err := strconv.Atoi(strings.TrimSpace(s))
 	if err != nil || n < 0 || n > 1<<30 {
@@ -466,7 +464,7 @@ func skipHours(list []string) []int {
 	return out
 }
 
-// skipDays reads the names of days, or three or more letters of them.
+// skipDays parses the names of days, which may be abbreviated to three letters or more.
 func skipDays(list []string) []time.Weekday {
 	var out []time.Weekday
 	for _, s := range list {
@@ -506,8 +504,8 @@ func writeCloudItems(b *strings.Builder, items []ext.Extension, depth int) {
 	b.WriteString("</ul>")
 }
 
-// writeCloudItem writes one item of the list: the title links where the item
-// does, or all of a description without a title.
+// writeCloudItem writes one item of the list. The title is a link to target; without a title, the
+// description is the link.
 func writeCloudItem(b *strings.Builder, title, target, description string) {
 	label := html.EscapeString(titleText(title))
 	if label == "" {

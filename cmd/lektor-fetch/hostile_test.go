@@ -493,7 +493,7 @@ func testHostileAnswers(t *testing.T, h *hostile, s *hostileServer) {
 		{name: "JSON member name", answer: fill(`{"items":[{"id":1,"`, "a", `":1}]}`), entries: 1},
 		{name: "JSON members", answer: fill(`{"items":[{"id":1`, `,"title":"a"`, `}]}`), entries: 1},
 		{name: "JSON items", answer: fill(`{"items":[{"id":1}`, `,{}`, `]}`), says: "20000 entries", flag: "max-entries", entries: 1},
-		{name: "JSON, no feed", answer: fill(`[`, `[`, ``), says: "malformed JSON, and no feed"},
+		{name: "JSON, no feed", answer: fill(`[`, `[`, ``), says: "malformed JSON, and not a feed"},
 
 		// Codings.
 		{name: "gzip", answer: encoded("gzip", zeros(bombSize)), says: "more than 16777216 bytes after decompression", flag: "max-decoded", fine: encoded("gzip", big), raised: decodedRaised, whole: 100},

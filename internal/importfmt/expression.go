@@ -28,12 +28,12 @@ func Translate(expr string) (string, error) {
 		return "", fmt.Errorf("%q is not understood", p.rest)
 	}
 	if _, err := query.Parse(text); err != nil {
-		return "", fmt.Errorf("it would be %s, which is no query: %w", text, err)
+		return "", fmt.Errorf("the translation %s is not a valid query: %w", text, err)
 	}
 	return text, nil
 }
 
-// expression is what is left of one to be read.
+// expression is the unread rest of an expression.
 type expression struct {
 	rest  string
 	depth int
@@ -41,7 +41,7 @@ type expression struct {
 
 func (p *expression) space() { p.rest = strings.TrimLeft(p.rest, " \t\r\n") }
 
-// word takes a word if it stands here.
+// word reads the word w if it is next, and reports whether it was.
 func (p *expression) word(w string) bool {
 	p.space()
 	rest, ok := strings.CutPrefix(p.rest, w)
@@ -56,9 +56,8 @@ func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// all reads comparisons with "and" and "or" between them. Neither binds more than the
-// other: what is right of one belongs together, as in newsboat. joins is the one that
-// stands at the top, "" for a single term.
+// all reads comparisons with "and" and "or" between them. As in newsboat, both have the same
+// precedence and group to the right. joins is the outermost operator, "" for a single term.
 func (p *expression) all() (text, joins string, err error) {
 	if p.depth++; p.depth > 100 {
 		return "", "", errors.New("it is nested too deeply")
@@ -84,7 +83,7 @@ func (p *expression) all() (text, joins string, err error) {
 	return left, leftJoins, nil
 }
 
-// group puts a query into parentheses if what joins it binds less than its place.
+// group puts a query into parentheses if its outermost operator is less.
 func group(text, joins, less string) string {
 	if joins == less {
 		return "(" + text + ")"
@@ -92,7 +91,7 @@ func group(text, joins, less string) string {
 	return text
 }
 
-// one reads a comparison, or an expression in parentheses.
+// one reads a comparison or an expression in parentheses.
 func (p *expression) one() (text, joins string, err error) {
 	if p.word("(") {
 		text, joins, err = p.all()
@@ -165,22 +164,22 @@ func (p *expression) value() (string, error) {
 	return v, nil
 }
 
-// texts are attributes that are text here, too, and the keys of it.
+// texts maps attributes that are text to keys of lektor-query(7).
 var texts = map[string]string{
 	"title": "title", "author": "author", "content": "text", "guid": "id", "link": "link", "feedtitle": "feed",
 }
 
-// hasKeys are those of them that can be asked for being there at all.
+// hasKeys are the attributes in texts for which lektor-query(7) has "has:".
 var hasKeys = []string{"title", "author", "content", "link"}
 
 var (
-	errNone  = errors.New("there is nothing like it in lektor-query(7)")
-	errOp    = errors.New("they are not compared so")
-	errRegex = errors.New("the regular expression has no like in RE2")
+	errNone  = errors.New("the attribute has no equivalent in lektor-query(7)")
+	errOp    = errors.New("the operator or value has no equivalent in lektor-query(7)")
+	errRegex = errors.New("the regular expression has no equivalent in RE2")
 )
 
-// comparisons are the attributes that are no text here. joins is "and" or "or" if text has
-// several terms with that word between them.
+// comparisons translates the attributes that are not in texts. joins is "and" or "or" if the result
+// has several terms joined by that word.
 var comparisons = map[string]func(op, value string) (text, joins string, err error){
 	"unread":         unread,
 	"tags":           tags,
@@ -209,7 +208,7 @@ func comparison(attribute, op, value string) (text, joins string, err error) {
 		}
 		return negate(key+":"+slashed(re), negated), "", nil
 	case "#", "!#":
-		// A word between spaces, with its capitals.
+		// A word between spaces; case counts.
 		if value != "" && !strings.Contains(value, " ") {
 			return negate(key+`:/(^| )`+quoted+`( |$)/`, negated), "", nil
 		}
@@ -217,7 +216,7 @@ func comparison(attribute, op, value string) (text, joins string, err error) {
 		if value == "" && slices.Contains(hasKeys, attribute) {
 			return negate("has:"+attribute, !negated), "", nil
 		}
-		// The whole of it, with its capitals.
+		// The whole text; case counts.
 		if value != "" && attribute != "content" {
 			return negate(key+":/^"+quoted+"$/", negated), "", nil
 		}
@@ -249,7 +248,7 @@ func rssurl(op, value string) (text, joins string, err error) {
 	return negate("feed:"+quote(value), op == "!="), "", nil
 }
 
-// flags says which flags an entry has: # and =~ with one letter, or with a class of them.
+// flags translates a comparison of flags: # and =~ with one letter, or with a class of letters.
 func flags(op, value string) (text, joins string, err error) {
 	letters, one := value, false
 	if op == "=~" || op == "!~" {
@@ -262,7 +261,7 @@ func flags(op, value string) (text, joins string, err error) {
 		return "", "", errOp
 	}
 	if letters == "" || strings.Trim(letters, "Fabcdefghijklmnopqrstuvwxyz") != "" {
-		return "", "", errors.New("flags are F and small letters here")
+		return "", "", errors.New("only F and small letters are flags")
 	}
 	var terms []string
 	for _, c := range letters {
@@ -282,7 +281,7 @@ func flags(op, value string) (text, joins string, err error) {
 	return negate(text, strings.HasPrefix(op, "!")), "", nil
 }
 
-// age says when an entry is from: newsboat counts whole days.
+// age translates a comparison of the age of an entry, which newsboat counts in whole days.
 func age(op, value string) (text, joins string, err error) {
 	low, high, ok := strings.Cut(value, ":")
 	from, err1 := strconv.Atoi(low)
@@ -317,7 +316,7 @@ func age(op, value string) (text, joins string, err error) {
 	return "", "", errOp
 }
 
-// enclosure says that an entry has one, or of which kind.
+// enclosure translates a comparison of the type or the URL of an enclosure.
 func enclosure(attribute, op, value string) (text, joins string, err error) {
 	kind := strings.ToLower(strings.Trim(strings.TrimPrefix(value, "^"), "./*"))
 	switch {
@@ -338,15 +337,15 @@ func negate(term string, not bool) string {
 	return term
 }
 
-// quote makes a phrase.
+// quote returns s as a phrase of lektor-query(7).
 func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
-// tagFolder is the folder that a tag becomes: "a/b" is b in a.
+// tagFolder returns the folder for a tag: "a/b" is the folder b in a.
 func tagFolder(tag string) string { return opml.JoinPath(strings.Split(oneLine(tag), "/")) }
 
-// slashed makes a term of a regular expression, in which case does not count.
+// slashed returns a regular expression as a term that ignores case.
 func slashed(re string) string {
 	var b strings.Builder
 	for i := 0; i < len(re); i++ {
@@ -364,9 +363,9 @@ func slashed(re string) string {
 }
 
 // RE2 translates an extended regular expression of POSIX, with the additions of the GNU library,
-// into one of RE2. In a class of POSIX a backslash is
-// plain; "\<" and "\>" are the begin and end of a word; there are no lazy quantifiers
-// and no groups that begin with a question mark.
+// into one of RE2. In a POSIX class a backslash is a plain character; "\<" and "\>" are the
+// beginning and end of a word; there are no lazy quantifiers, and no groups that begin with a
+// question mark.
 func RE2(posix string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(posix); i++ {
@@ -401,7 +400,7 @@ func RE2(posix string) (string, error) {
 	return b.String(), nil
 }
 
-// escaped returns what a byte behind a backslash is in RE2.
+// escaped returns the RE2 form of an escaped byte.
 func escaped(c byte) (string, error) {
 	switch {
 	case c == '<', c == '>':
@@ -420,7 +419,7 @@ func escaped(c byte) (string, error) {
 	return `\` + string(c), nil
 }
 
-// classEnd returns the place behind a class that begins at i, or -1.
+// classEnd returns the index behind a class that begins at i, or -1.
 func classEnd(re string, i int) int {
 	at := i + 1
 	if at < len(re) && re[at] == '^' {

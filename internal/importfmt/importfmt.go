@@ -1,7 +1,7 @@
-// Package importfmt reads what other feed readers keep for their users: feeds with names
-// and folders, saved queries, and what was read. It knows their formats, and neither
-// the disk nor the lektor-dir. None of what it reads is run: a list that is a shell
-// script is read for the lines that it knows.
+// Package importfmt reads the files of other feed readers: feeds with names and folders, saved
+// queries, and which entries were read. It parses formats only, and accesses neither the disk nor
+// the lektor-dir. Nothing is executed: in a list that is a shell script, it reads only the lines
+// that it can parse.
 package importfmt
 
 import (
@@ -10,27 +10,27 @@ import (
 	"time"
 )
 
-// Library is what a reader keeps.
+// Library is the data of a reader.
 type Library struct {
 	Feeds   []Feed // in its order, each URL once
 	Queries []Query
 	Rules   []Rule
-	// Notes say, a line each, what was not understood or has no equivalent.
+	// Notes are the lines that could not be read or have no equivalent, one note for each.
 	Notes []string
 }
 
 // Feed is a feed that another reader fetches.
 type Feed struct {
 	URL string // as the user wrote it; "exec:" and a command of /bin/sh for one that a command makes
-	// Filter is a command of /bin/sh through which its documents go, or "".
+	// Filter is a shell command that filters the feed's documents, or "".
 	Filter string
-	// Key is what the reader calls the feed where it keeps the entries.
+	// Key is the reader's own key of the feed in its list of entries.
 	Key        string
 	Title      string // the user's own name for it, or ""
 	Name       string // its own name, or ""
 	Link       string // its page, or ""
 	Categories []string
-	// Off means that the reader does not fetch it.
+	// Off is true if the reader does not fetch the feed.
 	Off bool
 }
 
@@ -45,25 +45,25 @@ type Query struct {
 type Item struct {
 	Feed string // the Key of its feed, or a URL of the feed; "" if unknown
 	Page string // URL of the feed's page, where Feed is "" or of no use
-	// ID is what it has for the entry's identifier, URL the entry's page; either may be "".
+	// ID is the entry's identifier in the reader, URL the entry's page. Either may be "".
 	ID, URL, Title string
 	Date           time.Time // zero if it is not known
 	Read, Trashed  bool
 	Flagged        bool
 	Flags          string // the user's own, a to z
 	Marked         bool   // it has other flags, which have no equivalent
-	// Made means that the reader made ID, as the feed has none for the entry.
+	// Made is true if the reader made ID, because the entry has none in the feed.
 	Made bool
-	// Row is what the reader's database has for the entry, Text what else is known of
-	// it; nil where that is to be read by the row, or there is nothing.
+	// Row is the number of the entry in the reader's database. Text is the rest of the entry; nil
+	// if it must be read by Row, or does not exist.
 	Row  int64
 	Text *Text
-	// FeedTitle is what the reader calls the feed, where the item says so.
+	// FeedTitle is the reader's name of the feed, if the item contains it.
 	FeedTitle string
 }
 
-// Marks are the flags of an item, in the letters of a lektor-dir; "" for an unread one
-// without any.
+// Marks returns the flags of an item, as letters of a lektor-dir; "" for an unread item without
+// flags.
 func (i *Item) Marks() string {
 	var b strings.Builder
 	if i.Flagged {
@@ -126,5 +126,5 @@ func (l *Library) add(f Feed) {
 	l.Feeds = append(l.Feeds, f)
 }
 
-// oneLine makes a line of what may have several.
+// oneLine joins the words of s with single spaces.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -54,7 +54,7 @@ func TestNewsboat(t *testing.T) {
 		t.Errorf("queries: %+v", lib.Queries)
 	}
 	notes := strings.Join(lib.Notes, "\n")
-	for _, n := range []string{"line 10: a filter:", `line 12: the query "Time/Out" is called "Time-Out"`, "line 13: a query:"} {
+	for _, n := range []string{"line 10: filter:", `line 12: the query "Time/Out" is saved as "Time-Out"`, "line 13: query:"} {
 		if !strings.Contains(notes, n) {
 			t.Errorf("no note %q in %q", n, notes)
 		}
@@ -69,7 +69,7 @@ func TestTranslate(t *testing.T) {
 		{`unread = "yes"`, `is:unread`, ""},
 		{`unread != "yes"`, `is:read`, ""},
 		{`unread == "no"`, `is:read`, ""},
-		{`unread = "maybe"`, "", "not compared so"},
+		{`unread = "maybe"`, "", "operator or value has no equivalent"},
 		{`tags # "tech"`, `folder:"tech"`, ""},
 		{`tags !# "a \"b\""`, `not:folder:"a \"b\""`, ""},
 		{`tags # "a/b"`, `folder:"a/b"`, ""},
@@ -79,16 +79,16 @@ func TestTranslate(t *testing.T) {
 		{`title = "A (b)"`, `title:/^A \(b\)$/`, ""},
 		{`title = ""`, `not:has:title`, ""},
 		{`title =~ "\<word\>"`, `title:/\bword\b/i`, ""},
-		{`title =~ "(a)\1"`, "", "no like in RE2"},
-		{`title =~ "a*?"`, "", "no like in RE2"},
-		{`title =~ "["`, "", "no like in RE2"},
+		{`title =~ "(a)\1"`, "", "no equivalent in RE2"},
+		{`title =~ "a*?"`, "", "no equivalent in RE2"},
+		{`title =~ "["`, "", "no equivalent in RE2"},
 		{`title =~ "[]a\d]"`, `title:/[\]a\\d]/i`, ""},
 		{`title =~ "[[:alpha:]/]"`, `title:/[[:alpha:]\/]/i`, ""},
 		{`author =~ 'Kim'`, `author:/Kim/i`, ""},
 		{`content =~ "x"`, `text:/x/i`, ""},
 		{`feedtitle =~ "lwn"`, `feed:/lwn/i`, ""},
 		{`rssurl = "https://a.example/?x"`, `feed:"https://a.example/?x"`, ""},
-		{`rssurl =~ "a"`, "", "not compared so"},
+		{`rssurl =~ "a"`, "", "operator or value has no equivalent"},
 		{`age < 7`, `since:7d`, ""},
 		{`age <= 7`, `since:8d`, ""},
 		{`age > 7`, `before:8d`, ""},
@@ -96,7 +96,7 @@ func TestTranslate(t *testing.T) {
 		{`age = 0`, `since:1d`, ""},
 		{`age between 7:2`, `before:2d since:8d`, ""},
 		{`age != 3`, `not:(before:3d since:4d)`, ""},
-		{`age < -1`, "", "not compared so"},
+		{`age < -1`, "", "operator or value has no equivalent"},
 		{`flags # "a"`, `flag:a`, ""},
 		{`flags =~ "[ab]"`, `flag:a or flag:b`, ""},
 		{`flags !~ "[ab]"`, `not:(flag:a or flag:b)`, ""},
@@ -109,8 +109,8 @@ func TestTranslate(t *testing.T) {
 		{`flags =~ "S"`, "", "small letters"},
 		{`enclosure_type =~ "audio/"`, `has:audio`, ""},
 		{`enclosure_url != ""`, `has:enclosure`, ""},
-		{`enclosure_url =~ "mp3"`, "", "nothing like it"},
-		{`unread_count > 0`, "", "nothing like it"},
+		{`enclosure_url =~ "mp3"`, "", "attribute has no equivalent"},
+		{`unread_count > 0`, "", "attribute has no equivalent"},
 		{`unread = "yes" and ( title =~ "a" or title =~ "b" )`, `is:unread (title:/a/i or title:/b/i)`, ""},
 		{`unread = "yes" and title =~ "a" or title =~ "b"`, `is:unread (title:/a/i or title:/b/i)`, ""},
 		{`unread = "yes" or title =~ "a" and title =~ "b"`, `is:unread or title:/a/i title:/b/i`, ""},
@@ -229,8 +229,8 @@ feed "outside" "https://outside.example/"
 	}
 	notes := strings.Join(lib.Notes, "\n")
 	for _, n := range []string{
-		"line 5: the function fetch is sfeed's", "line 9: the function filter", `line 25: the shell would expand it, and it is not run: feed x $BASE/x`,
-		"a feed has a name and a URL: feed only a name", "enc: that it is in iso-8859-1", "not understood, and not run: if true", "feed n$i https://$i.example/", "not run: cat",
+		"line 5: the function fetch is not imported", "line 9: the function filter", `line 25: the shell would expand it, and it is not run: feed x $BASE/x`,
+		"a feed has a name and a URL: feed only a name", "enc: the encoding iso-8859-1 is not imported", "not understood, and not run: if true", "feed n$i https://$i.example/", "not run: cat",
 	} {
 		if !strings.Contains(notes, n) {
 			t.Errorf("no note %q in\n%s", n, notes)
@@ -321,8 +321,8 @@ to = x
 		{"name": "per cent", "seen": {"urn:x": {"id": "0f"}}}, {"name": "new"},
 		{"name": "no ids", "seen": {"0f": {"hash": "0f", "message_id": "<1@h>"}, "urn:y": "1e", "2d": {"hash": "2d", "old": true}}}]}`))
 	wantI := []Item{{Feed: "xkcd", ID: "https://xkcd.com/1/", URL: "https://xkcd.com/1/", Read: true}, {Feed: "per cent", ID: "urn:x", Read: true}, {Feed: "no ids", ID: "urn:y", Read: true}}
-	if len(notes) != 1 || !strings.HasPrefix(notes[0], "no ids: of 2 entries") {
-		t.Errorf("got %q; want len(notes) == 1 and strings.HasPrefix(notes[0], \"no ids: of 2 entries\")", notes)
+	if len(notes) != 1 || !strings.HasPrefix(notes[0], "no ids: 2 entries") {
+		t.Errorf("got %q; want len(notes) == 1 and strings.HasPrefix(notes[0], \"no ids: 2 entries\")", notes)
 	}
 	if err != nil || !reflect.DeepEqual(items, wantI) {
 		t.Errorf("got %+v, %v; want err == nil and reflect.DeepEqual(items, wantI)", items, err)

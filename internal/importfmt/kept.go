@@ -18,14 +18,13 @@ type Text struct {
 	Enclosures      []Enclosure
 }
 
-// Enclosure is a file that belongs to an entry. Length is in bytes, -1 when unknown.
+// Enclosure is a file that belongs to an entry. Length is in bytes, -1 if unknown.
 type Enclosure struct {
 	URL, Type string
 	Length    int64
 }
 
-// Kept is an entry that the user of another reader still has before him, as it is unread
-// or has flags, and that his feed need not list any more.
+// Kept is an entry that is unread or flagged in another reader. Its feed may no longer list it.
 type Kept struct {
 	*Item
 	GUID   string // identifier in the feed, "" if it is not known
@@ -33,8 +32,8 @@ type Kept struct {
 }
 
 // Keep returns the unread and the flagged items that are not deleted, newest first. unsure is the
-// number of such items that it leaves out, because they have no identifier of the feed, and no URL
-// or one that others share: delivered, they would be there twice once the feed lists them.
+// number of such items that it leaves out, because they have no identifier from the feed and no URL
+// of their own: if they were delivered, the feed would deliver them again.
 func Keep(items []Item) (kept []Kept, unsure int) {
 	type in struct{ feed, url string }
 	urls := make(map[in]int, len(items))

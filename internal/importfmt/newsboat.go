@@ -10,10 +10,10 @@ import (
 	"github.com/lektordir/lektor/internal/query"
 )
 
-// Newsboat reads newsboat's file urls, a line for a feed: its URL, exec: with a command
-// or filter: with a command and a URL; or query: with a name and an expression of its
-// filter language. Tags follow, of which ~ begins a title, and ! alone says that the
-// list does not show the feed. A token may stand in double quotes; # begins a comment.
+// Newsboat reads newsboat's file urls, a line for a feed: its URL, exec: with a command or filter:
+// with a command and a URL; or query: with a name and an expression of its filter language. Tags
+// follow: a tag that begins with ~ is the title, and the tag ! hides the feed. A token may stand in
+// double quotes; # begins a comment.
 func Newsboat(urls string) *Library {
 	lib := &Library{}
 	n := 0
@@ -37,7 +37,7 @@ func Newsboat(urls string) *Library {
 		case "filter":
 			command, target, ok := strings.Cut(rest, ":")
 			if !ok || command == "" || target == "" {
-				note("a filter: has a command, and after another colon a URL")
+				note("filter: must be followed by a command, a colon and a URL")
 				continue
 			}
 			lib.tagged(Feed{URL: target, Filter: command, Key: url}, tags)
@@ -53,7 +53,7 @@ func (l *Library) tagged(f Feed, tags []string) {
 	for _, t := range tags {
 		switch {
 		case strings.HasPrefix(t, "~"):
-			if f.Title == "" { // newsboat, too, takes the first
+			if f.Title == "" { // the first counts, as in newsboat
 				f.Title = oneLine(t[1:])
 			}
 		case t == "!":
@@ -66,8 +66,9 @@ func (l *Library) tagged(f Feed, tags []string) {
 	l.add(f)
 }
 
-// tokens splits a line as newsboat does: within double quotes a backslash makes what
-// follows it plain, but for n, r and t; elsewhere it is plain itself.
+// tokens splits a line as newsboat does. Within double quotes a backslash escapes the next
+// character, and \n, \r and \t are control characters; outside quotes a backslash is a plain
+// character.
 func tokens(line string) (out []string) {
 	for {
 		line = strings.TrimLeft(line, " \t\r\n")
@@ -118,18 +119,18 @@ func (l *Library) query(text string, note func(string, ...any)) {
 		name, expr, _ = strings.Cut(text, ":")
 	}
 	if name == "" || strings.TrimSpace(expr) == "" {
-		note("a query: has a name, and after another colon an expression")
+		note("query: must be followed by a name, a colon and an expression")
 		return
 	}
 	q := Query{Name: QueryName(name)}
 	if q.Name != name {
-		note("the query %q is called %q here", name, q.Name)
+		note("the query %q is saved as %q", name, q.Name)
 	}
 	q.Text, q.Err = Translate(expr)
 	l.Queries = append(l.Queries, q)
 }
 
-// QueryName makes a name that a saved query can have.
+// QueryName returns a valid name of a saved query.
 func QueryName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {
@@ -151,20 +152,21 @@ func QueryName(name string) string {
 	return name
 }
 
-// Config is what of newsboat's configuration concerns who moves.
+// Config is the part of newsboat's configuration that can be imported.
 type Config struct {
 	Cache string   // the file of its database, "" for the usual place; may begin with "~/"
 	Rules []Rule   // of its killfile, lines "ignore-article"
-	Notes []string // remarks on settings that are not taken over
+	Notes []string // remarks on settings that are not imported
 }
 
-// Rule says which entries the user wants never to see.
+// Rule selects entries that the user never wants to see.
 type Rule struct {
 	Source string // as the user wrote it
-	// Feed is the URL of the feed for which it is, as the list has it, "" for all.
+	// Feed is the URL of the feed to which the rule applies, as in the list of feeds, "" for all
+	// feeds.
 	Feed  string
-	Query string // in the language of lektor-query(7), where Err is nil
-	Err   error  // why it cannot be said in it
+	Query string // in the language of lektor-query(7), if Err is nil
+	Err   error  // why the query cannot be translated
 }
 
 // NewsboatConfig reads newsboat's file config.
@@ -180,7 +182,7 @@ func NewsboatConfig(config string) (c Config) {
 			c.Cache = t[1]
 		case "urls-source":
 			if t[1] != "local" {
-				c.Notes = append(c.Notes, "it has its feeds from "+t[1]+", and of these nothing is known here: export them there as OPML")
+				c.Notes = append(c.Notes, "its feeds come from "+t[1]+" and cannot be read here: export them from there as OPML, and import this")
 			}
 		case "ignore-article":
 			c.Rules = append(c.Rules, ignored(oneLine(line), t[1:]))
@@ -191,7 +193,7 @@ func NewsboatConfig(config string) (c Config) {
 		}
 	}
 	if keys > 0 {
-		c.Notes = append(c.Notes, humanize.Count(keys, "line")+" bind-key and macro not taken over: keys are set in etc/view/keys, see lektor-view-tui(1)")
+		c.Notes = append(c.Notes, humanize.Count(keys, "line")+" bind-key or macro not imported: set keys in etc/view/keys, see lektor-view-tui(1)")
 	}
 	return c
 }
@@ -205,7 +207,7 @@ func ignored(source string, words []string) Rule {
 		r.Err = errors.New("it has no expression")
 		return r
 	case strings.HasPrefix(words[0], "regex:"):
-		r.Err = errors.New("feeds are not named by regular expressions here")
+		r.Err = errors.New("a regular expression cannot select feeds")
 		return r
 	case words[0] != "*":
 		r.Feed = words[0]

@@ -36,7 +36,7 @@ func R2E(config string) *Library {
 			if name, ok := strings.CutPrefix(section, "feed."); ok {
 				f = &Feed{Title: oneLine(name), Key: name}
 			}
-		case f == nil || line[0] == ' ' || line[0] == '\t': // a value goes on
+		case f == nil || line[0] == ' ' || line[0] == '\t': // the value continues
 		default:
 			at := strings.IndexAny(trimmed, "=:")
 			if at < 0 {
@@ -60,14 +60,14 @@ func (lib *Library) r2e(f *Feed, key, value string) {
 		f.Off = slices.Contains([]string{"false", "no", "off", "0"}, strings.ToLower(value))
 	case "post-process", "digest-post-process":
 		if value != "" {
-			lib.Notes = append(lib.Notes, fmt.Sprintf("%s: its %s is rss2email's, and is not taken over", f.Title, key))
+			lib.Notes = append(lib.Notes, fmt.Sprintf("%s: its setting %s is not imported", f.Title, key))
 		}
 	}
 }
 
-// R2ESeen reads the data of rss2email, JSON: of each feed what was mailed, which is
-// taken for read. An entry without an identifier in its feed is stored by rss2email
-// as a digest of its text. No item is made of it; notes say how many there are.
+// R2ESeen reads rss2email's data, which is JSON: for each feed the entries that were mailed, which
+// count as read. If an entry has no identifier, rss2email stores only a digest of its text, and
+// R2ESeen cannot return an item; notes hold the numbers of such entries.
 func R2ESeen(data []byte) (items []Item, notes []string, err error) {
 	var file struct {
 		Feeds []struct {
@@ -93,7 +93,7 @@ func R2ESeen(data []byte) (items []Item, notes []string, err error) {
 			items = append(items, i)
 		}
 		if digests > 0 {
-			notes = append(notes, fmt.Sprintf("%s: of %s that were mailed only a digest is known, as the feed gives no identifiers: what of them it still has stays unread", oneLine(f.Name), humanize.Count(digests, "entry")))
+			notes = append(notes, fmt.Sprintf("%s: %s without an identifier were mailed; if the feed still lists them, they stay unread", oneLine(f.Name), humanize.Count(digests, "entry")))
 		}
 	}
 	return items, notes, nil

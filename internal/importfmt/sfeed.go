@@ -9,13 +9,12 @@ import (
 //
 //	feed NAME URL [BASESITEURL [ENCODING]]
 //
-// Nothing is run. A call whose words the shell would have to expand, and what else
-// feeds() does, comes back as a note. path is the value of sfeedpath, where that is
-// plain, else "".
+// Nothing is run. A call whose words the shell would have to expand, and any other command in
+// feeds(), becomes a note. path is the value of sfeedpath if no expansion is needed, else "".
 func Sfeed(rc string) (lib *Library, path string) {
 	lib = &Library{}
 	sh := &script{text: rc, line: 1}
-	within := "" // the function that is read
+	within := "" // the function being read
 	own := map[string]bool{}
 	for c := range sh.commands() {
 		note := func(format string, a ...any) {
@@ -26,7 +25,7 @@ func Sfeed(rc string) (lib *Library, path string) {
 			within = first
 			if within != "feeds" && !own[within] {
 				own[within] = true
-				note("the function %s is sfeed's, and is not taken over", first)
+				note("the function %s is not imported", first)
 			}
 		case first == "}" && len(c.words) == 1:
 			within = ""
@@ -45,7 +44,7 @@ func Sfeed(rc string) (lib *Library, path string) {
 				continue
 			}
 			if len(c.words) > 4 && c.words[4].text != "" {
-				note("%s: that it is in %s is found out here by itself", f.Title, c.words[4].text)
+				note("%s: the encoding %s is not imported: lektor detects it", f.Title, c.words[4].text)
 			}
 			lib.add(f)
 		case within == "feeds":
@@ -107,20 +106,19 @@ func sfeedText(field string) string {
 	return strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t").Replace(field)
 }
 
-// script is a shell script that is read, and not run.
+// script is a shell script, which is read and never run.
 type script struct {
 	text string
 	line int
 }
 
-// word is a word of a script: its text without quotes, and whether the shell would
-// make something else of it.
+// word is a word of a script: its text without quotes, and whether the shell would expand it.
 type word struct {
 	text    string
 	expands bool
 }
 
-// simple is a simple command, or the begin of a function.
+// simple is a simple command, or the beginning of a function.
 type simple struct {
 	line     int
 	words    []word
@@ -221,7 +219,7 @@ func (s *script) command() (c simple) {
 	}
 }
 
-// skipTo skips lines up to the one that ends a document within a script.
+// skipTo skips the lines of a here-document, up to the line that ends it.
 func (s *script) skipTo(mark string) {
 	for s.text != "" {
 		line, rest, _ := strings.Cut(s.text, "\n")
@@ -233,7 +231,7 @@ func (s *script) skipTo(mark string) {
 	}
 }
 
-// word reads a word. It begins with something else than space.
+// word reads a word. The next character must not be a space.
 func (s *script) word() (w word) {
 	var b strings.Builder
 	quote := byte(0)
@@ -275,7 +273,7 @@ loop:
 		case strings.IndexByte(" \t\r;&|()<>", c) >= 0:
 			break loop
 		case strings.IndexByte("*?[~", c) >= 0:
-			// A URL often has a question mark, and names no file.
+			// A question mark does not count as a pattern: URLs often have one.
 			w.expands = w.expands || c == '~' && i == 0
 		}
 		b.WriteByte(c)

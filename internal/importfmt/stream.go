@@ -68,7 +68,7 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// text returns what the service has of an entry that is kept.
+// text returns the text of an entry.
 func (e *entry) text() *Text {
 	t := &Text{Author: oneLine(e.Author), Content: string(cmp.Or(e.Content, e.Summary))}
 	for _, k := range append(e.Keywords, e.Tags...) {
@@ -92,7 +92,7 @@ func (e *entry) text() *Text {
 
 type href struct{ Href string }
 
-// value is what may be a string, a number, a boolean, or an object with an id.
+// value is a string, a number, a boolean, or an object with an id, as a string.
 type value string
 
 func (v *value) UnmarshalJSON(b []byte) error {
@@ -109,8 +109,8 @@ func (v *value) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Stream reads entries that a service exported as JSON: those that were starred or
-// saved, or any. It does not matter which of the services it was.
+// Stream reads entries that a service exported as JSON: those that were starred or saved, or any.
+// It detects the service.
 func Stream(data []byte) ([]Item, error) {
 	data = bytes.TrimPrefix(bytes.TrimSpace(data), []byte("\xef\xbb\xbf"))
 	var file struct {
@@ -142,7 +142,7 @@ func isSaved(id value) bool {
 	return strings.HasSuffix(string(id), "/state/com.google/starred") || strings.HasSuffix(string(id), "/tag/global.saved")
 }
 
-// item returns the entry of a list, in which all are saved or not.
+// item returns an entry as an Item. saved is true if all entries of its list are saved.
 func (e *entry) item(saved bool) Item {
 	i := Item{Title: oneLine(e.Title), ID: e.OriginID, Date: unix(string(e.Published)), Flagged: saved}
 	if t, err := time.Parse(time.RFC3339Nano, e.PublishedAt); err == nil {

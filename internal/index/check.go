@@ -52,7 +52,7 @@ func (x *Index) compare(ctx context.Context, progress func(done, total int), pro
 	if n, ok := s.c.one("SELECT coalesce(sum(length(list)), 0) FROM names"); ok {
 		c.total = int(n.int(0)) / listedSize
 	}
-	// Malformed entries are in neither. Every listing yields their errors, so they are ignored here.
+	// Malformed entries are not in the index. Every listing reports them, so they are ignored here.
 	for refs := range x.dir.ListFeeds(ctx, lektordir.ListOptions{AllVersions: true, Withdrawn: true}) {
 		if len(refs) > 0 {
 			c.feed(ctx, refs, progress)
@@ -70,16 +70,15 @@ func (x *Index) compare(ctx context.Context, progress func(done, total int), pro
 	return c.done, s.c.err
 }
 
-// check is a comparison of the index with the directory, of which it holds a feed at a
-// time.
+// check is a comparison of the index with the directory. It holds one feed at a time.
 type check struct {
 	*session
 	bags    []*bag
 	problem func(string)
-	begun   time.Time // before the index looked
+	begun   time.Time // before the index was brought up to date
 
-	// words are those of entries whose postings are to be looked at, by their ids: to look
-	// at those of many at once costs a fraction of doing so for each.
+	// words holds, for each word, the ids of the entries whose postings have to be checked.
+	// Checking many entries at once is much faster than one by one.
 	words  map[string][]uint32
 	pairs  int // number of pairs of a word and an entry
 	refs   map[uint32]lektordir.Ref
@@ -89,7 +88,7 @@ type check struct {
 	seen        map[*feed]bool
 }
 
-// feed compares the entries of one.
+// feed compares the entries of a feed.
 func (c *check) feed(ctx context.Context, refs []lektordir.Ref, progress func(done, total int)) {
 	shown, _ := c.x.dir.List(ctx, lektordir.ListOptions{Feeds: []string{refs[0].Feed}, Withdrawn: true})
 	isShown := make(map[lektordir.Ref]bool, len(shown))
@@ -121,7 +120,7 @@ func (c *check) feed(ctx context.Context, refs []lektordir.Ref, progress func(do
 	}
 }
 
-// count compares how many entries are shown of a feed.
+// count compares the numbers of entries that are shown of a feed.
 func (c *check) count(f *feed, shown int) {
 	c.seen[f] = true
 	n, ok := c.c.one("SELECT count(*) FROM entry WHERE dir >> 1 = ? AND listed > 0", f.id)
@@ -130,8 +129,8 @@ func (c *check) count(f *feed, shown int) {
 	}
 }
 
-// asBefore reports whether the directories of a feed are as they were when the index
-// looked: then it has to know what is in them.
+// asBefore reports whether the directories of a feed are unchanged since the index read them, so
+// that it must have all their entries.
 func (c *check) asBefore(f *feed) bool {
 	for place, was := range f.now[:ofList] {
 		if now, _ := look(unix.AT_FDCWD, c.x.dir.Join(lektordir.Place(place).String(), f.hash)); now != was {
@@ -142,8 +141,8 @@ func (c *check) asBefore(f *feed) bool {
 	return now == f.now[ofList] && now == f.stamps[ofList]
 }
 
-// changed reports whether an entry has come, moved, or been written to since the index
-// looked, so that it cannot know.
+// changed reports whether an entry was added, moved, or written to since the index was brought up
+// to date.
 func (c *check) changed(ref lektordir.Ref) bool {
 	if f := c.feeds[ref.Feed]; f != nil && !c.asBefore(f) {
 		return true
@@ -189,7 +188,7 @@ func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
 	for _, w := range d.words {
 		ids, ok := c.words[w]
 		if !ok {
-			w = strings.Clone(w) // and not all that it is a part of
+			w = strings.Clone(w) // so that the rest of the text can be freed
 		}
 		c.words[w] = append(ids, uint32(id))
 	}
@@ -199,11 +198,11 @@ func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
 	return ""
 }
 
-// manyPairs is of how many words of entries the postings are looked at together. They
-// take some ten bytes each.
+// manyPairs is the number of pairs of word and entry that are checked together. A pair takes about
+// ten bytes.
 const manyPairs = 1 << 20
 
-// postings compares the words that entries have with those that the index has of them.
+// postings compares the words of entries with their words in the index.
 func (c *check) postings() {
 	bad := map[uint32]string{}
 	if c.listed == nil {

@@ -16,10 +16,10 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// SQLite takes the bytes of a page as they are. Here each page of the file ends with a
-// checksum, as with SQLite's extension cksumvfs, which the library does not have: a VFS that
-// is the system's, but for reads and writes of pages. A page with another checksum, and
-// one that the file is too short for, is the error SQLITE_IOERR_DATA.
+// SQLite does not verify the bytes of a page. Therefore each page of the file ends with a checksum,
+// as with SQLite's extension cksumvfs, which the library lacks. The VFS is the system's, with other
+// functions to read and write pages. A page with a wrong checksum, or beyond the end of the file,
+// is the error SQLITE_IOERR_DATA.
 
 // vfsName is the name of the VFS for SQLite.
 const vfsName = "lektor-checksum"
@@ -27,7 +27,7 @@ const vfsName = "lektor-checksum"
 const (
 	// reserved is the number of bytes at the end of a page that SQLite leaves alone.
 	reserved = 8
-	// minPage is the size of the smallest page; shorter reads are of the header.
+	// minPage is the smallest page size; shorter reads are reads of the header.
 	minPage = 512
 )
 
@@ -101,13 +101,13 @@ var (
 	crcTable   *crc32.Table
 )
 
-// pointer is what SQLite has at an address.
+// pointer returns a pointer to SQLite's value at an address.
 func pointer[T any](at uintptr) *T { return *(**T)(unsafe.Pointer(&at)) }
 
-// address is where SQLite finds something that is not Go's.
+// address returns the address of memory that Go does not manage, for SQLite.
 func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// function is a function as the other of Go and SQLite has it.
+// function converts a function pointer between the types of Go and SQLite.
 func function[T, F any](f *F) *T { return (*T)(unsafe.Pointer(f)) }
 
 // outside returns memory of the size of a value that Go does not manage.
@@ -125,7 +125,7 @@ func methodsOf(file uintptr) *methods {
 	return pointer[methods](pointer[sqlite3.Tsqlite3_file](file).FpMethods)
 }
 
-// checksum is that of a page, without its end, which stands somewhere in the file.
+// checksum returns the checksum of a page, without its reserved end, at an offset of the file.
 func checksum(page []byte, at int64) uint32 {
 	where := binary.LittleEndian.AppendUint64(nil, uint64(at))
 	return crc32.Update(crc32.Checksum(page[:len(page)-reserved], crcTable), crcTable, where)
@@ -159,17 +159,16 @@ func writeChecked(tls *libc.TLS, file, page uintptr, size int32, at int64) int32
 	return (*function[pageFunc](&m.system.FxWrite))(tls, file, page, size, at)
 }
 
-// wholePages forbids to read a part of a page, which has no checksum.
+// wholePages prevents reads of a part of a page, which cannot be verified.
 func wholePages(tls *libc.TLS, file uintptr) int32 {
 	bits := (*function[bitsFunc](&methodsOf(file).system.FxDeviceCharacteristics))(tls, file)
 	return bits &^ sqlite3.SQLITE_IOCAP_SUBPAGE_READ
 }
 
-// journalWhole reports whether nothing is damaged in the journal at a path, beside a file
-// whose header was read before. SQLite takes what stands before the damage, and so older
-// pages than perhaps are in the file already. The end that a kill leaves is no damage, but
-// a journal that ends before a commit that the file has was cut off. See section 4 of
-// SQLite's file format.
+// journalWhole reports whether the journal at a path is undamaged. The header of the file must have
+// been read before. SQLite uses the frames before the damage, which may be older than the pages in
+// the file. An incomplete end, as after a kill, is not damage. But if the journal ends before a
+// commit that the file contains, it was cut off. See section 4 of SQLite's file format.
 func journalWhole(path string, file header) (bool, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -185,7 +184,7 @@ func journalWhole(path string, file header) (bool, error) {
 			return true, nil
 		}
 		whole := framesWhole(f, head[:], file.commits())
-		// Another process may have begun it anew meanwhile.
+		// Another process may have restarted the journal meanwhile.
 		if _, err := f.ReadAt(again[:], 0); whole || err != nil || again == head {
 			return whole, nil
 		}
@@ -195,8 +194,8 @@ func journalWhole(path string, file header) (bool, error) {
 	}
 }
 
-// framesWhole reports whether nothing is damaged in the frames of a journal. inFile is the
-// number of commits in the file.
+// framesWhole reports whether the frames of a journal are undamaged. inFile is the number of
+// commits in the file.
 func framesWhole(r io.Reader, head []byte, inFile uint32) bool {
 	sum := journalSum{swap: head[3]&1 != 0}
 	if sum.add(head[:24]); !sum.is(head[24:]) {

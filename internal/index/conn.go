@@ -10,22 +10,21 @@ import (
 	"modernc.org/sqlite"
 )
 
-// conn is a connection to a file of SQLite, for one goroutine at a time. It is the
-// driver's own and not one of database/sql, which for every row costs more than the
-// row. Its first error stays, and makes all that follows void: to look once at the end
-// is enough.
+// conn is a connection to a file of SQLite, for one goroutine at a time. It uses the driver
+// directly, because database/sql costs more per row than SQLite. After its first error, all calls
+// do nothing, so checking the error once at the end is enough.
 type conn struct {
 	c     driver.Conn
 	stmts map[string]driver.Stmt
 	err   error
 }
 
-// connect opens a file, which is made if it is not there.
+// connect opens a file, and creates it if it is missing.
 func connect(path string) (*conn, error) {
 	if err := checksums(); err != nil {
 		return nil, err
 	}
-	// The driver takes what follows a question mark for options.
+	// The driver treats the text after a question mark as options, so the path is escaped.
 	c, err := (&sqlite.Driver{}).Open((&url.URL{Scheme: "file", Path: path, RawQuery: "vfs=" + vfsName}).String())
 	if err != nil {
 		return nil, err
@@ -50,7 +49,7 @@ func (c *conn) fail(err error) {
 	}
 }
 
-// prepare returns a statement, made once.
+// prepare returns a statement, which it prepares only once.
 func (c *conn) prepare(text string) driver.Stmt {
 	if c.err != nil {
 		return nil
@@ -110,7 +109,7 @@ func (c *conn) query(text string, args ...any) *rows {
 	return r
 }
 
-// next goes to the first row, or the next; at the end the statement is closed.
+// next advances to the first or the next row. At the end it closes the statement.
 func (r *rows) next() bool {
 	if r.r == nil {
 		return false
@@ -135,8 +134,8 @@ func (r *rows) close() {
 	}
 }
 
-// A file that somebody damaged can have anything anywhere: what is of another type is
-// as if it were nothing. So is all of a row that is not there, as the statement failed.
+// A damaged file can have any value anywhere: a value of another type counts as empty. If the
+// statement failed and there is no row, all values are empty.
 
 func (r *rows) value(i int) driver.Value {
 	if i >= len(r.values) {
@@ -174,7 +173,7 @@ func (c *conn) one(text string, args ...any) (*rows, bool) {
 	return r, true
 }
 
-// meta returns what the file says of itself under a key, as the one value of a row.
+// meta returns the value of a key in the table meta, as a row of one value.
 func (c *conn) meta(key string) (*rows, bool) {
 	return c.one("SELECT value FROM meta WHERE key = ?", key)
 }
@@ -195,7 +194,7 @@ const (
 	sqliteIOData   = 10 | 32<<8 // an extended one
 )
 
-// code is the primary result code of an error, 0 for one that is not of SQLite.
+// code returns the primary result code of an error, 0 if it is not SQLite's.
 func code(err error) int {
 	var e *sqlite.Error
 	if errors.As(err, &e) {

@@ -21,8 +21,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// The file says by these what it is. A format that changes gets another version, and
-// files of any other are made anew.
+// These identify the file. If the format changes, increase the version: files of another version
+// are replaced.
 const (
 	application = 0x6c6b7472
 	version     = 5
@@ -36,8 +36,8 @@ const (
 	countedCommits = 1 << 23
 )
 
-// schema are the tables. Times are in seconds since 1970. An entry's row is its
-// document's in words, which has no text of its own.
+// schema creates the tables. Times are in seconds since 1970. An entry's id is the rowid of its
+// words in the table words, which stores no text.
 var schema = []string{
 	"PRAGMA auto_vacuum = INCREMENTAL",
 	"PRAGMA journal_mode = WAL",
@@ -58,7 +58,7 @@ var schema = []string{
 	`CREATE TABLE entry (id INTEGER PRIMARY KEY, dir INTEGER NOT NULL, key INTEGER NOT NULL, name BLOB NOT NULL, info BLOB,
 		ino INTEGER NOT NULL, listed INTEGER NOT NULL, unread INTEGER NOT NULL, marked INTEGER NOT NULL, date INTEGER,
 		nsec INTEGER, dated INTEGER, title BLOB, author BLOB, type, more BLOB, ctime INTEGER NOT NULL, young INTEGER NOT NULL)`,
-	// By feed first, so that those of a feed stand side by side.
+	// By feed first, so that the entries of a feed are adjacent.
 	"CREATE INDEX entry_key ON entry (dir >> 1, key)",
 	"CREATE INDEX entry_date ON entry (date, dir, info) WHERE listed = 1",
 	"CREATE INDEX entry_unread ON entry (date, dir, info) WHERE listed = 1 AND unread = 1",
@@ -73,16 +73,16 @@ var schema = []string{
 	"CREATE TABLE gram (id INTEGER PRIMARY KEY, blocks BLOB NOT NULL)",
 }
 
-// How an entry is listed.
+// The ways in which an entry is listed.
 const (
-	listedNot       = iota // another version of it is
-	listedShown            // as others are
-	listedOdd              // and has to be read
-	listedWithdrawn        // only if that is asked for
+	listedNot       = iota // another version of it is listed
+	listedShown            // normally
+	listedOdd              // odd: has to be read
+	listedWithdrawn        // only if a query asks for withdrawn entries
 	listedBoth             // withdrawn and odd
 )
 
-// cacheDir is $XDG_CACHE_HOME/lektor, "" where that is nowhere.
+// cacheDir returns $XDG_CACHE_HOME/lektor, "" if no cache directory is known.
 func cacheDir() string {
 	if base := cmdline.BaseDir("XDG_CACHE_HOME", ".cache"); base != "" {
 		return filepath.Join(base, "lektor")
@@ -90,8 +90,8 @@ func cacheDir() string {
 	return ""
 }
 
-// filePath is where the index of a lektor-dir is: its name is made of the machine's
-// and of the path of the lektor-dir without links.
+// filePath returns the path of the index of a lektor-dir. The file name depends on the machine's
+// name and on the path of the lektor-dir without links.
 func filePath(d *lektordir.Dir, o Options) string {
 	if o.Cache == "" {
 		o.Cache = cacheDir()
@@ -114,7 +114,7 @@ func filePath(d *lektordir.Dir, o Options) string {
 // file takes it exclusively: if another process still had the removed file open, its journal would
 // be applied to the next file of the name.
 
-// hold takes the lock, exclusively if alone is set.
+// hold locks the index, exclusively if alone is set.
 func (x *Index) hold(alone bool) (unlock func(), err error) {
 	take := atomicfile.Share
 	if alone {
@@ -123,12 +123,12 @@ func (x *Index) hold(alone bool) (unlock func(), err error) {
 	return take(x.path+".lock", &BusyError{Path: x.path})
 }
 
-// BusyError is that another process works on the index.
+// BusyError is the error if another process works on the index.
 type BusyError struct{ Path string }
 
 func (e *BusyError) Error() string { return "another process works on the index " + e.Path }
 
-// remove removes the file, and what SQLite has beside it.
+// remove removes the file, and SQLite's files beside it.
 func (x *Index) remove() error {
 	if _, err := os.Stat(filepath.Dir(x.path)); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -143,7 +143,7 @@ func (x *Index) remove() error {
 
 func (x *Index) unlink() error {
 	var failed error
-	// The journals first: without them a file is merely old.
+	// Remove the journals first: without them the file is only old, not damaged.
 	for _, suffix := range []string{"-wal", "-shm", "-journal", ""} {
 		if err := os.Remove(x.path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			failed = errors.Join(failed, err)
@@ -152,7 +152,7 @@ func (x *Index) unlink() error {
 	return failed
 }
 
-// create makes an empty index.
+// create creates an empty index.
 func (x *Index) create() error {
 	if err := os.MkdirAll(filepath.Dir(x.path), 0o700); err != nil {
 		return err
@@ -163,9 +163,9 @@ func (x *Index) create() error {
 	}
 	defer unlock()
 	if x.Exists() {
-		return nil // somebody was faster
+		return nil // another process has created it
 	}
-	// It gets its name when it is whole.
+	// It is renamed to its final name when it is complete.
 	made := &Index{path: x.path + ".new"}
 	if err := errors.Join(made.unlink(), x.unlink()); err != nil {
 		return err
@@ -220,22 +220,22 @@ type session struct {
 
 	tops *[2]stamp // stamps of new/ and cur/ to store; nil if unchanged or too recent
 
-	progress func(done, total int) // nil but for a build
-	// complaints are names that are no entries'.
+	progress func(done, total int) // nil except in a build
+	// complaints are errors for names that are not names of entries.
 	complaints []error
 }
 
 // errDamaged means that the checksum of a page of the file, or of its journal, is wrong.
 var errDamaged = errors.New("a checksum is wrong")
 
-// errForeign means that a file is another program's, or of another version.
-var errForeign = errors.New("it is no index of this version")
+// errForeign means that the file is of another program, or of another version.
+var errForeign = errors.New("it is not an index of this version")
 
 // header are the first bytes of the file, which have the same form in all versions. See
 // section 1.3 of SQLite's file format.
 type header []byte
 
-// header reads it; what is missing is zeros.
+// header reads the header of the file. Missing bytes are zeros.
 func (x *Index) header() header {
 	h := make(header, 100)
 	if f, err := os.Open(x.path); err == nil {
@@ -245,8 +245,8 @@ func (x *Index) header() header {
 	return h
 }
 
-// ofAnotherVersion reports whether the header says so. Pages of other versions need not
-// have checksums.
+// ofAnotherVersion reports whether the file has another version of the index. Pages of other
+// versions need not have checksums.
 func (h header) ofAnotherVersion() bool {
 	return binary.BigEndian.Uint32(h[68:]) == application && binary.BigEndian.Uint32(h[60:])%countsFrom != version
 }
@@ -254,8 +254,8 @@ func (h header) ofAnotherVersion() bool {
 // commits is the number of commits, modulo countedCommits.
 func (h header) commits() uint32 { return binary.BigEndian.Uint32(h[60:]) / countsFrom }
 
-// begin begins a transaction that may write. Each counts itself in the header, and so has
-// the first page, which a checkpoint writes first: see journalWhole.
+// begin begins a transaction that may write. Each transaction increases the count in the header. So
+// it writes the first page, which a checkpoint writes first: see journalWhole.
 func (s *session) begin() {
 	s.c.exec("BEGIN IMMEDIATE")
 	r, _ := s.c.one("PRAGMA user_version")
@@ -269,7 +269,7 @@ func (x *Index) open() (*session, error) {
 		return nil, err
 	}
 	if !fi.Mode().IsRegular() {
-		return nil, cmdline.Hint(errors.New("it is no file"), "remove it")
+		return nil, cmdline.Hint(errors.New("it is not a regular file"), "remove it")
 	}
 	unlock, err := x.hold(false)
 	if err != nil {
@@ -331,13 +331,13 @@ func (s *session) close() {
 	}
 }
 
-// ailment is what an error says of the index.
+// ailment is the state of the index that an error shows.
 type ailment uint8
 
 const (
 	fine    ailment = iota // nothing is wrong, it cannot be used now
-	trouble                // the system will not have it
-	broken                 // the file is of no use
+	trouble                // the system refuses access
+	broken                 // the file is unusable
 )
 
 func kind(err error) ailment {

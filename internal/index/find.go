@@ -18,8 +18,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// lookupLimit is the most entries that are fetched one by one; more are found in the order of their
-// dates.
+// lookupLimit is the maximum number of entries that are fetched one by one. If more match, the
+// entries are scanned in the order of their dates.
 const lookupLimit = 3000
 
 // lookupLimit returns the limit for this query. If only the newest are wanted, entries with a
@@ -32,7 +32,7 @@ func (f *finder) lookupLimit() int {
 	return min(lookupLimit, max(100, int(math.Sqrt(3*float64(f.s.next)))))
 }
 
-// Complaints are what a list of the lektor-dir would have complained of.
+// Complaints returns the errors that listing the lektor-dir would report.
 func (v *View) Complaints() []error { return v.s.complaints }
 
 // Find calls yield for every entry that the query may select, until yield returns false. Entries
@@ -115,7 +115,7 @@ func array(ids []int64) string {
 	return string(append(b, ']'))
 }
 
-// pace is how many entries are looked at between two looks at what else matters.
+// pace is the number of entries between two checks of the context, or of Enough.
 const pace = 64
 
 // goesOn counts an entry, and stops if the context is done.
@@ -144,8 +144,8 @@ func (f *finder) odd() {
 	}
 }
 
-// about returns what src/$feed says of a feed; ok is false if each entry may say
-// otherwise.
+// about returns the metadata of a feed from src/$feed; ok is false if its entries may have other
+// metadata.
 func (v *View) about(f *feed) (said *lektordir.Feed, ok bool) {
 	said, known := v.known[f.id]
 	if !known {
@@ -163,7 +163,7 @@ func (v *View) readAbout(f *feed) *lektordir.Feed {
 	return said
 }
 
-// aboutIfAsked returns what about does if the query asks about feeds, else nil and false.
+// aboutIfAsked returns the result of about if the query depends on feeds, else nil and false.
 func (f *finder) aboutIfAsked(feed *feed) (said *lektordir.Feed, ok bool) {
 	if !f.asks {
 		return nil, false
@@ -278,7 +278,7 @@ func (f *finder) named(feed *feed, cover []query.Needle) bool {
 	return false
 }
 
-// count is how many entries a feed has in new/ and cur/.
+// count returns the number of entries of a feed in new/ and cur/.
 func (f *finder) count(feed int64) int {
 	r, _ := f.s.c.one("SELECT sum(length(list)) FROM names WHERE dir IN (?, ?)", feed*2, feed*2+1)
 	return int(r.int(0)) / listedSize
@@ -310,10 +310,10 @@ func (n *needle) all(ids []int64) []int64 {
 	return ids
 }
 
-// columns are what [finder.hit] takes of an entry.
+// columns are the columns that [finder.hit] reads.
 const columns = "dir, name, info, listed, date, nsec, dated, title, author, type, more"
 
-// everything goes through all entries as they stand in the table.
+// everything scans all entries in the order of the table.
 func (f *finder) everything() {
 	what := columns
 	if f.w.Want == 0 {
@@ -329,7 +329,7 @@ func (f *finder) everything() {
 	}
 }
 
-// walk goes through entries in the order of their dates, the newest first.
+// walk scans entries in the order of their dates, the newest first.
 func (f *finder) walk() {
 	if f.w.Query.Empty() && f.w.Enough == nil && !f.w.OnlyUnread {
 		f.everything()
@@ -358,7 +358,7 @@ func (f *finder) walk() {
 	}
 }
 
-// dated goes through entries of the table, the newest first.
+// dated scans entries of the table, the newest first.
 func (f *finder) dated(from string, future bool, args ...any) {
 	r := f.s.c.query("SELECT id, date, dir, info FROM "+from+" ORDER BY date DESC", args...)
 	defer r.close()
@@ -396,12 +396,12 @@ func (f *finder) dated(from string, future bool, args ...any) {
 	}
 }
 
-// shows reports whether a list shows what has such flags.
+// shows reports whether a list shows an entry with these flags.
 func (f *finder) shows(ref lektordir.Ref) bool {
 	return (!f.w.OnlyUnread || ref.Unread()) && (!f.w.SkipTrashed || !ref.Trashed())
 }
 
-// knows returns a function that reports whether an entry has a text.
+// knows returns a function that reports, from the index, whether an entry has a text.
 func (f *finder) knows(id int64) func(string) query.Verdict {
 	return func(text string) query.Verdict {
 		f.mu.Lock()

@@ -32,7 +32,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Options are how an index is kept. The zero value is that of a command.
+// Options are the options of [New]. The zero value is for commands.
 type Options struct {
 	// Cache is the directory of the file, Host the machine; "" stands for
 	// $XDG_CACHE_HOME/lektor and the name of this one.
@@ -43,7 +43,7 @@ type Options struct {
 	// reads the directory instead; 0 means a third of a second, or longer if there are so
 	// many entries that reading the directory takes longer, too.
 	Budget time.Duration
-	// Least is the least number of entries for which a query begins an index; 0 means 1000.
+	// Least is the number of entries from which a query begins an index (default 1000).
 	Least int
 	// Brief is for processes that end soon: a query that adds something to the file does not
 	// close it, unless the journal is long. Closing would checkpoint the journal and wait for the
@@ -53,8 +53,8 @@ type Options struct {
 	Warn func(format string, a ...any)
 }
 
-// Index is that of one lektor-dir. It is safe for concurrent use; each Look has the
-// file open for itself.
+// Index is the index of one lektor-dir. It is safe for concurrent use; each Look has the file open
+// for itself.
 type Index struct {
 	dir  *lektordir.Dir
 	o    Options
@@ -64,7 +64,7 @@ type Index struct {
 
 const (
 	defaultBudget = time.Second / 3
-	// budgetEach is the least that it takes to list an entry of the directory.
+	// budgetEach is the minimum time that listing an entry of the directory takes.
 	budgetEach   = 4 * time.Microsecond
 	defaultLeast = 1000
 	// autoCheckpoint is the number of pages in the journal from which on SQLite brings them
@@ -103,11 +103,10 @@ func For(d *lektordir.Dir, s *cmdline.Streams, o Options) *Index {
 	return New(d, o)
 }
 
-// Path is where the file is, whether it is there or not; "" where there is no place for
-// one.
+// Path returns the path of the file, which may not exist; "" if no cache directory is known.
 func (x *Index) Path() string { return x.path }
 
-// Exists reports whether the file is there.
+// Exists reports whether the file exists.
 func (x *Index) Exists() bool {
 	_, err := os.Lstat(x.path)
 	return x.path != "" && err == nil
@@ -183,11 +182,11 @@ func (x *Index) Missed(entries int) {
 	}
 }
 
-// errBehind is that the index could not be brought up to date within the budget.
+// errBehind means that the index could not be brought up to date within the budget.
 var errBehind = errors.New("the index is behind")
 
-// Failed deals with an error of a Look or of a View: it warns, once, where something is
-// wrong, and removes a file that is of no use.
+// Failed deals with an error of a Look or of a View: it warns once, if something is wrong, and
+// removes an unusable file.
 func (x *Index) Failed(err error) {
 	switch kind(err) {
 	case fine:
@@ -196,7 +195,7 @@ func (x *Index) Failed(err error) {
 		if errors.Is(err, errForeign) {
 			what = "is of another version"
 		}
-		x.tell("the index %s %s: it is removed, and the directory read until there is a new one", x.path, what)
+		x.tell("the index %s %s: it was removed, and the directory is read until there is a new one", x.path, what)
 		_ = x.remove()
 	case trouble:
 		x.tell("the index %s cannot be used, and the directory was read: %v", x.path, err)
@@ -217,7 +216,7 @@ func (x *Index) Build(ctx context.Context, progress func(done, total int)) error
 		return cmdline.Hint(errors.New("there is no place for an index"), "set XDG_CACHE_HOME or HOME to a directory")
 	}
 	if !x.trusts() {
-		return fmt.Errorf("%s is on a file system that does not tell when a directory changes: it is read without an index", x.dir.Path())
+		return fmt.Errorf("%s is on a file system that does not record changes of directories: it is read without an index", x.dir.Path())
 	}
 	for again := false; ; again = true {
 		if !x.Exists() {
@@ -266,9 +265,9 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 	return cmp.Or(context.Cause(ctx), s.c.err)
 }
 
-// merge makes one part of the several that FTS5 has the words in, which answers faster.
-// It does so in steps, as the journal holds the pages of one. See section 6.8 of the
-// documentation of FTS5.
+// merge merges the segments of the FTS5 index into one, which makes queries faster. It works in
+// steps, because the journal holds the pages of a step. See section 6.8 of the documentation of
+// FTS5.
 func (s *session) merge(ctx context.Context) {
 	const pages = 2000
 	for step, more := -pages, true; more && s.c.err == nil && ctx.Err() == nil; step = pages {
@@ -280,7 +279,7 @@ func (s *session) merge(ctx context.Context) {
 	}
 }
 
-// changes is how many rows the connection has changed.
+// changes returns the number of rows that the connection has changed.
 func (s *session) changes() int64 {
 	if r, ok := s.c.one("SELECT total_changes()"); ok {
 		return r.int(0)

@@ -19,10 +19,11 @@ type needle struct {
 }
 
 const (
-	// manyWords is how many words of the vocabulary may stand for a piece of one that has
-	// others beside it, which say enough.
+	// manyWords is the maximum number of words of the vocabulary that are looked up for a segment
+	// if other segments of the needle narrow the result.
 	manyWords = 64
-	// tooManyWords is where to look them up takes longer than to read entries.
+	// tooManyWords is the number of words from which looking them up takes longer than reading
+	// entries.
 	tooManyWords = 1000
 )
 
@@ -32,7 +33,7 @@ type idSet []uint64
 func (s idSet) has(id int64) bool { return s != nil && s[id/64]&(1<<(id%64)) != 0 }
 func (s idSet) add(id int64)      { s[id/64] |= 1 << (id % 64) }
 
-// both removes what is missing in another set of the same size, from an id on.
+// both removes the ids that are not in t, a set of the same size. It leaves ids below from.
 func (s idSet) both(t idSet, from int64) {
 	for i := from / 64; i < int64(len(s)); i++ {
 		keep := t[i]
@@ -50,7 +51,7 @@ func (s idSet) count() (n int) {
 	return n
 }
 
-// needle returns what is known of a folded text.
+// needle returns the needle for a folded text.
 func (v *View) needle(text string) *needle {
 	n := v.needles[text]
 	if n == nil {
@@ -91,7 +92,7 @@ func (n *needle) find(text string) {
 	}
 }
 
-// narrow removes the entries from an id on that have none of the words.
+// narrow removes the entries with ids of at least from that have none of the words.
 func (n *needle) narrow(either []string, from int64) {
 	set := make(idSet, n.s.next/64+1)
 	for _, w := range either {
@@ -115,8 +116,8 @@ func (s *session) withWord(word string, f func(id int64)) {
 	}
 }
 
-// segment returns the words that have a segment in them: of each list one is there. ok is
-// false where they are more than most.
+// segment returns lists of words. An entry with the segment has at least one word of each list. ok
+// is false if a list would have more than most words.
 func (n *needle) segment(s segment, most int) (needed [][]string, ok bool) {
 	count := utf8.RuneCountInString(s.text)
 	switch {
@@ -144,9 +145,8 @@ func (n *needle) segment(s segment, most int) (needed [][]string, ok bool) {
 
 func quoted(w string) string { return `"` + w + `"` }
 
-// neighbours returns words for pairs, of each list of which one has to be there because
-// words of the list of segments stand side by side.
-// They are known of the entries from an id on.
+// neighbours returns lists of words for pairs of adjacent segments. An entry with the text has at
+// least one word of each list, if its id is at least from; older entries have no pairs.
 func (n *needle) neighbours(list []segment, words [][]string) (all [][]string, from int64) {
 	if len(list) < 2 {
 		return nil, 0

@@ -14,15 +14,15 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// fields are what the index has of an entry.
+// fields are the fields of an entry that the index reads.
 const fields = lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldPubDate | lektordir.FieldType |
 	lektordir.FieldCategories | lektordir.FieldEnclosures | lektordir.FieldReplaces
 
-// maxText is the most of a content that is taken apart into words, in bytes. A longer
-// content makes the entry odd.
+// maxText is the maximum size in bytes of a content that is indexed. A longer content makes the
+// entry odd.
 const maxText = 8 << 20
 
-// doc is an entry as the index has it.
+// doc is an entry in the form of the index.
 type doc struct {
 	// odd means that the entry has to be read whenever it is asked about: what is
 	// missing may come, what the system refuses may be allowed, and where a link leads
@@ -33,7 +33,7 @@ type doc struct {
 	// place as a whole.
 	ctime int64
 	young bool
-	// torn reports that it was changed while it was read.
+	// torn is true if the entry changed while it was read.
 	torn bool
 
 	entry lektordir.Entry
@@ -78,8 +78,8 @@ func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return &doc{odd: true}, true
 	}
-	// A rename sets the ctime alone, and so does whoever sets the times of what he has
-	// copied: what was written to after that has both.
+	// A rename sets only the ctime, and so does setting the times of a copy. A later write sets
+	// ctime and mtime.
 	out := &doc{ctime: unix.TimespecToNsec(st.Ctim)}
 	out.young = unix.TimespecToNsec(st.Mtim) >= out.ctime
 	e, err := d.ReadEntry(ref, fields|lektordir.FieldContent|lektordir.FieldFeed)
@@ -113,7 +113,7 @@ func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
 	return out, true
 }
 
-// readAtOnce is how many entries are read before anything is done with them.
+// readAtOnce is the number of entries that are read before they are processed.
 const readAtOnce = 256
 
 // newBags returns a bag for each processor.

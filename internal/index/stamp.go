@@ -27,7 +27,7 @@ const stampSize = 48
 
 func stampOf(st *unix.Stat_t) stamp { return stampLike(st, "") }
 
-// stampLike is stampOf, where the outcome is mostly one that is in memory.
+// stampLike is stampOf without an allocation if the result equals known, as it mostly does.
 func stampLike(st *unix.Stat_t, known stamp) stamp {
 	var b [stampSize]byte
 	for i, n := range [stampSize / 8]int64{
@@ -41,7 +41,7 @@ func stampLike(st *unix.Stat_t, known stamp) stamp {
 	return stamp(b[:])
 }
 
-// times are those of a file; zero for what is not there.
+// times are the mtime and ctime of a file; zero if it does not exist.
 type times struct{ mtime, ctime unix.Timespec }
 
 func timesOf(st *unix.Stat_t) times { return times{st.Mtim, st.Ctim} }
@@ -50,7 +50,7 @@ func timesOf(st *unix.Stat_t) times { return times{st.Mtim, st.Ctim} }
 // directory that could not be opened nothing is there.
 func look(at int, path string) (stamp, times) { return lookAgain(at, path, "") }
 
-// lookAgain is look, where known is mostly what it is.
+// lookAgain is look, which mostly returns known, then without an allocation.
 func lookAgain(at int, path string, known stamp) (stamp, times) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(at, path, &st, 0); err != nil {
@@ -66,7 +66,7 @@ func lookAgain(at int, path string, known stamp) (stamp, times) {
 // which the kernel stamps files of this machine, if the other is not that.
 type moment struct{ clock, kernel time.Time }
 
-// now is the moment before something is looked at.
+// now returns the current moment. Call it before reading stamps.
 func (x *Index) now() moment { return moment{x.o.Clock(), time.Now()} }
 
 // settled reports whether what was looked at then, and had such times, can be relied on:

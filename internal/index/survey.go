@@ -50,11 +50,11 @@ type dirError struct{ err error }
 func (e *dirError) Error() string { return e.err.Error() }
 func (e *dirError) Unwrap() error { return e.err }
 
-// mostFeeds is for how many feeds room is made at most, where a damaged file has any
-// number.
+// mostFeeds bounds the memory that is allocated in advance: in a damaged file, the number of feeds
+// can be anything.
 const mostFeeds = 1 << 16
 
-// load takes from the file what feeds there are.
+// load reads the feeds from the file.
 func (s *session) load() {
 	n := 0
 	if r, ok := s.c.one("SELECT max(id) FROM feed"); ok {
@@ -123,8 +123,8 @@ func (t *tops) close() {
 	}
 }
 
-// survey looks at every directory. It reads only new/ and cur/, if a feed may have been added, and
-// adds the feed to s.feeds. It reports whether anything has to be read.
+// survey compares the stamp of every directory. It reads only new/ and cur/, if a feed may have
+// been added, and adds the feed to s.feeds. It reports whether anything has to be read.
 func (s *session) survey(ctx context.Context) (dirty bool, err error) {
 	t, err := s.openTops()
 	defer t.close()
@@ -177,13 +177,13 @@ func (s *session) newFeeds(t *tops) error {
 	return nil
 }
 
-// listing is what is in a directory of a feed.
+// listing is the content of a directory of a feed.
 type listing struct {
 	stamp stamp // empty if it cannot be relied on
 	names []name
 }
 
-// readings is how often listFeed reads the directories of a feed at most.
+// readings is the maximum number of times that listFeed reads the directories of a feed.
 const readings = 4
 
 // listFeed reads the directories of a feed that have changed; the others are nil.
@@ -252,7 +252,7 @@ func (s *session) list(f *feed, place int) (*listing, error) {
 	return l, nil
 }
 
-// parse returns the entry of a name, or what a list of the lektor-dir complains of.
+// parse returns the entry of a name, or the error that listing the lektor-dir reports.
 func parse(f *feed, place int, n name) (lektordir.Ref, error) {
 	rel := lektordir.Place(place).String() + "/" + f.hash + "/" + n.name
 	if n.kind == kindFile {

@@ -208,26 +208,26 @@ func (u *update) run(changed []int64, grown span) error {
 	return u.c.err
 }
 
-// keep commits what a build has read, if that is much: then it is not lost, and memory is
-// bounded.
+// keep commits the entries that a build has read, if they are many: so they are not lost, and
+// memory is bounded.
 func (u *update) keep() error {
 	if len(u.arrivals) >= batch {
 		if err := u.settle(); err != nil {
 			return err
 		}
-		if u.deadline.IsZero() && !u.breathe() {
+		if u.deadline.IsZero() && !u.commitBatch() {
 			return errAgain
 		}
 	}
 	return u.c.err
 }
 
-// late reports whether the time is over.
+// late reports whether the deadline has passed.
 func (u *update) late() bool { return !u.deadline.IsZero() && time.Now().After(u.deadline) }
 
-// breathe keeps what is done. It reports false if another process has written since:
-// then what is in memory is no longer what is in the file.
-func (u *update) breathe() bool {
+// commitBatch commits the work done so far. It returns false if another process has written since,
+// because the data in memory then differs from the file.
+func (u *update) commitBatch() bool {
 	was := u.dataVersion()
 	u.c.exec("COMMIT")
 	u.begin()
@@ -242,10 +242,10 @@ func (s *session) dataVersion() int64 {
 	return 0
 }
 
-// errAgain is that the work of an update is to be begun again.
+// errAgain means that an update must start again.
 var errAgain = errors.New("another process has written to the index")
 
-// batch is how many entries are read before the index is written; a build keeps them
+// batch is the number of entries that are read before the index is written; a build commits them
 // then.
 const batch = 2048
 
@@ -261,7 +261,7 @@ func (u *update) estimate(f *feed) int {
 	return n
 }
 
-// forget lets entries be read anew.
+// forget removes entries from the index, so that they are read again.
 func (u *update) forget(ids []int64) {
 	gone := map[*dirList]map[uint32]bool{}
 	for _, id := range ids {
@@ -350,7 +350,7 @@ func (u *update) feed(f *feed) error {
 	return u.c.err
 }
 
-// compare takes what has come to a directory, and what has gone.
+// compare finds the names that were added to a directory, and those that were removed.
 func (u *update) compare(l *dirList, found *listing) {
 	known := make(map[uint64]uint32, len(l.entries))
 	for _, e := range l.entries {
@@ -404,7 +404,7 @@ func (u *update) moved(a *arrival) (id int64, ok bool) {
 	return id, ok
 }
 
-// gone removes an entry that a directory has no more, unless it is somewhere else now.
+// gone removes an entry that is no longer in a directory, unless it was moved.
 func (u *update) gone(l *dirList, id int64) {
 	r, ok := u.c.one("SELECT dir, key FROM entry WHERE id = ?", id)
 	if !ok || r.int(0) != dirID(l.f, l.place) {
@@ -462,7 +462,7 @@ func (u *update) complete(f *feed) {
 	}
 }
 
-// settle reads what has come, and writes all that was found out.
+// settle reads the new entries, and writes all changes.
 func (u *update) settle() error {
 	if err := u.read(); err != nil {
 		return err
@@ -483,7 +483,7 @@ func (u *update) settle() error {
 	return u.c.err
 }
 
-// read reads the entries that have come, on all processors, as far as there is time.
+// read reads the new entries, on all processors, until the deadline.
 func (u *update) read() error {
 	if len(u.arrivals) == 0 {
 		return nil
@@ -591,7 +591,7 @@ func (u *update) chooseCommon(sample iter.Seq[[]string]) {
 	u.c.setMeta("paired", u.next)
 }
 
-// wordSet reads words that have newlines between them.
+// wordSet returns the set of words in a text that has one on each line.
 func wordSet(text string) map[string]struct{} {
 	set := map[string]struct{}{}
 	for w := range strings.SplitSeq(text, "\n") {
@@ -665,7 +665,7 @@ func (u *update) insert(a arrival, d *doc, then moment) {
 
 const htmlType = "text/html"
 
-// nullable returns NULL for nothing.
+// nullable returns NULL for an empty value.
 func nullable(b []byte) any {
 	if b == nil {
 		return nil

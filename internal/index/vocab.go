@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// The vocabulary is all words there are: to find those that have a piece in them is what
-// makes a query for a part of a word one for words. They are in blocks, each a list (see
-// [list]); and of each three bytes that follow one another in a word it is known in which
-// blocks these are, so that few blocks are read. New words go to the end of the last
-// block, and into blocks after it. Words whose entries are gone stay, and do no harm.
+// The vocabulary is the set of all words. It turns a query for a part of a word into a query for
+// the words that contain the part. The words are in blocks, each a [list]. For each three
+// consecutive bytes of a word, the table gram has the blocks that contain them, so that few blocks
+// are read. New words go to the end of the last block, and into blocks after it. Words whose
+// entries are gone stay, and do no harm.
 
 const (
 	// blockSize is that of a list in a block, in bytes: two fit into a page.
@@ -19,12 +19,12 @@ const (
 	grams = 1 << 12
 )
 
-// list is words, each as how many bytes it begins with as the one before does,
-// and the rest. No byte of a word is less than firstByte, so the number ends the rest.
+// list is a list of words. Each word is the number of bytes that it shares with the beginning of
+// the word before it, and the rest. No byte of a word is less than firstByte, so the number ends
+// the rest.
 type list []byte
 
-// firstByte is the least that stands in a word, which has no sign but letters, marks
-// and numbers.
+// firstByte is the smallest byte in a word: words consist of letters, marks and numbers.
 const firstByte = '0'
 
 // lister makes a list.
@@ -80,7 +80,7 @@ func gram(a, b, c byte) int {
 	return int((uint32(a)<<16|uint32(b)<<8|uint32(c))*2654435761>>16) & (grams - 1)
 }
 
-// known removes the words that the vocabulary has, and returns the last block.
+// known removes from words those that the vocabulary has, and returns the last block.
 func (s *session) known(words map[string]struct{}) (id int64, last lister) {
 	r := s.c.query("SELECT id, words FROM vocab ORDER BY id")
 	for r.next() {

@@ -18,7 +18,7 @@ import (
 //
 // Diacritics stay: the query language distinguishes é from e, and so must the index.
 
-// longWord is how many characters of a word are one.
+// longWord is the maximum number of characters of a word. Longer words are split.
 const longWord = 32
 
 type class uint8
@@ -84,7 +84,7 @@ func segments(text string, needle bool, yield func(segment)) {
 	give(len(text))
 }
 
-// pieces yields what of a segment of a text stands in the index.
+// pieces yields the words of the index for a segment of a text.
 func pieces(s segment, yield func(string)) {
 	width, step := longWord, longWord/2
 	if s.class == dense {
@@ -110,7 +110,7 @@ func pieces(s segment, yield func(string)) {
 // would be searched for in every entry that has its words.
 const pairs = 1 << 14
 
-// pairMark begins the word that stands for a pair, and no text's: it is not UTF-8.
+// pairMark begins the word for a pair. It is not valid UTF-8, so no text has such a word.
 const pairMark = '\xff'
 
 // pairOf is the word for a pair.
@@ -131,7 +131,7 @@ func newBag(common map[string]struct{}) *bag {
 	return &bag{seen: map[string]struct{}{}, common: common}
 }
 
-// add takes the words of a folded text.
+// add adds the words of a folded text.
 func (b *bag) add(text string) {
 	last := ""
 	segments(text, false, func(s segment) {

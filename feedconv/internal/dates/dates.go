@@ -13,18 +13,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxDateLen bounds what is looked at: the longest sensible dates have full
-// names of weekday and month, a fraction and a zone with a comment.
+// maxDateLen is the maximum length of a date in bytes. The longest sensible dates have full names
+// of weekday and month, a fraction and a zone with a comment.
 const maxDateLen = 150
 
-// Parse reads a date as feeds write them: ISO 8601 and RFC 3339 with
-// parts left out, RFC 822 and its relatives in any order of their parts and
-// with the names of many languages, asctime, numbers with slashes or dots,
-// seconds since 1970. The result is in UTC; a date without a zone is taken to
-// be. Dates that no calendar has (30 February, 25 o'clock) are refused, and so
-// is the year 1, which programs write that have no date.
+// Parse reads a date as feeds write them: ISO 8601 and RFC 3339 with parts left out, RFC 822 and
+// its relatives in any order of their parts and with the names of many languages, asctime, numbers
+// with slashes or dots, seconds since 1970. The result is in UTC; a date without a zone is read as
+// UTC. Impossible dates (30 February, 25 o'clock) are refused. So is the year 1, which some
+// programs write if they have no date.
 //
-// late reports that the first versions of this package did not read the form.
+// late reports whether the first versions of this package could not read the form.
 func Parse(s string) (_ time.Time, ok, late bool) {
 	s = strings.TrimSpace(s)
 	if s == "" || len(s) > maxDateLen {
@@ -92,7 +91,7 @@ func foldDate(s string) (folded string, late bool) {
 var dateMarks = strings.NewReplacer("年", "-", "月", "-", "日", " ", "년 ", "-", "년", "-", "월 ", "-", "월", "-", "일", " ",
 	"ı", "i", "’", "'", "\u2212", "-")
 
-// monthMarks are those of dates in which the year does not come first.
+// monthMarks replaces the month names of eastern Asia in dates that do not begin with the year.
 var monthMarks = strings.NewReplacer("十二月", "12"+monthMark+" ", "十一月", "11"+monthMark+" ", "十月", "10"+monthMark+" ",
 	"九月", "9"+monthMark+" ", "八月", "8"+monthMark+" ", "七月", "7"+monthMark+" ", "六月", "6"+monthMark+" ", "五月", "5"+monthMark+" ",
 	"四月", "4"+monthMark+" ", "三月", "3"+monthMark+" ", "二月", "2"+monthMark+" ", "一月", "1"+monthMark+" ",
@@ -119,7 +118,7 @@ var zoneName = sync.OnceValue(func() *regexp.Regexp {
 // cutZone takes the name of a zone out of a date. An unknown one stays, but between
 // brackets.
 func cutZone(s string) (string, namedLocation) {
-	// Most dates have none, and are not searched.
+	// Most dates have no zone name: skip the search.
 	if slash := strings.IndexByte(s, '/'); strings.IndexByte(s, '[') < 0 && !strings.Contains(s, "DT") &&
 		(slash < 0 || slash+1 == len(s) || !isLetter(s[slash+1])) {
 		return s, namedLocation{}
@@ -143,7 +142,7 @@ var locations struct {
 	byName map[string]*time.Location
 }
 
-// maxLocations is more than there are zones.
+// maxLocations bounds the cache. There are fewer zones.
 const maxLocations = 1000
 
 func location(name string) *time.Location {
@@ -179,7 +178,7 @@ func dropComments(s string) string {
 	}
 }
 
-// dateParts collects a date; -1 is a part not seen.
+// dateParts collects the parts of a date; -1 means that a part has not been read.
 type dateParts struct {
 	year, month, day     int
 	hour, min, sec, nano int
@@ -377,8 +376,8 @@ func (d *dateParts) tokens(s string) bool {
 	return true
 }
 
-// endOfToken finds the separator after the first token. The comma of
-// "10:14:55,5" is none.
+// endOfToken finds the separator after the first token. The comma in "10:14:55,5" is not a
+// separator.
 func endOfToken(s string) int {
 	colon := false
 	for i := 0; i < len(s); i++ {
@@ -514,7 +513,7 @@ func (d *dateParts) numeric(t string, sep byte) bool {
 	return year == 2 || year == 4
 }
 
-// pivot returns a year of two digits its century.
+// pivot adds the century to a year of two digits.
 func pivot(year int) int {
 	if year < 70 {
 		return 2000 + year
@@ -566,7 +565,7 @@ func (d *dateParts) zoneOf(t string) bool {
 	if kind == noZone || kind == namedZone && (!d.begun || d.hour < 0 && len(t) <= 2) {
 		return false
 	}
-	// A number says more than a name beside it: "+0100 CET", "GMT +0100".
+	// A number overrides a name beside it: "+0100 CET", "GMT +0100".
 	if kind > d.zone {
 		d.offset, d.zone = offset, kind
 	}
@@ -688,7 +687,7 @@ var lateHalves = sync.OnceValue(func() map[string]int {
 	}
 })
 
-// zoneKind is how a zone was written, from what says least to what says most.
+// zoneKind is the form of a zone, from the least to the most precise.
 type zoneKind uint8
 
 const (
@@ -780,7 +779,7 @@ func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// cutNumber takes a number from the front of s if it has so many digits.
+// cutNumber removes a number from the front of s if it has from least to most digits.
 func cutNumber(s *string, least, most int) (v int, ok bool) {
 	n := digits(*s)
 	if n < least || n > most {
@@ -791,7 +790,7 @@ func cutNumber(s *string, least, most int) (v int, ok bool) {
 	return v, true
 }
 
-// cutByte takes a byte from the front of s if it is c.
+// cutByte removes the first byte of s if it is c.
 func cutByte(s *string, c byte) bool {
 	if *s == "" || (*s)[0] != c {
 		return false

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// windows1252 maps U+0080 to U+009F, which in a feed were meant to be what
-// windows-1252 has in their place.
+// windows1252 maps U+0080 to U+009F to the characters of windows-1252: feeds with these code points
+// were written in windows-1252.
 func windows1252(r rune) rune {
 	if r < 0x80 || r >= 0xA0 {
 		return r
@@ -24,8 +24,8 @@ func windows1252(r rune) rune {
 	return charmap.Windows1252.DecodeByte(byte(r))
 }
 
-// suspect marks bytes that may start a character that must not stay: C0
-// controls, CR, U+0080 to U+009F, U+FFFE and U+FFFF.
+// suspect marks bytes that may start a character to be replaced: C0 controls, CR, U+0080 to U+009F,
+// U+FFFE and U+FFFF.
 var suspect = func() (t [256]bool) {
 	for c := range 0x20 {
 		t[c] = c != '\t' && c != '\n'
@@ -34,10 +34,10 @@ var suspect = func() (t [256]bool) {
 	return
 }()
 
-// CleanChars drops C0 controls, reads C1 controls as windows-1252, replaces
-// U+FFFE and U+FFFF, and makes LF of CR LF and CR. Text without these is
-// returned as it is. It says how many characters were mended, line ends not
-// counted, and where the first of them stood.
+// CleanChars drops C0 controls, reads C1 controls as windows-1252, replaces U+FFFE and U+FFFF, and
+// makes LF of CR LF and CR. Text without these is returned as it is. mended is the number of
+// characters that were corrected, without line ends, and first is the position of the first of
+// them.
 func CleanChars(text []byte) (clean []byte, mended, first int) {
 	var out []byte
 	start := 0
@@ -95,9 +95,8 @@ func mendChar(b []byte) (r rune, n int, counts bool) {
 // maxEntityName is the length of the longest entity of HTML, with room.
 const maxEntityName = 40
 
-// Entities are what the internal subset of a DOCTYPE defines. Its values hold
-// no markup and no references, so that nothing can be made to expand twice,
-// and together they may expand to no more than left bytes.
+// Entities are the entities that the internal subset of a DOCTYPE defines. Values contain no markup
+// and no references, so nothing expands twice. All expansions together are limited to left bytes.
 type Entities struct {
 	values map[string]string
 	left   int
@@ -109,7 +108,7 @@ const (
 	maxEntityExpands = 1 << 20
 )
 
-// Define keeps the first definition of a name, as XML says.
+// Define defines an entity. As XML requires, the first definition of a name counts.
 func (e *Entities) Define(name, value []byte) {
 	if len(e.values) >= maxEntities || len(name) == 0 || len(name) > maxEntityName ||
 		len(value) > maxEntityValue || bytes.ContainsAny(value, "<%") {
@@ -120,7 +119,7 @@ func (e *Entities) Define(name, value []byte) {
 		return
 	}
 	if bytes.IndexByte(value, '&') >= 0 {
-		// Character references are characters; anything else could nest.
+		// Only character references are resolved in a value: references to entities could nest.
 		var none Entities
 		value = none.Decode(nil, value)
 		if bytes.ContainsAny(value, "&<%") {
@@ -156,8 +155,7 @@ func (e *Entities) Decode(dst, src []byte) []byte {
 	}
 }
 
-// DecodeAttr decodes an attribute's value; white space that is written as such
-// becomes spaces, as XML says.
+// DecodeAttr decodes an attribute's value. Literal white space becomes spaces, as XML requires.
 func (e *Entities) DecodeAttr(val []byte) []byte {
 	if bytes.IndexByte(val, '\n') >= 0 || bytes.IndexByte(val, '\t') >= 0 {
 		val = bytes.Map(func(r rune) rune {
@@ -173,8 +171,8 @@ func (e *Entities) DecodeAttr(val []byte) []byte {
 	return e.Decode(make([]byte, 0, len(val)), val)
 }
 
-// reference appends what the reference at the start of s stands for and returns
-// its length, 0 if it is none.
+// reference appends the text of the reference at the start of s and returns the length of the
+// reference, 0 if s does not start with one.
 func (e *Entities) reference(dst, s []byte) ([]byte, int) {
 	end := bytes.IndexByte(s[:min(len(s), maxEntityName+2)], ';')
 	if end < 2 {
@@ -207,8 +205,8 @@ func (e *Entities) reference(dst, s []byte) ([]byte, int) {
 		e.left -= len(v)
 		return append(dst, v...), end + 1
 	}
-	// html.UnescapeString also resolves prefixes without a semicolon; what it
-	// does without ours is not the entity that was written.
+	// html.UnescapeString also resolves prefixes without a semicolon. Ignore such a result: it is
+	// not the entity that was written.
 	span := string(s[:end+1])
 	dec := html.UnescapeString(span)
 	if dec == span || dec == html.UnescapeString(span[:end])+";" {
@@ -269,7 +267,7 @@ func IsSpace(c byte) bool { return strings.IndexByte(Spaces, c) >= 0 }
 // Spaces are the characters of white space in XML and HTML.
 const Spaces = " \n\t\r\f"
 
-// Until returns the place in s of the first of some bytes from i on, or the end.
+// Until returns the index in s, from i on, of the first byte that is in stops, or len(s).
 func Until[T string | []byte](s T, i int, stops string) int {
 	for i < len(s) && strings.IndexByte(stops, s[i]) < 0 {
 		i++
@@ -277,7 +275,7 @@ func Until[T string | []byte](s T, i int, stops string) int {
 	return i
 }
 
-// Blank reports whether nothing but white space and NULs is in b.
+// Blank reports whether b holds only white space and NULs.
 func Blank(b []byte) bool {
 	for i, c := range b {
 		switch c {
@@ -291,7 +289,7 @@ func Blank(b []byte) bool {
 	return true
 }
 
-// SkipSpace returns the place in s of the first byte from i on that is no white space.
+// SkipSpace returns the index in s, from i on, of the first byte that is not white space.
 func SkipSpace[T string | []byte](s T, i int) int {
 	for i < len(s) && IsSpace(s[i]) {
 		i++
@@ -299,12 +297,12 @@ func SkipSpace[T string | []byte](s T, i int) int {
 	return i
 }
 
-// Ends are ends of things that the rest of a text lacks. A scanner that asks it for them
-// searches to the end of the text in vain once for each, and so takes linear time.
+// Ends are end marks that do not occur in the rest of a text. They let a scanner search to the end
+// of the text in vain only once for each mark, which keeps it linear.
 type Ends []string
 
-// Index returns the place of the first end in s, the text from some place on, or -1. The
-// places of calls do not decrease.
+// Index returns the index in s of the first end, or -1. s is the rest of the text; each call must
+// pass the same rest or a shorter one.
 func (e *Ends) Index(s, end string) int {
 	if e.Lack(end) {
 		return -1
@@ -328,5 +326,5 @@ func (e *Ends) IndexBytes(s []byte, end string) int {
 	return n
 }
 
-// Lack reports whether an end was searched in vain.
+// Lack reports whether a search for end has failed.
 func (e *Ends) Lack(end string) bool { return slices.Contains(*e, end) }

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Mode says what the text of [Plain] may hold.
+// Mode is the kind of text that [Plain] reads.
 type Mode uint8
 
 // Modes of [Plain].
@@ -91,7 +91,7 @@ type textScanner struct {
 // linear in the length of s.
 func Plain(s string, mode Mode) string {
 	if !utf8.ValidString(s) {
-		// First: a control character dropped later could join two halves.
+		// Do this first: dropping a control character later could join two halves of a character.
 		s = strings.ToValidUTF8(s, "\uFFFD")
 	}
 	x := textScanner{s: s, mode: mode}
@@ -180,8 +180,7 @@ func (x *textScanner) tag(i int) int {
 	return x.literal(i)
 }
 
-// declaration skips comments and what looks like them, and keeps the text of
-// CDATA sections.
+// declaration skips comments and declarations, and keeps the text of CDATA sections.
 func (x *textScanner) declaration(i int) int {
 	rest := x.s[i:]
 	if strings.HasPrefix(rest, "<!--") {
@@ -200,8 +199,8 @@ func (x *textScanner) declaration(i int) int {
 	return x.literal(i)
 }
 
-// element skips the tag that begins at i, its name at nameAt, and all of an
-// element whose content is no text.
+// element skips the tag that begins at i, with its name at nameAt. It skips the content, too, if
+// the element is not text.
 func (x *textScanner) element(i, nameAt int) int {
 	end := x.tagEnd(nameAt)
 	if end < 0 {
@@ -226,7 +225,7 @@ func (x *textScanner) element(i, nameAt int) int {
 	return end
 }
 
-// tagEnd finds the end of a tag, minding quotes; -1 when there is none.
+// tagEnd finds the end of a tag, outside quotes. It returns -1 if there is none.
 func (x *textScanner) tagEnd(i int) int {
 	if x.ends.Lack(">") {
 		return -1
@@ -244,7 +243,7 @@ func (x *textScanner) tagEnd(i int) int {
 			}
 		}
 	}
-	// Nothing closes the tag when quotes are minded; without them, perhaps.
+	// No > outside quotes closes the tag: look for one inside.
 	gt := x.ends.Index(x.s[i:], ">")
 	if gt < 0 {
 		return -1
@@ -253,8 +252,7 @@ func (x *textScanner) tagEnd(i int) int {
 	return i + gt + 1
 }
 
-// skipTo finds the end tag of an element whose content is no text, or the end
-// of the document.
+// skipTo finds the end tag of an element whose content is not text, or the end of the document.
 func (x *textScanner) skipTo(name string, from int) int {
 	for i := from; ; {
 		j := strings.Index(x.s[i:], "</")

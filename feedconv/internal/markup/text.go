@@ -9,8 +9,8 @@ const (
 	TypeXHTML = "application/xhtml+xml"
 )
 
-// Clean keeps the promise of feedconv about strings: line ends become newlines,
-// other control characters are dropped.
+// Clean makes s a string as feedconv documents it: line ends become newlines, other control
+// characters are dropped.
 func Clean(s string) string {
 	i := 0
 	for i < len(s) && (s[i] >= 0x20 || s[i] == '\n' || s[i] == '\t') {
@@ -34,7 +34,7 @@ func Clean(s string) string {
 	return string(out)
 }
 
-// CleanLine is Clean for what is one line: identifiers, URLs, dates.
+// CleanLine is Clean for strings of one line: identifiers, URLs, dates.
 func CleanLine(s string) string {
 	s = strings.TrimSpace(Clean(s))
 	if !strings.ContainsAny(s, "\n\t") {

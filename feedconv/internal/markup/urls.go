@@ -8,13 +8,13 @@ import (
 	"unicode"
 )
 
-// maxBase is the longest base URL that is heeded. A base is repeated in front
-// of every relative reference, so a long one is an amplifier.
+// maxBase is the maximum length in bytes of a base URL. A base is repeated in front of every
+// relative reference, so a long one would inflate the document.
 const maxBase = 2048
 
-// DocumentBase is the URL against which a document's references are resolved
-// before any xml:base: where it was found, and an http(s) Content-Location
-// over that. It is nil when nothing is known.
+// DocumentBase is the URL against which a document's references are resolved before any xml:base:
+// contentLocation, resolved against found, if it is an http(s) URL, else found. It is nil if
+// neither is usable.
 func DocumentBase(found, contentLocation string) *url.URL {
 	var base *url.URL
 	if u, err := url.Parse(found); err == nil && u.Host != "" && len(found) <= maxBase {
@@ -28,8 +28,8 @@ func DocumentBase(found, contentLocation string) *url.URL {
 	return base
 }
 
-// Base is the base that an xml:base of ref makes under base; base itself
-// where ref is no hierarchical URL.
+// Base returns the base URL inside an element whose xml:base is ref. If ref is not a hierarchical
+// URL, it returns base.
 func Base(base *url.URL, ref string) *url.URL {
 	ref = strings.TrimSpace(ref)
 	if ref == "" || len(ref) > maxBase {
@@ -48,10 +48,9 @@ func Base(base *url.URL, ref string) *url.URL {
 	return u
 }
 
-// Resolve makes ref absolute. It works on the text: what is absolute
-// already, and what of a relative reference is kept, is never re-encoded,
-// since a URL is also an identifier. White space around it goes, and line ends
-// and tabs inside, as in browsers.
+// Resolve makes ref absolute. It works on the text and never re-encodes a URL, because a URL is
+// also an identifier. As in browsers, white space around the URL is removed, and so are line ends
+// and tabs inside.
 func Resolve(base *url.URL, ref string) string {
 	ref = TrimURL(ref)
 	if base == nil || ref == "" || HasScheme(ref) || base.Host == "" {
@@ -154,10 +153,9 @@ func IsURLAttr(name string) bool {
 	return false
 }
 
-// ResolveHTML makes the URLs in HTML absolute. Only the values that change are
-// rewritten; everything else stays byte for byte, and HTML in which nothing
-// changes is returned as it is. References to a place in the same text (#name)
-// are left: the entry is not shown where the feed was found.
+// ResolveHTML makes the URLs in HTML absolute. Only the values that change are rewritten;
+// everything else stays byte for byte, and HTML in which nothing changes is returned as it is.
+// References to a place in the same text (#name) are left unchanged.
 //
 // It stops when the text has grown by *budget, so that a short reference repeated
 // often under a long base cannot fill the memory.
@@ -184,8 +182,8 @@ type resolver struct {
 	copied int // s[:copied] is in out
 }
 
-// tag reads the first tag or comment from i on and returns the place behind it, -1 if
-// none ends there.
+// tag reads the first tag or comment from i on and returns the index behind it, -1 if there is none
+// or it is not closed.
 func (r *resolver) tag(i int) int {
 	s := r.s
 	n := strings.IndexByte(s[i:], '<')
@@ -262,8 +260,8 @@ func (r *resolver) attributes(i int) int {
 	return -1
 }
 
-// value resolves the value of an attribute, which stands between two places and gets a
-// quote if it has none.
+// value resolves the value of an attribute at s[from:to], and adds quote around it if it is not
+// quoted.
 func (r *resolver) value(name string, from, to int, quote string) {
 	lower := ASCIILower(name)
 	if !IsURLAttr(lower) || *r.budget <= 0 {
@@ -315,7 +313,7 @@ func resolveSrcset(base *url.URL, v string) (string, bool) {
 			i++
 		}
 		u := v[start:i]
-		// White space of other kinds at its end is no part of it, either.
+		// Unicode white space at the end does not belong to the URL, either.
 		bare := strings.TrimRightFunc(u, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 		abs := Resolve(base, bare)
 		changed = changed || abs != bare
@@ -340,8 +338,7 @@ func resolveSrcset(base *url.URL, v string) (string, bool) {
 
 var attrEscaper = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "'", "&#39;", "<", "&lt;", ">", "&gt;")
 
-// ASCIILower lowers ASCII letters; a string that has none in upper case is
-// returned as it is.
+// ASCIILower lowers ASCII letters. A string without upper-case ASCII letters is returned unchanged.
 func ASCIILower(s string) string {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c >= 'A' && c <= 'Z' {
@@ -357,8 +354,7 @@ func ASCIILower(s string) string {
 	return s
 }
 
-// IndexFold is an Index without regard to the case of letters; sep starts with
-// '<' and is in lower case.
+// IndexFold is Index, ignoring case. sep must start with '<' and be in lower case.
 func IndexFold[T string | []byte](s T, sep string) int {
 	for i := 0; ; {
 		for i < len(s) && s[i] != '<' {
@@ -374,8 +370,8 @@ func IndexFold[T string | []byte](s T, sep string) int {
 	}
 }
 
-// isLinkScheme reports whether a reader may follow URLs of a scheme. A scheme that a browser
-// runs (javascript, data) or finds on the reader's own disk (file) is no link.
+// isLinkScheme reports whether a reader may follow URLs of a scheme. URLs that a browser executes
+// (javascript, data) or opens on the reader's own disk (file) are not links.
 func isLinkScheme(scheme string) bool {
 	switch scheme {
 	case "http", "https", "mailto", "ftp", "ftps", "sftp", "gemini", "gopher", "spartan", "finger", "news", "nntp", "irc", "ircs",
@@ -385,8 +381,8 @@ func isLinkScheme(scheme string) bool {
 	return false
 }
 
-// Link returns a URL as it is stored, empty for one that is no link. A relative
-// reference, for which no base was known, stays.
+// Link returns a URL in the form in which it is stored, or "" if a reader must not follow it. A
+// relative reference is kept.
 func Link(s string) string {
 	if s = CleanLine(s); HasScheme(s) {
 		if scheme, _, _ := strings.Cut(s, ":"); !isLinkScheme(ASCIILower(scheme)) {

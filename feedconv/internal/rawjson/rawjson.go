@@ -1,4 +1,4 @@
-// Package rawjson reads JSON that is malformed or cut off, as far as it makes sense.
+// Package rawjson reads JSON, as much of it as possible if it is malformed or cut off.
 package rawjson
 
 import (
@@ -14,15 +14,14 @@ import (
 	"github.com/lektordir/lektor/feedconv/internal/markup"
 )
 
-// Value is a JSON value where it stands in the document, not yet decoded.
-// Reading a document this way takes no memory for what is not looked at, finds
-// everything before a cut, and needs no recursion, so nesting does no harm.
-// An empty Value is an absent one; all methods return their zero value for
-// a value of another type.
+// Value is a JSON value, not yet decoded, as a slice of the document. Values that are not used take
+// no memory, everything before a cut is found, and no recursion is needed, so deep nesting is
+// harmless. An empty Value means that the value is absent. All methods return the zero value for a
+// value of another type.
 type Value []byte
 
-// At returns the value that begins in b at i, and where it ends. Complete is
-// false when the document ends first.
+// At returns the value that begins in b at i, and the index where it ends. complete is false if the
+// document ends first.
 func At(b []byte, i int) (v Value, end int, complete bool) {
 	i = jsonSpace(b, i)
 	start := i
@@ -43,9 +42,9 @@ func At(b []byte, i int) (v Value, end int, complete bool) {
 	return Value(b[start:end]), end, complete
 }
 
-// Unwrap returns the JSON that a document is, nil if it is none, and the length of
-// what stands before it: the mark )]}', against inclusion as a script, or the call of
-// JSONP, whose end is cut off, too.
+// Unwrap returns the JSON value in a document, nil if the document is not JSON, and the length of
+// the prefix before the value: the guard )]}' against inclusion as a script, or a JSONP call, whose
+// end is removed, too.
 func Unwrap(b []byte) (value []byte, prefix int) {
 	start := func(i int) bool { return i < len(b) && (b[i] == '{' || b[i] == '[') }
 	i := jsonSpace(b, 0)
@@ -75,10 +74,10 @@ var jsonCall = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:/\*[^*]*\*/\s*)?(?:typeof\s+[\w$.]+\s*===?\s*['"]function['"]\s*&&\s*)?[A-Za-z_$][\w$.\[\]'"]*\s*\(\s*`)
 })
 
-// maxCall bounds how long a call is.
+// maxCall is the maximum length in bytes of the beginning of a call.
 const maxCall = 512
 
-// jsonSpace skips what JSON has for white space, and what is none anywhere.
+// jsonSpace skips white space and control characters.
 func jsonSpace(b []byte, i int) int {
 	for i < len(b) && b[i] <= ' ' {
 		i++
@@ -146,9 +145,8 @@ func (v Value) IsArray() bool { return v.kind() == '[' }
 // IsString reports whether a value is a string.
 func (v Value) IsString() bool { return v.kind() == '"' }
 
-// Fields calls f for each member of an object until f returns false. A member
-// whose value is cut off is passed too when the value is an object or array,
-// for what is before the cut.
+// Fields calls f for each member of an object until f returns false. If the value of a member is
+// cut off, it is passed only if it is an object or array, for the part before the cut.
 func (v Value) Fields(f func(name string, value Value) bool) {
 	if !v.IsObject() {
 		return
@@ -172,7 +170,7 @@ func (v Value) Fields(f func(name string, value Value) bool) {
 			return
 		}
 		if v[i] != ':' {
-			continue // no value: mended by going on to the next name
+			continue // no value: go on to the next name
 		}
 		value, next, complete := At(v, i+1)
 		if !complete && !value.IsObject() && !value.IsArray() {
@@ -185,9 +183,8 @@ func (v Value) Fields(f func(name string, value Value) bool) {
 	}
 }
 
-// Each calls f for each element of an array until f returns false, and once
-// for a value that is none: where a list is expected, one thing stands for a
-// list of one. An element that is cut off is left out.
+// Each calls f for each element of an array until f returns false. For a value that is not an
+// array, it calls f once with the value. An element that is cut off is left out.
 func (v Value) Each(f func(element Value) bool) {
 	if !v.IsArray() {
 		if len(v) > 0 && !v.IsNull() {
@@ -212,7 +209,7 @@ func (v Value) Each(f func(element Value) bool) {
 	}
 }
 
-// List calls f for the first elements of an array, one more than most.
+// List calls f for the first most+1 elements of an array.
 func (v Value) List(most int, f func(element Value)) {
 	n := 0
 	v.Each(func(element Value) bool {
@@ -234,7 +231,7 @@ type Member struct {
 	Value Value
 }
 
-// maxMembers is how many members of an object are looked at.
+// maxMembers is the maximum number of members of an object that are read.
 const maxMembers = 10000
 
 // Object returns the members of an object, in their order.
@@ -251,8 +248,8 @@ func (v Value) Object() Object {
 	return o
 }
 
-// Get returns the member of the first of these names that there is, of several with one
-// name the last. A null is none.
+// Get returns the member with the first of names that exists and is not null. If a name is
+// repeated, the last one counts.
 func (o Object) Get(names ...string) Value {
 	for _, name := range names {
 		for i := len(o) - 1; i >= 0; i-- {
@@ -275,14 +272,14 @@ func (o Object) All(names ...string) []Value {
 	return out
 }
 
-// Text returns the member of the first of these names that there is, as text.
+// Text returns the member that Get returns, as text.
 func (o Object) Text(names ...string) string { return o.Get(names...).Scalar() }
 
-// Text returns a member of an object as text; see [Object.text].
+// Text returns a member of an object as text; see [Object.Text].
 func (v Value) Text(names ...string) string { return v.Object().Text(names...) }
 
-// Scalar returns a string, or a number as it is written. Identifiers are
-// numbers in some feeds, and too long for a float64 in some of these.
+// Scalar returns a string, or a number as it is written: identifiers are numbers in some feeds, and
+// may be too long for a float64.
 func (v Value) Scalar() string {
 	switch k := v.kind(); {
 	case k == '"':
@@ -293,14 +290,14 @@ func (v Value) Scalar() string {
 	return ""
 }
 
-// IsTrue reports true, "true" and 1.
+// IsTrue reports whether a value is true, 1, "true", "yes" or "1".
 func (v Value) IsTrue() bool {
 	s := strings.Trim(string(v[:min(len(v), 8)]), `"`)
 	return s == "true" || s == "1" || strings.EqualFold(s, "yes")
 }
 
-// Str decodes a string: valid UTF-8, without the control characters that no
-// text has.
+// Str decodes a string. The result is valid UTF-8 without control characters other than tab and
+// newline.
 func (v Value) Str() string {
 	if !v.IsString() {
 		return ""

@@ -1,4 +1,4 @@
-// Package scan makes tokens of an XML document, whatever is wrong with it.
+// Package scan splits an XML document into tokens, even if it is malformed.
 package scan
 
 import (
@@ -8,10 +8,10 @@ import (
 	"github.com/lektordir/lektor/feedconv/internal/markup"
 )
 
-// MaxAttrs is how many attributes of an element are read.
+// MaxAttrs is the maximum number of attributes of an element that are read.
 const MaxAttrs = 256
 
-// Defect is what is wrong with a token.
+// Defect is a fault of a token.
 type Defect uint8
 
 // The defects that a Scanner reports.
@@ -20,13 +20,13 @@ const (
 	OpenComment                  // one that is not closed
 	OpenCDATA                    // a section in an element that is not closed
 	ManyAttributes               // more than MaxAttrs, of an element
-	Defects                      // how many there are
+	Defects                      // number of defects
 )
 
 // Attr is an attribute as written.
 type Attr struct{ Key, Val []byte }
 
-// Scanner makes tokens of a document.
+// Scanner splits a document into tokens.
 type Scanner struct {
 	Src      []byte
 	Pos      int // behind the last token
@@ -38,18 +38,18 @@ type Scanner struct {
 	cdEnd  int // the next "]]>" at or after the last place asked for
 }
 
-// New returns a scanner of a document, which holds no control characters. It calls report
-// for what is wrong.
+// New returns a scanner of a document, which must not contain control characters. It calls report
+// for each defect.
 func New(src []byte, report func(d Defect, pos int, name []byte)) *Scanner {
 	return &Scanner{Src: src, report: report, cdEnd: -1}
 }
 
-// Kind is what a token is.
+// Kind is the kind of a token.
 type Kind uint8
 
 // The kinds of tokens.
 const (
-	None  Kind = iota // markup that says nothing
+	None  Kind = iota // markup without content
 	End               // end of the document
 	Text              // with references in it
 	CDATA             // text as it is
@@ -66,8 +66,8 @@ type Token struct {
 	Data []byte // a name, or text
 }
 
-// Next returns the next token. inside is the name of the innermost open element,
-// at whose end tag a CDATA section ends that is not closed.
+// Next returns the next token. inside is the name of the innermost open element: a CDATA section
+// that is not closed ends at the end tag of that element.
 func (s *Scanner) Next(inside []byte) Token {
 	src := s.Src
 	for s.Pos < len(src) {
@@ -120,7 +120,7 @@ var nameBytes = func() (t [256]bool) {
 	return
 }()
 
-// endOfName returns the place behind the name at j.
+// endOfName returns the index behind the name at j.
 func endOfName(src []byte, j int) int {
 	for j < len(src) && IsNameByte(src[j]) {
 		j++
@@ -128,11 +128,10 @@ func endOfName(src []byte, j int) int {
 	return j
 }
 
-// StartTag reads the start tag at i. The token is Text, up to the next place where a tag
-// may begin, if there is no plausible tag, and None, with all of the document read, if its
-// end cuts the tag off. No byte is looked at more often than a few times, whatever is
-// missing: a tag that meets another one is text up to there, and quotes that are not
-// closed are remembered.
+// StartTag reads the start tag at i. If there is no plausible tag, the token is Text, up to the
+// next place where a tag may begin. If the end of the document cuts the tag off, the token is None,
+// and the scanner is at the end. Scanning takes linear time even in malformed documents: a tag that
+// meets another tag is text up to there, and unclosed quotes are remembered.
 func (s *Scanner) StartTag(i int) Token {
 	s.Attrs = s.Attrs[:0]
 	end := i + 1
@@ -155,7 +154,7 @@ func (s *Scanner) StartTag(i int) Token {
 	return Token{}
 }
 
-// tagKind is Open if a name that ends at j is that of a tag, else Text or None.
+// tagKind returns Open if the name that ends at j begins a tag, else Text or None.
 func (s *Scanner) tagKind(name []byte, j int) Kind {
 	switch {
 	case j >= len(s.Src):
@@ -176,7 +175,7 @@ func (s *Scanner) tagKind(name []byte, j int) Kind {
 	return Text
 }
 
-// attributes reads those of the tag of a name, from j on, up to the end of the tag.
+// attributes reads the attributes of a tag, from j to the end of the tag.
 func (s *Scanner) attributes(name []byte, j int) (next int, self bool, kind Kind) {
 	src, start := s.Src, j-len(name)-1
 	for count := 0; ; {
@@ -219,8 +218,8 @@ func (s *Scanner) attribute(j int) (a Attr, next int, ok bool) {
 	return a, next, ok
 }
 
-// endOfWord returns the place from j on where a name or a value without quotes ends: at
-// white space, the end of a tag, the beginning of another one, or one of stops.
+// endOfWord returns the index, from j on, where a name or an unquoted value ends: at white space, <
+// or >, or a byte of stops.
 func (s *Scanner) endOfWord(j int, stops string) int {
 	for ; j < len(s.Src); j++ {
 		switch c := s.Src[j]; {
@@ -257,7 +256,7 @@ func (s *Scanner) value(k int) (val []byte, next int, ok bool) {
 	return src[k+1 : k+1+n], k + 1 + n, true
 }
 
-// has reports whether an attribute of this name is there already.
+// has reports whether the tag has an attribute of this name already.
 func (s *Scanner) has(key []byte) bool {
 	for _, a := range s.Attrs {
 		if bytes.Equal(a.Key, key) {
@@ -336,9 +335,9 @@ func IsDoctype(s []byte) bool {
 // External ones are never looked at.
 func (s *Scanner) Doctype(i int) { s.Pos = i + doctype(&s.Entities, s.Src[i:]) }
 
-// cdata reads the CDATA section at i. One that is not closed ends at the end
-// tag of its element: there is no "]]>" left, or another section begins before
-// it and the end tag stands between.
+// cdata reads the CDATA section at i. An unclosed section ends at the end tag of its element. A
+// section is unclosed if no "]]>" follows, or if the end tag and then another section come before
+// it.
 func (s *Scanner) cdata(i int, inside []byte) Token {
 	src := s.Src
 	start := i + len("<![CDATA[")
@@ -385,9 +384,9 @@ func indexEndTag(s, name []byte) int {
 	}
 }
 
-// doctype reads the document type declaration that s starts with, keeps its internal
-// entities in e and returns its length. It is long, as it is a table of what may stand in a
-// declaration, malformed or not.
+// doctype reads the document type declaration that s starts with, keeps its internal entities in e
+// and returns its length. The function is long because it handles every part of a declaration, also
+// malformed ones.
 func doctype(e *markup.Entities, s []byte) int {
 	i := len("<!DOCTYPE")
 	subset := false
@@ -442,7 +441,7 @@ func entityDecl(e *markup.Entities, s []byte) int {
 	return i
 }
 
-// pastTag returns the place behind the next > in s from i on, or the end.
+// pastTag returns the index behind the next > in s from i on, or len(s).
 func pastTag(s []byte, i int) int {
 	if j := bytes.IndexByte(s[i:], '>'); j >= 0 {
 		return i + j + 1

@@ -9,7 +9,7 @@ import (
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
 )
 
-// openTag takes the attributes of an element, and begins its text.
+// openTag reads the attributes of an element, and begins its text.
 func (t *tidier) openTag(f *frame) {
 	if f.class.kind == kText {
 		t.txt.begin(f.base)
@@ -22,8 +22,8 @@ func (t *tidier) openTag(f *frame) {
 	}
 }
 
-// splitAttr returns the prefix and the local name of an attribute; false for one
-// that cannot be written.
+// splitAttr returns the prefix and the local name of an attribute; ok is false if the name is too
+// long or not an ASCII name.
 func splitAttr(key []byte) (prefix, local []byte, ok bool) {
 	if len(key) == 0 || len(key) > maxNameLen {
 		return nil, nil, false
@@ -47,7 +47,7 @@ func splitAttr(key []byte) (prefix, local []byte, ok bool) {
 	return prefix, local, true
 }
 
-// attribute takes an attribute of an element that has a field.
+// attribute reads an attribute of an element that has a field.
 func (t *tidier) attribute(f *frame, a scan.Attr) {
 	prefix, local, ok := splitAttr(a.Key)
 	if !ok {
@@ -85,7 +85,7 @@ func (t *tidier) attribute(f *frame, a scan.Attr) {
 	f.node.set(vocab.None, name, value)
 }
 
-// entryAttribute takes an attribute of an entry or the channel.
+// entryAttribute reads an attribute of an entry or the channel.
 func (t *tidier) entryAttribute(n *Node, into *budget, ns vocab.NS, local, val []byte) {
 	switch {
 	case ns == vocab.RDF && string(local) == "about":
@@ -95,8 +95,8 @@ func (t *tidier) entryAttribute(n *Node, into *budget, ns vocab.NS, local, val [
 	}
 }
 
-// language keeps xml:lang on the entry or feed. The language of a text construct
-// stands for that of an entry that has none.
+// language keeps xml:lang on the entry or feed. If an entry has no language, it gets that of a text
+// construct in it.
 func (t *tidier) language(f *frame, lang string) {
 	switch f.class.kind {
 	case kEntry, kFeed:
@@ -108,7 +108,7 @@ func (t *tidier) language(f *frame, lang string) {
 	}
 }
 
-// resolved is [markup.Resolve] within what a document may grow by.
+// resolved is [markup.Resolve], limited by the number of bytes that the document may grow by.
 func (t *tidier) resolved(base *url.URL, ref string) string {
 	if t.grow <= 0 {
 		return markup.TrimURL(ref)

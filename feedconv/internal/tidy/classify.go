@@ -7,7 +7,7 @@ import (
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
 )
 
-// kind says how an element is treated.
+// kind is the way in which an element is handled.
 type kind uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	kRoot
 )
 
-// role says what the string of a text construct is.
+// role is the meaning of the string of a text construct.
 type role uint8
 
 const (
@@ -39,7 +39,8 @@ const (
 	roleDrop       // nothing
 )
 
-// level is where an element stands, as far as that makes a difference.
+// level is the part of the document that contains an element, as far as classify distinguishes
+// parts.
 type level uint8
 
 const (
@@ -53,8 +54,7 @@ const (
 	inForeign // in one that is kept
 )
 
-// place is where the elements of a level stand: in the feed, in an
-// entry, or neither.
+// place returns the place of the elements of a level: in the feed, in an entry, or neither.
 func (l level) place() vocab.Place {
 	switch l {
 	case inRoot, inFeed:
@@ -65,7 +65,7 @@ func (l level) place() vocab.Place {
 	return 0
 }
 
-// class is what an element is in the place where it stands.
+// class describes an element in its place.
 type class struct {
 	kind kind
 	role role // role of text; rolePerson also for an element of Atom whose bare text is a name
@@ -76,7 +76,7 @@ type class struct {
 	level level // level of the children of a transparent element
 }
 
-// inside is the level of the children.
+// inside returns the level of the children.
 func (c class) inside() level {
 	switch c.kind {
 	case kTransparent:
@@ -96,7 +96,7 @@ func (c class) inside() level {
 	return inRoot
 }
 
-// dropped is what is left out with all that is in it.
+// dropped is the class of elements that are left out with their content.
 var dropped = class{kind: kText, role: roleDrop}
 
 // The roles of the native elements that are not plain text.
@@ -155,8 +155,8 @@ func isAtomHead(name string) bool {
 	return among(name, "title id updated modified link subtitle tagline generator icon logo rights copyright category info")
 }
 
-// Siblings are elements that cannot be inside of a title, a link or a date: one of
-// these that is not closed ends where they begin.
+// Siblings are elements that cannot be inside a title, a link or a date. An unclosed title, link or
+// date ends where a sibling begins.
 
 func isRSSSibling(name string) bool {
 	return among(name, `title link description guid pubdate author category comments enclosure item language
@@ -174,14 +174,14 @@ func (n *names) entryName() string {
 	return "item"
 }
 
-// classify says what an element is in the place where it stands.
+// classify returns the class of an element in its place.
 func (n *names) classify(info *nameInfo, lvl level) class {
 	ns := n.resolve(info.prefix)
 	if info.cached && info.cacheNS == ns && info.cacheLvl == lvl {
 		return info.class
 	}
 	c := n.classifyIn(info, ns, lvl)
-	if c.kind != kFeed { // the second channel is none
+	if c.kind != kFeed { // only the first channel is the feed
 		info.cached, info.cacheNS, info.cacheLvl, info.class = true, ns, lvl, c
 	}
 	return c
@@ -191,8 +191,7 @@ func (n *names) classifyIn(info *nameInfo, ns vocab.NS, lvl level) class {
 	if lvl == inForeign {
 		return class{kind: kForeign, ns: ns}
 	}
-	// An entry in a namespace that nobody knows is still one, and so is what
-	// is in it.
+	// An entry in an unknown namespace is an entry, too, and elements in it belong to the format.
 	if lvl <= inList && info.prefix == n.rootPfx && ns >= vocab.Known && ns != n.other &&
 		(info.lower == n.entryName() || info.lower == "channel" && !n.isAtom) {
 		n.ns[ns].native = true
@@ -218,7 +217,7 @@ func (n *names) classifyIn(info *nameInfo, ns vocab.NS, lvl level) class {
 	return n.classifyRSS(info.lower, lvl)
 }
 
-// classifyModule says what an element of another vocabulary is.
+// classifyModule returns the class of an element of another vocabulary.
 func (n *names) classifyModule(name string, ns vocab.NS, lvl level) class {
 	switch {
 	case ns == vocab.RDF && lvl <= inList:
@@ -234,8 +233,8 @@ func (n *names) classifyModule(name string, ns vocab.NS, lvl level) class {
 	return n.classOfField(name, ns, lvl)
 }
 
-// classOfField says what an element of another vocabulary is that has a field, or that
-// stands in one.
+// classOfField returns the class of an element of another vocabulary that has a field, or is inside
+// one that has.
 func (n *names) classOfField(name string, ns vocab.NS, lvl level) class {
 	c := class{kind: kStruct, ext: true, ns: ns, name: name}
 	switch ns {
@@ -271,8 +270,8 @@ func (n *names) classOfField(name string, ns vocab.NS, lvl level) class {
 	return c
 }
 
-// belongs reports whether an element inside of one of another vocabulary is of
-// that, or may stand for it: rssCloud:item has the children of an item.
+// belongs reports whether an element inside an element of another vocabulary is of that vocabulary,
+// or is allowed in it: rssCloud:item has the children of an item.
 func (n *names) belongs(outer, ns vocab.NS, prefix int32) bool {
 	if ns == outer || n.ns[ns].family == vocab.Atom && n.ns[outer].family == vocab.Atom {
 		return true
@@ -304,7 +303,7 @@ func (n *names) classifyRSS(name string, lvl level) class {
 		}
 		return dropped
 	case "channel":
-		if lvl == inRoot && n.channelNext { // the second channel is none
+		if lvl == inRoot && n.channelNext { // only the first channel is the feed
 			return class{kind: kFeed, name: name}
 		}
 		fallthrough

@@ -16,7 +16,7 @@ import (
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
 )
 
-// textState is what has been read of a text construct.
+// textState is the state of reading a text construct.
 type textState uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 	textMarkup                  // also a child: the text is HTML
 )
 
-// construct is the text construct that is being read.
+// construct is the text construct being read.
 type construct struct {
 	state textState
 	buf   []byte
@@ -39,8 +39,8 @@ type construct struct {
 	endsCDATA   int // the end in buf of the last one
 }
 
-// innerBase is an xml:base on an element inside of a text construct: it holds
-// until the element ends.
+// innerBase is an xml:base on an element inside a text construct, which is valid until the element
+// ends.
 type innerBase struct {
 	name int32
 	open int // elements of that name in it, itself included
@@ -68,7 +68,7 @@ func (x *construct) begin(base *url.URL) {
 	*x = construct{state: textPlain, base: base, buf: x.buf[:0], inner: x.inner[:0]}
 }
 
-// charData takes text with references in it.
+// charData reads text, and resolves its references.
 func (t *tidier) charData(raw []byte) {
 	f := t.stack.top()
 	switch {
@@ -88,7 +88,7 @@ func (t *tidier) charData(raw []byte) {
 	t.addText(raw)
 }
 
-// addText takes text whose references are resolved.
+// addText adds text whose references are resolved.
 func (t *tidier) addText(text []byte) {
 	switch f := t.stack.top(); {
 	case t.txt.state != textNone:
@@ -109,7 +109,7 @@ func (t *tidier) addText(text []byte) {
 	}
 }
 
-// addCDATA takes text as it is.
+// addCDATA adds the text of a CDATA section.
 func (t *tidier) addCDATA(text []byte) {
 	x := &t.txt
 	x.beginsCDATA = x.beginsCDATA || len(x.buf) == 0
@@ -117,7 +117,7 @@ func (t *tidier) addCDATA(text []byte) {
 	x.endsCDATA = len(x.buf)
 }
 
-// add adds text to a construct, escaped if that is markup.
+// add adds text to a construct, escaped if the construct is markup.
 func (x *construct) add(text []byte) {
 	if x.state == textPlain {
 		x.buf = append(x.buf, text...)
@@ -145,7 +145,7 @@ func appendEscaped[S string | []byte](dst []byte, s S, escapes *[256]string) []b
 	return append(dst, s[start:]...)
 }
 
-// becomeMarkup escapes what was text before the first child.
+// becomeMarkup turns a construct into markup, at its first child: it escapes the text read so far.
 func (x *construct) becomeMarkup() {
 	if x.state == textMarkup {
 		return
@@ -159,8 +159,7 @@ func (x *construct) becomeMarkup() {
 	}
 }
 
-// innerTag takes a start tag inside a text construct: the construct is markup
-// from now on.
+// innerTag reads a start tag inside a text construct, which becomes markup.
 func (t *tidier) innerTag(name []byte, id int32, self bool) {
 	x := &t.txt
 	if r := t.stack.top().class.role; r == roleDrop || r == roleAttributes {
@@ -232,7 +231,7 @@ func (x *construct) unwrap(s []byte) []byte {
 	return s
 }
 
-// innermost is the base inside of a text construct.
+// innermost returns the base URL at the current position of the text construct.
 func (x *construct) innermost() *url.URL {
 	if n := len(x.bases); n > 0 {
 		return x.bases[n-1].base
@@ -278,7 +277,7 @@ func (t *tidier) innerAttrs() {
 // htmlAttrEscapes escapes the value of an HTML attribute.
 var htmlAttrEscapes = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;")
 
-// innerEnd takes an end tag inside a text construct.
+// innerEnd reads an end tag inside a text construct.
 func (t *tidier) innerEnd(id int32) {
 	x := &t.txt
 	if x.state != textMarkup {
@@ -309,8 +308,7 @@ func isVoid(name []byte) bool {
 	return false
 }
 
-// closeText sets the text of the construct that ends, and reports whether it says
-// something.
+// closeText sets the text of the construct that ends, and reports whether it is not empty.
 func (t *tidier) closeText(f *frame) bool {
 	x := &t.txt
 	isMarkup := x.state == textMarkup
@@ -352,8 +350,8 @@ func (t *tidier) closeText(f *frame) bool {
 	return len(s) > 0
 }
 
-// closeEmpty ends an element that has attributes only. Its text stands for the one that is
-// missing.
+// closeEmpty ends an element that has attributes only. If its main attribute is missing, its text
+// takes the place of the attribute.
 func (t *tidier) closeEmpty(n *Node, r role, text string) {
 	switch {
 	case r == roleTerm && !n.has(vocab.None, "term"):
@@ -365,8 +363,8 @@ func (t *tidier) closeEmpty(n *Node, r role, text string) {
 	}
 }
 
-// rssLink returns the URL of a link of RSS. One with the attributes of Atom has lost its
-// namespace, and gets it back.
+// rssLink returns the URL of an RSS link. A link with Atom's attributes lacks its namespace, and
+// gets that of Atom.
 func (t *tidier) rssLink(n *Node, text string) []byte {
 	s := t.resolved(t.txt.base, text)
 	href := cmp.Or(n.Attr("href"), n.Attr("src"))
@@ -381,8 +379,8 @@ func (t *tidier) rssLink(n *Node, text string) []byte {
 	return []byte(s)
 }
 
-// string returns the text of an element. White space of all kinds at its ends goes, but
-// from what may be markup.
+// string returns the text of an element. Unicode white space at its ends is removed, unless the
+// text may be markup.
 func (c class) string(s []byte) string {
 	if c.ext || len(s) > 0 && !bytes.ContainsAny(s, "<>&") && !markup.IsSpace(s[0]) && !markup.IsSpace(s[len(s)-1]) {
 		s = bytes.TrimSpace(s)
@@ -390,8 +388,8 @@ func (c class) string(s []byte) string {
 	return string(s)
 }
 
-// permalink keeps the URL that a guid stands for, if it is a relative
-// reference: one with a path, or one that says to be a permalink.
+// permalink stores the absolute URL of a guid that is a relative reference. The guid must begin
+// with a path, or have isPermaLink="true".
 func (t *tidier) permalink(n *Node, guid []byte) {
 	is := strings.TrimSpace(n.Attr("ispermalink"))
 	rooted := len(guid) > 0 && guid[0] == '/'
@@ -449,7 +447,7 @@ func (t *tidier) closeAtomText(f *frame, s []byte, isMarkup bool) bool {
 			t.warn(warnBase64, f.srcAt, f.raw)
 		}
 	case mode == "escaped" && lower == "":
-		typ = "text/html" // nobody escapes plain text and says so
+		typ = "text/html" // plain text is not labelled as escaped
 	}
 	lower := strings.ToLower(typ)
 	if isMarkup || strings.Contains(lower, "html") {
@@ -464,8 +462,7 @@ func (t *tidier) closeAtomText(f *frame, s []byte, isMarkup bool) bool {
 	return says
 }
 
-// inlineType returns the type of a text construct that has children, by what it says of
-// itself.
+// inlineType returns the type of a text construct that has children, based on its type attribute.
 func (d *Document) inlineType(typ string) string {
 	switch lower := strings.ToLower(typ); {
 	case strings.Contains(lower, "xml") && !strings.Contains(lower, "xhtml"), strings.HasPrefix(lower, "image/"):
@@ -485,7 +482,7 @@ func isBinaryType(typ string) bool {
 		!strings.HasPrefix(typ, "multipart/") && !strings.HasPrefix(typ, "message/")
 }
 
-// decodeBase64 decodes what is text.
+// decodeBase64 decodes base64; ok is false if the result is not text.
 func decodeBase64(s []byte) ([]byte, bool) {
 	compact := bytes.TrimRight(slices.DeleteFunc(slices.Clone(s), markup.IsSpace), "=")
 	dec := make([]byte, base64.RawStdEncoding.DecodedLen(len(compact)))
@@ -500,7 +497,7 @@ func decodeBase64(s []byte) ([]byte, bool) {
 	return clean, true
 }
 
-// plainOf returns the text of a construct that has no business with markup.
+// plainOf returns the text of a construct that should not contain markup.
 func plainOf(s []byte, isMarkup bool) string {
 	if !isMarkup {
 		return string(s)
@@ -508,8 +505,8 @@ func plainOf(s []byte, isMarkup bool) string {
 	return html.UnescapeString(withoutTags(string(s)))
 }
 
-// leadingText is plainOf for a construct that is one value: text that stands before
-// the first child is all of it.
+// leadingText is plainOf for a construct with one value: if there is text before the first child,
+// it returns only this.
 func leadingText(s []byte, isMarkup bool) string {
 	if i := bytes.IndexByte(s, '<'); isMarkup && i > 0 && !markup.Blank(s[:i]) {
 		s = s[:i]
@@ -517,7 +514,7 @@ func leadingText(s []byte, isMarkup bool) string {
 	return plainOf(s, isMarkup)
 }
 
-// withoutTags puts a space in the place of every tag.
+// withoutTags replaces every tag with a space.
 func withoutTags(s string) string {
 	var b strings.Builder
 	for {
@@ -563,9 +560,8 @@ func imageURL(s string, isMarkup bool) string {
 	return strings.TrimSpace(leadingText([]byte(s), isMarkup))
 }
 
-// childTexts returns the text of the children of these names in markup, of each the
-// first that has any; "" is the text before the first child. Elements nested deeper
-// do not count.
+// childTexts returns the text of children in markup by name: for each of names, the first that is
+// not empty, and for "" the text before the first child. Elements nested deeper are ignored.
 func childTexts(s string, names ...string) map[string]string {
 	found := map[string]string{}
 	depth, name := 0, ""

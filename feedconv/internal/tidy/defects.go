@@ -6,7 +6,7 @@ import (
 	"github.com/lektordir/lektor/feedconv/internal/scan"
 )
 
-// gap reports whether an element has its end tag.
+// gap says whether, and why, an element has no end tag.
 type gap uint8
 
 const (
@@ -15,9 +15,8 @@ const (
 	cutOff       // the document ends first
 )
 
-// defects are the elements of a document that have no end tag. A document
-// without any is read as it stands: only what proves to be open where it should
-// not be is closed by what follows.
+// defects are the elements of a document that have no end tag. They are nil for a well-formed
+// document. In others, an element without an end tag is closed by the elements that follow.
 type defects struct {
 	all  bool // more than are worth a list: every element may be one
 	list []defect
@@ -29,7 +28,7 @@ type defect struct {
 	gap gap
 }
 
-// maxDefects is how many defects are told apart, and how many open elements.
+// maxDefects is the maximum number of defects, and of open elements, that are recorded.
 const maxDefects = 1 << 16
 
 // at reports whether the element is closed whose start tag begins at pos; pos
@@ -58,7 +57,7 @@ func (d *defects) add(at int, g gap) {
 	d.list = append(d.list, defect{at, g})
 }
 
-// findDefects looks from behind the root's start tag on, which began at root.
+// findDefects scans the document from the root's start tag on, which begins at root.
 func (t *tidier) findDefects(tag []byte, root int) *defects {
 	d := &defects{}
 	type element struct {

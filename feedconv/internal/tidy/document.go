@@ -1,11 +1,10 @@
-// Package tidy makes a clean, bounded tree of an XML document, whatever is wrong with it.
+// Package tidy makes a clean, bounded tree of an XML document, even if it is malformed.
 //
-// It reads tokens from package scan. Elements get classes by their namespace, name and
-// place (classify.go); those of the format and of vocabularies that have a field become
-// nodes with text (construct.go) and attributes (attributes.go), and the others are kept
-// as they are (foreign.go). Only if a document proves not to be well-formed, it is read
-// again, and what is not closed is closed by what follows (defects.go). The tree is written
-// as XML for gofeed (xml.go).
+// It reads tokens from package scan. Elements get classes by their namespace, name and place
+// (classify.go); those of the format and of vocabularies that have a field become nodes with text
+// (construct.go) and attributes (attributes.go), and the others are kept unchanged (foreign.go). If
+// a document turns out not to be well-formed, it is read again, and elements without an end tag are
+// closed by the elements that follow (defects.go). The tree is written as XML for gofeed (xml.go).
 package tidy
 
 import (
@@ -15,17 +14,17 @@ import (
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
 )
 
-// Options say how a document is read.
+// Options are the options of [Read].
 type Options struct {
 	Base       *url.URL // base of relative references, nil if it is not known
 	MaxEntries int
-	// Newer is called if a rule applies that the first versions of this package did not
-	// have, and reports whether it holds; nil means that it does.
+	// Newer is called before a rule is applied that the first versions of this package did not
+	// have, and reports whether to apply it; nil means always.
 	Newer func() bool
 }
 
-// Document is what a document says. Its text is valid UTF-8 without control characters,
-// and its URLs are absolute if a base is known.
+// Document is a document as a tree. Its text is valid UTF-8 without control characters, and its
+// URLs are absolute if a base is known.
 type Document struct {
 	Root     string // the name of the root: rss, rdf, feed or channel
 	Version  string // version of RSS
@@ -45,7 +44,7 @@ type Document struct {
 // URI returns the name of a namespace in the document.
 func (d *Document) URI(ns vocab.NS) string { return d.ns[ns].uri }
 
-// NotFeed is the error for a document that is no feed.
+// NotFeed is the error for a document that is not a feed.
 type NotFeed struct {
 	What string // a noun phrase
 	HTML bool
@@ -53,23 +52,22 @@ type NotFeed struct {
 
 func (e *NotFeed) Error() string { return "not a feed: it is " + e.What }
 
-// Node is an element. A nil Node is one that is absent.
+// Node is an element. A nil Node means that the element is absent.
 type Node struct {
-	// NS is None for elements of the format itself, and Atom10 for all versions of Atom.
-	// Foreign is true for an element that has no field, with all in it; the elements and
-	// attributes in it have their own namespaces.
+	// NS is None for elements of the format itself, and Atom10 for all versions of Atom. Foreign is
+	// true for an element that has no field, and for everything inside it; elements and attributes
+	// in it have their own namespaces.
 	NS      vocab.NS
 	Foreign bool
-	// Name is in lower case, but for foreign elements. It is empty for a piece of text
-	// between the children of a foreign element.
+	// Name is in lower case, except for foreign elements. It is empty for a piece of text between
+	// the children of a foreign element.
 	Name     string
 	Attrs    []Attr
 	Text     string
 	Children []*Node
 }
 
-// Attr is an attribute. Attributes of feeds and entries are foreign, but for rdf:about and
-// xml:lang.
+// Attr is an attribute. Attributes of feeds and entries are foreign, except rdf:about and xml:lang.
 type Attr struct {
 	NS          vocab.NS
 	Name, Value string
@@ -98,7 +96,7 @@ func (n *Node) Value() string {
 	return n.Text
 }
 
-// Child returns the last child with one of some names that belongs to the format itself.
+// Child returns the last child that has one of names and belongs to the format itself.
 func (n *Node) Child(names ...string) *Node {
 	if n != nil {
 		for i := len(n.Children) - 1; i >= 0; i-- {
@@ -127,7 +125,7 @@ func (n *Node) All(ns vocab.NS, name string) []*Node {
 	return list
 }
 
-// Named returns the children of a name, in whatever namespace.
+// Named returns the children with a name, in any namespace.
 func (n *Node) Named(name string) []*Node {
 	var list []*Node
 	for _, c := range n.Children {
@@ -143,7 +141,7 @@ func (n *Node) has(ns vocab.NS, name string) bool {
 	return slices.ContainsFunc(n.Attrs, func(a Attr) bool { return a.Name == name && a.NS == ns })
 }
 
-// set sets an attribute, unless it is there.
+// set sets an attribute, unless it is set already.
 func (n *Node) set(ns vocab.NS, name, value string) {
 	if n.has(ns, name) {
 		return
@@ -154,7 +152,7 @@ func (n *Node) set(ns vocab.NS, name, value string) {
 	n.Attrs = append(n.Attrs, Attr{ns, name, value})
 }
 
-// replace sets an attribute, whatever it was; an empty one is none.
+// replace sets an attribute and overwrites an old value; an empty value counts as absent.
 func (n *Node) replace(ns vocab.NS, name, value string) {
 	n.Attrs = slices.DeleteFunc(n.Attrs, func(a Attr) bool { return a.Name == name && a.NS == ns })
 	if value != "" {

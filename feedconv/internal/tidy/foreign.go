@@ -9,19 +9,19 @@ import (
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
 )
 
-// budget counts what is kept of the foreign elements and attributes of a feed or an entry.
+// budget counts the foreign elements and attributes, and their bytes, of a feed or an entry.
 type budget struct{ count, bytes int }
 
-// room takes a number of bytes for one more element, and reports whether there
-// was room.
-func (b *budget) room(bytes int) bool {
+// reserve counts one more element of a number of bytes, and reports whether it is within the
+// limits.
+func (b *budget) reserve(bytes int) bool {
 	b.count++
 	b.bytes += bytes
 	return b.count <= MaxExtensions && b.bytes <= maxExtensionBytes
 }
 
-// extensions is what is known of foreign elements while one is open. One that passes a
-// limit is left out as a whole.
+// extensions is the state of reading a foreign element. An element that exceeds a limit is left out
+// as a whole.
 type extensions struct {
 	entry, feed budget
 	into        *budget // one of these
@@ -30,7 +30,7 @@ type extensions struct {
 	names       map[string]string
 }
 
-// name returns one string for bytes that come again and again.
+// name interns names, so that a repeated name is in memory once.
 func (x *extensions) name(b []byte) string {
 	if s, ok := x.names[string(b)]; ok {
 		return s
@@ -45,8 +45,8 @@ func (x *extensions) name(b []byte) string {
 	return s
 }
 
-// openForeign takes the start tag of an element that has no field. kept is false if a
-// limit leaves it out.
+// openForeign reads the start tag of an element that has no field. kept is false if a limit leaves
+// it out.
 func (t *tidier) openForeign(f, parent *frame, kept bool) {
 	x := &t.ext
 	if x.depth++; x.full {
@@ -71,7 +71,7 @@ func (t *tidier) openForeign(f, parent *frame, kept bool) {
 	case !kept, parent.node == nil: // said already
 	case x.depth > MaxExtensionDepth:
 		t.warn(warnExtDepth, f.srcAt, f.raw)
-	case !x.into.room(size):
+	case !x.into.reserve(size):
 		t.warn(warnExtSize, f.srcAt, f.raw)
 	default:
 		f.node = n
@@ -80,7 +80,7 @@ func (t *tidier) openForeign(f, parent *frame, kept bool) {
 	x.full = true
 }
 
-// flush makes a child of the text that was read.
+// flush adds the text read so far as a child.
 func (f *frame) flush() {
 	if len(f.text) > 0 {
 		f.node.Children = append(f.node.Children, &Node{Foreign: true, Text: string(f.text)})
@@ -88,7 +88,7 @@ func (f *frame) flush() {
 	}
 }
 
-// foreignText takes text in such an element.
+// foreignText reads text in a foreign element.
 func (t *tidier) foreignText(text []byte) {
 	x := &t.ext
 	if x.full || len(text) == 0 {
@@ -105,7 +105,7 @@ func (t *tidier) foreignText(text []byte) {
 	}
 }
 
-// closeForeign ends such an element, and adds it to what it stands in.
+// closeForeign ends a foreign element, and adds it to its parent.
 func (t *tidier) closeForeign(f, parent *frame) {
 	x := &t.ext
 	if x.depth--; x.full {
@@ -130,7 +130,7 @@ func (t *tidier) closeForeign(f, parent *frame) {
 	}
 }
 
-// foreignAttributes adds the attributes of such an element.
+// foreignAttributes adds the attributes of a foreign element.
 func (t *tidier) foreignAttributes(f *frame, n *Node) {
 	for _, a := range t.Attrs {
 		prefix, local, ok := splitAttr(a.Key)
@@ -152,7 +152,7 @@ func (t *tidier) foreignAttributes(f *frame, n *Node) {
 // feed or of an entry.
 func (t *tidier) keepAttribute(n *Node, into *budget, ns vocab.NS, local, val []byte) {
 	name, value := t.ext.name(local), t.attrValue(val)
-	if !into.room(len(t.ns[ns].uri) + len(name) + len(value)) {
+	if !into.reserve(len(t.ns[ns].uri) + len(name) + len(value)) {
 		t.warn(warnExtSize, t.Pos, local)
 		return
 	}

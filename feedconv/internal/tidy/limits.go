@@ -1,8 +1,8 @@
 package tidy
 
-// Limits of every document: no more of it is read.
+// Limits of every document. The rest is not read.
 const (
-	MaxDepth        = 256    // elements in each other
+	MaxDepth        = 256    // elements nested
 	maxDeclarations = 512    // namespace declarations in scope at once
 	maxNamespaces   = 4096   // different namespaces that are not known
 	maxURILen       = 4096   // bytes of the name of one
@@ -17,5 +17,5 @@ const (
 const (
 	MaxExtensions     = 10000   // elements, pieces of text and attributes of the feed's or entry's element
 	maxExtensionBytes = 1 << 20 // bytes of names, attributes and text
-	MaxExtensionDepth = 64      // elements in each other
+	MaxExtensionDepth = 64      // elements nested
 )

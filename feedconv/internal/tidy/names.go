@@ -29,8 +29,8 @@ type nameInfo struct {
 	class    class
 }
 
-// names knows the names of elements and prefixes of a document, and what each
-// prefix is bound to in the place that is being read.
+// names holds the names of elements and prefixes of a document, and the namespace to which each
+// prefix is bound at the current position.
 type names struct {
 	warns    *warnings
 	byName   map[string]int32 // element names, as written and in lower case
@@ -43,7 +43,7 @@ type names struct {
 	byURI    map[string]vocab.NS
 	other    vocab.NS // stands for those beyond the limits
 
-	// The root's, which say what is native.
+	// Facts about the root, which decide which elements are native.
 	isAtom      bool
 	channelNext bool // the first channel, which is the feed, is still to come
 	rootNS      vocab.NS
@@ -81,8 +81,8 @@ type binding struct {
 	old    vocab.NS
 }
 
-// intern returns a name its number. Names that differ only in case are one, so
-// that <Title> … </title> is an element.
+// intern returns the number of a name. Names that differ only in case share a number, so that
+// <Title> … </title> is an element.
 func (n *names) intern(name []byte) int32 {
 	if id, ok := n.byName[string(name)]; ok {
 		return id
@@ -111,7 +111,7 @@ func (n *names) intern(name []byte) int32 {
 	return id
 }
 
-// cleanName makes a local name of ASCII that is one.
+// cleanName returns s with the characters replaced that are not valid in an ASCII name.
 func cleanName(s string) string {
 	valid := func(r rune) bool { return r < utf8.RuneSelf && r != ':' && scan.IsNameByte(byte(r)) }
 	if s != "" && scan.IsNameStart(s[0]) && strings.IndexFunc(s, func(r rune) bool { return !valid(r) }) < 0 {
@@ -126,8 +126,8 @@ func cleanName(s string) string {
 	return string(b)
 }
 
-// prefixID returns a prefix its number. A prefix that was never declared and is
-// well known means what it usually does.
+// prefixID returns the number of a prefix. A well-known prefix that is never declared has its usual
+// namespace.
 func (n *names) prefixID(prefix string) int32 {
 	prefix = markup.ASCIILower(prefix)
 	if id, ok := n.prefixes[prefix]; ok {
@@ -179,8 +179,7 @@ func (n *names) namespace(uri string) vocab.NS {
 	return id
 }
 
-// declare takes the namespace declarations among the attributes of the element
-// at pos.
+// declare reads the namespace declarations among the attributes of the element at pos.
 func (n *names) declare(attrs []scan.Attr, ents *markup.Entities, pos int) {
 	for _, a := range attrs {
 		if len(a.Key) < 5 || a.Key[0]|0x20 != 'x' || !bytes.EqualFold(a.Key[:5], []byte("xmlns")) {
@@ -213,7 +212,7 @@ func (n *names) declare(attrs []scan.Attr, ents *markup.Entities, pos int) {
 	}
 }
 
-// unwind takes back the declarations beyond the first keep.
+// unwind undoes the declarations beyond the first keep.
 func (n *names) unwind(keep int) {
 	for len(n.undo) > keep {
 		b := n.undo[len(n.undo)-1]

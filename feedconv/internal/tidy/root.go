@@ -14,7 +14,7 @@ import (
 
 var errCDF = &NotFeed{What: "a CDF channel, a format that is not supported"}
 
-// prolog is what stands before the root.
+// prolog is the part of a document before the root.
 type prolog struct {
 	*scan.Scanner
 	first   string // the name of the first element
@@ -24,8 +24,8 @@ type prolog struct {
 	ends    markup.Ends // end tags of elements whose content is no markup
 }
 
-// find reads up to and including the start tag of the root, whose name without a prefix,
-// in lower case, is returned with it.
+// find reads up to and including the start tag of the root. root is the root's name without a
+// prefix, in lower case.
 func (p *prolog) find() (tag scan.Token, root string, err error) {
 	if markup.Blank(p.Src) {
 		return tag, "", &NotFeed{What: "an empty document"}
@@ -72,8 +72,8 @@ func (p *prolog) declaration(i int) {
 	p.Doctype(i)
 }
 
-// element takes a start tag, and returns its name if it is that of the root. In an HTML
-// page, only what carries a version or a namespace counts.
+// element reads a start tag, and returns its name if it is the root. In an HTML page, an element is
+// the root only if it is <rdf> or has a version or a namespace, and never <channel> without them.
 func (p *prolog) element(tag scan.Token) (root string, err error) {
 	local := tag.Data[bytes.IndexByte(tag.Data, ':')+1:]
 	lower := string(bytes.ToLower(local[:min(len(local), 20)]))
@@ -91,8 +91,7 @@ func (p *prolog) element(tag scan.Token) (root string, err error) {
 	case isRoot && (!p.page || lower != "channel" && (p.hasAttr("version") || p.hasAttr("xmlns") || lower == "rdf")):
 		return lower, nil
 	case isText:
-		// The content of these is no markup. One that is not closed is looked
-		// for once.
+		// The content of these elements is not markup. A missing end tag is searched for only once.
 		if end := "</" + lower; !p.ends.Lack(end) {
 			if n := markup.IndexFold(p.Src[p.Pos:], end); n >= 0 {
 				p.Pos += n
@@ -111,8 +110,7 @@ func (p *prolog) hasAttr(name string) bool {
 	return slices.ContainsFunc(p.Attrs, func(a scan.Attr) bool { return len(a.Key) == len(name) && strings.EqualFold(string(a.Key), name) })
 }
 
-// magics are the beginnings of files that turn up where a feed should be, after
-// decoding.
+// magics are the beginnings, after decoding, of files that are served in place of feeds.
 var magics = [][2]string{
 	{"%PDF-", "a PDF document"},
 	{"‰PNG", "a PNG image"}, // as windows-1252
@@ -122,7 +120,8 @@ var magics = [][2]string{
 	{"OggS", "an Ogg file"},
 }
 
-// notFeed names what a document without a root of ours is.
+// notFeed returns the error for a document without the root of a feed. The error describes the
+// document.
 func (p *prolog) notFeed() error {
 	page, first := p.page || p.doctype, p.first
 	_, lower, colon := strings.Cut(strings.ToLower(first), ":")
@@ -185,7 +184,7 @@ func (p *prolog) pageTitle() string {
 	return s
 }
 
-// openRoot finds the root and takes its namespaces and attributes.
+// openRoot finds the root and reads its namespaces and attributes.
 func (t *tidier) openRoot() (scan.Token, error) {
 	p := prolog{Scanner: t.Scanner}
 	tag, root, err := p.find()
@@ -225,7 +224,7 @@ func (t *tidier) openRoot() (scan.Token, error) {
 	return tag, nil
 }
 
-// version is that of RSS: in RDF it shows in the namespaces of the elements.
+// version returns the version of RSS. In RDF, it depends on the namespaces of the elements.
 func (d *Document) version(n *names) string {
 	switch {
 	case d.Root != "rdf" && n.rootNS != vocab.RSS11:

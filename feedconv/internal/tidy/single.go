@@ -1,10 +1,9 @@
 package tidy
 
-// singleName returns the name under which an element can stand once in a feed, an
-// entry, or an element with children, or "" for elements of which there are several.
-// The first that says something counts: what a damaged document leaves behind in a
-// feed or an entry is not its title. Elements of other vocabularies are lists, of
-// which the fields take the first.
+// singleName returns the name under which an element can stand once in a feed, an entry, or an
+// element with children, or "" for elements of which there are several. The first that is not empty
+// counts: a further title at the end of a damaged document does not replace the title. Elements of
+// other vocabularies are lists, of which the fields take the first.
 func singleName(c class, lvl level, atom bool) string {
 	if c.ext || c.kind != kText && c.kind != kStruct || c.role == roleDrop || lvl != inFeed && lvl != inEntry && lvl != inStruct {
 		return ""

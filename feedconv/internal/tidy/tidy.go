@@ -30,12 +30,12 @@ type frame struct {
 	said   []string // of these, its children that say something
 }
 
-// stack are the open elements.
+// stack holds the open elements, the outermost first.
 type stack []frame
 
 func (s stack) top() *frame { return &s[len(s)-1] }
 
-// parent is the element around the innermost one.
+// parent returns the element around the innermost one.
 func (s stack) parent() *frame { return &s[max(len(s)-2, 0)] }
 
 // inside returns the outermost element of a kind that is open, or nil.
@@ -48,7 +48,7 @@ func (s stack) inside(k kind) *frame {
 	return nil
 }
 
-// tidier makes a tree of tokens.
+// tidier builds a tree from tokens.
 type tidier struct {
 	*warnings
 	*scan.Scanner
@@ -69,7 +69,7 @@ type tidier struct {
 	scratch  []byte
 }
 
-// Read makes a tree of whatever text is. The error is a *NotFeed.
+// Read returns the tree of a document. The error is a *NotFeed.
 func Read(text []byte, opts Options) (*Document, error) {
 	text, _ = charset.Mixed(text)
 	clean, mended, first := markup.CleanChars(text)
@@ -86,7 +86,7 @@ func Read(text []byte, opts Options) (*Document, error) {
 		return nil, err
 	}
 	if t.rootOver = root.Self; !root.Self && !t.run() {
-		// Anew, since what is open where it should not be changes how the rest is read.
+		// Read the document again: unclosed elements change how the rest is read.
 		t = newTidier(clean, opts, list)
 		if _, err := t.openRoot(); err != nil {
 			return nil, err
@@ -117,8 +117,8 @@ func newTidier(clean []byte, opts Options, list []Warning) *tidier {
 	}
 }
 
-// run reads everything behind the root's start tag. It returns false, and stops, when a
-// document whose defects are not known proves not to be well-formed.
+// run reads everything behind the root's start tag. It stops and returns false if the document is
+// not well-formed and its defects have not been collected yet.
 func (t *tidier) run() bool {
 	open := append(make([]int32, 0, 32), t.stack[0].name) // text constructs have their children here, too
 	for {
@@ -154,8 +154,8 @@ func (t *tidier) run() bool {
 	}
 }
 
-// balanced adds a token to the names of open elements, or takes one off. It returns false
-// if the document is not well-formed, or too deep to decide.
+// balanced appends the name of a start tag to open, or removes that of an end tag. It returns false
+// if the document is not well-formed, or nested too deeply to decide.
 func balanced(open []int32, tk scan.Token, id int32) ([]int32, bool) {
 	n := len(open)
 	switch tk.Kind {
@@ -173,7 +173,7 @@ func balanced(open []int32, tk scan.Token, id int32) ([]int32, bool) {
 	return open, tk.Kind != scan.Cut
 }
 
-// startTag takes a start tag, whose attributes are those of the scanner.
+// startTag reads a start tag, whose attributes are in the scanner.
 func (t *tidier) startTag(id int32, tk scan.Token) {
 	info := &t.infos[id]
 	gap := t.defects.at(tk.At)
@@ -191,7 +191,7 @@ func (t *tidier) startTag(id int32, tk scan.Token) {
 	if info.lower == t.entryName() && len(t.over) == 0 && t.native(t.resolve(info.prefix), info.prefix) {
 		t.popToFeed(tk.At)
 	}
-	// Two are left for the lists that are made of what stands in an entry.
+	// Reserve two levels for the lists that are built from elements of an entry.
 	if len(t.stack) >= MaxDepth-2 {
 		t.warn(warnDepth, tk.At, tk.Data)
 		if !tk.Self {
@@ -210,7 +210,7 @@ func (t *tidier) startTag(id int32, tk scan.Token) {
 	}
 }
 
-// baseOf is the base that the xml:base of a tag makes under another.
+// baseOf returns the base URL inside the current tag, which may have an xml:base.
 func (t *tidier) baseOf(base *url.URL) *url.URL {
 	for _, a := range t.Attrs {
 		if string(a.Key) == "xml:base" {
@@ -261,7 +261,7 @@ func (t *tidier) push(f frame) {
 	}
 }
 
-// classOf is classify with what stands around the element.
+// classOf is classify, and considers the elements around the element.
 func (t *tidier) classOf(id int32, lvl level, i int, name []byte) class {
 	info := &t.infos[id]
 	switch {
@@ -280,7 +280,7 @@ func (t *tidier) classOf(id int32, lvl level, i int, name []byte) class {
 	return c
 }
 
-// spend counts what an element costs, and reports whether that is within the limit.
+// spend counts the nodes of an element, and reports whether they are within the limit.
 func (t *tidier) spend(f *frame) bool {
 	cost := 1
 	if f.class.ext || f.class.kind == kForeign {
@@ -298,15 +298,13 @@ func (t *tidier) spend(f *frame) bool {
 	return true
 }
 
-// entryAfterEnd reports whether an element behind the end of the document is
-// worth having: an entry, or in one.
+// entryAfterEnd reports whether an element behind the end of the document is an entry, or in one.
 func (t *tidier) entryAfterEnd(info *nameInfo) bool {
 	return info.lower == t.entryName() || t.stack.inside(kEntry) != nil
 }
 
-// leavesText reports whether a start tag inside a text construct is none of
-// it when the construct is not closed: an entry always, and the elements that
-// follow a title or a date.
+// leavesText reports whether a start tag ends an unclosed text construct: that of an entry always
+// does, and siblings end a title or a date.
 func (t *tidier) leavesText(id int32, info *nameInfo) bool {
 	isEntry := info.lower == t.entryName()
 	if lvl := t.stack.parent().level; !isEntry && (id == t.stack.top().name || lvl != inEntry && lvl != inFeed || t.mayHoldTags()) {
@@ -323,7 +321,7 @@ func (t *tidier) leavesText(id int32, info *nameInfo) bool {
 	}
 }
 
-// mayHoldTags reports whether there can be elements in the text construct that is open.
+// mayHoldTags reports whether the open text construct may contain elements.
 func (t *tidier) mayHoldTags() bool {
 	f := t.stack.top()
 	c := f.class
@@ -340,9 +338,9 @@ func (t *tidier) mayHoldTags() bool {
 	return false
 }
 
-// popToFeed closes what is open and has no end tag, down to where an entry may
-// stand. An element with an end tag holds the entry, and so does one of another
-// vocabulary that the end of the document cuts off.
+// popToFeed closes open elements without an end tag, down to the level where an entry is allowed.
+// It stops at an element that has an end tag, or that is of another vocabulary and cut off by the
+// end of the document: this element contains the entry.
 func (t *tidier) popToFeed(i int) {
 	for len(t.stack) > 1 {
 		switch f := t.stack.top(); {
@@ -354,7 +352,7 @@ func (t *tidier) popToFeed(i int) {
 	}
 }
 
-// endTag closes down to the element of that name.
+// endTag closes the innermost element of that name, and the elements in it.
 func (t *tidier) endTag(id int32, tk scan.Token) {
 	if t.txt.state != textNone {
 		if n := len(t.txt.inner); n > 0 && t.txt.inner[n-1] == id {
@@ -439,8 +437,8 @@ func (t *tidier) closeEntry(f *frame) {
 	}
 }
 
-// finish closes what the end of the document leaves open. An entry that was
-// cut off is not delivered by half.
+// finish closes the elements that are open at the end of the document. An entry that is cut off is
+// dropped.
 func (t *tidier) finish() {
 	entry := t.stack.inside(kEntry)
 	if entry != nil {

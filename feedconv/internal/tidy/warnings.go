@@ -9,8 +9,9 @@ import (
 	"github.com/lektordir/lektor/feedconv/internal/scan"
 )
 
-// Warning is what was mended in a document, or left out of it. Line is counted from 1, 0
-// if the place is not known. Limit is MaxEntries if raising that may get what was left out.
+// Warning describes a fault that was corrected in a document, or a part that was left out. Line
+// counts from 1; 0 means that the place is unknown. Limit is "MaxEntries" if this limit left
+// something out, else "".
 type Warning struct {
 	Line  int
 	Text  string
@@ -46,7 +47,7 @@ const (
 	numWarnings
 )
 
-// warnRule is what is said of a kind.
+// warnRule is the text and the rules of a kind of warning.
 type warnRule struct {
 	text   string // with %s for a name
 	once   bool   // not repeated
@@ -79,7 +80,7 @@ var warnRules = sync.OnceValue(func() *[numWarnings]warnRule {
 	}
 })
 
-// warnings collects what was mended, and where.
+// warnings collects the warnings and their positions.
 type warnings struct {
 	doc     []byte // the document whose lines are counted
 	warned  [numWarnings]int
@@ -89,7 +90,7 @@ type warnings struct {
 	lost    string // the first warning of what a limit left out
 }
 
-// warn notes what was mended at pos. Lines are counted only here.
+// warn adds a warning about pos. Lines are counted only here.
 func (w *warnings) warn(k warnKind, pos int, name []byte) {
 	w.warned[k]++
 	n := w.warned[k]
@@ -110,7 +111,7 @@ func (w *warnings) warn(k warnKind, pos int, name []byte) {
 	w.list = append(w.list, Warning{Line: w.lineAt(pos), Text: text, Limit: rule.option})
 }
 
-// lineAt counts on from the last place it was asked for.
+// lineAt returns the line of pos. It counts on from the position of the last call.
 func (w *warnings) lineAt(pos int) int {
 	if pos < w.linePos {
 		return w.line - bytes.Count(w.doc[pos:w.linePos], []byte("\n"))
@@ -120,7 +121,7 @@ func (w *warnings) lineAt(pos int) int {
 	return w.line
 }
 
-// all returns the warnings, those that were too many of a kind as one.
+// all returns the warnings. For each kind, those beyond the limit become one.
 func (w *warnings) all() []Warning {
 	for k, n := range w.warned {
 		rule := warnRules()[k]

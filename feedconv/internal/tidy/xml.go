@@ -14,21 +14,22 @@ import (
 // native elements and those of other vocabularies that have a field, which have fixed
 // prefixes. The n-th entry is that of d.Entries. It is written while it is read.
 //
-// The document is made for four habits of gofeed. Native text is in CDATA sections, since
-// gofeed decodes other text by rules that depend on the element. Other text is one escaped
-// piece, since gofeed joins pieces in quadratic time. A URL or an Atom id that gofeed would
-// encode anew has a newline before it: gofeed leaves it alone then, and finish trims it. A
-// number stands for a long text, see [Document.Text].
+// The document is made for four habits of gofeed. Native text is in CDATA sections, since gofeed
+// decodes other text by rules that depend on the element. Other text is one escaped piece, since
+// gofeed joins pieces in quadratic time. A URL or an Atom id that gofeed would encode anew has a
+// newline before it: gofeed leaves it alone then, and finish trims it. A long text is replaced by a
+// number, see [Document.Text].
 func (d *Document) XML() io.Reader { return &xmlReader{doc: d, atom: d.Root == "feed", next: -1} }
 
-// asideFrom is the length in bytes from which on the contents and summaries of entries are
-// kept from gofeed, which returns them unchanged but takes most of its time for them.
+// asideFrom is the length in bytes from which contents and summaries of entries bypass gofeed,
+// which would return them unchanged but slowly.
 const asideFrom = 64
 
-// asideMark begins what stands for such a text; the rest is its number.
+// asideMark begins the placeholder of such a text; the rest is its number.
 const asideMark = "\uE000"
 
-// Text returns the text that gofeed found for the content or the summary of an entry.
+// Text returns the text for the content or the summary that gofeed returned, which may be a
+// placeholder.
 func (d *Document) Text(s string) string {
 	if number, ok := strings.CutPrefix(s, asideMark); ok {
 		if i, err := strconv.Atoi(number); err == nil {
@@ -94,7 +95,7 @@ func (r *xmlReader) piece(number int) {
 // prefixes are the vocabularies of elements, for their declarations.
 type prefixes map[vocab.NS]bool
 
-// add adds the vocabularies of an element and of all in it that is written.
+// add adds the vocabularies of an element and of the elements in it that are written.
 func (p prefixes) add(n *Node) {
 	if n == nil || n.Foreign {
 		return
@@ -107,7 +108,7 @@ func (p prefixes) add(n *Node) {
 	}
 }
 
-// head writes all that is before the entries.
+// head writes the part of the document before the entries.
 func (r *xmlReader) head() {
 	if r.atom {
 		r.write("<feed")
@@ -117,7 +118,7 @@ func (r *xmlReader) head() {
 		r.write("<rss")
 		r.attr("version", r.doc.Version)
 	}
-	// gofeed's parser copies the declarations for each element, so only those in use are made.
+	// gofeed's parser copies the declarations for each element, so declare only those in use.
 	used := prefixes{}
 	for _, n := range append([]*Node{r.doc.Feed, r.doc.Image}, r.doc.Entries...) {
 		used.add(n)
@@ -134,7 +135,7 @@ func (r *xmlReader) head() {
 	}
 }
 
-// hasAside reports whether gofeed need not see the text of an element of an entry.
+// hasAside reports whether the text of an element of an entry can bypass gofeed.
 func (r *xmlReader) hasAside(n *Node) bool {
 	name := n.Name == "content" || n.Name == "summary"
 	if !r.atom {
@@ -155,7 +156,7 @@ func (r *xmlReader) isDate(n *Node) bool {
 	return n.Name == "pubdate"
 }
 
-// element writes an element, with all in it, that has a field.
+// element writes an element that has a field, with its content.
 func (r *xmlReader) element(n *Node, aside, extension bool) {
 	if n.Foreign {
 		return

@@ -1,5 +1,5 @@
-// Package vocab knows the namespaces of feeds, and which elements of other vocabularies
-// have a field.
+// Package vocab lists the namespaces of feeds, and the elements of other vocabularies that have a
+// field.
 package vocab
 
 import (
@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// NS is a namespace; those that are known are the same in every document.
+// NS is a namespace. Known namespaces have the same number in every document.
 type NS int32
 
 // Family groups the namespaces that the formats themselves are written in.
@@ -124,7 +124,8 @@ var known = [...]struct {
 	{"mathml", "http://www.w3.org/1998/Math/MathML", Other, nil},
 }
 
-// Known is how many namespaces are known; those of a document only come after them.
+// Known is the number of known namespaces. Namespaces that only a document uses have higher
+// numbers.
 const Known = NS(len(known))
 
 // Prefix returns the usual prefix of a known namespace.
@@ -136,7 +137,7 @@ func (ns NS) URI() string { return known[ns].uri }
 // Family returns the family of a known namespace.
 func (ns NS) Family() Family { return known[ns].family }
 
-// byURI finds the known namespaces by their names, as Normal has them.
+// byURI maps names of known namespaces, in the form of Normal.
 var byURI = sync.OnceValue(func() map[string]NS {
 	uris := map[string]NS{}
 	for ns, k := range known {
@@ -155,7 +156,7 @@ func Find(normal string) (ns NS, ok bool) {
 	return ns, ok
 }
 
-// byPrefix are what a prefix stands for that was never declared.
+// byPrefix maps prefixes that a document uses without a declaration to their usual namespaces.
 var byPrefix = sync.OnceValue(func() map[string]NS {
 	prefixes := map[string]NS{
 		"a10": Atom10, "atom10": Atom10, "atom03": Atom03, "html": XHTML, "h": XHTML,
@@ -170,7 +171,7 @@ var byPrefix = sync.OnceValue(func() map[string]NS {
 	return prefixes
 })
 
-// ByPrefix returns what a prefix in lower case stands for that was never declared.
+// ByPrefix returns the usual namespace of a prefix that is never declared. prefix is in lower case.
 func ByPrefix(prefix string) (ns NS, ok bool) {
 	if prefix == "xml" {
 		return XML, true
@@ -179,8 +180,8 @@ func ByPrefix(prefix string) (ns NS, ok bool) {
 	return ns, ok
 }
 
-// Normal brings the name of a namespace to the form in which they are compared:
-// feeds get case, scheme and the end wrong.
+// Normal returns the name of a namespace in the form for comparison: feeds often get case, scheme
+// and the end wrong.
 func Normal(uri string) string {
 	uri = strings.ToLower(strings.TrimSpace(uri))
 	if rest, ok := strings.CutPrefix(uri, "https://"); ok {
@@ -189,7 +190,7 @@ func Normal(uri string) string {
 	return strings.TrimRight(uri, "/#")
 }
 
-// Place says where an element has a field.
+// Place is a part of a feed document in which an element has a field.
 type Place uint8
 
 // Places.
@@ -199,8 +200,8 @@ const (
 	anywhere = OfFeed | OfEntry
 )
 
-// mapped are the elements of other vocabularies that have a field. A change
-// here is one of the documentation of Extension, too.
+// mapped are the elements of other vocabularies that have a field. If you change this, change the
+// documentation of Extension, too.
 var mapped = sync.OnceValue(func() map[NS]map[string]Place {
 	return map[NS]map[string]Place{
 		Atom10: {

@@ -32,7 +32,7 @@ type cache struct {
 	temp    string // the directory of a copy
 }
 
-// close ends the work with a cache, which may be nil.
+// close closes the database and removes the copy. c may be nil.
 func (c *cache) close() {
 	if c == nil {
 		return
@@ -45,7 +45,7 @@ func (c *cache) close() {
 	}
 }
 
-// busyWait is how long newsboat is waited for while it writes. Tests do not wait.
+// busyWait is how long to wait while newsboat writes. Tests shorten it.
 var busyWait = 5 * time.Second
 
 // openCache reads the entries in the database of newsboat, except their texts. It opens the
@@ -60,9 +60,9 @@ func openCache(ctx context.Context, path string) (*cache, error) {
 		return nil, nil // newsboat never fetched anything
 	}
 	if abs, err := filepath.Abs(path); err == nil {
-		path = abs // in a URL there is no other
+		path = abs // a file URL needs an absolute path
 	}
-	if !ahead(path) {
+	if !usesWAL(path) {
 		c, err := readCache(ctx, path, fmt.Sprintf("mode=ro&_pragma=busy_timeout(%d)", busyWait.Milliseconds()))
 		if err == nil || ctx.Err() != nil {
 			return c, err
@@ -88,9 +88,9 @@ func openCache(ctx context.Context, path string) (*cache, error) {
 	return c, nil
 }
 
-// ahead reports whether the database is one with a write-ahead log, which even a reader
-// writes beside it.
-func ahead(path string) bool {
+// usesWAL reports whether the database has a write-ahead log: even a reader then writes files
+// beside it.
+func usesWAL(path string) bool {
 	if fi, err := os.Stat(path + "-wal"); err == nil && fi.Size() > 0 {
 		return true
 	}
@@ -147,8 +147,7 @@ func copyFile(to, from string) error {
 	return errors.Join(err, w.Close())
 }
 
-// readCache reads the tables. Columns that came to them with later versions of newsboat
-// may be missing.
+// readCache reads the tables. Columns that later versions of newsboat added may be missing.
 func readCache(ctx context.Context, path, options string) (c *cache, err error) {
 	source := url.URL{Scheme: "file", Path: path, RawQuery: options}
 	c = &cache{}
@@ -171,7 +170,8 @@ func readCache(ctx context.Context, path, options string) (c *cache, err error) 
 	return c, err
 }
 
-// or returns an SQL expression for a column, which is otherwise if the column is missing or NULL.
+// or returns an SQL expression for a column; its value is otherwise if the column is missing or
+// NULL.
 func (c *cache) or(column, otherwise string) string {
 	if c.columns[column] {
 		return "coalesce(" + column + ", " + otherwise + ")"
@@ -187,7 +187,7 @@ func (c *cache) readItems(ctx context.Context) error {
 	}
 	defer rows.Close()
 	strange := map[rune][]string{}
-	feeds := map[string]string{} // each of their URLs once in memory
+	feeds := map[string]string{} // holds each URL once in memory
 	var id sql.NullInt64
 	var guid, title, link, feed, flags sql.RawBytes // RawBytes accepts values that are not text
 	var date, unread, deleted sql.NullInt64

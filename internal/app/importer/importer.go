@@ -1,7 +1,7 @@
-// Package importer moves what another feed reader keeps into a lektor-dir:
-// subscriptions with names and folders, saved queries, and what was read. It makes no
-// requests, and writes to nothing of the other reader's. It is the one that knows
-// the database of newsboat, so that lektor-fetch starts without.
+// Package importer copies the data of another feed reader into a lektor-dir: subscriptions with
+// names and folders, saved queries, and which entries were read. It makes no requests, and never
+// writes to the other reader's files. It needs SQLite to read newsboat's database, so lektor-fetch,
+// which must start fast, does not import it.
 package importer
 
 import (
@@ -45,12 +45,11 @@ type Options struct {
 	Now func() time.Time
 }
 
-// source is what was read of another reader.
+// source is the data of another reader.
 type source struct {
 	*importfmt.Library
 	items []importfmt.Item
-	// own means that its user wrote the list himself, so that it may name files and
-	// commands.
+	// own is true if the user wrote the list of feeds, so that it may name files and commands.
 	own bool
 	// read, if not nil, reads the texts of items. It may be called concurrently.
 	read func(context.Context, []importfmt.Kept) error
@@ -58,10 +57,10 @@ type source struct {
 	close func()
 }
 
-// Import subscribes to the feeds of another reader, saves its queries, and marks what
-// was read there, or leaves marks that wait for their entries. It prints the paths in
-// src/ of the feeds that are new, or were never fetched; in a dry run, what new ones would
-// be fetched from.
+// Import subscribes to the feeds of another reader, saves its queries, and marks the entries that
+// were read there; a mark whose entry has not been delivered yet is stored until then. It prints
+// the paths in src/ of the feeds that are new or were never fetched; in a dry run, the URLs of new
+// feeds.
 func Import(ctx context.Context, o Options, s *cmdline.Streams) error {
 	read := readers[o.Reader]
 	if read == nil {
@@ -94,7 +93,7 @@ func Import(ctx context.Context, o Options, s *cmdline.Streams) error {
 	return bad
 }
 
-// mover is an import on its way.
+// mover is the state of one import.
 type mover struct {
 	o    Options
 	s    *cmdline.Streams
@@ -102,7 +101,8 @@ type mover struct {
 	w    *commit.Writer
 	in   *bufio.Reader
 	list feedstate.AddAllResult
-	// byKey are hashes by what the reader calls feeds.
+	// byKey maps the other reader's key of a feed to the id of the feed, and after subscribe to its
+	// hash.
 	byKey     map[string]string
 	unfetched int // of the feeds that were subscribed to already
 
@@ -110,8 +110,8 @@ type mover struct {
 	delivered, marked, waiting, saved int
 }
 
-// open opens the lektor-dir, and makes it unless it is a dry run: then an empty one
-// elsewhere stands for one that is not there.
+// open opens the lektor-dir, and creates it if it is missing. In a dry run, it creates an empty
+// temporary one instead.
 func open(o Options, s *cmdline.Streams) (m *mover, end func(), err error) {
 	if o.Dir == "" {
 		return nil, nil, cmdline.Hint(errors.New("there is no home directory to keep feeds in"), "give --dir or set $LEKTORDIR")
@@ -164,7 +164,7 @@ func (m *mover) subscribe(src *source) error {
 		if f := filters[s.ID]; f != "" {
 			m.s.Report.Warn("%s: subscribed to already; its filter stays as it is, and that of %s was: %s", feedurl.Public(s.ID), m.o.Reader, termsafe.Brief(f))
 		}
-		// An import that was stopped left it to be fetched after the next.
+		// An interrupted import subscribed to the feed, but nothing has fetched it yet.
 		if feedstate.Checked(m.d, s.Hash).IsZero() {
 			m.unfetched++
 			if !m.o.DryRun {
@@ -205,7 +205,7 @@ func (m *mover) chosen(src *source) (list []*feedstate.Subscription, filters map
 	return list, filters
 }
 
-// webLink is the page of a feed, if it is one of the web.
+// webLink returns link if it is an http or https URL, else "".
 func webLink(link string) string {
 	if feedurl.IsHTTP(link) {
 		return link
@@ -213,7 +213,7 @@ func webLink(link string) string {
 	return ""
 }
 
-// may reports whether a URL may be that of a feed.
+// may reports whether a feed may have this URL.
 func (m *mover) may(src *source, id string) bool {
 	if len(id) >= atomicfile.MaxLine {
 		return false
@@ -254,25 +254,24 @@ func (m *mover) consents(f *importfmt.Feed, id string) bool {
 	return line == "y" || line == "yes"
 }
 
-// share is what is done in one feed.
-type share struct {
+// feedWork is the work to do in one feed.
+type feedWork struct {
 	hash  string
 	feed  *lektordir.Feed // feed that is not subscribed to, nil for others
-	base  string          // where relative references in its entries begin
+	base  string          // URL against which relative references in its entries are resolved
 	marks []feedstate.Mark
 	kept  []importfmt.Kept
 }
 
-// movingAtOnce is how many feeds are worked on at once, so that they share the syncs of
-// the disk.
+// movingAtOnce is the number of feeds worked on concurrently, so that they share fsync calls.
 const movingAtOnce = 16
 
-// mark lets marks wait in the feeds that they are of, delivers what the user has still
-// before him, and marks what is there.
+// mark stores the marks of each feed, delivers the entries that importfmt.Keep selects, and applies
+// the marks whose entries are delivered.
 func (m *mover) mark(ctx context.Context, src *source) error {
 	all := workers.Limited(movingAtOnce)
 	var bad error
-	for _, s := range m.shares(src) {
+	for _, s := range m.workByFeed(src) {
 		if ctx.Err() != nil {
 			break
 		}
@@ -291,39 +290,40 @@ func (m *mover) mark(ctx context.Context, src *source) error {
 	return bad
 }
 
-// shares returns the marks and entries of each feed, by its hash.
-func (m *mover) shares(src *source) map[string]*share {
+// workByFeed returns the marks and entries of each feed, by its hash.
+func (m *mover) workByFeed(src *source) map[string]*feedWork {
 	find := newFinder(m.d, m.byKey)
-	shares := map[string]*share{}
-	// shareOf returns the share of an item, and the id of its feed if you are not subscribed to it.
-	shareOf := func(i *importfmt.Item) (s *share, id string) {
+	work := map[string]*feedWork{}
+	// workOf returns the work of an item's feed, and the id of the feed if you are not subscribed
+	// to it.
+	workOf := func(i *importfmt.Item) (s *feedWork, id string) {
 		hash := find.feed(i)
 		if hash == "" {
-			if id = stranger(src, i); id == "" {
+			if id = unsubscribedID(src, i); id == "" {
 				return nil, ""
 			}
 			hash = lektordir.FeedHash(id)
 		}
-		if shares[hash] == nil {
-			shares[hash] = &share{hash: hash}
+		if work[hash] == nil {
+			work[hash] = &feedWork{hash: hash}
 		}
-		return shares[hash], id
+		return work[hash], id
 	}
-	strangers := 0
+	unsubscribed := 0
 	for _, i := range importfmt.Distinct(src.items) {
 		flags := i.Marks()
 		if flags == "" {
 			continue
 		}
-		if s, _ := shareOf(&i); s != nil {
+		if s, _ := workOf(&i); s != nil {
 			s.marks = append(s.marks, feedstate.Mark{Flags: flags, ID: i.ID, URL: i.URL, Title: i.Title, Date: i.Date})
 		} else {
-			strangers++
+			unsubscribed++
 		}
 	}
 	kept, unsure := importfmt.Keep(src.items)
 	for _, k := range kept {
-		if s, id := shareOf(k.Item); s != nil {
+		if s, id := workOf(k.Item); s != nil {
 			s.kept = append(s.kept, k)
 			s.base = cmp.Or(s.base, base(k.Item))
 			if id != "" && s.feed == nil {
@@ -331,16 +331,16 @@ func (m *mover) shares(src *source) map[string]*share {
 			}
 		}
 	}
-	if strangers > 0 && !src.own {
-		m.s.Report.Warn("%s: %s left out, of feeds to which you are not subscribed", m.o.Reader, humanize.Count(strangers, "entry"))
+	if unsubscribed > 0 && !src.own {
+		m.s.Report.Warn("%s: %s left out, of feeds to which you are not subscribed", m.o.Reader, humanize.Count(unsubscribed, "entry"))
 	}
 	if unsure > 0 {
 		m.s.Report.Warn("%s: %s left out, without an identifier or a URL of their own; only the feed can deliver them", m.o.Reader, humanize.Count(unsure, "entry"))
 	}
-	return shares
+	return work
 }
 
-// base is where relative references in an entry begin.
+// base returns the URL against which relative references in an entry are resolved.
 func base(i *importfmt.Item) string {
 	for _, url := range []string{i.Page, i.Feed} {
 		if feedurl.IsHTTP(url) {
@@ -350,9 +350,9 @@ func base(i *importfmt.Item) string {
 	return ""
 }
 
-// stranger returns the id for a feed that is not subscribed to, if an entry of it was
-// flagged: that the user wanted to keep, and it stands in no other place. "" for others.
-func stranger(src *source, i *importfmt.Item) string {
+// unsubscribedID returns the id for the feed of a flagged entry to which you are not subscribed.
+// The user wanted to keep the entry, and no feed will deliver it. For other entries it returns "".
+func unsubscribedID(src *source, i *importfmt.Item) string {
 	if src.own || !i.Flagged {
 		return ""
 	}
@@ -364,15 +364,16 @@ func stranger(src *source, i *importfmt.Item) string {
 	return ""
 }
 
-// markFeed does what is to be done in a feed. One that another process has is waited
-// for. The marks wait before anything is delivered: if it ends between, they are made
-// the next time, and nothing that was read stays unread.
-func (m *mover) markFeed(ctx context.Context, src *source, s *share) error {
+// markFeed stores the marks of a feed, delivers its entries, and applies the marks. If another
+// process has locked the feed, markFeed waits. Marks are stored before entries are delivered: if
+// the process is killed between, the marks are applied later, and no entry that was read stays
+// unread.
+func (m *mover) markFeed(ctx context.Context, src *source, s *feedWork) error {
 	locked, err := m.w.Begin(s.hash)
-	for told := false; errors.As(err, new(*commit.BusyError)); locked, err = m.w.Begin(s.hash) {
-		if !told {
-			told = true
-			m.s.Report.Info("%s: another process has the feed; waiting for it", s.hash)
+	for reported := false; errors.As(err, new(*commit.BusyError)); locked, err = m.w.Begin(s.hash) {
+		if !reported {
+			reported = true
+			m.s.Report.Info("%s: another process has locked the feed; waiting for it", s.hash)
 		}
 		select {
 		case <-ctx.Done():
@@ -384,7 +385,7 @@ func (m *mover) markFeed(ctx context.Context, src *source, s *share) error {
 		return err
 	}
 	t := delivery.On(m.d, locked)
-	// The one that has the lock then, even after a panic: the writer would wait for it.
+	// Release the lock even after a panic: closing the writer would wait for it.
 	defer func() { t.Close() }()
 	if s.feed != nil {
 		if _, err := m.d.ReadFeed(s.hash); err != nil {

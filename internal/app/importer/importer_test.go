@@ -380,12 +380,12 @@ func TestWhereNewsboatIs(t *testing.T) {
 	}
 	has(t, list(), ".config/newsboat/urls", "no such file")
 	put(".newsboat/urls", "https://old.example/\n")
-	has(t, list(), "https://old.example/", ".newsboat/cache.db is not there: what was read is not known")
+	has(t, list(), "https://old.example/", ".newsboat/cache.db does not exist: entries that you read in newsboat will be unread")
 	put(".config/newsboat/urls", "https://new.example/\n")
 	put(".config/newsboat/config", "# c\ncache-file \"~/else where.db\"\nurls-source \"ttrss\"\nignore-article \"*\" \"title =~ \\\"x\\\"\"\nbind-key ^R reload\n")
-	has(t, list(), "https://new.example/", h+"/else where.db is not there", "from ttrss", "rule title:/x/i -> trash", "1 line bind-key")
+	has(t, list(), "https://new.example/", h+"/else where.db does not exist", "from ttrss", "rule title:/x/i -> trash", "1 line bind-key")
 	makeCache(t, filepath.Join(h, "else where.db"), "newsboat.sql")
-	if told := list(); strings.Contains(told, "not there") {
+	if told := list(); strings.Contains(told, "does not exist") {
 		t.Error(told)
 	}
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(h, "xdg"))
@@ -395,7 +395,7 @@ func TestWhereNewsboatIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	makeCache(t, makeCacheAt, "newsboat.sql")
-	if told := list(); !strings.Contains(told, "https://xdg.example/") || strings.Contains(told, "not there") {
+	if told := list(); !strings.Contains(told, "https://xdg.example/") || strings.Contains(told, "does not exist") {
 		t.Error(told)
 	}
 }
@@ -489,7 +489,7 @@ func TestSfeedAndR2E(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, told, err = move(t, Options{Dir: feeds, Reader: "r2e", Paths: []string{filepath.Join(h, "elsewhere")}})
-	has(t, told, "is not there: what was mailed is not known", "1 feed subscribed")
+	has(t, told, "does not exist: entries that rss2email mailed will be unread", "1 feed subscribed")
 	if err != nil {
 		t.Error(err)
 	}
@@ -583,7 +583,7 @@ ignore-article "*"
 		if err != nil {
 			t.Fatal(err)
 		}
-		has(t, told, "unread_count > 3", "regular expressions here: ignore-article", "it has no expression")
+		has(t, told, "unread_count > 3", "regular expression cannot select feeds: ignore-article", "it has no expression")
 		want(t, rules, `is:unread -> flag x
 title:/^Ad:/i or author:/^Bot -> x$/ -> trash
 feed:"https://a.example/feed.xml" (title:/^Sponsor$/) -> trash

@@ -12,12 +12,12 @@ import (
 	"github.com/lektordir/lektor/internal/stage"
 )
 
-// keepAtOnce is how many entries are in memory with their texts, for each feed that is
+// keepAtOnce is the maximum number of entries in memory with their texts, for each feed that is
 // worked on.
 const keepAtOnce = 500
 
-// jsonEntry is an item of a JSON Feed: by way of feedconv an entry of another reader gets
-// the form that it would have had by its feed, and is known by the same rules.
+// jsonEntry is an item of a JSON Feed. feedconv reads it, so that an entry of another reader gets
+// the same form and the same identity as an entry that its feed delivers.
 type jsonEntry struct {
 	ID          string      `json:"id,omitempty"`
 	URL         string      `json:"url,omitempty"`
@@ -40,8 +40,9 @@ type jsonAsset struct {
 	Size int64  `json:"size_in_bytes,omitempty"`
 }
 
-// entryOf returns what another reader kept as an entry; ok is false for one of which
-// nothing is known. base is where relative references begin that have no base of theirs.
+// entryOf converts an entry of another reader; ok is false if it has neither a guid nor a link.
+// base is the URL against which relative references are resolved if the entry has no base of its
+// own.
 func entryOf(k importfmt.Kept, base string) (e feedconv.Entry, ok bool) {
 	j := jsonEntry{ID: k.GUID, URL: k.URL, Title: k.Title}
 	if !k.Date.IsZero() {
@@ -74,8 +75,8 @@ func entryOf(k importfmt.Kept, base string) (e feedconv.Entry, ok bool) {
 	return e, e.GUID != "" || e.Link != ""
 }
 
-// deliver delivers those of the entries of another reader that were never delivered, and
-// returns their number. t has the lock of the feed, also after an error.
+// deliver delivers the entries of another reader that were never delivered, and returns their
+// number. t keeps the lock of the feed, also after an error.
 func (m *mover) deliver(ctx context.Context, t *stage.Txn, src *source, base string, kept []importfmt.Kept) (n int, err error) {
 	marks := make([]feedstate.Mark, len(kept))
 	for i, k := range kept {
@@ -84,32 +85,32 @@ func (m *mover) deliver(ctx context.Context, t *stage.Txn, src *source, base str
 			marks[i].URL, marks[i].Title = k.URL, k.Title
 		}
 	}
-	here, err := feedstate.Arrived(m.d, t.Feed(), marks)
+	delivered, err := feedstate.Arrived(m.d, t.Feed(), marks)
 	if err != nil {
 		return 0, err
 	}
 	var list []importfmt.Kept
 	for i, k := range kept {
-		if !here[i] {
+		if !delivered[i] {
 			list = append(list, k)
 		}
 	}
-	// The newest is delivered last, as it is of a document.
+	// The newest entry is delivered last, as when a document is delivered.
 	for len(list) > 0 {
 		at := max(len(list)-keepAtOnce, 0)
-		some := list[at:]
+		batch := list[at:]
 		list = list[:at]
 		if src.read != nil {
-			if err := src.read(ctx, some); err != nil {
+			if err := src.read(ctx, batch); err != nil {
 				return n, err
 			}
 		}
 		var entries []feedconv.Entry
 		var byLink []bool
-		for i, k := range some {
+		for i, k := range batch {
 			e, ok := entryOf(k, base)
 			if src.read != nil {
-				some[i].Text = nil // for the next ones
+				batch[i].Text = nil // free the memory for the next batch
 			}
 			if ok {
 				entries, byLink = append(entries, e), append(byLink, k.ByLink)

@@ -15,27 +15,28 @@ import (
 	"github.com/lektordir/lektor/internal/opml"
 )
 
-// Readers are those from which can be moved.
+// Readers are the feed readers whose data can be imported.
 var Readers = []string{"newsboat", "sfeed", "r2e", "feedly", "inoreader", "miniflux"}
 
-// readers read what each of them keeps, in the files at paths.
+// readers holds, for each of Readers, the function that reads its files. No paths mean the default
+// files.
 var readers = map[string]func(ctx context.Context, paths []string, s *cmdline.Streams) (*source, error){
 	"newsboat": fromNewsboat, "sfeed": fromSfeed, "r2e": fromR2E, "feedly": fromService, "inoreader": fromService, "miniflux": fromService,
 }
 
-// The largest files that are read, in bytes.
+// Maximum sizes in bytes of the files that are read.
 const (
 	maxList   = 16 << 20
 	maxExport = 512 << 20
 )
 
-// home is the user's home directory, "" without one.
+// home returns the user's home directory, "" if there is none.
 func home() string {
 	h, _ := os.UserHomeDir()
 	return h
 }
 
-// tilde expands what a shell would at the begin of a path.
+// tilde expands ~/ at the beginning of a path.
 func tilde(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		return filepath.Join(home(), rest)
@@ -48,7 +49,7 @@ func isDir(path string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// first returns the first of paths at which there is something, else the first.
+// first returns the first of paths that exists, else the first of all.
 func first(paths ...string) string {
 	for _, p := range paths {
 		if atomicfile.Exists(p) {
@@ -58,10 +59,10 @@ func first(paths ...string) string {
 	return paths[0]
 }
 
-// atMost is the error for more files than a reader has.
+// atMost returns a usage error if there are more than n paths.
 func atMost(paths []string, n int, what string) error {
 	if len(paths) > n {
-		return cmdline.Usagef("unexpected argument %s: it is %s", paths[n], what)
+		return cmdline.Usagef("unexpected argument %s: name only %s", paths[n], what)
 	}
 	return nil
 }
@@ -106,14 +107,14 @@ func fromNewsboat(ctx context.Context, paths []string, s *cmdline.Streams) (*sou
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) && len(paths) < 2 {
-		s.Report.Warn("%s is not there: what was read is not known", cache)
+		s.Report.Warn("%s does not exist: entries that you read in newsboat will be unread", cache)
 		err = nil
 	}
 	return src, err
 }
 
-// fromSfeed reads sfeed's sfeedrc, and where $SFEED_URL_FILE or a second path names
-// the list of what was read in sfeed_curses, that, and the files of entries.
+// fromSfeed reads sfeed's sfeedrc. If $SFEED_URL_FILE or a second path names the list of URLs that
+// were read in sfeed_curses, it reads this list and the files of entries, too.
 func fromSfeed(_ context.Context, paths []string, s *cmdline.Streams) (*source, error) {
 	if err := atMost(paths, 2, "sfeedrc, and the file of URLs that sfeed_curses keeps"); err != nil {
 		return nil, err
@@ -185,7 +186,7 @@ func fromR2E(_ context.Context, paths []string, s *cmdline.Streams) (*source, er
 	src := &source{Library: importfmt.R2E(string(text)), own: true}
 	seen, err := atomicfile.Read(data, maxExport)
 	if errors.Is(err, fs.ErrNotExist) && len(paths) < 2 {
-		s.Report.Warn("%s is not there: what was mailed is not known", data)
+		s.Report.Warn("%s does not exist: entries that rss2email mailed will be unread", data)
 		return src, nil
 	}
 	if err == nil {
@@ -199,7 +200,7 @@ func fromR2E(_ context.Context, paths []string, s *cmdline.Streams) (*source, er
 	return src, err
 }
 
-// fromService reads what a service on the web exports: OPML, and entries as JSON.
+// fromService reads the files that a web service exports: OPML, and entries as JSON.
 func fromService(_ context.Context, paths []string, _ *cmdline.Streams) (*source, error) {
 	if len(paths) == 0 {
 		return nil, cmdline.Usagef("name the files that were exported: OPML, and entries as JSON")

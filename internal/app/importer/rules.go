@@ -17,7 +17,7 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// saveRules adds rules to the user's own, except those that are there already.
+// saveRules appends rules to the user's file of rules, except those that it already contains.
 func (m *mover) saveRules(src *source) error {
 	var lines []string
 	for _, r := range src.Rules {
@@ -61,7 +61,7 @@ func (m *mover) saveRules(src *source) error {
 	if err := atomicfile.Write(path, []byte(text)); err != nil {
 		return err
 	}
-	m.s.Report.Info("%s in %s: lektor-view rules apply trashes what they are for", humanize.Count(n, "rule"), entrystore.RulesFile)
+	m.s.Report.Info("%s in %s: lektor-view rules apply trashes the entries that match", humanize.Count(n, "rule"), entrystore.RulesFile)
 	return nil
 }
 

@@ -64,7 +64,7 @@ type Options struct {
 	disk *disk // for tests; nil for the real one
 }
 
-// formats are those of [Publish].
+// formats maps the names of the formats of [Publish].
 var formats = map[string]feedconv.Format{"atom": feedconv.Atom10, "rss": feedconv.RSS20, "json": feedconv.JSONFeed}
 
 // Publish writes the entries selected, read or not, as a feed, newest first: one
@@ -74,7 +74,7 @@ func Publish(ctx context.Context, o Options, s *cmdline.Streams) error {
 	p := &publisher{o: o}
 	var ok bool
 	if p.format, ok = formats[o.Format]; !ok {
-		return cmdline.Usagef("--format %s: it is atom, rss or json", o.Format)
+		return cmdline.Usagef("--format %s: use atom, rss or json", o.Format)
 	}
 	err := p.checkKind()
 	if err == nil {
@@ -86,7 +86,7 @@ func Publish(ctx context.Context, o Options, s *cmdline.Streams) error {
 	if p.Session, err = o.Open(o.Query, cmdline.PrinterOptions{}, s); err != nil {
 		return err
 	}
-	// Readers take an entry that is not in a document, or lacks a file, for changed.
+	// Readers treat an entry that is missing from a document, or lacks a field, as changed.
 	p.Strict = true
 	named, failed, err := entrystore.Feeds(ctx, o.Include, false, s, entrystore.Finding(p.Dir, true))
 	if failed || err != nil {
@@ -128,8 +128,8 @@ func (p *publisher) settled(ctx context.Context, publish func() error) error {
 	}
 }
 
-// whole fails if an error was reported, as an entry could not be listed or read: readers would
-// take an entry that is missing in a document for deleted.
+// whole fails if an entry could not be listed or read: readers would treat an entry that is missing
+// from the document as deleted.
 func (p *publisher) whole(path string) error {
 	if p.S.Report.Errors() == 0 {
 		return nil
@@ -268,9 +268,9 @@ func newestOf(list []feedconv.Entry) (t time.Time) {
 	return t
 }
 
-// together is how many entries are in memory, with their contents, while a document is
-// written.
-const together = 64
+// entriesInMemory is the maximum number of entries in memory, with their contents, while a document
+// is written.
+const entriesInMemory = 64
 
 // single publishes one document.
 func (p *publisher) single(ctx context.Context) error {
@@ -287,8 +287,8 @@ func (p *publisher) single(ctx context.Context) error {
 	}
 	write := func(w io.Writer) error {
 		return p.encodeTo(w, &feed, func(yield func(*feedconv.Entry, error) bool) {
-			for to := len(list); to > 0; to -= together {
-				part, err := p.gather(ctx, list[max(0, to-together):to])
+			for to := len(list); to > 0; to -= entriesInMemory {
+				part, err := p.gather(ctx, list[max(0, to-entriesInMemory):to])
 				if err != nil {
 					yield(nil, err)
 					return
@@ -307,7 +307,7 @@ func (p *publisher) single(ctx context.Context) error {
 		}
 		return p.replace(p.o.Output, write)
 	}
-	// Nothing can be taken back from standard output.
+	// Write to standard output only when the document is complete: output cannot be undone.
 	var b bytes.Buffer
 	if err := write(&b); err != nil {
 		return err
@@ -333,7 +333,7 @@ func (p *publisher) encodeTo(w io.Writer, feed *feedconv.Feed, list iter.Seq2[*f
 	return feedconv.Encode(h, p.format, feed, list)
 }
 
-// harmless writes to w what clean makes of each piece.
+// harmless passes each piece through clean and writes the result to w.
 type harmless struct {
 	w     io.Writer
 	clean func([]byte) []byte
@@ -353,7 +353,7 @@ var errSame = errors.New("the document is the same")
 func (p *publisher) replace(path string, write func(io.Writer) error) error {
 	err := p.S.Output(path, func(w io.Writer) error {
 		to := &comparing{w: bufio.NewWriterSize(w, 64<<10)}
-		// A pipe in its place would be waited for.
+		// OpenRegular refuses a pipe, which would block the read.
 		if f, err := atomicfile.OpenRegular(path); err == nil {
 			defer f.Close()
 			to.old = bufio.NewReaderSize(f, 64<<10)
