@@ -91,28 +91,28 @@ func loose(query string) url.Values {
 // URL runs into that of the request.
 func Challenge(rawQuery string, wanted []string) (text, feed string, ok bool) {
 	q := loose(rawQuery)
-	known := q.Get("url") == ""
+	matched := q.Get("url") == ""
 	for _, w := range wanted {
 		if w != "" && Key(q.Get("url")) == Key(w) {
-			feed, known = w, true
+			feed, matched = w, true
 		} else if at := strings.Index("&"+rawQuery, "&url="+w); at >= 0 && strings.ContainsAny(w, "?&=+%") {
 			end := at + len("url="+w)
 			if end == len(rawQuery) || rawQuery[end] == '&' {
 				q = loose(rawQuery[:at] + rawQuery[end:])
-				feed, known = w, true
+				feed, matched = w, true
 			}
 		}
 	}
 	challenge := q.Get("challenge")
-	if !known || challenge == "" || len(challenge) > MaxChallenge {
+	if !matched || challenge == "" || len(challenge) > MaxChallenge {
 		return "", "", false
 	}
 	return challenge, feed, true
 }
 
-// Key returns one text for all URLs by which peers name one feed: the scheme does not count, nor does the case of the host, the
-// scheme's own port, percent-encoding that need not be, a slash at the end, or
-// a fragment.
+// Key returns the same text for all URLs by which peers name one feed. It ignores the scheme,
+// the case of the host, the ports 80 and 443, percent-encoding, a slash at the end of the
+// path, and the fragment.
 func Key(raw string) string {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil || u.Host == "" {

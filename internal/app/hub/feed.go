@@ -112,15 +112,15 @@ func (rs *readings) begin(hash string, ping bool, old *reading, tries int) *read
 	return r
 }
 
-// end ends a reading. If it was not made, it is removed.
-func (rs *readings) end(hash string, r *reading, made bool) {
+// end ends a reading. If nothing was requested, the reading before it is restored.
+func (rs *readings) end(hash string, r *reading, requested bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	r.at = rs.now()
 	switch {
-	case !made && r.before == nil:
+	case !requested && r.before == nil:
 		delete(rs.last, hash)
-	case !made:
+	case !requested:
 		rs.last[hash] = r.before
 	case r.ping:
 		r.pinged = r.at
@@ -150,29 +150,29 @@ func (rs *readings) leaveAlone(hash string, wait time.Duration) {
 
 // pauseLeft returns the rest of the pause that the server of a feed asked for.
 func (rs *readings) pauseLeft(hash string) time.Duration {
-	return rs.left(hash, mostAfter, func(r *reading) time.Time { return r.alone })
+	return rs.remaining(hash, mostAfter, func(r *reading) time.Time { return r.alone })
 }
 
 // gap returns how long a feed must not be read for a ping, so that gap lies between two
 // readings.
 func (rs *readings) gap(hash string, gap time.Duration) time.Duration {
-	return rs.left(hash, gap, func(r *reading) time.Time { return r.pinged.Add(gap) })
+	return rs.remaining(hash, gap, func(r *reading) time.Time { return r.pinged.Add(gap) })
 }
 
 // left returns the time until a time of the last reading of a feed. It returns 0 if there
 // is none, or if the time is more than most ahead, because of a wrong clock.
-func (rs *readings) left(hash string, most time.Duration, until func(*reading) time.Time) time.Duration {
+func (rs *readings) remaining(hash string, most time.Duration, until func(*reading) time.Time) time.Duration {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	r := rs.last[hash]
 	if r == nil {
 		return 0
 	}
-	left := until(r).Sub(rs.now())
-	if left > most {
+	remaining := until(r).Sub(rs.now())
+	if remaining > most {
 		return 0
 	}
-	return max(left, 0)
+	return max(remaining, 0)
 }
 
 // heeded reports whether a ping of a feed makes the hub read it.
@@ -268,8 +268,8 @@ func (h *reader) readInTurn(hash string, j job, ping bool, old *reading) *readin
 // readNow reads a feed, and ends the reading.
 func (h *reader) readNow(hash string, j job, r *reading) {
 	r.err = errMuch
-	made := h.afford(hash, j.url)
-	if made {
+	requested := h.afford(hash, j.url)
+	if requested {
 		if r.doc, r.err = h.get(j.url); r.err == nil {
 			if r.result, r.result.err = h.compare(hash, j.url, r); r.result.err != nil {
 				r.result.err = h.failing(r.result.err)
@@ -277,7 +277,7 @@ func (h *reader) readNow(hash string, j job, r *reading) {
 		}
 	}
 	h.unreadFor(hash, j, r.ping, r)
-	h.readings.end(hash, r, made)
+	h.readings.end(hash, r, requested)
 }
 
 // compare notifies the subscribers if the document has changed. The state of a feed is
@@ -290,7 +290,7 @@ func (h *reader) compare(hash, feedURL string, r *reading) (pingResult, error) {
 	if !r.ping || !h.subscribedTo(hash) {
 		return pingResult{}, nil
 	}
-	was, err := h.known(hash)
+	was, err := h.currentState(hash)
 	if err != nil {
 		return pingResult{}, err
 	}
@@ -379,8 +379,8 @@ func (h *engine) get(feedURL string) (*document, error) {
 		doc.body, doc.kind = b, kindOf(b)
 	} else {
 		hash := hashOf(feedURL)
-		if left := h.readings.pauseLeft(hash); left > 0 {
-			return nil, &busyError{feedURL, left}
+		if remaining := h.readings.pauseLeft(hash); remaining > 0 {
+			return nil, &busyError{feedURL, remaining}
 		}
 		resp, err := h.feeds.Get(h.ctx, &httpmsg.Request{URL: feedURL, Stranger: true})
 		if err != nil {
@@ -398,12 +398,12 @@ func (h *engine) get(feedURL string) (*document, error) {
 
 // busyError is the error for a feed whose server asked for a pause (Retry-After).
 type busyError struct {
-	feed string
-	left time.Duration
+	feed      string
+	remaining time.Duration
 }
 
 func (e *busyError) Error() string {
-	return fmt.Sprintf("%s: not asked: its server asked for a pause, which ends in %s", feedurl.Public(e.feed), humanize.ShortDuration(e.left))
+	return fmt.Sprintf("%s: not asked: its server asked for a pause, which ends in %s", feedurl.Public(e.feed), humanize.ShortDuration(e.remaining))
 }
 
 func digestOf(b []byte) string {
@@ -419,7 +419,7 @@ func (h *engine) allowed(feedURL string) bool {
 // rememberedError is the error of a recent reading, which is not repeated yet.
 type rememberedError struct {
 	error
-	left time.Duration
+	remaining time.Duration
 }
 
 func (e *rememberedError) Unwrap() error { return e.error }
@@ -437,10 +437,10 @@ func (r *reading) remembered(now time.Time) error {
 func (h *reader) unread(what, feedURL string, err error) error {
 	text := fmt.Sprintf("The %s was cancelled because %v %s.", what, errReading, feedURL)
 	old := (*rememberedError)(nil)
-	if left := h.readings.pauseLeft(hashOf(feedURL)); left > 0 {
-		text += fmt.Sprintf(" Its server asked for a pause; it is read again in %s.", roundUp(left))
+	if remaining := h.readings.pauseLeft(hashOf(feedURL)); remaining > 0 {
+		text += fmt.Sprintf(" Its server asked for a pause; it is read again in %s.", roundUp(remaining))
 	} else if errors.As(err, &old) {
-		text += fmt.Sprintf(" It failed a moment ago; it is read again in %s.", roundUp(old.left))
+		text += fmt.Sprintf(" It failed a moment ago; it is read again in %s.", roundUp(old.remaining))
 	}
 	return rsscloud.Sentence(text)
 }

@@ -330,7 +330,7 @@ func (w *world) run() (stop func()) {
 
 // digest is that of the document of a feed that subscribers know.
 func (w *world) digest(feed string) string {
-	f, err := w.h.known(hashOf(feed))
+	f, err := w.h.currentState(hashOf(feed))
 	if err != nil {
 		w.t.Error(err)
 	}

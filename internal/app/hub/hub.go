@@ -221,11 +221,11 @@ func (h *Hub) Run(ctx context.Context) error {
 	var top time.Time
 	for {
 		next, now := h.due(), h.now()
-		switch left := top.Sub(now); {
-		case left <= 0 && !top.IsZero():
+		switch untilSweep := top.Sub(now); {
+		case untilSweep <= 0 && !top.IsZero():
 			h.sweep(true)
 			fallthrough
-		case left > time.Hour, top.IsZero():
+		case untilSweep > time.Hour, top.IsZero():
 			top = now.Truncate(time.Hour).Add(time.Hour)
 		}
 		if next.IsZero() || top.Before(next) {
@@ -258,8 +258,8 @@ func (h *engine) due() time.Time {
 	return w.next
 }
 
-// known returns the state of a feed, preferring a document that is not recorded yet.
-func (h *engine) known(hash string) (feedState, error) {
+// currentState returns the state of a feed, preferring a document that is not recorded yet.
+func (h *engine) currentState(hash string) (feedState, error) {
 	if f := h.jobs.document(hash); f != nil {
 		return *f, nil
 	}

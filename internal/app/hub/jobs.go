@@ -20,7 +20,7 @@ import (
 //
 // The log has a line for each change, with tabs between the fields:
 //
-//	FEED KEY TRIES TIME                   notify a subscriber; TRIES attempts have failed, the next is due at TIME
+//	FEED KEY TRIES TIME                   notify a subscriber at TIME; TRIES attempts have failed
 //	FEED ping TRIES TIME URL CALLER       read the feed at URL; TRIES readings have failed
 //	FEED document LENGTH TIME URL DIGEST  record that subscribers know this document
 //	FEED KEY, FEED ping, FEED document    the job is done
@@ -529,13 +529,13 @@ func (j *jobs) postpone(p *pass, key string, until time.Time) {
 
 // end ends a pass. It returns the number of subscribers that wait for another attempt, and
 // when the first attempt is due.
-func (j *jobs) end(p *pass, now time.Time) (left int, next time.Time) {
+func (j *jobs) end(p *pass, now time.Time) (retryCount int, next time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	f := j.feed(p.hash)
 	for _, a := range f.pending {
 		if !a.busy && a.at.After(now) {
-			if left++; left == 1 || a.at.Before(next) {
+			if retryCount++; retryCount == 1 || a.at.Before(next) {
 				next = a.at
 			}
 		}
@@ -544,7 +544,7 @@ func (j *jobs) end(p *pass, now time.Time) (left int, next time.Time) {
 		f.running = nil
 	}
 	j.forget(p.hash)
-	return left, next
+	return retryCount, next
 }
 
 // isKey reports whether s has the form of a [subscription.key] or of [hashOf].

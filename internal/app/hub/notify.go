@@ -127,7 +127,7 @@ func (h *notifier) release(c *content) {
 func (h *notifier) pass(p *pass) {
 	defer close(p.done)
 	list, c := h.willing(p), p.content
-	if f, _ := h.known(p.hash); f.URL != "" {
+	if f, _ := h.currentState(p.hash); f.URL != "" {
 		p.feed = f.URL
 	} else if len(list) > 0 {
 		p.feed = list[0].Feed // the file of the feed was removed, or cannot be read
@@ -229,7 +229,7 @@ func (h *notifier) fan(p *pass, list []subscription, c *content) {
 
 // conclude ends a pass, and logs the result.
 func (h *notifier) conclude(p *pass) {
-	left, next := h.jobs.end(p, h.now())
+	retryCount, next := h.jobs.end(p, h.now())
 	for _, key := range p.struck {
 		_, is, _, err := h.apply(p.hash, key, struck{}, h.now(), false)
 		switch {
@@ -243,8 +243,8 @@ func (h *notifier) conclude(p *pass) {
 	if p.missed > 0 {
 		h.log.add("missed", p.feed, "%s not reached, and not tried again", humanize.Count(p.missed, "subscriber"))
 	}
-	if left > 0 {
-		h.log.add("later", p.feed, "%s not reached, and tried again in %s", humanize.Count(left, "subscriber"), next.Sub(h.now()))
+	if retryCount > 0 {
+		h.log.add("later", p.feed, "%s not reached, and tried again in %s", humanize.Count(retryCount, "subscriber"), next.Sub(h.now()))
 	}
 	h.hurry()
 }

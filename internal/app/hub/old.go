@@ -14,15 +14,15 @@ import (
 // pings/. A file is removed after its jobs are in the log.
 func (h *engine) adopt() {
 	for sub, translate := range map[string]func(string) (string, error){"pending": oldRound, "pings": oldPing} {
-		left, err := names(filepath.Join(h.dir, sub))
+		oldNames, err := names(filepath.Join(h.dir, sub))
 		if err != nil {
 			h.report.Warn("%v", err)
 		}
 		// By time of writing: nanoseconds have the same number of digits until 2286.
-		slices.SortFunc(left, func(a, b string) int {
+		slices.SortFunc(oldNames, func(a, b string) int {
 			return strings.Compare(a[strings.IndexByte(a, '.')+1:], b[strings.IndexByte(b, '.')+1:])
 		})
-		for _, name := range left {
+		for _, name := range oldNames {
 			path := filepath.Join(h.dir, sub, name)
 			lines, err := translate(path)
 			if err == nil {

@@ -108,15 +108,15 @@ func (h *Hub) page(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	d.Subscriptions = h.counts.get()
-	seen := map[string]bool{}
+	updatedFeeds := map[string]bool{}
 	for _, e := range h.log.Recent() {
 		p, ok := h.shown(e)
 		if !ok {
 			continue
 		}
 		d.Events = append(d.Events, p)
-		if e.What == "updated" && !seen[e.Feed] {
-			seen[e.Feed] = true
+		if e.What == "updated" && !updatedFeeds[e.Feed] {
+			updatedFeeds[e.Feed] = true
 			d.Feeds = append(d.Feeds, p)
 		}
 	}

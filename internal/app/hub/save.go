@@ -111,8 +111,8 @@ const errPassword = rsscloud.Sentence("The user or the password is wrong.")
 func (u *users) check(name, password, caller string) error {
 	u.mu.Lock()
 	err := u.load()
-	hash, known := u.hashes[name]
-	if !known {
+	hash, hasHash := u.hashes[name]
+	if !hasHash {
 		hash = u.another(name)
 	}
 	wait := u.wait(caller)
@@ -128,7 +128,7 @@ func (u *users) check(name, password, caller string) error {
 	u.checking.Unlock()
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if err != nil || !known {
+	if err != nil || !hasHash {
 		u.failed(caller)
 		return errPassword
 	}
@@ -155,11 +155,11 @@ func (u *users) wait(who string) time.Duration {
 		return 0
 	}
 	d := wrongWait.Wait(f.n-freeTries, 0, 0)
-	left := f.last.Add(d).Sub(u.now())
-	if left > d {
+	remaining := f.last.Add(d).Sub(u.now())
+	if remaining > d {
 		return 0 // set by a wrong clock
 	}
-	return left
+	return remaining
 }
 
 func (u *users) failed(who string) {

@@ -315,7 +315,7 @@ func (st states) sweep(clean bool, now func() time.Time, stop func() bool, warn 
 		if err != nil {
 			warn("%v", err)
 		}
-		left := 0
+		remaining := 0
 		for _, key := range keys {
 			sub, err := st.read(hash, key)
 			if err == nil && clean && !sub.wants(now()) {
@@ -325,7 +325,7 @@ func (st states) sweep(clean bool, now func() time.Time, stop func() bool, warn 
 			case errors.Is(err, fs.ErrNotExist):
 			case err != nil:
 				warn("%v", err)
-				left++
+				remaining++
 			case sub.givenUp():
 				s.Failed++
 			case !sub.wants(now()):
@@ -333,11 +333,11 @@ func (st states) sweep(clean bool, now func() time.Time, stop func() bool, warn 
 			default:
 				s.Kept++
 				s.callers[sub.Caller]++
-				left++
+				remaining++
 			}
 		}
 		switch {
-		case left > 0:
+		case remaining > 0:
 			s.Feeds++
 		case clean:
 			st.forget(hash)

@@ -168,8 +168,8 @@ func (s *subscription) rank() int {
 // busy returns the end of the pause that the subscriber asked for, and whether it is in the
 // future. A time that is too far ahead was set by a wrong clock, and is ignored.
 func (s *subscription) busy(now time.Time) (time.Time, bool) {
-	left := s.After.Sub(now)
-	return s.After, left > 0 && left <= mostAfter+time.Second
+	pause := s.After.Sub(now)
+	return s.After, pause > 0 && pause <= mostAfter+time.Second
 }
 
 // lease returns a requested lease, within the limits.

@@ -88,9 +88,9 @@ func TestHalfOfIt(t *testing.T) {
 	}
 }
 
-// The own set that is damaged is no set that half is missing of: nothing is read, applied or
-// published until the user has removed it; and then the machine has again what it had,
-// tombstones too, from the others and from what it published itself.
+// A damaged own set is not taken for one that lacks half its feeds: nothing is read, applied or
+// published until the user removes it. Then the machine restores its state, tombstones
+// included, from the other machines and from what it published itself.
 func TestOwnSetBroken(t *testing.T) {
 	for what, spoil := range map[string]func([]byte) []byte{
 		"cut in the middle":       func(b []byte) []byte { return b[:len(b)/4] },

@@ -121,8 +121,8 @@ func (r *reader) subscription(l *local, hash string) {
 	l.subs[hash] = sub
 }
 
-// listing lists entries for a caller that treats a missing entry as deleted: any error but
-// a file that is no entry makes it fail.
+// listing lists entries for a caller that treats a missing entry as deleted. It ignores only
+// files that are not entries, and fails on any other error.
 func listing(ctx context.Context, d *lektordir.Dir, feeds ...string) ([]lektordir.Ref, error) {
 	// A withdrawn entry still exists, so it is listed.
 	refs, err := d.List(ctx, lektordir.ListOptions{Withdrawn: true, Strict: true, Feeds: feeds})
