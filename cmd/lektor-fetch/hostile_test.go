@@ -516,7 +516,7 @@ func testHostileAnswers(t *testing.T, h *hostile, s *hostileServer) {
 			}
 		}), says: "more than 16777216 bytes transferred", flag: "max-bytes"},
 		{name: "said to be of a terabyte", answer: repeated(rssHead, item, 1<<40, "", "Content-Length: 1099511627776"), says: "more than 16777216 bytes transferred", flag: "max-bytes"},
-		{name: "body of a byte now and then", answer: trickle(100*time.Millisecond, okHeader+"Connection: close\r\n\r\n", " ", -1, ""), flags: []string{"--timeout", "1s"}, says: "bytes of the answer within 1s", flag: "timeout",
+		{name: "body of a byte now and then", answer: trickle(100*time.Millisecond, okHeader+"Connection: close\r\n\r\n", " ", -1, ""), flags: []string{"--timeout", "1s"}, says: "bytes of the response within 1s", flag: "timeout",
 			fine: trickle(300*time.Millisecond, okHeader+"Connection: close\r\n\r\n"+rssHead, item+"</item>", 5, rssTail), raised: []string{"--timeout", "60s"}, whole: 1},
 		{name: "header of a line now and then", answer: trickle(100*time.Millisecond, okHeader, "X: y\r\n", -1, ""), flags: []string{"--timeout", "1s"}, says: "no answer within 1s", flag: "timeout",
 			fine: trickle(300*time.Millisecond, okHeader+"Connection: close\r\n", "X: y\r\n", 5, "\r\n"+small), raised: []string{"--timeout", "60s"}, whole: 1},

@@ -84,5 +84,5 @@ func addCategories(d *lektordir.Dir, hash string, categories []string) error {
 	if len(all) == len(have) {
 		return nil
 	}
-	return SetCategories(d, hash, all, atomicfile.WriteUnsynced)
+	return SetCategories(d, hash, all, atomicfile.Write)
 }

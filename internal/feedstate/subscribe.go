@@ -50,6 +50,7 @@ const (
 	aliasFile    = "etc/view/alias"
 	keepFile     = "etc/view/keep"
 	intervalFile = "etc/fetch/interval"
+	originFile   = "etc/fetch/" + fileOrigin
 	errorFile    = "etc/fetch/error"
 	categoryFile = "etc/categories"
 	privateFile  = "etc/fetch/private"
@@ -94,7 +95,7 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added 
 	if err := errors.Join(Guard(d, s.Hash, "fetch"), Guard(d, s.Hash, "view")); err != nil {
 		return false, err
 	}
-	n := newFeed{d: d, s: s, base: d.Join("src", s.Hash), write: atomicfile.Write}
+	n := newFeed{d: d, s: s, base: d.Join("src", s.Hash), unsynced: o.Unsynced}
 	if _, lerr := os.Lstat(n.base); errors.Is(lerr, fs.ErrNotExist) {
 		// Otherwise a full disk would leave a feed without a name. This call wrote all of
 		// src/$feed, under the feed's lock.
@@ -104,17 +105,17 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added 
 			}
 		}()
 	}
-	if o.Unsynced {
-		n.write = atomicfile.WriteUnsynced
-	}
 	why, err := Withheld(d, s.Hash) // because of settings that exist already
 	n.withheld = err != nil || why != "" || s.Private || o.Headers != "" || ownURL(s.URL) || ownURL(s.ID)
+	if err := n.removePending(); err != nil {
+		return false, err
+	}
 	if err := n.describe(o.Headers); err != nil {
 		return false, err
 	}
 	// The file that makes it a subscription comes last.
 	if o.Unsynced {
-		return true, n.put(pendingURLFile, s.URL, false)
+		return true, n.put(urlFile, s.URL)
 	}
 	for _, dir := range []string{d.Join("src"), n.base, filepath.Join(n.base, "etc")} {
 		if err := atomicfile.SyncDir(dir); err != nil {
@@ -126,37 +127,64 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added 
 
 // newFeed is a feed that is being added.
 type newFeed struct {
-	d     *lektordir.Dir
-	s     *Subscription
-	base  string
-	write func(path string, data []byte) error
+	d    *lektordir.Dir
+	s    *Subscription
+	base string
+	// unsynced is [Options.Unsynced].
+	unsynced bool
 	// withheld is set if only the user may read the URLs.
 	withheld bool
 }
 
-// put writes a file of one line, unless the value is empty. If missing is set, it does not replace
-// a file that has content.
-func (n *newFeed) put(name, value string, missing bool) error {
+// put writes a setting of one line, unless the value is empty. Unsynced, it is pending until
+// [Finish].
+func (n *newFeed) put(name, value string) error {
+	if n.unsynced {
+		name = pending(name)
+	}
+	return n.putLine(name, value)
+}
+
+// putMissing writes a file of one line that a document can replace later, unless the file has
+// content.
+func (n *newFeed) putMissing(name, value string) error {
+	// A power cut may leave an unsynced file empty.
+	if fi, err := os.Lstat(filepath.Join(n.base, name)); err == nil && fi.Size() > 0 {
+		return nil
+	}
+	return n.putLine(name, value)
+}
+
+// putID writes the id, unless it is there and whole.
+func (n *newFeed) putID() error {
+	if id, err := atomicfile.Line(filepath.Join(n.base, "id")); err == nil && id == n.s.ID {
+		return nil
+	}
+	return n.putLine("id", n.s.ID)
+}
+
+func (n *newFeed) putLine(name, value string) error {
 	value = oneLine(value)
 	path := filepath.Join(n.base, name)
 	if value == "" {
 		return nil
 	}
-	if missing {
-		// A power cut may leave an unsynced file empty.
-		if fi, err := os.Lstat(path); err == nil && fi.Size() > 0 {
-			return nil
-		}
-	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	if n.withheld && (name == "id" || name == pendingURLFile || value == oneLine(n.s.ID)) { // the name may be the id
+	if n.withheld && (name == "id" || name == pending(urlFile) || value == oneLine(n.s.ID)) { // the name may be the id
 		if err := guard(path); err != nil {
 			return err
 		}
 	}
 	return n.write(path, []byte(value+"\n"))
+}
+
+func (n *newFeed) write(path string, data []byte) error {
+	if n.unsynced {
+		return atomicfile.WriteUnsynced(path, data)
+	}
+	return atomicfile.Write(path, data)
 }
 
 // describe writes everything except the url.
@@ -169,15 +197,20 @@ func (n *newFeed) describe(headers string) error {
 		private = "yes"
 	}
 	if err := errors.Join(
-		n.put("id", n.s.ID, true),
-		n.put("name", cmp.Or(oneLine(n.s.Name), DefaultName(n.s.ID)), true),
-		n.put("description", n.s.About, true),
-		n.put("etc/link", n.s.Link, true),
-		n.put(aliasFile, n.s.Alias, false),
-		n.put(intervalFile, n.s.Interval, false),
-		n.put(privateFile, private, false),
-		n.put("etc/fetch/"+fileOrigin, n.s.Origin, false),
-		SetCategories(n.d, n.s.Hash, n.s.Categories, n.write),
+		n.putID(),
+		n.putMissing("name", cmp.Or(oneLine(n.s.Name), DefaultName(n.s.ID))),
+		n.putMissing("description", n.s.About),
+		n.putMissing("etc/link", n.s.Link),
+		n.put(aliasFile, n.s.Alias),
+		n.put(intervalFile, n.s.Interval),
+		n.put(privateFile, private),
+		n.put(originFile, n.s.Origin),
+		SetCategories(n.d, n.s.Hash, n.s.Categories, func(path string, data []byte) error {
+			if n.unsynced {
+				path = pending(path)
+			}
+			return n.write(path, data)
+		}),
 	); err != nil || headers == "" {
 		return err
 	}
@@ -188,32 +221,48 @@ func (n *newFeed) describe(headers string) error {
 	return st.SetUser(fileHeaders, headers)
 }
 
+// removePending removes settings that a killed program has left pending.
+func (n *newFeed) removePending() error {
+	for _, name := range pendingSettings {
+		if err := os.Remove(filepath.Join(n.base, pending(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // subscribe writes the url.
 func (n *newFeed) subscribe() error {
 	if !n.withheld {
-		return n.put(urlFile, n.s.URL, false)
+		return n.put(urlFile, n.s.URL)
 	}
 	// At no time may others read it, or see an empty file.
-	if err := n.put(pendingURLFile, n.s.URL, false); err != nil {
+	if err := n.putLine(pending(urlFile), n.s.URL); err != nil {
 		return err
 	}
-	if err := os.Rename(filepath.Join(n.base, pendingURLFile), filepath.Join(n.base, urlFile)); err != nil {
+	if err := os.Rename(filepath.Join(n.base, pending(urlFile)), filepath.Join(n.base, urlFile)); err != nil {
 		return err
 	}
 	return atomicfile.SyncDir(filepath.Join(n.base, "etc/fetch"))
 }
 
-// pendingURLFile holds the url of a feed that was added unsynced. It has the name of a temporary
-// file.
-const pendingURLFile = "etc/fetch/.url000000000000000"
+// pending returns the path at which a setting waits that was written unsynced: a rename before
+// the sync could leave an empty setting after a power cut. It has the name of a temporary file.
+func pending(path string) string {
+	dir, base := filepath.Split(path)
+	return dir + "." + base + "000000000000000"
+}
 
-// oldPendingURL is the name that older versions used for pendingURLFile. [Sweep] removes it, as it
-// may hold a URL with a password.
+// pendingSettings are the settings other than the url that [Add] leaves pending.
+var pendingSettings = []string{aliasFile, intervalFile, privateFile, originFile, categoryFile}
+
+// oldPendingURL is the name that older versions used for the pending url. [Sweep] removes it, as
+// it may hold a URL with a password.
 const oldPendingURL = ".url0"
 
-// Finish completes feeds that were added unsynced. It syncs each url before the rename, as
-// otherwise a power cut may leave it empty. The error joins those of feeds that could not be
-// subscribed to.
+// Finish completes feeds that were added unsynced. It syncs each file before its rename, as
+// otherwise a power cut may leave it empty, and the other settings before it renames the url. The
+// error joins those of feeds that could not be subscribed to.
 func Finish(w *commit.Writer, d *lektordir.Dir, subs []*Subscription) error {
 	return FinishEach(w, d, subs, func(_ *Subscription, finish func() error) error { return finish() })
 }
@@ -221,23 +270,62 @@ func Finish(w *commit.Writer, d *lektordir.Dir, subs []*Subscription) error {
 // FinishEach is [Finish], but calls step for each feed; step must call finish, which does the
 // rename that subscribes to the feed.
 func FinishEach(w *commit.Writer, d *lektordir.Dir, subs []*Subscription, step func(s *Subscription, finish func() error) error) error {
-	var all, urls []string
+	var all, urls, renamed []string
 	for _, s := range subs {
 		all, urls = append(all, "src/"+s.Hash), append(urls, "src/"+s.Hash+"/etc/fetch")
 	}
 	if err := dirfs.Sync(d.Path(), all...); err != nil {
 		return err
 	}
+	var ready []*Subscription
 	var bad error
 	for _, s := range subs {
+		some, err := finishSettings(w, d, s.Hash)
+		if err != nil {
+			bad = errors.Join(bad, err)
+			continue
+		}
+		ready = append(ready, s)
+		if some {
+			renamed = append(renamed, "src/"+s.Hash+"/etc")
+		}
+	}
+	if len(renamed) > 0 {
+		if err := dirfs.Sync(d.Path(), renamed...); err != nil {
+			return errors.Join(bad, err)
+		}
+	}
+	for _, s := range ready {
 		bad = errors.Join(bad, step(s, func() error { return finish(w, d, s.Hash) }))
 	}
 	return errors.Join(bad, dirfs.Sync(d.Path(), urls...))
 }
 
+// finishSettings renames the pending settings of a feed, unless another process has subscribed
+// meanwhile. It reports whether it has renamed one.
+func finishSettings(w *commit.Writer, d *lektordir.Dir, hash string) (renamed bool, err error) {
+	t, err := w.Begin(hash)
+	if err != nil {
+		return false, err
+	}
+	defer t.Close()
+	if Subscribed(d, hash) {
+		return false, nil
+	}
+	for _, name := range pendingSettings {
+		path := d.Join("src", hash, name)
+		err := os.Rename(pending(path), path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return renamed, err
+		}
+		renamed = renamed || err == nil
+	}
+	return renamed, nil
+}
+
 // PendingPath returns the path of the pending url of a feed, relative to the lektor-dir. [Finish]
 // renames it to [URLPath].
-func PendingPath(hash string) string { return "src/" + hash + "/" + pendingURLFile }
+func PendingPath(hash string) string { return "src/" + hash + "/" + pending(urlFile) }
 
 // URLPath returns the path of the file that makes a feed a subscription, relative to the
 // lektor-dir.
@@ -259,14 +347,14 @@ func finish(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	}
 	defer t.Close()
 	base := d.Join("src", hash)
-	pending, path := filepath.Join(base, pendingURLFile), filepath.Join(base, urlFile)
+	path := filepath.Join(base, urlFile)
 	if fi, err := os.Lstat(path); err == nil && fi.Size() > 0 {
-		if err := os.Remove(pending); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(pending(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil
 	}
-	return os.Rename(pending, path)
+	return os.Rename(pending(path), path)
 }
 
 // DefaultName returns the name of a feed before its first document was fetched: the host in its id,

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -250,6 +251,72 @@ func TestAddDuringImport(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(areaDir(d, s.Hash, "fetch"), ".url*")); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// Settings of an unsynced feed are not visible before they are synced, and those that a killed
+// import has left do not reach the next one.
+func TestUnsyncedSettings(t *testing.T) {
+	d, w := setup(t)
+	given := func() *Subscription {
+		return &Subscription{
+			ID: "http://a.example/feed", Alias: "A", Interval: "3h", Private: true, Origin: "http://a.example/", Categories: []string{"c"},
+		}
+	}
+	add := func(s *Subscription) {
+		t.Helper()
+		if _, err := Add(w, d, s, Options{Unsynced: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there := func() (names []string) {
+		for _, name := range append([]string{urlFile}, pendingSettings...) {
+			if _, err := os.Lstat(d.Join("src", lektordir.FeedHash("http://a.example/feed"), name)); err == nil {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	add(given())
+	if got := there(); len(got) > 0 {
+		t.Errorf("before the sync there are %q", got)
+	}
+	plain := &Subscription{ID: "http://a.example/feed"}
+	add(plain)
+	if err := Finish(w, d, []*Subscription{plain}); err != nil {
+		t.Fatal(err)
+	}
+	if got := there(); !slices.Equal(got, []string{urlFile}) {
+		t.Errorf("after an import without settings there are %q", got)
+	}
+	if err := os.Remove(d.Join(filepath.FromSlash(URLPath(plain.Hash)))); err != nil {
+		t.Fatal(err)
+	}
+	s := given()
+	add(s)
+	if err := Finish(w, d, []*Subscription{s}); err != nil {
+		t.Fatal(err)
+	}
+	if got := there(); len(got) != 1+len(pendingSettings) {
+		t.Errorf("after an import with settings there are %q", got)
+	}
+}
+
+// An id that a power cut has damaged is written again.
+func TestDamagedID(t *testing.T) {
+	for _, damaged := range []string{"", "\x00\x00\x00", "http://a.ex"} {
+		d, w := setup(t)
+		s := &Subscription{ID: "http://a.example/feed"}
+		path := d.Join("src", lektordir.FeedHash(s.ID), "id")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(damaged), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Add(w, d, s, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != s.ID+"\n" {
+			t.Errorf("%q: the id is %q, %v", damaged, got, err)
+		}
 	}
 }
 

@@ -270,6 +270,9 @@ func names(dir string) ([]string, error) {
 	}
 	defer f.Close()
 	all, err := f.Readdirnames(-1)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // removed after it was opened
+	}
 	n := 0
 	for _, name := range all {
 		if name[0] != '.' {

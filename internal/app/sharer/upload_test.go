@@ -119,7 +119,7 @@ func TestRefusedByServer(t *testing.T) {
 		{"a login", "PUT", "", 200, "Content-Type: text/html", page, 75, "it is a web page, perhaps one to log in, and nothing was taken\n.*hint: "},
 		{"a login for all", "", "", 200, "Content-Type: text/html", page, 75, "b: subscriptions.opml: it is a web page, .*none of its items are used"},
 		{"a login elsewhere", "PUT", "", 302, "Location: https://login.example/", "", 75, "redirect to \"https://login.example/\" was not followed: it leads to another server"},
-		{"see other", "PUT", "", 303, "Location: /login", "", 75, "the content that was sent would be lost"},
+		{"see other", "PUT", "", 303, "Location: /login", "", 75, "would lose the content of the request"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			srv := newDAV(t, nextcloud)
