@@ -10,7 +10,7 @@ import (
 	"github.com/lektordir/lektor/internal/stage"
 )
 
-// foreignWorld is a feed that a user of another reader takes with him.
+// foreignWorld is a feed whose entries are imported from another reader.
 type foreignWorld struct {
 	*testing.T
 	d *Dir
@@ -85,8 +85,8 @@ func post(guid, link, title string, date time.Time) Item {
 	return Item{GUID: guid, Entry: Entry{ID: guid, Link: link, Title: title, Content: []byte("text"), PubDate: date}}
 }
 
-// An entry that another reader had is delivered once, and is the one that the feed has,
-// be it under its guid or under its link, in whichever order they come.
+// If an entry is imported and the feed has it, too, it is delivered once, in whichever order
+// they come. Both are recognised as one entry by the guid or by the link.
 func TestForeign(t *testing.T) {
 	const link = "http://example.com/1"
 	mine := Foreign{Item: post("urn:1", link, "Mine", day), ByLink: true}
@@ -94,10 +94,10 @@ func TestForeign(t *testing.T) {
 	guidOnly := Foreign{Item: post("urn:1", link, "Mine", day)}
 	for name, c := range map[string]struct {
 		foreign Foreign
-		first   []Item // items of the feed before
-		then    []Item // and later
-		want    int    // entries in the end
-		updated bool   // the feed's version takes the place of the other
+		first   []Item // items of the feed before the import
+		then    []Item // items of the feed after the import
+		want    int    // number of entries in the end
+		updated bool   // the feed's version replaces the imported one
 	}{
 		"by guid":                {mine, nil, []Item{post("urn:1", link, "Mine", day)}, 1, true},
 		"by guid, moved":         {mine, nil, []Item{post("urn:1", link+"/x", "Feed's", day)}, 1, true},
@@ -126,8 +126,8 @@ func TestForeign(t *testing.T) {
 		n := len(wo.listed())
 		for i := range 2 {
 			res := wo.move(c.foreign)
-			if came := len(wo.listed()) - n; i == 1 && (len(res.New) > 0 || res.Unchanged != 1) || came > 1 {
-				t.Errorf("%s: moved again: %+v", name, res)
+			if added := len(wo.listed()) - n; i == 1 && (len(res.New) > 0 || res.Unchanged != 1) || added > 1 {
+				t.Errorf("%s: imported again: %+v", name, res)
 			}
 		}
 		for i := range 2 {
@@ -140,17 +140,17 @@ func TestForeign(t *testing.T) {
 			}
 		}
 		if res := wo.move(c.foreign); len(res.New) > 0 {
-			t.Errorf("%s: moved behind the fetch: %+v", name, res)
+			t.Errorf("%s: imported after the fetch: %+v", name, res)
 		}
 		got := wo.listed()
 		if len(got) != c.want || c.updated && got[0] != c.then[0].Entry.Title {
-			t.Errorf("%s: %q, and %d are right", name, got, c.want)
+			t.Errorf("%s: %q, want %d entries", name, got, c.want)
 		}
 	}
 }
 
-// By the link an entry is recognised once: what comes later under it is another one, also
-// where a viewer had the first and it stayed as it was.
+// An imported entry is recognised by its link once. A later entry with the link is another one,
+// even if a viewer has taken the imported entry, so that it was not replaced.
 func TestForeignOnce(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		d, _ := newDir(t)
@@ -175,8 +175,8 @@ func TestForeignOnce(t *testing.T) {
 	}
 }
 
-// A delivered and deleted entry does not come back. If a power cut left the first of its two
-// lines in the journal, the entry is still known.
+// An imported and deleted entry does not come back, even if a power cut left only the first of
+// its lines in the journal.
 func TestForeignDeleted(t *testing.T) {
 	d, _ := newDir(t)
 	wo := &foreignWorld{t, d, writer(t, d)}
@@ -207,9 +207,8 @@ func TestForeignDeleted(t *testing.T) {
 	}
 }
 
-// If several entries of a document have its guid and its link, the one with its text matches,
-// whatever its title is; without such an entry, no entry matches. If a viewer has taken one
-// of them, the other is still delivered.
+// If several entries of a document have the guid and the link of an imported entry, the one with
+// the same text matches, whatever its title is. The others are delivered.
 func TestForeignAmongSeveral(t *testing.T) {
 	const link = "http://example.com/1"
 	with := func(title, text string) Item {
