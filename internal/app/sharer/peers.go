@@ -373,7 +373,7 @@ type laterError struct {
 }
 
 func (e *laterError) Error() string {
-	return fmt.Sprintf("%s: not asked: the server wants to be left alone for %s", feedurl.Brief(feedurl.Public(e.place)), humanize.ShortDuration(e.left))
+	return fmt.Sprintf("%s: not asked: the server asked for a pause, which ends in %s", feedurl.Brief(feedurl.Public(e.place)), humanize.ShortDuration(e.left))
 }
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
