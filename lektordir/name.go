@@ -135,8 +135,8 @@ func (r Ref) Delivered() time.Time { return entryname.Delivered(r.Unique) }
 func (r Ref) Identity() string { return entryname.Identity(r.Unique) }
 
 // Compare compares entries of one feed in the order of [Dir.List], which is by time of delivery.
-// Of two Refs with the same unique name, the one in cur/ is greater. Of several versions of an
-// entry, the greatest is the newest.
+// If two Refs have the same unique name, the one in cur/ is greater. The greatest of several
+// versions of an entry is the newest.
 func (r Ref) Compare(other Ref) int {
 	return cmp.Or(entryname.Compare(r.Unique, other.Unique), cmp.Compare(r.Place, other.Place), strings.Compare(r.Info, other.Info))
 }

@@ -106,8 +106,8 @@ func (t *Txn) Journal() (*journal.Journal, error) {
 		}
 	}
 	if j.WorthCompacting() && t.d.Inside(srcDirs(t.feed)...) == nil {
-		// A power cut may undo renames that are not synced. Such an entry would be in tmp/
-		// again, under a name that the compacted journal may not have.
+		// A power cut may undo renames that are not synced. An entry would be in tmp/ again,
+		// under a name that the compacted journal may not have.
 		settled := true
 		for _, place := range []string{"new/" + t.feed, "new", "tmp/" + t.feed} {
 			err := dirfs.SyncPath(t.d.Join(place))

@@ -34,7 +34,7 @@ func (e *UnsettledError) Error() string {
 
 // The maximum number of times that List reads a feed's directories. From the fourth reading on, a
 // strict List waits before each: first one millisecond, then twice as long each time, up to
-// strictPause. That makes about ten seconds in all.
+// strictPause: about ten seconds in all.
 const (
 	mostReadings   = 3
 	strictReadings = 100

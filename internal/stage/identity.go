@@ -74,8 +74,8 @@ func (s shared[K, V]) add(k K, v V) {
 	s[k] = x
 }
 
-// identify computes the identity of each entry of a document. Of several entries with one identity,
-// it keeps the newest; repeated is the number of the others.
+// identify computes the identity of each entry of a document. If several entries have one
+// identity, it keeps the newest; repeated is the number of the others.
 func identify(doc Document) (out []*item, repeated int) {
 	items := doc.Items
 	type pair struct{ guid, link string }
