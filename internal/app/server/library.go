@@ -1,0 +1,215 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/errlist"
+	"github.com/lektordir/lektor/internal/feedcmd"
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// library is a lektor-dir, with the names of its entries in memory. Each request compares the
+// times of all directories, so it sees each rename that ended before it began.
+type library struct {
+	dir *lektordir.Dir
+
+	mu    sync.Mutex
+	feeds map[string]*listing // by hash
+	last  *snapshot
+	began time.Time // when the last comparison began
+}
+
+// listing is the entries of a feed.
+type listing struct {
+	stamps [3]stamp // of new/$feed, cur/$feed, and the list of a complete feed
+	refs   []lektordir.Ref
+	used   bool // in the present comparison
+}
+
+// entry is an entry in a snapshot.
+type entry struct {
+	id  greader.ID
+	ref *lektordir.Ref
+}
+
+// snapshot is the entries that clients see, and those that are trashed. It does not change.
+type snapshot struct {
+	entries []entry // rising by id
+}
+
+// library returns the library at a path, which it opens when it is first asked for.
+func (s *Server) library(path string) (*library, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.libraries[path]; l != nil {
+		return l, nil
+	}
+	dir, err := feedcmd.OpenDir(path, &lektordir.Options{Now: s.now})
+	if err != nil {
+		return nil, err
+	}
+	l := &library{dir: dir, feeds: map[string]*listing{}}
+	s.libraries[path] = l
+	return l, nil
+}
+
+// snapshot returns the entries as they are now, or were while this function ran.
+func (l *library) snapshot(ctx context.Context) (*snapshot, error) {
+	asked := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last != nil && l.began.After(asked) {
+		return l.last, nil // another request compared the times after this one came
+	}
+	began := time.Now()
+	hashes, err := l.dir.FeedHashes()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range l.feeds {
+		f.used = false
+	}
+	changed := l.last == nil
+	for _, hash := range hashes {
+		if !feedstate.Shown(l.dir, hash) {
+			continue
+		}
+		relisted, err := l.look(ctx, hash)
+		if err != nil {
+			return nil, err
+		}
+		changed = changed || relisted
+	}
+	for hash, f := range l.feeds {
+		if !f.used {
+			delete(l.feeds, hash)
+			changed = true
+		}
+	}
+	if changed {
+		l.last = l.merge()
+	}
+	l.began = began
+	return l.last, nil
+}
+
+// look lists a feed, unless its directories are as they were. It reports whether it did.
+func (l *library) look(ctx context.Context, hash string) (relisted bool, err error) {
+	now := time.Now()
+	var stamps [3]stamp
+	for i, rel := range [...]string{"new/" + hash, "cur/" + hash, "src/" + feedstate.CompletePath(hash)} {
+		stamps[i] = stampOf(l.dir.Join(rel))
+	}
+	f := l.feeds[hash]
+	if f != nil && f.stamps == stamps && !slices.ContainsFunc(stamps[:], func(s stamp) bool { return s.unsettled }) {
+		f.used = true
+		return false, nil
+	}
+	refs, err := l.dir.List(ctx, lektordir.ListOptions{Feeds: []string{hash}})
+	if err = failure(err); err != nil {
+		return false, err
+	}
+	for i := range stamps {
+		if !stamps[i].settled(now) {
+			stamps[i] = stamp{unsettled: true}
+		}
+	}
+	l.feeds[hash] = &listing{stamps: stamps, refs: refs, used: true}
+	return true, nil
+}
+
+// failure returns an error of a listing without those about malformed names.
+func failure(err error) error {
+	return errors.Join(slices.DeleteFunc(errlist.Errors(err), func(err error) bool {
+		return errors.As(err, new(*lektordir.MalformedError))
+	})...)
+}
+
+// merge returns the entries of all feeds. If two have the same id, the second one, by feed and
+// name, has the next free id.
+func (l *library) merge() *snapshot {
+	n := 0
+	for _, f := range l.feeds {
+		n += len(f.refs)
+	}
+	s := &snapshot{entries: make([]entry, 0, n)}
+	for _, f := range l.feeds {
+		for i := range f.refs {
+			s.entries = append(s.entries, entry{greader.IDOf(f.refs[i].Unique), &f.refs[i]})
+		}
+	}
+	slices.SortFunc(s.entries, func(a, b entry) int {
+		if c := cmp.Compare(a.id, b.id); c != 0 {
+			return c
+		}
+		return cmp.Or(cmp.Compare(a.ref.Feed, b.ref.Feed), cmp.Compare(a.ref.Unique, b.ref.Unique))
+	})
+	for i := 1; i < len(s.entries); i++ {
+		s.entries[i].id = max(s.entries[i].id, s.entries[i-1].id+1)
+	}
+	return s
+}
+
+// position returns the index of the first entry with an id or a greater one.
+func (s *snapshot) position(id greader.ID) int {
+	i, _ := slices.BinarySearchFunc(s.entries, id, func(e entry, id greader.ID) int { return cmp.Compare(e.id, id) })
+	return i
+}
+
+// find returns the entry with an id, unless it is trashed.
+func (s *snapshot) find(id greader.ID) (entry, bool) {
+	i := s.position(id)
+	if i == len(s.entries) || s.entries[i].id != id || s.entries[i].ref.Trashed() {
+		return entry{}, false
+	}
+	return s.entries[i], true
+}
+
+// stamp identifies the state of a directory or file. An unsettled one equals no other.
+type stamp struct {
+	dev, ino     uint64
+	mtime, ctime unix.Timespec
+	size         int64
+	nlink        uint64
+	unsettled    bool
+}
+
+// stampOf returns the stamp of a path, zero if there is nothing.
+func stampOf(path string) stamp {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return stamp{unsettled: err != unix.ENOENT && err != unix.ENOTDIR}
+	}
+	return stamp{dev: uint64(st.Dev), ino: st.Ino, mtime: st.Mtim, ctime: st.Ctim, size: st.Size, nlink: uint64(st.Nlink)}
+}
+
+// Two changes within one step of the clock of a file system look alike, so a stamp that is
+// younger is not trusted.
+const (
+	fineStep   = 100 * time.Millisecond
+	coarseStep = 2100 * time.Millisecond
+)
+
+// settled reports whether each later change of what was looked at then will make another stamp.
+func (s stamp) settled(then time.Time) bool {
+	if s.unsettled {
+		return false
+	}
+	if s == (stamp{}) {
+		return true
+	}
+	step := fineStep
+	if s.ctime.Nsec == 0 || s.mtime.Nsec == 0 {
+		step = coarseStep
+	}
+	return then.Sub(time.Unix(s.ctime.Unix())) > step
+}
