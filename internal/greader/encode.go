@@ -52,6 +52,9 @@ func (w *writer) end(c ID) error {
 
 // Refs writes the answer of stream/items/ids while it is made.
 type Refs struct {
+	// Streams adds the feeds of items, for clients that ask for them.
+	Streams bool
+
 	out writer
 	n   int
 }
@@ -70,9 +73,13 @@ func (r *Refs) Add(id ID, feed string, micros int64) {
 	r.n++
 	b = append(b, `{"id":"`...)
 	b = strconv.AppendUint(b, uint64(id), 10)
-	b = append(b, `","directStreamIds":["feed/`...)
-	b = append(b, feed...)
-	b = append(b, `"],"timestampUsec":"`...)
+	if r.Streams {
+		b = append(b, `","directStreamIds":["feed/`...)
+		b = append(b, feed...)
+		b = append(b, `"],"timestampUsec":"`...)
+	} else {
+		b = append(b, `","timestampUsec":"`...)
+	}
 	b = strconv.AppendInt(b, micros, 10)
 	b = append(b, `"}`...)
 	r.out.b = b

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/app/server/accounts"
-	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/greader"
 )
 
@@ -18,14 +17,14 @@ type call struct {
 	w http.ResponseWriter
 	r *http.Request
 
+	name   string         // of the route, without the stream
 	stream string         // the stream in the path
 	values greader.Values // of the query and then of the form
 	body   []byte         // of a POST request
 	auth   string         // the token
 	user   accounts.User
 	lib    *library
-	store  *entrystore.Store // see entries
-	sent   bool              // a part of the answer was written
+	sent   bool // a part of the answer was written
 }
 
 // authenticate finds the user of a request by its token: in the header, or for a POST request
@@ -50,6 +49,7 @@ func (c *call) authenticate() error {
 		return err
 	}
 	c.user, c.auth = u, token
+	c.extend()
 	if !ok || !post {
 		return nil
 	}
@@ -113,53 +113,6 @@ func (c *call) readForm(most int64) error {
 		c.values.Add(greader.ParseValues(string(bytes.TrimRight(c.body, "\r\n"))))
 	}
 	return nil
-}
-
-// text answers with a text.
-func (c *call) text(s string) error {
-	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	c.sent = true
-	_, err := io.WriteString(c.w, s)
-	return err
-}
-
-// ok answers an edit. newsboat compares the whole body.
-func (c *call) ok() error { return c.text("OK") }
-
-// json answers with a value, as JSON or in the form of output=xml.
-func (c *call) json(v any) error {
-	data, err := greader.JSON(v)
-	if err != nil {
-		return err
-	}
-	return c.answer(func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	})
-}
-
-// answer answers with the JSON that write writes, or with the same as XML if the client wants it.
-func (c *call) answer(write func(io.Writer) error) error {
-	if c.values.Get("output") != "xml" {
-		c.w.Header().Set("Content-Type", "application/json; charset=utf-8")
-		c.sent = true
-		return write(c.w)
-	}
-	var b bytes.Buffer
-	if err := write(&b); err != nil {
-		return err
-	}
-	c.w.Header().Set("Content-Type", "text/xml; charset=utf-8")
-	c.sent = true
-	return greader.XML(c.w, &b)
-}
-
-// entries returns the entries of the lektor-dir, for this request.
-func (c *call) entries() *entrystore.Store {
-	if c.store == nil {
-		c.store = entrystore.New(c.lib.dir, c.now(), c.s)
-	}
-	return c.store
 }
 
 // hello answers a request for the base URL, which users paste and clients ask for an icon.

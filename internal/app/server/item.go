@@ -23,12 +23,11 @@ const itemFields = lektordir.FieldTitle | lektordir.FieldID | lektordir.FieldCon
 
 // itemsOf reads entries in parallel. Entries that are gone or malformed are left out. The error is
 // that of ctx, or of a file that cannot be read.
-func (c *call) itemsOf(ctx context.Context, entries []entry) ([]greader.Item, error) {
-	store := c.entries()
+func (v *view) itemsOf(ctx context.Context, entries []entry) ([]greader.Item, error) {
 	found := make([]greader.Item, len(entries))
 	failed := make([]error, len(entries))
 	if err := workers.ForEach(ctx, len(entries), func(i int) {
-		found[i], failed[i] = itemOf(store, entries[i])
+		found[i], failed[i] = itemOf(v.store, entries[i])
 	}); err != nil {
 		return nil, err
 	}
@@ -39,7 +38,7 @@ func (c *call) itemsOf(ctx context.Context, entries []entry) ([]greader.Item, er
 			items = append(items, found[i])
 		case errors.Is(err, fs.ErrNotExist):
 		case errors.As(err, new(*lektordir.MalformedError)):
-			c.s.Report.Warn("%v", err)
+			v.store.S.Report.Warn("%v", err)
 		default:
 			return nil, err
 		}
@@ -114,9 +113,9 @@ func categories(r *lektordir.Ref, folders []string) []string {
 }
 
 // head returns the beginning of a list of items.
-func (c *call) head(s greader.Stream, p page) greader.Head {
+func (v *view) head(s greader.Stream, p page) greader.Head {
 	h := greader.Head{
-		Direction: "ltr", ID: greader.StateID(greader.ReadingList), Title: "lektor", Updated: c.now().Unix(),
+		Direction: "ltr", ID: greader.StateID(greader.ReadingList), Title: "lektor", Updated: v.store.Now.Unix(),
 		Self: []greader.Link{}, Alternate: []greader.Link{},
 	}
 	if len(p.entries) > 0 {
@@ -124,11 +123,11 @@ func (c *call) head(s greader.Stream, p page) greader.Head {
 	}
 	switch s.Kind {
 	case greader.Feed:
-		hash := c.feedOf(s.Name)
+		hash := v.feedOf(s.Name)
 		h.ID = greader.FeedID(s.Name)
 		if hash != "" {
 			h.ID = greader.FeedID(hash)
-			if f, err := c.lib.dir.ReadFeed(hash); f != nil && (err == nil || f.Title() != "") {
+			if f, err := v.dir.ReadFeed(hash); f != nil && (err == nil || f.Title() != "") {
 				h.Title = f.Title()
 				h.Alternate = append(h.Alternate, greader.Link{Href: publicURL(cmp.Or(f.Link, f.ID)), Type: "text/html"})
 			}

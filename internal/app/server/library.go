@@ -20,7 +20,8 @@ import (
 // library is a lektor-dir, with the names of its entries in memory. Each request compares the
 // times of all directories, so it sees each rename that ended before it began.
 type library struct {
-	dir *lektordir.Dir
+	dir     *lektordir.Dir
+	editing sync.Mutex // held while subscriptions are changed
 
 	mu    sync.Mutex
 	feeds map[string]*listing // by hash
@@ -43,7 +44,8 @@ type entry struct {
 
 // snapshot is the entries that clients see, and those that are trashed. It does not change.
 type snapshot struct {
-	entries []entry // rising by id
+	feeds   []string // hashes of the feeds that clients see, rising
+	entries []entry  // of these feeds, rising by id
 }
 
 // library returns the library at a path, which it opens when it is first asked for.
@@ -71,18 +73,16 @@ func (l *library) snapshot(ctx context.Context) (*snapshot, error) {
 		return l.last, nil // another request compared the times after this one came
 	}
 	began := time.Now()
-	hashes, err := l.dir.FeedHashes()
+	feeds, err := l.dir.FeedHashes()
 	if err != nil {
 		return nil, err
 	}
+	feeds = slices.DeleteFunc(feeds, func(hash string) bool { return !feedstate.Shown(l.dir, hash) })
 	for _, f := range l.feeds {
 		f.used = false
 	}
 	changed := l.last == nil
-	for _, hash := range hashes {
-		if !feedstate.Shown(l.dir, hash) {
-			continue
-		}
+	for _, hash := range feeds {
 		relisted, err := l.look(ctx, hash)
 		if err != nil {
 			return nil, err
@@ -96,7 +96,7 @@ func (l *library) snapshot(ctx context.Context) (*snapshot, error) {
 		}
 	}
 	if changed {
-		l.last = l.merge()
+		l.last = l.merge(feeds)
 	}
 	l.began = began
 	return l.last, nil
@@ -136,12 +136,12 @@ func failure(err error) error {
 
 // merge returns the entries of all feeds. If two have the same id, the second one, by feed and
 // name, has the next free id.
-func (l *library) merge() *snapshot {
+func (l *library) merge(feeds []string) *snapshot {
 	n := 0
 	for _, f := range l.feeds {
 		n += len(f.refs)
 	}
-	s := &snapshot{entries: make([]entry, 0, n)}
+	s := &snapshot{feeds: feeds, entries: make([]entry, 0, n)}
 	for _, f := range l.feeds {
 		for i := range f.refs {
 			s.entries = append(s.entries, entry{greader.IDOf(f.refs[i].Unique), &f.refs[i]})

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/lektordir/lektor/internal/greader"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // Maximum numbers of items in one answer. Clients get a continuation for the rest.
@@ -22,124 +21,28 @@ type page struct {
 	next    greader.ID // continuation; 0 on the last page
 }
 
-// pick returns the entries of a list.
-func (c *call) pick(s *snapshot, l greader.List) (page, error) {
-	wanted, err := c.selects(l)
-	if err != nil {
-		return page{}, err
-	}
-	from, before := s.position(l.From), len(s.entries)
-	if l.Before != 0 {
-		before = s.position(l.Before)
-	}
-	var p page
-	if from >= before {
-		return p, nil
-	}
-	within := s.entries[from:before]
-	for i := range within {
-		e := &within[i]
-		if !l.Oldest {
-			e = &within[len(within)-1-i]
-		}
-		if e.ref.Trashed() || !wanted(e.ref) {
-			continue
-		}
-		if len(p.entries) == l.Count {
-			p.next = p.entries[len(p.entries)-1].id
-			break
-		}
-		p.entries = append(p.entries, *e)
-	}
-	return p, nil
-}
-
-// selects returns a function that reports whether a list has an entry.
-func (c *call) selects(l greader.List) (func(*lektordir.Ref) bool, error) {
-	in, err := c.has(l.Stream)
-	if err != nil {
-		return nil, err
-	}
-	some, err := c.hasAny(l.Include)
-	if err != nil {
-		return nil, err
-	}
-	none, err := c.hasAny(l.Exclude)
-	if err != nil {
-		return nil, err
-	}
-	return func(r *lektordir.Ref) bool {
-		return in(r) && (len(l.Include) == 0 || some(r)) && !none(r)
-	}, nil
-}
-
-// hasAny returns a function that reports whether an entry is in one of several streams.
-func (c *call) hasAny(list []greader.Stream) (func(*lektordir.Ref) bool, error) {
-	var all []func(*lektordir.Ref) bool
-	for _, s := range list {
-		f, err := c.has(s)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, f)
-	}
-	return func(r *lektordir.Ref) bool {
-		return slices.ContainsFunc(all, func(f func(*lektordir.Ref) bool) bool { return f(r) })
-	}, nil
-}
-
-// has returns a function that reports whether an entry is in a stream. A stream that the server
-// does not know is empty.
-func (c *call) has(s greader.Stream) (func(*lektordir.Ref) bool, error) {
-	switch s.Kind {
-	case greader.Feed:
-		hash := c.feedOf(s.Name)
-		return func(r *lektordir.Ref) bool { return r.Feed == hash }, nil
-	case greader.Label:
-		hashes, err := c.feedsIn(s.Name)
-		if err != nil {
-			return nil, err
-		}
-		if flag := greader.FlagOf(s.Name); flag != 0 && len(hashes) == 0 {
-			return func(r *lektordir.Ref) bool { return r.HasFlag(flag) }, nil
-		}
-		return func(r *lektordir.Ref) bool { return hashes[r.Feed] }, nil
-	}
-	switch s.Name {
-	case greader.ReadingList:
-		return func(*lektordir.Ref) bool { return true }, nil
-	case greader.Read:
-		return func(r *lektordir.Ref) bool { return !r.Unread() }, nil
-	case greader.KeptUnread:
-		return func(r *lektordir.Ref) bool { return r.Unread() }, nil
-	case greader.Starred:
-		return func(r *lektordir.Ref) bool { return r.HasFlag('F') }, nil
-	}
-	return func(*lektordir.Ref) bool { return false }, nil
-}
-
 // list reads the parameters of a list, and returns its entries.
-func (c *call) list(stream string, most int) (greader.List, page, error) {
+func (c *call) list(stream string, most int) (*view, greader.List, page, error) {
 	l, err := greader.ParseList(stream, c.values, most)
 	if err != nil {
-		return l, page{}, bad("%v", err)
+		return nil, l, page{}, bad("%v", err)
 	}
-	s, err := c.lib.snapshot(c.r.Context())
+	v, err := c.look()
 	if err != nil {
-		return l, page{}, err
+		return nil, l, page{}, err
 	}
-	p, err := c.pick(s, l)
-	return l, p, err
+	return v, l, v.pick(l), nil
 }
 
 // ids implements stream/items/ids.
 func (c *call) ids() error {
-	_, p, err := c.list(c.values.Get("s"), maxIDs)
+	_, _, p, err := c.list(c.values.Get("s"), maxIDs)
 	if err != nil {
 		return err
 	}
 	return c.answer(func(w io.Writer) error {
 		refs := greader.NewRefs(w)
+		refs.Streams = c.values.Get("includeAllDirectStreamIds") == "true"
 		for _, e := range p.entries {
 			refs.Add(e.id, e.ref.Feed, e.ref.Delivered().UnixMicro())
 		}
@@ -153,16 +56,16 @@ func (c *call) contents() error {
 	if stream == "" {
 		stream = c.values.Get("s")
 	}
-	l, p, err := c.list(stream, maxItems)
+	v, l, p, err := c.list(stream, maxItems)
 	if err != nil {
 		return err
 	}
-	return c.writeItems(l.Stream, p)
+	return c.writeItems(v, l.Stream, p)
 }
 
 // items implements stream/items/contents. Unknown ids are left out.
 func (c *call) items() error {
-	s, err := c.lib.snapshot(c.r.Context())
+	v, err := c.look()
 	if err != nil {
 		return err
 	}
@@ -172,45 +75,45 @@ func (c *call) items() error {
 	}
 	var p page
 	for _, id := range ids {
-		if e, ok := s.find(id); ok {
+		if e, ok := v.find(id); ok {
 			p.entries = append(p.entries, e)
 		}
 	}
-	return c.writeItems(greader.Stream{Kind: greader.State, Name: greader.ReadingList}, p)
+	return c.writeItems(v, greader.Stream{Kind: greader.State, Name: greader.ReadingList}, p)
 }
 
 // atom implements the feeds of reader/atom.
 func (c *call) atom() error {
-	l, p, err := c.list(c.stream, maxAtom)
+	v, l, p, err := c.list(c.stream, maxAtom)
 	if err != nil {
 		return err
 	}
 	var items []greader.Item
-	if err := c.eachItem(c.r.Context(), p.entries, func(i greader.Item) error {
+	if err := v.eachItem(c.r.Context(), p.entries, func(i greader.Item) error {
 		items = append(items, i)
 		return nil
 	}); err != nil {
 		return err
 	}
-	return c.tagged("application/atom+xml; charset=utf-8", func(w io.Writer) error {
-		return greader.Atom(w, c.head(l.Stream, p), items, p.next)
+	return c.tagged(typeAtom, func(w io.Writer) error {
+		return greader.Atom(w, v.head(l.Stream, p), items, p.next)
 	})
 }
 
 // writeItems answers with entries.
-func (c *call) writeItems(s greader.Stream, p page) error {
+func (c *call) writeItems(v *view, s greader.Stream, p page) error {
 	// A client must not take an answer for whole if an entry could not be read, so the first
 	// batch is read before the answer begins.
 	first, rest := p.entries, []entry(nil)
 	if len(first) > batch {
 		first, rest = first[:batch], first[batch:]
 	}
-	begun, err := c.itemsOf(c.r.Context(), first)
+	begun, err := v.itemsOf(c.r.Context(), first)
 	if err != nil {
 		return err
 	}
 	return c.answer(func(w io.Writer) error {
-		out, err := greader.NewItems(w, c.head(s, p))
+		out, err := greader.NewItems(w, v.head(s, p))
 		if err != nil {
 			return err
 		}
@@ -226,20 +129,20 @@ func (c *call) writeItems(s greader.Stream, p page) error {
 				return err
 			}
 		}
-		if err := c.eachItem(c.r.Context(), rest, add); err != nil {
+		if err := v.eachItem(c.r.Context(), rest, add); err != nil {
 			return err
 		}
 		return out.End(p.next)
 	})
 }
 
-// batch is the number of entries that are read at once.
-const batch = 256
+// batch is the number of entries that are read at once. Their contents are in memory together.
+const batch = 32
 
 // eachItem calls f for each entry that can be read.
-func (c *call) eachItem(ctx context.Context, entries []entry, f func(greader.Item) error) error {
+func (v *view) eachItem(ctx context.Context, entries []entry, f func(greader.Item) error) error {
 	for part := range slices.Chunk(entries, batch) {
-		items, err := c.itemsOf(ctx, part)
+		items, err := v.itemsOf(ctx, part)
 		if err != nil {
 			return err
 		}

@@ -74,25 +74,25 @@ func (c *call) editTag() error {
 	if e == (edit{}) {
 		return c.ok()
 	}
-	s, err := c.lib.snapshot(c.r.Context())
+	v, err := c.look()
 	if err != nil {
 		return err
 	}
 	var found []entry
 	for _, id := range greader.ParseIDs(c.values["i"]) {
-		if e, ok := s.find(id); ok {
+		if e, ok := v.find(id); ok {
 			found = append(found, e)
 		}
 	}
-	if err := c.mark(found, e); err != nil {
+	if err := v.mark(found, e); err != nil {
 		return err
 	}
 	return c.ok()
 }
 
 // mark sets and clears flags of entries, with one journal of undo.
-func (c *call) mark(entries []entry, e edit) error {
-	m := undo.Moving(c.entries(), "lektor-serve")
+func (v *view) mark(entries []entry, e edit) error {
+	m := undo.Moving(v.store, "lektor-serve")
 	defer m.Close()
 	var first error
 	failed := 0
@@ -127,21 +127,18 @@ func (c *call) markAll() error {
 			return bad("ts: not a time")
 		}
 	}
-	s, err := c.lib.snapshot(c.r.Context())
+	v, err := c.look()
 	if err != nil {
 		return err
 	}
-	in, err := c.has(stream)
-	if err != nil {
-		return err
-	}
+	in := v.has(stream)
 	var found []entry
-	for _, e := range s.entries {
+	for _, e := range v.entries {
 		if e.ref.Unread() && !e.ref.Trashed() && in(e.ref) && !e.ref.Delivered().After(until) {
 			found = append(found, e)
 		}
 	}
-	if err := c.mark(found, edit{set: "S"}); err != nil {
+	if err := v.mark(found, edit{set: "S"}); err != nil {
 		return err
 	}
 	return c.ok()

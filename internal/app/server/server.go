@@ -6,11 +6,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -89,14 +91,24 @@ var routes = sync.OnceValue(func() map[string]route {
 		greader.ContentsPath:                     {do: (*call).contents, read: true, write: true},
 	}
 	for name, r := range map[string]route{
-		"token":                 {do: (*call).token, read: true, write: true},
-		"user-info":             {do: (*call).userInfo, read: true, write: true},
-		"subscription/list":     {do: (*call).subscriptions, read: true, write: true},
-		"tag/list":              {do: (*call).tags, read: true, write: true},
-		"stream/items/ids":      {do: (*call).ids, read: true, write: true},
-		"stream/items/contents": {do: (*call).items, read: true, write: true},
-		"edit-tag":              {do: (*call).editTag, write: true},
-		"mark-all-as-read":      {do: (*call).markAll, write: true},
+		"token":                  {do: (*call).token, read: true, write: true},
+		"user-info":              {do: (*call).userInfo, read: true, write: true},
+		"subscription/list":      {do: (*call).subscriptions, read: true, write: true},
+		"tag/list":               {do: (*call).tags, read: true, write: true},
+		"stream/items/ids":       {do: (*call).ids, read: true, write: true},
+		"stream/items/contents":  {do: (*call).items, read: true, write: true},
+		"unread-count":           {do: (*call).unreadCounts, read: true, write: true},
+		"preference/list":        {do: (*call).preferences, read: true, write: true},
+		"preference/stream/list": {do: (*call).streamPreferences, read: true, write: true},
+		"friend/list":            {do: (*call).friends, read: true, write: true},
+		"subscription/edit":      {do: (*call).editSubscription, write: true},
+		"subscription/quickadd":  {do: (*call).quickAdd, write: true},
+		"subscription/export":    {do: (*call).export, read: true},
+		"subscription/import":    {do: (*call).importList, write: true},
+		"rename-tag":             {do: (*call).renameTag, write: true},
+		"disable-tag":            {do: (*call).disableTag, write: true},
+		"edit-tag":               {do: (*call).editTag, write: true},
+		"mark-all-as-read":       {do: (*call).markAll, write: true},
 	} {
 		all[greader.APIPath+name] = r
 	}
@@ -123,6 +135,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "private, no-cache")
 	err := c.serve()
+	if s.opts.Verbose {
+		defer func() { s.s.Report.Info("%s %s: %s", r.Method, c.name, c.status(err)) }()
+	}
 	if err == nil {
 		return
 	}
@@ -140,14 +155,26 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, refused.message, refused.status)
 }
 
+// status returns the result of a request, for a message.
+func (c *call) status(err error) string {
+	if err == nil {
+		return "answered"
+	}
+	if refused, ok := errors.AsType[*httpError](err); ok {
+		return strconv.Itoa(refused.status)
+	}
+	return "failed"
+}
+
 // serve finds the route of a request, checks the token, and answers.
 func (c *call) serve() error {
 	path, stream, ok := greader.SplitPath(c.r.URL.EscapedPath(), c.opts.BasePath)
 	r, found := routes()[path]
 	if !ok || !found {
+		c.name = "an unknown path"
 		return &httpError{http.StatusNotFound, "404 page not found"}
 	}
-	c.stream = stream
+	c.name, c.stream = cmp.Or(path, "/"), stream
 	switch c.r.Method {
 	case http.MethodGet, http.MethodHead:
 		ok = r.read
