@@ -63,15 +63,15 @@ var doors = map[string][]string{
 var linked = map[string][]string{
 	"charm.land":                     {"lektor-view"},
 	"codeberg.org/readeck":           {"lektor-article"},
-	"github.com/andybalholm/brotli":  {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-share", "lektor-view"},
-	"github.com/coreos/go-systemd":   {"lektor-cloudd"},
+	"github.com/andybalholm/brotli":  {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-serve", "lektor-share", "lektor-view"},
+	"github.com/coreos/go-systemd":   {"lektor-cloudd", "lektor-serve"},
 	"github.com/emersion/go-message": {"lektor-pages"},
-	"github.com/microcosm-cc":        {"lektor-pages"},
-	"github.com/mmcdole/gofeed":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-share", "lektor-view"},
-	"github.com/wlynxg/chardet":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-share", "lektor-view"},
-	"net/http":                       {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-share", "lektor-view"},
+	"github.com/microcosm-cc":        {"lektor-pages", "lektor-serve"},
+	"github.com/mmcdole/gofeed":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-serve", "lektor-share", "lektor-view"},
+	"github.com/wlynxg/chardet":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-serve", "lektor-share", "lektor-view"},
+	"net/http":                       {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-serve", "lektor-share", "lektor-view"},
 	"html/template":                  {"lektor-cloudd", "lektor-ess"},
-	"modernc.org/sqlite":             {"lektor-import", "lektor-pages", "lektor-view"},
+	"modernc.org/sqlite":             {"lektor-import", "lektor-pages", "lektor-serve", "lektor-view"},
 }
 
 // links returns a line for each dependency that a program must not link, by the imports
