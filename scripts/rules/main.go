@@ -117,9 +117,9 @@ var siblings = map[string][]string{
 	"internal/app/viewer/tui":        nil,
 	"internal/app/viewer/undo":       {"session"},
 	"internal/app/viewer/publish":    {"session"},
-	"internal/app/viewer/save":       {"session", "undo"},
-	"internal/app/viewer/rules":      {"session", "external", "undo"},
-	"internal/app/viewer":            {"session", "external", "undo", "rules"},
+	"internal/app/viewer/save":       {"session"},
+	"internal/app/viewer/rules":      {"session", "external"},
+	"internal/app/viewer":            {"session", "external", "rules"},
 	"internal/app/viewer/fullscreen": {"session", "external", "undo", "tui", ""},
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/stamp"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -31,7 +32,7 @@ type library struct {
 
 // listing is the entries of a feed.
 type listing struct {
-	stamps [3]stamp // of new/$feed, cur/$feed, and the list of a complete feed
+	stamps [3]stamp.Stamp // of new/$feed, cur/$feed, and the list of a complete feed
 	refs   []lektordir.Ref
 	used   bool // in the present comparison
 }
@@ -104,13 +105,17 @@ func (l *library) snapshot(ctx context.Context) (*snapshot, error) {
 
 // look lists a feed, unless its directories are as they were. It reports whether it did.
 func (l *library) look(ctx context.Context, hash string) (relisted bool, err error) {
-	now := time.Now()
-	var stamps [3]stamp
-	for i, rel := range [...]string{"new/" + hash, "cur/" + hash, "src/" + feedstate.CompletePath(hash)} {
-		stamps[i] = stampOf(l.dir.Join(rel))
-	}
+	begun := stamp.Now(time.Now)
 	f := l.feeds[hash]
-	if f != nil && f.stamps == stamps && !slices.ContainsFunc(stamps[:], func(s stamp) bool { return s.unsettled }) {
+	if f == nil {
+		f = &listing{}
+	}
+	var now [3]stamp.Stamp
+	var times [3]stamp.Times
+	for i, rel := range [...]string{"new/" + hash, "cur/" + hash, "src/" + feedstate.CompletePath(hash)} {
+		now[i], times[i] = stamp.LookAgain(unix.AT_FDCWD, l.dir.Join(rel), f.stamps[i])
+	}
+	if f.stamps == now && !slices.Contains(now[:], "") {
 		f.used = true
 		return false, nil
 	}
@@ -118,12 +123,10 @@ func (l *library) look(ctx context.Context, hash string) (relisted bool, err err
 	if err = failure(err); err != nil {
 		return false, err
 	}
-	for i := range stamps {
-		if !stamps[i].settled(now) {
-			stamps[i] = stamp{unsettled: true}
-		}
+	for i := range now {
+		now[i] = stamp.Settled(now[i], times[i], begun)
 	}
-	l.feeds[hash] = &listing{stamps: stamps, refs: refs, used: true}
+	l.feeds[hash] = &listing{stamps: now, refs: refs, used: true}
 	return true, nil
 }
 
@@ -172,44 +175,4 @@ func (s *snapshot) find(id greader.ID) (entry, bool) {
 		return entry{}, false
 	}
 	return s.entries[i], true
-}
-
-// stamp identifies the state of a directory or file. An unsettled one equals no other.
-type stamp struct {
-	dev, ino     uint64
-	mtime, ctime unix.Timespec
-	size         int64
-	nlink        uint64
-	unsettled    bool
-}
-
-// stampOf returns the stamp of a path, zero if there is nothing.
-func stampOf(path string) stamp {
-	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
-		return stamp{unsettled: err != unix.ENOENT && err != unix.ENOTDIR}
-	}
-	return stamp{dev: uint64(st.Dev), ino: st.Ino, mtime: st.Mtim, ctime: st.Ctim, size: st.Size, nlink: uint64(st.Nlink)}
-}
-
-// Two changes within one step of the clock of a file system look alike, so a stamp that is
-// younger is not trusted.
-const (
-	fineStep   = 100 * time.Millisecond
-	coarseStep = 2100 * time.Millisecond
-)
-
-// settled reports whether each later change of what was looked at then will make another stamp.
-func (s stamp) settled(then time.Time) bool {
-	if s.unsettled {
-		return false
-	}
-	if s == (stamp{}) {
-		return true
-	}
-	step := fineStep
-	if s.ctime.Nsec == 0 || s.mtime.Nsec == 0 {
-		step = coarseStep
-	}
-	return then.Sub(time.Unix(s.ctime.Unix())) > step
 }

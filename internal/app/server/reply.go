@@ -144,7 +144,7 @@ func matches(field, tag string) bool {
 	return false
 }
 
-// extend gives a client with a valid token more time than a stranger has: a phone may be slow.
+// extend allows a client with a valid token more time than a stranger: a phone may be slow.
 func (c *call) extend() {
 	until := time.Now().Add(patience)
 	control := http.NewResponseController(c.w)
