@@ -71,7 +71,7 @@ var linked = map[string][]string{
 	"github.com/wlynxg/chardet":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-serve", "lektor-share", "lektor-view"},
 	"net/http":                       {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-serve", "lektor-share", "lektor-view"},
 	"html/template":                  {"lektor-cloudd", "lektor-ess"},
-	"modernc.org/sqlite":             {"lektor-import", "lektor-pages", "lektor-serve", "lektor-view"},
+	"modernc.org/sqlite":             {"lektor-import", "lektor-pages", "lektor-view"},
 }
 
 // links returns a line for each dependency that a program must not link, by the imports
@@ -127,7 +127,7 @@ var siblings = map[string][]string{
 // directory only through lektordir.
 var (
 	beneath = []string{"internal/dirfs", "internal/journal", "internal/commit", "internal/stage"}
-	viewers = []string{"internal/app/viewer", "internal/app/pages", "internal/query", "internal/mailmsg", "internal/index"}
+	viewers = []string{"internal/app/viewer", "internal/app/pages", "internal/undo", "internal/query", "internal/mailmsg", "internal/index"}
 )
 
 // below reports whether a package is one of places, or below one of them.
