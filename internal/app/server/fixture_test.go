@@ -162,7 +162,7 @@ func (f *fixture) flags() string {
 		second, _, _ := strings.Cut(e.Unique, ".")
 		place := e.Place
 		if place == "cur" {
-			place = e.Flags
+			place = strings.TrimPrefix(e.Flags, "2,")
 		}
 		list = append(list, second+":"+place)
 	}
