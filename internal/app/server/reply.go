@@ -36,18 +36,25 @@ func (c *call) send(contentType string, write func(io.Writer) error) error {
 	h := c.w.Header()
 	h.Set("Content-Type", contentType)
 	h.Add("Vary", "Accept-Encoding")
-	c.sent = true
 	if contentType == typeText || !accepts(c.r.Header.Get("Accept-Encoding"), "gzip") {
-		return write(c.w)
+		return write(body{c})
 	}
 	h.Set("Content-Encoding", "gzip")
 	z := zippers.Get().(*gzip.Writer)
 	defer zippers.Put(z)
-	z.Reset(c.w)
+	z.Reset(body{c})
 	if err := write(z); err != nil {
 		return err
 	}
 	return z.Close()
+}
+
+// body writes the body of an answer, and records that it began.
+type body struct{ c *call }
+
+func (b body) Write(p []byte) (int, error) {
+	b.c.sent = true
+	return b.c.w.Write(p)
 }
 
 // accepts reports whether a field Accept-Encoding has a coding, without weight 0.

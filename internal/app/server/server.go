@@ -157,6 +157,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c.sent {
 		panic(http.ErrAbortHandler) // an answer that ends too early must not look complete
 	}
+	w.Header().Del("Content-Encoding")
+	w.Header().Del("ETag")
+	w.Header().Del("Content-Disposition")
 	http.Error(w, refused.message, refused.status)
 }
 

@@ -86,6 +86,9 @@ func refuses(url string, allow []netip.Prefix) (from string, err error) {
 	case feedurl.Public(url) != url:
 		return "", bad("the URL has a user or password; subscribe to it with lektor-fetch add")
 	}
+	if err := feedurl.Check(url); err != nil {
+		return "", bad("%v", err)
+	}
 	why, addr := fetch.RefusesHost(url, allow)
 	switch {
 	case addr.IsValid():
@@ -264,7 +267,7 @@ func (c *call) quickAdd() error {
 	if url == "" {
 		return bad("quickadd: no URL")
 	}
-	if !strings.Contains(url, "://") && !strings.HasPrefix(url, "feed:") {
+	if isHost(url) {
 		url = "https://" + url
 	}
 	answer := greader.QuickAdd{Query: query}
@@ -286,6 +289,14 @@ func (c *call) quickAdd() error {
 		return err
 	}
 	return c.json(answer)
+}
+
+// isHost reports whether a text is a URL without its scheme, as users type it: a host, perhaps with
+// a port and a path.
+func isHost(text string) bool {
+	host, _, _ := strings.Cut(text, "/")
+	name, port, _ := strings.Cut(host, ":")
+	return strings.Contains(name, ".") && strings.Trim(port, "0123456789") == ""
 }
 
 // label returns the folder or flag that a request names in s, or in t without "user/-/label/".
