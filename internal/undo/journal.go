@@ -197,7 +197,7 @@ type Contents struct {
 	Command string
 	Began   time.Time
 	Moves   []Move
-	Invalid int // number of lines
+	Invalid int // number of invalid lines
 }
 
 // Read reads and parses a journal.
