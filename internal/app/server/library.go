@@ -56,7 +56,7 @@ func (s *Server) library(path string) (*library, error) {
 	if l := s.libraries[path]; l != nil {
 		return l, nil
 	}
-	dir, err := feedcmd.OpenDir(path, &lektordir.Options{Now: s.now})
+	dir, err := feedcmd.OpenDir(path, &lektordir.Options{Now: s.now, Sleep: s.opts.Sleep})
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,9 @@ type Options struct {
 	Verbose bool
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
+	// Sleep waits for a feed that a fetcher has locked; the default is that of
+	// [lektordir.Options].
+	Sleep func(context.Context, time.Duration) error
 }
 
 // Accounts checks users and tokens; see package accounts.
