@@ -122,7 +122,7 @@ func (c *checks) editPairs() {
 func (c *checks) editNothing() {
 	before := c.snapshot()
 	id := long(c.idOf(c.items()[0]))
-	for _, tag := range []string{state + "broadcast", state + "like", state + "fresh", state + "tracking-kept-unread", "user/-/label/No such label", "user/-/label/News"} {
+	for _, tag := range []string{state + "broadcast", state + "like", state + "broadcast-friends", state + "tracking-kept-unread", "user/-/label/No such label", "user/-/label/News"} {
 		for _, sign := range []string{"a", "r"} {
 			c.edit(edit, form("i", id, sign, tag))
 		}
@@ -428,7 +428,7 @@ func (c *checks) changesSeen() {
 	c.whole(readingList+unreadOnly+"&n=1000", c.stream(state+"reading-list", state+"read"))
 	c.edit(edit, form("i", long(c.idOf(i)), "a", state+"read", "a", state+"starred"))
 	c.whole(readingList+unreadOnly+"&n=1000", unread[1:])
-	c.run("", "lektor-view", "mark", "--clear", "SF", c.now(i).path)
+	c.run("", "lektor-view", "mark", "--clear", "FS", c.now(i).path)
 	c.whole(readingList+unreadOnly+"&n=1000", unread)
 	c.whole("s="+state+"starred&n=1000", c.stream(state+"starred"))
 	// Trashed entries are gone, for lektor-view as for clients.
@@ -461,10 +461,8 @@ func (c *checks) requests() {
 	}
 	// Two MiB of ids, most of which mean nothing.
 	want := c.items()[0]
-	big := "i=" + url.QueryEscape(long(c.idOf(want)))
-	for big += strings.Repeat("&i="+url.QueryEscape(long(4711)), 30_000); len(big) < 2<<20; {
-		big += "&i=1"
-	}
+	unknown := "&i=" + url.QueryEscape(long(4711))
+	big := "i=" + url.QueryEscape(long(c.idOf(want))) + strings.Repeat(unknown, 2<<20/len(unknown))
 	var got contentsAnswer
 	decode(c.t, c.post(contents, big), &got)
 	c.same("two MiB of ids", c.entriesOf(got), []item{want})

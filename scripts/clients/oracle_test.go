@@ -71,6 +71,10 @@ func (o oracle) feeds() []feed {
 		if list := o.text("src", hash, "etc/categories"); list != "" {
 			f.folders = strings.Split(list, "\n")
 		}
+		// Unsubscribed, a feed keeps its entries and is not listed; one of another fetcher has no etc/fetch.
+		if _, err := os.Stat(filepath.Join(o.dir, "src", hash, "etc/fetch")); err == nil && f.url == "" {
+			continue
+		}
 		if f.id != "" && fmt.Sprintf("%x", sha1.Sum([]byte(f.id))) == hash {
 			all = append(all, f)
 		}
@@ -189,19 +193,27 @@ func (o oracle) stream(stream string, without ...string) []item {
 	})
 }
 
-// find returns the entry with an id: seconds × 2²⁸ + microseconds × 2⁸ + 8 bits.
-func (o oracle) find(id string) (item, bool) {
-	n, err := strconv.ParseInt(id, 10, 64)
-	if err != nil || n <= 0 || n >= 1<<60 {
-		o.t.Errorf("%q is no id between 0 and 2⁶⁰", id)
+// finder returns a function that returns the entry with an id, as the lektor-dir is now. An id
+// is seconds × 2²⁸ + microseconds × 2⁸ + 8 bits of the identity.
+func (o oracle) finder() func(id string) (item, bool) {
+	all := map[int64][]item{}
+	for _, i := range o.items() {
+		all[i.seconds] = append(all[i.seconds], i)
+	}
+	return func(id string) (item, bool) {
+		o.t.Helper()
+		n, err := strconv.ParseInt(id, 10, 64)
+		if err != nil || n <= 0 || n >= 1<<60 {
+			o.t.Errorf("%q is no id between 0 and 2⁶⁰", id)
+			return item{}, false
+		}
+		for _, i := range all[n>>28] {
+			if i.identity == "" || i.micros == n>>8&(1<<20-1) {
+				return i, true
+			}
+		}
 		return item{}, false
 	}
-	for _, i := range o.items() {
-		if i.seconds == n>>28 && (i.identity == "" || i.micros == n>>8&(1<<20-1)) {
-			return i, true
-		}
-	}
-	return item{}, false
 }
 
 // titles are what test failures show of entries.

@@ -251,10 +251,11 @@ func (p *player) look(r *request, a answer, d []string) {
 	case "items":
 		var got contentsAnswer
 		decode(p.t, a, &got)
+		subscribed := p.subscribed()
 		for n, i := range p.entriesOf(got) {
 			id, _ := strconv.ParseInt((*got.Items[n].ID)[len("tag:google.com,2005:reader/item/"):], 16, 64)
 			p.lists[name] = append(p.lists[name], short(id))
-			p.fields(got.Items[n], i, p.subscribed())
+			p.fields(got.Items[n], i, subscribed)
 		}
 	default:
 		p.t.Fatalf("%s: no directive %q", r.at, d[0])
@@ -315,8 +316,9 @@ func (p *player) found(name string) (all []item) {
 	if !ok {
 		p.t.Fatalf("%s: no list %s", p.at, name)
 	}
+	find := p.finder()
 	for _, id := range list {
-		i, ok := p.find(id)
+		i, ok := find(id)
 		if !ok {
 			p.t.Errorf("%s: no entry has the id %s", p.at, id)
 		}
