@@ -57,7 +57,6 @@ feedhq-flag-star "s"
 feedhq-flag-share "x"
 download-retries 1
 reload-threads 4
-confirm-mark-feed-read no
 feed-sort-order "title-asc"
 show-read-feeds yes
 `,
@@ -170,12 +169,11 @@ func (n *newsboat) keys(c *checks) {
 		n.t.Fatal("no entry is on the screen")
 		return item{}
 	}()
-	x.Keys("N")
+	x.Keys("Home", "N")
 	await(n.t, "newsboat's N toggles read", func() bool { return c.now(first).read != first.read })
-	x.Keys("k", "N") // N moves on to the next
-	await(n.t, "newsboat's N toggles read back", func() bool { return c.now(first).read == first.read })
-	x.Keys("k")
-	x.Keys("C-e")
+	x.Keys("Home", "N")
+	x.Until("read again as before", func([]string) bool { return c.now(first).read == first.read })
+	x.Keys("Home", "C-e")
 	x.Await("Flags:")
 	x.Keys("s", "Enter")
 	starred := func() (n int) {
