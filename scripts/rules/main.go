@@ -41,7 +41,7 @@ var doors = map[string][]string{
 	"codeberg.org/readeck":            {"internal/app/article"},
 	"github.com/charmbracelet":        {"internal/app/viewer/tui"},
 	"github.com/wlynxg/chardet":       {"internal/charset"},
-	"golang.org/x/crypto":             {"internal/app/hub"},
+	"golang.org/x/crypto":             {"internal/app/hub", "internal/app/server/accounts"},
 	"modernc.org/libc":                {"internal/index"},
 	"modernc.org/sqlite":              {"internal/index", "internal/app/importer"},
 	"github.com/rivo/uniseg":          {"internal/htmltext"},
