@@ -32,7 +32,7 @@ func newApp() *cli.App {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Value: server.DefaultListen, Usage: "listen on `ADDRESS`, a host and port"},
 			&cli.StringFlag{Name: "base-path", Value: "/", Usage: "serve the API below `PATH`"},
-			&cli.StringFlag{Name: "state", Usage: "keep users and tokens in `DIR`", DefaultText: "$STATE_DIRECTORY or $XDG_STATE_HOME/lektor-serve"},
+			stateFlag(),
 			&cli.StringFlag{Name: "cert", Usage: "use TLS with the certificate in `FILE`"},
 			&cli.StringFlag{Name: "key", Usage: "use TLS with the key in `FILE`"},
 			&cli.BoolFlag{Name: "insecure", Usage: "serve other machines without TLS"},
@@ -41,6 +41,7 @@ func newApp() *cli.App {
 			&cli.IntFlag{Name: "max-connections", Value: httpserver.DefaultMaxConns, Usage: "keep at most `N` connections open"},
 			&cli.BoolFlag{Name: "verbose", Usage: "report each request"},
 		},
+		Commands: []*cli.Command{passwdCommand(), tokensCommand()},
 		Action: cmdline.Run(server.Serve, "", func(f *cmdline.Flags) server.Options {
 			f.Fail(cmdline.NoArgs(f.Context))
 			o := server.Options{
