@@ -259,11 +259,20 @@ func decode(t testing.TB, a answer, v any) {
 	}
 }
 
+// deadline returns a function that reports whether a minute has passed.
+func deadline() func() bool {
+	end := time.Now().Add(15*time.Second)
+	return func() bool { return time.Now().After(end) }
+}
+
+// pause is the time between two looks at another program.
+func pause() { time.Sleep(20 * time.Millisecond) }
+
 // await waits until a condition holds, for a minute.
 func await(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
+	for end := deadline(); !done(); pause() {
+		if end() {
 			t.Fatalf("a minute has passed without this: %s", what)
 		}
 	}
