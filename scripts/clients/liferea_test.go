@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
 // display starts an X server in memory and returns its name.
@@ -94,12 +96,16 @@ func (l *liferea) start() {
 	if err := os.WriteFile(l.at(".config/liferea/feedlist.opml"), []byte(list), 0o600); err != nil {
 		l.t.Fatal(err)
 	}
-	cmd := exec.Command("dbus-run-session", "--", "liferea", "--disable-plugins", "--debug-update", "--debug-net")
-	cmd.Env = []string{
+	cmd := exec.Command("dbus-run-session", "--", "sh", "-c", `echo "$DBUS_SESSION_BUS_ADDRESS" >"$HOME/bus"; exec liferea --disable-plugins --debug-update --debug-net`)
+	cmd.Env = l.env()
+	l.program = launch(l.t, cmd)
+}
+
+func (l *liferea) env() []string {
+	return []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + l.home, "XDG_RUNTIME_DIR=" + l.at("run"), "DISPLAY=" + l.display, "LC_ALL=C.UTF-8", "GSETTINGS_BACKEND=memory",
 		"GIO_USE_NETWORK_MONITOR=base", "NO_AT_BRIDGE=1", "WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS=1", "LIBGL_ALWAYS_SOFTWARE=1",
 	}
-	l.program = launch(l.t, cmd)
 }
 
 // items returns the titles of each feed that Liferea has.
@@ -119,21 +125,21 @@ func (l *liferea) items() map[string][]string {
 // keys types keys into Liferea's window.
 func (l *liferea) keys(keys ...string) {
 	l.t.Helper()
-	for _, args := range [][]string{{"search", "--onlyvisible", "--sync", "--name", "Liferea", "windowfocus"}, append([]string{"key", "--delay", "50"}, keys...)} {
-		cmd := exec.Command("timeout", append([]string{"20", "xdotool"}, args...)...)
-		cmd.Env = append(os.Environ(), "DISPLAY="+l.display)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			l.t.Fatalf("xdotool %q: %v\n%s\n%s", args, err, out, l.program.out)
-		}
-	}
+	l.xdotool("search", "--onlyvisible", "--sync", "--name", "Liferea", "windowfocus")
+	l.xdotool(append([]string{"key", "--delay", "50"}, keys...)...)
 }
 
 // TestLiferea: Liferea as it comes downloads the lektor-dir, and marks in it.
 func TestLiferea(t *testing.T) {
 	needs(t, "liferea", "Xvfb", "xdotool", "dbus-run-session", "sqlite3")
 	w := fill(t)
-	s := serveDir(t, w.dir.Path, "--verbose")
-	t.Cleanup(func() { println(s.log.String()) })
+	origin, err := server.New("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer origin.Close()
+	origin.Handle("/feed", server.Doc("", server.RSS("Origin", 0, 3)))
+	s := serveDir(t, w.dir.Path, "--allow", "127.0.0.0/8")
 	c := &checks{s, oracle{t, w.dir.Path}, t, w}
 	l := &liferea{t: t, home: t.TempDir(), display: display(t), url: s.url}
 	l.start()
@@ -153,7 +159,43 @@ func TestLiferea(t *testing.T) {
 		}
 	}
 	l.edits(c)
+	l.subscribe(c, origin.URL("/feed"))
 	l.program.signal(syscall.SIGTERM)
+}
+
+// xdotool runs xdotool on the display.
+func (l *liferea) xdotool(args ...string) {
+	l.t.Helper()
+	cmd := exec.Command("timeout", append([]string{"20", "xdotool"}, args...)...)
+	cmd.Env = append(os.Environ(), "DISPLAY="+l.display)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		l.t.Fatalf("xdotool %q: %v\n%s\n%s", args, err, out, l.program.out)
+	}
+}
+
+// click clicks at a point of the screen, where a dialog is without a window manager.
+func (l *liferea) click(x, y int) {
+	l.t.Helper()
+	l.xdotool("sleep", "1", "mousemove", fmt.Sprint(x), fmt.Sprint(y), "click", "1")
+}
+
+// subscribe adds a feed beside the one that is selected, and removes it.
+func (l *liferea) subscribe(c *checks, url string) {
+	l.t.Helper()
+	bus, err := os.ReadFile(l.at("bus"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	cmd := exec.Command("timeout", "20", "liferea", "--add-feed="+url)
+	cmd.Env = append(l.env(), "DBUS_SESSION_BUS_ADDRESS="+strings.TrimSpace(string(bus)))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		l.t.Fatalf("liferea --add-feed: %v\n%s", err, out)
+	}
+	await(l.t, "Liferea subscribes to a feed", func() bool { return c.there(url) })
+	l.click(90, 240) // the new feed
+	l.keys("Delete")
+	l.click(419, 270) // "Delete" of a dialog
+	await(l.t, "Liferea unsubscribes from a feed", func() bool { return !c.there(url) })
 }
 
 // edits marks as a person does, by keys.
@@ -178,6 +220,7 @@ func (l *liferea) edits(c *checks) {
 	l.keys("ctrl+m")
 	await(l.t, "Liferea marks an entry as unread", func() bool { return !c.now(at).read })
 	l.keys("ctrl+r")
+	l.click(303, 120) // "Mark all as read" of a dialog, which no key reaches
 	await(l.t, "Liferea marks a feed as read", func() bool { return len(c.stream("feed/"+at.feed, state+"read")) == 0 })
 }
 

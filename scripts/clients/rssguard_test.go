@@ -64,8 +64,8 @@ func newRSSGuard(t *testing.T, service int, url string) *rssguard {
 	}
 	p := g.start()
 	await(t, "RSS Guard has made its files", func() bool {
-		_, err := os.Stat(g.at("data/config/config.ini"))
-		return err == nil && g.has("Accounts")
+		log, err := os.ReadFile(g.at("log"))
+		return err == nil && bytes.Contains(log, []byte("Auto-download timer started")) && g.has("Accounts")
 	})
 	p.signal(syscall.SIGTERM)
 	config, err := os.OpenFile(g.at("data/config/config.ini"), os.O_APPEND|os.O_WRONLY, 0)
