@@ -144,7 +144,7 @@ func RefusesHost(raw string, allow []netip.Prefix) (why string, addr netip.Addr)
 	if err != nil {
 		last := host[strings.LastIndexByte(host, '.')+1:]
 		if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
-			return "its host is a number, and no address", netip.Addr{}
+			return "its host is a number but not an IP address", netip.Addr{}
 		}
 		return "", netip.Addr{}
 	}

@@ -43,11 +43,10 @@ func SplitPath(escaped, base string) (call, stream string, ok bool) {
 			return prefix, rest, true
 		}
 	}
-	call = strings.Trim(merge(path), "/")
-	if plain, err := url.PathUnescape(call); err == nil {
-		call = plain
+	if plain, err := url.PathUnescape(path); err == nil {
+		path = plain
 	}
-	return call, "", true
+	return strings.Trim(merge(path), "/"), "", true
 }
 
 // cutPath removes a prefix and the following slash from a path in which slashes may be repeated.

@@ -106,7 +106,7 @@ func (s *session) openTops() (*tops, error) {
 		if err := unix.Fstat(fd, &st); err != nil {
 			return t, &dirError{err}
 		}
-		t.now[i] = stamp.Settled(stamp.Of(&st), stamp.TimesOf(&st), read)
+		t.now[i] = stamp.Settled(stamp.From(&st), stamp.TimesOf(&st), read)
 	}
 	return t, nil
 }
@@ -247,8 +247,8 @@ func (s *session) list(f *feed, place int) (*listing, error) {
 		return nil, &dirError{err}
 	}
 	l := &listing{names: names}
-	if unix.Fstat(fd, &after) == nil && stamp.Of(&before) == stamp.Of(&after) {
-		l.stamp = stamp.Settled(stamp.Of(&before), stamp.TimesOf(&before), read)
+	if unix.Fstat(fd, &after) == nil && stamp.From(&before) == stamp.From(&after) {
+		l.stamp = stamp.Settled(stamp.From(&before), stamp.TimesOf(&before), read)
 	}
 	return l, nil
 }

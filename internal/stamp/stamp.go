@@ -27,10 +27,10 @@ const (
 
 const size = 48
 
-// Of returns the stamp of what was looked at.
-func Of(st *unix.Stat_t) Stamp { return like(st, "") }
+// From returns the stamp of a file or directory, from stat(2).
+func From(st *unix.Stat_t) Stamp { return like(st, "") }
 
-// like is Of without an allocation if the result equals known, as it mostly does.
+// like is From without an allocation if the result equals known, as it mostly does.
 func like(st *unix.Stat_t, known Stamp) Stamp {
 	var b [size]byte
 	for i, n := range [size / 8]int64{

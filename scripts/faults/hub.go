@@ -250,7 +250,7 @@ func (h *hubs) promises() []*promise {
 		}},
 		// The time is further away than a gap of a moment can have it, so the next hub
 		// does it at once.
-		{name: "a ping that waits for its time", gap: long, send: "HTTP/1.1 200", want: "will be again in", verify: notifies("/rest", "/rpc"), ask: func(base string) string {
+		{name: "a ping that waits for its time", gap: long, send: "HTTP/1.1 200", want: "it is read again in", verify: notifies("/rest", "/rpc"), ask: func(base string) string {
 			ping(base) // the first is not to wait
 			h.publish()
 			return ping(base)

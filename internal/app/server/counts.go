@@ -87,12 +87,3 @@ func (v *view) labels(hash string, names map[string]string) (list []string) {
 	}
 	return list
 }
-
-// preferences, friends and streamPreferences answer with empty lists.
-func (c *call) preferences() error { return c.json(greader.Preferences{Prefs: []string{}}) }
-
-func (c *call) friends() error { return c.json(greader.Friends{Friends: []string{}}) }
-
-func (c *call) streamPreferences() error {
-	return c.json(greader.StreamPreferences{Prefs: map[string][]string{}})
-}

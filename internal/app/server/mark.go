@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/undo"
 )
 
 // edit is the flags that a request sets and clears.

@@ -98,9 +98,9 @@ var routes = sync.OnceValue(func() map[string]route {
 		"stream/items/ids":       {do: (*call).ids, read: true, write: true},
 		"stream/items/contents":  {do: (*call).items, read: true, write: true},
 		"unread-count":           {do: (*call).unreadCounts, read: true, write: true},
-		"preference/list":        {do: (*call).preferences, read: true, write: true},
-		"preference/stream/list": {do: (*call).streamPreferences, read: true, write: true},
-		"friend/list":            {do: (*call).friends, read: true, write: true},
+		"preference/list":        {do: always(greader.Preferences{Prefs: []string{}}), read: true, write: true},
+		"preference/stream/list": {do: always(greader.StreamPreferences{Prefs: map[string][]string{}}), read: true, write: true},
+		"friend/list":            {do: always(greader.Friends{Friends: []string{}}), read: true, write: true},
 		"subscription/edit":      {do: (*call).editSubscription, write: true},
 		"subscription/quickadd":  {do: (*call).quickAdd, write: true},
 		"subscription/export":    {do: (*call).export, read: true},
@@ -114,6 +114,11 @@ var routes = sync.OnceValue(func() map[string]route {
 	}
 	return all
 })
+
+// always returns a route that answers each request with the same value.
+func always(v any) func(*call) error {
+	return func(c *call) error { return c.json(v) }
+}
 
 // httpError is the answer to a request that failed.
 type httpError struct {

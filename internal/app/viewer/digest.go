@@ -9,13 +9,13 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/undo"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -29,7 +29,7 @@ type DigestOptions struct {
 	Width int  // columns to wrap to; 80 if 0
 	// Number prints numbers, which other commands take.
 	Number bool
-	// HTML is the flags of lektor-pages digest, which then writes the digest; nil writes text.
+	// HTML are the flags of lektor-pages digest, which then writes the digest; nil writes text.
 	HTML []string
 }
 

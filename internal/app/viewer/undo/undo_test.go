@@ -17,10 +17,11 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/app/viewer/undo"
+	command "github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
+	"github.com/lektordir/lektor/internal/undo"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -50,17 +51,17 @@ func (f *fixture) places() map[string]string {
 // flags returns the flags of a place.
 func flags(place string) string { return strings.TrimPrefix(strings.TrimPrefix(place, "new"), "2,") }
 
-func (f *fixture) undo(o undo.Options) error {
+func (f *fixture) undo(o command.Options) error {
 	o.Common = f.Common()
 	o.Print.Format = "name"
-	return undo.Undo(context.Background(), o, f.Streams(""))
+	return command.Undo(context.Background(), o, f.Streams(""))
 }
 
 // step is the effect of a command: the old and the new place of each entry by unique name.
 type step map[string][2]string
 
-// After random commands and moves by others, undo takes back the last command that is not taken
-// back yet, and of its entries only those that nobody has moved since.
+// TestUndoModel: after random commands and moves by others, undo takes back the last command that
+// is not taken back yet, and of its entries only those that nobody has moved since.
 func TestUndoModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -120,14 +121,14 @@ func TestUndoModel(t *testing.T) {
 				}
 				continue
 			default:
-				err := f.undo(undo.Options{})
+				err := f.undo(command.Options{})
 				now := f.places()
 				want := maps.Clone(before)
 				if len(steps) > 0 {
 					for unique, m := range steps[len(steps)-1] {
 						if before[unique] == m[1] {
 							if want[unique] = "2," + flags(m[0]); m[0] == "" {
-								want[unique] = "2,S" // a bare name says so
+								want[unique] = "2,S" // a name without information means read
 							}
 						}
 					}
@@ -154,7 +155,7 @@ func TestUndoModel(t *testing.T) {
 	}
 }
 
-// Invalid lines of the journal move nothing.
+// TestUndoForeign: invalid lines of the journal move nothing.
 func TestUndoForeign(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1700000001.1.h")
@@ -165,8 +166,8 @@ func TestUndoForeign(t *testing.T) {
 	for _, line := range []string{
 		"", "\t", "x", one, two, two + "\t", one + "\t" + two, // another entry
 		"cur/" + h + "/1700000001.1.h;2,\t" + one,                                  // into new/
-		two + "\t" + "tmp/" + h + "/1700000002.1.h",                                // out of the places of entries
-		"cur/" + h + "/../../../x;2,\t" + two,                                      // and of the directory
+		two + "\t" + "tmp/" + h + "/1700000002.1.h",                                // outside of new/ and cur/
+		"cur/" + h + "/../../../x;2,\t" + two,                                      // outside of the lektor-dir
 		"/etc/" + h + "/1700000002.1.h\t" + two, "../cur/a/1700000002.1.h\t" + two, //
 		"src/" + h + "/1700000002.1.h\t" + two, "cur/../1700000002.1.h;2,\t" + two, //
 		"cur/other/1700000002.1.h;2,\t" + two, two + "\t../" + two, two + "\t/" + two, //
@@ -184,7 +185,7 @@ func TestUndoForeign(t *testing.T) {
 			return path
 		}
 		write(7, "mark\t2026-03-15T00:00:00Z\n"+line+"\n")
-		if err := f.undo(undo.Options{}); err == nil {
+		if err := f.undo(command.Options{}); err == nil {
 			t.Errorf("%q was taken back: %s%s", line, &f.Out, &f.Err)
 		}
 		if now := f.places(); !maps.Equal(now, before) {
@@ -193,7 +194,7 @@ func TestUndoForeign(t *testing.T) {
 		// An invalid line does not prevent the others from being taken back, and a line that
 		// a kill cut off is ignored.
 		write(1, "mark\t2026-03-15T00:00:00Z\ncur/"+h+"/1700000003.1.h;2,\tcur/"+h+"/1700000003.1.h;2,S\n"+line+"\ncur/"+h+"/1700000002.1.h;2,F\t"+two)
-		if err := f.undo(undo.Options{}); err != nil || f.Out.String() != "1700000003.1.h\n" {
+		if err := f.undo(command.Options{}); err != nil || f.Out.String() != "1700000003.1.h\n" {
 			t.Errorf("with %q: %v, %q, %s", line, err, &f.Out, &f.Err)
 		}
 		if err := os.Rename(f.Path+"/cur/"+h+"/1700000003.1.h;2,", f.Path+"/cur/"+h+"/1700000003.1.h;2,S"); err != nil {
@@ -202,8 +203,8 @@ func TestUndoForeign(t *testing.T) {
 	}
 }
 
-// A pipe, directory, link or odd file with the name of a journal does not block undo, is not
-// followed, and does not hide earlier commands.
+// TestUndoOddFiles: a pipe, directory, link or odd file with the name of a journal does not block
+// undo, is not followed, and does not hide earlier commands.
 func TestUndoOddFiles(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1700000001.1.h")
@@ -231,7 +232,7 @@ func TestUndoOddFiles(t *testing.T) {
 	if err := os.WriteFile(outside+"/journal", []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.undo(undo.Options{}); err != nil || f.Out.String() != "1700000001.1.h\n" {
+	if err := f.undo(command.Options{}); err != nil || f.Out.String() != "1700000001.1.h\n" {
 		t.Errorf("%v, %q, %s", err, &f.Out, &f.Err)
 	}
 	if places := f.places(); places["1700000001.1.h"] != "2," {
@@ -248,7 +249,7 @@ func TestUndoOddFiles(t *testing.T) {
 	if warned := f.Err.String(); !strings.Contains(warned, "undo cannot take this back") || f.places()["1700000001.1.h"] != "2,S" {
 		t.Errorf("%q, %v", warned, f.places())
 	}
-	if err := f.undo(undo.Options{}); err == nil {
+	if err := f.undo(command.Options{}); err == nil {
 		t.Error("undo used a journal behind a link")
 	}
 	if left, err := os.ReadDir(outside); len(left) != 1 || err != nil {
@@ -256,7 +257,8 @@ func TestUndoOddFiles(t *testing.T) {
 	}
 }
 
-// If the journal cannot be written, or becomes full, the entries are moved with one warning.
+// TestJournalFails: if the journal cannot be written, or becomes full, the entries are moved with
+// one warning.
 func TestJournalFails(t *testing.T) {
 	for _, limit := range []int64{0, 300} {
 		f := newFixture(t)
@@ -285,14 +287,14 @@ func TestJournalFails(t *testing.T) {
 		if s.Report.Warnings() != 1 || !strings.Contains(f.Err.String(), want) {
 			t.Errorf("limit %d: %s", limit, &f.Err)
 		}
-		err = f.undo(undo.Options{})
+		err = f.undo(command.Options{})
 		if (err == nil) != (limit > 0) || strings.Count(f.Out.String(), "\n") != min(int(limit), 2) {
 			t.Errorf("limit %d: %v, %s", limit, err, &f.Out)
 		}
 	}
 }
 
-// If the rename itself fails, the only message is its error.
+// TestJournalOfNothing: if the rename itself fails, the only message is its error.
 func TestJournalOfNothing(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1700000001.1.h")
@@ -319,7 +321,7 @@ func TestJournalOfNothing(t *testing.T) {
 	}
 }
 
-// If another viewer has set the flags first, undo does not clear them.
+// TestUndoOfOthers: if another viewer has set the flags first, undo does not clear them.
 func TestUndoOfOthers(t *testing.T) {
 	f := newFixture(t)
 	path := f.Add("new", "1700000001.1.h")
@@ -344,12 +346,13 @@ func TestUndoOfOthers(t *testing.T) {
 		}
 	}
 	m.Close()
-	if err := f.undo(undo.Options{}); err != nil || f.Out.String() != "1700000002.1.h\n" {
+	if err := f.undo(command.Options{}); err != nil || f.Out.String() != "1700000002.1.h\n" {
 		t.Errorf("%v, %q, %s", err, &f.Out, &f.Err)
 	}
 }
 
-// Concurrent commands write a journal each, and as many concurrent undos take back all of them.
+// TestUndoAtOnce: concurrent commands write a journal each, and as many concurrent undos take
+// back all of them.
 func TestUndoAtOnce(t *testing.T) {
 	f := newFixture(t)
 	const n = 12
@@ -383,7 +386,7 @@ func TestUndoAtOnce(t *testing.T) {
 	all(func(i int, s *cmdline.Streams) error {
 		// All remaining journals may be locked by other undos: try again.
 		for {
-			err := undo.Undo(t.Context(), undo.Options{Common: f.Common()}, s)
+			err := command.Undo(t.Context(), command.Options{Common: f.Common()}, s)
 			if left, _ := filepath.Glob(filepath.Join(f.Path, undo.Dir, "*")); err == nil || len(left) == 0 {
 				return nil
 			}
@@ -396,8 +399,8 @@ func TestUndoAtOnce(t *testing.T) {
 	}
 }
 
-// Processes that mark, trash and undo at the same time lose and duplicate no entry, and the
-// journals stay few and can all be taken back.
+// TestUndoCrowd: processes that mark, trash and undo at the same time lose and duplicate no
+// entry, and the journals stay few and can all be taken back.
 func TestUndoCrowd(t *testing.T) {
 	f := newFixture(t)
 	var names []string
@@ -426,7 +429,7 @@ func TestUndoCrowd(t *testing.T) {
 				case 3:
 					err = viewer.Digest(t.Context(), viewer.DigestOptions{Common: c, Query: []string{"is:unread"}}, s)
 				default:
-					if err = undo.Undo(t.Context(), undo.Options{Common: c}, s); err != nil && strings.Contains(err.Error(), "nothing to take back") {
+					if err = command.Undo(t.Context(), command.Options{Common: c}, s); err != nil && strings.Contains(err.Error(), "nothing to take back") {
 						err = nil
 					}
 				}
@@ -445,7 +448,7 @@ func TestUndoCrowd(t *testing.T) {
 	if places := f.places(); len(places) != len(names) {
 		t.Errorf("%d entries: %v", len(places), places)
 	}
-	for n := 0; f.undo(undo.Options{}) == nil; n++ {
+	for n := 0; f.undo(command.Options{}) == nil; n++ {
 		if n > undo.MaxCommands {
 			t.Fatal("undo finds more and more journals")
 		}
@@ -469,7 +472,8 @@ func (d *during) Write(p []byte) (int, error) {
 	return d.Writer.Write(p)
 }
 
-// A command that still runs is skipped, and the command before it is taken back.
+// TestUndoWhileItRuns: a command that still runs is skipped, and the command before it is taken
+// back.
 func TestUndoWhileItRuns(t *testing.T) {
 	f := newFixture(t)
 	f.Add("cur", "1700000001.1.h;2,S")
@@ -485,7 +489,7 @@ func TestUndoWhileItRuns(t *testing.T) {
 	s.Out = &during{&f.Out, func() {
 		if n++; n == 3 {
 			var out strings.Builder
-			err := undo.Undo(t.Context(), undo.Options{Common: f.Common()}, cmdline.NewStreams("lektor-view", nil, io.Discard, &out))
+			err := command.Undo(t.Context(), command.Options{Common: f.Common()}, cmdline.NewStreams("lektor-view", nil, io.Discard, &out))
 			if messages = out.String(); err != nil {
 				t.Error(err)
 			}
@@ -497,7 +501,7 @@ func TestUndoWhileItRuns(t *testing.T) {
 	if !strings.Contains(messages, "digest of 2026-03-16 01:00 is still running; it is not taken back") {
 		t.Error(messages)
 	}
-	if err := f.undo(undo.Options{}); err != nil || strings.Count(f.Out.String(), "\n") != 3 {
+	if err := f.undo(command.Options{}); err != nil || strings.Count(f.Out.String(), "\n") != 3 {
 		t.Errorf("%v %s %s", err, &f.Out, &f.Err)
 	}
 	if places := f.places(); places["1700000001.1.h"] != "2,S" || places["1700000010.1.h"] != "2," {
