@@ -80,7 +80,7 @@ func (c *checker) report(path, what string, mend func() error) error {
 	return err
 }
 
-// tmp reports the files in tmp/, and recovers them if that is asked for.
+// tmp reports the files in tmp/, and recovers them if c.repair is true.
 func (c *checker) tmp(ctx context.Context) error {
 	left := func() ([]string, error) {
 		var left []string
@@ -203,12 +203,12 @@ func (c *checker) journal(hash string) error {
 			}
 			return journal.Truncate(path, j.Good)
 		})
-		if err := c.report(rel, fmt.Sprintf("%d bytes after its last good line do not count", j.Size-j.Good), mend); err != nil {
+		if err := c.report(rel, fmt.Sprintf("%d bytes after its last valid line are ignored", j.Size-j.Good), mend); err != nil {
 			return err
 		}
 	}
 	if inside > 0 {
-		return c.report(rel, fmt.Sprintf("%d lines do not count: their checksum is wrong", inside), nil)
+		return c.report(rel, fmt.Sprintf("%d lines are ignored, because their checksum is wrong", inside), nil)
 	}
 	return nil
 }
@@ -311,7 +311,7 @@ func (c *checker) entry(r Ref) error {
 		case err != nil:
 			bad = errors.Join(bad, err)
 		case name != "content" && (!utf8.Valid(data) || strings.ContainsRune(string(data), 0)):
-			bad = errors.Join(bad, c.report(r.Path()+"/"+name, "it is not UTF-8 without NUL", nil))
+			bad = errors.Join(bad, c.report(r.Path()+"/"+name, "it is not valid UTF-8, or has a NUL", nil))
 		}
 	}
 	bad = errors.Join(bad, c.extras(r))
