@@ -82,8 +82,8 @@ func (c *checker) report(path, what string, mend func() error) error {
 
 // tmp reports the files in tmp/, and recovers them if c.repair is true.
 func (c *checker) tmp(ctx context.Context) error {
-	left := func() ([]string, error) {
-		var left []string
+	list := func() ([]string, error) {
+		var paths []string
 		feeds, err := c.d.fs.Feeds("tmp")
 		for _, feed := range feeds {
 			names, lerr := dirfs.Names(c.d.Join("tmp", feed))
@@ -91,12 +91,12 @@ func (c *checker) tmp(ctx context.Context) error {
 				err = errors.Join(err, lerr)
 			}
 			for _, n := range names {
-				left = append(left, "tmp/"+feed+"/"+n)
+				paths = append(paths, "tmp/"+feed+"/"+n)
 			}
 		}
-		return left, err
+		return paths, err
 	}
-	before, err := left()
+	before, err := list()
 	if len(before) == 0 || err != nil {
 		return err
 	}
@@ -104,16 +104,16 @@ func (c *checker) tmp(ctx context.Context) error {
 	var bad error
 	if c.repair {
 		bad = c.d.Recover(ctx)
-		after, err = left()
+		after, err = list()
 		bad = errors.Join(bad, err)
 	}
 	for _, p := range before {
-		still := !c.repair || slices.Contains(after, p)
+		exists := !c.repair || slices.Contains(after, p)
 		what := "being written, or left by an interrupted run"
 		if filepath.Base(p) == commit.Purging {
 			what = "the feed is being removed, or its removal was interrupted"
 		}
-		c.found = append(c.found, Problem{Path: p, What: what, Safe: true, Repaired: !still})
+		c.found = append(c.found, Problem{Path: p, What: what, Safe: true, Repaired: !exists})
 	}
 	return bad
 }
@@ -227,7 +227,7 @@ func (c *checker) entries(ctx context.Context) error {
 			bad = errors.Join(bad, c.names(err))
 			for _, r := range refs {
 				if other, ok := places[r.Unique]; ok {
-					bad = errors.Join(bad, c.double(other, r))
+					bad = errors.Join(bad, c.duplicate(other, r))
 				}
 				places[r.Unique] = r
 				bad = errors.Join(bad, c.entry(r))
@@ -237,8 +237,8 @@ func (c *checker) entries(ctx context.Context) error {
 	return bad
 }
 
-// double reports an entry that was found in two places.
-func (c *checker) double(first, second Ref) error {
+// duplicate reports an entry that was found in two places.
+func (c *checker) duplicate(first, second Ref) error {
 	if _, err := dirfs.Lstat(c.d.abs(first)); err != nil {
 		return nil // a viewer moved it meanwhile
 	}
