@@ -106,7 +106,7 @@ func TestPlantedLinks(t *testing.T) {
 				}
 				outside := filepath.Join(t.TempDir(), "outside")
 				at := d.Join(strings.ReplaceAll(at, "$", feedHash))
-				// If full, the link leads to the old directory, otherwise to another user's.
+				// If full, the link leads to the old file or directory, otherwise to another one.
 				switch {
 				case full:
 					if err := os.Rename(at, outside); err != nil {
@@ -415,7 +415,7 @@ func TestPutFeedKeepsObligatory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := tx.PutFeed(&Feed{ID: feedID, Name: "\n"}); err == nil {
-		t.Error("a name without text was put")
+		t.Error("PutFeed accepts a name without text")
 	}
 	if got := read(t, d.Join("src", feedHash, "name")); got != "Example\n" {
 		t.Errorf("%q", got)
@@ -427,11 +427,11 @@ func TestPutFeedKeepsObligatory(t *testing.T) {
 	}
 	defer tx2.Close()
 	if err := tx2.PutFeed(&Feed{ID: odd, Name: "x"}); err == nil {
-		t.Error("an id that a file of one line cannot hold was put")
+		t.Error("PutFeed accepts an id of two lines")
 	}
 }
 
-// A journal that somebody changed without the lock is not written to.
+// If another program changed the journal without the lock, the commit does not write to it.
 func TestJournalChanged(t *testing.T) {
 	d, _ := newDir(t)
 	deliver(t, d, sample("1", "A"))
@@ -533,8 +533,8 @@ func TestUnlessNames(t *testing.T) {
 	}
 }
 
-// A src directory that vanishes during a fetch fails the feed, delivers nothing,
-// and leaves nothing.
+// If src/$feed is removed during a fetch, the commit fails, delivers nothing and leaves nothing in
+// tmp/.
 func TestSrcVanishes(t *testing.T) {
 	d, _ := newDir(t)
 	w := writer(t, d)

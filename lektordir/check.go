@@ -80,10 +80,10 @@ func (c *checker) report(path, what string, mend func() error) error {
 	return err
 }
 
-// tmp reports the files in tmp/, and recovers them if that is asked for.
+// tmp reports the files in tmp/, and recovers them if c.repair is true.
 func (c *checker) tmp(ctx context.Context) error {
-	left := func() ([]string, error) {
-		var left []string
+	list := func() ([]string, error) {
+		var paths []string
 		feeds, err := c.d.fs.Feeds("tmp")
 		for _, feed := range feeds {
 			names, lerr := dirfs.Names(c.d.Join("tmp", feed))
@@ -91,12 +91,12 @@ func (c *checker) tmp(ctx context.Context) error {
 				err = errors.Join(err, lerr)
 			}
 			for _, n := range names {
-				left = append(left, "tmp/"+feed+"/"+n)
+				paths = append(paths, "tmp/"+feed+"/"+n)
 			}
 		}
-		return left, err
+		return paths, err
 	}
-	before, err := left()
+	before, err := list()
 	if len(before) == 0 || err != nil {
 		return err
 	}
@@ -104,16 +104,16 @@ func (c *checker) tmp(ctx context.Context) error {
 	var bad error
 	if c.repair {
 		bad = c.d.Recover(ctx)
-		after, err = left()
+		after, err = list()
 		bad = errors.Join(bad, err)
 	}
 	for _, p := range before {
-		still := !c.repair || slices.Contains(after, p)
+		exists := !c.repair || slices.Contains(after, p)
 		what := "being written, or left by an interrupted run"
 		if filepath.Base(p) == commit.Purging {
 			what = "the feed is being removed, or its removal was interrupted"
 		}
-		c.found = append(c.found, Problem{Path: p, What: what, Safe: true, Repaired: !still})
+		c.found = append(c.found, Problem{Path: p, What: what, Safe: true, Repaired: !exists})
 	}
 	return bad
 }
@@ -203,12 +203,12 @@ func (c *checker) journal(hash string) error {
 			}
 			return journal.Truncate(path, j.Good)
 		})
-		if err := c.report(rel, fmt.Sprintf("%d bytes after its last good line do not count", j.Size-j.Good), mend); err != nil {
+		if err := c.report(rel, fmt.Sprintf("%d bytes after its last valid line are ignored", j.Size-j.Good), mend); err != nil {
 			return err
 		}
 	}
 	if inside > 0 {
-		return c.report(rel, fmt.Sprintf("%d lines do not count: their checksum is wrong", inside), nil)
+		return c.report(rel, fmt.Sprintf("%d lines are ignored, because their checksum is wrong", inside), nil)
 	}
 	return nil
 }
@@ -227,7 +227,7 @@ func (c *checker) entries(ctx context.Context) error {
 			bad = errors.Join(bad, c.names(err))
 			for _, r := range refs {
 				if other, ok := places[r.Unique]; ok {
-					bad = errors.Join(bad, c.double(other, r))
+					bad = errors.Join(bad, c.duplicate(other, r))
 				}
 				places[r.Unique] = r
 				bad = errors.Join(bad, c.entry(r))
@@ -237,8 +237,8 @@ func (c *checker) entries(ctx context.Context) error {
 	return bad
 }
 
-// double reports an entry that was found in two places.
-func (c *checker) double(first, second Ref) error {
+// duplicate reports an entry that was found in two places.
+func (c *checker) duplicate(first, second Ref) error {
 	if _, err := dirfs.Lstat(c.d.abs(first)); err != nil {
 		return nil // a viewer moved it meanwhile
 	}
@@ -311,7 +311,7 @@ func (c *checker) entry(r Ref) error {
 		case err != nil:
 			bad = errors.Join(bad, err)
 		case name != "content" && (!utf8.Valid(data) || strings.ContainsRune(string(data), 0)):
-			bad = errors.Join(bad, c.report(r.Path()+"/"+name, "it is not UTF-8 without NUL", nil))
+			bad = errors.Join(bad, c.report(r.Path()+"/"+name, "it is not valid UTF-8, or has a NUL", nil))
 		}
 	}
 	bad = errors.Join(bad, c.extras(r))

@@ -26,7 +26,7 @@ func (c *checker) extras(r Ref) error {
 		return err
 	}
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
-		return c.report(rel, "it is not UTF-8 without NUL", nil)
+		return c.report(rel, "it is not valid UTF-8, or has a NUL", nil)
 	}
 	malformed := 0
 	for l := range bytes.Lines(data) {

@@ -53,7 +53,7 @@ func TestComplete(t *testing.T) {
 	}
 	set("")
 	shown()
-	set(cur.Identity()) // an editor may leave the newline out
+	set(cur.Identity()) // an editor may omit the newline
 	shown(cur.Path())
 	// A malformed file hides no entry.
 	for _, text := range []string{"x", "\n", cur.Identity() + "\n\x00\x00", "0123456789ABCDEF\n"} {

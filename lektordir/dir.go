@@ -17,7 +17,7 @@ import (
 // Options replaces the clock, host name and process id that a [Dir] uses, for tests.
 type Options struct {
 	Now   func() time.Time                           // (default time.Now)
-	Sleep func(context.Context, time.Duration) error // (default: a timer, which ctx stops)
+	Sleep func(context.Context, time.Duration) error // (default: waits, or returns the error of ctx)
 	Host  string                                     // host in unique names (default os.Hostname)
 	PID   int                                        // process id in unique names (default os.Getpid)
 }
@@ -118,7 +118,7 @@ func (d *Dir) Options() Options { return Options(d.fs.Options) }
 // Path returns the absolute path of the lektor-dir.
 func (d *Dir) Path() string { return d.fs.Path }
 
-// Join returns the absolute path of a file in the lektor-dir, of elements as in
+// Join returns the absolute path of a file in the lektor-dir. It joins the elements like
 // [filepath.Join].
 func (d *Dir) Join(elem ...string) string {
 	return filepath.Join(d.fs.Path, filepath.Join(elem...))

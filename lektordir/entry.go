@@ -49,9 +49,9 @@ type Entry struct {
 	Episode      int // from 1; 0 means none
 	Season       int // from 1; 0 means none
 	FullText     FullText
-	// People holds the authors if there are several or if more than a name is known, and
-	// likewise the contributors; Author and Contributors hold the same persons as text. It
-	// also holds all authors of the source.
+	// People holds the authors if there are several, or if more is known than a name and a
+	// mail address, and likewise the contributors. Author and Contributors hold the same
+	// persons as text. People also holds all authors of the source.
 	People []Person
 	// Relations holds the links that have no field of their own.
 	Relations []Relation

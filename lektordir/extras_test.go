@@ -78,8 +78,8 @@ func TestCheckExtras(t *testing.T) {
 		"link\ta\nmine\t\nmore\tx\ty": "",
 		"":                            "",
 		"link a\n\n\tx\nlink\ta\n":    "3 of its lines are malformed",
-		"link\t\xff\n":                "not UTF-8 without NUL",
-		"link\ta\x00\n":               "not UTF-8 without NUL",
+		"link\t\xff\n":                "not valid UTF-8",
+		"link\ta\x00\n":               "not valid UTF-8",
 	} {
 		d, _ := newDir(t)
 		r := deliver(t, d, sample("1", "A"))[0]

@@ -256,13 +256,13 @@ func TestHardlinksOfLinks(t *testing.T) {
 		link   func(t *testing.T, entry, to string) error // nil to go on
 		names  uint64
 	}{
-		"usual":             {nil, nil, 3},
-		"leads elsewhere":   {elsewhere, nil, 2},
-		"none":              {func(_ *testing.T, entry string) { os.Remove(entry + "/feed") }, nil, 2},
-		"a directory":       {func(t *testing.T, entry string) { os.Remove(entry + "/feed"); write(t, entry+"/feed/id", "x") }, nil, 2},
-		"exchanged":         {nil, func(t *testing.T, entry, _ string) error { elsewhere(t, entry); return nil }, 2},
-		"files alone":       {nil, func(*testing.T, string, string) error { return unix.EPERM }, 1},
-		"as many as may be": {nil, func(*testing.T, string, string) error { return unix.EMLINK }, 1},
+		"usual":           {nil, nil, 3},
+		"leads elsewhere": {elsewhere, nil, 2},
+		"none":            {func(_ *testing.T, entry string) { os.Remove(entry + "/feed") }, nil, 2},
+		"a directory":     {func(t *testing.T, entry string) { os.Remove(entry + "/feed"); write(t, entry+"/feed/id", "x") }, nil, 2},
+		"exchanged":       {nil, func(t *testing.T, entry, _ string) error { elsewhere(t, entry); return nil }, 2},
+		"files alone":     {nil, func(*testing.T, string, string) error { return unix.EPERM }, 1},
+		"too many links":  {nil, func(*testing.T, string, string) error { return unix.EMLINK }, 1},
 	} {
 		d, _ := newDir(t)
 		first := deliver(t, d, by("1", "Ann"))[0]

@@ -179,7 +179,7 @@ func interleave(t *testing.T, seed uint64) {
 			}
 		}
 		if n := there[id.String()] + removed[id.String()]; n < 1 || n > 1+both {
-			t.Errorf("seed %d, entry %d: there %d times, removed %d times, %d versions taken while they replaced others",
+			t.Errorf("seed %d, entry %d: exists %d times, removed %d times, %d versions taken while they replaced others",
 				seed, i, there[id.String()], removed[id.String()], both)
 		}
 	}

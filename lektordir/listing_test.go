@@ -44,7 +44,7 @@ func (s *skipping) readDir(f *os.File) ([]os.DirEntry, error) {
 	}
 	mtime := fi.ModTime()
 	if !s.stealth {
-		// A different mtime, in the future, so that it is recent for slow readings, too.
+		// The new mtime is in the future, so that even slow readings do not regard it as old.
 		mtime = time.Now().Add(time.Hour + time.Duration(s.read)*time.Minute)
 	}
 	if err := os.Chtimes(f.Name(), time.Time{}, mtime); err != nil {

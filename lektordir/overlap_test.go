@@ -77,7 +77,7 @@ func TestWriteBesideFails(t *testing.T) {
 		if _, err := tx.add(ctx, by("urn:1", "Ann")); err != nil {
 			t.Fatal(err)
 		}
-		// The name of a file is taken.
+		// An entry with the same file twice cannot be written.
 		bad := sample("urn:x", "x").Version
 		bad.Files = func(yield func(string, []byte) bool) {
 			for range 2 {

@@ -127,3 +127,26 @@ func TestDeliverSweeps(t *testing.T) {
 		t.Error(left)
 	}
 }
+
+// If several entries of a call have the same ID, Deliver delivers the one with the greatest date, and among
+// equal ones the last.
+func TestDeliverSameID(t *testing.T) {
+	day := func(n int) time.Time { return time.Date(2026, 3, n, 0, 0, 0, 0, time.UTC) }
+	for want, entries := range map[string][]lektordir.Entry{
+		"last":    {{ID: "a", Title: "first"}, {ID: "a", Title: "last"}},
+		"newest":  {{ID: "a", Title: "newest", PubDate: day(2)}, {ID: "a", Title: "old", PubDate: day(1)}},
+		"updated": {{ID: "a", Title: "updated", PubDate: day(1), Updated: day(3)}, {ID: "a", Title: "published later", PubDate: day(2)}},
+	} {
+		d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := d.Deliver(t.Context(), clock, lektordir.UpdateNew, entries...)
+		if err != nil || len(res.New) != 1 || res.Repeated != 1 {
+			t.Fatalf("%s: %+v, %v", want, res, err)
+		}
+		if e, err := d.ReadEntry(res.New[0], lektordir.FieldTitle); err != nil || e.Title != want {
+			t.Errorf("%+v, %v, want the title %q", e, err, want)
+		}
+	}
+}

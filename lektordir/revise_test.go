@@ -94,7 +94,7 @@ func TestWanted(t *testing.T) {
 				t.Errorf("%s, document %d: wanted %q, staged %q", policy, i, wanted, staged)
 			}
 			if again, _ := put(items...); len(again) > 0 {
-				t.Errorf("%s, document %d: wanted once more: %q", policy, i, again)
+				t.Errorf("%s, document %d: wanted again: %q", policy, i, again)
 			}
 		}
 		w.Close()

@@ -73,7 +73,7 @@ func TestNothingBeforeCommit(t *testing.T) {
 		t.Errorf("left in tmp: %v", got)
 	}
 	if _, err := os.Stat(d.journalPath(feedHash)); !errors.Is(err, os.ErrNotExist) {
-		t.Error("a journal without a delivery:", err)
+		t.Error("there is a journal without a delivery:", err)
 	}
 }
 
@@ -278,25 +278,24 @@ func TestRecoverLeavesOthers(t *testing.T) {
 	}
 }
 
-// A clock that is far ahead makes nothing old that another program is writing: neither of
-// a lektor-dir that knows the Date of servers, however often it is recovered, nor of one
-// that was in use before the clock jumped.
+// If the clock is far ahead, recovery does not remove an entry that another program is writing. It
+// knows the real time by the Date of servers or by the last changes of the feed.
 func TestRecoverClockAhead(t *testing.T) {
 	const day = 24 * time.Hour
 	theirs := "1700000000.M1P2Q3I0123456789abcdef.elsewhere"
 	for name, test := range map[string]struct {
-		clock, date, used time.Duration // after the entry was written; date 0: no server said any
+		clock, date, used time.Duration // after the entry was written; date 0: no Date is known
 		kept              bool
 	}{
-		"an hour later":                            {clock: time.Hour, used: time.Hour, kept: true},
-		"two days later":                           {clock: 2 * day, used: 2 * day},
-		"two days later, by servers too":           {clock: 2 * day, date: 2 * day, used: 2 * day},
-		"a jump":                                   {clock: 400 * day, used: time.Minute, kept: true},
-		"a jump of two days, a server knows":       {clock: 2 * day, date: time.Minute, used: time.Minute, kept: true},
-		"a jump, a server knows, used since":       {clock: 400 * day, date: time.Minute, used: 400 * day, kept: true},
-		"a jump, a server knows, fetched for days": {clock: 400 * day, date: 37 * time.Hour, used: 400 * day},
-		"a server that is ahead":                   {clock: time.Hour, date: 400 * day, used: time.Hour, kept: true},
-		"a year later":                             {clock: 400 * day, used: 399 * day},
+		"an hour later":                         {clock: time.Hour, used: time.Hour, kept: true},
+		"two days later":                        {clock: 2 * day, used: 2 * day},
+		"two days later, with a Date":           {clock: 2 * day, date: 2 * day, used: 2 * day},
+		"a jump":                                {clock: 400 * day, used: time.Minute, kept: true},
+		"a jump of two days, with a Date":       {clock: 2 * day, date: time.Minute, used: time.Minute, kept: true},
+		"a jump, with a Date, used since":       {clock: 400 * day, date: time.Minute, used: 400 * day, kept: true},
+		"a jump, with a Date of 37 hours later": {clock: 400 * day, date: 37 * time.Hour, used: 400 * day},
+		"a Date that is ahead":                  {clock: time.Hour, date: 400 * day, used: time.Hour, kept: true},
+		"a year later":                          {clock: 400 * day, used: 399 * day},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, c := newDir(t)
@@ -361,8 +360,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// A viewer that takes the old version before the commit wins: the user has
-// seen the entry, and it is not delivered anew.
+// If a viewer takes or removes the old version before the commit, the new version is not delivered.
 func TestReplaceTooLate(t *testing.T) {
 	for _, viewer := range []func(*Dir, Ref) error{
 		func(d *Dir, r Ref) error { _, err := d.SetFlags(r, "S", ""); return err },
@@ -388,7 +386,8 @@ func TestReplaceTooLate(t *testing.T) {
 	}
 }
 
-// An interrupted replacement is finished from wherever it stopped.
+// Recovery finishes a replacement of an older version of the program, which put the old version aside
+// first.
 func TestRecoverReplacement(t *testing.T) {
 	for step := range 4 {
 		d, _ := newDir(t)
@@ -425,7 +424,7 @@ func TestRecoverReplacement(t *testing.T) {
 	}
 }
 
-// A failed write delivers nothing of the transaction, and half an entry never.
+// If writing an entry fails, the transaction delivers no entry.
 func TestFailedWrite(t *testing.T) {
 	d, _ := newDir(t)
 	w := writer(t, d)
@@ -448,7 +447,7 @@ func TestFailedWrite(t *testing.T) {
 	}
 }
 
-// A journal that cannot be written fails its feed alone, and delivers nothing of it.
+// If a journal cannot be written, only its feed fails, and none of its entries is delivered.
 func TestFailedJournal(t *testing.T) {
 	d, _ := newDir(t)
 	w, err := newFetcher(d, commit.Options{Delay: time.Hour})
@@ -470,7 +469,7 @@ func TestFailedJournal(t *testing.T) {
 		}
 		txs = append(txs, tx)
 	}
-	// A directory stands in the journal's place.
+	// The journal cannot be written, because it is a directory.
 	if err := os.Mkdir(d.journalPath(feedHash), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -497,7 +496,7 @@ func TestFailedJournal(t *testing.T) {
 	}
 }
 
-// A sync that fails renames and saves nothing.
+// If a sync fails, no entry is renamed or recorded in the journal.
 func TestFailedSync(t *testing.T) {
 	d, _ := newDir(t)
 	w := writer(t, d)
@@ -521,13 +520,13 @@ func TestFailedSync(t *testing.T) {
 	if j, err := journal.Read(d.journalPath(feedHash)); err != nil || lines(j) != 0 {
 		t.Error(j, err)
 	}
-	// With the fault gone a rerun delivers what was missed.
+	// Without the fault, another run delivers the entries.
 	if got := deliver(t, d, sample("1", "A")); len(got) != 1 {
 		t.Error(got)
 	}
 }
 
-// Many feeds share the syncs, whoever delivers them, and each is whole.
+// Transactions of many feeds are committed together, and every entry is delivered.
 func TestGroupCommit(t *testing.T) {
 	d, _ := newDir(t)
 	w := writer(t, d)
@@ -615,20 +614,20 @@ func TestPutFeed(t *testing.T) {
 		t.Errorf("%+v %v", got, err)
 	}
 	if after, _ := os.Stat(d.Join("src", feedHash, "description")); !os.SameFile(before, after) {
-		t.Error("an unchanged file was written anew")
+		t.Error("an unchanged file was written again")
 	}
 	if got := read(t, d.Join("src", feedHash, "unknown")); got != "kept\n" {
 		t.Error(got)
 	}
 	if err := tx.PutFeed(&Feed{ID: "another", Name: "x"}); err == nil {
-		t.Error("a feed was put in another's place")
+		t.Error("PutFeed accepts the id of another feed")
 	}
 	if err := tx.PutFeed(&Feed{ID: feedID}); err == nil {
-		t.Error("a feed without a name was put")
+		t.Error("PutFeed accepts a feed without a name")
 	}
 }
 
-// Nothing is written through a link that stands in the place of tmp/$feed.
+// If tmp/$feed is a symbolic link, no entry is written.
 func TestPlantedLink(t *testing.T) {
 	d, _ := newDir(t)
 	outside := t.TempDir()
@@ -727,7 +726,7 @@ func TestArrivals(t *testing.T) {
 	if r := <-got; r != first {
 		t.Errorf("%v, want %v", r, first)
 	}
-	// A feed that is new while we watch, written by a shell.
+	// An entry of a new feed, written by a shell.
 	shell(t, d, `mkdir -p new/other tmp/other; mkdir tmp/other/1500000000.1.h; mv tmp/other/1500000000.1.h new/other/`)
 	if r := <-got; r.Path() != "new/other/1500000000.1.h" {
 		t.Errorf("%v", r)

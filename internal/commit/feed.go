@@ -46,21 +46,21 @@ func (t *Txn) PutFeed(files iter.Seq2[string, string]) error {
 	}
 	// The directories are listed, because most feeds lack most of the files, and on a replicated
 	// file system each look for a missing file asks every replica.
-	there := map[string]bool{}
+	existing := map[string]bool{}
 	for i, rel := range srcDirs(t.feed)[:2] {
 		names, err := dirfs.AllNames(t.d.Join(rel))
 		if err != nil {
 			return err
 		}
 		for _, name := range names {
-			there[[]string{"", "etc/"}[i]+name] = true
+			existing[[]string{"", "etc/"}[i]+name] = true
 			if atomicfile.Temporary(name) {
 				t.removeAbandoned(t.d.Join(rel, name))
 			}
 		}
 	}
 	for name, text := range files {
-		if err := t.putFile(name, text, there[name]); err != nil {
+		if err := t.putFile(name, text, existing[name]); err != nil {
 			return err
 		}
 	}
@@ -75,13 +75,13 @@ func (t *Txn) removeAbandoned(path string) {
 	}
 }
 
-// putFile writes or removes a file of the feed if it has changed. there reports whether it exists.
-func (t *Txn) putFile(name, text string, there bool) error {
+// putFile writes or removes a file of the feed if it has changed. exists reports whether it exists now.
+func (t *Txn) putFile(name, text string, exists bool) error {
 	obligatory := name == "id" || name == "name"
 	path := filepath.Join(t.d.Join("src", t.feed), name)
 	var old []byte
 	var err error = fs.ErrNotExist
-	if there {
+	if exists {
 		old, err = dirfs.ReadFile(path)
 	}
 	if err != nil && !isNotExist(err) {

@@ -49,11 +49,11 @@ func finishPurge(d *dirfs.Dir, slow bool, feed string) error {
 	if err := os.RemoveAll(src); err != nil {
 		return err
 	}
-	left, err := os.ReadDir(tmp)
+	ents, err := os.ReadDir(tmp)
 	if err != nil {
 		return err
 	}
-	for _, e := range left {
+	for _, e := range ents {
 		if e.Name() != Purging {
 			if err := os.RemoveAll(tmp + "/" + e.Name()); err != nil {
 				return err

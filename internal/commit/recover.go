@@ -88,12 +88,12 @@ func newRecovery(d *dirfs.Dir, feed string) (*recovery, error) {
 		return nil, err
 	}
 	// Strict, because an entry in cur/ that was skipped would be renamed to new/ again.
-	there, err := d.List(context.Background(), feed, true)
+	listing, err := d.List(context.Background(), feed, true)
 	if err != nil {
 		return nil, err
 	}
-	r := &recovery{d: d, feed: feed, journal: j, at: make(map[string]entryname.Name, len(there.Names))}
-	for _, n := range there.Names {
+	r := &recovery{d: d, feed: feed, journal: j, at: make(map[string]entryname.Name, len(listing.Names))}
+	for _, n := range listing.Names {
 		r.at[n.Unique] = n
 	}
 	r.before = certainTime(d, feed).Add(-foreignAge)
@@ -142,12 +142,12 @@ func (r *recovery) finishReplacing(unique string) error {
 	}
 	// A power cut may leave the file empty; then the journal has the name.
 	rec, known := r.journal.Named(unique)
-	_, there := r.at[unique]
+	_, listed := r.at[unique]
 	old := cmp.Or(rec.Replaces, string(bytes.TrimSuffix(data, []byte{'\n'})))
 	switch {
 	case old == "" || old[0] == '.' || strings.ContainsAny(old, "/;\x00"):
 		return r.d.RemoveOld(note, r.before) // another program wrote it
-	case !known && !there:
+	case !known && !listed:
 		// The journal was lost, so the new version was not delivered.
 		return os.Remove(note)
 	}

@@ -44,8 +44,8 @@ func replace(d *dirfs.Dir, feed, from, unique, old string) (dropped bool, err er
 	if err := writeNote(note, old); err != nil {
 		return false, err
 	}
-	there, aside := d.Join("new", feed, old), d.Join("tmp", feed, old+dirfs.GoneReplaced)
-	_, err = dirfs.Lstat(there)
+	inNew, aside := d.Join("new", feed, old), d.Join("tmp", feed, old+dirfs.GoneReplaced)
+	_, err = dirfs.Lstat(inNew)
 	if isNotExist(err) {
 		// An interrupted run has put OLD aside. (Older versions did so before step 2.)
 		if _, aerr := dirfs.Lstat(aside); aerr == nil {
@@ -64,7 +64,7 @@ func replace(d *dirfs.Dir, feed, from, unique, old string) (dropped bool, err er
 	if err := arrive(d, feed, from, unique); err != nil {
 		return false, err
 	}
-	if err := d.PutAside(feed, there, aside); isNotExist(err) {
+	if err := d.PutAside(feed, inNew, aside); isNotExist(err) {
 		return withdraw(d, feed, from, unique, note)
 	} else if err != nil {
 		return false, err

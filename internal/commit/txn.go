@@ -94,9 +94,9 @@ func (t *Txn) Journal() (*journal.Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A fetcher that was killed since this run recovered may have recorded entries in the
-	// journal that are not in new/ yet, where staged entries are compared with them. Other
-	// files in tmp/ do not matter: they may be another program's and stay for good.
+	// If a fetcher was killed since this run recovered, the journal may name entries that are still in
+	// tmp/. They are delivered now, because a replacement looks for the old version in new/. Other
+	// files in tmp/ do not matter; they may be another program's.
 	if unsettled(t.d, t.feed, j) {
 		if err := recoverLocked(t.d, t.feed); err != nil && unsettled(t.d, t.feed, j) {
 			return nil, err

@@ -172,9 +172,9 @@ func (w *Writer) run() {
 			continue
 		case w.closed || w.flush || g.entries >= maxGroupEntries || len(g.txns) >= maxGroupTxns:
 		default:
-			if left := min(w.delay-time.Since(g.last), maxDelays*w.delay-time.Since(g.born)); left > 0 {
+			if wait := min(w.delay-time.Since(g.last), maxDelays*w.delay-time.Since(g.born)); wait > 0 {
 				// It locks the mutex, because a wakeup before Wait would be lost.
-				t := time.AfterFunc(left, func() {
+				t := time.AfterFunc(wait, func() {
 					w.mu.Lock()
 					defer w.mu.Unlock()
 					w.cond.Broadcast()

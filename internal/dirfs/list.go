@@ -64,7 +64,7 @@ func (d *Dir) List(ctx context.Context, feed string, strict bool) (Listing, erro
 			agreed = 0
 		}
 		all, last = Listing{unite(all.Names, read.Names), read.Bad}, read
-		// Two readings that skip the same entry agree, but only if it is renamed during both.
+		// Two readings miss the same entry only if it is renamed during both.
 		settled := agreed == 1 && change != changed || agreed == 2
 		switch {
 		case err != nil, !strict && (change == unchanged || settled || n+1 == mostReadings):
@@ -121,7 +121,7 @@ type look struct {
 	path  string
 	f     *os.File  // nil if the directory does not exist
 	mtime time.Time // before reading
-	sure  bool      // mtime is old enough that any later change would change it
+	sure  bool      // mtime is so old that any later change sets another mtime
 }
 
 // Two changes within one tick of a file system's clock have the same mtime. A tick is that of the

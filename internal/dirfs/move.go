@@ -164,8 +164,8 @@ func lockEntry(path string, how int) (*os.File, error) {
 			return nil, &fs.PathError{Op: "lock", Path: path, Err: err}
 		}
 		// Another directory may have got the name while lockEntry waited for the lock.
-		there, err := atomicfile.InPlace(f)
-		if there {
+		inPlace, err := atomicfile.InPlace(f)
+		if inPlace {
 			return f, nil
 		}
 		f.Close()

@@ -103,8 +103,8 @@ func (r *Record) Read(want lektordir.Fields) error {
 	}
 	e, err := r.s.Dir.ReadEntry(r.Ref, want)
 	for try := 0; errors.Is(err, fs.ErrNotExist) && try < mostMoves; try++ {
-		ref, there := r.s.where(r.Ref)
-		if !there || ref == r.Ref && try > 1 {
+		ref, found := r.s.where(r.Ref)
+		if !found || ref == r.Ref && try > 1 {
 			return err
 		}
 		r.Ref = ref
@@ -124,28 +124,28 @@ const mostMoves = 20
 // tries the usual flags, because a listing is soon out of date if another process renames all entries.
 // A listing of the feed is kept until an entry is not where it says.
 func (s *Store) where(ref lektordir.Ref) (lektordir.Ref, bool) {
-	if now, there := s.renamed(ref); there {
+	if now, found := s.renamed(ref); found {
 		return now, true
 	}
 	s.moved.Lock()
 	defer s.moved.Unlock()
-	known := s.places[ref.Feed]
-	now, there := known.of[ref.Unique]
-	if there && now != ref {
+	listing := s.places[ref.Feed]
+	now, found := listing.of[ref.Unique]
+	if found && now != ref {
 		return now, true
 	}
-	if there || time.Since(known.listed) >= listingAge {
-		known = places{listed: time.Now(), of: map[string]lektordir.Ref{}}
+	if found || time.Since(listing.listed) >= listingAge {
+		listing = places{listed: time.Now(), of: map[string]lektordir.Ref{}}
 		// Malformed names were reported when the entries were selected.
 		refs, _ := s.Dir.List(context.Background(), lektordir.ListOptions{Feeds: []string{ref.Feed}, AllVersions: true, Withdrawn: true})
 		for _, r := range refs {
-			known.of[r.Unique] = r
+			listing.of[r.Unique] = r
 		}
 		if s.places == nil {
 			s.places = map[string]places{}
 		}
-		s.places[ref.Feed] = known
-		if now, there = known.of[ref.Unique]; there {
+		s.places[ref.Feed] = listing
+		if now, found = listing.of[ref.Unique]; found {
 			return now, true
 		}
 	}
@@ -155,7 +155,7 @@ func (s *Store) where(ref lektordir.Ref) (lektordir.Ref, bool) {
 
 // renamed looks for an entry under its old name, and under the names with other combinations of
 // the flags F, S and T.
-func (s *Store) renamed(ref lektordir.Ref) (now lektordir.Ref, there bool) {
+func (s *Store) renamed(ref lektordir.Ref) (now lektordir.Ref, found bool) {
 	exists := func(r lektordir.Ref) bool {
 		_, err := os.Lstat(s.Dir.Path() + "/" + r.Path())
 		return err == nil
@@ -368,10 +368,10 @@ func (r *Record) Title() string {
 	if t := r.OwnTitle(); strings.TrimSpace(t) != "" {
 		return t
 	}
-	had := r.have&lektordir.FieldContent != 0
+	hadContent := r.have&lektordir.FieldContent != 0
 	e := r.Get(lektordir.FieldContent | lektordir.FieldType)
 	text := htmltext.Excerpt(e.Content, e.Type, excerptWidth)
-	if !had && r.details != nil {
+	if !hadContent && r.details != nil {
 		r.dropContent()
 	}
 	return cmp.Or(text, r.URL(), r.Get(lektordir.FieldID).ID)

@@ -97,12 +97,12 @@ func Open(path string, o Options) (*Log, []byte, error) {
 		}
 		if o.Lock {
 			// The file may have been removed between open and lock.
-			there, err := l.lock()
+			inPlace, err := l.lock()
 			if err != nil {
 				l.Close()
 				return nil, nil, err
 			}
-			if !there {
+			if !inPlace {
 				l.Close()
 				continue
 			}
@@ -160,16 +160,16 @@ func open(path string, o Options) (*Log, error) {
 }
 
 // lock locks the file, and reports whether it is still in place.
-func (l *Log) lock() (there bool, err error) {
+func (l *Log) lock() (inPlace bool, err error) {
 	if err := atomicfile.Hold(l.f, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
 		return false, fmt.Errorf("%s: %w", l.f.Name(), ErrLocked)
 	}
 	l.locked = true
-	there, err = atomicfile.InPlace(l.f)
+	inPlace, err = atomicfile.InPlace(l.f)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return there, err
+	return inPlace, err
 }
 
 // Size returns the size of the valid part, in bytes, with all appended lines.
@@ -231,7 +231,7 @@ func (l *Log) Replace(lines []byte, write func(path string, data []byte) error) 
 	}
 	err := write(l.f.Name(), lines)
 	if err != nil {
-		if there, lerr := atomicfile.InPlace(l.f); there || lerr != nil {
+		if inPlace, lerr := atomicfile.InPlace(l.f); inPlace || lerr != nil {
 			return err
 		}
 	}

@@ -30,8 +30,8 @@ import (
 // versions; the identity in a unique name is such a digest.
 type Digest [8]byte
 
-// DigestOf returns the digest of a list of strings. Lists with the same concatenation have
-// different digests.
+// DigestOf returns the digest of a list of strings. Different lists have different digests,
+// even if their concatenations are equal.
 func DigestOf(parts ...string) Digest {
 	sum := HashOf(parts...)
 	return Digest(sum[:8])

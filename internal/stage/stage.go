@@ -192,19 +192,19 @@ func (t *Txn) late(it *item, newest journal.Record, rule Dates) (bool, error) {
 	}
 	// A viewer may move the entry in the meantime, so it is looked for up to three times.
 	for range 3 {
-		name, there := t.onDisk[newest.Unique]
-		if !there {
+		name, exists := t.onDisk[newest.Unique]
+		if !exists {
 			break
 		}
 		place := "new/"
 		if name.Cur {
 			place = "cur/"
 		}
-		was, err := t.dated(place + t.Feed() + "/" + name.Base())
+		oldDate, err := t.dated(place + t.Feed() + "/" + name.Base())
 		if err == nil {
 			// The files have whole seconds.
-			was, is := was.Truncate(time.Second), it.updated().Truncate(time.Second)
-			return is.After(was) || rule == NotOlder && is.Equal(was), nil
+			oldDate, newDate := oldDate.Truncate(time.Second), it.updated().Truncate(time.Second)
+			return newDate.After(oldDate) || rule == NotOlder && newDate.Equal(oldDate), nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return false, err
