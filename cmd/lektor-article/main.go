@@ -26,8 +26,8 @@ func newApp() *cli.App {
 		Name:      "lektor-article",
 		Usage:     "extract the article of a web page",
 		ArgsUsage: " ",
-		Description: `It reads an HTML page from standard input and prints its article. lektor-fetch starts
-it for feeds whose setting fulltext is on.
+		Description: `lektor-article reads an HTML page from standard input and prints its article.
+lektor-fetch starts it for feeds whose setting fulltext is on.
 
    curl -s https://example.org/post | lektor-article --url https://example.org/post`,
 		Flags: []cli.Flag{

@@ -1,4 +1,4 @@
-// Lektor-import moves what another feed reader keeps into a lektor-dir. Its manual is
+// Lektor-import copies the data of another feed reader into a lektor-dir. Its manual is
 // lektor-import(1).
 package main
 
@@ -17,15 +17,15 @@ func newApp() *cli.App {
 	return &cli.App{
 		Name:  "lektor-import",
 		Usage: "move in from another feed reader",
-		Description: `It copies subscriptions with names and folders, saved queries, and the read state of
-entries. It fetches nothing and writes to no file of the other reader.
-lektor-fetch import --from starts it and then fetches the feeds.
+		Description: `lektor-import copies subscriptions with names and folders, saved queries, and the read
+state of entries. It makes no requests and writes to no file of the other reader.
+"lektor-fetch import --from" starts it and then fetches the feeds.
 
    lektor-import newsboat
    lektor-import --dir feeds sfeed ~/.sfeed/sfeedrc`,
 		Flags: []cli.Flag{cmdline.DirFlag()},
 		Commands: []*cli.Command{
-			reader("newsboat", "take over urls, cache.db and the killfile of newsboat", "[PATH [CACHE]]", `PATH is newsboat's directory, or its file urls (default: where newsboat looks for it).
+			reader("newsboat", "take over urls, cache.db and the killfile of newsboat", "[PATH [CACHE]]", `PATH is newsboat's directory, or its file urls (default: the first that newsboat would find).
 CACHE is its database (default: the one that newsboat uses).
 
    lektor-import newsboat --dry-run`),
@@ -44,7 +44,7 @@ $SFEED_URL_FILE).
 	}
 }
 
-// reader is the command for one of [importer.Readers].
+// reader returns the command for one of [importer.Readers].
 func reader(name, usage, args, description string) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usage, ArgsUsage: args, Description: description,

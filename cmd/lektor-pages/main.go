@@ -50,7 +50,7 @@ written.
 			&cli.StringFlag{Name: "title", Usage: "the `TITLE` of the site", Value: "lektor"},
 			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N` entries", DefaultText: "all"},
 			&cli.IntFlag{Name: "per-page", Usage: "put `N` entries on a page of a list", Value: 50},
-			imagesFlag("show images at once; their servers learn that somebody reads"),
+			imagesFlag("show images at once; their servers learn that somebody reads the entry"),
 			privateFlag(),
 		},
 		Action: cmdline.Run(app.HTML, "DIR", func(f *cmdline.Flags) app.HTMLOptions {
@@ -69,7 +69,7 @@ written.
 	}
 }
 
-// mailFlags are those of maildir and mbox.
+// mailFlags returns the flags of maildir and mbox.
 func mailFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "query", Usage: "only entries that match `QUERY`", DefaultText: "all, read or not"},
@@ -80,11 +80,11 @@ func mailFlags() []cli.Flag {
 
 func imagesFlag(usage string) cli.Flag { return &cli.BoolFlag{Name: "images", Usage: usage} }
 
-// mailOptions are the mailbox, and the options that all commands have.
+// mailOptions returns the mailbox, and the options of all commands.
 func mailOptions(f *cmdline.Flags) (to string, c app.Common) {
 	words := f.Words()
 	if len(words) > 1 {
-		f.Fail(&cmdline.UsageError{Message: "unexpected argument " + words[1], Hint: "a query stands after --query"})
+		f.Fail(&cmdline.UsageError{Message: "unexpected argument " + words[1], Hint: "write a query after --query"})
 	}
 	c = common(f, nil)
 	if f.IsSet("query") {
@@ -131,7 +131,7 @@ func mboxCommand() *cli.Command {
 			}
 			o := app.MboxOptions{Common: c, To: to, Images: f.Bool("images"), Print: f.Printing()}
 			if to == "-" && o.Print.Format != "" {
-				f.Fail(cmdline.Usagef("the mailbox is printed, and nothing else; -o is for a FILE"))
+				f.Fail(cmdline.Usagef("standard output is for the mailbox; -o needs a FILE"))
 			}
 			return o
 		}),
@@ -150,7 +150,7 @@ lektor-view digest --html selects entries, starts this command, and marks them a
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "lines", Aliases: []string{"n"}, Usage: "show at most `N` lines of each entry", Value: 4},
 			&cli.BoolFlag{Name: "full", Usage: "include the whole content of each entry"},
-			imagesFlag("show images; their servers learn that somebody reads"),
+			imagesFlag("show images; their servers learn that somebody reads the entry"),
 			&cli.StringFlag{Name: "mail", Usage: "write a mail to `ADDRESS`, for sendmail -t"},
 			cmdline.NulFlag(),
 		},

@@ -13,8 +13,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// shelf is a lektor-dir of forty entries, the first of which is long, and the
-// environment of somebody who has set nothing.
+// shelf returns a lektor-dir of forty entries, of which the first is long, and an environment
+// without settings for pagers and colours.
 func shelf(t *testing.T) (d *testdir.Dir, env []string) {
 	t.Helper()
 	d = testdir.New(t)
@@ -28,13 +28,13 @@ func shelf(t *testing.T) (d *testdir.Dir, env []string) {
 		}
 	}
 	for _, name := range []string{"LEKTOR_PAGER", "PAGER", "LESS", "NO_COLOR", "LEKTOR_WIDTH"} {
-		t.Setenv(name, "") // puts it back after the test
+		t.Setenv(name, "") // restores it after the test
 		os.Unsetenv(name)
 	}
 	return d, []string{"LEKTORDIR=" + d.Path, "TERM=xterm", "TZ=UTC", "GORACE=atexit_sleep_ms=0", "LESSHISTFILE=-", "LESSSECURE=1"}
 }
 
-// unread counts what is in new/.
+// unread returns the number of entries in new/.
 func unread(t *testing.T, d *testdir.Dir) int {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(d.Path, "new", "*", "*"))
@@ -50,8 +50,8 @@ func waits(seen string) bool {
 	return strings.Contains(prompt, ":") || strings.Contains(prompt, "END")
 }
 
-// A person who has set no pager sees a long list, and a long text, in less: with
-// colours, and with ^C as often as it is pressed.
+// TestLess: without a setting for the pager, a long list and a long text are shown in less, with
+// colours. less keeps running after ^C.
 func TestLess(t *testing.T) {
 	if _, err := exec.LookPath("less"); err != nil {
 		t.Skip(err)
@@ -83,7 +83,7 @@ func TestLess(t *testing.T) {
 		for range tc.interrupts {
 			before := len(tty.Seen())
 			tty.Type("\x03")
-			tty.Until(func(seen string) bool { return len(seen) > before }) // it rings
+			tty.Until(func(seen string) bool { return len(seen) > before }) // less rings the bell
 		}
 		if tc.key != "" {
 			tty.Press(tc.key, func() bool { return strings.Contains(tty.Seen(), tc.then) })
@@ -107,12 +107,12 @@ func TestLess(t *testing.T) {
 			t.Errorf("%q: status %d, %v:\n%q", tc.args, got, err, tty.Output())
 		}
 		if got := unread(t, d); got != tc.unread {
-			t.Errorf("%q: %d are unread, not %d", tc.args, got, tc.unread)
+			t.Errorf("%q: %d entries are unread, not %d", tc.args, got, tc.unread)
 		}
 	}
 }
 
-// Text that fits the screen, and text without a pager, is printed at once.
+// TestWithoutLess: text that fits the screen, and text without a pager, is printed at once.
 func TestWithoutLess(t *testing.T) {
 	_, env := shelf(t)
 	for _, tc := range []struct {

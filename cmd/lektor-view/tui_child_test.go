@@ -39,8 +39,9 @@ func (r *reader) child(t *testing.T) int {
 	return pid
 }
 
-// ^Z stops a command on the terminal and the reader with it, as nobody else could let the
-// command go on; ^C is the command's; and what is typed while Enter is awaited means Enter.
+// TestTUIChildKeys: ^Z stops a command on the terminal together with the reader, since only the
+// shell can continue them. ^C is sent to the command. Text that is typed while the reader waits
+// for Enter counts as Enter.
 func TestTUIChildKeys(t *testing.T) {
 	t.Parallel()
 	r := read(t, withKeys(t, readerDir(t, false), `X run sh -c 'echo $$ >"$HOME/child"; exec sleep 1000'
@@ -76,8 +77,8 @@ Y run-wait sh -c 'echo $$ >"$HOME/child"; exec sleep 1000'
 	r.ended(t, 0)
 }
 
-// A command that dies without tidying up leaves neither the modes of the terminal nor who is
-// in its foreground as they are not to be.
+// TestTUIChildDies: if a command is killed before it restores the terminal, the reader restores
+// the modes of the terminal and its foreground process group.
 func TestTUIChildDies(t *testing.T) {
 	t.Parallel()
 	r := read(t, withKeys(t, readerDir(t, false), `X run-wait sh -c 'stty raw -echo; printf "\033[?1003h\033[?25l"; kill -9 $$'
@@ -88,7 +89,7 @@ Y run sh -c 'set -m; kill -9 $$'
 	r.Await("signal: killed")
 	r.Await("[Enter]")
 	if got := r.Tell("#{mouse_any_flag}"); got != "0" {
-		t.Errorf("the mouse is still that of who died")
+		t.Errorf("the mouse modes of the killed command are still set")
 	}
 	r.Keys("Enter")
 	r.see(t, `>N .*three 2`)
@@ -100,8 +101,8 @@ Y run sh -c 'set -m; kill -9 $$'
 	r.ended(t, 0)
 }
 
-// A signal that ends the reader ends the command on the terminal first, also one that heeds
-// no ^C, and after one that was for the command.
+// TestTUIChildEnded: a signal that ends the reader first ends the command on the terminal. This
+// also holds if the command ignores ^C, and after a ^C that was for the command.
 func TestTUIChildEnded(t *testing.T) {
 	t.Parallel()
 	r := read(t, withKeys(t, readerDir(t, false), `X run sh -c 'trap : INT; echo $$ >"$HOME/child"; while :; do sleep 2; done'
@@ -113,6 +114,6 @@ func TestTUIChildEnded(t *testing.T) {
 	kill(t, r, syscall.SIGTERM)
 	r.ended(t, 143)
 	if err := syscall.Kill(pid, 0); err == nil {
-		t.Error("the command is still there")
+		t.Error("the command still runs")
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/terminal"
 )
 
-// mouse does what a mouse does at a column and a line, from 1: a button pressed and
-// released, 64 and 65 the wheel up and down.
+// mouse sends a click at a column and a line, from 1. The buttons 64 and 65 are the wheel, up and
+// down.
 func (r *reader) mouse(button, column, line int) {
 	var bytes []string
 	for _, end := range []string{"M", "m"} {
@@ -27,14 +27,14 @@ func (r *reader) mouse(button, column, line int) {
 	r.Keys(append([]string{"-H"}, bytes...)...)
 }
 
-// The mouse chooses and opens what it is on, the wheel moves; without --mouse the
-// terminal keeps it for itself.
+// TestTUIMouse: a click chooses or opens the line under it, and the wheel moves the pane. Without
+// --mouse the reader does not use the mouse.
 func TestTUIMouse(t *testing.T) {
 	d := readerDir(t, true)
 	r := read(t, d, 100, 24, "--mouse")
 	r.see(t, `35 unread`)
 	if got := r.Tell("#{mouse_any_flag} #{mouse_sgr_flag}"); got != "1 1" {
-		t.Fatalf("the terminal's mouse is %q", got)
+		t.Fatalf("the mouse mode of the terminal is %q", got)
 	}
 	feeds := r.see(t, `Gamma\s+3`)
 	for i, l := range feeds {
@@ -54,7 +54,7 @@ func TestTUIMouse(t *testing.T) {
 	}
 	r.whole(t, r.see(t, `Text of 8, a link\[1\]`))
 	r.place(t, 8, "cur;2,S")
-	r.mouse(0, 500, 500) // nowhere
+	r.mouse(0, 500, 500) // outside of the screen
 	r.mouse(2, 1, 1)
 	r.mouse(0, 1, 1)
 	r.Keys("h")
@@ -67,12 +67,12 @@ func TestTUIMouse(t *testing.T) {
 	r.Keys("Q")
 	r.ended(t, 0)
 	if got := r.Tell("#{mouse_any_flag}"); got != "0" {
-		t.Errorf("the mouse stays the reader's: %q", got)
+		t.Errorf("mouse reports are still on: %q", got)
 	}
 	r = read(t, d, 100, 24, "")
 	r.see(t, `34 unread`)
 	if got := r.Tell("#{mouse_any_flag}"); got != "0" {
-		t.Errorf("the mouse is taken unasked: %q", got)
+		t.Errorf("mouse reports are on without --mouse: %q", got)
 	}
 	r.Keys("Q")
 	r.ended(t, 0)
@@ -88,8 +88,8 @@ func onSizes(t *testing.T, test func(t *testing.T, columns, lines int)) {
 	}
 }
 
-// If the content is the article of the page, a key shows the feed's own text, and then
-// the article again; another entry begins with its article.
+// TestTUIFeedText: if the content is the article of the page, a key shows the feed's own text,
+// and again the article. Another entry begins with its article.
 func TestTUIFeedText(t *testing.T) {
 	onSizes(t, func(t *testing.T, columns, lines int) {
 		set := struct{ name, key string }{"default", "f"}
@@ -126,8 +126,8 @@ func TestTUIFeedText(t *testing.T) {
 	})
 }
 
-// The player gets the enclosure of a number, and the browser the link of a number; no
-// shell sees either.
+// TestTUIPlay: the player gets the enclosure with the typed number, and the browser the link. No
+// shell sees their URLs.
 func TestTUIPlay(t *testing.T) { onSizes(t, playing) }
 
 func playing(t *testing.T, columns, lines int) {
@@ -177,7 +177,7 @@ func playing(t *testing.T, columns, lines int) {
 	r.ended(t, 0)
 }
 
-// Colours are the sixteen that every terminal has, and there are none where the user wants
+// TestTUIColours: only the sixteen colours of every terminal are used, and none if the user wants
 // none.
 func TestTUIColours(t *testing.T) {
 	sgr := regexp.MustCompile(`\x1b\[([0-9;:]*)m`)

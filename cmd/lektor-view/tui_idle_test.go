@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// wakeUps is how often the threads of a process gave up the processor of themselves, which
-// each of them does after it was woken.
+// wakeUps returns how often the threads of a process have slept and were woken: the number of
+// their voluntary context switches.
 func wakeUps(t *testing.T, pid string) (n int) {
 	t.Helper()
 	tasks, err := filepath.Glob("/proc/" + pid + "/task/*/status")
@@ -35,8 +35,8 @@ func wakeUps(t *testing.T, pid string) (n int) {
 	return n
 }
 
-// The reader sleeps while nothing happens, at the start and after keys, and then draws as
-// ever.
+// TestTUIIdle: the reader sleeps while nothing happens, at the start and after keys, and then
+// draws as before.
 func TestTUIIdle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for six seconds")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A command of the user's that needs no entry runs in the feeds pane; one that needs an entry
-// does not.
+// TestTUICommandWithoutEntry: a user's command without a template runs in the feeds pane, and one
+// with a template does not.
 func TestTUICommandWithoutEntry(t *testing.T) {
 	t.Parallel()
 	d := readerDir(t, false)
@@ -26,13 +26,13 @@ func TestTUICommandWithoutEntry(t *testing.T) {
 	r.see(t, `choose an entry first`)
 }
 
-// An entry beside the list is the one that the cursor is on; it is unread until it is
-// opened.
+// TestTUIPageFollows: the entry beside the list is the one under the cursor. It stays unread
+// until it is opened.
 func TestTUIPageFollows(t *testing.T) {
 	t.Parallel()
 	r := read(t, readerDir(t, false), 160, 20, "")
 	r.see(t, `three 2`)
-	r.Keys("Enter", "Enter") // into the list, and the newest entry
+	r.Keys("Enter", "Enter") // open the list, then the newest entry
 	r.see(t, `Text of 9, `)
 	r.place(t, 9, "cur;2,S")
 	r.Keys("BTab")
@@ -47,7 +47,7 @@ func TestTUIPageFollows(t *testing.T) {
 	r.place(t, 7, "cur;2,S")
 }
 
-// Feeds of one name are told apart by their hosts, or more of their URLs.
+// TestTUITwins: feeds with the same name are shown with their hosts, or with more of their URLs.
 func TestTUITwins(t *testing.T) {
 	t.Parallel()
 	d := readerDir(t, false)

@@ -16,8 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// hostile are titles that a stranger may write. Behind each stands a name by which a
-// test knows it.
+// hostile are titles that an attacker may write. A test finds each entry by its link.
 var hostile = []string{
 	"\x1b[2J\x1b[H\x1b[31mred", "\x1b]0;owned\x07title", "\u009b2Jcsi", "\x1bPq#0;2;0;0;0\x1b\\sixel", "\x1b_Ga=d\x1b\\\x1b[?1049lout",
 	"a\rb\tc\vd\be\x00f\x7f", "\u202eright to left\u202c \u2067iso", "שלום עולם, مرحبا بالعالم", strings.Repeat("\u0300\u0489", 400) + "heap", "e" + strings.Repeat("\u0301", 300),
@@ -26,21 +25,20 @@ var hostile = []string{
 	"｡ﾊﾝｶｸ halfwidth", "\t\n", "- -- --help", "%s%n %d", "│ bar │ bar │",
 }
 
-// bad is a content of HTML that would do harm in a browser.
+// bad is HTML content that would do harm in a browser.
 const bad = `<p onclick="x()">para</p><script>alert(1)</script><a href="javascript:alert(1)">js</a> <a href="data:text/html,x">data</a>
 <svg onload=alert(1)><text>svg</text></svg><meta http-equiv=refresh content="0;url=http://evil.example/"><style>* { display: none }</style>
 <img src="http://t.example/pixel.gif" onerror="alert(1)" alt="pic"><iframe src="http://evil.example/"></iframe><a href="https://good.example/">good</a>` + "\x1b[2J\x1b]0;owned\x07"
 
-// reader is a lektor-dir with folders and feeds for the full-screen reader, and what
-// runs it.
+// reader is a full-screen reader on a terminal, with its lektor-dir.
 type reader struct {
 	*terminal.Tmux
 	d    *testdir.Dir
 	home string
 }
 
-// readerDir makes the lektor-dir: in two folders, and one feed of its own, each with
-// entries whose titles say where they are; with what is hostile beside them.
+// readerDir makes a lektor-dir with feeds in two folders, and one feed in none. The titles of
+// entries begin with the number of their feed, as a word. With nasty, it also has hostile entries.
 func readerDir(t *testing.T, nasty bool) *testdir.Dir {
 	t.Helper()
 	d := testdir.New(t)
@@ -83,8 +81,8 @@ func read(t *testing.T, d *testdir.Dir, columns, lines int, args string, env ...
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if said, err := os.ReadFile(filepath.Join(r.home, "err")); t.Failed() && err == nil {
-			t.Logf("it said %s", said)
+		if messages, err := os.ReadFile(filepath.Join(r.home, "err")); t.Failed() && err == nil {
+			t.Logf("messages: %s", messages)
 		}
 	})
 	env = append([]string{"LEKTORDIR=" + d.Path, "TZ=UTC", "HOME=" + r.home, "GORACE=atexit_sleep_ms=0", "BROWSER=", "LEKTOR_BROWSER=", "NO_COLOR="}, env...)
@@ -106,8 +104,8 @@ printf 'END %s\n' "$status"`)
 	return r
 }
 
-// whole makes sure that nothing is where it does not belong: as many lines as there are,
-// none too long, and what stands between panes in one column.
+// whole fails the test unless the screen has the right number of lines, no line is too long, and
+// the bars between panes stand in columns.
 func (r *reader) whole(t *testing.T, lines []string) {
 	t.Helper()
 	bad := ""
@@ -127,7 +125,7 @@ func (r *reader) whole(t *testing.T, lines []string) {
 	if len(lines) != r.Height {
 		bad = fmt.Sprintf("%d lines, not %d", len(lines), r.Height)
 	}
-	// A title may have such bars, too; those of panes stand in every line but the last.
+	// A title may contain such bars, too. Bars between panes stand in all lines but the last.
 	if r.Width >= 60 && !slices.Contains(lines, "") {
 		full := 0
 		for _, n := range bars {
@@ -140,14 +138,14 @@ func (r *reader) whole(t *testing.T, lines []string) {
 		}
 	}
 	if title := r.Tell("#{pane_title}"); strings.Contains(title, "owned") {
-		bad = "the title of the window is a stranger's: " + title
+		bad = "the title of the window is untrusted text: " + title
 	}
 	if bad != "" {
 		t.Fatalf("got %s:\n%s; want bad == \"\"", bad, strings.Join(lines, "\n"))
 	}
 }
 
-// see waits for a line that matches, and makes sure that the screen is whole.
+// see waits for a line that matches, and checks the screen.
 func (r *reader) see(t *testing.T, pattern string) []string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -163,7 +161,7 @@ func (r *reader) gone(t *testing.T, pattern string) {
 	r.whole(t, r.Until("no "+pattern, func(lines []string) bool { return !slices.ContainsFunc(lines, re.MatchString) }))
 }
 
-// place waits until the entry of a number is in a place with flags.
+// place waits until an entry, by its number, is in a place with flags.
 func (r *reader) place(t *testing.T, number int, want string) {
 	t.Helper()
 	r.Until("entry "+fmt.Sprint(number)+" in "+want, func([]string) bool {
@@ -177,7 +175,7 @@ func (r *reader) place(t *testing.T, number int, want string) {
 	})
 }
 
-// ended waits for the end of the reader, and makes sure that the terminal is as it was.
+// ended waits for the end of the reader, and checks that the terminal is as before.
 func (r *reader) ended(t *testing.T, status int) {
 	t.Helper()
 	r.Await(fmt.Sprintf("END %d", status))
@@ -191,8 +189,7 @@ func (r *reader) ended(t *testing.T, status int) {
 	}
 }
 
-// TestTUI reads with the keys of a person, on screens of several sizes, what is plain and
-// what is hostile.
+// TestTUI reads plain and hostile entries with the keys of a user, on screens of several sizes.
 func TestTUI(t *testing.T) {
 	for _, size := range [][2]int{{40, 15}, {80, 24}, {200, 50}} {
 		for _, nasty := range []bool{false, true} {
@@ -204,7 +201,7 @@ func TestTUI(t *testing.T) {
 	}
 }
 
-// aDay is what somebody does with the reader.
+// aDay is a session of a user.
 func aDay(t *testing.T, r *reader, nasty bool) {
 	unread := 9
 	if nasty {
@@ -213,7 +210,7 @@ func aDay(t *testing.T, r *reader, nasty bool) {
 	r.see(t, fmt.Sprintf(`feeds +%d unread`, unread))
 	r.see(t, `Gamma +3`)
 
-	// Into the list, down, up, and into an entry, which is marked.
+	// Open the list, move down and up, and open an entry, which is marked.
 	r.Keys("l")
 	r.see(t, `>N .*three 2`)
 	r.Keys("j", "j", "k")
@@ -223,7 +220,7 @@ func aDay(t *testing.T, r *reader, nasty bool) {
 	r.see(t, `\[1\] https://x.example/8`)
 	r.place(t, 8, "cur;2,S")
 
-	// Flagged, and that undone; the entry read stays.
+	// Flag an entry, and undo that. The entry that was read stays in the list.
 	r.Keys("m")
 	r.place(t, 8, "cur;2,FS")
 	r.Keys("u")
@@ -234,14 +231,14 @@ func aDay(t *testing.T, r *reader, nasty bool) {
 	r.Keys("r")
 	r.place(t, 8, "cur;2,S")
 
-	// The next unread one, and back to the list.
+	// Move to the next unread entry, and back to the list.
 	r.Keys("n")
 	r.see(t, `Text of 7`)
 	r.place(t, 7, "cur;2,S")
 	r.Keys("q")
 	r.see(t, `> .*three 0`)
 
-	// A search while it is typed, and out of it.
+	// Search while the query is typed, and leave the search.
 	r.Keys("/")
 	r.Type("title:two")
 	r.see(t, `>N .*two 2`)
@@ -253,7 +250,7 @@ func aDay(t *testing.T, r *reader, nasty bool) {
 	r.see(t, `> .*two 1`)
 	r.see(t, `  one 1`)
 
-	// A folder: what is in it, and in those below.
+	// Open a folder, with the entries of the folders below.
 	r.Keys("q")
 	r.see(t, `^> ?All`)
 	r.Keys("j", "j")
@@ -270,7 +267,7 @@ func aDay(t *testing.T, r *reader, nasty bool) {
 	}
 	r.see(t, `N ?F.*two 0`)
 
-	// Another size, and back.
+	// Change the size, and change it back.
 	w, h := r.Width, r.Height
 	r.Resize(h+50, w/3+8)
 	r.see(t, `>N .*two 2`)
@@ -279,7 +276,7 @@ func aDay(t *testing.T, r *reader, nasty bool) {
 	r.Resize(w, h)
 	r.see(t, `>N .*two 2`)
 
-	if nasty && r.Width == 80 { // it takes long, and the others have seen them in lists
+	if nasty && r.Width == 80 { // once is enough, since it takes long
 		r.throughHostile(t)
 	}
 	r.Keys("Q")
@@ -292,7 +289,7 @@ func (r *reader) throughHostile(t *testing.T) {
 	r.see(t, `> ?N .*one 2`)
 	r.Keys("G", "Enter")
 	for i := range hostile {
-		// By the link: titles say anything.
+		// Find the line by the link, since titles are arbitrary.
 		lines := r.see(t, fmt.Sprintf(`Link: http://h.example/%d$`, i))
 		if text := strings.Join(lines, "\n"); strings.Contains(text, "alert") && !strings.Contains(text, "<script>") || strings.Contains(text, "javascript:") {
 			t.Fatalf("hostile %d:\n%s", i, text)
@@ -322,8 +319,8 @@ func arrive(t *testing.T, d *testdir.Dir, feed string, number int, title string)
 	}
 }
 
-// TestTUISignals leaves the terminal as it was by whatever ends the reader, and stops and
-// goes on as a shell's job does.
+// TestTUISignals: if a signal ends the reader, the terminal is as before. The reader stops and
+// continues like any job of a shell.
 func TestTUISignals(t *testing.T) {
 	for signal, status := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGHUP: 129, syscall.SIGINT: 130} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -333,7 +330,7 @@ func TestTUISignals(t *testing.T) {
 			r.Keys("l", "Enter")
 			r.see(t, `Text of 9`)
 			if got := r.Tell("#{alternate_on}#{mouse_any_flag}"); got != "11" && got != "10" {
-				t.Errorf("the screen is not ours: %s", got)
+				t.Errorf("the reader does not have the screen: %s", got)
 			}
 			kill(t, r, signal)
 			r.ended(t, status)
@@ -363,8 +360,8 @@ func (r *reader) file(t *testing.T, name string) string {
 	return string(data)
 }
 
-// TestTUISuspended stops by its key, and by the signal for that, and goes on when the shell
-// lets it.
+// TestTUISuspended: a key and SIGTSTP stop the reader, and it continues when the shell continues
+// it.
 func TestTUISuspended(t *testing.T) {
 	t.Parallel()
 	r := read(t, readerDir(t, false), 80, 24, "")
@@ -380,10 +377,10 @@ func TestTUISuspended(t *testing.T) {
 			t.Errorf("the terminal was %q and is %q", before, after)
 		}
 		if got := r.Tell("#{alternate_on}"); got != "0" {
-			t.Errorf("the screen is still ours")
+			t.Errorf("the reader still has the alternate screen")
 		}
 		if i == 1 {
-			r.Resize(100, 30) // which nobody tells who is stopped
+			r.Resize(100, 30) // a stopped process gets no signal for this
 		}
 		r.Keys("Enter")
 	}
@@ -393,8 +390,8 @@ func TestTUISuspended(t *testing.T) {
 	r.ended(t, 0)
 }
 
-// TestTUIKeys reads keys of one's own: they run commands, which see the entry, and get
-// what a stranger wrote as one argument.
+// TestTUIKeys reads a user's file of keys. Its commands run for the entry, and get untrusted text
+// as one argument.
 func TestTUIKeys(t *testing.T) {
 	d := testdir.New(t)
 	if _, err := d.Feed("http://a.example/", "Alpha"); err != nil {
@@ -435,7 +432,7 @@ func TestTUIKeys(t *testing.T) {
 	r.Keys("Z", "Z")
 	r.ended(t, 0)
 
-	// A file that others may write to runs nothing.
+	// Commands do not run if others can write to the file.
 	if err := os.Chmod(file, 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -447,8 +444,8 @@ func TestTUIKeys(t *testing.T) {
 	r.ended(t, 0)
 }
 
-// TestTUICommands presses keys, and runs the commands that docs/tui.md has for them on a
-// lektor-dir that is the same: it stays the same.
+// TestTUICommands presses keys, and runs the commands of docs/tui.md on an equal lektor-dir.
+// Afterwards both are equal.
 func TestTUICommands(t *testing.T) {
 	d, twin := readerDir(t, false), readerDir(t, false)
 	opened := filepath.Join(t.TempDir(), "opened")

@@ -15,10 +15,10 @@ import (
 	"github.com/xrash/smetrics"
 )
 
-// ReadArgs yields the entries or feeds named by a command's arguments; for "-" it yields the items
-// that in contains, one per line, or separated by NUL if nul is set. Items are read as they come
-// and may be of any length. Empty items are skipped, and one carriage return at the end of a line
-// is dropped, unless nul is set. A read error is yielded last, with an empty string.
+// ReadArgs yields the entries or feeds named by a command's arguments. For "-" it yields the
+// items in the input, one per line, or separated by NUL if nul is set. Items are yielded as they
+// arrive, and may be of any length. Empty items are skipped, and one carriage return at the end
+// of a line is dropped, unless nul is set. A read error is yielded last, with an empty string.
 func ReadArgs(args []string, in io.Reader, nul bool) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, arg := range args {
@@ -213,7 +213,7 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 		case arg == "-" || !strings.HasPrefix(arg, "-") || numeric(l.flags, arg):
 			err = l.word(arg)
 		case strict && len(l.words) > 0:
-			err = l.fail(fmt.Sprintf("flags come before arguments; if %s is none, put -- before it", arg),
+			err = l.fail(fmt.Sprintf("flags come before arguments; if %s is not a flag, put -- before it", arg),
 				"%s after the argument %s", arg, l.words[len(l.words)-1])
 		case strings.HasPrefix(arg, "--"):
 			err = l.long(arg[2:])
@@ -350,7 +350,7 @@ func (l *line) afterArguments(arg string) string {
 	if len(l.words) == 0 {
 		return ""
 	}
-	return "if " + arg + " is no flag, put -- before the arguments; see " + l.path + " --help"
+	return "if " + arg + " is not a flag, put -- before the arguments; see " + l.path + " --help"
 }
 
 // short parses -a, -abc, -n5 or -o=path.

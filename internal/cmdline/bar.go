@@ -14,18 +14,18 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// bar is the last line of a terminal that shows the progress of long work. It is drawn when
-// a step is added, and not by a clock. It is not safe for concurrent use.
+// bar is the last line of a terminal that shows the progress of long work. It is drawn when a
+// step is added, not by a timer. It is not safe for concurrent use.
 type bar struct {
 	w     io.Writer
 	pace  time.Duration // between two drawings
 	line  *pb.ProgressBar
-	total int       // -1 if it is not known: then a spinner stands for the bar
+	total int       // -1 if unknown: then a spinner replaces the bar
 	drawn time.Time // last drawing
 	width int       // width of the widest line drawn so far, in columns
 }
 
-// newBar returns a bar that fits a terminal; total is -1 if it is not known.
+// newBar returns a bar that fits the terminal. A total of -1 means unknown.
 func newBar(w io.Writer, pace time.Duration, total int, description string) *bar {
 	columns, _ := size(w)
 	description = termsafe.Line(description)
@@ -41,8 +41,8 @@ func (b *bar) add(n int) {
 	b.draw()
 }
 
-// draw draws the bar if the last drawing is long enough ago. At the end of the work it
-// clears the line.
+// draw draws the bar if pace has passed since the last drawing. At the end of the work it clears
+// the line.
 func (b *bar) draw() {
 	if b.total >= 0 && b.line.Current() >= int64(b.total) {
 		b.clear()
@@ -57,14 +57,14 @@ func (b *bar) draw() {
 	}
 }
 
-// clear takes the bar off the screen until it is drawn again.
+// clear removes the bar from the screen until it is drawn again.
 func (b *bar) clear() {
 	io.WriteString(b.w, "\r"+strings.Repeat(" ", b.width)+"\r")
 }
 
-// fitBar returns the parts of a bar that fit on a terminal, as a template, and its width:
-// the description, a bar of at most 24 columns, and the count. A line that is too long would
-// wrap, and be drawn again below itself for ever.
+// fitBar returns the parts of a bar that fit the terminal, as a template, and its width: the
+// description, a bar of at most 24 columns, and the count. A longer line would wrap, and each
+// drawing would leave a line on the screen.
 func fitBar(columns, description, total int) (template string, width int) {
 	const most, least = 24, 4
 	digits := len(strconv.Itoa(total))

@@ -16,31 +16,31 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// completeCommand is the command, in no help, by which the scripts of shells ask what a
-// word may become:
+// completeCommand is a hidden command, by which the scripts of shells ask for the candidates of a
+// word:
 //
 //	PROGRAM __complete bash LINE BREAKS     the line up to the cursor, $COMP_WORDBREAKS
-//	PROGRAM __complete words WORD… CURRENT  the words without quotes, the last one begun
+//	PROGRAM __complete words WORD… CURRENT  the words without quotes; CURRENT is completed
 //
-// It prints a candidate a line. For bash it is what belongs into the line instead of
-// the last piece of it, quoted as the line is there; otherwise the whole word, and
-// after a tab what it is. Nothing stands for files. It never fails: nobody would see.
+// It prints a candidate a line. For bash this is the text that replaces the end of the line, quoted
+// like the line. Otherwise it is the whole word, a tab, and a description. Without candidates, the
+// shell completes file names. Errors are not reported, since nobody would see them.
 const completeCommand = "__complete"
 
-// Candidate is what a word of a command line may be.
+// Candidate is a possible completion of a word of a command line.
 type Candidate struct {
 	Word  string
-	About string // in a few words, or ""
-	// Said is the word as it may have been begun, too: without the quotes that it needs, say,
-	// and in upper or lower case where no word is begun so. "" stands for the word alone.
-	Said string
-	// Open means that more belongs to the word: no space follows.
+	About string // short description, or ""
+	// Typed is another text with which the user may begin the word, for example without its quotes.
+	// If no candidate begins with the typed text, the case of Typed is ignored. "" means only Word.
+	Typed string
+	// Open means that the word is not complete, so that the shell adds no space.
 	Open bool
 }
 
 // Kind is the meaning of a word of a command line.
 type Kind struct {
-	Command string // the command it is an argument of, or of whose flag; "" before one
+	Command string // command that the word is an argument of, or the value of a flag of; "" before the command
 	Flag    string // flag that takes the value, without dashes; "" for an argument
 	Name    string // the placeholder in --help, such as FEED
 	Dir     string // path of the lektor-dir
@@ -49,8 +49,8 @@ type Kind struct {
 
 const completerKey = "lektor completer"
 
-// Completing sets what knows the candidates of words of a kind: those of a program's
-// own matter. Only candidates that begin with [Kind].Word are used.
+// Completing sets the function that returns the candidates for words of a kind, in a program's
+// own domain. Only candidates that begin with [Kind].Word are used.
 func Completing(app *cli.App, names func(Kind) []Candidate) *cli.App {
 	if app.Metadata == nil {
 		app.Metadata = map[string]any{}
@@ -59,7 +59,7 @@ func Completing(app *cli.App, names func(Kind) []Candidate) *cli.App {
 	return app
 }
 
-// complete answers a script of a shell.
+// complete prints the answer to a script of a shell.
 func complete(app *cli.App, args []string, out io.Writer) {
 	if len(args) < 2 {
 		return
@@ -89,7 +89,7 @@ func complete(app *cli.App, args []string, out io.Writer) {
 		}
 		rest = l.quote(rest)
 		if l.open != 0 && strings.HasSuffix(rest, string(l.open)) {
-			rest += string(l.open) // bash takes the one of the name for it
+			rest += string(l.open) // bash takes the first quote for a part of the name
 		}
 		if !c.Open && l.open == 0 {
 			rest += " "
@@ -98,7 +98,7 @@ func complete(app *cli.App, args []string, out io.Writer) {
 	}
 }
 
-// candidates returns what the last of words may be; the words before it are a command line
+// candidates returns the candidates for the last word. The words before it are a command line
 // without the program's name.
 func candidates(app *cli.App, words []string) []Candidate {
 	p := &place{commands: app.Commands, flags: append([]cli.Flag{cli.VersionFlag, cli.HelpFlag}, app.Flags...), usage: app.ArgsUsage}
@@ -120,7 +120,7 @@ func candidates(app *cli.App, words []string) []Candidate {
 	return begun(p.all(want, current), current)
 }
 
-// all returns what a word may be; want is the flag whose value it is, or nil.
+// all returns the candidates for a word. want is the flag whose value the word is, or nil.
 func (p *place) all(want cli.Flag, current string) (all []Candidate) {
 	name, value, joined := strings.Cut(current, "=")
 	switch {
@@ -150,25 +150,26 @@ func (p *place) all(want cli.Flag, current string) (all []Candidate) {
 // case.
 func begun(all []Candidate, current string) []Candidate {
 	all = slices.DeleteFunc(all, func(c Candidate) bool {
-		// A name that is typed has nothing that a line of a list cannot hold.
+		// Names with other characters cannot be completed, since a line of a list cannot hold
+		// them.
 		return c.Word == "" || termsafe.Line(c.Word) != c.Word || !utf8.ValidString(c.Word)
 	})
 	exactly := slices.DeleteFunc(slices.Clone(all), func(c Candidate) bool {
-		return !strings.HasPrefix(c.Word, current) && (c.Said == "" || !strings.HasPrefix(c.Said, current))
+		return !strings.HasPrefix(c.Word, current) && (c.Typed == "" || !strings.HasPrefix(c.Typed, current))
 	})
 	if len(exactly) > 0 {
 		return exactly
 	}
 	lower := strings.ToLower(current)
 	return slices.DeleteFunc(all, func(c Candidate) bool {
-		return c.Said == "" || !strings.HasPrefix(strings.ToLower(c.Said), lower)
+		return c.Typed == "" || !strings.HasPrefix(strings.ToLower(c.Typed), lower)
 	})
 }
 
 // place is the position in a command line of the word to complete.
 type place struct {
-	commands []*cli.Command // that may come next
-	command  string         // the one that came
+	commands []*cli.Command // commands that may come next
+	command  string         // the last command so far
 	flags    []cli.Flag
 	usage    string // usage line of the arguments
 	count    int    // number of arguments so far
@@ -178,8 +179,8 @@ type place struct {
 	names    func(Kind) []Candidate
 }
 
-// take takes a word before the one that is completed, which is the value of want if
-// that is a flag. It returns the flag whose value comes next, or nil.
+// take takes a word before the one that is completed. It is the value of want if want is not nil.
+// take returns the flag whose value comes next, or nil.
 func (p *place) take(w string, want cli.Flag) cli.Flag {
 	name, value, joined := strings.Cut(strings.TrimLeft(w, "-"), "=")
 	switch {
@@ -233,7 +234,7 @@ func (p *place) set(f cli.Flag, value string) {
 	}
 }
 
-// dir is the lektor-dir that the command would work on.
+// dir returns the lektor-dir that the command would work on.
 func (p *place) dir() string {
 	if rest, ok := strings.CutPrefix(p.given, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
@@ -266,8 +267,8 @@ func (p *place) values(f cli.Flag, prefix, word string) (all []Candidate) {
 		return nil
 	}
 	k := Kind{Flag: f.Names()[0], Word: word}
-	// The placeholder, and what the usage lists behind it: "write a feed in `FORMAT`:
-	// atom, rss or json".
+	// These are the placeholder, and the values that the usage lists after it: "write a feed in
+	// `FORMAT`: atom, rss or json".
 	_, rest, _ := strings.Cut(d.GetUsage(), "`")
 	k.Name, rest, _ = strings.Cut(rest, "`")
 	rest, _, _ = strings.Cut(rest, ";")
@@ -281,14 +282,15 @@ func (p *place) values(f cli.Flag, prefix, word string) (all []Candidate) {
 	all = append(all, p.names(k)...)
 	for i := range all {
 		all[i].Word = prefix + all[i].Word
-		if all[i].Said != "" {
-			all[i].Said = prefix + all[i].Said
+		if all[i].Typed != "" {
+			all[i].Typed = prefix + all[i].Typed
 		}
 	}
 	return all
 }
 
-// isWord reports whether one may type this as it stands: rss, r2e, and no number.
+// isWord reports whether a part of a usage text is a literal value, such as rss or r2e, and not a
+// number.
 func isWord(s string) bool {
 	return s != "" && s[0] >= 'a' && s[0] <= 'z' && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
@@ -313,16 +315,15 @@ func (p *place) arguments(word string) (all []Candidate) {
 	return all
 }
 
-// typed is a line of a shell up to the cursor.
+// typed is the line of a shell, up to the cursor.
 type typed struct {
-	words  []string // without quotes; the last is the one that was begun
+	words  []string // without quotes; the last is the one to complete
 	before string   // part of the last word that is not replaced
 	open   rune     // the quote in which it ends, or 0
 }
 
-// shellLine reads a line as bash does, and nothing of it is expanded. The shell
-// replaces the last word from behind the quote in which it ends, or else from behind
-// the last of breaks that is not quoted.
+// shellLine parses a line as bash does, without expansions. The shell replaces the last word from
+// after the quote in which it ends, or else from after the last unquoted character of breaks.
 func shellLine(line, breaks string) typed {
 	var l typed
 	var word strings.Builder
@@ -338,7 +339,7 @@ func shellLine(line, breaks string) typed {
 		case r == '\\' && i < len(line):
 			next, size := utf8.DecodeRuneInString(line[i:])
 			if l.open == '"' && !strings.ContainsRune("$`\"\\", next) {
-				break // it is plain
+				break // an ordinary character
 			}
 			i += size
 			begun = true
@@ -367,7 +368,7 @@ func shellLine(line, breaks string) typed {
 	return l
 }
 
-// quote writes text so that it is itself at the end of the line.
+// quote quotes text for the end of the line, so that the shell reads exactly this text.
 func (l typed) quote(text string) string {
 	switch l.open {
 	case '\'':

@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// completed is what an app says of the last of words.
+// completed returns the candidates for the last word of args.
 func completed(args ...string) string {
 	app := Completing(&cli.App{
 		Name:  "prog",
@@ -90,7 +90,8 @@ func TestShellLine(t *testing.T) {
 	}
 }
 
-// A shell reads a quoted text as that text, for any text, and any quote in which the line ends.
+// FuzzShellQuote: a shell reads quoted text as the same text, in any quote in which the line
+// ends.
 func FuzzShellQuote(f *testing.F) {
 	f.Add("Kim's $(x) \"feed\"", "", "p ")
 	f.Add("~a`b`;c&d|e<f>g*?[h]{i}!#%\\", "'", "p x:")

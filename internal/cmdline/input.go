@@ -29,10 +29,11 @@ func Interruptible[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// NewReader returns a reader of r whose Read fails with the cause when ctx ends,
-// even while r waits. Every command reads standard input this way. If the input
-// ends because a signal ended its writer, as ^C ends all processes of a pipeline, and the same
-// signal is on its way to this process, Read fails instead of returning io.EOF.
+// NewReader returns a reader of r. When ctx ends, its Read fails with the cause, even while r
+// blocks. All commands read standard input by it.
+//
+// A signal such as ^C may end the writer of the input, too. Then the input ends while the same
+// signal is on its way to this process, and Read fails instead of returning io.EOF.
 func NewReader(ctx context.Context, r io.Reader) io.Reader {
 	if same, ok := r.(*reader); ok && same.ctx == ctx {
 		return r
@@ -59,7 +60,7 @@ func (r *reader) Read(p []byte) (int, error) {
 		n, err := Interruptible(r.ctx, func() (int, error) { return r.Reader.Read(r.buf) })
 		r.got, r.err = r.buf[:n], err
 		if settle, ok := r.ctx.Value(settleKey{}).(func()); ok && err == io.EOF {
-			// Perhaps whoever wrote it was stopped, and so are we.
+			// A signal that ended the writer may be on its way to this process.
 			if settle(); r.ctx.Err() != nil {
 				r.got, r.err = nil, context.Cause(r.ctx)
 			}
@@ -73,22 +74,22 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// SizeError is what [ReadAll] returns for more than the limit.
+// SizeError is the error of [ReadAll] for input over the limit.
 type SizeError struct{ Limit int64 } // bytes
 
 func (e *SizeError) Error() string { return fmt.Sprintf("more than %d bytes", e.Limit) }
 
-// grace is how long the end of an input must last to be believed.
+// grace is how long ReadAll waits for a signal after the end of the input.
 const grace = 10 * time.Millisecond
 
-// ReadAll reads input to its end, for what means something only as a whole: more
-// than limit bytes are a [*SizeError]. When ctx ends before the input does, nothing
-// is read and the error is the cause.
+// ReadAll reads input to its end, for input that is used only as a whole. More than limit bytes
+// are a [*SizeError]. If ctx ends before the input does, the error is the cause and there is no
+// data.
 func ReadAll(ctx context.Context, in io.Reader, limit int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(NewReader(ctx, in), limit+1))
 	if err == nil && ctx.Value(settleKey{}) != nil {
-		// A signal may have been taken by a thread that did not get round to
-		// telling of it; half an entry would be delivered.
+		// A thread may have received a signal without passing it on yet. Without a pause, half an
+		// entry might be delivered.
 		select {
 		case <-ctx.Done():
 		case <-time.After(grace):

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestReadAll: what ended is whole, and what is too much is none.
+// TestReadAll: input that ends within the limit is read, and longer input is an error.
 func TestReadAll(t *testing.T) {
 	if b, err := ReadAll(t.Context(), strings.NewReader("12345"), 5); err != nil || string(b) != "12345" {
 		t.Errorf("%q, %v", b, err)
@@ -24,8 +24,8 @@ func TestReadAll(t *testing.T) {
 	}
 }
 
-// start runs tiny with words, in a process group of its own, once it has said that
-// it reads.
+// start runs tiny with words, in a process group of its own, and returns when tiny has reported
+// that it reads.
 func start(t *testing.T, in io.Reader, words ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -52,13 +52,13 @@ func start(t *testing.T, in io.Reader, words ...string) (*exec.Cmd, *bytes.Buffe
 	return cmd, &out
 }
 
-// TestSignalWhileReading: a command that reads ends at the first signal, also
-// while its input is open, and takes nothing of it.
+// TestSignalWhileReading: a command that reads ends at the first signal, although its input stays
+// open, and uses none of the input.
 func TestSignalWhileReading(t *testing.T) {
 	for _, words := range [][]string{{"whole"}, {"list", "-"}} {
 		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 			if signal.Ignored(sig) {
-				continue // as under nohup, where nothing ends the read
+				continue // as under nohup, when this signal does not end the read
 			}
 			r, w, err := os.Pipe()
 			if err != nil {
@@ -81,8 +81,8 @@ func TestSignalWhileReading(t *testing.T) {
 	}
 }
 
-// TestWriterIsStoppedToo: ^C ends whoever writes the input as well, and that its end
-// comes with the signal makes it no whole.
+// TestWriterIsStoppedToo: if ^C ends the writer of the input, too, the end of the input does not
+// make it complete.
 func TestWriterIsStoppedToo(t *testing.T) {
 	for range 50 {
 		r, w, err := os.Pipe()

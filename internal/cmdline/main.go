@@ -1,14 +1,12 @@
-// Package cmdline holds the conventions that all of lektor's commands share,
-// so that cmd/* contains only what makes each of them different: how flags and
-// arguments are read, how errors, warnings and progress are shown, how records
-// are printed, and what the exit status says.
+// Package cmdline holds the conventions of all of lektor's commands: the syntax of flags and
+// arguments, errors, warnings and progress, the formats of records, and the exit status. So cmd/*
+// contains only the differences between commands.
 //
 // A command's main is
 //
 //	func main() { os.Exit(cmdline.Main(newApp(), os.Args)) }
 //
-// and an action reads its flags, then calls a function that knows nothing of
-// the command line:
+// and an action reads its flags, then calls a function that is independent of the command line:
 //
 //	Action: func(c *cli.Context) error {
 //		return update(c.Context, options{dir: cmdline.Dir(c), all: c.Bool("all")}, cmdline.StreamsOf(c))
@@ -36,35 +34,32 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Exit statuses. A command that was stopped by a signal ends with 128 plus the
-// signal's number, and so does one whose reader went away (141, SIGPIPE).
+// Exit statuses. If a signal stops a command, its status is 128 plus the number of the signal. If
+// the reader of its output goes away, the status is 141, as for SIGPIPE.
 const (
 	StatusDone   = 0  // everything was done
-	StatusFailed = 1  // a local failure, or something named on the command line failed
-	StatusUsage  = 2  // the command line makes no sense
-	StatusRemote = 75 // only remote failures, while fetching what was due: try again later
+	StatusFailed = 1  // a local failure, or a failure of an item that the user named
+	StatusUsage  = 2  // the command line is wrong
+	StatusRemote = 75 // only remote failures, of items that the user did not name: try again later
 )
 
-// Main runs app with args, which begin with the program's name, and returns
-// the exit status for os.Exit.
+// Main runs app with args, which begin with the program's name, and returns the exit status for
+// os.Exit.
 //
-// It prepares the app first: slice flags do not split at commas, there is
-// --help (-h) everywhere and --version (-v) at the top, and where the app has
-// [DirFlag] every subcommand takes it too. Then it reads the command line
-// strictly: "--" ends the flags, which may stand after arguments (before them
-// alone where $POSIXLY_CORRECT is set), "-" is an argument,
-// short flags may be joined (-as, -n5), long ones take two dashes. A mistake
-// is a [UsageError]: a line on stderr with a hint, and status 2.
+// It prepares the app first. Slice flags do not split at commas. All commands have --help (-h), and
+// the program has --version (-v). If the app has [DirFlag], every subcommand takes it too. Then Main
+// parses the command line. "--" ends the flags, and "-" is an argument. Flags may follow arguments,
+// unless $POSIXLY_CORRECT is set. Short flags may be joined (-as, -n5), and long flags have two
+// dashes. A mistake is a [UsageError]: a line on stderr with a hint, and status 2.
 //
-// The context of the action ends at SIGINT, SIGTERM, SIGHUP, or when stdout has no
-// reader any more; a second signal kills. Reading standard input fails from then
-// on, also a read that is going on. An action that returns nil after a
-// signal was stopped the way it is meant to be, and the status is 0.
+// The context of the action ends at SIGINT, SIGTERM or SIGHUP, or when stdout has no reader any more.
+// A second signal kills the process. After the first, all reads of standard input fail, also a read
+// that is blocked. If an action returns nil after a signal, the status is 0: some actions end this
+// way.
 //
-// An error returned by the action is printed, joined errors one a line, and
-// determines the status (see [Status]); an action that returned nil after it
-// reported errors with [Reporter.Error] ends with status 1, and so does one
-// whose output could not be written. Panics are not caught.
+// Main prints the error of the action, joined errors one a line. The error determines the status,
+// see [Status]. If the action returns nil, but has reported errors with [Reporter.Error], or if its
+// output could not be written, the status is 1. Panics are not caught.
 func Main(app *cli.App, args []string) int {
 	app.Name = called(app.Name, args)
 	Prepare(app)
@@ -116,11 +111,11 @@ func Main(app *cli.App, args []string) int {
 	return StatusDone
 }
 
-// signalError is the cause of a context that a signal ended, and the error of what one stopped.
+// signalError is the cause of a context that a signal ended, and the error of [Stopped].
 type signalError struct{ syscall.Signal }
 
-// Stopped is the error of an action that a signal stopped, where that need not be the one
-// that ended the context. The status is 128 and the number of the signal; nothing is printed.
+// Stopped returns the error of an action that a signal stopped, even if the context did not end by
+// this signal. The status is 128 plus the number of the signal; nothing is printed.
 func Stopped(s syscall.Signal) error { return signalError{s} }
 
 func (e signalError) Error() string { return "stopped by signal: " + e.Signal.String() }
@@ -128,18 +123,17 @@ func (e signalError) Error() string { return "stopped by signal: " + e.Signal.St
 // errPipe is the cause of a context that ended because the reader of stdout closed it.
 var errPipe = errors.New("nobody reads the output any more")
 
-// settleKey is where the context holds what waits for signals on their way.
+// settleKey is the key of the function settle in the context, see [watchSignals].
 type settleKey struct{}
 
-// watchSignals ends the context at the first SIGINT, SIGTERM or SIGHUP and then
-// stops catching them, so that a second one kills. SIGHUP stays ignored where
-// it was (nohup). SIGPIPE is caught and dropped, not ignored: an ignored signal
-// would be inherited by a pager or a filter command, a caught one is not.
+// watchSignals ends the context at the first SIGINT, SIGTERM or SIGHUP. Then it stops catching them,
+// so that a second one kills the process. If SIGHUP is ignored, as by nohup, it stays ignored.
+// SIGPIPE is caught and dropped, not ignored: a pager or a filter command would inherit an ignored
+// signal.
 //
-// settle returns when signals that were sent before have ended the context: it
-// sends one of no meaning after them. The kernel and the runtime
-// deliver the pending signal with the lowest number first, and SIGWINCH has a higher
-// number than the others.
+// settle returns when signals that were sent before have ended the context. To find out, it sends
+// SIGWINCH, which has no effect. The kernel and the runtime deliver the pending signal with the
+// lowest number first, and SIGWINCH has a higher number than the other signals.
 func watchSignals(cancel context.CancelCauseFunc) (settle, stop func()) {
 	c := make(chan os.Signal, 8)
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
@@ -176,7 +170,7 @@ func watchSignals(cancel context.CancelCauseFunc) (settle, stop func()) {
 		select {
 		case <-settled:
 		case <-ended:
-		case <-time.After(time.Second): // somebody blocks it
+		case <-time.After(time.Second): // SIGWINCH is blocked
 		}
 	}
 	return settle, func() {
@@ -218,10 +212,9 @@ func DirFlag() cli.Flag {
 
 const dirFlagName = "dir"
 
-// Dir returns the lektor-dir that a command is to work on: --dir (of the
-// subcommand or before it), else $LEKTORDIR, else $XDG_DATA_HOME/lektor, else
-// ~/.local/share/lektor. It need not exist. It is empty only for a user
-// without a home directory.
+// Dir returns the lektor-dir of a command: --dir (of the subcommand or before it), else $LEKTORDIR,
+// else $XDG_DATA_HOME/lektor, else ~/.local/share/lektor. It may not exist. It is empty only for a
+// user without a home directory.
 func Dir(c *cli.Context) string {
 	for _, ctx := range c.Lineage() {
 		if dir := ctx.String(dirFlagName); dir != "" {
@@ -231,7 +224,7 @@ func Dir(c *cli.Context) string {
 	return DefaultDir()
 }
 
-// DefaultDir is [Dir] without a flag.
+// DefaultDir returns [Dir] without the flag --dir.
 func DefaultDir() string {
 	if dir := os.Getenv("LEKTORDIR"); dir != "" {
 		return dir
@@ -247,10 +240,9 @@ func DefaultDir() string {
 	return filepath.Join(base, "lektor")
 }
 
-// BaseDir returns the directory of the XDG Base Directory Specification that a variable
-// of the environment names. If the variable is unset or holds a relative path, which the
-// specification says to ignore, it is otherwise in the home directory, and "" if $HOME is
-// unset.
+// BaseDir returns the directory in an environment variable of the XDG Base Directory Specification.
+// If the variable is unset, or a relative path, which the specification ignores, BaseDir returns
+// otherwise, a path relative to the home directory; "" if $HOME is unset.
 func BaseDir(variable, otherwise string) string {
 	if dir := os.Getenv(variable); filepath.IsAbs(dir) {
 		return dir
@@ -265,8 +257,8 @@ func BaseDir(variable, otherwise string) string {
 //go:embed VERSION
 var version string
 
-// Version returns the version of the program. If it was built in a checkout, the revision
-// stands behind a plus sign, with ".dirty" if files were changed since.
+// Version returns the version of the program. If it was built in a checkout, a plus sign and the
+// revision follow, with ".dirty" if files had been changed.
 func Version() string {
 	info, _ := debug.ReadBuildInfo()
 	return withRevision(strings.TrimSpace(version), info)

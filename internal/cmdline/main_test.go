@@ -224,7 +224,7 @@ func TestDefaultDir(t *testing.T) {
 	}
 }
 
-// An app in this process, with buffers for streams.
+// TestMainWithBuffers: an app runs in this process, with buffers for streams.
 func TestMainWithBuffers(t *testing.T) {
 	app := tinyApp()
 	var out, errs bytes.Buffer
@@ -263,7 +263,7 @@ func TestReadArgs(t *testing.T) {
 	}
 }
 
-// ReadArgs yields each line before it waits for the next.
+// TestReadArgsStreams: ReadArgs yields each line before it waits for the next.
 func TestReadArgsStreams(t *testing.T) {
 	r, w := io.Pipe()
 	go io.WriteString(w, "first\n")
@@ -309,8 +309,8 @@ lektor-x: h: i; j
 	}
 }
 
-// On a terminal the bar is taken away before a line and drawn again after it;
-// elsewhere there is none.
+// TestProgress: on a terminal the bar is removed before a line and drawn again after it.
+// Elsewhere there is no bar.
 func TestProgress(t *testing.T) {
 	var b bytes.Buffer
 	s := NewStreams("x", nil, nil, &b)
@@ -318,13 +318,13 @@ func TestProgress(t *testing.T) {
 	p.Add(1)
 	p.Done()
 	if b.Len() > 0 {
-		t.Errorf("a bar where no terminal is: %q", &b)
+		t.Errorf("a bar without a terminal: %q", &b)
 	}
 
 	s.Report.terminal = true
 	p = s.Report.Progress(10, "fe\x1beds")
 	if got := b.String(); !strings.Contains(got, "feeds") || strings.Contains(got, "\x1b") {
-		t.Errorf("no bar, or a dirty one: %q", got)
+		t.Errorf("no bar, or one that is not cleaned: %q", got)
 	}
 	b.Reset()
 	done := make(chan bool)
@@ -361,7 +361,7 @@ func TestCounter(t *testing.T) {
 	s := NewStreams("x", nil, nil, &b)
 	s.Report.Counter("older documents").Add(1)
 	if b.Len() > 0 {
-		t.Errorf("a counter where no terminal is: %q", &b)
+		t.Errorf("a counter without a terminal: %q", &b)
 	}
 	for _, columns := range []int{10, 20, 40, 80} {
 		tty := terminal.Open(t, columns, 24)
@@ -385,7 +385,8 @@ func TestCounter(t *testing.T) {
 	}
 }
 
-// A line that does not fit would be drawn below itself again and again.
+// TestProgressFits: if a bar were wider than the terminal, each drawing would leave a line on the
+// screen.
 func TestProgressFits(t *testing.T) {
 	for _, plain := range []string{"", "1"} {
 		t.Setenv("NO_COLOR", plain)
@@ -397,7 +398,7 @@ func TestProgressFits(t *testing.T) {
 				s.Report.pace = 0
 				p := s.Report.Progress(total, "fetching")
 				p.Add(total - 1)
-				s.Report.Info("a line") // it makes way, and is drawn again
+				s.Report.Info("a line") // the bar is removed, and drawn again
 				p.Done()
 				s.Report.Info("done")
 				drawn, last, _ := strings.Cut(strings.Replace(tty.Output(), "x: a line\n", "", 1), "x: done")
@@ -413,7 +414,7 @@ func TestProgressFits(t *testing.T) {
 				if n := terminal.Columns(widest); n == 0 || n >= columns {
 					t.Errorf("%d of %d columns: %q", n, columns, widest)
 				}
-				// At 40 columns thousands of feeds have all of it.
+				// At 40 columns there is room for all parts, for thousands of feeds.
 				if columns >= 40 && total <= 2000 && (!strings.Contains(drawn, "fetching") || !strings.Contains(drawn, fmt.Sprintf("(%d/%d)", total-1, total)) || !strings.ContainsAny(drawn, "█=░[")) {
 					t.Errorf("something is missing at %d columns: %q", columns, drawn)
 				}
@@ -445,6 +446,6 @@ func TestSignalErrorIsNotACancellation(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(signalError{syscall.SIGINT})
 	if !errors.Is(ctx.Err(), context.Canceled) || errors.Is(context.Cause(ctx), context.Canceled) {
-		t.Error("the cause must be told from the cancellation")
+		t.Error("the cause must be distinguished from the cancellation")
 	}
 }

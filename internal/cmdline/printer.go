@@ -29,9 +29,8 @@ import (
 type Column[R any] struct {
 	// Name consists of lower-case letters and digits, as in {{.name}}.
 	Name string
-	// Get returns the value: a string, []string, []Object, number, bool or
-	// time.Time.
-	// It is called only if the format prints the column.
+	// Get returns the value: a string, []string, []Object, number, bool or time.Time. It is called
+	// only if the format prints the column.
 	Get func(R) any
 	// Extra columns are printed only on request, by name or in a template, as they are long or take
 	// time.

@@ -113,7 +113,7 @@ func TestPrinterMistakes(t *testing.T) {
 			t.Errorf("%s: %v, hint %q", format, err, hintOf(err))
 		}
 	}
-	// Others are found by a trial; what depends on the record is none.
+	// Other errors are found by a trial run, except those that depend on the record.
 	for format, want := range map[string]bool{"{{.title | trunc}}": false, "{{slice .title 3}}": true, "{{with .title}}{{.x}}{{end}}": true} {
 		p, err := NewPrinter(&bytes.Buffer{}, PrinterOptions{Format: format}, recordColumns)
 		if err != nil {
@@ -125,10 +125,10 @@ func TestPrinterMistakes(t *testing.T) {
 	}
 }
 
-// A column that the format does not print is not looked up.
+// TestPrinterIsLazy: a column that the format does not print is not computed.
 func TestPrinterIsLazy(t *testing.T) {
 	columns := append([]Column[record]{{Name: "costly", Extra: true, Get: func(record) any {
-		t.Error("looked up in vain")
+		t.Error("the column was computed")
 		return nil
 	}}}, recordColumns...)
 	for _, format := range []string{"path", "json", "tsv", "{{.path}}", "{{json .}}"} {
@@ -142,7 +142,7 @@ func TestPrinterIsLazy(t *testing.T) {
 	}
 }
 
-// Whatever the text: one line, valid, nothing unsafe.
+// FuzzPrinter: for any text, the output is valid, one line, and safe for a terminal.
 func FuzzPrinter(f *testing.F) {
 	for _, s := range []string{"plain", "a\x1b\u009b\u202e", "a\tb\nc\r\\", "\xff\u2028\"", "{{.path}}"} {
 		f.Add(s)

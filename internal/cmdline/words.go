@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// Words splits the text of a command into its arguments as a shell would, but for
-// everything that a shell expands: white space separates, '…' is as it stands, in "…"
-// a backslash goes before " and \, and elsewhere before any character. No argument is
-// ever made of more than what stands there.
+// Words splits the text of a command into arguments as a shell does, but without any expansion. White
+// space separates arguments. In '…' all characters are literal. In "…" a backslash escapes " and \,
+// elsewhere it escapes any character.
 func Words(text string) ([]string, error) {
 	var words []string
 	if err := eachWord(text, func(word string, _ bool) { words = append(words, word) }); err != nil {
@@ -17,9 +16,8 @@ func Words(text string) ([]string, error) {
 	return words, nil
 }
 
-// Commands splits the text of several commands, between which stands a ; that is a word
-// of its own and not quoted, into their arguments, see [Words]. There is always one; what
-// stands between nothing and nothing is a command without arguments.
+// Commands splits the text of several commands into their arguments, see [Words]. An unquoted word ;
+// separates commands. There is always at least one command, and an empty command has no arguments.
 func Commands(text string) ([][]string, error) {
 	all := [][]string{nil}
 	err := eachWord(text, func(word string, plain bool) {
@@ -35,10 +33,10 @@ func Commands(text string) ([][]string, error) {
 	return all, nil
 }
 
-// eachWord calls yield for each word, which is plain if nothing of it was quoted.
+// eachWord calls yield for each word. plain reports whether no part of the word was quoted.
 func eachWord(text string, yield func(word string, plain bool)) error {
 	var b strings.Builder
-	open, plain := false, true // b is a word, perhaps an empty one
+	open, plain := false, true // open: b is a word, even if it is empty
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {
 		case ' ', '\t', '\n', '\r':

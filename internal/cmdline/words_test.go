@@ -51,7 +51,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// FuzzWords holds it against a shell, where nothing is expanded.
+// FuzzWords compares Words with a shell, for text without expansions.
 func FuzzWords(f *testing.F) {
 	for _, s := range []string{`a 'b c' "d e"`, `a\ b ''`, `"a\"b\\c"`, "a\tb", `'`, `\`} {
 		f.Add(s)

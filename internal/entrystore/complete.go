@@ -72,7 +72,7 @@ func feedNames(list []*lektordir.Feed, word string) (all []cmdline.Candidate) {
 		title, id := f.Title(), feedurl.Public(f.ID)
 		switch {
 		case titles[strings.ToLower(title)] == 1 && typable(title) && !strings.HasPrefix(word, "http"):
-			all = append(all, cmdline.Candidate{Word: title, Said: title, About: id})
+			all = append(all, cmdline.Candidate{Word: title, Typed: title, About: id})
 		case typable(id):
 			all = append(all, cmdline.Candidate{Word: id, About: title})
 		default:
@@ -127,7 +127,7 @@ func terms(k cmdline.Kind) (all []cmdline.Candidate) {
 		return all
 	}
 	add := func(value, about string) {
-		all = append(all, cmdline.Candidate{Word: negated + key + ":" + query.Value(value), Said: negated + key + ":" + value, About: about})
+		all = append(all, cmdline.Candidate{Word: negated + key + ":" + query.Value(value), Typed: negated + key + ":" + value, About: about})
 	}
 	switch key {
 	case "feed":

@@ -1,5 +1,5 @@
 // Package feedcmd holds the common parts of the command lines of programs that work on a
-// lektor-dir; package command is for every program.
+// lektor-dir. Package cmdline is for all programs.
 package feedcmd
 
 import (
@@ -31,9 +31,9 @@ func CreateDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
 	if _, ok := errors.AsType[*lektordir.NotLektorDirError](err); !ok {
 		return d, err
 	}
-	// A mistyped path must not add four directories to a directory of other files.
+	// If the path is mistyped, a directory of other files must not get four more directories.
 	if names, _ := os.ReadDir(path); len(names) > 0 && !begun(path, names) {
-		return nil, cmdline.Hint(fmt.Errorf("%s holds other files and is no lektor-dir", path), "choose another with --dir or $LEKTORDIR, or: mkdir %s/tmp %[1]s/new %[1]s/cur %[1]s/src", path)
+		return nil, cmdline.Hint(fmt.Errorf("%s holds other files and is not a lektor-dir", path), "choose another with --dir or $LEKTORDIR, or: mkdir %s/tmp %[1]s/new %[1]s/cur %[1]s/src", path)
 	}
 	return lektordir.Create(path, opts)
 }

@@ -1,4 +1,4 @@
-// Package fetchcmd is what the command lines of programs share that ask servers.
+// Package fetchcmd holds the common parts of the command lines of programs that make requests.
 package fetchcmd
 
 import (
@@ -58,7 +58,7 @@ func Asking(f *cmdline.Flags) fetch.Config {
 	return config
 }
 
-// Prefixes is the value of a flag that names networks.
+// Prefixes returns the value of a flag that names networks.
 func Prefixes(f *cmdline.Flags, name string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, v := range f.Given(name).StringSlice(name) {
@@ -71,7 +71,7 @@ func Prefixes(f *cmdline.Flags, name string) []netip.Prefix {
 	return out
 }
 
-// UserAgent returns what a program calls itself to servers.
+// UserAgent returns the User-Agent of a program.
 func UserAgent(name string) string {
 	return strings.Replace(fetch.DefaultUserAgent, "lektor-fetch ", name+"/"+cmdline.Version()+" ", 1)
 }

@@ -56,7 +56,7 @@ func (e *StatusError) Error() string {
 	case e.Detail != "":
 		return s + ": " + e.Detail
 	case e.RetryAfter > 0:
-		return s + " and wants to be left alone for " + humanize.ShortDuration(e.RetryAfter)
+		return s + " and asks for a pause of " + humanize.ShortDuration(e.RetryAfter)
 	case e.Status == statusNotFound:
 		return s + "; if it stays so, look for the new address on the feed's page"
 	case e.Status == StatusGone:
@@ -211,7 +211,7 @@ type HostDelayError struct {
 }
 
 func (e *HostDelayError) Error() string {
-	return fmt.Sprintf("%s: not asked: %s answered %d to another request and wants to be left alone for %s", feedurl.Brief(e.URL), e.Host, e.Status, humanize.ShortDuration(e.Left))
+	return fmt.Sprintf("%s: not asked: %s answered %d to another request and asks for a pause of %s", feedurl.Brief(e.URL), e.Host, e.Status, humanize.ShortDuration(e.Left))
 }
 
 // CommandError is a command (an exec: source or a filter) that failed.

@@ -139,7 +139,7 @@ func (d date) span(now time.Time) span {
 	return span{t, t}
 }
 
-// on returns the whole days of a date. For a duration, that is the day which is so long ago.
+// on returns the whole days of a date. For a duration, it is the day that long ago.
 func (d date) on(now time.Time) span {
 	s := d.span(now)
 	if d.kind == ago {

@@ -9,8 +9,8 @@ import (
 // flagWords maps words to the flags that they stand for.
 var flagWords = map[string]string{"read": "S", "flagged": "F", "trashed": "T", "saved": "d"}
 
-// misnomers are other words for them, which are refused with the right one, as most
-// words are letters of the user's own flags, too.
+// misnomers maps other words for these flags to the right ones. They are refused, since most of
+// them also consist of letters of the user's own flags.
 var misnomers = map[string]string{
 	"seen": "read", "flag": "flagged", "star": "flagged", "starred": "flagged", "marked": "flagged", "important": "flagged",
 	"trash": "trashed", "delete": "trashed", "deleted": "trashed", "removed": "trashed", "save": "saved", "downloaded": "saved",

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestParseFlags: words and sorted letters are flags, and other words are refused with
-// the flags that were meant.
+// TestParseFlags: words and sorted letters are flags. Other words are refused, with a hint to the
+// right flags.
 func TestParseFlags(t *testing.T) {
 	for _, c := range []struct{ text, flags, hint string }{
 		{"read", "S", ""}, {"flagged", "F", ""}, {"trashed", "T", ""}, {"saved", "d", ""},

@@ -54,7 +54,7 @@ type Verdict int8
 // The verdicts.
 const (
 	No    Verdict = -1
-	Maybe Verdict = 0 // more of its fields must be read to tell
+	Maybe Verdict = 0 // the verdict needs more fields
 	Yes   Verdict = 1
 )
 
@@ -295,9 +295,9 @@ func Fold(s string) string {
 		}
 		return oneSpace(strings.ToLower(s))
 	}
-	// Bytes that are not UTF-8 keep their neighbours from being normalised.
+	// Invalid UTF-8 would keep the characters beside it from being normalised.
 	s = strings.ToValidUTF8(s, "\uFFFD")
-	// Once more the normal form: folding may take a character apart.
+	// Normalise again, since folding may decompose a character.
 	s = norm.NFC.String(cases.Fold().String(norm.NFC.String(s)))
 	return oneSpace(strings.Map(cherokee, s))
 }

@@ -339,7 +339,7 @@ func (p *parser) regexp(t *term) error {
 				expr = "(?i)" + expr
 				p.pos++
 			} else if flags != "" {
-				return p.fail(p.pos, fmt.Sprintf("after a regular expression may stand i, not %s", flags),
+				return p.fail(p.pos, fmt.Sprintf("the only flag of a regular expression is i, not %s", flags),
 					`to search for a text that begins with / put it in quotes`)
 			}
 			re, err := regexp.Compile(expr)
@@ -375,7 +375,7 @@ func (p *parser) check(t *term, at int) error {
 			}
 			names = append(names, c.name)
 		}
-		return p.fail(at, fmt.Sprintf("there is no %s:%s", t.key, t.value), fmt.Sprintf("after %s: may stand %s", t.key, list(names)))
+		return p.fail(at, fmt.Sprintf("there is no %s:%s", t.key, t.value), fmt.Sprintf("the values of %s: are %s", t.key, list(names)))
 	case keyFlag:
 		if err, ok := errors.AsType[*FlagError](misnamed(t.value)); ok {
 			return p.fail(at, err.Message, err.Hint)
@@ -383,17 +383,17 @@ func (p *parser) check(t *term, at int) error {
 		t.value = cmp.Or(flagWords[t.value], t.value)
 		for _, c := range t.value {
 			if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
-				return p.fail(at, fmt.Sprintf("%q is no flag", c), "flags are ASCII letters: F flagged, S seen, T trashed, a to z your own")
+				return p.fail(at, fmt.Sprintf("%q is not a flag", c), "flags are ASCII letters: F flagged, S seen, T trashed, a to z your own")
 			}
 		}
 	case keySince, keyBefore, keyOn, keyDelivery, keyRead:
 		d, ok := parseDate(t.value)
 		if !ok {
-			return p.fail(at, fmt.Sprintf("%s is no date", t.value),
+			return p.fail(at, fmt.Sprintf("%s is not a date", t.value),
 				"write 2h, 3d, 2w, 6m (months), 1y, today, yesterday, 2026-01-31, 2026-01, 2026 or 2026-01-31T12:00:00Z")
 		}
 		if t.key == keyOn && !d.days() {
-			return p.fail(at, fmt.Sprintf("on: wants a day, a month or a year, not %s", t.value), "for a moment use since: and before:")
+			return p.fail(at, fmt.Sprintf("on: needs a day, a month or a year, not %s", t.value), "for a moment use since: and before:")
 		}
 		t.date = d
 	}

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// plainest writes a query in its plainest form; parsed again it is the same.
+// plainest returns a query in its simplest notation. Parsed again, it is the same query.
 func plainest(q *Query) string {
 	if q.Empty() {
 		return ""
@@ -29,7 +29,7 @@ func join(nodes []node, separator string) string {
 	parts := make([]string, len(nodes))
 	for i, n := range nodes {
 		if _, ok := n.(allOf); ok && separator != " " {
-			parts[i] = written(n) // binds more tightly
+			parts[i] = written(n) // "not:" binds more tightly
 		} else {
 			parts[i] = group(n)
 		}
@@ -37,7 +37,7 @@ func join(nodes []node, separator string) string {
 	return strings.Join(parts, separator)
 }
 
-// group writes a node, in parentheses when it has several parts.
+// group returns the text of a node, in parentheses if it has several parts.
 func group(n node) string {
 	switch n.(type) {
 	case allOf, anyOf:

@@ -130,9 +130,9 @@ func (q *Query) MentionsWithdrawn() bool {
 	return q.mentions(func(t *term) bool { return t.choice != nil && t.choice.name == withdrawn })
 }
 
-// mentions reports whether those returns true for a term of the query.
-func (q *Query) mentions(those func(*term) bool) (found bool) {
-	q.walk(func(t *term) { found = found || those(t) })
+// mentions reports whether match returns true for a term of the query.
+func (q *Query) mentions(match func(*term) bool) (found bool) {
+	q.walk(func(t *term) { found = found || match(t) })
 	return found
 }
 

@@ -176,7 +176,7 @@ func TestMatch(t *testing.T) {
 		if got := m.Match(subject(), lektordir.AllFields) == Yes; got != tc.want {
 			t.Errorf("%s: got %v, want %v", tc.query, got, tc.want)
 		}
-		// Nothing that is not asked for is needed, and an early verdict is the last.
+		// The query does not use fields that it does not report, and an early verdict stays.
 		s := subject()
 		want := m.Match(s, q.Fields())
 		if want == Maybe {
@@ -199,7 +199,7 @@ func TestAuthorOfFeed(t *testing.T) {
 	}
 }
 
-// read: counts from the last move of what was read.
+// TestRead: read: compares the time of the last move of read entries.
 func TestRead(t *testing.T) {
 	for text, want := range map[string]Verdict{
 		"read:2d": Yes, "read:4d": No, "not:read:4d": Yes, "read:yesterday": Yes, "read:3w": No, "read:2026-03-12": No, "read:2026-03-13": Yes,
@@ -333,15 +333,15 @@ func TestErrors(t *testing.T) {
 		{"a -b", 3, "a term does not begin with -: -b", "not:b"},
 		{"/a(/", 2, "missing closing )", "RE2"},
 		{"/abc", 1, "this regular expression is not closed", ""},
-		{"/usr/bin", 6, "after a regular expression may stand i, not bin", "quotes"},
+		{"/usr/bin", 6, "the only flag of a regular expression is i, not bin", "quotes"},
 		{"//", 1, "the regular expression is empty", ""},
 		{"is:rad", 4, "there is no is:rad", "unread, read"},
 		{"has:x", 5, "there is no has:x", "enclosure"},
-		{"flag:é", 6, `'é' is no flag`, ""},
-		{"since:tomorrow", 7, "tomorrow is no date", "2026-01-31"},
-		{"since:2026-02-30", 7, "2026-02-30 is no date", ""},
-		{"since:5", 7, "5 is no date", ""},
-		{"on:2h", 4, "on: wants a day", "since:"},
+		{"flag:é", 6, `'é' is not a flag`, ""},
+		{"since:tomorrow", 7, "tomorrow is not a date", "2026-01-31"},
+		{"since:2026-02-30", 7, "2026-02-30 is not a date", ""},
+		{"since:5", 7, "5 is not a date", ""},
+		{"on:2h", 4, "on: needs a day", "since:"},
 		{`a"b"`, 2, "a space is missing here", ""},
 		{"a(b)", 2, "a space is missing here", ""},
 		{"a \xff", 3, "this is not UTF-8", ""},
@@ -387,7 +387,7 @@ func TestString(t *testing.T) {
 	}
 }
 
-// same compares parsed queries but for what is computed from the rest.
+// same compares parsed queries, except computed fields.
 func same(a, b node) bool {
 	switch a := a.(type) {
 	case *term:

@@ -59,7 +59,7 @@ func TestSaved(t *testing.T) {
 	}
 }
 
-// sameMeaning compares what queries ask of an entry, and what they say of themselves.
+// sameMeaning reports whether two queries match the same entries and report the same properties.
 func sameMeaning(a, b *Query) bool {
 	s := subject()
 	return a.Fields() == b.Fields() && a.MentionsState() == b.MentionsState() && a.MentionsTrash() == b.MentionsTrash() &&
@@ -120,7 +120,7 @@ func TestSavedErrors(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := ParseSaved("../x", library(m)); err == nil {
-		t.Error("a path is a name")
+		t.Error("a path is accepted as a name")
 	}
 	_, err := ParseWith("query:none", func(string) (string, error) { return "", errors.New("it cannot be read") })
 	if err == nil || err.Error() != "query, column 1: it cannot be read" {
@@ -130,8 +130,8 @@ func TestSavedErrors(t *testing.T) {
 
 func long(n int) string { return strings.Repeat("x", n) }
 
-// FuzzSaved: whatever the saved queries are, there is an end to it, and what is
-// read means what it means in their place.
+// FuzzSaved: for any saved queries, parsing ends, and a query with them is equal to the query
+// with their text in parentheses.
 func FuzzSaved(f *testing.F) {
 	f.Add("query:a", "x or query:b", "not:y")
 	f.Add("query:a query:b", "query:b\nquery:b", "#\n z")

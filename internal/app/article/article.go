@@ -1,5 +1,5 @@
-// Package article is the room of lektor-article: it finds the article of a page. It is
-// the one door to go-readability.
+// Package article implements lektor-article, which extracts the article of a page. Only this
+// package imports go-readability.
 package article
 
 import (
@@ -26,25 +26,25 @@ import (
 // Limits of a page.
 const (
 	maxBytes = 16 << 20
-	maxTags  = 100_000 // to build a tree of more takes memory that no article is worth
+	maxTags  = 100_000 // limits the memory for the tree of elements
 )
 
-// ExtractOptions are those of [Extract].
+// ExtractOptions are the options of [Extract].
 type ExtractOptions struct {
-	URL         string // where the page is from; may be empty
-	ContentType string // the HTTP header field, for its charset; may be empty
-	JSON        bool   // print a [fulltext.Article], not the HTML of the article alone
+	URL         string // URL of the page; may be empty
+	ContentType string // HTTP header field Content-Type, for the charset; may be empty
+	JSON        bool   // print a [fulltext.Article] instead of HTML
 }
 
-// Extract reads a page and prints its article: as HTML, in which URLs are absolute if
-// that of the page is known. A page without an article is an error, unless JSON is
-// asked for, which says so.
+// Extract reads a page and prints its article as HTML. If the URL of the page is known, URLs in
+// the article are absolute. A page without an article is an error, except with JSON, which then
+// has no content.
 func Extract(ctx context.Context, o ExtractOptions, s *cmdline.Streams) error {
 	var base *url.URL
 	if o.URL != "" {
 		u, err := url.Parse(o.URL)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return cmdline.Usagef("--url: %q is no http or https URL", o.URL)
+			return cmdline.Usagef("--url: %q is not an http or https URL", o.URL)
 		}
 		u.User = nil
 		base = u
@@ -73,8 +73,8 @@ func Extract(ctx context.Context, o ExtractOptions, s *cmdline.Streams) error {
 	return err
 }
 
-// extract finds the article of a page; base may be nil. The error is about a page that
-// cannot be read at all.
+// extract returns the article of a page; base may be nil. It fails if the page cannot be read. An
+// article without content means that the page has none.
 func extract(page []byte, base *url.URL, contentType string) (*fulltext.Article, error) {
 	text := decode(page, contentType)
 	if n := tags(text); n > maxTags {
@@ -90,7 +90,7 @@ func extract(page []byte, base *url.URL, contentType string) (*fulltext.Article,
 	p := readability.NewParser()
 	found, err := p.ParseAndMutate(doc, base)
 	if err != nil || found.Node == nil {
-		return a, nil // nothing of it looks like one
+		return a, nil // the page has no article
 	}
 	a.Title = found.Title()
 	clean(found.Node, base)
@@ -104,8 +104,9 @@ func extract(page []byte, base *url.URL, contentType string) (*fulltext.Article,
 	return a, nil
 }
 
-// decode converts a page to UTF-8. Without a charset in contentType, a page that is valid UTF-8 is taken
-// as that, whatever it declares itself: pages that moved between servers often declare the wrong one.
+// decode converts a page to UTF-8. A page that is valid UTF-8 is read as UTF-8, unless contentType
+// names a charset. A charset that the page declares itself does not count then: pages that were
+// moved between servers often declare the wrong one.
 func decode(page []byte, contentType string) []byte {
 	_, params, _ := mime.ParseMediaType(contentType)
 	enc, _, certain := charset.DetermineEncoding(page[:min(len(page), 1024)], contentType)
@@ -133,7 +134,7 @@ func tags(page []byte) (n int) {
 	return n
 }
 
-// each calls f for the elements of a tree, of which the parser has bounded the depth.
+// each calls f for the elements of a tree. The parser limits its depth.
 func each(root *html.Node, f func(*html.Node)) {
 	if root.Type == html.ElementNode {
 		f(root)
@@ -156,15 +157,15 @@ func attr(n *html.Node, key string) string {
 
 // resolve returns the base URL of a page: that of its first base element, else the page's own.
 func resolve(base *url.URL, doc *html.Node) *url.URL {
-	said := ""
+	declared := ""
 	each(doc, func(n *html.Node) {
-		if n.DataAtom == atom.Base && said == "" {
-			said = strings.TrimSpace(attr(n, "href"))
+		if n.DataAtom == atom.Base && declared == "" {
+			declared = strings.TrimSpace(attr(n, "href"))
 		}
 	})
-	u, err := url.Parse(said)
+	u, err := url.Parse(declared)
 	switch {
-	case said == "" || err != nil:
+	case declared == "" || err != nil:
 		return base
 	case base != nil:
 		u = base.ResolveReference(u)
@@ -176,8 +177,8 @@ func resolve(base *url.URL, doc *html.Node) *url.URL {
 	return u
 }
 
-// maxRefresh is after how many seconds a page that sends a browser elsewhere is none to
-// read itself.
+// maxRefresh is the maximum delay of a redirect, in seconds. A page that redirects later is
+// meant to be read itself.
 const maxRefresh = 10
 
 // refresh returns the URL to which a page redirects by a refresh, "" if it does not.
@@ -191,7 +192,7 @@ func refresh(base *url.URL, doc *html.Node) (to string) {
 		}
 		for p := n.Parent; p != nil; p = p.Parent {
 			if p.DataAtom == atom.Noscript {
-				return // for whom it means: we do without scripts, and read what there is
+				return // a redirect for browsers without scripts; the page may still have an article
 			}
 		}
 		seconds, target, ok := strings.Cut(strings.ReplaceAll(attr(n, "content"), ",", ";"), ";")
@@ -216,17 +217,17 @@ func refresh(base *url.URL, doc *html.Node) (to string) {
 	return to
 }
 
-// references are the attributes that hold a URL which a reader may follow or see.
+// references are the attributes whose URLs are made absolute.
 var references = []string{"href", "src", "poster", "cite"}
 
-// clean makes of the article what is text and no program, with absolute URLs. Viewers
-// clean what they show; this is for grep, and for viewers that do not.
+// clean removes scripts, styles, forms and their attributes from the article, and makes URLs
+// absolute. lektor's viewers clean content themselves; this is for grep, and for other viewers.
 func clean(root *html.Node, base *url.URL) {
-	var gone []*html.Node
+	var unwanted []*html.Node
 	each(root, func(n *html.Node) {
 		switch n.DataAtom {
 		case atom.Script, atom.Style, atom.Noscript, atom.Iframe, atom.Object, atom.Embed, atom.Form, atom.Input, atom.Button, atom.Link, atom.Meta, atom.Base, atom.Template:
-			gone = append(gone, n)
+			unwanted = append(unwanted, n)
 			return
 		}
 		var kept []html.Attribute
@@ -245,14 +246,14 @@ func clean(root *html.Node, base *url.URL) {
 		}
 		n.Attr = kept
 	})
-	for _, n := range gone {
+	for _, n := range unwanted {
 		if n.Parent != nil {
 			n.Parent.RemoveChild(n)
 		}
 	}
 }
 
-// reference makes a URL absolute; "" for one that leads nowhere on the web.
+// reference returns a URL as an absolute one, or "" if it is invalid or not of the web or mail.
 func reference(base *url.URL, raw string) string {
 	raw = strings.TrimSpace(raw)
 	u, err := url.Parse(raw)

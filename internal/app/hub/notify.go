@@ -288,10 +288,7 @@ func (h *notifier) notify(p *pass, s *subscription, c *content, place *limiter.P
 	}
 	var is subscription
 	if _, do := s.on(event, h.now()); do != keep {
-		var do change
-		if _, is, do, _ = h.apply(p.hash, s.key(), event, h.now(), false); do == remove {
-			h.counts.add(s.Caller, -1)
-		}
+		is = h.recordResult(p.hash, s, event)
 	}
 	if err != nil && !gone {
 		h.jobs.failed(p, s.key(), h.now(), is.After, false)
@@ -301,6 +298,21 @@ func (h *notifier) notify(p *pass, s *subscription, c *content, place *limiter.P
 		h.log.add("notified", s.Feed, "%s by %s", hostOf(s.Callback), s.Protocol)
 	}
 	h.jobs.hasNotified(p, s.key())
+}
+
+// recordResult applies the result of a notification to the subscription's file, and returns the
+// subscription after it. If the file cannot be written, the notification counts all the same:
+// sending it again would not help.
+func (h *notifier) recordResult(hash string, s *subscription, event any) subscription {
+	_, is, do, err := h.apply(hash, s.key(), event, h.now(), false)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // it has ended meanwhile
+	case err != nil:
+		h.report.Warn("%s: the result of a notification is not recorded: %v", s.Feed, err)
+	case do == remove:
+		h.counts.add(s.Caller, -1)
+	}
+	return is
 }
 
 // laneOf returns host and port of a callback.

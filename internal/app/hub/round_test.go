@@ -421,3 +421,28 @@ func TestStrikeThatIsNotWritten(t *testing.T) {
 		t.Error(w.log)
 	}
 }
+
+// A result that cannot be recorded is a warning: the subscriber was notified, and is not
+// notified again.
+func TestResultOfASubscriptionThatCannotBeRead(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	keys, err := w.h.keys(hashOf(feed))
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("%d subscriptions, %v; want 1", len(keys), err)
+	}
+	path := filepath.Join(w.h.subs(hashOf(feed)), keys[0])
+	w.answer("/cb", func(rw http.ResponseWriter, r *http.Request) {
+		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+			t.Error(err)
+		}
+		http.Error(rw, "gone", http.StatusInternalServerError)
+	})
+	w.feed("/feed", "two")
+	w.ping(feed)
+	w.settle()
+	if log := w.log.String(); !strings.Contains(log, "is not recorded") || !strings.Contains(log, feed) {
+		t.Errorf("the log has %q; want the feed and that a result is not recorded", log)
+	}
+}

@@ -14,8 +14,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// TestAgain: a site that is written anew is the same as one that was written before
-// entries came and went since.
+// TestAgain: a site that is updated after entries were added and removed is the same as a site
+// that is written at once.
 func TestAgain(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	random := rand.New(rand.NewPCG(11, 12))
@@ -48,8 +48,8 @@ func TestAgain(t *testing.T) {
 	run := func(name string) map[string]string {
 		t.Helper()
 		c := Common{Dir: d.Path, Now: func() time.Time { return time.Unix(1700100000, 0).UTC() }}
-		var out, said bytes.Buffer
-		s := cmdline.NewStreams("lektor-pages", strings.NewReader(""), &out, &said)
+		var out, messages bytes.Buffer
+		s := cmdline.NewStreams("lektor-pages", strings.NewReader(""), &out, &messages)
 		if err := HTML(t.Context(), HTMLOptions{Common: c, Output: filepath.Join(to, name), PerPage: 3, Title: "T"}, s); err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestAgain(t *testing.T) {
 		links(t, filepath.Join(to, name))
 		return map[string]string{
 			"site": tree(t, filepath.Join(to, name)), "site of 20": tree(t, filepath.Join(to, name+" of 20")),
-			"printed": out.String(), "mailbox": string(box), "said": said.String(),
+			"printed": out.String(), "mailbox": string(box), "messages": messages.String(),
 		}
 	}
 	for round := range 4 {

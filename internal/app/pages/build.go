@@ -18,39 +18,39 @@ import (
 	"github.com/lektordir/lektor/internal/workers"
 )
 
-// page is a page that should be there.
+// page is a page of the site.
 type page struct {
 	path   string // relative, with slashes
-	digest string // of all that is on it
+	digest string // digest of the inputs from which the page is rendered
+	// render writes the page. It returns false if an input could not be read.
 	render func(*strings.Builder) (whole bool)
 }
 
-// atOnce is how many pages are written before it is found out whether that failed.
+// atOnce is the number of pages that are written before their errors are checked.
 const atOnce = 512
 
-// plan is what a run has to do.
+// plan is the work of a run.
 type plan struct {
-	// Before a page leads to another, that one is there: pages of entries come before the
-	// lists, and of each kind those first that are not there yet.
-	stages [4][]page
-	todo   int             // pages in the stages
-	wanted map[string]bool // paths of all pages
-	gone   []string        // paths of pages that are not wanted
+	// The stages are written one after the other, so that no link leads to a missing page: new
+	// pages of entries, changed pages of entries, new lists, changed lists.
+	stages   [4][]page
+	todo     int             // number of pages in the stages
+	wanted   map[string]bool // paths of all pages
+	obsolete []string        // paths of pages to remove
 }
 
-// build writes the pages that are not there as they should be, and then removes those
-// that should not be there.
+// build writes the pages that are missing or have changed, and then removes obsolete pages.
 func (w *site) build(ctx context.Context) error {
-	there, err := w.there()
+	existing, err := w.existing()
 	if err != nil {
 		return err
 	}
-	p := w.plan(there)
-	if p.todo+len(p.gone) == 0 && len(w.ledger.items) == len(w.list) {
+	p := w.plan(existing)
+	if p.todo+len(p.obsolete) == 0 && len(w.ledger.items) == len(w.list) {
 		return nil
 	}
-	// Pages about to change leave the ledger until they are written, so that after a kill none
-	// is taken for its older version.
+	// Pages that are about to change leave the ledger until they are written. So after a kill, the
+	// ledger has no digest of an older version.
 	for _, pages := range p.stages {
 		for _, page := range pages {
 			delete(w.ledger.pages, page.path)
@@ -62,10 +62,10 @@ func (w *site) build(ctx context.Context) error {
 	if err := w.writeAll(ctx, p); err != nil {
 		return err
 	}
-	if err := w.remove(p.gone); err != nil {
+	if err := w.remove(p.obsolete); err != nil {
 		return err
 	}
-	maps.DeleteFunc(w.ledger.pages, func(path string, _ known) bool { return !p.wanted[path] })
+	maps.DeleteFunc(w.ledger.pages, func(path string, _ written) bool { return !p.wanted[path] })
 	w.ledger.items = make(map[string]*item, len(w.list))
 	for _, i := range w.list {
 		w.ledger.items[i.key] = i
@@ -74,20 +74,20 @@ func (w *site) build(ctx context.Context) error {
 		return err
 	}
 	if s := w.r.S; s.ErrIsTerminal() {
-		s.Report.Info("%s: %s, %s written, %s removed", w.o.Output, humanize.Count(len(w.list), "entry"), humanize.Count(p.todo, "page"), humanize.Count(len(p.gone), "page"))
+		s.Report.Info("%s: %s, %s written, %s removed", w.o.Output, humanize.Count(len(w.list), "entry"), humanize.Count(p.todo, "page"), humanize.Count(len(p.obsolete), "page"))
 	}
 	return nil
 }
 
-// plan compares the pages that there should be with those that there are.
-func (w *site) plan(there map[string]int64) plan {
+// plan compares the pages of the site with the existing files and their sizes.
+func (w *site) plan(existing map[string]int64) plan {
 	p := plan{wanted: map[string]bool{}}
 	for kind, pages := range [][]page{w.entryPages(), w.otherPages()} {
 		for _, page := range pages {
 			p.wanted[page.path] = true
-			size, exists := there[page.path]
-			// A power cut leaves pages empty, which costs less to look for than to prevent.
-			if exists && w.ledger.pages[page.path] == (known{page.digest, size}) {
+			size, exists := existing[page.path]
+			// A power cut can leave pages empty. To compare sizes costs less than to sync pages.
+			if exists && w.ledger.pages[page.path] == (written{page.digest, size}) {
 				continue
 			}
 			stage := 2 * kind
@@ -98,32 +98,32 @@ func (w *site) plan(there map[string]int64) plan {
 			p.todo++
 		}
 	}
-	for path := range there {
+	for path := range existing {
 		if !p.wanted[path] {
-			p.gone = append(p.gone, path)
+			p.obsolete = append(p.obsolete, path)
 		}
 	}
 	return p
 }
 
-// writeAll writes the pages of a plan, and notes them in the ledger.
+// writeAll writes the pages of a plan, and records them in the ledger.
 func (w *site) writeAll(ctx context.Context, p plan) error {
 	bar := w.r.S.Report.Progress(p.todo, "writing pages")
 	defer bar.Done()
 	for _, pages := range p.stages {
 		for part := range slices.Chunk(pages, atOnce) {
-			written := make([]known, len(part))
+			records := make([]written, len(part))
 			failed := make([]error, len(part))
 			err := workers.ForEach(ctx, len(part), func(i int) {
 				defer bar.Add(1)
-				written[i], failed[i] = w.write(part[i])
+				records[i], failed[i] = w.write(part[i])
 			})
 			for i, page := range part {
 				if err = cmp.Or(err, failed[i]); err != nil {
 					return err
 				}
-				if written[i].digest != "" {
-					w.ledger.pages[page.path] = written[i]
+				if records[i].digest != "" {
+					w.ledger.pages[page.path] = records[i]
 				}
 			}
 		}
@@ -131,10 +131,10 @@ func (w *site) writeAll(ctx context.Context, p plan) error {
 	return nil
 }
 
-// remove removes pages, and the directories that have nothing in them then.
-func (w *site) remove(gone []string) error {
+// remove removes pages, and directories that become empty.
+func (w *site) remove(paths []string) error {
 	dirs := map[string]bool{}
-	for _, name := range gone {
+	for _, name := range paths {
 		dirs[path.Dir(name)] = true
 		if err := os.Remove(filepath.Join(w.o.Output, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -142,32 +142,32 @@ func (w *site) remove(gone []string) error {
 	}
 	delete(dirs, ".")
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
-		_ = os.Remove(filepath.Join(w.o.Output, filepath.FromSlash(dir))) // fails while there is something in it
+		_ = os.Remove(filepath.Join(w.o.Output, filepath.FromSlash(dir))) // fails unless it is empty
 	}
 	return nil
 }
 
-// write writes a page. It returns what the ledger is to know of it, nothing if something
-// could not be read that belongs on the page: then the next run tries. A page that is
-// there is not replaced by one that lacks something.
-func (w *site) write(p page) (known, error) {
+// write writes a page, and returns its record for the ledger. If an input of the page could not
+// be read, the record is empty, so that the next run writes the page again. Then an existing page
+// is not replaced.
+func (w *site) write(p page) (written, error) {
 	var text strings.Builder
 	whole := p.render(&text)
 	to := filepath.Join(w.o.Output, filepath.FromSlash(p.path))
 	if fi, err := os.Lstat(to); !whole && err == nil && fi.Mode().IsRegular() && fi.Size() > 0 {
-		return known{}, nil
+		return written{}, nil
 	}
 	err := atomicfile.WriteUnsynced(to, []byte(text.String()))
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
-			return known{}, err
+			return written{}, err
 		}
 		err = atomicfile.WriteUnsynced(to, []byte(text.String()))
 	}
 	if !whole || err != nil {
-		return known{}, err
+		return written{}, err
 	}
-	return known{p.digest, int64(text.Len())}, nil
+	return written{p.digest, int64(text.Len())}, nil
 }
 
 // entryPages returns the pages of the entries.
@@ -182,7 +182,7 @@ func (w *site) entryPages() []page {
 	return pages
 }
 
-// otherPages returns the pages of lists, and those that are neither.
+// otherPages returns the pages of lists, the search index, the list of feeds, and the style sheet.
 func (w *site) otherPages() []page {
 	var pages []page
 	for _, g := range w.groups {
@@ -197,16 +197,15 @@ func (w *site) otherPages() []page {
 	}})
 }
 
-// there lists the pages that there are, with their sizes; -1 for what is no file. Only
-// names that a page can have are ours. Pages that kills have left half-written are
-// removed.
-func (w *site) there() (map[string]int64, error) {
+// existing returns the paths of existing pages with their sizes, or -1 for a directory entry that
+// is not a regular file. Files whose names no page can have are ignored. Temporary files of killed
+// runs are removed.
+func (w *site) existing() (map[string]int64, error) {
 	found := map[string]int64{}
 	return found, w.walk("", found)
 }
 
-// walk finds the pages in a directory, which ends in a slash unless it is the first, and
-// those below it.
+// walk finds the pages in dir and below it. dir ends in a slash, or is empty for the root.
 func (w *site) walk(dir string, found map[string]int64) error {
 	names, err := os.ReadDir(filepath.Join(w.o.Output, filepath.FromSlash(dir)))
 	if err != nil {
@@ -220,10 +219,10 @@ func (w *site) walk(dir string, found map[string]int64) error {
 			}
 			continue
 		}
-		if ourDirs().MatchString(name) {
-			return notOurs(filepath.Join(w.o.Output, filepath.FromSlash(name)))
+		if pageDirs().MatchString(name) {
+			return notADirectory(filepath.Join(w.o.Output, filepath.FromSlash(name)))
 		}
-		if ours().MatchString(name) {
+		if pagePaths().MatchString(name) {
 			fi, err := e.Info()
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
@@ -237,7 +236,7 @@ func (w *site) walk(dir string, found map[string]int64) error {
 		}
 		if hidden, ok := strings.CutPrefix(e.Name(), "."); ok {
 			page := strings.TrimRight(hidden, "0123456789")
-			if ours().MatchString(dir+page) && atomicfile.Left(e, page) {
+			if pagePaths().MatchString(dir+page) && atomicfile.Left(e, page) {
 				_ = os.Remove(filepath.Join(w.o.Output, filepath.FromSlash(name)))
 			}
 		}

@@ -19,14 +19,14 @@ type DigestOptions struct {
 	Common
 	Entries []string // paths or unique names; "-" stands for those on standard input
 	Nul     bool     // entries on standard input end in NUL
-	Lines   int      // lines shown of each content
-	Full    bool     // all of each content instead
+	Lines   int      // maximum lines of each content
+	Full    bool     // the whole of each content, instead of Lines
 	Images  bool     // show images
 	Mail    string   // write a message to these addresses; "" for the HTML alone
 }
 
-// Digest writes entries as one HTML document, or as a message with it, feed by feed,
-// from old to new. It marks nothing. Without entries it writes nothing.
+// Digest writes entries as one HTML document, or as a message that contains it, feed by feed,
+// oldest first. It marks nothing. Without entries it writes nothing.
 func Digest(ctx context.Context, o DigestOptions, s *cmdline.Streams) error {
 	var to []*mail.Address
 	if o.Mail != "" {
@@ -49,7 +49,7 @@ func Digest(ctx context.Context, o DigestOptions, s *cmdline.Streams) error {
 			return context.Cause(ctx)
 		}
 		if err := e.Read(lektordir.AllFields); err != nil {
-			r.S.Report.Print(err) // the others are written, and the exit status is that of a failure
+			r.S.Report.Print(err) // the exit status becomes 1, and the other entries are written
 			continue
 		}
 		digested = append(digested, r.letter(e, o.Images))
@@ -73,7 +73,7 @@ func Digest(ctx context.Context, o DigestOptions, s *cmdline.Streams) error {
 	return err
 }
 
-// named returns the entries that the user names, feed by feed.
+// named returns the entries that the user names, sorted by feed and date.
 func (r *run) named(ctx context.Context, o DigestOptions) ([]*entrystore.Record, error) {
 	var list []*entrystore.Record
 	for name, err := range cmdline.ReadArgs(o.Entries, r.S.In, o.Nul) {
@@ -85,7 +85,7 @@ func (r *run) named(ctx context.Context, o DigestOptions) ([]*entrystore.Record,
 			ref, err = r.Resolve(name, 0)
 		}
 		if err != nil {
-			r.S.Report.Print(err) // the others are written, and the exit status is that of a failure
+			r.S.Report.Print(err) // the exit status becomes 1, and the other entries are written
 			continue
 		}
 		list = append(list, r.Record(ref))

@@ -12,8 +12,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// The article of a page is for the user: a site that others may see has what the feed
-// has, lists and images included.
+// TestFullTextIsNotPassedOn: the article of a page is for the user alone. A public site has the
+// feed's own text, in lists too.
 func TestFullTextIsNotPassedOn(t *testing.T) {
 	base := t.TempDir()
 	d := must.Get(lektordir.Create(filepath.Join(base, "d"), nil))
@@ -23,10 +23,10 @@ func TestFullTextIsNotPassedOn(t *testing.T) {
 	}))
 	for _, private := range []bool{true, false} {
 		to := filepath.Join(base, "www")
-		var said strings.Builder
+		var messages strings.Builder
 		o := HTMLOptions{Common: Common{Dir: d.Path(), Private: private}, Output: to, Title: "T", PerPage: 50}
-		if err := HTML(context.Background(), o, cmdline.NewStreams("lektor-pages", strings.NewReader(""), &said, &said)); err != nil {
-			t.Fatal(err, said.String())
+		if err := HTML(context.Background(), o, cmdline.NewStreams("lektor-pages", strings.NewReader(""), &messages, &messages)); err != nil {
+			t.Fatal(err, messages.String())
 		}
 		var all strings.Builder
 		must.Do(filepath.WalkDir(to, func(path string, e os.DirEntry, err error) error {
@@ -35,15 +35,15 @@ func TestFullTextIsNotPassedOn(t *testing.T) {
 			}
 			return err
 		}))
-		// The one site after the other in one place: nothing of the first may stay.
+		// The second site replaces the first one, of which nothing may stay.
 		if strings.Contains(all.String(), "Article of the page") != private || !strings.Contains(all.String(), "Text of the feed.") {
 			t.Errorf("private %v:\n%s", private, all.String())
 		}
 	}
 }
 
-// Mail is for the user: digests and messages have the article, and not the feed's text
-// twice.
+// TestFullTextIsMailed: mail is for the user, so digests and messages contain the article, and not
+// the feed's text.
 func TestFullTextIsMailed(t *testing.T) {
 	base := t.TempDir()
 	d := must.Get(lektordir.Create(filepath.Join(base, "d"), nil))
@@ -61,9 +61,9 @@ func TestFullTextIsMailed(t *testing.T) {
 		},
 		"mbox": func(s *cmdline.Streams) error { return Mbox(t.Context(), MboxOptions{Common: c, To: "-"}, s) },
 	} {
-		var out, said strings.Builder
-		if err := run(cmdline.NewStreams("lektor-pages", strings.NewReader(""), &out, &said)); err != nil {
-			t.Fatal(what, err, said.String())
+		var out, messages strings.Builder
+		if err := run(cmdline.NewStreams("lektor-pages", strings.NewReader(""), &out, &messages)); err != nil {
+			t.Fatal(what, err, messages.String())
 		}
 		if !strings.Contains(out.String(), "Article of the page") || strings.Contains(out.String(), "Text of the feed.") {
 			t.Errorf("%s:\n%s", what, out.String())

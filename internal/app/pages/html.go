@@ -30,21 +30,19 @@ type HTMLOptions struct {
 	Output  string // the directory of the site
 	Title   string // title of the site; empty means "lektor"
 	Newest  int    // number of the newest entries; 0 means all
-	PerPage int    // entries of a list; 50 if 0
-	Images  bool   // show images at once, not when the reader asks for them
+	PerPage int    // entries on a page of a list; 0 means 50
+	Images  bool   // show images on the first page of an entry, not on a second one
 }
 
-// HTML writes a site to read entries in a browser: a page an entry, and lists of all,
-// of each feed and each folder, and of the words in titles. The pages run nothing, load
-// nothing from elsewhere until the reader asks for images, which are on a second page of
-// the entry, and link to each other by relative URLs, so that they are read from a disk
-// or a server.
+// HTML writes a site to read entries in a browser. It has a page for each entry, and lists of all
+// entries, of each feed, of each folder, and of the words in titles. The pages run no scripts.
+// They load nothing from elsewhere, except images, which are on a second page of the entry. Links
+// between pages are relative URLs, so the site works from a disk or a server.
 //
-// Only pages that change are written, each atomically, and the lists after what they
-// lead to. Nothing is synced: it can all be made again. A run that is killed leaves a
-// site in which all links of what the front page leads to lead somewhere, and the next
-// one finishes it; pages that were about to be removed, to which nothing leads any more,
-// may link to what is gone. Nobody else writes to the directory meanwhile.
+// Only pages that change are written, each atomically, and lists after the pages to which they
+// link. Pages are not synced, since they can be made again. If a run is killed, every page that
+// can be reached from index.html has links that work, and the next run finishes the site. Obsolete
+// pages, to which no page links any more, may link to removed pages. A lock excludes other runs.
 func HTML(ctx context.Context, o HTMLOptions, s *cmdline.Streams) error {
 	o.Title = cmp.Or(strings.Join(strings.Fields(o.Title), " "), "lektor")
 	if o.PerPage == 0 {
@@ -66,14 +64,14 @@ func HTML(ctx context.Context, o HTMLOptions, s *cmdline.Streams) error {
 	return w.build(ctx)
 }
 
-// The files of a site that are no pages.
+// The files of a site that are not pages.
 const (
 	lockName   = ".lock"
 	ledgerName = ".lektor-html"
 	styleName  = "style.css"
 )
 
-// site is a site that is written.
+// site is a run of [HTML].
 type site struct {
 	o      HTMLOptions
 	r      *run
@@ -83,8 +81,8 @@ type site struct {
 	groups []*group // feeds, folders and all
 }
 
-// openSite locks the directory of a site, which is made if need be. One that has
-// something else in it is left alone.
+// openSite locks the directory of a site, and creates it if it is missing. It fails if the
+// directory has files but is not a site.
 func openSite(o HTMLOptions, r *run) (*site, func(), error) {
 	if err := os.MkdirAll(o.Output, 0o777); err != nil {
 		return nil, nil, err
@@ -101,7 +99,7 @@ func openSite(o HTMLOptions, r *run) (*site, func(), error) {
 	case err != nil && slices.ContainsFunc(names, func(e fs.DirEntry) bool {
 		return e.Name() != lockName && !atomicfile.IsTemp(e.Name(), ledgerName)
 	}):
-		return nil, nil, cmdline.Hint(fmt.Errorf("%s has files in it that are not of a site of ours", o.Output), "name a new directory, or an empty one: pages that are no longer needed are removed from it")
+		return nil, nil, cmdline.Hint(fmt.Errorf("%s has other files in it, and is not a site of lektor-pages", o.Output), "name a new directory, or an empty one: pages that are no longer needed are removed from it")
 	}
 	busy := cmdline.Hint(fmt.Errorf("another process writes to %s", o.Output), "try again in a moment")
 	unlock, err := atomicfile.Lock(filepath.Join(o.Output, lockName), busy)
@@ -117,7 +115,7 @@ func openSite(o HTMLOptions, r *run) (*site, func(), error) {
 	return w, unlock, nil
 }
 
-// item is what lists say of an entry.
+// item is an entry as lists show it.
 type item struct {
 	key     string // feed and unique name
 	name    string // name of its page, without the extension
@@ -125,12 +123,12 @@ type item struct {
 	date    time.Time
 	title   string
 	excerpt string
-	images  bool // there may be some
+	images  bool // the content may have images
 
-	ref lektordir.Ref // where it was seen last
+	ref lektordir.Ref // its last known path
 }
 
-// excerptWidth is how much of an entry a list shows, in columns.
+// excerptWidth is the width of an excerpt in lists, in columns.
 const excerptWidth = 160
 
 func byDate(a, b *item) int { return cmp.Or(a.date.Compare(b.date), cmp.Compare(a.key, b.key)) }
@@ -138,8 +136,8 @@ func byDate(a, b *item) int { return cmp.Or(a.date.Compare(b.date), cmp.Compare(
 // feedOf returns the feed of an entry.
 func (w *site) feedOf(i *item) *lektordir.Feed { return w.r.Record(i.ref).Feed() }
 
-// items fills the list: from the ledger what is there, and by reading what is new, as
-// entries do not change.
+// items fills the list: with the items of the ledger, and with entries that it reads. An entry
+// that is in the ledger is not read again, since entries do not change.
 func (w *site) items(ctx context.Context) error {
 	r := w.r
 	before := r.S.Report.Errors()
@@ -158,13 +156,13 @@ func (w *site) items(ctx context.Context) error {
 	seen := make(map[string]bool, len(found))
 	var unknown []int
 	for n, e := range found {
-		// Titles of the feed stand on all its pages and lists.
+		// All pages and lists of a feed show its title.
 		if err := r.FeedError(e.Ref.Feed); err != nil {
 			return unchanged(err)
 		}
 		key := e.Key()
 		seen[key] = true
-		if i := w.ledger.items[key]; i != nil && !i.date.After(r.Now) { // earlier versions took dates in the future
+		if i := w.ledger.items[key]; i != nil && !i.date.After(r.Now) { // earlier versions recorded dates in the future
 			i.ref = e.Ref
 			list[n] = i
 			bar.Add(1)
@@ -188,35 +186,35 @@ func (w *site) items(ctx context.Context) error {
 	if lost.err != nil {
 		return unchanged(lost.err)
 	}
-	if lost.kept > 0 {
-		r.S.Report.Info("%s: %s could not be listed; the pages are kept", w.o.Output, humanize.Count(lost.kept, "entry"))
+	if lost.count > 0 {
+		r.S.Report.Info("%s: %s could not be listed; the pages are kept", w.o.Output, humanize.Count(lost.count, "entry"))
 	}
 	w.list = slices.DeleteFunc(list, func(i *item) bool { return i == nil })
 	slices.SortFunc(w.list, byDate)
 	return nil
 }
 
-// unchanged adds to an error that the site is as it was.
+// unchanged adds the hint to an error that the site has not changed.
 func unchanged(err error) error {
 	return cmdline.Hint(err, "the site stays as it is until its feeds can be read")
 }
 
-// notOurs is the error of something in the place of a directory of pages.
-func notOurs(path string) error {
-	return cmdline.Hint(fmt.Errorf("%s is no directory, and nothing is written behind a link", path), "remove it: the pages that belong there are written again")
+// notADirectory returns the error for a path that should be a directory of pages.
+func notADirectory(path string) error {
+	return cmdline.Hint(fmt.Errorf("%s is not a directory, and links are not followed", path), "remove it: the pages that belong there are written again")
 }
 
 // missing decides about the entries of a site that a run did not find.
 type missing struct {
 	r          *run
-	incomplete bool                       // something could not be listed or read
-	feeds      map[string]map[string]bool // by feed the unique names that are there; nil for what cannot be listed
-	kept       int
-	err        error // that a feed cannot be read
+	incomplete bool                       // an entry or a feed could not be listed or read
+	feeds      map[string]map[string]bool // unique names of existing entries, by feed; nil if the feed cannot be listed
+	count      int                        // number of entries that keep their pages
+	err        error                      // from a feed that cannot be read
 }
 
-// keep appends an entry to a list if it may be there: if something could not be read,
-// and its feed has it still, or cannot be listed.
+// keep appends an entry to a list if it may still exist: if the run could not read everything, and
+// the feed still has the entry or cannot be listed.
 func (m *missing) keep(ctx context.Context, list []*item, i *item) []*item {
 	ref, err := lektordir.ParsePath("new/" + i.key)
 	if !m.incomplete || err != nil || !m.r.may(i.feed) && !m.r.sharing.Unknown(i.feed) {
@@ -243,18 +241,18 @@ func (m *missing) keep(ctx context.Context, list []*item, i *item) []*item {
 	if names != nil && !names[ref.Unique] {
 		return list
 	}
-	m.kept++
+	m.count++
 	i.ref = ref
 	return append(list, i)
 }
 
-// refused reports whether an error is one of the system, and not that something is gone.
+// refused reports whether an error is from the system, other than that a file does not exist.
 func refused(err error) bool {
 	_, ok := errors.AsType[syscall.Errno](err)
 	return ok && !errors.Is(err, fs.ErrNotExist)
 }
 
-// newItem reads an entry. If that fails it returns nil, and the error has been printed.
+// newItem reads an entry. If that fails, it reports the error and returns nil.
 func newItem(r *run, e *entrystore.Record) *item {
 	if !r.Usable(e.Check()) || !r.Usable(e.Read(lektordir.AllFields)) {
 		return nil

@@ -29,17 +29,17 @@ import (
 // write writes a site of a lektor-dir.
 func write(t *testing.T, d *testdir.Dir, to string) error {
 	t.Helper()
-	var out, said bytes.Buffer
+	var out, messages bytes.Buffer
 	o := HTMLOptions{Common: Common{Dir: d.Path, Now: func() time.Time { return time.Unix(1700100000, 0).UTC() }}, Output: to, PerPage: 2}
-	err := HTML(t.Context(), o, cmdline.NewStreams("lektor-pages", strings.NewReader(""), &out, &said))
-	if out.Len()+said.Len() > 0 {
-		t.Errorf("said %s%s", &out, &said)
+	err := HTML(t.Context(), o, cmdline.NewStreams("lektor-pages", strings.NewReader(""), &out, &messages))
+	if out.Len()+messages.Len() > 0 {
+		t.Errorf("printed %s%s", &out, &messages)
 	}
 	return err
 }
 
-// hostile are contents that want to run, to load, or to break out of the page; each %s is
-// a server that counts.
+// hostile are contents that try to run scripts, to load files, or to break out of the page. %s is
+// the URL of a server that records requests.
 var hostile = []string{
 	`<script>document.title="OWNED"; fetch("%s/script")</script>`,
 	`<img src="%[1]s/img" onerror="document.title='OWNED'" srcset="%[1]s/srcset 2x"><img src=x onerror="document.title='OWNED'">`,
@@ -53,15 +53,15 @@ var hostile = []string{
 	"<math><mtext><table><mglyph><style><!--</style><img title=\"--><img src=1 onerror=document.title='OWNED'>\">\x00\x1b[2J\u202e",
 }
 
-// The site in a browser, on a phone and on a desk: nothing is said on the console, nothing
-// runs, and nothing is asked of anybody else.
+// TestInABrowser opens the site in a browser, in the widths of a phone and a desktop: the console
+// stays empty, no script runs, and no other server gets a request.
 func TestInABrowser(t *testing.T) {
 	var mu sync.Mutex
-	var asked []string
+	var requests []string
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		asked = append(asked, r.URL.Path)
+		requests = append(requests, r.URL.Path)
 	}))
 	defer elsewhere.Close()
 	d := testdir.New(t)
@@ -92,7 +92,7 @@ func TestInABrowser(t *testing.T) {
 	if len(names) != len(hostile) {
 		t.Fatalf("%d pages of entries", len(names))
 	}
-	// All of them on one page, to start the browser once.
+	// All pages are joined into one, to start the browser once.
 	var all strings.Builder
 	head := ""
 	for _, name := range names {
@@ -114,16 +114,16 @@ func TestInABrowser(t *testing.T) {
 			t.Errorf("%s: %s\n%.3000s", page, console, got)
 		}
 	}
-	if len(asked) > 0 {
-		t.Errorf("asked for %q", asked)
+	if len(requests) > 0 {
+		t.Errorf("there were requests for %q", requests)
 	}
 }
 
-// Mail in a browser without a content policy: no script in a letter or a digest runs, and no
-// request is made.
+// TestLettersInABrowser opens mail in a browser without a content policy: no script in a message
+// or a digest runs, and no request is made.
 func TestLettersInABrowser(t *testing.T) {
-	var asked atomic.Int64
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	var requests atomic.Int64
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
 	defer elsewhere.Close()
 	var list []*mailmsg.Entry
 	var all strings.Builder
@@ -149,11 +149,11 @@ func TestLettersInABrowser(t *testing.T) {
 	page = strings.Replace(page, "</body>", all.String()+"</body>", 1)
 	page = strings.Replace(page, "Content-Security-Policy", "X-Nothing", 1)
 	if strings.Contains(page, "Content-Security-Policy") {
-		t.Fatal("there is a policy")
+		t.Fatal("the page still has a policy")
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" {
-			asked.Add(1)
+			requests.Add(1)
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = io.WriteString(w, page)
@@ -163,14 +163,14 @@ func TestLettersInABrowser(t *testing.T) {
 	if console != "" || strings.Contains(got, "<title>OWNED") || strings.Contains(got, "<script") || strings.Count(got, "</html>") != 1 {
 		t.Errorf("%s\n%.3000s", console, got)
 	}
-	// The browser looks for an icon by itself.
-	if n := asked.Load(); n > 1 {
-		t.Errorf("asked %d times", n)
+	// The browser requests an icon by itself.
+	if n := requests.Load(); n > 1 {
+		t.Errorf("there were %d requests", n)
 	}
 }
 
-// A run that is stopped anywhere leaves pages whose links lead somewhere, and the next
-// run ends as one that was not stopped.
+// TestStopped: a run that is stopped at any step leaves no broken links, and the next run makes the
+// same site as a run that was not stopped.
 func TestStopped(t *testing.T) {
 	d := testdir.New(t)
 	const feed = "http://feed.example/"
@@ -215,7 +215,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// limited is a context that ends when it was asked so many times.
+// limited is a context that ends after left calls of Err.
 type limited struct {
 	context.Context
 	mu   sync.Mutex
@@ -231,7 +231,7 @@ func (c *limited) Err() error {
 	return nil
 }
 
-// begin is HTML up to the writing.
+// begin does what HTML does before it writes pages.
 func begin(t *testing.T, d *testdir.Dir, to string) (*site, func()) {
 	t.Helper()
 	o := HTMLOptions{Common: Common{Dir: d.Path, Now: func() time.Time { return time.Unix(1700100000, 0).UTC() }}, Output: to, PerPage: 2, Title: "lektor"}
@@ -259,7 +259,7 @@ func copyOf(t *testing.T, from string) string {
 	return to
 }
 
-// tree is all that is in a site but for the lock.
+// tree returns the path and digest of each file of a site, except the lock.
 func tree(t *testing.T, site string) string {
 	t.Helper()
 	var b strings.Builder
@@ -277,14 +277,14 @@ func tree(t *testing.T, site string) string {
 	return b.String()
 }
 
-// links follows the links from the first page, all of which lead to one.
+// links follows all links from the first page, and fails the test if one is broken.
 func links(t *testing.T, site string) {
 	t.Helper()
 	seen := map[string]bool{"index.html": true}
 	for todo := []string{"index.html"}; len(todo) > 0; todo = todo[1:] {
 		data, err := os.ReadFile(filepath.Join(site, todo[0]))
 		if err != nil {
-			t.Errorf("a link leads to nothing: %v", err)
+			t.Errorf("a link is broken: %v", err)
 		}
 		for _, part := range strings.Split(string(data), `href="`)[1:] {
 			href, _, _ := strings.Cut(part, `"`)

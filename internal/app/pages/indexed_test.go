@@ -15,7 +15,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// A site asks the index what is wanted, and shows what is in the files now.
+// TestIndexed: a site selects entries by the index, and shows the current contents of their files.
 func TestIndexed(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	d := testdir.New(t)
@@ -41,20 +41,20 @@ func TestIndexed(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := Common{Dir: d.Path, Query: []string{"kernel"}, Now: func() time.Time { return time.Unix(1700100000, 0).UTC() }}
-	var said bytes.Buffer
-	s := cmdline.NewStreams("lektor-pages", strings.NewReader(""), &said, &said)
+	var messages bytes.Buffer
+	s := cmdline.NewStreams("lektor-pages", strings.NewReader(""), &messages, &messages)
 	r, err := c.open(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	view, err := r.Index.Look(context.Background())
 	if err != nil || view == nil {
-		t.Fatalf("the index gives nothing: %v %v", view, err)
+		t.Fatalf("the index is not used: %v %v", view, err)
 	}
 	view.Close()
 	to := filepath.Join(t.TempDir(), "site")
-	if err := HTML(t.Context(), HTMLOptions{Common: c, Output: to, PerPage: 10}, s); err != nil || said.Len() > 0 {
-		t.Fatalf("%v: %s", err, &said)
+	if err := HTML(t.Context(), HTMLOptions{Common: c, Output: to, PerPage: 10}, s); err != nil || messages.Len() > 0 {
+		t.Fatalf("%v: %s", err, &messages)
 	}
 	page, err := os.ReadFile(filepath.Join(to, "index.html"))
 	if err != nil || !bytes.Contains(page, []byte("One, put right")) || !bytes.Contains(page, []byte("Two")) {

@@ -28,25 +28,25 @@ import (
 //	page PATH DIGEST BYTES
 type ledger struct {
 	path  string
-	items map[string]*item // by key
-	pages map[string]known // by path
+	items map[string]*item   // by key
+	pages map[string]written // by path
 }
 
-// known is a page as it was written: a digest of its contents, and its size in bytes.
-type known struct {
+// written is a page as it was written: the digest of its inputs, and its size in bytes.
+type written struct {
 	digest string
 	size   int64
 }
 
 const ledgerHead = "lektor-html 1"
 
-// maxLedger is the most that a ledger may have, in bytes: some two million entries.
+// maxLedger is the maximum size of a ledger, in bytes: enough for some two million entries.
 const maxLedger = 1 << 30
 
 // openLedger reads a ledger, which is empty if the file does not exist. It ignores damaged lines,
 // but fails if the first line is not ledgerHead.
 func openLedger(path string) (*ledger, error) {
-	l := &ledger{path: path, items: map[string]*item{}, pages: map[string]known{}}
+	l := &ledger{path: path, items: map[string]*item{}, pages: map[string]written{}}
 	data, err := atomicfile.Read(path, maxLedger)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, nil
@@ -70,7 +70,7 @@ func openLedger(path string) (*ledger, error) {
 			}
 		case f[0] == "page" && len(f) == 4:
 			if size, err := strconv.ParseInt(f[3], 10, 64); err == nil {
-				l.pages[f[1]] = known{f[2], size}
+				l.pages[f[1]] = written{f[2], size}
 			}
 		}
 	}
@@ -94,7 +94,8 @@ func (l *ledger) write() error {
 	return atomicfile.WriteUnsynced(l.path, b.Bytes())
 }
 
-// digest returns a hash that distinguishes texts.
+// digest returns a hash of texts. Each text is hashed with its length, so that their boundaries
+// count.
 func digest(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -103,10 +104,10 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-// ourDirs are the names of the directories that have pages.
-var ourDirs = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(all|search|entry|(feed|folder)(/[0-9a-z-]+)?)$`) })
+// pageDirs matches the paths of directories with pages.
+var pageDirs = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(all|search|entry|(feed|folder)(/[0-9a-z-]+)?)$`) })
 
-// ours are the names of pages.
-var ours = sync.OnceValue(func() *regexp.Regexp {
+// pagePaths matches the paths of pages.
+var pagePaths = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(style\.css|(index|feeds)\.html|(all|search|entry|feed/[0-9a-f]+|folder/[0-9a-z-]+)/[0-9a-z-]+\.html)$`)
 })

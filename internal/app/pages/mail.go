@@ -14,14 +14,14 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// mailed is an entry that was put into a mailbox.
+// mailed is an entry whose message was written.
 type mailed struct {
 	*entrystore.Record
 	file string // name of the mailbox or the message
 	id   string // identifier of the message
 }
 
-// mailColumns are what -o can print of it: what it can print of entries, and two more.
+// mailColumns returns the columns of -o: those of entries, and two for the message.
 func mailColumns() []cmdline.Column[*mailed] {
 	list := []cmdline.Column[*mailed]{
 		{Name: "file", Verbatim: true, Get: func(m *mailed) any { return m.file }},
@@ -41,22 +41,21 @@ type mailing struct {
 	*run
 	images bool
 	ledger *mailLedger
-	print  *cmdline.Printer[*mailed] // nil for nothing
+	print  *cmdline.Printer[*mailed] // nil if nothing is printed
 	added  int
-	// written are the messages of a mailbox that is not in place yet.
-	written []*post
+	// pending are the messages of a mailbox that is not in place yet.
+	pending []*post
 	// step is called before each step that a kill may interrupt; for tests.
 	step func()
 }
 
-// newMailing opens the lektor-dir. The ledger is for whoever has one.
+// newMailing opens the lektor-dir. It leaves the ledger to the caller.
 func newMailing(c Common, images bool, printing cmdline.PrinterOptions, step func(), s *cmdline.Streams) (*mailing, error) {
 	r, err := c.open(s)
 	if err != nil {
 		return nil, err
 	}
-	// A mailbox is the user's own, as the lektor-dir is.
-	r.private = true
+	r.private = true // only the user reads the mailbox
 	m := &mailing{run: r, images: images, step: step}
 	if step == nil {
 		m.step = func() {}
@@ -70,13 +69,14 @@ func newMailing(c Common, images bool, printing cmdline.PrinterOptions, step fun
 // post is a message for a mailbox.
 type post struct {
 	record  *entrystore.Record
-	version bool // there is a message of another version of the entry
+	version bool // another version of the entry was mailed before
 	message *mailmsg.Message
 	data    []byte
 }
 
-// posts returns what is to be mailed of the query, from old to new; without a ledger, all
-// of it. Entries that are unknown to the ledger and not to be mailed become known to it.
+// posts returns the entries of the query that are not in the ledger, oldest first; without a
+// ledger, all of them. New versions of mailed entries are added to the ledger instead, unless
+// their feed has on-update deliver.
 func (m *mailing) posts(ctx context.Context) ([]*post, error) {
 	found, err := m.selected(ctx)
 	if err != nil {
@@ -115,17 +115,17 @@ func (m *mailing) posts(ctx context.Context) ([]*post, error) {
 	return list, err
 }
 
-// laterVersions returns a function that reports whether another version of an entry that
-// was mailed is to be mailed, too. If it is not, the ledger knows it then.
+// laterVersions returns a function that reports whether to mail a new version of a mailed entry.
+// If not, the function adds the version to the ledger.
 func (m *mailing) laterVersions() func(lektordir.Ref) bool {
-	deliver := map[string]bool{} // by feed, whether versions are wanted
-	unknown := map[string]bool{} // feeds of which that cannot be read
+	deliver := map[string]bool{} // by feed: its versions are mailed
+	unknown := map[string]bool{} // feeds whose setting cannot be read
 	return func(ref lektordir.Ref) bool {
 		wanted, ok := deliver[ref.Feed]
 		if !ok && !unknown[ref.Feed] {
 			on, err := feedstate.OnUpdateOf(m.Dir, ref.Feed)
 			if err != nil {
-				// The next run asks again.
+				// The next run reads the setting again.
 				m.S.Report.Print(err)
 				unknown[ref.Feed] = true
 			} else {
@@ -140,10 +140,10 @@ func (m *mailing) laterVersions() func(lektordir.Ref) bool {
 	}
 }
 
-// earliest is a date that mail programs can read (RFC 5322, 3.3).
+// earliest is the first year of a Date field (RFC 5322, 3.3).
 const earliest = 1900
 
-// letter returns an entry that was read as messages are made of it.
+// letter converts an entry that was read, for a message.
 func (r *run) letter(e *entrystore.Record, images bool) *mailmsg.Entry {
 	date := e.Date()
 	if date.Year() < earliest {
@@ -154,7 +154,7 @@ func (r *run) letter(e *entrystore.Record, images bool) *mailmsg.Entry {
 	}
 }
 
-// write makes the message. It returns false if the entry cannot be read, and reports why.
+// write makes the message. If the entry cannot be read, it reports the error and returns false.
 func (m *mailing) write(p *post) (bool, error) {
 	r := p.record
 	if !m.Usable(r.Read(lektordir.AllFields)) {
@@ -171,7 +171,7 @@ func (m *mailing) write(p *post) (bool, error) {
 	return err == nil, err
 }
 
-// done counts a message that is in a mailbox, and prints it if asked to.
+// done counts a message that is in its mailbox, and prints it if there is a format.
 func (m *mailing) done(p *post, file string) error {
 	m.added++
 	if m.print == nil {

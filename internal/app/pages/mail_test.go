@@ -20,8 +20,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// TestMain is the process that is killed, too: with what, at which step, and where, in
-// this variable.
+// TestMain runs the tests, or is the process that kills itself. The variable LEKTOR_TEST_KILL has
+// the command, the step, the lektor-dir and the mailbox, one a line.
 func TestMain(m *testing.M) {
 	f := strings.Split(os.Getenv("LEKTOR_TEST_KILL"), "\n")
 	if len(f) != 4 {
@@ -70,19 +70,19 @@ func killed(t *testing.T, what string, at int, from, to string) bool {
 	return false
 }
 
-// run runs it in this process, to its end.
+// runMail runs Maildir or Mbox in this process, without a kill.
 func runMail(t *testing.T, what, from, to string) {
 	t.Helper()
-	var out, said bytes.Buffer
-	if err := runOf(what, from, to, cmdline.NewStreams("lektor-pages", strings.NewReader(""), &out, &said), nil); err != nil {
+	var out, messages bytes.Buffer
+	if err := runOf(what, from, to, cmdline.NewStreams("lektor-pages", strings.NewReader(""), &out, &messages), nil); err != nil {
 		t.Fatal(err)
 	}
-	if what != "mbox" && out.Len() > 0 || said.Len() > 0 {
-		t.Fatalf("said %s%s", &out, &said)
+	if what != "mbox" && out.Len() > 0 || messages.Len() > 0 {
+		t.Fatalf("printed %s%s", &out, &messages)
 	}
 }
 
-// someMail is a lektor-dir with entries, of which add adds more.
+// someMail returns a lektor-dir without entries, and a function that adds entries.
 func someMail(t *testing.T) (d *testdir.Dir, add func(from, to int)) {
 	t.Helper()
 	d = testdir.New(t)
@@ -98,8 +98,8 @@ func someMail(t *testing.T) (d *testdir.Dir, add func(from, to int)) {
 	}
 }
 
-// A maildir under kills, beside a mail program that takes what is new, deletes some of
-// it, and cleans up in tmp: each message is seen once.
+// TestMaildirKilled kills deliveries while a mail program moves new messages, deletes some of
+// them, and cleans up tmp: each message is seen once.
 func TestMaildirKilled(t *testing.T) {
 	d, add := someMail(t)
 	add(0, 2)
@@ -134,7 +134,7 @@ func TestMaildirKilled(t *testing.T) {
 				_ = os.Remove(name)
 			}
 		}
-		was := killed(t, "maildir", at, d.Path, to)
+		wasKilled := killed(t, "maildir", at, d.Path, to)
 		reader(at%2 == 0)
 		again := killed(t, "maildir", 1+at%7, d.Path, to)
 		reader(true)
@@ -146,9 +146,9 @@ func TestMaildirKilled(t *testing.T) {
 			}
 		}
 		if left, _ := filepath.Glob(filepath.Join(to, stagedPrefix+"*")); len(left) > 0 || len(seen) != 5 {
-			t.Errorf("killed at %d: %v is left, %v was seen", at, left, seen)
+			t.Errorf("killed at %d: %v are left, %v were seen", at, left, seen)
 		}
-		if !was {
+		if !wasKilled {
 			if at < 10 {
 				t.Errorf("only %d steps", at)
 			}
@@ -166,8 +166,8 @@ func subject(data []byte) string {
 	return ""
 }
 
-// Messages of a batch are printed when all of them, and the directories that they are in,
-// are on the disk.
+// TestMaildirPrintsWhatIsOnTheDisk: a batch is printed when its messages and their directories are
+// synced.
 func TestMaildirPrintsWhatIsOnTheDisk(t *testing.T) {
 	d, add := someMail(t)
 	add(0, 60)
@@ -187,7 +187,7 @@ func TestMaildirPrintsWhatIsOnTheDisk(t *testing.T) {
 	}
 }
 
-// A message leaves memory when it is in its mailbox: only its ID is needed then.
+// TestMessagesAreNotKept: after a message is written, only its ID stays in memory.
 func TestMessagesAreNotKept(t *testing.T) {
 	d, add := someMail(t)
 	add(0, 2*mailBatch)

@@ -25,15 +25,15 @@ import (
 // MaildirOptions are the options of [Maildir].
 type MaildirOptions struct {
 	Common
-	To     string // the maildir, which is made if need be
+	To     string // the maildir; created if it is missing
 	Images bool   // messages show images
 	Print  cmdline.PrinterOptions
 
 	step func() // hook for tests, see [mailing]
 }
 
-// The files beside the messages of a maildir. A name with a dot is no folder while it
-// is a file, and no mail program looks at it.
+// The files beside the messages of a maildir. Mail programs ignore a name that begins with a dot,
+// unless it is a directory.
 const (
 	mailLedgerName = ".lektor-mail"
 	stagedPrefix   = ".lektor-mail."
@@ -46,8 +46,8 @@ const (
 // its later place. Other programs delete old files in tmp, unnoticed, so tmp is not used. Once
 // a batch is on the disk, its lines are added to the ledger and synced; then each message is
 // renamed to its place. After a kill, the next run renames the staged messages that the ledger has,
-// and removes and makes again the others: a kill neither loses nor doubles a message, and mail
-// readers see whole messages only.
+// and removes the others and makes them again. So a kill neither loses nor doubles a message, and
+// mail readers see complete messages only.
 func Maildir(ctx context.Context, o MaildirOptions, s *cmdline.Streams) error {
 	m, err := newMailing(o.Common, o.Images, o.Print, o.step, s)
 	if err != nil {
@@ -77,8 +77,8 @@ type maildir struct {
 
 func (d *maildir) join(name string) string { return filepath.Join(d.path, name) }
 
-// make makes the maildir, unless it is there. A directory that has something else in it
-// is left alone.
+// make creates the maildir if it is missing. It fails if the directory has files but is not a
+// maildir.
 func (d *maildir) make() error {
 	names, err := os.ReadDir(d.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -89,9 +89,9 @@ func (d *maildir) make() error {
 	}
 	switch {
 	case has("src"), atomicfile.Same(d.path, d.Dir.Path()):
-		return cmdline.Hint(fmt.Errorf("%s is a lektor-dir, and no maildir", d.path), "name a new directory")
+		return cmdline.Hint(fmt.Errorf("%s is a lektor-dir, not a maildir", d.path), "name a new directory")
 	case len(names) > 0 && !has("cur") && !has("new") && !has(mailLedgerName):
-		return cmdline.Hint(fmt.Errorf("%s is no maildir, and not empty", d.path), "name a new directory, or make one of it: mkdir cur new tmp")
+		return cmdline.Hint(fmt.Errorf("%s is not a maildir, and not empty", d.path), "name a new directory, or make it a maildir: mkdir cur new tmp")
 	}
 	for _, sub := range []string{"tmp", "new", "cur"} {
 		if err := os.MkdirAll(d.join(sub), 0o700); err != nil {
@@ -117,7 +117,7 @@ func placeOf(r lektordir.Ref) string {
 		return "new/" + name
 	}
 	flags := ""
-	for _, flag := range "FST" { // in this order, and no others: letters of the user mean nothing there
+	for _, flag := range "FST" { // in the order of ASCII; the user's letters have no meaning in maildir
 		if r.HasFlag(byte(flag)) {
 			flags += string(flag)
 		}
@@ -137,7 +137,7 @@ func placed(name string) (string, bool) {
 	return strings.Replace(name, ".", "/", 1), true
 }
 
-// base is the name of a message without its flags.
+// base returns the name of a message without its flags.
 func base(path string) string {
 	name, _, _ := strings.Cut(filepath.Base(path), ":")
 	return name
@@ -151,22 +151,22 @@ func (d *maildir) recover() error {
 	if err != nil {
 		return err
 	}
-	var left []string // places of the staged messages
+	var pending []string // places of the staged messages
 	known := map[string]bool{}
 	for _, e := range names {
 		if place, ok := placed(e.Name()); ok && e.Type().IsRegular() {
-			left = append(left, place)
+			pending = append(pending, place)
 			known[base(place)] = false
 		}
 	}
-	if len(left) > 0 {
+	if len(pending) > 0 {
 		d.ledger.each(func(r lektordir.Ref) {
 			if _, ok := known[messageName(r)]; ok {
 				known[messageName(r)] = true
 			}
 		})
 	}
-	for _, place := range left {
+	for _, place := range pending {
 		d.step()
 		if known[base(place)] {
 			err = os.Rename(d.join(staged(place)), d.join(place))
@@ -212,7 +212,7 @@ func (d *maildir) deliver(batch []*post) error {
 	for _, p := range batch {
 		d.ledger.add(p.record.Ref)
 	}
-	// From here on, what an error leaves is for the next run.
+	// After an error from here on, the next run moves the staged messages.
 	if err := d.ledger.flush(); err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (d *maildir) deliver(batch []*post) error {
 		}
 	}
 	d.step()
-	// A path that is printed stays after a power cut.
+	// Paths are printed only when they survive a power cut.
 	if serr := cmp.Or(atomicfile.SyncDir(d.join("new")), atomicfile.SyncDir(d.join("cur"))); serr != nil {
 		return cmp.Or(err, serr)
 	}
@@ -236,8 +236,8 @@ func (d *maildir) deliver(batch []*post) error {
 	return err
 }
 
-// stage writes a message to the disk, of an entry that came at a time.
-func (d *maildir) stage(path string, data []byte, came time.Time) error {
+// stage writes and syncs a message. delivered is the time of delivery of its entry.
+func (d *maildir) stage(path string, data []byte, delivered time.Time) error {
 	d.step()
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -254,8 +254,8 @@ func (d *maildir) stage(path string, data []byte, came time.Time) error {
 	}
 	err = cmp.Or(err, f.Close())
 	if err == nil {
-		// Servers take the mtime for the time when a message arrived.
-		err = os.Chtimes(path, time.Time{}, came)
+		// IMAP servers report the mtime as the time when the message arrived.
+		err = os.Chtimes(path, time.Time{}, delivered)
 	}
 	return err
 }

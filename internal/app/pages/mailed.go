@@ -12,33 +12,32 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// mailLedger remembers beside a mailbox what was put into it, so that nothing is that
-// was once: not what a mail program has moved or deleted, and not what a publisher
-// changed a word in. A line is the feed and the unique name of an entry, with a slash
-// between, in the form of package tsv. It is written before the messages appear, and
-// synced, and nothing is ever taken out of it. A line without its end does not count, and
-// is cut off.
+// mailLedger is the record of the entries that were delivered to a mailbox, in a file beside it.
+// So no entry is delivered again: neither one whose message a mail program moved or deleted, nor
+// one that its publisher corrected. A line is the feed and the unique name of an entry, with a
+// slash between them, in the form of package tsv. Lines are written and synced before the messages
+// appear, and are never removed. A line that is cut off is ignored and truncated.
 //
-// The file is locked for as long as the ledger is open.
+// The file is locked while the ledger is open.
 type mailLedger struct {
 	log   *filelog.Log
 	fresh bool            // the file was missing or empty
 	keys  map[string]bool // feed/unique
 	ids   map[string]bool // feed and identity
-	// there asks the mailbox whether it has an entry, where the ledger was lost.
+	// there reports whether the mailbox has an entry; nil unless the ledger was lost.
 	there func(lektordir.Ref) bool
-	buf   bytes.Buffer
+	buf   bytes.Buffer // lines for the next flush
 }
 
 const (
 	mailLedgerHead = "lektor-mail 1"
-	maxMailLedger  = 1 << 30 // bytes: those of ten million entries
+	maxMailLedger  = 1 << 30 // bytes, enough for ten million entries
 )
 
-// openMailLedger locks and reads a ledger, which is made if need be.
-// to is the mailbox.
+// openMailLedger locks and reads a ledger, and creates it if it is missing. to is the mailbox, for
+// messages.
 func openMailLedger(path, to string) (*mailLedger, error) {
-	log, data, err := filelog.Open(path, filelog.Options{Max: maxMailLedger, Perm: 0o600, Lock: true}) // as mailboxes are
+	log, data, err := filelog.Open(path, filelog.Options{Max: maxMailLedger, Perm: 0o600, Lock: true}) // private, like mailboxes
 	if errors.Is(err, filelog.ErrLocked) {
 		return nil, cmdline.Hint(fmt.Errorf("another process adds to %s", to), "try again in a moment")
 	}
@@ -52,7 +51,7 @@ func openMailLedger(path, to string) (*mailLedger, error) {
 		l.buf.WriteString(mailLedgerHead + "\n")
 	case head != mailLedgerHead:
 		l.close()
-		return nil, cmdline.Hint(fmt.Errorf("%s is of another program, or of another version", path), "add to a new mailbox, or remove the file; then what was moved out of this mailbox is added again")
+		return nil, cmdline.Hint(fmt.Errorf("%s was written by another program, or by another version", path), "name a new mailbox, or remove the file; then messages that you moved or deleted are delivered again")
 	}
 	for line := range strings.Lines(lines) {
 		if r, ok := mailRef(strings.TrimSuffix(line, "\n")); ok {
@@ -62,7 +61,7 @@ func openMailLedger(path, to string) (*mailLedger, error) {
 	return l, nil
 }
 
-// each calls f for what the ledger knows.
+// each calls f for each entry in the ledger.
 func (l *mailLedger) each(f func(lektordir.Ref)) {
 	for key := range l.keys {
 		if r, ok := mailRef(key); ok {
@@ -71,7 +70,7 @@ func (l *mailLedger) each(f func(lektordir.Ref)) {
 	}
 }
 
-// mailKey is an entry in a line, and mailRef reads it.
+// mailKey returns the line for an entry, without its newline; mailRef is the reverse.
 func mailKey(r lektordir.Ref) string { return tsv.Escape(r.Feed + "/" + r.Unique) }
 
 func mailRef(key string) (lektordir.Ref, bool) {
@@ -93,9 +92,8 @@ func (l *mailLedger) know(r lektordir.Ref) {
 	}
 }
 
-// knows reports whether an entry was mailed, and if not, whether another version of it
-// was.
-func (l *mailLedger) knows(r lektordir.Ref) (known, later bool) {
+// knows reports whether an entry was mailed, and whether any version of it was.
+func (l *mailLedger) knows(r lektordir.Ref) (known, version bool) {
 	if l.there != nil && l.there(r) {
 		l.add(r)
 	}
@@ -103,13 +101,13 @@ func (l *mailLedger) knows(r lektordir.Ref) (known, later bool) {
 	return l.keys[mailKey(r)], id != "" && l.ids[id]
 }
 
-// add adds an entry, which is in the file after [mailLedger.flush].
+// add adds an entry. [mailLedger.flush] writes it to the file.
 func (l *mailLedger) add(r lektordir.Ref) {
 	l.know(r)
 	l.buf.WriteString(mailKey(r) + "\n")
 }
 
-// flush writes and syncs what was added. After an error nothing of it counts.
+// flush writes and syncs the added lines. If it fails, it truncates the file to its former size.
 func (l *mailLedger) flush() error {
 	if l.buf.Len() == 0 {
 		return nil

@@ -21,15 +21,14 @@ import (
 // MboxOptions are the options of [Mbox].
 type MboxOptions struct {
 	Common
-	To     string // a file that is not there yet; "-" for standard output
+	To     string // a file that does not exist yet; "-" for standard output
 	Images bool   // messages show images
 	Print  cmdline.PrinterOptions
 }
 
-// Mbox writes entries as a mailbox in the form mboxrd (RFC 4155 knows it as one of
-// several): to standard output, or to a new file, which appears when it is whole. A file
-// that exists is refused, since mail programs may be at work on it; a device or a named
-// pipe is written to.
+// Mbox writes entries as a mailbox in the form mboxrd, one of the variants that RFC 4155
+// mentions: to standard output, or to a new file, which appears when it is complete. It refuses a
+// file that exists, since a mail program may be using it, unless it is a device or a named pipe.
 func Mbox(ctx context.Context, o MboxOptions, s *cmdline.Streams) error {
 	m, err := newMailing(o.Common, o.Images, o.Print, nil, s)
 	if err != nil {
@@ -42,7 +41,7 @@ func Mbox(ctx context.Context, o MboxOptions, s *cmdline.Streams) error {
 	fi, err := os.Stat(o.To)
 	switch {
 	case err == nil && fi.IsDir():
-		return cmdline.Hint(fmt.Errorf("%s is a directory", o.To), "for a maildir, there is the command maildir")
+		return cmdline.Hint(fmt.Errorf("%s is a directory", o.To), "to add to a maildir, use the command maildir")
 	case err == nil && !fi.Mode().IsRegular():
 		err = atomicfile.Output(o.To, write)
 	default:
@@ -53,13 +52,13 @@ func Mbox(ctx context.Context, o MboxOptions, s *cmdline.Streams) error {
 		return cmdline.Hint(fmt.Errorf("%s exists already", o.To), "name a new file; the command maildir adds to a maildir, each entry once")
 	case errors.Is(err, fs.ErrNotExist):
 		if _, derr := os.Stat(filepath.Dir(o.To)); derr != nil {
-			return cmdline.Hint(derr, "mailboxes are made, directories for them are not")
+			return cmdline.Hint(derr, "make the directory first")
 		}
 	}
 	if err != nil {
 		return err
 	}
-	for _, p := range m.written {
+	for _, p := range m.pending {
 		if err := m.done(p, o.To); err != nil {
 			return err
 		}
@@ -67,7 +66,7 @@ func Mbox(ctx context.Context, o MboxOptions, s *cmdline.Streams) error {
 	return m.end(o.To)
 }
 
-// mailbox writes all messages, and remembers them for what is printed when they are in
+// mailbox writes all messages, and adds them to m.pending, to be printed when the mailbox is in
 // place.
 func (m *mailing) mailbox(ctx context.Context, w io.Writer) error {
 	out := bufio.NewWriterSize(w, 64<<10)
@@ -76,17 +75,16 @@ func (m *mailing) mailbox(ctx context.Context, w io.Writer) error {
 			if _, err := out.Write(inMbox(p)); err != nil {
 				return err
 			}
-			m.written = append(m.written, p)
+			m.pending = append(m.pending, p)
 		}
 		return nil
 	})
 	return cmp.Or(err, out.Flush())
 }
 
-// inMbox returns a message as it stands in a mailbox: after a line that begins with
-// "From ", and before an empty one. Lines in it that begin so, whatever number of '>'
-// is before that, get one more. Flags are in the fields that mail programs have for
-// them.
+// inMbox returns a message in the form of mboxrd: a line that begins with "From ", the message,
+// and an empty line. Lines of the message that begin with "From ", or with one or more '>' and
+// "From ", get another '>'. Flags are in the header fields Status and X-Status.
 func inMbox(p *post) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "From %s %s\n", p.message.From.Address, p.record.Ref.Delivered().UTC().Format(time.ANSIC))
@@ -101,7 +99,7 @@ func inMbox(p *post) []byte {
 	return b.Bytes()
 }
 
-// statusOf returns the fields of the flags: R read, O not new, F flagged, D deleted.
+// statusOf returns the header fields for flags: R is read, O not new, F flagged, D deleted.
 func statusOf(r lektordir.Ref) string {
 	status, x := "", ""
 	if !r.Unread() {
@@ -111,11 +109,11 @@ func statusOf(r lektordir.Ref) string {
 		status += "O"
 	}
 	for _, flag := range []struct {
-		ours   byte
-		theirs string
+		pagePaths byte
+		letter    string
 	}{{'T', "D"}, {'F', "F"}} {
-		if r.HasFlag(flag.ours) {
-			x += flag.theirs
+		if r.HasFlag(flag.pagePaths) {
+			x += flag.letter
 		}
 	}
 	text := ""

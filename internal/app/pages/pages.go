@@ -1,9 +1,9 @@
-// Package pages is the room of lektor-pages: entries as a site to read in a browser,
-// and as mail. It is a program of its own because a sanitiser that can be trusted fills
-// its tables before main, which every start of lektor-view would pay for.
+// Package pages implements lektor-pages, which writes entries as a site for a browser, and as
+// mail. It is a program of its own because its HTML sanitiser fills tables before main, which
+// would slow down every start of lektor-view.
 //
-// A site may be read by others, so feeds that are not for others are left out of it
-// unless the user says so. Mail is the user's own. URLs have no passwords in either.
+// Others may read a site, so it leaves out feeds that are not for others, unless the user
+// includes them. Mail is for the user alone. Neither contains passwords in URLs.
 package pages
 
 import (
@@ -21,12 +21,11 @@ import (
 // Common are the options of every command.
 type Common struct {
 	Dir string // path of the lektor-dir
-	// Now is the clock; its location is the time zone of dates. The default is
-	// time.Now.
+	// Now is the clock; its location is the time zone of dates. nil means [time.Now].
 	Now   func() time.Time
 	Query []string
-	// Private has in a site also what is in feeds that are not for others, see
-	// [feedstate.Withheld].
+	// Private includes feeds that are not for others in a site, see [feedstate.Withheld], and the
+	// articles of pages.
 	Private bool
 }
 
@@ -35,7 +34,7 @@ type run struct {
 	*entrystore.Store
 	query   *query.Query
 	private bool
-	sharing *entrystore.Sharing // result of the last collect
+	sharing *entrystore.Sharing // from the last call of selected
 }
 
 func (c Common) open(s *cmdline.Streams) (*run, error) {
@@ -50,7 +49,7 @@ func (c Common) open(s *cmdline.Streams) (*run, error) {
 	r := &run{query: q, private: c.Private}
 	r.Store, _, err = index.Open(c.Dir, clock, s, index.Options{})
 	if err == nil {
-		// A page or a message that lacks a file would lack it for ever.
+		// A page or message without one of the entry's files would never be made again.
 		r.Strict = true
 	}
 	return r, err
@@ -68,5 +67,5 @@ func (r *run) selected(ctx context.Context) ([]*entrystore.Record, error) {
 	return list, nil
 }
 
-// may reports whether the entries of a feed are shown.
+// may reports whether entries of a feed may be written.
 func (r *run) may(feed string) bool { return r.private || r.sharing.May(feed) }

@@ -24,23 +24,23 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// version changes when pages look otherwise, so that they are written again.
+// version is changed if the layout of pages changes, so that all pages are written again.
 const version = "2"
 
-// policy is what a browser may do on a page: even if a stranger's markup had come
-// through, nothing of it would run, and nothing be sent.
+// policy is the Content-Security-Policy of pages. If untrusted markup passed the sanitiser, the
+// policy would still keep it from running scripts and sending forms.
 const policy = "default-src 'none'; style-src 'self'; img-src http: https: data:; media-src http: https:; base-uri 'none'; form-action 'none'"
 
 func excerpt(e *entrystore.Record) string {
-	// Lists are made once, and for all.
+	// The ledger keeps excerpts for public sites too, so they never contain the article.
 	c := entrystore.Public(e.Get(lektordir.FieldContent | lektordir.FieldType | lektordir.FieldFeedContent))
 	return termsafe.Squeeze(redact.Text(htmltext.Excerpt(c.Content, c.Type, excerptWidth)))
 }
 
-// text is a stranger's line in a page.
+// text returns untrusted text as a line of HTML.
 func text(s string) string { return htmlsafe.Text(s) }
 
-// head writes the beginning of a page. up leads to the root of the site.
+// head writes the beginning of a page. up is the relative URL of the root of the site.
 func (w *site) head(b *strings.Builder, up, title string) {
 	full := w.o.Title
 	if title != "" {
@@ -69,29 +69,29 @@ func (w *site) head(b *strings.Builder, up, title string) {
 
 const foot = "</main>\n</body>\n</html>\n"
 
-// up leads from a page to the root of the site.
+// up returns the relative URL of the root of the site from a page.
 func up(name string) string { return strings.Repeat("../", strings.Count(name, "/")) }
 
-// path is where the page of an entry is.
+// path returns the path of an entry's page.
 func (i *item) path() string { return "entry/" + i.name + ".html" }
 
-// group is a list of entries with a page, or several.
+// group is a list of entries with one or more pages.
 type group struct {
-	title  string // empty for all
-	index  string // path of its first page
-	dir    string // of the others
+	title  string // empty for the list of all entries
+	index  string // path of the page with the newest entries
+	dir    string // path of the directory of the other pages
 	feed   *lektordir.Feed
 	folder bool
 	items  []*item // oldest first
 }
 
-// page is the path of a page, from 1 for the oldest entries.
+// page returns the path of page n. Page 1 has the oldest entries.
 func (g *group) page(n int) string { return g.dir + "/" + strconv.Itoa(n) + ".html" }
 
 // group sorts entries into the lists of the site.
 func (w *site) group() {
 	byFeed := map[string][]*item{}
-	var feeds []string // that of the oldest entry first
+	var feeds []string // in the order of their oldest entries
 	for _, i := range w.list {
 		if byFeed[i.feed] == nil {
 			feeds = append(feeds, i.feed)
@@ -127,7 +127,7 @@ func (w *site) group() {
 	w.groups = append(w.groups, &group{index: "index.html", dir: "all", items: w.list})
 }
 
-// slug is a name as a part of a URL, which no other name has.
+// slug returns a part of a URL for a name. A digest makes it unique.
 func slug(name string) string {
 	var b strings.Builder
 	for _, c := range query.Fold(name) {
@@ -149,14 +149,14 @@ type listPage struct {
 	g     *group
 	name  string
 	items []*item
-	older int    // the number of the page with older ones, 0 for none
-	newer string // the path of that with newer ones
+	older int    // number of the page with older entries; 0 for none
+	newer string // path of the page with newer entries; "" for none
 }
 
-// pages returns the pages of the list. They are numbered from the oldest entries, so that
-// a new one changes the first page that is read, and now and then one more.
+// pages returns the pages of the list. They are numbered from the oldest entries, so a new entry
+// changes only the index, and from time to time adds a page.
 func (g *group) pages(perPage int) []listPage {
-	whole := max(0, len(g.items)/perPage-1) // the newest full page is in the index
+	whole := max(0, len(g.items)/perPage-1) // the index has the newest full page, too
 	var list []listPage
 	for k := 1; k <= whole; k++ {
 		p := listPage{g: g, name: g.page(k), items: g.items[(k-1)*perPage : k*perPage], older: k - 1, newer: g.index}
@@ -229,12 +229,13 @@ func (w *site) row(b *strings.Builder, root string, i *item, feed bool) {
 	b.WriteString("</li>\n")
 }
 
-// moment is a time as a browser and a person read it.
+// moment returns the HTML element of a time.
 func moment(t time.Time) string {
 	return `<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format("2 Jan 2006 15:04") + "</time>"
 }
 
-// mayHaveImages is quick, and does not overlook one.
+// mayHaveImages reports whether an entry may have images. It returns true for some entries without
+// images, since it does not parse HTML.
 func mayHaveImages(e *entrystore.Record) bool {
 	c := e.Get(lektordir.FieldContent | lektordir.FieldType | lektordir.FieldFeedContent)
 	has := func(kind string, content []byte) bool {
@@ -243,12 +244,11 @@ func mayHaveImages(e *entrystore.Record) bool {
 	return has(c.Type, c.Content) || has(c.FullText.Type, c.FeedContent)
 }
 
-// imagesPath is where the page of an entry with its images is: what would be loaded
-// only when the reader asks for it has to be on another page, as browsers load lazy
-// images that nobody sees, too.
+// imagesPath returns the path of the second page of an entry, with its images. They are on another
+// page because browsers also load lazy images that are not visible.
 func (i *item) imagesPath() string { return "entry/" + i.name + "-images.html" }
 
-// entryPage is the page of an entry, with its images or without.
+// entryPage returns the page of an entry, with its images or without.
 func (w *site) entryPage(i *item, images bool) page {
 	f := w.feedOf(i)
 	name := i.path()
@@ -263,7 +263,7 @@ func (w *site) entryPage(i *item, images bool) page {
 			if !errors.Is(err, fs.ErrNotExist) {
 				w.r.Usable(err) // prints the error
 			}
-			// Lists lead here, so there is a page, with what they say.
+			// Lists link to this page, so it shows their excerpt.
 			e = &lektordir.Entry{Content: []byte(i.excerpt)}
 		}
 		shown := entrystore.Public
@@ -317,8 +317,7 @@ func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images boo
 	b.WriteString("</article>\n" + foot)
 }
 
-// enclosures writes the files that come with an entry. A player asks for nothing until
-// it is started.
+// enclosures writes the enclosures of an entry. A player loads nothing until it is started.
 func (w *site) enclosures(b *strings.Builder, e *lektordir.Entry) {
 	if len(e.Enclosures) == 0 {
 		return

@@ -16,8 +16,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// The schema in docs/ says what -o json prints of messages: what that of entries says of
-// an entry, word for word, and two fields more.
+// TestSchema: the schema in docs/ describes -o json of messages. It has the fields of the schema of
+// entries, word for word, and two more.
 func TestSchema(t *testing.T) {
 	var view, mail struct{ Properties map[string]any }
 	must.Do(json.Unmarshal(must.Get(os.ReadFile("../../../docs/lektor-view.schema.json")), &view))
@@ -52,9 +52,9 @@ func TestSchema(t *testing.T) {
 			return Mbox(t.Context(), MboxOptions{Common: c, To: filepath.Join(home, "box"), Print: p}, s)
 		},
 	} {
-		var out, said strings.Builder
-		if err := run(Common{Dir: d.Path()}, cmdline.PrinterOptions{Format: "json"}, cmdline.NewStreams("lektor-pages", strings.NewReader(""), &out, &said)); err != nil {
-			t.Fatal(err, said.String())
+		var out, messages strings.Builder
+		if err := run(Common{Dir: d.Path()}, cmdline.PrinterOptions{Format: "json"}, cmdline.NewStreams("lektor-pages", strings.NewReader(""), &out, &messages)); err != nil {
+			t.Fatal(err, messages.String())
 		}
 		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 		if len(lines) != 2 {

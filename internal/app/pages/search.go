@@ -20,8 +20,8 @@ const (
 	maxPerWord  = 50     // entries of each word
 )
 
-// searchPages returns an index of the words in the titles of the newest entries, which needs
-// neither server nor script: for each two first letters a page with the words.
+// searchPages returns an index of the words in the titles of the newest entries. It has a page for
+// each pair of first letters, and needs neither a server nor scripts.
 func (w *site) searchPages(newest []*item) []page {
 	prefixes := map[string]map[string][]*item{} // prefix → word → entries, newest first
 	for _, i := range slices.Backward(newest) {
@@ -45,13 +45,13 @@ func searchPath(prefix string) string {
 	return "search/" + hex.EncodeToString([]byte(prefix)) + ".html"
 }
 
-// wordsPage lists the words that begin alike.
-func (w *site) wordsPage(prefix string, of map[string][]*item) page {
-	sorted := slices.Sorted(maps.Keys(of))
+// wordsPage returns the page of the words that begin with prefix.
+func (w *site) wordsPage(prefix string, entries map[string][]*item) page {
+	sorted := slices.Sorted(maps.Keys(entries))
 	parts := []string{version, w.o.Title, prefix}
 	for _, word := range sorted {
-		parts = append(parts, word, strconv.Itoa(len(of[word])))
-		for _, i := range of[word][:min(len(of[word]), maxPerWord)] {
+		parts = append(parts, word, strconv.Itoa(len(entries[word])))
+		for _, i := range entries[word][:min(len(entries[word]), maxPerWord)] {
 			parts = append(parts, i.key, i.title)
 		}
 	}
@@ -59,7 +59,7 @@ func (w *site) wordsPage(prefix string, of map[string][]*item) page {
 		w.head(b, "../", "Search: "+prefix+"…")
 		fmt.Fprintf(b, "<h1>Words with %s…</h1>\n", text(prefix))
 		for _, word := range sorted {
-			list := of[word]
+			list := entries[word]
 			fmt.Fprintf(b, "<h2>%s</h2>\n<ul>\n", text(word))
 			for _, i := range list[:min(len(list), maxPerWord)] {
 				b.WriteString(`<li><a dir="auto" href="../` + i.path() + `">` + text(i.title) + "</a></li>\n")
@@ -74,7 +74,7 @@ func (w *site) wordsPage(prefix string, of map[string][]*item) page {
 	}}
 }
 
-// searchPage leads to the words.
+// searchPage returns the first page of the search index, with links to the pages of words.
 func (w *site) searchPage(sorted []string, prefixes map[string]map[string][]*item, searched int) page {
 	parts := []string{version, w.o.Title, strconv.Itoa(searched), strconv.Itoa(len(w.list))}
 	for _, p := range sorted {
@@ -106,15 +106,15 @@ func (w *site) searchPage(sorted []string, prefixes map[string]map[string][]*ite
 	}}
 }
 
-// prefix is the first two letters of a word.
+// prefix returns the first two letters of a word.
 func prefix(word string) string {
 	runes := []rune(word)
 	return string(runes[:min(2, len(runes))])
 }
 
-// words returns the words of a title as they are searched for: folded as queries fold
-// them, and without those of one letter. Scripts that put nothing between words are
-// cut into pairs of characters.
+// words returns the words of a title for the search index: folded as in queries, and without words
+// of one letter. In scripts without spaces between words, each pair of adjacent characters is a
+// word.
 func words(title string) []string {
 	var list []string
 	for _, run := range strings.FieldsFunc(query.Fold(title), func(r rune) bool {

@@ -373,7 +373,7 @@ type pauseError struct {
 }
 
 func (e *pauseError) Error() string {
-	return fmt.Sprintf("%s: not asked: the server wants to be left alone for %s", feedurl.Brief(feedurl.Public(e.place)), humanize.ShortDuration(e.rest))
+	return fmt.Sprintf("%s: not asked: the server asked for a pause, which ends in %s", feedurl.Brief(feedurl.Public(e.place)), humanize.ShortDuration(e.rest))
 }
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }

@@ -194,13 +194,13 @@ func TestLeftAlone(t *testing.T) {
 				return 0
 			}
 			exit, text := a.trySync()
-			if exit != 75 || !strings.Contains(text, "wants to be left alone for 1h") {
+			if exit != 75 || !strings.Contains(text, "asks for a pause of 1h") {
 				t.Errorf("%s %d: %d, %s", method, status, exit, text)
 			}
 			srv.answer = nil
 			srv.takeLog()
 			exit, text = a.trySync()
-			if exit != 75 || !regexp.MustCompile(`not asked: the server wants to be left alone for 5[0-9]m`).MatchString(text) {
+			if exit != 75 || !regexp.MustCompile(`not asked: the server asked for a pause, which ends in 5[0-9]m`).MatchString(text) {
 				t.Errorf("%s %d: %d, %s", method, status, exit, text)
 			}
 			if got := srv.takeLog(); strings.Contains(got, method) {

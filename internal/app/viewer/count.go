@@ -24,7 +24,7 @@ type CountOptions struct {
 	Query []string
 	By    string // one of [Groups], for a line for each group; "" for a single line
 	Print cmdline.PrinterOptions
-	// Total adds a line with the sum to the lines of two or more groups, if they are for a person.
+	// Total adds a line with the sum to the lines of two or more groups, if they are printed for a person.
 	Total bool
 }
 

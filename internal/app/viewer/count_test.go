@@ -6,7 +6,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
 )
 
-// On a terminal a last line has the sum, in which each entry counts once.
+// TestCountTotal: on a terminal a last line has the sum, in which each entry counts once.
 func TestCountTotal(t *testing.T) {
 	f := newFixture(t)
 	if _, err := f.Feed(viewdir.FeedID, "Alpha", "etc/categories=Tech/Go\nNews"); err != nil {

@@ -29,7 +29,7 @@ type DigestOptions struct {
 	Width int  // columns to wrap to; 80 if 0
 	// Number prints numbers, which other commands take.
 	Number bool
-	// HTML is the flags of lektor-pages digest, which then writes the digest; nil writes text.
+	// HTML are the flags of lektor-pages digest, which then writes the digest; nil writes text.
 	HTML []string
 }
 

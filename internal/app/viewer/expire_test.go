@@ -164,7 +164,7 @@ func TestExpire(t *testing.T) {
 	}
 }
 
-// An invalid age or number deletes nothing.
+// TestExpireNonsense: an invalid age or number deletes nothing.
 func TestExpireNonsense(t *testing.T) {
 	f := newFixture(t)
 	f.Add("cur", "1700000001.1.h;2,S")
@@ -189,8 +189,8 @@ func TestExpireNonsense(t *testing.T) {
 	}
 }
 
-// All versions of an entry are deleted together, the oldest first. A flagged or unread version
-// keeps them all.
+// TestExpireVersions: all versions of an entry are deleted together, the oldest first. A flagged
+// or unread version keeps them all.
 func TestExpireVersions(t *testing.T) {
 	f := newFixture(t)
 	for id, places := range [][]string{
@@ -215,7 +215,7 @@ func TestExpireVersions(t *testing.T) {
 	}
 }
 
-// Withdrawn entries expire like others.
+// TestExpireWithdrawn: withdrawn entries expire like others.
 func TestExpireWithdrawn(t *testing.T) {
 	f := newFixture(t)
 	if _, err := f.Feed(viewdir.FeedID, "Alpha", "etc/history/complete=0000000000000002"); err != nil {
@@ -232,7 +232,8 @@ func TestExpireWithdrawn(t *testing.T) {
 	}
 }
 
-// If entries cannot be deleted, the first is reported, and then the number of the others.
+// TestExpireReadOnly: if entries cannot be deleted, the first is reported, and then the number of
+// the others.
 func TestExpireReadOnly(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may write anywhere")

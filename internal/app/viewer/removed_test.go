@@ -23,7 +23,8 @@ func (r *remover) Write(p []byte) (int, error) {
 	return r.text.Write(p)
 }
 
-// If another viewer removes an entry while it is shown, digest and next do not fail.
+// TestRemovedWhileShown: if another viewer removes an entry while it is shown, digest and next do
+// not fail.
 func TestRemovedWhileShown(t *testing.T) {
 	for _, command := range []string{"digest", "next"} {
 		f := newFixture(t)

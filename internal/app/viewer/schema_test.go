@@ -42,7 +42,7 @@ func schemaDir(t *testing.T) *fixture {
 	return f
 }
 
-// The schema in docs/ has exactly the fields that -o json prints.
+// TestSchema: the schema in docs/ has exactly the fields that -o json prints.
 func TestSchema(t *testing.T) {
 	f := schemaDir(t)
 	want := schema.Open(t, "lektor-view.schema.json")
@@ -169,7 +169,7 @@ func wrongly(t *testing.T, s *schema.Schema, record map[string]any) {
 	}
 }
 
-// Enclosures have fields in templates, and are printed as URLs elsewhere.
+// TestEnclosures: enclosures have fields in templates, and are printed as URLs elsewhere.
 func TestEnclosures(t *testing.T) {
 	f := schemaDir(t)
 	for format, want := range map[string]string{

@@ -24,7 +24,7 @@ func TestBar(t *testing.T) {
 	}
 }
 
-// In the time zone of the test, now is 16 March, the last day of a week.
+// TestStats: in the time zone of the test, now is 16 March, the last day of a week.
 func TestStats(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1773000000.1.h", "pubdate=2026-03-15T22:30:00Z") // the 16th

@@ -41,7 +41,7 @@ func environment(t *testing.T, env map[string]string) {
 	}
 }
 
-// Dates are readable, also those in the future.
+// TestReadable: dates are readable, also those in the future.
 func TestReadable(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -92,7 +92,7 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// A list on a terminal has each kind of line.
+// TestScreens: a list on a terminal has each kind of line.
 func TestScreens(t *testing.T) {
 	environment(t, nil)
 	f := newFixture(t)
@@ -135,8 +135,8 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// Lines with any text fit the terminal, coloured or not, and have no escape sequences but
-// colours.
+// TestWidths: lines with any text fit the terminal, coloured or not, and have no escape sequences
+// but colours.
 func TestWidths(t *testing.T) {
 	f := newFixture(t)
 	if _, err := f.Feed(viewdir.FeedID, "日本語のとても長い名前のフィード\x1b[5m feed"); err != nil {
@@ -203,7 +203,7 @@ func TestWidths(t *testing.T) {
 	}
 }
 
-// Lines have colours only on a terminal that shows them, and if NO_COLOR is not set.
+// TestColors: lines have colours only on a terminal that shows them, and if NO_COLOR is not set.
 func TestColors(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1773500000.1.h", "title=unread")
@@ -233,7 +233,7 @@ func TestColors(t *testing.T) {
 	}
 }
 
-// The pager is started only for a list longer than the screen.
+// TestListPager: the pager is started only for a list longer than the screen.
 func TestListPager(t *testing.T) {
 	f := newFixture(t)
 	for i := range 10 {
@@ -290,7 +290,8 @@ func TestListPager(t *testing.T) {
 	}
 }
 
-// If the pager does not exist, a text larger than the buffer of a pipe is printed whole.
+// TestNoPager: if the pager does not exist, a text larger than the buffer of a pipe is printed
+// whole.
 func TestNoPager(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1773500000.1.h", "title=one", "content="+strings.Repeat("word ", 1<<18))
@@ -307,7 +308,7 @@ func TestNoPager(t *testing.T) {
 	}
 }
 
-// A list in less has colours only if less or LESS has the option -R or -r.
+// TestPagerColors: a list in less has colours only if less or LESS has the option -R or -r.
 func TestPagerColors(t *testing.T) {
 	for _, tc := range []struct {
 		command, less string
@@ -327,7 +328,8 @@ func TestPagerColors(t *testing.T) {
 	}
 }
 
-// Text is wrapped to 80 or LEKTOR_WIDTH columns, and at most to those of the terminal.
+// TestTextWidth: text is wrapped to 80 or LEKTOR_WIDTH columns, and at most to those of the
+// terminal.
 func TestTextWidth(t *testing.T) {
 	for _, tc := range []struct {
 		variable string
@@ -351,7 +353,7 @@ func TestTextWidth(t *testing.T) {
 	}
 }
 
-// Text that fits the screen is printed without a pager.
+// TestShowFits: text that fits the screen is printed without a pager.
 func TestShowFits(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1773500000.1.h", "title=one", "content="+strings.Repeat("x", 100))

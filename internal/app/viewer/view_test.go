@@ -24,7 +24,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Entries are sorted by pubdate, or if that is missing or in the future, by delivery.
+// TestOrder: entries are sorted by pubdate, or if that is missing or in the future, by delivery.
 func TestOrder(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1773500000.1.h", "title=none")                                   // 14 March 14:53
@@ -53,7 +53,7 @@ func TestOrder(t *testing.T) {
 	f.Want(err, "1 N 2026-03-16 00:00  Alpha  young\n")
 }
 
-// Each terminal has a last list. A process without a terminal uses the newest one.
+// TestTerminals: each terminal has a last list. A process without a terminal uses the newest one.
 func TestTerminals(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1773500000.1.h", "title=one")
@@ -92,7 +92,7 @@ func TestTerminals(t *testing.T) {
 	}
 }
 
-// The pager gets the text, and is not started without any.
+// TestPager: the pager gets the text, and is not started without any.
 func TestPager(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1773500000.1.h", "title=one", "content="+strings.Repeat("word ", 1<<18))
@@ -135,7 +135,7 @@ func (w *brokenPipe) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Only entries that were printed are marked as read.
+// TestDigestBrokenPipe: only entries that were printed are marked as read.
 func TestDigestBrokenPipe(t *testing.T) {
 	f := newFixture(t)
 	for i := range 10 {
@@ -153,7 +153,7 @@ func TestDigestBrokenPipe(t *testing.T) {
 	}
 }
 
-// Concurrent viewers mark each entry with all their flags, and lose none.
+// TestConcurrentMarks: concurrent viewers set flags on the same entries, and no flag is lost.
 func TestConcurrentMarks(t *testing.T) {
 	f := newFixture(t)
 	const n = 50
@@ -271,7 +271,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// Other commands accept the numbers that follow printed.
+// TestFollowNumbers: other commands accept the numbers that follow printed.
 func TestFollowNumbers(t *testing.T) {
 	f := newFixture(t)
 	out, _, stop := f.follow(t, FollowOptions{Number: true})
@@ -287,7 +287,8 @@ func TestFollowNumbers(t *testing.T) {
 	f.Want(err, "two\n")
 }
 
-// Other commands also accept the numbers that follow printed in a format.
+// TestFollowNumbersOfFormat: other commands also accept the numbers that follow printed in a
+// format.
 func TestFollowNumbersOfFormat(t *testing.T) {
 	f := newFixture(t)
 	out, _, stop := f.follow(t, FollowOptions{Number: true, Print: cmdline.PrinterOptions{Format: "{{.number}} {{.title}}"}})
@@ -313,7 +314,7 @@ func TestFollowLines(t *testing.T) {
 	}
 }
 
-// Text of entries is data for the command, never part of it.
+// TestFollowExec: text of entries is data for the command, never part of it.
 func TestFollowExec(t *testing.T) {
 	f := newFixture(t)
 	out, errs, stop := f.follow(t, FollowOptions{
@@ -330,7 +331,7 @@ func TestFollowExec(t *testing.T) {
 	}
 }
 
-// ^C ends follow while its command runs.
+// TestFollowExecStops: ^C ends follow while its command runs.
 func TestFollowExecStops(t *testing.T) {
 	f := newFixture(t)
 	out, _, stop := f.follow(t, FollowOptions{Exec: "echo started; exec sleep 600"})
@@ -348,7 +349,7 @@ func TestFollowExecStops(t *testing.T) {
 	}
 }
 
-// A query warns of at most 20 malformed entries.
+// TestManyMalformed: a query warns of at most 20 malformed entries.
 func TestManyMalformed(t *testing.T) {
 	f := newFixture(t)
 	for i := range 50 {
@@ -365,8 +366,8 @@ func TestManyMalformed(t *testing.T) {
 	}
 }
 
-// A command that is stopped returns an error, and does not print a part of a list as if it were
-// complete.
+// TestCancelled: a command that is stopped returns an error, and does not print a part of a list
+// as if it were complete.
 func TestCancelled(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1773500000.1.h")
@@ -483,7 +484,7 @@ func TestFollowRules(t *testing.T) {
 	if err := stop(); err != nil || strings.Count(errs.String(), "etc/view/rules, line 1, column 1: there is no key titel:") != 1 {
 		t.Errorf("%v, %s", err, errs)
 	}
-	// The entry that arrived under the invalid rules has not been looked at yet.
+	// No rules were applied to the entry that arrived while they were invalid.
 	if err := rules.Apply(t.Context(), rules.Options{Common: f.Common(), Print: cmdline.PrinterOptions{Format: "name"}}, f.Streams("")); err != nil {
 		t.Fatal(err)
 	}

@@ -31,8 +31,8 @@ func (f *fixture) adapter(least int) *diskAdapter {
 	return newDiskAdapter(o, v)
 }
 
-// An overview agrees with the directory after each change. The first call of Learn builds the
-// index.
+// TestOverview: an overview agrees with the directory after each change. The first call of Learn
+// builds the index.
 func TestOverview(t *testing.T) {
 	f := newFixture(t)
 	for i := range 60 {
@@ -135,13 +135,13 @@ func TestOverview(t *testing.T) {
 	}
 	compare()
 	// Another viewer marks entries, and a fetcher delivers one.
-	news := filepath.Join(f.Path, "new", tuiHash(t, l))
-	names, err := os.ReadDir(news)
+	newDir := filepath.Join(f.Path, "new", tuiHash(t, l))
+	names, err := os.ReadDir(newDir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, e := range names[:20] {
-		if err := os.Rename(filepath.Join(news, e.Name()), filepath.Join(f.Path, "cur", filepath.Base(news), e.Name()+[]string{";2,S", ";2,FS", ";2,ST"}[i%3])); err != nil {
+		if err := os.Rename(filepath.Join(newDir, e.Name()), filepath.Join(f.Path, "cur", filepath.Base(newDir), e.Name()+[]string{";2,S", ";2,FS", ";2,ST"}[i%3])); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -152,9 +152,9 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// Without an index, an overview lists the feeds that changed last, and others until it has enough
-// entries. The entries are sorted as in a list. It reads only the entries of a feed that were
-// delivered last.
+// TestGlance: without an index, an overview lists the feeds that changed last, and others until
+// it has enough entries. The entries are sorted as in a list. It reads only the entries of a feed
+// that were delivered last.
 func TestGlance(t *testing.T) {
 	f := newFixture(t)
 	l := f.adapter(1 << 30)
@@ -261,8 +261,8 @@ func listAll(ctx context.Context, l *diskAdapter) (refs []*lektordir.Ref, err er
 	return refs, err
 }
 
-// Learn reads the dates from the entries if there are too few for an index, or if its directory
-// cannot be made.
+// TestLearnWithoutIndex: Learn reads the dates from the entries if there are too few for an
+// index, or if its directory cannot be made.
 func TestLearnWithoutIndex(t *testing.T) {
 	f := newFixture(t)
 	for i := range 5 {

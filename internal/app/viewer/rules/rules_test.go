@@ -63,8 +63,8 @@ func parseTest(text string) (*query.Query, error) {
 	})
 }
 
-// Every mistake is reported with its line and, if possible, its column. The other rules are
-// read.
+// TestParseRulesErrors: every mistake is reported with its line and, if possible, its column. The
+// other rules are read.
 func TestParseRulesErrors(t *testing.T) {
 	var text strings.Builder
 	var wants []string
@@ -123,7 +123,7 @@ func FuzzRules(f *testing.F) {
 		}
 		for _, r := range rules {
 			if r.query.Empty() || r.flags == "" && !r.stop && r.run == nil {
-				t.Fatalf("%q: a rule that says nothing: %+v", text, r)
+				t.Fatalf("%q: a rule without an effect: %+v", text, r)
 			}
 		}
 	})
@@ -170,7 +170,7 @@ func (f *fixture) flags() string {
 	return strings.Join(out, " ")
 }
 
-// Rules are applied once to each arrival, so later changes by a viewer stay.
+// TestRulesOnce: rules are applied once to each arrival, so later changes by a viewer stay.
 func TestRulesOnce(t *testing.T) {
 	f := newFixture(t)
 	log := filepath.Join(t.TempDir(), "log")
@@ -223,7 +223,7 @@ func TestRulesOnce(t *testing.T) {
 	}
 }
 
-// The next run completes a killed one, and runs no command twice.
+// TestRulesAfterAKill: the next run completes a killed one, and runs no command twice.
 func TestRulesAfterAKill(t *testing.T) {
 	key := testdir.Hash(viewdir.FeedID) + "/1700000001.1.h"
 	for _, tc := range []struct {
@@ -272,7 +272,8 @@ func TestRulesAfterAKill(t *testing.T) {
 	}
 }
 
-// A command that fails is reported and not run again, unless it asks for that.
+// TestRulesCommandFails: a command that fails is reported and not run again, unless it asks for
+// that.
 func TestRulesCommandFails(t *testing.T) {
 	f := newFixture(t)
 	log := filepath.Join(t.TempDir(), "log")
@@ -296,7 +297,7 @@ func TestRulesCommandFails(t *testing.T) {
 	}
 }
 
-// Entries that no longer exist are dropped from the file of progress.
+// TestRulesForget: entries that no longer exist are dropped from the file of progress.
 func TestRulesForget(t *testing.T) {
 	f := newFixture(t)
 	f.rules("title:never -> read")
@@ -326,7 +327,8 @@ func TestRulesForget(t *testing.T) {
 	}
 }
 
-// Untrusted text in arguments and variables is short enough for the system, and is never an option.
+// TestCommandsOfEntries: untrusted text in arguments and variables is short enough for the
+// system, and is never an option.
 func TestCommandsOfEntries(t *testing.T) {
 	f := newFixture(t)
 	out := filepath.Join(t.TempDir(), "out")

@@ -162,8 +162,8 @@ func (c *countingWriter) Write(b []byte) (int, error) {
 	return c.ResponseWriter.Write(b)
 }
 
-// After a kill in the middle of each of 20 enclosures, all files are complete, none exists twice,
-// and received bytes are not requested again.
+// TestSaveKilled: after a kill in the middle of each of 20 enclosures, all files are complete,
+// none exists twice, and received bytes are not requested again.
 func TestSaveKilled(t *testing.T) { testSaveKilled(t, nil) }
 
 // TestSaveKilledOddly is TestSaveKilled with servers that answer requests for the rest in odd ways.
@@ -288,7 +288,8 @@ func testSaveKilled(t *testing.T, odd []string) {
 	}
 }
 
-// Save continues from each state that a kill between the last byte and the flag can leave.
+// TestSaveStates: Save continues from each state that a kill between the last byte and the flag
+// can leave.
 func TestSaveStates(t *testing.T) {
 	const text = "the whole file"
 	asked := 0
@@ -351,7 +352,7 @@ func TestSaveStates(t *testing.T) {
 	}
 }
 
-// Only old downloads and old temporary files are removed.
+// TestSaveLeftovers: only old downloads and old temporary files are removed.
 func TestSaveLeftovers(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("x")) }))
 	defer server.Close()
@@ -410,7 +411,8 @@ func (f *fullFile) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// A full disk is reported once and ends the run. The next run continues the download.
+// TestSaveFullDisk: a full disk is reported once and ends the run. The next run continues the
+// download.
 func TestSaveFullDisk(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -441,7 +443,7 @@ func TestSaveFullDisk(t *testing.T) {
 	}
 }
 
-// A failure of a server has its own exit status, so that a timer tries again.
+// TestSaveRemote: a failure of a server has its own exit status, so that a timer tries again.
 func TestSaveRemote(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
@@ -470,7 +472,7 @@ func TestSaveRemote(t *testing.T) {
 	}
 }
 
-// Feeds with the same name have separate directories.
+// TestSaveNames: feeds with the same name have separate directories.
 func TestSaveNames(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(r.URL.Path)) }))
 	defer server.Close()

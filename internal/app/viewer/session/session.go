@@ -24,7 +24,7 @@ type Common struct {
 	Now func() time.Time
 	// Terminal names the terminal that numbers belong to, see [Terminal].
 	Terminal string
-	// Index is the options of the index, see package index.
+	// Index are the options of the index, see package index.
 	Index index.Options
 }
 

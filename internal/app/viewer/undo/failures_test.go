@@ -10,8 +10,8 @@ import (
 	"github.com/lektordir/lektor/internal/cmdline"
 )
 
-// An error of the system with the same cause is reported once, and then counted; other errors are
-// reported each time.
+// TestFailuresOfOneCause: an error of the system with the same cause is reported once, and then
+// counted; other errors are reported each time.
 func TestFailuresOfOneCause(t *testing.T) {
 	f := newFixture(t)
 	v, err := f.Common().Open(nil, cmdline.PrinterOptions{}, f.Streams(""))

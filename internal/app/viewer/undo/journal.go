@@ -193,7 +193,7 @@ type contents struct {
 	command string
 	began   time.Time
 	moves   []move
-	invalid int // number of lines
+	invalid int // number of invalid lines
 }
 
 // read reads and parses a journal.

@@ -59,8 +59,8 @@ func (f *fixture) undo(o undo.Options) error {
 // step is the effect of a command: the old and the new place of each entry by unique name.
 type step map[string][2]string
 
-// After random commands and moves by others, undo takes back the last command that is not taken
-// back yet, and of its entries only those that nobody has moved since.
+// TestUndoModel: after random commands and moves by others, undo takes back the last command that
+// is not taken back yet, and of its entries only those that nobody has moved since.
 func TestUndoModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -127,7 +127,7 @@ func TestUndoModel(t *testing.T) {
 					for unique, m := range steps[len(steps)-1] {
 						if before[unique] == m[1] {
 							if want[unique] = "2," + flags(m[0]); m[0] == "" {
-								want[unique] = "2,S" // a bare name says so
+								want[unique] = "2,S" // a name without information means read
 							}
 						}
 					}
@@ -154,7 +154,7 @@ func TestUndoModel(t *testing.T) {
 	}
 }
 
-// Invalid lines of the journal move nothing.
+// TestUndoForeign: invalid lines of the journal move nothing.
 func TestUndoForeign(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1700000001.1.h")
@@ -165,8 +165,8 @@ func TestUndoForeign(t *testing.T) {
 	for _, line := range []string{
 		"", "\t", "x", one, two, two + "\t", one + "\t" + two, // another entry
 		"cur/" + h + "/1700000001.1.h;2,\t" + one,                                  // into new/
-		two + "\t" + "tmp/" + h + "/1700000002.1.h",                                // out of the places of entries
-		"cur/" + h + "/../../../x;2,\t" + two,                                      // and of the directory
+		two + "\t" + "tmp/" + h + "/1700000002.1.h",                                // outside of new/ and cur/
+		"cur/" + h + "/../../../x;2,\t" + two,                                      // outside of the lektor-dir
 		"/etc/" + h + "/1700000002.1.h\t" + two, "../cur/a/1700000002.1.h\t" + two, //
 		"src/" + h + "/1700000002.1.h\t" + two, "cur/../1700000002.1.h;2,\t" + two, //
 		"cur/other/1700000002.1.h;2,\t" + two, two + "\t../" + two, two + "\t/" + two, //
@@ -202,8 +202,8 @@ func TestUndoForeign(t *testing.T) {
 	}
 }
 
-// A pipe, directory, link or odd file with the name of a journal does not block undo, is not
-// followed, and does not hide earlier commands.
+// TestUndoOddFiles: a pipe, directory, link or odd file with the name of a journal does not block
+// undo, is not followed, and does not hide earlier commands.
 func TestUndoOddFiles(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1700000001.1.h")
@@ -256,7 +256,8 @@ func TestUndoOddFiles(t *testing.T) {
 	}
 }
 
-// If the journal cannot be written, or becomes full, the entries are moved with one warning.
+// TestJournalFails: if the journal cannot be written, or becomes full, the entries are moved with
+// one warning.
 func TestJournalFails(t *testing.T) {
 	for _, limit := range []int64{0, 300} {
 		f := newFixture(t)
@@ -292,7 +293,7 @@ func TestJournalFails(t *testing.T) {
 	}
 }
 
-// If the rename itself fails, the only message is its error.
+// TestJournalOfNothing: if the rename itself fails, the only message is its error.
 func TestJournalOfNothing(t *testing.T) {
 	f := newFixture(t)
 	f.Add("new", "1700000001.1.h")
@@ -319,7 +320,7 @@ func TestJournalOfNothing(t *testing.T) {
 	}
 }
 
-// If another viewer has set the flags first, undo does not clear them.
+// TestUndoOfOthers: if another viewer has set the flags first, undo does not clear them.
 func TestUndoOfOthers(t *testing.T) {
 	f := newFixture(t)
 	path := f.Add("new", "1700000001.1.h")
@@ -349,7 +350,8 @@ func TestUndoOfOthers(t *testing.T) {
 	}
 }
 
-// Concurrent commands write a journal each, and as many concurrent undos take back all of them.
+// TestUndoAtOnce: concurrent commands write a journal each, and as many concurrent undos take
+// back all of them.
 func TestUndoAtOnce(t *testing.T) {
 	f := newFixture(t)
 	const n = 12
@@ -396,8 +398,8 @@ func TestUndoAtOnce(t *testing.T) {
 	}
 }
 
-// Processes that mark, trash and undo at the same time lose and duplicate no entry, and the
-// journals stay few and can all be taken back.
+// TestUndoCrowd: processes that mark, trash and undo at the same time lose and duplicate no
+// entry, and the journals stay few and can all be taken back.
 func TestUndoCrowd(t *testing.T) {
 	f := newFixture(t)
 	var names []string
@@ -469,7 +471,8 @@ func (d *during) Write(p []byte) (int, error) {
 	return d.Writer.Write(p)
 }
 
-// A command that still runs is skipped, and the command before it is taken back.
+// TestUndoWhileItRuns: a command that still runs is skipped, and the command before it is taken
+// back.
 func TestUndoWhileItRuns(t *testing.T) {
 	f := newFixture(t)
 	f.Add("cur", "1700000001.1.h;2,S")
