@@ -72,8 +72,8 @@ type line struct {
 // hidden returns the id that replaces that of a withdrawn entry.
 func hidden(id string) string { return "sha256:" + checksum([]byte("withdrawn "+id)) }
 
-// of returns the line of an entry, nil if it was not published.
-func (l *Ledger) of(id string) *line {
+// lookup returns the line of an entry, nil if it was not published.
+func (l *Ledger) lookup(id string) *line {
 	if n := l.lines[id]; n != nil {
 		return n
 	}
@@ -214,7 +214,7 @@ func (l *Ledger) put(n *line) {
 	n.Printed = ""
 	// RSS loses fractions of a second, so a restored ledger would differ from the lost one.
 	n.Updated, n.updated = n.Updated.Truncate(time.Second), n.updated.Truncate(time.Second)
-	l.drop(l.of(n.ID))
+	l.drop(l.lookup(n.ID))
 	l.lines[n.ID] = n
 	if n.Origin.known() {
 		l.byOrigin[n.Origin] = n
@@ -243,7 +243,7 @@ func (l *Ledger) Archive(list []Entry) int {
 func (l *Ledger) Recover(number int, list []Entry) {
 	l.Count = max(l.Count, number)
 	for _, e := range list {
-		n := l.of(e.ID)
+		n := l.lookup(e.ID)
 		if n != nil && n.archive > number {
 			continue
 		}
@@ -256,36 +256,36 @@ func (l *Ledger) Recover(number int, list []Entry) {
 
 // Subscribe records the subscription document: the entries of list at the indexes in plan.
 func (l *Ledger) Subscribe(list []Entry, plan []int) {
-	there := map[string]bool{}
+	subscribed := map[string]bool{}
 	for _, i := range plan {
-		there[list[i].ID] = true
+		subscribed[list[i].ID] = true
 	}
 	var gone []*line
 	for _, n := range l.lines {
-		if n.archive == 0 && !n.gone && !there[n.ID] {
+		if n.archive == 0 && !n.gone && !subscribed[n.ID] {
 			gone = append(gone, n)
 		}
 	}
 	for _, n := range gone {
 		l.drop(n)
-		as := *n
-		as.ID, as.gone = hidden(n.ID), true
-		l.put(&as)
+		updated := *n
+		updated.ID, updated.gone = hidden(n.ID), true
+		l.put(&updated)
 	}
 	for _, e := range list {
-		n := l.of(e.ID)
+		n := l.lookup(e.ID)
 		switch {
 		case n != nil && n.archive > 0:
-			as := *n
-			as.Origin = e.Origin
+			updated := *n
+			updated.Origin = e.Origin
 			if e.is(n.Digest) {
-				as.Digest = e.Digest
+				updated.Digest = e.Digest
 			}
-			if there[e.ID] {
-				as.revised, as.digest, as.updated = true, e.Digest, e.Updated
+			if subscribed[e.ID] {
+				updated.revised, updated.digest, updated.updated = true, e.Digest, e.Updated
 			}
-			l.put(&as)
-		case there[e.ID]:
+			l.put(&updated)
+		case subscribed[e.ID]:
 			l.put(&line{Entry: e})
 		}
 	}
@@ -296,7 +296,7 @@ func (l *Ledger) Subscribe(list []Entry, plan []int) {
 func (l *Ledger) RecoverSubscription(newest int, list []Entry) {
 	l.Count = max(l.Count, newest)
 	for _, e := range list {
-		switch n := l.of(e.ID); {
+		switch n := l.lookup(e.ID); {
 		case n == nil:
 			l.put(&line{Entry: e})
 		case n.archive > 0 && n.archive <= newest:
@@ -313,7 +313,7 @@ var latest = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 // published one: if its own time is not later, the result is one second after the published
 // time.
 func (l *Ledger) Updated(e Entry) time.Time {
-	n := l.of(e.ID)
+	n := l.lookup(e.ID)
 	if n == nil {
 		return e.Updated
 	}

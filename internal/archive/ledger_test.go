@@ -13,8 +13,8 @@ import (
 
 func at(seconds int) time.Time { return time.Unix(1600000000+int64(seconds), 0).UTC() }
 
-// other returns a function for Candidate.Else.
-func other(of string) func(string) string {
+// substitute returns a function for Candidate.Else.
+func substitute(of string) func(string) string {
 	return func(id string) string { return fmt.Sprintf("urn:%x", sha256.Sum256([]byte(of+id))) }
 }
 
@@ -103,7 +103,7 @@ func FuzzParse(f *testing.F) {
 // ids returns the ids of entries that have these ids and origins.
 func ids(l *Ledger, list ...Candidate) string {
 	for i := range list {
-		list[i].Else = other(list[i].Origin.Feed)
+		list[i].Else = substitute(list[i].Origin.Feed)
 	}
 	out := l.IDs(list)
 	for i, id := range out {
@@ -168,7 +168,7 @@ func TestIDsStay(t *testing.T) {
 				for e := range 4 {
 					if rnd.IntN(2) == 0 {
 						c := candidate(fmt.Sprint(e/2), fmt.Sprint("f", feed), fmt.Sprint(e))
-						c.Else = other(c.Origin.Feed)
+						c.Else = substitute(c.Origin.Feed)
 						list = append(list, c)
 					}
 				}

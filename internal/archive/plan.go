@@ -2,7 +2,7 @@ package archive
 
 // Candidate is an entry that needs an id.
 type Candidate struct {
-	// Global is set if the ID that it has already is unique beyond its feed, such as an IRI.
+	// Global is set if its present ID is unique across feeds, such as an IRI.
 	Global bool
 	Entry
 	// Else returns a substitute for an id that cannot be used, which no other entry has.
@@ -71,7 +71,7 @@ func (l *Ledger) IDs(list []Candidate) []string {
 // orphan reports whether an id is in the ledger without an origin, and, if exact is set, with a
 // digest of the candidate.
 func (l *Ledger) orphan(c *Candidate, id string, exact bool) bool {
-	n := l.of(id)
+	n := l.lookup(id)
 	return n != nil && !n.Origin.known() && (!exact || c.is(n.Digest))
 }
 
@@ -79,7 +79,7 @@ func (l *Ledger) orphan(c *Candidate, id string, exact bool) bool {
 // the candidate's own, unique beyond its feed, and that of an entry of another feed that is not
 // present.
 func (l *Ledger) free(c *Candidate, id string, present map[Origin]bool) bool {
-	n := l.of(id)
+	n := l.lookup(id)
 	return n == nil || id == c.ID && c.Global && n.Origin.Feed != c.Origin.Feed && !present[n.Origin]
 }
 
@@ -107,7 +107,7 @@ func (l *Ledger) Plan(list []Entry, perPage int) Plan {
 	var before, fresh []int
 	in := make([]bool, len(list))
 	for i, e := range list {
-		switch n := l.of(e.ID); {
+		switch n := l.lookup(e.ID); {
 		case n != nil && n.archive > 0:
 			in[i] = n.revised || !e.is(n.Digest)
 		case n == nil || n.gone || !e.is(n.Digest):

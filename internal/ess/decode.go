@@ -174,7 +174,7 @@ func (d *decoder) buildTime() error {
 		}
 		return &BuildError{Line: d.at, Found: found}
 	}
-	d.plain(f)
+	d.checkPlain(f)
 	if n >= Milliseconds {
 		if d.strict {
 			d.warn("the build time is in milliseconds, not in seconds")
@@ -241,7 +241,7 @@ func (d *decoder) value(f []byte, n int64, huge bool) {
 		return
 	}
 	d.warnEmpty()
-	d.plain(f)
+	d.checkPlain(f)
 	if !d.pending.set {
 		d.pending.set, d.pending.n, d.pending.absurd = true, n, huge || d.build-n < firstMinute || d.build-n > lastMinute
 		d.pending.line, d.pending.field = d.at, d.fields
@@ -267,13 +267,13 @@ func (d *decoder) value(f []byte, n int64, huge bool) {
 	}
 	e := FeedEntry{d.url.feed, Entry{d.build - d.pending.n, uint8(n)}}
 	if d.strict {
-		d.order(e)
+		d.checkOrder(e)
 	}
 	d.doc.Entries = append(d.doc.Entries, e)
 }
 
-// order warns of an entry that is not in the order of a strict writer.
-func (d *decoder) order(e FeedEntry) {
+// checkOrder warns of an entry that is not in the order of a strict writer.
+func (d *decoder) checkOrder(e FeedEntry) {
 	warn := func(text string) { d.warnAt(d.pending.line, d.pending.field, "%s", text) }
 	if d.urls > 1 && d.url.pairs > 1 {
 		warn("the entry has no URL of its own, which an NNO requires")
@@ -290,8 +290,8 @@ func (d *decoder) order(e FeedEntry) {
 	}
 }
 
-// plain warns of a number in another form than that of a strict writer.
-func (d *decoder) plain(f []byte) {
+// checkPlain warns of a number in another form than that of a strict writer.
+func (d *decoder) checkPlain(f []byte) {
 	if d.strict && (f[0] == '+' || len(f) > 1 && (f[0] == '0' || f[0] == '-' && f[1] == '0')) {
 		d.warn("%s is not written as a plain number", excerpt(f))
 	}
@@ -306,7 +306,7 @@ func (d *decoder) newURL(f []byte) {
 	}
 	d.url.text = append(d.url.text, f...)
 	if d.strict {
-		d.escaped(f)
+		d.checkEscaped(f)
 		low := bytes.ToLower(f)
 		if !bytes.HasPrefix(low, []byte("http://")) && !bytes.HasPrefix(low, []byte("https://")) {
 			d.warn("the URL is neither http nor https")
@@ -315,7 +315,7 @@ func (d *decoder) newURL(f []byte) {
 }
 
 func (d *decoder) beginURL() {
-	d.dangling()
+	d.dropMinutes()
 	switch {
 	case d.urls > 0 && d.url.pairs == 0:
 		d.warnAt(d.url.line, d.url.field, "no entry follows the URL")
@@ -353,8 +353,8 @@ func (d *decoder) dropURL() {
 // escapedLen returns the length of a URL as [EscapeURL] writes it.
 func escapedLen(url []byte) int { return len(EscapeURL(string(url))) }
 
-// escaped warns of characters that a URL must not contain.
-func (d *decoder) escaped(f []byte) {
+// checkEscaped warns of characters that a URL must not contain.
+func (d *decoder) checkEscaped(f []byte) {
 	if s := string(f); s != EscapeURL(s) || !utf8.Valid(f) {
 		d.warn("the URL has characters that must be percent-encoded")
 	}
@@ -377,7 +377,7 @@ func (d *decoder) text(f []byte) {
 	d.url.text = append(append(d.url.text, strings.Repeat(",", commas)...), f...)
 	if d.strict {
 		d.warn("the comma in the URL must be written %%2C")
-		d.escaped(f)
+		d.checkEscaped(f)
 	}
 }
 
@@ -397,8 +397,8 @@ func (d *decoder) warnEmpty() {
 	}
 }
 
-// dangling warns of minutes without a checksum.
-func (d *decoder) dangling() {
+// dropMinutes warns of minutes without a checksum.
+func (d *decoder) dropMinutes() {
 	if d.pending.set {
 		d.warnAt(d.pending.line, d.pending.field, "no checksum follows the minutes; dropped")
 		d.pending.set = false
@@ -408,7 +408,7 @@ func (d *decoder) dangling() {
 // end sets the kind of the document.
 func (d *decoder) end() {
 	d.warnEmpty()
-	d.dangling()
+	d.dropMinutes()
 	if (d.urls > 1 || d.urls == 1 && d.mark) && d.url.pairs == 0 {
 		d.warnAt(d.url.line, d.url.field, "no entry follows the URL")
 	}

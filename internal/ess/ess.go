@@ -4,7 +4,7 @@
 //
 // An ESS document lists the times of the entries of one feed: a build time, the feed's URL,
 // and a pair for each entry, the minutes before the build and a checksum of the title. An
-// NNO document does so for entries of many feeds, with the URL before each pair.
+// NNO document lists entries of many feeds, with the feed's URL before each pair.
 //
 // Times are whole minutes since 1970-01-01 UTC (see [Minute]). Build times are written in
 // seconds.

@@ -31,7 +31,7 @@ type Top struct {
 	keep   int                 // number of entries that remain after a drop
 	builds map[string]int64    // feed -> minute of its latest ESS document
 	held   map[FeedEntry]times // at most 2*keep
-	cut    FeedEntry           // newest entry that was dropped; entries from it on do not count
+	cut    FeedEntry           // newest entry that was dropped; it and older entries do not count
 }
 
 // times are the maximum numbers of times that an entry is in one document: in an ESS

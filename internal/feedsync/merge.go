@@ -46,7 +46,7 @@ func (it *Item) Update(content []byte, deleted bool, when time.Time, by string) 
 	next.Conflict, next.Conflicts = false, nil // step 4
 	if len(it.Settled) > 0 {
 		next.Settled = nil
-		next.behind(it.Settled, slices.Concat(it.History, it.Settled))
+		next.insertUpdates(it.Settled, slices.Concat(it.History, it.Settled))
 	}
 	if content == nil {
 		return next, nil
@@ -94,16 +94,16 @@ func (it *Item) Resolve(content []byte, deleted bool, when time.Time, by string)
 		// Stale copies of losers and of the winner are equally likely.
 		slices.SortStableFunc(all, newest)
 	}
-	next.behind(append(heads, it.Settled...), all)
+	next.insertUpdates(append(heads, it.Settled...), all)
 	return next, nil
 }
 
-// before returns the updates before the last one.
-func (it *Item) before() []Update { return it.History[min(1, len(it.History)):] }
+// earlierUpdates returns the updates before the last one.
+func (it *Item) earlierUpdates() []Update { return it.History[min(1, len(it.History)):] }
 
-// behind inserts updates after the previous one: first heads, then the rest of all. If all
+// insertUpdates inserts updates after the previous one: first heads, then the rest of all. If all
 // has an update twice, these are two edits in one second, and both are kept.
-func (it *Item) behind(heads, all []Update) {
+func (it *Item) insertUpdates(heads, all []Update) {
 	history := slices.Clone(it.History[:min(2, len(it.History))])
 	rest := minus(all, history)
 	for _, u := range heads {
@@ -231,7 +231,7 @@ func Concurrent(winner, loser *Item, r Rules) bool {
 	if len(winner.History) == 0 || len(loser.History) == 0 {
 		return false // step 1: there is no history
 	}
-	if !r.Strict && count(winner.before(), loser.Head()) >= count(loser.History, loser.Head()) {
+	if !r.Strict && count(winner.earlierUpdates(), loser.Head()) >= count(loser.History, loser.Head()) {
 		return false
 	}
 	n := winner.Version - loser.Version // steps 1.1 and 1.2
@@ -274,7 +274,7 @@ func (it *Item) with(conflicts []*Conflict, flag bool) *Item {
 
 // asConflict returns the item in the form of a conflict of another item (section 5.2).
 func (it *Item) asConflict() *Conflict {
-	return &Conflict{Version: it.Version, Update: it.Head(), Updates: it.before(), Deleted: it.Deleted, Parent: it.Parent, content: it.content, notes: it.notes()}
+	return &Conflict{Version: it.Version, Update: it.Head(), Updates: it.earlierUpdates(), Deleted: it.Deleted, Parent: it.Parent, content: it.content, notes: it.notes()}
 }
 
 // unite returns the winner with the conflicts of both items, and with the loser if the two
@@ -287,13 +287,13 @@ func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
 	}
 	known := slices.Clone(all)
 	all = slices.DeleteFunc(all, func(c *Conflict) bool {
-		often := 1 + count(c.Updates, c.Update)
-		if count(it.before(), c.Update) >= often {
+		times := 1 + count(c.Updates, c.Update)
+		if count(it.earlierUpdates(), c.Update) >= times {
 			return true
 		}
 		for _, o := range known {
 			// Conflicts of one endpoint are ordered by age, see reduce.
-			if o.By != c.By && count(o.Updates, c.Update) >= often {
+			if o.By != c.By && count(o.Updates, c.Update) >= times {
 				return true
 			}
 		}
@@ -301,9 +301,9 @@ func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
 		return err == nil && r.equal(it, lost)
 	})
 	// Some endpoints write the flag without an sx:conflict.
-	bare := it.Conflict && len(it.Conflicts) == 0 || loser.Conflict && len(loser.Conflicts) == 0
+	flagOnly := it.Conflict && len(it.Conflicts) == 0 || loser.Conflict && len(loser.Conflicts) == 0
 	all = reduce(all)
-	next := it.with(all, bare || len(all) > 0)
+	next := it.with(all, flagOnly || len(all) > 0)
 	theirs := slices.Concat(loser.History, loser.Settled)
 	switch {
 	case Compare(it, loser) == 0:
@@ -311,16 +311,16 @@ func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
 	case detected:
 		theirs = loser.Settled
 	}
-	same := minus(union(slices.Concat(it.History, it.Settled), theirs), it.History)
-	slices.SortFunc(same, Update.compare)
-	same = same[max(0, len(same)-KeepUpdates):]
-	if slices.Equal(same, it.Settled) {
+	settled := minus(union(slices.Concat(it.History, it.Settled), theirs), it.History)
+	slices.SortFunc(settled, Update.compare)
+	settled = settled[max(0, len(settled)-KeepUpdates):]
+	if slices.Equal(settled, it.Settled) {
 		return next
 	}
 	if next == it {
 		next = it.clone()
 	}
-	next.Settled = same
+	next.Settled = settled
 	return next
 }
 

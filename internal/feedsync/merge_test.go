@@ -501,9 +501,9 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Section 4.4.2: in a circle, the item with the lowest id moves to the root. Its Parent
+// Section 4.4.2: in a cycle, the item with the lowest id moves to the root. Its Parent
 // stays.
-func TestCircle(t *testing.T) {
+func TestCycle(t *testing.T) {
 	for _, first := range []string{"a", "b"} {
 		// One endpoint moved a into b, the other b into a.
 		docs := map[string]string{"a": tree("b(a)", "a"), "b": tree("a(b)", "b")}
@@ -523,7 +523,7 @@ func TestCircle(t *testing.T) {
 		if a.Parent != "b" || b.Parent != "a" || a.Conflict || b.Conflict {
 			t.Errorf("stored: %+v, %+v", a, b)
 		}
-		// Moving b to the root ends the circle.
+		// Moving b to the root ends the cycle.
 		out, err := again.Item("b").Update(nil, false, day0, "q")
 		if err != nil {
 			t.Fatal(err)
@@ -551,9 +551,9 @@ func TestCircle(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	// A longer circle, an item that is its own parent, and an item whose parent is in a circle.
-	effective, circle := Parents(map[string]string{"d": "c", "c": "b", "b": "d", "a": "b", "e": "e", "f": "gone"})
-	if fmt.Sprint(effective) != "map[a:b b: c:b d:c e: f:]" || fmt.Sprint(circle) != "[b e]" {
-		t.Errorf("%v, %v", effective, circle)
+	// A longer cycle, an item that is its own parent, and an item whose parent is in a cycle.
+	effective, cycle := Parents(map[string]string{"d": "c", "c": "b", "b": "d", "a": "b", "e": "e", "f": "gone"})
+	if fmt.Sprint(effective) != "map[a:b b: c:b d:c e: f:]" || fmt.Sprint(cycle) != "[b e]" {
+		t.Errorf("%v, %v", effective, cycle)
 	}
 }

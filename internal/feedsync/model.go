@@ -141,7 +141,7 @@ type standing uint8
 const (
 	inParent  standing = iota // in the item that Parent names
 	elsewhere                 // elsewhere, because the parent is missing or in a cycle
-	uncircled                 // at the root, because it would be inside itself; written as a conflict
+	cycleRoot                 // at the root, because it would be inside itself; written as a conflict
 )
 
 // notes returns the unknown parts of the item's updates.

@@ -106,7 +106,7 @@ func TestMust(t *testing.T) {
 				invalid(t, item1(`id="`+id+`" version="1"`, `<sx:history by="x"/>`))
 			}
 			if _, err := Create("a/b", []byte("<item/>"), day0, "x"); err == nil {
-				t.Error("Create accepts it")
+				t.Error("Create accepts an invalid id")
 			}
 		}},
 		{"2.4 Either or both of the when or by attributes MUST be present; it is invalid to have neither", neither},

@@ -334,9 +334,9 @@ func (p *parser) item(o *open) *Item {
 	if bad == "" && o.tooDeep {
 		bad = tooDeep
 	}
-	shared := bad != none
+	shared := bad != noSync
 	if shared && bad == "" {
-		it.take(o.element)
+		it.setContentFrom(o.element)
 		if len(it.content) > MaxContent {
 			bad = tooLong
 		}
@@ -357,8 +357,8 @@ func (p *parser) item(o *open) *Item {
 	return it
 }
 
-// take sets the content of the item from an element.
-func (it *Item) take(e *element) {
+// setContentFrom sets the content of the item from an element.
+func (it *Item) setContentFrom(e *element) {
 	c := element{name: e.name, attrs: slices.Clone(e.attrs)}
 	c.attrs = slices.DeleteFunc(c.attrs, func(a xml.Attr) bool {
 		if a.Name != (xml.Name{Space: LektorNamespace, Local: "parent"}) {
@@ -407,7 +407,7 @@ func (d *Document) adopt(items []*Item, parent string) {
 			case it.Parent == parent:
 				it.stands = inParent
 			case it.Conflict && len(it.Conflicts) == 0:
-				it.stands, it.Conflict = uncircled, false
+				it.stands, it.Conflict = cycleRoot, false
 			default:
 				it.stands = elsewhere
 			}

@@ -237,7 +237,7 @@ func state(d *Document) string {
 	for _, it := range d.Items() {
 		parents[it.ID] = it.Parent
 	}
-	parents, circle := Parents(parents)
+	parents, cycle := Parents(parents)
 	for _, it := range d.Items() {
 		l := fmt.Sprintf("%s v%d %v deleted=%v conflict=%v parent=%s %s", it.ID, it.Version, it.History, it.Deleted, it.Conflict, parents[it.ID], Canonical(it.Content()))
 		for _, c := range it.Conflicts {
@@ -246,7 +246,7 @@ func state(d *Document) string {
 		lines = append(lines, l)
 	}
 	slices.Sort(lines)
-	return strings.Join(append(lines, fmt.Sprint(circle)), "\n") + "\n"
+	return strings.Join(append(lines, fmt.Sprint(cycle)), "\n") + "\n"
 }
 
 // differences returns "" if all endpoints have the same state.

@@ -33,15 +33,15 @@ type extra struct {
 // syncer parses an sx:sync.
 type syncer struct{ bad string }
 
-// blame sets the reason why the item is invalid, unless there is one.
-func (s *syncer) blame(format string, args ...any) {
+// setBad sets the reason why the item is invalid, unless there is one.
+func (s *syncer) setBad(format string, args ...any) {
 	if s.bad == "" {
 		s.bad = fmt.Sprintf(format, args...)
 	}
 }
 
-// none is the reason to skip an item without an sx:sync.
-const none = "it has no sx:sync"
+// noSync is the reason to skip an item without an sx:sync.
+const noSync = "it has no sx:sync"
 
 // sync parses the sx:sync of an item, and returns the reason why the item is invalid, or
 // "".
@@ -53,13 +53,13 @@ func (p *parser) sync(it *Item, e *element) string {
 			continue
 		}
 		if found != nil {
-			s.blame("it has two sx:sync")
+			s.setBad("it has two sx:sync")
 			continue
 		}
 		found = k.element
 	}
 	if found == nil {
-		return none
+		return noSync
 	}
 	twice := s.bad
 	s.bad = ""
@@ -98,17 +98,17 @@ func (s *syncer) sync(it *Item, e *element) {
 	}
 	var ok bool
 	if it.Version, ok = parseVersion(version); !ok && version == "" {
-		s.blame("sx:sync has no version")
+		s.setBad("sx:sync has no version")
 	} else if !ok {
-		s.blame("the version is %q; versions are whole numbers from 1 to 2^53", brief(version))
+		s.setBad("the version is %q; versions are whole numbers from 1 to 2^53", brief(version))
 	}
 	for _, k := range e.kids {
 		if k.element != nil {
-			s.kid(it, &x, k)
+			s.child(it, &x, k)
 		}
 	}
 	if len(it.History) == 0 {
-		s.blame("sx:sync has no sx:history")
+		s.setBad("sx:sync has no sx:history")
 	}
 	if len(it.Conflicts) > MaxConflicts {
 		it.Conflicts = reduce(it.Conflicts)
@@ -118,8 +118,8 @@ func (s *syncer) sync(it *Item, e *element) {
 	}
 }
 
-// kid parses an element in an sx:sync.
-func (s *syncer) kid(it *Item, x *extra, k node) {
+// child parses an element in an sx:sync.
+func (s *syncer) child(it *Item, x *extra, k node) {
 	switch {
 	case k.is(Namespace, "history"):
 		s.history(it, x, k.element)
@@ -140,7 +140,7 @@ func (s *syncer) kid(it *Item, x *extra, k node) {
 
 func (s *syncer) history(it *Item, x *extra, e *element) {
 	if it.History != nil {
-		s.blame("it has two sx:history")
+		s.setBad("it has two sx:history")
 		return
 	}
 	u, other := s.update(e, "history")
@@ -183,7 +183,7 @@ func (s *syncer) conflict(it *Item, e *element) {
 	}
 	ok := false
 	if c.Version, ok = parseVersion(version); !ok {
-		s.blame("an sx:conflict has the version %q; versions are whole numbers from 1 to 2^53", brief(version))
+		s.setBad("an sx:conflict has the version %q; versions are whole numbers from 1 to 2^53", brief(version))
 	}
 	size := 0
 	for _, k := range e.kids {
@@ -218,7 +218,7 @@ func (s *syncer) conflict(it *Item, e *element) {
 // boolean parses a value that is true, false or empty (section 2.3).
 func (s *syncer) boolean(name, value string) bool {
 	if value != "true" && value != "false" && value != "" {
-		s.blame("%s is %q, which is neither true nor false", name, brief(value))
+		s.setBad("%s is %q, which is neither true nor false", name, brief(value))
 	}
 	return value == "true"
 }
@@ -231,20 +231,20 @@ func (s *syncer) update(e *element, name string) (u Update, other []xml.Attr) {
 			if text := strings.Trim(a.Value, space); text != "" {
 				var ok bool
 				if u.When, ok = ParseDate(text); !ok {
-					s.blame("sx:%s has the date %q, which is not in the form of RFC 822", name, brief(text))
+					s.setBad("sx:%s has the date %q, which is not in the form of RFC 822", name, brief(text))
 				}
 			}
 		case xml.Name{Local: "by"}:
 			// There are few endpoints, so the strings are shared.
 			if u.By = unique.Make(a.Value).Value(); u.By != "" && !IsNSS(u.By) {
-				s.blame("sx:%s is by %q, which is not a namespace specific string", name, brief(u.By))
+				s.setBad("sx:%s is by %q, which is not a namespace specific string", name, brief(u.By))
 			}
 		default:
 			other = append(other, a)
 		}
 	}
 	if u == (Update{}) {
-		s.blame("sx:%s has neither when nor by", name)
+		s.setBad("sx:%s has neither when nor by", name)
 	}
 	return u, other
 }

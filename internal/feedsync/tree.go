@@ -8,8 +8,8 @@ import (
 
 // Parents returns the effective parent of each item: its parent, or "" if that is missing
 // or the item would be inside itself (section 4.4.2). In a cycle, the item with the lowest
-// id moves to the root; circle lists these items. The effective parents are never stored.
-func Parents(parent map[string]string) (effective map[string]string, circle []string) {
+// id moves to the root; cycle lists these items. The effective parents are never stored.
+func Parents(parent map[string]string) (effective map[string]string, cycle []string) {
 	effective = maps.Clone(parent)
 	for id, p := range effective {
 		if _, ok := effective[p]; !ok {
@@ -17,17 +17,17 @@ func Parents(parent map[string]string) (effective map[string]string, circle []st
 		}
 	}
 	// Section 4.4.2: from the lowest id to the highest, up to the root.
-	good := make(map[string]bool, len(parent)) // no circle is above it
+	good := make(map[string]bool, len(parent)) // no cycle is above it
 	for _, id := range slices.Sorted(maps.Keys(effective)) {
 		var path []string
 		visited := map[string]bool{}
 		for at := id; at != "" && !good[at]; at = effective[at] {
 			if visited[at] {
 				if at == id {
-					circle = append(circle, id)
+					cycle = append(cycle, id)
 					effective[id] = ""
 				}
-				path = nil // id is not in the circle that is above it
+				path = nil // id is not in the cycle that is above it
 				break
 			}
 			visited[at] = true
@@ -40,7 +40,7 @@ func Parents(parent map[string]string) (effective map[string]string, circle []st
 			good[p] = true
 		}
 	}
-	return effective, circle
+	return effective, cycle
 }
 
 // Merge merges the items of an incoming document into this one (section 4.4), and those of
@@ -93,9 +93,9 @@ func (d *Document) arrange(incoming *Document, moved []*Item) {
 			deleted++
 		}
 	}
-	var circle []string
+	var cycle []string
 	if d.Kind == OPML {
-		parent, circle = Parents(parent)
+		parent, cycle = Parents(parent)
 	}
 	if incoming != nil {
 		order = placeMoved(order, incoming, moved, parent)
@@ -108,8 +108,8 @@ func (d *Document) arrange(incoming *Document, moved []*Item) {
 			it.stands = elsewhere
 		}
 	}
-	for _, id := range circle {
-		d.byID[id].stands = uncircled
+	for _, id := range cycle {
+		d.byID[id].stands = cycleRoot
 	}
 	d.rebuild(order, parent)
 }
@@ -199,7 +199,7 @@ func (d *Document) rebuild(order []*Item, parent map[string]string) {
 		within[parent[it.ID]] = append(within[parent[it.ID]], it)
 	}
 	// Items in an outline that is not an item stay there while their parent is the same.
-	stay := map[string]bool{}
+	fixed := map[string]bool{}
 	var down func(kids []*Item, id string, inert bool) []*Item
 	down = func(kids []*Item, id string, inert bool) []*Item {
 		return slices.DeleteFunc(kids, func(it *Item) bool {
@@ -211,13 +211,13 @@ func (d *Document) rebuild(order []*Item, parent map[string]string) {
 			if inert && parent[it.ID] != id {
 				return true
 			}
-			stay[it.ID] = stay[it.ID] || inert
+			fixed[it.ID] = fixed[it.ID] || inert
 			return false
 		})
 	}
-	d.kids = place(down(d.kids, "", false), within[""], stay)
+	d.kids = place(down(d.kids, "", false), within[""], fixed)
 	for _, it := range order {
-		it.kids = place(it.kids, within[it.ID], stay)
+		it.kids = place(it.kids, within[it.ID], fixed)
 	}
 }
 

@@ -56,11 +56,11 @@ func (it *Item) syncElement() *element {
 	if it.Deleted {
 		e.with("deleted", "true")
 	}
-	if it.Conflict || it.stands == uncircled {
+	if it.Conflict || it.stands == cycleRoot {
 		e.with("conflict", "true")
 	}
 	h := it.Head().element(sx("history"))
-	h.addUpdates(it.before(), x.updates)
+	h.addUpdates(it.earlierUpdates(), x.updates)
 	h.put(x.history)
 	e.add(h)
 	if len(it.Conflicts) > 0 {
@@ -145,7 +145,7 @@ func ReadItem(text []byte) (*Item, error) {
 	if bad := p.sync(it, e); bad != "" {
 		return nil, errors.New(bad)
 	}
-	it.take(e)
+	it.setContentFrom(e)
 	it.stands = inParent
 	return it, nil
 }

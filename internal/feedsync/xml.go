@@ -328,14 +328,14 @@ func writable(r rune) rune {
 // Text escapes text for use between tags, and [Attr] for use in an attribute. Both drop
 // characters that XML cannot contain.
 func Text(s string) string {
-	if asItIs(s) {
+	if needsNoEscape(s) {
 		return s
 	}
 	return escapeText.Replace(strings.Map(writable, s))
 }
 
-// asItIs reports whether text needs no escaping anywhere.
-func asItIs(s string) bool {
+// needsNoEscape reports whether text needs no escaping anywhere.
+func needsNoEscape(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7F || c == '&' || c == '<' || c == '>' || c == '"' {
 			return false
@@ -346,7 +346,7 @@ func asItIs(s string) bool {
 
 // Attr is [Text] for the value of an attribute.
 func Attr(s string) string {
-	if asItIs(s) {
+	if needsNoEscape(s) {
 		return s
 	}
 	return escapeAttr.Replace(strings.Map(writable, s))
@@ -354,9 +354,9 @@ func Attr(s string) string {
 
 // brief shortens a text from a document for a message.
 func brief[S string | []byte](s S) string {
-	const most = 60
-	if len(s) <= most && utf8.ValidString(string(s)) {
+	const limit = 60
+	if len(s) <= limit && utf8.ValidString(string(s)) {
 		return string(s)
 	}
-	return strings.ToValidUTF8(string(s[:min(len(s), most)]), "") + "…"
+	return strings.ToValidUTF8(string(s[:min(len(s), limit)]), "") + "…"
 }

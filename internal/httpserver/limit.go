@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Limit limits the number of open connections of a listener to most. For a further one, it
-// closes the oldest connection of the peer that has the most. Ordinary requests end
-// quickly, so this hits peers that keep connections open. A peer is an IPv4 address or an
+// Limit limits the number of open connections of a listener to most. To accept
+// one more, it closes the oldest connection of the peer with the most connections. Ordinary
+// requests end quickly, so this hits peers that keep connections open. A peer is an IPv4 address or an
 // IPv6 /64 network.
 func Limit(l net.Listener, most int) net.Listener {
 	return &limiter{Listener: l, most: max(most, 1), open: map[*conn]bool{}, peers: map[netip.Prefix]int{}}

@@ -10,8 +10,8 @@ import (
 
 // Options are the bounds of a [Limiter].
 type Options struct {
-	All  int // holders at once; [Unlimited] needs After 0
-	Each int // holders at once that have the same name
+	All  int // maximum of holders at once; if it is [Unlimited], After must be 0
+	Each int // maximum of holders at once that have the same name
 
 	// After is how long a holder counts as one of All and Each. A holder that takes longer
 	// is counted in a slow lane instead, if that has room, and so does not delay quick

@@ -6,7 +6,7 @@ import "time"
 type Version struct {
 	Updated  time.Time // update of the entry; zero if unknown, which is before all others
 	Document time.Time // time of its document; zero if unknown
-	// Nearness is how near the document is to the subscription document: a greater value is nearer.
+	// Nearness is greater, the nearer the document is to the subscription document.
 	Nearness int
 }
 

@@ -13,8 +13,8 @@
 //   - plain: no link or mark.
 //
 // The RFC does not say what a feed is that is several of these at once. Here fh:complete on the
-// subscription document wins over every link, and means nothing on an archive; if there are
-// archives and pages, archives are walked, and pages on request.
+// subscription document wins over every link. On an archive it means nothing. If there are archives
+// and pages, archives are walked, and pages only on request.
 package rfc5005
 
 import (

@@ -103,8 +103,8 @@ func (s *Stop) Error() string {
 	return fmt.Sprintf("%s: %s", feedurl.Brief(feedurl.Public(s.URL)), s.Reason)
 }
 
-// Baseline is the end of an automatic walk: older entries are not new. The zero value means none:
-// the walk continues to the first archive.
+// Baseline ends an automatic walk, because entries before it are not new. With the zero value, the
+// walk continues to the first archive.
 type Baseline struct {
 	// URL is the archive that the subscription document named when no entry was missing; "" if it
 	// named none.

@@ -91,8 +91,8 @@ func TestWalk(t *testing.T) {
 		{name: "redirected to a recorded archive before the baseline", first: u(5), site: site{u(5): u("3b"), u(3): u(2)}, redirect: map[string]string{u("3b"): u(3)}, record: record(chain(5), 3), baseline: u(1), asked: "5 3b"},
 		{name: "a gap before the baseline", first: u(6), site: chain(6), record: record(chain(6), 5, 4, 2), baseline: u(0), gap: u(3), asked: "6 3 1"},
 		{name: "a redirect to an archive with a place of its own", first: u(7), site: site{u(7): u(6), u(2): u(1)}, redirect: map[string]string{u(6): u(2)}, record: record(chain(4), 4, 3, 2, 1), asked: "7 6", stop: u(6) + ": it redirects to " + u(2) + ", which is the archive before " + u(3)},
-		{name: "a redirect to one that moved", first: u(7), site: site{u(7): u(6), u("six"): u(1)}, redirect: map[string]string{u(6): u("six")}, record: record(chain(4), 4, 3, 2, 1), asked: "7 6"},
-		{name: "a missing one", first: u(3), site: site{u(3): u(2)}, record: &Record{}, asked: "3 2", stop: u(2) + ": 404"},
+		{name: "a redirect to an archive that moved", first: u(7), site: site{u(7): u(6), u("six"): u(1)}, redirect: map[string]string{u(6): u("six")}, record: record(chain(4), 4, 3, 2, 1), asked: "7 6"},
+		{name: "a missing archive", first: u(3), site: site{u(3): u(2)}, record: &Record{}, asked: "3 2", stop: u(2) + ": 404"},
 		{name: "itself", first: u(1), site: site{u(1): u(1)}, record: &Record{}, asked: "1", stop: u(1) + ": the archives form a loop"},
 		{name: "two", first: u(2), site: site{u(2): u(1), u(1): u(2)}, record: &Record{}, asked: "2 1", stop: u(2) + ": the archives form a loop"},
 		{name: "the subscription document", first: u(1), site: site{u(1): sub}, record: &Record{}, asked: "1", stop: sub + ": the archives form a loop"},
@@ -143,9 +143,9 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestBrokenCircle checks Broken after a loop: it returns the last archive if that is recorded,
+// TestBrokenLoop checks Broken after a loop: it returns the last archive if that is recorded,
 // otherwise all recorded archives of the loop.
-func TestBrokenCircle(t *testing.T) {
+func TestBrokenLoop(t *testing.T) {
 	site := map[string]string{u(5): u(4), u(4): u(3), u(3): u(2), u(2): u(4)}
 	r := &Record{}
 	for n := 3; n <= 5; n++ {

@@ -83,8 +83,8 @@ func loose(query string) url.Values {
 
 // Challenge reads the request by which a cloud verifies a registration: a GET with the
 // parameters url and challenge ("Errors", update of 10/16/09). wanted are the feeds of the
-// current registration. It returns the challenge, and the feed of wanted that it is for, ""
-// if the request does not name one. ok is false if there is no challenge, if it is too
+// current registration. It returns the challenge, and the feed of wanted that the request
+// names, "" if it names none. ok is false if there is no challenge, if it is too
 // long, or if it is for another feed.
 //
 // Clouds write the url with or without percent-encoding. Without it, a query of the feed's

@@ -345,13 +345,13 @@ func Call(ctx context.Context, c *fetch.Client, server fetch.Post, method string
 	m, err := Decode(a.Body)
 	switch {
 	case err != nil && !a.Success():
-		return Value{}, a.Error("and that is no answer to " + method)
+		return Value{}, a.Error("not an answer to " + method)
 	case err != nil:
 		return Value{}, &unreadableError{fmt.Errorf("%s: the answer to %s: %w", a.FinalURL, method, err)}
 	case m.Fault != nil:
 		return Value{}, m.Fault
 	case !a.Success():
-		return Value{}, a.Error("and that is no answer to " + method)
+		return Value{}, a.Error("not an answer to " + method)
 	case len(m.Params) == 0:
 		return Value{}, nil
 	}

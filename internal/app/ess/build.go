@@ -250,7 +250,7 @@ func MakeNNO(ctx context.Context, o NNOOptions, s *cmdline.Streams) error {
 	}
 	found = slices.DeleteFunc(found, func(r *entrystore.Record) bool { return !sharing.May(r.Ref.Feed) })
 	sharing.Tell("--include FEED includes it all the same")
-	return writeNNO(s, st.top(items(found), o.N), o.build(), nnoOutput{Output: o.Output, Print: o.Print})
+	return writeNNO(s, st.newestEntries(items(found), o.N), o.build(), nnoOutput{Output: o.Output, Print: o.Print})
 }
 
 // named reads the entries named on stdin, without duplicates.
@@ -277,8 +277,8 @@ func (st *store) named(ctx context.Context, nul bool) ([]*entrystore.Record, err
 	return st.Records(ctx, refs, itemFields)
 }
 
-// top returns the n newest entries for documents; n = 0 means all.
-func (st *store) top(items []*item, n int) []ess.FeedEntry {
+// newestEntries returns the n newest entries for documents; n = 0 means all.
+func (st *store) newestEntries(items []*item, n int) []ess.FeedEntry {
 	all := make([]ess.FeedEntry, 0, len(items))
 	warned := map[string]bool{}
 	for _, it := range items {

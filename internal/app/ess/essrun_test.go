@@ -32,19 +32,19 @@ var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // bench is a lektor-dir, a server and a clock.
 type bench struct {
-	t   testing.TB
-	dir string
-	now time.Time
-	s   *server.Server
-	old int // number of forgotten requests
+	t         testing.TB
+	dir       string
+	now       time.Time
+	s         *server.Server
+	forgotten int // number of forgotten requests
 }
 
 // forget forgets the requests so far.
-func (b *bench) forget() { b.old = len(b.s.Requests("")) }
+func (b *bench) forget() { b.forgotten = len(b.s.Requests("")) }
 
 // requests lists the requests since forget, for a path, or all for "".
 func (b *bench) requests(path string) []server.Request {
-	return slices.DeleteFunc(b.s.Requests("")[b.old:], func(r server.Request) bool { return path != "" && r.Path != path })
+	return slices.DeleteFunc(b.s.Requests("")[b.forgotten:], func(r server.Request) bool { return path != "" && r.Path != path })
 }
 
 func newBench(t testing.TB) *bench {

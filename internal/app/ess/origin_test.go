@@ -41,11 +41,11 @@ func TestPollOfPrivateAddressNamedByAFeed(t *testing.T) {
 			o.Common = b.common()
 			o.Fetch.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 		}
-		s, _, said := streams("")
+		s, _, msg := streams("")
 		err := Poll(t.Context(), o, s)
 		asked := len(b.s.Requests("/inner.ess")) > 0
-		if asked != c.asks || (err == nil) != c.asks || !c.asks && !strings.Contains(said.String(), "named by the public document "+feed) && c.feeds != nil {
-			t.Errorf("%+v: asked %v, %v\n%s", c, asked, err, said)
+		if asked != c.asks || (err == nil) != c.asks || !c.asks && !strings.Contains(msg.String(), "named by the public document "+feed) && c.feeds != nil {
+			t.Errorf("%+v: asked %v, %v\n%s", c, asked, err, msg)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestResolveRecordsTheOriginOfSubscriptions(t *testing.T) {
 	b := newBench(t)
 	nno, feed := b.s.URL("/all.nno"), "http://10.0.0.1/feed"
 	b.s.Handle("/all.nno", server.Doc("application/nno", fmt.Sprintf("%d,\n%s,5,27,", begin.Unix()/60*60, feed)))
-	s, _, said := streams("")
+	s, _, msg := streams("")
 	if err := Resolve(t.Context(), ResolveOptions{Common: b.common(), Documents: []string{nno}, Subscribe: true}, s); err != nil {
 		t.Log(err) // the entry is still missing
 	}
@@ -69,6 +69,6 @@ func TestResolveRecordsTheOriginOfSubscriptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r, err := st.Request(); err != nil || r.URL != feed || r.Origin != nno {
-		t.Errorf("got %+v, %v\n%s; want err == nil and r.URL == feed and r.Origin == nno", r, err, said)
+		t.Errorf("got %+v, %v\n%s; want err == nil and r.URL == feed and r.Origin == nno", r, err, msg)
 	}
 }

@@ -42,10 +42,10 @@ type PollOptions struct {
 
 // target is a document to poll.
 type target struct {
-	hash  string // feed of the subscription; "" for a document without one
-	link  string // URL of the document
-	named bool
-	typed bool // the user named the URL of the document
+	hash    string // feed of the subscription; "" for a document without one
+	link    string // URL of the document
+	named   bool
+	userURL bool // the user named the URL of the document
 }
 
 // due is a feed with new entries.
@@ -70,11 +70,11 @@ type poller struct {
 	client  *fetch.Client
 	printer *cmdline.Printer[due]
 
-	mu                         sync.Mutex
-	requests, same, due        int
-	failed, failedNamed, later int
-	bytes, size                int64
-	sized                      int
+	mu                             sync.Mutex
+	requests, same, due            int
+	failed, failedNamed, postponed int
+	bytes, size                    int64
+	sized                          int
 
 	oldest func() (int64, error) // result of threshold
 }
@@ -159,7 +159,7 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 			add(target{hash: hash, link: link, named: true})
 		case feedurl.IsHTTP(name):
 			// The URL of a document of a subscription, or of another.
-			add(target{hash: links()[name], link: name, named: true, typed: true})
+			add(target{hash: links()[name], link: name, named: true, userURL: true})
 		default:
 			p.S.Report.Print(err)
 		}
@@ -252,7 +252,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	}
 	if state.Failures() > 0 && !state.Due(p.common.now()) && !t.named {
 		p.mu.Lock()
-		p.later++
+		p.postponed++
 		p.mu.Unlock()
 		return nil
 	}
@@ -260,7 +260,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	if err != nil || req.URL != t.link {
 		req = &httpmsg.Request{URL: t.link}
 	}
-	if !t.typed {
+	if !t.userURL {
 		// The feed or its page names the URL of the document.
 		if req.Origin, err = feedstate.URL(p.Dir, t.hash); err != nil {
 			return err
@@ -497,8 +497,8 @@ func (p *poller) summary(targets int) {
 	if n := p.failed + p.failedNamed; n > 0 {
 		line += fmt.Sprintf(", %s failed", humanize.Group(int64(n)))
 	}
-	if p.later > 0 {
-		line += fmt.Sprintf(", %s postponed after failures", humanize.Group(int64(p.later)))
+	if p.postponed > 0 {
+		line += fmt.Sprintf(", %s postponed after failures", humanize.Group(int64(p.postponed)))
 	}
 	if p.sized > 0 {
 		// Feeds of unknown size count with the average of the others.

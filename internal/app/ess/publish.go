@@ -111,7 +111,7 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 			return err
 		}
 	}
-	if err := p.document(nnoFile, ess.AppendNNO(nil, o.build(), st.top(items, o.Newest))); err != nil {
+	if err := p.document(nnoFile, ess.AppendNNO(nil, o.build(), st.newestEntries(items, o.Newest))); err != nil {
 		return err
 	}
 	// The index comes last, when all linked files exist.

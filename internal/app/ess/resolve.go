@@ -238,18 +238,18 @@ func (r *resolver) updated(w ess.FeedEntry) []resolved {
 	return []resolved{{want: w, item: found[0], state: stateUpdated, copy: 1}}
 }
 
-// wanting leaves due markers for feeds with missing entries.
-type wanting struct {
-	st              *store
-	o               ResolveOptions
-	origin          string // public document that names the feeds, or ""
-	w               *commit.Writer
-	marked, strange int // feeds with a marker, and feeds without a subscription
+// markerWriter leaves due markers for feeds with missing entries.
+type markerWriter struct {
+	st                   *store
+	o                    ResolveOptions
+	origin               string // public document that names the feeds, or ""
+	w                    *commit.Writer
+	marked, unsubscribed int // feeds with a marker, and feeds without a subscription
 }
 
 // fetchMissing leaves due markers for feeds with missing entries.
 func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[string]*resolver, missing int) error {
-	a := &wanting{st: st, o: o}
+	a := &markerWriter{st: st, o: o}
 	// A feed that only a public document names is requested as untrusted.
 	if i := slices.IndexFunc(o.Documents, feedurl.IsHTTP); i >= 0 {
 		a.origin = o.Documents[i]
@@ -272,18 +272,18 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 	if missing > 0 || a.marked > 0 {
 		st.S.Report.Info("%s missing, %s due", humanize.Count(missing, "entry"), humanize.Count(a.marked, "feed"))
 	}
-	if a.strange > 0 {
-		st.S.Report.Warn("not subscribed to %s; --subscribe adds them", humanize.Count(a.strange, "feed"))
+	if a.unsubscribed > 0 {
+		st.S.Report.Warn("not subscribed to %s; --subscribe adds them", humanize.Count(a.unsubscribed, "feed"))
 	}
 	return nil
 }
 
 // ask leaves the due marker of a feed. With Subscribe, it subscribes to it first.
-func (a *wanting) ask(url string, r *resolver) error {
+func (a *markerWriter) ask(url string, r *resolver) error {
 	switch {
 	case r.hash != "" && feedstate.Subscribed(a.st.Dir, r.hash):
 	case !a.o.Subscribe:
-		a.strange++
+		a.unsubscribed++
 		return nil
 	case !feedurl.IsHTTP(url):
 		a.st.S.Report.Error("%s: cannot subscribe: not an http URL", url)
@@ -301,7 +301,7 @@ func (a *wanting) ask(url string, r *resolver) error {
 }
 
 // subscribe subscribes to a feed. It reports false if it has printed an error.
-func (a *wanting) subscribe(url string, r *resolver) (ok bool, err error) {
+func (a *markerWriter) subscribe(url string, r *resolver) (ok bool, err error) {
 	if a.w == nil {
 		if a.w, err = feedstate.NewWriter(a.st.Dir, commit.Options{}); err != nil {
 			return false, err

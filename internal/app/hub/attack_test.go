@@ -314,7 +314,7 @@ func TestAttackHubAsAProxy(t *testing.T) {
 	}
 	w.clock.Add(rememberFor)
 	if w.ping(feed); len(w.got("GET", "/feed")) != 2 {
-		t.Error("the feed is not read again after the time of remembering")
+		t.Error("after rememberFor, the feed is not read again")
 	}
 }
 
@@ -687,7 +687,7 @@ func TestPingWithoutAPlace(t *testing.T) {
 	if !strings.Contains(r.body, `success="true" msg="Thanks for the ping. The feed cannot be read now; it is read again in 10s."`) {
 		t.Error(r.body)
 	}
-	w.later(readLater)
+	w.advance(readLater)
 	if len(w.notified("/cb")) != 1 {
 		t.Error("the ping is lost")
 	}

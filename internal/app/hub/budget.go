@@ -97,7 +97,7 @@ func network(addr netip.Addr) string {
 func (h *engine) reach(ctx context.Context, callback string, request func() error) error {
 	host := target(ctx, &h.opts.Callbacks, callback)
 	if !h.budget.spend(host, h.now()) {
-		return errMuch
+		return errTooBusy
 	}
 	place, err := h.limits[calling].Acquire(ctx, laneOf(callback))
 	if err != nil {
@@ -110,8 +110,8 @@ func (h *engine) reach(ctx context.Context, callback string, request func() erro
 	return err
 }
 
-// afford reports whether a feed may be read. A feed without subscribers counts against the
+// withinBudget reports whether a feed may be read. A feed without subscribers counts against the
 // budget, because a stranger may name any server.
-func (h *engine) afford(hash, feedURL string) bool {
-	return h.heeded(hash, feedURL) || h.budget.spend(target(h.ctx, &h.opts.Feeds, feedURL), h.now())
+func (h *engine) withinBudget(hash, feedURL string) bool {
+	return h.readsForPing(hash, feedURL) || h.budget.spend(target(h.ctx, &h.opts.Feeds, feedURL), h.now())
 }

@@ -204,12 +204,12 @@ func (h *Hub) subscribable(ctx context.Context, s *subscription) (*document, err
 		return nil, err
 	}
 	if _, err := h.read(hashOf(s.Feed), s.key()); err != nil {
-		if err := h.counts.room(s.Caller); err != nil {
+		if err := h.counts.checkLimit(s.Caller); err != nil {
 			return nil, err
 		}
 	}
-	doc, err := h.reader.look(ctx, s.Caller, s.Feed)
-	if err != nil && !errors.Is(err, errMuch) {
+	doc, err := h.reader.readForSubscriber(ctx, s.Caller, s.Feed)
+	if err != nil && !errors.Is(err, errTooBusy) {
 		h.log.add("unread", s.Feed, "%s", reason(err, allowFeeds))
 		return nil, h.reader.unread("subscription", s.Feed, err)
 	}
@@ -225,7 +225,7 @@ func (h *Hub) subscribe(ctx context.Context, s subscription, doc *document, doma
 	}
 	defer place.Release()
 	err = h.reach(ctx, s.Callback, func() error { return h.try(ctx, s, domain, foreign) })
-	if errors.Is(err, errMuch) {
+	if errors.Is(err, errTooBusy) {
 		return true, err
 	}
 	if err != nil {
@@ -299,14 +299,14 @@ func (h *Hub) pingREST(w http.ResponseWriter, r *http.Request) {
 	h.result(w, r, "result", msg, err)
 }
 
-// pinged handles a ping. It waits up to h.patience until all subscribers are notified.
+// pinged handles a ping. It waits up to h.pingWait until all subscribers are notified.
 func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	if err := checkFeed(feedURL); err != nil {
 		return "", err
 	}
 	_, caller := h.caller(r)
 	hash, job := hashOf(feedURL), job{url: feedURL, caller: caller}
-	if wait := h.readings.gap(hash, h.opts.PingGap); wait > 0 && h.heeded(hash, feedURL) {
+	if wait := h.readings.gap(hash, h.opts.PingGap); wait > 0 && h.readsForPing(hash, feedURL) {
 		if _, err := h.postpone(hash, job, wait); err != nil {
 			return "", err
 		}
@@ -316,11 +316,11 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	var ours rsscloud.Sentence
 	switch {
 	case err == nil:
-	case errors.As(err, &ours) && !errors.Is(err, errMuch):
+	case errors.As(err, &ours) && !errors.Is(err, errTooBusy):
 		return "", err // the hub could not write, or refused
 	case t.again > 0:
 		return fmt.Sprintf("Thanks for the ping. The feed cannot be read now; it is read again in %s.", roundUp(t.again)), nil
-	case errors.Is(err, errMuch):
+	case errors.Is(err, errTooBusy):
 		return "", err
 	default:
 		return "", h.reader.unread("ping", feedURL, err)
@@ -330,7 +330,7 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 		return "Thanks for the ping. The feed has not changed since the last ping, or nobody subscribes to it.", nil
 	}
 	if t.done != nil {
-		timer := time.NewTimer(h.patience)
+		timer := time.NewTimer(h.pingWait)
 		defer timer.Stop()
 		select {
 		case <-t.done:

@@ -49,9 +49,9 @@ type reading struct {
 	at     time.Time  // when it ended; zero while it runs
 	result pingResult // result of a ping
 
-	before *reading  // previous reading, while this one runs
-	pinged time.Time // when the feed was last read for a ping
-	alone  time.Time // end of the pause that its server asked for
+	before   *reading  // previous reading, while this one runs
+	pinged   time.Time // when the feed was last read for a ping
+	pauseEnd time.Time // end of the pause that its server asked for
 }
 
 // pingResult is the result of a ping.
@@ -103,7 +103,7 @@ func (rs *readings) begin(hash string, ping bool, old *reading, tries int) *read
 	}
 	r := &reading{ping: ping, tries: tries, done: make(chan struct{}), before: rs.last[hash]}
 	if r.before != nil {
-		r.pinged, r.alone = r.before.pinged, r.before.alone
+		r.pinged, r.pauseEnd = r.before.pinged, r.before.pauseEnd
 	}
 	if len(rs.last) >= remember {
 		maps.DeleteFunc(rs.last, func(_ string, r *reading) bool { return !r.at.IsZero() })
@@ -139,18 +139,18 @@ func (rs *readings) recent(hash string) *reading {
 	return nil
 }
 
-// leaveAlone records a pause that the server of a feed asked for, at most [mostAfter].
-func (rs *readings) leaveAlone(hash string, wait time.Duration) {
+// setPause records a pause that the server of a feed asked for, at most [mostAfter].
+func (rs *readings) setPause(hash string, wait time.Duration) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if r := rs.last[hash]; r != nil && wait > 0 {
-		r.alone = rs.now().Add(min(wait, mostAfter))
+		r.pauseEnd = rs.now().Add(min(wait, mostAfter))
 	}
 }
 
 // pauseLeft returns the rest of the pause that the server of a feed asked for.
 func (rs *readings) pauseLeft(hash string) time.Duration {
-	return rs.remaining(hash, mostAfter, func(r *reading) time.Time { return r.alone })
+	return rs.remaining(hash, mostAfter, func(r *reading) time.Time { return r.pauseEnd })
 }
 
 // gap returns how long a ping must wait, so that two readings of a feed for pings are gap
@@ -175,8 +175,10 @@ func (rs *readings) remaining(hash string, most time.Duration, until func(*readi
 	return max(remaining, 0)
 }
 
-// heeded reports whether a ping of a feed makes the hub read it.
-func (h *engine) heeded(hash, feedURL string) bool { return h.subscribedTo(hash) || h.allowed(feedURL) }
+// readsForPing reports whether a ping of a feed makes the hub read it.
+func (h *engine) readsForPing(hash, feedURL string) bool {
+	return h.subscribedTo(hash) || h.allowed(feedURL)
+}
 
 // reader reads feeds, for callers and for pings.
 type reader struct {
@@ -184,9 +186,9 @@ type reader struct {
 	wait time.Duration // timeout of a caller for a turn to read a feed
 }
 
-// look reads a feed for a caller who subscribes to it. A recent reading is used again,
+// readForSubscriber reads a feed for a caller who subscribes to it. A recent reading is used again,
 // because thousands may renew their subscription to one feed.
-func (h *reader) look(ctx context.Context, caller, feedURL string) (*document, error) {
+func (h *reader) readForSubscriber(ctx context.Context, caller, feedURL string) (*document, error) {
 	hash := hashOf(feedURL)
 	r := h.readings.recent(hash)
 	if r == nil {
@@ -203,7 +205,7 @@ func (h *reader) look(ctx context.Context, caller, feedURL string) (*document, e
 // error is logged, and the feed is read again later, even if the caller does not wait.
 func (h *reader) ping(ctx context.Context, j job) (pingResult, error) {
 	hash := hashOf(j.url)
-	if !h.heeded(hash, j.url) {
+	if !h.readsForPing(hash, j.url) {
 		if r := h.readings.recent(hash); r != nil {
 			err := r.remembered(h.now())
 			if err != nil {
@@ -233,8 +235,8 @@ func (h *reader) readFor(ctx context.Context, hash string, j job, ping bool) (*r
 	}
 }
 
-// errMuch is the error if a limit did not allow a request to a feed or callback in time.
-const errMuch = rsscloud.Sentence("This hub is too busy just now; try again later.")
+// errTooBusy is the error if a limit did not allow a request to a feed or callback in time.
+const errTooBusy = rsscloud.Sentence("This hub is too busy just now; try again later.")
 
 // readInTurn reads a feed when the limits of its caller allow it, or returns another
 // reading than old that can be used. Each caller has a limit of its own, so a caller with
@@ -252,7 +254,7 @@ func (h *reader) readInTurn(hash string, j job, ping bool, old *reading) *readin
 		}
 		place, err := h.limits[reads].Acquire(ctx, j.caller)
 		if err != nil {
-			r := &reading{err: errMuch}
+			r := &reading{err: errTooBusy}
 			h.unreadFor(hash, j, ping, r)
 			return r
 		}
@@ -267,8 +269,8 @@ func (h *reader) readInTurn(hash string, j job, ping bool, old *reading) *readin
 
 // readNow reads a feed, and ends the reading.
 func (h *reader) readNow(hash string, j job, r *reading) {
-	r.err = errMuch
-	requested := h.afford(hash, j.url)
+	r.err = errTooBusy
+	requested := h.withinBudget(hash, j.url)
 	if requested {
 		if r.doc, r.err = h.get(j.url); r.err == nil {
 			if r.result, r.result.err = h.compare(hash, j.url, r); r.result.err != nil {
@@ -384,7 +386,7 @@ func (h *engine) get(feedURL string) (*document, error) {
 		}
 		resp, err := h.feeds.Get(h.ctx, &httpmsg.Request{URL: feedURL, Stranger: true})
 		if err != nil {
-			h.readings.leaveAlone(hash, httpmsg.Pause(err))
+			h.readings.setPause(hash, httpmsg.Pause(err))
 			return nil, err
 		}
 		if resp.Truncated {

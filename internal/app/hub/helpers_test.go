@@ -167,7 +167,7 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	h.patience = time.Minute // all are notified before a ping is answered
+	h.pingWait = time.Minute // all are notified before a ping is answered
 	w.h = h
 }
 

@@ -101,7 +101,7 @@ const (
 type Hub struct {
 	*engine
 	users    *users        // nil if no feeds are stored here
-	patience time.Duration // how long a ping waits for the notifications
+	pingWait time.Duration // how long a ping waits for the notifications
 	proxied  sync.Once     // limits the warning about an untrusted proxy
 }
 
@@ -197,7 +197,7 @@ func New(o Options, report httpserver.Reporter) (*Hub, error) {
 	for hash, f := range h.jobs.documents() {
 		h.record(hash, f) // not recorded before a kill
 	}
-	return &Hub{engine: h, users: u, patience: waitMost}, nil
+	return &Hub{engine: h, users: u, pingWait: waitMost}, nil
 }
 
 // Close stops the work in the background and waits for its end. The next hub continues it.
@@ -360,8 +360,8 @@ func (c *counts) add(caller string, n int) {
 	}
 }
 
-// room returns an error if a caller cannot have another subscription.
-func (c *counts) room(caller string) error {
+// checkLimit returns an error if a caller cannot have another subscription.
+func (c *counts) checkLimit(caller string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -389,10 +389,10 @@ func (h *Hub) caller(r *http.Request) (netip.Addr, string) {
 
 // ServeHTTP serves the hub. Paths are compared without regard to case and a final slash.
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	head := w.Header()
-	head.Set("X-Content-Type-Options", "nosniff")
-	head.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	head.Set("Cache-Control", "no-store")
+	header := w.Header()
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	header.Set("Cache-Control", "no-store")
 	path := strings.ToLower(strings.TrimRight(r.URL.Path, "/"))
 	if base := h.base(); base != "" {
 		path = strings.TrimPrefix(path, strings.ToLower(base)) // for proxies that do not remove it
@@ -405,14 +405,14 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case handler != nil && r.Method == http.MethodPost:
 		handler(w, r)
 	case handler != nil:
-		head.Set("Allow", "POST")
+		header.Set("Allow", "POST")
 		text := "only POST; a form to try it is at /"
 		if h.opts.NoPage {
 			text = "only POST"
 		}
 		http.Error(w, text, http.StatusMethodNotAllowed)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		head.Set("Allow", "GET, HEAD")
+		header.Set("Allow", "GET, HEAD")
 		http.Error(w, "only GET", http.StatusMethodNotAllowed)
 	case path == "" && !h.opts.NoPage:
 		h.page(w, r)

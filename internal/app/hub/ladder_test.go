@@ -50,23 +50,23 @@ func TestPingOfAFeedThatFailsIsRetried(t *testing.T) {
 							w.h.hurry()
 							w.settle()
 						}
-						w.later(d)
+						w.advance(d)
 						return len(w.got("GET", "/feed")) - before
 					}
-					told := func() int { return len(w.notified("/cb")) + len(w.got("POST", "/websub")) }
+					notifications := func() int { return len(w.notified("/cb")) + len(w.got("POST", "/websub")) }
 					w.answer("/feed", how)
 					w.feed("/feed", "two")
 					publish(w, feed)
 					w.settle()
-					if step(9*time.Second) != 0 || step(time.Second) != 1 || step(time.Minute) != 1 || told() != 0 {
+					if step(9*time.Second) != 0 || step(time.Second) != 1 || step(time.Minute) != 1 || notifications() != 0 {
 						t.Errorf("the feed is read at other times, or a subscriber was notified")
 					}
 					w.answer("/feed", nil)
-					if step(5*time.Minute-time.Second) != 0 || step(time.Second) != 1 || told() != 2 {
-						t.Errorf("%d were notified", told())
+					if step(5*time.Minute-time.Second) != 0 || step(time.Second) != 1 || notifications() != 2 {
+						t.Errorf("%d were notified", notifications())
 					}
-					if step(time.Hour) != 0 || told() != 2 {
-						t.Errorf("the feed is read again after a success, or %d notifications are not 2", told())
+					if step(time.Hour) != 0 || notifications() != 2 {
+						t.Errorf("after a success, the feed is read again, or there are %d notifications instead of 2", notifications())
 					}
 					// If the feed stays unreadable, the ladder ends.
 					w.answer("/feed", how)
@@ -76,7 +76,7 @@ func TestPingOfAFeedThatFailsIsRetried(t *testing.T) {
 					for range 100 {
 						reads += step(time.Minute)
 					}
-					if left := w.pings(); reads != len(ladder.Steps) || len(left) != 0 || told() != 2 {
+					if left := w.pings(); reads != len(ladder.Steps) || len(left) != 0 || notifications() != 2 {
 						t.Errorf("the feed was read %d times; jobs left: %v", reads, left)
 					}
 					log, _ := os.ReadFile(filepath.Join(w.opts.State, "log"))
@@ -91,8 +91,8 @@ func TestPingOfAFeedThatFailsIsRetried(t *testing.T) {
 					// The next ping begins a new ladder.
 					w.answer("/feed", nil)
 					publish(w, feed)
-					if w.settle(); told() != 4 {
-						t.Errorf("%d were notified", told())
+					if w.settle(); notifications() != 4 {
+						t.Errorf("%d were notified", notifications())
 					}
 				})
 			}
@@ -147,7 +147,7 @@ func TestPingWhoseSenderLeaves(t *testing.T) {
 	w.settle()
 	w.answer("/feed", nil)
 	w.feed("/feed", "two")
-	if w.later(10 * time.Second); len(w.notified("/cb")) != 1 {
+	if w.advance(10 * time.Second); len(w.notified("/cb")) != 1 {
 		t.Error("the ping is lost")
 	}
 }
@@ -177,7 +177,7 @@ func TestUpdatesDuringALadder(t *testing.T) {
 						w.h.hurry()
 						w.settle()
 					}
-					w.later(begin.Add(d).Sub(w.clock.Now()))
+					w.advance(begin.Add(d).Sub(w.clock.Now()))
 					if update {
 						n++
 						w.feed("/feed", fmt.Sprint(n))
@@ -198,7 +198,7 @@ func TestUpdatesDuringALadder(t *testing.T) {
 					t.Errorf("%+v, %d rounds", s, w.journals())
 				}
 				if got := w.got("POST", "/cb"); protocol == WebSub && got[1].body != "3" {
-					t.Errorf("it received the document %q", got[1].body)
+					t.Errorf("the subscriber received the document %q", got[1].body)
 				}
 				// Three ladders fail, with an update every 100 seconds.
 				m.set(500)
@@ -267,7 +267,7 @@ func TestSuccessClearsStrikes(t *testing.T) {
 		w.feed("/feed", fmt.Sprint("failure ", i))
 		w.ping(feed)
 		for _, d := range ladder.Steps {
-			w.later(d)
+			w.advance(d)
 		}
 	}
 	for i, want := range []int{1, 2} {
@@ -331,9 +331,9 @@ func TestRoundsOfHubsThatEnd(t *testing.T) {
 				w.restart()
 				w.h.hurry()
 			case 2:
-				w.later(time.Duration(random.IntN(400)) * time.Second)
+				w.advance(time.Duration(random.IntN(400)) * time.Second)
 			case 3:
-				w.later(time.Second)
+				w.advance(time.Second)
 			}
 		}
 		version++
@@ -343,7 +343,7 @@ func TestRoundsOfHubsThatEnd(t *testing.T) {
 		mu.Unlock()
 		w.ping(feed)
 		for range 60 {
-			w.later(time.Minute)
+			w.advance(time.Minute)
 		}
 		for path, list := range accepted {
 			if list[len(list)-1] != fmt.Sprint(version) || len(slices.Compact(slices.Clone(list))) != len(list) {
@@ -383,14 +383,14 @@ func TestStateOfPreviousVersion(t *testing.T) {
 	if n := len(w.calls); n != 0 || w.h.counts.get() != 4 {
 		t.Errorf("%d requests too early; %d subscriptions", n, w.h.counts.get())
 	}
-	w.later(time.Second)
+	w.advance(time.Second)
 	if got := w.got("POST", "/websub"); len(got) != 1 || got[0].body != "the newest" || !signed(t, got[0], "geheim") {
 		t.Errorf("%+v", got)
 	}
 	if len(w.notified("/down")) != 1 || len(w.notified("/up")) != 0 || w.journals() != 0 {
 		t.Errorf("%+v, %d rounds", w.calls, w.journals())
 	}
-	if w.later(3 * time.Hour); len(w.notified("/b-up")) != 1 {
+	if w.advance(3 * time.Hour); len(w.notified("/b-up")) != 1 {
 		t.Errorf("the ping that waited is lost: %+v", w.calls)
 	}
 	if left, _ := names(filepath.Join(w.opts.State, "pings")); len(left)+len(w.pings()) != 0 {

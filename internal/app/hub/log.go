@@ -24,9 +24,9 @@ import (
 // logbook is the log of the hub. A line has time, event, feed and details, with tabs
 // between. When the file is long, it is renamed to log.1.
 type logbook struct {
-	path string
-	now  func() time.Time
-	also httpserver.Reporter // reporter that gets each line, too; may be nil
+	path     string
+	now      func() time.Time
+	reporter httpserver.Reporter // reporter that gets each line, too; may be nil
 
 	mu     sync.Mutex
 	file   *os.File
@@ -50,7 +50,7 @@ func openLog(dir string, now func() time.Time) (*logbook, error) {
 	if err := l.open(); err != nil {
 		return nil, err
 	}
-	// The page continues with the old events.
+	// The page also shows events from before the start.
 	if data, err := atomicfile.Read(l.path, maxLog+64<<10); err == nil {
 		for line := range strings.Lines(string(data)) {
 			if f := strings.Split(strings.TrimSuffix(line, "\n"), "\t"); len(f) == 4 {
@@ -90,8 +90,8 @@ func (l *logbook) add(what, feed, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.remember(e)
-	if l.also != nil {
-		l.also.Info("%s", strings.TrimSpace(e.What+" "+e.Feed+": "+e.About))
+	if l.reporter != nil {
+		l.reporter.Info("%s", strings.TrimSpace(e.What+" "+e.Feed+": "+e.About))
 	}
 	if l.file == nil {
 		return

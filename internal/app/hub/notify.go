@@ -126,7 +126,7 @@ func (h *notifier) release(c *content) {
 // pass makes the attempts of a pass. If the hub is stopped, the next hub continues.
 func (h *notifier) pass(p *pass) {
 	defer close(p.done)
-	list, c := h.willing(p), p.content
+	list, c := h.ready(p), p.content
 	if f, _ := h.currentState(p.hash); f.URL != "" {
 		p.feed = f.URL
 	} else if len(list) > 0 {
@@ -142,14 +142,14 @@ func (h *notifier) pass(p *pass) {
 			h.log.add("unread", p.feed, "%s", reason(err, allowFeeds))
 			list = slices.DeleteFunc(list, func(s subscription) bool {
 				if s.Protocol == WebSub {
-					h.putOff(p, s.key())
+					h.countUnread(p, s.key())
 				}
 				return s.Protocol == WebSub
 			})
 		}
 	}
 	if h.ctx.Err() == nil {
-		h.fan(p, list, c)
+		h.notifyAll(p, list, c)
 	}
 	h.release(c)
 	if h.ctx.Err() == nil {
@@ -166,16 +166,16 @@ func (h *notifier) notifiable(hash string, keys []string) (list []subscription, 
 	return list, unread
 }
 
-// putOff counts a failed attempt, because the feed or the subscription cannot be read.
-func (h *notifier) putOff(p *pass, key string) {
+// countUnread counts a failed attempt, because the feed or the subscription cannot be read.
+func (h *notifier) countUnread(p *pass, key string) {
 	if h.jobs.take(p, key, h.now()) {
 		h.jobs.failed(p, key, h.now(), time.Time{}, true)
 	}
 }
 
-// willing returns the subscribers of a pass that can be notified now. Subscribers that sent
+// ready returns the subscribers of a pass that can be notified now. Subscribers that sent
 // Retry-After, and subscriptions that cannot be read, wait for a later pass.
-func (h *notifier) willing(p *pass) []subscription {
+func (h *notifier) ready(p *pass) []subscription {
 	list, unread := h.notifiable(p.hash, p.keys)
 	there := make(map[string]bool, len(p.keys))
 	for _, s := range list {
@@ -183,7 +183,7 @@ func (h *notifier) willing(p *pass) []subscription {
 	}
 	for _, key := range unread {
 		there[key] = true
-		h.putOff(p, key)
+		h.countUnread(p, key)
 	}
 	for _, key := range p.keys {
 		if !there[key] {
@@ -200,9 +200,9 @@ func (h *notifier) willing(p *pass) []subscription {
 	})
 }
 
-// fan notifies subscribers, on all hosts concurrently. Subscribers that failed or were slow
+// notifyAll notifies subscribers, on all hosts concurrently. Subscribers that failed or were slow
 // last time come last on their host.
-func (h *notifier) fan(p *pass, list []subscription, c *content) {
+func (h *notifier) notifyAll(p *pass, list []subscription, c *content) {
 	slices.SortStableFunc(list, func(a, b subscription) int { return cmp.Compare(a.rank(), b.rank()) })
 	queues := map[string][]*subscription{}
 	for i := range list {

@@ -58,7 +58,7 @@ type answerData struct {
 	Message string
 }
 
-// pageEvent is a line of the log for strangers.
+// pageEvent is a line of the log as the page shows it to strangers.
 type pageEvent struct {
 	Time        time.Time
 	What, About string

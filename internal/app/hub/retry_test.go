@@ -47,8 +47,8 @@ func (m *moody) answer(rw http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(rw, r.URL.Query().Get("challenge")+r.URL.Query().Get("hub.challenge"))
 }
 
-// later advances the clock, and does the jobs that are due then.
-func (w *world) later(d time.Duration) {
+// advance advances the clock, and does the jobs that are due then.
+func (w *world) advance(d time.Duration) {
 	w.clock.Add(d)
 	w.h.due()
 	w.settle()
@@ -87,8 +87,8 @@ func (w *world) pings() (urls []string) {
 	return urls
 }
 
-// pend writes a file of an earlier version of the hub.
-func (w *world) pend(name, text string) {
+// writeOld writes a file of an earlier version of the hub.
+func (w *world) writeOld(name, text string) {
 	w.t.Helper()
 	path := filepath.Join(w.opts.State, name)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
@@ -120,7 +120,7 @@ func TestFailedNotificationIsTriedAgain(t *testing.T) {
 					w.h.hurry()
 					w.settle()
 				}
-				w.later(after)
+				w.advance(after)
 				if got("/down") != want || got("/up") != 1 {
 					t.Errorf("%s: %s later, /down got %d requests and /up %d", protocol, after, got("/down"), got("/up"))
 				}
@@ -146,7 +146,7 @@ func TestFailedNotificationIsTriedAgain(t *testing.T) {
 			w.feed("/feed", "three")
 			w.ping(feed)
 			for range 10 {
-				w.later(time.Hour)
+				w.advance(time.Hour)
 			}
 			if n := got("/down"); n != 10 || w.journals() != 0 {
 				t.Errorf("%s: the ladder does not end: %d requests, %d journals", protocol, n, w.journals())
@@ -188,7 +188,7 @@ func TestRetryAfterOfASubscriber(t *testing.T) {
 						w.h.hurry()
 						w.settle()
 					}
-					w.later(begin.Add(d).Sub(w.clock.Now()))
+					w.advance(begin.Add(d).Sub(w.clock.Now()))
 					if b, o := len(w.got("POST", "/busy"))-tests, len(w.got("POST", "/other"))-tests; b != busy || o != other {
 						t.Errorf("after %s: /busy and /other got %d and %d requests, want %d and %d", d, b, o, busy, other)
 					}
@@ -246,14 +246,14 @@ func TestRetryAfterWithoutAnEnd(t *testing.T) {
 	m.set(503)
 	w.feed("/feed", "1")
 	w.ping(feed)
-	w.later(10 * time.Second)
+	w.advance(10 * time.Second)
 	for i, want := range []int{1, 2, 2, 1, 2} {
 		if got := len(w.got("POST", fmt.Sprintf("/%d", i))); got != want {
 			t.Errorf("%d: got %d requests", i, got)
 		}
 	}
 	for range 600 {
-		w.later(time.Minute)
+		w.advance(time.Minute)
 	}
 	for i := range 5 {
 		if got := len(w.got("POST", fmt.Sprintf("/%d", i))); got != 5 {
@@ -297,7 +297,7 @@ func TestRetryAfterOfAFeed(t *testing.T) {
 				w.h.hurry()
 			}
 			before := reads()
-			w.later(d)
+			w.advance(d)
 			if got := w.notified("/cb"); reads() != before+read || !slices.Equal(got, told) {
 				t.Errorf("%s later the feed was read %d times; notifications: %v", d, reads()-before, got)
 			}
@@ -365,8 +365,8 @@ func TestNewerDocumentReplacesTheOlder(t *testing.T) {
 		}
 		w.subscribe("unsubscribe", w.site.URL+"/left", feed)
 		m.set(204)
-		w.later(10 * time.Second)
-		w.later(time.Hour)
+		w.advance(10 * time.Second)
+		w.advance(time.Hour)
 		got := w.got("POST", "/cb")
 		if len(got) != 2 || got[1].body != "3" || len(w.got("POST", "/left")) != 1 || w.journals() != 0 {
 			t.Errorf("%+v, %d journals", got, w.journals())
@@ -384,7 +384,7 @@ func TestTwoRoundsThatWereInterrupted(t *testing.T) {
 		return (&subscription{Protocol: "http-post", Callback: w.site.URL + path}).key()
 	}
 	for i, keys := range []string{key("/a") + "\n" + key("/b"), key("/b")} {
-		w.pend(fmt.Sprintf("pending/%s.%d-1", hashOf(feed), w.clock.Now().UnixNano()+int64(i)), feed+"\n"+keys+"\n\n")
+		w.writeOld(fmt.Sprintf("pending/%s.%d-1", hashOf(feed), w.clock.Now().UnixNano()+int64(i)), feed+"\n"+keys+"\n\n")
 	}
 	w.restart()
 	w.h.hurry()
@@ -408,12 +408,12 @@ func TestContentThatCannotBeReadAgain(t *testing.T) {
 	w.ping(feed)
 	m.set(200)
 	w.answer("/feed", http.NotFound)
-	w.later(10 * time.Second)
+	w.advance(10 * time.Second)
 	if list := w.subscriptions(feed); list[0].Failed.IsZero() || !list[1].Failed.IsZero() || len(w.got("POST", "/cb")) != 1 || len(w.notified("/cloud")) != 2 {
 		t.Errorf("%+v", list)
 	}
 	w.answer("/feed", nil)
-	w.later(time.Minute)
+	w.advance(time.Minute)
 	if got := w.got("POST", "/cb"); len(got) != 2 || got[1].body != "two" || len(w.notified("/cloud")) != 2 || w.journals() != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -525,7 +525,7 @@ func TestUpdateDuringARound(t *testing.T) {
 			t.Errorf("%d: %+v", i, got)
 		}
 		if got[len(got)-1].body != "three" {
-			t.Errorf("%d got the older document last: %+v", i, got)
+			t.Errorf("subscriber %d got the older document last: %+v", i, got)
 		}
 	}
 	if twice > 1 || w.journals() != 0 {

@@ -46,7 +46,7 @@ func TestSubscriberThatComesBackDuringAPass(t *testing.T) {
 	}
 	j.hasNotified(p, key)
 	if j.end(p, now); len(j.feeds) != 0 || w.journals() != 0 {
-		t.Error("the round goes on")
+		t.Error("the round continues after the last notification")
 	}
 }
 
@@ -105,8 +105,8 @@ func TestFilesOfPreviousVersion(t *testing.T) {
 	w.register("/other-cb", other)
 	w.feed("/other", "two")
 	in := func(d time.Duration) string { return stamp(w.clock.Now().Add(d)) }
-	w.pend("pending/"+hashOf(feed)+".1795401682936399760-4", feed+"\n"+strings.Join(keys, "\n")+"\n\n"+keys[1]+"\t1\t"+in(0)+"\n"+keys[0]+"\n"+keys[1]+"\t2\t"+in(time.Minute)+"\n")
-	w.pend("pings/"+hashOf(other), "url\t"+other+"\nat\t"+in(2*time.Minute)+"\ntries\t1\ncaller\t192.0.2.1\n")
+	w.writeOld("pending/"+hashOf(feed)+".1795401682936399760-4", feed+"\n"+strings.Join(keys, "\n")+"\n\n"+keys[1]+"\t1\t"+in(0)+"\n"+keys[0]+"\n"+keys[1]+"\t2\t"+in(time.Minute)+"\n")
+	w.writeOld("pings/"+hashOf(other), "url\t"+other+"\nat\t"+in(2*time.Minute)+"\ntries\t1\ncaller\t192.0.2.1\n")
 	w.restart()
 	w.h.hurry()
 	w.settle()
@@ -120,11 +120,11 @@ func TestFilesOfPreviousVersion(t *testing.T) {
 		w.restart()
 	}
 	check(0, 0, 1, 0)
-	w.later(time.Minute - time.Second)
+	w.advance(time.Minute - time.Second)
 	check(0, 0, 1, 0)
-	w.later(time.Second)
+	w.advance(time.Second)
 	check(0, 1, 1, 0)
-	w.later(time.Minute)
+	w.advance(time.Minute)
 	check(0, 1, 1, 1)
 	if w.journals() != 0 || len(w.pings()) != 0 {
 		t.Errorf("%d rounds and %v are left", w.journals(), w.pings())
@@ -141,7 +141,7 @@ func TestLargeRoundOfPreviousVersion(t *testing.T) {
 	for i := range n {
 		fmt.Fprintf(&keys, "%040x\n", i)
 	}
-	w.pend("pending/"+hash+".1795401682936399760-4", "http://a.example/\n"+keys.String()+"\n")
+	w.writeOld("pending/"+hash+".1795401682936399760-4", "http://a.example/\n"+keys.String()+"\n")
 	w.restart()
 	if names, err := os.ReadDir(w.opts.State + "/pending"); err != nil || len(names) != 0 {
 		t.Fatal(names, err)
@@ -215,7 +215,7 @@ func TestPublishOnAFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.later(readLater)
+	w.advance(readLater)
 	if len(w.notified("/cb")) != 1 {
 		t.Errorf("not notified: %s", w.log)
 	}
@@ -286,7 +286,7 @@ func TestSubscriptionThatCannotBeRead(t *testing.T) {
 				t.Fatalf("%q, %q: %s", w.notified("/first"), w.notified("/cb"), w.log)
 			}
 			back()
-			w.later(ladder.Steps[0])
+			w.advance(ladder.Steps[0])
 			if len(w.notified("/first")) != 1 || len(w.notified("/cb")) != 1 {
 				t.Errorf("%d and %d notifications, want 1 and 1: %s", len(w.notified("/first")), len(w.notified("/cb")), w.log)
 			}
@@ -314,7 +314,7 @@ func TestFeedThatCannotBeLookedUp(t *testing.T) {
 					t.Fatalf("%s: notified: %s", text, w.log)
 				}
 				back()
-				w.later(readLater)
+				w.advance(readLater)
 				if got := len(w.notified("/cb")); got != n {
 					t.Errorf("%s: %d notifications, want %d: %s", text, got, n, w.log)
 				}
@@ -344,7 +344,7 @@ func TestKilledBeforeTheDocumentIsRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The jobs are one append, up to the line of the only subscriber.
+	// Cut the log after the only subscriber's line, which ends the append of the jobs.
 	s := &subscription{Protocol: "http-post", Callback: w.site.URL + "/cb"}
 	end := strings.Index(string(data), s.key()+"\t0\t\n")
 	if end < 0 {
@@ -384,19 +384,19 @@ func TestRefusedDocumentIsRecordedLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settle()
-	w.later(ladder.Steps[0] - time.Second)
+	w.advance(ladder.Steps[0] - time.Second)
 	warnings := func() int { return strings.Count(w.log.String(), record) }
 	if n := warnings(); n != 1 {
 		t.Errorf("%d warnings before the second attempt is due: %s", n, w.log)
 	}
-	w.later(time.Second)
+	w.advance(time.Second)
 	if n := warnings(); n != 2 || w.onDisk().feeds[hash].newest == nil {
 		t.Errorf("%d warnings after the second attempt: %s", n, w.log)
 	}
 	if err := os.Remove(record); err != nil {
 		t.Fatal(err)
 	}
-	w.later(ladder.Steps[1])
+	w.advance(ladder.Steps[1])
 	if f, err := w.h.readFeed(hash); err != nil || f.Digest != two.Digest || len(w.h.jobs.feeds) != 0 {
 		t.Errorf("%+v, %v, %d feeds with jobs", f, err, len(w.h.jobs.feeds))
 	}

@@ -52,7 +52,7 @@ func Serve(ctx context.Context, o ServeOptions, s *cmdline.Streams) error {
 	}
 	defer door.Close()
 	if o.Public == nil {
-		o.Public = here(door)
+		o.Public = listenURL(door)
 		s.Report.Warn("assuming the URL %s; set --public-url to the URL that others use", o.Public)
 	}
 	o.Ready = func() { httpserver.Ready(s.Report) }
@@ -62,7 +62,7 @@ func Serve(ctx context.Context, o ServeOptions, s *cmdline.Streams) error {
 	}
 	defer h.Close()
 	if o.Verbose {
-		h.log.also = s.Report
+		h.log.reporter = s.Report
 		for _, addr := range door.Addrs() {
 			s.Report.Info("listening on %s", addr)
 		}
@@ -91,8 +91,8 @@ func expireNow(ctx context.Context, o ServeOptions, s *cmdline.Streams) error {
 	return nil
 }
 
-// here returns a URL for the address that the hub listens on.
-func here(door *httpserver.Door) *url.URL {
+// listenURL returns a URL for the address that the hub listens on.
+func listenURL(door *httpserver.Door) *url.URL {
 	u := &url.URL{Scheme: "http", Host: door.Addr().String()}
 	if door.TLS() {
 		u.Scheme = "https"

@@ -149,8 +149,8 @@ func (u *users) another(name string) []byte {
 }
 
 // wait returns how long a caller must wait. The caller holds mu.
-func (u *users) wait(who string) time.Duration {
-	f := u.wrong[who]
+func (u *users) wait(caller string) time.Duration {
+	f := u.wrong[caller]
 	if f.n <= freeTries {
 		return 0
 	}
@@ -162,7 +162,7 @@ func (u *users) wait(who string) time.Duration {
 	return remaining
 }
 
-func (u *users) failed(who string) {
+func (u *users) failed(caller string) {
 	if len(u.wrong) > remember {
 		for k, f := range u.wrong {
 			if u.now().Sub(f.last) > mostWait {
@@ -173,7 +173,7 @@ func (u *users) failed(who string) {
 			clear(u.wrong)
 		}
 	}
-	u.wrong[who] = failures{u.wrong[who].n + 1, u.now()}
+	u.wrong[caller] = failures{u.wrong[caller].n + 1, u.now()}
 }
 
 // save stores a feed by XML-RPC: user, password and document. It notifies the subscribers,

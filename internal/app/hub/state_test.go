@@ -189,7 +189,7 @@ func TestStateOfAnotherVersion(t *testing.T) {
 		}
 	}
 	// A subscriber with unknown words in a file of pending/ is notified.
-	w.pend("pending/"+hash+".1-1", feed+"\n"+s.key()+"\n\n"+s.key()+"\tfrobnicated\nversion\t2\n")
+	w.writeOld("pending/"+hash+".1-1", feed+"\n"+s.key()+"\n\n"+s.key()+"\tfrobnicated\nversion\t2\n")
 	w.restart()
 	w.h.hurry()
 	w.settle()
@@ -364,7 +364,7 @@ func TestJournalsThatAreDamaged(t *testing.T) {
 	for name, text := range map[string]string{
 		"x": "", hash + ".x": feed + "\n" + key + "\n\n", hash + ".1": "", hash + ".2": feed + "\n" + key, hash + ".3": feed + "\n../../../../etc\n\n", hash + ".4": feed + "\n" + key + "\n\n" + key[:20],
 	} {
-		w.pend("pending/"+name, text)
+		w.writeOld("pending/"+name, text)
 	}
 	w.restart()
 	w.h.hurry()
@@ -497,7 +497,7 @@ func TestPingGap(t *testing.T) {
 	w.register("/late", feed)
 	first := len(w.notified("/cb"))
 	w.feed("/feed", "two")
-	told := func(want int, what string) {
+	wantNotifications := func(want int, what string) {
 		t.Helper()
 		want += first
 		w.h.due()
@@ -512,10 +512,10 @@ func TestPingGap(t *testing.T) {
 		}
 	}
 	w.clock.Add(49 * time.Second)
-	told(0, "before the gap is over")
+	wantNotifications(0, "before the gap is over")
 	w.clock.Add(time.Second)
-	told(1, "at its end")
-	told(1, "once more")
+	wantNotifications(1, "at its end")
+	wantNotifications(1, "once more")
 	// If a ping waits when the hub ends, the next hub does it at its time, or at once if the
 	// clock was wrong.
 	for i, later := range []time.Duration{time.Minute, -time.Hour} {
@@ -528,15 +528,15 @@ func TestPingGap(t *testing.T) {
 		}
 		w.restart()
 		w.h.hurry()
-		told(before, "just after the start")
+		wantNotifications(before, "just after the start")
 		w.clock.Add(later)
-		told(before+1, "by the next hub")
+		wantNotifications(before+1, "by the next hub")
 		if list := w.pings(); len(list) != 0 {
-			t.Errorf("%v is left", list)
+			t.Errorf("pings left: %v", list)
 		}
 		w.restart()
 		w.h.hurry()
-		told(before+1, "by the one after that")
+		wantNotifications(before+1, "by the third hub")
 		w.clock.Add(time.Hour)
 	}
 	// A feed without subscribers is not read later.
@@ -545,7 +545,7 @@ func TestPingGap(t *testing.T) {
 	}
 	// Damaged files of pings are reported and removed.
 	for name, text := range map[string]string{"x": "", strings.Repeat("a", 40): "url\thttp://a.example/\n", hashOf("file:///etc/passwd"): "url\tfile:///etc/passwd\n"} {
-		w.pend("pings/"+name, text)
+		w.writeOld("pings/"+name, text)
 	}
 	w.restart()
 	w.h.hurry()

@@ -285,17 +285,17 @@ func names(dir string) ([]string, error) {
 
 // each calls visit for all feeds, until it returns false.
 func (st states) each(visit func(hash string) bool) error {
-	shelves, err := names(filepath.Join(st.dir, "feeds"))
+	prefixes, err := names(filepath.Join(st.dir, "feeds"))
 	if err != nil {
 		return err
 	}
-	for _, shelf := range shelves {
-		hashes, err := names(filepath.Join(st.dir, "feeds", shelf))
+	for _, prefix := range prefixes {
+		hashes, err := names(filepath.Join(st.dir, "feeds", prefix))
 		if err != nil {
 			return err
 		}
 		for _, h := range hashes {
-			if len(h) == 2*sha1.Size && strings.HasPrefix(h, shelf) && !visit(h) {
+			if len(h) == 2*sha1.Size && strings.HasPrefix(h, prefix) && !visit(h) {
 				return nil
 			}
 		}

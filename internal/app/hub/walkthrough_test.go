@@ -335,7 +335,7 @@ func TestWalkthroughThreeConsecutiveErrors(t *testing.T) {
 	fail := func() {
 		update()
 		for _, d := range ladder.Steps {
-			w.later(d)
+			w.advance(d)
 		}
 	}
 	fail()

@@ -69,7 +69,7 @@ func (h *Hub) published(w http.ResponseWriter, r *http.Request, form url.Values)
 	_, caller := h.caller(r)
 	for _, t := range topics {
 		hash := hashOf(t)
-		if !h.heeded(hash, t) {
+		if !h.readsForPing(hash, t) {
 			h.log.add("pinged", t, "%s", unchanged)
 		} else if _, err := h.postpone(hash, job{url: t, caller: caller}, h.readings.gap(hash, h.opts.PingGap)); err != nil {
 			unavailable(w, err.Error())
@@ -111,13 +111,13 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 	defer cancel()
 	hash := hashOf(s.Feed)
 	if _, err := h.read(hash, s.key()); err != nil {
-		if err := h.counts.room(s.Caller); err != nil {
+		if err := h.counts.checkLimit(s.Caller); err != nil {
 			h.deny(ctx, q, err.Error())
 			return err
 		}
 	}
-	doc, err := h.reader.look(ctx, s.Caller, s.Feed)
-	if errors.Is(err, errMuch) {
+	doc, err := h.reader.readForSubscriber(ctx, s.Caller, s.Feed)
+	if errors.Is(err, errTooBusy) {
 		return err // a denial would last long; the subscriber should try again
 	}
 	if err != nil {
@@ -157,7 +157,7 @@ func (h *Hub) deny(ctx context.Context, q websub.Request, text string) {
 // there is no subscription, because the subscriber waits for the verification.
 func (h *Hub) leave(s subscription, q websub.Request) {
 	if err := h.verify(h.ctx, q); err != nil {
-		h.log.add("refused", s.Feed, "%s, the end: %s", hostOf(s.Callback), reason(err, allowCallbacks))
+		h.log.add("refused", s.Feed, "%s, end of the subscription: %s", hostOf(s.Callback), reason(err, allowCallbacks))
 		return
 	}
 	was, _, do, err := h.apply(hashOf(s.Feed), s.key(), unsubscribed{}, h.now(), true)

@@ -279,7 +279,7 @@ func TestWebSubSubscriptionIsKeptUntilTheEndOfTheLease(t *testing.T) {
 		t.Fatalf("%+v, %d tries", list, len(w.got("POST", "/cb")))
 	}
 	m.set(200)
-	w.later(0)
+	w.advance(0)
 	if got := w.got("POST", "/cb"); len(got) != 10 || got[9].body != "9" {
 		t.Errorf("%+v", got)
 	}

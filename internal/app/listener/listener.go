@@ -529,14 +529,14 @@ func (l *Listener) notified(f *feed) {
 	l.mu.Unlock()
 	switch {
 	case now:
-		l.leave(f)
+		l.leaveMarker(f)
 	case wait:
 		l.poke()
 	}
 }
 
-// leave writes the due marker of a feed.
-func (l *Listener) leave(f *feed) {
+// leaveMarker writes the due marker of a feed.
+func (l *Listener) leaveMarker(f *feed) {
 	now := l.now()
 	l.mu.Lock()
 	subscribed := f.url != ""

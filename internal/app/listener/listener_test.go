@@ -91,7 +91,7 @@ func TestWalkthroughRenewEvery24HoursExpireAfter25(t *testing.T) {
 }
 
 // "To do so it must have an XML-RPC server or HTTP server capable of receiving a
-// POST request." Clouds without challenges make such a request as a test call.
+// POST request." Clouds without challenges send a POST as a test call.
 func TestWalkthroughTestCallOfTheHandler(t *testing.T) {
 	w := newWorld(t, &hub.Hub{FiveParams: true}, nil)
 	a := w.feed(feedA, w.cloud("/RPC2", "xml-rpc"))

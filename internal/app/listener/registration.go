@@ -229,7 +229,7 @@ func (r registration) onAsked(e asked, now time.Time) (registration, action) {
 	same := r.Hub == o.hub && r.Protocol == o.protocol && !r.over()
 	if o.protocol == WebSub {
 		same = same && r.Topic == o.topic
-		if r.Protocol == WebSub && r.stands() && !same {
+		if r.Protocol == WebSub && r.active() && !same {
 			do |= leave
 		}
 	} else {
@@ -266,22 +266,22 @@ func (r registration) heard() registration {
 // soon returns the registration with an earlier renewal, if the hub has it and its renewal
 // is later.
 func (r registration) soon(at time.Time) (registration, action) {
-	if !r.stands() || !r.Next.After(at) {
+	if !r.active() || !r.Next.After(at) {
 		return r, 0
 	}
 	r.Next = at
 	return r, save | wake
 }
 
-// stands reports whether the hub has the registration, as far as is known.
-func (r *registration) stands() bool { return r.State == Registered || r.State == Suspect }
+// active reports whether the hub has the registration, as far as is known.
+func (r *registration) active() bool { return r.State == Registered || r.State == Suspect }
 
 func (r registration) onAccepted(e accepted, now time.Time, jitter float64) registration {
 	switch {
 	case r.Protocol != WebSub:
 		// Some clouds do not test the callback. If one has notified us since the last
 		// registration, it can reach us.
-		known := r.stands() && !r.Notified.IsZero() && !r.Notified.Before(r.Since)
+		known := r.active() && !r.Notified.IsZero() && !r.Notified.Before(r.Since)
 		r = r.registered(now, CloudRenew, CloudExpire)
 		if e.unheard && !known {
 			r.State = Suspect
@@ -331,7 +331,7 @@ func (r registration) onFailed(e failed, now time.Time, jitter float64) registra
 		}
 	}
 	r.Error = e.text
-	if !r.over() && !(r.stands() && now.Before(r.Expires)) {
+	if !r.over() && !(r.active() && now.Before(r.Expires)) {
 		r.State = Failed
 	}
 	return r
@@ -453,7 +453,7 @@ func (r *registration) due(now time.Time) (wish, bool) {
 	}
 	// A time too far ahead was set by a wrong clock.
 	at, most := r.Next, maxRenew+time.Hour
-	if r.stands() && r.Protocol != WebSub && r.Failures == 0 {
+	if r.active() && r.Protocol != WebSub && r.Failures == 0 {
 		most = CloudExpire
 	}
 	if at.Sub(now) > most {
@@ -470,7 +470,7 @@ func (r *registration) due(now time.Time) (wish, bool) {
 	if r.over() {
 		at = time.Time{} // subscribed again
 	}
-	return wish{at: at, offer: o, early: o.protocol != WebSub && r.stands() && at.Sub(now) <= renewalSlack}, true
+	return wish{at: at, offer: o, early: o.protocol != WebSub && r.active() && at.Sub(now) <= renewalSlack}, true
 }
 
 // cooldown spaces the due markers of a feed: the first of several notifications leaves a
@@ -486,14 +486,14 @@ type cooldown struct {
 }
 
 const (
-	leastOfMost  = 10 // the minimum is the maximum divided by this
-	quietOfCools = 10 // it is reset if there is no marker for this many times the maximum
+	minDivisor  = 10 // the minimum is the maximum divided by this
+	resetFactor = 10 // it is reset if there is no marker for this many times the maximum
 )
 
 // notified returns the cooldown after a notification, and whether to leave a marker now.
 // changed is the time of the feed's last change.
 func (c cooldown) notified(now time.Time, most time.Duration, changed time.Time) (cooldown, bool) {
-	at := c.last.Add(max(c.wait, most/leastOfMost))
+	at := c.last.Add(max(c.wait, most/minDivisor))
 	// A time in the future was set by a wrong clock.
 	if most > 0 && !c.last.IsZero() && now.Before(at) && at.Sub(now) <= most {
 		if c.due.IsZero() {
@@ -506,10 +506,10 @@ func (c cooldown) notified(now time.Time, most time.Duration, changed time.Time)
 
 // left returns the cooldown after a marker was left.
 func (c cooldown) left(now time.Time, most time.Duration, changed time.Time) cooldown {
-	least := most / leastOfMost
+	least := most / minDivisor
 	wait := max(c.wait, least)
 	switch since := now.Sub(c.last); {
-	case c.last.IsZero(), since < 0, since > quietOfCools*most:
+	case c.last.IsZero(), since < 0, since > resetFactor*most:
 		wait = least
 	case changed.After(c.changed):
 		wait = max(wait/2, least)

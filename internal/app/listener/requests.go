@@ -41,7 +41,7 @@ func (b *batch) add(f *feed) {
 func (l *Listener) step(ctx context.Context) time.Time {
 	ripe, batches, next := l.plan(l.now())
 	for _, f := range ripe {
-		l.leave(f)
+		l.leaveMarker(f)
 	}
 	for _, b := range batches {
 		l.batches.Go(func() {
@@ -235,10 +235,10 @@ func (x *exchange) each(ctx context.Context) {
 // enrolment is the registration of a batch with a cloud.
 type enrolment struct {
 	*exchange
-	back       rsscloud.Callback
-	urls, more []string // URLs of the feeds, and their aliases
-	now        *asking
-	taken      map[*feed]bool
+	back          rsscloud.Callback
+	urls, aliases []string // URLs of the feeds, and their aliases
+	current       *asking
+	accepted      map[*feed]bool
 }
 
 func (x *enrolment) register(ctx context.Context, urls ...string) error {
@@ -248,7 +248,7 @@ func (x *enrolment) register(ctx context.Context, urls ...string) error {
 // cloud registers feeds with a cloud: all by one request, or one by one if the cloud does
 // not accept that.
 func (x *exchange) cloud(ctx context.Context) {
-	e := &enrolment{exchange: x, now: &asking{calls: map[string]*calls{}}, taken: map[*feed]bool{}}
+	e := &enrolment{exchange: x, current: &asking{calls: map[string]*calls{}}, accepted: map[*feed]bool{}}
 	var token string
 	for _, f := range x.batch.feeds {
 		_, is, _ := x.begin(f)
@@ -258,25 +258,25 @@ func (x *exchange) cloud(ctx context.Context) {
 	x.mu.Lock()
 	one := x.hub(x.batch.offer.hub).single
 	for _, f := range x.batch.feeds {
-		e.more = append(e.more, f.alias)
+		e.aliases = append(e.aliases, f.alias)
 	}
-	e.now.urls = slices.Concat(e.urls, e.more)
+	e.current.urls = slices.Concat(e.urls, e.aliases)
 	if cb := x.callbacks.byToken[token]; cb != nil { // nil if all of them were removed meanwhile
-		cb.asking = e.now
-		defer x.asked(cb, e.now)
+		cb.asking = e.current
+		defer x.asked(cb, e.current)
 	}
 	x.mu.Unlock()
 	public := x.opts.Public
 	e.back = rsscloud.Callback{HTTPS: public.Scheme == "https", Domain: public.Hostname(), Path: strings.TrimSuffix(public.Path, "/") + "/" + token}
 	e.back.Port, _ = strconv.Atoi(feedurl.Port(public))
-	if one || len(e.urls) == 1 || e.together(ctx) {
-		e.singly(ctx)
+	if one || len(e.urls) == 1 || e.registerTogether(ctx) {
+		e.registerSingly(ctx)
 	}
 }
 
-// together registers all feeds by one request. It reports false if single requests would
+// registerTogether registers all feeds by one request. It reports false if single requests would
 // fail, too.
-func (x *enrolment) together(ctx context.Context) bool {
+func (x *enrolment) registerTogether(ctx context.Context) bool {
 	err := x.register(ctx, x.urls...)
 	if err != nil && !isA[*fetch.RefusedError](err) {
 		for _, f := range x.batch.feeds {
@@ -286,41 +286,41 @@ func (x *enrolment) together(ctx context.Context) bool {
 	}
 	// Many clouds answer success although they took only one of the URLs.
 	for _, f := range x.batch.feeds {
-		if err == nil && x.heard(x.now, f) {
-			x.taken[f] = true
+		if err == nil && x.heard(x.current, f) {
+			x.accepted[f] = true
 			_ = x.end(ctx, f, nil, false)
 		}
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.hub(x.batch.offer.hub).single = len(x.taken) < len(x.urls)
+	x.hub(x.batch.offer.hub).single = len(x.accepted) < len(x.urls)
 	return true
 }
 
-// singly registers the remaining feeds, each by a request.
-func (x *enrolment) singly(ctx context.Context) {
+// registerSingly registers the remaining feeds, each by a request.
+func (x *enrolment) registerSingly(ctx context.Context) {
 	var fatal error
 	missed := 0
 	for i, f := range x.batch.feeds {
 		if ctx.Err() != nil {
 			return
 		}
-		if x.taken[f] {
+		if x.accepted[f] {
 			continue
 		}
 		err := fatal
 		if err == nil {
 			err = x.register(ctx, x.urls[i])
-			no, is := errors.AsType[*fetch.RefusedError](err)
-			if is && x.more[i] != "" && x.register(ctx, x.more[i]) == nil {
+			refused, isRefused := errors.AsType[*fetch.RefusedError](err)
+			if isRefused && x.aliases[i] != "" && x.register(ctx, x.aliases[i]) == nil {
 				err = nil
 			}
 			switch {
 			case err == nil:
 				missed = -len(x.urls) // the cloud exists
-			case !is:
+			case !isRefused:
 				fatal = err // the others would fail, too
-			case no.Status == http.StatusNotFound || no.Status == http.StatusMethodNotAllowed || no.Status == http.StatusGone:
+			case refused.Status == http.StatusNotFound || refused.Status == http.StatusMethodNotAllowed || refused.Status == http.StatusGone:
 				if missed++; missed == strikes {
 					fatal = err
 				}
@@ -328,7 +328,7 @@ func (x *enrolment) singly(ctx context.Context) {
 				missed = -len(x.urls)
 			}
 		}
-		_ = x.end(ctx, f, err, err == nil && !x.heard(x.now, f))
+		_ = x.end(ctx, f, err, err == nil && !x.heard(x.current, f))
 	}
 }
 

@@ -120,7 +120,7 @@ func (a *applier) applyFeeds(ctx context.Context, actions []action) error {
 		return bad
 	}
 	err = feedstate.FinishEach(w, a.r.d, added, func(sub *feedstate.Subscription, finish func() error) error {
-		return a.acting(subscribe, sub.Hash, feedstate.PendingPath(sub.Hash), sub, finish)
+		return a.changeFile(subscribe, sub.Hash, feedstate.PendingPath(sub.Hash), sub, finish)
 	})
 	for _, e := range errlist.Errors(err) {
 		bad = errors.Join(bad, a.unlessBusy(e))
@@ -138,10 +138,10 @@ func (a *applier) unlessBusy(err error) error {
 	return err
 }
 
-// acting changes the file rel of a feed in the lektor-dir. after is the subscription after
+// changeFile changes the file rel of a feed in the lektor-dir. after is the subscription after
 // the change, nil if there is none. The baseline records after and not the content of the
 // file, so that the next run finds a concurrent edit of the user.
-func (a *applier) acting(kind actionKind, feed, rel string, after *feedstate.Subscription, do func() error) error {
+func (a *applier) changeFile(kind actionKind, feed, rel string, after *feedstate.Subscription, do func() error) error {
 	s := a.base.sub(feed)
 	if s.subscribed, s.alias, s.categories = after != nil, "", nil; after != nil {
 		s.alias, s.categories = after.Alias, after.Categories
@@ -161,7 +161,7 @@ func (a *applier) acting(kind actionKind, feed, rel string, after *feedstate.Sub
 func (a *applier) change(w *commit.Writer, act action) error {
 	before := a.local.subs[act.feed]
 	if act.kind == unsubscribe {
-		return a.acting(act.kind, act.feed, feedstate.URLPath(act.feed), nil, func() error { return feedstate.Remove(w, a.r.d, act.feed) })
+		return a.changeFile(act.kind, act.feed, feedstate.URLPath(act.feed), nil, func() error { return feedstate.Remove(w, a.r.d, act.feed) })
 	}
 	after := *before
 	path, key, value := feedstate.CategoriesPath(act.feed), "categories", strings.Join(act.categories, "\n")
@@ -177,10 +177,10 @@ func (a *applier) change(w *commit.Writer, act action) error {
 	if read == nil || a.local.unread[act.feed] || read.Alias != before.Alias || !slices.Equal(read.Categories, before.Categories) {
 		return &commit.BusyError{Feed: act.feed} // the user has just changed the subscription
 	}
-	if err := a.standIn(act.feed, path); err != nil {
+	if err := a.writePlaceholder(act.feed, path); err != nil {
 		return err
 	}
-	return a.acting(act.kind, act.feed, path, &after, func() error {
+	return a.changeFile(act.kind, act.feed, path, &after, func() error {
 		if value == "" && act.kind == setAlias {
 			return feedstate.Unset(w, a.r.d, act.feed, key)
 		}
@@ -188,9 +188,9 @@ func (a *applier) change(w *commit.Writer, act action) error {
 	})
 }
 
-// standIn creates an empty file for a missing setting; both mean the same. With the stamp
+// writePlaceholder creates an empty file for a missing setting; both mean the same. With the stamp
 // of this file, the store sees that the setting was changed, even if it is missing again.
-func (a *applier) standIn(feed, rel string) error {
+func (a *applier) writePlaceholder(feed, rel string) error {
 	area, _, nested := strings.Cut(strings.TrimPrefix(rel, "src/"+feed+"/etc/"), "/")
 	if !nested {
 		area = ""
@@ -216,15 +216,15 @@ func (a *applier) standIn(feed, rel string) error {
 // summary returns the number of actions of each kind in words, "" if there were none.
 func (a *applier) summary() string {
 	var counts []string
-	say := func(n int, format string) {
+	add := func(n int, format string) {
 		if n > 0 {
 			counts = append(counts, fmt.Sprintf(format, humanize.Group(int64(n))))
 		}
 	}
-	say(a.done[setFlags], "marked %s")
-	say(a.done[subscribe], "subscribed to %s")
-	say(a.done[unsubscribe], "unsubscribed from %s")
-	say(a.done[setAlias]+a.done[setCategories], "changed alias or folder of %s")
+	add(a.done[setFlags], "marked %s")
+	add(a.done[subscribe], "subscribed to %s")
+	add(a.done[unsubscribe], "unsubscribed from %s")
+	add(a.done[setAlias]+a.done[setCategories], "changed alias or folder of %s")
 	return strings.Join(counts, ", ")
 }
 

@@ -17,9 +17,9 @@ import (
 // is an edit of the user. Each change adds lines, which the next commit appends to the
 // store.
 type baseline struct {
-	feeds map[string]*baseFeed
-	lines []byte // lines of changes since the last commit
-	of    string // feed of the last line
+	feeds    map[string]*baseFeed
+	lines    []byte // lines of changes since the last commit
+	lineFeed string // feed of the last line
 }
 
 // baseFeed is the recorded state of a feed.
@@ -36,17 +36,17 @@ type baseSub struct {
 	subscribed bool
 	alias      string
 	categories []string
-	kept       bool  // the set does not hold the user's last edit, see [feedsync.BoundError]
+	unshared   bool  // the set does not hold the user's last edit, see [feedsync.BoundError]
 	journal    int64 // size in bytes of the journal whose identities the marks already name
 }
 
 // baseEntry is the recorded state of an entry: its shared flags, and whether it was in
 // new/.
 type baseEntry struct {
-	flags  string
-	unread bool
-	as     string // identity under which its marks are shared; "" for its own
-	kept   string // flags whose last edit is not in the set
+	flags    string
+	unread   bool
+	sharedAs string // identity under which its marks are shared; "" for its own
+	unshared string // flags whose last edit is not in the set
 }
 
 // at returns e with the flags and the place of a reference.
@@ -68,18 +68,18 @@ func (b *baseline) entries(feed string) baseEntries {
 }
 
 // key returns the identity under which the marks of an entry are shared.
-func (b baseEntries) key(identity string) string { return cmp.Or(b[identity].as, identity) }
+func (b baseEntries) key(identity string) string { return cmp.Or(b[identity].sharedAs, identity) }
 
-// own maps shared identities to own ones, for entries in here that share their marks under
-// another identity.
-func (b baseEntries) own(here map[string]lektordir.Ref) map[string]string {
+// bySharedIdentity maps shared identities to own ones, for the entries of present that share
+// their marks under another identity.
+func (b baseEntries) bySharedIdentity(present map[string]lektordir.Ref) map[string]string {
 	out := map[string]string{}
 	for identity, e := range b {
-		if e.as == "" {
+		if e.sharedAs == "" {
 			continue
 		}
-		if _, ok := here[identity]; ok {
-			out[e.as] = identity
+		if _, ok := present[identity]; ok {
+			out[e.sharedAs] = identity
 		}
 	}
 	return out
@@ -100,17 +100,17 @@ func (b *baseline) setSub(hash string, s baseSub) {
 	case f == nil:
 		f = &baseFeed{entries: map[string]baseEntry{}}
 		b.feeds[hash] = f
-	case f.subscribed == s.subscribed && f.alias == s.alias && f.kept == s.kept && f.journal == s.journal && slices.Equal(f.categories, s.categories):
+	case f.subscribed == s.subscribed && f.alias == s.alias && f.unshared == s.unshared && f.journal == s.journal && slices.Equal(f.categories, s.categories):
 		return
 	}
 	f.baseSub = s
-	b.lines, b.of = s.appendTo(b.lines, hash), hash
+	b.lines, b.lineFeed = s.appendTo(b.lines, hash), hash
 }
 
 // line adds a line about a feed.
 func (b *baseline) line(feed string, line []byte) {
-	if b.of != feed {
-		b.lines, b.of = fmt.Appendf(b.lines, "of %s\n", feed), feed
+	if b.lineFeed != feed {
+		b.lines, b.lineFeed = fmt.Appendf(b.lines, "of %s\n", feed), feed
 	}
 	b.lines = append(b.lines, line...)
 }
@@ -131,18 +131,18 @@ func (b *baseline) follow(l *local) {
 		f, sub := b.feeds[hash], l.subs[hash]
 		s := b.sub(hash)
 		switch {
-		case f != nil && (l.own[hash] != "" || l.unread[hash]):
+		case f != nil && (l.withheld[hash] != "" || l.unread[hash]):
 			if l.entries[hash] == nil {
 				continue
 			}
 		case sub != nil:
 			s.subscribed, s.alias, s.categories = true, sub.Alias, sub.Categories
 			b.setSub(hash, s)
-		case s.kept || l.entries[hash] != nil:
-			b.setSub(hash, baseSub{kept: s.kept, journal: s.journal})
+		case s.unshared || l.entries[hash] != nil:
+			b.setSub(hash, baseSub{unshared: s.unshared, journal: s.journal})
 		default:
 			delete(b.feeds, hash)
-			b.lines, b.of = fmt.Appendf(b.lines, "end %s\n", hash), ""
+			b.lines, b.lineFeed = fmt.Appendf(b.lines, "end %s\n", hash), ""
 			continue
 		}
 		here := l.entries[hash]
@@ -189,7 +189,7 @@ func (s baseSub) appendTo(b []byte, hash string) []byte {
 	for _, c := range s.categories {
 		b = fmt.Appendf(b, "in %s\n", c)
 	}
-	if s.kept {
+	if s.unshared {
 		b = append(b, "kept\n"...)
 	}
 	if s.journal > 0 {
@@ -206,32 +206,32 @@ func (e baseEntry) appendTo(b []byte, identity string) []byte {
 	} else {
 		b = append(append(b, " -"...), e.flags...)
 	}
-	if e.as != "" || e.kept != "" {
-		b = append(append(b, ' '), cmp.Or(e.as, "-")...)
+	if e.sharedAs != "" || e.unshared != "" {
+		b = append(append(b, ' '), cmp.Or(e.sharedAs, "-")...)
 	}
-	if e.kept != "" {
-		b = append(append(b, ' '), e.kept...)
+	if e.unshared != "" {
+		b = append(append(b, ' '), e.unshared...)
 	}
 	return append(b, '\n')
 }
 
-// take reads a line. It reports false for a line that does not belong to a baseline.
-func (b *baseline) take(word string, rest []byte) bool {
+// parseLine reads a line. It reports false for a line that does not belong to a baseline.
+func (b *baseline) parseLine(word string, rest []byte) bool {
 	switch word {
 	case "feed", "subscribed", "of":
-		if b.of = string(rest); b.feeds[b.of] == nil {
-			b.feeds[b.of] = &baseFeed{entries: map[string]baseEntry{}}
+		if b.lineFeed = string(rest); b.feeds[b.lineFeed] == nil {
+			b.feeds[b.lineFeed] = &baseFeed{entries: map[string]baseEntry{}}
 		}
 		if word != "of" {
-			b.feeds[b.of].baseSub = baseSub{subscribed: word == "subscribed"}
+			b.feeds[b.lineFeed].baseSub = baseSub{subscribed: word == "subscribed"}
 		}
 		return true
 	case "end":
 		delete(b.feeds, string(rest))
-		b.of = ""
+		b.lineFeed = ""
 		return true
 	}
-	f := b.feeds[b.of]
+	f := b.feeds[b.lineFeed]
 	if f == nil {
 		return false
 	}
@@ -242,33 +242,33 @@ func (b *baseline) take(word string, rest []byte) bool {
 	case "in":
 		f.categories = append(f.categories, string(rest))
 	case "kept":
-		f.kept = true
+		f.unshared = true
 	case "journal":
 		f.journal, err = strconv.ParseInt(string(rest), 10, 64)
 	case "gone":
 		delete(f.entries, string(rest))
 	case "entry":
-		return f.takeEntry(rest)
+		return f.parseEntry(rest)
 	default:
 		return false
 	}
 	return err == nil
 }
 
-// takeEntry reads the line of an entry, and reports whether it is valid.
-func (f *baseFeed) takeEntry(rest []byte) bool {
+// parseEntry reads the line of an entry, and reports whether it is valid.
+func (f *baseFeed) parseEntry(rest []byte) bool {
 	identity, rest, ok := bytes.Cut(rest, []byte{' '})
 	flags, rest, _ := bytes.Cut(rest, []byte{' '})
 	as, kept, _ := bytes.Cut(rest, []byte{' '})
 	if !ok || len(flags) == 0 {
 		return false
 	}
-	e := baseEntry{unread: string(flags) == "new", kept: string(kept)}
+	e := baseEntry{unread: string(flags) == "new", unshared: string(kept)}
 	if !e.unread {
 		e.flags = string(flags[1:])
 	}
 	if string(as) != "-" {
-		e.as = string(as)
+		e.sharedAs = string(as)
 	}
 	f.entries[string(identity)] = e
 	return true

@@ -157,7 +157,7 @@ func TestOwnSetBroken(t *testing.T) {
 func TestTornStore(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
-	fetched(1, 40, all...)
+	subscribeAll(1, 40, all...)
 	rounds(2, a, b)
 	a.mark(1, 1, "F", "")
 	a.sync()
@@ -196,7 +196,7 @@ func TestTornStore(t *testing.T) {
 func TestStoreThatLacksCommits(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
-	fetched(1, 4, all...)
+	subscribeAll(1, 4, all...)
 	rounds(2, a, b)
 	path := filepath.Join(b.Path, shareDir, storeFile)
 	for n := range 3 {
@@ -218,7 +218,7 @@ func TestStoreThatLacksCommits(t *testing.T) {
 		if err := os.WriteFile(path, whole[:n+1], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		status, text := b.talk()
+		status, text := b.trySync()
 		if n == len(whole)-1 {
 			if status != 0 {
 				t.Errorf("whole: %d, %s", status, text)

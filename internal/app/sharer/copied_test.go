@@ -18,8 +18,8 @@ func (m *machine) copied(name string) *machine {
 	return c
 }
 
-// refused syncs and expects a [CopiedError], because another machine is the same endpoint.
-func (m *machine) refused() {
+// syncRefused syncs and expects a [CopiedError], because another machine is the same endpoint.
+func (m *machine) syncRefused() {
 	m.t.Helper()
 	before, set := m.state(), m.set()
 	err := Sync(m.t.Context(), SyncOptions{Common: m.common()}, m.streams())
@@ -83,8 +83,8 @@ func TestCopied(t *testing.T) {
 				if err := Sync(t.Context(), SyncOptions{Common: b.common()}, b.streams()); err != nil && err != errRemote {
 					t.Fatal(err) // errRemote: the other copy has not published yet
 				}
-				two.refused()
-				two.refused()
+				two.syncRefused()
+				two.syncRefused()
 				two.renew()
 				if where == "from a peer" {
 					me := two.endpoint()
@@ -105,7 +105,7 @@ func TestCopied(t *testing.T) {
 func TestRestored(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
-	fetched(1, 3, all...)
+	subscribeAll(1, 3, all...)
 	a.mark(1, 0, "S", "")
 	rounds(2, a, b)
 	backup := t.TempDir() + "/backup"
@@ -114,7 +114,7 @@ func TestRestored(t *testing.T) {
 	a.unsubscribe(1)
 	rounds(2, a, b)
 	copyDir(t, backup, a.Path)
-	a.refused()
+	a.syncRefused()
 	a.renew()
 	rounds(2, a, b)
 	same(t, a, b)
@@ -134,17 +134,17 @@ func TestCopyThatPassesOn(t *testing.T) {
 			all, _ := machines(t, "a b")
 			a, b = all[0], all[1]
 		}
-		fetched(1, 2, a, b)
+		subscribeAll(1, 2, a, b)
 		for range 2 {
-			a.sync0()
-			b.sync0()
+			a.syncAnyway()
+			b.syncAnyway()
 		}
 		c := a.copied("c")
 		b.mark(1, 0, "F", "")
 		rounds(1, b, c)
 		a.mark(1, 1, "F", "")
 		before, set := a.state(), a.set()
-		status, text := a.talk()
+		status, text := a.trySync()
 		if status != 1 || !strings.Contains(text, "is newer than the one that this lektor-dir published: the lektor-dir was copied") || !strings.Contains(text, "hint: lektor-share init --renew") {
 			t.Errorf("%s: %d, %s", where, status, text)
 		}

@@ -52,7 +52,7 @@ func diff(base *baseline, l *local) []edit {
 			d.before = &f
 		}
 		switch {
-		case d.before == nil && sub == nil, l.own[hash] != "", l.unread[hash]:
+		case d.before == nil && sub == nil, l.withheld[hash] != "", l.unread[hash]:
 		case d.before == nil || sub == nil || f.alias != sub.Alias || !slices.Equal(f.categories, sub.Categories):
 			edits = append(edits, d)
 		}
@@ -100,7 +100,7 @@ func diffEntries(feed string, base baseEntries, here map[string]lektordir.Ref) (
 		for _, c := range []byte(flags) {
 			had, has := strings.IndexByte(before, c) >= 0, strings.IndexByte(now, c) >= 0
 			if had != has {
-				edits = append(edits, edit{kind: editFlag, feed: feed, identity: identity, key: cmp.Or(e.as, identity), ref: ref, flag: c, set: has})
+				edits = append(edits, edit{kind: editFlag, feed: feed, identity: identity, key: cmp.Or(e.sharedAs, identity), ref: ref, flag: c, set: has})
 			}
 		}
 	}
@@ -114,19 +114,19 @@ func diffEntries(feed string, base baseEntries, here map[string]lektordir.Ref) (
 // in, and whose feeds are now all in one other folder.
 func diffFolders(base *baseline, l *local) (edits []edit) {
 	members := map[string][]string{} // old path -> feeds directly in it
-	still := map[string]bool{}       // paths that hold a feed now, at any depth
+	occupied := map[string]bool{}    // paths that hold a feed now, at any depth
 	for hash, f := range base.feeds {
 		if sub := l.subs[hash]; f.subscribed && sub != nil {
 			members[first(f.categories)] = append(members[first(f.categories)], hash)
 			for p := first(sub.Categories); p != ""; p, _ = split(p) {
-				still[p] = true
+				occupied[p] = true
 			}
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(members)) {
 		now := first(l.subs[members[path][0]].Categories)
-		one := !slices.ContainsFunc(members[path], func(hash string) bool { return first(l.subs[hash].Categories) != now })
-		if path != "" && now != "" && now != path && one && !still[path] && !strings.HasPrefix(now, path+"/") {
+		together := !slices.ContainsFunc(members[path], func(hash string) bool { return first(l.subs[hash].Categories) != now })
+		if path != "" && now != "" && now != path && together && !occupied[path] && !strings.HasPrefix(now, path+"/") {
 			edits = append(edits, edit{kind: editFolder, from: path, to: now})
 		}
 	}

@@ -96,7 +96,7 @@ func TestFolderIDs(t *testing.T) {
 func TestNamesInCur(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
-	fetched(1, 3, a, b)
+	subscribeAll(1, 3, a, b)
 	rounds(2, a, b)
 	rename := func(from, to string) {
 		t.Helper()
@@ -271,7 +271,7 @@ func TestMarksUnderTwoIdentities(t *testing.T) {
 func TestSameMark(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
-	fetched(1, 2, a, b)
+	subscribeAll(1, 2, a, b)
 	rounds(2, a, b)
 	for _, change := range [][2]string{{"FS", ""}, {"", "S"}, {"S", "F"}} {
 		for _, m := range all {
@@ -359,8 +359,8 @@ func TestNeedsComplete(t *testing.T) {
 func TestBusy(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
-	fetched(1, 2, a, b)
-	fetched(2, 1, a, b)
+	subscribeAll(1, 2, a, b)
+	subscribeAll(2, 1, a, b)
 	rounds(2, a, b)
 	hash := testdir.Hash(feedURL(1))
 	a.write("src/"+hash+"/etc/view/alias", "Alias\n")
@@ -465,9 +465,9 @@ func TestStatusOfUnsharedFeeds(t *testing.T) {
 func TestLimitsOfPeers(t *testing.T) {
 	srv := newDAV(t, nextcloud)
 	a, b := onServer(t, srv)
-	fetched(1, 1, a, b)
+	subscribeAll(1, 1, a, b)
 	a.mark(1, 0, "F", "")
-	a.sync0()
+	a.syncAnyway()
 	c := b.common()
 	c.Fetch = fetch.Config{MaxBytes: 100}
 	before := b.state()
@@ -502,7 +502,7 @@ func TestFoldersWithinEachOther(t *testing.T) {
 func TestExpiredIsNotWaiting(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
-	fetched(1, 2, a, b)
+	subscribeAll(1, 2, a, b)
 	a.mark(1, 0, "S", "")
 	rounds(2, a, b)
 	for _, m := range all {
@@ -530,7 +530,7 @@ func TestExpiredIsNotWaiting(t *testing.T) {
 func TestAliasOfTheSubscriptionBefore(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
-	fetched(1, 1, a, b)
+	subscribeAll(1, 1, a, b)
 	hash := testdir.Hash(feedURL(1))
 	url, alias := filepath.Join(a.Path, "src", hash, "etc/fetch/url"), filepath.Join(a.Path, "src", hash, "etc/view/alias")
 	rounds(2, a, b)

@@ -18,7 +18,7 @@ type folders struct {
 	parent map[string]string // id -> id of the parent, with cycles broken
 	paths  map[string]string // id -> path
 	ids    map[string]string // path -> id of the existing folder
-	circle []string          // folders that would be inside themselves; they are shown at the root
+	cycle  []string          // folders that would be inside themselves; they are shown at the root
 }
 
 // isFolder reports whether an item is a folder. The id of a feed is a hash.
@@ -34,7 +34,7 @@ func foldersOf(doc *feedsync.Document) *folders {
 	for _, it := range items {
 		parents[it.ID] = it.Parent
 	}
-	t.parent, t.circle = feedsync.Parents(parents)
+	t.parent, t.cycle = feedsync.Parents(parents)
 	for _, it := range items {
 		if isFolder(it) && !it.Deleted {
 			path := t.path(it.ID)

@@ -185,7 +185,7 @@ func TestSweep(t *testing.T) {
 func TestUnreadablePeer(t *testing.T) {
 	all, target := machines(t, "a b c")
 	a, b, c := all[0], all[1], all[2]
-	fetched(1, 2, all...)
+	subscribeAll(1, 2, all...)
 	rounds(2, all...)
 	b.mark(1, 0, "F", "")
 	c.mark(1, 1, "F", "")
@@ -194,7 +194,7 @@ func TestUnreadablePeer(t *testing.T) {
 	if err := errors.Join(os.Rename(path, path+"~"), os.Symlink(path, path)); err != nil {
 		t.Fatal(err)
 	}
-	status, text := a.talk()
+	status, text := a.trySync()
 	if status != 75 || !strings.Contains(text, b.endpoint()) || a.has(1, 0, 'F') || !a.has(1, 1, 'F') {
 		t.Errorf("%d, %s", status, text)
 	}
@@ -214,7 +214,7 @@ func TestNotSavedIsNotRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all, _ := machines(t, "a b")
 			a, b := all[0], all[1]
-			fetched(1, 2, all...)
+			subscribeAll(1, 2, all...)
 			rounds(2, a, b)
 			a.mark(1, 0, "F", "")
 			a.sync()

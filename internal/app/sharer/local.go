@@ -21,11 +21,11 @@ import (
 
 // local is the state of the lektor-dir.
 type local struct {
-	subs    map[string]*feedstate.Subscription  // shared feeds, by hash
-	own     map[string]string                   // hash -> reason why the feed is not shared
-	unread  map[string]bool                     // feeds that could not be read; they count as unchanged
-	entries map[string]map[string]lektordir.Ref // feed, identity
-	unknown map[entryID]bool                    // entries whose state is uncertain; they count as unchanged
+	subs     map[string]*feedstate.Subscription  // shared feeds, by hash
+	withheld map[string]string                   // hash -> reason why the feed is not shared
+	unread   map[string]bool                     // feeds that could not be read; they count as unchanged
+	entries  map[string]map[string]lektordir.Ref // feed, identity
+	unknown  map[entryID]bool                    // entries whose state is uncertain; they count as unchanged
 }
 
 // entryID identifies an entry.
@@ -37,8 +37,8 @@ type reader struct {
 	trouble error
 }
 
-// fails adds an error to trouble; nil is allowed.
-func (r *reader) fails(err error) {
+// addTrouble adds an error to trouble; nil is allowed.
+func (r *reader) addTrouble(err error) {
 	if err != nil {
 		r.trouble = errors.Join(r.trouble, err)
 	}
@@ -54,14 +54,14 @@ func (r *reader) withheld(hash string) string {
 		return "has a file etc/share/never"
 	}
 	why, err := feedstate.Withheld(r.d, hash)
-	r.fails(err)
+	r.addTrouble(err)
 	return why
 }
 
 // local reads the subscriptions and lists the entries. It fails if the directories of any
 // feed cannot be listed, because a missing entry counts as deleted.
 func (r *reader) local(ctx context.Context) (*local, error) {
-	l := &local{subs: map[string]*feedstate.Subscription{}, own: map[string]string{}, unread: map[string]bool{},
+	l := &local{subs: map[string]*feedstate.Subscription{}, withheld: map[string]string{}, unread: map[string]bool{},
 		entries: map[string]map[string]lektordir.Ref{}, unknown: map[entryID]bool{}}
 	hashes, err := r.d.FeedHashes()
 	if err != nil {
@@ -69,7 +69,7 @@ func (r *reader) local(ctx context.Context) (*local, error) {
 	}
 	for _, hash := range hashes {
 		if why := r.withheld(hash); why != "" {
-			l.own[hash] = why
+			l.withheld[hash] = why
 			continue
 		}
 		r.subscription(l, hash)
@@ -101,13 +101,13 @@ func (r *reader) subscription(l *local, hash string) {
 	case err != nil:
 		// A file that cannot be read was not removed.
 		l.unread[hash] = true
-		r.fails(fmt.Errorf("%w; the shared subscription stays as it is", err))
+		r.addTrouble(fmt.Errorf("%w; the shared subscription stays as it is", err))
 		return
 	case !feedurl.IsHTTP(sub.URL) || !feedurl.IsHTTP(sub.ID):
-		l.own[hash] = "is not from an http or https URL"
+		l.withheld[hash] = "is not from an http or https URL"
 		return
 	case len(sub.URL) > maxURL || len(sub.ID) > maxURL:
-		l.own[hash] = "has a URL of more than 8 KiB"
+		l.withheld[hash] = "has a URL of more than 8 KiB"
 		return
 	}
 	var categories []string
@@ -141,7 +141,7 @@ func (r *reader) listFeed(l *local, feed string, refs []lektordir.Ref) error {
 	} else if err != nil {
 		return err
 	}
-	if !entryname.IsFeedHash(feed) || l.own[feed] != "" || l.subs[feed] == nil && r.withheld(feed) != "" {
+	if !entryname.IsFeedHash(feed) || l.withheld[feed] != "" || l.subs[feed] == nil && r.withheld(feed) != "" {
 		return nil
 	}
 	here := make(map[string]lektordir.Ref, len(refs))

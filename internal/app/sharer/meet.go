@@ -22,17 +22,17 @@ import (
 // guids changed, the entry has another identity. The journal of either machine may know
 // both, and marks name all identities that the journal knows.
 type meeting struct {
-	r       *reader
-	set     *set
-	base    *baseline
-	entries baseEntries // recorded entries
-	feed    string
-	here    map[string]lektordir.Ref
-	changed bool              // marks, entries or the journal have changed since the last run
-	journal map[string]string // identity -> identity in the entry's name
-	byAs    map[string]string // shared identity -> own identity
-	named   map[string]string // result of names
-	byID    map[string]string // id of an entry -> own identity; "" if several entries have the id
+	r          *reader
+	set        *set
+	base       *baseline
+	entries    baseEntries // recorded entries
+	feed       string
+	here       map[string]lektordir.Ref
+	changed    bool              // marks, entries or the journal have changed since the last run
+	journal    map[string]string // identity -> identity in the entry's name
+	bySharedID map[string]string // shared identity -> own identity
+	named      map[string]string // result of names
+	byID       map[string]string // id of an entry -> own identity; "" if several entries have the id
 }
 
 // meet assigns to entries the identities under which their marks are shared. It returns the
@@ -45,11 +45,11 @@ func (r *reader) meet(s *set, base *baseline, l *local, changed []string) (waiti
 	}
 	for _, feed := range slices.Sorted(maps.Keys(s.marks)) {
 		here := l.entries[feed]
-		if feed == "" || l.own[feed] != "" || len(here) == 0 && l.subs[feed] == nil {
+		if feed == "" || l.withheld[feed] != "" || len(here) == 0 && l.subs[feed] == nil {
 			continue
 		}
 		entries := base.entries(feed)
-		m := &meeting{r: r, set: s, base: base, entries: entries, feed: feed, here: here, byAs: entries.own(here), changed: newMarks[feed]}
+		m := &meeting{r: r, set: s, base: base, entries: entries, feed: feed, here: here, bySharedID: entries.bySharedIdentity(here), changed: newMarks[feed]}
 		for identity := range here {
 			_, known := entries[identity]
 			m.changed = m.changed || !known
@@ -61,7 +61,7 @@ func (r *reader) meet(s *set, base *baseline, l *local, changed []string) (waiti
 		if m.changed = m.changed || grown; len(strangers) > 0 || grown {
 			var err error
 			m.journal, err = journal.Lineages(r.d.Join(commit.JournalPath(feed)))
-			r.fails(err)
+			r.addTrouble(err)
 			if grown && err == nil {
 				m.addIdentities()
 				sub.journal = size
@@ -119,15 +119,15 @@ func (m *meeting) live(marks []*mark) (n int) {
 	return n
 }
 
-// stated reports whether there are marks with an identity.
-func (m *meeting) stated(identity string) bool {
+// hasMarks reports whether there are marks with an identity.
+func (m *meeting) hasMarks(identity string) bool {
 	return strings.ContainsFunc(flags, func(c rune) bool { return m.set.flagOf(m.feed, identity, byte(c)) != nil })
 }
 
 // find returns the own identity of the entry that another identity refers to, "" if the
 // entry is not here. marks are the marks with the other identity.
 func (m *meeting) find(other string, marks []*mark) string {
-	if own, ok := m.byAs[other]; ok {
+	if own, ok := m.bySharedID[other]; ok {
 		return own
 	}
 	if m.has(other) {
@@ -137,7 +137,7 @@ func (m *meeting) find(other string, marks []*mark) string {
 		return own
 	}
 	if name, ok := m.names()[other]; ok {
-		if own := cmp.Or(m.byAs[name], name); m.has(own) {
+		if own := cmp.Or(m.bySharedID[name], name); m.has(own) {
 			return own
 		}
 	}
@@ -163,7 +163,7 @@ func (m *meeting) ids() map[string]string {
 		entry, err := m.r.d.ReadEntry(ref, lektordir.FieldID)
 		if isUnreadable(err) {
 			// The unreadable entry may have the same id as another, so no id is certain.
-			m.r.fails(err)
+			m.r.addTrouble(err)
 			m.byID = map[string]string{}
 			return m.byID
 		}
@@ -188,12 +188,12 @@ func (m *meeting) link(own, other string) {
 	switch {
 	case key == other:
 		return
-	case !m.stated(key):
-		m.shares(own, other)
+	case !m.hasMarks(key):
+		m.setSharedAs(own, other)
 		return
 	}
 	keep, drop := min(key, other), max(key, other)
-	m.shares(own, keep)
+	m.setSharedAs(own, keep)
 	for _, c := range []byte(flags) {
 		from := m.set.flagOf(m.feed, drop, c)
 		if from == nil || from.Deleted || m.set.flagOf(m.feed, keep, c) != nil {
@@ -202,17 +202,17 @@ func (m *meeting) link(own, other string) {
 		// If two machines do this at once, their items mean the same.
 		_ = m.set.modify(feedsync.RSS, stateID(m.feed, keep, c), from.Content(), "")
 	}
-	m.name(keep, []string{drop})
+	m.addNames(keep, []string{drop})
 }
 
-// shares sets the identity under which the marks of an entry are shared.
-func (m *meeting) shares(own, as string) {
-	m.byAs[as] = own
+// setSharedAs sets the identity under which the marks of an entry are shared.
+func (m *meeting) setSharedAs(own, as string) {
+	m.bySharedID[as] = own
 	if as == own {
 		as = ""
 	}
-	if e, ok := m.entries[own]; ok && e.as != as {
-		e.as = as
+	if e, ok := m.entries[own]; ok && e.sharedAs != as {
+		e.sharedAs = as
 		m.base.setEntry(m.feed, own, e)
 	}
 }
@@ -226,13 +226,13 @@ func (m *meeting) addIdentities() {
 	}
 	for own, ids := range others {
 		if m.has(own) {
-			m.name(m.entries.key(own), append([]string{own}, ids...))
+			m.addNames(m.entries.key(own), append([]string{own}, ids...))
 		}
 	}
 }
 
-// name adds identities to the marks that are shared under key.
-func (m *meeting) name(key string, ids []string) {
+// addNames adds identities to the marks that are shared under key.
+func (m *meeting) addNames(key string, ids []string) {
 	for _, c := range []byte(flags) {
 		k := m.set.flagOf(m.feed, key, c)
 		if k == nil {

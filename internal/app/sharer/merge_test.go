@@ -27,7 +27,7 @@ type value struct {
 
 func newValue(t *testing.T, name string, feeds, entries int) *value {
 	v := &value{t: t, base: &baseline{feeds: map[string]*baseFeed{}}, set: newSet(name, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
-	v.local = &local{subs: map[string]*feedstate.Subscription{}, own: map[string]string{}, unread: map[string]bool{},
+	v.local = &local{subs: map[string]*feedstate.Subscription{}, withheld: map[string]string{}, unread: map[string]bool{},
 		entries: map[string]map[string]lektordir.Ref{}, unknown: map[entryID]bool{}}
 	for f := range feeds {
 		hash := testdir.Hash(feedURL(f))
@@ -184,7 +184,7 @@ func TestMergeOfValues(t *testing.T) {
 			read := &baseline{feeds: map[string]*baseFeed{}}
 			for line := range strings.Lines(string(v.base.lines)) {
 				word, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-				if !read.take(word, []byte(rest)) {
+				if !read.parseLine(word, []byte(rest)) {
 					t.Fatalf("%q is not a line of a baseline", line)
 				}
 			}

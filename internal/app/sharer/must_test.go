@@ -30,7 +30,7 @@ func (m *machine) published(target, name string) *feedsync.Document {
 func TestUntilGrows(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
-	fetched(0, 30, all...)
+	subscribeAll(0, 30, all...)
 	a.mark(0, 0, "S", "")
 	a.sync()
 	until := map[string]time.Time{}
@@ -127,7 +127,7 @@ func TestRelated(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
 	const entries = 60
-	fetched(1, entries, a, b)
+	subscribeAll(1, entries, a, b)
 	for n := range entries {
 		a.mark(1, n, "S", "")
 	}

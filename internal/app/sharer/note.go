@@ -56,18 +56,18 @@ func (r *run) describe(ctx context.Context, l *local, edits []edit) ([]edit, err
 		}
 		return d.err != nil
 	})
-	r.fails(bad) // one of many errors is enough
+	r.addTrouble(bad) // one of many errors is enough
 	return edits, err
 }
 
 // noter adds edits to a set.
 type noter struct {
-	set    *set
-	base   *baseline // records edits that the set cannot hold
-	tree   *folders
-	rand   io.Reader
-	left   map[string]bool // paths of folders that feeds have left
-	warned []string        // edits that stay on this machine
+	set     *set
+	base    *baseline // records edits that the set cannot hold
+	tree    *folders
+	rand    io.Reader
+	vacated map[string]bool // paths of folders that feeds have left
+	warned  []string        // edits that stay on this machine
 }
 
 func (n *noter) random(bytes int) (string, error) { return random(n.rand, bytes) }
@@ -78,13 +78,13 @@ func (s *set) note(edits []edit, base *baseline, from io.Reader) (warned []strin
 	if len(edits) == 0 {
 		return nil, nil
 	}
-	n := &noter{set: s, base: base, tree: foldersOf(s.subs), rand: from, left: map[string]bool{}}
+	n := &noter{set: s, base: base, tree: foldersOf(s.subs), rand: from, vacated: map[string]bool{}}
 	for i := range edits {
 		if err := n.note(&edits[i]); err != nil {
 			return nil, err
 		}
 	}
-	for _, path := range slices.Backward(slices.Sorted(maps.Keys(n.left))) {
+	for _, path := range slices.Backward(slices.Sorted(maps.Keys(n.vacated))) {
 		if err := n.dropEmpty(path); err != nil && !errors.As(err, new(*feedsync.BoundError)) {
 			return nil, err
 		}
@@ -115,7 +115,7 @@ func (n *noter) note(d *edit) error {
 		return nil // the edits of its feeds put them into another folder
 	case editFeed:
 		sub := n.base.sub(d.feed)
-		sub.kept = true
+		sub.unshared = true
 		n.base.setSub(d.feed, sub)
 		if d.sub != nil {
 			name = d.sub.Title()
@@ -123,8 +123,8 @@ func (n *noter) note(d *edit) error {
 			name = label(it)
 		}
 	default:
-		if e, ok := n.base.entries(d.feed)[d.identity]; ok && strings.IndexByte(e.kept, d.flag) < 0 {
-			e.kept += string(d.flag)
+		if e, ok := n.base.entries(d.feed)[d.identity]; ok && strings.IndexByte(e.unshared, d.flag) < 0 {
+			e.unshared += string(d.flag)
 			n.base.setEntry(d.feed, d.identity, e)
 		}
 	}
@@ -225,7 +225,7 @@ func (n *noter) noteFeed(d *edit) error {
 }
 
 // leaves records that a feed leaves its folder.
-func (n *noter) leaves(feed string) { n.left[n.tree.path(n.tree.parent[feed])] = true }
+func (n *noter) leaves(feed string) { n.vacated[n.tree.path(n.tree.parent[feed])] = true }
 
 // unsubscribe makes the tombstone of a feed. Its content does not name the feed, for
 // privacy, and because programs that do not know tombstones read the document, too.

@@ -80,7 +80,7 @@ func (p *replica) migrateBaseline(r *run) error {
 	path := r.path(oldLastFile)
 	data, err := atomicfile.Read(path, maxDocument)
 	if errors.Is(err, fs.ErrNotExist) {
-		p.set.made = p.set.lastEdit(r.me)
+		p.set.lastOwnEdit = p.set.lastEdit(r.me)
 		return nil
 	}
 	if err != nil {
@@ -93,16 +93,16 @@ func (p *replica) migrateBaseline(r *run) error {
 		case n == 0:
 			ok = text == "lektor-share 1"
 		case word == "made":
-			p.set.made = parseDate(rest)
+			p.set.lastOwnEdit = parseDate(rest)
 		case word == "feed" || word == "subscribed" || word == "alias" || word == "in":
-			ok = p.base.take(word, []byte(rest))
+			ok = p.base.parseLine(word, []byte(rest))
 		default:
-			ok = p.base.take("entry", []byte(text)) // this version had no keyword before entries
+			ok = p.base.parseLine("entry", []byte(text)) // this version had no keyword before entries
 		}
 		if !ok {
 			return fmt.Errorf("%s: invalid line %q; if you remove the file, all differences between this machine and the set count as edits", path, text)
 		}
 	}
-	p.base.of = ""
+	p.base.lineFeed = ""
 	return nil
 }

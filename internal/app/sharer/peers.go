@@ -169,17 +169,17 @@ type exchange struct {
 	changed []string             // ids of marks that peers have changed
 	failed  int                  // number of peers that could not be read
 	origins map[string]string    // hash of a feed -> URL of the peer that it comes from
-	later   map[string]time.Time // name of a peer -> end of the pause that its server asked for
+	pauses  map[string]time.Time // name of a peer -> end of the pause that its server asked for
 }
 
 // exchange begins the exchange of a run.
 func (r *run) exchange() (*exchange, error) {
 	peers, err := r.peers()
-	return &exchange{run: r, peers: peers, origins: map[string]string{}, later: map[string]time.Time{}}, err
+	return &exchange{run: r, peers: peers, origins: map[string]string{}, pauses: map[string]time.Time{}}, err
 }
 
-// whole returns the number of peers whose documents were all read to their end.
-func (x *exchange) whole() (n int) {
+// completePeers returns the number of peers whose documents were all read to their end.
+func (x *exchange) completePeers() (n int) {
 	for _, one := range x.updates {
 		if len(one.broken) == 0 {
 			n++
@@ -255,7 +255,7 @@ func (x *exchange) fetchPeer(ctx context.Context, p peer) (*peerUpdate, error) {
 		}
 		n.record.Set("until", until)
 	}
-	n.note(x.now)
+	n.updateRecord(x.now)
 	if !n.found {
 		return nil, errNothing
 	}
@@ -349,7 +349,7 @@ func (x *exchange) notOurs(place string, doc *feedsync.Document) error {
 // later than our last edit before this run must be in the set, because this run made it.
 func (x *exchange) isOurs(it *feedsync.Item, kind feedsync.Kind) bool {
 	return !slices.ContainsFunc(it.History, func(u feedsync.Update) bool {
-		if u.By != x.me || !u.When.After(x.rep.made) {
+		if u.By != x.me || !u.When.After(x.rep.lastOwnEdit) {
 			return false
 		}
 		local := x.rep.set.find(kind, it.ID)
@@ -359,27 +359,27 @@ func (x *exchange) isOurs(it *feedsync.Item, kind feedsync.Kind) bool {
 
 // tooSoon returns an error if a server asked for a pause that has not ended.
 func tooSoon(place string, rec record, now time.Time) error {
-	left := parseDate(rec.Get("after")).Sub(now)
-	if !isURL(place) || left <= 0 || left > httpmsg.MaxRetryAfter { // too long: another clock wrote it
+	rest := parseDate(rec.Get("after")).Sub(now)
+	if !isURL(place) || rest <= 0 || rest > httpmsg.MaxRetryAfter { // too long: another clock wrote it
 		return nil
 	}
-	return &laterError{place, left}
+	return &pauseError{place, rest}
 }
 
-// laterError is the error for a request that was not made because of a pause.
-type laterError struct {
+// pauseError is the error for a request that was not made because of a pause.
+type pauseError struct {
 	place string
-	left  time.Duration
+	rest  time.Duration
 }
 
-func (e *laterError) Error() string {
-	return fmt.Sprintf("%s: not asked: the server asked for a pause, which ends in %s", feedurl.Brief(feedurl.Public(e.place)), humanize.ShortDuration(e.left))
+func (e *pauseError) Error() string {
+	return fmt.Sprintf("%s: not asked: the server asked for a pause, which ends in %s", feedurl.Brief(feedurl.Public(e.place)), humanize.ShortDuration(e.rest))
 }
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
-// note records when the peer wrote last, and which feeds it publishes.
-func (n *peerUpdate) note(now time.Time) {
+// updateRecord records when the peer wrote last, and which feeds it publishes.
+func (n *peerUpdate) updateRecord(now time.Time) {
 	wrote := parseDate(n.record.Get("wrote"))
 	for _, doc := range n.docs {
 		if doc.Sharing != nil && doc.Sharing.Until.After(wrote) {
@@ -421,22 +421,22 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 		case err != nil:
 			x.failed++
 			if wait := httpmsg.Pause(err); wait > 0 {
-				x.later[p.name] = x.now.Add(wait)
+				x.pauses[p.name] = x.now.Add(wait)
 			}
 			for _, e := range errlist.Errors(err) {
 				x.s.Report.Print(fmt.Errorf("%s: %w", p.name, e))
 			}
 		}
 		if n != nil {
-			x.take(n)
+			x.mergeUpdate(n)
 			x.updates = append(x.updates, n)
 		}
 	}
 	return nil
 }
 
-// take merges the documents of a peer into the set.
-func (x *exchange) take(n *peerUpdate) {
+// mergeUpdate merges the documents of a peer into the set.
+func (x *exchange) mergeUpdate(n *peerUpdate) {
 	subs, marks := x.rep.set.merge(n.docs)
 	for _, id := range subs {
 		if isURL(n.peer.place) {
@@ -455,7 +455,7 @@ func (x *exchange) remember() error {
 			return err
 		}
 	}
-	for name, when := range x.later {
+	for name, when := range x.pauses {
 		rec := x.record(name)
 		rec.Set("after", feedsync.FormatDate(when))
 		if err := x.writeRecord(name, rec); err != nil {
@@ -485,9 +485,9 @@ func (x *exchange) recover(ctx context.Context, dryRun bool) error {
 			u.marks = latest(u.marks, doc.Sharing.Until)
 		}
 	}
-	x.take(n)
-	x.rep.set.made = x.rep.set.lastEdit(x.me)
-	x.rep.made = x.rep.set.made
+	x.mergeUpdate(n)
+	x.rep.set.lastOwnEdit = x.rep.set.lastEdit(x.me)
+	x.rep.lastOwnEdit = x.rep.set.lastOwnEdit
 	if dryRun {
 		return nil
 	}

@@ -57,19 +57,19 @@ func (p directory) read(_ context.Context, name string, rec record) ([]byte, err
 	} else if err != nil {
 		return nil, err
 	}
-	is := identity(path)
-	if rec.Get(name) == is {
+	current := identity(path)
+	if rec.Get(name) == current {
 		return nil, nil
 	}
 	data, err := atomicfile.Read(path, maxDocument)
-	rec.Set(name, is)
+	rec.Set(name, current)
 	return data, err
 }
 
 func (p directory) has(name, version string, rec record) bool {
 	path := filepath.Join(p.path, name)
-	was, is, _ := strings.Cut(rec.Get(name), ", ")
-	return was == version && is == identity(path) && atomicfile.Exists(path)
+	wroteVersion, recorded, _ := strings.Cut(rec.Get(name), ", ")
+	return wroteVersion == version && recorded == identity(path) && atomicfile.Exists(path)
 }
 
 func (p directory) write(_ context.Context, name, version string, doc func(io.Writer) error, rec record, _ func([]byte) error) error {
@@ -132,11 +132,11 @@ func identity(path string) string {
 		return "none"
 	}
 	// An atomic replacement has a new inode, even with the same size and time.
-	is := fmt.Sprintf("%d %d", fi.Size(), fi.ModTime().UnixNano())
+	id := fmt.Sprintf("%d %d", fi.Size(), fi.ModTime().UnixNano())
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
-		is += fmt.Sprintf(" %d", st.Ino)
+		id += fmt.Sprintf(" %d", st.Ino)
 	}
-	return is
+	return id
 }
 
 // server is a place on a web server that supports PUT.

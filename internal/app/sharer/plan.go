@@ -51,13 +51,13 @@ func (p *planner) plan(s *set) []action {
 	var out []action
 	tree := foldersOf(s.subs)
 	for _, it := range s.subs.Items() {
-		if isFolder(it) || p.local.unread[it.ID] || p.local.own[it.ID] != "" || p.base.sub(it.ID).kept {
+		if isFolder(it) || p.local.unread[it.ID] || p.local.withheld[it.ID] != "" || p.base.sub(it.ID).unshared {
 			continue
 		}
 		out = append(out, p.feed(tree, it)...)
 	}
 	for _, feed := range slices.Sorted(maps.Keys(p.local.entries)) {
-		if p.local.own[feed] == "" && len(s.marks[feed]) > 0 {
+		if p.local.withheld[feed] == "" && len(s.marks[feed]) > 0 {
 			out = append(out, p.marks(s, feed)...)
 		}
 	}
@@ -117,11 +117,11 @@ func (p *planner) refuses(hash, url, id string) string {
 // marks returns the actions for the entries of a feed.
 func (p *planner) marks(s *set, feed string) (out []action) {
 	here, entries := p.local.entries[feed], p.base.entries(feed)
-	own := entries.own(here)
+	own := entries.bySharedIdentity(here)
 	wanted := map[string]*action{}
 	for _, m := range s.marks[feed] {
-		identity, as := own[m.identity()]
-		if !as {
+		identity, mapped := own[m.identity()]
+		if !mapped {
 			identity = m.identity()
 		}
 		ref, ok := here[identity]
@@ -129,7 +129,7 @@ func (p *planner) marks(s *set, feed string) (out []action) {
 		if !ok || ref.HasFlag(c) == !m.Deleted {
 			continue
 		}
-		if e := entries[identity]; e.as != "" && !as || strings.IndexByte(e.kept, c) >= 0 {
+		if e := entries[identity]; e.sharedAs != "" && !mapped || strings.IndexByte(e.unshared, c) >= 0 {
 			continue
 		}
 		a := wanted[identity]

@@ -195,7 +195,7 @@ func (x *exchange) overwritten(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		if err == nil && data != nil {
-			if err := x.another(name, data); err != nil {
+			if err := x.checkOwner(name, data); err != nil {
 				return err
 			}
 		}
@@ -203,10 +203,10 @@ func (x *exchange) overwritten(ctx context.Context) error {
 	return nil
 }
 
-// another returns an error if a document in our place was written by another lektor-dir
+// checkOwner returns an error if a document in our place was written by another lektor-dir
 // that uses our name: it has edits that were not made here, or is newer than the published
 // one.
-func (x *exchange) another(name string, data []byte) error {
+func (x *exchange) checkOwner(name string, data []byte) error {
 	doc, _ := feedsync.ParseNews(data, x.isKnown)
 	if doc == nil {
 		return nil
@@ -268,7 +268,7 @@ func (x *exchange) publishDocuments(ctx context.Context) error {
 		if err := tooSoon(x.target, rec, x.now); err != nil {
 			return errors.Join(bad, err)
 		}
-		err := to.write(ctx, name, version, func(w io.Writer) error { return x.document(name, w) }, rec, func(data []byte) error { return x.another(name, data) })
+		err := to.write(ctx, name, version, func(w io.Writer) error { return x.document(name, w) }, rec, func(data []byte) error { return x.checkOwner(name, data) })
 		if err == nil {
 			rec.Set("after", "")
 		} else if wait := httpmsg.Pause(err); wait > 0 {
@@ -278,15 +278,15 @@ func (x *exchange) publishDocuments(ctx context.Context) error {
 			continue
 		}
 		bad = errors.Join(bad, err)
-		if name != subsFile || !ofOne(err) {
+		if name != subsFile || !concernsOneDocument(err) {
 			return bad
 		}
 	}
 	return bad
 }
 
-// ofOne reports whether an error concerns a single document, so that the next may succeed.
-func ofOne(err error) bool {
+// concernsOneDocument reports whether an error concerns a single document, so that the next may succeed.
+func concernsOneDocument(err error) bool {
 	e, ok := errors.AsType[*httpmsg.StatusError](err)
 	switch {
 	case !ok:
@@ -297,10 +297,10 @@ func ofOne(err error) bool {
 	return false
 }
 
-// lasting reports whether an error of publishing remains until the user does something
+// isPermanent reports whether an error of publishing remains until the user does something
 // here.
-func lasting(err error) bool {
-	if errors.As(err, new(*CopiedError)) || !httpmsg.Remote(err) && !errors.As(err, new(*laterError)) {
+func isPermanent(err error) bool {
+	if errors.As(err, new(*CopiedError)) || !httpmsg.Remote(err) && !errors.As(err, new(*pauseError)) {
 		return true
 	}
 	e, ok := errors.AsType[*httpmsg.StatusError](err)
@@ -326,12 +326,12 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 	if !ok {
 		return cmdline.Usagef("--set %s: use subscriptions or state", o.Set)
 	}
-	r, l, err := o.noted(ctx, s)
+	r, l, err := o.openRecordingEdits(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer r.end()
-	if err := errors.Join(r.commit(l.own), r.trouble); err != nil {
+	if err := errors.Join(r.commit(l.withheld), r.trouble); err != nil {
 		return err
 	}
 	x, err := r.exchange()

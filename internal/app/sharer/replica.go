@@ -19,13 +19,13 @@ import (
 
 // replica is the set and the baseline of a lektor-dir, with their store.
 type replica struct {
-	set    *set
-	base   *baseline
-	store  *store
-	lost   bool      // the store is missing, but there was one
-	made   time.Time // time of the last edit by this endpoint before this run
-	before untils    // dates of the documents before this run
-	gone   []string  // files of the previous version, which the store replaces
+	set         *set
+	base        *baseline
+	store       *store
+	lost        bool      // the store is missing, but there was one
+	lastOwnEdit time.Time // time of the last edit by this endpoint before this run
+	before      untils    // dates of the documents before this run
+	obsolete    []string  // files of the previous version, which the store replaces
 }
 
 // load reads the replica.
@@ -45,10 +45,10 @@ func (r *run) load() error {
 	}
 	for _, name := range []string{subsFile, completeFile, partialFile, oldIndexFile, oldLastFile} {
 		if atomicfile.Exists(r.path(name)) {
-			p.gone = append(p.gone, r.path(name))
+			p.obsolete = append(p.obsolete, r.path(name))
 		}
 	}
-	p.made, p.before = p.set.made, p.set.until
+	p.lastOwnEdit, p.before = p.set.lastOwnEdit, p.set.until
 	return nil
 }
 
@@ -62,7 +62,7 @@ func (r *run) note(ctx context.Context) (*local, error) {
 	edits := diff(p.base, l)
 	for hash, sub := range l.subs {
 		// A subscription that the set has lost is only in the baseline.
-		if f := p.base.sub(hash); f.subscribed && !f.kept && p.set.subs.Item(hash) == nil {
+		if f := p.base.sub(hash); f.subscribed && !f.unshared && p.set.subs.Item(hash) == nil {
 			edits = append(edits, edit{kind: editFeed, feed: hash, sub: sub})
 		}
 	}
@@ -103,11 +103,11 @@ func (r *run) confirm(ctx context.Context, l *local, edits []edit) ([]edit, erro
 	defer w.Close()
 	gone := map[entryID]bool{}
 	for feed, identities := range missing {
-		sure, err := r.absent(ctx, w, feed, identities)
+		absent, err := r.absent(ctx, w, feed, identities)
 		if err != nil {
 			return nil, err
 		}
-		for _, identity := range sure {
+		for _, identity := range absent {
 			gone[entryID{feed, identity}] = true
 		}
 	}
@@ -121,11 +121,11 @@ func (r *run) confirm(ctx context.Context, l *local, edits []edit) ([]edit, erro
 	}), nil
 }
 
-// commit saves set and baseline. own are the feeds that this machine withholds: if other
-// feeds are withheld than before, all documents are dated anew.
-func (r *run) commit(own map[string]string) error {
+// commit saves set and baseline. withheld are the feeds that this machine withholds: if they
+// are other feeds than before, all documents are dated anew.
+func (r *run) commit(withheld map[string]string) error {
 	p, s, st := r.rep, r.rep.set, r.rep.store
-	withdrawn := s.withdraw(own)
+	withdrawn := s.withdraw(withheld)
 	complete := s.date(withdrawn)
 	acted := len(p.base.lines) > 0 || st.acted
 	if acted {
@@ -138,13 +138,13 @@ func (r *run) commit(own map[string]string) error {
 			return err
 		}
 	}
-	for _, path := range p.gone {
+	for _, path := range p.obsolete {
 		st.step()
 		if err := atomicfile.Remove(path); err != nil {
 			return err
 		}
 	}
-	p.gone = nil
+	p.obsolete = nil
 	return nil
 }
 
@@ -177,7 +177,7 @@ func (p *replica) save(complete bool) error {
 	if err != nil {
 		return err
 	}
-	st.acted, p.base.lines, p.base.of, s.subsTouched = false, nil, "", false
+	st.acted, p.base.lines, p.base.lineFeed, s.subsTouched = false, nil, "", false
 	clear(s.touched)
 	st.step()
 	return atomicfile.WriteUnsynced(st.path+commitsSuffix, fmt.Appendf(nil, "%d\n", st.commits))

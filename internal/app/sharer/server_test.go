@@ -190,8 +190,8 @@ func (d *dav) store(path, body string) {
 	d.files[path] = next
 }
 
-// took returns the requests since the last call.
-func (d *dav) took() string {
+// takeLog returns the requests since the last call.
+func (d *dav) takeLog() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := strings.Join(d.log, ", ")
@@ -215,13 +215,13 @@ func onServer(t *testing.T, srv *dav) (a, b *machine) {
 	target := strings.Replace(srv.URL, "http://", "http://me:s3cret@", 1) + "/dav"
 	c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	a, b = newMachine(t, c, "a", target), newMachine(t, c, "b", target)
-	a.reads(srv, b)
-	b.reads(srv, a)
+	a.addPeer(srv, b)
+	b.addPeer(srv, a)
 	return a, b
 }
 
-// reads makes another machine a peer of m.
-func (m *machine) reads(srv *dav, other *machine) {
+// addPeer makes another machine a peer of m.
+func (m *machine) addPeer(srv *dav, other *machine) {
 	m.t.Helper()
 	o := PeerOptions{Common: m.common(), Words: []string{"add", other.name, srv.URL + "/dav/" + other.endpoint()}}
 	if err := Peer(m.t.Context(), o, m.streams()); err != nil {
@@ -229,8 +229,8 @@ func (m *machine) reads(srv *dav, other *machine) {
 	}
 }
 
-// says returns a handler that sends one answer to every request.
-func says(status int, header, body string) func(http.ResponseWriter, *http.Request) int {
+// answerWith returns a handler that sends one answer to every request.
+func answerWith(status int, header, body string) func(http.ResponseWriter, *http.Request) int {
 	return func(w http.ResponseWriter, _ *http.Request) int {
 		if name, value, ok := strings.Cut(header, ": "); ok {
 			w.Header().Set(name, value)
@@ -265,17 +265,17 @@ func TestServer(t *testing.T) {
 	}
 	a.mark(1, 0, "S", "")
 	b.mark(1, 1, "F", "")
-	srv.took()
+	srv.takeLog()
 	rounds(1, b, a, b)
 	same(t, a, b)
 	if s := b.state(); !strings.Contains(s, "0000000100000000 S") || !strings.Contains(s, "0000000100000001 F") {
 		t.Errorf("state: %s", s)
 	}
 	rounds(1, a, b)
-	srv.took()
+	srv.takeLog()
 	rounds(1, a, b)
 	want := "GET b/subscriptions.opml 304 conditional, GET b/state.rss 304 conditional, GET a/subscriptions.opml 304 conditional, GET a/state.rss 304 conditional"
-	if got := srv.took(); got != want {
+	if got := srv.takeLog(); got != want {
 		t.Errorf("a sync without changes sent %s", got)
 	}
 	// After one change, only partial documents are transferred.
@@ -285,17 +285,17 @@ func TestServer(t *testing.T) {
 		a.mark(1, 10+n, "S", "")
 	}
 	rounds(2, a, b)
-	srv.took()
+	srv.takeLog()
 	a.mark(1, 2, "S", "")
 	rounds(1, a, b)
 	same(t, a, b)
-	got := srv.took()
+	got := srv.takeLog()
 	if strings.Contains(got, "state-all") || !strings.Contains(got, "PUT a/state.rss 204") || !strings.Contains(got, "GET a/state.rss 200") || strings.Contains(got, "subscriptions.opml 2") {
 		t.Errorf("one change sent %s", got)
 	}
 	// If the server is down, the sync fails with errRemote, and the next one tries again.
 	a.mark(1, 20, "F", "")
-	srv.answer = says(http.StatusServiceUnavailable, "", "")
+	srv.answer = answerWith(http.StatusServiceUnavailable, "", "")
 	if err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams()); err != errRemote {
 		t.Errorf("%v: %s", err, &a.err)
 	}
@@ -314,9 +314,9 @@ func TestServer(t *testing.T) {
 	partial := "/dav/" + name[a] + "/" + partialFile
 	old := regexp.MustCompile(`since="[^"]*" until="[^"]*"`).ReplaceAllString(srv.files[partial].body, `since="Fri, 01 Jan 1999 00:00:00 GMT" until="Sat, 01 Jan 2000 00:00:00 GMT"`)
 	srv.store(partial, old)
-	srv.took()
+	srv.takeLog()
 	rounds(1, b)
-	if got := srv.took(); !strings.Contains(got, "GET a/state-all.rss") {
-		t.Errorf("after until fell, the requests are %s", got)
+	if got := srv.takeLog(); !strings.Contains(got, "GET a/state-all.rss") {
+		t.Errorf("after the until date fell, the requests are %s", got)
 	}
 }

@@ -14,11 +14,11 @@ import (
 // set is the state that all machines agree on: subscriptions, folders, and marks of
 // entries. It is a value and uses neither disk nor network.
 type set struct {
-	subs  *feedsync.Document
-	marks map[string]map[string]*mark // by feed, then by the rest of the id (identity and flag)
-	me    string                      // name of the endpoint that edits
-	now   time.Time
-	made  time.Time // time of the last edit by this endpoint
+	subs        *feedsync.Document
+	marks       map[string]map[string]*mark // by feed, then by the rest of the id (identity and flag)
+	me          string                      // name of the endpoint that edits
+	now         time.Time
+	lastOwnEdit time.Time // time of the last edit by this endpoint
 
 	until untils
 	// withdrawn lists the feeds that the documents hide, and, with "-", the ended feeds
@@ -141,8 +141,8 @@ func (s *set) sorted(want func(feed string, m *mark) bool) []*mark {
 
 // inConflict returns all items in conflict, and folders that would be inside themselves.
 func (s *set) inConflict() []*feedsync.Item {
-	circle := foldersOf(s.subs).circle
-	out := slices.DeleteFunc(s.subs.Items(), func(it *feedsync.Item) bool { return !it.Conflict && !slices.Contains(circle, it.ID) })
+	cycle := foldersOf(s.subs).cycle
+	out := slices.DeleteFunc(s.subs.Items(), func(it *feedsync.Item) bool { return !it.Conflict && !slices.Contains(cycle, it.ID) })
 	for _, m := range s.sorted(func(_ string, m *mark) bool { return m.Conflict }) {
 		out = append(out, m.Item)
 	}
@@ -251,8 +251,8 @@ func (s *set) modify(kind feedsync.Kind, id string, content []byte, parent strin
 
 // edited adds an item that this endpoint has edited, and updates the time of the last edit.
 func (s *set) edited(kind feedsync.Kind, it *feedsync.Item, when time.Time) {
-	if when.After(s.made) {
-		s.made = when
+	if when.After(s.lastOwnEdit) {
+		s.lastOwnEdit = when
 	}
 	s.replace(kind, it)
 }
@@ -285,15 +285,15 @@ func (s *set) unsubscribed(feed string) bool {
 
 // withdraw updates withdrawn for the feeds that this machine withholds, and reports whether
 // it has changed.
-func (s *set) withdraw(own map[string]string) bool {
+func (s *set) withdraw(withheld map[string]string) bool {
 	var feeds []string
-	for _, feed := range slices.Sorted(maps.Keys(own)) {
+	for _, feed := range slices.Sorted(maps.Keys(withheld)) {
 		if len(s.marks[feed]) > 0 || s.subs.Item(feed) != nil {
 			feeds = append(feeds, feed)
 		}
 	}
 	for _, feed := range slices.Sorted(maps.Keys(s.marks)) {
-		if own[feed] == "" && s.unsubscribed(feed) {
+		if withheld[feed] == "" && s.unsubscribed(feed) {
 			feeds = append(feeds, "-"+feed)
 		}
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// told returns the text of all documents that a machine has published.
-func (m *machine) told(target string) string {
+// publishedText returns the text of all documents that a machine has published.
+func (m *machine) publishedText(target string) string {
 	m.t.Helper()
 	var out strings.Builder
 	for _, name := range documents {
@@ -61,7 +61,7 @@ func TestFeedMadePrivateIsWithdrawn(t *testing.T) {
 	b.write(secret+"/etc/view/alias", "Another secret\n")
 	a.mark(1, 1, "S", "")
 	rounds(2, a, b)
-	if s := a.told(target); !strings.Contains(s, "feed1.example") || !strings.Contains(s, "Another secret") || !strings.Contains(s, "Entry 1 of 1") {
+	if s := a.publishedText(target); !strings.Contains(s, "feed1.example") || !strings.Contains(s, "Another secret") || !strings.Contains(s, "Entry 1 of 1") {
 		t.Fatalf("before: %s", s)
 	}
 	until := func(name string) time.Time { return a.published(target, name).Sharing.Until }
@@ -72,7 +72,7 @@ func TestFeedMadePrivateIsWithdrawn(t *testing.T) {
 	for _, file := range []string{"etc/share/never", "etc/fetch/headers", "etc/fetch/private"} {
 		a.write(secret+"/"+file, "Cookie: x\n")
 		a.sync()
-		s := a.told(target)
+		s := a.publishedText(target)
 		for _, word := range []string{"feed1", "ecret", "Within", testdir.Hash(feedURL(1)), "of 1<"} {
 			if strings.Contains(s, word) {
 				t.Errorf("%s: the documents have %q: %s", file, word, s)
@@ -93,7 +93,7 @@ func TestFeedMadePrivateIsWithdrawn(t *testing.T) {
 		// The peer's further edits are merged, but neither applied nor published.
 		b.mark(1, 2, "F", "")
 		rounds(1, b, a)
-		if a.has(1, 2, 'F') || strings.Contains(a.told(target), "feed1") || !strings.Contains(a.set(), ":0000000100000002:F") {
+		if a.has(1, 2, 'F') || strings.Contains(a.publishedText(target), "feed1") || !strings.Contains(a.set(), ":0000000100000002:F") {
 			t.Errorf("%s: %s\n%s", file, a.state(), a.set())
 		}
 		if !strings.Contains(b.state(), feedURL(1)) || !b.has(1, 0, 'F') {
@@ -103,7 +103,7 @@ func TestFeedMadePrivateIsWithdrawn(t *testing.T) {
 			t.Fatal(err)
 		}
 		rounds(2, a, b)
-		if s := a.told(target); !strings.Contains(s, "feed1.example") || !strings.Contains(s, "Entry 1 of 1") {
+		if s := a.publishedText(target); !strings.Contains(s, "feed1.example") || !strings.Contains(s, "Entry 1 of 1") {
 			t.Errorf("%s: shared again: %s", file, s)
 		}
 		same(t, a, b)
@@ -116,15 +116,15 @@ func TestFeedMadePrivateIsWithdrawn(t *testing.T) {
 func TestMarksOfAnEndedSubscription(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
-	fetched(1, 3, all...)
-	fetched(2, 3, all...)
+	subscribeAll(1, 3, all...)
+	subscribeAll(2, 3, all...)
 	a.mark(1, 0, "F", "")
 	a.mark(2, 0, "F", "")
 	rounds(2, a, b)
 	a.unsubscribe(1)
 	rounds(2, a, b)
 	for _, m := range all {
-		s := m.told(target)
+		s := m.publishedText(target)
 		if strings.Contains(s, "feed1.example") || strings.Contains(s, "Entry 0 of 1") || !strings.Contains(s, ":0000000100000000:F") || !strings.Contains(s, "Entry 0 of 2") {
 			t.Errorf("%s publishes %s", m.name, s)
 		}
@@ -143,7 +143,7 @@ func TestMarksOfAnEndedSubscription(t *testing.T) {
 func TestReplacedEntryIsNotRead(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
-	fetched(1, 3, all...)
+	subscribeAll(1, 3, all...)
 	rounds(2, a, b)
 	hash := testdir.Hash(feedURL(1))
 	name := "1503674300.M1P1Q1I0000000100000000.a"
@@ -187,8 +187,8 @@ func TestReplacedEntryIsNotRead(t *testing.T) {
 func TestGreatestVersion(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
-	fetched(1, 3, all...)
-	fetched(2, 3, all...)
+	subscribeAll(1, 3, all...)
+	subscribeAll(2, 3, all...)
 	rounds(2, a, b)
 	evil := filepath.Join(target, "evil")
 	hash := testdir.Hash(feedURL(1))
@@ -234,7 +234,7 @@ func TestGreatestVersion(t *testing.T) {
 func TestTooLong(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
-	fetched(1, 1, all...)
+	subscribeAll(1, 1, all...)
 	long := feedURL(9) + strings.Repeat("x", maxURL)
 	if _, err := a.Feed(long, "Long", "etc/fetch/url="+long); err != nil {
 		t.Fatal(err)
@@ -253,7 +253,7 @@ func TestTooLong(t *testing.T) {
 			t.Errorf("%s", &b.err)
 		}
 	}
-	if s := a.told(target); strings.Contains(s, "Long") || !strings.Contains(s, "00000000000000aa:F") || len(s) > 40_000 {
+	if s := a.publishedText(target); strings.Contains(s, "Long") || !strings.Contains(s, "00000000000000aa:F") || len(s) > 40_000 {
 		t.Errorf("%d bytes: %.3000s", len(s), s)
 	}
 	if strings.Contains(b.state(), "xxx") || strings.Contains(b.state(), "zzz") {
@@ -266,7 +266,7 @@ func TestTooLong(t *testing.T) {
 func TestSyncSummary(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
-	fetched(1, 120, all...)
+	subscribeAll(1, 120, all...)
 	a.subscribe(2)
 	rounds(2, a, b)
 	wrote := a.clock.now

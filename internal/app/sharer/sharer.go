@@ -143,8 +143,8 @@ func (c Common) begin(s *cmdline.Streams) (*run, error) {
 	return r, nil
 }
 
-// noted begins a run as [Common.begin] does, and adds the edits of the user to the set.
-func (c Common) noted(ctx context.Context, s *cmdline.Streams) (*run, *local, error) {
+// openRecordingEdits begins a run as [Common.begin] does, and adds the edits of the user to the set.
+func (c Common) openRecordingEdits(ctx context.Context, s *cmdline.Streams) (*run, *local, error) {
 	r, err := c.begin(s)
 	if err != nil {
 		return nil, nil, err

@@ -97,9 +97,9 @@ func (m *machine) deliver(feed, n int) {
 	}
 }
 
-// fetched makes a subscription and its first entries on each machine, as if each had
+// subscribeAll makes a subscription and its first entries on each machine, as if each had
 // fetched the feed.
-func fetched(feed, entries int, all ...*machine) {
+func subscribeAll(feed, entries int, all ...*machine) {
 	for _, m := range all {
 		m.t.Helper()
 		m.subscribe(feed)
@@ -484,7 +484,7 @@ func TestGuards(t *testing.T) {
 func TestTruncated(t *testing.T) {
 	all, target := machines(t, "a b c")
 	a, b, c := all[0], all[1], all[2]
-	fetched(1, 3, all...)
+	subscribeAll(1, 3, all...)
 	rounds(2, a, b, c)
 	own := a.endpoint()
 	for _, cut := range []string{subsFile, partialFile, completeFile} {
@@ -680,7 +680,7 @@ func TestGone(t *testing.T) {
 func TestWithdrawn(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
-	fetched(1, 4, all...)
+	subscribeAll(1, 4, all...)
 	a.mark(1, 3, "F", "")
 	rounds(2, a, b)
 	set := a.set()
@@ -828,7 +828,7 @@ func TestUnreadable(t *testing.T) {
 func TestUnreadableEntry(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
-	fetched(1, 3, all...)
+	subscribeAll(1, 3, all...)
 	a.mark(1, 0, "S", "")
 	rounds(2, a, b)
 	b.mark(1, 0, "", "S") // a does not know of this edit and edits the entry, too

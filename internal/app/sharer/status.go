@@ -73,26 +73,26 @@ func (r *run) removePeer(name string) error {
 	return errors.Join(atomicfile.Remove(r.path(peersDir, name)), os.RemoveAll(r.path(readDir, name)))
 }
 
-// shown is a peer as it is printed.
-type shown struct {
+// peerRow is a peer as it is printed.
+type peerRow struct {
 	peer
 	success time.Time // time of the last successful read
 	wrote   time.Time // date of its newest document
 	now     time.Time
 }
 
-var peerColumns = []cmdline.Column[shown]{
-	{Name: "name", Get: func(p shown) any { return p.name }},
-	{Name: "place", Get: func(p shown) any { return feedurl.Public(p.place) }},
-	{Name: "success", Get: func(p shown) any { return p.success }},
-	{Name: "age", Get: func(p shown) any {
+var peerColumns = []cmdline.Column[peerRow]{
+	{Name: "name", Get: func(p peerRow) any { return p.name }},
+	{Name: "place", Get: func(p peerRow) any { return feedurl.Public(p.place) }},
+	{Name: "success", Get: func(p peerRow) any { return p.success }},
+	{Name: "age", Get: func(p peerRow) any {
 		if p.success.IsZero() {
 			return "never"
 		}
 		return humanize.ShortDuration(p.now.Sub(p.success))
 	}},
-	{Name: "wrote", Get: func(p shown) any { return p.wrote }},
-	{Name: "silent", Get: func(p shown) any {
+	{Name: "wrote", Get: func(p peerRow) any { return p.wrote }},
+	{Name: "silent", Get: func(p peerRow) any {
 		if p.wrote.IsZero() {
 			return "never"
 		}
@@ -101,14 +101,14 @@ var peerColumns = []cmdline.Column[shown]{
 }
 
 func (r *run) printPeers(o cmdline.PrinterOptions) error {
-	return cmdline.Records(r.s.Out, o, "tsv", peerColumns, func(p *cmdline.Printer[shown]) error {
+	return cmdline.Records(r.s.Out, o, "tsv", peerColumns, func(p *cmdline.Printer[peerRow]) error {
 		peers, err := r.peers()
 		if err != nil {
 			return err
 		}
 		for _, peer := range peers {
 			rec := r.record(peer.name)
-			if err := p.Print(shown{peer, parseDate(rec.Get("success")), parseDate(rec.Get("wrote")), r.now}); err != nil {
+			if err := p.Print(peerRow{peer, parseDate(rec.Get("success")), parseDate(rec.Get("wrote")), r.now}); err != nil {
 				return err
 			}
 		}
@@ -153,23 +153,23 @@ func Status(ctx context.Context, o StatusOptions, s *cmdline.Streams) error {
 		return err
 	}
 	r.summary(len(peers), "", waiting)
-	for _, hash := range slices.Sorted(maps.Keys(l.own)) {
+	for _, hash := range slices.Sorted(maps.Keys(l.withheld)) {
 		name := hash
 		if sub, err := feedstate.Read(r.d, hash); err == nil {
 			name = sub.Title()
 		}
-		still := 0
+		publishers := 0
 		for _, peer := range peers {
 			if slices.Contains(strings.Fields(r.record(peer.name).Get("feeds")), hash) {
-				still++
+				publishers++
 			}
 		}
-		text := fmt.Sprintf("not shared: %s, which %s", name, l.own[hash])
+		text := fmt.Sprintf("not shared: %s, which %s", name, l.withheld[hash])
 		switch {
-		case still == 1:
+		case publishers == 1:
 			text += "; 1 peer still publishes it"
-		case still > 1:
-			text += fmt.Sprintf("; %d peers still publish it", still)
+		case publishers > 1:
+			text += fmt.Sprintf("; %d peers still publish it", publishers)
 		}
 		s.Report.Info("%s", text)
 	}
@@ -196,8 +196,8 @@ var conflictColumns = []cmdline.Column[conflict]{
 	{Name: "theirs", Get: func(c conflict) any { return c.other }},
 }
 
-// say describes the state of an item in words.
-func say(t *folders, it *feedsync.Item) string {
+// describeItem describes the state of an item in words.
+func describeItem(t *folders, it *feedsync.Item) string {
 	switch _, _, flag, state := splitState(it.ID); {
 	case state && it.Deleted:
 		return "not " + wordOf(flag)
@@ -244,18 +244,18 @@ func (s *set) conflicts() (out []conflict) {
 		} else if isFolder(it) {
 			kind = "folder"
 		}
-		c := conflict{it: it, kind: kind, ours: say(t, it)}
+		c := conflict{it: it, kind: kind, ours: describeItem(t, it)}
 		for _, k := range it.Conflicts {
 			c.by, c.when, c.other = k.By, k.When, "deleted"
 			if loser, err := k.Loser(it.ID); err == nil {
-				c.other = say(t, loser)
+				c.other = describeItem(t, loser)
 			}
 			out = append(out, c)
 		}
 		if it.Conflict && len(it.Conflicts) == 0 {
 			out = append(out, c)
 		}
-		if slices.Contains(t.circle, it.ID) {
+		if slices.Contains(t.cycle, it.ID) {
 			c.by, c.when, c.other = "", time.Time{}, "within itself; move one of the folders"
 			out = append(out, c)
 		}
@@ -283,7 +283,7 @@ func Resolve(ctx context.Context, o ResolveOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	r, l, err := o.noted(ctx, s)
+	r, l, err := o.openRecordingEdits(ctx, s)
 	if err != nil {
 		return err
 	}

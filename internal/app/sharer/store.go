@@ -160,7 +160,7 @@ func (d *decoder) decode(data []byte) string {
 		return "its first block is damaged" // unlike later blocks, it was written together with the file
 	}
 	d.settle()
-	d.base.of = ""
+	d.base.lineFeed = ""
 	d.set.subs.Append(d.order...)
 	d.set.subs.Arrange()
 	return ""
@@ -213,12 +213,12 @@ func (d *decoder) settle() {
 
 // lines applies lines of set and baseline.
 func (d *decoder) lines(lines []byte) error {
-	d.base.of = ""
+	d.base.lineFeed = ""
 	for len(lines) > 0 {
 		line, rest, _ := bytes.Cut(lines, []byte{'\n'})
 		lines = rest
 		word, args, _ := bytes.Cut(line, []byte{' '})
-		if !d.line(string(word), args) && !d.base.take(string(word), args) {
+		if !d.line(string(word), args) && !d.base.parseLine(string(word), args) {
 			return fmt.Errorf("invalid line %.80q", line)
 		}
 	}
@@ -261,7 +261,7 @@ func (d *decoder) line(word string, args []byte) bool {
 			return false
 		}
 	case "made":
-		s.made = parseDate(args)
+		s.lastOwnEdit = parseDate(args)
 	case "withdrawn":
 		s.withdrawn = string(args)
 	case "commit":
@@ -394,7 +394,7 @@ func parseDate[T string | []byte](s T) time.Time {
 // feeds.
 func (st *store) appendMeta(b []byte, s *set) []byte {
 	b = fmt.Appendf(b, "commit %d\n", st.commits)
-	b = appendDate(b, "made", s.made)
+	b = appendDate(b, "made", s.lastOwnEdit)
 	b = appendDate(b, "until subscriptions", s.until.subs)
 	b = appendDate(b, "until marks", s.until.marks)
 	return fmt.Appendf(b, "withdrawn %s\n", s.withdrawn)

@@ -98,7 +98,7 @@ func (x *exchange) publish(ctx context.Context) error {
 		return err
 	}
 	err := x.publishDocuments(ctx)
-	if err == nil || !isURL(x.target) || lasting(err) {
+	if err == nil || !isURL(x.target) || isPermanent(err) {
 		return err
 	}
 	x.s.Report.Print(err)
@@ -109,7 +109,7 @@ func (x *exchange) publish(ctx context.Context) error {
 // report prints the summary of a sync, unless quiet, and returns its error.
 func (x *exchange) report(done outcome, quiet bool) error {
 	if !quiet {
-		x.summary(x.whole(), done.text, done.waiting)
+		x.summary(x.completePeers(), done.text, done.waiting)
 	}
 	if done.failed == nil && x.failed > 0 {
 		return errRemote
@@ -154,7 +154,7 @@ func (r *run) plan(l *local, changed []string, origins map[string]string, yes bo
 // before the lektor-dir is changed.
 func (r *run) save(p *plan) error {
 	r.sweep()
-	return r.commit(p.local.own)
+	return r.commit(p.local.withheld)
 }
 
 // outcome is the result of applying a plan.
@@ -172,7 +172,7 @@ func (r *run) apply(ctx context.Context, p *plan) (outcome, error) {
 	if len(p.actions) > 0 {
 		err = a.apply(ctx, p.actions)
 		if !errors.As(err, new(*errStop)) {
-			err = errors.Join(err, r.commit(p.local.own))
+			err = errors.Join(err, r.commit(p.local.withheld))
 		}
 	}
 	done := outcome{a.summary(), p.waiting + a.waiting, errors.Join(r.result(p), err)}
@@ -214,7 +214,7 @@ type ApplyOptions struct {
 // Apply applies the set to the lektor-dir and does nothing else. It is for entries that
 // were fetched after their marks were read.
 func Apply(ctx context.Context, o ApplyOptions, s *cmdline.Streams) error {
-	r, l, err := o.noted(ctx, s)
+	r, l, err := o.openRecordingEdits(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (r *run) applyNow(ctx context.Context, l *local, yes, dryRun bool) error {
 		r.describePlan(p)
 		return r.result(p)
 	}
-	if err := r.commit(p.local.own); err != nil {
+	if err := r.commit(p.local.withheld); err != nil {
 		return err
 	}
 	done, _ := r.apply(ctx, p) // done.failed holds the errors

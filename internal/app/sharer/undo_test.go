@@ -121,11 +121,11 @@ func everyThing() []thing {
 	}
 }
 
-// peopled returns synced machines with feeds and entries.
-func peopled(t *testing.T, names string) (all []*machine, target string) {
+// machinesWithEntries returns synced machines with feeds and entries.
+func machinesWithEntries(t *testing.T, names string) (all []*machine, target string) {
 	all, target = machines(t, names)
-	fetched(1, 2, all...)
-	fetched(2, 2, all...)
+	subscribeAll(1, 2, all...)
+	subscribeAll(2, 2, all...)
 	rounds(2, all...)
 	return all, target
 }
@@ -137,7 +137,7 @@ func TestTakenBackAfterAKill(t *testing.T) {
 		for _, own := range []bool{true, false} {
 			for _, on := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s, own=%v, on=%v", x.name, own, on), func(t *testing.T) {
-					all, target := peopled(t, "a b")
+					all, target := machinesWithEntries(t, "a b")
 					a, b := all[0], all[1]
 					if !on {
 						x.set(a, true)
@@ -275,7 +275,7 @@ func TestNothingReturns(t *testing.T) {
 	kills, undos := 0, 0
 	for seed := range uint64(runs) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		all, _ := peopled(t, []string{"a b", "a b c", "a b c d"}[r.IntN(3)])
+		all, _ := machinesWithEntries(t, []string{"a b", "a b c", "a b c d"}[r.IntN(3)])
 		h := &history{t: t, r: r, all: all, things: everyThing()}
 		h.value = make([]bool, len(h.things))
 		h.logf("seed %d, %d machines", seed, len(all))

@@ -15,9 +15,9 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// talk syncs, and returns the exit status and the text on standard error, including the
+// trySync syncs, and returns the exit status and the text on standard error, including the
 // returned error and its hint.
-func (m *machine) talk() (status int, text string) {
+func (m *machine) trySync() (status int, text string) {
 	m.t.Helper()
 	s := m.streams()
 	err := Sync(m.t.Context(), SyncOptions{Common: m.common()}, s)
@@ -41,7 +41,7 @@ func TestServers(t *testing.T) {
 					m.deliver(1, n)
 				}
 			}
-			if status, text := a.talk(); status != 75 || !strings.Contains(text, "published nothing yet") {
+			if status, text := a.trySync(); status != 75 || !strings.Contains(text, "published nothing yet") {
 				t.Fatalf("%d, %s", status, text)
 			}
 			a.mark(1, 0, "S", "")
@@ -49,18 +49,18 @@ func TestServers(t *testing.T) {
 			b.subscribe(2)
 			rounds(2, b, a)
 			same(t, a, b)
-			srv.took()
+			srv.takeLog()
 			rounds(1, a, b)
-			if got := srv.took(); as.etag != "" && strings.Count(got, "GET ") != strings.Count(got, "304 conditional") || strings.Contains(got, "PUT") {
+			if got := srv.takeLog(); as.etag != "" && strings.Count(got, "GET ") != strings.Count(got, "304 conditional") || strings.Contains(got, "PUT") {
 				t.Errorf("a sync without changes sent %s", got)
 			}
 			// Each of three edits arrives with few requests. This endpoint's own document is
 			// requested conditionally, and not transferred.
 			for n := range 3 {
 				a.mark(1, 2, string("FSa"[n]), "")
-				srv.took()
+				srv.takeLog()
 				a.sync()
-				if got := srv.took(); as.etag != "" && strings.Contains(got, "GET a/state.rss 200") || strings.Contains(got, "state-all") {
+				if got := srv.takeLog(); as.etag != "" && strings.Contains(got, "GET a/state.rss 200") || strings.Contains(got, "state-all") {
 					t.Errorf("an edit sent %s", got)
 				}
 				b.sync()
@@ -76,15 +76,15 @@ func TestServers(t *testing.T) {
 			one.sync()
 			two.mark(1, 4, "F", "")
 			two.subscribe(7)
-			srv.took()
-			two.refused()
-			if got := srv.took(); strings.Contains(got, "PUT") {
+			srv.takeLog()
+			two.syncRefused()
+			if got := srv.takeLog(); strings.Contains(got, "PUT") {
 				t.Errorf("it overwrote the other machine's documents: %s", got)
 			}
 			two.renew()
-			b.reads(srv, two)
-			two.reads(srv, one)
-			one.reads(srv, two)
+			b.addPeer(srv, two)
+			two.addPeer(srv, one)
+			one.addPeer(srv, two)
 			rounds(1, two)
 			rounds(2, b, one, two)
 			same(t, a, b, c)
@@ -125,14 +125,14 @@ func TestRefusedByServer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			srv := newDAV(t, nextcloud)
 			a, b := onServer(t, srv)
-			fetched(1, 6, a, b)
-			a.sync0()
-			b.sync0()
+			subscribeAll(1, 6, a, b)
+			a.syncAnyway()
+			b.syncAnyway()
 			for n := range 6 { // enough for the complete document
 				a.mark(1, n, "FS", "")
 			}
 			a.subscribe(2)
-			fault := says(c.status, c.header, c.body)
+			fault := answerWith(c.status, c.header, c.body)
 			srv.answer = func(w http.ResponseWriter, r *http.Request) int {
 				if c.method != "" && !strings.Contains(c.method, r.Method) || c.document != "" && c.document != filepath.Base(r.URL.Path) {
 					return 0
@@ -146,7 +146,7 @@ func TestRefusedByServer(t *testing.T) {
 				if n > 0 && c.exit == 1 {
 					continue
 				}
-				status, text := a.talk()
+				status, text := a.trySync()
 				if status != c.exit || !regexp.MustCompile(c.says).MatchString(text) {
 					t.Errorf("exit status %d with the message\n%s\nwant %d, %s", status, text, c.exit, c.says)
 				}
@@ -154,7 +154,7 @@ func TestRefusedByServer(t *testing.T) {
 					t.Errorf("the message names a feed or the password: %s", text)
 				}
 			}
-			b.sync0()
+			b.syncAnyway()
 			if c.document == subsFile && !strings.Contains(b.state(), "0000000100000005 FS") {
 				t.Error("the marks were not published either")
 			}
@@ -169,10 +169,10 @@ func TestRefusedByServer(t *testing.T) {
 	}
 }
 
-// sync0 syncs and ignores the result.
-func (m *machine) sync0() {
+// syncAnyway syncs and ignores the result.
+func (m *machine) syncAnyway() {
 	m.t.Helper()
-	_, _ = m.talk()
+	_, _ = m.trySync()
 }
 
 // A server that asks for a pause, in its answer to GET or PUT, gets it from later runs, too.
@@ -182,28 +182,28 @@ func TestLeftAlone(t *testing.T) {
 		for _, status := range []int{429, 503} {
 			srv := newDAV(t, nextcloud)
 			a, b := onServer(t, srv)
-			fetched(1, 2, a, b)
-			a.sync0()
+			subscribeAll(1, 2, a, b)
+			a.syncAnyway()
 			rounds(1, b, a)
 			a.mark(1, 0, "F", "")
-			wait := says(status, "Retry-After: 3600", "")
+			wait := answerWith(status, "Retry-After: 3600", "")
 			srv.answer = func(w http.ResponseWriter, r *http.Request) int {
 				if r.Method == method {
 					return wait(w, r)
 				}
 				return 0
 			}
-			exit, text := a.talk()
+			exit, text := a.trySync()
 			if exit != 75 || !strings.Contains(text, "asks for a pause of 1h") {
 				t.Errorf("%s %d: %d, %s", method, status, exit, text)
 			}
 			srv.answer = nil
-			srv.took()
-			exit, text = a.talk()
+			srv.takeLog()
+			exit, text = a.trySync()
 			if exit != 75 || !regexp.MustCompile(`not asked: the server asked for a pause, which ends in 5[0-9]m`).MatchString(text) {
 				t.Errorf("%s %d: %d, %s", method, status, exit, text)
 			}
-			if got := srv.took(); strings.Contains(got, method) {
+			if got := srv.takeLog(); strings.Contains(got, method) {
 				t.Errorf("%s %d: asked too soon: %s", method, status, got)
 			}
 			// The clock is an hour later, or was ten years ahead and is corrected.
@@ -226,10 +226,10 @@ func TestStaleServer(t *testing.T) {
 		t.Run(as.name, func(t *testing.T) {
 			srv := newDAV(t, as)
 			a, b := onServer(t, srv)
-			fetched(1, 10, a, b)
+			subscribeAll(1, 10, a, b)
 			for range 2 {
-				a.sync0()
-				b.sync0()
+				a.syncAnyway()
+				b.syncAnyway()
 			}
 			for n := range 6 {
 				srv.stale = n
@@ -259,11 +259,11 @@ func TestPreconditionFailed(t *testing.T) {
 		copied, forgot := n%2 == 0, n > 1 // forgot: a has lost its record of its own last PUT
 		srv := newDAV(t, nextcloud)
 		a, b := onServer(t, srv)
-		fetched(1, 2, a, b)
+		subscribeAll(1, 2, a, b)
 		a.mark(1, 0, "S", "")
 		for range 2 {
-			a.sync0()
-			b.sync0()
+			a.syncAnyway()
+			b.syncAnyway()
 		}
 		a.mark(1, 1, "F", "")
 		other := "<rss><channel/></rss>"
@@ -288,9 +288,9 @@ func TestPreconditionFailed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		srv.took()
+		srv.takeLog()
 		err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams())
-		got := srv.took()
+		got := srv.takeLog()
 		if !strings.Contains(got, "PUT a/state.rss 412, GET a/state.rss 200") {
 			t.Errorf("copied %v: %s", copied, got)
 		}
@@ -310,10 +310,10 @@ func TestRecordLost(t *testing.T) {
 	for _, as := range servers {
 		srv := newDAV(t, as)
 		a, b := onServer(t, srv)
-		fetched(1, 1, a, b)
+		subscribeAll(1, 1, a, b)
 		for range 2 {
-			a.sync0()
-			b.sync0()
+			a.syncAnyway()
+			b.syncAnyway()
 		}
 		if err := os.Remove(filepath.Join(a.Path, shareDir, publishedFile)); err != nil {
 			t.Fatal(err)
@@ -331,7 +331,7 @@ func TestRecordLost(t *testing.T) {
 		srv.dirs["/"] = true
 		a.mark(1, 0, "S", "")
 		a.subscribe(3)
-		status, text := a.talk()
+		status, text := a.trySync()
 		if status != 75 || !strings.Contains(text, "published nothing yet") {
 			t.Errorf("%s: %d, %s", as.name, status, text)
 		}
@@ -350,8 +350,8 @@ func TestPeerWithPassword(t *testing.T) {
 		told = append(told, r.Header.Get("Authorization"))
 		return 0
 	}
-	a.reads(other, &machine{Dir: &testdir.Dir{Path: a.Path}, t: t, name: "elsewhere"})
-	status, text := a.talk()
+	a.addPeer(other, &machine{Dir: &testdir.Dir{Path: a.Path}, t: t, name: "elsewhere"})
+	status, text := a.trySync()
 	if status != 75 || !strings.Contains(text, "elsewhere: ") || !strings.Contains(text, "may not read there") || !strings.Contains(text, "hint: the headers of ") {
 		t.Errorf("%d: %s", status, text)
 	}
