@@ -134,7 +134,7 @@ func (k *disk) on(f func(fd int) error) {
 
 func (k *disk) sync() { k.on(unix.Syncfs) }
 
-// commit syncs an unrelated file. That writes the file system's journal, and so all names, but
+// commit syncs an unrelated file. The sync writes the file system's journal, and so all names, but
 // not the data of other files.
 func (k *disk) commit() {
 	f := must.Get(os.OpenFile(filepath.Join(k.dir, "bystander"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666))
