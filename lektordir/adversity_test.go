@@ -17,8 +17,7 @@ import (
 	"github.com/lektordir/lektor/internal/journal"
 )
 
-// A replacement that fails halfway, with the old version put aside already,
-// loses neither version: recovery finishes it.
+// If a replacement fails after the old version was put aside, recovery finishes it.
 func TestFailedReplacement(t *testing.T) {
 	d, _ := newDir(t)
 	w := writer(t, d)
@@ -31,7 +30,7 @@ func TestFailedReplacement(t *testing.T) {
 	if err := os.Rename(d.abs(a), d.Join("tmp", feedHash, a.Unique+dirfs.GoneReplaced)); err != nil {
 		t.Fatal(err)
 	}
-	// Every rename to new/ fails for now.
+	// A dangling link makes every rename to new/ fail.
 	if err := os.Remove(d.Join("new", feedHash)); err != nil {
 		t.Fatal(err)
 	}
@@ -52,8 +51,7 @@ func TestFailedReplacement(t *testing.T) {
 	}
 }
 
-// Another identity of an entry that still waits in tmp/ does not make recovery
-// forget which version it replaces.
+// If an entry in tmp/ gets another identity, recovery still knows which version it replaces.
 func TestAliasOfInterruptedReplacement(t *testing.T) {
 	d, _ := newDir(t)
 	w := writer(t, d)
@@ -81,8 +79,7 @@ func TestAliasOfInterruptedReplacement(t *testing.T) {
 	}
 }
 
-// Dropping an entry that the journal names never leaves half of it under that
-// name, even where an older removal left something.
+// Dropping an entry leaves no part of it, even if an older removal left its ;gone directory.
 func TestDropBesideLeftover(t *testing.T) {
 	d, _ := newDir(t)
 	name := "1700000000.M1P2Q3I0123456789abcdef.host"
@@ -96,7 +93,7 @@ func TestDropBesideLeftover(t *testing.T) {
 	}
 }
 
-// With links planted anywhere, nothing outside the lektor-dir is written,
+// If a directory was replaced by a symbolic link, nothing outside the lektor-dir is written,
 // moved or deleted.
 func TestPlantedLinks(t *testing.T) {
 	for _, at := range []string{"src/$", "src/$/etc", "src/$/etc/fetch", "src/$/etc/fetch/seen", "new/$", "cur/$", "tmp/$"} {
@@ -109,8 +106,7 @@ func TestPlantedLinks(t *testing.T) {
 				}
 				outside := filepath.Join(t.TempDir(), "outside")
 				at := d.Join(strings.ReplaceAll(at, "$", feedHash))
-				// full: what was there is behind the link now. Otherwise what is
-				// behind it is somebody else's.
+				// If full, the link leads to the old directory, otherwise to another user's.
 				switch {
 				case full:
 					if err := os.Rename(at, outside); err != nil {
@@ -143,7 +139,7 @@ func TestPlantedLinks(t *testing.T) {
 						tx.Close()
 					}
 				}
-				// An interrupted delivery, and a removal.
+				// An interrupted delivery, and an interrupted removal.
 				if fi, err := os.Lstat(d.Join("tmp", feedHash)); err == nil && fi.IsDir() {
 					name := a[0].Unique
 					write(t, d.Join("tmp", feedHash, name, "title"), "x")
@@ -160,14 +156,14 @@ func TestPlantedLinks(t *testing.T) {
 				}
 				d.Check(ctx, true)
 				if after := snapshot(t, outside); !slices.Equal(before, after) {
-					t.Errorf("outside was\n%q, is\n%q", before, after)
+					t.Errorf("outside: got\n%q, want\n%q", after, before)
 				}
 			})
 		}
 	}
 }
 
-// snapshot returns names and contents below a path.
+// snapshot returns the paths and contents of the files below a path.
 func snapshot(t *testing.T, root string) []string {
 	t.Helper()
 	var out []string
@@ -188,7 +184,7 @@ func snapshot(t *testing.T, root string) []string {
 	return out
 }
 
-// An entry that is itself a link to elsewhere is not mended there.
+// If an entry is a link to another directory, Check does not repair it there.
 func TestCheckLinkedEntry(t *testing.T) {
 	d, _ := newDir(t)
 	deliver(t, d, sample("1", "A"))
@@ -205,8 +201,7 @@ func TestCheckLinkedEntry(t *testing.T) {
 	}
 }
 
-// An entry in two places is not taken out of new/ when the other is not the
-// whole of it.
+// If an entry is in two places, it is removed from new/ only if cur/ has all of its files.
 func TestCheckKeepsTheWholeEntry(t *testing.T) {
 	for _, lacking := range []string{"content", "extras", "mine"} {
 		d, _ := newDir(t)
@@ -226,7 +221,7 @@ func TestCheckKeepsTheWholeEntry(t *testing.T) {
 	}
 }
 
-// A URL is never taken for the beginning of a hash.
+// A URL or path is never taken for the beginning of a hash.
 func TestFindFeedByURL(t *testing.T) {
 	d, _ := newDir(t)
 	deliver(t, d, sample("1", "A"))
@@ -245,8 +240,8 @@ func TestFindFeedByURL(t *testing.T) {
 	}
 }
 
-// The order of names is one: no cycles, and 0 for equal names only. Otherwise
-// an entry in two places could be listed twice.
+// Compare is a strict order: it has no cycles, and returns 0 for equal names only. Otherwise an
+// entry in two places could be listed twice.
 func TestCompareUniqueIsAnOrder(t *testing.T) {
 	names := []string{
 		"1.M9P1Q1I0123456789abcdef.h", "1.M10P1Q1I0123456789abcdef.h", "1.M5.h", "1.M10P1Q2I0123456789abcdef.h",
@@ -275,7 +270,7 @@ func TestNormalizeIDAgain(t *testing.T) {
 	}
 }
 
-// Malformed names by the thousand cost no more than their number.
+// The time for malformed names is linear in their number.
 func TestManyMalformedNames(t *testing.T) {
 	d, _ := newDir(t)
 	dir := d.Join("new", feedHash)
@@ -307,7 +302,7 @@ func TestManyMalformedNames(t *testing.T) {
 	}
 }
 
-// A transaction that comes after Close gets an error, and does not hang.
+// A transaction that is used after the writer was closed gets an error, and does not hang.
 func TestAfterClose(t *testing.T) {
 	d, _ := newDir(t)
 	w, err := newFetcher(d, commit.Options{})
@@ -329,7 +324,7 @@ func TestAfterClose(t *testing.T) {
 	}
 }
 
-// done may begin, commit and close other transactions.
+// The function passed to Commit may begin, commit and close other transactions.
 func TestCommitFromDone(t *testing.T) {
 	d, _ := newDir(t)
 	w := writer(t, d)
@@ -366,7 +361,7 @@ func TestCommitFromDone(t *testing.T) {
 	}
 }
 
-// Short delays neither lose a group nor a wakeup.
+// Short delays lose neither a group nor a wakeup.
 func TestShortDelays(t *testing.T) {
 	d, _ := newDir(t)
 	for i := range 200 {
@@ -403,10 +398,10 @@ func TestFeedIsSynced(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := end(tx); err == nil {
-			t.Errorf("the sync of %s was left out", name)
+			t.Errorf("the sync of %s was omitted", name)
 		}
 		if _, err := os.Stat(d.journalPath(feedHash)); err == nil {
-			t.Error("a journal without a delivery")
+			t.Error("there is a journal without a delivery")
 		}
 	}
 }
@@ -461,7 +456,7 @@ func TestJournalChanged(t *testing.T) {
 	}
 }
 
-// new/$feed removed and made again while somebody watches.
+// Watch goes on if new/$feed is removed and made again.
 func TestArrivalsInNewDirectory(t *testing.T) {
 	d, _ := newDir(t)
 	deliver(t, d, sample("0", "before"))
@@ -494,7 +489,7 @@ func contextFor(t *testing.T) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), time.Minute)
 }
 
-// new/$feed that somebody removed while it was empty is made again.
+// If another program removes the empty new/$feed, the commit makes it again.
 func TestNewRemovedBeforeCommit(t *testing.T) {
 	d, _ := newDir(t)
 	if err := os.Mkdir(d.Join("new", feedHash), 0o777); err != nil {
@@ -568,8 +563,8 @@ func TestSrcVanishes(t *testing.T) {
 	}
 }
 
-// However a delivery of two transactions is killed, at whichever state of files
-// between its steps: everything is there once after recovery, and nothing left.
+// If a delivery is killed between its renames, recovery delivers every entry once and leaves
+// nothing in tmp/.
 func TestKilledBetweenRenames(t *testing.T) {
 	for moved := range 4 {
 		for _, taken := range []bool{false, true} {
@@ -594,7 +589,7 @@ func TestKilledBetweenRenames(t *testing.T) {
 				}
 			}
 			die(tx)
-			if taken { // bare, as the specification's viewer does
+			if taken { // without info, as simple viewers do
 				shell(t, d, `mkdir -p cur/$HASH; for e in new/$HASH/*; do [ ! -d "$e" ] || mv "$e" cur/$HASH/; done`)
 			}
 			if err := w.Recover(ctx); err != nil {
@@ -610,7 +605,7 @@ func TestKilledBetweenRenames(t *testing.T) {
 	}
 }
 
-// A commit after an Add that could not even begin is no success.
+// A commit after a failed Add fails, even if Add wrote nothing.
 func TestCommitAfterFailedFirstAdd(t *testing.T) {
 	d, _ := newDir(t)
 	write(t, d.Join("new", feedHash), "a file in the way")
@@ -628,7 +623,7 @@ func TestCommitAfterFailedFirstAdd(t *testing.T) {
 	}
 }
 
-// Flags of other programs that are no text stay as they are.
+// Flags of other programs that are not UTF-8 are kept.
 func TestFlagsThatAreNoText(t *testing.T) {
 	r := Ref{Feed: "f", Unique: "1.a", Place: Cur, Info: "2,S\xff"}
 	to, err := r.WithFlags("F", "S")
@@ -637,8 +632,8 @@ func TestFlagsThatAreNoText(t *testing.T) {
 	}
 }
 
-// An entry that is not found while a directory cannot be read may be there, so
-// nobody is told that it is not.
+// If a directory cannot be read, Resolve does not return a NotFoundError, because the entry may
+// be there.
 func TestResolveUnreadable(t *testing.T) {
 	d, _ := newDir(t)
 	a := deliver(t, d, sample("1", "A"))

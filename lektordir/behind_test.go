@@ -8,8 +8,8 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// A version is newer than those before it even where a clock was set back, or
-// another fetcher's is behind.
+// A new version gets a later time than the old one, even if the clock was set back or another
+// fetcher's clock is behind.
 func TestVersionByClockBehind(t *testing.T) {
 	d, c := newDir(t)
 	first := deliver(t, d, sample("1", "first"))[0]
@@ -21,16 +21,16 @@ func TestVersionByClockBehind(t *testing.T) {
 		t.Errorf("the second version's name %s is not after the first one's, %s", second.Unique, first.Unique)
 	}
 	if got := list(t, d, ListOptions{}); len(got) != 1 || got[0].Unique != second.Unique {
-		t.Errorf("listed are %v", got)
+		t.Errorf("List = %v, want the second version", got)
 	}
-	// The clock is right for entries that have nothing before them.
+	// An entry without an older version gets the time of the clock.
 	if other := deliver(t, d, sample("2", "other"))[0]; other.Delivered().After(c.Now()) {
 		t.Errorf("%s is in the future", other.Unique)
 	}
 }
 
-// Entries that a killed fetcher recorded in the journal and did not rename are in new/ before
-// a transaction compares with the journal, though no recovery ran since.
+// If a fetcher was killed after it recorded entries in the journal, reading the journal in the
+// next transaction renames them to new/, even if no recovery has run.
 func TestJournalAfterKill(t *testing.T) {
 	d, _ := newDir(t)
 	r := deliver(t, d, sample("1", "A"))[0]
@@ -46,7 +46,7 @@ func TestJournalAfterKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := list(t, d, ListOptions{}); len(got) != 1 || got[0] != r {
-		t.Errorf("listed are %v", got)
+		t.Errorf("List = %v, want %v", got, r)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestJournalAfterKill(t *testing.T) {
 func TestJournalBesideForeign(t *testing.T) {
 	d, _ := newDir(t)
 	first := deliver(t, d, sample("1", "A"))[0]
-	// A name that the journal does not have, in which a walk fails even for root.
+	// The journal does not have the name, and reading the link fails even for root.
 	if err := os.Symlink("nowhere", d.Join("tmp", first.Feed, "1234567890.777.otherhost")); err != nil {
 		t.Fatal(err)
 	}

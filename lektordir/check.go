@@ -34,19 +34,26 @@ func (p Problem) String() string {
 	return s
 }
 
-// checker collects problems.
 type checker struct {
 	d      *Dir
 	repair bool
 	found  []Problem
 }
 
-// Check verifies a lektor-dir: feeds, journals, entries, and the files left in tmp/. With
-// repair it makes the repairs that are safe: it truncates journals after their last good
-// line, recovers tmp/, recreates dangling links to feeds, converts extras that are files in
-// etc/ of an entry to lines of one file, and removes an entry in two places from new/ if the
-// one in cur/ has all of its files. The error reports files that could not be read or
-// repaired.
+// Check verifies a lektor-dir: feeds, journals, entries, and the files left in tmp/. If repair
+// is true, it makes the repairs that are safe:
+//
+//   - it recovers tmp/ as [Dir.Recover] does;
+//   - it names a feed after its id if the name is missing;
+//   - it truncates a journal after its last valid line;
+//   - it removes temporary files that an interrupted run left in etc/ and src/;
+//   - if an entry is in new/ and in cur/, and the copy in cur/ has all of its files, it removes
+//     the one in new/;
+//   - it recreates an entry's link to its feed if that is missing or dangling;
+//   - it converts extras in the form of older versions, files in etc/ of an entry, to the file
+//     extras.
+//
+// The error joins the errors of files that could not be read or repaired.
 func (d *Dir) Check(ctx context.Context, repair bool) ([]Problem, error) {
 	c := &checker{d: d, repair: repair}
 	var bad error
@@ -59,7 +66,8 @@ func (d *Dir) Check(ctx context.Context, repair bool) ([]Problem, error) {
 	return c.found, bad
 }
 
-// report notes a problem. mend, when not nil, mends it and is safe.
+// report records a problem. mend repairs it without losing anything, or is nil if that is
+// impossible.
 func (c *checker) report(path, what string, mend func() error) error {
 	p := Problem{Path: path, What: what, Safe: mend != nil}
 	var err error
@@ -72,7 +80,7 @@ func (c *checker) report(path, what string, mend func() error) error {
 	return err
 }
 
-// tmp looks at what is left in tmp/, which a run of a fetcher recovers.
+// tmp reports the files in tmp/, and recovers them if that is asked for.
 func (c *checker) tmp(ctx context.Context) error {
 	left := func() ([]string, error) {
 		var left []string
@@ -110,7 +118,7 @@ func (c *checker) tmp(ctx context.Context) error {
 	return bad
 }
 
-// feeds looks at src/.
+// feeds checks the feeds in src/ and their journals.
 func (c *checker) feeds(context.Context) error {
 	hashes, err := c.d.FeedHashes()
 	for _, hash := range hashes {
@@ -145,8 +153,8 @@ func (c *checker) locked(hash string, mend func() error) func() error {
 	}
 }
 
-// rename returns a function that names a feed after its id, if only the name is missing
-// because a fetcher was killed before writing it; otherwise nil.
+// rename returns a function that names a feed after its id, or nil if more than the name is
+// missing. A fetcher that is killed before it writes the name leaves such a feed.
 func (c *checker) rename(f *Feed) func() error {
 	if f == nil || f.ID == "" || f.Name != "" || FeedHash(f.ID) != f.Hash {
 		return nil
@@ -154,13 +162,13 @@ func (c *checker) rename(f *Feed) func() error {
 	return c.locked(f.Hash, func() error {
 		path := c.d.Join("src", f.Hash, "name")
 		if _, err := dirfs.Lstat(path); !isNotExist(err) {
-			return err // somebody gave it one
+			return err // another process has written it
 		}
 		return atomicfile.Write(path, []byte(f.ID+"\n"))
 	})
 }
 
-// leftovers looks for temporary files that a program was killed in writing.
+// leftovers reports the temporary files of programs that were killed while writing them.
 func (c *checker) leftovers(context.Context) error {
 	var bad error
 	for _, sub := range []string{"etc", "src"} {
@@ -205,7 +213,7 @@ func (c *checker) journal(hash string) error {
 	return nil
 }
 
-// entries looks at new/ and cur/.
+// entries checks the entries in new/ and cur/.
 func (c *checker) entries(ctx context.Context) error {
 	feeds, bad := c.d.listedFeeds()
 	for _, feed := range feeds {
@@ -229,7 +237,7 @@ func (c *checker) entries(ctx context.Context) error {
 	return bad
 }
 
-// double looks at an entry that was found in two places.
+// double reports an entry that was found in two places.
 func (c *checker) double(first, second Ref) error {
 	if _, err := dirfs.Lstat(c.d.abs(first)); err != nil {
 		return nil // a viewer moved it meanwhile
@@ -246,8 +254,8 @@ func (c *checker) double(first, second Ref) error {
 	return c.report(second.Path(), "the same entry as "+first.Path(), mend)
 }
 
-// holdsAll reports whether an entry has every file that another has, with the
-// same bytes, so that nothing is lost with the other.
+// holdsAll reports whether the entry at one path has every file of the other, with the same
+// bytes, so that the other can be removed.
 func holdsAll(entry, other string) bool {
 	ents, err := os.ReadDir(other)
 	if err != nil {
@@ -278,8 +286,7 @@ func holdsAll(entry, other string) bool {
 	return true
 }
 
-// names reports the malformed names in an error of readPlace, and returns what
-// else is in it.
+// names reports the malformed names that err joins, and returns its other errors.
 func (c *checker) names(err error) error {
 	for _, e := range errlist.Errors(err) {
 		if bad := (*MalformedError)(nil); errors.As(e, &bad) && bad.NoEntry {
@@ -289,7 +296,7 @@ func (c *checker) names(err error) error {
 	return unlessNames(err)
 }
 
-// entry looks at one entry.
+// entry checks one entry.
 func (c *checker) entry(r Ref) error {
 	base := c.d.abs(r)
 	var bad error
@@ -318,8 +325,8 @@ func (c *checker) entry(r Ref) error {
 	return bad
 }
 
-// relink returns a function that recreates an entry's link to its feed, or nil if the feed is
-// not in src/ or the entry has another file in the link's place.
+// relink returns a function that recreates an entry's link to its feed. It returns nil if the
+// feed is not in src/, or if the entry's feed is not a link.
 func (c *checker) relink(r Ref) func() error {
 	if _, err := os.Stat(c.d.Join("src", r.Feed, "id")); err != nil {
 		return nil

@@ -28,20 +28,20 @@ func (c *checker) extras(r Ref) error {
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
 		return c.report(rel, "it is not UTF-8 without NUL", nil)
 	}
-	empty := 0
+	malformed := 0
 	for l := range bytes.Lines(data) {
 		if name, _, ok := bytes.Cut(l, []byte{'\t'}); !ok || len(name) == 0 {
-			empty++
+			malformed++
 		}
 	}
-	if empty > 0 {
-		return c.report(rel, fmt.Sprintf("%d of its lines say nothing: a name, a tab and a value belong there", empty), nil)
+	if malformed > 0 {
+		return c.report(rel, fmt.Sprintf("%d of its lines are malformed: a line is a name, a tab and a value", malformed), nil)
 	}
 	return nil
 }
 
-// etcFiles looks at the extras that an entry has in its etc/; extras is the data of its
-// file extras, nil if it has none.
+// etcFiles checks the extras that an entry has as files in its etc/. extras is the data of its
+// file extras, or nil if that does not exist.
 func (c *checker) etcFiles(r Ref, extras []byte) error {
 	old, err := etcExtras(c.d.abs(r))
 	if err != nil || len(old) == 0 {
@@ -55,7 +55,7 @@ func (c *checker) etcFiles(r Ref, extras []byte) error {
 		}
 		for l := range bytes.Lines(old) {
 			if !have[string(bytes.TrimSuffix(l, []byte{'\n'}))] {
-				return nil // not what a conversion left behind
+				return nil // the files differ, so an interrupted conversion did not leave them
 			}
 		}
 		what = "the file extras has the same as its files"
@@ -63,8 +63,8 @@ func (c *checker) etcFiles(r Ref, extras []byte) error {
 	return c.report(r.Path()+"/"+etcDir, what, func() error { return c.convert(r, extras == nil, old) })
 }
 
-// convert writes the file extras of an entry, unless it is there, and removes the files of
-// its etc/ that say the same. A viewer may move the entry meanwhile.
+// convert removes the files in etc/ of an entry whose values are in its file extras. If write
+// is true, it writes data to that file first. A viewer may move the entry meanwhile.
 func (c *checker) convert(r Ref, write bool, data []byte) error {
 	if err := c.d.fs.Inside(r.Place.String()+"/"+r.Feed, r.Path(), r.Path()+"/"+etcDir); err != nil {
 		return err
@@ -84,14 +84,14 @@ func (c *checker) convert(r Ref, write bool, data []byte) error {
 			return err
 		}
 	}
-	// Files that nobody knows stay, and so does the directory then.
+	// Unknown files stay, and the directory with them.
 	if dir, err := fs.ReadDir(root.FS(), etcDir); err != nil || len(dir) > 0 {
 		return err
 	}
 	return root.Remove(etcDir)
 }
 
-// writeIn writes a file of a directory whole, and returns when it is durable.
+// writeIn replaces a file in root atomically, and returns when it is durable.
 func writeIn(root *os.Root, name string, data []byte) error {
 	tmp := "." + name
 	f, err := root.Create(tmp)

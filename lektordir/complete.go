@@ -9,15 +9,14 @@ import (
 	"github.com/lektordir/lektor/internal/entryname"
 )
 
-// completeFile is what a fetcher keeps of the document of a feed that says of itself
-// that it is complete (RFC 5005, section 2), relative to src/$feed.
+// completeFile is the path, relative to src/$feed, of the file in which a fetcher lists the
+// entries of a complete feed document (RFC 5005, section 2).
 const completeFile = "etc/history/complete"
 
-// Complete returns the identities of the entries of a feed's document, in its order, if the
-// document says that it has all entries of the feed; ok is false for other feeds. An
-// identity is the 16 digits in the unique names of all versions of an entry, see
-// [Ref.Identity]. If the file cannot be read or has a malformed line, Complete returns an
-// error and no identities.
+// Complete returns the identities (see [Ref.Identity]) of the entries of a feed's document, in
+// the order of the document, if that is complete: if it says that it has all entries of the
+// feed. For other feeds, ok is false. If the file that lists the entries cannot be read or has
+// a malformed line, Complete returns an error and no identities.
 func (d *Dir) Complete(feed string) (identities []string, ok bool, err error) {
 	path := filepath.Join(d.Join("src", feed), completeFile)
 	data, err := dirfs.ReadFile(path)
@@ -30,15 +29,15 @@ func (d *Dir) Complete(feed string) (identities []string, ok bool, err error) {
 	for line := range bytes.Lines(data) {
 		id := string(bytes.TrimSuffix(line, []byte{'\n'}))
 		if !entryname.IsIdentity(id) {
-			return nil, false, &MalformedError{Path: "src/" + feed + "/" + completeFile, Reason: fmt.Sprintf("%.20q is no entry's 16 digits", id)}
+			return nil, false, &MalformedError{Path: "src/" + feed + "/" + completeFile, Reason: fmt.Sprintf("%.20q is not an identity of 16 digits", id)}
 		}
 		identities = append(identities, id)
 	}
 	return identities, true, nil
 }
 
-// present returns the entries of a feed without those that are no longer in its document, if
-// that is complete. An entry whose name has no identity stays, as the document may have it.
+// present returns the entries of a feed that are in its document. If that is not complete, it
+// returns all of them. An entry without an identity is kept, because it may be in the document.
 func (d *Dir) present(feed string, refs []Ref) ([]Ref, error) {
 	list, ok, err := d.Complete(feed)
 	if !ok || err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/lektordir/lektor/internal/commit"
 )
 
-// TestComplete: of a feed whose document is complete, what is not in it is left out
-// of the list, read or not, and comes back with its flags.
+// If the document of a feed is complete, List omits entries that are not in it, read or unread.
+// They come back with their flags.
 func TestComplete(t *testing.T) {
 	d, _ := newDir(t)
 	refs := deliver(t, d, sample("1", "one"), sample("2", "two"), sample("3", "three"))
@@ -32,7 +32,7 @@ func TestComplete(t *testing.T) {
 		}
 		with := paths(list(t, d, ListOptions{Withdrawn: true}))
 		if slices.Sort(with); !slices.Equal(with, all) {
-			t.Errorf("with those withdrawn %q, want %q", with, all)
+			t.Errorf("with withdrawn entries: %q, want %q", with, all)
 		}
 	}
 	path := d.Join("src", feed, completeFile)
@@ -74,7 +74,7 @@ func TestComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown(all...)
-	// Nobody knows of an entry of another fetcher whether it is in the document.
+	// An entry without an identity, by another fetcher, is listed: it may be in the document.
 	set("")
 	foreign := d.Join("new", feed, "1700000000.77.elsewhere")
 	if err := os.MkdirAll(foreign, 0o777); err != nil {
@@ -85,7 +85,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestNext: a transaction that follows another has its lock all the time.
+// Next hands the lock over: no other fetcher can take it in between.
 func TestNext(t *testing.T) {
 	d, _ := newDir(t)
 	refs := deliver(t, d, sample("1", "one"))
@@ -111,7 +111,7 @@ func TestNext(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// An entry that was staged and not committed is gone.
+	// Next removes an entry that was staged and not committed.
 	tx = tx.Next()
 	if _, err := tx.add(t.Context(), sample("4", "never")); err != nil {
 		t.Fatal(err)

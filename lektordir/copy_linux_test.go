@@ -12,7 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// The same on an overlay, of which the entries are in the lower layer.
+// Entries in the lower layer of an overlay are moved by a copy, as in TestMoveByCopy.
 func TestOverlay(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can mount an overlay")
@@ -20,7 +20,7 @@ func TestOverlay(t *testing.T) {
 	lower, c := newDir(t)
 	refs := deliver(t, lower, sample("a", "A"), sample("b", "B"), sample("c", "C"))
 	top := t.TempDir()
-	// Not every file system can be the upper layer of one.
+	// Not every file system can be the upper layer; tmpfs can.
 	if err := unix.Mount("lektor", top, "tmpfs", 0, ""); err != nil {
 		t.Skipf("no tmpfs can be mounted: %v", err)
 	}

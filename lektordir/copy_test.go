@@ -17,8 +17,8 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// overlaid makes renames of entries fail that are in new/ or cur/ and not copies, as
-// they do in the lower layer of an overlay. It returns what counts them.
+// overlaid makes renames fail as in the lower layer of an overlay, except those of copies. It
+// returns the number of failed renames.
 func overlaid(d *Dir) *atomic.Int64 {
 	var failed atomic.Int64
 	var upper sync.Map // inodes of copies
@@ -43,7 +43,7 @@ func overlaid(d *Dir) *atomic.Int64 {
 	return &failed
 }
 
-// whole is what there is of an entry, wherever that is.
+// whole returns the files of an entry, by paths relative to its directory.
 func whole(t *testing.T, d *Dir, r Ref) []string {
 	t.Helper()
 	all := snapshot(t, d.abs(r))
@@ -53,7 +53,7 @@ func whole(t *testing.T, d *Dir, r Ref) []string {
 	return all
 }
 
-// movable does everything that moves entries, where they can be moved by copies only.
+// movable marks and removes entries that can only be moved by a copy.
 func movable(t *testing.T, d *Dir, refs []Ref) {
 	t.Helper()
 	before := whole(t, d, refs[0])
@@ -62,7 +62,7 @@ func movable(t *testing.T, d *Dir, refs []Ref) {
 		t.Fatal(err)
 	}
 	if got := whole(t, d, marked); !slices.Equal(got, before) {
-		t.Errorf("copied: %s\nnot %s", got, before)
+		t.Errorf("the copy is %s\nwant %s", got, before)
 	}
 	if _, err := d.SetFlags(refs[0], "F", ""); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an entry that was taken: %v", err)
@@ -117,8 +117,7 @@ func TestMoveByCopyAtOnce(t *testing.T) {
 	}
 }
 
-// A move by a copy that is killed anywhere leaves the entry whole, and once, when
-// a fetcher has recovered.
+// If a move by a copy is killed at any step, the entry exists once and whole after recovery.
 func TestMoveByCopyKilled(t *testing.T) {
 	type state struct{ copied, record, placed, half bool }
 	for _, s := range []state{
@@ -187,7 +186,7 @@ func TestMoveByCopyKilled(t *testing.T) {
 	}
 }
 
-// A record that was not written by us, or in part, removes nothing.
+// A record of a move that is incomplete, or by another program, removes nothing.
 func TestRecordOfMove(t *testing.T) {
 	d, _ := newDir(t)
 	refs := deliver(t, d, sample("a", "A"), sample("b", "B"))

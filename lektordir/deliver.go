@@ -15,61 +15,63 @@ import (
 type Policy string
 
 // The policies. Their values are those of the file src/$feed/etc/fetch/on-update; any other
-// value means UpdateNew. They decide about versions alone: a new entry is delivered under each.
+// value means UpdateNew. Under each of them, an entry that was never delivered is delivered.
 const (
-	// UpdateNew replaces a version that is still in new/, and ignores the change
-	// otherwise.
+	// UpdateNew replaces the old version if it is still in new/. Otherwise it ignores the
+	// change.
 	UpdateNew Policy = "unread"
-	// UpdateAlways delivers the new version beside the old one. A version that was
-	// delivered before is not delivered again, so that a feed that alternates
-	// between two versions adds no more entries.
+	// UpdateAlways delivers the new version beside the old one. A version is delivered only
+	// once, so a feed that alternates between two versions does not add entries forever.
 	UpdateAlways Policy = "deliver"
 	// UpdateNever ignores the change.
 	UpdateNever Policy = "ignore"
 )
 
-// Result is the result of [Dir.Deliver] for its entries. New and Updated are in new/ now.
+// Result is the result of [Dir.Deliver]. The entries of New and Updated are in new/.
 type Result struct {
 	New     []Ref // entries that were never delivered before
-	Updated []Ref // versions of entries that were delivered before, and have changed
+	Updated []Ref // new versions of entries that were delivered before
 
-	Unchanged int // entries delivered before that have not changed
-	Ignored   int // entries that have changed, and whose change the policy ignores
-	Repeated  int // entries that come again later in the same call
+	Unchanged int // entries that were delivered before and have not changed
+	Ignored   int // entries that have changed, but whose change the policy ignores
+	Repeated  int // entries left out because another one of the call is the same entry
 }
 
-// Deliver delivers entries of a feed, in this order, and returns when they are in
-// new/ and on the disk. Feed documents have the newest entry first, so reverse them.
+// Deliver delivers entries to a feed, in the order of the arguments, and returns when they are
+// in new/ and durable. Most feed documents have the newest entry first, so reverse their order.
 //
-// An entry is known by its ID, or without one by its link or its text: if it was delivered
-// before, it is not delivered again, even if it was deleted, and if it has changed, the policy
-// decides. Set Entry.ID to the document's own guid, byte for byte, and leave it empty if the
-// document has none. (From package feedconv take Entry.GUID, not Entry.ID, which is never empty:
-// otherwise lektor-fetch delivers entries without a guid to the same feed a second time.) If two
-// entries of one call have the same ID, the later one is delivered and the earlier one counts as
-// Repeated.
+// Deliver identifies an entry by its ID. An entry without an ID is identified by its link or,
+// if it has none, by its title, text and date. An entry that was delivered before is not
+// delivered again, even if it was deleted. If it has changed, the policy decides. Set Entry.ID
+// to the guid in the document, byte for byte, or leave it empty if the document has none. If
+// the entries come from package feedconv, use its Entry.GUID, not its Entry.ID, which is never
+// empty: otherwise lektor-fetch delivers entries without a guid to the same feed again.
 //
-// The feed is known by f.ID, which must not be empty. It is used as it is: pass what
-// [NormalizeID] returns for a URL. Deliver writes the other fields of f to src/$feed, and
-// removes the files of those that are empty: to keep them, begin with what [Dir.ReadFeed]
-// returns. f.Name must not be empty; f.Hash and f.Alias are ignored.
+// If several entries of one call have the same ID, only one is delivered: the one with the
+// greatest Updated (or PubDate if that is zero), and among equal ones the last. The others
+// count as Repeated.
 //
-// An entry is delivered unread. To deliver one with flags, call [Dir.SetFlags] with its Ref in
-// Result.New afterwards.
+// f.ID identifies the feed and must not be empty. It is used without changes: for a URL, pass
+// the result of [NormalizeID]. f.Name must not be empty; f.Hash and f.Alias are ignored. Deliver
+// writes the other fields of f to src/$feed, and removes the files of empty fields. To keep
+// their values, start from the result of [Dir.ReadFeed].
 //
-// Each call waits for the disk several times even for one entry, so pass all entries of a
-// document at once, and very many in chunks, as memory holds all those of a call. If Deliver
-// fails before it commits, none of the entries is delivered. If it fails while it commits, any of
-// them may be; the next [Dir.Recover] delivers those that are recorded.
+// Entries are delivered unread. To set flags of one, pass its Ref in Result.New to
+// [Dir.SetFlags].
 //
-// Deliver keeps this promise: SIGKILL at any instruction, a full disk or a power cut at any
-// moment; then call [Dir.Recover] and Deliver again, with the same entries, and every entry is
-// there exactly once and whole. Entries that the killed run delivered count as Unchanged then. An
-// entry that a viewer deleted stays deleted. The promise holds on file systems where renames are
-// atomic and ordered, as on ext4, xfs, btrfs and zfs.
+// A call waits for the disk several times, even for one entry, and holds all of its entries in
+// memory. So pass all entries of a document in one call, but split a very long list. If Deliver
+// fails before it commits, it delivers none of the entries. If it fails while it commits, it may
+// have delivered some; the next [Dir.Recover] delivers the others that are in the journal.
 //
-// If another fetcher has the feed, Deliver waits for ten seconds; then the error is, to
-// [errors.Is], [os.ErrDeadlineExceeded].
+// If Deliver is interrupted at any point, by SIGKILL, a full disk or a power cut, call
+// [Dir.Recover] and then Deliver with the same entries. Every entry then exists exactly once and
+// whole; those that the interrupted call delivered count as Unchanged, and those that a viewer
+// deleted stay deleted. This holds on file systems with atomic and ordered renames, such as ext4,
+// xfs, btrfs and zfs.
+//
+// If another fetcher holds the lock of the feed, Deliver waits for up to ten seconds. Then it
+// returns an error for which errors.Is(err, os.ErrDeadlineExceeded) is true.
 func (d *Dir) Deliver(ctx context.Context, f *Feed, p Policy, entries ...Entry) (Result, error) {
 	switch {
 	case f == nil:
@@ -91,7 +93,7 @@ func (d *Dir) Deliver(ctx context.Context, f *Feed, p Policy, entries ...Entry) 
 	if err := t.PutFeed(f.Files()); err != nil {
 		return Result{}, err
 	}
-	// A document has the newest first.
+	// stage.Document has the newest entry first.
 	doc := stage.Document{Items: make([]stage.Item, len(entries)), Policy: string(p), GUIDs: stage.Own}
 	for i := range entries {
 		doc.Items[len(entries)-1-i] = item(entries[i])
@@ -114,6 +116,7 @@ func (d *Dir) Deliver(ctx context.Context, f *Feed, p Policy, entries ...Entry) 
 	}, nil
 }
 
+// delivered returns the Refs of entries in new/.
 func delivered(feed string, uniques []string) []Ref {
 	var refs []Ref
 	for _, unique := range uniques {
@@ -122,7 +125,7 @@ func delivered(feed string, uniques []string) []Ref {
 	return refs
 }
 
-// item is an entry on its way into a lektor-dir.
+// item returns an entry in the form of package stage.
 func item(e Entry) stage.Item {
 	return stage.Item{
 		GUID: e.ID, Title: e.Title, Link: e.Link, PubDate: e.PubDate, PubDateRaw: e.PubDateRaw, Updated: e.Updated,
@@ -135,12 +138,13 @@ func item(e Entry) stage.Item {
 	}
 }
 
-// Recover finishes what earlier runs of fetchers left in tmp/: entries that count as delivered
-// are moved to new/, interrupted replacements and removals are finished, other entries of this
-// machine's are removed, and those of others 36 hours after their last change. A fetcher calls
-// it when it starts. Feeds that another fetcher has locked are passed over without an error, so
-// nil does not mean that every feed was recovered. The error joins what went wrong, feed by feed;
-// the others are recovered all the same.
+// Recover finishes the deliveries and removals that were interrupted and left files in tmp/. It
+// moves entries that are in a journal to new/, and finishes replacements and removals. It
+// deletes other entries that lektor wrote on this machine at once, and those of other programs
+// or machines 36 hours after their last change. A fetcher calls Recover when it starts.
+//
+// Recover skips feeds that another fetcher has locked, without an error. If some feeds fail, it
+// recovers the others and returns the joined errors.
 func (d *Dir) Recover(ctx context.Context) error {
 	w, err := commit.NewWriter(d.fs, commit.Options{})
 	if err != nil {

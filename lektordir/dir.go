@@ -14,28 +14,27 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// Options replace the clock and other surroundings of a lektor-dir, for tests. The zero value
-// uses the real ones.
+// Options replaces the clock, host name and process id that a [Dir] uses, for tests.
 type Options struct {
-	Now   func() time.Time                           // times in unique names, and ages; default time.Now
-	Sleep func(context.Context, time.Duration) error // default: sleeps, or returns the context's error
-	Host  string                                     // default os.Hostname; escaped in names
-	PID   int                                        // default os.Getpid
+	Now   func() time.Time                           // (default time.Now)
+	Sleep func(context.Context, time.Duration) error // (default: a timer, which ctx stops)
+	Host  string                                     // host in unique names (default os.Hostname)
+	PID   int                                        // process id in unique names (default os.Getpid)
 }
 
-// Dir is an open lektor-dir. It holds no file open and needs no closing.
+// Dir is an open lektor-dir. It holds no file open, so it is never closed. It is safe for
+// concurrent use.
 type Dir struct {
 	fs    *dirfs.Dir
-	feeds sync.Map // hash -> knownFeed, of feeds read by FeedOf
+	feeds sync.Map // hash -> cachedFeed; see FeedOf
 }
 
 // dirs are the obligatory subdirectories.
 var dirs = []string{"tmp", "new", "cur", "src"}
 
-// Open opens the lektor-dir at path. It returns a [*NotLektorDirError] unless
-// the directories new, cur and src exist. It creates tmp if it is missing, as in a copy
-// that left it out; a lektor-dir that is not writable can be read without tmp. opts may
-// be nil.
+// Open opens the lektor-dir at path. It returns a [*NotLektorDirError] if new, cur or src is not
+// a directory. If tmp is missing, for example in a copy, Open creates it; if it lacks the
+// permission, the lektor-dir can still be read. opts may be nil.
 func Open(path string, opts *Options) (*Dir, error) {
 	abs, err := absolute(path)
 	if err != nil {
@@ -76,10 +75,10 @@ func Open(path string, opts *Options) (*Dir, error) {
 	return d, nil
 }
 
-// Create opens the lektor-dir at path, and makes the directory and its
-// subdirectories tmp, new, cur and src if they are missing. Existing files stay. When
-// Create returns, the directory at path is durable; its new subdirectories are after the
-// first delivery. opts may be nil.
+// Create opens the lektor-dir at path. It makes the directory, its parents and its
+// subdirectories tmp, new, cur and src if they are missing. Existing files stay. When Create
+// returns, the directory at path is durable; the first delivery makes its subdirectories
+// durable. opts may be nil.
 func Create(path string, opts *Options) (*Dir, error) {
 	abs, err := absolute(path)
 	if err != nil {
@@ -112,20 +111,21 @@ func Create(path string, opts *Options) (*Dir, error) {
 	return Open(path, opts)
 }
 
-// Options returns the options that the lektor-dir was opened with; fields that were not set
-// have the real surroundings.
+// Options returns the options that the lektor-dir was opened with. Fields that were not set
+// have their defaults.
 func (d *Dir) Options() Options { return Options(d.fs.Options) }
 
 // Path returns the absolute path of the lektor-dir.
 func (d *Dir) Path() string { return d.fs.Path }
 
-// Join returns the absolute path of a file in the lektor-dir.
+// Join returns the absolute path of a file in the lektor-dir, of elements as in
+// [filepath.Join].
 func (d *Dir) Join(elem ...string) string {
 	return filepath.Join(d.fs.Path, filepath.Join(elem...))
 }
 
-// absolute returns the absolute path of a lektor-dir. An empty path is an error, as it would
-// mean the working directory.
+// absolute returns the absolute path of a lektor-dir. An empty path is an error, because
+// [filepath.Abs] would return the working directory.
 func absolute(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("the path of the lektor-dir is empty")
@@ -136,8 +136,8 @@ func absolute(path string) (string, error) {
 // abs returns the absolute path of an entry.
 func (d *Dir) abs(r Ref) string { return d.fs.Path + "/" + r.Path() }
 
-// holds reports whether root, the part of a path before new/ or cur/, is this
-// lektor-dir; relative ones may be relative to it.
+// holds reports whether root, the part of path before new/, cur/ or src/, is this lektor-dir. A
+// relative path is relative to the lektor-dir or to the working directory.
 func (d *Dir) holds(root, path string) bool {
 	if !filepath.IsAbs(path) && root == "." {
 		return true

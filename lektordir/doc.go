@@ -9,22 +9,22 @@
 //	cur/$feed/$unique;2,FLAGS/   taken by a viewer
 //	src/$feed/{id,name,…}        the feed
 //
-// An entry is a directory of small files: title, id, content, the link feed,
-// and optional files. The package deals in bytes, names and renames; it
-// knows neither XML nor HTTP.
+// An entry is a directory of small files: title, id, content, the link feed, and optional
+// files; lektor-dir(5) describes them. The package parses no feed documents and never uses
+// the network; package feedconv parses them.
 //
 // # Concurrency
 //
-// Any number of processes may read, deliver to and view one lektor-dir at the
-// same time, ours and others, on one machine or on several over a network
-// file system with working locks. Viewers take no lock: they rename an entry, and
-// the second of two gets an error that [errors.Is] fs.ErrNotExist.
-// [Dir.Deliver] takes one lock for each feed. A [Dir] is safe for concurrent use.
+// A [Dir] is safe for concurrent use. Any number of processes may use one lektor-dir at the
+// same time, on one machine, or on several if the network file system has working locks.
+// [Dir.Deliver] locks the feed. Viewers take no lock: they mark an entry by renaming it. If
+// two viewers rename the same entry, the second one gets an error for which
+// errors.Is(err, fs.ErrNotExist) is true.
 //
-// # To begin with
+// # Getting started
 //
-// A fetcher makes the directory ([Create]), finishes what an earlier run left ([Dir.Recover]),
-// and delivers entries ([Dir.Deliver]); an entry that was delivered before is not delivered
+// A fetcher makes the directory ([Create]), finishes interrupted deliveries ([Dir.Recover]),
+// and delivers entries ([Dir.Deliver]). An entry that was delivered before is not delivered
 // again.
 //
 //	dir, err := lektordir.Create(path, nil)
@@ -32,7 +32,7 @@
 //		return err
 //	}
 //	if err := dir.Recover(ctx); err != nil {
-//		log.Print(err) // of some feeds; the others were recovered
+//		log.Print(err) // some feeds failed; the others were recovered
 //	}
 //	feed := &lektordir.Feed{ID: lektordir.NormalizeID(url), Name: "Clock"}
 //	entry := lektordir.Entry{ID: guid, Title: "Noon", Content: []byte("<b>Noon</b>"), Type: "text/html"}
@@ -45,7 +45,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	refs, err := dir.List(ctx, lektordir.ListOptions{}) // the refs are good even if err is not nil
+//	refs, err := dir.List(ctx, lektordir.ListOptions{}) // the refs are valid even if err is not nil
 //	for _, ref := range refs {
 //		e, err := dir.ReadEntry(ref, lektordir.FieldTitle|lektordir.FieldContent)
 //		if err != nil {
@@ -57,21 +57,23 @@
 //
 // # Malformed names and entries
 //
-// Every walk goes on past what is malformed, and returns what it found
-// together with the errors, joined. Unknown files are kept and ignored.
+// A function that reads several feeds or entries skips malformed ones. It returns the valid
+// ones together with the errors, joined. Unknown files are ignored and stay in place.
 //
-// # Links
+// # Symbolic links
 //
-// tmp, new, cur, src and etc may be links themselves, and so may an entry. A link
-// in the place of a directory below them, new/$feed, src/$feed/etc or etc/fetch
-// say, is read through, and nothing is written, moved or deleted behind it: that
-// is an error. A link in the place of a file is replaced by a file.
+// The directories tmp, new, cur, src and etc may be symbolic links, and so may an entry.
+// Any other directory, for example new/$feed, src/$feed/etc or etc/fetch, should not be one:
+// the package reads through such a link, but refuses to write, move or delete behind it. When
+// a file is written, it replaces a link of the same name.
 //
-// # What is not promised
+// # Limits
 //
-// A listing is no snapshot: entries that arrive or are deleted while it is made
-// may or may not be in it, and none is in it twice. Entries that move meanwhile
-// are in it, as directories that changed are read again, three times at most.
-// Callers that act on an entry's absence set [ListOptions.Strict]. A viewer's
-// moves are not synced; a power cut may undo the last seconds of them.
+// A listing is not a snapshot: an entry that arrives or is deleted during the listing may or
+// may not be in it. An entry that is moved during the listing is in it, once: a directory that
+// has changed is read again, up to three times in all. If you act on the absence of an entry,
+// set [ListOptions.Strict].
+//
+// The renames by [Dir.SetFlags] and [Dir.Remove] are not synced: a power cut may undo those of
+// the last seconds.
 package lektordir

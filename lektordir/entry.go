@@ -9,65 +9,67 @@ import (
 	"github.com/lektordir/lektor/internal/textfile"
 )
 
-// Entry holds the values in an entry's directory (specification, "Entries").
+// Entry holds the values in an entry's directory; see lektor-dir(5). Unknown values are zero.
 //
 //rules:allow a record
 type Entry struct {
-	// Obligatory. Title may be empty (a micro-post). Content is byte for byte.
+	// Title is obligatory, but may be empty.
 	Title string
-	// ID is the guid of the entry as its feed has it. To [Dir.Deliver], an empty ID means that the
-	// feed has none: then the entry is known by its link or its text, and what Deliver writes as
-	// its ID is the link, or "urn:sha256:" and a digest.
-	ID      string
+	// ID is the guid of the entry in its feed. If [Dir.Deliver] is passed an empty ID, it
+	// identifies the entry by its link or its text, and writes as its ID the link, or
+	// "urn:sha256:" and a digest.
+	ID string
+	// Content is kept byte for byte, but delivery makes text valid UTF-8 without NUL.
 	Content []byte
 
-	Author  string    // names and addresses, as "Name <mail>", separated by ", "
-	PubDate time.Time // UTC; zero if missing or unreadable
+	Author  string    // "Name <mail>", several separated by ", "
+	PubDate time.Time // in UTC
 	Type    string    // MIME type of Content; "" means text/plain
 
-	// FeedContent is the feed's own content, byte for byte, if Content is another text;
-	// FullText has the URL of that text and the type of FeedContent.
+	// FeedContent is the content that the feed has, if Content is the article of the entry's
+	// page. FullText has the URL of that page and the type of FeedContent.
 	FeedContent []byte
 
-	// Extras, in the file of that name. Unknown values are empty.
-	Link       string    // if it is not the id
+	// The other fields are stored in the file extras.
+
+	Link       string    // URL of the entry's page, if that is not ID
 	Updated    time.Time // if it is not PubDate
 	Summary    string
 	Enclosures []Enclosure
 	Categories []string
 	Comments   string // URL
-	PubDateRaw string // the date as found, if it could not be parsed
-	Replaces   string // unique name of the older version this one replaced
+	PubDateRaw string // the date in the feed, if it could not be parsed
+	Replaces   string // unique name of the older version that this one replaced
 
 	Image        string   // URL
 	Language     string   // a tag of BCP 47
-	Contributors []string // each in the form of Author
+	Contributors []string // each "Name <mail>"
 	Source       Source   // the feed that the entry was taken from
 	Duration     time.Duration
-	Episode      int // from 1, as Season; 0 means none
-	Season       int
+	Episode      int // from 1; 0 means none
+	Season       int // from 1; 0 means none
 	FullText     FullText
-	// People holds the authors and contributors that have more than a name, or that are
-	// several; Author and Contributors hold them as text. It also holds all authors of
-	// the source.
+	// People holds the authors if there are several or if more than a name is known, and
+	// likewise the contributors; Author and Contributors hold the same persons as text. It
+	// also holds all authors of the source.
 	People []Person
-	// Relations holds the links whose relation has no extra of its own.
+	// Relations holds the links that have no field of their own.
 	Relations []Relation
 	Rights    string // the terms of use, as text
-	// Terms holds the categories that have a scheme, label or term besides the name.
+	// Terms holds further values of those Categories that have any.
 	Terms []Category
 }
 
-// Category is a category of an entry. Name is its name in [Entry.Categories]; Label
-// or Term is set if the feed has another text for people or for programs.
+// Category holds further values of a category. Name is its name in [Entry.Categories]. Label
+// and Term are set if the feed has another text for people or for programs.
 type Category struct{ Name, Scheme, Label, Term string }
 
-// Relation is a link of an entry: related, via, license ….
+// Relation is a link of an entry. Rel is its relation, such as related, via or license.
 type Relation struct{ Rel, URL, Type, Title string }
 
 // Person is an author or contributor of an entry.
 type Person struct {
-	Role             string // RoleAuthor, RoleContributor, RoleSource, or what others write
+	Role             string // RoleAuthor, RoleContributor or RoleSource; other programs may write others
 	Name, Email, URL string
 }
 
@@ -78,15 +80,15 @@ const (
 	RoleSource      = "source" // an author of the source
 )
 
-// FullText describes the content of an entry that is not the feed's, but the article of its
-// page. The zero value means that the content is the feed's.
+// FullText describes the content of an entry if that is the article of its page. The zero value
+// means that the feed has the content.
 type FullText struct {
 	URL  string // URL of the page
 	Type string // MIME type of FeedContent; "" means text/plain
 }
 
-// Source is the feed that an entry was first published in, if its feed took it from there.
-// Unknown values are empty.
+// Source is the feed in which an entry was first published, if that is another one. Unknown
+// values are zero.
 type Source struct {
 	ID, Title string
 	Link      string // URL of its page
@@ -103,8 +105,7 @@ type Enclosure struct {
 	Length    int64 // in bytes; -1 means unknown, 0 that the file is empty
 }
 
-// URL returns the address of the entry's page: the extra link, else an id that is an http or
-// https URL, else "".
+// URL returns the URL of the entry's page: Link, or ID if that is an http or https URL, or "".
 func (e *Entry) URL() string {
 	if e.Link != "" {
 		return e.Link
@@ -115,8 +116,8 @@ func (e *Entry) URL() string {
 	return ""
 }
 
-// Fields selects the values that [Dir.ReadEntry] reads. Each value is in a file of its own,
-// except for the extras, which are in one file.
+// Fields is a set of fields of an [Entry], for example those that [Dir.ReadEntry] reads. Each
+// field of [Extras] is a part of one file, each other field a file of its own.
 type Fields uint32
 
 // The fields of an entry.
@@ -124,11 +125,11 @@ const (
 	FieldTitle Fields = 1 << iota
 	FieldID
 	FieldContent
-	FieldFeed // only checks that it exists
+	FieldFeed // the link to the feed; ReadEntry only checks that it exists
 	FieldAuthor
 	FieldPubDate
 	FieldType
-	FieldFeedContent // exists only with FieldFullText
+	FieldFeedContent // implies FieldFullText
 	FieldLink
 	FieldUpdated
 	FieldSummary
@@ -148,25 +149,24 @@ const (
 	FieldPeople
 	FieldRelations
 	FieldRights
-	FieldTerms // which has FieldCategories with it
+	FieldTerms
 
-	// Obligatory are the fields without which an entry is malformed.
+	// Obligatory is the fields without which an entry is malformed.
 	Obligatory = FieldTitle | FieldID | FieldContent | FieldFeed
 	AllFields  = FieldTerms<<1 - 1
-	// Extras are the fields that are in the file extras.
+	// Extras is the fields that are stored in the file extras.
 	Extras = AllFields &^ (FieldFeedContent<<1 - 1)
 )
 
-// value is a value of an [Entry], and how it is stored.
+// value describes how a field of an [Entry] is stored.
 type value struct {
 	field Fields
 	name  string              // name of the file or the extra
-	of    func(e *Entry) any  // a pointer to it, nil for none
+	of    func(e *Entry) any  // returns a pointer to the field of e; nil if it has none
 	line  func(string) string // makes text fit for the file
 }
 
-// files are the files of an entry that the specification knows; with extras the one
-// list of the fields of an entry.
+// files lists the fields that have a file of their own; extras lists the others.
 var files = []value{
 	{field: FieldTitle, name: "title", of: func(e *Entry) any { return &e.Title }, line: textfile.OneLine},
 	{field: FieldID, name: "id", of: func(e *Entry) any { return &e.ID }, line: textfile.OneLine},
@@ -177,10 +177,10 @@ var files = []value{
 	{field: FieldType, name: "type", of: func(e *Entry) any { return &e.Type }, line: textfile.OneLine},
 }
 
-// feedContent is a file that an entry has only if its extras set FullText.
+// feedContent is the file feed-content, which an entry has only if FullText is set.
 var feedContent = value{field: FieldFeedContent, name: "feed-content", of: func(e *Entry) any { return &e.FeedContent }}
 
-// Merge sets the selected fields to those of another entry.
+// Merge copies fields from another entry.
 func (e *Entry) Merge(from *Entry, fields Fields) {
 	for _, table := range [][]value{files, {feedContent}, extras} {
 		for i := range table {
@@ -191,7 +191,7 @@ func (e *Entry) Merge(from *Entry, fields Fields) {
 	}
 }
 
-// parse sets the value from the data of its file.
+// parse sets the field of e from the data of its file.
 func (v *value) parse(e *Entry, data []byte) {
 	switch to := v.of(e).(type) {
 	case *string:
@@ -203,7 +203,7 @@ func (v *value) parse(e *Entry, data []byte) {
 	}
 }
 
-// format returns the data of the file, or nil for no file.
+// format returns the data of the file for the field of e, or nil if none is written.
 func (v *value) format(e *Entry) []byte {
 	text := ""
 	switch of := v.of(e).(type) {
@@ -221,7 +221,8 @@ func (v *value) format(e *Entry) []byte {
 }
 
 // Files yields the names and the data of the files that delivery writes for an entry, except
-// the link feed. It omits a value that another file has already.
+// the link feed. It omits a Type of text/plain, a Link equal to ID, and an Updated equal to
+// PubDate.
 func (e *Entry) Files() iter.Seq2[string, []byte] {
 	want := AllFields &^ FieldFeed
 	if textfile.OneLine(e.Type) == "text/plain" {
@@ -252,9 +253,9 @@ func (e *Entry) Files() iter.Seq2[string, []byte] {
 	}
 }
 
-// filesOf yields the files that have the fields, either the obligatory or the optional ones.
-// Obligatory files are read last: if they exist, the entry was not moved meanwhile, so an
-// optional file that was not found does not exist.
+// filesOf yields either the obligatory or the optional files of the fields. Obligatory files
+// are read last: if they exist, the entry has not moved, so an optional file that was not found
+// does not exist.
 func (want Fields) filesOf(obligatory bool) iter.Seq[*value] {
 	return func(yield func(*value) bool) {
 		for i := range files {
@@ -265,8 +266,8 @@ func (want Fields) filesOf(obligatory bool) iter.Seq[*value] {
 	}
 }
 
-// parseTime reads RFC 3339, and the forms of it that a shell script writes with
-// date(1): a space for the T, no zone.
+// parseTime parses RFC 3339 and the variants that shell scripts write by date(1), which have a
+// space instead of the T, or no zone. It returns the zero time for any other text.
 func parseTime(s string) time.Time {
 	s = strings.TrimSpace(s)
 	for _, layout := range []string{
@@ -280,7 +281,7 @@ func parseTime(s string) time.Time {
 	return time.Time{}
 }
 
-// formatTime writes RFC 3339 in UTC, "" for no time.
+// formatTime formats a time as RFC 3339 in UTC, or as "" if it is zero.
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""

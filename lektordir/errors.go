@@ -11,34 +11,33 @@ import (
 // NotLektorDirError is returned by [Open] for a path that is not a lektor-dir.
 type NotLektorDirError struct {
 	Path    string
-	Missing []string // names from tmp, new, cur and src; all if Path itself is missing
-	Err     error    // why, when it is not just missing
+	Missing []string // those of tmp, new, cur and src that are not directories
+	Err     error    // the error of looking for them, or nil
 }
 
 func (e *NotLektorDirError) Error() string {
 	if e.Err != nil {
-		return fmt.Sprintf("%s is no lektor-dir: %v", e.Path, e.Err)
+		return fmt.Sprintf("%s is not a lektor-dir: %v", e.Path, e.Err)
 	}
 	if len(e.Missing) == 4 {
 		if _, err := os.Stat(e.Path); err != nil {
 			return fmt.Sprintf("there is no lektor-dir at %s", e.Path)
 		}
 	}
-	return fmt.Sprintf("%s is no lektor-dir: it has no directory %s", e.Path, strings.Join(e.Missing, ", "))
+	return fmt.Sprintf("%s is not a lektor-dir: it has no directory %s", e.Path, strings.Join(e.Missing, ", "))
 }
 
 func (e *NotLektorDirError) Unwrap() error { return e.Err }
 
-// MalformedError is the error for a name, an entry or a feed that is not as lektor-dir(5) has
-// it. A walk goes on past it.
+// MalformedError is the error for a name, an entry or a feed that does not conform to
+// lektor-dir(5).
 type MalformedError struct {
 	Path   string // relative to the lektor-dir
 	Reason string
-	// NoEntry is true for a name in new/ or cur/ that is no entry's. Otherwise the entry or feed
-	// lacks an obligatory file, or has something else in its place.
+	// NoEntry is true if a name in new/ or cur/ is not that of an entry.
 	NoEntry bool
-	// Optional is true if a file that need not be there cannot be read, for the reason Err, which
-	// names it. Without the file the entry is sound.
+	// Optional is true if an optional file of an entry cannot be read. Err is the reason and
+	// names the file; Reason is empty. Its other files can be read.
 	Optional bool
 	Err      error
 }
@@ -55,16 +54,16 @@ func (e *MalformedError) Error() string {
 
 func (e *MalformedError) Unwrap() error { return e.Err }
 
-// NotFoundError is returned by [Dir.Resolve] and [Dir.FindFeed] for a name of no entry or
-// feed, or of several.
+// NotFoundError is returned by [Dir.Resolve] if a name matches no entry, and by [Dir.FindFeed]
+// if it matches no feed, or several.
 type NotFoundError struct {
 	Name    string
-	Newer   *Ref     // the newer version that replaced the entry
-	Matches []string // hashes of the feeds whose beginning Name is, if they are several
-	Feed    bool     // Name is no feed's; otherwise it is no entry's
+	Newer   *Ref     // the version that replaced the entry, or nil
+	Matches []string // hashes of the feeds, if Name is the beginning of several
+	Feed    bool     // a feed was not found; otherwise an entry
 }
 
-// noFeed returns the error for a name that is no feed's.
+// noFeed returns the error for a name that does not match exactly one feed.
 func noFeed(name string, matches ...string) error {
 	return &NotFoundError{Name: name, Matches: matches, Feed: true}
 }
@@ -74,7 +73,7 @@ func (e *NotFoundError) Error() string {
 	case e.Newer != nil:
 		return fmt.Sprintf("%s was replaced by a newer version, %s", e.Name, e.Newer.Path())
 	case len(e.Matches) > 1:
-		return fmt.Sprintf("%s is the beginning of %d feeds: %s", e.Name, len(e.Matches), strings.Join(e.Matches, " "))
+		return fmt.Sprintf("%s is the beginning of %d feeds' hashes: %s", e.Name, len(e.Matches), strings.Join(e.Matches, " "))
 	case e.Feed:
 		return "no feed " + e.Name
 	case strings.TrimSpace(e.Name) == "":
@@ -83,7 +82,7 @@ func (e *NotFoundError) Error() string {
 	return "no entry " + e.Name
 }
 
-// isNoEntry reports whether an error is about a name that is no entry's.
+// isNoEntry reports whether an error is about a name that is not that of an entry.
 func isNoEntry(err error) bool {
 	bad, ok := errors.AsType[*MalformedError](err)
 	return ok && bad.NoEntry

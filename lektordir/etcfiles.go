@@ -10,8 +10,8 @@ import (
 	"github.com/lektordir/lektor/internal/tsv"
 )
 
-// etcDir is the directory in which lektor-dir(5) once put each extra of an entry into a
-// file of its own. Entries without the file extras are still read so.
+// etcDir is the directory of an entry in which older versions wrote each extra to a file of its
+// own. If an entry has no file extras, its extras are read from there.
 const etcDir = "etc"
 
 // etcFile is a file of that directory.
@@ -39,9 +39,8 @@ var etcFiles = []etcFile{
 	{name: "summary", extra: "summary"},
 }
 
-// etcExtras returns the lines that the file extras of an entry would have, made from the
-// files of its etc/; nil if there are none. A file that cannot be read is left out and is
-// part of the error.
+// etcExtras returns the files in etc/ of an entry as lines of a file extras, or nil if it has
+// none. It skips files that cannot be read, and returns their errors, joined.
 func etcExtras(entry string) ([]byte, error) {
 	if fi, err := os.Stat(entry + "/" + etcDir); err != nil || !fi.IsDir() {
 		if isNotExist(err) {
@@ -64,7 +63,7 @@ func etcExtras(entry string) ([]byte, error) {
 	return b, bad
 }
 
-// appendExtras adds the text of the file as lines of the file extras.
+// appendExtras appends the text of the file to b, as lines of the file extras.
 func (f etcFile) appendExtras(b []byte, text string) []byte {
 	all := []string{text}
 	if f.lines {

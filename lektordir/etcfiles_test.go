@@ -12,8 +12,8 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// Extras that are files in etc/ of an entry are read if the entry has no file extras, and
-// check --repair makes lines of them that are read alike.
+// If an entry has no file extras, its extras are read from files in etc/. Check converts them to
+// lines with the same values.
 func TestExtrasInEtc(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -32,7 +32,7 @@ func TestExtrasInEtc(t *testing.T) {
 			Summary: "one\n\ttwo\\n\n", Image: "i", Language: "de", Contributors: []string{"Ann", "Bob"}, Source: Source{ID: "urn:s", Title: "S", URL: "http://s.example/"},
 			Duration: 90 * time.Second, Episode: 3,
 		}},
-		{name: "a stranger's", files: map[string]string{"etc/link": "l\n", "etc/mine": "m\n"}, want: Entry{Link: "l"}, left: []string{"mine"}},
+		{name: "another program's", files: map[string]string{"etc/link": "l\n", "etc/mine": "m\n"}, want: Entry{Link: "l"}, left: []string{"mine"}},
 		{name: "lines count", files: map[string]string{"extras": "comments\tc\n", "etc/link": "l\n"}, want: Entry{Comments: "c"}, left: []string{"link"}},
 		{name: "a repair that was killed", files: map[string]string{"extras": "link\tl\ncategory\ta\n", "etc/categories": "a\n"}, want: Entry{Link: "l", Categories: []string{"a"}}},
 		{name: "no directory", files: map[string]string{"etc": "m\n"}},

@@ -14,7 +14,7 @@ import (
 // clock is the feed of the examples.
 var clock = &lektordir.Feed{ID: "urn:example:clock", Name: "Clock"}
 
-// temporary returns a new lektor-dir; a program opens the one of its user instead.
+// temporary returns a new lektor-dir. A program would open that of its user.
 func temporary() (d *lektordir.Dir, remove func()) {
 	tmp, err := os.MkdirTemp("", "lektor-")
 	if err != nil {
@@ -35,8 +35,8 @@ func put(d *lektordir.Dir, id, title string) {
 	}
 }
 
-// A fetcher delivers what it found; what it found before, it does not deliver
-// again, though it was deleted meanwhile.
+// A fetcher delivers the entries of a document. An entry that was delivered before is not
+// delivered again, even if it was deleted.
 func ExampleDir_Deliver() {
 	dir, remove := temporary()
 	defer remove()
@@ -64,38 +64,39 @@ func ExampleDir_Deliver() {
 	// 0 new, 2 known
 }
 
-// An importer takes entries over that a user had in another reader, with what he read.
+// An importer delivers the entries of another reader, and marks those that the user has read or
+// starred there.
 func Example_importer() {
 	dir, remove := temporary()
 	defer remove()
 	ctx := context.Background()
-	kept := []struct {
+	imported := []struct {
 		id, title  string
 		read, star bool
 	}{
 		{"urn:example:clock:6", "Six in the morning", true, true},
 		{"urn:example:clock:12", "Noon", false, false},
 	}
-	for _, k := range kept {
-		res, err := dir.Deliver(ctx, clock, lektordir.UpdateNever, lektordir.Entry{ID: k.id, Title: k.title})
+	for _, e := range imported {
+		res, err := dir.Deliver(ctx, clock, lektordir.UpdateNever, lektordir.Entry{ID: e.id, Title: e.title})
 		if err != nil {
-			log.Fatal(err) // run it again: what was taken over is not delivered twice
+			log.Fatal(err) // the import can be repeated: no entry is delivered twice
 		}
 		for _, ref := range res.New {
 			flags := ""
-			if k.read {
+			if e.read {
 				flags += "S"
 			}
-			if k.star {
+			if e.star {
 				flags += "F"
 			}
 			if flags == "" {
-				continue // it stays in new/
+				continue // the entry stays in new/
 			}
 			if ref, err = dir.SetFlags(ref, flags, ""); err != nil {
 				log.Fatal(err)
 			}
-			fmt.Println(k.title, "has", ref.Flags())
+			fmt.Println(e.title, "has", ref.Flags())
 		}
 	}
 	unread, err := dir.List(ctx, lektordir.ListOptions{Places: []lektordir.Place{lektordir.New}})
@@ -108,7 +109,7 @@ func Example_importer() {
 	// 1 unread
 }
 
-// A viewer lists entries by their names alone, and reads of each what it shows.
+// A viewer lists entries by their names, and reads only the fields that it shows.
 func ExampleDir_List() {
 	dir, remove := temporary()
 	defer remove()
@@ -121,7 +122,7 @@ func ExampleDir_List() {
 	}
 	refs, err := dir.List(context.Background(), lektordir.ListOptions{})
 	if err != nil {
-		log.Print(err) // the entries are good all the same
+		log.Print(err) // the refs are valid even then
 	}
 	for _, ref := range refs {
 		e, err := dir.ReadEntry(ref, lektordir.FieldTitle)
@@ -136,7 +137,7 @@ func ExampleDir_List() {
 	// Clock - Six - unread: true
 }
 
-// To mark an entry is to move it.
+// Setting flags moves the entry.
 func ExampleDir_SetFlags() {
 	dir, remove := temporary()
 	defer remove()
@@ -154,7 +155,7 @@ func ExampleDir_SetFlags() {
 	// Output: new to cur FS false
 }
 
-// Entries are seen as they arrive.
+// Watch yields entries as they arrive.
 func ExampleDir_Watch() {
 	dir, remove := temporary()
 	defer remove()

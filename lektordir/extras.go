@@ -11,14 +11,13 @@ import (
 	"github.com/lektordir/lektor/internal/tsv"
 )
 
-// extrasFile is "extras", which holds all fields without a file in the specification. Each
-// line is the name of the extra, a tab, and its fields with tabs between them, each in the
-// form of package tsv. An extra with several values has several lines. docs/weight.md
-// explains why it is one file.
+// extrasFile is the file extras. Each line is the name of an extra, a tab, and its fields with
+// tabs between them, escaped by package tsv. An extra with several values has several lines.
+// docs/weight.md explains why all extras are in one file.
 var extrasFile = value{field: Extras, name: "extras"}
 
-// extras are all that we know, in the order in which they are written: short ones
-// first. Others are kept and ignored, as are fields beyond those that we know.
+// extras lists the extras in the order in which they are written: short ones first. Lines with
+// other names, and further fields of a line, are ignored.
 var extras = []value{
 	{field: FieldLink, name: "link", of: func(e *Entry) any { return &e.Link }, line: textfile.OneLine},
 	{field: FieldUpdated, name: "updated", of: func(e *Entry) any { return &e.Updated }},
@@ -42,7 +41,7 @@ var extras = []value{
 	{field: FieldSummary, name: "summary", of: func(e *Entry) any { return &e.Summary }, line: textfile.Clean},
 }
 
-// formatExtras returns the data of the file, or nil for no file.
+// formatExtras returns the data of the file extras, or nil if none is written.
 func (e *Entry) formatExtras(want Fields) []byte {
 	var b []byte
 	for i := range extras {
@@ -53,7 +52,7 @@ func (e *Entry) formatExtras(want Fields) []byte {
 	return b
 }
 
-// appendLines adds the lines of a value.
+// appendLines appends the lines of the field of e.
 func (v *value) appendLines(b []byte, e *Entry) []byte {
 	switch of := v.of(e).(type) {
 	case *string:
@@ -108,7 +107,7 @@ func (v *value) appendLines(b []byte, e *Entry) []byte {
 	return b
 }
 
-// appendCategory adds the line of a category, with the fields that are known of it.
+// appendCategory appends the line of a category, with its values in terms.
 func (v *value) appendCategory(b []byte, name string, terms []Category) []byte {
 	i := slices.IndexFunc(terms, func(c Category) bool { return c.Name == name })
 	if i < 0 || v.line(name) == "" {
@@ -118,8 +117,8 @@ func (v *value) appendCategory(b []byte, name string, terms []Category) []byte {
 	return v.appendFields(b, v.line(name), v.line(c.Scheme), v.line(c.Label), v.line(c.Term))
 }
 
-// appendFields adds a line without the empty fields at its end, but for the first four of
-// a source, which lines of earlier versions always have.
+// appendFields appends a line, and omits empty fields at its end. A source always has its first
+// four fields, as older versions wrote them.
 func (v *value) appendFields(b []byte, fields ...string) []byte {
 	least := 1
 	if v.field == FieldSource {
@@ -131,7 +130,7 @@ func (v *value) appendFields(b []byte, fields ...string) []byte {
 	return v.appendLine(b, fields...)
 }
 
-// appendText adds a line with one field, unless there is nothing to say.
+// appendText appends a line with one field, unless that is empty.
 func (v *value) appendText(b []byte, text string) []byte {
 	if text == "" {
 		return b
@@ -147,12 +146,12 @@ func (v *value) appendLine(b []byte, fields ...string) []byte {
 	return append(b, '\n')
 }
 
-// parseExtras takes those that are wanted from the data of the file.
+// parseExtras sets the wanted fields of e from the data of the file extras.
 func (e *Entry) parseExtras(data []byte, want Fields) {
 	for l := range bytes.Lines(data) {
 		name, rest, ok := bytes.Cut(bytes.TrimSuffix(l, []byte{'\n'}), []byte{'\t'})
 		if !ok {
-			continue // no field, and nothing said
+			continue // no field
 		}
 		for i := range extras {
 			if v := &extras[i]; v.name == string(name) {
@@ -167,8 +166,8 @@ func (e *Entry) parseExtras(data []byte, want Fields) {
 	}
 }
 
-// take sets a value from the fields of a line. If the extra can have one value only, the
-// first line with a usable value counts, as grep -m 1 finds that one.
+// take sets the field of e from the fields of a line. If the extra has only one value, the first
+// line with a valid value counts, because grep -m 1 finds that one.
 func (v *value) take(e *Entry, rest []byte) {
 	next := func() string {
 		var f []byte
@@ -208,7 +207,7 @@ func (v *value) take(e *Entry, rest []byte) {
 	}
 }
 
-// takeMore is take for values of which there can be several. next returns the next field.
+// takeMore is take for extras with several values. next returns the next field of the line.
 func (v *value) takeMore(e *Entry, next func() string) {
 	switch to := v.of(e).(type) {
 	case *[]string:
@@ -221,7 +220,7 @@ func (v *value) takeMore(e *Entry, next func() string) {
 			enc.Length = n
 		}
 		if enc.URL != "" {
-			*to = append(*to, enc) // without a URL there is nothing to be had
+			*to = append(*to, enc)
 		}
 	case *[]Person:
 		if p := (Person{Role: next(), Name: next(), Email: next(), URL: next()}); p.Role != "" && p.Name+p.Email+p.URL != "" {
@@ -238,7 +237,7 @@ func (v *value) takeMore(e *Entry, next func() string) {
 	}
 }
 
-// number reads a number that is not negative; what makes no sense is 0.
+// number parses a number that is not negative; it returns 0 for any other text.
 func number(s string) int {
 	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 31)
 	if err != nil {
@@ -247,7 +246,7 @@ func number(s string) int {
 	return int(n)
 }
 
-// positive writes a number, "" for 0 and less.
+// positive formats a positive number; it returns "" for any other.
 func positive(n int) string {
 	if n <= 0 {
 		return ""

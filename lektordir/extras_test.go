@@ -40,7 +40,7 @@ func TestExtras(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(*got, want) {
 			t.Errorf("%q is read as %+v, %v", text, got, err)
 		}
-		// One at a time is the same.
+		// Reading the fields one by one returns the same values.
 		var each Entry
 		for f := FieldLink; f <= FieldSeason; f <<= 1 {
 			if got, err = d.ReadEntry(r, f); err != nil {
@@ -54,7 +54,7 @@ func TestExtras(t *testing.T) {
 	}
 }
 
-// Anything but a regular file in the place of extras blocks no reader, and is an error.
+// If extras is not a regular file, reading it returns an error and does not block.
 func TestExtrasPlanted(t *testing.T) {
 	for what, plant := range map[string]func(path string) error{
 		"a pipe":      func(path string) error { return unix.Mkfifo(path, 0o666) },
@@ -77,7 +77,7 @@ func TestCheckExtras(t *testing.T) {
 	for text, want := range map[string]string{
 		"link\ta\nmine\t\nmore\tx\ty": "",
 		"":                            "",
-		"link a\n\n\tx\nlink\ta\n":    "3 of its lines say nothing",
+		"link a\n\n\tx\nlink\ta\n":    "3 of its lines are malformed",
 		"link\t\xff\n":                "not UTF-8 without NUL",
 		"link\ta\x00\n":               "not UTF-8 without NUL",
 	} {

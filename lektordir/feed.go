@@ -14,11 +14,10 @@ import (
 	"github.com/lektordir/lektor/internal/textfile"
 )
 
-// Feed holds the values in src/$feed (specification, "Feeds"). ID and Name are
-// obligatory; the others are empty if the file is missing. Description
-// and Copyright may have several lines.
+// Feed holds the values in src/$feed; see lektor-dir(5). ID and Name are obligatory; other values
+// are empty if the file is missing. Description and Copyright may have several lines.
 type Feed struct {
-	Hash string // name of the directory; FeedHash(ID) unless the lektor-dir is damaged
+	Hash string // name of the directory: FeedHash(ID), unless the lektor-dir is damaged
 
 	ID          string
 	Name        string
@@ -28,12 +27,12 @@ type Feed struct {
 	Copyright   string
 	Author      string
 
-	Link      string // extra etc/link: the page the feed belongs to
-	Generator string // extra etc/generator: the program that made the feed
-	Alias     string // extra etc/view/alias: the user's own name for it
+	Link      string // URL of the page that the feed belongs to, in etc/link
+	Generator string // the program that made the feed, in etc/generator
+	Alias     string // the user's own name for the feed, in etc/view/alias
 }
 
-// Title returns the name for display: the user's alias, else the name, else the id.
+// Title returns the name to display: the first of Alias, Name, ID and Hash that is not empty.
 func (f *Feed) Title() string {
 	return cmp.Or(strings.TrimSpace(f.Alias), strings.TrimSpace(f.Name), f.ID, f.Hash)
 }
@@ -49,7 +48,8 @@ func (f *Feed) fields() []field {
 	}
 }
 
-// Files yields the names and the texts of the files that delivery writes for a feed.
+// Files yields the names, relative to src/$feed, and the texts of the files that delivery writes
+// for a feed. A file whose text is empty is removed.
 func (f *Feed) Files() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, fd := range f.fields() {
@@ -67,9 +67,9 @@ type field struct {
 	obligatory bool
 }
 
-// ReadFeed reads src/$hash. If id or name is missing, [errors.As] finds a
-// [*MalformedError], and the feed has the values that could be read. If there is no
-// such feed, the error is fs.ErrNotExist.
+// ReadFeed reads the feed in src/$hash. If the feed does not exist, errors.Is(err,
+// fs.ErrNotExist) is true. If its id or name is missing, the error wraps a [*MalformedError],
+// and the feed has the values that could be read.
 func (d *Dir) ReadFeed(hash string) (*Feed, error) {
 	return d.readFeed(hash, "src/"+hash)
 }
@@ -102,8 +102,8 @@ func (d *Dir) readFeed(hash, rel string) (*Feed, error) {
 // aliasFile is the file in src/$feed with the user's own name for the feed.
 const aliasFile = "/etc/view/alias"
 
-// Feeds reads all feeds, sorted by hash. Directories without an id or a name
-// are left out, and are in the joined error: [errors.As] finds a [*MalformedError].
+// Feeds reads all feeds, sorted by hash. It skips those that cannot be read, or that have no id
+// or name, and returns their errors, joined; see [Dir.ReadFeed].
 func (d *Dir) Feeds() ([]*Feed, error) {
 	names, err := d.fs.Feeds("src")
 	if err != nil {
@@ -124,30 +124,30 @@ func (d *Dir) Feeds() ([]*Feed, error) {
 	return feeds, errors.Join(bad...)
 }
 
-// FeedHashes lists the directories of src/, sorted, without looking into them.
+// FeedHashes lists the directories of src/, sorted. It does not read the feeds.
 func (d *Dir) FeedHashes() ([]string, error) { return d.fs.Feeds("src") }
 
-// knownFeed is a feed and when it was read.
-type knownFeed struct {
+// cachedFeed is a feed and the time at which it was read.
+type cachedFeed struct {
 	feed *Feed
 	read time.Time
 }
 
-// feedAge is how long FeedOf caches a feed.
+// feedAge is the time for which FeedOf caches a feed.
 const feedAge = time.Second
 
-// FeedOf returns the feed of an entry: src/$feed, or if that is missing or
-// malformed, the entry's own feed directory or link. It never fails: unknown values stay
-// empty. It reads a feed at most once a second.
+// FeedOf returns the feed of an entry: src/$feed, or the entry's own feed directory or link if
+// src/$feed is missing or malformed. If neither can be read, unknown values are empty. FeedOf
+// caches the feeds of src/ for one second.
 func (d *Dir) FeedOf(r Ref) *Feed {
 	if !entryname.IsFeed(r.Feed) {
 		return &Feed{Hash: r.Feed}
 	}
 	now := d.fs.Now()
-	if known, ok := d.feeds.Load(r.Feed); ok {
-		k := known.(knownFeed)
-		if age := now.Sub(k.read); age >= 0 && age < feedAge {
-			return k.feed
+	if v, ok := d.feeds.Load(r.Feed); ok {
+		cached := v.(cachedFeed)
+		if age := now.Sub(cached.read); age >= 0 && age < feedAge {
+			return cached.feed
 		}
 	}
 	f, err := d.ReadFeed(r.Feed)
@@ -162,13 +162,13 @@ func (d *Dir) FeedOf(r Ref) *Feed {
 		}
 		return f
 	}
-	d.feeds.Store(r.Feed, knownFeed{f, now})
+	d.feeds.Store(r.Feed, cachedFeed{f, now})
 	return f
 }
 
-// FindFeed returns the hash of the feed that the user names: by its id or URL, its hash,
-// a beginning of the hash that no other feed has, or the path of src/$hash. The
-// error is a [*NotFoundError] if no feed matches.
+// FindFeed returns the hash of the feed that a user has named: by its id or URL, its hash, a
+// unique beginning of its hash, or the path of src/$hash. It returns a [*NotFoundError] if no
+// feed matches, or several.
 func (d *Dir) FindFeed(name string) (string, error) {
 	if name == "" {
 		return "", noFeed(`""`)
@@ -181,7 +181,8 @@ func (d *Dir) FindFeed(name string) (string, error) {
 	}
 	prefix := strings.TrimRight(name, "/")
 	if strings.ContainsRune(prefix, '/') {
-		// A path names its feed in full. A URL that looks like one is none.
+		// A path must have the whole hash, and be in this lektor-dir, so no URL is taken for
+		// one.
 		src, base := filepath.Split(prefix)
 		src = filepath.Clean(src)
 		if filepath.Base(src) == "src" && d.holds(filepath.Dir(src), prefix) {

@@ -9,8 +9,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
-// Whatever changes a feed's title, it is seen a second later, and until then the
-// feed is not looked at.
+// FeedOf caches a feed for a second; after that, it returns a changed title.
 func TestFeedOfChanges(t *testing.T) {
 	d, _ := newDir(t)
 	r := deliver(t, d, sample("a", "A"))[0]
@@ -20,7 +19,7 @@ func TestFeedOfChanges(t *testing.T) {
 	title := func(want string) {
 		t.Helper()
 		if got := d.FeedOf(r).Title(); got != want {
-			t.Errorf("%q, not %q", got, want)
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 	replace := func(name, text string) {
@@ -69,7 +68,7 @@ func BenchmarkFeedOf(b *testing.B) {
 	}
 }
 
-// Check repairs the files of a fetcher that was killed while it made a feed.
+// Check repairs a feed if the fetcher was killed while it made the feed.
 func TestCheckKilledFeed(t *testing.T) {
 	d, c := newDir(t)
 	base := d.Join("src", feedHash)
@@ -92,8 +91,8 @@ func TestCheckKilledFeed(t *testing.T) {
 	}
 }
 
-// Temporary files are found wherever files are written, and kept where they might
-// be anybody's.
+// Check finds temporary files in all directories in which files are replaced. It keeps young
+// ones, and names that lektor does not write.
 func TestCheckTemporary(t *testing.T) {
 	d, c := newDir(t)
 	deliver(t, d, sample("a", "A"))

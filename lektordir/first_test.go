@@ -33,7 +33,7 @@ func initial(t *testing.T, d *Dir, vs ...version) (*fetcher, *delivery) {
 	return w, tx
 }
 
-// uniques lists what is in new/.
+// uniques returns the unique names of all entries, sorted.
 func uniques(t *testing.T, d *Dir) (names []string) {
 	t.Helper()
 	for _, r := range list(t, d, ListOptions{AllVersions: true}) {
@@ -43,6 +43,7 @@ func uniques(t *testing.T, d *Dir) (names []string) {
 	return names
 }
 
+// staged returns the unique names of the staged entries, sorted.
 func staged(tx *delivery) (names []string) {
 	for _, r := range tx.staged {
 		names = append(names, r.Unique)
@@ -51,8 +52,8 @@ func staged(tx *delivery) (names []string) {
 	return names
 }
 
-// The first entries of a feed appear at once, by one rename; those after them by one
-// each.
+// The first entries of a feed appear together, by one rename. Later entries are renamed one by
+// one.
 func TestFirstEntries(t *testing.T) {
 	d, _ := newDir(t)
 	var renamed []string
@@ -69,7 +70,7 @@ func TestFirstEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := uniques(t, d); !slices.Equal(got, want) || len(tx.refs()) != 2 {
-		t.Errorf("%q, not %q", got, want)
+		t.Errorf("%q, want %q", got, want)
 	}
 	if len(renamed) != 1 || renamed[0] != "new/"+feedHash {
 		t.Errorf("renamed %q", renamed)
@@ -120,7 +121,7 @@ func TestFirstEntriesBesideOthers(t *testing.T) {
 		}
 		slices.Sort(want)
 		if got := uniques(t, d); !slices.Equal(got, want) {
-			t.Errorf("%s: %q, not %q", what, got, want)
+			t.Errorf("%s: %q, want %q", what, got, want)
 		}
 		if got := tree(t, d, "tmp"); !slices.Equal(got, []string{feedHash}) {
 			t.Errorf("%s: left in tmp: %q", what, got)
@@ -128,8 +129,7 @@ func TestFirstEntriesBesideOthers(t *testing.T) {
 	}
 }
 
-// Whatever lies in tmp/$feed already, of another fetcher or of one that was killed,
-// is not delivered with the first entries.
+// Entries of another or a killed fetcher in tmp/$feed are not delivered with the first entries.
 func TestFirstEntriesApart(t *testing.T) {
 	d, _ := newDir(t)
 	other := d.Join("tmp", feedHash, dirfs.FirstEntries, "1.2.other")
@@ -139,13 +139,13 @@ func TestFirstEntriesApart(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	if got := read(t, other+"/title"); got != "half" {
-		t.Errorf("another's entry is %q", got)
+		t.Errorf("the other fetcher's entry is %q, want it unchanged", got)
 	}
 }
 
-// A fetcher that is killed before the rename leaves entries that the journal names, and
-// others that it does not: the former are delivered, of the latter those of other
-// machines are kept for a while. So it is when a rename was done and undone in part.
+// If a fetcher is killed before it renames the first entries, recovery delivers those that the
+// journal names. Entries of other machines stay for a while. An entry whose rename fails stays
+// until a later recovery.
 func TestFirstEntriesRecovered(t *testing.T) {
 	d, c := newDir(t)
 	w, tx := initial(t, d, sample("1", "A"), sample("2", "B"), sample("3", "C"))
@@ -181,7 +181,7 @@ func TestFirstEntriesRecovered(t *testing.T) {
 	if got := tree(t, d, "tmp"); slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, want[0]) || strings.Contains(p, want[1]) }) {
 		t.Errorf("left in tmp: %q", got)
 	}
-	// Entries that nobody finishes are removed; the clock of the files is not ours.
+	// An old entry of another machine is removed. Files have the real time, so it is set.
 	if err := os.Chtimes(other, time.Unix(0, 0), time.Unix(0, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -196,8 +196,7 @@ func TestFirstEntriesRecovered(t *testing.T) {
 	}
 }
 
-// The next delivery settles what a killed one left, without a recovery before it; an
-// entry that is known is not delivered again.
+// The next delivery also delivers the entries of a killed one, without a recovery before it.
 func TestFirstEntriesUnsettled(t *testing.T) {
 	d, _ := newDir(t)
 	_, tx := initial(t, d, sample("1", "A"))
@@ -213,11 +212,11 @@ func TestFirstEntriesUnsettled(t *testing.T) {
 	want = append(want, res.New[0].Unique)
 	slices.Sort(want)
 	if got := uniques(t, d); !slices.Equal(got, want) {
-		t.Errorf("%q, not %q", got, want)
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// Entries that are not committed are removed.
+// Close removes the first entries if they are not committed.
 func TestFirstEntriesDiscarded(t *testing.T) {
 	d, _ := newDir(t)
 	_, tx := initial(t, d, sample("1", "A"))

@@ -27,7 +27,7 @@ func TestOpenMissing(t *testing.T) {
 	if _, err := Open(dir, nil); !errors.As(err, &e) || len(e.Missing) != 1 || !strings.Contains(err.Error(), "cur") {
 		t.Error(err)
 	}
-	// A tmp that is missing is made; a link that leads nowhere is not replaced.
+	// A missing tmp is created; a dangling link is not replaced.
 	os.Rename(filepath.Join(dir, "tmp"), filepath.Join(dir, "cur"))
 	os.Symlink("gone", filepath.Join(dir, "tmp"))
 	if _, err := Open(dir, nil); !errors.As(err, &e) || len(e.Missing) != 1 || e.Missing[0] != "tmp" {
@@ -100,7 +100,7 @@ func TestEntryRoundTrip(t *testing.T) {
 	}
 }
 
-// Only what exists is written: no author, pubdate, type or extras without need.
+// Delivery writes no files for values that are empty or defaults.
 func TestMinimalEntry(t *testing.T) {
 	d, _ := newDir(t)
 	v := sample("tag:x", "text")
@@ -138,8 +138,8 @@ func TestTextIsCleaned(t *testing.T) {
 	}
 }
 
-// The specification's minimal and full examples, written by a shell: feed as an
-// absolute link, no type, newline in content.
+// Entries as other programs write them: feed is an absolute link or a directory, there is no
+// type, and content ends with a newline.
 const shellEntries = `
 mkdir -p "src/$HASH" "new/$HASH" "cur/$HASH"
 echo 'http://example.com/rss.xml' >"src/$HASH/id"
@@ -181,7 +181,7 @@ func TestShellEntries(t *testing.T) {
 			t.Errorf("feed of %s: %+v", refs[i].Path(), f)
 		}
 	}
-	// A viewer of ours takes over from one of the shell's.
+	// SetFlags works on names that the shell made.
 	to, err := d.SetFlags(refs[1], "F", "")
 	if err != nil || to.Name() != "1500000001.P1.host;2,FS" {
 		t.Error(to, err)
@@ -195,7 +195,7 @@ func TestShellEntries(t *testing.T) {
 	}
 }
 
-// A feed that is only in its entry, as a directory.
+// If src/$feed is missing, FeedOf reads the entry's own directory feed.
 func TestFeedOnlyInEntry(t *testing.T) {
 	d, _ := newDir(t)
 	shell(t, d, shellEntries+`rm -r "src/$HASH"`)
@@ -221,7 +221,7 @@ func TestFeedsWithoutName(t *testing.T) {
 	}
 }
 
-func TestListGoesOn(t *testing.T) {
+func TestListSkipsMalformed(t *testing.T) {
 	d, _ := newDir(t)
 	shell(t, d, shellEntries+`mkdir "new/$HASH/what" "new/$HASH/.hidden" "new/$HASH/1500000000.x;2,S"; touch "cur/$HASH/1500000009.P1.host" new/file`)
 	refs, err := d.List(context.Background(), ListOptions{})
@@ -230,7 +230,7 @@ func TestListGoesOn(t *testing.T) {
 	}
 	for _, name := range []string{"what", "1500000000.x;2,S", "1500000009.P1.host"} {
 		if err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("no word of %s in %v", name, err)
+			t.Errorf("the error does not name %s: %v", name, err)
 		}
 	}
 	if strings.Contains(err.Error(), "hidden") {
@@ -248,7 +248,7 @@ func TestMalformedEntry(t *testing.T) {
 			t.Errorf("%v %v", e, err)
 		}
 	}
-	// A FIFO in the place of a file does not hang the reader.
+	// Reading a FIFO fails and does not block.
 	if _, err := d.ReadEntry(refs[1], AllFields); err == nil || !strings.Contains(err.Error(), "regular") {
 		t.Error(err)
 	}
@@ -278,15 +278,14 @@ func TestNewestVersionStandsForAll(t *testing.T) {
 	if got := list(t, d, ListOptions{AllVersions: true}); len(got) != 2 || got[0] != a {
 		t.Errorf("%v", paths(got))
 	}
-	// Taken or not: a read older version does not hide a newer one, nor the
-	// other way round.
+	// If the newest version was read, the older one in new/ is not listed.
 	if _, err := d.SetFlags(b, "S", ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := list(t, d, ListOptions{Places: []Place{New}}); len(got) != 0 {
 		t.Errorf("%v", paths(got))
 	}
-	// Nor does one come forward when the newest is trashed.
+	// If the newest version is trashed, the older one is not listed either.
 	r, err := d.Resolve(b.Path())
 	if err == nil {
 		_, err = d.SetFlags(r, "T", "")
@@ -323,7 +322,7 @@ func TestSetFlags(t *testing.T) {
 	}
 	for _, bad := range []string{"é", "1", ";", "/"} {
 		if _, err := d.SetFlags(r, bad, ""); err == nil {
-			t.Errorf("flag %q is taken", bad)
+			t.Errorf("flag %q is accepted", bad)
 		}
 	}
 	if got := len(list(t, d, ListOptions{})); got != 1 {
@@ -349,7 +348,7 @@ func TestRenameNeverReplaces(t *testing.T) {
 func TestRemove(t *testing.T) {
 	d, _ := newDir(t)
 	r := deliver(t, d, sample("1", "A"))[0]
-	// A removal that was interrupted left this behind.
+	// The rest of an interrupted removal.
 	write(t, d.Join("tmp", feedHash, r.Unique+";gone", "title"), "old")
 	if err := d.Remove(r); err != nil {
 		t.Fatal(err)
@@ -409,7 +408,7 @@ func TestFindFeed(t *testing.T) {
 	}
 	var none *NotFoundError
 	if _, err := d.FindFeed("abcd"); !errors.As(err, &none) || !none.Feed || len(none.Matches) != 2 ||
-		err.Error() != "abcd is the beginning of 2 feeds: abcd1 abcd2" {
+		err.Error() != "abcd is the beginning of 2 feeds' hashes: abcd1 abcd2" {
 		t.Error(err)
 	}
 	for _, name := range []string{"", "http://other/", "../../etc", "zzz"} {
@@ -420,8 +419,7 @@ func TestFindFeed(t *testing.T) {
 	}
 }
 
-// Names and directories of the specification's sample viewer are understood: it makes bare
-// names in cur/.
+// Simple viewers move entries to cur/ without adding flags.
 func TestSampleViewer(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("no sh")
@@ -437,6 +435,6 @@ func TestSampleViewer(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	if _, err := os.Stat(d.abs(got[0]) + "/feed/id"); err != nil {
-		t.Errorf("the feed link broke on the way: %v", err)
+		t.Errorf("the link feed is broken: %v", err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// On a file system that other machines have, a name may be remembered that one of them
-// has moved: GlusterFS says so with ESTALE, or with EEXIST of the new name.
+// A shared file system may cache a name after another machine has moved the file. GlusterFS then
+// returns ESTALE, or EEXIST for the new name.
 func TestMovedByAnotherMachine(t *testing.T) {
 	d, _ := newDir(t)
 	d.fs.Share()

@@ -13,8 +13,8 @@ import (
 	"github.com/lektordir/lektor/internal/entryname"
 )
 
-// FuzzReadEntry reads an entry whose files hold anything. The values that it
-// reads can be written, and read again they are the same.
+// FuzzReadEntry reads an entry with arbitrary files. Its values, written and read again, are the
+// same.
 func FuzzReadEntry(f *testing.F) {
 	f.Add([]byte("Title\n"), []byte("urn:x\n"), []byte("<p>text</p>"), []byte("text/html\n"), []byte("2026-01-31T12:00:00Z\n"), []byte("link\thttp://a.example/\nenclosure\thttp://a.example/\ttext/plain\t12\ncategory\ta\\tb\n"))
 	f.Add([]byte("two\nlines\n\n"), []byte("\n"), []byte("\xff\x00"), []byte("image/png"), []byte("yesterday"), []byte("\t\t-1\n\n\r\nx\ty\tz\tw\nenclosure\t\nlink\nlink\t\nlink\ta\nlink\tb\nsummary\tone\\ntwo\\"))
@@ -83,8 +83,7 @@ func FuzzReadEntry(f *testing.F) {
 	})
 }
 
-// FuzzNormalizeID: an id that was normalised stays as it is, and names the
-// same feed.
+// FuzzNormalizeID normalizes ids twice: the second time must not change them.
 func FuzzNormalizeID(f *testing.F) {
 	for _, s := range []string{"HTTP://Example.COM:80/A?b#c", " https://u:p@h:443:443/", "http://[::1]:80", "urn:x", "http://", "http:///a", "https://h:#", "feed:http://a"} {
 		f.Add(s)
@@ -97,8 +96,8 @@ func FuzzNormalizeID(f *testing.F) {
 	})
 }
 
-// FuzzUniqueName: a name made from any host and identity is one file name in ASCII, parsing
-// it returns these parts, and does so for new/ and cur/.
+// FuzzUniqueName makes unique names of arbitrary hosts. Each must be a file name in ASCII, and
+// parsing it must return its parts.
 func FuzzUniqueName(f *testing.F) {
 	f.Add("host", int64(1700000000), int64(7))
 	f.Add("a/b:c;d\\e", int64(0), int64(0))
@@ -129,9 +128,8 @@ func FuzzUniqueName(f *testing.F) {
 	})
 }
 
-// FuzzFlags: whatever info a name has, setting and clearing flags results in a name
-// that says so, which is read as it was written; doing it again changes
-// nothing.
+// FuzzFlags sets and unsets flags of a name with arbitrary info. The new name has the flags, is
+// parsed as it was written, and does not change if the same is done again.
 func FuzzFlags(f *testing.F) {
 	f.Add("2,FS", "S", "F")
 	f.Add("", "", "")
@@ -139,7 +137,7 @@ func FuzzFlags(f *testing.F) {
 	f.Add("2,SSaa\xff;", "ab", "b")
 	f.Fuzz(func(t *testing.T, info, set, unset string) {
 		if strings.ContainsAny(info, "/\x00") {
-			return // no file name
+			return // not a file name
 		}
 		r, err := parseRef(Cur, "feed", "1700000000.a.b;"+info)
 		if err != nil {

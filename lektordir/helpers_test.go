@@ -20,7 +20,7 @@ import (
 	"github.com/lektordir/lektor/internal/stage"
 )
 
-// clock is an injected clock; sleeping moves it on.
+// clock is an injected clock; Sleep advances it.
 type clock struct {
 	mu    sync.Mutex
 	now   time.Time
@@ -47,7 +47,7 @@ const feedID = "http://example.com/rss.xml"
 
 var feedHash = FeedHash(feedID)
 
-// newDir makes a lektor-dir with an injected clock, host and pid.
+// newDir creates a lektor-dir with an injected clock, host and pid.
 func newDir(t *testing.T) (*Dir, *clock) {
 	t.Helper()
 	c := newClock()
@@ -71,7 +71,8 @@ func newFetcher(d *Dir, o commit.Options) (*fetcher, error) {
 	return &fetcher{Writer: w, d: d}, err
 }
 
-// Close closes what a test that failed has left open, for which the writer would wait.
+// Close closes the writer. It first closes transactions that a failed test has left open, because
+// the writer would wait for them.
 func (w *fetcher) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,7 +132,7 @@ func newDelivery(d *Dir, t *commit.Txn) *delivery {
 	}), d: d}
 }
 
-// delivery is a transaction, with the records of what is staged.
+// delivery is a transaction, with the records of the staged entries.
 type delivery struct {
 	*stage.Txn
 	d      *Dir
@@ -154,7 +155,7 @@ func (t *delivery) PutFeed(f *Feed) error { return t.Txn.PutFeed(f.Files()) }
 
 func (t *delivery) Next() *delivery { return t.w.delivery(t.Txn.Txn.Next()) }
 
-// refs are what is in new/ after a commit.
+// refs returns the entries that are in new/ after a commit.
 func (t *delivery) refs() []Ref { return delivered(t.Feed(), t.Delivered()) }
 
 // Item is an entry of a document.
@@ -192,13 +193,13 @@ func result(feed string, r stage.Result) Result {
 	return Result{New: delivered(feed, r.New), Updated: delivered(feed, r.Updated), Unchanged: r.Unchanged, Ignored: r.Ignored, Repeated: r.Repeated}
 }
 
-// version is a version of an entry.
+// version is a version of an entry, with its fields.
 type version struct {
 	commit.Version
 	Entry Entry
 }
 
-// sample is a version of the entry with an id.
+// sample returns a version of an entry.
 func sample(id, content string) version {
 	rest := journal.DigestOf(id, content)
 	return version{
@@ -246,7 +247,7 @@ func deliverBy(t *testing.T, w *fetcher, vs ...version) []Ref {
 	return tx.refs()
 }
 
-// journalPath is where the journal of a feed is.
+// journalPath returns the path of the journal of a feed.
 func (d *Dir) journalPath(feed string) string { return d.Join(commit.JournalPath(feed)) }
 
 // list lists all entries and fails on errors.
@@ -323,7 +324,7 @@ func shell(t *testing.T, d *Dir, script string) string {
 	return string(out)
 }
 
-// seen is the journal of the feed.
+// seen returns the journal of the feed.
 func seen(t *delivery) *journal.Journal {
 	j, err := t.Journal()
 	if err != nil {
@@ -332,7 +333,7 @@ func seen(t *delivery) *journal.Journal {
 	return j
 }
 
-// lines counts the lines of a journal that count.
+// lines returns the number of valid lines of a journal.
 func lines(j *journal.Journal) (n int) {
 	for range j.All {
 		n++
@@ -340,7 +341,8 @@ func lines(j *journal.Journal) (n int) {
 	return n
 }
 
-// place is where a transaction stages, relative to the lektor-dir.
+// place returns the directory, relative to the lektor-dir, in which the transaction stages
+// entries.
 func (t *delivery) place() string {
 	first := "tmp/" + t.Feed() + "/" + dirfs.FirstEntries
 	if _, err := os.Lstat(t.d.Join(first)); err == nil {
@@ -349,5 +351,5 @@ func (t *delivery) place() string {
 	return "tmp/" + t.Feed()
 }
 
-// die ends a transaction as SIGKILL would: the lock is gone, all else stays.
+// die ends a transaction as SIGKILL would: it releases the lock and leaves the files.
 func die(t *delivery) { t.Abandon() }

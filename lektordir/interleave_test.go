@@ -12,9 +12,9 @@ import (
 	"github.com/lektordir/lektor/internal/journal"
 )
 
-// Fetchers that die and recover, and viewers that mark and delete, ours and the
-// shell's ways, all on one feed: every entry is there once or was deleted, whole,
-// and nothing is left in tmp/.
+// Fetchers that are killed and recover, and viewers that mark and delete, work on one feed at
+// the same time. Afterwards every entry exists once and whole, unless it was deleted, and tmp/ is
+// empty.
 func TestInterleaved(t *testing.T) {
 	for seed := range uint64(4) {
 		interleave(t, seed)
@@ -27,11 +27,11 @@ func interleave(t *testing.T, seed uint64) {
 	deliver(t, d) // src/ and the journal's directory
 	var mu sync.Mutex
 	removed := map[string]int{}
-	// early are the versions that viewers took while they were about to replace others. A
-	// viewer may have taken or deleted the other one as well; see lektor-dir(5).
+	// early holds the versions that viewers took during the replacement. The version that each
+	// replaces may exist as well then, or have been deleted; see lektor-dir(5).
 	early := map[string]bool{}
 	var wg sync.WaitGroup
-	// die in a fetcher's own way: the lock goes, the files stay.
+	// fetch delivers entries, and is sometimes killed on the way.
 	fetch := func(d *Dir, w *fetcher, rnd *rand.Rand) error {
 		if err := w.Recover(ctx); err != nil {
 			return fmt.Errorf("recovery: %w", err)
@@ -125,7 +125,7 @@ func interleave(t *testing.T, seed uint64) {
 							removed[r.Identity()]++
 							mu.Unlock()
 						}
-					case 3: // the specification's viewer
+					case 3: // a simple viewer, which adds no flags
 						if err = os.Mkdir(d.Join("cur", r.Feed), 0o777); errors.Is(err, os.ErrExist) {
 							err = nil
 						}

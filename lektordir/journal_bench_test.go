@@ -23,7 +23,7 @@ func pastItems(n, count int) []Item {
 	return items
 }
 
-// past makes the journal of a feed that delivered n entries, and forgets the entries.
+// past makes the journal of a feed that has delivered n entries, and deletes the entries.
 func past(tb testing.TB, d *Dir, n int) {
 	tb.Helper()
 	w, err := newFetcher(d, commit.Options{})
@@ -46,8 +46,7 @@ func past(tb testing.TB, d *Dir, n int) {
 	}
 }
 
-// BenchmarkPast compares a document of 30 entries, of which none is new, with what
-// a feed delivered before.
+// BenchmarkPast stages a document of 30 entries, all of which were delivered before.
 func BenchmarkPast(b *testing.B) {
 	for _, n := range []int{50, 5000, 50000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -77,8 +76,8 @@ func BenchmarkPast(b *testing.B) {
 	}
 }
 
-// A fetch reads of the journal the lines of what the document has, however long
-// the feed's past is, and a line is as short as the promise allows.
+// A fetch parses only the lines of the journal for the entries of the document, however many
+// entries were delivered before. A line has at most 110 bytes.
 func TestWorkOfAPast(t *testing.T) {
 	work := func(n int) (parsed, bytes int) {
 		d, _ := newDir(t)
@@ -97,16 +96,16 @@ func TestWorkOfAPast(t *testing.T) {
 	}
 	few, _ := work(50)
 	many, size := work(5000)
-	// Beside those that are meant, a few that share a hash with them.
+	// A few other lines with the same hashes are parsed, too.
 	if few < 29*2 || many > 2*few {
-		t.Errorf("%d lines are read of a past of 50, %d of one of 5000", few, many)
+		t.Errorf("%d lines are parsed of 50, %d of 5000", few, many)
 	}
 	if size > 5000*110 {
 		t.Errorf("%d bytes a line", size/5000)
 	}
 }
 
-// The time that a document takes grows as it does, whatever its entries share.
+// The time for a document is linear in its size, even if its entries have the same guid or link.
 func TestWorkOfADocument(t *testing.T) {
 	for name, change := range map[string]func(*Item){
 		"nothing":               func(*Item) {},
@@ -143,7 +142,7 @@ func TestWorkOfADocument(t *testing.T) {
 			return parsed
 		}
 		if few, many := work(20), work(120); many > 10*few {
-			t.Errorf("%s shared: %d lines are read for 20 entries, %d for 120", name, few, many)
+			t.Errorf("the same %s: %d lines are parsed for 20 entries, %d for 120", name, few, many)
 		}
 	}
 }

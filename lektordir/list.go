@@ -13,35 +13,37 @@ import (
 	"github.com/lektordir/lektor/internal/errlist"
 )
 
-// ListOptions narrow what [Dir.List] lists. The zero value lists every entry.
+// ListOptions selects the entries that [Dir.List] returns. The zero value selects the newest
+// version of every entry that is not withdrawn.
 type ListOptions struct {
-	// Feeds are hashes; empty means all feeds.
+	// Feeds holds the hashes of the feeds to list; empty means all feeds.
 	Feeds []string
-	// Places are the places to list; empty means new/ and cur/.
+	// Places holds the places to list; empty means new/ and cur/.
 	Places []Place
-	// AllVersions lists every version of an entry. Otherwise only the newest
-	// stands for all, whether it is read or not.
+	// AllVersions lists every version of an entry. Otherwise only the newest one is listed,
+	// and only if it is in Places.
 	AllVersions bool
-	// Withdrawn also lists entries that are no longer in the document of a feed, if
-	// that is complete, see [Dir.Complete].
+	// Withdrawn also lists entries that are not in the document of a complete feed; see
+	// [Dir.Complete].
 	Withdrawn bool
-	// SkipTrashed leaves out entries with the flag T and, without AllVersions, their
-	// older versions.
+	// SkipTrashed omits entries with the flag T. Without AllVersions, it omits an entry if its
+	// newest version has that flag.
 	SkipTrashed bool
-	// Strict reads the directories of each feed until two readings in a row have the
-	// same entries. Set it if you act on the absence of an entry: if you forget, delete
-	// or unpublish what is not listed. If the readings of a feed never agree, the list
-	// has what any of them had, and the error says so.
+	// Strict reads the directories of each feed until successive readings agree. Set it if you
+	// act on the absence of an entry, for example if you delete its page. If the readings of a
+	// feed do not agree within about ten seconds, List returns the entries of all of them, and
+	// an error.
 	Strict bool
 }
 
-// List lists entries by reading directories only: no entry is opened. The entries
-// are grouped by feed, feeds by hash, and within a feed by name, which is by
-// time of delivery. A unique name in two places is one entry, the one in cur/.
-// The error joins the errors of files that cannot be read or are malformed; the
-// returned entries are valid even then. A missing directory of the lektor-dir is an error; a feed that
-// has none in new/ or cur/ is not. If a feed's document is complete (see
-// [Dir.Complete]), entries that are not in it are left out, read or not.
+// List lists entries. It reads only directories, and opens no entry. The entries are sorted by
+// the hash of the feed, then by time of delivery. If a unique name is in new/ and in cur/, List
+// returns only the entry in cur/. If the document of a feed is complete (see [Dir.Complete]),
+// List omits entries that are not in it.
+//
+// The error joins the errors of directories that cannot be read and of malformed names; the
+// returned entries are valid even then. If new or cur itself is missing, that is an error; a feed
+// need not have a directory in either.
 func (d *Dir) List(ctx context.Context, o ListOptions) ([]Ref, error) {
 	var bad []error
 	var refs []Ref
@@ -52,8 +54,9 @@ func (d *Dir) List(ctx context.Context, o ListOptions) ([]Ref, error) {
 	return refs, errors.Join(bad...)
 }
 
-// ListFeeds is [Dir.List] feed by feed, for who need not have all entries in memory. An
-// error may come without entries, or with some. It ends when ctx does, with the cause.
+// ListFeeds is like [Dir.List], but yields the entries of one feed at a time, so that the caller
+// need not hold all entries in memory. It may yield entries, an error, or both. When ctx is done,
+// ListFeeds yields its cause and ends.
 func (d *Dir) ListFeeds(ctx context.Context, o ListOptions) iter.Seq2[[]Ref, error] {
 	return func(yield func([]Ref, error) bool) {
 		feeds := slices.Compact(slices.Sorted(slices.Values(o.Feeds)))
@@ -75,7 +78,7 @@ func (d *Dir) ListFeeds(ctx context.Context, o ListOptions) iter.Seq2[[]Ref, err
 	}
 }
 
-// listedFeeds returns the names of the directories in new/ and cur/, sorted.
+// listedFeeds returns the hashes of the feeds that have a directory in new/ or cur/, sorted.
 func (d *Dir) listedFeeds() (feeds []string, err error) {
 	var bad []error
 	for _, place := range []Place{New, Cur} {
@@ -103,28 +106,28 @@ func (d *Dir) listed(ctx context.Context, feed string, o ListOptions) ([]Ref, er
 	}), bad
 }
 
-// listFeed lists a feed's entries in new/ and cur/, sorted by unique name. strict is
+// listFeed lists a feed's entries in new/ and cur/, sorted by time of delivery. strict is
 // [ListOptions.Strict].
 func (d *Dir) listFeed(ctx context.Context, feed string, strict bool) ([]Ref, error) {
 	l, err := d.fs.List(ctx, feed, strict)
 	return refsOf(feed, l, err)
 }
 
-// refsOf returns a listing as Refs, and an error that joins its malformed names to err.
+// refsOf returns the Refs of a listing, and an error that joins err and its malformed names.
 func refsOf(feed string, l dirfs.Listing, err error) ([]Ref, error) {
 	refs := make([]Ref, len(l.Names))
 	for i, n := range l.Names {
 		refs[i] = refOf(feed, n)
 	}
-	bad := []error{err} // joined once: text of errors joined one by one takes quadratic time
+	bad := []error{err} // joined once: the text of errors joined one by one takes quadratic time
 	for _, b := range l.Bad {
 		bad = append(bad, &MalformedError{Path: b.Path, Reason: b.Reason, NoEntry: true})
 	}
 	return refs, errors.Join(bad...)
 }
 
-// newestVersions keeps of the entries with the same identity the newest. refs
-// are one feed's, sorted by unique name.
+// newestVersions keeps the newest of the entries with one identity. refs are the entries of one
+// feed, sorted by time of delivery.
 func newestVersions(refs []Ref) []Ref {
 	last := make(map[string]int, len(refs))
 	for i, r := range refs {
@@ -144,17 +147,15 @@ func newestVersions(refs []Ref) []Ref {
 	return out
 }
 
-// unlessNames leaves out of an error of readPlace what is only about names that
-// are no entries'.
+// unlessNames returns err without the errors that are only about malformed names.
 func unlessNames(err error) error {
 	return errors.Join(slices.DeleteFunc(errlist.Errors(err), isNoEntry)...)
 }
 
-// Resolve finds the entry that the user names: by a path, absolute or relative
-// to the lektor-dir or the working directory, or by its unique name with or
-// without info. A path at which the entry no longer is finds it where it is
-// now. A path outside the lektor-dir is refused. The error is a
-// [*NotFoundError] when there is no such entry.
+// Resolve finds the entry that a user has named: by a path, absolute or relative to the
+// lektor-dir or the working directory, or by its unique name, with or without info. If the entry
+// has moved, Resolve returns its present place. It returns a [*NotFoundError] if there is no
+// such entry, or if the path is outside the lektor-dir.
 func (d *Dir) Resolve(name string) (Ref, error) {
 	clean := strings.TrimRight(name, "/")
 	feed, base := "", clean
@@ -200,7 +201,7 @@ func (d *Dir) Resolve(name string) (Ref, error) {
 		}
 	}
 	if bad != nil {
-		return Ref{}, bad // it may be there
+		return Ref{}, bad // the entry may be in a directory that could not be read
 	}
 	return Ref{}, &NotFoundError{Name: name, Newer: newer}
 }

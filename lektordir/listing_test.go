@@ -13,15 +13,15 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// skipping makes the directory that is read at a moment skip the entries that are
-// renamed while it is read, as readdir(3) may.
+// skipping renames entries while their directory is read, and makes the reading skip them, as
+// readdir(3) may.
 type skipping struct {
 	t *testing.T
 	d *Dir
 	// renames are the renames during each reading of cur/$feed, in order; paths are
 	// relative to the lektor-dir.
 	renames [][2]string
-	stealth bool // leaves the directory's mtime as it was
+	stealth bool // the renames do not change the directory's mtime
 	read    int  // readings of cur/$feed
 }
 
@@ -44,8 +44,7 @@ func (s *skipping) readDir(f *os.File) ([]os.DirEntry, error) {
 	}
 	mtime := fi.ModTime()
 	if !s.stealth {
-		// Another one, and as fresh to the next readings as after a rename just now,
-		// however slow they are.
+		// A different mtime, in the future, so that it is recent for slow readings, too.
 		mtime = time.Now().Add(time.Hour + time.Duration(s.read)*time.Minute)
 	}
 	if err := os.Chtimes(f.Name(), time.Time{}, mtime); err != nil {
@@ -54,8 +53,7 @@ func (s *skipping) readDir(f *os.File) ([]os.DirEntry, error) {
 	return slices.DeleteFunc(ents, func(e os.DirEntry) bool { return strings.HasSuffix(from, "/"+e.Name()) }), nil
 }
 
-// A list has the entries that are renamed while their directory is read, where the last
-// reading saw them.
+// List returns entries that are renamed while it reads their directory, with their last names.
 func TestListBesideRenames(t *testing.T) {
 	const x, y, z = "1700000001.x.h", "1700000002.y.h", "1700000003.z.h"
 	in := func(place, name string) string { return place + "/" + feedHash + "/" + name }
@@ -64,7 +62,7 @@ func TestListBesideRenames(t *testing.T) {
 	setG := [2]string{in("cur", y+";2,S"), in("cur", y+";2,FS")}
 	for name, test := range map[string]struct {
 		renames        [][2]string
-		stealth, fresh bool // fresh: the directory has changed just now
+		stealth, fresh bool // fresh: the directory has just changed
 		want           string
 		read           int // readings; 0 for any number
 		strictRead     int
@@ -114,7 +112,7 @@ func TestListBesideRenames(t *testing.T) {
 	}
 }
 
-// A strict list that never settles says so, and has every entry that was seen.
+// A strict List whose readings never agree returns an error and every entry that was seen.
 func TestListNeverSettles(t *testing.T) {
 	d, c := newDir(t)
 	x := func(flags string) string { return "cur/" + feedHash + "/1700000001.x.h;2," + flags }
@@ -139,8 +137,7 @@ func TestListNeverSettles(t *testing.T) {
 	}
 }
 
-// Beside a viewer that sets flags of thousands of entries one by one, every list has all
-// of them.
+// While a viewer sets flags of thousands of entries, every List returns all of them.
 func TestListBesideMassRenames(t *testing.T) {
 	const entries, passes = 3000, 12
 	d, err := Create(t.TempDir()+"/d", nil)

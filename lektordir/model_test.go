@@ -9,13 +9,12 @@ import (
 	"time"
 )
 
-// thing is something that a feed writes about: what a reader takes for one entry,
-// however the feed names it.
+// thing is what users regard as one entry, whatever guid and link the feed uses for it.
 type thing struct {
 	number   int
 	guid     string // "" for none
 	link     string
-	versions int // versions of its text
+	versions int // version of its text
 }
 
 func (x *thing) item() Item {
@@ -25,16 +24,15 @@ func (x *thing) item() Item {
 	}}
 }
 
-// expectation is what the model says of a thing: it knows things by their numbers,
-// and of documents only which things stand in them.
+// expectation is the expected state of a thing. The model identifies things by their numbers.
 type expectation struct {
 	delivered bool
 	place     string // new, cur or gone
-	versions  []int  // that were delivered, in order
+	versions  []int  // delivered versions, in order of delivery
 	shown     []int  // versions in the lektor-dir
 }
 
-// newest is the version delivered last, -1 for none.
+// newest returns the version that was delivered last, or -1.
 func (e *expectation) newest() int {
 	if !e.delivered {
 		return -1
@@ -42,7 +40,7 @@ func (e *expectation) newest() int {
 	return e.versions[len(e.versions)-1]
 }
 
-// fetched is what becomes of a thing when a document has it.
+// fetched updates the expectation after a document with a version of the thing.
 func (e *expectation) fetched(version int, p Policy) {
 	switch {
 	case !e.delivered:
@@ -58,9 +56,8 @@ func (e *expectation) fetched(version int, p Policy) {
 	}
 }
 
-// Whatever a feed does with its guids, as far as section 4 of the design promises
-// to see through it, each thing is one entry, and its changes are treated as the
-// policy says. The model has neither digests nor identities.
+// Each thing is one entry, even if the feed has no guids, shares them or renumbers them, and its
+// changes are handled by the policy. The model uses neither digests nor identities.
 func TestIdentityByModel(t *testing.T) {
 	for seed := range uint64(30) {
 		rnd := rand.New(rand.NewPCG(seed, 4))
@@ -73,9 +70,9 @@ func TestIdentityByModel(t *testing.T) {
 			x := &thing{number: i, guid: fmt.Sprint("guid-", i), link: fmt.Sprint("http://example.com/", i)}
 			switch i % 3 {
 			case 1:
-				x.guid = "" // known by the link
+				x.guid = "" // identified by the link
 			case 2:
-				x.guid = "shared" // by guid and link; these always stand together
+				x.guid = "shared" // identified by guid and link; all are in every document
 			}
 			things[i] = x
 		}
@@ -84,8 +81,7 @@ func TestIdentityByModel(t *testing.T) {
 			for i, x := range things {
 				switch {
 				case renumber && i%3 == 0 && model[i].newest() == x.versions:
-					// Known by the second key: nothing else has changed since it was
-					// delivered.
+					// Identified by link, title, text and date: only the guid has changed.
 					x.guid = fmt.Sprintf("guid-%d-%d", i, step)
 				case !renumber && rnd.IntN(3) == 0:
 					x.versions = rnd.IntN(3)
@@ -93,7 +89,8 @@ func TestIdentityByModel(t *testing.T) {
 			}
 			var doc []Item
 			for _, i := range rnd.Perm(len(things)) {
-				// A renumbered thing that is left out would change twice.
+				// Things with guids are in every document: a thing that is renumbered in one
+				// and changed in the next cannot be recognised.
 				if i%3 != 1 || rnd.IntN(2) == 0 {
 					doc = append(doc, things[i].item())
 					model[i].fetched(things[i].versions, policy)
@@ -109,7 +106,7 @@ func TestIdentityByModel(t *testing.T) {
 			}
 			res, err := tx.stageAll(t.Context(), document(policy, doc...))
 			if err != nil || res.Repeated != 1 {
-				tx.Close() // the writer waits for it
+				tx.Close() // otherwise the writer would wait for it
 				t.Fatal(res, err)
 			}
 			if err := end(tx); err != nil {
@@ -159,7 +156,7 @@ func TestIdentityByModel(t *testing.T) {
 			slices.Sort(got)
 			slices.Sort(want)
 			if !slices.Equal(got, want) {
-				t.Fatalf("seed %d, step %d, %s:\n%s\nnot\n%s", seed, step, policy, strings.Join(got, "\n"), strings.Join(want, "\n"))
+				t.Fatalf("seed %d, step %d, %s: got\n%s\nwant\n%s", seed, step, policy, strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
 		}
 	}

@@ -10,16 +10,18 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// SetFlags sets and unsets flags of an entry by one rename, and returns its new
-// place: an entry in new/ is taken to cur/. Flags are ASCII letters: S (seen: the entry
-// was read), F (flagged), T (trashed: viewers no longer list it) and a to z, which are the
-// user's own; others mean nothing yet. A flag that is both set and unset is unset. An entry
-// in cur/ that has those flags already is not touched. Flags of a bare name or of an info of
-// a form we do not know count as S, and the info is replaced.
+// SetFlags sets and unsets flags of an entry by one rename, and returns its new place. An entry
+// in new/ moves to cur/; an entry in cur/ that has the flags already is not renamed. A flag that
+// is in set and in unset is unset.
 //
-// If the entry is gone, moved by another viewer or removed, the error is
-// fs.ErrNotExist; no entry is ever replaced. An entry that cannot be renamed, in the
-// lower layer of an overlay, is copied.
+// Flags are ASCII letters: S (seen: the entry was read), F (flagged), T (trashed: viewers do not
+// list it), and a to z, which have the meaning that the user chooses. Other letters have no
+// meaning yet. A name in cur/ without ';', or with an info of another form, counts as having
+// the flag S (see [Ref.Flags]); SetFlags replaces the info.
+//
+// If another viewer has moved or removed the entry, errors.Is(err, fs.ErrNotExist) is true.
+// SetFlags never replaces another entry. An entry in the lower layer of an overlay file system
+// cannot be renamed; it is copied.
 func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
 	if err := r.check(); err != nil {
 		return r, err
@@ -41,7 +43,7 @@ func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
 	}
 	err = d.fs.Move(r.Feed, d.abs(r), d.abs(to))
 	if isNotExist(err) && r.Place == New {
-		// cur/$feed appears with its first entry.
+		// The feed may have no directory in cur/ yet.
 		if _, lerr := dirfs.Lstat(d.abs(r)); lerr == nil {
 			if err := os.Mkdir(d.Join("cur", r.Feed), 0o777); err != nil && !errors.Is(err, os.ErrExist) {
 				return r, err
@@ -55,10 +57,9 @@ func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
 	return to, nil
 }
 
-// Remove deletes an entry. It disappears at once, by a rename to
-// tmp/$feed/$unique;gone; if deleting is interrupted there, the next run of a
-// fetcher finishes it. If the entry does not exist, the error is
-// fs.ErrNotExist.
+// Remove deletes an entry. It first renames the entry to tmp/$feed/$unique;gone. If it is
+// interrupted after that, the next [Dir.Recover] deletes the rest. If the entry does not exist,
+// errors.Is(err, fs.ErrNotExist) is true.
 func (d *Dir) Remove(r Ref) error {
 	if err := r.check(); err != nil {
 		return err
@@ -76,14 +77,14 @@ func (d *Dir) Remove(r Ref) error {
 	return os.RemoveAll(to)
 }
 
-// WithFlags returns the place that [Dir.SetFlags] moves an entry to. It changes no file.
+// WithFlags returns the place to which [Dir.SetFlags] would move the entry. It moves nothing.
 func (r Ref) WithFlags(set, unset string) (Ref, error) {
 	for _, c := range set + unset {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
-			return r, fmt.Errorf("%q is no flag: flags are ASCII letters", c)
+			return r, fmt.Errorf("%q is not a flag: flags are ASCII letters", c)
 		}
 	}
-	// Bytes, as the info of another program may not be UTF-8.
+	// Bytes, because the info of another program may not be UTF-8.
 	flags := slices.DeleteFunc([]byte(sortFlags(r.Flags()+set)), func(c byte) bool {
 		return strings.IndexByte(unset, c) >= 0
 	})

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// An entry that a viewer moves while it is read is read whole or not at all: none of its
-// files is taken for one that is not there.
+// If a viewer moves an entry while it is read, ReadEntry returns all of its files or
+// fs.ErrNotExist.
 func TestMovedWhileItIsRead(t *testing.T) {
 	d, _ := newDir(t)
 	whole := &Entry{Title: "T", ID: "urn:x:1", Content: []byte("<p>x\n"), Author: "A", PubDate: time.Unix(1_700_000_000, 0).UTC(), Type: "text/html", Link: "http://a.example/"}
@@ -40,7 +40,7 @@ func TestMovedWhileItIsRead(t *testing.T) {
 		at = d.Join("cur", feedHash, ref.Unique+";2,S")
 		want := *whole
 		fields := AllFields &^ FieldFeed
-		if i%4 > 1 { // not even what must be there is asked for
+		if i%4 > 1 { // optional fields only
 			fields &^= Obligatory
 			want.Title, want.ID, want.Content = "", "", nil
 		}
@@ -73,7 +73,7 @@ func TestMovedWhileItIsRead(t *testing.T) {
 	}
 }
 
-// An entry that is moved and brought back while it is read, as by an undo, lacks nothing.
+// If an entry is moved and moved back while it is read, for example by an undo, it is read whole.
 func TestMovedAndBack(t *testing.T) {
 	d, _ := newDir(t)
 	ref := Ref{Feed: feedHash, Unique: "1700000000.1.h", Place: New}

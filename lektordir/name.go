@@ -13,17 +13,15 @@ import (
 	"github.com/lektordir/lektor/internal/entryname"
 )
 
-// FeedHash returns the name of a feed's directories: the hexadecimal SHA-1 of
-// its id, without a newline (specification, "Feeds").
+// FeedHash returns the name of a feed's directories: the hexadecimal SHA-1 of its id.
 func FeedHash(id string) string {
 	sum := sha1.Sum([]byte(id))
 	return hex.EncodeToString(sum[:])
 }
 
-// NormalizeID returns the id of a feed that was discovered at a URL: scheme and
-// host in lower case, no fragment, no default port; all else stays as it is,
-// byte for byte. An id that is not a URL with a host is opaque, and is only trimmed of
-// surrounding white space.
+// NormalizeID returns the id of the feed at a URL. It writes scheme and host of an http or https
+// URL in lower case, and removes fragment and default port; all other bytes stay. It trims
+// surrounding white space, also of any other id.
 func NormalizeID(id string) string {
 	id = strings.TrimSpace(id)
 	u, err := url.Parse(id)
@@ -34,8 +32,7 @@ func NormalizeID(id string) string {
 	if scheme != "http" && scheme != "https" {
 		return id
 	}
-	// The rest is cut out of the text rather than put together by net/url,
-	// which would encode anew what the publisher chose to write.
+	// The rest is cut out of the text, because net/url would change its encoding.
 	_, rest, ok := strings.Cut(id, "://")
 	if !ok {
 		return id
@@ -55,7 +52,7 @@ func NormalizeID(id string) string {
 	if scheme == "http" {
 		port = ":80"
 	}
-	// Again and again, as what comes out must not change when it comes in.
+	// Repeated, so that NormalizeID does not change its own results.
 	for old := ""; old != authority; {
 		old = authority
 		authority = strings.TrimSuffix(strings.TrimSuffix(authority, ":"), port)
@@ -79,19 +76,18 @@ func (p Place) String() string {
 	return "new"
 }
 
-// Ref names one entry by where it is. It is a value and stays valid as a name
-// only until a viewer moves the entry.
+// Ref names an entry by its place in the lektor-dir. It is valid until a viewer moves or deletes
+// the entry.
 type Ref struct {
-	Feed   string // directory under new/ or cur/: the feed's hash
+	Feed   string // directory in new/ or cur/: the feed's hash
 	Unique string // SECONDS.UNIQ.HOST, without info
 	Info   string // the part after the first ';' of a name in cur/
 	Place  Place
-	// Bare is true for a name in cur/ without ';', which the specification's
-	// own viewer makes.
+	// Bare is true for a name in cur/ without ';', as simple viewers make it.
 	Bare bool
 }
 
-// Name is the base name of the entry's directory.
+// Name returns the base name of the entry's directory.
 func (r Ref) Name() string {
 	if r.Place == New || r.Bare {
 		return r.Unique
@@ -99,14 +95,14 @@ func (r Ref) Name() string {
 	return r.Unique + ";" + r.Info
 }
 
-// Path is the entry's path relative to the lektor-dir, with slashes.
+// Path returns the entry's path relative to the lektor-dir, with slashes.
 func (r Ref) Path() string {
 	return r.Place.String() + "/" + r.Feed + "/" + r.Name()
 }
 
-// Flags are the letters after "2," in the info of an entry in cur/, in the
-// order they stand ([Dir.SetFlags] says what each means); "" for one in new/. A bare name or an info of another form
-// has the flag S: some viewer took the entry, and knew no flags.
+// Flags returns the letters after "2," in the info of an entry in cur/, in their order, or "" for
+// an entry in new/. [Dir.SetFlags] describes them. For a bare name, or an info of another form,
+// it returns "S", because a viewer that writes no flags has taken the entry.
 func (r Ref) Flags() string {
 	if r.Place == New {
 		return ""
@@ -122,32 +118,30 @@ func (r Ref) HasFlag(flag byte) bool {
 	return strings.IndexByte(r.Flags(), flag) >= 0
 }
 
-// Unread reports whether the entry is in new/, or in cur/ without S.
+// Unread reports whether the entry is in new/, or in cur/ without the flag S.
 func (r Ref) Unread() bool {
 	return r.Place == New || !r.HasFlag('S')
 }
 
-// Trashed reports whether the entry has the flag T: viewers list it no more,
-// until T is cleared, or it is removed.
+// Trashed reports whether the entry has the flag T. Viewers do not list such an entry.
 func (r Ref) Trashed() bool { return r.HasFlag('T') }
 
-// Delivered is the time in the unique name, in UTC: seconds, and microseconds
-// where the name has them.
+// Delivered returns the time in the unique name, in UTC: seconds, and microseconds if the name
+// has them.
 func (r Ref) Delivered() time.Time { return entryname.Delivered(r.Unique) }
 
-// Identity is the 16 hexadecimal digits after I in the unique name, which
-// versions of one entry share, or "" for an entry of a fetcher that writes
-// none.
+// Identity returns the 16 hexadecimal digits after I in the unique name, which all versions of
+// an entry share, or "" if the name has none, as the names by other fetchers.
 func (r Ref) Identity() string { return entryname.Identity(r.Unique) }
 
-// Compare orders entries of one feed as [Dir.List] does: by time of delivery. If
-// a unique name is in two places, the one in cur/ is the later one. The last of several
-// versions of an entry is shown for all.
+// Compare compares entries of one feed in the order of [Dir.List], which is by time of delivery.
+// If two Refs have the same unique name, the one in cur/ is greater. The greatest of several
+// versions of an entry is the newest.
 func (r Ref) Compare(other Ref) int {
 	return cmp.Or(entryname.Compare(r.Unique, other.Unique), cmp.Compare(r.Place, other.Place), strings.Compare(r.Info, other.Info))
 }
 
-// refOf returns a name in a feed's directories as a Ref.
+// refOf returns the Ref for a name in a feed's directory.
 func refOf(feed string, n entryname.Name) Ref {
 	r := Ref{Feed: feed, Unique: n.Unique, Info: n.Info, Bare: n.Bare}
 	if n.Cur {
@@ -156,7 +150,7 @@ func refOf(feed string, n entryname.Name) Ref {
 	return r
 }
 
-// parseRef reads the base name of an entry's directory.
+// parseRef parses the base name of an entry's directory.
 func parseRef(place Place, feed, name string) (Ref, error) {
 	n, reason := entryname.Parse(name, place == Cur)
 	if reason != "" {
@@ -165,9 +159,9 @@ func parseRef(place Place, feed, name string) (Ref, error) {
 	return refOf(feed, n), nil
 }
 
-// ParsePath reads the path of an entry in new/ or cur/, relative to the lektor-dir,
-// as [Ref.Path] returns it. It does not check whether the entry exists; see [Dir.Resolve].
-// The error is a [*MalformedError].
+// ParsePath parses a path as [Ref.Path] returns it: that of an entry in new/ or cur/, relative to
+// the lektor-dir. It does not check whether the entry exists; see [Dir.Resolve]. The error is a
+// [*MalformedError].
 func ParsePath(rel string) (Ref, error) {
 	parts := strings.Split(rel, "/")
 	if len(parts) != 3 || parts[0] != New.String() && parts[0] != Cur.String() || !entryname.IsFeed(parts[1]) {
@@ -180,14 +174,13 @@ func ParsePath(rel string) (Ref, error) {
 	return parseRef(place, parts[1], parts[2])
 }
 
-// noPath returns the error for a path that does not have the form of an entry's.
+// noPath returns the error for a path that is not of the form of an entry's path.
 func noPath(rel string) error {
 	return &MalformedError{Path: rel, Reason: "it is not new/FEED/NAME or cur/FEED/NAME", NoEntry: true}
 }
 
-// check returns an error unless the Ref names an entry, as those do that [ParsePath] returns.
-// Without it, a Ref that was put together by hand could name a whole directory of entries, or one
-// outside new/ and cur/.
+// check returns an error if [ParsePath] would not return the Ref: its fields could name a whole
+// directory of entries, or a directory outside new/ and cur/.
 func (r Ref) check() error {
 	if !entryname.IsFeed(r.Feed) || strings.ContainsAny(r.Name(), "/\x00") {
 		return noPath(r.Path())
@@ -198,7 +191,7 @@ func (r Ref) check() error {
 	return nil
 }
 
-// sortFlags returns flags sorted and without duplicates, as maildir has them.
+// sortFlags returns flags in the order of ASCII and without duplicates, as in maildir.
 func sortFlags(flags string) string {
 	b := []byte(flags)
 	slices.Sort(b)

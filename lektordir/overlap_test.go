@@ -13,8 +13,8 @@ import (
 	"github.com/lektordir/lektor/internal/journal"
 )
 
-// If each file is synced by itself, entries of several feeds are written concurrently, here
-// more of them than the limit.
+// If each file is synced separately, entries of several feeds are written concurrently. The test
+// writes more entries than the limit of concurrent ones.
 func TestWriteBeside(t *testing.T) {
 	d, _ := newDir(t)
 	w := writerWith(t, d, commit.Options{SlowSync: true})
@@ -61,8 +61,8 @@ func TestWriteBeside(t *testing.T) {
 	}
 }
 
-// When an entry cannot be written beside, nothing of the transaction is delivered and
-// nothing is left, whether that shows before the commit or in it.
+// If an entry cannot be written, none of the transaction is delivered or left behind, whether the
+// error is found before or in the commit.
 func TestWriteBesideFails(t *testing.T) {
 	for _, before := range []bool{true, false} {
 		d, _ := newDir(t)
@@ -91,14 +91,14 @@ func TestWriteBesideFails(t *testing.T) {
 		}
 		if before {
 			if err := tx.Wait(); !isExist(err) {
-				t.Errorf("%v, not %v", err, os.ErrExist)
+				t.Errorf("%v, want %v", err, os.ErrExist)
 			}
 			if _, err := tx.add(ctx, sample("urn:2", "two")); !isExist(err) {
-				t.Errorf("%v, not %v", err, os.ErrExist)
+				t.Errorf("%v, want %v", err, os.ErrExist)
 			}
 		}
 		if err := end(tx); !isExist(err) || !strings.Contains(err.Error(), "tmp/"+feedHash) {
-			t.Errorf("%v, not %v", err, os.ErrExist)
+			t.Errorf("%v, want %v", err, os.ErrExist)
 		}
 		if got := append(tree(t, d, "tmp/"+feedHash), tree(t, d, "new/"+feedHash)...); len(got) > 0 {
 			t.Errorf("left: %v", got)

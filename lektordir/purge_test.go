@@ -12,7 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// feedFiles lists what there is of the feed.
+// feedFiles lists all files of feeds.
 func feedFiles(t *testing.T, d *Dir) []string {
 	t.Helper()
 	var all []string
@@ -40,7 +40,7 @@ func TestPurge(t *testing.T) {
 	if left := feedFiles(t, d); left != nil {
 		t.Errorf("left: %q", left)
 	}
-	// It is as if it had never been there.
+	// Nothing remembers the feed, so its entries are delivered again.
 	if got := deliver(t, d, sample("a", "A"), sample("b", "B")); len(got) != 2 {
 		t.Errorf("delivered again: %v", got)
 	}
@@ -49,7 +49,7 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// A purge that was interrupted anywhere is finished by whoever comes next.
+// An interrupted purge is finished by the next recovery, repair, delivery or purge.
 func TestPurgeInterrupted(t *testing.T) {
 	finishers := map[string]func(d *Dir, w *fetcher) error{
 		"recovery": func(_ *Dir, w *fetcher) error { return w.Recover(t.Context()) },
@@ -99,7 +99,7 @@ func TestPurgeInterrupted(t *testing.T) {
 	}
 }
 
-// A purge waits for whoever has the feed, some seconds.
+// Purge waits some seconds for a fetcher that holds the feed's lock.
 func TestPurgeBusy(t *testing.T) {
 	d, _ := newDir(t)
 	deliver(t, d, sample("a", "A"))
@@ -122,7 +122,7 @@ func TestPurgeBusy(t *testing.T) {
 	}
 }
 
-// Nothing behind a link is removed.
+// Purge removes links, but nothing behind them.
 func TestPurgeLinks(t *testing.T) {
 	d, _ := newDir(t)
 	deliver(t, d, sample("a", "A"))

@@ -9,42 +9,45 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// ReadEntry reads fields of an entry. If the entry is gone, moved by a viewer
-// or removed, the error is fs.ErrNotExist and the entry is nil. If an obligatory file that was
-// asked for is missing, [errors.As] finds a [*MalformedError], and the entry has the values
-// that could be read. If an optional file cannot be read, the same holds, and Optional is set.
+// ReadEntry reads fields of an entry. If a viewer has moved or removed the entry, it returns nil
+// and an error for which errors.Is(err, fs.ErrNotExist) is true. If a wanted obligatory file is
+// missing, the error wraps a [*MalformedError], and the entry has the values that could be read.
+// The same holds if an optional file exists but cannot be read; MalformedError.Optional is true
+// then.
 func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
 	// An entry that is renamed away and back while it is read is read again.
-	for again := readAgain; ; again-- {
+	for tries := maxReadings; ; tries-- {
 		x := reading{d: d, ref: r, base: d.abs(r), entry: &Entry{}}
 		e, err := x.read(want)
-		if again == 0 || !x.lacks {
+		if tries == 1 || !x.lacks {
 			return e, err
 		}
 	}
 }
 
-// readAgain is how often a malformed entry is read again.
-const readAgain = 2
+// maxReadings is the number of readings of an entry that lacks an obligatory file.
+const maxReadings = 3
 
-// reading is an entry that is being read.
+// reading is one attempt to read an entry.
 type reading struct {
-	d      *Dir
-	ref    Ref
-	base   string // its path
-	entry  *Entry
-	bad    error
-	lacks  bool // an obligatory file is missing
-	absent bool // a file was not there, and none was since
+	d     *Dir
+	ref   Ref
+	base  string // absolute path of the entry
+	entry *Entry
+	bad   error
+	lacks bool // an obligatory file is missing
+	// absent is true if an optional file was missing and no file was found after it, so the
+	// entry may have moved.
+	absent bool
 }
 
-// read reads the fields.
+// read reads the fields, and returns what [Dir.ReadEntry] returns.
 func (x *reading) read(want Fields) (*Entry, error) {
 	if want&FieldFeedContent != 0 {
-		want |= FieldFullText // which says whether there is a file
+		want |= FieldFullText // it says whether the file feed-content exists
 	}
 	for v := range want.filesOf(false) {
 		x.file(v)
@@ -71,10 +74,10 @@ func (x *reading) read(want Fields) (*Entry, error) {
 	return x.entry, x.bad
 }
 
-// file reads a file.
+// file reads the file of a field.
 func (x *reading) file(v *value) {
 	if v.of == nil {
-		// A link that leads nowhere still says which feed it is, by its name.
+		// The entry's path names the feed, so a dangling link is not an error.
 		_, err := dirfs.Lstat(x.base + "/" + v.name)
 		x.note(v.field, v.name, err)
 		return
@@ -86,7 +89,7 @@ func (x *reading) file(v *value) {
 	x.note(v.field, v.name, err)
 }
 
-// extras reads the file of that name, or without it the files of older programs.
+// extras reads the file extras, or the files in etc/ of older versions if that does not exist.
 func (x *reading) extras(want Fields) {
 	path := x.base + "/" + extrasFile.name
 	data, err := dirfs.ReadFile(path)
@@ -96,7 +99,8 @@ func (x *reading) extras(want Fields) {
 			x.note(Extras, etcDir, err)
 		}
 		if data != nil {
-			// A check that converts them writes the lines before it removes the files.
+			// Check converts these files: it writes the file extras, then removes them. So some
+			// may have been missing already, and the file extras counts if it exists now.
 			if lines, err := dirfs.ReadFile(path); err == nil {
 				data = lines
 			}
@@ -105,12 +109,12 @@ func (x *reading) extras(want Fields) {
 	x.entry.parseExtras(data, want)
 }
 
-// note records the result of reading a file.
+// note records the error of reading a file, or nil.
 func (x *reading) note(field Fields, name string, err error) {
 	switch {
 	case err == nil:
 		x.absent = false
-	case !isNotExist(err) && !errors.Is(err, unix.ESTALE): // which another machine has removed
+	case !isNotExist(err) && !errors.Is(err, unix.ESTALE): // ESTALE: another machine removed it
 		if field&Obligatory == 0 {
 			err = &MalformedError{Path: x.ref.Path(), Optional: true, Err: err}
 		}

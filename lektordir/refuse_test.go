@@ -13,7 +13,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// A Ref that names no entry is refused before anything is touched.
+// A Ref that does not name an entry is refused, and no file is changed.
 func TestBadRefs(t *testing.T) {
 	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), nil)
 	if err != nil {
@@ -59,7 +59,7 @@ func TestBadRefs(t *testing.T) {
 	}
 }
 
-// A feed without an id is refused, and nothing is written.
+// Deliver refuses a feed without an id, and writes nothing.
 func TestDeliverNoFeed(t *testing.T) {
 	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), nil)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestDeliverNoFeed(t *testing.T) {
 	}
 }
 
-// An empty path is no directory, not the working directory.
+// An empty path is an error; it does not mean the working directory.
 func TestEmptyPath(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for what, open := range map[string]func(string, *lektordir.Options) (*lektordir.Dir, error){"Create": lektordir.Create, "Open": lektordir.Open} {
@@ -88,7 +88,7 @@ func TestEmptyPath(t *testing.T) {
 	}
 }
 
-// A delivery removes the temporary files that a killed one left in the feed's directory.
+// Deliver removes temporary files that a killed delivery left in the feed's directory.
 func TestDeliverSweeps(t *testing.T) {
 	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), nil)
 	if err != nil {

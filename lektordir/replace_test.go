@@ -16,11 +16,11 @@ import (
 	"github.com/lektordir/lektor/internal/journal"
 )
 
-// watcher looks at a lektor-dir before and after each rename of its fetcher.
+// watcher lists a lektor-dir before and after each rename.
 type watcher struct {
 	t    *testing.T
 	d    *Dir
-	seen []string // sets of versions in new/ and cur/, without equal neighbours
+	seen []string // the different lists of all versions, in order
 }
 
 func (w *watcher) rename(from, to string) error {
@@ -34,14 +34,15 @@ func (w *watcher) look() {
 	all := paths(list(w.t, w.d, ListOptions{AllVersions: true}))
 	shown := paths(list(w.t, w.d, ListOptions{}))
 	if len(shown) != 1 || shown[0] != all[len(all)-1] {
-		w.t.Errorf("shown: %q, there: %q", shown, all)
+		w.t.Errorf("List = %q, want the last of %q", shown, all)
 	}
 	if s := strings.Join(all, " "); len(w.seen) == 0 || w.seen[len(w.seen)-1] != s {
 		w.seen = append(w.seen, s)
 	}
 }
 
-// An entry that is replaced is seen at every moment: the old version, both, the new one.
+// During a replacement, the entry is always listed: first the old version exists, then both, then
+// the new one.
 func TestReplacedInSight(t *testing.T) {
 	d, _ := newDir(t)
 	a, tx, b := replacement(t, d, writer(t, d))
@@ -58,8 +59,8 @@ func TestReplacedInSight(t *testing.T) {
 	}
 }
 
-// A viewer that takes or deletes the old version when the new one has come keeps it, and
-// the new one is withdrawn; one that has both keeps both.
+// If a viewer takes or deletes the old version after the new one has arrived, the new one is
+// withdrawn. If a viewer takes both, both stay.
 func TestReplacedUnderAViewer(t *testing.T) {
 	for _, test := range []struct {
 		viewer    func(d *Dir, a, b Ref) error
@@ -104,7 +105,7 @@ func TestReplacedUnderAViewer(t *testing.T) {
 			got = append(got, r.Place.String()+" "+read(t, d.abs(r)+"/content"))
 		}
 		if strings.Join(got, " ") != test.want {
-			t.Errorf("there is %q, want %q", got, test.want)
+			t.Errorf("got %q, want %q", got, test.want)
 		}
 		if got := tree(t, d, "tmp"); !slices.Equal(got, []string{feedHash}) {
 			t.Errorf("%s: left in tmp: %v", test.want, got)
@@ -112,7 +113,7 @@ func TestReplacedUnderAViewer(t *testing.T) {
 	}
 }
 
-// So it is for a viewer beside the fetcher, of which neither knows the other.
+// Viewers that list while a fetcher replaces entries always see every entry.
 func TestReplacedBesideReaders(t *testing.T) {
 	d, err := Create(t.TempDir()+"/d", nil)
 	if err != nil {
@@ -165,8 +166,8 @@ func TestReplacedBesideReaders(t *testing.T) {
 	}
 }
 
-// A replacement is finished from wherever it was interrupted, also after a viewer came
-// in between.
+// Recovery finishes a replacement that was interrupted at any step, even if a viewer took or
+// deleted a version since.
 func TestReplacementInterrupted(t *testing.T) {
 	type paths struct{ oldNew, newTmp, newNew, aside, note string }
 	note := func(text string) func(*testing.T, *Dir, paths) {
@@ -208,7 +209,7 @@ func TestReplacementInterrupted(t *testing.T) {
 		"old half removed":           {named, arrived, put, forgotten, half},
 		"an older program":           {put},
 		"an older program, arrived":  {put, arrived},
-		"an older program, recorded": {put, named}, // and one of today went on
+		"an older program, recorded": {put, named}, // and the present one continued
 		"recorded, put aside":        {named, put},
 	} {
 		for _, viewer := range []string{"", "takes old", "takes new", "takes both", "deletes old", "deletes new", "deletes both"} {
@@ -270,8 +271,8 @@ func TestReplacementInterrupted(t *testing.T) {
 	}
 }
 
-// The next delivery to a feed finishes what is recorded, and neither compacts the journal
-// before nor compares with a version that is being replaced.
+// The next delivery to a feed first finishes an interrupted replacement, and then replaces the
+// new version.
 func TestReplacementBeforeTheNext(t *testing.T) {
 	d, _ := newDir(t)
 	w := writer(t, d)
@@ -302,7 +303,7 @@ func TestReplacementBeforeTheNext(t *testing.T) {
 	}
 }
 
-// A record whose version the journal does not know replaces nothing.
+// If the journal does not have the new version, recovery replaces nothing.
 func TestReplacementWithoutJournal(t *testing.T) {
 	d, _ := newDir(t)
 	w := writer(t, d)

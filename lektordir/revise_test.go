@@ -23,7 +23,7 @@ func deliverAll(t *testing.T, w *fetcher, txn *delivery) {
 	txn.Close()
 }
 
-// Wanted names what Stage stages, whatever the policy, and stages nothing itself.
+// Wanted returns the entries that Stage would stage, under each policy, and stages nothing.
 func TestWanted(t *testing.T) {
 	for _, policy := range []Policy{UpdateNew, UpdateAlways, UpdateNever} {
 		d, err := Create(t.TempDir()+"/d", nil)
@@ -110,8 +110,8 @@ func title(t *testing.T, d *Dir, r Ref) string {
 	return e.Title
 }
 
-// A revision takes the place of an entry that no viewer has; it is the same entry for the
-// journal, which neither delivers it again nor takes it for changed.
+// A revision replaces an entry that no viewer has taken. The entry is still known as delivered
+// and unchanged.
 func TestRevise(t *testing.T) {
 	d, err := Create(t.TempDir()+"/d", nil)
 	if err != nil {
@@ -153,7 +153,7 @@ func TestRevise(t *testing.T) {
 	if _, ok, err := txn.Revise(ctx, "1.x.y", article(entries[0], "")); ok || err != nil {
 		t.Errorf("an entry that was never delivered: %v, %v", ok, err)
 	}
-	// A viewer takes the old version before the commit: it keeps that.
+	// A viewer that takes the old version before the commit keeps it.
 	if _, err := d.SetFlags(res.New[2], "S", ""); err != nil {
 		t.Fatal(err)
 	}

@@ -10,22 +10,23 @@ import (
 	"github.com/lektordir/lektor/internal/watch"
 )
 
-// WatchOptions are the options for watching for arrivals. The zero value is valid.
+// WatchOptions are the options of [Dir.Watch]. The zero value is valid.
 type WatchOptions struct {
 	// Poll is the interval of polling if the kernel does not report changes (default 2 s).
 	Poll time.Duration
-	// Notice, if not nil, is called once, with a message of one line, when watching
-	// falls back to polling.
+	// Notice, if not nil, is called once, with a message of one line, if Watch falls back to
+	// polling.
 	Notice func(string)
-	// Ready, if not nil, is called when all later arrivals will be seen.
+	// Ready, if not nil, is called once: entries that arrive after the call are yielded.
 	Ready func()
 }
 
-// Watch waits for entries to arrive in new/, and yields each as it does, in
-// order of delivery if several arrive at once. Entries that were in new/
-// when it began are not yielded. A version that replaces one in new/ (see [UpdateNew])
-// is yielded as an arrival. Watch ends without an error when ctx ends. After
-// yielding an error it continues, unless new/ itself is gone.
+// Watch waits for entries to arrive in new/, and yields each. If several entries of a feed arrive
+// at once, it yields them in the order of delivery. Watch does not yield entries that are in
+// new/ when it begins, but does yield a version that replaces one of them (see [UpdateNew]).
+//
+// When ctx is done, Watch ends without an error. After an error, it continues, unless new/ itself
+// cannot be read.
 func (d *Dir) Watch(ctx context.Context, o WatchOptions) iter.Seq2[Ref, error] {
 	return func(yield func(Ref, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -57,16 +58,16 @@ func (d *Dir) Watch(ctx context.Context, o WatchOptions) iter.Seq2[Ref, error] {
 	}
 }
 
-// arrivals is new/ as it is watched. Its methods return false when nobody wants more.
+// arrivals is the state of [Dir.Watch]. Its methods return false if Watch must end.
 type arrivals struct {
 	d       *Dir
 	dir     string // new/
 	watcher *watch.Watcher
-	seen    map[string]map[string]bool // feed -> unique names known
+	seen    map[string]map[string]bool // feed -> unique names in the last reading
 	yield   func(Ref, error) bool
 }
 
-// changed looks into a directory that has changed; "" means all of them.
+// changed yields the arrivals in a directory that has changed; "" means any directory.
 func (w *arrivals) changed(dir string) bool {
 	all := dir == "" || w.watcher.Polling()
 	if (all || dir == w.dir) && !w.feeds(false) {
@@ -83,8 +84,7 @@ func (w *arrivals) changed(dir string) bool {
 	return true
 }
 
-// feeds finds directories of feeds that are new, watches and reads them. If quiet, it only
-// learns what is there.
+// feeds watches the directories of new feeds, and yields their entries unless quiet.
 func (w *arrivals) feeds(quiet bool) bool {
 	names, err := w.d.fs.Feeds("new")
 	if err != nil {
@@ -95,7 +95,7 @@ func (w *arrivals) feeds(quiet bool) bool {
 		if _, ok := w.seen[feed]; ok {
 			continue
 		}
-		// Watched before it is read, so that nothing falls between.
+		// Watching begins before reading, so that no arrival is missed.
 		if err := w.watcher.Add(w.d.Join("new", feed)); err != nil {
 			continue
 		}
@@ -106,7 +106,8 @@ func (w *arrivals) feeds(quiet bool) bool {
 	return true
 }
 
-// look yields what is new in a feed's directory, unless it is quiet.
+// look reads a feed's directory, and yields the entries that arrived since the last reading
+// unless quiet.
 func (w *arrivals) look(feed string, quiet bool) bool {
 	l, err := w.d.fs.ReadPlace(feed, false)
 	if err != nil && !quiet && !w.yield(Ref{}, err) {

@@ -51,8 +51,7 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// Nothing is in new/ before the commit, and new/$feed appears with its first
-// entry.
+// Before the commit new/ is empty; it has no directory for the feed either.
 func TestNothingBeforeCommit(t *testing.T) {
 	d, _ := newDir(t)
 	w := writer(t, d)
@@ -90,7 +89,7 @@ func TestUniqueNameTaken(t *testing.T) {
 	start := c.Now()
 	tx, _ := w.Begin(feedHash)
 	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
-	// Before it the transaction recovers, and what a fetcher of this host left goes.
+	// Reading the journal may recover tmp/, so the taken names are made after it.
 	if _, err := tx.Journal(); err != nil {
 		t.Fatal(err)
 	}
@@ -104,16 +103,16 @@ func TestUniqueNameTaken(t *testing.T) {
 		t.Errorf("slept %v", c.slept)
 	}
 	if got := r.Delivered(); !got.Equal(start.Add(4 * time.Second).Truncate(time.Microsecond)) {
-		t.Errorf("the time was not taken anew: %v", got)
+		t.Errorf("the time in the name is %v, want that of the last try", got)
 	}
 	if err := end(tx); err != nil {
 		t.Fatal(err)
 	}
 	if got := read(t, filepath.Join(taken(start, 1), "title")); got != "another's" {
-		t.Error("another's entry was touched")
+		t.Error("the other fetcher's entry was changed")
 	}
 
-	// Bounded.
+	// The number of tries is limited.
 	c.slept = nil
 	tx, err = w.Begin(feedHash)
 	if err != nil {
@@ -168,11 +167,11 @@ func TestLock(t *testing.T) {
 		t.Error(err)
 	}
 	if err := w2.Recover(ctx); err != nil {
-		t.Error("a busy feed is an error of recovery:", err)
+		t.Error("Recover fails for a locked feed:", err)
 	}
 	tx2, err := w2.Begin(FeedHash("another"))
 	if err != nil {
-		t.Error("there is a lock over all feeds:", err)
+		t.Error("another feed is locked, too:", err)
 	}
 	tx2.Close()
 	tx.Close()
@@ -186,7 +185,7 @@ func TestLock(t *testing.T) {
 	}
 	for _, bad := range []string{"", "..", "a/b", ".x"} {
 		if _, err := w.Begin(bad); err == nil {
-			t.Errorf("feed %q is taken", bad)
+			t.Errorf("feed %q is accepted", bad)
 		}
 	}
 }
@@ -219,8 +218,7 @@ func TestRecoverJournaled(t *testing.T) {
 	if err := journal.Append(d.journalPath(feedHash), seen(tx), tx.staged); err != nil {
 		t.Fatal(err)
 	}
-	// The first rename was done, and a viewer took that entry already; a power
-	// cut undid neither, but a copy is in tmp too.
+	// The first entry was renamed and taken by a viewer, but a copy of it is in tmp/, too.
 	if _, err := commit.Settle(d.fs, feedHash, tx.place(), tx.staged[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +259,7 @@ func TestRecoverLeavesOthers(t *testing.T) {
 	}
 	os.Chtimes(tmp(old+"/title"), now, now.Add(-37*time.Hour))
 	os.Chtimes(tmp(old), now, now.Add(-37*time.Hour))
-	// The newest time inside counts, not the directory's own.
+	// The newest mtime of the files counts, not that of the directory.
 	os.Chtimes(tmp(shell), now, now.Add(-99*time.Hour))
 	if err := w.Recover(ctx); err != nil {
 		t.Fatal(err)
@@ -687,7 +685,7 @@ mkdir -p "tmp/$HASH/1700000000.M1P2Q4I0123456789abcdef.host;gone"
 	find(ps, "src/0000", "belongs in")
 	for _, p := range ps {
 		if p.Repaired {
-			t.Error("repaired unasked:", p)
+			t.Error("repaired without being asked:", p)
 		}
 	}
 	ps, err = d.Check(ctx, true)

@@ -13,7 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/workers"
 )
 
-// commit does the group commit.
+// commit commits a group; see [Writer].
 func (w *Writer) commit(g *group) {
 	fail := make(map[*Txn]error)
 	// unfailed returns the transactions that match and have not failed.
@@ -43,8 +43,8 @@ func (w *Writer) commit(g *group) {
 		if fail[t] == nil {
 			continue
 		}
-		// A journal line without its entry would be a lost entry, so the lines are
-		// truncated first. If that fails, the staged entries stay.
+		// An entry that is in the journal but not staged would never be delivered, so its line
+		// is truncated first. If that fails, the staged entries stay.
 		if err := journal.Truncate(t.d.Join(JournalPath(t.feed)), t.before); err != nil {
 			fail[t] = errors.Join(fail[t], err)
 			continue
@@ -76,7 +76,7 @@ func (t *Txn) note() error {
 	if err == nil {
 		err = journal.Append(t.d.Join(JournalPath(t.feed)), t.journal, slices.Concat(t.aliases, t.staged))
 	}
-	// Lines that could not be truncated count, so their entries stay: recovery delivers
+	// Lines that could not be truncated are valid, so their entries stay, and recovery delivers
 	// them.
 	if uncut := (*journal.UncutError)(nil); err != nil && !errors.As(err, &uncut) {
 		t.discard()
@@ -84,7 +84,7 @@ func (t *Txn) note() error {
 	return err
 }
 
-// settle renames the staged entries, which the journal has, to new/.
+// settle renames the staged entries to new/. The journal has their lines.
 func (t *Txn) settle() error {
 	if t.staging.first && t.d.Rename(t.d.Join(t.staging.rel), t.d.Join("new", t.feed)) == nil {
 		return nil
@@ -103,7 +103,7 @@ func (t *Txn) settle() error {
 		}
 	}
 	if t.staging.first {
-		os.Remove(t.d.Join(t.staging.rel)) // if nothing is left in it
+		os.Remove(t.d.Join(t.staging.rel)) // fails unless it is empty
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (t *Txn) syncStaged(shared func(string) error) error {
 		return nil
 	}
 	if t.journal.Good == 0 {
-		// An earlier run may have made these and not synced them.
+		// An interrupted run may have made these without syncing them.
 		src := t.d.Join("src", t.feed)
 		for _, p := range []string{src + "/id", src + "/name", src + "/etc", src, t.d.Join("src"), t.d.Join("new"), t.d.Join("tmp"), t.d.Path} {
 			if err := shared(p); err != nil && !isNotExist(err) {
@@ -188,10 +188,10 @@ func (t *Txn) syncDelivered(shared func(string) error) error {
 	if err := dirfs.SyncPath(t.d.Join("new", t.feed)); !isNotExist(err) {
 		return err
 	}
-	return nil // somebody has removed all of it
+	return nil // another program has removed all entries
 }
 
-// syncJournal syncs the journal, and its directory when its name is new.
+// syncJournal syncs the journal, and its directory if the journal is new.
 func (t *Txn) syncJournal(shared func(string) error) error {
 	if len(t.aliases)+len(t.staged) == 0 {
 		return nil

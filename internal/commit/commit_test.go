@@ -18,14 +18,15 @@ import (
 	"github.com/lektordir/lektor/internal/journal"
 )
 
-// Package lektordir tests entries, recovery, and deliveries as viewers see them.
+// The tests of package lektordir also test this package: recovery, and deliveries as viewers see
+// them.
 
 const feedID = "urn:x"
 
 var feedHash = entryname.FeedHash(feedID)
 
-// newWriter makes a lektor-dir, and a writer that ends with the test, after the transactions
-// that the test has left open.
+// newWriter creates a lektor-dir and a writer. The returned function begins a transaction. Both are
+// closed when the test ends.
 func newWriter(t *testing.T, o Options) (*Writer, func() *Txn) {
 	t.Helper()
 	d := dirfs.New(t.TempDir(), dirfs.Options{})
@@ -76,7 +77,7 @@ func add(t *testing.T, tx *Txn, v Version) string {
 	return unique
 }
 
-// end commits and waits.
+// end commits a transaction and waits for the result.
 func end(tx *Txn) error {
 	done := make(chan error, 1)
 	tx.Commit(func(err error) { done <- err })
@@ -84,8 +85,7 @@ func end(tx *Txn) error {
 	return <-done
 }
 
-// A group that all members have left lets go of its descriptors, and of the
-// errors that they gather.
+// If all members have left a group, it is closed, so that its descriptors do not collect errors.
 func TestAbandonedGroup(t *testing.T) {
 	w, begin := newWriter(t, Options{})
 	for range 3 {
@@ -93,15 +93,15 @@ func TestAbandonedGroup(t *testing.T) {
 		tx.Close()
 		w.mu.Lock()
 		if w.open != nil {
-			t.Error("still open")
+			t.Error("the group is still open")
 		}
 		w.mu.Unlock()
 	}
 }
 
-// A file that was there before and is shared is synced once more with the first entry
-// that has it, as nobody knows who put it there.
-func TestFoundBefore(t *testing.T) {
+// A file that is shared with a delivered entry is synced with the first new entry that has it,
+// because the program that delivered it may not have synced it.
+func TestMustSync(t *testing.T) {
 	_, begin := newWriter(t, Options{SlowSync: true})
 	tx := begin()
 	add(t, tx, entry("1", "title", "one\n", "author", "Wren\n"))
@@ -111,14 +111,14 @@ func TestFoundBefore(t *testing.T) {
 	tx.Close()
 	tx = begin()
 	add(t, tx, entry("2", "title", "two\n", "author", "Wren\n"))
-	tw := &tx.staging.twins
-	k := twinKey{"author", "Wren\n"}
+	tw := &tx.staging.hardlinks
+	k := hardlinkKey{"author", "Wren\n"}
 	if x, ok := tw.known[k]; !ok || x.old {
-		t.Errorf("%+v: it is not known, or not synced", x)
+		t.Errorf("%+v: the file is not known, or not synced", x)
 	}
-	tw.known[k] = twin{old: true}
-	if !tw.foundBefore(k.name, k.data) || tw.foundBefore(k.name, k.data) {
-		t.Error("it is not told once")
+	tw.known[k] = hardlink{old: true}
+	if !tw.mustSync(k.name, k.data) || tw.mustSync(k.name, k.data) {
+		t.Error("mustSync does not return true exactly once")
 	}
 	delete(tw.known, k)
 	if err := end(tx); err != nil {
@@ -126,9 +126,9 @@ func TestFoundBefore(t *testing.T) {
 	}
 }
 
-// Entries that are written beside each other leave nothing behind when they are, or could
-// not be: the place where they were staged is closed, and others may write.
-func TestBesideIsOver(t *testing.T) {
+// After entries were written in the background, even with an error, the staging directory is closed
+// and the limiter is free.
+func TestBackgroundEnds(t *testing.T) {
 	for _, bad := range []string{"", "staged", "waited for"} {
 		w, begin := newWriter(t, Options{SlowSync: true})
 		tx := begin()
@@ -153,16 +153,17 @@ func TestBesideIsOver(t *testing.T) {
 			t.Errorf("%q: tmp is still open after the commit", bad)
 		}
 		tx.Close()
-		if tx.staging.tmp != nil || tx.staging.twins.prior != nil {
+		if tx.staging.tmp != nil || tx.staging.hardlinks.prior != nil {
 			t.Errorf("%q: a directory is still open", bad)
 		}
 		if n := w.limit.Names(); n != 0 {
-			t.Errorf("%q: somebody still writes", bad)
+			t.Errorf("%q: the limiter is not free", bad)
 		}
 	}
 }
 
-// A replacement that is recorded is not settled, and the journal is not to be compacted.
+// An entry in tmp/ that the journal names, and a record of a replacement, are unsettled. The journal
+// is not compacted then.
 func TestUnsettled(t *testing.T) {
 	w, begin := newWriter(t, Options{})
 	tx := begin()
@@ -200,8 +201,8 @@ func TestUnsettled(t *testing.T) {
 	}
 }
 
-// The files of a feed are synced with the directories that hold them, though no entry is
-// delivered with them; an error of that does not pass unnoticed.
+// The files of a feed and their directories are synced even if no entry is delivered. If that fails,
+// so does the commit.
 func TestFeedIsSynced(t *testing.T) {
 	w, begin := newWriter(t, Options{})
 	tx := begin()
@@ -212,14 +213,14 @@ func TestFeedIsSynced(t *testing.T) {
 	}
 	tx.src = append(tx.src, w.d.Join("no such file"))
 	if err := end(tx); err == nil {
-		t.Error("the sync was left out")
+		t.Error("the sync was omitted")
 	}
 	if _, err := os.Stat(w.d.Join(JournalPath(feedHash))); err == nil {
-		t.Error("a journal without a delivery")
+		t.Error("there is a journal without a delivery")
 	}
 }
 
-// A sync that fails delivers nothing, whatever was to be synced.
+// If a sync fails, nothing is delivered.
 func TestFailedSync(t *testing.T) {
 	w, begin := newWriter(t, Options{})
 	tx := begin()
@@ -239,8 +240,8 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// A journal of repeats is compacted when a transaction reads it, but not while something is
-// staged, which could come back under a name that is forgotten then.
+// A journal of repeats is compacted when a transaction reads it, unless tmp/ has an entry, whose
+// name the compacted journal might lose.
 func TestCompaction(t *testing.T) {
 	const lines, entries = 1000, 3
 	for _, left := range []string{"", "1.another.host"} {
@@ -275,14 +276,14 @@ func TestCompaction(t *testing.T) {
 		}
 		for _, r := range recs[lines-entries:] {
 			if got, ok := j.Named(r.Unique); !ok || got != r {
-				t.Errorf("%s is forgotten", r.Unique)
+				t.Errorf("%s is lost", r.Unique)
 			}
 		}
 	}
 }
 
-// A version whose files cannot be had, because what makes them panics, is not delivered, and
-// keeps neither the writer nor the feed.
+// If the function that yields the files of a version panics, the version is not delivered, and the
+// writer and the feed can be used again.
 func TestPanicOfFiles(t *testing.T) {
 	for _, slow := range []bool{false, true} {
 		w, begin := newWriter(t, Options{SlowSync: slow})

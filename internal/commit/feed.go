@@ -14,14 +14,13 @@ import (
 	"github.com/lektordir/lektor/internal/textfile"
 )
 
-// unsyncedAge is longer than a system keeps what is written from the disk.
+// unsyncedAge is longer than the time for which a system delays writes to the disk.
 const unsyncedAge = 10 * time.Minute
 
-// PutFeed writes files of the feed in src/$feed, by their names and texts: id, name, and
-// optional ones; an optional one without a text is removed. Each is replaced whole, and only if
-// it changed; an optional one that was not there may be seen empty for a moment, which is as
-// good. From here on other deliveries may wait for the transaction's [Txn.Commit] or
-// [Txn.Close], so what takes long comes before.
+// PutFeed writes files of the feed to src/$feed, by their names and texts: id, name, and optional
+// ones. It removes an optional file whose text is empty. It atomically replaces files that have
+// changed; a new optional file may be empty for a moment. After PutFeed, other deliveries may wait
+// for this transaction's [Txn.Commit] or [Txn.Close], so do slow work before it.
 func (t *Txn) PutFeed(files iter.Seq2[string, string]) error {
 	id := ""
 	for name, text := range files {
@@ -38,15 +37,15 @@ func (t *Txn) PutFeed(files iter.Seq2[string, string]) error {
 			return fmt.Errorf("feed %s has no name", id)
 		}
 	}
-	// Join before the first write, as the sync reports only errors after joining.
+	// Join before the first write, because the sync reports only errors that occur after joining.
 	if err := t.join(); err != nil {
 		return err
 	}
 	if err := t.mkdirs(srcDirs(t.feed)...); err != nil {
 		return err
 	}
-	// To ask for a file that is not there costs a call to each of the replicas, where
-	// there are some, and most feeds lack most of the files.
+	// The directories are listed, because most feeds lack most of the files, and on a replicated
+	// file system each look for a missing file asks every replica.
 	there := map[string]bool{}
 	for i, rel := range srcDirs(t.feed)[:2] {
 		names, err := dirfs.AllNames(t.d.Join(rel))
@@ -68,8 +67,7 @@ func (t *Txn) PutFeed(files iter.Seq2[string, string]) error {
 	return nil
 }
 
-// removeAbandoned removes a temporary file that a run left which was killed while it wrote a
-// file of the feed. One that cannot be removed stays.
+// removeAbandoned removes a temporary file that a killed run has left. It ignores errors.
 func (t *Txn) removeAbandoned(path string) {
 	fi, err := dirfs.Lstat(path)
 	if err == nil && fi.Mode().IsRegular() && t.d.Now().Sub(fi.ModTime()) > atomicfile.Abandoned {
@@ -77,7 +75,7 @@ func (t *Txn) removeAbandoned(path string) {
 	}
 }
 
-// putFile brings a file of the feed up to date; there is false if it does not exist.
+// putFile writes or removes a file of the feed if it has changed. there reports whether it exists.
 func (t *Txn) putFile(name, text string, there bool) error {
 	obligatory := name == "id" || name == "name"
 	path := filepath.Join(t.d.Join("src", t.feed), name)
@@ -109,7 +107,7 @@ func (t *Txn) putFile(name, text string, there bool) error {
 		}
 		t.src = append(t.src, path, filepath.Dir(path))
 	case want != "":
-		// A run that was killed may have written it and not synced.
+		// A killed run may have written it without syncing it.
 		if fi, err := dirfs.Lstat(path); err == nil && t.d.Now().Sub(fi.ModTime()) < unsyncedAge {
 			t.src = append(t.src, path, filepath.Dir(path))
 		}

@@ -14,11 +14,11 @@ import (
 // JournalPath returns the path of a feed's journal, relative to the lektor-dir.
 func JournalPath(feed string) string { return "src/" + feed + "/etc/fetch/seen" }
 
-// staleness is longer than a client of a network file system caches data.
+// staleness is longer than the time for which a client of a network file system caches data.
 const staleness = 10 * time.Second
 
-// freshJournal reads the journal of a feed whose lock the caller has, with the lines that
-// other machines wrote.
+// freshJournal reads the journal of a feed, with all lines that other machines wrote. The caller
+// holds the feed's lock.
 func freshJournal(d *dirfs.Dir, feed string) (*journal.Journal, error) {
 	path := d.Join(JournalPath(feed))
 	if !d.Shared() {
@@ -35,7 +35,7 @@ func freshJournal(d *dirfs.Dir, feed string) (*journal.Journal, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Journals grow, so stale data is shorter than the file.
+		// A journal grows, so cached data is shorter than the file.
 		size := int64(0)
 		fi, err := dirfs.Lstat(path)
 		switch {
@@ -48,7 +48,7 @@ func freshJournal(d *dirfs.Dir, feed string) (*journal.Journal, error) {
 			return j, nil
 		}
 		if waited >= staleness {
-			return nil, &os.PathError{Op: "read", Path: path, Err: fmt.Errorf("it has %d bytes, and the file system gives %d", size, j.Size)}
+			return nil, &os.PathError{Op: "read", Path: path, Err: fmt.Errorf("it has %d bytes, but the file system returns %d of them", size, j.Size)}
 		}
 		if err := d.Sleep(context.Background(), pause); err != nil {
 			return nil, err

@@ -9,19 +9,19 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// BusyError is returned when another fetcher holds a feed's lock.
+// BusyError is the error if another fetcher holds a feed's lock.
 type BusyError struct{ Feed string }
 
-// Is reports true for [os.ErrDeadlineExceeded], by which callers of package lektordir know it.
+// Is reports whether target is [os.ErrDeadlineExceeded], which package lektordir documents.
 func (e *BusyError) Is(target error) bool { return target == os.ErrDeadlineExceeded }
 
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("feed %s is being fetched by another process", e.Feed)
 }
 
-// Lock takes a feed's lock, etc/fetch/lock/$feed, without waiting. The file
-// is never removed: whoever had opened it before would hold a lock that the
-// next one does not see.
+// Lock locks a feed without waiting. The error is a [*BusyError] if another process holds the
+// lock. The lock file, etc/fetch/lock/$feed, is never removed: two processes could then hold locks
+// on different files of that name.
 func Lock(d *dirfs.Dir, feed string) (unlock func(), err error) {
 	if err := atomicfile.NoLinks(d.Path, "etc/fetch", "etc/fetch/lock"); err != nil {
 		return nil, fmt.Errorf("cannot lock feed %s: %w", feed, err)

@@ -7,13 +7,13 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// Purging is the file in tmp/$feed that records that the whole feed is being removed.
-// Recovery restores no name with a ';'.
+// Purging is the file in tmp/$feed that records that the whole feed is being removed. It has a
+// ';', so recovery does not take it for an entry.
 const Purging = ";purge"
 
-// finishPurge removes a feed if the file [Purging] records its removal. The caller has the
-// feed's lock; slow is [Options.SlowSync]. The record is removed last, even if power is cut
-// at any step.
+// finishPurge removes a feed if the file [Purging] exists. The caller holds the feed's lock; slow
+// is [Options.SlowSync]. The record is removed last, and each step is synced before the next, so
+// an interrupted purge can be finished even after a power cut.
 func finishPurge(d *dirfs.Dir, slow bool, feed string) error {
 	tmp, src := d.Join("tmp", feed), d.Join("src", feed)
 	record := tmp + "/" + Purging
@@ -41,7 +41,8 @@ func finishPurge(d *dirfs.Dir, slow bool, feed string) error {
 			return err
 		}
 	}
-	// Entries that came back after the journal was gone would be delivered twice.
+	// Synced before the journal is removed: otherwise a power cut could restore entries, and they
+	// would be delivered again.
 	if err := s.Sync(d.Join("new"), d.Join("cur"), tmp); err != nil {
 		return err
 	}
@@ -62,14 +63,15 @@ func finishPurge(d *dirfs.Dir, slow bool, feed string) error {
 	if err := s.Sync(d.Join("src")); err != nil {
 		return err
 	}
-	// A record that came back would remove what was delivered since.
+	// Synced: otherwise a power cut could restore the record, and the next run would remove entries
+	// that were delivered since.
 	if err := os.Remove(record); err != nil {
 		return err
 	}
 	if err := dirfs.SyncPath(tmp); err != nil {
 		return err
 	}
-	os.Remove(tmp) // unless somebody put an entry there
+	os.Remove(tmp) // fails unless it is empty
 	return nil
 }
 
@@ -83,12 +85,12 @@ func emptyPlace(d *dirfs.Dir, place, feed string) error {
 		}
 		for _, name := range names {
 			unique, _, _ := strings.Cut(name, ";")
-			// A viewer may have moved the entry first; it is found in its new place later.
+			// A viewer may have moved the entry; it is removed from its new place later.
 			if err := d.PutAside(feed, d.Join(rel, name), d.Join("tmp", feed, unique+dirfs.Gone)); err != nil && !isNotExist(err) {
 				return err
 			}
 		}
 	}
-	// A link, foreign files, and entries that a viewer moves here now may remain.
+	// Removes a link, files of other programs, and entries that a viewer has just moved here.
 	return os.RemoveAll(d.Join(rel))
 }

@@ -17,24 +17,23 @@ import (
 	"github.com/lektordir/lektor/internal/servertime"
 )
 
-// foreignAge is how long an entry that another program writes, or another
-// machine, stays in tmp/ after its last change, as in maildir.
+// foreignAge is the time for which an entry of another program or machine stays in tmp/ after its
+// last change, as in maildir.
 const foreignAge = 36 * time.Hour
 
-// recovery is the recovery of a feed whose lock the caller has.
+// recovery recovers a feed whose lock the caller holds.
 type recovery struct {
 	d       *dirfs.Dir
 	feed    string
 	journal *journal.Journal
 	at      map[string]entryname.Name // the entries in new/ and cur/, by unique name
-	before  time.Time                 // files of other programs changed since then stay
+	before  time.Time                 // files of other programs that changed later stay
 	bad     []error
 }
 
-// recoverLocked recovers a feed whose lock the caller has, and for which he has
-// staged nothing yet.
+// recoverLocked recovers a feed. The caller holds its lock and has not staged anything.
 func recoverLocked(d *dirfs.Dir, feed string) error {
-	// Read again under the lock: another fetcher may just have finished.
+	// The names are read under the lock, because another fetcher may just have finished.
 	names, err := dirfs.Names(d.Join("tmp", feed))
 	if isNotExist(err) {
 		return nil
@@ -51,8 +50,8 @@ func recoverLocked(d *dirfs.Dir, feed string) error {
 			r.note(d.FinishMove(feed, name, r.before))
 		}
 	}
-	// Entries before removals: an old version that was put aside shows how far its
-	// replacement came.
+	// Entries come before removals, because an old version that was put aside shows how far its
+	// replacement has come.
 	if slices.Contains(names, dirfs.FirstEntries) {
 		from := "tmp/" + feed + "/" + dirfs.FirstEntries
 		first, err := dirfs.Names(d.Join(from))
@@ -60,7 +59,7 @@ func recoverLocked(d *dirfs.Dir, feed string) error {
 			return errors.Join(append(r.bad, err)...)
 		}
 		r.staged(from, first)
-		os.Remove(d.Join(from)) // if nothing is left in it
+		os.Remove(d.Join(from)) // fails unless it is empty
 	}
 	r.staged("tmp/"+feed, names)
 	for _, name := range names {
@@ -72,9 +71,9 @@ func recoverLocked(d *dirfs.Dir, feed string) error {
 	return errors.Join(r.bad...)
 }
 
-// newRecovery makes the journal durable, and learns what is in the feed.
+// newRecovery syncs the journal, reads it, and lists the feed.
 func newRecovery(d *dirfs.Dir, feed string) (*recovery, error) {
-	// Recovery acts on what the journal says, so that must not be undone.
+	// Recovery relies on the lines of the journal, so a power cut must not undo them.
 	seen := d.Join(JournalPath(feed))
 	for _, p := range []string{seen, filepath.Dir(seen)} {
 		if err := dirfs.SyncPath(p); err != nil && !isNotExist(err) {
@@ -88,7 +87,7 @@ func newRecovery(d *dirfs.Dir, feed string) (*recovery, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Strictly: an entry that is overlooked in cur/ would come to new/ once more.
+	// Strict, because an entry in cur/ that was skipped would be renamed to new/ again.
 	there, err := d.List(context.Background(), feed, true)
 	if err != nil {
 		return nil, err
@@ -101,14 +100,14 @@ func newRecovery(d *dirfs.Dir, feed string) (*recovery, error) {
 	return r, nil
 }
 
+// note records an error.
 func (r *recovery) note(err error) {
 	if err != nil {
 		r.bad = append(r.bad, err)
 	}
 }
 
-// staged delivers the entries of a staging place that the journal names, and removes the
-// others.
+// staged delivers the staged entries in a directory that the journal names, and removes the others.
 func (r *recovery) staged(from string, names []string) {
 	for _, name := range names {
 		if strings.Contains(name, ";") {
@@ -130,13 +129,13 @@ func (r *recovery) staged(from string, names []string) {
 	}
 }
 
-// finishReplacing goes on with a replacement of which there is a record, for a version
-// that is no longer staged. A record of another's stays that changed lately.
+// finishReplacing finishes a replacement by a version that is no longer staged, from its record in
+// tmp/. It keeps a record by another program that has changed lately.
 func (r *recovery) finishReplacing(unique string) error {
 	note := r.d.Join("tmp", r.feed, unique+Replacing)
 	data, err := dirfs.ReadFile(note)
 	if isNotExist(err) {
-		return nil // it was finished with the staged version
+		return nil // the replacement is finished
 	}
 	if err != nil {
 		return err
@@ -147,16 +146,16 @@ func (r *recovery) finishReplacing(unique string) error {
 	old := cmp.Or(rec.Replaces, string(bytes.TrimSuffix(data, []byte{'\n'})))
 	switch {
 	case old == "" || old[0] == '.' || strings.ContainsAny(old, "/;\x00"):
-		return r.d.RemoveOld(note, r.before) // nobody of ours wrote it
+		return r.d.RemoveOld(note, r.before) // another program wrote it
 	case !known && !there:
-		// The journal was lost, and with it the version that was staged.
+		// The journal was lost, so the new version was not delivered.
 		return os.Remove(note)
 	}
 	_, err = replace(r.d, r.feed, "tmp/"+r.feed, unique, old)
 	return err
 }
 
-// remove finishes removals, and removes what is old and unknown.
+// remove finishes removals, and removes old files of other programs.
 func (r *recovery) remove(names []string) {
 	for _, name := range names {
 		unique, info, ok := strings.Cut(name, ";")
@@ -167,8 +166,8 @@ func (r *recovery) remove(names []string) {
 				r.note(r.d.RemoveOld(r.d.Join("tmp", r.feed, name), r.before))
 			}
 		case info == dirfs.Gone[1:] || info == dirfs.GoneReplaced[1:]:
-			// An entry put aside for a version that could not be renamed just
-			// now must stay.
+			// If a version could not be renamed, the one that was put aside for it must
+			// stay.
 			if len(r.bad) == 0 || unique == "" {
 				r.note(dirfs.RemoveAll(r.d.Join("tmp", r.feed, name)))
 			}
@@ -178,10 +177,10 @@ func (r *recovery) remove(names []string) {
 	}
 }
 
-// certainTime returns a time that has come, even if the clock is far ahead: no later than
-// the last Date of a server, and without one no later than the last change that the clock
-// is not far ahead of. A file written a minute ago does not
-// look old by it.
+// certainTime returns a time that is not in the future, even if the clock is far ahead: the greatest
+// Date that a server has sent, if the clock is ahead of that. If no Date is known and the clock is
+// more than [servertime.MaxGap] ahead of the last change of the feed's files, it returns the time
+// of that change. Otherwise it returns the time of the clock.
 func certainTime(d *dirfs.Dir, feed string) time.Time {
 	now := d.Now()
 	if date := servertime.Last(d.Path); !date.IsZero() {

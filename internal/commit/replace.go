@@ -15,10 +15,10 @@ import (
 // $unique;replaces holds the unique name of the version that $unique replaces.
 const Replacing = ";replaces"
 
-// Settle renames a staged entry that the journal names from tmp/ (from, which is
-// relative to the lektor-dir) to new/, and takes the version that it replaces out of
-// new/. If it fails, it can be called again. dropped reports that it was not delivered
-// because a viewer had taken that version.
+// Settle renames a staged entry from the directory from, which is relative to the lektor-dir, to
+// new/, and removes the version that it replaces from new/. The journal has the entry's line. If
+// Settle fails, it can be called again. dropped reports that the entry was not delivered, because a
+// viewer had taken the version that it replaces.
 func Settle(d *dirfs.Dir, feed, from string, r journal.Record) (dropped bool, err error) {
 	if r.Replaces == "" {
 		return false, arrive(d, feed, from, r.Unique)
@@ -26,19 +26,19 @@ func Settle(d *dirfs.Dir, feed, from string, r journal.Record) (dropped bool, er
 	return replace(d, feed, from, r.Unique, r.Replaces)
 }
 
-// replace puts a staged version in the place of an old one in new/, so that a viewer
-// sees one of them at every moment. The caller has the feed's lock, and what is staged
-// and the journal's line of it are on the disk.
+// replace replaces an old version in new/ by a staged one, so that at least one of them is always
+// there. The caller holds the feed's lock; the staged version and its line in the journal are
+// durable. With NEW and OLD for the unique names:
 //
-//  0. tmp/$feed/NEW;replaces is written.
-//  1. If there is no new/OLD, a viewer has it: NEW is withdrawn.
-//  2. NEW is renamed to new/. Both versions are there, and the newest one counts.
+//  0. The record tmp/$feed/NEW;replaces is written.
+//  1. If OLD is not in new/, a viewer has taken it: NEW is withdrawn.
+//  2. NEW is renamed to new/. Both versions are there; viewers show the newest.
 //  3. OLD is renamed to tmp/$feed/OLD;gone,R.
 //  4. The record is removed, and then OLD.
 //
-// If a viewer takes OLD between 1 and 3, NEW is withdrawn, or stays where a viewer took
-// that as well. If replace is interrupted anywhere and called again, it continues: the
-// names in new/ and tmp/ show how far it came. dropped reports that NEW was withdrawn.
+// If a viewer takes OLD between 1 and 3, NEW is withdrawn, unless a viewer has taken that as well.
+// If replace is interrupted and called again, it continues: the names in new/ and tmp/ show how far
+// it has come. dropped reports that NEW was withdrawn.
 func replace(d *dirfs.Dir, feed, from, unique, old string) (dropped bool, err error) {
 	note := d.Join("tmp", feed, unique+Replacing)
 	if err := writeNote(note, old); err != nil {
@@ -47,7 +47,7 @@ func replace(d *dirfs.Dir, feed, from, unique, old string) (dropped bool, err er
 	there, aside := d.Join("new", feed, old), d.Join("tmp", feed, old+dirfs.GoneReplaced)
 	_, err = dirfs.Lstat(there)
 	if isNotExist(err) {
-		// Put aside by an earlier run, or by one of a version that did so first.
+		// An interrupted run has put OLD aside. (Older versions did so before step 2.)
 		if _, aerr := dirfs.Lstat(aside); aerr == nil {
 			if err := arrive(d, feed, from, unique); err != nil {
 				return false, err
@@ -72,8 +72,8 @@ func replace(d *dirfs.Dir, feed, from, unique, old string) (dropped bool, err er
 	return false, endReplacement(note, aside)
 }
 
-// writeNote records which version is replaced, unless it is recorded already. The
-// record need not be on the disk: the journal has the name as well.
+// writeNote writes the record of a replacement, unless it exists. The record is not synced, because
+// the journal has the name of the old version, too.
 func writeNote(note, old string) error {
 	f, err := os.OpenFile(note, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o666)
 	if errors.Is(err, os.ErrExist) {
@@ -92,9 +92,9 @@ func writeNote(note, old string) error {
 	return err
 }
 
-// endReplacement removes the record, and then a directory that was put aside: the record
-// without the directory would say that a viewer took the old version. Failing to remove the
-// directory is not an error, as recovery removes it.
+// endReplacement removes the record, and then the directory that was put aside. In the other order,
+// a kill between them would look as if a viewer had taken the old version. If the directory cannot
+// be removed, recovery removes it.
 func endReplacement(note, aside string) error {
 	if err := os.Remove(note); err != nil && !isNotExist(err) {
 		return err
@@ -103,13 +103,13 @@ func endReplacement(note, aside string) error {
 	return nil
 }
 
-// withdraw removes a version from tmp/, where it is staged, and from new/, as a viewer took
-// the version that it replaces.
+// withdraw removes a new version from tmp/ and new/, because a viewer has taken the version that it
+// replaces.
 func withdraw(d *dirfs.Dir, feed, from, unique, note string) (withdrawn bool, err error) {
 	aside := d.Join("tmp", feed, unique+dirfs.Gone)
 	for _, path := range []string{d.Join(from, unique), d.Join("new", feed, unique)} {
-		// Renamed first, as half an entry under a name that the journal has could
-		// be taken for a whole one.
+		// Renamed first, because recovery would deliver a half-deleted entry that the journal
+		// names.
 		switch err := d.PutAside(feed, path, aside); {
 		case err == nil:
 			withdrawn = true
@@ -120,8 +120,8 @@ func withdraw(d *dirfs.Dir, feed, from, unique, note string) (withdrawn bool, er
 	return withdrawn, endReplacement(note, aside)
 }
 
-// arrive renames a staged entry from tmp/ (from, which is relative to the lektor-dir) to
-// new/. If the entry is no longer staged, it was renamed before, and arrive returns nil.
+// arrive renames a staged entry from the directory from, which is relative to the lektor-dir, to
+// new/. If the entry is not staged, it was renamed before, and arrive returns nil.
 func arrive(d *dirfs.Dir, feed, from, unique string) error {
 	staged, to := d.Join(from, unique), d.Join("new", feed, unique)
 	err := d.Move(feed, staged, to)

@@ -18,22 +18,23 @@ import (
 	"github.com/lektordir/lektor/internal/workers"
 )
 
-// staging is the place in tmp/$feed where a transaction writes entries.
+// staging is the directory in which a transaction writes entries: tmp/$feed or tmp/$feed/;first.
 type staging struct {
-	d      *dirfs.Dir
-	feed   string
-	rel    string   // path of the place, relative to the lektor-dir
-	first  bool     // it is tmp/$feed/;first
-	tmp    *os.File // the place, held so that nobody can put a link there; nil while it is closed
-	twins  twins
-	beside *beside // nil if one call syncs all entries
+	d          *dirfs.Dir
+	feed       string
+	rel        string   // path of the directory, relative to the lektor-dir
+	first      bool     // it is tmp/$feed/;first
+	tmp        *os.File // the open directory, so that no link can replace it; nil while it is closed
+	hardlinks  hardlinks
+	background *background // nil if one call syncs all entries
 }
 
-// maxNameTries bounds the wait for a unique name (specification, "stat()").
+// maxNameTries is the number of times that claim tries to find a unique name.
 const maxNameTries = 5
 
-// takeFirst makes [dirfs.FirstEntries] the place. It reports false if that is taken.
-func (s *staging) takeFirst() bool {
+// stageFirst creates the directory [dirfs.FirstEntries] and stages entries there. It returns false if
+// it cannot create the directory, for example because that exists.
+func (s *staging) stageFirst() bool {
 	rel := "tmp/" + s.feed + "/" + dirfs.FirstEntries
 	if os.Mkdir(s.d.Join(rel), 0o777) != nil {
 		return false
@@ -42,20 +43,19 @@ func (s *staging) takeFirst() bool {
 	return true
 }
 
-// open opens the place. last are records of the entries delivered last.
-func (s *staging) open(b *beside, last []journal.Record) error {
+// open opens the directory. last holds the records of the entries that were delivered last.
+func (s *staging) open(b *background, last []journal.Record) error {
 	path := s.d.Join(s.rel)
 	fd, err := atomicfile.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	s.tmp, s.beside = os.NewFile(uintptr(fd), path), b
-	s.twins = twins{d: s.d, feed: s.feed, into: fd, last: last}
+	s.tmp, s.background = os.NewFile(uintptr(fd), path), b
+	s.hardlinks = hardlinks{d: s.d, feed: s.feed, into: fd, last: last}
 	return nil
 }
 
-// claim makes the directory of an entry under a fresh unique name, whose time is after the one
-// given.
+// claim creates the directory of an entry, with a new unique name whose time is later than after.
 func (s *staging) claim(ctx context.Context, identity string, after time.Time) (string, error) {
 	var last error
 	for try := range maxNameTries {
@@ -69,8 +69,7 @@ func (s *staging) claim(ctx context.Context, identity string, after time.Time) (
 			now = after.Add(time.Microsecond)
 		}
 		unique := s.d.Unique(now, identity)
-		// mkdir reports what the specification's stat() would, at the same moment
-		// that it takes the name.
+		// mkdir fails if the name exists, so no stat is needed before it.
 		err := unix.Mkdirat(int(s.tmp.Fd()), unique, 0o777)
 		if err == nil {
 			return unique, nil
@@ -83,31 +82,31 @@ func (s *staging) claim(ctx context.Context, identity string, after time.Time) (
 	return "", fmt.Errorf("no unique name after %d tries: %w", maxNameTries, last)
 }
 
-// If no call syncs the whole file system (GlusterFS and others by FUSE, NFS, zfs), each
-// file is synced by itself, and each sync waits for a disk or for other machines. So
-// entries of one feed and of several are written and synced concurrently, while more are
-// being staged. The promise of [Writer] needs an order only between entries, journals and
-// renames; each of these steps waits for all writes of the one before.
+// If no call syncs the whole file system (GlusterFS and others by FUSE, NFS, zfs), each file is
+// synced separately, and each sync waits for a disk or for other machines. So entries of one feed
+// and of several are written and synced concurrently, while more are being staged. The guarantee of
+// [Writer] needs an order only between entries, journals and renames; each of these steps waits for
+// all writes of the previous one.
 
-// beside holds the entries that a transaction writes while it stages more. All transactions
-// of a writer share limit; each entry that is being written has up to eight files open.
-type beside struct {
+// background writes entries concurrently with the staging of more. All transactions of a writer
+// share limit; each entry that is being written has up to eight files open.
+type background struct {
 	limit  *limiter.Limiter
 	group  workers.Group
-	failed atomic.Bool // something could not be written
+	failed atomic.Bool // an entry could not be written
 }
 
-// write writes the files of an entry. If each has to be synced by itself, it only begins:
-// [staging.wait] waits for the rest and returns its error. The files that entries share are
-// written before write returns, in the order of the entries.
+// write writes the files of an entry. If files are synced separately, it only begins:
+// [staging.wait] waits for the rest and returns its error. The files that entries share are always
+// written before write returns, so that the next entry can share them.
 func (s *staging) write(unique string, files iter.Seq2[string, []byte]) error {
 	u := &unsynced{s: s, dir: int(s.tmp.Fd()), unique: unique}
-	b := s.beside
+	b := s.background
 	if b == nil {
 		err := u.create(files, false)
-		if err == nil && !s.twins.share(unique, "feed", LinkTo(s.feed)) {
+		if err == nil && !s.hardlinks.share(unique, "feed", LinkTo(s.feed)) {
 			if err = u.linkFeed(); err == nil {
-				s.twins.written(unique, "feed", LinkTo(s.feed))
+				s.hardlinks.written(unique, "feed", LinkTo(s.feed))
 			}
 		}
 		return cmp.Or(err, u.close())
@@ -119,8 +118,9 @@ func (s *staging) write(unique string, files iter.Seq2[string, []byte]) error {
 	if err != nil {
 		return err
 	}
-	// The files to share are known when the first entry is written.
-	if err := u.create(files, s.twins.known != nil); err != nil {
+	// The first entry is written whole, because its title decides which files of delivered entries
+	// can be shared.
+	if err := u.create(files, s.hardlinks.known != nil); err != nil {
 		place.Release()
 		return cmp.Or(err, u.close())
 	}
@@ -135,17 +135,17 @@ func (s *staging) write(unique string, files iter.Seq2[string, []byte]) error {
 	return nil
 }
 
-// wait waits for the entries that are written beside the staging.
+// wait waits for the entries that are written in the background.
 func (s *staging) wait() error {
-	if s.beside == nil {
+	if s.background == nil {
 		return nil
 	}
-	return s.beside.group.Wait()
+	return s.background.group.Wait()
 }
 
-// sync syncs the staged entries, or waits for those that do so themselves.
+// sync syncs the staged entries, or waits for the background writes, which sync them.
 func (s *staging) sync(staged []journal.Record) error {
-	if s.beside != nil {
+	if s.background != nil {
 		err := s.wait()
 		s.close()
 		return err
@@ -158,26 +158,26 @@ func (s *staging) sync(staged []journal.Record) error {
 	return nil
 }
 
-// staged ends the staging; entries may still be written beside it.
+// staged ends the staging. Entries may still be written in the background.
 func (s *staging) staged() {
-	s.twins.close()
-	if s.beside == nil {
+	s.hardlinks.close()
+	if s.background == nil {
 		s.close()
 	}
 }
 
-// close ends the work in tmp/$feed.
+// close closes the directory.
 func (s *staging) close() {
-	s.twins.close()
+	s.hardlinks.close()
 	if s.tmp != nil {
 		s.tmp.Close()
 		s.tmp = nil
 	}
 }
 
-// discard removes entries that were staged.
+// discard removes staged entries.
 func (s *staging) discard(uniques []string) {
-	_ = s.wait() // which may still be writing there
+	_ = s.wait() // entries may still be written in the background
 	for _, unique := range uniques {
 		os.RemoveAll(s.d.Join(s.rel, unique))
 	}
@@ -189,26 +189,26 @@ func (s *staging) discard(uniques []string) {
 // unsynced is an entry that is being written, with its files open.
 type unsynced struct {
 	s      *staging
-	dir    int // where entries are staged
+	dir    int // descriptor of the directory in which entries are staged
 	unique string
 	open   []*os.File
-	later  []unwritten
-	linked []string // files of entries delivered before
+	later  []unwritten // files that finish writes
+	linked []string    // names of files shared with delivered entries, which finish syncs
 }
 
-// unwritten is a file that is yet to be written.
+// unwritten is a file that is not written yet.
 type unwritten struct {
 	name string
 	data []byte
 }
 
-// create writes the files of an entry, and leaves them open. If later is true, it writes
-// only those that entries share.
+// create writes the files of an entry, and leaves them open. If later is true, it writes only those
+// that entries may share.
 func (u *unsynced) create(files iter.Seq2[string, []byte], later bool) error {
 	for name, data := range files {
 		shared := repeats(name)
-		if shared && u.s.twins.share(u.unique, name, string(data)) {
-			if u.s.twins.foundBefore(name, string(data)) {
+		if shared && u.s.hardlinks.share(u.unique, name, string(data)) {
+			if u.s.hardlinks.mustSync(name, string(data)) {
 				u.linked = append(u.linked, name)
 			}
 			continue
@@ -221,7 +221,7 @@ func (u *unsynced) create(files iter.Seq2[string, []byte], later bool) error {
 			return err
 		}
 		if shared {
-			u.s.twins.written(u.unique, name, string(data))
+			u.s.hardlinks.written(u.unique, name, string(data))
 		}
 	}
 	return nil
@@ -234,7 +234,7 @@ func (u *unsynced) createFile(name string, data []byte) error {
 	if err != nil {
 		return &os.PathError{Op: "write", Path: path, Err: err}
 	}
-	// A file of package os, as that syncs better than fsync(2) where need be.
+	// os.File.Sync repeats fsync(2) after EINTR, and uses F_FULLFSYNC on macOS.
 	u.open = append(u.open, os.NewFile(uintptr(fd), path))
 	return nil
 }
@@ -247,7 +247,7 @@ func (u *unsynced) linkFeed() error {
 	return nil
 }
 
-// finish writes what is left to write, and syncs the files before the directory.
+// finish writes the remaining files, and syncs the files before the directory.
 func (u *unsynced) finish() error {
 	var err error
 	for _, f := range u.later {
@@ -273,7 +273,7 @@ func (u *unsynced) finish() error {
 	return cmp.Or(err, dirfs.SyncPath(dir))
 }
 
-// close closes the files. NFS and quotas report errors of writing here.
+// close closes the files. With NFS and quotas, it reports errors of writing.
 func (u *unsynced) close() error {
 	var err error
 	for _, f := range u.open {

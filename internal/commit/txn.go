@@ -16,33 +16,32 @@ import (
 	"github.com/lektordir/lektor/internal/journal"
 )
 
-// Txn is a delivery to one feed, from the fetcher's taking the feed's lock to
-// its giving it back. Nothing is visible to viewers before [Txn.Commit].
+// Txn is a transaction: a delivery to one feed. It holds the feed's lock from [Writer.Begin] to
+// [Txn.Close]. Viewers see no entry before [Txn.Commit].
 type Txn struct {
 	w      *Writer
 	d      *dirfs.Dir
 	feed   string
-	unlock func() // nil when the lock was given back
+	unlock func() // nil if the lock was released
 
 	journal *journal.Journal
 	group   *group
 	staging staging
 	staged  []journal.Record // Unique is a directory in tmp/
-	aliases []journal.Record // other identities of entries delivered before
+	aliases []journal.Record // other identities of delivered entries
 	src     []string         // paths written in src/, to sync
-	failed  error            // an entry could not be staged whole
-	dropped map[string]bool
-	before  int64 // length of the journal before our lines
-	end     func(error)
+	failed  error            // error of Add
+	dropped map[string]bool  // unique names of versions that were not delivered
+	before  int64            // length of the journal before the commit, in bytes
+	end     func(error)      // the function passed to Commit
 }
 
-// Begin takes the lock of a feed, which it holds until [Txn.Close]. The error is
-// a [*BusyError] when another fetcher has it; a fetcher skips the feed then.
-// feed is the hash. A [Writer.Purge] of the feed that was interrupted is finished
-// first.
+// Begin locks a feed, given by its hash, and returns a transaction. It does not wait: if another
+// fetcher holds the lock, the error is a [*BusyError]. Begin first finishes an interrupted
+// [Writer.Purge] of the feed.
 func (w *Writer) Begin(feed string) (*Txn, error) {
 	if !entryname.IsFeed(feed) {
-		return nil, fmt.Errorf("%q is no name of a feed's directory", feed)
+		return nil, fmt.Errorf("%q cannot be the name of a feed's directory", feed)
 	}
 	unlock, err := Lock(w.d, feed)
 	if err != nil {
@@ -59,14 +58,13 @@ func (w *Writer) txn(feed string, unlock func()) *Txn {
 	return &Txn{w: w, d: w.d, feed: feed, unlock: unlock, staging: staging{d: w.d, feed: feed, rel: "tmp/" + feed}}
 }
 
-// A busy feed is waited for as long as this, in all.
+// BeginWait waits for 100 pauses, that is ten seconds.
 const (
 	busyPause = 100 * time.Millisecond
 	busyTries = 100
 )
 
-// BeginWait is [Writer.Begin] for what cannot be done later: it waits up to ten
-// seconds for another fetcher that has the feed.
+// BeginWait is like [Writer.Begin], but waits up to ten seconds if another fetcher holds the lock.
 func (w *Writer) BeginWait(ctx context.Context, feed string) (*Txn, error) {
 	for try := 0; ; try++ {
 		t, err := w.Begin(feed)
@@ -85,8 +83,8 @@ func (t *Txn) Feed() string { return t.feed }
 // Dir returns the lektor-dir.
 func (t *Txn) Dir() *dirfs.Dir { return t.d }
 
-// Journal returns the feed's journal, which it reads once. A journal in which most lines say
-// what later ones say again is compacted on the way.
+// Journal returns the feed's journal. The first call reads it, and compacts it if that is worth it.
+// If a killed fetcher left entries in tmp/ that the journal names, the call first delivers them.
 func (t *Txn) Journal() (*journal.Journal, error) {
 	if t.journal != nil {
 		return t.journal, nil
@@ -108,8 +106,8 @@ func (t *Txn) Journal() (*journal.Journal, error) {
 		}
 	}
 	if j.WorthCompacting() && t.d.Inside(srcDirs(t.feed)...) == nil {
-		// A rename that a power cut may still undo would bring an entry back
-		// to tmp/ under a name that is about to be forgotten.
+		// A power cut may undo renames that are not synced. An entry would be in tmp/ again,
+		// under a name that the compacted journal may not have.
 		settled := true
 		for _, place := range []string{"new/" + t.feed, "new", "tmp/" + t.feed} {
 			err := dirfs.SyncPath(t.d.Join(place))
@@ -125,8 +123,8 @@ func (t *Txn) Journal() (*journal.Journal, error) {
 	return j, nil
 }
 
-// unsettled reports whether an entry that the journal names is in tmp/$feed still, or
-// may be, or the record of a replacement.
+// unsettled reports whether tmp/$feed has an entry that the journal names, or the record of a
+// replacement. It returns true if it cannot list the directory.
 func unsettled(d *dirfs.Dir, feed string, j *journal.Journal) bool {
 	for _, dir := range []string{feed, feed + "/" + dirfs.FirstEntries} {
 		names, err := dirfs.Names(d.Join("tmp", dir))
@@ -146,14 +144,13 @@ func nothingStaged(d *dirfs.Dir, feed string) bool {
 	return len(names) == 0 && (err == nil || isNotExist(err))
 }
 
-// srcDirs are the directories on the way to the journal.
+// srcDirs returns the directories on the path of the journal.
 func srcDirs(feed string) []string {
 	return []string{"src/" + feed, "src/" + feed + "/etc", "src/" + feed + "/etc/fetch"}
 }
 
-// mkdirs makes directories of the feed, each after the one that holds it, and
-// remembers what is to be synced for them. One that is a link is refused, as it
-// may lead out of the lektor-dir.
+// mkdirs creates directories of the feed, parents first, and records their parents to be synced. It
+// refuses symbolic links, because they may lead out of the lektor-dir.
 func (t *Txn) mkdirs(rels ...string) error {
 	for _, rel := range rels {
 		err := t.d.Inside(rel)
@@ -176,25 +173,23 @@ func (t *Txn) mkdirs(rels ...string) error {
 
 // Version is a version of an entry, ready for delivery.
 type Version struct {
-	// Files yields the names and the data of the entry's files, but for the link feed; the
-	// title first. It is called once, when the entry is written.
+	// Files yields the names and the data of the entry's files except the link feed, the title
+	// first. It is called once, when the entry is written.
 	Files    iter.Seq2[string, []byte]
 	Identity journal.Digest
 	Key      journal.Key
 	Content  journal.Digest
-	// Lineage is the [journal.Record.Lineage] of the versions delivered before, whose
-	// unique names this one's shares 16 digits with; "" for the first.
+	// Lineage is the [journal.Record.Lineage] of the older versions, or "" for the first one. It
+	// becomes a part of the unique name.
 	Lineage string
-	// Replaces is the unique name of the version in new/ that this one takes
-	// the place of, or "". If a viewer takes that version before this one has
-	// its place, this one is not delivered.
+	// Replaces is the unique name of the version in new/ that this one replaces, or "". If a
+	// viewer takes that version first, this one is not delivered.
 	Replaces string
 }
 
-// Add stages an entry under tmp/, and returns the unique name that it will have in new/ after
-// the commit. The name is checked and, should it be taken, tried anew after two seconds, a
-// limited number of times, as the specification says. An error leaves the transaction to be
-// closed, not committed.
+// Add stages an entry in tmp/, and returns the unique name that it will have in new/ after the
+// commit. If the name exists, Add tries another one after two seconds, five times in all. After an
+// error, the transaction cannot be committed; close it.
 func (t *Txn) Add(ctx context.Context, v Version) (unique string, err error) {
 	defer func() {
 		if err != nil {
@@ -211,7 +206,7 @@ func (t *Txn) Add(ctx context.Context, v Version) (unique string, err error) {
 	if id == "" {
 		id = v.Identity.String()
 	}
-	// A version is newer than those before it, whatever the clock says.
+	// A version gets a later time than all older ones, even if the clock was set back.
 	var after time.Time
 	if v.Lineage != "" {
 		for _, r := range t.journal.Lineage(v.Lineage) {
@@ -223,7 +218,7 @@ func (t *Txn) Add(ctx context.Context, v Version) (unique string, err error) {
 	if unique, err = t.staging.claim(ctx, id, after); err != nil {
 		return "", err
 	}
-	// Recorded before it is written, so that Close removes what of it exists.
+	// Recorded before it is written, so that Close removes it even if writing fails.
 	t.staged = append(t.staged, journal.Record{
 		Identity: v.Identity, Key: v.Key, Content: v.Content,
 		Unique: unique, Replaces: v.Replaces,
@@ -234,7 +229,7 @@ func (t *Txn) Add(ctx context.Context, v Version) (unique string, err error) {
 	return unique, t.staging.write(unique, v.Files)
 }
 
-// prepare prepares the staging of a transaction's first entry.
+// prepare opens the directory for staging, when the first entry is added.
 func (t *Txn) prepare() error {
 	if t.staging.tmp != nil {
 		return nil
@@ -242,24 +237,23 @@ func (t *Txn) prepare() error {
 	if err := t.join(); err != nil {
 		return err
 	}
-	alone := t.journal.Size == 0 && isNotExist(t.d.Inside("tmp/"+t.feed)) && isNotExist(t.d.Inside("new/"+t.feed))
+	firstEntries := t.journal.Size == 0 && isNotExist(t.d.Inside("tmp/"+t.feed)) && isNotExist(t.d.Inside("new/"+t.feed))
 	if err := t.mkdirs(append(srcDirs(t.feed), "tmp/"+t.feed)...); err != nil {
 		return err
 	}
-	// If another is as fast, each entry is renamed.
-	if !alone || !t.staging.takeFirst() {
+	if !firstEntries || !t.staging.stageFirst() {
 		if err := t.mkdirs("new/" + t.feed); err != nil {
 			return err
 		}
 	}
-	var writing *beside
+	var writing *background
 	if !t.group.Whole() {
-		writing = &beside{limit: t.w.limit}
+		writing = &background{limit: t.w.limit}
 	}
 	return t.staging.open(writing, t.journal.Last(priorEntries))
 }
 
-// join makes the transaction a member of the group that is open.
+// join makes the transaction a member of the open group.
 func (t *Txn) join() error {
 	if t.group != nil {
 		return nil
@@ -269,8 +263,8 @@ func (t *Txn) join() error {
 	return err
 }
 
-// Alias records another identity of an entry that was delivered as old, so that
-// it is recognised under either from now on.
+// Alias records another identity of a delivered entry. After the commit, the entry is recognised by
+// either identity.
 func (t *Txn) Alias(identity journal.Digest, k journal.Key, content journal.Digest, old journal.Record) error {
 	if _, err := t.Journal(); err != nil {
 		return err
@@ -282,8 +276,8 @@ func (t *Txn) Alias(identity journal.Digest, k journal.Key, content journal.Dige
 	return nil
 }
 
-// stillInside returns an error unless the commit writes to directories of the
-// lektor-dir. new/$feed is made again if somebody removed it.
+// stillInside returns an error if a directory to which the commit writes is missing or was replaced
+// by a link. new/$feed may be missing: the commit creates it.
 func (t *Txn) stillInside() error {
 	if err := t.d.Inside(srcDirs(t.feed)...); err != nil || len(t.staged) == 0 {
 		return err
@@ -294,16 +288,17 @@ func (t *Txn) stillInside() error {
 	return t.d.Inside("tmp/"+t.feed, t.staging.rel)
 }
 
-// Commit delivers what was staged. It returns at once; done is called once,
-// from another goroutine, when the entries are durable and in new/, or with the
-// error, after which a later run delivers those that are not: either they are
-// staged again, or, when the journal had them already, recovery renames them.
-// The transaction must not be used between Commit and done, and closed after it.
-// done may begin and commit other transactions, but not wait for them, nor for
-// the writer's Close: the next group is committed after it returns.
+// Commit submits the transaction and returns at once. done is called once, from another goroutine:
+// with nil when the entries are in new/ and durable, or with an error. After an error, a later run
+// delivers the missing entries: recovery delivers those that the journal has; the others must be
+// staged again.
+//
+// Do not use the transaction until done was called, and close it then. done may begin and commit
+// other transactions, but must not wait for them or for the writer's Close: the next group is
+// committed after done returns.
 func (t *Txn) Commit(done func(error)) {
 	if t.failed != nil {
-		// Half an entry is never delivered, nor the rest without it.
+		// An entry is incomplete, so none is delivered.
 		go done(t.failed)
 		return
 	}
@@ -318,7 +313,7 @@ func (t *Txn) Commit(done func(error)) {
 	defer t.w.mu.Unlock()
 	g := t.group
 	if len(t.staged) == 0 && len(t.src) > 0 {
-		g.entries++ // costs as much to sync
+		g.entries++ // files of a feed cost as much to sync as an entry
 	}
 	g.last = time.Now()
 	if len(g.txns) == 0 {
@@ -329,8 +324,8 @@ func (t *Txn) Commit(done func(error)) {
 	t.w.cond.Broadcast()
 }
 
-// Delivered returns, after a commit without error, the unique names of the entries that are
-// in new/ now.
+// Delivered returns the unique names of the entries that the transaction has delivered. Call it
+// after a commit without error.
 func (t *Txn) Delivered() []string {
 	out := make([]string, 0, len(t.staged))
 	for _, r := range t.staged {
@@ -341,11 +336,11 @@ func (t *Txn) Delivered() []string {
 	return out
 }
 
-// Dropped reports, after a commit without error, whether a version was not delivered, because
-// a viewer took the one that it replaces.
+// Dropped reports whether a version was not delivered, because a viewer took the version that it
+// replaces. Call it after a commit without error.
 func (t *Txn) Dropped(unique string) bool { return t.dropped[unique] }
 
-// leave takes a transaction that will not be submitted out of its group.
+// leave removes the transaction from its group; it will not be submitted.
 func (t *Txn) leave() {
 	if t.group == nil {
 		return
@@ -354,8 +349,8 @@ func (t *Txn) leave() {
 	g := t.group
 	g.members--
 	if t.w.open == g && g.members == 0 && len(g.txns) == 0 {
-		// Nobody is left to commit; its descriptors would gather the errors of
-		// other programs until somebody is.
+		// The group is empty. If it stayed open, its descriptors would collect the write errors
+		// of other programs until the next transaction.
 		t.w.open = nil
 		g.Close()
 	}
@@ -364,10 +359,10 @@ func (t *Txn) leave() {
 	t.group = nil
 }
 
-// Next returns another transaction of the feed that has the lock of this one, which is
-// committed or has nothing staged, and is over then: to close it does nothing.
+// Next ends the transaction, and returns another one of the feed, which takes over the lock. Entries
+// that were staged and not committed are removed. Closing the old transaction does nothing.
 func (t *Txn) Next() *Txn {
-	t.giveUp()
+	t.abort()
 	next := t.w.txn(t.feed, t.unlock)
 	t.unlock = nil
 	return next
@@ -378,25 +373,25 @@ func (t *Txn) Close() {
 	if t.unlock == nil {
 		return
 	}
-	t.giveUp()
+	t.abort()
 	t.unlock()
 	t.unlock = nil
 }
 
-// Wait waits until the entries that were staged are written. Commit does so, too.
+// Wait waits until the staged entries are written, and returns the error of writing them. Commit
+// waits for them, too.
 func (t *Txn) Wait() error { return t.staging.wait() }
 
-// Abandon ends a transaction as a kill would: the lock is gone, and all else stays. It is for
-// tests.
+// Abandon ends a transaction as a kill would, for tests: it releases the lock and leaves the files.
 func (t *Txn) Abandon() {
-	_ = t.Wait() // a process that is dead writes nothing after its lock is gone
+	_ = t.Wait() // a killed process writes nothing after its lock is released
 	t.unlock()
 	t.unlock = nil
 	t.leave()
 }
 
-// giveUp ends the work in tmp/$feed, and removes what was staged and not committed.
-func (t *Txn) giveUp() {
+// abort closes the staging directory, and removes entries that were staged and not committed.
+func (t *Txn) abort() {
 	if t.end == nil {
 		t.discard()
 		t.leave()
@@ -404,7 +399,7 @@ func (t *Txn) giveUp() {
 	t.staging.close()
 }
 
-// discard removes what was staged.
+// discard removes the staged entries.
 func (t *Txn) discard() {
 	uniques := make([]string, len(t.staged))
 	for i, r := range t.staged {

@@ -11,19 +11,19 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
-// Recover finishes what earlier runs left in tmp/, for every feed that has
-// something there: what a journal names is delivered, interrupted replacements
-// and removals are finished, other entries of this machine's are removed, and
-// those of others 36 hours after their last change, by the clock and by the last
-// Date of a server that a fetcher noted. Call it at the start of every run. Feeds that another fetcher has locked are left to it. The error
-// joins what went wrong, feed by feed; the others are recovered all the same.
+// Recover finishes the deliveries and removals that were interrupted and left files in tmp/. It
+// moves entries that a journal names to new/, and finishes replacements and removals. It deletes
+// other entries that lektor wrote on this machine at once, and those of other programs or machines
+// 36 hours after their last change (see lektor-dir(5) about clocks that are ahead). Call it at the
+// start of every run. It skips feeds that another fetcher has locked. If some feeds fail, it
+// recovers the others and returns the joined errors.
 func (w *Writer) Recover(ctx context.Context) error {
 	feeds, err := w.d.Feeds("tmp")
 	if err != nil {
 		return err
 	}
-	// Each feed has its own lock, and most have nothing in tmp/: what takes time is
-	// to look.
+	// Most feeds have nothing in tmp/. Listing their directories takes the most time, so it is done
+	// concurrently.
 	parts := slices.Collect(slices.Chunk(feeds, len(feeds)/runtime.GOMAXPROCS(0)+1))
 	bad := make([]error, len(parts))
 	var wg sync.WaitGroup
@@ -37,6 +37,7 @@ func (w *Writer) Recover(ctx context.Context) error {
 	return errors.Join(bad...)
 }
 
+// recoverFeeds recovers those feeds that have files in tmp/.
 func (w *Writer) recoverFeeds(ctx context.Context, feeds []string) error {
 	var bad []error
 	for _, feed := range feeds {
@@ -70,11 +71,9 @@ func (w *Writer) recoverFeed(feed string) error {
 	return recoverLocked(w.d, feed)
 }
 
-// Purge removes a feed with all its entries, and forgets what was delivered of
-// it. Once begun, it will be finished: after an interruption by the next run of a
-// fetcher that recovers, delivers to the feed or checks with repair. When it
-// returns without an error, it is done and on the disk. It waits some seconds for
-// another fetcher that has the feed; the error is a [*BusyError] then.
+// Purge removes a feed with its entries and its journal. If it returns nil, the removal is durable.
+// If it is interrupted, the next recovery, delivery to the feed or check with repair finishes it.
+// If another fetcher holds the feed's lock for more than ten seconds, the error is a [*BusyError].
 func (w *Writer) Purge(ctx context.Context, feed string) error {
 	t, err := w.BeginWait(ctx, feed)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package commit delivers entries to a lektor-dir exactly once: staging, the journal, the group
-// commit, and the recovery after a kill anywhere. It knows names, digests and bytes; which
-// entries of a document are new is decided by package stage.
+// Package commit delivers entries to a lektor-dir exactly once: it stages them, records them in the
+// journal, commits the entries of many feeds together, and recovers after a kill. Package stage
+// decides which entries of a document are delivered.
 package commit
 
 import (
@@ -16,29 +16,26 @@ import (
 	"github.com/lektordir/lektor/internal/limiter"
 )
 
-// Writer delivers entries to a lektor-dir, and keeps this promise: SIGKILL at
-// any instruction, a full disk or a power cut at any moment; then run the
-// fetcher again, and every entry is there exactly once and whole, and what was
-// delivered before stays delivered after a viewer deleted it. It holds on file
-// systems where renames are atomic and ordered, as on ext4, xfs, btrfs and zfs.
+// Writer delivers entries to a lektor-dir. If it is interrupted at any point, by SIGKILL, a full
+// disk or a power cut, run the fetcher again: every entry then exists exactly once and whole, and
+// entries that a viewer deleted stay deleted. This holds on file systems with atomic and ordered
+// renames, such as ext4, xfs, btrfs and zfs.
 //
-// It delivers many feeds by one group commit:
+// A Writer delivers the entries of many feeds by one group commit:
 //
-//  1. src/$feed/{id,name} are put in place, the entries staged under tmp/, and
-//     all of it synced.
-//  2. The feeds' journals, src/$feed/etc/fetch/seen, get a line for each entry,
-//     and are synced. From here on the entries count as delivered.
-//  3. The entries are renamed into new/$feed; the first ones of a feed all at once,
-//     by a rename of the directory that they were staged in. A version that replaces
-//     another comes before that one leaves. If this is interrupted, [Writer.Recover]
-//     renames what the journals name.
-//  4. new/$feed is synced, and the commit ends: a power cut after that takes back no
-//     rename.
+//  1. The files of feeds, src/$feed/{id,name,…}, are written, entries are staged in tmp/, and all
+//     are synced.
+//  2. A line for each entry is appended to the journal of its feed, src/$feed/etc/fetch/seen, and
+//     the journals are synced. From now on the entries count as delivered.
+//  3. The entries are renamed to new/$feed. The first entries of a feed are renamed together, with
+//     the directory in which they were staged. A new version is renamed before the version that it
+//     replaces is removed. If this step is interrupted, [Writer.Recover] renames the entries that
+//     the journals name.
+//  4. new/$feed is synced, so that a power cut after the commit undoes no rename.
 //
-// A failed sync renames and saves nothing.
+// If a sync fails, the later steps are omitted.
 //
-// A Writer is safe for concurrent use; a [Txn] belongs to one goroutine at a
-// time.
+// A Writer is safe for concurrent use; a [Txn] may be used by one goroutine at a time.
 type Writer struct {
 	d     *dirfs.Dir
 	delay time.Duration
@@ -47,43 +44,41 @@ type Writer struct {
 
 	mu     sync.Mutex
 	cond   *sync.Cond
-	open   *group // the group that takes members, or nil
-	flush  bool   // commit what there is without waiting for more
+	open   *group // the group that transactions join, or nil
+	flush  bool   // commit the open group without waiting for more transactions
 	closed bool
 	done   chan struct{} // closed when the committer has ended
 }
 
-// Options say how a [Writer] works. The zero value commits as soon as it
-// can.
+// Options are the options of a [Writer]. The zero value commits as soon as possible.
 type Options struct {
-	// Delay is how long the feeds of a group wait for one more to share the syncs
-	// with: so long after the last that came, and eight times as long after the
-	// first. Feeds gather during the syncs of earlier ones anyway.
+	// Delay is the time for which a group waits for another transaction to share its syncs. The
+	// wait starts anew with each transaction, but ends eight delays after the first one.
+	// Transactions that are submitted during a commit share the next one in any case.
 	Delay time.Duration
-	// SlowSync makes delivery sync every file and directory by itself even
-	// where one call could sync the whole file system.
+	// SlowSync syncs every file and directory separately, even if one call could sync the whole
+	// file system.
 	SlowSync bool
 }
 
-// A group that has grown this large is committed without waiting for more.
+// A group of this size is committed without waiting for more transactions.
 const (
 	maxGroupEntries = 4096
 	maxGroupTxns    = 512
 )
 
-// maxDelays bounds, as a multiple of the delay, how long the first feed waits while
-// others keep coming: a commit has much to do that is not for each feed.
+// maxDelays is the maximum wait of a group after its first transaction, as a multiple of the delay.
 const maxDelays = 8
 
-// Few entries and journals are synced one by one: a sync of the whole file
-// system would wait for everything that other programs wrote there.
+// Up to this number, entries and journals are synced separately: a sync of the whole file system
+// would also wait for the writes of all other programs.
 const (
 	fewEntries  = 4
 	fewJournals = 4
 )
 
-// NewWriter prepares delivery. It fails when tmp/, new/ and cur/ are not on one
-// file system, as entries could not be renamed from one to the other.
+// NewWriter returns a writer, which the caller must close. It fails if tmp/, new/ and cur/ are not
+// on one file system, because entries are renamed between them.
 func NewWriter(d *dirfs.Dir, o Options) (*Writer, error) {
 	var dev [3]uint64
 	for i, name := range []string{"tmp", "new", "cur"} {
@@ -94,7 +89,7 @@ func NewWriter(d *dirfs.Dir, o Options) (*Writer, error) {
 		dev[i] = uint64(st.Dev)
 	}
 	if dev[0] != dev[1] || dev[0] != dev[2] {
-		return nil, fmt.Errorf("%s: tmp/, new/ and cur/ must be on one file system, as entries are renamed from one to the other", d.Path)
+		return nil, fmt.Errorf("%s: tmp/, new/ and cur/ must be on one file system, because entries are renamed from one to the other", d.Path)
 	}
 	w := &Writer{d: d, delay: o.Delay, slow: o.SlowSync, limit: limiter.New(limiter.Options{All: dirfs.AtOnce, Each: dirfs.AtOnce}), done: make(chan struct{})}
 	w.cond = sync.NewCond(&w.mu)
@@ -102,8 +97,8 @@ func NewWriter(d *dirfs.Dir, o Options) (*Writer, error) {
 	return w, nil
 }
 
-// Close commits what is pending and ends the writer, after the transactions that
-// have staged something are committed or closed. It refuses other transactions.
+// Close commits all submitted transactions and stops the writer. It waits until transactions that
+// have staged entries are committed or closed. Transactions that have not staged anything fail.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	w.closed = true
@@ -113,8 +108,8 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// Flush makes the committer take what is pending now, without delay. It does
-// not wait.
+// Flush starts the commit of all submitted transactions without delay. It does not wait for the
+// commit.
 func (w *Writer) Flush() {
 	w.mu.Lock()
 	w.flush = true
@@ -125,11 +120,11 @@ func (w *Writer) Flush() {
 // group is a set of transactions that share their syncs.
 type group struct {
 	*dirfs.Syncer
-	members int    // transactions that stage, and have not submitted yet
-	txns    []*Txn // submitted
-	entries int
-	born    time.Time // when the first transaction was submitted
-	last    time.Time // and the last
+	members int       // number of transactions that are not submitted yet
+	txns    []*Txn    // submitted transactions
+	entries int       // number of staged entries
+	born    time.Time // time at which the first transaction was submitted
+	last    time.Time // time at which the last transaction was submitted
 }
 
 var errClosed = errors.New("delivery has ended")
@@ -152,7 +147,7 @@ func (w *Writer) join() (*group, error) {
 	return w.open, nil
 }
 
-// run is the committer.
+// run commits groups until the writer is closed.
 func (w *Writer) run() {
 	defer close(w.done)
 	w.mu.Lock()
@@ -164,7 +159,7 @@ func (w *Writer) run() {
 			w.flush = false
 			if w.closed {
 				if g != nil && g.members > 0 {
-					// Somebody still stages.
+					// A transaction is not submitted yet.
 					w.cond.Wait()
 					continue
 				}
@@ -178,7 +173,7 @@ func (w *Writer) run() {
 		case w.closed || w.flush || g.entries >= maxGroupEntries || len(g.txns) >= maxGroupTxns:
 		default:
 			if left := min(w.delay-time.Since(g.last), maxDelays*w.delay-time.Since(g.born)); left > 0 {
-				// Under the mutex, as a wakeup before Wait would be lost.
+				// It locks the mutex, because a wakeup before Wait would be lost.
 				t := time.AfterFunc(left, func() {
 					w.mu.Lock()
 					defer w.mu.Unlock()
@@ -200,6 +195,6 @@ func (w *Writer) run() {
 	}
 }
 
-// many reports whether the group's entries are synced by syncing the file
-// systems. Once true it stays so.
+// many reports whether the group's entries are synced by syncing whole file systems. Once it is
+// true, it stays true.
 func (g *group) many() bool { return g.Whole() && g.entries > fewEntries }

@@ -10,9 +10,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Two entries of a document that both lead back to one that was delivered, as a
-// guid was renumbered and the old one came back, stay two entries: neither takes
-// the place of the other, whatever the order and the policy.
+// If the guid of an entry changed and then another entry has the old guid, both are delivered, in
+// either order and under each policy. Neither replaces the other.
 func TestOldGuidComesBack(t *testing.T) {
 	for _, policy := range []lektordir.Policy{lektordir.UpdateNew, lektordir.UpdateAlways, lektordir.UpdateNever} {
 		for _, backward := range []bool{false, true} {
@@ -22,7 +21,7 @@ func TestOldGuidComesBack(t *testing.T) {
 				y := x
 				y.GUID = "y"
 				wo.fetch(x)
-				wo.fetch(y) // the guid alone changed
+				wo.fetch(y) // only the guid changed
 				if got := len(wo.contents()); got != 1 {
 					t.Fatal(got)
 				}
@@ -55,14 +54,14 @@ func TestOldGuidComesBack(t *testing.T) {
 				}
 				refs, _ := wo.d.List(t.Context(), lektordir.ListOptions{})
 				if len(refs) != 2 {
-					t.Errorf("%s: viewers are shown %d entries of %d (%d before): %q", what, len(refs), len(wo.contents()), n, wo.contents())
+					t.Errorf("%s: %d entries are listed of %d versions (%d before): %q", what, len(refs), len(wo.contents()), n, wo.contents())
 				}
 			}
 		}
 	}
 }
 
-// The same with both changed when the old guid comes back.
+// As in TestOldGuidComesBack, but both entries have changed when the old guid comes back.
 func TestOldGuidComesBackChanged(t *testing.T) {
 	for _, backward := range []bool{false, true} {
 		wo := newWorld(t, lektordir.UpdateNew)
@@ -82,12 +81,12 @@ func TestOldGuidComesBackChanged(t *testing.T) {
 		wo.want(fmt.Sprint(backward), "x=X2", "x=Y2")
 		refs, _ := wo.d.List(t.Context(), lektordir.ListOptions{})
 		if len(refs) != 2 {
-			t.Errorf("viewers are shown %v", refs)
+			t.Errorf("listed: %v", refs)
 		}
 	}
 }
 
-// Guids swapped between two entries: still two, each as the document has it.
+// If two entries swap their guids, they are still two entries, as in the document.
 func TestGuidsSwapped(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateNew)
 	a, b := entry("a", "A"), entry("b", "B")
@@ -99,7 +98,7 @@ func TestGuidsSwapped(t *testing.T) {
 	wo.want("swapped", "a=A", "b=B")
 }
 
-// Thousands of entries that look the same but for their guids, and thousands
+// Thousands of entries that differ only in their guids are different entries.
 func TestManyAlike(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateNew)
 	const n = 1000

@@ -15,7 +15,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// news is a document of entries, the newest with number n.
+// news returns a document with count entries, of which the newest has number n.
 func news(n, count int) []byte {
 	var b strings.Builder
 	b.WriteString(`<rss version="2.0"><channel><title>News</title><link>http://example.com/</link><description>d</description>`)
@@ -28,9 +28,8 @@ func news(n, count int) []byte {
 	return []byte(b.String())
 }
 
-// BenchmarkPast is the whole way of a document of 30 entries, of which one is new,
-// from bytes to new/, for feeds that delivered few entries before and many. The
-// figure is processor time, of the program and of the kernel on its behalf.
+// BenchmarkPast parses and delivers a document of 30 entries, one of which is new, for feeds that have
+// delivered few or many entries before. It reports user and system CPU time.
 func BenchmarkPast(b *testing.B) {
 	for _, n := range []int{50, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -65,7 +64,7 @@ func BenchmarkPast(b *testing.B) {
 				if err := <-done; err != nil {
 					b.Fatal(err)
 				}
-				// A person reads, and forgets.
+				// The user reads the entries and deletes them.
 				for _, unique := range tx.Delivered() {
 					if err := d.Remove(lektordir.Ref{Feed: hash, Unique: unique}); err != nil {
 						b.Fatal(err)

@@ -13,7 +13,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// dated is a version of the entry "e".
+// dated returns a version of the entry "e", updated on a day of January 2020, or without dates if day
+// is 0.
 func dated(text string, day int) feedconv.Entry {
 	e := feedconv.Entry{ID: "e", GUID: "e", Title: text, Content: text, ContentType: "text/plain"}
 	if day > 0 {
@@ -30,8 +31,8 @@ func (wo *world) fetchWith(o Options, entries ...feedconv.Entry) stage.Result {
 	})
 }
 
-// TestDates: an old version takes the place of nothing, under each policy; a later
-// one does what the policy lets it.
+// A version that the rule for dates rejects is ignored under each policy. If the rule accepts it, the
+// policy decides.
 func TestDates(t *testing.T) {
 	for _, policy := range []lektordir.Policy{lektordir.UpdateNew, lektordir.UpdateAlways, lektordir.UpdateNever} {
 		for _, place := range []string{"new", "cur", "deleted"} {
@@ -67,15 +68,14 @@ func TestDates(t *testing.T) {
 				}
 				got := strings.Join(wo.contents(), " ")
 				if (len(res.Updated) == 1) != wins || strings.Contains(got, "other") != wins || res.Ignored != 1-len(res.Updated) {
-					t.Errorf("%s, %s, rule %d, day %d: %+v, %s; want it: %t", policy, place, c.dates, c.day, res, got, wins)
+					t.Errorf("%s, %s, rule %d, day %d: %+v, %s; want delivered: %t", policy, place, c.dates, c.day, res, got, wins)
 				}
 			}
 		}
 	}
 }
 
-// TestTwiceInOneDocument: of an id that stands in a document twice the later version
-// counts, in either order.
+// If a document has two versions of an entry, the newer one is delivered, in either order.
 func TestTwiceInOneDocument(t *testing.T) {
 	for _, reverse := range []bool{false, true} {
 		wo := newWorld(t, lektordir.UpdateNew)
@@ -101,8 +101,8 @@ func TestTwiceInOneDocument(t *testing.T) {
 	}
 }
 
-// TestRanked: the identities are those of the names, in the order of the document,
-// of what is new, known, known by another guid, and left as it was.
+// Ranked has the identity in the unique name of each entry, in the order of the document: for new,
+// known and changed entries, and for one whose guid has changed.
 func TestRanked(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateNew)
 	entry := func(n int, guid string) feedconv.Entry {
@@ -136,12 +136,12 @@ func TestRanked(t *testing.T) {
 	}
 }
 
-// TestKeep: an entry that is passed over leaves the others what they are.
+// An entry that Keep skips does not change the identities of the others.
 func TestKeep(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateNew)
 	a, b := dated("a", 1), dated("b", 1)
 	a.Link, b.Link = "http://x.example/a", "http://x.example/b"
-	// As in RSS, two entries share a guid; alone, each would have another identity.
+	// Two entries share a guid, as RSS allows. Alone, each would have another identity.
 	feed := &feedconv.Feed{Format: feedconv.RSS20, Entries: []feedconv.Entry{a, b}}
 	var first string
 	stage := func(keep func(string) bool) stage.Result {
@@ -174,8 +174,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestArrived: an entry came when its first version did, under whichever guid, and whatever
-// became of it since.
+// Arrived returns the time of an entry's first version, even if it was read, changed or got another
+// guid since.
 func TestArrived(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateAlways)
 	e := feedconv.Entry{ID: "g", GUID: "g", Link: "http://x.example/1", Title: "T", Content: "c", ContentType: "text/plain"}
@@ -200,7 +200,7 @@ func TestArrived(t *testing.T) {
 			}
 			for _, at := range arrived {
 				if !at.Equal(was) && what != "by another guid" || at.Before(was) {
-					t.Errorf("%s: %v, not %v", what, at, was)
+					t.Errorf("%s: %v, want %v", what, at, was)
 				}
 			}
 			return stage.Result{}, nil
@@ -208,9 +208,9 @@ func TestArrived(t *testing.T) {
 	}
 }
 
-// TestApart: documents of one transaction have nothing in common, under whichever
-// identity; one that might is told of, and staged by the next transaction.
-func TestApart(t *testing.T) {
+// If a document may have an entry that the transaction has staged already, StageWith returns
+// ErrOverlap, and the next transaction can stage the document.
+func TestNoOverlap(t *testing.T) {
 	base := feedconv.Entry{ID: "g", GUID: "g", Link: "http://x.example/1", Title: "T", Content: "c", ContentType: "text/plain"}
 	with := func(change func(*feedconv.Entry)) feedconv.Entry {
 		e := base
@@ -234,19 +234,19 @@ func TestApart(t *testing.T) {
 		var overlap error
 		wo.transact(func(tx *stage.Txn) (stage.Result, error) {
 			for _, f := range feeds {
-				if _, err := StageWith(t.Context(), tx, f, wo.p, Options{Apart: true}); err != nil {
+				if _, err := StageWith(t.Context(), tx, f, wo.p, Options{NoOverlap: true}); err != nil {
 					overlap = err
 				}
 			}
 			return stage.Result{}, nil
 		})
-		apart := name == "another" || name == "two that share a guid, apart"
-		if errors.Is(overlap, stage.ErrOverlap) == apart {
+		noOverlap := name == "another" || name == "two that share a guid, apart"
+		if errors.Is(overlap, stage.ErrOverlap) == noOverlap {
 			t.Errorf("%s: %v", name, overlap)
 		}
 		if overlap != nil {
 			wo.transact(func(tx *stage.Txn) (stage.Result, error) {
-				return StageWith(t.Context(), tx, feeds[1], wo.p, Options{Apart: true})
+				return StageWith(t.Context(), tx, feeds[1], wo.p, Options{NoOverlap: true})
 			})
 		}
 		if refs, err := wo.d.List(t.Context(), lektordir.ListOptions{}); err != nil || len(refs) != c.want {

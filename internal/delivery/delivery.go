@@ -17,7 +17,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// On returns a transaction as one that documents are staged in.
+// On returns a transaction in which documents are staged, with the dates of the entries in d.
 func On(d *lektordir.Dir, t *commit.Txn) *stage.Txn {
 	return stage.New(t, func(path string) (time.Time, error) {
 		ref, err := lektordir.ParsePath(path)
@@ -35,15 +35,17 @@ func On(d *lektordir.Dir, t *commit.Txn) *stage.Txn {
 	})
 }
 
-// Options are what [StageWith] takes, see [stage.Document].
+// Options are the options of [StageWith].
 type Options struct {
-	Dates stage.Dates
-	Keep  func(identity string) bool
-	Apart bool
-	// Article, if not nil, is asked once for each entry that is staged, by its index in
-	// the document, whether it has an article that takes the place of its content. An error
-	// ends the staging: an entry delivered without its article would stay without.
-	Article func(i int) (Article, bool, error)
+	// These are the fields of [stage.Document].
+	Dates     stage.Dates
+	Keep      func(identity string) bool
+	NoOverlap bool
+	// Article, if not nil, returns the article that replaces the content of the entry at an index
+	// of the document; ok is false if there is none. It is called once for each staged entry. If
+	// it fails, StageWith returns its error, because an entry that is delivered without its
+	// article would never get it.
+	Article func(i int) (a Article, ok bool, err error)
 }
 
 // Article is the text of an entry's page.
@@ -58,8 +60,8 @@ func (a Article) Replace(e *lektordir.Entry) {
 	e.Content, e.Type = a.HTML, "text/html"
 }
 
-// StageWith stages what is new or changed in a document. The error is a local one;
-// the transaction must be closed then, not committed.
+// StageWith stages the entries of a document that are new or have changed. After an error, the
+// transaction cannot be committed; close it.
 func StageWith(ctx context.Context, t *stage.Txn, f *feedconv.Feed, p lektordir.Policy, o Options) (stage.Result, error) {
 	var failed error
 	var article func(i int) (Article, bool)
@@ -71,33 +73,32 @@ func StageWith(ctx context.Context, t *stage.Txn, f *feedconv.Feed, p lektordir.
 		}
 	}
 	doc := document(f, p, article)
-	doc.Dates, doc.Keep, doc.Apart = o.Dates, o.Keep, o.Apart
+	doc.Dates, doc.Keep, doc.NoOverlap = o.Dates, o.Keep, o.NoOverlap
 	out, err := t.Stage(ctx, doc)
 	return out, cmp.Or(err, failed)
 }
 
-// Wanted returns the entries of a document that [StageWith] would stage now, by their
-// index, see [stage.Txn.Wanted].
+// Wanted returns the entries of a document that [StageWith] would stage now; see [stage.Txn.Wanted].
 func Wanted(t *stage.Txn, f *feedconv.Feed, p lektordir.Policy, dates stage.Dates) ([]stage.Wanted, error) {
 	doc := document(f, p, nil)
 	doc.Dates = dates
 	return t.Wanted(doc)
 }
 
-// Versions returns the entries of a document, see [stage.Document.Versions].
+// Versions returns the identities of the entries of a document and their dates; see
+// [stage.Document.Versions].
 func Versions(f *feedconv.Feed) map[string]time.Time {
 	doc := document(f, "", nil)
 	return doc.Versions()
 }
 
-// Arrived returns when those of them came that were delivered before, see
+// Arrived returns the times at which the entries of a document were first delivered; see
 // [stage.Txn.Arrived].
 func Arrived(t *stage.Txn, f *feedconv.Feed) (map[string]time.Time, error) {
 	return t.Arrived(document(f, "", nil))
 }
 
-// Put stages one entry whose GUID is given by the caller. It is recognised by
-// that alone.
+// Put stages one entry whose GUID the caller has chosen. Only the GUID identifies it.
 func Put(ctx context.Context, t *stage.Txn, e feedconv.Entry, p lektordir.Policy) (stage.Result, error) {
 	return t.Stage(ctx, stage.Document{Items: []stage.Item{item(&e, nil)}, Policy: string(p), GUIDs: stage.Own})
 }
@@ -120,8 +121,8 @@ func document(f *feedconv.Feed, p lektordir.Policy, article func(i int) (Article
 	return doc
 }
 
-// item returns an entry on its way into a lektor-dir. revise, if not nil, may change its files
-// when they are written.
+// item returns an entry in the form of package stage. revise, if not nil, may change the entry before
+// it is written.
 func item(e *feedconv.Entry, revise func(*lektordir.Entry)) stage.Item {
 	var earlier *stage.Item
 	if e.Earlier != nil {
@@ -156,7 +157,7 @@ func entryOf(e *feedconv.Entry) *lektordir.Entry {
 		Categories: e.Categories, Comments: e.Comments,
 
 		Content: []byte(e.Content),
-		// The file summary has no type beside it, so it is text.
+		// The extra summary has no type, so it is text.
 		Summary:      feedconv.PlainText(e.Summary, e.SummaryType),
 		Author:       strings.Join(persons(e.Authors), ", "),
 		Contributors: persons(e.Contributors),
@@ -184,7 +185,8 @@ func entryOf(e *feedconv.Entry) *lektordir.Entry {
 	return to
 }
 
-// people returns persons with a role, none if the text of one person says the same.
+// people returns persons with a role. It returns none if there is only one person, and the text of
+// that person, as in the file author, has all that is known.
 func people(role string, list []feedconv.Person) []lektordir.Person {
 	if len(list) == 1 && list[0].URL == "" && (list[0].Email == "" || isAddress(list[0])) {
 		return nil
@@ -192,8 +194,7 @@ func people(role string, list []feedconv.Person) []lektordir.Person {
 	return inRole(role, list)
 }
 
-// isAddress reports whether the text of a person, read as an address of mail, is that
-// person.
+// isAddress reports whether the text of a person is a mail address with the same name and address.
 func isAddress(p feedconv.Person) bool {
 	a, err := mail.ParseAddress(p.String())
 	return err == nil && a.Name == p.Name && a.Address == p.Email
@@ -208,7 +209,7 @@ func inRole(role string, list []feedconv.Person) []lektordir.Person {
 	return out
 }
 
-// persons are those of whom anything is known.
+// persons returns the texts of persons, without empty ones.
 func persons(list []feedconv.Person) []string {
 	var out []string
 	for _, p := range list {
@@ -219,12 +220,12 @@ func persons(list []feedconv.Person) []string {
 	return out
 }
 
-// StageForeign stages entries that are imported from another reader, the newest first;
-// byLink reports whether the link of the entry at index i identifies it. See [stage.Txn.StageForeign].
-func StageForeign(ctx context.Context, t *stage.Txn, entries []feedconv.Entry, byLink func(i int) bool) (stage.Result, error) {
-	foreign := make([]stage.Foreign, len(entries))
+// StageImported stages entries that are imported from another reader, the newest first. byLink
+// reports whether the link of the entry at index i identifies it. See [stage.Txn.StageImported].
+func StageImported(ctx context.Context, t *stage.Txn, entries []feedconv.Entry, byLink func(i int) bool) (stage.Result, error) {
+	imported := make([]stage.ImportedEntry, len(entries))
 	for i := range entries {
-		foreign[i] = stage.Foreign{Item: item(&entries[i], nil), ByLink: byLink(i)}
+		imported[i] = stage.ImportedEntry{Item: item(&entries[i], nil), ByLink: byLink(i)}
 	}
-	return t.StageForeign(ctx, foreign)
+	return t.StageImported(ctx, imported)
 }

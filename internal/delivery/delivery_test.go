@@ -23,7 +23,7 @@ const feedID = "http://example.com/feed"
 
 var hash = lektordir.FeedHash(feedID)
 
-// world is a lektor-dir and its fetcher.
+// world is a lektor-dir with one feed, and a fetcher.
 type world struct {
 	t   *testing.T
 	d   *lektordir.Dir
@@ -79,8 +79,7 @@ func (wo *world) fetch(entries ...feedconv.Entry) stage.Result {
 	})
 }
 
-// contents returns title and content of every version, sorted, those in
-// cur/ with a star.
+// contents returns title and content of every version, sorted. Versions in cur/ have a star.
 func (wo *world) contents() []string {
 	wo.t.Helper()
 	refs, err := wo.d.List(context.Background(), lektordir.ListOptions{AllVersions: true})
@@ -110,7 +109,7 @@ func (wo *world) want(what string, want ...string) {
 	}
 }
 
-// readAll takes everything in new/ to cur/.
+// readAll marks all entries in new/ as read.
 func (wo *world) readAll() {
 	wo.t.Helper()
 	refs, _ := wo.d.List(context.Background(), lektordir.ListOptions{AllVersions: true, Places: []lektordir.Place{lektordir.New}})
@@ -121,7 +120,7 @@ func (wo *world) readAll() {
 	}
 }
 
-// removeAll deletes everything.
+// removeAll deletes all entries.
 func (wo *world) removeAll() {
 	wo.t.Helper()
 	refs, _ := wo.d.List(context.Background(), lektordir.ListOptions{AllVersions: true})
@@ -151,13 +150,13 @@ func TestDeliveredOnce(t *testing.T) {
 	wo.readAll()
 	wo.fetch(b, a)
 	wo.want("read", "a=A*", "b=B*")
-	// "what was delivered before stays delivered after a viewer deleted it"
+	// An entry that a viewer deleted stays deleted.
 	wo.removeAll()
 	wo.fetch(b, a)
 	wo.want("deleted")
 }
 
-// The oldest of a document is delivered first.
+// The oldest entry of a document, which is the last, is delivered first.
 func TestOrder(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateNew)
 	wo.fetch(entry("newest", "1"), entry("middle", "2"), entry("oldest", "3"))
@@ -201,8 +200,8 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// A feed that wavers between two versions: one entry, as the feed has it now,
-// while it is unread; each version once with deliver.
+// If a feed alternates between two versions of an unread entry, UpdateNew keeps the present one,
+// and UpdateAlways delivers each version once.
 func TestBackAndForth(t *testing.T) {
 	for policy, want := range map[lektordir.Policy][]string{lektordir.UpdateNew: {"a=A"}, lektordir.UpdateAlways: {"a=A", "a=B"}, lektordir.UpdateNever: {"a=A"}} {
 		wo := newWorld(t, policy)
@@ -251,11 +250,11 @@ func TestVersionsShareTheirName(t *testing.T) {
 	}
 	refs, _ := wo.d.List(context.Background(), lektordir.ListOptions{})
 	if len(refs) != 1 || refs[0].Unique != b {
-		t.Errorf("viewers are shown %v", refs)
+		t.Errorf("listed: %v", refs)
 	}
 }
 
-// An entry whose guid alone changed is the same entry, and stays so.
+// An entry of which only the guid changed is the same entry, also after further changes.
 func TestGuidsRenumbered(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateAlways)
 	doc := func(prefix string) []feedconv.Entry {
@@ -304,13 +303,13 @@ func TestNotRenumbered(t *testing.T) {
 	}
 	b := base
 	b.GUID = "b"
-	// The old guid is still in the document: two entries that look the same.
+	// If the old guid is still in the document, there are two entries.
 	wo := newWorld(t, lektordir.UpdateNew)
 	wo.fetch(base)
 	if res := wo.fetch(base, b); len(res.New) != 1 {
 		t.Errorf("both in the document: %+v", res)
 	}
-	// Without a link there is too little to go by.
+	// Without a link, an entry with a new guid is a new entry.
 	wo = newWorld(t, lektordir.UpdateNew)
 	base.Link, b.Link = "", ""
 	wo.fetch(base)
@@ -319,7 +318,7 @@ func TestNotRenumbered(t *testing.T) {
 	}
 }
 
-// A guid that several entries share identifies none of them without the link.
+// If several entries share a guid, guid and link identify them.
 func TestSharedGuid(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateAlways)
 	doc := make([]feedconv.Entry, 3)
@@ -327,7 +326,7 @@ func TestSharedGuid(t *testing.T) {
 		doc[i] = entry(fmt.Sprint(i), fmt.Sprint("text ", i))
 		doc[i].GUID = "same"
 	}
-	// One was there alone first, known by the bare guid.
+	// The first was alone in its document, so the guid alone identified it.
 	wo.fetch(doc[0])
 	res := wo.fetch(doc...)
 	if len(res.New) != 2 || res.Unchanged != 1 {
@@ -336,7 +335,7 @@ func TestSharedGuid(t *testing.T) {
 	if res := wo.fetch(doc...); len(res.New)+len(res.Updated) != 0 {
 		t.Errorf("again: %+v", res)
 	}
-	// Two of them fall off the end.
+	// Each entry is alone in a later document.
 	for _, e := range doc {
 		if res := wo.fetch(e); len(res.New)+len(res.Updated) != 0 {
 			t.Errorf("%s alone: %+v", e.Title, res)
@@ -357,14 +356,14 @@ func TestSharedGuidAndLink(t *testing.T) {
 		wo.fetch(doc...)
 	}
 	wo.want("all", "0=text 0", "1=text 1", "2=text 2")
-	// The same entry twice in a document is one.
+	// If the document has the same entry twice, it is delivered once.
 	wo = newWorld(t, lektordir.UpdateNew)
 	if res := wo.fetch(doc[0], doc[0]); len(res.New) != 1 || res.Repeated != 1 {
 		t.Errorf("%+v", res)
 	}
 }
 
-// In Atom, entries with one id are versions of one entry; the newest counts.
+// In Atom, entries with one id are versions of one entry, and the newest is delivered.
 func TestAtomVersionsInOneDocument(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateNew)
 	a, b := entry("a", "A"), entry("a", "B")
@@ -393,8 +392,8 @@ func TestNoGuid(t *testing.T) {
 	}
 	wo.want("changed", "a=A2", "b=B", "c=C", "d=D", "e=E")
 
-	// One was there alone first and is read; the one that joins it under the
-	// same link is no change of it.
+	// The first was alone in its document and was read. Another one with the same link is a new
+	// entry, not a change.
 	for _, first := range []int{1, 2} {
 		wo = newWorld(t, lektordir.UpdateNew)
 		wo.fetch(doc[first])
@@ -418,7 +417,7 @@ func TestPut(t *testing.T) {
 	if res := put(a); res.Unchanged != 1 {
 		t.Errorf("%+v", res)
 	}
-	// The second key is never for put: a script's ids are its own.
+	// An entry with another guid is a new one: scripts choose their own guids.
 	b := a
 	b.GUID, b.ID = "b", "b"
 	if res := put(b); len(res.New) != 1 {
@@ -429,8 +428,8 @@ func TestPut(t *testing.T) {
 	wo.want("put", "a=A", "a=A2")
 }
 
-// Whatever documents come in whatever order: each entry that was ever in one is
-// delivered exactly once, as long as nothing but its place changes.
+// If entries never change, each is delivered exactly once, whatever documents it is in and in whatever
+// order.
 func TestExactlyOnce(t *testing.T) {
 	for seed := range uint64(40) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -452,8 +451,8 @@ func TestExactlyOnce(t *testing.T) {
 				doc = append(doc, all[i])
 				seen[i] = true
 			}
-			// Two entries that had one guid, and never stood in one document,
-			// are one entry that changed; so the shared ones come together.
+			// Two entries with one guid that are never in the same document count as one entry
+			// that changed, so all entries with the shared guid are in each document.
 			for i := range all {
 				if all[i].GUID == "shared" && !slices.ContainsFunc(doc, func(e feedconv.Entry) bool { return e.Title == all[i].Title }) {
 					doc = append(doc, all[i])

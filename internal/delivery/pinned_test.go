@@ -13,8 +13,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// pinned are entries of one document, in all the ways in which entries are
-// identified.
+// pinned returns the entries of a document. They are identified in all possible ways.
 func pinned() []feedconv.Entry {
 	day := time.Date(2024, 5, 6, 7, 8, 9, 0, time.FixedZone("", 7200))
 	return []feedconv.Entry{
@@ -31,7 +30,7 @@ func pinned() []feedconv.Entry {
 	}
 }
 
-// journal is what they were delivered as, the last first.
+// journal is the journal of the pinned entries, in the format of older versions.
 const journal = `4f96e624f7c8fae52d7e173382129e33 0000000000000000901dd61fb12ddbe5 57806d245453d36079328efcc48cc203 1700000060.M0P1Q1I4f96e624f7c8fae5.h - 1700000060 5f7d31c5
 e419c291b7b975004afc7ede65ec7f3a 722a5a4abe526023e2966cc25792672c 9622ca4da4065568eee5faee3bf89fe3 1700000060.M0P1Q2Ie419c291b7b97500.h - 1700000060 45925745
 c45326c58c5d2b4b7a977df060930306 722a5a4abe5260233484146168a270b5 c86286e4d3b6847028a27019c6227cef 1700000060.M0P1Q3Ic45326c58c5d2b4b.h - 1700000060 c030cd0b
@@ -46,8 +45,8 @@ f5fb6715fe29b662c2fdb75779c1e224 f5fb6715fe29b662548b632b0ff6d05b 34a48d19a2ad76
 
 func seen(wo *world) string { return wo.d.Join("src", hash, "etc/fetch/seen") }
 
-// Every later version of this program recognises the entries of a journal: neither the
-// digest of an identity nor that of the content changes.
+// The digests of identity, key and content never change, so that later versions recognise the entries
+// of a journal.
 func TestPinned(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateNew)
 	wo.fetch(pinned()...)
@@ -57,13 +56,14 @@ func TestPinned(t *testing.T) {
 	}
 	got, want := slices.Collect(strings.Lines(string(b))), slices.Collect(strings.Lines(journal))
 	if len(got) != len(want) {
-		t.Fatalf("%d lines, not %d", len(got), len(want))
+		t.Fatalf("%d lines, want %d", len(got), len(want))
 	}
 	for i := range got {
-		// The beginnings of those digests, now; of the second key, of its two parts.
+		// Present lines have only the beginnings of these digests; the second field has those of
+		// two.
 		g, w := strings.Fields(got[i]), strings.Fields(want[i])
 		if g[0] != w[0][:16] || g[1] != w[1][:8]+w[1][16:24] || g[2] != w[2][:16] {
-			t.Errorf("line %d: %q, not %q", i, g, w)
+			t.Errorf("line %d: %q, want %q", i, g, w)
 		}
 	}
 }
@@ -86,8 +86,8 @@ func TestDeliveredByAnEarlierProgram(t *testing.T) {
 	}
 }
 
-// Content is compared by the same text whoever delivers it: a fetcher, which has
-// feedconv's, or another program, which leaves it to lektordir.
+// A fetcher, which uses feedconv.PlainText, and another program, which calls lektordir's Deliver,
+// compare the same text of a content.
 func TestTextOfOthers(t *testing.T) {
 	contents := []string{
 		"<p>One,<br>two &amp; <b>thr</b>ee</p>\n<script>no</script>", "a<br/>b <i>c</i>d<!-- no -->&nbsp;&hellip;&#8212;&quot;",
@@ -111,7 +111,7 @@ func TestTextOfOthers(t *testing.T) {
 	}
 	for _, r := range res.Updated {
 		e, _ := wo.d.ReadEntry(r, lektordir.AllFields)
-		t.Errorf("%q of type %q is another text", e.Content, e.Type)
+		t.Errorf("%q of type %q: the texts differ", e.Content, e.Type)
 	}
 	if res.Unchanged != len(doc) {
 		t.Errorf("%d unchanged of %d", res.Unchanged, len(doc))

@@ -12,10 +12,9 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Documents whose entries are read in another way than by the program that made the
-// journal beside them: nothing is delivered twice, whatever the policy, and each entry is
-// known by its new reading from then on. The journals were made by the revision before
-// the first of several elements counted.
+// If the program reads entries in another way than the older version that wrote the journal, nothing
+// is delivered twice, under each policy, and the new reading is recorded. The older version, which
+// wrote the journals in testdata/upgrade, did not take the first of several elements.
 func TestUpgradeDeliversNothingTwice(t *testing.T) {
 	documents, _ := filepath.Glob("testdata/upgrade/*.xml")
 	if len(documents) < 8 {
@@ -73,8 +72,8 @@ func testUpgrade(t *testing.T, name string, policy lektordir.Policy) {
 		t.Error("no entry is read in another way")
 	}
 	known("again", fetch(func(*feedconv.Feed) {}))
-	// The document is mended: it is read as it is now, and nobody knows of before.
-	known("mended", fetch(func(f *feedconv.Feed) {
+	// The publisher repairs the document, so that there is no earlier reading.
+	known("repaired", fetch(func(f *feedconv.Feed) {
 		for i := range f.Entries {
 			f.Entries[i].Earlier = nil
 		}

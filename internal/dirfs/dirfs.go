@@ -1,5 +1,5 @@
-// Package dirfs is the file operations of a lektor-dir: entries listed by their names, moved
-// without replacing one, and synced. It opens no entry.
+// Package dirfs implements the file operations of a lektor-dir: it lists entries by their names,
+// moves them without replacing others, and syncs them. It reads no file of an entry.
 package dirfs
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/lektordir/lektor/internal/entryname"
 )
 
-// Options are those of a lektor-dir (lektordir.Options).
+// Options has the fields of lektordir.Options.
 type Options struct {
 	Now   func() time.Time
 	Sleep func(context.Context, time.Duration) error
@@ -28,7 +28,7 @@ type Options struct {
 	PID   int
 }
 
-// Defaults returns the options with the real surroundings in place of what is not set.
+// Defaults returns the options with defaults for the fields that are not set.
 func (o Options) Defaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -40,7 +40,7 @@ func (o Options) Defaults() Options {
 		o.PID = os.Getpid()
 	}
 	if o.Host == "" {
-		// A machine without a name still has unique times and pids.
+		// Without a host name, time and pid still make names unique.
 		o.Host, _ = os.Hostname()
 	}
 	return o
@@ -57,23 +57,22 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Dir is a lektor-dir as directories and names. It holds no file open, and is safe for
-// concurrent use.
+// Dir is a lektor-dir. It holds no file open, and is safe for concurrent use.
 type Dir struct {
 	Options
 	Path string // absolute
 
 	host   string // escaped
 	seq    atomic.Int64
-	shared func() bool // whether other machines may have it
+	shared func() bool // reports whether other machines may use it
 
-	// For tests: the system calls that they fail or delay.
+	// System calls, which tests replace to make them fail or wait.
 	Rename  func(from, to string) error
 	Link    func(fromDir int, from string, toDir int, to string) error
 	ReadDir func(*os.File) ([]os.DirEntry, error)
 }
 
-// New returns the lektor-dir at an absolute path. It touches nothing.
+// New returns the lektor-dir at an absolute path. It neither reads nor writes files.
 func New(path string, o Options) *Dir {
 	d := &Dir{Options: o.Defaults(), Path: path, Rename: RenameNoReplace, Link: linkat, ReadDir: readEntries}
 	d.host = entryname.EscapeHost(d.Host)
@@ -81,36 +80,37 @@ func New(path string, o Options) *Dir {
 	return d
 }
 
-// linkat makes a further name of a file, never of what a link leads to.
+// linkat makes a hard link. It does not follow symbolic links.
 func linkat(fromDir int, from string, toDir int, to string) error {
 	return atomicfile.Again(func() error { return unix.Linkat(fromDir, from, toDir, to, 0) })
 }
 
-// Share makes the directory one that other machines may have, for tests.
+// Share makes [Dir.Shared] return true, for tests.
 func (d *Dir) Share() { d.shared = func() bool { return true } }
 
-// Join returns the absolute path of something in the lektor-dir.
+// Join returns the absolute path of a file in the lektor-dir.
 func (d *Dir) Join(elem ...string) string {
 	return filepath.Join(d.Path, filepath.Join(elem...))
 }
 
-// Unique returns a fresh unique name with a time and an identity.
+// Unique returns a new unique name with a time and an identity.
 func (d *Dir) Unique(now time.Time, identity string) string {
 	return entryname.Unique(now, d.PID, d.seq.Add(1), identity, d.host)
 }
 
-// Ours reports whether a unique name is of lektor's form and of this machine.
+// Ours reports whether lektor made a unique name on this machine.
 func (d *Dir) Ours(unique string) bool {
 	p, ok := entryname.Split(unique)
 	return ok && p.Host == d.host
 }
 
-// Inside returns an error unless all of the paths, relative to the lektor-dir,
-// are directories. A link may lead out of the lektor-dir, where nothing is to be
-// written, moved or deleted. The obligatory directories themselves may be links.
+// Inside returns an error unless all of the paths, which are relative to the lektor-dir, are
+// directories and not symbolic links: a link may lead out of the lektor-dir, where nothing may be
+// written, moved or deleted. Pass every directory on the path of a file, except new, cur and the
+// like, which may be links.
 func (d *Dir) Inside(rels ...string) error { return atomicfile.AllDirs(d.Path, rels...) }
 
-// errNotDir is the error for a link or a file in the place of a directory.
+// errNotDir is the error for a link or a file that should be a directory.
 var errNotDir = atomicfile.ErrNotDir
 
 // Feeds lists the names in a directory of feeds (tmp, new, cur or src), sorted, without dot
@@ -135,13 +135,13 @@ func (d *Dir) Feeds(place string) ([]string, error) {
 	return names, err
 }
 
-// Names lists a directory, which must not be behind a link, without dot files.
+// Names lists a directory without dot files. A symbolic link is an error.
 func Names(dir string) ([]string, error) {
 	names, err := AllNames(dir)
 	return slices.DeleteFunc(names, func(n string) bool { return strings.HasPrefix(n, ".") }), err
 }
 
-// AllNames is [Names] with dot files.
+// AllNames is like [Names], but includes dot files.
 func AllNames(dir string) ([]string, error) {
 	names, err := atomicfile.Names(dir)
 	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
@@ -150,8 +150,8 @@ func AllNames(dir string) ([]string, error) {
 	return names, err
 }
 
-// maxFile is the largest file that is read into memory. No fetcher of ours
-// writes one that long; the bound is against what others may have put there.
+// maxFile is the maximum size of a file to read, in bytes. lektor writes no file of that size, but
+// other programs may.
 const maxFile = 256 << 20
 
 // ReadFile reads a file of an entry or a feed.

@@ -9,24 +9,23 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
-// A file system that several machines have (GlusterFS, NFS) caches for seconds the times,
-// length, existence and even data of a file that another machine has changed. Taking a
-// lock does not refresh that cache, so a holder of a lock calls [Fresh] or [Refresh].
+// A shared file system (GlusterFS, NFS) may cache the times, length, existence and even data of a
+// file for seconds after another machine has changed it. Taking a lock does not refresh that
+// cache, so a holder of a lock calls [Fresh] or [Refresh].
 
-// Shared reports whether other machines may have the lektor-dir.
+// Shared reports whether other machines may use the lektor-dir.
 func (d *Dir) Shared() bool { return d.shared() }
 
-// Fresh refreshes the cached times and length of a file of the lektor-dir dir, which another
-// machine may have changed; the caller has the lock under which they change. If the file
-// does not exist or is another user's, the cache stays as it is. On a file system of this
-// machine Fresh does nothing.
+// Fresh calls [Refresh] for a file of the lektor-dir dir if that is on a shared file system. The
+// caller holds the lock under which the file changes. If the file does not exist or has another
+// owner, the cache is not refreshed.
 func Fresh(dir, path string) {
 	if sharedFS(dir + "/src") {
 		Refresh(path)
 	}
 }
 
-// Lstat is os.Lstat, and open os.Open, for what another machine may be moving.
+// Lstat is like [os.Lstat], but tries again if another machine is moving the file.
 func Lstat(path string) (fi fs.FileInfo, err error) {
 	err = atomicfile.Again(func() error {
 		fi, err = os.Lstat(path)
@@ -35,6 +34,7 @@ func Lstat(path string) (fi fs.FileInfo, err error) {
 	return fi, err
 }
 
+// open is like [os.Open], but tries again if another machine is moving the file.
 func open(path string) (f *os.File, err error) {
 	err = atomicfile.Again(func() error {
 		f, err = os.Open(path)
@@ -43,13 +43,13 @@ func open(path string) (f *os.File, err error) {
 	return f, err
 }
 
-// RemoveAll is os.RemoveAll for what another machine may be removing, too.
+// RemoveAll is like [os.RemoveAll], but tries again if another machine removes files, too.
 func RemoveAll(path string) error {
 	return atomicfile.Again(func() error { return os.RemoveAll(path) })
 }
 
-// Vanished reports whether a name that a file system of several machines still seems to
-// have is not in its directory any more, which it reads anew.
+// Vanished reports whether a shared file system still caches a name that has gone. To find out, it
+// lists the directory. On other file systems it returns false.
 func (d *Dir) Vanished(path string) bool {
 	if !d.shared() {
 		return false

@@ -12,29 +12,29 @@ import (
 	"github.com/lektordir/lektor/internal/entryname"
 )
 
-// Listing is the entries of a feed, by their names.
+// Listing holds the names of a feed's entries.
 type Listing struct {
 	Names []entryname.Name // sorted, see [entryname.Sort]
 	Bad   []BadName
 }
 
-// BadName is a name in new/ or cur/ that is no entry's.
+// BadName is a name in new/ or cur/ that is not that of an entry.
 type BadName struct {
 	Path   string // relative to the lektor-dir
 	Reason string
 }
 
-// UnsettledError is the error of a strict listing if the directories of a feed changed
-// during every reading.
+// UnsettledError is the error of a strict listing whose readings do not agree, because other
+// programs keep changing the feed's directories.
 type UnsettledError struct{ Feed string }
 
 func (e *UnsettledError) Error() string {
 	return fmt.Sprintf("new/%s and cur/%[1]s cannot be listed reliably: other programs keep changing them; try again later", e.Feed)
 }
 
-// How often List reads a feed's directories at most. From the fourth reading on a
-// strict one waits before each, a millisecond and then twice as long as before, up to
-// strictPause: ten seconds in all.
+// The maximum number of times that List reads a feed's directories. From the fourth reading on, a
+// strict List waits before each: first one millisecond, then twice as long each time, up to
+// strictPause: about ten seconds in all.
 const (
 	mostReadings   = 3
 	strictReadings = 100
@@ -43,13 +43,14 @@ const (
 
 // List lists a feed's entries in new/ and cur/.
 //
-// readdir(3) skips an entry that is renamed within the directory if it passes the new
-// name before the rename and the old name after it. So a feed whose directories changed
-// is read again. The readings are united: an entry is where the last of them saw it.
-// If strict, the directories are read until two readings in a row have the same entries.
+// readdir(3) skips an entry that is renamed within the directory if it passes the new name before
+// the rename and the old name after it. So a feed whose directories changed is read again, up to
+// mostReadings times, and List returns the entries of all readings; the last reading that has an
+// entry decides where it is. If strict is true, List reads until successive readings agree, and
+// returns the last one.
 func (d *Dir) List(ctx context.Context, feed string, strict bool) (Listing, error) {
 	var all, last Listing
-	agreed := 0 // readings in a row that had the entries of the one before
+	agreed := 0 // number of last readings that had the same entries as the one before
 	pause := time.Millisecond
 	for n := 0; ; n++ {
 		if n >= mostReadings {
@@ -63,7 +64,7 @@ func (d *Dir) List(ctx context.Context, feed string, strict bool) (Listing, erro
 			agreed = 0
 		}
 		all, last = Listing{unite(all.Names, read.Names), read.Bad}, read
-		// Two readings skip the same entry only if it is renamed during both.
+		// Two readings that skip the same entry agree, but only if it is renamed during both.
 		settled := agreed == 1 && change != changed || agreed == 2
 		switch {
 		case err != nil, !strict && (change == unchanged || settled || n+1 == mostReadings):
@@ -80,16 +81,15 @@ func (d *Dir) List(ctx context.Context, feed string, strict bool) (Listing, erro
 type change uint8
 
 const (
-	unchanged      change = iota // so no entry is missing
-	maybeUnchanged               // or changed twice within a tick, or by another machine
+	unchanged      change = iota // no entry is missing
+	maybeUnchanged               // the mtime is the same, but too recent, or it may be cached
 	changed
 )
 
 // readOnce reads new/$feed and cur/$feed once. If a unique name is in both places, it keeps
 // the one in cur/.
 func (d *Dir) readOnce(feed string) (l Listing, c change, err error) {
-	// new/ comes first: an entry that a viewer takes meanwhile is seen twice,
-	// which is mended below, rather than not at all.
+	// new/ is read first: an entry that a viewer takes meanwhile is then seen twice, not missed.
 	var looks [2]look
 	for i, cur := range []bool{false, true} {
 		var lerr error
@@ -105,9 +105,9 @@ func (d *Dir) readOnce(feed string) (l Listing, c change, err error) {
 		out = append(out, n)
 	}
 	l.Names = out
-	// Both are looked at after both were read, as an entry may go from one to the other.
+	// Both are checked after both were read, because an entry may move from one to the other.
 	if d.shared() {
-		c = maybeUnchanged // times come from a cache
+		c = maybeUnchanged // mtimes may be cached
 	}
 	for _, l := range looks {
 		c = max(c, l.change())
@@ -116,24 +116,24 @@ func (d *Dir) readOnce(feed string) (l Listing, c change, err error) {
 	return l, c, err
 }
 
-// look is a directory that is being read, with its mtime before that.
+// look is a directory that is being read.
 type look struct {
 	path  string
-	f     *os.File // nil for a directory that is not there
-	mtime time.Time
-	sure  bool // a later change of the directory makes its mtime another one
+	f     *os.File  // nil if the directory does not exist
+	mtime time.Time // before reading
+	sure  bool      // mtime is old enough that any later change would change it
 }
 
-// A file system's clock has ticks: of the kernel, or on old file systems of two seconds.
-// Two changes within a tick have one mtime.
+// Two changes within one tick of a file system's clock have the same mtime. A tick is that of the
+// kernel, or two seconds on old file systems.
 const (
 	fineTick   = 10 * time.Millisecond
 	coarseTick = 2*time.Second + fineTick
 )
 
-// begin notes the directory's mtime.
+// begin records the directory's mtime.
 func (l *look) begin() {
-	now := time.Now() // the clock that stamps files, whatever that of the lektor-dir says
+	now := time.Now() // not Options.Now, because the real clock stamps files
 	fi, err := l.f.Stat()
 	if err != nil {
 		return
@@ -146,7 +146,7 @@ func (l *look) begin() {
 	l.sure = now.Sub(l.mtime) > tick
 }
 
-// change compares the directory with how it was.
+// change compares the directory's mtime with that of begin.
 func (l *look) change() change {
 	same := false
 	if l.f == nil {
@@ -170,12 +170,13 @@ func (l *look) close() {
 	}
 }
 
-// sameEntries reports whether two readings have the same entries, wherever they are.
+// sameEntries reports whether two readings have the same entries; their places and flags may
+// differ.
 func sameEntries(a, b []entryname.Name) bool {
 	return slices.EqualFunc(a, b, func(x, y entryname.Name) bool { return x.Unique == y.Unique })
 }
 
-// unite adds to a reading what only earlier ones had.
+// unite returns the entries of the last reading, and those that only earlier readings have.
 func unite(earlier, last []entryname.Name) []entryname.Name {
 	if len(earlier) == 0 {
 		return last
@@ -194,7 +195,7 @@ func unite(earlier, last []entryname.Name) []entryname.Name {
 	return all
 }
 
-// ReadPlace returns the entries in new/$feed or cur/$feed, of one reading and not sorted.
+// ReadPlace reads new/$feed or cur/$feed once, and returns its entries unsorted.
 func (d *Dir) ReadPlace(feed string, cur bool) (Listing, error) {
 	var l Listing
 	look, err := d.lookInto(feed, cur, &l)
@@ -202,7 +203,8 @@ func (d *Dir) ReadPlace(feed string, cur bool) (Listing, error) {
 	return l, err
 }
 
-// lookInto adds the entries of one reading to l. The caller closes the look.
+// lookInto reads new/$feed or cur/$feed once, and adds its entries to l. The caller must close
+// the look.
 func (d *Dir) lookInto(feed string, cur bool, l *Listing) (look, error) {
 	rel := "new/" + feed
 	if cur {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// If both directories of a feed cannot be read, the error names both: to mend the one does
-// not help.
+// If both directories of a feed cannot be read, the error names both, because the user must repair
+// both.
 func TestListNamesWhatItCannotRead(t *testing.T) {
 	d := New(t.TempDir(), Options{})
 	for _, place := range []string{"new", "cur"} {

@@ -16,21 +16,19 @@ import (
 	"github.com/lektordir/lektor/internal/entryname"
 )
 
-// Info of what is in tmp/ while an entry is moved by a copy of it; a number
-// follows. The second is a file with the path of the entry, relative to the
-// lektor-dir.
+// While an entry is moved by a copy, tmp/$feed has the copy, $unique;copy,NUMBER, and a record,
+// $unique;move,NUMBER. The record is a file with the entry's path relative to the lektor-dir.
 const (
 	Copying = ";copy,"
 	Moving  = ";move,"
 )
 
-// Move renames the directory of an entry of a feed, and replaces nothing. A directory in
-// the lower layer of an overlay (the image of a container) cannot be renamed, and is
-// moved by a copy.
+// Move renames the directory of an entry, and never replaces another one. A directory in the lower
+// layer of an overlay (the image of a container) cannot be renamed; it is moved by a copy.
 //
-// If another machine has just moved the entry to the same place, a shared file system may
-// still cache the old name and report that the new one exists; Move then returns ENOENT,
-// as on other file systems.
+// If another machine has just moved the entry to the same place, a shared file system may still
+// cache the old name and report that the new one exists. Move returns ENOENT then, as on other
+// file systems.
 func (d *Dir) Move(feed, from, to string) error {
 	err := atomicfile.Again(func() error { return d.Rename(from, to) })
 	switch {
@@ -42,10 +40,9 @@ func (d *Dir) Move(feed, from, to string) error {
 	return err
 }
 
-// moveCopy copies an entry, puts the copy in its place and removes the old one. For a
-// moment the entry is in two places, which is one entry to every viewer. The removal of the
-// old one is recorded first: if the record is in tmp/ and the copy is not, the copy is in
-// its place (see [Dir.FinishMove]).
+// moveCopy copies an entry to tmp/, renames the copy to its place, and removes the old entry. For a
+// moment the entry is in two places; viewers show it once. The record is written before the
+// rename: if tmp/ has the record but not the copy, the copy was renamed (see [Dir.FinishMove]).
 func (d *Dir) moveCopy(feed, from, to string) error {
 	if err := d.MkTmp(feed); err != nil {
 		return err
@@ -78,7 +75,8 @@ func (d *Dir) moveCopy(feed, from, to string) error {
 		err = d.Rename(copied, to)
 	}
 	if err != nil {
-		// First the record, without which the copy means nothing.
+		// The record is removed first, because without a copy it would mean that the copy was
+		// renamed.
 		if rerr := os.Remove(record); rerr != nil && !isNotExist(rerr) {
 			return errors.Join(err, rerr)
 		}
@@ -92,7 +90,7 @@ func (d *Dir) moveCopy(feed, from, to string) error {
 	return removeMoved(from, record)
 }
 
-// removeMoved removes what was copied, and then the record of it.
+// removeMoved removes the entry that was copied, and then the record.
 func removeMoved(from, record string) error {
 	if err := os.RemoveAll(from); err != nil {
 		return err
@@ -103,9 +101,9 @@ func removeMoved(from, record string) error {
 	return os.Remove(record)
 }
 
-// FinishMove finishes or undoes a move by a copy that was interrupted, from its
-// record in tmp/$feed. One that is still going on is left alone, and a record of
-// another's that changed since a time.
+// FinishMove finishes or undoes an interrupted move by a copy. name is the record in tmp/$feed. If
+// another process is still moving the entry, FinishMove does nothing. A record that lektor did not
+// write whole is removed if it has not changed since before.
 func (d *Dir) FinishMove(feed, name string, before time.Time) error {
 	record := d.Join("tmp", feed, name)
 	data, err := ReadFile(record)
@@ -122,7 +120,7 @@ func (d *Dir) FinishMove(feed, name string, before time.Time) error {
 	}
 	unique, _, _ := strings.Cut(base, ";")
 	if place != "new" && place != "cur" && place != "tmp" || base == "" || strings.Contains(base, "/") || !strings.HasPrefix(name, unique+Moving) {
-		return d.RemoveOld(record, before) // written in part, or not by us
+		return d.RemoveOld(record, before) // incomplete, or by another program
 	}
 	if err := d.Inside(place + "/" + feed); isNotExist(err) {
 		return os.Remove(record)
@@ -143,7 +141,7 @@ func (d *Dir) FinishMove(feed, name string, before time.Time) error {
 	_, err = Lstat(copied)
 	if isNotExist(err) {
 		if _, err := Lstat(record); err != nil {
-			return nil // it was finished before it was locked
+			return nil // the move was finished before the entry was locked
 		}
 		return removeMoved(d.Join(rel), record)
 	}
@@ -153,8 +151,8 @@ func (d *Dir) FinishMove(feed, name string, before time.Time) error {
 	return errors.Join(os.Remove(record), os.RemoveAll(copied))
 }
 
-// lockEntry locks the directory of an entry, until it is closed, for those who move
-// it by a copy. The error is fs.ErrNotExist when it is there no more.
+// lockEntry opens the directory of an entry and locks it, for a move by a copy. Closing the file
+// releases the lock. If the entry is gone, the error is fs.ErrNotExist.
 func lockEntry(path string, how int) (*os.File, error) {
 	for range 100 {
 		f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
@@ -165,7 +163,7 @@ func lockEntry(path string, how int) (*os.File, error) {
 			f.Close()
 			return nil, &fs.PathError{Op: "lock", Path: path, Err: err}
 		}
-		// Another may have come under its name while it was waited for.
+		// Another directory may have got the name while lockEntry waited for the lock.
 		there, err := atomicfile.InPlace(f)
 		if there {
 			return f, nil
@@ -175,25 +173,24 @@ func lockEntry(path string, how int) (*os.File, error) {
 			return nil, err
 		}
 	}
-	return nil, &fs.PathError{Op: "lock", Path: path, Err: errors.New("others move it all the time")}
+	return nil, &fs.PathError{Op: "lock", Path: path, Err: errors.New("other processes keep moving it; try again later")}
 }
 
-// These suffixes mark a name in tmp/ that is being deleted; recovery never restores it.
-// GoneReplaced is for a version that a fetcher took out of new/ in favour of a newer one.
+// The suffixes of directories in tmp/$feed that are being deleted. GoneReplaced marks a version
+// that a newer one has replaced in new/.
 const (
 	Gone         = ";gone"
 	GoneReplaced = ";gone,R"
 )
 
-// FirstEntries is the directory in tmp/$feed where the first entries of a feed are
-// staged. All of it becomes new/$feed, by one rename: that of each entry would cost
-// as much as two of its files.
+// FirstEntries is the directory in tmp/$feed in which the first entries of a feed are staged. One
+// rename makes it new/$feed; renaming an entry costs as much as writing two of its files.
 const FirstEntries = ";first"
 
-// MkTmp makes tmp/$feed.
+// MkTmp makes tmp/$feed if it does not exist.
 func (d *Dir) MkTmp(feed string) error {
 	if !entryname.IsFeed(feed) {
-		return fmt.Errorf("%q is no name of a feed's directory", feed)
+		return fmt.Errorf("%q cannot be the name of a feed's directory", feed)
 	}
 	err := os.Mkdir(d.Join("tmp", feed), 0o777)
 	if err != nil && !errors.Is(err, os.ErrExist) {
@@ -202,12 +199,12 @@ func (d *Dir) MkTmp(feed string) error {
 	return nil
 }
 
-// PutAside renames a directory to one in tmp/ that is to be removed, in the place
-// of what an earlier removal of it left there.
+// PutAside renames a directory to a path in tmp/, where the caller deletes it. It removes a
+// directory that an earlier, interrupted deletion has left there.
 func (d *Dir) PutAside(feed, from, to string) error {
 	err := d.Move(feed, from, to)
 	if errors.Is(err, os.ErrExist) {
-		// A power cut undid the rename but not the directory it left.
+		// A power cut may have restored the old name and kept the new one.
 		if err := os.RemoveAll(to); err != nil {
 			return err
 		}
@@ -218,8 +215,7 @@ func (d *Dir) PutAside(feed, from, to string) error {
 
 // Drop deletes a staged entry.
 func (d *Dir) Drop(feed, staged string) error {
-	// Renamed first, as half an entry under a name that the journal has could
-	// be taken for a whole one.
+	// Renamed first, because recovery would deliver a half-deleted entry that the journal names.
 	aside := d.Join("tmp", feed, filepath.Base(staged)+Gone)
 	if err := d.PutAside(feed, staged, aside); err != nil && !isNotExist(err) {
 		return err
@@ -227,7 +223,8 @@ func (d *Dir) Drop(feed, staged string) error {
 	return os.RemoveAll(aside)
 }
 
-// RemoveOld removes a foreign entry from tmp/ if nothing in it has changed since a time.
+// RemoveOld removes an entry of another program or machine from tmp/, unless a file in it changed
+// after before.
 func (d *Dir) RemoveOld(path string, before time.Time) error {
 	var newest time.Time
 	err := filepath.WalkDir(path, func(_ string, e os.DirEntry, err error) error {

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PlainRename is rename(2), its two words for a directory in the way made one.
+// PlainRename is rename(2), but returns EEXIST for ENOTEMPTY, which also means that the new name is
+// taken.
 func PlainRename(from, to string) error {
 	err := unix.Rename(from, to)
 	if err == nil {

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RenameNoReplace renames a directory and fails with fs.ErrExist where the new
-// name is taken. A file system without RENAME_NOREPLACE (NFS) gets the plain
-// rename, which replaces no directory but an empty one, and entries have files.
+// RenameNoReplace renames a directory, and fails with fs.ErrExist if the new name is taken. If the
+// file system has no RENAME_NOREPLACE (NFS), it uses rename(2), which replaces only empty
+// directories, and entries are never empty.
 func RenameNoReplace(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 	switch err {

@@ -2,7 +2,6 @@
 
 package dirfs
 
-// RenameNoReplace renames a directory and fails with fs.ErrExist where the new
-// name is taken: the plain rename replaces no directory but an empty one, and
-// entries have files.
+// RenameNoReplace renames a directory, and fails with fs.ErrExist if the new name is taken. It uses
+// rename(2), which replaces only empty directories, and entries are never empty.
 func RenameNoReplace(from, to string) error { return PlainRename(from, to) }

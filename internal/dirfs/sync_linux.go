@@ -14,11 +14,10 @@ import (
 // fsSync syncs a whole file system by one call.
 type fsSync struct{ f *os.File }
 
-// openFSSync opens the descriptor for syncing the file system that holds path,
-// before the writes to sync: the kernel reports a writeback error only to descriptors
-// that were open when it happened. ok is false if the call is not reliable: before Linux
-// 5.8 it hides such errors, and only the file systems below are known to wait for both
-// renames and data.
+// openFSSync opens a descriptor for syncing the file system that holds path. The caller opens it
+// before it writes, because the kernel reports a writeback error only to descriptors that were
+// open when it happened. ok is false if syncfs(2) is not reliable: before Linux 5.8 it hides such
+// errors, and only the file systems below are known to wait for both renames and data.
 func openFSSync(path string) (s *fsSync, ok bool, err error) {
 	if !kernelSyncsErrors() {
 		return nil, false, nil
@@ -48,9 +47,9 @@ func (s *fsSync) sync() error {
 
 func (s *fsSync) close() { s.f.Close() }
 
-// syncFS syncs the file system that holds path, by a call that may not report
-// write errors. It returns false, and does nothing, if that call is not known to write
-// everything: with FUSE it only flushes the kernel's own memory.
+// syncFS syncs the file system that holds path by syncfs(2), which may not report write errors. It
+// does nothing and returns false if that call is not known to write everything: with FUSE it only
+// flushes the kernel's own cache.
 func syncFS(path string) (done bool, err error) {
 	if kind, err := fsKind(path); err != nil || !kind.local() && kind != unix.NFS_SUPER_MAGIC {
 		return false, err
@@ -75,7 +74,7 @@ func fsKind(path string) (kind, error) {
 	return kind(st.Type), nil
 }
 
-// local reports whether it is known as one that a single machine has.
+// local reports whether only one machine can use file systems of the kind.
 func (k kind) local() bool {
 	const zfs, bcachefs = 0x2fc12fc1, 0xca451a4e
 	switch k {
@@ -86,15 +85,14 @@ func (k kind) local() bool {
 	return false
 }
 
-// sharedFS reports whether several machines may have the file system that holds path.
+// sharedFS reports whether several machines may use the file system that holds path.
 func sharedFS(path string) bool {
 	k, err := fsKind(path)
 	return err == nil && !k.local()
 }
 
-// Refresh makes the kernel, and whoever answers it, learn anew what there is to know
-// of a file but for what is in it: the answer to a change has what is true now. The
-// change is the time of the last reading, which is nobody's.
+// Refresh refreshes the cached metadata of a file on a shared file system, by a change of its
+// access time: the server's answer has the present metadata. No program uses the access time.
 func Refresh(path string) {
 	times := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_OMIT}}
 	_ = unix.UtimesNanoAt(unix.AT_FDCWD, path, times, unix.AT_SYMLINK_NOFOLLOW)
@@ -108,7 +106,8 @@ var kernelSyncsErrors = sync.OnceValue(func() bool {
 	return versionAtLeast(unix.ByteSliceToString(u.Release[:]), 5, 8)
 })
 
-// versionAtLeast compares the beginning of a kernel's release, "6.1.0-13-amd64".
+// versionAtLeast reports whether a kernel release, such as "6.1.0-13-amd64", is at least
+// major.minor.
 func versionAtLeast(release string, major, minor int) bool {
 	parts := strings.FieldsFunc(release, func(r rune) bool { return r < '0' || r > '9' })
 	if len(parts) < 2 {

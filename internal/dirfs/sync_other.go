@@ -2,19 +2,17 @@
 
 package dirfs
 
-// fsSync syncs a whole file system by one call. This system has no such call, as sync(2)
-// reports no errors.
+// fsSync would sync a whole file system by one call. This system has no call that reports errors.
 type fsSync struct{}
 
 func openFSSync(string) (*fsSync, bool, error) { return nil, false, nil }
 func (*fsSync) sync() error                    { return nil }
 func (*fsSync) close()                         {}
 
-// syncFS does nothing, as there is no call for one file system, and the one for all
-// need not wait.
+// syncFS does nothing: this system has no call for one file system, and sync(2) need not wait.
 func syncFS(string) (done bool, err error) { return false, nil }
 
-// Only on Linux can several machines work on one lektor-dir.
+// Several machines can use one lektor-dir only on Linux.
 
 func sharedFS(string) bool { return false }
 func Refresh(string)       {}

@@ -10,13 +10,13 @@ import (
 	"github.com/lektordir/lektor/internal/workers"
 )
 
-// AtOnce is how many entries or feeds are synced at a time if each waits for the disk, or for
-// other machines, by itself.
+// AtOnce is the number of entries or feeds that are synced concurrently if each must be synced
+// separately.
 const AtOnce = 32
 
-// Sync syncs these paths of the lektor-dir dir, the files below them, and the directories
-// that name them: by one call for the file system of src if possible, else each file by
-// itself. It is meant for many files, and does not report disk errors from before the call.
+// Sync syncs paths of the lektor-dir dir, the files below them, and their parent directories: by
+// one call for the file system of src if possible, otherwise each file separately. It is meant for
+// many files, and does not report disk errors from before the call.
 func Sync(dir string, rels ...string) error {
 	if done, err := syncFS(dir + "/src"); done || err != nil {
 		return err
@@ -35,9 +35,8 @@ func Sync(dir string, rels ...string) error {
 	return all.Wait()
 }
 
-// SyncMoves writes to the disk what was renamed in directories of the lektor-dir dir: by one
-// call for the file system where there is one, else each directory by itself. A directory
-// that is not there is no error.
+// SyncMoves syncs the renames in directories of the lektor-dir dir: by one call for the file
+// system if possible, otherwise each directory separately. It ignores missing directories.
 func SyncMoves(dir string, rels ...string) error {
 	if len(rels) == 0 {
 		return nil
@@ -53,12 +52,11 @@ func SyncMoves(dir string, rels ...string) error {
 	return nil
 }
 
-// Syncer makes what is written to a lektor-dir durable: by one call for a whole
-// file system where that can be relied on.
+// Syncer syncs files of a lektor-dir, by one call for the whole file system if that is reliable.
 type Syncer struct{ whole []*fsSync }
 
-// NewSyncer prepares to sync what is written from now on. If slow, each file and directory
-// is synced by itself, even if one call could sync the whole file system.
+// NewSyncer prepares to sync later writes. If slow, each file and directory is synced separately,
+// even if one call could sync the whole file system.
 func (d *Dir) NewSyncer(slow bool) (*Syncer, error) {
 	s := &Syncer{}
 	if slow {
@@ -89,8 +87,8 @@ func (d *Dir) NewSyncer(slow bool) (*Syncer, error) {
 // Whole reports whether whole file systems are synced.
 func (s *Syncer) Whole() bool { return s.whole != nil }
 
-// Sync makes what was written since [Dir.NewSyncer] durable. If whole file
-// systems cannot be synced, it syncs the paths only.
+// Sync syncs all writes since [Dir.NewSyncer], or only the paths if whole file systems cannot be
+// synced.
 func (s *Syncer) Sync(paths ...string) error {
 	if s.whole == nil {
 		for _, p := range paths {
@@ -107,7 +105,7 @@ func (s *Syncer) Sync(paths ...string) error {
 	return nil
 }
 
-// Close ends it; what was not synced is not.
+// Close closes the Syncer. It syncs nothing.
 func (s *Syncer) Close() {
 	for _, one := range s.whole {
 		one.close()
@@ -125,7 +123,7 @@ func SyncPath(path string) error {
 	return f.Sync()
 }
 
-// SyncEntry syncs a directory and all that is in it.
+// SyncEntry syncs a directory and all files and directories below it.
 func SyncEntry(dir string) error {
 	ents, err := os.ReadDir(dir)
 	if err != nil {

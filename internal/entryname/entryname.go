@@ -28,9 +28,9 @@ func (n Name) Base() string {
 	return n.Unique + ";" + n.Info
 }
 
-// Parse reads the base name of a directory in new/ or cur/. A unique name begins with a
-// number of seconds and has at least one more part. reason says why the name is no entry's;
-// it is empty for one that is.
+// Parse parses the base name of a directory in new/ or cur/. A unique name begins with a number
+// of seconds and has at least one more part. If the name is not that of an entry, reason says why;
+// otherwise it is empty.
 func Parse(base string, cur bool) (n Name, reason string) {
 	unique, info, ok := strings.Cut(base, ";")
 	n = Name{Unique: unique, Info: info, Cur: cur, Bare: cur && !ok}
@@ -44,15 +44,15 @@ func Parse(base string, cur bool) (n Name, reason string) {
 	return n, ""
 }
 
-// IsFeed reports whether a name can be that of a feed's directory: the hash of the feed, or
-// what another program has in its place.
+// IsFeed reports whether a name can be that of a feed's directory: a hash, or any other file name
+// that does not begin with a dot, as other programs may use.
 func IsFeed(name string) bool {
 	return name != "" && name[0] != '.' && !strings.ContainsAny(name, "/\x00")
 }
 
-// EscapeHost makes a host name fit for a unique name: '/', ':' and ';' become
-// \057, \072 and \073 as in maildir, and so do bytes that are not printable
-// ASCII. An empty name becomes "localhost"; a long one is cut.
+// EscapeHost escapes a host name for a unique name: '/', ':' and ';' become \057, \072 and \073 as
+// in maildir. Backslashes and bytes that are not printable ASCII are escaped likewise. An empty
+// name becomes "localhost"; a long one is truncated.
 func EscapeHost(host string) string {
 	var b strings.Builder
 	for i := 0; i < len(host) && b.Len() < 120; i++ {
@@ -85,8 +85,8 @@ func IsFeedHash(s string) bool { return isHex(s, 2*sha1.Size) }
 
 func isHex(s string, n int) bool { return len(s) == n && only(s, 'f') }
 
-// only reports whether s is nothing but digits, hexadecimal ones if last is 'f' rather than
-// '9'. Each listing asks it twice of every entry.
+// only reports whether s has only digits: hexadecimal ones if last is 'f', decimal ones if it is
+// '9'. It is fast, because a listing calls it twice for each entry.
 func only(s string, last byte) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > last) {
@@ -96,8 +96,8 @@ func only(s string, last byte) bool {
 	return true
 }
 
-// Parts are the parts of a unique name in lektor's form,
-// SECONDS.M<micros>P<pid>Q<seq>I<identity>.HOST, but for seconds and pid.
+// Parts holds the parts of a unique name in lektor's form,
+// SECONDS.M<micros>P<pid>Q<seq>I<identity>.HOST, except seconds and pid.
 type Parts struct {
 	Micros   int64
 	Seq      int64
@@ -105,7 +105,7 @@ type Parts struct {
 	Host     string
 }
 
-// Split reads a unique name in lektor's form; ok is false for other forms.
+// Split parses a unique name in lektor's form; ok is false for other forms.
 func Split(unique string) (p Parts, ok bool) {
 	_, rest, ok := strings.Cut(unique, ".")
 	if !ok {
@@ -161,8 +161,8 @@ func Unique(now time.Time, pid int, seq int64, identity, host string) string {
 	return string(b)
 }
 
-// Identity returns the 16 hexadecimal digits after I in a unique name, which versions of one
-// entry share, or "" for a name that has none.
+// Identity returns the 16 hexadecimal digits after I in a unique name, which all versions of an
+// entry share, or "" if the name has none.
 func Identity(unique string) string {
 	p, ok := Split(unique)
 	if !ok {
@@ -186,13 +186,13 @@ func Delivered(unique string) time.Time {
 	return time.Unix(n, micros*1000).UTC()
 }
 
-// key is the part of a unique name that comes first in the order of names: time and number.
-// Names of another form have no known fraction of a second, and come first in theirs.
+// key is what unique names are sorted by first: time and sequence number. Names of another form
+// have only seconds, and come before lektor's names of the same second.
 type key struct{ secs, micros, seq int64 }
 
 func keyOf(unique string) key {
 	secs, _, _ := strings.Cut(unique, ".")
-	// The greatest or 0 for what is no number of seconds, and no entry's.
+	// If the name is not that of an entry, the number is 0 or the greatest one.
 	n, _ := strconv.ParseInt(secs, 10, 64)
 	p, ok := Split(unique)
 	if !ok {
@@ -211,7 +211,7 @@ func (a key) compare(b key) int {
 	return cmp.Compare(a.seq, b.seq)
 }
 
-// Compare orders unique names by their time, then by their number, then bytewise.
+// Compare compares unique names by time, then by sequence number, then bytewise.
 func Compare(a, b string) int {
 	if c := keyOf(a).compare(keyOf(b)); c != 0 {
 		return c
@@ -222,7 +222,7 @@ func Compare(a, b string) int {
 // Sort sorts names of one feed by time of delivery. If a unique name is in two places,
 // the one in cur/ comes last.
 func Sort(names []Name) {
-	// Unique names are read once each rather than in every comparison.
+	// Each unique name is parsed once, not in every comparison.
 	type keyed struct {
 		key  key
 		name Name

@@ -38,7 +38,7 @@ func TestUniqueName(t *testing.T) {
 	}
 	for _, foreign := range []string{"1700000000.P42.host", "1700000000.M1P2Q3.host", "1700000000.M1P2Q3I01.host", "1700000000.M1P2Q3Ixyzxyzxyzxyzxyz1.host", "x"} {
 		if _, ok := Split(foreign); ok {
-			t.Errorf("%s is taken for ours", foreign)
+			t.Errorf("%s is parsed as lektor's form", foreign)
 		}
 		if got := Identity(foreign); got != "" {
 			t.Errorf("%s has identity %s", foreign, got)

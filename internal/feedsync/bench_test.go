@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// states makes a document of n states of entries, as lektor-share has them.
+// states returns a document with n marks of entries, in the form of lektor-share.
 func states(n int) []byte {
 	d := New(RSS, "t", "", "")
 	for i := range n {

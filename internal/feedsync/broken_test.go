@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// cuttable are documents to be cut off anywhere.
+// cuttable are the documents that TestCutOff cuts off at each byte.
 var cuttable = []string{
 	rss(`<title>é</title><item><title>A</title><sx:sync id="a" version="2"><sx:history by="x"><sx:update by="y"/></sx:history></sx:sync></item>
 <item/><item><sx:sync id="b" version="1" deleted="true"><sx:history by="x"/></sx:sync><title>B &amp; é</title></item>
@@ -37,7 +37,7 @@ func ends(text, id string) int {
 	}
 }
 
-// If a document is cut off, at any byte, the items before the cut are returned as they are
+// If a document is cut off at any byte, Parse returns the items before the cut, as they are
 // in the whole document, and no others.
 func TestCutOff(t *testing.T) {
 	for _, text := range cuttable {
@@ -53,28 +53,28 @@ func TestCutOff(t *testing.T) {
 			}
 			items := doc.Items()
 			if len(items) != doc.Len() {
-				t.Errorf("cut at %d: %d items, listed %d", n, doc.Len(), len(items))
+				t.Errorf("cut at %d: Len is %d, but Items returns %d", n, doc.Len(), len(items))
 			}
 			for _, it := range items {
 				want := whole.Item(it.ID)
 				if want == nil || Compare(it, want) != 0 || !sameContent(it, want) || it.Deleted != want.Deleted || it.Conflict != want.Conflict || len(it.Conflicts) != len(want.Conflicts) {
-					t.Errorf("cut at %d, item %s is %+v, and was %+v", n, it.ID, it, want)
+					t.Errorf("cut at %d, item %s is %+v, want %+v", n, it.ID, it, want)
 				}
 			}
 			// Items that end before the cut are returned. An outline may be missing if
 			// the cut hides whether its parent is an item.
 			for _, it := range whole.Items() {
 				end := ends(text, it.ID)
-				if counts := doc.Item(it.ID) != nil; counts != (end <= n) && !(strings.Contains("bc", it.ID) && whole.Kind == OPML && !counts) {
-					t.Errorf("cut at %d, item %s counts: %v; it ends at %d", n, it.ID, counts, end)
+				if found := doc.Item(it.ID) != nil; found != (end <= n) && !(strings.Contains("bc", it.ID) && whole.Kind == OPML && !found) {
+					t.Errorf("cut at %d, item %s ends at %d; returned: %v", n, it.ID, end, found)
 				}
 			}
 		}
 	}
 }
 
-// For a syntax error in the middle, as after an unfinished write, Parse returns its line
-// and the items before it, but none behind it.
+// If a syntax error is in the middle, as after an unfinished write, Parse returns its line
+// and the items before it, but no later items.
 func TestBrokenInTheMiddle(t *testing.T) {
 	item := func(id string) string {
 		return "<item><sx:sync id=\"" + id + "\" version=\"1\"><sx:history by=\"x\"/></sx:sync></item>\n"
@@ -91,7 +91,7 @@ func TestBrokenInTheMiddle(t *testing.T) {
 		}
 		d := New(RSS, "t", "", "")
 		if c := d.Merge(doc, Rules{}); len(c) != 1 {
-			t.Errorf("%q: merged %d", bad, len(c))
+			t.Errorf("%q: %d items are merged", bad, len(c))
 		}
 		c14n(t, string(d.Bytes()))
 	}
@@ -113,7 +113,7 @@ func TestUnknownInUpdates(t *testing.T) {
 	winner.ID = "a"
 	out := Merge(it, winner, Rules{})
 	if !out.Detected {
-		t.Fatal("they are in conflict")
+		t.Fatal("the items are in conflict")
 	}
 	lost := document(t, out.Item)
 	for what, text := range map[string]string{"edited": edited, "lost": lost} {
@@ -131,7 +131,7 @@ func TestUnknownInUpdates(t *testing.T) {
 			t.Fatal(err)
 		}
 		if what == "edited" && !strings.Contains(c14n(t, document(t, once)), kept[3]) {
-			t.Errorf("lost by the next edit: %s", document(t, once))
+			t.Errorf("the next edit lost it: %s", document(t, once))
 		}
 	}
 	for _, k := range []string{`{urn:s}x="0"`, `{urn:not}y="1"`} {

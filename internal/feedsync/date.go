@@ -22,13 +22,12 @@ var zones = map[string]int{
 	"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
 }
 
-// ParseDate reads a date: RFC 822 in any of its zones, with a year of two digits or
-// four (section 1.2 asks for four and GMT). The day of the week may be wrong, as it
-// is in two examples of the specification, or missing. The result is in UTC, and of
-// whole seconds.
+// ParseDate parses a date of RFC 822 in any of its zones, with a year of two or four digits
+// (section 1.2 requires four, and GMT). The day of the week may be missing, or wrong as in
+// two examples of the specification. The result is in UTC and has whole seconds.
 func ParseDate(s string) (time.Time, bool) {
 	if len(s) == len(dateLayout) {
-		// As nearly all are; a date that is not read so may still be one.
+		// Nearly all dates have this layout. On an error, try the others.
 		if t, err := time.Parse(dateLayout, s); err == nil {
 			return t, t.Year() > 0
 		}

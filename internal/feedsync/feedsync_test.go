@@ -18,7 +18,7 @@ func at(t *testing.T, s string) time.Time {
 	t.Helper()
 	when, ok := ParseDate(s)
 	if !ok {
-		t.Fatalf("ParseDate(%q) refuses it", s)
+		t.Fatalf("ParseDate(%q) reports an invalid date", s)
 	}
 	return when
 }
@@ -40,7 +40,7 @@ func parse(t testing.TB, s string) *Document {
 	return d
 }
 
-// c14n is canonical XML by encoding/xml, which shares nothing with the code here.
+// c14n returns a document as canonical XML, by encoding/xml and without the code under test.
 func c14n(t testing.TB, doc string) string {
 	t.Helper()
 	dec := xml.NewDecoder(strings.NewReader(doc))
@@ -75,7 +75,7 @@ func c14n(t testing.TB, doc string) string {
 
 const description = "<item><description>This is a test item</description></item>"
 
-// The examples of sections 4.1, 4.2 and 5.2, as they stand there.
+// The examples of sections 4.1, 4.2 and 5.2, unchanged.
 const (
 	exampleCreated = `<item>
 <description>This is a test item</description>
@@ -130,7 +130,7 @@ title="Family Contacts (Suzy's Copy)" />
 </channel></rss>`
 )
 
-// document puts an item into a new document.
+// document returns a new document with items.
 func document(t *testing.T, items ...*Item) string {
 	t.Helper()
 	d := New(RSS, "t", "", "")
@@ -170,7 +170,7 @@ func TestExamples(t *testing.T) {
 	for n := 25; n <= 26; n++ {
 		update(n)
 	}
-	// Its implementation keeps three.
+	// The implementation of the example keeps three updates.
 	it.History = it.History[:4]
 	sameItem(t, it, exampleTruncated)
 
@@ -184,7 +184,7 @@ func TestExamples(t *testing.T) {
 		}
 	}
 
-	// The conflict: GPM7383 edits version 3 as REO1750 does, earlier on that day.
+	// In the example of a conflict, GPM7383 and REO1750 both edit version 3; GPM7383 is earlier.
 	base := parse(t, rss(strings.NewReplacer(`version="4"`, `version="3"`, "Tue, 24", "Mon, 23").Replace(
 		`<item><description>This is a test item</description><sx:sync id="0a7903db47fb0ae8" version="4"><sx:history when="Tue, 24 May 2005 09:43:33 GMT" by="REO1750"/></sx:sync></item>`))).Item("0a7903db47fb0ae8")
 	mine, _ := base.Update(nil, false, day(24), "REO1750")
@@ -220,13 +220,13 @@ func TestSharingExample(t *testing.T) {
 		t.Errorf("%+v", s.Related)
 	}
 	if got := c14n(t, string(d.Bytes())); got != c14n(t, exampleSharing) {
-		t.Errorf("it is written as\n%s", got)
+		t.Errorf("the sharing element is written as\n%s", got)
 	}
 	d.SetSharing(s)
-	// The days of the week were wrong.
+	// The days of the week in the example are wrong.
 	want := strings.NewReplacer("Tue, 1 Nov", "Mon, 01 Nov", "Fri, 1 Mar", "Tue, 01 Mar").Replace(exampleSharing)
 	if got := c14n(t, string(d.Bytes())); got != c14n(t, want) {
-		t.Errorf("written anew it is\n%s", got)
+		t.Errorf("after SetSharing it is written as\n%s", got)
 	}
 }
 
@@ -238,9 +238,9 @@ func lines(t *testing.T, doc string) []string {
 	return l
 }
 
-// Foreign elements and attributes keep their names and contents, wherever they stand, and
-// the same document is the same bytes when it is read again.
-func TestKeepsWhatItReads(t *testing.T) {
+// Foreign elements and attributes keep their names and contents at every place. A written
+// document that is read and written again has the same bytes.
+func TestForeignElementsStay(t *testing.T) {
 	for _, doc := range []string{
 		"<?xml version='1.0'?>\r\n<!-- a --><!DOCTYPE opml SYSTEM \"x\"><opml a='1' xmlns:sx='" + Namespace + "' xmlns:q='urn:q'><head q:h=''><!-- h --><sx:sharing version='0.91' q:s='1'><q:t/></sx:sharing><x/></head>\n<q:beside/><body q:a='&amp;\"'>text <!-- c -->\n" +
 			"<outline text='plain'><outline  text = 'A' ><sx:sync version='2' id='a' q:new='1'><!-- s --><sx:history by='x'/><q:more>&#65;</q:more></sx:sync ><q:b/> mixed <outline text='B'><sx:sync id='b' version='1'><sx:history by='x'/></sx:sync></outline></outline></outline>" +
@@ -260,14 +260,14 @@ func TestKeepsWhatItReads(t *testing.T) {
 			t.Errorf("%d items, %v", d.Len(), d.Problems)
 		}
 	}
-	// The namespace of the root counts as none, as RSS has none.
+	// The namespace of the root is treated as no namespace, because RSS has none.
 	d := parse(t, `<rss version="2.0" xmlns="http://backend.userland.com/rss2" xmlns:sx="`+Namespace+`"><channel><item><title>A</title><sx:sync id="a" version="1"><sx:history by="b"/></sx:sync></item></channel></rss>`)
 	if title, _ := d.Item("a").ChildText("", "title"); title != "A" {
 		t.Errorf("%s", d.Bytes())
 	}
 }
 
-// The same content is the same bytes, whatever prefixes, quotes and white space it had.
+// Contents that differ only in prefixes, quotes and white space become the same bytes.
 func TestSameBytes(t *testing.T) {
 	var all []string
 	for _, c := range []string{
@@ -285,8 +285,8 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// Elements and attributes of another endpoint that we know nothing of pass through others
-// with names and contents, though the documents around have other prefixes.
+// Endpoints pass on unknown elements and attributes of another endpoint, with their names
+// and contents, even if the prefixes of the documents differ.
 func TestUnknownSurvives(t *testing.T) {
 	theirs := `<rss version="2.0" xmlns:z="` + Namespace + `" xmlns:q="urn:theirs" xmlns:sx="urn:evil"><channel><item q:attr="1"><title>T</title>` +
 		`<q:deep  a='1'><sx:sync/><!-- comment --><b xmlns='urn:b'>x &#65; <![CDATA[<]]></b></q:deep>` +
@@ -309,11 +309,11 @@ func TestUnknownSurvives(t *testing.T) {
 		theirs = string(d.Bytes())
 		check(theirs)
 		if before != "" && theirs != before {
-			t.Errorf("%s\nis written on as\n%s", before, theirs)
+			t.Errorf("%s\nis passed on as\n%s", before, theirs)
 		}
 		before = theirs
 	}
-	// And an edit of it, too.
+	// An edit of the item keeps them, too.
 	it := parse(t, theirs).Item("a")
 	next, err := it.Update(nil, false, time.Now(), "me")
 	if err != nil {
@@ -327,8 +327,8 @@ func TestUnknownSurvives(t *testing.T) {
 	}
 }
 
-// The rules of section 2, and of RFC 2141 and RFC 822 where it names them. Each row
-// names the rule.
+// Each row names a rule of section 2, or of RFC 2141 and RFC 822, to which it refers, and
+// breaks it.
 func TestInvalid(t *testing.T) {
 	sync := func(attrs, history string) string {
 		return "<item><sx:sync " + attrs + ">" + history + "</sx:sync></item>"
@@ -337,10 +337,10 @@ func TestInvalid(t *testing.T) {
 	for name, c := range map[string]struct{ item, reason string }{
 		"2.3 id is required":                      {sync(`version="1"`, good), "has no id"},
 		"2.3 id is not empty":                     {sync(`id="" version="1"`, good), "has no id"},
-		"1.2, 2.3 ids MUST conform to NSS: space": {sync(`id="a b" version="1"`, good), "no namespace specific string"},
-		"NSS: slash":                              {sync(`id="a/b" version="1"`, good), "no namespace specific string"},
-		"NSS: bad escape":                         {sync(`id="a%2" version="1"`, good), "no namespace specific string"},
-		"NSS: %00":                                {sync(`id="a%00" version="1"`, good), "no namespace specific string"},
+		"1.2, 2.3 ids MUST conform to NSS: space": {sync(`id="a b" version="1"`, good), "not a namespace specific string"},
+		"NSS: slash":                              {sync(`id="a/b" version="1"`, good), "not a namespace specific string"},
+		"NSS: bad escape":                         {sync(`id="a%2" version="1"`, good), "not a namespace specific string"},
+		"NSS: %00":                                {sync(`id="a%00" version="1"`, good), "not a namespace specific string"},
 		"2.3 version is required":                 {sync(`id="a"`, good), "has no version"},
 		"2.3 version starts at 1":                 {sync(`id="a" version="0"`, good), `version is "0"`},
 		"version: negative":                       {sync(`id="a" version="-1"`, good), `version is "-1"`},
@@ -354,9 +354,9 @@ func TestInvalid(t *testing.T) {
 		"2.4 MUST have when or by":                {sync(`id="a" version="1"`, `<sx:history/>`), "neither when nor by"},
 		"empty is absent":                         {sync(`id="a" version="1"`, `<sx:history when="" by=""/>`), "neither when nor by"},
 		"2.5 update MUST have when or by":         {sync(`id="a" version="2"`, `<sx:history by="x"><sx:update/></sx:history>`), "sx:update has neither"},
-		"1.1 dates MUST be RFC 822":               {sync(`id="a" version="1"`, `<sx:history when="2005-05-21T09:43:33Z"/>`), "none of RFC 822"},
-		"day of the month":                        {sync(`id="a" version="1"`, `<sx:history when="31 Feb 2005 09:43:33 GMT"/>`), "none of RFC 822"},
-		"by is an NSS":                            {sync(`id="a" version="1"`, `<sx:history by="a b"/>`), "no namespace specific string"},
+		"1.1 dates MUST be RFC 822":               {sync(`id="a" version="1"`, `<sx:history when="2005-05-21T09:43:33Z"/>`), "not in the form of RFC 822"},
+		"day of the month":                        {sync(`id="a" version="1"`, `<sx:history when="31 Feb 2005 09:43:33 GMT"/>`), "not in the form of RFC 822"},
+		"by is an NSS":                            {sync(`id="a" version="1"`, `<sx:history by="a b"/>`), "not a namespace specific string"},
 		"two histories":                           {sync(`id="a" version="1"`, good+good), "two sx:history"},
 		"two syncs":                               {`<item><sx:sync id="a" version="1">` + good + `</sx:sync><sx:sync id="b" version="1">` + good + `</sx:sync></item>`, "two sx:sync"},
 		"5.2 conflict has a version":              {sync(`id="a" version="1"`, good+`<sx:conflicts><sx:conflict by="x"/></sx:conflicts>`), "an sx:conflict has the version"},
@@ -367,13 +367,13 @@ func TestInvalid(t *testing.T) {
 			doc := rss("<item>plain</item>\n" + c.item + "\n" + sync(`id="ok" version="2"`, good))
 			d := parse(t, doc)
 			if len(d.Problems) != 1 || !strings.Contains(d.Problems[0].Reason, c.reason) || d.Problems[0].Line != 3 || d.Problems[0].Warning {
-				t.Errorf("problems: %v, want one of line 3 with %q", d.Problems, c.reason)
+				t.Errorf("problems: %v, want one in line 3 with %q", d.Problems, c.reason)
 			}
 			if d.Len() != 1 || d.Item("ok") == nil || d.Item("ok").Version != 2 {
-				t.Errorf("the rest does not count: %d items", d.Len())
+				t.Errorf("the valid item is not read: %d items", d.Len())
 			}
 			if !slices.Equal(lines(t, string(d.Bytes())), lines(t, doc)) {
-				t.Errorf("it is not kept: %s", d.Bytes())
+				t.Errorf("the invalid item is not written: %s", d.Bytes())
 			}
 		})
 	}
@@ -416,8 +416,8 @@ func TestInvalidSharing(t *testing.T) {
 		"2.1 version is required":     {`<sx:sharing since=""/>`, "no version", true, 0},
 		"another version":             {`<sx:sharing version="0.93"/>`, `version "0.93"`, true, 0},
 		"since after until":           {`<sx:sharing version="0.91" since="Sat, 21 May 2005 09:43:33 GMT" until="Fri, 20 May 2005 09:43:33 GMT"/>`, "since is after until", false, 0},
-		"a date of no form":           {`<sx:sharing version="0.91" since="yesterday"/>`, "none of RFC 822", false, 0},
-		"window":                      {`<sx:sharing version="0.91" window="-3"/>`, "no number of days", false, 0},
+		"an invalid date":             {`<sx:sharing version="0.91" since="yesterday"/>`, "not in the form of RFC 822", false, 0},
+		"window":                      {`<sx:sharing version="0.91" window="-3"/>`, "not a number of days", false, 0},
 		"2.2 link is required":        {`<sx:sharing version="0.91"><sx:related type="complete"/><sx:related link="x" type="complete"/></sx:sharing>`, "no link", false, 1},
 		"2.2 type is required":        {`<sx:sharing version="0.91"><sx:related link="x"/></sx:sharing>`, "no type", false, 0},
 		"2.2 type is one of two":      {`<sx:sharing version="0.91"><sx:related link="x" type="partial"/></sx:sharing>`, "neither complete nor aggregated", false, 0},
@@ -430,14 +430,14 @@ func TestInvalidSharing(t *testing.T) {
 				t.Errorf("problems: %v", d.Problems)
 			}
 			if d.Item("a") == nil {
-				t.Error("the rest does not count")
+				t.Error("the item is not read")
 			}
 			if d.Sharing != nil && (len(d.Sharing.Related) != c.related || !d.Sharing.Since.IsZero()) {
 				t.Errorf("%+v", d.Sharing)
 			}
 		})
 	}
-	// Beside the channel it is read, with a warning.
+	// An sx:sharing beside the channel is read, with a warning.
 	d := parse(t, `<rss xmlns:sx="`+Namespace+`"><sx:sharing version="0.91" until="Fri, 20 May 2005 09:43:33 GMT"/><channel/></rss>`)
 	if len(d.Problems) != 1 || !d.Problems[0].Warning || d.Sharing == nil || d.Sharing.Until.IsZero() {
 		t.Errorf("%v, %+v", d.Problems, d.Sharing)
@@ -482,7 +482,7 @@ func TestDates(t *testing.T) {
 		}
 	}
 	if got := FormatDate(want); got != "Sat, 21 May 2005 09:43:33 GMT" {
-		t.Errorf("1.1: it MUST be GMT with four digits: %s", got)
+		t.Errorf("1.1: the date MUST be in GMT, with a year of four digits: %s", got)
 	}
 	for _, s := range []string{"", "Sat", "21 May 2005", "Sat, 21 May 2005 09:43:33", "Sat, 32 May 2005 09:43:33 GMT", "21 May 005 09:43:33 GMT", "21 May 2005 24:43:33 GMT", "Foo, 21 May 2005 09:43:33 GMT", "21 May 2005 09:43:33 +2460", "1 Jan 0001 00:00:00 +0100"} {
 		if got, ok := ParseDate(s); ok {
@@ -502,9 +502,9 @@ func TestCharset(t *testing.T) {
 	}
 }
 
-// Documents that are made to be much are refused or read in bounded memory, and
-// what is good of them counts.
-func TestMuch(t *testing.T) {
+// A document with very deep outlines or very many problems is read in bounded memory, and
+// its valid items are returned.
+func TestHugeDocuments(t *testing.T) {
 	good := `<outline><sx:sync id="a" version="1"><sx:history by="x"/></sx:sync></outline>`
 	n, size := 100_000, 4_000_000
 	if os.Getenv("LEKTOR_SHARE_RUNS") != "" {
@@ -533,9 +533,9 @@ func TestMuch(t *testing.T) {
 		t.Fatalf("%v, %d problems and %d", err, len(d.Problems), d.MoreProblems)
 	}
 	if last := d.Problems[maxProblems-1]; last.Line != maxProblems {
-		t.Errorf("the last is in line %d", last.Line)
+		t.Errorf("the last problem is in line %d", last.Line)
 	}
 	if grown := after.HeapAlloc - min(before.HeapAlloc, after.HeapAlloc); grown > 64<<20 {
-		t.Errorf("it takes %d MiB", grown>>20)
+		t.Errorf("the document takes %d MiB", grown>>20)
 	}
 }

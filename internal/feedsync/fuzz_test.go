@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// seeds are documents that are good, odd, or nearly good.
+// seeds are documents that are valid, unusual, or nearly valid.
 var seeds = []string{
 	rss(exampleCreated), rss(exampleUpdated), rss(exampleConflict), exampleSharing, tree("a(b(c))d", "b"),
 	outlines(`<outline text="x" xmlns:lektor="` + LektorNamespace + `" lektor:parent="b"><sx:sync id="a" version="2" conflict="true"><sx:history by="x"/><lektor:settled by="y"/></sx:sync></outline><outline><outline><sx:sync id="b" version="1"><sx:history by="q"/></sx:sync></outline></outline>`),
@@ -15,8 +15,8 @@ var seeds = []string{
 	"<?xml version='1.0' encoding='utf-16'?><rss/>", "<rss><channel><![CDATA[]]]]></channel></rss>", "<a b='&#x41;&amp;'/>", "\xef\xbb\xbf<rss><channel/></rss>", "<!-- -- --><rss/>",
 }
 
-// FuzzParse: what is read can be written and is read again as the same; merging it
-// with itself changes nothing; and what it writes encoding/xml reads, too.
+// FuzzParse checks that a document that was read can be written and read again as the same
+// document, that encoding/xml reads it, and that merging it with itself changes nothing.
 func FuzzParse(f *testing.F) {
 	for _, s := range seeds {
 		f.Add([]byte(s))
@@ -41,7 +41,7 @@ func FuzzParse(f *testing.F) {
 		if c := again.Merge(d, Rules{}); before != state(again) {
 			t.Fatalf("merged with itself, %q changes: %+v", data, c[0].Item)
 		}
-		// All of it, in a document whose prefixes are others.
+		// Append all items to a document with other prefixes.
 		fresh := New(d.Kind, "t", "", "")
 		d, _ = Parse(slices.Clone(data))
 		fresh.Merge(d, Rules{})

@@ -7,29 +7,29 @@ import (
 	"testing"
 )
 
-// An endpoint that edits twice within a second makes two equal updates. Knowing one of
-// them is not knowing both.
+// An endpoint that edits twice within a second makes two equal updates. A history with one
+// of them does not include the other.
 func TestTwoUpdatesInOneSecond(t *testing.T) {
 	// X edited twice in the second "1x"; Y knew the first and edited twice.
 	winner := item(t, 3, "theirs", "5y 4y 1x")
 	loser := item(t, 2, "mine", "1x 1x")
 	if !Concurrent(winner, loser, Rules{}) {
-		t.Error("the second update of the second is known to nobody, and there is no conflict")
+		t.Error("the winner has only one of two equal updates, but there is no conflict")
 	}
 	out := Merge(loser, winner, Rules{})
 	if !out.Item.Conflict || len(out.Item.Conflicts) != 1 || out.Item.Conflicts[0].By != "x" {
 		t.Fatalf("the conflict of an endpoint with two updates in a second: %+v", out.Item)
 	}
-	// It does not settle itself when it comes again, and is not doubled.
+	// When the conflict is merged again, it is neither settled nor duplicated.
 	again := Merge(out.Item, winner, Rules{})
 	if len(again.Item.Conflicts) != 1 {
 		t.Errorf("merged again: %+v", again.Item.Conflicts)
 	}
-	// Known as often as it was made.
+	// The winner has both updates.
 	if Concurrent(item(t, 3, "theirs", "5y 1x 1x"), loser, Rules{}) {
-		t.Error("both updates of the second are known, and there is a conflict")
+		t.Error("the winner has both equal updates, but there is a conflict")
 	}
-	// A resolution keeps both: a stale copy of the loser is no news.
+	// A resolution keeps both updates, so a stale copy of the loser is not in conflict with it.
 	solved, err := out.Item.Resolve(nil, false, u("6y").When, "y")
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestTwoUpdatesInOneSecond(t *testing.T) {
 	if count(solved.History, u("1x")) != 2 || Concurrent(solved, loser, Rules{}) {
 		t.Errorf("resolved: %v", solved.History)
 	}
-	// Settled without a conflict, likewise.
+	// The same holds if the loser was settled without a conflict.
 	same := Merge(item(t, 2, "mine", "1x 1x"), item(t, 3, "mine", "5y 4y 1x"), Rules{}).Item
 	if same.Conflict || count(same.Settled, u("1x")) != 1 {
 		t.Fatalf("settled: %+v", same)
@@ -48,7 +48,7 @@ func TestTwoUpdatesInOneSecond(t *testing.T) {
 	}
 }
 
-// A document is cut to the limits as it is read, the same on every endpoint.
+// Items are cut to the limits when they are read, in the same way on every endpoint.
 func TestLimitsOfAnItem(t *testing.T) {
 	var updates, conflicts strings.Builder
 	for n := range 1000 {
@@ -66,7 +66,7 @@ func TestLimitsOfAnItem(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 	if n := len(d.Bytes()); n > 100_000 {
-		t.Errorf("it is written in %d bytes", n)
+		t.Errorf("the document is written in %d bytes", n)
 	}
 	if d.Item("b") != nil || len(d.Problems) != 1 || !strings.Contains(d.Problems[0].String(), "longer than 64 KiB; skipped") {
 		t.Errorf("problems: %v", d.Problems)
@@ -80,7 +80,7 @@ func TestLimitsOfAnItem(t *testing.T) {
 		func() (*Item, error) { return Create("c", []byte("<item><title>"+long+"</title></item>"), day0, "me") },
 	} {
 		if _, err := edit(); !errors.As(err, new(*BoundError)) {
-			t.Errorf("an edit beyond a limit: %v", err)
+			t.Errorf("an edit that exceeds a limit returns %v", err)
 		}
 	}
 	blank, err := a.Blank([]byte("<item><title>nothing</title></item>"))
@@ -89,7 +89,8 @@ func TestLimitsOfAnItem(t *testing.T) {
 	}
 }
 
-// A content that is nested too deep is skipped; one that is just not can be a conflict.
+// A content that is nested too deep is skipped; a content of the greatest depth can become
+// a conflict.
 func TestDeepItem(t *testing.T) {
 	nested := func(n int, by string) string {
 		return rss("<item>" + strings.Repeat("<x>", n) + by + strings.Repeat("</x>", n) + `<sx:sync id="a" version="2"><sx:history by="` + by + `"/></sx:sync></item>`)
@@ -107,6 +108,6 @@ func TestDeepItem(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := Create("a", []byte("<item>"+strings.Repeat("<x>", 1000)+strings.Repeat("</x>", 1000)+"</item>"), day0, "a"); err == nil {
-		t.Error("a content of any depth is taken")
+		t.Error("Create accepts a content that is nested too deep")
 	}
 }

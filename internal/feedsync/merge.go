@@ -17,8 +17,8 @@ func seconds(t time.Time) time.Time {
 	return t.UTC().Truncate(time.Second)
 }
 
-// Create makes an item of a content (section 4.1). The content is an element, see
-// [Item.SetContent]; nil leaves it to [Item.PutContent].
+// Create returns a new item with a content (section 4.1). The content is an element, see
+// [Item.SetContent]. If it is nil, the caller must call [Item.PutContent].
 func Create(id string, content []byte, when time.Time, by string) (*Item, error) {
 	if !IsNSS(id) {
 		return nil, fmt.Errorf("%q cannot be the id of an item", brief(id))
@@ -34,12 +34,12 @@ func Create(id string, content []byte, when time.Time, by string) (*Item, error)
 // content is the new content, nil to keep it; deleted makes it a deletion.
 func (it *Item) Update(content []byte, deleted bool, when time.Time, by string) (*Item, error) {
 	if it.Version >= MaxVersion {
-		return nil, &BoundError{it.ID, "it was modified as often as versions can count"}
+		return nil, &BoundError{it.ID, "its version is the greatest possible"}
 	}
 	next := it.clone()
 	next.Version++ // step 1
-	// Step 2: the previous last update becomes the first of the earlier ones, of which the
-	// oldest are dropped (2.3).
+	// Step 2: the previous last update becomes the first of the earlier updates. If these are
+	// too many, the oldest are dropped (step 2.3).
 	next.History = slices.Concat([]Update{{seconds(when), by}}, it.History)
 	next.truncate()
 	next.Deleted = deleted                     // step 3
@@ -73,9 +73,9 @@ func (it *Item) truncate() {
 }
 
 // Resolve is [Item.Update] by an endpoint that has resolved the conflicts of the item. The
-// updates of the losers are added behind its own. With them, an endpoint that reads the
+// updates of the losers are added after its own. With them, an endpoint that reads the
 // resolution before it reads a loser knows that the conflict is settled. The previous
-// update stays directly behind the new one, where other endpoints expect it.
+// update stays directly after the new one, where other endpoints expect it.
 func (it *Item) Resolve(content []byte, deleted bool, when time.Time, by string) (*Item, error) {
 	next, err := it.Update(content, deleted, when, by)
 	if err != nil {
@@ -101,8 +101,8 @@ func (it *Item) Resolve(content []byte, deleted bool, when time.Time, by string)
 // before returns the updates before the last one.
 func (it *Item) before() []Update { return it.History[min(1, len(it.History)):] }
 
-// behind puts updates behind the previous one: first heads, then the rest of all. An update
-// that is twice in all is two edits in one second, and is kept twice.
+// behind inserts updates after the previous one: first heads, then the rest of all. If all
+// has an update twice, these are two edits in one second, and both are kept.
 func (it *Item) behind(heads, all []Update) {
 	history := slices.Clone(it.History[:min(2, len(it.History))])
 	rest := minus(all, history)
@@ -149,14 +149,13 @@ func count(list []Update, u Update) int {
 
 // Rules are the rules of a merge.
 type Rules struct {
-	// Strict is the algorithm of the specification to the letter. Otherwise
-	// there are these departures from it:
+	// Strict merges exactly as the specification says. Otherwise the merge differs:
 	//
-	//   - Equal content, or two deletions, are no conflict.
-	//   - Conflicts of both are united if neither follows the other; those that
-	//     the winner's author had resolved stay resolved.
-	//   - There is no conflict if the loser's last update stands anywhere among
-	//     the winner's.
+	//   - Equal content, or two deletions, are not a conflict.
+	//   - The conflicts of both items are united if neither item follows the
+	//     other. Conflicts that the winner's author had resolved stay resolved.
+	//   - Items are not in conflict if the loser's last update is anywhere in the
+	//     winner's history.
 	//   - Items with equal keys and different content are in conflict, and
 	//     the bytewise greater content wins.
 	Strict bool
@@ -170,7 +169,7 @@ type Outcome struct {
 	Item *Item // the merged item; local itself if nothing changed
 	// Incoming reports that the incoming item won.
 	Incoming bool
-	// Detected reports that the two are in conflict.
+	// Detected reports that the two items are in conflict.
 	Detected bool
 }
 
@@ -273,14 +272,14 @@ func (it *Item) with(conflicts []*Conflict, flag bool) *Item {
 	return next
 }
 
-// asConflict returns the item in the form of a conflict of another (section 5.2).
+// asConflict returns the item in the form of a conflict of another item (section 5.2).
 func (it *Item) asConflict() *Conflict {
 	return &Conflict{Version: it.Version, Update: it.Head(), Updates: it.before(), Deleted: it.Deleted, Parent: it.Parent, content: it.content, notes: it.notes()}
 }
 
 // unite returns the winner with the conflicts of both items, and with the loser if the two
-// are in conflict. A conflict is dropped if the winner's author knew it, if another loser's
-// author did, or if it means the same as the winner.
+// are in conflict. A conflict is dropped if the author of the winner or of another loser
+// knew it, or if it means the same as the winner.
 func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
 	all := slices.Concat(it.Conflicts, loser.Conflicts)
 	if detected {
@@ -301,7 +300,7 @@ func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
 		lost, err := c.Loser(it.ID)
 		return err == nil && r.equal(it, lost)
 	})
-	// Some endpoints write a flag without an sx:conflict.
+	// Some endpoints write the flag without an sx:conflict.
 	bare := it.Conflict && len(it.Conflicts) == 0 || loser.Conflict && len(loser.Conflicts) == 0
 	all = reduce(all)
 	next := it.with(all, bare || len(all) > 0)
@@ -337,7 +336,8 @@ func compareConflicts(a, b *Conflict) int {
 }
 
 // reduce keeps the latest conflict of each endpoint, and one without an endpoint (section
-// 5.2). It keeps the greatest MaxConflicts.
+// 5.2). If these are more than MaxConflicts, it keeps the last ones in the order of
+// compareConflicts.
 func reduce(all []*Conflict) []*Conflict {
 	slices.SortStableFunc(all, compareConflicts)
 	var out []*Conflict

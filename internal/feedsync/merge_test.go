@@ -10,7 +10,7 @@ import (
 
 var day0 = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// u reads an update "3a": three seconds after day0, by a. "." is absent.
+// u parses an update: "3a" is three seconds after day0, by a. "." means absent.
 func u(s string) Update {
 	var up Update
 	if s[0] != '.' {
@@ -22,7 +22,8 @@ func u(s string) Update {
 	return up
 }
 
-// item makes an item of a version, of a title, and of updates, the last first.
+// item returns an item with a version, a title ("-" for a deletion), and updates, the last
+// first.
 func item(t testing.TB, version uint64, title, updates string) *Item {
 	t.Helper()
 	it := &Item{ID: "x", Version: version}
@@ -66,12 +67,12 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%s: %d", c.because, got)
 		}
 		if got := Compare(b, a); got != -c.want {
-			t.Errorf("%s, turned round: %d", c.because, got)
+			t.Errorf("%s, with exchanged items: %d", c.because, got)
 		}
 	}
 }
 
-// Section 4.4.1, a row a branch. Winner and loser have different titles.
+// Each row is a branch of section 4.4.1. Winner and loser have different titles.
 func TestConflictDetection(t *testing.T) {
 	for _, c := range []struct {
 		name           string
@@ -82,7 +83,7 @@ func TestConflictDetection(t *testing.T) {
 		strict, lenent bool
 	}{
 		{"n = 0", 2, "2a 1a", 2, "1b 1a", true, true},
-		{"n = 0, and the loser stands among the updates", 2, "2a 1a", 2, "1a", true, false},
+		{"n = 0, and the loser is among the updates", 2, "2a 1a", 2, "1a", true, false},
 		{"n = 1, equal", 2, "2a 1b", 1, "1b", false, false},
 		{"n = 1, other by", 2, "2a 1b", 1, "1c", true, true},
 		{"n = 1, other when", 2, "3a 1b", 1, "2b", true, true},
@@ -127,15 +128,15 @@ func TestConflictDetection(t *testing.T) {
 						t.Errorf("%s: the conflict is %+v %s", c.name, k, k.Content())
 					}
 				} else if out.Item != w {
-					t.Errorf("%s: 4.2: the winner is not left intact", c.name)
+					t.Errorf("%s: 4.2: the winner has changed", c.name)
 				}
 			}
 		}
 	}
 }
 
-// If two of three concurrent edits have the same content, they are not in conflict with each
-// other, but the third is with them, on all machines and in every order of merges.
+// If two of three concurrent edits have the same content, only the third is in conflict with
+// them, on all machines and in every order of merges.
 func TestNoEditIsLost(t *testing.T) {
 	for _, titles := range []string{"same same other", "same other same", "other same same", "one two three", "- - other", "same same -", "same same same"} {
 		word := strings.Fields(titles)
@@ -156,23 +157,23 @@ func TestNoEditIsLost(t *testing.T) {
 				}
 			}
 			for n, it := range all {
-				told := map[string]bool{titleOf(it): true}
+				edited := map[string]bool{titleOf(it): true}
 				for _, c := range it.Conflicts {
 					title := "-"
 					if loser, err := c.Loser("x"); err == nil && !loser.Deleted {
 						title = titleOf(loser)
 					}
 					if title == titleOf(edits[0]) {
-						t.Fatalf("%s, in the order %d: %d has a conflict with what means the same", titles, order, n)
+						t.Fatalf("%s, in the order %d: %d has a conflict between equal contents", titles, order, n)
 					}
-					told[title] = true
+					edited[title] = true
 				}
 				for _, title := range word {
-					if !told[title] {
+					if !edited[title] {
 						t.Fatalf("%s, in the order %d: on %d the edit %s is lost without a conflict", titles, order, n, title)
 					}
 				}
-				if it.Conflict != (len(told) > 1) || Compare(it, edits[0]) != 0 {
+				if it.Conflict != (len(edited) > 1) || Compare(it, edits[0]) != 0 {
 					t.Fatalf("%s, in the order %d: %d has %+v", titles, order, n, it)
 				}
 			}
@@ -186,13 +187,13 @@ func TestEqualContentIsNoConflict(t *testing.T) {
 	if out.Detected || out.Item.Conflict || out.Incoming || Compare(out.Item, a) != 0 {
 		t.Errorf("%+v", out)
 	}
-	// The other is remembered, and known to the next edit.
+	// The next edit includes the update of the other item, so its old copy is no conflict.
 	next, err := out.Item.Update([]byte("<item><title>next</title></item>"), false, u("3a").When, "a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if out := Merge(b, next, Rules{}); out.Detected || titleOf(out.Item) != "next" {
-		t.Errorf("an old copy of one that was equal: %+v", out)
+		t.Errorf("an old copy of the item with equal content: %+v", out)
 	}
 	if out := Merge(a, b, Rules{Strict: true}); !out.Detected {
 		t.Errorf("strict: %+v", out)
@@ -207,7 +208,7 @@ func TestEqualContentIsNoConflict(t *testing.T) {
 	if out := Merge(a, b, Rules{Strict: true}); !out.Detected {
 		t.Errorf("strict, both deleted: %+v", out)
 	}
-	// A deletion and an edit are one, in both orders.
+	// A deletion and an edit are in conflict, whichever wins.
 	for _, in := range []string{"1b 1a", "3b 1a"} {
 		out := Merge(item(t, 2, "edit", "2a 1a"), item(t, 2, "-", in), Rules{})
 		if !out.Detected || out.Item.Deleted != (in == "3b 1a") {
@@ -229,7 +230,7 @@ func TestTie(t *testing.T) {
 		}
 	}
 	if out := Merge(a, a, Rules{}); out.Item != a {
-		t.Error("an item is changed by itself")
+		t.Error("merging an item with itself changes it")
 	}
 }
 
@@ -264,7 +265,7 @@ func TestConflictsOfOthers(t *testing.T) {
 	}
 }
 
-// Section 5.2: one conflict for each by.
+// Section 5.2: an item keeps one conflict of each endpoint.
 func TestOneConflictPerEndpoint(t *testing.T) {
 	conflict := func(version uint64, s string) *Conflict {
 		return &Conflict{Version: version, Update: u(s), content: []byte("<item/>")}
@@ -279,7 +280,7 @@ func TestOneConflictPerEndpoint(t *testing.T) {
 		for range 2 {
 			got := reduce(slices.Clone(c.in))
 			if !slices.EqualFunc(got, c.want, func(a, b *Conflict) bool { return a.Version == b.Version && a.Update == b.Update }) {
-				t.Errorf("%v gives %v", c.in, got)
+				t.Errorf("%v is reduced to %v", c.in, got)
 			}
 			slices.Reverse(c.in)
 		}
@@ -307,10 +308,10 @@ func TestUpdate(t *testing.T) {
 	}
 	it.Version = MaxVersion
 	if _, err := it.Update(nil, false, day0, "c"); err == nil {
-		t.Error("a version beyond 2^53")
+		t.Error("Update exceeds version 2^53")
 	}
 	if _, err := Create("a b", []byte("<item/>"), day0, "c"); err == nil {
-		t.Error("an id that is none")
+		t.Error("Create accepts an invalid id")
 	}
 }
 
@@ -359,10 +360,10 @@ func TestMoment(t *testing.T) {
 		want int
 	}{{4, "a", 4}, {5, "a", 8}, {6, "a", 8}, {7, "a", 8}, {1, "a", 2}, {2, "b", 3}, {2, "a", 2}, {3, "c", 4}, {5, "b", 5}} {
 		if got := it.Moment(mine(c.now).Add(999*time.Millisecond), c.by); got != mine(c.want) {
-			t.Errorf("by %s at %d: at %v", c.by, c.now, got.Sub(day0))
+			t.Errorf("by %s at %d s: the moment is %v, want %d s", c.by, c.now, got.Sub(day0), c.want)
 		}
 	}
-	// Were they one, a copy of the first would pass for the second.
+	// If both edits had one update, a copy of the first would look like the second.
 	first, err := item(t, 1, "one", "1o").Update([]byte("<item><title>first</title></item>"), false, mine(4), "a")
 	if err != nil {
 		t.Fatal(err)
@@ -373,8 +374,8 @@ func TestMoment(t *testing.T) {
 	}
 }
 
-// An endpoint that reads the resolution before the other edit does not raise the conflict
-// again, and neither does one that has an older version of the other edit.
+// An endpoint that reads the resolution first, and the loser or an older version of it
+// later, does not report the conflict again.
 func TestResolve(t *testing.T) {
 	base := item(t, 1, "base", "1o")
 	edit := func(it *Item, title string, s string) *Item {
@@ -410,8 +411,8 @@ func TestResolve(t *testing.T) {
 			}
 		}
 	}
-	// An edit that the resolution did not know of is a conflict, and the one that is
-	// resolved does not come back with it.
+	// An edit that the resolution did not know is in conflict with it. The resolved conflict
+	// does not return with this edit.
 	c := Merge(edit(both, "c", "6d").with(both.Conflicts, true), done, Rules{})
 	if !c.Detected || len(c.Item.Conflicts) != 1 || c.Item.Conflicts[0].Update == a2.Head() {
 		t.Errorf("%+v", c.Item)
@@ -437,8 +438,8 @@ func order(d *Document) string {
 	return b.String()
 }
 
-// tree makes a document of "a(bc)d", each item of a version 1 by o, but for those in
-// newer: version 2.
+// tree returns a document for a shape such as "a(bc)d". All items have version 1 by o, but
+// those in newer have version 2.
 func tree(shape, newer string) string {
 	var b strings.Builder
 	for i, c := range shape {
@@ -481,11 +482,11 @@ func TestOrder(t *testing.T) {
 		d := parse(t, tree(c.local, ""))
 		d.Merge(parse(t, tree(c.incoming, c.newer)), Rules{})
 		if got := order(d); got != c.want {
-			t.Errorf("%s: %s with %s gives %s, want %s", c.name, c.local, c.incoming, got, c.want)
+			t.Errorf("%s: %s merged with %s is %s, want %s", c.name, c.local, c.incoming, got, c.want)
 		}
 		again := parse(t, string(d.Bytes()))
 		if got := order(again); got != c.want || len(again.Problems) > 0 {
-			t.Errorf("%s: read again %s, %v", c.name, got, again.Problems)
+			t.Errorf("%s: the written document is read as %s, %v", c.name, got, again.Problems)
 		}
 	}
 	// Three siblings from three endpoints, in every order.
@@ -500,10 +501,11 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Section 4.4.2: a circle is shown at its lowest id, and not stored.
+// Section 4.4.2: in a circle, the item with the lowest id moves to the root. Its Parent
+// stays.
 func TestCircle(t *testing.T) {
 	for _, first := range []string{"a", "b"} {
-		// One moved a into b, the other b into a.
+		// One endpoint moved a into b, the other b into a.
 		docs := map[string]string{"a": tree("b(a)", "a"), "b": tree("a(b)", "b")}
 		d := parse(t, tree("ab", ""))
 		for _, next := range []string{first, map[string]string{"a": "b", "b": "a"}[first]} {
@@ -521,7 +523,7 @@ func TestCircle(t *testing.T) {
 		if a.Parent != "b" || b.Parent != "a" || a.Conflict || b.Conflict {
 			t.Errorf("stored: %+v, %+v", a, b)
 		}
-		// Somebody moves b out: the circle is gone.
+		// Moving b to the root ends the circle.
 		out, err := again.Item("b").Update(nil, false, day0, "q")
 		if err != nil {
 			t.Fatal(err)
@@ -533,7 +535,7 @@ func TestCircle(t *testing.T) {
 			t.Errorf("%s in %s", got, again.Bytes())
 		}
 	}
-	// An outline whose parent is not here is at the root as well, and in no circle.
+	// An outline whose parent is missing is at the root, too, but is not in conflict.
 	d := parse(t, tree("ab", ""))
 	lost := parse(t, tree("a", "a")).Item("a")
 	lost.Parent = "gone"
@@ -549,7 +551,7 @@ func TestCircle(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	// A longer circle, one item alone, and an item whose parent is in a circle.
+	// A longer circle, an item that is its own parent, and an item whose parent is in a circle.
 	effective, circle := Parents(map[string]string{"d": "c", "c": "b", "b": "d", "a": "b", "e": "e", "f": "gone"})
 	if fmt.Sprint(effective) != "map[a:b b: c:b d:c e: f:]" || fmt.Sprint(circle) != "[b e]" {
 		t.Errorf("%v, %v", effective, circle)

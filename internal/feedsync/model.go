@@ -36,14 +36,14 @@ const (
 // SpecVersion is the version of the specification, for sx:sharing (section 2.1).
 const SpecVersion = "0.91"
 
-// MaxVersion is the greatest version of an item that is accepted. Every language can count
-// up to it.
+// MaxVersion is the greatest version of an item that is accepted. A float64, the number of
+// many languages, represents all versions exactly.
 const MaxVersion = 1 << 53
 
 // Limits of an item. Each depends on the item alone, so all endpoints apply it in the same
 // way.
 const (
-	// KeepUpdates is the number of updates that an item keeps behind the last (section 4.2,
+	// KeepUpdates is the number of updates that an item keeps besides the last (section 4.2,
 	// step 2.3).
 	KeepUpdates = 25
 	// MaxConflicts is the number of conflicts that an item keeps: the greatest in the order
@@ -90,7 +90,8 @@ type Update struct {
 	By   string    // endpoint; "" if absent
 }
 
-// compare orders updates by time, then by endpoint. Absent values come first (section 4.4).
+// compare orders updates by time, oldest first, then by endpoint. Absent values come first
+// (section 4.4).
 func (u Update) compare(o Update) int {
 	return cmp.Or(u.When.Compare(o.When), strings.Compare(u.By, o.By))
 }
@@ -102,7 +103,7 @@ type Conflict struct {
 	// Updates are the earlier updates, newest first. They show that a resolution of the
 	// conflict knew them.
 	Updates []Update
-	Deleted bool          // it was a deletion
+	Deleted bool          // the loser is a deletion
 	Parent  string        // OPML: id of the parent; "" for the body
 	content []byte        // element of the loser
 	rest    rest          // unknown parts of the sx:conflict
@@ -113,21 +114,21 @@ type Conflict struct {
 type Item struct {
 	ID       string
 	Version  uint64 // from 1
-	Deleted  bool   // it is a tombstone
+	Deleted  bool   // the item is a tombstone
 	Conflict bool
 	// History has the last update first, then the earlier ones that were kept.
 	History []Update
 	// Conflicts are the unresolved losers, in no particular order.
 	Conflicts []*Conflict
 	// Settled are edits that lost without a conflict, because they meant the same. The next
-	// edit puts them behind its own, so that old copies of them are known.
+	// edit adds them to its history, so that their old copies do not conflict with it.
 	Settled []Update
 	// Parent is, in OPML, the id of the item that holds this one, "" for the body. Edits by
 	// several endpoints may make a cycle, see [Parents].
 	Parent string
 
 	line    int
-	inert   bool // it is not merged, and kept only to be written again
+	inert   bool // not merged, and kept only to be written again
 	stands  standing
 	content []byte // element without its sx:sync and inner items
 	kids    []*Item
@@ -139,8 +140,8 @@ type standing uint8
 
 const (
 	inParent  standing = iota // in the item that Parent names
-	elsewhere                 // elsewhere, because that item is missing
-	uncircled                 // at the root, because it would be inside itself; it is shown as a conflict
+	elsewhere                 // elsewhere, because the parent is missing or in a cycle
+	uncircled                 // at the root, because it would be inside itself; written as a conflict
 )
 
 // notes returns the unknown parts of the item's updates.
@@ -192,7 +193,7 @@ func (it *Item) SetContent(content []byte) error {
 	}
 	for _, k := range e.kids {
 		if k.element != nil && k.is(Namespace, "sync") {
-			return errors.New("a content has no sx:sync")
+			return errors.New("a content must not contain an sx:sync")
 		}
 	}
 	return it.PutContent(e.content())
@@ -209,7 +210,7 @@ func (it *Item) PutContent(content []byte) error {
 }
 
 // Content returns the element without its sx:sync and inner items. The prefixes sx and
-// lektor are bound outside it, as in each document.
+// lektor are bound at the root of each document.
 func (it *Item) Content() []byte { return it.content }
 
 // Content returns the element of the losing version.
@@ -267,7 +268,7 @@ type Problem struct {
 	Line   int
 	ID     string // id of the item, if it has one
 	Reason string
-	// Warning is true if nothing was skipped because of it.
+	// Warning is true if nothing was skipped because of the problem.
 	Warning bool
 }
 
@@ -313,7 +314,7 @@ type Document struct {
 
 	root, container element  // without inner elements
 	head            *element // head of OPML
-	sharing         *element // as it was read; nil to write it anew
+	sharing         *element // sx:sharing that was read; nil to write Sharing
 	kids            []*Item
 	byID            map[string]*Item
 }

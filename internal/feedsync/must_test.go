@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Every MUST of the specification, in its words and its order. Rules for
-// publishers that do not concern a document are tested in internal/app/sharer.
+// TestMust has each MUST of the specification, in its words and its order. Package sharer
+// tests the rules for publishers that do not concern a document.
 func TestMust(t *testing.T) {
 	item1 := func(attrs, history string) string {
 		return "<item><sx:sync " + attrs + ">" + history + "</sx:sync></item>"
@@ -31,7 +31,7 @@ func TestMust(t *testing.T) {
 			item1(`id="a" version="1"`, `<sx:history by="x"/><sx:conflicts><sx:conflict version="1"/></sx:conflicts>`))
 		for _, one := range []string{`by="x"`, `when="Sat, 21 May 2005 09:43:33 GMT"`} {
 			if d := parse(t, rss(item1(`id="a" version="1"`, `<sx:history `+one+`/>`))); d.Len() != 1 {
-				t.Errorf("one is enough: %v", d.Problems)
+				t.Errorf("one attribute is enough: %v", d.Problems)
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func TestMust(t *testing.T) {
 			}
 			d.Append(d.Item("a"))
 			if len(d.Items()) != 1 {
-				t.Error("put in again it is there twice")
+				t.Error("an item that is appended twice is there twice")
 			}
 		}},
 		{"2.3 it MUST be identical across feeds; MUST NOT be changed by subsequent publishers", func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestMust(t *testing.T) {
 				invalid(t, item1(`id="`+id+`" version="1"`, `<sx:history by="x"/>`))
 			}
 			if _, err := Create("a/b", []byte("<item/>"), day0, "x"); err == nil {
-				t.Error("one is made")
+				t.Error("Create accepts it")
 			}
 		}},
 		{"2.4 Either or both of the when or by attributes MUST be present; it is invalid to have neither", neither},
@@ -122,7 +122,7 @@ func TestMust(t *testing.T) {
 			is(t, shape("abcd", "abcd", "b"), "abcd")
 		}},
 		{"3.2 the publishers and subscribers MUST follow these rules: When an item is moved the publisher MUST ensure that the item is updated", func(t *testing.T) {
-			// One that was not updated was not moved.
+			// An item without an update does not move.
 			is(t, shape("abc", "cab", ""), "abc")
 		}},
 		{"3.2 The subscriber MUST incorporate the new position for the item", func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestMust(t *testing.T) {
 		{"4.2 when creating, updating or deleting an item as the result of a local user operation, endpoints MUST follow this algorithm", func(t *testing.T) {
 			out := Merge(item(t, 2, "w", "2a 1a"), item(t, 2, "l", "1b 1a"), Rules{})
 			if !out.Item.Conflict || len(out.Item.Conflicts) != 1 {
-				t.Fatal("there is no conflict to begin with")
+				t.Fatal("want a conflict")
 			}
 			it, err := out.Item.Update(nil, true, day0.Add(9*time.Hour), "x")
 			if err != nil || it.Version != 3 || !it.Deleted || it.Conflict || len(it.Conflicts) != 0 ||
@@ -195,7 +195,7 @@ func TestMust(t *testing.T) {
 		}},
 		{"4.4 one MUST detect to see if this was a normal sequence of edits, or if the endpoints stepped on each others' changes", func(t *testing.T) {
 			if Concurrent(item(t, 2, "w", "2a 1o"), item(t, 1, "l", "1o"), Rules{}) || !Concurrent(item(t, 2, "w", "2a 1o"), item(t, 2, "l", "1b 1o"), Rules{}) {
-				t.Error("it is not seen")
+				t.Error("a normal sequence counts as a conflict, or a conflict is not detected")
 			}
 		}},
 		{"4.4.1 endpoints MUST follow this algorithm on the modification history of two updated items", func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestMust(t *testing.T) {
 					t.Errorf("not preserved: %+v", out)
 				}
 				if out := Merge(item(t, 2, "l", "2a 1o"), item(t, 3, "w", "3a 2a 1o"), r); out.Item.Conflict {
-					t.Errorf("set without one: %+v", out)
+					t.Errorf("the attribute is set without a conflict: %+v", out)
 				}
 			}
 		}},
@@ -248,7 +248,7 @@ func TestMust(t *testing.T) {
 			}
 			next, err := d.Item("a").Update(nil, false, day0, "y")
 			if err != nil || strings.Contains(document(t, next), "conflicts") {
-				t.Errorf("one is written: %s", document(t, next))
+				t.Errorf("an empty sx:conflicts is written: %s", document(t, next))
 			}
 		}},
 		{"5.2 Either or both of the when or by attributes MUST be present", neither},

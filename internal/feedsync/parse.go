@@ -28,7 +28,7 @@ func (e *NotSharedError) Error() string { return e.Reason }
 
 // errFeedSync is the error for the successor of the specification, which counts updates
 // differently.
-var errFeedSync = &NotSharedError{"it is FeedSync 1.0, the successor of Simple Sharing, which is not read: its items count updates in another way"}
+var errFeedSync = &NotSharedError{"it is FeedSync 1.0, the successor of Simple Sharing, which is not supported: its items count updates differently"}
 
 // Parse parses a document. Invalid items, and all but the winner of several items with one
 // id, are skipped: they stay in the document, are not merged, and are in Problems.
@@ -76,7 +76,7 @@ func (p *parser) rescue() {
 			d.kids = o.items
 			d.adopt(d.kids, "")
 		case roleItem:
-			// Without an sx:sync it may have one behind what is within it.
+			// An outline without an sx:sync may have it after its inner items.
 			it := &Item{}
 			if known = known && p.sync(it, o.element) == ""; !known {
 				d.drop(o.items)
@@ -145,7 +145,7 @@ type parser struct {
 	root      *element
 	known     func(*Item) bool // argument of ParseNews
 	contained bool             // the container was read
-	deep      bool             // outlines that are too deep were reported
+	deep      bool             // the problem of outlines that are too deep was reported
 }
 
 // document parses the whole document.
@@ -388,7 +388,7 @@ func (p *parser) add(it *Item) {
 		p.d.byID[it.ID] = it
 	}
 	loser.inert = true
-	p.d.problem(Problem{Line: loser.line, ID: it.ID, Reason: "another item has the same id, and is the winner"})
+	p.d.problem(Problem{Line: loser.line, ID: it.ID, Reason: "another item with the same id wins"})
 }
 
 // adopt sets the parents of items, after all valid items are known.

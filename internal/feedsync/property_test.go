@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// runs is how many random runs there are: a few in every test, LEKTOR_SHARE_RUNS of
-// them (10000) when the rules change.
+// runs returns the number of random runs: LEKTOR_SHARE_RUNS (default 15). Set it to 10000
+// after a change of the rules.
 func runs(t *testing.T) int {
 	n, err := strconv.Atoi(os.Getenv("LEKTOR_SHARE_RUNS"))
 	if err != nil {
@@ -23,37 +23,35 @@ func runs(t *testing.T) int {
 	return n
 }
 
-// world is some endpoints that edit the same items, each with a document, and with
-// documents of others that it may read late or twice.
-
+// world is a group of endpoints that edit the same items. Each has a document, and may read
+// documents of others late or twice.
 type world struct {
 	t         *testing.T
 	r         *rand.Rand
 	rules     Rules
 	kind      Kind
 	endpoints []*endpoint
-	sent      [][]byte // documents that were published at any time
+	sent      [][]byte // all documents that were published
 	clock     time.Time
 	seed      uint64
-	// settle makes every edit of an item in conflict a resolution, as lektor-share
-	// does: otherwise an edit takes the conflict away (4.2, step 4) and does not say
-	// that it did, and old documents bring it back.
+	// settle makes every edit of an item in conflict a resolution, as lektor-share does.
+	// Otherwise an edit removes the conflict (4.2, step 4) without a record of it, and old
+	// documents bring it back.
 	settle bool
 	// second stops the clock: an endpoint makes several updates in one second.
 	second bool
-	// full reports that items have more conflicts than are kept: one that was cut off may
-	// have settled another, which comes again without it.
+	// full is true if items have more conflicts than are kept. Then a dropped conflict may
+	// have settled another one, which returns.
 	full bool
 }
 
 type endpoint struct {
 	name string
 	doc  *Document
-	// saved is what survives a kill.
+	// saved is the document that survives a kill.
 	saved []byte
 	skew  time.Duration
-	// high is the greatest version of each item that was seen, and gone the version
-	// of its tombstone.
+	// high is the greatest version of each item so far.
 	high map[string]uint64
 }
 
@@ -78,7 +76,7 @@ func newWorld(t *testing.T, seed uint64, rules Rules) *world {
 
 func (w *world) pick() *endpoint { return w.endpoints[w.r.IntN(len(w.endpoints))] }
 
-// now is the clock of an endpoint. It often stands still.
+// now returns the time on the clock of an endpoint, which often stands still.
 func (w *world) now(e *endpoint) time.Time {
 	if w.second {
 		return w.clock
@@ -95,7 +93,7 @@ func (w *world) content() []byte {
 	return []byte(`<item><title>` + word + `</title></item>`)
 }
 
-// edit modifies an item: creates, edits, moves, deletes, brings back.
+// edit creates, edits, moves, deletes or restores an item.
 func (w *world) edit(e *endpoint) {
 	id := string(rune('a' + w.r.IntN(worldItems)))
 	it := e.doc.Item(id)
@@ -116,7 +114,7 @@ func (w *world) edit(e *endpoint) {
 		it, err = it.Update(nil, true, now, e.name)
 	}
 	if errors.As(err, new(*BoundError)) && old.Version == MaxVersion {
-		return // it stays with the endpoint
+		return // the edit exceeds a limit
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -161,7 +159,7 @@ func (w *world) resolve(e *endpoint) bool {
 	return false
 }
 
-// read merges a document of another endpoint, or one of long ago.
+// read merges a document of another endpoint, which may be old.
 func (w *world) read(e *endpoint, data []byte) {
 	in, err := Parse(slices.Clone(data))
 	if err != nil {
@@ -198,7 +196,7 @@ func (w *world) publish(e *endpoint) []byte {
 	return data
 }
 
-// kill brings an endpoint back to what it had saved.
+// kill resets an endpoint to its saved document.
 func (w *world) kill(e *endpoint) {
 	d, err := Parse(slices.Clone(e.saved))
 	if err != nil {
@@ -207,7 +205,7 @@ func (w *world) kill(e *endpoint) {
 	e.doc = d
 }
 
-// gossip lets all read all until nothing changes.
+// gossip lets all endpoints read each other until nothing changes.
 func (w *world) gossip() {
 	for round := range 8 {
 		before := ""
@@ -231,8 +229,8 @@ func (w *world) gossip() {
 	}
 }
 
-// state is all that is to be equal everywhere: keys, content, conflicts, effective
-// parents.
+// state returns the parts of a document that all endpoints agree on: keys, contents,
+// conflicts, effective parents.
 func state(d *Document) string {
 	var lines []string
 	parents := map[string]string{}
@@ -251,7 +249,7 @@ func state(d *Document) string {
 	return strings.Join(append(lines, fmt.Sprint(circle)), "\n") + "\n"
 }
 
-// differences is "" when all endpoints have the same.
+// differences returns "" if all endpoints have the same state.
 func (w *world) differences() string {
 	for _, e := range w.endpoints[1:] {
 		if a, b := state(w.endpoints[0].doc), state(e.doc); a != b {
@@ -261,7 +259,7 @@ func (w *world) differences() string {
 	return ""
 }
 
-// live is a random run of steps.
+// live makes random steps.
 func (w *world) live(steps int) {
 	for range steps {
 		e := w.pick()
@@ -272,7 +270,7 @@ func (w *world) live(steps int) {
 		case 3, 4, 5:
 			w.read(e, w.publish(w.pick()))
 		case 6:
-			if len(w.sent) > 0 { // a stale document, or one that was read before
+			if len(w.sent) > 0 { // the document may be stale, or already read
 				w.read(e, w.sent[w.r.IntN(len(w.sent))])
 			}
 		case 7:
@@ -287,7 +285,7 @@ func (w *world) live(steps int) {
 	}
 }
 
-// After every endpoint has read every other, all have the same.
+// After all endpoints have read each other, all have the same state.
 func TestConvergence(t *testing.T) {
 	for seed := range uint64(runs(t)) {
 		w := newWorld(t, seed, Rules{})
@@ -299,8 +297,8 @@ func TestConvergence(t *testing.T) {
 	}
 }
 
-// The clock stands still: two updates by one endpoint look alike, and no real conflict is
-// dropped on one machine alone.
+// The clock stands still, so two updates by one endpoint look alike. No endpoint drops a
+// conflict that others keep.
 func TestConvergenceWithinASecond(t *testing.T) {
 	for seed := range uint64(runs(t)) {
 		w := newWorld(t, seed, Rules{})
@@ -313,8 +311,8 @@ func TestConvergenceWithinASecond(t *testing.T) {
 	}
 }
 
-// begin returns each endpoint a document with items at the limits of versions, contents,
-// updates and conflicts.
+// begin sets the document of each endpoint to one with items at the limits of versions,
+// contents, updates and conflicts.
 func (w *world) begin() {
 	w.full = true
 	for i, e := range w.endpoints {
@@ -334,7 +332,7 @@ func (w *world) begin() {
 				} else {
 					tag = bytes.Replace(tag, []byte(`<title>`), append([]byte(`<title>`), fill...), 1)
 				}
-				// Escapes of attributes may take one over the limit.
+				// With escaped characters in attributes, a content may exceed the limit.
 				if err := it.SetContent(tag); err != nil && !errors.As(err, new(*BoundError)) {
 					w.t.Fatal(err)
 				}
@@ -353,7 +351,7 @@ func (w *world) begin() {
 			}
 			e.doc.Append(it)
 		}
-		// As it was published by a program that knows no limits, and read.
+		// Write the document as a program without limits would, and read it.
 		data := e.doc.Bytes()
 		doc, err := Parse(data)
 		if err != nil || len(doc.Problems) > 0 {
@@ -368,7 +366,7 @@ func (w *world) begin() {
 	}
 }
 
-// Items at every limit end in one state on all endpoints, as others do.
+// Items at the limits converge, too.
 func TestConvergenceAtTheLimits(t *testing.T) {
 	for seed := range uint64(runs(t)) {
 		w := newWorld(t, seed, Rules{})
@@ -381,17 +379,17 @@ func TestConvergenceAtTheLimits(t *testing.T) {
 	}
 }
 
-// When a conflict is resolved on one machine, and nobody edits afterwards, no machine
-// has it, in whatever order they meet, and whatever they read of what there was then.
-// (What was lost to an edit that did not know of it, as a winner that follows keeps its
-// own conflicts only, nobody resolved: an older document brings that back.)
+// If a conflict is resolved on one machine and no edits follow, it disappears from all
+// machines, in any order of reading, and does not return from documents that were published
+// at the time of the resolution. Older documents may bring back conflicts that a later
+// edit dropped without resolving them.
 func TestResolvedStaysResolved(t *testing.T) {
 	count := 0
 	for seed := range uint64(runs(t)) {
 		w := newWorld(t, seed, Rules{})
 		w.settle = true
 		w.live(15)
-		// One sees it all, and resolves. The others are as they were.
+		// One endpoint reads all others and resolves. The others return to their states before.
 		e := w.pick()
 		w.sent = nil
 		for _, other := range w.endpoints {
@@ -430,19 +428,18 @@ func TestResolvedStaysResolved(t *testing.T) {
 				}
 			}
 			if it.Conflict && len(it.Conflicts) == 0 {
-				t.Fatalf("seed %d: %s is in conflict with nothing", seed, it.ID)
+				t.Fatalf("seed %d: %s is in conflict, but has no losing version", seed, it.ID)
 			}
 			count += len(settled[it.ID])
 		}
 	}
 	if count < runs(t)/10 {
-		t.Errorf("only %d modifications were settled: the test tries nothing", count)
+		t.Errorf("only %d modifications were settled, which is too few for this test", count)
 	}
 }
 
-// The letter of the specification keeps neither promise: this is why there are
-// departures from it.
-func TestTheLetterFails(t *testing.T) {
+// With strict rules, endpoints do not converge. This is the reason for the other rules.
+func TestStrictRulesDiverge(t *testing.T) {
 	diverged := 0
 	for seed := range uint64(25) {
 		w := newWorld(t, seed, Rules{Strict: true})

@@ -93,8 +93,8 @@ func (s *syncer) sync(it *Item, e *element) {
 	case id == "":
 		s.bad = "sx:sync has no id"
 	case !IsNSS(id):
-		it.ID = "" // not to be printed
-		s.bad = fmt.Sprintf("the id %q is no namespace specific string", brief(id))
+		it.ID = "" // the id may be long or contain control characters, so do not print it
+		s.bad = fmt.Sprintf("the id %q is not a namespace specific string", brief(id))
 	}
 	var ok bool
 	if it.Version, ok = parseVersion(version); !ok && version == "" {
@@ -218,7 +218,7 @@ func (s *syncer) conflict(it *Item, e *element) {
 // boolean parses a value that is true, false or empty (section 2.3).
 func (s *syncer) boolean(name, value string) bool {
 	if value != "true" && value != "false" && value != "" {
-		s.blame("%s is %q, and neither true nor false", name, brief(value))
+		s.blame("%s is %q, which is neither true nor false", name, brief(value))
 	}
 	return value == "true"
 }
@@ -231,13 +231,13 @@ func (s *syncer) update(e *element, name string) (u Update, other []xml.Attr) {
 			if text := strings.Trim(a.Value, space); text != "" {
 				var ok bool
 				if u.When, ok = ParseDate(text); !ok {
-					s.blame("sx:%s has the date %q, which is none of RFC 822", name, brief(text))
+					s.blame("sx:%s has the date %q, which is not in the form of RFC 822", name, brief(text))
 				}
 			}
 		case xml.Name{Local: "by"}:
 			// There are few endpoints, so the strings are shared.
 			if u.By = unique.Make(a.Value).Value(); u.By != "" && !IsNSS(u.By) {
-				s.blame("sx:%s is by %q, which is no namespace specific string", name, brief(u.By))
+				s.blame("sx:%s is by %q, which is not a namespace specific string", name, brief(u.By))
 			}
 		default:
 			other = append(other, a)
@@ -265,14 +265,14 @@ func (p *parser) sharing(e *element, around role) bool {
 		if p.d.Kind == OPML {
 			place = "head"
 		}
-		warn("sx:sharing stands beside the %s, not in it", place)
+		warn("sx:sharing is beside the %s, not in it", place)
 	}
 	value := func(name string) string { return strings.Trim(e.attr("", name), space) }
 	s.Since, s.Until, s.Version = p.date(e, "since"), p.date(e, "until"), value("version")
 	if window := value("window"); window != "" {
 		var err error
 		if s.Window, err = strconv.Atoi(window); err != nil || s.Window < 0 {
-			p.d.problem(Problem{Line: e.line, Reason: fmt.Sprintf("the window %q is no number of days", brief(window))})
+			p.d.problem(Problem{Line: e.line, Reason: fmt.Sprintf("the window %q is not a number of days", brief(window))})
 			s.Window = 0
 		}
 	}
@@ -281,10 +281,10 @@ func (p *parser) sharing(e *element, around role) bool {
 	case "":
 		warn("sx:sharing has no version")
 	default:
-		warn("sx:sharing is of version %q, and read as %s", brief(s.Version), SpecVersion)
+		warn("sx:sharing has the version %q, and is read as %s", brief(s.Version), SpecVersion)
 	}
 	if !s.Since.IsZero() && !s.Until.IsZero() && s.Since.After(s.Until) {
-		p.d.problem(Problem{Line: e.line, Reason: "since is after until, and neither counts"})
+		p.d.problem(Problem{Line: e.line, Reason: "since is after until, so both are ignored"})
 		s.Since, s.Until = time.Time{}, time.Time{}
 	}
 	for _, k := range e.kids {
@@ -295,7 +295,8 @@ func (p *parser) sharing(e *element, around role) bool {
 	return true
 }
 
-// date parses a date of sx:sharing or sx:related. An invalid one is absent.
+// date parses a date of sx:sharing or sx:related. It returns the zero time for an invalid
+// date.
 func (p *parser) date(e *element, name string) time.Time {
 	value := strings.Trim(e.attr("", name), space)
 	if value == "" {
@@ -303,7 +304,7 @@ func (p *parser) date(e *element, name string) time.Time {
 	}
 	t, ok := ParseDate(value)
 	if !ok {
-		p.d.problem(Problem{Line: e.line, Reason: fmt.Sprintf("%s has the date %q, which is none of RFC 822", name, brief(value))})
+		p.d.problem(Problem{Line: e.line, Reason: fmt.Sprintf("%s has the date %q, which is not in the form of RFC 822", name, brief(value))})
 	}
 	return t
 }
@@ -319,7 +320,7 @@ func (p *parser) related(e *element) {
 	case r.Type == "":
 		bad = "sx:related has no type"
 	case r.Type != "complete" && r.Type != "aggregated":
-		bad = fmt.Sprintf("sx:related has the type %q, and is neither complete nor aggregated", brief(r.Type))
+		bad = fmt.Sprintf("sx:related has the type %q, which is neither complete nor aggregated", brief(r.Type))
 	}
 	if bad != "" {
 		p.d.problem(Problem{Line: e.line, Reason: bad})

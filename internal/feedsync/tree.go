@@ -27,7 +27,7 @@ func Parents(parent map[string]string) (effective map[string]string, circle []st
 					circle = append(circle, id)
 					effective[id] = ""
 				}
-				path = nil // this one is not in the circle that is above it
+				path = nil // id is not in the circle that is above it
 				break
 			}
 			visited[at] = true
@@ -44,9 +44,9 @@ func Parents(parent map[string]string) (effective map[string]string, circle []st
 }
 
 // Merge merges the items of an incoming document into this one (section 4.4), and those of
-// OPML at their places (3.2). It returns the outcomes in the order of the incoming
-// document. Items that are missing there stay. Both documents must be of one kind. The
-// incoming one must not be used afterwards.
+// OPML at their places (section 3.2). It returns the outcomes in the order of the incoming
+// document. Items that the incoming document lacks stay. Both documents must be of one
+// kind. The incoming document must not be used afterwards.
 func (d *Document) Merge(incoming *Document, r Rules) []Outcome {
 	var changes []Outcome
 	var moved []*Item
@@ -81,7 +81,7 @@ func (d *Document) Merge(incoming *Document, r Rules) []Outcome {
 // Arrange moves every item of an OPML document into its Parent.
 func (d *Document) Arrange() { d.arrange(nil, nil) }
 
-// arrange moves items below their effective parents. A moved item is placed behind its
+// arrange moves items below their effective parents. A moved item is placed after its
 // predecessor in the incoming document.
 func (d *Document) arrange(incoming *Document, moved []*Item) {
 	order := d.Items()
@@ -114,7 +114,7 @@ func (d *Document) arrange(incoming *Document, moved []*Item) {
 	d.rebuild(order, parent)
 }
 
-// placeMoved returns the order of items, with each moved item behind its nearest
+// placeMoved returns the order of items, with each moved item after its nearest
 // predecessor in the incoming document that has the same parent and exists here (section
 // 3.2). If items from several documents have one place, the lowest id is first.
 func placeMoved(order []*Item, incoming *Document, moved []*Item, parent map[string]string) []*Item {
@@ -125,7 +125,7 @@ func placeMoved(order []*Item, incoming *Document, moved []*Item, parent map[str
 	for _, it := range moved {
 		isMoved[it.ID] = true
 	}
-	// Siblings, in their orders here and there.
+	// Siblings by parent, in the order of this document and of the incoming one.
 	here, there := map[string][]*Item{}, map[string][]*Item{}
 	for _, it := range order {
 		here[parent[it.ID]] = append(here[parent[it.ID]], it)
@@ -153,8 +153,7 @@ func placeSiblings(here, there []*Item, moved map[string]bool, position map[stri
 	for _, it := range here {
 		byID[it.ID] = it
 	}
-	// behind maps an item to the items that are placed behind it; "" stands for the
-	// beginning.
+	// behind maps an item to the items that are placed after it; "" means the beginning.
 	behind := map[string][]*Item{}
 	anchor := ""
 	for _, in := range there {
@@ -169,8 +168,8 @@ func placeSiblings(here, there []*Item, moved map[string]bool, position map[stri
 	}
 	var out []*Item
 	insert := func(list []*Item, after []*Item) []*Item {
-		// Items here that the incoming document does not know came from a third one. Sort
-		// them and the incoming items by id. A run of our items keeps its order.
+		// Items here that the incoming document lacks came from a third document. Sort these
+		// and the incoming items by id. Consecutive items of this document keep their order.
 		for len(list) > 0 {
 			if len(after) > 0 && strings.Compare(after[0].ID, list[0].ID) < 0 {
 				if _, known := position[after[0].ID]; !known {
@@ -199,8 +198,7 @@ func (d *Document) rebuild(order []*Item, parent map[string]string) {
 	for _, it := range order {
 		within[parent[it.ID]] = append(within[parent[it.ID]], it)
 	}
-	// Items in an element that is none stay there as long as they have the same
-	// parent.
+	// Items in an outline that is not an item stay there while their parent is the same.
 	stay := map[string]bool{}
 	var down func(kids []*Item, id string, inert bool) []*Item
 	down = func(kids []*Item, id string, inert bool) []*Item {
@@ -223,8 +221,8 @@ func (d *Document) rebuild(order []*Item, parent map[string]string) {
 	}
 }
 
-// place returns the children of an element with the wanted items in order. Elements that
-// are no items keep their places.
+// place returns the children of an element with the wanted items in order. Inert items keep
+// their places.
 func place(kids, want []*Item, stay map[string]bool) []*Item {
 	want = slices.DeleteFunc(slices.Clone(want), func(it *Item) bool { return stay[it.ID] })
 	var out []*Item

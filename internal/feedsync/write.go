@@ -127,8 +127,8 @@ func (it *Item) Append(b []byte) []byte {
 	return it.append(b)
 }
 
-// Flat reports whether the item can be restored from its exported fields without conflicts,
-// and its content, by [Restore].
+// Flat reports whether the item has neither Conflicts nor unknown elements. Then [Restore]
+// can restore it from its content and its other exported fields.
 func (it *Item) Flat() bool { return len(it.Conflicts) == 0 && it.extra == nil }
 
 // Restore returns an item with a content that [Item.Content] returned.

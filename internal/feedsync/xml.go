@@ -48,7 +48,7 @@ type reader struct {
 
 func newReader(data []byte) *reader {
 	r := &reader{Decoder: xml.NewDecoder(bytes.NewReader(data)), spaces: map[string]bool{"": true, namespaceXML: true}}
-	// The text is UTF-8, whatever the declaration says.
+	// The text was converted to UTF-8 before, so the declared charset is ignored.
 	r.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
 	return r
 }
@@ -100,16 +100,16 @@ func (r *reader) next(outside bool) (xml.Token, int, error) {
 			}
 		case xml.ProcInst:
 			if strings.EqualFold(t.Target, "xml") && begin > 0 {
-				return nil, line, r.fail(line, "the declaration <?xml stands elsewhere than at the beginning")
+				return nil, line, r.fail(line, "the declaration <?xml is not at the beginning")
 			}
 		case xml.Directive:
 			switch {
 			case !bytes.HasPrefix(t, []byte("DOCTYPE")):
-				return nil, line, r.fail(line, "<!%s is not read", brief([]byte(t)))
+				return nil, line, r.fail(line, "<!%s is not supported", brief([]byte(t)))
 			case r.rooted:
-				return nil, line, r.fail(line, "a DOCTYPE stands behind the beginning")
+				return nil, line, r.fail(line, "the DOCTYPE comes after the root element begins")
 			case bytes.IndexByte(t, '[') >= 0:
-				return nil, line, r.fail(line, "its DOCTYPE has declarations, which are not read")
+				return nil, line, r.fail(line, "its DOCTYPE has declarations, which are not supported")
 			}
 		}
 	}
@@ -303,7 +303,7 @@ func readElement(text []byte) (*element, error) {
 		k[0].tidy(true)
 		return k[0].element, nil
 	}
-	return nil, errors.New("a content is an element")
+	return nil, errors.New("a content must be one element")
 }
 
 const space = " \t\r\n"
@@ -352,7 +352,7 @@ func Attr(s string) string {
 	return escapeAttr.Replace(strings.Map(writable, s))
 }
 
-// brief shortens a word of another program for a message.
+// brief shortens a text from a document for a message.
 func brief[S string | []byte](s S) string {
 	const most = 60
 	if len(s) <= most && utf8.ValidString(string(s)) {

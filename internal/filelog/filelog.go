@@ -159,6 +159,7 @@ func open(path string, o Options) (*Log, error) {
 	return &Log{f: f, created: created}, nil
 }
 
+// lock locks the file, and reports whether it is still in place.
 func (l *Log) lock() (there bool, err error) {
 	if err := atomicfile.Hold(l.f, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
 		return false, fmt.Errorf("%s: %w", l.f.Name(), ErrLocked)
@@ -174,8 +175,8 @@ func (l *Log) lock() (there bool, err error) {
 // Size returns the size of the valid part, in bytes, with all appended lines.
 func (l *Log) Size() int64 { return l.size }
 
-// Append appends lines, each with its newline: all or, after an error, none. They survive a
-// kill when Append returns, and a power cut when [Log.Sync] returns.
+// Append appends lines, each with its newline. After an error, none is appended. The lines survive
+// a kill when Append returns, and a power cut when [Log.Sync] returns.
 func (l *Log) Append(lines []byte) error {
 	if len(lines) == 0 {
 		return nil
@@ -256,7 +257,7 @@ func (l *Log) reopen() error {
 	return nil
 }
 
-// Remove removes the file. The log must still be closed.
+// Remove removes the file. The caller must still call Close.
 func (l *Log) Remove() error { return os.Remove(l.f.Name()) }
 
 // Close closes the log and releases its lock.

@@ -31,7 +31,7 @@ func TestOpen(t *testing.T) {
 	}{
 		{"an empty file", "", nil, ""},
 		{"whole lines", "a\nb\n", nil, "a\nb\n"},
-		{"a line cut off", "a\nb", nil, "a\n"},
+		{"an incomplete line", "a\nb", nil, "a\n"},
 		{"no line", "a", nil, ""},
 		{"a bad line at the end", "a\nbb\n", odd, "a\n"},
 		{"a bad line in the middle", "a\nbb\nc\n", odd, "a\nbb\nc\n"},
@@ -51,7 +51,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: Open = %q, %v, want %q", c.name, got, err, c.counts)
 		}
 		if got := content(t, path); got != c.file {
-			t.Errorf("%s: opened only, the file is %q, want it untouched", c.name, got)
+			t.Errorf("%s: after Open the file is %q, want it unchanged", c.name, got)
 		}
 		if err := errors.Join(l.Append([]byte("x\nyyy\n")), l.Append(nil), l.Close()); err != nil {
 			t.Errorf("%s: %v", c.name, err)
@@ -62,8 +62,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A log that the caller has read is appended to behind what it says that counts, if its size
-// is the one that was read.
+// Resume opens a log for appending after the valid bytes that the caller passes, unless its size
+// has changed.
 func TestResume(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "log")
@@ -80,7 +80,7 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := content(t, path); got != "a\nbb\nto" || l.Size() != 2 {
-		t.Errorf("opened only, the file is %q, of which %d bytes count, want it untouched, and 2", got, l.Size())
+		t.Errorf("after Resume the file is %q with %d valid bytes, want it unchanged, with 2", got, l.Size())
 	}
 	if err := errors.Join(l.Append([]byte("c\n")), l.Close()); err != nil {
 		t.Error(err)
@@ -117,14 +117,14 @@ func TestMissing(t *testing.T) {
 		t.Errorf("the file is %v, %v", fi, err)
 	}
 	if _, _, err := Open(path, Options{New: true}); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("Open of a new log where there is one: %v", err)
+		t.Errorf("Open with New of an existing log: %v", err)
 	}
 	if _, _, err := Open(filepath.Join(path, "log"), Options{}); err == nil {
-		t.Error("a log below a file is opened")
+		t.Error("Open of a log below a file succeeds")
 	}
 }
 
-// Files that a log cannot be are errors that name the file, and nothing blocks.
+// If the file is not a regular one or is too large, Open returns an error that names it.
 func TestOdd(t *testing.T) {
 	dir := t.TempDir()
 	link, large := filepath.Join(dir, "link"), filepath.Join(dir, "large")
@@ -140,7 +140,7 @@ func TestOdd(t *testing.T) {
 		t.Errorf("the link was followed: %v", err)
 	}
 	if got := content(t, large); len(got) != 100 {
-		t.Errorf("the file that is too large has %d bytes now", len(got))
+		t.Errorf("the large file has %d bytes now, want 100", len(got))
 	}
 }
 
@@ -199,7 +199,7 @@ func TestLock(t *testing.T) {
 		t.Errorf("the second Open = %v, want ErrLocked", err)
 	}
 	if err := l.Replace(nil, atomicfile.Write); err == nil {
-		t.Error("a locked log is replaced")
+		t.Error("Replace of a locked log succeeds")
 	}
 	if err := errors.Join(l.Append([]byte("a\n")), l.Close()); err != nil {
 		t.Error(err)
@@ -211,7 +211,7 @@ func TestLock(t *testing.T) {
 	l.Close()
 }
 
-// A write that fails leaves nothing of it behind what counts.
+// If a write fails, the file still has only the valid lines after the next append.
 func TestFull(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(path, []byte("a\nto"), 0o666); err != nil {
@@ -222,12 +222,12 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := l.f
-	if l.f, err = os.Open(path); err != nil { // it takes no writes
+	if l.f, err = os.Open(path); err != nil { // read-only, so writes fail
 		t.Fatal(err)
 	}
 	for range 2 {
 		if err := l.Append([]byte("b\n")); err == nil {
-			t.Error("an append to a file that takes none succeeds")
+			t.Error("an append to a read-only file succeeds")
 		}
 	}
 	l.f.Close()
@@ -241,8 +241,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// A write that fails behind its rename has replaced the log: what is appended then is in
-// the new file, not in the one that is gone.
+// If the write function of Replace fails after its rename, later lines are appended to the new
+// file.
 func TestReplaceThatFailsLate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	l, _, err := Open(path, Options{})
@@ -263,15 +263,15 @@ func TestReplaceThatFailsLate(t *testing.T) {
 	if err := l.Append([]byte("c\n")); err != nil || content(t, path) != "b\nc\n" {
 		t.Errorf("%v: got %q; want err == nil and content(t, path) == \"b\\nc\\n\"", err, content(t, path))
 	}
-	// One that cannot be opened yet is opened by the next call.
+	// If the new file cannot be opened, the next call tries again.
 	gone := func(path string, data []byte) error {
 		return errors.Join(atomicfile.Write(path+".new", data), os.Remove(path), os.Symlink(path+".new", path))
 	}
 	if err := l.Replace([]byte("d\n"), gone); err == nil {
-		t.Fatal("a link is followed")
+		t.Fatal("Replace follows a link")
 	}
 	if err := l.Append([]byte("e\n")); err == nil {
-		t.Fatal("appended to a file that is gone")
+		t.Fatal("an append to a removed file succeeds")
 	}
 	if err := os.Rename(path+".new", path); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
-// Package journal is the record of what was delivered to a feed, src/$feed/etc/fetch/seen
-// (lektor-dir(5)): a line for each version of an entry, appended before the version is visible.
-// It knows names and digests.
+// Package journal reads and writes the journal of a feed, src/$feed/etc/fetch/seen. It has a line
+// for each delivered version of an entry, with its unique name and digests. The line is appended
+// before the version is visible in new/.
 package journal
 
 import (
@@ -26,59 +26,59 @@ import (
 	"github.com/lektordir/lektor/internal/filelog"
 )
 
-// Digest is the first 64 bits of a SHA-256, which distinguish the entries of a feed and
-// their versions. A unique name has as many.
+// Digest is the first 64 bits of a SHA-256. They distinguish the entries of a feed and their
+// versions; the identity in a unique name is such a digest.
 type Digest [8]byte
 
-// DigestOf digests a list of strings, so that different lists differ even
-// where their concatenations do not.
+// DigestOf returns the digest of a list of strings. Lists with the same concatenation have
+// different digests.
 func DigestOf(parts ...string) Digest {
 	sum := HashOf(parts...)
 	return Digest(sum[:8])
 }
 
+// HashOf returns the whole SHA-256 of which [DigestOf] returns a part.
 func HashOf(parts ...string) (sum [sha256.Size]byte) {
-	// All in one piece: the text of an entry is digested several times, and a hash
-	// takes no strings without copying each to a place of its own.
-	pooled := hashed.Get().(*[]byte)
-	defer hashed.Put(pooled)
+	// The parts are hashed in one buffer, which is reused, because writing a string to a hash
+	// allocates a copy of it.
+	pooled := buffers.Get().(*[]byte)
+	defer buffers.Put(pooled)
 	b := (*pooled)[:0]
 	for _, p := range parts {
 		b = binary.BigEndian.AppendUint64(b, uint64(len(p)))
 		b = append(b, p...)
 	}
 	sum = sha256.Sum256(b)
-	if cap(b) <= maxHashed {
+	if cap(b) <= maxBuffer {
 		*pooled = b
 	}
 	return sum
 }
 
-// hashed holds what hashOf puts together, up to a size.
-var hashed = sync.Pool{New: func() any { return new([]byte) }}
+// buffers holds the buffers of HashOf.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-const maxHashed = 1 << 20
+// maxBuffer is the maximum size, in bytes, of a buffer that is kept.
+const maxBuffer = 1 << 20
 
 // String returns 16 hexadecimal digits.
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
-// Key is the second key of an entry, which recognises it when its identifier
-// alone changed. Link digests the link by itself, zero when the entry has none;
-// Rest digests title, content and date.
+// Key is the second key of an entry, by which it is recognised if only its guid changed. Link is a
+// digest of the link, zero if the entry has none; Rest is a digest of title, text and date.
 type Key struct{ Link, Rest [4]byte }
 
-// Record is a line of a journal: one delivered version of an entry, or another
-// identity of one (Unique then names a version that an earlier line names too).
+// Record is a line of a journal: a delivered version of an entry, or an alias, another identity of
+// an entry. The Unique of an alias is in an earlier line, too.
 type Record struct {
 	Identity Digest
 	Key      Key
-	Content  Digest // digest of a version: equal if the entry is unchanged
+	Content  Digest // digest of title, link and text: equal if the entry is unchanged
 	Unique   string
-	Replaces string // unique name of the version taken out of new/ for this one, or ""
+	Replaces string // unique name of the version in new/ that this one replaced, or ""
 }
 
-// Lineage returns the 16 digits by which versions of an entry delivered as r are
-// recognised.
+// Lineage returns the 16 digits that all versions of the entry have in their unique names.
 func (r Record) Lineage() string {
 	if id := entryname.Identity(r.Unique); id != "" {
 		return id
@@ -88,9 +88,9 @@ func (r Record) Lineage() string {
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
-// appendTo adds the record's line: six fields with single spaces between them, the
-// last the CRC-32C of what is before it, in hexadecimal. In the unique name the
-// identity is left out where it is that of the line.
+// appendTo appends the record's line to b: six fields, separated by spaces. The last one is the
+// CRC-32C of the text before it, in hexadecimal. If the identity in the unique name is that of the
+// line, it is omitted from the name.
 func (r Record) appendTo(b []byte) []byte {
 	start := len(b)
 	b = hex.AppendEncode(b, r.Identity[:])
@@ -116,8 +116,8 @@ func (r Record) appendTo(b []byte) []byte {
 	return append(fmt.Appendf(b, "%08x", sum), '\n')
 }
 
-// parseRecord reads a line without its newline. Lines had seven fields before:
-// more of each digest, and the time before the checksum.
+// parseRecord parses a line without its newline. Lines of older versions have seven fields: twice
+// as many digits of each digest, and the time before the checksum.
 func parseRecord(l []byte) (Record, bool) {
 	var r Record
 	if len(l) < 9 || l[len(l)-9] != ' ' {
@@ -158,30 +158,29 @@ func parseRecord(l []byte) (Record, bool) {
 	return r, true
 }
 
-// Journal is what a feed's journal says was delivered. It is a view as of when
-// it was read, and belongs to one goroutine. A feed may have delivered a hundred
-// thousand entries, and its document has a few: so lines are read when they are
-// asked for.
+// Journal is a feed's journal as it was when it was read. It is not safe for concurrent use. A
+// journal may have 100,000 lines for entries that are no longer in the feed's document, so lines
+// are parsed only when they are looked up.
 type Journal struct {
-	Good   int64 // bytes up to the end of the last good line
-	Size   int64 // bytes of the file
-	Parsed int   // how many lines were read, for tests
+	Good   int64 // offset of the end of the last valid line
+	Size   int64 // size of the file, in bytes
+	Parsed int   // number of lines parsed, for tests
 
-	data []byte // up to the end of the last good line
+	data []byte // up to the end of the last valid line
 	ends []int  // offsets of the ends of lines, after the newline
 
-	// Each index is made when it is first asked.
+	// Each index is built when it is first used.
 	byIdentity, byLineage, byKey, byName index
 }
 
-// index finds lines by a hash.
+// index finds lines by a hash. It is a hash table; lines with the same hash are linked lists.
 type index struct {
-	heads  []int32 // by hash: the number of the last line, and 1
-	before []int32 // by line: the one before it with the same hash, and 1
+	heads  []int32 // by hash: 1 + the number of the last line, or 0
+	before []int32 // by line: 1 + the number of the previous line with that hash, or 0
 }
 
-// Read reads a journal; a missing one is empty. A line that is not
-// terminated or has a wrong checksum does not count.
+// Read reads a journal. If the file does not exist, the journal is empty. A line without a newline
+// or with a wrong checksum is not valid, and is ignored.
 func Read(path string) (*Journal, error) {
 	data, err := dirfs.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -208,7 +207,7 @@ func Read(path string) (*Journal, error) {
 	return j, nil
 }
 
-// line returns a line without its newline.
+// line returns line i without its newline.
 func (j *Journal) line(i int) []byte {
 	begin := 0
 	if i > 0 {
@@ -217,12 +216,13 @@ func (j *Journal) line(i int) []byte {
 	return j.data[begin : j.ends[i]-1]
 }
 
+// at parses line i.
 func (j *Journal) at(i int) (Record, bool) {
 	j.Parsed++
 	return parseRecord(j.line(i))
 }
 
-// All yields the lines that count.
+// All yields the valid lines with their numbers.
 func (j *Journal) All(yield func(int, Record) bool) {
 	for i := range j.ends {
 		if r, ok := j.at(i); ok && !yield(i, r) {
@@ -231,7 +231,7 @@ func (j *Journal) All(yield func(int, Record) bool) {
 	}
 }
 
-// Last returns the last n of the lines that count, the newest first.
+// Last returns the last n valid lines, the newest first.
 func (j *Journal) Last(n int) (recs []Record) {
 	for i := len(j.ends) - 1; i >= 0 && len(recs) < n; i-- {
 		if r, ok := j.at(i); ok {
@@ -241,7 +241,7 @@ func (j *Journal) Last(n int) (recs []Record) {
 	return recs
 }
 
-// Bad counts the lines before the last good one that do not count.
+// Bad returns the number of invalid lines before the last valid one.
 func (j *Journal) Bad() int {
 	n := len(j.ends)
 	for range j.All {
@@ -250,8 +250,8 @@ func (j *Journal) Bad() int {
 	return n
 }
 
-// fields returns the beginnings of identity, link, rest and content of a line, eight
-// digits of each, and all from the unique name on; nil of a line that does not count.
+// fields returns the first eight digits of identity, link, rest and content of a line, and the text
+// from the unique name on. If the line is too short to be valid, they are nil.
 func fields(l []byte) (id, link, rest, content, unique []byte) {
 	wide := 16
 	if len(l) > 32 && l[16] != ' ' {
@@ -264,7 +264,7 @@ func fields(l []byte) (id, link, rest, content, unique []byte) {
 	return l[:8], k[:8], k[wide/2 : wide/2+8], k[wide+1 : wide+9], l[3*(wide+1):]
 }
 
-// hash mixes texts of eight digits.
+// hash returns a hash of texts of eight digits.
 func hash(parts ...[]byte) uint64 {
 	h := uint64(0)
 	for _, p := range parts {
@@ -285,15 +285,15 @@ func hashOfName(l []byte) uint64 {
 	return hashOfStem(unique)
 }
 
-// hashOfStem is that of the part of a unique name that is the same whether the identity is
-// left out or not.
+// hashOfStem returns the hash of the part of a unique name before the identity, which a line may
+// omit.
 func hashOfStem(unique []byte) uint64 {
 	stem, _, _ := bytes.Cut(unique, []byte{'I'})
 	return uint64(crc32.Checksum(stem, crcTable))
 }
 
-// hashOfLineage is that of the identity in the unique name of a line, and of the line's own
-// where none is in the name.
+// hashOfLineage returns the hash of the identity in the unique name of a line, or of the line's
+// identity if the name has none.
 func hashOfLineage(l []byte) uint64 {
 	id, _, _, _, unique := fields(l)
 	n := bytes.IndexByte(unique, 'I') + 1
@@ -303,7 +303,7 @@ func hashOfLineage(l []byte) uint64 {
 	return hash(unique[n : n+8])
 }
 
-// fill builds an index, once. The func of computes the hash of a line.
+// fill builds an index if it is empty. The function of returns the hash of a line.
 func (j *Journal) fill(x *index, of func(line []byte) uint64) {
 	if x.heads != nil {
 		return
@@ -321,8 +321,8 @@ func (j *Journal) fill(x *index, of func(line []byte) uint64) {
 	}
 }
 
-// find returns, oldest first, the records whose lines have the hash h and for which is
-// returns true. The func of computes the hash of a line if the index is not built yet.
+// find returns, oldest first, the records whose lines have the hash h and for which is returns
+// true. It builds the index if necessary; the function of returns the hash of a line.
 func (j *Journal) find(x *index, of func(line []byte) uint64, h uint64, is func(Record) bool) []Record {
 	j.fill(x, of)
 	var found []Record
@@ -335,6 +335,7 @@ func (j *Journal) find(x *index, of func(line []byte) uint64, h uint64, is func(
 	return found
 }
 
+// digits returns the first eight hexadecimal digits of b.
 func digits(b []byte) []byte { return hex.AppendEncode(make([]byte, 0, 16), b)[:8] }
 
 // Versions returns the records of an identity, oldest first.
@@ -347,13 +348,12 @@ func (j *Journal) WithKey(k Key) []Record {
 	return j.find(&j.byKey, hashOfKey, hash(digits(k.Link[:]), digits(k.Rest[:])), func(r Record) bool { return r.Key == k })
 }
 
-// LineageOf returns the records of all versions of the entry that a record is of,
-// under whichever identity, oldest first.
+// LineageOf returns the records of all versions and aliases of the entry of a record, oldest first.
 func (j *Journal) LineageOf(r Record) []Record {
 	if found := j.Lineage(r.Lineage()); len(found) > 0 {
 		return found
 	}
-	return []Record{r} // under a name that our fetchers never make
+	return []Record{r} // its unique name is not of lektor's form
 }
 
 // Lineage returns the records of an entry by the 16 digits of its unique names, oldest first.
@@ -361,7 +361,7 @@ func (j *Journal) Lineage(want string) []Record {
 	return j.find(&j.byLineage, hashOfLineage, hash([]byte(want[:8])), func(r Record) bool { return r.Lineage() == want })
 }
 
-// Named returns the last record of a unique name.
+// Named returns the last record with a unique name.
 func (j *Journal) Named(unique string) (Record, bool) {
 	r := Newest(j.find(&j.byName, hashOfName, hashOfStem([]byte(unique)), func(r Record) bool { return r.Unique == unique }))
 	if r == nil {
@@ -370,14 +370,14 @@ func (j *Journal) Named(unique string) (Record, bool) {
 	return *r, true
 }
 
-// Append appends records to the journal at path, which was read as j
-// under the feed's lock. The part of the file that does not count is cut off first,
-// and so is what could not be written whole; the error is an [*uncutError] when that
-// failed. It does not sync.
+// Append appends records to the journal at path, which the caller has read as j while holding the
+// feed's lock. It first truncates the file after its last valid line. If appending fails, it
+// truncates the file to that length; if that fails, too, the error is an [*UncutError]. It does
+// not sync.
 func Append(path string, j *Journal, recs []Record) error {
 	log, err := filelog.Resume(path, j.Good, j.Size)
 	if errors.Is(err, filelog.ErrChanged) {
-		return &os.PathError{Op: "write", Path: path, Err: errors.New("somebody changed it without the feed's lock")}
+		return &os.PathError{Op: "write", Path: path, Err: errors.New("another program changed it without the feed's lock")}
 	}
 	if err != nil {
 		return err
@@ -386,7 +386,7 @@ func Append(path string, j *Journal, recs []Record) error {
 	for _, r := range recs {
 		b = r.appendTo(b)
 	}
-	// NFS and quotas report errors of writing when a file is closed.
+	// With NFS and quotas, Close reports errors of writing.
 	if err := errors.Join(log.Append(b), log.Close()); err != nil {
 		if cerr := Truncate(path, j.Good); cerr != nil {
 			return &UncutError{errors.Join(err, cerr)}
@@ -398,12 +398,12 @@ func Append(path string, j *Journal, recs []Record) error {
 	return nil
 }
 
-// UncutError reports that a failed append may have left whole lines, which count.
+// UncutError reports that a failed append may have left whole lines, which are valid.
 type UncutError struct{ error }
 
 func (e *UncutError) Unwrap() error { return e.error }
 
-// Truncate takes the last append back, durably.
+// Truncate truncates the journal at path to a size, and syncs it.
 func Truncate(path string, size int64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -416,19 +416,19 @@ func Truncate(path string, size int64) error {
 	return f.Sync()
 }
 
-// compactFrom is the number of lines from which a journal is worth compacting.
+// compactFrom is the minimum number of lines of a journal that is worth compacting.
 const compactFrom = 512
 
-// WorthCompacting reports whether more than half of the lines repeat what an earlier line
-// says, or lines are longer than they need be. Compaction always finds these repeats, and
-// may find more.
+// WorthCompacting reports whether more than half of the lines have the identity and content of an
+// earlier line, or whether older versions wrote long lines. It may miss some of the lines that
+// [Compact] removes.
 func (j *Journal) WorthCompacting() bool {
 	n := len(j.ends)
 	if n < compactFrom {
 		return false
 	}
 	if middle := j.line(n / 2); len(middle) > 16 && middle[16] != ' ' {
-		return true // earlier lines are no shorter
+		return true // the lines before it are long, too
 	}
 	j.fill(&j.byIdentity, hashOfIdentity)
 	repeats := 0
@@ -440,8 +440,8 @@ func (j *Journal) WorthCompacting() bool {
 	return repeats > n/2
 }
 
-// repeats reports whether one of the four lines before line i that have its hash, which are
-// mostly the versions of its entry, has its identity and content.
+// repeats reports whether line i has the identity and content of one of the last four lines before
+// it with the same hash. These are mostly versions of the same entry.
 func (j *Journal) repeats(i int) bool {
 	before := j.byIdentity.before
 	if before[i] == 0 {
@@ -457,8 +457,8 @@ func (j *Journal) repeats(i int) bool {
 	return false
 }
 
-// live returns the records that compaction keeps, in order: of every identity and
-// content the last one. No identity and no delivered digest is forgotten.
+// live returns the records that compaction keeps, in order: the last record of every pair of
+// identity and content.
 func (j *Journal) live() []Record {
 	type version struct{ identity, content Digest }
 	last := make(map[version]int, len(j.ends))
@@ -468,16 +468,16 @@ func (j *Journal) live() []Record {
 	live := make([]Record, 0, len(last))
 	for i, r := range j.All {
 		if last[version{r.Identity, r.Content}] == i {
-			r.Replaces = "" // long since taken out
+			r.Replaces = "" // the replacement is finished, because nothing is staged
 			live = append(live, r)
 		}
 	}
 	return live
 }
 
-// Compact rewrites the journal with its live records: written aside,
-// synced, renamed, and the directory synced. The caller holds the feed's lock,
-// and has made sure that nothing in tmp/ needs a name which is forgotten.
+// Compact atomically and durably replaces the journal by one with its live records. The caller
+// holds the feed's lock, and tmp/$feed is empty: recovery could not deliver an entry whose name the
+// journal has lost.
 func Compact(path string, j *Journal) (*Journal, error) {
 	var b []byte
 	for _, r := range j.live() {
@@ -489,10 +489,10 @@ func Compact(path string, j *Journal) (*Journal, error) {
 	return Read(path)
 }
 
-// Lineages returns, for the identities that the journal at path has and that are not in the
-// unique names of their entries, the 16 digits that those names have: an entry whose guid
-// changed keeps the ones that it was delivered with first, and on a machine that met the feed
-// later they are others. It takes no lock; a feed without a journal has none.
+// Lineages maps each identity in the journal at path to the lineage of its entry, if these differ.
+// They differ if the guid of the entry changed, because its unique names keep the first identity.
+// On a machine that subscribed to the feed later, the first identity is another one. Lineages takes
+// no lock. If the file does not exist, the map is empty.
 func Lineages(path string) (map[string]string, error) {
 	j, err := Read(path)
 	if err != nil {

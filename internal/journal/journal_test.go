@@ -37,7 +37,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
-// Whatever is cut off or flipped, the lines that are whole count and no other.
+// If a journal is truncated or a byte is changed, exactly the undamaged lines are valid.
 func TestJournalDamage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seen")
 	var whole []byte
@@ -57,14 +57,14 @@ func TestJournalDamage(t *testing.T) {
 			want++
 		}
 		if j.Len() != want || j.Good != int64(ends[want]) {
-			t.Fatalf("cut at %d: %d lines up to %d, want %d up to %d", n, j.Len(), j.Good, want, ends[want])
+			t.Fatalf("truncated at %d: %d lines up to %d, want %d up to %d", n, j.Len(), j.Good, want, ends[want])
 		}
 		if err := Append(path, j, []Record{recordOf(9)}); err != nil {
 			t.Fatal(err)
 		}
 		j, _ = Read(path)
 		if j.Len() != want+1 || j.Bad() != 0 {
-			t.Fatalf("cut at %d, then appended: %d lines, %d bad", n, j.Len(), j.Bad())
+			t.Fatalf("truncated at %d, then appended: %d lines, %d bad", n, j.Len(), j.Bad())
 		}
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -83,10 +83,10 @@ func TestJournalDamage(t *testing.T) {
 		}
 		for i := range 5 {
 			_, ok := j.Named(recordOf(i).Unique)
-			// A newline lost makes one bad line of two.
+			// A changed newline makes one bad line of two.
 			damaged := i == hit || at == ends[hit+1]-1 && i == hit+1
 			if ok == damaged {
-				t.Fatalf("flipped %d: line %d counts: %v", at, i, ok)
+				t.Fatalf("changed byte %d: line %d is valid: %v", at, i, ok)
 			}
 		}
 	}
@@ -113,12 +113,12 @@ func TestJournalLookups(t *testing.T) {
 		t.Errorf("with key: %v", got)
 	}
 	if _, ok := j.Named("nobody"); ok {
-		t.Error("named nobody")
+		t.Error("Named finds an unknown name")
 	}
 }
 
-// A journal of which more than half are repeats is compacted, wherever they are; one of
-// changed entries is not.
+// A journal is worth compacting if more than half of its lines are repeats, wherever they are. A
+// journal of changed entries is not.
 func TestWorthCompacting(t *testing.T) {
 	for _, c := range []struct {
 		name           string
@@ -174,7 +174,7 @@ func FuzzParseRecord(f *testing.F) {
 	})
 }
 
-// A forged line names nothing but entries.
+// A line whose names are not those of entries is not valid, even if its checksum is right.
 func TestForgedRecord(t *testing.T) {
 	for _, name := range []string{"..", ".", ".x", "a/b", "a;gone"} {
 		for _, replaces := range []bool{false, true} {
@@ -186,21 +186,20 @@ func TestForgedRecord(t *testing.T) {
 			}
 			b := r.appendTo(nil)
 			if _, ok := parseRecord(b[:len(b)-1]); ok {
-				t.Errorf("%s counts", b)
+				t.Errorf("%s is valid", b)
 			}
 		}
 	}
 }
 
-// FuzzJournal reads whatever is in a journal's file. Lines that count are
-// those that a fetcher wrote whole; appending keeps them all, adds the new
-// one, and leaves a file that ends in a good line.
+// FuzzJournal reads a journal of arbitrary bytes and appends a line. The valid lines stay, and the
+// file ends with the new line.
 func FuzzJournal(f *testing.F) {
 	one, two := recordOf(1).appendTo(nil), recordOf(2).appendTo(nil)
 	wrong := bytes.Clone(two)
 	wrong[3] ^= 1
 	for _, lines := range [][][]byte{
-		nil, {one}, {one, two}, {one, one, two, one}, // once and again
+		nil, {one}, {one, two}, {one, one, two, one}, // repeated
 		{one, two[:len(two)-1]}, {one, two[:20]}, {one[:len(one)-1], two}, // cut off
 		{wrong, one}, {one, wrong}, {one, wrong, two}, {one, wrong[:40], two}, // damaged
 		{[]byte("\n\n"), one}, {one, bytes.Repeat([]byte{0}, 100)}, {[]byte("\xff\x00"), two},
@@ -216,7 +215,7 @@ func FuzzJournal(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The lines that count, by the definition.
+		// The valid lines, found in the simplest way.
 		var good [][]byte
 		rest := file
 		for {
@@ -230,7 +229,7 @@ func FuzzJournal(f *testing.F) {
 			rest = more
 		}
 		if j.Len() != len(good) {
-			t.Fatalf("%d lines count, not %d", j.Len(), len(good))
+			t.Fatalf("%d lines are valid, want %d", j.Len(), len(good))
 		}
 		next := recordOf(99)
 		if err := Append(path, j, []Record{next}); err != nil {
@@ -241,7 +240,7 @@ func FuzzJournal(f *testing.F) {
 			t.Fatal(err)
 		}
 		if again.Len() != len(good)+1 || again.Good != again.Size {
-			t.Fatalf("%d lines count, not %d; good up to %d of %d", again.Len(), len(good)+1, again.Good, again.Size)
+			t.Fatalf("%d lines are valid, want %d; valid up to %d of %d", again.Len(), len(good)+1, again.Good, again.Size)
 		}
 		if got, ok := again.Named(next.Unique); !ok || got != next {
 			t.Fatalf("%+v, %v", got, ok)
@@ -252,16 +251,16 @@ func FuzzJournal(f *testing.F) {
 				continue
 			}
 			if _, ok := again.Named(r.Unique); !ok {
-				t.Fatalf("%s is forgotten", r.Unique)
+				t.Fatalf("%s is lost", r.Unique)
 			}
 		}
 	})
 }
 
-// Len counts the lines that count.
+// Len returns the number of valid lines.
 func (j *Journal) Len() int { return len(j.ends) - j.Bad() }
 
-// Compaction forgets no identity, no delivered digest and no newest name.
+// Compaction keeps every identity, every content, and the newest name of each entry.
 func TestCompaction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seen")
 	j, _ := Read(path)
@@ -290,7 +289,7 @@ func TestCompaction(t *testing.T) {
 	}
 	for _, r := range recs {
 		if has[version{r.Identity, r.Content}] == "" {
-			t.Errorf("forgotten: %v", r)
+			t.Errorf("lost: %v", r)
 		}
 	}
 	for i := range 3 {
@@ -302,7 +301,7 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
-// Lines of before are read, and written anew in half the bytes.
+// Long lines of older versions are read, and compaction makes them shorter.
 func TestCompactionOfLongLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seen")
 	var b strings.Builder
@@ -328,9 +327,9 @@ func TestCompactionOfLongLines(t *testing.T) {
 		got = append(got, r)
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("%d lines, not %d", len(got), len(want))
+		t.Errorf("%d lines, want %d", len(got), len(want))
 	}
 	if n := int(j.Size); n > b.Len()*6/10 {
-		t.Errorf("%d bytes of %d", n, b.Len())
+		t.Errorf("%d bytes, want at most 60 %% of %d", n, b.Len())
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// An identity that is not that of its entry's unique name leads to that; one that is
-// leads nowhere, and a journal that is not there is none.
+// Lineages has an identity only if it differs from that in the entry's unique name. A missing
+// journal has no lineages.
 func TestLineages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seen")
 	if found, err := Lineages(path); err != nil || len(found) > 0 {

@@ -159,7 +159,7 @@ var (
 func (r *Request) set(port, path, protocol string) error {
 	n, err := strconv.Atoi(port)
 	if err != nil || n < 1 || n > 65535 || strings.Trim(port, "0123456789") != "" {
-		return Sayf("The port %q is none: it is a number from 1 to 65535.", termsafe.Brief(port))
+		return Sayf("The port %q is not a number from 1 to 65535.", termsafe.Brief(port))
 	}
 	r.Port = n
 	r.Protocol = Cloud{Protocol: protocol}.protocol()
@@ -167,10 +167,10 @@ func (r *Request) set(port, path, protocol string) error {
 	case HTTPPost, HTTPSPost:
 	case XMLRPC:
 		if r.Procedure == "" {
-			return Sayf("With the protocol xml-rpc, notifyProcedure says what to call.")
+			return Sayf("With the protocol xml-rpc, notifyProcedure must name the procedure to call.")
 		}
 		if !procedure().MatchString(r.Procedure) {
-			return Sayf("The name of notifyProcedure is none.")
+			return Sayf("The name in notifyProcedure is not valid.")
 		}
 	default:
 		return Sayf("Can't accept the subscription because the protocol, %q, is unsupported.", termsafe.Brief(protocol))
@@ -180,7 +180,7 @@ func (r *Request) set(port, path, protocol string) error {
 	}
 	u, err := url.Parse("http://x" + path)
 	if err != nil || len(path) > MaxURL || u.Host != "x" || u.User != nil || u.Fragment != "" || strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
-		return Sayf("The path is none.")
+		return Sayf("The path is not valid.")
 	}
 	r.Path = path
 	r.Domain = strings.Trim(r.Domain, "[]")

@@ -46,7 +46,7 @@ func TestRequestIsReadAsItWasSent(t *testing.T) {
 			t.Errorf(" got %+v, %v\nwant %+v", q, err, want)
 		}
 		if _, err := RequestOf(m.Params, 2); err == nil {
-			t.Error("three where there are two at most")
+			t.Error("three feeds are accepted, but the maximum is two")
 		}
 	}
 	q := Request{Port: 8080, Path: "/x", Protocol: HTTPPost}
@@ -120,7 +120,7 @@ func FuzzReadRequest(f *testing.F) {
 			t.Fatalf("%q: %+v, %v", body, q, err)
 		}
 		if want := strings.Trim(q.Domain, "[]"); want == "" && u.Hostname() != "192.0.2.1" || want != "" && u.Hostname() != want {
-			t.Fatalf("%q: %s is asked", body, u.Hostname())
+			t.Fatalf("%q: the host of the callback is %s", body, u.Hostname())
 		}
 	})
 }

@@ -45,7 +45,7 @@ func ReadNotification(contentType, query string, body []byte) (Notification, err
 			n.add(p.Strings()...)
 		}
 		if len(n.URLs) == 0 {
-			return n, errors.New("no URL in it")
+			return n, errors.New("it contains no URL")
 		}
 		return n, nil
 	}
@@ -62,7 +62,7 @@ func ReadNotification(contentType, query string, body []byte) (Notification, err
 		}
 	}
 	if len(n.URLs) == 0 {
-		return n, errors.New("no URL in it")
+		return n, errors.New("it contains no URL")
 	}
 	return n, nil
 }

@@ -193,7 +193,7 @@ func registerXMLRPC(ctx context.Context, c *fetch.Client, cloud Cloud, target st
 	for _, n := range []int{6, 5} {
 		v, err := call(ctx, c, fetch.Post{URL: target}, procedure, params[:n]...)
 		if err == nil && !v.True() && v.Members == nil {
-			err = &fetch.RefusedError{URL: target, Message: cmp.Or(termsafe.Brief(v.Text), "it answered, but not that it worked")}
+			err = &fetch.RefusedError{URL: target, Message: cmp.Or(termsafe.Brief(v.Text), "the answer does not report success")}
 		}
 		if _, refused := errors.AsType[*fetch.RefusedError](err); !refused {
 			return err
@@ -296,9 +296,9 @@ func verdict(a *fetch.Answer, strict bool) (string, error) {
 			return msg, e
 		}
 	} else if a.Success() && htmlPage().Match(a.Body) {
-		return "", &fetch.RefusedError{URL: a.FinalURL, Message: "it answered with a web page, so it is no cloud"}
+		return "", &fetch.RefusedError{URL: a.FinalURL, Message: "it answered with a web page, so it is not a cloud"}
 	} else if a.Success() && strict {
-		return "", &fetch.RefusedError{URL: a.FinalURL, Message: "it answered, but not with a result, so it is no cloud"}
+		return "", &fetch.RefusedError{URL: a.FinalURL, Message: "it answered, but not with a result, so it is not a cloud"}
 	}
 	return msg, a.Verdict(msg, "and registered nothing")
 }
@@ -403,7 +403,7 @@ func Save(ctx context.Context, c *fetch.Client, url string, chosen bool, user, p
 	}
 	if v.Text == "" {
 		if v.Text = v.Members["url"].Text; v.Text == "" {
-			return "", &fetch.RefusedError{URL: url, Message: "it did not say where the feed is now"}
+			return "", &fetch.RefusedError{URL: url, Message: "the answer lacks the URL of the feed"}
 		}
 	}
 	return termsafe.Brief(v.Text), nil

@@ -23,13 +23,13 @@ func client(t *testing.T) *fetch.Client {
 	return c
 }
 
-// request is what a fake peer was sent.
+// request is a request that a fake peer received.
 type request struct {
 	method, uri, accept, contentType, body string
 	form                                   url.Values
 }
 
-// peer is a fake cloud that answers by a function, and remembers.
+// peer is a fake cloud that answers by a function, and records all requests.
 type peer struct {
 	*httptest.Server
 	got []request
@@ -260,7 +260,7 @@ func TestQuirkSingleQuotesAndWorse(t *testing.T) {
 }
 
 func TestQuirkPathsInAnyCaseAndWithSlash(t *testing.T) {
-	// A cloud that knows only one of the spellings of what feeds say.
+	// Each cloud has only one of the paths that feeds name.
 	for _, there := range []string{"/pleaseNotify", "/rsscloud/pleaseNotify", "/pleaseNotify/"} {
 		for _, path := range []string{"/pleaseNotify", "/PLEASENOTIFY/", "/rsscloud/pleaseNotify/", ""} {
 			if there == "/pleaseNotify/" && path != "/pleaseNotify" {
@@ -331,8 +331,8 @@ func TestQuirkEmptyRegisterProcedure(t *testing.T) {
 	}
 }
 
-// Clouds insist on it even where it means nothing, and call by XML-RPC without a
-// name when they were told none.
+// Some clouds require the parameter even if it has no meaning. Without it, they call by
+// XML-RPC without a procedure name.
 func TestQuirkMissingNotifyProcedure(t *testing.T) {
 	p := serve(t, func(w http.ResponseWriter, r request) {
 		if _, ok := r.form["notifyProcedure"]; !ok {
@@ -355,7 +355,7 @@ func TestQuirkHTTPSPost(t *testing.T) {
 	if u, err := c.URL(); u != "https://cloud.example/pleaseNotify" || err != nil {
 		t.Error(u, err)
 	}
-	// For a callback by https it is asked for, and given up where it is unknown.
+	// For an https callback, https-post is requested first, and http-post if that is refused.
 	var asked []string
 	p := serve(t, func(w http.ResponseWriter, r request) {
 		asked = append(asked, r.form.Get("protocol"))
@@ -460,7 +460,7 @@ func TestQuirkXMLRPCUntypedStringPortScalarForList(t *testing.T) {
 	}
 }
 
-// The walkthrough has five parameters, and domain came later.
+// The walkthrough has five parameters; the sixth, domain, was added later.
 func TestQuirkXMLRPCWithoutDomain(t *testing.T) {
 	var counts []int
 	p := serve(t, func(w http.ResponseWriter, r request) {
@@ -524,11 +524,11 @@ func TestKey(t *testing.T) {
 		}
 	}
 	if Key("http://a/x") == Key("http://a/y") || Key("http://a/") == Key("http://b/") {
-		t.Error("too much alike")
+		t.Error("URLs of different feeds have one key")
 	}
 }
 
-// An attack: XML-RPC nested 100,000 deep, alone and within the limit of bytes.
+// XML-RPC that is nested 100,000 deep, or less within the limit of bytes, is refused.
 func TestAttackNestedXMLRPC(t *testing.T) {
 	deep := []byte("<methodCall><params><param>" + strings.Repeat("<value><array><data>", 100_000))
 	if _, err := Decode(deep); err == nil || !strings.Contains(err.Error(), "more than 65536 bytes") {
@@ -578,7 +578,7 @@ func FuzzChallenge(f *testing.F) {
 	})
 }
 
-// Some return a struct with flError, as they do for pings.
+// Some clouds answer a registration with a struct that has flError, as for pings.
 func TestQuirkXMLRPCStructThatRefuses(t *testing.T) {
 	p := serve(t, func(w http.ResponseWriter, _ request) {
 		fmt.Fprint(w, `<?xml version="1.0"?><methodResponse><params><param><value><struct><member><name>flError</name><value><boolean>1</boolean></value></member><member><name>message</name><value>no such feed</value></member></struct></value></param></params></methodResponse>`)
@@ -609,8 +609,8 @@ func TestPingTargetOfXMLRPCWithoutPath(t *testing.T) {
 	}
 }
 
-// Base64 stands for bytes, with white space wherever it likes; what is none is an error
-// wherever it is, and not an empty text.
+// Base64 may contain white space anywhere. Invalid base64 is an error at any place, not an
+// empty text.
 func TestBase64(t *testing.T) {
 	call := func(value string) string {
 		return "<methodCall><params><param><value>" + value + "</value></param></params></methodCall>"

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Seeds of the fuzz targets are checked in, so that they do not begin with
-// nothing.
+// Each fuzz target has seeds in testdata.
 func TestFuzzSeedsAreThere(t *testing.T) {
 	for _, target := range []string{"FuzzDecode", "FuzzReadNotification", "FuzzChallenge", "FuzzReadRequest"} {
 		if seeds, _ := filepath.Glob(filepath.Join("testdata", "fuzz", target, "*")); len(seeds) < 3 {

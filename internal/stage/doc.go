@@ -1,4 +1,3 @@
-// Package stage finds the entries of a feed's document that are new or have changed, by the
-// feed's journal, and stages them in a transaction of package commit. The files of an entry
-// are bytes to it.
+// Package stage compares the entries of a feed's document with the feed's journal, and stages those
+// that are new or have changed in a transaction of package commit.
 package stage

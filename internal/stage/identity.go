@@ -8,23 +8,24 @@ import (
 	"github.com/lektordir/lektor/internal/journal"
 )
 
-// item is an entry and what it is recognised by (DESIGN: identity and change).
+// item is an entry with the digests by which it is recognised.
 type item struct {
 	*Item
 	identity journal.Digest
-	// others are identities under which the entry may have been recorded when
-	// the document was another: alone with its guid, or sharing it.
+	// others holds the identities that the entry may have had in an older document. They differ
+	// from identity because other entries of the document may share the guid or the link.
 	others []journal.Digest
 	bare   journal.Digest // digest of the guid only, or of the link if there is no guid
-	// ambiguous reports that other entries of the document share guid and link.
+	// ambiguous is true if other entries of the document have the same guid and link.
 	ambiguous bool
 	key       journal.Key
 	rest      journal.Digest // digest of title, text and date
-	content   journal.Digest
-	earlier   *item // by Item.Earlier
+	content   journal.Digest // digest of title, link and text
+	earlier   *item          // the item of Item.Earlier, or nil
 }
 
-// is reports whether a digest is of the content of the item, in either reading.
+// is reports whether content is the digest of the item's content, as it is read now or as earlier
+// versions of the program read it.
 func (it *item) is(content journal.Digest) bool {
 	return content == it.content || it.earlier != nil && content == it.earlier.content
 }
@@ -45,7 +46,7 @@ func (it *item) identities() iter.Seq[journal.Digest] {
 	}
 }
 
-// digests sets the digests that depend only on the entry's own fields.
+// digests sets the digests that do not depend on other entries of the document.
 func (it *item) digests() {
 	text := it.text()
 	it.content = journal.DigestOf("content", it.Title, it.Link, text)
@@ -57,8 +58,8 @@ func (it *item) digests() {
 	}
 }
 
-// shared records for each key whether a document has several different values with it, and
-// the first of them.
+// shared records, for each key, the first value that a document has with it, and whether it has
+// different ones.
 type shared[K, V comparable] map[K]struct {
 	first   V
 	several bool
@@ -73,8 +74,8 @@ func (s shared[K, V]) add(k K, v V) {
 	s[k] = x
 }
 
-// identify computes the identity of each entry of a document. It omits and counts repeated
-// entries.
+// identify computes the identity of each entry of a document. If several entries have one
+// identity, it keeps the newest; repeated is the number of the others.
 func identify(doc Document) (out []*item, repeated int) {
 	items := doc.Items
 	type pair struct{ guid, link string }
@@ -135,15 +136,15 @@ func identify(doc Document) (out []*item, repeated int) {
 	return out, repeated
 }
 
-// readEarlier identifies the items of a document that have an earlier reading by it, among
-// the others as they were then.
+// readEarlier sets the earlier field of items with Item.Earlier. It identifies the earlier readings
+// among each other, because an identity depends on the whole document.
 func readEarlier(doc Document, items []*item) {
 	if !slices.ContainsFunc(items, func(it *item) bool { return it.Earlier != nil }) {
 		return
 	}
 	before := doc
 	before.Items = slices.Clone(doc.Items)
-	now := make(map[*Item]*Item, len(doc.Items)) // by the one before
+	now := make(map[*Item]*Item, len(doc.Items)) // earlier item -> present item
 	for i := range before.Items {
 		if e := doc.Items[i].Earlier; e != nil {
 			before.Items[i] = *e
@@ -163,10 +164,10 @@ func readEarlier(doc Document, items []*item) {
 	}
 }
 
-// find returns the last record of the item as it was delivered before, or nil. A bare guid
-// may record any entry that shared the guid in some document, so records with the item's
-// own link come first, and while the guid is shared, a record of the bare guid with another
-// link does not match. If the link is shared too, only the content decides.
+// find returns the last record of the item, or nil if it was not delivered. If several entries have
+// shared the guid in some document, a record of the guid alone may belong to any of them. So records
+// with the item's own link come first. If the guid is shared in this document, a record of the guid
+// with another link does not match. If guid and link are shared, only the content decides.
 func (it *item) find(j *journal.Journal) *journal.Record {
 	own := j.Versions(it.identity)
 	if slices.ContainsFunc(own, func(r journal.Record) bool { return r.Key.Link == it.key.Link }) {
@@ -176,7 +177,7 @@ func (it *item) find(j *journal.Journal) *journal.Record {
 	for i, id := range it.others {
 		others[i] = j.Versions(id)
 		for _, r := range others[i] {
-			if r.Key.Link == it.key.Link && (!it.ambiguous || r.Content == it.content || r.Content == it.foreignContent()) {
+			if r.Key.Link == it.key.Link && (!it.ambiguous || r.Content == it.content || r.Content == it.importedContent()) {
 				return journal.Newest(others[i])
 			}
 		}
@@ -192,11 +193,11 @@ func (it *item) find(j *journal.Journal) *journal.Record {
 	return nil
 }
 
-// origins returns for each entry the last record of the delivered entry that it equals, or
-// nil. If two entries of a document match one delivered entry, for example because a guid
-// was renumbered and the old one came back, only one gets it: the one that was delivered as
-// it, else the one that was recognised as it, else the one that may be it. split reports
-// the others, which are new.
+// origins returns, for each entry of a document, the last record of the delivered entry that it
+// matches, or nil. If several match one delivered entry, for example because its guid changed and
+// then the old guid came back, only one gets the record: the one whose identity is in the unique
+// name, or the one whose identity is in the record, or any of them. split is true for the others,
+// which are new.
 func origins(j *journal.Journal, items []*item) (known []*journal.Record, split []bool) {
 	known = make([]*journal.Record, len(items))
 	split = make([]bool, len(items))
@@ -212,13 +213,13 @@ func origins(j *journal.Journal, items []*item) (known []*journal.Record, split 
 		}
 		return 0
 	}
-	claims := make(map[string]int, len(items)) // lineage -> entry
+	claims := make(map[string]int, len(items)) // lineage -> index of the item that gets the record
 	for i, it := range slices.Backward(items) {
 		if known[i] = it.find(j); known[i] == nil && it.earlier != nil {
 			known[i] = it.earlier.find(j)
 		}
 		if known[i] == nil {
-			if known[i] = it.foreign(j, items); known[i] == nil {
+			if known[i] = it.matchImported(j, items); known[i] == nil {
 				continue
 			}
 		}
@@ -236,11 +237,11 @@ func origins(j *journal.Journal, items []*item) (known []*journal.Record, split 
 	return known, split
 }
 
-// renumberings finds entries delivered before whose guid alone changed.
+// renumberings finds delivered entries of which only the guid has changed.
 type renumberings struct {
 	j       *journal.Journal
 	present map[journal.Digest]bool         // identities that the document has
-	found   map[journal.Key]*journal.Record // the same for all entries with a key; nil once it is taken
+	found   map[journal.Key]*journal.Record // results of take; nil after the first
 }
 
 func newRenumberings(j *journal.Journal, items []*item) *renumberings {
@@ -253,9 +254,9 @@ func newRenumberings(j *journal.Journal, items []*item) *renumberings {
 	return &renumberings{j, present, map[journal.Key]*journal.Record{}}
 }
 
-// take returns the record of a delivered entry that equals the item in all but its guid, if
-// the item has a link and the old guid is no longer in the document. It returns a record
-// only once.
+// take returns the record of a delivered entry that has all values of the item except the guid, or
+// nil. The item must have a link, and the document must no longer have the old guid. take returns
+// each record only once.
 func (n *renumberings) take(it *item) *journal.Record {
 	if it.Link == "" {
 		return nil

@@ -10,32 +10,30 @@ import (
 	"github.com/lektordir/lektor/internal/textfile"
 )
 
-// Item is an entry as a document has it, on its way into a lektor-dir: what says which
-// entry it is, and whether it changed.
+// Item is an entry of a document, with the values that identify it and show whether it has changed.
 type Item struct {
-	// GUID is the identifier that the entry has in the document, byte for byte
-	// (Atom id, RSS guid, JSON Feed id), "" for none.
+	// GUID is the identifier of the entry in the document, byte for byte (Atom id, RSS guid,
+	// JSON Feed id), or "" if it has none.
 	GUID        string
 	Title, Link string
 	PubDate     time.Time
-	PubDateRaw  string // the date as found, if it could not be read
-	// Updated says which of two versions in one document is the newer one; zero means PubDate.
+	PubDateRaw  string // the date in the document, if it could not be parsed
+	// Updated decides which of two versions is newer; zero means PubDate.
 	Updated time.Time
-	// Text is the text of the content, by which a change is distinguished from one of the
-	// markup; white space does not count. It must depend on the content and its
-	// type alone. Type is the MIME type of the content.
+	// Text is the content without markup: a change of markup or white space is not a change of
+	// the entry. It must depend only on the content and its type. Type is the MIME type of the
+	// content.
 	Text, Type string
-	// Files yields the files of the entry, see [commit.Version]; replaces is the unique name
-	// of the older version, or "". It is called when it is known that the entry will be
-	// delivered, which most entries of most documents will not.
+	// Files returns the files of the entry, see [commit.Version]. replaces is the unique name of
+	// the older version, or "". It is called only for entries that are staged.
 	Files func(replaces string) iter.Seq2[string, []byte]
-	// Earlier is the entry as earlier versions of the program read it in the same
-	// document, nil where that is the same. An entry delivered as Earlier is this
-	// one, and unchanged. Its Files is not called.
+	// Earlier is the entry as earlier versions of the program read it in the same document, or nil
+	// if they read the same. If the journal has Earlier, the entry is known and unchanged. Its
+	// Files is not called.
 	Earlier *Item
 }
 
-// updated is the time by which the newer of two versions is known.
+// updated returns the time that decides which of two versions is newer.
 func (it *Item) updated() time.Time {
 	if it.Updated.IsZero() {
 		return it.PubDate
@@ -43,7 +41,7 @@ func (it *Item) updated() time.Time {
 	return it.Updated
 }
 
-// text is the content as change is known by it.
+// text returns the text that is compared to find a change.
 func (it *Item) text() string {
 	if textfile.IsText(it.Type) {
 		return fold(it.Text)
@@ -51,7 +49,7 @@ func (it *Item) text() string {
 	return it.Text
 }
 
-// date is the date as a text, with fractions of a second in the layout.
+// date formats a date by a layout. If the date is zero, it returns raw.
 func date(at time.Time, raw, layout string) string {
 	if at.IsZero() {
 		return raw
@@ -59,8 +57,8 @@ func date(at time.Time, raw, layout string) string {
 	return at.UTC().Format(layout)
 }
 
-// ID returns the id of an entry: the first of id, guid and link that is not empty, and else
-// "urn:sha256:" and a digest of its title, date and content.
+// ID returns the id of an entry: the first of id, guid and link that is not empty, or "urn:sha256:"
+// and a digest of its title, date and content.
 func ID(id, guid, link, title string, at time.Time, raw string, content []byte) string {
 	if id = cmp.Or(id, guid, link); id != "" {
 		return id
@@ -69,18 +67,19 @@ func ID(id, guid, link, title string, at time.Time, raw string, content []byte) 
 	return "urn:sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Document holds the entries of a feed document at one time.
+// Document holds the entries of a feed document.
 type Document struct {
-	Items  []Item // the newest first, as feeds have them; the last is delivered first
+	Items  []Item // the newest first, as in feeds; the last is delivered first
 	Policy string // how a changed entry is handled, see lektordir.Policy
 	GUIDs  GUIDs
 	Dates  Dates
-	// Keep, if not nil, reports whether the entry with an identity is delivered; other
-	// entries are skipped and not counted. See [Document.Versions].
+	// Keep, if not nil, reports whether the entry with an identity (see [Document.Versions]) is
+	// staged. Other entries are skipped and not counted.
 	Keep func(identity string) bool
-	// Apart is for several documents in one transaction: if an entry may equal one that
-	// is already staged, [Txn.Stage] stages nothing and returns [ErrOverlap].
-	Apart bool
+	// NoOverlap must be true for each of several documents in one transaction. If an entry of the
+	// document may equal one that is already staged, [Txn.Stage] stages nothing and returns
+	// [ErrOverlap].
+	NoOverlap bool
 }
 
 // The policies; any other value means lektordir.UpdateNew.
@@ -89,49 +88,47 @@ const (
 	Ignore  = "ignore"  // lektordir.UpdateNever
 )
 
-// GUIDs is how the GUIDs of a document identify entries.
+// GUIDs determines how the GUIDs of a document identify entries.
 type GUIDs int
 
 // The kinds of GUIDs.
 const (
-	// Loose are those of RSS: several entries may have one.
+	// Loose GUIDs may be shared by different entries, as in RSS.
 	Loose GUIDs = iota
-	// OneID means that entries with one GUID are versions of one entry, as in Atom
+	// OneID means that entries with the same GUID are versions of one entry, as in Atom
 	// (RFC 4287, section 4.1.1).
 	OneID
-	// Own GUIDs are the caller's: entries are known by them alone, and none is taken for one
-	// whose GUID was changed.
+	// Own means that the caller chooses the GUIDs. Only the GUID identifies an entry, and an entry
+	// with a new GUID is always a new entry.
 	Own
 )
 
-// Dates says what the date of a version (Updated, or where there is none PubDate)
-// has to do with whether it may take the place of another one.
+// Dates is a rule for the dates of changed entries. The date of a version is Updated, or PubDate if
+// that is zero.
 type Dates int
 
-// The rules for dates. A version without one is older than any with one. The policy
-// decides what a rule lets through.
+// The rules for dates. They compare a changed entry with the newest delivered version, if that is in
+// new/ or cur/. A version without a date is older than any other. If the rule accepts the change, the
+// policy decides.
 const (
-	// AnyDate is for documents that are newer than what was delivered before,
-	// whatever they say.
+	// AnyDate accepts every change. It is for the feed's present document.
 	AnyDate Dates = iota
-	// NotOlder passes over a version that is older than the one on the disk.
+	// NotOlder ignores a version that is older than the delivered one.
 	NotOlder
-	// OnlyNewer passes over a version that is not newer than the one on the disk,
-	// and one of an entry of which nothing is on the disk: it is for old documents
-	// of a feed, which change nothing that is known.
+	// OnlyNewer ignores a version unless it is newer than the delivered one. It also ignores the
+	// version if the delivered one was deleted. It is for a feed's old documents.
 	OnlyNewer
 )
 
-// Result says what became of a document's entries. New and Updated are unique names, which
-// will be in new/ once the transaction is committed.
+// Result is the result of staging a document. New and Updated hold unique names, which will be in
+// new/ after the commit.
 type Result struct {
 	New, Updated []string
-	// Unchanged counts entries delivered before as they are now, Ignored those
-	// whose change the policy passes over, and Repeated those that stand in
-	// the document more than once.
+	// Unchanged is the number of entries that were delivered before and have not changed, Ignored
+	// that of entries whose change is ignored by the policy or the rule for dates, and Repeated
+	// that of entries left out because the document has the same entry again.
 	Unchanged, Ignored, Repeated int
-	// Ranked are the entries of the document in its order, whether they are delivered or not:
-	// of each the 16 digits that all versions of it have in their unique names; "" for one that
-	// Keep passes over.
+	// Ranked has an element for each entry of the document, in its order: the 16 digits that all
+	// versions of the entry have in their unique names, or "" if Keep skips the entry.
 	Ranked []string
 }

@@ -14,19 +14,17 @@ import (
 	"github.com/lektordir/lektor/internal/journal"
 )
 
-// Txn is a transaction that documents are staged in.
+// Txn is a transaction in which documents are staged.
 type Txn struct {
 	*commit.Txn
-	// dated reads the date of an entry on the disk, by its path relative to the lektor-dir.
-	dated  func(path string) (time.Time, error)
-	onDisk map[string]entryname.Name // by unique name, once it was asked for
+	dated  func(path string) (time.Time, error) // see New
+	onDisk map[string]entryname.Name            // the feed's entries by unique name; nil until list
 	staged stagedKeys
 }
 
-// New returns a transaction as one that documents are staged in. dated reads the date of an
-// entry, by its path relative to the lektor-dir: the one by which the newer of two versions is
-// known. The error is fs.ErrNotExist if the entry is not there. dated may be nil if the dates
-// of documents mean nothing ([AnyDate]).
+// New returns a transaction in which documents are staged. dated reads the date of an entry (see
+// [Dates]), given its path relative to the lektor-dir. If the entry is not there, its error is
+// fs.ErrNotExist. dated may be nil if all documents have the rule [AnyDate].
 func New(t *commit.Txn, dated func(path string) (time.Time, error)) *Txn {
 	return &Txn{Txn: t, dated: dated}
 }
@@ -34,13 +32,13 @@ func New(t *commit.Txn, dated func(path string) (time.Time, error)) *Txn {
 // Next is [commit.Txn.Next].
 func (t *Txn) Next() *Txn { return New(t.Txn.Next(), t.dated) }
 
-// ErrOverlap is the error for a document that must wait for the commit of those
-// staged before, see [Document].Apart.
-var ErrOverlap = errors.New("an entry of the document may be one that is staged already")
+// ErrOverlap is the error for a document that can be staged only after the commit of the previous
+// ones; see [Document].NoOverlap.
+var ErrOverlap = errors.New("an entry of the document may equal one that is staged already")
 
 // stagedKeys holds the identities and keys of the staged entries.
 type stagedKeys struct {
-	identities map[journal.Digest]bool // every identity that may record one of them
+	identities map[journal.Digest]bool // with the other identities of each item
 	keys       map[journal.Key]bool
 }
 
@@ -66,9 +64,8 @@ func (s *stagedKeys) add(items []*item) {
 	}
 }
 
-// Stage stages what is new or changed in a document. An error leaves the
-// transaction to be closed, not committed. The time is linear in the size of the
-// document.
+// Stage stages the entries of a document that are new or have changed. After an error, the transaction
+// cannot be committed; close it. The time is linear in the size of the document.
 func (t *Txn) Stage(ctx context.Context, doc Document) (Result, error) {
 	var res Result
 	j, err := t.Journal()
@@ -77,7 +74,7 @@ func (t *Txn) Stage(ctx context.Context, doc Document) (Result, error) {
 	}
 	items, known, before := compare(j, doc)
 	res.Repeated = len(doc.Items) - len(items)
-	if doc.Apart {
+	if doc.NoOverlap {
 		if slices.ContainsFunc(items, t.staged.covers) {
 			return Result{}, ErrOverlap
 		}
@@ -96,7 +93,7 @@ func (t *Txn) Stage(ctx context.Context, doc Document) (Result, error) {
 			lineage = known[i].Lineage()
 			updated := len(res.Updated)
 			err = t.again(ctx, it, j.LineageOf(*known[i]), &doc, &res)
-			if err == nil && len(res.Updated) == updated && it.byForeignLink(known[i]) {
+			if err == nil && len(res.Updated) == updated && it.byImportedLink(known[i]) {
 				err = t.Alias(it.identity, it.key, it.content, *known[i])
 			}
 		} else {
@@ -114,8 +111,8 @@ func (t *Txn) Stage(ctx context.Context, doc Document) (Result, error) {
 	return res, nil
 }
 
-// first stages an entry that was not delivered yet, unless it is an old one under
-// another identity.
+// first stages a new entry. If old is not nil, the entry was delivered under another identity, and
+// first only records the new one.
 func (t *Txn) first(ctx context.Context, it *item, old *journal.Record, res *Result) error {
 	if old != nil {
 		res.Unchanged++
@@ -129,8 +126,8 @@ func (t *Txn) first(ctx context.Context, it *item, old *journal.Record, res *Res
 	return nil
 }
 
-// again stages an entry that was delivered before, in the versions of lineage,
-// if it changed and dates and policy let it through.
+// again stages an entry that was delivered before, if it has changed, and dates and policy accept the
+// change. lineage holds the records of the entry.
 func (t *Txn) again(ctx context.Context, it *item, lineage []journal.Record, doc *Document, res *Result) error {
 	newest := lineage[len(lineage)-1]
 	if it.is(newest.Content) {
@@ -138,7 +135,7 @@ func (t *Txn) again(ctx context.Context, it *item, lineage []journal.Record, doc
 		if it.earlier == nil {
 			return nil
 		}
-		// From now on it is known by what it is read as now.
+		// The present reading is recorded, so that Earlier is no longer needed.
 		j, err := t.Journal()
 		if err == nil && (newest.Content != it.content || len(j.Versions(it.identity)) == 0) {
 			err = t.Alias(it.identity, it.key, it.content, newest)
@@ -163,8 +160,8 @@ func (t *Txn) again(ctx context.Context, it *item, lineage []journal.Record, doc
 	return nil
 }
 
-// wanted reports whether dates and policy let a changed entry through, and returns the version
-// that it takes out of new/.
+// wanted reports whether dates and policy accept a changed entry, and returns the unique name of the
+// version in new/ that it replaces, or "".
 func (t *Txn) wanted(it *item, lineage []journal.Record, doc *Document) (replaces string, wanted bool, err error) {
 	newest := lineage[len(lineage)-1]
 	before := func(r journal.Record) bool { return it.is(r.Content) }
@@ -183,8 +180,7 @@ func (t *Txn) wanted(it *item, lineage []journal.Record, doc *Document) (replace
 	return replaces, wanted, nil
 }
 
-// late reports whether the dates let a version take the place of the newest that was
-// delivered.
+// late reports whether the rule for dates accepts a change of the newest delivered version.
 func (t *Txn) late(it *item, newest journal.Record, rule Dates) (bool, error) {
 	if rule == AnyDate {
 		return true, nil
@@ -194,7 +190,7 @@ func (t *Txn) late(it *item, newest journal.Record, rule Dates) (bool, error) {
 			return false, err
 		}
 	}
-	// A viewer may be taking it just now.
+	// A viewer may move the entry in the meantime, so it is looked for up to three times.
 	for range 3 {
 		name, there := t.onDisk[newest.Unique]
 		if !there {
@@ -206,7 +202,7 @@ func (t *Txn) late(it *item, newest journal.Record, rule Dates) (bool, error) {
 		}
 		was, err := t.dated(place + t.Feed() + "/" + name.Base())
 		if err == nil {
-			// The disk has whole seconds.
+			// The files have whole seconds.
 			was, is := was.Truncate(time.Second), it.updated().Truncate(time.Second)
 			return is.After(was) || rule == NotOlder && is.Equal(was), nil
 		}
@@ -220,7 +216,7 @@ func (t *Txn) late(it *item, newest journal.Record, rule Dates) (bool, error) {
 	return rule == NotOlder, nil
 }
 
-// list reads the names of the feed's entries on the disk.
+// list sets onDisk.
 func (t *Txn) list() error {
 	l, err := t.Dir().List(context.Background(), t.Feed(), true)
 	if err != nil {
@@ -233,9 +229,9 @@ func (t *Txn) list() error {
 	return nil
 }
 
-// Versions returns the entries of a document, each by its identity, which is the same
-// in all documents of the feed that have it under the same identifiers, and the time
-// by which the newest of several versions is known, zero where there is none.
+// Versions maps the identity of each entry of a document to its date, or to zero if it has none. The
+// identity is a digest of the guid. It is also one of link or text if entries of the document share
+// the guid, or have none.
 func (doc *Document) Versions() map[string]time.Time {
 	items, _ := identify(*doc)
 	all := make(map[string]time.Time, len(items))
@@ -245,8 +241,8 @@ func (doc *Document) Versions() map[string]time.Time {
 	return all
 }
 
-// Arrived returns, by identity as in [Document.Versions], when those entries of a document
-// came that were delivered before, whatever became of them since.
+// Arrived maps the identities of those entries of a document that were delivered before to the time
+// of the first delivery. The identities are those of [Document.Versions].
 func (t *Txn) Arrived(doc Document) (map[string]time.Time, error) {
 	j, err := t.Journal()
 	if err != nil {
@@ -268,9 +264,9 @@ func (t *Txn) Arrived(doc Document) (map[string]time.Time, error) {
 	return arrived, nil
 }
 
-// compare finds the entries of a document that were delivered. before returns the record of
-// the one that an item is, nil for none; it is called once for each item, from the last to
-// the first, as each takes the number that an entry may have got instead of its old one.
+// compare finds the entries of a document that were delivered. known holds, for each item, the last
+// record that it matches by its identities, or nil. before also finds entries whose guid has changed.
+// Call it once for each item, from the last to the first, because such a record matches only once.
 func compare(j *journal.Journal, doc Document) (items []*item, known []*journal.Record, before func(i int) *journal.Record) {
 	items, _ = identify(doc)
 	known, split := origins(j, items)
@@ -283,15 +279,15 @@ func compare(j *journal.Journal, doc Document) (items []*item, known []*journal.
 	}
 }
 
-// Wanted is an item of a document that is new or a new version.
+// Wanted is an item of a document that is a new entry or a new version.
 type Wanted struct {
 	Index int // in Document.Items
 	New   bool
 }
 
-// Wanted returns those of the items of a document that [Txn.Stage] would stage now: for
-// who has to complete them by what takes long, before others wait for this
-// transaction. Dates and Policy count, Keep does not.
+// Wanted returns the items of a document that [Txn.Stage] would stage now. With it, a caller can do
+// slow work for these items before [commit.Txn.PutFeed], after which other transactions wait. It
+// ignores Document.Keep.
 func (t *Txn) Wanted(doc Document) ([]Wanted, error) {
 	j, err := t.Journal()
 	if err != nil {
@@ -319,16 +315,16 @@ func (t *Txn) Wanted(doc Document) ([]Wanted, error) {
 	return wanted, nil
 }
 
-// version is the entry, ready for delivery. replaces is the unique name of the older version,
-// for the reader of the entry.
+// version returns the item as a version for [commit.Txn.Add]. replaces is the unique name of the
+// older version, which becomes a value of the entry.
 func (it *item) version(lineage, replaces string) commit.Version {
 	return commit.Version{Files: it.Files(replaces), Identity: it.identity, Key: it.key, Content: it.content, Lineage: lineage}
 }
 
-// Revise stages a version of an entry that is in new/, by its unique name, in which only
-// that has changed by which entries are not known, and takes the place of it: for the
-// journal it is the same, and a viewer that takes the old version meanwhile keeps that.
-// ok is false if the entry was not delivered by this fetcher.
+// Revise stages other files for an entry in new/, given by its unique name. The new version replaces
+// the old one and has the same digests in the journal, so the feed's entry still counts as unchanged.
+// If a viewer takes the old version first, that stays. ok is false if the journal does not have the
+// entry.
 func (t *Txn) Revise(ctx context.Context, old string, files iter.Seq2[string, []byte]) (unique string, ok bool, err error) {
 	j, err := t.Journal()
 	if err != nil {
@@ -342,8 +338,7 @@ func (t *Txn) Revise(ctx context.Context, old string, files iter.Seq2[string, []
 	return unique, err == nil, err
 }
 
-// Find returns the newest version of an entry that was put with an ID, if it is in
-// new/ or cur/.
+// Find returns the newest version in new/ or cur/ of an entry that was staged with an [Own] GUID.
 func (t *Txn) Find(ctx context.Context, id string) (found entryname.Name, ok bool) {
 	j, err := t.Journal()
 	if err != nil {
@@ -363,8 +358,8 @@ func (t *Txn) Find(ctx context.Context, id string) (found entryname.Name, ok boo
 	return found, ok
 }
 
-// Outcome returns a result of [Txn.Stage] after a commit without error: without the
-// versions that were not delivered, because a viewer took the one that they replace.
+// Outcome returns a result of [Txn.Stage] without the versions that were not delivered because a viewer
+// had taken the version that they replace. Call it after a commit without error.
 func (t *Txn) Outcome(staged Result) Result {
 	staged.Updated = slices.DeleteFunc(slices.Clone(staged.Updated), t.Dropped)
 	return staged

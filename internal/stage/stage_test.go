@@ -47,7 +47,7 @@ func newWorld(t *testing.T) *world {
 	return &world{T: t, d: d, w: w}
 }
 
-// begin takes the feed's lock until the test ends.
+// begin begins a transaction, which is closed when the test ends.
 func (wo *world) begin() *Txn {
 	wo.Helper()
 	t, err := wo.w.Begin(feedHash)
@@ -61,7 +61,7 @@ func (wo *world) begin() *Txn {
 	return New(t, wo.dated)
 }
 
-// end commits.
+// end commits and closes a transaction.
 func (wo *world) end(t *Txn) {
 	wo.Helper()
 	done := make(chan error, 1)
@@ -91,7 +91,7 @@ func (wo *world) deliver(doc Document) Result {
 	return t.Outcome(res)
 }
 
-// take does with an entry in new/ as a viewer who reads it.
+// take moves an entry from new/ to cur/, as a viewer does.
 func (wo *world) take(unique string) {
 	wo.Helper()
 	if err := os.MkdirAll(wo.d.Join("cur", feedHash), 0o777); err != nil {
@@ -109,7 +109,7 @@ func (wo *world) remove(unique string) {
 	}
 }
 
-// file returns a file of an entry in new/.
+// file returns the text of a file of an entry in new/, or the error of reading it.
 func (wo *world) file(unique, name string) string {
 	b, err := os.ReadFile(wo.d.Join("new", feedHash, unique, name))
 	if err != nil {
@@ -131,13 +131,14 @@ func entry(guid, text string) Item {
 	}
 }
 
-// counts is a result without names.
+// counts formats the counts of a result.
 func counts(r Result) string {
 	return fmt.Sprintf("%d new, %d updated, %d unchanged, %d ignored, %d repeated", len(r.New), len(r.Updated), r.Unchanged, r.Ignored, r.Repeated)
 }
 
-// A document is compared with what was delivered, by the policy and by where the old version
-// is; Wanted says the same before, and the new version has the old one's name.
+// Stage compares a document with the delivered entries, and handles changes by the policy and the
+// place of the old version. Wanted returns the same entries before. A new version has the identity of
+// the old one.
 func TestStage(t *testing.T) {
 	for _, c := range []struct {
 		policy string
@@ -171,7 +172,7 @@ func TestStage(t *testing.T) {
 		}
 		for _, u := range res.Updated {
 			if wo.file(u, "content") != "2" || wo.file(u, "replaces") != old || entryname.Identity(u) != entryname.Identity(old) || entryname.Compare(old, u) >= 0 {
-				t.Errorf("%s: %s took the place of %s, and has %q", c.policy, u, old, wo.file(u, "replaces"))
+				t.Errorf("%s: %s replaces %s, but its file replaces is %q", c.policy, u, old, wo.file(u, "replaces"))
 			}
 		}
 		if want := []string{entryname.Identity(res.New[0]), entryname.Identity(first.New[1]), entryname.Identity(old)}; !slices.Equal(res.Ranked, want) {
@@ -180,20 +181,20 @@ func TestStage(t *testing.T) {
 		// A delivered entry is never delivered again, even if a viewer moved or deleted it.
 		tx = wo.begin()
 		if again := wo.stage(tx, doc); len(again.New)+len(again.Updated) > 0 {
-			t.Errorf("%s: once more: %s", c.policy, counts(again))
+			t.Errorf("%s: staged again: %s", c.policy, counts(again))
 		}
 		tx.Close()
 	}
 }
 
-// A viewer may take or remove an entry while its date is asked for.
+// A viewer may take or remove an entry while its date is read.
 func TestDatesBesideAViewer(t *testing.T) {
 	other := errors.New("another error")
 	at := func(day int) time.Time { return time.Unix(1600000000, 0).AddDate(0, 0, day) }
 	for what, c := range map[string]struct {
-		first      func(wo *world, unique string) error // at the first question
-		asked      int
-		newer, not bool // whether a newer version is let through by OnlyNewer, NotOlder
+		first      func(wo *world, unique string) error // called at the first call of dated
+		asked      int                                  // calls of dated
+		newer, not bool                                 // whether OnlyNewer, NotOlder accept a newer version
 		err        error
 	}{
 		"in its place":        {func(*world, string) error { return nil }, 1, true, true, nil},
@@ -213,7 +214,7 @@ func TestDatesBesideAViewer(t *testing.T) {
 					}
 				}
 				if _, err := os.Lstat(wo.d.Join(path)); err != nil {
-					t.Errorf("%s: %s is asked for: %v", what, path, err)
+					t.Errorf("%s: the date of %s is read: %v", what, path, err)
 				}
 				return at(5), nil
 			}
@@ -224,14 +225,14 @@ func TestDatesBesideAViewer(t *testing.T) {
 			res, err := tx.Stage(t.Context(), Document{Items: []Item{it}, Policy: Deliver, Dates: rule})
 			want := c.newer && rule == OnlyNewer || c.not && rule == NotOlder
 			if !errors.Is(err, c.err) || asked != c.asked || (len(res.Updated) == 1) != want {
-				t.Errorf("%s, rule %d: %s after %d questions, %v", what, rule, counts(res), asked, err)
+				t.Errorf("%s, rule %d: %s after %d calls of dated, %v", what, rule, counts(res), asked, err)
 			}
 			tx.Close()
 		}
 	}
 }
 
-// An entry that moves all the time has no date, like one that is gone.
+// An entry that keeps moving counts as deleted.
 func TestDatesOfOneThatMoves(t *testing.T) {
 	wo := newWorld(t)
 	asked := 0
@@ -244,14 +245,14 @@ func TestDatesOfOneThatMoves(t *testing.T) {
 		asked = 0
 		tx := wo.begin()
 		if got := counts(wo.stage(tx, Document{Items: []Item{entry("a", "2")}, Policy: Deliver, Dates: rule})); got != want || asked != 3 {
-			t.Errorf("rule %d: %s after %d questions, want %s", rule, got, asked, want)
+			t.Errorf("rule %d: %s after %d calls of dated, want %s", rule, got, asked, want)
 		}
 		tx.Close()
 	}
 }
 
-// A revision takes the place of its entry in new/, is the same to the journal, and is not
-// delivered if a viewer has taken the entry. An entry that was never delivered has none.
+// A revision replaces its entry in new/, which still counts as unchanged. It is not delivered if a
+// viewer has taken the entry. An entry that was never delivered cannot be revised.
 func TestRevise(t *testing.T) {
 	for _, viewer := range []func(wo *world, unique string){nil, (*world).take, (*world).remove} {
 		wo := newWorld(t)
@@ -276,17 +277,17 @@ func TestRevise(t *testing.T) {
 		}
 		switch {
 		case viewer == nil && (!slices.Equal(names, []string{unique}) || wo.file(unique, "content") != "revised" || len(res.Updated) != 1 || tx.Dropped(unique)):
-			t.Errorf("there is %q, and not the revision: %+v", names, res)
+			t.Errorf("new/ has %q, want the revision: %+v", names, res)
 		case viewer != nil && (len(names) > 0 || len(res.Updated) > 0 || !tx.Dropped(unique)):
-			t.Errorf("there is %q of an entry that a viewer took: %+v", names, res)
+			t.Errorf("new/ has %q after a viewer took the entry: %+v", names, res)
 		}
 		if again := wo.deliver(doc); counts(again) != "0 new, 0 updated, 1 unchanged, 0 ignored, 0 repeated" {
-			t.Errorf("once more: %s", counts(again))
+			t.Errorf("delivered again: %s", counts(again))
 		}
 	}
 }
 
-// Find finds the newest version of an entry of one's own, wherever it is.
+// Find finds the newest version of an entry in new/ and cur/.
 func TestFind(t *testing.T) {
 	wo := newWorld(t)
 	find := func() (entryname.Name, bool) {
@@ -335,6 +336,6 @@ func TestID(t *testing.T) {
 		seen[id] = true
 	}
 	if ID("", "", "", "t", at.UTC(), "other", nil) != ID("", "", "", "t", at.In(time.FixedZone("", 3600)), "", nil) {
-		t.Error("the zone counts, or the text of a date that could be read")
+		t.Error("the ID depends on the time zone, or on the text of a parsed date")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/lektordir/lektor/internal/textfile"
 )
 
-// PlainText returns the text of content: without markup, where its type has any.
+// PlainText returns content without the markup of HTML or XML. Other types are returned as they are.
 func PlainText(content []byte, mimeType string) string {
 	if t := textfile.BaseType(mimeType); !strings.HasSuffix(t, "html") && !strings.HasSuffix(t, "xml") {
 		return string(content)
@@ -19,7 +19,7 @@ func PlainText(content []byte, mimeType string) string {
 	z := html.NewTokenizer(bytes.NewReader(content))
 	z.AllowCDATA(true)
 	var b strings.Builder
-	within := "" // an element whose content is not shown
+	within := "" // name of the open element whose content is not shown, or ""
 	for {
 		tt := z.Next()
 		switch tt {
@@ -50,7 +50,7 @@ func PlainText(content []byte, mimeType string) string {
 	}
 }
 
-// Kinds of elements; others stand within a word.
+// Kinds of elements. Other elements do not separate words.
 const (
 	block  = 1 + iota // separates words
 	noText            // its content is not shown
@@ -68,7 +68,7 @@ var elements = func() map[string]int {
 	return m
 }()
 
-// fold makes white space single spaces, and drops control characters.
+// fold replaces white space by single spaces, and removes control characters.
 func fold(s string) string {
 	if folded(s) {
 		return s
@@ -82,10 +82,9 @@ func fold(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// folded reports whether nothing is to be done to text, as for most; it may fail
-// to see that.
+// folded reports whether fold would not change s. It is fast, and may return false for such a text.
 func folded(s string) bool {
-	space := true // before s[i]
+	space := true // s[i-1] is a space, or i is 0
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		switch {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Values are the lines of a file. They are not safe for concurrent use.
+// Values holds the lines of a file. It is not safe for concurrent use.
 type Values struct {
 	sep   byte
 	lines []line

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A hub reads the same request that a subscriber sent. A subscriber reads the hub's challenge
-// and signature.
+// A hub reads the request of a subscriber as it was sent. A subscriber reads the challenge and
+// the signature of a hub.
 func TestHubReadsWhatSubscribersSend(t *testing.T) {
 	var got Request
 	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -29,7 +29,7 @@ func links(list []feedconv.Link) string {
 	return strings.Join(out, ", ")
 }
 
-// Section 4: header fields before the document.
+// Section 4: links in header fields come before those in the document.
 func TestDiscoveryOrder(t *testing.T) {
 	doc := []feedconv.Link{{Rel: "hub", Href: "http://doc.example/hub"}, {Rel: "self", Href: "http://doc.example/self"}, {Rel: "next", Href: "n"}}
 	for _, tc := range []struct {
@@ -87,7 +87,7 @@ func TestSubscriptionRequest(t *testing.T) {
 			t.Errorf("%s: %v", path, q)
 		}
 		if q.Has("hub.secret") {
-			t.Errorf("the secret was sent in the clear")
+			t.Errorf("the secret was sent unencrypted")
 		}
 	}
 	status, answer = 404, "no such \x1b[2Jtopic"

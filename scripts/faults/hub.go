@@ -249,7 +249,7 @@ func (h *hubs) promises() []*promise {
 			return form(base+"/websub", "hub.mode", "publish", "hub.url", h.feed())
 		}},
 		// The wait is longer than a gap of 0 permits, so the next hub starts the job at once.
-		{name: "a ping that waits for its time", gap: long, send: "HTTP/1.1 200", want: "will be again in", verify: notifies("/rest", "/rpc"), ask: func(base string) string {
+		{name: "a ping that waits for its time", gap: long, send: "HTTP/1.1 200", want: "it is read again in", verify: notifies("/rest", "/rpc"), ask: func(base string) string {
 			ping(base) // the first ping does not wait
 			h.publish()
 			return ping(base)

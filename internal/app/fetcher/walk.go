@@ -462,7 +462,7 @@ func (w *walk) stageQueued(ctx context.Context, b rfc5005.Baseline, feed *feedco
 	}
 	p.partial = len(old) > 0
 	return delivery.StageWith(ctx, w.txn, feed, policy, delivery.Options{
-		Dates: stage.OnlyNewer, Apart: true,
+		Dates: stage.OnlyNewer, NoOverlap: true,
 		Keep: func(id string) bool { return w.choice.From(id, nearness) && !old[id] },
 	})
 }

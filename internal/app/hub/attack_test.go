@@ -79,7 +79,7 @@ func TestAttackXForwardedForFromAStranger(t *testing.T) {
 		if list := w.subscriptions(feed); len(list) != 1 || list[0].Caller != want || list[0].Callback != "http://"+want+":"+port+"/cb" {
 			t.Errorf("%q: %+v, %s", trusted, list, r.body)
 		}
-		// The hint that it may be the user's own proxy is printed once.
+		// The hint about --trusted-proxy is printed once.
 		w.form("/ping", "url", feed)
 		w.do("POST", "/pleaseNotify", formType, "x=y", "X-Forwarded-For", "6.6.6.6")
 		if n := strings.Count(w.log.String(), "use --trusted-proxy"); (n == 1) != (want == "127.0.0.1") {
@@ -106,12 +106,12 @@ func TestAttackPrivateAddresses(t *testing.T) {
 	if r := w2.register("/cb", w2.feed("/feed", "x")); !strings.Contains(r.body, "error reading the resource") || len(w2.calls) != 0 {
 		t.Errorf("%s, %+v", r.body, w2.calls)
 	}
-	if log := fmt.Sprint(w2.h.log.Recent(), w.h.log.Recent()); !strings.Contains(log, "the private address 127.0.0.1 was not asked; if it is yours, --allow-feeds it") || !strings.Contains(log, "--allow-callbacks it") {
+	if log := fmt.Sprint(w2.h.log.Recent(), w.h.log.Recent()); !strings.Contains(log, "the private address 127.0.0.1 was not asked; if it is yours, allow it with --allow-feeds") || !strings.Contains(log, "allow it with --allow-callbacks") {
 		t.Errorf("%s", log)
 	}
 }
 
-// A name that is public first, and private when it is connected to.
+// The name of a callback first resolves to a public address, and later to a private one.
 func TestAttackRebinding(t *testing.T) {
 	var inside *site
 	dials := atomic.Int32{}
@@ -167,7 +167,7 @@ func TestAttackCallbackThatRedirects(t *testing.T) {
 	if len(w.got("GET", "/in"))+len(w.got("POST", "/in")) != 0 {
 		t.Errorf("%+v", w.calls)
 	}
-	// A redirect that leads where it may stays a POST.
+	// A redirect within the allowed addresses stays a POST.
 	w.answer("/moved", func(rw http.ResponseWriter, r *http.Request) {
 		if r.Method == "POST" {
 			http.Redirect(rw, r, "/there", http.StatusMovedPermanently)
@@ -182,7 +182,7 @@ func TestAttackCallbackThatRedirects(t *testing.T) {
 	}
 }
 
-// A feed that trickles holds up its own subscribers, and nobody else.
+// A feed that sends its bytes very slowly delays its own subscribers, and no others.
 func TestAttackFeedThatTrickles(t *testing.T) {
 	w := newWorld(t, nil)
 	trickle := func(over chan struct{}) http.HandlerFunc {
@@ -216,11 +216,11 @@ func TestAttackFeedThatTrickles(t *testing.T) {
 	w.feed("/feed", "two")
 	w.ping(feed)
 	if len(w.notified("/cb")) != 1 {
-		t.Error("not notified meanwhile")
+		t.Error("the subscriber of the other feed is not notified")
 	}
 	close(over)
 	all.Wait()
-	// By itself it does not end; its time does.
+	// The timeout of the request ends the reading.
 	short := newWorld(t, func(o *Options) { o.Feeds.Deadline = 300 * time.Millisecond })
 	short.answer("/trickle", trickle(nil))
 	if r := short.ping(short.site.URL + "/trickle"); !strings.Contains(r.body, `success="false"`) {
@@ -233,7 +233,7 @@ func TestAttackFeedThatTrickles(t *testing.T) {
 	}
 }
 
-// Ten at once for one feed: all are stored, and the feed is read once.
+// Ten concurrent registrations for one feed are all stored, and the feed is read once.
 func TestAttackConcurrentRegistrations(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -246,7 +246,7 @@ func TestAttackConcurrentRegistrations(t *testing.T) {
 		t.Errorf("%d stored, %d counted", n, w.h.counts.get())
 	}
 	if n := len(w.got("GET", "/feed")); n != 1 {
-		t.Errorf("read %d times", n)
+		t.Errorf("the feed was read %d times", n)
 	}
 	w.feed("/feed", "two")
 	w.ping(feed)
@@ -307,14 +307,14 @@ func TestAttackHubAsAProxy(t *testing.T) {
 		w.ping(mine)
 	}
 	if a, b := len(w.got("GET", "/feed")), len(w.got("GET", "/mine/feed")); a != 1 || b != 5 {
-		t.Errorf("read %d and %d times", a, b)
+		t.Errorf("the feeds were read %d and %d times", a, b)
 	}
 	if tree := w.tree(); len(tree) != 0 {
-		t.Errorf("it is remembered: %v", tree)
+		t.Errorf("the state has files of a feed without subscribers: %v", tree)
 	}
 	w.clock.Add(rememberFor)
 	if w.ping(feed); len(w.got("GET", "/feed")) != 2 {
-		t.Error("not read again after a while")
+		t.Error("the feed is not read again after the time of remembering")
 	}
 }
 
@@ -330,26 +330,26 @@ func TestAttackTooManySubscriptions(t *testing.T) {
 		}
 		w.subscribe("subscribe", w.site.URL+"/websub", feed)
 		if r := w.register("/cb0", feed); !strings.Contains(r.body, `success="true"`) {
-			t.Errorf("one is renewed: %s", r.body)
+			t.Errorf("a renewal at the limit is refused: %s", r.body)
 		}
 		w.restart()
-		w.h.sweep(false) // as it does at the start
+		w.h.sweep(false) // as Run does at the start
 	}
 	if got := w.got("GET", "/websub"); len(got) != 2 || !strings.Contains(got[0].query, "denied") || len(w.subscriptions(feed)) != 3 {
 		t.Errorf("%+v", got)
 	}
 	w.h.counts.most, w.h.counts.perCaller = 3, 100
-	if r := w.register("/cb3", feed); !strings.Contains(r.body, "as many subscriptions as it can") {
+	if r := w.register("/cb3", feed); !strings.Contains(r.body, "takes no more subscriptions") {
 		t.Error(r.body)
 	}
 	w.clock.Add(CloudExpire)
 	w.h.sweep(true)
 	if r := w.register("/cb3", feed); !strings.Contains(r.body, `success="true"`) {
-		t.Errorf("there is room again: %s", r.body)
+		t.Errorf("refused although a subscription has ended: %s", r.body)
 	}
 }
 
-// A thousand connections that say nothing: honest clients are served meanwhile, and
+// While a thousand connections send nothing or very little, other clients are served, and
 // memory stays bounded.
 func TestAttackSlowConnections(t *testing.T) {
 	w := newWorld(t, nil)
@@ -385,7 +385,7 @@ func TestAttackSlowConnections(t *testing.T) {
 			t.Errorf("%s", b)
 		}
 	}
-	until(t, "the end of all but so many as may be open", func() bool {
+	until(t, "the number of open connections is within the limit", func() bool {
 		open := 0
 		for _, c := range slow {
 			c.SetReadDeadline(time.Now().Add(time.Millisecond))
@@ -414,7 +414,7 @@ func TestAttackNestedXMLRPC(t *testing.T) {
 			t.Errorf("%.40s: %+v", body, r)
 		}
 	}
-	// Each limit by itself: depth, values, and elements that are none.
+	// Each row exceeds one limit: depth, values, or other elements.
 	for body, want := range map[string]string{
 		"<methodCall><params><param>" + strings.Repeat("<value><array><data>", 12):                                                                     "nested more than 32 deep",
 		"<methodCall><params><param><value><array><data>" + strings.Repeat("<value/>", 5000) + "</data></array></value></param></params></methodCall>": "more than 4096 values",
@@ -456,14 +456,14 @@ func TestAttackSaveRss(t *testing.T) {
 			t.Errorf("%q: %s", name, r.body)
 		}
 	}
-	// Nor is there a user with such a name.
+	// The file of users must not have such names.
 	for _, name := range []string{"../bull", "a/b", "..", ".", ""} {
 		if _, err := readUsers(htpasswd(t, "ok:x", name+":secret"), time.Now); err == nil || !strings.Contains(err.Error(), ":2: ") {
-			t.Errorf("%q is a user: %v", name, err)
+			t.Errorf("the file may have the name %q: %v", name, err)
 		}
 	}
-	// 100 MB, told beforehand and not: no more of it is taken into memory than could be
-	// right.
+	// Send 100 MB, with and without a Content-Length. The hub reads no more than the greatest
+	// valid call.
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for _, length := range []int64{100 << 20, -1} {
@@ -471,7 +471,7 @@ func TestAttackSaveRss(t *testing.T) {
 		req.ContentLength = length
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
-			continue // it was cut off
+			continue // the hub closed the connection
 		}
 		b, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
@@ -480,11 +480,11 @@ func TestAttackSaveRss(t *testing.T) {
 		}
 	}
 	runtime.ReadMemStats(&after)
-	if took := after.TotalAlloc - before.TotalAlloc; took > 48<<20 {
-		t.Errorf("%d MB were allocated", took>>20)
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 48<<20 {
+		t.Errorf("%d MB were allocated", grown>>20)
 	}
-	// A wrong password a thousand times: few are even looked at, and the user himself,
-	// who calls from elsewhere, is served.
+	// After a few of a thousand wrong passwords, the hub no longer checks them. The user, who
+	// calls from another address, can store the feed.
 	call := func(from, password string) string {
 		return w.do("POST", "/RPC2", "text/xml", string(rsscloud.EncodeCall("rssCloud.saveRss", "bull", password, document)), "X-Forwarded-For", from).body
 	}
@@ -501,21 +501,21 @@ func TestAttackSaveRss(t *testing.T) {
 		}
 	}
 	if wrong != freeTries+1 || wait != 1000-wrong {
-		t.Errorf("%d were looked at", wrong)
+		t.Errorf("%d passwords were checked", wrong)
 	}
 	if body := call("192.0.2.1", "secret"); !strings.Contains(body, "too many wrong passwords") {
-		t.Errorf("the right one after a thousand: %s", body)
+		t.Errorf("the right password after a thousand wrong ones: %s", body)
 	}
 	if body := call("192.0.2.2", "secret"); !strings.Contains(body, "/feeds/bull/rss.xml") {
 		t.Error(body)
 	}
 	w.clock.Add(mostWait)
 	if body := call("192.0.2.1", "secret"); !strings.Contains(body, "/feeds/bull/rss.xml") {
-		t.Errorf("after a while: %s", body)
+		t.Errorf("the right password after the longest wait: %s", body)
 	}
 	for path := range w.tree() {
 		if !strings.HasPrefix(path, "/saved/bull/") {
-			t.Errorf("there is %s", path)
+			t.Errorf("the state has %s", path)
 		}
 	}
 }
@@ -524,7 +524,7 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// Feeds' URLs and titles do nothing on the page, and no callback's path is shown.
+// Scripts in URLs of feeds do not run on the page, and the page shows no path of a callback.
 func TestAttackPage(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -584,7 +584,7 @@ func TestAttackSecretsInTheLog(t *testing.T) {
 	}
 }
 
-// Slow callbacks of one caller keep nobody else from registering.
+// Slow callbacks of one caller do not keep other callers from registering.
 func TestAttackSlowCallbacks(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.TrustedProxies = loopback })
 	feed := w.feed("/feed", "one")
@@ -605,8 +605,7 @@ func TestAttackSlowCallbacks(t *testing.T) {
 			w.do("POST", "/pleaseNotify", formType, encode("port", w.port(), "path", fmt.Sprintf("/slow?%d", i), "protocol", "http-post", "domain", "127.0.0.1", "url1", feed), "X-Forwarded-For", "192.0.2.66")
 		})
 	}
-	// As many as one host is asked for at once.
-	until(t, "the slow ones", func() bool { return waiting.Load() >= DefaultPerHost })
+	until(t, "as many slow requests as one host gets at once", func() bool { return waiting.Load() >= DefaultPerHost })
 	port := newSiteAt(t, "127.0.0.3", w.site)
 	r := w.do("POST", "/pleaseNotify", formType, encode("port", port, "path", "/cb", "protocol", "http-post", "domain", "127.0.0.3", "url1", feed), "X-Forwarded-For", "192.0.2.1")
 	if !strings.Contains(r.body, `success="true"`) {
@@ -627,7 +626,7 @@ func TestAttackManyFeedsThatAreSlow(t *testing.T) {
 		o.Feeds.PerHost = 200
 	})
 	w.h.budget.most = 1000
-	slow := newSite(t) // which has many names, as far as the hub is concerned
+	slow := newSite(t) // counts as many hosts, because the limit of a host is not tested here
 	hold := make(chan struct{})
 	release := sync.OnceFunc(func() { close(hold) })
 	t.Cleanup(release)
@@ -651,9 +650,9 @@ func TestAttackManyFeedsThatAreSlow(t *testing.T) {
 		}
 		all.Go(func() { w.do("POST", "/pleaseNotify", formType, encode(pairs...), "X-Forwarded-For", "192.0.2.66") })
 	}
-	until(t, "the slow ones", func() bool { return reading.Load() == readOne })
+	until(t, "as many readings as one caller may have", func() bool { return reading.Load() == readOne })
 	feed := w.feed("/feed", "one")
-	// Not even by being the first who asks for it.
+	// The attacker also pings the honest caller's feed first.
 	all.Go(func() { w.do("POST", "/ping", formType, encode("url", feed), "X-Forwarded-For", "192.0.2.66") })
 	r := w.do("POST", "/pleaseNotify", formType, encode("port", w.port(), "path", "/honest", "protocol", "http-post", "domain", "127.0.0.1", "url1", feed), "X-Forwarded-For", "192.0.2.1")
 	w.feed("/feed", "two")
@@ -665,7 +664,7 @@ func TestAttackManyFeedsThatAreSlow(t *testing.T) {
 	all.Wait()
 	w.settle()
 	if n := most.Load(); n > readOne {
-		t.Errorf("%d were read at once", n)
+		t.Errorf("%d feeds were read at once", n)
 	}
 	if n := w.h.limits[reads].Names(); n != 0 {
 		t.Errorf("%d callers are remembered", n)
@@ -685,7 +684,7 @@ func TestPingWithoutAPlace(t *testing.T) {
 	r := w.ping(feed)
 	w.settle()
 	w.h.reader.wait, w.h.limits[reads] = readWait, limiter.New(limiter.Options{All: readMost, Each: readOne})
-	if !strings.Contains(r.body, `success="true" msg="Thanks for the ping. The feed cannot be read now, and will be in 10s."`) {
+	if !strings.Contains(r.body, `success="true" msg="Thanks for the ping. The feed cannot be read now; it is read again in 10s."`) {
 		t.Error(r.body)
 	}
 	w.later(readLater)
@@ -722,7 +721,7 @@ func TestAttackSlowDocuments(t *testing.T) {
 		})
 		io.WriteString(out, "<methodCall>")
 	}
-	until(t, "the slow ones", func() bool { return w.h.limits[saving].Names() > 0 })
+	until(t, "the slow uploads", func() bool { return w.h.limits[saving].Names() > 0 })
 	document := "<rss>" + strings.Repeat("<a/>", 50_000) + "</rss>"
 	r := w.do("POST", "/RPC2", "text/xml", string(rsscloud.EncodeCall("rssCloud.saveRss", "bull", "secret", document)), "X-Forwarded-For", "192.0.2.1")
 	if !strings.Contains(r.body, "/feeds/bull/rss.xml") {
@@ -732,5 +731,5 @@ func TestAttackSlowDocuments(t *testing.T) {
 		b.CloseWithError(io.ErrUnexpectedEOF)
 	}
 	all.Wait()
-	until(t, "the end", func() bool { return w.h.limits[saving].Names() == 0 })
+	until(t, "the end of all uploads", func() bool { return w.h.limits[saving].Names() == 0 })
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/browser"
 )
 
-// The page in a browser, where one is installed: nothing is said on its console, and
-// what strangers wrote does nothing.
+// In a browser, if one is installed, the page prints nothing on the console, and texts of
+// strangers are not executed.
 func TestPageInABrowser(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")

@@ -19,7 +19,7 @@ import (
 // for feeds without subscribers, and to callbacks that do not confirm.
 const perTarget = 60
 
-// budget counts these requests. It is safe for concurrent use.
+// budget counts the requests on behalf of strangers. It is safe for concurrent use.
 type budget struct {
 	most int // maximum a minute to one host
 
@@ -92,8 +92,8 @@ func network(addr netip.Addr) string {
 	return addr.String()
 }
 
-// reach makes a request to the callback of a stranger within the budget. A successful one
-// is not counted.
+// reach makes a request to the callback of a stranger within the budget. A successful
+// request is not counted.
 func (h *engine) reach(ctx context.Context, callback string, request func() error) error {
 	host := target(ctx, &h.opts.Callbacks, callback)
 	if !h.budget.spend(host, h.now()) {

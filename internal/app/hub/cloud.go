@@ -25,7 +25,7 @@ import (
 // Errors for callers. Their texts are close to those of the walkthrough's cloud, which
 // clients have known for years.
 const (
-	errFull    = rsscloud.Sentence("This hub has as many subscriptions as it can.")
+	errFull    = rsscloud.Sentence("This hub is full and takes no more subscriptions.")
 	errTooMany = rsscloud.Sentence("There are too many subscriptions from your address.")
 	errHandler = rsscloud.Sentence("The subscription was cancelled because the call failed when we tested the handler.")
 )
@@ -145,8 +145,8 @@ func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
 		subs[i] = subscription{Callback: callback, Protocol: q.Protocol, Procedure: q.Procedure, Feed: q.URLs[i], Caller: caller}
 		docs[i], errs[i] = h.subscribable(r.Context(), &subs[i])
 	})
-	// The callback of a stranger is tried for one feed first. If that fails, it is not
-	// tried for the others, so that a victim gets one request.
+	// The callback of a stranger is tried for one feed first. If this fails, the callback is
+	// not tried for the others, so that a victim gets one request.
 	var dead atomic.Pointer[error]
 	confirm := func(i int) {
 		if err := dead.Load(); err != nil {
@@ -217,7 +217,7 @@ func (h *Hub) subscribable(ctx context.Context, s *subscription) (*document, err
 }
 
 // subscribe makes one subscription, if the callback confirms it. tried reports whether an
-// error was one of the callback.
+// error concerns the callback, so that it must not be tried for other feeds.
 func (h *Hub) subscribe(ctx context.Context, s subscription, doc *document, domain, foreign bool) (tried bool, err error) {
 	place, err := h.limits[verifying].Acquire(ctx, s.Caller)
 	if err != nil {
@@ -310,7 +310,7 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 		if _, err := h.postpone(hash, job, wait); err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("Thanks for the ping. The feed was read not long ago, and will be again in %s.", wait.Round(time.Second)), nil
+		return fmt.Sprintf("Thanks for the ping. The feed was read recently; it is read again in %s.", wait.Round(time.Second)), nil
 	}
 	t, err := h.reader.ping(r.Context(), job)
 	var ours rsscloud.Sentence
@@ -319,7 +319,7 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	case errors.As(err, &ours) && !errors.Is(err, errMuch):
 		return "", err // the hub could not write, or refused
 	case t.again > 0:
-		return fmt.Sprintf("Thanks for the ping. The feed cannot be read now, and will be in %s.", roundUp(t.again)), nil
+		return fmt.Sprintf("Thanks for the ping. The feed cannot be read now; it is read again in %s.", roundUp(t.again)), nil
 	case errors.Is(err, errMuch):
 		return "", err
 	default:
@@ -327,7 +327,7 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	}
 	if !t.changed {
 		h.log.add("pinged", feedURL, "%s", unchanged)
-		return "Thanks for the ping. The feed has not changed since the last one, or nobody subscribes to it.", nil
+		return "Thanks for the ping. The feed has not changed since the last ping, or nobody subscribes to it.", nil
 	}
 	if t.done != nil {
 		timer := time.NewTimer(h.patience)
@@ -358,7 +358,7 @@ func (h *Hub) rpc2(w http.ResponseWriter, r *http.Request) {
 func (h *Hub) call(w http.ResponseWriter, r *http.Request) (any, error) {
 	most := rsscloud.MaxMessage
 	if h.users != nil && (r.ContentLength > int64(most) || r.ContentLength < 0) {
-		// It may hold a feed. Only a few such calls are in memory at once.
+		// The call may hold a feed. Only a few such calls are in memory at once.
 		most = h.opts.MaxSave*2 + rsscloud.MaxMessage // doubled, because characters may be written as references
 		if r.ContentLength > int64(most) {
 			return nil, rsscloud.Sayf("The call is longer than %s.", humanize.Bytes(int64(most)))

@@ -153,14 +153,14 @@ func (rs *readings) pauseLeft(hash string) time.Duration {
 	return rs.remaining(hash, mostAfter, func(r *reading) time.Time { return r.alone })
 }
 
-// gap returns how long a feed must not be read for a ping, so that gap lies between two
-// readings.
+// gap returns how long a ping must wait, so that two readings of a feed for pings are gap
+// apart.
 func (rs *readings) gap(hash string, gap time.Duration) time.Duration {
 	return rs.remaining(hash, gap, func(r *reading) time.Time { return r.pinged.Add(gap) })
 }
 
-// left returns the time until a time of the last reading of a feed. It returns 0 if there
-// is none, or if the time is more than most ahead, because of a wrong clock.
+// remaining returns the time from now to until, for the last reading of a feed. It returns
+// 0 if there is no reading, or if the time is longer than most, because of a wrong clock.
 func (rs *readings) remaining(hash string, most time.Duration, until func(*reading) time.Time) time.Duration {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -233,11 +233,11 @@ func (h *reader) readFor(ctx context.Context, hash string, j job, ping bool) (*r
 	}
 }
 
-// errMuch is the error if a feed could not be read in time because of too many others.
-const errMuch = rsscloud.Sentence("This hub has too much to read just now; try again later.")
+// errMuch is the error if a limit did not allow a request to a feed or callback in time.
+const errMuch = rsscloud.Sentence("This hub is too busy just now; try again later.")
 
 // readInTurn reads a feed when the limits of its caller allow it, or returns another
-// reading than old that can be used. Each caller waits by its own limit, so a caller with
+// reading than old that can be used. Each caller has a limit of its own, so a caller with
 // many feeds does not delay others.
 func (h *reader) readInTurn(hash string, j job, ping bool, old *reading) *reading {
 	ctx, cancel := context.WithTimeout(h.ctx, h.wait)
@@ -285,8 +285,8 @@ func (h *reader) readNow(hash string, j job, r *reading) {
 func (h *reader) compare(hash, feedURL string, r *reading) (pingResult, error) {
 	doc := *r.doc
 	r.doc.body = nil
-	// Only a ping may report a change. If a subscriber's request did, the ping would find
-	// nothing changed.
+	// Only a ping may record a change. If a subscriber's request recorded it, the next ping
+	// would find nothing changed.
 	if !r.ping || !h.subscribedTo(hash) {
 		return pingResult{}, nil
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/lektordir/lektor/internal/values"
 )
 
-// A file by anybody is read as a whole subscription or fails, and a subscription that was
-// read is the same after it is written and read again.
+// Any file is read as a complete subscription, or reading fails. A subscription that was
+// read stays the same when it is written and read again.
 func FuzzState(f *testing.F) {
 	f.Add("callback\tc\nprotocol\tp\nfeed\tf\n")
 	st, err := openStates(f.TempDir())
@@ -43,7 +43,7 @@ func FuzzState(f *testing.F) {
 	})
 }
 
-// The file of a round stands for the subscribers that it names, and for no file elsewhere.
+// A file of pending/ adds jobs for the subscribers that it names, and for no others.
 func FuzzPending(f *testing.F) {
 	f.Add("http://a.example/\n" + strings.Repeat("a", 40) + "\n\n")
 	f.Add("http://a.example/\n" + strings.Repeat("a", 40) + "\n\n" + strings.Repeat("a", 40) + "\tfailed\nagain\t2027-01-15T08:30:10Z\n" + strings.Repeat("a", 40) + "\tnewer\n")
@@ -74,7 +74,7 @@ func FuzzPending(f *testing.F) {
 				}
 			}
 		}
-		// Whatever is in it, each pass takes a step of a ladder, and ladders end.
+		// With any file, each pass takes a step of a ladder, and ladders end.
 		for n := 0; len(j.feeds) > 0; n++ {
 			w := j.begin(now, time.Hour)
 			passes, next := w.passes, w.next
@@ -84,13 +84,13 @@ func FuzzPending(f *testing.F) {
 			}
 			for _, k := range passes[0].keys {
 				if !j.take(passes[0], k, now) {
-					t.Fatalf("%s is not taken", k)
+					t.Fatalf("take refuses %s", k)
 				}
 				j.failed(passes[0], k, now, time.Time{}, false)
 			}
 			j.end(passes[0], now)
 			if n > len(text)+len(ladder.Steps) {
-				t.Fatal("there is no end of it")
+				t.Fatal("the ladders do not end")
 			}
 		}
 	})

@@ -26,13 +26,13 @@ import (
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-// call is a request that a subscriber or a feed's server got.
+// call is a request that a subscriber or the server of a feed received.
 type call struct {
 	method, path, query, body string
 	header                    http.Header
 }
 
-// site is a server of feeds and callbacks, which takes down what it is asked.
+// site is a server of feeds and callbacks, which records all requests.
 type site struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -41,7 +41,7 @@ type site struct {
 	answers map[string]http.HandlerFunc // handlers of callbacks that do not behave normally, by path
 }
 
-// newSite starts one, whose callbacks answer challenges and take notifications.
+// newSite starts a site whose callbacks answer challenges and accept notifications.
 func newSite(t testing.TB) *site {
 	s := &site{feeds: map[string]string{}, answers: map[string]http.HandlerFunc{}}
 	s.Server = httptest.NewServer(s)
@@ -101,8 +101,9 @@ func (s *site) got(method, path string) (list []call) {
 
 func (s *site) port() string { u, _ := url.Parse(s.URL); return u.Port() }
 
-// newSiteAt serves a site at another address, too, and returns the port there. At the same
-// port of 127.0.0.1 nothing is found: it could be that of a server of some other test.
+// newSiteAt serves a site at another address, too, and returns the port there. It occupies
+// the same port of 127.0.0.1 with a server that finds nothing, because another test might
+// use that port.
 func newSiteAt(t testing.TB, addr string, s http.Handler) string {
 	t.Helper()
 	for {
@@ -114,7 +115,7 @@ func newSiteAt(t testing.TB, addr string, s http.Handler) string {
 		if addr != "127.0.0.1" {
 			none, err := net.Listen("tcp", "127.0.0.1:"+port)
 			if err != nil {
-				defer l.Close() // so that the next is not given the same
+				defer l.Close() // keep the port until then, so that the next attempt gets another
 				continue
 			}
 			serveUntilEnd(t, none, http.NotFoundHandler())
@@ -130,7 +131,7 @@ func serveUntilEnd(t testing.TB, l net.Listener, h http.Handler) {
 	t.Cleanup(func() { server.Close() })
 }
 
-// world is a hub, and a site.
+// world is a hub and a site for its feeds and callbacks.
 type world struct {
 	t testing.TB
 	*site
@@ -159,18 +160,18 @@ func newWorld(t testing.TB, change func(*Options)) *world {
 	return w
 }
 
-// start starts a hub with the state that there is.
+// start starts a hub with the existing state.
 func (w *world) start() {
 	w.t.Helper()
 	h, err := New(w.opts, w.log)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	h.patience = time.Minute // so that all were notified when a ping is answered
+	h.patience = time.Minute // all are notified before a ping is answered
 	w.h = h
 }
 
-// settle waits for what goes on when a request is answered.
+// settle waits for the work that continues after a request was answered.
 func (w *world) settle() { w.h.working.Wait() }
 
 // restart ends the hub and starts another one.
@@ -180,7 +181,7 @@ func (w *world) restart() {
 	w.start()
 }
 
-// response is an answer.
+// response is the answer to a request.
 type response struct {
 	status int
 	header http.Header
@@ -227,7 +228,7 @@ func encode(pairs ...string) string {
 	return strings.Join(parts, "&")
 }
 
-// rpc makes a call, and returns what it returns or the fault.
+// rpc makes an XML-RPC call, and returns the result or fault.
 func (w *world) rpc(method string, params ...any) (*rsscloud.Message, response) {
 	w.t.Helper()
 	r := w.do(http.MethodPost, "/RPC2", "text/xml", string(rsscloud.EncodeCall(method, params...)))
@@ -253,7 +254,7 @@ func (w *world) ping(feed string) response {
 	return w.form("/rsscloud/ping", "url", feed)
 }
 
-// notified returns the feeds that a callback was notified of by http-post.
+// notified returns the feeds of the notifications that a callback got by http-post.
 func (w *world) notified(callback string) (feeds []string) {
 	for _, c := range w.got(http.MethodPost, callback) {
 		q, _ := url.ParseQuery(c.body)
@@ -262,7 +263,7 @@ func (w *world) notified(callback string) (feeds []string) {
 	return feeds
 }
 
-// subscriptions reads those to a feed.
+// subscriptions reads the subscriptions to a feed.
 func (w *world) subscriptions(feed string) (list []subscription) {
 	w.t.Helper()
 	keys, err := w.h.keys(hashOf(feed))
@@ -283,7 +284,7 @@ func (w *world) subscriptions(feed string) (list []subscription) {
 	return list
 }
 
-// tree is all that is in the state but the log and a table without jobs, by path.
+// tree returns the files of the state by path, without the log and a table without jobs.
 func (w *world) tree() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
@@ -304,11 +305,11 @@ func (w *world) tree() map[string]string {
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	if !within(time.Minute, ok) {
-		t.Fatalf("%s: in vain", what)
+		t.Fatalf("waited in vain for: %s", what)
 	}
 }
 
-// within waits for a condition, and reports whether it came true.
+// within waits up to d for a condition, and reports whether it became true.
 func within(d time.Duration, ok func() bool) bool {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		if ok() {
@@ -320,7 +321,7 @@ func within(d time.Duration, ok func() bool) bool {
 	return false
 }
 
-// run runs the hub until the function that is returned is called.
+// run runs the hub until stop is called.
 func (w *world) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -328,7 +329,7 @@ func (w *world) run() (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// digest is that of the document of a feed that subscribers know.
+// digest returns the digest of the document that the subscribers of a feed know.
 func (w *world) digest(feed string) string {
 	f, err := w.h.currentState(hashOf(feed))
 	if err != nil {

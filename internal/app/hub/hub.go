@@ -1,9 +1,9 @@
 // Package hub implements lektor-cloudd hub: an rssCloud server and a WebSub hub, which
 // notifies subscribers of a feed after its publisher has announced an update.
 //
-// All state of feeds and subscribers is in files, see [states]. The feed is read once for
-// all pings that arrive meanwhile, see [readings]. If the document has changed, a job is
-// added for each subscriber. Handlers add [jobs], and [Hub.hurry] begins those that are
+// All state of feeds and subscribers is in files, see [states]. Pings that arrive while a
+// feed is read share the next reading, see [readings]. If the document has changed, a job
+// is added for each subscriber. Handlers add [jobs], and [Hub.hurry] begins those that are
 // due. [subscription] is a value that decides when a subscription ends.
 package hub
 
@@ -80,21 +80,21 @@ type Options struct {
 
 // Fixed limits:
 const (
-	readMost    = 64               // feeds that are read at once
-	readOne     = 8                // the same for one caller
-	readWait    = 30 * time.Second // timeout for the turn to read a feed
-	readLater   = 10 * time.Second
-	verifyMost  = 64 // callbacks that are verified at once
-	verifyOne   = 16 // the same for one caller
-	saveMost    = 3  // large bodies that are read at once
-	saveOne     = 1  // the same for one caller
-	waitMost    = 3 * time.Second
-	handOver    = 500 * time.Millisecond
-	slowFor     = 8 // factor for slow notifications, besides those that run at once
-	heldMost    = 64 << 20
-	rememberFor = 10 * time.Minute
-	rememberErr = time.Minute
-	remember    = 10_000
+	readMost    = 64                     // feeds that are read at once
+	readOne     = 8                      // the same for one caller
+	readWait    = 30 * time.Second       // timeout for the turn to read a feed
+	readLater   = 10 * time.Second       // wait for another reading if the hub was too busy
+	verifyMost  = 64                     // callbacks that are verified at once
+	verifyOne   = 16                     // the same for one caller
+	saveMost    = 3                      // large bodies that are read at once
+	saveOne     = 1                      // the same for one caller
+	waitMost    = 3 * time.Second        // wait of a ping for the notifications
+	handOver    = 500 * time.Millisecond // time after which a request to a callback is slow
+	slowFor     = 8                      // slow requests to callbacks, for each of AtOnce or PerHost
+	heldMost    = 64 << 20               // bytes of content that waits for subscribers
+	rememberFor = 10 * time.Minute       // age up to which a reading is used for subscribers
+	rememberErr = time.Minute            // the same for a failed reading
+	remember    = 10_000                 // entries of a table before old ones are removed
 )
 
 // Hub is a hub. [Hub.ServeHTTP] serves it while [Hub.Run] runs.

@@ -199,7 +199,7 @@ func (j *jobs) forget(hash string) {
 // sync, a lost line costs no more than a second notification. The caller holds mu.
 func (j *jobs) write(lines string, sync bool) error {
 	if j.log.Size() > j.compact {
-		j.rewrite() // before the lines, whose jobs may not be in the table yet
+		j.rewrite() // before the lines are appended, because the table may lack their jobs
 	}
 	size := j.log.Size()
 	err := j.log.Append([]byte(lines))
@@ -288,7 +288,7 @@ func (j *jobs) begin(now time.Time, most time.Duration) work {
 			soonest(a.at)
 		}
 		if f.running != nil && f.running.version == f.version {
-			continue // subscribers that failed in it wait for its end, so that the feed is read once for many
+			continue // subscribers that failed in this pass wait for its end, so that one reading serves many
 		}
 		var keys []string
 		busy := false
@@ -443,7 +443,7 @@ type pass struct {
 	done       chan struct{} // closed at the end
 
 	missed int      // number of subscribers whose ladder has ended
-	struck []string // keys of those that did not answer with success
+	struck []string // keys of the missed subscribers that were asked in their last attempt
 }
 
 // job returns the jobs of the feed, and the job for a subscriber, nil if a later pass took
@@ -456,7 +456,7 @@ func (p *pass) job(j *jobs, key string) (*feedJobs, *job) {
 	return f, nil
 }
 
-// take begins an attempt. It reports false if a newer document is there, whose pass will
+// take begins an attempt. It reports false if there is a newer document: its pass will
 // notify the subscriber.
 func (j *jobs) take(p *pass, key string, now time.Time) bool {
 	j.mu.Lock()

@@ -59,16 +59,16 @@ func TestPingOfAFeedThatFailsIsRetried(t *testing.T) {
 					publish(w, feed)
 					w.settle()
 					if step(9*time.Second) != 0 || step(time.Second) != 1 || step(time.Minute) != 1 || told() != 0 {
-						t.Errorf("it is read at other times, or somebody was notified")
+						t.Errorf("the feed is read at other times, or a subscriber was notified")
 					}
 					w.answer("/feed", nil)
 					if step(5*time.Minute-time.Second) != 0 || step(time.Second) != 1 || told() != 2 {
 						t.Errorf("%d were notified", told())
 					}
 					if step(time.Hour) != 0 || told() != 2 {
-						t.Errorf("once more: %d", told())
+						t.Errorf("the feed is read again after a success, or %d notifications are not 2", told())
 					}
-					// The ladder ends.
+					// If the feed stays unreadable, the ladder ends.
 					w.answer("/feed", how)
 					w.feed("/feed", "three")
 					publish(w, feed)
@@ -77,7 +77,7 @@ func TestPingOfAFeedThatFailsIsRetried(t *testing.T) {
 						reads += step(time.Minute)
 					}
 					if left := w.pings(); reads != len(ladder.Steps) || len(left) != 0 || told() != 2 {
-						t.Errorf("it was read %d times; %v is left", reads, left)
+						t.Errorf("the feed was read %d times; jobs left: %v", reads, left)
 					}
 					log, _ := os.ReadFile(filepath.Join(w.opts.State, "log"))
 					for _, want := range []string{"; it is read again in 10s\n", "; it is read again in 1m0s\n", "; it is read again in 30m0s\n", "; it is not read again before the next ping\n"} {
@@ -86,9 +86,9 @@ func TestPingOfAFeedThatFailsIsRetried(t *testing.T) {
 						}
 					}
 					if strings.Contains(string(log), "tried again later") {
-						t.Errorf("the log promises what nobody does:\n%s", log)
+						t.Errorf("the log has the text of a temporary error, which is for readers of a feed:\n%s", log)
 					}
-					// The next ping begins anew.
+					// The next ping begins a new ladder.
 					w.answer("/feed", nil)
 					publish(w, feed)
 					if w.settle(); told() != 4 {
@@ -100,7 +100,7 @@ func TestPingOfAFeedThatFailsIsRetried(t *testing.T) {
 	}
 }
 
-// Nobody waits for a feed without subscribers, nor for one at a private address.
+// A feed without subscribers, or at a private address, is not read again after an error.
 func TestPingThatIsNotRetried(t *testing.T) {
 	w := newWorld(t, nil)
 	none := w.feed("/none", "x")
@@ -111,7 +111,7 @@ func TestPingThatIsNotRetried(t *testing.T) {
 	w.form("/websub", "hub.mode", "publish", "hub.url", none)
 	w.settle()
 	if n := len(w.got("GET", "/none")); n != 1 {
-		t.Errorf("read %d times for nobody", n)
+		t.Errorf("the feed without subscribers was read %d times", n)
 	}
 	feed := w.feed("/feed", "one")
 	w.register("/cb", feed)
@@ -126,7 +126,7 @@ func TestPingThatIsNotRetried(t *testing.T) {
 	}
 }
 
-// A ping whose sender does not wait for the answer is retried all the same.
+// If the sender of a ping does not wait for the answer, the ping is retried, too.
 func TestPingWhoseSenderLeaves(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -152,8 +152,9 @@ func TestPingWhoseSenderLeaves(t *testing.T) {
 	}
 }
 
-// Updates while a ladder runs neither count nor restart it; the last document is notified
-// of. An update makes one more attempt, if the last is ten seconds old.
+// Updates while a ladder runs neither count as steps nor restart the ladder. The subscriber
+// gets the last document. An update makes an extra attempt if the last attempt is at least
+// ten seconds old.
 func TestUpdatesDuringALadder(t *testing.T) {
 	for _, protocol := range []string{"http-post", WebSub} {
 		for _, restarts := range []bool{false, true} {
@@ -187,7 +188,7 @@ func TestUpdatesDuringALadder(t *testing.T) {
 						t.Errorf("after %s: tried %d times, not %d; %d rounds", d, tries(), want, w.journals())
 					}
 				}
-				// Three updates within three seconds, and it is back.
+				// After three updates within three seconds, the subscriber accepts notifications.
 				at(0, true, 1)
 				at(time.Second, true, 1)
 				at(2*time.Second, true, 1)
@@ -197,16 +198,16 @@ func TestUpdatesDuringALadder(t *testing.T) {
 					t.Errorf("%+v, %d rounds", s, w.journals())
 				}
 				if got := w.got("POST", "/cb"); protocol == WebSub && got[1].body != "3" {
-					t.Errorf("it was told of %q", got[1].body)
+					t.Errorf("it received the document %q", got[1].body)
 				}
-				// Three ladders, with an update each 100 seconds.
+				// Three ladders fail, with an update every 100 seconds.
 				m.set(500)
 				for round := range 3 {
 					begin = w.clock.Now()
 					before := tries()
 					want := before
 					steps := []time.Duration{0, 10 * time.Second, 70 * time.Second, 370 * time.Second, 2170 * time.Second}
-					// The attempts besides the ladder: each at an update, if the last is old.
+					// Extra attempts are made at updates, if the last attempt is old enough.
 					var last time.Duration = -time.Hour
 					for d := time.Duration(0); d <= 2170*time.Second; d += 10 * time.Second {
 						update := d%(100*time.Second) == 0 && d < 2170*time.Second
@@ -227,11 +228,11 @@ func TestUpdatesDuringALadder(t *testing.T) {
 						t.Fatalf("after ladder %d: %+v, %d rounds", round+1, s, w.journals())
 					}
 					if protocol == WebSub && tries()-before < len(ladder.Steps)+15 {
-						t.Error("this test makes no attempts besides the ladder")
+						t.Error("this test makes too few extra attempts")
 					}
 					w.clock.Add(time.Hour)
 				}
-				// By rssCloud nothing more is sent, until it registers again.
+				// By rssCloud, nothing is sent to the subscriber until it registers again.
 				begin = w.clock.Now()
 				before := tries()
 				if protocol == WebSub {
@@ -253,7 +254,8 @@ func TestUpdatesDuringALadder(t *testing.T) {
 	}
 }
 
-// Any success clears the strikes: two ladders that fail, a success, and two more.
+// A success clears the strikes: two failed ladders, a success, and two more failed ladders
+// do not end a subscription.
 func TestSuccessClearsStrikes(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "0")
@@ -285,15 +287,15 @@ func TestSuccessClearsStrikes(t *testing.T) {
 	}
 }
 
-// Hubs that end at any moment, updates and moods at random: everybody has the last document
-// in the end, and nobody has it twice.
+// With hubs that stop, updates, and subscribers that fail, all at random, every subscriber
+// gets the last document in the end, and no subscriber gets a document twice.
 func TestRoundsOfHubsThatEnd(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		w := newWorld(t, nil)
 		feed := w.feed("/feed", "0")
 		var mu sync.Mutex
-		had := map[string][]string{}
+		accepted := map[string][]string{} // documents that each callback accepted
 		bad := map[string]bool{}
 		const n = 4
 		for i := range n {
@@ -311,7 +313,7 @@ func TestRoundsOfHubsThatEnd(t *testing.T) {
 					rw.WriteHeader(500)
 					return
 				}
-				had[path] = append(had[path], string(b))
+				accepted[path] = append(accepted[path], string(b))
 			})
 		}
 		version := 0
@@ -325,7 +327,7 @@ func TestRoundsOfHubsThatEnd(t *testing.T) {
 				w.feed("/feed", fmt.Sprint(version))
 				w.ping(feed)
 			case 1:
-				w.settle() // nobody is being notified
+				w.settle() // stop between notifications, because one in progress may be repeated
 				w.restart()
 				w.h.hurry()
 			case 2:
@@ -343,20 +345,20 @@ func TestRoundsOfHubsThatEnd(t *testing.T) {
 		for range 60 {
 			w.later(time.Minute)
 		}
-		for path, list := range had {
+		for path, list := range accepted {
 			if list[len(list)-1] != fmt.Sprint(version) || len(slices.Compact(slices.Clone(list))) != len(list) {
-				t.Errorf("seed %d: %s had %v, and the last is %d", seed, path, list, version)
+				t.Errorf("seed %d: %s got the documents %v, and the last is %d", seed, path, list, version)
 			}
 		}
-		if len(had) != n || w.journals() != 0 {
-			t.Errorf("seed %d: %d subscribers, %d rounds are left", seed, len(had), w.journals())
+		if len(accepted) != n || w.journals() != 0 {
+			t.Errorf("seed %d: %d subscribers were notified, %d rounds are left", seed, len(accepted), w.journals())
 		}
 	}
 }
 
-// The state that the version before left: its rounds go on, its pings are done, and who
-// was given up is, until it registers again. testdata/old was made by that program.
-func TestStateOfTheVersionBefore(t *testing.T) {
+// The hub continues the rounds and pings of the previous version. A subscriber that was given
+// up gets nothing until it registers again. The previous version wrote testdata/old.
+func TestStateOfPreviousVersion(t *testing.T) {
 	const site = "http://127.77.0.1:8177"
 	w := newWorld(t, func(o *Options) {
 		if err := os.CopyFS(o.State, os.DirFS("testdata/old/state")); err != nil {
@@ -392,7 +394,7 @@ func TestStateOfTheVersionBefore(t *testing.T) {
 		t.Errorf("the ping that waited is lost: %+v", w.calls)
 	}
 	if left, _ := names(filepath.Join(w.opts.State, "pings")); len(left)+len(w.pings()) != 0 {
-		t.Errorf("%v is left", left)
+		t.Errorf("pings left: %v", left)
 	}
 	w.clock.Add(3 * time.Hour)
 	w.feed("/a", "newer")
@@ -404,7 +406,7 @@ func TestStateOfTheVersionBefore(t *testing.T) {
 	w.clock.Add(3 * time.Hour)
 	w.feed("/a", "newest")
 	if w.ping(site + "/a"); len(w.notified("/deaf")) != 1 {
-		t.Errorf("it registered again: %+v", w.calls)
+		t.Errorf("the subscriber that registered again is not notified: %+v", w.calls)
 	}
 }
 

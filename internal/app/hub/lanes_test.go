@@ -14,7 +14,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// timers fire when a test says so.
+// timers replaces the timers of a hub; they fire when a test calls fire.
 type timers struct {
 	mu    sync.Mutex
 	next  int
@@ -38,7 +38,7 @@ func (t *timers) after(_ time.Duration, f func()) func() {
 	}
 }
 
-// fire lets all timers fire, if as many have ever run to their end as a test expects.
+// fire fires the running timers if their number, with those that fired before, is expected.
 func (t *timers) fire(expected int) {
 	t.mu.Lock()
 	if t.fired+len(t.f) != expected {
@@ -53,9 +53,9 @@ func (t *timers) fire(expected int) {
 	}
 }
 
-// Forty slow subscribers of one host, and ten fast ones there: when the time of a quick
-// request is over, the fast ones have their turn though no slow one has ended. From the
-// next update on they come first anyway.
+// A host has forty slow subscribers and ten fast ones. When the slow requests have exceeded
+// the time of a quick one, the fast subscribers are notified although no slow request has
+// ended. From the next update on, the fast subscribers come first.
 func TestSlowSubscribersOfOneHost(t *testing.T) {
 	var clock timers
 	w := newWorld(t, func(o *Options) { o.AfterFunc = clock.after })
@@ -100,12 +100,12 @@ func TestSlowSubscribersOfOneHost(t *testing.T) {
 			}
 			return n
 		}
-		until(t, "all subscribers, though no slow one answers", func() bool {
-			clock.fire(int(waiting.Load())) // when nobody but slow ones has a place
+		until(t, "requests to all subscribers, although no slow one answers", func() bool {
+			clock.fire(int(waiting.Load())) // only when slow requests have all places
 			return count("/fast") == fast && count("/slow") == slow
 		})
 		if n := waiting.Load(); n != slow {
-			t.Errorf("%d slow ones wait", n)
+			t.Errorf("%d slow requests wait", n)
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -119,7 +119,7 @@ func TestSlowSubscribersOfOneHost(t *testing.T) {
 			t.Errorf("%s: slow is %v", s.Callback, s.Slow)
 		}
 	}
-	// By order: one at a time, so that nothing else decides.
+	// With one request at a time, only the rank determines the order.
 	w.opts.AtOnce, w.opts.Callbacks.PerHost = 1, 1
 	w.restart()
 	hold = make(chan struct{})
@@ -135,7 +135,7 @@ func TestSlowSubscribersOfOneHost(t *testing.T) {
 	}
 }
 
-// Two servers at one address have lanes of their own, whether a port is written or not.
+// A lane is named after host and port, with the default port if the URL has none.
 func TestLanes(t *testing.T) {
 	for callback, want := range map[string]string{
 		"http://A.example/x": "a.example:80", "http://a.example:80/y": "a.example:80", "https://a.example/": "a.example:443", "http://a.example:8080/": "a.example:8080",
@@ -147,7 +147,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// A callback that fails is tried for one feed of a request, and for no other.
+// If a callback fails for one feed of a request, it is not tried for the others.
 func TestAttackCallbackOfAVictim(t *testing.T) {
 	for _, protocol := range []string{"http-post", "xml-rpc"} {
 		w := newWorld(t, nil)
@@ -164,16 +164,16 @@ func TestAttackCallbackOfAVictim(t *testing.T) {
 		}
 		victim := func(path string) int { return len(w.got("GET", path)) + len(w.got("POST", path)) }
 		w.answer("/victim", http.NotFound)
-		// By XML-RPC it is asked in two ways.
+		// By XML-RPC there are two requests: a challenge and a notification.
 		want := 1
 		if r := request("/victim"); !strings.Contains(r.body, `success="false"`) || victim("/victim") > want+1 || victim("/victim") < want {
 			t.Errorf("%s: %d requests: %s", protocol, victim("/victim"), r.body)
 		}
-		// One that works is tried for each.
+		// A callback that works is tried for each feed.
 		if r := request("/cb"); !strings.Contains(r.body, `success="true"`) || strings.Contains(r.body, "But not") || victim("/cb") < len(urls) {
 			t.Errorf("%s: %d requests: %s", protocol, victim("/cb"), r.body)
 		}
-		// One that works for some, which the message names.
+		// A callback works for some feeds; the message names the others.
 		var n atomic.Int32
 		w.answer("/some", func(rw http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet && n.Add(1) > 3 {
@@ -206,7 +206,7 @@ func TestAttackBudgetOfATarget(t *testing.T) {
 			for k := range DefaultMaxURLs {
 				pairs = append(pairs, fmt.Sprint("url", k), fmt.Sprintf("http://%s:%s/%d/%d", host, port, i, k))
 			}
-			pairs = append(pairs[:len(pairs)-2], "url99", w.site.URL+"/feed") // that can be read
+			pairs = append(pairs[:len(pairs)-2], "url99", w.site.URL+"/feed") // this feed can be read
 			w.do("POST", "/pleaseNotify", formType, encode(pairs...), "X-Forwarded-For", fmt.Sprintf("192.0.2.%d", i))
 			w.subscribe("subscribe", fmt.Sprintf("http://%s:%s/w%d", host, port, i), w.site.URL+"/feed")
 		}
@@ -216,7 +216,7 @@ func TestAttackBudgetOfATarget(t *testing.T) {
 	w.register("/cb0", feed)
 	attack()
 	if n := len(victim.calls); n > perTarget || n < perTarget/2 {
-		t.Errorf("%d requests within a minute", n)
+		t.Errorf("the victim got %d requests within a minute", n)
 	}
 	for i := range 2 * perTarget {
 		if r := w.register(fmt.Sprintf("/cb%d", i), feed); !strings.Contains(r.body, `success="true"`) {
@@ -228,7 +228,7 @@ func TestAttackBudgetOfATarget(t *testing.T) {
 	if attack(); len(victim.calls)-before > perTarget || len(victim.calls) == before {
 		t.Errorf("%d requests in the next minute", len(victim.calls)-before)
 	}
-	// The names of a host are one target.
+	// All names of a host count as one target.
 	ctx := context.Background()
 	for _, u := range []string{"http://localhost/", "http://127.0.0.1:8080/x", "http://LOCALHOST:1/", "http://[::ffff:127.0.0.1]/"} {
 		if got := target(ctx, &w.opts.Callbacks, u); got != "127.0.0.1" && got != "::/64" {
@@ -240,8 +240,8 @@ func TestAttackBudgetOfATarget(t *testing.T) {
 	}
 }
 
-// The password of an unknown name is compared with a hash of the file, so that the time does
-// not show which names exist. If hashes have several costs, each name always gets the same.
+// The password for an unknown name is compared with a hash of the file, so that the time does
+// not show which names exist. If hashes have different costs, a name always gets the same hash.
 func TestAttackNamesByTime(t *testing.T) {
 	path := htpasswd(t, "bull:secret", "cow:secret")
 	u, err := readUsers(path, time.Now)
@@ -274,7 +274,7 @@ func TestAttackNamesByTime(t *testing.T) {
 	if len(compared) != 2*n || len(seen) != 2 {
 		t.Errorf("%d comparisons with %d hashes", len(compared), len(seen))
 	}
-	// Even with the password of that user.
+	// The password that belongs to the hash is refused for an unknown name.
 	u.compare = bcrypt.CompareHashAndPassword
 	for i := range n {
 		if err := u.check(fmt.Sprint("nobody", i), "secret", fmt.Sprint("again", i)); err != errPassword {

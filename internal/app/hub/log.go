@@ -138,7 +138,7 @@ func reason(err error, flag string) string {
 		if private.Addr.IsValid() {
 			text = fmt.Sprintf("the private address %s was not asked", private.Addr)
 		}
-		return text + "; if it is yours, " + flag + " it"
+		return text + "; if it is yours, allow it with " + flag
 	}
 	if redirect := (*httpmsg.RedirectError)(nil); errors.As(err, &redirect) {
 		return "a redirect was not followed: " + redirect.Reason // without the target, which may be incomplete

@@ -22,8 +22,8 @@ import (
 	"github.com/lektordir/lektor/internal/websub"
 )
 
-// content is a document for WebSub subscribers. held is the number of bytes that it holds
-// of [notifier].held.
+// content is a document for WebSub subscribers. held is the part of [notifier].held that it
+// has acquired, in bytes.
 type content struct {
 	websub.Content
 	held int64
@@ -161,7 +161,7 @@ func (h *notifier) pass(p *pass) {
 func (h *notifier) notifiable(hash string, keys []string) (list []subscription, unread []string) {
 	list, unread, err := h.states.notifiable(hash, keys, h.now())
 	if len(unread) > 0 {
-		h.report.Warn("%s not read, and notified later: %v", humanize.Count(len(unread), "subscription"), err)
+		h.report.Warn("%s cannot be read, and will be notified later: %v", humanize.Count(len(unread), "subscription"), err)
 	}
 	return list, unread
 }
@@ -174,7 +174,7 @@ func (h *notifier) putOff(p *pass, key string) {
 }
 
 // willing returns the subscribers of a pass that can be notified now. Subscribers that sent
-// Retry-After, and those that cannot be read, wait for a later pass.
+// Retry-After, and subscriptions that cannot be read, wait for a later pass.
 func (h *notifier) willing(p *pass) []subscription {
 	list, unread := h.notifiable(p.hash, p.keys)
 	there := make(map[string]bool, len(p.keys))
@@ -235,7 +235,7 @@ func (h *notifier) conclude(p *pass) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // it has ended meanwhile
 		case err != nil:
-			h.report.Warn("an error of a subscription is not counted: %v", err)
+			h.report.Warn("a failure of a subscriber is not counted: %v", err)
 		case is.givenUp():
 			h.log.add("given-up", p.feed, "%s, until it registers again", hostOf(is.Callback))
 		}
@@ -288,10 +288,7 @@ func (h *notifier) notify(p *pass, s *subscription, c *content, place *limiter.P
 	}
 	var is subscription
 	if _, do := s.on(event, h.now()); do != keep {
-		var do change
-		if _, is, do, _ = h.apply(p.hash, s.key(), event, h.now(), false); do == remove {
-			h.counts.add(s.Caller, -1)
-		}
+		is = h.recordResult(p.hash, s, event)
 	}
 	if err != nil && !gone {
 		h.jobs.failed(p, s.key(), h.now(), is.After, false)
@@ -301,6 +298,21 @@ func (h *notifier) notify(p *pass, s *subscription, c *content, place *limiter.P
 		h.log.add("notified", s.Feed, "%s by %s", hostOf(s.Callback), s.Protocol)
 	}
 	h.jobs.hasNotified(p, s.key())
+}
+
+// recordResult applies the result of a notification to the subscription's file, and returns the
+// subscription after it. If the file cannot be written, the notification counts all the same:
+// sending it again would not help.
+func (h *notifier) recordResult(hash string, s *subscription, event any) subscription {
+	_, is, do, err := h.apply(hash, s.key(), event, h.now(), false)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // it has ended meanwhile
+	case err != nil:
+		h.report.Warn("%s: the result of a notification is not recorded: %v", s.Feed, err)
+	case do == remove:
+		h.counts.add(s.Caller, -1)
+	}
+	return is
 }
 
 // laneOf returns host and port of a callback.

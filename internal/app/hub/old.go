@@ -51,7 +51,7 @@ func oldPing(path string) (line string, err error) {
 
 // oldRound returns the log lines for a file of pending/. Its name begins with the hash of
 // the feed. It holds the URL of the feed, the key of each subscriber, an empty line, and
-// lines in the form of the log without FEED. A still earlier version wrote these:
+// lines in the form of the log without FEED. An even older version wrote these lines:
 //
 //	KEY failed  one more attempt has failed
 //	KEY newer   a later file has the subscriber

@@ -13,7 +13,7 @@ import (
 
 // The page does not show queries of feeds, hosts of subscribers, callers or user names. The
 // log, which only the user reads, has the hosts.
-func TestAttackPageTellsStrangersNothing(t *testing.T) {
+func TestAttackPageHidesPrivateData(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Users = htpasswd(t, "bull:secret", "cow:secret") })
 	feed := w.feed("/feed", "one")
 	feed += "?token=t0ken"
@@ -53,11 +53,11 @@ func TestAttackPageTellsStrangersNothing(t *testing.T) {
 		t.Errorf("%s, %v", log, err)
 	}
 	if strings.Contains(string(log), "as cow") || strings.Contains(string(log), "ghost") {
-		t.Errorf("the log tells who exists:\n%s", log)
+		t.Errorf("the log has names of users:\n%s", log)
 	}
 }
 
-// With --no-page there is none, and nothing else changes.
+// With --no-page there is no page, and nothing else changes.
 func TestNoPage(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.NoPage = true })
 	feed := w.feed("/feed", "one")
@@ -73,7 +73,7 @@ func TestNoPage(t *testing.T) {
 	}
 }
 
-// The forms of the page are answered by a page, and everybody else as before.
+// Requests from the forms of the page are answered by a page; others get XML or JSON.
 func TestAnswerToAForm(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")

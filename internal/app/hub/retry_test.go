@@ -19,7 +19,7 @@ import (
 	"github.com/lektordir/lektor/internal/values"
 )
 
-// moody makes callbacks that fail or not, as one says.
+// moody answers notifications with a status that the test sets; 0 means success.
 type moody struct {
 	mu     sync.Mutex
 	status int
@@ -47,14 +47,14 @@ func (m *moody) answer(rw http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(rw, r.URL.Query().Get("challenge")+r.URL.Query().Get("hub.challenge"))
 }
 
-// later moves the clock, and does what is due then.
+// later advances the clock, and does the jobs that are due then.
 func (w *world) later(d time.Duration) {
 	w.clock.Add(d)
 	w.h.due()
 	w.settle()
 }
 
-// onDisk reads the jobs that the next hub would have.
+// onDisk reads the jobs that the next hub would continue.
 func (w *world) onDisk() *jobs {
 	data, _ := os.ReadFile(filepath.Join(w.opts.State, "jobs"))
 	j := &jobs{feeds: map[string]*feedJobs{}}
@@ -64,8 +64,8 @@ func (w *world) onDisk() *jobs {
 	return j
 }
 
-// journals counts the feeds whose subscribers are still to be notified, and the files of
-// such feeds that an earlier version left.
+// journals counts the feeds with subscribers that wait for a notification, and the files
+// for them that an earlier version left.
 func (w *world) journals() int {
 	list, _ := names(filepath.Join(w.opts.State, "pending"))
 	n := len(list)
@@ -77,7 +77,7 @@ func (w *world) journals() int {
 	return n
 }
 
-// pings lists the feeds that are to be read later.
+// pings lists the feeds that will be read later.
 func (w *world) pings() (urls []string) {
 	for _, f := range w.onDisk().feeds {
 		if f.ping != nil {
@@ -87,7 +87,7 @@ func (w *world) pings() (urls []string) {
 	return urls
 }
 
-// pend writes a file as a hub of an earlier version left it.
+// pend writes a file of an earlier version of the hub.
 func (w *world) pend(name, text string) {
 	w.t.Helper()
 	path := filepath.Join(w.opts.State, name)
@@ -97,8 +97,8 @@ func (w *world) pend(name, text string) {
 }
 
 // A subscriber that is not reached is tried again after ten seconds, a minute, five
-// minutes and half an hour, also after a restart. One that was reached is not notified twice.
-func TestWhoIsNotReachedIsTriedAgain(t *testing.T) {
+// minutes and half an hour, also after a restart. A notified subscriber is not notified twice.
+func TestFailedNotificationIsTriedAgain(t *testing.T) {
 	for _, protocol := range []string{"http-post", WebSub} {
 		for _, restarts := range []bool{false, true} {
 			w := newWorld(t, nil)
@@ -122,7 +122,7 @@ func TestWhoIsNotReachedIsTriedAgain(t *testing.T) {
 				}
 				w.later(after)
 				if got("/down") != want || got("/up") != 1 {
-					t.Errorf("%s: %s later it was tried %d times, the other told %d times", protocol, after, got("/down"), got("/up"))
+					t.Errorf("%s: %s later, /down got %d requests and /up %d", protocol, after, got("/down"), got("/up"))
 				}
 			}
 			w.feed("/feed", "two")
@@ -134,7 +134,7 @@ func TestWhoIsNotReachedIsTriedAgain(t *testing.T) {
 			check(time.Second, 3)
 			check(5*time.Minute, 4)
 			if list := w.subscriptions(feed); len(list) != 2 || list[0].Errors != 0 || w.journals() != 1 {
-				t.Errorf("%s: a ladder that goes on is no strike: %+v", protocol, list)
+				t.Errorf("%s: a ladder that has not ended counts as a strike: %+v", protocol, list)
 			}
 			m.set(200)
 			check(30*time.Minute, 5)
@@ -149,7 +149,7 @@ func TestWhoIsNotReachedIsTriedAgain(t *testing.T) {
 				w.later(time.Hour)
 			}
 			if n := got("/down"); n != 10 || w.journals() != 0 {
-				t.Errorf("%s: there is no end of it: %d, %d journals", protocol, n, w.journals())
+				t.Errorf("%s: the ladder does not end: %d requests, %d journals", protocol, n, w.journals())
 			}
 			if log := fmt.Sprint(w.h.log.Recent()); !strings.Contains(log, "1 subscriber not reached, and tried again in 10s") || !strings.Contains(log, "not tried again") {
 				t.Errorf("%s", log)
@@ -158,8 +158,8 @@ func TestWhoIsNotReachedIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A subscriber's Retry-After is heeded in every protocol, also after a restart and if the
-// feed is published meanwhile; other subscribers do not wait for it.
+// The hub obeys a subscriber's Retry-After in every protocol, also after a restart and an
+// update of the feed. Other subscribers do not wait for it.
 func TestRetryAfterOfASubscriber(t *testing.T) {
 	for _, protocol := range []string{"http-post", "xml-rpc", WebSub} {
 		for _, restarts := range []bool{false, true} {
@@ -179,8 +179,8 @@ func TestRetryAfterOfASubscriber(t *testing.T) {
 					w.answer(path, moods[path].answer)
 				}
 				moods["/busy"].set(429, "1200")
-				begin, tests := w.clock.Now(), len(w.got("POST", "/busy")) // by which the handler was tried
-				// at goes on to a time, and says how often they were asked by then.
+				begin, tests := w.clock.Now(), len(w.got("POST", "/busy")) // tests of the handler at the registration
+				// at advances the clock to a time, and compares the numbers of requests until then.
 				at := func(d time.Duration, busy, other int) {
 					t.Helper()
 					if restarts {
@@ -190,7 +190,7 @@ func TestRetryAfterOfASubscriber(t *testing.T) {
 					}
 					w.later(begin.Add(d).Sub(w.clock.Now()))
 					if b, o := len(w.got("POST", "/busy"))-tests, len(w.got("POST", "/other"))-tests; b != busy || o != other {
-						t.Errorf("after %s: asked %d and %d times, not %d and %d", d, b, o, busy, other)
+						t.Errorf("after %s: /busy and /other got %d and %d requests, want %d and %d", d, b, o, busy, other)
 					}
 				}
 				update := func(s string) {
@@ -201,7 +201,7 @@ func TestRetryAfterOfASubscriber(t *testing.T) {
 				at(0, 1, 1)
 				at(10*time.Second, 1, 2)
 				at(70*time.Second, 1, 3)
-				// A newer document, for which it is too early, too.
+				// A newer document has to wait for the end of the pause, too.
 				update("2")
 				at(80*time.Second, 1, 3)
 				moods["/other"].set(200)
@@ -210,7 +210,7 @@ func TestRetryAfterOfASubscriber(t *testing.T) {
 				if list := w.subscriptions(feed); len(list) != 2 || list[0].Errors != 0 || !list[0].After.Equal(begin.Add(20*time.Minute)) || list[1].Errors != 0 {
 					t.Errorf("%+v", list)
 				}
-				// It says so once more, for longer than is heeded.
+				// The subscriber asks for another pause, which is longer than the limit.
 				moods["/busy"].set(503, begin.Add(48*time.Hour).Format(http.TimeFormat))
 				at(20*time.Minute, 2, 4)
 				at(80*time.Minute-time.Second, 2, 4)
@@ -249,7 +249,7 @@ func TestRetryAfterWithoutAnEnd(t *testing.T) {
 	w.later(10 * time.Second)
 	for i, want := range []int{1, 2, 2, 1, 2} {
 		if got := len(w.got("POST", fmt.Sprintf("/%d", i))); got != want {
-			t.Errorf("%d: asked %d times", i, got)
+			t.Errorf("%d: got %d requests", i, got)
 		}
 	}
 	for range 600 {
@@ -257,13 +257,13 @@ func TestRetryAfterWithoutAnEnd(t *testing.T) {
 	}
 	for i := range 5 {
 		if got := len(w.got("POST", fmt.Sprintf("/%d", i))); got != 5 {
-			t.Errorf("%d: asked %d times", i, got)
+			t.Errorf("%d: got %d requests", i, got)
 		}
 	}
 	if log := fmt.Sprint(w.h.log.Recent()); w.journals() != 0 || !strings.Contains(log, "3 subscribers not reached, and not tried again") || !strings.Contains(log, "2 subscribers not reached, and not tried again") {
 		t.Errorf("%d journals\n%s", w.journals(), log)
 	}
-	// A clock that was a year ahead: its times mean nothing.
+	// Times that were set by a clock a year ahead are ignored.
 	s := w.subscriptions(feed)[0]
 	s.Errors, s.After = 0, w.clock.Now().Add(365*24*time.Hour)
 	if err := os.WriteFile(filepath.Join(w.h.subs(hashOf(feed)), s.key()), s.text(values.New('\t')), 0o600); err != nil {
@@ -272,12 +272,12 @@ func TestRetryAfterWithoutAnEnd(t *testing.T) {
 	m.set(200)
 	w.feed("/feed", "2")
 	if w.ping(feed); len(w.got("POST", "/0")) != 6 {
-		t.Error("it is left alone for a year")
+		t.Error("the subscriber is not notified for a year")
 	}
 }
 
-// A feed whose server wants to be left alone is read when that is over, also by the next
-// hub, so that no update is lost; other feeds of the host are read meanwhile.
+// If the server of a feed asks for a pause, the feed is read after the pause, also by the
+// next hub, so that no update is lost. Other feeds of the host are read during the pause.
 func TestRetryAfterOfAFeed(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		w := newWorld(t, nil)
@@ -299,16 +299,16 @@ func TestRetryAfterOfAFeed(t *testing.T) {
 			before := reads()
 			w.later(d)
 			if got := w.notified("/cb"); reads() != before+read || !slices.Equal(got, told) {
-				t.Errorf("%s later it was read %d times; told of %v", d, reads()-before, got)
+				t.Errorf("%s later the feed was read %d times; notifications: %v", d, reads()-before, got)
 			}
 		}
 		says("120")
-		if r := w.ping(feed); !strings.Contains(r.body, `success="true" msg="Thanks for the ping. The feed cannot be read now, and will be in 2m0s.`) {
+		if r := w.ping(feed); !strings.Contains(r.body, `success="true" msg="Thanks for the ping. The feed cannot be read now; it is read again in 2m0s.`) {
 			t.Error(r.body)
 		}
 		before := reads()
 		w.clock.Add(10 * time.Second)
-		if r := w.ping(feed); !strings.Contains(r.body, "will be in 1m50s.") {
+		if r := w.ping(feed); !strings.Contains(r.body, "it is read again in 1m50s.") {
 			t.Error(r.body)
 		}
 		if r := w.register("/late", feed); !strings.Contains(r.body, "asked for a pause; it is read again in 1m50s.") || reads() != before {
@@ -316,7 +316,7 @@ func TestRetryAfterOfAFeed(t *testing.T) {
 		}
 		w.feed("/other", "two")
 		w.ping(other)
-		// For longer than is heeded.
+		// The server asks for a pause that is longer than the limit.
 		says("86400")
 		later(109*time.Second, 0, other)
 		later(time.Second, 1, other)
@@ -326,7 +326,7 @@ func TestRetryAfterOfAFeed(t *testing.T) {
 		later(time.Second, 1, other, feed)
 		later(24*time.Hour, 0, other, feed)
 		if list := w.pings(); len(list) != 0 {
-			t.Errorf("%v is left", list)
+			t.Errorf("pings left: %v", list)
 		}
 		// Without subscribers, the feed is not read later.
 		none := w.feed("/none", "x")
@@ -340,9 +340,9 @@ func TestRetryAfterOfAFeed(t *testing.T) {
 	}
 }
 
-// A newer document replaces the one that waits for another attempt: the subscriber gets the
-// newer one once, and never the older one after it.
-func TestNewerDocumentTakesThePlaceOfTheOlder(t *testing.T) {
+// A newer document replaces a document that waits for another attempt. The subscriber gets
+// the newer document once, and never the older one after it.
+func TestNewerDocumentReplacesTheOlder(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		w := newWorld(t, nil)
 		feed := w.feed("/feed", "0")
@@ -390,12 +390,12 @@ func TestTwoRoundsThatWereInterrupted(t *testing.T) {
 	w.h.hurry()
 	w.settle()
 	if a, b := len(w.notified("/a")), len(w.notified("/b")); a != 1 || b != 1 || w.journals() != 0 {
-		t.Errorf("told %d and %d times; %d journals", a, b, w.journals())
+		t.Errorf("%d and %d notifications; %d journals", a, b, w.journals())
 	}
 }
 
-// If the feed cannot be read for another delivery, no error of the subscriber is counted, and
-// the content is delivered when the feed can be read.
+// If the feed cannot be read again for a delivery, this does not count as an error of the
+// subscriber. The content is delivered when the feed can be read.
 func TestContentThatCannotBeReadAgain(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -419,9 +419,9 @@ func TestContentThatCannotBeReadAgain(t *testing.T) {
 	}
 }
 
-// Content for which there is no room in memory is not kept there until there is: it is
-// read again then.
-func TestContentForWhichThereIsNoRoom(t *testing.T) {
+// If the memory for content is used up, a document is not kept. It is read again when there
+// is memory.
+func TestContentWithoutMemory(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Feeds.MaxBytes = 1000 })
 	w.h.notifier.held = semaphore.NewWeighted(1000)
 	hold := make(chan struct{})
@@ -443,9 +443,9 @@ func TestContentForWhichThereIsNoRoom(t *testing.T) {
 	w.feed("/second", strings.Repeat("b", 200))
 	var all sync.WaitGroup
 	all.Go(func() { http.Post(w.server.URL+"/ping", formType, strings.NewReader(encode("url", first))) })
-	until(t, "the slow one", func() bool { return len(w.got("POST", "/slow")) == 1 })
+	until(t, "the slow delivery", func() bool { return len(w.got("POST", "/slow")) == 1 })
 	all.Go(func() { http.Post(w.server.URL+"/ping", formType, strings.NewReader(encode("url", second))) })
-	until(t, "the second, which waits", func() bool {
+	until(t, "the second delivery, which waits", func() bool {
 		return slices.ContainsFunc(w.h.log.Recent(), func(e event) bool { return e.What == "resumed" && e.Feed == second })
 	})
 	w.feed("/second", strings.Repeat("c", 200))
@@ -456,11 +456,11 @@ func TestContentForWhichThereIsNoRoom(t *testing.T) {
 		t.Errorf("%d deliveries, %d journals", len(got), w.journals())
 	}
 	if !w.h.notifier.held.TryAcquire(1000) {
-		t.Error("memory is not given back")
+		t.Error("memory is not released")
 	}
 }
 
-// While it runs, what is due is done without anybody asking.
+// Run does due jobs without a request.
 func TestRunDoesWhatIsDue(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.PingGap = time.Minute })
 	feed := w.feed("/feed", "one")
@@ -476,17 +476,17 @@ func TestRunDoesWhatIsDue(t *testing.T) {
 	w.ping(feed)
 	w.clock.Add(time.Hour)
 	w.h.poke()
-	until(t, "the retry and the ping that waited", func() bool {
+	until(t, "the retry and the postponed ping", func() bool {
 		return len(w.notified("/cb")) >= 2 && w.digest(feed) == digestOf([]byte("three"))
 	})
-	// The top of the hour is not missed by who is awake at another time.
+	// The sweep of the hour is made even if Run wakes up later.
 	w.clock.Add(25 * time.Hour)
 	w.h.poke()
 	until(t, "the end of the subscription", func() bool { return len(w.subscriptions(feed)) == 0 })
 }
 
-// An update during a round: subscribers that were not notified yet get the newer document
-// alone, and no subscriber gets the older one after it.
+// After an update during a round, subscribers that were not notified yet get only the newer
+// document, and no subscriber gets the older one after it.
 func TestUpdateDuringARound(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.AtOnce, o.Callbacks.PerHost = 1, 1 })
 	feed := w.feed("/feed", "one")
@@ -509,7 +509,7 @@ func TestUpdateDuringARound(t *testing.T) {
 		go http.Post(w.server.URL+"/ping", formType, strings.NewReader(encode("url", feed)))
 		until(t, "the round", func() bool { return w.journals() == 1 && posts.Load() > 0 })
 	}
-	until(t, "that it has them", func() bool {
+	until(t, "both updates in the table", func() bool {
 		w.h.jobs.mu.Lock()
 		defer w.h.jobs.mu.Unlock()
 		return w.h.jobs.feeds[hashOf(feed)].version == 2
@@ -525,10 +525,10 @@ func TestUpdateDuringARound(t *testing.T) {
 			t.Errorf("%d: %+v", i, got)
 		}
 		if got[len(got)-1].body != "three" {
-			t.Errorf("%d has the older last: %+v", i, got)
+			t.Errorf("%d got the older document last: %+v", i, got)
 		}
 	}
 	if twice > 1 || w.journals() != 0 {
-		t.Errorf("%d were told of both; %d journals", twice, w.journals())
+		t.Errorf("%d subscribers got both documents; %d journals", twice, w.journals())
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/lektordir/lektor/internal/filelog"
 )
 
-// A subscriber that ends while a pass runs and registers again before the next update gets
-// that update, although the pass does not know of the new subscription.
+// A subscriber that unsubscribes while a pass runs and registers again before the next update
+// gets that update, although the running pass counts the subscriber as gone.
 func TestSubscriberThatComesBackDuringAPass(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	hash, key := strings.Repeat("a", 40), strings.Repeat("b", 40)
@@ -36,7 +36,7 @@ func TestSubscriberThatComesBackDuringAPass(t *testing.T) {
 	update()
 	old := begin()
 	update()
-	j.hasNotified(old, key) // it is not there any more, as the old pass sees it
+	j.hasNotified(old, key) // the old pass finds no subscription
 	if j.end(old, now); w.journals() != 1 {
 		t.Error("after a kill the update is lost")
 	}
@@ -50,7 +50,7 @@ func TestSubscriberThatComesBackDuringAPass(t *testing.T) {
 	}
 }
 
-// A table that is written anew while it is used has what was in it.
+// If the log of jobs is compacted while it is used, no job is lost.
 func TestLogOfJobsIsCompacted(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	hash := strings.Repeat("a", 40)
@@ -85,16 +85,16 @@ func TestLogOfJobsIsCompacted(t *testing.T) {
 		}
 		j.end(passes[0], now)
 		if got := w.onDisk().feeds[hash]; len(got.pending) != len(j.feeds[hash].pending) {
-			t.Fatalf("%d on the disk, %d in the table", len(got.pending), len(j.feeds[hash].pending))
+			t.Fatalf("%d jobs on the disk, %d in the table", len(got.pending), len(j.feeds[hash].pending))
 		}
 	}
 	if j.log.Size() > 2*minCompact || len(j.feeds[hash].pending) == 0 {
-		t.Errorf("%d bytes for %d jobs", j.log.Size(), len(j.feeds[hash].pending))
+		t.Errorf("the log has %d bytes for %d jobs", j.log.Size(), len(j.feeds[hash].pending))
 	}
 }
 
-// A round and a ping of the version before, which had a file for each, go on at their times.
-func TestFilesOfTheVersionBefore(t *testing.T) {
+// The previous version had a file for each round and each ping. They continue at their times.
+func TestFilesOfPreviousVersion(t *testing.T) {
 	w := newWorld(t, nil)
 	feed, other := w.feed("/feed", "one"), w.feed("/other", "one")
 	var keys []string
@@ -131,9 +131,9 @@ func TestFilesOfTheVersionBefore(t *testing.T) {
 	}
 }
 
-// A round of the version before that is larger than the log may grow is on the disk before
-// its file is removed.
-func TestLargeRoundOfTheVersionBefore(t *testing.T) {
+// A round of the previous version that exceeds the size for compaction is in the log on the
+// disk before its file is removed.
+func TestLargeRoundOfPreviousVersion(t *testing.T) {
 	w := newWorld(t, nil)
 	hash := strings.Repeat("a", 40)
 	var keys strings.Builder
@@ -149,7 +149,7 @@ func TestLargeRoundOfTheVersionBefore(t *testing.T) {
 	if got := w.onDisk().feeds[hash]; got == nil || len(got.pending) != n {
 		t.Fatalf("the log has %+v; want %d jobs", got, n)
 	}
-	// The next line compacts, and keeps them.
+	// The next line compacts the log, and the jobs stay.
 	if err := w.h.jobs.adopt(strings.Repeat("b", 40)+"\t"+strings.Repeat("c", 40)+"\t0\t\n", w.clock.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -158,8 +158,8 @@ func TestLargeRoundOfTheVersionBefore(t *testing.T) {
 	}
 }
 
-// Results that a full disk did not take are written when it does, so that the next hub
-// notifies nobody again.
+// Results that could not be written, for example on a full disk, are written later, so that
+// the next hub does not notify these subscribers again.
 func TestResultsThatCouldNotBeWritten(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	hash, keys := strings.Repeat("a", 40), []string{strings.Repeat("b", 40), strings.Repeat("c", 40)}
@@ -188,7 +188,8 @@ func TestResultsThatCouldNotBeWritten(t *testing.T) {
 	}
 }
 
-// A ping that was answered is not forgotten when its update cannot be written.
+// If the job of a ping cannot be written, the publisher gets an error, and the feed is read
+// anyway when it can be written.
 func TestPublishOnAFullDisk(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -196,7 +197,7 @@ func TestPublishOnAFullDisk(t *testing.T) {
 	w.feed("/feed", "two")
 	w.h.jobs.close()
 	path := w.opts.State + "/jobs"
-	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil { // nor can it be written anew
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil { // a compacted log cannot replace a directory
 		t.Fatal(err)
 	}
 	r := w.form("/websub", "hub.mode", "publish", "hub.url", feed)
@@ -220,7 +221,7 @@ func TestPublishOnAFullDisk(t *testing.T) {
 	}
 }
 
-// A subscription that is renewed or ended during a pass counts as it is when its turn comes.
+// If a subscription is renewed or ended during a pass, its state at its turn counts.
 func TestSubscriptionThatChangesDuringAPass(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.AtOnce, o.Callbacks.PerHost = 1, 1 })
 	feed := w.feed("/feed", "one")
@@ -230,7 +231,7 @@ func TestSubscriptionThatChangesDuringAPass(t *testing.T) {
 	w.answer("/first", func(http.ResponseWriter, *http.Request) { began <- true; <-goOn })
 	w.register("/ends", feed)
 	ends := &subscription{Protocol: "http-post", Callback: w.site.URL + "/ends"}
-	w.h.apply(hash, ends.key(), delivered{slow: true}, w.clock.Now(), false) // slow ones come last
+	w.h.apply(hash, ends.key(), delivered{slow: true}, w.clock.Now(), false) // slow subscribers come last
 	before := len(w.notified("/ends"))
 	w.feed("/feed", "two")
 	done := make(chan bool)
@@ -246,8 +247,8 @@ func TestSubscriptionThatChangesDuringAPass(t *testing.T) {
 	}
 }
 
-// hidden puts a link to itself in the place of a file, which cannot be read then, and returns
-// what puts it back.
+// hidden replaces a file by a symbolic link to itself, which cannot be read. back restores
+// the file.
 func hidden(t *testing.T, path string) (back func()) {
 	t.Helper()
 	if err := errors.Join(os.Rename(path, path+"~"), os.Symlink(path, path)); err != nil {
@@ -260,8 +261,8 @@ func hidden(t *testing.T, path string) (back func()) {
 	}
 }
 
-// A subscription that cannot be read for a while is kept, and its subscriber is notified when
-// it can be: the others at once.
+// If a subscription cannot be read for a while, it stays, and its subscriber is notified when
+// it can be read. Other subscribers are notified at once.
 func TestSubscriptionThatCannotBeRead(t *testing.T) {
 	for _, during := range []string{"at the ping", "in the pass"} {
 		t.Run(during, func(t *testing.T) {
@@ -276,7 +277,7 @@ func TestSubscriptionThatCannotBeRead(t *testing.T) {
 			if during == "at the ping" {
 				back = hidden(t, path)
 			} else {
-				w.h.apply(hashOf(feed), s.key(), delivered{slow: true}, w.clock.Now(), false) // slow ones come last
+				w.h.apply(hashOf(feed), s.key(), delivered{slow: true}, w.clock.Now(), false) // slow subscribers come last
 				w.answer("/first", func(http.ResponseWriter, *http.Request) { back = hidden(t, path) })
 			}
 			w.ping(feed)
@@ -296,8 +297,8 @@ func TestSubscriptionThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A feed whose subscriptions, or whose document, cannot be looked up for a while is read
-// again: the update is neither missed nor taken for another one.
+// If the subscriptions or the state of a feed cannot be read for a while, the feed is read
+// again later, and its update is neither missed nor counted twice.
 func TestFeedThatCannotBeLookedUp(t *testing.T) {
 	for _, name := range []string{"subs", "feed"} {
 		t.Run(name, func(t *testing.T) {
@@ -322,8 +323,8 @@ func TestFeedThatCannotBeLookedUp(t *testing.T) {
 	}
 }
 
-// A kill between the jobs of an update and the record of its document: the next hub notifies
-// those that are left, and the next ping of the same document finds nothing changed.
+// After a kill between writing the jobs of an update and recording its document, the next hub
+// notifies the remaining subscribers, and the next ping finds the document unchanged.
 func TestKilledBeforeTheDocumentIsRecorded(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -368,8 +369,7 @@ func TestKilledBeforeTheDocumentIsRecorded(t *testing.T) {
 	}
 }
 
-// A document whose file the disk refuses is recorded when the disk takes it, without an
-// update and without a restart.
+// If recording a document fails, the hub tries again, without an update or a restart.
 func TestRefusedDocumentIsRecordedLater(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -419,5 +419,30 @@ func TestStrikeThatIsNotWritten(t *testing.T) {
 	w.h.notifier.conclude(&pass{hash: hash, feed: feed, struck: keys})
 	if !strings.Contains(w.log.String(), "not counted") || !strings.Contains(w.log.String(), path) {
 		t.Error(w.log)
+	}
+}
+
+// A result that cannot be recorded is a warning: the subscriber was notified, and is not
+// notified again.
+func TestResultOfASubscriptionThatCannotBeRead(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	keys, err := w.h.keys(hashOf(feed))
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("%d subscriptions, %v; want 1", len(keys), err)
+	}
+	path := filepath.Join(w.h.subs(hashOf(feed)), keys[0])
+	w.answer("/cb", func(rw http.ResponseWriter, r *http.Request) {
+		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+			t.Error(err)
+		}
+		http.Error(rw, "gone", http.StatusInternalServerError)
+	})
+	w.feed("/feed", "two")
+	w.ping(feed)
+	w.settle()
+	if log := w.log.String(); !strings.Contains(log, "is not recorded") || !strings.Contains(log, feed) {
+		t.Errorf("the log has %q; want the feed and that a result is not recorded", log)
 	}
 }

@@ -86,7 +86,7 @@ func expireNow(ctx context.Context, o ServeOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	s.Report.Info("%s removed that had expired, and %d that had failed three times; %s left to %s", humanize.Count(swept.Expired, "subscription"),
+	s.Report.Info("removed %s that had expired, and %d that had failed three times; %s to %s left", humanize.Count(swept.Expired, "subscription"),
 		swept.Failed, humanize.Count(swept.Kept, "subscription"), humanize.Count(swept.Feeds, "feed"))
 	return nil
 }

@@ -136,9 +136,9 @@ func (u *users) check(name, password, caller string) error {
 	return nil
 }
 
-// another returns the hash of some user, always the same for a name. It is compared with
-// the password of an unknown user, so that the answer takes as long as for a known one. The
-// caller holds mu.
+// another returns the hash of a known user for an unknown name, always the same hash for a
+// name. The password is compared with it, so that the answer takes as long as for a known
+// name. The caller holds mu.
 func (u *users) another(name string) []byte {
 	if len(u.hashes) == 0 {
 		return nil
@@ -230,7 +230,7 @@ var declaredEncoding = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(<\?xml\s[^<>]*?\sencoding\s*=\s*)("[^"<>]*"|'[^'<>]*')`)
 })
 
-// inUTF8 replaces the declared encoding of a document by UTF-8, because the text of an
+// inUTF8 replaces the declared encoding of a document with UTF-8, because the text of an
 // XML-RPC call is already decoded.
 func inUTF8(document []byte) []byte {
 	at := declaredEncoding().FindSubmatchIndex(document)

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A registration, a ping and its round look at the files of their own feed and at no
-// other's, so that a feed costs the same however many there are.
+// A registration, a ping and its round read only files of their own feed, so their cost does
+// not depend on the number of feeds.
 func TestOtherFeedsAreNotLookedAt(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -38,15 +38,15 @@ func TestOtherFeedsAreNotLookedAt(t *testing.T) {
 		watch(w.h.feed(hashOf(other)), unix.IN_OPEN|unix.IN_ACCESS)
 		watch(w.h.subs(hashOf(other)), unix.IN_OPEN|unix.IN_ACCESS)
 	}
-	watch(filepath.Join(w.opts.State, "feeds"), unix.IN_ACCESS) // a list of the shelves
+	watch(filepath.Join(w.opts.State, "feeds"), unix.IN_ACCESS) // listing all feeds
 	w.register("/cb1", feed)
 	w.feed("/feed", "two")
 	w.ping(feed)
 	if len(w.notified("/cb0")) != 1 || len(w.notified("/cb1")) != 1 || looked() != 0 {
-		t.Error("other feeds are looked at, or nobody was notified")
+		t.Error("files of other feeds are read, or no subscriber was notified")
 	}
 	w.h.sweep(false)
 	if looked() == 0 {
-		t.Error("this test sees nothing")
+		t.Error("this test does not notice any access")
 	}
 }

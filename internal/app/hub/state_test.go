@@ -31,7 +31,7 @@ func TestEveryTransition(t *testing.T) {
 	bad := s
 	bad.Errors, bad.Error, bad.Failed = 2, "old", now
 	busy := s
-	busy.Failed, busy.After = now, now.Add(time.Minute) // an error that did not count
+	busy.Failed, busy.After = now, now.Add(time.Minute) // failed once; no ladder has ended
 	anew := subscription{Callback: "c", Protocol: "http-post", Feed: "f", Procedure: "p"}
 	later := now.Add(time.Minute)
 	with := func(s subscription, change func(*subscription)) subscription { change(&s); return s }
@@ -54,7 +54,7 @@ func TestEveryTransition(t *testing.T) {
 		{"failed, with Retry-After for a year", s, failed{text: "x", after: 365 * 24 * time.Hour}, with(s, func(s *subscription) {
 			s.Error, s.Failed, s.After = "x", later, later.Add(time.Hour)
 		}), store},
-		{"failed otherwise then", busy, failed{text: "x"}, with(s, func(s *subscription) { s.Error, s.Failed = "x", later }), store},
+		{"failed again without Retry-After", busy, failed{text: "x"}, with(s, func(s *subscription) { s.Error, s.Failed = "x", later }), store},
 		{"failed slowly", s, failed{text: "x", slow: true}, with(s, func(s *subscription) { s.Error, s.Failed, s.Slow = "x", later, true }), store},
 		{"delivered then", busy, delivered{}, s, store},
 		{"delivered slowly", s, delivered{slow: true}, with(s, func(s *subscription) { s.Slow = true }), store},
@@ -75,7 +75,7 @@ func TestEveryTransition(t *testing.T) {
 		}
 	}
 	if s.Protocol = WebSub; !s.wants(now) || s.wants(now.Add(time.Hour)) {
-		t.Error("by WebSub it is kept until the lease is over, and no longer")
+		t.Error("a WebSub subscription does not end with its lease")
 	}
 	if s.Errors = 0; s.wants(now.Add(time.Hour)) || !s.wants(now.Add(time.Hour-1)) {
 		t.Error("expired")
@@ -106,7 +106,7 @@ func TestSubscriptionIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// Which URLs are one feed.
+// URLs of one feed have one hash, and other URLs have others.
 func TestURLsOfOneFeed(t *testing.T) {
 	for u, want := range map[string]string{"%7Ea%2d%2F%2f%c3%A9%%4%zz%6": "~a-%2F%2F%C3%A9%%4%zz%6", "": "", "%41%5f%2e%30": "A_.0", "%253a": "%253a", "%25%33%61": "%253a"} {
 		if got := plain(u); got != want {
@@ -114,26 +114,26 @@ func TestURLsOfOneFeed(t *testing.T) {
 		}
 	}
 	if hashOf("http://a.example/%7Euser?a=%2fb") != hashOf("http://a.example/~user?a=%2Fb") {
-		t.Error("percent-encoding that need not be counts")
+		t.Error("unneeded percent-encoding changes the hash")
 	}
 	same := []string{"http://a.example/", "HTTP://A.example:80/#x", "http://a.example"}
 	others := []string{"https://a.example/", "http://a.example/x", "http://a.example/X", "http://a.example/?", "http://www.a.example/", "http://a.example:8080/", "http://a.example/?a", "http://a.example/%2F", "http://a.example/%2Fx", "http://a.example/%3F"}
 	for _, u := range same {
 		if hashOf(u) != hashOf(same[0]) {
-			t.Errorf("%s is another", u)
+			t.Errorf("%s counts as another feed", u)
 		}
 	}
 	seen := map[string]string{hashOf(same[0]): same[0]}
 	for _, u := range others {
 		if also := seen[hashOf(u)]; also != "" {
-			t.Errorf("%s and %s are one", u, also)
+			t.Errorf("%s and %s count as one feed", u, also)
 		}
 		seen[hashOf(u)] = u
 	}
 }
 
 // A change of the state's files takes effect at once.
-func TestStateThatSomebodyElseChanges(t *testing.T) {
+func TestStateChangedByOthers(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
 	w.register("/a", feed)
@@ -155,7 +155,7 @@ func TestStateThatSomebodyElseChanges(t *testing.T) {
 	if !strings.Contains(w.log.String(), junk+": not a subscription") {
 		t.Errorf("%s", w.log)
 	}
-	// The whole of it, while the hub runs.
+	// Remove all feeds while the hub runs.
 	if err := os.RemoveAll(filepath.Join(w.opts.State, "feeds")); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestStateOfAnotherVersion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Its own at the end, and a line that is none.
+		// Add lines with unknown names, without a name and without a value.
 		if err := os.WriteFile(path, []byte("note\tof mine\n"+string(b)+"what\n\tx\nweight\t5"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +188,7 @@ func TestStateOfAnotherVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A subscriber with unknown marks in a journal is notified.
+	// A subscriber with unknown words in a file of pending/ is notified.
 	w.pend("pending/"+hash+".1-1", feed+"\n"+s.key()+"\n\n"+s.key()+"\tfrobnicated\nversion\t2\n")
 	w.restart()
 	w.h.hurry()
@@ -232,7 +232,7 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := w.register("/later", feed); !strings.Contains(r.body, `success="true"`) {
-		t.Errorf("the feed is blamed for the disk: %s", r.body)
+		t.Errorf("the message names the feed although the disk failed: %s", r.body)
 	}
 	if w.ping(feed); len(w.notified("/cb")) != 1 {
 		t.Error("not notified")
@@ -255,14 +255,14 @@ func TestExpireNow(t *testing.T) {
 	w.clock.Add(24 * time.Hour)
 	var out strings.Builder
 	streams := cmdline.NewStreams("lektor-cloudd", nil, io.Discard, &out)
-	// Beside the hub, and with one that registers at the same time.
+	// Run it beside a hub that gets a registration at the same time.
 	var all sync.WaitGroup
 	all.Go(func() { w.register("/c", feed) })
 	if err := Serve(context.Background(), ServeOptions{Options: w.opts, ExpireNow: true}, streams); err != nil {
 		t.Fatal(err)
 	}
 	all.Wait()
-	if list := w.subscriptions(feed); len(list) != 2 || list[0].Callback != w.site.URL+"/b" || !strings.Contains(out.String(), "1 subscription removed") {
+	if list := w.subscriptions(feed); len(list) != 2 || list[0].Callback != w.site.URL+"/b" || !strings.Contains(out.String(), "removed 1 subscription") {
 		t.Errorf("%+v, %s", list, out.String())
 	}
 	if err := Serve(context.Background(), ServeOptions{Options: Options{State: t.TempDir()}, ExpireNow: true}, streams); err == nil {
@@ -293,7 +293,7 @@ func TestRoundThatWasInterrupted(t *testing.T) {
 	w.subscribe("subscribe", w.site.URL+"/websub", feed)
 	w.feed("/feed", "two")
 	go http.Post(w.server.URL+"/ping", formType, strings.NewReader(encode("url", feed)))
-	until(t, "half of it", func() bool { return served.Load() >= 24 })
+	until(t, "half of the round", func() bool { return served.Load() >= 24 })
 	journals := w.journals
 	if journals() != 1 {
 		t.Errorf("%d journals", journals())
@@ -314,12 +314,12 @@ func TestRoundThatWasInterrupted(t *testing.T) {
 		}
 	}
 	if twice > 4 || journals() != 0 {
-		t.Errorf("%d were notified twice; %d journals left", twice, journals())
+		t.Errorf("%d subscribers were notified twice; %d journals left", twice, journals())
 	}
 	if got := w.got("POST", "/websub"); len(got) < 1 || len(got) > 2 || got[len(got)-1].body != "two" {
 		t.Errorf("%+v", got)
 	}
-	// And it is not begun anew.
+	// The next hub does not begin the round anew.
 	before := len(w.calls)
 	w.restart()
 	w.h.hurry()
@@ -329,7 +329,7 @@ func TestRoundThatWasInterrupted(t *testing.T) {
 	}
 }
 
-// Temporary files that a kill has left are no subscriptions, and are removed.
+// Temporary files of a killed hub do not count as subscriptions, and are removed.
 func TestTemporaryFilesOfAKill(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -346,12 +346,12 @@ func TestTemporaryFilesOfAKill(t *testing.T) {
 		}
 	}
 	if w.h.subscribedTo(hashOf(feed)) {
-		t.Error("a temporary file is a subscription")
+		t.Error("a temporary file counts as a subscription")
 	}
 	w.restart()
 	w.h.hurry()
 	if w.h.sweep(true); len(w.tree()) != 0 {
-		t.Errorf("%v is left: %s", w.tree(), w.log)
+		t.Errorf("files left: %v: %s", w.tree(), w.log)
 	}
 }
 
@@ -396,8 +396,8 @@ func TestSlowSubscribersDelayNobody(t *testing.T) {
 	}
 	w.feed("/feed", "two")
 	go http.Post(w.server.URL+"/ping", formType, strings.NewReader(encode("url", feed)))
-	// The slow ones do not end by themselves.
-	until(t, "the quick ones", func() bool {
+	// The slow requests do not end by themselves.
+	until(t, "the quick subscribers", func() bool {
 		for i := range 8 {
 			if len(w.notified(fmt.Sprintf("/quick%d", i))) == 0 {
 				return false
@@ -408,7 +408,7 @@ func TestSlowSubscribersDelayNobody(t *testing.T) {
 	w.h.stop()
 }
 
-// Pings that come while a feed is read are not lost: what was changed meanwhile is read.
+// Pings that arrive while a feed is read are not lost: the feed is read once more.
 func TestPingDuringAReading(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "0")
@@ -425,16 +425,16 @@ func TestPingDuringAReading(t *testing.T) {
 	all.Wait()
 	w.settle()
 	if got := w.digest(feed); got != digestOf([]byte("50")) {
-		t.Error("the last is not known")
+		t.Error("the last document is not recorded")
 	}
 	if reads := len(w.got("GET", "/feed")); reads > 45 {
 		t.Errorf("%d readings for 50 pings", reads)
 	}
 }
 
-// If a registration finds the feed changed, the next ping still notifies all subscribers, those
-// before and after the change.
-func TestRegistrationDoesNotLearnFromTheFeed(t *testing.T) {
+// If a registration finds the feed changed, the next ping still notifies all subscribers,
+// from before and after the change.
+func TestRegistrationDoesNotRecordAChange(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
 	w.register("/before", feed)
@@ -450,7 +450,7 @@ func TestRegistrationDoesNotLearnFromTheFeed(t *testing.T) {
 	}
 }
 
-// A document that broke off is none: it would be another one each time.
+// A document that was cut off does not count as changed: it could differ with each reading.
 func TestFeedThatBreaksOff(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -459,12 +459,12 @@ func TestFeedThatBreaksOff(t *testing.T) {
 		rw.Header().Set("Content-Length", "1000")
 		io.WriteString(rw, "<rss>")
 	})
-	if r := w.ping(feed); !strings.Contains(r.body, "cannot be read now, and will be in 10s") || len(w.notified("/cb")) != 0 {
+	if r := w.ping(feed); !strings.Contains(r.body, "cannot be read now; it is read again in 10s") || len(w.notified("/cb")) != 0 {
 		t.Errorf("%s, %v", r.body, w.notified("/cb"))
 	}
 }
 
-// Behind a proxy that leaves the path as it is, or takes it away.
+// The hub works behind a proxy that keeps the path of the public URL, or removes it.
 func TestPublicURLWithAPath(t *testing.T) {
 	w := newWorld(t, nil)
 	w.h.opts.Public = w.h.opts.Public.JoinPath("/my/hub")
@@ -489,7 +489,7 @@ func TestPingGap(t *testing.T) {
 	feed := w.feed("/feed", "one")
 	w.register("/cb", feed)
 	w.feed("/feed", "zwei")
-	// A reading for a subscriber is none for a ping.
+	// A reading for a subscriber does not begin the gap of pings.
 	if r := w.ping(feed); !strings.Contains(r.body, "The feed has changed") {
 		t.Error(r.body)
 	}
@@ -507,7 +507,7 @@ func TestPingGap(t *testing.T) {
 	}
 	w.clock.Add(9 * time.Second)
 	for range 3 {
-		if r := w.ping(feed); !strings.Contains(r.body, "will be again in 50s") {
+		if r := w.ping(feed); !strings.Contains(r.body, "it is read again in 50s") {
 			t.Error(r.body)
 		}
 	}
@@ -516,14 +516,14 @@ func TestPingGap(t *testing.T) {
 	w.clock.Add(time.Second)
 	told(1, "at its end")
 	told(1, "once more")
-	// One that waits when the hub ends is the next one's, at its time or at once where
-	// the clock was wrong.
+	// If a ping waits when the hub ends, the next hub does it at its time, or at once if the
+	// clock was wrong.
 	for i, later := range []time.Duration{time.Minute, -time.Hour} {
 		w.ping(feed)
 		before := len(w.notified("/cb")) - first
 		w.feed("/feed", fmt.Sprint("later", i))
 		w.clock.Add(time.Second)
-		if r := w.ping(feed); !strings.Contains(r.body, "will be again in") {
+		if r := w.ping(feed); !strings.Contains(r.body, "it is read again in") {
 			t.Error(r.body)
 		}
 		w.restart()
@@ -539,7 +539,7 @@ func TestPingGap(t *testing.T) {
 		told(before+1, "by the one after that")
 		w.clock.Add(time.Hour)
 	}
-	// A feed that nobody subscribes to is no use to be read later.
+	// A feed without subscribers is not read later.
 	if other := w.feed("/other", "x"); w.ping(other).status != 200 || strings.Contains(w.ping(other).body, "again") || len(w.pings()) != 0 {
 		t.Errorf("%+v", w.pings())
 	}
@@ -584,7 +584,7 @@ func TestWalkthroughSavingTheFeedThroughTheCloud(t *testing.T) {
 			t.Errorf("%s: %+v", name, again)
 		}
 	}
-	// It pings itself, also when a proxy alone reaches it.
+	// The hub pings a stored feed, even if only a proxy can reach the hub.
 	w.register("/cb", where)
 	w.subscribe("subscribe", w.site.URL+"/websub", where)
 	if err := save(strings.Replace(document, "mehr", "alles", 1)); err != "" {
@@ -608,10 +608,10 @@ func TestWalkthroughSavingTheFeedThroughTheCloud(t *testing.T) {
 	}
 	for _, password := range []string{"se<>&cret", "se<>&cret\t", ""} {
 		if m, _ := w.rpc("rssCloud.saveRss", "bull", password, document); m.Fault == nil || !strings.Contains(m.Fault.Text, "is wrong") {
-			t.Errorf("%q is taken", password)
+			t.Errorf("the password %q is accepted", password)
 		}
 	}
-	// A user who is removed from the file is one no more.
+	// A user who was removed from the file can no longer store feeds.
 	if err := os.WriteFile(path, []byte("# nobody\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -633,7 +633,7 @@ func TestWalkthroughSavingTheFeedThroughTheCloud(t *testing.T) {
 	}
 }
 
-func TestLogIsTurned(t *testing.T) {
+func TestLogIsRotated(t *testing.T) {
 	dir := t.TempDir()
 	l, err := openLog(dir, time.Now)
 	if err != nil {
@@ -654,7 +654,7 @@ func TestLogIsTurned(t *testing.T) {
 	l.Close()
 }
 
-func TestServeTakesTheStateForItself(t *testing.T) {
+func TestServeLocksTheState(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	var out strings.Builder
 	streams := cmdline.NewStreams("lektor-cloudd", nil, io.Discard, &out)
@@ -674,8 +674,8 @@ func TestServeTakesTheStateForItself(t *testing.T) {
 	}
 }
 
-// scaled says how many subscriptions the tests of size make: some thousand, and as many
-// as the hub is made for where LEKTOR_HUB_SCALE is set.
+// scaled returns the number of subscriptions for tests of size: few, or many if
+// LEKTOR_HUB_SCALE is set.
 func scaled(few, many int) int {
 	if os.Getenv("LEKTOR_HUB_SCALE") != "" {
 		return many
@@ -683,7 +683,7 @@ func scaled(few, many int) int {
 	return few
 }
 
-// put writes subscriptions as the hub does, without asking the callbacks.
+// put writes subscriptions as the hub does, without a request to the callbacks.
 func (w *world) put(feed string, n int, callback func(int) string) {
 	w.t.Helper()
 	hash := hashOf(feed)
@@ -698,7 +698,7 @@ func (w *world) put(feed string, n int, callback func(int) string) {
 	}
 }
 
-// Ten thousand subscribers of one feed, on a hundred hosts, in a few seconds.
+// Many subscribers of one feed, on a hundred hosts, are notified.
 func TestManySubscribersOfOneFeed(t *testing.T) {
 	n := scaled(300, 10_000)
 	w := newWorld(t, nil)
@@ -720,8 +720,8 @@ func TestManySubscribersOfOneFeed(t *testing.T) {
 	t.Logf("%d subscribers notified in %s, %d MB from the system", n, time.Since(begin).Round(time.Millisecond), m.Sys>>20)
 }
 
-// However many subscriptions there are, a feed with ten of them costs the same: nothing
-// but its own files is read.
+// The cost of a feed does not depend on the number of subscriptions to others: only its own
+// files are read.
 func TestManySubscriptionsInTheState(t *testing.T) {
 	feeds, each := scaled(40, 50_000), 20
 	w := newWorld(t, nil)
@@ -745,7 +745,7 @@ func TestManySubscriptionsInTheState(t *testing.T) {
 	w.ping(feed)
 	ping := time.Since(again)
 	t.Logf("%d subscriptions: first ping answered after %s, the next in %s", feeds*each, took, ping)
-	// They are counted meanwhile, which takes as long as it does to read them all.
+	// Counting the subscriptions in the background reads all of them, which takes longer.
 	for range scaled(1, 20) {
 		if within(time.Minute, func() bool {
 			return w.h.counts.get() == feeds*each+10
@@ -754,11 +754,11 @@ func TestManySubscriptionsInTheState(t *testing.T) {
 			return
 		}
 	}
-	t.Error("they are not counted")
+	t.Error("the subscriptions are not counted")
 }
 
-// A document that was written in another encoding came as characters, is stored in
-// UTF-8, and says so.
+// A document that declares another encoding arrives as characters. It is stored in UTF-8, and
+// declares that.
 func TestSavedDocumentIsInUTF8(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Users = htpasswd(t, "bull:secret") })
 	const rest = "<rss><channel><title>é encoding=\"x\"</title></channel></rss>"
@@ -777,8 +777,8 @@ func TestSavedDocumentIsInUTF8(t *testing.T) {
 	}
 }
 
-// A document as base64 is stored byte for byte, in the encoding that it has, and a
-// password may come so, too. The fault names a value that is not base64.
+// A document in base64 is stored byte for byte, in its own encoding. The password may be in
+// base64, too. If a value is not base64, the fault names it.
 func TestSavedDocumentAsBase64(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Users = htpasswd(t, "bull:s\xfecret") })
 	value := func(b string) string {
@@ -805,7 +805,7 @@ func TestSavedDocumentAsBase64(t *testing.T) {
 			t.Errorf("%q: %+v", document, r)
 		}
 	}
-	// One that is as long as it may be is read as well.
+	// The longest possible document is read, too.
 	w.register("/cb", w.server.URL+"/feeds/bull/rss.xml")
 	for _, end := range []string{"a", "b"} {
 		if body := save("<param><value><string>&lt;rss>" + strings.Repeat(end, 1<<20-11) + "&lt;/rss></string></value></param>"); !strings.Contains(body, "/feeds/bull") {
@@ -813,7 +813,7 @@ func TestSavedDocumentAsBase64(t *testing.T) {
 		}
 	}
 	if w.settle(); len(w.notified("/cb")) != 2 {
-		t.Errorf("notified %d times of the longest: %+v", len(w.notified("/cb")), w.h.log.Recent())
+		t.Errorf("%d notifications for the longest document: %+v", len(w.notified("/cb")), w.h.log.Recent())
 	}
 	for document, want := range map[string]string{
 		"<param><value><base64>a!b</base64></value></param>":        "base64",

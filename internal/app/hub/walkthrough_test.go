@@ -28,7 +28,7 @@ func TestWalkthroughItVerifiesThatTheFeedHasChanged(t *testing.T) {
 		t.Fatal(r.body)
 	}
 	if w.ping(feed); len(w.notified("/cb")) != 0 {
-		t.Error("notified, and nothing has changed")
+		t.Error("notified, although the feed has not changed")
 	}
 	for i, document := range []string{"two", "not a feed at all", "", "two"} {
 		w.feed("/feed", document)
@@ -38,7 +38,7 @@ func TestWalkthroughItVerifiesThatTheFeedHasChanged(t *testing.T) {
 		}
 	}
 	if w.ping(feed); len(w.notified("/cb")) != 4 {
-		t.Error("notified twice of one change")
+		t.Error("notified twice for one change")
 	}
 }
 
@@ -51,7 +51,7 @@ func TestWalkthroughPingForEachURL(t *testing.T) {
 	w.feed("/feed", "two")
 	w.ping(feed)
 	if len(w.notified("/a")) != 1 || len(w.notified("/b")) != 0 {
-		t.Error("one URL for both")
+		t.Error("a ping of one URL notifies the other's subscriber")
 	}
 	// URLs that differ in the case of the scheme or in a fragment name one feed.
 	w.ping(strings.Replace(feed, "http://", "HTTP://", 1) + "?x#y")
@@ -75,13 +75,13 @@ func TestWalkthroughParameters(t *testing.T) {
 		{"no port", []string{"path", "/cb", "protocol", "http-post", "url1", feed}, "request body: port."},
 		{"no path and protocol", []string{"port", "1", "url1", feed}, "request body: path, protocol."},
 		{"soap", []string{"port", w.port(), "path", "/cb", "protocol", "soap", "url1", feed}, `"soap", is unsupported`},
-		{"xml-rpc without a procedure", []string{"port", w.port(), "path", "/cb", "protocol", "xml-rpc", "url1", feed}, "notifyProcedure says what to call"},
+		{"xml-rpc without a procedure", []string{"port", w.port(), "path", "/cb", "protocol", "xml-rpc", "url1", feed}, "notifyProcedure must name the procedure"},
 		{"port 0", []string{"port", "0", "path", "/cb", "protocol", "http-post", "url1", feed}, "from 1 to 65535"},
 		{"port 65536", []string{"port", "65536", "path", "/cb", "protocol", "http-post", "url1", feed}, "from 1 to 65535"},
 		{"names in any case, and a path without a slash", []string{"PORT", w.port(), "Path", "cb", "protocol", "HTTP-POST", "URL", feed}, ""},
 		{"not the URL of a feed", []string{"port", w.port(), "path", "/cb", "protocol", "http-post", "url1", "ftp://a.example/"}, "not the URL of a feed"},
-		{"a domain that is none", []string{"port", w.port(), "path", "/cb", "protocol", "http-post", "url1", feed, "domain", "a.example:80/x"}, "neither a name nor an address"},
-		{"a feed that is not there", []string{"port", w.port(), "path", "/cb", "protocol", "http-post", "url1", w.site.URL + "/feeds/none", "url2", "http://127.0.0.1:1/"}, "there was an error reading the resource at URL http"},
+		{"an invalid domain", []string{"port", w.port(), "path", "/cb", "protocol", "http-post", "url1", feed, "domain", "a.example:80/x"}, "neither a name nor an address"},
+		{"a missing feed", []string{"port", w.port(), "path", "/cb", "protocol", "http-post", "url1", w.site.URL + "/feeds/none", "url2", "http://127.0.0.1:1/"}, "there was an error reading the resource at URL http"},
 	} {
 		w.answer("/feeds/none", http.NotFound)
 		r := w.form("/pleaseNotify", tc.pairs...)
@@ -116,7 +116,7 @@ func TestWalkthroughURLsOfOneRequest(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	if n := len(w.subscriptions(w.site.URL + "/missing")); n != 0 {
-		t.Errorf("%d for the feed that cannot be read", n)
+		t.Errorf("%d subscriptions to the feed that cannot be read", n)
 	}
 }
 
@@ -231,7 +231,7 @@ func TestWalkthroughPingViaREST(t *testing.T) {
 	if r := w.form("/ping", "URL", w.site.URL+"/broken"); r.status != 200 || !strings.Contains(r.body, `<result success="false" msg="The ping was cancelled because there was an error reading the resource at URL `+w.site.URL+`/broken."/>`) {
 		t.Errorf("%+v", r)
 	}
-	// A ping soon after the feed is mended says when it is read again.
+	// A ping soon after a failed reading says when the feed is read again.
 	w.answer("/broken", nil)
 	mended := w.feed("/broken", "x")
 	w.clock.Add(20 * time.Second)
@@ -305,7 +305,7 @@ func TestWalkthroughChallenge(t *testing.T) {
 	if len(got) != 2 || got[0].query == got[1].query || len(w.got("POST", "/cb")) != 0 {
 		t.Errorf("%+v", got)
 	}
-	// By XML-RPC at a domain that is not the caller's, the challenge will do as well.
+	// By XML-RPC at a domain that is not the caller's, the challenge is enough, too.
 	w.answer("/rpc", func(rw http.ResponseWriter, r *http.Request) {
 		if r.Method == "POST" {
 			rw.WriteHeader(500)
@@ -341,7 +341,7 @@ func TestWalkthroughThreeConsecutiveErrors(t *testing.T) {
 	fail()
 	fail()
 	m.set(200)
-	update() // they are not consecutive any more
+	update() // a success, so the errors are no longer consecutive
 	m.set(500)
 	for range 5 {
 		fail()
@@ -403,7 +403,7 @@ func TestWalkthroughTheReturnValueIsIgnored(t *testing.T) {
 		fmt.Fprint(rw, r.FormValue("challenge"), `<result success="false" msg="no"/>`)
 	})
 	w.register("/post", feed)
-	// Nor need it be XML-RPC what such a call is answered with, if it is a success.
+	// The answer to a call need not be XML-RPC, if the status is a success.
 	for path, answer := range map[string]string{"/empty": "", "/text": "Thanks for the update! :-)", "/half": "<methodResponse><params>"} {
 		w.answer(path, func(rw http.ResponseWriter, r *http.Request) { io.WriteString(rw, answer) })
 		w.rpc("rssCloud.pleaseNotify", "x", w.port(), path, "xml-rpc", []string{feed})
@@ -443,7 +443,7 @@ func TestWalkthroughASingleParameterTheURL(t *testing.T) {
 	}
 }
 
-// "You can not request notification on behalf of another server", but where that
+// "You can not request notification on behalf of another server", unless that server
 // returns the challenge: "The server can reject the subscription if the url parameter is
 // a feed it isn't interested in by either returning an error code, or failing to return
 // the challenge string."
@@ -468,7 +468,7 @@ func TestWalkthroughNotOnBehalfOfAnotherServer(t *testing.T) {
 			t.Errorf("%s: %d", feed, n)
 		}
 	}
-	// Without a domain it is the caller whom the port is believed to be of.
+	// Without a domain, the callback is at the caller's address.
 	if r := w.form("/pleaseNotify", "port", port, "path", "/cb", "protocol", "http-post", "url1", wanted); !strings.Contains(r.body, `success="false"`) || len(other.got("POST", "/cb")) > 1 {
 		t.Errorf("%s, %+v", r.body, other.calls)
 	}

@@ -40,7 +40,7 @@ func (h *Hub) websub(w http.ResponseWriter, r *http.Request) {
 	_, caller := h.caller(r)
 	place, err := h.limits[verifying].Acquire(ctx, caller)
 	if err != nil {
-		unavailable(w, "too much at once; try again later")
+		unavailable(w, "this hub is too busy; try again later")
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)
@@ -56,7 +56,7 @@ func unavailable(w http.ResponseWriter, text string) {
 }
 
 // published adds a job for each feed that a publisher names. The jobs are durable before
-// the answer. Feeds without subscribers are not read, since the result is not needed.
+// the answer. Feeds that are neither subscribed to nor allowed are not read.
 func (h *Hub) published(w http.ResponseWriter, r *http.Request, form url.Values) {
 	topics, err := websub.ParsePublish(form)
 	if err == nil && len(topics) > h.opts.MaxURLs {
@@ -153,8 +153,8 @@ func (h *Hub) deny(ctx context.Context, q websub.Request, text string) {
 	})
 }
 
-// leave ends a subscription, if the callback confirms it. The callback is asked even
-// without a subscription, because the subscriber waits for that.
+// leave ends a subscription, if the callback confirms it. The callback is asked even if
+// there is no subscription, because the subscriber waits for the verification.
 func (h *Hub) leave(s subscription, q websub.Request) {
 	if err := h.verify(h.ctx, q); err != nil {
 		h.log.add("refused", s.Feed, "%s, the end: %s", hostOf(s.Callback), reason(err, allowCallbacks))

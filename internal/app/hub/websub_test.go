@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// The tests here are named after what WebSub says that a hub MUST do.
+// The tests here are named after requirements of WebSub for hubs.
 
-// subscribe makes a request to the hub of WebSub, and waits until it was done.
+// subscribe sends a WebSub request to the hub, and waits until it was done.
 func (w *world) subscribe(mode, callback, topic string, more ...string) response {
 	w.t.Helper()
 	r := w.form("/websub", append([]string{"hub.mode", mode, "hub.callback", callback, "hub.topic", topic}, more...)...)
@@ -60,7 +60,7 @@ func TestWebSubErrorsAreAnswered(t *testing.T) {
 		}
 	}
 	if w.settle(); len(w.subscriptions(feed)) != 0 || len(w.got("GET", "/cb")) != 0 {
-		t.Error("it was done all the same")
+		t.Error("the invalid request was executed")
 	}
 	if r := w.form("/websub", "hub.mode", "subscribe", "hub.callback", cb, "hub.topic", feed, "hub.filler", strings.Repeat("x", DefaultMaxForm)); r.status != 413 || !strings.HasPrefix(r.header.Get("Content-Type"), "text/plain") {
 		t.Errorf("%+v", r)
@@ -152,13 +152,13 @@ func TestWebSubASubsequentRequestOverrides(t *testing.T) {
 
 // Section 5.1: hub.lease_seconds "MAY be present for unsubscription requests and MUST be
 // ignored by the hub in that case." 2.1: a hub "MUST support unsubscription requests",
-// which are verified as others are, whether there is a subscription or not.
+// which are verified like others, whether there is a subscription or not.
 func TestWebSubUnsubscription(t *testing.T) {
 	w := newWorld(t, nil)
 	feed, cb := w.feed("/feed", "one"), w.site.URL+"/cb"
 	for i, lease := range []string{"3600", "0", "-1", "x", ""} {
 		w.subscribe("subscribe", cb, feed)
-		for range 2 { // the second, where there is none any more
+		for range 2 { // the second request finds no subscription
 			if r := w.subscribe("unsubscribe", cb, feed, "hub.lease_seconds", lease); r.status != 202 {
 				t.Errorf("%q: %+v", lease, r)
 			}
@@ -175,13 +175,13 @@ func TestWebSubUnsubscription(t *testing.T) {
 	}
 	w.feed("/feed", "two")
 	if w.ping(feed); len(w.got("POST", "/cb")) != 0 {
-		t.Error("it is delivered still")
+		t.Error("the content is still delivered after unsubscribing")
 	}
 }
 
 // Section 5.1.1: "Hubs MUST always decode non-reserved characters for these URL
-// parameters"; 8.3: "The Hub MUST use the exact callback used by the subscriber"; topics
-// with a fragment are named as the subscriber did.
+// parameters"; 8.3: "The Hub MUST use the exact callback used by the subscriber". Topics
+// with a fragment are also named exactly as in the request.
 func TestWebSubURLsAreOneWhateverIsEncoded(t *testing.T) {
 	w := newWorld(t, nil)
 	w.feed("/~feed", "one")
@@ -230,7 +230,7 @@ func TestWebSubChallengeIsRandomAndTheLeaseBeginsWithIt(t *testing.T) {
 // Section 7: "The subscriber's callback URL MUST return an HTTP 2xx response code to
 // indicate a success"; "The response body from the subscriber MUST be ignored by the
 // hub"; "The hub MUST consider all other subscriber response codes as failures".
-func TestWebSubWhatIsASuccessOfADelivery(t *testing.T) {
+func TestWebSubSuccessOfADelivery(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "0")
 	status := 0
@@ -346,8 +346,8 @@ func TestWebSubDeniedSubscribersAreInformed(t *testing.T) {
 	w = newWorld(t, func(o *Options) { o.Most = 0 })
 	w.feed("/feed", "one")
 	subscribe(w)
-	denied(w, "as many subscriptions as it can")
-	// On a disk that is full, after the callback has said yes.
+	denied(w, "takes no more subscriptions")
+	// The disk is full after the callback has confirmed.
 	w = newWorld(t, nil)
 	w.feed("/feed", "one")
 	feeds := filepath.Join(w.opts.State, "feeds")
@@ -384,7 +384,7 @@ func TestWebSubContentDistribution(t *testing.T) {
 		got[0].header.Get("Link") != `<`+w.server.URL+`/websub>; rel="hub", <`+feed+`>; rel="self"` || got[0].header.Get("X-Hub-Signature") != "" {
 		t.Errorf("%.300v", got)
 	}
-	// The type is the topic's own, with all that belongs to it.
+	// The type is that of the topic, with its parameters.
 	for i, kind := range []string{`application/feed+json; charset="utf-8"; x=y`, "text/html", ""} {
 		w.answer("/feed", func(rw http.ResponseWriter, r *http.Request) {
 			rw.Header()["Content-Type"] = nil
@@ -404,7 +404,7 @@ func TestWebSubContentDistribution(t *testing.T) {
 // generate an HMAC signature of the payload and include that signature in the request
 // headers".
 func TestWebSubSignedDelivery(t *testing.T) {
-	// 199 bytes of it are taken, and count to the last.
+	// A secret of 199 bytes is accepted, and all its bytes count.
 	long := newWorld(t, nil)
 	topic, secret := long.feed("/feed", "one"), strings.Repeat("é", 99)+"x"
 	long.subscribe("subscribe", long.site.URL+"/cb", topic, "hub.secret", secret)
@@ -451,7 +451,7 @@ func TestWebSubGoneEndsTheSubscription(t *testing.T) {
 	}
 	// The other subscriber is notified as before.
 	if got := w.got("POST", "/ok"); len(got) != 2 {
-		t.Errorf("%d deliveries to the other", len(got))
+		t.Errorf("%d deliveries to the other subscriber", len(got))
 	}
 }
 
@@ -470,7 +470,7 @@ func TestWebSubRedirectedDeliveryIsAFailure(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	if got := w.got("POST", "/moved"); len(got) != 0 {
-		t.Errorf("it was delivered to somebody else: %+v", got)
+		t.Errorf("the target of the redirect got the delivery: %+v", got)
 	}
 }
 
@@ -491,7 +491,7 @@ func TestWebSubTooManyTopicsAreRefused(t *testing.T) {
 }
 
 // One hub serves rssCloud and WebSub: a ping by either protocol notifies subscribers of both.
-func TestBothWorlds(t *testing.T) {
+func TestBothProtocols(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
 	w.register("/cloud", feed)

@@ -116,7 +116,7 @@ func (m *mover) deliver(ctx context.Context, t *stage.Txn, src *source, base str
 				entries, byLink = append(entries, e), append(byLink, k.ByLink)
 			}
 		}
-		res, err := delivery.StageForeign(ctx, t, entries, func(i int) bool { return byLink[i] })
+		res, err := delivery.StageImported(ctx, t, entries, func(i int) bool { return byLink[i] })
 		if err != nil {
 			return n, err
 		}

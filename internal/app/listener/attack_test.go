@@ -19,7 +19,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/hub"
 )
 
-// cloudAt is a line of etc/push/cloud.
+// cloudAt returns a line of etc/push/cloud.
 func cloudAt(t *testing.T, base, path string) string {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -48,8 +48,8 @@ func TestAttackCloudAtPrivateAddress(t *testing.T) {
 	}
 }
 
-// A name that is public when it is looked up and private when it is connected
-// to: what counts is the address of the connection.
+// If a name first resolves to a public address and later to a private one, the address of
+// the connection counts.
 func TestAttackNameThatBecomesPrivate(t *testing.T) {
 	var hits atomic.Int64
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
@@ -70,7 +70,7 @@ func TestAttackNameThatBecomesPrivate(t *testing.T) {
 		w.clock.Add(time.Hour)
 	}
 	if st := w.state(a); lookups < 2 || hits.Load() != 0 || !strings.Contains(st.Error, "private address 127.0.0.1") {
-		t.Errorf("%d look-ups, %d requests got in: %+v", lookups, hits.Load(), st)
+		t.Errorf("%d look-ups, %d requests to the private address: %+v", lookups, hits.Load(), st)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestAttackRedirectToPrivateAddress(t *testing.T) {
 
 func TestAttackHubThatTricklesRedirectsForEverOrAnswers100MB(t *testing.T) {
 	var wrote atomic.Int64
-	var forever atomic.Bool // trickles on when the honest hub was asked
+	var forever atomic.Bool // trickle without an end, not only until the honest hub was asked
 	cloud := &hub.Hub{}
 	s := newServer(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
@@ -144,7 +144,7 @@ func TestAttackHubThatTricklesRedirectsForEverOrAnswers100MB(t *testing.T) {
 	if st := w.state(honest); st.State != Registered {
 		t.Errorf("%+v", st)
 	}
-	// By itself it does not end; its time does.
+	// A trickling answer does not end by itself; the timeout ends the request.
 	forever.Store(true)
 	w.opts.Fetch.Deadline = 300 * time.Millisecond
 	w.restart()
@@ -182,7 +182,7 @@ func TestAttackChallengeOf1MBWithHTML(t *testing.T) {
 	w.step()
 	addr := listen(t, w, 16)
 	st := w.state(a)
-	// Even while a registration is under way.
+	// The answer is the same while a registration is under way.
 	w.l.callbacks.byToken[st.Token()].asking = &asking{urls: []string{feedA}, calls: map[string]*calls{}}
 	for _, n := range []int{8000, 1 << 20} {
 		c, err := net.Dial("tcp", addr)
@@ -214,9 +214,9 @@ func TestAttack1000SlowConnections(t *testing.T) {
 		defer c.Close()
 		switch i % 3 {
 		case 0: // nothing at all
-		case 1: // a header that does not end
+		case 1: // a header without an end
 			fmt.Fprintf(c, "POST /%s HTTP/1.1\r\nHost: x\r\nX-A: ", st.Token())
-		case 2: // a body that does not come
+		case 2: // a body that does not arrive
 			fmt.Fprintf(c, "POST /%s HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\nurl=", st.Token())
 		}
 		if i%50 != 49 {

@@ -76,7 +76,7 @@ func (l *Listener) challenge(w http.ResponseWriter, r *http.Request, cb *callbac
 		wanted = slices.Clone(cb.asking.urls)
 	}
 	for f := range cb.feeds {
-		if f.State == Suspect { // some verify after they have answered
+		if f.State == Suspect { // some clouds verify after they have answered
 			wanted = append(wanted, f.Topic, f.alias)
 		}
 	}
@@ -87,7 +87,7 @@ func (l *Listener) challenge(w http.ResponseWriter, r *http.Request, cb *callbac
 		return
 	}
 	l.challenged(cb, topic)
-	_, _ = io.WriteString(w, text) // nothing else: some compare the whole body
+	_, _ = io.WriteString(w, text) // nothing else, because some clouds compare the whole body
 }
 
 // challenged records that a cloud verifies a registration for a feed. topic is "" if the
@@ -218,7 +218,7 @@ func (l *Listener) content(w http.ResponseWriter, r *http.Request, cb *callback)
 		l.notified(f)
 		l.trace(r, "content of %s delivered", reg.Topic)
 	case do&save != 0:
-		// It is acknowledged anyway, so that an attacker learns nothing.
+		// The delivery is acknowledged anyway, so that an attacker learns nothing.
 		l.trace(r, "%s: %s%s", reg.Topic, ignored, e.wrong)
 	}
 }

@@ -39,8 +39,7 @@ type world struct {
 	opts     ListenOptions
 }
 
-// newWorld starts a hub and a listener that is not running: step does a part of
-// its work at a time.
+// newWorld starts a hub and a listener. Run is not called; step does the due work instead.
 func newWorld(t testing.TB, hub *hub.Hub, change func(*ListenOptions)) *world {
 	w := &world{t: t, test: testdir.New(t), hub: hub, clock: server.ClockAt(time.Unix(1_800_000_000, 0).UTC()), log: &server.Log{}}
 	var err error
@@ -82,7 +81,7 @@ func (w *world) restart() {
 	w.t.Cleanup(w.l.Close)
 }
 
-// step does all that is due now.
+// step makes all requests that are due, and waits for their results.
 func (w *world) step() {
 	w.t.Helper()
 	if err := w.l.scan(); err != nil {
@@ -100,7 +99,7 @@ func (w *world) step() {
 		}
 		<-w.l.wake
 	}
-	w.t.Fatal("there is no end of it")
+	w.t.Fatal("requests are due without an end")
 }
 
 // feed subscribes to a feed with files in etc/push/, and returns its hash.
@@ -116,7 +115,7 @@ func (w *world) feed(feedURL string, files ...string) string {
 	return hash
 }
 
-// cloud is a line of etc/push/cloud for the hub.
+// cloud returns a line of etc/push/cloud for the hub.
 func (w *world) cloud(path, protocol string) string {
 	u, _ := url.Parse(w.plain)
 	return fmt.Sprintf("cloud=%s\t%s\t%s\t\t%s", u.Hostname(), u.Port(), path, protocol)
@@ -126,7 +125,7 @@ func (w *world) state(hash string) feedstate.Registration {
 	return feedstate.ReadRegistration(w.dir, hash)
 }
 
-// marker reports whether there is a due marker, and takes it.
+// marker reports whether a feed has a due marker, and removes it.
 func (w *world) marker(hash string) bool {
 	return os.Remove(w.dir.Join("etc/fetch/due", hash)) == nil
 }
@@ -146,7 +145,7 @@ func until(t testing.TB, what string, ok func() bool) {
 		poll := time.NewTimer(2 * time.Millisecond)
 		<-poll.C
 	}
-	t.Fatalf("%s: in vain", what)
+	t.Fatalf("waited in vain for: %s", what)
 }
 
 // newServer starts a server for a test, and returns its URL.

@@ -138,9 +138,9 @@ func (o *ListenOptions) findPublic(addr net.Addr, tls bool, s *cmdline.Streams) 
 		machine, _ := net.InterfaceAddrs()
 		o.Public = publicURL(addr, tls, machine)
 	}
-	const hint = "let a proxy or the router forward to %s, and give --public-url with the address that the world sees"
+	const hint = "let a proxy or the router forward requests to %s, and set --public-url to the URL that hubs can reach"
 	if o.Public == nil {
-		s.Report.Warn("this machine has no public address: no hub can reach it, so none is asked, and feeds are fetched on their schedule as before")
+		s.Report.Warn("this machine has no public address: no hub can reach it, so it registers with none, and feeds are fetched only on their schedule")
 		s.Report.Info("hint: "+hint, addr)
 		return
 	}

@@ -68,7 +68,7 @@ type Listener struct {
 
 	mu sync.Mutex
 	// feeds are the feeds with offers or a registration. stamps are the stamps of all feeds
-	// when they were last read. Only Run changes the two, and it reads them without the
+	// when they were last read. Only Run changes these maps, and it reads them without the
 	// lock.
 	feeds     map[string]*feed
 	stamps    map[string]feedstate.PushStamp
@@ -108,7 +108,7 @@ type feed struct {
 	registration
 	cooldown cooldown
 	keys     []string // keys of the URLs by which hubs know it, see rsscloud.Key
-	alias    string   // the URL that the feed names as its own, if it is another; or ""
+	alias    string   // URL that the feed names as its own, if it differs from url; else ""
 	asking   bool     // a request is under way
 	purged   bool     // it is no longer in the lektor-dir
 
@@ -574,7 +574,7 @@ func (w *watches) add(hash string) {
 			}
 		} else if w.watcher.Add(dir) == nil {
 			w.known[dir] = true
-			// Directories that were made before the watch began would be missed.
+			// Also watch directories that were created before this watch began.
 			for _, deeper := range slices.Backward(dirs[:i]) {
 				if w.watcher.Add(deeper) == nil {
 					w.known[deeper] = true

@@ -47,7 +47,7 @@ func TestWalkthroughAggregatorAsksToBeNotified(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !w.marker(a) || w.marker(b) || w.state(a).Notified.IsZero() {
-			t.Errorf("%s: the marker of the feed that was updated, and no other", protocol)
+			t.Errorf("%s: want a marker of the updated feed only", protocol)
 		}
 	}
 }
@@ -71,8 +71,8 @@ func TestWalkthroughRenewEvery24HoursExpireAfter25(t *testing.T) {
 	if n := len(w.hub.Registrations()); n != 2 {
 		t.Errorf("%d registrations after 24 hours", n)
 	}
-	// When the hub is gone it stays registered until the 25th hour.
-	w.opts.Fetch.AllowPrivate = nil // nothing can be reached any more
+	// If the hub cannot be reached, the feed stays registered until the 25th hour.
+	w.opts.Fetch.AllowPrivate = nil // the hub's address is no longer allowed
 	w.restart()
 	w.clock.Add(24 * time.Hour)
 	w.step()
@@ -91,7 +91,7 @@ func TestWalkthroughRenewEvery24HoursExpireAfter25(t *testing.T) {
 }
 
 // "To do so it must have an XML-RPC server or HTTP server capable of receiving a
-// POST request." The test call of clouds that know no challenge is one.
+// POST request." Clouds without challenges make such a request as a test call.
 func TestWalkthroughTestCallOfTheHandler(t *testing.T) {
 	w := newWorld(t, &hub.Hub{FiveParams: true}, nil)
 	a := w.feed(feedA, w.cloud("/RPC2", "xml-rpc"))
@@ -122,22 +122,22 @@ func TestFeedsOfOneHubShareRequestsAndHubsThatCannotStillWork(t *testing.T) {
 	w.clock.Add(CloudRenew)
 	w.step()
 	if n, _ := w.hub.Requests(); n != 11 {
-		t.Errorf("%d requests: it is not tried again together", n)
+		t.Errorf("%d requests: want single requests for a cloud that accepts one feed", n)
 	}
 }
 
 func TestQuirksOfCloudsThatCallBack(t *testing.T) {
 	for name, hub := range map[string]*hub.Hub{
-		"bodies that must equal the challenge":  {},
-		"single quotes":                         {SingleQuotes: true},
-		"only http-post":                        {OnlyHTTPPost: true},
-		"url instead of url1":                   {WantsURL: true},
-		"a challenge whose url is not encoded":  {RawChallenge: true},
-		"?url= appended to the callback":        {AppendsURL: true},
-		"paths in any case, and with a slash":   {ShoutsPath: true},
-		"a bare GET that wants 200":             {ProbesBare: true},
-		"406 for text/xml":                      {RefusesAccept: true},
-		"all at once, as far as they go by now": {SingleQuotes: true, RawChallenge: true, ShoutsPath: true, ProbesBare: true, OneFeed: true, AppendsURL: true},
+		"bodies that must equal the challenge": {},
+		"single quotes":                        {SingleQuotes: true},
+		"only http-post":                       {OnlyHTTPPost: true},
+		"url instead of url1":                  {WantsURL: true},
+		"a challenge whose url is not encoded": {RawChallenge: true},
+		"?url= appended to the callback":       {AppendsURL: true},
+		"paths in any case, and with a slash":  {ShoutsPath: true},
+		"a bare GET that wants 200":            {ProbesBare: true},
+		"406 for text/xml":                     {RefusesAccept: true},
+		"several at once":                      {SingleQuotes: true, RawChallenge: true, ShoutsPath: true, ProbesBare: true, OneFeed: true, AppendsURL: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, hub, nil)
@@ -153,7 +153,7 @@ func TestQuirksOfCloudsThatCallBack(t *testing.T) {
 	}
 }
 
-// A cloud may know a feed only by the URL that the feed names as its own.
+// Some clouds know a feed only by the URL that the feed names as its own.
 func TestCloudThatKnowsTheFeedByItsOwnURL(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	self := "http://www.a.example/rss.xml"
@@ -199,7 +199,7 @@ func get(t testing.TB, u string) response { t.Helper(); return do(t, http.Method
 func TestChallengeIsEchoedOnlyWhileARegistrationIsUnderWay(t *testing.T) {
 	var w *world
 	during := response{}
-	// A hub that asks itself, from within the registration.
+	// During the registration, the hub sends a challenge for another feed, too.
 	hub := &hub.Hub{}
 	w = newWorld(t, hub, nil)
 	cloud := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -208,7 +208,7 @@ func TestChallengeIsEchoedOnlyWhileARegistrationIsUnderWay(t *testing.T) {
 		cb := "http://" + q.Get("domain") + ":" + q.Get("port") + q.Get("path")
 		during = get(t, cb+"?url="+url.QueryEscape(q.Get("url1"))+"&challenge="+url.QueryEscape("<b>\r\n1</b>"))
 		if other := get(t, cb+"?url=http%3A%2F%2Fother.example%2F&challenge=abc"); other.status != 404 {
-			t.Errorf("for another feed: %+v", other)
+			t.Errorf("the challenge for another feed is answered: %+v", other)
 		}
 		io.WriteString(rw, "<notifyResult success='true'/>")
 	})
@@ -238,13 +238,13 @@ func TestNotificationOfUnknownFeedsIsAnsweredTheSame(t *testing.T) {
 		t.Errorf("%+v, %+v", known, unknown)
 	}
 	if !w.marker(a) || w.markers() != 0 {
-		t.Error("a marker for the feed that is known, and no other")
+		t.Error("want a marker for the known feed only")
 	}
 	known, unknown = post(t, cb, "text/xml", string(rsscloud.EncodeCall("x", feedA))), post(t, cb, "text/xml", string(rsscloud.EncodeCall("x", feedB)))
 	if known.body != unknown.body || known.body != string(rsscloud.EncodeResponse(true)) {
 		t.Errorf("%+v, %+v", known, unknown)
 	}
-	// Without the token nothing happens at all.
+	// A request without the token has no effect.
 	w.clock.Add(time.Hour)
 	base := strings.TrimSuffix(cb, w.state(a).Token())
 	for _, u := range []string{base, base + strings.Repeat("0", feedstate.TokenLen), w.callback.URL + "/"} {
@@ -256,7 +256,7 @@ func TestNotificationOfUnknownFeedsIsAnsweredTheSame(t *testing.T) {
 		}
 	}
 	if w.marker(a) {
-		t.Error("a marker without the token")
+		t.Error("a request without the token left a marker")
 	}
 }
 
@@ -289,7 +289,7 @@ func TestNotificationsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestThousandNotificationsLeaveOneMarkerACooldown(t *testing.T) {
+func TestThousandNotificationsLeaveOneMarkerPerCooldown(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	w.step()
@@ -306,13 +306,13 @@ func TestThousandNotificationsLeaveOneMarkerACooldown(t *testing.T) {
 	if markers != 1 {
 		t.Errorf("%d markers in the first second", markers)
 	}
-	// The last news are not lost: at the end of the cooldown there is one more.
+	// The last notification is not lost: at the end of the cooldown there is one more marker.
 	w.step()
 	if w.marker(a) {
 		t.Error("a marker before the end of the cooldown")
 	}
 	if next := w.l.step(context.Background()); next.Sub(w.clock.Now()) > 10*time.Second {
-		t.Errorf("it looks again at %s", next)
+		t.Errorf("the next step is at %s", next)
 	}
 	w.clock.Add(time.Second)
 	w.step()
@@ -322,13 +322,13 @@ func TestThousandNotificationsLeaveOneMarkerACooldown(t *testing.T) {
 	w.clock.Add(time.Minute)
 	w.step()
 	if w.marker(a) {
-		t.Error("one marker too many")
+		t.Error("a third marker")
 	}
 }
 
 func TestBackoff(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) { o.Rand = func() float64 { return 0.5 } })
-	a := w.feed(feedA, "cloud=127.0.0.1\t1\t/\t\thttp-post") // nobody there
+	a := w.feed(feedA, "cloud=127.0.0.1\t1\t/\t\thttp-post") // no server listens there
 	var waits []time.Duration
 	for range 12 {
 		w.step()
@@ -343,7 +343,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsHeeded(t *testing.T) {
+func TestRetryAfterIsObeyed(t *testing.T) {
 	n := 0
 	s := newServer(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		n++
@@ -385,7 +385,7 @@ func TestRestartKeepsRegistrationsAndDoesNotStampede(t *testing.T) {
 	w.restart()
 	w.step()
 	if n, most := w.hub.Requests(); n != before+1 || most > 2 {
-		t.Errorf("%d requests for what is to be renewed, %d at once", n-before, most)
+		t.Errorf("%d requests for renewals, %d at once", n-before, most)
 	}
 	if st := w.state(hashes[3]); st.State != Registered || st.Callback != cb {
 		t.Errorf("%+v", st)
@@ -408,7 +408,7 @@ func TestAnotherPublicURLRegistersAgain(t *testing.T) {
 	}
 }
 
-func TestHalfAStateIsNone(t *testing.T) {
+func TestIncompleteStateIsIgnored(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	w.step()
@@ -432,7 +432,7 @@ func TestHalfAStateIsNone(t *testing.T) {
 	}
 }
 
-func TestSecretsAreNotForOthersToRead(t *testing.T) {
+func TestSecretsAreReadableByTheOwnerOnly(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	a := w.feed(feedA, "hub="+w.server.URL+"/websub")
 	w.step()
@@ -444,7 +444,7 @@ func TestSecretsAreNotForOthersToRead(t *testing.T) {
 	}
 }
 
-func TestPasswordsInURLsAreNotTold(t *testing.T) {
+func TestPasswordsInURLsAreNotSent(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	w.feed("http://c.example/", w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	hash, _ := w.test.Feed("http://c.example/", "C", "etc/fetch/url=http://me:secret@c.example/")
@@ -463,7 +463,7 @@ func TestSOAPCloudsAreNamed(t *testing.T) {
 	w.step()
 	w.step()
 	if n := strings.Count(w.log.String(), "SOAP is not supported"); n != 1 {
-		t.Errorf("said %d times:\n%s", n, w.log)
+		t.Errorf("warned %d times:\n%s", n, w.log)
 	}
 	list, _ := ReadStatus(w.dir, w.clock.Now())
 	if len(list) != 1 || !strings.Contains(list[0].Error, "SOAP") {
@@ -489,7 +489,7 @@ func TestUnsubscribedFeedEndsItsRegistration(t *testing.T) {
 	if n := len(w.hub.Registrations()); n != 1 {
 		t.Errorf("%d registrations", n)
 	}
-	// And subscribed to again.
+	// Subscribe to the feed again.
 	w.feed(feedA)
 	w.step()
 	if st := w.state(a); st.State != Registered || len(w.hub.Registrations()) != 2 {
@@ -519,7 +519,7 @@ func TestWebSubSubscription(t *testing.T) {
 		if err := w.hub.Deliver(self, "sha256", bytes.Repeat([]byte("x"), 200_000)); err != nil || !w.marker(a) {
 			t.Errorf("no marker: %v", err)
 		}
-		// Renewed before the lease is over, with the same callback and secret.
+		// The subscription is renewed before the lease ends, with the same callback and secret.
 		w.clock.Add(DefaultLease * 4 / 5)
 		w.step()
 		if again := w.hub.Subscriptions(); len(again) != 1 || again[0] != subs[0] {
@@ -528,7 +528,7 @@ func TestWebSubSubscription(t *testing.T) {
 		if got := w.state(a).Expires.Sub(w.clock.Now()); got != DefaultLease {
 			t.Errorf("expires in %s", got)
 		}
-		// Nobody can verify what we do not intend.
+		// A verification without a request is refused.
 		for _, q := range []url.Values{
 			{"hub.mode": {"unsubscribe"}, "hub.topic": {self}, "hub.challenge": {"abc"}},
 			{"hub.mode": {"subscribe"}, "hub.topic": {feedB}, "hub.challenge": {"abc"}},
@@ -548,11 +548,11 @@ func TestWebSubSubscription(t *testing.T) {
 				}
 			}
 			if after := w.state(a); after != before {
-				t.Errorf("%+v becomes %+v", before, after)
+				t.Errorf("the registration was %+v and is %+v", before, after)
 			}
 		}
 		again("subscribe")
-		// The feed is not subscribed to any more.
+		// The user unsubscribes from the feed.
 		os.Remove(filepath.Join(w.dir.Join("src", a, "etc", "fetch"), "url"))
 		w.step()
 		if st := w.state(a); st.State != Unsubscribed || len(w.hub.Subscriptions()) != 0 {
@@ -613,12 +613,12 @@ func TestWebSubHubThatNeverVerifies(t *testing.T) {
 	if st := w.state(a); st.State != Requested || st.Asked.IsZero() {
 		t.Errorf("%+v", st)
 	}
-	// It may take its time, over a restart of ours, too.
+	// A verification after half an hour, and a restart of the listener, is accepted.
 	w.clock.Add(30 * time.Minute)
 	w.restart()
 	st := w.state(a)
 	if !w.hub.Verify(&hub.Subscription{Callback: st.Callback, Topic: st.Topic, Lease: time.Hour}, websub.Subscribe) || w.state(a).State != Registered {
-		t.Error("a late verification")
+		t.Error("a late verification is refused")
 	}
 	w.clock.Add(time.Hour)
 	w.step()
@@ -631,7 +631,7 @@ func TestWebSubHubThatNeverVerifies(t *testing.T) {
 	}
 }
 
-// Section 8, and the attack: a wrong, missing or downgraded signature.
+// Section 8: deliveries with a wrong, missing or downgraded signature are ignored.
 func TestAttackWebSubSignatures(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	a := w.feed(feedA, "hub="+w.server.URL+"/websub")
@@ -649,26 +649,26 @@ func TestAttackWebSubSignatures(t *testing.T) {
 	}
 	for _, method := range []string{"sha1", "sha256", "sha384", "sha512"} {
 		if !deliver(websub.Sign(method, st.Secret, content)) {
-			t.Errorf("%s is not believed", method)
+			t.Errorf("a delivery with %s is ignored", method)
 		}
 		if bad := strings.Replace(websub.Sign(method, st.Secret, content), "=", "=0", 1); deliver(bad) || deliver(websub.Sign(method, "other", content)) {
-			t.Errorf("a wrong %s is believed", method)
+			t.Errorf("a delivery with a wrong %s is not ignored", method)
 		}
 	}
-	// One that takes another method is heard, be it a shorter one.
+	// The hub may change its method, also to a shorter one.
 	if !deliver(websub.Sign("sha256", st.Secret, content)) {
-		t.Error("sha256 after sha512 is not believed")
+		t.Error("a delivery with sha256 after sha512 is ignored")
 	}
 	for _, signature := range []string{"", "none", "sha1=", "md5=d41d8cd98f00b204e9800998ecf8427e",
 		websub.Sign("sha1", st.Secret, content)} {
 		if deliver(signature) {
-			t.Errorf("%q is believed", signature)
+			t.Errorf("a delivery with the signature %q is not ignored", signature)
 		}
 	}
 	if got := w.state(a); !strings.Contains(got.Error, "ignored") || got.State != Registered {
 		t.Errorf("%+v", got)
 	}
-	// A hub that was set up anew may begin anew with the next lease.
+	// With the next lease, the hub may begin with any method.
 	w.clock.Add(9 * 24 * time.Hour)
 	w.step()
 	if !deliver(websub.Sign("sha256", st.Secret, content)) || w.state(a).Error != "" {
@@ -676,7 +676,7 @@ func TestAttackWebSubSignatures(t *testing.T) {
 	}
 }
 
-func TestFeedWithSeveralHubsTakesAnotherWhenOneFails(t *testing.T) {
+func TestFeedWithSeveralHubsTriesAnotherAfterFailures(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	a := w.feed(feedA, "hub=http://127.0.0.1:1/dead\n"+w.plain+"/nothing-here", w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	for range 10 {
@@ -686,7 +686,7 @@ func TestFeedWithSeveralHubsTakesAnotherWhenOneFails(t *testing.T) {
 	if st := w.state(a); st.State != Registered || st.Protocol != "http-post" || st.Error != "" {
 		t.Errorf("%+v\n%s", st, w.log)
 	}
-	// And keeps it over a restart.
+	// After a restart, the registration is kept.
 	n, _ := w.hub.Requests()
 	w.restart()
 	w.step()
@@ -724,28 +724,27 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// The listener as it runs: a feed that comes or changes is noticed without a
-// restart.
+// Run notices new and changed feeds without a restart.
 func TestRunNoticesNewFeedsAndChangedHubs(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) { o.Fetch.Now = nil; o.Cooldown = 0 })
 	ready := make(chan struct{})
 	w.opts.Ready = func() { close(ready) }
 	w.restart()
-	b := w.feed(feedB) // there before it runs
+	b := w.feed(feedB) // exists before Run
 	w.restart()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- w.l.Run(ctx) }()
 	<-ready
 	w.feed(feedB, w.cloud("/rsscloud/pleaseNotify", "http-post"))
-	until(t, "a cloud that an old feed has now", func() bool { return w.state(b).State == Registered })
+	until(t, "the registration at the new cloud of an existing feed", func() bool { return w.state(b).State == Registered })
 	a := w.feed(feedA)
-	until(t, "the feed is known", func() bool { w.l.mu.Lock(); defer w.l.mu.Unlock(); _, ok := w.l.stamps[a]; return ok })
+	until(t, "the reading of the new feed", func() bool { w.l.mu.Lock(); defer w.l.mu.Unlock(); _, ok := w.l.stamps[a]; return ok })
 	w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
-	until(t, "registered", func() bool { return w.state(a).State == Registered })
+	until(t, "the registration of a new feed", func() bool { return w.state(a).State == Registered })
 	w.feed(feedA, "hub="+w.plain+"/websub", "cloud")
-	until(t, "subscribed", func() bool { st := w.state(a); return st.State == Registered && st.Protocol == WebSub })
-	until(t, "the hub knows", func() bool { return len(w.hub.Subscriptions()) == 1 })
+	until(t, "the subscription at the new hub", func() bool { st := w.state(a); return st.State == Registered && st.Protocol == WebSub })
+	until(t, "the subscription in the hub", func() bool { return len(w.hub.Subscriptions()) == 1 })
 	if err := w.hub.Deliver(feedA, "sha1", []byte("x")); err != nil || !w.marker(a) {
 		t.Error("no marker", err)
 	}
@@ -753,7 +752,7 @@ func TestRunNoticesNewFeedsAndChangedHubs(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	// Nothing half is left behind.
+	// No temporary files are left.
 	var odd []string
 	filepath.WalkDir(w.dir.Path(), func(path string, d os.DirEntry, err error) error {
 		if strings.HasPrefix(filepath.Base(path), ".") {
@@ -762,7 +761,7 @@ func TestRunNoticesNewFeedsAndChangedHubs(t *testing.T) {
 		return nil
 	})
 	if len(odd) != 0 {
-		t.Errorf("left behind: %q", odd)
+		t.Errorf("temporary files are left: %q", odd)
 	}
 }
 
@@ -794,8 +793,8 @@ func TestPrivateIsExplained(t *testing.T) {
 	}
 }
 
-// A feed that has another address with every fetch is not subscribed to anew
-// each time.
+// If a feed names another URL of its own with every fetch, it is not registered anew each
+// time.
 func TestAttackFeedThatChangesItsTopicAllTheTime(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	for i := range 60 {
@@ -803,15 +802,15 @@ func TestAttackFeedThatChangesItsTopicAllTheTime(t *testing.T) {
 		w.step()
 		w.clock.Add(10 * time.Second)
 	}
-	// Ten minutes: the first, two changes, and for each of these the hub that
-	// is left is told.
+	// Ten minutes allow the first request and two changes, each with a request to end the
+	// previous subscription.
 	if n, _ := w.hub.Requests(); n > 7 {
 		t.Errorf("%d requests", n)
 	}
 }
 
-// Section 5.1: who does not want content any more unsubscribes. A feed that comes
-// again afterwards, or before the hub has heard of it, is registered anew.
+// Section 5.1: a subscriber that no longer wants content unsubscribes. A purged feed that is
+// added again, even before the hub got the request, is registered anew.
 func TestPurgedFeedEndsItsSubscription(t *testing.T) {
 	for _, soon := range []bool{false, true} {
 		w := newWorld(t, &hub.Hub{}, nil)
@@ -828,18 +827,18 @@ func TestPurgedFeedEndsItsSubscription(t *testing.T) {
 		} else {
 			w.step()
 			if subs := w.hub.Subscriptions(); len(subs) != 0 {
-				t.Errorf("the hub goes on: %+v", subs)
+				t.Errorf("the hub still has subscriptions: %+v", subs)
 			}
 			w.step()
 			if len(w.l.feeds) != 0 || len(w.l.callbacks.byToken) != 0 {
-				t.Errorf("kept: %v, %v", w.l.feeds, w.l.callbacks)
+				t.Errorf("the listener still has %v, %v", w.l.feeds, w.l.callbacks)
 			}
 		}
 		w.feed(feedA, "hub="+w.server.URL+"/websub")
 		w.step()
 		st := w.state(a)
 		if st.State != Registered || st.Secret == "" || st.Token() == old.Token() {
-			t.Errorf("after it came again: %+v", st)
+			t.Errorf("after the feed was added again: %+v", st)
 		}
 	}
 }
@@ -857,6 +856,6 @@ func TestPurgedFeedIsGone(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if _, err := os.Stat(w.dir.Join("src", a)); err == nil || w.markers() != 0 {
-		t.Error("it came back")
+		t.Error("the listener created files for the purged feed")
 	}
 }

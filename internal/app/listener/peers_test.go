@@ -17,10 +17,10 @@ import (
 	"github.com/lektordir/lektor/internal/websub"
 )
 
-// Here are hubs as there are, each with a habit that once left the listener deaf.
+// The tests here imitate deviations of real hubs.
 
-// A hub that reads the first URL of a request alone, and answers success for all: the
-// others are asked for singly.
+// If a hub reads only the first URL of a request and answers success for all, the other
+// feeds are registered by single requests.
 func TestHubThatTakesOneFeedOfABatch(t *testing.T) {
 	for _, protocol := range []string{"http-post", "xml-rpc"} {
 		path := map[string]string{"http-post": "/rsscloud/pleaseNotify", "xml-rpc": "/RPC2"}[protocol]
@@ -35,12 +35,12 @@ func TestHubThatTakesOneFeedOfABatch(t *testing.T) {
 			if st := w.state(h); st.State != Registered || st.Error != "" {
 				t.Errorf("%s: %s: %+v", protocol, urls[i], st)
 			}
-			// XML-RPC's test call is no notification.
+			// A test call by XML-RPC is not a notification.
 			if w.marker(h) {
 				t.Errorf("%s: %s: a marker for a test call", protocol, urls[i])
 			}
 			if err := w.hub.Notify(urls[i]); err != nil || !w.marker(h) {
-				t.Errorf("%s: %s is not heard: %v", protocol, urls[i], err)
+				t.Errorf("%s: a notification of %s leaves no marker: %v", protocol, urls[i], err)
 			}
 		}
 		if n, _ := w.hub.Requests(); n != 5 {
@@ -49,7 +49,7 @@ func TestHubThatTakesOneFeedOfABatch(t *testing.T) {
 	}
 }
 
-// A hub that never calls is suspect, until it does.
+// A registration is suspect until the hub calls.
 func TestHubThatNeverCalls(t *testing.T) {
 	w := newWorld(t, &hub.Hub{NeverCalls: true}, nil)
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
@@ -60,16 +60,16 @@ func TestHubThatNeverCalls(t *testing.T) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	if !strings.Contains(w.log.String(), "2 feeds: ") {
-		t.Errorf("it is not said: %s", w.log)
+		t.Errorf("the log does not mention it: %s", w.log)
 	}
 	if err := w.hub.Notify(feedA); err != nil || !w.marker(a) {
-		t.Error("it is not heard", err)
+		t.Error("a notification leaves no marker", err)
 	}
 	if st := w.state(a); st.State != Registered || st.Error != "" {
-		t.Errorf("it called: %+v", st)
+		t.Errorf("after a call: %+v", st)
 	}
-	// It is renewed as any other, and whom it has notified since the last time it knows,
-	// though it tries nobody.
+	// The registration is renewed like others. If the hub has notified since the last
+	// registration, it can reach the listener, although it makes no test call.
 	for _, notified := range []bool{true, false} {
 		w.clock.Add(CloudRenew)
 		w.step()
@@ -82,7 +82,7 @@ func TestHubThatNeverCalls(t *testing.T) {
 	}
 }
 
-// A hub that verifies a registration after it has answered.
+// Some hubs verify a registration after they have answered.
 func TestHubThatCallsLate(t *testing.T) {
 	w := newWorld(t, &hub.Hub{CallsLate: true}, nil)
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
@@ -98,23 +98,24 @@ func TestHubThatCallsLate(t *testing.T) {
 	}
 	cb := w.state(a).Callback
 	if got := get(t, cb+"?challenge=x&url="+feedA); got.status != 404 {
-		t.Errorf("it answers challenges for ever: %+v", got)
+		t.Errorf("a challenge without a suspect registration is answered: %+v", got)
 	}
 }
 
-// An answer of 200 that is not a result is no success, though the hub called.
+// An answer of 200 that is not a result is a failure, even if the hub made a test call.
 func TestHubThatAnswersNoResult(t *testing.T) {
 	for _, answer := range []string{"OK", "<html>welcome</html>", "{}", "<methodResponse><params/></methodResponse>"} {
 		w := newWorld(t, &hub.Hub{Answer: answer}, nil)
 		a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 		w.step()
-		if st := w.state(a); st.State != Failed || !strings.Contains(st.Error, "no cloud") {
+		if st := w.state(a); st.State != Failed || !strings.Contains(st.Error, "not a cloud") {
 			t.Errorf("%s: %+v", answer, st)
 		}
 	}
 }
 
-// A notification that comes while a hub is asked is not taken for its test call.
+// A notification during a registration does not count as a test call if there is a
+// challenge, too.
 func TestNotificationDuringARegistration(t *testing.T) {
 	var w *world
 	var a string
@@ -132,8 +133,9 @@ func TestNotificationDuringARegistration(t *testing.T) {
 	}
 }
 
-// A hub that drops a listener after three errors, and a listener that was away.
-func TestHubThatForgetsWhoWasAway(t *testing.T) {
+// Some hubs drop a subscriber after three errors. A listener that was down for a minute
+// therefore renews its registrations.
+func TestHubThatDropsAbsentListeners(t *testing.T) {
 	w := newWorld(t, &hub.Hub{Forgets: 3}, nil)
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	b := w.feed(feedB, "hub="+w.plain+"/websub")
@@ -159,7 +161,7 @@ func TestHubThatForgetsWhoWasAway(t *testing.T) {
 			t.Errorf("after %s: %d requests", away, after-before)
 		}
 	}
-	// One that goes on listening is not deaf.
+	// While the listener runs, it does not renew early.
 	before, _ = w.hub.Requests()
 	for range 10 {
 		w.clock.Add(noteEvery)
@@ -171,14 +173,14 @@ func TestHubThatForgetsWhoWasAway(t *testing.T) {
 	}
 	w.clock.Add(-10 * noteEvery)
 	if err := w.hub.Notify(feedA); err != nil || !w.marker(a) {
-		t.Error("it is still deaf", err)
+		t.Error("a notification leaves no marker after the renewal", err)
 	}
 	if w.state(b).Since != w.clock.Now() {
 		t.Errorf("%+v", w.state(b))
 	}
 }
 
-// run lets the listener begin, and do what is due then.
+// run does the beginning of Run, and the requests that are due then.
 func run(t *testing.T, w *world) {
 	t.Helper()
 	w.l.heard = lastHeard(w.dir)
@@ -186,8 +188,8 @@ func run(t *testing.T, w *world) {
 	w.step()
 }
 
-// A feed that its schedule finds changed, and nobody had told: the hub has forgotten
-// us.
+// If a scheduled fetch finds a feed changed without a notification, the hub may have dropped
+// the registration, so it is renewed.
 func TestFeedFoundChangedWithoutANotification(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
@@ -215,7 +217,7 @@ func TestFeedFoundChangedWithoutANotification(t *testing.T) {
 	if w.step(); asked() != 2 {
 		t.Errorf("not renewed: %d requests, %+v", asked(), w.state(a))
 	}
-	// One that comes just then is enough.
+	// A notification shortly after the fetch prevents the renewal.
 	w.clock.Add(2 * time.Hour)
 	if err := w.hub.Notify(feedA); err != nil {
 		t.Fatal(err)
@@ -227,7 +229,7 @@ func TestFeedFoundChangedWithoutANotification(t *testing.T) {
 	}
 }
 
-// A hub that refuses requests with a lease, and one that grants a minute.
+// A hub may refuse requests with a lease, or grant only a minute.
 func TestHubsWithLeasesOfTheirOwn(t *testing.T) {
 	w := newWorld(t, &hub.Hub{NoLease: true, Lease: time.Minute}, nil)
 	a := w.feed(feedA, "hub="+w.plain+"/websub")
@@ -242,8 +244,9 @@ func TestHubsWithLeasesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// Every feed of a batch has the whole state, and what is allowed is asked at once.
-func TestFeedsOfABatchThatFailedHaveTheWholeState(t *testing.T) {
+// If a batch fails, every feed of it has a complete state. When the hub's address is allowed,
+// the requests are made at once.
+func TestFeedsOfAFailedBatchHaveACompleteState(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) { o.Fetch.AllowPrivate = nil })
 	var hashes []string
 	for i := range 4 {
@@ -270,9 +273,9 @@ func TestFeedsOfABatchThatFailedHaveTheWholeState(t *testing.T) {
 	}
 }
 
-// A hub that is not there is asked for one of its feeds, and the others have the same
-// state as if they had been asked for: whole, with the error, and the same back-off.
-func TestHubThatIsNotThereIsAskedOnce(t *testing.T) {
+// If a hub cannot be reached, it gets one request. All feeds of the batch have the same
+// complete state, with the error and the same backoff.
+func TestUnreachableHubIsAskedOnce(t *testing.T) {
 	var requests atomic.Int32
 	s := newServer(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
@@ -294,7 +297,7 @@ func TestHubThatIsNotThereIsAskedOnce(t *testing.T) {
 				t.Errorf("%s: %+v", push, st)
 			}
 		}
-		// Errors of old go with the first success.
+		// The first success clears the errors.
 		w.clock.Add(time.Minute)
 		for i, h := range hashes {
 			os.RemoveAll(w.dir.Join("src", h, "etc/push"))
@@ -309,9 +312,9 @@ func TestHubThatIsNotThereIsAskedOnce(t *testing.T) {
 	}
 }
 
-// A callback that the log of a hub shows to all: who has it from there can neither
-// end a subscription, nor make us ask more than once a cooldown.
-func TestHubThatTellsStrangersTheCallback(t *testing.T) {
+// If strangers know a callback, for example from the public log of a hub, they can neither
+// end a subscription, nor cause more than one fetch in a cooldown.
+func TestStrangersWhoKnowTheCallback(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	a := w.feed(feedA, "hub="+w.server.URL+"/websub")
 	b := w.feed(feedB, w.cloud("/rsscloud/pleaseNotify", "http-post"))
@@ -329,12 +332,12 @@ func TestHubThatTellsStrangersTheCallback(t *testing.T) {
 	if got := w.state(a); got != before {
 		t.Errorf("a stranger's denial: %+v", got)
 	}
-	// The hub takes another hash function: it is heard, but for sha1.
+	// The hub changes its hash function. Deliveries are accepted, except with sha1.
 	w.clock.Add(time.Minute)
-	for method, heard := range map[string]bool{"sha256": true, "sha1": false} {
+	for method, accepted := range map[string]bool{"sha256": true, "sha1": false} {
 		w.clock.Add(time.Hour)
 		status, err := w.hub.Post(before.Callback, websub.Sign(method, before.Secret, content), content)
-		if err != nil || status != 200 || w.marker(a) != heard {
+		if err != nil || status != 200 || w.marker(a) != accepted {
 			t.Errorf("%s: %d, %v", method, status, err)
 		}
 	}
@@ -352,7 +355,8 @@ func TestHubThatTellsStrangersTheCallback(t *testing.T) {
 	}
 }
 
-// The second update within ten seconds does not wait for eight.
+// Each of several updates, two seconds after the previous marker, leaves a marker within a
+// second.
 func TestSecondUpdateComesSoon(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
@@ -368,7 +372,7 @@ func TestSecondUpdateComesSoon(t *testing.T) {
 		}
 		late = append(late, w.clock.Now().Sub(begin))
 		w.clock.Add(2 * time.Second)
-		// lektor-fetch read another document.
+		// lektor-fetch finds the feed changed.
 		w.test.Feed(feedA, "Feed", "etc/fetch/body="+begin.String())
 	}
 	if slices.Max(late) > time.Second {
@@ -376,14 +380,14 @@ func TestSecondUpdateComesSoon(t *testing.T) {
 	}
 }
 
-// Five updates ten seconds apart, with the cooldown that is the default: each is fetched
-// within two seconds, also if each update is announced twice, as by two hubs.
+// With the default cooldown, each of five updates ten seconds apart is fetched within two
+// seconds, even if two hubs announce each update.
 func TestFiveUpdatesTenSecondsApart(t *testing.T) {
 	for _, twice := range []bool{false, true} {
 		w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) { o.Cooldown = DefaultCooldown })
 		a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 		w.step()
-		document, fetched := 0, 0 // version of the feed, and the one that lektor-fetch has
+		document, fetched := 0, 0 // version of the feed, and last version that was fetched
 		for range 5 {
 			document++
 			begin, late := w.clock.Now(), time.Duration(-1)
@@ -400,13 +404,13 @@ func TestFiveUpdatesTenSecondsApart(t *testing.T) {
 				w.clock.Add(100 * time.Millisecond)
 			}
 			if late < 0 || late > 2*time.Second {
-				t.Errorf("update %d, told of twice %v: fetched after %s", document, twice, late)
+				t.Errorf("update %d, announced twice %v: fetched after %s", document, twice, late)
 			}
 		}
 	}
 }
 
-// The test call of a cloud that speaks XML-RPC is answered with true, and wakes no one.
+// The test call of an XML-RPC cloud is answered with true, and leaves no marker.
 func TestTestCallByXMLRPCIsNoNotification(t *testing.T) {
 	w := newWorld(t, &hub.Hub{CallsRPC: true}, nil)
 	a := w.feed(feedA, w.cloud("/RPC2", "xml-rpc"))
@@ -415,6 +419,6 @@ func TestTestCallByXMLRPCIsNoNotification(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	if err := w.hub.Notify(feedA); err != nil || !w.marker(a) {
-		t.Error("the first notification is taken for a test call", err)
+		t.Error("the first notification counts as a test call", err)
 	}
 }

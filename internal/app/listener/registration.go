@@ -205,7 +205,7 @@ func (r registration) onRead(e read) registration {
 	if r.turn < 0 {
 		r.turn = 0
 		if len(r.offers) > 0 {
-			r.Failures = 0 // they were failures of a hub that the feed no longer names
+			r.Failures = 0 // these were failures of a hub that the feed no longer names
 		}
 	}
 	return r
@@ -213,7 +213,7 @@ func (r registration) onRead(e read) registration {
 
 func (r registration) onAsked(e asked, now time.Time) (registration, action) {
 	if e.end {
-		// rssCloud has no request for that; a registration that is not renewed expires.
+		// rssCloud has no request to end a registration; without renewal it expires.
 		if r.Protocol != WebSub || r.State == Failed || r.State == Denied {
 			return r.ended(), save
 		}
@@ -285,7 +285,7 @@ func (r registration) onAccepted(e accepted, now time.Time, jitter float64) regi
 		r = r.registered(now, CloudRenew, CloudExpire)
 		if e.unheard && !known {
 			r.State = Suspect
-			r.Error = fmt.Sprintf("%s: the cloud took the registration and did not call; can it reach %s?", r.Hub, strings.TrimSuffix(r.Callback, r.Token()))
+			r.Error = fmt.Sprintf("%s: the cloud accepted the registration but did not call; can it reach %s?", r.Hub, strings.TrimSuffix(r.Callback, r.Token()))
 		}
 		return r
 	case r.Asked.IsZero():
@@ -295,7 +295,7 @@ func (r registration) onAccepted(e accepted, now time.Time, jitter float64) regi
 	}
 	r.Next = now.Add(verifyWithin)
 	if r.Failures++; r.Failures > 1 {
-		r.Error = fmt.Sprintf("%s: the hub took the request and has not verified it; can it reach %s?", r.Hub, strings.TrimSuffix(r.Callback, r.Token()))
+		r.Error = fmt.Sprintf("%s: the hub accepted the request but has not verified it; can it reach %s?", r.Hub, strings.TrimSuffix(r.Callback, r.Token()))
 		r.Next = now.Add(retry.Wait(r.Failures, jitter, verifyWithin))
 		if r.Failures%failuresPerHub == 0 {
 			r.turn++
@@ -310,7 +310,7 @@ func (r registration) onAccepted(e accepted, now time.Time, jitter float64) regi
 func (r registration) onFailed(e failed, now time.Time, jitter float64) registration {
 	if r.Protocol == WebSub {
 		if r.Asked.IsZero() {
-			return r // the hub has verified it anyway
+			return r // the hub has verified the request in spite of the error
 		}
 		r.Asked = time.Time{}
 	}
@@ -375,8 +375,7 @@ func (r registration) onIntent(e intent, now time.Time) (registration, action) {
 	}
 	r.Signature = ""
 	if e.Lease <= 0 {
-		// Hubs must name a lease. If one does not, it may use that of rssCloud, because it
-		// serves both.
+		// Hubs must name a lease. A hub without it may serve rssCloud, too, and use its times.
 		return r.registered(now, CloudRenew, DefaultLease), confirm | save
 	}
 	lease := min(max(e.Lease, minLease), maxLease)
@@ -474,10 +473,10 @@ func (r *registration) due(now time.Time) (wish, bool) {
 	return wish{at: at, offer: o, early: o.protocol != WebSub && r.stands() && at.Sub(now) <= renewalSlack}, true
 }
 
-// cooldown spaces the due markers of a feed: of several notifications in a row, the first
-// leaves one at once, and the rest leave one at the end. Its length adapts to the feed. It
+// cooldown spaces the due markers of a feed: the first of several notifications leaves a
+// marker at once, and the others leave one marker at the end of the cooldown. The length
 // begins with a tenth of the maximum, is halved if the feed has changed since the last
-// marker, and doubled otherwise. It is a value, like a registration.
+// marker, and doubled otherwise. A cooldown is a value, like a registration.
 type cooldown struct {
 	last time.Time     // when the last marker was left
 	due  time.Time     // when the next one is due; zero for never

@@ -10,7 +10,7 @@ import (
 	"github.com/lektordir/lektor/internal/websub"
 )
 
-// Two offers of a feed, by WebSub and by rssCloud, and times of the table.
+// Offers of a feed by WebSub and by rssCloud, and times, for the tables.
 var (
 	t0     = time.Unix(1_800_000_000, 0).UTC()
 	hubX   = offer{protocol: WebSub, hub: "https://hub.example/", topic: feedA}
@@ -24,8 +24,8 @@ const (
 	base           = "http://me.example/"
 )
 
-// at returns a registration with an offer, in a state, and with as many failures.
-// It was renewed at t0, and has the given offers.
+// at returns a registration with the offer o, in a state and with a number of failures. It
+// was renewed at t0. offers are the offers of its feed.
 func at(o offer, state string, failures int, offers ...offer) registration {
 	r := registration{url: feedA, offers: offers}
 	r.Registration = feedstate.Registration{Hub: o.hub, Protocol: o.protocol, Topic: o.topic, Callback: base + tokenA, State: state, Failures: failures}
@@ -44,8 +44,8 @@ func at(o offer, state string, failures int, offers ...offer) registration {
 // with changes a registration.
 func (r registration) with(change func(*registration)) registration { change(&r); return r }
 
-// Every event in every state that it changes, and in those where it must not. For
-// each the fields that change are written down; all others must stay.
+// Each row is an event in a state, with the fields that it changes; all other fields must
+// stay.
 func TestEveryTransition(t *testing.T) {
 	later := t0.Add(time.Hour)
 	fail := failed{text: "no"}
@@ -67,13 +67,13 @@ func TestEveryTransition(t *testing.T) {
 		change func(*registration)
 		do     action
 	}{
-		// The drawer was read.
+		// The files of the feed were read.
 		{"a feed that has offers", registration{}, read{feedA, []offer{hubX}, base}, func(r *registration) { r.url, r.offers = feedA, []offer{hubX} }, wake},
 		{"the hub's turn is found", at(cloudX, Registered, 2), read{feedA, []offer{hubX, cloudX}, base},
 			func(r *registration) { r.offers, r.turn = []offer{hubX, cloudX}, 1 }, wake},
-		{"failures of a hub that is gone", at(cloudX, Failed, 5, cloudX), read{feedA, []offer{hubX}, base},
+		{"failures of a hub that is no longer offered", at(cloudX, Failed, 5, cloudX), read{feedA, []offer{hubX}, base},
 			func(r *registration) { r.offers, r.Failures = []offer{hubX}, 0 }, wake},
-		{"failures when it has none any more", at(cloudX, Failed, 5, cloudX), read{"", nil, base},
+		{"failures if there are no offers any more", at(cloudX, Failed, 5, cloudX), read{"", nil, base},
 			func(r *registration) { r.url, r.offers = "", nil }, wake},
 		{"reached elsewhere", at(cloudX, Registered, 0, cloudX), read{feedA, []offer{cloudX}, "http://new.example/x/"},
 			func(r *registration) { r.Callback, r.Next, r.Expires = "http://new.example/x/"+tokenA, never, never }, wake},
@@ -111,7 +111,7 @@ func TestEveryTransition(t *testing.T) {
 			func(r *registration) {
 				r.Hub, r.Callback, r.Asked, r.moved, r.State, r.Error = hubY.hub, base+tokenB, later, later, "", ""
 			}, send},
-		{"a hub after a cloud, which needs not be told", at(cloudX, Registered, 0, hubY), asked{offer: hubY, callback: base + tokenB},
+		{"a hub after a cloud, which gets no request", at(cloudX, Registered, 0, hubY), asked{offer: hubY, callback: base + tokenB},
 			func(r *registration) {
 				r.Hub, r.Protocol, r.Callback, r.Asked, r.moved = hubY.hub, WebSub, base+tokenB, later, later
 				r.State, r.Next, r.Expires = "", never, never
@@ -130,7 +130,7 @@ func TestEveryTransition(t *testing.T) {
 		{"accepted by a cloud", at(cloudX, Failed, 4, cloudX), accepted{}, cloud, save},
 		{"accepted by a cloud that never called", at(cloudX, "", 0, cloudX), accepted{unheard: true}, func(r *registration) {
 			cloud(r)
-			r.State, r.Error = Suspect, cloudX.hub+": the cloud took the registration and did not call; can it reach "+base+"?"
+			r.State, r.Error = Suspect, cloudX.hub+": the cloud accepted the registration but did not call; can it reach "+base+"?"
 		}, save},
 		{"accepted by a cloud, renewed", at(cloudX, Registered, 0, cloudX), accepted{}, cloud, save},
 		{"accepted by a hub", at(hubX, "", 0, hubX).with(func(r *registration) { r.Asked = t0 }), accepted{},
@@ -141,19 +141,19 @@ func TestEveryTransition(t *testing.T) {
 		{"accepted by a hub that verified nothing for long", at(hubX, Requested, 2, hubX, cloudX), accepted{},
 			func(r *registration) {
 				r.Failures, r.Next, r.turn = 3, later.Add(verifyWithin), 1
-				r.Error = hubX.hub + ": the hub took the request and has not verified it; can it reach " + base + "?"
+				r.Error = hubX.hub + ": the hub accepted the request but has not verified it; can it reach " + base + "?"
 			}, save},
 		{"accepted by a hub, the end", at(hubX, Unsubscribing, 0), accepted{}, func(r *registration) { r.Failures, r.Next = 1, later.Add(verifyWithin) }, save},
 		{"accepted by a hub, the end that it never verifies", at(hubX, Unsubscribing, failuresPerHub), accepted{}, unsubscribed, save},
 
-		// It does not.
+		// The request fails.
 		{"failed, cloud", at(cloudX, "", 0, cloudX), fail, func(r *registration) {
 			r.State, r.Failures, r.Error, r.Next = Failed, 1, "no", later.Add(time.Minute)
 		}, save},
-		{"failed, cloud that has it still", at(cloudX, Registered, 1, cloudX), fail, func(r *registration) {
+		{"failed, cloud where it has not expired", at(cloudX, Registered, 1, cloudX), fail, func(r *registration) {
 			r.Failures, r.Error, r.Next = 2, "no", later.Add(2*time.Minute)
 		}, save},
-		{"failed, cloud that has it no more", at(cloudX, Registered, 1, cloudX).with(func(r *registration) { r.Expires = later }), fail, func(r *registration) {
+		{"failed, cloud where it has expired", at(cloudX, Registered, 1, cloudX).with(func(r *registration) { r.Expires = later }), fail, func(r *registration) {
 			r.State, r.Failures, r.Error, r.Next = Failed, 2, "no", later.Add(2*time.Minute)
 		}, save},
 		{"failed, hub", at(hubX, Requested, 0, hubX), fail, func(r *registration) {
@@ -163,15 +163,15 @@ func TestEveryTransition(t *testing.T) {
 		{"failed, with Retry-After", at(cloudX, "", 0, cloudX), failed{text: "no", after: 2 * time.Hour}, func(r *registration) {
 			r.State, r.Failures, r.Error, r.Next = Failed, 1, "no", later.Add(2*time.Hour)
 		}, save},
-		{"put off by another's answer", at(cloudX, Registered, 0, cloudX), failed{text: "no", delayed: true, after: time.Second}, func(r *registration) {
+		{"delayed by a pause of the host", at(cloudX, Registered, 0, cloudX), failed{text: "no", delayed: true, after: time.Second}, func(r *registration) {
 			r.Error, r.Next = "no", later.Add(time.Second)
 		}, save},
-		{"refused, another is next at once", at(hubX, Requested, 0, hubX, cloudX), failed{text: "no", refused: true}, func(r *registration) {
+		{"refused, the next hub is tried at once", at(hubX, Requested, 0, hubX, cloudX), failed{text: "no", refused: true}, func(r *registration) {
 			r.State, r.Asked, r.Failures, r.Error, r.Next, r.turn = Failed, never, 1, "no", later, 1
 		}, save},
-		{"refused by the last of them", at(cloudX, Failed, 1, hubX, cloudX).with(func(r *registration) { r.turn = 1 }), failed{text: "no", refused: true},
+		{"refused by the last hub", at(cloudX, Failed, 1, hubX, cloudX).with(func(r *registration) { r.turn = 1 }), failed{text: "no", refused: true},
 			func(r *registration) { r.Failures, r.Error, r.Next, r.turn = 2, "no", later.Add(2*time.Minute), 2 }, save},
-		{"failed, the turn of another", at(cloudX, Failed, failuresPerHub-1, cloudX, hubX), fail, func(r *registration) {
+		{"failed, the next hub's turn", at(cloudX, Failed, failuresPerHub-1, cloudX, hubX), fail, func(r *registration) {
 			r.Failures, r.Error, r.Next, r.turn = failuresPerHub, "no", later.Add(4*time.Minute), 1
 		}, save},
 		{"failed, the end", at(hubX, Unsubscribing, 0), fail, func(r *registration) {
@@ -197,7 +197,7 @@ func TestEveryTransition(t *testing.T) {
 		{"verified once more, the contrary", at(hubX, Registered, 0, hubX), intent{Mode: websub.Unsubscribe, Topic: feedA}, same, 0},
 		{"verified after a request that seemed to fail", at(hubX, Failed, 1, hubX), intent{Mode: websub.Subscribe, Topic: feedA, Lease: DefaultLease},
 			registered(DefaultLease, DefaultLease*4/5), confirm | save},
-		{"verified, nobody subscribes any more", at(hubX, Registered, 0).with(func(r *registration) { r.url = "" }), intent{Mode: websub.Subscribe, Topic: feedA}, same, 0},
+		{"verified, the feed is no longer subscribed to", at(hubX, Registered, 0).with(func(r *registration) { r.url = "" }), intent{Mode: websub.Subscribe, Topic: feedA}, same, 0},
 		{"verified after a denial", at(hubX, Denied, 1, hubX), intent{Mode: websub.Subscribe, Topic: feedA}, same, 0},
 		{"verified, another topic", at(hubX, Requested, 0, hubX), intent{Mode: websub.Subscribe, Topic: feedB}, same, 0},
 		{"verified, the contrary", at(hubX, Requested, 0, hubX), intent{Mode: websub.Unsubscribe, Topic: feedA}, same, 0},
@@ -207,7 +207,7 @@ func TestEveryTransition(t *testing.T) {
 		{"the end verified after a request that seemed to fail", at(hubX, Unsubscribing, 1).with(func(r *registration) { r.Asked = never }), intent{Mode: websub.Unsubscribe, Topic: feedA}, unsubscribed, confirm | save},
 		{"the end wanted, the contrary verified", at(hubX, Unsubscribing, 1), intent{Mode: websub.Subscribe, Topic: feedA}, same, 0},
 
-		// It denies it.
+		// The hub denies the request.
 		{"denied", at(hubX, Requested, 1, hubX), intent{Mode: websub.Denied, Topic: feedA, Reason: "because"}, func(r *registration) {
 			r.State, r.Asked, r.Failures, r.Next = Denied, never, 2, later.Add(deniedFor)
 			r.Error = hubX.hub + ": refused: because"
@@ -219,7 +219,7 @@ func TestEveryTransition(t *testing.T) {
 		{"denied, another topic", at(hubX, Requested, 1, hubX), intent{Mode: websub.Denied, Topic: feedB}, same, 0},
 		{"denied, at the end", at(hubX, Unsubscribing, 1), intent{Mode: websub.Denied, Topic: feedA}, same, confirm},
 
-		// It delivers.
+		// The hub delivers content.
 		{"delivered", at(hubX, Registered, 0, hubX), delivered{method: "sha256"}, func(r *registration) { r.Signature = "sha256" }, believe},
 		{"delivered without a secret", at(hubY, Registered, 1, hubY), delivered{}, same, believe},
 		{"delivered, signed worse", at(hubX, Registered, 0, hubX).with(func(r *registration) { r.Signature = "sha512"; r.Error = ignored + "x" }), delivered{method: "sha256"},
@@ -236,7 +236,7 @@ func TestEveryTransition(t *testing.T) {
 		{"deaf, and due anyway", at(cloudX, Suspect, 0, cloudX).with(func(r *registration) { r.Next = t0 }), deaf{}, same, 0},
 		{"deaf, and failed", at(cloudX, Failed, 2, cloudX), deaf{}, same, 0},
 		{"missed", at(cloudX, Registered, 0, cloudX), missed{later}, func(r *registration) { r.Next = later.Add(missedGrace) }, save | wake},
-		{"missed, and just told", at(cloudX, Registered, 0, cloudX).with(func(r *registration) { r.Notified = later.Add(-time.Minute) }), missed{later}, same, 0},
+		{"missed, and just notified", at(cloudX, Registered, 0, cloudX).with(func(r *registration) { r.Notified = later.Add(-time.Minute) }), missed{later}, same, 0},
 		{"missed before it was renewed", at(cloudX, Registered, 0, cloudX).with(func(r *registration) { r.Since = t0.Add(time.Minute) }), missed{later}, same, 0},
 		{"a marker left", at(cloudX, Registered, 1, cloudX), left{}, func(r *registration) { r.Notified = later }, save},
 	} {
@@ -246,7 +246,7 @@ func TestEveryTransition(t *testing.T) {
 			t.Errorf("%s:\n got %+v, %b\nwant %+v, %b", tc.name, got, do, want, tc.do)
 		}
 		if !reflect.DeepEqual(tc.from, before) {
-			t.Errorf("%s: the value before it was changed", tc.name)
+			t.Errorf("%s: on changed its receiver", tc.name)
 		}
 	}
 }
@@ -262,14 +262,14 @@ func TestEveryWish(t *testing.T) {
 		want  wish
 		none  bool
 	}{
-		{"nothing to ask", registration{url: feedA}, 0, wish{}, true},
+		{"no offers", registration{url: feedA}, 0, wish{}, true},
 		{"new", registration{url: feedA, offers: []offer{hubX}}, 0, wish{offer: hubX}, false},
 		{"not subscribed to", registration{offers: []offer{hubX}}, 0, wish{}, true},
 		{"registered", at(hubX, Registered, 0, hubX), time.Hour, wish{at: t0.Add(CloudRenew), offer: hubX}, false},
 		{"registered, cloud", at(cloudX, Registered, 0, cloudX), time.Hour, wish{at: t0.Add(CloudRenew), offer: cloudX}, false},
 		{"registered, cloud, soon", at(cloudX, Registered, 0, cloudX), CloudRenew - renewalSlack, wish{at: t0.Add(CloudRenew), offer: cloudX, early: true}, false},
 		{"requested", at(hubX, Requested, 1, hubX), 0, wish{at: t0.Add(verifyWithin), offer: hubX}, false},
-		{"failed, another's turn", at(hubX, Failed, failuresPerHub, hubX, cloudX).with(func(r *registration) { r.turn, r.Next = 1, t0.Add(time.Hour) }), 0, wish{at: t0.Add(time.Hour), offer: cloudX}, false},
+		{"failed, the next hub's turn", at(hubX, Failed, failuresPerHub, hubX, cloudX).with(func(r *registration) { r.turn, r.Next = 1, t0.Add(time.Hour) }), 0, wish{at: t0.Add(time.Hour), offer: cloudX}, false},
 		{"another hub", at(hubX, Registered, 0, hubY), 0, wish{offer: hubY}, false},
 		{"another topic", at(hubX, Registered, 0, offer{protocol: WebSub, hub: hubX.hub, topic: feedB}), 0, wish{offer: offer{protocol: WebSub, hub: hubX.hub, topic: feedB}}, false},
 		{"another hub just after the last", at(hubX, Registered, 0, hubY).with(func(r *registration) { r.moved = t0 }), time.Minute, wish{at: t0.Add(minRenew), offer: hubY}, false},
@@ -278,7 +278,7 @@ func TestEveryWish(t *testing.T) {
 		{"a clock that was ahead, hub", at(hubX, Registered, 0, hubX), -2 * maxRenew, wish{offer: hubX}, false},
 		{"lost, cloud", at(cloudX, Registered, 0, cloudX).with(lost), 0, wish{offer: offer{protocol: "http-post", hub: cloudX.hub, topic: feedA}, end: true}, false},
 		{"lost, hub", at(hubX, Registered, 0, hubX).with(lost), 0, wish{offer: hubX, end: true}, false},
-		{"offers nothing any more", at(hubX, Registered, 0), 0, wish{offer: hubX, end: true}, false},
+		{"no offers any more", at(hubX, Registered, 0), 0, wish{offer: hubX, end: true}, false},
 		{"unsubscribing", at(hubX, Unsubscribing, 1, hubX).with(lost), 0, wish{at: t0.Add(verifyWithin), offer: hubX, end: true}, false},
 		{"unsubscribed", at(hubX, Unsubscribed, 0).with(lost), expired, wish{}, true},
 		{"subscribed to again", at(hubX, Unsubscribed, 0, hubX), 0, wish{offer: hubX}, false},
@@ -335,8 +335,8 @@ func TestCooldown(t *testing.T) {
 	}
 }
 
-// A stranger who knows a callback causes at most one marker in each cooldown, and pings for a
-// feed that changed each time are heeded after a tenth of it.
+// A stranger who knows a callback causes at most one marker in each cooldown. For a feed that
+// changes with each notification, a marker is left after a tenth of the cooldown.
 func TestCooldownAdapts(t *testing.T) {
 	const most = 10 * time.Second
 	for _, changes := range []bool{false, true} {

@@ -214,7 +214,7 @@ func (x *exchange) each(ctx context.Context) {
 			continue
 		}
 		if do&leave != 0 {
-			// The previous hub is told once, without regard to its answer: its deliveries
+			// The previous hub gets one request, and its answer is ignored: later deliveries
 			// to the old callback get 410.
 			_ = websub.Send(ctx, x.client, websub.Request{Mode: websub.Unsubscribe, Hub: was.Hub, Callback: was.Callback, Topic: was.Topic})
 		}
@@ -339,8 +339,8 @@ func (x *exchange) heard(a *asking, f *feed) bool {
 	return a.heard(f.keys)
 }
 
-// asked ends a registration. A call that looked like a test call was a notification, if a
-// challenge came as well.
+// asked ends a registration. If a cloud sent a challenge for a feed and also a call that
+// looked like a test call, the call was a notification.
 func (x *exchange) asked(cb *callback, a *asking) {
 	x.mu.Lock()
 	cb.asking = nil
@@ -366,7 +366,7 @@ func explain(err error) string {
 		if private.Addr.IsValid() {
 			what = "the private address " + private.Addr.String()
 		}
-		return termsafe.Brief(private.URL + notAsked + what + "; if it is yours, --allow it")
+		return termsafe.Brief(private.URL + notAsked + what + "; if it is yours, allow it with --allow")
 	}
 	return termsafe.Brief(err.Error())
 }

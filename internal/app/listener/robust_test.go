@@ -21,7 +21,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/hub"
 )
 
-// Nothing is written out of the lektor-dir through a link.
+// The listener does not write through symbolic links.
 func TestLinksAreNotFollowed(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	outside := t.TempDir()
@@ -35,7 +35,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	link("etc/cloudd")
 	if unlock, err := Lock(w.dir); err == nil {
 		unlock()
-		t.Error("the lock lies elsewhere")
+		t.Error("the lock is outside the lektor-dir")
 	}
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	b := w.feed(feedB, w.cloud("/rsscloud/pleaseNotify", "http-post"))
@@ -45,14 +45,14 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	post(t, w.state(b).Callback, "", "url="+feedB)
 	w.step()
 	if log := w.log.String(); !strings.Contains(log, "src/"+a+"/etc/cloudd") || !strings.Contains(log, "etc/fetch/due") {
-		t.Errorf("it does not say what is wrong: %s", log)
+		t.Errorf("the log does not name the links: %s", log)
 	}
 	if names, _ := os.ReadDir(outside); len(names) > 0 {
-		t.Errorf("written: %v", names)
+		t.Errorf("files were written outside: %v", names)
 	}
 }
 
-func TestMarkerThatCannotBeLeftIsLeftLater(t *testing.T) {
+func TestMarkerThatCannotBeWrittenIsTriedAgain(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	w.step()
@@ -71,12 +71,12 @@ func TestMarkerThatCannotBeLeftIsLeftLater(t *testing.T) {
 	w.clock.Add(time.Minute)
 	w.step()
 	if !w.marker(a) {
-		t.Error("the news is lost")
+		t.Error("the notification is lost")
 	}
 }
 
-// A hub that sends a large feed must be able to send all of it: one that is cut
-// off takes it for a failure, whatever the answer would have been.
+// A large delivery is read to its end. If the connection were closed before, the hub would
+// count a failure and not see the answer.
 func TestDeliveriesAreReadToTheEnd(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	a := w.feed(feedA, "hub="+w.plain+"/websub")
@@ -129,9 +129,9 @@ func TestClockThatWasAhead(t *testing.T) {
 	w.restart()
 	w.step()
 	if n := len(w.hub.Registrations()); n != 2 {
-		t.Errorf("%d registrations: it would wait until %s, and the cloud forgets us after 25 hours", n, w.state(a).Next)
+		t.Errorf("%d registrations: the next is at %s, but the cloud drops the registration after 25 hours", n, w.state(a).Next)
 	}
-	// A little does not matter.
+	// A small correction of the clock causes no request.
 	w.clock.Add(-time.Minute)
 	w.restart()
 	w.step()
@@ -140,8 +140,7 @@ func TestClockThatWasAhead(t *testing.T) {
 	}
 }
 
-// Times of registrations are those of the world, which go on while the machine
-// sleeps.
+// Times of registrations are by the wall clock, which advances while the machine sleeps.
 func TestTimesGoOnWhileTheMachineSleeps(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) { o.Fetch.Now = time.Now })
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
@@ -157,7 +156,7 @@ func TestTimesGoOnWhileTheMachineSleeps(t *testing.T) {
 	}
 }
 
-func TestNewHubIsAskedAtOnceThoughTheOldOneFailed(t *testing.T) {
+func TestNewHubIsAskedAtOnceAfterFailuresOfTheOld(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	a := w.feed(feedA, "hub=http://127.0.0.1:1/dead")
 	for range 8 {
@@ -176,7 +175,7 @@ func TestNewHubIsAskedAtOnceThoughTheOldOneFailed(t *testing.T) {
 	}
 }
 
-// A cloud that is not there any more is not asked for each of a thousand feeds.
+// If a cloud answers that it does not exist, it does not get a request for each feed.
 func TestCloudThatIsGoneIsNotAskedForEveryFeed(t *testing.T) {
 	var n atomic.Int32
 	gone := newServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -195,7 +194,7 @@ func TestCloudThatIsGoneIsNotAskedForEveryFeed(t *testing.T) {
 }
 
 // A password in the URL of a feed is for its server, not for the cloud.
-func TestPingTellsNoPassword(t *testing.T) {
+func TestPingSendsNoPassword(t *testing.T) {
 	var told []string
 	var feed string
 	base := newServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -218,6 +217,6 @@ func TestPingTellsNoPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(told) != 1 || told[0] != base+"/feed" {
-		t.Errorf("it was told %q", told)
+		t.Errorf("the cloud received %q", told)
 	}
 }

@@ -33,10 +33,9 @@ func saveWith(t *testing.T, u string, o SaveOptions) (out, msgs string, err erro
 	return b.String(), e.String(), err
 }
 
-// A password is for the cloud that it was given for: not for another one to which
-// that leads, nor, where a document names the cloud, for what listens on a private
-// address.
-func TestSaveSendsItsPasswordToOneCloudAlone(t *testing.T) {
+// The password is sent only to its cloud: not to the target of a redirect, and, if the
+// document names the cloud, not to a private address.
+func TestSaveSendsItsPasswordToOneCloudOnly(t *testing.T) {
 	var stolen []string
 	thief := newServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
@@ -61,7 +60,7 @@ func TestSaveSendsItsPasswordToOneCloudAlone(t *testing.T) {
 	if _, _, err := saveWith(t, thief, SaveOptions{}); err == nil || !strings.Contains(err.Error(), "--allow") || len(stolen) > 0 {
 		t.Errorf("%v, %q", err, stolen)
 	}
-	// Another path of the same server is no other server, and what a user
+	// A redirect within the server is followed. An address that the user
 	// names or allows may be private.
 	for _, o := range []SaveOptions{{Common: allowed}, {Cloud: honest + "/RPC2", Common: Common{Fetch: fetch.Config{MaxRedirects: 5}}}} {
 		if out, _, err := saveWith(t, honest, o); err != nil || out != "http://static.example/bull/rss.xml\n" || path != "/RPC2/" {
@@ -70,7 +69,7 @@ func TestSaveSendsItsPasswordToOneCloudAlone(t *testing.T) {
 	}
 }
 
-func TestDryRunsTellNobody(t *testing.T) {
+func TestDryRunsSendNothing(t *testing.T) {
 	requests := 0
 	cloud := newServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests++ }))
 	out, msgs, err := saveWith(t, cloud, SaveOptions{DryRun: true})

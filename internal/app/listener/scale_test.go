@@ -17,8 +17,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
-// A tenth of what a machine is to bear, with the gap between requests counted
-// and not waited for; make bench does all of it in real time.
+// This test has a tenth of the planned number of feeds, and counts the gaps between requests
+// without waiting. "make bench" has all of them, in real time.
 func TestManyFeedsAtSeveralHubsArePolite(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	hubs := []*hub.Hub{w.hub}
@@ -49,8 +49,7 @@ func TestManyFeedsAtSeveralHubsArePolite(t *testing.T) {
 	w.step()
 	for _, h := range hubs {
 		h.Wait()
-		if n, most := h.Requests(); most > 2 || n != 53 { // five for the cloud's feeds, perBatch at a time, and one for each of the others
-
+		if n, most := h.Requests(); most > 2 || n != 53 { // 3 batches of the cloud's 50 feeds, and one request for each of 50 by WebSub
 			t.Errorf("%d requests, %d at once", n, most)
 		}
 		if n := len(h.Registrations()) + len(h.Subscriptions()); n != 100 {
@@ -65,8 +64,7 @@ func TestManyFeedsAtSeveralHubsArePolite(t *testing.T) {
 	}
 }
 
-// A notification during the fetch of the same feed causes one more fetch, and a
-// hundred do as well.
+// A hundred notifications during the fetch of a feed cause one more fetch.
 func TestNotificationDuringTheFetchCausesOneMore(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) { o.Cooldown = 0 })
 	s, err := server.New("127.0.0.1")
@@ -95,7 +93,7 @@ func TestNotificationDuringTheFetchCausesOneMore(t *testing.T) {
 	ready := make(chan bool)
 	go func() { done <- r.Watch(ctx, func() { close(ready) }) }()
 	<-ready
-	<-fetching // as it is new, it is due
+	<-fetching // a new feed is due
 	for range 100 {
 		if err := w.hub.Notify(s.URL("/feed")); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/hub"
 )
 
-// pair writes a certificate of a serial number and its key.
+// pair writes a certificate with a serial number, and its key.
 func pair(t *testing.T, dir string, serial int64) (cert, key string) {
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestTLSWithCertificateFilesThatAreRenewed(t *testing.T) {
 		}
 		resp.Body.Close()
 		if got := resp.TLS.PeerCertificates[0].SerialNumber.Int64(); got != serial || resp.StatusCode != 404 || resp.ProtoMajor != 1 {
-			t.Errorf("certificate %d, not %d; %s", got, serial, resp.Proto)
+			t.Errorf("certificate %d, want %d; %s", got, serial, resp.Proto)
 		}
 		pair(t, dir, serial+1)
 	}

@@ -20,8 +20,9 @@ import (
 )
 
 // applier does actions one after the other. Each is recorded in the baseline as soon as it
-// is done: recorded earlier, an action that a kill prevented would look like an edit;
-// recorded at the end, a killed run would be repeated over newer edits of the user.
+// is done. If it were recorded earlier, an action that a kill prevented would look like an
+// edit. If it were recorded at the end, the next run would repeat the actions of a killed
+// run over newer edits of the user.
 type applier struct {
 	r       *reader
 	local   *local
@@ -59,7 +60,7 @@ func (a *applier) mark(act action) error {
 	lines := after.appendTo(fmt.Appendf(nil, "of %s\n", act.feed), act.identity)
 	err = a.store.act(ref.Path(), lines, func() error { return a.setFlags(ref, act) })
 	if errors.Is(err, fs.ErrNotExist) {
-		a.waiting++ // another program moved it; the next sync looks again
+		a.waiting++ // another program moved the entry; the next sync marks it
 		return nil
 	}
 	if err == nil {
@@ -70,8 +71,8 @@ func (a *applier) mark(act action) error {
 	return err
 }
 
-// setFlags changes the flags of an entry. If a viewer moves it at the same moment, it looks
-// for it once more, and keeps the other flags that the viewer changed.
+// setFlags changes the flags of an entry. If a viewer renames the entry at the same moment,
+// setFlags looks it up once more; the other flags that the viewer changed stay.
 func (a *applier) setFlags(ref lektordir.Ref, act action) error {
 	_, err := a.r.d.SetFlags(ref, act.set, act.clear)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -127,8 +128,8 @@ func (a *applier) applyFeeds(ctx context.Context, actions []action) error {
 	return bad
 }
 
-// unlessBusy returns an error, except for a feed that a fetcher has locked: the next sync
-// finds the difference again.
+// unlessBusy returns err, or nil if a fetcher has locked the feed: then the next sync finds
+// the difference again.
 func (a *applier) unlessBusy(err error) error {
 	if errors.As(err, new(*commit.BusyError)) {
 		a.waiting++
@@ -138,8 +139,8 @@ func (a *applier) unlessBusy(err error) error {
 }
 
 // acting changes the file rel of a feed in the lektor-dir. after is the subscription after
-// that, nil for none. The baseline records after instead of the file's content, so that a
-// concurrent edit of the user is found by the next run.
+// the change, nil if there is none. The baseline records after and not the content of the
+// file, so that the next run finds a concurrent edit of the user.
 func (a *applier) acting(kind actionKind, feed, rel string, after *feedstate.Subscription, do func() error) error {
 	s := a.base.sub(feed)
 	if s.subscribed, s.alias, s.categories = after != nil, "", nil; after != nil {
@@ -174,7 +175,7 @@ func (a *applier) change(w *commit.Writer, act action) error {
 	read := a.local.subs[act.feed]
 	a.local.subs[act.feed] = before
 	if read == nil || a.local.unread[act.feed] || read.Alias != before.Alias || !slices.Equal(read.Categories, before.Categories) {
-		return &commit.BusyError{Feed: act.feed} // the user has changed it just now
+		return &commit.BusyError{Feed: act.feed} // the user has just changed the subscription
 	}
 	if err := a.standIn(act.feed, path); err != nil {
 		return err
@@ -187,8 +188,8 @@ func (a *applier) change(w *commit.Writer, act action) error {
 	})
 }
 
-// standIn creates an empty file for a missing setting, which means the same. So the store
-// can see that the file was replaced, even if it is removed again.
+// standIn creates an empty file for a missing setting; both mean the same. With the stamp
+// of this file, the store sees that the setting was changed, even if it is missing again.
 func (a *applier) standIn(feed, rel string) error {
 	area, _, nested := strings.Cut(strings.TrimPrefix(rel, "src/"+feed+"/etc/"), "/")
 	if !nested {

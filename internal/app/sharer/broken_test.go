@@ -13,7 +13,7 @@ import (
 // If a document is cut off, the items before the cut are used and missing items are not
 // deletions. When the document is whole again, all of it is read, even if its beginning has
 // not changed.
-func TestHalfOfIt(t *testing.T) {
+func TestCutOffDocument(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
 	const entries = 20
@@ -55,7 +55,7 @@ func TestHalfOfIt(t *testing.T) {
 		}
 		for _, name := range []string{subsFile, completeFile} {
 			line := fmt.Sprintf("%s: line %d: ", name, bytes.Count(whole[name][:len(whole[name])*3/5], []byte("\n"))+1)
-			if text := b.err.String(); !strings.Contains(text, line) || !strings.Contains(text, "before that are used, and it is read again") {
+			if text := b.err.String(); !strings.Contains(text, line) || !strings.Contains(text, "before this error are used, and the document is read again") {
 				t.Errorf("want %q: %s", line, text)
 			}
 		}
@@ -63,7 +63,7 @@ func TestHalfOfIt(t *testing.T) {
 			t.Errorf("half documents: %d of %d entries are read, and %d of 7 feeds subscribed: %s", read, entries, subscribed, b.state())
 		}
 	}
-	// b publishes what it has, and a does not take it for an edit.
+	// b publishes its part of the set, and a does not mistake the rest for deletions.
 	before := a.state()
 	a.sync()
 	if s := a.state(); s != before {
@@ -71,7 +71,7 @@ func TestHalfOfIt(t *testing.T) {
 	}
 	for name, data := range whole {
 		if now, err := os.ReadFile(filepath.Join(target, own, name)); err != nil || len(now) >= len(data) {
-			continue // a wrote it anew
+			continue // a has written the document anew
 		}
 		if err := os.WriteFile(filepath.Join(target, own, name), data, 0o600); err != nil {
 			t.Fatal(err)
@@ -79,7 +79,7 @@ func TestHalfOfIt(t *testing.T) {
 	}
 	b.sync()
 	if read, subscribed := counts(); read != entries || subscribed != 7 {
-		t.Errorf("whole again, %d are read, and %d subscribed to: %s", read, subscribed, b.state())
+		t.Errorf("the documents are whole again, but %d entries are read and %d feeds subscribed: %s", read, subscribed, b.state())
 	}
 	rounds(2, a, b)
 	same(t, a, b)
@@ -88,9 +88,9 @@ func TestHalfOfIt(t *testing.T) {
 	}
 }
 
-// A damaged own set is not taken for one that lacks half its feeds: nothing is read, applied or
-// published until the user removes it. Then the machine restores its state, tombstones
-// included, from the other machines and from what it published itself.
+// If the store of this machine is damaged, nothing is read, applied or published until the
+// user removes the store. Then the machine restores its set, tombstones included, from the
+// other machines and from its own published documents.
 func TestOwnSetBroken(t *testing.T) {
 	for what, spoil := range map[string]func([]byte) []byte{
 		"cut in the middle":       func(b []byte) []byte { return b[:len(b)/4] },
@@ -131,7 +131,7 @@ func TestOwnSetBroken(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			if now, _ := os.ReadFile(filepath.Join(target, own, partialFile)); !bytes.Equal(now, published) || a.state() != state {
-				t.Error("something was done with half of a set")
+				t.Error("a sync with a damaged store changed something")
 			}
 			if err := os.Remove(path); err != nil {
 				t.Fatal(err)
@@ -190,8 +190,9 @@ func TestTornStore(t *testing.T) {
 	same(t, a, b)
 }
 
-// A store that lacks commits of this machine is refused, wherever it ends: what the user took
-// back after them would be undone. Without it the machine has again what the others have.
+// A store that lacks commits of this machine is refused, wherever it ends: otherwise flags
+// that the user cleared since would be set again. Without a store, the machine restores its
+// set from the others.
 func TestStoreThatLacksCommits(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]

@@ -8,8 +8,8 @@ import (
 	"github.com/lektordir/lektor/internal/feedsync"
 )
 
-// Contents are written in the form in which items keep them, whatever the text is: they are
-// not read again.
+// The contents of items are written in canonical form for any text, because they are stored
+// without being parsed.
 func TestContentIsCanonical(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	text := func() string {

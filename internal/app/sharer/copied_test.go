@@ -10,7 +10,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// copied is a machine whose home directory is a copy of another's.
+// copied returns a machine whose lektor-dir is a copy of m's.
 func (m *machine) copied(name string) *machine {
 	m.t.Helper()
 	c := &machine{Dir: testdir.New(m.t), t: m.t, name: name, clock: m.clock}
@@ -18,7 +18,7 @@ func (m *machine) copied(name string) *machine {
 	return c
 }
 
-// refused is a sync that ends as another machine is the same endpoint.
+// refused syncs and expects a [CopiedError], because another machine is the same endpoint.
 func (m *machine) refused() {
 	m.t.Helper()
 	before, set := m.state(), m.set()
@@ -32,7 +32,7 @@ func (m *machine) refused() {
 	}
 }
 
-// renew makes a machine an endpoint of its own.
+// renew makes the machine an endpoint of its own.
 func (m *machine) renew() {
 	m.t.Helper()
 	before := m.endpoint()
@@ -40,12 +40,12 @@ func (m *machine) renew() {
 		m.t.Fatal(err)
 	}
 	if now := m.endpoint(); now == before || !strings.HasPrefix(now, m.name+"-") {
-		m.t.Errorf("%s is %s, and was %s", m.name, now, before)
+		m.t.Errorf("%s has the endpoint name %s, before %s", m.name, now, before)
 	}
 }
 
-// A lektor-dir was copied to a second machine with its endpoint: the second of the two to
-// sync fails and changes nothing, and works after init --renew. No edit of either is lost.
+// A lektor-dir was copied to a second machine with its endpoint name. The second machine to
+// sync fails and changes nothing; it works after init --renew. No edit of either is lost.
 func TestCopied(t *testing.T) {
 	for _, first := range []string{"the original", "the copy"} {
 		for _, where := range []string{"in the target", "from a peer"} {
@@ -62,7 +62,7 @@ func TestCopied(t *testing.T) {
 				rounds(2, a, b)
 				c := a.copied("c")
 				if where == "from a peer" {
-					// They publish in directories of their own, and have b in common.
+					// The two publish in separate targets, and both exchange with b.
 					for _, m := range []*machine{a, c} {
 						own := b.endpoint()
 						target, _ := atomicfile.Line(filepath.Join(b.Path, shareDir, targetFile))
@@ -81,7 +81,7 @@ func TestCopied(t *testing.T) {
 				two.mark(1, 2, "F", "")
 				one.sync()
 				if err := Sync(t.Context(), SyncOptions{Common: b.common()}, b.streams()); err != nil && err != errRemote {
-					t.Fatal(err) // the other copy has published nothing as yet
+					t.Fatal(err) // errRemote: the other copy has not published yet
 				}
 				two.refused()
 				two.refused()
@@ -101,7 +101,7 @@ func TestCopied(t *testing.T) {
 	}
 }
 
-// A lektor-dir that was restored from a backup does not know what it published since.
+// A lektor-dir that was restored from a backup does not know its later publications.
 func TestRestored(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -123,9 +123,8 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// A copy that has edited nothing as yet, and passed on what a third machine did, has
-// published in this endpoint's name: it is found out before there are two edits that one
-// endpoint seems to have made.
+// A copy without edits of its own has passed on an edit of a third machine, in this
+// endpoint's name. The copy is detected before both have made edits as one endpoint.
 func TestCopyThatPassesOn(t *testing.T) {
 	for _, where := range []string{"in a directory", "on a server"} {
 		var a, b *machine
@@ -146,7 +145,7 @@ func TestCopyThatPassesOn(t *testing.T) {
 		a.mark(1, 1, "F", "")
 		before, set := a.state(), a.set()
 		status, text := a.talk()
-		if status != 1 || !strings.Contains(text, "was published by this endpoint, and not from here: the lektor-dir was copied") || !strings.Contains(text, "hint: lektor-share init --renew") {
+		if status != 1 || !strings.Contains(text, "is newer than the one that this lektor-dir published: the lektor-dir was copied") || !strings.Contains(text, "hint: lektor-share init --renew") {
 			t.Errorf("%s: %d, %s", where, status, text)
 		}
 		if a.state() != before || a.set() != set {

@@ -61,7 +61,7 @@ func diff(base *baseline, l *local) []edit {
 		edits = append(edits, diffEntries(feed, base.entries(feed), l.entries[feed])...)
 	}
 	for _, feed := range slices.Sorted(maps.Keys(base.feeds)) {
-		// Only an entry that was in new/ counts as read by its removal: others expire.
+		// The removal of an entry in new/ counts as reading it. Other entries also expire.
 		f, sub := base.feeds[feed], l.subs[feed]
 		if sub == nil || !f.subscribed {
 			continue // entries may be missing because the feed was purged or ended

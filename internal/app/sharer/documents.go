@@ -130,7 +130,7 @@ func Check(ctx context.Context, o CheckOptions, s *cmdline.Streams) error {
 		bad = bad || skipped > 0
 	}
 	if bad {
-		return errSaid
+		return errReported
 	}
 	return nil
 }

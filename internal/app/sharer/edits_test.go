@@ -21,8 +21,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// A feed's own name and its new address are found by each machine itself: a change of
-// these alone is no edit, and none is applied.
+// Each machine finds the name and the address of a feed itself. A change of these alone is
+// not an edit, and is not applied by other machines.
 func TestNoEdit(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -37,10 +37,10 @@ func TestNoEdit(t *testing.T) {
 	a.write(src+"/etc/fetch/interval", "1d\n")
 	rounds(2, a, b)
 	if now := a.published(target, subsFile).Sharing.Until; now != before || a.set() != set || b.set() != set {
-		t.Errorf("until %v, and it was %v:\n%s", now, before, a.set())
+		t.Errorf("until is %v, before %v:\n%s", now, before, a.set())
 	}
 	if s := b.state(); strings.Contains(s, "moved.example") {
-		t.Errorf("it is applied: %s", s)
+		t.Errorf("the new address is applied: %s", s)
 	}
 	// An edit includes the new address, without a conflict with a machine that has the old one.
 	a.write(src+"/etc/view/alias", "Alias\n")
@@ -48,7 +48,7 @@ func TestNoEdit(t *testing.T) {
 	if s := b.state(); !strings.Contains(s, "http://feed1.example/ Alias") || a.conflicts()+b.conflicts() != "" {
 		t.Errorf("%s, conflicts %s", s, b.conflicts())
 	}
-	// The same edit on both at once, of which one has heard where the feed is now.
+	// Both machines make the same edit; only one of them knows the new address.
 	for _, m := range all {
 		m.write(src+"/etc/view/alias", "The same\n")
 	}
@@ -56,7 +56,7 @@ func TestNoEdit(t *testing.T) {
 	if c := a.conflicts() + b.conflicts(); c != "" {
 		t.Errorf("conflicts: %s", c)
 	}
-	// A new subscriber fetches it from the new address, as the same feed.
+	// A new subscriber fetches the same feed from the new address.
 	c := newMachine(t, a.clock, "c", target)
 	c.sync()
 	if url, err := os.ReadFile(filepath.Join(c.Path, src, "etc/fetch/url")); err != nil || string(url) != "http://moved.example/feed\n" {
@@ -64,7 +64,7 @@ func TestNoEdit(t *testing.T) {
 	}
 }
 
-// A folder has its id of its path, unless a folder that was renamed has that already.
+// The id of a folder is derived from its path, unless a renamed folder has this id already.
 func TestFolderIDs(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -77,7 +77,7 @@ func TestFolderIDs(t *testing.T) {
 	a.write("src/"+hash+"/etc/categories", "Old news\n")
 	rounds(1, a, b)
 	if now := a.published(target, subsFile).Item(hash).Parent; now != first {
-		t.Errorf("renamed, %s is %s", first, now)
+		t.Errorf("the id of the renamed folder is %s, before %s", now, first)
 	}
 	other := b.subscribe(2, "News")
 	rounds(2, b, a)
@@ -91,8 +91,8 @@ func TestFolderIDs(t *testing.T) {
 	}
 }
 
-// Names as other viewers leave them: a bare one in cur/ is read, and one with no flags is
-// not.
+// Names as other viewers write them: an entry in cur/ whose name has no ";2," is read; with
+// ";2," and without flags it is unread.
 func TestNamesInCur(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -126,9 +126,9 @@ func TestNamesInCur(t *testing.T) {
 	flags("S,FS,")
 	rename("cur/*/*I0000000100000000.*", ";2,")
 	rename("cur/*/*I0000000100000001.*", ";2,F")
-	rename("cur/*/*I0000000100000002.*", ";2,Rk") // R is none that is shared
+	rename("cur/*/*I0000000100000002.*", ";2,Rk") // R is not shared
 	flags(",F,k")
-	rename("cur/*/*I0000000100000000.*", "") // and set again
+	rename("cur/*/*I0000000100000000.*", "") // read again
 	rename("cur/*/*I0000000100000001.*", "")
 	flags("S,S,k")
 	if c := a.conflicts() + b.conflicts(); c != "" {
@@ -136,9 +136,9 @@ func TestNamesInCur(t *testing.T) {
 	}
 }
 
-// A machine that met a feed before its guids changed has the entry under the old one;
-// its journal has the new guid, by which other machines know the entry.
-func TestJournalTells(t *testing.T) {
+// A machine that fetched a feed before its guids changed has the entry under the old guid.
+// Its journal also has the new guid, under which other machines have the entry.
+func TestIdentityFromJournal(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
 	hash := a.subscribe(1)
@@ -183,7 +183,7 @@ func TestJournalTells(t *testing.T) {
 		return refs
 	}
 	if list(a)[0].Identity() == list(b)[0].Identity() {
-		t.Fatal("they have one lineage: this tries nothing")
+		t.Fatal("both entries have one identity, so this tests nothing")
 	}
 	// The id of the entry differs as well.
 	found, _ := filepath.Glob(filepath.Join(a.Path, "new/*/*/id"))
@@ -199,16 +199,16 @@ func TestJournalTells(t *testing.T) {
 	}
 	rounds(1, b, a)
 	if got := list(a)[0].Flags(); got != "FS" {
-		t.Errorf("it has %q", got)
+		t.Errorf("a has the flags %q", got)
 	}
 	if _, err := a.dir().SetFlags(list(a)[0], "", "S"); err != nil {
 		t.Fatal(err)
 	}
 	rounds(1, a, b)
 	if got := list(b)[0].Flags(); got != "F" {
-		t.Errorf("and back: %q", got)
+		t.Errorf("after a cleared S, b has the flags %q", got)
 	}
-	// The other way, where b has said nothing as yet: the marks of a name both guids.
+	// The other direction, before b has made a mark: the marks of a name both guids.
 	all, _ = machines(t, "a b")
 	a, b = all[0], all[1]
 	a.subscribe(1)
@@ -223,19 +223,19 @@ func TestJournalTells(t *testing.T) {
 	deliver(b, "urn:new")
 	rounds(2, a, b)
 	if got := list(b)[0].Flags(); got != "F" || strings.Contains(b.err.String(), "waiting") {
-		t.Errorf("by the journal of the other machine it has %q: %s", got, &b.err)
+		t.Errorf("with the identities from a's journal, b has the flags %q: %s", got, &b.err)
 	}
 	if _, err := b.dir().SetFlags(list(b)[0], "a", "F"); err != nil {
 		t.Fatal(err)
 	}
 	rounds(1, b, a)
 	if got := list(a)[0].Flags(); got != "a" {
-		t.Errorf("and back it has %q", got)
+		t.Errorf("after b's edit, a has the flags %q", got)
 	}
 }
 
-// Two machines marked an entry under two identities before they knew that it is one: both
-// have both marks then, and what is cleared stays so.
+// Two machines marked one entry under two identities. After a sync both have both marks, and
+// a cleared flag stays cleared.
 func TestMarksUnderTwoIdentities(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -267,7 +267,7 @@ func TestMarksUnderTwoIdentities(t *testing.T) {
 	}
 }
 
-// The same mark set on two machines at once is one, and so it is cleared.
+// A mark that was set on two machines at once is one mark; clearing it once is enough.
 func TestSameMark(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -301,11 +301,11 @@ func TestEditSettles(t *testing.T) {
 	alias(a, "A")
 	a.sync()
 	if !strings.Contains(a.conflicts(), "B") {
-		t.Fatalf("there is none to begin with: %s", a.conflicts())
+		t.Fatalf("want a conflict: %s", a.conflicts())
 	}
 	alias(a, "Decided")
 	a.sync()
-	c.sync() // a is the first that it reads, and b has published nothing since
+	c.sync() // c reads a first; b has not published since
 	if c.conflicts() != "" || !strings.Contains(c.state(), " Decided ") {
 		t.Errorf("%s, conflicts %s", c.state(), c.conflicts())
 	}
@@ -316,8 +316,8 @@ func TestEditSettles(t *testing.T) {
 	}
 }
 
-// A partial document is enough if the changes before it have been read. Otherwise, and if
-// that is not known, the complete document is read.
+// A partial document is enough if the reader has read up to its beginning. Otherwise, and if
+// this is unknown, the complete document is read.
 func TestNeedsComplete(t *testing.T) {
 	day := func(n int) time.Time {
 		if n == 0 {
@@ -398,8 +398,8 @@ func TestBusy(t *testing.T) {
 	same(t, a, b)
 }
 
-// Up to half of the subscriptions end without asking, of two both; else all wait, and come
-// back to nobody.
+// Up to half of the subscriptions, or two of two, end without --yes. If more would end, all
+// of them wait, and they do not return on the machine that ended them.
 func TestManyEnd(t *testing.T) {
 	for _, c := range []struct {
 		end, of int
@@ -418,11 +418,11 @@ func TestManyEnd(t *testing.T) {
 		err := Sync(t.Context(), SyncOptions{Common: b.common()}, b.streams())
 		left := strings.Count(b.state(), "http://feed")
 		if many := errors.As(err, new(*ErrMany)); many != c.waits || !many && err != nil || left != c.of && c.waits || left != c.of-c.end && !c.waits {
-			t.Errorf("%d of %d: %v, %d are left", c.end, c.of, err, left)
+			t.Errorf("%d of %d ended: %v, %d are left", c.end, c.of, err, left)
 		}
 		rounds(1, a)
 		if left := strings.Count(a.state(), "http://feed"); left != c.of-c.end {
-			t.Errorf("%d of %d: %d came back", c.end, c.of, left-c.of+c.end)
+			t.Errorf("%d of %d ended: %d returned", c.end, c.of, left-c.of+c.end)
 		}
 		if err := Sync(t.Context(), SyncOptions{Common: b.common(), Yes: true}, b.streams()); err != nil {
 			t.Error(err)
@@ -432,7 +432,7 @@ func TestManyEnd(t *testing.T) {
 }
 
 // Status lists feeds that are not shared, with the reason and without their secrets.
-func TestStatusOfWhatIsNotShared(t *testing.T) {
+func TestStatusOfUnsharedFeeds(t *testing.T) {
 	all, _ := machines(t, "a")
 	a := all[0]
 	for id, files := range map[string][]string{
@@ -460,8 +460,8 @@ func TestStatusOfWhatIsNotShared(t *testing.T) {
 	}
 }
 
-// The limits of lektor-fetch are those of a peer's documents, too: which one it was is
-// said, and nothing is half read.
+// The limits of lektor-fetch hold for the documents of peers, too. The error names the
+// option, and no part of a document that exceeds the limit is used.
 func TestLimitsOfPeers(t *testing.T) {
 	srv := newDAV(t, nextcloud)
 	a, b := onServer(t, srv)
@@ -480,8 +480,8 @@ func TestLimitsOfPeers(t *testing.T) {
 	same(t, a, b)
 }
 
-// Two folders that were moved into each other are no folders without end: conflicts lists the
-// one that is shown at the root.
+// Two folders that were moved into each other do not make an endless path: one of them is
+// shown at the root, and conflicts lists it.
 func TestFoldersWithinEachOther(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -498,7 +498,7 @@ func TestFoldersWithinEachOther(t *testing.T) {
 	}
 }
 
-// A mark of an entry that has expired waits only where another machine made it.
+// The mark of an expired entry waits only on machines that did not make it.
 func TestExpiredIsNotWaiting(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -525,8 +525,8 @@ func TestExpiredIsNotWaiting(t *testing.T) {
 	}
 }
 
-// An alias that was taken back does not return from a machine that still has it of the
-// subscription before.
+// An alias that the user removed does not return from a machine that still has it from the
+// previous subscription.
 func TestAliasOfTheSubscriptionBefore(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]

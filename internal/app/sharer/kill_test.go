@@ -29,8 +29,8 @@ func (m *machine) items() []*feedsync.Item {
 	return out
 }
 
-// set returns what a machine's set says, without times: an edit that was noted by a later
-// run is another's.
+// set returns the items of a machine's set, without times: if a killed run is repeated, its
+// edits have later times.
 func (m *machine) set() string {
 	m.t.Helper()
 	var lines []string
@@ -51,8 +51,8 @@ func copyDir(t *testing.T, from, to string) {
 	}
 }
 
-// A sync that is killed before any of its changes of a file: the next one ends in the
-// same state and the same set, and no document is ever half there.
+// If a sync is killed before any of its changes of files, the next sync ends in the same
+// state and set. No document is ever partly written.
 func TestKilled(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -64,7 +64,7 @@ func TestKilled(t *testing.T) {
 		}
 	}
 	rounds(2, a, b)
-	// Edits of both, of all kinds.
+	// Edits of all kinds on both machines.
 	a.subscribe(7, "New")
 	os.Remove(filepath.Join(a.Path, "src", testdir.Hash(feedURL(0)), "etc/fetch/url"))
 	a.write("src/"+testdir.Hash(feedURL(1))+"/etc/view/alias", "Alias\n")
@@ -83,7 +83,7 @@ func TestKilled(t *testing.T) {
 	if !strings.Contains(state, feedURL(7)) || strings.Contains(state, feedURL(0)) {
 		t.Fatalf("state: %s", state)
 	}
-	// Every fifth, unless LEKTOR_SHARE_RUNS asks for all.
+	// Every fifth change is tried, and with LEKTOR_SHARE_RUNS every one.
 	stride := 5
 	if os.Getenv("LEKTOR_SHARE_RUNS") != "" {
 		stride = 1
@@ -119,10 +119,10 @@ func TestKilled(t *testing.T) {
 		}
 		b.sync()
 		if s := b.state(); s != state {
-			t.Errorf("killed at change %d, and synced again, it has\n%s\nwant\n%s", n, s, state)
+			t.Errorf("killed at change %d and synced again, the state is\n%s\nwant\n%s", n, s, state)
 		}
 		if s := b.set(); s != set {
-			t.Errorf("killed at change %d, and synced again, the set is\n%s\nwant\n%s", n, s, set)
+			t.Errorf("killed at change %d and synced again, the set is\n%s\nwant\n%s", n, s, set)
 		}
 		if !killed {
 			if n < 10 {
@@ -131,7 +131,7 @@ func TestKilled(t *testing.T) {
 			break
 		}
 	}
-	// And the others see the same.
+	// The other machine has the same state.
 	rounds(1, a)
 	same(t, a, b)
 }
@@ -181,8 +181,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// A peer whose directory cannot be looked at for a while is named, and the others count.
-func TestPeerThatCannotBeLookedAt(t *testing.T) {
+// A peer whose directory cannot be read is named in an error, and the other peers are used.
+func TestUnreadablePeer(t *testing.T) {
 	all, target := machines(t, "a b c")
 	a, b, c := all[0], all[1], all[2]
 	fetched(1, 2, all...)
@@ -207,8 +207,8 @@ func TestPeerThatCannotBeLookedAt(t *testing.T) {
 	}
 }
 
-// A sync whose set cannot be saved has read nothing: the next one reads the peers again. One
-// that cannot save what it published fails, too.
+// If a sync cannot save its set, the next one reads the peers again. A sync that cannot save
+// the record of its publications fails, too.
 func TestNotSavedIsNotRead(t *testing.T) {
 	for _, name := range []string{storeFile, publishedFile} {
 		t.Run(name, func(t *testing.T) {

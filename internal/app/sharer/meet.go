@@ -20,7 +20,7 @@ import (
 // meeting finds the entries that the marks of a feed refer to. A mark has the identity of
 // the entry on the machine that made it. On a machine that met the feed before or after its
 // guids changed, the entry has another identity. The journal of either machine may know
-// both, and marks name all identities that it knows.
+// both, and marks name all identities that the journal knows.
 type meeting struct {
 	r       *reader
 	set     *set
@@ -32,7 +32,7 @@ type meeting struct {
 	journal map[string]string // identity -> identity in the entry's name
 	byAs    map[string]string // shared identity -> own identity
 	named   map[string]string // result of names
-	byID    map[string]string // id of an entry -> own identity; "" if several have it
+	byID    map[string]string // id of an entry -> own identity; "" if several entries have the id
 }
 
 // meet assigns to entries the identities under which their marks are shared. It returns the
@@ -107,8 +107,8 @@ func (m *meeting) strangers() map[string][]*mark {
 	return found
 }
 
-// live counts the marks that are set and were never edited by this endpoint. A mark that it
-// has edited belongs to an entry that has expired.
+// live counts the marks that are set and were never edited by this endpoint. If this
+// endpoint has edited a mark, the entry was here and has expired.
 func (m *meeting) live(marks []*mark) (n int) {
 	ours := func(u feedsync.Update) bool { return u.By == m.set.me }
 	for _, k := range marks {
@@ -199,7 +199,7 @@ func (m *meeting) link(own, other string) {
 		if from == nil || from.Deleted || m.set.flagOf(m.feed, keep, c) != nil {
 			continue
 		}
-		// Two machines that do this at once make items that mean the same.
+		// If two machines do this at once, their items mean the same.
 		_ = m.set.modify(feedsync.RSS, stateID(m.feed, keep, c), from.Content(), "")
 	}
 	m.name(keep, []string{drop})
@@ -259,7 +259,7 @@ func (m *meeting) name(key string, ids []string) {
 }
 
 // names maps each further identity in a mark to the identity of the mark. If an entry here
-// has the further identity, the identity of the mark maps to it.
+// has the further identity, names also maps the identity of the mark to this one.
 func (m *meeting) names() map[string]string {
 	if m.named != nil {
 		return m.named

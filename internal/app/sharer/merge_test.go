@@ -17,7 +17,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// value is a machine without a disk: what it has, what it had, and its set.
+// value is a machine without a disk: its lektor-dir, baseline and set as values.
 type value struct {
 	t     *testing.T
 	local *local
@@ -41,7 +41,7 @@ func newValue(t *testing.T, name string, feeds, entries int) *value {
 	return v
 }
 
-// documents are what the machine publishes.
+// documents returns the documents that the machine publishes.
 func (v *value) documents() []*feedsync.Document {
 	v.t.Helper()
 	shows := view{set: v.set, related: func(string) []feedsync.Related { return nil }}
@@ -101,7 +101,7 @@ func (v *value) sync(random io.Reader, now time.Time, peers ...*value) {
 		v.base.setSub(a.feed, baseSub{subscribed: true, alias: sub.Alias, categories: sub.Categories})
 	}
 	if again := p.plan(v.set); len(again) > 0 || len(p.refused) > 0 || len(diff(v.base, v.local)) > 0 {
-		v.t.Fatalf("%s: %v is left to do, %v, %v counts as edits", v.set.me, again, p.refused, diff(v.base, v.local))
+		v.t.Fatalf("%s: after the plan, actions %v and edits %v are left; refused: %v", v.set.me, again, diff(v.base, v.local), p.refused)
 	}
 }
 
@@ -120,9 +120,9 @@ func (v *value) state() string {
 	return strings.Join(lines, "\n")
 }
 
-// In random histories over values all machines agree, each on all that was edited: in a
-// round each thing is edited by one user at most. The baseline that is read from the lines
-// of all changes is the one in memory.
+// After random edits of values all machines agree, and no edit is lost: in a round at most
+// one user edits a thing. The baseline that is read from the lines of all changes equals the
+// one in memory.
 func TestMergeOfValues(t *testing.T) {
 	const feeds, entries = 4, 5
 	for seed := range uint64(6) {
@@ -185,11 +185,11 @@ func TestMergeOfValues(t *testing.T) {
 			for line := range strings.Lines(string(v.base.lines)) {
 				word, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 				if !read.take(word, []byte(rest)) {
-					t.Fatalf("%q makes no sense", line)
+					t.Fatalf("%q is not a line of a baseline", line)
 				}
 			}
 			if a, b := string(read.appendAll(nil)), string(v.base.appendAll(nil)); a != b {
-				t.Fatalf("seed %d: the lines say\n%s\nand the baseline is\n%s", seed, a, b)
+				t.Fatalf("seed %d: the baseline read from the lines is\n%s\nand in memory\n%s", seed, a, b)
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func (m *machine) published(target, name string) *feedsync.Document {
 }
 
 // Section 2.1: the publisher MUST guarantee that the value of until will increase if any
-// items in the feed are updated. The clock may stand, or go back.
+// items in the feed are updated. Here the clock stands still, or goes back.
 func TestUntilGrows(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -45,7 +45,7 @@ func TestUntilGrows(t *testing.T) {
 		for _, name := range []string{subsFile, partialFile} {
 			now := a.published(target, name).Sharing.Until
 			if !now.After(until[name]) {
-				t.Errorf("%s, with a clock that is off by %v: until is %v, and was %v", name, skew, now, until[name])
+				t.Errorf("%s, with a clock that is off by %v: until is %v, before %v", name, skew, now, until[name])
 			}
 			until[name] = now
 		}
@@ -53,7 +53,7 @@ func TestUntilGrows(t *testing.T) {
 		a.sync()
 		for _, name := range []string{subsFile, partialFile} {
 			if now := a.published(target, name).Sharing.Until; now != until[name] {
-				t.Errorf("%s: until grew for nothing", name)
+				t.Errorf("%s: until grew without a change", name)
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func TestMovedIsUpdated(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
 	hash := a.subscribe(1, "One")
-	a.subscribe(2, "One") // which stays: else the folder would be renamed
+	a.subscribe(2, "One") // stays there, so that the edit is not a renamed folder
 	rounds(2, a, b)
 	before := a.published(target, subsFile).Item(hash)
 	if before == nil {
@@ -77,23 +77,22 @@ func TestMovedIsUpdated(t *testing.T) {
 	rounds(1, b)
 	after := b.published(target, subsFile).Item(hash)
 	if after == nil || after.Version != before.Version+1 || after.Parent == before.Parent || len(after.History) != 2 || after.History[1] != before.Head() {
-		t.Errorf("moved: %+v, and it was %+v", after, before)
+		t.Errorf("the moved item is %+v, before %+v", after, before)
 	}
 	// An item of another endpoint is published unchanged (4.2).
 	rounds(1, a)
 	passed := a.published(target, subsFile).Item(hash)
 	if passed == nil || passed.Version != after.Version || passed.Head() != after.Head() {
-		t.Errorf("passed on: %+v", passed)
+		t.Errorf("the item is passed on as %+v", passed)
 	}
 }
 
-// A change that a third machine passes on is older than the reader's last visit: since
-// and until are of the set, not of the edits.
+// An edit that b passes on may be older than the last time the reader read b. The reader
+// finds it, because since and until date the changes of b's set, not the edits.
 func TestPassedOnLate(t *testing.T) {
 	c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	left, right := filepath.Join(t.TempDir(), "left"), filepath.Join(t.TempDir(), "right")
-	// a and b meet on the left, b and c on the right: b has a second lektor-dir's name
-	// for its documents there.
+	// a and b share the target left. d has the target right, and b's directory as a peer.
 	a, b := newMachine(t, c, "a", left), newMachine(t, c, "b", left)
 	d := newMachine(t, c, "c", right)
 	for _, m := range []*machine{a, b, d} {
@@ -105,25 +104,25 @@ func TestPassedOnLate(t *testing.T) {
 	}
 	d.write("etc/share/peers/b", filepath.Join(left, b.endpoint())+"\n")
 	rounds(2, a, b, d)
-	a.mark(0, 1, "F", "") // here and now
+	a.mark(0, 1, "F", "")
 	a.sync()
-	for n := range 3 { // and much later others go on
+	for n := range 3 { // b has no access to left, while d continues
 		b.write("etc/share/target", filepath.Join(t.TempDir(), "away")+"\n")
 		d.mark(0, 10+n, "S", "")
 		d.sync()
 	}
 	b.write("etc/share/target", left+"\n")
 	d.sync()
-	b.sync() // now b meets a's edit, which is older than d's last visit to b
+	b.sync() // b reads a's edit, which is older than d's last read of b
 	d.sync()
 	if s := d.state(); !strings.Contains(s, "0000000000000001 F") {
-		t.Errorf("it did not come: %s", s)
+		t.Errorf("a's edit did not arrive: %s", s)
 	}
 }
 
-// Section 2.2: what a document is a part of, what it was made of, and how far back it
-// reaches. The complete one is written when the partial one has become large for it, and
-// then that begins where it ends.
+// Section 2.2: a document links to the complete document and to the documents that were
+// merged into it, and has a window. The complete document is written again when the partial
+// one exceeds a share of it; then since of the partial document is its until.
 func TestRelated(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -134,7 +133,7 @@ func TestRelated(t *testing.T) {
 	}
 	a.sync()
 	b.mark(1, 0, "F", "")
-	b.sync() // the first run that reads a names it
+	b.sync() // reads a, so b's documents name a
 	for _, name := range documents {
 		found := 0
 		for _, r := range b.published(target, name).Sharing.Related {
@@ -164,24 +163,24 @@ func TestRelated(t *testing.T) {
 		a.sync()
 		partial := a.published(target, partialFile).Sharing
 		if now := a.published(target, completeFile).Sharing; now.Until != complete.Until || !now.Since.IsZero() {
-			t.Fatalf("day %d: the complete one was written anew", day)
+			t.Fatalf("day %d: the complete document was written anew", day)
 		}
 		r := partial.Related[0]
 		if partial.Since != complete.Until || r.Type != "complete" || r.Link != completeFile || r.Until != complete.Until || partial.Window != day+2 {
-			t.Errorf("day %d: since %v, window %d, %+v; the complete one is until %v", day, partial.Since, partial.Window, r, complete.Until)
+			t.Errorf("day %d: the partial document has since %v, window %d, %+v; the complete one has until %v", day, partial.Since, partial.Window, r, complete.Until)
 		}
 	}
 	was := a.published(target, completeFile).Sharing.Until
 	for n := 3; ; n++ {
 		if partial, complete := size(partialFile), size(completeFile); partial > complete/4 && partial > minPartial {
-			t.Fatalf("after %d edits it is %d bytes of %d", n, partial, complete)
+			t.Fatalf("after %d edits the partial document has %d bytes, the complete one %d", n, partial, complete)
 		}
 		a.mark(1, n, "F", "")
 		a.sync()
 		if now := a.published(target, completeFile).Sharing.Until; now != was {
 			partial := a.published(target, partialFile)
 			if partial.Sharing.Since != now || partial.Len() != 0 || n < 8 {
-				t.Errorf("after %d edits the complete one is until %v, and the partial one since %v has %d", n, now, partial.Sharing.Since, partial.Len())
+				t.Errorf("after %d edits the complete document has until %v; the partial one has since %v and %d items", n, now, partial.Sharing.Since, partial.Len())
 			}
 			break
 		}

@@ -138,7 +138,7 @@ func (n *noter) noteMark(d *edit) error {
 	if d.kind == editGone && m != nil {
 		return nil
 	}
-	if said := m != nil && !m.Deleted; said == d.set {
+	if isSet := m != nil && !m.Deleted; isSet == d.set {
 		return nil
 	}
 	id := stateID(d.feed, d.key, d.flag)
@@ -192,12 +192,12 @@ func (n *noter) noteFeed(d *edit) error {
 	}
 	old := d.before
 	if old == nil && it != nil && !it.Deleted {
-		return nil // another machine subscribed to it, and this one has not applied that yet
+		return nil // another machine subscribed, and its subscription is not applied here yet
 	}
 	sub := d.sub
 	if old != nil && it != nil && !it.Deleted {
-		// Keep values that the user did not change: the set may have newer ones of another
-		// machine, which are not applied yet.
+		// Keep values that the user did not change: the set may have newer values of another
+		// machine that are not applied here yet.
 		edited := *sub
 		if m := meaningOf(it); old.alias == sub.Alias {
 			edited.Alias = m.alias

@@ -21,7 +21,7 @@ const (
 // documents, and the baseline in a file of its own.
 func (p *replica) migrate(r *run) error {
 	if _, err := atomicfile.Read(r.path(publishedFile), maxDocument); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err // without it, nobody knows whether there was a set
+		return err // without this file, migrate cannot know whether there was a set
 	}
 	put := r.record("../" + publishedFile)
 	for _, name := range documents {
@@ -55,7 +55,7 @@ func (p *replica) migrate(r *run) error {
 			p.set.mark(it.ID).newer = name == partialFile
 		}
 	}
-	clear(p.set.touched) // marks that were published already are no changes
+	clear(p.set.touched) // marks that were published already are not changes
 	return p.migrateBaseline(r)
 }
 
@@ -97,7 +97,7 @@ func (p *replica) migrateBaseline(r *run) error {
 		case word == "feed" || word == "subscribed" || word == "alias" || word == "in":
 			ok = p.base.take(word, []byte(rest))
 		default:
-			ok = p.base.take("entry", []byte(text)) // its lines have no first word
+			ok = p.base.take("entry", []byte(text)) // this version had no keyword before entries
 		}
 		if !ok {
 			return fmt.Errorf("%s: invalid line %q; if you remove the file, all differences between this machine and the set count as edits", path, text)

@@ -82,7 +82,7 @@ func (r *run) peers() ([]peer, error) {
 	return out, nil
 }
 
-// peerName reports whether a name can be that of a peer. It is also a file name.
+// peerName reports whether a peer can have this name, which is also a file name.
 func peerName(name string) bool {
 	return feedsync.IsNSS(name) && name[0] != '.' && len(name) <= 200 && name != "*"
 }
@@ -143,7 +143,7 @@ type CopiedError struct {
 func (e *CopiedError) Error() string {
 	what := "has a change of item " + e.Item + " by this endpoint that was not made here"
 	if e.Item == "" {
-		what = "was published by this endpoint, and not from here"
+		what = "is newer than the one that this lektor-dir published"
 	}
 	return e.Peer + " " + what + ": the lektor-dir was copied, or restored from a backup; nothing is merged"
 }
@@ -197,11 +197,11 @@ type brokenError struct {
 
 func (e *brokenError) Error() string {
 	counts := "none of its items are used"
-	if e.items > 0 {
-		counts = humanize.Count(e.items, "item") + " before that are used, and it is read again next time"
-		if e.items == 1 {
-			counts = "1 item before that is used, and it is read again next time"
-		}
+	switch {
+	case e.items == 1:
+		counts = "the item before this error is used, and the document is read again next time"
+	case e.items > 1:
+		counts = "the " + humanize.Count(e.items, "item") + " before this error are used, and the document is read again next time"
 	}
 	return e.name + ": " + e.err.Error() + "; " + counts
 }
@@ -209,9 +209,9 @@ func (e *brokenError) Unwrap() error { return e.err }
 
 // fetchPeer reads the changed documents of a peer. If a document is broken, for example cut
 // off, the items before the break are used and missing items are not deletions. Its
-// validators and its until date are not recorded, so it is read again next time. If the
-// error is a list of broken documents, the update is returned, too; with any other error it is
-// nil.
+// validators and its until date are not recorded, so it is read again next time. If
+// documents are broken, fetchPeer returns the update and the errors; with any other error
+// the update is nil.
 func (x *exchange) fetchPeer(ctx context.Context, p peer) (*peerUpdate, error) {
 	n := &peerUpdate{peer: p, record: x.record(p.name)}
 	if old := n.record; x.rep.lost || !old.isOf(p.place) {
@@ -238,8 +238,8 @@ func (x *exchange) fetchPeer(ctx context.Context, p peer) (*peerUpdate, error) {
 			return nil, err
 		}
 		if len(n.broken) > broken {
-			// There is a gap, and the partial document will not reach back next time,
-			// either.
+			// The marks before the partial document are missing. Its until date is not
+			// recorded, so that the next run reads the complete document again.
 			n.record.forget(partialFile)
 			partial = nil
 		}
@@ -288,7 +288,7 @@ func (x *exchange) fetchDocument(ctx context.Context, n *peerUpdate, name string
 		for _, problem := range doc.Problems {
 			warnings.Warn("%s: %s: %s", n.peer.name, name, termsafe.Brief(problem.String()))
 		}
-		if n.peer.name != x.me { // x.me: the set is lost and is read from there
+		if n.peer.name != x.me { // x.me: the set is lost, and this document restores it
 			if err := x.notOurs(n.peer.name, doc); err != nil {
 				return nil, err
 			}
@@ -345,8 +345,8 @@ func (x *exchange) notOurs(place string, doc *feedsync.Document) error {
 	return nil
 }
 
-// isOurs reports whether this lektor-dir made all updates of an item in our name. Later
-// updates than the last one before this run must have been made by this run.
+// isOurs reports whether this lektor-dir made all updates of an item in our name. An update
+// later than our last edit before this run must be in the set, because this run made it.
 func (x *exchange) isOurs(it *feedsync.Item, kind feedsync.Kind) bool {
 	return !slices.ContainsFunc(it.History, func(u feedsync.Update) bool {
 		if u.By != x.me || !u.When.After(x.rep.made) {
@@ -397,7 +397,7 @@ func (n *peerUpdate) note(now time.Time) {
 		n.record.Set("feeds", strings.Join(feeds, " "))
 	}
 	n.record.Set("wrote", feedsync.FormatDate(wrote))
-	// The date stays the same until the peer publishes something new.
+	// The date stays the same until a document changes.
 	if len(n.broken) == 0 && (n.read || n.record.Get("success") == "") {
 		n.record.Set("success", feedsync.FormatDate(now))
 	}
@@ -465,15 +465,15 @@ func (x *exchange) remember() error {
 	return nil
 }
 
-// recover reads the documents that this endpoint has published, if the set is lost. It
-// removes the records of all peers, so that they are read completely: otherwise, items that
-// are deleted there or here would come back.
+// recover restores a lost set from the documents that this endpoint has published. It
+// removes the records of all peers, so that all their documents are read again. Otherwise
+// items that were deleted there or here would come back.
 func (x *exchange) recover(ctx context.Context, dryRun bool) error {
 	place := x.place()
 	n, err := x.fetchPeer(ctx, peer{name: x.me, place: place})
 	if n == nil {
-		return cmdline.Hint(fmt.Errorf("the set is gone from %s, and what was published of it cannot be read: %w", x.path(), err),
-			"mount %s; or, to do without: rm %s", place, x.path(publishedFile))
+		return cmdline.Hint(fmt.Errorf("the set is missing from %s, and its published documents cannot be read: %w", x.path(), err),
+			"mount %s; or, to continue without these documents: rm %s", place, x.path(publishedFile))
 	}
 	for _, e := range errlist.Errors(err) {
 		x.s.Report.Print(fmt.Errorf("%s: %w", x.me, e))

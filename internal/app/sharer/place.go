@@ -141,10 +141,9 @@ func identity(path string) string {
 
 // server is a place on a web server that supports PUT.
 type server struct {
-	r   *run
-	url string
-	// made is true after the directory was requested.
-	made bool
+	r            *run
+	url          string
+	dirRequested bool // makeDirectory was called
 }
 
 func (p *server) read(ctx context.Context, name string, rec record) ([]byte, error) {
@@ -197,7 +196,7 @@ func (p *server) deniedError(e *httpmsg.StatusError) error {
 
 // password returns a hint where to put the password for the target's server.
 func (r *run) password() string {
-	return fmt.Sprintf("put the header that the server wants, as Authorization, into %s; or say user and password in the URL of lektor-share init", r.path(headersFile))
+	return fmt.Sprintf("write the header that the server requires, for example Authorization, into %s; or put user and password into the URL of lektor-share init", r.path(headersFile))
 }
 
 // isTarget reports whether the headers for the target are sent to a URL.
@@ -224,9 +223,10 @@ func (r *run) headers() (http.Header, error) {
 	return http.Header(header), nil
 }
 
-// write puts a document on the server, if the server still has the known one. If it has
-// another one, check looks at it before it is overwritten. Many servers ignore such
-// conditions, and some refuse them; therefore [exchange.overwritten] checks beforehand.
+// write puts a document on the server, if the server still has the recorded version. If it
+// has another version, write passes that to check before it is overwritten. Many servers
+// ignore such conditions, and some refuse them; therefore [exchange.overwritten] checks
+// beforehand.
 func (p *server) write(ctx context.Context, name, version string, doc func(io.Writer) error, rec record, check func([]byte) error) error {
 	var data bytes.Buffer
 	if err := doc(&data); err != nil {
@@ -305,10 +305,10 @@ func (p *server) validators(ctx context.Context, post *fetch.Post, a *fetch.Answ
 // sends 500), so the answer is ignored. The PUT that follows reports whether the directory
 // exists.
 func (p *server) makeDirectory(ctx context.Context, header http.Header) {
-	if p.made {
+	if p.dirRequested {
 		return
 	}
-	p.made = true
+	p.dirRequested = true
 	mkcol := func(place string) int {
 		// Some servers recognise a directory only by the slash.
 		a, err := p.r.client().Post(ctx, &fetch.Post{URL: strings.TrimSuffix(place, "/") + "/", Method: "MKCOL", Header: header, Chosen: true, Secret: true, Direct: true})
@@ -322,8 +322,8 @@ func (p *server) makeDirectory(ctx context.Context, header http.Header) {
 	}
 }
 
-// isPage reports whether a successful answer is a web page, for example a login form. Then
-// the server has not stored the document. With status 201 a page is normal.
+// isPage reports whether an answer with status 200 is a web page, for example a login form.
+// Then the server has not stored the document. With status 201 a page is normal.
 func isPage(status int, body []byte) bool {
 	head := bytes.ToLower(body[:min(len(body), 1024)])
 	return status == http.StatusOK && (bytes.Contains(head, []byte("<html")) || bytes.Contains(head, []byte("<!doctype html")))
@@ -333,12 +333,12 @@ func isPage(status int, body []byte) bool {
 const aPage = "it is a web page, perhaps one to log in"
 
 // refused returns the error for an answer to a PUT that was not successful, with a hint.
-// The document stays in the set.
+// The edits stay in the set.
 func (p *server) refused(a *fetch.Answer, size int) error {
 	detail, hint := "", ""
 	switch a.Status {
 	case http.StatusOK:
-		detail, hint = aPage+", and nothing was taken", p.r.password()
+		detail, hint = aPage+", and nothing was stored", p.r.password()
 	case http.StatusUnauthorized:
 		detail, hint = "the server requires a user and password", p.r.password()
 	case http.StatusForbidden:
@@ -346,13 +346,13 @@ func (p *server) refused(a *fetch.Answer, size int) error {
 	case http.StatusConflict, http.StatusNotFound, http.StatusGone:
 		detail, hint = "there is no directory for it", fmt.Sprintf("make the directory %s/ on the server; or, if the address is wrong: lektor-share init URL", feedurl.Public(p.url))
 	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
-		detail, hint = "it takes no documents there (PUT)", "give the address of a WebDAV directory: lektor-share init URL"
+		detail, hint = "the server does not accept documents there (PUT)", "use the address of a WebDAV directory: lektor-share init URL"
 	case http.StatusRequestEntityTooLarge:
-		detail, hint = "it takes none of "+humanize.Bytes(int64(size)), "raise the limit there: of nginx client_max_body_size, of Apache LimitRequestBody"
+		detail, hint = "the server does not accept "+humanize.Bytes(int64(size)), "raise its limit (nginx: client_max_body_size, Apache: LimitRequestBody)"
 	case http.StatusLocked:
-		detail = "somebody has locked it there; the next sync tries again"
+		detail = "the document is locked there; the next sync tries again"
 	case http.StatusInsufficientStorage:
-		detail, hint = "there is no room left; the next sync tries again", "make room on the server"
+		detail, hint = "the server has no space left; the next sync tries again", "free space on the server"
 	}
 	err := a.Error(detail)
 	if hint == "" {

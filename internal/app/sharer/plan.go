@@ -108,7 +108,7 @@ func (p *planner) refuses(hash, url, id string) string {
 	case feedurl.Public(url) != url || feedurl.Public(id) != id:
 		return "it has a user or password in its URL"
 	case lektordir.FeedHash(lektordir.NormalizeID(id)) != hash:
-		return "its id is not that of its URL"
+		return "its item id is not the hash of its feed's id"
 	}
 	return refusesHost(url, p.allow)
 }
@@ -133,7 +133,7 @@ func refusesHost(raw string, allow []netip.Prefix) string {
 	if err != nil {
 		last := host[strings.LastIndexByte(host, '.')+1:]
 		if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
-			return "its host is a number, and no address"
+			return "its host is a number but not an IP address"
 		}
 		return ""
 	}
@@ -181,24 +181,25 @@ func (p *planner) marks(s *set, feed string) (out []action) {
 	return out
 }
 
-// ErrMany is the error for a plan that would end or trash most of what is here.
+// ErrMany is the error for a plan that would end most subscriptions or trash most entries.
 type ErrMany struct {
-	What    string // "end" or "trash"
-	Of      string
-	Number  int
-	AllHere int
+	Verb   string // "end" or "trash"
+	Things string // "subscriptions" or "entries"
+	Number int    // how many the plan would end or trash
+	Total  int    // how many are here
 }
 
 func (e *ErrMany) Error() string {
-	return fmt.Sprintf("it would %s %d of %d %s, and did not", e.What, e.Number, e.AllHere, e.Of)
+	return fmt.Sprintf("refused to %s %d of %d %s", e.Verb, e.Number, e.Total, e.Things)
 }
 
 // maxTrash is the number of entries that a sync may always trash.
 const maxTrash = 100
 
-// guard removes the actions that would end more than half of the subscriptions, or trash
-// more than half of the entries, and returns an error for each kind.
-func guard(actions []action, l *local) (kept []action, errs []error) {
+// guard removes the actions that would end more than half of more than two subscriptions,
+// or trash more than maxTrash and more than half of the entries. It returns the remaining
+// actions, and an error for each kind that it removed.
+func guard(actions []action, l *local) (rest []action, errs []error) {
 	isEnd := func(a action) bool { return a.kind == unsubscribe }
 	isTrash := func(a action) bool { return a.kind == setFlags && strings.Contains(a.set, "T") }
 	count := func(is func(action) bool) (n int) {

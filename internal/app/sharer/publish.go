@@ -120,8 +120,8 @@ func (v view) size(newer bool) int {
 }
 
 // date sets new dates for the documents that have changed since the last commit. It reports
-// whether the complete document is written again. If the withdrawn feeds have changed, all
-// documents are.
+// whether the complete document is written again. With withdrawn, which means that other
+// feeds are withheld than before, all documents are written again.
 func (s *set) date(withdrawn bool) (complete bool) {
 	if s.subsTouched || withdrawn && !s.until.subs.IsZero() {
 		s.until.subs = s.next(s.until.subs)
@@ -165,7 +165,7 @@ func (r *run) published() record {
 // overwritten checks whether another lektor-dir has overwritten our documents since the
 // last run. A copy of this lektor-dir that publishes as the same endpoint would overwrite
 // our edits, and we its edits, unnoticed. The check runs before the set is saved, while our
-// own edits can still be told from those of the copy. A server is asked only about
+// own edits can still be distinguished from those of the copy. A server is asked only about
 // documents that are going to be written, with validators: usually the answer is "not
 // modified".
 func (x *exchange) overwritten(ctx context.Context) error {
@@ -178,14 +178,14 @@ func (x *exchange) overwritten(ctx context.Context) error {
 	}
 	for _, name := range documents {
 		if isURL(x.target) {
-			// Everybody who changes marks writes the partial document, so that one is
-			// enough.
+			// Every change of marks also changes the partial document, so the complete
+			// document is never asked for.
 			if name == completeFile || name == subsFile && !s.subsTouched || name == partialFile && len(s.touched) == 0 {
 				continue
 			}
 		} else {
-			_, is, _ := strings.Cut(rec.Get(name), ", ")
-			if is == identity(filepath.Join(x.place(), name)) {
+			_, written, _ := strings.Cut(rec.Get(name), ", ")
+			if written == identity(filepath.Join(x.place(), name)) {
 				continue
 			}
 		}
@@ -256,7 +256,7 @@ func (x *exchange) publishDocuments(ctx context.Context) error {
 		return nil
 	}
 	if fi, err := os.Stat(x.target); !isURL(x.target) && (err != nil || !fi.IsDir()) {
-		return cmdline.Hint(fmt.Errorf("%s is not there; nothing is published", x.target), anotherTarget)
+		return cmdline.Hint(fmt.Errorf("the target %s is missing or not a directory; nothing is published", x.target), anotherTarget)
 	}
 	rec, to := x.published(), x.placeAt(x.place())
 	var bad error

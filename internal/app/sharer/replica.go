@@ -121,8 +121,8 @@ func (r *run) confirm(ctx context.Context, l *local, edits []edit) ([]edit, erro
 	}), nil
 }
 
-// commit saves set and baseline. own are the feeds that this machine withholds: if they
-// have changed, all documents are dated anew.
+// commit saves set and baseline. own are the feeds that this machine withholds: if other
+// feeds are withheld than before, all documents are dated anew.
 func (r *run) commit(own map[string]string) error {
 	p, s, st := r.rep, r.rep.set, r.rep.store
 	withdrawn := s.withdraw(own)
@@ -199,8 +199,8 @@ func (r *run) syncMoves() error {
 	return dirfs.SyncMoves(r.d.Path(), rels...)
 }
 
-// sweep removes temporary files of killed runs. In a replicated directory, nobody else
-// would remove them, on any machine.
+// sweep removes temporary files of killed runs. In a replicated directory, no other program
+// would remove them on any machine.
 func (r *run) sweep() {
 	dirs := []string{r.path()}
 	if r.target != "" && !isURL(r.target) {

@@ -17,7 +17,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
-// dav is a server that takes PUT, as one of several real ones does.
+// dav is a server that supports PUT and behaves as a real server does.
 type dav struct {
 	*httptest.Server
 	as     kindOfServer
@@ -26,48 +26,48 @@ type dav struct {
 	dirs   map[string]bool
 	serial int
 	log    []string
-	// answer, if it is set, may answer a request in place of the server, with a status
-	// other than 0. It is called before anything else is done.
+	// answer is called first for each request, unless it is nil. If it returns a status other
+	// than 0, it has answered the request.
 	answer func(w http.ResponseWriter, r *http.Request) int
-	// stale is how many answers more are of what was there before.
+	// stale is the number of coming answers that have the previous version.
 	stale int
 }
 
-// stored is a document on the server, and the one before it.
+// stored is a document on the server, and its previous version.
 type stored struct {
 	body, tag string
 	before    *stored
 }
 
-// kindOfServer is what servers do differently.
+// kindOfServer describes the differences between servers.
 type kindOfServer struct {
 	name             string
 	created, renewed int    // status of a PUT
 	body             string // body of the response to a PUT
 	tagged           bool   // the response to a PUT has an ETag
 	etag             string // format of an ETag, with the version's number; "" for no ETags
-	conditions       int    // 0: knows If-Match and If-None-Match of a PUT; 200: does not; else what it says to them
-	collections      bool   // it is WebDAV: documents are in directories, and MKCOL makes one
-	slash            bool   // which it knows by the slash at the end
+	conditions       int    // 0: supports If-Match and If-None-Match of a PUT; 200: ignores them; else the status of its refusal
+	collections      bool   // WebDAV: documents are in directories, and MKCOL creates one
+	slash            bool   // MKCOL needs a URL that ends with a slash
 	orphaned         int    // status of a PUT into a missing directory; 0 for 409
 }
 
 var servers = []kindOfServer{
-	// Apache's mod_dav has a page for what it made, and no ETag.
+	// Apache's mod_dav answers a PUT with a page, and without an ETag.
 	{name: "Apache", created: 201, renewed: 204, body: "<!DOCTYPE HTML PUBLIC \"-//IETF//DTD HTML 2.0//EN\">\n<html><head>\n<title>201 Created</title>\n</head><body>\n", etag: `"%d-5f"`, collections: true},
 	// nginx's WebDAV module ignores conditions of a PUT.
 	{name: "nginx", created: 201, renewed: 204, etag: `"%d"`, conditions: 200, collections: true, slash: true, orphaned: 500},
-	// Nextcloud and all others that are made of sabre/dav.
+	// Nextcloud and other servers that use sabre/dav.
 	{name: "Nextcloud", created: 201, renewed: 204, tagged: true, etag: `"%d"`, collections: true},
-	// A store of objects knows no directories, and refuses conditions that it does not know.
+	// An object store has no directories, and refuses conditions that it does not support.
 	{name: "objects", created: 200, renewed: 200, tagged: true, etag: `"%d"`, conditions: 501},
-	// A proxy before a server that compresses makes of its tags weak ones.
+	// A proxy that compresses makes the server's tags weak.
 	{name: "weak", created: 201, renewed: 204, etag: `W/"%d"`, collections: true},
 	// A script of ten lines.
 	{name: "a script", created: 200, renewed: 200, body: "ok\n", conditions: 200},
 }
 
-// nextcloud is the one that is tried where it makes no difference.
+// nextcloud is used by tests in which the kind of server makes no difference.
 var nextcloud = servers[2]
 
 func newDAV(t *testing.T, as kindOfServer) *dav {
@@ -190,6 +190,7 @@ func (d *dav) store(path, body string) {
 	d.files[path] = next
 }
 
+// took returns the requests since the last call.
 func (d *dav) took() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -198,7 +199,7 @@ func (d *dav) took() string {
 	return out
 }
 
-// endpoint is what the machine is called.
+// endpoint returns the endpoint name of the machine.
 func (m *machine) endpoint() string {
 	m.t.Helper()
 	name, err := atomicfile.Line(filepath.Join(m.Path, shareDir, endpointFile))
@@ -208,7 +209,7 @@ func (m *machine) endpoint() string {
 	return name
 }
 
-// onServer makes two machines that publish on a server, and read each other.
+// onServer returns two machines that publish on a server and read each other.
 func onServer(t *testing.T, srv *dav) (a, b *machine) {
 	t.Helper()
 	target := strings.Replace(srv.URL, "http://", "http://me:s3cret@", 1) + "/dav"
@@ -219,7 +220,7 @@ func onServer(t *testing.T, srv *dav) (a, b *machine) {
 	return a, b
 }
 
-// reads makes another machine one that is read.
+// reads makes another machine a peer of m.
 func (m *machine) reads(srv *dav, other *machine) {
 	m.t.Helper()
 	o := PeerOptions{Common: m.common(), Words: []string{"add", other.name, srv.URL + "/dav/" + other.endpoint()}}
@@ -228,7 +229,7 @@ func (m *machine) reads(srv *dav, other *machine) {
 	}
 }
 
-// says is what a server says to every request.
+// says returns a handler that sends one answer to every request.
 func says(status int, header, body string) func(http.ResponseWriter, *http.Request) int {
 	return func(w http.ResponseWriter, _ *http.Request) int {
 		if name, value, ok := strings.Cut(header, ": "); ok {
@@ -240,14 +241,14 @@ func says(status int, header, body string) func(http.ResponseWriter, *http.Reque
 	}
 }
 
-// Two machines with a server between them: documents are put there with the headers of
-// the target, and asked for conditionally; what did not change is not sent.
+// Two machines exchange over a server: documents are put there with the headers of the
+// target, and requested conditionally; unchanged documents are not sent.
 func TestServer(t *testing.T) {
 	srv := newDAV(t, nextcloud)
 	a, b := onServer(t, srv)
 	name := map[*machine]string{a: a.endpoint(), b: b.endpoint()}
 	if line, _ := atomicfile.Line(filepath.Join(a.Path, shareDir, targetFile)); strings.Contains(line, "s3cret") {
-		t.Errorf("the password stands in the target: %s", line)
+		t.Errorf("the file of the target holds the password: %s", line)
 	}
 	if fi, err := os.Stat(filepath.Join(a.Path, shareDir, headersFile)); err != nil || fi.Mode() != 0o600 {
 		t.Errorf("headers: %v, %v", fi, err)
@@ -258,7 +259,7 @@ func TestServer(t *testing.T) {
 			m.deliver(1, n)
 		}
 	}
-	// The first finds nothing of the other.
+	// The first machine finds no documents of the other.
 	if err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams()); err != errRemote || !strings.Contains(a.err.String(), "published nothing yet") {
 		t.Fatalf("%v, %s", err, &a.err)
 	}
@@ -275,9 +276,9 @@ func TestServer(t *testing.T) {
 	rounds(1, a, b)
 	want := "GET b/subscriptions.opml 304 conditional, GET b/state.rss 304 conditional, GET a/subscriptions.opml 304 conditional, GET a/state.rss 304 conditional"
 	if got := srv.took(); got != want {
-		t.Errorf("unchanged, it sent %s", got)
+		t.Errorf("a sync without changes sent %s", got)
 	}
-	// One change: the partial documents alone.
+	// After one change, only partial documents are transferred.
 	for n := range 60 {
 		a.deliver(1, 10+n)
 		b.deliver(1, 10+n)
@@ -292,7 +293,7 @@ func TestServer(t *testing.T) {
 	if strings.Contains(got, "state-all") || !strings.Contains(got, "PUT a/state.rss 204") || !strings.Contains(got, "GET a/state.rss 200") || strings.Contains(got, "subscriptions.opml 2") {
 		t.Errorf("one change sent %s", got)
 	}
-	// A server that is down fails what is remote alone, and is tried again.
+	// If the server is down, the sync fails with errRemote, and the next one tries again.
 	a.mark(1, 20, "F", "")
 	srv.answer = says(http.StatusServiceUnavailable, "", "")
 	if err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams()); err != errRemote {
@@ -308,13 +309,14 @@ func TestServer(t *testing.T) {
 			}
 		}
 	}
-	// A peer whose until fell, as it was restored from a backup, is read whole.
+	// If a peer's until date falls, because it was restored from a backup, its complete
+	// document is read.
 	partial := "/dav/" + name[a] + "/" + partialFile
 	old := regexp.MustCompile(`since="[^"]*" until="[^"]*"`).ReplaceAllString(srv.files[partial].body, `since="Fri, 01 Jan 1999 00:00:00 GMT" until="Sat, 01 Jan 2000 00:00:00 GMT"`)
 	srv.store(partial, old)
 	srv.took()
 	rounds(1, b)
 	if got := srv.took(); !strings.Contains(got, "GET a/state-all.rss") {
-		t.Errorf("an until that fell: %s", got)
+		t.Errorf("after until fell, the requests are %s", got)
 	}
 }

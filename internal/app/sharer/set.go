@@ -192,8 +192,8 @@ func (s *set) merge(docs []*feedsync.Document) (subs, marks []string) {
 	return subs, marks
 }
 
-// sameState reports whether two marks mean the same. They always do: only their existence
-// counts.
+// sameState reports whether two marks mean the same. Two marks of one id always do: only
+// their existence counts.
 func sameState(_, _ *feedsync.Item) bool { return true }
 
 // merged returns the result of merging a peer's mark.

@@ -21,7 +21,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// told returns all that a machine has published.
+// told returns the text of all documents that a machine has published.
 func (m *machine) told(target string) string {
 	m.t.Helper()
 	var out strings.Builder
@@ -35,9 +35,9 @@ func (m *machine) told(target string) string {
 	return out.String()
 }
 
-// A feed that becomes private is in no document after the next sync: no item, no conflict,
-// no mark, no folder; and untils grow. Its items stay in the set, and are published again
-// when it is shared again.
+// If a feed becomes private, the next sync removes its item, conflicts, marks and folders
+// from all documents, and their until dates grow. The set keeps its items, and they are
+// published again when the feed is shared again.
 func TestFeedMadePrivateIsWithdrawn(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -55,7 +55,7 @@ func TestFeedMadePrivateIsWithdrawn(t *testing.T) {
 	a.mark(1, 0, "F", "")
 	a.mark(2, 0, "F", "")
 	rounds(2, a, b)
-	// A conflict, and a mark that is newer than the document with all.
+	// Make a conflict, and a mark that is newer than the complete document.
 	secret := "src/" + testdir.Hash(feedURL(1))
 	a.write(secret+"/etc/view/alias", "Secret alias\n")
 	b.write(secret+"/etc/view/alias", "Another secret\n")
@@ -83,7 +83,7 @@ func TestFeedMadePrivateIsWithdrawn(t *testing.T) {
 		}
 		for _, name := range documents {
 			if !until(name).After(before[name]) {
-				t.Errorf("%s: %s: until is %v and was %v", file, name, until(name), before[name])
+				t.Errorf("%s: %s: until is %v, before %v", file, name, until(name), before[name])
 			}
 			before[name] = until(name)
 		}
@@ -112,7 +112,7 @@ func TestFeedMadePrivateIsWithdrawn(t *testing.T) {
 	}
 }
 
-// Marks of a feed that nobody is subscribed to any more are without title and link.
+// After a subscription has ended, its marks are published without title and link.
 func TestMarksOfAnEndedSubscription(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -126,7 +126,7 @@ func TestMarksOfAnEndedSubscription(t *testing.T) {
 	for _, m := range all {
 		s := m.told(target)
 		if strings.Contains(s, "feed1.example") || strings.Contains(s, "Entry 0 of 1") || !strings.Contains(s, ":0000000100000000:F") || !strings.Contains(s, "Entry 0 of 2") {
-			t.Errorf("%s tells %s", m.name, s)
+			t.Errorf("%s publishes %s", m.name, s)
 		}
 		if c := m.conflicts(); c != "" {
 			t.Errorf("conflicts: %s", c)
@@ -138,8 +138,8 @@ func TestMarksOfAnEndedSubscription(t *testing.T) {
 	}
 }
 
-// An entry is read by another program only if it is gone from every place: not one that a
-// fetcher is replacing, and not while a fetcher has the feed.
+// A missing entry counts as read only if it is missing from every directory. An entry that a
+// fetcher is replacing does not count, nor any entry of a feed that a fetcher has locked.
 func TestReplacedEntryIsNotRead(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -182,8 +182,8 @@ func TestReplacedEntryIsNotRead(t *testing.T) {
 	read(true, "deleted")
 }
 
-// An item at the greatest version stays as it is on all machines: an edit of it stays with
-// its user, with one warning, and everything else goes on.
+// An item with the greatest version cannot be edited in the set. An edit of it stays on the
+// user's machine, with one warning; other edits are shared.
 func TestGreatestVersion(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -214,13 +214,14 @@ func TestGreatestVersion(t *testing.T) {
 	for range 3 {
 		rounds(1, b, a)
 		if s := a.err.String(); strings.Contains(s, "stays on") {
-			t.Errorf("said again: %s", s)
+			t.Errorf("the warning is repeated: %s", s)
 		}
 	}
 	if a.has(1, 0, 'F') || !strings.Contains(a.state(), " Mine ") || !b.has(1, 0, 'F') || !b.has(2, 1, 'F') {
 		t.Errorf("a has\n%s\nb has\n%s", a.state(), b.state())
 	}
-	// Set back, it is no edit; unsubscribed here, it is not subscribed to again.
+	// Setting the flag again is not an edit. After unsubscribing here, the machine does not
+	// subscribe again.
 	a.mark(1, 0, "F", "")
 	a.unsubscribe(1)
 	rounds(2, a, b)
@@ -262,7 +263,7 @@ func TestTooLong(t *testing.T) {
 
 // A sync prints its changes. Status shows when a peer wrote, not only when it was read. A
 // sync that would trash most entries needs --yes.
-func TestWhatASyncDid(t *testing.T) {
+func TestSyncSummary(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
 	fetched(1, 120, all...)
@@ -291,7 +292,7 @@ func TestWhatASyncDid(t *testing.T) {
 	}
 	a.sync()
 	err := Sync(t.Context(), SyncOptions{Common: b.common()}, b.streams())
-	if many := (*ErrMany)(nil); !errors.As(err, &many) || many.Number != 110 || many.AllHere != 120 || !strings.HasSuffix(err.Error(), "entries, and did not") || b.has(1, 0, 'T') {
+	if many := (*ErrMany)(nil); !errors.As(err, &many) || many.Number != 110 || many.Total != 120 || err.Error() != "refused to trash 110 of 120 entries" || b.has(1, 0, 'T') {
 		t.Errorf("%v", err)
 	}
 	if err := Sync(t.Context(), SyncOptions{Common: b.common(), Yes: true}, b.streams()); err != nil || !b.has(1, 0, 'T') {
@@ -348,7 +349,7 @@ func TestHostsThatAreNumbers(t *testing.T) {
 	}
 }
 
-// A link in the place of this endpoint's directory is not written through.
+// If this endpoint's directory is a symbolic link, nothing is written through it.
 func TestLinkInTheTarget(t *testing.T) {
 	all, target := machines(t, "a")
 	a := all[0]
@@ -369,7 +370,7 @@ func TestLinkInTheTarget(t *testing.T) {
 	}
 }
 
-// Conflicts are settled all at once, or as they are listed on standard input.
+// Conflicts are settled all at once, or those that standard input lists.
 func TestResolveMany(t *testing.T) {
 	for _, all := range []bool{true, false} {
 		both, _ := machines(t, "a b")
@@ -413,9 +414,9 @@ func TestResolveMany(t *testing.T) {
 	}
 }
 
-// The set and the baseline of the version before are read once, and nothing of them is
-// lost: the directory is one that its programs made.
-func TestVersionBefore(t *testing.T) {
+// The first sync converts the set and the baseline of the previous version without loss.
+// testdata/version1 was written by that version.
+func TestPreviousVersion(t *testing.T) {
 	c := &clock{time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)}
 	target := filepath.Join(t.TempDir(), "sync")
 	m := newMachine(t, c, "here", target)
@@ -470,10 +471,10 @@ func TestVersionBefore(t *testing.T) {
 	want, state := all("testdata/version1"), m.state()
 	m.sync()
 	if got := all(filepath.Join(target, m.endpoint())); got != want {
-		t.Errorf("published is\n%s\nwant\n%s", got, want)
+		t.Errorf("it published\n%s\nwant\n%s", got, want)
 	}
 	if s := m.state(); s != state {
-		t.Errorf("it has\n%s\nand had\n%s", s, state)
+		t.Errorf("the state is\n%s\nbefore\n%s", s, state)
 	}
 	if strings.Count(m.conflicts(), "\n") != 2 {
 		t.Errorf("conflicts: %s", m.conflicts())
@@ -486,7 +487,7 @@ func TestVersionBefore(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(share, storeFile)); err != nil {
 		t.Error(err)
 	}
-	// The user's next change is an edit, since the baseline was converted, too.
+	// The user's next changes count as edits, because the baseline was converted, too.
 	m.mark(1, 0, "", "F")
 	m.mark(1, 2, "S", "")
 	m.sync()

@@ -143,7 +143,7 @@ func (c Common) begin(s *cmdline.Streams) (*run, error) {
 	return r, nil
 }
 
-// noted is begin, and adds the edits of the user to the set.
+// noted begins a run as [Common.begin] does, and adds the edits of the user to the set.
 func (c Common) noted(ctx context.Context, s *cmdline.Streams) (*run, *local, error) {
 	r, err := c.begin(s)
 	if err != nil {
@@ -151,7 +151,7 @@ func (c Common) noted(ctx context.Context, s *cmdline.Streams) (*run, *local, er
 	}
 	if r.rep.lost {
 		r.end()
-		return nil, nil, cmdline.Hint(errors.New("a part of the set is gone from "+r.path()), "lektor-share sync restores it from the other machines")
+		return nil, nil, cmdline.Hint(errors.New("the set, or a part of it, is missing from "+r.path()), "lektor-share sync restores it from the other machines")
 	}
 	l, err := r.note(ctx)
 	if err != nil {
@@ -168,7 +168,7 @@ func (r *run) setting(name string) (string, error) {
 		return line, nil
 	}
 	if fi, serr := os.Stat(r.path(name)); serr == nil && !fi.Mode().IsRegular() {
-		err = cmdline.Hint(err, "a file of one line is needed here; move this away, and then: lektor-share init DIR|URL")
+		err = cmdline.Hint(err, "this must be a file of one line; move it away, and run: lektor-share init DIR|URL")
 	}
 	return "", err
 }
@@ -229,9 +229,9 @@ func (r *run) line(text string, elem ...string) error {
 	return r.private(r.path(elem...), []byte(text+"\n"))
 }
 
-// errSaid is the error if every failure was reported already. errRemote is the error if
+// errReported is the error if every failure was reported already. errRemote is the error if
 // only peers failed.
 var (
-	errSaid         = &cmdline.ExitError{Status: 1}
-	errRemote error = &cmdline.ExitError{Status: 75}
+	errReported       = &cmdline.ExitError{Status: 1}
+	errRemote   error = &cmdline.ExitError{Status: 75}
 )

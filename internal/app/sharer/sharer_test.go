@@ -21,11 +21,11 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// clock is the time of all machines of a test, but for their skews. It moves by a
-// minute with every command.
+// clock is the time of all machines of a test, without their skews. It advances by a minute
+// with every command.
 type clock struct{ now time.Time }
 
-// machine is a lektor-dir that is shared.
+// machine is a shared lektor-dir.
 type machine struct {
 	*testdir.Dir
 	t     *testing.T
@@ -35,7 +35,7 @@ type machine struct {
 	err   bytes.Buffer
 }
 
-// newMachine makes a lektor-dir that publishes in a directory.
+// newMachine returns a new lektor-dir that publishes in a target.
 func newMachine(t *testing.T, c *clock, name, target string) *machine {
 	t.Helper()
 	m := &machine{Dir: testdir.New(t), t: t, name: name, clock: c}
@@ -55,7 +55,7 @@ func (m *machine) streams() *cmdline.Streams {
 	return cmdline.NewStreams("lektor-share", strings.NewReader(""), &bytes.Buffer{}, &m.err)
 }
 
-// sync must succeed.
+// sync runs a sync that must succeed.
 func (m *machine) sync() {
 	m.t.Helper()
 	if err := Sync(m.t.Context(), SyncOptions{Common: m.common()}, m.streams()); err != nil {
@@ -88,7 +88,7 @@ func (m *machine) subscribe(n int, categories ...string) string {
 	return hash
 }
 
-// deliver delivers an entry of a feed, on every machine under a name of its own.
+// deliver delivers an entry of a feed. Its name differs from machine to machine.
 func (m *machine) deliver(feed, n int) {
 	m.t.Helper()
 	name := fmt.Sprintf("15036743%02d.M1P1Q1I%08x%08x.%s", n%100, feed, n, m.name)
@@ -97,8 +97,8 @@ func (m *machine) deliver(feed, n int) {
 	}
 }
 
-// fetched makes a subscription and its first entries, on each of the machines as if it
-// had fetched them for itself.
+// fetched makes a subscription and its first entries on each machine, as if each had
+// fetched the feed.
 func fetched(feed, entries int, all ...*machine) {
 	for _, m := range all {
 		m.t.Helper()
@@ -140,8 +140,8 @@ func (m *machine) write(path, text string) {
 	}
 }
 
-// state returns all that must be equal on machines: subscriptions with alias and
-// categories, and entries with their flags; read is read, wherever it lies.
+// state returns the state that machines share: subscriptions with alias and categories, and
+// entries with their flags. It does not distinguish new/ from cur/.
 func (m *machine) state() string {
 	m.t.Helper()
 	d := m.dir()
@@ -164,17 +164,17 @@ func (m *machine) state() string {
 	return strings.Join(lines, "\n")
 }
 
-// same compares machines.
+// same fails the test unless the states of the machines are equal.
 func same(t *testing.T, machines ...*machine) {
 	t.Helper()
 	for _, m := range machines[1:] {
 		if a, b := machines[0].state(), m.state(); a != b {
-			t.Errorf("%s has\n%s\nand %s\n%s", machines[0].name, a, m.name, b)
+			t.Errorf("the state of %s is\n%s\nand that of %s\n%s", machines[0].name, a, m.name, b)
 		}
 	}
 }
 
-// conflictsOf returns what a machine has in conflict.
+// conflicts returns the items of a machine that are in conflict.
 func (m *machine) conflicts() string {
 	m.t.Helper()
 	var out bytes.Buffer
@@ -205,8 +205,8 @@ func rounds(n int, all ...*machine) {
 	}
 }
 
-// Three machines, each of which fetched for itself, and edits of all kinds on all of
-// them; a fourth one was away for the whole time.
+// Three machines fetch the same feeds and make edits of all kinds. A fourth machine is off
+// during this time.
 func TestThreeMachines(t *testing.T) {
 	all, _ := machines(t, "a b c d")
 	const feeds, entries = 8, 6
@@ -234,7 +234,7 @@ func TestThreeMachines(t *testing.T) {
 	if err := os.Remove(filepath.Join(b.Path, "src", testdir.Hash(feedURL(7)), "etc/fetch/url")); err != nil {
 		t.Fatal(err)
 	}
-	c.mark(6, 3, "STz", "") // as mv would
+	c.mark(6, 3, "STz", "")
 	rounds(2, a, b, c)
 	same(t, a, b, c)
 	if s := a.state(); strings.Count(s, " FS") < 3 || strings.Contains(s, feedURL(7)) || !strings.Contains(s, `http://feed20.example/  ["New, with a comma" "a\\/b/c"]`) || !strings.Contains(s, " STz") {
@@ -247,7 +247,7 @@ func TestThreeMachines(t *testing.T) {
 			t.Errorf("%s: %s", m.name, c)
 		}
 	}
-	// Marked as unread again, and a flag taken off, elsewhere than it was set.
+	// Two flags are cleared, each on another machine than it was set on.
 	d.mark(0, 0, "", "S")
 	c.mark(0, 0, "", "F")
 	rounds(2, all...)
@@ -255,7 +255,7 @@ func TestThreeMachines(t *testing.T) {
 	if s := a.state(); !strings.Contains(s, "0000000000000000 \n") {
 		t.Errorf("state: %s", s)
 	}
-	// An entry that arrives after its state.
+	// An entry arrives after its marks.
 	a.deliver(1, 99)
 	a.mark(1, 99, "FS", "")
 	rounds(1, a, b)
@@ -330,7 +330,7 @@ func TestConflicts(t *testing.T) {
 				if !c.conflict {
 					return
 				}
-				// Chosen on one, on both.
+				// A choice on one machine settles the conflict on both.
 				theirs := strings.TrimSuffix(ca[strings.Index(ca, "\t")+1:], "\n")
 				if err := Resolve(t.Context(), ResolveOptions{Common: b.common(), Items: []string{feed[:8]}, Which: "theirs"}, b.streams()); err != nil {
 					t.Fatal(err)
@@ -362,7 +362,7 @@ func TestClockAhead(t *testing.T) {
 	}
 }
 
-// Folders: renamed with all that is in them; two into each other.
+// A folder is renamed with its feeds, and two folders are moved into each other.
 func TestFolders(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -387,7 +387,7 @@ func TestFolders(t *testing.T) {
 	if id := folder("Renamed"); id != before || before == "" {
 		t.Errorf("the folder %s became %s", before, id)
 	}
-	// One goes into the other here, and the other into it there.
+	// a moves the first folder into the second, and b the second into the first.
 	for n := range 3 {
 		a.write("src/"+testdir.Hash(feedURL(n))+"/etc/categories", "Two/Renamed\n")
 		b.write("src/"+testdir.Hash(feedURL(10+n))+"/etc/categories", "Old/Renamed/Two\n")
@@ -399,7 +399,7 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// A peer's document that is broken, shrunken, or hostile changes nothing.
+// A peer's document that is broken, shorter than before, or hostile changes nothing.
 func TestGuards(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -430,7 +430,7 @@ func TestGuards(t *testing.T) {
 			t.Errorf("%s: %v, %s\n%s", name, err, &b.err, b.state())
 		}
 	}
-	try("truncated", string(good[:len(good)/2]), "before that are used, and it is read again next time")
+	try("truncated", string(good[:len(good)/2]), "before this error are used, and the document is read again next time")
 	try("truncated before the first item", string(good[:200]), "none of its items are used")
 	try("empty", "", "none of its items are used")
 	try("shrunken", `<opml xmlns:sx="https://www.microsoft.com/schemas/rss/sse"><body/></opml>`, "1 peer read")
@@ -445,8 +445,8 @@ func TestGuards(t *testing.T) {
 		try(u, doc(outline(testdir.Hash(u), `xmlUrl="`+u+`"`, "")), "not subscribed to")
 		_ = i
 	}
-	try("an id that is another's", doc(outline(testdir.Hash(feedURL(99)), `xmlUrl="`+feedURL(98)+`"`, "")), "not that of its URL")
-	// Names that would harm a terminal are cleaned, and name no files.
+	try("the id of another feed", doc(outline(testdir.Hash(feedURL(99)), `xmlUrl="`+feedURL(98)+`"`, "")), "not the hash of its feed's id")
+	// Control characters are removed from names, and names are not used as paths.
 	hostile := "http://evil.example/"
 	evil := doc(`<outline type="rss" text="&#x9b;31m../../x" title="../../` + "&#10;" + `y" xmlUrl="` + hostile + `"><sx:sync id="` + testdir.Hash(hostile) + `" version="1"><sx:history by="evil"/></sx:sync></outline>`)
 	if err := os.WriteFile(subs, []byte(evil), 0o600); err != nil {
@@ -456,7 +456,7 @@ func TestGuards(t *testing.T) {
 	if name, _ := atomicfile.Line(filepath.Join(b.Path, "src", testdir.Hash(hostile), "name")); strings.ContainsAny(name, "\n\x00") || name == "" {
 		t.Errorf("name %q", name)
 	}
-	// All subscriptions ended at once wait for a word.
+	// If a peer ended all subscriptions, they stay until --yes is given.
 	var graves strings.Builder
 	for n := range 30 {
 		graves.WriteString(outline(testdir.Hash(feedURL(n)), "", `deleted="true"`))
@@ -494,7 +494,7 @@ func TestTruncated(t *testing.T) {
 			a.subscribe(10 + n)
 			a.mark(1, 0, flag, "")
 			if cut == completeFile {
-				// So that b and c need it.
+				// Make b and c need the complete document.
 				a.mark(1, 2, "defghijklmnopqrstuvwxyz", "")
 				for _, m := range []*machine{b, c} {
 					path := filepath.Join(m.Path, shareDir, readDir, own)
@@ -596,8 +596,8 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// Published, and read by a lektor-dir that is empty: the same items. And what another
-// endpoint wrote that we do not know passes through.
+// An empty lektor-dir reads the same items that another published. Unknown elements of
+// another endpoint are passed on.
 func TestPublishAndBack(t *testing.T) {
 	all, target := machines(t, "a")
 	a := all[0]
@@ -642,8 +642,8 @@ func TestPublishAndBack(t *testing.T) {
 	}
 }
 
-// An entry that is gone: unread, it was read; else it keeps its state, and so it does
-// when it expires.
+// An unread entry that the user deletes counts as read. The state of other deleted or
+// expired entries stays.
 func TestGone(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -664,7 +664,7 @@ func TestGone(t *testing.T) {
 		}
 		os.RemoveAll(found[0])
 	}
-	// Purged: nothing was read.
+	// A purge of the feed does not mark its entries as read.
 	os.RemoveAll(filepath.Join(a.Path, "src", testdir.Hash(feedURL(2))))
 	os.RemoveAll(filepath.Join(a.Path, "new", testdir.Hash(feedURL(2))))
 	rounds(2, a, b)
@@ -674,9 +674,9 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// An entry that its feed's document withdrew on one machine is still there: it was not
-// read, it is marked as on the others, and when the document has it again nothing of
-// that counts as an edit.
+// An entry that the feed withdrew on one machine still exists: it does not count as read,
+// and marks of other machines are applied. When the feed has the entry again, this is not an
+// edit.
 func TestWithdrawn(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -687,11 +687,11 @@ func TestWithdrawn(t *testing.T) {
 	complete := "src/" + testdir.Hash(feedURL(1)) + "/etc/history/complete"
 	b.write(complete, "0000000100000000\n0000000100000001\n")
 	if s := b.state(); strings.Contains(s, "0000000100000002") || strings.Contains(s, "0000000100000003") {
-		t.Fatalf("they are not withdrawn: %s", s)
+		t.Fatalf("the entries are not withdrawn: %s", s)
 	}
 	rounds(2, b, a)
 	if s := a.set(); s != set || b.set() != set {
-		t.Errorf("withdrawn there, the set here is\n%s\nand there\n%s\nand was\n%s", s, b.set(), set)
+		t.Errorf("after b withdrew entries, the set of a is\n%s\nand that of b\n%s\nbefore\n%s", s, b.set(), set)
 	}
 	a.mark(1, 2, "F", "")
 	a.mark(1, 3, "S", "F")
@@ -711,11 +711,11 @@ func TestWithdrawn(t *testing.T) {
 	rounds(2, b, a)
 	same(t, a, b)
 	if a.set() != set || a.conflicts() != "" {
-		t.Errorf("there again, it counts as an edit:\n%s\n%s\nnot %s", a.conflicts(), a.set(), set)
+		t.Errorf("the return of the entries is an edit; conflicts %s, set\n%s\nbefore\n%s", a.conflicts(), a.set(), set)
 	}
 }
 
-// Two at once: one says so, and ends.
+// If another lektor-share is running, a sync fails with an error that says so.
 func TestTwoAtOnce(t *testing.T) {
 	all, _ := machines(t, "a")
 	r, err := all[0].common().begin(all[0].streams())
@@ -728,9 +728,9 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
-// Machines that met a feed before and after its guids changed have other lineages for
-// its entries: an entry is found by its id, if no other entry has the same; and so are
-// entries of a script, whose names have no lineage.
+// If guids of a feed have changed, machines have its entries under different identities.
+// Then an entry is found by its id, unless several entries have this id. Entries of a
+// script, whose names have no identity, are found by their ids, too.
 func TestOtherLineages(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -747,7 +747,7 @@ func TestOtherLineages(t *testing.T) {
 	entry(b, "1503674340.M1P1Q1I00000000000000bb.h", "urn:one")
 	entry(a, "1503674340.script.h", "urn:script")
 	entry(b, "1503674350.77.k", "urn:script")
-	// Two have this id: it says nothing.
+	// Two entries of b have this id, so no entry is found by it.
 	entry(a, "1503674340.M1P1Q1I0000000000000001.h", "urn:twice")
 	entry(b, "1503674340.M1P1Q1I0000000000000002.h", "urn:twice")
 	entry(b, "1503674340.M1P1Q1I0000000000000003.h", "urn:twice")
@@ -781,21 +781,21 @@ func TestOtherLineages(t *testing.T) {
 	set(a, "0001.h", "S", "")
 	rounds(2, a, b)
 	if one, script, two := flagsOf(b, "bb.h"), flagsOf(b, "77.k"), flagsOf(b, "0002.h")+flagsOf(b, "0003.h"); one != "FS" || script != "S" || two != "" {
-		t.Errorf("by id %q, of a script %q, of two with one id %q", one, script, two)
+		t.Errorf("flags of the entry found by id: %q, of the script's entry: %q, of two entries with one id: %q", one, script, two)
 	}
-	// And back: what is undone there is undone here.
+	// In the other direction, b's edits of these flags are applied by a.
 	set(b, "bb.h", "", "S")
 	set(b, "77.k", "a", "S")
 	rounds(2, b, a)
 	if one, script := flagsOf(a, "aa.h"), flagsOf(a, "script"); one != "F" || script != "a" {
-		t.Errorf("back: %q, %q", one, script)
+		t.Errorf("after b's edits: %q, %q", one, script)
 	}
 	if c := a.conflicts() + b.conflicts(); c != "" {
 		t.Errorf("conflicts: %s", c)
 	}
 }
 
-// A file that cannot be read is not taken as removed: no edit is made of it.
+// A file that cannot be read does not count as removed, so it is not an edit.
 func TestUnreadable(t *testing.T) {
 	for _, file := range []string{"etc/view/alias", "etc/categories", "etc/fetch/url"} {
 		all, _ := machines(t, "a b")
@@ -814,7 +814,7 @@ func TestUnreadable(t *testing.T) {
 		}
 		err := Sync(t.Context(), SyncOptions{Common: b.common()}, b.streams())
 		if err == nil || err == errRemote || !strings.Contains(err.Error(), hash) {
-			t.Errorf("%s: it ends as if all was done: %v", file, err)
+			t.Errorf("%s: the sync does not report the file: %v", file, err)
 		}
 		a.sync()
 		if s := a.state(); s != before {
@@ -823,15 +823,15 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// If an entry cannot be read, its edit is not published without the entry's title, and not
-// undone; it is published when the entry can be read again. Other edits are published.
+// If an entry cannot be read, its edit is neither published nor undone. It is published, with
+// the title, when the entry can be read again. Other edits are published at once.
 func TestUnreadableEntry(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
 	fetched(1, 3, all...)
 	a.mark(1, 0, "S", "")
 	rounds(2, a, b)
-	b.mark(1, 0, "", "S") // a has no news of it, and edits it, too
+	b.mark(1, 0, "", "S") // a does not know of this edit and edits the entry, too
 	b.sync()
 	a.mark(1, 0, "F", "")
 	a.mark(1, 1, "F", "")

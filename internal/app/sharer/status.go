@@ -77,7 +77,7 @@ func (r *run) removePeer(name string) error {
 type shown struct {
 	peer
 	success time.Time // time of the last successful read
-	wrote   time.Time // time at which it says it wrote last
+	wrote   time.Time // date of its newest document
 	now     time.Time
 }
 
@@ -278,7 +278,7 @@ func Resolve(ctx context.Context, o ResolveOptions, s *cmdline.Streams) error {
 		return cmdline.Usagef("resolve: use ours or theirs, not %q", o.Which)
 	}
 	// Read all names before taking the lock: the program that writes them into the pipe may
-	// be another lektor-share, which holds it.
+	// be another lektor-share, which holds the lock.
 	names, err := o.names(ctx, s)
 	if err != nil {
 		return err
@@ -318,7 +318,7 @@ func Resolve(ctx context.Context, o ResolveOptions, s *cmdline.Streams) error {
 		err = r.applyNow(ctx, l, false, false)
 	}
 	if err == nil && bad {
-		return errSaid
+		return errReported
 	}
 	return err
 }

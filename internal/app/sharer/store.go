@@ -26,20 +26,20 @@ import (
 // both. It is a log of blocks. A block is lines, followed by a line "=" with the CRC-32C of
 // the lines; a block that is cut off is ignored. There are four kinds:
 //
-//   - Lines of set and baseline: a commit. It is on the disk when the commit returns, and
-//     all changes of the lektor-dir that it describes are there before.
+//   - Lines of set and baseline: a commit. It is synced when the commit returns, and the
+//     changes of the lektor-dir that it describes are synced before it.
 //   - "doing BOOT STAMP PATH" and lines of the baseline: an action is about to change the
 //     lektor-dir, by replacing or renaming the file at PATH.
 //   - "done": the action was done, and its lines count.
-//   - "failed": it was not done.
+//   - "failed": the action was not done.
 //
-// The last three are not synced. After a kill between rename and "done", STAMP shows
-// whether the rename happened. They count until the machine restarts, and permanently with
-// the next commit.
+// The last three kinds are not synced. After a kill between rename and "done", STAMP shows
+// whether the rename happened. Actions count until the machine restarts, and permanently
+// with the next commit.
 //
 // A file beside the store has the number of the last commit. A store that ends with an
-// earlier number was damaged or restored from a backup, and is refused, because actions
-// since then would look like edits of the user.
+// earlier number was damaged or restored from a backup. It is refused, because actions
+// since that commit would look like edits of the user.
 //
 // The end of the log is known only after all blocks are read. Package filelog would read
 // the file a second time, so the store opens it itself.
@@ -90,7 +90,7 @@ type decoder struct {
 	set     *set
 	base    *baseline
 	order   []*feedsync.Item
-	acts    []act // done since the last commit
+	acts    []act // actions done since the last commit
 	pending *act
 }
 
@@ -143,7 +143,7 @@ func (d *decoder) decode(data []byte) string {
 			case string(line[2:]) != fmt.Sprintf("%08x", crc32.Checksum(data[begin:at], castagnoli)):
 				torn = true
 			case torn:
-				return "a part in the middle of it is damaged"
+				return "a block in the middle of the file is damaged"
 			default:
 				if err := d.block(data[begin:at]); err != nil {
 					return err.Error()
@@ -157,7 +157,7 @@ func (d *decoder) decode(data []byte) string {
 		at = next
 	}
 	if d.whole == 0 {
-		return "the block that it begins with is damaged" // the first block was written together with the file
+		return "its first block is damaged" // unlike later blocks, it was written together with the file
 	}
 	d.settle()
 	d.base.of = ""
@@ -197,8 +197,8 @@ func (d *decoder) block(lines []byte) error {
 	return d.lines(lines)
 }
 
-// settle applies the actions since the last commit, if the machine was not restarted since:
-// a power cut may have undone their renames.
+// settle applies the actions since the last commit, unless the machine was restarted after
+// them: a power cut may have undone their renames.
 func (d *decoder) settle() {
 	d.rewrite = d.pending != nil || len(d.acts) > 0
 	if p := d.pending; p != nil && stampOf(filepath.Join(d.root, p.path)) != p.stamp {

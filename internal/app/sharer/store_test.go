@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Actions since the last commit count as long as the machine runs: a power cut may have
-// undone their renames. One that a kill interrupted counts if what it renames has changed.
+// Actions since the last commit count until the machine restarts: a power cut may have
+// undone their renames. An action that a kill interrupted counts if its rename happened.
 func TestActionsSinceTheLastCommit(t *testing.T) {
 	const feed = "39875aee1d270e42dd987cdfd5cad33c40fa37b1"
 	for _, c := range []struct {
 		name       string
 		end        error  // result of the action; errKilled if a kill interrupted it
-		boot, path string // afterwards
+		boot, path string // boot id and name of the file afterwards
 		want       string
 	}{
 		{"done", nil, "one", "a", "F"},
 		{"done, and the power was cut", nil, "two", "a", ""},
 		{"failed", errors.New("failed"), "one", "a", ""},
 		{"killed before the rename", errKilled, "one", "a", ""},
-		{"killed behind the rename", errKilled, "one", "b", "F"},
-		{"killed behind the rename, and the power was cut", errKilled, "two", "b", ""},
+		{"killed after the rename", errKilled, "one", "b", "F"},
+		{"killed after the rename, and the power was cut", errKilled, "two", "b", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -62,7 +62,7 @@ func TestActionsSinceTheLastCommit(t *testing.T) {
 				}
 			}()
 			r.rep.store.close()
-			// The next run says the same, whether it commits or not, and so does one behind it.
+			// Three later runs, of which the second commits, read the same baseline.
 			for n := range 3 {
 				r := open(c.boot)
 				if got := r.rep.base.feeds[feed].entries["0000000000000001"].flags; got != c.want {

@@ -91,8 +91,8 @@ func (x *exchange) show(p *plan) error {
 	return x.result(p)
 }
 
-// publish saves the records of the peers that were merged, and publishes. If a server may
-// take the documents the next time, it counts as a peer that could not be read.
+// publish saves the records of the peers that were merged, and publishes the documents. An
+// error of the server that may be gone at the next sync counts as a peer that failed.
 func (x *exchange) publish(ctx context.Context) error {
 	if err := x.remember(); err != nil {
 		return err
@@ -141,9 +141,9 @@ func (r *run) plan(l *local, changed []string, origins map[string]string, yes bo
 	if yes {
 		return p
 	}
-	kept, refused := guard(p.actions, l)
-	p.waiting += len(p.actions) - len(kept)
-	p.actions = kept
+	rest, refused := guard(p.actions, l)
+	p.waiting += len(p.actions) - len(rest)
+	p.actions = rest
 	for _, err := range refused {
 		p.refused = errors.Join(p.refused, cmdline.Hint(err, "if that is right: lektor-share sync --yes"))
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// killedAt syncs, and ends before the change of a file with the number n, from 0. It
-// reports whether the sync made more than n changes.
+// killedAt syncs, and kills the sync before its n-th change of a file, from 0. It reports
+// whether the sync has more than n changes.
 func (m *machine) killedAt(n int) (killed bool) {
 	m.t.Helper()
 	c := m.common()
@@ -44,7 +44,7 @@ func (m *machine) killedAt(n int) (killed bool) {
 	return false
 }
 
-// thing is something that machines share, and that is on or off.
+// thing is a part of the shared state that is on or off.
 type thing struct {
 	name string
 	is   func(m *machine) bool
@@ -95,7 +95,7 @@ func feedThing(n int) thing {
 	}
 }
 
-// fileThing is a setting of a feed that is there or not.
+// fileThing returns a setting of a feed that is on if its file is not empty.
 func fileThing(feed int, file, text string) thing {
 	path := "src/" + testdir.Hash(feedURL(feed)) + "/" + file
 	return thing{
@@ -121,7 +121,7 @@ func everyThing() []thing {
 	}
 }
 
-// peopled returns machines with feeds and entries, in sync.
+// peopled returns synced machines with feeds and entries.
 func peopled(t *testing.T, names string) (all []*machine, target string) {
 	all, target = machines(t, names)
 	fetched(1, 2, all...)
@@ -130,8 +130,8 @@ func peopled(t *testing.T, names string) (all []*machine, target string) {
 	return all, target
 }
 
-// A sync is killed before one of its file changes, and the user then undoes an edit, an own
-// one or one that the sync applied. The edit stays undone on all machines.
+// A sync is killed before one of its file changes. Then the user undoes an edit: one that
+// was made here, or one that the sync applied. The edit stays undone on all machines.
 func TestTakenBackAfterAKill(t *testing.T) {
 	for _, x := range everyThing() {
 		for _, own := range []bool{true, false} {
@@ -176,7 +176,7 @@ func TestTakenBackAfterAKill(t *testing.T) {
 						}
 					}
 					if undone < 3 {
-						t.Errorf("only %d kills left something to take back", undone)
+						t.Errorf("only %d kills left an edit to undo", undone)
 					}
 				})
 			}
@@ -184,14 +184,14 @@ func TestTakenBackAfterAKill(t *testing.T) {
 	}
 }
 
-// history is a random life of machines.
+// history is a random sequence of edits, syncs and kills on several machines.
 type history struct {
 	t      *testing.T
 	r      *rand.Rand
 	all    []*machine
 	things []thing
-	value  []bool // each thing's value after its last edit
-	turns  []int  // edits of each in this round
+	value  []bool // value of each thing after its last edit
+	turns  []int  // number of edits of each thing in this round
 	log    []string
 	kills  int
 	undos  int
@@ -217,8 +217,8 @@ func (h *history) sync(m *machine) {
 	}
 }
 
-// round makes some edits, each by a user who sees the one before it, between syncs with
-// kills; in the end all sync, and all have what the last edits made.
+// round makes edits between syncs with kills. Each edit of a thing is made by a user who sees
+// the previous one. At the end all machines sync, and all have the result of the last edits.
 func (h *history) round() {
 	start := slices.Clone(h.value)
 	h.turns = make([]int, len(h.things))
@@ -232,11 +232,11 @@ func (h *history) round() {
 		case h.r.IntN(2) == 0:
 			h.sync(m)
 		case h.turns[i] == 0 || by[i] == m:
-			// The first of the round, or one more by the same user.
+			// This is the first edit of the round, or another one by the same user.
 			h.edit(m, i)
 			by[i] = m
 		case h.turns[i] == 1 && h.value[i] != start[i] && x.is(m) == h.value[i]:
-			// Only by a sync can this machine have it: it is taken back.
+			// A sync brought the other user's edit to this machine; undo it.
 			h.edit(m, i)
 			by[i] = m
 			h.undos++
@@ -250,7 +250,7 @@ func (h *history) round() {
 	for i, x := range h.things {
 		for _, m := range h.all {
 			if x.is(m) != h.value[i] {
-				h.t.Fatalf("%s has %s %v, and the last edit made it %v:\n%s", m.name, x.name, x.is(m), h.value[i], strings.Join(h.log, "\n"))
+				h.t.Fatalf("%s has %s %v, but the last edit set it to %v:\n%s", m.name, x.name, x.is(m), h.value[i], strings.Join(h.log, "\n"))
 			}
 		}
 	}
@@ -262,11 +262,11 @@ func (h *history) edit(m *machine, i int) {
 	x.set(m, !x.is(m))
 	h.value[i] = x.is(m)
 	h.turns[i]++
-	h.logf("%s makes %s %v", m.name, x.name, h.value[i])
+	h.logf("%s sets %s to %v", m.name, x.name, h.value[i])
 }
 
-// In random histories with kills before any change of a file, nothing returns that a user
-// took back, and nothing is lost. LEKTOR_SHARE_RUNS says how many.
+// In random histories with kills before any change of a file, no undone edit returns and no
+// edit is lost. LEKTOR_SHARE_RUNS is the number of histories.
 func TestNothingReturns(t *testing.T) {
 	runs, err := strconv.Atoi(os.Getenv("LEKTOR_SHARE_RUNS"))
 	if err != nil {
@@ -285,9 +285,9 @@ func TestNothingReturns(t *testing.T) {
 		kills, undos = kills+h.kills, undos+h.undos
 	}
 	if kills < 5*runs || undos < runs {
-		t.Errorf("%d kills, %d changes of others taken back: this tries too little", kills, undos)
+		t.Errorf("only %d kills and %d undone edits of others", kills, undos)
 	}
-	t.Logf("%d histories with %d kills, %d changes of others taken back", runs, kills, undos)
+	t.Logf("%d histories with %d kills and %d undone edits of others", runs, kills, undos)
 }
 
 // prefixes parses networks.

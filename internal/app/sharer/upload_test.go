@@ -15,7 +15,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// talk is a sync with what it says: on standard error, or as its error with the hint.
+// talk syncs, and returns the exit status and the text on standard error, including the
+// returned error and its hint.
 func (m *machine) talk() (status int, text string) {
 	m.t.Helper()
 	s := m.streams()
@@ -26,9 +27,9 @@ func (m *machine) talk() (status int, text string) {
 	return cmdline.Status(err), m.err.String()
 }
 
-// A day with each kind of server: nobody makes directories by hand, nothing is asked for
-// without need, and a second machine that takes itself for the same endpoint is found out
-// before it has overwritten anything, whichever of the two it is.
+// With each kind of server, directories are created without help, and no request is made
+// without need. If two machines are the same endpoint, the second to sync detects it before it
+// overwrites a document, whether it is the original or the copy.
 func TestServers(t *testing.T) {
 	for _, as := range servers {
 		t.Run(as.name, func(t *testing.T) {
@@ -51,10 +52,10 @@ func TestServers(t *testing.T) {
 			srv.took()
 			rounds(1, a, b)
 			if got := srv.took(); as.etag != "" && strings.Count(got, "GET ") != strings.Count(got, "304 conditional") || strings.Contains(got, "PUT") {
-				t.Errorf("nothing is new, and it sent %s", got)
+				t.Errorf("a sync without changes sent %s", got)
 			}
-			// Three edits, one after the other: all arrive, and cost no more than they
-			// must. This endpoint's own document is requested conditionally, and not transferred.
+			// Each of three edits arrives with few requests. This endpoint's own document is
+			// requested conditionally, and not transferred.
 			for n := range 3 {
 				a.mark(1, 2, string("FSa"[n]), "")
 				srv.took()
@@ -78,7 +79,7 @@ func TestServers(t *testing.T) {
 			srv.took()
 			two.refused()
 			if got := srv.took(); strings.Contains(got, "PUT") {
-				t.Errorf("it overwrote what the other has: %s", got)
+				t.Errorf("it overwrote the other machine's documents: %s", got)
 			}
 			two.renew()
 			b.reads(srv, two)
@@ -95,12 +96,12 @@ func TestServers(t *testing.T) {
 }
 
 // Errors that a server may return to a PUT: the message says what failed and what to do,
-// nothing is lost, and the next sync after the server is mended succeeds by itself.
+// no edit is lost, and once the server works again, the next sync succeeds.
 func TestRefusedByServer(t *testing.T) {
 	page := "<!doctype html>\n<html><title>Sign in</title></html>"
 	for _, c := range []struct {
-		name, method string // "" for every one
-		document     string // "" for all
+		name, method string // method: "" for every method
+		document     string // "" for all documents
 		status       int
 		header, body string
 		exit         int
@@ -110,13 +111,13 @@ func TestRefusedByServer(t *testing.T) {
 		{"not allowed", "PUT", "", 403, "", "", 1, "403 Forbidden: this machine may not write there\n.*hint: look at the permissions"},
 		{"no directory, no WebDAV", "PUT MKCOL", "", 404, "", "", 1, "404 Not Found: there is no directory for it\n.*hint: make the directory http://.*/dav/a-[0-9a-f]+/ on the server"},
 		{"no parent", "PUT MKCOL", "", 409, "", "", 1, "409 Conflict: there is no directory for it\n.*hint: make the directory"},
-		{"no PUT", "PUT", "", 405, "Allow: GET, HEAD", "", 1, `405 Method Not Allowed: it takes no documents there \(PUT\)` + "\n.*hint: give the address of a WebDAV directory"},
-		{"too large", "PUT", completeFile, 413, "", "", 1, "state-all.rss: the server answered 413 Request Entity Too Large: it takes none of [0-9.,]+ bytes\n.*hint: raise the limit there: of nginx client_max_body_size"},
-		{"locked", "PUT", subsFile, 423, "", "", 75, "subscriptions.opml: the server answered 423 Locked: somebody has locked it there; the next sync tries again"},
+		{"no PUT", "PUT", "", 405, "Allow: GET, HEAD", "", 1, `405 Method Not Allowed: the server does not accept documents there \(PUT\)` + "\n.*hint: use the address of a WebDAV directory"},
+		{"too large", "PUT", completeFile, 413, "", "", 1, "state-all.rss: the server answered 413 Request Entity Too Large: the server does not accept [0-9.,]+ bytes\n.*hint: raise its limit .nginx: client_max_body_size"},
+		{"locked", "PUT", subsFile, 423, "", "", 75, "subscriptions.opml: the server answered 423 Locked: the document is locked there; the next sync tries again"},
 		{"too often", "PUT", "", 429, "", "", 75, "429 Too Many Requests"},
 		{"down", "", "", 503, "", "", 75, "503 Service Unavailable; the request is repeated later"},
-		{"full", "PUT", "", 507, "", "", 75, "507 Insufficient Storage: there is no room left; the next sync tries again\n.*hint: make room"},
-		{"a login", "PUT", "", 200, "Content-Type: text/html", page, 75, "it is a web page, perhaps one to log in, and nothing was taken\n.*hint: "},
+		{"full", "PUT", "", 507, "", "", 75, "507 Insufficient Storage: the server has no space left; the next sync tries again\n.*hint: free space"},
+		{"a login", "PUT", "", 200, "Content-Type: text/html", page, 75, "it is a web page, perhaps one to log in, and nothing was stored\n.*hint: "},
 		{"a login for all", "", "", 200, "Content-Type: text/html", page, 75, "b: subscriptions.opml: it is a web page, .*none of its items are used"},
 		{"a login elsewhere", "PUT", "", 302, "Location: https://login.example/", "", 75, "redirect to \"https://login.example/\" was not followed: it leads to another server"},
 		{"see other", "PUT", "", 303, "Location: /login", "", 75, "would lose the content of the request"},
@@ -147,15 +148,15 @@ func TestRefusedByServer(t *testing.T) {
 				}
 				status, text := a.talk()
 				if status != c.exit || !regexp.MustCompile(c.says).MatchString(text) {
-					t.Errorf("exit status %d, and it says\n%s\nwant %d, %s", status, text, c.exit, c.says)
+					t.Errorf("exit status %d with the message\n%s\nwant %d, %s", status, text, c.exit, c.says)
 				}
 				if strings.Contains(strings.ReplaceAll(text, a.endpoint(), ""), "feed") || strings.Contains(text, "s3cret") {
-					t.Errorf("it says %s", text)
+					t.Errorf("the message names a feed or the password: %s", text)
 				}
 			}
 			b.sync0()
 			if c.document == subsFile && !strings.Contains(b.state(), "0000000100000005 FS") {
-				t.Error("the other set was kept back, too")
+				t.Error("the marks were not published either")
 			}
 			srv.answer = nil
 			b.mark(1, 3, "a", "")
@@ -168,14 +169,14 @@ func TestRefusedByServer(t *testing.T) {
 	}
 }
 
-// sync0 is a sync of which nothing is expected.
+// sync0 syncs and ignores the result.
 func (m *machine) sync0() {
 	m.t.Helper()
 	_, _ = m.talk()
 }
 
-// A server that wants to be left alone for a time is, by later runs as well, whether it
-// says so to a reader or to a writer; and by a clock that was wrong not for ever.
+// A server that asks for a pause, in its answer to GET or PUT, gets it from later runs, too.
+// A pause that was recorded with a wrong clock does not last.
 func TestLeftAlone(t *testing.T) {
 	for _, method := range []string{"PUT", "GET"} {
 		for _, status := range []int{429, 503} {
@@ -205,7 +206,7 @@ func TestLeftAlone(t *testing.T) {
 			if got := srv.took(); strings.Contains(got, method) {
 				t.Errorf("%s %d: asked too soon: %s", method, status, got)
 			}
-			// An hour later, or a day before by a clock that was put right.
+			// The clock is an hour later, or was ten years ahead and is corrected.
 			a.skew = map[int]time.Duration{429: time.Hour, 503: -10 * 365 * 24 * time.Hour}[status]
 			a.sync()
 			a.skew = 0
@@ -303,8 +304,8 @@ func TestPreconditionFailed(t *testing.T) {
 	}
 }
 
-// An endpoint's URL that has never been written to by this machine, and has a document:
-// it is looked at before it is replaced, as after the file is lost in which that is noted.
+// If the record of the publications is lost, a document at the endpoint's URL is checked
+// before it is replaced.
 func TestRecordLost(t *testing.T) {
 	for _, as := range servers {
 		srv := newDAV(t, as)
@@ -324,7 +325,7 @@ func TestRecordLost(t *testing.T) {
 		if s := b.state(); !strings.Contains(s, " F") {
 			t.Errorf("%s: %s", as.name, s)
 		}
-		// And where the server lost its documents, all of them come again.
+		// If the server loses its documents, all of them are published again.
 		clear(srv.files)
 		clear(srv.dirs)
 		srv.dirs["/"] = true
@@ -355,6 +356,6 @@ func TestPeerWithPassword(t *testing.T) {
 		t.Errorf("%d: %s", status, text)
 	}
 	if len(told) == 0 || cmp.Or(told...) != "" {
-		t.Errorf("it was told %q", told)
+		t.Errorf("the other server received %q", told)
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/lektordir/lektor/internal/stage"
 )
 
-// foreignWorld is a feed that a user of another reader takes with him.
-type foreignWorld struct {
+// importWorld is a feed whose entries are imported from another reader.
+type importWorld struct {
 	*testing.T
 	d *Dir
 	w *fetcher
 }
 
-func (wo *foreignWorld) stage(f func(*delivery) (Result, error)) Result {
+func (wo *importWorld) stage(f func(*delivery) (Result, error)) Result {
 	wo.Helper()
 	txn, err := wo.w.Begin(feedHash)
 	if err != nil {
@@ -37,25 +37,25 @@ func (wo *foreignWorld) stage(f func(*delivery) (Result, error)) Result {
 	return res
 }
 
-// Foreign is an entry that the other reader kept.
-type Foreign struct {
+// importedEntry is an entry that the other reader kept.
+type importedEntry struct {
 	Item
 	ByLink bool
 }
 
-func (wo *foreignWorld) move(entries ...Foreign) Result {
+func (wo *importWorld) move(entries ...importedEntry) Result {
 	wo.Helper()
-	var all []stage.Foreign
+	var all []stage.ImportedEntry
 	for _, e := range entries {
-		all = append(all, stage.Foreign{Item: e.stage(), ByLink: e.ByLink})
+		all = append(all, stage.ImportedEntry{Item: e.stage(), ByLink: e.ByLink})
 	}
 	return wo.stage(func(t *delivery) (Result, error) {
-		res, err := t.StageForeign(wo.Context(), all)
+		res, err := t.StageImported(wo.Context(), all)
 		return result(t.Feed(), res), err
 	})
 }
 
-func (wo *foreignWorld) fetch(items ...Item) Result {
+func (wo *importWorld) fetch(items ...Item) Result {
 	wo.Helper()
 	return wo.stage(func(t *delivery) (Result, error) {
 		return t.stageAll(wo.Context(), document(UpdateNew, items...))
@@ -63,7 +63,7 @@ func (wo *foreignWorld) fetch(items ...Item) Result {
 }
 
 // listed returns the titles of the listed entries.
-func (wo *foreignWorld) listed() (titles []string) {
+func (wo *importWorld) listed() (titles []string) {
 	wo.Helper()
 	refs, err := wo.d.List(wo.Context(), ListOptions{AllVersions: true})
 	if err != nil {
@@ -85,19 +85,19 @@ func post(guid, link, title string, date time.Time) Item {
 	return Item{GUID: guid, Entry: Entry{ID: guid, Link: link, Title: title, Content: []byte("text"), PubDate: date}}
 }
 
-// An entry that another reader had is delivered once, and is the one that the feed has,
-// be it under its guid or under its link, in whichever order they come.
-func TestForeign(t *testing.T) {
+// If an entry is imported and the feed has it, too, it is delivered once, in whichever order
+// they come. Both are recognised as one entry by the guid or by the link.
+func TestImported(t *testing.T) {
 	const link = "http://example.com/1"
-	mine := Foreign{Item: post("urn:1", link, "Mine", day), ByLink: true}
-	linkOnly := Foreign{Item: post("", link, "Mine", day), ByLink: true}
-	guidOnly := Foreign{Item: post("urn:1", link, "Mine", day)}
+	mine := importedEntry{Item: post("urn:1", link, "Mine", day), ByLink: true}
+	linkOnly := importedEntry{Item: post("", link, "Mine", day), ByLink: true}
+	guidOnly := importedEntry{Item: post("urn:1", link, "Mine", day)}
 	for name, c := range map[string]struct {
-		foreign Foreign
-		first   []Item // items of the feed before
-		then    []Item // and later
-		want    int    // entries in the end
-		updated bool   // the feed's version takes the place of the other
+		imported importedEntry
+		first    []Item // items of the feed before the import
+		then     []Item // items of the feed after the import
+		want     int    // number of entries in the end
+		updated  bool   // the feed's version replaces the imported one
 	}{
 		"by guid":                {mine, nil, []Item{post("urn:1", link, "Mine", day)}, 1, true},
 		"by guid, moved":         {mine, nil, []Item{post("urn:1", link+"/x", "Feed's", day)}, 1, true},
@@ -108,7 +108,7 @@ func TestForeign(t *testing.T) {
 		"no date in the feed":    {linkOnly, nil, []Item{post("urn:2", link, "Feed's", time.Time{})}, 1, true},
 		"a later one":            {mine, nil, []Item{post("urn:2", link, "Feed's", day.Add(48*time.Hour))}, 2, false},
 		"later, with its title":  {mine, nil, []Item{post("urn:2", link, "Mine", day.Add(7*24*time.Hour))}, 1, true},
-		"later, no title":        {Foreign{Item: post("urn:1", link, "", day), ByLink: true}, nil, []Item{post("urn:2", link, "", day.Add(48*time.Hour))}, 2, false},
+		"later, no title":        {importedEntry{Item: post("urn:1", link, "", day), ByLink: true}, nil, []Item{post("urn:2", link, "", day.Add(48*time.Hour))}, 2, false},
 		"several with the link":  {linkOnly, nil, []Item{post("urn:2", link, "A", day), post("urn:3", link, "B", day)}, 3, false},
 		"link says nothing":      {guidOnly, nil, []Item{post("urn:2", link, "Feed's", day)}, 2, false},
 		"another":                {mine, nil, []Item{post("urn:2", link+"2", "Mine", day)}, 2, false},
@@ -119,15 +119,15 @@ func TestForeign(t *testing.T) {
 		"first, and not by link": {guidOnly, []Item{post("urn:2", link, "Feed's", day)}, nil, 2, false},
 	} {
 		d, _ := newDir(t)
-		wo := &foreignWorld{t, d, writer(t, d)}
+		wo := &importWorld{t, d, writer(t, d)}
 		if c.first != nil {
 			wo.fetch(c.first...)
 		}
 		n := len(wo.listed())
 		for i := range 2 {
-			res := wo.move(c.foreign)
-			if came := len(wo.listed()) - n; i == 1 && (len(res.New) > 0 || res.Unchanged != 1) || came > 1 {
-				t.Errorf("%s: moved again: %+v", name, res)
+			res := wo.move(c.imported)
+			if added := len(wo.listed()) - n; i == 1 && (len(res.New) > 0 || res.Unchanged != 1) || added > 1 {
+				t.Errorf("%s: imported again: %+v", name, res)
 			}
 		}
 		for i := range 2 {
@@ -139,24 +139,24 @@ func TestForeign(t *testing.T) {
 				t.Errorf("%s: fetch %d: %+v", name, i, res)
 			}
 		}
-		if res := wo.move(c.foreign); len(res.New) > 0 {
-			t.Errorf("%s: moved behind the fetch: %+v", name, res)
+		if res := wo.move(c.imported); len(res.New) > 0 {
+			t.Errorf("%s: imported after the fetch: %+v", name, res)
 		}
 		got := wo.listed()
 		if len(got) != c.want || c.updated && got[0] != c.then[0].Entry.Title {
-			t.Errorf("%s: %q, and %d are right", name, got, c.want)
+			t.Errorf("%s: %q, want %d entries", name, got, c.want)
 		}
 	}
 }
 
-// By the link an entry is recognised once: what comes later under it is another one, also
-// where a viewer had the first and it stayed as it was.
-func TestForeignOnce(t *testing.T) {
+// An imported entry is recognised by its link once. A later entry with the link is another one,
+// even if a viewer has taken the imported entry, so that it was not replaced.
+func TestImportedOnce(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		d, _ := newDir(t)
-		wo := &foreignWorld{t, d, writer(t, d)}
+		wo := &importWorld{t, d, writer(t, d)}
 		const link = "http://example.com/1"
-		wo.move(Foreign{Item: post("", link, "Mine", day), ByLink: true})
+		wo.move(importedEntry{Item: post("", link, "Mine", day), ByLink: true})
 		if taken {
 			refs, _ := d.List(t.Context(), ListOptions{})
 			if _, err := d.SetFlags(refs[0], "F", ""); err != nil {
@@ -175,12 +175,12 @@ func TestForeignOnce(t *testing.T) {
 	}
 }
 
-// A delivered and deleted entry does not come back. If a power cut left the first of its two
-// lines in the journal, the entry is still known.
-func TestForeignDeleted(t *testing.T) {
+// An imported and deleted entry does not come back, even if a power cut left only the first of
+// its lines in the journal.
+func TestImportedDeleted(t *testing.T) {
 	d, _ := newDir(t)
-	wo := &foreignWorld{t, d, writer(t, d)}
-	mine := Foreign{Item: post("urn:1", "http://example.com/1", "Mine", day), ByLink: true}
+	wo := &importWorld{t, d, writer(t, d)}
+	mine := importedEntry{Item: post("urn:1", "http://example.com/1", "Mine", day), ByLink: true}
 	res := wo.move(mine)
 	if err := d.Remove(res.New[0]); err != nil {
 		t.Fatal(err)
@@ -207,10 +207,9 @@ func TestForeignDeleted(t *testing.T) {
 	}
 }
 
-// If several entries of a document have its guid and its link, the one with its text matches,
-// whatever its title is; without such an entry, no entry matches. If a viewer has taken one
-// of them, the other is still delivered.
-func TestForeignAmongSeveral(t *testing.T) {
+// If several entries of a document have the guid and the link of an imported entry, the one with
+// the same text matches, whatever its title is. The others are delivered.
+func TestImportedAmongSeveral(t *testing.T) {
 	const link = "http://example.com/1"
 	with := func(title, text string) Item {
 		it := post("urn:1", link, title, day)
@@ -220,8 +219,8 @@ func TestForeignAmongSeveral(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		for text, want := range map[string]int{"one": 2, "other": 2, "neither": 3} {
 			d, _ := newDir(t)
-			wo := &foreignWorld{t, d, writer(t, d)}
-			ref := wo.move(Foreign{Item: with("1", text)}).New[0]
+			wo := &importWorld{t, d, writer(t, d)}
+			ref := wo.move(importedEntry{Item: with("1", text)}).New[0]
 			if taken {
 				if _, err := d.SetFlags(ref, "S", ""); err != nil {
 					t.Fatal(err)

@@ -13,21 +13,20 @@ import (
 	"github.com/lektordir/lektor/internal/journal"
 )
 
-// The author and the type of an entry are mostly those of the one before it, and its
-// link to the feed always. A file with equal data becomes a hard link to the other entry's,
-// which saves an inode and a block. If it cannot be linked, a file with the same data is written. No
-// program writes to the files of a delivered entry (lektor-dir(5)), so readers see no
-// difference.
+// Most entries have the author and the type of the previous entry, and all have the same link to
+// the feed. A file with the same data becomes a hard link to the other entry's file, which saves an
+// inode and a block. If it cannot be linked, it is written. No program writes to the files of a
+// delivered entry (see lektor-dir(5)), so readers see no difference.
 
-// twin is a file that entries may have in common.
-type twin struct {
-	dir  int    // a directory that is open
-	name string // in it
+// hardlink is a file to which hard links are made.
+type hardlink struct {
+	dir  int    // descriptor of an open directory
+	name string // path relative to dir
 	id   fileID
-	old  bool // it is of an entry that was delivered before
+	old  bool // the file belongs to a delivered entry, and this transaction has not synced it
 }
 
-// fileID identifies a file and its state: a changed or replaced file has another.
+// fileID identifies a file and its state. If the file is changed or replaced, the fileID differs.
 type fileID struct {
 	dev, ino    uint64
 	size, mtime int64 // in nanoseconds
@@ -37,37 +36,36 @@ func idOf(st *unix.Stat_t) fileID {
 	return fileID{uint64(st.Dev), st.Ino, st.Size, unix.TimespecToNsec(st.Mtim)}
 }
 
-// twinKey is the name and data of a file; the data of a symbolic link is its target.
-type twinKey struct{ name, data string }
+// hardlinkKey is the name and data of a file; the data of a symbolic link is its target.
+type hardlinkKey struct{ name, data string }
 
-// twins holds the files that a transaction can link to. It belongs to the transaction's
-// goroutine.
-type twins struct {
+// hardlinks holds the files to which a transaction can link. It is not safe for concurrent use.
+type hardlinks struct {
 	d     *dirfs.Dir
 	feed  string
-	into  int              // where entries are staged
+	into  int              // descriptor of the directory in which entries are staged
 	last  []journal.Record // records of the entries delivered last
-	known map[twinKey]twin
-	prior *os.File // the entry that was delivered before, or nil
+	known map[hardlinkKey]hardlink
+	prior *os.File // the directory of the delivered entry whose files are shared, or nil
 	none  bool     // the file system refuses hard links
-	// plain reports that it refuses hard links to symbolic links, as some systems do.
-	plain bool
+	plain bool     // the file system refuses hard links to symbolic links
 }
 
-// The entry delivered before may have been deleted; then the one before it will do.
 const (
+	// priorEntries is the number of delivered entries to try, because some may have been deleted.
 	priorEntries = 4
-	maxTwin      = 4096 // bytes of a file of that entry
+	// maxHardlink is the maximum size, in bytes, of a file of such an entry that is shared.
+	maxHardlink = 4096
 )
 
-// share makes a file of an entry in tmp/ a hard link to the file of another entry with the
-// same data. It reports whether it did; if not, it leaves no file.
-func (t *twins) share(unique, name, data string) bool {
+// share makes a file of an entry in tmp/ a hard link to a file of another entry with the same name
+// and data. It reports whether it did; if not, the file does not exist.
+func (t *hardlinks) share(unique, name, data string) bool {
 	if t.known == nil {
-		t.known = map[twinKey]twin{}
+		t.known = map[hardlinkKey]hardlink{}
 		t.adopt(unique)
 	}
-	k := twinKey{name, data}
+	k := hardlinkKey{name, data}
 	tw, ok := t.known[k]
 	if !ok || t.none || t.plain && name == "feed" {
 		return false
@@ -75,14 +73,14 @@ func (t *twins) share(unique, name, data string) bool {
 	to := unique + "/" + name
 	if err := t.d.Link(tw.dir, tw.name, t.into, to); err != nil {
 		delete(t.known, k)
-		// These errors concern this file, or writing it reports them. Any other error
+		// These errors concern only this file, or writing it returns them, too. Any other error
 		// means that the file system has no such links.
 		none := !slices.Contains([]error{unix.EMLINK, unix.ENOENT, unix.ENOSPC, unix.EDQUOT, unix.EIO}, err)
 		t.plain = t.plain || none
 		t.none = none && name != "feed"
 		return false
 	}
-	// The linked file may have been replaced or written to.
+	// The other entry's file may have been replaced or written to.
 	var st unix.Stat_t
 	if err := unix.Fstatat(t.into, to, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && idOf(&st) == tw.id {
 		return true
@@ -93,10 +91,10 @@ func (t *twins) share(unique, name, data string) bool {
 	return false
 }
 
-// foundBefore reports, once for each, whether a file that was shared is one of an
-// entry that was delivered before, as the program that delivered it may not have synced it.
-func (t *twins) foundBefore(name, data string) bool {
-	k := twinKey{name, data}
+// mustSync reports whether a file is shared with a delivered entry, and must be synced, because
+// the program that delivered that entry may not have synced it. It returns true once for each file.
+func (t *hardlinks) mustSync(name, data string) bool {
+	k := hardlinkKey{name, data}
 	tw := t.known[k]
 	found := tw.old
 	tw.old = false
@@ -104,8 +102,8 @@ func (t *twins) foundBefore(name, data string) bool {
 	return found
 }
 
-// written records a file that was written, for share to link to.
-func (t *twins) written(unique, name, data string) {
+// written records a file that was written, so that share can link to it.
+func (t *hardlinks) written(unique, name, data string) {
 	if t.none {
 		return
 	}
@@ -115,13 +113,13 @@ func (t *twins) written(unique, name, data string) {
 	}
 	var st unix.Stat_t
 	if err := unix.Fstatat(t.into, path, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && uint32(st.Mode)&unix.S_IFMT == kind && st.Size == int64(len(data)) {
-		t.known[twinKey{name, data}] = twin{dir: t.into, name: path, id: idOf(&st)}
+		t.known[hardlinkKey{name, data}] = hardlink{dir: t.into, name: path, id: idOf(&st)}
 	}
 }
 
-// adopt records the files of the entry delivered last. It skips files whose owner, group or
-// mode differ from those of the title that the transaction has written.
-func (t *twins) adopt(unique string) {
+// adopt records the files of the entry that was delivered last. It skips files whose owner, group
+// or mode differ from those of the title of unique, which the transaction has written.
+func (t *hardlinks) adopt(unique string) {
 	var own unix.Stat_t
 	if err := unix.Fstatat(t.into, unique+"/title", &own, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return
@@ -139,32 +137,32 @@ func (t *twins) adopt(unique string) {
 		file := os.NewFile(uintptr(f), name)
 		var st unix.Stat_t
 		if err := unix.Fstat(f, &st); err == nil && st.Mode == own.Mode && st.Uid == own.Uid && st.Gid == own.Gid &&
-			st.Dev == own.Dev && st.Size > 0 && st.Size <= maxTwin {
+			st.Dev == own.Dev && st.Size > 0 && st.Size <= maxHardlink {
 			data := make([]byte, st.Size)
 			if _, err := io.ReadFull(file, data); err == nil && bytes.HasSuffix(data, []byte{'\n'}) {
-				t.known[twinKey{name, string(data)}] = twin{dir: dir, name: name, id: idOf(&st), old: true}
+				t.known[hardlinkKey{name, string(data)}] = hardlink{dir: dir, name: name, id: idOf(&st), old: true}
 			}
 		}
 		file.Close()
 	}
 }
 
-// adoptLink records the link to the feed of the entry delivered last.
-func (t *twins) adoptLink(dir int, own *unix.Stat_t) {
-	// Stat comes first, as another link may take its place before it is read.
+// adoptLink records the link feed of the entry that was delivered last.
+func (t *hardlinks) adoptLink(dir int, own *unix.Stat_t) {
+	// Stat comes before Readlink, so that share notices if the link is replaced in between.
 	var st unix.Stat_t
 	if err := unix.Fstatat(dir, "feed", &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Uid != own.Uid || st.Gid != own.Gid || st.Dev != own.Dev {
 		return
 	}
-	leads := make([]byte, len(LinkTo(t.feed))+1)
-	if n, err := unix.Readlinkat(dir, "feed", leads); err == nil && string(leads[:n]) == LinkTo(t.feed) {
-		t.known[twinKey{"feed", LinkTo(t.feed)}] = twin{dir: dir, name: "feed", id: idOf(&st)}
+	target := make([]byte, len(LinkTo(t.feed))+1)
+	if n, err := unix.Readlinkat(dir, "feed", target); err == nil && string(target[:n]) == LinkTo(t.feed) {
+		t.known[hardlinkKey{"feed", LinkTo(t.feed)}] = hardlink{dir: dir, name: "feed", id: idOf(&st)}
 	}
 }
 
 // lastDelivered opens the directory of the newest of the last delivered entries that still
 // exists, or returns nil. It follows no symbolic link out of the lektor-dir.
-func (t *twins) lastDelivered() *os.File {
+func (t *hardlinks) lastDelivered() *os.File {
 	for _, r := range t.last {
 		for _, place := range []struct{ dir, info string }{{"new/", ""}, {"cur/", ";2,S"}, {"cur/", ";2,"}} {
 			dir := place.dir + t.feed
@@ -180,15 +178,15 @@ func (t *twins) lastDelivered() *os.File {
 	return nil
 }
 
-// close ends the sharing of files.
-func (t *twins) close() {
+// close closes the directory of the delivered entry.
+func (t *hardlinks) close() {
 	if t.prior != nil {
 		t.prior.Close()
 	}
-	*t = twins{}
+	*t = hardlinks{}
 }
 
-// repeating are the files of an entry that often are those of the one before it.
+// repeating lists the files of an entry that often have the data of the previous entry's.
 var repeating = []string{"author", "type"}
 
 func repeats(name string) bool { return slices.Contains(repeating, name) }

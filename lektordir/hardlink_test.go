@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inode returns the inode of the file at a path, and how many names it has.
+// inode returns the inode of the file at a path, and the number of its hard links.
 func inode(t *testing.T, path string) (ino, names uint64) {
 	t.Helper()
 	fi, err := os.Lstat(path)
@@ -23,15 +23,15 @@ func inode(t *testing.T, path string) (ino, names uint64) {
 	return st.Ino, uint64(st.Nlink)
 }
 
-// by is an entry of an author.
+// by returns an entry by an author.
 func by(id, author string) version {
 	v := sample(id, "content of "+id)
 	v.Entry.Author, v.Entry.Type = author, "text/html"
 	return v
 }
 
-// links is how many names a link to the feed has that is one with others, where links
-// are shared at all: entries that are written beside each other have their own.
+// links returns the number of hard links that a shared link feed has: 1 if entries are written
+// concurrently, because each has its own then.
 func links(t *testing.T, d *Dir, shared uint64) uint64 {
 	t.Helper()
 	s, err := d.fs.NewSyncer(false)
@@ -45,7 +45,7 @@ func links(t *testing.T, d *Dir, shared uint64) uint64 {
 	return shared
 }
 
-// wantAuthor makes sure of what an entry says of its author and type.
+// wantAuthor checks the author and the type of an entry.
 func wantAuthor(t *testing.T, d *Dir, r Ref, author string) {
 	t.Helper()
 	if got := read(t, d.abs(r)+"/author") + read(t, d.abs(r)+"/type"); got != author+"\ntext/html\n" {
@@ -53,9 +53,9 @@ func wantAuthor(t *testing.T, d *Dir, r Ref, author string) {
 	}
 }
 
-// Author and type that repeat are one file, in a transaction and from one to the
-// next, wherever a viewer has moved the entry before; other files are not.
-func TestTwins(t *testing.T) {
+// Entries with the same author or type share that file as a hard link, in one transaction and in
+// the next, even if a viewer has moved the first entry. Other files are not shared.
+func TestHardlinks(t *testing.T) {
 	d, _ := newDir(t)
 	refs := deliver(t, d, by("1", "Ann"), by("2", "Ann"), by("3", "Bob"), by("4", "Ann"))
 	first, _ := inode(t, d.abs(refs[0])+"/author")
@@ -103,9 +103,9 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// A file that cannot be linked is written, whatever the reason. If the file system has no
-// links, the writer does not try again for each file.
-func TestTwinsWithoutLinks(t *testing.T) {
+// A file that cannot be linked is written. If the file system has no hard links, linking is tried
+// only once.
+func TestHardlinksWithoutLinks(t *testing.T) {
 	for _, errno := range []error{unix.EPERM, unix.EOPNOTSUPP, unix.ENOSYS, unix.EXDEV, unix.EACCES, unix.EMLINK, unix.ENOENT, unix.ENOSPC} {
 		d, _ := newDir(t)
 		calls := 0
@@ -119,13 +119,13 @@ func TestTwinsWithoutLinks(t *testing.T) {
 		}
 		again := errors.Is(errno, unix.EMLINK) || errors.Is(errno, unix.ENOENT) || errors.Is(errno, unix.ENOSPC)
 		if calls == 0 || !again && calls != 1 {
-			t.Errorf("%v: asked %d times", errno, calls)
+			t.Errorf("%v: %d calls", errno, calls)
 		}
 	}
 }
 
-// Only our own regular files with the same data are linked.
-func TestTwinsOfOthers(t *testing.T) {
+// Only regular files with the same owner, mode and data are linked.
+func TestHardlinksOfOthers(t *testing.T) {
 	for what, plant := range map[string]func(t *testing.T, d *Dir, entry string){
 		"a link": func(t *testing.T, d *Dir, entry string) {
 			write(t, d.Join("outside"), "Ann\n")
@@ -175,7 +175,7 @@ func TestTwinsOfOthers(t *testing.T) {
 }
 
 // A file that is changed or replaced between stat and link is written instead of linked.
-func TestTwinsExchanged(t *testing.T) {
+func TestHardlinksExchanged(t *testing.T) {
 	for what, exchange := range map[string]func(path string) error{
 		"written to": func(path string) error { return os.WriteFile(path, []byte("Bob and more\n"), 0o666) },
 		"replaced": func(path string) error {
@@ -206,9 +206,9 @@ func TestTwinsExchanged(t *testing.T) {
 	}
 }
 
-// A file has as many names as its file system allows (65,000 on ext4); the next entry
-// has a file of its own, and shares that with those after it.
-func TestTwinsMany(t *testing.T) {
+// If a file has as many hard links as the file system allows (65,000 on ext4), the next entry gets
+// a new file, which later entries share.
+func TestHardlinksMany(t *testing.T) {
 	d, _ := newDir(t)
 	first := deliver(t, d, by("1", "Ann"))[0]
 	author := d.abs(first) + "/author"
@@ -222,7 +222,7 @@ func TestTwinsMany(t *testing.T) {
 			break
 		}
 		if err != nil || i > 70000 {
-			t.Skip("no limit is near here:", err)
+			t.Skip("the file system allows more than 70,000 hard links:", err)
 		}
 	}
 	refs := deliver(t, d, by("2", "Ann"), by("3", "Ann"))
@@ -231,16 +231,16 @@ func TestTwinsMany(t *testing.T) {
 		t.Errorf("author is file %d with %d names", second, names)
 	}
 	if third, _ := inode(t, d.abs(refs[1])+"/author"); third != second {
-		t.Error("the third does not share what the second has")
+		t.Error("the third entry does not share the second one's file")
 	}
 	for _, r := range refs {
 		wantAuthor(t, d, r, "Ann")
 	}
 }
 
-// The link to the feed is shared as files are, where it leads to the feed and links of
-// links are to be had; author and type do not depend on that.
-func TestTwinsOfLinks(t *testing.T) {
+// The symbolic link feed is shared as a hard link, too, if it leads to the feed and the file
+// system allows hard links to symbolic links. Author and type are shared in any case.
+func TestHardlinksOfLinks(t *testing.T) {
 	leads := func(d *Dir, r Ref) string {
 		to, _ := os.Readlink(d.abs(r) + "/feed")
 		return to
