@@ -1,5 +1,5 @@
-// Package undo marks and removes entries for commands, records that in a journal, and takes it
-// back.
+// Package undo marks and removes entries for commands, records these changes in a journal, and
+// takes them back.
 package undo
 
 import (
