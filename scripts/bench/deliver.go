@@ -20,12 +20,12 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Delivery alone is measured by two programs that are this one run again: both have the
-// entries of a lektor-dir in memory and write them to a new one, one through the package
-// lektordir, the other by the system calls that cannot be saved: the floor.
+// Delivery alone is measured by two programs, which are this program run again. Both hold the
+// entries of a lektor-dir in memory and write them to a new one: one by package lektordir, the
+// other by the bare system calls that are necessary, the floor.
 
-// deliverArg is the first argument of such a run; the others are the way, the lektor-dir
-// to copy and the one to make.
+// deliverArg is the first argument of such a run. The others are the name of the way, the
+// lektor-dir to copy and the one to make.
 const deliverArg = "-deliver"
 
 var deliveries = map[string]func(from *lektordir.Dir, to string) func(){"lektordir": throughLektordir, "floor": throughFloor}
@@ -39,7 +39,7 @@ func (b *bench) deliver() {
 	defer s.Close()
 	us := b.ours("lektor-fetch")[0]
 	take(setupLektor(us, us.dir, s.urls)())
-	// Each makes a third of a million files.
+	// Each round makes a third of a million files.
 	g := group{what: fmt.Sprintf("delivery alone, %d × %d", sizes["large"], sizes["entries"]), unit: "entries", n: sizes["large"] * sizes["entries"], rounds: min(b.rounds, 3)}
 	b.compare(g, []*way{{name: "lektordir"}, {name: "floor"}}, func(w *way, _ int) measurement {
 		cmd := exec.Command(must.Get(os.Executable()), deliverArg, w.name, filepath.Join(us.dir, "feeds"), filepath.Join(b.place(), "feeds"))
@@ -50,7 +50,7 @@ func (b *bench) deliver() {
 	})
 }
 
-// deliverChild is main of such a run.
+// deliverChild is the main function of such a run.
 func deliverChild(args []string) {
 	run := deliveries[args[0]](must.Get(lektordir.Open(args[1], nil)), args[2])
 	runtime.GC()
@@ -60,7 +60,7 @@ func deliverChild(args []string) {
 	must.Get(fmt.Println(time.Since(start)))
 }
 
-// throughLektordir delivers as a fetcher does.
+// throughLektordir returns a function that delivers like a fetcher.
 func throughLektordir(from *lektordir.Dir, to string) func() {
 	type feed struct {
 		about *lektordir.Feed
@@ -83,12 +83,12 @@ func throughLektordir(from *lektordir.Dir, to string) func() {
 	}
 }
 
-// floorFile is a file as the floor makes it.
+// floorFile is a file that the floor makes.
 type floorFile struct {
 	name string
 	data []byte // content; the target of a symbolic link
 	mode fs.FileMode
-	twin string // another name of the same file, which is there already
+	twin string // an existing name of the same file, to link to
 }
 
 // floorFeed is a feed with all its files.
@@ -99,8 +99,8 @@ type floorFeed struct {
 	files   []floorFile // files of the entries, each after its directory
 }
 
-// throughFloor makes the same files with nothing around it: no locks, no checks,
-// names known beforehand, one group for all of it, with the two syncs.
+// throughFloor returns a function that makes the same files by bare calls: without locks and
+// checks, with known names, in one group, with the two syncs.
 func throughFloor(from *lektordir.Dir, to string) func() {
 	hashes := must.Get(from.FeedHashes())
 	feeds := make([]floorFeed, len(hashes))
@@ -111,7 +111,7 @@ func throughFloor(from *lektordir.Dir, to string) func() {
 		for _, dir := range []string{"", "/tmp", "/new", "/cur", "/src"} {
 			must.Do(os.Mkdir(to+dir, 0o777))
 		}
-		// Each step for all feeds, and the disk in between.
+		// Each step is done for all feeds, with a sync in between.
 		for i, step := range []func(*floorFeed, string){(*floorFeed).stage, (*floorFeed).record, (*floorFeed).deliver} {
 			if i > 0 {
 				inDir(to, func(fd int) { must.Do(unix.Syncfs(fd)) })
@@ -130,7 +130,7 @@ func loadFloor(from *lektordir.Dir, hash string) (f floorFeed) {
 	return f
 }
 
-// readFloor reads all files below base, but for the directory skip.
+// readFloor reads all files below base, except in the directory skip.
 func readFloor(base, skip string) (files []floorFile) {
 	seen := map[uint64]string{}
 	must.Do(filepath.WalkDir(base, func(path string, e fs.DirEntry, err error) error {

@@ -15,12 +15,11 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// build is the build time of the newest document, in minutes; topmost is how many of the
-// newest entries are found.
+// build is the build time of the newest document, in minutes, and topmost the number of newest
+// entries to find.
 const build, topmost = 29_000_000, 1000
 
-// ess measures lektor-ess top: of documents that are a file each, and of documents that
-// are a line each.
+// ess measures lektor-ess top, for documents in a file each and for documents in a line each.
 func (b *bench) ess() {
 	if n := sizes["documents"]; n > 0 {
 		dir := b.place()
@@ -53,15 +52,16 @@ func (b *bench) ess() {
 	}
 }
 
-// The recipe of lektor-ess(1) for several processors: lines are parted by their feeds,
-// and the newest of each part are put together. Both ways say the same build time.
+// These are the commands of the recipe in lektor-ess(1) for several processors: lines are split
+// by their feeds, and the newest entries of each part are merged. Both ways have the same build
+// time.
 const (
 	top  = `lektor-ess top --at @1740000000 -n "$1" --lines`
 	part = `parallel -j 4 "perl -ne '/,([^,]*)/; print if unpack(q(%32C*), \$1) % 4 == {}' all.ess > part.{}" ::: 0 1 2 3`
 	four = "export N=\"$1\"; parallel -j 4 'lektor-ess top --at @1740000000 -n $N --lines < {}' ::: part.? | " + top
 )
 
-// inLines compares one program with the recipe: both must print the same bytes.
+// inLines compares one program with the recipe. Both must print the same bytes.
 func (b *bench) inLines(n int) {
 	dir := b.place()
 	writeLines(filepath.Join(dir, "all.ess"), n)
@@ -108,7 +108,7 @@ func checkTop(out []byte) {
 func name(i int) string   { return fmt.Sprintf("%d/%d.ess", i/1000, i) }
 func essURL(i int) string { return fmt.Sprintf("https://www.example%d.com/feed.xml", i) }
 
-// entries returns n entries within ten days before a build in the last hour.
+// entries returns n entries from the ten days before a build in the last hour.
 func entries(rng *rand.Rand, n int) (at int64, list []ess.Entry) {
 	at = build - rng.Int64N(60)
 	for range n {
@@ -117,9 +117,9 @@ func entries(rng *rand.Rand, n int) (at int64, list []ess.Entry) {
 	return at, list
 }
 
-// writeLines writes documents of ten entries, one a line. A fifth of the feeds have two,
-// the earlier or the later one first. An entry of both has another title in one, and of
-// some feeds the newest entry is missing in the later: so the later one must count.
+// writeLines writes documents of ten entries, one a line. A fifth of the feeds have two
+// documents, the earlier or the later one first. An entry of both has another title in one of
+// them, and the later document of some feeds lacks the newest entry, so the later one must count.
 func writeLines(path string, documents int) {
 	f := must.Get(os.Create(path))
 	out := bufio.NewWriterSize(f, 1<<20)
@@ -130,7 +130,7 @@ func writeLines(path string, documents int) {
 			feed = (i - feeds) * 5
 		}
 		minute, list := entries(rand.New(rand.NewPCG(uint64(feed), 2)), 10)
-		// For every second feed the document at the end is the later one.
+		// For every second feed, the document at the end is the later one.
 		switch later := (i >= feeds) == (feed%2 == 0); {
 		case later:
 			minute++

@@ -17,11 +17,11 @@ import (
 type fetcher struct {
 	ways  []*way
 	setup func(w *way, dir string, urls []string) func() *exec.Cmd
-	count func(w *way, dir string) int // entries there
-	// settle adds a fetch before the one that finds nothing new: newsboat remembers
-	// validators only from the second fetch on.
+	count func(w *way, dir string) int // returns the number of entries in dir
+	// settle adds a fetch before the one that finds nothing new, since newsboat stores validators
+	// only from the second fetch on.
 	settle bool
-	// family says that child processes do the work, so that its own memory says nothing.
+	// family means that child processes do the work, so its own memory is not meaningful.
 	family bool
 }
 
@@ -62,11 +62,11 @@ func (b *bench) firstFetch(feeds, rounds int) {
 	var ways []*way
 	for _, f := range all {
 		for _, w := range f.ways {
-			// Every program and the server's code are in memory before anything counts.
+			// Load every program and the server's code into memory before the first round.
 			f.once(w, b.place(), s.urls[:min(feeds, 25)], s)
 			w.once = func(w *way, _ int) measurement {
-				// No directory is removed before the end: ext4 does not reuse an inode that was
-				// freed in the last minutes, and looks at each of them for a new file.
+				// No directory is removed before the end. ext4 does not reuse an inode that was
+				// freed in the last minutes, and checks each of them for a new file.
 				return f.once(w, b.place(), s.urls, s)
 			}
 			ways = append(ways, w)
@@ -75,13 +75,13 @@ func (b *bench) firstFetch(feeds, rounds int) {
 	b.compare(group{what: fmt.Sprintf("first fetch, %d × %d × %.1f kB", feeds, sizes["entries"], float64(sizes["bytes"])/1000), unit: "entries", n: n, rounds: rounds}, ways, nil)
 }
 
-// once fetches urls for the first time, and makes sure that all entries are there.
+// once fetches urls for the first time, and checks that all entries exist.
 func (f *fetcher) once(w *way, dir string, urls []string, s *origin) measurement {
 	command := f.setup(w, dir, urls)
 	m := f.run(command(), s)
 	want := len(urls) * sizes["entries"]
 	if f.settle && want > 5000 {
-		return m // newsboat counts for minutes
+		return m // to count entries takes newsboat minutes
 	}
 	if n := f.count(w, dir); n != want {
 		must.Fail("%s has %d entries, want %d; answers: %s", w.name, n, want, m.note)
@@ -99,8 +99,8 @@ func (f *fetcher) run(cmd *exec.Cmd, s *origin) measurement {
 	return m
 }
 
-// unchanged measures fetches when nothing is new: of lektor-fetch with many feeds, and
-// of the others with as many as they fetch first.
+// unchanged measures fetches with nothing new: lektor-fetch with many feeds, and the other
+// programs with as many as in a first fetch.
 func (b *bench) unchanged() {
 	if sizes["unchanged"] == 0 {
 		return
@@ -150,7 +150,7 @@ func snapshot(dir string) map[string]string {
 	return all
 }
 
-// onlyStamps makes sure that no file was written but time stamps.
+// onlyStamps checks that only time stamps were written.
 func onlyStamps(before, after map[string]string) {
 	for path, state := range after {
 		if name := filepath.Base(path); name != "checked" && name != "next" && before[path] != state {
@@ -174,7 +174,7 @@ func setupLektor(w *way, dir string, urls []string) func() *exec.Cmd {
 	return func() *exec.Cmd { return w.lektor(filepath.Join(dir, "feeds"), "lektor-fetch", "update", "--all") }
 }
 
-// setupSfeed makes sfeed_update ask conditionally as its own documentation shows.
+// setupSfeed configures sfeed_update for conditional requests, as its documentation shows.
 func setupSfeed(_ *way, dir string, urls []string) func() *exec.Cmd {
 	var rc strings.Builder
 	fmt.Fprintf(&rc, `sfeedpath="$HOME/feeds"

@@ -17,8 +17,8 @@ import (
 // lanes is the number of goroutines that write to the volume at once.
 const lanes = 8
 
-// gluster runs this program again, where a volume of GlusterFS can be made, for this row
-// alone.
+// gluster runs this program again for this row only, in namespaces in which a volume of GlusterFS
+// can be made.
 func (b *bench) gluster() {
 	if sizes["gluster"] > 0 {
 		if status := gluster.Main(context.Background()); status != 0 {
@@ -27,13 +27,13 @@ func (b *bench) gluster() {
 	}
 }
 
-// onVolume measures delivery to a volume of two replicas in memory: beside it the least
-// that could be done with the calls of an entry, and a file of each. All of GlusterFS is
-// on this machine and takes its processors, so the note says what an entry takes of whom,
-// and how many calls get to each replica.
+// onVolume measures delivery to a volume of two replicas in memory. For comparison, it measures
+// the minimum of calls for an entry, and one file for each. All of GlusterFS runs on this
+// machine, so the note has the processor time of each part for an entry, and the number of calls
+// that reach each replica.
 func (b *bench) onVolume() {
 	ctx := context.Background()
-	place := "/dev/shm" // the disk is not what is compared
+	place := "/dev/shm" // the disk is not measured
 	if _, err := os.Stat(place); err != nil {
 		place = ""
 	}
@@ -83,7 +83,7 @@ func (b *bench) onVolume() {
 // onLanes measures eight goroutines at once in a new directory of the volume.
 func onLanes(ctx context.Context, volume *gluster.Volume, at string, do func(dir string, lane int)) (m measurement) {
 	dir := must.Get(os.MkdirTemp(at, ""))
-	must.Get(volume.Calls(ctx)) // and forget them
+	must.Get(volume.Calls(ctx)) // resets the counts
 	mount, replicas := must.Get2(volume.Times())
 	begin := time.Now()
 	errs := make(chan error, lanes)

@@ -14,11 +14,11 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
-// pastEntries is how many entries an archive has.
+// pastEntries is the number of entries in an archive.
 const pastEntries = 100
 
-// history measures how long it takes to bring a feed from its archives, against the same
-// entries in one document.
+// history measures the delivery of a feed from its archives, and of the same entries in one
+// document.
 func (b *bench) history() {
 	archives := sizes["archives"]
 	if archives == 0 {
@@ -50,8 +50,8 @@ func (b *bench) history() {
 	b.compare(group{what: fmt.Sprintf("history, %d × %d × %.1f kB", archives, pastEntries, float64(sizes["bytes"])/1000), unit: "entries", n: n}, ways, nil)
 }
 
-// past makes a feed with archives, the newest linked from /feed, which has none of its
-// entries, and /all with all of them.
+// past makes a feed with archives, and a document /all with all their entries. /feed links to the
+// newest archive, and has none of its entries.
 func past(archives int) (documents map[string]string, entries int) {
 	c := newCorpus(1)
 	const head = `<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom" xmlns:fh="http://purl.org/syndication/history/1.0"><title>Past</title><id>urn:x:past</id>`

@@ -15,7 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// queries are asked of the index and of notmuch.
+// queries returns the queries for the index and for notmuch.
 func queries() []struct{ name, lektor, notmuch string } {
 	since := newest.Add(-30 * 24 * time.Hour).Format("2006-01-02")
 	return []struct{ name, lektor, notmuch string }{
@@ -27,8 +27,8 @@ func queries() []struct{ name, lektor, notmuch string } {
 	}
 }
 
-// index measures indexing and queries, against notmuch with the same texts as mail. As
-// that takes minutes for each ten thousand, it may have the newest ones alone.
+// index measures indexing and queries, and notmuch with the same texts as mail. Since notmuch
+// takes minutes for each ten thousand, it may get only the newest ones.
 func (b *bench) index() {
 	n, mailed := sizes["indexed"], min(sizes["mailed"], sizes["indexed"])
 	if n == 0 {
@@ -61,7 +61,7 @@ func (b *bench) index() {
 		return m.part(filepath.Join(w.dir, "cache/lektor/index-*"), texts)
 	})
 
-	// asking are the ways of asking an index of ours.
+	// asking returns the ways to query an index of lektor.
 	asking := func(query ...string) (ways []*way) {
 		for _, w := range ours {
 			ways = append(ways, w.asks(strings.Replace(w.name, "index", "ls -n 50", 1), w.lektor(dir, "lektor-view", append([]string{"ls", "-n", "50"}, query...)...)))
@@ -71,7 +71,7 @@ func (b *bench) index() {
 	for _, q := range queries() {
 		ways := asking("-a", q.lektor)
 		for _, w := range theirs {
-			// Mail that other programs have moved counts with new, as it does for lektor-view.
+			// With new, notmuch finds mail that other programs have moved, like lektor-view.
 			ways = append(ways, w.asks(fmt.Sprintf("notmuch search (of %d)", mailed), command(w.dir, "notmuch", "search", "--limit=50", q.notmuch)),
 				w.asks("notmuch new, search", command(w.dir, "sh", "-c", `notmuch new --quiet && exec notmuch search --limit=50 "$1"`, "sh", q.notmuch)))
 		}
@@ -79,12 +79,12 @@ func (b *bench) index() {
 	}
 	b.compare(group{what: "the newest unread, and 100 arrived", unit: "queries", n: 1, warm: true, before: func(int) {
 		arrive(dir, min(feeds, 100), sizes["bytes"])
-		// An entry of the same tick of the clock would be looked at again.
+		// An entry of the same clock tick would be read again.
 		time.Sleep(200 * time.Millisecond)
 	}}, asking("is:unread"), nil)
 }
 
-// asks returns a way, with the index of another, that takes a command each time.
+// asks returns a way that runs a command each time, with the index of another way.
 func (w *way) asks(name string, cmd *exec.Cmd) *way {
 	return &way{name: name, bin: w.bin, dir: w.dir, once: func(*way, int) measurement {
 		repeat := exec.Command(cmd.Path, cmd.Args[1:]...)
@@ -95,7 +95,7 @@ func (w *way) asks(name string, cmd *exec.Cmd) *way {
 	}}
 }
 
-// part notes how large an index is.
+// part adds the size of an index to the note.
 func (m measurement) part(glob string, texts int64) measurement {
 	var size int64
 	for _, f := range must.Get(filepath.Glob(glob)) {

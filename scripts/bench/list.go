@@ -11,8 +11,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// listed makes the lektor-dir of the rows list and tui once: short unread entries, a
-// hundred to a feed, and as many messages.
+// listed makes the lektor-dir of the rows list and tui once: short unread entries, a hundred to a
+// feed, and as many messages in maildirs.
 func (b *bench) listed() (dir, mail string) {
 	dir, mail = filepath.Join(b.dir, "listed"), filepath.Join(b.dir, "listed-mail")
 	if found, _ := filepath.Glob(dir); found == nil {
@@ -26,7 +26,7 @@ func (b *bench) listed() (dir, mail string) {
 	return dir, mail
 }
 
-// list measures the newest entries of many without the index, and mblaze with as many
+// list measures a list of the newest entries of many without the index, and mblaze with as many
 // messages.
 func (b *bench) list() {
 	if sizes["listed"] == 0 {
@@ -46,7 +46,7 @@ func (b *bench) list() {
 			must.Fail("%s lists %d, want %d", w.name, n, lines)
 		}
 		if w.bin == "" {
-			m.memory = 0 // it would be the shell's
+			m.memory = 0 // the measured memory is the shell's
 		}
 		return m
 	})

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Bench measures lektor's programs: each row of its table against other programs that do
-// the same where they are installed, against the file system's floor, or with -against
-// against older programs of lektor. README.md says how each figure is taken.
+// Bench measures lektor's programs. Each row of its table compares them with other programs that
+// do the same, if these are installed, with the floor of the file system, or with -against with
+// older programs of lektor. README.md describes the figures.
 package main
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// rows are all measurements, in the order of the table. Each is in a file of its own.
+// rows are all measurements, in the order of the table. Each is in a separate file.
 var rows = []struct {
 	name    string
 	measure func(b *bench)
@@ -49,7 +49,7 @@ var rows = []struct {
 	{"start", (*bench).start},
 }
 
-// sizes are how much of each thing there is; -n changes them, and 0 leaves it out.
+// sizes are the sizes of the measurements. -n changes them, and 0 omits a measurement.
 var sizes = map[string]int{
 	"feeds": 500, "large": 2000, "unchanged": 10000, "entries": 20, "bytes": 2500, "jobs": 16, "archives": 100,
 	"listed": 100_000, "indexed": 100_000, "mailed": 20_000, "updates": 100, "subscribers": 10_000, "registrations": 5000,
@@ -58,7 +58,7 @@ var sizes = map[string]int{
 
 type bench struct {
 	bin, against string // directories of programs
-	dir          string // everything is in it
+	dir          string // directory of all files
 	rounds       int
 	groups       []*group
 }
@@ -116,8 +116,8 @@ func run() {
 	must.Do(b.print())
 }
 
-// interrupted waits for a signal, and removes what was made before it ends the program.
-// The measurements until then are on standard error.
+// interrupted waits for a signal, and then removes all files and ends the program. The
+// measurements so far are on standard error.
 func (b *bench) interrupted() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -140,7 +140,7 @@ func setSize(text string) error {
 	return err
 }
 
-// describe names the machine and the file system, which matter most.
+// describe returns the machine and the file system, which have the greatest effect.
 func describe(dir string) string {
 	fs, err := exec.Command("stat", "-f", "-c", "%T", dir).Output()
 	if err != nil {
@@ -149,13 +149,13 @@ func describe(dir string) string {
 	return fmt.Sprintf("%s, %d × %s/%s", bytes.TrimSpace(fs), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
 }
 
-// way is one of the ways that a group compares: programs of ours, of others, or a floor.
+// way is one of the ways that a group compares: programs of lektor, other programs, or a floor.
 type way struct {
 	name string
-	bin  string // directory of the programs, for programs of ours
-	dir  string // its own
+	bin  string // directory of lektor's programs
+	dir  string // directory for its files
 	n    int    // if not 0, used instead of the group's
-	// once runs it once, and returns the result.
+	// once runs the way once, and returns the result.
 	once func(w *way, round int) measurement
 }
 
@@ -169,15 +169,15 @@ type measurement struct {
 // group is a comparison of ways.
 type group struct {
 	what, unit string
-	n          int // how many of the unit a round has
-	rounds     int // 0: as the user says
+	n          int // number of units in a round
+	rounds     int // 0 means the number that the user chose
 	warm       bool
-	before     func(round int) // each round
+	before     func(round int) // called before each round
 	ways       []*way
 	rounded    [][]measurement // the rounds of each way
 }
 
-// ours are the ways of lektor's own programs: one, or with -against two.
+// ours returns the ways of lektor's own programs: one, or two with -against.
 func (b *bench) ours(name string) []*way {
 	var ways []*way
 	for _, bin := range []string{b.bin, b.against} {
@@ -197,7 +197,7 @@ func (b *bench) ours(name string) []*way {
 	return ways
 }
 
-// other returns the way of another program, none if it is not installed or not compared.
+// other returns the way of another program, or none if it is not installed or not compared.
 func (b *bench) other(name string, programs ...string) []*way {
 	if b.against != "" {
 		return nil
@@ -214,8 +214,8 @@ func (b *bench) other(name string, programs ...string) []*way {
 // place makes a directory.
 func (b *bench) place() string { return must.Get(os.MkdirTemp(b.dir, "")) }
 
-// compare measures ways by turns, another one first in each round, and adds a group to
-// the table.
+// compare measures the ways in turns, in each round beginning with another one, and adds a group
+// to the table.
 func (b *bench) compare(g group, ways []*way, once func(w *way, round int) measurement) *group {
 	g.ways, g.rounded = ways, make([][]measurement, len(ways))
 	if g.rounds == 0 {
@@ -242,14 +242,14 @@ func (b *bench) compare(g group, ways []*way, once func(w *way, round int) measu
 		}
 	}
 	b.groups = append(b.groups, &g)
-	// A row that fails later, or a signal, leaves this.
+	// Print this now, in case a later row fails or a signal ends the program.
 	for i, w := range ways {
 		fmt.Fprintf(os.Stderr, "bench: %s: %s: %s\n", g.what, w.name, show(middle(g.rounded[i]).time))
 	}
 	return &g
 }
 
-// middle is the median by time of the rounds of a way, with the most memory of them all.
+// middle returns the round of a way with the median time, with the greatest memory of all rounds.
 func middle(all []measurement) measurement {
 	all = slices.SortedFunc(slices.Values(all), func(a, b measurement) int { return int(a.time - b.time) })
 	m := all[len(all)/2]
@@ -259,8 +259,9 @@ func middle(all []measurement) measurement {
 	return m
 }
 
-// print writes the table. The ratio is how many times as fast the first way of a group is,
-// or, on a line of old programs, the new ones of the line above.
+// print writes the table. The ratio of a line compares the first way of the group with it: how
+// many times as fast the first way is. On a line of old programs it compares the new programs of
+// the line above.
 func (b *bench) print() error {
 	out := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(out, "measured\tprogram\ttime\trate\tratio\tprocessor\tmemory\t")
@@ -295,7 +296,7 @@ func show(d time.Duration) string {
 	return fmt.Sprintf("%.2f s", d.Seconds())
 }
 
-// command is one of a program that must not see the user's own feeds.
+// command returns a command of a program that must not see the user's own feeds.
 func command(home, path string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...)
 	cmd.Env = []string{
@@ -306,17 +307,17 @@ func command(home, path string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// lektor is a command of ours on a lektor-dir.
+// lektor returns a command of lektor on a lektor-dir.
 func (w *way) lektor(feeds, program string, args ...string) *exec.Cmd {
 	return command(w.dir, filepath.Join(w.bin, program), append([]string{"--dir", feeds}, args...)...)
 }
 
-// longest is how long a command may take.
+// longest is the maximum time of a command.
 const longest = 3 * time.Hour
 
 // take runs a command to its end and returns its measurement and its output.
 func take(cmd *exec.Cmd) (m measurement, printed []byte) {
-	// Files that others have left to be written must not be written now.
+	// Write unwritten data of earlier commands before the measurement.
 	exec.Command("sync").Run()
 	var out, said bytes.Buffer
 	if cmd.Stdout, cmd.Stderr = &out, &said; cmd.Env == nil {
@@ -372,7 +373,7 @@ func memory(pid int) int64 {
 	return 0
 }
 
-// parallel calls f for each of n things, on all processors.
+// parallel calls f for 0 to n-1, on all processors.
 func parallel(n int, f func(i int)) {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))

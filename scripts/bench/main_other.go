@@ -8,6 +8,6 @@ import (
 )
 
 func main() {
-	fmt.Fprintln(os.Stderr, "bench: it measures on Linux alone")
+	fmt.Fprintln(os.Stderr, "bench: it measures on Linux only")
 	os.Exit(1)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// origin serves generated feeds, each at an address of its own, and counts the answers.
+// origin serves generated feeds, each at a separate address, and counts the answers.
 type origin struct {
 	*http.Server
 	urls      []string
@@ -25,7 +25,7 @@ type origin struct {
 	responses map[int]int
 }
 
-// document is a feed, made in advance: the reader is measured.
+// document is a feed. It is made in advance, since the server must not slow down the measurement.
 type document struct {
 	etag, contentType string
 	text              []byte
@@ -34,7 +34,7 @@ type document struct {
 func serve(feeds, entries, size int) *origin {
 	s := &origin{responses: map[int]int{}, documents: map[string]*document{}}
 	s.Server = &http.Server{Handler: s}
-	// One listener for all addresses costs the server least.
+	// One listener for all addresses is the cheapest for the server.
 	l := must.Get(net.Listen("tcp4", ":0"))
 	for i := range feeds {
 		host := fmt.Sprintf("127.7.%d.%d:%d", i/250, i%250+1, l.Addr().(*net.TCPAddr).Port)
@@ -87,7 +87,7 @@ func (s *origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(counted{w, s}, r)
 		return
 	}
-	w.Header()["Date"] = nil // a fetcher would note the server's clock
+	w.Header()["Date"] = nil // a fetcher would store the server's time
 	w.Header().Set("ETag", doc.etag)
 	w.Header().Set("Content-Type", doc.contentType)
 	http.ServeContent(counted{w, s}, r, "", newest, bytes.NewReader(doc.text))

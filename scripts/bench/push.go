@@ -27,8 +27,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// push measures lektor-cloudd: how long it takes from a publisher's file to the line that
-// a reader sees, how long a hub takes to notify many, and how long a listener to register
+// push measures lektor-cloudd: the time from a publisher's file to the line that a reader sees,
+// the time in which a hub notifies many subscribers, and the time in which a listener registers
 // many feeds.
 func (b *bench) push() {
 	b.latency(sizes["updates"], 300*time.Millisecond, "one after the other", "--cooldown", "0")
@@ -82,7 +82,7 @@ func (w *way) hub(dir string) (*program, string) {
 	return p, addr
 }
 
-// wait waits for what a program does.
+// wait waits until ok returns true.
 func wait(what string, within time.Duration, p *program, ok func() bool) {
 	for end := time.Now().Add(within); !ok(); time.Sleep(200 * time.Microsecond) {
 		if time.Now().After(end) {
@@ -91,14 +91,14 @@ func wait(what string, within time.Duration, p *program, ok func() bool) {
 	}
 }
 
-// freePort returns an address on loopback that nobody has.
+// freePort returns a free address on loopback.
 func freePort() string {
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
 	must.Do(l.Close())
 	return l.Addr().String()
 }
 
-// loop is the whole way of an update: a publisher, who writes and pings; the hub, the
+// loop is the complete path of an update: a publisher who writes and pings, the hub, the
 // listener, the fetcher, and the program that prints a line for the reader.
 type loop struct {
 	way       *way
@@ -120,7 +120,7 @@ func newLoop(w *way, where string, listen ...string) *loop {
 	l.server = must.Get(server.New("127.0.0.1"))
 	host, port := must.Get2(net.SplitHostPort(addr))
 	l.server.Handle("/feed", func(rw http.ResponseWriter, r *http.Request) {
-		// The newest twenty, as feeds have.
+		// Like most feeds, it has the newest twenty entries.
 		last := int(l.entries.Load())
 		first := max(1, last-19)
 		doc := server.RSS("News", first, last-first+1)
@@ -149,7 +149,7 @@ func newLoop(w *way, where string, listen ...string) *loop {
 	return l
 }
 
-// await waits until a line was printed.
+// await waits until a line is printed.
 func (l *loop) await(title string) {
 	timer := time.NewTimer(20 * time.Second)
 	defer timer.Stop()
@@ -165,7 +165,7 @@ func (l *loop) await(title string) {
 	}
 }
 
-// update writes, pings, and waits for the line.
+// update writes and pings, and returns the time until the line.
 func (l *loop) update() time.Duration {
 	n := l.entries.Add(1)
 	begin := time.Now()
@@ -209,8 +209,8 @@ func (b *bench) latency(n int, pause time.Duration, what string, listen ...strin
 	}
 }
 
-// subscribers measures a hub with many subscribers of one feed: first they register, then
-// all are notified.
+// subscribers measures a hub with many subscribers of one feed: the registrations, and the
+// notifications.
 func (b *bench) subscribers(n int) {
 	if n == 0 {
 		return

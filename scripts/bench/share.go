@@ -13,8 +13,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// share measures lektor-share: the first synchronisation of all marks, one without
-// changes, one after a single change, and a peer that reads them.
+// share measures lektor-share: the first sync of all marks, a sync without changes, a sync after
+// a single change, and a peer that reads them.
 func (b *bench) share() {
 	n := sizes["marks"]
 	if n == 0 {
@@ -34,7 +34,7 @@ func (b *bench) share() {
 			}
 		}
 	}
-	// Both lektor-dirs of each way are in the cache before the first measurement.
+	// Load both lektor-dirs of each way into the cache before the first measurement.
 	for _, w := range ways {
 		readAll(w.dir)
 	}

@@ -24,15 +24,15 @@ import (
 // newest is the date of the newest entry, and the Last-Modified of every document.
 var newest = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// The phrase is in one entry of a hundred, and its words in all of these and in many
-// others; rareWord is in one of ten thousand, frequentWord in one of five.
+// The phrase is in one entry of a hundred, and its words are in these and many other entries.
+// rareWord is in one entry of ten thousand, frequentWord in one of five.
 const (
 	rareWord, frequentWord = "quokka", "weather"
 	phraseWords            = "harbour lantern"
 )
 
-// corpus makes texts whose words are as unequal as those of a language: the word of rank
-// n comes 1/n times as often as the first.
+// corpus generates texts with the word frequencies of a language: the word of rank n occurs 1/n
+// times as often as the first.
 type corpus struct {
 	random *rand.Rand
 	zipf   *rand.Zipf
@@ -43,7 +43,7 @@ func newCorpus(seed uint64) *corpus {
 	return &corpus{random, rand.NewZipf(random, 1.05, 3, 400_000)}
 }
 
-// word spells a rank: frequent words are short.
+// word returns a random word. Frequent words are short.
 func (c *corpus) word() string {
 	syllables := [...]string{"ta", "re", "ni", "so", "lü", "mek", "por", "den", "wi", "cha", "gra", "fel", "ost", "un", "bri", "za"}
 	var b strings.Builder
@@ -53,7 +53,7 @@ func (c *corpus) word() string {
 	return b.String()
 }
 
-// title returns some words of text, with the number of the entry.
+// title returns a title with some words and the number of the entry.
 func (c *corpus) title(i int) string {
 	return fmt.Sprintf("Entry %d: %s & %s, %s", i, c.word(), c.word(), c.word())
 }
@@ -83,18 +83,18 @@ func (c *corpus) body(i, size int) string {
 	return b.String()
 }
 
-// library is a lektor-dir of generated entries, and of maildirs with the same texts.
+// library describes a lektor-dir of generated entries, and maildirs with the same texts.
 type library struct {
 	feeds, entries, size int
 	age                  func(i int) time.Duration // age of entry i
 	read                 func(i int) bool
-	mail                 string // if not "", a directory of a maildir for each feed
-	mailed               int    // how many of the newest are there
+	mail                 string // if not "", the directory for maildirs, one for each feed
+	mailed               int    // number of newest entries in the maildirs
 }
 
 func feedID(f int) string { return fmt.Sprintf("http://feed%d.example/", f) }
 
-// make makes the lektor-dir, and returns the bytes of its texts, and of the mail's.
+// make makes the lektor-dir, and returns the number of bytes of its texts, and of the mail's.
 func (l library) make(dir string) (texts, mailed int64) {
 	var mu sync.Mutex
 	deliver(dir, l.feeds, func(f int) (*lektordir.Feed, []stage.Item) {
@@ -139,7 +139,7 @@ func number(title string) (i int) {
 	return i
 }
 
-// message writes the message of an entry into a maildir.
+// message writes an entry as a message into a maildir.
 func message(box string, i int, e *lektordir.Entry, read bool) {
 	for _, sub := range []string{"cur", "new", "tmp"} {
 		must.Do(os.MkdirAll(filepath.Join(box, sub), 0o700))
@@ -164,7 +164,7 @@ func arrive(dir string, n, size int) {
 	})
 }
 
-// itemOf is an entry of a document.
+// itemOf returns an entry as an item of a document.
 func itemOf(e lektordir.Entry) stage.Item {
 	return stage.Item{
 		GUID: e.ID, Title: e.Title, Link: e.Link, PubDate: e.PubDate, Text: string(e.Content), Type: e.Type,
@@ -172,7 +172,7 @@ func itemOf(e lektordir.Entry) stage.Item {
 	}
 }
 
-// deliver delivers the entries of n feeds as a fetcher does that fetches them all.
+// deliver delivers the entries of n feeds, as a fetcher does in a run over all of them.
 func deliver(dir string, n int, feed func(f int) (*lektordir.Feed, []stage.Item)) {
 	d := must.Get(lektordir.Create(dir, nil))
 	w := must.Get(feedstate.NewWriter(d, commit.Options{Delay: 250 * time.Millisecond}))

@@ -15,14 +15,13 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/terminal"
 )
 
-// By the cursor one sees that a key was answered: it is hidden, but in a line that is
-// typed.
+// The cursor shows that a key was answered: it is hidden, except while a line is typed.
 const (
 	cursorShown  = "\x1b[?25h"
 	cursorHidden = "\x1b[?25l"
 )
 
-// drawn is what a program draws on a terminal.
+// drawn is the output of a program on a terminal.
 type drawn struct {
 	*os.File
 	mu  sync.Mutex
@@ -42,7 +41,7 @@ func (d *drawn) read() {
 	}
 }
 
-// wait waits until the screen is as it should be, and returns the time at which it was.
+// wait waits until done returns true for the output, and returns the time of that.
 func (d *drawn) wait(what string, done func(out []byte) bool) time.Time {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(200 * time.Microsecond) {
 		d.mu.Lock()
@@ -52,13 +51,13 @@ func (d *drawn) wait(what string, done func(out []byte) bool) time.Time {
 			return time.Now()
 		}
 	}
-	must.Fail("the reader draws no %s in a minute, but\n%q", what, d.out.Bytes())
+	must.Fail("the reader does not draw %s within a minute; it draws\n%q", what, d.out.Bytes())
 	return time.Time{}
 }
 
-// tui measures the full-screen reader on the lektor-dir of the lists: how long it takes
-// to the first screen, without an index and with one, and how long to answer a key while
-// entries are delivered.
+// tui measures the full-screen reader on the lektor-dir of the row list: the time to the first
+// screen, without an index and with one, and the time to answer a key while entries are
+// delivered.
 func (b *bench) tui() {
 	n := sizes["listed"]
 	if n == 0 {
@@ -86,8 +85,8 @@ func (b *bench) tui() {
 	})
 }
 
-// read starts the reader and, while entries are delivered, presses keys. It returns what
-// the first screen took, and each key.
+// read starts the reader, and presses keys while entries are delivered. It returns the times of
+// the first screen and of each key.
 func (w *way) read(dir string, press int) (m measurement, keys []time.Duration) {
 	cmd := w.lektor(dir, "lektor-view", "tui")
 	began := time.Now()
@@ -118,7 +117,7 @@ func (w *way) read(dir string, press int) (m measurement, keys []time.Duration) 
 	return m, keys
 }
 
-// press presses keys, each when the one before was answered.
+// press presses keys, each after the one before was answered.
 func (d *drawn) press(n int) []time.Duration {
 	var took []time.Duration
 	for i := range n {
@@ -132,7 +131,7 @@ func (d *drawn) press(n int) []time.Duration {
 			return bytes.LastIndex(out, []byte(cursorShown)) > bytes.LastIndex(out, []byte(cursorHidden)) == shown
 		})
 		took = append(took, at.Sub(began))
-		time.Sleep(30 * time.Millisecond) // nobody types faster
+		time.Sleep(30 * time.Millisecond) // no user types faster
 	}
 	return took
 }

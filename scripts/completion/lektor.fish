@@ -1,10 +1,10 @@
-# fish completion of lektor's programs, which say themselves what a word may become.
-# fish quotes it.
+# fish completion of lektor's programs. The programs print the candidates, and fish quotes
+# them.
 function __lektor_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct)
     set -l program (string replace -r '.*/' '' -- $words[1])
-    # As it would be without its quotes.
+    # Pass the word without its quotes.
     set current (string unescape -- $current; or string replace -ra '[\'"\\\\]' '' -- $current)
     set -l candidates (command $program __complete words $words[2..-1] $current 2>/dev/null)
     if test (count $candidates) -eq 0

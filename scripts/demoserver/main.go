@@ -19,7 +19,7 @@ import (
 //go:embed feeds
 var feeds embed.FS
 
-// types are what servers say about such documents, right or (the last) wrong.
+// types are the content types of the documents, as servers send them. The last one is wrong.
 var types = map[string]string{
 	".rss":  "application/rss+xml; charset=utf-8",
 	".atom": "application/atom+xml",

@@ -32,26 +32,26 @@ type crowd struct {
 	*env
 	dir, self, scripts string
 
-	// second is the lektor-dir in the mount of another machine, on which processes of
-	// another host work; third returns it in a mount that is made by the call. On a
-	// disk of this machine they are "" and nil.
+	// second is the lektor-dir in the mount of another machine, for processes of another host.
+	// third makes a further mount and returns the lektor-dir in it. On a local disk they are ""
+	// and nil.
 	second string
 	third  func() string
 
 	feeds *feeds
-	// isolationErr says why no process can have a host name and process numbers of
-	// its own; nil if it can.
+	// isolationErr is the reason why processes cannot have their own host name and process
+	// numbers; nil if they can.
 	isolationErr error
 
 	account
-	put    int             // entries that the lane of puts has put
-	wanted []string        // kinds that are to run, however long that takes
-	tried  map[string]bool // removed halfway by rm -r, and carried off by somebody meanwhile
+	put    int             // number of entries put by the lane of puts
+	wanted []string        // kinds that must run, however long this takes
+	tried  map[string]bool // entries that rm -r removed partly and that another process moved meanwhile
 }
 
-// account holds what the processes did, and the findings.
+// account holds the record of processes, and the findings.
 type account struct {
-	mu       sync.Mutex // also for put and tried
+	mu       sync.Mutex // also guards put and tried
 	kinds    []string
 	stats    map[string]*stat
 	findings map[string]int
@@ -64,7 +64,7 @@ type stat struct {
 	statuses     map[int]int
 }
 
-// newCrowd prepares a lektor-dir, on one file system or as hosts have it on a volume.
+// newCrowd prepares a lektor-dir, on one file system or on a volume that several hosts mount.
 func newCrowd(ctx context.Context, e *env) *crowd {
 	work := filepath.Join(e.work, fmt.Sprintf("crowd-%d", e.serial.Add(1)))
 	must.Do(os.Mkdir(work, 0o777))
@@ -94,7 +94,7 @@ func newCrowd(ctx context.Context, e *env) *crowd {
 	return c
 }
 
-// subscribe makes the lektor-dir.
+// subscribe makes the lektor-dir, with its subscriptions.
 func (c *crowd) subscribe() {
 	run := func(args ...string) {
 		if o := c.run(process{kind: "add, set", argv: append([]string{c.fetch}, args...), silent: regexp.MustCompile(`: subscribed \(`)}); o.status != 0 {
@@ -110,13 +110,12 @@ func (c *crowd) subscribe() {
 		}
 		run("add", "--no-fetch", "--as-is", f.id)
 		run("set", f.id, "on-update", f.policy)
-		// Shorter than the command takes one.
+		// The command refuses intervals this short.
 		must.Do(os.WriteFile(filepath.Join(c.dir, "src", f.hash, "etc/fetch/interval"), []byte("1s\n"), 0o666))
 	}
 }
 
-// namespaces returns an error if processes cannot have a host name and process numbers
-// of their own.
+// namespaces returns an error if processes cannot have their own host name and process numbers.
 func namespaces() error {
 	if runtime.GOOS != "linux" {
 		return errors.New("there are no namespaces")
@@ -132,17 +131,17 @@ func namespaces() error {
 	return nil
 }
 
-// otherHost is the name of the host that processes are on which run apart.
+// otherHost is the host name of isolated processes.
 const otherHost = "crowd-apart"
 
-// apart makes a command run on what looks to it like another host, with the
-// process number 1: one that all such processes share.
+// apart returns a command that runs with another host name, and with process number 1, which all
+// such processes have.
 func apart(argv []string) []string {
 	return append([]string{"unshare", "--uts", "--pid", "--fork", "--kill-child", "sh", "-c",
 		`echo ` + otherHost + ` >/proc/sys/kernel/hostname && exec "$@"`, "sh"}, argv...)
 }
 
-// somewhere is apart for every other command, where that can be.
+// somewhere returns the result of apart for every other command, if isolation is possible.
 func (c *crowd) somewhere(rnd *rand.Rand, argv ...string) []string {
 	if c.isolationErr != nil || rnd.IntN(2) == 0 {
 		return argv
@@ -150,28 +149,28 @@ func (c *crowd) somewhere(rnd *rand.Rand, argv ...string) []string {
 	return apart(argv)
 }
 
-// find counts a finding: something that must not be.
+// find counts a finding: something that must not happen.
 func (c *crowd) find(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.findings[fmt.Sprintf(format, args...)]++
 }
 
-// process is what is run.
+// process is a command of the crowd.
 type process struct {
 	kind  string
 	argv  []string
 	stdin string
 	env   []string
-	// after so long, or when ctx ends, it is sent the signal.
+	// After this time, or when ctx ends, the signal is sent.
 	signal syscall.Signal
 	after  time.Duration
 	ctx    context.Context
-	fails  bool           // it may end with status 1, if it says why
-	silent *regexp.Regexp // other messages that are fine
+	fails  bool           // status 1 is allowed, with a message
+	silent *regexp.Regexp // other messages that are allowed
 }
 
-// elsewhere reports whether it is one of another host.
+// elsewhere reports whether the process runs on another host.
 func (p process) elsewhere() bool {
 	return p.argv[0] == "unshare" || slices.ContainsFunc(p.env, func(v string) bool {
 		host, ok := strings.CutPrefix(v, "CROWD_HOST=")
@@ -179,19 +178,19 @@ func (p process) elsewhere() bool {
 	})
 }
 
-// ended is how a process ended; the status is -1 for one that a signal killed.
+// ended is the end of a process. The status is -1 if a signal killed it.
 type ended struct {
 	status         int
 	stdout, stderr string
 }
 
-// lines are the lines of what a process printed, without an unfinished one.
+// lines returns the lines of standard output, without an unfinished one.
 func (o ended) lines() []string {
 	whole := o.stdout[:strings.LastIndexByte(o.stdout, '\n')+1]
 	return strings.FieldsFunc(whole, func(r rune) bool { return r == '\n' })
 }
 
-// run runs a process, and judges its status and messages.
+// run runs a process, and checks its status and messages.
 func (c *crowd) run(p process) ended {
 	at := c.dir
 	if c.second != "" && p.elsewhere() {
@@ -216,10 +215,10 @@ func (c *crowd) run(p process) ended {
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(cmp.Or(p.signal, syscall.SIGKILL)) }
-	cmd.WaitDelay = hang // and then it is killed
+	cmd.WaitDelay = hang // after this it is killed
 	err := cmd.Run()
 	if cmd.ProcessState == nil && ctx.Err() != nil {
-		return ended{status: -1} // it was to stop before it began
+		return ended{status: -1} // ctx ended before the process began
 	}
 	o := ended{stdout: stdout.String(), stderr: stderr.String()}
 	if cmd.ProcessState == nil || errors.Is(err, exec.ErrWaitDelay) {
@@ -236,7 +235,7 @@ func (c *crowd) run(p process) ended {
 	return o
 }
 
-// harmlessMessages match the messages that are no findings, with a function that notes them.
+// harmlessMessages match messages that are not findings. The function records them as evidence.
 var harmlessMessages = []struct {
 	form  *regexp.Regexp
 	claim func(e *evidence, m []string)
@@ -253,15 +252,15 @@ var harmlessMessages = []struct {
 	{regexp.MustCompile(`^lektor-view: hint: (it was removed, or never existed|use that one, or run lektor-view ls.*)$`), nil},
 	{regexp.MustCompile(`^lektor-view: warning: (\S+): it has no (?:file )?(?:title|id|content|feed); skipped$`), mangle},
 	{regexp.MustCompile(`^lektor-view: (\S+): it has no (?:file )?(?:title|id|content|feed)$`), mangle}, // by next
-	// A fetcher of another host may remove an entry that is put aside at the same time.
+	// A fetcher of another host may remove an entry in tmp/ at the same time.
 	{regexp.MustCompile(`^rm: cannot remove 'tmp/\S+;gone(/\w+)?': Stale file handle$`), nil},
-	// A mount still shows for a second an entry that another host has moved away.
+	// For a second, a mount may still show an entry that another host has moved.
 	{regexp.MustCompile(`^mv: cannot move 'new/\S+' to '(?:cur|tmp)/\S+': Stale file handle$`), nil},
 	{regexp.MustCompile(`^lektor-digest: \./(\S+) is not a whole entry$`), mangle},
 }
 
-// deny notes an entry that a viewer did not find. A mount of GlusterFS may miss for a
-// second that another host has moved one: lektor(7), "On many machines".
+// deny records that a viewer did not find an entry. For a second, a mount of GlusterFS may not
+// see that another host has moved one: lektor(7), "On many machines".
 func deny(e *evidence, m []string) {
 	if !gluster.Inside() {
 		e.denied[keyOf(m[1])] = true
@@ -270,13 +269,13 @@ func deny(e *evidence, m []string) {
 
 func mangle(e *evidence, m []string) { e.broken[keyOf(m[1])] = true }
 
-// keyOf returns feed/unique of a path.
+// keyOf returns the feed and the unique name in a path, as feed/unique.
 func keyOf(path string) string {
 	unique, _, _ := strings.Cut(filepath.Base(path), ";")
 	return filepath.Base(filepath.Dir(path)) + "/" + unique
 }
 
-// judge looks at how a process ended and what it said.
+// judge checks the status and the messages of a process.
 func (c *crowd) judge(p process, o ended) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -288,7 +287,7 @@ func (c *crowd) judge(p process, o ended) {
 	}
 	s.runs++
 	if o.status == -1 && p.signal != 0 {
-		// By SIGTERM, too, when it came before the program was ready for it.
+		// SIGTERM may come before the program handles it.
 		s.killed++
 	} else {
 		s.statuses[o.status]++
@@ -313,7 +312,7 @@ lines:
 	}
 }
 
-// printed notes the entries that a fetcher says to have delivered.
+// printed records the entries that a fetcher printed as delivered.
 func (c *crowd) printed(o ended) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -322,7 +321,7 @@ func (c *crowd) printed(o ended) {
 	}
 }
 
-// removed notes entries that a viewer says to have removed.
+// removed records entries that a viewer printed as removed.
 func (c *crowd) removed(hides bool, paths ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -334,8 +333,7 @@ func (c *crowd) removed(hides bool, paths ...string) {
 	}
 }
 
-// at runs f again and again until ctx ends, after pauses of that length on
-// average.
+// at calls f repeatedly until ctx ends, with pauses of this average length.
 func at(ctx context.Context, rnd *rand.Rand, pause time.Duration, f func()) {
 	for ctx.Err() == nil {
 		f()
@@ -346,8 +344,7 @@ func at(ctx context.Context, rnd *rand.Rand, pause time.Duration, f func()) {
 	}
 }
 
-// report prints what was done, and what was found, and returns the number of
-// findings.
+// report prints the runs and the findings, and returns the number of findings.
 func (c *crowd) report() int {
 	for _, kind := range c.kinds {
 		s := c.stats[kind]
@@ -366,13 +363,13 @@ func (c *crowd) report() int {
 	return len(c.findings)
 }
 
-// crowd lets a crowd work for a time, and returns how much was found.
+// crowd lets a crowd work for a time, and returns the number of findings.
 func (e *env) crowd(ctx context.Context, seed uint64, long, grows time.Duration) int {
 	c := newCrowd(ctx, e)
 	defer c.feeds.server.Close()
 	fmt.Println("crowd: seed", seed)
 	if c.second != "" {
-		// Before the crowd, which leaves nothing idle.
+		// Run this before the crowd, which uses all processors.
 		must.Do(oneAsks(ctx, c.fetch, c.self, [2]string{c.dir + "-hosts", c.second + "-hosts"}, 40, 5))
 	}
 	if c.isolationErr != nil {

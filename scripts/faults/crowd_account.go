@@ -20,31 +20,30 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// ref names an entry among all feeds.
+// ref returns the name of an entry, unique across feeds.
 func (x *entry) ref() string { return x.Feed + "/" + x.Unique }
 
 // line is a line of a journal.
 type line struct{ identity, content, unique, replaces string }
 
-// evidence is what is found at the end of a run, and what was said during it.
-// Entries are named by feed/unique.
+// evidence is the state at the end of a run, and the reports of processes during it. Entries are
+// named by feed/unique.
 type evidence struct {
 	feeds    []*feed
 	entries  []*entry
 	journals map[string][]line
 
-	removed map[string]int  // how many viewers say that they removed it
+	removed map[string]int  // number of viewers that reported its removal
 	hidden  map[string]bool // removed by lektor-view, which removes the older versions with it
-	printed map[string]int  // how many fetchers say that they delivered it
-	denied  map[string]bool // a viewer said that it is not there any more
-	broken  map[string]bool // a viewer said that it is not whole
+	printed map[string]int  // number of fetchers that reported its delivery
+	denied  map[string]bool // a viewer reported that it does not exist
+	broken  map[string]bool // a viewer reported that it is incomplete
 
 	clock     string // hash of the clock's feed
-	clockRuns int    // how many entries it says to have delivered
+	clockRuns int    // number of entries that the clock reported as delivered
 }
 
-// gather reads a lektor-dir without its help. A journal or an entry that cannot be one is
-// an error.
+// gather reads a lektor-dir without the code of lektor. An invalid journal or entry is an error.
 func (e *evidence) gather(path string) {
 	e.entries = read(path)
 	e.journals = readJournals(path)
@@ -64,18 +63,18 @@ func readJournals(path string) map[string][]line {
 	return all
 }
 
-// parseLine reads a line of a journal, with its newline.
+// parseLine parses a line of a journal, with its newline.
 func parseLine(text string) (line, error) {
 	body, ended := strings.CutSuffix(text, "\n")
 	f := strings.Split(body, " ")
 	if !ended || len(f) != 6 {
-		return line{}, fmt.Errorf("line %q is no line of a journal", text)
+		return line{}, fmt.Errorf("line %q is not a line of a journal", text)
 	}
 	sum := crc32.Checksum([]byte(body[:len(body)-8]), crc32.MakeTable(crc32.Castagnoli))
 	if f[5] != fmt.Sprintf("%08x", sum) {
 		return line{}, fmt.Errorf("line %q: its checksum is %08x", text, sum)
 	}
-	// The identity in the name is left out where it is that of the line.
+	// The identity in the name is omitted if it is that of the line.
 	l := line{identity: f[0], content: f[2], unique: strings.Replace(f[3], "I.", "I"+f[0]+".", 1), replaces: f[4]}
 	if l.replaces == "-" {
 		l.replaces = ""
@@ -83,8 +82,8 @@ func parseLine(text string) (line, error) {
 	return l, nil
 }
 
-// check accounts for every entry: each is delivered once and whole, and is there
-// or was removed by somebody who says so.
+// check accounts for every entry: each was delivered once and completely, and exists or was
+// reported as removed.
 func (e *evidence) check() []error {
 	var bad []error
 	fail := func(format string, args ...any) { bad = append(bad, fmt.Errorf(format, args...)) }
@@ -140,7 +139,7 @@ type accounts struct {
 	there    map[string][]*entry
 	lines    []line
 	byUnique map[string]line
-	versions map[line]version // by identity and content alone
+	versions map[line]version // versions by identity and content only
 	bad      []error
 }
 
@@ -164,7 +163,7 @@ func (e *evidence) checkFeed(f *feed, entries []*entry, there map[string][]*entr
 	}
 	a.whole(entries)
 	count := a.journaled()
-	// An entry that a fetcher reported as delivered is in the journal.
+	// An entry that a fetcher reported as delivered must be in the journal.
 	first := map[int]bool{}
 	for v := range count {
 		first[v.entry] = true
@@ -183,7 +182,7 @@ func (a *accounts) version(l line) (version, bool) {
 	return v, ok
 }
 
-// whole checks that each entry that is there is whole, there once, and in the journal.
+// whole checks that each existing entry is complete, exists once, and is in the journal.
 func (a *accounts) whole(entries []*entry) {
 	f := a.f
 	seen := map[version]*entry{}
@@ -209,8 +208,8 @@ func (a *accounts) whole(entries []*entry) {
 	}
 }
 
-// gone reports whether a viewer said that it removed the entry that a line delivered, or
-// removed a newer version with its older ones.
+// gone reports whether a viewer reported the removal of the entry of a line, or of a newer
+// version, with which its older versions are removed.
 func (a *accounts) gone(l line) bool {
 	if a.removed[a.f.hash+"/"+l.unique] > 0 {
 		return true
@@ -221,13 +220,13 @@ func (a *accounts) gone(l line) bool {
 	})
 }
 
-// journaled checks that each entry that the journal names is there, or was removed, and
-// counts how often each version was delivered.
+// journaled checks that each entry in the journal exists or was removed, and returns the number
+// of deliveries of each version.
 func (a *accounts) journaled() map[version]int {
 	f := a.f
 	count := map[version]int{}
-	accounted := map[int]int{} // versions of an entry that are there, or were removed
-	delivered := map[int]int{} // versions of it in the journal
+	accounted := map[int]int{} // number of versions of an entry that exist or were removed
+	delivered := map[int]int{} // number of versions of an entry in the journal
 	for _, l := range a.lines {
 		v, ok := a.version(l)
 		if !ok {
@@ -268,8 +267,8 @@ func (a *accounts) journaled() map[version]int {
 
 var titleForm = regexp.MustCompile(`^Entry (\d+) of (\S+), version (\d+)\n$`)
 
-// versionOf returns the version that an entry is; the error is for one that is not
-// what the server served.
+// versionOf returns the version of an entry. It fails if the entry differs from what the server
+// served.
 func (f *feed) versionOf(x *entry) (version, error) {
 	m := titleForm.FindStringSubmatch(x.Files["title"])
 	if m == nil || m[2] != f.name {
@@ -285,7 +284,7 @@ func (f *feed) versionOf(x *entry) (version, error) {
 	for _, name := range slices.Sorted(maps.Keys(x.Files)) {
 		got := x.Files[name]
 		if name == "extras" {
-			got, _ = testdir.TakeReplaces(got) // a unique name, which the journal holds
+			got, _ = testdir.TakeReplaces(got) // a unique name, which is in the journal
 		}
 		if data, ok := want[name]; !ok || data != got {
 			return v, fmt.Errorf("%s is %.80q, not %.80q", name, got, data)
@@ -299,8 +298,8 @@ func (f *feed) versionOf(x *entry) (version, error) {
 	return v, nil
 }
 
-// checkClock accounts for the entries of the sample fetcher, which has no
-// journal: there are as many as it delivered.
+// checkClock accounts for the entries of the sample fetcher, which has no journal: their number
+// must be the number of deliveries.
 func (e *evidence) checkClock(entries []*entry) []error {
 	var bad []error
 	n := len(entries)

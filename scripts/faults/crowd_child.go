@@ -20,28 +20,29 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// The programs have no flag for clock, host name and process number, and need
-// none. To run with another one, this program starts itself as a child, which does as
-// they do with options of its own.
+// The programs have no flags for the clock, the host name and the process number. To change
+// these, this program starts itself as a child, which runs the code of the programs with other
+// options.
 
-// childVariable names what a child does: the name of a program and a command.
+// childVariable is the variable with the command of a child: the name of a program and its
+// command.
 const childVariable = "LEKTOR_CROWD_CHILD"
 
-// surroundings are what a child takes for its own.
+// surroundings are the clock, host name and process number of a child.
 type surroundings struct {
 	shift time.Duration // how far its clock is ahead
 	host  string        // "" for the real one
 	pid   int
 }
 
-// child returns the process that does what a program's command does, elsewhere.
+// child returns a process that runs a program's command in other surroundings.
 func (c *crowd) child(kind string, s surroundings, does string) process {
 	return process{kind: kind, argv: []string{c.self}, env: []string{
 		childVariable + "=" + does, "CROWD_SHIFT=" + s.shift.String(), "CROWD_HOST=" + s.host, "CROWD_PID=" + strconv.Itoa(s.pid),
 	}}
 }
 
-// childOfCrowd does what a child of the crowd is to do, if this is one.
+// childOfCrowd runs the command of a child, if this process is one.
 func childOfCrowd() {
 	does := os.Getenv(childVariable)
 	if does == "" {
@@ -94,7 +95,7 @@ func (s surroundings) do(ctx context.Context, does string, args []string, stream
 	return fmt.Errorf("%s=%s: there is no such command", childVariable, does)
 }
 
-// update does as "lektor-fetch update -o path".
+// update does the same as "lektor-fetch update -o path".
 func (s surroundings) update(ctx context.Context, dir string, all bool, streams *cmdline.Streams) error {
 	d, err := lektordir.Open(dir, &lektordir.Options{Now: s.now, Host: s.host, PID: s.pid})
 	if err != nil {

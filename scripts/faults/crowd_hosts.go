@@ -16,10 +16,10 @@ import (
 	feedserver "github.com/lektordir/lektor/internal/testkit/server"
 )
 
-// oneAsks lets fetchers of two hosts, whose clocks differ a little, begin at the same
-// moment, again and again when all feeds are due, and counts what they ask the server:
-// each feed is asked once, and what it has is delivered once. dirs are the lektor-dir
-// as each of the two has it; fetch is lektor-fetch, and self this program.
+// oneAsks starts fetchers of two hosts, whose clocks differ a little, at the same moment, in each
+// round when all feeds are due. It counts the requests: each feed must be requested once, and its
+// entries delivered once. dirs are the paths of the lektor-dir on the two hosts. fetch is the
+// path of lektor-fetch, and self of this program.
 func oneAsks(ctx context.Context, fetch, self string, dirs [2]string, feeds, rounds int) (err error) {
 	defer must.Catch(&err)
 	server := must.Get(feedserver.New("127.0.0.1"))
@@ -46,7 +46,7 @@ func oneAsks(ctx context.Context, fetch, self string, dirs [2]string, feeds, rou
 		var outs [2]string
 		var bad [2]error
 		for i, dir := range dirs {
-			// The second is ahead, and would take what the first asks for passed.
+			// The second host is ahead, so the due times of the first have passed for it.
 			shift := time.Duration(round)*2*time.Hour + time.Duration(i)*time.Minute
 			if round%2 == 1 {
 				shift -= time.Duration(i) * 2 * time.Minute

@@ -17,14 +17,14 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// Elsewhere are fetchers and viewers whose clocks are wrong, and whose process numbers are
-// the same.
+// These are the surroundings of fetchers and viewers with a wrong clock and equal process
+// numbers.
 var (
 	ahead  = surroundings{shift: time.Hour, host: "crowd-ahead", pid: 1}
 	behind = surroundings{shift: -time.Hour, pid: 1} // on this host
 )
 
-// lane is a user or program that works again and again, with a pause of this average length.
+// lane is a user or program that works repeatedly, with pauses of this average length.
 type lane struct {
 	pause time.Duration
 	do    func(ctx context.Context, rnd *rand.Rand)
@@ -58,7 +58,7 @@ func (c *crowd) update(args ...string) []string {
 	return append([]string{c.fetch, "update", "-o", "path", "--gap", "0", "--per-host", "8"}, args...)
 }
 
-// sometimesKilled kills a process now and then.
+// sometimesKilled returns the process, sometimes with a signal that kills it.
 func sometimesKilled(rnd *rand.Rand, p process) process {
 	if rnd.IntN(6) == 0 {
 		p.signal, p.after = syscall.SIGKILL, time.Duration(rnd.IntN(150))*time.Millisecond
@@ -70,7 +70,7 @@ func (c *crowd) updates(_ context.Context, rnd *rand.Rand) {
 	c.printed(c.run(sometimesKilled(rnd, process{kind: "update -a", argv: c.update("-a")})))
 }
 
-// updatesApart are the updates of another host.
+// updatesApart runs updates on another host.
 func (c *crowd) updatesApart(context.Context, *rand.Rand) {
 	p := process{kind: "update", argv: c.update()}
 	if c.isolationErr == nil {
@@ -87,7 +87,7 @@ func (c *crowd) updatesElsewhere(rnd *rand.Rand, kind string, s surroundings) {
 	c.printed(c.run(sometimesKilled(rnd, c.child(kind, s, does))))
 }
 
-// watches are stopped and started again.
+// watches starts watches and stops them.
 func (c *crowd) watches(ctx context.Context, rnd *rand.Rand) {
 	c.printed(c.run(process{
 		kind: "watch", argv: []string{c.fetch, "watch", "-o", "path", "--gap", "0", "--per-host", "8"},
@@ -111,8 +111,8 @@ func (c *crowd) marksDue(_ context.Context, rnd *rand.Rand) {
 	}
 }
 
-// delivers pipes documents in: of feeds that nobody else fetches, and of some that others
-// fetch at the same time, where the order of documents is open.
+// delivers pipes in documents of feeds that no other process fetches, and of some that others
+// fetch at the same time, for which the order of documents is open.
 func (c *crowd) delivers(_ context.Context, rnd *rand.Rand) {
 	f := c.feeds.all[rnd.IntN(len(c.feeds.all))]
 	if f != c.feeds.put && (!f.pulled || f.policy != unread) {
@@ -129,7 +129,7 @@ func (c *crowd) deliver(f *feed) {
 	}
 }
 
-// puts puts entries, changes some of them, and at times puts one by two processes at once.
+// puts puts entries, changes some of them, and sometimes puts one by two processes at once.
 func (c *crowd) puts(_ context.Context, rnd *rand.Rand) {
 	f := c.feeds.put
 	v := version{c.put + 1, 1}
@@ -143,7 +143,7 @@ func (c *crowd) puts(_ context.Context, rnd *rand.Rand) {
 	c.onceOrTwice(rnd, func(program []string) { c.putOne(program, v) }, c.fetch)
 }
 
-// onceOrTwice runs a command, or two at once, on this host or another.
+// onceOrTwice runs a command, or two copies at once, on this host or another.
 func (c *crowd) onceOrTwice(rnd *rand.Rand, run func(argv []string), argv ...string) {
 	var wg sync.WaitGroup
 	for range 1 + rnd.IntN(2) {
@@ -167,8 +167,8 @@ func (c *crowd) putOne(program []string, v version) bool {
 	return o.status == 0
 }
 
-// clocks run the sample fetcher, several at once now and then, on two hosts, of which one
-// has the same number for all its processes.
+// clocks runs the sample fetcher, sometimes several at once, on two hosts. On one of them, all
+// its processes have the same number.
 func (c *crowd) clocks(_ context.Context, rnd *rand.Rand) {
 	c.onceOrTwice(rnd, func(argv []string) {
 		if o := c.run(process{kind: "lektor-clock", argv: argv}); o.status == 0 {
@@ -179,7 +179,7 @@ func (c *crowd) clocks(_ context.Context, rnd *rand.Rand) {
 	}, "sh", filepath.Join(c.scripts, "lektor-clock"), "-1")
 }
 
-// some picks up to n of the lines.
+// some returns up to n of the lines, chosen at random.
 func some(rnd *rand.Rand, lines []string, n int) []string {
 	rnd.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
 	return lines[:min(len(lines), 1+rnd.IntN(n))]
@@ -190,7 +190,7 @@ func (c *crowd) listed(args ...string) []string {
 	return c.run(process{kind: "ls", argv: append([]string{c.view, "ls", "-o", "path"}, args...)}).lines()
 }
 
-// marks pipes ls into mark.
+// marks pipes the output of ls into mark.
 func (c *crowd) marks(_ context.Context, rnd *rand.Rand) {
 	flags := [][]string{{"--set", "S"}, {"--set", "FS"}, {"--set", "F"}, {"--set", "ab", "--clear", "S"}, {"--clear", "FS"}, {"--set", "S", "--clear", "a"}}
 	if paths := c.listed([][]string{nil, {"-a"}}[rnd.IntN(2)]...); len(paths) > 0 {
@@ -217,7 +217,7 @@ func (c *crowd) removes(_ context.Context, rnd *rand.Rand) {
 	}
 }
 
-// query is of one feed most often, or a digest would leave nothing unread.
+// query returns a query, mostly of one feed, since otherwise a digest would leave nothing unread.
 func (c *crowd) query(rnd *rand.Rand) []string {
 	if rnd.IntN(8) == 0 {
 		return nil
@@ -239,9 +239,8 @@ func (c *crowd) follows(ctx context.Context, rnd *rand.Rand) {
 	}
 }
 
-// byHand is a user's script, written after the specification alone: every
-// $1-th entry in new/ from the $2-th is moved, as its sample viewer does, or
-// removed. An entry that others took is no error.
+// byHand is a user's script, written by the specification alone. It moves or removes every $1-th
+// entry in new/ from the $2-th on. If others took an entry, that is not an error.
 const byHand = `
 cd "$LEKTORDIR" || exit 1
 n=0
@@ -280,7 +279,7 @@ for entry in new/*/*; do
 done
 `
 
-// shells are users who move and remove by hand.
+// shells runs users' scripts that move and remove entries.
 func (c *crowd) shells(_ context.Context, rnd *rand.Rand) {
 	n := 6 + rnd.IntN(10)
 	three := rnd.Perm(n)
@@ -297,7 +296,7 @@ func (c *crowd) shells(_ context.Context, rnd *rand.Rand) {
 	}
 }
 
-// viewersElsewhere have clocks that are wrong.
+// viewersElsewhere runs viewers with a wrong clock.
 func (c *crowd) viewersElsewhere(_ context.Context, rnd *rand.Rand) {
 	s := ahead
 	if rnd.IntN(2) == 0 {
@@ -322,7 +321,7 @@ func (c *crowd) viewersElsewhere(_ context.Context, rnd *rand.Rand) {
 	}
 }
 
-// rush lets everybody work for a while, and accounts for everything at the end.
+// rush lets all lanes work for a while, and accounts for all entries at the end.
 func (c *crowd) rush(ctx context.Context, seed uint64, long, grows time.Duration) (err error) {
 	defer must.Catch(&err)
 	outer := ctx
@@ -359,7 +358,7 @@ func (c *crowd) rush(ctx context.Context, seed uint64, long, grows time.Duration
 	return c.settle()
 }
 
-// ran reports whether all that is wanted was run.
+// ran reports whether all required kinds ran.
 func (c *crowd) ran() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -371,12 +370,11 @@ func (c *crowd) ran() bool {
 	return true
 }
 
-// settle lets the fetchers of all hosts come a last time, when all is quiet, and
-// accounts for everything.
+// settle runs the fetchers of all hosts a last time, when nothing else runs, and accounts for all
+// entries.
 func (c *crowd) settle() (err error) {
 	defer must.Catch(&err)
-	// An entry that was moved away while rm -r removed it is removed now, as its
-	// user would do.
+	// Entries that were moved while rm -r removed them are removed now, as a user would do.
 	for key := range c.tried {
 		feed, unique, _ := strings.Cut(key, "/")
 		for _, path := range must.Get(filepath.Glob(filepath.Join(c.dir, "*", feed, unique+"*"))) {

@@ -19,34 +19,34 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// The policies of feeds for entries that change.
+// These are the settings on-update of feeds.
 const unread, deliver, ignore = "unread", "deliver", "ignore"
 
 // version is a version of an entry of a feed.
 type version struct{ entry, number int }
 
-// feed is a feed whose document gains and changes entries, and what is known of
-// who has read which of its versions.
+// feed is a feed whose document gains and changes entries, with a record of the versions that
+// fetchers got.
 type feed struct {
 	name, id, hash, policy string
 	pulled                 bool // served, and subscribed to
 
 	mu     sync.Mutex
-	change int         // number of changes so far, which is the document's validator
+	change int         // number of changes so far; the validator of the document
 	doc    []*item     // in the document, oldest first
-	latest map[int]int // entry -> its newest version
+	latest map[int]int // by entry, its newest version
 	served map[int][]version
-	may    map[version]bool // put before a fetcher
-	must   map[version]bool // delivered, as a fetcher has said
+	may    map[version]bool // versions offered to a fetcher
+	must   map[version]bool // versions that a fetcher reported as delivered
 }
 
 // item is an entry in the document.
 type item struct {
 	version
-	acked int // the newest version that a fetcher has said to have delivered
+	acked int // newest version that a fetcher reported as delivered
 }
 
-// mostItems is how many entries a document has before old ones leave it.
+// mostItems is the number of entries in a document after which old ones leave it.
 const mostItems = 30
 
 func newFeed(name, id, policy string, pulled bool) *feed {
@@ -56,9 +56,9 @@ func newFeed(name, id, policy string, pulled bool) *feed {
 	}
 }
 
-// grow changes the document: an entry is new, or one has changed. Entries leave
-// it once a fetcher has said that it delivered their last version; otherwise
-// nobody could say that it had to.
+// grow changes the document: it adds an entry, or changes one. An entry leaves the document after
+// a fetcher reported the delivery of its last version. Otherwise it would be unknown whether that
+// version must be delivered.
 func (f *feed) grow(rnd *rand.Rand) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,7 +68,7 @@ func (f *feed) grow(rnd *rand.Rand) {
 		f.latest[n] = 1
 		f.doc = append(f.doc, &item{version: version{n, 1}})
 	} else {
-		// The newest change most often, as they do: they are still unread.
+		// Prefer the newest entries, which are still unread.
 		it := f.doc[len(f.doc)-1-min(rnd.IntN(len(f.doc)), rnd.IntN(len(f.doc)))]
 		it.number++
 		f.latest[it.entry] = it.number
@@ -78,7 +78,7 @@ func (f *feed) grow(rnd *rand.Rand) {
 	}
 }
 
-// document renders the document for somebody who will deliver it, perhaps.
+// document returns the document for a fetcher, and records its versions as offered.
 func (f *feed) document() (text string, change int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,8 +98,8 @@ func (f *feed) document() (text string, change int) {
 	return b.String(), f.change
 }
 
-// delivered notes that a fetcher has said that it delivered the document that
-// it was given after so many changes.
+// delivered records that a fetcher reported the delivery of the document that it got after this
+// number of changes.
 func (f *feed) delivered(change int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,8 +120,8 @@ func (f *feed) changed() int {
 	return f.change
 }
 
-// offer notes that a fetcher gets a version of an entry outside of the document; take
-// notes that it was delivered.
+// offer records that a fetcher gets a version of an entry outside of the document. take records
+// its delivery.
 func (f *feed) offer(v version) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,8 +135,8 @@ func (f *feed) take(v version) {
 	f.latest[v.entry] = max(f.latest[v.entry], v.number)
 }
 
-// ServeHTTP serves the document. A validator that comes back proves that
-// its document was delivered, as a fetcher saves the validator only then.
+// ServeHTTP serves the document. A request with a validator proves that its document was
+// delivered, since a fetcher saves the validator only then.
 func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if tag, err := strconv.Unquote(r.Header.Get("If-None-Match")); err == nil {
 		if n, err := strconv.Atoi(tag); err == nil {
@@ -162,7 +162,7 @@ func (f *feed) link(v version) string {
 }
 func (f *feed) enclosure(v version) string { return f.link(v) + ".mp3" }
 
-// content has another length in every version, so that a part of one never equals another.
+// content has a different length in every version, so that a truncated one never equals another.
 func (f *feed) content(v version) string {
 	return fmt.Sprintf("<p>%s — 文</p><p>%send</p>", f.title(v), strings.Repeat("text &amp; more ", f.repeats(v)))
 }
@@ -188,13 +188,13 @@ func (f *feed) files(v version) map[string]string {
 	}
 }
 
-// digests are the identity and the content of a version, as a journal has them.
+// digests returns the identity and the content digest of a version, as in a journal.
 func (f *feed) digests(v version) (identity, content string) {
 	text := fmt.Sprintf("%s — 文 %send", f.title(v), strings.Repeat("text & more ", f.repeats(v)))
 	return digest("guid", f.guid(v)), digest("content", f.title(v), f.link(v), text)
 }
 
-// digest is the first 64 bits of the SHA-256 of texts, each after its length.
+// digest returns the first 64 bits of the SHA-256 of texts, each preceded by its length.
 func digest(texts ...string) string {
 	var b []byte
 	for _, t := range texts {
@@ -203,7 +203,7 @@ func digest(texts ...string) string {
 	return fmt.Sprintf("%.8x", sha256.Sum256(b))
 }
 
-// feeds are all feeds of a run; those that are pulled are served.
+// feeds are all feeds of a run. Pulled ones are served.
 type feeds struct {
 	server *httptest.Server
 	all    []*feed

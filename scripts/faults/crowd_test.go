@@ -16,7 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// opened returns a crowd that has not begun.
+// opened returns a crowd that has not started.
 func opened(t *testing.T) *crowd {
 	t.Helper()
 	e := testEnv(t)
@@ -31,7 +31,7 @@ func opened(t *testing.T) *crowd {
 	return c
 }
 
-// TestCrowd does for three seconds what make faults does for a minute.
+// TestCrowd runs for three seconds what make faults runs for a minute.
 func TestCrowd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes five seconds")
@@ -57,7 +57,7 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// If fetchers on two hosts begin at once, only one of them asks for each feed.
+// TestOneAsks: if fetchers on two hosts begin at once, only one of them requests each feed.
 func TestOneAsks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
@@ -67,14 +67,14 @@ func TestOneAsks(t *testing.T) {
 	if err := oneAsks(t.Context(), c.fetch, c.self, [2]string{dir, dir}, 30, 4); err != nil {
 		t.Error(err)
 	}
-	// With a lektor-dir for each of them, both ask: the test would see it.
+	// Two fetchers with separate lektor-dirs both make requests, which the check must detect.
 	if err := oneAsks(t.Context(), c.fetch, c.self, [2]string{dir + "1", dir}, 1, 1); err == nil {
-		t.Error("two that share nothing were not seen to ask twice")
+		t.Error("two requests by fetchers of separate lektor-dirs were not detected")
 	}
 }
 
-// TestCrowdOnGluster does for a moment what make faults does on GlusterFS: two hosts
-// have a mount each.
+// TestCrowdOnGluster runs for a short time what make faults runs on GlusterFS: two hosts with a
+// mount each.
 func TestCrowdOnGluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -107,9 +107,9 @@ func TestCrowdOnGluster(t *testing.T) {
 	}
 }
 
-// world is a small lektor-dir as it should be, and what is known of it: of a feed
-// of each policy four entries. The first was changed and is unread, the second
-// was read before it changed, the third was removed, the fourth is unread.
+// world returns the evidence of a small, correct lektor-dir: four entries of a feed with each
+// policy. The first entry was changed and is unread, the second was read before it changed, the
+// third was removed, the fourth is unread.
 func world() *evidence {
 	e := &evidence{
 		journals: map[string][]line{}, removed: map[string]int{}, hidden: map[string]bool{}, printed: map[string]int{},
@@ -141,7 +141,7 @@ func world() *evidence {
 		case unread:
 			journal(version{1, 2}, name(one))
 			place("new", version{1, 2}, "")
-			// Noted, and then given up as a viewer was faster.
+			// The version was recorded, and then given up because a viewer was faster.
 			journal(version{2, 2}, name(two))
 		case deliver:
 			journal(version{1, 2}, "")
@@ -164,7 +164,7 @@ func world() *evidence {
 	return e
 }
 
-// at finds an entry of the feed of a policy.
+// at returns an entry of the feed with a policy.
 func (e *evidence) at(policy string, v version) *entry {
 	for _, f := range e.feeds {
 		for _, x := range e.entries {
@@ -180,7 +180,7 @@ func (e *evidence) drop(x *entry) {
 	e.entries = slices.DeleteFunc(e.entries, func(y *entry) bool { return y == x })
 }
 
-// The accounting finds each thing that must not be, and nothing else.
+// TestAccounting: the accounting finds each planted error, and nothing else.
 func TestAccounting(t *testing.T) {
 	if bad := world().check(); len(bad) > 0 {
 		t.Fatal(bad)
@@ -191,7 +191,7 @@ func TestAccounting(t *testing.T) {
 		y.Files = maps.Clone(x.Files)
 		return &y
 	}
-	// note adds a line like that of an entry.
+	// note adds a line to the journal, like that of an entry.
 	note := func(e *evidence, x *entry, unique string) {
 		for _, l := range e.journals[x.Feed] {
 			if l.unique == x.Unique {
@@ -313,8 +313,7 @@ func TestAccounting(t *testing.T) {
 	}
 }
 
-// The whole run finds what is planted in the lektor-dir, and not only in its
-// accounts.
+// TestCrowdFinds: a complete run finds errors that are planted in the lektor-dir.
 func TestCrowdFinds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")

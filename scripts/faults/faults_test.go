@@ -25,8 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testEnv prepares the programs and the server, and skips the test where faults
-// cannot be made.
+// testEnv prepares the programs and the server. It skips the test if faults cannot be made.
 func testEnv(t *testing.T) *env {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
@@ -43,8 +42,8 @@ func testEnv(t *testing.T) *env {
 	return e
 }
 
-// A selection of what make faults tries: in every scenario, of every kind of
-// fault and of call one, another one each time, as far as two seconds suffice.
+// TestSelection runs a part of make faults: random faults of each kind on each kind of call, in
+// every scenario, for two seconds.
 func TestSelection(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes ten seconds")
@@ -73,7 +72,7 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// selection picks one fault of each kind on each kind of call.
+// selection returns one fault of each kind on each kind of call.
 func selection(faults []fault, ops []op) []fault {
 	type kind struct {
 		call                       string
@@ -106,8 +105,8 @@ func testTrial(t *testing.T) (*env, *trial) {
 	return e, tr
 }
 
-// The harness finds a fault that is one: without its journal, a feed's entries
-// are delivered again.
+// TestFinds: the harness detects a fault: without its journal, the entries of a feed are
+// delivered again.
 func TestFinds(t *testing.T) {
 	e, tr := testTrial(t)
 	if err := os.Remove(tr.template + "/src/" + feedHash(e.url(0)) + "/etc/fetch/seen"); err != nil {
@@ -118,7 +117,7 @@ func TestFinds(t *testing.T) {
 	}
 }
 
-// So does what is looked at after a viewer came.
+// TestFindsWhatAViewerLost: the harness detects entries that are lost after a viewer ran.
 func TestFindsWhatAViewerLost(t *testing.T) {
 	e, tr := testTrial(t)
 	argv := tr.s.command(e, "")
@@ -138,8 +137,8 @@ func TestFindsWhatAViewerLost(t *testing.T) {
 	}
 	for _, c := range []struct {
 		action action
-		before string // done before the viewer comes
-		spoil  string // and after: with the path of an entry that was taken, in a copy, from where and to where
+		before string // shell commands before the viewer
+		spoil  string // shell commands after it; $0 is the path of the entry in a copy, $1 the path before and $2 the path after the viewer
 		want   string
 	}{
 		{toMove, "", "", ""},
@@ -173,7 +172,7 @@ func TestFindsWhatAViewerLost(t *testing.T) {
 			t.Errorf("%s, %s: %v, not %q", c.before, c.spoil, err, c.want)
 		}
 	}
-	// The version of the template that is new is replaced, unless it was taken.
+	// The new version in the template is replaced, unless it was taken.
 	dir := copyOf(tr.template)
 	taken, err := take(dir, toDelete)
 	if err != nil || len(taken) != 1 {
@@ -192,8 +191,8 @@ func TestFindsWhatAViewerLost(t *testing.T) {
 	}
 }
 
-// A selection of the states after power cuts that make faults tries, other ones
-// each time, of as many scenarios as eight seconds suffice for.
+// TestOrders runs a part of make faults: random states after power cuts, of as many scenarios as
+// fit into eight seconds.
 func TestOrders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes ten seconds")
@@ -231,7 +230,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// An entry whose path was printed is on the disk, whenever the power is cut after that.
+// TestPrintedIsDurable: after its path is printed, an entry survives a power cut at any time.
 func TestPrintedIsDurable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
@@ -254,7 +253,7 @@ func TestPrintedIsDurable(t *testing.T) {
 			if len(r.printed) == 0 {
 				t.Fatal("it printed no path")
 			}
-			// The state of least luck after each print: no name that was not synced is there.
+			// Test the worst state after each print, in which no unsynced name exists.
 			for _, p := range r.printed {
 				for k := p.call; k <= r.calls; k++ {
 					names, others := r.loose(k, model{})
@@ -271,8 +270,8 @@ func TestPrintedIsDurable(t *testing.T) {
 	}
 }
 
-// The model finds a fault that is one: where syncs do nothing, entries are
-// delivered half, again or never.
+// TestOrdersFind: the model detects a fault: if syncs do nothing, entries are delivered in part,
+// again or never.
 func TestOrdersFind(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
@@ -292,7 +291,7 @@ func TestOrdersFind(t *testing.T) {
 	}
 }
 
-// ordersEnv prepares what tests of states need.
+// ordersEnv prepares the environment for tests of states.
 func ordersEnv(t *testing.T) (e *env, ram string) {
 	t.Helper()
 	e = testEnv(t)
@@ -304,7 +303,7 @@ func ordersEnv(t *testing.T) (e *env, ram string) {
 	return e, ram
 }
 
-// The model of a few calls has the states that are listed here.
+// TestModel: after a few calls, the model has exactly the states listed here.
 func TestModel(t *testing.T) {
 	record := func(ops ...op) *recording {
 		t.Helper()

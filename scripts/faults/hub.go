@@ -24,16 +24,16 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// A hub promises that what it answers for is on the disk when it answers. So its power
-// is cut as it writes the first byte of an answer, or of a notification, to the socket:
-// a hub that is started with what the disk has then must do what the other one said.
+// A hub must have the state behind its answer on the disk when it answers. So the power is cut
+// when it writes the first byte of an answer, or of a notification, to the socket. Another hub
+// that is started with this state of the disk must keep the promises of the first one.
 
-// hubUser is the line of the user bull, whose password is secret.
+// hubUser is the line of the user bull with the password secret.
 const hubUser = "bull:$2a$04$6pXfRRhBEqxtahKzfgT8x.S.YY2PXnDxYAsl0BAoyjNHNXfpFXVp6\n"
 
 const savedFeed = `<rss version="2.0"><channel><title>Saved</title></channel></rss>`
 
-// hubs starts hubs, and is the world around them: a feed and its subscribers.
+// hubs starts hubs, and serves a feed and its subscribers.
 type hubs struct {
 	work, program string
 	site          *httptest.Server
@@ -41,8 +41,8 @@ type hubs struct {
 
 	mu            sync.Mutex
 	version       int
-	notifiedPaths []string      // paths of subscribers who were notified
-	hold          chan struct{} // closed when the feed can be read; nil for now
+	notifiedPaths []string      // paths of notified subscribers
+	hold          chan struct{} // closed when the feed may be read; nil means now
 }
 
 func newHubs(work string) *hubs {
@@ -54,7 +54,7 @@ func newHubs(work string) *hubs {
 	return h
 }
 
-// ServeHTTP serves the feed, and is its subscribers.
+// ServeHTTP serves the feed and the callbacks of its subscribers.
 func (h *hubs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	hold := h.hold
@@ -77,7 +77,7 @@ func (h *hubs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (h *hubs) feed() string { return h.site.URL + "/feed" }
 
-// holdFeed keeps the feed from being read until release is called.
+// holdFeed delays requests for the feed until release is called.
 func (h *hubs) holdFeed() (release func()) {
 	hold := make(chan struct{})
 	h.mu.Lock()
@@ -91,7 +91,7 @@ func (h *hubs) holdFeed() (release func()) {
 	}
 }
 
-// publish writes the next version of the feed, of which nobody is told yet.
+// publish writes the next version of the feed. No hub is notified yet.
 func (h *hubs) publish() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -99,7 +99,7 @@ func (h *hubs) publish() {
 	h.notifiedPaths = nil
 }
 
-// notified reports whether a subscriber is, at once or within some seconds.
+// notified returns an error unless a subscriber is notified within a time.
 func (h *hubs) notified(path string, within time.Duration) error {
 	for end := time.Now().Add(within); ; {
 		h.mu.Lock()
@@ -116,7 +116,7 @@ func (h *hubs) notified(path string, within time.Duration) error {
 	}
 }
 
-// argv is the command line of a hub with a state, and base its URL.
+// argv returns the command line of a hub with a state, and its base URL.
 func (h *hubs) argv(state, gap string) (argv []string, base string) {
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
 	addr := l.Addr().String()
@@ -125,7 +125,7 @@ func (h *hubs) argv(state, gap string) (argv []string, base string) {
 		"--allow-feeds", "127.0.0.0/8", "--allow-callbacks", "127.0.0.0/8", "--ping-gap", gap}, "http://" + addr
 }
 
-// answers waits until somebody answers at a URL.
+// answers waits until a server answers at a URL.
 func answers(ctx context.Context, base string) {
 	for end := time.Now().Add(30 * time.Second); ; {
 		if resp, err := http.Get(base); err == nil {
@@ -141,7 +141,7 @@ func answers(ctx context.Context, base string) {
 	}
 }
 
-// started runs do with the URL of a hub, whose state it is.
+// started starts a hub with a state, and calls do with its URL.
 func (h *hubs) started(ctx context.Context, state string, do func(base string) error) (err error) {
 	defer must.Catch(&err)
 	argv, base := h.argv(state, "1ms")
@@ -152,7 +152,7 @@ func (h *hubs) started(ctx context.Context, state string, do func(base string) e
 	must.Do(cmd.Start())
 	defer func() {
 		cancel()
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // it is killed
 		if err != nil {
 			err = fmt.Errorf("%w\n%s", err, stderr.String())
 		}
@@ -175,7 +175,7 @@ func form(where string, pairs ...string) string {
 	return post(where, "application/x-www-form-urlencoded", q.Encode())
 }
 
-// rpc makes a call, whose parameters are XML.
+// rpc makes a call by XML-RPC. The parameters are XML.
 func rpc(base, method string, params ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<?xml version="1.0"?><methodCall><methodName>%s</methodName><params>`, method)
@@ -186,17 +186,17 @@ func rpc(base, method string, params ...string) string {
 	return post(base+"/RPC2", "text/xml", b.String())
 }
 
-// A promise is what a hub says, or does, after which something must be on the disk.
+// A promise is an answer or an action of a hub, for which a state must be on the disk.
 type promise struct {
 	name string
-	gap  string // --ping-gap of the hub; the one before goes on with the same
+	gap  string // --ping-gap of the hub; hubs with the same gap are one process
 	ask  func(base string) string
-	want string // in the answer
-	// send begins what is written to the socket at that moment.
+	want string // text that the answer must contain
+	// send is the beginning of the data that is written to the socket at that moment.
 	send string
-	// verify returns an error if a hub that starts with the state of the disk breaks it.
+	// verify returns an error if a hub that starts with the state of the disk breaks the promise.
 	verify func(base string) error
-	// calls are those that were made before; -1 where the moment did not come.
+	// calls is the number of calls before the moment; -1 if the moment did not come.
 	calls int
 }
 
@@ -248,17 +248,16 @@ func (h *hubs) promises() []*promise {
 			defer h.holdFeed()() // so that the answer comes before the feed is read
 			return form(base+"/websub", "hub.mode", "publish", "hub.url", h.feed())
 		}},
-		// The time is further away than a gap of a moment can have it, so the next hub
-		// does it at once.
+		// The wait is longer than a gap of 0 permits, so the next hub starts the job at once.
 		{name: "a ping that waits for its time", gap: long, send: "HTTP/1.1 200", want: "it is read again in", verify: notifies("/rest", "/rpc"), ask: func(base string) string {
-			ping(base) // the first is not to wait
+			ping(base) // the first ping does not wait
 			h.publish()
 			return ping(base)
 		}},
 	}
 }
 
-// record runs hubs through the promises, and returns what they did to their state.
+// record runs hubs through the promises, and records their changes of the state.
 func (h *hubs) record(ctx context.Context, all []*promise) (r *recording, err error) {
 	defer must.Catch(&err)
 	state := filepath.Join(h.work, "state")
@@ -275,12 +274,12 @@ func (h *hubs) record(ctx context.Context, all []*promise) (r *recording, err er
 	return r, nil
 }
 
-// recordRun runs one hub; before it others have made some calls.
+// recordRun runs one hub. before is the number of calls by earlier hubs.
 func (h *hubs) recordRun(ctx context.Context, state, gap string, before int, all []*promise) (ops []op, err error) {
 	defer must.Catch(&err)
 	argv, base := h.argv(state, gap)
 	var mu sync.Mutex
-	var now *promise // that is asked for
+	var now *promise // the promise that is being tested
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	v := supervision{dir: state, sends: true, decide: func(n int, o op) verdict {
@@ -290,7 +289,7 @@ func (h *hubs) recordRun(ctx context.Context, state, gap string, before int, all
 		mu.Lock()
 		defer mu.Unlock()
 		if now != nil && strings.HasPrefix(string(o.Data), now.send) {
-			// The last one counts: before a ping that waits there is one that does not.
+			// The last moment counts, since a ping that does not wait precedes one that waits.
 			if now.calls < 0 || now.send != "POST /r" {
 				now.calls = before + n
 			}
@@ -326,11 +325,11 @@ func (h *hubs) recordRun(ctx context.Context, state, gap string, before int, all
 	if o == nil {
 		return nil, err
 	}
-	return o.ops, nil // it was killed
+	return o.ops, nil // it is killed
 }
 
-// broken tries the states of a disk at the moment of each promise, and returns an error
-// for each promise that is not kept.
+// broken tests the states of a disk at the moment of each promise, and returns an error for each
+// broken promise.
 func (h *hubs) broken(ctx context.Context, r *recording, all []*promise, m model) (tried int, findings []error) {
 	for _, p := range all {
 		names, others := r.loose(p.calls, m)
@@ -359,7 +358,7 @@ func (h *hubs) broken(ctx context.Context, r *recording, all []*promise, m model
 	return tried, findings
 }
 
-// tryHub tries all of it, and prints what became of it.
+// tryHub tests all promises, and prints the result.
 func tryHub(ctx context.Context, work string, m model) (well, bad int) {
 	h := newHubs(work)
 	defer h.site.Close()
@@ -372,7 +371,7 @@ func tryHub(ctx context.Context, work string, m model) (well, bad int) {
 	return tried - len(findings), len(findings)
 }
 
-// keeps reports whether a hub that is started with the state of a disk keeps a promise.
+// keeps tests whether a hub that is started with the state of a disk keeps a promise.
 func (h *hubs) keeps(ctx context.Context, p *promise, s *diskState) (err error) {
 	defer must.Catch(&err)
 	state := filepath.Join(h.work, "restarted")

@@ -8,8 +8,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// A hub has its state on the disk when it answers, and the journal of a round when the
-// first subscriber is notified.
+// TestHubAnswersWhenItIsOnTheDisk: a hub has its state on the disk when it answers, and the
+// journal of a round when it notifies the first subscriber.
 func TestHubAnswersWhenItIsOnTheDisk(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
@@ -35,7 +35,7 @@ func TestHubAnswersWhenItIsOnTheDisk(t *testing.T) {
 	for _, err := range findings {
 		t.Error(err)
 	}
-	// It would be found: where syncs do nothing, what was promised is gone.
+	// The test detects broken promises: if syncs do nothing, the promised state is lost.
 	if _, findings = h.broken(t.Context(), r, all[:3], model{unsynced: true}); len(findings) < 3 {
 		t.Errorf("without syncs %d promises are broken: %v", len(findings), findings)
 	}

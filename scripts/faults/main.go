@@ -64,20 +64,20 @@ func main() {
 	})
 }
 
-// faultKinds are the faults of each kind that a scenario is tried with.
+// faultKinds are the functions that return the faults of each kind for a scenario.
 var faultKinds = map[string]func(t *trial) []fault{
 	"kill": (*trial).kills, "fail": (*trial).failures, "read": (*trial).readFailures, "view": (*trial).views,
 }
 
-// choice is what to try.
+// choice is the choice of faults.
 type choice struct {
 	only, kinds string
 	cuts        int // power cuts of each disk
-	step        int // try every step-th fault only
+	step        int // test only every step-th fault
 	orders      orderOptions
 }
 
-// everything tries faults, and returns how many did not go well.
+// everything tests faults, and returns the number of failures.
 func (e *env) everything(ctx context.Context, c choice) (bad int) {
 	if err := supported(ctx); err != nil {
 		fmt.Println("skipped:", err)
@@ -109,7 +109,7 @@ func (e *env) everything(ctx context.Context, c choice) (bad int) {
 	return bad
 }
 
-// everyFault tries the faults of a kind.
+// everyFault tests the faults of a kind.
 func (t *trial) everyFault(ctx context.Context, kind string, c choice) (well, bad int) {
 	all, ok := faultKinds[kind]
 	if !ok {

@@ -22,27 +22,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A model says what a disk may hold after a power cut: the recorded calls that a sync
-// made durable, and any of the others that the model's assumptions permit. The README
+// A model determines the possible contents of a disk after a power cut: the recorded calls that a
+// sync made durable, and any of the other calls that the model's assumptions permit. The README
 // beside this file lists the assumptions.
 
-// node is a file, a directory or a symbolic link, as on the disk: apart from
-// the names that lead to it.
+// node is a file, a directory or a symbolic link on the disk, without its names.
 type node struct {
-	mode  fs.FileMode // its type
+	mode  fs.FileMode // type
 	data  []byte      // content of a file; target of a link
-	mtime time.Time   // zero: that of its making
+	mtime time.Time   // zero means the time of creation
 	names map[string]int
 }
 
-// volume is a file system: nodes by number, of which 0 is the lektor-dir.
+// volume is a file system: nodes by number. Node 0 is the lektor-dir.
 type volume []node
 
 // readVolume reads a directory.
 func readVolume(dir string) volume {
 	v := volume{{mode: fs.ModeDir, names: map[string]int{}}}
 	numbers := map[string]int{dir: 0}
-	files := map[uint64]int{} // by inode, as a file may have several names
+	files := map[uint64]int{} // by inode number, since a file may have several names
 	must.Do(filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
 		if must.Do(err); p == dir {
 			return nil
@@ -73,8 +72,8 @@ func readVolume(dir string) volume {
 	return v
 }
 
-// find returns the node at a path, and the nodes of the directories on the way to
-// it; ok is false if the path does not exist. Links are not followed.
+// find returns the node at a path, and the nodes of the directories above it. ok is false if the
+// path does not exist. Links are not followed.
 func (v volume) find(p string) (x int, way []int, ok bool) {
 	if p == "." {
 		return 0, nil, true
@@ -88,7 +87,7 @@ func (v volume) find(p string) (x int, way []int, ok bool) {
 	return x, way, true
 }
 
-// all yields each path, a directory before what is in it.
+// all yields each path, a directory before its contents.
 func (v volume) all() iter.Seq2[string, *node] {
 	return func(yield func(string, *node) bool) { v.below("", 0, yield) }
 }
@@ -103,7 +102,7 @@ func (v volume) below(dir string, x int, yield func(string, *node) bool) bool {
 	return true
 }
 
-// clone copies what changes of a volume. Data are replaced, never written to.
+// clone copies the parts of a volume that change. Data are replaced, never modified.
 func (v volume) clone() volume {
 	w := slices.Clone(v)
 	for i := range w {
@@ -112,7 +111,7 @@ func (v volume) clone() volume {
 	return w
 }
 
-// sum is equal for volumes that look the same.
+// sum returns a digest that is equal for volumes with the same contents.
 func (v volume) sum() (s [sha256.Size]byte) {
 	h := sha256.New()
 	for p, x := range v.all() {
@@ -122,7 +121,7 @@ func (v volume) sum() (s [sha256.Size]byte) {
 	return s
 }
 
-// differ returns an error if a volume differs from another, in names or data.
+// differ returns an error if the names or data of two volumes differ.
 func (v volume) differ(w volume) error {
 	seen := map[string]string{}
 	for p, x := range w.all() {
@@ -141,7 +140,7 @@ func (v volume) differ(w volume) error {
 	return errors.Join(bad...)
 }
 
-// write makes a directory of a volume.
+// write writes a volume to a directory.
 func (v volume) write(dir string) {
 	must.Do(os.Mkdir(dir, 0o700))
 	firstPath := map[*node]string{}
@@ -165,45 +164,43 @@ func (v volume) write(dir string) {
 	}
 }
 
-// changeKind is what a call changes.
+// changeKind is the kind of a change.
 type changeKind int
 
 const (
-	nameMade  changeKind = iota // a node was made under a name
-	nameMoved                   // the name of a node was changed
+	nameMade  changeKind = iota // a name was created for a node
+	nameMoved                   // a node was renamed
 	nameGone                    // a name was removed
 	written                     // data of a file
 	sized                       // the length of a file
 	timed                       // the time of a node
-	synced                      // nothing: what was changed became durable
+	synced                      // nothing changed; earlier changes became durable
 )
 
-// change is what a call changed, told by nodes in place of paths, so that it
-// can be done where a call before it was not.
+// change is the change by a call. It refers to nodes instead of paths, so that it can be applied
+// without the calls before it.
 type change struct {
 	kind changeKind
-	call int // its number, from 1
+	call int // number of the call, from 1
 	op   op
-	node int // the node changed or synced; -1: a sync of all
-	dir  int // where its name is, or was before it moved
-	to   int // where it moved; else dir
+	node int // the node that was changed or synced; -1 for a sync of all
+	dir  int // directory of its name, before a move
+	to   int // directory after a move; else dir
 	name string
-	as   string // its name there
-	way  []int  // for a sync: the directories on the way to the node
+	as   string // its name in to
+	way  []int  // for a sync: the directories above the node
 }
 
-// isName reports whether a change is one of names, not of a node.
+// isName reports whether a change is of a name, not of a node.
 func (c *change) isName() bool { return c.kind <= nameGone }
 
-// touches reports whether a change of names is one that a sync of a node makes
-// durable: of the node's own name, or of a name in it.
-// To sync a file says nothing of the further names that it was given.
+// touches reports whether a sync of a node makes this change of a name durable: of the node's own
+// name, or of a name in it. A sync of a file does not sync its further hard links.
 func (c *change) touches(x int) bool {
 	return c.node == x && c.op.Kind != "link" || c.dir == x || c.to == x
 }
 
-// do makes a change. It does nothing where a change before it is missing that
-// it needs.
+// do applies a change. It does nothing if an earlier change that it needs is missing.
 func (c *change) do(v volume, f fate) {
 	x := &v[c.node]
 	there := func(dir int, name string) bool { y, ok := v[dir].names[name]; return ok && y == c.node }
@@ -243,10 +240,10 @@ func (c *change) do(v volume, f fate) {
 	}
 }
 
-// recording is what one or several programs did to a lektor-dir.
+// recording is the record of the changes of a lektor-dir by one or more programs.
 type recording struct {
-	before  volume // on the disk; and, without names or data, the nodes made later
-	now     volume // as the programs see it
+	before  volume // on the disk at first; nodes created later are in it without names and data
+	now     volume // as programs see it
 	calls   int
 	changes []change
 	printed []printed
@@ -258,23 +255,23 @@ type printed struct {
 	call   int
 }
 
-// newRecording begins one in a directory whose content is on the disk.
+// newRecording begins a recording in a directory whose contents are durable.
 func newRecording(dir string) *recording {
 	v := readVolume(dir)
 	return &recording{before: v, now: v.clone()}
 }
 
-// target is the place of a path: the node there, and the directory that has its name.
+// target is the object of a path: the node, and the directory that has its name.
 type target struct {
 	node  int
 	way   []int
 	there bool
-	dir   bool // the name has a directory
+	dir   bool // the directory exists
 }
 
-// recorders turn calls into changes, by the kind of call, and report whether a call changes
-// anything: a call that must have failed does not. The change comes with the call, and with
-// the node and the directory of its path.
+// recorders convert calls into changes, by the kind of call. They report whether the call changes
+// anything; a call that must have failed does not. c has the call, and the node and directory of
+// its path.
 var recorders = map[string]func(r *recording, a target, c *change) bool{
 	"mkdir":    func(r *recording, a target, c *change) bool { return r.addNode(a, c, fs.ModeDir, "") },
 	"symlink":  func(r *recording, a target, c *change) bool { return r.addNode(a, c, fs.ModeSymlink, c.op.Text) },
@@ -344,7 +341,7 @@ func (r *recording) created(a target, c *change) bool {
 	return flags&unix.O_EXCL == 0 && flags&unix.O_TRUNC != 0 && r.now[a.node].mode == 0 && r.sized(c)
 }
 
-// sized is for a call that sets the length of a file.
+// sized records a call that sets the length of a file.
 func (r *recording) sized(c *change) bool {
 	c.kind = sized
 	return int(c.op.Off) != len(r.now[c.node].data)
@@ -396,17 +393,17 @@ func (r *recording) put(c change) {
 	}
 }
 
-// model is what is assumed of a file system beyond the syncs.
+// model is the assumptions about a file system besides the syncs.
 type model struct {
-	// unsynced: syncs do nothing.
+	// unsynced means that syncs do nothing.
 	unsynced bool
 }
 
-// fate is what becomes of a change that no sync has made durable.
+// fate is the effect of a power cut on a change that is not durable.
 type fate struct {
 	lost  bool
-	torn  int  // for data: if not 0, only this many bytes are there
-	zeros bool // for data: only the length is there
+	torn  int  // for data: if not 0, only this many bytes survive
+	zeros bool // for data: only the length survives
 }
 
 func (f fate) String() string {
@@ -421,9 +418,8 @@ func (f fate) String() string {
 	return "there"
 }
 
-// loose returns the changes that are not durable when the power fails after a call,
-// as indexes of r.changes: changes of names, and other changes. All the rest up to that
-// call are durable.
+// loose returns the changes that are not durable if the power fails after a call, as indexes of
+// r.changes: changes of names, and other changes. All other changes up to that call are durable.
 func (r *recording) loose(k int, m model) (names, others []int) {
 	done := r.changes
 	for i, c := range done {
@@ -450,7 +446,7 @@ func (r *recording) loose(k int, m model) (names, others []int) {
 			}
 		}
 	}
-	// Changes before a durable change of names are durable.
+	// Changes before a durable change of a name are durable.
 	nextDurable := false
 	for i := len(done) - 1; i >= 0; i-- {
 		c := &done[i]
@@ -472,14 +468,14 @@ func (r *recording) loose(k int, m model) (names, others []int) {
 	return names, others
 }
 
-// diskState is what may be on the disk after a power cut.
+// diskState is a possible state of the disk after a power cut.
 type diskState struct {
-	call   int // the last before it
+	call   int // the last call before the cut
 	fates  map[int]fate
 	volume volume
 }
 
-// build makes the state in which changes that are not durable have those fates.
+// build returns the state in which changes that are not durable have these fates.
 func (r *recording) build(k int, fates map[int]fate) *diskState {
 	s := &diskState{call: k, fates: fates, volume: r.before.clone()}
 	for i := range r.changes {
@@ -494,8 +490,7 @@ func (r *recording) build(k int, fates map[int]fate) *diskState {
 	return s
 }
 
-// describe returns what became of the changes that are not durable, where that can be
-// seen.
+// describe returns the visible fates of the changes that are not durable.
 func (r *recording) describe(s *diskState) string {
 	seen := map[int]bool{}
 	var look func(x int)
@@ -533,7 +528,7 @@ func (r *recording) describe(s *diskState) string {
 	return b.String()
 }
 
-// ways is how many fates a change of data has that all orders are made of.
+// ways returns the number of fates of a change that orders tests.
 func (c *change) ways() int {
 	if c.kind != written {
 		return 2
@@ -541,7 +536,7 @@ func (c *change) ways() int {
 	return 4
 }
 
-// fate returns the n-th of them; 0 is there, 1 lost.
+// fate returns the n-th fate; 0 is survival, 1 is loss.
 func (c *change) fate(n int) fate {
 	switch n {
 	case 1:
@@ -554,11 +549,11 @@ func (c *change) fate(n int) fate {
 	return fate{}
 }
 
-// orders yields states that the syncs permit, each once. If there are no more than n ways
-// to them, it yields all. Else it yields, in this order: after the end, states where one
-// call's data are lost; in random order, for every cut and every number of names that
-// survive, one with all data and one with none; then others at random, until n or until
-// it finds no more. It reports whether all ways were tried.
+// orders yields states that the syncs permit, each once. If there are at most n combinations, it
+// yields all. Else it yields, in this order: states at the end in which the data of one call are
+// lost; in random order, for every cut and every number of surviving names, a state with all data
+// and one with none; then random states, until n or until it finds no more. It reports whether it
+// tried all combinations.
 func (r *recording) orders(n int, m model, rng *rand.Rand, yield func(*diskState) bool) (all bool) {
 	o := &orderer{recording: r, n: n, seen: map[[sha256.Size]byte]bool{}, yield: yield, cuts: make([]cut, r.calls+1)}
 	total := 0
@@ -582,11 +577,11 @@ func (r *recording) orders(n int, m model, rng *rand.Rand, yield func(*diskState
 	return false
 }
 
-// cut is a moment at which the power may be cut: the changes that may be lost then,
-// those of names, which survive in order, and others.
+// cut is a moment at which the power is cut, with the changes that may be lost: those of names,
+// which survive in order, and others.
 type cut struct{ names, others []int }
 
-// orderer yields states of a recording, each once and n at most.
+// orderer yields at most n states of a recording, each once.
 type orderer struct {
 	*recording
 	n     int
@@ -595,12 +590,12 @@ type orderer struct {
 	cuts  []cut // before each call, and after the last
 }
 
-// put yields the state after a cut before call k; it returns false if no more are wanted.
+// put yields the state after a cut before call k. It returns false if yield wants no more states.
 func (o *orderer) put(k int, fates map[int]fate) bool {
 	s := o.build(k, fates)
 	sum := s.volume.sum()
 	if k == o.calls {
-		sum[0]++ // the same state counts anew once the command has ended
+		sum[0]++ // the same state counts again after the command has ended
 	}
 	if o.seen[sum] {
 		return true
@@ -609,7 +604,7 @@ func (o *orderer) put(k int, fates map[int]fate) bool {
 	return len(o.seen) <= o.n && o.yield(s)
 }
 
-// fates returns the fates where the first survive names of the cut survive.
+// fates returns the fates if the first survive names of the cut survive.
 func (c *cut) fates(survive int, other func(i int) fate) map[int]fate {
 	m := map[int]fate{}
 	for j, i := range c.names {
@@ -621,7 +616,7 @@ func (c *cut) fates(survive int, other func(i int) fate) map[int]fate {
 	return m
 }
 
-// every yields all states that there are.
+// every yields all states.
 func (o *orderer) every() bool {
 	for k := range o.cuts {
 		c := &o.cuts[k]
@@ -646,8 +641,7 @@ func (o *orderer) every() bool {
 	return true
 }
 
-// forgotten yields states at the end where what was forgotten to be synced is
-// missing alone.
+// forgotten yields states at the end in which only data that was not synced is missing.
 func (o *orderer) forgotten() bool {
 	end := &o.cuts[o.calls]
 	for _, lost := range end.others {
@@ -661,8 +655,7 @@ func (o *orderer) forgotten() bool {
 	return true
 }
 
-// plain yields states where all data has the same fate. Half of the states at
-// most: others are to be seen, too.
+// plain yields states in which all data has the same fate, at most half of all states.
 func (o *orderer) plain(rng *rand.Rand) bool {
 	type state struct{ k, survive, way int }
 	var states []state
@@ -683,7 +676,7 @@ func (o *orderer) plain(rng *rand.Rand) bool {
 	return true
 }
 
-// chosen yields states by chance.
+// chosen yields random states.
 func (o *orderer) chosen(rng *rand.Rand) {
 	for range 20 * o.n {
 		if len(o.seen) >= o.n {
@@ -701,9 +694,9 @@ func (o *orderer) chosen(rng *rand.Rand) {
 	}
 }
 
-// random returns random fates to changes of data.
+// random returns a function that returns random fates for changes of data.
 func (r *recording) random(rng *rand.Rand) func(i int) fate {
-	most := rng.IntN(6) // the fate of most of them, if it is one of the four
+	most := rng.IntN(6) // the fate of most changes, if it is one of the four
 	return func(i int) fate {
 		c, n := &r.changes[i], most
 		if n >= 4 || rng.IntN(4) == 0 {
@@ -717,7 +710,7 @@ func (r *recording) random(rng *rand.Rand) func(i int) fate {
 	}
 }
 
-// matches returns an error if a directory differs from what the recording says.
+// matches fails if a directory differs from the recording.
 func (r *recording) matches(dir string) {
 	must.That(readVolume(dir).differ(r.now), "the recorded calls do not lead to the directory that is there")
 }

@@ -22,19 +22,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// history is what happens to a lektor-dir beside the run of a command, before the
-// power is cut.
+// history is an event in a lektor-dir, besides the run of a command, before the power is cut.
 type history string
 
 const (
 	alone   history = ""                          // nothing
-	killed  history = ", after a killed one"      // before, the same command, killed: nothing of it need be on the disk
-	cutOff  history = ", after another power cut" // before, the same command, and a power cut
-	marked  history = ", then mark"               // after it, a viewer marks all that is new
-	removed history = ", then rm"                 // after it, a viewer deletes all that is new
+	killed  history = ", after a killed one"      // before it, the same command was killed, with none of its changes durable
+	cutOff  history = ", after another power cut" // before it, the same command and a power cut
+	marked  history = ", then mark"               // after it, a viewer marks all new entries
+	removed history = ", then rm"                 // after it, a viewer deletes all new entries
 )
 
-// histories are those that a scenario is tried with.
+// histories returns the histories to test for a scenario.
 func (s scenario) histories() []history {
 	switch {
 	case s.undo, s.shares, s.saves != nil:
@@ -47,28 +46,28 @@ func (s scenario) histories() []history {
 	return []history{alone, killed, cutOff, marked, removed}
 }
 
-// orderOptions say which states are tried.
+// orderOptions select the states to test.
 type orderOptions struct {
 	states int
 	model  model
 	seed   uint64
 	jobs   int
-	until  time.Time // begin none but the first after, if not zero
+	until  time.Time // if not zero, only the first state is tested after this time
 }
 
-// ordered counts what was tried.
+// ordered counts the tested states.
 type ordered struct {
 	tried    int
-	all      bool // all states that there are
+	all      bool // all possible states were tested
 	findings []error
 }
 
-// perRecording is how many states of one recording are tried where recordings
-// differ from each other.
+// perRecording is the number of states that are tested for a recording, if recordings differ from
+// each other.
 const perRecording = 100
 
-// shared returns a directory on a file system in memory, if there is one, where
-// thousands of states are looked at in less time.
+// shared returns a directory on a file system in memory, if there is one, since it is faster for
+// thousands of states.
 func shared(work string) (dir string, remove func(), err error) {
 	var st unix.Statfs_t
 	if unix.Statfs("/dev/shm", &st) == nil && int64(st.Type) == unix.TMPFS_MAGIC {
@@ -80,7 +79,7 @@ func shared(work string) (dir string, remove func(), err error) {
 	return dir, func() { os.RemoveAll(dir) }, err
 }
 
-// orders tries states that a disk may be in after a power cut in the scenario.
+// orders tests states of the disk after a power cut in the scenario.
 func (t *trial) orders(ctx context.Context, h history, ram string, o orderOptions) (res *ordered, err error) {
 	defer must.Catch(&err)
 	sum := fnv.New64a()
@@ -126,8 +125,8 @@ func (t *trial) orders(ctx context.Context, h history, ram string, o orderOption
 func (t *trial) recorded(ctx context.Context, h history, ram string, m model, rng *rand.Rand) (*recording, error) {
 	for try := 0; ; try++ {
 		r, err := t.record(ctx, h, ram, m, rng)
-		// Calls of two threads may be done in another order than they were
-		// asked for, in which those of a killed one may be missing.
+		// Calls of two threads may be recorded in another order than they were made, and calls of
+		// a killed thread may be missing.
 		if err == nil || try == 5 || ctx.Err() != nil {
 			return r, err
 		}
@@ -138,7 +137,7 @@ func (t *trial) record(ctx context.Context, h history, ram string, m model, rng 
 	defer must.Catch(&err)
 	dir := t.dir()
 	if t.s.feeds > 1 && rng.IntN(2) == 0 {
-		// There it is synced file by file, whatever the other file system is.
+		// On this file system, files are always synced one by one.
 		dir = filepath.Join(ram, filepath.Base(dir))
 	}
 	defer os.RemoveAll(dir)
@@ -180,7 +179,7 @@ func (t *trial) recordRun(ctx context.Context, r *recording, dir string, kill in
 			text += string(o.Data)
 			for line, rest, ok := strings.Cut(text, "\n"); ok; line, rest, ok = strings.Cut(text, "\n") {
 				text = rest
-				// A viewer's renames are not synced.
+				// A viewer does not sync its renames.
 				if unique, ok := printedUnique(line); ok && argv[0] == t.e.fetch {
 					r.printed = append(r.printed, printed{unique, before + n})
 				}
@@ -194,7 +193,7 @@ func (t *trial) recordRun(ctx context.Context, r *recording, dir string, kill in
 	}}.run(ctx, argv...))
 	if kill > 0 && len(o.ops) >= kill {
 		o.ops = o.ops[:kill-1]
-	} else if o.status != 0 && argv[0] != t.e.view { // with a version its older ones are deleted
+	} else if o.status != 0 && argv[0] != t.e.view { // deleting a version deletes its older versions
 		must.Fail("%s: status %d: %s", t.s.name, o.status, o.stderr)
 	}
 	for _, o := range o.ops {
@@ -203,8 +202,7 @@ func (t *trial) recordRun(ctx context.Context, r *recording, dir string, kill in
 	r.matches(dir)
 }
 
-// recovers looks at what becomes of a state when the command runs again, or
-// after a viewer deleted all that is new.
+// recovers checks a state after the command ran again, or after a viewer deleted all new entries.
 func (t *trial) recovers(ctx context.Context, h history, ram string, r *recording, s *diskState, deletes bool) error {
 	dir := filepath.Join(ram, fmt.Sprintf("state-%d", t.e.serial.Add(1)))
 	defer os.RemoveAll(dir)
@@ -225,8 +223,8 @@ func (t *trial) recovers(ctx context.Context, h history, ram string, r *recordin
 	return err
 }
 
-// promised reports the entries whose paths were printed before a power cut after a call,
-// and that the disk does not have.
+// promised returns an error for entries whose paths were printed before a power cut after a call,
+// and that are not on the disk.
 func (r *recording) promised(call int, dir string) error {
 	var uniques []string
 	for _, p := range r.printed {
@@ -243,7 +241,7 @@ func printedUnique(line string) (unique string, ok bool) {
 	return unique, strings.Contains(line, "/new/") || strings.Contains(line, "/cur/")
 }
 
-// promised reports those of the entries that a lektor-dir does not have.
+// promised returns an error for the entries that a lektor-dir does not have.
 func promised(uniques []string, dir string) error {
 	there := map[string]bool{}
 	for _, x := range read(dir) {
@@ -258,8 +256,7 @@ func promised(uniques []string, dir string) error {
 	return errors.Join(bad...)
 }
 
-// afterCut looks at a lektor-dir after a power cut. ended says that the command
-// had ended before.
+// afterCut checks a lektor-dir after a power cut. ended means that the command had ended before.
 func (t *trial) afterCut(ctx context.Context, dir string, ended, deletes bool) (err error) {
 	defer must.Catch(&err)
 	argv := t.s.command(t.e, t.template)
@@ -281,14 +278,14 @@ func (t *trial) afterCut(ctx context.Context, dir string, ended, deletes bool) (
 	return errors.Join(bad, t.goOn(ctx, dir, argv, true))
 }
 
-// afterViewer looks at a lektor-dir after a power cut that a viewer's run came
-// before, which may be undone: each entry is there once, whole, or, where it was
-// deleted, not at all. Deleted again, it does not come back.
+// afterViewer checks a lektor-dir after a power cut that followed a viewer's run, which may be
+// undone. Each entry exists once and complete, or not at all if it was deleted. After it is
+// deleted again, it does not come back.
 func (t *trial) afterViewer(ctx context.Context, dir string, h history) (err error) {
 	defer must.Catch(&err)
 	argv := t.s.command(t.e, t.template)
 	all := t.twice(ctx, dir, argv)
-	// Compare the entries, wherever they are.
+	// Compare the entries, without their places.
 	got, want := map[string]int{}, map[string]int{}
 	for key, n := range t.entries {
 		want[placeless(key)] += n
@@ -314,8 +311,8 @@ func (t *trial) afterViewer(ctx context.Context, dir string, h history) (err err
 	return errors.Join(err, t.consistent(ctx, dir))
 }
 
-// viewed looks at what a viewer's run and a power cut have left: each entry is
-// there whole, where it was or where it was to be; or deleted, if that was to be.
+// viewed checks the result of a viewer's run and a power cut: each entry is complete, in its old
+// or new place, or is deleted if the viewer deleted it.
 func (t *trial) viewed(dir string) error {
 	all := read(dir)
 	var bad []error
@@ -343,13 +340,12 @@ func (t *trial) viewed(dir string) error {
 	return errors.Join(bad...)
 }
 
-// settings are the files of a feed that are the user's.
+// settings are the user's files of a feed.
 var settings = []string{"etc/fetch/url", "etc/fetch/interval", "etc/fetch/on-update", "etc/fetch/headers", "etc/fetch/filter", "etc/view/alias", "etc/categories"}
 
-// listed looks at what a change of the subscription list and a power cut have
-// left: each setting as it was or as it was to be, the latter if the command had
-// ended, and the id of each feed that is subscribed to. Its name may be missing:
-// the next fetch writes what the document says.
+// listed checks the result of a change of subscriptions and a power cut. Each setting has its old
+// or new value, and the new one if the command had ended. Each subscribed feed has an id. Its
+// name may be missing: the next fetch writes it from the document.
 func (t *trial) listed(dir string, ended bool) (err error) {
 	before := state(t.template)
 	now := state(dir)
@@ -378,7 +374,7 @@ func (t *trial) listed(dir string, ended bool) (err error) {
 	for _, name := range names {
 		was, got, want := is(before, name), is(now, name), is(t.state, name)
 		if strings.HasSuffix(name, "/headers") && got == `""` && was == "not there" {
-			continue // is as good
+			continue // equal to the expected value
 		}
 		if got != want && (ended || got != was) {
 			err = errors.Join(err, fmt.Errorf("%s is %s; before %s, and to be %s (ended: %v)", name, got, was, want, ended))
@@ -387,7 +383,7 @@ func (t *trial) listed(dir string, ended bool) (err error) {
 	return err
 }
 
-// orders tries all scenarios, and prints what became of them.
+// orders tests all scenarios, and prints the results.
 func (e *env) orders(ctx context.Context, only string, o orderOptions) (well, bad int) {
 	ram, remove := must.Get2(shared(e.work))
 	defer remove()

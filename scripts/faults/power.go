@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// From the kernel's ext4.h and xfs_fs.h: the file system stops at once, and what
-// its journal has not yet written is lost, as when the power fails.
+// These are from the kernel's ext4.h and xfs_fs.h. The file system stops at once, and unwritten
+// data of its journal is lost, as in a power failure.
 const (
 	shutdownCall = 0x8004587d
 	noLogFlush   = 2
@@ -31,7 +31,7 @@ type disk struct {
 	attached, mounted bool
 }
 
-// disks are the file systems that can be made, the smallest there can be.
+// disks are the supported file systems, with their minimum sizes.
 var disks = map[string]struct {
 	size int64
 	mkfs []string
@@ -41,7 +41,7 @@ var disks = map[string]struct {
 	"btrfs": {256 << 20, []string{"mkfs.btrfs", "-q", "-f"}},
 }
 
-// errNoDisk says what is missing to make a disk.
+// errNoDisk lists the requirements for a disk.
 var errNoDisk = errors.New("power cuts need root, loop devices and the file system's mkfs")
 
 func tool(ctx context.Context, argv ...string) string {
@@ -89,7 +89,7 @@ func (k *disk) unmount(ctx context.Context) {
 	k.mounted = false
 }
 
-// close unmounts it, even after an interrupt.
+// close unmounts the disk, even after an interrupt.
 func (k *disk) close() {
 	ctx := context.Background()
 	if k.mounted {
@@ -101,10 +101,10 @@ func (k *disk) close() {
 	}
 }
 
-// cut cuts the power: what the disk has not been given by now is lost.
+// cut cuts the power: data that was not written to the disk is lost.
 func (k *disk) cut(ctx context.Context) {
 	if k.fs == "btrfs" {
-		// It knows no such call; what is in the file is what the disk was given.
+		// The file system has no such call. The image has the written data.
 		tool(ctx, "cp", "--sparse=always", k.image, k.image+".cut")
 		return
 	}
@@ -114,7 +114,7 @@ func (k *disk) cut(ctx context.Context) {
 	})
 }
 
-// restart mounts what a cut has left.
+// restart mounts the disk after a cut.
 func (k *disk) restart(ctx context.Context) {
 	if k.fs == "btrfs" {
 		k.close()
@@ -134,8 +134,8 @@ func (k *disk) on(f func(fd int) error) {
 
 func (k *disk) sync() { k.on(unix.Syncfs) }
 
-// commit syncs a file that nobody else has: that writes the file system's
-// journal, and so all names, but not the data of other files.
+// commit syncs an unrelated file. The sync writes the file system's journal, and so all names, but
+// not the data of other files.
 func (k *disk) commit() {
 	f := must.Get(os.OpenFile(filepath.Join(k.dir, "bystander"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666))
 	defer f.Close()
@@ -143,17 +143,17 @@ func (k *disk) commit() {
 	must.Do(f.Sync())
 }
 
-// cut cuts the power before a call of the command, and looks at what the disk
-// has after that. Somebody else may have synced the disk some calls before, or a
-// file of his, so that a part of what the command did without a sync is there.
-// Unsynced, the command's syncs are answered without being done.
+// cut cuts the power before a call of the command, and checks the disk afterwards. Some calls
+// before, another program may have synced the disk or a file of its own, so that a part of the
+// command's unsynced changes is durable. With unsynced, the command's syncs succeed without
+// effect.
 func (t *trial) cut(ctx context.Context, k *disk, unsynced bool) (err error) {
 	dir := filepath.Join(k.dir, fmt.Sprintf("dir-%d", t.e.serial.Add(1)))
 	defer must.Catch(&err)
 	copyTree(t.template, dir)
 	defer os.RemoveAll(dir)
 	k.sync()
-	n := 1 + rand.IntN(len(t.ops)+1) // the last of them: after its end
+	n := 1 + rand.IntN(len(t.ops)+1) // the greatest number means after its end
 	at, what, sync := -1, "", func() {}
 	switch rand.IntN(4) {
 	case 0:
@@ -179,7 +179,7 @@ func (t *trial) cut(ctx context.Context, k *disk, unsynced bool) (err error) {
 		return verdict{}
 	}, argv...)
 	must.Do(errors.Join(err, bad))
-	if hit.Kind == "" { // this time it made fewer calls
+	if hit.Kind == "" { // this run made fewer calls
 		k.cut(ctx)
 	}
 	k.restart(ctx)
@@ -200,8 +200,8 @@ func (t *trial) cut(ctx context.Context, k *disk, unsynced bool) (err error) {
 	return nil
 }
 
-// cuts cuts the power of a file system n times, in scenarios whose name contains only, and returns
-// what went wrong.
+// cuts cuts the power of a file system n times, in scenarios whose names contain only, and
+// returns the failures.
 func (e *env) cuts(ctx context.Context, fs, only string, n int, unsynced bool) (tried int, findings []error, err error) {
 	defer must.Catch(&err)
 	k := newDisk(ctx, e.work, fs)

@@ -22,17 +22,17 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// A fault befalls the n-th call, counted over all threads.
+// A fault is injected at the n-th call, counted over all threads.
 type fault struct {
 	n int
 	verdict
-	full  bool // from the n-th call on, its errno for all that take space
-	reads bool // n counts reading calls, too
-	// viewer is what somebody does with all that is new: before the command is run
-	// again, or, of a fault that is watched, before the call.
+	full  bool // from the n-th call on, errno is returned for all calls that take space
+	reads bool // n also counts reading calls
+	// viewer is an action with all new entries: before the command runs again or, if watched is
+	// set, before the call.
 	viewer action
-	// watched: the viewer comes in the middle, and if the command is not killed it
-	// goes on then.
+	// watched means that the viewer runs before the call. The command then continues, unless it
+	// is killed.
 	watched bool
 }
 
@@ -73,23 +73,23 @@ func (f fault) String() string {
 // takesSpace holds the calls that fail on a full disk.
 var takesSpace = map[string]bool{"mkdir": true, "create": true, "write": true, "pwrite": true, "symlink": true, "link": true, "fallocate": true}
 
-// trial is a scenario, prepared.
+// trial is a prepared scenario.
 type trial struct {
 	e        *env
 	s        scenario
 	template string
 	ops      []op // without faults
 	reads    []op
-	before   map[string]bool // entries, by feed and files
-	there    map[string]bool // entries before, by feed and id
-	entries  map[string]int  // after it, and what is always done then
-	done     map[string]int  // after it alone
+	before   map[string]bool // entries before it, by feed and files
+	there    map[string]bool // entries before it, by feed and id
+	entries  map[string]int  // entries after it and after the commands that always follow
+	done     map[string]int  // entries right after it
 	state    map[string]string
 	journal  map[string]int
 }
 
-// syncsSkipped answers calls to sync with success: what a kill leaves is the
-// same, and in the cache anyway.
+// syncsSkipped lets calls to sync succeed without effect. A kill leaves the same state, since the
+// cache survives.
 func syncsSkipped(o op) verdict {
 	return verdict{done: o.Kind == "fsync" || o.Kind == "syncfs" || o.Kind == "sync"}
 }
@@ -111,9 +111,9 @@ func newTrial(ctx context.Context, e *env, s scenario) (t *trial, err error) {
 	for _, reads := range []bool{true, false} {
 		dir := t.dir()
 		copyTree(t.template, dir)
-		var hidden error // at the first call before which it is so
+		var hidden error // an entry that no version shows, before the first such call
 		o := must.Get(supervise(ctx, dir, reads, s.stdin, func(n int, o op) verdict {
-			// Looked at again, as another thread's call may end only now.
+			// Try again, since another thread's call may just be ending.
 			for try := 0; hidden == nil && try < 3; try++ {
 				err := must.Run(func() { must.Do(t.hidden(dir, nil)) })
 				if err == nil {
@@ -144,7 +144,7 @@ func newTrial(ctx context.Context, e *env, s scenario) (t *trial, err error) {
 			must.That(differ(counted(all), t.entries), "two runs without faults differ")
 		}
 		t.entries = counted(all)
-		// The state and the journals are those after the next run, which asks conditionally.
+		// State and journals are compared after the next run, which makes conditional requests.
 		if !s.viewer && !s.once && !s.purge {
 			must.Do(e.run(ctx, dir, s.stdin, s.command(e, dir)...))
 		}
@@ -159,19 +159,19 @@ func (t *trial) dir() string {
 	return filepath.Join(t.e.place, fmt.Sprintf("dir-%d", t.e.serial.Add(1)))
 }
 
-// errPassed says that the fault came after the end.
-var errPassed = errors.New("there is no such call any more")
+// errPassed means that the command ended before the fault.
+var errPassed = errors.New("the command made fewer calls")
 
 // struck is the result of a fault.
 type struck struct {
 	*outcome
-	hit    op                // the call
-	taken  map[string]*entry // by a viewer in the middle
-	viewer error             // why it could not take them
+	hit    op                // the call with the fault
+	taken  map[string]*entry // entries that a viewer took before the call
+	viewer error             // why the viewer failed
 }
 
-// strike runs the command with a fault. The error is errPassed if the
-// command ended before.
+// strike runs the command with a fault. If the command ends before the fault, the error is
+// errPassed.
 func (t *trial) strike(ctx context.Context, dir string, f fault, argv []string) (s struck, err error) {
 	happened := false
 	s.outcome, err = supervise(ctx, dir, f.reads, t.s.stdin, func(n int, o op) verdict {
@@ -199,7 +199,7 @@ func (t *trial) strike(ctx context.Context, dir string, f fault, argv []string) 
 	return s, err
 }
 
-// try lets a fault strike the command, and checks the result.
+// try runs the command with a fault, and checks the result.
 func (t *trial) try(ctx context.Context, f fault) (hit op, err error) {
 	defer must.Catch(&err)
 	dir := t.dir()
@@ -226,7 +226,7 @@ func (t *trial) try(ctx context.Context, f fault) (hit op, err error) {
 	return s.hit, nil
 }
 
-// ended looks at how a command ended.
+// ended checks the end of a command.
 func (t *trial) ended(dir string, f fault, s struck) (err error) {
 	switch {
 	case f.kill:
@@ -234,7 +234,7 @@ func (t *trial) ended(dir string, f fault, s struck) (err error) {
 			err = fmt.Errorf("it was not killed, but ended with %d", s.status)
 		}
 	case f.short, f.watched:
-		// The rest is written by a further call; what a viewer does is no error.
+		// After a short write, a further call writes the rest. A viewer causes no error.
 		if s.status != 0 {
 			err = fmt.Errorf("status %d: %s", s.status, s.stderr)
 		}
@@ -252,7 +252,7 @@ func (t *trial) reported(dir string, f fault, hit op, o *outcome, after []*entry
 	defer must.Catch(&err)
 	switch o.status {
 	case 0:
-		// It could do without. Then nothing may be missing.
+		// The command did not need the call. Then nothing may be missing.
 		must.That(differ(counted(after), t.done), "it ended with 0, but")
 		if !t.s.viewer && !t.s.purge {
 			must.That(t.sameState(dir), "it ended with 0, but")
@@ -282,8 +282,8 @@ func (t *trial) reported(dir string, f fault, hit op, o *outcome, after []*entry
 	return nil
 }
 
-// goOn runs the command again, and then everything must be as without a fault.
-// torn says that files which are not synced may be torn.
+// goOn runs the command again. Then everything must be as without a fault. torn means that
+// unsynced files may be torn.
 func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) (err error) {
 	defer must.Catch(&err)
 	switch {
@@ -297,12 +297,12 @@ func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) 
 		must.That(differ(counted(read(dir)), t.entries), "after the command was run %s", nth)
 	}
 	for _, i := range t.s.due {
-		// Entries that could not be saved come with the next fetch, due or not.
+		// A later fetch delivers entries that could not be saved, whether the feed is due or not.
 		must.Do(t.e.run(ctx, dir, "", t.e.fetch, "update", "--gap", "1ms", t.e.url(i)))
 	}
 	got := state(dir)
 	if t.s.once || t.s.shares {
-		// Interrupted, it leaves files of a feed that is not subscribed to.
+		// An interrupted command leaves files of a feed that is not subscribed to.
 		ended := t.e.url(0)
 		if t.s.shares {
 			ended = t.e.url(1)
@@ -313,7 +313,7 @@ func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) 
 	}
 	want := t.state
 	if torn {
-		// A torn digest is that of no document, so the next is looked at.
+		// A torn digest matches no document, so the next fetch reads the document.
 		digest := func(name, _ string) bool { return strings.HasSuffix(name, "/etc/fetch/body") }
 		want = maps.Clone(want)
 		maps.DeleteFunc(want, digest)
@@ -321,7 +321,7 @@ func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) 
 	}
 	must.Do(differState(got, want))
 	lines := journals(dir)
-	// A line more than once is left where compaction was put off.
+	// If compaction was postponed, some lines are repeated.
 	for k, n := range t.journal {
 		if lines[k] != n && (!t.s.repeated || lines[k] == 0) {
 			err = errors.Join(err, fmt.Errorf("journal: %s %d times, not %d", k, lines[k], n))
@@ -338,7 +338,7 @@ func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) 
 
 // goOnViewing is goOn for a viewer.
 func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) error {
-	// Arguments that are done need not be done again.
+	// Arguments that are done are omitted.
 	remaining := slices.Clone(argv)
 	all := read(dir)
 	there := map[string]int{}
@@ -348,7 +348,7 @@ func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) erro
 		}
 	}
 	if t.s.undo {
-		// If the journal of the command is still there, it was not taken back.
+		// If the journal of the command still exists, the command was not taken back.
 		was := must.Get(filepath.Glob(filepath.Join(t.template, "etc/view/undo/*")))
 		is := must.Get(filepath.Glob(filepath.Join(dir, "etc/view/undo/*")))
 		if len(was) == len(is) {
@@ -364,7 +364,7 @@ func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) erro
 	if err := t.saved(dir); err != nil {
 		return err
 	}
-	// A viewer leaves the rest to the fetcher; nothing comes back.
+	// A viewer leaves the recovery to the fetcher. No entry comes back.
 	before := keyed(all)
 	must.Do(t.e.run(ctx, dir, "", t.e.update(t.e, dir)...))
 	for id := range keyed(read(dir)) {
@@ -375,9 +375,9 @@ func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) erro
 	return t.consistent(ctx, dir)
 }
 
-// goOnAdding is goOn for the removal of a feed: added again, the feed is as it was
-// before, if it was not removed, else as one that is new; removed and added once
-// more, it is new in any case.
+// goOnAdding is goOn for the removal of a feed. If the feed was removed, it is new after it is
+// added again, else it is as before. After it is removed and added once more, it is new in any
+// case.
 func (t *trial) goOnAdding(ctx context.Context, dir string, argv []string) error {
 	for _, removed := range []bool{false, true} {
 		if removed {
@@ -395,8 +395,8 @@ func (t *trial) goOnAdding(ctx context.Context, dir string, argv []string) error
 	return t.sameState(dir)
 }
 
-// hidden reports the entries that were there before a fetcher ran and of which no version
-// is there while it runs or after it was killed, but for those that a viewer took.
+// hidden returns an error for entries that existed before a fetcher ran, and of which no version
+// exists while it runs or after it was killed, except entries that a viewer took.
 func (t *trial) hidden(dir string, taken map[string]*entry) error {
 	if t.s.viewer || t.s.purge || t.s.shares {
 		return nil
@@ -434,7 +434,7 @@ func (t *trial) again(ctx context.Context, dir string, argv []string) error {
 	return err
 }
 
-// twice runs the command two times without faults, and returns the entries then.
+// twice runs the command twice without faults, and returns the entries afterwards.
 func (t *trial) twice(ctx context.Context, dir string, argv []string) []*entry {
 	for range 2 {
 		must.That(t.again(ctx, dir, argv), "again")
@@ -442,7 +442,7 @@ func (t *trial) twice(ctx context.Context, dir string, argv []string) []*entry {
 	return read(dir)
 }
 
-// keyed returns the versions of entries that there are: lineage and title.
+// keyed returns the existing versions of entries, by identity and title.
 func keyed(all []*entry) map[string]*entry {
 	m := map[string]*entry{}
 	for _, x := range all {
@@ -451,8 +451,8 @@ func keyed(all []*entry) map[string]*entry {
 	return m
 }
 
-// take moves or deletes all entries of new/, as a viewer that is a shell script does, and
-// returns them.
+// take moves or deletes all entries of new/, like a viewer that is a shell script, and returns
+// them.
 func take(dir string, a action) (taken map[string]*entry, err error) {
 	defer must.Catch(&err)
 	all := slices.DeleteFunc(read(dir), func(x *entry) bool { return x.Place != "new" })
@@ -474,9 +474,8 @@ func take(dir string, a action) (taken map[string]*entry, err error) {
 	return taken, nil
 }
 
-// goOnWithout runs the command again after a viewer has taken what was new:
-// nothing that was deleted comes back, what was moved is where it is and whole,
-// and all else comes.
+// goOnWithout runs the command again after a viewer has taken the new entries. Deleted entries do
+// not come back, moved ones are complete and in their places, and all others are delivered.
 func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, taken map[string]*entry, a action) (err error) {
 	defer must.Catch(&err)
 	all := t.twice(ctx, dir, argv)
@@ -490,8 +489,8 @@ func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, take
 	return t.consistent(ctx, dir)
 }
 
-// checkTaken looks at the entries that a viewer took: each was whole, and is gone if it was
-// deleted, or where it was moved.
+// checkTaken checks the entries that a viewer took: each was complete, and is gone if it was
+// deleted, or in the place to which it was moved.
 func (t *trial) checkTaken(now, taken map[string]*entry, a action) error {
 	whole := maps.Clone(t.before)
 	for key := range t.entries {
@@ -511,8 +510,8 @@ func (t *trial) checkTaken(now, taken map[string]*entry, a action) error {
 	return nil
 }
 
-// complete looks for each entry that is there without a fault: it is there, or a viewer
-// took it, or a version of it in whose place no newer one comes.
+// complete checks each entry that exists without a fault. It exists, or a viewer took it, or took
+// a version that newer ones do not replace.
 func (t *trial) complete(now, taken map[string]*entry, a action) error {
 	for key := range t.entries {
 		found := false
@@ -529,7 +528,7 @@ func (t *trial) complete(now, taken map[string]*entry, a action) error {
 	return nil
 }
 
-// surplus looks for entries that are not there without a fault.
+// surplus returns an error for entries that do not exist without a fault.
 func (t *trial) surplus(now, taken map[string]*entry) error {
 	want := map[string]bool{} // by place
 	for key := range t.entries {
@@ -561,16 +560,16 @@ func (t *trial) delivers(hash string) bool {
 	return false
 }
 
-// versionless is a key of an entry without which version it took the place of.
+// versionless returns the key of an entry without the version that it replaces.
 func versionless(key string) string { return replaces.ReplaceAllString(key, "") }
 
-// placeless is a key of an entry without where it is.
+// placeless returns the key of an entry without its place.
 func placeless(key string) string {
 	head, files, _ := strings.Cut(key, " ")
 	return strings.Split(head, "/")[1] + " " + files
 }
 
-// content is a key of an entry without both.
+// content returns the key of an entry without either.
 func content(key string) string { return placeless(versionless(key)) }
 
 var replaces = regexp.MustCompile(` replaces="[^"]*"`)
@@ -590,15 +589,14 @@ func (t *trial) consistent(ctx context.Context, dir string) (err error) {
 	return err
 }
 
-// tally counts faults.
+// tally counts the results of faults.
 type tally struct {
 	mu     sync.Mutex
 	kinds  map[string]int
 	errors []error
 }
 
-// all tries faults, several at once, and begins none after until, if that is
-// not zero.
+// all tests faults, several at once. If until is not zero, none begins after it.
 func (t *trial) all(ctx context.Context, faults []fault, workers int, until time.Time) *tally {
 	r := &tally{kinds: map[string]int{}}
 	var jobs errgroup.Group
@@ -623,14 +621,14 @@ func (t *trial) all(ctx context.Context, faults []fault, workers int, until time
 	return r
 }
 
-// some reports whether any fault was tried.
+// some reports whether any fault was tested.
 func (r *tally) some() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.kinds)+len(r.errors) > 0
 }
 
-// kills are all kills.
+// kills returns all kills.
 func (t *trial) kills() []fault {
 	var fs []fault
 	for i := range t.ops {
@@ -642,7 +640,7 @@ func (t *trial) kills() []fault {
 	return fs
 }
 
-// views are all calls before which a viewer can come.
+// views returns all calls before which a viewer can run.
 func (t *trial) views() []fault {
 	var fs []fault
 	if t.s.viewer || t.s.purge || t.s.shares {
@@ -660,12 +658,12 @@ func (t *trial) views() []fault {
 	return fs
 }
 
-// failures are all failing calls and short writes.
+// failures returns all failing calls and short writes.
 func (t *trial) failures() []fault {
 	var fs []fault
 	for i, o := range t.ops {
 		if o.Kind == "sync" {
-			continue // prints no errors
+			continue // its errors are not printed
 		}
 		for _, e := range errnos {
 			fs = append(fs, fault{n: i + 1, verdict: verdict{errno: e}})
@@ -683,7 +681,7 @@ func (t *trial) failures() []fault {
 	return fs
 }
 
-// readFailures are all failing calls that read.
+// readFailures returns all failing calls that read.
 func (t *trial) readFailures() []fault {
 	var fs []fault
 	for i, o := range t.reads {

@@ -11,12 +11,12 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// savedIn is where enclosures are saved, in the lektor-dir, as calls elsewhere are not
+// savedIn is the directory for enclosures. It is in the lektor-dir, since calls elsewhere are not
 // counted.
 const savedIn = "etc/saved"
 
-// saved checks that each enclosure was saved once and whole, and that no part of one is
-// left. The record of one that was killed just after its flag was set stays for a month.
+// saved checks that each enclosure was saved once and completely, and that no parts remain. If a
+// save was killed just after its flag was set, its record stays for a month.
 func (t *trial) saved(dir string) (err error) {
 	defer must.Catch(&err)
 	if t.s.saves == nil {

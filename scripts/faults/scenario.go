@@ -46,8 +46,8 @@ func serve() *server {
 	return s
 }
 
-// other serves what entries name: pages, which are there from the second version of the
-// feeds on, and enclosures.
+// other serves the pages and enclosures of entries. Pages exist from the second version of the
+// feeds on.
 func (s *server) other(w http.ResponseWriter, r *http.Request, kind, name string) {
 	switch {
 	case kind == "page" && s.version.Load() == 1:
@@ -61,11 +61,11 @@ func (s *server) other(w http.ResponseWriter, r *http.Request, kind, name string
 	}
 }
 
-// enclosure is what is served under a name.
+// enclosure returns the content of an enclosure.
 func enclosure(name string) string { return strings.Repeat(name+"-", 60_000) }
 
-// document is a feed. In the second version one entry has changed, one is gone
-// and two are new.
+// document returns a feed. In the second version one entry has changed, one is gone and two are
+// new.
 func document(path string, version int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<rss version="2.0"><channel><title>Feed %s, version %d</title><link>http://feed.example%s</link><description>A feed</description>`, path, version, path)
@@ -87,52 +87,50 @@ func document(path string, version int) string {
 	return b.String()
 }
 
-// A scenario is a lektor-dir and a command, whose faults are tried.
+// A scenario is a lektor-dir and a command with which faults are tested.
 //
 //rules:allow a row of a table
 type scenario struct {
 	name  string
-	feeds int // subscriptions; of three, the first has the policy unread, the next deliver, the third is fetched for the first time
+	feeds int // subscriptions; of three, the first has on-update unread, the second deliver, the third is fetched for the first time
 	stdin string
 	// command returns the command line to run, and to run again after a fault.
 	command func(e *env, dir string) []string
-	// more prepares the lektor-dir further.
+	// more prepares further parts of the lektor-dir.
 	more func(e *env, dir string)
-	// viewer means that it is no fetcher: it recovers nothing and keeps no state.
+	// viewer means that the command is no fetcher: it recovers nothing and keeps no state.
 	viewer bool
-	// finds means that a viewer finds itself what is left to do.
+	// finds means that the viewer itself finds the remaining work.
 	finds bool
-	// due are feeds that the command subscribes to. Once subscribed to, it is
-	// for the fetcher to fetch them when they are due.
+	// due are feeds that the command subscribes to. A later fetch fetches them when they are due.
 	due []int
-	// repeated means that the journal says everything many times.
+	// repeated means that the journal has every line many times.
 	repeated bool
-	// list means that it changes the subscription list.
+	// list means that the command changes the subscriptions.
 	list bool
-	// once means that the command, which ends the subscription to the first
-	// feed, is refused when that is done.
+	// once means that the command ends the subscription to the first feed, and fails if it runs
+	// again after that.
 	once bool
-	// undo means that it takes back what the last command did. A power cut may leave
-	// less of its journal than of its renames, so that it cannot go on.
+	// undo means that the command takes back the last command. After a power cut, fewer lines of
+	// the journal than renames may exist, so that undo cannot continue.
 	undo bool
-	// purge means that it removes the first feed with all its entries; whatever
-	// becomes of that, the feed is added again afterwards.
+	// purge means that the command removes the first feed with all its entries. Afterwards the
+	// feed is added again in any case.
 	purge bool
 	// pages means that entries get the articles of their pages.
 	pages bool
-	// saves means that it saves these enclosures, by their names, below [savedIn].
+	// saves are the names of the enclosures that the command saves below [savedIn].
 	saves []string
-	// shares means that it follows another machine, whose documents are in
-	// [meeting].
+	// shares means that the command follows another machine, whose documents are in [meeting].
 	shares bool
 }
 
-// env is what all scenarios share.
+// env is the environment of all scenarios.
 type env struct {
 	fetch, view, share string
 	work               string
-	place              string          // where the programs work
-	volume             *gluster.Volume // where place is, if it is one of GlusterFS
+	place              string          // working directory of the programs
+	volume             *gluster.Volume // the GlusterFS volume of place, or nil
 	server             *server
 	serial             atomic.Int64
 }
@@ -144,7 +142,7 @@ func newEnv(work string) (*env, error) {
 
 func (e *env) url(i int) string { return fmt.Sprintf("%s/%d", e.server.URL, i) }
 
-// list is a subscription list.
+// list returns a list of subscriptions.
 func (e *env) list(feeds ...int) string {
 	var b strings.Builder
 	b.WriteString(`<opml version="2.0"><body>`)
@@ -177,7 +175,7 @@ func (e *env) run(ctx context.Context, dir, stdin string, argv ...string) error 
 	return err
 }
 
-// scenarios are those whose faults are tried.
+// scenarios returns all scenarios.
 //
 //rules:allow a table
 func scenarios(e *env) []scenario {
@@ -235,7 +233,7 @@ func scenarios(e *env) []scenario {
 			return append([]string{e.view, "rm", "--now"}, entries(dir)...)
 		}},
 		{name: "expire", feeds: 3, viewer: true, finds: true, more: func(e *env, dir string) {
-			// One of each feed was thrown away, the other is read already or unread.
+			// One entry of each feed was trashed, the other is read or unread.
 			must.Do(e.run(context.Background(), dir, "", append([]string{e.view, "rm"}, entries(dir)[1:]...)...))
 		}, command: func(e *env, _ string) []string {
 			return []string{e.view, "expire", "--read", "now", "--trashed", "now"}
@@ -262,7 +260,7 @@ func scenarios(e *env) []scenario {
 			}
 			run("set", e.url(0), "filter", "sed 's,http://feed.example,"+e.server.URL+"/page,g'")
 			run("set", e.url(0), "fulltext", "on")
-			// Entries that came without, for which there are pages now.
+			// These entries were delivered without their pages, which exist now.
 			run("update", "--fulltext", "--gap", "1ms", e.url(0))
 		}, command: func(e *env, _ string) []string {
 			return []string{e.fetch, "update", "--gap", "1ms", "--per-host", "4", e.url(0)}
@@ -271,7 +269,7 @@ func scenarios(e *env) []scenario {
 	}
 }
 
-// listScenarios are further changes of the subscription list.
+// listScenarios returns further scenarios that change the subscriptions.
 func listScenarios(e *env) []scenario {
 	set := func(args ...string) func(*env, string) []string {
 		return func(e *env, _ string) []string { return append([]string{e.fetch, "set"}, args...) }
@@ -298,8 +296,8 @@ func listScenarios(e *env) []scenario {
 	}
 }
 
-// interrupt prepares a lektor-dir by a command that is killed before the first call
-// for which when holds; put is how many renames put an old version aside before.
+// interrupt prepares a lektor-dir by a command that is killed before the first call for which
+// when returns true. put is the number of renames before that put an old version aside.
 func interrupt(command func(*env, string) []string, when func(o op, put int) bool) func(e *env, dir string) {
 	return func(e *env, dir string) {
 		e.server.version.Store(2)
@@ -317,8 +315,8 @@ func interrupt(command func(*env, string) []string, when func(o op, put int) boo
 	}
 }
 
-// putAside prepares a lektor-dir in which a replacement is staged and in the journal, and
-// the old version put aside without a record, as programs did that were killed then.
+// putAside prepares a lektor-dir in which a replacement is staged and in the journal. The old
+// version is put aside without a record, as after a kill of an older program.
 func putAside(e *env) func(e *env, dir string) {
 	killAtRecord := interrupt(e.update, func(o op, _ int) bool { return o.Kind == "create" && strings.HasSuffix(o.Path, ";replaces") })
 	return func(e *env, path string) {
@@ -339,7 +337,7 @@ func putAside(e *env) func(e *env, dir string) {
 	}
 }
 
-// prepare makes the lektor-dir that a scenario starts from.
+// prepare makes the initial lektor-dir of a scenario.
 func (e *env) prepare(ctx context.Context, s scenario, dir string) {
 	e.server.version.Store(1)
 	defer e.server.version.Store(2)
@@ -372,10 +370,10 @@ func (e *env) prepare(ctx context.Context, s scenario, dir string) {
 	}
 }
 
-// entry is an entry as it lies in a lektor-dir.
+// entry is an entry of a lektor-dir, read without the code of lektor.
 type entry struct{ testdir.Entry }
 
-// key identifies an entry by everything but its name.
+// key identifies an entry by everything except its name.
 func (x *entry) key() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s/%s/%s", x.Place, x.Feed, x.Flags)
@@ -395,14 +393,14 @@ func (x *entry) key() string {
 	return b.String()
 }
 
-// id identifies an entry, whatever its version.
+// id identifies an entry in all its versions.
 func (x *entry) id() string { return x.Feed + " " + strings.TrimSpace(x.Files["id"]) }
 
 func (x *entry) String() string {
 	return fmt.Sprintf("%s/%s/%s%s %q", x.Place, x.Feed, x.Unique, x.Flags, x.Files["title"])
 }
 
-// read reads all entries of a lektor-dir without its help.
+// read reads all entries of a lektor-dir without the code of lektor.
 func read(path string) []*entry {
 	var all []*entry
 	for _, e := range must.Get(testdir.Entries(path)) {
@@ -419,7 +417,7 @@ func counted(all []*entry) map[string]int {
 	return n
 }
 
-// differ returns how two sets of entries differ.
+// differ returns the differences of two sets of entries.
 func differ(got, want map[string]int) error {
 	var bad []error
 	for k, n := range want {
@@ -435,20 +433,20 @@ func differ(got, want map[string]int) error {
 	return errors.Join(bad...)
 }
 
-// state reads what else is in src/ and etc/, without the journals and times.
+// state reads all other files in src/ and etc/, except journals and times.
 func state(path string) map[string]string {
 	all := map[string]string{}
 	for _, top := range []string{"src", "etc"} {
 		for name, data := range must.Get(testdir.Files(filepath.Join(path, top))) {
 			switch name = top + "/" + name; {
 			case filepath.Base(name) == "seen", strings.HasPrefix(name, "etc/view/"), name == "etc/fetch/date":
-			case strings.HasPrefix(name, "etc/fetch/pages/"): // a cache; what entries have of it is looked at
+			case strings.HasPrefix(name, "etc/fetch/pages/"): // a cache; its effect on entries is checked
 			case strings.HasPrefix(name, "etc/share/"), strings.HasPrefix(name, meeting+"/"):
 				if data, ok := timeless(name, data); ok {
 					all[name] = data
 				}
 			case filepath.Base(name) == "status" && data == "304\n":
-				all[name] = "200\n" // as good
+				all[name] = "200\n" // both values are valid
 			default:
 				all[name] = data
 			}
@@ -461,14 +459,14 @@ func state(path string) map[string]string {
 func differState(got, want map[string]string) error {
 	var bad []error
 	for name, data := range want {
-		// A reader strips the newline, which a power cut may have taken.
+		// Readers remove the newline, which a power cut may have lost.
 		if g, ok := got[name]; !ok || g != data && g+"\n" != data {
 			bad = append(bad, fmt.Errorf("%s is %q (there: %v), not %q", name, g, ok, data))
 		}
 	}
 	for name := range got {
 		if _, ok := want[name]; !ok {
-			// Left by a kill: see the package atomicfile.
+			// A temporary file of a kill, see package atomicfile.
 			if strings.HasPrefix(filepath.Base(name), ".") {
 				continue
 			}
@@ -492,5 +490,5 @@ func journals(dir string) map[string]int {
 // copyTree copies a lektor-dir with its times.
 func copyTree(from, to string) { readVolume(from).write(to) }
 
-// errnos are the failures that calls are given.
+// errnos are the errors that calls return.
 var errnos = []unix.Errno{unix.ENOSPC, unix.EIO, unix.EDQUOT, unix.EACCES, unix.EMFILE}

@@ -16,17 +16,17 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// meeting is where machines publish, in the lektor-dir, as calls elsewhere are not
-// counted.
+// meeting is the directory in which machines publish. It is in the lektor-dir, since calls
+// elsewhere are not counted.
 const meeting = "etc/meeting"
 
-// syncShared is a sync of a lektor-dir that may be a copy.
+// syncShared returns the command that syncs a lektor-dir, which may be a copy.
 func syncShared(e *env, dir string) []string {
 	must.Do(os.WriteFile(filepath.Join(dir, "etc/share/target"), []byte(filepath.Join(dir, meeting)+"\n"), 0o600))
 	return []string{e.share, "sync", "--allow", "127.0.0.0/8"}
 }
 
-// sharing prepares a lektor-dir with edits of its own, and those of another machine.
+// sharing prepares a lektor-dir with edits, and the edits of another machine.
 func sharing(e *env, dir string) {
 	ctx := context.Background()
 	other := filepath.Join(e.work, fmt.Sprintf("other-%d", e.serial.Add(1)))
@@ -40,7 +40,7 @@ func sharing(e *env, dir string) {
 		run(dir, e.share, "sync", "--allow", "127.0.0.0/8")
 		run(other, e.share, "sync", "--allow", "127.0.0.0/8")
 	}
-	// Edits on both sides since then.
+	// Make edits on both sides.
 	for i, x := range read(dir) {
 		switch i % 3 {
 		case 0:
@@ -60,8 +60,8 @@ func sharing(e *env, dir string) {
 	run(dir, e.fetch, "add", e.url(4))
 }
 
-// timeless returns what of a file is the same whenever and wherever it was made; false if
-// that is nothing.
+// timeless returns the part of a file that does not depend on time and place, or false if there
+// is none.
 func timeless(name, data string) (string, bool) {
 	rel := strings.TrimPrefix(name, "etc/share/")
 	if rel == "target" || rel == "published" || strings.HasPrefix(rel, "replica") || strings.HasPrefix(rel, "read/") {
@@ -73,7 +73,7 @@ func timeless(name, data string) (string, bool) {
 	return data, true
 }
 
-// element is one of XML.
+// element is an element of XML.
 type element struct {
 	XMLName xml.Name
 	Attrs   []xml.Attr `xml:",any,attr"`
@@ -90,9 +90,8 @@ func (n *element) attr(name string) string {
 	return ""
 }
 
-// items adds what the documents of a machine say, without times: an edit that is noted
-// by a later sync is of a later time, and may stand at another place, or in the other
-// document of states.
+// items adds the contents of a machine's documents, without times. An edit that a later sync
+// records has a later time, and may be at another place, or in the other document of states.
 func items(all map[string]string, dir, name string) {
 	for _, doc := range []string{"subscriptions.opml", "state-all.rss", "state.rss"} {
 		data, err := os.ReadFile(filepath.Join(dir, doc))
@@ -106,7 +105,7 @@ func items(all map[string]string, dir, name string) {
 	}
 }
 
-// items adds the items of an element and those within.
+// items adds the items of an element and of the elements in it.
 func (n *element) items(all map[string]string, prefix, parent string) {
 	for i := range n.Kids {
 		k := &n.Kids[i]
@@ -146,7 +145,7 @@ func documents(all map[string]string, dir string) {
 	}
 }
 
-// whole looks whether the documents of all machines are.
+// whole checks that the documents of all machines are complete.
 func (t *trial) whole(ctx context.Context, dir string) (err error) {
 	defer must.Catch(&err)
 	if !t.s.shares {
@@ -154,7 +153,7 @@ func (t *trial) whole(ctx context.Context, dir string) (err error) {
 	}
 	all := must.Get(filepath.Glob(filepath.Join(dir, meeting, "*/*")))
 	all = slices.DeleteFunc(all, func(path string) bool {
-		return strings.HasPrefix(filepath.Base(path), ".") // is no document yet
+		return strings.HasPrefix(filepath.Base(path), ".") // not complete yet
 	})
 	return t.e.run(ctx, dir, "", append([]string{t.e.share, "check", "--strict"}, all...)...)
 }

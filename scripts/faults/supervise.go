@@ -23,22 +23,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A seccomp filter of the supervised program asks this one before each call that
-// touches the file system, in one order for all of its threads. The kernel carries out
-// the answer: the call goes on or fails, or the program is killed.
+// The supervised program has a seccomp filter. Before each call that touches the file system, it
+// asks this process, in one order for all threads. The kernel carries out the answer: the call
+// continues or fails, or the program is killed.
 
 // op is one call that touches the lektor-dir.
 type op struct {
-	Kind  string // the name of the call; openat that may create is "create"
-	Path  string // relative to the lektor-dir; of a rename, where to
-	From  string // the old path in a rename
+	Kind  string // name of the call; openat that may create a file is "create"
+	Path  string // relative to the lektor-dir; the new path of a rename
+	From  string // old path of a rename
 	Write bool   // it changes something, or makes a change durable
 	Len   int    // bytes of a write
 
-	// The rest is set for calls that change something: enough to do them again.
+	// The other fields are set for calls that change something, so that they can be repeated.
 	Flags uint64    // flags of open, rename and unlink
 	Data  []byte    // bytes of a write
-	Off   int64     // where a write begins, -1 for the end; the length of a truncate
+	Off   int64     // where a write begins, -1 for the end; length of a truncate
 	Text  string    // target of a symbolic link
 	Time  time.Time // mtime set by utimes; zero: not changed
 }
@@ -55,24 +55,24 @@ type verdict struct {
 	kill  bool
 	errno unix.Errno
 	short bool // write only half
-	done  bool // answered with success, without being done
+	done  bool // succeed without effect
 }
 
-// outcome has the calls of a program, its output and its status.
+// outcome is the calls of a program, its output and its status.
 type outcome struct {
 	ops            []op
 	stdout, stderr string
-	status         int // -1: killed
+	status         int // -1 if it was killed
 }
 
-// place is where a call has a file: the numbers of the arguments that are the directory,
-// or else the file itself, and the path. Either may be missing.
+// place holds the numbers of the arguments that name a file: the descriptor of the directory or
+// of the file, and the path. Either may be missing.
 type place struct{ fd, path int }
 
 const none = -1
 
 var (
-	nowhere  = place{none, none} // or, of a sync, everywhere
+	nowhere  = place{none, none} // or, for a sync, everywhere
 	byFD     = place{0, none}
 	byPath   = place{none, 0}
 	byFDPath = place{0, 1}
@@ -84,8 +84,8 @@ type call struct {
 	write    bool
 }
 
-// calls are those that Go and its packages make. One of an older form, as C libraries make
-// them, would be missed: a model finds that what was recorded is not what is there.
+// calls are the calls of Go and its packages. C libraries make older calls, which are not
+// recorded; the model then finds that the recording differs from the directory.
 var calls = map[int]call{
 	unix.SYS_MKDIRAT:    {"mkdir", byFDPath, nowhere, true},
 	unix.SYS_OPENAT:     {"open", byFDPath, nowhere, false},
@@ -114,8 +114,8 @@ var calls = map[int]call{
 
 const helperEnv = "LEKTOR_FAULTS_HELPER"
 
-// helper is this program run again, to become the program in the arguments
-// under the filter.
+// helper runs in a copy of this program, which then executes the program in the arguments under
+// the filter.
 func helper() {
 	if os.Getenv(helperEnv) == "" {
 		return
@@ -136,7 +136,8 @@ func helper() {
 	os.Exit(113)
 }
 
-// install filters the calling thread, and returns the descriptor to listen on.
+// install installs the filter for the calling thread, and returns the descriptor of its
+// notifications.
 func install() (int, error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("no_new_privs: %w", err)
@@ -189,26 +190,26 @@ func ioctl(fd int, req uint, arg unsafe.Pointer) error {
 // errUnsupported is the reason why programs cannot be supervised here.
 var errUnsupported = errors.New("this system lets no program supervise another by seccomp")
 
-// supervise runs a program with the lektor-dir dir, and asks decide about each
-// call that touches it; reads only if wanted. decide runs in one goroutine.
+// supervise runs a program on a lektor-dir, and calls decide for each call that touches it. Calls
+// that only read are included if reads is set. decide runs in one goroutine.
 func supervise(ctx context.Context, dir string, reads bool, stdin string, decide func(n int, o op) verdict, argv ...string) (*outcome, error) {
 	return supervision{dir: dir, reads: reads, stdin: stdin, decide: decide}.run(ctx, argv...)
 }
 
-// supervision says how a program is supervised.
+// supervision are the options of a supervised run.
 type supervision struct {
 	dir   string // the lektor-dir
-	reads bool   // calls that read are asked about, too
-	// sends says that writes to sockets are asked about, too, kind "send", and prints that
-	// writes to standard output are, kind "print". They are not counted and always done: n
-	// is that of the call before.
+	reads bool   // include calls that read
+	// sends includes writes to sockets, with kind "send", and prints includes writes to standard
+	// output, with kind "print". These calls are not counted and always continue: n is the number
+	// of the call before.
 	sends, prints bool
 	stdin         string
 	decide        func(n int, o op) verdict
 }
 
-// run runs the program until it ends, for some minutes at the most, or is killed as ctx
-// ends.
+// run runs the program until it ends, but at most for some minutes. If ctx ends, the program is
+// killed.
 func (v supervision) run(ctx context.Context, argv ...string) (o *outcome, err error) {
 	defer must.Catch(&err)
 	pair := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))
@@ -244,7 +245,7 @@ func (v supervision) run(ctx context.Context, argv ...string) (o *outcome, err e
 	return o, err
 }
 
-// receive takes the listener from the helper.
+// receive receives the descriptor of notifications from the helper.
 func receive(socket int) (listener int, err error) {
 	defer must.Catch(&err)
 	oob := make([]byte, unix.CmsgSpace(4))
@@ -288,7 +289,7 @@ func (s *supervisor) loop(ctx context.Context) (err error) {
 		}
 		var n notification
 		if err := ioctl(s.listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); err != nil {
-			if err == unix.EINTR || err == unix.ENOENT { // it died meanwhile
+			if err == unix.EINTR || err == unix.ENOENT { // the thread died meanwhile
 				continue
 			}
 			return err
@@ -301,7 +302,7 @@ func (s *supervisor) loop(ctx context.Context) (err error) {
 			v := s.decide(len(s.ops), o)
 			switch {
 			case v.kill:
-				// Every thread ends before it is back from its call.
+				// All threads end before they return from their calls.
 				must.Do(unix.Kill(s.pid, unix.SIGKILL))
 				continue
 			case v.errno != 0:
@@ -320,7 +321,7 @@ func (s *supervisor) loop(ctx context.Context) (err error) {
 	}
 }
 
-// out returns what a call writes to a socket or to standard output, if it is asked about.
+// out returns a write to a socket or to standard output, if such writes are included.
 func (s *supervisor) out(n *notification) (op, bool) {
 	o := op{Write: true, Len: int(n.args[2])}
 	switch {
@@ -337,7 +338,7 @@ func (s *supervisor) out(n *notification) (op, bool) {
 	return o, true
 }
 
-// op returns what a call does, and whether it touches the lektor-dir.
+// op returns a call, and whether it touches the lektor-dir.
 func (s *supervisor) op(n *notification) (op, bool) {
 	c := calls[int(n.nr)]
 	o := op{Kind: c.name, Write: c.write}
@@ -373,7 +374,7 @@ func (s *supervisor) op(n *notification) (op, bool) {
 	return o, true
 }
 
-// details adds what it takes to do a call again.
+// details adds the fields that are needed to repeat a call.
 func (s *supervisor) details(n *notification, o *op) {
 	switch a := n.args; int(n.nr) {
 	case unix.SYS_OPENAT:
@@ -401,7 +402,7 @@ func (s *supervisor) details(n *notification, o *op) {
 	}
 }
 
-// offset returns where a file is written next: -1 for the end.
+// offset returns the position of the next write to a file, or -1 for the end.
 func (s *supervisor) offset(n *notification, fd uint64) int64 {
 	info, _ := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", n.pid, int32(fd)))
 	var pos int64
@@ -412,7 +413,7 @@ func (s *supervisor) offset(n *notification, fd uint64) int64 {
 	return pos
 }
 
-// time reads the second of two times, that of modification.
+// time reads the second of two times, the modification time.
 func (s *supervisor) time(n *notification, addr uint64) time.Time {
 	var ts [2]unix.Timespec
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&ts)), unsafe.Sizeof(ts))
@@ -441,7 +442,7 @@ func (s *supervisor) fd(n *notification, fd uint64) string {
 	return strings.TrimSuffix(path, " (deleted)")
 }
 
-// path returns the path of a file that a call has at a place.
+// path returns the path of a call's file.
 func (s *supervisor) path(n *notification, at place) string {
 	if at.path == none || at.fd != none && n.args[at.path] == 0 {
 		return s.fd(n, n.args[at.fd])
@@ -457,7 +458,7 @@ func (s *supervisor) path(n *notification, at place) string {
 	return filepath.Join(s.fd(n, n.args[at.fd]), path)
 }
 
-// text reads a string of the program's memory, page by page.
+// text reads a string from the program's memory, page by page.
 func (s *supervisor) text(n *notification, addr uint64) string {
 	var out []byte
 	for len(out) < unix.PathMax {
@@ -478,10 +479,10 @@ func (s *supervisor) text(n *notification, addr uint64) string {
 func (s *supervisor) memory(n *notification, b []byte, addr uint64) (int, error) {
 	local := []unix.Iovec{{Base: &b[0], Len: uint64(len(b))}}
 	got, err := unix.ProcessVMReadv(int(n.pid), local, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}, 0)
-	return max(got, 0), err // -1 of a process that was killed meanwhile
+	return max(got, 0), err // -1 if the process was killed meanwhile
 }
 
-// half does the first half of a write in the program's place.
+// half makes the first half of a write for the program.
 func (s *supervisor) half(n *notification) (done int, err error) {
 	defer must.Catch(&err)
 	pidfd := must.Get(unix.PidfdOpen(s.pid, 0))
@@ -496,7 +497,7 @@ func (s *supervisor) half(n *notification) (done int, err error) {
 	return unix.Write(fd, b)
 }
 
-// supported reports why programs cannot be supervised here, if so.
+// supported returns the reason why programs cannot be supervised, or nil.
 func supported(ctx context.Context) error {
 	if binary.Size(notification{}) != 80 || binary.Size(response{}) != 24 {
 		return errors.New("the layout of the kernel's structures is wrong")

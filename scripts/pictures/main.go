@@ -14,7 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// The colours of the picture: ground, ink, and the sixteen of a terminal.
+// ground and ink are the colours of the picture, besides the sixteen of a terminal.
 const ground, ink = "#16181d", "#d8dbe2"
 
 var colours = [16]string{
@@ -22,7 +22,7 @@ var colours = [16]string{
 	"#5c6370", "#ff7b86", "#b5e08d", "#ffd98a", "#8cbcff", "#dd92f0", "#6fd3df", "#ffffff",
 }
 
-// A character has this size, and this distance from the edge, in pixels.
+// These are the size of a character, and the distance from the edge, in pixels.
 const cellWidth, cellHeight, edge = 8, 17, 12
 
 func main() {
@@ -31,13 +31,13 @@ func main() {
 	})
 }
 
-// A piece is text in one style, and the sequence before it.
+// piece matches text in one style, and the escape sequence before it.
 var piece = regexp.MustCompile(`(?:\x1b\[([0-9;]*)m)?([^\x1b]*)`)
 
-// svg draws a screen; title says what it shows.
+// svg returns a screen as SVG. title describes it.
 func svg(screen, title string) string {
 	var b strings.Builder
-	style := map[string]bool{} // SGR codes in force
+	style := map[string]bool{} // active SGR codes
 	width := 0
 	lines := strings.Split(strings.TrimSuffix(screen, "\n"), "\n")
 	for y, line := range lines {
@@ -46,7 +46,7 @@ func svg(screen, title string) string {
 			if strings.HasPrefix(m[0], "\x1b") {
 				apply(style, m[1])
 			}
-			// A wide character has a place of its own, as fonts disagree on its width.
+			// A wide character is placed separately, since fonts disagree on its width.
 			for _, text := range regexp.MustCompile(`\p{Han}|\P{Han}+`).FindAllString(m[2], -1) {
 				draw(&b, text, style, x, y)
 				x += termsafe.Width(text)
@@ -79,7 +79,7 @@ func apply(style map[string]bool, codes string) {
 	}
 }
 
-// names are the codes of the sixteen colours.
+// names returns the codes of the sixteen colours.
 func names() (all []string) {
 	for i := range 8 {
 		all = append(all, fmt.Sprint(30+i))
@@ -90,7 +90,7 @@ func names() (all []string) {
 	return all
 }
 
-// draw adds text in a style, in as many columns as it has.
+// draw adds text in a style, with the width of its columns.
 func draw(b *strings.Builder, text string, style map[string]bool, x, y int) {
 	fill, attrs := ink, ""
 	for i, code := range names() {
@@ -114,7 +114,7 @@ func draw(b *strings.Builder, text string, style map[string]bool, x, y int) {
 			attrs += attr
 		}
 	}
-	// Programs disagree on what to do with several spaces, but not on these.
+	// Programs disagree on several spaces, but not on no-break spaces.
 	spaced := strings.ReplaceAll(html.EscapeString(text), " ", "\u00a0")
 	fmt.Fprintf(b, `<text x="%d" y="%d" textLength="%d" fill="%s"%s>%s</text>`+"\n", left, top+cellHeight-4, termsafe.Width(text)*cellWidth, fill, attrs, spaced)
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A screen is drawn as XML, each character in its column and as it looked.
+// TestSVG: a screen is drawn as valid XML, with each character in its column and style.
 func TestSVG(t *testing.T) {
 	screen := "\x1b[1mbold\x1b[22m \x1b[7m<&>\x1b[27m  日x\x1b[33mf\x1b[39m\n\x1b[4;34mlink\x1b[0m\n"
 	picture := svg(screen, "a <screen>")

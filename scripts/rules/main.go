@@ -1,6 +1,6 @@
-// Rules checks that the packages of this module keep to the plan in docs/design.md: what
-// a package may import, which files it names, what a program links, how large functions
-// and types are, and how sentences begin. It prints a line for each breach, and then exits with status 1.
+// Rules checks that the packages of this module follow docs/design.md: the imports of a package,
+// the files that it names, the dependencies of programs, the size of functions and types, and the
+// beginnings of sentences. It prints a line for each breach, and then exits with status 1.
 package main
 
 import (
@@ -32,8 +32,8 @@ type pkg struct {
 
 func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 
-// doors are the only packages that may import a dependency, with the packages below them:
-// all code that a replacement would change is in one place.
+// doors are the only packages, with those below them, that may import a dependency. So all code
+// that a replacement would change is in one place.
 var doors = map[string][]string{
 	"github.com/mmcdole/gofeed":       {"feedconv"},
 	"github.com/coreos/go-systemd":    {"internal/httpserver"},
@@ -59,7 +59,7 @@ var doors = map[string][]string{
 	"github.com/fzipp/gocyclo":        {"scripts/rules"},
 }
 
-// linked are the programs that may link a dependency. All others start without it.
+// linked are the programs that may link a dependency. All others must not link it.
 var linked = map[string][]string{
 	"charm.land":                     {"lektor-view"},
 	"codeberg.org/readeck":           {"lektor-article"},
@@ -74,8 +74,8 @@ var linked = map[string][]string{
 	"modernc.org/sqlite":             {"lektor-import", "lektor-pages", "lektor-view"},
 }
 
-// links returns a line for each dependency that a program must not link, by the imports
-// of all packages of ours.
+// links returns a line for each dependency that a program must not link. imports are the imports
+// of all packages of the module.
 func links(imports map[string][]string) (found []string) {
 	for program := range imports {
 		name, ok := strings.CutPrefix(program, "cmd/")
@@ -102,15 +102,15 @@ func links(imports map[string][]string) (found []string) {
 	return found
 }
 
-// strangers match the packages that a public package must not depend on, tests apart: the
-// directory knows no formats and no network, the formats no disk and no network.
+// strangers match the packages that a public package must not import, except in tests: lektordir
+// knows no formats and no network, feedconv no disk and no network.
 var strangers = map[string]*regexp.Regexp{
 	"lektordir": regexp.MustCompile(`^(net|net/(http|rpc|smtp|textproto|netip).*|encoding/(xml|json)|` + module + `feedconv)$`),
 	"feedconv":  regexp.MustCompile(`^(net|net/(http|rpc|smtp|textproto|netip).*|os|os/.*|` + module + `lektordir)$`),
 }
 
-// siblings lists, for each package of an app with several, the packages of the app that it
-// may import, so that imports go one way.
+// siblings lists, for each package of an app with several packages, the packages of the app that
+// it may import. Imports go in one direction.
 var siblings = map[string][]string{
 	"internal/app/viewer/session":    nil,
 	"internal/app/viewer/external":   nil,
@@ -123,25 +123,25 @@ var siblings = map[string][]string{
 	"internal/app/viewer/fullscreen": {"session", "external", "undo", "tui", ""},
 }
 
-// beneath are the packages that lektordir builds on. viewers are the packages that see a
+// beneath are the packages on which lektordir is built. viewers are the packages that use a
 // directory only through lektordir.
 var (
 	beneath = []string{"internal/dirfs", "internal/journal", "internal/commit", "internal/stage"}
 	viewers = []string{"internal/app/viewer", "internal/app/pages", "internal/undo", "internal/query", "internal/mailmsg", "internal/index"}
 )
 
-// below reports whether a package is one of places, or below one of them.
+// below reports whether a package is one of places, or below one.
 func below(name string, places ...string) bool {
 	return slices.ContainsFunc(places, func(p string) bool { return name == p || strings.HasPrefix(name, p+"/") })
 }
 
-// arrow is an import of one package of ours by another; names are without the module's.
+// arrow is an import of one package of the module by another. Names have no module path.
 type arrow struct {
 	from, to string
-	test     bool // the tests of from import it
+	test     bool // only the tests of from import it
 }
 
-// arrows are the imports between packages of ours that are wrong, and why.
+// arrows are the forbidden imports between packages of the module, with the reasons.
 var arrows = []struct {
 	wrong func(a arrow) bool
 	why   string
@@ -173,7 +173,7 @@ var arrows = []struct {
 	}, "it is for tests and scripts"},
 }
 
-// imports checks what a package imports; test is for what its tests do.
+// imports returns why a package must not import path, or "". test means that its tests import it.
 func imports(p pkg, path string, test bool) string {
 	name := p.name()
 	for dependency, places := range doors {
@@ -210,15 +210,14 @@ func appOf(name string) string {
 	return app
 }
 
-// drawer matches the files below src/*/etc, and the markers; own matches files below etc
-// that one program keeps for itself.
+// drawer matches the files below src/*/etc, and the markers. own matches private files of a
+// program below etc.
 var (
 	drawer = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history|share/never)(/|$)|categories$|view/(alias|keep)$|link$|fulltext$)[^ ]*$`)
 	own    = regexp.MustCompile(`^etc/(fetch|fetch/(opml|date)|cloudd|cloudd/(lock|heard))$`)
 )
 
-// names returns the place of each string in a file that only internal/feedstate may
-// hold. The lektor-dir itself is lektordir's.
+// names returns the place of each string in a file that only internal/feedstate may contain.
 func names(fset *token.FileSet, f *ast.File) []string {
 	var found []string
 	add := func(pos token.Pos, what string) {
@@ -235,11 +234,11 @@ func names(fset *token.FileSet, f *ast.File) []string {
 	return found
 }
 
-// shadows returns the place of each name in a file that hides one of the language. Fields
+// shadows returns the place of each declaration in a file that hides a predeclared name. Fields
 // and methods hide nothing.
 func shadows(fset *token.FileSet, f *ast.File) (found []string) {
 	info := types.Info{Defs: map[*ast.Ident]types.Object{}}
-	// A file alone does not type-check, but its names are all declared.
+	// A single file does not type-check, but its declarations are complete.
 	config := types.Config{Error: func(error) {}}
 	_, _ = config.Check(f.Name.Name, fset, []*ast.File{f}, &info)
 	for id, declared := range info.Defs {
@@ -260,7 +259,7 @@ func shadows(fset *token.FileSet, f *ast.File) (found []string) {
 	return found
 }
 
-// texts checks the files of a package, and counts what they declare.
+// texts checks the files of a package, and counts their declarations.
 func texts(p pkg, s *shape, parse func(file string) (*token.FileSet, *ast.File, error)) ([]string, error) {
 	var found []string
 	for i, list := range [][]string{p.GoFiles, p.TestGoFiles, p.XTestGoFiles} {
@@ -281,7 +280,7 @@ func texts(p pkg, s *shape, parse func(file string) (*token.FileSet, *ast.File, 
 	return found, nil
 }
 
-// breaches returns a line for each rule that a package breaks, and counts what it declares.
+// breaches returns a line for each rule that a package breaks, and counts its declarations.
 func breaches(p pkg, s *shape) ([]string, error) {
 	found, err := texts(p, s, func(file string) (*token.FileSet, *ast.File, error) {
 		fset := token.NewFileSet()

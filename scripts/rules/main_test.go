@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Each rule, kept and broken.
+// TestImports: each rule, kept and broken.
 func TestImports(t *testing.T) {
 	for _, test := range []struct {
 		from, to string
@@ -100,7 +100,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// look returns what is wrong with a package of one file.
+// look returns the breaches of a package with one file.
 func look(t *testing.T, name, source string) []string {
 	t.Helper()
 	found, err := texts(pkg{ImportPath: module + name, GoFiles: []string{"x.go"}}, newShape(), func(string) (*token.FileSet, *ast.File, error) {
@@ -149,7 +149,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Each bar of functions and types, kept and broken.
+// TestShape: each limit of functions and types, kept and broken.
 func TestShape(t *testing.T) {
 	lines := "func f() {" + strings.Repeat("\n", maxLines) + "}"
 	var fields, methods strings.Builder

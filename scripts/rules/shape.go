@@ -11,8 +11,8 @@ import (
 	"github.com/fzipp/gocyclo"
 )
 
-// The bars of functions and types. The complexity over which a function fails is an
-// argument of gocyclo, in scripts/check.
+// These are the limits of functions and types. The maximum complexity is an argument of gocyclo,
+// in scripts/check.
 const (
 	maxLines   = 60 // lines of a function
 	maxFields  = 15 // fields of a type with methods on its pointer
@@ -21,17 +21,17 @@ const (
 	maxCounted = 45 // functions that are counted
 )
 
-// allow is the directive of a function or type that is over a bar. Behind it stands why.
+// allow is the directive of a function or type over a limit. The reason follows it.
 const allow = "//rules:allow "
 
-// shape collects what is counted in a whole tree.
+// shape collects the counts of all packages.
 type shape struct {
 	methods map[string]int            // methods of each type, by package and name
 	changes map[string]bool           // the types that have methods on their pointers
 	fields  map[string]int            // fields of each struct that has no directive
 	places  map[string]token.Position // where the structs are
 	counted map[string]bool           // the functions over counted
-	found   []string                  // a line for each function over a bar
+	found   []string                  // a line for each function over a limit
 }
 
 func newShape() *shape {
@@ -41,7 +41,7 @@ func newShape() *shape {
 	}
 }
 
-// add counts what a file of a package declares.
+// add counts the declarations of a file.
 func (s *shape) add(name string, fset *token.FileSet, f *ast.File) {
 	for _, decl := range f.Decls {
 		switch decl := decl.(type) {
@@ -71,7 +71,7 @@ func (s *shape) function(name string, fset *token.FileSet, f *ast.FuncDecl) {
 		s.counted[full] = true
 	}
 	if n := fset.Position(f.End()).Line - at.Line + 1; n > maxLines && !allowed(f.Doc) {
-		s.found = append(s.found, fmt.Sprintf("%s: %s has %d lines; the bar is %d, or a line %swith the reason", at, full, n, maxLines, allow))
+		s.found = append(s.found, fmt.Sprintf("%s: %s has %d lines; the limit is %d, unless a line %shas the reason", at, full, n, maxLines, allow))
 	}
 	if hasDirective(f.Doc, "//gocyclo:ignore") && !allowed(f.Doc) {
 		s.found = append(s.found, fmt.Sprintf("%s: %s has no line %swith the reason for which gocyclo ignores it", at, full, allow))
@@ -109,17 +109,17 @@ func (s *shape) record(name string, fset *token.FileSet, t *ast.TypeSpec, doc *a
 	}
 }
 
-// breaches returns a line for each bar that something is over.
+// breaches returns a line for each type over a limit, and one if too many functions are complex.
 func (s *shape) breaches() []string {
 	found := s.found
 	for name, n := range s.methods {
 		if n > maxMethods {
-			found = append(found, fmt.Sprintf("%s has %d methods; the bar is %d", name, n, maxMethods))
+			found = append(found, fmt.Sprintf("%s has %d methods; the limit is %d", name, n, maxMethods))
 		}
 	}
 	for name, n := range s.fields {
 		if s.changes[name] && n > maxFields {
-			found = append(found, fmt.Sprintf("%s: %s changes itself and has %d fields; the bar is %d, or a line %swith the reason", s.places[name], name, n, maxFields, allow))
+			found = append(found, fmt.Sprintf("%s: %s has methods on its pointer and %d fields; the limit is %d, unless a line %shas the reason", s.places[name], name, n, maxFields, allow))
 		}
 	}
 	if len(s.counted) > maxCounted {
@@ -129,7 +129,7 @@ func (s *shape) breaches() []string {
 	return found
 }
 
-// allowed reports whether a comment has the directive, and a reason behind it.
+// allowed reports whether a comment has the directive with a reason.
 func allowed(doc *ast.CommentGroup) bool { return hasDirective(doc, allow) }
 
 func hasDirective(doc *ast.CommentGroup, directive string) bool {

@@ -14,24 +14,24 @@ import (
 )
 
 var (
-	// opening matches the sentences that a reader must turn around: "What is listed is…".
+	// opening matches sentences whose word order stops a reader: "What is listed is…".
 	opening = regexp.MustCompile(`^(What|Whoever|Who|Whose|Where|Of|That|Those|Such|As for)\b`)
-	// fragment matches such a beginning of a comment or message that is no whole sentence.
+	// fragment matches such a beginning of a comment or message that is not a sentence.
 	fragment = regexp.MustCompile(`^(what|whoever|whose|who|as for)\b`)
 	says     = regexp.MustCompile(`\b(gives?|tells?)\b`)
 	ends     = regexp.MustCompile(`[.!?]["')]* +`)
 )
 
-// maxSays is the number of comments in all Go files that may contain a form of says; no doc
-// comment may.
+// maxSays is the maximum number of comments in all Go files that contain a form of says. Doc
+// comments may contain none.
 const maxSays = 60
 
-// allowedOpenings are whole sentences that begin with such a word and may: questions and places.
+// allowedOpenings are exceptions: questions and places.
 var allowedOpenings = []string{
 	`That throws err, if it is not nil, with a text before it that says what was attempted.`,
 	`Of parses and compiles a schema.`,
 	`What is a short noun phrase: "an HTML page titled \"Example\"", "an empty document", "JSON, but no feed".`,
-	`What lektor-share keeps equal on several machines`, // in documents of others already
+	`What lektor-share keeps equal on several machines`, // existing documents have it
 	`That's what they call Real-time."`,
 	`Where to change what`,
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Sentences that the linter refuses, and similar ones that it accepts.
+// TestWording: the linter refuses these sentences, and accepts similar ones.
 func TestWording(t *testing.T) {
 	for _, test := range []struct {
 		file, text string

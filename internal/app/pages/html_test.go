@@ -295,6 +295,6 @@ func links(t *testing.T, site string) {
 		}
 	}
 	if len(seen) < 10 {
-		t.Errorf("only %d pages are found", len(seen))
+		t.Errorf("only %d pages were found", len(seen))
 	}
 }

@@ -156,7 +156,7 @@ type listPage struct {
 // pages returns the pages of the list. They are numbered from the oldest entries, so a new entry
 // changes only the index, and from time to time adds a page.
 func (g *group) pages(perPage int) []listPage {
-	whole := max(0, len(g.items)/perPage-1) // the index has the newest full page, too
+	whole := max(0, len(g.items)/perPage-1) // the index also has the entries of the newest full page
 	var list []listPage
 	for k := 1; k <= whole; k++ {
 		p := listPage{g: g, name: g.page(k), items: g.items[(k-1)*perPage : k*perPage], older: k - 1, newer: g.index}
