@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -23,8 +22,9 @@ import (
 )
 
 // origin is the origin of feeds that clients name, see [feedstate.Subscription]. It is not the URL
-// of a document in a private network, so fetchers refuse private addresses for such feeds.
-const origin = "lektor-serve"
+// of a document in a private network, so fetchers refuse private addresses for these feeds. Their
+// messages have it after "named by".
+const origin = "a client of lektor-serve"
 
 // maxURL is the maximum length of a feed's URL, in bytes.
 const maxURL = 8 << 10
@@ -391,10 +391,7 @@ func (c *call) export() error {
 	}
 	data := termsafe.XML(opml.New("Subscriptions").Update(feeds, feedstate.FeedURL).Bytes())
 	c.w.Header().Set("Content-Disposition", `attachment; filename="subscriptions.opml"`)
-	return c.send(typeOPML, func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	})
+	return c.data(typeOPML, data)
 }
 
 // importList implements subscription/import: the body is an OPML list. Feeds that clients may not

@@ -157,7 +157,7 @@ func TestEditSubscription(t *testing.T) {
 // A feed that a client adds is due at once, and a fetcher refuses private addresses for it.
 func TestNewFeed(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
-	for url, origin := range map[string]string{"http://c.example/rss": "lektor-serve\n", "http://10.1.2.3/": ""} {
+	for url, origin := range map[string]string{"http://c.example/rss": "a client of lektor-serve\n", "http://10.1.2.3/": ""} {
 		var answer greader.QuickAdd
 		if err := json.Unmarshal([]byte(f.text(f.do("POST", api+"subscription/quickadd?"+values("quickadd", url), values("quickadd", url)), 200)), &answer); err != nil {
 			t.Fatal(err)
