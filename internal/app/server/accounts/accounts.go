@@ -22,12 +22,14 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/values"
@@ -85,6 +87,14 @@ func Open(state string, now func() time.Time) (*Accounts, error) {
 		now = time.Now
 	}
 	if err := atomicfile.MkdirAll(state, 0o700); err != nil {
+		return nil, err
+	}
+	// [atomicfile.Lock] would let others open the file, and so keep the lock.
+	lock, err := os.OpenFile(filepath.Join(state, "lock"), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := lock.Close(); err != nil {
 		return nil, err
 	}
 	a := &Accounts{
