@@ -77,8 +77,8 @@ type Accounts struct {
 	noted  map[digest]string    // last day of use that was recorded, if the disk was not full
 }
 
-// hashCost is the cost of bcrypt: about a tenth of a second for each password.
-const hashCost = 11
+// hashCost is the cost of bcrypt: a fraction of a second for a login, on small machines too.
+const hashCost = bcrypt.DefaultCost
 
 // Open opens the accounts in a state directory, which it creates if necessary, for this user
 // alone. now is the clock; nil means [time.Now].
