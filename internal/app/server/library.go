@@ -39,8 +39,9 @@ type listing struct {
 
 // entry is an entry in a snapshot.
 type entry struct {
-	id  greader.ID
-	ref *lektordir.Ref
+	id     greader.ID
+	micros int64 // time of delivery, in microseconds of Unix time
+	ref    *lektordir.Ref
 }
 
 // snapshot is the entries that clients see, and those that are trashed. It does not change.
@@ -146,7 +147,8 @@ func (l *library) merge(feeds []string) *snapshot {
 	s := &snapshot{feeds: feeds, entries: make([]entry, 0, n)}
 	for _, f := range l.feeds {
 		for i := range f.refs {
-			s.entries = append(s.entries, entry{greader.IDOf(f.refs[i].Unique), &f.refs[i]})
+			ref := &f.refs[i]
+			s.entries = append(s.entries, entry{greader.IDOf(ref.Unique), ref.Delivered().UnixMicro(), ref})
 		}
 	}
 	slices.SortFunc(s.entries, compare)
@@ -182,14 +184,16 @@ func (s *snapshot) separate() {
 			continue
 		}
 		for ; len(waiting) > 0 && free < e.id; free++ {
-			all = append(all, entry{free, waiting[0].ref})
+			waiting[0].id = free
+			all = append(all, waiting[0])
 			waiting = waiting[1:]
 		}
 		all = append(all, e)
 		free = e.id + 1
 	}
 	for _, e := range waiting {
-		all = append(all, entry{free, e.ref})
+		e.id = free
+		all = append(all, e)
 		free++
 	}
 	s.entries = all

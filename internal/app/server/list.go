@@ -55,7 +55,7 @@ func (c *call) ids() error {
 		refs := greader.NewRefs(w)
 		refs.Streams = c.values.Get("includeAllDirectStreamIds") == "true"
 		for _, e := range p.entries {
-			refs.Add(e.id, e.ref.Feed, e.ref.Delivered().UnixMicro())
+			refs.Add(e.id, e.ref.Feed, e.micros)
 		}
 		return refs.End(p.next)
 	})

@@ -300,10 +300,10 @@ func isHost(text string) bool {
 }
 
 // label returns the folder or flag that a request names in s, or in t without "user/-/label/".
-func (c *call) label() (string, error) {
-	id := c.values.Get("s")
-	if id == "" && c.values.Get("t") != "" {
-		id = greader.LabelID(c.values.Get("t"))
+func label(v greader.Values) (string, error) {
+	id := v.Get("s")
+	if id == "" && v.Get("t") != "" {
+		id = greader.LabelID(v.Get("t"))
 	}
 	s, ok := greader.ParseStream(id)
 	if !ok || s.Kind != greader.Label {
@@ -314,7 +314,7 @@ func (c *call) label() (string, error) {
 
 // renameTag implements rename-tag, for folders.
 func (c *call) renameTag() error {
-	name, err := c.label()
+	name, err := label(c.values)
 	if err != nil {
 		return err
 	}
@@ -344,7 +344,7 @@ func (c *call) renameTag() error {
 // disableTag implements disable-tag: the feeds of a folder leave it, or the entries with a flag
 // lose it.
 func (c *call) disableTag() error {
-	name, err := c.label()
+	name, err := label(c.values)
 	if err != nil {
 		return err
 	}
