@@ -34,6 +34,7 @@ type library struct {
 type listing struct {
 	stamps [3]stamp.Stamp // of new/$feed, cur/$feed, and the list of a complete feed
 	refs   []lektordir.Ref
+	shown  int  // number of entries that are not trashed
 	used   bool // in the present comparison
 }
 
@@ -44,7 +45,9 @@ type entry struct {
 	ref    *lektordir.Ref
 }
 
-// snapshot is the entries that clients see, and those that are trashed. It does not change.
+// snapshot is the entries that clients see, and those that are trashed. It does not change. The
+// feeds are those that are subscribed to, and others with entries, which the user or another
+// fetcher delivers, but not those that were unsubscribed from.
 type snapshot struct {
 	feeds   []string // hashes of the feeds that clients see, rising
 	entries []entry  // of these feeds, rising by id
@@ -75,21 +78,27 @@ func (l *library) snapshot(ctx context.Context) (*snapshot, error) {
 		return l.last, nil // another request compared the times after this one came
 	}
 	began := time.Now()
-	feeds, err := l.dir.FeedHashes()
+	hashes, err := l.dir.FeedHashes()
 	if err != nil {
 		return nil, err
 	}
-	feeds = slices.DeleteFunc(feeds, func(hash string) bool { return !feedstate.Shown(l.dir, hash) })
 	for _, f := range l.feeds {
 		f.used = false
 	}
 	changed := l.last == nil
-	for _, hash := range feeds {
+	var feeds []string
+	for _, hash := range hashes {
+		if feedstate.Left(l.dir, hash) {
+			continue
+		}
 		relisted, err := l.look(ctx, hash)
 		if err != nil {
 			return nil, err
 		}
 		changed = changed || relisted
+		if l.feeds[hash].shown > 0 || feedstate.Subscribed(l.dir, hash) {
+			feeds = append(feeds, hash)
+		}
 	}
 	for hash, f := range l.feeds {
 		if !f.used {
@@ -97,7 +106,7 @@ func (l *library) snapshot(ctx context.Context) (*snapshot, error) {
 			changed = true
 		}
 	}
-	if changed {
+	if changed || !slices.Equal(feeds, l.last.feeds) {
 		l.last = l.merge(feeds)
 	}
 	l.began = began
@@ -128,6 +137,11 @@ func (l *library) look(ctx context.Context, hash string) (relisted bool, err err
 		now[i] = stamp.Settled(now[i], times[i], begun)
 	}
 	l.feeds[hash] = &listing{stamps: now, refs: refs, used: true}
+	for _, r := range refs {
+		if !r.Trashed() {
+			l.feeds[hash].shown++
+		}
+	}
 	return true, nil
 }
 

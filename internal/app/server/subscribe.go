@@ -149,11 +149,9 @@ func checkFolders(folders []string) error {
 	return nil
 }
 
-// unsubscribe ends the subscription of a feed. Its entries stay.
+// unsubscribe ends the subscription of a feed. Its entries stay. A feed that another program
+// delivers is no longer shown.
 func (e *editor) unsubscribe(hash string) error {
-	if !feedstate.Subscribed(e.dir, hash) {
-		return bad("the feed belongs to another program, which put it into the lektor-dir")
-	}
 	return e.whenFree(func() error { return feedstate.Remove(e.w, e.dir, hash) })
 }
 
@@ -278,7 +276,7 @@ func (c *call) quickAdd() error {
 		}
 		answer.Results, answer.StreamID = 1, greader.FeedID(hash)
 		if f, _ := e.dir.ReadFeed(hash); f != nil {
-			answer.Name = f.Title()
+			answer.Name = titleOf(f)
 		}
 		return nil
 	})
@@ -385,7 +383,7 @@ func (c *call) export() error {
 		if err != nil {
 			return err
 		}
-		if s.URL != "" {
+		if feedurl.IsHTTP(s.URL) {
 			feeds = append(feeds, opml.Feed{URL: s.URL, Title: s.Title, HTMLURL: s.HTMLURL, Categories: v.labels(hash, names)})
 		}
 	}
