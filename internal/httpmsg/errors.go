@@ -166,7 +166,7 @@ const FlagAllow = "allow"
 type PrivateError struct {
 	URL    string
 	Addr   netip.Addr // zero if only the name is known, because of a proxy
-	Origin string     // the document that named URL; "" for a redirect
+	Origin string     // the document, or another text for who named URL; "" for a redirect
 	Never  bool
 }
 
@@ -183,7 +183,11 @@ func (e *PrivateError) Error() string {
 	case e.Never:
 		return fmt.Sprintf("%s: no request was made, since the address %s has no public documents, but may have secrets of this machine; if that is wrong, use %s", feedurl.Brief(e.URL), e.Addr, allow)
 	case e.Origin != "":
-		return fmt.Sprintf("%s: it is at %s, named by the public document %s, so no request was made; if that is right, name it yourself, or use %s", feedurl.Brief(e.URL), what, feedurl.Brief(e.Origin), allow)
+		by := feedurl.Brief(e.Origin)
+		if feedurl.IsHTTP(e.Origin) {
+			by = "the public document " + by
+		}
+		return fmt.Sprintf("%s: it is at %s, named by %s, so no request was made; if that is right, name it yourself, or use %s", feedurl.Brief(e.URL), what, by, allow)
 	}
 	return fmt.Sprintf("%s: a public server redirects to %s, and no request was made there; if that is right, subscribe to the new address itself, or use %s", feedurl.Brief(e.URL), what, allow)
 }

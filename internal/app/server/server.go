@@ -151,10 +151,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	refused, ok := errors.AsType[*httpError](err)
 	switch {
-	case r.Context().Err() != nil: // the client is gone
+	case c.gone || r.Context().Err() != nil:
 		return
 	case !ok:
-		s.s.Report.Error("%v", err)
+		s.s.Report.Warn("%v", err) // no error, which would be the exit status of the server
 		refused = &httpError{http.StatusInternalServerError, "the lektor-dir cannot be read or written; the log of the server says why"}
 	}
 	if c.sent {

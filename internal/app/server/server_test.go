@@ -151,7 +151,7 @@ func TestIDs(t *testing.T) {
 	f.add(feedB, 150, "")
 	f.add(feedB, 250, "F")
 	f.add(feedB, 400, "ST")
-	f.feed("http://gone.example/", "Gone", "etc/fetch/seen=")
+	f.feed("http://gone.example/", "Gone", "etc/fetch/seen=", "etc/view/left=")
 	f.add("http://gone.example/", 500, "-")
 	f.feed("http://foreign.example/", "Another fetcher's")
 	f.add("http://foreign.example/", 350, "S")
@@ -283,12 +283,22 @@ func TestContents(t *testing.T) {
 	if body := f.get("stream/contents?n=1&output=xml"); xml.Unmarshal([]byte(body), new(struct{})) != nil || !strings.Contains(body, `<string name="streamId">`) {
 		t.Errorf("got %s", body)
 	}
+	// Characters that a terminal acts on are escaped, and so say the same.
+	f.add(feedA, 400, "-", "title=evil \u202e\u009b title", "type=text/html", "content=<p>\u202e</p>")
+	for _, path := range []string{api + "stream/contents?n=1", api + "stream/contents?n=1&output=xml", "/reader/atom/feed%2F" + f.a + "?n=1"} {
+		if body := f.text(f.do("GET", path, ""), 200); strings.ContainsAny(body, "\u202e\u009b") || !strings.Contains(body, "evil") {
+			t.Errorf("%s: got %q", path, body)
+		}
+	}
+	if items := f.contents(f.get("stream/contents?n=1")); !strings.Contains(items[0].Title, "\u202e") {
+		t.Errorf("got %q", items[0].Title)
+	}
 	z := f.do("GET", api+"stream/contents", "", "Accept-Encoding", "br, gzip;q=0.5")
 	r, err := gzip.NewReader(z.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b, err := io.ReadAll(r); err != nil || len(f.contents(string(b))) != 2 {
+	if b, err := io.ReadAll(r); err != nil || len(f.contents(string(b))) != 3 {
 		t.Errorf("%s, %v", b, err)
 	}
 	if f.do("GET", api+"stream/contents", "", "Accept-Encoding", "gzip;q=0").Header.Get("Content-Encoding") != "" {
