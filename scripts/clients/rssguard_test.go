@@ -65,6 +65,9 @@ func newRSSGuard(t *testing.T, service int, url string) *rssguard {
 	p := g.start()
 	await(t, "RSS Guard has made its files", func() bool {
 		log, err := os.ReadFile(g.at("log"))
+		if _, missing := os.Stat(g.at("data/config/config.ini")); missing != nil {
+			return false
+		}
 		return err == nil && bytes.Contains(log, []byte("Auto-download timer started")) && g.has("Accounts")
 	})
 	p.signal(syscall.SIGTERM)
@@ -171,12 +174,14 @@ func (g *rssguard) queue(read, unread []string) {
 
 // TestRSSGuard: RSS Guard as it comes shows the lektor-dir, and marks in it.
 func TestRSSGuard(t *testing.T) {
+	t.Parallel()
 	needs(t, "rssguard", "sqlite3")
 	for name, account := range map[string]struct {
 		service int
 		end     string
 	}{"other": {otherService, ""}, "FreshRSS": {freshRSS, "/"}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := fill(t)
 			s := serveDir(t, w.dir.Path)
 			c := &checks{s, oracle{t, w.dir.Path}, t, w}
