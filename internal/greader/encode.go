@@ -98,13 +98,9 @@ type Items struct {
 	n   int
 }
 
-// NewItems begins an answer.
-func NewItems(w io.Writer, h Head) (*Items, error) {
-	b, err := JSON(h)
-	if err != nil {
-		return nil, err
-	}
-	return &Items{out: writer{w: w, b: append(b[:len(b)-1], `,"items":[`...)}}, nil
+// NewItems begins an answer with a [Head] in JSON.
+func NewItems(w io.Writer, head []byte) *Items {
+	return &Items{out: writer{w: w, b: append(bytes.TrimSuffix(head, []byte("}")), `,"items":[`...)}}
 }
 
 // Add adds an item, which is in JSON.

@@ -225,10 +225,11 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("%s, %v", &b, err)
 	}
 	b.Reset()
-	items, err := NewItems(&b, Head{ID: StateID(ReadingList), Self: []Link{}, Alternate: []Link{}})
+	head, err := JSON(Head{ID: StateID(ReadingList), Self: []Link{}, Alternate: []Link{}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	items := NewItems(&b, head)
 	for range 2 {
 		data, err := JSON(sample)
 		if err != nil {

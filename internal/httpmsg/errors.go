@@ -166,7 +166,7 @@ const FlagAllow = "allow"
 type PrivateError struct {
 	URL    string
 	Addr   netip.Addr // zero when only the name was known (behind a proxy)
-	Origin string     // the document that named URL; "" for a redirect
+	Origin string     // the document that named URL, or another text for who did; "" for a redirect
 	Never  bool
 }
 
@@ -183,7 +183,11 @@ func (e *PrivateError) Error() string {
 	case e.Never:
 		return fmt.Sprintf("%s: it is at %s, where there are secrets of this machine or nothing, and was not asked; if that is right, give %s", feedurl.Brief(e.URL), e.Addr, allow)
 	case e.Origin != "":
-		return fmt.Sprintf("%s: it is at %s, named by the public document %s, and was not asked; if that is right, name it yourself, or give %s", feedurl.Brief(e.URL), what, feedurl.Brief(e.Origin), allow)
+		by := feedurl.Brief(e.Origin)
+		if feedurl.IsHTTP(e.Origin) {
+			by = "the public document " + by
+		}
+		return fmt.Sprintf("%s: it is at %s, named by %s, and was not asked; if that is right, name it yourself, or give %s", feedurl.Brief(e.URL), what, by, allow)
 	}
 	return fmt.Sprintf("%s: a public server redirects to %s, which was not asked; if that is right, subscribe to the new address itself, or give %s", feedurl.Brief(e.URL), what, allow)
 }

@@ -25,6 +25,7 @@ type call struct {
 	user   accounts.User
 	lib    *library
 	sent   bool // a part of the answer was written
+	gone   bool // the client takes no more
 }
 
 // authenticate finds the user of a request by its token: in the header, or for a POST request

@@ -56,7 +56,7 @@ func (s *Server) library(path string) (*library, error) {
 	if l := s.libraries[path]; l != nil {
 		return l, nil
 	}
-	dir, err := feedcmd.OpenDir(path, &lektordir.Options{Now: s.now})
+	dir, err := feedcmd.OpenDir(path, &lektordir.Options{Now: s.now, Sleep: s.opts.Sleep})
 	if err != nil {
 		return nil, err
 	}
@@ -137,8 +137,7 @@ func failure(err error) error {
 	})...)
 }
 
-// merge returns the entries of all feeds. If two have the same id, the second one, by feed and
-// name, has the next free id.
+// merge returns the entries of all feeds.
 func (l *library) merge(feeds []string) *snapshot {
 	n := 0
 	for _, f := range l.feeds {
@@ -150,16 +149,50 @@ func (l *library) merge(feeds []string) *snapshot {
 			s.entries = append(s.entries, entry{greader.IDOf(f.refs[i].Unique), &f.refs[i]})
 		}
 	}
-	slices.SortFunc(s.entries, func(a, b entry) int {
-		if c := cmp.Compare(a.id, b.id); c != 0 {
-			return c
-		}
-		return cmp.Or(cmp.Compare(a.ref.Feed, b.ref.Feed), cmp.Compare(a.ref.Unique, b.ref.Unique))
-	})
-	for i := 1; i < len(s.entries); i++ {
-		s.entries[i].id = max(s.entries[i].id, s.entries[i-1].id+1)
-	}
+	slices.SortFunc(s.entries, compare)
+	s.separate()
 	return s
+}
+
+// compare orders entries by id, and those with the same one by feed and name.
+func compare(a, b entry) int {
+	if c := cmp.Compare(a.id, b.id); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(a.ref.Feed, b.ref.Feed), cmp.Compare(a.ref.Unique, b.ref.Unique))
+}
+
+// separate makes ids unique: of several entries with the same one the first keeps it, and each of
+// the others has the next id that is no other entry's. The id of these others changes if the first
+// is removed. A collision takes two entries of one microsecond, and then happens in 1 of 256 cases.
+func (s *snapshot) separate() {
+	unique := true
+	for i := 1; i < len(s.entries) && unique; i++ {
+		unique = s.entries[i-1].id != s.entries[i].id
+	}
+	if unique {
+		return
+	}
+	all := make([]entry, 0, len(s.entries))
+	var waiting []entry
+	free := greader.ID(0) // the id after the last one in all
+	for i, e := range s.entries {
+		if i > 0 && s.entries[i-1].id == e.id {
+			waiting = append(waiting, e)
+			continue
+		}
+		for ; len(waiting) > 0 && free < e.id; free++ {
+			all = append(all, entry{free, waiting[0].ref})
+			waiting = waiting[1:]
+		}
+		all = append(all, e)
+		free = e.id + 1
+	}
+	for _, e := range waiting {
+		all = append(all, entry{free, e.ref})
+		free++
+	}
+	s.entries = all
 }
 
 // position returns the index of the first entry with an id or a greater one.

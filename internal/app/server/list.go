@@ -1,19 +1,30 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"slices"
 
 	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/termsafe"
 )
 
 // Maximum numbers of items in one answer. Clients get a continuation for the rest.
 const (
 	maxIDs   = 1_000_000
 	maxItems = 10_000
-	maxAtom  = 1000
+	// maxHeld is the maximum for Atom and XML, of which the whole answer is in memory.
+	maxHeld = 500
 )
+
+// most returns the maximum number of items with their contents.
+func (c *call) most() int {
+	if c.wantsXML() {
+		return maxHeld
+	}
+	return maxItems
+}
 
 // page is a part of a list.
 type page struct {
@@ -56,7 +67,7 @@ func (c *call) contents() error {
 	if stream == "" {
 		stream = c.values.Get("s")
 	}
-	v, l, p, err := c.list(stream, maxItems)
+	v, l, p, err := c.list(stream, c.most())
 	if err != nil {
 		return err
 	}
@@ -70,8 +81,8 @@ func (c *call) items() error {
 		return err
 	}
 	ids := greader.ParseIDs(c.values["i"])
-	if len(ids) > maxItems {
-		return bad("more than %d ids", maxItems)
+	if len(ids) > c.most() {
+		return bad("more than %d ids", c.most())
 	}
 	var p page
 	for _, id := range ids {
@@ -84,7 +95,7 @@ func (c *call) items() error {
 
 // atom implements the feeds of reader/atom.
 func (c *call) atom() error {
-	v, l, p, err := c.list(c.stream, maxAtom)
+	v, l, p, err := c.list(c.stream, maxHeld)
 	if err != nil {
 		return err
 	}
@@ -95,41 +106,28 @@ func (c *call) atom() error {
 	}); err != nil {
 		return err
 	}
-	return c.tagged(typeAtom, func(w io.Writer) error {
-		return greader.Atom(w, v.head(l.Stream, p), items, p.next)
-	})
-}
-
-// writeItems answers with entries.
-func (c *call) writeItems(v *view, s greader.Stream, p page) error {
-	// A client must not take an answer for whole if an entry could not be read, so the first
-	// batch is read before the answer begins.
-	first, rest := p.entries, []entry(nil)
-	if len(first) > batch {
-		first, rest = first[:batch], first[batch:]
-	}
-	begun, err := v.itemsOf(c.r.Context(), first)
-	if err != nil {
+	var b bytes.Buffer
+	if err := greader.Atom(&b, v.head(l.Stream, p), items, p.next); err != nil {
 		return err
 	}
+	return c.tagged(typeAtom, termsafe.XML(b.Bytes()))
+}
+
+// writeItems answers with entries. If one cannot be read, the answer ends too early for JSON, so
+// that no client takes it for whole.
+func (c *call) writeItems(v *view, s greader.Stream, p page) error {
 	return c.answer(func(w io.Writer) error {
-		out, err := greader.NewItems(w, v.head(s, p))
+		head, err := encode(v.head(s, p))
 		if err != nil {
 			return err
 		}
-		add := func(i greader.Item) error {
-			data, err := greader.JSON(i)
-			if err == nil {
-				out.Add(data)
-			}
+		out := greader.NewItems(w, head)
+		err = v.eachItem(c.r.Context(), p.entries, func(i greader.Item) error {
+			data, err := encode(i)
+			out.Add(data)
 			return err
-		}
-		for _, i := range begun {
-			if err := add(i); err != nil {
-				return err
-			}
-		}
-		if err := v.eachItem(c.r.Context(), rest, add); err != nil {
+		})
+		if err != nil {
 			return err
 		}
 		return out.End(p.next)

@@ -114,8 +114,9 @@ func (v *view) mark(entries []entry, e edit) error {
 	return first
 }
 
-// markAll implements mark-all-as-read: for entries that were delivered before the request, or up
-// to the time ts.
+// markAll implements mark-all-as-read: for the entries that are in the lektor-dir when the request
+// comes, or for those of them that were delivered up to the time ts, inclusive. Without ts no times
+// are compared: the list of the entries is made once, so those that come later stay unread.
 func (c *call) markAll() error {
 	stream, ok := greader.ParseStream(c.values.Get("s"))
 	if !ok || c.values.Get("s") == "" {

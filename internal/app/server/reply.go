@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/termsafe"
 )
 
 const (
@@ -36,18 +37,27 @@ func (c *call) send(contentType string, write func(io.Writer) error) error {
 	h := c.w.Header()
 	h.Set("Content-Type", contentType)
 	h.Add("Vary", "Accept-Encoding")
-	c.sent = true
 	if contentType == typeText || !accepts(c.r.Header.Get("Accept-Encoding"), "gzip") {
-		return write(c.w)
+		return write(body{c})
 	}
 	h.Set("Content-Encoding", "gzip")
 	z := zippers.Get().(*gzip.Writer)
 	defer zippers.Put(z)
-	z.Reset(c.w)
+	z.Reset(body{c})
 	if err := write(z); err != nil {
 		return err
 	}
 	return z.Close()
+}
+
+// body writes the body of an answer, and records that it began.
+type body struct{ c *call }
+
+func (b body) Write(p []byte) (int, error) {
+	b.c.sent = true
+	n, err := b.c.w.Write(p)
+	b.c.gone = b.c.gone || err != nil
+	return n, err
 }
 
 // accepts reports whether a field Accept-Encoding has a coding, without weight 0.
@@ -63,24 +73,25 @@ func accepts(field, coding string) bool {
 }
 
 // text answers with a text.
-func (c *call) text(s string) error {
-	return c.send(typeText, func(w io.Writer) error {
-		_, err := io.WriteString(w, s)
-		return err
-	})
-}
+func (c *call) text(s string) error { return c.data(typeText, []byte(s)) }
 
 // ok answers an edit. newsboat compares the whole body.
 func (c *call) ok() error { return c.text("OK") }
 
+// encode returns a value as JSON, in which characters that a terminal acts on are escaped: users
+// look at answers with curl.
+func encode(v any) ([]byte, error) {
+	data, err := greader.JSON(v)
+	return termsafe.JSON(data), err
+}
+
 // json answers with a value, as JSON or in the form of output=xml.
 func (c *call) json(v any) error {
-	data, err := greader.JSON(v)
-	if err != nil {
-		return err
-	}
 	return c.answer(func(w io.Writer) error {
-		_, err := w.Write(data)
+		data, err := encode(v)
+		if err == nil {
+			_, err = w.Write(data)
+		}
 		return err
 	})
 }
@@ -94,42 +105,54 @@ func (c *call) answer(write func(io.Writer) error) error {
 	if err := write(&b); err != nil {
 		return err
 	}
-	return c.send(typeXML, func(w io.Writer) error { return greader.XML(w, &b) })
+	data, err := asXML(b.Bytes())
+	if err != nil {
+		return err
+	}
+	return c.data(typeXML, data)
 }
 
 func (c *call) wantsXML() bool { return c.values.Get("output") == "xml" }
 
 // taggedJSON is json with an ETag.
 func (c *call) taggedJSON(v any) error {
-	data, err := greader.JSON(v)
+	data, err := encode(v)
 	if err != nil {
 		return err
 	}
-	if c.wantsXML() {
-		return c.tagged(typeXML, func(w io.Writer) error { return greader.XML(w, bytes.NewReader(data)) })
+	if !c.wantsXML() {
+		return c.tagged(typeJSON, data)
 	}
-	return c.tagged(typeJSON, func(w io.Writer) error {
-		_, err := w.Write(data)
+	if data, err = asXML(data); err != nil {
 		return err
-	})
+	}
+	return c.tagged(typeXML, data)
 }
 
-// tagged answers with what write writes, and an ETag of it. If the client has that already, the
-// answer to a GET request is 304.
-func (c *call) tagged(contentType string, write func(io.Writer) error) error {
+// asXML returns JSON as XML.
+func asXML(data []byte) ([]byte, error) {
 	var b bytes.Buffer
-	if err := write(&b); err != nil {
-		return err
-	}
-	sum := sha256.Sum256(b.Bytes())
+	err := greader.XML(&b, bytes.NewReader(data))
+	return termsafe.XML(b.Bytes()), err
+}
+
+// tagged answers with data and an ETag. If the client has the same, the answer to a GET request is
+// 304.
+func (c *call) tagged(contentType string, data []byte) error {
+	sum := sha256.Sum256(data)
 	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	c.w.Header().Set("ETag", "W/"+tag) // weak, as the answer may be compressed
 	if c.r.Method != http.MethodPost && matches(c.r.Header.Get("If-None-Match"), tag) {
 		c.w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
+	return c.data(contentType, data)
+}
+
+// data answers with data.
+func (c *call) data(contentType string, data []byte) error {
 	return c.send(contentType, func(w io.Writer) error {
-		_, err := w.Write(b.Bytes())
+		_, err := w.Write(data)
 		return err
 	})
 }

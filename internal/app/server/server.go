@@ -38,6 +38,9 @@ type Options struct {
 	Verbose bool
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
+	// Sleep waits for a feed that a fetcher has locked; the default is that of
+	// [lektordir.Options].
+	Sleep func(context.Context, time.Duration) error
 }
 
 // Accounts checks users and tokens; see package accounts.
@@ -148,15 +151,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	refused, ok := errors.AsType[*httpError](err)
 	switch {
-	case r.Context().Err() != nil: // the client is gone
+	case c.gone || r.Context().Err() != nil:
 		return
 	case !ok:
-		s.s.Report.Error("%v", err)
+		s.s.Report.Warn("%v", err) // no error, which would be the exit status of the server
 		refused = &httpError{http.StatusInternalServerError, "the lektor-dir cannot be read or written; the log of the server says why"}
 	}
 	if c.sent {
 		panic(http.ErrAbortHandler) // an answer that ends too early must not look complete
 	}
+	w.Header().Del("Content-Encoding")
+	w.Header().Del("ETag")
+	w.Header().Del("Content-Disposition")
 	http.Error(w, refused.message, refused.status)
 }
 

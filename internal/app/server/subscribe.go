@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -23,8 +22,9 @@ import (
 )
 
 // origin is the origin of feeds that clients name, see [feedstate.Subscription]. It is not the URL
-// of a document in a private network, so fetchers refuse private addresses for such feeds.
-const origin = "lektor-serve"
+// of a document in a private network, so fetchers refuse private addresses for these feeds. Their
+// messages have it after "named by".
+const origin = "a client of lektor-serve"
 
 // maxURL is the maximum length of a feed's URL, in bytes.
 const maxURL = 8 << 10
@@ -85,6 +85,9 @@ func refuses(url string, allow []netip.Prefix) (from string, err error) {
 		return "", bad("%s: the URL is longer than 8 KiB", feedurl.Brief(feedurl.Public(url)))
 	case feedurl.Public(url) != url:
 		return "", bad("the URL has a user or password; subscribe to it with lektor-fetch add")
+	}
+	if err := feedurl.Check(url); err != nil {
+		return "", bad("%v", err)
 	}
 	why, addr := fetch.RefusesHost(url, allow)
 	switch {
@@ -264,7 +267,7 @@ func (c *call) quickAdd() error {
 	if url == "" {
 		return bad("quickadd: no URL")
 	}
-	if !strings.Contains(url, "://") && !strings.HasPrefix(url, "feed:") {
+	if isHost(url) {
 		url = "https://" + url
 	}
 	answer := greader.QuickAdd{Query: query}
@@ -286,6 +289,14 @@ func (c *call) quickAdd() error {
 		return err
 	}
 	return c.json(answer)
+}
+
+// isHost reports whether a text is a URL without its scheme, as users type it: a host, perhaps with
+// a port and a path.
+func isHost(text string) bool {
+	host, _, _ := strings.Cut(text, "/")
+	name, port, _ := strings.Cut(host, ":")
+	return strings.Contains(name, ".") && strings.Trim(port, "0123456789") == ""
 }
 
 // label returns the folder or flag that a request names in s, or in t without "user/-/label/".
@@ -380,10 +391,7 @@ func (c *call) export() error {
 	}
 	data := termsafe.XML(opml.New("Subscriptions").Update(feeds, feedstate.FeedURL).Bytes())
 	c.w.Header().Set("Content-Disposition", `attachment; filename="subscriptions.opml"`)
-	return c.send(typeOPML, func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	})
+	return c.data(typeOPML, data)
 }
 
 // importList implements subscription/import: the body is an OPML list. Feeds that clients may not
