@@ -46,7 +46,7 @@ func tokensCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "tokens",
 		Usage:     "list the tokens of clients that have logged in, or revoke some",
-		ArgsUsage: "[list | revoke ID…]",
+		ArgsUsage: "[list|revoke] [ID…]",
 		Description: `Example:
    lektor-serve tokens
    lektor-serve tokens revoke k3x7qd2a`,

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/stamp"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/values"
 )
@@ -191,51 +192,25 @@ const nobody = "$2a$11$1NwrJ.BHfprtDo2pX.UpeuwM/.tEEw1G9Eg0USN3p8qfZ0t0wvxlG"
 type cached[T any] struct {
 	path  string
 	parse func(path string, data []byte) (T, error)
-	stamp stamp
+	stamp stamp.Stamp
 	value T
 }
 
-// stamp identifies a state of a file; zero matches none.
-type stamp struct {
-	there        bool
-	dev, ino     uint64
-	size         int64
-	mtime, ctime int64 // in nanoseconds
-}
-
-// clockStep is longer than the steps of the clock that stamps files. Two changes within one
-// step may look alike, so a younger stamp is not trusted.
-const clockStep = 100 * time.Millisecond
-
 // load reads the file if it has changed. A missing file is empty.
 func (c *cached[T]) load() error {
-	var st unix.Stat_t
-	now := stamp{}
-	switch err := atomicfile.Again(func() error { return unix.Stat(c.path, &st) }); {
-	case err == nil:
-		now = stamp{true, uint64(st.Dev), uint64(st.Ino), st.Size, unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim)}
-	case !errors.Is(err, fs.ErrNotExist):
-		return &fs.PathError{Op: "stat", Path: c.path, Err: err}
-	}
-	if now.there && now == c.stamp {
+	looked := stamp.Now(time.Now)
+	now, times := stamp.LookAgain(unix.AT_FDCWD, c.path, c.stamp)
+	if now == c.stamp && now != "" {
 		return nil
 	}
-	var data []byte
-	if now.there {
-		var err error
-		if data, err = atomicfile.Read(c.path, maxFile); errors.Is(err, fs.ErrNotExist) {
-			now = stamp{} // removed between
-		} else if err != nil {
-			return err
-		}
+	data, err := atomicfile.Read(c.path, maxFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	value, err := c.parse(c.path, data)
 	if err != nil {
 		return err
 	}
-	if age := time.Since(time.Unix(0, max(now.mtime, now.ctime))); age < clockStep {
-		now = stamp{}
-	}
-	c.value, c.stamp = value, now
+	c.value, c.stamp = value, stamp.Settled(now, times, looked)
 	return nil
 }
