@@ -45,9 +45,14 @@ func (b *bench) serve() {
 	row := func(what, unit string, count int, do func(r *reader, round int) string) {
 		g := group{what: fmt.Sprintf("%s of %d", what, n), unit: unit, n: count, warm: true}
 		b.compare(g, ways, func(w *way, round int) measurement {
-			began := time.Now()
+			pid := readers[w].Process.Pid
+			began, worked := time.Now(), processor(pid)
 			note := do(readers[w], round)
-			return measurement{time: time.Since(began), memory: memory(readers[w].Process.Pid), note: note}
+			m := measurement{time: time.Since(began), cpu: processor(readers[w].Process.Pid), memory: memory(readers[w].Process.Pid), note: note}
+			if readers[w].Process.Pid == pid { // not started again
+				m.cpu -= worked
+			}
+			return m
 		})
 	}
 	row("ids after a start", "ids", n, func(r *reader, _ int) string {
@@ -71,6 +76,15 @@ func (b *bench) serve() {
 	}
 	const requests = 6
 	row(fmt.Sprintf("%d clients beside deliveries", people), "requests", people*requests, func(r *reader, _ int) string { return r.crowd(people, requests) })
+}
+
+// processor returns the processor time that a process has used, in steps of 10 ms.
+func processor(pid int) time.Duration {
+	stat := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))
+	_, fields, _ := bytes.Cut(stat, []byte(") "))
+	var user, system int64
+	must.Get(fmt.Sscanf(string(bytes.Join(bytes.Fields(fields)[11:13], []byte(" "))), "%d %d", &user, &system))
+	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
 // reader is a lektor-serve that runs, and a client of it.
