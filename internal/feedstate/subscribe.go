@@ -55,6 +55,8 @@ const (
 	categoryFile = "etc/categories"
 	privateFile  = "etc/fetch/private"
 	fullTextFile = "etc/fulltext"
+	// leftFile exists if a subscription was ended. It is not removed when another one begins.
+	leftFile = "etc/view/left"
 )
 
 // Options are the options of [Add].
@@ -125,15 +127,26 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added 
 	return true, n.subscribe()
 }
 
-// Shown reports whether a feed is one of those that a reader lists as subscriptions: it is
-// subscribed to, or belongs to another fetcher, which has no directory etc/fetch. A feed that was
-// unsubscribed from keeps its entries, but is not shown.
-func Shown(d *lektordir.Dir, hash string) bool {
-	if Subscribed(d, hash) {
-		return true
+// Left reports whether a subscription of a feed was ended, and not begun again. A feed that is not
+// subscribed to and was never left belongs to the user or another fetcher, who delivers to it.
+func Left(d *lektordir.Dir, hash string) bool {
+	_, err := os.Lstat(d.Join("src", hash, leftFile))
+	return err == nil && !Subscribed(d, hash)
+}
+
+// leave records that a subscription is ended.
+func leave(d *lektordir.Dir, hash string) error {
+	if err := Guard(d, hash, "view"); err != nil {
+		return err
 	}
-	_, err := os.Lstat(filepath.Dir(d.Join("src", hash, urlFile)))
-	return errors.Is(err, fs.ErrNotExist)
+	path := d.Join("src", hash, leftFile)
+	if _, err := os.Lstat(d.Join("src", hash)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	return atomicfile.Write(path, nil)
 }
 
 // newFeed is a feed that is being added.
@@ -457,8 +470,9 @@ func List(d *lektordir.Dir) ([]*Subscription, error) {
 	return subs, bad
 }
 
-// Remove ends a subscription. The feed, its entries and the journal of delivered entries stay: if
-// it is added again, nothing is delivered twice. The error may be a [*commit.BusyError].
+// Remove ends a subscription, see [Left]. The feed, its entries and the journal of delivered entries
+// stay: if it is added again, nothing is delivered twice. A feed that is not subscribed to is left,
+// too. The error may be a [*commit.BusyError].
 func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	t, err := w.Begin(hash)
 	if err != nil {
@@ -470,17 +484,18 @@ func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	}
 	dir := stateDir(d, hash)
 	names, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	// It counts only once there is no url. A full disk does not keep a subscription.
+	bad := leave(d, hash)
+	if err != nil {
+		return bad
 	}
 	// First the file that makes it a subscription, in case of an interruption.
 	if err := os.Remove(filepath.Join(dir, "url")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	var bad error
 	for _, n := range names {
 		if n.Name() != "seen" {
 			bad = errors.Join(bad, os.RemoveAll(filepath.Join(dir, n.Name())))

@@ -489,7 +489,7 @@ func TestOrigin(t *testing.T) {
 		asked = 0
 		_, err := c.Get(t.Context(), &httpmsg.Request{URL: o.url, Origin: o.origin})
 		var e *httpmsg.PrivateError
-		if o.ok != (err == nil) || o.ok != (asked == 1) || !o.ok && (!errors.As(err, &e) || !strings.Contains(err.Error(), "named by the public document") || !strings.Contains(err.Error(), o.origin)) {
+		if o.ok != (err == nil) || o.ok != (asked == 1) || !o.ok && (!errors.As(err, &e) || !strings.Contains(err.Error(), ", named by ") || !strings.Contains(err.Error(), o.origin)) {
 			t.Errorf("%+v: %d requests, %v", o, asked, err)
 		}
 		if _, err := open.Get(t.Context(), &httpmsg.Request{URL: o.url, Origin: o.origin}); err != nil && o.url == s.URL {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
@@ -40,18 +41,31 @@ func (v *view) subscription(hash string, names map[string]string) (greader.Subsc
 	if err != nil && !errors.As(err, new(*lektordir.MalformedError)) {
 		return greader.Subscription{}, err
 	}
-	url := feedstate.PublicURL(v.dir, hash)
-	if url == "" {
-		url = publicURL(f.ID)
-	}
+	// Liferea leaves out a feed without a URL.
+	url := cmp.Or(publicURL(feedstate.PublicURL(v.dir, hash)), publicURL(f.ID), "urn:sha1:"+hash)
 	s := greader.Subscription{
-		ID: greader.FeedID(hash), Title: cmp.Or(f.Title(), feedurl.Public(f.ID), hash), Categories: []greader.Category{},
-		URL: url, HTMLURL: cmp.Or(publicURL(f.Link), url), IconURL: publicURL(f.Image),
+		ID: greader.FeedID(hash), Title: titleOf(f), Categories: []greader.Category{}, URL: url,
+		HTMLURL: cmp.Or(publicURL(f.Link), publicURL(url)), IconURL: publicURL(f.Image),
 	}
 	for _, name := range v.labels(hash, names) {
 		s.Categories = append(s.Categories, greader.Category{ID: greader.LabelID(name), Label: name})
 	}
 	return s, nil
+}
+
+// titleOf returns the title of a feed, without the password or command that its id may have.
+func titleOf(f *lektordir.Feed) string {
+	title := f.Title()
+	if title != f.ID {
+		return title
+	}
+	if u := publicURL(f.ID); u != "" {
+		return u
+	}
+	if scheme, _, _ := strings.Cut(strings.ToLower(f.ID), ":"); scheme == "exec" || f.ID == "" {
+		return f.Hash
+	}
+	return feedurl.Public(f.ID)
 }
 
 // tags implements tag/list.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lektordir/lektor/internal/entrystore"
@@ -24,6 +25,7 @@ const itemFields = lektordir.FieldTitle | lektordir.FieldID | lektordir.FieldCon
 // itemsOf reads entries in parallel. Entries that are gone or malformed are left out. The error is
 // that of ctx, or of a file that cannot be read.
 func (v *view) itemsOf(ctx context.Context, entries []entry) ([]greader.Item, error) {
+	defer reading()()
 	found := make([]greader.Item, len(entries))
 	failed := make([]error, len(entries))
 	if err := workers.ForEach(ctx, len(entries), func(i int) {
@@ -46,6 +48,15 @@ func (v *view) itemsOf(ctx context.Context, entries []entry) ([]greader.Item, er
 	return items, nil
 }
 
+// turns limits the number of batches that are read at once, and with them the memory.
+var turns = sync.OnceValue(func() chan struct{} { return make(chan struct{}, 2*workers.Size()) })
+
+// reading waits for a turn to read a batch. The result ends it.
+func reading() (end func()) {
+	turns() <- struct{}{}
+	return func() { <-turns() }
+}
+
 // itemOf reads an entry.
 func itemOf(store *entrystore.Store, e entry) (greader.Item, error) {
 	r := store.Record(*e.ref)
@@ -64,7 +75,7 @@ func itemOf(store *entrystore.Store, e entry) (greader.Item, error) {
 		Canonical:  []greader.Link{{Href: cmp.Or(url, publicURL(page))}},
 		Alternate:  []greader.Link{{Href: cmp.Or(url, publicURL(page)), Type: "text/html"}},
 		Categories: categories(e.ref, store.Folders(e.ref.Feed)),
-		Origin:     greader.Origin{StreamID: greader.FeedID(e.ref.Feed), Title: feed.Title(), HTMLURL: publicURL(page)},
+		Origin:     greader.Origin{StreamID: greader.FeedID(e.ref.Feed), Title: titleOf(feed), HTMLURL: publicURL(page)},
 		Summary:    greader.Text{Content: htmlsafe.Clean(own.Content, own.Type, htmlsafe.Options{Base: cmp.Or(own.URL(), page)})},
 	}
 	if i.Title == "" {
@@ -127,8 +138,8 @@ func (v *view) head(s greader.Stream, p page) greader.Head {
 		h.ID = greader.FeedID(s.Name)
 		if hash != "" {
 			h.ID = greader.FeedID(hash)
-			if f, err := v.dir.ReadFeed(hash); f != nil && (err == nil || f.Title() != "") {
-				h.Title = f.Title()
+			if f, _ := v.dir.ReadFeed(hash); f != nil {
+				h.Title = titleOf(f)
 				h.Alternate = append(h.Alternate, greader.Link{Href: publicURL(cmp.Or(f.Link, f.ID)), Type: "text/html"})
 			}
 		}

@@ -34,16 +34,20 @@ type library struct {
 type listing struct {
 	stamps [3]stamp.Stamp // of new/$feed, cur/$feed, and the list of a complete feed
 	refs   []lektordir.Ref
+	shown  int  // number of entries that are not trashed
 	used   bool // in the present comparison
 }
 
 // entry is an entry in a snapshot.
 type entry struct {
-	id  greader.ID
-	ref *lektordir.Ref
+	id     greader.ID
+	micros int64 // time of delivery, in microseconds of Unix time
+	ref    *lektordir.Ref
 }
 
-// snapshot is the entries that clients see, and those that are trashed. It does not change.
+// snapshot is the entries that clients see, and those that are trashed. It does not change. The
+// feeds are those that are subscribed to, and others with entries, which the user or another
+// fetcher delivers, but not those that were unsubscribed from.
 type snapshot struct {
 	feeds   []string // hashes of the feeds that clients see, rising
 	entries []entry  // of these feeds, rising by id
@@ -74,21 +78,27 @@ func (l *library) snapshot(ctx context.Context) (*snapshot, error) {
 		return l.last, nil // another request compared the times after this one came
 	}
 	began := time.Now()
-	feeds, err := l.dir.FeedHashes()
+	hashes, err := l.dir.FeedHashes()
 	if err != nil {
 		return nil, err
 	}
-	feeds = slices.DeleteFunc(feeds, func(hash string) bool { return !feedstate.Shown(l.dir, hash) })
 	for _, f := range l.feeds {
 		f.used = false
 	}
 	changed := l.last == nil
-	for _, hash := range feeds {
+	var feeds []string
+	for _, hash := range hashes {
+		if feedstate.Left(l.dir, hash) {
+			continue
+		}
 		relisted, err := l.look(ctx, hash)
 		if err != nil {
 			return nil, err
 		}
 		changed = changed || relisted
+		if l.feeds[hash].shown > 0 || feedstate.Subscribed(l.dir, hash) {
+			feeds = append(feeds, hash)
+		}
 	}
 	for hash, f := range l.feeds {
 		if !f.used {
@@ -96,7 +106,7 @@ func (l *library) snapshot(ctx context.Context) (*snapshot, error) {
 			changed = true
 		}
 	}
-	if changed {
+	if changed || !slices.Equal(feeds, l.last.feeds) {
 		l.last = l.merge(feeds)
 	}
 	l.began = began
@@ -127,6 +137,11 @@ func (l *library) look(ctx context.Context, hash string) (relisted bool, err err
 		now[i] = stamp.Settled(now[i], times[i], begun)
 	}
 	l.feeds[hash] = &listing{stamps: now, refs: refs, used: true}
+	for _, r := range refs {
+		if !r.Trashed() {
+			l.feeds[hash].shown++
+		}
+	}
 	return true, nil
 }
 
@@ -146,7 +161,8 @@ func (l *library) merge(feeds []string) *snapshot {
 	s := &snapshot{feeds: feeds, entries: make([]entry, 0, n)}
 	for _, f := range l.feeds {
 		for i := range f.refs {
-			s.entries = append(s.entries, entry{greader.IDOf(f.refs[i].Unique), &f.refs[i]})
+			ref := &f.refs[i]
+			s.entries = append(s.entries, entry{greader.IDOf(ref.Unique), ref.Delivered().UnixMicro(), ref})
 		}
 	}
 	slices.SortFunc(s.entries, compare)
@@ -182,14 +198,16 @@ func (s *snapshot) separate() {
 			continue
 		}
 		for ; len(waiting) > 0 && free < e.id; free++ {
-			all = append(all, entry{free, waiting[0].ref})
+			waiting[0].id = free
+			all = append(all, waiting[0])
 			waiting = waiting[1:]
 		}
 		all = append(all, e)
 		free = e.id + 1
 	}
 	for _, e := range waiting {
-		all = append(all, entry{free, e.ref})
+		e.id = free
+		all = append(all, e)
 		free++
 	}
 	s.entries = all

@@ -42,22 +42,25 @@ func (c *call) list(stream string, most int) (*view, greader.List, page, error) 
 	if err != nil {
 		return nil, l, page{}, err
 	}
-	return v, l, v.pick(l), nil
+	var p page
+	p.next = v.each(l, func(e entry) { p.entries = append(p.entries, e) })
+	return v, l, p, nil
 }
 
 // ids implements stream/items/ids.
 func (c *call) ids() error {
-	_, _, p, err := c.list(c.values.Get("s"), maxIDs)
+	l, err := greader.ParseList(c.values.Get("s"), c.values, maxIDs)
+	if err != nil {
+		return bad("%v", err)
+	}
+	v, err := c.look()
 	if err != nil {
 		return err
 	}
 	return c.answer(func(w io.Writer) error {
 		refs := greader.NewRefs(w)
 		refs.Streams = c.values.Get("includeAllDirectStreamIds") == "true"
-		for _, e := range p.entries {
-			refs.Add(e.id, e.ref.Feed, e.ref.Delivered().UnixMicro())
-		}
-		return refs.End(p.next)
+		return refs.End(v.each(l, func(e entry) { refs.Add(e.id, e.ref.Feed, e.micros) }))
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"strings"
 	"time"
 
@@ -122,7 +123,7 @@ func (c *call) markAll() error {
 	if !ok || c.values.Get("s") == "" {
 		return bad("s: the id of a stream is missing or malformed")
 	}
-	until := time.Unix(1<<40, 0)
+	until := time.UnixMicro(math.MaxInt64)
 	if ts := c.values.Get("ts"); ts != "" {
 		if until, ok = greader.ParseStamp(ts); !ok {
 			return bad("ts: not a time")
@@ -135,7 +136,7 @@ func (c *call) markAll() error {
 	in := v.has(stream)
 	var found []entry
 	for _, e := range v.entries {
-		if e.ref.Unread() && !e.ref.Trashed() && in(e.ref) && !e.ref.Delivered().After(until) {
+		if e.ref.Unread() && !e.ref.Trashed() && in(e.ref) && e.micros <= until.UnixMicro() {
 			found = append(found, e)
 		}
 	}

@@ -151,7 +151,7 @@ func TestIDs(t *testing.T) {
 	f.add(feedB, 150, "")
 	f.add(feedB, 250, "F")
 	f.add(feedB, 400, "ST")
-	f.feed("http://gone.example/", "Gone", "etc/fetch/seen=")
+	f.feed("http://gone.example/", "Gone", "etc/fetch/seen=", "etc/view/left=")
 	f.add("http://gone.example/", 500, "-")
 	f.feed("http://foreign.example/", "Another fetcher's")
 	f.add("http://foreign.example/", 350, "S")

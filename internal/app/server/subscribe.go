@@ -149,11 +149,9 @@ func checkFolders(folders []string) error {
 	return nil
 }
 
-// unsubscribe ends the subscription of a feed. Its entries stay.
+// unsubscribe ends the subscription of a feed. Its entries stay. A feed that another program
+// delivers is no longer shown.
 func (e *editor) unsubscribe(hash string) error {
-	if !feedstate.Subscribed(e.dir, hash) {
-		return bad("the feed belongs to another program, which put it into the lektor-dir")
-	}
 	return e.whenFree(func() error { return feedstate.Remove(e.w, e.dir, hash) })
 }
 
@@ -278,7 +276,7 @@ func (c *call) quickAdd() error {
 		}
 		answer.Results, answer.StreamID = 1, greader.FeedID(hash)
 		if f, _ := e.dir.ReadFeed(hash); f != nil {
-			answer.Name = f.Title()
+			answer.Name = titleOf(f)
 		}
 		return nil
 	})
@@ -300,10 +298,10 @@ func isHost(text string) bool {
 }
 
 // label returns the folder or flag that a request names in s, or in t without "user/-/label/".
-func (c *call) label() (string, error) {
-	id := c.values.Get("s")
-	if id == "" && c.values.Get("t") != "" {
-		id = greader.LabelID(c.values.Get("t"))
+func label(v greader.Values) (string, error) {
+	id := v.Get("s")
+	if id == "" && v.Get("t") != "" {
+		id = greader.LabelID(v.Get("t"))
 	}
 	s, ok := greader.ParseStream(id)
 	if !ok || s.Kind != greader.Label {
@@ -314,7 +312,7 @@ func (c *call) label() (string, error) {
 
 // renameTag implements rename-tag, for folders.
 func (c *call) renameTag() error {
-	name, err := c.label()
+	name, err := label(c.values)
 	if err != nil {
 		return err
 	}
@@ -344,7 +342,7 @@ func (c *call) renameTag() error {
 // disableTag implements disable-tag: the feeds of a folder leave it, or the entries with a flag
 // lose it.
 func (c *call) disableTag() error {
-	name, err := c.label()
+	name, err := label(c.values)
 	if err != nil {
 		return err
 	}
@@ -385,7 +383,7 @@ func (c *call) export() error {
 		if err != nil {
 			return err
 		}
-		if s.URL != "" {
+		if feedurl.IsHTTP(s.URL) {
 			feeds = append(feeds, opml.Feed{URL: s.URL, Title: s.Title, HTMLURL: s.HTMLURL, Categories: v.labels(hash, names)})
 		}
 	}

@@ -37,7 +37,7 @@ func (f *fixture) subscribed() string {
 			}
 			labels = append(labels, c.Label)
 		}
-		if s.Categories == nil || s.ID == "" || s.HTMLURL == "" {
+		if s.Categories == nil || s.ID == "" || s.HTMLURL == "" && strings.HasPrefix(s.URL, "http") {
 			f.t.Errorf("subscription %+v", s)
 		}
 		list = append(list, s.Title+" "+s.URL+" ["+strings.Join(labels, ", ")+"]")
@@ -240,16 +240,45 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// Feeds of another fetcher can be read, and not changed.
+// Feeds with entries that nobody fetches can be read, and hidden, but not changed.
 func TestForeignFeed(t *testing.T) {
 	f := newFixture(t)
-	hash := f.feed("http://foreign.example/", "Foreign")
-	const foreign = "Foreign http://foreign.example/ []"
-	for _, form := range [][]string{{"ac", "unsubscribe"}, {"ac", "edit", "t", "x"}, {"ac", "edit", "a", "user/-/label/x"}} {
-		f.text(f.do("POST", api+"subscription/edit", values(append(form, "s", "feed/"+hash)...)), 400)
-	}
-	if got := f.subscribed(); !strings.Contains(got, foreign) {
+	foreign := f.feed("http://foreign.example/", "Foreign")
+	put := f.feed("urn:x:disk", "Disk", "etc/fetch/seen=")
+	if got := f.subscribed(); got != alpha+"\n"+beta {
 		t.Errorf("got %s", got)
+	}
+	f.add("http://foreign.example/", 100, "S")
+	f.add("urn:x:disk", 200, "-")
+	const shown = "Foreign http://foreign.example/ []"
+	if got := f.get("subscription/list"); strings.Count(got, `"id":"feed/`) != 4 || !strings.Contains(got, `"title":"Disk","categories":[],"url":"urn:sha1:`+put) {
+		t.Errorf("got %s", got)
+	}
+	for _, form := range [][]string{{"ac", "edit", "t", "x"}, {"ac", "edit", "a", "user/-/label/x"}} {
+		f.text(f.do("POST", api+"subscription/edit", values(append(form, "s", "feed/"+foreign)...)), 400)
+	}
+	f.post("subscription/edit", "ac", "unsubscribe", "s", "feed/"+foreign)
+	if got := f.get("subscription/list"); strings.Contains(got, "Foreign") || f.flags() != "100:S 200:new" {
+		t.Errorf("got %s, %s", got, f.flags())
+	}
+	f.text(f.do("POST", api+"subscription/edit", "ac=subscribe&s=feed/http://foreign.example/"), 200)
+	if got := f.subscribed(); !strings.Contains(got, " http://foreign.example/ []") {
+		t.Errorf("got %s", got)
+	}
+	f.post("edit-tag", "i", greader.IDOf(testdir.Unique(200, 200)).Long(), "a", read)
+}
+
+// No answer shows a password or a command of a feed.
+func TestSecrets(t *testing.T) {
+	f := newFixture(t)
+	for _, id := range []string{"http://ann:s3cret@c.example/", "exec:cat s3cret", "file:/list"} {
+		f.feed(id, " ", "etc/fetch/url="+id)
+		f.add(id, 100+int64(len(id)), "-")
+	}
+	for _, path := range []string{api + "subscription/list", api + "subscription/export", api + "stream/contents", "/reader/atom/", api + "stream/contents/feed/" + testdir.Hash("exec:cat s3cret")} {
+		if got := f.text(f.do("GET", path, ""), 200); strings.Contains(got, "s3cret") {
+			t.Errorf("%s: got %s", path, got)
+		}
 	}
 }
 

@@ -26,33 +26,33 @@ func (c *call) look() (*view, error) {
 	return &view{s, c.lib.dir, entrystore.New(c.lib.dir, c.now(), c.s)}, nil
 }
 
-// pick returns the entries of a list.
-func (v *view) pick(l greader.List) page {
+// each calls f for the entries of a list. It returns the continuation, 0 if there are no more.
+func (v *view) each(l greader.List, f func(entry)) (next greader.ID) {
 	wanted := v.selects(l)
 	from, before := v.position(l.From), len(v.entries)
 	if l.Before != 0 {
 		before = v.position(l.Before)
 	}
-	var p page
 	if from >= before {
-		return p
+		return 0
 	}
 	within := v.entries[from:before]
+	n := 0
 	for i := range within {
-		e := &within[i]
+		e := within[i]
 		if !l.Oldest {
-			e = &within[len(within)-1-i]
+			e = within[len(within)-1-i]
 		}
 		if e.ref.Trashed() || !wanted(e.ref) {
 			continue
 		}
-		if len(p.entries) == l.Count {
-			p.next = p.entries[len(p.entries)-1].id
-			break
+		if n == l.Count {
+			return next
 		}
-		p.entries = append(p.entries, *e)
+		f(e)
+		n, next = n+1, e.id
 	}
-	return p
+	return 0
 }
 
 // selects returns a function that reports whether a list has an entry.

@@ -22,12 +22,14 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/values"
@@ -75,8 +77,8 @@ type Accounts struct {
 	noted  map[digest]string    // last day of use that was recorded, if the disk was not full
 }
 
-// hashCost is the cost of bcrypt: about a tenth of a second for each password.
-const hashCost = 11
+// hashCost is the cost of bcrypt: a fraction of a second for a login, on small machines too.
+const hashCost = bcrypt.DefaultCost
 
 // Open opens the accounts in a state directory, which it creates if necessary, for this user
 // alone. now is the clock; nil means [time.Now].
@@ -85,6 +87,14 @@ func Open(state string, now func() time.Time) (*Accounts, error) {
 		now = time.Now
 	}
 	if err := atomicfile.MkdirAll(state, 0o700); err != nil {
+		return nil, err
+	}
+	// [atomicfile.Lock] would let others open the file, and so keep the lock.
+	lock, err := os.OpenFile(filepath.Join(state, "lock"), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := lock.Close(); err != nil {
 		return nil, err
 	}
 	a := &Accounts{

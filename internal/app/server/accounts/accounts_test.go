@@ -144,7 +144,7 @@ func TestPrivate(t *testing.T) {
 	defer unix.Umask(old)
 	w := newWorld(t)
 	w.login("ada", "correct horse", "")
-	for name, want := range map[string]os.FileMode{".": 0o700, "users": 0o600, "tokens": 0o600} {
+	for name, want := range map[string]os.FileMode{".": 0o700, "users": 0o600, "tokens": 0o600, "lock": 0o600} {
 		fi, err := os.Stat(filepath.Join(w.state, name))
 		if err != nil || fi.Mode().Perm() != want {
 			t.Errorf("%s has the permissions %v, %v; want %v", name, fi.Mode().Perm(), err, want)

@@ -186,7 +186,7 @@ func another(users map[string]account, name string) string {
 }
 
 // nobody is the hash of a random password of nobody, with hashCost.
-const nobody = "$2a$11$1NwrJ.BHfprtDo2pX.UpeuwM/.tEEw1G9Eg0USN3p8qfZ0t0wvxlG"
+const nobody = "$2a$10$JquuZ2Jhcc1ApiAMNHGFWupsryYluFMvN2qL3TtKzKyUAWmIUjhBm"
 
 // cached is the value of a file, which is read when the file has changed.
 type cached[T any] struct {
