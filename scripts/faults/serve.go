@@ -70,8 +70,8 @@ func newServed(ctx context.Context, e *env) (s *served, err error) {
 		s.fresh()
 		o, answers, err := s.run(ctx, fault{n: -1, reads: reads})
 		must.Do(err)
-		for n, edit := range s.edits {
-			must.That(answers[n], "without a fault")
+		must.That(errors.Join(answers...), "without a fault")
+		for _, edit := range s.edits {
 			must.That(edit.done(s.dir), "without a fault: %s", edit.name)
 		}
 		if reads {
@@ -80,8 +80,18 @@ func newServed(ctx context.Context, e *env) (s *served, err error) {
 			s.ops = o.ops
 		}
 	}
-	s.final = state(s.dir)
+	s.final = s.state()
 	return s, nil
+}
+
+// state is the state of the lektor-dir without due markers, which a kill may spare a feed that
+// is fetched all the same, and the files that an interrupted end of a subscription leaves.
+func (s *served) state() map[string]string {
+	all := state(s.dir)
+	maps.DeleteFunc(all, func(name, _ string) bool {
+		return strings.HasPrefix(name, "etc/fetch/due/") || strings.HasPrefix(name, "src/"+feedHash(s.e.url(2))+"/etc/fetch/")
+	})
+	return all
 }
 
 // fresh puts the lektor-dir in its place anew.
@@ -185,14 +195,17 @@ func (s *served) post(where string, form url.Values) (text string, err error) {
 	return text, nil
 }
 
-// makeEdits makes all edits, and returns for each why it was not answered with OK.
+// makeEdits makes the edits until one is not answered with OK, as a client with a queue does,
+// and returns for each of them why it was not.
 func (s *served) makeEdits(base string) (answers []error) {
 	for _, e := range s.edits {
 		text, err := s.post(base+e.target, e.form)
 		if err == nil && text != "OK" {
 			err = fmt.Errorf("the answer is %q", text)
 		}
-		answers = append(answers, err)
+		if answers = append(answers, err); err != nil && !e.gone {
+			break
+		}
 	}
 	return answers
 }
@@ -253,7 +266,7 @@ func (s *served) try(ctx context.Context, f fault) (hit op, err error) {
 		return struck.hit, err
 	}
 	bad := []error{s.answered(f, struck, said), s.entriesWhole()}
-	bad = append(bad, s.started(ctx, s.again), s.entriesWhole(), differState(state(s.dir), s.final), s.consistent(ctx, s.dir))
+	bad = append(bad, s.started(ctx, s.again), s.entriesWhole(), differState(s.state(), s.final), s.consistent(ctx, s.dir))
 	if err := errors.Join(bad...); err != nil {
 		return struck.hit, fmt.Errorf("serve: %v, %s:\n%w\nanswers %q, stderr: %s", f, struck.hit, err, said, struck.stderr)
 	}
@@ -266,16 +279,19 @@ func (s *served) answered(f fault, o struck, said []error) (err error) {
 	if strings.Contains(o.stderr, "goroutine ") {
 		return errors.New("it panicked")
 	}
-	for n, e := range s.edits {
-		var no *refused
+	if said == nil && !f.kill && o.status != 1 {
+		return errors.New("it does not answer at all")
+	}
+	for n, answer := range said {
+		e, no := s.edits[n], (*refused)(nil)
 		switch {
-		case said == nil || !f.kill && said[n] != nil && !errors.As(said[n], &no):
-			if !f.kill && o.status != 1 {
-				err = errors.Join(err, fmt.Errorf("%s has no answer: %w", e.name, errors.Join(said...)))
-			}
-		case said[n] == nil:
+		case answer == nil:
 			if bad := e.done(s.dir); bad != nil {
 				err = errors.Join(err, fmt.Errorf("%s was answered with OK: %w", e.name, bad))
+			}
+		case !errors.As(answer, &no):
+			if !f.kill {
+				err = errors.Join(err, fmt.Errorf("%s has no answer: %w", e.name, answer))
 			}
 		case f.errno != 0 && (no.status < 500 || !strings.Contains(o.stderr, f.errno.Error())):
 			err = errors.Join(err, fmt.Errorf("%s: %w; want a status from 500 on, and the words %q in what the server says", e.name, no, f.errno.Error()))
@@ -286,7 +302,11 @@ func (s *served) answered(f fault, o struck, said []error) (err error) {
 
 // again makes all edits, which must go well.
 func (s *served) again(base string) (err error) {
-	for n, answer := range s.makeEdits(base) {
+	said := s.makeEdits(base)
+	if len(said) < len(s.edits) {
+		return fmt.Errorf("again: %w", errors.Join(said...))
+	}
+	for n, answer := range said {
 		e := s.edits[n]
 		if answer != nil && !(e.gone && e.done(s.dir) == nil) {
 			err = errors.Join(err, fmt.Errorf("again, %s: %w", e.name, answer))
