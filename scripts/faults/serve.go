@@ -80,13 +80,13 @@ func newServed(ctx context.Context, e *env) (s *served, err error) {
 			s.ops = o.ops
 		}
 	}
-	s.final = s.state()
+	s.final = s.settings()
 	return s, nil
 }
 
-// state is the state of the lektor-dir without due markers, which a kill may spare a feed that
+// settings is the state of the lektor-dir without due markers, which a kill may spare a feed that
 // is fetched all the same, and the files that an interrupted end of a subscription leaves.
-func (s *served) state() map[string]string {
+func (s *served) settings() map[string]string {
 	all := state(s.dir)
 	maps.DeleteFunc(all, func(name, _ string) bool {
 		return strings.HasPrefix(name, "etc/fetch/due/") || strings.HasPrefix(name, "src/"+feedHash(s.e.url(2))+"/etc/fetch/")
@@ -266,7 +266,7 @@ func (s *served) try(ctx context.Context, f fault) (hit op, err error) {
 		return struck.hit, err
 	}
 	bad := []error{s.answered(f, struck, said), s.entriesWhole()}
-	bad = append(bad, s.started(ctx, s.again), s.entriesWhole(), differState(s.state(), s.final), s.consistent(ctx, s.dir))
+	bad = append(bad, s.started(ctx, s.again), s.entriesWhole(), differState(s.settings(), s.final), s.consistent(ctx, s.dir))
 	if err := errors.Join(bad...); err != nil {
 		return struck.hit, fmt.Errorf("serve: %v, %s:\n%w\nanswers %q, stderr: %s", f, struck.hit, err, said, struck.stderr)
 	}
