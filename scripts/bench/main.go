@@ -44,6 +44,7 @@ var rows = []struct {
 	{"tui", (*bench).tui},
 	{"push", (*bench).push},
 	{"share", (*bench).share},
+	{"serve", (*bench).serve},
 	{"ess", (*bench).ess},
 	{"gluster", (*bench).gluster},
 	{"start", (*bench).start},
@@ -53,7 +54,7 @@ var rows = []struct {
 var sizes = map[string]int{
 	"feeds": 500, "large": 2000, "unchanged": 10000, "entries": 20, "bytes": 2500, "jobs": 16, "archives": 100,
 	"listed": 100_000, "indexed": 100_000, "mailed": 20_000, "updates": 100, "subscribers": 10_000, "registrations": 5000,
-	"marks": 100_000, "documents": 100_000, "lines": 200_000, "gluster": 320, "starts": 50,
+	"marks": 100_000, "served": 100_000, "clients": 50, "documents": 100_000, "lines": 200_000, "gluster": 320, "starts": 50,
 }
 
 type bench struct {

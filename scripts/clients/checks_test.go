@@ -93,6 +93,7 @@ var table = []struct {
 // TestChecks: the built program passes what known clients need, as the oracle answers it
 // from the directory.
 func TestChecks(t *testing.T) {
+	t.Parallel()
 	w := fill(t)
 	s := serveDir(t, w.dir.Path, "--allow", "127.0.0.0/8")
 	all := &checks{s, oracle{t, w.dir.Path}, t, w}

@@ -131,6 +131,7 @@ func (l *liferea) keys(keys ...string) {
 
 // TestLiferea: Liferea as it comes downloads the lektor-dir, and marks in it.
 func TestLiferea(t *testing.T) {
+	t.Parallel()
 	needs(t, "liferea", "Xvfb", "xdotool", "dbus-run-session", "sqlite3")
 	w := fill(t)
 	origin, err := server.New("127.0.0.1")

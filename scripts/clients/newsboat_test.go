@@ -118,6 +118,7 @@ func (n *newsboat) agrees(c *checks) {
 
 // TestNewsboat: newsboat as it comes reads the lektor-dir, and marks in it.
 func TestNewsboat(t *testing.T) {
+	t.Parallel()
 	needs(t, "newsboat", "tmux", "sqlite3")
 	w := fill(t)
 	s := serveDir(t, w.dir.Path)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lektordir/lektor/internal/testkit/testdir"
@@ -142,9 +143,18 @@ func (o oracle) item(place, hash, name string) item {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	i.title = o.text(place, hash, name, "title")
+	key := o.dir + " " + hash + " " + i.unique
+	title, ok := known.Load(key)
+	if !ok {
+		title = o.text(place, hash, name, "title")
+		known.Store(key, title)
+	}
+	i.title, _ = title.(string)
 	return i
 }
+
+// known are the titles of entries, which do not change, by lektor-dir, feed and unique name.
+var known sync.Map
 
 // withdrawn reports whether a complete feed lacks the entry.
 func (o oracle) withdrawn(i item) bool {

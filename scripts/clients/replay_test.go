@@ -57,6 +57,7 @@ type request struct {
 
 // TestReplay replays what known clients send. The lektor-dir shows each of their edits.
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/*.replay")
 	if err != nil || len(files) < 4 {
 		t.Fatal(files, err)
@@ -65,10 +66,11 @@ func TestReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer origin.Close()
+	t.Cleanup(origin.Close)
 	origin.Handle("/feed", server.Doc("", server.RSS("Origin", 0, 3)))
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".replay"), func(t *testing.T) {
+			t.Parallel()
 			w := fill(t)
 			s := serveDir(t, w.dir.Path, "--allow", "127.0.0.0/8")
 			p := &player{checks: &checks{s, oracle{t, w.dir.Path}, t, w}, lists: map[string][]string{

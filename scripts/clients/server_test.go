@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { testdir.Main(m) }
 
-const user = "ada"
+const user = "ada-lovelace"
 
 // password has the characters that forms encode in several ways.
 const password = "pä ss+w&rd=%;x"
@@ -77,8 +77,7 @@ func serveDir(t testing.TB, dir string, args ...string) *service {
 // run runs a program to its end and returns its output.
 func (s *service) run(stdin, program string, args ...string) string {
 	s.t.Helper()
-	cmd := exec.Command(filepath.Join(s.bin, program), args...)
-	cmd.Env = append(os.Environ(), "LEKTORDIR="+s.dir)
+	cmd := s.command(program, args...)
 	cmd.Stdin = strings.NewReader(stdin)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -87,6 +86,13 @@ func (s *service) run(stdin, program string, args ...string) string {
 		s.t.Fatalf("%s %q: %v\n%s", program, args, err, stderr.String())
 	}
 	return string(out)
+}
+
+// command returns a program of ours on the lektor-dir.
+func (s *service) command(program string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.bin, program), args...)
+	cmd.Env = append(os.Environ(), "LEKTORDIR="+s.dir)
+	return cmd
 }
 
 func (s *service) addUser(name, password, dir string) {
@@ -126,9 +132,13 @@ func (s *service) start() {
 			s.t.Fatalf("lektor-serve does not listen in a minute, but says\n%s", s.log)
 		}
 	}
+	log := s.log
 	s.t.Cleanup(func() {
-		if strings.Contains(s.log.String(), "panic") {
-			s.t.Errorf("the server says\n%s", s.log)
+		// No user is named in a message.
+		for _, secret := range []string{"panic", user, password, s.auth} {
+			if secret != "" && strings.Contains(log.String(), secret) {
+				s.t.Errorf("%q is in what the server says:\n%s", secret, log)
+			}
 		}
 	})
 }

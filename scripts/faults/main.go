@@ -94,6 +94,9 @@ func (e *env) everything(ctx context.Context, c choice) (bad int) {
 			count(t.everyFault(ctx, kind, c))
 		}
 	}
+	if c.kinds != "" && strings.Contains("serve", c.only) {
+		count(tryServe(ctx, e, c))
+	}
 	if c.orders.states > 0 {
 		count(e.orders(ctx, c.only, c.orders))
 		if strings.Contains("hub", c.only) {

@@ -137,7 +137,7 @@ type env struct {
 
 func newEnv(work string) (*env, error) {
 	e := &env{fetch: filepath.Join(work, "lektor-fetch"), view: filepath.Join(work, "lektor-view"), share: filepath.Join(work, "lektor-share"), work: work, place: work, server: serve()}
-	return e, testdir.Programs(work, "lektor-fetch", "lektor-view", "lektor-share", "lektor-article")
+	return e, testdir.Programs(work, "lektor-fetch", "lektor-view", "lektor-share", "lektor-article", "lektor-serve")
 }
 
 func (e *env) url(i int) string { return fmt.Sprintf("%s/%d", e.server.URL, i) }
