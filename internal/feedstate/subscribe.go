@@ -125,6 +125,17 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added 
 	return true, n.subscribe()
 }
 
+// Shown reports whether a feed is one of those that a reader lists as subscriptions: it is
+// subscribed to, or belongs to another fetcher, which has no directory etc/fetch. A feed that was
+// unsubscribed from keeps its entries, but is not shown.
+func Shown(d *lektordir.Dir, hash string) bool {
+	if Subscribed(d, hash) {
+		return true
+	}
+	_, err := os.Lstat(filepath.Dir(d.Join("src", hash, urlFile)))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // newFeed is a feed that is being added.
 type newFeed struct {
 	d    *lektordir.Dir
