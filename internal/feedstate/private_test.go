@@ -206,7 +206,7 @@ func TestIntervals(t *testing.T) {
 		{set: "30s", says: "too short", forced: true, file: "30s", kept: "30s"},
 		{set: "60s", file: "60s", kept: "1m0s"},
 		{set: "1d12h", file: "1d12h", kept: "36h0m0s"},
-		{set: "never", says: "no interval", file: "never", kept: "1h0m0s"},
+		{set: "never", says: "not an interval", file: "never", kept: "1h0m0s"},
 	} {
 		err := Set(w, d, s.Hash, "interval", c.set)
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
