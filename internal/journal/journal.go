@@ -491,8 +491,8 @@ func Compact(path string, j *Journal) (*Journal, error) {
 
 // Lineages maps each identity in the journal at path to the lineage of its entry, if these differ.
 // They differ if the guid of the entry changed, because its unique names keep the first identity.
-// On a machine that subscribed to the feed later, the first identity is another one. Lineages takes
-// no lock. If the file does not exist, the map is empty.
+// On a machine that subscribed to the feed later, the unique names have another identity. Lineages
+// takes no lock. If the file does not exist, the map is empty.
 func Lineages(path string) (map[string]string, error) {
 	j, err := Read(path)
 	if err != nil {
