@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// Programs that fetch, listen and share answer no queries, and have no database in them.
+// TestOnlyViewersHaveTheIndex: programs that fetch, listen and share do not link the database.
 func TestOnlyViewersHaveTheIndex(t *testing.T) {
 	bin := build(t)
 	for name, want := range map[string]bool{
-		"lektor-fetch": false, "lektor-ess": false, "lektor-cloudd": false, "lektor-share": false, "lektor-view": true, "lektor-pages": true,
+		"lektor-fetch": false, "lektor-ess": false, "lektor-cloudd": false, "lektor-share": false, "lektor-view": true, "lektor-pages": true, "lektor-serve": false,
 	} {
 		info, err := buildinfo.ReadFile(filepath.Join(bin, name))
 		if err != nil {

@@ -13,4 +13,4 @@ _lektor() {
 
 # Where they say nothing, there are files. A space is theirs to say.
 complete -o default -o nospace -F _lektor \
-	lektor-article lektor-cloudd lektor-ess lektor-fetch lektor-import lektor-pages lektor-share lektor-view
+	lektor-article lektor-cloudd lektor-ess lektor-fetch lektor-import lektor-pages lektor-serve lektor-share lektor-view
