@@ -233,7 +233,7 @@ func (h *notifier) conclude(p *pass) {
 	for _, key := range p.struck {
 		_, is, _, err := h.apply(p.hash, key, struck{}, h.now(), false)
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // it has ended meanwhile
+		case errors.Is(err, fs.ErrNotExist): // the subscription has ended meanwhile
 		case err != nil:
 			h.report.Warn("a failure of a subscriber is not counted: %v", err)
 		case is.givenUp():
@@ -301,12 +301,12 @@ func (h *notifier) notify(p *pass, s *subscription, c *content, place *limiter.P
 }
 
 // recordResult applies the result of a notification to the subscription's file, and returns the
-// subscription after it. If the file cannot be written, the notification counts all the same:
+// subscription after it. If the file cannot be written, the notification still counts, because
 // sending it again would not help.
 func (h *notifier) recordResult(hash string, s *subscription, event any) subscription {
 	_, is, do, err := h.apply(hash, s.key(), event, h.now(), false)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // it has ended meanwhile
+	case errors.Is(err, fs.ErrNotExist): // the subscription has ended meanwhile
 	case err != nil:
 		h.report.Warn("%s: the result of a notification is not recorded: %v", s.Feed, err)
 	case do == remove:

@@ -157,7 +157,7 @@ type ErrMany struct {
 	Verb   string // "end" or "trash"
 	Things string // "subscriptions" or "entries"
 	Number int    // how many the plan would end or trash
-	Total  int    // how many are here
+	Total  int    // how many this machine has
 }
 
 func (e *ErrMany) Error() string {
