@@ -2,7 +2,9 @@
 package cmd
 
 import (
+	"bufio"
 	"bytes"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -124,6 +126,17 @@ func TestNoSecrets(t *testing.T) {
 			}
 		}
 	}
+	// Answers to a client are for the user, too, who may know the URL of a private feed, and
+	// the path of a file.
+	for path, text := range served(t, bin, d.Path) {
+		text = strings.NewReplacer("http://private.example/"+mark, "", "file:///home/"+mark+"/feed", "").Replace(text)
+		if i := strings.Index(text, mark); i >= 0 {
+			t.Errorf("%s: a secret: %.200q", path, text[max(i-80, 0):])
+		}
+		if !strings.Contains(text, "open.example") {
+			t.Errorf("%s: the open feed is left out: %s", path, text)
+		}
+	}
 	// Files, and the document that is made of documents.
 	run("lektor-view", "publish", "--output", doc)
 	run("lektor-ess", "publish", www)
@@ -167,4 +180,57 @@ func TestNoSecrets(t *testing.T) {
 	defer s.Close()
 	run("lektor-ess", "top", s.URL+"/x.ess")
 	check("a request", strings.ReplaceAll(<-asked, "\r", ""), false)
+}
+
+// served returns what lektor-serve answers to a client of a user who has a lektor-dir, by path.
+func served(t *testing.T, bin, dir string) map[string]string {
+	t.Helper()
+	state := filepath.Join(t.TempDir(), "state")
+	passwd := exec.Command(filepath.Join(bin, "lektor-serve"), "passwd", "--state", state, "--dir", dir, "ann")
+	passwd.Stdin = strings.NewReader("correct horse battery\n")
+	if out, err := passwd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	server := exec.CommandContext(t.Context(), filepath.Join(bin, "lektor-serve"), "--state", state, "--listen", "127.0.0.1:0")
+	messages, err := server.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	base, lines := "", bufio.NewScanner(messages)
+	for base == "" && lines.Scan() {
+		_, base, _ = strings.Cut(lines.Text(), "listening on ")
+	}
+	if base == "" {
+		t.Fatal("the server does not listen")
+	}
+	get := func(path, token string) string {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "GoogleLogin auth="+token)
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s, %v", path, answer.Status, err)
+		}
+		return string(text)
+	}
+	_, token, _ := strings.Cut(get("/accounts/ClientLogin?Email=ann&Passwd=correct+horse+battery", ""), "Auth=")
+	answers := map[string]string{}
+	for _, path := range []string{
+		"/reader/api/0/subscription/list", "/reader/api/0/subscription/export", "/reader/api/0/stream/contents?n=100",
+		"/reader/api/0/stream/contents?n=100&output=xml", "/reader/atom/user/-/state/com.google/reading-list?n=100",
+	} {
+		answers[path] = get(path, strings.TrimSpace(token))
+	}
+	return answers
 }

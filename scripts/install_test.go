@@ -131,7 +131,7 @@ func TestInstall(t *testing.T) {
 			"share/doc/lektor/scripts/lektor-fzf": 0o755, "share/doc/lektor/scripts/lektor-clock": 0o755,
 			"share/bash-completion/completions/lektor-view": 0o644, "share/fish/vendor_completions.d/lektor-view.fish": 0o644, "share/zsh/" + zsh + "/_lektor": 0o644,
 			"lib/systemd/user/lektor-fetch.timer": 0o644, "lib/systemd/user/lektor-fetch.path": 0o644, "lib/systemd/user/lektor-cloudd.socket": 0o644, "lib/systemd/user/lektor-expire.timer": 0o644,
-			"lib/systemd/user/lektor-share.timer": 0o644, "lib/systemd/system/lektor-hub.service": 0o644,
+			"lib/systemd/user/lektor-share.timer": 0o644, "lib/systemd/user/lektor-serve.socket": 0o644, "lib/systemd/user/lektor-serve.service": 0o644, "lib/systemd/system/lektor-hub.service": 0o644,
 		} {
 			if got[filepath.Join(p, name)] != mode {
 				t.Errorf("got %s/%s: %v; want got[filepath.Join(p, name)] == mode", p, name, got[filepath.Join(p, name)])

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/idna"
+
 	"github.com/lektordir/lektor/internal/feedurl"
 )
 
@@ -120,3 +122,34 @@ func vouched(origin string, u *url.URL) bool {
 // localDomains are reserved for names of this machine or its network (RFC 6761, RFC 6762, RFC 8375,
 // and ICANN for .internal).
 var localDomains = []string{".localhost", ".local", ".home.arpa", ".internal"}
+
+// RefusesHost returns the reason why a feed that others name must not be added because of the host
+// in its URL; "" if it may. An address in a private network, which is returned too, is refused
+// unless it is in allow, and so is a number that a resolver may take for an address, such as
+// 127.1. The address of a name is checked when it is requested, see [httpmsg.Request].
+func RefusesHost(raw string, allow []netip.Prefix) (why string, addr netip.Addr) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "", addr
+	}
+	host := strings.ToLower(u.Hostname())
+	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
+		host = ascii // the form in which it is requested: full-width digits are digits
+	}
+	host = strings.TrimSuffix(host, ".")
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		host = "127.0.0.1"
+	}
+	addr, err = netip.ParseAddr(host)
+	if err != nil {
+		last := host[strings.LastIndexByte(host, '.')+1:]
+		if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
+			return "its host is a number but not an IP address", netip.Addr{}
+		}
+		return "", netip.Addr{}
+	}
+	if addr = addr.Unmap().WithZone(""); !Private(addr) || slices.ContainsFunc(allow, func(p netip.Prefix) bool { return p.Contains(addr) }) {
+		return "", netip.Addr{}
+	}
+	return addr.String() + " is in a private network", addr
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/stamp"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -133,11 +134,11 @@ func (c *check) count(f *feed, shown int) {
 // that it must have all their entries.
 func (c *check) asBefore(f *feed) bool {
 	for place, was := range f.now[:ofList] {
-		if now, _ := look(unix.AT_FDCWD, c.x.dir.Join(lektordir.Place(place).String(), f.hash)); now != was {
+		if now, _ := stamp.Look(unix.AT_FDCWD, c.x.dir.Join(lektordir.Place(place).String(), f.hash)); now != was {
 			return false
 		}
 	}
-	now, _ := look(c.src, feedstate.CompletePath(f.hash))
+	now, _ := stamp.Look(c.src, feedstate.CompletePath(f.hash))
 	return now == f.now[ofList] && now == f.stamps[ofList]
 }
 
@@ -147,8 +148,8 @@ func (c *check) changed(ref lektordir.Ref) bool {
 	if f := c.feeds[ref.Feed]; f != nil && !c.asBefore(f) {
 		return true
 	}
-	_, t := look(unix.AT_FDCWD, c.x.dir.Path()+"/"+ref.Path())
-	return t == (times{}) || !time.Unix(t.ctime.Unix()).Before(c.begun)
+	_, t := stamp.Look(unix.AT_FDCWD, c.x.dir.Path()+"/"+ref.Path())
+	return t == (stamp.Times{}) || !time.Unix(t.Ctime.Unix()).Before(c.begun)
 }
 
 // differs returns how the index differs from an entry, "" if it does not. d is the entry as it was

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/stamp"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -218,7 +219,7 @@ type session struct {
 	wrote    bool // something had come or gone
 	thorough bool // whether files of entries were changed in place is looked at, too
 
-	tops *[2]stamp // stamps of new/ and cur/ to store; nil if unchanged or too recent
+	tops *[2]stamp.Stamp // stamps of new/ and cur/ to store; nil if unchanged or too recent
 
 	progress func(done, total int) // nil except in a build
 	// complaints are errors for names that are not names of entries.

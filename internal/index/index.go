@@ -3,7 +3,7 @@
 // stays the truth. The index has the names, the fields that listings show, and the words, but not
 // the content.
 //
-// The index is not notified of changes. Each query compares the [stamp] of each directory: if it
+// The index is not notified of changes. Each query compares the [stamp.Stamp] of each directory: if it
 // changed, the names in the directory are read, and the entries whose names are new. An entry is
 // known by its name and inode while it moves within its feed. Entries rarely change once they are
 // delivered, so only [Index.Build] checks whether one did. Odd entries are candidates for every
@@ -14,7 +14,7 @@
 // damaged file is removed, and later queries begin it anew.
 //
 // Tokens and the tables: words.go, vocab.go, file.go. Updates:
-// stamp.go, survey.go, update.go. Answers: needle.go, find.go. Pages with checksums:
+// package stamp, survey.go, update.go. Answers: needle.go, find.go. Pages with checksums:
 // checksum.go.
 package index
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/stamp"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -23,7 +24,7 @@ type feed struct {
 	hash string
 	// stamps are those of new/$feed, cur/$feed and of the list of the document, when
 	// they were read; now is what they are now.
-	stamps, now [3]stamp
+	stamps, now [3]stamp.Stamp
 	ctime       int64 // ctime of the later of the two directories, in nanoseconds
 }
 
@@ -38,7 +39,7 @@ const (
 func (f *feed) dirty(place int) bool { return f.now[place] == "" || f.now[place] != f.stamps[place] }
 
 // gone reports whether the feed has neither directory any more.
-func (f *feed) gone() bool { return f.now[inNew] == absent && f.now[inCur] == absent }
+func (f *feed) gone() bool { return f.now[inNew] == stamp.Absent && f.now[inCur] == stamp.Absent }
 
 // dirID is the directory of a feed in the table of entries.
 func dirID(f *feed, place int) int64 { return f.id*2 + int64(place) }
@@ -65,7 +66,7 @@ func (s *session) load() {
 	for r.next() {
 		f := &feed{id: r.int(0), hash: string(r.blob(1))}
 		for i := range f.stamps {
-			f.stamps[i] = stamp(r.blob(2 + i))
+			f.stamps[i] = stamp.Stamp(r.blob(2 + i))
 		}
 		s.feeds[f.hash], s.byID[f.id] = f, f
 	}
@@ -82,7 +83,7 @@ func (s *session) loadNext() {
 // tops are new/ and cur/ while they are open.
 type tops struct {
 	fds        [2]int
-	known, now [2]stamp // known to the index
+	known, now [2]stamp.Stamp // known to the index
 }
 
 // openTops opens new/ and cur/ and takes their stamps. The caller must close them, also
@@ -91,7 +92,7 @@ func (s *session) openTops() (*tops, error) {
 	t := &tops{fds: [2]int{-1, -1}}
 	for i, key := range []string{"new", "cur"} {
 		if r, ok := s.c.meta("top " + key); ok {
-			t.known[i] = stamp(r.blob(0))
+			t.known[i] = stamp.Stamp(r.blob(0))
 		}
 		fd, err := unix.Open(s.x.dir.Join(key), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {
@@ -99,13 +100,13 @@ func (s *session) openTops() (*tops, error) {
 		}
 		t.fds[i] = fd
 	}
-	read := s.x.now()
+	read := stamp.Now(s.x.o.Clock)
 	for i, fd := range t.fds {
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil {
 			return t, &dirError{err}
 		}
-		t.now[i] = settled(stampOf(&st), timesOf(&st), read)
+		t.now[i] = stamp.Settled(stamp.From(&st), stamp.TimesOf(&st), read)
 	}
 	return t, nil
 }
@@ -135,7 +136,7 @@ func (s *session) survey(ctx context.Context) (dirty bool, err error) {
 		if err := s.newFeeds(t); err != nil {
 			return false, err
 		}
-		if t.now != t.known && t.now != [2]stamp{} {
+		if t.now != t.known && t.now != [2]stamp.Stamp{} {
 			s.tops = &t.now
 		}
 	}
@@ -144,11 +145,11 @@ func (s *session) survey(ctx context.Context) (dirty bool, err error) {
 		f := feeds[n]
 		f.ctime = 0
 		for i, fd := range t.fds {
-			var t times
-			f.now[i], t = lookAgain(fd, f.hash, f.stamps[i])
-			f.ctime = max(f.ctime, unix.TimespecToNsec(t.ctime))
+			var t stamp.Times
+			f.now[i], t = stamp.LookAgain(fd, f.hash, f.stamps[i])
+			f.ctime = max(f.ctime, unix.TimespecToNsec(t.Ctime))
 		}
-		f.now[ofList], _ = lookAgain(s.src, feedstate.CompletePath(f.hash), f.stamps[ofList])
+		f.now[ofList], _ = stamp.LookAgain(s.src, feedstate.CompletePath(f.hash), f.stamps[ofList])
 	})
 	if err != nil {
 		return false, err
@@ -179,7 +180,7 @@ func (s *session) newFeeds(t *tops) error {
 
 // listing is the content of a directory of a feed.
 type listing struct {
-	stamp stamp // empty if it cannot be relied on
+	stamp stamp.Stamp // empty if it cannot be relied on
 	names []name
 }
 
@@ -199,7 +200,7 @@ func (s *session) listFeed(f *feed) (found [2]*listing, sure bool, err error) {
 		var names []string
 		for place := range found {
 			if n > 0 {
-				f.now[place], _ = look(unix.AT_FDCWD, s.x.dir.Join(lektordir.Place(place).String(), f.hash))
+				f.now[place], _ = stamp.Look(unix.AT_FDCWD, s.x.dir.Join(lektordir.Place(place).String(), f.hash))
 			}
 			if !f.dirty(place) {
 				continue
@@ -227,14 +228,14 @@ func (s *session) list(f *feed, place int) (*listing, error) {
 	abs := s.x.dir.Join(rel)
 	fd, err := unix.Open(abs, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err == unix.ENOENT {
-		return &listing{stamp: absent}, nil
+		return &listing{stamp: stamp.Absent}, nil
 	}
 	if err != nil {
 		return nil, &dirError{&fs.PathError{Op: "open", Path: abs, Err: err}}
 	}
 	defer unix.Close(fd)
 	var before, after unix.Stat_t
-	read := s.x.now()
+	read := stamp.Now(s.x.o.Clock)
 	if err := unix.Fstat(fd, &before); err != nil {
 		return nil, &dirError{err}
 	}
@@ -246,8 +247,8 @@ func (s *session) list(f *feed, place int) (*listing, error) {
 		return nil, &dirError{err}
 	}
 	l := &listing{names: names}
-	if unix.Fstat(fd, &after) == nil && stampOf(&before) == stampOf(&after) {
-		l.stamp = settled(stampOf(&before), timesOf(&before), read)
+	if unix.Fstat(fd, &after) == nil && stamp.From(&before) == stamp.From(&after) {
+		l.stamp = stamp.Settled(stamp.From(&before), stamp.TimesOf(&before), read)
 	}
 	return l, nil
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/stamp"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -115,7 +116,7 @@ type dirList struct {
 	f       *feed
 	place   int
 	entries []listed
-	stamp   stamp
+	stamp   stamp.Stamp
 	gone    []uint32
 	touched bool // to be written
 }
@@ -310,7 +311,7 @@ func (u *update) feed(f *feed) error {
 		return nil
 	}
 	if f.id == 0 {
-		if f.now[inNew] == absent && f.now[inCur] == absent {
+		if f.now[inNew] == stamp.Absent && f.now[inCur] == stamp.Absent {
 			return nil
 		}
 		u.c.exec("INSERT INTO feed (hash) VALUES (?)", []byte(f.hash))
@@ -443,16 +444,16 @@ func flagBits(r lektordir.Ref) (unread, marked int64) {
 }
 
 // keepList keeps the stamp of the list of a feed's document.
-func (s *session) keepList(f *feed, now stamp) {
+func (s *session) keepList(f *feed, now stamp.Stamp) {
 	s.c.exec("UPDATE feed SET complete = ? WHERE id = ?", []byte(now), f.id)
 	f.stamps[ofList] = now
 }
 
 // complete takes note that another set of entries is in the document of a feed.
 func (u *update) complete(f *feed) {
-	read := u.x.now()
-	now, t := look(u.src, feedstate.CompletePath(f.hash))
-	u.keepList(f, settled(now, t, read))
+	read := stamp.Now(u.x.o.Clock)
+	now, t := stamp.Look(u.src, feedstate.CompletePath(f.hash))
+	u.keepList(f, stamp.Settled(now, t, read))
 	for place := range 2 {
 		for _, e := range u.list(f, place).entries {
 			if r, ok := u.c.one("SELECT key FROM entry WHERE id = ?", int64(e.id)); ok {
@@ -502,7 +503,7 @@ func (u *update) read() error {
 			break
 		}
 		docs := make([]*doc, len(part))
-		begun := u.x.now()
+		begun := stamp.Now(u.x.o.Clock)
 		share(bags, len(part), func(i int, b *bag) { docs[i] = u.readOne(part[i], b) })
 		for i, d := range docs {
 			if d == nil {
@@ -618,7 +619,7 @@ func (u *update) readOne(a arrival, b *bag) *doc {
 }
 
 // insert adds an entry that was read then, or later.
-func (u *update) insert(a arrival, d *doc, then moment) {
+func (u *update) insert(a arrival, d *doc, then stamp.Moment) {
 	id := u.next
 	u.next++
 	key := keyOf(a.ref)
@@ -644,7 +645,7 @@ func (u *update) insert(a arrival, d *doc, then moment) {
 		}
 	}
 	// A write to it in the same step of the clock leaves no trace, so it is read again.
-	if at := unix.NsecToTimespec(d.ctime); d.ctime != 0 && !then.settled(times{at, at}) {
+	if at := unix.NsecToTimespec(d.ctime); d.ctime != 0 && !then.Settled(stamp.Times{Mtime: at, Ctime: at}) {
 		d.ctime--
 	}
 	u.c.exec(`INSERT INTO entry (id, dir, key, name, info, ino, listed, unread, marked, date, nsec, dated, title, author, type, more, ctime, young)
@@ -717,7 +718,7 @@ func (u *update) present(known map[*feed]map[string]bool, f *feed, r lektordir.R
 	if !ok {
 		list, complete, err := u.x.dir.Complete(f.hash)
 		// All that is said of the feed may be away now, and come back as it was.
-		if now, _ := look(u.src, feedstate.CompletePath(f.hash)); err != nil || now != f.stamps[ofList] {
+		if now, _ := stamp.Look(u.src, feedstate.CompletePath(f.hash)); err != nil || now != f.stamps[ofList] {
 			u.keepList(f, "")
 		}
 		if err != nil {

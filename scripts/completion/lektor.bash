@@ -13,4 +13,4 @@ _lektor() {
 
 # Without candidates, bash completes file names. The programs print the space after a word.
 complete -o default -o nospace -F _lektor \
-	lektor-article lektor-cloudd lektor-ess lektor-fetch lektor-import lektor-pages lektor-share lektor-view
+	lektor-article lektor-cloudd lektor-ess lektor-fetch lektor-import lektor-pages lektor-serve lektor-share lektor-view

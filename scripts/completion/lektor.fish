@@ -17,6 +17,6 @@ function __lektor_complete
     end
 end
 
-for program in lektor-article lektor-cloudd lektor-ess lektor-fetch lektor-import lektor-pages lektor-share lektor-view
+for program in lektor-article lektor-cloudd lektor-ess lektor-fetch lektor-import lektor-pages lektor-serve lektor-share lektor-view
     complete -c $program -f -a '(__lektor_complete)'
 end

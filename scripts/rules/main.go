@@ -41,7 +41,7 @@ var doors = map[string][]string{
 	"codeberg.org/readeck":            {"internal/app/article"},
 	"github.com/charmbracelet":        {"internal/app/viewer/tui"},
 	"github.com/wlynxg/chardet":       {"internal/charset"},
-	"golang.org/x/crypto":             {"internal/app/hub"},
+	"golang.org/x/crypto":             {"internal/app/hub", "internal/app/server/accounts"},
 	"modernc.org/libc":                {"internal/index"},
 	"modernc.org/sqlite":              {"internal/index", "internal/app/importer"},
 	"github.com/rivo/uniseg":          {"internal/htmltext"},
@@ -63,13 +63,13 @@ var doors = map[string][]string{
 var linked = map[string][]string{
 	"charm.land":                     {"lektor-view"},
 	"codeberg.org/readeck":           {"lektor-article"},
-	"github.com/andybalholm/brotli":  {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-share", "lektor-view"},
-	"github.com/coreos/go-systemd":   {"lektor-cloudd"},
+	"github.com/andybalholm/brotli":  {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-serve", "lektor-share", "lektor-view"},
+	"github.com/coreos/go-systemd":   {"lektor-cloudd", "lektor-serve"},
 	"github.com/emersion/go-message": {"lektor-pages"},
-	"github.com/microcosm-cc":        {"lektor-pages"},
-	"github.com/mmcdole/gofeed":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-share", "lektor-view"},
-	"github.com/wlynxg/chardet":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-share", "lektor-view"},
-	"net/http":                       {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-share", "lektor-view"},
+	"github.com/microcosm-cc":        {"lektor-pages", "lektor-serve"},
+	"github.com/mmcdole/gofeed":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-serve", "lektor-share", "lektor-view"},
+	"github.com/wlynxg/chardet":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-serve", "lektor-share", "lektor-view"},
+	"net/http":                       {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-serve", "lektor-share", "lektor-view"},
 	"html/template":                  {"lektor-cloudd", "lektor-ess"},
 	"modernc.org/sqlite":             {"lektor-import", "lektor-pages", "lektor-view"},
 }
@@ -117,9 +117,9 @@ var siblings = map[string][]string{
 	"internal/app/viewer/tui":        nil,
 	"internal/app/viewer/undo":       {"session"},
 	"internal/app/viewer/publish":    {"session"},
-	"internal/app/viewer/save":       {"session", "undo"},
-	"internal/app/viewer/rules":      {"session", "external", "undo"},
-	"internal/app/viewer":            {"session", "external", "undo", "rules"},
+	"internal/app/viewer/save":       {"session"},
+	"internal/app/viewer/rules":      {"session", "external"},
+	"internal/app/viewer":            {"session", "external", "rules"},
 	"internal/app/viewer/fullscreen": {"session", "external", "undo", "tui", ""},
 }
 
@@ -127,7 +127,7 @@ var siblings = map[string][]string{
 // directory only through lektordir.
 var (
 	beneath = []string{"internal/dirfs", "internal/journal", "internal/commit", "internal/stage"}
-	viewers = []string{"internal/app/viewer", "internal/app/pages", "internal/query", "internal/mailmsg", "internal/index"}
+	viewers = []string{"internal/app/viewer", "internal/app/pages", "internal/undo", "internal/query", "internal/mailmsg", "internal/index"}
 )
 
 // below reports whether a package is one of places, or below one.

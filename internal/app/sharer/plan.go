@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
-
-	"golang.org/x/net/idna"
 
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedsync"
@@ -110,37 +107,11 @@ func (p *planner) refuses(hash, url, id string) string {
 	case lektordir.FeedHash(lektordir.NormalizeID(id)) != hash:
 		return "its item id is not the hash of its feed's id"
 	}
-	return refusesHost(url, p.allow)
-}
-
-// refusesHost returns the reason why the host of a URL is refused, "" if it is not. It
-// refuses addresses in private networks that are not allowed, and numbers that a resolver
-// may take for an address, such as 127.1. Names are checked by the fetcher.
-func refusesHost(raw string, allow []netip.Prefix) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return ""
+	why, addr := fetch.RefusesHost(url, p.allow)
+	if addr.IsValid() {
+		why += fmt.Sprintf("; to allow it: lektor-share sync --allow %s", netip.PrefixFrom(addr, addr.BitLen()))
 	}
-	host := strings.ToLower(u.Hostname())
-	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
-		host = ascii // the form in which it is requested: full-width digits are digits
-	}
-	host = strings.TrimSuffix(host, ".")
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		host = "127.0.0.1"
-	}
-	addr, err := netip.ParseAddr(host)
-	if err != nil {
-		last := host[strings.LastIndexByte(host, '.')+1:]
-		if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
-			return "its host is a number but not an IP address"
-		}
-		return ""
-	}
-	if addr = addr.Unmap().WithZone(""); !fetch.Private(addr) || slices.ContainsFunc(allow, func(p netip.Prefix) bool { return p.Contains(addr) }) {
-		return ""
-	}
-	return fmt.Sprintf("%s is in a private network; to allow it: lektor-share sync --allow %s", addr, netip.PrefixFrom(addr, addr.BitLen()))
+	return why
 }
 
 // marks returns the actions for the entries of a feed.

@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/undo"
 )
 
 // MarkOptions are the options of [Mark].

@@ -258,7 +258,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	for _, program := range []string{"lektor-fetch", "lektor-view", "lektor-ess", "lektor-cloudd", "lektor-share", "lektor-pages", "lektor-import", "lektor-article"} {
+	for _, program := range []string{"lektor-fetch", "lektor-view", "lektor-ess", "lektor-cloudd", "lektor-share", "lektor-serve", "lektor-pages", "lektor-import", "lektor-article"} {
 		text := help(program)
 		check(program, text)
 		_, list, _ := strings.Cut(text, "\nCOMMANDS:\n")

@@ -24,6 +24,7 @@ var allSteps = map[string][]step{
 	"lektor-cloudd.1":       cloud,
 	"lektor-ess.1":          notices,
 	"lektor-share.1":        sharing,
+	"lektor-serve.1":        serve,
 	"lektor-pages.1":        pages,
 	"lektor-import.1":       importing,
 	"lektor-article.1":      articles,

@@ -16,13 +16,14 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/app/viewer/external"
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
-	"github.com/lektordir/lektor/internal/app/viewer/undo"
+	command "github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/undo"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -101,7 +102,7 @@ func (l *diskAdapter) Trash(ctx context.Context, refs []lektordir.Ref) error {
 
 func (l *diskAdapter) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 	t := &outputBuffer{}
-	err := undo.Undo(ctx, undo.Options{Common: l.o.Common}, t.streams())
+	err := command.Undo(ctx, command.Options{Common: l.o.Common}, t.streams())
 	var moved []lektordir.Ref
 	for path := range strings.Lines(t.out.String()) {
 		if rel, err := filepath.Rel(l.dir.Path(), strings.TrimSuffix(path, "\n")); err == nil {

@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/undo"
 )
 
 // TestFailuresOfOneCause: an error of the system with the same cause is reported once, and then

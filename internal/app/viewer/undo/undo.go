@@ -1,5 +1,4 @@
-// Package undo marks and removes entries for commands, records these changes in a journal, and
-// takes them back.
+// Package undo implements the command undo, which takes back what other commands marked and removed.
 package undo
 
 import (
@@ -21,6 +20,7 @@ import (
 	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/undo"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -40,14 +40,15 @@ func Undo(ctx context.Context, o Options, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.NoLinks(v.Dir.Path(), "etc/view", undoDir); err != nil {
+	if err := atomicfile.NoLinks(v.Dir.Path(), "etc/view", undo.Dir); err != nil {
 		return err
 	}
-	records, err := commands(v.Dir)
+	records, err := undo.Records(v.Dir)
 	if err != nil {
 		return err
 	}
-	for _, r := range records {
+	for _, earlier := range records {
+		r := record{earlier}
 		f, err := r.lock()
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // another undo has taken back the command
@@ -71,10 +72,13 @@ func Undo(ctx context.Context, o Options, s *cmdline.Streams) error {
 	return errors.New("there is nothing to take back")
 }
 
+// record is the journal of an earlier command.
+type record struct{ undo.Record }
+
 // lock opens and locks a journal. The error is unix.EWOULDBLOCK while the command, or another undo
 // of it, is running.
 func (r record) lock() (*os.File, error) {
-	f, err := os.OpenFile(r.path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	f, err := os.OpenFile(r.Path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -101,21 +105,21 @@ func refused(err error) bool {
 
 // name returns the name and the time of the command of a journal, "a command" if it is unreadable.
 func (r record) name(zone *time.Location) string {
-	if d, err := r.read(); err == nil && d.command != "" {
-		return d.name(zone)
+	if d, err := r.Read(); err == nil && d.Command != "" {
+		return nameOf(d, zone)
 	}
 	return "a command"
 }
 
-// name returns the name and the time of a command.
-func (d *contents) name(zone *time.Location) string {
-	return termsafe.Line(d.command) + " of " + d.began.In(zone).Format("2006-01-02 15:04")
+// nameOf returns the name and the time of a command.
+func nameOf(d *undo.Contents, zone *time.Location) string {
+	return termsafe.Line(d.Command) + " of " + d.Began.In(zone).Format("2006-01-02 15:04")
 }
 
 // undoing is one run of [Undo] for one command.
 type undoing struct {
 	*session.Session
-	done *contents
+	done *undo.Contents
 	now  map[string]map[string]lektordir.Ref // cache of where: entries by feed and unique name
 
 	undone   int   // number of entries taken back
@@ -131,7 +135,7 @@ const maxSkipped = 20
 // takeBack takes back one command. If it reports false, the journal was empty or unusable, and undo
 // continues with the command before.
 func (u *undoing) takeBack(ctx context.Context, r record, dryRun bool) (found bool, err error) {
-	d, err := r.read()
+	d, err := r.Read()
 	switch {
 	case refused(err):
 		return false, err
@@ -141,12 +145,12 @@ func (u *undoing) takeBack(ctx context.Context, r record, dryRun bool) (found bo
 	case err != nil:
 		u.S.Report.Warn("%v; removed", err)
 		return false, r.forget(dryRun)
-	case d.invalid > 0:
-		u.S.Report.Warn("%s: %s ignored: not a move of an entry", r.path, humanize.Count(d.invalid, "line"))
+	case d.Invalid > 0:
+		u.S.Report.Warn("%s: %s ignored: not a move of an entry", r.Path, humanize.Count(d.Invalid, "line"))
 	}
 	u.done = d
 	// In reverse order, as an entry may have been moved twice.
-	for _, m := range slices.Backward(d.moves) {
+	for _, m := range slices.Backward(d.Moves) {
 		if ctx.Err() != nil {
 			return true, errors.Join(u.Printer.Flush(), context.Cause(ctx))
 		}
@@ -170,7 +174,7 @@ func (u *undoing) takeBack(ctx context.Context, r record, dryRun bool) (found bo
 			return true, err
 		}
 	}
-	if len(d.moves) == 0 {
+	if len(d.Moves) == 0 {
 		return false, nil // the command was killed before it moved an entry
 	}
 	u.summarize(dryRun)
@@ -182,7 +186,7 @@ func (r record) forget(dryRun bool) error {
 	if dryRun {
 		return nil
 	}
-	if err := os.Remove(r.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(r.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -190,7 +194,7 @@ func (r record) forget(dryRun bool) error {
 
 // summarize prints what was taken back, and what was not.
 func (u *undoing) summarize(dryRun bool) {
-	what := u.done.name(u.Now.Location())
+	what := nameOf(u.done, u.Now.Location())
 	if u.deleted > 0 {
 		err := fmt.Errorf("%s removed %s, which cannot be brought back", what, humanize.Count(u.deleted, "entry"))
 		u.S.Report.Print(cmdline.Hint(err, "run undo again to take back the command before it"))
@@ -227,38 +231,38 @@ func (u *undoing) summarize(dryRun bool) {
 
 // move takes back one rename. It returns the new name of the entry, and whether it was moved. The
 // error is that of ctx.
-func (u *undoing) move(ctx context.Context, m move, dryRun bool) (to lektordir.Ref, moved bool, err error) {
-	if m.to == (lektordir.Ref{}) {
-		if _, found, err := u.where(ctx, m.from); !found || err != nil {
+func (u *undoing) move(ctx context.Context, m undo.Move, dryRun bool) (to lektordir.Ref, moved bool, err error) {
+	if m.To == (lektordir.Ref{}) {
+		if _, found, err := u.where(ctx, m.From); !found || err != nil {
 			u.deleted++
-			return m.from, false, err
+			return m.From, false, err
 		}
-		return m.from, false, nil // the command was killed before it removed the entry
+		return m.From, false, nil // the command was killed before it removed the entry
 	}
-	set, unset := without(m.from.Flags(), m.to.Flags()), without(m.to.Flags(), m.from.Flags())
-	if to, err = m.to.WithFlags(set, unset); err != nil {
-		u.skip("%s: %v", m.to.Path(), err)
-		return m.to, false, nil
+	set, unset := without(m.From.Flags(), m.To.Flags()), without(m.To.Flags(), m.From.Flags())
+	if to, err = m.To.WithFlags(set, unset); err != nil {
+		u.skip("%s: %v", m.To.Path(), err)
+		return m.To, false, nil
 	}
 	switch {
-	case to == m.to, dryRun: // to == m.to: the command moved the entry out of new/ without flags
-		_, err = os.Lstat(u.Dir.Join(m.to.Path()))
+	case to == m.To, dryRun: // to == m.To: the command moved the entry out of new/ without flags
+		_, err = os.Lstat(u.Dir.Join(m.To.Path()))
 	default:
-		to, err = u.Dir.SetFlags(m.to, set, unset)
+		to, err = u.Dir.SetFlags(m.To, set, unset)
 	}
 	switch {
 	case err == nil:
 		return to, true, nil
 	case errors.Is(err, fs.ErrExist):
-		u.skip("%s: another copy has the old flags", m.to.Path())
+		u.skip("%s: another copy has the old flags", m.To.Path())
 	case errors.Is(err, fs.ErrNotExist):
-		now, found, err := u.where(ctx, m.to)
+		now, found, err := u.where(ctx, m.To)
 		switch {
 		case err != nil:
 			return to, false, err
 		case !found:
-			u.skip("%s: it was removed since", m.to.Path())
-		case now.Flags() != m.from.Flags():
+			u.skip("%s: it was removed since", m.To.Path())
+		case now.Flags() != m.From.Flags():
 			u.skip("%s: it was marked since", now.Path())
 		} // else the entry has its old flags already
 	default:

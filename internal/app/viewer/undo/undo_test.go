@@ -17,10 +17,11 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/app/viewer/undo"
+	command "github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
+	"github.com/lektordir/lektor/internal/undo"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -50,10 +51,10 @@ func (f *fixture) places() map[string]string {
 // flags returns the flags of a place.
 func flags(place string) string { return strings.TrimPrefix(strings.TrimPrefix(place, "new"), "2,") }
 
-func (f *fixture) undo(o undo.Options) error {
+func (f *fixture) undo(o command.Options) error {
 	o.Common = f.Common()
 	o.Print.Format = "name"
-	return undo.Undo(context.Background(), o, f.Streams(""))
+	return command.Undo(context.Background(), o, f.Streams(""))
 }
 
 // step is the effect of a command: the old and the new place of each entry by unique name.
@@ -120,7 +121,7 @@ func TestUndoModel(t *testing.T) {
 				}
 				continue
 			default:
-				err := f.undo(undo.Options{})
+				err := f.undo(command.Options{})
 				now := f.places()
 				want := maps.Clone(before)
 				if len(steps) > 0 {
@@ -184,7 +185,7 @@ func TestUndoForeign(t *testing.T) {
 			return path
 		}
 		write(7, "mark\t2026-03-15T00:00:00Z\n"+line+"\n")
-		if err := f.undo(undo.Options{}); err == nil {
+		if err := f.undo(command.Options{}); err == nil {
 			t.Errorf("%q was taken back: %s%s", line, &f.Out, &f.Err)
 		}
 		if now := f.places(); !maps.Equal(now, before) {
@@ -193,7 +194,7 @@ func TestUndoForeign(t *testing.T) {
 		// An invalid line does not prevent the others from being taken back, and a line that
 		// a kill cut off is ignored.
 		write(1, "mark\t2026-03-15T00:00:00Z\ncur/"+h+"/1700000003.1.h;2,\tcur/"+h+"/1700000003.1.h;2,S\n"+line+"\ncur/"+h+"/1700000002.1.h;2,F\t"+two)
-		if err := f.undo(undo.Options{}); err != nil || f.Out.String() != "1700000003.1.h\n" {
+		if err := f.undo(command.Options{}); err != nil || f.Out.String() != "1700000003.1.h\n" {
 			t.Errorf("with %q: %v, %q, %s", line, err, &f.Out, &f.Err)
 		}
 		if err := os.Rename(f.Path+"/cur/"+h+"/1700000003.1.h;2,", f.Path+"/cur/"+h+"/1700000003.1.h;2,S"); err != nil {
@@ -231,7 +232,7 @@ func TestUndoOddFiles(t *testing.T) {
 	if err := os.WriteFile(outside+"/journal", []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.undo(undo.Options{}); err != nil || f.Out.String() != "1700000001.1.h\n" {
+	if err := f.undo(command.Options{}); err != nil || f.Out.String() != "1700000001.1.h\n" {
 		t.Errorf("%v, %q, %s", err, &f.Out, &f.Err)
 	}
 	if places := f.places(); places["1700000001.1.h"] != "2," {
@@ -248,7 +249,7 @@ func TestUndoOddFiles(t *testing.T) {
 	if warned := f.Err.String(); !strings.Contains(warned, "undo cannot take this back") || f.places()["1700000001.1.h"] != "2,S" {
 		t.Errorf("%q, %v", warned, f.places())
 	}
-	if err := f.undo(undo.Options{}); err == nil {
+	if err := f.undo(command.Options{}); err == nil {
 		t.Error("undo used a journal behind a link")
 	}
 	if left, err := os.ReadDir(outside); len(left) != 1 || err != nil {
@@ -286,7 +287,7 @@ func TestJournalFails(t *testing.T) {
 		if s.Report.Warnings() != 1 || !strings.Contains(f.Err.String(), want) {
 			t.Errorf("limit %d: %s", limit, &f.Err)
 		}
-		err = f.undo(undo.Options{})
+		err = f.undo(command.Options{})
 		if (err == nil) != (limit > 0) || strings.Count(f.Out.String(), "\n") != min(int(limit), 2) {
 			t.Errorf("limit %d: %v, %s", limit, err, &f.Out)
 		}
@@ -345,7 +346,7 @@ func TestUndoOfOthers(t *testing.T) {
 		}
 	}
 	m.Close()
-	if err := f.undo(undo.Options{}); err != nil || f.Out.String() != "1700000002.1.h\n" {
+	if err := f.undo(command.Options{}); err != nil || f.Out.String() != "1700000002.1.h\n" {
 		t.Errorf("%v, %q, %s", err, &f.Out, &f.Err)
 	}
 }
@@ -385,7 +386,7 @@ func TestUndoAtOnce(t *testing.T) {
 	all(func(i int, s *cmdline.Streams) error {
 		// All remaining journals may be locked by other undos: try again.
 		for {
-			err := undo.Undo(t.Context(), undo.Options{Common: f.Common()}, s)
+			err := command.Undo(t.Context(), command.Options{Common: f.Common()}, s)
 			if left, _ := filepath.Glob(filepath.Join(f.Path, undo.Dir, "*")); err == nil || len(left) == 0 {
 				return nil
 			}
@@ -428,7 +429,7 @@ func TestUndoCrowd(t *testing.T) {
 				case 3:
 					err = viewer.Digest(t.Context(), viewer.DigestOptions{Common: c, Query: []string{"is:unread"}}, s)
 				default:
-					if err = undo.Undo(t.Context(), undo.Options{Common: c}, s); err != nil && strings.Contains(err.Error(), "nothing to take back") {
+					if err = command.Undo(t.Context(), command.Options{Common: c}, s); err != nil && strings.Contains(err.Error(), "nothing to take back") {
 						err = nil
 					}
 				}
@@ -447,7 +448,7 @@ func TestUndoCrowd(t *testing.T) {
 	if places := f.places(); len(places) != len(names) {
 		t.Errorf("%d entries: %v", len(places), places)
 	}
-	for n := 0; f.undo(undo.Options{}) == nil; n++ {
+	for n := 0; f.undo(command.Options{}) == nil; n++ {
 		if n > undo.MaxCommands {
 			t.Fatal("undo finds more and more journals")
 		}
@@ -488,7 +489,7 @@ func TestUndoWhileItRuns(t *testing.T) {
 	s.Out = &during{&f.Out, func() {
 		if n++; n == 3 {
 			var out strings.Builder
-			err := undo.Undo(t.Context(), undo.Options{Common: f.Common()}, cmdline.NewStreams("lektor-view", nil, io.Discard, &out))
+			err := command.Undo(t.Context(), command.Options{Common: f.Common()}, cmdline.NewStreams("lektor-view", nil, io.Discard, &out))
 			if messages = out.String(); err != nil {
 				t.Error(err)
 			}
@@ -500,7 +501,7 @@ func TestUndoWhileItRuns(t *testing.T) {
 	if !strings.Contains(messages, "digest of 2026-03-16 01:00 is still running; it is not taken back") {
 		t.Error(messages)
 	}
-	if err := f.undo(undo.Options{}); err != nil || strings.Count(f.Out.String(), "\n") != 3 {
+	if err := f.undo(command.Options{}); err != nil || strings.Count(f.Out.String(), "\n") != 3 {
 		t.Errorf("%v %s %s", err, &f.Out, &f.Err)
 	}
 	if places := f.places(); places["1700000001.1.h"] != "2,S" || places["1700000010.1.h"] != "2," {

@@ -27,6 +27,9 @@ func Moving(s *entrystore.Store, command string) *Mover {
 	return &Mover{store: s, journal: &journal{store: s, command: command, max: maxJournal}}
 }
 
+// Limit sets the maximum size of the journal, in bytes.
+func (m *Mover) Limit(bytes int64) { m.journal.max = bytes }
+
 // Unrecorded returns the mover of a command that cannot be undone.
 func Unrecorded(s *entrystore.Store) *Mover { return &Mover{store: s} }
 

@@ -1,3 +1,5 @@
+// Package undo marks and removes entries for viewers, and records that in journals, by which
+// lektor-view undo takes it back.
 package undo
 
 import (
@@ -31,8 +33,10 @@ import (
 // finds the entry at its old path. Lines are not synced, as the renames are not either. The command
 // that writes the file, and undo, lock it. Entries are not locked.
 const (
-	undoDir      = "etc/view/undo"
-	maxCommands  = 20
+	// Dir is the directory of the journals, relative to the lektor-dir.
+	Dir = "etc/view/undo"
+	// MaxCommands is the number of commands of a user whose journals are kept.
+	MaxCommands  = 20
 	maxJournal   = 64 << 20 // bytes of one journal, enough for 300,000 entries
 	journalTries = 100
 )
@@ -116,11 +120,11 @@ func (j *journal) begin() error {
 		return nil
 	}
 	d := j.store.Dir
-	if err := atomicfile.NoLinks(d.Path(), "etc/view", undoDir); err != nil {
+	if err := atomicfile.NoLinks(d.Path(), "etc/view", Dir); err != nil {
 		return err
 	}
-	dir := d.Join(undoDir)
-	records, err := commands(d)
+	dir := d.Join(Dir)
+	records, err := Records(d)
 	if err != nil {
 		return err
 	}
@@ -148,27 +152,27 @@ func (j *journal) begin() error {
 			return err
 		}
 		j.log = log
-		for _, r := range records[min(maxCommands-1, len(records)):] {
-			_ = os.Remove(r.path)
+		for _, r := range records[min(MaxCommands-1, len(records)):] {
+			_ = os.Remove(r.Path)
 		}
 		return nil
 	}
 	return fmt.Errorf("%s: cannot create a file: other commands took each free number first", dir)
 }
 
-// record is the journal file of an earlier command.
-type record struct {
+// Record is the journal file of an earlier command.
+type Record struct {
+	Path   string
 	number int64
-	path   string
 }
 
-// commands returns the journals of this user, newest first. It ignores files with other names.
-func commands(d *lektordir.Dir) ([]record, error) {
-	names, err := os.ReadDir(d.Join(undoDir))
+// Records returns the journals of this user, newest first. It ignores files with other names.
+func Records(d *lektordir.Dir) ([]Record, error) {
+	names, err := os.ReadDir(d.Join(Dir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	var records []record
+	var records []Record
 	for _, e := range names {
 		digits, ok := strings.CutPrefix(e.Name(), strconv.Itoa(os.Getuid())+".")
 		// Longer numbers could overflow.
@@ -176,75 +180,75 @@ func commands(d *lektordir.Dir) ([]record, error) {
 			continue
 		}
 		number, _ := strconv.ParseInt(digits, 10, 64)
-		records = append(records, record{number, d.Join(undoDir, e.Name())})
+		records = append(records, Record{d.Join(Dir, e.Name()), number})
 	}
-	slices.SortFunc(records, func(a, b record) int { return cmp.Compare(b.number, a.number) })
+	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(b.number, a.number) })
 	return records, nil
 }
 
-// move is a line of a journal.
-type move struct {
-	from lektordir.Ref
-	to   lektordir.Ref // zero if the entry was removed
+// Move is a line of a journal.
+type Move struct {
+	From lektordir.Ref
+	To   lektordir.Ref // zero if the entry was removed
 }
 
-// contents is the text of a journal, parsed.
-type contents struct {
-	command string
-	began   time.Time
-	moves   []move
-	invalid int // number of invalid lines
+// Contents is the text of a journal, parsed.
+type Contents struct {
+	Command string
+	Began   time.Time
+	Moves   []Move
+	Invalid int // number of invalid lines
 }
 
-// read reads and parses a journal.
-func (r record) read() (*contents, error) {
-	data, err := filelog.Read(r.path, filelog.Options{Max: maxJournal})
+// Read reads and parses a journal.
+func (r Record) Read() (*Contents, error) {
+	data, err := filelog.Read(r.Path, filelog.Options{Max: maxJournal})
 	if err != nil {
 		return nil, err
 	}
 	d := parseJournal(string(data))
 	if d == nil {
-		return nil, fmt.Errorf("%s: the file is not a journal of a command", r.path)
+		return nil, fmt.Errorf("%s: the file is not a journal of a command", r.Path)
 	}
 	return d, nil
 }
 
 // parseJournal parses the text of a journal. It returns nil if the first line is invalid. The text
 // is not trusted: a line is valid only if it renames an entry into cur/ or removes it.
-func parseJournal(text string) *contents {
+func parseJournal(text string) *Contents {
 	if text == "" {
-		return &contents{} // the command was killed before it wrote a line
+		return &Contents{} // the command was killed before it wrote a line
 	}
 	head, text, _ := strings.Cut(text, "\n")
 	command, began, _ := strings.Cut(head, "\t")
-	d := &contents{command: command}
+	d := &Contents{Command: command}
 	var err error
-	if d.began, err = time.Parse(time.RFC3339, began); err != nil || command == "" {
+	if d.Began, err = time.Parse(time.RFC3339, began); err != nil || command == "" {
 		return nil
 	}
 	for line := range strings.Lines(text) {
 		m, ok := parseMove(strings.TrimSuffix(line, "\n"))
 		if !ok {
-			d.invalid++
+			d.Invalid++
 			continue
 		}
-		d.moves = append(d.moves, m)
+		d.Moves = append(d.Moves, m)
 	}
 	return d
 }
 
 // parseMove parses a line of a journal.
-func parseMove(line string) (m move, ok bool) {
+func parseMove(line string) (m Move, ok bool) {
 	from, to, _ := strings.Cut(line, "\t")
 	var err error
-	if m.from, err = lektordir.ParsePath(from); err != nil {
+	if m.From, err = lektordir.ParsePath(from); err != nil {
 		return m, false
 	}
-	if to == removedPath(m.from) {
+	if to == removedPath(m.From) {
 		return m, true
 	}
-	m.to, err = lektordir.ParsePath(to)
-	return m, err == nil && m.to.Place == lektordir.Cur && m.to.Feed == m.from.Feed && m.to.Unique == m.from.Unique
+	m.To, err = lektordir.ParsePath(to)
+	return m, err == nil && m.To.Place == lektordir.Cur && m.To.Feed == m.From.Feed && m.To.Unique == m.From.Unique
 }
 
 // removedPath returns the path that stands for the removal of an entry, see

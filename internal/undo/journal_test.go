@@ -19,15 +19,15 @@ func FuzzUndo(f *testing.F) {
 		if d == nil {
 			return
 		}
-		if len(d.moves)+d.invalid > strings.Count(text, "\n") {
-			t.Errorf("%d moves and %d invalid lines", len(d.moves), d.invalid)
+		if len(d.Moves)+d.Invalid > strings.Count(text, "\n") {
+			t.Errorf("%d moves and %d invalid lines", len(d.Moves), d.Invalid)
 		}
-		for _, m := range d.moves {
-			if !filepath.IsLocal(m.from.Path()) || strings.Count(m.from.Path(), "/") != 2 {
-				t.Errorf("from %s", m.from.Path())
+		for _, m := range d.Moves {
+			if !filepath.IsLocal(m.From.Path()) || strings.Count(m.From.Path(), "/") != 2 {
+				t.Errorf("from %s", m.From.Path())
 			}
-			if m.to != (lektordir.Ref{}) && (m.to.Feed != m.from.Feed || m.to.Unique != m.from.Unique || !strings.HasPrefix(m.to.Path(), "cur/") || strings.Count(m.to.Path(), "/") != 2) {
-				t.Errorf("from %s to %s", m.from.Path(), m.to.Path())
+			if m.To != (lektordir.Ref{}) && (m.To.Feed != m.From.Feed || m.To.Unique != m.From.Unique || !strings.HasPrefix(m.To.Path(), "cur/") || strings.Count(m.To.Path(), "/") != 2) {
+				t.Errorf("from %s to %s", m.From.Path(), m.To.Path())
 			}
 		}
 	})

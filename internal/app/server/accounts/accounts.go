@@ -1,0 +1,332 @@
+// Package accounts keeps the users of lektor-serve, and the tokens that their clients log in
+// with, in the state directory:
+//
+//	users     a line for each user: name, bcrypt hash of the password, lektor-dir
+//	tokens    a line for each token: id, SHA-256, user, password, client, created, used
+//	lock      locked while one of the files is replaced
+//
+// Fields have a tab between, and lines that begin with # are notes. Files are replaced
+// atomically and synced. Every use sees what other processes have changed.
+//
+// A token names the password with which it was made, by a digest of the user's hash. So one
+// replacement of users changes a password and revokes the tokens of the old one, and a kill
+// cannot come between. The lines of revoked tokens go when a token is added.
+package accounts
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/values"
+)
+
+// Errors of [Accounts]. No error names a user.
+var (
+	// ErrDenied is the error of a wrong name, password or token.
+	ErrDenied = errors.New("the user, the password or the token is wrong")
+	// ErrUnknown is the error of a command that names an unknown user or token.
+	ErrUnknown = errors.New("unknown")
+	// errBusy is the error if another process keeps the lock.
+	errBusy = errors.New("another process has it locked")
+)
+
+// User is a user of the server.
+type User struct {
+	Name string
+	Dir  string // absolute path of the lektor-dir
+}
+
+// Token describes a token, without the token itself.
+type Token struct {
+	ID, User, Client string
+	Created          time.Time
+	Used             time.Time // midnight of the last day of use in UTC, zero if never used
+}
+
+// Accounts are the users and tokens of a state directory. They are safe for concurrent use.
+type Accounts struct {
+	state string
+	now   func() time.Time
+	write func(path string, data []byte) error
+
+	attempts attempts
+	hashing  chan struct{} // limits the password checks at once
+	compare  func(hash, password []byte) error
+	cost     int
+	changing sync.Mutex // held beside the lock file
+
+	mu     sync.Mutex
+	users  cached[map[string]account]
+	tokens cached[map[digest]token]
+	recent map[digest]time.Time // last use of tokens in this process
+	noted  map[digest]string    // last day of use that was recorded, if the disk was not full
+}
+
+// hashCost is the cost of bcrypt: about a tenth of a second for each password.
+const hashCost = 11
+
+// Open opens the accounts in a state directory, which it creates if necessary, for this user
+// alone. now is the clock; nil means [time.Now].
+func Open(state string, now func() time.Time) (*Accounts, error) {
+	if now == nil {
+		now = time.Now
+	}
+	if err := atomicfile.MkdirAll(state, 0o700); err != nil {
+		return nil, err
+	}
+	a := &Accounts{
+		state: state, now: now, write: atomicfile.WritePrivate,
+		hashing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+		compare: bcrypt.CompareHashAndPassword, cost: hashCost,
+		recent: map[digest]time.Time{}, noted: map[digest]string{},
+	}
+	a.attempts = newAttempts(now)
+	a.users = cached[map[string]account]{path: filepath.Join(state, "users"), parse: parseUsers}
+	a.tokens = cached[map[digest]token]{path: filepath.Join(state, "tokens"), parse: parseTokens}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a, a.load()
+}
+
+// load reads the files that have changed. The caller holds mu.
+func (a *Accounts) load() error { return errors.Join(a.users.load(), a.tokens.load()) }
+
+// Login checks a password and returns a new token, which lasts until it is revoked. client is
+// the name of the program that logs in, for the list of tokens. from is its address: after
+// several wrong passwords from a network, the error is a [*LimitedError]. Unknown users take
+// as long as known ones. ErrDenied is the error of a wrong name or password.
+func (a *Accounts) Login(ctx context.Context, name, password, client string, from netip.Addr) (string, User, error) {
+	secret, valid := normal(password)
+	hash, known, try, err := a.hashOf(name, secret)
+	if err != nil {
+		return "", User{}, err
+	}
+	if a.attempts.repeated(from, try) {
+		return "", User{}, ErrDenied
+	}
+	if err := a.attempts.allowed(from); err != nil {
+		return "", User{}, err
+	}
+	select {
+	case a.hashing <- struct{}{}:
+	case <-ctx.Done():
+		return "", User{}, context.Cause(ctx)
+	}
+	// Others from the same network may have failed meanwhile.
+	err = a.attempts.allowed(from)
+	if err == nil {
+		if a.compare(hash, secret) != nil || !known || !valid {
+			a.attempts.failed(from, try)
+			err = ErrDenied
+		}
+	}
+	<-a.hashing
+	if err != nil {
+		return "", User{}, err
+	}
+	secretToken, u, err := a.issue(ctx, name, string(hash), client)
+	if err == nil {
+		a.attempts.succeeded(from)
+	}
+	return secretToken, u, err
+}
+
+// hashOf returns the hash to compare a password with, and a digest of the attempt. The hash
+// of an unknown user is that of another one, always the same for a name, so that the answer
+// takes as long as for a known one.
+func (a *Accounts) hashOf(name string, secret []byte) (hash []byte, known bool, try digest, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.load(); err != nil {
+		return nil, false, try, err
+	}
+	u, known := a.users.value[name]
+	if !known {
+		u.hash = another(a.users.value, name)
+	}
+	return []byte(u.hash), known, a.attempts.digestOf(name, u.hash, secret), nil
+}
+
+// issue adds a token for a user whose hash a password has matched. It returns ErrDenied if
+// that is no longer the user's hash.
+func (a *Accounts) issue(ctx context.Context, name, hash, client string) (secret string, u User, err error) {
+	secret = rand.Text()
+	sum := digestOf(secret)
+	err = a.change(ctx, a.tokens.path, func(lines *values.Values) (bool, error) {
+		user := a.users.value[name]
+		if user.hash != hash {
+			return false, ErrDenied
+		}
+		u = user.User
+		a.prune(lines, name, clientName(client))
+		t := token{
+			Token: Token{ID: newID(lines), User: name, Client: clientName(client), Created: a.now()},
+			sum:   sum, password: passwordMark(hash),
+		}
+		lines.Set(t.ID, t.text())
+		a.recent[sum] = a.now()
+		return true, nil
+	})
+	if err != nil {
+		return "", User{}, err
+	}
+	return secret, u, nil
+}
+
+// Check returns the user of a token. The error is ErrDenied if the token is unknown or
+// revoked. Check does not compute a password hash; unless a file has changed, it costs two
+// calls of stat(2). The first use on a day is recorded.
+func (a *Accounts) Check(secret string) (User, error) {
+	sum := digestOf(secret)
+	a.mu.Lock()
+	if err := a.load(); err != nil {
+		a.mu.Unlock()
+		return User{}, err
+	}
+	t, ok := a.alive(sum)
+	u := a.users.value[t.User].User
+	day := ""
+	if ok {
+		now := a.now()
+		a.recent[sum] = now
+		if today := now.UTC().Format(time.DateOnly); t.day() != today && a.noted[sum] != today {
+			a.noted[sum], day = today, today
+		}
+	}
+	a.mu.Unlock()
+	if !ok {
+		return User{}, ErrDenied
+	}
+	if day != "" {
+		a.note(day)
+	}
+	return u, nil
+}
+
+// alive returns a token that is not revoked. The caller holds mu.
+func (a *Accounts) alive(sum digest) (token, bool) {
+	t, ok := a.tokens.value[sum]
+	u, known := a.users.value[t.User]
+	return t, ok && known && t.password == passwordMark(u.hash)
+}
+
+// note records the uses of this day. It does not wait for the lock, and ignores errors: a
+// full disk must not refuse a reader. A use that was not recorded is recorded with the next
+// one.
+func (a *Accounts) note(day string) {
+	if !a.changing.TryLock() {
+		return
+	}
+	defer a.changing.Unlock()
+	unlock, err := a.lock()
+	if err != nil {
+		return
+	}
+	defer unlock()
+	_ = a.replace(a.tokens.path, func(lines *values.Values) (bool, error) {
+		for sum := range a.recent {
+			t, ok := a.alive(sum)
+			if !ok {
+				delete(a.noted, sum)
+				delete(a.recent, sum)
+			} else if t.day() < day && a.noted[sum] == day {
+				t.Used = a.now()
+				lines.Set(t.ID, t.text())
+			}
+		}
+		return true, nil
+	})
+}
+
+// change changes the lines of a file while no other process does. It calls edit with mu held
+// and both files read, and replaces the file if edit returns true.
+func (a *Accounts) change(ctx context.Context, path string, edit func(*values.Values) (bool, error)) error {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	unlock, err := a.waitForLock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	atomicfile.Sweep(path)
+	return a.replace(path, edit)
+}
+
+// replace is change for a caller that holds the lock.
+func (a *Accounts) replace(path string, edit func(*values.Values) (bool, error)) error {
+	text, err := a.edited(path, edit)
+	if err != nil || text == nil {
+		return err
+	}
+	return a.write(path, text) // without mu: tokens are checked meanwhile
+}
+
+// edited returns the new text of a file, nil if it does not change.
+func (a *Accounts) edited(path string, edit func(*values.Values) (bool, error)) ([]byte, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.load(); err != nil {
+		return nil, err
+	}
+	data, err := atomicfile.Read(path, maxFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	lines := values.Parse(data, '\t')
+	changed, err := edit(lines)
+	if err != nil || !changed {
+		return nil, err
+	}
+	return append([]byte{}, lines.Text()...), nil
+}
+
+// Times of waiting for the lock, which is held while a file is replaced.
+const (
+	lockPause = 10 * time.Millisecond
+	lockWait  = 10 * time.Second
+)
+
+// waitForLock takes the lock as soon as it is free.
+func (a *Accounts) waitForLock(ctx context.Context) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, fmt.Errorf("%s: %w", a.state, errBusy))
+	defer cancel()
+	for {
+		unlock, err := a.lock()
+		if !errors.Is(err, errBusy) {
+			return unlock, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(lockPause):
+		}
+	}
+}
+
+func (a *Accounts) lock() (unlock func(), err error) {
+	return atomicfile.Lock(filepath.Join(a.state, "lock"), errBusy)
+}
+
+// digest is a SHA-256.
+type digest [sha256.Size]byte
+
+func digestOf(secret string) digest { return sha256.Sum256([]byte(secret)) }
+
+// passwordMark names a password by its hash, which has a random salt.
+func passwordMark(hash string) string {
+	sum := digestOf(hash)
+	return hex.EncodeToString(sum[:16])
+}

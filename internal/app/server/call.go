@@ -1,0 +1,119 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/app/server/accounts"
+	"github.com/lektordir/lektor/internal/greader"
+)
+
+// call is a request.
+type call struct {
+	*Server
+	w http.ResponseWriter
+	r *http.Request
+
+	name   string         // of the route, without the stream
+	stream string         // the stream in the path
+	values greader.Values // of the query and then of the form
+	body   []byte         // of a POST request
+	auth   string         // the token
+	user   accounts.User
+	lib    *library
+	sent   bool // a part of the answer was written
+}
+
+// authenticate finds the user of a request by its token: in the header, or for a POST request
+// without it in the field T of the form, where Liferea sends it.
+func (c *call) authenticate() error {
+	post := c.r.Method == http.MethodPost
+	token, ok := headerToken(c.r.Header.Get("Authorization"))
+	if !ok {
+		if !post {
+			return c.unauthorized()
+		}
+		if err := c.readForm(maxAnonymous); err != nil {
+			return err
+		}
+		token = strings.TrimSpace(c.values.Get("T"))
+	}
+	u, err := c.accounts.Check(token)
+	if errors.Is(err, accounts.ErrDenied) {
+		return c.unauthorized()
+	}
+	if err != nil {
+		return err
+	}
+	c.user, c.auth = u, token
+	c.extend()
+	if !ok || !post {
+		return nil
+	}
+	if err := c.readForm(maxForm); err != nil {
+		return err
+	}
+	return c.checkEditToken()
+}
+
+// checkEditToken checks the field T of a request whose header has a valid token. Clients that
+// never ask for a token send none, or "x".
+func (c *call) checkEditToken() error {
+	t := strings.TrimSpace(c.values.Get("T"))
+	if t == "" || t == "x" || t == c.auth {
+		return nil
+	}
+	u, err := c.accounts.Check(t)
+	if err == nil && u == c.user {
+		return nil
+	}
+	if err != nil && !errors.Is(err, accounts.ErrDenied) {
+		return err
+	}
+	c.w.Header().Set("X-Reader-Google-Bad-Token", "true")
+	return c.unauthorized()
+}
+
+// headerToken returns the token in a field Authorization.
+func headerToken(field string) (token string, ok bool) {
+	scheme, rest, _ := strings.Cut(strings.TrimSpace(field), " ")
+	if !strings.EqualFold(scheme, "GoogleLogin") {
+		return "", false
+	}
+	for part := range strings.FieldsFuncSeq(rest, func(r rune) bool { return r == ',' || r == ' ' }) {
+		if key, value, found := strings.Cut(part, "="); found && strings.EqualFold(key, "auth") {
+			return strings.Trim(value, `"`), true
+		}
+	}
+	return "", false
+}
+
+func (c *call) unauthorized() error {
+	c.w.Header().Set("WWW-Authenticate", `GoogleLogin realm="lektor-serve", service="reader"`)
+	return &httpError{http.StatusUnauthorized, "Unauthorized"}
+}
+
+// readForm reads the body of a request, and adds its parameters to those of the query.
+func (c *call) readForm(most int64) error {
+	var err error
+	c.body, err = io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, most))
+	if errors.As(err, new(*http.MaxBytesError)) {
+		return &httpError{http.StatusRequestEntityTooLarge, "the request is too large"}
+	}
+	if err != nil {
+		return bad("the request is incomplete")
+	}
+	kind, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";")
+	switch strings.ToLower(strings.TrimSpace(kind)) {
+	case "text/xml", "application/xml", "text/x-opml", "text/x-opml+xml", "application/octet-stream":
+	default:
+		c.values.Add(greader.ParseValues(string(bytes.TrimRight(c.body, "\r\n"))))
+	}
+	return nil
+}
+
+// hello answers a request for the base URL, which users paste and clients ask for an icon.
+func (c *call) hello() error { return c.ok() }

@@ -1,0 +1,141 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/htmlsafe"
+	"github.com/lektordir/lektor/internal/workers"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// itemFields are the fields of entries that items show.
+const itemFields = lektordir.FieldTitle | lektordir.FieldID | lektordir.FieldContent | lektordir.FieldAuthor | lektordir.FieldPubDate |
+	lektordir.FieldType | lektordir.FieldLink | lektordir.FieldUpdated | lektordir.FieldEnclosures
+
+// itemsOf reads entries in parallel. Entries that are gone or malformed are left out. The error is
+// that of ctx, or of a file that cannot be read.
+func (v *view) itemsOf(ctx context.Context, entries []entry) ([]greader.Item, error) {
+	found := make([]greader.Item, len(entries))
+	failed := make([]error, len(entries))
+	if err := workers.ForEach(ctx, len(entries), func(i int) {
+		found[i], failed[i] = itemOf(v.store, entries[i])
+	}); err != nil {
+		return nil, err
+	}
+	items := found[:0]
+	for i, err := range failed {
+		switch {
+		case err == nil:
+			items = append(items, found[i])
+		case errors.Is(err, fs.ErrNotExist):
+		case errors.As(err, new(*lektordir.MalformedError)):
+			v.store.S.Report.Warn("%v", err)
+		default:
+			return nil, err
+		}
+	}
+	return items, nil
+}
+
+// itemOf reads an entry.
+func itemOf(store *entrystore.Store, e entry) (greader.Item, error) {
+	r := store.Record(*e.ref)
+	if err := r.Read(itemFields); err != nil {
+		return greader.Item{}, err
+	}
+	feed, own := r.Feed(), entrystore.Own(r.Get(itemFields))
+	page := cmp.Or(feed.Link, feed.ID)
+	url := own.URL()
+	delivered := e.ref.Delivered()
+	published := unixTime(r.Published())
+	i := greader.Item{
+		ID: e.id.Long(), CrawlTimeMsec: greader.Millis(delivered), TimestampUsec: greader.Micros(delivered),
+		Published: published, Updated: published,
+		Title: strings.TrimSpace(own.Title), Author: cmp.Or(own.Author, feed.Author),
+		Canonical:  []greader.Link{{Href: cmp.Or(url, publicURL(page))}},
+		Alternate:  []greader.Link{{Href: cmp.Or(url, publicURL(page)), Type: "text/html"}},
+		Categories: categories(e.ref, store.Folders(e.ref.Feed)),
+		Origin:     greader.Origin{StreamID: greader.FeedID(e.ref.Feed), Title: feed.Title(), HTMLURL: publicURL(page)},
+		Summary:    greader.Text{Content: htmlsafe.Clean(own.Content, own.Type, htmlsafe.Options{Base: cmp.Or(own.URL(), page)})},
+	}
+	if i.Title == "" {
+		i.Title = r.Title()
+	}
+	if !own.Updated.IsZero() {
+		i.Updated = unixTime(own.Updated)
+	}
+	for _, f := range own.Enclosures {
+		i.Enclosure = append(i.Enclosure, greader.Link{Href: f.URL, Type: f.Type, Length: max(f.Length, 0)})
+	}
+	return i, nil
+}
+
+// unixTime returns a time in seconds. Some clients have 32 bits for it.
+func unixTime(t time.Time) int64 { return min(max(t.Unix(), 0), math.MaxInt32) }
+
+// publicURL returns an http or https URL without a password, "" for any other text.
+func publicURL(url string) string {
+	if !feedurl.IsHTTP(url) {
+		return ""
+	}
+	return feedurl.Public(url)
+}
+
+// categories returns the states and labels of an entry.
+func categories(r *lektordir.Ref, folders []string) []string {
+	list := []string{greader.StateID(greader.ReadingList)}
+	if r.Unread() {
+		list = append(list, greader.StateID(greader.KeptUnread))
+	} else {
+		list = append(list, greader.StateID(greader.Read))
+	}
+	if r.HasFlag('F') {
+		list = append(list, greader.StateID(greader.Starred))
+	}
+	for _, f := range folders {
+		list = append(list, greader.LabelID(f))
+	}
+	for flag := range strings.SplitSeq(r.Flags(), "") {
+		if flag >= "a" && flag <= "z" {
+			list = append(list, greader.LabelID(greader.FlagLabel(flag[0])))
+		}
+	}
+	return list
+}
+
+// head returns the beginning of a list of items.
+func (v *view) head(s greader.Stream, p page) greader.Head {
+	h := greader.Head{
+		Direction: "ltr", ID: greader.StateID(greader.ReadingList), Title: "lektor", Updated: v.store.Now.Unix(),
+		Self: []greader.Link{}, Alternate: []greader.Link{},
+	}
+	if len(p.entries) > 0 {
+		h.Updated = p.entries[0].ref.Delivered().Unix() // not the present time, so that equal lists have equal ETags
+	}
+	switch s.Kind {
+	case greader.Feed:
+		hash := v.feedOf(s.Name)
+		h.ID = greader.FeedID(s.Name)
+		if hash != "" {
+			h.ID = greader.FeedID(hash)
+			if f, err := v.dir.ReadFeed(hash); f != nil && (err == nil || f.Title() != "") {
+				h.Title = f.Title()
+				h.Alternate = append(h.Alternate, greader.Link{Href: publicURL(cmp.Or(f.Link, f.ID)), Type: "text/html"})
+			}
+		}
+	case greader.Label:
+		h.ID, h.Title = greader.LabelID(s.Name), s.Name
+	case greader.State:
+		h.ID = greader.StateID(s.Name)
+	}
+	return h
+}

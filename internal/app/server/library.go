@@ -1,0 +1,212 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/errlist"
+	"github.com/lektordir/lektor/internal/feedcmd"
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/stamp"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// library is a lektor-dir, with the names of its entries in memory. Each request compares the
+// times of all directories, so it sees each rename that ended before it began.
+type library struct {
+	dir     *lektordir.Dir
+	editing sync.Mutex // held while subscriptions are changed
+
+	mu    sync.Mutex
+	feeds map[string]*listing // by hash
+	last  *snapshot
+	began time.Time // when the last comparison began
+}
+
+// listing is the entries of a feed.
+type listing struct {
+	stamps [3]stamp.Stamp // of new/$feed, cur/$feed, and the list of a complete feed
+	refs   []lektordir.Ref
+	used   bool // in the present comparison
+}
+
+// entry is an entry in a snapshot.
+type entry struct {
+	id  greader.ID
+	ref *lektordir.Ref
+}
+
+// snapshot is the entries that clients see, and those that are trashed. It does not change.
+type snapshot struct {
+	feeds   []string // hashes of the feeds that clients see, rising
+	entries []entry  // of these feeds, rising by id
+}
+
+// library returns the library at a path, which it opens when it is first asked for.
+func (s *Server) library(path string) (*library, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.libraries[path]; l != nil {
+		return l, nil
+	}
+	dir, err := feedcmd.OpenDir(path, &lektordir.Options{Now: s.now, Sleep: s.opts.Sleep})
+	if err != nil {
+		return nil, err
+	}
+	l := &library{dir: dir, feeds: map[string]*listing{}}
+	s.libraries[path] = l
+	return l, nil
+}
+
+// snapshot returns the entries as they are now, or were while this function ran.
+func (l *library) snapshot(ctx context.Context) (*snapshot, error) {
+	asked := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last != nil && l.began.After(asked) {
+		return l.last, nil // another request compared the times after this one came
+	}
+	began := time.Now()
+	feeds, err := l.dir.FeedHashes()
+	if err != nil {
+		return nil, err
+	}
+	feeds = slices.DeleteFunc(feeds, func(hash string) bool { return !feedstate.Shown(l.dir, hash) })
+	for _, f := range l.feeds {
+		f.used = false
+	}
+	changed := l.last == nil
+	for _, hash := range feeds {
+		relisted, err := l.look(ctx, hash)
+		if err != nil {
+			return nil, err
+		}
+		changed = changed || relisted
+	}
+	for hash, f := range l.feeds {
+		if !f.used {
+			delete(l.feeds, hash)
+			changed = true
+		}
+	}
+	if changed {
+		l.last = l.merge(feeds)
+	}
+	l.began = began
+	return l.last, nil
+}
+
+// look lists a feed, unless its directories are as they were. It reports whether it did.
+func (l *library) look(ctx context.Context, hash string) (relisted bool, err error) {
+	begun := stamp.Now(time.Now)
+	f := l.feeds[hash]
+	if f == nil {
+		f = &listing{}
+	}
+	var now [3]stamp.Stamp
+	var times [3]stamp.Times
+	for i, rel := range [...]string{"new/" + hash, "cur/" + hash, "src/" + feedstate.CompletePath(hash)} {
+		now[i], times[i] = stamp.LookAgain(unix.AT_FDCWD, l.dir.Join(rel), f.stamps[i])
+	}
+	if f.stamps == now && !slices.Contains(now[:], "") {
+		f.used = true
+		return false, nil
+	}
+	refs, err := l.dir.List(ctx, lektordir.ListOptions{Feeds: []string{hash}})
+	if err = failure(err); err != nil {
+		return false, err
+	}
+	for i := range now {
+		now[i] = stamp.Settled(now[i], times[i], begun)
+	}
+	l.feeds[hash] = &listing{stamps: now, refs: refs, used: true}
+	return true, nil
+}
+
+// failure returns an error of a listing without those about malformed names.
+func failure(err error) error {
+	return errors.Join(slices.DeleteFunc(errlist.Errors(err), func(err error) bool {
+		return errors.As(err, new(*lektordir.MalformedError))
+	})...)
+}
+
+// merge returns the entries of all feeds.
+func (l *library) merge(feeds []string) *snapshot {
+	n := 0
+	for _, f := range l.feeds {
+		n += len(f.refs)
+	}
+	s := &snapshot{feeds: feeds, entries: make([]entry, 0, n)}
+	for _, f := range l.feeds {
+		for i := range f.refs {
+			s.entries = append(s.entries, entry{greader.IDOf(f.refs[i].Unique), &f.refs[i]})
+		}
+	}
+	slices.SortFunc(s.entries, compare)
+	s.separate()
+	return s
+}
+
+// compare orders entries by id, and those with the same one by feed and name.
+func compare(a, b entry) int {
+	if c := cmp.Compare(a.id, b.id); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(a.ref.Feed, b.ref.Feed), cmp.Compare(a.ref.Unique, b.ref.Unique))
+}
+
+// separate makes ids unique: of several entries with the same one the first keeps it, and each of
+// the others has the next id that is no other entry's. The id changes when an entry
+// before it is removed; a collision takes two entries of one microsecond, and then happens in 1 of
+// 256 cases.
+func (s *snapshot) separate() {
+	unique := true
+	for i := 1; i < len(s.entries) && unique; i++ {
+		unique = s.entries[i-1].id != s.entries[i].id
+	}
+	if unique {
+		return
+	}
+	all := make([]entry, 0, len(s.entries))
+	var waiting []entry
+	free := greader.ID(0) // the id after the last one in all
+	for i, e := range s.entries {
+		if i > 0 && s.entries[i-1].id == e.id {
+			waiting = append(waiting, e)
+			continue
+		}
+		for ; len(waiting) > 0 && free < e.id; free++ {
+			all = append(all, entry{free, waiting[0].ref})
+			waiting = waiting[1:]
+		}
+		all = append(all, e)
+		free = e.id + 1
+	}
+	for _, e := range waiting {
+		all = append(all, entry{free, e.ref})
+		free++
+	}
+	s.entries = all
+}
+
+// position returns the index of the first entry with an id or a greater one.
+func (s *snapshot) position(id greader.ID) int {
+	i, _ := slices.BinarySearchFunc(s.entries, id, func(e entry, id greader.ID) int { return cmp.Compare(e.id, id) })
+	return i
+}
+
+// find returns the entry with an id, unless it is trashed.
+func (s *snapshot) find(id greader.ID) (entry, bool) {
+	i := s.position(id)
+	if i == len(s.entries) || s.entries[i].id != id || s.entries[i].ref.Trashed() {
+		return entry{}, false
+	}
+	return s.entries[i], true
+}

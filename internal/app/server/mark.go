@@ -1,0 +1,146 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/undo"
+)
+
+// edit is the flags that a request sets and clears.
+type edit struct{ set, clear string }
+
+// editOf reads the tags that a request adds and removes. States that the server does not know, and
+// labels other than those of flags, change nothing.
+func editOf(add, remove []string) edit {
+	var e edit
+	for _, id := range remove {
+		if s, ok := greader.ParseStream(id); ok && id != "" {
+			e.clear += flagsOf(s)
+		}
+	}
+	for _, id := range add {
+		s, ok := greader.ParseStream(id)
+		if !ok || id == "" {
+			continue
+		}
+		if s == (greader.Stream{Kind: greader.State, Name: greader.KeptUnread}) {
+			e.clear += "S"
+		}
+		e.set += flagsOf(s)
+	}
+	// A tag that is added counts more than the same one removed.
+	e.clear = strings.Map(func(c rune) rune {
+		if strings.ContainsRune(e.set, c) {
+			return -1
+		}
+		return c
+	}, e.clear)
+	return e
+}
+
+// changes reports whether an entry with these flags has others after the edit.
+func (e edit) changes(flags string) bool {
+	missing := func(c rune) bool { return !strings.ContainsRune(flags, c) }
+	return strings.ContainsFunc(e.set, missing) || strings.ContainsAny(flags, e.clear)
+}
+
+// flagsOf returns the flag of a stream, "" if it has none.
+func flagsOf(s greader.Stream) string {
+	switch {
+	case s.Kind == greader.Label:
+		if flag := greader.FlagOf(s.Name); flag != 0 {
+			return string(rune(flag))
+		}
+	case s.Kind == greader.State && s.Name == greader.Read:
+		return "S"
+	case s.Kind == greader.State && s.Name == greader.Starred:
+		return "F"
+	}
+	return ""
+}
+
+// editTag implements edit-tag. Unknown ids are passed over: a client may send marks of entries
+// that were removed meanwhile.
+func (c *call) editTag() error {
+	if len(c.values["i"]) == 0 {
+		return bad("i: no item")
+	}
+	e := editOf(c.values["a"], c.values["r"])
+	if e == (edit{}) {
+		return c.ok()
+	}
+	v, err := c.look()
+	if err != nil {
+		return err
+	}
+	var found []entry
+	for _, id := range greader.ParseIDs(c.values["i"]) {
+		if e, ok := v.find(id); ok {
+			found = append(found, e)
+		}
+	}
+	if err := v.mark(found, e); err != nil {
+		return err
+	}
+	return c.ok()
+}
+
+// mark sets and clears flags of entries, with one journal of undo.
+func (v *view) mark(entries []entry, e edit) error {
+	m := undo.Moving(v.store, "lektor-serve")
+	defer m.Close()
+	var first error
+	failed := 0
+	for _, at := range entries {
+		if !e.changes(at.ref.Flags()) {
+			continue
+		}
+		_, err := m.SetFlags(*at.ref, e.set, e.clear)
+		if err == nil || errors.Is(err, fs.ErrNotExist) || undo.Removed(err) {
+			continue
+		}
+		if failed++; first == nil {
+			first = err
+		}
+	}
+	if failed > 1 {
+		return fmt.Errorf("%d of %d entries could not be marked: %w", failed, len(entries), first)
+	}
+	return first
+}
+
+// markAll implements mark-all-as-read: for the entries that are in the lektor-dir when the request
+// comes, or for those of them that were delivered up to the time ts, inclusive. Without ts no times
+// are compared: the list of the entries is made once, so those that come later stay unread.
+func (c *call) markAll() error {
+	stream, ok := greader.ParseStream(c.values.Get("s"))
+	if !ok || c.values.Get("s") == "" {
+		return bad("s: the id of a stream is missing or malformed")
+	}
+	until := time.Unix(1<<40, 0)
+	if ts := c.values.Get("ts"); ts != "" {
+		if until, ok = greader.ParseStamp(ts); !ok {
+			return bad("ts: not a time")
+		}
+	}
+	v, err := c.look()
+	if err != nil {
+		return err
+	}
+	in := v.has(stream)
+	var found []entry
+	for _, e := range v.entries {
+		if e.ref.Unread() && !e.ref.Trashed() && in(e.ref) && !e.ref.Delivered().After(until) {
+			found = append(found, e)
+		}
+	}
+	if err := v.mark(found, edit{set: "S"}); err != nil {
+		return err
+	}
+	return c.ok()
+}

@@ -1,0 +1,224 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lektordir/lektor/internal/app/viewer/session"
+	"github.com/lektordir/lektor/internal/app/viewer/undo"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entryname"
+	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
+)
+
+const (
+	read    = "user/-/state/com.google/read"
+	starred = "user/-/state/com.google/starred"
+	kept    = "user/-/state/com.google/kept-unread"
+	track   = "user/-/state/com.google/tracking-kept-unread"
+)
+
+func TestEditTag(t *testing.T) {
+	for _, tc := range []struct {
+		form []string
+		want string // flags of the entries 100:new 200:F 300:Sx after it
+	}{
+		{[]string{"a", read}, "100:S 200:FS 300:Sx"},
+		{[]string{"a", read, "r", kept, "ac", "edit"}, "100:S 200:FS 300:Sx"},
+		{[]string{"r", read, "a", kept, "a", track}, "100:new 200:F 300:x"},
+		{[]string{"a", kept}, "100:new 200:F 300:x"},
+		{[]string{"a", kept, "r", read, "s", "feed/" + feedA, "async", "true", "T", "good"}, "100:new 200:F 300:x"},
+		{[]string{"a", track, "async", "true"}, "100:new 200:F 300:Sx"},
+		{[]string{"r", kept}, "100:new 200:F 300:Sx"},
+		{[]string{"a", read, "a", kept}, "100:S 200:FS 300:Sx"},
+		{[]string{"a", starred}, "100:F 200:F 300:FSx"},
+		{[]string{"a", starred, "a", "user/7/state/com.google/read", "r", "user/-/label/flag-x"}, "100:FS 200:FS 300:FS"},
+		{[]string{"r", starred}, "100:new 200: 300:Sx"},
+		{[]string{"a", "user/-/label/flag-q"}, "100:q 200:Fq 300:Sqx"},
+		{[]string{"a", "user/-/state/com.google/broadcast", "a", "user/-/state/com.google/like", "a", "user/-/label/News", "r", "x", "a", ""}, "100:new 200:F 300:Sx"},
+	} {
+		f := newFixture(t)
+		ids := []greader.ID{f.add(feedA, 100, "-"), f.add(feedA, 200, "F"), f.add(feedB, 300, "Sx")}
+		form := append([]string{"i", ids[0].Long(), "i", ids[1].Short(), "i", ids[2].Long(), "i", "77", "i", "../../x"}, tc.form...)
+		for range 2 { // the same request again changes nothing
+			f.post("edit-tag", form...)
+			if got := f.flags(); got != tc.want {
+				t.Errorf("%q: got %s, want %s", tc.form, got, tc.want)
+			}
+		}
+		if f.log.Len() > 0 {
+			t.Errorf("logged: %s", &f.log)
+		}
+	}
+	f := newFixture(t)
+	f.text(f.do("POST", api+"edit-tag", "a="+read), 400)
+}
+
+func TestMarkAll(t *testing.T) {
+	for _, tc := range []struct {
+		form []string
+		want string // unread: 100 and 200 of A, 150 of B
+	}{
+		{[]string{"s", "feed/" + feedA}, "100:S 150:new 200:S 250:T"},
+		{[]string{"s", "user/-/label/a/b", "T", "x"}, "100:new 150:S 200: 250:T"},
+		{[]string{"s", "user/-/state/com.google/reading-list"}, "100:S 150:S 200:S 250:T"},
+		{[]string{"s", "user/-/state/com.google/reading-list", "ts", "150000001"}, "100:S 150:S 200:S 250:T"}, // seconds, of 1974
+		{[]string{"s", "user/-/state/com.google/reading-list", "ts", "0000000150000001"}, "100:S 150:S 200: 250:T"},
+		{[]string{"s", "user/-/state/com.google/reading-list", "ts", "0000000150000000"}, "100:S 150:new 200: 250:T"},
+		{[]string{"s", "user/-/state/com.google/reading-list", "ts", "150"}, "100:S 150:S 200: 250:T"},
+		{[]string{"s", "user/-/label/unknown"}, "100:new 150:new 200: 250:T"},
+	} {
+		f := newFixture(t)
+		f.add(feedA, 100, "-")
+		f.add(feedB, 150, "-")
+		f.add(feedA, 200, "")
+		f.add(feedA, 250, "T")
+		f.post("mark-all-as-read", tc.form...)
+		if got := f.flags(); got != tc.want {
+			t.Errorf("%q: got %s, want %s", tc.form, got, tc.want)
+		}
+	}
+	f := newFixture(t)
+	for _, bad := range []string{"", "s=x", "s=feed/1&ts=x"} {
+		f.text(f.do("POST", api+"mark-all-as-read", bad), 400)
+	}
+}
+
+// A request is one command for undo, whatever the number of its entries.
+func TestUndo(t *testing.T) {
+	f := newFixture(t)
+	var form []string
+	for i := range int64(300) {
+		form = append(form, "i", f.add(feedA, 1000+i, "-").Long())
+	}
+	f.post("edit-tag", append(form, "a", read)...)
+	journals, err := filepath.Glob(filepath.Join(f.Path, "etc/view/undo/*"))
+	if err != nil || len(journals) != 1 {
+		t.Fatalf("%d journals, %v; want 1", len(journals), err)
+	}
+	f.post("edit-tag", form[0], form[1], "a", read) // changes nothing, so there is no journal
+	s := cmdline.NewStreams("lektor-view", strings.NewReader(""), &f.log, &f.log)
+	if err := undo.Undo(context.Background(), undo.Options{Common: session.Common{Dir: f.Path}}, s); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(f.flags(), "S") {
+		t.Error("entries are still read")
+	}
+}
+
+// A mark or delivery of another program shows in the next answer.
+func TestFresh(t *testing.T) {
+	f := newFixture(t)
+	unread := "xt=" + read
+	count := func() int { ids, _ := f.ids(unread); return len(ids) }
+	for i := range 20 {
+		f.add(feedA, int64(100+i), "-")
+		if got := count(); got != 1 {
+			t.Fatalf("%d unread entries after the delivery of %d", got, 100+i)
+		}
+		unique := testdir.Unique(int64(100+i), 100+i)
+		cur := filepath.Join(f.Path, "cur", f.a)
+		if err := os.MkdirAll(cur, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(f.Path, "new", f.a, unique), filepath.Join(cur, unique+";2,S")); err != nil {
+			t.Fatal(err)
+		}
+		if got := count(); got != 0 {
+			t.Fatalf("%d unread entries after the mark of %d", got, 100+i)
+		}
+	}
+	if err := os.Rename(filepath.Join(f.Path, "src", f.a, "etc/fetch/url"), filepath.Join(f.Path, "src", f.a, "etc/fetch/was")); err != nil {
+		t.Fatal(err)
+	}
+	if ids, _ := f.ids(""); len(ids) != 0 {
+		t.Errorf("%d entries of a feed that was unsubscribed from", len(ids))
+	}
+}
+
+// Entries of one microsecond with the same 8 bits have ids of their own, all are found by them, and
+// a mark does not change them.
+func TestEqualIDs(t *testing.T) {
+	f := newFixture(t)
+	for i := range 3 {
+		for _, feed := range []string{feedA, feedB} {
+			name := fmt.Sprintf("100.M7P%dQ1I%014x05.host", i, i)
+			if _, err := f.Entry(feed, "new", name, "title="+name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	next := "100.M7P9Q1I0000000000000006.host" // has an id of its own, which no other takes
+	if _, err := f.Entry(feedA, "cur", next+";2,S", "title=next"); err != nil {
+		t.Fatal(err)
+	}
+	base := greader.IDOf("100.M7P1Q1I0000000000000005.host")
+	titles := func() string {
+		var all []string
+		for _, i := range f.contents(f.get("stream/contents?r=o")) {
+			all = append(all, i.ID+" "+i.Origin.StreamID+" "+i.Title)
+		}
+		return strings.Join(all, "\n")
+	}
+	before := titles()
+	if items := f.contents(f.get("stream/items/contents?i=" + greader.IDOf(next).Short())); len(items) != 1 || items[0].Title != "next" {
+		t.Errorf("got %+v", items)
+	}
+	for i := range greader.ID(7) {
+		if !strings.Contains(before, (base + i).Long()) {
+			t.Fatalf("no %s in\n%s", (base + i).Long(), before)
+		}
+		f.post("edit-tag", "i", (base + i).Short(), "a", read)
+	}
+	if after := titles(); after != before {
+		t.Errorf("got\n%s\nwant\n%s", after, before)
+	}
+	if strings.Contains(f.flags(), "new") {
+		t.Errorf("unread: %s", f.flags())
+	}
+}
+
+// Requests at the same time, beside another viewer, lose nothing.
+func TestAtOnce(t *testing.T) {
+	f := newFixture(t)
+	const n = 60
+	for i := range int64(n) {
+		f.add(feedA, 100+i, "-")
+	}
+	var wg sync.WaitGroup
+	for w := range 6 {
+		wg.Go(func() {
+			for i := range n {
+				id := greader.IDOf(testdir.Unique(int64(100+i), 100+i)).Long()
+				tag := []string{read, starred}[w%2]
+				if r := f.do("POST", api+"edit-tag", values("i", id, "a", tag)); r.StatusCode != 200 {
+					t.Errorf("status %d", r.StatusCode)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i, place := range strings.Fields(f.flags()) {
+		if want := fmt.Sprintf("%d:FS", 100+i); place != want {
+			t.Errorf("got %s, want %s", place, want)
+		}
+	}
+	err := filepath.WalkDir(f.Path, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && filepath.Base(filepath.Dir(filepath.Dir(path))) == "cur" {
+			if n, reason := entryname.Parse(d.Name(), true); reason != "" || n.Bare {
+				t.Errorf("%s: %s", path, reason)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,160 @@
+package server
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lektordir/lektor/internal/greader"
+)
+
+const (
+	typeText = "text/plain; charset=utf-8"
+	typeJSON = "application/json; charset=utf-8"
+	typeXML  = "text/xml; charset=utf-8"
+	typeAtom = "application/atom+xml; charset=utf-8"
+	typeOPML = "text/x-opml; charset=utf-8"
+)
+
+// patience is how long a client with a valid token may take for a request and its answer.
+const patience = 5 * time.Minute
+
+// zippers are the unused compressors.
+var zippers = sync.Pool{New: func() any {
+	z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	return z
+}}
+
+// send answers with what write writes.
+func (c *call) send(contentType string, write func(io.Writer) error) error {
+	h := c.w.Header()
+	h.Set("Content-Type", contentType)
+	h.Add("Vary", "Accept-Encoding")
+	if contentType == typeText || !accepts(c.r.Header.Get("Accept-Encoding"), "gzip") {
+		return write(body{c})
+	}
+	h.Set("Content-Encoding", "gzip")
+	z := zippers.Get().(*gzip.Writer)
+	defer zippers.Put(z)
+	z.Reset(body{c})
+	if err := write(z); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+// body writes the body of an answer, and records that it began.
+type body struct{ c *call }
+
+func (b body) Write(p []byte) (int, error) {
+	b.c.sent = true
+	return b.c.w.Write(p)
+}
+
+// accepts reports whether a field Accept-Encoding has a coding, without weight 0.
+func accepts(field, coding string) bool {
+	for part := range strings.SplitSeq(field, ",") {
+		name, weight, _ := strings.Cut(part, ";")
+		if strings.EqualFold(strings.TrimSpace(name), coding) {
+			q := strings.ReplaceAll(weight, " ", "")
+			return !strings.HasPrefix(q, "q=0") || strings.Trim(q[len("q=0"):], ".0") != ""
+		}
+	}
+	return false
+}
+
+// text answers with a text.
+func (c *call) text(s string) error {
+	return c.send(typeText, func(w io.Writer) error {
+		_, err := io.WriteString(w, s)
+		return err
+	})
+}
+
+// ok answers an edit. newsboat compares the whole body.
+func (c *call) ok() error { return c.text("OK") }
+
+// json answers with a value, as JSON or in the form of output=xml.
+func (c *call) json(v any) error {
+	data, err := greader.JSON(v)
+	if err != nil {
+		return err
+	}
+	return c.answer(func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// answer answers with the JSON that write writes, or with the same as XML if the client wants it.
+func (c *call) answer(write func(io.Writer) error) error {
+	if !c.wantsXML() {
+		return c.send(typeJSON, write)
+	}
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	return c.send(typeXML, func(w io.Writer) error { return greader.XML(w, &b) })
+}
+
+func (c *call) wantsXML() bool { return c.values.Get("output") == "xml" }
+
+// taggedJSON is json with an ETag.
+func (c *call) taggedJSON(v any) error {
+	data, err := greader.JSON(v)
+	if err != nil {
+		return err
+	}
+	if c.wantsXML() {
+		return c.tagged(typeXML, func(w io.Writer) error { return greader.XML(w, bytes.NewReader(data)) })
+	}
+	return c.tagged(typeJSON, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// tagged answers with what write writes, and an ETag of it. If the client has that already, the
+// answer to a GET request is 304.
+func (c *call) tagged(contentType string, write func(io.Writer) error) error {
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	sum := sha256.Sum256(b.Bytes())
+	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
+	c.w.Header().Set("ETag", "W/"+tag) // weak, as the answer may be compressed
+	if c.r.Method != http.MethodPost && matches(c.r.Header.Get("If-None-Match"), tag) {
+		c.w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	return c.send(contentType, func(w io.Writer) error {
+		_, err := w.Write(b.Bytes())
+		return err
+	})
+}
+
+// matches reports whether a field If-None-Match has a tag.
+func matches(field, tag string) bool {
+	for t := range strings.SplitSeq(field, ",") {
+		if strings.TrimPrefix(strings.TrimSpace(t), "W/") == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// extend allows a client with a valid token more time than a stranger: a phone may be slow.
+func (c *call) extend() {
+	until := time.Now().Add(patience)
+	control := http.NewResponseController(c.w)
+	_ = control.SetReadDeadline(until) // a connection that cannot do it keeps its deadline
+	_ = control.SetWriteDeadline(until)
+}

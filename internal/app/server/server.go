@@ -1,0 +1,228 @@
+// Package server implements lektor-serve: the Google Reader API for the lektor-dirs of its users.
+//
+// It is a viewer. A [library] lists the names of entries, and lists a feed again when its
+// directories have changed; marks are renames by package undo. The messages are in package
+// greader. The server keeps only users and tokens, see package accounts. A [call] is one request.
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lektordir/lektor/internal/app/server/accounts"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/httpserver"
+)
+
+// Options are the options of [Serve], and of a [Server].
+type Options struct {
+	httpserver.Options
+	State    string // directory of users and tokens
+	BasePath string // path of the API, "/" for the root
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For is trusted.
+	TrustedProxies []netip.Prefix
+	// AllowPrivate are private networks from which clients may subscribe to feeds.
+	AllowPrivate []netip.Prefix
+	// Insecure serves others than this machine without TLS.
+	Insecure bool
+	// Verbose reports the requests.
+	Verbose bool
+	// Now is the clock; the default is time.Now.
+	Now func() time.Time
+	// Sleep waits for a feed that a fetcher has locked; the default is that of
+	// [lektordir.Options].
+	Sleep func(context.Context, time.Duration) error
+}
+
+// Accounts checks users and tokens; see package accounts.
+type Accounts interface {
+	Login(ctx context.Context, name, password, client string, from netip.Addr) (token string, u accounts.User, err error)
+	Check(token string) (accounts.User, error)
+}
+
+// Server answers requests. It is safe for concurrent use.
+type Server struct {
+	opts     Options
+	accounts Accounts
+	s        *cmdline.Streams
+	now      func() time.Time
+
+	mu        sync.Mutex
+	libraries map[string]*library // by path of the lektor-dir
+}
+
+// New returns a server.
+func New(o Options, a Accounts, s *cmdline.Streams) *Server {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Server{opts: o, accounts: a, s: s, now: o.Now, libraries: map[string]*library{}}
+}
+
+// Limits of requests.
+const (
+	// maxForm is the maximum size of a form in bytes. 10,000 escaped ids have 0.7 MB.
+	maxForm = 8 << 20
+	// maxAnonymous is the same for a form that has its token in it.
+	maxAnonymous = 256 << 10
+)
+
+// route is a call of the API.
+type route struct {
+	do    func(*call) error
+	read  bool // allows GET and HEAD
+	write bool // allows POST
+	open  bool // needs no token
+}
+
+// routes are the calls by path.
+var routes = sync.OnceValue(func() map[string]route {
+	all := map[string]route{
+		"":                                       {do: (*call).hello, read: true, open: true},
+		"accounts/ClientLogin":                   {do: (*call).login, read: true, write: true, open: true},
+		greader.APIPath + "accounts/ClientLogin": {do: (*call).login, read: true, write: true, open: true},
+		greader.AtomPath:                         {do: (*call).atom, read: true},
+		greader.ContentsPath:                     {do: (*call).contents, read: true, write: true},
+	}
+	for name, r := range map[string]route{
+		"token":                  {do: (*call).token, read: true, write: true},
+		"user-info":              {do: (*call).userInfo, read: true, write: true},
+		"subscription/list":      {do: (*call).subscriptions, read: true, write: true},
+		"tag/list":               {do: (*call).tags, read: true, write: true},
+		"stream/items/ids":       {do: (*call).ids, read: true, write: true},
+		"stream/items/contents":  {do: (*call).items, read: true, write: true},
+		"unread-count":           {do: (*call).unreadCounts, read: true, write: true},
+		"preference/list":        {do: always(greader.Preferences{Prefs: []string{}}), read: true, write: true},
+		"preference/stream/list": {do: always(greader.StreamPreferences{Prefs: map[string][]string{}}), read: true, write: true},
+		"friend/list":            {do: always(greader.Friends{Friends: []string{}}), read: true, write: true},
+		"subscription/edit":      {do: (*call).editSubscription, write: true},
+		"subscription/quickadd":  {do: (*call).quickAdd, write: true},
+		"subscription/export":    {do: (*call).export, read: true},
+		"subscription/import":    {do: (*call).importList, write: true},
+		"rename-tag":             {do: (*call).renameTag, write: true},
+		"disable-tag":            {do: (*call).disableTag, write: true},
+		"edit-tag":               {do: (*call).editTag, write: true},
+		"mark-all-as-read":       {do: (*call).markAll, write: true},
+	} {
+		all[greader.APIPath+name] = r
+	}
+	return all
+})
+
+// always returns a route that answers each request with the same value.
+func always(v any) func(*call) error {
+	return func(c *call) error { return c.json(v) }
+}
+
+// httpError is the answer to a request that failed.
+type httpError struct {
+	status  int
+	message string
+}
+
+func (e *httpError) Error() string { return e.message }
+
+// bad returns an answer with status 400.
+func bad(format string, args ...any) error {
+	return &httpError{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+// ServeHTTP answers a request. It cleans the path itself, because [http.ServeMux] would redirect
+// clients that send "//" or the URL of a feed in the path.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &call{Server: s, w: w, r: r}
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "private, no-cache")
+	err := c.serve()
+	if s.opts.Verbose {
+		defer func() { s.s.Report.Info("%s %s: %s", r.Method, c.name, c.status(err)) }()
+	}
+	if err == nil {
+		return
+	}
+	refused, ok := errors.AsType[*httpError](err)
+	switch {
+	case r.Context().Err() != nil: // the client is gone
+		return
+	case !ok:
+		s.s.Report.Error("%v", err)
+		refused = &httpError{http.StatusInternalServerError, "the lektor-dir cannot be read or written; the log of the server says why"}
+	}
+	if c.sent {
+		panic(http.ErrAbortHandler) // an answer that ends too early must not look complete
+	}
+	w.Header().Del("Content-Encoding")
+	w.Header().Del("ETag")
+	w.Header().Del("Content-Disposition")
+	http.Error(w, refused.message, refused.status)
+}
+
+// status returns the result of a request, for a message.
+func (c *call) status(err error) string {
+	if err == nil {
+		return "answered"
+	}
+	if refused, ok := errors.AsType[*httpError](err); ok {
+		return strconv.Itoa(refused.status)
+	}
+	return "failed"
+}
+
+// serve finds the route of a request, checks the token, and answers.
+func (c *call) serve() error {
+	path, stream, ok := greader.SplitPath(c.r.URL.EscapedPath(), c.opts.BasePath)
+	r, found := routes()[path]
+	if !ok || !found {
+		c.name = "an unknown path"
+		return &httpError{http.StatusNotFound, "404 page not found"}
+	}
+	c.name, c.stream = cmp.Or(path, "/"), stream
+	switch c.r.Method {
+	case http.MethodGet, http.MethodHead:
+		ok = r.read
+	case http.MethodPost:
+		ok = r.write
+	default:
+		ok = false
+	}
+	if !ok {
+		c.w.Header().Set("Allow", r.allows())
+		if c.r.Method == http.MethodOptions {
+			c.w.WriteHeader(http.StatusNoContent)
+			return nil
+		}
+		return &httpError{http.StatusMethodNotAllowed, "this call takes " + r.allows()}
+	}
+	c.values = greader.ParseValues(c.r.URL.RawQuery)
+	if !r.open {
+		if err := c.authenticate(); err != nil {
+			return err
+		}
+		var err error
+		if c.lib, err = c.library(c.user.Dir); err != nil {
+			return err
+		}
+	}
+	return r.do(c)
+}
+
+// allows returns the methods of a route.
+func (r route) allows() string {
+	var methods []string
+	if r.read {
+		methods = append(methods, "GET", "HEAD")
+	}
+	if r.write {
+		methods = append(methods, "POST")
+	}
+	return strings.Join(append(methods, "OPTIONS"), ", ")
+}

@@ -1,0 +1,450 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/errlist"
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/opml"
+	"github.com/lektordir/lektor/internal/termsafe"
+)
+
+// origin is the origin of feeds that clients name, see [feedstate.Subscription]. It is not the URL
+// of a document in a private network, so fetchers refuse private addresses for such feeds.
+const origin = "lektor-serve"
+
+// maxURL is the maximum length of a feed's URL, in bytes.
+const maxURL = 8 << 10
+
+// editor changes the subscriptions of a user.
+type editor struct {
+	*view
+	w     *commit.Writer
+	ctx   context.Context
+	allow []netip.Prefix
+}
+
+// edit calls do with an editor. One request at a time edits a lektor-dir, because folders are read
+// and written back.
+func (c *call) edit(do func(*editor) error) error {
+	c.lib.editing.Lock()
+	defer c.lib.editing.Unlock()
+	v, err := c.look()
+	if err != nil {
+		return err
+	}
+	w, err := feedstate.NewWriter(v.dir, commit.Options{})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	return do(&editor{v, w, c.r.Context(), c.opts.AllowPrivate})
+}
+
+// Waiting for a feed that a fetcher has locked.
+const (
+	busyTries = 100
+	busyPause = 100 * time.Millisecond
+)
+
+// whenFree calls do again while a fetcher has the feed locked, for ten seconds.
+func (e *editor) whenFree(do func() error) error {
+	for try := 0; ; try++ {
+		err := do()
+		if !errors.As(err, new(*commit.BusyError)) {
+			return err
+		}
+		if try == busyTries {
+			return &httpError{http.StatusConflict, "the feed is being fetched; try again later"}
+		}
+		if err := e.dir.Options().Sleep(e.ctx, busyPause); err != nil {
+			return err
+		}
+	}
+}
+
+// refuses returns the reason why a client may not add a feed, and the origin for one that it may.
+func refuses(url string, allow []netip.Prefix) (from string, err error) {
+	switch {
+	case !feedurl.IsHTTP(url):
+		return "", bad("%s: not an http or https URL", feedurl.Brief(feedurl.Public(url)))
+	case len(url) > maxURL:
+		return "", bad("%s: the URL is longer than 8 KiB", feedurl.Brief(feedurl.Public(url)))
+	case feedurl.Public(url) != url:
+		return "", bad("the URL has a user or password; subscribe to it with lektor-fetch add")
+	}
+	if err := feedurl.Check(url); err != nil {
+		return "", bad("%v", err)
+	}
+	why, addr := fetch.RefusesHost(url, allow)
+	switch {
+	case addr.IsValid():
+		return "", &httpError{http.StatusForbidden, why + "; the server allows it with --allow " + netip.PrefixFrom(addr, addr.BitLen()).String()}
+	case why != "":
+		return "", bad("%s", why)
+	}
+	if ignored, private := fetch.RefusesHost(url, nil); ignored != "" && private.IsValid() {
+		return "", nil // the owner of the server allows it, so the fetcher must not refuse it
+	}
+	return origin, nil
+}
+
+// subscribe subscribes to a feed, or adds it to folders if it is subscribed to. It leaves a due
+// marker, so that a fetcher fetches a new feed at once.
+func (e *editor) subscribe(url, title string, folders []string) (hash string, err error) {
+	url = feedstate.FeedURL(url)
+	if hash = e.feedOf(url); hash != "" && feedstate.Subscribed(e.dir, hash) {
+		return hash, e.change(hash, title, folders, nil)
+	}
+	from, err := refuses(url, e.allow)
+	if err != nil {
+		return "", err
+	}
+	folders = slices.DeleteFunc(slices.Clone(folders), func(f string) bool { return f == "" })
+	if err := checkFolders(folders); err != nil {
+		return "", err
+	}
+	sub := &feedstate.Subscription{ID: url, Alias: feedstate.OneField(title), Categories: folders, Origin: from}
+	err = e.whenFree(func() error {
+		_, err := feedstate.Add(e.w, e.dir, sub, feedstate.Options{})
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	e.due(sub.Hash)
+	return sub.Hash, nil
+}
+
+// due leaves a due marker. Without one the feed is fetched later.
+func (e *editor) due(hash string) {
+	if err := feedstate.AddMarker(e.dir, hash); err != nil {
+		e.store.S.Report.Warn("%v", err)
+	}
+}
+
+// checkFolders returns an error if feeds cannot be in a folder.
+func checkFolders(folders []string) error {
+	for _, f := range folders {
+		if strings.ContainsAny(f, "\n\r\x00") {
+			return bad("%q is not a name of a folder", termsafe.Brief(f))
+		}
+	}
+	if err := feedstate.Check("categories", strings.Join(folders, "\n")); err != nil {
+		return bad("%v", err)
+	}
+	return nil
+}
+
+// unsubscribe ends the subscription of a feed. Its entries stay.
+func (e *editor) unsubscribe(hash string) error {
+	if !feedstate.Subscribed(e.dir, hash) {
+		return bad("the feed belongs to another program, which put it into the lektor-dir")
+	}
+	return e.whenFree(func() error { return feedstate.Remove(e.w, e.dir, hash) })
+}
+
+// change sets the title of a feed, unless it is empty, and its folders.
+func (e *editor) change(hash, title string, add, remove []string) error {
+	if title = strings.TrimSpace(feedstate.OneField(title)); title != "" {
+		f, err := e.dir.ReadFeed(hash)
+		if f == nil {
+			return err
+		}
+		if title != f.Title() {
+			if err := e.set(hash, "alias", title); err != nil {
+				return err
+			}
+		}
+	}
+	if len(add)+len(remove) == 0 {
+		return nil
+	}
+	before := feedstate.Categories(e.dir, hash)
+	is := func(list []string, f string) bool {
+		return slices.ContainsFunc(list, func(g string) bool { return folderKey(g) == folderKey(f) })
+	}
+	after := slices.DeleteFunc(slices.Clone(before), func(f string) bool { return is(remove, f) })
+	for _, f := range add {
+		if f != "" && !is(after, f) {
+			after = append(after, f)
+		}
+	}
+	if slices.Equal(before, after) {
+		return nil
+	}
+	if err := checkFolders(after); err != nil {
+		return err
+	}
+	return e.set(hash, "categories", strings.Join(after, "\n"))
+}
+
+// set sets a setting of a feed.
+func (e *editor) set(hash, key, value string) error {
+	if !feedstate.Subscribed(e.dir, hash) {
+		return bad("the feed belongs to another program, which put it into the lektor-dir")
+	}
+	if err := feedstate.Check(key, value); err != nil {
+		return bad("%v", err)
+	}
+	return e.whenFree(func() error { return feedstate.Set(e.w, e.dir, hash, key, value) })
+}
+
+// folders returns the names of the folders among the ids of streams.
+func folders(ids []string) (names []string) {
+	for _, id := range ids {
+		if s, ok := greader.ParseStream(id); ok && s.Kind == greader.Label {
+			names = append(names, strings.TrimSpace(s.Name))
+		}
+	}
+	return names
+}
+
+// editSubscription implements subscription/edit.
+func (c *call) editSubscription() error {
+	action, add, remove := c.values.Get("ac"), folders(c.values["a"]), folders(c.values["r"])
+	ids := c.values["s"]
+	if len(ids) == 0 {
+		return bad("s: no feed")
+	}
+	err := c.edit(func(e *editor) error {
+		for i, id := range ids {
+			s, ok := greader.ParseStream(id)
+			if !ok || s.Kind != greader.Feed {
+				return bad("s: not the id of a feed")
+			}
+			title := ""
+			if titles := c.values["t"]; i < len(titles) {
+				title = titles[i]
+			}
+			hash := e.feedOf(s.Name)
+			if hash == "" && action != "subscribe" {
+				return &httpError{http.StatusNotFound, "s: unknown feed"}
+			}
+			var err error
+			switch {
+			case action == "subscribe" && hash != "":
+				err = e.change(hash, title, add, remove)
+			case action == "subscribe":
+				_, err = e.subscribe(s.Name, title, add)
+			case action == "unsubscribe":
+				err = e.unsubscribe(hash)
+			case action == "edit":
+				err = e.change(hash, title, add, remove)
+			default:
+				err = bad("ac: subscribe, unsubscribe or edit")
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.ok()
+}
+
+// quickAdd implements subscription/quickadd. The URL must be that of a feed, because the server
+// makes no requests.
+func (c *call) quickAdd() error {
+	query := strings.TrimSpace(c.values.Get("quickadd"))
+	url := strings.TrimPrefix(query, "feed/")
+	if url == "" {
+		return bad("quickadd: no URL")
+	}
+	if isHost(url) {
+		url = "https://" + url
+	}
+	answer := greader.QuickAdd{Query: query}
+	err := c.edit(func(e *editor) error {
+		hash, err := e.subscribe(url, "", nil)
+		if err != nil {
+			return err
+		}
+		answer.Results, answer.StreamID = 1, greader.FeedID(hash)
+		if f, _ := e.dir.ReadFeed(hash); f != nil {
+			answer.Name = f.Title()
+		}
+		return nil
+	})
+	if refused, ok := errors.AsType[*httpError](err); ok {
+		answer.Error, err = refused.message, nil
+	}
+	if err != nil {
+		return err
+	}
+	return c.json(answer)
+}
+
+// isHost reports whether a text is a URL without its scheme, as users type it: a host, perhaps with
+// a port and a path.
+func isHost(text string) bool {
+	host, _, _ := strings.Cut(text, "/")
+	name, port, _ := strings.Cut(host, ":")
+	return strings.Contains(name, ".") && strings.Trim(port, "0123456789") == ""
+}
+
+// label returns the folder or flag that a request names in s, or in t without "user/-/label/".
+func (c *call) label() (string, error) {
+	id := c.values.Get("s")
+	if id == "" && c.values.Get("t") != "" {
+		id = greader.LabelID(c.values.Get("t"))
+	}
+	s, ok := greader.ParseStream(id)
+	if !ok || s.Kind != greader.Label {
+		return "", bad("s: not the id of a folder")
+	}
+	return s.Name, nil
+}
+
+// renameTag implements rename-tag, for folders.
+func (c *call) renameTag() error {
+	name, err := c.label()
+	if err != nil {
+		return err
+	}
+	to := folders(c.values["dest"])
+	if len(to) != 1 || to[0] == "" {
+		return bad("dest: not the id of a folder")
+	}
+	err = c.edit(func(e *editor) error {
+		hashes := e.feedsIn(name)
+		if len(hashes) == 0 {
+			return &httpError{http.StatusNotFound, "s: unknown folder"}
+		}
+		var failed error
+		for _, hash := range e.feeds {
+			if hashes[hash] {
+				failed = cmp.Or(failed, e.change(hash, "", to, []string{name}))
+			}
+		}
+		return failed
+	})
+	if err != nil {
+		return err
+	}
+	return c.ok()
+}
+
+// disableTag implements disable-tag: the feeds of a folder leave it, or the entries with a flag
+// lose it.
+func (c *call) disableTag() error {
+	name, err := c.label()
+	if err != nil {
+		return err
+	}
+	err = c.edit(func(e *editor) error {
+		hashes := e.feedsIn(name)
+		if flag := flagsOf(greader.Stream{Kind: greader.Label, Name: name}); len(hashes) == 0 && flag != "" {
+			return e.mark(slices.DeleteFunc(slices.Clone(e.entries), func(at entry) bool {
+				return at.ref.Trashed() || !at.ref.HasFlag(flag[0])
+			}), edit{clear: flag})
+		}
+		if len(hashes) == 0 {
+			return &httpError{http.StatusNotFound, "s: unknown folder"}
+		}
+		var failed error
+		for _, hash := range e.feeds {
+			if hashes[hash] {
+				failed = cmp.Or(failed, e.change(hash, "", nil, []string{name}))
+			}
+		}
+		return failed
+	})
+	if err != nil {
+		return err
+	}
+	return c.ok()
+}
+
+// export implements subscription/export: an OPML list without passwords.
+func (c *call) export() error {
+	v, err := c.look()
+	if err != nil {
+		return err
+	}
+	names := v.folderNames()
+	var feeds []opml.Feed
+	for _, hash := range v.feeds {
+		s, err := v.subscription(hash, names)
+		if err != nil {
+			return err
+		}
+		if s.URL != "" {
+			feeds = append(feeds, opml.Feed{URL: s.URL, Title: s.Title, HTMLURL: s.HTMLURL, Categories: v.labels(hash, names)})
+		}
+	}
+	data := termsafe.XML(opml.New("Subscriptions").Update(feeds, feedstate.FeedURL).Bytes())
+	c.w.Header().Set("Content-Disposition", `attachment; filename="subscriptions.opml"`)
+	return c.send(typeOPML, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// importList implements subscription/import: the body is an OPML list. Feeds that clients may not
+// add are left out.
+func (c *call) importList() error {
+	doc, err := opml.Parse(c.body)
+	if err != nil {
+		return bad("%v", err)
+	}
+	var subs []*feedstate.Subscription
+	refused := 0
+	for _, f := range doc.Feeds() {
+		id := feedstate.FeedURL(f.URL)
+		from, err := refuses(id, c.opts.AllowPrivate)
+		if err != nil || len(id) >= atomicfile.MaxLine || checkFolders(f.Categories) != nil {
+			refused++
+			continue
+		}
+		s := &feedstate.Subscription{ID: id, Alias: f.Title, Link: f.HTMLURL, About: f.Description, Categories: f.Categories, Origin: from}
+		if s.Alias == f.URL {
+			s.Alias = ""
+		}
+		subs = append(subs, s)
+	}
+	if refused > 0 {
+		c.s.Report.Warn("import: %d feeds were left out: clients may only add http and https URLs without passwords, of public hosts", refused)
+	}
+	err = c.edit(func(e *editor) error {
+		list, err := feedstate.AddAll(e.w, e.dir, subs, feedstate.ManyOptions{})
+		for _, s := range list.Added {
+			e.due(s.Hash)
+		}
+		return notBusy(err)
+	})
+	if err != nil {
+		return err
+	}
+	return c.ok()
+}
+
+// notBusy returns an error as one for the client if it is only about feeds that a fetcher has
+// locked.
+func notBusy(err error) error {
+	for _, one := range errlist.Errors(err) {
+		if !errors.As(one, new(*commit.BusyError)) {
+			return err
+		}
+	}
+	if err != nil {
+		return &httpError{http.StatusConflict, "some feeds are being fetched; send the list again later"}
+	}
+	return nil
+}

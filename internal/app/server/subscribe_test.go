@@ -1,0 +1,331 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/opml"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// subscribed returns the subscriptions as "title url [folders]", sorted.
+func (f *fixture) subscribed() string {
+	f.t.Helper()
+	var answer greader.Subscriptions
+	body := f.get("subscription/list?output=json")
+	if err := json.Unmarshal([]byte(body), &answer); err != nil || answer.Subscriptions == nil {
+		f.t.Fatalf("%s: %v", body, err)
+	}
+	var list []string
+	for _, s := range answer.Subscriptions {
+		var labels []string
+		for _, c := range s.Categories {
+			if c.ID != "user/-/label/"+c.Label {
+				f.t.Errorf("category %+v", c)
+			}
+			labels = append(labels, c.Label)
+		}
+		if s.Categories == nil || s.ID == "" || s.HTMLURL == "" {
+			f.t.Errorf("subscription %+v", s)
+		}
+		list = append(list, s.Title+" "+s.URL+" ["+strings.Join(labels, ", ")+"]")
+	}
+	slices.Sort(list)
+	return strings.Join(list, "\n")
+}
+
+const (
+	alpha = "Alpha http://a.example/ [News]"
+	beta  = "Beta https://b.example/feed?x=1 [News, a/b]"
+)
+
+func TestSubscriptions(t *testing.T) {
+	f := newFixture(t)
+	if got, want := f.subscribed(), alpha+"\n"+beta; got != want {
+		t.Fatalf("got\n%s\nwant\n%s", got, want)
+	}
+	f.add(feedA, 100, "Sxq")
+	const tags = `{"tags":[{"id":"user/-/state/com.google/starred"},{"id":"user/-/label/News","type":"folder"},{"id":"user/-/label/a/b","type":"folder"},` +
+		`{"id":"user/-/label/flag-q","type":"tag"},{"id":"user/-/label/flag-x","type":"tag"}]}`
+	if got := f.get("tag/list?output=json"); got != tags {
+		t.Errorf("got %s", got)
+	}
+	// Another spelling of a folder is the same folder.
+	f.feed("http://c.example/", "Gamma", "etc/fetch/url=http://ann:secret@c.example/", "etc/categories=NEWS\nnews", "etc/view/alias=Mine")
+	if got := f.subscribed(); !strings.Contains(got, "Mine http://c.example/ [NEWS]") || !strings.Contains(got, "[NEWS, a/b]") {
+		t.Errorf("got %s", got)
+	}
+	if err := os.RemoveAll(filepath.Join(f.Path, "src")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(f.Path, "src"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.get("subscription/list"); got != `{"subscriptions":[]}` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestUnreadCount(t *testing.T) {
+	f := newFixture(t)
+	f.add(feedA, 100, "-")
+	f.add(feedA, 200, "S")
+	f.add(feedA, 300, "T")
+	f.add(feedA, 150, "F")
+	want := `{"max":2,"unreadcounts":[{"id":"feed/` + f.a + `","count":2,"newestItemTimestampUsec":"200000001"},` +
+		`{"id":"user/-/label/News","count":2,"newestItemTimestampUsec":"200000001"},{"id":"user/-/state/com.google/reading-list","count":2,"newestItemTimestampUsec":"200000001"}]}`
+	if got := f.get("unread-count?output=json"); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := f.get("unread-count?all=true"); strings.Count(got, `"count"`) != 5 || !strings.Contains(got, `"user/-/label/a/b","count":0,"newestItemTimestampUsec":"0"`) {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestEditSubscription(t *testing.T) {
+	const label = "user/-/label/"
+	for _, tc := range []struct {
+		form   []string
+		status int
+		want   string // "" for no change
+	}{
+		{[]string{"ac", "edit", "s", "A", "t", " New\nname "}, 200, beta + "\nNew name http://a.example/ [News]"},
+		{[]string{"ac", "edit", "s", "A", "t", "Alpha"}, 200, ""},
+		{[]string{"ac", "edit", "s", "A", "a", label + "x/y", "r", label + "news"}, 200, "Alpha http://a.example/ [x/y]\n" + beta},
+		{[]string{"ac", "edit", "s", "feed/" + feedA, "a", label + "NEWS"}, 200, ""},
+		{[]string{"ac", "edit", "s", "A", "r", label + "News"}, 200, "Alpha http://a.example/ []\n" + beta},
+		{[]string{"ac", "edit", "s", "A", "a", label + "x\ny"}, 400, ""},
+		{[]string{"ac", "edit", "s", "feed/unknown", "t", "x"}, 404, ""},
+		{[]string{"ac", "x", "s", "A"}, 400, ""},
+		{[]string{"ac", "edit"}, 400, ""},
+		{[]string{"ac", "edit", "s", label + "News"}, 400, ""},
+		{[]string{"ac", "unsubscribe", "s", "A", "T", "x", "i", "null"}, 200, beta},
+		{[]string{"ac", "unsubscribe", "s", "feed/" + feedB}, 200, alpha},
+		{[]string{"ac", "unsubscribe", "s", "feed/unknown"}, 404, ""},
+		{[]string{"ac", "subscribe", "s", "feed/http://c.example/rss", "t", "Gamma", "a", label + "News"}, 200, alpha + "\n" + beta + "\nGamma http://c.example/rss [News]"},
+		{[]string{"ac", "subscribe", "s", "feed/HTTP://C.example:80/rss#x"}, 200, alpha + "\n" + beta + "\nc.example http://c.example/rss []"},
+		{[]string{"ac", "subscribe", "s", "feed/" + feedA, "a", label + "more"}, 200, "Alpha http://a.example/ [News, more]\n" + beta},
+		{[]string{"ac", "subscribe", "s", "feed/exec:date"}, 400, ""},
+		{[]string{"ac", "subscribe", "s", "feed/file:/etc/passwd"}, 400, ""},
+		{[]string{"ac", "subscribe", "s", "feed/../../etc/passwd"}, 400, ""},
+		{[]string{"ac", "subscribe", "s", "feed/http://u:p@c.example/"}, 400, ""},
+		{[]string{"ac", "subscribe", "s", "feed/http://c.example/", "a", label + "x\ny"}, 400, ""},
+		{[]string{"ac", "subscribe", "s", "feed/http://127.0.0.1/"}, 403, ""},
+		{[]string{"ac", "subscribe", "s", "feed/http://localhost:631/"}, 403, ""},
+		{[]string{"ac", "subscribe", "s", "feed/http://[::1]/"}, 403, ""},
+		{[]string{"ac", "subscribe", "s", "feed/http://127.1/"}, 400, ""},
+		{[]string{"ac", "subscribe", "s", "feed/http://192.168.7.1/"}, 403, ""},
+		{[]string{"ac", "subscribe", "s", "feed/http://10.1.2.3/"}, 200, "10.1.2.3 http://10.1.2.3/ []\n" + alpha + "\n" + beta},
+	} {
+		f := newFixture(t, func(o *Options) { o.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
+		f.add(feedA, 100, "-")
+		form := slices.Clone(tc.form)
+		for i, s := range form {
+			if s == "A" {
+				form[i] = "feed/" + f.a
+			}
+		}
+		body := f.text(f.do("POST", api+"subscription/edit", values(form...)), tc.status)
+		if tc.status == 200 && body != "OK" {
+			t.Errorf("%q: %q", tc.form, body)
+		}
+		want := tc.want
+		if want == "" {
+			want = alpha + "\n" + beta
+		}
+		if got := f.subscribed(); got != want {
+			t.Errorf("%q: got\n%s\nwant\n%s", tc.form, got, want)
+		}
+		if f.flags() != "100:new" {
+			t.Errorf("%q: entries are %s", tc.form, f.flags())
+		}
+	}
+}
+
+// A feed that a client adds is due at once, and a fetcher refuses private addresses for it.
+func TestNewFeed(t *testing.T) {
+	f := newFixture(t, func(o *Options) { o.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
+	for url, origin := range map[string]string{"http://c.example/rss": "lektor-serve\n", "http://10.1.2.3/": ""} {
+		var answer greader.QuickAdd
+		if err := json.Unmarshal([]byte(f.text(f.do("POST", api+"subscription/quickadd?"+values("quickadd", url), values("quickadd", url)), 200)), &answer); err != nil {
+			t.Fatal(err)
+		}
+		hash := testdir.Hash(url)
+		if answer.Results != 1 || answer.StreamID != "feed/"+hash || answer.Query != url || answer.Name == "" {
+			t.Errorf("%s: got %+v", url, answer)
+		}
+		if got := f.file(hash, "etc/fetch/origin"); got != origin {
+			t.Errorf("%s: origin %q, want %q", url, got, origin)
+		}
+		if _, err := os.Stat(filepath.Join(f.Path, "etc/fetch/due", hash)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestQuickAdd(t *testing.T) {
+	f := newFixture(t)
+	for _, tc := range []struct{ query, want string }{
+		{feedA, "feed/" + f.a},
+		{"feed/" + feedA, "feed/" + f.a},
+		{"feed:" + feedA, "feed/" + f.a},
+		{"b.example/feed?x=1", "feed/" + f.b},
+		{"c.example:8080/x", "feed/" + testdir.Hash("https://c.example:8080/x")},
+		{"exec:date", ""}, {"exec:/bin/sh -c date", ""}, {"file:///etc/passwd", ""}, {"nonsense", ""}, {"http://a b.example/", ""}, {"javascript:a.b", ""}, {"http://127.0.0.1/", ""},
+	} {
+		before := f.subscribed()
+		var answer greader.QuickAdd
+		if err := json.Unmarshal([]byte(f.text(f.do("POST", api+"subscription/quickadd", values("quickadd", tc.query)), 200)), &answer); err != nil {
+			t.Fatal(err)
+		}
+		if answer.StreamID != tc.want || (answer.Results == 1) != (tc.want != "") || (answer.Error == "") != (tc.want != "") {
+			t.Errorf("%s: got %+v, want %s", tc.query, answer, tc.want)
+		}
+		if tc.want == "" && f.subscribed() != before {
+			t.Errorf("%s: got %s", tc.query, f.subscribed())
+		}
+	}
+	f.text(f.do("POST", api+"subscription/quickadd", ""), 400)
+}
+
+func TestFolders(t *testing.T) {
+	const label = "user/-/label/"
+	for _, tc := range []struct {
+		path   string
+		form   []string
+		status int
+		want   string
+	}{
+		{"rename-tag", []string{"s", label + "news", "dest", label + "World"}, 200, "Alpha http://a.example/ [World]\nBeta https://b.example/feed?x=1 [a/b, World]"},
+		{"rename-tag", []string{"t", "a/b", "dest", label + "News"}, 200, alpha + "\nBeta https://b.example/feed?x=1 [News]"},
+		{"rename-tag", []string{"s", label + "a", "dest", label + "World"}, 404, ""},
+		{"rename-tag", []string{"s", label + "News"}, 400, ""},
+		{"rename-tag", []string{"s", label + "News", "dest", read}, 400, ""},
+		{"rename-tag", []string{"s", read, "dest", label + "World"}, 400, ""},
+		{"rename-tag", []string{"s", label + "News", "dest", label + "a\nb"}, 400, ""},
+		{"disable-tag", []string{"s", label + "News"}, 200, "Alpha http://a.example/ []\nBeta https://b.example/feed?x=1 [a/b]"},
+		{"disable-tag", []string{"s", label + "unknown"}, 404, ""},
+		{"disable-tag", []string{"s", label + "flag-x"}, 200, ""},
+		{"disable-tag", nil, 400, ""},
+	} {
+		f := newFixture(t)
+		f.add(feedA, 100, "Sx")
+		f.text(f.do("POST", api+tc.path, values(tc.form...)), tc.status)
+		want := tc.want
+		if want == "" {
+			want = alpha + "\n" + beta
+		}
+		if got := f.subscribed(); got != want {
+			t.Errorf("%s %q: got\n%s\nwant\n%s", tc.path, tc.form, got, want)
+		}
+		flags := "100:Sx"
+		if slices.Contains(tc.form, label+"flag-x") {
+			flags = "100:S"
+		}
+		if got := f.flags(); got != flags {
+			t.Errorf("%s %q: entries are %s", tc.path, tc.form, got)
+		}
+	}
+}
+
+// Feeds of another fetcher can be read, and not changed.
+func TestForeignFeed(t *testing.T) {
+	f := newFixture(t)
+	hash := f.feed("http://foreign.example/", "Foreign")
+	const foreign = "Foreign http://foreign.example/ []"
+	for _, form := range [][]string{{"ac", "unsubscribe"}, {"ac", "edit", "t", "x"}, {"ac", "edit", "a", "user/-/label/x"}} {
+		f.text(f.do("POST", api+"subscription/edit", values(append(form, "s", "feed/"+hash)...)), 400)
+	}
+	if got := f.subscribed(); !strings.Contains(got, foreign) {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestOPML(t *testing.T) {
+	f := newFixture(t)
+	list := f.get("subscription/export")
+	doc, err := opml.Parse([]byte(list))
+	if err != nil || len(doc.Feeds()) != 2 {
+		t.Fatalf("%s: %v", list, err)
+	}
+	other := newFixture(t)
+	for _, hash := range []string{other.a, other.b} {
+		if err := os.RemoveAll(filepath.Join(other.Path, "src", hash)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bad := `<outline xmlUrl="exec:date"/><outline xmlUrl="http://127.0.0.1/"/><outline xmlUrl="http://u:p@c.example/"/></body>`
+	list = strings.Replace(list, "</body>", bad, 1)
+	if got := other.text(other.do("POST", api+"subscription/import", list, "Content-Type", "text/xml; charset=utf-8"), 200); got != "OK" {
+		t.Errorf("got %s", got)
+	}
+	if got, want := other.subscribed(), alpha+"\n"+beta; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if !strings.Contains(other.log.String(), "3 feeds were left out") {
+		t.Errorf("logged: %s", &other.log)
+	}
+	for _, hash := range []string{other.a, other.b} {
+		if _, err := os.Stat(filepath.Join(other.Path, "etc/fetch/due", hash)); err != nil {
+			t.Error(err)
+		}
+	}
+	other.text(other.do("POST", api+"subscription/import", "not a list", "Content-Type", "text/xml"), 400)
+}
+
+// An edit of a feed that is being fetched waits, and is refused in the end.
+func TestBusy(t *testing.T) {
+	waits := 0
+	var release func()
+	f := newFixture(t, func(o *Options) {
+		o.Sleep = func(context.Context, time.Duration) error {
+			if waits++; waits == 3 {
+				release()
+			}
+			return nil
+		}
+	})
+	d, err := lektordir.Open(f.Path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := feedstate.NewWriter(d, commit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	held, err := w.Begin(f.a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release = func() { held.Close() }
+	f.post("subscription/edit", "ac", "edit", "s", "feed/"+f.a, "t", "New")
+	if waits != 3 {
+		t.Errorf("%d waits, want 3", waits)
+	}
+	if held, err = w.Begin(f.a); err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	for _, form := range []string{"ac=edit&t=x&s=feed/" + f.a, "ac=unsubscribe&s=feed/" + f.a} {
+		f.text(f.do("POST", api+"subscription/edit", form), 409)
+	}
+	if got := f.subscribed(); !strings.HasPrefix(got, "Beta") || !strings.Contains(got, "New http://a.example/ [News]") {
+		t.Errorf("got %s", got)
+	}
+	if err := notBusy(errors.Join(&commit.BusyError{}, errors.New("disk full"))); err == nil || !strings.Contains(err.Error(), "disk full") {
+		t.Errorf("got %v", err)
+	}
+}

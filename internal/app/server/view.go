@@ -1,0 +1,156 @@
+package server
+
+import (
+	"slices"
+
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// view is the lektor-dir of a user during one request.
+type view struct {
+	*snapshot
+	dir   *lektordir.Dir
+	store *entrystore.Store
+}
+
+// look returns the lektor-dir of the user as it is now.
+func (c *call) look() (*view, error) {
+	s, err := c.lib.snapshot(c.r.Context())
+	if err != nil {
+		return nil, err
+	}
+	return &view{s, c.lib.dir, entrystore.New(c.lib.dir, c.now(), c.s)}, nil
+}
+
+// pick returns the entries of a list.
+func (v *view) pick(l greader.List) page {
+	wanted := v.selects(l)
+	from, before := v.position(l.From), len(v.entries)
+	if l.Before != 0 {
+		before = v.position(l.Before)
+	}
+	var p page
+	if from >= before {
+		return p
+	}
+	within := v.entries[from:before]
+	for i := range within {
+		e := &within[i]
+		if !l.Oldest {
+			e = &within[len(within)-1-i]
+		}
+		if e.ref.Trashed() || !wanted(e.ref) {
+			continue
+		}
+		if len(p.entries) == l.Count {
+			p.next = p.entries[len(p.entries)-1].id
+			break
+		}
+		p.entries = append(p.entries, *e)
+	}
+	return p
+}
+
+// selects returns a function that reports whether a list has an entry.
+func (v *view) selects(l greader.List) func(*lektordir.Ref) bool {
+	in, some, none := v.has(l.Stream), v.hasAny(l.Include), v.hasAny(l.Exclude)
+	return func(r *lektordir.Ref) bool {
+		return in(r) && (len(l.Include) == 0 || some(r)) && !none(r)
+	}
+}
+
+// hasAny returns a function that reports whether an entry is in one of several streams.
+func (v *view) hasAny(list []greader.Stream) func(*lektordir.Ref) bool {
+	var all []func(*lektordir.Ref) bool
+	for _, s := range list {
+		all = append(all, v.has(s))
+	}
+	return func(r *lektordir.Ref) bool {
+		return slices.ContainsFunc(all, func(f func(*lektordir.Ref) bool) bool { return f(r) })
+	}
+}
+
+// has returns a function that reports whether an entry is in a stream. A stream that the server
+// does not know is empty.
+func (v *view) has(s greader.Stream) func(*lektordir.Ref) bool {
+	switch s.Kind {
+	case greader.Feed:
+		hash := v.feedOf(s.Name)
+		return func(r *lektordir.Ref) bool { return r.Feed == hash }
+	case greader.Label:
+		hashes := v.feedsIn(s.Name)
+		if flag := greader.FlagOf(s.Name); flag != 0 && len(hashes) == 0 {
+			return func(r *lektordir.Ref) bool { return r.HasFlag(flag) }
+		}
+		return func(r *lektordir.Ref) bool { return hashes[r.Feed] }
+	}
+	switch s.Name {
+	case greader.ReadingList:
+		return func(*lektordir.Ref) bool { return true }
+	case greader.Read:
+		return func(r *lektordir.Ref) bool { return !r.Unread() }
+	case greader.KeptUnread:
+		return func(r *lektordir.Ref) bool { return r.Unread() }
+	case greader.Starred:
+		return func(r *lektordir.Ref) bool { return r.HasFlag('F') }
+	}
+	return func(*lektordir.Ref) bool { return false }
+}
+
+// feedOf returns the hash of a feed that a client names by its hash or a URL, "" if there is none.
+func (v *view) feedOf(name string) string {
+	for _, hash := range []string{name, lektordir.FeedHash(lektordir.NormalizeID(name))} {
+		if _, ok := slices.BinarySearch(v.feeds, hash); ok {
+			return hash
+		}
+	}
+	byURL := feedstate.ByURL(v.dir)
+	if hash := byURL[name]; hash != "" {
+		return hash
+	}
+	for url, hash := range byURL {
+		if feedurl.Public(url) == name { // clients know it without the password
+			return hash
+		}
+	}
+	return ""
+}
+
+// feedsIn returns the hashes of the feeds in a folder. Feeds in the folders below are not among
+// them, because clients show these as folders of their own.
+func (v *view) feedsIn(folder string) map[string]bool {
+	key, found := folderKey(folder), map[string]bool{}
+	for _, hash := range v.feeds {
+		if slices.ContainsFunc(v.store.Folders(hash), func(f string) bool { return folderKey(f) == key }) {
+			found[hash] = true
+		}
+	}
+	return found
+}
+
+// folderKey returns a text that is equal for all spellings of a folder.
+func folderKey(folder string) string {
+	path := entrystore.FolderPath(folder)
+	if len(path) == 0 {
+		return ""
+	}
+	return path[len(path)-1].Key
+}
+
+// folderNames returns the names of all folders by key: of several spellings the first one.
+func (v *view) folderNames() map[string]string {
+	names := map[string]string{}
+	for _, hash := range v.feeds {
+		for _, folder := range v.store.Folders(hash) {
+			key := folderKey(folder)
+			if old, ok := names[key]; key != "" && (!ok || folder < old) {
+				names[key] = folder
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,87 @@
+// Package greader implements the messages of the Google Reader API in the form that clients use
+// today: ids, names of streams, parameters, paths, and answers as JSON, XML and Atom. It touches
+// neither disk nor network.
+package greader
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/entryname"
+)
+
+// ID is the id of an item. It is positive and less than 2⁶⁰, so that no client reads it as a
+// negative number, and all 16-digit hexadecimal forms begin with 0.
+type ID uint64
+
+// Bits of an ID below the seconds of the delivery: microseconds, and a part of the identity.
+const (
+	secondBits = 28
+	microBits  = 20
+	byteBits   = secondBits - microBits
+	maxID      = 1<<60 - 1
+)
+
+// longPrefix begins the long form of an id.
+const longPrefix = "tag:google.com,2005:reader/item/"
+
+// IDOf returns the id of an entry by its unique name alone: the seconds of the delivery times
+// 2²⁸, the microseconds times 2⁸, and the last 8 bits of the identity. So ids rise in the order
+// of delivery, and stay when an entry is moved. The lower 28 bits of a name in another form are a
+// hash of the name. Two entries that were delivered in the same microsecond may have the same id.
+func IDOf(unique string) ID {
+	seconds := min(max(entryname.Delivered(unique).Unix(), 0), 1<<32-1)
+	var low uint64
+	if p, ok := entryname.Split(unique); ok {
+		b, _ := strconv.ParseUint(p.Identity[len(p.Identity)-byteBits/4:], 16, byteBits)
+		low = uint64(min(p.Micros, 1<<microBits-1))<<byteBits | b
+	} else {
+		low = hash(unique) & (1<<secondBits - 1)
+	}
+	return max(ID(uint64(seconds)<<secondBits|low), 1)
+}
+
+// hash returns the FNV-1a hash of a text.
+func hash(s string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return h
+}
+
+// FirstOf returns the lowest id of entries that were delivered in a second of Unix time, or later.
+func FirstOf(seconds int64) ID {
+	return ID(min(max(seconds, 0), 1<<32)) << secondBits
+}
+
+// ParseID reads an id in any of the forms that clients send: long, with or without leading
+// zeros; 16 hexadecimal digits; or decimal.
+func ParseID(s string) (ID, bool) {
+	s = strings.TrimSpace(s)
+	var n uint64
+	var err error
+	if digits, long := strings.CutPrefix(s, longPrefix); long {
+		n, err = parseHex(digits)
+	} else if len(s) == 16 && (s[0] == '0' || s[0] > '9') {
+		n, err = parseHex(s)
+	} else if n, err = strconv.ParseUint(s, 10, 64); err != nil && len(s) == 16 {
+		n, err = parseHex(s)
+	}
+	return ID(n), err == nil && n > 0 && n <= maxID
+}
+
+// parseHex parses 1 to 16 hexadecimal digits.
+func parseHex(digits string) (uint64, error) {
+	if len(digits) > 16 {
+		return 0, strconv.ErrRange
+	}
+	return strconv.ParseUint(digits, 16, 64)
+}
+
+// Short returns the decimal form of an id.
+func (id ID) Short() string { return strconv.FormatUint(uint64(id), 10) }
+
+// Long returns the long form of an id.
+func (id ID) Long() string { return fmt.Sprintf("%s%016x", longPrefix, uint64(id)) }
