@@ -85,7 +85,7 @@ func TestPingOfAFeedThatFailsIsRetried(t *testing.T) {
 							t.Errorf("the log lacks %q:\n%s", want, log)
 						}
 					}
-					if strings.Contains(string(log), "tried again later") {
+					if strings.Contains(string(log), "repeated later") {
 						t.Errorf("the log has the text of a temporary error, which is for readers of a feed:\n%s", log)
 					}
 					// The next ping begins a new ladder.
