@@ -12,6 +12,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/errlist"
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
@@ -105,8 +106,14 @@ func refuses(url string, allow []netip.Prefix) (from string, err error) {
 // subscribe subscribes to a feed, or adds it to folders if it is subscribed to. It leaves a due
 // marker, so that a fetcher fetches a new feed at once.
 func (e *editor) subscribe(url, title string, folders []string) (hash string, err error) {
+	if entryname.IsFeedHash(url) {
+		url = cmp.Or(feedstate.PublicURL(e.dir, e.feedOf(url)), url)
+	}
 	url = feedstate.FeedURL(url)
 	if hash = e.feedOf(url); hash != "" && feedstate.Subscribed(e.dir, hash) {
+		if feedstate.Checked(e.dir, hash).IsZero() {
+			e.due(hash) // an earlier request may have been interrupted before that
+		}
 		return hash, e.change(hash, title, folders, nil)
 	}
 	from, err := refuses(url, e.allow)
@@ -234,8 +241,6 @@ func (c *call) editSubscription() error {
 			}
 			var err error
 			switch {
-			case action == "subscribe" && hash != "":
-				err = e.change(hash, title, add, remove)
 			case action == "subscribe":
 				_, err = e.subscribe(s.Name, title, add)
 			case action == "unsubscribe":

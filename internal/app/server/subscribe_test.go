@@ -254,7 +254,7 @@ func TestForeignFeed(t *testing.T) {
 	if got := f.get("subscription/list"); strings.Count(got, `"id":"feed/`) != 4 || !strings.Contains(got, `"title":"Disk","categories":[],"url":"urn:sha1:`+put) {
 		t.Errorf("got %s", got)
 	}
-	for _, form := range [][]string{{"ac", "edit", "t", "x"}, {"ac", "edit", "a", "user/-/label/x"}} {
+	for _, form := range [][]string{{"ac", "edit", "t", "x"}, {"ac", "edit", "a", "user/-/label/x"}, {"ac", "subscribe"}} {
 		f.text(f.do("POST", api+"subscription/edit", values(append(form, "s", "feed/"+foreign)...)), 400)
 	}
 	f.post("subscription/edit", "ac", "unsubscribe", "s", "feed/"+foreign)
@@ -266,6 +266,26 @@ func TestForeignFeed(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	f.post("edit-tag", "i", greader.IDOf(testdir.Unique(200, 200)).Long(), "a", read)
+}
+
+// A repeated subscription leaves a due marker if the feed was never fetched: the server may have
+// been killed before it left one.
+func TestSubscribeAgain(t *testing.T) {
+	f := newFixture(t)
+	due := filepath.Join(f.Path, "etc/fetch/due", f.a)
+	for _, s := range []string{feedA, f.a} {
+		f.post("subscription/edit", "ac", "subscribe", "s", "feed/"+s)
+		if err := os.Remove(due); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(f.Path, "src", f.a, "etc/fetch/checked"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	f.post("subscription/edit", "ac", "subscribe", "s", "feed/"+feedA)
+	if _, err := os.Stat(due); err == nil {
+		t.Error("a feed that was fetched is due")
+	}
 }
 
 // No answer shows a password or a command of a feed.
