@@ -87,7 +87,7 @@ func malformed(r *rand.Rand, auth string) string {
 		"/reader/api/0/" + value(), "/" + value(), "/accounts/ClientLogin", "/reader/api/0/../../../secret", "/api/greader.php/../../secret", "/%2e%2e/%2e%2e/secret", "//", "/reader/api/0//stream//items//ids", "/reader/api/0/token",
 		"/reader/api/0/subscription/import", "/reader/api/0/subscription/export", "/reader/api/0/unread-count", "/reader/api/0/user-info", "*", "", "reader", "http://elsewhere.example/reader/api/0/token",
 	})
-	path = strings.Map(func(c rune) rune { // what would end the request line
+	path = strings.Map(func(c rune) rune { // a blank would end the target
 		if c <= ' ' {
 			return 'x'
 		}
@@ -164,8 +164,7 @@ func TestHostileRequests(t *testing.T) {
 	unchanged()
 }
 
-// TestHostileNames: titles and folders that a client gives stay one line in their file, and
-// within the feed.
+// TestHostileNames: titles and folders of clients stay one line in their file, and within the feed.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	c, _ := world(t)

@@ -65,9 +65,6 @@ func (s *said) String() string {
 func serveDir(t testing.TB, dir string, args ...string) *service {
 	t.Helper()
 	s := &service{t: t, bin: testdir.Bin(t), dir: dir, state: filepath.Join(t.TempDir(), "state"), args: args}
-	if _, err := os.Stat(filepath.Join(s.bin, "lektor-serve")); err != nil {
-		t.Skip("there is no lektor-serve yet")
-	}
 	s.addUser(user, password, dir)
 	s.start()
 	s.auth = s.login(user, password)
@@ -83,7 +80,7 @@ func (s *service) run(stdin, program string, args ...string) string {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		s.t.Fatalf("%s %q: %v\n%s", program, args, err, stderr.String())
+		s.t.Fatalf("%s %q: %v\n%s%s", program, args, err, stderr.String(), out)
 	}
 	return string(out)
 }
