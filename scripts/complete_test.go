@@ -13,13 +13,13 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// Titles that would do something if a shell read them.
+// These titles would have an effect if a shell expanded them.
 const (
 	hostileTitle  = "x$(touch ran)`touch ran`;touch ran&|<>*?[a]{b,c}~!#%\\ 'q' \"d\""
 	controlsTitle = "y\x1b[2J\u202e\u2028z"
 )
 
-// completions is a lektor-dir with names to complete.
+// completions returns a lektor-dir with names to complete.
 func completions(t *testing.T) string {
 	t.Helper()
 	d := testdir.New(t)
@@ -45,15 +45,15 @@ func completions(t *testing.T) string {
 	return d.Path
 }
 
-// prompt is a person at a shell who presses the tab key.
+// prompt is a shell on a terminal, with a user who presses the tab key.
 type prompt struct {
 	*terminal.Terminal
 	t   *testing.T
 	dir string
 }
 
-// newPrompt starts a shell, by args, that has the completion of a file and the function
-// args, which writes its arguments to $OUT.
+// newPrompt starts a shell with arguments. The shell has the completion from a file, and a
+// function args, which writes its arguments to $OUT.
 func newPrompt(t *testing.T, shell, rc, file string, args ...string) *prompt {
 	t.Helper()
 	path, err := exec.LookPath(shell)
@@ -91,7 +91,7 @@ func newPrompt(t *testing.T, shell, rc, file string, args ...string) *prompt {
 	return p
 }
 
-// args returns the arguments that a line has, typed with a tab wherever it has one.
+// args types a line, with tabs as it has them, and returns the arguments of the completed line.
 func (p *prompt) args(line string) []string {
 	p.t.Helper()
 	out := filepath.Join(p.dir, "out")
@@ -108,7 +108,7 @@ func (p *prompt) args(line string) []string {
 	}
 }
 
-// want types a line, and compares what came of it.
+// want types a line, and compares the arguments.
 func (p *prompt) want(line string, words ...string) {
 	p.t.Helper()
 	if got := p.args(line); !slices.Equal(got, words) {
@@ -119,7 +119,7 @@ func (p *prompt) want(line string, words ...string) {
 	}
 }
 
-// words are lines with tabs that all shells complete alike.
+// words types lines that all shells complete alike.
 func (p *prompt) words() {
 	p.t.Helper()
 	p.want("lektor-fetch imp\t", "lektor-fetch", "import")

@@ -11,9 +11,10 @@ import (
 	"testing"
 )
 
-// The source archive is all files of the checkout, and builds without git. It makes itself
-// and the Debian package again, byte for byte, in another place, with another umask. The
-// package is installed, used and removed in a root of its own, and no lektor-dir changes.
+// TestDist: the source archive has all files of the checkout, and builds without git. Another
+// build, in another place and with another umask, makes the same archive and Debian package. The
+// package is installed, used and removed below a root directory of its own, and no lektor-dir
+// changes.
 func TestDist(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds all programs")
@@ -103,7 +104,7 @@ func TestDist(t *testing.T) {
 		}
 	}
 	before := tree(t, home)
-	dpkg("--install", paths[1]) // once more
+	dpkg("--install", paths[1]) // a second time
 	dpkg("--purge", "lektor")
 	if got := tree(t, home); !maps.Equal(got, before) {
 		t.Errorf("the home directory changed\nfrom %q\nto   %q", before, got)

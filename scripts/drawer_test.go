@@ -16,9 +16,9 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// drawerFiles are the files of a feed's drawer, $ for its hash, and those of the
-// whole lektor-dir that concern one. The files of a row are read one after the other,
-// whatever is found in them, and so are tried together.
+// drawerFiles are the files that hold the state of a feed, with $ for its hash, and the files of
+// the whole lektor-dir that concern feeds. The files of a row are always read one after the
+// other, and are tested together.
 var drawerFiles = []string{
 	"src/$/id", "src/$/name src/$/etc/link src/$/etc/generator src/$/etc/categories src/$/etc/view/alias",
 	"src/$/etc/fetch/url", "src/$/etc/fetch/interval", "src/$/etc/fetch/on-update", "src/$/etc/fetch/headers", "src/$/etc/fetch/filter src/$/etc/fetch/private",
@@ -31,8 +31,8 @@ var drawerFiles = []string{
 	"etc/fetch/due/$ etc/fetch/taken/$", "etc/fetch/opml",
 }
 
-// plants are what lies in the place of such a file. Reading a pipe waits for a
-// writer; a file with a hole of 1 GB takes no room on the disk.
+// plants are objects to put in the place of such a file. To read the pipe would wait for a
+// writer. A file with a hole of 1 GB takes no space on the disk.
 var plants = map[string]func(path string) error{
 	"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o666) },
 	"directory": func(path string) error { return os.Mkdir(path, 0o777) },
@@ -45,9 +45,8 @@ var plants = map[string]func(path string) error{
 	},
 }
 
-// Whatever lies in the place of a file of a feed's drawer, no command waits for it
-// or reads it all, and none crashes. The tests of the commands check what becomes of the
-// feed.
+// TestDrawerHangsNothing: whatever is in the place of a file of a feed's state, no command waits
+// for it, reads all of it, or crashes. The tests of the commands check the effect on the feed.
 func TestDrawerHangsNothing(t *testing.T) {
 	bin := build(t)
 	s, err := server.New("127.0.0.1")
@@ -67,8 +66,8 @@ func TestDrawerHangsNothing(t *testing.T) {
 	if err := os.WriteFile(list, []byte(`<opml version="2.0"><body><outline xmlUrl="`+url+`" category="x"/></body></opml>`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	// run returns what a command printed; it fails the test when the command waits,
-	// crashes or takes as much memory as if it had read the file.
+	// run returns the output of a command. It fails the test if the command waits, crashes, or
+	// takes as much memory as the file is large.
 	run := func(t *testing.T, dir string, args ...string) string {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// An expired entry does not come back: neither by the next fetch, nor when it has changed
-// since, nor by a recovery. Unread and flagged entries never expire.
+// TestExpiredStaysAway: an expired entry is not delivered again by the next fetch, after a change
+// of the entry, or by a recovery. Unread and flagged entries never expire.
 func TestExpiredStaysAway(t *testing.T) {
 	bin := build(t)
 	dir := filepath.Join(t.TempDir(), "feeds")

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The fields of an entry in a document reach the directory, and leave it again by
-// publish.
+// TestFieldsReachTheDirectoryAndPublish: the fields of an entry in a document are in the
+// directory, and in the published feed.
 func TestFieldsReachTheDirectoryAndPublish(t *testing.T) {
 	const doc = `<?xml version="1.0"?>
 <feed xmlns="http://www.w3.org/2005/Atom" xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd" xmlns:media="http://search.yahoo.com/mrss/" xml:lang="de">
@@ -60,7 +60,7 @@ func TestFieldsReachTheDirectoryAndPublish(t *testing.T) {
 	if got := run("", view, "ls", "-o", "{{.image}} {{.language}} {{.contributors}} {{.source}} {{.duration}} {{.episode}} {{.season}}"); got != "https://a.example/i.png fr-CA [Cy <cy@a.example> Di] Other 3723 7 2\n" {
 		t.Errorf("ls: %q", got)
 	}
-	// Read by encoding/xml, which knows nothing of ours.
+	// encoding/xml, which shares no code with lektor, reads the feed.
 	var published struct {
 		Entries []struct {
 			Lang         string   `xml:"http://www.w3.org/XML/1998/namespace lang,attr"`

@@ -8,7 +8,7 @@ import (
 
 func TestMain(m *testing.M) { testdir.Main(m) }
 
-// build returns the directory of the programs, in tests where dir is that of entries.
+// build returns the directory of the programs. In some tests, dir is the name of a lektor-dir.
 func build(t testing.TB) string {
 	t.Helper()
 	return testdir.Bin(t)

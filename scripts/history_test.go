@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// historian has the lektor-dirs of a publisher and of a subscriber, and between them a
-// server that counts requests.
+// historian has the lektor-dirs of a publisher and of a subscriber, and a server between them
+// that counts requests.
 type historian struct {
 	t        *testing.T
 	bin, www string
@@ -61,7 +61,7 @@ func (h *historian) asked() []string {
 	return out
 }
 
-// fields are what an entry must keep on its way, by its id.
+// fields returns the fields that an entry must keep, by its id.
 func (h *historian) fields(dir string) map[string]string {
 	h.t.Helper()
 	out := map[string]string{}
@@ -91,12 +91,11 @@ func (h *historian) equal(publisher, subscriber string) {
 	}
 }
 
-// begun is the date of entry 0. Entry 1000 is of now, so that entries after the first 1000
-// are new, as in real feeds. Entries are minutes apart, so that the duration of the tests
-// does not matter.
+// begun is the date of entry 0. Entry 1000 is dated now, so entries after the first 1000 are new,
+// as in real feeds. Entries are minutes apart, so the duration of the tests has no effect.
 var begun = time.Now().Add(-1000 * time.Minute)
 
-// document is a feed of entries, from one number to another.
+// document returns a feed with the entries of a range of numbers.
 func document(from, to int) string {
 	var b strings.Builder
 	b.WriteString(`<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:feed</id><title>Origin</title><updated>2020-01-01T00:00:00Z</updated>`)
@@ -109,9 +108,9 @@ func document(from, to int) string {
 	return b.String()
 }
 
-// lektor-fetch reconstructs a feed that lektor-view publishes with archives: the same
-// entries, with one request for each document; and later with one in all, if it has not
-// missed an archive.
+// TestPublishedHistory: lektor-fetch reconstructs a feed that lektor-view publishes with
+// archives. It gets the same entries, with one request for each document. Later it makes one
+// request in all, unless it has missed an archive.
 func TestPublishedHistory(t *testing.T) {
 	h := newHistorian(t)
 	root := t.TempDir()
@@ -136,7 +135,7 @@ func TestPublishedHistory(t *testing.T) {
 		t.Errorf("%d requests for 20 documents", n)
 	}
 	h.equal(publisher, subscriber)
-	// A later request gets the same.
+	// A subscription that asks for the history later gets the same entries.
 	h.command(plain, "", "lektor-fetch", "--gap", "0", "add", "--as-is", url)
 	if asked := h.asked(); len(asked) != 1 {
 		t.Errorf("asked for %q", asked)
@@ -147,7 +146,7 @@ func TestPublishedHistory(t *testing.T) {
 	}
 	h.equal(publisher, plain)
 
-	// Ten more, and one that changed: no archive is touched.
+	// Ten entries are added, and one changes: no archive is written.
 	type file struct {
 		text string
 		when time.Time
@@ -192,14 +191,14 @@ func TestPublishedHistory(t *testing.T) {
 		}
 	}
 
-	// So many entries more that there is another archive, and only that is fetched.
+	// With many more entries, there is another archive, and only that one is fetched.
 	h.command(publisher, document(1010, 1100), "lektor-fetch", "deliver", "--id", "http://x.example/feed")
 	publish()
 	titles := h.command(subscriber, "", "lektor-fetch", "--gap", "0", "update", "-o", "title", url)
 	if n := strings.Count(titles, "\n"); n != 90 {
 		t.Errorf("the subscriber gets %d entries", n)
 	}
-	if asked := h.asked(); len(asked) != 3 { // 60 and 90 are two archives and 50
+	if asked := h.asked(); len(asked) != 3 { // 60 and 90 entries are two archives, and 50 entries
 		t.Errorf("asked for %q", asked)
 	}
 }

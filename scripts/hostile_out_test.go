@@ -20,9 +20,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-// These tests show hostile entries outside of pages and screens: in mail of a maildir, in
-// records, in arguments and environment of commands, in names of files, in the words of a
-// shell, and in the sample scripts.
+// These tests pass hostile entries to output other than pages and screens: mail, records,
+// arguments and environment of commands, file names, completions, and the sample scripts.
 
 // hostileMaildir reads each message of a maildir.
 func hostileMaildir(t *testing.T, canary string, command func(...string) []byte, entries int) {
@@ -51,7 +50,7 @@ func hostileMaildir(t *testing.T, canary string, command func(...string) []byte,
 	}
 }
 
-// hostileRecords checks records, after another decoder than ours has read them.
+// hostileRecords checks records with another decoder than ours.
 func hostileRecords(t *testing.T, command func(...string) []byte, entries int) {
 	for _, args := range [][]string{
 		{"lektor-view", "ls", "-o", "json"}, {"lektor-view", "ls", "-a", "-o", "{{. | json}}"},
@@ -72,7 +71,7 @@ func hostileRecords(t *testing.T, command func(...string) []byte, entries int) {
 			t.Errorf("%s: %d records", what, n)
 		}
 	}
-	// A field is one field, whatever is in it, and a line one line.
+	// Any field is one field, and any record is one line.
 	fields := "title,feed,author,url,id,categories,enclosures,folder,image,source,summary,content,comments,contributors,language"
 	out := string(command("lektor-view", "ls", "-o", fields))
 	if n := strings.Count(out, "\n"); n != entries {
@@ -98,7 +97,7 @@ func hostileRecords(t *testing.T, command func(...string) []byte, entries int) {
 	}
 }
 
-// everyText calls f for each text of a value of JSON, names too.
+// everyText calls f for each string in a value of JSON, including names.
 func everyText(value any, f func(string)) {
 	switch v := value.(type) {
 	case string:
@@ -115,10 +114,10 @@ func everyText(value any, f func(string)) {
 	}
 }
 
-// hostileRun has follow run a command for each entry, and checks that the arguments of the
-// command are no options, and that its variables have one line.
+// hostileRun lets follow run a command for each entry. It checks that the arguments of the
+// command are not options, and that its variables have one line.
 func hostileRun(t *testing.T, dir string, entries int) {
-	// The end of the output of a command: no text of a stranger has it in an argument.
+	// This marks the end of the output of a command; no untrusted text contains it.
 	const end = "\x01end"
 	cmd := exec.Command(filepath.Join(build(t), "lektor-view"), "follow", "-n", fmt.Sprint(entries), "--run",
 		"sh", "-c", `printf '%s\000' "$@" "$LEKTOR_TITLE" "$LEKTOR_URL" "$LEKTOR_FEED" "$LEKTOR_FEEDID" "$LEKTOR_AUTHOR" "$LEKTOR_ID" "$LEKTOR_CATEGORIES" "$LEKTOR_ENCLOSURE" "$(printf '\001end')"`,
@@ -166,8 +165,8 @@ func hostileRun(t *testing.T, dir string, entries int) {
 	harmless(t, "output of follow", said.String())
 }
 
-// Hostile titles, names of feeds and types, and the names of the files that save makes
-// of them: all below the directory, of one place each, and such as any program takes.
+// TestHostileFileNames: save makes file names of hostile titles, feed names and types. All files
+// are below the directory, and every program accepts their names.
 func TestHostileFileNames(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Disposition", `attachment; filename="../../owned.sh"`)
@@ -245,7 +244,7 @@ func TestHostileFileNames(t *testing.T) {
 	}
 }
 
-// hostileWords asks for the words that a shell is offered.
+// hostileWords checks the completions for a shell.
 func hostileWords(t *testing.T, command func(...string) []byte) {
 	for _, program := range []string{"lektor-view", "lektor-fetch"} {
 		for _, words := range [][]string{{"ls", "feed:"}, {"ls", "author:"}, {"count", ""}, {"set", ""}, {"update", ""}, {"show", ""}} {
@@ -256,11 +255,11 @@ func hostileWords(t *testing.T, command func(...string) []byte) {
 	}
 }
 
-// hostileScripts runs the samples that leave entries where they are.
+// hostileScripts runs the samples that do not move entries.
 func hostileScripts(t *testing.T, dir string, entries int) {
 	k := &desk{t: t, home: t.TempDir(), dir: dir}
 	for name, script := range map[string]string{
-		// It is given a list, and previews each line as the real one would.
+		// The stand-in gets a list, and previews each line like fzf.
 		"fzf":         `cat >"$HOME/list"; cut -f 1 "$HOME/list" | head -n 20 | while read -r path; do lektor-view show --no-pager "$path"; done >"$HOME/shown"; exit 130`,
 		"notify-send": `printf '%s\000' "$@" >>"$HOME/notified"; printf '\001\000' >>"$HOME/notified"`,
 	} {
@@ -301,7 +300,7 @@ func hostileScripts(t *testing.T, dir string, entries int) {
 		}
 	}
 
-	// A page and a log are written by strangers, too.
+	// Pages and logs are untrusted, too.
 	var page strings.Builder
 	for _, e := range hostileEntries() {
 		fmt.Fprintf(&page, "<a href=\"%s\">%s</a>\n%s\n<a href='/news/%s'>x</a>\n", e.url, e.title, e.content, strings.ReplaceAll(e.title, "'", ""))
@@ -333,11 +332,12 @@ func hostileViewer(t *testing.T, dir string) {
 	if strings.Count(digest, "In feed ") < 2 || len(glob(t, dir, "new/*/*")) > 0 {
 		t.Errorf("lektor-digest: %.500q", digest)
 	}
-	// No byte of what is no UTF-8 at all is anything to a terminal that reads UTF-8.
+	// A terminal that reads UTF-8 ignores invalid bytes.
 	harmless(t, "lektor-digest", strings.ToValidUTF8(digest, "?"))
 }
 
-// Taking something out of a text may not join its neighbours to another such thing.
+// TestDigestTakesOutWhatItPutsTogether: after a sequence is removed, the characters around it
+// must not form another one.
 func TestDigestTakesOutWhatItPutsTogether(t *testing.T) {
 	shells(t, func(t *testing.T, sh string) {
 		dir := t.TempDir()

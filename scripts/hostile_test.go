@@ -31,14 +31,14 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/terminal"
 )
 
-// nasty is an entry as a stranger writes it. CANARY stands for a server that no program
-// may ask for anything.
+// nasty is an entry of an attacker. CANARY stands for a server to which no program may make a
+// request.
 type nasty struct{ title, content, url, author, attachment, tag string }
 
-// escapes are texts on which a terminal acts.
+// escapes are texts that have an effect on a terminal.
 const escapes = "\x1b]0;owned\x07\x1b[2J\x1b[1;1Howned\x1b[31m\u009b31m\x9b2J\x1b]52;c;b3duZWQ=\x07\x1bP0;1;0q#0!10~\x1b\\\x1b[?1049l\x1b[?1000h\x1bc\x0e\x00\x08\x08\x7f\r"
 
-// hostileEntries are what each command is shown.
+// hostileEntries returns the entries that each command gets.
 func hostileEntries() []nasty {
 	const run = `new Image().src='CANARY/run';document.title='owned'`
 	var all []nasty
@@ -95,8 +95,8 @@ func hostileEntries() []nasty {
 	return all
 }
 
-// hostileDir is a lektor-dir with all of them, delivered by lektor-fetch, and by a script
-// that takes no care at all.
+// hostileDir returns a lektor-dir with all hostile entries, delivered by lektor-fetch and by a
+// script that cleans nothing.
 func hostileDir(t *testing.T, canary string) (dir string, command func(args ...string) []byte, entries int) {
 	t.Helper()
 	bin := build(t)
@@ -135,7 +135,7 @@ func hostileDir(t *testing.T, canary string) (dir string, command func(args ...s
 	if got := len(glob(t, dir, "new/*/*")); got != len(all) {
 		t.Fatalf("%d of %d entries were delivered", got, len(all))
 	}
-	// Entries that no fetcher of ours lets through.
+	// These entries would not pass our fetcher.
 	feed := strings.Repeat("f", 40)
 	write := func(path, data string) {
 		path = filepath.Join(dir, path)
@@ -157,8 +157,8 @@ func hostileDir(t *testing.T, canary string) (dir string, command func(args ...s
 	return dir, func(args ...string) []byte { t.Helper(); return run(nil, args...) }, 2 * len(all)
 }
 
-// harmless fails the test if a text for a terminal has what it may not have. Marks of
-// direction belong to some languages, and are no overrides.
+// harmless fails the test if a text for a terminal has a forbidden character. Direction marks,
+// which some languages need, are not overrides and are allowed.
 func harmless(t *testing.T, what, text string) {
 	t.Helper()
 	if !utf8.ValidString(text) {
@@ -213,10 +213,10 @@ func inPage(t *testing.T, what, page, canary string, exists func(string) bool) {
 			attr := map[string]string{}
 			for _, a := range tok.Attr {
 				if attr[a.Key] = a.Val; a.Key == "style" && exists == nil && ownStyle(a.Val) {
-					continue // a letter brings its own with it
+					continue // a message contains its style
 				}
 				if a.Key == "tabindex" && a.Val == "0" && (tok.Data == "pre" || tok.Data == "table") {
-					continue // it scrolls, so the keyboard must reach it; no other place in the order is taken
+					continue // a scrolling element must be focusable, but not change the order
 				}
 				if !slices.Contains(tameAttributes, a.Key) {
 					bad("an attribute %q: %.200s", a.Key, tok)
@@ -227,7 +227,7 @@ func inPage(t *testing.T, what, page, canary string, exists func(string) bool) {
 			}
 			if tok.Data == "link" {
 				if attr["rel"] == "icon" && attr["href"] == "data:," {
-					continue // nothing: so that no browser asks for one
+					continue // an empty icon, so that no browser requests one
 				}
 				if attr["rel"] != "stylesheet" {
 					bad("%s", tok)
@@ -248,7 +248,7 @@ func inPage(t *testing.T, what, page, canary string, exists func(string) bool) {
 					}
 				case key == "href" && tok.Data == "a" && u.Scheme == "mailto":
 				case tok.Data == "audio" || tok.Data == "video":
-					// It is played if the reader presses it.
+					// It is played only if the reader starts it.
 					if attr["preload"] != "none" || u.Scheme != "http" && u.Scheme != "https" {
 						bad("%s", tok)
 					}
@@ -264,7 +264,8 @@ func inPage(t *testing.T, what, page, canary string, exists func(string) bool) {
 	}
 }
 
-// ownStyle reports whether a style is one of type and space, which loads and covers nothing.
+// ownStyle reports whether a style sets only text and spacing, so that it loads and covers
+// nothing.
 func ownStyle(style string) bool {
 	for declaration := range strings.SplitSeq(style, ";") {
 		name, value, _ := strings.Cut(declaration, ":")
@@ -276,7 +277,8 @@ func ownStyle(style string) bool {
 	return true
 }
 
-// Hostile entries, in everything that shows entries: nothing runs, leaves or breaks.
+// TestHostileEntries: in all output of hostile entries, nothing runs, makes a request, or breaks
+// out.
 func TestHostileEntries(t *testing.T) {
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -350,7 +352,7 @@ func TestHostileEntries(t *testing.T) {
 	}
 }
 
-// published checks a feed with another parser than ours.
+// published checks a feed with another parser.
 func published(t *testing.T, what, doc string, entries int) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(doc))
@@ -372,7 +374,7 @@ func published(t *testing.T, what, doc string, entries int) {
 			n++
 		}
 		for _, a := range start.Attr {
-			// A reader takes white space out first.
+			// Feed readers remove white space first.
 			if u, err := url.Parse(strings.Join(strings.Fields(a.Value), "")); (a.Name.Local == "href" || a.Name.Local == "url") && (err != nil || !slices.Contains([]string{"http", "https", "mailto", "urn", ""}, u.Scheme)) {
 				t.Errorf("%s: <%s %s=%.200q>", what, start.Name.Local, a.Name.Local, a.Value)
 			}
@@ -383,7 +385,7 @@ func published(t *testing.T, what, doc string, entries int) {
 	}
 }
 
-// hostileSite checks a site, and has a browser read all of it.
+// hostileSite checks a site, and opens all of it in a browser.
 func hostileSite(t *testing.T, dir, canary string, command func(...string) []byte, entries int) {
 	to := filepath.Join(t.TempDir(), "www")
 	command("lektor-view", "html", to)
@@ -395,7 +397,7 @@ func hostileSite(t *testing.T, dir, canary string, command func(...string) []byt
 		}
 		rel := must.Get(filepath.Rel(to, path))
 		if !strings.HasSuffix(path, "-images.html") {
-			// A browser is slow with large pages, which have nothing else to find, and both
+			// Skip large pages, on which a browser is slow, and half of the others, since both
 			// feeds have the same entries.
 			if info := must.Get(e.Info()); info.Size() < 100<<10 && strings.HasPrefix(rel, "entry") && len(pages) < entries/2 {
 				pages = append(pages, rel)
@@ -415,7 +417,7 @@ func hostileSite(t *testing.T, dir, canary string, command func(...string) []byt
 	if t.Failed() {
 		return
 	}
-	// All pages in one, as nothing in them is to notice; a script that runs in one says its title.
+	// All pages are joined into one. A script that runs changes the title.
 	mux := http.NewServeMux()
 	mux.Handle("/www/", http.StripPrefix("/www/", http.FileServer(http.Dir(to))))
 	mux.HandleFunc("/all", func(w http.ResponseWriter, r *http.Request) {
@@ -438,7 +440,7 @@ func hostileSite(t *testing.T, dir, canary string, command func(...string) []byt
 
 // hostileMail reads a mailbox with net/mail: its messages, their headers and their content.
 func hostileMail(t *testing.T, canary, box string, entries int) {
-	// A line that begins so, after an empty one, begins a message.
+	// A line with this beginning, after an empty line, begins a message.
 	var messages []*strings.Builder
 	empty := true
 	for line := range strings.Lines(box) {
@@ -484,7 +486,7 @@ func message(t *testing.T, what, canary, text string) {
 		}
 		harmless(t, what+", "+name, v)
 	}
-	if from := m.Header.Get("From"); from != "" || what != "digest by mail" { // that is for sendmail to say
+	if from := m.Header.Get("From"); from != "" || what != "digest by mail" { // sendmail sets it
 		if _, err := m.Header.AddressList("From"); err != nil {
 			t.Errorf("%s is from %.200q: %v", what, from, err)
 		}
@@ -535,7 +537,7 @@ func parts(t *testing.T, what, canary, contentType, encoding string, body io.Rea
 	}
 }
 
-// hostileScreen goes through all entries on a screen, and checks that the screen stays whole.
+// hostileScreen opens all entries on a screen, and checks the screen.
 func hostileScreen(t *testing.T, dir string) {
 	const width, height = 80, 24
 	x := terminal.NewTmux(t, width, height, []string{"LEKTORDIR=" + dir, "XDG_CACHE_HOME=" + filepath.Dir(dir), "LC_ALL=C.UTF-8", "TERM=tmux-256color"},

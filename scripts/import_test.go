@@ -20,7 +20,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// newsboat is a person who has read with newsboat so far.
+// newsboat is a user's newsboat, with its files.
 type newsboat struct {
 	t    *testing.T
 	home string
@@ -95,7 +95,7 @@ func (n *newsboat) found(queries map[string]string) map[string]string {
 	return all
 }
 
-// rssItem returns an item, without guid or link if that is empty.
+// rssItem returns an item. An empty guid or link is omitted.
 func rssItem(i int, guid, link string) string {
 	item := fmt.Sprintf("<item><title>Title %d</title><description>text %d &lt;b&gt;x&lt;/b&gt;</description>", i, i)
 	if guid != "" {
@@ -104,15 +104,15 @@ func rssItem(i int, guid, link string) string {
 	if link != "" {
 		item += "<link>" + link + "</link>"
 	}
-	if i%3 > 0 { // some have no date
+	if i%3 > 0 { // a third of the items has no date
 		item += fmt.Sprintf("<pubDate>Mon, %02d Nov 2025 10:00:00 +0100</pubDate>", i%28+1)
 	}
 	return item + "</item>\n"
 }
 
-// A user of newsboat moves by one command: folders, names and the unread entries of
-// each feed are the same, and newsboat's files are as they were. The cache is made by
-// newsboat itself, and so are the marks in it.
+// TestNewsboatMoves: a user of newsboat moves by one command. Folders, names and the unread
+// entries of each feed are the same, and newsboat's files are unchanged. newsboat itself makes
+// the cache and the marks in it.
 func TestNewsboatMoves(t *testing.T) {
 	path, err := exec.LookPath("newsboat")
 	if err != nil {
@@ -129,7 +129,7 @@ func TestNewsboatMoves(t *testing.T) {
 	}
 	var guids, made, upper, links, bare, home, left string
 	for i := range 12 {
-		// Newsboat has an entry once, in whatever feed it met the guid first.
+		// newsboat keeps one entry for a guid, in the feed where it first found it.
 		link := fmt.Sprintf("http://127.0.0.1/item/%d?a=1&amp;b=2", i)
 		guids += rssItem(i, fmt.Sprint("  urn:guid:", i, "\n"), link)
 		made += rssItem(i, fmt.Sprint("urn:made:", i), link)
@@ -139,7 +139,7 @@ func TestNewsboatMoves(t *testing.T) {
 		home += rssItem(i, fmt.Sprint("home-", i), "http://127.0.0.1/")
 		left += rssItem(i, fmt.Sprint("left-", i), fmt.Sprintf("http://127.0.0.1/left/%d", i))
 	}
-	// Their dates are some days later when the user moves, and half of them have other guids.
+	// When the user moves, their dates are some days later, and half of them have other guids.
 	shifted, later := "", ""
 	for i := range 6 {
 		item := func(day int) string {
@@ -156,7 +156,7 @@ func TestNewsboatMoves(t *testing.T) {
 		date := time.Now().Add(-time.Duration(days)*24*time.Hour - 6*time.Hour).UTC().Format(time.RFC1123Z)
 		aged += fmt.Sprintf("<item><title>Aged %d</title><guid isPermaLink=\"false\">aged-%[1]d</guid><link>http://127.0.0.1/aged/%[1]d</link><pubDate>%s</pubDate><description>d</description></item>\n", i, date)
 	}
-	// newsboat has only one of these.
+	// newsboat keeps only one of these.
 	twice := rssItem(20, "urn:twice", "http://127.0.0.1/twice") + rssItem(21, "urn:twice", "http://127.0.0.1/twice") + rssItem(22, "urn:once", "http://127.0.0.1/once")
 	atom := `<feed xmlns="http://www.w3.org/2005/Atom"><title>Atom &amp; co</title><id>urn:f</id><updated>2025-11-01T00:00:00Z</updated>`
 	for i := range 6 {
@@ -191,7 +191,7 @@ func TestNewsboatMoves(t *testing.T) {
 		urls += lines[title] + "\n"
 	}
 	urls += `"query:Unread tech:unread = \"yes\" and tags # \"tech\""` + "\n" + `"query:Sevens:title =~ \"\\<7$\""` + "\n" + `"query:Busy:unread_count > 3"` + "\n"
-	queries := map[string]string{ // that both count
+	queries := map[string]string{ // that newsboat and lektor evaluate alike
 		"Plants": `unread = \"yes\" and tags # \"science/plants\"`, "Flagged": `flags =~ \"F\"`, "Letters": `flags =~ \"[kF]\"`, "Not flagged": `tags # \"science/plants\" and flags !~ \"F\"`,
 		"Old": `age > 30 and tags # \"science/plants\"`, "Young": `age <= 30 and title =~ \"Aged\"`, "Between": `age between 29:31`, "Word": `title # \"Aged\"`,
 	}
@@ -201,7 +201,7 @@ func TestNewsboatMoves(t *testing.T) {
 	n.write("urls", urls)
 	n.write("config", "cleanup-on-quit no\nreload-threads 1\n")
 	n.run("-x", "reload")
-	// newsboat takes over read entries from another reader by guid.
+	// newsboat imports read entries of another reader by guid.
 	read := "urn:a:0\nurn:a:1\nhome-3\nhome-4\naged-1\nTitle 1\nTitle 2\nTitle 5\nleft-0\nleft-11\n"
 	for i := range 12 {
 		if i%2 == 0 {
@@ -210,7 +210,7 @@ func TestNewsboatMoves(t *testing.T) {
 	}
 	list := n.write("read", read)
 	n.run("-I", list)
-	flagged := map[string]string{} // by title, where newsboat's own keys can be imitated
+	flagged := map[string]string{} // by title, for flags that a test cannot set by newsboat's keys
 	if sqlite, err := exec.LookPath("sqlite3"); err == nil {
 		// Entries with a line break in their guid cannot stand in its list.
 		db := filepath.Join(n.home, ".newsboat/cache.db")
@@ -237,7 +237,7 @@ func TestNewsboatMoves(t *testing.T) {
 		t.Fatalf("newsboat has %v", want)
 	}
 	want["Twice"]++
-	// Ten entries have left the feed since, of which one was read.
+	// Ten entries have disappeared from the feed since; one of them was read.
 	s.Handle("/shifted", server.Doc("application/xml", rss("Shifted", later)))
 	s.Handle("/left", server.Doc("application/xml", rss("Left", left[strings.Index(left, "<item><title>Title 10<"):])))
 
@@ -287,7 +287,7 @@ func TestNewsboatMoves(t *testing.T) {
 	if got, w := strings.TrimSpace(run("lektor-view", "count", "-o", "unread", `query:"Unread tech"`)), fmt.Sprint(want["Guids"]+want["Home"]+want["Aged"]); got != w {
 		t.Errorf("the query has %s entries, not %s", got, w)
 	}
-	if got := strings.TrimSpace(run("lektor-view", "count", "-o", "all", "query:Sevens")); got != "7" { // no entry of Atom
+	if got := strings.TrimSpace(run("lektor-view", "count", "-o", "all", "query:Sevens")); got != "7" { // without the entries of Atom
 		t.Errorf("the other has %s", got)
 	}
 	flags := map[string]string{}
@@ -317,7 +317,7 @@ func TestNewsboatMoves(t *testing.T) {
 		t.Error("newsboat's files were written to")
 	}
 
-	// Again, and what is new is unread; what was read stays so.
+	// Import again: new entries are unread, and read entries stay read.
 	s.Handle("/home", server.Doc("application/xml", rss("Home", rssItem(99, "home-99", "http://127.0.0.1/")+home)))
 	want["Home"]++
 	run("lektor-fetch", "import", "--from", "newsboat", "--yes", "--gap", "0")
@@ -325,8 +325,9 @@ func TestNewsboatMoves(t *testing.T) {
 	check()
 }
 
-// An entry that is not there yet when one moves in is marked when it comes: also after a
-// run that was killed behind the delivery, and if the feed was out of reach at first.
+// TestMarksWaitForTheirEntries: an entry that does not exist at the import is marked when it is
+// delivered, also after a run that was killed after the delivery, and if the feed could not be
+// fetched at first.
 func TestMarksWaitForTheirEntries(t *testing.T) {
 	bin := build(t)
 	s, err := server.New("127.0.0.1")
@@ -358,7 +359,7 @@ func TestMarksWaitForTheirEntries(t *testing.T) {
 		return string(out)
 	}
 	// The links of the entries, as the feed has them.
-	links := regexp.MustCompile(`<link>([^<]*)</link>`).FindAllStringSubmatch(server.RSS("Feed", 1, 4), -1)[1:] // the first is the feed's
+	links := regexp.MustCompile(`<link>([^<]*)</link>`).FindAllStringSubmatch(server.RSS("Feed", 1, 4), -1)[1:] // without the link of the feed
 	var read, tsv string
 	for _, l := range links {
 		if strings.HasSuffix(l[1], "/1") || strings.HasSuffix(l[1], "/3") {
@@ -375,7 +376,7 @@ func TestMarksWaitForTheirEntries(t *testing.T) {
 
 	run(75, "lektor-fetch", "import", "--from", "sfeed", "--gap", "0", at)
 	run(0, "lektor-fetch", "update", "--gap", "0", s.URL("/feed"))
-	// The second, and the fourth, which the feed does not have yet.
+	// These are the second entry, and the fourth, which the feed does not have yet.
 	if got := run(0, "lektor-view", "count"); !strings.Contains(got, "2 unread of 3") {
 		t.Errorf("got %s; want strings.Contains(got, \"2 unread of 3\")", got)
 	}
@@ -415,7 +416,7 @@ func TestMarksWaitForTheirEntries(t *testing.T) {
 	}
 }
 
-// An import that finds no file reports that, and fails.
+// TestImportNothing: an import that finds no file fails with a message.
 func TestImportNothing(t *testing.T) {
 	at := t.TempDir()
 	cmd := exec.Command(filepath.Join(build(t), "lektor-fetch"), "import", "--from", "newsboat")

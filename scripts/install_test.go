@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// installed is a copy of what make install takes, with programs that were not built, and
-// where it was installed.
+// installed is a copy of the files that make install needs, with stand-ins for the programs, and
+// the place of the installation.
 type installed struct {
 	t              *testing.T
 	make, from, at string
@@ -87,7 +87,7 @@ func (i *installed) run(args ...string) {
 	}
 }
 
-// files are those below the place, with their permissions.
+// files returns the installed files with their permissions.
 func (i *installed) files() map[string]fs.FileMode {
 	i.t.Helper()
 	all := map[string]fs.FileMode{}
@@ -106,8 +106,8 @@ func (i *installed) files() map[string]fs.FileMode {
 	return all
 }
 
-// Everything is where Debian expects it, and uninstall leaves nothing but what others
-// have put there.
+// TestInstall: all files are where Debian expects them, and uninstall removes everything except
+// files of others.
 func TestInstall(t *testing.T) {
 	i := newInstalled(t)
 	other := filepath.Join(i.at, "usr/share/man/man1/other.1")
@@ -166,7 +166,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// systemd finds nothing to complain of in the units as they are installed.
+// TestUnitsVerify: systemd accepts the installed units.
 func TestUnitsVerify(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -188,7 +188,8 @@ func TestUnitsVerify(t *testing.T) {
 			cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+t.TempDir(), "SYSTEMD_UNIT_PATH="+filepath.Dir(unit)+":")
 			out, err := cmd.CombinedOutput()
 			for line := range strings.Lines(string(out)) {
-				// Other units of the machine are not of interest, and systemd before 256 does not know %D.
+				// Ignore messages about other units of the machine, and about %D, which systemd
+				// before 256 does not know.
 				if strings.Contains(line, "lektor") && !strings.Contains(line, "Failed to resolve unit specifiers in %D/") {
 					t.Errorf("%s: %s", filepath.Base(unit), line)
 				}
@@ -200,7 +201,7 @@ func TestUnitsVerify(t *testing.T) {
 	}
 }
 
-// A run with only remote failures is no failure of the unit, and is tried again.
+// TestUnitsKnowTheirStatus: a run with only remote failures does not make the unit fail.
 func TestUnitsKnowTheirStatus(t *testing.T) {
 	for _, unit := range glob(t, "systemd", "*.service") {
 		text := read(t, unit)
@@ -213,8 +214,8 @@ func TestUnitsKnowTheirStatus(t *testing.T) {
 	}
 }
 
-// A lektor-dir in the default place survives install and uninstall into $HOME/.local, beside
-// whatever an install of an older version left there, and an install into /usr.
+// TestUninstallSparesLektorDir: a lektor-dir in the default place survives install and uninstall
+// into $HOME/.local and into /usr, also beside files of older versions.
 func TestUninstallSparesLektorDir(t *testing.T) {
 	programs := build(t)
 	for _, c := range []struct {
@@ -267,7 +268,7 @@ func TestUninstallSparesLektorDir(t *testing.T) {
 			run("lektor-fetch", "add", "file://"+feed)
 			first, _, _ := strings.Cut(run("lektor-view", "ls", "-o", "path"), "\n")
 			run("lektor-view", "mark", "--set", "S", first)
-			// A file of the user's beside the lektor-dir's own.
+			// A file of the user is beside the files of the lektor-dir.
 			writeFile(t, filepath.Join(lektor, "scripts/mine"), "mine\n")
 			before := tree(t, lektor)
 			i.run(slices.Concat([]string{"uninstall"}, args)...)
@@ -300,7 +301,7 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// tree returns what the files and links below a directory hold.
+// tree returns the contents of the files and links below a directory.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -323,7 +324,8 @@ func tree(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// The unit that fetches what was announced watches the place where lektor-fetch looks.
+// TestPathUnitHeedsDataHome: the unit that reacts to due markers watches the directory that
+// lektor-fetch uses.
 func TestPathUnitHeedsDataHome(t *testing.T) {
 	text := read(t, "systemd", "lektor-fetch.path")
 	for _, want := range []string{"\nDirectoryNotEmpty=%D/lektor/etc/fetch/due\n", "\nDirectoryNotEmpty=%h/.local/share/lektor/etc/fetch/due\n"} {

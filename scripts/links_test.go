@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Programs that fetch, listen and share answer no queries, and have no database in them.
+// TestOnlyViewersHaveTheIndex: programs that fetch, listen and share do not link the database.
 func TestOnlyViewersHaveTheIndex(t *testing.T) {
 	bin := build(t)
 	for name, want := range map[string]bool{

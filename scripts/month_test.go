@@ -26,23 +26,23 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// month is the life of a lektor-dir: feeds that publish, a reader who reads every second
-// entry on the day on which it comes, and entries that expire each night.
+// month simulates a lektor-dir: feeds publish, a reader reads every second entry on the day of
+// its arrival, and entries expire each night.
 type month struct {
 	feeds, days  int
-	read, unread int // days after which such entries expire
+	read, unread int // days after which read and unread entries expire
 }
 
-// whole is the month for the figure in lektor(7); short is for every run of the tests.
+// whole is the simulation for the figures in lektor(7); short is for every run of the tests.
 var (
 	whole = month{feeds: 200, days: 30, read: 7, unread: 14}
 	short = month{feeds: 5, days: 12, read: 2, unread: 4}
 )
 
-// rate is how many entries a feed publishes a day.
+// rate returns the number of entries that a feed publishes a day.
 func (m month) rate(feed int) int { return 1 + feed%9 }
 
-// remaining returns the number of entries after the night of a day, by arithmetic.
+// remaining computes the number of entries after the night of a day.
 func (m month) remaining(day int) (entries int) {
 	for feed := range m.feeds {
 		for n := range m.rate(feed) * (day + 1) {
@@ -58,7 +58,7 @@ func (m month) remaining(day int) (entries int) {
 	return entries
 }
 
-// document is a feed on a day: the newest twenty of its entries.
+// document returns a feed's document on a day: its newest twenty entries.
 func (m month) document(feed, day int, start time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<rss version="2.0"><channel><title>Feed %d</title><link>http://feed.example/%[1]d/</link><description>d</description>`, feed)
@@ -71,7 +71,7 @@ func (m month) document(feed, day int, start time.Time) string {
 	return b.String() + `</channel></rss>`
 }
 
-// onDisk is what a directory takes, each file once: bytes and inodes.
+// onDisk returns the disk use of a directory, each file once, in bytes and inodes.
 func onDisk(dir string) (bytes int64, inodes int) {
 	seen := map[uint64]bool{}
 	must.Do(filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -88,8 +88,8 @@ func onDisk(dir string) (bytes int64, inodes int) {
 	return bytes, inodes
 }
 
-// nextTick waits for the next tick of the file system's clock and returns its time: every
-// move so far has an earlier time, and every later move has this time or a later one.
+// nextTick waits for the next tick of the file system's clock and returns its time. Earlier moves
+// have an earlier time, and later moves this time or a later one.
 func nextTick(t *testing.T, dir string) time.Time {
 	probe := filepath.Join(dir, "probe")
 	stamp := func() time.Time {
@@ -104,7 +104,7 @@ func nextTick(t *testing.T, dir string) time.Time {
 	first := stamp()
 	for end := time.Now().Add(time.Minute); ; {
 		if now := stamp(); now.After(first) {
-			// The next tick has begun: what was moved before is of an earlier one.
+			// The next tick has begun, so all earlier moves have an earlier time.
 			return now
 		}
 		if time.Now().After(end) {
@@ -113,9 +113,9 @@ func nextTick(t *testing.T, dir string) time.Time {
 	}
 }
 
-// TestMonth lives through days of a lektor-dir by an injected clock: what is there each
-// night is what arithmetic says, and what it takes on the disk levels off. With
-// LEKTOR_TEST_MONTH it is 30 days of 200 feeds, which takes minutes.
+// TestMonth simulates days of a lektor-dir by an injected clock. The number of entries each night
+// is the computed one, and disk use becomes constant. With LEKTOR_TEST_MONTH it simulates 30 days
+// of 200 feeds, which takes minutes.
 func TestMonth(t *testing.T) {
 	m := short
 	if os.Getenv("LEKTOR_TEST_MONTH") != "" {
@@ -160,7 +160,7 @@ func TestMonth(t *testing.T) {
 		run(fetcher.Update(ctx, fetcher.UpdateOptions{
 			Common: fetcher.Common{Dir: dir, Options: fetcher.Options{Fetch: fetch.Config{Now: now, PerHost: 8}}}, All: true, Quiet: true,
 		}, streams))
-		// Every second one that came today.
+		// Mark every second entry of today as read.
 		var read []string
 		for _, ref := range must.Get(d.List(ctx, lektordir.ListOptions{Places: []lektordir.Place{lektordir.New}})) {
 			if now().Sub(ref.Delivered()) > 12*time.Hour {
@@ -176,9 +176,9 @@ func TestMonth(t *testing.T) {
 			Common: session.Common{Dir: dir, Now: now, Terminal: "test"}, Names: session.Names{Args: read}, Set: "S",
 			Print: cmdline.PrinterOptions{Format: "path"},
 		}, streams))
-		// The clock of the file system, for which a month is a minute, dates the arrival and
-		// the reading of an entry. So the command runs at a time that is this many days after
-		// the day that is to expire.
+		// The clock of the file system dates the arrival and the reading of entries, and all days
+		// take a minute of it. So expire runs at a time that is this many days after the day
+		// whose entries should expire.
 		for _, x := range []struct {
 			after  int
 			expire viewer.ExpireOptions
@@ -205,7 +205,7 @@ func TestMonth(t *testing.T) {
 			t.Fatalf("day %d: %d entries are left, not %d", today+1, count, want)
 		}
 	}
-	// From the day on which the first unread entries expire, as much arrives as expires.
+	// From the day when the first unread entries expire, as many entries arrive as expire.
 	level := used[m.unread]
 	for i, n := range used[m.unread:] {
 		if n > level+level/20 {

@@ -12,8 +12,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
-// oddDir is a lektor-dir of two feeds with two entries each, of which the server
-// has a third; and the programs.
+// oddDir is a lektor-dir of two feeds with two entries each. The server has a third entry of
+// each.
 type oddDir struct {
 	bin, dir string
 	server   *server.Server
@@ -41,8 +41,7 @@ func newOddDir(t *testing.T, dir string) *oddDir {
 	return o
 }
 
-// run runs a program, with the words of before in front of it, and returns its status
-// and its output.
+// run runs a program, with the words of before as a prefix, and returns its status and output.
 func (o *oddDir) run(t *testing.T, before []string, stdin, program string, args ...string) (int, string) {
 	t.Helper()
 	argv := append(append(before, filepath.Join(o.bin, program)), args...)
@@ -56,9 +55,8 @@ func (o *oddDir) run(t *testing.T, before []string, stdin, program string, args 
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// readOnly returns the words before a command that make the lektor-dir one that
-// cannot be written to. Root may write where the mode forbids it, and gets a
-// mount instead.
+// readOnly returns the prefix of a command that makes the lektor-dir read-only. root can write in
+// spite of the mode, and gets a read-only mount instead.
 func (o *oddDir) readOnly(t *testing.T) []string {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -84,8 +82,8 @@ func (o *oddDir) tree(t *testing.T) string {
 	return string(out)
 }
 
-// In a lektor-dir that cannot be written to, commands that only read do their work. All
-// others report what they could not do, and do nothing.
+// TestReadOnly: in a read-only lektor-dir, commands that only read succeed. All others report the
+// error and change nothing.
 func TestReadOnly(t *testing.T) {
 	o := newOddDir(t, filepath.Join(t.TempDir(), "feeds"))
 	entry := glob(t, o.dir, "new/*/*")[0]
@@ -127,7 +125,7 @@ func TestReadOnly(t *testing.T) {
 			t.Errorf("%s: it does not say why: %s", c.args, out)
 		}
 		if n := strings.Count(out, "read-only file system"); strings.HasPrefix(c.args, "lektor-fetch update") && n > 1 {
-			t.Errorf("%s: one cause is told %d times: %s", c.args, n, out)
+			t.Errorf("%s: one cause is reported %d times: %s", c.args, n, out)
 		}
 		if c.says == "cannot" {
 			c.says = args[0] + ": "
@@ -142,7 +140,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// otherDevice returns a directory on another file system than one.
+// otherDevice returns a directory on another file system than dir.
 func otherDevice(t *testing.T, dir string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -153,7 +151,7 @@ func otherDevice(t *testing.T, dir string) string {
 		t.Skip("there is no other file system at hand: ", err)
 	}
 	t.Cleanup(func() { os.RemoveAll(other) })
-	// Only a hard link fails with the same words everywhere.
+	// A hard link fails with a portable error.
 	if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -163,9 +161,9 @@ func otherDevice(t *testing.T, dir string) string {
 	return other
 }
 
-// No rename leads from tmp/ to a directory on another file system. If new/ or cur/ is
-// one, it is refused before a request is made; if the directory of one feed is, that feed
-// fails, and nothing is lost.
+// TestOtherDevice: an entry cannot be renamed from tmp/ to another file system. If new/ or cur/
+// is on one, the command fails before it makes a request. If the directory of one feed is, only
+// that feed fails, and nothing is lost.
 func TestOtherDevice(t *testing.T) {
 	for _, place := range []string{"new", "cur"} {
 		t.Run(place, func(t *testing.T) {
@@ -214,7 +212,7 @@ func TestOtherDevice(t *testing.T) {
 		if status != 1 || !strings.Contains(out, "cross-device link") || !strings.Contains(out, "1 fetched, 1 failed; 1 new entry") {
 			t.Errorf("%d %s", status, out)
 		}
-		// Without the mount, recovery finishes it.
+		// Without the mount, recovery finishes the delivery.
 		if status, out := o.run(t, nil, "", "lektor-fetch", "update", "-a", "--gap", "0"); status != 0 {
 			t.Errorf("got %d %s; want status == 0", status, out)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// desk is an environment for the scripts: a lektor-dir with an odd title, the programs,
-// and stand-ins for programs of a desktop.
+// desk is an environment for the scripts: a lektor-dir with an odd title, the programs, and
+// stand-ins for programs of a desktop.
 type desk struct {
 	t         *testing.T
 	home, dir string
@@ -65,7 +65,7 @@ func (k *desk) read(name string) string {
 	return string(text)
 }
 
-// start is a script of this directory, by sh, in the home of the desk.
+// start returns a command that runs a script of this directory by sh, in the home of the desk.
 func (k *desk) start(script string, args ...string) *exec.Cmd {
 	k.t.Helper()
 	path, err := filepath.Abs(script)
@@ -77,7 +77,7 @@ func (k *desk) start(script string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs it to its end, and returns what it printed.
+// run runs a script to its end, and returns its output.
 func (k *desk) run(script string, args ...string) string {
 	k.t.Helper()
 	cmd := k.start(script, args...)
@@ -103,7 +103,7 @@ func (k *desk) view(args ...string) string {
 	return string(out)
 }
 
-// harmless complains if a title was run.
+// harmless fails the test if a title was run as a command.
 func (k *desk) harmless() {
 	k.t.Helper()
 	if found, _ := filepath.Glob(filepath.Join(k.home, "ran*")); len(found) > 0 {
@@ -111,7 +111,7 @@ func (k *desk) harmless() {
 	}
 }
 
-// The samples can be read in a minute.
+// TestRecipesAreShort: the samples can be read in a minute.
 func TestRecipesAreShort(t *testing.T) {
 	for _, name := range []string{"lektor-fzf", "lektor-notify", "lektor-scrape", "lektor-logwatch", "lektor-status"} {
 		text := read(t, name)
@@ -124,8 +124,8 @@ func TestRecipesAreShort(t *testing.T) {
 	}
 }
 
-// The stand-in of fzf does what fzf does with its placeholders: it takes the field, and
-// quotes it for a shell. It runs each command that it was given, and picks the last.
+// TestFzf: the stand-in of fzf replaces placeholders by fields quoted for a shell, like fzf. It
+// runs each command that it gets, and chooses the last entry.
 func TestFzf(t *testing.T) {
 	k := newDesk(t, map[string]string{
 		"fzf": `cat >"$HOME/list"
@@ -147,7 +147,7 @@ tail -n 1 "$HOME/list"`,
 		t.Errorf("the list that is left is %q", list)
 	}
 	if again := k.read("again"); !strings.HasSuffix(again, "First\n") {
-		t.Errorf("reload gives %q", again)
+		t.Errorf("reload prints %q", again)
 	}
 	if preview := k.read("preview"); !strings.Contains(preview, "the text of First") {
 		t.Errorf("the preview is %q", preview)
@@ -157,8 +157,8 @@ tail -n 1 "$HOME/list"`,
 	}
 }
 
-// A short text goes through the pager, too, and stays: fzf would cover printed text. The
-// preview is as wide as its place.
+// TestFzfOnTerminal: a short text goes through the pager, too, since fzf would cover printed
+// text. The preview has the width of its window.
 func TestFzfOnTerminal(t *testing.T) {
 	k := newDesk(t, map[string]string{
 		"fzf": `list=$(cat)
@@ -208,8 +208,8 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// The page becomes a feed by the setting filter, and its links are entries with absolute
-// URLs, each once.
+// TestScrape: by the setting filter, a page becomes a feed. Its links become entries with
+// absolute URLs, each once.
 func TestScrape(t *testing.T) {
 	s, err := server.New("127.0.0.1")
 	if err != nil {
@@ -255,7 +255,7 @@ func TestLogwatch(t *testing.T) {
 	k.write("a log", "one\nerror: $(touch ran) \x1b[2J \x00 two\nerror: three\nerror: half")
 	k.run("lektor-logwatch", "-n", "Mail", "a log", "^error")
 	titles("2: error: $(touch ran) [2J two\n")
-	k.run("lektor-logwatch", "-n", "Mail", "a log", "^error") // nothing came
+	k.run("lektor-logwatch", "-n", "Mail", "a log", "^error") // without new lines
 	titles("2: error: $(touch ran) [2J two\n")
 	f, err := os.OpenFile(filepath.Join(k.home, "a log"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -272,20 +272,20 @@ func TestLogwatch(t *testing.T) {
 	before, _ := os.ReadFile(state[0])
 	k.run("lektor-logwatch", "-n", "Mail", "a log", "^error")
 	titles("2: error: $(touch ran) [2J two\n1: error: half a line\n")
-	// Killed before it could remember where it was.
+	// The script was killed before it recorded its position.
 	if err := os.WriteFile(state[0], before, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	k.run("lektor-logwatch", "-n", "Mail", "a log", "^error")
 	titles("2: error: $(touch ran) [2J two\n1: error: half a line\n")
-	// Rotated: another file has the name.
+	// The log was rotated: another file has its name.
 	k.write("new", "error: new\n")
 	if err := os.Rename(filepath.Join(k.home, "new"), filepath.Join(k.home, "a log")); err != nil {
 		t.Fatal(err)
 	}
 	k.run("lektor-logwatch", "-n", "Mail", "a log", "^error")
 	titles("2: error: $(touch ran) [2J two\n1: error: half a line\n1: error: new\n")
-	// A log that is not there is a failure, in a sentence.
+	// If the log does not exist, an error says so.
 	cmd := k.start("lektor-logwatch", "no log")
 	var said strings.Builder
 	cmd.Stderr = &said
@@ -303,7 +303,7 @@ func TestLogwatch(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	k := newDesk(t, map[string]string{"sleep": "exec /bin/sleep 0.1"}) // a minute is short here
+	k := newDesk(t, map[string]string{"sleep": "exec /bin/sleep 0.1"}) // shortens the pause of a minute
 	if got := k.run("lektor-status"); !strings.HasPrefix(got, "2 Feed b : x (touch ran) touch ran ;touch ran ") || strings.ContainsAny(got, "<>&${}`%\"\\") || strings.Count(got, "\n") != 1 {
 		t.Errorf("%q", got)
 	}
@@ -356,7 +356,7 @@ func TestStatus(t *testing.T) {
 	await("2 Feed b : Later")
 }
 
-// A bar ends only the script, and the processes that the script has started end with it.
+// TestStatusEnds: a status bar ends only the script, and the processes of the script end with it.
 func TestStatusEnds(t *testing.T) {
 	k := newDesk(t, map[string]string{"sleep": "exec /bin/sleep 3600"})
 	alive, inherited, err := os.Pipe()
@@ -376,7 +376,7 @@ func TestStatusEnds(t *testing.T) {
 	}
 	inherited.Close()
 	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }()
-	// All of it runs when an arrival makes a line.
+	// When an arrival makes a line, all processes of the script run.
 	n := 0
 	for end := time.Now().Add(time.Minute); strings.Count(k.read("out"), "\n") < 2; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -391,7 +391,7 @@ func TestStatusEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	// The pipe that all have inherited ends with the last of them.
+	// All processes inherit the pipe, which ends with the last of them.
 	if err := alive.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}

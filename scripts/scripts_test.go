@@ -55,7 +55,7 @@ func read(t *testing.T, elem ...string) string {
 	return string(b)
 }
 
-// entry makes an entry by hand.
+// entry makes an entry without a program of lektor.
 func entry(t *testing.T, dir, title, content string) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -141,14 +141,14 @@ func TestDigest(t *testing.T) {
 	})
 }
 
-// A directory that no fetcher has seen yet has nothing to show.
+// TestDigestOfNothing: in a directory without entries, the digest is empty.
 func TestDigestOfNothing(t *testing.T) {
 	if got := run(t, "sh", t.TempDir(), "lektor-digest"); got != "" {
 		t.Errorf("got %q", got)
 	}
 }
 
-// Viewers that run at once move every entry, once, and complain about nothing.
+// TestDigestAtOnce: concurrent viewers move every entry once, without messages.
 func TestDigestAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	for _, feed := range []string{"a", "b"} {

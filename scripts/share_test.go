@@ -15,7 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// sharer is a machine whose lektor-dir follows others: the programs, run on it.
+// sharer is a machine whose lektor-dir is shared, with the programs.
 type sharer struct {
 	t    *testing.T
 	bin  string
@@ -50,7 +50,7 @@ func (m *sharer) sync() {
 // listed is an entry as lektor-view lists it.
 type listed struct{ Path, FeedID, ID, Flags string }
 
-// entries returns those of all feeds, or of one, by feed and id.
+// entries returns the entries of all feeds, or of one, sorted by feed and id.
 func (m *sharer) entries(feed string) []listed {
 	m.t.Helper()
 	var all []listed
@@ -77,7 +77,7 @@ func (m *sharer) mark(flags string, entries ...listed) {
 	m.run(paths.String(), "lektor-view", "mark", "--set", flags, "-")
 }
 
-// state returns all that machines must agree on: entries with their flags, and the
+// state returns everything that must be equal on all machines: entries with their flags, and the
 // subscriptions.
 func (m *sharer) state() string {
 	m.t.Helper()
@@ -98,7 +98,7 @@ func (m *sharer) flags(feed, id string) string {
 	return "missing"
 }
 
-// agree fails the test where two machines differ, with the first lines that do.
+// agree fails the test if the states of two machines differ, and reports the first lines that do.
 func agree(t *testing.T, a, b *sharer) {
 	t.Helper()
 	x, y := strings.Split(a.state(), "\n"), strings.Split(b.state(), "\n")
@@ -115,11 +115,11 @@ func agree(t *testing.T, a, b *sharer) {
 	t.Errorf("%s and %s differ: %d lines and %d", a.name, b.name, len(x), len(y))
 }
 
-// Three machines fetch for themselves and share a directory: an edit on one of them is on
-// all after two rounds, whatever program made it.
+// TestShare: three machines fetch separately and share a directory. After two rounds, an edit on
+// one machine, by any program, is on all of them.
 func TestShare(t *testing.T) {
 	bin := build(t)
-	// With LEKTOR_SHARE_RUNS there is as much as a reader has.
+	// LEKTOR_SHARE_RUNS runs the test with as many feeds and entries as a reader has.
 	feeds, each, read, flagged := 6, 15, 40, 9
 	if os.Getenv("LEKTOR_SHARE_RUNS") != "" {
 		feeds, each, read, flagged = 20, 100, 500, 50
@@ -154,15 +154,15 @@ func TestShare(t *testing.T) {
 		machines = append(machines, m)
 	}
 	here, there, away := machines[0], machines[1], machines[2]
-	// Each has created all subscriptions. Once it has read the others, it knows that these
-	// are the same.
+	// Each machine has created all subscriptions. Once it has read the other sets, it knows that
+	// they are the same.
 	for range 2 {
 		for _, m := range machines {
 			m.sync()
 		}
 	}
 
-	// An edit of each kind; some are of one entry, on both.
+	// Make an edit of each kind; some edits are of one entry on both machines.
 	all := here.entries("")
 	here.mark("S", all[:read]...)
 	all = there.entries("")
@@ -170,7 +170,7 @@ func TestShare(t *testing.T) {
 	here.run("", "lektor-fetch", "add", "--gap", "1ms", url(feeds))
 	there.run("", "lektor-fetch", "rm", url(feeds-1))
 	here.run("", "lektor-fetch", "set", url(1), "alias", "An alias")
-	// By hand, without our programs.
+	// Edit without programs of lektor.
 	last := there.entries(url(1))[0]
 	byHand := filepath.Join(there.path, "cur", testdir.Hash(url(1)))
 	if err := os.MkdirAll(byHand, 0o777); err != nil {
@@ -217,8 +217,8 @@ func TestShare(t *testing.T) {
 		t.Errorf("conflicts: %s", c)
 	}
 
-	// An entry that comes later is read here before it is there: it waits, and is
-	// read when apply returns.
+	// An entry is marked here before the other machine has fetched it. The mark waits there, and
+	// apply sets it.
 	srv.Handle("/0", server.Doc("", server.RSS(title(0), 1, each)))
 	here.fetch()
 	late := title(0) + fmt.Sprintf("-%d", each)
@@ -243,8 +243,8 @@ func TestShare(t *testing.T) {
 	there.sync()
 	agree(t, here, there)
 
-	// The third was away for all of this. After one sync, it agrees on the entries that it
-	// has fetched; after a fetch and apply, on the rest. It took nothing back.
+	// The third machine made no sync meanwhile. After one sync, it agrees on the entries that it
+	// has fetched, and after a fetch and apply, on the rest. It reverted no edit.
 	before := here.state()
 	away.sync()
 	old := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(url(0)) + " " + late + ` .*\n|^` + regexp.QuoteMeta(url(feeds)) + ` .*\n`)
@@ -262,8 +262,8 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// withoutNames takes away what a feed is called, and its site, which a machine has once
-// it has fetched it.
+// withoutNames removes names and sites of feeds, which a machine has only after it has fetched
+// them.
 func withoutNames(export string) string {
 	return regexp.MustCompile(` (text|title|htmlUrl|description|language|version)="[^"]*"`).ReplaceAllString(export, "")
 }

@@ -46,7 +46,7 @@ const (
 	stateSite   = "http://" + stateServer
 )
 
-// stateHouse is such a directory, and the programs and the server that work on it.
+// stateHouse is a directory with these files, and the programs and the server that work on it.
 type stateHouse struct {
 	t    *testing.T
 	bin  string
@@ -54,11 +54,11 @@ type stateHouse struct {
 
 	mu    sync.Mutex
 	calls map[string]int    // notifications by path; requests of documents by path
-	fail  map[string]bool   // paths that answer 503
+	fail  map[string]bool   // paths that are answered with 503
 	body  map[string]string // body of the last notification, by path
 }
 
-// serveState answers for the feeds in www and for subscribers below /cb/.
+// serveState serves the feeds in www, and answers for subscribers below /cb/.
 func serveState(t *testing.T, h *stateHouse) {
 	t.Helper()
 	var l net.Listener
@@ -110,7 +110,7 @@ func (h *stateHouse) called(prefix string) map[string]int {
 	return out
 }
 
-// refuse sets the paths that answer 503.
+// refuse sets the paths that are answered with 503.
 func (h *stateHouse) refuse(paths ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -124,7 +124,7 @@ func (h *stateHouse) file(elem ...string) string {
 	return filepath.Join(append([]string{h.root}, elem...)...)
 }
 
-// on runs a program in a lektor-dir and returns what it printed; it must end with status 0.
+// on runs a program in a lektor-dir and returns its output. The exit status must be 0.
 func (h *stateHouse) on(dir, stdin, program string, args ...string) string {
 	h.t.Helper()
 	cmd := exec.Command(filepath.Join(h.bin, program), args...)
@@ -186,8 +186,8 @@ func (h *stateHouse) same(what, got, want string) {
 	}
 }
 
-// stateFeed is a document with entries from one number to another; the odd ones are of
-// the category plants.
+// stateFeed returns a document with the entries of a range of numbers. Odd entries have the
+// category plants.
 func stateFeed(name string, from, to int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<rss version=\"2.0\"><channel><title>Feed %s</title>", name)
@@ -288,7 +288,7 @@ func (h *stateHouse) make() {
 	h.fetch("b", "update", "-a")
 	h.fetch("b", "history", stateSite+"/h/index.atom")
 	h.mark("a", []string{"urn:a:0", "urn:a:2"}, "mark", "--set", "S")
-	for _, m := range []string{"a", "b"} { // both at once: a conflict
+	for _, m := range []string{"a", "b"} { // concurrently, which makes a conflict
 		h.fetch(m, "set", stateSite+"/b.xml", "alias", "As "+m+" has it")
 	}
 	for _, m := range []string{"a", "b", "a"} {
@@ -335,8 +335,8 @@ func (h *stateHouse) make() {
 	stop()
 }
 
-// Programs of today go on with the private files of an older version: nothing is done
-// twice, and nothing is lost.
+// TestState: current programs continue with the private files of an older version. Nothing is
+// done twice, and nothing is lost.
 func TestState(t *testing.T) {
 	bin := build(t)
 	// run is a subtest with a fresh copy of the directory.
@@ -346,7 +346,7 @@ func TestState(t *testing.T) {
 			serveState(t, h)
 			if archive != "" {
 				unpackState(t, archive, h.root)
-				for _, m := range []string{"a", "b"} { // the user moved it, and has another number here
+				for _, m := range []string{"a", "b"} { // the copied lektor-dir has another inode number
 					h.write(h.file("shared")+"\n", m, "etc", "share", "target")
 					for _, f := range glob(t, h.file(m), "etc", "view", "undo", "0.*") {
 						if err := os.Rename(f, filepath.Join(filepath.Dir(f), fmt.Sprint(os.Getuid(), filepath.Ext(f)))); err != nil {
@@ -479,7 +479,7 @@ func stateShare(h *stateHouse) {
 		}
 		return out
 	}
-	want := marks("a") // with what was done on b
+	want := marks("a") // including the changes made on b
 	want["urn:b:4"], want["urn:b:2"] = merged(want["urn:b:4"], "z"), merged(want["urn:b:2"], "F")
 	for range 2 {
 		for _, m := range []string{"a", "b"} {
@@ -518,7 +518,7 @@ func stateShare(h *stateHouse) {
 	}
 }
 
-// firstFields returns the item and kind of each conflict of the older version.
+// firstFields returns item and kind of each conflict of the older version.
 func (h *stateHouse) firstFields() string {
 	var b strings.Builder
 	for line := range strings.Lines(read(h.t, h.root, "was", "conflicts")) {
@@ -536,7 +536,7 @@ func (h *stateHouse) documents() map[string]string {
 	return out
 }
 
-// merged returns flags with one more, in the order of names.
+// merged returns flags with one more, sorted.
 func merged(flags, more string) string {
 	all := slices.Sorted(slices.Values([]rune(flags + more)))
 	return string(slices.Compact(all))
@@ -545,7 +545,7 @@ func merged(flags, more string) string {
 func stateHubs(h *stateHouse) {
 	expires := regexp.MustCompile(`(?m)^expires\t.*$`)
 	subs := glob(h.t, h.root, "hub", "feeds", "*", "*", "subs", "*")
-	for _, f := range subs { // leases have ended since: a user may change them by hand
+	for _, f := range subs { // leases have expired since; a user may edit them
 		text := expires.ReplaceAllString(read(h.t, f), "expires\t"+time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 		if err := os.WriteFile(f, []byte(text), 0o600); err != nil {
 			h.t.Fatal(err)
@@ -554,7 +554,7 @@ func stateHubs(h *stateHouse) {
 	h.write(stateFeed("b", 0, 6), "www", "b.xml")
 	stop := h.startHub()
 	h.await("the retry and the late ping", func() bool { return h.count("/cb/deaf") > 0 && h.count("/cb/websub/b") > 0 })
-	time.Sleep(300 * time.Millisecond) // nobody else is notified
+	time.Sleep(300 * time.Millisecond) // during which no other subscriber is notified
 	h.notified(map[string]int{"/cb/deaf": 1, "/cb/websub/b": 1})
 	if !strings.Contains(h.body["/cb/websub/b"], "urn:b:5") {
 		h.t.Errorf("the subscriber got %q, want the document of now", h.body["/cb/websub/b"])
@@ -578,7 +578,7 @@ func stateHubs(h *stateHouse) {
 	}
 }
 
-// notified compares the notifications since the last time.
+// notified compares the notifications since the last call.
 func (h *stateHouse) notified(want map[string]int) {
 	h.t.Helper()
 	if got := h.called("/cb/"); !maps.Equal(got, want) {
@@ -586,8 +586,8 @@ func (h *stateHouse) notified(want map[string]int) {
 	}
 }
 
-// packState writes a directory as an archive with the times of its files, without what is made
-// again.
+// packState writes a directory as an archive with the times of its files, without files that can
+// be made again.
 func packState(t *testing.T, root, archive string) {
 	t.Helper()
 	if err := os.RemoveAll(filepath.Join(root, "cache")); err != nil {

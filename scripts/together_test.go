@@ -11,8 +11,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
-// TestErrorsNameTheCommand: what lektor-view has another program do is called by the name
-// that was typed, in errors, hints and help.
+// TestErrorsNameTheCommand: if lektor-view starts another program, errors, hints and help have
+// the name of the command that the user typed.
 func TestErrorsNameTheCommand(t *testing.T) {
 	bin := build(t)
 	for _, c := range []struct {
@@ -34,8 +34,8 @@ func TestErrorsNameTheCommand(t *testing.T) {
 	}
 }
 
-// The sample fetcher, the sample viewer and our two programs in one directory:
-// each sees what the others did, and no entry is shown twice or lost.
+// TestAllFourTogether: the sample fetcher, the sample viewer, lektor-fetch and lektor-view work
+// on one directory. Each sees the changes by the others, and no entry is shown twice or lost.
 func TestAllFourTogether(t *testing.T) {
 	bin := build(t)
 	dir := filepath.Join(t.TempDir(), "the feeds")
@@ -81,7 +81,7 @@ func TestAllFourTogether(t *testing.T) {
 		t.Fatalf("unread after two fetchers: %q", paths)
 	}
 
-	// Our viewer takes one of its fetcher's entries, the sample viewer the rest.
+	// lektor-view takes an entry of the sample fetcher, and the sample viewer takes the others.
 	path, _, _ := strings.Cut(command("", "lektor-view", "ls", "-o", "path", "First"), "\n")
 	command(path+"\n", "lektor-view", "mark", "--set", "S", "-")
 	digest := run(t, "sh", dir, "lektor-digest")
@@ -104,7 +104,7 @@ func TestAllFourTogether(t *testing.T) {
 		}
 	}
 
-	// The fetchers go on and deliver nothing for a second time.
+	// Further fetches deliver no entry again.
 	command("", "lektor-fetch", "update", "-a")
 	run(t, "sh", dir, "lektor-clock", "-1")
 	if paths := list(); len(paths) != 1 {

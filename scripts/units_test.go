@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The units expose no more than they need, by systemd's own measure.
+// TestUnitsAreHardened: the units have few privileges, as measured by systemd.
 func TestUnitsAreHardened(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -26,7 +26,7 @@ func TestUnitsAreHardened(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// As make install writes it: with the path of a program that is there.
+		// Like make install, set the path of an existing program.
 		path := filepath.Join(t.TempDir(), filepath.Base(unit))
 		if err := os.WriteFile(path, []byte(strings.Replace(string(text), "ExecStart=", "ExecStart=/usr/bin/env ", 1)), 0o666); err != nil {
 			t.Fatal(err)

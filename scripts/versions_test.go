@@ -23,7 +23,7 @@ const (
 	atomURL   = "http://example.net/atom"
 )
 
-// versionEntry is an entry of the lektor-dirs of older versions, and its place and flags.
+// versionEntry is an entry in the lektor-dirs of older versions, with its place and flags.
 type versionEntry struct {
 	place, flags string
 	entry        lektordir.Entry
@@ -31,8 +31,8 @@ type versionEntry struct {
 
 func day(n int) time.Time { return time.Date(2026, 11, n, 10, 0, 0, 0, time.UTC) }
 
-// versionEntries returns the entries of the documents that the lektor-dirs were made from.
-// Fields that only some versions keep are taken out again for the others.
+// versionEntries returns the entries of the documents from which the lektor-dirs were made. For
+// versions that do not keep a field, the field is removed.
 func versionEntries() map[string]versionEntry {
 	html := "text/html"
 	return map[string]versionEntry{
@@ -72,7 +72,7 @@ func versionEntries() map[string]versionEntry {
 	}
 }
 
-// unpackVersion writes the lektor-dir that programs of an older version made.
+// unpackVersion writes the lektor-dir of an older version.
 func unpackVersion(t *testing.T, archive string) (path string) {
 	t.Helper()
 	a, err := txtar.ParseFile(archive)
@@ -108,9 +108,8 @@ func unpackVersion(t *testing.T, archive string) (path string) {
 	return path
 }
 
-// A lektor-dir of each version on disk has every field, flag and setting when the programs
-// of today read it, also after they repaired it, and the documents of its feeds bring nothing
-// that it has.
+// TestVersions: current programs read every field, flag and setting in a lektor-dir of each older
+// version, also after a repair. Fetching the same documents adds no entries.
 func TestVersions(t *testing.T) {
 	bin := build(t)
 	archives, err := filepath.Glob("testdata/versions/*.txtar")
@@ -122,7 +121,7 @@ func TestVersions(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			path := unpackVersion(t, archive)
 			want := versionEntries()
-			if version == "9e682ea" { // which kept no more of an entry
+			if version == "9e682ea" { // this version kept no other fields
 				for id, w := range want {
 					w.entry.Image, w.entry.Contributors, w.entry.Source = "", nil, lektordir.Source{}
 					w.entry.Duration, w.entry.Episode, w.entry.Season = 0, 0, 0

@@ -59,14 +59,14 @@ func serverFlags() []cli.Flag {
 	}
 }
 
-// serverOptions reads the flags of serverFlags but --trusted-proxy.
+// serverOptions reads the flags of serverFlags, except --trusted-proxy.
 func serverOptions(f *cmdline.Flags) httpserver.Options {
 	o := httpserver.Options{
 		Address: f.String("listen"), Given: f.IsSet("listen"), Cert: f.String("cert"), Key: f.String("key"),
 		MaxConns: f.Number("max-connections", 1, 0),
 	}
 	if (o.Cert == "") != (o.Key == "") {
-		f.Fail(cmdline.Usagef("--cert and --key go together"))
+		f.Fail(cmdline.Usagef("--cert and --key need each other"))
 	}
 	return o
 }

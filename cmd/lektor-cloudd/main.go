@@ -1,5 +1,5 @@
 // Lektor-cloudd receives notifications of feeds by rssCloud and WebSub, notifies clouds of
-// the user's own, and is a cloud and hub itself. See lektor-cloudd(1).
+// updates of the user's own feeds, and is a cloud and hub itself. See lektor-cloudd(1).
 package main
 
 import (
@@ -18,7 +18,8 @@ import (
 )
 
 func main() {
-	// Room for a round of notifications to thousands. Requests of strangers must not raise it.
+	// This is enough for a round of notifications to thousands. Requests of strangers must not
+	// increase it.
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(192 << 20)
 	}
@@ -78,7 +79,7 @@ func publicURL(f *cmdline.Flags) *url.URL {
 	case err != nil:
 		f.Fail(cmdline.Usagef("--public-url: %w", err))
 	case u.RawQuery != "" || u.User != nil:
-		f.Fail(cmdline.Usagef("--public-url %s: it can have a path, but no query and no password", v))
+		f.Fail(cmdline.Usagef("--public-url %s: it must not have a query or a password", v))
 	}
 	return u
 }
@@ -150,7 +151,7 @@ Example:
 
 const defaultListen = ":5337"
 
-// cloudFlag names a cloud. It is a slice so that a second one is noticed.
+// cloudFlag names a cloud. It is a slice, so that a second one is an error.
 func cloudFlag(usage string) cli.Flag { return &cli.StringSliceFlag{Name: "cloud", Usage: usage} }
 
 // oneCloud returns the cloud that the flag names, "" for none.
@@ -161,7 +162,7 @@ func oneCloud(f *cmdline.Flags) string {
 	case 1:
 		return list[0]
 	}
-	f.Fail(cmdline.Usagef("--cloud can be given once: there is one cloud to a feed"))
+	f.Fail(cmdline.Usagef("--cloud can be set only once, because a feed has one cloud"))
 	return ""
 }
 

@@ -30,8 +30,8 @@ func TestManual(t *testing.T) { manual.CheckManual(t, newApp()) }
 //
 //	status N COMMAND…      COMMAND must end with status N
 //	hub                    start a hub; $HUBPORT is its port
-//	freeport               set $PORT to a port that nobody has
-//	serve FILE…            serve the files, with variables expanded; $URL is where
+//	freeport               set $PORT to a free port
+//	serve FILE…            serve the files, with variables expanded, at $URL
 //	feed ID FILE=TEXT…     subscribe to a feed, with files in src/$feed; \t is a tab
 //	await STATE ID         wait until the feed's registration has the state
 //	await answer URL       wait until there is an answer at URL
@@ -90,7 +90,7 @@ func TestScripts(t *testing.T) {
 				}
 				for end := time.Now().Add(time.Minute); !ok(); {
 					if time.Now().After(end) {
-						ts.Fatalf("await %q: in vain", args)
+						ts.Fatalf("waited in vain for: %q", args)
 					}
 					poll := time.NewTimer(5 * time.Millisecond)
 					<-poll.C

@@ -40,10 +40,9 @@ func TestRealBinaries(t *testing.T) {
 	}
 }
 
-// The real programs on loopback, all three sides of the cloud: the author saves and
-// pings, the hub notifies the listener, which is registered and was challenged; the
-// marker appears; lektor-fetch watch delivers; lektor-view follow prints. "All this happened in
-// less than a second!"
+// realTime runs the real programs on loopback. The author saves and pings, the hub notifies
+// the listener, which has registered and was challenged, the marker appears, lektor-fetch
+// watch delivers, and lektor-view follow prints. "All this happened in less than a second!"
 func realTime(t *testing.T, bin string) {
 	hubPort := freePort(t)
 	var entries atomic.Int64
@@ -110,7 +109,7 @@ func realTime(t *testing.T, bin string) {
 		b, _ := os.ReadFile(filepath.Join(feeds, "src", testdir.Hash(feed), "etc/cloudd/state"))
 		return string(b) == "registered\n"
 	})
-	// follow prints what comes after it has begun.
+	// follow prints entries that are delivered after it has started.
 	ready := 0
 	await(t, "lektor-view follow", func() bool {
 		ready++
@@ -134,7 +133,7 @@ func realTime(t *testing.T, bin string) {
 			select {
 			case got = <-lines:
 			case <-deadline:
-				t.Fatalf("%q did not come", want)
+				t.Fatalf("%q was not printed", want)
 			}
 		}
 		t.Logf("%s after %s", want, time.Since(begin))
@@ -155,7 +154,7 @@ func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); {
 		if time.Now().After(end) {
-			t.Fatalf("%s: in vain", what)
+			t.Fatalf("waited in vain for: %s", what)
 		}
 		poll := time.NewTimer(5 * time.Millisecond)
 		<-poll.C
@@ -193,13 +192,13 @@ lektor-cloudd ping --cloud "$2" http://me.example/feed.xml
 			t.Fatalf("%v\n%s", err, out)
 		}
 		if len(seen) != i+1 || strings.Count(seen[i], "<item>") != i+1 || !strings.Contains(seen[i], "<cloud ") {
-			t.Errorf("the cloud sees %q", seen)
+			t.Errorf("the file at each ping: %q", seen)
 		}
 	}
 }
 
-// systemd passes a socket as descriptor 3, and is told when all is ready, and
-// that it ends.
+// systemd checks that the listener uses the socket that systemd passes as descriptor 3, and
+// notifies systemd when it is ready and when it stops.
 func systemd(t *testing.T, bin string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -251,9 +250,9 @@ func systemd(t *testing.T, bin string) {
 	}
 }
 
-// A hub that is killed in the middle of a round of notifications: started again, it
-// finishes the round. Nobody is left out, and nobody is notified twice but those who
-// were being notified at that moment.
+// hubKilled kills a hub in the middle of a round of notifications. When it is started again, it
+// finishes the round. Every subscriber is notified, and twice only those that were being
+// notified at the kill.
 func hubKilled(t *testing.T, bin string) {
 	const subscribers, atOnce = 60, 4
 	var mu sync.Mutex
@@ -312,7 +311,7 @@ func hubKilled(t *testing.T, bin string) {
 	mu.Unlock()
 	go post("/ping", url.Values{"url": {site.URL + "/feed"}})
 	count := func() int { mu.Lock(); defer mu.Unlock(); return total }
-	await(t, "half of them", func() bool { return count() >= subscribers/2+atOnce })
+	await(t, "half of the notifications", func() bool { return count() >= subscribers/2+atOnce })
 	first.Process.Kill()
 	first.Wait()
 	close(hold)
@@ -329,7 +328,7 @@ func hubKilled(t *testing.T, bin string) {
 	mu.Lock()
 	defer mu.Unlock()
 	if len(told) != subscribers || total > subscribers+2*atOnce || before >= subscribers {
-		t.Errorf("%d of %d were told, %d times; %d before the kill", len(told), subscribers, total, before)
+		t.Errorf("%d of %d subscribers got %d notifications, %d of them before the kill", len(told), subscribers, total, before)
 	}
 	for who, n := range told {
 		if n > 2 {

@@ -23,8 +23,8 @@ func newApp() *cli.App {
 	return &cli.App{
 		Name:  "lektor-ess",
 		Usage: "make, aggregate and poll update notices for feeds",
-		Description: `An ESS document lists when the entries of a feed were published, an NNO document those
-of many feeds. ess(5) and nno(5) describe the formats.
+		Description: `An ESS document lists when the entries of a feed were published, and an NNO document
+lists entries of many feeds. ess(5) and nno(5) describe the formats.
 
    lektor-ess poll; lektor-fetch
    lektor-ess build https://example.com/feed > feed.ess
@@ -37,11 +37,11 @@ of many feeds. ess(5) and nno(5) describe the formats.
 	}
 }
 
-// maxBytes is the largest document that is fetched unless a flag says
-// otherwise: an ESS is a kilobyte, and an NNO has as much for every 25 entries.
+// maxBytes is the default size of the largest document that is fetched. An ESS document has
+// a kilobyte, and an NNO has a kilobyte for every 25 entries.
 const maxBytes = 1 << 20
 
-// fetchFlags are those of all commands that make requests.
+// fetchFlags are the flags of all commands that make requests.
 func fetchFlags() []cli.Flag { return fetchcmd.FetchFlags(maxBytes) }
 
 func atFlag() cli.Flag {
@@ -79,23 +79,23 @@ func common(f *cmdline.Flags) app.Common {
 		case err != nil:
 			f.Fail(cmdline.Usagef("--at: %v", err))
 		case t.Unix() < 60:
-			f.Fail(cmdline.Usagef("--at %s: a build time lies after 1970", at))
+			f.Fail(cmdline.Usagef("--at %s: a build time must be after 1970", at))
 		case t.Unix() >= ess.Milliseconds:
-			f.Fail(cmdline.Usagef("--at %s: a build time has seconds, and lies before the year 5138", at))
+			f.Fail(cmdline.Usagef("--at %s: a build time is in seconds, and must be before the year 5138", at))
 		}
 		o.At = t
 	}
 	return o
 }
 
-// fetching is common for commands that make requests.
+// fetching reads the flags of common and those of requests.
 func fetching(f *cmdline.Flags) app.Common {
 	o := common(f)
 	o.Fetch = fetchcmd.Fetch(f)
 	return o
 }
 
-// selection are the feeds that are named, and --category.
+// selection returns the selection of the named feeds and --category.
 func selection(f *cmdline.Flags, feeds []string) app.Selection {
 	return app.Selection{Feeds: feeds, Nul: cmdline.Nul(f.Context), Category: f.String("category")}
 }
@@ -121,8 +121,8 @@ func buildCommand() *cli.Command {
 		Name:      "build",
 		Usage:     "write the ESS document of a feed, or of each feed",
 		ArgsUsage: "[FEED…|-]",
-		Description: `If you name one FEED, its document is written as it is. If you name several or none,
-each document is one line; none means all feeds.
+		Description: `If you name one FEED, its document has no newline at the end. If you name several
+or none, each document is one line; none means all feeds.
 
    lektor-ess build https://example.com/feed > feed.ess
    curl -s https://example.com/feed | lektor-ess build --from-document --url https://example.com/feed`,
@@ -199,15 +199,15 @@ func pollCommand() *cli.Command {
 		Name:      "poll",
 		Usage:     "find out from their ESS documents which feeds have something new",
 		ArgsUsage: "[FEED…|URL…|-]",
-		Description: `It makes conditional requests for the ESS documents of subscriptions, and no others.
+		Description: `It makes conditional requests for the ESS documents of subscriptions, and no other requests.
 A feed with a new entry gets a due marker, and lektor-fetch fetches it.
 
    lektor-ess poll; lektor-fetch
    lektor-ess poll -o url | lektor-fetch update -`,
 		Flags: append([]cli.Flag{
-			newestFlag("entries count that are newer than the oldest of the `N` newest in the lektor-dir"),
+			newestFlag("compare with the `N` newest entries in the lektor-dir"),
 			cmdline.OutputFlag("print the feeds that are due in `FORMAT`, and leave no markers: url, tsv, json, another field or a template"),
-			&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: app.DefaultJobs, Usage: "ask for `N` documents at once"},
+			&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: app.DefaultJobs, Usage: "request `N` documents at once"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
 			dryRunFlag(), rawFlag(), cmdline.NulFlag(),
 		}, fetchFlags()...),
@@ -248,9 +248,9 @@ func publishCommand() *cli.Command {
 		Name:      "publish",
 		Usage:     "write ESS, NNO and an index page for a web server",
 		ArgsUsage: "DIR [FEED…|-]",
-		Description: `Files that have not changed are left alone. Feeds are left out that are private, or
-fetched with a password, with headers, through a filter, from a file or from a
-command, unless you name them.
+		Description: `Files that have not changed are not written. Unless you name them, feeds are left out
+that are private, or fetched with a password, with headers, through a filter, from a
+file or from a command.
 
    lektor-ess publish --base-url https://example.com/ess/ /srv/www/ess`,
 		Flags: []cli.Flag{

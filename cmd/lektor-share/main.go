@@ -15,7 +15,7 @@ import (
 )
 
 func main() {
-	// A hundred thousand marks need this much. More marks take more time, and more memory.
+	// This is enough for a hundred thousand marks. With more, the garbage collector runs often.
 	debug.SetMemoryLimit(200 << 20)
 	os.Exit(cmdline.Main(newApp(), os.Args))
 }
@@ -37,7 +37,7 @@ and reads those of the others.
 	}, entrystore.Complete)
 }
 
-// maxBytes is the largest document that is fetched unless a flag says otherwise: of a
+// maxBytes is the default size of the largest document that is fetched. It is enough for a
 // million marks.
 const maxBytes = 1 << 29
 
@@ -54,7 +54,7 @@ func dryRunFlag() cli.Flag {
 }
 
 func yesFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "yes", Usage: "apply all deletions, however many they are"}
+	return &cli.BoolFlag{Name: "yes", Usage: "apply all deletions, even if they would remove most of what is here"}
 }
 
 func rawFlag() cli.Flag {
@@ -67,7 +67,7 @@ func initCommand() *cli.Command {
 		Usage:     "share this lektor-dir",
 		ArgsUsage: "DIR|URL",
 		Description: `DIR is a directory that all machines have: replicated by Syncthing, on a mounted
-server, or on a stick. URL is a directory on a server that takes PUT.
+server, or on a stick. URL is a directory on a server that supports PUT.
 
    lektor-share init ~/Sync/lektor
    lektor-share init --name laptop https://dav.example.com/lektor`,
@@ -127,7 +127,7 @@ func applyCommand() *cli.Command {
 func statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "status",
-		Usage: "print the peers, what waits, and which feeds are not shared",
+		Usage: "print the peers, the number of waiting items, and the feeds that are not shared",
 		Flags: []cli.Flag{
 			cmdline.OutputFlag("print the peers in `FORMAT`: tsv (the default), json, a field or a template"), rawFlag(),
 		},
@@ -142,7 +142,7 @@ func peerCommand() *cli.Command {
 		Name:      "peer",
 		Usage:     "add, remove or list peers that publish outside the target",
 		ArgsUsage: "add NAME DIR|URL | rm NAME | ls",
-		Description: `Peers in the target directory are read without being added.
+		Description: `You need not add peers that are in the target directory.
 
    lektor-share peer add phone https://dav.example.com/lektor/phone-0a7903db47fb0ae8
    lektor-share peer ls`,
@@ -228,7 +228,7 @@ without sx:sync are left out.
 
    lektor-share merge mine.opml theirs.opml > both.opml`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "strict", Usage: "merge to the letter of the specification"},
+			&cli.BoolFlag{Name: "strict", Usage: "merge exactly as the specification says"},
 		},
 		Action: cmdline.Run(app.Merge, "a document", func(f *cmdline.Flags) app.MergeOptions {
 			if f.NArg() != 2 {

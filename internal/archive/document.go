@@ -187,7 +187,7 @@ var mark = []byte("<fh:archive/>\n")
 func WithNext(doc []byte, url string) ([]byte, error) {
 	i := bytes.Index(doc, mark)
 	if i < 0 {
-		return nil, errors.New("it is no archive that was written here")
+		return nil, errors.New("it is not an archive that lektor wrote")
 	}
 	indent := doc[bytes.LastIndexByte(doc[:i], '\n')+1 : i]
 	name := "link"

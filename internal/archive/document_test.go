@@ -11,7 +11,7 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 )
 
-// sample is a feed with all that entries can have.
+// sample returns a feed whose entries have all elements.
 func sample() *feedconv.Feed {
 	day := time.Date(2020, 1, 2, 3, 4, 5, 6, time.UTC)
 	return &feedconv.Feed{
@@ -94,8 +94,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// The link to the next archive is the only thing that is added to an archive, and it
-// is read back.
+// WithNext adds only the link to the next archive, and Read returns it.
 func TestWithNext(t *testing.T) {
 	for _, format := range []string{"atom", "rss"} {
 		old := encode(t, format, sample())
@@ -118,7 +117,7 @@ func TestWithNext(t *testing.T) {
 		if len(added) != 1 || !strings.Contains(added[0], "next-archive") {
 			t.Errorf("%s: added %q", format, added)
 		}
-		// It is where the encoder would have put it, for Atom.
+		// The document has the same links as one that was encoded with the link.
 		f := sample()
 		f.Links = append(f.Links, feedconv.Link{Rel: "next-archive", Href: `https://e/?a=1&b="2"`})
 		want, err := feedconv.ParseBytes(encode(t, format, f), feedconv.Options{})
@@ -130,7 +129,7 @@ func TestWithNext(t *testing.T) {
 	f := sample()
 	f.Archive = false
 	if data, err := WithNext(encode(t, "atom", f), "https://e/"); err == nil {
-		t.Errorf("written to what is no archive: %s", data)
+		t.Errorf("WithNext changes a document that is not an archive: %s", data)
 	}
 }
 

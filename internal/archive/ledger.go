@@ -116,7 +116,7 @@ func Parse(text []byte) (*Ledger, error) {
 	head, rest, _ := strings.Cut(string(body), "\n")
 	f := strings.Split(head, "\t")
 	if len(f) != 4 || f[0] != magic {
-		return nil, errors.New("it is of another format")
+		return nil, errors.New("it has another format")
 	}
 	l := &Ledger{Format: f[1], Self: f[2]}
 	var err error
@@ -144,7 +144,7 @@ func parseLine(s string) (*line, error) {
 		number, n.revised = strings.CutSuffix(f[0], "+")
 		var err error
 		if n.archive, err = strconv.Atoi(number); err != nil || n.archive < 1 {
-			return nil, errors.New("no number of an archive")
+			return nil, errors.New("the number of the archive is invalid")
 		}
 	}
 	n.Digest, n.digest, _ = strings.Cut(f[1], ",")
@@ -310,7 +310,8 @@ var latest = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
 // Updated returns the time of the update to publish for an entry. Readers use the version
 // updated last (section 4.2), in any document, so a new version must be later than the
-// published one: if its own time is not, the result is one second after that.
+// published one: if its own time is not later, the result is one second after the published
+// time.
 func (l *Ledger) Updated(e Entry) time.Time {
 	n := l.of(e.ID)
 	if n == nil {

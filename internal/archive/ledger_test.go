@@ -13,7 +13,7 @@ import (
 
 func at(seconds int) time.Time { return time.Unix(1600000000+int64(seconds), 0).UTC() }
 
-// other is an id that stands for another, as long as a digest.
+// other returns a function for Candidate.Else.
 func other(of string) func(string) string {
 	return func(id string) string { return fmt.Sprintf("urn:%x", sha256.Sum256([]byte(of+id))) }
 }
@@ -27,7 +27,7 @@ func entries(ids ...string) []Entry {
 	return out
 }
 
-// A ledger that is read is the one that was written, and one that was touched is none.
+// A ledger is read as it was written, and a damaged one is refused.
 func TestLedgerText(t *testing.T) {
 	l := &Ledger{Self: "https://e/i.atom", Format: "atom"}
 	list := entries("a", "b\t\"\n\u202e", "", "d", "e", "f")
@@ -58,7 +58,7 @@ func TestLedgerText(t *testing.T) {
 		t.Fatalf("%v\n%s\nbecame\n%s", err, text, back.Bytes())
 	}
 	if !back.Anew() || (&Ledger{}).Anew() {
-		t.Error("a ledger does not tell whether it was made anew")
+		t.Error("Anew does not report whether the ledger was restored")
 	}
 	for i := 0; i < len(text); i += 3 {
 		for _, b := range []byte{text[i] ^ 1, '\n', '\t'} {
@@ -66,13 +66,13 @@ func TestLedgerText(t *testing.T) {
 			if damaged[i] = b; bytes.Equal(damaged, text) {
 				continue
 			}
-			// But for the end of the file, where nothing is.
+			// Only damage at the end of the file, after the checksum, is harmless.
 			if l, err := Parse(damaged); err == nil && !bytes.Equal(l.Bytes(), text) {
-				t.Fatalf("read although byte %d is %q", i, b)
+				t.Fatalf("Parse accepts the ledger although byte %d is %q", i, b)
 			}
 		}
 		if _, err := Parse(text[:i]); err == nil && i < len(text)-1 {
-			t.Fatalf("read although cut off at %d", i)
+			t.Fatalf("Parse accepts the ledger although it is cut off at %d", i)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func FuzzParse(f *testing.F) {
 	l.Subscribe(list, []int{0, 2})
 	f.Add(l.Bytes())
 	f.Add([]byte("lektor archives 1\tatom\t\t0\nsum\t"))
-	// The checksum keeps a fuzzer out, so it is made for what he makes.
+	// A fuzzer cannot guess the checksum, so add the right one to its text.
 	f.Fuzz(func(t *testing.T, text []byte) {
 		body, _, _ := bytes.Cut(text, []byte("\nsum\t"))
 		text = append(body, '\n')
@@ -118,7 +118,7 @@ func candidate(id, feed, entry string) Candidate {
 	return Candidate{Entry: Entry{ID: id, Origin: Origin{feed, entry}, Digest: feed + entry}, Global: strings.Contains(id, ":")}
 }
 
-// An entry keeps its id, and gets none that was another's.
+// An entry keeps its id, and never gets the id of another entry.
 func TestIDs(t *testing.T) {
 	one := func(c Candidate) *Ledger {
 		l := &Ledger{}
@@ -136,8 +136,8 @@ func TestIDs(t *testing.T) {
 		list []Candidate
 		want string
 	}{
-		"the first has it":             {&Ledger{}, []Candidate{candidate("2", "x", "1"), candidate("2", "y", "1"), candidate("2", "y", "2")}, "2 else else"},
-		"an older one comes later":     {one(candidate("2", "x", "1")), []Candidate{candidate("2", "y", "1"), candidate("2", "x", "1")}, "else 2"},
+		"the first entry gets the id":  {&Ledger{}, []Candidate{candidate("2", "x", "1"), candidate("2", "y", "1"), candidate("2", "y", "2")}, "2 else else"},
+		"an older entry is added":      {one(candidate("2", "x", "1")), []Candidate{candidate("2", "y", "1"), candidate("2", "x", "1")}, "else 2"},
 		"the first was archived":       {archived, []Candidate{candidate("2", "y", "1"), candidate("2", "x", "1")}, "else 2"},
 		"the first is gone":            {archived, []Candidate{candidate("2", "y", "1")}, "else"},
 		"the first was withdrawn":      {gone, []Candidate{candidate("2", "y", "1")}, "else"},
@@ -155,7 +155,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// Whatever comes and goes, no two entries share an id, and none ever changes its own.
+// When entries are added and removed, no two entries ever share an id, and no id changes.
 func TestIDsStay(t *testing.T) {
 	for seed := range uint64(60) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -206,8 +206,8 @@ func TestIDsStay(t *testing.T) {
 	}
 }
 
-// An entry in no archive is in the subscription document, and an archive that is
-// recorded leaves the plan of the others as it was.
+// An entry in no archive is in the subscription document. Recording an archive does not change
+// the plan of the others.
 func TestPlan(t *testing.T) {
 	for seed := range uint64(150) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
@@ -240,7 +240,7 @@ func TestPlan(t *testing.T) {
 					in = append(in, list[i])
 				}
 				if len(of) != n || l.Archive(in) != l.Count {
-					t.Fatalf("seed %d: an archive of %d", seed, len(of))
+					t.Fatalf("seed %d: an archive has %d entries", seed, len(of))
 				}
 			}
 			l.Subscribe(list, plan.Subscription)
@@ -258,13 +258,13 @@ func TestPlan(t *testing.T) {
 				t.Fatalf("seed %d: %d of %d entries are left for the subscription document", seed, left, n)
 			}
 			if again := l.Plan(list, n); len(again.Archives) > 0 || !slices.Equal(again.Subscription, plan.Subscription) {
-				t.Fatalf("seed %d: planned again, it is %v, not %v", seed, again, plan)
+				t.Fatalf("seed %d: planned again, the plan is %v, not %v", seed, again, plan)
 			}
 		}
 	}
 }
 
-// A reader that knows an entry in one version takes the next one for newer.
+// The time of each new version is later than that of the published one.
 func TestUpdated(t *testing.T) {
 	e := entries("a")[0]
 	l := &Ledger{}
@@ -291,7 +291,7 @@ func TestUpdated(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// There is no year 10000.
+	// The time never exceeds the year 9999.
 	e.Updated = latest
 	l.Subscribe([]Entry{e}, []int{0})
 	e.Digest = "5"

@@ -9,8 +9,8 @@ type Candidate struct {
 	Else func(id string) string
 }
 
-// had returns the id of the entry of a line, "" if it is unknown.
-func (c *Candidate) had(n *line) string {
+// published returns the id under which the entry of a line was published, "" if it is unknown.
+func (c *Candidate) published(n *line) string {
 	if !n.gone {
 		return n.ID
 	}
@@ -41,7 +41,7 @@ func (l *Ledger) IDs(list []Candidate) []string {
 	for i, c := range list {
 		present[c.Origin] = true
 		if n := l.byOrigin[c.Origin]; n != nil {
-			if id := c.had(n); id != "" && !taken[id] {
+			if id := c.published(n); id != "" && !taken[id] {
 				take(i, id)
 			}
 		}
@@ -75,8 +75,9 @@ func (l *Ledger) orphan(c *Candidate, id string, exact bool) bool {
 	return n != nil && !n.Origin.known() && (!exact || c.is(n.Digest))
 }
 
-// free reports whether no entry was published under an id; or whether one of another feed was that
-// is not present, and the id is the candidate's own and unique beyond its feed.
+// free reports whether a candidate can get an id: no entry was published under it, or the id is
+// the candidate's own, unique beyond its feed, and that of an entry of another feed that is not
+// present.
 func (l *Ledger) free(c *Candidate, id string, present map[Origin]bool) bool {
 	n := l.of(id)
 	return n == nil || id == c.ID && c.Global && n.Origin.Feed != c.Origin.Feed && !present[n.Origin]

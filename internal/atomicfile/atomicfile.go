@@ -75,14 +75,14 @@ func replaceDurably(path string, from func(io.Writer) error, options ...renameio
 	return SyncDir(dir)
 }
 
-// named replaces the name of a temporary file in an error by path.
+// named replaces the name of the temporary file in an error by path.
 func named(err error, path string) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok && filepath.Dir(pe.Path) == filepath.Dir(path) {
 		return &fs.PathError{Op: pe.Op, Path: path, Err: pe.Err}
 	}
 	if le, ok := errors.AsType[*os.LinkError](err); ok && le.New == path {
 		if err = le.Err; err == unix.EEXIST {
-			err = unix.EISDIR // a rename fails only if a directory is there
+			err = unix.EISDIR // a rename fails only if path is a directory
 		}
 		return &fs.PathError{Op: "replace", Path: path, Err: err}
 	}
@@ -147,7 +147,7 @@ func openNew(path string, mode fs.FileMode) (*os.File, error) {
 // tempFile creates a file beside path. If keep is set and there is a regular file at path, it has
 // the permissions of that one, else mode.
 func tempFile(path string, mode fs.FileMode, keep bool) (*os.File, error) {
-	chmod := !keep // the umask takes nothing from private modes
+	chmod := !keep // the umask removes no bits of private modes
 	if fi, err := os.Lstat(path); keep && err == nil && fi.Mode().IsRegular() {
 		mode, chmod = fi.Mode().Perm(), true
 	}
@@ -162,7 +162,7 @@ func tempFile(path string, mode fs.FileMode, keep bool) (*os.File, error) {
 			return nil, err
 		}
 		if chmod {
-			// The umask may have taken bits that the old file has.
+			// The umask may have removed bits that the old file has.
 			if fi, err := f.Stat(); err != nil || fi.Mode().Perm() != mode {
 				if err == nil {
 					err = f.Chmod(mode)

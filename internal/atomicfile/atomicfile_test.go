@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// writers are the ways to replace a file, which share most promises.
+// writers are the functions that replace a file. Most of their guarantees are the same.
 var writers = map[string]func(path string, data []byte) error{
 	"Write":          Write,
 	"WriteUnsynced":  WriteUnsynced,
@@ -59,7 +59,7 @@ func TestReplace(t *testing.T) {
 			if fi, _ := os.Stat(path); fi.Mode().Perm() != 0o640 {
 				t.Errorf("a new file has the permissions %o, want 0666 less the umask 027", fi.Mode().Perm())
 			}
-			// Permissions that the umask would take stay.
+			// Bits of permissions that the umask would remove stay.
 			if err := os.Chmod(path, 0o606); err != nil {
 				t.Fatal(err)
 			}
@@ -77,8 +77,8 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// The temporary file must be beside the target, whatever TMPDIR says: across
-// file systems there is no atomic rename.
+// TestTempDirIgnored: the temporary file is beside the target for any TMPDIR, since a rename
+// between file systems is not atomic.
 func TestTempDirIgnored(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
 	for name, write := range writers {
@@ -96,7 +96,7 @@ func TestErrorsLeaveNothing(t *testing.T) {
 			if err := write(filepath.Join(dir, "missing", "f"), nil); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("into a missing directory: %v", err)
 			}
-			// A directory in the way makes the rename fail after all else was done.
+			// If path is a directory, the rename fails, which is the last step.
 			path := filepath.Join(dir, "d")
 			if err := os.MkdirAll(filepath.Join(path, "sub"), 0o777); err != nil {
 				t.Fatal(err)
@@ -164,7 +164,7 @@ func TestAbort(t *testing.T) {
 		return refused
 	})
 	if err != refused {
-		t.Errorf("it gave %v", err)
+		t.Errorf("the error is %v", err)
 	}
 	want(t, path, "old")
 	if got := names(t, dir); len(got) != 1 {
@@ -172,13 +172,13 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// Replacing a device or a pipe that a user gave as --output would harm.
+// TestOutputDirect: a device or pipe that the user names as --output is written to, not replaced.
 func TestOutputDirect(t *testing.T) {
 	if err := Output(os.DevNull, func(w io.Writer) error { _, err := fmt.Fprint(w, "x"); return err }); err != nil {
 		t.Error(err)
 	}
 	if fi, err := os.Stat(os.DevNull); err != nil || fi.Mode()&fs.ModeDevice == 0 {
-		t.Fatalf("%s is no device any more: %v", os.DevNull, err)
+		t.Fatalf("%s is no longer a device: %v", os.DevNull, err)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestIsTemp(t *testing.T) {
 	}
 }
 
-// A reader beside many writers sees whole values only.
+// TestConcurrent: while others write, a reader sees only complete values.
 func TestConcurrent(t *testing.T) {
 	for name, write := range writers {
 		t.Run(name, func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestErrorsNameTheFile, and not a temporary one that is gone by then.
+// TestErrorsNameTheFile: errors name the file, not the temporary file, which no longer exists.
 func TestErrorsNameTheFile(t *testing.T) {
 	for name, write := range writers {
 		path := filepath.Join(t.TempDir(), "none", "f")
@@ -269,7 +269,7 @@ func TestMkdirAll(t *testing.T) {
 			t.Errorf("%s is a directory", path)
 		}
 	}
-	// Many at once.
+	// Create the directory concurrently.
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {

@@ -1,7 +1,7 @@
 package atomicfile
 
-// BootID identifies the current boot of the machine: the contents that a file had before a
-// power failure are unknown after it. It is "" if the system has no such id.
+// BootID returns an id of the current boot of the machine, or "" if there is none. After a power
+// failure, the contents of unsynced files are unknown.
 func BootID() string {
 	id, _ := Line("/proc/sys/kernel/random/boot_id")
 	return id

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BootID identifies the current boot of the machine by the time at which it began: the
-// contents that a file had before a power failure are unknown after it. It is "" if the
-// system has no such time.
+// BootID returns the time of the current boot of the machine, or "" if it is unknown. After a
+// power failure, the contents of unsynced files are unknown.
 func BootID() string {
 	data, _ := unix.SysctlRaw("kern.boottime")
 	return hex.EncodeToString(data)

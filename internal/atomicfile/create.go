@@ -35,7 +35,7 @@ func CreatePrivateFrom(path string, from func(io.Writer) error) (err error) {
 		if _, there := os.Lstat(path); there == nil {
 			return &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
 		}
-		err = os.Rename(temp, path) // a file system without hard links
+		err = os.Rename(temp, path) // the file system has no hard links
 	}
 	if err != nil {
 		return err

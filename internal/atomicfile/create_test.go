@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestCreatePrivateFrom: a file is made whole or not at all, for its user alone, and
-// nothing that is there is touched.
+// TestCreatePrivateFrom: a file is created whole or not at all, is readable only by the user, and
+// replaces nothing.
 func TestCreatePrivateFrom(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "box")
@@ -34,7 +34,7 @@ func TestCreatePrivateFrom(t *testing.T) {
 	if err := write("two"); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("over a file: %v", err)
 	}
-	// A file that comes while it is written stays.
+	// A file that is created meanwhile stays.
 	other := filepath.Join(dir, "other")
 	err = CreatePrivateFrom(other, func(w io.Writer) error { return os.WriteFile(other, []byte("theirs"), 0o644) })
 	if !errors.Is(err, fs.ErrExist) {

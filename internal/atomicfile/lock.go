@@ -34,7 +34,7 @@ func Lock(path string, busy error) (unlock func(), err error) {
 	return unlock, err
 }
 
-// Share takes the lock as Lock does, but beside others who share it.
+// Share takes a shared lock, as Lock takes an exclusive one.
 func Share(path string, busy error) (unlock func(), err error) {
 	return take(path, busy, os.O_RDWR|os.O_CREATE, (*flock.Flock).TryRLock)
 }
@@ -64,9 +64,9 @@ func Hold(f *os.File, how int) error {
 	return Retry(func() error { return unix.Flock(int(f.Fd()), how) })
 }
 
-// InPlace reports whether an open file is still the one at its path: while the caller waited
-// for a lock, the file may have been removed or replaced. If no file is at the path, the
-// error is fs.ErrNotExist.
+// InPlace reports whether an open file is still the file at its path. While the caller waited for
+// a lock, the file may have been removed or replaced. If nothing is at the path, the error is
+// fs.ErrNotExist.
 func InPlace(f *os.File) (bool, error) {
 	opened, err := f.Stat()
 	if err != nil {
@@ -76,8 +76,8 @@ func InPlace(f *os.File) (bool, error) {
 	return err == nil && os.SameFile(opened, now), err
 }
 
-// Same reports whether two paths lead to one file or directory. It
-// returns false if either path cannot be examined.
+// Same reports whether two paths lead to the same file or directory. It returns false if either
+// path cannot be examined.
 func Same(a, b string) bool {
 	x, err := os.Stat(a)
 	if err != nil {
@@ -93,11 +93,10 @@ func Open(path string, flags int) (fd int, err error) {
 	return fd, err
 }
 
-// Again repeats a call with names as [Retry] does, and also where a file system of several
-// machines (GlusterFS, NFS) refuses it with ESTALE, because it has cached a name that
-// another machine has moved since. Again repeats for two seconds, as names are cached for
-// one, and returns the error of the last call. It is not for calls that sync, as the system
-// reports their error only once.
+// Again repeats a call like [Retry], and also after ESTALE: a network file system (GlusterFS,
+// NFS) has cached a name that another machine has moved since. Names are cached for a second, so
+// Again repeats for two seconds, and then returns the error of the last call. It is not for calls
+// that sync, since the system reports their error only once.
 func Again(call func() error) error {
 	for pause := time.Millisecond; ; pause *= 2 {
 		err := Retry(call)
@@ -108,7 +107,7 @@ func Again(call func() error) error {
 	}
 }
 
-// Retry repeats a system call for as long as signals interrupt it.
+// Retry repeats a system call while signals interrupt it.
 func Retry(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {

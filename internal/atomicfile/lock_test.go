@@ -23,8 +23,8 @@ func TestLock(t *testing.T) {
 	if _, err := Lock(path, errBusy); err != errBusy {
 		t.Errorf("a second one: %v", err)
 	}
-	// NFS makes it a write lock on a range of bytes, for which the
-	// descriptor must be open for writing.
+	// On NFS the lock is a write lock of a byte range, so the descriptor must be open for
+	// writing.
 	record := unix.Flock_t{Type: unix.F_WRLCK}
 	if err := unix.FcntlFlock(uintptr(descriptor(t, path)), unix.F_SETLK, &record); err != nil {
 		t.Errorf("it holds on no network file system: %v", err)
@@ -37,7 +37,7 @@ func TestLock(t *testing.T) {
 	again()
 }
 
-// descriptor finds the one by which this process has a file open.
+// descriptor returns the descriptor with which this process has opened a file.
 func descriptor(t *testing.T, path string) int {
 	t.Helper()
 	var want, got unix.Stat_t
@@ -53,7 +53,7 @@ func descriptor(t *testing.T, path string) int {
 	return -1
 }
 
-// The file of another user, which may be read and not written, and what is no file.
+// TestLockOdd: a read-only file of another user can be locked; other kinds of files cannot.
 func TestLockOdd(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "lock")
@@ -83,7 +83,8 @@ func TestLockOdd(t *testing.T) {
 	}
 }
 
-// The error of flock(2) itself, as of a server that serves no locks, names the file.
+// TestLockNamesFile: an error of flock(2), for example from a file server without locks, names
+// the file.
 func TestLockNamesFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	fails := func(*flock.Flock) (bool, error) { return false, unix.ENOLCK }
@@ -96,7 +97,7 @@ func TestLockNamesFile(t *testing.T) {
 	}
 }
 
-// Again looks again for a name that another machine has moved, and returns other errors at once.
+// TestAgain: Again repeats after ESTALE, and returns other errors at once.
 func TestAgain(t *testing.T) {
 	for _, c := range []struct {
 		errs []error

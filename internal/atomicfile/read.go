@@ -12,24 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxLine is the most that [Line] reads, in bytes. No value that is kept in a file
-// of its own is longer.
+// MaxLine is the maximum size of a file for [Line], in bytes. No value in a file of its own is
+// longer.
 const MaxLine = 64 << 10
 
-// first holds the buffers of a file's first read, which is the last for nearly
-// all: a run over many feeds, and a listing, consist of little else.
+// first holds the buffers for the first read of each file, which is the last for nearly all
+// files. Runs over many feeds and lists consist mostly of such reads.
 var first = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
 
-// Read reads a regular file of at most limit bytes. Nothing in its place can make
-// it wait or fill the memory: a directory, a pipe, a device and what is larger
-// are errors, an *[fs.PathError] that names the path (of a pipe that somebody
-// writes to, a little may be taken). Links are followed.
+// Read reads a regular file of at most limit bytes. It neither blocks nor fills the memory,
+// whatever is at the path. For a directory, a pipe, a device or a larger file, it returns an
+// *[fs.PathError] with the path. If somebody writes to a pipe at the path, Read may take a little
+// of it. Read follows links.
 func Read(path string, limit int64) ([]byte, error) { return ReadAt(unix.AT_FDCWD, path, limit) }
 
-// ReadAt reads as [Read] does, in the directory that is open as the descriptor at.
+// ReadAt is [Read] relative to an open directory, the descriptor at.
 func ReadAt(at int, path string, limit int64) (data []byte, err error) {
-	// A file system of several machines may open a file when it is read, and find it
-	// replaced.
+	// A network file system may open a file only when it is read, and then find it replaced.
 	err = Again(func() error { data, err = readAt(at, path, limit); return err })
 	return data, err
 }
@@ -51,7 +50,7 @@ func readAt(at int, path string, limit int64) ([]byte, error) {
 	case err != nil && err != unix.EAGAIN && err != unix.EISDIR:
 		return fail("read", err)
 	case err == nil && n > 0 && n < len(buf) && int64(n) <= limit:
-		// A short read of a regular file is its end.
+		// A short read of a regular file means its end.
 		return bytes.Clone(buf[:n]), nil
 	}
 	length, op, err := regular(fd)
@@ -59,7 +58,7 @@ func readAt(at int, path string, limit int64) ([]byte, error) {
 		return fail(op, err)
 	}
 	if length > limit {
-		return fail("read", fmt.Errorf("larger than %s", size(limit))) // before room is made for it
+		return fail("read", fmt.Errorf("larger than %s", size(limit))) // checked before memory is allocated
 	}
 	out := make([]byte, n, max(length, int64(n))+1)
 	copy(out, buf)
@@ -79,8 +78,8 @@ func readAt(at int, path string, limit int64) ([]byte, error) {
 	return out, nil
 }
 
-// OpenRegular opens a regular file to be read piece by piece. As with [Read], nothing in its
-// place can make it wait, and what is no regular file is an error.
+// OpenRegular opens a regular file for reading in pieces. Like [Read], it never blocks, and
+// returns an error for other kinds of files.
 func OpenRegular(path string) (*os.File, error) {
 	var fd int
 	err := Again(func() (err error) { fd, err = openToRead(unix.AT_FDCWD, path); return err })
@@ -94,15 +93,15 @@ func OpenRegular(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// openToRead opens a file without waiting for anybody, and for this program alone.
+// openToRead opens a file without blocking. Child processes do not inherit it.
 func openToRead(at int, path string) (fd int, err error) {
 	return retry(func() (int, error) {
 		return unix.Openat(at, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	})
 }
 
-// regular returns the length of a regular file in bytes. For any other file it returns an
-// error, and op is the operation that failed.
+// regular returns the size of a regular file in bytes. For any other file it returns an error,
+// and op is the operation that failed.
 func regular(fd int) (length int64, op string, err error) {
 	var st unix.Stat_t
 	if _, err := retry(func() (int, error) { return 0, unix.Fstat(fd, &st) }); err != nil {
@@ -114,7 +113,7 @@ func regular(fd int) (length int64, op string, err error) {
 	return st.Size, "", nil
 }
 
-// Names returns the names in a directory, in no order. A link in its place is an error.
+// Names returns the names in a directory, unsorted. A link at the path is an error.
 func Names(dir string) ([]string, error) {
 	fd, err := Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 	if err != nil {
@@ -125,8 +124,8 @@ func Names(dir string) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// Line reads the first line of a file, without its newline, as [Read] does. The
-// file may have [MaxLine] bytes.
+// Line reads the first line of a file with [Read], without its newline. The file has at most
+// [MaxLine] bytes.
 func Line(path string) (string, error) {
 	b, err := Read(path, MaxLine)
 	line, _, _ := strings.Cut(string(b), "\n")

@@ -33,7 +33,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A fifo, or anything else in a file's place, cannot make a reader wait.
+// TestReadOdd: a FIFO or another kind of file at the path does not block a reader.
 func TestReadOdd(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -51,7 +51,7 @@ func TestReadOdd(t *testing.T) {
 			t.Errorf("line of %s: %q, %v", name, line, err)
 		}
 	}
-	// A pipe that somebody writes to is none either.
+	// A pipe with a writer is not read either.
 	w, err := os.OpenFile(at("pipe"), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// leftAfter is the age of the last write from which a temporary file counts as left by a
-// kill. A live writer writes more often.
+// leftAfter is the time since the last write after which a temporary file counts as abandoned. A
+// live writer writes more often.
 const leftAfter = 10 * time.Second
 
-// minDigits is how many digits our own temporary files have at least; a user may
-// name a file ".feed2".
+// minDigits is the minimum number of digits in the names of temporary files. A user may name a
+// file ".feed2".
 const minDigits = 8
 
-// Sweep removes the temporary files that kills have left beside the files at paths,
-// which are in one directory. Call it before writing them again. A file that cannot be
-// removed stays; that is not an error.
+// Sweep removes the temporary files of killed processes beside the files at paths, which must be
+// in one directory. Call it before writing these files. A file that cannot be removed stays,
+// without an error.
 func Sweep(paths ...string) {
 	if len(paths) == 0 {
 		return
@@ -28,7 +28,7 @@ func Sweep(paths ...string) {
 	bases := make([]string, len(paths))
 	for i, path := range paths {
 		if to, err := filepath.EvalSymlinks(path); err == nil {
-			path = to // as Create does
+			path = to // Output follows links, too
 		}
 		paths[i], bases[i] = path, filepath.Base(path)
 	}
@@ -49,8 +49,8 @@ func Sweep(paths ...string) {
 	}
 }
 
-// Left reports whether what stands in a directory is a temporary file for the file
-// called base that a kill has left behind: nobody has written to it for ten seconds.
+// Left reports whether a directory entry is an abandoned temporary file for the file named base:
+// nobody has written to it for ten seconds.
 func Left(e fs.DirEntry, base string) bool {
 	if !IsTemp(e.Name(), base) || len(e.Name()) < len(base)+1+minDigits || !e.Type().IsRegular() {
 		return false
@@ -59,12 +59,11 @@ func Left(e fs.DirEntry, base string) bool {
 	return err == nil && time.Since(fi.ModTime()) > leftAfter
 }
 
-// Abandoned is the age after which a temporary file, of whatever it would have become, is
-// nobody's work.
+// Abandoned is the age after which a temporary file of any name counts as abandoned.
 const Abandoned = 2 * time.Hour
 
-// randomDigits is how many digits at least end the name of a temporary file of ours; fewer
-// are as good as impossible.
+// randomDigits is the minimum number of digits that [Temporary] requires. Random names with fewer
+// digits practically do not occur.
 const randomDigits = 15
 
 // Temporary reports whether a name (without directories) is of the form that this package uses for
@@ -74,9 +73,9 @@ func Temporary(name string) bool {
 	return len(base) > 1 && base[0] == '.' && len(name)-len(base) >= randomDigits
 }
 
-// Leftovers returns the paths of the abandoned temporary files in a directory and in those
-// below it. Files with one of the names in also count as such. A link is followed in the
-// place of dir alone. The error joins what could not be read.
+// Leftovers returns the paths of the abandoned temporary files in a directory and below it. Files
+// with one of the names in also count as temporary. dir may be a link; no other link is followed.
+// The error joins the errors of directories that cannot be read.
 func Leftovers(dir string, now time.Time, also ...string) (paths []string, err error) {
 	var bad error
 	err = filepath.WalkDir(dir+"/.", func(path string, e fs.DirEntry, err error) error {
@@ -94,9 +93,9 @@ func Leftovers(dir string, now time.Time, also ...string) (paths []string, err e
 	return paths, errors.Join(bad, err)
 }
 
-// SweepTree removes [Leftovers]. A file that cannot be removed stays.
+// SweepTree removes the files that [Leftovers] returns. A file that cannot be removed stays.
 func SweepTree(dir string, now time.Time, also ...string) {
-	paths, _ := Leftovers(dir, now, also...) // the rest stays until it can be read
+	paths, _ := Leftovers(dir, now, also...) // files below an unreadable directory stay until it can be read
 	for _, path := range paths {
 		_ = os.Remove(path)
 	}

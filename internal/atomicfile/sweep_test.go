@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestSweep: what a kill left goes, and nothing else.
+// TestSweep: temporary files of killed processes are removed, and nothing else.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	old := time.Now().Add(-time.Minute)
@@ -19,7 +19,7 @@ func TestSweep(t *testing.T) {
 		if err := os.WriteFile(path, nil, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if name != ".doc.xml99999999999999" { // somebody writes it now
+		if name != ".doc.xml99999999999999" { // another process writes it now
 			if err := os.Chtimes(path, old, old); err != nil {
 				t.Fatal(err)
 			}
@@ -36,7 +36,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepOwn: both kinds of temporary files are known.
+// TestSweepOwn: both kinds of temporary files are recognised.
 func TestSweepOwn(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "doc")
@@ -60,11 +60,11 @@ func TestSweepOwn(t *testing.T) {
 		return nil
 	})
 	if err == nil {
-		t.Error("it was put in place all the same")
+		t.Error("the file was replaced all the same")
 	}
 }
 
-// Abandoned temporary files are found at any depth and of any name, and nothing else is.
+// TestSweepTree: abandoned temporary files of any name are found at any depth, and nothing else.
 func TestSweepTree(t *testing.T) {
 	top := t.TempDir()
 	now := time.Now()

@@ -1,4 +1,4 @@
-// Package backoff computes how long to wait before something that failed is tried again.
+// Package backoff computes the time to wait before a failed operation is repeated.
 package backoff
 
 import "time"

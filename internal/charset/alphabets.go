@@ -9,13 +9,13 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// The charsets of central Europe, Turkey and the Baltic differ from windows-1252 in
-// few letters, and statistics of bytes do not tell them apart. The alphabets do: a
-// text is in one of them if it has no letter beyond ASCII that is not of a language
-// written in it, and if no western language has its letters in windows-1252.
+// The charsets of central Europe, Turkey and the Baltic differ from windows-1252 in few letters,
+// so statistics of bytes cannot distinguish them. Alphabets can: a text is in one of these
+// charsets if all its letters beyond ASCII belong to one language of the charset, and if no
+// western language explains its letters in windows-1252.
 
-// eastern are the letters beyond ASCII of the languages of charsets that are looked for, in
-// lower case; of those that fit equally well, the first.
+// eastern are the letters beyond ASCII of languages with other charsets, in lower case. If
+// several fit equally well, the first counts.
 var eastern = []struct{ charset, letters string }{
 	{"windows-1250", "ąćęłńóśźż"}, {"windows-1250", "áčďéěíňóřšťúůýž"}, {"windows-1250", "áäčďéíĺľňóôŕšťúýž"},
 	{"windows-1250", "áéíóöőúüű"}, {"windows-1250", "ăâîşţ"}, {"windows-1250", "čćđšž"},
@@ -25,8 +25,8 @@ var eastern = []struct{ charset, letters string }{
 	{"windows-1257", "ąčęėįšųūž"}, {"windows-1257", "āčēģīķļņšūž"}, {"windows-1257", "äõöüšž"},
 }
 
-// western are those of the languages of windows-1252: French, German, Spanish, Portuguese,
-// Italian, Catalan, Dutch, Swedish and Finnish, Danish and Norwegian, Icelandic,
+// western are the letters beyond ASCII of the languages of windows-1252: French, German, Spanish,
+// Portuguese, Italian, Catalan, Dutch, Swedish and Finnish, Danish and Norwegian, Icelandic,
 // Estonian, Irish, Albanian.
 var western = []string{
 	"àâæçéèêëîïôœùûüÿ", "äöüßé", "áéíñóúüªº", "ãáâàçéêíõóôúüªº", "àéèìíîòóùúªº",
@@ -34,18 +34,18 @@ var western = []string{
 	"äõöüšž", "áéíóúàèìòù", "çë",
 }
 
-// signs stand in texts of all languages, but most not inside of words.
+// signs are characters of all languages. Most do not stand inside of words.
 const signs = "\u00a0\u00ad¡¢£¤¥¦§¨©«¬®¯°±²³´µ¶·¸¹»¼½¾¿×÷‚ƒ„…†‡ˆ‰‹‘’“”•–—˜™›€"
 
-// inWords are those that stand inside of words, too.
+// inWords are the signs that stand inside of words, too.
 const inWords = "\u00ad·‘’´-"
 
-// byteCount is how often each byte beyond ASCII stands in a text: inside of a word and
-// elsewhere.
+// byteCount is the number of times that each byte beyond ASCII occurs in a text: inside of words
+// and elsewhere.
 type byteCount struct {
 	inside, outside [256]int
 	all             int
-	c1              bool // some are from 0x80 to 0x9F
+	c1              bool // the text has bytes from 0x80 to 0x9F
 }
 
 func countBytes(b []byte) *byteCount {
@@ -66,10 +66,10 @@ func countBytes(b []byte) *byteCount {
 	return &n
 }
 
-// table is a charset of one byte a character.
+// table is a charset in which each byte is a character.
 type table [256]rune
 
-// tables are those of the charsets above, and of windows-1252 under "".
+// tables holds the charsets above by name, and windows-1252 under "".
 var tables = sync.OnceValue(func() map[string]*table {
 	all := map[string]*table{}
 	for _, name := range []string{"windows-1252", "windows-1250", "iso-8859-2", "windows-1254", "windows-1257", "iso-8859-15", "windows-1256"} {
@@ -89,8 +89,9 @@ func tableOf(enc encoding.Encoding) *table {
 	return &t
 }
 
-// fit counts the bytes that a language has no use for in a charset, and those of its
-// letters that windows-1252 has another character for.
+// fit compares the text with a language in a charset. strange is the number of bytes that the
+// language does not use. telling is the number of its letters that are other characters in
+// windows-1252, and kinds the number of different ones.
 func (n *byteCount) fit(letters string, in *table) (strange, telling, kinds int) {
 	west := tables()[""]
 	for c := utf8.RuneSelf; c < 256; c++ {
@@ -114,15 +115,15 @@ func (n *byteCount) fit(letters string, in *table) (strange, telling, kinds int)
 	return strange, telling, kinds
 }
 
-// Least evidence for one of the charsets. A text of the West is explained by its own
-// language but for foreign names; one that mixes languages has letters that are in no
-// other alphabet.
+// These are the minimum evidence for one of the charsets. Western languages explain a Western
+// text, except for foreign names. A text in several languages has letters that no other alphabet
+// has.
 const (
-	minTelling = 3 // letters that windows-1252 has not, of at least two kinds
-	minStrange = 8 // one of so many is strange in all western languages
+	minTelling = 3 // letters that windows-1252 lacks, of at least two kinds
+	minStrange = 8 // one in minStrange letters is strange in all western languages
 )
 
-// detectLatin finds the charset of a text that no western language explains, or "".
+// detectLatin returns the charset of a text that no western language explains, or "".
 func detectLatin(b []byte) string {
 	n := countBytes(b)
 	least := n.strangeInWest(tables()[""])
@@ -147,8 +148,7 @@ func detectLatin(b []byte) string {
 	return ""
 }
 
-// strangeInWest counts the bytes that the western language has no use for that has
-// most.
+// strangeInWest returns the number of bytes that the best fitting western language does not use.
 func (n *byteCount) strangeInWest(in *table) int {
 	least := n.all
 	for _, letters := range western {
@@ -158,17 +158,17 @@ func (n *byteCount) strangeInWest(in *table) int {
 	return least
 }
 
-// isLatin9 reports whether a text is in ISO-8859-15, which has the euro sign where
-// others have a sign that nobody uses, and letters where others have signs that do not
-// stand inside of words.
+// isLatin9 reports whether a text is in ISO-8859-15. This charset has the euro sign in the place
+// of a sign that nobody uses, and letters in the place of signs that do not stand inside of
+// words.
 func (n *byteCount) isLatin9() bool {
 	const euro, oe, sCaron, zCaron = 0xA4, 0xBD, 0xA8, 0xB8
 	euros, letters := n.outside[euro], n.inside[oe]+n.inside[sCaron]+n.inside[zCaron]
 	return !n.c1 && euros+letters > 0 && n.inside[euro] == 0 && n.strangeInWest(tables()["iso-8859-15"]) <= n.all/minStrange
 }
 
-// isArabic reports whether a text is Arabic in windows-1256: words of its letters, among
-// which are many articles.
+// isArabic reports whether a text is Arabic in windows-1256: most letters are Arabic, and many
+// words begin with the article.
 func (n *byteCount) isArabic(b []byte) bool {
 	const alef, lam = 0xC7, 0xE1
 	letters, articles, words := 0, 0, 0

@@ -1,5 +1,5 @@
-// Package charset decodes the text of documents of the web: what their bytes prove goes
-// before what labels say, and that before what the bytes look like.
+// Package charset decodes documents of the web to UTF-8. Evidence in the bytes precedes labels,
+// and labels precede guesses.
 package charset
 
 import (
@@ -20,22 +20,22 @@ import (
 	"golang.org/x/text/encoding/unicode/utf32"
 )
 
-// Problem is what was not certain of a text, or could not be decoded. Line is counted
-// from 1, 0 if the place is not known.
+// Problem is an uncertain decision, or a part that could not be decoded. Line is from 1, or 0 if
+// unknown.
 type Problem struct {
 	Line int
 	Text string
 }
 
-// Decode returns a text in UTF-8, without a byte order mark, whatever charset it is in.
-// The charset of an HTTP Content-Type (empty if there is none) goes before that of an XML
-// declaration in the text, and both before what the bytes look like: UTF-8 but for stray
-// bytes, a charset of eastern Asia, Cyrillic, Greek, Hebrew, Arabic, Thai, central Europe,
-// Turkish or Baltic, else windows-1252. Bytes that fit nowhere become U+FFFD. The result
-// is valid UTF-8, may share memory with b, and has at most three times the size of b.
+// Decode converts a text in any charset to UTF-8, without a byte order mark. The charset of an
+// HTTP Content-Type (may be empty) precedes the charset of an XML declaration in the text. Both
+// precede a guess from the bytes: UTF-8 with stray bytes, a charset of eastern Asia, Cyrillic,
+// Greek, Hebrew, Arabic, Thai, central Europe, Turkish or Baltic, else windows-1252. Bytes
+// without a meaning become U+FFFD. The result is valid UTF-8, may share memory with b, and has at
+// most three times the size of b.
 //
-// newer is called if a charset is found that the first versions of this module did not
-// look for, and reports whether it counts; nil means that it does.
+// newer is called if a charset is found that the first versions of this module did not detect. It
+// reports whether the charset counts; nil means that it does.
 func Decode(b []byte, contentType string, newer func() bool) (text []byte, problems []Problem) {
 	if newer == nil {
 		newer = func() bool { return true }
@@ -59,7 +59,7 @@ func decode(b []byte, contentType string, newer func() bool) ([]byte, []Problem)
 	}
 	ascii := isASCII(b)
 	if ascii && bytes.IndexByte(b, 0x1b) < 0 && !bytes.Contains(b, []byte("~{")) {
-		return b, nil // the same in every charset that is left
+		return b, nil // the same in all remaining charsets
 	}
 	u := utf8Count{end: len(b)}
 	if !utf8.Valid(b) {
@@ -74,7 +74,7 @@ func decode(b []byte, contentType string, newer func() bool) ([]byte, []Problem)
 	if u.bad > 0 && u.good <= u.bad {
 		if enc, name := detect(b, newer); enc != nil {
 			if out, bad := decodeWith(enc, b); fits(out, bad) {
-				return out, append(problems, Problem{Text: "the document says no charset that fits; by its looks it was read as " + name})
+				return out, append(problems, Problem{Text: "the document declares no charset that fits; from its bytes it was read as " + name})
 			}
 		}
 	}
@@ -82,8 +82,7 @@ func decode(b []byte, contentType string, newer func() bool) ([]byte, []Problem)
 	return out, append(problems, mended...)
 }
 
-// byLabel decodes b by the first of its labels that may count and that fits, nil if none
-// does.
+// byLabel decodes b by the first label that is allowed and fits, or returns nil.
 func (u utf8Count) byLabel(b []byte, ascii bool, labels ...string) (out []byte, problems []Problem) {
 	for _, label := range labels {
 		enc, name := lookup(label)
@@ -100,7 +99,7 @@ func (u utf8Count) byLabel(b []byte, ascii bool, labels ...string) (out []byte, 
 	return nil, problems
 }
 
-// damaged is the problem of n characters that could not be decoded.
+// damaged returns the problem that n characters could not be decoded.
 func damaged(n int) []Problem {
 	if n == 0 {
 		return nil
@@ -108,8 +107,8 @@ func damaged(n int) []Problem {
 	return []Problem{{Text: fmt.Sprintf("%d damaged characters were replaced", n)}}
 }
 
-// fits reports whether so many characters of a decoded text are bad that it is
-// in another charset: more than one in twenty beyond ASCII.
+// fits reports whether a decoded text is plausible: at most one in twenty characters beyond ASCII
+// is bad.
 func fits(text []byte, bad int) bool {
 	if bad == 0 {
 		return true
@@ -123,10 +122,9 @@ func fits(text []byte, bad int) bool {
 	return bad*20 <= foreign
 }
 
-// detectable are the charsets that are worth detecting, by the names of the
-// library, and what stands for them here: those of feeds that say none, as a
-// superset. [detectLatin] detects the charsets of Western alphabets. Nobody
-// writes feeds in MacCyrillic; it is what Ukrainian in windows-1251 is taken for.
+// detectable maps the library's names of charsets to the charsets used here, mostly supersets:
+// charsets of feeds without a label. [detectLatin] detects the charsets of Western alphabets.
+// Nobody writes feeds in MacCyrillic, but Ukrainian in windows-1251 is detected as such.
 var detectable = sync.OnceValue(func() map[string]found {
 	return map[string]found{
 		"SHIFT_JIS": {"shift_jis", 0.5, false}, "CP932": {"shift_jis", 0.5, false}, "EUC-JP": {"euc-jp", 0.5, false},
@@ -137,21 +135,21 @@ var detectable = sync.OnceValue(func() map[string]found {
 	}
 })
 
-// found is a charset that was detected.
+// found is a charset that can be detected.
 type found struct {
 	name       string
-	confidence float64 // the least; Western texts reach none for the first, and 0.73 at all
-	newer      bool    // than the first versions of this package, which did not look for it
+	confidence float64 // minimum; Western texts have none for the first ones, and at most 0.73
+	newer      bool    // the first versions of this package did not detect it
 }
 
-// maxDetect is how many bytes are looked at to find a charset.
+// maxDetect is the number of bytes used to detect a charset.
 const maxDetect = 16 << 10
 
-// detect finds the charset of a text that says none by what its bytes look like,
-// nil where nothing is likely enough.
+// detect detects the charset of a text without a label from its bytes. It returns nil if no
+// charset is likely enough.
 func detect(b []byte, newer func() bool) (enc encoding.Encoding, name string) {
-	// In every charset that is looked for a character begins with a byte beyond
-	// ASCII, and the first one is a beginning.
+	// In all detected charsets, a character begins with a byte beyond ASCII, so the first such
+	// byte begins one.
 	i := max(bytes.IndexFunc(b, func(r rune) bool { return r >= utf8.RuneSelf }), 0)
 	from := b[i:]
 	from = from[:min(len(from), maxDetect)]
@@ -165,15 +163,15 @@ func detect(b []byte, newer func() bool) (enc encoding.Encoding, name string) {
 			return lookup(d.name)
 		}
 	}
-	i = max(i-1, 0) // the letter before it
+	i = max(i-1, 0) // include the letter before it
 	if name = detectLatin(b[i:min(i+maxDetect, len(b))]); name != "" && newer() {
 		return lookup(name)
 	}
 	return nil, ""
 }
 
-// mostlyAlone reports whether most bytes beyond ASCII stand between two of ASCII, as
-// the letters of the West do and the bytes of eastern Asia do not.
+// mostlyAlone reports whether most bytes beyond ASCII stand between two ASCII bytes, like Western
+// letters, and unlike the bytes of eastern Asia.
 func mostlyAlone(b []byte) bool {
 	high, alone := 0, 0
 	for i, c := range b {
@@ -196,15 +194,15 @@ func isASCII(b []byte) bool {
 	return true
 }
 
-// byteOrder recognises UTF-32 and UTF-16 by a BOM, of which UTF-32's is tried
-// first since it starts with UTF-16's, or by the zero bytes around the first
-// character, which is in ASCII in everything that we read.
+// byteOrder recognises UTF-32 and UTF-16. It looks for a BOM, first that of UTF-32, which begins
+// with UTF-16's. Without one, it looks for zero bytes around the first character, which is ASCII
+// in all documents that are read.
 func byteOrder(b []byte) (enc encoding.Encoding, bom int) {
 	orders := []struct {
 		enc   encoding.Encoding
 		bom   string
-		ascii int    // the place of the first character
-		zeros string // which of the first four bytes are zero
+		ascii int    // position of the first character
+		zeros string // the zero bytes among the first four
 	}{
 		{utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), "\xFF\xFE\x00\x00", 0, "x000"},
 		{utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), "\x00\x00\xFE\xFF", 3, "000x"},
@@ -230,8 +228,8 @@ func byteOrder(b []byte) (enc encoding.Encoding, bom int) {
 	return nil, 0
 }
 
-// decodeWith decodes b and counts what could not be. A character cut off by
-// the end of the document is dropped and does not count.
+// decodeWith decodes b, and counts characters that cannot be decoded. A character that the end of
+// the document cuts off is dropped and not counted.
 func decodeWith(enc encoding.Encoding, b []byte) (out []byte, bad int) {
 	out, err := enc.NewDecoder().Bytes(b)
 	if err != nil {
@@ -241,7 +239,7 @@ func decodeWith(enc encoding.Encoding, b []byte) (out []byte, bad int) {
 	return out, bytes.Count(out, []byte("\uFFFD"))
 }
 
-// charsetParam is more lenient than mime.ParseMediaType is.
+// charsetParam is more lenient than mime.ParseMediaType.
 var charsetParam = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)charset=["' ]*([^"'; ,]*)`) })
 
 func contentTypeCharset(ct string) string {
@@ -251,8 +249,8 @@ func contentTypeCharset(ct string) string {
 	return ""
 }
 
-// xmlEncoding matches the encoding of an XML declaration, also of one behind
-// white space or junk, which XML does not allow.
+// xmlEncoding matches the encoding of an XML declaration, also after white space or junk, which
+// XML does not allow.
 var xmlEncoding = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`<\?(?:xml|XML)[^>]*?(?i:encoding)\s*=[\s"']*([^\s"'?>]*)`)
 })
@@ -264,7 +262,7 @@ func declaredCharset(b []byte) string {
 	return ""
 }
 
-// charsetAliases are labels seen in feeds that no register has.
+// charsetAliases are unregistered labels that feeds use.
 var charsetAliases = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"utf8mb4": "utf-8", "utf8mb3": "utf-8", "cp65001": "utf-8", "unicode": "utf-8",
@@ -275,8 +273,8 @@ var charsetAliases = sync.OnceValue(func() map[string]string {
 	}
 })
 
-// lookup finds a charset by its label. The name is in lower case; nil
-// stands for an unknown one.
+// lookup returns the charset of a label, and its name in lower case. enc is nil if the label is
+// unknown.
 func lookup(label string) (enc encoding.Encoding, name string) {
 	label = strings.ToLower(strings.TrimSpace(label))
 	if a, ok := charsetAliases()[label]; ok {
@@ -311,8 +309,8 @@ func lookup(label string) (enc encoding.Encoding, name string) {
 	return nil, ""
 }
 
-// multibyte reports whether a charset is one in which bytes that are valid UTF-8 by chance
-// are likely enough for the label to be believed.
+// multibyte reports whether a charset has several bytes for some characters. Text in it may be
+// valid UTF-8 by chance, so its label counts.
 func multibyte(name string) bool {
 	switch name {
 	case "gb18030", "gbk", "big5", "euc-jp", "euc-kr", "shift_jis", "iso-2022-jp", "hz-gb-2312":
@@ -324,11 +322,11 @@ func multibyte(name string) bool {
 // escapes reports whether all bytes of a charset are ASCII.
 func escapes(name string) bool { return name == "iso-2022-jp" || name == "hz-gb-2312" }
 
-// utf8Count is how much of a text is UTF-8.
+// utf8Count counts the UTF-8 sequences of a text.
 type utf8Count struct {
-	good, bad int // sequences beyond ASCII, and bytes of none
-	first     int // the place of the first bad one
-	end       int // end of the text without a character that is cut off
+	good, bad int // valid sequences beyond ASCII, and other bytes
+	first     int // position of the first bad byte
+	end       int // end of the text without an incomplete last character
 }
 
 func countUTF8(b []byte) utf8Count {
@@ -356,9 +354,9 @@ func countUTF8(b []byte) utf8Count {
 	return u
 }
 
-// allows reports whether the label of a charset may count. The label of a charset in
-// which each byte is a character does not if the text looks like UTF-8, which is judged by its
-// bytes alone; the texts in UTF-16 and UTF-32 are known by theirs.
+// allows reports whether the label of a charset may count. A single-byte charset does not count
+// if the text looks like UTF-8, since such a label is often wrong. UTF-16 and UTF-32 do not
+// count, and neither does UTF-8, since the bytes prove these.
 func (u utf8Count) allows(name string) bool {
 	switch {
 	case name == "utf-8", strings.HasPrefix(name, "utf-16"), strings.HasPrefix(name, "utf-32"):
@@ -367,12 +365,12 @@ func (u utf8Count) allows(name string) bool {
 	return !u.mostly() || multibyte(name)
 }
 
-// mostly reports whether a text is UTF-8 but for stray bytes. By chance a text of
-// another charset has few sequences of UTF-8.
+// mostly reports whether a text is UTF-8 with stray bytes. A text in another charset has few
+// UTF-8 sequences by chance.
 func (u utf8Count) mostly() bool { return u.good > 4*u.bad }
 
-// Mixed reads bytes that no charset explains: UTF-8 with stray windows-1252 in it where
-// most sequences are good, else windows-1252 altogether. Valid UTF-8 is returned as it is.
+// Mixed decodes bytes that no charset explains. If most sequences are UTF-8, stray bytes are
+// windows-1252. Otherwise all bytes are windows-1252. Valid UTF-8 is returned unchanged.
 func Mixed(b []byte) ([]byte, []Problem) {
 	if utf8.Valid(b) {
 		return b, nil
@@ -399,7 +397,7 @@ func (u utf8Count) read(b []byte) ([]byte, []Problem) {
 	if asUTF8 {
 		w.Text = fmt.Sprintf("%d bytes that are not UTF-8 were read as windows-1252", u.bad)
 	} else {
-		w.Text = "the document says no charset that fits; it was read as windows-1252"
+		w.Text = "the document declares no charset that fits; it was read as windows-1252"
 	}
 	return out, []Problem{w}
 }

@@ -94,7 +94,7 @@ func TestBounded(t *testing.T) {
 		var body strings.Builder
 		for i := range tc.n {
 			fmt.Fprintf(&body, tc.link, i)
-			fmt.Fprintf(&body, tc.link, i/2) // again is no more
+			fmt.Fprintf(&body, tc.link, i/2) // each link twice; duplicates do not count
 		}
 		body.WriteString(strings.Repeat("<link rel=ess href=e>", 2*MaxLinks))
 		if r := Page([]byte(body.String()), page, ""); len(r.Feeds) > tc.want || tc.n >= MaxLinks && len(r.Feeds) != tc.want || r.Limit != tc.limit {
@@ -133,7 +133,7 @@ func TestSamplePages(t *testing.T) {
 	}
 }
 
-// A link longer than servers take is none.
+// TestLongLinks: a link that is longer than servers accept is ignored.
 func TestLongLinks(t *testing.T) {
 	r := Page([]byte(`<link rel=alternate type=application/rss+xml href="/`+strings.Repeat("a", 100_000)+`"><a href="/`+strings.Repeat("a", 100_000)+`.xml">x</a>`), page, "text/html")
 	if len(r.Feeds) != 0 || r.Guessed {

@@ -35,8 +35,7 @@ func open(t *testing.T) (*testdir.Dir, *Store, *bytes.Buffer) {
 	return d, s, &msg
 }
 
-// TestSelect: the cheap files decide first, the content only if they do not suffice; malformed
-// entries are left out with a warning.
+// Select returns the entries that match a query, and omits malformed ones with a warning.
 func TestSelect(t *testing.T) {
 	d, s, msg := open(t)
 	for i := range 100 {
@@ -71,9 +70,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// TestRecordFollows: an entry that a viewer moves is read where it is now, and what
-// was read before stays.
-// All entries of a feed are renamed again and again while they are read.
+// Records are read under their new names while all entries of the feed are renamed again and again.
 func TestRecordsFollow(t *testing.T) {
 	d, s, _ := open(t)
 	const n = 50
@@ -119,7 +116,7 @@ func TestRecordsFollow(t *testing.T) {
 	}
 }
 
-// Entries that are marked while they are read are found without a listing of their feed.
+// If a viewer sets flags of an entry, the record finds it without listing the feed.
 func TestRecordsFollowMarks(t *testing.T) {
 	d, s, _ := open(t)
 	const n = 200
@@ -144,7 +141,7 @@ func TestRecordsFollowMarks(t *testing.T) {
 	if len(s.places) > 0 {
 		t.Error("the feed was listed")
 	}
-	// A flag of the user's own makes another name.
+	// A user's own flag makes a name that is not tried, so the feed is listed.
 	r := list[0]
 	if _, err := s.Dir.SetFlags(r.Ref, "q", ""); err != nil {
 		t.Fatal(err)
@@ -154,6 +151,8 @@ func TestRecordsFollowMarks(t *testing.T) {
 	}
 }
 
+// If a viewer moves an entry, the record reads further fields from its new place, and keeps those that
+// it has read.
 func TestRecordFollows(t *testing.T) {
 	d, s, _ := open(t)
 	if _, err := d.Entry(feedID, "new", "1700000000.1.h", "title=One", "author=Ann", "content=text"); err != nil {
@@ -182,7 +181,7 @@ func TestRecordFollows(t *testing.T) {
 	}
 }
 
-// TestColumns: those that are asked for, in that order and unasked.
+// Columns returns the named columns in the given order, and makes them default columns.
 func TestColumns(t *testing.T) {
 	d, s, _ := open(t)
 	if _, err := d.Entry(feedID, "new", "1700000000.1.h", "title=One", "+summary=Sum", "+updated=2026-01-01T00:00:00Z"); err != nil {
@@ -199,7 +198,7 @@ func TestColumns(t *testing.T) {
 		if err := errors.Join(p.Print(r), ahead.Read(FormatFields(c.Name))); err != nil {
 			t.Fatal(err)
 		}
-		// FormatFields covers every field that the column reads, except stand-ins.
+		// FormatFields returns every field that the column reads.
 		if missing := r.have &^ ahead.have; missing != 0 {
 			t.Errorf("%s: not read ahead: %b", c.Name, missing)
 		}
@@ -216,8 +215,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestSharing: a feed that is not for others is left out, told of once, and there
-// when it is named.
+// Sharing omits a feed with a password, warns once, and allows the feed if it is named.
 func TestSharing(t *testing.T) {
 	d, s, msg := open(t)
 	hash, err := d.Feed("http://b.example/", "Beta", "etc/fetch/url=http://ann:s3cret@b.example/")
@@ -227,7 +225,7 @@ func TestSharing(t *testing.T) {
 	sharing := s.Sharing(nil)
 	for range 2 {
 		if sharing.May(hash) || !sharing.May(testdir.Hash(feedID)) {
-			t.Error("the wrong feed")
+			t.Error("Sharing omits the wrong feed")
 		}
 	}
 	sharing.Tell("name it")
@@ -236,14 +234,14 @@ func TestSharing(t *testing.T) {
 	}
 	named := s.Sharing([]string{hash})
 	if named.Tell("x"); !named.May(hash) {
-		t.Error("named, and left out")
+		t.Error("a named feed is omitted")
 	}
 	if strings.Count(msg.String(), "\n") != 1 {
 		t.Errorf("%s", msg)
 	}
 }
 
-// Contents are read when they are printed, and then few at once.
+// Ahead reads the content only if the format prints it, and then few records at once.
 func TestAhead(t *testing.T) {
 	d, s, _ := open(t)
 	if _, err := d.Entry(feedID, "new", "1700000000.1.h", "title=One", "content=text"); err != nil {
@@ -258,10 +256,10 @@ func TestAhead(t *testing.T) {
 		n, prepare := Ahead(format)
 		prepare(r)
 		if read := r.have&lektordir.FieldContent != 0; read != content || (n == fewAhead) != content {
-			t.Errorf("%s: read is %v, of %d at once", format, read, n)
+			t.Errorf("%s: content read: %v, %d records at once", format, read, n)
 		}
 		if content && (r.details == nil || r.shown == nil || *r.shown != "text") {
-			t.Errorf("%s: nothing is prepared", format)
+			t.Errorf("%s: the content is not rendered", format)
 		}
 		if r.Forget(); r.details != nil || r.have&lektordir.FieldContent != 0 {
 			t.Errorf("%s: the content is kept", format)

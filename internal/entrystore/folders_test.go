@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Folders hold those below them, once, however they are spelt.
+// FoldersAbove returns each folder and its parents once, whatever their spelling.
 func TestFoldersAbove(t *testing.T) {
 	for _, c := range []struct {
 		folders []string

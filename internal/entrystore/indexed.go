@@ -9,7 +9,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Overview is the beginning of a list, and the counts of feeds.
+// Overview holds the first entries of a list, and the counts of feeds.
 type Overview struct {
 	Newest []*Record // unread entries, newest first
 	Feeds  map[string]Tally
@@ -56,8 +56,8 @@ func (s *Store) Tallies(ctx context.Context) (map[string]Tally, error) {
 	return all, err
 }
 
-// Dates calls f with the date, see [Record.Date], of each entry in the index; feed is a hash. It
-// reports false if there is no index. The error is that of ctx.
+// Dates calls f with the date of each entry in the index (see [Record.Date]) and the hash of its feed.
+// ok is false if the index cannot answer. The error is that of ctx.
 func (s *Store) Dates(ctx context.Context, f func(feed, unique string, when time.Time)) (ok bool, err error) {
 	return s.look(ctx, func(v View) error {
 		return v.Dates(ctx, func(feed, unique string, pubdate time.Time) {

@@ -8,7 +8,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// No password, and no image that is no link, leaves by a category or a source.
+// Public removes passwords from categories and the source, and an image that is not a valid link.
 func TestPublicCategoriesAndSource(t *testing.T) {
 	const secret = "http://me:secret@x.example/"
 	e := &lektordir.Entry{

@@ -39,12 +39,12 @@ type Record struct {
 // brief is the fields that a record never forgets.
 const brief = lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldPubDate
 
-// details is the data that Forget drops.
+// details holds the data that [Record.Forget] drops.
 type details struct {
 	entry lektordir.Entry
 	text  *string // cached result of Text
 	shown *string // cached result of rendered
-	// words reports from an index which words the entry has; nil without one.
+	// words reports, by the index, which words the entry has; nil if no index was used.
 	words func(folded string) query.Verdict
 }
 
@@ -61,7 +61,7 @@ func (s *Store) hit(h Hit) *Record {
 	return r
 }
 
-// take copies fields of an entry to the record.
+// take copies fields from e to the record.
 func (r *Record) take(e *lektordir.Entry, fields lektordir.Fields) {
 	if fields&lektordir.FieldTitle != 0 {
 		r.title = e.Title
@@ -117,12 +117,12 @@ func (r *Record) Read(want lektordir.Fields) error {
 	return nil
 }
 
-// mostMoves is how often a read is repeated because the entry was renamed meanwhile.
+// mostMoves is the maximum number of times that a read is repeated because the entry was renamed.
 const mostMoves = 20
 
-// where returns the new name of an entry that was renamed, and false if the entry was removed. It
-// first tries the names that viewers usually choose, because a listing is soon out of date beside a
-// process that renames all entries. A listing of the feed is kept until it proves wrong.
+// where returns the new name of an entry that was renamed, or false if the entry was removed. It first
+// tries the usual flags, because a listing is soon out of date if another process renames all entries.
+// A listing of the feed is kept until an entry is not where it says.
 func (s *Store) where(ref lektordir.Ref) (lektordir.Ref, bool) {
 	if now, there := s.renamed(ref); there {
 		return now, true
@@ -206,7 +206,7 @@ func (r *Record) Check() error {
 			continue
 		}
 		if _, err := os.Lstat(path + f.name); err != nil {
-			// Reading the file returns the right error, or finds that the entry was moved.
+			// Reading the file returns the right error, or finds the entry in its new place.
 			return r.Read(f.field)
 		}
 	}
@@ -245,7 +245,7 @@ func (r *Record) dropContent() {
 	r.have &^= lektordir.FieldContent | lektordir.FieldFeedContent
 }
 
-// nothing is an entry without any known field.
+// nothing is an entry of which no field was read.
 var nothing lektordir.Entry
 
 // Match matches the record against a query, without reading anything.
@@ -289,8 +289,9 @@ func (r *Record) Incomplete() string { return r.s.Incomplete(r.Ref.Feed) }
 
 func (r *Record) folders() []string { return r.s.Folders(r.Ref.Feed) }
 
-// Moved returns the time at which the entry was moved last: the ctime of its directory, zero if
-// that cannot be read. Other changes, for example a copy of the lektor-dir, make it later.
+// Moved returns the time at which the entry was last moved, which is the ctime of its directory, or
+// zero if that cannot be read. Other changes, for example a copy of the lektor-dir, update the ctime,
+// too.
 func (r *Record) Moved() time.Time {
 	var st unix.Stat_t
 	if err := unix.Stat(r.Path(), &st); err != nil {
@@ -351,7 +352,8 @@ func (r *Record) Text() string {
 	return *r.text
 }
 
-// excerptWidth is the columns of content that replace a missing title.
+// excerptWidth is the maximum width, in columns, of the beginning of the content that replaces a
+// missing title.
 const excerptWidth = 200
 
 // OwnTitle returns the title of the entry in the feed, "" if it has none.
@@ -429,14 +431,14 @@ func ByDate(a, b *Record) int {
 		cmp.Compare(a.Ref.Feed, b.Ref.Feed), cmp.Compare(a.Ref.Unique, b.Ref.Unique))
 }
 
-// column is a column and the fields that it needs, for reading ahead. If a field is missing here,
-// the column is right, but slower.
+// column is a column with the fields that are read ahead for it. A column also works, but slower, if
+// need lacks a field.
 type column struct {
 	need lektordir.Fields
 	cmdline.Column[*Record]
 }
 
-// columns are what -o can print of an entry; lektor-view(1) lists them.
+// columns lists the columns of the option -o; see lektor-view(1).
 var columns = []column{
 	{0, cmdline.Column[*Record]{Name: "path", Verbatim: true, Get: func(r *Record) any { return r.Path() }}},
 	col("date", lektordir.FieldPubDate, func(r *Record) any { return r.Date() }),
@@ -510,8 +512,8 @@ func sparse(name string, need lektordir.Fields, get func(*Record) any) column {
 	return c
 }
 
-// Columns returns the columns with these names, which are then printed by default in this order.
-// Without names it returns all columns.
+// Columns returns the columns with the given names, in that order, as those that are printed by
+// default. Without names it returns all columns.
 func Columns(names ...string) []cmdline.Column[*Record] {
 	var out []cmdline.Column[*Record]
 	for _, c := range columns {
@@ -545,12 +547,12 @@ func FormatFields(format string) lektordir.Fields {
 	return f
 }
 
-// Numbers of records that are read ahead; fewer if the content is read, as all are in memory at
-// once.
+// The numbers of records to read ahead. fewAhead is for records with content, because all of them are
+// in memory at the same time.
 const manyAhead, fewAhead = 1024, 32
 
-// Ahead returns how to read ahead for an output format: the number of records to read at once, and
-// a function to call for each, which may run concurrently for different records.
+// Ahead returns how to read records ahead for an output format: n is the number of records to read at
+// once. The caller calls prepare for each, concurrently for different records if it likes.
 func Ahead(format string) (n int, prepare func(*Record)) {
 	switch need := FormatFields(format); {
 	case need&lektordir.FieldContent != 0:

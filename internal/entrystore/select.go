@@ -20,7 +20,7 @@ type Selection struct {
 	// Strict lists the directory strictly, see [lektordir.ListOptions]: for callers that
 	// forget, delete or unpublish what is not selected.
 	Strict bool
-	// Newest keeps at most this many entries, the newest; 0 means no limit.
+	// Newest is the maximum number of entries, the newest ones; 0 means no limit.
 	Newest int
 	// Want is the fields to read of each entry. Entries that lack them are omitted.
 	Want lektordir.Fields
@@ -31,20 +31,21 @@ type Index interface {
 	// Look returns a view of the index, nil if the directory has to be read. The error is that of
 	// ctx.
 	Look(ctx context.Context) (View, error)
-	// Failed reports an error of a View to the index. Missed reports that the directory was read, and
-	// how many entries it has.
+	// Failed is called with an error of a View.
 	Failed(error)
+	// Missed is called after the directory was read because the index could not answer. entries is
+	// the number of entries in the directory.
 	Missed(entries int)
 }
 
 // View is a consistent view of an [Index].
 type View interface {
-	// Find calls yield for all entries that may match, and possibly for others. Its error is one for
-	// [Index.Failed], or that of ctx.
+	// Find calls yield for all entries that may match, and possibly for others. The caller passes the
+	// error to [Index.Failed], unless ctx is done.
 	Find(ctx context.Context, w Wanted, yield func(Hit) bool) error
 	// Tallies counts the entries that a list shows, by feed hash.
 	Tallies() (map[string]Tally, error)
-	// Dates calls yield for the entries that a list shows, with the known fields of their dates.
+	// Dates calls yield for the entries that a list shows, with their pubdates.
 	Dates(ctx context.Context, yield func(feed, unique string, pubdate time.Time)) error
 	// Complaints returns the errors that [lektordir.Dir.List] would return.
 	Complaints() []error
@@ -77,10 +78,11 @@ type Wanted struct {
 	Query   *query.Query
 	Matcher *query.Matcher
 	Now     time.Time
-	// These restrict the entries in addition to the query.
+	// OnlyUnread and SkipTrashed exclude entries, and Withdrawn includes entries, in addition to the
+	// query.
 	OnlyUnread, SkipTrashed, Withdrawn bool
 	Folders                            func(feed string) []string // folders of a feed by its hash
-	Want                               lektordir.Fields           // fields of each entry, besides those that the query needs
+	Want                               lektordir.Fields           // fields to return, besides those that the query needs
 	// Enough, if it is not nil, reports whether entries dated t or earlier can be skipped.
 	Enough func(time.Time) bool
 }
@@ -98,8 +100,8 @@ type Hit struct {
 }
 
 // Select returns the entries of a selection: oldest first if Newest is set, else in no particular
-// order. If the index fails, it reads the directory instead. Malformed entries among those that had
-// to be opened are omitted with a warning. The error is that of ctx.
+// order. If the index cannot answer, Select reads the directory. If it has to open an entry that is
+// malformed, it omits that with a warning. The error is that of ctx.
 //
 // A record takes a few hundred bytes: it keeps the fields that lists show and sort by, and those of
 // Want.
@@ -151,7 +153,7 @@ type selecting struct {
 	first   lektordir.Fields // fields that the query needs, except the content
 	pending []*Record        // found entries that may have to be read
 	found   []*Record
-	// oldest is the date of the oldest entry when Newest entries are found; zero before.
+	// oldest is the date of the oldest of the Newest entries; zero until that many were found.
 	oldest time.Time
 }
 
@@ -231,8 +233,8 @@ func (q *selecting) end() ([]*Record, error) {
 	return q.found, nil
 }
 
-// onlyUnread, skipTrashed and withdrawn report which entries the selection excludes or includes
-// because its query has no term about them.
+// onlyUnread, skipTrashed and withdrawn return the values of [Wanted]. A term about flags, trashed or
+// withdrawn entries in the query overrides the default.
 func (sel *Selection) onlyUnread() bool  { return !sel.All && !sel.Query.MentionsState() }
 func (sel *Selection) skipTrashed() bool { return !sel.Hidden && !sel.Query.MentionsTrash() }
 func (sel *Selection) withdrawn() bool   { return sel.Hidden || sel.Query.MentionsWithdrawn() }

@@ -10,19 +10,19 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Sharing decides which feeds may be published, see [feedstate.Withheld], and counts the others for
-// one warning. It must not be used concurrently.
+// Sharing decides which feeds may be published (see [feedstate.Withheld]), and counts the others for
+// one warning. It is not safe for concurrent use.
 type Sharing struct {
 	s   *Store
 	may map[string]bool // cached decisions by feed hash
 	// unknown has the hashes of feeds that are not shared because a file that decides it cannot be
 	// read.
 	unknown map[string]bool
-	omitted int    // number of feeds left out
-	first   string // the first of them, and why
+	omitted int    // number of omitted feeds
+	first   string // title of the first omitted feed, and the reason
 }
 
-// Sharing returns a Sharing that allows the feeds with the hashes in named always.
+// Sharing returns a Sharing that always allows the feeds with the hashes in named.
 func (s *Store) Sharing(named []string) *Sharing {
 	h := &Sharing{s: s, may: map[string]bool{}, unknown: map[string]bool{}}
 	for _, hash := range named {
@@ -51,11 +51,11 @@ func (h *Sharing) May(hash string) bool {
 	return may
 }
 
-// Unknown reports whether a feed may not be shared only because a file cannot be read. The error
-// has been reported.
+// Unknown reports whether a feed may not be shared because a file that decides it cannot be read. May
+// has reported the error.
 func (h *Sharing) Unknown(hash string) bool { return h.unknown[hash] }
 
-// Tell prints a warning about the feeds left out. how is a hint how to include them.
+// Tell prints a warning about the omitted feeds. how is a hint on how to include them.
 func (h *Sharing) Tell(how string) {
 	switch {
 	case h.omitted == 1:

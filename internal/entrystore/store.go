@@ -5,14 +5,14 @@
 // A command opens a [Store]. [Store.Select] returns the records of a query, and [Store.Records] those
 // of known entries, for example after a delivery:
 //
-//	columns := entries.Columns("path", "date", "title")
+//	columns := entrystore.Columns("path", "date", "title")
 //	p, err := cmdline.NewPrinter(s.Out, print, columns)
 //	…
 //	for _, ref := range delivered {
 //		err = p.Print(store.Record(ref))
 //	}
 //
-// The package never locks, moves or writes.
+// The package never locks, moves or writes files.
 package entrystore
 
 import (
@@ -75,7 +75,7 @@ func Open(path string, now func() time.Time, s *cmdline.Streams) (*Store, error)
 	return New(dir, now(), s), nil
 }
 
-// New returns the store of an open lektor-dir. now is its time.
+// New returns the store of an open lektor-dir. now is [Store].Now.
 func New(dir *lektordir.Dir, now time.Time, s *cmdline.Streams) *Store {
 	return &Store{Dir: dir, S: s, Now: now, malformed: cmdline.Warnings{
 		Report: s.Report, More: ", and so are others like it (see lektor-fetch check)",
@@ -159,9 +159,9 @@ func (s *Store) Usable(err error) bool {
 	return err == nil
 }
 
-// dropOptional returns nil if err is only about optional files, and reports it once for the entry
-// key. Otherwise it returns err, also if this process is out of memory or descriptors, as that says
-// nothing about the files.
+// dropOptional reports err and returns nil if err is only about optional files. It reports only one
+// error for each entry, given by its key. It returns any other err, and an error because this process
+// is out of memory or descriptors, which is not about the files.
 func (s *Store) dropOptional(err error, key string) error {
 	all := errlist.Errors(err)
 	for _, e := range all {
@@ -181,14 +181,14 @@ func (s *Store) dropOptional(err error, key string) error {
 		if _, ok := errors.AsType[syscall.Errno](e); ok {
 			s.S.Report.Print(e)
 		} else {
-			s.malformed.Warn("%v; it is passed over", e)
+			s.malformed.Warn("%v; it is ignored", e)
 		}
 	}
 	return nil
 }
 
-// FeedError returns the I/O error of reading a feed. It returns nil if the feed can be read, is
-// malformed or does not exist. The result is cached.
+// FeedError returns the I/O error of reading a feed, or nil if there is none. A malformed or missing
+// feed is not an I/O error. The result is cached.
 func (s *Store) FeedError(hash string) error {
 	if err, ok := s.refused.Load(hash); ok {
 		return err.(feedError).error
@@ -312,7 +312,7 @@ func FeedHint(err error) error {
 	case errors.As(err, &none) && none.Feed && len(none.Matches) > 1:
 		return cmdline.Hint(err, "give more of the hash, or the feed's URL")
 	case errors.As(err, &none) && none.Feed, errors.As(err, new(*feedstate.NotSubscribedError)):
-		return cmdline.Hint(err, "lektor-fetch ls lists the feeds there are")
+		return cmdline.Hint(err, "lektor-fetch ls lists all feeds")
 	case errors.As(err, new(*commit.BusyError)):
 		return cmdline.Hint(err, "try again in a moment")
 	}

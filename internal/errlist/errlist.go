@@ -1,4 +1,4 @@
-// Package errlist takes apart errors that errors.Join put together.
+// Package errlist splits errors that errors.Join has joined.
 package errlist
 
 import (
@@ -8,9 +8,9 @@ import (
 
 var kind = reflect.TypeOf(errors.Join(errors.New("")))
 
-// Errors returns the errors that were joined, also those joined within others, in
-// order; nil for nil, and err alone if it is not a joined error. An error that wraps
-// several and has a text of its own (fmt.Errorf) counts as one error.
+// Errors returns the joined errors in order, at any depth. For nil it returns nil, and for any
+// other error only err. An error of fmt.Errorf that wraps several errors counts as one, since it
+// has its own text.
 func Errors(err error) []error {
 	switch {
 	case err == nil:

@@ -74,8 +74,8 @@ func Decode(b []byte, warn func(Warning)) (*Document, error) {
 	return d.decode()
 }
 
-// DecodeStrict is [Decode], but it also warns of everything that a strict writer would not
-// write.
+// DecodeStrict decodes a document as [Decode] does, and also warns of everything that a
+// strict writer would not write.
 func DecodeStrict(b []byte, warn func(Warning)) (*Document, error) {
 	d := decoder{scanner: scanner{b: b}, report: warn, strict: true}
 	return d.decode()
@@ -159,7 +159,7 @@ func (d *decoder) buildTime() error {
 	if bytes.HasPrefix(d.b, []byte(mark)) {
 		d.pos = len(mark)
 		if d.strict {
-			d.warnAt(1, 1, "a byte order mark stands before the document")
+			d.warnAt(1, 1, "a byte order mark precedes the document")
 		}
 	}
 	f, ok := d.field()
@@ -182,7 +182,7 @@ func (d *decoder) buildTime() error {
 		n /= 1000
 	}
 	if d.strict && n%60 != 0 {
-		d.warn("the build time is no multiple of 60")
+		d.warn("the build time is not a multiple of 60")
 	}
 	d.build = n / 60
 	d.doc.Build = Time(d.build)
@@ -237,7 +237,7 @@ func (s *scanner) skipComma() bool {
 // value handles a number: minutes, or the checksum of an entry.
 func (d *decoder) value(f []byte, n int64, huge bool) {
 	if d.urls == 0 {
-		d.warn("%s stands before any URL; dropped", excerpt(f))
+		d.warn("%s comes before any URL; dropped", excerpt(f))
 		return
 	}
 	d.warnEmpty()
@@ -249,7 +249,7 @@ func (d *decoder) value(f []byte, n int64, huge bool) {
 	}
 	d.pending.set = false
 	if d.pending.absurd {
-		d.warnAt(d.pending.line, d.pending.field, "the minutes make no sense; the entry is dropped")
+		d.warnAt(d.pending.line, d.pending.field, "the minutes are out of range; the entry is dropped")
 		return
 	}
 	if huge || n < 0 || n > 256 {
@@ -276,7 +276,7 @@ func (d *decoder) value(f []byte, n int64, huge bool) {
 func (d *decoder) order(e FeedEntry) {
 	warn := func(text string) { d.warnAt(d.pending.line, d.pending.field, "%s", text) }
 	if d.urls > 1 && d.url.pairs > 1 {
-		warn("the entry has no URL of its own, as those of an NNO have")
+		warn("the entry has no URL of its own, which an NNO requires")
 	}
 	if len(d.doc.Entries) == 0 {
 		return
@@ -322,7 +322,7 @@ func (d *decoder) beginURL() {
 	case d.urls == 1 && d.url.pairs > 1:
 		d.doc.URL = d.url.feed
 		if d.strict {
-			d.warnAt(d.url.line, d.url.field, "several entries follow the URL, as in an ESS, but it is not the only one")
+			d.warnAt(d.url.line, d.url.field, "several entries follow the URL, as in an ESS, but it is not the only URL")
 		}
 	}
 	d.urls++
@@ -356,7 +356,7 @@ func escapedLen(url []byte) int { return len(EscapeURL(string(url))) }
 // escaped warns of characters that a URL must not contain.
 func (d *decoder) escaped(f []byte) {
 	if s := string(f); s != EscapeURL(s) || !utf8.Valid(f) {
-		d.warn("the URL has characters in it that must be percent-encoded")
+		d.warn("the URL has characters that must be percent-encoded")
 	}
 }
 

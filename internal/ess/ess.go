@@ -46,8 +46,8 @@ func floorDiv(a, b int64) int64 {
 }
 
 // Checksum returns the Dumb Checksum of a title by the second definition (section "Dumb
-// Checksum"), which we write: the sum of the first UTF-16 units of its code points, modulo
-// 256. Each invalid UTF-8 byte counts as U+FFFD.
+// Checksum"), which is the one that lektor writes: the sum of the first UTF-16 units of its
+// code points, modulo 256. Each invalid UTF-8 byte counts as U+FFFD.
 func Checksum(title string) uint8 {
 	sum := uint8(0)
 	for _, r := range title {

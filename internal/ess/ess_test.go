@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// generated is what the author's generator prints for items 1, 3 and 4 minutes
-// old titled "hello world", "foo" and "bar".
+// generated is the output of the author's generator for items titled "hello world", "foo" and
+// "bar", which are 1, 3 and 4 minutes old.
 const generated = "1503674400,http://example.com/rss.xml,\n1,92,\n3,68,\n4,53"
 
 // The examples of the page.
@@ -28,7 +28,7 @@ func TestGeneratorOutput(t *testing.T) {
 	at := func(minutes int, title string) Entry {
 		return Entry{Minute(build.Add(-time.Duration(minutes) * time.Minute)), Checksum(title)}
 	}
-	// In any order, and at any second of the minute.
+	// The order of the entries and the second of the build time make no difference.
 	for _, at := range [][]Entry{
 		{at(1, "hello world"), at(3, "foo"), at(4, "bar")},
 		{at(4, "bar"), at(1, "hello world"), at(3, "foo")},
@@ -74,7 +74,7 @@ func TestChecksum(t *testing.T) {
 			t.Errorf("%q: %d, want %d", tc.title, got, tc.sum)
 		}
 		if got := LoopChecksum(tc.title); got != tc.loop {
-			t.Errorf("%q: %d by the loop, want %d", tc.title, got, tc.loop)
+			t.Errorf("%q: LoopChecksum is %d, want %d", tc.title, got, tc.loop)
 		}
 		for sum := range 257 {
 			if got, want := Matches(tc.title, sum), slices.Contains(tc.accept, sum); got != want {
@@ -122,7 +122,7 @@ func TestCommaInURL(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	wantEntries(t, decode(t, got), fe(escaped, Minute(build), 7))
-	// As somebody else may have written it.
+	// Another writer may not have escaped the comma.
 	wantEntries(t, decode(t, "1503674400,"+raw+",0,7"), fe(raw, Minute(build), 7))
 	top := NewTop(5)
 	for _, doc := range []string{got, "1503674400," + raw + ",0,7"} {
@@ -147,8 +147,7 @@ func TestEscapeURL(t *testing.T) {
 	}
 }
 
-// TestTolerantReader has a document, what is read of it, and where which
-// warnings are.
+// TestTolerantReader has documents with their decoded entries and their warnings.
 func TestTolerantReader(t *testing.T) {
 	const b = 1503674400 / 60
 	const u, v = "http://e.com/a", "http://e.com/b"
@@ -167,7 +166,7 @@ func TestTolerantReader(t *testing.T) {
 		"URL without entry": {"1503674400,http://e.com/a,1,2,\nhttp://e.com/b", list(fe(u, b-1, 2)), []string{"line 2, field 5: no entry"}},
 		"odd fields":        {"1503674400,http://e.com/a,1,92,\n oops,3,68,4.5,,5,6", list(fe(u, b-1, 92), fe(u, b-3, 68), fe(u, b-5, 6)), []string{"line 2, field 5: oops", "line 2, field 8: 4.5", "line 2, field 9: the field is empty"}},
 		"an empty field":    {"1503674400,http://e.com/a,,1,92", list(fe(u, b-1, 92)), []string{"line 1, field 3: the field is empty"}},
-		"numbers first":     {"1503674400,1,2,http://e.com/a,3,4", list(fe(u, b-3, 4)), []string{"line 1, field 2: 1 stands before", "line 1, field 3: 2 stands before"}},
+		"numbers first":     {"1503674400,1,2,http://e.com/a,3,4", list(fe(u, b-3, 4)), []string{"line 1, field 2: 1 comes before", "line 1, field 3: 2 comes before"}},
 		"sums":              {"1503674400,http://e.com/a,1,256,2,257,3,-1", list(fe(u, b-1, 0), fe(u, b-2, 1), fe(u, b-3, 255)), []string{"line 1, field 6: the checksum 257", "line 1, field 8: the checksum -1"}},
 		"absurd minutes":    {"1503674400,http://e.com/a,99999999999999999999999,1,-9000000001,2,1000000000,3,-4190000000,6,+4,5", list(fe(u, b-1000000000, 3), fe(u, b+4190000000, 6), fe(u, b-4, 5)), []string{"line 1, field 3: the minutes", "line 1, field 5: the minutes"}},
 		"odd build":         {"1503674459,http://e.com/a,1,2", list(fe(u, b-1, 2)), nil},
@@ -226,8 +225,8 @@ func TestStrict(t *testing.T) {
 		"01503674400,http://e.com/a,1,256":                {"line 1, field 1: 01503674400", "line 1, field 4: the checksum 256"},
 		"1503674400,http://e.com/a,1,92,\n1,91":           {"line 2, field 5: the entry comes before"},
 		"1503674400,\nhttp://b/,1,9,\nhttp://a/,1,9":      {"line 3, field 6: the entry comes before"},
-		pageESS:                            {"line 1, field 1: the build time is in milliseconds", "line 1, field 1: the build time is no multiple of 60"},
-		"\xef\xbb\xbf1503674401,ftp://e/a": {"line 1, field 1: a byte order mark", "line 1, field 1: the build time is no multiple", "line 1, field 2: the URL is neither"},
+		pageESS:                            {"line 1, field 1: the build time is in milliseconds", "line 1, field 1: the build time is not a multiple of 60"},
+		"\xef\xbb\xbf1503674401,ftp://e/a": {"line 1, field 1: a byte order mark", "line 1, field 1: the build time is not a multiple", "line 1, field 2: the URL is neither"},
 		"1503674400,http://e.com/a,\n5,1,\n4,1,\n+6,02":                {"line 3, field 5: the entry is newer", "line 4, field 7: +6", "line 4, field 8: 02"},
 		"1503674400,\nhttp://e.com/a,5,1,6,1,\nhttp://e.com/b,7,1,8,1": {"line 2, field 2: several entries", "line 3, field 10: the entry has no URL"},
 		"1503674400,http://e.com/a,b c,5,1":                            {"line 1, field 3: the comma in the URL", "line 1, field 3: the URL has characters"},
@@ -250,7 +249,7 @@ func TestKinds(t *testing.T) {
 		generated:                              ESS,
 		pageNNO:                                NNO,
 		"1503674400,http://e.com/a,http://b/c": NNO,
-		// With one URL and one pair the comma after the build time tells.
+		// With one URL and one pair, the comma after the build time decides.
 		"1503674400,http://e.com/a,1,2":            ESS,
 		"1503674400 , http://e.com/a,\n1,2":        ESS,
 		"1503674400\nhttp://e.com/a,1,2":           ESS,
@@ -269,7 +268,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestNNOLine: on one line an NNO is still one, however few its entries.
+// TestNNOLine checks that an NNO on one line is read as an NNO, even with few entries.
 func TestNNOLine(t *testing.T) {
 	for n := range 4 {
 		entries := list(fe("http://e.com/a", 9, 1), fe("http://e.com/a", 9, 1), fe("http://e.com/b", 8, 3))[:min(n, 3)]
@@ -304,7 +303,7 @@ func TestNNOReadBack(t *testing.T) {
 	wantEntries(t, again, doc.Entries...)
 }
 
-// TestIdentity: decode∘encode is the identity, for either format.
+// TestIdentity checks that a document of either format is decoded as it was encoded.
 func TestIdentity(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -322,7 +321,7 @@ func TestIdentity(t *testing.T) {
 		}
 		for i, e := range doc.Entries {
 			if e.Entry != ess[i] || e.Feed != feedURL {
-				t.Fatalf("%+v, not %+v", e, ess[i])
+				t.Fatalf("got %+v, want %+v", e, ess[i])
 			}
 		}
 		doc = decode(t, string(AppendNNO(nil, build, nno)))
@@ -332,7 +331,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestKilobyte: 100 entries within ten days fit into 1,024 bytes.
+// TestKilobyte checks that 100 entries within ten days fit into 1,024 bytes.
 func TestKilobyte(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	build := time.Unix(1503674400, 0)
@@ -380,7 +379,7 @@ func wantEntries(t testing.TB, doc *Document, want ...FeedEntry) {
 	}
 }
 
-// A URL of many commas is looked at once, however often it grows.
+// The time to read a URL with many commas is linear in its length.
 func TestManyCommas(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("1503674400,")

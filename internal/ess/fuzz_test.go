@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzDecode: nothing makes a decoder fail; it reads the same strictly; what it
-// read is written so that it is read again.
+// FuzzDecode checks that Decode and DecodeStrict read the same entries from any input, and
+// that these entries can be written and read again.
 func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		doc, err := Decode(in, nil)
@@ -20,7 +20,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		if !strict.Build.Equal(doc.Build) || strict.Kind != doc.Kind || strict.URL != doc.URL || !slices.Equal(strict.Entries, doc.Entries) {
-			t.Fatalf("%+v, strictly %+v", doc, strict)
+			t.Fatalf("Decode: %+v, DecodeStrict: %+v", doc, strict)
 		}
 		want := slices.Clone(doc.Entries)
 		for i := range want {
@@ -36,13 +36,13 @@ func FuzzDecode(f *testing.F) {
 		}
 		slices.SortStableFunc(again.Entries, FeedEntry.Compare)
 		if !again.Build.Equal(doc.Build) || !slices.Equal(again.Entries, want) {
-			t.Fatalf("%v, written and read %v", want, again.Entries)
+			t.Fatalf("%v is written and read as %v", want, again.Entries)
 		}
 	})
 }
 
-// FuzzTop: the entries are those that sorting all of them yields, whichever
-// document comes first.
+// FuzzTop checks that Top returns the same entries as sorting all of them, in either order of
+// the documents.
 func FuzzTop(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b []byte, n uint8) {
 		size := 1 + int(n)
@@ -66,7 +66,7 @@ func FuzzTop(f *testing.F) {
 					}
 				}
 				if doc.Kind == ESS && len(own.entries) == 0 {
-					return // it takes back what the other has of its feed
+					return // newestOf does not support an ESS without entries, which replaces those of its feed
 				}
 				for _, s := range []sample{own, other} {
 					if len(s.entries) > 0 {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// newestOf is what the entries of all documents are, newest first: of ESS
-// documents of a feed those with the latest build time count, of NNO documents
-// all, and of an entry as many as the document that has most of it.
+// newestOf returns the entries of all documents, newest first. All NNO documents count, and
+// the ESS documents of a feed with the latest build time. An entry occurs as often as in the
+// document that has it most often.
 func newestOf(docs []sample) []FeedEntry {
 	latest := map[string]int64{}
 	for _, d := range docs {
@@ -28,8 +28,8 @@ func newestOf(docs []sample) []FeedEntry {
 
 func (s sample) feed() string { return s.entries[0].Feed }
 
-// TestTopModel: feeds that are given again with other build times, in any
-// order; when something was lost, once more.
+// TestTopModel compares Top with newestOf for random documents in any order. Feeds have
+// several documents with different build times. If entries are lost, a second pass finds all.
 func TestTopModel(t *testing.T) {
 	const begin = 1_000_000
 	rng := rand.New(rand.NewPCG(11, 12))
@@ -86,22 +86,22 @@ func TestTopModel(t *testing.T) {
 				t.Fatalf("round %d, order %d, n %d, lost %v:\n got %v\nwant %v\n%v", round, order, n, top.Lost(), got, want, docs)
 			}
 			if again := run(top.Again()); again.Lost() || !slices.Equal(again.Entries(), truth[:min(n, len(truth))]) {
-				t.Fatalf("round %d: lost, and with the build times known\n got %v\nwant %v", round, again.Entries(), truth[:min(n, len(truth))])
+				t.Fatalf("round %d: the second pass\n got %v\nwant %v", round, again.Entries(), truth[:min(n, len(truth))])
 			}
 			for range 3 {
 				if again := run(newTop(n, room)); !slices.Equal(again.Entries(), got) || again.Lost() != wasLost {
-					t.Fatalf("round %d, order %d, n %d: once %d entries, once %d", round, order, n, len(got), len(again.Entries()))
+					t.Fatalf("round %d, order %d, n %d: first %d entries, then %d", round, order, n, len(got), len(again.Entries()))
 				}
 			}
 		}
 	}
 	if lost == 0 {
-		t.Error("nothing was lost, ever")
+		t.Error("no entries were lost in any round, so this tests nothing")
 	}
 }
 
-// TestTopStaleDocumentWithOthers: an ESS document that is passed over still
-// counts for the other feeds that are in it.
+// TestTopStaleDocumentWithOthers checks that entries of other feeds in an outdated ESS
+// document count.
 func TestTopStaleDocumentWithOthers(t *testing.T) {
 	docs := []string{"120000,http://e.com/a,0,1", "60000,http://e.com/a,1,1,2,2,http://e.com/b,3,3"}
 	want := list(fe("http://e.com/a", 2000, 1), fe("http://e.com/b", 997, 3))
@@ -119,8 +119,7 @@ func TestTopStaleDocumentWithOthers(t *testing.T) {
 	}
 }
 
-// TestTopEmptied: a newer document without an entry takes back what the feed
-// had.
+// TestTopEmptied checks that a newer document without entries removes the entries of its feed.
 func TestTopEmptied(t *testing.T) {
 	top := NewTop(10)
 	add(t, top, "60000,http://e.com/a,10,1,20,2", "60000,http://e.com/b,10,1", "60060,http://e.com/a")
@@ -129,8 +128,8 @@ func TestTopEmptied(t *testing.T) {
 	}
 }
 
-// TestStrictOwn: what is written is what a strict reader wants, in the order of
-// URLs as they are written.
+// TestStrictOwn checks that DecodeStrict finds no defects in written documents, whose entries
+// are ordered by their escaped URLs.
 func TestStrictOwn(t *testing.T) {
 	entries := list(fe("http://e.com/a,b", 5, 1), fe("http://e.com/a+b", 5, 1), fe("http://e.com/\x00", 5, 1), fe("http://e.com/a+b", 5, 0), fe("http://e.com/é", 9, 1))
 	doc := AppendNNO(nil, Time(60), entries)

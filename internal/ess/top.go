@@ -19,11 +19,11 @@ const DefaultTop = 100
 // An entry (feed, minute, checksum) in several documents counts once. An entry that is
 // several times in one document counts that often.
 //
-// Only the ESS documents of a feed with its latest build time count, but all NNO documents
-// do. So an entry of an ESS document stops counting when a later one of its feed is added.
-// Top holds more than N entries for this case, but not all. If too many stop counting, the
-// list is shorter than N, and ends before the newest entry that was dropped; see [Top.Lost]
-// and [Top.Again].
+// All NNO documents count, but of the ESS documents of a feed only those with the latest
+// build time. So an entry of an ESS document stops counting when a later document of its
+// feed is added. Top holds more than N entries for this case, but not all. If too many stop
+// counting, the list is shorter than N, and ends before the newest entry that was dropped;
+// see [Top.Lost] and [Top.Again].
 //
 // A Top is not safe for concurrent use.
 type Top struct {
@@ -34,8 +34,8 @@ type Top struct {
 	cut    FeedEntry           // newest entry that was dropped; entries from it on do not count
 }
 
-// times is the maximum number of times that an entry is in one document: an ESS document
-// with a build time, and an NNO document.
+// times are the maximum numbers of times that an entry is in one document: in an ESS
+// document with the build time build, and in an NNO document.
 type times struct {
 	build    int64
 	ess, nno uint32

@@ -29,8 +29,8 @@ func (s sample) bytes() []byte {
 	return appendESS(nil, s.build, feed, entries, ",")
 }
 
-// bruteForce is what the n newest entries are: of every entry as many as the
-// document that has most of it, sorted.
+// bruteForce returns the n newest entries by sorting all. An entry occurs as often as in the
+// document that has it most often.
 func bruteForce(docs []sample, n int) []FeedEntry {
 	most := map[FeedEntry]int{}
 	for _, d := range docs {
@@ -50,7 +50,7 @@ func bruteForce(docs []sample, n int) []FeedEntry {
 	return all[:min(n, len(all))]
 }
 
-// TestTopEqualsBruteForce: for any set of documents in any order.
+// TestTopEqualsBruteForce compares Top with bruteForce for random documents in any order.
 func TestTopEqualsBruteForce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for round := range 1000 {
@@ -72,7 +72,7 @@ func TestTopEqualsBruteForce(t *testing.T) {
 				d.entries = append(d.entries, entry(feed))
 			}
 			if d.kind == ESS && rng.IntN(3) == 0 {
-				docs = append(docs, d) // given twice
+				docs = append(docs, d) // added twice
 			}
 			docs = append(docs, d)
 		}
@@ -121,12 +121,13 @@ func TestTopFeedAgain(t *testing.T) {
 	}
 }
 
-// TestTopReplacedAfterPushingOut: what is left is the beginning of the truth.
+// TestTopReplacedAfterPushingOut checks that the list is the beginning of the correct one if
+// entries were dropped for others that stopped counting.
 func TestTopReplacedAfterPushingOut(t *testing.T) {
 	top := newTop(2, 2)
 	add(t, top, "60000,http://e.com/b,10,1,20,2", "60000,http://e.com/a,1,1,2,2", "60000,http://e.com/c,30,1")
 	if top.Lost() {
-		t.Error("nothing was lost yet")
+		t.Error("entries are lost before the newer document")
 	}
 	add(t, top, "60060,http://e.com/a,2,1,40,2", "60000,http://e.com/c,30,1")
 	if got, want := top.Entries(), list(fe("http://e.com/a", 999, 1)); !slices.Equal(got, want) || !top.Lost() {
@@ -146,8 +147,7 @@ func TestTopTrueDuplicates(t *testing.T) {
 	}
 }
 
-// TestTopManyEqual: a document of one entry over and over costs no more than
-// others do.
+// TestTopManyEqual checks that a document with many equal entries is not slow.
 func TestTopManyEqual(t *testing.T) {
 	doc := []byte("60000,http://e.com/a")
 	for range 300_000 {
@@ -167,7 +167,7 @@ func TestTopManyEqual(t *testing.T) {
 	}
 }
 
-// TestTopMemory: memory is bounded by N, and by a little for each feed.
+// TestTopMemory checks that memory depends on N, with little for each feed.
 func TestTopMemory(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	top := NewTop(1000)
@@ -182,7 +182,7 @@ func TestTopMemory(t *testing.T) {
 	for i := range 100_000 {
 		var e []Entry
 		for range 5 {
-			e = append(e, Entry{int64(i) + rng.Int64N(100), uint8(rng.IntN(256))}) // ever newer
+			e = append(e, Entry{int64(i) + rng.Int64N(100), uint8(rng.IntN(256))}) // later feeds have newer entries
 		}
 		doc = AppendESS(doc[:0], Time(int64(i)+200), fmt.Sprintf("http://e%d.example.com/feed.xml", i), e)
 		if err := top.AddBytes(doc, nil); err != nil {

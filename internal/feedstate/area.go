@@ -19,8 +19,8 @@ import (
 
 // area is a directory with one value per file, and changes that are not saved yet.
 //
-// A file is read at the first use, and only if it existed when the directory was listed. An invalid
-// value is ignored with a warning, and stays. Unknown files are left alone.
+// A file is read when it is first used, if it existed when the directory was listed. An invalid value
+// is ignored with a warning, and the file stays. Unknown files are ignored.
 type area struct {
 	dir        string
 	names      map[string]bool
@@ -63,6 +63,7 @@ func (a *area) get(name string) string {
 	return a.disk(name)
 }
 
+// disk is like get, but ignores changes that are not saved.
 func (a *area) disk(name string) string {
 	if v, ok := a.read[name]; ok {
 		return v
@@ -106,7 +107,7 @@ func (a *area) number(name string) int {
 	return n
 }
 
-// save writes the named files that have changed, in the order of the names.
+// save writes those of the named files that have changed, in the order of the arguments.
 func (a *area) save(names ...string) error {
 	var errs []error
 	for _, name := range names {

@@ -1,13 +1,18 @@
-// Package feedstate reads and writes src/$feed with its etc, and markers for feeds. It manages the
-// subscriptions of a lektor-dir. A feed is subscribed to as long as src/$feed/etc/fetch/url exists;
-// a feed without that file belongs to another fetcher and is left alone.
+// Package feedstate reads and writes src/$feed with its etc, and the markers of feeds that are due. It
+// manages the subscriptions of a lektor-dir. A feed is subscribed to as long as
+// src/$feed/etc/fetch/url exists. A feed without that file belongs to another fetcher and is not
+// changed.
 //
-// Start reading with drawer.go. subscribe.go adds and removes subscriptions, many.go many at once,
-// find.go finds them by name; set.go changes a setting. state.go is the state between fetches,
-// stored by area.go: settings.go, learned.go and schedule.go; visit.go combines it with a request.
-// history.go and spool.go are for archives, pages.go for full text, marks.go for flags that wait
-// for their entries, push.go for notifications, ess.go for ESS, markers.go for feeds that are due
-// at once, private.go for private feeds.
+// Start reading with drawer.go. The other files are:
+//
+//   - subscribe.go adds and removes subscriptions, many.go adds many, and find.go finds them by name;
+//   - set.go changes settings;
+//   - state.go is the state between fetches: settings.go, learned.go and schedule.go, which area.go
+//     stores; visit.go combines it with a request;
+//   - history.go and spool.go are for archives, pages.go is for full text, and marks.go for flags of
+//     entries that are not delivered yet;
+//   - push.go is for notifications, ess.go for ESS, markers.go for feeds that are due at once, and
+//     private.go for private feeds.
 package feedstate
 
 import (
@@ -29,7 +34,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// RecordDate is [servertime.Note], but fails if a link leads out of the lektor-dir.
+// RecordDate is like [servertime.Note], but fails if a link may lead out of the lektor-dir.
 func RecordDate(d *lektordir.Dir, date, now time.Time) error {
 	if err := atomicfile.NoLinks(d.Path(), "etc", "etc/fetch"); err != nil {
 		return err
@@ -37,11 +42,11 @@ func RecordDate(d *lektordir.Dir, date, now time.Time) error {
 	return servertime.Note(d.Path(), date, now)
 }
 
-// ListFile returns the path of the merged OPML lists that were imported. Export starts from it, so
-// that unknown elements are preserved.
+// ListFile returns the path of the OPML list into which all imported lists were merged. An export
+// starts from it to preserve unknown elements.
 func ListFile(d *lektordir.Dir) string { return d.Join("etc/fetch/opml") }
 
-// WriteList replaces the imported lists durably. Only the user can read the file, as URLs in it may
+// WriteList durably replaces the file of [ListFile]. Only the user can read it, because URLs in it may
 // have passwords.
 func WriteList(d *lektordir.Dir, data []byte) error {
 	path := ListFile(d)
@@ -81,7 +86,7 @@ func Sweep(d *lektordir.Dir, now time.Time) {
 // stateDir returns the directory of the feed's [State].
 func stateDir(d *lektordir.Dir, hash string) string { return areaDir(d, hash, "fetch") }
 
-// OnUpdateOf returns [State.OnUpdate] of a feed, and an error if the setting cannot be read.
+// OnUpdateOf returns the setting on-update of a feed. It fails if the setting cannot be read.
 func OnUpdateOf(d *lektordir.Dir, hash string) (lektordir.Policy, error) {
 	a, err := loadArea(stateDir(d, hash))
 	if err != nil {
@@ -91,11 +96,11 @@ func OnUpdateOf(d *lektordir.Dir, hash string) (lektordir.Policy, error) {
 	return v, a.readErrors[fileOnUpdate]
 }
 
-// Load loads the state of a feed; a missing one is empty. It returns an error if the directory, etc
-// or src/$feed is a symbolic link, as saving might write outside the lektor-dir.
+// Load loads the state of a feed. If the feed has none, the state is empty. Load fails if etc/fetch,
+// etc or src/$feed is a symbolic link, because saving might write outside the lektor-dir.
 func Load(d *lektordir.Dir, hash string) (*State, error) { return loadState(stateDir(d, hash)) }
 
-// URL returns the URL that a feed is fetched from. It may contain a password. The error is
+// URL returns the URL from which a feed is fetched. It may contain a password. The error is
 // fs.ErrNotExist if the feed is not subscribed to.
 func URL(d *lektordir.Dir, hash string) (string, error) {
 	return atomicfile.Line(filepath.Join(stateDir(d, hash), fileURL))
@@ -119,8 +124,7 @@ func LastError(d *lektordir.Dir, hash string) string {
 	return termsafe.Brief(line)
 }
 
-// Due reports whether a feed is due, like [State.Due], and when otherwise. It only reads
-// modification times.
+// Due is like [State.Due], but only reads modification times. next is the time at which the feed is due.
 func Due(d *lektordir.Dir, hash string, now time.Time) (due bool, next time.Time) {
 	dir := stateDir(d, hash)
 	return isDue(func(name string) (time.Time, bool) { return mtime(filepath.Join(dir, name)) }, now)
@@ -135,16 +139,16 @@ func isDue(mtime func(name string) (time.Time, bool), now time.Time) (due bool, 
 	return ok && checked.After(now.Add(clockSkew)), next
 }
 
-// Revalidate revalidates the files that [State.Due] uses, which another machine may just have changed
-// ([dirfs.Revalidate]). The caller must hold the feed's lock, and must not have loaded the state.
+// Revalidate calls [dirfs.Revalidate] for the files that [State.Due] uses, because another machine may
+// have changed them. The caller must hold the feed's lock, and must not have loaded the state.
 func Revalidate(d *lektordir.Dir, hash string) {
 	for _, name := range []string{fileNext, fileChecked} {
-		dirfs.Fresh(d.Path(), filepath.Join(stateDir(d, hash), name))
+		dirfs.Revalidate(d.Path(), filepath.Join(stateDir(d, hash), name))
 	}
 }
 
 // IntervalChanged reports whether the interval of a feed was written since the last request, for
-// example by an editor. Then [State.Reschedule] sets when the feed is due.
+// example by an editor. If so, call [State.Reschedule].
 func IntervalChanged(d *lektordir.Dir, hash string) bool {
 	interval, ok := mtime(filepath.Join(stateDir(d, hash), fileInterval))
 	if !ok {
@@ -154,11 +158,11 @@ func IntervalChanged(d *lektordir.Dir, hash string) bool {
 	return ok && interval.After(checked)
 }
 
-// Trusted returns an error if a command of a feed (an exec: URL, a filter) must not be run, as
-// others may have written it: the lektor-dir and everything on the path to the file of the setting
-// must belong to the user of this process, and nobody else may have write permission. Access
-// control lists are not checked. An empty setting means the directory of the settings, an empty
-// hash feeds that are about to be added. The error has the reason and the remedy.
+// Trusted returns an error if a command of a feed (an exec: URL, a filter) must not be run, because
+// another user may have written it: the lektor-dir and everything on the path to the file of the
+// setting must belong to the user of this process, and nobody else may have write permission. Access
+// control lists are not checked. If setting is empty, Trusted checks the directory of the settings; if
+// hash is empty, it checks src. The error has the reason and the remedy.
 func Trusted(d *lektordir.Dir, hash, setting string) error {
 	parts := []string{"src"}
 	if hash != "" {
@@ -199,7 +203,7 @@ func trusted(path string) error {
 		}
 		// Permissions of a link have no meaning.
 		if fi.Mode().Type() != fs.ModeSymlink && fi.Mode().Perm()&0o022 != 0 {
-			return fmt.Errorf("%s can be written by others; commands from it are not run (mend with: chmod go-w %s)", path, path)
+			return fmt.Errorf("%s can be written by others; commands from it are not run (repair with: chmod go-w %s)", path, path)
 		}
 	}
 	return nil
@@ -211,7 +215,7 @@ func record(d *lektordir.Dir, hash, area, name, text string) error {
 	return recordBy(atomicfile.WriteUnsynced, remove, d, hash, area, name, text)
 }
 
-// recordDurably is record, but returns after the change is durable.
+// recordDurably is like record, but makes the change durable.
 func recordDurably(d *lektordir.Dir, hash, area, name, text string) error {
 	return recordBy(atomicfile.Write, atomicfile.Remove, d, hash, area, name, text)
 }
@@ -242,12 +246,12 @@ func asLines(lines ...string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// areaDir returns the directory of a feed for an area of a program, src/$feed/etc/AREA
-// (specification, "A lektor-dir can contain other information"); it need not exist.
+// areaDir returns the directory src/$feed/etc/AREA, in which a program keeps its files. It need not
+// exist.
 func areaDir(d *lektordir.Dir, hash, area string) string { return d.Join("src", hash, "etc", area) }
 
-// Guard returns an error if a directory on the path to a feed's area is a symbolic link, as a write
-// would follow it. An empty area means src/$feed/etc.
+// Guard returns an error if a directory on the path to a feed's area is a symbolic link, because a
+// write would follow it. An empty area means src/$feed/etc.
 func Guard(d *lektordir.Dir, hash, area string) error {
 	etc := "src/" + hash + "/etc"
 	if err := atomicfile.NoLinks(d.Path(), "src/"+hash, etc); err != nil || area == "" {

@@ -60,8 +60,8 @@ func TestTrusted(t *testing.T) {
 	}
 }
 
-// TestNoteDate: the greatest Date stays on record, and one from the future does not.
-func TestNoteDate(t *testing.T) {
+// RecordDate keeps the greatest Date, but not one in the future.
+func TestRecordDate(t *testing.T) {
 	l, err := lektordir.Create(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestNoteDate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := servertime.Last(l.Path()); !got.Equal(step.want) {
-			t.Errorf("after %v there is %v, not %v", step.date, got, step.want)
+			t.Errorf("after %v: %v, want %v", step.date, got, step.want)
 		}
 	}
 	if err := os.WriteFile(l.Join("etc/fetch/date"), []byte("soon\n"), 0o666); err != nil {

@@ -45,8 +45,8 @@ func (e ESS) Size() int64 {
 	return max(n, 0)
 }
 
-// Record stores the URLs that a feed or its page names, and the size of the feed if it has a link.
-// "" and 0 leave a value unchanged, as it may come from elsewhere.
+// Record stores the URLs of the feed's ESS and NNO documents, and the size of the feed if its ESS
+// document is known. "" and 0 leave a value unchanged, because another source may have set it.
 func (e ESS) Record(link, nno string, size int64) error {
 	bad := Guard(e.Dir, e.Hash, areaESS)
 	for _, f := range [][2]string{{fileLink, link}, {fileNNO, nno}} {
@@ -60,8 +60,8 @@ func (e ESS) Record(link, nno string, size int64) error {
 	return bad
 }
 
-// State loads the state of the ESS document at link. Validators of another link do not apply to it.
-// A dry run writes nothing.
+// State loads the state of the ESS document at link. It does not use validators of another link. A dry
+// run writes nothing.
 func (e ESS) State(link string, dryRun bool) (*State, error) {
 	if !dryRun {
 		if err := record(e.Dir, e.Hash, areaESS, fileURL, asLines(link)); err != nil {

@@ -28,8 +28,7 @@ func (e *SeveralError) Error() string {
 	return fmt.Sprintf("%d feeds are called %s: %s", len(e.Hashes), e.Name, strings.Join(e.Hashes, " "))
 }
 
-// GuessError reports a name that no feed has, with likely feeds: those with the name as a part of
-// their own name or URL.
+// GuessError reports a name that no feed has. It lists feeds whose name or URL contains it.
 type GuessError struct {
 	Err    error
 	Likely []string // title and URL, for the user
@@ -41,8 +40,8 @@ func (e *GuessError) Unwrap() error { return e.Err }
 // maxGuesses is the maximum number of feeds in a [GuessError].
 const maxGuesses = 4
 
-// Finder finds feeds by the names that users type. It reads files of all feeds once at most, so use
-// it for one command only. It is not safe for concurrent use.
+// Finder finds feeds by names that users type. It caches the names and URLs of all feeds, so use it for
+// one command only. It is not safe for concurrent use.
 type Finder struct {
 	Dir *lektordir.Dir
 	// All also finds feeds that are not subscribed to.
@@ -52,7 +51,7 @@ type Finder struct {
 	names map[string][]string // folded alias or name -> hashes
 }
 
-// Find returns the hash of the subscription with a name, see [Finder.Find].
+// Find returns the hash of a subscription by its name; see [Finder.Find].
 func Find(d *lektordir.Dir, name string) (string, error) { return (&Finder{Dir: d}).Find(name) }
 
 // Find returns the hash of the feed with a name: its alias, any name that [lektordir.Dir.FindFeed]
@@ -94,8 +93,8 @@ func (f *Finder) Find(name string) (string, error) {
 	return "", &SeveralError{Name: name, Hashes: aliases}
 }
 
-// included returns the feeds that [lektordir.Dir.FindFeed] found and that f includes: of several
-// matches, only one may be subscribed to.
+// included returns those of the feeds that [lektordir.Dir.FindFeed] found that f includes. If the
+// name matches several, only one of them may be subscribed to.
 func (f *Finder) included(hash string, err error) []string {
 	var found []string
 	if none, ok := errors.AsType[*lektordir.NotFoundError](err); ok {
@@ -119,7 +118,7 @@ func (f *Finder) unknown(name string, err error) error {
 	return err
 }
 
-// likely returns feeds that have a name as a part of their own name or URL.
+// likely returns the feeds whose name or URL contains name.
 func (f *Finder) likely(name string) (list []string) {
 	part := fold(name)
 	if len(part) < 2 {
@@ -143,8 +142,8 @@ func (f *Finder) likely(name string) (list []string) {
 	return list
 }
 
-// byURL is [ByURL], and also has the URLs without passwords, as printed. If several feeds differ in
-// the password only, such a URL finds none of them.
+// byURL is like [ByURL], but also has the URLs without passwords, as they are printed. If the URLs of
+// several feeds differ only in the password, such a URL matches none of them.
 func (f *Finder) byURL() map[string]string {
 	urls := ByURL(f.Dir)
 	public := map[string]string{}
@@ -173,7 +172,7 @@ func (f *Finder) byURL() map[string]string {
 // includes reports whether f includes a feed.
 func (f *Finder) includes(hash string) bool { return f.All || Subscribed(f.Dir, hash) }
 
-// byName returns the feeds with this alias, and those with this title.
+// byName returns the feeds whose alias is name, and those whose own title is name.
 func (f *Finder) byName(name string) (aliases, names []string) {
 	if f.names == nil {
 		f.names = map[string][]string{}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// kept is what fetch keeps of a validator that a server sent.
+// kept returns the validator that package fetch keeps, given the one that a server sent.
 func kept(v string) string {
 	if !httpguts.ValidHeaderFieldValue(v) || v != textproto.TrimString(v) {
 		return ""
@@ -17,8 +17,8 @@ func kept(v string) string {
 	return v
 }
 
-// FuzzValidators: what a server sends as ETag and Last-Modified is sent back
-// byte for byte after it was stored.
+// FuzzValidators stores arbitrary values of ETag and Last-Modified. The next request sends them byte for
+// byte.
 func FuzzValidators(f *testing.F) {
 	f.Add(`"plain"`, "Sun, 01 Mar 2026 12:00:00 GMT")
 	f.Add("W/\"a\\\"b,c\xe9\"", " spaces ")
@@ -46,7 +46,8 @@ func FuzzValidators(f *testing.F) {
 	})
 }
 
-// Whatever a server's header says, the schedule is in the future and not too far.
+// FuzzSchedule sets the schedule by arbitrary headers. The next fetch is after the default interval, and
+// not later than the limits.
 func FuzzSchedule(f *testing.F) {
 	f.Add("120", "max-age=3600", "Mon, 02 Mar 2026 13:00:00 GMT", "Mon, 02 Mar 2026 12:00:00 GMT", "5")
 	f.Add("Mon, 02 Mar 2099 13:00:00 GMT", "max-age=99999999999999999999", "0", "", "-1")

@@ -53,13 +53,13 @@ func write(t testing.TB, dir, name, value string) {
 	}
 }
 
-// dueAt is Due for the state in a directory.
+// dueAt is [Due] for the state in a directory.
 func dueAt(dir string, now time.Time) bool {
 	due, _ := isDue(func(name string) (time.Time, bool) { return mtime(filepath.Join(dir, name)) }, now)
 	return due
 }
 
-// value reads a file, "-" when there is none.
+// value returns the text of a file, or "-" if the file does not exist.
 func value(t testing.TB, dir, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, name))

@@ -23,8 +23,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// areaHistory is the area with the state of the history of a feed: documents besides its own (RFC
-// 5005).
+// areaHistory is the area with the state of a feed's history, that is its documents besides the
+// current one (RFC 5005).
 const areaHistory = "history"
 
 // The files there. Each value is one line, except archives and complete.
@@ -34,10 +34,10 @@ const (
 	fileKind       = "kind"         // kind of the feed's document; absent for a plain one
 	filePrev       = "prev-archive" // URL of the archive that the document names
 	fileNextPage   = "next"         // URL of the second page
-	fileBaseline   = "baseline"     // URL of the archive at which automatic walks end, tab, time since when
+	fileBaseline   = "baseline"     // URL of the archive at which automatic walks end, tab, time of the visit that set it
 	fileArchives   = "archives"     // a line for each archive whose entries are stored
-	fileIncomplete = "incomplete"   // URL of the missing archive, tab, reason, tab, time since when
-	fileRetry      = "retry"        // number of failed walks in a row, tab, time of the next
+	fileIncomplete = "incomplete"   // URL of the missing archive, tab, reason, tab, time of the record
+	fileRetry      = "retry"        // number of failed walks in a row, tab, time of the next walk
 	fileComplete   = "complete"     // read by lektordir
 )
 
@@ -47,8 +47,8 @@ const maxArchives = 64 << 20
 // retry is the backoff of automatic walks that end at the same archive.
 var retry = backoff.Backoff{Base: 24 * time.Hour, Cap: 30 * 24 * time.Hour}
 
-// History is the state of a feed's history, the documents besides its own: the directory
-// etc/history. To write, the caller must hold the feed's lock.
+// History is the state of a feed's history, in the directory etc/history. To write, the caller must
+// hold the feed's lock.
 type History struct {
 	d    *lektordir.Dir
 	hash string
@@ -83,7 +83,7 @@ func (h *History) Follow() bool {
 	return !strings.EqualFold(strings.TrimSpace(v), "off")
 }
 
-// Linked is what the feed's own document said of its history when it was last parsed.
+// Linked holds the kind and the links of the feed's own document when it was last parsed.
 type Linked struct {
 	Kind       rfc5005.Kind
 	Prev, Next string
@@ -94,8 +94,8 @@ func (h *History) Linked() Linked {
 	return Linked{rfc5005.Kind(h.line(fileKind)), h.line(filePrev), h.line(fileNextPage)}
 }
 
-// SetLinked records l, durably if it changed: an unmodified document is not parsed again, so its
-// archives would be missed. If Prev is "", SetLinked clears the gap.
+// SetLinked records l durably, because an unmodified document is not parsed again, so that its archives
+// would be missed. If Prev is "", SetLinked clears the gap.
 func (h *History) SetLinked(l Linked) error {
 	if l == (Linked{}) && !h.Exists() {
 		return nil
@@ -136,8 +136,9 @@ func baselineLine(b rfc5005.Baseline) string {
 	return cmp.Or(OneField(b.URL), "-") + "\t" + b.Since.UTC().Format(time.RFC3339)
 }
 
-// Settle moves the baseline after a visit or walk without missing entries. began is its start. A
-// power cut may restore the old one. A feed without archives has no baseline.
+// Settle moves the baseline to the archive that the document names now. Call it after a visit or walk
+// that left no entries missing; began is its start. The change is not synced. A feed without archives
+// has no baseline.
 func (h *History) Settle(began time.Time) error {
 	b := rfc5005.Baseline{URL: h.line(filePrev), Since: began}
 	if b.URL == "" {
@@ -149,7 +150,7 @@ func (h *History) Settle(began time.Time) error {
 	return record(h.d, h.hash, areaHistory, fileBaseline, asLines(baselineLine(b)))
 }
 
-// Gap is a missing archive; everything older is missing too.
+// Gap is a missing archive. All older archives are missing, too.
 type Gap struct {
 	URL, Reason string
 	Since       time.Time // zero if unknown
@@ -172,9 +173,9 @@ func (h *History) Gap() *Gap {
 	return g
 }
 
-// Missing records the gap after a walk, and when the next automatic walk may be made. It reports
-// whether the gap is new. progress is set if the walk got further than the one before; after is the
-// minimum wait that a server asked for.
+// Missing records the gap after a walk, and the time of the next automatic walk. It reports whether the
+// gap is new. progress reports whether the walk got further than the previous one; after is the minimum
+// wait that a server asked for.
 func (h *History) Missing(now time.Time, url, reason string, progress bool, after time.Duration) (isNew bool, err error) {
 	url, reason = OneField(feedurl.Public(url)), OneField(termsafe.Brief(reason))
 	old := h.Gap()
@@ -192,7 +193,7 @@ func (h *History) Missing(now time.Time, url, reason string, progress bool, afte
 	return isNew, errors.Join(err, h.write(fileRetry, strconv.Itoa(tries)+"\t"+next))
 }
 
-// Retry returns when an automatic walk may be repeated after one that stopped early.
+// Retry returns the time from which an automatic walk may request a missing archive again.
 func (h *History) Retry() time.Time {
 	_, next, _ := strings.Cut(h.line(fileRetry), "\t")
 	t, _ := time.Parse(time.RFC3339, next)
@@ -316,9 +317,9 @@ func (h *History) Store(s rfc5005.Stored) error {
 	return errors.Join(log.Append(archiveLine(s)), log.Close())
 }
 
-// Walk returns a walk that starts at the feed's own document, whose URLs are own. If asked is set,
-// because the user asked for it, it walks to the first archive; otherwise it ends at the baseline,
-// and does not request a missing archive before [History.Retry].
+// Walk returns a walk that starts at the feed's own document, whose URLs are own. If the user asked for
+// it, it walks to the first archive. Otherwise it ends at the baseline, and does not request a missing
+// archive before [History.Retry].
 func (h *History) Walk(now time.Time, asked bool, own ...string) (*rfc5005.Walk, error) {
 	record, err := h.Archives()
 	if err != nil {
@@ -332,18 +333,17 @@ func (h *History) Walk(now time.Time, asked bool, own ...string) (*rfc5005.Walk,
 	if !asked {
 		w.Baseline = h.Baseline()
 		if w.Baseline.Since.After(now.Add(clockSkew)) {
-			// The baseline was set while the clock was wrong. Deliver too much rather than too
-			// little.
+			// The baseline was set while the clock was ahead. It is ignored, so that no entry is
+			// missed.
 			w.Baseline.Since = time.Unix(0, 0)
 		}
 	}
 	return w, nil
 }
 
-// WalkDue reports whether an automatic walk is due: if the archive that the feed's document names
-// is not stored (RFC 5005, section 4.2), or if a missing archive may be requested again. whole
-// reports whether there is nothing to request and nothing missing. own are the URLs of the
-// document.
+// WalkDue reports whether an automatic walk is due: if the archive that the feed's document names is not
+// stored (RFC 5005, section 4.2), or if a missing archive may be requested again. whole is true if no
+// archive is missing or still to be requested. own holds the URLs of the document.
 func (h *History) WalkDue(now time.Time, own ...string) (due, whole bool) {
 	if h.line(filePrev) == "" {
 		return false, true

@@ -34,8 +34,7 @@ func stored(n int) rfc5005.Stored {
 	return s
 }
 
-// TestArchiveLines: what was written is read again, whatever stands around it, and
-// nothing else.
+// Archives returns exactly the whole lines of the record, even if other lines are damaged.
 func TestArchiveLines(t *testing.T) {
 	d, h := someHistory(t)
 	for n := 1; n <= 3; n++ {
@@ -61,7 +60,7 @@ func TestArchiveLines(t *testing.T) {
 		}
 	}
 	check("whole", 1, 2, 3)
-	// Cut anywhere, it has the lines before; the next line stands behind those.
+	// If the record is truncated at any byte, its whole lines are read, and the next line follows them.
 	for cut := range len(good) {
 		if err := os.WriteFile(path, good[:cut], 0o666); err != nil {
 			t.Fatal(err)
@@ -73,7 +72,7 @@ func TestArchiveLines(t *testing.T) {
 		}
 		check(fmt.Sprint("after a cut at ", cut), append([]int{9}, []int{1, 2, 3}[:whole]...)...)
 	}
-	// Any byte that is another takes its line away, and no other line.
+	// A changed byte makes its own line invalid, and the next one if it is a newline.
 	for i := range good {
 		bad := bytes.Clone(good)
 		bad[i] ^= 1
@@ -96,7 +95,7 @@ func TestArchiveLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := h.Store(stored(1)); err == nil {
-		t.Error("a link was written through")
+		t.Error("Store follows a link")
 	}
 	if b, _ := os.ReadFile(target); string(b) != "mine\n" {
 		t.Errorf("%s", b)
@@ -124,8 +123,8 @@ func due(h *History, now time.Time) bool {
 	return due
 }
 
-// TestBaselineLines: what was written is read again; one of the form before has the time
-// of its file, and so has one that is damaged, as without a baseline all is news.
+// Baseline returns what SetBaseline has written. A line without a valid time, as older versions wrote it,
+// has the modification time of the file.
 func TestBaselineLines(t *testing.T) {
 	_, h := someHistory(t)
 	if h.Baseline().Set() {
@@ -137,7 +136,7 @@ func TestBaselineLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := h.Baseline(); got != b {
-			t.Errorf("%+v, not %+v", got, b)
+			t.Errorf("%+v, want %+v", got, b)
 		}
 	}
 	old := at.Add(-time.Hour)
@@ -155,7 +154,7 @@ func TestBaselineLines(t *testing.T) {
 	if err := h.SetBaseline(rfc5005.Baseline{}); err != nil || h.Baseline().Set() {
 		t.Error(h.Baseline(), err)
 	}
-	// Settled, it moves, but none is made for a feed without archives.
+	// Settle moves the baseline, but does not set one for a feed without archives.
 	if err := h.Settle(at); err != nil || h.Baseline().Set() {
 		t.Error(h.Baseline(), err)
 	}
@@ -171,45 +170,43 @@ func TestBaselineLines(t *testing.T) {
 			t.Error(h.Baseline(), err)
 		}
 	}
-	// A time in the future was written with a wrong clock.
+	// A time in the future was set by a wrong clock, and is ignored.
 	if w, err := h.Walk(at.Add(-time.Hour), false); err != nil || w.Baseline.Since.After(at.Add(-time.Hour)) || !w.Baseline.Set() {
 		t.Error(w.Baseline, err)
 	}
 }
 
-// TestMissing: one warning for one reason, and longer and longer delays until there is
-// progress.
+// Missing reports a gap as new once for each reason, and doubles the delay until there is progress.
 func TestMissing(t *testing.T) {
 	_, h := someHistory(t)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	if h.Gap() != nil || due(h, now) {
-		t.Error("something is missing")
+		t.Error("a new history has a gap")
 	}
 	if err := h.SetLinked(Linked{Kind: rfc5005.Archived, Prev: "http://x.example/9"}); err != nil {
 		t.Fatal(err)
 	}
 	if !due(h, now) {
-		t.Error("no walk")
+		t.Error("no walk is due")
 	}
-	days := func(news, progress bool, reason string, after time.Duration) int {
+	days := func(wantNew, progress bool, reason string, after time.Duration) int {
 		t.Helper()
-		was, err := h.Missing(now, "http://me:pw@x.example/1", reason, progress, after)
-		if err != nil || was != news {
-			t.Errorf("%s: news %t, %v", reason, was, err)
+		isNew, err := h.Missing(now, "http://me:pw@x.example/1", reason, progress, after)
+		if err != nil || isNew != wantNew {
+			t.Errorf("%s: new %t, %v", reason, isNew, err)
 		}
 		if g := h.Gap(); g == nil || g.URL != "http://x.example/1" || g.Reason != strings.ReplaceAll(reason, "\n", " ") {
 			t.Errorf("%+v", g)
 		}
 		wait := h.Retry().Sub(now)
 		if due(h, now.Add(wait-time.Second)) {
-			// The archive at the beginning is not stored, so there is a walk all the
-			// same; the missing one waits.
+			// While the first archive is not stored, a walk is due in any case.
 			if r, _ := h.Archives(); r.Len() > 0 {
-				t.Error("too early")
+				t.Error("a walk is due too early")
 			}
 		}
 		if !due(h, now.Add(wait)) {
-			t.Error("too late")
+			t.Error("no walk is due after the delay")
 		}
 		return int(wait / (24 * time.Hour))
 	}
@@ -234,7 +231,7 @@ func TestMissing(t *testing.T) {
 	if err := h.SetLinked(Linked{}); err != nil || h.Gap() != nil || h.Summary() != "" {
 		t.Error(err, h.Gap(), h.Summary())
 	}
-	// The message has no control characters or line ends of the file.
+	// The message has no control characters and line breaks of the file.
 	if err := os.WriteFile(h.path(fileIncomplete), []byte("\x1b[31mx\n\n\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +240,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestSpool: a stored document is returned, unless its file was changed.
+// The spool returns a stored document, unless its file is damaged.
 func TestSpool(t *testing.T) {
 	d, _ := someHistory(t)
 	s, err := SpoolOf(d, "0123")
@@ -285,11 +282,11 @@ func TestSpool(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := SpoolOf(d, "0123"); err == nil {
-		t.Error("a link leads out")
+		t.Error("SpoolOf follows a link out of the lektor-dir")
 	}
 }
 
-// TestForgets: after unsubscribing, only the record of delivered entries and archives stays.
+// After a feed is removed, only the records of archives and of a complete document stay.
 func TestForgets(t *testing.T) {
 	d, _ := someHistory(t)
 	w, err := NewWriter(d, commit.Options{})
@@ -316,7 +313,7 @@ func TestForgets(t *testing.T) {
 		}
 	}
 	if h.Follow() {
-		t.Error("it follows")
+		t.Error("archives are followed, though history is off")
 	}
 	if err := Remove(w, d, sub.Hash); err != nil {
 		t.Fatal(err)

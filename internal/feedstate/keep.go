@@ -16,12 +16,12 @@ import (
 // Keep selects the read entries of a feed that the user wants to keep.
 type Keep struct {
 	All    bool   // keep all, regardless of the other fields
-	Newest int    // keep this many of the entries read last
-	Age    string // keep entries read since, in the syntax of a query ("90d"); "": none
+	Newest int    // keep this number of entries, those that were read last
+	Age    string // keep entries read since a time, in the syntax of a query ("90d"); "" keeps none
 }
 
-// ParseKeep parses the setting keep: "all"; a number of entries; a time, such as "90d"; or both,
-// which keeps the entries that either keeps.
+// ParseKeep parses the setting keep: "all"; a number of entries; a time, such as "90d"; or a number and a
+// time, which keep the entries that either of them keeps.
 func ParseKeep(v string) (Keep, error) {
 	bad := fmt.Errorf("keep must be all, a number of entries, a time such as 90d, or both, not %q", termsafe.Brief(v))
 	fields := strings.FieldsFunc(v, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' })

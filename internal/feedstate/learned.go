@@ -18,14 +18,14 @@ import (
 type lastDocument struct {
 	*area
 	set *settings
-	// Limits names the limits for parsing. Validators and digest of a document that exceeded them
-	// ([httpmsg.Response].Short) are valid only for the same limits, so that the rest is read after a
-	// limit was raised.
+	// Limits is a text that names the limits for parsing. Validators and digest of a document that
+	// exceeded them ([httpmsg.Response].Short) are valid only for the same limits: if the user raises a
+	// limit, the document is read again.
 	Limits string
 }
 
-// Document returns the URL of the last known document after redirects, or else the URL of the feed;
-// without a password.
+// Document returns the URL of the last document after redirects, or the URL of the feed if that is not
+// known, without a password.
 func (l *lastDocument) Document() string {
 	return feedurl.Public(cmp.Or(l.get(fileFinal), l.set.URL()))
 }
@@ -33,24 +33,23 @@ func (l *lastDocument) Document() string {
 // ReadBefore reports whether a document of the feed was ever parsed.
 func (l *lastDocument) ReadBefore() bool { return l.get(fileFrom) != "" }
 
-// LastRead returns the time when a document was last parsed that differed from the one before, zero
-// if there was none.
+// LastRead returns the time at which a changed document was last parsed, or zero if there was none.
 func (l *lastDocument) LastRead() time.Time { t, _ := l.time(fileBody); return t }
 
-// SameBody reports whether the body of resp is the one last parsed, with the same filter. Then it
-// need not be parsed; call [State.Unchanged].
+// SameBody reports whether resp has the body that was last parsed, and the filter is the same. If so, do
+// not parse it, but call [State.Unchanged].
 func (l *lastDocument) SameBody(resp *httpmsg.Response) bool {
 	return !resp.Truncated && l.get(fileBody) == resp.Digest() && l.current()
 }
 
-// current reports whether validators and digest belong to the present url and filter, which an
-// editor may have changed, and to a document that was parsed in full or under the present limits.
+// current reports whether validators and digest belong to the present url and filter, which the user may
+// have changed, and to a document that was parsed in full or under the present limits.
 func (l *lastDocument) current() bool {
 	return l.get(fileFrom) == l.from(l.set.URL(), false) || l.short()
 }
 
-// from returns the value of fileFrom for a document from url. short is set if the limits cut it
-// off.
+// from returns the value of fileFrom for a document from url. short reports whether the document exceeded
+// the limits.
 func (l *lastDocument) from(url string, short bool) string {
 	if f := l.set.Filter(); f != "" {
 		url = fmt.Sprintf("%s\t%x", url, sha256.Sum256([]byte(f)))
@@ -61,7 +60,7 @@ func (l *lastDocument) from(url string, short bool) string {
 	return url
 }
 
-// short reports whether the last document was cut off by the present limits.
+// short reports whether the last document exceeded the present limits.
 func (l *lastDocument) short() bool { return l.get(fileFrom) == l.from(l.set.URL(), true) }
 
 // record records validators and digest of a response with a document.
@@ -88,8 +87,8 @@ func finalURL(final, asked string) string {
 	return ""
 }
 
-// move records that the feed has a new URL. The validators stay valid for the URL that sent them,
-// which is usually the new one.
+// move records that the feed has a new URL. The validators stay valid for the URL that sent them, which
+// is usually the new URL.
 func (l *lastDocument) move(asked, to *url.URL) {
 	if !l.current() {
 		return
@@ -104,8 +103,8 @@ func (l *lastDocument) move(asked, to *url.URL) {
 	l.put(fileFrom, l.from(to.String(), l.short()))
 }
 
-// removeDocument removes validators and digest from disk before their URL changes: otherwise, after
-// a kill, they would be taken for those of the new URL.
+// removeDocument removes validators and digest from disk before their URL changes. Otherwise a kill could
+// leave them with the new URL, to which they do not belong.
 func (l *lastDocument) removeDocument() error {
 	_, from := l.changed[fileFrom]
 	_, final := l.changed[fileFinal]
@@ -126,9 +125,9 @@ func (l *lastDocument) removeDocument() error {
 	return nil
 }
 
-// save writes the digest before the validators, as with a validator the server no longer sends an
-// unchanged document. It saves validators only if the digest was saved and sure is set, because the
-// caller has saved the rest.
+// save writes the digest, and then the validators. With a validator, the server no longer sends an
+// unchanged document, so save writes validators only if the digest was saved, and if sure reports that
+// the caller has saved the rest of the state.
 func (l *lastDocument) save(sure bool) error {
 	err := l.area.save(fileFrom, fileFinal, fileBody)
 	for _, name := range []string{fileETag, fileModified} {

@@ -12,8 +12,8 @@ import (
 
 // AddAllResult is the result of [AddAll].
 type AddAllResult struct {
-	Added   []*Subscription // subscribed to now; in a dry run, feeds that would be
-	Already []*Subscription // subscribed to before: Hash is that of the subscription
+	Added   []*Subscription // new subscriptions; in a dry run, those that would be added
+	Already []*Subscription // feeds that were subscribed to before; Hash is that of the subscription
 }
 
 // ManyOptions are the options of [AddAll].
@@ -24,10 +24,9 @@ type ManyOptions struct {
 	Before func(s *Subscription) error
 }
 
-// AddAll subscribes to the feeds of a list, whose ID and optional other fields are set: durably,
-// and with few syncs. Feeds that are subscribed to already, even under another URL, only get the
-// categories that they lack. The joined error holds the feeds that could not be subscribed to; the
-// others are subscribed to nevertheless.
+// AddAll durably subscribes to the feeds of a list, with few syncs. Their IDs must be set. Feeds that are
+// subscribed to already, even under another URL, only get the categories that they lack. If some feeds
+// fail, AddAll subscribes to the others and returns the joined errors.
 func AddAll(w *commit.Writer, d *lektordir.Dir, list []*Subscription, o ManyOptions) (AddAllResult, error) {
 	var out AddAllResult
 	var bad error

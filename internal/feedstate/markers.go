@@ -12,20 +12,20 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// The directories of markers, empty files with the name of a feed. A marker in due asks for a fetch
-// at once; the fetcher moves it to taken, and removes it there after the request. After a kill, a
-// marker in taken is treated like one in due.
+// The directories of markers. A marker is an empty file with the hash of a feed as its name. A marker in
+// due asks for a fetch at once. The fetcher moves it to taken, and removes it after the request. If the
+// fetcher was killed, a marker in taken is treated like one in due.
 const (
 	markersDir = "etc/fetch"
 	dueDir     = markersDir + "/due"
 	takenDir   = markersDir + "/taken"
 )
 
-// DueDir returns the directory of the due markers, to watch it.
+// DueDir returns the directory of the due markers, for callers that watch it.
 func DueDir(d *lektordir.Dir) string { return d.Join(dueDir) }
 
-// CheckMarkers returns an error if a directory of markers is behind a symbolic link, as markers are
-// moved and removed without a check of their owner.
+// CheckMarkers returns an error if a directory of markers is behind a symbolic link, because markers are
+// moved and removed without further checks.
 func CheckMarkers(d *lektordir.Dir) error {
 	return atomicfile.NoLinks(d.Path(), markersDir, dueDir, takenDir)
 }
@@ -62,7 +62,7 @@ func AddMarker(d *lektordir.Dir, hash string) error {
 func Marked(d *lektordir.Dir, warn func(format string, args ...any)) map[string]bool {
 	marked := map[string]bool{}
 	for _, place := range []string{dueDir, takenDir} {
-		// Checked each time, as a watch may run for months.
+		// Checked each time, because a program that watches may run for months.
 		if err := atomicfile.NoLinks(d.Path(), markersDir, place); err != nil {
 			warn("%v", err)
 			continue
@@ -87,8 +87,8 @@ func Marked(d *lektordir.Dir, warn func(format string, args ...any)) map[string]
 	return marked
 }
 
-// TakeMarker takes the due marker of a feed. It reports whether there was a due marker, or a taken
-// marker that was not cleared. The result is valid even with an error.
+// TakeMarker moves the due marker of a feed to taken. It reports whether the feed had a due marker, or a
+// taken marker that was not cleared. The result is valid even with an error.
 func TakeMarker(d *lektordir.Dir, hash string) (bool, error) {
 	due, taken := d.Join(dueDir, hash), d.Join(takenDir, hash)
 	var bad error
@@ -107,7 +107,7 @@ func TakeMarker(d *lektordir.Dir, hash string) (bool, error) {
 			bad = err
 		}
 	}
-	dirfs.Fresh(d.Path(), taken)
+	dirfs.Revalidate(d.Path(), taken)
 	_, err := os.Lstat(taken)
 	return err == nil, bad
 }

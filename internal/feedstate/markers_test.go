@@ -11,7 +11,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-func TestLeaveGoesThroughNoLink(t *testing.T) {
+// AddMarker follows no symbolic link and does not block on a named pipe.
+func TestAddMarkerAndLinks(t *testing.T) {
 	d, err := lektordir.Create(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -28,9 +29,9 @@ func TestLeaveGoesThroughNoLink(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(target); err == nil {
-		t.Error("a file was made where the link points")
+		t.Error("the target of the link was created")
 	}
-	// Nor does one that nobody reads stop it.
+	// A named pipe that nobody reads.
 	if err := syscall.Mkfifo(filepath.Join(due, "bbbb"), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -39,9 +40,9 @@ func TestLeaveGoesThroughNoLink(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(time.Minute):
-		t.Fatal("it waits for a reader")
+		t.Fatal("AddMarker waits for a reader of the pipe")
 	}
-	// Nor is one left in a directory elsewhere.
+	// A link to a directory outside the lektor-dir.
 	outside := t.TempDir()
 	if err := errors.Join(os.RemoveAll(due), os.Symlink(outside, due)); err != nil {
 		t.Fatal(err)
@@ -50,6 +51,6 @@ func TestLeaveGoesThroughNoLink(t *testing.T) {
 		t.Error("no error")
 	}
 	if names, _ := os.ReadDir(outside); len(names) > 0 {
-		t.Errorf("made: %v", names)
+		t.Errorf("created outside: %v", names)
 	}
 }

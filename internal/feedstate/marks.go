@@ -20,16 +20,17 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Mark holds the flags that an entry had in another reader. The entry may not have been delivered
-// yet; then the mark waits in src/$feed/etc/fetch/marks, and the fetcher that delivers the entry
-// sets the flags, so that an entry read elsewhere does not show up as unread.
+// Mark holds the flags that an entry had in another reader. If the entry is not delivered yet, the mark
+// waits in src/$feed/etc/fetch/marks, and the fetcher that delivers the entry sets the flags. So an entry
+// that was read in the other reader does not become unread.
 type Mark struct {
 	Flags string // letters, never empty
-	// ID is the other reader's identifier of the entry, mostly the guid of RSS or the id of Atom;
-	// URL is that of its page. Title identifies an entry that has neither, and an entry with the
-	// URL and a later date. Unknown values are "".
+	// ID is the other reader's identifier of the entry, usually its guid. URL is that of its page.
+	// Title identifies an entry without ID and URL, and one with the URL and a later date. Unknown
+	// values are "".
 	ID, URL, Title string
-	// Date is that of the entry, zero if unknown. A newer entry with the same URL is another entry.
+	// Date is the date of the entry, zero if unknown. An entry with the same URL, a later date and
+	// another title is another entry.
 	Date time.Time
 }
 
@@ -47,12 +48,12 @@ func marksPath(d *lektordir.Dir, hash string) string {
 	return filepath.Join(stateDir(d, hash), fileMarks)
 }
 
-// neverCompared is the modification time of a file of marks that were not compared with any entry yet.
+// neverCompared is the modification time of a file of marks that were never compared with entries.
 var neverCompared = time.Unix(1, 0)
 
-// AddMarks adds marks for the entries of a feed to the waiting ones. A later mark for the same
-// entry replaces an earlier one. The caller must hold the feed's lock; call [MarkArrived] to
-// mark entries that exist already.
+// AddMarks adds marks for the entries of a feed to the waiting ones, and replaces waiting marks for the
+// same entries. Call [MarkArrived] to mark entries that exist already. The caller must hold the feed's
+// lock.
 func AddMarks(d *lektordir.Dir, hash string, marks []Mark) error {
 	if err := Guard(d, hash, "fetch"); err != nil {
 		return err
@@ -86,13 +87,15 @@ func AddMarks(d *lektordir.Dir, hash string, marks []Mark) error {
 // HasMarks reports whether marks wait for entries of the feed, see [Mark].
 func (s *State) HasMarks() bool { return s.names[fileMarks] }
 
-// MarkArrived sets the flags of the entries of a feed for which marks wait, and keeps the other
-// marks. The first call reads all entries; later calls read those in new/ that were delivered
-// since. A mark matches the entries with its ID; else the only entry with its URL, if that is not
-// newer or has its title too; else, if the mark has no URL, the only entry with its title and
-// without a URL.
+// MarkArrived sets the flags of those entries of a feed for which marks wait, and removes these marks.
+// The first call reads all entries; later calls read those in new/ that were delivered since. A mark
+// matches the first of these that exist:
 //
-// moved maps each moved entry to its new name. The caller must hold the feed's lock. Without marks,
+//   - the entries with its ID;
+//   - the only entry with its URL, unless that is newer and has another title;
+//   - if the mark has no URL, the only entry with its title and without a URL.
+//
+// moved maps each moved entry to its new name. The caller must hold the feed's lock. If no marks wait,
 // MarkArrived only tries to open their file.
 func MarkArrived(d *lektordir.Dir, hash string, now time.Time) (moved map[lektordir.Ref]lektordir.Ref, err error) {
 	path := marksPath(d, hash)
@@ -127,7 +130,7 @@ func MarkArrived(d *lektordir.Dir, hash string, now time.Time) (moved map[lektor
 		}
 	}
 	if bad != nil {
-		return moved, bad // the next call does not read the moved ones again
+		return moved, bad // the marks stay, and the next call tries again
 	}
 	if slices.Contains(used, true) {
 		remaining := make([]Mark, 0, len(marks))
@@ -204,7 +207,7 @@ func arrivedSince(d *lektordir.Dir, hash string, last time.Time) ([]arrival, err
 		}
 		e, err := d.ReadEntry(ref, lektordir.FieldID|lektordir.FieldTitle|lektordir.FieldLink|lektordir.FieldPubDate)
 		if err != nil {
-			continue // malformed, or just moved by a viewer, which has shown it
+			continue // malformed, or a viewer has just moved it and shown it to the user
 		}
 		out = append(out, arrival{ref, strings.TrimSpace(e.ID), strings.TrimSpace(e.URL()), strings.TrimSpace(e.Title), e.PubDate})
 	}
@@ -214,7 +217,7 @@ func arrivedSince(d *lektordir.Dir, hash string, last time.Time) ([]arrival, err
 // pair is a mark and a matching entry, by their indexes.
 type pair struct{ mark, entry int }
 
-// pairing matches marks with entries.
+// pairing is the state of pairs.
 type pairing struct {
 	marks                   []Mark
 	arrived                 []arrival
@@ -227,7 +230,7 @@ func pairs(marks []Mark, arrived []arrival) []pair {
 	p := &pairing{marks: marks, arrived: arrived, markPaired: make([]bool, len(marks)), entryPaired: make([]bool, len(arrived))}
 	p.byID()
 	p.byKey(func(m *Mark) string { return m.URL }, func(a *arrival) string { return a.url })
-	// The id of an entry without a link is a digest.
+	// An entry without guid and link has a digest as its id, which no mark has.
 	p.byKey(func(m *Mark) string { return titleOnly(m.Title, m.URL) }, func(a *arrival) string { return titleOnly(a.title, a.url) })
 	return p.found
 }
@@ -287,7 +290,7 @@ func (p *pairing) byKey(ofMark func(*Mark) string, ofEntry func(*arrival) string
 			continue
 		}
 		a, mark := &p.arrived[e[0]], &p.marks[m[0]]
-		// A page whose entry changes has one URL for all versions, with different titles.
+		// A feed may have the same URL for all of its entries, so a newer entry must have the title, too.
 		if newer(a.date, mark.Date) && (a.title == "" || a.title != strings.TrimSpace(mark.Title)) {
 			continue
 		}
@@ -295,8 +298,8 @@ func (p *pairing) byKey(ofMark func(*Mark) string, ofEntry func(*arrival) string
 	}
 }
 
-// newer reports whether an entry is so much newer than a mark with the same URL that it is another
-// entry: at least a day, as a reader may have ignored a time zone.
+// newer reports whether an entry is more than a day newer than a mark with the same URL, so that it may
+// be another entry. A smaller difference may be that of a time zone.
 func newer(entry, mark time.Time) bool {
 	return !entry.IsZero() && !mark.IsZero() && entry.After(mark.Add(24*time.Hour))
 }
@@ -332,7 +335,7 @@ func CheckFlags(flags string) error {
 	return nil
 }
 
-// writeMarks writes a file of marks; if there are too many, it keeps the newest.
+// writeMarks writes a file of marks. If the file would exceed maxMarks, it keeps the newest marks.
 func writeMarks(path string, marks []Mark) error {
 	b, err := formatMarks(marks)
 	if err != nil {

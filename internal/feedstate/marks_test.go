@@ -15,7 +15,7 @@ import (
 
 const marksFeed = "https://a.example/feed"
 
-// awaiting is a lektor-dir with a feed for whose entries marks wait.
+// awaiting is a lektor-dir with a feed that has waiting marks.
 type awaiting struct {
 	*testing.T
 	d    *lektordir.Dir
@@ -39,7 +39,7 @@ func newAwaiting(t *testing.T, marks ...Mark) *awaiting {
 	return &awaiting{t, d, made, hash}
 }
 
-// entry delivers an entry; files are "title=…".
+// entry delivers an entry. files have the form "title=…".
 func (a *awaiting) entry(n int, at time.Time, files ...string) {
 	a.Helper()
 	if _, err := a.made.Entry(marksFeed, "new", testdir.Unique(at.Unix(), n), append([]string{"content=c"}, files...)...); err != nil {
@@ -47,7 +47,7 @@ func (a *awaiting) entry(n int, at time.Time, files ...string) {
 	}
 }
 
-// arrived marks what has arrived.
+// arrived calls MarkArrived, and returns the number of moved entries.
 func (a *awaiting) arrived(now time.Time) int {
 	a.Helper()
 	moved, err := MarkArrived(a.d, a.hash, now)
@@ -62,7 +62,7 @@ func (a *awaiting) arrived(now time.Time) int {
 	return len(moved)
 }
 
-// state returns the titles with their flags, "new" for those in new/.
+// state returns the titles of the entries with their flags, or with "new" if they are in new/.
 func (a *awaiting) state() string {
 	a.Helper()
 	refs, err := a.d.List(context.Background(), lektordir.ListOptions{})
@@ -94,10 +94,10 @@ func (a *awaiting) waiting() int {
 func (a *awaiting) want(state string, waiting int) {
 	a.Helper()
 	if got := a.state(); got != state {
-		a.Errorf("%s, not %s", got, state)
+		a.Errorf("%s, want %s", got, state)
 	}
 	if n := a.waiting(); n != waiting {
-		a.Errorf("%d marks wait, not %d", n, waiting)
+		a.Errorf("%d marks wait, want %d", n, waiting)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestMarkArrived(t *testing.T) {
 	a := newAwaiting(t,
 		Mark{Flags: "S", ID: "urn:1"},
 		Mark{Flags: "FSk", ID: " urn:2 ", URL: "https://elsewhere.example/"},
-		Mark{Flags: "S", ID: "https://a.example/3Mon, 02 Mar 2026", URL: "https://a.example/3"}, // newsboat's, where there is no guid
+		Mark{Flags: "S", ID: "https://a.example/3Mon, 02 Mar 2026", URL: "https://a.example/3"}, // newsboat's id of an entry without a guid
 		Mark{Flags: "S", ID: "Four", Title: "Four"},
 		Mark{Flags: "S", ID: "gone", URL: "https://a.example/gone"},
 		Mark{Flags: "F", ID: "urn:6"}, // flagged and unread
@@ -148,7 +148,7 @@ func TestMarksWait(t *testing.T) {
 	a.entry(1, noon.Add(time.Hour), "title=1", "id=urn:1")
 	a.arrived(noon.Add(time.Hour))
 	a.want("1:S", 2)
-	// Marked as unread again, or kept: a mark of old says nothing of that any more.
+	// The user marks the entry as unread. The old mark does not mark it as read again.
 	refs, err := a.d.List(context.Background(), lektordir.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestMarksWait(t *testing.T) {
 	if _, err := a.d.SetFlags(refs[0], "", "S"); err != nil {
 		t.Fatal(err)
 	}
-	a.entry(2, noon.Add(-24*time.Hour), "title=2", "id=urn:2") // looked at before, had it been there
+	a.entry(2, noon.Add(-24*time.Hour), "title=2", "id=urn:2") // delivered before the last call, so not compared
 	a.arrived(noon.Add(2 * time.Hour))
 	a.want("1: 2:new", 2)
 	// Another import of a mark applies it again.
@@ -172,11 +172,11 @@ func TestMarksWait(t *testing.T) {
 	a.arrived(noon.Add(4 * time.Hour))
 	a.want("1:S 2:FS 3:S", 0)
 	if _, err := os.Stat(marksPath(a.d, a.hash)); !os.IsNotExist(err) {
-		t.Errorf("the file is left: %v", err)
+		t.Errorf("the file of marks still exists: %v", err)
 	}
 }
 
-// A kill between a mark and the record of it, at any place, costs nothing but the work.
+// If MarkArrived is killed after it set flags, the next call sets them again.
 func TestMarksKilled(t *testing.T) {
 	a := newAwaiting(t, Mark{Flags: "S", ID: "urn:1"}, Mark{Flags: "S", ID: "urn:2"}, Mark{Flags: "S", ID: "urn:later"})
 	a.entry(1, noon, "title=1", "id=urn:1")
@@ -190,7 +190,7 @@ func TestMarksKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.arrived(noon)
-	a.want("1:S 2:S", 3) // two marks stay that no entry will need, a line each
+	a.want("1:S 2:S", 3) // the two marks stay, though no entry needs them
 }
 
 func TestMarksOdd(t *testing.T) {
@@ -205,7 +205,7 @@ func TestMarksOdd(t *testing.T) {
 		}
 	}
 	if err := AddMarks(a.d, a.hash, []Mark{{Flags: "S../../x", ID: "1"}}); err == nil {
-		t.Error("flags that are none")
+		t.Error("invalid flags are accepted")
 	}
 	long := strings.Repeat("x", maxMarkField+1)
 	if err := AddMarks(a.d, a.hash, []Mark{{Flags: "S", ID: long}, {Flags: "S", ID: "a\tb\nc", Title: "\\"}}); err != nil {
@@ -222,11 +222,11 @@ func TestMarksOdd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := MarkArrived(a.d, a.hash, noon); err == nil {
-		t.Error("a directory was read")
+		t.Error("MarkArrived succeeds, though the file of marks is a directory")
 	}
 }
 
-// Whatever the file has, nothing but entries of the feed is moved, and with flags alone.
+// FuzzMarks parses and pairs arbitrary marks. Formatting adds no marks, and no pair is found twice.
 func FuzzMarks(f *testing.F) {
 	f.Add([]byte("S\turn:1\t\t\t\nFSk\tx\thttps://a.example/2\tT\t1700000000\n"))
 	f.Add([]byte("S\t\\t\\\\\t\t\t\n\x00\t\t\t\n"))

@@ -16,9 +16,9 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// FullText reports whether the entries of a feed get the articles of their pages, by
-// src/$feed/etc/fulltext. It fails if that file exists and cannot be read: an entry delivered
-// meanwhile would stay without its article.
+// FullText reports whether the entries of a feed get the articles of their pages, by the setting
+// src/$feed/etc/fulltext. It fails if that file exists and cannot be read, because an entry that is
+// delivered without its article would never get it.
 func FullText(d *lektordir.Dir, hash string) (bool, error) {
 	line, err := atomicfile.Line(d.Join("src", hash, fullTextFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -38,9 +38,9 @@ type Page struct {
 	ETag, LastModified string
 	// Refused is the reason why the page has no usable article, "" if it has one.
 	Refused string
-	// Tries is the number of failed requests, and Next the time of the next. Both are zero if no
-	// request is due. For a page fetched for an entry that was delivered without it, they stay
-	// until the entry has the article.
+	// Tries is the number of failed requests, and Next the time of the next one. Both are zero if no
+	// other request is planned. If the entry was delivered without its article, they stay until the
+	// entry has the article.
 	Tries   int
 	Next    time.Time
 	Article []byte // HTML
@@ -48,9 +48,9 @@ type Page struct {
 	Text string
 }
 
-// Pages stores the pages of the entries of a feed: those in its current document, so that later
-// requests are conditional; and those to be requested again. The caller must hold the feed's lock;
-// Put and Get may be called concurrently for different pages.
+// Pages stores pages of a feed: those of the entries in its current document, to make later requests
+// conditional, and those that will be requested again. The caller must hold the feed's lock. Put and Get
+// may be called concurrently for different pages.
 type Pages struct{ docDir }
 
 // PagesOf returns the pages of a feed, see docDirOf.
@@ -85,8 +85,8 @@ func (page *Page) fields(tries, next *string) []*string {
 	return []*string{&page.URL, &page.Final, &page.ETag, &page.LastModified, &page.Refused, tries, next, &page.Text}
 }
 
-// Put stores a page. It syncs a page with Tries, as no other record shows that an entry waits for
-// it; other pages can be fetched again.
+// Put stores a page. It syncs a page with Tries, because only this file records that an entry waits for
+// it. Other pages can be fetched again.
 func (p *Pages) Put(page *Page) error {
 	tries, next := "", ""
 	if page.Tries > 0 {

@@ -13,8 +13,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// The pages of a feed are listed without their articles, and a page that cannot be read
-// whole is left out.
+// Each lists the pages of a feed without their articles, and skips damaged ones.
 func TestPages(t *testing.T) {
 	d := must.Get(lektordir.Create(filepath.Join(t.TempDir(), "d"), nil))
 	hash := lektordir.FeedHash("http://a.example/")
@@ -28,7 +27,7 @@ func TestPages(t *testing.T) {
 		case 0:
 			p.Article = bytes.Repeat([]byte{byte('a' + i%7)}, size)
 		case 1:
-			p.Refused = strings.Repeat("because", 1000) // more than a first read brings
+			p.Refused = strings.Repeat("because", 1000) // longer than a buffer
 		case 2:
 			p.Tries, p.Next = 2, next
 		}
@@ -47,7 +46,7 @@ func TestPages(t *testing.T) {
 	for _, p := range found {
 		w := want[p.URL]
 		if fmt.Sprint(*p) != fmt.Sprint(w) {
-			t.Errorf("%s: %.60q, not %.60q", p.URL, fmt.Sprint(*p), fmt.Sprint(w))
+			t.Errorf("%s: %.60q, want %.60q", p.URL, fmt.Sprint(*p), fmt.Sprint(w))
 		}
 	}
 

@@ -14,20 +14,19 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Withheld returns the reason why a feed must not appear in anything that leaves the machine
-// (published documents, pages, lists for others), in words that follow "the feed"; "" if it may.
-// Withheld are feeds that are fetched with a password, with headers, through a filter, by a command
-// or from a file, and feeds that the user marked private. Tokens in the path or query of a URL
-// cannot be told from other text: the user must mark such a feed private.
+// Withheld returns the reason why a feed must not be published in documents, pages or lists for others,
+// or "" if it may. The reason is a text that follows "the feed". A feed is withheld if the user marked it
+// private, or if it is fetched with a password, with headers, through a filter, by a command or from a
+// file. Tokens in the path or query of a URL cannot be recognised: the user must mark such a feed private.
 //
-// If a file cannot be read, the feed is withheld, and err is set.
+// If a file that decides this cannot be read, the feed is withheld, and err is not nil.
 func Withheld(d *lektordir.Dir, hash string) (why string, err error) {
 	private, err := readPrivate(d, hash)
 	if private {
 		return "is marked private", err
 	}
 	for _, f := range []struct{ path, why string }{
-		{"etc/fetch/" + fileHeaders, "is asked for with headers of its own"},
+		{"etc/fetch/" + fileHeaders, "is fetched with headers of its own"},
 		{"etc/fetch/" + fileFilter, "goes through a filter"},
 	} {
 		if fi, err := os.Lstat(d.Join("src", hash, f.path)); err == nil && (fi.Size() > 0 || !fi.Mode().IsRegular()) || err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +60,7 @@ func NeverShared(d *lektordir.Dir, hash string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// isPrivate reports whether the user marked a feed private: the file exists and does not say no. An
+// isPrivate reports whether the user marked a feed private: the file exists and its text is not "no". An
 // empty file means yes.
 func isPrivate(d *lektordir.Dir, hash string) bool {
 	private, _ := readPrivate(d, hash)
@@ -80,7 +79,7 @@ func readPrivate(d *lektordir.Dir, hash string) (bool, error) {
 	return !strings.EqualFold(strings.TrimSpace(line), "no"), nil
 }
 
-// hasPassword reports whether a URL has userinfo; a user name alone may be a token.
+// hasPassword reports whether a URL has a user name or a password. A user name alone may be a token.
 func hasPassword(url string) bool { return feedurl.Public(url) != url }
 
 // ownURL reports whether a URL is private: it has a password, or names a command or a file of this
@@ -90,8 +89,8 @@ func ownURL(url string) bool {
 	return hasPassword(url) || scheme == "exec" || scheme == "file"
 }
 
-// secret reports whether only the user may read a value, regardless of other settings: headers and
-// commands may hold tokens.
+// secret reports whether only the user may read a value, regardless of other settings. Headers and
+// commands may contain tokens.
 func secret(name, value string) bool {
 	switch name {
 	case fileHeaders, fileFilter:
@@ -103,8 +102,8 @@ func secret(name, value string) bool {
 	return false
 }
 
-// secretFiles are the files that only the user may read if a feed is [Withheld], relative to
-// src/$feed: all files with its URLs, which may hold tokens.
+// secretFiles lists the files, relative to src/$feed, that only the user may read if a feed is
+// [Withheld]. They have headers, commands or URLs, which may contain tokens.
 var secretFiles = []string{"id", urlFile, "etc/fetch/" + fileFrom, "etc/fetch/" + fileFinal, "etc/fetch/" + fileMoved, "etc/fetch/" + fileHeaders, "etc/fetch/" + fileFilter}
 
 // Exposed returns the secret files of a withheld feed that others may read, relative to the
@@ -124,7 +123,7 @@ func Exposed(d *lektordir.Dir, hash string) (paths []string, err error) {
 	return paths, nil
 }
 
-// Protect makes the files that [Exposed] returns readable by the user only.
+// Protect removes the permissions of other users from the files that [Exposed] returns.
 func Protect(d *lektordir.Dir, hash string) error {
 	paths, err := Exposed(d, hash)
 	for _, rel := range paths {
@@ -149,8 +148,8 @@ func RecordOpenWarning(d *lektordir.Dir) bool {
 	return true
 }
 
-// guard makes the file at path readable by the user only, and creates it if necessary, as a
-// later replacement keeps the mode. It removes a symbolic link at path.
+// guard removes the permissions of other users from the file at path, and creates the file if necessary:
+// a later replacement keeps the mode. If path is a symbolic link, guard removes it first.
 func guard(path string) error {
 	if fi, err := os.Lstat(path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
 		if err := os.Remove(path); err != nil {

@@ -18,7 +18,7 @@ import (
 func TestWithheld(t *testing.T) {
 	for _, c := range []struct {
 		id, file, text string
-		why            string // "" when it may be shared
+		why            string // "" if the feed may be published
 	}{
 		{id: "http://a.example/feed"},
 		{id: "http://ann@a.example/feed", why: "password"},
@@ -47,7 +47,7 @@ func TestWithheld(t *testing.T) {
 		why, _ := Withheld(d, s.Hash)
 		ok := why == ""
 		if ok != (c.why == "") || !strings.Contains(why, c.why) || ok && why != "" {
-			t.Errorf("%+v: %v, it %s", c, ok, why)
+			t.Errorf("%+v: %v, the feed %q", c, ok, why)
 		}
 		// A feed is withheld if one of its files cannot be read.
 		for _, name := range []string{"private", "headers", "filter", "url"} {
@@ -56,7 +56,7 @@ func TestWithheld(t *testing.T) {
 				t.Fatal(err)
 			}
 			if why, _ := Withheld(d, s.Hash); why == "" {
-				t.Errorf("shared with a pipe in the place of %s", name)
+				t.Errorf("not withheld, though %s is a pipe", name)
 			}
 			os.Remove(path)
 		}
@@ -89,11 +89,11 @@ func TestPrivate(t *testing.T) {
 		private(v == "yes", v)
 	}
 	if err := Set(w, d, s.Hash, "private", "maybe"); err == nil {
-		t.Error("private is maybe")
+		t.Error("private can be set to maybe")
 	}
 }
 
-// Files that hold a password are readable for their owner alone, at every step.
+// Only the owner can read files with a password, at every step.
 func TestModes(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o022))
 	const id, moved = "http://ann:secret@a.example/feed", "https://ann:secret@a.example/new"
@@ -160,8 +160,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// A command is in no file that others may read, nor in the name that a feed has before its
-// first document.
+// Only the owner can read files with a command. These include src/$feed/name, which has the command until
+// the first document is fetched.
 func TestCommandsAreTheUsersOwn(t *testing.T) {
 	for _, unsynced := range []bool{false, true} {
 		d, w := setup(t)
@@ -197,9 +197,9 @@ func TestIntervals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		set, says  string // says "" when it can be set
-		forced     bool   // it can be set by force
-		file, kept string // as written with an editor, and what that means
+		set, says  string // the value to set, and the error, or "" if it can be set
+		forced     bool   // SetForced accepts the value
+		file, kept string // the text of an edited file, and the interval that it means
 	}{
 		{set: "3", says: "is it 3m, 3h or 3d?", file: "3", kept: "1m0s"},
 		{set: "3600", says: "no unit", file: "3600", kept: "1h0m0s"},
@@ -210,14 +210,14 @@ func TestIntervals(t *testing.T) {
 	} {
 		err := Set(w, d, s.Hash, "interval", c.set)
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
-			t.Errorf("%s: %v, not %q", c.set, err, c.says)
+			t.Errorf("%s: %v, want %q", c.set, err, c.says)
 		}
 		if err := SetForced(w, d, s.Hash, "interval", c.set); (err == nil) != (c.forced || c.says == "") {
 			t.Errorf("%s by force: %v", c.set, err)
 		}
 		write(t, stateDir(d, s.Hash), fileInterval, c.file+"\n")
 		if got := load(t, stateDir(d, s.Hash)).Interval().String(); got != c.kept {
-			t.Errorf("a file with %s means %s, not %s", c.file, got, c.kept)
+			t.Errorf("a file with %s means %s, want %s", c.file, got, c.kept)
 		}
 	}
 }

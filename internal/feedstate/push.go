@@ -23,10 +23,10 @@ const (
 	areaCloudd = "cloudd"
 )
 
-// Push is how a feed offers notifications. Each field is a file in src/$feed/etc/push/ that exists
-// if the field is not empty: cloud has the attributes of a cloud element in a line, separated by
-// tabs (domain, port, path, registerProcedure, protocol), hub and self have a URL per line. The
-// fetcher writes them, the listener reads them.
+// Push holds the addresses at which a feed offers notifications. Each field is a file in
+// src/$feed/etc/push/ that exists if the field is not empty. A line of cloud has the attributes of a
+// cloud element, separated by tabs: domain, port, path, registerProcedure, protocol. A line of hub or
+// self is a URL. The fetcher writes the files, and the listener reads them.
 type Push struct {
 	Clouds []feedconv.Cloud // rssCloud servers
 	Hubs   []string         // URLs of WebSub hubs
@@ -36,8 +36,8 @@ type Push struct {
 // maxPush is the maximum number of lines that are read of a file in push/.
 const maxPush = 8
 
-// PushOf returns what a document offers: its clouds, and the hubs and self URLs among links, which
-// may include links of an HTTP header.
+// PushOf returns the Push of a document: its clouds, and the hubs and self URLs among links. links may
+// include those of HTTP headers.
 func PushOf(clouds []feedconv.Cloud, links []feedconv.Link) Push {
 	p := Push{Clouds: clouds}
 	for _, l := range links {
@@ -56,8 +56,8 @@ func OneField(s string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(s, "\x00", "")), " ")
 }
 
-// ReadPush reads what a feed offers, at most maxPush lines of each file. The error joins those of
-// malformed clouds, which are left out.
+// ReadPush reads the Push of a feed, at most maxPush lines of each file. It skips malformed clouds, and
+// returns their errors, joined.
 func ReadPush(d *lektordir.Dir, hash string) (Push, error) {
 	lines := func(name string) (out []string) {
 		text, _ := atomicfile.Read(filepath.Join(areaDir(d, hash, areaPush), name), atomicfile.MaxLine)
@@ -82,7 +82,7 @@ func ReadPush(d *lektordir.Dir, hash string) (Push, error) {
 	return p, bad
 }
 
-// Write writes p to the files, and does not touch unchanged ones.
+// Write writes the files that have changed.
 func (p Push) Write(d *lektordir.Dir, hash string) error {
 	var clouds []string
 	for _, c := range p.Clouds {
@@ -99,9 +99,9 @@ func (p Push) Write(d *lektordir.Dir, hash string) error {
 	)
 }
 
-// PublicURL returns the public URL of a feed that is subscribed to: without a password, and for a
-// feed that comes from a file or a command its first self URL, if that is http or https. It returns
-// "" if the feed is not subscribed to.
+// PublicURL returns the URL of a subscription without a password. If the feed comes from a file or a
+// command and its first self URL is http or https, it returns that. It returns "" if the feed is not
+// subscribed to.
 func PublicURL(d *lektordir.Dir, hash string) string {
 	u, _ := atomicfile.Line(d.Join("src", hash, urlFile))
 	if u == "" || feedurl.IsHTTP(u) {
@@ -122,12 +122,11 @@ func StampPush(d *lektordir.Dir, hash string) PushStamp {
 	return PushStamp{changed(d.Join("src", hash, urlFile)), changed(areaDir(d, hash, areaPush))}
 }
 
-// missedFile, in push/, is the time when a feed that offers notifications was last found changed
-// without a notification.
+// missedFile, in push/, holds the time of the last [RecordMissed].
 const missedFile = "missed"
 
-// RecordMissed records that a feed was found changed at a time without a notification, if the feed
-// offers notifications.
+// RecordMissed records the time at which the fetcher found a feed changed without a notification. It does
+// nothing if the feed does not offer notifications.
 func RecordMissed(d *lektordir.Dir, hash string, at time.Time) error {
 	dir := areaDir(d, hash, areaPush)
 	for _, offer := range []string{"hub", "cloud"} {
@@ -145,8 +144,8 @@ func Missed(d *lektordir.Dir, hash string) time.Time {
 	return t
 }
 
-// Changed returns the time when a document of a feed was last read that differed from the one
-// before, zero if there was none.
+// Changed returns the time at which a changed document of a feed was last read, or zero if there was
+// none.
 func Changed(d *lektordir.Dir, hash string) time.Time {
 	return changed(filepath.Join(areaDir(d, hash, "fetch"), fileBody))
 }
@@ -160,8 +159,8 @@ func changed(path string) time.Time {
 	return fi.ModTime()
 }
 
-// PushDirs returns the directories to watch for changes of what a feed offers: push/ itself, and
-// its parents, in which it may be created.
+// PushDirs returns the directories to watch for changes of a feed's Push: push/ itself, and its parents,
+// in which it may be created.
 func PushDirs(d *lektordir.Dir, hash string) []string {
 	return []string{areaDir(d, hash, areaPush), d.Join("src", hash, "etc"), d.Join("src", hash)}
 }
@@ -174,21 +173,22 @@ type Registration struct {
 	// websub.
 	Hub, Protocol string
 	Topic         string // URL that identifies the feed to the hub
-	// Callback is our URL that the hub calls; its last part is a token that only the hub knows.
+	// Callback is the listener's URL that the hub calls. Its last part is a token that only the hub
+	// knows.
 	Callback string
 	Secret   string // key of the hub's signatures (WebSub)
-	// Signature is the strongest method that the hub has used since the secret was agreed on;
-	// weaker ones are rejected.
+	// Signature is the strongest method of signing that the hub has used with the secret. Weaker
+	// methods are rejected.
 	Signature string
 	State     string
-	Since     time.Time // time when the hub last confirmed it
+	Since     time.Time // time at which the hub last confirmed the registration
 	// Asked is the time of a request that the hub has not verified yet (WebSub); zero if there is
 	// none.
 	Asked    time.Time
 	Expires  time.Time
-	Next     time.Time // time to renew it or to try again
+	Next     time.Time // time to renew the registration or to try again
 	Notified time.Time // time of the last notification
-	Failures int       // in a row
+	Failures int       // number of failures in a row
 	Error    string    // the last error, in one line
 }
 
@@ -198,8 +198,8 @@ const TokenLen = 32
 // Token returns the secret part of the callback.
 func (r Registration) Token() string { return TokenOf(r.Callback) }
 
-// TokenOf returns the last part of the path of a callback, the token, in lower case and without a
-// trailing slash, as peers change both.
+// TokenOf returns the token, the last part of a callback's path. It removes a trailing slash and converts
+// the token to lower case, because some hubs change both.
 func TokenOf(path string) string {
 	path = strings.TrimRight(path, "/")
 	return strings.ToLower(path[strings.LastIndexByte(path, '/')+1:])
@@ -213,7 +213,7 @@ type registrationFile struct {
 	value   any // *string, *time.Time or *int
 }
 
-// files returns the files in the order in which they are written. State is the last, as readers
+// files returns the files in the order in which they are written. State is the last, because readers
 // check it first.
 func (r *Registration) files() []registrationFile {
 	return []registrationFile{
@@ -251,8 +251,8 @@ func (f registrationFile) parse(s string) {
 	}
 }
 
-// ReadRegistration reads a feed's registration; the zero value means none. A damaged file counts as
-// missing, and a registration without hub, protocol or token, as after a full disk, as none.
+// ReadRegistration reads a feed's registration; the zero value means none. It ignores damaged files. If
+// hub, protocol or token is missing, for example after the disk was full, it returns the zero value.
 func ReadRegistration(d *lektordir.Dir, hash string) Registration {
 	var r Registration
 	dir := areaDir(d, hash, areaCloudd)
@@ -272,17 +272,16 @@ func ReadRegistration(d *lektordir.Dir, hash string) Registration {
 	return r
 }
 
-// Write writes the fields of r that differ from old, the state on disk, and updates old after each
-// file, so old is right even if Write fails half-way. Only their owner can read callback and secret
-// (mode 0600). If the directory of the feed is gone, Write returns nil.
+// Write writes the fields of r that differ from old, which is the state on disk. It updates old after each
+// file, so that old is right even after an error. Only the owner can read callback and secret (mode 0600).
+// If the directory of the feed no longer exists, Write returns nil.
 func (r Registration) Write(d *lektordir.Dir, hash string, old *Registration) error {
 	if err := Guard(d, hash, areaCloudd); err != nil {
 		return err
 	}
 	dir := areaDir(d, hash, areaCloudd)
 	if old.Hub != r.Hub || old.Protocol != r.Protocol || old.Topic != r.Topic || old.Callback != r.Callback {
-		// A reader of half of the new state must not assume that there is time until the next
-		// renewal.
+		// If Write is interrupted, a reader must not rely on the old time of renewal.
 		if err := remove(filepath.Join(dir, "next")); err != nil {
 			return err
 		}

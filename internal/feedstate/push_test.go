@@ -29,7 +29,8 @@ func openFeed(t *testing.T, files ...string) (*lektordir.Dir, string) {
 	return d, hash
 }
 
-func TestPushIsReadAsItWasWritten(t *testing.T) {
+// ReadPush returns what Write has written.
+func TestPushRoundTrip(t *testing.T) {
 	d, hash := openFeed(t)
 	p := PushOf(
 		[]feedconv.Cloud{{Domain: "c.example", Port: 5337, Path: "/please\tNotify\n", Protocol: "http-post"}, {Domain: "d.example", Path: "/RPC2", RegisterProcedure: "x", Protocol: "xml-rpc"}},
@@ -44,10 +45,10 @@ func TestPushIsReadAsItWasWritten(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) || got.Hubs[0] != "http://h.example/" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// A file that would not change is not written, and one without content is removed.
+	// Unchanged files are not written, and files without content are removed.
 	before, stamp := modified(t, areaDir(d, hash, "push")), StampPush(d, hash)
 	if err := p.Write(d, hash); err != nil || !reflect.DeepEqual(modified(t, areaDir(d, hash, "push")), before) || StampPush(d, hash) != stamp {
-		t.Error("written again", err)
+		t.Error("unchanged files were written:", err)
 	}
 	if err := (Push{Hubs: p.Hubs}).Write(d, hash); err != nil {
 		t.Fatal(err)
@@ -134,9 +135,9 @@ func aRegistration(token string) Registration {
 	}
 }
 
-// Every field is kept, those that others could pretend to be the hub with for
-// nobody else to read; and a feed that was purged stays so.
-func TestRegistrationIsReadAsItWasWritten(t *testing.T) {
+// ReadRegistration returns what Write has written. Only the owner can read callback and secret. Write does
+// not create a purged feed again.
+func TestRegistrationRoundTrip(t *testing.T) {
 	d, hash := openFeed(t)
 	want := aRegistration("a")
 	var saved Registration
@@ -166,12 +167,12 @@ func TestRegistrationIsReadAsItWasWritten(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(d.Join("src", hash)); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("it came back")
+		t.Error("the purged feed exists again")
 	}
 }
 
-// A registration is not valid after a write that failed half-way, and the next write
-// makes it whole.
+// After a write that failed half-way, the registration has no time of renewal, and the next write
+// completes it.
 func TestRegistrationAfterAWriteThatFailed(t *testing.T) {
 	d, hash := openFeed(t)
 	one := aRegistration("a")
@@ -186,15 +187,15 @@ func TestRegistrationAfterAWriteThatFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := two.Write(d, hash, &saved); err == nil {
-		t.Fatal("it should have failed")
+		t.Fatal("Write succeeds, though topic is a directory")
 	}
 	if r := ReadRegistration(d, hash); !r.Next.IsZero() {
-		t.Errorf("half of it is believed: %+v", r)
+		t.Errorf("the time of renewal is still valid: %+v", r)
 	}
 	if err := os.RemoveAll(topic); err != nil {
 		t.Fatal(err)
 	}
-	saved.Topic = "" // as we took it away
+	saved.Topic = "" // the test has removed the file
 	if err := one.Write(d, hash, &saved); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ type fetcher struct {
 	rand  float64
 }
 
-// run fetches the feed if it is due, like a separate process.
+// run fetches the feed if it is due. It loads and saves the state, as a separate process would.
 func (f *fetcher) run() {
 	f.t.Helper()
 	if !dueAt(f.dir, f.clk.Now()) {
@@ -35,7 +35,7 @@ func (f *fetcher) run() {
 	}
 	s.Rand = func() float64 { return f.rand }
 	if !s.Due(f.clk.Now()) {
-		f.t.Fatal("the two ways to ask whether it is due disagree")
+		f.t.Fatal("isDue and State.Due disagree")
 	}
 	req, err := s.Request()
 	if err != nil {
@@ -173,12 +173,12 @@ func TestEveryMinute(t *testing.T) {
 			// 1, 2, 4, 8, 16, 19.2, 19.2 hours; after the success, 1 and 2.
 		}, want: []string{"0 / ", "60 / " + etag, "120 / " + etag, "240 / " + etag, "480 / " + etag, "960 / " + etag, "1920 / " + etag,
 			"3072 / " + etag, "4224 / " + etag, "4284 / " + etag, "4344 / " + etag, "4464 / " + etag, "4704 / " + etag, "5184 / " + etag}},
-		"410 is probed monthly, and may come back": {days: 92, interval: "10d", serve: func(n int, w http.ResponseWriter, r *http.Request) {
+		"410 is fetched monthly, and may end": {days: 92, interval: "10d", serve: func(n int, w http.ResponseWriter, r *http.Request) {
 			switch n {
 			case 0, 3, 4:
 				ok(w, r, etag)
 			case 2:
-				w.WriteHeader(500) // gone still
+				w.WriteHeader(500) // the feed is still gone
 			default:
 				w.WriteHeader(410)
 			}
@@ -199,7 +199,7 @@ func TestEveryMinute(t *testing.T) {
 			ok(w, r, etag)
 		}, want: []string{"0 / ", "0 /new0 ", "240 / ", "240 /new0 " + etag, "480 / ", "480 /new1 ",
 			"720 / ", "720 /new1 " + etag, "960 / ", "960 /new2 ", "1200 / ", "1200 /new2 " + etag}},
-		"302 is never saved, nor what follows it": {days: 1, interval: "6h", serve: func(n int, w http.ResponseWriter, r *http.Request) {
+		"302 and later redirects are never saved": {days: 1, interval: "6h", serve: func(n int, w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {
 			case "/":
 				http.Redirect(w, r, "/b", 302)
@@ -218,7 +218,7 @@ func TestEveryMinute(t *testing.T) {
 			ok(w, r, etag)
 			// The validators of / are sent to / until new ones replace them, and never to /b.
 		}, want: []string{"0 / ", "240 / " + etag, "480 / " + etag, "480 /b ", "720 / ", "720 /b " + etag, "960 / ", "1200 / " + etag}},
-		"a 301 before a 302 is": {days: 1, interval: "5h", serve: func(n int, w http.ResponseWriter, r *http.Request) {
+		"a 301 before a 302 is saved": {days: 1, interval: "5h", serve: func(n int, w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {
 			case "/":
 				http.Redirect(w, r, "/b", 301)
@@ -256,8 +256,8 @@ func TestEveryMinute(t *testing.T) {
 	}
 }
 
-// every returns n requests for / from a minute on, at a fixed interval in minutes. The first
-// has no validator, unless there is another; the others have the last.
+// every returns n requests for /, beginning at the minute from, every step minutes. If two validators are
+// passed, the first request has the first one; otherwise it has none. The other requests have the last.
 func every(from, step, n int, etag ...string) []string {
 	var out []string
 	for i := range n {
@@ -273,6 +273,7 @@ func every(from, step, n int, etag ...string) []string {
 	return out
 }
 
+// onPath returns the requests with another path.
 func onPath(path string, reqs []string) []string {
 	for i := range reqs {
 		reqs[i] = strings.Replace(reqs[i], " / ", " "+path+" ", 1)

@@ -18,28 +18,26 @@ import (
 )
 
 const (
-	// DefaultInterval is the minimum time between two fetches of a feed without a setting. Most
-	// feeds change less than once a day, and servers begin to refuse readers that come more often
-	// than hourly.
+	// DefaultInterval is the minimum time between two fetches of a feed that has no interval. Most
+	// feeds change less than once a day, and some servers refuse readers that request them more than
+	// once an hour.
 	DefaultInterval = time.Hour
-	// MaxDelay is the maximum time by which a server or a document, other than by Retry-After,
-	// skipHours and skipDays, or failures can delay the next fetch. The user's interval may be
-	// longer.
+	// MaxDelay is the maximum time by which a server, a document or failures can delay the next fetch.
+	// Retry-After, skipHours and skipDays, and the user's interval may be longer.
 	MaxDelay = 24 * time.Hour
-	// GoneDelay is the time between two requests for a feed that answered 410.
+	// GoneDelay is the time between two requests for a feed whose server responded with 410.
 	GoneDelay = 30 * 24 * time.Hour
 )
 
-// Hints are a document's hints about when to fetch it again. They are stored, and apply to
-// responses without a document too.
+// Hints are a document's hints about the time of the next fetch. They are stored, and also apply after
+// responses without a document.
 type Hints struct {
 	TTL, UpdateInterval time.Duration
 	SkipHours           []int // in GMT, 0 to 23
 	SkipDays            []time.Weekday
 }
 
-// schedule is when a feed is due, with the server's responses and the document's hints that
-// determine it.
+// schedule holds the time at which a feed is due, and the responses and hints that determine it.
 type schedule struct {
 	*area
 	set *settings
@@ -47,9 +45,8 @@ type schedule struct {
 	Rand func() float64
 }
 
-// Due reports whether the feed must be fetched now: if `next` has passed or is missing, or if
-// `checked` is in the future by more than [clockSkew]: then the clock was set back, and `next`
-// means nothing.
+// Due reports whether the feed must be fetched now: if `next` has passed or is missing, or if `checked` is
+// in the future by more than [clockSkew]. In that case the clock was set back, and `next` is not valid.
 func (s *schedule) Due(now time.Time) bool {
 	due, _ := isDue(s.time, now)
 	return due
@@ -66,8 +63,7 @@ func (s *schedule) Checked() time.Time { t, _ := s.time(fileChecked); return t }
 // Next returns when the feed is due, zero for at once.
 func (s *schedule) Next() time.Time { t, _ := s.time(fileNext); return t }
 
-// Status returns the last HTTP status, where a 304 does not replace a success, and 0 if there was
-// no response.
+// Status returns the last HTTP status, or 0 if there was no response. A 304 after a success does not count.
 func (s *schedule) Status() int { return s.number(fileStatus) }
 
 // Failures returns the number of failures since the last success.
@@ -76,7 +72,7 @@ func (s *schedule) Failures() int { return s.number(fileFailures) }
 // LastError returns the error of the last fetch in one line, "" if it succeeded.
 func (s *schedule) LastError() string { return termsafe.Brief(s.get(fileError)) }
 
-// Gone reports whether the server said that the feed has ended (410).
+// Gone reports whether the server has responded with 410 Gone.
 func (s *schedule) Gone() bool { return s.get(fileGone) != "" }
 
 // setHints sets the hints of a document.
@@ -113,8 +109,8 @@ func (s *schedule) after(t time.Time, fresh time.Duration) time.Time {
 	return s.skip(t.Add(max(s.set.Interval(), min(server, MaxDelay))))
 }
 
-// Reschedule computes again when the feed is due, after an editor may have changed the interval,
-// and saves the result.
+// Reschedule computes and saves the time at which the feed is due. Call it if the user may have changed
+// the interval.
 func (s *schedule) Reschedule() error {
 	if checked, ok := s.time(fileChecked); ok && s.names[fileNext] && s.Failures() == 0 {
 		age, _ := httpmsg.Seconds(s.get(fileMaxAge))
@@ -123,17 +119,16 @@ func (s *schedule) Reschedule() error {
 	return nil
 }
 
-// Failed records that a fetch brought no readable document, and sets when to try again. The n-th
-// failure in a row delays the next try by the interval times 2ⁿ⁻¹ and some jitter, up to
-// [MaxDelay]; after 429 and 503 by Retry-After at least. Hours and days to be skipped are skipped
-// here, too.
+// Failed records that a fetch returned no readable document, and sets the time of the next try. The n-th
+// failure in a row delays that by the interval times 2ⁿ⁻¹ and some jitter, up to [MaxDelay]. After a 429 or
+// 503 response, the delay is at least Retry-After. The document's skipHours and skipDays apply, too.
 //
-// Three errors are not the feed's fault. If this machine is offline, the feed is tried again after
-// the interval, and the failure is not counted. If the response of another feed blocks the host
-// ([httpmsg.HostDelayError]), only `next` changes. If ctx was cancelled, nothing changes.
+// The feed is not responsible for three kinds of errors. If this machine is offline, the feed is tried
+// again after the interval, and the failure is not counted. If the response of another feed blocks the
+// host ([httpmsg.HostDelayError]), only `next` changes. If the context was cancelled, nothing changes.
 //
-// A 410 response marks the feed as gone. It is then tried every [GoneDelay] until a response brings
-// a document.
+// A 410 response marks the feed as gone. It is then fetched every [GoneDelay] until a response has a
+// document.
 func (s *schedule) Failed(now time.Time, err error) {
 	var delay *httpmsg.HostDelayError
 	switch {
@@ -171,9 +166,9 @@ func (s *schedule) Failed(now time.Time, err error) {
 	s.times[fileNext] = s.skip(now.Add(wait))
 }
 
-// backoff returns the time to wait after n failures. Jitter makes it up to a quarter longer, so
-// that feeds that failed together are not retried together. It is never shorter than the interval;
-// without a long interval or Retry-After it is at most MaxDelay.
+// backoff returns the time to wait after n failures. Jitter makes it up to a quarter longer, so that feeds
+// that failed together are not retried together. It is at least the interval and Retry-After; unless these
+// are longer, it is at most MaxDelay.
 func (s *schedule) backoff(n int, retryAfter time.Duration) time.Duration {
 	const most = MaxDelay * 4 / 5 // with the jitter
 	random := rand.Float64
@@ -184,8 +179,8 @@ func (s *schedule) backoff(n int, retryAfter time.Duration) time.Duration {
 	return max(s.set.Interval(), b.Wait(n, random(), min(retryAfter, httpmsg.MaxRetryAfter)))
 }
 
-// skip returns the first time from t on that is not in an hour or on a day to be skipped. If all of
-// them are to be skipped, it returns t.
+// skip returns the first time from t on that is not in skipHours or skipDays. If these cover all times, it
+// returns t.
 func (s *schedule) skip(t time.Time) time.Time {
 	var hours [24]bool
 	var days [7]bool
@@ -239,7 +234,7 @@ func maxAge(h textproto.MIMEHeader) string {
 
 // duration formats d so that humanize.ParseInterval can parse it.
 func duration(d time.Duration) string {
-	const most = 365 * 24 * time.Hour // beyond MaxDelay anyway
+	const most = 365 * 24 * time.Hour // longer than MaxDelay, so the limit has no effect
 	if d < time.Second {
 		return ""
 	}
@@ -259,8 +254,8 @@ func (e *ShortIntervalError) Error() string {
 // unitless reports whether an interval has no unit.
 func unitless(v string) bool { return strings.Trim(v, "0123456789") == "" }
 
-// checkInterval returns an error for an interval that a user must not set. It must have a unit, as
-// a user who writes 3 rarely means seconds.
+// checkInterval returns an error for an interval that a user must not set. It must have a unit, because a
+// user who writes 3 rarely means seconds.
 func checkInterval(v string) error {
 	v = strings.TrimSpace(v)
 	d, err := humanize.ParseInterval(v)
@@ -275,9 +270,8 @@ func checkInterval(v string) error {
 	return nil
 }
 
-// readInterval parses the interval in a file, which somebody may have written with an editor: a
-// number without a unit is in seconds, but means MinInterval at least. An interval with a unit may
-// be shorter.
+// readInterval parses the interval in a file, which the user may have edited. A number without a unit is
+// in seconds, and is raised to MinInterval. An interval with a unit may be shorter.
 func readInterval(v string) (time.Duration, error) {
 	d, err := humanize.ParseInterval(v)
 	if err == nil && unitless(strings.TrimSpace(v)) {

@@ -125,7 +125,7 @@ func Set(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error {
 	return SetForced(w, d, hash, key, value)
 }
 
-// SetForced is [Set], but allows an interval below [MinInterval].
+// SetForced is like [Set], but allows an interval below [MinInterval].
 func SetForced(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error {
 	s, err := findSetting(key)
 	if err != nil {
@@ -179,8 +179,8 @@ func (s *setting) write(d *lektordir.Dir, hash, value string) error {
 	return recordDurably(d, hash, strings.TrimSuffix(area, "/"), name, asLines(oneLine(value)))
 }
 
-// Unset removes a setting, so that the default applies. The url cannot be unset, as the feed would
-// not be subscribed to.
+// Unset removes a setting, so that the default applies. The url cannot be unset, because that would end
+// the subscription; see [Remove].
 func Unset(w *commit.Writer, d *lektordir.Dir, hash, key string) error {
 	s, err := findSetting(key)
 	if err != nil {
@@ -192,8 +192,8 @@ func Unset(w *commit.Writer, d *lektordir.Dir, hash, key string) error {
 	return change(w, d, hash, func(st *State) error { return s.set(d, hash, st, "") })
 }
 
-// SameAlias removes the alias of a feed if it equals the feed's own name. The removal is not
-// synced. If another process holds the feed, the alias stays.
+// SameAlias removes the alias of a feed if it equals the feed's own name. The removal is not synced. If
+// another process holds the feed's lock, the alias stays.
 func SameAlias(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	if f, _ := d.ReadFeed(hash); f == nil || f.Alias == "" || oneLine(f.Name) != oneLine(f.Alias) {
 		return nil

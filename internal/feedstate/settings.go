@@ -12,8 +12,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// settings are the settings of the user for a feed, and its URL, which a permanent redirect changes
-// too.
+// settings holds the user's settings for a feed. A permanent redirect may change the URL, too.
 type settings struct {
 	*area
 	// DefaultInterval is the interval of feeds without one of their own; 0 means [DefaultInterval].
@@ -29,7 +28,7 @@ func loadSettings(a *area) *settings {
 	return s
 }
 
-// URL returns the URL that the feed is fetched from, "" if the feed is not subscribed to. It may
+// URL returns the URL from which the feed is fetched, or "" if the feed is not subscribed to. It may
 // contain a password.
 func (s *settings) URL() string { return s.get(fileURL) }
 
@@ -46,7 +45,7 @@ func (s *settings) OnUpdate() lektordir.Policy {
 	return lektordir.Policy(v)
 }
 
-// Interval returns the minimum time between two fetches: the user's, or the default.
+// Interval returns the minimum time between two fetches: the setting, or the default.
 func (s *settings) Interval() time.Duration {
 	if v := s.get(fileInterval); v != "" {
 		d, err := readInterval(v)
@@ -66,7 +65,7 @@ func (s *settings) withheld() bool {
 	return s.names[filePrivate] && !strings.EqualFold(strings.TrimSpace(s.get(filePrivate)), "no") || s.get(fileHeaders) != "" || s.get(fileFilter) != "" || ownURL(s.URL())
 }
 
-// save saves the new url after a permanent redirect, unless the user changed it meanwhile.
+// save saves the new url after a permanent redirect, unless the user has changed it since it was loaded.
 func (s *settings) save() error {
 	value, ok := s.changed[fileURL]
 	if !ok {

@@ -29,9 +29,8 @@ type Spooled struct {
 	Body                                          []byte
 }
 
-// Spool stores the documents of a feed that were fetched and whose entries are not delivered yet,
-// so that a program that is stopped does not fetch them twice. The caller must hold the feed's
-// lock.
+// Spool stores fetched documents of a feed until their entries are delivered, so that they are not fetched
+// again if the program is stopped. The caller must hold the feed's lock.
 type Spool struct{ docDir }
 
 // SpoolOf returns the spool of a feed, see docDirOf.
@@ -43,8 +42,7 @@ func SpoolOf(d *lektordir.Dir, hash string) (*Spool, error) {
 // docDir is a directory of documents of a feed, with a file for each URL.
 type docDir struct{ dir string }
 
-// docDirOf returns the docDir of a feed in dir, or an error if it would be outside the lektor-dir
-// because of a link.
+// docDirOf returns the docDir of a feed in dir. It fails if a link may lead out of the lektor-dir.
 func docDirOf(d *lektordir.Dir, dir, hash string) (docDir, error) {
 	return docDir{d.Join(dir, hash)}, atomicfile.NoLinks(d.Path(), markersDir, dir, dir+"/"+hash)
 }
@@ -61,8 +59,8 @@ func (doc *Spooled) header() []*string {
 	return []*string{&doc.URL, &doc.Final, &doc.ContentType, &doc.ContentLocation, &doc.ContentLanguage}
 }
 
-// Put stores a document. It does not sync: a document that a power cut damages is detected, and
-// fetched again.
+// Put stores a document. It does not sync: if a power cut damages a document, the digest does not match,
+// and the document is fetched again.
 func (s *Spool) Put(doc *Spooled) error {
 	return putDoc(s.path(doc.URL), doc.header(), doc.Body, atomicfile.WriteUnsynced)
 }
@@ -77,8 +75,8 @@ func (s *Spool) Get(url string) (*Spooled, error) {
 	return doc, nil
 }
 
-// putDoc writes a file of a digest, a line for each field, and a body. write decides whether it is
-// synced.
+// putDoc writes a file: a line with a digest, a line for each field, and the body. write is a function of
+// package atomicfile.
 func putDoc(path string, fields []*string, body []byte, write func(string, []byte) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

@@ -46,20 +46,19 @@ const (
 	fileNext    = "next"    //
 )
 
-// documentFiles describe the last document, and what it belongs to.
+// documentFiles lists the files about the last document.
 var documentFiles = []string{fileETag, fileModified, fileBody, fileFrom, fileFinal}
 
 // maxFile is the maximum size of a state file, in bytes.
 const maxFile = atomicfile.MaxLine
 
-// permanentTimes is how often in a row the same permanent redirect must be seen before the URL is
-// changed.
+// permanentTimes is the number of times in a row that the same permanent redirect must be received before
+// the URL is changed.
 const permanentTimes = 3
 
-// State is the state of a feed between fetches: the directory etc/fetch of the feed, with one value
-// per file, so that a shell can read and change everything. Settings, knowledge of the last
-// document, and schedule are a type each, which saves its own files; an event such as
-// [State.Succeeded] may change all three.
+// State is the state of a feed between fetches: the directory etc/fetch of the feed. It has one value per
+// file, so that shell scripts can read and change every value. Its three parts, the settings, the last
+// document and the schedule, save their own files. An event such as [State.Succeeded] may change all three.
 //
 // A State is not safe for concurrent use. From load to save, the caller must hold the feed's lock.
 type State struct {
@@ -80,21 +79,22 @@ func loadState(dir string) (*State, error) {
 	return &State{area: a, settings: set, lastDocument: &lastDocument{area: a, set: set}, schedule: &schedule{area: a, set: set}}, nil
 }
 
-// MovedTo returns the new URL if the last event changed it, because the same permanent redirect was
-// seen for the third time; otherwise "". It may contain a password. [State.Save] stores it.
+// MovedTo returns the new URL if the last event changed the URL, or "". An event changes it if the same
+// permanent redirect was received for the third time. The URL may contain a password. [State.Save] stores
+// it.
 func (s *State) MovedTo() string { return s.movedTo }
 
-// Warnings returns messages, one line each, about invalid values: of interval, on-update, and every
-// value that was read so far.
+// Warnings returns messages, one line each, about invalid values. It checks interval, on-update, and every
+// value that was used before.
 func (s *State) Warnings() []string {
 	s.Interval()
 	s.OnUpdate()
 	return s.warnings
 }
 
-// Request returns the request for the feed: its url, headers, and the validators if they belong to
-// this url and filter. It returns an error if the feed is not subscribed to, or if a setting cannot
-// be read that affects how its entries are delivered. The caller must set AllowExec.
+// Request returns the request for the feed: its url and headers, and the validators if they belong to this
+// url and filter. It fails if the feed is not subscribed to, or if a setting that affects the delivery of
+// entries cannot be read. The caller must set AllowExec.
 func (s *State) Request() (*httpmsg.Request, error) {
 	for _, name := range []string{fileURL, fileOrigin, fileOnUpdate, fileHeaders, fileFilter} {
 		s.get(name)
@@ -110,7 +110,7 @@ func (s *State) Request() (*httpmsg.Request, error) {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(s.dir, fileURL), fs.ErrNotExist)
 	}
 	if r.Origin == "" && s.names[fileOrigin] {
-		r.Origin = filepath.Join(s.dir, fileOrigin) // some document named it, though not the user
+		r.Origin = filepath.Join(s.dir, fileOrigin) // an unknown document named the URL, not the user
 	}
 	if s.current() {
 		r.ETag, r.LastModified, r.Validated = s.get(fileETag), s.get(fileModified), s.get(fileFinal)
@@ -134,12 +134,11 @@ func stateSetting(name string) (*setting, error) {
 	return s, err
 }
 
-// SetUser stores a setting of etc/fetch durably; other changes to s wait for [State.Save]. It
-// returns an error for an invalid value; an interval may be as short as a second. It creates the
-// directory if necessary.
+// SetUser stores a setting of etc/fetch durably, and creates the directory if necessary. It does not save
+// other changes of s. It fails for an invalid value; an interval may be shorter than [MinInterval].
 //
-// Setting the url removes its origin. A new url, filter or headers remove what is known of the last
-// document, and make the feed due; a new interval changes `next`.
+// Setting the url removes its origin. If url, filter or headers change, SetUser removes the data about the
+// last document and makes the feed due. If the interval changes, it changes `next`.
 func (s *State) SetUser(name, value string) error {
 	set, err := stateSetting(name)
 	if err != nil {
@@ -158,8 +157,8 @@ func (s *State) SetUser(name, value string) error {
 	return s.change(name, value)
 }
 
-// Unset removes a value that [State.SetUser] stores. It returns nil if there is none. Without url,
-// the feed is not subscribed to.
+// Unset removes a setting of etc/fetch durably. It returns nil if the setting is not set. Removing the url
+// ends the subscription.
 func (s *State) Unset(name string) error {
 	if _, err := stateSetting(name); err != nil {
 		return err
@@ -195,8 +194,8 @@ func (s *State) change(name, value string) error {
 	return nil
 }
 
-// forget removes the files that a new value invalidates. Call it before the value is written: after
-// an interruption, setting the same value again would not remove them.
+// forget removes the files that a new value invalidates. Call it before the value is written: if the value
+// were written first and then the program killed, setting the same value again would not remove them.
 func (s *State) forget(name, old, value string) error {
 	var errs []error
 	var drop []string
@@ -221,27 +220,26 @@ func (s *State) forget(name, old, value string) error {
 	return errors.Join(errs...)
 }
 
-// Succeeded records that a document was received and parsed, and sets when the feed is due again:
-// now plus the longest of
+// Succeeded records that a document was received and parsed, and sets the time at which the feed is due
+// again: now plus the longest of
 //
 //   - the interval;
 //   - max-age, or else the time from Date to Expires, minus Age;
-//   - the hints TTL and UpdateInterval;
+//   - the hints TTL and UpdateInterval.
 //
-// where all but the first are limited to [MaxDelay]. If this is in an hour or on a day to be
-// skipped, the feed is due in the next hour that is not.
+// All but the interval are limited to [MaxDelay]. If the time is in skipHours or skipDays, the feed is due
+// in the first hour after them.
 //
-// Validators and digest of the body are kept for the next request, unless the document was
-// truncated: then the next request must return it whole. The body must be that of the response,
-// before any filter. A document that could not be parsed is a failure, and then what is known of
-// the last good one stays.
+// Validators and digest of the body are kept for the next request, unless the document was truncated: in
+// that case the next request must return it whole. resp must have the body as received, before any filter.
+// If a document could not be parsed, call [State.Failed], which keeps the data about the last good one.
 func (s *State) Succeeded(now time.Time, resp *httpmsg.Response, hints Hints) {
 	s.setHints(hints)
 	s.document(now, resp)
 }
 
-// Unchanged records that the document is the same as the last one ([State.SameBody]), and was not
-// parsed. The hints of last time stay.
+// Unchanged records that the document is the same as the last one (see [State.SameBody]) and was not
+// parsed. The last hints stay.
 func (s *State) Unchanged(now time.Time, resp *httpmsg.Response) {
 	resp.Short = s.short()
 	s.document(now, resp)
@@ -254,9 +252,9 @@ func (s *State) document(now time.Time, resp *httpmsg.Response) {
 	s.success(now, resp)
 }
 
-// NotModified records a 304 response. It replaces validators that the response has, and sets the
-// schedule as [State.Succeeded] does, with max-age and hints of last time if the response has none.
-// If nothing is new, saving changes `checked` and `next` only.
+// NotModified records a 304 response. It replaces validators that the response has, and sets the schedule
+// as [State.Succeeded] does, with the last hints, and the last max-age if the response has none. If the
+// response has no new values, saving changes only `checked` and `next`.
 func (s *State) NotModified(now time.Time, resp *httpmsg.Response) {
 	if resp.ETag != "" {
 		s.put(fileETag, resp.ETag)
@@ -273,14 +271,14 @@ func (s *State) NotModified(now time.Time, resp *httpmsg.Response) {
 	s.success(now, resp)
 }
 
-// success records what all responses with a known document share.
+// success sets the schedule and counts redirects, after every response with a known document.
 func (s *State) success(now time.Time, resp *httpmsg.Response) {
 	s.succeeded(now, resp)
 	s.moved(resp.Permanent)
 }
 
-// moved counts permanent redirects to the same target, and changes the url at the third one.
-// Failures in between do not reset the count, as they do not concern the address.
+// moved counts permanent redirects to the same target, and changes the url at the third one. Failures in
+// between do not reset the count.
 func (s *State) moved(target string) {
 	s.movedTo = ""
 	if target == "" {
@@ -293,8 +291,8 @@ func (s *State) moved(target string) {
 	}
 	to, err := feedurl.Parse(target)
 	same := feedurl.SameOrigin(asked.String(), target)
-	// Headers are for the server that the user named. Do not save a url on another server, which
-	// would get the headers.
+	// The user meant the headers for the present server. If the url of another server were saved, that
+	// server would get them.
 	if err != nil || asked.Scheme == "https" && to.Scheme != "https" ||
 		s.get(fileHeaders) != "" && !same {
 		s.put(fileMoved, "")
@@ -309,7 +307,7 @@ func (s *State) moved(target string) {
 		s.put(fileMoved, strconv.Itoa(n)+"\t"+target)
 		return
 	}
-	// Only a password that the target received already is kept.
+	// The password is kept only if the target has the same origin.
 	to.User = nil
 	if same {
 		to.User = asked.User
@@ -320,9 +318,9 @@ func (s *State) moved(target string) {
 	s.movedTo = to.String()
 }
 
-// Save writes the changes since the state was loaded: the schedule before the knowledge of the
-// document, as a known document is not read again, and the time when the feed is due last. A kill
-// in between costs a request, not an entry. Only a new url is synced: a request restores the rest.
+// Save writes the changes since the state was loaded: settings, schedule, the data about the last document,
+// and finally the time at which the feed is due. In this order, a kill may cost a request, but no entry.
+// Only a new url is synced, because the next request restores the other values.
 func (s *State) Save() error {
 	var err error
 	if len(s.changed)+len(s.times) > 0 && len(s.names) == 0 {

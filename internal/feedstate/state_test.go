@@ -112,7 +112,7 @@ func TestStateFiles(t *testing.T) {
 	}
 }
 
-// A 304 touches checked and next, and nothing else.
+// A 304 response changes only checked and next.
 func TestNotModifiedTouches(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://example.com/\n")
@@ -144,7 +144,7 @@ func TestNotModifiedTouches(t *testing.T) {
 	s.NotModified(later, same("Last-Modified", "m"))
 	save(t, s)
 	if value(t, dir, "etag") != "a\n" || value(t, dir, "modified") != "m\n" {
-		t.Error("a validator was not taken over, or lost")
+		t.Error("a validator was not replaced, or was lost")
 	}
 }
 
@@ -160,7 +160,7 @@ func TestDue(t *testing.T) {
 		{"passed by a moment", -time.Hour, -1, true},
 		{"not yet", -time.Hour, time.Minute, false},
 		{"not yet, never checked", 0, time.Minute, false},
-		{"asked by a machine whose clock is ahead", time.Minute, time.Hour, false},
+		{"checked by a machine whose clock is ahead", time.Minute, time.Hour, false},
 		{"the clock was set back", 2 * clockSkew, time.Hour, true},
 		{"the clock was set back far", 100 * 24 * time.Hour, 101 * 24 * time.Hour, true},
 	} {
@@ -188,7 +188,7 @@ func TestFailures(t *testing.T) {
 	s := load(t, dir)
 	s.Succeeded(noon, doc(rss, "Etag", "a"), Hints{})
 	save(t, s)
-	// An error is one clean line; what is known of the document stays.
+	// An error is stored as one line without control characters; the data about the document stays.
 	s = load(t, dir)
 	s.Failed(noon, errors.New("bad\n\x1b[31mthing\u202e"))
 	save(t, s)
@@ -198,7 +198,7 @@ func TestFailures(t *testing.T) {
 	if value(t, dir, "failures") != "1\n" || value(t, dir, "etag") != "a\n" || value(t, dir, "status") != "200\n" || load(t, dir).LastError() != "bad [31mthing" {
 		t.Error("failures, etag or status is wrong")
 	}
-	// The count survives, the times grow by chance's share, and stay bounded.
+	// Saving keeps the number of failures. The delays grow, with jitter, up to the limit.
 	for n := 2; n < 100; n++ {
 		s = load(t, dir)
 		s.Rand = func() float64 { return 0.999 }
@@ -221,8 +221,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// An interrupted fetch does not count as a failure.
-func TestNotItsFault(t *testing.T) {
+// An interrupted fetch, an offline machine and a delayed host do not count as failures of the feed.
+func TestNotCounted(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://example.com/\n")
 	s := load(t, dir)
@@ -235,7 +235,7 @@ func TestNotItsFault(t *testing.T) {
 	s = load(t, t.TempDir())
 	s.Failed(noon, &httpmsg.NetError{URL: "u", Kind: httpmsg.KindDNS, Err: context.DeadlineExceeded})
 	if s.Failures() != 1 || s.Next().IsZero() {
-		t.Error("a timeout of the network was not counted")
+		t.Error("a network timeout was not counted")
 	}
 	for range 5 {
 		s = load(t, dir)
@@ -254,7 +254,7 @@ func TestNotItsFault(t *testing.T) {
 	}
 	s.Failed(noon, &httpmsg.HostDelayError{URL: "u", Until: noon.Add(2 * time.Hour)})
 	if !s.Next().Equal(noon.Add(5 * time.Hour)) {
-		t.Error("the time was moved forward")
+		t.Error("an earlier HostDelayError changed next")
 	}
 }
 
@@ -280,8 +280,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// After a truncated document, the next request has no validators. After a document that a limit
-// made short, they are sent only with the same limit, since a higher limit must fetch the rest.
+// If a document exceeded a limit, its validators are sent only under the same limit, because the rest must
+// be read under a higher one.
 func TestShortIsKeptUnderItsLimits(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://example.com/\n")
@@ -323,6 +323,7 @@ func TestShortIsKeptUnderItsLimits(t *testing.T) {
 	known("", true)
 }
 
+// After a truncated document, the next request has no validators.
 func TestTruncatedIsNotKept(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://example.com/\n")
@@ -333,7 +334,7 @@ func TestTruncatedIsNotKept(t *testing.T) {
 	res := doc(rss, "Etag", "b")
 	res.Truncated = true
 	if s.SameBody(res) {
-		t.Error("a part passes for the whole")
+		t.Error("a truncated body is recognised as the whole")
 	}
 	s.Succeeded(noon, res, Hints{})
 	save(t, s)
@@ -343,7 +344,7 @@ func TestTruncatedIsNotKept(t *testing.T) {
 	}
 }
 
-// Validators belong to a url and a filter, also when an editor changes these.
+// Validators are valid only for their url and filter, even if these are edited by hand.
 func TestValidatorsBelong(t *testing.T) {
 	for _, name := range []string{"url", "filter"} {
 		dir := t.TempDir()
@@ -380,9 +381,9 @@ func TestMoved(t *testing.T) {
 		{"from https", "https://a/", []string{"http://b/", "http://b/", "http://b/"}, "https://a/"},
 		{"to a file", "http://a/", []string{"file:///x", "file:///x", "file:///x"}, "http://a/"},
 		{"to a command", "http://a/", []string{"exec:x", "exec:x", "exec:x"}, "http://a/"},
-		{"password stays at home", "http://u:p@a/", []string{"http://b/", "http://b/", "http://b/"}, "http://b/"},
-		{"password goes along", "http://u:p@a/", []string{"https://a/x", "https://a/x", "https://a/x"}, "https://u:p@a/x"},
-		{"password of theirs", "http://a/", []string{"http://e:v@a/x", "http://e:v@a/x", "http://e:v@a/x"}, "http://a/x"},
+		{"the password is not sent to another host", "http://u:p@a/", []string{"http://b/", "http://b/", "http://b/"}, "http://b/"},
+		{"the password is kept for the same host", "http://u:p@a/", []string{"https://a/x", "https://a/x", "https://a/x"}, "https://u:p@a/x"},
+		{"a password in the target is ignored", "http://a/", []string{"http://e:v@a/x", "http://e:v@a/x", "http://e:v@a/x"}, "http://a/x"},
 	} {
 		dir := t.TempDir()
 		write(t, dir, "url", c.from+"\n")
@@ -465,7 +466,7 @@ func TestSetUser(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(dir); err == nil {
-		t.Error("the directory was made for nothing")
+		t.Error("a refused setting created the directory")
 	}
 	for _, c := range [][2]string{
 		{"url", "exec:echo"}, {"url", "file:///x"}, {"url", "http://a/"}, {"interval", "2h"}, {"on-update", "deliver"},
@@ -479,7 +480,7 @@ func TestSetUser(t *testing.T) {
 		}
 	}
 	if fi, err := os.Stat(filepath.Join(dir, "headers")); err != nil || fi.Mode().Perm() != 0o600 {
-		t.Errorf("headers, where tokens are: %v, %v", fi.Mode(), err)
+		t.Errorf("the mode of headers: %v, %v", fi.Mode(), err)
 	}
 	for _, s := range []*State{s, load(t, dir)} {
 		r, err := s.Request()
@@ -487,7 +488,7 @@ func TestSetUser(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
-	// A new interval moves next; a new url forgets what the old one said.
+	// A new interval changes next; a new url removes the data about the last document.
 	s = load(t, dir)
 	s.Succeeded(noon, doc(rss, "Etag", "a", "Cache-Control", "max-age=3600"), Hints{})
 	save(t, s)
@@ -542,7 +543,7 @@ func TestMalformed(t *testing.T) {
 	}
 	for _, name := range []string{"interval", "on-update", "headers", "failures", "status", "ttl", "filter"} {
 		if !slices.ContainsFunc(s.Warnings(), func(w string) bool { return strings.Contains(w, filepath.Join(dir, name)+" is ignored") }) {
-			t.Errorf("no warning of %s in %q", name, s.Warnings())
+			t.Errorf("no warning about %s in %q", name, s.Warnings())
 		}
 	}
 	for _, w := range s.Warnings() {
@@ -558,9 +559,8 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// Temporary files of a process that was killed are cleaned up when they are
-// old; what else is there is not ours. The url of a feed that was not finished is one, also
-// under the name that older versions gave it.
+// Sweep removes old temporary files of killed processes, and keeps all others. A pending url is a temporary
+// file, also with the name that older versions used.
 func TestSweep(t *testing.T) {
 	d, _ := setup(t)
 	dir := areaDir(d, "f", "fetch")
@@ -574,11 +574,11 @@ func TestSweep(t *testing.T) {
 	write(t, dir, ".error1234567890123456", "young")
 	Sweep(d, time.Now())
 	if got, want := slices.Sorted(maps.Keys(files(t, dir))), []string{".error1234567890123456", ".etag", ".mine123", "seen", "url"}; !slices.Equal(got, want) {
-		t.Errorf("there are %q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// All errors of the disk are returned, and the other files are saved.
+// Save returns all errors, and saves the other files.
 func TestSaveErrors(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://a/\n")
@@ -595,18 +595,16 @@ func TestSaveErrors(t *testing.T) {
 	}
 	s = load(t, dir)
 	if !s.Next().Equal(noon.Add(time.Hour)) {
-		t.Error("the rest was not saved")
+		t.Error("the other files were not saved")
 	}
-	// A validator vouches for what is known of the document: where that was
-	// not saved, the document must come again.
+	// The data about the document was not saved, so the next request has no validator.
 	if r, err := s.Request(); err != nil || r.ETag != "" {
 		t.Errorf("etag %q, %v", r.ETag, err)
 	}
 }
 
-// A setting that decides what becomes of entries, and cannot be read just now,
-// is an error: neither is the feed taken for unsubscribed, nor its entries
-// treated as if there were no setting.
+// If a setting that affects the delivery of entries cannot be read, Request fails. The error is not
+// fs.ErrNotExist, which would mean that the feed is not subscribed to.
 func TestUnreadableSetting(t *testing.T) {
 	for _, name := range []string{"url", "on-update", "headers", "filter"} {
 		dir := t.TempDir()
@@ -653,8 +651,7 @@ func BenchmarkNotModified(b *testing.B) {
 	}
 }
 
-// A directory that took the place of the one that was loaded is the one that is
-// written to.
+// If the directory was replaced after the state was loaded, Save writes to the new one.
 func TestStateReplaced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "fetch")
 	s := load(t, dir)
@@ -673,7 +670,7 @@ func TestStateReplaced(t *testing.T) {
 }
 
 // The next response repairs a status file that a kill left damaged.
-func TestStatusMended(t *testing.T) {
+func TestStatusRepaired(t *testing.T) {
 	for _, left := range []string{"", "2", "\x00\x00\x00\x00"} {
 		dir := filepath.Join(t.TempDir(), "fetch")
 		if err := load(t, dir).SetUser("url", "http://example.com/feed"); err != nil {
@@ -691,7 +688,7 @@ func TestStatusMended(t *testing.T) {
 	}
 }
 
-// A document that a limit left short stays so when the feed moves for good.
+// If the feed moves permanently, a document that exceeded a limit is still known to have done so.
 func TestShortAndMoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "etc", "fetch")
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -727,13 +724,13 @@ func TestShortAndMoved(t *testing.T) {
 	}
 	raised := load("max-entries=20000")
 	if req, err := raised.Request(); err != nil || req.ETag != "" || raised.SameBody(resp) {
-		t.Errorf("under a higher limit it would not come whole: %+v, %v", req, err)
+		t.Errorf("under a higher limit, the document is not requested again: %+v, %v", req, err)
 	}
 }
 
-// After a kill in the middle of Save the validators of one URL are not those of
-// another: before what they belong to is written they are gone.
-func TestValidatorsAreDisowned(t *testing.T) {
+// Save removes the validators before it writes the URL to which they belong, so a kill cannot leave them
+// with another URL.
+func TestValidatorsRemovedFirst(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://a.example/\n")
 	answer := func(final string) *httpmsg.Response {
@@ -745,9 +742,9 @@ func TestValidatorsAreDisowned(t *testing.T) {
 	s.Succeeded(noon, answer("http://a.example/"), Hints{})
 	save(t, s)
 	if value(t, dir, "etag") != "\"1\"\n" || value(t, dir, "final") != "-" {
-		t.Fatal("not kept")
+		t.Fatal("the validator was not saved")
 	}
-	// The disk fails where it becomes the other one's.
+	// Writing the new URL fails.
 	if err := os.MkdirAll(filepath.Join(dir, "final", "x"), 0o777); err != nil {
 		t.Fatal(err)
 	}

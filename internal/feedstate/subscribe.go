@@ -26,7 +26,7 @@ import (
 type Subscription struct {
 	Hash       string
 	ID         string // the id, which never changes
-	URL        string // the URL that the feed is fetched from
+	URL        string // the URL from which the feed is fetched
 	Name       string // the feed's own title
 	Alias      string // the user's name for the feed
 	Generator  string // the program that made the feed
@@ -35,7 +35,7 @@ type Subscription struct {
 	Categories []string // paths of folders, "a/b"
 	Interval   string   // in the form that the user wrote
 	Error      string   // error of the last fetch; empty if it succeeded
-	Origin     string   // URL of the document that named URL; "" if the user did, see [httpmsg.Request]
+	Origin     string   // URL of the document that named URL, or "" if the user did; see [httpmsg.Request]
 	Private    bool     // not included in published documents, see [Withheld]
 }
 
@@ -63,13 +63,13 @@ const (
 type Options struct {
 	// Unsynced leaves the feed pending until the caller calls [Finish], once for many feeds.
 	Unsynced bool
-	// Headers is the value of the setting headers, used by the first request already.
+	// Headers is the value of the setting headers, so that the first request has them, too.
 	Headers string
 }
 
-// Add subscribes to a feed. It sets Hash from ID, and defaults URL to ID and Name to the host of
-// ID. It returns false and changes nothing if the feed is subscribed to under this ID; the caller
-// must check for subscriptions with the same URL (see [ByURL]). The error may be a
+// Add subscribes to a feed. It sets Hash to the hash of ID. If URL is empty, it is ID; if Name is empty,
+// it is the host of ID. If the feed with this ID is subscribed to already, Add returns false and changes
+// nothing. The caller must look for subscriptions with the same URL (see [ByURL]). The error may be a
 // [*commit.BusyError].
 //
 // If Add fails, it removes a feed that did not exist before.
@@ -99,8 +99,8 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added 
 	}
 	n := newFeed{d: d, s: s, base: d.Join("src", s.Hash), unsynced: o.Unsynced}
 	if _, lerr := os.Lstat(n.base); errors.Is(lerr, fs.ErrNotExist) {
-		// Otherwise a full disk would leave a feed without a name. This call wrote all of
-		// src/$feed, under the feed's lock.
+		// Otherwise a full disk would leave a feed without a name. Only this call has written to
+		// src/$feed, because it holds the feed's lock.
 		defer func() {
 			if err != nil {
 				_ = os.RemoveAll(n.base)
@@ -115,7 +115,7 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added 
 	if err := n.describe(o.Headers); err != nil {
 		return false, err
 	}
-	// The file that makes it a subscription comes last.
+	// The url is written last, because it makes the feed a subscription.
 	if o.Unsynced {
 		return true, n.put(urlFile, s.URL)
 	}
@@ -260,7 +260,8 @@ func (n *newFeed) subscribe() error {
 	if !n.withheld {
 		return n.put(urlFile, n.s.URL)
 	}
-	// At no time may others read it, or see an empty file.
+	// Written as a pending file and renamed, so that other users can never read the URL, and no program
+	// sees an empty file.
 	if err := n.putLine(pending(urlFile), n.s.URL); err != nil {
 		return err
 	}
@@ -270,8 +271,8 @@ func (n *newFeed) subscribe() error {
 	return atomicfile.SyncDir(filepath.Join(n.base, "etc/fetch"))
 }
 
-// pending returns the path at which a setting waits that was written unsynced: a rename before
-// the sync could leave an empty setting after a power cut. It has the name of a temporary file.
+// pending returns the path of a setting until it is synced. If it were renamed before the sync, a power cut
+// could leave an empty setting. The path has the form of a temporary file's.
 func pending(path string) string {
 	dir, base := filepath.Split(path)
 	return dir + "." + base + "000000000000000"
@@ -280,19 +281,19 @@ func pending(path string) string {
 // pendingSettings are the settings other than the url that [Add] leaves pending.
 var pendingSettings = []string{aliasFile, intervalFile, privateFile, originFile, categoryFile}
 
-// oldPendingURL is the name that older versions used for the pending url. [Sweep] removes it, as
-// it may hold a URL with a password.
+// oldPendingURL is the name that older versions used for the pending url. [Sweep] removes the file, because
+// it may contain a URL with a password.
 const oldPendingURL = ".url0"
 
-// Finish completes feeds that were added unsynced. It syncs each file before its rename, as
-// otherwise a power cut may leave it empty, and the other settings before it renames the url. The
-// error joins those of feeds that could not be subscribed to.
+// Finish completes feeds that were added unsynced. It syncs each file before its rename, because otherwise a
+// power cut may leave the file empty. It renames and syncs the other settings before the url. If some feeds
+// fail, it completes the others and returns the joined errors.
 func Finish(w *commit.Writer, d *lektordir.Dir, subs []*Subscription) error {
 	return FinishEach(w, d, subs, func(_ *Subscription, finish func() error) error { return finish() })
 }
 
-// FinishEach is [Finish], but calls step for each feed; step must call finish, which does the
-// rename that subscribes to the feed.
+// FinishEach is like [Finish], but calls step for each feed. step must call finish, which renames the url
+// and so subscribes to the feed.
 func FinishEach(w *commit.Writer, d *lektordir.Dir, subs []*Subscription, step func(s *Subscription, finish func() error) error) error {
 	var all, urls, renamed []string
 	for _, s := range subs {
@@ -325,8 +326,8 @@ func FinishEach(w *commit.Writer, d *lektordir.Dir, subs []*Subscription, step f
 	return errors.Join(bad, dirfs.Sync(d.Path(), urls...))
 }
 
-// finishSettings renames the pending settings of a feed, unless another process has subscribed
-// meanwhile. It reports whether it has renamed one.
+// finishSettings renames the pending settings of a feed, unless another process has subscribed to it. It
+// reports whether it has renamed any.
 func finishSettings(w *commit.Writer, d *lektordir.Dir, hash string) (renamed bool, err error) {
 	t, err := w.Begin(hash)
 	if err != nil {
@@ -362,8 +363,8 @@ func JournalPath(hash string) string { return "src/" + hash + "/etc/fetch/seen" 
 // CategoriesPath returns the path of a feed's categories, relative to the lektor-dir.
 func CategoriesPath(hash string) string { return "src/" + hash + "/" + categoryFile }
 
-// finish renames a pending url, unless another process has subscribed meanwhile: then it removes
-// the pending one.
+// finish renames the pending url. If another process has subscribed to the feed, it removes the pending url
+// instead.
 func finish(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	t, err := w.Begin(hash)
 	if err != nil {
@@ -396,8 +397,8 @@ func Subscribed(d *lektordir.Dir, hash string) bool {
 	return err == nil
 }
 
-// Read reads a subscription. The error is fs.ErrNotExist if the feed is not subscribed to. Read
-// replaces a missing name or id, and an empty url, in the result.
+// Read reads a subscription. The error is fs.ErrNotExist if the feed is not subscribed to. If the name is
+// missing, it is [DefaultName]; a missing id or empty url is replaced by the other.
 func Read(d *lektordir.Dir, hash string) (*Subscription, error) {
 	base := d.Join("src", hash)
 	url, err := atomicfile.Line(filepath.Join(base, urlFile))
@@ -425,8 +426,8 @@ func Read(d *lektordir.Dir, hash string) (*Subscription, error) {
 	return s, nil
 }
 
-// ReadWhole is [Read], but fails if the name, the alias, the link or the categories of a feed exist
-// and cannot be read: for callers to whom an empty value means deleted.
+// ReadWhole is like [Read], but fails if the name, alias, link or categories of a feed exist and cannot be
+// read. It is for callers that take an empty value as deleted.
 func ReadWhole(d *lektordir.Dir, hash string) (*Subscription, error) {
 	s, err := Read(d, hash)
 	if err != nil {
@@ -449,8 +450,8 @@ func ReadWhole(d *lektordir.Dir, hash string) (*Subscription, error) {
 	return s, err
 }
 
-// List reads all subscriptions, sorted by hash. The error joins those of subscriptions that could
-// not be read; the others are returned.
+// List reads all subscriptions, sorted by hash. If some cannot be read, it returns the others and the joined
+// errors.
 func List(d *lektordir.Dir) ([]*Subscription, error) {
 	hashes, err := d.FeedHashes()
 	if err != nil {
@@ -492,7 +493,7 @@ func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	if err != nil {
 		return bad
 	}
-	// First the file that makes it a subscription, in case of an interruption.
+	// The url is removed first, because it makes the feed a subscription, even after an interruption.
 	if err := os.Remove(filepath.Join(dir, "url")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -505,8 +506,7 @@ func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	return errors.Join(bad, HistoryOf(d, hash).forget(), removeSpool(d, hash), remove(d.Join("src", hash, fullTextFile)), atomicfile.SyncDir(dir))
 }
 
-// Purge removes a feed with all its entries, read and unread, and its journal, see
-// [commit.Writer.Purge].
+// Purge removes a feed with all its entries, read and unread, and its journal; see [commit.Writer.Purge].
 func Purge(ctx context.Context, w *commit.Writer, d *lektordir.Dir, hash string) error {
 	if err := w.Purge(ctx, hash); err != nil {
 		return err
@@ -529,8 +529,8 @@ func removeMarkers(d *lektordir.Dir, hash string) {
 	}
 }
 
-// FeedURL returns the id for the URL of a feed in a list or page: normalised, with the prefix feed:
-// replaced.
+// FeedURL returns the id of a feed, given its URL in a list or page. It removes the prefix feed: and
+// normalizes the URL.
 func FeedURL(url string) string {
 	url = strings.TrimSpace(url)
 	if len(url) > 5 && strings.EqualFold(url[:5], "feed:") {

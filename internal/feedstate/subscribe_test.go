@@ -19,7 +19,7 @@ import (
 func setup(t *testing.T) (*lektordir.Dir, *commit.Writer) {
 	t.Helper()
 	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), &lektordir.Options{
-		Sleep: func(context.Context, time.Duration) error { return nil }, // for a feed that is busy
+		Sleep: func(context.Context, time.Duration) error { return nil }, // BeginWait does not wait for a locked feed
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestAddReadRemove(t *testing.T) {
 	if added, err := Add(w, d, &Subscription{ID: s.ID, Name: "other"}, Options{}); added || err != nil {
 		t.Errorf("added again: %v, %v", added, err)
 	}
-	// The journal stays, everything else of the subscription goes.
+	// The journal stays; the other files of the subscription are removed.
 	for _, name := range []string{"seen", "error", "etag"} {
 		if err := os.WriteFile(filepath.Join(areaDir(d, s.Hash, "fetch"), name), []byte("x\n"), 0o666); err != nil {
 			t.Fatal(err)
@@ -122,7 +122,7 @@ func TestBusy(t *testing.T) {
 		}
 	}
 	if !Subscribed(d, s.Hash) {
-		t.Error("it was changed all the same")
+		t.Error("the subscription was removed, though the feed is locked")
 	}
 }
 
@@ -133,12 +133,12 @@ func TestFind(t *testing.T) {
 		t.Fatal(err)
 	}
 	if Subscribed(d, a.Hash) {
-		t.Error("subscribed before its url is on the disk")
+		t.Error("subscribed before Finish")
 	}
 	if err := Finish(w, d, []*Subscription{a}); err != nil {
 		t.Fatal(err)
 	}
-	// A feed of another fetcher whose hash begins likewise.
+	// A feed of another fetcher whose hash has the same beginning.
 	other := d.Join("src", a.Hash[:6]+strings.Repeat("0", 34))
 	if err := os.MkdirAll(other, 0o777); err != nil {
 		t.Fatal(err)
@@ -156,8 +156,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestMended: a url that a power cut emptied, and an id or a name that is lost.
-func TestMended(t *testing.T) {
+// Read replaces an empty url, and a missing id or name.
+func TestReadDamaged(t *testing.T) {
 	d, w := setup(t)
 	s := &Subscription{ID: "http://a.example/feed"}
 	if _, err := Add(w, d, s, Options{}); err != nil {
@@ -216,10 +216,10 @@ func TestSettings(t *testing.T) {
 	}
 	for key, value := range map[string]string{"interval": "0s", "on-update": "maybe", "headers": "nothing", "alias": " ", "url": "exec:"} {
 		if err := Set(w, d, s.Hash, key, value); err == nil {
-			t.Errorf("%s may be %q", key, value)
+			t.Errorf("%s can be set to %q", key, value)
 		}
 	}
-	// Others could have written the command.
+	// Other users could write a command, so none can be set.
 	if err := os.Chmod(d.Join("src", s.Hash), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -254,8 +254,8 @@ func TestAddDuringImport(t *testing.T) {
 	}
 }
 
-// Settings of an unsynced feed are not visible before they are synced, and those that a killed
-// import has left do not reach the next one.
+// Settings of an unsynced feed are not visible before they are synced. The next import removes settings that
+// a killed one has left.
 func TestUnsyncedSettings(t *testing.T) {
 	d, w := setup(t)
 	given := func() *Subscription {
@@ -269,7 +269,7 @@ func TestUnsyncedSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	there := func() (names []string) {
+	existing := func() (names []string) {
 		for _, name := range append([]string{urlFile}, pendingSettings...) {
 			if _, err := os.Lstat(d.Join("src", lektordir.FeedHash("http://a.example/feed"), name)); err == nil {
 				names = append(names, name)
@@ -278,16 +278,16 @@ func TestUnsyncedSettings(t *testing.T) {
 		return names
 	}
 	add(given())
-	if got := there(); len(got) > 0 {
-		t.Errorf("before the sync there are %q", got)
+	if got := existing(); len(got) > 0 {
+		t.Errorf("before the sync: %q, want none", got)
 	}
 	plain := &Subscription{ID: "http://a.example/feed"}
 	add(plain)
 	if err := Finish(w, d, []*Subscription{plain}); err != nil {
 		t.Fatal(err)
 	}
-	if got := there(); !slices.Equal(got, []string{urlFile}) {
-		t.Errorf("after an import without settings there are %q", got)
+	if got := existing(); !slices.Equal(got, []string{urlFile}) {
+		t.Errorf("after an import without settings: %q", got)
 	}
 	if err := os.Remove(d.Join(filepath.FromSlash(URLPath(plain.Hash)))); err != nil {
 		t.Fatal(err)
@@ -297,8 +297,8 @@ func TestUnsyncedSettings(t *testing.T) {
 	if err := Finish(w, d, []*Subscription{s}); err != nil {
 		t.Fatal(err)
 	}
-	if got := there(); len(got) != 1+len(pendingSettings) {
-		t.Errorf("after an import with settings there are %q", got)
+	if got := existing(); len(got) != 1+len(pendingSettings) {
+		t.Errorf("after an import with settings: %q", got)
 	}
 }
 

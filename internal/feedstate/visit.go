@@ -12,18 +12,18 @@ type Getter interface {
 	Get(ctx context.Context, r *httpmsg.Request) (*httpmsg.Response, error)
 }
 
-// Visit is one exchange with the server of a feed, or of another document that has a [State]. Its
-// steps, in order:
+// Visit is one exchange with the server of a feed, or of another document that has a [State]. Its steps are,
+// in this order:
 //
 //   - [Visit.Ask] makes a request;
 //   - [Visit.Known] reports whether the document is known, and records that;
 //   - if not, the caller parses the document, stores its entries, and calls [Visit.Read];
 //   - [Visit.Save] saves the state.
 //
-// Two things end a visit earlier. If no readable document came, the caller calls [Visit.Fail], and
-// the source is requested less often. If the document could not be stored, the caller just drops
-// the visit: nothing is saved, above all no validators, so the document is sent again once this
-// machine can store it. The same holds if the context ends: the feed stays due.
+// A visit can end earlier for two reasons. If the server sends no readable document, the caller calls
+// [Visit.Fail], and the feed is requested less often. If the document cannot be stored, or the context is
+// done, the caller does not call Save: no validators are saved, so the server sends the document again, and
+// the feed stays due.
 //
 // A Visit is not safe for concurrent use.
 type Visit struct {
@@ -46,10 +46,10 @@ func (v *Visit) Ask(ctx context.Context, r *httpmsg.Request) (*httpmsg.Response,
 	return resp, err
 }
 
-// Answered replaces Ask for a response that the caller has already.
+// Answered sets the response instead of Ask, if the caller has it already.
 func (v *Visit) Answered(resp *httpmsg.Response) { v.resp = resp }
 
-// Known reports whether the response brings nothing new, and records that.
+// Known reports whether the document has not changed, and records the response if so.
 func (v *Visit) Known() bool {
 	switch {
 	case v.resp.NotModified:

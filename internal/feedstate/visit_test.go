@@ -12,8 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/httpmsg"
 )
 
-// TestVisit: what each way to end a visit leaves in the files, above all when the
-// validators are there.
+// Each way of ending a visit saves the right files. Validators are saved only after the document was read.
 func TestVisit(t *testing.T) {
 	refused := errors.New("no feed")
 	for _, c := range []struct {
@@ -26,9 +25,9 @@ func TestVisit(t *testing.T) {
 	}{
 		{name: "read", status: 200, end: func(_ context.Context, v *Visit) error { v.Read(Hints{}); return v.Save() }, etag: "\"1\"\n", failed: "-", checked: true},
 		{name: "read, in a dry run", status: 200, end: func(_ context.Context, v *Visit) error { v.Read(Hints{}); return v.Save() }, dry: true, etag: "-", failed: "-"},
-		{name: "not kept", status: 200, end: func(context.Context, *Visit) error { return nil }, etag: "-", failed: "-"},
-		{name: "not read", status: 200, end: func(ctx context.Context, v *Visit) error { return v.Fail(ctx, refused) }, etag: "-", failed: "no feed\n", checked: true},
-		{name: "not had", status: 500, end: func(ctx context.Context, v *Visit) error { return v.Fail(ctx, refused) }, etag: "-", failed: "no feed\n", checked: true},
+		{name: "not stored", status: 200, end: func(context.Context, *Visit) error { return nil }, etag: "-", failed: "-"},
+		{name: "not readable", status: 200, end: func(ctx context.Context, v *Visit) error { return v.Fail(ctx, refused) }, etag: "-", failed: "no feed\n", checked: true},
+		{name: "status 500", status: 500, end: func(ctx context.Context, v *Visit) error { return v.Fail(ctx, refused) }, etag: "-", failed: "no feed\n", checked: true},
 		{name: "failed in a dry run", status: 500, end: func(ctx context.Context, v *Visit) error { return v.Fail(ctx, refused) }, dry: true, etag: "-", failed: "-"},
 		{name: "stopped", status: 200, end: func(ctx context.Context, v *Visit) error {
 			ctx, cancel := context.WithCancel(ctx)
@@ -71,7 +70,7 @@ func TestVisit(t *testing.T) {
 			if c.etag == "-" {
 				return
 			}
-			// The next visit finds nothing new, whether the server says so or not.
+			// At the next visit the document is known, with a 304 or the same body.
 			v = visit()
 			if req, err = v.Request(); err != nil || req.ETag != `"1"` {
 				t.Fatal(req, err)

@@ -1,5 +1,5 @@
-// Package feedurl is the URLs of feeds and of what their documents name: whether they can be
-// asked for, and how they are shown. It has no client and needs no network.
+// Package feedurl handles the URLs of feeds and of documents that they name: it checks,
+// normalises and displays them. It makes no requests.
 package feedurl
 
 import (
@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// IsHTTP reports whether a URL is an http or https one: what others may have
-// asked for on their word.
+// IsHTTP reports whether a URL is http or https. Only these may come from others; file: and exec:
+// URLs may not.
 func IsHTTP(raw string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
-// Public returns a URL without user and password.
+// Public returns a URL without user name and password.
 func Public(raw string) string {
 	if strings.IndexByte(raw, '@') < 0 {
-		return raw // there is no user, and no need to look
+		return raw // without an @ there is no user
 	}
 	u, err := url.Parse(raw)
 	switch {
@@ -32,9 +32,9 @@ func Public(raw string) string {
 	return Display(u)
 }
 
-// Parse parses an http or https URL as it is asked for: surrounding
-// space and the fragment are removed, scheme and host lower-cased; userinfo
-// stays. The error is a [Error] that shows no password.
+// Parse parses an http or https URL for a request: it removes surrounding space and the fragment,
+// and lowers the case of scheme and host. User name and password stay. The error is an [Error]
+// without the password.
 func Parse(raw string) (*url.URL, error) {
 	raw = strings.TrimSpace(raw)
 	u, err := url.Parse(raw)
@@ -59,8 +59,8 @@ func Parse(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// EscapeQuery encodes what people write in a query and what no request line
-// may hold: spaces and characters beyond ASCII. All else stays as it is.
+// EscapeQuery escapes characters of a query that a request line cannot have: spaces and
+// characters beyond ASCII.
 func EscapeQuery(q string) string {
 	if strings.IndexFunc(q, func(r rune) bool { return r <= ' ' || r > '~' }) < 0 {
 		return q
@@ -76,8 +76,8 @@ func EscapeQuery(q string) string {
 	return b.String()
 }
 
-// SameOrigin reports whether what may be sent to a may be sent to b. Moving to
-// https on the same host is no loss.
+// SameOrigin reports whether secrets for a may be sent to b. The same host by https counts as the
+// same origin.
 func SameOrigin(a, b string) bool {
 	u, aerr := url.Parse(a)
 	v, berr := url.Parse(b)
@@ -92,8 +92,8 @@ func SameOriginURL(a, b *url.URL) bool {
 		a.Scheme == "http" && Port(a) == "80" && b.Scheme == "https" && Port(b) == "443"
 }
 
-// Brief cuts a URL, or another word that a stranger chose, for a message: of
-// one as long as a header may be, nobody would find what comes after it.
+// Brief shortens a URL, or another untrusted word, for a message. A URL may be as long as a
+// header, and would hide the rest of the message.
 func Brief(s string) string {
 	const most = 400
 	if len(s) <= most {
@@ -102,8 +102,7 @@ func Brief(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// Display returns u as it may be shown and logged: a password in it is nobody's
-// business, and the user name would be taken for one.
+// Display returns u for messages and logs, without user name and password.
 func Display(u *url.URL) string {
 	if u.User == nil {
 		return u.String()
@@ -113,7 +112,7 @@ func Display(u *url.URL) string {
 	return v.String()
 }
 
-// Redact removes what may be userinfo from a URL that could not be parsed.
+// Redact removes text that may be a user name and password from a URL that cannot be parsed.
 func Redact(s string) string {
 	if i := strings.Index(s, "//"); i >= 0 {
 		end := len(s)
@@ -127,7 +126,7 @@ func Redact(s string) string {
 	return s
 }
 
-// Port is the port of an http or https URL, its scheme's own where it has none.
+// Port returns the port of an http or https URL, by default that of its scheme.
 func Port(u *url.URL) string {
 	if p := u.Port(); p != "" {
 		return p
@@ -138,7 +137,7 @@ func Port(u *url.URL) string {
 	return "80"
 }
 
-// FilePath makes a path of what follows "file:" in a URL.
+// FilePath converts the part of a URL after "file:" to a path.
 func FilePath(rest string) (string, error) {
 	if after, ok := strings.CutPrefix(rest, "//"); ok {
 		host, path, ok := strings.Cut(after, "/")
@@ -157,7 +156,7 @@ func FilePath(rest string) (string, error) {
 	return path, nil
 }
 
-// Check is the error for a url that a user cannot subscribe to.
+// Check returns an error if a user cannot subscribe to a URL.
 func Check(v string) error {
 	switch scheme, rest, _ := strings.Cut(v, ":"); strings.ToLower(scheme) {
 	case "file":
@@ -175,7 +174,7 @@ func Check(v string) error {
 	return err
 }
 
-// Error is a URL that cannot be fetched as it stands.
+// Error is the error of a URL that cannot be fetched.
 type Error struct{ URL, Reason string }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", Brief(e.URL), e.Reason) }

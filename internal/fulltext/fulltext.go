@@ -25,7 +25,7 @@ const Program = "lektor-article"
 type Article struct {
 	Title   string `json:"title,omitempty"`
 	Content string `json:"content,omitempty"` // HTML with absolute URLs; "" if there is no article
-	Refresh string `json:"refresh,omitempty"` // target of a meta refresh without delay, or ""
+	Refresh string `json:"refresh,omitempty"` // target of a meta refresh within 10 seconds, or ""
 }
 
 // Limits of a run of [Program].

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// Whatever becomes of the program, it is an error about the page, or about the program
-// if there is none; and never more.
+// TestExtract: any failure of the program is an error about the page, or about a missing program.
 func TestExtract(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))

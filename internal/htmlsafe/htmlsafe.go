@@ -1,11 +1,10 @@
-// Package htmlsafe makes what a stranger wrote harmless and valid HTML, for pages and
-// letters: no script, no style, no tracker, nothing that runs, loads or breaks out.
+// Package htmlsafe converts untrusted content to harmless and valid HTML, for pages and mail. The
+// result has no scripts, styles or trackers, loads nothing, and cannot break out of the page.
 //
-// It has two walls. Bluemonday takes out what is not allowed. The rest is parsed
-// as a browser would, and written anew: only elements and attributes that are named
-// here, each where HTML allows it, every text escaped. So what comes out cannot be
-// read in two ways, and a validator finds nothing in it that our own page would not
-// have.
+// There are two barriers. bluemonday removes everything that is not allowed. The rest is parsed
+// as a browser would, and written again: only elements and attributes that are named here, only
+// where HTML allows them, with all text escaped. So every parser reads the result in the same
+// way, and it is valid HTML.
 package htmlsafe
 
 import (
@@ -25,25 +24,24 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// Options say how to write a content.
+// Options are the options of [Clean].
 type Options struct {
-	// Base is the URL that relative links are resolved against, or "": then they
-	// become text.
+	// Base is the base URL of relative links. If it is "", relative links become text.
 	Base string
 	// Heading is the level of the content's highest headings, 2 to 6; 0 means 2.
 	Heading int
-	// NoImages leaves a link in the place of each image.
+	// NoImages replaces each image by a link.
 	NoImages bool
 }
 
-// Clean returns content of a MIME type as HTML for the inside of an element that takes
-// flow content, such as article. Plain text keeps its lines; for a type
-// that is not text it returns nothing. The empty type means text/plain.
+// Clean returns content of a MIME type as HTML, for an element with flow content such as article.
+// Plain text keeps its lines. If the type is not text, the result is empty. The empty type means
+// text/plain.
 //
-// Images are lazy, send no referrer, and those of one pixel are left out. Embedded
-// players become links. It is safe for concurrent use. The time it takes is that of
-// the length of the content times that of the depth of its elements, of which the
-// parser takes 512; what is deeper is read as text.
+// Images are lazy and send no referrer. Tracking pixels are removed. Embedded players become
+// links. Clean is safe for concurrent use. Its time is proportional to the length of the content
+// times the depth of its elements. If elements are nested deeper than the parser's limit of 512,
+// the content becomes text.
 func Clean(content []byte, mimeType string, o Options) string {
 	switch htmltext.KindOf(mimeType, content) {
 	case htmltext.Binary:
@@ -54,7 +52,7 @@ func Clean(content []byte, mimeType string, o Options) string {
 	clean := policy().SanitizeBytes(content)
 	nodes, err := nethtml.ParseFragment(bytes.NewReader(clean), &nethtml.Node{Type: nethtml.ElementNode, DataAtom: atom.Body, Data: "body"})
 	if err != nil {
-		// It is nested deeper than anybody writes. Its text is read all the same.
+		// The parser failed because the content is nested too deep. Show its text.
 		return plain(htmltext.Text(content, mimeType))
 	}
 	w := &writer{o: o}
@@ -83,8 +81,8 @@ func plain(text string) string {
 	return b.String()
 }
 
-// policy is what bluemonday lets pass: more than is written, as some of it becomes
-// something else.
+// policy is the policy of bluemonday. It allows more elements than are written, since some are
+// converted to others.
 var policy = sync.OnceValue(func() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
 	p.AllowElements("abbr", "acronym", "address", "article", "aside", "audio", "b", "bdi", "bdo", "big", "blockquote", "br", "caption", "center",
@@ -104,16 +102,16 @@ var policy = sync.OnceValue(func() *bluemonday.Policy {
 	return p
 })
 
-// writer writes a tree anew.
+// writer writes a tree as clean HTML.
 type writer struct {
 	b    strings.Builder
 	o    Options
 	base *url.URL
-	top  int // the highest level of a heading
-	link int // how many links there are around
+	top  int // level of the highest heading
+	link int // number of enclosing links
 }
 
-// inline says what becomes of phrasing elements; "" stands for their children alone.
+// inline maps phrasing elements to the written ones. "" means that only the children are written.
 var inline = map[atom.Atom]string{
 	atom.Abbr: "abbr", atom.Acronym: "abbr", atom.B: "b", atom.Bdi: "bdi", atom.Bdo: "bdo", atom.Big: "", atom.Cite: "cite", atom.Code: "code",
 	atom.Del: "del", atom.Dfn: "dfn", atom.Em: "em", atom.I: "i", atom.Ins: "ins", atom.Kbd: "kbd", atom.Mark: "mark", atom.Q: "q", atom.S: "s",
@@ -121,8 +119,8 @@ var inline = map[atom.Atom]string{
 	atom.Time: "", atom.Tt: "code", atom.U: "u", atom.Var: "var", atom.Picture: "", atom.Ruby: "", atom.Rp: "",
 }
 
-// isInline reports whether an element may stand within a paragraph. A link may hold
-// blocks, as may others that are written wrongly.
+// isInline reports whether an element may be in a paragraph. A link that contains blocks may not,
+// nor may other elements that contain blocks by mistake.
 func isInline(n *nethtml.Node) bool {
 	switch n.DataAtom {
 	case atom.A, atom.Br, atom.Img, atom.Wbr, atom.Rt, atom.Iframe, atom.Audio, atom.Video, atom.Source:
@@ -132,7 +130,7 @@ func isInline(n *nethtml.Node) bool {
 	return ok
 }
 
-// hasBlocks reports whether there is a block within an element.
+// hasBlocks reports whether an element contains a block.
 func hasBlocks(n *nethtml.Node) bool {
 	for d := range n.Descendants() {
 		if d.Type == nethtml.ElementNode && !isInline(d) {
@@ -142,7 +140,7 @@ func hasBlocks(n *nethtml.Node) bool {
 	return false
 }
 
-// empty reports whether there is nothing to see in an element.
+// empty reports whether an element has nothing visible.
 func (w *writer) empty(n *nethtml.Node) bool {
 	for d := range n.Descendants() {
 		switch {
@@ -164,8 +162,8 @@ func (w *writer) empty(n *nethtml.Node) bool {
 
 func children(n *nethtml.Node) []*nethtml.Node { return slices.Collect(n.ChildNodes()) }
 
-// highest is the level of the highest heading, so that the outline of a page has no
-// holes above it.
+// highest returns the level of the highest heading. Headings are moved by it, so that no level is
+// skipped.
 func (w *writer) highest(nodes []*nethtml.Node) int {
 	top := 6
 	for _, n := range nodes {
@@ -184,7 +182,7 @@ func level(n *nethtml.Node) int {
 	return 7
 }
 
-// flow writes nodes where blocks may stand.
+// flow writes nodes where blocks are allowed.
 func (w *writer) flow(nodes []*nethtml.Node) {
 	for _, n := range nodes {
 		switch {
@@ -203,7 +201,7 @@ func (w *writer) flow(nodes []*nethtml.Node) {
 	}
 }
 
-// phrasing writes nodes where no block may stand.
+// phrasing writes nodes where no blocks are allowed.
 func (w *writer) phrasing(nodes []*nethtml.Node) {
 	for _, n := range nodes {
 		switch {
@@ -223,7 +221,7 @@ func (w *writer) phrasing(nodes []*nethtml.Node) {
 
 func (w *writer) text(s string) { w.b.WriteString(Text(s)) }
 
-// element writes an element with what inside writes.
+// element writes an element. inside writes its children.
 func (w *writer) element(name, attributes string, n *nethtml.Node, inside func([]*nethtml.Node)) {
 	w.b.WriteString("<" + name + direction(n) + attributes + ">")
 	inside(children(n))
@@ -258,14 +256,14 @@ func (w *writer) inline(n *nethtml.Node) {
 		case name == "" || name == "bdo" && direction(n) == "":
 			w.phrasing(children(n))
 		case w.empty(n):
-			w.phrasing(children(n)) // its blanks
+			w.phrasing(children(n)) // the blanks in it
 		default:
 			w.element(name, title, n, w.phrasing)
 		}
 	}
 }
 
-// anchor writes a link, or if it leads nowhere what it holds.
+// anchor writes a link, or only its content if the URL is invalid.
 func (w *writer) anchor(n *nethtml.Node, inside func([]*nethtml.Node)) {
 	href := w.url(attr(n, "href"), true)
 	if href == "" || w.link > 0 || w.empty(n) {
@@ -277,7 +275,7 @@ func (w *writer) anchor(n *nethtml.Node, inside func([]*nethtml.Node)) {
 	w.link--
 }
 
-// rel is what every link to elsewhere has.
+// rel is the attribute of all links.
 const rel = `rel="noopener noreferrer"`
 
 // URL returns an http or https URL as a browser parses it, without a password; "" if it is invalid.
@@ -291,7 +289,7 @@ func Link(href, text string) string {
 	return `<a href="` + html.EscapeString(href) + `" ` + rel + `>` + Text(text) + `</a>`
 }
 
-// player writes a link in the place of something that plays.
+// player writes a link instead of an embedded player.
 func (w *writer) player(n *nethtml.Node) {
 	src := w.url(attr(n, "src"), false)
 	for d := range n.Descendants() {
@@ -316,11 +314,11 @@ func (w *writer) player(n *nethtml.Node) {
 	}
 }
 
-// trackers are hosts whose images nobody sees.
+// trackers are hosts of tracking pixels.
 var trackers = []string{"pixel.wp.com", "stats.wordpress.com", "feeds.feedburner.com", "feedads.g.doubleclick.net", "www.google-analytics.com", "b.scorecardresearch.com"}
 
-// visible returns the URL of an image, "" if it has none, of which the alternative text is
-// shown. It reports false for an image that is there to count readers.
+// visible returns the URL of an image, "" if it has none; then its alternative text is shown. It
+// reports false for a tracking pixel.
 func (w *writer) visible(n *nethtml.Node) (src string, ok bool) {
 	src = w.url(attr(n, "src"), false)
 	u, err := url.Parse(src)
@@ -368,7 +366,7 @@ func (w *writer) image(n *nethtml.Node) {
 	w.b.WriteString(` loading="lazy" decoding="async" referrerpolicy="no-referrer">`)
 }
 
-// pixels reads a length; -1 stands for none.
+// pixels parses a length in pixels, -1 if it is invalid or missing.
 func pixels(s string) int {
 	n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(s), "px"))
 	if err != nil || n < 0 || n > 1<<15 {
@@ -377,7 +375,7 @@ func pixels(s string) int {
 	return n
 }
 
-// block writes an element that is no phrasing.
+// block writes an element that is not phrasing content.
 func (w *writer) block(n *nethtml.Node) {
 	if l := level(n); l <= 6 {
 		if !w.empty(n) {
@@ -409,16 +407,15 @@ func (w *writer) block(n *nethtml.Node) {
 	case atom.Details:
 		w.details(n)
 	default:
-		// Elements that mean a place in a page, of which this is only a piece, and
-		// those that stand where they may not.
+		// These elements have a meaning only for a whole page, or are in a wrong place.
 		if !w.empty(n) {
 			w.element("div", "", n, w.flow)
 		}
 	}
 }
 
-// focus returns the attribute by which an element that scrolls takes the focus, so that
-// keys can scroll it. In a link nothing else may.
+// focus returns the attribute that makes a scrolling element focusable, so that keys can scroll
+// it. It returns "" in a link, where nothing else may be focusable.
 func (w *writer) focus() string {
 	if w.link > 0 {
 		return ""
@@ -426,7 +423,7 @@ func (w *writer) focus() string {
 	return ` tabindex="0"`
 }
 
-// list writes a list; whatever stands in it is an item.
+// list writes a list. All children become items.
 func (w *writer) list(n *nethtml.Node) {
 	attributes := ""
 	if start, err := strconv.Atoi(attr(n, "start")); err == nil && n.DataAtom == atom.Ol {
@@ -450,20 +447,20 @@ func (w *writer) list(n *nethtml.Node) {
 	})
 }
 
-// definitions writes terms and what they mean, as paragraphs where that is not what
-// it is.
+// definitions writes a list of terms and definitions, or a div if it has other children or begins
+// or ends wrongly.
 func (w *writer) definitions(n *nethtml.Node) {
 	var parts []*nethtml.Node
-	sound := true
+	valid := true
 	for c := range n.ChildNodes() {
 		switch {
 		case c.Type == nethtml.ElementNode && (c.DataAtom == atom.Dt || c.DataAtom == atom.Dd):
 			parts = append(parts, c)
 		case c.Type == nethtml.ElementNode || c.Type == nethtml.TextNode && strings.TrimSpace(c.Data) != "":
-			sound = false
+			valid = false
 		}
 	}
-	if !sound || len(parts) == 0 || parts[0].DataAtom != atom.Dt || parts[len(parts)-1].DataAtom != atom.Dd {
+	if !valid || len(parts) == 0 || parts[0].DataAtom != atom.Dt || parts[len(parts)-1].DataAtom != atom.Dd {
 		w.element("div", "", n, w.flow)
 		return
 	}
@@ -502,13 +499,13 @@ func (w *writer) figure(n *nethtml.Node) {
 	w.b.WriteString("</figure>")
 }
 
-// details writes what can be opened, if it says by what.
+// details writes an element that can be opened if it has a summary, else a div.
 func (w *writer) details(n *nethtml.Node) {
 	list := children(n)
 	for i, c := range list {
 		if c.DataAtom == atom.Summary && c.Type == nethtml.ElementNode && !w.empty(c) && w.link == 0 {
 			w.b.WriteString("<details" + direction(n) + "><summary>")
-			w.link++ // a link would open what should be opened
+			w.link++ // a click on a link would not open the element
 			w.phrasing(children(c))
 			w.link--
 			w.b.WriteString("</summary>")
@@ -520,7 +517,7 @@ func (w *writer) details(n *nethtml.Node) {
 	w.element("div", "", n, w.flow)
 }
 
-// row is the cells of a row.
+// row is the cells of a table row.
 type row []*nethtml.Node
 
 // rowGroup is a thead, tbody or tfoot.
@@ -529,7 +526,7 @@ type rowGroup struct {
 	rows []row
 }
 
-// table writes a table of rows with cells in them.
+// table writes a table of the rows that have cells.
 func (w *writer) table(n *nethtml.Node) {
 	var caption *nethtml.Node
 	var groups []rowGroup
@@ -572,8 +569,8 @@ func (w *writer) table(n *nethtml.Node) {
 	w.b.WriteString("</table>")
 }
 
-// addRow adds a row to the last group if that has this name, else to a new one. One
-// without cells is left out.
+// addRow adds a row to the last group if the group has this name, else to a new group. A row
+// without cells is omitted.
 func addRow(groups []rowGroup, name string, tr *nethtml.Node) []rowGroup {
 	var cells row
 	for c := range tr.ChildNodes() {
@@ -592,7 +589,7 @@ func addRow(groups []rowGroup, name string, tr *nethtml.Node) []rowGroup {
 	return groups
 }
 
-// rows writes a group of rows. Without spans each cell has one place.
+// rows writes a group of rows. If spans is false, each cell takes one place.
 func (w *writer) rows(g rowGroup, spans bool) {
 	w.b.WriteString("<" + g.name + ">")
 	for _, cells := range g.rows {
@@ -611,7 +608,7 @@ func (w *writer) rows(g rowGroup, spans bool) {
 	w.b.WriteString("</" + g.name + ">")
 }
 
-// span is how many columns or rows a cell takes.
+// span returns the number of columns or rows that a cell takes.
 func span(cell *nethtml.Node, name string) int {
 	n, err := strconv.Atoi(attr(cell, name))
 	if err != nil || n < 1 || n > 100 {
@@ -620,14 +617,14 @@ func span(cell *nethtml.Node, name string) int {
 	return n
 }
 
-// even reports whether the rows of a group fill a rectangle as wide as the first row
-// of all. If they do not, it is unclear which cell spans which, and none is made to.
+// even reports whether the rows of a group fill a rectangle as wide as the first row of the
+// table. If not, the spans are ambiguous, and are not written.
 func even(rows, first []row) bool {
 	width := 0
 	for _, c := range first[0] {
 		width += span(c, "colspan")
 	}
-	down := map[int]int{} // column → how many rows below are taken
+	down := map[int]int{} // column → number of rows below that a cell above takes
 	for i, cells := range rows {
 		column := 0
 		skip := func() {
@@ -658,7 +655,7 @@ func even(rows, first []row) bool {
 	return true
 }
 
-// attr is the value of an attribute, "" without.
+// attr returns the value of an attribute, or "".
 func attr(n *nethtml.Node, name string) string {
 	for _, a := range n.Attr {
 		if a.Key == name {
@@ -668,7 +665,7 @@ func attr(n *nethtml.Node, name string) string {
 	return ""
 }
 
-// direction is the attribute of that name, with a blank before it.
+// direction returns the attribute dir, with a space before it, or "".
 func direction(n *nethtml.Node) string {
 	switch d := strings.ToLower(attr(n, "dir")); d {
 	case "ltr", "rtl":
@@ -687,7 +684,7 @@ func (w *writer) url(s string, mail bool) string {
 		u = w.base.ResolveReference(u)
 	}
 	if _, err := strconv.ParseUint(u.Port(), 10, 16); err != nil && u.Port() != "" {
-		return "" // it leads nowhere
+		return "" // the port is invalid
 	}
 	switch {
 	case mail && u.Scheme == "mailto" && u.Opaque != "":
@@ -697,7 +694,7 @@ func (w *writer) url(s string, mail bool) string {
 		return ""
 	}
 	full := termsafe.Line(u.String())
-	// In a host brackets stand around an address.
+	// Brackets in the host surround an IPv6 address, so only the rest is escaped.
 	host := 0
 	if at := strings.Index(full, "://"); at >= 0 && u.Host != "" {
 		if host = at + len("://"); strings.ContainsAny(full[host:], "/?#") {
@@ -709,8 +706,8 @@ func (w *writer) url(s string, mail bool) string {
 	return full[:host] + escapes().Replace(full[host:])
 }
 
-// percents makes a percent sign that begins no escape one that a URL can have. Browsers
-// take it as it is, and so the link leads where its writer wanted it to lead.
+// percents escapes percent signs that do not begin an escape. Browsers accept them, so the link
+// leads to the same page.
 func percents(s string) string {
 	var b strings.Builder
 	for {
@@ -730,7 +727,7 @@ func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-// escapes are the characters that no URL may have as they are behind its host.
+// escapes escapes characters that a URL cannot have after its host.
 var escapes = sync.OnceValue(func() *strings.Replacer {
 	var pairs []string
 	for _, c := range " \"<>[\\]^`{|}" {

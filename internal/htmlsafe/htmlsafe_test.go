@@ -99,8 +99,8 @@ func TestDeep(t *testing.T) {
 	}
 }
 
-// FuzzClean holds what comes out against a parser: only what is named here is in it,
-// each element closed, and cleaning it once more changes nothing that is seen.
+// FuzzClean checks the result with a parser: it has only the elements and attributes named here,
+// all elements are closed, and cleaning it again changes nothing visible.
 func FuzzClean(f *testing.F) {
 	for _, s := range []string{
 		`<p>a<b>c</p>d`, `<a href=//x.example>y<table><td><a href=z>`, "<svg><style><!--</style><img src=x onerror=y>-->",
@@ -159,7 +159,7 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
-// Links that are an entry's own are as good as those in its text.
+// TestURL: the links of an entry are treated like the links in its text.
 func TestURL(t *testing.T) {
 	for in, want := range map[string]string{
 		"http://e.example/100%?a[]=b%":     "http://e.example/100%25?a%5B%5D=b%25",

@@ -12,7 +12,7 @@ import (
 // footnotes are the URLs of a document.
 type footnotes struct {
 	none     bool     // no URL gets a footnote
-	base     *url.URL // that relative links are resolved against, or nil
+	base     *url.URL // base for relative links, or nil
 	urls     []string // URLs of the footnotes
 	number   map[string]int
 	unlisted int
@@ -21,7 +21,7 @@ type footnotes struct {
 
 func newFootnotes(o Options) footnotes {
 	f := footnotes{none: o.Bare}
-	// A long base would multiply what a document of many short links takes.
+	// With a long base, many short links would multiply the size of a document.
 	if len(o.Base) < 1000 {
 		if u, err := url.Parse(o.Base); err == nil && u.Host != "" {
 			f.base = u
@@ -30,7 +30,7 @@ func newFootnotes(o Options) footnotes {
 	return f
 }
 
-// target returns the URL of a link, or "" for one that leads nowhere outside.
+// target returns the URL of a link, or "" if it leads to no other page.
 func (f *footnotes) target(href string) string {
 	href = strings.Map(func(c rune) rune {
 		if c == '\n' || c == '\r' || c == '\t' {
@@ -51,7 +51,7 @@ func (f *footnotes) target(href string) string {
 	return termsafe.Line(href)
 }
 
-// note returns the mark of the footnote for a URL, "" if there is to be none.
+// note returns the mark of the footnote for a URL, or "" if the URL gets no footnote.
 func (f *footnotes) note(target string) string {
 	if target == "" || f.none {
 		return ""

@@ -1,14 +1,12 @@
-// Package htmltext makes the content of an entry readable on a terminal: HTML
-// as wrapped text with the links as footnotes, plain text as it is, and of what
-// is no text a line that says what it is.
+// Package htmltext converts the content of an entry to text for a terminal. HTML becomes wrapped
+// text with the links as footnotes. Plain text stays as it is. For other content, the result is a
+// line with its type and size.
 //
-// It works on the tokens of golang.org/x/net/html, not on a tree: the time it
-// takes is linear and its memory small whatever the markup, elements may be
-// nested as deep as a stranger likes, and text is shown where it stands even if
-// the tags around it make no sense. Libraries that turn HTML into Markdown or
-// text were no help here: they build the tree, escape what looks like markup,
-// and leave the wrapping, which has to know quotes and lists from text that
-// merely looks like them, to the caller.
+// The package works on the tokens of golang.org/x/net/html, not on a tree. So time is linear and
+// memory small for any markup, elements may be nested to any depth, and text is shown where it
+// stands even if the tags around it are wrong. Libraries that convert HTML to Markdown or text do
+// not fit: they build the tree, escape text that looks like markup, and leave wrapping to the
+// caller, who can no longer distinguish quotes and lists from text that looks like them.
 package htmltext
 
 import (
@@ -20,20 +18,19 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// maxContent is how much of a content is made readable. It is far more than
-// anybody reads; what is cut off is announced.
+// maxContent is the number of bytes of a content that are converted, far more than anybody reads.
+// A line reports how many bytes were cut off.
 const maxContent = 32 << 20
 
-// Options say how to lay a content out.
+// Options are the options of [Render] and [Lay].
 type Options struct {
-	// Width is the number of columns to wrap to; 0 does not wrap. A word that
-	// is longer, such as a URL, is left whole, for the terminal's own line
-	// breaks do not get in the way when it is copied.
+	// Width is the number of columns to wrap to; 0 does not wrap. A longer word, such as a URL,
+	// is not broken, so that it can be copied.
 	Width int
-	// Base is the URL that relative links are resolved against, or "".
+	// Base is the base URL of relative links, or "".
 	Base string
-	// Bare leaves out what is not the author's text: footnotes and their
-	// numbers, underlines and rules.
+	// Bare leaves out everything that is not the author's text: footnotes and their numbers,
+	// underlines and rules.
 	Bare bool
 }
 
@@ -43,15 +40,15 @@ func Render(content []byte, mimeType string, o Options) string {
 	return Lay(content, mimeType, o).Text
 }
 
-// Document is a content that was made readable.
+// Document is the result of [Lay].
 type Document struct {
 	Text string // the result of [Render]
-	// Links are the URLs of the footnotes in the order of their numbers, from 1, cleaned
-	// as the text is; Pictures those of images, in theirs, each once.
+	// Links are the URLs of the footnotes in the order of their numbers, from 1. Pictures are the
+	// URLs of the images, in their order, each once. All are cleaned like the text.
 	Links, Pictures []string
 }
 
-// Lay is [Render] for who follows links, too.
+// Lay is [Render] for callers that need links and pictures, too.
 func Lay(content []byte, mimeType string, o Options) Document {
 	var d Document
 	cut := 0
@@ -85,13 +82,13 @@ func Text(content []byte, mimeType string) string {
 	return Render(content, mimeType, Options{Bare: true})
 }
 
-// excerptBytes is how much of a content is looked at for one line of it.
+// excerptBytes is the number of bytes of a content that Excerpt reads.
 const excerptBytes = 8 << 10
 
 // Excerpt returns the beginning of content as one line of at most width columns.
 func Excerpt(content []byte, mimeType string, width int) string {
 	if len(content) > excerptBytes {
-		// Not in the middle of a character, which would look binary.
+		// Do not cut a character, since the text would look binary.
 		end := excerptBytes
 		for end > excerptBytes-utf8.UTFMax && !utf8.RuneStart(content[end]) {
 			end--
@@ -102,22 +99,22 @@ func Excerpt(content []byte, mimeType string, width int) string {
 	return termsafe.Truncate(strings.Join(strings.Fields(line), " "), width)
 }
 
-// Kind says how a content is to be read.
+// Kind is the kind of a content.
 type Kind uint8
 
-// The kinds: text as it stands, markup, and what is no text.
+// The kinds: plain text, markup, and content that is not text.
 const (
 	Plain Kind = iota
 	HTML
 	Binary
 )
 
-// KindOf decides how to show a content. A text type with bytes in it that no
-// text has is binary; an unknown type whose bytes are all text is text.
+// KindOf returns the kind of a content. A text type with control characters is binary. An unknown
+// type without them is text.
 func KindOf(mimeType string, content []byte) Kind {
 	switch t := media(mimeType); {
 	case t == "text/html", t == "application/xhtml+xml",
-		// The names Atom has for them; fetchers written in a hurry keep them.
+		// These are the names in Atom; some fetchers do not convert them.
 		t == "html", t == "xhtml":
 		return HTML
 	case t == "", t == "text", strings.HasPrefix(t, "text/"):
@@ -138,8 +135,8 @@ func media(mimeType string) string {
 	return strings.ToLower(strings.TrimSpace(t))
 }
 
-// hasControls reports whether bytes stand in content that no text has. An
-// escape character is left to termsafe: coloured text is text.
+// hasControls reports whether content has control characters that no text has. Escape is not one
+// of them, since coloured text is text; termsafe removes it.
 func hasControls(content []byte) bool {
 	for _, c := range content {
 		if c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f' && c != '\v' && c != '\b' && c != 0x1b {
@@ -149,7 +146,7 @@ func hasControls(content []byte) bool {
 	return false
 }
 
-// describe says in a line what a content is that cannot be shown.
+// describe returns a line with the type and the size of a content that is not shown.
 func describe(content []byte, mimeType string, more int) string {
 	what := "data of no known type"
 	if t := media(mimeType); t != "" {
@@ -173,8 +170,8 @@ func size(n int) string {
 	return fmt.Sprintf("%d MB", (n+500_000)/1_000_000)
 }
 
-// plainText wraps the lines that are too long, each at its own indentation, and
-// leaves the others as they are.
+// plainText wraps lines that are too long, each at its own indentation, and leaves the others
+// unchanged.
 func plainText(content []byte, o Options) string {
 	text := strings.ReplaceAll(string(content), "\r\n", "\n")
 	text = strings.NewReplacer("\r", "\n", "\f", "\n").Replace(text)
@@ -207,12 +204,12 @@ func plainText(content []byte, o Options) string {
 	return b.String()
 }
 
-// columns is the width of a line in which tabs go on to the next eighth column.
+// columns returns the width of a line with tab stops every eight columns.
 func columns(line string) int {
 	return termsafe.Width(expandTabs(line))
 }
 
-// expandTabs replaces tabs by the spaces that a terminal shows for them.
+// expandTabs replaces tabs by spaces, with tab stops every eight columns.
 func expandTabs(line string) string {
 	if !strings.Contains(line, "\t") {
 		return line

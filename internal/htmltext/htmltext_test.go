@@ -138,7 +138,7 @@ func TestExcerpt(t *testing.T) {
 	}
 }
 
-// Markup that is made to take long or much is text in linear time.
+// TestBombs: hostile markup is converted in linear time and size.
 func TestBombs(t *testing.T) {
 	const n = 100_000
 	for name, in := range map[string]string{
@@ -187,7 +187,7 @@ func manyLinks(n int) string {
 	return b.String()
 }
 
-// letters writes the letters and digits of a document that a browser would show.
+// letters writes the letters and digits that a browser would show of a document.
 func letters(n *html.Node, b *strings.Builder) {
 	switch {
 	case n.Type == html.TextNode:
@@ -204,8 +204,8 @@ func letters(n *html.Node, b *strings.Builder) {
 	}
 }
 
-// Against real documents: no line is too wide that could be broken, and no
-// letter is lost against an independent reading.
+// TestRealDocuments: no breakable line of a real document is too wide, and no letter is missing,
+// compared with another parser.
 func TestRealDocuments(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.html")
 	if len(files) == 0 {
@@ -229,7 +229,8 @@ func TestRealDocuments(t *testing.T) {
 			}
 			return -1
 		}, out)
-		// Ours has the texts of images too: look for one in the other in order.
+		// Our text also has the alternative texts of images, so look for the other text in it, in
+		// order.
 		at := 0
 		rest := []rune(got)
 		for _, r := range want.String() {
@@ -290,8 +291,7 @@ func BenchmarkRender(b *testing.B) {
 	}
 }
 
-// processor is the time that processors have spent on this process: others may be
-// at work on the machine.
+// processor returns the processor time of this process, which does not depend on other processes.
 func processor(t *testing.T) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

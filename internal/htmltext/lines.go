@@ -6,24 +6,24 @@ import (
 	"unicode/utf8"
 )
 
-// frame is an open element that its lines' beginnings show.
+// frame is an open element that puts a prefix before its lines.
 type frame struct {
 	tag    string // blockquote, ul, ol, li, dl, dd, pre
-	first  string // prefix of its first line, until that is written
+	first  string // prefix of its first line; "" after that is written
 	prefix string // prefix of its lines
 	count  int    // number of the next item of a list
-	step   int    // to the one after it
+	step   int    // increment of count after each item
 	style  string // style of the numbers: a, A, i, I, else digits
 }
 
-// lines are the lines that were written, and what begins the next one.
+// lines are the lines written so far, and the prefixes of the next one.
 type lines struct {
 	o       Options
 	out     strings.Builder
 	frames  []frame
-	pre     int    // how many pre elements are open
-	preHead bool   // at the beginning of one
-	gap     int    // newlines owed before the next line
+	pre     int    // number of open pre elements
+	preHead bool   // at the beginning of a pre element
+	gap     int    // newlines to write before the next line
 	wrote   bool   // something was written
 	last    string // prefix of a blank line after the last line
 }
@@ -35,8 +35,8 @@ func (l *lines) push(f frame) {
 	}
 }
 
-// pop closes the innermost open frame of a tag, and what is open in it, but
-// none outside of the innermost barrier.
+// pop closes the innermost open frame of a tag, with the frames inside it, unless it is outside
+// of the innermost barrier.
 func (l *lines) pop(tag string, barriers ...string) {
 	for i, f := range slices.Backward(l.frames) {
 		t := f.tag
@@ -59,8 +59,8 @@ func (l *lines) within(tag string) bool {
 	return slices.ContainsFunc(l.frames, func(f frame) bool { return f.tag == tag })
 }
 
-// prefix returns what begins the next line. Frames that would leave less than
-// half of the width for text show nothing.
+// prefix returns the prefix of the next line. Frames that would leave less than half of the width
+// for text have no prefix. take marks first prefixes as written.
 func (l *lines) prefix(take bool) string {
 	var b strings.Builder
 	width := 0
@@ -83,7 +83,7 @@ func (l *lines) prefix(take bool) string {
 	return b.String()
 }
 
-// room is the number of columns left for text.
+// room returns the number of columns left for text.
 func (l *lines) room() int {
 	if l.o.Width <= 0 {
 		return 72
@@ -91,8 +91,8 @@ func (l *lines) room() int {
 	return max(l.o.Width-utf8.RuneCountInString(l.prefix(false)), 1)
 }
 
-// blank returns what begins a blank line between the last line and the next: the
-// marks of the quotes that both are in.
+// blank returns the prefix of a blank line between the last line and the next: the marks of the
+// quotes that contain both.
 func (l *lines) blank() string {
 	next := l.quotes()
 	n := 0
@@ -124,7 +124,7 @@ func (l *lines) quotes() string {
 	return b.String()
 }
 
-// line writes one line, after the newlines that are owed.
+// line writes one line, after the pending newlines.
 func (l *lines) line(s string) {
 	if l.wrote {
 		if l.gap > 1 {

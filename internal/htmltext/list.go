@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// maxReversed is how many lists that count down are looked through for the number
-// that they begin with, and maxReversedBytes how far.
+// Limits for lists that count down, whose items are counted to find the first number: the number
+// of lists, and the bytes of each.
 const (
 	maxReversed      = 20
 	maxReversedBytes = 64 << 10
@@ -29,7 +29,7 @@ func (r *renderer) listFrame(t startTag) frame {
 	return f
 }
 
-// listNumber reads the number of an item, another where it is none.
+// listNumber parses the number of an item. It returns other if s is not a number.
 func listNumber(s string, other int) int {
 	if n, err := strconv.Atoi(s); err == nil && abs(n) < 1e6 {
 		return n
@@ -37,7 +37,7 @@ func listNumber(s string, other int) int {
 	return other
 }
 
-// countItems counts the items of the list that the markup is the inside of.
+// countItems returns the number of items of a list, from the markup after its start tag.
 func countItems(markup []byte) int {
 	z := html.NewTokenizer(bytes.NewReader(markup))
 	depth, items := 0, 0
@@ -60,8 +60,8 @@ func countItems(markup []byte) int {
 	}
 }
 
-// ordinal writes the number of an item in the style of its list: a, A, i, I, or
-// digits where that has no such number.
+// ordinal returns the number of an item in the style of its list: a, A, i or I. Numbers without
+// such a form are digits.
 func ordinal(n int, style string) string {
 	s := ""
 	switch strings.ToLower(style) {

@@ -17,43 +17,41 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// Bounds against markup that is made to do harm. Beyond them text still comes
-// out, less well laid out.
+// Limits against hostile markup. Beyond them text is still shown, with a simpler layout.
 const (
 	maxFrames    = 64    // quotes, lists and items within each other
 	maxFootnotes = 10000 // links that are listed
 	maxPictures  = 1000
 )
 
-// renderer lays out one document. Text collects in para, which a block's end
-// writes out.
+// renderer lays out one document. Text is collected in para, and written at the end of a block.
 type renderer struct {
 	lines
 	footnotes
 
-	para     []byte // the paragraph being collected: \n breaks the line
-	heading  int    // its level, when it is one
-	cells    int    // table cells begun in this row
-	table    *table // that may be aligned, or nil
-	reversed int    // lists that were counted
+	para     []byte // the paragraph so far; \n breaks the line
+	heading  int    // level if the paragraph is a heading, else 0
+	cells    int    // number of table cells begun in this row
+	table    *table // the open table whose columns may be aligned, or nil
+	reversed int    // number of lists whose items were counted
 
 	link    link
-	media   string // video or audio element that has no source yet
+	media   string // open video or audio element without a source so far
 	sup     bool   // a superscript has just begun
-	deleted int    // how many elements for what was deleted are open
-	struck  bool   // the mark of it is open in para
-	ruby    string // rt or rp when one of these is open
+	deleted int    // number of open elements for deleted text
+	struck  bool   // the opening mark of deleted text is in para
+	ruby    string // rt or rp if such an element is open
 }
 
-// link is the a element that is open.
+// link is the open a element.
 type link struct {
 	target string // "" for none
-	from   int    // its beginning in the paragraph
+	from   int    // where its text begins in the paragraph
 	text   strings.Builder
 }
 
-// blocks are the elements that stand on lines of their own, and how many
-// newlines they want around them: 2 leave a blank line.
+// blocks are the elements on lines of their own, with the number of newlines around them: 2 leave
+// a blank line.
 var blocks = map[string]int{
 	"address": 1, "article": 1, "aside": 1, "body": 1, "caption": 1, "center": 1,
 	"details": 2, "dir": 2, "div": 1, "fieldset": 1, "figcaption": 1, "figure": 2, "footer": 1,
@@ -63,7 +61,7 @@ var blocks = map[string]int{
 	"textarea": 1, "tfoot": 1, "thead": 1, "title": 2, "tr": 1,
 }
 
-// html renders a document or a piece of one.
+// html renders markup.
 func (r *renderer) html(content []byte, depth int) {
 	z := html.NewTokenizer(bytes.NewReader(content))
 	z.AllowCDATA(true) // text that a publisher escaped twice
@@ -79,8 +77,8 @@ func (r *renderer) html(content []byte, depth int) {
 			case "":
 				r.text(termsafe.Clean(string(z.Text())))
 			case "noscript", "noembed", "noframes":
-				// We run no scripts: this is for us. It is markup that the
-				// tokenizer gives as text.
+				// The tokenizer returns the markup in noscript as text. It is rendered, since
+				// scripts are not run.
 				r.html(z.Raw(), depth+1)
 			}
 		case html.StartTagToken:
@@ -93,7 +91,7 @@ func (r *renderer) html(content []byte, depth int) {
 				if depth == 0 {
 					skip = tag
 				} else {
-					z.NextIsNotRawText() // one within another adds no depth
+					z.NextIsNotRawText() // a raw text element in another adds no depth
 				}
 			}
 			r.start(startTag{tag, attributes(z, hasAttr), rest})
@@ -105,8 +103,7 @@ func (r *renderer) html(content []byte, depth int) {
 			r.start(startTag{tag, attrs, rest})
 			switch tag {
 			case "p", "div", "li", "br", "td", "th", "tr":
-				// In HTML the slash means nothing; <p/> is often written to
-				// begin a paragraph.
+				// In HTML the slash has no meaning; <p/> often begins a paragraph.
 			default:
 				r.end(tag)
 			}
@@ -144,10 +141,10 @@ func attributes(z *html.Tokenizer, more bool) map[string]string {
 type startTag struct {
 	name  string
 	attrs map[string]string
-	rest  []byte // the markup behind it
+	rest  []byte // the markup after the tag
 }
 
-// start does what a start tag means.
+// start handles a start tag.
 func (r *renderer) start(t startTag) {
 	if r.table != nil && r.tableTag(t.name, false) {
 		return
@@ -171,8 +168,8 @@ func (r *renderer) start(t startTag) {
 	}
 }
 
-// startFrame begins an element whose lines are set off from others, and reports whether
-// it is one.
+// startFrame begins an element with a prefix or a blank line, and reports whether the tag is such
+// an element.
 func (r *renderer) startFrame(t startTag) bool {
 	switch t.name {
 	case "hr":
@@ -216,7 +213,7 @@ func (r *renderer) startFrame(t startTag) bool {
 	return true
 }
 
-// startInline begins an element within a line, and reports whether it is one.
+// startInline begins an element within a line, and reports whether the tag is such an element.
 func (r *renderer) startInline(t startTag) bool {
 	switch t.name {
 	case "br":
@@ -249,7 +246,7 @@ func (r *renderer) startInline(t startTag) bool {
 	return true
 }
 
-// startMedia names what a browser would show in the place of an element.
+// startMedia writes a placeholder for an embedded element.
 func (r *renderer) startMedia(t startTag) {
 	switch src := t.attrs["src"]; t.name {
 	case "img":
@@ -275,7 +272,7 @@ func (r *renderer) startMedia(t startTag) {
 	}
 }
 
-// end does what an end tag means.
+// end handles an end tag.
 func (r *renderer) end(tag string) {
 	if r.table != nil && r.tableTag(tag, true) {
 		return
@@ -330,7 +327,7 @@ func (r *renderer) end(tag string) {
 	}
 }
 
-// endRuby closes an annotation; one without text leaves nothing.
+// endRuby closes an annotation. If it has no text, nothing is written.
 func (r *renderer) endRuby() {
 	if r.ruby == "rt" {
 		if text, empty := bytes.CutSuffix(r.para, []byte("(")); empty {
@@ -342,7 +339,7 @@ func (r *renderer) endRuby() {
 	r.ruby = ""
 }
 
-// endStruck closes the mark of what was deleted.
+// endStruck writes the closing mark of deleted text.
 func (r *renderer) endStruck() {
 	if r.struck {
 		text := bytes.TrimRight(r.para, " \n")
@@ -377,7 +374,7 @@ func abs(n int) int { return max(n, -n) }
 
 // text adds text of the document.
 func (r *renderer) text(s string) {
-	if s == "" || r.ruby == "rp" { // parentheses for those who know no ruby
+	if s == "" || r.ruby == "rp" { // rp has parentheses for browsers without ruby
 		return
 	}
 	if body := strings.TrimLeft(s, " \t\r\n\f"); r.deleted > 0 && !r.struck && !r.o.Bare && body != "" {
@@ -390,7 +387,7 @@ func (r *renderer) text(s string) {
 	}
 	if r.pre > 0 {
 		if r.preHead {
-			// The newline right after <pre> does not count.
+			// HTML ignores the newline right after <pre>.
 			s = strings.TrimPrefix(s, "\n")
 			r.preHead = false
 		}
@@ -401,7 +398,7 @@ func (r *renderer) text(s string) {
 		return
 	}
 	if r.sup {
-		// 10² is not 102; but 10th and ™ need no help.
+		// 10² must not look like 102. 10th and ™ need no mark.
 		if c, _ := utf8.DecodeRuneInString(strings.TrimSpace(s)); unicode.IsDigit(c) || c == '-' || c == '−' {
 			r.para = append(r.para, '^')
 		}
@@ -413,7 +410,7 @@ func (r *renderer) text(s string) {
 	}
 }
 
-// inline adds text of ours to the paragraph.
+// inline adds generated text to the paragraph.
 func (r *renderer) inline(s string) {
 	if r.pre > 0 {
 		r.para = append(r.para, s...)
@@ -422,8 +419,8 @@ func (r *renderer) inline(s string) {
 	r.collapse(s)
 }
 
-// collapse appends s with one space for any white space, and none at the
-// beginning of a line. No-break spaces are characters.
+// collapse appends s with white space collapsed to one space, and none at the beginning of a
+// line. No-break spaces stay.
 func (r *renderer) collapse(s string) {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
@@ -437,11 +434,11 @@ func (r *renderer) collapse(s string) {
 	}
 }
 
-// newline is a <br>.
+// newline handles <br>.
 func (r *renderer) newline() {
 	if r.pre == 0 {
 		r.para = bytes.TrimRight(r.para, " ")
-		// A document of nothing but <br> is not longer than it looks.
+		// Many <br> in a row count as two.
 		if n := len(r.para); n >= 2 && r.para[n-1] == '\n' && r.para[n-2] == '\n' {
 			return
 		}
@@ -449,13 +446,13 @@ func (r *renderer) newline() {
 	r.para = append(r.para, '\n')
 }
 
-// block ends the paragraph, and owes gap newlines before the next one.
+// block ends the paragraph, and sets the number of newlines before the next one.
 func (r *renderer) block(gap int) {
 	r.spill()
 	r.flush()
 	r.heading = 0
 	if n := len(r.frames); n > 0 && r.frames[n-1].tag == "li" && r.frames[n-1].first != "" {
-		return // the first paragraph of an item stands beside its mark
+		return // the first paragraph of an item is beside its mark
 	}
 	r.gap = max(r.gap, gap)
 }
@@ -465,7 +462,7 @@ func (r *renderer) flush() {
 	r.endStruck()
 	r.endRuby()
 	if r.link.target != "" {
-		// A link around blocks gets its number where its text ends.
+		// A link that contains blocks gets its number at the end of its text.
 		r.endNote()
 	}
 	text := string(r.para)
@@ -512,8 +509,8 @@ func (r *renderer) endLink() {
 	r.link.target = ""
 }
 
-// endNote writes the footnote of the open link behind its text, if it has any
-// that has none yet and does not itself say where the link leads.
+// endNote writes the number of the footnote of the open link after its text. It writes none if
+// the link has no text since the last number, or if the text is the URL itself.
 func (r *renderer) endNote() {
 	shown := strings.TrimSpace(r.link.text.String())
 	r.link.text.Reset()
@@ -545,10 +542,10 @@ func samePlace(text, target string) bool {
 	return text != "" && plain(text) == plain(target)
 }
 
-// image shows an image by what its author says of it, else by its file's name.
+// image writes the alternative text of an image, else its file name.
 func (r *renderer) image(attrs map[string]string) {
 	if tiny(attrs["width"]) || tiny(attrs["height"]) {
-		return // counts readers, shows nothing
+		return // a tracking pixel
 	}
 	src := attrs["src"]
 	if src == "" || strings.HasPrefix(src, "data:") {
@@ -559,8 +556,8 @@ func (r *renderer) image(attrs map[string]string) {
 		r.pictures = append(r.pictures, target)
 	}
 	alt, title := termsafe.Squeeze(attrs["alt"]), termsafe.Squeeze(attrs["title"])
-	if _, said := attrs["alt"]; said && alt == "" && attrs["title"] == "" && (r.link.target == "" || strings.TrimSpace(r.link.text.String()) != "") {
-		return // adds nothing, says its author; but a link needs something to show
+	if _, hasAlt := attrs["alt"]; hasAlt && alt == "" && attrs["title"] == "" && (r.link.target == "" || strings.TrimSpace(r.link.text.String()) != "") {
+		return // an empty alternative text means decoration, but a link needs text
 	}
 	switch {
 	case title == "" || title == alt:
@@ -592,14 +589,14 @@ func fileOf(target string) string {
 	return ""
 }
 
-// isWeb reports whether a picture can be fetched from a URL.
+// isWeb reports whether a URL is http or https, so that a picture can be fetched from it.
 func isWeb(url string) bool {
 	return strings.HasPrefix(url, "https://") || strings.HasPrefix(url, "http://")
 }
 
 func tiny(size string) bool { return size == "0" || size == "1" || size == "0px" || size == "1px" }
 
-// embed shows something that a browser would show in the page.
+// embed writes a placeholder for embedded content.
 func (r *renderer) embed(what, src string) {
 	if r.o.Bare {
 		return
@@ -609,7 +606,7 @@ func (r *renderer) embed(what, src string) {
 	}
 }
 
-// endMedia closes a video or audio element, and names one without a source.
+// endMedia closes a video or audio element. If it had no source, endMedia writes a placeholder.
 func (r *renderer) endMedia() {
 	if r.media != "" && !r.o.Bare {
 		r.inline(" [" + r.media + "] ")

@@ -7,17 +7,16 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// table is an open table of which nothing is written yet, for its columns are
-// aligned when all of it is known. One with blocks in its cells lays out a page:
-// what was collected of it is spilled, and the rest comes as it stands.
+// table is an open table. It is written at its end, when the widths of its columns are known. If
+// a cell contains blocks, the table is used for layout: its rows so far are spilled, and the rest
+// is written as text.
 type table struct {
 	rows [][]string // rows that have ended
 	row  []string   // cells of the open row that have ended
-	cell bool       // one is open; its text is the paragraph
+	cell bool       // a cell is open; its text is the paragraph
 }
 
-// tableTag does what a tag means within a table, and reports whether the tag is
-// one of tables.
+// tableTag handles a tag within a table, and reports whether the tag belongs to tables.
 func (r *renderer) tableTag(tag string, end bool) bool {
 	t := r.table
 	switch tag {
@@ -62,8 +61,7 @@ func (r *renderer) endRow() {
 	r.table.row = nil
 }
 
-// endTable writes the table, its columns aligned where it has several rows and
-// fits the width.
+// endTable writes the table. Columns are aligned if it has several rows and fits the width.
 func (r *renderer) endTable() {
 	r.endRow()
 	rows := r.table.rows
@@ -75,7 +73,7 @@ func (r *renderer) endTable() {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			if len(row) > 1 { // one by itself is a heading over all columns
+			if len(row) > 1 { // a single cell is a heading over all columns
 				widths[i] = max(widths[i], termsafe.Width(cell))
 			}
 			simple = simple && !strings.Contains(cell, "\n")
@@ -98,10 +96,10 @@ func (r *renderer) endTable() {
 	r.block(2)
 }
 
-// between stands between the cells of a row.
+// between separates the cells of a row.
 const between = " | "
 
-// writeRows writes rows as they come.
+// writeRows writes rows without alignment.
 func (r *renderer) writeRows(rows [][]string) {
 	for _, row := range rows {
 		r.para = r.para[:0]

@@ -10,9 +10,9 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// wrap breaks a text into lines of at most width columns, at its spaces and
-// where the line breaking algorithm of Unicode (UAX #14) allows it. A longer
-// word has a line of its own. Width 0 or less does not break.
+// wrap breaks text into lines of at most width columns, at spaces and where the line breaking
+// algorithm of Unicode (UAX #14) allows it. A longer word has a line of its own. With width 0 or
+// less, lines are not broken.
 func wrap(text string, width int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if width <= 0 {

@@ -58,15 +58,15 @@ func (e *StatusError) Error() string {
 	case e.RetryAfter > 0:
 		return s + " and asks for a pause of " + humanize.ShortDuration(e.RetryAfter)
 	case e.Status == statusNotFound:
-		return s + "; if it stays so, look for the new address on the feed's page"
+		return s + "; if this continues, look for the new address on the feed's page"
 	case e.Status == StatusGone:
-		return s + "; the feed has ended, and is asked for once a month from now on"
+		return s + "; the feed has ended, and is fetched once a month from now on"
 	case e.Status == statusUnauthorized, e.Status == statusForbidden:
-		return s + "; if it wants a password or token, put the header for it into the feed's etc/fetch/headers"
+		return s + "; if the server needs a password or token, put the header for it into the feed's etc/fetch/headers"
 	case e.Status == statusTooManyRequests:
-		return s + "; it is asked less often from now on"
+		return s + "; requests are less frequent from now on"
 	case e.Status >= 500:
-		return s + "; it is tried again later"
+		return s + "; the request is repeated later"
 	}
 	return s
 }
@@ -94,7 +94,7 @@ func (e *LimitError) Error() string {
 type TypeError struct{ URL, Type string }
 
 func (e *TypeError) Error() string {
-	return fmt.Sprintf("%s: it is no page, but %s", feedurl.Brief(e.URL), feedurl.Brief(e.Type))
+	return fmt.Sprintf("%s: it is not a page, but %s", feedurl.Brief(e.URL), feedurl.Brief(e.Type))
 }
 
 // Kind is the kind of a network error.
@@ -116,7 +116,7 @@ type NetError struct {
 	// Offline is set if this machine probably has no network: then nothing was requested, and the
 	// server is not to blame.
 	Offline bool
-	// Expired is true when a certificate is past its end, or before its beginning.
+	// Expired is true if the certificate has expired or is not valid yet.
 	Expired bool
 	Err     error
 }
@@ -149,8 +149,8 @@ func (e *NetError) Timeout() bool { return e.Kind == KindTimeout }
 
 // RedirectError is a redirect that was not followed.
 type RedirectError struct {
-	URL    string // that sent the redirect
-	Target string // as sent, or resolved where that was possible
+	URL    string // URL of the response
+	Target string // absolute if possible, else as sent
 	Reason string
 }
 
@@ -165,7 +165,7 @@ const FlagAllow = "allow"
 // named it, or, if Never is set, because no document can be at such an address.
 type PrivateError struct {
 	URL    string
-	Addr   netip.Addr // zero when only the name was known (behind a proxy)
+	Addr   netip.Addr // zero if only the name is known, because of a proxy
 	Origin string     // the document that named URL, or another text for who did; "" for a redirect
 	Never  bool
 }
@@ -181,15 +181,15 @@ func (e *PrivateError) Error() string {
 	}
 	switch {
 	case e.Never:
-		return fmt.Sprintf("%s: it is at %s, where there are secrets of this machine or nothing, and was not asked; if that is right, give %s", feedurl.Brief(e.URL), e.Addr, allow)
+		return fmt.Sprintf("%s: no request was made, since the address %s has no public documents, but may have secrets of this machine; if that is wrong, use %s", feedurl.Brief(e.URL), e.Addr, allow)
 	case e.Origin != "":
 		by := feedurl.Brief(e.Origin)
 		if feedurl.IsHTTP(e.Origin) {
 			by = "the public document " + by
 		}
-		return fmt.Sprintf("%s: it is at %s, named by %s, and was not asked; if that is right, name it yourself, or give %s", feedurl.Brief(e.URL), what, by, allow)
+		return fmt.Sprintf("%s: it is at %s, named by %s, so no request was made; if that is right, name it yourself, or use %s", feedurl.Brief(e.URL), what, by, allow)
 	}
-	return fmt.Sprintf("%s: a public server redirects to %s, which was not asked; if that is right, subscribe to the new address itself, or give %s", feedurl.Brief(e.URL), what, allow)
+	return fmt.Sprintf("%s: a public server redirects to %s, and no request was made there; if that is right, subscribe to the new address itself, or use %s", feedurl.Brief(e.URL), what, allow)
 }
 
 // DecodeError is a body with an unknown Content-Encoding, or one that does not match it.
@@ -208,14 +208,13 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 // this client with 429 or 503, and the wait that it asked for is not over.
 type HostDelayError struct {
 	URL, Host string
-	Status    int       // status of the answer that asked for the pause
-	Until     time.Time // when it may be asked again
-	// Left is the rest of the wait.
-	Left time.Duration
+	Status    int           // status of the response that asked for the pause
+	Until     time.Time     // end of the pause
+	Left      time.Duration // rest of the pause
 }
 
 func (e *HostDelayError) Error() string {
-	return fmt.Sprintf("%s: not asked: %s answered %d to another request and asks for a pause of %s", feedurl.Brief(e.URL), e.Host, e.Status, humanize.ShortDuration(e.Left))
+	return fmt.Sprintf("%s: no request was made: %s answered %d to another request and asks for a pause of %s", feedurl.Brief(e.URL), e.Host, e.Status, humanize.ShortDuration(e.Left))
 }
 
 // CommandError is a command (an exec: source or a filter) that failed.

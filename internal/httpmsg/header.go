@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// MaxRetryAfter is the longest Retry-After that is believed.
+// MaxRetryAfter is the maximum Retry-After; longer ones are cut.
 const MaxRetryAfter = 30 * 24 * time.Hour
 
-// maxValue is the size of the longest validator that is kept, in bytes.
+// maxValue is the maximum size of a validator, in bytes.
 const maxValue = 8 << 10
 
-// Sendable reports whether v can be the value of a header field: any bytes but
-// control characters other than tab.
+// Sendable reports whether v can be the value of a header field: it has no control characters
+// except tab.
 func Sendable(v string) bool {
 	for i := range len(v) {
 		if c := v[i]; c < ' ' && c != '\t' || c == 0x7f {
@@ -55,8 +55,8 @@ func Seconds(s string) (time.Duration, bool) {
 	return time.Duration(n) * time.Second, true
 }
 
-// ParseTime parses a date as HTTP has it: in the form of today, or in one of the two that
-// servers once sent (RFC 9110, section 5.6.7).
+// ParseTime parses an HTTP date: the current form, or one of two obsolete ones (RFC 9110, section
+// 5.6.7).
 func ParseTime(text string) (t time.Time, err error) {
 	for _, layout := range []string{"Mon, 02 Jan 2006 15:04:05 GMT", time.RFC850, time.ANSIC} {
 		if t, err = time.Parse(layout, text); err == nil {
@@ -66,8 +66,8 @@ func ParseTime(text string) (t time.Time, err error) {
 	return t, err
 }
 
-// serverNow returns the Date of a response, to compare dates in its header with, as the server's
-// clock may be wrong.
+// serverNow returns the Date of a response. Dates in its header are compared with it, since the
+// server's clock may be wrong.
 func serverNow(h textproto.MIMEHeader, now time.Time) time.Time {
 	if t, err := ParseTime(h.Get("Date")); err == nil {
 		return t
@@ -134,7 +134,7 @@ func Age(h textproto.MIMEHeader) time.Duration {
 // the protocol needs.
 func CheckName(name string) error {
 	if name == "" || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") != "" {
-		return fmt.Errorf("%q is no name of a header", name)
+		return fmt.Errorf("%q is not a name of a header", name)
 	}
 	switch textproto.CanonicalMIMEHeaderKey(name) {
 	case "Accept-Encoding", "Connection", "Content-Length", "Expect", "Host", "If-Match", "If-Modified-Since",

@@ -43,7 +43,7 @@ func TestRetryAfter(t *testing.T) {
 		{header("Retry-After", noon.Add(time.Hour).Format(time.ANSIC)), time.Hour},
 		{header("Retry-After", at(-time.Hour)), 0},
 		{header("Retry-After", at(1000*24*time.Hour)), MaxRetryAfter},
-		// The server's clock is a day ahead.
+		// The clock of the server is a day ahead.
 		{header("Retry-After", at(25*time.Hour), "Date", at(24*time.Hour)), time.Hour},
 		{header("Retry-After", at(time.Hour), "Date", "garbage"), time.Hour},
 	} {
@@ -134,8 +134,8 @@ func TestFuzzSeeds(t *testing.T) {
 	}
 }
 
-// Whatever a server's header says, waiting times stay within their bounds, and
-// the schedule is in the future and not too far.
+// FuzzHeaders: for any header of a server, waiting times are within their limits, and the
+// schedule is in the future, but not too far.
 func FuzzHeaders(f *testing.F) {
 	f.Fuzz(func(t *testing.T, retry, cache, expires, date, age string) {
 		h := textproto.MIMEHeader{"Retry-After": {retry}, "Cache-Control": {cache}, "Expires": {expires}, "Date": {date}, "Age": {age}}
@@ -151,7 +151,7 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
-// Whatever stands in a headers file, what comes of it can be sent.
+// FuzzHeaderLines: the fields from any headers file can be sent.
 func FuzzHeaderLines(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		h, err := ParseHeaders(text)
@@ -176,8 +176,8 @@ func FuzzHeaderLines(f *testing.F) {
 	})
 }
 
-// FuzzValidators: what a server sends as ETag and Last-Modified is kept byte for
-// byte, or not at all, and can be sent.
+// FuzzValidators: ETag and Last-Modified of a server are kept byte for byte or not at all, and
+// can be sent.
 func FuzzValidators(f *testing.F) {
 	f.Add(`"plain"`, "Sun, 01 Mar 2026 12:00:00 GMT")
 	f.Add("W/\"a\\\"b,c\xe9\"", " spaces ")

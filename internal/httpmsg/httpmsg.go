@@ -54,7 +54,7 @@ type Response struct {
 	NotModified bool
 	Header      textproto.MIMEHeader // never nil
 	// ETag and LastModified are the validators for the next request, opaque bytes; empty if the
-	// server sent none that can be sent back. A date in the present second alone is no validator.
+	// server sent none that can be sent back. If the only validator is a date of the current second, it does not count.
 	ETag, LastModified string
 	// Body is the document after decompression.
 	Body []byte

@@ -149,7 +149,7 @@ func sockets(o Options, report Reporter) ([]net.Listener, error) {
 	case len(passed) == 0:
 		l, err := net.Listen("tcp", o.Address)
 		if err != nil {
-			return nil, cmdline.Hint(err, "--listen takes another address or port")
+			return nil, cmdline.Hint(err, "choose another address or port with --listen")
 		}
 		return []net.Listener{l}, nil
 	case o.Given:
@@ -198,7 +198,7 @@ func Certificate(certFile, keyFile string) (*tls.Config, error) {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			_ = load() // the renewal is not complete; keep the old one
+			_ = load() // fails while a renewal is incomplete; then the old certificate stays
 			return current, nil
 		},
 	}, nil
@@ -218,7 +218,7 @@ func NewServer(h http.Handler, report Reporter) *http.Server {
 		Protocols:         new(http.Protocols),
 	}
 	s.Protocols.SetHTTP1(true)
-	// So a connection that is open for long is a slow one.
+	// With one request each, a connection that stays open is a slow one.
 	s.SetKeepAlivesEnabled(false)
 	return s
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Limit closes connections of the peer with many, not of one with few.
+// Limit closes a connection of the peer with the most connections.
 func TestLimitSparesOtherPeers(t *testing.T) {
 	inner, err := net.Listen("tcp", "0.0.0.0:0")
 	if err != nil {
@@ -62,7 +62,7 @@ func TestPeerBehindProxies(t *testing.T) {
 		{"192.0.2.7:5", "6.6.6.6", "192.0.2.7"},
 		{"10.0.0.1:5", "garbage", "10.0.0.1"},
 		{"10.0.0.1:5", "", "10.0.0.1"},
-		{"@", "6.6.6.6", "6.6.6.6"}, // a Unix socket: only a proxy on this machine has it
+		{"@", "6.6.6.6", "6.6.6.6"}, // "@" is a Unix socket, which only a proxy on this machine uses
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.RemoteAddr = tc.remote
@@ -80,8 +80,8 @@ type silent struct{}
 func (silent) Warn(string, ...any) {}
 func (silent) Info(string, ...any) {}
 
-// A server ends with its work, closes the socket, and returns the error of the part that
-// failed.
+// Serve ends when its work ends or a socket fails. It then closes the socket, and returns the
+// error of the failed part.
 func TestDoor(t *testing.T) {
 	d, err := Open(Options{Address: "127.0.0.1:0", MaxConns: 4}, silent{})
 	if err != nil {
@@ -111,9 +111,9 @@ func TestDoor(t *testing.T) {
 	}
 	defer l.Close()
 	if _, err := Open(Options{Address: l.Addr().String()}, silent{}); err == nil {
-		t.Error("a socket that another has")
+		t.Error("Open succeeds at an address that is in use")
 	}
-	// One that is closed under it.
+	// The socket is closed while Serve runs.
 	d, err = Open(Options{Address: "127.0.0.1:0", MaxConns: 4}, silent{})
 	if err != nil {
 		t.Fatal(err)
@@ -124,6 +124,6 @@ func TestDoor(t *testing.T) {
 		return nil
 	})
 	if err == nil {
-		t.Error("no error of a socket that failed")
+		t.Error("Serve returns no error after its socket failed")
 	}
 }

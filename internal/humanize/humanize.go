@@ -1,5 +1,4 @@
-// Package humanize reads and writes numbers with units as people do: times between
-// fetches, bytes, and so many of something.
+// Package humanize parses and formats numbers with units: intervals, times, bytes, and counts.
 package humanize
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
-// Group writes a number with its thousands apart, "12,345".
+// Group formats a number with commas between thousands, "12,345".
 func Group(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -21,8 +20,7 @@ func Group(n int64) string {
 	return s
 }
 
-// Count writes how many there are of something that is named in the singular,
-// such as "1 entry" or "2,000 feeds".
+// Count formats a number of things, named in the singular, such as "1 entry" or "2,000 feeds".
 func Count(n int, what string) string {
 	if n != 1 {
 		if y, ok := strings.CutSuffix(what, "y"); ok {
@@ -33,7 +31,7 @@ func Count(n int, what string) string {
 	return Group(int64(n)) + " " + what
 }
 
-// Bytes writes a number of bytes, in decimal units.
+// Bytes formats a number of bytes, in decimal units.
 func Bytes(n int64) string {
 	switch {
 	case n < 10_000:
@@ -46,11 +44,10 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%s GB", Group(n/1e9))
 }
 
-// ParseInterval reads a time between fetches: a number of seconds, or numbers
-// with units (w, d, h, m, s), as in "1d12h" or "90m". It is at least a second
-// and at most ten years.
+// ParseInterval parses a time between fetches: a number of seconds, or numbers with units (w, d,
+// h, m, s), as in "1d12h" or "90m". The minimum is a second, the maximum ten years.
 func ParseInterval(v string) (time.Duration, error) {
-	bad := fmt.Errorf("%q is no interval such as 30m, 2h or 1d", termsafe.Brief(v))
+	bad := fmt.Errorf("%q is not an interval such as 30m, 2h or 1d", termsafe.Brief(v))
 	rest := strings.TrimSpace(v)
 	const most = 10 * 365 * 24 * time.Hour
 	total := time.Duration(0)
@@ -95,7 +92,7 @@ func ParseInterval(v string) (time.Duration, error) {
 	return total, nil
 }
 
-// ShortDuration returns d without the zero parts that String appends ("1h0m0s").
+// ShortDuration formats d without the zero parts of String ("1h0m0s").
 func ShortDuration(d time.Duration) string {
 	s := d.Round(time.Second).String()
 	if strings.HasSuffix(s, "m0s") {
@@ -107,9 +104,8 @@ func ShortDuration(d time.Duration) string {
 	return s
 }
 
-// ParseTime reads a moment: RFC 3339 with or without seconds, the date of a
-// mail, or seconds since 1970 with or without @ in front. loc is the time zone
-// where none is given.
+// ParseTime parses a time: RFC 3339 with or without seconds, the date of a mail, or seconds since
+// 1970 with or without @ in front. loc is the time zone of a time without one.
 func ParseTime(v string, loc *time.Location) (time.Time, error) {
 	secs, marked := strings.CutPrefix(v, "@")
 	if n, err := strconv.ParseInt(secs, 10, 64); err == nil && (marked || len(v) > 4) { // four digits may be a year
@@ -123,11 +119,11 @@ func ParseTime(v string, loc *time.Location) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no time; write it as 2026-01-31T12:00:00Z, or as @ and seconds since 1970", v)
+	return time.Time{}, fmt.Errorf("%q is not a time; write it as 2026-01-31T12:00:00Z, or as @ and seconds since 1970", v)
 }
 
-// ParseSize reads a number of bytes, at least 1: "4096", or with K, M or G behind it
-// for as many times 2¹⁰, 2²⁰ or 2³⁰.
+// ParseSize parses a number of bytes, at least 1. The suffixes K, M and G multiply it by 2¹⁰, 2²⁰
+// and 2³⁰.
 func ParseSize(v string) (int64, error) {
 	digits, shift := strings.TrimSpace(v), 0
 	if last := len(digits) - 1; last >= 0 {
@@ -137,7 +133,7 @@ func ParseSize(v string) (int64, error) {
 	}
 	n, err := strconv.ParseUint(digits, 10, 63)
 	if err != nil || n < 1 || n > math.MaxInt64>>shift {
-		return 0, fmt.Errorf("%q is no number of bytes such as 4096, 64K, 256M or 1G", v)
+		return 0, fmt.Errorf("%q is not a number of bytes such as 4096, 64K, 256M or 1G", v)
 	}
 	return int64(n) << shift, nil
 }

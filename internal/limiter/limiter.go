@@ -14,8 +14,8 @@ type Options struct {
 	Each int // holders at once that have the same name
 
 	// After is how long a holder counts as one of All and Each. A holder that takes longer
-	// is counted in a slow lane instead, if that has room, and so delays no quick one; 0
-	// means that there is no slow lane.
+	// is counted in a slow lane instead, if that has room, and so does not delay quick
+	// holders. 0 means that there is no slow lane.
 	After             time.Duration
 	SlowAll, SlowEach int // bounds of the slow lane
 
@@ -50,7 +50,7 @@ type name struct {
 // waiter holds the function to call when a place is free.
 type waiter struct{ begin func(*Place) }
 
-// New returns a limiter without holders.
+// New returns a new limiter.
 func New(o Options) *Limiter {
 	if o.AfterFunc == nil {
 		o.AfterFunc = func(d time.Duration, f func()) func() {
@@ -157,7 +157,7 @@ type state int
 
 const (
 	quick    state = iota
-	late           // slow, but in the quick lane, as the slow lane is full
+	late           // slow, but in the quick lane, because the slow lane is full
 	slow           // in the slow lane
 	unnamed        // counted in all, but no longer for its name
 	released       //

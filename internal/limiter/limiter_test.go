@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// timers are timers that fire when the test says so.
+// timers replaces the timers of a limiter; they fire when a test calls fire.
 type timers struct {
 	mu sync.Mutex
 	f  []func()
@@ -21,7 +21,7 @@ func (t *timers) after(_ time.Duration, f func()) func() {
 	return func() {}
 }
 
-// fire lets the time of all holders pass.
+// fire fires all timers.
 func (t *timers) fire() {
 	t.mu.Lock()
 	all := t.f
@@ -63,15 +63,15 @@ func TestBounds(t *testing.T) {
 	l := New(Options{All: 3, Each: 2})
 	a, b := try(t, l, "a"), try(t, l, "a")
 	if !full(t, l, "a") || full(t, l, "b") {
-		t.Error("a name has two places, and leaves one")
+		t.Error("want two places for a name, and one for another")
 	}
 	c := try(t, l, "b")
 	if !full(t, l, "c") {
-		t.Error("there are three places")
+		t.Error("more than three places are free")
 	}
 	for _, p := range []*Place{a, b, c} {
 		if p.Slow() {
-			t.Error("slow without a slow lane")
+			t.Error("Slow reports true without a slow lane")
 		}
 		p.Release()
 	}
@@ -80,8 +80,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A slow holder leaves its place of the name and its place of all, as long as the slow
-// lane has room.
+// A slow holder moves to the slow lane, if that has room, and so frees its place.
 func TestSlowHoldersLeaveTheQuickLane(t *testing.T) {
 	var clock timers
 	l := New(Options{All: 2, Each: 2, After: time.Second, SlowAll: 4, SlowEach: 3, AfterFunc: clock.after})
@@ -97,25 +96,25 @@ func TestSlowHoldersLeaveTheQuickLane(t *testing.T) {
 		held = append(held, try(t, l, "a"))
 	}
 	clock.fire()
-	// The slow lane has room for one of them.
+	// The slow lane has room for one more holder.
 	held = append(held, try(t, l, "a"))
 	if !full(t, l, "a") || !held[0].Slow() || !held[3].Slow() || held[4].Slow() {
-		t.Error("the slow lane of a name has three places")
+		t.Error("want three slow holders of the name, and two late ones")
 	}
 	for _, p := range held {
 		p.Release()
 	}
 	if l.Names() != 0 || l.all != (lane{}) {
-		t.Errorf("%d names, %d and %d places are not given back", l.Names(), l.all.quick, l.all.slow)
+		t.Errorf("%d names, %d and %d places are not released", l.Names(), l.all.quick, l.all.slow)
 	}
 	clock.fire() // timers of released places
 	if l.all != (lane{}) {
-		t.Error("a timer that fires late takes a place")
+		t.Error("a timer that fires after the release takes a place")
 	}
 }
 
-// Forty slow holders of one name do not delay a quick one: when their time is over it
-// has a place, though none of them has ended.
+// Forty slow holders of one name do not delay a quick one: after Options.After it gets a
+// place, although no slow holder has ended.
 func TestQuickHoldersPassSlowOnes(t *testing.T) {
 	var clock timers
 	l := New(Options{All: 256, Each: 8, After: time.Second, SlowAll: 2048, SlowEach: 64, AfterFunc: clock.after})
@@ -128,7 +127,7 @@ func TestQuickHoldersPassSlowOnes(t *testing.T) {
 	try(t, l, "a")
 }
 
-// TestUnlimited: without a bound on all, only those of one name wait for each other.
+// TestUnlimited checks that without a bound on all, only callers of one name wait for each other.
 func TestUnlimited(t *testing.T) {
 	l := New(Options{All: Unlimited, Each: 1})
 	var places []*Place
@@ -142,7 +141,7 @@ func TestUnlimited(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := l.Acquire(ctx, "7"); err == nil {
-		t.Error("a name has more than its places")
+		t.Error("a name gets more than its places")
 	}
 	for _, p := range places {
 		p.Release()
@@ -152,8 +151,8 @@ func TestUnlimited(t *testing.T) {
 	}
 }
 
-// Queued callers begin when their turn comes: those of one name in the order of the calls, and
-// names in turn, however many one of them has queued before.
+// Queued callers of one name begin in the order of their calls. Names take turns, even if one of
+// them has queued many callers before.
 func TestQueue(t *testing.T) {
 	l := New(Options{All: 2, Each: 1})
 	var order []string
@@ -169,7 +168,7 @@ func TestQueue(t *testing.T) {
 	}
 	held[0].ReleaseName()
 	if len(order) != 2 || full(t, l, "a") == false {
-		t.Fatalf("%s have places: a holder that has released its name is one of all", order)
+		t.Fatalf("%s have places; a holder that has released its name must still count as one of all", order)
 	}
 	for i := 0; i < len(held); i++ {
 		held[i].Release()
@@ -180,34 +179,34 @@ func TestQueue(t *testing.T) {
 		t.Errorf("the order is %s, want [a1 b1 c1 a2 b2 a3]", got)
 	}
 	if l.Names() != 0 || l.all != (lane{}) {
-		t.Errorf("%d names and %v places are not given back", l.Names(), l.all)
+		t.Errorf("%d names and %v places are not released", l.Names(), l.all)
 	}
 }
 
-// A holder that has released its name lets another of the name in, while all have room.
+// After a holder has released its name, another caller of the name gets a place, if All permits.
 func TestReleaseName(t *testing.T) {
 	l := New(Options{All: 3, Each: 1})
 	a := try(t, l, "a")
 	a.ReleaseName()
 	b := try(t, l, "a")
 	if !full(t, l, "a") {
-		t.Error("a name has one place, and two are held")
+		t.Error("a name with one place gets two")
 	}
 	b.ReleaseName()
 	c := try(t, l, "a")
 	c.ReleaseName()
 	if !full(t, l, "z") {
-		t.Error("there are three places, and four are held")
+		t.Error("four of three places are held")
 	}
 	for _, p := range []*Place{a, b, c, nil} {
 		p.Release()
 	}
 	if l.Names() != 0 || l.all != (lane{}) {
-		t.Errorf("%d names and %v places are not given back", l.Names(), l.all)
+		t.Errorf("%d names and %v places are not released", l.Names(), l.all)
 	}
 }
 
-// Callers whose context ends leave the queue, and those behind them have their turn.
+// Callers whose context ends leave the queue, and later callers get their turn.
 func TestAcquireEnds(t *testing.T) {
 	l := New(Options{All: 1, Each: 1})
 	first := try(t, l, "a")
@@ -228,6 +227,6 @@ func TestAcquireEnds(t *testing.T) {
 	first.Release()
 	try(t, l, "b").Release()
 	if l.Names() != 0 || l.all != (lane{}) {
-		t.Errorf("%d names and %v places are not given back", l.Names(), l.all)
+		t.Errorf("%d names and %v places are not released", l.Names(), l.all)
 	}
 }

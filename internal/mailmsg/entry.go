@@ -23,12 +23,12 @@ import (
 type Entry struct {
 	Ref   lektordir.Ref
 	Feed  *lektordir.Feed
-	Entry *lektordir.Entry // as [entries.Own] returns it: URLs have no passwords, and links are some
-	Title string           // shown as its title, if it has none itself, as public
-	Date  time.Time        // its zone is that of the message
+	Entry *lektordir.Entry // as [entrystore.Own] returns it: URLs have no passwords, and links can be followed
+	Title string           // the title to show if the entry has none, for example the beginning of its content
+	Date  time.Time        // with the time zone of the message
 	// Version distinguishes the messages of versions of an entry. It is empty for the first version.
 	Version string
-	// Images keeps images in the message; most mail programs load them only when asked to. If it is
+	// Images keeps images in the message; most mail programs ask before they load them. If it is
 	// not set, each image becomes a link.
 	Images bool
 }
@@ -90,7 +90,7 @@ func (e *Entry) Message() *Message {
 		Fields: []Field{
 			{"List-Id", Phrase(feed) + " <" + token(e.Ref.Feed) + "." + domain + ">"},
 			{"Archived-At", bracketed(htmlsafe.URL(e.Entry.URL()))},
-			{"X-RSS-Feed", Token(htmlsafe.URL(e.Feed.ID))}, // no command, and no file
+			{"X-RSS-Feed", Token(htmlsafe.URL(e.Feed.ID))}, // web URLs only, not commands or files
 			{"Keywords", e.keywords()},
 			{"Content-Language", e.language()},
 			{"Auto-Submitted", "auto-generated"},

@@ -19,14 +19,14 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// read is a message as the standard library understands it.
+// read is a message as the standard library parses it.
 type read struct {
 	header     mail.Header
 	text, html string
 }
 
-// parse reads a message, and fails where mail does not allow it: on lines that are too
-// long or begin with "From ", on what is no ASCII, on parts that are not these two.
+// parse parses a message. It fails if mail does not allow the message: lines that are too long or
+// begin with "From ", bytes beyond ASCII, or parts other than text and HTML.
 func parse(t testing.TB, data []byte) read {
 	t.Helper()
 	for n, line := range bytes.Split(data, []byte("\n")) {
@@ -86,7 +86,7 @@ func parse(t testing.TB, data []byte) read {
 	return read{m.Header, text, html}
 }
 
-// decoded returns a field as a mail program shows it.
+// decoded returns a field as a mail program would show it.
 func decoded(t testing.TB, value string) string {
 	t.Helper()
 	s, err := new(mime.WordDecoder).DecodeHeader(value)
@@ -120,10 +120,10 @@ func made(t testing.TB, e *Entry) read {
 	return parse(t, data)
 }
 
-// The fields of a header, and that there are no others.
+// fields are the only fields of a header.
 var fields = []string{"From", "Subject", "Date", "Message-Id", "In-Reply-To", "References", "List-Id", "Archived-At", "X-Rss-Feed", "Keywords", "Content-Language", "Auto-Submitted", "Mime-Version", "Content-Type"}
 
-// check is what holds of every message, whatever is in the entry.
+// check checks the properties of all messages, for any entry.
 func check(t testing.TB, e *Entry) {
 	t.Helper()
 	m := made(t, e)
@@ -142,7 +142,7 @@ func check(t testing.TB, e *Entry) {
 	subject := decoded(t, m.header.Get("Subject"))
 	for _, s := range []string{subject, from[0].Name} {
 		if s == "" || len(s) > maxWords || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x202e }) {
-			t.Fatalf("a field is %q", s)
+			t.Fatalf("a field is not clean: %q", s)
 		}
 	}
 	if list := decoded(t, m.header.Get("Keywords")); list != "" {
@@ -164,8 +164,8 @@ func check(t testing.TB, e *Entry) {
 	}
 }
 
-// harmless makes sure that nothing in a letter runs, loads or breaks out, and that it
-// may be printed.
+// harmless checks that a message runs nothing, loads nothing, does not break out of its document,
+// and can be printed.
 func harmless(t testing.TB, text, html string) {
 	t.Helper()
 	if strings.Count(html, "</body>") != 1 || !strings.HasSuffix(html, "</body>\n</html>\n") {
@@ -173,7 +173,7 @@ func harmless(t testing.TB, text, html string) {
 	}
 	for _, s := range []string{text, html} {
 		if !utf8.ValidString(s) || strings.ContainsAny(s, "\x00\x1b\x7f") {
-			t.Fatalf("a body has controls in it")
+			t.Fatalf("a body has control characters")
 		}
 	}
 	for _, bad := range []string{"<script", "<style", "<svg", "<iframe", "<object", "<form", "<base", "<link", "<embed", "<video", "<audio", "javascript:alert", " onerror=", " onload=", `href="data:`, "refresh"} {
@@ -183,7 +183,7 @@ func harmless(t testing.TB, text, html string) {
 	}
 }
 
-// inTags returns the text between < and >, which in what we write is tags alone.
+// inTags returns the text between < and >. In our output it has only tags.
 func inTags(html string) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(html, "<") {
@@ -193,7 +193,7 @@ func inTags(html string) string {
 	return b.String()
 }
 
-// hostile are texts that want to be a field, a part, a message, or to run.
+// hostile are texts that try to become a field, a part or a message, or to run.
 var hostile = []string{
 	"", " ", "\x00", "a\r\nBcc: victim@example.com", "a\nX-Evil: 1\n\nbody", "a\r\n\r\n--=_lektor\r\nContent-Type: text/html\r\n\r\n<script>alert(1)</script>",
 	"=?utf-8?Q?=0D=0ABcc:_victim@example.com?=", "=?utf-8?B?DQpCY2M6IGE=?= \u202eevil", `"quoted" <evil@example.com>, b@c.example`, `back\slash "`, "(comment", "a;b:c,d@e",
@@ -205,7 +205,8 @@ var hostile = []string{
 	"http://user:secret@feed.example/", "\t\t", "%0d%0aBcc: x", "<>", "a > b < c", strings.Repeat(`"`, 2000), strings.Repeat(`\`, 2000),
 }
 
-// Whatever stands wherever, the message is one, and has our fields alone.
+// TestHostile: with any text in any field of an entry, the result is one message with our fields
+// only.
 func TestHostile(t *testing.T) {
 	for _, h := range hostile {
 		e := sample()
@@ -215,7 +216,7 @@ func TestHostile(t *testing.T) {
 		e.Entry.Content, e.Entry.Type = []byte(h), "text/html"
 		check(t, e)
 		if len(h) > 100_000 {
-			continue // the rest is of how fields are written, not of how long they are
+			continue // the other checks are about fields of usual length
 		}
 		e.Entry.Type = ""
 		check(t, e)
@@ -236,7 +237,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// Very long values stay bounded where they must, and whole where they can.
+// TestHuge: very long values are cut only where there is a limit.
 func TestHuge(t *testing.T) {
 	e := sample()
 	e.Entry.Title = strings.Repeat("x", 1<<20)
@@ -262,7 +263,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// Text comes back as it was.
+// TestComesBack: text is decoded unchanged.
 func TestComesBack(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	alphabet := []string{"a", "b ", "From ", "\n", "\n", ">", ".", "=", "é", "語", " \n", "\t", "\n.\n", "\nFrom ", "x", strings.Repeat("y", 40), "😀", "?=", "=?"}
@@ -343,7 +344,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// Images are loaded only from where the user asked for them.
+// TestImages: images are loaded only if the user asked for them.
 func TestImages(t *testing.T) {
 	e := sample()
 	e.Entry.Content, e.Entry.Type = []byte(`<p><img src="pic.jpg" alt="A pic"></p>`), "text/html"

@@ -24,7 +24,7 @@ import (
 // Message is a message with a text and an HTML part, multipart/alternative (RFC 2046, 5.1.4).
 type Message struct {
 	From    mail.Address
-	To      []*mail.Address // nobody, for what is not sent
+	To      []*mail.Address // empty for a message that is not sent
 	Subject string
 	Date    time.Time
 	ID      string // without the angle brackets
@@ -121,8 +121,7 @@ func part(w *message.Writer, kind, text string) error {
 	return p.Close()
 }
 
-// encoding is the one that makes a text shorter, and if it may be read as it is that
-// one.
+// encoding returns base64 if text would be unreadable as quoted-printable, else quoted-printable.
 func encoding(text string) string {
 	if mostlyOdd(text) {
 		return "base64"
@@ -130,8 +129,8 @@ func encoding(text string) string {
 	return "quoted-printable"
 }
 
-// mostlyOdd reports whether so many characters of a text are not ASCII that quoted-printable would be
-// unreadable.
+// mostlyOdd reports whether more than a quarter of a text is not ASCII, so that it would be
+// unreadable as quoted-printable.
 func mostlyOdd(text string) bool {
 	odd := 0
 	for i := range len(text) {
@@ -142,9 +141,9 @@ func mostlyOdd(text string) bool {
 	return odd > len(text)/4
 }
 
-// protect encodes in lines of quoted-printable what some programs on the way take for
-// something else: "From " at the beginning, also after what mailboxes put before it,
-// and a dot that is all there is. Nothing else in a message has such lines.
+// protect encodes lines of quoted-printable that some programs on the way would misread: "From "
+// at the beginning, also after ">" of a mailbox, and a line that is only a dot. Other text of a
+// message never has such lines.
 func protect(b []byte) []byte {
 	var out []byte
 	done := 0
@@ -211,8 +210,8 @@ func Phrase(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
-// maxEncoded is how much of an encoded word stands between "=?utf-8?Q?" and "?=": so
-// that the line is no longer than 76 with the name of the field before it (RFC 2047, 2).
+// maxEncoded is the maximum number of bytes of an encoded word between "=?utf-8?Q?" and "?=".
+// With it, a line has at most 76 characters, including the name of the field (RFC 2047, 2).
 const maxEncoded = 52
 
 // encoded encodes text as encoded words without splitting a character. Characters that are allowed in a
@@ -259,8 +258,8 @@ func encoded(s string) string {
 	return strings.Join(words, " ")
 }
 
-// maxToken leaves room for a name on the longest line that mail allows, 998 characters
-// (RFC 5322, 2.1.1).
+// maxToken leaves room for the name of the field on the longest line of mail, 998 characters (RFC
+// 5322, 2.1.1).
 const maxToken = 900
 
 // Token returns a URL or an address for a header, "" if it is invalid or too long: it cannot be cut.

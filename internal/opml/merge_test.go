@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// FuzzMerge: two lists in one hold the feeds of both, each folder in a path of
-// bounded length; merged again nothing is added, and what is written is read
-// as the same.
+// FuzzMerge: a merged list has the feeds of both lists, and paths of limited length. If the list
+// is merged again, nothing changes, and the written list is read as the same.
 func FuzzMerge(f *testing.F) {
 	f.Add([]byte(odd), []byte(`<opml><head><title>x</title></head><body><outline text="a/b"><outline xmlUrl="http://a.example/"/></outline></body></opml>`))
 	f.Add([]byte(`<outline text="a"><outline text="a"/></outline><!-- x -->`), []byte(`<!-- x --><opml><x/><x/><y a="b">t</y></opml>`))
@@ -65,7 +64,7 @@ func FuzzMerge(f *testing.F) {
 	})
 }
 
-// Lists made to cost much: what takes long takes long for its size only.
+// TestBombs: lists that are built to take long take time in proportion to their size.
 func TestBombs(t *testing.T) {
 	const n = 20_000
 	for name, in := range map[string]string{
@@ -79,7 +78,7 @@ func TestBombs(t *testing.T) {
 			d := parse(t, in)
 			d.Merge(parse(t, in))
 			d.Update(d.Feeds(), same).Bytes()
-			// A tenth of a second; what was quadratic took many minutes.
+			// This takes a tenth of a second. A quadratic algorithm takes many minutes.
 			if took := time.Since(begin); took > 2*time.Minute {
 				t.Errorf("it took %v", took)
 			}

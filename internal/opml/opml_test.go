@@ -288,7 +288,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestOddCharacters: titles may hold what XML cannot.
+// TestOddCharacters: titles may contain characters that XML cannot represent.
 func TestOddCharacters(t *testing.T) {
 	odd := "a\x1b[31m<&>\"\x02\x00\xff\uFFFE\uFFFF\u0085\u202E]]>\r\U0001F600"
 	d := New(odd).Update([]Feed{{URL: "http://a.example/", Title: odd, Categories: []string{JoinPath([]string{odd})}}}, same)

@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// userinfo matches a URL within any text, up to its host.
+// userinfo matches a URL within a text, up to its host.
 var userinfo = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^/?#\s"'<>\\]*@`)
 })
 
-// Text removes user and password from each URL within a text, such as the content of an
+// Text removes user name and password from each URL within a text, such as the content of an
 // entry or a message.
 func Text(text string) string {
 	if strings.IndexByte(text, '@') < 0 {

@@ -88,7 +88,7 @@ func Subscribed(f *feedconv.Feed, final string, asked ...string) Document {
 	case links.paged():
 		d.Kind = Paged
 	}
-	// Without links: then it is not an archive either.
+	// A plain document has no links, so guess the next page if WordPress made it.
 	if d.Kind == Plain && wordpress(f) {
 		d.Next, d.Guessed = PageURL(d.URL, 2), true
 	}

@@ -36,18 +36,18 @@ func rss(head string) string {
 		head + `<item><guid>1</guid><title>E</title></item></channel></rss>`
 }
 
-// TestKinds: the kind and links of subscription documents.
+// TestKinds checks the kind and links of subscription documents.
 func TestKinds(t *testing.T) {
 	for _, c := range []struct {
 		name, doc string
 		want      Document
 	}{
 		{"nothing", atom(""), Document{}},
-		{"links of an entry mean nothing", atom(link("self", base)), Document{Self: base}},
+		{"links of an entry are ignored", atom(link("self", base)), Document{Self: base}},
 		{"complete", atom("<fh:complete/>"), Document{Kind: Complete}},
 		{"complete, in RSS", rss("<fh:complete/>"), Document{Kind: Complete}},
 		{"complete wins over every link", atom("<fh:complete/>" + link("prev-archive", "/1") + link("next", "/2") + link("current", "/3")), Document{Kind: Complete}},
-		{"without its namespace it means nothing", strings.ReplaceAll(atom("<fh:complete/><fh:archive/>"), "purl.org", "other.example"), Document{}},
+		{"fh:complete in another namespace is ignored", strings.ReplaceAll(atom("<fh:complete/><fh:archive/>"), "purl.org", "other.example"), Document{}},
 		{"archived", atom(link("prev-archive", "/1")), Document{Kind: Archived, Prev: "http://example.org/1"}},
 		{"archived, in RSS", rss(`<atom:link rel="prev-archive" href="/1"/>`), Document{Kind: Archived, Prev: "http://example.org/1"}},
 		{"the name of a relation in full, and in another case", atom(link("http://www.iana.org/assignments/relation/Prev-Archive", "/1")), Document{Kind: Archived, Prev: "http://example.org/1"}},
@@ -58,7 +58,7 @@ func TestKinds(t *testing.T) {
 		{"a document that calls itself current, wherever it was found", atom(link("current", "http://far.example/f") + link("self", "http://far.example/f")), Document{}},
 		{"an archive", atom("<fh:archive/>" + link("current", "/now") + link("prev-archive", "/1")), Document{Kind: Archive, Prev: "http://example.org/1", Current: "http://example.org/now"}},
 		{"an archive by its current alone", atom(link("current", "/now")), Document{Kind: Archive, Current: "http://example.org/now"}},
-		{"an archive of nothing", atom("<fh:archive/>"), Document{Kind: Archive}},
+		{"an archive without a subscription document", atom("<fh:archive/>"), Document{Kind: Archive}},
 		{"a subscription document that marks itself by mistake", atom("<fh:archive/>" + link("current", base) + link("prev-archive", "/1")), Document{Kind: Archived, Prev: "http://example.org/1"}},
 		{"a page", atom(link("next", "/2")), Document{Kind: Paged, Next: "http://example.org/2"}},
 		{"the last page", atom(link("previous", "/1") + link("first", "/1")), Document{Kind: Paged}},
@@ -69,9 +69,9 @@ func TestKinds(t *testing.T) {
 		{"a blank link", atom(link("prev-archive", "  ")), Document{Kind: Archived, Prev: base}},
 		{"no URL in the link", atom(`<link rel="prev-archive"/>`), Document{Kind: Archived, Prev: base}},
 		{"an empty link in RSS", rss(`<atom:link rel="prev-archive" href=""/>`), Document{Kind: Archived, Prev: base}},
-		{"another one beside it", atom(link("prev-archive", "") + link("prev-archive", "/1")), Document{Kind: Archived, Prev: "http://example.org/1"}},
+		{"an empty link and another one", atom(link("prev-archive", "") + link("prev-archive", "/1")), Document{Kind: Archived, Prev: "http://example.org/1"}},
 		{"an empty link to pages", atom(link("next", "")), Document{}},
-		{"self of elsewhere", atom(link("self", "http://far.example/f")), Document{}},
+		{"a self link to another origin", atom(link("self", "http://far.example/f")), Document{}},
 		{"WordPress", rss("<generator>https://wordpress.org/?v=6.4</generator>"), Document{Next: base + "?paged=2", Guessed: true}},
 		{"WordPress with links", rss(`<generator>https://wordpress.org/?v=6.4</generator><atom:link rel="next" href="/2"/>`), Document{Kind: Paged, Next: "http://example.org/2"}},
 		{"JSON Feed", `{"version":"https://jsonfeed.org/version/1.1","title":"T","next_url":"http://example.org/2","items":[]}`, Document{Kind: Paged, Next: "http://example.org/2"}},
@@ -83,7 +83,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestReached: the kind and links of documents that prev-archive or next led to.
+// TestReached checks the kind and links of documents that prev-archive or next led to.
 func TestReached(t *testing.T) {
 	for _, c := range []struct {
 		name, doc      string
@@ -102,8 +102,7 @@ func TestReached(t *testing.T) {
 	}
 }
 
-// documents returns the examples of a specification, by their captions. A page break
-// in one would be a mistake of ours.
+// documents returns the examples of a specification, by their captions.
 func documents(t *testing.T, file string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(filepath.FromSlash("../../../shared/specs"), file))
@@ -134,8 +133,8 @@ func documents(t *testing.T, file string) map[string]string {
 	return found
 }
 
-// TestSpecifications: the examples of RFC 5005 and of the drafts have the kinds that their captions
-// name.
+// TestSpecifications checks that the examples of RFC 5005 and of the drafts have the kinds that
+// their captions name.
 func TestSpecifications(t *testing.T) {
 	// Draft -05 has the examples of -06 except the paged ones, with previous in place of
 	// prev-archive.
@@ -187,14 +186,14 @@ func TestSpecifications(t *testing.T) {
 			}
 			if kind == Archive {
 				if a := Reached(f, url); a.Prev != prev {
-					t.Errorf("%s, %s: reached, it leads to %q", name, caption, a.Prev)
+					t.Errorf("%s, %s: Reached returns the previous archive %q", name, caption, a.Prev)
 				}
 			}
 		}
 	}
 }
 
-// TestCheck: a document cannot cause a request for every URL.
+// TestCheck checks the links that must not be followed.
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		from, to string

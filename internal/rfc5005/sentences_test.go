@@ -35,13 +35,13 @@ var sentences = []struct{ text, tests string }{
 	{`Archive documents SHOULD have "next-archive" and "current" link relations`, "TestReached TestHistoryRequests"},
 	{"Archive document SHOULD also contain an fh:archive element in their head sections", "TestReached TestSpecifications"},
 	{"Clients SHOULD warn users when they are not able to reconstruct the complete, logical feed", "TestHostileArchives TestMissing"},
-	// Draft -05, which -06 took back.
+	// Draft -05; these sentences are not in draft -06.
 	{`the value of the "self" link relation, if present, SHOULD be used as the URI of the feed document it occurs in`, "TestPublishersDo TestRecord"},
 	{`consumers MUST NOT require their presence to reconstruct a feed's state`, "TestHistoryRequests"},
 }
 
-// TestSentences: each sentence has tests that are there, and those of the texts are all
-// listed.
+// TestSentences checks that the tests of each sentence exist, and that the list has all
+// sentences of the texts.
 func TestSentences(t *testing.T) {
 	there := map[string]bool{}
 	for _, dir := range []string{".", "../app/fetcher", "../feedstate", "../delivery", "../../lektordir"} {
@@ -62,7 +62,7 @@ func TestSentences(t *testing.T) {
 	for _, s := range sentences {
 		for name := range strings.FieldsSeq(s.tests) {
 			if !there[name] {
-				t.Errorf("%s: there is no %s", s.text, name)
+				t.Errorf("%s: the test %s does not exist", s.text, name)
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// flow makes one line of text without page breaks and hyphens at the ends of lines.
+// flow joins the lines of a text, without page breaks and hyphens at the ends of lines.
 func flow(text string) string {
 	var kept []string
 	for line := range strings.Lines(text) {

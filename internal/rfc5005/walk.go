@@ -282,8 +282,8 @@ func (w *Walk) Arrived(final string) (known *Stored, err error) {
 	if !ok {
 		return nil, nil
 	}
-	// An archive that moved keeps its place in the chain. One that another archive names has a
-	// place of its own, and the archives between would be skipped.
+	// An archive that moved keeps its place in the chain. But if another archive names this
+	// one, it has another place, and the archives between would be skipped.
 	if newer, ok := w.record.before(s); ok {
 		w.Fail("it redirects to "+feedurl.Brief(final)+", which is the archive before "+feedurl.Brief(newer.Final), true)
 		return nil, w.stop

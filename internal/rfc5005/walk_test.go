@@ -87,9 +87,9 @@ func TestWalk(t *testing.T) {
 		{name: "a gap in the middle", first: u(5), site: chain(5), record: record(chain(5), 5, 4, 1), asked: "3 2"},
 		{name: "the baseline", first: u(5), site: chain(5), record: &Record{}, baseline: u(3), asked: "5 4"},
 		{name: "nothing but the baseline", first: u(3), site: chain(5), record: &Record{}, baseline: u(3)},
-		{name: "recorded before the baseline is as far as it goes", first: u(5), site: chain(5), record: record(chain(5), 3), baseline: u(1), asked: "5 4"},
-		{name: "redirected to that", first: u(5), site: site{u(5): u("3b"), u(3): u(2)}, redirect: map[string]string{u("3b"): u(3)}, record: record(chain(5), 3), baseline: u(1), asked: "5 3b"},
-		{name: "but for a gap", first: u(6), site: chain(6), record: record(chain(6), 5, 4, 2), baseline: u(0), gap: u(3), asked: "6 3 1"},
+		{name: "a recorded archive before the baseline ends the walk", first: u(5), site: chain(5), record: record(chain(5), 3), baseline: u(1), asked: "5 4"},
+		{name: "redirected to a recorded archive before the baseline", first: u(5), site: site{u(5): u("3b"), u(3): u(2)}, redirect: map[string]string{u("3b"): u(3)}, record: record(chain(5), 3), baseline: u(1), asked: "5 3b"},
+		{name: "a gap before the baseline", first: u(6), site: chain(6), record: record(chain(6), 5, 4, 2), baseline: u(0), gap: u(3), asked: "6 3 1"},
 		{name: "a redirect to an archive with a place of its own", first: u(7), site: site{u(7): u(6), u(2): u(1)}, redirect: map[string]string{u(6): u(2)}, record: record(chain(4), 4, 3, 2, 1), asked: "7 6", stop: u(6) + ": it redirects to " + u(2) + ", which is the archive before " + u(3)},
 		{name: "a redirect to one that moved", first: u(7), site: site{u(7): u(6), u("six"): u(1)}, redirect: map[string]string{u(6): u("six")}, record: record(chain(4), 4, 3, 2, 1), asked: "7 6"},
 		{name: "a missing one", first: u(3), site: site{u(3): u(2)}, record: &Record{}, asked: "3 2", stop: u(2) + ": 404"},
@@ -98,12 +98,12 @@ func TestWalk(t *testing.T) {
 		{name: "the subscription document", first: u(1), site: site{u(1): sub}, record: &Record{}, asked: "1", stop: sub + ": the archives form a loop"},
 		{name: "by redirect", first: u(2), site: site{u(2): u(1)}, redirect: map[string]string{u(1): u(2)}, record: &Record{}, asked: "2 1", stop: u(1) + ": the archives form a loop"},
 		{name: "in the record", first: u(3), site: chain(3), record: record(site{u(3): u(2), u(2): u(3)}, 3, 2), stop: u(3) + ": the archives form a loop"},
-		{name: "redirected to what is known", first: u("new"), site: chain(3), redirect: map[string]string{u("new"): u(2)}, record: record(chain(3), 2), asked: "new 1"},
+		{name: "redirected to a recorded archive", first: u("new"), site: chain(3), redirect: map[string]string{u("new"): u(2)}, record: record(chain(3), 2), asked: "new 1"},
 		{name: "documents", first: u(500), site: chain(500), record: &Record{}, limits: Limits{Documents: 2}, asked: "500 499", stop: u(498) + ": the walk ended here after 2 documents"},
 		{name: "no limit", first: u(3), site: chain(3), record: &Record{}, limits: Limits{Documents: 3}, asked: "3 2 1"},
 		{name: "entries", first: u(500), site: chain(500), record: &Record{}, limits: Limits{Entries: 11}, asked: "500 499", stop: u(498) + ": the walk ended here after 20 entries"},
 		{name: "bytes", first: u(500), site: chain(500), record: &Record{}, limits: Limits{Bytes: 1}, asked: "500", stop: u(499) + ": the walk ended here after 100 bytes"},
-		{name: "goes on behind a limit", first: u(5), site: chain(5), record: record(chain(5), 5, 4), limits: Limits{Documents: 2}, asked: "3 2", stop: u(1) + ": the walk ended"},
+		{name: "continues after a limit", first: u(5), site: chain(5), record: record(chain(5), 5, 4), limits: Limits{Documents: 2}, asked: "3 2", stop: u(1) + ": the walk ended"},
 		{name: "no link for a stranger", first: "file:///etc/passwd", site: chain(1), record: &Record{}, stop: "file:///etc/passwd: the link to it is not followed"},
 	} {
 		w := NewWalk(c.record, c.first, sub)
@@ -122,7 +122,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// TestForget: only a forgotten archive is requested again.
+// TestForget checks that only a forgotten archive is requested again.
 func TestForget(t *testing.T) {
 	for _, name := range []any{2, "two", "self"} {
 		r := &Record{}
@@ -143,8 +143,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestBrokenCircle: in a loop, the last archive is broken if it is recorded, otherwise all recorded
-// ones.
+// TestBrokenCircle checks Broken after a loop: it returns the last archive if that is recorded,
+// otherwise all recorded archives of the loop.
 func TestBrokenCircle(t *testing.T) {
 	site := map[string]string{u(5): u(4), u(4): u(3), u(3): u(2), u(2): u(4)}
 	r := &Record{}
@@ -162,8 +162,8 @@ func TestBrokenCircle(t *testing.T) {
 	}
 }
 
-// TestBaseline: a walk ends at a document whose entries are all older, by their dates or else
-// delivery times. An unknown entry is delivered unless it is more than a day older.
+// TestBaseline checks that a walk ends at a document whose entries are all older, by their dates
+// or else delivery times, and that an unknown entry is delivered unless it is more than a day older.
 func TestBaseline(t *testing.T) {
 	at := func(hours int) time.Time { return time.Unix(1e9, 0).Add(time.Duration(hours) * time.Hour) }
 	b := Baseline{Since: at(0)}
@@ -177,16 +177,16 @@ func TestBaseline(t *testing.T) {
 		{"all older", map[string]time.Time{"a": at(-1), "b": at(-1000)}, nil, true},
 		{"of the moment", map[string]time.Time{"a": at(0), "b": at(-1000)}, nil, false},
 		{"newer, and known", map[string]time.Time{"a": at(1)}, map[string]time.Time{"a": at(-5)}, false},
-		{"older, and came later", map[string]time.Time{"a": at(-1)}, map[string]time.Time{"a": at(5)}, true},
+		{"older, and delivered later", map[string]time.Time{"a": at(-1)}, map[string]time.Time{"a": at(5)}, true},
 		{"no date, and not known", map[string]time.Time{"a": {}}, nil, false},
-		{"no date, and came before", map[string]time.Time{"a": {}}, map[string]time.Time{"a": at(-1)}, true},
-		{"no date, and came after", map[string]time.Time{"a": {}}, map[string]time.Time{"a": at(1)}, false},
+		{"no date, and delivered before", map[string]time.Time{"a": {}}, map[string]time.Time{"a": at(-1)}, true},
+		{"no date, and delivered after", map[string]time.Time{"a": {}}, map[string]time.Time{"a": at(1)}, false},
 	} {
 		if got := b.Behind(c.versions, c.delivered); got != c.behind {
 			t.Errorf("%s: got %t, want %t", c.name, got, c.behind)
 		}
 		if (Baseline{}).Behind(c.versions, c.delivered) {
-			t.Errorf("%s: it ends without a baseline", c.name)
+			t.Errorf("%s: Behind reports true without a baseline", c.name)
 		}
 	}
 	for hours, news := range map[int]bool{-25: false, -24: true, 0: true, 1: true} {
@@ -195,11 +195,11 @@ func TestBaseline(t *testing.T) {
 		}
 	}
 	if !b.News(time.Time{}) {
-		t.Error("an entry without a date is left out")
+		t.Error("News reports false for an entry without a date")
 	}
 }
 
-// TestWalkDowngrade: a redirect from https to http is not followed further.
+// TestWalkDowngrade checks that a redirect from https to http ends the walk.
 func TestWalkDowngrade(t *testing.T) {
 	w := NewWalk(&Record{}, "https://x.example/1", "https://x.example/")
 	if _, _, ok := w.Next(); !ok {
@@ -210,8 +210,8 @@ func TestWalkDowngrade(t *testing.T) {
 	}
 }
 
-// TestRecord: an archive is found under all of its URLs, and counted once. A self link does not
-// hide another archive with that URL.
+// TestRecord checks that an archive is found under all of its URLs and counted once, and that a
+// self link does not hide another archive with that URL.
 func TestRecord(t *testing.T) {
 	var r Record
 	r.Add(Stored{URL: u(1), Final: u("one"), Self: u("uno"), Prev: u(0)})
@@ -227,7 +227,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestInterrupted: whichever part of a chain is stored, the next walk requests exactly the rest.
+// TestInterrupted checks that a walk requests exactly the missing archives, whichever are stored.
 func TestInterrupted(t *testing.T) {
 	const n = 10
 	s := chain(n)
@@ -248,8 +248,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestChoice: RFC 5005, section 4.2: "clients SHOULD consider only the most recently updated
-// entry", and if entries are equal, that of "the most recently updated feed document".
+// TestChoice checks RFC 5005, section 4.2: "clients SHOULD consider only the most recently updated
+// entry", and if entries are equal, the one of "the most recently updated feed document".
 func TestChoice(t *testing.T) {
 	at := func(n int) time.Time {
 		if n == 0 {
@@ -273,6 +273,6 @@ func TestChoice(t *testing.T) {
 		c.Add("e", v)
 	}
 	if c.From("e", 1) || !c.From("e", 0) || c.From("e", 2) || !c.From("other", 7) || c.Has("other") {
-		t.Error("the wrong version")
+		t.Error("From or Has reports a wrong version")
 	}
 }

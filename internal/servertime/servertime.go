@@ -1,6 +1,6 @@
-// Package servertime keeps the greatest Date that servers have sent to the fetchers of a
-// lektor-dir: one line, RFC 3339. With it, programs recognise a clock of this machine that
-// is far ahead, before they delete what only looks old.
+// Package servertime stores the latest Date header that servers have sent to the fetchers of a
+// lektor-dir, as a line in RFC 3339. By it, programs recognise that the clock of this machine is
+// far ahead, before they delete entries that only look old.
 package servertime
 
 import (
@@ -11,15 +11,14 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
-// File has the date, relative to the lektor-dir.
+// File is the path of the file with the date, relative to the lektor-dir.
 const File = "etc/fetch/date"
 
-// MaxGap is how far the clock may be ahead of the last sign of the time to be believed
-// without a word from the user.
+// MaxGap is how far the clock may be ahead of the latest known time before the user must confirm
+// it.
 const MaxGap = 31 * 24 * time.Hour
 
-// Last returns the date on record of the lektor-dir at path, and the zero time if there is
-// none.
+// Last returns the stored date of the lektor-dir at path, or the zero time.
 func Last(path string) time.Time {
 	line, err := atomicfile.Line(filepath.Join(path, File))
 	if err != nil {
@@ -29,9 +28,9 @@ func Last(path string) time.Time {
 	return t
 }
 
-// Note records the greatest Date of the answers of a run, unless a later one is on
-// record. One that is in the future by now, as a clock that was wrong has left it, is
-// replaced. The caller has made sure that no link leads out of the lektor-dir.
+// Note stores the latest Date of a run, unless the stored one is later. A stored date in the
+// future, from a clock that was wrong, is replaced. The caller must have checked that no link
+// leads out of the lektor-dir.
 func Note(path string, date, now time.Time) error {
 	old := Last(path)
 	if date.IsZero() || !date.After(old) && !old.After(now.Add(24*time.Hour)) {

@@ -1,16 +1,15 @@
-// Package termsafe makes text from strangers fit to be printed. A feed's title
-// may hold escape sequences that retitle a window or rewrite the line above,
-// and bidirectional controls that make one address look like another; where
-// such text reaches a terminal, a pipe or a log it goes through here first.
+// Package termsafe makes untrusted text safe to print. The title of a feed may contain escape
+// sequences that change the title of a window or rewrite the line above. It may contain
+// bidirectional controls that make one address look like another. All such text goes through this
+// package before it reaches a terminal, a pipe or a log.
 //
-// These are taken out: C0 controls but newline and tab, DEL, U+0080–9F,
-// bidirectional overrides and isolates (U+202A–E, U+2066–9), the line and
-// paragraph separators U+2028/9, and U+FEFF, which inside a text is only ever
-// a byte order mark that was left behind. Bytes that are not UTF-8 become
-// U+FFFD: a lone 0x9B is an escape introducer to some terminals.
+// These characters are removed: C0 controls except newline and tab, DEL, U+0080–9F, bidirectional
+// overrides and isolates (U+202A–E, U+2066–9), and the line and paragraph separators U+2028/9.
+// U+FEFF is removed too, since inside a text it is only a left-over byte order mark. Invalid
+// UTF-8 becomes U+FFFD: a lone 0x9B is an escape introducer to some terminals.
 //
-// Marks that right-to-left text needs and that cannot reorder what surrounds
-// them (U+200E, U+200F, U+061C) stay, and so do the joiners of emoji.
+// Marks that right-to-left text needs and that cannot reorder the text around them (U+200E,
+// U+200F, U+061C) stay, and so do the joiners of emoji.
 package termsafe
 
 import (
@@ -34,10 +33,10 @@ func unsafe(r rune) bool {
 	return false
 }
 
-// Unsafe reports whether s holds something that [Clean] would change.
+// Unsafe reports whether [Clean] would change s.
 func Unsafe(s string) bool { return dirty(s, false) >= 0 }
 
-// dirty returns the offset of the first byte that cleaning changes, or -1.
+// dirty returns the offset of the first byte that cleaning would change, or -1.
 func dirty(s string, line bool) int {
 	for i := 0; i < len(s); {
 		c := s[i]
@@ -59,17 +58,15 @@ func dirty(s string, line bool) int {
 	return -1
 }
 
-// Clean returns s without what does harm on a terminal, and with U+FFFD for
-// bytes that are not UTF-8. Newlines and tabs stay. Text that is clean already
-// is returned as it is, without an allocation.
+// Clean removes characters that are harmful on a terminal, and replaces invalid UTF-8 by U+FFFD.
+// Newlines and tabs stay. Clean text is returned unchanged, without an allocation.
 func Clean(s string) string { return clean(s, false) }
 
-// Line is [Clean] for a field that must stay on one line: a run of newlines,
-// carriage returns, tabs and line separators becomes one space, and none
-// remains at either end.
+// Line is [Clean] for a field on one line: a run of newlines, carriage returns, tabs and line
+// separators becomes one space, and is removed at the ends.
 func Line(s string) string { return clean(s, true) }
 
-// Squeeze is [Line] with one space where there are several, and none at the ends.
+// Squeeze is [Line] with each run of spaces replaced by one space, and none at the ends.
 func Squeeze(s string) string { return strings.Join(strings.Fields(Line(s)), " ") }
 
 func clean(s string, line bool) string {
@@ -80,7 +77,7 @@ func clean(s string, line bool) string {
 	var b strings.Builder
 	b.Grow(len(s))
 	b.WriteString(s[:first])
-	gap := false // a space is owed before the next character
+	gap := false // a space is pending before the next character
 	for i := first; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		i += n
@@ -98,12 +95,12 @@ func clean(s string, line bool) string {
 				b.WriteByte(' ')
 			}
 		}
-		b.WriteRune(r) // an invalid byte decodes to, and is written as, U+FFFD
+		b.WriteRune(r) // an invalid byte is decoded as U+FFFD, and written as that
 	}
 	return b.String()
 }
 
-// breaks reports whether r separates words in a text that is put on one line.
+// breaks reports whether r separates words when text is put on one line.
 func breaks(r rune) bool {
 	switch r {
 	case '\n', '\r', '\t', '\v', '\f', 0x85, 0x2028, 0x2029:
@@ -112,12 +109,11 @@ func breaks(r rune) bool {
 	return false
 }
 
-// widths counts as most terminals do, whatever the locale of the moment: what
-// is printed must not depend on it.
+// widths counts columns like most terminals. It ignores the locale, since output must not depend
+// on it.
 var widths = &runewidth.Condition{EastAsianWidth: false, StrictEmojiNeutral: true}
 
-// Width returns the number of terminal columns that s takes. It counts the
-// characters of one line; clean the text first.
+// Width returns the number of terminal columns of s, which must be clean and one line.
 func Width(s string) int {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] >= 0x7f {
@@ -127,8 +123,8 @@ func Width(s string) int {
 	return len(s)
 }
 
-// Truncate shortens s to at most width columns, the last one an ellipsis when
-// something was cut off. It never splits a character from its accents.
+// Truncate cuts s to at most width columns. If text was cut off, the last column is an ellipsis.
+// A character keeps its accents.
 func Truncate(s string, width int) string {
 	if width <= 0 {
 		return ""
@@ -148,14 +144,13 @@ func Pad(s string, width int) string {
 	return s
 }
 
-// maxBrief is how many bytes of a text [Brief] keeps.
+// maxBrief is the maximum length of the result of [Brief], in bytes.
 const maxBrief = 1000
 
-// Brief is what a message or a file of one line may hold of a stranger's text:
-// [Line] without space around it, and of that no more than 1000 bytes.
+// Brief shortens untrusted text for a message or a file of one line: [Line] without space at the
+// ends, and at most 1000 bytes.
 func Brief(s string) string {
-	// Cleaning rarely makes a text longer, and the end of a much longer one need not be
-	// looked at.
+	// Cleaning rarely makes a text longer, so a longer part is not needed.
 	if len(s) > 4*maxBrief {
 		s = s[:4*maxBrief]
 	}
@@ -170,13 +165,13 @@ func Brief(s string) string {
 	return strings.TrimRight(s[:n], " ")
 }
 
-// XML returns an XML document in which characters that a terminal acts on, C1
-// controls, bidirectional overrides and isolates, and the separators of lines,
-// are numeric references: it says the same, and may be looked at. They must stand
-// in text and in values of attributes alone, and not in CDATA.
+// XML replaces characters that a terminal acts on by numeric references: C1 controls,
+// bidirectional overrides and isolates, and line separators. The document has the same content,
+// and is safe to print. These characters must be only in text and in attribute values, not in
+// CDATA.
 func XML(doc []byte) []byte { return refer(doc, "&#x%X;") }
 
-// JSON is [XML] for a JSON document, whose strings have escapes for them.
+// JSON is [XML] for JSON documents. It uses the escapes of strings.
 func JSON(doc []byte) []byte { return refer(doc, `\u%04x`) }
 
 func refer(doc []byte, format string) []byte {
@@ -188,7 +183,7 @@ func refer(doc []byte, format string) []byte {
 			continue
 		}
 		r, n := utf8.DecodeRune(doc[i:])
-		// Not the byte order mark, which may begin a document.
+		// The byte order mark stays, since a document may begin with it.
 		if unsafe(r) && r != 0xfeff {
 			out = fmt.Appendf(append(out, doc[done:i]...), format, r)
 			done = i + n

@@ -1,5 +1,5 @@
-// Package textfile makes text fit for the files of a lektor-dir: valid UTF-8 without NUL,
-// and a line for a file of one line.
+// Package textfile makes text valid for the files of a lektor-dir: UTF-8 without NUL, and one
+// line for a file of one line.
 package textfile
 
 import (
@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes text fit for a file: valid UTF-8 without NUL.
+// Clean returns text as valid UTF-8 without NUL.
 func Clean(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if strings.IndexByte(s, 0) >= 0 {
@@ -17,8 +17,8 @@ func Clean(s string) string {
 	return s
 }
 
-// Content is [Clean] for content that is text, and the same bytes when they are
-// fit or no text.
+// Content is [Clean] for content that is text. It returns other content, and valid text,
+// unchanged.
 func Content(b []byte, mimeType string) []byte {
 	if !IsText(mimeType) || utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 {
 		return b
@@ -49,11 +49,10 @@ func OneLine(s string) string {
 	return s
 }
 
-// OneField is [OneLine] for text in which tabs make no sense, as in addresses and types.
+// OneField is [OneLine] for text without tabs, such as an address or a type.
 func OneField(s string) string { return strings.ReplaceAll(OneLine(s), "\t", " ") }
 
-// Line returns the text of a file: without the one newline that ends it, and valid
-// UTF-8 whatever wrote it.
+// Line returns the text of a file: valid UTF-8, without the last newline.
 func Line(data []byte) string {
 	s := strings.TrimSuffix(string(data), "\n")
 	return strings.ToValidUTF8(s, "\uFFFD")

@@ -19,7 +19,7 @@ func TestIsText(t *testing.T) {
 	}
 }
 
-// Content that is text is UTF-8 without NUL; of other content each byte counts.
+// TestContent: text content becomes UTF-8 without NUL, and other content is unchanged.
 func TestContent(t *testing.T) {
 	for _, c := range []struct{ in, mimeType, want string }{
 		{"a\x00b\xff", "", "ab\uFFFD"},
@@ -33,7 +33,7 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// Text that was made fit for a file of one line is read back as it is.
+// FuzzOneLine: text of OneLine is read from a file unchanged.
 func FuzzOneLine(f *testing.F) {
 	for _, s := range []string{"", "a", "a\r\nb\n", "\x00", "\xff\ta", "a\n\n"} {
 		f.Add(s)

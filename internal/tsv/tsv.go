@@ -1,7 +1,7 @@
-// Package tsv escapes fields of lines with tabs between them, so that a field can
-// hold any text and a line stays a line: a backslash, a tab, a newline and a carriage
-// return are written \\, \t, \n and \r, and nothing else is changed. It is the form
-// of -o tsv and of the extras of an entry (lektor-dir(5)).
+// Package tsv escapes fields of lines with tabs between them, so that a field can hold any text.
+// A backslash, a tab, a newline and a carriage return are written as \\, \t, \n and \r; other
+// characters stay. The output of -o tsv and the extras of an entry (lektor-dir(5)) have this
+// form.
 package tsv
 
 import (
@@ -11,7 +11,7 @@ import (
 
 const special = "\\\t\n\r"
 
-// Escape makes text a field.
+// Escape returns text as a field.
 func Escape(s string) string {
 	if !strings.ContainsAny(s, special) {
 		return s
@@ -41,9 +41,8 @@ func Append(b []byte, s string) []byte {
 	}
 }
 
-// Unescape returns the text of a field. A backslash that begins none of the four is
-// itself, as who writes a field by hand will not always think of it. The text is
-// valid UTF-8, whatever wrote the field: what is not becomes U+FFFD.
+// Unescape returns the text of a field. A backslash before any other character stays, since
+// fields may be written by hand. Invalid UTF-8 becomes U+FFFD.
 func Unescape(field []byte) string {
 	if bytes.IndexByte(field, '\\') < 0 {
 		return strings.ToValidUTF8(string(field), "\uFFFD")

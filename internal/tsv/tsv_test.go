@@ -20,7 +20,7 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// Fields written by hand may hold backslashes that escape nothing.
+// TestUnescapeByHand: fields written by hand may have backslashes that escape nothing.
 func TestUnescapeByHand(t *testing.T) {
 	for field, want := range map[string]string{
 		`C:\dir`: `C:\dir`, `\`: `\`, `a\`: `a\`, `\x41`: `\x41`, "a\xffb": "a\uFFFDb", "a\tb": "a\tb", "\xe2\\n\x80\x93": "\uFFFD\n\uFFFD",
@@ -31,7 +31,7 @@ func TestUnescapeByHand(t *testing.T) {
 	}
 }
 
-// The output of printf(1) for a field is its text: it knows the same four escapes.
+// TestPrintf: printf(1) prints a field as its text, since it knows the same escapes.
 func TestPrintf(t *testing.T) {
 	const text = "one\ttwo\nthree\\n \\\\ four\rfive"
 	out, err := exec.Command("printf", "%b", Escape(text)).Output()
@@ -43,8 +43,8 @@ func TestPrintf(t *testing.T) {
 	}
 }
 
-// Any text comes back, a field is a field, and any field read and written anew means
-// the same.
+// FuzzField: any text is restored, an escaped text is one field, and a field that is read and
+// escaped again has the same text.
 func FuzzField(f *testing.F) {
 	for _, s := range []string{"", "a\tb", "\\", `\\n`, "\r\n", "a\\\nb", "\xff\\t", "日本\t語"} {
 		f.Add(s)
@@ -55,7 +55,7 @@ func FuzzField(f *testing.F) {
 			t.Errorf("Escape(%q) is %q", s, field)
 		}
 		if got := string(Append([]byte("x"), s)); got != "x"+field {
-			t.Errorf("Append gives %q, Escape %q", got, field)
+			t.Errorf("Append returns %q, Escape %q", got, field)
 		}
 		if utf8.ValidString(s) {
 			if got := Unescape([]byte(field)); got != s {

@@ -9,8 +9,8 @@ import (
 	"github.com/lektordir/lektor/internal/workers"
 )
 
-// A panic in the goroutine that reads the kernel's events, or in the one that passes them
-// on, is reported and does not end the process, which may have to restore its terminal.
+// TestGuarded: a panic in the goroutine that reads the kernel's events, or in the one that sends
+// changes, is reported. It does not end the process, which may have to restore its terminal.
 func TestGuarded(t *testing.T) {
 	ctx := timeout(t)
 	dir := t.TempDir()
@@ -20,7 +20,7 @@ func TestGuarded(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.mu.Lock()
-	w.pending = nil // which nobody can write to
+	w.pending = nil // a write to a nil map panics
 	w.mu.Unlock()
 	if err := os.Mkdir(filepath.Join(dir, "x"), 0o777); err != nil {
 		t.Fatal(err)
@@ -31,6 +31,6 @@ func TestGuarded(t *testing.T) {
 			t.Errorf("got %v; want len(p.Stack) != 0", p)
 		}
 	case <-ctx.Done():
-		t.Fatal("nothing is told")
+		t.Fatal("no panic is reported")
 	}
 }

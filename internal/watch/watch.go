@@ -1,5 +1,5 @@
-// Package watch reports changes in directories: by the kernel if it can,
-// by looking again and again if it cannot. It is the one door to fsnotify.
+// Package watch reports changes in directories: by events of the kernel if possible, else by
+// polling. Only this package imports fsnotify.
 package watch
 
 import (
@@ -17,18 +17,17 @@ import (
 	"github.com/lektordir/lektor/internal/workers"
 )
 
-// Watcher watches a set of directories, not what lies below them. Its methods
-// are safe for concurrent use.
+// Watcher watches a set of directories, without the directories below them. Its methods are safe
+// for concurrent use.
 type Watcher struct {
-	// Changed receives a watched directory after names appeared in it or
-	// went from it, and "" when any of them may have changed: at every poll,
-	// and after the kernel lost events. Events of a busy reader are merged,
-	// never lost.
+	// Changed receives a watched directory after names appeared in it or disappeared. It receives
+	// "" if any directory may have changed: at every poll, and after the kernel lost events.
+	// While nobody receives, changes are merged, and none is lost.
 	Changed <-chan string
 
-	fs     *fsnotify.Watcher // nil if the kernel has none
+	fs     *fsnotify.Watcher // nil if the system has no events
 	notice func(string)
-	broken func(*workers.Panic) // nil lets panics end the process
+	broken func(*workers.Panic) // called with a panic; if nil, panics end the process
 
 	mu      sync.Mutex
 	polling bool
@@ -38,15 +37,15 @@ type Watcher struct {
 	poll    time.Duration
 }
 
-// New starts a watcher, which ends with ctx. If the kernel's limit of
-// watches or of instances is reached, or it has no such service, the watcher
-// looks every poll interval, and says so once by notice (one line of text).
+// New starts a watcher, which ends with ctx. If the kernel has no such service, or its limit of
+// watches or instances is reached, the watcher polls every directory at this interval. It then
+// calls notice once, with one line of text.
 func New(ctx context.Context, poll time.Duration, notice func(string)) *Watcher {
 	return Guarded(ctx, poll, notice, nil)
 }
 
-// Guarded is as [New]. A panic of one of the watcher's goroutines is handed to broken, for a
-// caller that has a terminal to restore first, and changes are no longer reported.
+// Guarded is [New] for a caller that must restore a terminal after a panic. It calls broken with
+// a panic of the watcher's goroutines; changes are then no longer reported.
 func Guarded(ctx context.Context, poll time.Duration, notice func(string), broken func(*workers.Panic)) *Watcher {
 	ch := make(chan string)
 	w := &Watcher{Changed: ch, notice: notice, broken: broken, pending: map[string]bool{}, added: map[string]bool{}, wake: make(chan struct{}, 1), poll: poll}
@@ -61,7 +60,7 @@ func Guarded(ctx context.Context, poll time.Duration, notice func(string), broke
 	return w
 }
 
-// guard does what a goroutine of the watcher does.
+// guard runs a goroutine of the watcher, and reports its panic.
 func (w *Watcher) guard(do func()) {
 	if w.broken != nil {
 		defer func() {
@@ -73,10 +72,9 @@ func (w *Watcher) guard(do func()) {
 	do()
 }
 
-// Add watches a directory as well. One that is missing is an error, unless the
-// context has ended; one that
-// the kernel will not watch is polled. One that goes and comes again stays
-// watched as long as the directory that holds it is watched too.
+// Add watches one more directory. If the directory is missing, Add returns an error, unless ctx
+// has ended. If the kernel refuses to watch it, the watcher polls. A directory that is removed
+// and created again is still watched, if its parent is watched too.
 func (w *Watcher) Add(dir string) error {
 	if w.fs != nil {
 		err := atomicfile.Again(func() error { return w.fs.Add(dir) })
@@ -87,7 +85,7 @@ func (w *Watcher) Add(dir string) error {
 			w.mu.Unlock()
 			return nil
 		case errors.Is(err, fsnotify.ErrClosed):
-			return nil // the context has ended, and nobody listens
+			return nil // ctx has ended, and nobody receives changes
 		case missing(err) || errors.Is(err, syscall.ENOTDIR):
 			return err
 		}
@@ -127,7 +125,7 @@ func (w *Watcher) fallBack(err error) {
 	w.notice("cannot watch for changes, looking every " + w.poll.String() + " instead: " + why)
 }
 
-// read turns the kernel's events into pending directories.
+// read receives the kernel's events, and adds their directories to pending.
 func (w *Watcher) read(ctx context.Context) {
 	defer w.fs.Close()
 	for {
@@ -146,15 +144,15 @@ func (w *Watcher) read(ctx context.Context) {
 			if !ok {
 				return
 			}
-			// The queue overflowed: events are gone, nobody knows whose.
+			// The queue overflowed, so events of unknown directories are lost.
 			_ = err
 			w.mark("")
 		}
 	}
 }
 
-// again watches a directory that was removed, or made anew, under the name of
-// one that is watched: the kernel watches what had the name before.
+// again watches a directory again after it was removed or created anew, since the kernel watches
+// the removed one.
 func (w *Watcher) again(name string) {
 	w.mu.Lock()
 	added := w.added[name]
@@ -168,7 +166,8 @@ func (w *Watcher) again(name string) {
 	w.mark(name)
 }
 
-// missing reports whether a directory is not there; of ESTALE, see [atomicfile.Again].
+// missing reports whether err means that a directory does not exist. For ESTALE see
+// [atomicfile.Again].
 func missing(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESTALE)
 }
@@ -183,7 +182,7 @@ func (w *Watcher) mark(dir string) {
 	}
 }
 
-// send hands pending directories to the reader.
+// send sends pending directories to Changed.
 func (w *Watcher) send(ctx context.Context, ch chan<- string) {
 	var tick <-chan time.Time
 	var ticker *time.Ticker

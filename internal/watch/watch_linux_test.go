@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// TestLimit runs the tests below where the kernel grants no watches: in a user
-// namespace of its own with that limit set to none.
+// TestLimit runs the tests below in a user namespace in which the kernel's limit of watches is 0.
 func TestLimit(t *testing.T) {
 	for _, limit := range []string{"max_inotify_instances", "max_inotify_watches"} {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestInside$", "-test.v")

@@ -16,7 +16,7 @@ func timeout(t *testing.T) context.Context {
 	return ctx
 }
 
-// await waits until dir, or everything, is said to have changed.
+// await waits until a change of dir, or of any directory, is reported.
 func await(t *testing.T, ctx context.Context, w *Watcher, dir string) {
 	t.Helper()
 	for {
@@ -26,7 +26,7 @@ func await(t *testing.T, ctx context.Context, w *Watcher, dir string) {
 				return
 			}
 		case <-ctx.Done():
-			t.Fatalf("no word of %s", dir)
+			t.Fatalf("no change of %s was reported", dir)
 		}
 	}
 }
@@ -36,7 +36,7 @@ func TestChanges(t *testing.T) {
 	a, b := t.TempDir(), t.TempDir()
 	w := New(ctx, time.Hour, func(s string) {
 		if strings.Contains(s, "the kernel's limit") {
-			t.Skip(s) // by what else runs on this machine
+			t.Skip(s) // other processes have used up the limit
 		}
 		t.Error(s)
 	})

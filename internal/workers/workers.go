@@ -87,8 +87,8 @@ func (g *Group) Wait() error {
 	return err
 }
 
-// batch is the number of calls of [ForEach] in a goroutine, because a goroutine for each
-// would cost more than a cheap call.
+// batch is the number of calls of [ForEach] in a goroutine. A goroutine for each call would cost
+// more than a cheap call.
 const batch = 32
 
 // serialFor is how long [ForEach] works without other goroutines. Cheap calls finish within

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A panic of a goroutine reaches the goroutine that waits, after the others have ended, with
-// the stack of its place; also through a group within a group.
+// TestPanic: a panic of a goroutine reaches the waiting goroutine after the other goroutines have
+// ended, with the original stack, also through nested groups.
 func TestPanic(t *testing.T) {
 	var done atomic.Int32
 	outer := New()
@@ -33,7 +33,7 @@ func TestPanic(t *testing.T) {
 			t.Errorf("it panics with %v", p)
 		}
 		if done.Load() != 49 {
-			t.Errorf("%d of the others are done", done.Load())
+			t.Errorf("%d of the other goroutines are done", done.Load())
 		}
 	}()
 	_ = outer.Wait()
@@ -52,7 +52,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A group is no larger for processors that are spared.
+// TestSpare: spare processors do not make groups larger.
 func TestSpare(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	size := Size()

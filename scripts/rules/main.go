@@ -213,7 +213,7 @@ func appOf(name string) string {
 // drawer matches the files below src/*/etc, and the markers; own matches files below etc
 // that one program keeps for itself.
 var (
-	drawer = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history|share/never)(/|$)|categories$|view/(alias|keep)$|link$|fulltext$)[^ ]*$`)
+	drawer = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history|share/never)(/|$)|categories$|view/(alias|keep|left)$|link$|fulltext$)[^ ]*$`)
 	own    = regexp.MustCompile(`^etc/(fetch|fetch/(opml|date)|cloudd|cloudd/(lock|heard))$`)
 )
 

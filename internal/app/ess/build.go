@@ -62,7 +62,7 @@ func (st *store) feeds(ctx context.Context, sel Selection) (hashes []string, fai
 	if !named {
 		sharing := st.Sharing(nil)
 		hashes = slices.DeleteFunc(hashes, func(hash string) bool { return !sharing.May(hash) })
-		sharing.Tell("name a feed to have it all the same")
+		sharing.Tell("name a feed to include it all the same")
 	}
 	return hashes, failed, err
 }
@@ -102,7 +102,7 @@ func (st *store) build(ctx context.Context, w io.Writer, o BuildOptions, hashes 
 		}
 		url := documentURL(f)
 		if url == "" {
-			text := "%s: it has no http URL, and no document is made of it"
+			text := "%s: the feed has no http URL, so no document is written"
 			if len(o.Feeds) > 0 {
 				st.S.Report.Error(text, feedurl.Public(f.ID))
 			} else {
@@ -177,7 +177,7 @@ func fromDocument(ctx context.Context, o BuildOptions, s *cmdline.Streams) error
 		}
 	}
 	if url == "" {
-		return &cmdline.UsageError{Message: "the document does not say what its URL is", Hint: "give it with --url"}
+		return &cmdline.UsageError{Message: "the document does not name its URL", Hint: "set it with --url"}
 	}
 	if !feedurl.IsHTTP(url) {
 		return cmdline.Usagef("--url %s: not an http URL", url)
@@ -249,7 +249,7 @@ func MakeNNO(ctx context.Context, o NNOOptions, s *cmdline.Streams) error {
 		return err
 	}
 	found = slices.DeleteFunc(found, func(r *entrystore.Record) bool { return !sharing.May(r.Ref.Feed) })
-	sharing.Tell("--include FEED has it all the same")
+	sharing.Tell("--include FEED includes it all the same")
 	return writeNNO(s, st.top(items(found), o.N), o.build(), nnoOutput{Output: o.Output, Print: o.Print})
 }
 
@@ -287,7 +287,7 @@ func (st *store) top(items []*item, n int) []ess.FeedEntry {
 		if url == "" {
 			if !warned[it.Ref.Feed] {
 				warned[it.Ref.Feed] = true
-				st.warnings.Warn("%s: it has no http URL, and its entries are left out", cmp.Or(feedurl.Public(f.ID), it.Ref.Feed))
+				st.warnings.Warn("%s: the feed has no http URL, so its entries are left out", cmp.Or(feedurl.Public(f.ID), it.Ref.Feed))
 			}
 			continue
 		}

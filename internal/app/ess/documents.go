@@ -45,7 +45,7 @@ func readDocument(ctx context.Context, client *fetch.Client, name string, in io.
 		}
 	default:
 		if fi, err := os.Stat(name); err == nil && fi.Mode().IsRegular() {
-			// It does not block, and there may be 100,000 of them.
+			// A regular file does not block, and there may be 100,000 of them.
 			d.body, err = readFile(name, fi.Size())
 			return d, err
 		}
@@ -54,7 +54,7 @@ func readDocument(ctx context.Context, client *fetch.Client, name string, in io.
 	return d, err
 }
 
-// readFile reads a file or pipe of probably that size in bytes.
+// readFile reads a file or pipe. size is its expected size in bytes.
 func readFile(name string, size int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -190,7 +190,7 @@ func (o DocumentOptions) check(d *document, s *cmdline.Streams) (problems []ess.
 		}
 		report(ess.Warning{Line: build.Line, Field: 1, Text: text})
 	} else if len(doc.Entries) == 0 && doc.Kind == ess.ESS && doc.URL != "" {
-		// It is a valid document of a feed without entries.
+		// The document is valid: its feed has no entries.
 		s.Report.Warn("%s: no entry follows the URL", d.name)
 	}
 	return problems
@@ -293,7 +293,7 @@ func discoverAt(ctx context.Context, client *fetch.Client, url string) (links []
 		page = discover.Result{}
 		for _, l := range f.Links {
 			if !feedurl.IsHTTP(l.Href) {
-				continue // as those of a page
+				continue // discover.Page also ignores such links
 			}
 			switch link := (discover.Link{URL: l.Href, Title: l.Title}); strings.ToLower(l.Type) {
 			case "application/ess":

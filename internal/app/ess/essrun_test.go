@@ -27,7 +27,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// begin is when tests begin.
+// begin is the time at the beginning of a test.
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // bench is a lektor-dir, a server and a clock.
@@ -36,13 +36,13 @@ type bench struct {
 	dir string
 	now time.Time
 	s   *server.Server
-	old int // requests that are forgotten
+	old int // number of forgotten requests
 }
 
 // forget forgets the requests so far.
 func (b *bench) forget() { b.old = len(b.s.Requests("")) }
 
-// requests lists those since, for a path or all for "".
+// requests lists the requests since forget, for a path, or all for "".
 func (b *bench) requests(path string) []server.Request {
 	return slices.DeleteFunc(b.s.Requests("")[b.old:], func(r server.Request) bool { return path != "" && r.Path != path })
 }
@@ -64,7 +64,7 @@ func (b *bench) fetch() fetch.Config {
 	return fetch.Config{PerHost: 8, Now: func() time.Time { return b.now }, Sleep: func(ctx context.Context, d time.Duration) error { return ctx.Err() }}
 }
 
-// streams returns streams, and what was written to them.
+// streams returns streams, and buffers with their output.
 func streams(in string) (s *cmdline.Streams, out, err *bytes.Buffer) {
 	out, err = &bytes.Buffer{}, &bytes.Buffer{}
 	return cmdline.NewStreams("lektor-ess", strings.NewReader(in), out, err), out, err
@@ -115,7 +115,7 @@ func (b *bench) markers() []string {
 	return names
 }
 
-// feed is a feed document with entries at times before begin, newest first.
+// feed returns a feed document with n entries, newest first.
 func feed(self, essURL string, n int, newest time.Time, title string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<?xml version="1.0"?><rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel><title>%s</title><link>%s</link><description>d</description>`, title, self)
@@ -130,7 +130,7 @@ func feed(self, essURL string, n int, newest time.Time, title string) string {
 	return b.String()
 }
 
-// essOf makes the ESS document of a feed document.
+// essOf returns the ESS document of a feed document.
 func essOf(t testing.TB, url, doc string, at time.Time) string {
 	s, out, _ := streams(doc)
 	if err := Build(t.Context(), BuildOptions{Common: Common{At: at}, FromDocument: true, URL: url, N: 100}, s); err != nil {
@@ -139,8 +139,8 @@ func essOf(t testing.TB, url, doc string, at time.Time) string {
 	return out.String()
 }
 
-// TestPollFetchesWhatQualifies is the whole way: of 400 feeds with ESS, 4
-// have news that qualify, and exactly these are fetched.
+// TestPollFetchesWhatQualifies polls 400 feeds with ESS and fetches the due ones: exactly the
+// 4 feeds with new entries.
 func TestPollFetchesWhatQualifies(t *testing.T) {
 	// Each feed costs disk and time; the test needs only the ratio.
 	feeds, news, stale, entries := 400, 4, 4, 2
@@ -167,12 +167,12 @@ func TestPollFetchesWhatQualifies(t *testing.T) {
 	if sum := b.update(fetcher.Selection{Reason: fetcher.Forced}, nil); sum.New != feeds*entries {
 		t.Fatalf("got %v; want sum.New == feeds * entries", sum)
 	}
-	// First poll: everything there is held already.
+	// At the first poll, all entries are held already.
 	if _, msg := b.poll(PollOptions{N: 100}); len(b.markers()) != 0 || !strings.Contains(msg, "0 due") {
 		t.Fatalf("%d due; %s", len(b.markers()), msg)
 	}
 
-	// A quarter of an hour later: some feeds have news, others changed without
+	// A quarter of an hour later, some feeds have new entries, and others have changed without
 	// an entry that is new enough.
 	b.now = begin.Add(15 * time.Minute)
 	var want []string
@@ -184,7 +184,7 @@ func TestPollFetchesWhatQualifies(t *testing.T) {
 			put(i, doc, b.now)
 			want = append(want, path(i))
 		case i%(feeds/stale) == 3:
-			// An entry that was forgotten, and is old.
+			// Add an old entry that the feed lacked before.
 			doc := strings.Replace(feed(url, b.s.URL(essPath(i)), entries, newest(i), title(i)), "<item>", "<item><title>late</title><guid>late</guid><pubDate>"+begin.AddDate(0, -1, 0).Format(time.RFC1123Z)+"</pubDate></item><item>", 1)
 			put(i, doc, b.now)
 		default:
@@ -197,7 +197,7 @@ func TestPollFetchesWhatQualifies(t *testing.T) {
 		t.Fatalf("%d due; %s", len(b.markers()), msg)
 	}
 	sum := b.update(fetcher.Selection{}, nil)
-	// The entries are those that fetching everything brings.
+	// Fetching all feeds brings no other entries.
 	var fetched []string
 	spent := 0
 	for _, r := range b.requests("") {
@@ -213,14 +213,14 @@ func TestPollFetchesWhatQualifies(t *testing.T) {
 	spent = b.transferred(func(path string) int { return len(b.get(path)) })
 	t.Logf("%d feeds: %d bytes instead of %d, %d times fewer", feeds, spent, full, full/spent)
 	if full < 50*spent {
-		t.Errorf("%d bytes, and %d for everything: only %d times fewer", spent, full, full/spent)
+		t.Errorf("%d bytes instead of %d: only %d times fewer", spent, full, full/spent)
 	}
 	polled := b.newest(100)
 	b.update(fetcher.Selection{Reason: fetcher.Forced}, nil)
 	if all := b.newest(100); !slices.Equal(polled, all) {
-		t.Errorf("the newest entries differ from what fetching everything brings:\n%v\n%v", polled, all)
+		t.Errorf("the newest entries differ from those after fetching all feeds:\n%v\n%v", polled, all)
 	}
-	// Again: nothing is due, and nothing but 304 comes.
+	// At another poll, no feed is due, and all answers are 304.
 	b.forget()
 	b.poll(PollOptions{N: 100})
 	for _, r := range b.requests("") {
@@ -268,7 +268,7 @@ func (b *bench) newest(n int) []string {
 	return strings.Split(out.String(), "\n")
 }
 
-// subscribed makes a feed with an ESS that is subscribed to, with entries.
+// subscribed subscribes to a feed with an ESS document, and adds entries.
 func (b *bench) subscribed(name string, titles ...string) (url, hash string) {
 	b.t.Helper()
 	url = b.s.URL("/" + name + ".xml")
@@ -326,7 +326,7 @@ func TestPollQualification(t *testing.T) {
 	}
 }
 
-// TestPollDeletedEntry: what the user deleted makes a feed due once at most.
+// TestPollDeletedEntry checks that entries that the user deleted make a feed due at most once.
 func TestPollDeletedEntry(t *testing.T) {
 	b := newBench(t)
 	_, hash := b.subscribed("f", "one", "two")
@@ -336,7 +336,7 @@ func TestPollDeletedEntry(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(b.dir, "new", hash)); err != nil {
 		t.Fatal(err)
 	}
-	b.serve("f", 0, "one", 60, "two", 120, "three") // changed, so that it is looked at
+	b.serve("f", 0, "one", 60, "two", 120, "three") // a change, so that the document is compared
 	b.poll(PollOptions{N: 100})
 	if err := os.Remove(marker); err != nil {
 		t.Fatal("three is new: ", err)
@@ -344,9 +344,9 @@ func TestPollDeletedEntry(t *testing.T) {
 	b.serve("f", 0, "one", 120, "three")
 	b.poll(PollOptions{N: 100})
 	if len(b.markers()) > 0 {
-		t.Error("due again for nothing")
+		t.Error("the feed is due again without a new entry")
 	}
-	// The file is an ESS document that says so.
+	// The handled entries are recorded as an ESS document.
 	doc, err := os.ReadFile(filepath.Join(b.dir, "src", hash, "etc/ess/handled"))
 	if err != nil {
 		t.Fatal(err)
@@ -356,7 +356,7 @@ func TestPollDeletedEntry(t *testing.T) {
 	}
 }
 
-// TestPollTwins: of two entries that look the same the second is new once.
+// TestPollTwins checks that the second of two equal entries is new once.
 func TestPollTwins(t *testing.T) {
 	b := newBench(t)
 	_, hash := b.subscribed("f", "one")
@@ -378,7 +378,7 @@ func TestPollTwins(t *testing.T) {
 	}
 }
 
-// TestPollVersionsAreOne: two versions of an entry are one entry.
+// TestPollVersionsAreOne checks that two versions of an entry count as one entry.
 func TestPollVersionsAreOne(t *testing.T) {
 	b := newBench(t)
 	url, _ := b.subscribed("f")
@@ -436,8 +436,8 @@ func TestPollDryRun(t *testing.T) {
 	}
 }
 
-// TestPollGoesThroughNoLink: of a feed whose directory was replaced by a link
-// nothing is written elsewhere, and the others count.
+// TestPollGoesThroughNoLink checks that nothing is written through a symbolic link in the
+// place of a feed's directory, and that other feeds are polled.
 func TestPollGoesThroughNoLink(t *testing.T) {
 	b := newBench(t)
 	url, bad := b.subscribed("f", "one")
@@ -460,7 +460,7 @@ func TestPollGoesThroughNoLink(t *testing.T) {
 	if !slices.Equal(b.markers(), []string{good}) {
 		t.Errorf("due: %v", b.markers())
 	}
-	// Nor by a document of several feeds.
+	// An NNO does not cause writing through the link either.
 	nno := ess.AppendNNO(nil, b.now, []ess.FeedEntry{{Feed: url, Entry: ess.Entry{Minute: ess.Minute(begin) + 2, Sum: 9}}})
 	b.s.Handle("/all.nno", server.Doc("application/nno", string(nno)))
 	s, _, msg = streams("")
@@ -468,12 +468,12 @@ func TestPollGoesThroughNoLink(t *testing.T) {
 		t.Errorf("got %v: %s; want err != nil and strings.Contains(msg.String(), \"src/\"+bad+\"/etc/ess\")", err, msg)
 	}
 	if names, _ := os.ReadDir(outside); len(names) != 1 {
-		t.Errorf("written: %v", names)
+		t.Errorf("files were written outside: %v", names)
 	}
 }
 
-// TestPollFailures: a document that cannot be had is told, the others count,
-// and the next poll does not ask again at once.
+// TestPollFailures checks that a document that cannot be fetched is reported, that others are
+// polled, and that the next poll does not request it at once.
 func TestPollFailures(t *testing.T) {
 	b := newBench(t)
 	b.subscribed("f", "one")
@@ -486,26 +486,26 @@ func TestPollFailures(t *testing.T) {
 		t.Errorf("%v, %v, %s", err, b.markers(), msg)
 	}
 	b.forget()
-	if _, msg := b.poll(PollOptions{N: 100}); len(b.requests("/f.ess")) > 0 || !strings.Contains(msg, "1 put off") {
-		t.Errorf("got %v %s; want len(b.requests(\"/f.ess\")) <= 0 and strings.Contains(msg, \"1 put off\")", b.requests(""), msg)
+	if _, msg := b.poll(PollOptions{N: 100}); len(b.requests("/f.ess")) > 0 || !strings.Contains(msg, "1 postponed") {
+		t.Errorf("got %v %s; want len(b.requests(\"/f.ess\")) <= 0 and strings.Contains(msg, \"1 postponed\")", b.requests(""), msg)
 	}
-	// One that was named is asked for all the same, and its failure is one.
+	// If the feed is named, its document is requested, and a failure makes the command fail.
 	s, _, _ = streams("")
 	err = Poll(t.Context(), PollOptions{Common: b.common(), N: 100, Feeds: []string{b.s.URL("/f.xml")}}, s)
 	if cmdline.Status(err) != cmdline.StatusFailed || len(b.requests("/f.ess")) != 1 {
 		t.Errorf("got %v, %v; want cmdline.Status(err) == cmdline.StatusFailed and len(b.requests(\"/f.ess\")) == 1", err, b.requests(""))
 	}
-	// An error page is no ESS.
+	// An error page is not an ESS document.
 	b.now = b.now.Add(48 * time.Hour)
 	b.s.Handle("/f.ess", server.Doc("text/html", "<html>"))
 	s, _, msg = streams("")
 	err = Poll(t.Context(), PollOptions{Common: b.common(), N: 100}, s)
-	if cmdline.Status(err) != cmdline.StatusRemote || !strings.Contains(msg.String(), "no ESS document") {
-		t.Errorf("got %v, %s; want cmdline.Status(err) == cmdline.StatusRemote and strings.Contains(msg.String(), \"no ESS document\")", err, msg)
+	if cmdline.Status(err) != cmdline.StatusRemote || !strings.Contains(msg.String(), "not an ESS document") {
+		t.Errorf("got %v, %s; want cmdline.Status(err) == cmdline.StatusRemote and strings.Contains(msg.String(), \"not an ESS document\")", err, msg)
 	}
 }
 
-// TestPollURL: documents that are given by URL.
+// TestPollURL polls documents that are named by URL.
 func TestPollURL(t *testing.T) {
 	b := newBench(t)
 	url, hash := b.subscribed("f", "one")
@@ -519,7 +519,7 @@ func TestPollURL(t *testing.T) {
 	format := cmdline.PrinterOptions{Format: "url"}
 	for _, tc := range []struct{ arg, want string }{
 		{b.s.URL("/f.ess"), url + "\n"},
-		{hash, ""}, // it was handled
+		{hash, ""}, // its new entry is already handled
 		{b.s.URL("/strange.ess"), b.s.URL("/strange.xml") + "\n"},
 		{b.s.URL("/all.nno"), url + "\nhttp://other.example/\n"},
 	} {
@@ -534,7 +534,7 @@ func TestPollURL(t *testing.T) {
 	}
 }
 
-// TestPollForeignNNOEntries: a document cannot make other feeds due.
+// TestPollForeignNNOEntries checks that the document of a feed cannot make other feeds due.
 func TestPollForeignNNOEntries(t *testing.T) {
 	b := newBench(t)
 	b.subscribed("f", "one")
@@ -551,8 +551,8 @@ func TestPollForeignNNOEntries(t *testing.T) {
 	}
 }
 
-// TestPublishedIndex: each link of the page resolves, and adding the page finds
-// the feed and its ESS.
+// TestPublishedIndex checks that each link of the page resolves, and that adding the page finds
+// the feed and its ESS document.
 func TestPublishedIndex(t *testing.T) {
 	b := newBench(t)
 	doc := feed(b.s.URL("/feed.xml"), "", 3, begin, "Feed")
@@ -588,7 +588,7 @@ func TestPublishedIndex(t *testing.T) {
 				t.Errorf("got %s: %s; want resp.StatusCode == 200", l[1], resp.Status)
 			}
 		}
-		// Somebody else.
+		// Another user adds the page.
 		other := newBench(t)
 		var added fetcher.Added
 		other.update(fetcher.Selection{}, func(r *fetcher.Runner) {
@@ -628,7 +628,7 @@ func (b *bench) serveFiles(prefix, dir string) {
 	}
 }
 
-// TestPublishRewritesNothing that has not changed.
+// TestPublishRewritesNothing checks that unchanged files are not written again.
 func TestPublishRewritesNothing(t *testing.T) {
 	b := newBench(t)
 	b.subscribed("f", "one", "two")
@@ -678,7 +678,7 @@ func TestPublishRewritesNothing(t *testing.T) {
 			t.Errorf("%s was written again: %v", name, got)
 		}
 	}
-	// A feed that is gone.
+	// Remove a feed.
 	if err := os.RemoveAll(filepath.Join(b.dir, "src", g)); err != nil {
 		t.Fatal(err)
 	}
@@ -686,11 +686,11 @@ func TestPublishRewritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := publish()[g+".ess"]; ok {
-		t.Error("the document of a feed that is gone is still there")
+		t.Error("the document of a removed feed still exists")
 	}
 }
 
-// TestScriptingNews: the 50 entries of a real feed take at most 512 bytes.
+// TestScriptingNews checks that the 50 entries of a real feed take at most 512 bytes.
 func TestScriptingNews(t *testing.T) {
 	doc, err := os.ReadFile(filepath.FromSlash("../../../../shared/feeds/scriptingNews.rss"))
 	if err != nil {
@@ -712,7 +712,8 @@ func TestScriptingNews(t *testing.T) {
 	t.Logf("%d bytes", len(got))
 }
 
-// TestIcons: every edge lies between two pixels at 16 pixels, and each differs.
+// TestIcons checks that at 16 pixels every edge lies between two pixels, and that the icons
+// differ.
 func TestIcons(t *testing.T) {
 	for name, icon := range map[string][]byte{"ess": essIcon, "nno": nnoIcon} {
 		var svg struct {
@@ -752,7 +753,7 @@ func TestParseTime(t *testing.T) {
 	}
 	for _, in := range []string{"", "soon", "2x"} {
 		if _, err := ParseSince(in, begin); err == nil {
-			t.Errorf("%q is a time", in)
+			t.Errorf("ParseSince accepts %q", in)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/cmdline"
 )
 
-// TestInterrupt: a command ends at once, even while it waits for a pipe.
+// TestInterrupt checks that a command ends at once, even while it waits for a pipe.
 func TestInterrupt(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
@@ -53,7 +53,7 @@ func TestInterrupt(t *testing.T) {
 			}
 		})
 	}
-	// End every process that still waits for the pipe.
+	// End every reader that still waits for the pipe.
 	if fd, err := unix.Open(fifo, unix.O_RDWR|unix.O_NONBLOCK, 0); err == nil {
 		t.Cleanup(func() { unix.Close(fd) })
 	}

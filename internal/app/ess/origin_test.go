@@ -12,9 +12,9 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// A public feed cannot have this machine asked by offering an ESS there; the user
-// can, who names the document or allows the address.
-func TestPollOnTheWordOfAFeed(t *testing.T) {
+// A public feed cannot cause a request to a private address by naming an ESS document there,
+// unless the user names the document or allows the address.
+func TestPollOfPrivateAddressNamedByAFeed(t *testing.T) {
 	b := newBench(t)
 	const feed = "http://public.example/feed"
 	link := b.s.URL("/inner.ess")
@@ -35,7 +35,7 @@ func TestPollOnTheWordOfAFeed(t *testing.T) {
 	} {
 		b.s.Forget("/inner.ess")
 		o := PollOptions{Common: b.common(), N: 1, Feeds: c.feeds}
-		// Failures put the next request off.
+		// Failures delay the next request.
 		if c.allow {
 			b.now = b.now.AddDate(1, 0, 0)
 			o.Common = b.common()
@@ -50,14 +50,15 @@ func TestPollOnTheWordOfAFeed(t *testing.T) {
 	}
 }
 
-// Nor can an NNO, by the subscriptions that are made of it.
-func TestResolveSubscribesOnTheWordOfADocument(t *testing.T) {
+// Subscriptions that were made from an NNO record it as their origin, so it cannot cause a
+// request to a private address either.
+func TestResolveRecordsTheOriginOfSubscriptions(t *testing.T) {
 	b := newBench(t)
 	nno, feed := b.s.URL("/all.nno"), "http://10.0.0.1/feed"
 	b.s.Handle("/all.nno", server.Doc("application/nno", fmt.Sprintf("%d,\n%s,5,27,", begin.Unix()/60*60, feed)))
 	s, _, said := streams("")
 	if err := Resolve(t.Context(), ResolveOptions{Common: b.common(), Documents: []string{nno}, Subscribe: true}, s); err != nil {
-		t.Log(err) // the entry is missing yet
+		t.Log(err) // the entry is still missing
 	}
 	d, err := lektordir.Open(b.dir, nil)
 	if err != nil {

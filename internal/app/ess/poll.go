@@ -152,7 +152,7 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 		hash, err := p.find(name)
 		switch link := p.link(hash); {
 		case err == nil && link == "":
-			p.S.Report.Print(cmdline.Hint(fmt.Errorf("%s: no ESS document is known for the feed", name), "lektor-ess discover looks in its page; put the URL into %s/link", p.ess(hash).Path()))
+			p.S.Report.Print(cmdline.Hint(fmt.Errorf("%s: no ESS document is known for the feed", name), "look for one in its page with lektor-ess discover, and write its URL into %s/link", p.ess(hash).Path()))
 		case err == nil && !feedstate.Subscribed(p.Dir, hash):
 			p.S.Report.Print(cmdline.Hint(fmt.Errorf("not subscribed to %s", name), "lektor-fetch add subscribes"))
 		case err == nil:
@@ -238,7 +238,7 @@ func (p *poller) poll(ctx context.Context, t target) {
 // documentError is the error for a document that is not ESS.
 type documentError struct{ err error }
 
-func (e *documentError) Error() string { return "no ESS document: " + e.err.Error() }
+func (e *documentError) Error() string { return "not an ESS document: " + e.err.Error() }
 func (e *documentError) Unwrap() error { return e.err }
 
 func (p *poller) ask(ctx context.Context, t target) error {
@@ -283,7 +283,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 			err = &documentError{err}
 			return errors.Join(err, v.Fail(ctx, err))
 		}
-		// Save the validators last: until then, the entries were not handled.
+		// Save the validators last, when all entries are handled.
 		if err := p.compare(ctx, t.hash, doc); err != nil {
 			return err
 		}
@@ -498,7 +498,7 @@ func (p *poller) summary(targets int) {
 		line += fmt.Sprintf(", %s failed", humanize.Group(int64(n)))
 	}
 	if p.later > 0 {
-		line += fmt.Sprintf(", %s put off after failures", humanize.Group(int64(p.later)))
+		line += fmt.Sprintf(", %s postponed after failures", humanize.Group(int64(p.later)))
 	}
 	if p.sized > 0 {
 		// Feeds of unknown size count with the average of the others.
@@ -513,7 +513,7 @@ func (p *poller) summary(targets int) {
 
 // askedSince reports whether a feed was requested after a time, and whether the last
 // request succeeded.
-func (st *store) askedSince(hash string, t time.Time) (asked, well bool) {
+func (st *store) askedSince(hash string, t time.Time) (asked, succeeded bool) {
 	checked := feedstate.Checked(st.Dir, hash)
 	// A time in the future means that the feed is due.
 	asked = checked.After(t) && !checked.After(st.Now)

@@ -112,7 +112,7 @@ func Resolve(ctx context.Context, o ResolveOptions, s *cmdline.Streams) error {
 			}
 		}
 	}
-	// Exact matches first, so that they are not taken for updated entries.
+	// Find exact matches first, so that they do not count as updated entries.
 	out := make([][]resolved, len(want))
 	for i, w := range want {
 		out[i] = feeds[w.Feed].exact(w)
@@ -226,8 +226,8 @@ func (r *resolver) updated(w ess.FeedEntry) []resolved {
 		found = sameMinute
 	}
 	if len(found) != 1 {
-		// If the feed was requested since, the entry is gone or comes with a later
-		// scheduled fetch.
+		// If the feed was requested since, the entry is gone, or a later scheduled fetch
+		// brings it.
 		r.due = r.due || !asked
 		return []resolved{{want: w, state: stateMissing}}
 	}

@@ -50,13 +50,13 @@ func Top(ctx context.Context, o TopOptions, s *cmdline.Streams) error {
 	}
 	entries := top.Entries()
 	if top.Lost() {
-		s.Report.Warn("the list ends after %s: later documents of the same feeds replaced entries, and older ones are no longer known", humanize.Count(len(entries), "entry"))
+		s.Report.Warn("the list ends after %s: later documents of feeds replaced entries, and older entries were already dropped", humanize.Count(len(entries), "entry"))
 	}
 	return writeNNO(s, entries, o.build(), nnoOutput{o.Output, o.Lines, o.Print})
 }
 
-// gather adds the documents to a [ess.Top]. If entries were lost and all documents are
-// files, it reads them again, as the build times are known then.
+// gather adds the documents to an [ess.Top]. If entries were lost and all documents are
+// files, it reads them again, now that all build times are known.
 func gather(ctx context.Context, o TopOptions, s *cmdline.Streams) (*ess.Top, error) {
 	client := fetch.NewClient(o.Fetch)
 	defer client.Close()

@@ -14,7 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/ess"
 )
 
-// top runs Top, of documents on standard input if there are no others.
+// top runs Top, on the documents of standard input if there are no others.
 func top(t *testing.T, in string, o TopOptions) string {
 	t.Helper()
 	s, out, msg := streams(in)
@@ -25,7 +25,7 @@ func top(t *testing.T, in string, o TopOptions) string {
 	return out.String()
 }
 
-// documents are lines, each a document: of each feed some, with different build
+// documents returns documents, each one line. Each feed has several, with different build
 // times and entries.
 func documents(rng *rand.Rand, feeds, from int) []string {
 	minute := ess.Minute(begin)
@@ -50,7 +50,7 @@ func files(t *testing.T, lines []string) []string {
 	dir := t.TempDir()
 	var names []string
 	for i, l := range lines {
-		name := filepath.Join(dir, fmt.Sprintf("%d.nno", i)) // whatever its name says
+		name := filepath.Join(dir, fmt.Sprintf("%d.nno", i)) // the extension has no effect
 		if err := os.WriteFile(name, []byte(l), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -59,8 +59,8 @@ func files(t *testing.T, lines []string) []string {
 	return names
 }
 
-// TestTopParts: top(top A ∪ top B) = top(A ∪ B) where A and B have different
-// feeds, in files and in lines; in any order, whatever was withdrawn.
+// TestTopParts checks that top(top A ∪ top B) = top(A ∪ B) if A and B have different feeds:
+// with files and with lines, in any order, and with entries that newer documents lack.
 func TestTopParts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 60 {
@@ -75,7 +75,7 @@ func TestTopParts(t *testing.T) {
 				want = got
 			}
 			if got != want {
-				t.Fatalf("round %d: in another order\n%s\nwas\n%s\n%q", round, got, want, all)
+				t.Fatalf("round %d: in another order\n%s\nwant\n%s\n%q", round, got, want, all)
 			}
 		}
 		parts := []string{"", ""}
@@ -87,21 +87,20 @@ func TestTopParts(t *testing.T) {
 			parts[i] = top(t, "", TopOptions{Documents: files(t, part), N: n})
 		}
 		if got := top(t, "", TopOptions{Documents: files(t, parts), N: n}); got != want {
-			t.Fatalf("round %d: of parts\n%s\notherwise\n%s", round, got, want)
+			t.Fatalf("round %d: from parts\n%s\nfrom all\n%s", round, got, want)
 		}
-		// In lines, from files that can be read again.
+		// The parts are files with one document a line, which can be read again.
 		line := strings.ReplaceAll(strings.Replace(want, ",\n", ",,", 1), "\n", "") + "\n"
 		for i, part := range [][]string{a, b} {
 			parts[i] = strings.TrimSuffix(top(t, "", TopOptions{Lines: true, N: n, Documents: files(t, []string{strings.Join(part, "\n")})}), "\n")
 		}
 		if got := top(t, strings.Join(parts, "\n")+"\n", TopOptions{Lines: true, N: n}); got != line {
-			t.Fatalf("round %d: in lines\n%s\notherwise\n%s", round, got, line)
+			t.Fatalf("round %d: from lines\n%s\nfrom files\n%s", round, got, line)
 		}
 	}
 }
 
-// TestTopLongLines: a line of any length is a document, and so is the last one
-// without an end.
+// TestTopLongLines checks that long lines, and a last line without a newline, are read.
 func TestTopLongLines(t *testing.T) {
 	var in bytes.Buffer
 	minute := ess.Minute(begin)
@@ -121,8 +120,8 @@ func TestTopLongLines(t *testing.T) {
 	}
 }
 
-// TestTopBadLine: what cannot be read is told by file and line, once, and the
-// others count.
+// TestTopBadLine checks that an invalid document is reported once, with file and line, and
+// that others are read.
 func TestTopBadLine(t *testing.T) {
 	s, out, msg := streams(fmt.Sprintf("nonsense\n%d,http://e.com/,1,2\n%d,http://f.com/,oops,1,2,x\n", begin.Unix(), begin.Unix()))
 	err := Top(t.Context(), TopOptions{Common: Common{At: begin}, Lines: true, N: 9}, s)
@@ -134,8 +133,8 @@ func TestTopBadLine(t *testing.T) {
 	}
 }
 
-// TestTopLineTooLong: a line beyond the limit ends its file with an error, and the
-// lines before it count.
+// TestTopLineTooLong checks that a line that exceeds the limit ends its file with an error, and
+// that the lines before it are read.
 func TestTopLineTooLong(t *testing.T) {
 	s, out, msg := streams("")
 	s.In = io.MultiReader(strings.NewReader(fmt.Sprintf("%d,http://e.com/,1,2\n", begin.Unix())), bytes.NewReader(bytes.Repeat([]byte("x"), maxDocument+1)))

@@ -31,6 +31,9 @@ func Serve(ctx context.Context, o Options, s *cmdline.Streams) error {
 	if err != nil {
 		return cmdline.Hint(err, "name a directory that is yours with --state")
 	}
+	if users, err := a.Users(); err == nil && len(users) == 0 {
+		s.Report.Warn("there are no users in %s: \"lektor-serve passwd NAME\" adds one, also while the server is running", o.State)
+	}
 	door, err := httpserver.Open(o.Options, s.Report)
 	if err != nil {
 		return err

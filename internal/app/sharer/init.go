@@ -31,7 +31,7 @@ var notInName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 // Init creates one; its content then comes from the peers.
 func Init(_ context.Context, o InitOptions, s *cmdline.Streams) error {
 	if o.Target == "" && !o.Renew {
-		return &cmdline.UsageError{Message: "init: no target is given", Hint: "a directory that all your machines have, or the URL of a server that takes PUT"}
+		return &cmdline.UsageError{Message: "init: no target is given", Hint: "a directory that all your machines have, or the URL of a server that supports PUT"}
 	}
 	with := feedcmd.CreateDir
 	if o.Renew {

@@ -415,7 +415,7 @@ func TestResolveMany(t *testing.T) {
 }
 
 // The first sync converts the set and the baseline of the previous version without loss.
-// testdata/version1 was written by that version.
+// The previous version wrote testdata/version1.
 func TestPreviousVersion(t *testing.T) {
 	c := &clock{time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)}
 	target := filepath.Join(t.TempDir(), "sync")

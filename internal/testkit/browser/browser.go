@@ -1,4 +1,4 @@
-// Package browser opens pages for tests in a browser that nobody sees.
+// Package browser opens pages for tests in a headless browser.
 package browser
 
 import (

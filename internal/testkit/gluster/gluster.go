@@ -1,10 +1,10 @@
 //go:build linux
 
-// Package gluster makes a replicated GlusterFS volume on this machine, of two bricks,
-// for tests: with daemons of its own, in namespaces of its own for the network,
-// processes and mounts. So no other process sees it, its addresses are on its
-// own loopback interface, and when the program ends, however it does, the kernel ends
-// the daemons and unmounts the volume. It needs root, and Debian's glusterfs-server.
+// Package gluster makes a replicated GlusterFS volume of two bricks on this machine, for tests.
+// Its daemons run in their own namespaces for network, processes and mounts. So no other process
+// sees the volume, and its addresses are on its own loopback interface. When the program ends in
+// any way, the kernel ends the daemons and unmounts the volume. The package needs root, and
+// Debian's glusterfs-server.
 package gluster
 
 import (
@@ -23,7 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Supported returns the reason why there can be no volume here, nil if there can.
+// Supported returns the reason why no volume can be made, or nil.
 func Supported() error {
 	if os.Geteuid() != 0 {
 		return errors.New("a volume of GlusterFS needs root")
@@ -46,14 +46,14 @@ func namespaces() []string {
 	return []string{"--net", "--mount", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc"}
 }
 
-// inside is the variable that is set for a program that runs in such namespaces.
+// inside is the variable that is set for a program in these namespaces.
 const inside = "LEKTOR_GLUSTER_INSIDE"
 
-// Inside reports whether this program runs where it may make a volume.
+// Inside reports whether this program runs in namespaces in which it can make a volume.
 func Inside() bool { return os.Getenv(inside) != "" && os.Getpid() == 1 }
 
-// Again returns the command that runs this program once more, with these arguments, in
-// namespaces where it may make a volume: there [Inside] is true.
+// Again returns a command that runs this program again, with these arguments, in namespaces in
+// which it can make a volume. There [Inside] returns true.
 func Again(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -65,8 +65,8 @@ func Again(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// Main runs this program again with its arguments, where it can make a volume, and returns
-// its status. If there can be no volume, it prints why and returns 0.
+// Main runs this program again with its arguments, in namespaces in which it can make a volume,
+// and returns its status. If no volume can be made, it prints the reason and returns 0.
 func Main(ctx context.Context) int {
 	if err := Supported(); err != nil {
 		fmt.Println("skipped, on GlusterFS:", err)
@@ -108,10 +108,10 @@ const settings = `volume management
 end-volume
 `
 
-// New makes a volume, whose files are in dir, a directory that is empty.
+// New makes a volume with its files in dir, an empty directory.
 func New(ctx context.Context, dir string) (*Volume, error) {
 	if !Inside() {
-		return nil, errors.New("it is made where the program runs again")
+		return nil, errors.New("a volume can be made only in the namespaces of Again")
 	}
 	v := &Volume{dir: dir}
 	for _, name := range []string{"state", "run", "log", "brick1", "brick2"} {
@@ -122,7 +122,7 @@ func New(ctx context.Context, dir string) (*Volume, error) {
 	if err := loopback(); err != nil {
 		return nil, fmt.Errorf("the loopback interface: %w", err)
 	}
-	// Sockets and logs have their places.
+	// Sockets and logs have fixed places.
 	for _, place := range []string{"/run", "/var/log/glusterfs"} {
 		if err := unix.Mount("private", place, "tmpfs", 0, ""); err != nil {
 			return nil, fmt.Errorf("mount %s: %w", place, err)
@@ -142,8 +142,8 @@ func New(ctx context.Context, dir string) (*Volume, error) {
 	return v, v.until(ctx, "volume", "start", "lektor")
 }
 
-// until runs a command of the volume's management until it succeeds: it may still be
-// starting.
+// until repeats a command of the volume's management until it succeeds, since the management may
+// still be starting.
 func (v *Volume) until(ctx context.Context, args ...string) error {
 	var err error
 	for end := time.Now().Add(time.Minute); ctx.Err() == nil && time.Now().Before(end); {
@@ -154,7 +154,7 @@ func (v *Volume) until(ctx context.Context, args ...string) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// manage runs a command of the volume's management, and returns what it prints.
+// manage runs a command of the volume's management, and returns its output.
 func (v *Volume) manage(ctx context.Context, args ...string) (string, error) {
 	return run(ctx, append([]string{"gluster", "--glusterd-sock=" + v.dir + "/socket", "--mode=script"}, args...)...)
 }
@@ -165,14 +165,14 @@ func (v *Volume) Set(ctx context.Context, option, value string) error {
 	return err
 }
 
-// Count makes the replicas count the calls that they get, which costs them time.
+// Count makes the replicas count their calls, which makes them slower.
 func (v *Volume) Count(ctx context.Context) error {
 	_, err := v.manage(ctx, "volume", "profile", "lektor", "start")
 	return err
 }
 
-// Calls returns the number of calls of each kind, "LOOKUP" say, that the first replica got
-// since it was asked last.
+// Calls returns the number of calls of each kind, for example "LOOKUP", that the first replica
+// got since the last call of Calls.
 func (v *Volume) Calls(ctx context.Context) (map[string]int, error) {
 	out, err := v.manage(ctx, "volume", "profile", "lektor", "info", "incremental")
 	if err != nil {
@@ -202,10 +202,10 @@ func (v *Volume) Times() (mounts, replicas time.Duration, err error) {
 	for _, path := range all {
 		argv, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		stat, err := os.ReadFile(filepath.Join(filepath.Dir(path), "stat"))
-		// After the name, which may have any characters: fields from the third on.
+		// The fields follow the name, which may contain any characters.
 		_, rest, ok := bytes.Cut(stat, []byte(") "))
 		f := bytes.Fields(rest)
 		if err != nil || !ok || len(f) < 13 {
@@ -227,7 +227,7 @@ func (v *Volume) Times() (mounts, replicas time.Duration, err error) {
 	return mounts, replicas, err
 }
 
-// Mount mounts the volume once more, as another machine would: with a cache of its own.
+// Mount mounts the volume again, as another machine would, with a separate cache.
 func (v *Volume) Mount(ctx context.Context, at string) error {
 	if err := os.MkdirAll(at, 0o777); err != nil {
 		return err

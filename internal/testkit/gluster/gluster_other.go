@@ -13,16 +13,16 @@ import (
 
 var errNone = errors.New("GlusterFS is for Linux")
 
-// Supported returns an error: there can be no volume here.
+// Supported returns an error: GlusterFS needs Linux.
 func Supported() error { return errNone }
 
-// Inside is false.
+// Inside returns false.
 func Inside() bool { return false }
 
-// Again is an error.
+// Again returns an error.
 func Again(context.Context, ...string) (*exec.Cmd, error) { return nil, errNone }
 
-// Main says that it does nothing.
+// Main prints that it does nothing.
 func Main(context.Context) int {
 	fmt.Println("skipped, on GlusterFS:", errNone)
 	return 0
@@ -31,23 +31,23 @@ func Main(context.Context) int {
 // Volume is a volume.
 type Volume struct{}
 
-// New is an error.
+// New returns an error.
 func New(context.Context, string) (*Volume, error) { return nil, errNone }
 
-// Mount is an error.
+// Mount returns an error.
 func (*Volume) Mount(context.Context, string) error { return errNone }
 
 // Close does nothing.
 func (*Volume) Close() {}
 
-// Set is an error.
+// Set returns an error.
 func (*Volume) Set(context.Context, string, string) error { return errNone }
 
-// Count is an error.
+// Count returns an error.
 func (*Volume) Count(context.Context) error { return errNone }
 
-// Calls is an error.
+// Calls returns an error.
 func (*Volume) Calls(context.Context) (map[string]int, error) { return nil, errNone }
 
-// Times is an error.
+// Times returns an error.
 func (*Volume) Times() (mounts, replicas time.Duration, err error) { return 0, 0, errNone }

@@ -1,6 +1,5 @@
-// Package hub is a cloud and a WebSub hub for tests and measurements, which
-// keeps to the rssCloud walkthrough and to the recommendation of WebSub, or
-// departs from them in ways that real ones do.
+// Package hub is an rssCloud server and a WebSub hub for tests and measurements. It follows the
+// rssCloud walkthrough and the recommendation of WebSub, or departs from them like real hubs.
 package hub
 
 import (
@@ -20,32 +19,32 @@ import (
 	"github.com/lektordir/lektor/internal/websub"
 )
 
-// Hub is the handler of a hub. It serves /rsscloud/pleaseNotify, /rsscloud/ping,
-// /RPC2 and /websub. The fields are set before it is used.
+// Hub is the handler of a hub. It serves /rsscloud/pleaseNotify, /rsscloud/ping, /RPC2 and
+// /websub. Set its fields before use.
 type Hub struct {
 	// Departures of rssCloud hubs.
-	OneFeed       bool   // refuses more than one feed a request
+	OneFeed       bool   // refuses requests for more than one feed
 	OnlyHTTPPost  bool   // knows no https-post
-	WantsURL      bool   // knows url, not url1
-	FiveParams    bool   // accept the call of XML-RPC that has no domain
+	WantsURL      bool   // accepts url instead of url1
+	FiveParams    bool   // accepts the call of XML-RPC without domain
 	RawChallenge  bool   // url is not percent-encoded in the challenge
 	AppendsURL    bool   // appends ?url= to every callback
-	ShoutsPath    bool   // makes paths of callbacks upper-case, with a slash
-	ProbesBare    bool   // a bare GET of the callback must be 200 first
-	SingleQuotes  bool   // answers have single quotes
+	ShoutsPath    bool   // changes paths of callbacks to upper case, with a slash at the end
+	ProbesBare    bool   // first requires 200 for a GET of the callback without parameters
+	SingleQuotes  bool   // uses single quotes in answers
 	RefusesAccept bool   // answers 406 to an Accept of text/xml
-	FirstOnly     bool   // reads url1 alone, and answers success for all
-	NeverCalls    bool   // takes registrations without verifying them
-	CallsLate     bool   // verifies them after the answer, see LateChallenges
+	FirstOnly     bool   // reads only url1, and answers success for all feeds
+	NeverCalls    bool   // accepts registrations without verification
+	CallsLate     bool   // verifies registrations after the answer, see LateChallenges
 	CallsRPC      bool   // tests xml-rpc by a call, also with a domain
 	Answer        string // replaces every result
 	Forgets       int    // drops a registration after this many errors in a row; 0: never
 
 	// Departures of WebSub hubs.
 	Deny     string        // if not "", denies with this reason
-	Lease    time.Duration // lease that it grants; 0 means the one asked for
+	Lease    time.Duration // granted lease; 0 means the requested one
 	NoLease  bool          // refuses requests that ask for a lease
-	NoVerify bool          // accepts, and never verifies
+	NoVerify bool          // accepts subscriptions, and never verifies them
 
 	mu       sync.Mutex
 	regs     []Registration
@@ -53,7 +52,7 @@ type Hub struct {
 	late     []func() bool
 	subs     map[string]*Subscription // by callback
 	requests int
-	active   int // requests under way
+	active   int // concurrent requests
 	most     int
 	wg       sync.WaitGroup
 }
@@ -64,7 +63,7 @@ type Registration struct {
 	Protocol  string
 	Procedure string
 	Feed      string
-	Together  int // feeds in its request
+	Together  int // number of feeds in its request
 }
 
 // Subscription is a subscription by WebSub.
@@ -80,7 +79,7 @@ func (h *Hub) Registrations() []Registration {
 	return slices.Clone(h.regs)
 }
 
-// Subscriptions returns the subscriptions by WebSub, as they are now.
+// Subscriptions returns copies of the current subscriptions by WebSub.
 func (h *Hub) Subscriptions() []Subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,15 +90,15 @@ func (h *Hub) Subscriptions() []Subscription {
 	return out
 }
 
-// Requests returns the number of requests for registration, and the greatest number of
-// them at once.
+// Requests returns the number of requests for registration, and the maximum number of concurrent
+// ones.
 func (h *Hub) Requests() (n, atOnce int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.requests, h.most
 }
 
-// Wait waits for verifications that are under way.
+// Wait waits for running verifications.
 func (h *Hub) Wait() { h.wg.Wait() }
 
 // ServeHTTP serves the paths of the hub.
@@ -237,8 +236,8 @@ func (h *Hub) register(r *http.Request, procedure, port, path, protocol string, 
 	return nil
 }
 
-// LateChallenges makes the calls that CallsLate put off, and reports whether all
-// were answered as they should be.
+// LateChallenges makes the calls that CallsLate postponed, and reports whether all were answered
+// correctly.
 func (h *Hub) LateChallenges() bool {
 	h.mu.Lock()
 	late := h.late
@@ -262,7 +261,7 @@ func (h *Hub) get(u string) (int, string, error) {
 	return resp.StatusCode, string(b), err
 }
 
-// Notify notifies all that are registered for a feed, each once.
+// Notify notifies all subscribers of a feed, each once.
 func (h *Hub) Notify(feed string) error {
 	sent := map[string]bool{}
 	for _, r := range h.Registrations() {
@@ -383,7 +382,7 @@ func (h *Hub) websub(w http.ResponseWriter, q url.Values) {
 	h.wg.Go(func() { h.Verify(s, mode) })
 }
 
-// Verify asks a callback whether the intent is its own, and does it then.
+// Verify verifies the intent of a callback, and then changes the subscription.
 func (h *Hub) Verify(s *Subscription, mode string) bool {
 	if h.Deny != "" {
 		h.get(s.Callback + "?" + url.Values{"hub.mode": {websub.Denied}, "hub.topic": {s.Topic}, "hub.reason": {h.Deny}}.Encode())
@@ -411,7 +410,7 @@ func (h *Hub) Verify(s *Subscription, mode string) bool {
 	return true
 }
 
-// Deliver delivers content of a topic, signed by a method if the subscription has a
+// Deliver delivers content of a topic, with a signature by method if the subscription has a
 // secret.
 func (h *Hub) Deliver(topic, method string, content []byte) error {
 	for _, s := range h.Subscriptions() {
@@ -435,8 +434,8 @@ func (h *Hub) Deliver(topic, method string, content []byte) error {
 	return nil
 }
 
-// Post posts content to a callback with a signature, if any, and returns the
-// status of the answer.
+// Post posts content to a callback with a signature, if it is not empty, and returns the status
+// of the answer.
 func (h *Hub) Post(callback, signature string, content []byte) (int, error) {
 	req, err := http.NewRequest(http.MethodPost, callback, bytes.NewReader(content))
 	if err != nil {

@@ -18,27 +18,27 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// step says how an example of a page is run and checked.
+// step describes how an example of a page is run and checked.
 type step struct {
-	starts string // the first line begins with its first two words, or is any comment
-	except string // why it is not run as printed; then the text still stands in $example
-	needs  string // a program that it needs, and that a machine may not have
+	starts string // the first two words of the example; a comment matches any
+	except string // why it is not run as printed; the text is then only in $example
+	needs  string // a program that it needs, which may not be installed
 
-	terminal bool   // it is typed by a person, who sees what it prints
-	given    string // shell commands that make what the example takes as given
-	edit     string // an expression for sed without which it cannot run, for the reason beside it
+	terminal bool   // it is run on a terminal
+	given    string // shell commands that prepare what the example assumes
+	edit     string // an expression for sed without which it cannot run; the comment beside it has the reason
 
-	library bool   // the lektor-dir is replaced by that of the function library
-	before  string // shell that is run before it
-	out     string // a regular expression for what it prints
-	then    string // shell whose commands must succeed after it, in the same place
+	library bool   // use the lektor-dir of the function library
+	before  string // shell commands to run before it
+	out     string // a regular expression for its output
+	then    string // shell commands to run after it, in the same directory; they must succeed
 
-	// until is, for an example that stays, the condition at which it has done
-	// what it claims and is interrupted.
+	// until is for an example that does not end: when this shell command succeeds, the example
+	// has done its work and is interrupted.
 	until string
 }
 
-// place is where the examples of one page are run.
+// place is an environment for the examples of one page.
 type place struct {
 	t    *testing.T
 	home string
@@ -46,8 +46,8 @@ type place struct {
 	env  []string
 }
 
-// newPlace makes a fresh home, with the variable set that says where the
-// lektor-dir is, or none. The lektor-dir is not there yet.
+// newPlace makes a new home. variable is the environment variable with the path of the
+// lektor-dir, "" for none. The lektor-dir does not exist yet.
 func newPlace(t *testing.T, bin, variable string) *place {
 	p := &place{t: t, home: t.TempDir()}
 	work := filepath.Join(p.home, "work")
@@ -77,7 +77,7 @@ func newPlace(t *testing.T, bin, variable string) *place {
 		"HOME=" + p.home, "PATH=" + bin + ":" + stand + ":" + os.Getenv("PATH"), "TZ=UTC", "LC_ALL=C", "USER=kim",
 		"http_proxy=" + w.proxy.URL, "https_proxy=" + w.proxy.URL, "SSL_CERT_FILE=" + w.certs, "CURL_CA_BUNDLE=" + w.certs,
 		"GORACE=atexit_sleep_ms=0", "TMPDIR=" + t.TempDir(),
-		// For the shell of the test only.
+		// These are for the shell of the test only.
 		"example=" + filepath.Join(p.home, "example"), "root=" + root,
 	}
 	switch variable {
@@ -92,8 +92,7 @@ func newPlace(t *testing.T, bin, variable string) *place {
 	return p
 }
 
-// command is a script for the shell, in the directory where the example before
-// it ended.
+// command returns a shell with a script, in the directory in which the previous example ended.
 func (p *place) command(ctx context.Context, flags, script string) *exec.Cmd {
 	sh := "dash"
 	if _, err := exec.LookPath(sh); err != nil {
@@ -110,7 +109,7 @@ func (p *place) command(ctx context.Context, flags, script string) *exec.Cmd {
 	return cmd
 }
 
-// sh runs a script and returns what it printed.
+// sh runs a script and returns its output.
 func (p *place) sh(t *testing.T, flags, script string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -141,7 +140,7 @@ func (p *place) getenv(name string) string {
 // complaint matches messages that a correct example never causes.
 var complaint = regexp.MustCompile("warning|hint|No such file|not found|usage")
 
-// stay runs a script until a condition holds, and interrupts it.
+// stay runs a script until the command until succeeds, and interrupts it.
 func (p *place) stay(t *testing.T, script, until string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -167,7 +166,7 @@ func (p *place) stay(t *testing.T, script, until string) string {
 	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
 		t.Error(err)
 	}
-	// The shell may die of the signal itself.
+	// The signal may end the shell, too.
 	var exit *exec.ExitError
 	if err := cmd.Wait(); err != nil && (!errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGINT) {
 		t.Errorf("%v of\n%s\n%s", err, script, &errs)
@@ -179,8 +178,8 @@ func (p *place) stay(t *testing.T, script, until string) string {
 	return string(printed)
 }
 
-// terminal makes a script one that runs on a terminal, by script(1) of Linux;
-// elsewhere the list that a person would see is numbered all the same.
+// terminal returns a script that runs on a terminal, by script(1) of Linux. On other systems, the
+// list is numbered by a flag.
 func (p *place) terminal(t *testing.T, script string) string {
 	t.Helper()
 	if exec.Command("script", "-qec", "true", os.DevNull).Run() != nil {
@@ -193,7 +192,7 @@ func (p *place) terminal(t *testing.T, script string) string {
 tr -d '\r' <"$HOME/seen"`
 }
 
-// run does a step with the text of its example.
+// run runs a step with the text of its example.
 func (p *place) run(t *testing.T, s step, text string) {
 	if s.needs != "" {
 		if _, err := exec.LookPath(s.needs); err != nil {
@@ -245,7 +244,7 @@ func (p *place) run(t *testing.T, s step, text string) {
 	}
 }
 
-// transcript separates commands after a prompt from what they print.
+// transcript separates the commands after prompts from their output.
 func transcript(text string) (script, out string) {
 	if !strings.HasPrefix(text, "$ ") {
 		return text, ""
@@ -261,8 +260,8 @@ func transcript(text string) (script, out string) {
 	return commands.String(), printed.String()
 }
 
-// TestExamples runs the examples of all pages as they are printed, in order,
-// each page in a fresh directory, with LEKTORDIR or XDG_DATA_HOME set and without.
+// TestExamples runs the examples of all pages as printed, in order. Each page has a new
+// directory, and LEKTORDIR or XDG_DATA_HOME is set, or neither.
 func TestExamples(t *testing.T) {
 	bin := testdir.Bin(t)
 	pages, err := filepath.Glob(filepath.Join(manDir, "*.[1-9]"))
@@ -276,16 +275,16 @@ func TestExamples(t *testing.T) {
 		steps := allSteps[page]
 		for i, e := range found {
 			if i >= len(steps) || !begins(e.text, steps[i].starts) {
-				t.Fatalf("%s:%d: nothing says what becomes of this example:\n%s", page, e.line, e.text)
+				t.Fatalf("%s:%d: there is no step for this example:\n%s", page, e.line, e.text)
 			}
 			if s := steps[i]; s.except == "" && s.out == "" && s.then == "" && s.until == "" {
-				t.Errorf("%s:%d: nothing is asserted of this example:\n%s", page, e.line, e.text)
+				t.Errorf("%s:%d: the step checks nothing:\n%s", page, e.line, e.text)
 			}
 		}
 		if len(steps) != len(found) {
 			t.Fatalf("%s has %d examples, want %d", page, len(found), len(steps))
 		}
-		// All pages are tried with one of these, and README with each.
+		// Each page runs with one of these variables, and README with each.
 		variables := []string{"", "LEKTORDIR", "XDG_DATA_HOME"}
 		if page != "README.md" {
 			variables = variables[n%3:][:1]
@@ -313,9 +312,9 @@ func begins(text, starts string) bool {
 	return slices.Equal(words, strings.Fields(line)[:min(len(words), len(strings.Fields(line)))])
 }
 
-// example is a piece of a page that a reader may type.
+// example is a part of a page that a reader may type.
 type example struct {
-	line int // in the page
+	line int // line in the page
 	text string
 }
 
@@ -332,7 +331,7 @@ func examples(t *testing.T, path string) []example {
 	return displays(string(data))
 }
 
-// indented extracts what is indented by four spaces, up to an empty line.
+// indented returns the parts that are indented by four spaces, up to an empty line.
 func indented(page string) []example {
 	var found []example
 	inside := false
@@ -351,8 +350,8 @@ func indented(page string) []example {
 	return found
 }
 
-// displays extracts the literal displays and the lines of a page in mdoc, and
-// the items of examples that are queries.
+// displays returns the literal displays and the lines of a page in mdoc, and the items of
+// examples that are queries.
 func displays(page string) []example {
 	var found []example
 	inside, section := false, ""
@@ -379,10 +378,10 @@ func displays(page string) []example {
 	return found
 }
 
-// unescape undoes the escapes of roff that examples need.
+// unescape replaces the escapes of roff that occur in examples.
 var unescape = strings.NewReplacer(`\e`, `\`, `\&`, "", `\-`, "-", `\(aq`, "'", `\(dq`, `"`)
 
-// TestPrinted holds what is extracted against what mandoc prints.
+// TestPrinted: mandoc prints the extracted examples.
 func TestPrinted(t *testing.T) {
 	mandoc, err := exec.LookPath("mandoc")
 	if err != nil {
@@ -397,18 +396,18 @@ func TestPrinted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A letter, backspace and the letter again is a bold one.
+		// A letter, a backspace and the same letter is a bold letter.
 		printed := strings.Join(strings.Fields(regexp.MustCompile(".\b").ReplaceAllString(string(out), "")), " ")
 		for _, e := range examples(t, page) {
 			if text := strings.Join(strings.Fields(e.text), " "); !strings.Contains(printed, text) {
-				t.Errorf("%s:%d: a reader does not see\n%s", filepath.Base(page), e.line, text)
+				t.Errorf("%s:%d: mandoc does not print\n%s", filepath.Base(page), e.line, text)
 			}
 		}
 	}
 }
 
-// TestReplica takes a copy without tmp/ and etc/fetch/, as lektor-dir(5) advises:
-// every command does with it what it does with the original.
+// TestReplica makes a copy without tmp/ and etc/fetch/, as lektor-dir(5) advises. Every command
+// has the same effect on it as on the original.
 func TestReplica(t *testing.T) {
 	p := newPlace(t, testdir.Bin(t), "LEKTORDIR")
 	p.sh(t, "-euxc", `lektor-fetch add https://example.org/feed
@@ -423,7 +422,7 @@ rm -r "$HOME/copy/etc/fetch"`)
 		{"lektor-view digest", `(?m)^Tea at noon`},
 		{"lektor-view publish --format json", `"Tea at noon"`},
 		{"lektor-fetch ls -o url", `\Ahttps://example.org/feed\n\z`},
-		// Entries that were delivered before are known.
+		// Entries that were delivered before are recognised.
 		{"lektor-fetch update -a -o title", `\A\z`},
 		{"lektor-ess nno", `https://example.org/feed,`},
 		{"echo | lektor-fetch put --feed-id urn:x:a --id urn:x:1 --title Put", `/new/`},

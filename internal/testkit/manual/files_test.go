@@ -12,7 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// richRSS and richAtom have something for every file of a feed and an entry.
+// richRSS and richAtom have data for every file of a feed and an entry.
 const (
 	richRSS = `<?xml version="1.0"?><rss version="2.0" xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"><channel>
 <title>Cast</title><link>http://example.org/</link><generator>g</generator><description>d</description><language>de</language><copyright>c</copyright>
@@ -29,8 +29,7 @@ const (
 <summary>short</summary><content type="html">VERSION</content></entry></feed>`
 )
 
-// TestFiles makes sure that the files of feeds and entries which lektor-dir(5)
-// lists are those that our programs write.
+// TestFiles: lektor-dir(5) lists exactly the files of feeds and entries that the programs write.
 func TestFiles(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(manDir, "lektor-dir.5"))
 	if err != nil {
@@ -61,7 +60,7 @@ lektor-fetch update https://daringfireball.net/feed`)
 		for _, line := range regexp.MustCompile(`(?m)^\.It Pa .*`).FindAllString(text, -1) {
 			for name := range strings.FieldsSeq(strings.ReplaceAll(line[len(".It Pa "):], ",", " ")) {
 				named[strings.TrimSuffix(name, "/")] = true
-				// Directories of other programs have pages of their own.
+				// Other pages describe directories of other programs.
 				if other, ok := strings.CutSuffix(name, "/"); ok && other != "etc/fetch" {
 					continue
 				}
@@ -88,8 +87,8 @@ lektor-fetch update https://daringfireball.net/feed`)
 	}
 }
 
-// TestState makes sure that lektor-state(5) names the files that viewers and lektor-share
-// keep for themselves, by the first word of their names.
+// TestState: lektor-state(5) names the private files of viewers and lektor-share, by the first
+// word of their names.
 func TestState(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(manDir, "lektor-state.5"))
 	if err != nil {
@@ -129,8 +128,8 @@ lektor-share sync`)
 	}
 }
 
-// TestExtras makes sure that the extras which lektor-dir(5) lists are those that are
-// in the file, with as many fields.
+// TestExtras: lektor-dir(5) lists exactly the extras that the programs write, with as many
+// fields.
 func TestExtras(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(manDir, "lektor-dir.5"))
 	if err != nil {
@@ -192,7 +191,7 @@ lektor-fetch update https://daringfireball.net/feed`)
 	}
 }
 
-// TestLinks makes sure that the files to which README points are there.
+// TestLinks: the files to which README links exist.
 func TestLinks(t *testing.T) {
 	root := filepath.Join(manDir, "..")
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
@@ -210,8 +209,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestHelp makes sure that the commands and flags in the examples of --help are
-// there.
+// TestHelp: the commands and flags in the examples of --help exist.
 func TestHelp(t *testing.T) {
 	bin := testdir.Bin(t)
 	help := func(args ...string) string {
@@ -256,7 +254,7 @@ func TestHelp(t *testing.T) {
 						t.Errorf("%s: %q takes no %s", where, strings.Join(words, " "), flag)
 					}
 				}
-				flagsOf(words...) // the command is there
+				flagsOf(words...) // checks that the command exists
 			}
 		}
 	}

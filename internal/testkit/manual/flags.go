@@ -1,6 +1,5 @@
-// Package manual checks man pages: that they are sound mdoc, that their examples run and
-// print what they should, and that they document the flags that a command takes, no more
-// and no fewer.
+// Package manual checks man pages: they are valid mdoc, their examples run and print the right
+// output, and they document exactly the flags of a command.
 package manual
 
 import (
@@ -17,19 +16,17 @@ import (
 	"github.com/lektordir/lektor/internal/cmdline"
 )
 
-// CheckManual fails t for every flag that the app takes and its manual page (in
-// mdoc) does not document, and for every one that the page documents and the
-// app does not take.
+// CheckManual fails the test for every flag of the app that its manual page (in mdoc) does not
+// document, and for every documented flag that the app does not take.
 //
-// The page documents a flag by an item of a list, ".It Fl a , Fl -all" or
-// ".It Fl -gap Ns = Ns Ar duration"; all of a flag's names are wanted. Flags in
-// a subsection named after a subcommand (".Ss add", ".Ss lektor-fetch add") or
-// in a list below ".It Cm add" are that subcommand's; others hold for all that
-// take them. The page must also have an item or a subsection for every
-// subcommand. --help and --version need no documentation. The page has the app's name in
-// the project's man/.
+// The page has the app's name, in the project's man/. It documents a flag by an item of a list,
+// ".It Fl a , Fl -all" or ".It Fl -gap Ns = Ns Ar duration", with all names of the flag. Flags in a
+// subsection named after a subcommand (".Ss add", ".Ss lektor-fetch add") or in a list below
+// ".It Cm add" belong to that subcommand, and other flags to all commands that take them. The page
+// must have an item or a subsection for every subcommand. --help and --version need no
+// documentation.
 //
-// A page of the app's name, a minus and a subcommand's name documents the flags of that
+// A page with the app's name, a minus and a subcommand's name documents the flags of that
 // subcommand, and must name the app's page.
 func CheckManual(t testing.TB, app *cli.App) {
 	t.Helper()
@@ -57,12 +54,12 @@ func CheckManual(t testing.TB, app *cli.App) {
 	}
 }
 
-// manual is what a page documents: flags by subcommand, "" for those that are
-// not in the section of any.
+// manual is the flags that a page documents, by subcommand; "" for flags outside of the sections
+// of subcommands.
 type manual map[string]map[string]bool
 
-// compare returns the problems of the page of an app, and of the pages of its
-// subcommands, which own has by their names.
+// compare returns the problems of the page of an app, and of the pages of its subcommands in own,
+// by name.
 func compare(app *cli.App, page string, own map[string]string) []string {
 	cmdline.Prepare(app)
 	var commands []string
@@ -115,8 +112,7 @@ func compare(app *cli.App, page string, own map[string]string) []string {
 		}
 		want(c.Name, c.Flags)
 	}
-	// The app's own flags may be documented with the subcommand that it
-	// stands for when none is given.
+	// The app's own flags may be documented with the default subcommand.
 	for _, f := range app.Flags {
 		for _, n := range f.Names() {
 			appFlags[""][dashed(n)] = true
@@ -155,7 +151,7 @@ func dashed(name string) string {
 	return "--" + name
 }
 
-// read collects the flags of a page.
+// read returns the flags of a page.
 func read(page, app string, commands []string) manual {
 	m := manual{"": {}}
 	current := ""             // the subcommand that flags belong to
@@ -200,8 +196,7 @@ func read(page, app string, commands []string) manual {
 			case len(args) > 0 && args[0] == "Fl" || extended:
 				addFlags(m, current, args)
 			case itemDepth < 0 || depth <= itemDepth:
-				// An item that names no flag may begin a subcommand, and ends
-				// the one before it.
+				// An item without a flag may begin a subcommand, and ends the one before it.
 				before := current
 				if enter(args) {
 					itemDepth = depth
@@ -243,13 +238,13 @@ func addFlags(m manual, where string, words []string) {
 	}
 }
 
-// macro reports whether a word is an mdoc macro, which has two or three
-// characters, the first a capital.
+// macro reports whether a word has the form of an mdoc macro: two or three characters, of which
+// the first is a capital.
 func macro(w string) bool {
 	return (len(w) == 2 || len(w) == 3) && w[0] >= 'A' && w[0] <= 'Z' && w[1] >= 'a' && w[1] <= 'z'
 }
 
-// tokens splits a line of mdoc, without its escapes and quotes.
+// tokens splits a line of mdoc into words, without escapes and quotes.
 func tokens(line string) []string {
 	line = strings.NewReplacer(`\-`, "-", `\&`, "", `\(hy`, "-", `"`, "").Replace(line)
 	words := strings.Fields(line)

@@ -9,10 +9,9 @@ import (
 	"testing"
 )
 
-// TestSections: a page of a program has -h and --version, every environment variable
-// that it names in ENVIRONMENT, with LEKTORDIR if it takes --dir, and FILES if it names
-// files of the lektor-dir or of its own. The page of a command of a program needs no
-// --version.
+// TestSections: the page of a program has -h and --version. It describes every environment
+// variable that it names, and LEKTORDIR if the program takes --dir. It has FILES if it names
+// files of the lektor-dir or of its own. The page of a command of a program needs no --version.
 func TestSections(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(manDir, "*.1"))
 	if err != nil || len(pages) < 8 {
@@ -31,12 +30,12 @@ func TestSections(t *testing.T) {
 
 var (
 	variable = regexp.MustCompile(`(?m)^\.(?:It )?Ev (.*)`)
-	// ofCommand is the title of the page of a command of a program.
+	// ofCommand matches the title of the page of a command of a program.
 	ofCommand = regexp.MustCompile(`(?m)^\.Dt LEKTOR-[A-Z]+-[A-Z]+ 1$`)
 	ownFile   = regexp.MustCompile(`(?m)^\.(?:It )?Pa ["']?(?:etc/|src/[$H]|\.lektor|\$XDG_CACHE_HOME|DIR/\.)`)
 )
 
-// lacks returns what a page lacks.
+// lacks returns the missing parts of a page.
 func lacks(page string) (list []string) {
 	want := func(ok bool, what string) {
 		if !ok {
@@ -72,14 +71,14 @@ func lacks(page string) (list []string) {
 	return list
 }
 
-// names are the names of variables on a line of mdoc.
+// names returns the names of variables on a line of mdoc.
 func names(line string) []string {
 	return slices.DeleteFunc(strings.Fields(line), func(w string) bool {
 		return strings.Trim(w, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") != ""
 	})
 }
 
-// TestLacks: each of these is missed.
+// TestLacks: each of these parts is reported if it is missing.
 func TestLacks(t *testing.T) {
 	whole := ".Nm x\n.Op Fl -dir Ar DIR\n.It Fl h , Fl -help\n.It Fl v , Fl -version\n.Pa etc/x\n.Ev FOO .\n.Sh ENVIRONMENT\n.It Ev LEKTORDIR\n.It Ev FOO , BAR\n.Sh FILES\n.It Pa etc/x\n"
 	if got := lacks(whole); got != nil {

@@ -1,20 +1,19 @@
 package manual
 
-// Reasons why the text of an example is not run.
+// These are reasons why the text of an example is not run.
 const (
 	picture = "shows what a directory holds"
 	grammar = "a grammar; feeds of ESS and NNO are tested against it where they are read"
 	sample  = "a document, which is read by the shell beside it"
 )
 
-// allSteps say of every example of every page, in order, what becomes of it. In
-// their shell $D is the lektor-dir, $example a file with the text, and $root the
-// directory of the project.
+// allSteps has a step for every example of every page, in order. In the shell of a step, $D is
+// the lektor-dir, $example a file with the text, and $root the directory of the project.
 var allSteps = map[string][]step{
 	"README.md":             readme,
 	"lektor.7":              introduction,
 	"lektor-dir.5":          directory,
-	"lektor-state.5":        nil, // it has no examples
+	"lektor-state.5":        nil, // no examples
 	"lektor-fetch.1":        fetcher,
 	"lektor-view.1":         viewer,
 	"lektor-view-publish.1": publishing,
@@ -33,7 +32,7 @@ var allSteps = map[string][]step{
 	"nno.5":                 nnoFormat,
 }
 
-// targets makes sure that every line of an example names a target of make.
+// targets checks that every line of an example names a target of make.
 const targets = `
 grep '^make' "$example" | sed 's/#.*//; s,/usr/local,'"$HOME"',' | while read -r line; do
 	(cd "$root" && eval "$line -n") >"$HOME/made"
@@ -43,7 +42,7 @@ done`
 var readme = []step{
 	{
 		starts: "lektor-fetch add https://example.org/blog     # subscribe, and fetch",
-		out:    `(?m)^Title: Fifth$`, // the oldest
+		out:    `(?m)^Title: Fifth$`, // the oldest entry
 		then:   `test "$(lektor-fetch ls -o url)" = https://example.org/feed; test "$(lektor-view count)" = "4 unread of 5"`,
 	},
 	{starts: "make demo     # build, make a lektor-dir, fetch feeds over HTTP, show them", except: "takes minutes; the targets are looked at", needs: "make", then: targets},
@@ -54,7 +53,7 @@ var readme = []step{
 	},
 	{
 		starts: "lektor-view ls", terminal: true,
-		// The entry shown is the first of the list, and three are marked.
+		// The first entry of the list is shown, and three are marked.
 		out:  `(?s)\A ?1 N .*A frost\n.*\n ?9 N .*Title: A frost\n.*;2,S\n.1 .*A frost\n.2 .*A frost\n\z`,
 		then: `test "$(lektor-view count is:read)" = "0 unread of 4"; test "$(lektor-view ls -a -o title author:wren since:2w frost | sort -u)" = "A frost"`,
 	},
@@ -100,7 +99,7 @@ echo | lektor-fetch put --feed-id https://example.org/cast --id urn:x:saved --ti
 	},
 	{
 		starts: "# show a message for each entry that arrives",
-		// It may not have looked yet at what there is when the first comes.
+		// The program may begin to watch only after the first entry, so make more.
 		until: `echo Text | lektor-fetch put --feed-id urn:x:come --feed-name Come --id urn:x:$$ --title 'Come at last'
 grep '^Come|Come at last$' "$HOME/notified"`,
 		then: `rm "$HOME/notified"`,
@@ -135,25 +134,24 @@ yes y | head -n 9 | sh "$example" >"$HOME/last" 2>&1; test ! -s "$HOME/last"; te
 }
 
 const (
-	// plain is a character at which no terminal does anything but show it.
+	// plain is a character without an effect on a terminal.
 	plain = `[^\x00-\x08\x0b-\x1f\x7f-\x{9f}\x{202a}-\x{202e}\x{2066}-\x{2069}]`
-	// due makes the feeds due, and notDue holds when they were fetched.
+	// due makes the feeds due, and notDue succeeds after they were fetched.
 	due    = `mkdir -p "$D/etc/fetch/due"; for h in $(lektor-fetch ls -o hash); do : >"$D/etc/fetch/due/$h"; done`
 	notDue = `test -z "$(ls "$D/etc/fetch/due")"; test -z "$(lektor-fetch update --dry-run)"`
-	// watched leaves due markers, and holds when all were taken.
+	// watched leaves due markers, and succeeds when all were taken.
 	watched = `test -e "$HOME/left" || { ` + due + `; : >"$HOME/left"; }; test -z "$(ls "$D/etc/fetch/due")"`
 
-	// broken leaves a feed that has ended.
+	// broken subscribes to a feed that has ended.
 	broken = `lektor-fetch add --as-is --no-fetch https://example.org/broken; lektor-fetch update https://example.org/broken || true`
 
-	// layout makes sure of what a lektor-dir has, and of the mark of one that was read.
+	// layout checks the directories of a lektor-dir, and the mark of a read entry.
 	layout = `
 for d in tmp new cur src etc; do grep -q "^$d/" "$example"; test -d "$D/$d"; done
 lektor-view ls -o path -a -n 1 | lektor-view mark -s S - | grep "^$D/cur/[0-9a-f]*/[^/;]*;2,F*S\$"`
 
-	// archived are the entries that are flagged, published in the directory good.
-	// Nobody flags a hundred of them here: with fewer to a document the same makes
-	// archives.
+	// archived checks the archives of flagged entries in the directory good. It publishes again
+	// with fewer entries in a document, since fewer than a hundred entries are flagged.
 	archived = `
 lektor-view ls -a -o path | head -n 2 | lektor-view mark -s F -
 sh "$example"
@@ -163,7 +161,7 @@ sed 's/50/1/; s/archive good/archive one/' "$example" | sh
 grep 'rel="prev-archive" href="https://me.example/good/archive-0' one/index.atom
 test "$(cat one/index.atom one/archive-* | grep -c '<entry>')" = "$(lektor-view count -o flagged)"`
 
-	// ruled makes a lektor-dir whose rules are the example, with the entries that put makes.
+	// ruled makes a lektor-dir with the example as its rules, and with the entries of put.
 	ruleLines = "lines of the file of rules, which are applied"
 	ruled     = `
 export LEKTORDIR="$HOME/ruled"
@@ -181,14 +179,14 @@ apply() {
 	lektor-view rules apply
 }`
 
-	// old are two old entries of a feed that were read a moment ago, one flagged.
+	// old makes two old entries that were read a moment ago, one of them flagged.
 	old = `
 for n in 1 2; do
 	echo | lektor-fetch put --feed-id urn:x:old --id "urn:x:$n" --title "Old $n" --date 2001-01-01T00:00:00Z | lektor-view mark -s S -
 done | head -n 1 | lektor-view mark -s F -`
 )
 
-// introduction is lektor(7).
+// introduction has the steps of lektor(7).
 var introduction = []step{
 	{
 		starts: "lektor-fetch add https://example.com/blog/", terminal: true,
@@ -231,7 +229,7 @@ var introduction = []step{
 	},
 	{
 		starts: "lektor-view ls -o path read:1y not:is:flagged >old", library: true,
-		before: `lektor-view count -o all >"$HOME/a"`, // it deletes entries that were read just now, however old
+		before: `lektor-view count -o all >"$HOME/a"`, // the example deletes entries that were just read, whatever their dates
 		out:    `\A *0\n\z`,
 		then: `test "$(lektor-view count -o all)" = "$(cat "$HOME/a")"
 test "$(sed s/1y/now/ "$example" | sh)" -eq 1
@@ -245,7 +243,7 @@ const delivered = `<?xml version="1.0"?>
 <item><title>From a document</title><link>http://example.org/1</link><guid>http://example.org/1</guid><description>text</description></item>
 </channel></rss>`
 
-// directory is lektor-dir(5).
+// directory has the steps of lektor-dir(5).
 var directory = []step{
 	{starts: "tmp/$feed/$unique/            an entry being written", except: picture, before: `lektor-fetch add https://example.org/feed`, then: layout},
 	{starts: "$ printf http://example.com/rss.xml | sha1sum", then: `command -v sha1sum`},
@@ -305,7 +303,7 @@ test "$(lektor-fetch ls --dir ~/lektor-copy -o url)" = https://example.org/feed`
 	},
 }
 
-// fetcher is lektor-fetch(1).
+// fetcher has the steps of lektor-fetch(1).
 var fetcher = []step{
 	{
 		starts: "lektor-fetch add https://daringfireball.net/",
@@ -388,10 +386,10 @@ echo '<opml version="2.0"><head/><body><outline text="Org" xmlUrl="https://examp
 	},
 }
 
-// numbered makes a list with numbers, as a person has it on a terminal.
+// numbered makes a numbered list, as on a terminal.
 const numbered = `lektor-view ls --number >"$HOME/numbered"`
 
-// viewer is lektor-view(1).
+// viewer has the steps of lektor-view(1).
 var viewer = []step{
 	{
 		starts: "lektor-view ls -n 20 frost not:feed:lwn",
@@ -486,14 +484,14 @@ grep -q '^Gong|Dong [0-9]*$' "$HOME/notified"`,
 	},
 	{
 		starts: `lektor-view follow --exec 'notify-send "$LEKTOR_FEED" "$LEKTOR_TITLE"'`,
-		// It sees what arrives after it began.
+		// follow reports only entries that arrive after it began.
 		until: `n=$(($(cat "$HOME/n" 2>/dev/null || echo 0) + 1)); echo $n >"$HOME/n"
 echo | lektor-fetch put --feed-id urn:x:bell --feed-name Bell --id "urn:x:$n" --title "Ding $n"
 grep -q '^Bell|Ding [0-9]*$' "$HOME/notified"`,
 	},
 }
 
-// publishing is lektor-view-publish(1).
+// publishing has the steps of lektor-view-publish(1).
 var publishing = []step{
 	{
 		starts: "lektor-view publish --output news.xml --title News since:1w",
@@ -507,7 +505,7 @@ var publishing = []step{
 	},
 }
 
-// rules is lektor-view-rules(1).
+// rules has the steps of lektor-view-rules(1).
 var rules = []step{
 	{
 		starts: `feed:lwn title:/^\[\$\]/ -> read, flag p`, except: ruleLines,
@@ -543,7 +541,7 @@ test "$(lektor-view ls -a --sort title -o title | tr '\n' ',')" = "Ad: coffee,By
 	},
 }
 
-// saving is lektor-view-save(1).
+// saving has the steps of lektor-view-save(1).
 var saving = []step{
 	{
 		starts: "lektor-view save ~/Podcasts --query 'feed:radio has:audio'",
@@ -559,7 +557,7 @@ test -z "$(lektor-view save "$HOME/Podcasts" --query has:audio)"; lektor-fetch r
 	},
 }
 
-// tui is lektor-view-tui(1).
+// tui has the steps of lektor-view-tui(1).
 var tui = []step{
 	{
 		starts: "# the keys of newsboat, with some of one's own", except: "it is a file, which is read",
@@ -571,7 +569,7 @@ echo "x no-such-thing" >>"$D/etc/view/keys"; lektor-view tui </dev/null 2>&1 | g
 	{starts: "lektor-view tui --keys newsboat", except: "it stays; tests of lektor-view have a person at it", then: `! lektor-view tui --keys newsboat </dev/null; ! lektor-view tui --keys emacs </dev/null 2>"$HOME/said"; grep 'no such set' "$HOME/said"`},
 }
 
-// podium are the entries of which queries select some.
+// podium makes entries for queries.
 const podium = `
 put() {
 	feed=$1 title=$2
@@ -594,7 +592,7 @@ const (
 	ask      = `ask() { eval "lektor-view ls -o title $1" | sort | tr '\n' ,; }; `
 )
 
-// queries is lektor-query(7).
+// queries has the steps of lektor-query(7).
 var queries = []step{
 	{
 		starts: "kernel feed:lwn since:2d not:title:release", except: argument, before: podium,
@@ -618,37 +616,37 @@ var queries = []step{
 	{starts: `'"for example" flag:q'`, except: argument, then: ask + `test "$(ask "$(cat "$example")")" = Quoted,`},
 }
 
-// cloud is lektor-cloudd(1).
+// cloud has the steps of lektor-cloudd(1).
 var cloud = []step{
 	{
 		starts: "lektor-cloudd listen --listen :5337 --public-url http://me.example:5337/",
 		before: `lektor-fetch add https://example.org/feed`,
-		edit:   "s/listen :5337/listen 127.0.0.1:0/", // a port that is free
+		edit:   "s/listen :5337/listen 127.0.0.1:0/", // a free port
 		until:  `test -e "$D/etc/cloudd/lock"`,
 	},
 	{starts: "lektor-cloudd status", out: `\A\z`},
 	{
 		starts: "lektor-cloudd ping https://me.example/feed.xml",
 		before: `lektor-view publish --format rss --output feed.xml --self "$http_proxy/feed.xml" --cloud "$http_proxy/pleaseNotify" title:tea`,
-		edit:   `s,https://me.example,$http_proxy,; s,cloudd ping,& --allow 127.0.0.1,`, // it uses no proxy
+		edit:   `s,https://me.example,$http_proxy,; s,cloudd ping,& --allow 127.0.0.1,`, // ping uses no proxy
 		then:   `rm feed.xml`,
 	},
 	{
 		starts: "lektor-cloudd save --cloud https://rpc.example.org/RPC2 --user bull feed.xml",
 		before: `echo '<rss version="2.0"><channel><title>T</title></channel></rss>' >feed.xml`,
-		edit:   `s,cloudd save,cloudd save --dry-run,`, // there is no cloud
+		edit:   `s,cloudd save,cloudd save --dry-run,`, // the cloud does not exist
 		given:  `export LEKTOR_CLOUD_PASSWORD=ferdinand`,
 		then:   `LEKTOR_CLOUD_PASSWORD=ferdinand lektor-cloudd save --dry-run --cloud https://rpc.example.org/RPC2 --user bull feed.xml 2>&1 | grep 'would be saved at https://rpc.example.org/RPC2 as bull'`,
 	},
 	{
 		starts: "lektor-cloudd hub --listen :5337 --public-url http://hub.example:5337",
-		edit:   "s/listen :5337/listen 127.0.0.1:0/", // a port that is free
+		edit:   "s/listen :5337/listen 127.0.0.1:0/", // a free port
 		until:  `test -e "$HOME/.local/state/lektor-hub/log"`,
 		then:   `rm -r "$HOME/.local/state/lektor-hub"`,
 	},
 	{
 		starts: `lektor-cloudd listen --listen 127.0.0.1:5337 \`,
-		edit:   "s/:5337/:0/", // a port that is free
+		edit:   "s/:5337/:0/", // a free port
 		until:  `test -e "$D/etc/cloudd/lock"`,
 	},
 	{
@@ -662,7 +660,7 @@ fi`,
 	},
 	{
 		starts: `lektor-cloudd hub --listen 127.0.0.1:5337 \`,
-		edit:   "s/:5337/:0/", // a port that is free
+		edit:   "s/:5337/:0/", // a free port
 		until:  `test -e "$HOME/.local/state/lektor-hub/log"`,
 	},
 	{
@@ -693,12 +691,12 @@ done`,
 	{
 		starts: `lektor-view publish --format rss --output good.xml \`,
 		before: `lektor-view ls -o path title:tea | lektor-view mark -s F -`,
-		edit:   `s,https://me.example,$http_proxy,; s,http://rpc.rsscloud.io:5337,$http_proxy,; s,cloudd ping,& --allow 127.0.0.1,`, // it uses no proxy
+		edit:   `s,https://me.example,$http_proxy,; s,http://rpc.rsscloud.io:5337,$http_proxy,; s,cloudd ping,& --allow 127.0.0.1,`, // ping uses no proxy
 		then:   `grep '<title>Tea at noon</title>' good.xml; grep '<cloud .*registerProcedure' good.xml || grep '<cloud ' good.xml; ! grep frost good.xml`,
 	},
 }
 
-// notices is lektor-ess(1).
+// notices has the steps of lektor-ess(1).
 var notices = []step{
 	{
 		starts: "lektor-ess build https://example.com/feed > feed.ess", before: "lektor-fetch add https://example.com/feed",
@@ -770,7 +768,7 @@ lektor-fetch rm --purge https://example.com/feed >"$HOME/out"`,
 	},
 }
 
-// essFormat is ess(5).
+// essFormat has the steps of ess(5).
 var essFormat = []step{
 	{starts: `document = build "," url *( sep minutes "," sum )`, except: grammar},
 	{
@@ -787,7 +785,7 @@ var essFormat = []step{
 	},
 }
 
-// nnoFormat is nno(5).
+// nnoFormat has the steps of nno(5).
 var nnoFormat = []step{
 	{starts: `document = build "," [ entry *( "," entry ) ]`, except: grammar},
 	{
@@ -796,7 +794,7 @@ var nnoFormat = []step{
 	},
 }
 
-// importing is lektor-import(1).
+// importing has the steps of lektor-import(1).
 var importing = []step{
 	{
 		starts: "lektor-import newsboat",
@@ -837,7 +835,7 @@ lektor-view ls -a -o '{"items":[{"canonical":[{"href":"{{.url}}"}],"categories":
 	},
 }
 
-// pages is lektor-pages(1).
+// pages has the steps of lektor-pages(1).
 var pages = []step{
 	{
 		starts: "lektor-pages html ~/www/news", before: "lektor-fetch add https://example.com/feed",
@@ -887,14 +885,14 @@ rm "$HOME/sent"; sh "$example"; test ! -e "$HOME/sent"`,
 	},
 }
 
-// articles is lektor-article(1).
+// articles has the steps of lektor-article(1).
 var articles = []step{{
 	starts: "url=https://example.org/post",
 	given:  `curl() { echo '<nav>No</nav><article><p>'; seq -s ' word, ' 200; echo '</p><a href=next>next</a></article>'; }`,
 	then:   `grep 'word, 77' post.html; grep 'href="https://example.org/next"' post.html; ! grep No post.html`,
 }}
 
-// sharing is lektor-share(1).
+// sharing has the steps of lektor-share(1).
 var sharing = []step{
 	{
 		starts: "lektor-share init ~/Sync/lektor",

@@ -24,17 +24,17 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
-// web is the Internet of the examples: a proxy on a loopback address, that
-// answers for every host that they name.
+// web is the Internet of the examples: a proxy on a loopback address that answers for all hosts
+// in them.
 type web struct {
 	proxy *httptest.Server
-	certs string // a file with the certificate that its hosts are trusted by
+	certs string // path of the certificate of the hosts
 }
 
-// hosts are those that examples name.
+// hosts are the hosts in examples.
 var hosts = []string{"example.org", "example.com", "daringfireball.net", "me.example"}
 
-// newWeb starts a web. Files of me.example are those of a directory.
+// newWeb starts a web. me.example serves the files of a directory.
 func newWeb(t *testing.T, files string) *web {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -58,7 +58,7 @@ func newWeb(t *testing.T, files string) *web {
 	site := sites(files)
 	secure := httptest.NewUnstartedServer(site)
 	secure.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that have gone away
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that have closed the connection
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	w.proxy = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -96,7 +96,7 @@ func tunnel(w http.ResponseWriter, addr string) {
 	_, _ = io.Copy(from, to)
 }
 
-// sites are what the hosts serve.
+// sites returns the handler of all hosts.
 func sites(files string) http.Handler {
 	mux := http.NewServeMux()
 	page := server.Doc("text/html", `<!DOCTYPE html><title>A page</title>
@@ -115,13 +115,13 @@ func sites(files string) http.Handler {
 	mux.HandleFunc("daringfireball.net/2001", server.Doc("application/atom+xml", archive))
 	mux.HandleFunc("example.org/broken", server.Answer(http.StatusGone, "gone"))
 	mux.HandleFunc("example.com/flagged.nno", server.Doc("application/nno", flagged(time.Now())))
-	// These are files of me.example, and of the address of the proxy.
+	// These files are served by me.example, and at the address of the proxy.
 	mux.Handle("/", http.FileServer(http.Dir(files)))
 	mux.HandleFunc("/ping", server.Doc("text/xml", `<?xml version="1.0"?><result success="true" msg="Thanks for the ping."/>`))
 	return mux
 }
 
-// blog is a feed of five entries, of the last five hours.
+// blog returns a feed of five entries, from the last five hours.
 func blog(host string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<?xml version="1.0"?><rss version="2.0"><channel><title>Blog of %s</title><link>https://%[1]s/</link><description>d</description><link xmlns="http://www.w3.org/2005/Atom" rel="prev-archive" href="/2001"/>`, host)
@@ -133,19 +133,20 @@ func blog(host string) string {
 	return b.String()
 }
 
-// archive is what is older in the blog of daringfireball.net; others have lost theirs.
+// archive is the archive of daringfireball.net. The archives of other hosts are missing.
 const archive = `<feed xmlns="http://www.w3.org/2005/Atom" xmlns:fh="http://purl.org/syndication/history/1.0"><title>2001</title><id>urn:x:2001</id>
 <updated>2001-01-02T00:00:00Z</updated><fh:archive/><link rel="current" href="/feed"/>
 <entry><title>Old 2</title><id>urn:x:2</id><updated>2001-01-02T00:00:00Z</updated></entry>
 <entry><title>Old 1</title><id>urn:x:1</id><updated>2001-01-01T00:00:00Z</updated></entry></feed>`
 
-// started is when the test began: the hosts say the same all the time.
+// started is the beginning of the test. Dates are relative to it, so the hosts' answers do not
+// change.
 var started = time.Now().UTC().Truncate(time.Minute)
 
-// published is the date of an entry of a blog.
+// published returns the date of an entry of a blog.
 func published(i int) time.Time { return started.Add(-time.Duration(i+1) * time.Hour) }
 
-// flagged is an NNO of two entries of the blog at example.com.
+// flagged returns an NNO document with two entries of the blog at example.com.
 func flagged(now time.Time) string {
 	build := now.Unix() / 60
 	var b strings.Builder

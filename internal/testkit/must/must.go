@@ -1,5 +1,5 @@
-// Package must is for programs that measure or try others, where an error ends
-// all that goes on: it is thrown where it comes from, and what was deferred is done.
+// Package must is for programs that measure or test others, in which an error ends everything. An
+// error is thrown as a panic, so deferred functions run.
 package must
 
 import (
@@ -10,7 +10,7 @@ import (
 // failure is an error that was thrown.
 type failure struct{ error }
 
-// Do throws an error, if it is one.
+// Do throws err if it is not nil.
 func Do(err error) {
 	if err != nil {
 		panic(failure{err})
@@ -24,23 +24,22 @@ func That(err error, format string, args ...any) {
 	}
 }
 
-// Fail throws an error.
+// Fail throws a new error.
 func Fail(format string, args ...any) { Do(fmt.Errorf(format, args...)) }
 
-// Get returns the first, unless there is an error, which it throws.
+// Get returns v, or throws err if it is not nil.
 func Get[T any](v T, err error) T {
 	Do(err)
 	return v
 }
 
-// Get2 is Get for calls that return two values and an error.
+// Get2 is [Get] for calls that return two values and an error.
 func Get2[T, U any](v T, w U, err error) (T, U) {
 	Do(err)
 	return v, w
 }
 
-// Catch, deferred, puts an error that was thrown into *err. Each goroutine that throws
-// needs it.
+// Catch, called by defer, assigns a thrown error to *err. Each goroutine that throws needs it.
 func Catch(err *error) {
 	switch thrown := recover().(type) {
 	case nil:
@@ -51,14 +50,14 @@ func Catch(err *error) {
 	}
 }
 
-// Run calls f and returns the error that f throws, nil if it throws none.
+// Run calls f and returns the error that f throws, or nil.
 func Run(f func()) (err error) {
 	defer Catch(&err)
 	f()
 	return nil
 }
 
-// Main is all of a program: it ends with status 1 after an error.
+// Main runs a program. If f throws an error, it prints the error, and exits with status 1.
 func Main(name string, f func()) {
 	if err := Run(f); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)

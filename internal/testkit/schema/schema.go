@@ -19,7 +19,7 @@ type Schema struct {
 	compiled *jsonschema.Schema
 }
 
-// Open reads a file of docs/, which has to be a schema itself.
+// Open reads a file of docs/, which must be a valid schema.
 func Open(t testing.TB, name string) *Schema {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
@@ -38,7 +38,7 @@ func Of(t testing.TB, document []byte) *Schema {
 		t.Fatal(err)
 	}
 	c := jsonschema.NewCompiler()
-	c.AssertFormat() // "format" is checked, such as that of a date
+	c.AssertFormat() // checks "format", for example of dates
 	if err := c.AddResource("urn:x:schema", value); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func Of(t testing.TB, document []byte) *Schema {
 	return &Schema{t, compiled}
 }
 
-// Properties are the names that records may have.
+// Properties returns the names that records may have.
 func (s *Schema) Properties() []string {
 	var names []string
 	for name := range s.compiled.Properties {
@@ -59,7 +59,7 @@ func (s *Schema) Properties() []string {
 	return names
 }
 
-// Required are the names that every record has.
+// Required returns the names that every record has.
 func (s *Schema) Required() []string {
 	return slices.Sorted(slices.Values(s.compiled.Required))
 }

@@ -8,17 +8,16 @@ import (
 	"time"
 )
 
-// Clock is a clock that only sleeping and [Clock.Add] move. It is safe for
-// concurrent use.
+// Clock is a clock that moves only by Sleep and [Clock.Add]. It is safe for concurrent use.
 type Clock struct {
 	mu sync.Mutex
 	t  time.Time
 }
 
-// NewClock starts on a Monday at noon, 2 March 2026 in UTC.
+// NewClock returns a clock at Monday noon, 2 March 2026, UTC.
 func NewClock() *Clock { return ClockAt(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)) }
 
-// ClockAt starts at a time.
+// ClockAt returns a clock at a time.
 func ClockAt(t time.Time) *Clock { return &Clock{t: t} }
 
 // Now returns the time on the clock.
@@ -35,20 +34,20 @@ func (c *Clock) Add(d time.Duration) {
 	c.t = c.t.Add(d)
 }
 
-// Sleep moves the clock and returns at once, with the error of ctx.
+// Sleep moves the clock and returns at once. The error is that of ctx.
 func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	c.Add(d)
 	return ctx.Err()
 }
 
-// Log collects what a command reports, a line for each message. The zero value is empty,
-// and it is safe for concurrent use.
+// Log collects the messages of a command, one a line. The zero value is empty. It is safe for
+// concurrent use.
 type Log struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// Warn adds a warning, whose line says so.
+// Warn adds a warning, with the prefix "warning: ".
 func (l *Log) Warn(format string, args ...any) { l.Info("warning: "+format, args...) }
 
 // Info adds a message.

@@ -21,8 +21,8 @@ func Port(listen bool) (port int, free func(), err error) {
 		return 0, nil, err
 	}
 	free = func() { syscall.Close(fd) }
-	// With SO_REUSEADDR, which package net sets too, Linux lets one of those that are bound
-	// to a port listen.
+	// With SO_REUSEADDR, which package net sets too, Linux lets one of the sockets bound to a
+	// port listen.
 	err = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
 	if err == nil {
 		err = syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})

@@ -1,6 +1,5 @@
-// Package server is an HTTP server for tests, on a loopback address: what
-// it answers is programmed for each path and each request, and it remembers
-// what it was asked.
+// Package server is an HTTP server for tests, on a loopback address. Tests program the answer for
+// each path and each request, and can read the requests.
 package server
 
 import (
@@ -26,7 +25,7 @@ type Request struct {
 	Status       int // status of the answer
 }
 
-// Server serves until Close.
+// Server is a running server. Close ends it.
 type Server struct {
 	ts *httptest.Server
 
@@ -37,8 +36,8 @@ type Server struct {
 	log      []*Request
 }
 
-// New starts a server on an address such as "127.0.0.2", on any free port, or on
-// 127.0.0.1 where the system has no other loopback address.
+// New starts a server on an address such as "127.0.0.2", on any free port. If the system has no
+// other loopback addresses, it uses 127.0.0.1.
 func New(addr string) (*Server, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(addr, "0"))
 	if err != nil {
@@ -58,26 +57,25 @@ func New(addr string) (*Server, error) {
 // URL returns the server's URL followed by a path.
 func (s *Server) URL(path string) string { return s.ts.URL + path }
 
-// Close breaks all connections, and ends the server.
+// Close closes all connections, and ends the server.
 func (s *Server) Close() {
 	s.ts.CloseClientConnections()
 	s.ts.Close()
 }
 
-// Serve serves a directory of documents, too. A file is served under its path,
-// with an ETag, to GET and conditional GET. A file NAME.http beside it (or
-// without it) is an answer in full: a status line without the protocol ("404
-// Not Found"), header lines, an empty line, the body; NAME.http.2 is the answer
-// to the second request and those after it, and so on. In these $URL stands
-// for the server's URL.
+// Serve also serves a directory of documents. A file is served under its path, with an ETag, to
+// GET and conditional GET. The file NAME.http, beside it or alone, is a complete answer: a status
+// line without the protocol ("404 Not Found"), header lines, an empty line, and the body.
+// NAME.http.2 is the answer to the second and later requests, and so on. $URL in these files is
+// replaced by the URL of the server.
 func (s *Server) Serve(dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.root = dir
 }
 
-// Handle programs the answers to requests for a path: each handler answers
-// one, the last all others.
+// Handle programs the answers to requests for a path. Each handler answers one request, and the
+// last one all further requests.
 func (s *Server) Handle(path string, handlers ...http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +83,7 @@ func (s *Server) Handle(path string, handlers ...http.HandlerFunc) {
 	delete(s.counts, path)
 }
 
-// Requests lists the requests for a path so far, or all for "".
+// Requests returns the requests for a path so far, or all for "".
 func (s *Server) Requests(path string) []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +96,7 @@ func (s *Server) Requests(path string) []Request {
 	return out
 }
 
-// Forget forgets the requests for a path; its sequence of answers goes on.
+// Forget forgets the requests for a path. Its sequence of answers continues.
 func (s *Server) Forget(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +127,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// file answers the request after n others from a directory.
+// file answers a request from a directory, after n earlier ones.
 func (s *Server) file(w http.ResponseWriter, r *http.Request, root string, n int) {
 	path := filepath.Join(root, filepath.FromSlash(filepath.Clean("/"+r.URL.Path)))
 	for k := n + 1; k >= 1; k-- {
@@ -169,7 +167,7 @@ func (s *Server) raw(w http.ResponseWriter, text string) {
 	}
 }
 
-// Doc answers with a document, and with 304 to whom has it already. An empty
+// Doc returns a handler that answers with a document, or with 304 if the client has it. An empty
 // contentType is guessed.
 func Doc(contentType, body string) http.HandlerFunc {
 	etag := fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(body)))
@@ -182,12 +180,13 @@ func Doc(contentType, body string) http.HandlerFunc {
 	}
 }
 
-// Answer answers with a status, header lines ("Retry-After: 10") and a body.
+// Answer returns a handler that answers with a status, header lines ("Retry-After: 10") and a
+// body.
 func Answer(status int, body string, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		for _, h := range header {
 			k, v, _ := strings.Cut(h, ":")
-			// Not Set, which would change the case of odd names.
+			// Header.Set would change the case of odd names.
 			w.Header()[k] = append(w.Header()[k], strings.TrimPrefix(v, " "))
 		}
 		w.WriteHeader(status)
@@ -197,10 +196,11 @@ func Answer(status int, body string, header ...string) http.HandlerFunc {
 	}
 }
 
-// Stall answers with nothing until the client goes away.
+// Stall sends nothing until the client closes the connection.
 func Stall(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// Endless answers with a body that has no end until the client goes away.
+// Endless returns a handler that sends a body without end, until the client closes the
+// connection.
 func Endless(prefix, again string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		chunk := []byte(strings.Repeat(again, 1+(64<<10)/len(again)))
@@ -215,7 +215,7 @@ func Endless(prefix, again string) http.HandlerFunc {
 	}
 }
 
-// Cut announces a body and breaks the connection after a part of it.
+// Cut returns a handler that announces a body and closes the connection after a part of it.
 func Cut(body string, after int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
@@ -228,7 +228,7 @@ func Cut(body string, after int) http.HandlerFunc {
 	}
 }
 
-// RSS is an RSS document of n entries, numbered from first.
+// RSS returns an RSS document of n entries, numbered from first.
 func RSS(title string, first, n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<?xml version="1.0"?><rss version="2.0"><channel><title>%s</title><link>http://example.com/</link><description>d</description>`, title)
@@ -239,7 +239,7 @@ func RSS(title string, first, n int) string {
 	return b.String()
 }
 
-// recorder notes the status of an answer.
+// recorder records the status of an answer.
 type recorder struct {
 	http.ResponseWriter
 	status func(int)

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// get asks for a path and returns the status, and the body as far as it came.
+// get requests a path and returns the status, and the part of the body that arrived.
 func get(t *testing.T, s *Server, path string, header ...string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, s.URL(path), nil)
@@ -78,7 +78,8 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// A port that is kept is given to nobody who asks for any, refuses, and can be listened at.
+// TestPort: a reserved port is assigned to no other socket, refuses connections, and can be
+// listened on.
 func TestPort(t *testing.T) {
 	port, free, err := Port(true)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package terminal makes pseudo terminals for tests: commands find one on their
-// standard streams, and what they draw there can be looked at.
+// Package terminal makes pseudo terminals for tests. Commands get one as their standard streams,
+// and tests read their output.
 package terminal
 
 import (
@@ -21,18 +21,18 @@ import (
 
 // Terminal is a pseudo terminal of a test. It is safe for concurrent use.
 type Terminal struct {
-	// TTY is the end that a program has.
+	// TTY is the end for the program.
 	TTY *os.File
 
 	t       testing.TB
 	control *os.File
-	read    chan struct{} // closed when all was read
+	read    chan struct{} // closed when all output was read
 	mu      sync.Mutex
 	out     bytes.Buffer
 }
 
-// Open opens a terminal of so many columns and lines, 0 for one that does not say.
-// It is closed after the test.
+// Open opens a terminal with this many columns and lines; 0 means an unknown size. It is closed
+// after the test.
 func Open(t testing.TB, columns, lines int) *Terminal {
 	t.Helper()
 	control, tty, err := pty.Open()
@@ -54,9 +54,8 @@ func Open(t testing.TB, columns, lines int) *Terminal {
 			term.out.Write(buf[:n])
 			whole := bytes.Contains(term.out.Bytes(), []byte(end))
 			term.mu.Unlock()
-			// EIO on Linux: all programs have closed it. It looks for what was written
-			// before it looks whether they have, so the last may be left, and is read
-			// by asking again.
+			// On Linux, EIO means that all programs have closed the terminal. The read may miss
+			// the last output, which the next read returns.
 			if whole || err != nil && (ended || !errors.Is(err, syscall.EIO)) {
 				return
 			}
@@ -66,7 +65,7 @@ func Open(t testing.TB, columns, lines int) *Terminal {
 	return term
 }
 
-// closable returns the file with reads that end when it is closed.
+// closable returns the file in a mode in which closing it ends reads.
 func closable(t testing.TB, f *os.File) *os.File {
 	t.Helper()
 	fd, err := syscall.Dup(int(f.Fd()))
@@ -81,8 +80,8 @@ func closable(t testing.TB, f *os.File) *os.File {
 	return os.NewFile(uintptr(fd), f.Name())
 }
 
-// end is written when all programs are done: on Linux a reader does not always see
-// that all have closed the terminal.
+// end is written when all programs have ended: on Linux a reader does not always see that all
+// have closed the terminal.
 const end = "\x00end\x00"
 
 // Start starts a program on a new terminal with this many columns and lines, and returns
@@ -91,11 +90,11 @@ func Start(cmd *exec.Cmd, columns, lines int) (*os.File, error) {
 	return pty.StartWithSize(cmd, &pty.Winsize{Cols: uint16(columns), Rows: uint16(lines)})
 }
 
-// Output closes the program's end, and returns all that was written there, with newlines
-// as a program writes them.
+// Output closes the program's end, and returns all that was written there, with "\n" for
+// newlines.
 func (t *Terminal) Output() string {
 	t.t.Helper()
-	_, _ = t.TTY.WriteString(end) // it may be closed already
+	_, _ = t.TTY.WriteString(end) // TTY may be closed already
 	t.TTY.Close()
 	select {
 	case <-t.read:
@@ -105,7 +104,7 @@ func (t *Terminal) Output() string {
 	return t.Seen()
 }
 
-// Seen returns the output until now.
+// Seen returns the output so far.
 func (t *Terminal) Seen() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,23 +112,23 @@ func (t *Terminal) Seen() string {
 	return strings.ReplaceAll(written, "\r\n", "\n")
 }
 
-// Await waits until a text was written, for a minute.
+// Await waits until a text was written, for at most a minute.
 func (t *Terminal) Await(text string) {
 	t.t.Helper()
 	t.Until(func(seen string) bool { return strings.Contains(seen, text) })
 }
 
-// Until waits until what was written is as it should be, for a minute.
+// Until waits until done returns true for the output so far, for at most a minute.
 func (t *Terminal) Until(done func(seen string) bool) {
 	t.t.Helper()
 	for end := time.Now().Add(time.Minute); !done(t.Seen()); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.t.Fatalf("the awaited output was not written within a minute, but\n%q", t.Seen())
+			t.t.Fatalf("the awaited output was not written within a minute; the output is\n%q", t.Seen())
 		}
 	}
 }
 
-// Type writes to the terminal as a person does; \x03 is ^C.
+// Type writes to the terminal as a keyboard does; \x03 is ^C.
 func (t *Terminal) Type(keys string) {
 	t.t.Helper()
 	if _, err := t.control.WriteString(keys); err != nil {
@@ -137,8 +136,8 @@ func (t *Terminal) Type(keys string) {
 	}
 }
 
-// Press types a key, and again after a second, as a person does, until it has done what
-// it should, for a minute: programs throw away what is typed while they deal with ^C.
+// Press types a key, and again each second, until done returns true, for at most a minute:
+// programs discard input while they handle ^C.
 func (t *Terminal) Press(key string, done func() bool) {
 	t.t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
@@ -149,11 +148,11 @@ func (t *Terminal) Press(key string, done func() bool) {
 			}
 		}
 	}
-	t.t.Fatalf("%q did not do in a minute what it should; written was\n%q", key, t.Seen())
+	t.t.Fatalf("%q had no effect within a minute; the output is\n%q", key, t.Seen())
 }
 
-// Command is a program on the terminal, which controls it, with env added to the
-// environment.
+// Command returns a program with the terminal as its controlling terminal, and with env added to
+// the environment.
 func (t *Terminal) Command(env []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(os.Environ(), env...)
@@ -162,15 +161,15 @@ func (t *Terminal) Command(env []string, name string, args ...string) *exec.Cmd 
 	return cmd
 }
 
-// sgr sets colours and the like.
+// sgr matches escape sequences for colours and styles.
 var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// Plain is text without colours.
+// Plain returns text without colours.
 func Plain(text string) string { return sgr.ReplaceAllString(text, "") }
 
-// Columns is how many columns a line without colours takes, by the tables of
-// Unicode: it shares no code with the programs. It counts
-// each of the characters that are joined to one, so that it never returns too little.
+// Columns returns the number of columns of a line without colours, by the tables of Unicode. It
+// shares no code with the programs. It counts joined characters separately, so it never returns
+// too little.
 func Columns(line string) int {
 	n := 0
 	for _, r := range line {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Tmux is a terminal that draws: tmux, which shares no code with the programs, turns their
-// output into the screen that a person would see.
+// Tmux is a terminal with a screen. tmux, which shares no code with the programs, renders their
+// output as a user would see it.
 type Tmux struct {
 	Width, Height int
 
@@ -26,7 +26,7 @@ func NewTmux(t testing.TB, columns, lines int, env []string, script string) *Tmu
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("tmux is not installed, which draws the screen")
 	}
-	// Not in the test's own directory, whose path may be too long for a socket.
+	// The path of the test's own directory may be too long for a socket.
 	dir, err := os.MkdirTemp("", "tmux")
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func NewTmux(t testing.TB, columns, lines int, env []string, script string) *Tmu
 		_ = x.command("kill-server").Run()
 		os.RemoveAll(dir)
 	})
-	// The shell is as a person's: a session with job control in which something else runs.
+	// Run the command in a shell with job control, like a user's.
 	cmd := x.command("new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(lines), "-s", "t", "sh", "-c", script+"\nexec cat")
 	cmd.Env = append(cmd.Env, env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -91,7 +91,8 @@ func (x *Tmux) Tell(format string) string {
 	return strings.TrimSuffix(x.run("display-message", "-p", "-t", "t", format), "\n")
 }
 
-// Until waits until the screen is as it should be, for a minute at most, and returns it.
+// Until waits until done returns true for the screen, for at most a minute, and returns the
+// screen.
 func (x *Tmux) Until(what string, done func(lines []string) bool) []string {
 	x.t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -100,7 +101,7 @@ func (x *Tmux) Until(what string, done func(lines []string) bool) []string {
 			return lines
 		}
 		if time.Now().After(end) {
-			x.t.Fatalf("%s: that is not seen in a minute, but\n%s", what, strings.Join(lines, "\n"))
+			x.t.Fatalf("%s: not seen within a minute; the screen is\n%s", what, strings.Join(lines, "\n"))
 		}
 	}
 }

@@ -10,22 +10,20 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// SetEnv sets up an environment for a script: home, lektor-dir ($LEKTORDIR,
-// a name in its working directory that does not exist yet), time zone, and no
-// proxy.
+// SetEnv sets the environment of a script: home, time zone, no proxy, and $LEKTORDIR, a missing
+// directory in the working directory.
 func SetEnv(env *testscript.Env, dir string) {
 	env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 	env.Setenv("LEKTORDIR", filepath.Join(env.WorkDir, dir))
 	env.Setenv("XDG_DATA_HOME", "")
 	env.Setenv("TZ", "UTC")
 	env.Setenv("no_proxy", "*")
-	// A process under the race detector sleeps for a second at its end.
+	// With the race detector, a process sleeps for a second at its end.
 	env.Setenv("GORACE", "atexit_sleep_ms=0")
 }
 
-// Fill is [SetEnv] for scripts that fill a lektor-dir themselves, with [Commands]:
-// it is there, empty, and $a, $b and $c are the hashes of the feeds
-// http://a.example/ and so on.
+// Fill is [SetEnv] for scripts that fill a lektor-dir by [Commands]. The lektor-dir is empty, and
+// $a, $b and $c are the hashes of the feeds http://a.example/ and so on.
 func Fill(env *testscript.Env) error {
 	SetEnv(env, "lektor")
 	for _, name := range []string{"a", "b", "c"} {
@@ -77,7 +75,7 @@ func Commands(more map[string]Command) map[string]Command {
 	return all
 }
 
-// unescape reads \n, \x1b and \u202e.
+// unescape replaces \n, \x1b and \u202e by the characters.
 func unescape(args []string) []string {
 	out := make([]string, len(args))
 	for i, arg := range args {

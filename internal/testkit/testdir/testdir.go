@@ -1,5 +1,5 @@
-// Package testdir writes lektor-dirs for tests the way a shell script
-// would: file by file, after the specification, without our own code for it.
+// Package testdir writes lektor-dirs for tests as a shell script would: file by file, by the
+// specification, without lektor's own code.
 package testdir
 
 import (
@@ -41,24 +41,22 @@ func (d *Dir) Create() error {
 	return nil
 }
 
-// Hash is the directory name of the feed with an id.
+// Hash returns the directory name of the feed with an id.
 func Hash(id string) string {
 	return fmt.Sprintf("%x", sha1.Sum([]byte(id)))
 }
 
-// Feed writes a feed of an id and a name, and files beside them, and returns its
-// hash.
+// Feed writes a feed with an id and a name, and more files, and returns its hash.
 func (d *Dir) Feed(id, name string, files ...string) (hash string, err error) {
 	hash = Hash(id)
 	files = append([]string{"id=" + id, "name=" + name}, files...)
 	return hash, write(filepath.Join(d.Path, "src", hash), files)
 }
 
-// Entry writes an entry of the feed with an id: where is "new" or "cur", and
-// name the name of its directory there. Files are given as name=text, and get a
-// newline at the end; content is empty unless it is given, title and id are
-// made of the name. A name alone leaves that file out, and +name=fields is a line of
-// the file extras. It returns the entry's path.
+// Entry writes an entry of the feed with an id. where is "new" or "cur", and name the name of its
+// directory. Files are written as name=text, with a newline at the end. By default, content is
+// empty, and title and id are derived from the name. A name alone omits that file, and
+// +name=fields is a line of the file extras. Entry returns the path of the entry.
 func (d *Dir) Entry(feedID, where, name string, files ...string) (path string, err error) {
 	path = filepath.Join(d.Path, where, Hash(feedID), name)
 	unique, _, _ := strings.Cut(name, ";")
@@ -72,7 +70,7 @@ func (d *Dir) Entry(feedID, where, name string, files ...string) (path string, e
 	return path, os.Symlink("../../../src/"+Hash(feedID), filepath.Join(path, "feed"))
 }
 
-// write writes files given as name=text into a directory; the last of a name counts.
+// write writes files, given as name=text, into a directory. If a name occurs twice, the last counts.
 func write(dir string, files []string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -112,8 +110,8 @@ func add(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// TakeReplaces takes the line "replaces" out of the file extras, where two runs that
-// deliver the same do not agree, and returns its field.
+// TakeReplaces removes the line "replaces" from the file extras, and returns its field. Two runs
+// that deliver the same entries differ in this line.
 func TakeReplaces(extras string) (rest, replaces string) {
 	for l := range strings.Lines(extras) {
 		if r, ok := strings.CutPrefix(l, "replaces\t"); ok {
@@ -125,14 +123,13 @@ func TakeReplaces(extras string) (rest, replaces string) {
 	return rest, replaces
 }
 
-// Unique is a unique name in the form of lektor-fetch, of an entry delivered at
-// a Unix time; entries of the same identity are versions of one.
+// Unique returns a unique name, as lektor-fetch makes it, of an entry delivered at a Unix time.
+// Entries with the same identity are versions of one entry.
 func Unique(seconds int64, identity int) string {
 	return fmt.Sprintf("%d.M1P1Q1I%016x.host", seconds, identity)
 }
 
-// Entry is an entry as it lies in a lektor-dir, read without package lektordir,
-// for tests of that package.
+// Entry is an entry of a lektor-dir, read without package lektordir, for tests of that package.
 type Entry struct {
 	Place  string // new or cur
 	Feed   string // hash
@@ -142,8 +139,8 @@ type Entry struct {
 	Files  map[string]string // see [Files]
 }
 
-// Entries reads the entries of a lektor-dir. The error joins those of entries that
-// could not be read.
+// Entries reads the entries of a lektor-dir. The error joins the errors of entries that cannot be
+// read.
 func Entries(dir string) ([]*Entry, error) {
 	var all []*Entry
 	paths, err := filepath.Glob(filepath.Join(dir, "[cn][ue][rw]", "*", "*"))
@@ -158,8 +155,8 @@ func Entries(dir string) ([]*Entry, error) {
 	return all, errors.Join(bad...)
 }
 
-// Files reads the files below a directory, by their paths in it. A symbolic link has its
-// target.
+// Files reads the files below a directory, by their relative paths. The text of a symbolic link
+// is its target.
 func Files(dir string) (map[string]string, error) {
 	files := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -178,11 +175,11 @@ func Files(dir string) (map[string]string, error) {
 	return files, err
 }
 
-// programsVariable names a directory of programs that are built already. make test sets it:
-// otherwise each package of tests would link all of them anew.
+// programsVariable names a directory of programs that are built already. make test sets it.
+// Otherwise each package of tests links all programs.
 const programsVariable = "LEKTOR_PROGRAMS"
 
-// Programs puts programs, such as lektor-view, into a directory: all, if none is named.
+// Programs puts programs, such as lektor-view, into a directory; without names, all programs.
 func Programs(to string, names ...string) error {
 	if from := os.Getenv(programsVariable); from != "" {
 		return programsOf(from, to, names)
@@ -224,7 +221,7 @@ func programsOf(from, to string, names []string) error {
 	return nil
 }
 
-// binDir is the directory of [Bin], "" before the first call.
+// binDir is the directory of [Bin], or "" before the first call.
 var binDir string
 
 var build = sync.OnceValue(func() (err error) {
@@ -234,8 +231,8 @@ var build = sync.OnceValue(func() (err error) {
 	return Programs(binDir)
 })
 
-// Bin returns a directory with all programs, which is the same for all tests of a package.
-// They run in [Main].
+// Bin returns a directory with all programs. It is the same for all tests of a package, which
+// must run in [Main].
 func Bin(t testing.TB) string {
 	t.Helper()
 	if testing.Short() {

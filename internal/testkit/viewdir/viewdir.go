@@ -16,7 +16,7 @@ import (
 // FeedID is the id of the feed, whose name is Alpha.
 const FeedID = "http://a.example/"
 
-// Now is the time of all tests, in a zone where it is the next day already.
+// Now is the time of all tests, in a time zone where the next day has begun.
 var Now = time.Date(2026, 3, 15, 23, 0, 0, 0, time.UTC).In(time.FixedZone("", 2*3600))
 
 // Fixture is a lektor-dir and the output of a command.
@@ -46,7 +46,7 @@ func (f *Fixture) Add(where, name string, files ...string) string {
 	return path
 }
 
-// Common are the options of a command on the lektor-dir.
+// Common returns the options of a command on the lektor-dir.
 func (f *Fixture) Common() session.Common {
 	return session.Common{Dir: f.Path, Now: func() time.Time { return Now }, Terminal: "test"}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -322,14 +323,14 @@ func TestLimits(t *testing.T) {
 	if hashed != 1 {
 		t.Errorf("%d hashes for one wrong password", hashed)
 	}
-	for i := range freeTries {
+	for i := range freeTries - 1 {
 		denied(t, "a guess", try(fmt.Sprint("guess", i), home))
 	}
 	limited := &LimitedError{}
 	if err := try("correct horse", home); !errors.As(err, &limited) || limited.Wait != time.Second {
 		t.Errorf("the next one: %v", err)
 	}
-	if hashed != 1+freeTries {
+	if hashed != freeTries {
 		t.Errorf("%d hashes", hashed)
 	}
 	denied(t, "the old password again", try("old", home))
@@ -357,11 +358,37 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// Guesses that come at once are no more than those that come one after the other. An unknown
+// name with the password of another user counts as a guess, too.
+func TestLimitsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	var hashed atomic.Int32
+	w.compare = func(hash, password []byte) error {
+		hashed.Add(1)
+		return bcrypt.CompareHashAndPassword(hash, password)
+	}
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			if _, _, err := w.Login(t.Context(), fmt.Sprint("nobody", i), []string{"battery", "correct horse"}[i%2], "", home); err == nil {
+				t.Error("logged in")
+			}
+		})
+	}
+	wg.Wait()
+	if most := int32(freeTries + cap(w.hashing) - 1); hashed.Load() > most {
+		t.Errorf("%d hashes, want at most %d", hashed.Load(), most)
+	}
+	if err := w.attempts.allowed(home); err == nil {
+		t.Error("the address is not limited")
+	}
+}
+
 // An IPv6 host has a whole network of addresses; failures from too many networks are forgotten.
 func TestLimitNetworks(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	a := newAttempts(func() time.Time { return now })
-	for i := range freeTries + 1 {
+	for i := range freeTries {
 		a.failed(netip.MustParseAddr(fmt.Sprintf("2001:db8::%x", i)), digest{byte(i)})
 	}
 	if a.allowed(netip.MustParseAddr("2001:db8::ffff")) == nil {

@@ -22,7 +22,7 @@ func (e *LimitedError) Error() string {
 }
 
 const (
-	freeTries   = 5 // wrong passwords without a wait
+	freeTries   = 5 // wrong passwords from which on there is a wait
 	mostWait    = 15 * time.Minute
 	mostFailing = 10_000 // networks that are remembered
 	mostTried   = 16     // wrong passwords that are remembered of a network
@@ -79,10 +79,10 @@ func (t *attempts) allowed(from netip.Addr) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.networks[httpserver.Network(from)]
-	if f.n <= freeTries {
+	if f.n < freeTries {
 		return nil
 	}
-	d := wrongWait.Wait(f.n-freeTries, 0, 0)
+	d := wrongWait.Wait(f.n-freeTries+1, 0, 0)
 	// If the clock was set back, the rest may be longer than the whole wait.
 	if rest := f.last.Add(d).Sub(t.now()); rest > 0 && rest <= d {
 		return &LimitedError{rest}

@@ -11,15 +11,15 @@ import (
 
 // A shared file system (GlusterFS, NFS) may cache the times, length, existence and even data of a
 // file for seconds after another machine has changed it. Taking a lock does not refresh that
-// cache, so a holder of a lock calls [Fresh] or [Refresh].
+// cache, so a holder of a lock calls [Revalidate] or [Refresh].
 
 // Shared reports whether other machines may use the lektor-dir.
 func (d *Dir) Shared() bool { return d.shared() }
 
-// Fresh calls [Refresh] for a file of the lektor-dir dir if that is on a shared file system. The
+// Revalidate calls [Refresh] for a file of the lektor-dir dir if that is on a shared file system. The
 // caller holds the lock under which the file changes. If the file does not exist or has another
 // owner, the cache is not refreshed.
-func Fresh(dir, path string) {
+func Revalidate(dir, path string) {
 	if sharedFS(dir + "/src") {
 		Refresh(path)
 	}
