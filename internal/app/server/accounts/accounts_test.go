@@ -621,6 +621,29 @@ func TestStopped(t *testing.T) {
 	}
 }
 
+// Files of the first version are read: clients are logged in for years.
+func TestVersion1(t *testing.T) {
+	state := t.TempDir()
+	if err := os.CopyFS(state, os.DirFS("testdata/version1")); err != nil {
+		t.Fatal(err)
+	}
+	a, err := Open(state, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := User{"ann", "/home/ann/feeds"}
+	if u, err := a.Check("AFZMZSQGZPOUJW7JWAJLSRETKV"); err != nil || u != want {
+		t.Errorf("Check = %v, %v", u, err)
+	}
+	if _, u, err := a.Login(t.Context(), "ann", "correct horse battery", "", home); err != nil || u != want {
+		t.Errorf("Login = %v, %v", u, err)
+	}
+	list, err := a.Tokens()
+	if err != nil || len(list) != 3 || list[2].Client != "newsboat2.21" || !list[2].Used.IsZero() || list[2].Created.Unix() != 1795482123 {
+		t.Errorf("Tokens = %v, %v", list, err)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("ada\t"+nobody+"\t/d\n"), []byte("id\t"+strings.Repeat("00", 32)+"\tada\tmark\tclient\t2026-01-02T03:04:05Z\t2026-01-02\n"))
 	f.Fuzz(func(t *testing.T, users, tokens []byte) {

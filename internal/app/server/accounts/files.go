@@ -52,7 +52,7 @@ func (u account) text() string { return u.hash + "\t" + u.Dir }
 
 func (t token) text() string {
 	return strings.Join([]string{
-		hex.EncodeToString(t.sum[:]), t.User, t.password, t.Client, t.Created.UTC().Format(time.RFC3339), t.day(),
+		hex.EncodeToString(t.sum[:]), t.User, t.password, t.Client, t.Created.UTC().Format(time.RFC3339), cmp.Or(t.day(), "-"),
 	}, "\t")
 }
 
