@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -117,6 +118,9 @@ func (s *service) start() {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		if m := listening.FindStringSubmatch(s.log.String()); m != nil {
 			s.url = "http://" + m[1]
+			if n := slices.Index(s.args, "--base-path"); n >= 0 {
+				s.url += strings.TrimSuffix(s.args[n+1], "/")
+			}
 			break
 		}
 		select {
