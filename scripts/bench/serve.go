@@ -60,8 +60,9 @@ func (b *bench) serve() {
 		return r.size(r.ids(n))
 	})
 	row("ids of all unread", "ids", n, func(r *reader, _ int) string { return r.size(r.ids(n)) })
-	some := min(250, n)
-	row(fmt.Sprintf("contents of %d", some), "entries", some, func(r *reader, round int) string { return r.contents(some, round+1) })
+	for _, some := range []int{min(250, n), min(10_000, n)} {
+		row(fmt.Sprintf("contents of %d", some), "entries", some, func(r *reader, round int) string { return r.contents(some, round+1) })
+	}
 	row("unread-count and lists", "requests", 3, func(r *reader, _ int) string {
 		for _, call := range []string{"unread-count", "subscription/list", "tag/list"} {
 			r.get("/reader/api/0/" + call + "?output=json")

@@ -102,6 +102,25 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// TestBasePath: below a path of a proxy, everything is as at the root.
+func TestBasePath(t *testing.T) {
+	t.Parallel()
+	w := fill(t)
+	for _, base := range []string{"/feeds", "/a/b/"} {
+		s := serveDir(t, w.dir.Path, "--base-path", base)
+		c := &checks{s, oracle{t, w.dir.Path}, t, w}
+		c.logInBases()
+		c.authHeader()
+		c.whole(readingList+"&n=1000", c.items())
+		c.streamContents()
+		c.atom()
+		s.url, _, _ = strings.Cut(s.url, base[:2])
+		if a := s.get(idsPath + readingList); a.status != http.StatusNotFound {
+			t.Errorf("beside %s: %s", base, a)
+		}
+	}
+}
+
 func form(pairs ...string) string {
 	v := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {

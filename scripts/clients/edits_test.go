@@ -264,6 +264,7 @@ func (c *checks) subscribeAll(origin *server.Server) {
 	if c.there(one) || c.there(two) {
 		c.t.Error("still subscribed to")
 	}
+	c.whole(readingList+"&n=1000", c.items())
 	c.untouched(before, "src/"+testdir.Hash(one), "src/"+testdir.Hash(two))
 	for _, u := range []string{one, two} {
 		c.run("", "lektor-fetch", "rm", "--purge", u)
@@ -469,6 +470,16 @@ func (c *checks) requests() {
 		a := c.get(path)
 		if kind := strings.ToLower(strings.ReplaceAll(a.header.Get("Content-Type"), " ", "")); !strings.HasPrefix(kind, "application/json") {
 			c.t.Errorf("%s: the type is %q", path, kind)
+		}
+	}
+	for _, path := range []string{api + "user-info?", api + "tag/list?", api + "subscription/list?", api + "unread-count?", api + "stream/items/ids?" + readingList + "&", api + "stream/contents?n=1000&"} {
+		a := c.get(path + "output=xml")
+		var document struct {
+			XMLName xml.Name
+			Inner   string `xml:",innerxml"`
+		}
+		if err := xml.Unmarshal([]byte(a.body), &document); err != nil || document.XMLName.Local != "object" || !strings.Contains(a.header.Get("Content-Type"), "xml") {
+			c.t.Errorf("%s\n%v", a, err)
 		}
 	}
 	for _, method := range []string{"HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE"} {

@@ -89,6 +89,10 @@ func fill(t testing.TB) *writer {
 	w.feed(gammaID, gamma, "etc/fetch/url="+gammaID)
 	w.feed(deltaID, "Delta by itself", "etc/fetch/url="+deltaID, "etc/categories=Empty", "etc/view/alias="+delta)
 	w.feed(clockID, clock)
+	// A feed of "lektor-fetch put"; one whose subscription was ended; one of another fetcher, without entries.
+	w.feed("urn:example:notes", "Notes", "etc/fetch/.keep=")
+	w.feed("http://left.example/", "Left", "etc/view/left=", "etc/categories=Left")
+	w.feed("urn:example:empty", "Nothing")
 	complete := ""
 	for n := range 40 {
 		id := alphaID
@@ -135,6 +139,9 @@ func fill(t testing.TB) *writer {
 			"+enclosure=http://c.example/a.mp3\taudio/mpeg\t12345", "+link=http://page.example/"+fmt.Sprint(w.n), "+category=a subject")
 		w.n++
 	}
+	w.entry("urn:example:notes", "new", "")
+	w.entry("http://left.example/", "new", "")
+	w.entry("http://left.example/", "cur", ";2,F")
 	w.named(clockID, "new", fmt.Sprintf("%d.1.host", w.base+200_000), w.n)
 	w.n++
 	return w

@@ -87,7 +87,7 @@ func malformed(r *rand.Rand, auth string) string {
 		"/reader/api/0/" + value(), "/" + value(), "/accounts/ClientLogin", "/reader/api/0/../../../secret", "/api/greader.php/../../secret", "/%2e%2e/%2e%2e/secret", "//", "/reader/api/0//stream//items//ids", "/reader/api/0/token",
 		"/reader/api/0/subscription/import", "/reader/api/0/subscription/export", "/reader/api/0/unread-count", "/reader/api/0/user-info", "*", "", "reader", "http://elsewhere.example/reader/api/0/token",
 	})
-	path = strings.Map(func(c rune) rune { // blanks and controls would end the request line
+	path = strings.Map(func(c rune) rune { // a blank would end the target
 		if c <= ' ' {
 			return 'x'
 		}
@@ -164,8 +164,7 @@ func TestHostileRequests(t *testing.T) {
 	unchanged()
 }
 
-// TestHostileNames: titles and folders from a client stay one line in their file, and
-// within the feed.
+// TestHostileNames: titles and folders of clients stay one line in their file, and within the feed.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	c, _ := world(t)
@@ -559,5 +558,78 @@ func TestKilledMarks(t *testing.T) {
 		if !i.read && i.flags != "" {
 			t.Fatalf("after undo %s has %q", i.title, i.flags)
 		}
+	}
+}
+
+// TestVerboseLog: the log of all requests has no password, token or user, wherever a client
+// puts them.
+func TestVerboseLog(t *testing.T) {
+	t.Parallel()
+	c, _ := world(t, "--verbose")
+	c.do("GET", "/accounts/ClientLogin?"+form("Email", user, "Passwd", password), "")
+	c.do("POST", "/accounts/ClientLogin?"+form("Email", user, "Passwd", "wrong-secret"), "")
+	c.do("POST", contents+"&T="+c.auth, form("i", "1"))
+	c.do("GET", idsPath+readingList+"&T="+c.auth+"&auth="+c.auth, "", "Cookie: SID="+c.auth)
+	c.do("GET", "/reader/api/0/stream/items/ids/"+c.auth, "", c.header())
+	c.do("GET", "/"+url.PathEscape(password)+"/"+user, "")
+	c.get(api + "stream/contents/feed/http://ann:s3cret@a.example/?n=1")
+	c.post(api+"subscription/quickadd?quickadd="+url.QueryEscape("http://ann:s3cret@a.example/"), "")
+	for _, secret := range []string{"wrong-secret", "s3cret", url.QueryEscape(password), url.PathEscape(password)} {
+		if strings.Contains(c.log.String(), secret) {
+			t.Errorf("%q is in the log:\n%s", secret, c.log)
+		}
+	}
+	if !strings.Contains(c.log.String(), "ClientLogin") {
+		t.Errorf("no request is in the log:\n%s", c.log)
+	}
+}
+
+// TestSameEntries: clients and lektor-view that mark the same entries at the same moment do
+// not undo each other's flags.
+func TestSameEntries(t *testing.T) {
+	t.Parallel()
+	w := newWriter(t)
+	id := "http://same.example/"
+	w.feed(id, "Same", "etc/fetch/url="+id)
+	for range 60 {
+		w.entry(id, "new", "")
+	}
+	s := serveDir(t, w.dir.Path)
+	c := &checks{s, oracle{t, w.dir.Path}, t, w}
+	all := c.items()
+	marks := map[string]url.Values{}
+	for _, tag := range []string{state + "read", state + "starred", "user/-/label/flag-a", "user/-/label/flag-b"} {
+		marks[tag] = url.Values{"a": {tag}}
+		for _, id := range c.idsOf(all...) {
+			marks[tag].Add("i", long(id))
+		}
+	}
+	paths := ""
+	for _, i := range all {
+		paths += i.path + "\n"
+	}
+	var wait sync.WaitGroup
+	for tag, f := range marks {
+		wait.Go(func() {
+			if a, err := c.try("POST", edit, f.Encode(), c.header()); err != nil || a.body != "OK" {
+				t.Errorf("%s: %s %v", tag, a, err)
+			}
+		})
+	}
+	wait.Go(func() {
+		cmd := c.command("lektor-view", "mark", "--set", "c", "-")
+		cmd.Stdin = strings.NewReader(paths)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("lektor-view mark: %v\n%s", err, out)
+		}
+	})
+	wait.Wait()
+	for _, i := range c.items() {
+		if i.flags != "FSabc" {
+			t.Errorf("%s has the flags %q", i.title, i.flags)
+		}
+	}
+	if n := len(c.items()); n != len(all) {
+		t.Errorf("%d entries, want %d", n, len(all))
 	}
 }

@@ -193,9 +193,9 @@ func (l *liferea) subscribe(c *checks, url string) {
 		l.t.Fatalf("liferea --add-feed: %v\n%s", err, out)
 	}
 	await(l.t, "Liferea subscribes to a feed", func() bool { return c.there(url) })
-	l.click(90, 240) // the new feed
-	l.keys("Delete")
-	l.click(419, 270) // "Delete" of a dialog
+	l.click(90, 80)         // the list of feeds
+	l.keys("End", "Delete") // the new feed is its last
+	l.click(419, 270)       // "Delete" of a dialog
 	await(l.t, "Liferea unsubscribes from a feed", func() bool { return !c.there(url) })
 }
 

@@ -66,14 +66,13 @@ func (o oracle) text(path ...string) string {
 
 func (o oracle) feeds() []feed {
 	var all []feed
+	shown := o.items()
 	for _, hash := range o.names("src") {
 		f := feed{hash: hash, id: o.text("src", hash, "id"), name: o.text("src", hash, "name"), link: o.text("src", hash, "etc/link"), url: o.text("src", hash, "etc/fetch/url")}
 		f.name = cmp.Or(o.text("src", hash, "etc/view/alias"), f.name)
-		if list := o.text("src", hash, "etc/categories"); list != "" {
-			f.folders = strings.Split(list, "\n")
-		}
-		// Unsubscribed, a feed keeps its entries and is not listed; one of another fetcher has no etc/fetch.
-		if _, err := os.Stat(filepath.Join(o.dir, "src", hash, "etc/fetch")); err == nil && f.url == "" {
+		f.folders = o.folders(hash)
+		// A feed that is not subscribed to belongs to the user or another fetcher, if it has entries.
+		if f.url == "" && !slices.ContainsFunc(shown, func(i item) bool { return i.feed == hash }) {
 			continue
 		}
 		if f.id != "" && fmt.Sprintf("%x", sha1.Sum([]byte(f.id))) == hash {
@@ -102,6 +101,9 @@ func (o oracle) items() []item {
 	versions := map[string]item{} // the newest of each entry
 	for _, place := range []string{"new", "cur"} {
 		for _, hash := range o.names(place) {
+			if o.left(hash) {
+				continue
+			}
 			for _, name := range o.names(filepath.Join(place, hash)) {
 				i := o.item(place, hash, name)
 				key := hash + " " + cmp.Or(i.identity, i.unique)
@@ -156,6 +158,15 @@ func (o oracle) item(place, hash, name string) item {
 // known are the titles of entries, which do not change, by lektor-dir, feed and unique name.
 var known sync.Map
 
+// left reports whether the subscription of a feed was ended. Its entries stay, and clients do not see them.
+func (o oracle) left(hash string) bool {
+	there := func(name string) bool {
+		_, err := os.Stat(filepath.Join(o.dir, "src", hash, name))
+		return err == nil
+	}
+	return there("etc/view/left") && !there("etc/fetch/url")
+}
+
 // withdrawn reports whether a complete feed lacks the entry.
 func (o oracle) withdrawn(i item) bool {
 	b, err := os.ReadFile(filepath.Join(o.dir, "src", i.feed, "etc/history/complete"))
@@ -164,12 +175,11 @@ func (o oracle) withdrawn(i item) bool {
 
 // folders returns the folders of a feed, by its hash.
 func (o oracle) folders(hash string) []string {
-	for _, f := range o.feeds() {
-		if f.hash == hash {
-			return f.folders
-		}
+	list := o.text("src", hash, "etc/categories")
+	if list == "" {
+		return nil
 	}
-	return nil
+	return strings.Split(list, "\n")
 }
 
 const state = "user/-/state/com.google/"

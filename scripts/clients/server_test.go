@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -65,9 +66,6 @@ func (s *said) String() string {
 func serveDir(t testing.TB, dir string, args ...string) *service {
 	t.Helper()
 	s := &service{t: t, bin: testdir.Bin(t), dir: dir, state: filepath.Join(t.TempDir(), "state"), args: args}
-	if _, err := os.Stat(filepath.Join(s.bin, "lektor-serve")); err != nil {
-		t.Skip("there is no lektor-serve yet")
-	}
 	s.addUser(user, password, dir)
 	s.start()
 	s.auth = s.login(user, password)
@@ -83,7 +81,7 @@ func (s *service) run(stdin, program string, args ...string) string {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		s.t.Fatalf("%s %q: %v\n%s", program, args, err, stderr.String())
+		s.t.Fatalf("%s %q: %v\n%s%s", program, args, err, stderr.String(), out)
 	}
 	return string(out)
 }
@@ -120,6 +118,9 @@ func (s *service) start() {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		if m := listening.FindStringSubmatch(s.log.String()); m != nil {
 			s.url = "http://" + m[1]
+			if n := slices.Index(s.args, "--base-path"); n >= 0 {
+				s.url += strings.TrimSuffix(s.args[n+1], "/")
+			}
 			break
 		}
 		select {
