@@ -201,6 +201,7 @@ func (c *checks) subscriptions() {
 	c.guards()
 	c.editFeed()
 	c.tags()
+	c.mixedFolder()
 	c.importExport(origin)
 }
 
@@ -372,6 +373,41 @@ func (c *checks) tags() {
 		}
 	}
 	asBefore()
+}
+
+// mixedFolder: a folder with a feed of another program is renamed and removed as a whole, or not at all.
+func (c *checks) mixedFolder() {
+	notes := filepath.Join(c.dir(), "src", testdir.Hash("urn:example:notes"), "etc/categories")
+	if err := os.WriteFile(notes, []byte("Mixed\n"), 0o666); err != nil {
+		c.t.Fatal(err)
+	}
+	for _, name := range []string{alpha, beta, delta} {
+		c.edit(api+"subscription/edit", form("ac", "edit", "s", "feed/"+c.feed(name).hash, "a", "user/-/label/Mixed"))
+	}
+	in := func(folder string) (n int) {
+		for _, f := range c.feeds() {
+			if slices.Contains(f.folders, folder) {
+				n++
+			}
+		}
+		return n
+	}
+	for _, step := range []struct{ path, form, folder string }{
+		{"rename-tag", form("s", "user/-/label/Mixed", "dest", "user/-/label/Mixed too"), "Mixed too"},
+		{"disable-tag", form("s", "user/-/label/Mixed too"), ""},
+		{"disable-tag", form("s", "user/-/label/Mixed"), ""},
+	} {
+		before := in("Mixed") + in("Mixed too")
+		a := c.post(api+step.path, step.form)
+		after := []int{in("Mixed"), in("Mixed too")}
+		if before > 0 && !slices.Contains(after, before) && after[0]+after[1] > 0 {
+			c.t.Errorf("%s\nin the folders before: %d, after: %d", a, before, after)
+		}
+	}
+	for _, name := range []string{alpha, beta, delta} {
+		c.edit(api+"subscription/edit", form("ac", "edit", "s", "feed/"+c.feed(name).hash, "r", "user/-/label/Mixed"))
+	}
+	_ = os.Remove(notes) // the server may have removed it
 }
 
 type opml struct {

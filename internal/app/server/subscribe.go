@@ -197,10 +197,30 @@ func (e *editor) change(hash, title string, add, remove []string) error {
 	return e.set(hash, "categories", strings.Join(after, "\n"))
 }
 
+// errForeign is the answer to a change of a feed that another program delivers.
+var errForeign = bad("the feed belongs to another program, which put it into the lektor-dir")
+
+// refolder moves feeds out of a folder, and into others. It changes nothing if one of the feeds
+// is of another program, so that a folder is not renamed in part.
+func (e *editor) refolder(hashes map[string]bool, add []string, name string) error {
+	for hash := range hashes {
+		if !feedstate.Subscribed(e.dir, hash) {
+			return errForeign
+		}
+	}
+	var failed error
+	for _, hash := range e.feeds {
+		if hashes[hash] {
+			failed = cmp.Or(failed, e.change(hash, "", add, []string{name}))
+		}
+	}
+	return failed
+}
+
 // set sets a setting of a feed.
 func (e *editor) set(hash, key, value string) error {
 	if !feedstate.Subscribed(e.dir, hash) {
-		return bad("the feed belongs to another program, which put it into the lektor-dir")
+		return errForeign
 	}
 	if err := feedstate.Check(key, value); err != nil {
 		return bad("%v", err)
@@ -330,13 +350,7 @@ func (c *call) renameTag() error {
 		if len(hashes) == 0 {
 			return &httpError{http.StatusNotFound, "s: unknown folder"}
 		}
-		var failed error
-		for _, hash := range e.feeds {
-			if hashes[hash] {
-				failed = cmp.Or(failed, e.change(hash, "", to, []string{name}))
-			}
-		}
-		return failed
+		return e.refolder(hashes, to, name)
 	})
 	if err != nil {
 		return err
@@ -361,13 +375,7 @@ func (c *call) disableTag() error {
 		if len(hashes) == 0 {
 			return &httpError{http.StatusNotFound, "s: unknown folder"}
 		}
-		var failed error
-		for _, hash := range e.feeds {
-			if hashes[hash] {
-				failed = cmp.Or(failed, e.change(hash, "", nil, []string{name}))
-			}
-		}
-		return failed
+		return e.refolder(hashes, nil, name)
 	})
 	if err != nil {
 		return err

@@ -250,7 +250,6 @@ func TestForeignFeed(t *testing.T) {
 	}
 	f.add("http://foreign.example/", 100, "S")
 	f.add("urn:x:disk", 200, "-")
-	const shown = "Foreign http://foreign.example/ []"
 	if got := f.get("subscription/list"); strings.Count(got, `"id":"feed/`) != 4 || !strings.Contains(got, `"title":"Disk","categories":[],"url":"urn:sha1:`+put) {
 		t.Errorf("got %s", got)
 	}
