@@ -488,15 +488,16 @@ func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// It counts only once there is no url. A full disk does not keep a subscription.
-	bad := leave(d, hash)
-	if err != nil {
-		return bad
+	// The record counts only once there is no url. If it cannot be written, the subscription stays,
+	// so that the caller can try again.
+	if left := leave(d, hash); left != nil || err != nil {
+		return left
 	}
 	// The url is removed first, because it makes the feed a subscription, even after an interruption.
 	if err := os.Remove(filepath.Join(dir, "url")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	var bad error
 	for _, n := range names {
 		if n.Name() != "seen" {
 			bad = errors.Join(bad, os.RemoveAll(filepath.Join(dir, n.Name())))
