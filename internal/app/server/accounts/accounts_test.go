@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
 var (
@@ -26,34 +27,16 @@ var (
 	away = netip.MustParseAddr("2001:db8::1")
 )
 
-// clock is a clock that stands still until it is set.
-type clock struct {
-	mu sync.Mutex
-	t  time.Time
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.t
-}
-
-func (c *clock) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.t = c.t.Add(d)
-}
-
 // world is a state directory with two users.
 type world struct {
 	*testing.T
 	*Accounts
-	clock *clock
+	clock *server.Clock
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, clock: &clock{t: time.Date(2026, 5, 4, 23, 0, 0, 0, time.UTC)}}
+	w := &world{T: t, clock: server.ClockAt(time.Date(2026, 5, 4, 23, 0, 0, 0, time.UTC))}
 	w.Accounts = w.open(filepath.Join(t.TempDir(), "a", "state"))
 	w.set("ada", "correct horse", "/home/ada/feeds")
 	w.set("bob", "battery", "/home/bob/feeds")
@@ -63,7 +46,7 @@ func newWorld(t *testing.T) *world {
 // open opens the accounts as another process does, with cheap hashes.
 func (w *world) open(state string) *Accounts {
 	w.Helper()
-	a, err := Open(state, w.clock.now)
+	a, err := Open(state, w.clock.Now)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -121,7 +104,7 @@ func TestLogin(t *testing.T) {
 		{"ada", "battery"}, {"bob", "correct horse"}, {"nobody", "battery"}, {"nobody", "correct horse"},
 		{"ada", ""}, {"", ""}, {"ada", "correct horse\x00"}, {"# ada", "correct horse"}, {"ada\t", "correct horse"},
 	} {
-		w.clock.add(time.Hour)
+		w.clock.Add(time.Hour)
 		_, _, err := w.Login(t.Context(), c.name, c.password, "", home)
 		denied(t, fmt.Sprintf("%q %q", c.name, c.password), err)
 	}
@@ -261,7 +244,7 @@ func TestUsed(t *testing.T) {
 	if got := used(); got != "2026-05-04T00:00:00Z" || writes != 1 {
 		t.Errorf("used %s with %d writes", got, writes)
 	}
-	w.clock.add(2 * time.Hour)
+	w.clock.Add(2 * time.Hour)
 	// A lock that is held, or a full disk, does not keep a reader out.
 	unlock, err := w.lock()
 	if err != nil {
@@ -269,13 +252,13 @@ func TestUsed(t *testing.T) {
 	}
 	check()
 	unlock()
-	w.clock.add(24 * time.Hour)
+	w.clock.Add(24 * time.Hour)
 	w.write = func(string, []byte) error { return unix.ENOSPC }
 	check()
 	if got := used(); got != "2026-05-04T00:00:00Z" {
 		t.Errorf("used %s", got)
 	}
-	w.clock.add(24 * time.Hour)
+	w.clock.Add(24 * time.Hour)
 	w.write = atomicfile.WritePrivate
 	check()
 	if got := used(); got != "2026-05-07T00:00:00Z" {
@@ -337,13 +320,13 @@ func TestLimits(t *testing.T) {
 	if err := try("correct horse", away); err != nil {
 		t.Errorf("from elsewhere: %v", err)
 	}
-	w.clock.add(time.Second)
+	w.clock.Add(time.Second)
 	denied(t, "a guess after the wait", try("guess", home))
-	w.clock.add(time.Second)
+	w.clock.Add(time.Second)
 	if err := try("correct horse", home); !errors.As(err, &limited) || limited.Wait != time.Second {
 		t.Errorf("the wait is not doubled: %v", err)
 	}
-	w.clock.add(time.Second)
+	w.clock.Add(time.Second)
 	if err := try("correct horse", home); err != nil {
 		t.Errorf("after the wait: %v", err)
 	}
@@ -429,7 +412,7 @@ func TestUnknownUser(t *testing.T) {
 		return bcrypt.CompareHashAndPassword(hash, password)
 	}
 	ask := func(name string) {
-		w.clock.add(time.Hour)
+		w.clock.Add(time.Hour)
 		_, _, err := w.Login(t.Context(), name, "guess", "", home)
 		denied(t, name, err)
 	}
@@ -461,7 +444,7 @@ func TestMany(t *testing.T) {
 	other := w.login("bob", "battery", "newsboat")
 	var first, last string
 	for i := range perClient + 20 {
-		w.clock.add(time.Minute)
+		w.clock.Add(time.Minute)
 		if last = w.login("ada", "correct horse", "newsboat"); i == 0 {
 			first = last
 		}
