@@ -58,7 +58,14 @@ type Entry struct {
 	Rights    string // the terms of use, as text
 	// Terms holds further values of those Categories that have any.
 	Terms []Category
+	// InReplyTo holds what the entry replies to.
+	InReplyTo []ReplyTo
 }
+
+// ReplyTo is an entry, or another resource, that an entry replies to. Ref is its guid or another
+// unique id, and never empty. URL is that of its page, Type the MIME type of the page, and Source
+// the URL of a document that has the entry. Unknown values are "".
+type ReplyTo struct{ Ref, URL, Type, Source string }
 
 // Category holds further values of a category. Name is its name in [Entry.Categories]. Label
 // and Term are set if the feed has another text for people or for programs.
@@ -150,10 +157,11 @@ const (
 	FieldRelations
 	FieldRights
 	FieldTerms
+	FieldInReplyTo
 
 	// Obligatory is the fields without which an entry is malformed.
 	Obligatory = FieldTitle | FieldID | FieldContent | FieldFeed
-	AllFields  = FieldTerms<<1 - 1
+	AllFields  = FieldInReplyTo<<1 - 1
 	// Extras is the fields that are stored in the file extras.
 	Extras = AllFields &^ (FieldFeedContent<<1 - 1)
 )

@@ -32,6 +32,7 @@ var extras = []value{
 	{field: FieldContributors, name: "contributor", of: func(e *Entry) any { return &e.Contributors }, line: textfile.OneLine},
 	{field: FieldPeople, name: "person", of: func(e *Entry) any { return &e.People }, line: textfile.OneLine},
 	{field: FieldRelations, name: "relation", of: func(e *Entry) any { return &e.Relations }, line: textfile.OneField},
+	{field: FieldInReplyTo, name: "in-reply-to", of: func(e *Entry) any { return &e.InReplyTo }, line: textfile.OneLine},
 	{field: FieldRights, name: "rights", of: func(e *Entry) any { return &e.Rights }, line: textfile.Clean},
 	{field: FieldSource, name: "source", of: func(e *Entry) any { return &e.Source }, line: textfile.OneField},
 	{field: FieldDuration, name: "duration", of: func(e *Entry) any { return &e.Duration }},
@@ -69,14 +70,7 @@ func (v *value) appendLines(b []byte, e *Entry) []byte {
 		}
 	case *[]Enclosure:
 		for _, enc := range *of {
-			if v.line(enc.URL) == "" {
-				continue
-			}
-			length := ""
-			if enc.Length >= 0 {
-				length = strconv.FormatInt(enc.Length, 10)
-			}
-			b = v.appendLine(b, v.line(enc.URL), v.line(enc.Type), length)
+			b = v.appendEnclosure(b, &enc)
 		}
 	case *[]Person:
 		for _, p := range *of {
@@ -88,6 +82,12 @@ func (v *value) appendLines(b []byte, e *Entry) []byte {
 		for _, r := range *of {
 			if v.line(r.Rel) != "" && v.line(r.URL) != "" {
 				b = v.appendLine(b, v.line(r.Rel), v.line(r.URL), v.line(r.Type), v.line(r.Title))
+			}
+		}
+	case *[]ReplyTo:
+		for _, r := range *of {
+			if v.line(r.Ref) != "" {
+				b = v.appendFields(b, v.line(r.Ref), v.line(r.URL), v.line(r.Type), v.line(r.Source))
 			}
 		}
 	case *Source:
@@ -105,6 +105,18 @@ func (v *value) appendLines(b []byte, e *Entry) []byte {
 		b = v.appendText(b, positive(*of))
 	}
 	return b
+}
+
+// appendEnclosure appends the line of an enclosure, unless it has no URL.
+func (v *value) appendEnclosure(b []byte, enc *Enclosure) []byte {
+	if v.line(enc.URL) == "" {
+		return b
+	}
+	length := ""
+	if enc.Length >= 0 {
+		length = strconv.FormatInt(enc.Length, 10)
+	}
+	return v.appendLine(b, v.line(enc.URL), v.line(enc.Type), length)
 }
 
 // appendCategory appends the line of a category, with its values in terms.
@@ -228,6 +240,10 @@ func (v *value) takeMore(e *Entry, next func() string) {
 		}
 	case *[]Relation:
 		if r := (Relation{Rel: next(), URL: next(), Type: next(), Title: next()}); r.Rel != "" && r.URL != "" {
+			*to = append(*to, r)
+		}
+	case *[]ReplyTo:
+		if r := (ReplyTo{Ref: next(), URL: next(), Type: next(), Source: next()}); r.Ref != "" {
 			*to = append(*to, r)
 		}
 	case *[]Category:

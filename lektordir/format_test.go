@@ -63,6 +63,7 @@ func TestEntryRoundTrip(t *testing.T) {
 		Terms:     []Category{{"two words", "http://example.com/scheme", "", "term"}, {"of no category", "s", "", ""}},
 		People:    []Person{{RoleAuthor, "A", "a@example.com", ""}, {RoleAuthor, "B", "", "http://example.com/b"}, {RoleContributor, "D", "", ""}, {RoleAuthor, "", "", ""}, {"", "E", "", ""}},
 		Relations: []Relation{{"via", "http://example.com/v", "text/html", "V"}, {"license", "http://example.com/l", "", ""}, {"", "http://example.com/", "", ""}}, Rights: "all\nreserved",
+		InReplyTo: []ReplyTo{{"urn:one", "http://example.com/1", "text/html", "http://example.com/f"}, {"two\ttabs", "", "", ""}, {"", "http://example.com/", "", ""}},
 	}
 	refs := deliver(t, d, v)
 	got, err := d.ReadEntry(refs[0], AllFields)
@@ -75,7 +76,7 @@ func TestEntryRoundTrip(t *testing.T) {
 		!slices.Equal(got.Categories, want.Categories) || got.Comments != want.Comments || got.PubDateRaw != want.PubDateRaw ||
 		got.Image != want.Image || got.Language != want.Language || !slices.Equal(got.Contributors, want.Contributors) ||
 		got.Duration != want.Duration || got.Episode != want.Episode || got.Season != want.Season || got.Source != want.Source || !slices.Equal(got.People, want.People[:3]) ||
-		!slices.Equal(got.Terms, want.Terms[:1]) || !slices.Equal(got.Relations, want.Relations[:2]) || got.Rights != want.Rights {
+		!slices.Equal(got.Terms, want.Terms[:1]) || !slices.Equal(got.Relations, want.Relations[:2]) || got.Rights != want.Rights || !slices.Equal(got.InReplyTo, want.InReplyTo[:2]) {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
 	base := d.abs(refs[0])
@@ -85,7 +86,7 @@ func TestEntryRoundTrip(t *testing.T) {
 			"enclosure\thttp://example.com/a.mp3\taudio/mpeg\t12\nenclosure\thttp://example.com/b\t\t\ncomments\thttp://example.com/c\n" +
 			"pubdate-raw\tyesterday\nimage\thttp://example.com/i\nlanguage\tde-AT\ncontributor\tC <c@example.com>\ncontributor\tD\n" +
 			"person\tauthor\tA\ta@example.com\t\nperson\tauthor\tB\t\thttp://example.com/b\nperson\tcontributor\tD\t\t\n" +
-			"relation\tvia\thttp://example.com/v\ttext/html\tV\nrelation\tlicense\thttp://example.com/l\t\t\nrights\tall\\nreserved\n" +
+			"relation\tvia\thttp://example.com/v\ttext/html\tV\nrelation\tlicense\thttp://example.com/l\t\t\nin-reply-to\turn:one\thttp://example.com/1\ttext/html\thttp://example.com/f\nin-reply-to\ttwo\\ttabs\nrights\tall\\nreserved\n" +
 			"source\turn:s\tS\t\thttp://example.com/s\t2017-01-01T00:00:00Z\t\thttp://example.com/logo\nduration\t90\nepisode\t3\nseason\t1\nsummary\tshort\\n\n",
 	} {
 		if got := read(t, filepath.Join(base, name)); got != want {

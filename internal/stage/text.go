@@ -70,38 +70,24 @@ var elements = func() map[string]int {
 
 // fold replaces white space by single spaces, and removes control characters.
 func fold(s string) string {
-	if folded(s) {
-		return s
-	}
-	s = strings.Map(func(r rune) rune {
-		if r < 0x20 && !unicode.IsSpace(r) || r == 0x7f {
-			return -1
+	s = textfile.Clean(s)
+	out := make([]byte, 0, len(s))
+	copied := 0 // length of the part of s that is in out
+	for i := 0; i < len(s); {
+		if c := s[i]; c > ' ' && c < 0x7f {
+			i++
+			continue
 		}
-		return r
-	}, textfile.Clean(s))
-	return strings.Join(strings.Fields(s), " ")
-}
-
-// folded reports whether fold would not change s. It is fast, and may return false for such a text.
-func folded(s string) bool {
-	space := true // s[i-1] is a space, or i is 0
-	for i := 0; i < len(s); i++ {
-		c := s[i]
+		out = append(out, s[copied:i]...)
+		r, n := utf8.DecodeRuneInString(s[i:])
 		switch {
-		case c > ' ' && c < 0x7f:
-			space = false
-		case c == ' ' && !space:
-			space = true
-		case c < utf8.RuneSelf:
-			return false
-		default:
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError || unicode.IsSpace(r) {
-				return false
-			}
-			i += n - 1
-			space = false
+		case !unicode.IsSpace(r) && r >= 0x20 && r != 0x7f:
+			out = append(out, s[i:i+n]...)
+		case unicode.IsSpace(r) && len(out) > 0 && out[len(out)-1] != ' ':
+			out = append(out, ' ')
 		}
+		i += n
+		copied = i
 	}
-	return s == "" || !space
+	return strings.TrimSuffix(string(append(out, s[copied:]...)), " ")
 }
