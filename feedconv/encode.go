@@ -345,6 +345,7 @@ func (x *xmlWriter) atomEntry(e *Entry) {
 	}
 	x.link("replies", e.Comments, "type", markup.TypeHTML)
 	x.links("link", e.Links)
+	x.repliesTo(e)
 	x.persons("author", e.Authors...)
 	x.persons("contributor", e.Contributors...)
 	x.terms(e.Categories, e.Terms)
@@ -381,6 +382,13 @@ func (x *xmlWriter) atomEntry(e *Entry) {
 
 // isPodcast reports whether there is something to write in the iTunes module.
 func (e *Entry) isPodcast() bool { return e.Duration > 0 || e.Episode > 0 || e.Season > 0 }
+
+// repliesTo writes the elements of RFC 4685.
+func (x *xmlWriter) repliesTo(e *Entry) {
+	for _, r := range e.InReplyTo {
+		x.empty(x.prefixes[vocab.Thr.URI()]+":in-reply-to", "ref", r.Ref, "href", r.Href, "type", r.Type, "source", r.Source)
+	}
+}
 
 // podcast writes the iTunes elements of an entry.
 func (x *xmlWriter) podcast(e *Entry) {
@@ -558,6 +566,7 @@ func (x *xmlWriter) rssItem(e *Entry) {
 	}
 	x.text("comments", e.Comments)
 	x.links("atom:link", e.Links)
+	x.repliesTo(e)
 	x.text("dc:rights", e.Rights)
 	if e.Image != "" {
 		x.empty("media:thumbnail", "url", e.Image)

@@ -252,6 +252,9 @@ func generated(r *rand.Rand) *Feed {
 				Length: r.Int64N(1e9) - 1,
 			}))
 		}
+		for range r.IntN(3) {
+			e.InReplyTo = uniqueReplies(append(e.InReplyTo, ReplyTo{Ref: fmt.Sprintf("urn:%d?a&\"b", r.IntN(3)), Href: []string{"", "http://example.com/p?a&b"}[r.IntN(2)]}))
+		}
 		if r.IntN(3) == 0 {
 			e.Comments, e.Image = "http://example.com/c?a&b", "http://example.com/i.png?a&b"
 			e.Contributors = uniquePersons(append(e.Contributors, randomPerson(r), randomPerson(r)))

@@ -19,6 +19,9 @@ func (x *xmlWriter) namespacesOf(f *Feed, entries *survey) {
 	if entries.podcast {
 		x.declare(vocab.ITunes.URI())
 	}
+	if entries.replies {
+		x.declare(vocab.Thr.URI())
+	}
 	var own survey
 	own.declares(f.Attributes, f.Extensions)
 	for _, uri := range slices.Concat(own.namespaces, entries.namespaces) {

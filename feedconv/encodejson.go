@@ -57,6 +57,7 @@ type (
 		Links        []jsonLinkOut   `json:"_links,omitempty"`
 		Rights       string          `json:"_rights,omitempty"`
 		Comments     jsonCommentsOut `json:"_comments,omitzero"`
+		InReplyTo    []jsonReplyTo   `json:"_in_reply_to,omitempty"`
 		Podcast      jsonPodcastOut  `json:"_podcast,omitzero"`
 		Extensions   []Extension     `json:"_extensions,omitempty"`
 		Attributes   []Attribute     `json:"_attributes,omitempty"`
@@ -75,6 +76,12 @@ type (
 	}
 	jsonCommentsOut struct {
 		URL string `json:"url"`
+	}
+	jsonReplyTo struct {
+		Ref    string `json:"id"`
+		Href   string `json:"url,omitempty"`
+		Type   string `json:"mime_type,omitempty"`
+		Source string `json:"source,omitempty"`
 	}
 	jsonPodcastOut struct {
 		Duration int `json:"duration,omitempty"` // in seconds
@@ -157,6 +164,9 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 	}
 	for _, l := range e.Links {
 		out.Links = append(out.Links, jsonLinkOut{l.Rel, l.Href, l.Type, l.Title})
+	}
+	for _, r := range e.InReplyTo {
+		out.InReplyTo = append(out.InReplyTo, jsonReplyTo(r))
 	}
 	if src := e.Source; src != nil {
 		out.Source = &jsonSourceOut{

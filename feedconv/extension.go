@@ -18,7 +18,8 @@ import (
 //     of an entry duration, episode, season
 //   - Media RSS: category, keywords, title; of an entry content, description,
 //     group, thumbnail; of a feed copyright
-//   - content:encoded and xhtml:body of an entry, and rssCloud:item in RSS
+//   - content:encoded, xhtml:body and thr:in-reply-to (RFC 4685) of an entry, and
+//     rssCloud:item in RSS
 //   - of a feed sy:updateFrequency and updatePeriod (syndication module),
 //     fh:archive and complete (RFC 5005), source:cloud
 //

@@ -152,8 +152,10 @@ type Entry struct {
 	Terms      []Category
 	Enclosures []Enclosure
 	Comments   string // URL of the page of comments
-	Image      string // URL
-	Language   string
+	// InReplyTo holds what the entry replies to (RFC 4685, section 3).
+	InReplyTo []ReplyTo
+	Image     string // URL
+	Language  string
 	// Duration, Episode and Season are from the iTunes module, for podcasts; 0 if unknown.
 	// Durations are in whole seconds.
 	Duration        time.Duration
@@ -192,6 +194,11 @@ type Source struct {
 func (s *Source) empty() bool {
 	return s.ID+s.Title+s.URL+s.Link+s.Description+s.Copyright+s.Image == "" && s.Updated.IsZero() && len(s.Authors) == 0
 }
+
+// ReplyTo is an entry, or another resource, that an entry replies to. Ref is its ID, byte for byte as
+// found, and never empty. The others are empty if they are unknown: Href is the URL of its page or
+// document, Type the MIME type of that, and Source the URL of a feed or entry document that has it.
+type ReplyTo struct{ Ref, Href, Type, Source string }
 
 // Generator is the program that made a feed.
 type Generator struct{ Name, URL, Version string }

@@ -35,7 +35,7 @@ const maxTitle = 10000
 // these becomes its link.
 func (f *Feed) add(d *draft, r *reading) bool {
 	e := &d.entry
-	lists := max(len(e.Authors), len(e.Contributors), len(e.Categories), len(e.Enclosures), len(e.Links)) > maxList
+	lists := max(len(e.Authors), len(e.Contributors), len(e.Categories), len(e.Enclosures), len(e.Links), len(e.InReplyTo)) > maxList
 	d.finish(r)
 	if e.saysNothing() {
 		i := slices.IndexFunc(e.Links, func(l Link) bool { return l.Rel != "license" })
@@ -45,7 +45,7 @@ func (f *Feed) add(d *draft, r *reading) bool {
 		e.Link, e.ID = e.Links[i].Href, e.Links[i].Href
 	}
 	if lists {
-		f.warnOnce("an entry has more than %d authors, contributors, categories, enclosures or links; the rest was left out", maxList)
+		f.warnOnce("an entry has more than %d authors, contributors, categories, enclosures, links or entries that it replies to; the rest was left out", maxList)
 	}
 	if e.ID == "" {
 		e.ID = d.digest()
@@ -59,7 +59,7 @@ func (f *Feed) add(d *draft, r *reading) bool {
 func (e *Entry) saysNothing() bool {
 	return e.GUID == "" && e.Link == "" && e.Title == "" && e.Content == "" && e.PublishedRaw == "" && e.Published.IsZero() &&
 		e.Comments == "" && e.Image == "" && e.Source == nil &&
-		len(e.Authors)+len(e.Contributors)+len(e.Categories)+len(e.Enclosures)+len(e.Extensions)+len(e.Attributes) == 0
+		len(e.Authors)+len(e.Contributors)+len(e.Categories)+len(e.Enclosures)+len(e.InReplyTo)+len(e.Extensions)+len(e.Attributes) == 0
 }
 
 // cutTitle shortens a title that is too long, and adds a warning.
@@ -96,6 +96,7 @@ func (d *draft) finish(r *reading) {
 	e.Terms = slices.DeleteFunc(e.Terms, func(c Category) bool { return !slices.Contains(e.Categories, c.Name) })
 	e.Enclosures = uniqueEnclosures(e.Enclosures)
 	e.Links = uniqueLinks(e.Links)
+	e.InReplyTo = uniqueReplies(e.InReplyTo)
 	switch {
 	case e.GUID != "":
 		e.ID = e.GUID
@@ -299,6 +300,15 @@ func uniqueLinks(list []Link) []Link {
 	return unique(list, func(l *Link) (Link, bool) {
 		l.Href = markup.Link(l.Href)
 		return *l, l.Href != ""
+	})
+}
+
+// uniqueReplies keeps the first ReplyTo with each Ref. If a feed has only the URL, that is the Ref.
+func uniqueReplies(list []ReplyTo) []ReplyTo {
+	return unique(list, func(r *ReplyTo) (string, bool) {
+		r.Href, r.Type, r.Source = markup.Link(r.Href), markup.CleanLine(r.Type), markup.Link(r.Source)
+		r.Ref = cmp.Or(markup.CleanLine(r.Ref), r.Href)
+		return r.Ref, r.Ref != ""
 	})
 }
 

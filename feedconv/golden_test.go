@@ -179,6 +179,7 @@ func (d *dumper) entry(e *Entry) {
 	dumpList(d, "category", e.Categories)
 	dumpList(d, "term", e.Terms)
 	dumpList(d, "relation", e.Links)
+	dumpList(d, "in-reply-to", e.InReplyTo)
 	d.field("rights", e.Rights)
 	dumpList(d, "enclosure", e.Enclosures)
 	d.field("comments", e.Comments)

@@ -211,6 +211,10 @@ func (d *jsonDoc) jsonFeedItem(item rawjson.Object) bool {
 	e.Rights = PlainText(item.Text("_rights"), markup.TypePlain)
 	comments := item.Get("_comments")
 	e.Comments = d.url(cmp.Or(comments.Text("url"), comments.Scalar()))
+	item.Get("_in_reply_to").List(maxList, func(v rawjson.Value) {
+		r := v.Object()
+		e.InReplyTo = append(e.InReplyTo, ReplyTo{Ref: r.Text("id"), Href: d.url(r.Text("url")), Type: r.Text("mime_type"), Source: d.url(r.Text("source"))})
+	})
 	e.Extensions, e.Attributes = d.extensions(item.Get("_extensions")), jsonAttributes(item.Get("_attributes"))
 	podcast := item.Get("_podcast").Object()
 	e.Episode, e.Season = number(podcast.Text("episode")), number(podcast.Text("season"))

@@ -76,17 +76,18 @@ func (f *Feed) entries(yield func(*Entry, error) bool) {
 
 // survey is the data about the entries that the head of a document needs.
 type survey struct {
-	any, podcast bool
-	nameless     bool // an entry without an author
-	newest       time.Time
-	namespaces   []string // namespaces of extensions and attributes, in the order of their appearance
-	seen         map[string]bool
+	any, podcast, replies bool
+	nameless              bool // an entry without an author
+	newest                time.Time
+	namespaces            []string // namespaces of extensions and attributes, in the order of their appearance
+	seen                  map[string]bool
 }
 
 // add counts an entry.
 func (s *survey) add(e *Entry) {
 	s.any = true
 	s.podcast = s.podcast || e.isPodcast()
+	s.replies = s.replies || len(e.InReplyTo) > 0
 	s.nameless = s.nameless || len(e.Authors) == 0
 	if e.Updated.After(s.newest) {
 		s.newest = e.Updated

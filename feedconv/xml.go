@@ -45,7 +45,17 @@ func parseXML(doc *tidy.Document, opts Options) (*Feed, error) {
 func newDraft(doc *tidy.Document, n *tidy.Node) *draft {
 	return &draft{entry: Entry{
 		Attributes: foreignAttributes(doc, n), Extensions: extensions(doc, n.Children), Language: n.AttrNS(vocab.XML, "lang"),
+		InReplyTo: repliesTo(n),
 	}}
+}
+
+// repliesTo returns what an entry replies to.
+func repliesTo(n *tidy.Node) []ReplyTo {
+	var out []ReplyTo
+	for _, r := range n.All(vocab.Thr, "in-reply-to") {
+		out = append(out, ReplyTo{Ref: r.Attr("ref"), Href: r.Attr("href"), Type: r.Attr("type"), Source: r.Attr("source")})
+	}
+	return out
 }
 
 // extensions returns the elements of list that are not read into a field.

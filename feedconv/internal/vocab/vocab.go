@@ -43,6 +43,7 @@ const (
 	Source
 	RSSCloud
 	SSE
+	Thr
 	Userland
 )
 
@@ -73,6 +74,7 @@ var known = [...]struct {
 	Source:     {"source", "http://source.scripting.com/", Other, nil},
 	RSSCloud:   {"rssCloud", "http://rsscloud.co/", Other, []string{"http://rsscloud.org/", "http://rsscloud.io/", "http://rsscloud.co/rsscloud/", "http://rsscloud.org/rsscloud", "http://home.rsscloud.co/"}},
 	SSE:        {"sx", "http://www.microsoft.com/schemas/rss/sse", Other, []string{"http://www.microsoft.com/schemas/sse", "http://www.microsoft.com/schemas/simplesharing"}},
+	Thr:        {"thr", "http://purl.org/syndication/thread/1.0", Other, nil},
 	Userland: {"rss", "http://backend.userland.com/rss2", RSS, []string{
 		"http://backend.userland.com/rss", "http://backend.userland.com/rss091",
 		"http://backend.userland.com/rss092", "http://backend.userland.com/rss093", "http://backend.userland.com/rss20",
@@ -80,7 +82,6 @@ var known = [...]struct {
 		"http://my.netscape.com/publish/formats/rss-0.91.dtd", "http://purl.org/rss/2.0/"}},
 	{"feedsync", "http://feedsync.org/2007/feedsync", Other, nil},
 	{"slash", "http://purl.org/rss/1.0/modules/slash/", Other, nil},
-	{"thr", "http://purl.org/syndication/thread/1.0", Other, nil},
 	{"georss", "http://www.georss.org/georss", Other, []string{"http://www.georss.org/georss/10"}},
 	{"geo", "http://www.w3.org/2003/01/geo/wgs84_pos#", Other, nil},
 	{"gml", "http://www.opengis.net/gml", Other, nil},
@@ -228,6 +229,7 @@ var mapped = sync.OnceValue(func() map[NS]map[string]Place {
 		SY:       {"updateperiod": OfFeed, "updatefrequency": OfFeed},
 		FH:       {"archive": OfFeed, "complete": OfFeed},
 		Source:   {"cloud": OfFeed},
+		Thr:      {"in-reply-to": OfEntry},
 	}
 })
 
