@@ -171,6 +171,9 @@ func entryOf(e *feedconv.Entry) *lektordir.Entry {
 	for _, l := range e.Links {
 		to.Relations = append(to.Relations, lektordir.Relation{Rel: l.Rel, URL: l.Href, Type: l.Type, Title: l.Title})
 	}
+	for _, r := range e.InReplyTo {
+		to.InReplyTo = append(to.InReplyTo, lektordir.ReplyTo{Ref: r.Ref, URL: r.Href, Type: r.Type, Source: r.Source})
+	}
 	if e.Source != nil {
 		s := e.Source
 		to.People = append(to.People, inRole(lektordir.RoleSource, s.Authors)...)

@@ -49,6 +49,11 @@ func Public(e *lektordir.Entry) *lektordir.Entry {
 		r := &p.Relations[i]
 		r.Rel, r.URL, r.Title = redact.Text(r.Rel), redact.Text(r.URL), redact.Text(r.Title)
 	}
+	p.InReplyTo = slices.Clone(p.InReplyTo)
+	for i := range p.InReplyTo {
+		r := &p.InReplyTo[i]
+		r.Ref, r.URL, r.Source = redact.Text(r.Ref), Followable(redact.Text(r.URL)), Followable(redact.Text(r.Source))
+	}
 	p.People = slices.Clone(p.People)
 	for i := range p.People {
 		who := &p.People[i]

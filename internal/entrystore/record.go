@@ -31,13 +31,14 @@ type Record struct {
 	// The fields of brief that are in have. They are enough to sort and print a list.
 	title, author string
 	pubdate       time.Time
+	inReplyTo     []lektordir.ReplyTo
 	when          time.Time // cached result of Date
 	*details                // nil if only fields of brief are known
 	maybe         bool      // its files must be read to decide whether the query selects it
 }
 
 // brief is the fields that a record never forgets.
-const brief = lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldPubDate
+const brief = lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldPubDate | lektordir.FieldInReplyTo
 
 // details holds the data that [Record.Forget] drops.
 type details struct {
@@ -55,7 +56,7 @@ func (s *Store) Record(ref lektordir.Ref) *Record { return &Record{s: s, Ref: re
 func (s *Store) hit(h Hit) *Record {
 	r := &Record{s: s, Ref: h.Ref, feed: h.Feed, have: h.Have}
 	if h.Have != 0 || h.Words != nil {
-		r.title, r.author, r.pubdate = h.Entry.Title, h.Entry.Author, h.Entry.PubDate
+		r.title, r.author, r.pubdate, r.inReplyTo = h.Entry.Title, h.Entry.Author, h.Entry.PubDate, h.Entry.InReplyTo
 		r.details = &details{entry: h.Entry, words: h.Words}
 	}
 	return r
@@ -72,6 +73,9 @@ func (r *Record) take(e *lektordir.Entry, fields lektordir.Fields) {
 	if fields&lektordir.FieldPubDate != 0 {
 		r.pubdate, r.when = e.PubDate, time.Time{}
 	}
+	if fields&lektordir.FieldInReplyTo != 0 {
+		r.inReplyTo = e.InReplyTo
+	}
 	r.have |= fields
 	if r.details != nil || fields&^brief != 0 {
 		r.full().entry.Merge(e, fields)
@@ -81,7 +85,7 @@ func (r *Record) take(e *lektordir.Entry, fields lektordir.Fields) {
 // full returns the details, and makes them from the fields of brief if there are none.
 func (r *Record) full() *details {
 	if r.details == nil {
-		r.details = &details{entry: lektordir.Entry{Title: r.title, Author: r.author, PubDate: r.pubdate}}
+		r.details = &details{entry: lektordir.Entry{Title: r.title, Author: r.author, PubDate: r.pubdate, InReplyTo: r.inReplyTo}}
 	}
 	return r.details
 }
@@ -221,7 +225,7 @@ func (r *Record) Get(want lektordir.Fields) *lektordir.Entry {
 	return &r.full().entry
 }
 
-// Forget frees the memory of all fields except title, author and date. They are read again when
+// Forget frees the memory of all fields except title, author, date and what the entry replies to. They are read again when
 // they are needed.
 func (r *Record) Forget() {
 	r.details = nil
@@ -397,6 +401,12 @@ func (r *Record) Author() string {
 	return cmp.Or(r.author, r.Feed().Author)
 }
 
+// InReplyTo returns what the entry replies to.
+func (r *Record) InReplyTo() []lektordir.ReplyTo {
+	_ = r.Read(lektordir.FieldInReplyTo)
+	return r.inReplyTo
+}
+
 // Content returns the content as text with footnotes, wrapped to width columns.
 func (r *Record) Content(width int) string { return r.Document(width).Text }
 
@@ -483,6 +493,13 @@ var columns = []column{
 	sparse("duration", lektordir.FieldDuration, func(r *Record) any { return int(r.Get(lektordir.FieldDuration).Duration.Seconds()) }),
 	sparse("episode", lektordir.FieldEpisode, func(r *Record) any { return r.Get(lektordir.FieldEpisode).Episode }),
 	sparse("season", lektordir.FieldSeason, func(r *Record) any { return r.Get(lektordir.FieldSeason).Season }),
+	sparse("inReplyTo", lektordir.FieldInReplyTo, func(r *Record) any {
+		var refs []string
+		for _, to := range r.InReplyTo() {
+			refs = append(refs, to.Ref)
+		}
+		return refs
+	}),
 	{lektordir.FieldSummary, cmdline.Column[*Record]{Name: "summary", Extra: true, Full: true, Text: true, Get: func(r *Record) any { return r.Get(lektordir.FieldSummary).Summary }}},
 	{contentFields, cmdline.Column[*Record]{Name: "content", Extra: true, Full: true, Text: true, Get: func(r *Record) any { return r.rendered() }}},
 }

@@ -183,7 +183,7 @@ func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
 	case odd:
 		return ""
 	case kept != d.entry.Title+"\x00"+d.entry.Author+"\x00"+string(d.more()):
-		return "title, author, categories or enclosures differ"
+		return "title, author, categories, enclosures or replies differ"
 	}
 	c.refs[uint32(id)] = ref
 	for _, w := range d.words {

@@ -26,7 +26,7 @@ import (
 // are replaced.
 const (
 	application = 0x6c6b7472
-	version     = 5
+	version     = 6
 	pageSize    = 8192
 )
 

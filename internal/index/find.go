@@ -454,7 +454,7 @@ func (f *finder) hit(r *rows, whole bool, listed ...int64) {
 				f.stop = true
 				return
 			}
-			e.Categories, e.Enclosures, e.Replaces = x.Categories, x.Enclosures, x.Replaces
+			e.Categories, e.Enclosures, e.Replaces, e.InReplyTo = x.Categories, x.Enclosures, x.Replaces, x.InReplyTo
 		}
 	}
 	if !f.yield(h) {

@@ -84,8 +84,8 @@ func (w *world) ask(with bool, words string, sel entrystore.Selection) []string 
 	}
 	lines := make([]string, len(found))
 	for i, r := range found {
-		e := r.Get(lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldPubDate | lektordir.FieldType | lektordir.FieldCategories)
-		lines[i] = fmt.Sprintf("%s %q %q %s %s %q", r.Ref.Path(), e.Title, e.Author, r.Date(), e.Type, e.Categories)
+		e := r.Get(lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldPubDate | lektordir.FieldType | lektordir.FieldCategories | lektordir.FieldInReplyTo)
+		lines[i] = fmt.Sprintf("%s %q %q %s %s %q %q", r.Ref.Path(), e.Title, e.Author, r.Date(), e.Type, e.Categories, e.InReplyTo)
 	}
 	if sel.Newest == 0 {
 		slices.Sort(lines)
@@ -176,7 +176,7 @@ func TestAnswers(t *testing.T) {
 		}
 		files := []string{
 			fmt.Sprintf("title=Title %d", i), "content=<p>text " + strings.Repeat("number ", i%3) + fmt.Sprint(i) + " of the <b>Größe</b> 日本語の本 machine learning</p>", "type=text/html",
-			"pubdate=" + time.Unix(1600000000+int64(i*7919%300)*86400*30, 0).UTC().Format(time.RFC3339), "extras=category\tc" + fmt.Sprint(i%5) + "\n",
+			"pubdate=" + time.Unix(1600000000+int64(i*7919%300)*86400*30, 0).UTC().Format(time.RFC3339), "extras=category\tc" + fmt.Sprint(i%5) + "\nin-reply-to\turn:x:" + fmt.Sprint(i) + "\n",
 		}
 		if i%41 == 3 {
 			files = append(files, "title") // malformed

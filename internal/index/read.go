@@ -16,7 +16,7 @@ import (
 
 // fields are the fields of an entry that the index reads.
 const fields = lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldPubDate | lektordir.FieldType |
-	lektordir.FieldCategories | lektordir.FieldEnclosures | lektordir.FieldReplaces
+	lektordir.FieldCategories | lektordir.FieldEnclosures | lektordir.FieldReplaces | lektordir.FieldInReplyTo
 
 // maxText is the maximum size in bytes of a content that is indexed. A longer content makes the
 // entry odd.
@@ -49,12 +49,13 @@ type extras struct {
 	Categories []string              `json:"c,omitempty"`
 	Enclosures []lektordir.Enclosure `json:"e,omitempty"`
 	Replaces   string                `json:"r,omitempty"`
+	InReplyTo  []lektordir.ReplyTo   `json:"t,omitempty"`
 }
 
 // more returns the extras as JSON, nil if there are none.
 func (d *doc) more() []byte {
-	x := extras{d.entry.Categories, d.entry.Enclosures, d.entry.Replaces}
-	if len(x.Categories) == 0 && len(x.Enclosures) == 0 && x.Replaces == "" {
+	x := extras{d.entry.Categories, d.entry.Enclosures, d.entry.Replaces, d.entry.InReplyTo}
+	if len(x.Categories)+len(x.Enclosures)+len(x.InReplyTo) == 0 && x.Replaces == "" {
 		return nil
 	}
 	b, err := json.Marshal(x)
@@ -103,6 +104,11 @@ func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
 	}
 	for _, enc := range e.Enclosures {
 		if !utf8.ValidString(enc.URL + enc.Type) {
+			return &doc{odd: true}, true
+		}
+	}
+	for _, to := range e.InReplyTo {
+		if !utf8.ValidString(to.Ref + to.URL + to.Type + to.Source) {
 			return &doc{odd: true}, true
 		}
 	}
