@@ -22,8 +22,8 @@ import (
 type hardlink struct {
 	dir  int    // descriptor of an open directory
 	name string // path relative to dir
-	id   fileID
-	old  bool // the file belongs to a delivered entry, and this transaction has not synced it
+	id   fileID // if the file belongs to a delivered entry
+	old  bool   // the file belongs to a delivered entry, and this transaction has not synced it
 }
 
 // fileID identifies a file and its state. If the file is changed or replaced, the fileID differs.
@@ -80,7 +80,10 @@ func (t *hardlinks) share(unique, name, data string) bool {
 		t.none = none && name != "feed"
 		return false
 	}
-	// The other entry's file may have been replaced or written to.
+	if tw.dir == t.into {
+		return true
+	}
+	// The delivered entry's file may have been replaced or written to.
 	var st unix.Stat_t
 	if err := unix.Fstatat(t.into, to, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && idOf(&st) == tw.id {
 		return true
@@ -104,16 +107,8 @@ func (t *hardlinks) mustSync(name, data string) bool {
 
 // written records a file that was written, so that share can link to it.
 func (t *hardlinks) written(unique, name, data string) {
-	if t.none {
-		return
-	}
-	path, kind := unique+"/"+name, uint32(unix.S_IFREG)
-	if name == "feed" {
-		kind = unix.S_IFLNK
-	}
-	var st unix.Stat_t
-	if err := unix.Fstatat(t.into, path, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && uint32(st.Mode)&unix.S_IFMT == kind && st.Size == int64(len(data)) {
-		t.known[hardlinkKey{name, data}] = hardlink{dir: t.into, name: path, id: idOf(&st)}
+	if !t.none {
+		t.known[hardlinkKey{name, data}] = hardlink{dir: t.into, name: unique + "/" + name}
 	}
 }
 

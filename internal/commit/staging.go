@@ -109,7 +109,7 @@ func (s *staging) write(unique string, files iter.Seq2[string, []byte]) error {
 				s.hardlinks.written(unique, "feed", LinkTo(s.feed))
 			}
 		}
-		return cmp.Or(err, u.close())
+		return err
 	}
 	if b.failed.Load() {
 		return s.wait()
@@ -202,7 +202,7 @@ type unwritten struct {
 	data []byte
 }
 
-// create writes the files of an entry, and leaves them open. If later is true, it writes only those
+// create writes the files of an entry. If later is true, it writes only those
 // that entries may share.
 func (u *unsynced) create(files iter.Seq2[string, []byte], later bool) error {
 	for name, data := range files {
@@ -227,15 +227,20 @@ func (u *unsynced) create(files iter.Seq2[string, []byte], later bool) error {
 	return nil
 }
 
-// createFile writes a file, and leaves it open.
+// createFile writes a file. If finish syncs it, the file stays open.
 func (u *unsynced) createFile(name string, data []byte) error {
-	path := u.s.d.Join(u.s.rel, u.unique, name)
 	fd, err := createAt(u.dir, u.unique+"/"+name, data)
-	if err != nil {
-		return &os.PathError{Op: "write", Path: path, Err: err}
+	if err == nil && u.s.background == nil {
+		err = unix.Close(fd)
 	}
-	// os.File.Sync repeats fsync(2) after EINTR, and uses F_FULLFSYNC on macOS.
-	u.open = append(u.open, os.NewFile(uintptr(fd), path))
+	path := u.s.d.Path + "/" + u.s.rel + "/" + u.unique + "/" + name
+	switch {
+	case err != nil:
+		return &os.PathError{Op: "write", Path: path, Err: err}
+	case u.s.background != nil:
+		// os.File.Sync repeats fsync(2) after EINTR, and uses F_FULLFSYNC on macOS.
+		u.open = append(u.open, os.NewFile(uintptr(fd), path))
+	}
 	return nil
 }
 
