@@ -15,7 +15,8 @@ import (
 )
 
 func main() {
-	// This is enough for a hundred thousand marks. With more, the garbage collector runs often.
+	// This is enough to read a hundred thousand marks of a peer. With more, the garbage collector
+	// runs often. A run that changes few feeds needs a tenth of it.
 	debug.SetMemoryLimit(200 << 20)
 	os.Exit(cmdline.Main(newApp(), os.Args))
 }

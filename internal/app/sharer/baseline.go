@@ -18,14 +18,17 @@ import (
 // store.
 type baseline struct {
 	feeds    map[string]*baseFeed
-	lines    []byte // lines of changes since the last commit
+	changes  []byte // lines of changes since the last commit
 	lineFeed string // feed of the last line
+	lines    func(section, func(word string, args []byte) bool)
 }
 
 // baseFeed is the recorded state of a feed.
 type baseFeed struct {
 	baseSub
 	entries baseEntries
+	stored  section // entries of the store that are not in memory
+	later   []byte  // lines that follow stored
 }
 
 // baseEntries are the entries of a feed, by identity.
@@ -61,10 +64,23 @@ func (e baseEntry) at(ref lektordir.Ref) baseEntry {
 
 // entries returns the recorded entries of a feed, nil for an unknown feed.
 func (b *baseline) entries(feed string) baseEntries {
-	if f := b.feeds[feed]; f != nil {
+	f := b.feeds[feed]
+	if f == nil {
+		return nil
+	}
+	f.entries, f.stored, f.later = b.read(f), section{}, nil
+	return f.entries
+}
+
+// read returns the recorded entries of a feed, and does not keep them in memory.
+func (b *baseline) read(f *baseFeed) baseEntries {
+	if f.stored.size == 0 {
 		return f.entries
 	}
-	return nil
+	whole := &baseFeed{entries: map[string]baseEntry{}}
+	b.lines(f.stored, whole.parseLine)
+	_ = eachLine(f.later, whole.parseLine) // the decoder has parsed them
+	return whole.entries
 }
 
 // key returns the identity under which the marks of an entry are shared.
@@ -104,15 +120,15 @@ func (b *baseline) setSub(hash string, s baseSub) {
 		return
 	}
 	f.baseSub = s
-	b.lines, b.lineFeed = s.appendTo(b.lines, hash), hash
+	b.changes, b.lineFeed = s.appendTo(b.changes, hash), hash
 }
 
 // line adds a line about a feed.
 func (b *baseline) line(feed string, line []byte) {
 	if b.lineFeed != feed {
-		b.lines, b.lineFeed = fmt.Appendf(b.lines, "of %s\n", feed), feed
+		b.changes, b.lineFeed = fmt.Appendf(b.changes, "of %s\n", feed), feed
 	}
-	b.lines = append(b.lines, line...)
+	b.changes = append(b.changes, line...)
 }
 
 // setEntry records the changed state of an entry.
@@ -120,7 +136,7 @@ func (b *baseline) setEntry(feed, identity string, e baseEntry) {
 	if b.feeds[feed] == nil {
 		b.setSub(feed, baseSub{})
 	}
-	b.feeds[feed].entries[identity] = e
+	b.entries(feed)[identity] = e
 	b.line(feed, e.appendTo(nil, identity))
 }
 
@@ -142,13 +158,17 @@ func (b *baseline) follow(l *local) {
 			b.setSub(hash, baseSub{unshared: s.unshared, journal: s.journal})
 		default:
 			delete(b.feeds, hash)
-			b.lines, b.lineFeed = fmt.Appendf(b.lines, "end %s\n", hash), ""
+			b.changes, b.lineFeed = fmt.Appendf(b.changes, "end %s\n", hash), ""
 			continue
 		}
 		here := l.entries[hash]
-		for identity := range b.feeds[hash].entries {
+		if l.unchanged[hash] != "" {
+			continue
+		}
+		entries := b.entries(hash)
+		for identity := range entries {
 			if _, ok := here[identity]; !ok && !l.unknown[entryID{hash, identity}] {
-				delete(b.feeds[hash].entries, identity)
+				delete(entries, identity)
 				b.line(hash, []byte("gone "+identity+"\n"))
 			}
 		}
@@ -169,8 +189,9 @@ func (b *baseline) appendAll(to []byte) []byte {
 	for _, hash := range slices.Sorted(maps.Keys(b.feeds)) {
 		f := b.feeds[hash]
 		to = f.appendTo(to, hash)
-		for _, identity := range slices.Sorted(maps.Keys(f.entries)) {
-			to = f.entries[identity].appendTo(to, identity)
+		entries := b.read(f)
+		for _, identity := range slices.Sorted(maps.Keys(entries)) {
+			to = entries[identity].appendTo(to, identity)
 		}
 	}
 	return to
@@ -235,6 +256,15 @@ func (b *baseline) parseLine(word string, rest []byte) bool {
 	if f == nil {
 		return false
 	}
+	if f.stored.size > 0 && (word == "entry" || word == "gone") {
+		f.later = fmt.Appendf(f.later, "%s %s\n", word, rest)
+		f = &baseFeed{entries: map[string]baseEntry{}} // to check the line
+	}
+	return f.parseLine(word, rest)
+}
+
+// parseLine reads a line about a feed. It reports whether it is valid.
+func (f *baseFeed) parseLine(word string, rest []byte) bool {
 	var err error
 	switch word {
 	case "alias":

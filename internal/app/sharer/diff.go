@@ -63,19 +63,19 @@ func diff(base *baseline, l *local) []edit {
 	for _, feed := range slices.Sorted(maps.Keys(base.feeds)) {
 		// The removal of an entry in new/ counts as reading it. Other entries also expire.
 		f, sub := base.feeds[feed], l.subs[feed]
-		if sub == nil || !f.subscribed {
+		if sub == nil || !f.subscribed || l.unchanged[feed] != "" {
 			continue // entries may be missing because the feed was purged or ended
 		}
 		var gone []string
-		here := l.entries[feed]
-		for identity, e := range f.entries {
+		here, entries := l.entries[feed], base.entries(feed)
+		for identity, e := range entries {
 			if _, ok := here[identity]; !ok && e.unread {
 				gone = append(gone, identity)
 			}
 		}
 		slices.Sort(gone)
 		for _, identity := range gone {
-			edits = append(edits, edit{kind: editGone, feed: feed, identity: identity, key: f.entries.key(identity), flag: 'S', set: true,
+			edits = append(edits, edit{kind: editGone, feed: feed, identity: identity, key: entries.key(identity), flag: 'S', set: true,
 				about: about{feedID: sub.ID, title: "An entry of " + sub.Title()}})
 		}
 	}

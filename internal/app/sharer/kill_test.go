@@ -23,7 +23,7 @@ func (m *machine) items() []*feedsync.Item {
 	}
 	defer r.end()
 	out := r.rep.set.subs.Items()
-	for _, k := range r.rep.set.sorted(func(string, *mark) bool { return true }) {
+	for _, k := range r.rep.set.sorted(true) {
 		out = append(out, k.Item)
 	}
 	return out

@@ -10,12 +10,16 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/errlist"
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/stamp"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -26,6 +30,11 @@ type local struct {
 	unread   map[string]bool                     // feeds that could not be read; they count as unchanged
 	entries  map[string]map[string]lektordir.Ref // feed, identity
 	unknown  map[entryID]bool                    // entries whose state is uncertain; they count as unchanged
+
+	// unchanged are the feeds that were not listed, because they agreed with the set and have
+	// not changed: their stamp, a blank, and the number of marks without an entry here.
+	unchanged map[string]string
+	stamps    map[string]string // feeds that were listed, as they were before
 }
 
 // entryID identifies an entry.
@@ -34,6 +43,8 @@ type entryID struct{ feed, identity string }
 // reader reads a lektor-dir. It collects errors in trouble and continues.
 type reader struct {
 	d       *lektordir.Dir
+	now     time.Time
+	listed  map[string]string // local.unchanged after the last run
 	trouble error
 }
 
@@ -58,11 +69,24 @@ func (r *reader) withheld(hash string) string {
 	return why
 }
 
-// local reads the subscriptions and lists the entries. It fails if the directories of any
-// feed cannot be listed, because a missing entry counts as deleted.
+// stamp returns a text that changes with the directories and the journal of a feed, and
+// whether they changed so long ago that any further change changes it.
+func (r *reader) stamp(feed string) (text string, settled bool) {
+	then := stamp.Now(func() time.Time { return r.now })
+	settled = true
+	for _, path := range []string{"new/" + feed, "cur/" + feed, feedstate.JournalPath(feed)} {
+		s, times := stamp.Look(unix.AT_FDCWD, r.d.Join(path))
+		text += string(s)
+		settled = settled && stamp.Settled(s, times, then) != ""
+	}
+	return digest([]byte(text)), settled
+}
+
+// local reads the subscriptions, and lists the entries of feeds that have changed. It fails if
+// the directories of any feed cannot be listed, because a missing entry counts as deleted.
 func (r *reader) local(ctx context.Context) (*local, error) {
 	l := &local{subs: map[string]*feedstate.Subscription{}, withheld: map[string]string{}, unread: map[string]bool{},
-		entries: map[string]map[string]lektordir.Ref{}, unknown: map[entryID]bool{}}
+		entries: map[string]map[string]lektordir.Ref{}, unknown: map[entryID]bool{}, unchanged: map[string]string{}, stamps: map[string]string{}}
 	hashes, err := r.d.FeedHashes()
 	if err != nil {
 		return nil, err
@@ -72,9 +96,21 @@ func (r *reader) local(ctx context.Context) (*local, error) {
 			l.withheld[hash] = why
 			continue
 		}
-		r.subscription(l, hash)
+		if r.subscription(l, hash); l.subs[hash] == nil {
+			continue
+		}
+		now, settled := r.stamp(hash)
+		if settled && strings.HasPrefix(r.listed[hash], now+" ") {
+			l.unchanged[hash] = r.listed[hash]
+		} else if settled {
+			l.stamps[hash] = now
+		}
 	}
-	refs, err := listing(ctx, r.d)
+	hashes = slices.DeleteFunc(hashes, func(hash string) bool { return l.unchanged[hash] != "" })
+	if len(hashes) == 0 {
+		return l, nil
+	}
+	refs, err := listing(ctx, r.d, hashes...)
 	if err != nil {
 		return nil, err
 	}
@@ -152,6 +188,9 @@ func (r *reader) listFeed(l *local, feed string, refs []lektordir.Ref) error {
 		}
 		if identity != "" {
 			here[identity] = ref
+		}
+		if ref.Identity() == "" {
+			delete(l.stamps, feed) // the entry's id may change without its name
 		}
 	}
 	l.entries[feed] = here

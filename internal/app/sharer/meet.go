@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/commit"
@@ -36,15 +37,21 @@ type meeting struct {
 }
 
 // meet assigns to entries the identities under which their marks are shared. It returns the
-// number of set marks without an entry here.
-func (r *reader) meet(s *set, base *baseline, l *local, changed []string) (waiting int) {
+// number of set marks without an entry here, by feed.
+func (r *reader) meet(s *set, base *baseline, l *local, changed []string) map[string]int {
+	waiting := map[string]int{}
 	newMarks := map[string]bool{}
 	for _, id := range changed {
 		feed, _ := place(id)
 		newMarks[feed] = true
 	}
-	for _, feed := range slices.Sorted(maps.Keys(s.marks)) {
+	for _, feed := range s.feeds() {
 		here := l.entries[feed]
+		if known, ok := l.unchanged[feed]; ok {
+			_, n, _ := strings.Cut(known, " ")
+			waiting[feed], _ = strconv.Atoi(n)
+			continue
+		}
 		if feed == "" || l.withheld[feed] != "" || len(here) == 0 && l.subs[feed] == nil {
 			continue
 		}
@@ -72,7 +79,7 @@ func (r *reader) meet(s *set, base *baseline, l *local, changed []string) (waiti
 			if own := m.find(other, strangers[other]); own != "" {
 				m.link(own, other)
 			} else {
-				waiting += m.live(strangers[other])
+				waiting[feed] += m.live(strangers[other])
 			}
 		}
 	}
@@ -98,7 +105,7 @@ func (m *meeting) has(identity string) bool {
 // entry here.
 func (m *meeting) strangers() map[string][]*mark {
 	found := map[string][]*mark{}
-	for _, k := range m.set.marks[m.feed] {
+	for _, k := range m.set.of(m.feed) {
 		identity := k.identity()
 		if !m.has(identity) || m.entries.key(identity) != identity {
 			found[identity] = append(found[identity], k)
@@ -265,7 +272,7 @@ func (m *meeting) names() map[string]string {
 		return m.named
 	}
 	m.named = map[string]string{}
-	for _, k := range m.set.marks[m.feed] {
+	for _, k := range m.set.of(m.feed) {
 		if !bytes.Contains(k.Content(), []byte("identity>")) {
 			continue
 		}

@@ -182,7 +182,7 @@ func TestMergeOfValues(t *testing.T) {
 		}
 		for _, v := range all {
 			read := &baseline{feeds: map[string]*baseFeed{}}
-			for line := range strings.Lines(string(v.base.lines)) {
+			for line := range strings.Lines(string(v.base.changes)) {
 				word, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 				if !read.parseLine(word, []byte(rest)) {
 					t.Fatalf("%q is not a line of a baseline", line)

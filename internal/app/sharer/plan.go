@@ -57,7 +57,7 @@ func (p *planner) plan(s *set) []action {
 		out = append(out, p.feed(tree, it)...)
 	}
 	for _, feed := range slices.Sorted(maps.Keys(p.local.entries)) {
-		if p.local.withheld[feed] == "" && len(s.marks[feed]) > 0 {
+		if p.local.withheld[feed] == "" && len(s.of(feed)) > 0 {
 			out = append(out, p.marks(s, feed)...)
 		}
 	}
@@ -119,7 +119,7 @@ func (p *planner) marks(s *set, feed string) (out []action) {
 	here, entries := p.local.entries[feed], p.base.entries(feed)
 	own := entries.bySharedIdentity(here)
 	wanted := map[string]*action{}
-	for _, m := range s.marks[feed] {
+	for _, m := range s.of(feed) {
 		identity, mapped := own[m.identity()]
 		if !mapped {
 			identity = m.identity()
@@ -170,7 +170,7 @@ const maxTrash = 100
 // guard removes the actions that would end more than half of more than two subscriptions,
 // or trash more than maxTrash and more than half of the entries. It returns the remaining
 // actions, and an error for each kind that it removed.
-func guard(actions []action, l *local) (rest []action, errs []error) {
+func guard(actions []action, base *baseline, l *local) (rest []action, errs []error) {
 	isEnd := func(a action) bool { return a.kind == unsubscribe }
 	isTrash := func(a action) bool { return a.kind == setFlags && strings.Contains(a.set, "T") }
 	count := func(is func(action) bool) (n int) {
@@ -181,15 +181,21 @@ func guard(actions []action, l *local) (rest []action, errs []error) {
 		}
 		return n
 	}
-	entries := 0
-	for _, here := range l.entries {
-		entries += len(here)
-	}
 	if ends := count(isEnd); len(l.subs) > 2 && 2*ends > len(l.subs) {
 		errs = append(errs, &ErrMany{"end", "subscriptions", ends, len(l.subs)})
 		actions = slices.DeleteFunc(actions, isEnd)
 	}
-	if trashed := count(isTrash); trashed > maxTrash && 2*trashed > entries {
+	trashed, entries := count(isTrash), 0
+	if trashed <= maxTrash {
+		return actions, errs
+	}
+	for _, here := range l.entries {
+		entries += len(here)
+	}
+	for feed := range l.unchanged {
+		entries += len(base.entries(feed))
+	}
+	if 2*trashed > entries {
 		errs = append(errs, &ErrMany{"trash", "entries", trashed, entries})
 		actions = slices.DeleteFunc(actions, isTrash)
 	}

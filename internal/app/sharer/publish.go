@@ -80,10 +80,12 @@ func (v view) writeMarks(w io.Writer, newer bool) error {
 	}
 	sharing.Related = append(sharing.Related, v.related(partialFile)...)
 	doc.SetSharing(sharing)
-	marks := v.sorted(func(feed string, m *mark) bool { return !v.hide[feed] && (!newer || m.newer) })
 	var bad error
 	err := doc.WriteItems(w, func(yield func(*feedsync.Item) bool) {
-		for _, m := range marks {
+		for feed, m := range v.sorted(!newer) {
+			if v.hide[feed] || newer && !m.newer {
+				continue
+			}
 			it, err := v.shown(m)
 			if err != nil || !yield(it) {
 				bad = err
@@ -114,6 +116,11 @@ func (v view) size(newer bool) int {
 			if !newer || m.newer {
 				n += len(m.Content()) + 60 + 100*len(m.History)
 			}
+		}
+	}
+	for feed, p := range v.stored {
+		if !newer && !v.hide[feed] {
+			n += int(p.size)
 		}
 	}
 	return n
@@ -245,7 +252,8 @@ func (x *exchange) document(name string, w io.Writer) error {
 	if name == subsFile {
 		return v.subscriptions().Write(w)
 	}
-	return v.writeMarks(w, name == partialFile)
+	err := v.writeMarks(w, name == partialFile)
+	return errors.Join(err, x.rep.store.failed)
 }
 
 // publishDocuments writes the documents that differ from those in the target. If the server
@@ -331,7 +339,7 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 		return err
 	}
 	defer r.end()
-	if err := errors.Join(r.commit(l.withheld), r.trouble); err != nil {
+	if err := errors.Join(r.commit(l), r.trouble); err != nil {
 		return err
 	}
 	x, err := r.exchange()

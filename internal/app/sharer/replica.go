@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
@@ -49,7 +50,69 @@ func (r *run) load() error {
 		}
 	}
 	p.lastOwnEdit, p.before = p.set.lastOwnEdit, p.set.until
+	if there {
+		r.readListed()
+	}
 	return nil
+}
+
+// listedHead is the first line of the file of listed feeds: the commit to which the other lines
+// belong, and the endpoint.
+func (r *run) listedHead() string { return fmt.Sprintf("%d %s\n", r.rep.store.commits, r.me) }
+
+// readListed reads which feeds agreed with the set after the last commit. If the file is
+// missing or of another commit, all feeds are listed.
+func (r *run) readListed() {
+	r.listed = map[string]string{}
+	data, _ := atomicfile.Read(r.path(listedFile), maxDocument)
+	lines, ok := strings.CutPrefix(string(data), r.listedHead())
+	for line := range strings.Lines(lines) {
+		if feed, state, _ := strings.Cut(line, " "); ok {
+			r.listed[feed] = strings.TrimSuffix(state, "\n")
+		}
+	}
+}
+
+// writeListed writes the file of [run.readListed].
+func (r *run) writeListed(l *local) error {
+	text := []byte(r.listedHead())
+	for _, feed := range slices.Sorted(maps.Keys(l.unchanged)) {
+		text = fmt.Appendf(text, "%s %s\n", feed, l.unchanged[feed])
+	}
+	if old, err := atomicfile.Read(r.path(listedFile), maxDocument); err == nil && string(old) == string(text) {
+		return nil
+	}
+	r.c.step()
+	return atomicfile.WriteUnsynced(r.path(listedFile), text)
+}
+
+// listAgain reads the lektor-dir again if marks of feeds have changed that were not listed.
+// It adds edits that the user made in between.
+func (r *run) listAgain(ctx context.Context, l *local) (*local, error) {
+	again := false
+	for id := range r.rep.set.touched {
+		feed, _ := place(id)
+		again = again || l.unchanged[feed] != ""
+		delete(r.listed, feed)
+	}
+	if !again {
+		return l, nil
+	}
+	r.trouble = nil // it is found again
+	return r.note(ctx)
+}
+
+// agree adds the listed feeds without actions to the unchanged ones.
+func (l *local) agree(actions []action, waiting map[string]int) {
+	for _, a := range actions {
+		delete(l.stamps, a.feed)
+	}
+	for id := range l.unknown {
+		delete(l.stamps, id.feed)
+	}
+	for feed, stamp := range l.stamps {
+		l.unchanged[feed] = fmt.Sprintf("%s %d", stamp, waiting[feed])
+	}
 }
 
 // note reads the lektor-dir, and adds the edits of the user to the set.
@@ -121,13 +184,16 @@ func (r *run) confirm(ctx context.Context, l *local, edits []edit) ([]edit, erro
 	}), nil
 }
 
-// commit saves set and baseline. withheld are the feeds that this machine withholds: if they
-// are other feeds than before, all documents are dated anew.
-func (r *run) commit(withheld map[string]string) error {
+// commit saves set and baseline. If this machine withholds other feeds than before, all
+// documents are dated anew.
+func (r *run) commit(l *local) error {
 	p, s, st := r.rep, r.rep.set, r.rep.store
-	withdrawn := s.withdraw(withheld)
+	if st.failed != nil {
+		return st.failed
+	}
+	withdrawn := s.withdraw(l.withheld)
 	complete := s.date(withdrawn)
-	acted := len(p.base.lines) > 0 || st.acted
+	acted := len(p.base.changes) > 0 || st.acted
 	if acted {
 		if err := r.syncMoves(); err != nil {
 			return err
@@ -145,7 +211,7 @@ func (r *run) commit(withheld map[string]string) error {
 		}
 	}
 	p.obsolete = nil
-	return nil
+	return r.writeListed(l)
 }
 
 // save writes the changes to the store, or the whole store if the changes are large.
@@ -165,7 +231,7 @@ func (p *replica) save(complete bool) error {
 		if complete {
 			lines = appendDate(lines, "complete", s.until.complete)
 		}
-		lines = append(st.appendMeta(lines, s), p.base.lines...)
+		lines = append(st.appendMeta(lines, s), p.base.changes...)
 		st.rewrite = len(lines) > room
 	}
 	var err error
@@ -177,7 +243,7 @@ func (p *replica) save(complete bool) error {
 	if err != nil {
 		return err
 	}
-	st.acted, p.base.lines, p.base.lineFeed, s.subsTouched = false, nil, "", false
+	st.acted, p.base.changes, p.base.lineFeed, s.subsTouched = false, nil, "", false
 	clear(s.touched)
 	st.step()
 	return atomicfile.WriteUnsynced(st.path+commitsSuffix, fmt.Appendf(nil, "%d\n", st.commits))

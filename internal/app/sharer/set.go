@@ -2,6 +2,7 @@ package sharer
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -15,8 +16,10 @@ import (
 // entries. It is a value and uses neither disk nor network.
 type set struct {
 	subs        *feedsync.Document
-	marks       map[string]map[string]*mark // by feed, then by the rest of the id (identity and flag)
-	me          string                      // name of the endpoint that edits
+	marks       map[string]map[string]*mark // by feed, then by the rest of the id (identity and flag); see of
+	stored      map[string]section          // by feed: marks of the store that are not in memory
+	lines       func(section, func(word string, args []byte) bool)
+	me          string // name of the endpoint that edits
 	now         time.Time
 	lastOwnEdit time.Time // time of the last edit by this endpoint
 
@@ -41,7 +44,7 @@ type mark struct {
 }
 
 func newSet(me string, now time.Time) *set {
-	s := &set{marks: map[string]map[string]*mark{}, me: me, now: now, touched: map[string]bool{}}
+	s := &set{marks: map[string]map[string]*mark{}, stored: map[string]section{}, me: me, now: now, touched: map[string]bool{}}
 	s.subs = s.empty(feedsync.OPML)
 	return s
 }
@@ -62,11 +65,14 @@ func stateID(feed, identity string, flag byte) string {
 	return feed + ":" + identity + ":" + string(flag)
 }
 
+// stateIDLen is the length of an id of [stateID].
+const stateIDLen = 40 + 1 + 16 + 1 + 1
+
 // splitState splits an id into the arguments of [stateID]. ok is false for an item of
 // another program.
 func splitState(id string) (feed, identity string, flag byte, ok bool) {
 	const colon1, colon2 = 40, 40 + 1 + 16
-	if len(id) != colon2+2 || id[colon1] != ':' || id[colon2] != ':' || strings.IndexByte(flags, id[colon2+1]) < 0 ||
+	if len(id) != stateIDLen || id[colon1] != ':' || id[colon2] != ':' || strings.IndexByte(flags, id[colon2+1]) < 0 ||
 		!entryname.IsFeedHash(id[:colon1]) || !entryname.IsIdentity(id[colon1+1:colon2]) {
 		return "", "", 0, false
 	}
@@ -91,12 +97,43 @@ func (m *mark) identity() string { return m.ID[41:57] }
 // mark returns the mark with an id, or nil.
 func (s *set) mark(id string) *mark {
 	feed, rest := place(id)
-	return s.marks[feed][rest]
+	return s.of(feed)[rest]
 }
+
+// of returns the marks of a feed, by the rest of their ids.
+func (s *set) of(feed string) map[string]*mark {
+	if s.stored[feed].size > 0 {
+		s.marks[feed] = s.read(feed)
+		delete(s.stored, feed)
+	}
+	return s.marks[feed]
+}
+
+// read is [set.of], but does not keep the marks in memory.
+func (s *set) read(feed string) map[string]*mark {
+	p, ok := s.stored[feed]
+	if !ok {
+		return s.marks[feed]
+	}
+	marks := map[string]*mark{}
+	s.lines(p, func(_ string, args []byte) bool {
+		it, ok := readMark(args)
+		if ok && strings.HasPrefix(it.ID, feed) { // a mark of another program may be among them
+			_, rest := place(it.ID)
+			marks[rest] = &mark{Item: it}
+		}
+		return ok
+	})
+	maps.Copy(marks, s.marks[feed]) // newer versions
+	return marks
+}
+
+// feeds returns the sorted feeds that have marks.
+func (s *set) feeds() []string { return union(s.marks, s.stored) }
 
 // flagOf returns the mark of a flag of an entry, or nil.
 func (s *set) flagOf(feed, identity string, flag byte) *mark {
-	return s.marks[feed][identity+":"+string(flag)]
+	return s.of(feed)[identity+":"+string(flag)]
 }
 
 // store adds a mark that was read from the store.
@@ -125,26 +162,32 @@ func (s *set) allPublished() {
 	}
 }
 
-// sorted returns the marks for which want is true, sorted by id.
-func (s *set) sorted(want func(feed string, m *mark) bool) []*mark {
-	var out []*mark
-	for feed, marks := range s.marks {
-		for _, m := range marks {
-			if want(feed, m) {
-				out = append(out, m)
+// sorted yields the marks with their feeds, sorted by feed and id. Without all, it yields
+// those in memory, among which are the newer ones and those in conflict.
+func (s *set) sorted(all bool) iter.Seq2[string, *mark] {
+	return func(yield func(string, *mark) bool) {
+		for _, feed := range s.feeds() {
+			marks := s.marks[feed]
+			if all {
+				marks = s.read(feed)
+			}
+			for _, rest := range slices.Sorted(maps.Keys(marks)) {
+				if !yield(feed, marks[rest]) {
+					return
+				}
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b *mark) int { return strings.Compare(a.ID, b.ID) })
-	return out
 }
 
 // inConflict returns all items in conflict, and folders that would be inside themselves.
 func (s *set) inConflict() []*feedsync.Item {
 	cycle := foldersOf(s.subs).cycle
 	out := slices.DeleteFunc(s.subs.Items(), func(it *feedsync.Item) bool { return !it.Conflict && !slices.Contains(cycle, it.ID) })
-	for _, m := range s.sorted(func(_ string, m *mark) bool { return m.Conflict }) {
-		out = append(out, m.Item)
+	for _, m := range s.sorted(false) {
+		if m.Conflict {
+			out = append(out, m.Item)
+		}
 	}
 	return out
 }
@@ -288,11 +331,11 @@ func (s *set) unsubscribed(feed string) bool {
 func (s *set) withdraw(withheld map[string]string) bool {
 	var feeds []string
 	for _, feed := range slices.Sorted(maps.Keys(withheld)) {
-		if len(s.marks[feed]) > 0 || s.subs.Item(feed) != nil {
+		if len(s.marks[feed]) > 0 || s.stored[feed].size > 0 || s.subs.Item(feed) != nil {
 			feeds = append(feeds, feed)
 		}
 	}
-	for _, feed := range slices.Sorted(maps.Keys(s.marks)) {
+	for _, feed := range s.feeds() {
 		if withheld[feed] == "" && s.unsubscribed(feed) {
 			feeds = append(feeds, "-"+feed)
 		}
@@ -328,7 +371,7 @@ func (s *set) lastEdit(by string) (last time.Time) {
 	for _, it := range s.subs.Items() {
 		look(it)
 	}
-	for _, m := range s.sorted(func(string, *mark) bool { return true }) {
+	for _, m := range s.sorted(true) {
 		look(m.Item)
 	}
 	return last

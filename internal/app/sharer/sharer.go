@@ -55,6 +55,7 @@ const (
 	targetFile    = "target"
 	headersFile   = "headers"
 	storeFile     = "replica" // the set and the baseline
+	listedFile    = "listed"  // the feeds that agree with them
 	lockFile      = "lock"
 	peersDir      = "peers"     // directory or URL of each peer that the user added
 	readDir       = "read"      // record of each peer
@@ -78,9 +79,8 @@ const maxDocument = 1 << 30
 // run is the state of one command.
 type run struct {
 	reader
-	c   Common
-	s   *cmdline.Streams
-	now time.Time
+	c Common
+	s *cmdline.Streams
 
 	me     string // name of this endpoint
 	target string // directory or URL
@@ -112,7 +112,7 @@ func (c Common) open(s *cmdline.Streams, with func(string, *lektordir.Options) (
 	if err := atomicfile.NoLinks(d.Path(), "etc", shareDir, shareDir+"/"+peersDir, shareDir+"/"+readDir); err != nil {
 		return nil, err
 	}
-	return &run{reader: reader{d: d}, c: c, s: s, now: c.Now()}, nil
+	return &run{reader: reader{d: d, now: c.Now()}, c: c, s: s}, nil
 }
 
 // begin opens a shared lektor-dir, locks it and loads its replica.

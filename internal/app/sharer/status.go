@@ -138,7 +138,10 @@ func Status(ctx context.Context, o StatusOptions, s *cmdline.Streams) error {
 		return err
 	}
 	s.Report.Info("endpoint %s, target %s", r.me, cmp.Or(r.target, "none"))
-	waiting := r.meet(r.rep.set, r.rep.base, l, nil)
+	waiting := 0
+	for _, n := range r.meet(r.rep.set, r.rep.base, l, nil) {
+		waiting += n
+	}
 	p := &planner{base: r.rep.base, local: l, allow: o.Fetch.AllowPrivate}
 	for _, a := range p.plan(r.rep.set) {
 		if a.kind != setFlags {
@@ -173,7 +176,7 @@ func Status(ctx context.Context, o StatusOptions, s *cmdline.Streams) error {
 		}
 		s.Report.Info("%s", text)
 	}
-	return r.trouble
+	return errors.Join(r.trouble, r.rep.store.failed)
 }
 
 // conflict is an item in conflict as it is printed, one line for each losing version.

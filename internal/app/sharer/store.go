@@ -3,6 +3,7 @@ package sharer
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -42,7 +43,9 @@ import (
 // since that commit would look like edits of the user.
 //
 // The end of the log is known only after all blocks are read. Package filelog would read
-// the file a second time, so the store opens it itself.
+// the file a second time, so the store opens it itself. The first block has nearly all marks
+// and entries. Their lines are only located at first, and a feed's are read when it is used,
+// because a run mostly needs few feeds.
 type store struct {
 	path    string
 	root    string // path of the lektor-dir
@@ -56,6 +59,41 @@ type store struct {
 	end   []byte // result block of the last action, written with the next block
 	acted bool   // there are actions since the last commit
 	log   *os.File
+
+	from   *os.File // for lines that are read later
+	failed error    // such lines could not be read, so nothing more may be written
+}
+
+// section is a part of the first block: the lines of a feed's marks or entries.
+type section struct{ at, size int64 }
+
+// extend adds the line at an offset to the section.
+func (p *section) extend(at int64, line []byte) {
+	if p.size == 0 {
+		p.at = at
+	}
+	p.size = at + int64(len(line)) - p.at
+}
+
+// read calls parse for each line of a section, which reports whether it is valid.
+func (st *store) read(p section, parse func(word string, args []byte) bool) {
+	data := make([]byte, p.size)
+	_, err := st.from.ReadAt(data, p.at)
+	if err == nil && eachLine(data, parse) != nil {
+		err = &damagedError{st.path, "it has changed"}
+	}
+	st.failed = errors.Join(st.failed, err)
+}
+
+// eachLine calls parse for each line.
+func eachLine(lines []byte, parse func(word string, args []byte) bool) error {
+	for line := range bytes.Lines(lines) {
+		word, args, _ := bytes.Cut(bytes.TrimSuffix(line, []byte{'\n'}), []byte{' '})
+		if !parse(string(word), args) {
+			return fmt.Errorf("invalid line %.80q", line)
+		}
+	}
+	return nil
 }
 
 // storeHeader is the first line of the file. A program refuses a file with another one.
@@ -64,8 +102,8 @@ const storeHeader = "lektor-share 2"
 // commitsSuffix is appended to the name of the store for the file with the commit number.
 const commitsSuffix = ".commits"
 
-// maxStore is the size of the largest store that is read, in bytes.
-const maxStore = 4 << 30
+// maxLine is the length of the longest line that is read, in bytes.
+const maxLine = 1 << 30
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -107,7 +145,7 @@ func (st *store) load(s *set, base *baseline) (bool, error) {
 		return false, err
 	}
 	last, _ := strconv.Atoi(line) // 0 if a power cut has emptied the file
-	data, err := atomicfile.Read(st.path, maxStore)
+	st.from, err = atomicfile.OpenRegular(st.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		st.rewrite, st.commits = true, last
 		return false, nil
@@ -115,9 +153,10 @@ func (st *store) load(s *set, base *baseline) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	s.lines, base.lines = st.read, st.read
 	d := &decoder{store: st, set: s, base: base}
-	if why := d.decode(data); why != "" {
-		return false, &damagedError{st.path, why}
+	if err := d.decode(); err != nil {
+		return false, err
 	}
 	if st.commits < last {
 		return false, &damagedError{st.path, fmt.Sprintf("its last commit is number %d, and this machine made %d: it was damaged, or restored from a backup", st.commits, last)}
@@ -125,45 +164,81 @@ func (st *store) load(s *set, base *baseline) (bool, error) {
 	return true, nil
 }
 
-// decode reads the blocks, and returns the reason why the file is damaged, "" if it is not.
-func (d *decoder) decode(data []byte) string {
-	head, rest, ok := bytes.Cut(data, []byte{'\n'})
-	if !ok || string(head) != storeHeader {
-		return fmt.Sprintf("it does not begin with %q", storeHeader)
+// decode reads the blocks. It returns a [*damagedError] if the file is damaged.
+func (d *decoder) decode() error {
+	damaged := func(why string) error { return &damagedError{d.path, why} }
+	in := bufio.NewScanner(d.from)
+	in.Buffer(make([]byte, 1<<18), maxLine)
+	in.Split(func(data []byte, _ bool) (int, []byte, error) {
+		if n := bytes.IndexByte(data, '\n'); n >= 0 {
+			return n + 1, data[:n+1], nil
+		}
+		return 0, nil, nil
+	})
+	if !in.Scan() || in.Text() != storeHeader+"\n" {
+		return errors.Join(in.Err(), damaged(fmt.Sprintf("it does not begin with %q", storeHeader)))
 	}
-	begin, torn := len(data)-len(rest), false
-	for at := begin; at < len(data); {
-		n := bytes.IndexByte(data[at:], '\n')
-		if n < 0 {
-			break
-		}
-		line, next := data[at:at+n], at+n+1
-		if len(line) == 10 && line[0] == '=' && line[1] == ' ' {
-			switch {
-			case string(line[2:]) != fmt.Sprintf("%08x", crc32.Checksum(data[begin:at], castagnoli)):
-				torn = true
-			case torn:
-				return "a block in the middle of the file is damaged"
-			default:
-				if err := d.block(data[begin:at]); err != nil {
-					return err.Error()
-				}
-				if d.size = int64(next); d.whole == 0 {
-					d.whole = d.size
-				}
+	at, torn := int64(len(in.Bytes())), false
+	var sum uint32
+	var block []byte // lines of a block after the first
+	var bad error
+	for in.Scan() {
+		line := in.Bytes()
+		if end, ok := bytes.CutPrefix(line, []byte("= ")); !ok || len(end) != 9 {
+			if sum = crc32.Update(sum, castagnoli, line); d.whole == 0 {
+				bad = cmp.Or(bad, d.first(at, line))
+			} else {
+				block = append(block, line...)
 			}
-			begin = next
+			at += int64(len(line))
+			continue
+		} else if at += int64(len(line)); string(end) != fmt.Sprintf("%08x\n", sum) {
+			torn = true
+		} else if torn {
+			return damaged("a block in the middle of the file is damaged")
+		} else if d.whole == 0 {
+			d.size, d.whole = at, at
+		} else {
+			bad = d.block(block)
+			d.size = at
 		}
-		at = next
+		if bad != nil && !torn {
+			return damaged(bad.Error())
+		}
+		sum, block = 0, nil
+	}
+	if in.Err() != nil {
+		return in.Err()
 	}
 	if d.whole == 0 {
-		return "its first block is damaged" // unlike later blocks, it was written together with the file
+		return damaged("its first block is damaged") // unlike later blocks, it was written together with the file
 	}
 	d.settle()
 	d.base.lineFeed = ""
 	d.set.subs.Append(d.order...)
 	d.set.subs.Arrange()
-	return ""
+	return nil
+}
+
+// first reads a line of the first block. It only locates the marks of the complete document,
+// except those with conflicts or of other programs, and the entries.
+func (d *decoder) first(at int64, line []byte) error {
+	const id = len("mark ")
+	if len(line) > id+stateIDLen && line[0] == 'm' && d.set.until.complete.IsZero() {
+		flags := line[id+stateIDLen:]
+		feed, _ := place(string(line[id : id+stateIDLen]))
+		if feed != "" && (bytes.HasPrefix(flags, []byte("\t\t")) || bytes.HasPrefix(flags, []byte("\t-\t"))) {
+			p := d.set.stored[feed]
+			p.extend(at, line)
+			d.set.stored[feed] = p
+			return nil
+		}
+	}
+	if f := d.base.feeds[d.base.lineFeed]; f != nil && bytes.HasPrefix(line, []byte("entry ")) {
+		f.stored.extend(at, line)
+		return nil
+	}
+	return eachLine(bytes.Clone(line), d.parse)
 }
 
 // block applies a complete block.
@@ -214,15 +289,11 @@ func (d *decoder) settle() {
 // lines applies lines of set and baseline.
 func (d *decoder) lines(lines []byte) error {
 	d.base.lineFeed = ""
-	for len(lines) > 0 {
-		line, rest, _ := bytes.Cut(lines, []byte{'\n'})
-		lines = rest
-		word, args, _ := bytes.Cut(line, []byte{' '})
-		if !d.line(string(word), args) && !d.base.parseLine(string(word), args) {
-			return fmt.Errorf("invalid line %.80q", line)
-		}
-	}
-	return nil
+	return eachLine(lines, d.parse)
+}
+
+func (d *decoder) parse(word string, args []byte) bool {
+	return d.line(word, args) || d.base.parseLine(word, args)
 }
 
 // line applies a line of the set. It reports false for a line that does not belong to a
@@ -418,16 +489,18 @@ func (st *store) writeAll(s *set, base *baseline) error {
 		out := bufio.NewWriterSize(io.MultiWriter(w, crc), 1<<18) // keeps the first error
 		var b []byte
 		for _, newer := range []bool{false, true} {
-			for _, m := range s.sorted(func(_ string, m *mark) bool { return m.newer == newer }) {
-				b = appendMark(b[:0], m)
-				_, _ = out.Write(b)
+			for _, m := range s.sorted(!newer) {
+				if m.newer == newer {
+					b = appendMark(b[:0], m)
+					_, _ = out.Write(b)
+				}
 			}
 			if !newer {
 				_, _ = out.Write(appendDate(nil, "complete", s.until.complete))
 			}
 		}
 		_, _ = out.Write(base.appendAll(st.appendMeta(appendSubs(nil, s), s)))
-		if err := out.Flush(); err != nil {
+		if err := errors.Join(out.Flush(), st.failed); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(w, "= %08x\n", crc.Sum32())

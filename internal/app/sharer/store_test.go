@@ -65,7 +65,7 @@ func TestActionsSinceTheLastCommit(t *testing.T) {
 			// Three later runs, of which the second commits, read the same baseline.
 			for n := range 3 {
 				r := open(c.boot)
-				if got := r.rep.base.feeds[feed].entries["0000000000000001"].flags; got != c.want {
+				if got := r.rep.base.entries(feed)["0000000000000001"].flags; got != c.want {
 					t.Errorf("run %d: the baseline has %q, want %q", n, got, c.want)
 				}
 				if n == 1 {

@@ -33,7 +33,10 @@ func Sync(ctx context.Context, o SyncOptions, s *cmdline.Streams) error {
 	if err := x.mergePeers(ctx, o.Quiet); err != nil {
 		return err
 	}
-	p := x.plan(l, x.changed, x.origins, o.Yes)
+	p, err := x.plan(ctx, l, x.changed, x.origins, o.Yes)
+	if err != nil {
+		return err
+	}
 	if o.DryRun {
 		return x.show(p)
 	}
@@ -126,35 +129,44 @@ type plan struct {
 }
 
 // result returns the errors of reading the lektor-dir, and of actions that need --yes.
-func (r *run) result(p *plan) error { return errors.Join(r.trouble, p.refused) }
+func (r *run) result(p *plan) error { return errors.Join(r.trouble, r.rep.store.failed, p.refused) }
 
 // plan makes the plan. changed are the marks that peers have changed. origins maps feeds to
 // the URL of the peer that they come from.
-func (r *run) plan(l *local, changed []string, origins map[string]string, yes bool) *plan {
-	p := &plan{local: l, waiting: r.meet(r.rep.set, r.rep.base, l, changed)}
+func (r *run) plan(ctx context.Context, l *local, changed []string, origins map[string]string, yes bool) (*plan, error) {
+	l, err := r.listAgain(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{local: l}
+	waiting := r.meet(r.rep.set, r.rep.base, l, changed)
+	for _, n := range waiting {
+		p.waiting += n
+	}
 	n := &planner{base: r.rep.base, local: l, allow: r.c.Fetch.AllowPrivate, origins: origins}
 	p.actions = n.plan(r.rep.set)
+	l.agree(p.actions, waiting)
 	warnings := cmdline.Warnings{Report: r.s.Report}
 	for _, why := range n.refused {
 		warnings.Warn("%s", why)
 	}
 	if yes {
-		return p
+		return p, nil
 	}
-	rest, refused := guard(p.actions, l)
+	rest, refused := guard(p.actions, r.rep.base, l)
 	p.waiting += len(p.actions) - len(rest)
 	p.actions = rest
 	for _, err := range refused {
 		p.refused = errors.Join(p.refused, cmdline.Hint(err, "if that is right: lektor-share sync --yes"))
 	}
-	return p
+	return p, nil
 }
 
 // save removes temporary files of killed runs, and writes set and baseline to the store
 // before the lektor-dir is changed.
 func (r *run) save(p *plan) error {
 	r.sweep()
-	return r.commit(p.local.withheld)
+	return r.commit(p.local)
 }
 
 // outcome is the result of applying a plan.
@@ -172,7 +184,7 @@ func (r *run) apply(ctx context.Context, p *plan) (outcome, error) {
 	if len(p.actions) > 0 {
 		err = a.apply(ctx, p.actions)
 		if !errors.As(err, new(*errStop)) {
-			err = errors.Join(err, r.commit(p.local.withheld))
+			err = errors.Join(err, r.commit(p.local))
 		}
 	}
 	done := outcome{a.summary(), p.waiting + a.waiting, errors.Join(r.result(p), err)}
@@ -224,12 +236,15 @@ func Apply(ctx context.Context, o ApplyOptions, s *cmdline.Streams) error {
 
 // applyNow plans and applies the set, or prints the plan.
 func (r *run) applyNow(ctx context.Context, l *local, yes, dryRun bool) error {
-	p := r.plan(l, nil, nil, yes)
+	p, err := r.plan(ctx, l, nil, nil, yes)
+	if err != nil {
+		return err
+	}
 	if dryRun {
 		r.describePlan(p)
 		return r.result(p)
 	}
-	if err := r.commit(p.local.withheld); err != nil {
+	if err := r.commit(p.local); err != nil {
 		return err
 	}
 	done, _ := r.apply(ctx, p) // done.failed holds the errors

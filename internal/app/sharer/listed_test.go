@@ -1,0 +1,93 @@
+package sharer
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// settle syncs until n feeds need not be listed again.
+func (m *machine) settle(n int) {
+	m.t.Helper()
+	for end := time.Now().Add(time.Minute); ; {
+		m.sync()
+		r, err := m.common().begin(m.streams())
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		l, err := r.local(m.t.Context())
+		r.end()
+		switch {
+		case err != nil:
+			m.t.Fatal(err)
+		case len(l.unchanged) == n:
+			return
+		case time.Now().After(end):
+			m.t.Fatalf("%s: %d of %d feeds are unchanged", m.name, len(l.unchanged), n)
+		}
+	}
+}
+
+// A feed that has not changed is not listed, unless a peer has changed its marks. An edit is
+// found at any time, also while a sync reads the peers.
+func TestUnchangedFeeds(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	a.clock.now = time.Now()
+	for feed := range 3 {
+		subscribeAll(feed, 3, a, b)
+	}
+	b.deliver(0, 8) // an entry that a does not have
+	b.mark(0, 8, "F", "")
+	rounds(2, a, b)
+	a.settle(3)
+	if a.sync(); !strings.Contains(a.err.String(), "1 item waiting") {
+		t.Errorf("a sync without listing prints %q", &a.err)
+	}
+
+	a.mark(0, 0, "F", "") // changed by the user
+	b.mark(1, 0, "S", "") // changed by a peer
+	b.mark(2, 0, "FT", "")
+	b.sync()
+	x, err := SyncOptions{Common: a.common()}.beginExchange(a.streams())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := x.diff(t.Context(), false)
+	if err != nil || len(l.entries) != 1 {
+		t.Errorf("listed %d feeds, want 1: %v", len(l.entries), err)
+	}
+	a.mark(2, 1, "S", "") // changed by the user after the listing
+	if err := x.mergePeers(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	p, err := x.plan(t.Context(), l, x.changed, x.origins, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.save(p); err != nil {
+		t.Fatal(err)
+	}
+	x.end() // killed
+	a.sync()
+	b.sync()
+	for _, m := range all {
+		if !m.has(0, 0, 'F') || !m.has(1, 0, 'S') || !m.has(2, 0, 'T') || !m.has(2, 1, 'S') {
+			t.Errorf("%s is\n%s", m.name, m.state())
+		}
+	}
+
+	// A restored set is merged with all feeds.
+	a.settle(3)
+	if err := os.Remove(filepath.Join(a.Path, "etc/share/replica")); err != nil {
+		t.Fatal(err)
+	}
+	b.mark(1, 1, "F", "")
+	b.sync()
+	a.sync()
+	if !a.has(1, 1, 'F') || !a.has(2, 1, 'S') {
+		t.Errorf("with a restored set, a is\n%s", a.state())
+	}
+}
