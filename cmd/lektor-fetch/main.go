@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -47,7 +48,7 @@ Example:
 		Flags:  append(append([]cli.Flag{cmdline.DirFlag()}, updateFlags()...), fetchFlags()...),
 		Action: update.Action,
 		Commands: []*cli.Command{
-			addCommand(), rmCommand(), lsCommand(), setCommand(), update, watchCommand(),
+			addCommand(), rmCommand(), lsCommand(), setCommand(), editCommand(), update, watchCommand(),
 			historyCommand(), deliverCommand(), putCommand(), importCommand(), exportCommand(), checkCommand(),
 		},
 	}, names.CompleteSubscribed)
@@ -168,7 +169,7 @@ func setCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "set",
 		Usage:     "change a setting of a feed, or print its settings",
-		ArgsUsage: "FEED [SETTING [VALUE…]]",
+		ArgsUsage: "FEED [SETTING [VALUE…]|-]",
 		Description: `Settings are url, alias, interval, on-update, categories, headers, filter, private,
 history, keep and fulltext.
 
@@ -199,6 +200,28 @@ Example:
 	}
 }
 
+func editCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "edit",
+		Usage: "edit the list of subscriptions in $VISUAL or $EDITOR",
+		Description: `The list has a line for each feed, with URL, folders and title. The difference is
+applied when the editor ends.
+
+Example:
+   lektor-fetch edit`,
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "yes", Usage: "unsubscribe without asking"},
+			&cli.BoolFlag{Name: "no-fetch", Usage: "subscribe to new feeds without looking at their URLs"},
+		}, fetchFlags()...),
+		Action: cmdline.Run(fetcher.Edit, "", func(f *cmdline.Flags) fetcher.EditOptions {
+			return fetcher.EditOptions{
+				Common: fetching(noArgs(f)), Yes: f.Bool("yes"), NoFetch: f.Bool("no-fetch"),
+				Editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi"),
+			}
+		}),
+	}
+}
+
 func updateCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "update",
@@ -213,6 +236,9 @@ func updateCommand() *cli.Command {
 				All: f.Given("all").Bool("all"), Format: f.Given("format").String("format"),
 				Quiet: f.Given("quiet").Bool("quiet"), DryRun: f.Given("dry-run").Bool("dry-run"),
 				Want: fetcher.Want{FullText: f.Given("fulltext").Bool("fulltext")},
+			}
+			if o.Steps = f.Given("progress").Bool("progress"); o.Steps && o.Format != "" {
+				f.Fail(cmdline.Usagef("--progress and --format both write to standard output; give one of them"))
 			}
 			if o.All && len(o.Feeds) > 0 {
 				f.Fail(cmdline.Usagef("-a fetches all feeds; do not name feeds with it"))
@@ -416,6 +442,7 @@ func updateFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "fetch all feeds, due or not"},
 		cmdline.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
+		&cli.BoolFlag{Name: "progress", Usage: "print the progress and the summary to standard output, for other programs"},
 		&cli.BoolFlag{Name: "fulltext", Usage: "also fetch the full text of unread entries that were delivered without it"},
 		dryRunFlag(),
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/lektordir/lektor/internal/cmdline"
@@ -71,7 +73,25 @@ func (c Common) runner(s *cmdline.Streams, d *lektordir.Dir, p *printer) (*Runne
 		}
 		return func() { bar.Add(1) }, bar.Done
 	}
+	if c.Steps {
+		c.Progress = steps(s.Out)
+	}
 	return New(d, s.Report, c.Options)
+}
+
+// steps returns a progress that writes a line for each step: a description, the number of steps
+// that are done, and their total, 0 if it is unknown, with tabs between them.
+func steps(w io.Writer) func(what string, total int) (step, end func()) {
+	return func(what string, total int) (func(), func()) {
+		var mu sync.Mutex
+		done := 0
+		return func() {
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+			fmt.Fprintf(w, "%s\t%d\t%d\n", what, done, total)
+		}, func() {}
+	}
 }
 
 // begin returns a runner on a lektor-dir, which it creates if necessary, and recovers interrupted

@@ -3,6 +3,7 @@ package fetcher
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/entrystore"
@@ -70,6 +71,8 @@ func (r *Runner) fetch(ctx context.Context, sel Selection, quiet bool, s *cmdlin
 	case err != nil:
 		return err
 	case quiet:
+	case r.opts.Steps:
+		fmt.Fprintf(s.Out, "done\t%s\n", sum)
 	case sum.Feeds > 0:
 		s.Report.Info("%s", sum)
 	case s.ErrIsTerminal():

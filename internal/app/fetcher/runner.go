@@ -6,8 +6,8 @@
 // holds reasons and results; queue.go starts visits. session.go is a locked feed, visit.go the
 // fetch of its document, document.go the parsing, fulltext.go the pages of its entries. walk.go
 // walks through archives, paged.go through pages. find.go looks for the feed at a URL. The commands
-// are in common.go, fetching.go, add.go, deliver.go, history.go, list.go, subscriptions.go, opml.go
-// and move.go.
+// are in common.go, fetching.go, add.go, deliver.go, history.go, list.go, subscriptions.go, edit.go,
+// opml.go and move.go.
 package fetcher
 
 import (
@@ -45,6 +45,8 @@ type Options struct {
 	MaxEntries int            // maximum for one document, see FlagMaxEntries; 0 means feedconv's default
 	History    rfc5005.Limits // for one walk through archives or pages; a 0 means the default
 	Interval   time.Duration  // for feeds without an interval of their own; 0 means fetch's default
+
+	Steps bool // print the progress and the summary to standard output, for another program
 
 	// Delivered, if not nil, is called with entries that are durable in new/. Calls do not overlap.
 	Delivered func([]lektordir.Ref)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/cmdline"
@@ -90,17 +91,20 @@ func (r *Runner) purge(ctx context.Context, hash, title string) error {
 type SetOptions struct {
 	Common
 	Feed          string
-	Key           string   // "": all settings
+	Key           string   // "": all settings; "-": those on standard input
 	Values        []string // lines of the new value; none: show the value
 	Unset, DryRun bool
 	Force         bool // allow an interval shorter than [feedstate.MinInterval]
 }
 
 // Set changes, removes or prints a setting of a feed, or prints all settings.
-func Set(_ context.Context, o SetOptions, s *cmdline.Streams) error {
+func Set(ctx context.Context, o SetOptions, s *cmdline.Streams) error {
 	d, err := o.open()
 	if err != nil {
 		return err
+	}
+	if o.Key == "-" {
+		return o.restore(ctx, d, s)
 	}
 	hash, err := feedstate.Find(d, o.Feed)
 	switch {
@@ -143,6 +147,49 @@ func Set(_ context.Context, o SetOptions, s *cmdline.Streams) error {
 		}
 	}
 	return settingError(entrystore.FeedHint(err))
+}
+
+// restore sets the settings on standard input, in the form in which Set prints them. The url is
+// set last: it makes a feed a subscription again that the user has left.
+func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.Streams) error {
+	text, err := input(ctx, s, "-", 1<<20)
+	if err != nil {
+		return err
+	}
+	lines := map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		key, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "\t")
+		if !ok {
+			return fmt.Errorf("standard input: %q has no tab after the name of a setting", key)
+		}
+		lines[key] = append(lines[key], value)
+	}
+	values := map[string]string{}
+	for key, all := range lines {
+		values[key] = strings.Join(all, "\n")
+		if err := checkSetting(key, values[key], o.Force); err != nil {
+			return usage(err)
+		}
+	}
+	hash, err := (&feedstate.Finder{Dir: d, All: values["url"] != ""}).Find(o.Feed)
+	if err != nil || o.DryRun {
+		return entrystore.FeedHint(err)
+	}
+	r, err := o.runner(s, d, nil)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	others := slices.DeleteFunc(slices.Clone(feedstate.Settings), func(key string) bool { return key == "url" })
+	for _, key := range append(others, "url") {
+		if values[key] == "" {
+			continue
+		}
+		if err := feedstate.SetForced(r.Writer, d, hash, key, values[key]); err != nil {
+			return entrystore.FeedHint(err)
+		}
+	}
+	return nil
 }
 
 // printSetting prints the lines of a setting, each after prefix.

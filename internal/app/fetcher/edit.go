@@ -1,0 +1,398 @@
+package fetcher
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// EditOptions are the options of [Edit].
+type EditOptions struct {
+	Common
+	Editor  string // command with arguments
+	Yes     bool   // unsubscribe without asking
+	NoFetch bool   // subscribe to new feeds without looking at their URLs
+}
+
+// editLine is a feed in the list that the user edits.
+type editLine struct {
+	hash    string // of the subscription; "" in the edited list
+	url     string
+	folders []string
+	title   string
+}
+
+// editHelp is the beginning of the list.
+const editHelp = `# A line for each feed: its URL, its folders, and ~ with its title. Quote words with spaces.
+# Add a line to subscribe, remove one to unsubscribe, and change folders or titles.
+# Lines that you leave as they are change nothing. A # begins a comment.
+`
+
+// maxEdited limits the size of the edited list.
+const maxEdited = 64 << 20
+
+// Edit opens the list of subscriptions in the user's editor, and applies the difference between the
+// list as it was shown and the edited one: a feed or setting that changed meanwhile stays as it is.
+// Feeds with secrets, such as headers, are comments in the list.
+func Edit(ctx context.Context, o EditOptions, s *cmdline.Streams) error {
+	r, end, err := o.begin(ctx, s, false, nil)
+	if err != nil {
+		return err
+	}
+	defer end()
+	shown, text, err := r.editable()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "lektor-edit-")
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "feeds")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	e := &edit{r: r, o: o, s: s, file: file, in: bufio.NewReader(s.In), shown: shown, added: map[string]bool{}}
+	if err = e.edit(ctx); err == nil {
+		return os.RemoveAll(dir)
+	}
+	if now, rerr := os.ReadFile(file); rerr == nil && bytes.Equal(now, text) {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	if ctx.Err() != nil {
+		s.Report.Warn("stopped before all changes were made; your list is in %s", file)
+		return err
+	}
+	return cmdline.Hint(err, "your list is in %s", file)
+}
+
+// edit is an edit of the list of subscriptions.
+type edit struct {
+	r     *Runner
+	o     EditOptions
+	s     *cmdline.Streams
+	file  string
+	in    *bufio.Reader
+	shown []editLine
+
+	added  map[string]bool // hashes of the feeds of new lines
+	failed int
+}
+
+// edit runs the editor until the list has no mistakes, and applies the changes.
+func (e *edit) edit(ctx context.Context) error {
+	for {
+		if err := e.runEditor(); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		text, err := atomicfile.Read(e.file, maxEdited)
+		if err != nil {
+			return err
+		}
+		lines, err := parseList(text)
+		if err == nil {
+			return e.apply(ctx, lines)
+		}
+		if !e.s.InIsTerminal() {
+			return err
+		}
+		e.s.Report.Print(err)
+		if !e.ask("edit it again?") {
+			return errors.New("nothing was changed")
+		}
+	}
+}
+
+// runEditor runs the editor and waits for its end, also after a ^C, which may be for the editor.
+func (e *edit) runEditor() error {
+	words, err := cmdline.Words(e.o.Editor)
+	if err != nil || len(words) == 0 {
+		return fmt.Errorf("%q is not the command of an editor; set $EDITOR", e.o.Editor)
+	}
+	cmd := exec.Command(words[0], append(words[1:], e.file)...)
+	cmd.Stderr = os.Stderr
+	if in := e.s.InFile(); in != nil {
+		cmd.Stdin = in
+	}
+	if out := e.s.OutFile(); out != nil {
+		cmd.Stdout = out
+	}
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("nothing was changed: the editor %s: %w", words[0], err)
+	}
+	return nil
+}
+
+// ask asks the user a question on the terminal.
+func (e *edit) ask(question string) bool {
+	e.s.Report.Info("%s y or n", question)
+	line, err := e.in.ReadString('\n')
+	return (err == nil || errors.Is(err, io.EOF)) && strings.HasPrefix(strings.ToLower(strings.TrimSpace(line)), "y")
+}
+
+// editable returns the subscriptions as lines, and the text that shows them.
+func (r *Runner) editable() (shown []editLine, text []byte, err error) {
+	subs, err := feedstate.List(r.Dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the list would not be whole: %w", err)
+	}
+	slices.SortFunc(subs, func(a, b *feedstate.Subscription) int {
+		return cmp.Or(strings.Compare(strings.ToLower(a.Title()), strings.ToLower(b.Title())), strings.Compare(a.URL, b.URL))
+	})
+	b := bytes.NewBufferString(editHelp)
+	urls := map[string]bool{}
+	for _, sub := range subs {
+		l := editLine{hash: sub.Hash, url: sub.URL, title: termsafe.Line(sub.Title())}
+		for _, c := range sub.Categories {
+			l.folders = append(l.folders, termsafe.Line(c))
+		}
+		parsed, perr := parseList([]byte(l.String()))
+		if why := r.uneditable(sub); why != "" {
+			fmt.Fprintf(b, "# %s (%s; see lektor-fetch set)\n", termsafe.Line(l.title+" "+feedurl.Public(shortScheme(sub.URL))), why)
+		} else if perr != nil || len(parsed) != 1 || !parsed[0].same(l) || urls[l.url] {
+			fmt.Fprintf(b, "# %s (its line would not be clear; see lektor-fetch set)\n", termsafe.Line(feedurl.Public(l.url)))
+		} else {
+			urls[l.url] = true
+			shown = append(shown, l)
+			fmt.Fprintln(b, l)
+		}
+	}
+	return shown, b.Bytes(), nil
+}
+
+// shortScheme returns a URL, but of a command only the scheme.
+func shortScheme(url string) string {
+	if strings.HasPrefix(strings.ToLower(url), "exec:") {
+		return "exec:"
+	}
+	return url
+}
+
+// uneditable returns the reason why a feed is a comment in the list, "" if it is a line.
+func (r *Runner) uneditable(s *feedstate.Subscription) string {
+	for _, key := range []string{"headers", "filter"} {
+		if v, err := feedstate.Get(r.Dir, s.Hash, key); v != "" || err != nil {
+			return "it has " + key
+		}
+	}
+	switch {
+	case shortScheme(s.URL) != s.URL:
+		return "it comes from a command"
+	case feedurl.Public(s.URL) != s.URL:
+		return "it has a password"
+	}
+	return ""
+}
+
+// String returns the line without its newline.
+func (l editLine) String() string {
+	words := []string{quoteWord(l.url)}
+	for _, f := range l.folders {
+		words = append(words, quoteWord(f))
+	}
+	if l.title != "" {
+		words = append(words, quoteWord("~"+l.title))
+	}
+	return strings.Join(words, " ")
+}
+
+// same reports whether two lines say the same.
+func (l editLine) same(m editLine) bool {
+	return l.url == m.url && l.title == m.title && slices.Equal(l.folders, m.folders)
+}
+
+// quoteWord quotes a word for [cmdline.Words].
+func quoteWord(word string) string {
+	if word != "" && !strings.ContainsAny(word, " \t\"'\\") {
+		return word
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
+}
+
+// parseList parses an edited list. The error names each line that has a mistake.
+func parseList(text []byte) (lines []editLine, err error) {
+	seen := map[string]int{}
+	number := 0
+	for raw := range strings.Lines(string(text)) {
+		number++
+		if raw = strings.TrimSpace(raw); raw == "" || raw[0] == '#' {
+			continue
+		}
+		l, lerr := parseEditLine(raw)
+		if before := seen[l.url]; lerr == nil && before > 0 {
+			lerr = fmt.Errorf("%s is in line %d already", feedurl.Public(l.url), before)
+		}
+		if lerr != nil {
+			err = errors.Join(err, fmt.Errorf("line %d: %w", number, lerr))
+			continue
+		}
+		seen[l.url] = number
+		lines = append(lines, l)
+	}
+	return lines, err
+}
+
+// parseEditLine parses a line: a URL, folders, and a title after ~.
+func parseEditLine(raw string) (l editLine, err error) {
+	words, err := cmdline.Words(raw)
+	if err != nil || len(words) == 0 {
+		return l, cmp.Or(err, errors.New("it is empty"))
+	}
+	l.url = words[0]
+	if !strings.Contains(l.url, ":") && !strings.Contains(l.url, ".") {
+		return l, fmt.Errorf("%s is not a URL", l.url)
+	}
+	for _, w := range words[1:] {
+		title, isTitle := strings.CutPrefix(w, "~")
+		switch {
+		case isTitle && l.title != "":
+			return l, errors.New("it has two titles; quote a title with spaces: \"~A title\"")
+		case isTitle:
+			l.title = strings.TrimSpace(title)
+		case strings.TrimSpace(w) == "":
+			return l, errors.New("a folder has no name")
+		default:
+			l.folders = append(l.folders, w)
+		}
+	}
+	return l, nil
+}
+
+// apply applies the difference between the list as it was shown and the edited lines. An error does
+// not keep other changes from being made.
+func (e *edit) apply(ctx context.Context, lines []editLine) error {
+	edited := map[string]editLine{}
+	for _, l := range lines {
+		edited[l.url] = l
+	}
+	var gone, changed []editLine
+	for _, l := range e.shown {
+		now, ok := edited[l.url]
+		switch {
+		case !ok:
+			gone = append(gone, l)
+		case !now.same(l):
+			changed = append(changed, l)
+		}
+		delete(edited, l.url)
+	}
+	if n := len(gone); n > 0 && !e.o.Yes {
+		if !e.s.InIsTerminal() {
+			return cmdline.Hint(fmt.Errorf("nothing was changed: the list lacks %s", humanize.Count(n, "feed")), "--yes unsubscribes from them")
+		}
+		if !e.ask(fmt.Sprintf("unsubscribe from %s?", humanize.Count(n, "feed"))) {
+			return errors.New("nothing was changed")
+		}
+	}
+	for _, l := range lines {
+		if _, added := edited[l.url]; added {
+			e.each(ctx, l, "", func() error { return e.add(ctx, l) })
+		}
+	}
+	for _, l := range changed {
+		to := lines[slices.IndexFunc(lines, func(m editLine) bool { return m.url == l.url })]
+		e.each(ctx, l, "changed", func() error { return e.change(l, to) })
+	}
+	for _, l := range gone {
+		if e.added[l.hash] || !feedstate.Subscribed(e.r.Dir, l.hash) {
+			continue // a new line leads to this feed, or another process has ended the subscription
+		}
+		e.each(ctx, l, "unsubscribed", func() error { return feedstate.Remove(e.r.Writer, e.r.Dir, l.hash) })
+	}
+	switch {
+	case ctx.Err() != nil && e.failed > 0:
+		return context.Cause(ctx)
+	case e.failed > 0:
+		return fmt.Errorf("%s could not be made", humanize.Count(e.failed, "change"))
+	}
+	return nil
+}
+
+// each makes a change of one feed, and reports it.
+func (e *edit) each(ctx context.Context, l editLine, did string, change func() error) {
+	if ctx.Err() != nil {
+		e.failed++
+		return
+	}
+	err := change()
+	switch {
+	case err != nil:
+		e.failed++
+		e.s.Report.Print(prefixed(feedurl.Public(l.url), err))
+	case did != "":
+		e.s.Report.Info("%s: %s", feedurl.Public(l.url), did)
+	}
+}
+
+// change changes folders and title of a feed from a line to an edited one.
+func (e *edit) change(from, to editLine) error {
+	d := e.r.Dir
+	sub, err := feedstate.ReadWhole(d, from.hash)
+	if err != nil {
+		return fmt.Errorf("it is no longer subscribed to: %w", err)
+	}
+	if !slices.Equal(from.folders, to.folders) {
+		folders := slices.DeleteFunc(slices.Clone(sub.Categories), func(c string) bool {
+			return slices.Contains(from.folders, termsafe.Line(c)) && !slices.Contains(to.folders, termsafe.Line(c))
+		})
+		for _, f := range to.folders {
+			if !slices.Contains(folders, f) && !slices.Contains(from.folders, f) {
+				folders = append(folders, f)
+			}
+		}
+		if err := feedstate.SetForced(e.r.Writer, d, from.hash, "categories", strings.Join(folders, "\n")); err != nil {
+			return err
+		}
+	}
+	switch {
+	case from.title == to.title:
+		return nil
+	case to.title == "" || to.title == termsafe.Line(sub.Name):
+		return feedstate.Unset(e.r.Writer, d, from.hash, "alias")
+	}
+	return feedstate.SetForced(e.r.Writer, d, from.hash, "alias", to.title)
+}
+
+// add subscribes to the feed of a new line.
+func (e *edit) add(ctx context.Context, l editLine) error {
+	url, err := source(l.url)
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(strings.ToLower(url), "exec:") {
+		return cmdline.Hint(errors.New("a command is not added by the list"), "lektor-fetch add subscribes to it")
+	}
+	o := AddOptions{Common: e.o.Common, Look: LookAround, Settings: Settings{Alias: l.title, Categories: l.folders}}
+	if e.s.InIsTerminal() && e.s.ErrIsTerminal() {
+		o.choose = chooser(e.s)
+	}
+	if e.o.NoFetch {
+		o.Look, o.NoFetch = LookNowhere, true
+	}
+	a := e.r.subscribe(ctx, lektordir.NormalizeID(url), o, e.s)
+	if a.Hash == "" {
+		return errors.New("not subscribed")
+	}
+	e.added[a.Hash] = true
+	return nil
+}
