@@ -24,7 +24,7 @@ func newApp() *cli.App {
    lektor-view html --newest 500 ~/www/news is:unread
    lektor-view maildir ~/Mail/feeds`,
 		Flags:    []cli.Flag{cmdline.DirFlag()},
-		Commands: []*cli.Command{htmlCommand(), maildirCommand(), mboxCommand(), digestCommand()},
+		Commands: []*cli.Command{htmlCommand(), maildirCommand(), mboxCommand(), messageCommand(), digestCommand()},
 	}, entrystore.Complete)
 }
 
@@ -134,6 +134,24 @@ func mboxCommand() *cli.Command {
 				f.Fail(cmdline.Usagef("standard output is for the mailbox; -o needs a FILE"))
 			}
 			return o
+		}),
+	}
+}
+
+func messageCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "message",
+		Usage:     "write an entry as a mail message; mark nothing",
+		ArgsUsage: "ENTRY",
+		Description: `ENTRY is a path or a unique name.
+
+   lektor-pages message new/…/1700000001.1.h >tea.eml`,
+		Flags: []cli.Flag{imagesFlag("show images; their servers learn that somebody reads the entry")},
+		Action: cmdline.Run(app.Message, "ENTRY", func(f *cmdline.Flags) app.MessageOptions {
+			if f.NArg() != 1 {
+				f.Fail(cmdline.Usagef("name one ENTRY"))
+			}
+			return app.MessageOptions{Common: common(f, nil), Entry: f.Args().First(), Images: f.Bool("images")}
 		}),
 	}
 }

@@ -1,6 +1,6 @@
 // Package stylesheet holds the style sheet of all pages that lektor makes: the site of
-// lektor-pages html and the page of a hub. It is readable on a phone, and has dark colours
-// for readers who prefer them.
+// lektor-pages html, the page of a hub, and that of lektor-view stats. It is readable on a phone,
+// and has dark colours for readers who prefer them.
 package stylesheet
 
 import _ "embed" // for CSS
