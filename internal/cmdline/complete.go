@@ -101,7 +101,7 @@ func complete(app *cli.App, args []string, out io.Writer) {
 // candidates returns the candidates for the last word. The words before it are a command line
 // without the program's name.
 func candidates(app *cli.App, words []string) []Candidate {
-	p := &place{commands: app.Commands, flags: append([]cli.Flag{cli.VersionFlag, cli.HelpFlag}, app.Flags...), usage: app.ArgsUsage}
+	p := newPlace(app)
 	current := words[len(words)-1]
 	var want cli.Flag // flag whose value comes next
 	for _, w := range words[:len(words)-1] {
@@ -118,6 +118,73 @@ func candidates(app *cli.App, words []string) []Candidate {
 		return names(k)
 	}
 	return begun(p.all(want, current), current)
+}
+
+func newPlace(app *cli.App) *place {
+	return &place{commands: app.Commands, flags: append([]cli.Flag{cli.VersionFlag, cli.HelpFlag}, app.Flags...), usage: app.ArgsUsage}
+}
+
+// Line parses command lines of a program in the program itself. They are split into words as by
+// [Words], and begin without the program's name.
+type Line struct {
+	app    *cli.App
+	before []string // words before each line
+}
+
+// LineOf returns the parser of the command lines of app that begin with some words.
+func LineOf(app *cli.App, before ...string) *Line { return &Line{app, before} }
+
+// Complete returns the candidates for the end of a line. The Word of each is the whole line with
+// the candidate.
+func (l *Line) Complete(line string) []Candidate {
+	t := shellLine(line, "")
+	from, before := t.start, ""
+	if t.open != 0 {
+		from, before = t.quoted, t.before
+	}
+	var all []Candidate
+	for _, c := range candidates(l.app, slices.Concat(l.before, t.words)) {
+		rest, ok := strings.CutPrefix(c.Word, before)
+		if !ok {
+			continue
+		}
+		rest = t.quote(rest)
+		if !c.Open {
+			if t.open != 0 {
+				rest += string(t.open)
+			}
+			rest += " "
+		}
+		c.Word = line[:from] + rest
+		all = append(all, c)
+	}
+	return all
+}
+
+// Arguments returns the indexes of the words of a line that are arguments of its command, and
+// the usage of the argument that can come next, "" if there is none. ok is false if there is no
+// such command.
+func (l *Line) Arguments(words []string) (args []int, next string, ok bool) {
+	p := newPlace(l.app)
+	var want cli.Flag
+	for i, w := range words {
+		n := p.count
+		if want = p.take(w, want); p.ended {
+			return args, "", true
+		}
+		if p.count > n {
+			args = append(args, i)
+		}
+	}
+	if usage := p.usageWords(); want == nil && p.count < len(usage) {
+		next = usage[p.count]
+	}
+	return args, next, p.command != ""
+}
+
+// usageWords returns the arguments in the usage of the command, without brackets.
+func (p *place) usageWords() []string {
+	return strings.FieldsFunc(p.usage, func(r rune) bool { return r == ' ' || r == '[' || r == ']' })
 }
 
 // all returns the candidates for a word. want is the flag whose value the word is, or nil.
@@ -298,7 +365,7 @@ func isWord(s string) bool {
 // arguments returns candidates for the next argument, by the usage of the command, which has kinds
 // in capitals and literal words. The last argument of the usage may be repeated.
 func (p *place) arguments(word string) (all []Candidate) {
-	fields := strings.FieldsFunc(p.usage, func(r rune) bool { return r == ' ' || r == '[' || r == ']' })
+	fields := p.usageWords()
 	if len(fields) == 0 {
 		return nil
 	}
@@ -320,6 +387,8 @@ type typed struct {
 	words  []string // without quotes; the last is the one to complete
 	before string   // part of the last word that is not replaced
 	open   rune     // the quote in which it ends, or 0
+	start  int      // index in the line of the last word
+	quoted int      // index in the line after the last quote that begins
 }
 
 // shellLine parses a line as bash does, without expansions. The shell replaces the last word from
@@ -348,14 +417,14 @@ func shellLine(line, breaks string) typed {
 		case l.open == '"':
 		case r == '\'' || r == '"':
 			l.open, begun = r, true
-			l.before = word.String()
+			l.before, l.quoted = word.String(), i
 			continue
 		case unicode.IsSpace(r):
 			if begun {
 				l.words = append(l.words, word.String())
 			}
 			word.Reset()
-			begun, l.before = false, ""
+			begun, l.before, l.start = false, "", i
 			continue
 		}
 		begun = true

@@ -162,3 +162,40 @@ func (o OpenOptions) hand(ctx context.Context, s *cmdline.Streams, name string, 
 	}
 	return nil
 }
+
+// BookmarkOptions are the options of [Bookmark].
+type BookmarkOptions struct {
+	session.Common
+	session.Names
+}
+
+// Bookmark runs the user's command for bookmarks for each entry. It marks nothing.
+func Bookmark(ctx context.Context, o BookmarkOptions, s *cmdline.Streams) error {
+	argv, err := external.Bookmarker()
+	if err != nil {
+		return err
+	}
+	v, err := o.Open(nil, cmdline.PrinterOptions{}, s)
+	if err != nil {
+		return err
+	}
+	for ref, err := range v.Named(o.Names) {
+		if err == nil {
+			r := v.Record(ref)
+			if err = r.Read(lektordir.Obligatory); err == nil {
+				if _, err = PageOf(r); err == nil {
+					err = argv.Run(ctx, v.Store, r, nil)
+				} else {
+					err = fmt.Errorf("%s: %w", ref.Path(), err)
+				}
+			}
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			s.Report.Print(err)
+		}
+	}
+	return nil
+}

@@ -34,7 +34,8 @@ func schemaDir(t *testing.T) *fixture {
 		},
 		Categories: []string{"x", "y"}, Comments: "http://a.example/c", Image: "http://a.example/i", Language: "en",
 		Contributors: []string{"Ann", "Bo"}, Source: lektordir.Source{Title: "Elsewhere", ID: "urn:x:e"}, Duration: time.Minute, Episode: 2, Season: 1,
-		FullText: lektordir.FullText{URL: "http://a.example/full/"}, FeedContent: []byte("A."),
+		InReplyTo: []lektordir.ReplyTo{{Ref: "urn:x:parent"}},
+		FullText:  lektordir.FullText{URL: "http://a.example/full/"}, FeedContent: []byte("A."),
 	}
 	if _, err := d.Deliver(t.Context(), &lektordir.Feed{ID: viewdir.FeedID, Name: "Alpha", Author: "Editors"}, lektordir.UpdateNew, full, lektordir.Entry{ID: "urn:x:least"}); err != nil {
 		t.Fatal(err)

@@ -42,12 +42,16 @@ type layout struct {
 	now                 time.Time // with the time zone
 	current             string    // the key of the entry shown last
 	raw                 bool
+	depth               map[*entrystore.Record]int // of replies
 }
 
 // On a terminal the feed takes a fifth of the width, but at least minFeed and at most maxFeed
 // columns. A terminal narrower than withFeed shows no feeds. In a pipe names are not cut off, and
 // are padded to at most maxFeed columns.
 const minFeed, maxFeed, withFeed = 8, 24, 50
+
+// maxDepth is the depth from which replies are not indented further.
+const maxDepth = 8
 
 // clean makes text safe for a column, unless raw is set.
 func (l layout) clean(s string) string {
@@ -65,7 +69,7 @@ func (l layout) row(b *bytes.Buffer, r *entrystore.Record, title string) {
 		number = fmt.Sprintf("%*d ", l.number, r.Number)
 	}
 	feed := l.clean(r.Feed().Title())
-	title = l.clean(title)
+	title = strings.Repeat("  ", min(l.depth[r], maxDepth)) + l.clean(title)
 	if l.screen.Width == 0 {
 		date := r.Date().In(l.now.Location()).Format("2006-01-02 15:04")
 		blank := strings.Repeat(" ", max(0, min(l.feed, maxFeed)-termsafe.Width(feed))+2)

@@ -212,23 +212,30 @@ func (v *viewer) showOne(w io.Writer, r *entrystore.Record, o ShowOptions, anoth
 		v.S.Report.Print(err)
 		return false, nil
 	}
-	var b strings.Builder
 	width := o.Width
 	if width <= 0 {
 		width = 80
 	}
+	text := Text(v.Store, r, width)
 	if another {
-		b.WriteString("\n" + strings.Repeat("=", min(width, 72)) + "\n\n")
+		text = "\n" + strings.Repeat("=", min(width, 72)) + "\n\n" + text
 	}
-	Header(&b, v.Store, r)
+	_, err := io.WriteString(w, text)
+	return true, err
+}
+
+// Text returns an entry that was read as text: its fields, and its content wrapped to width
+// columns.
+func Text(s *entrystore.Store, r *entrystore.Record, width int) string {
+	var b strings.Builder
+	Header(&b, s, r)
 	b.WriteString("\n")
 	text := r.Content(width)
 	if text == "" && r.Get(0).Summary != "" {
 		text = termsafe.Clean(r.Get(0).Summary) + "\n"
 	}
 	b.WriteString(text)
-	_, err := io.WriteString(w, b.String())
-	return true, err
+	return b.String()
 }
 
 // Header writes the fields of an entry except its content, a line for each.

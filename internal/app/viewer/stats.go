@@ -30,7 +30,8 @@ type StatsOptions struct {
 	Query []string
 	Weeks int // number of weeks, including this one (default [DefaultWeeks])
 	Print cmdline.PrinterOptions
-	Width int // columns to cut lines to; 0 does not cut them
+	HTML  bool // print a page, whatever Print is
+	Width int  // columns to cut lines to; 0 does not cut them
 }
 
 // DefaultWeeks is the default of [StatsOptions].Weeks.
@@ -66,6 +67,9 @@ func Stats(ctx context.Context, o StatsOptions, s *cmdline.Streams) error {
 	list, err := stats(ctx, v, o.Weeks)
 	if err != nil {
 		return err
+	}
+	if o.HTML {
+		return printStatsPage(v, list, o.Weeks)
 	}
 	if p == nil {
 		return printStats(v, list, o)
@@ -183,33 +187,65 @@ func bar(weeks []int, most int) string {
 // printStats prints statistics for a person. Bars are scaled to the fullest week of their feed,
 // whose number of entries is printed beside them.
 func printStats(v *session.Session, stats []*stat, o StatsOptions) error {
-	all := &stat{}
-	broken, silent := 0, 0
+	all := sum(stats, o.Weeks)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%8s %8s  %-*s %5s %10s  %s\n", "unread", "entries", max(o.Weeks, len("weeks")), "weeks", "most", "disk", "feed")
 	for _, x := range stats {
-		all.Unread, all.All, all.disk = all.Unread+x.Unread, all.All+x.All, all.disk+x.disk
 		most := slices.Max(x.weeks)
 		line := fmt.Sprintf("%8d %8d  %s%*s %5d %10s  %s", x.Unread, x.All, bar(x.weeks, most), max(0, len("weeks")-o.Weeks), "", most, humanize.Bytes(x.disk), termsafe.Line(x.feed.Title()))
-		switch {
-		case x.error != "":
-			broken++
-			line += "  broken: " + termsafe.Line(x.error)
-		case x.newest.IsZero():
-			silent++
-			line += "  silent"
-		case x.silent:
-			silent++
-			line += "  silent since " + x.newest.In(v.Now.Location()).Format("2006-01-02")
+		if state := x.state(v.Now); state != "" {
+			line += "  " + termsafe.Line(state)
 		}
 		if o.Width > 0 {
 			line = termsafe.Truncate(line, o.Width)
 		}
 		b.WriteString(line + "\n")
 	}
-	fmt.Fprintf(&b, "%8d %8d  %s in all, %s; %d broken, %d silent\n", all.Unread, all.All, humanize.Count(len(stats), "feed"), humanize.Bytes(all.disk), broken, silent)
+	fmt.Fprintf(&b, "%8d %8d  %s\n", all.Unread, all.All, all)
 	_, err := v.S.Out.Write([]byte(b.String()))
 	return err
+}
+
+// state returns why the feed needs attention, as untrusted text, or "".
+func (x *stat) state(now time.Time) string {
+	switch {
+	case x.error != "":
+		return "broken: " + x.error
+	case x.newest.IsZero():
+		return "silent"
+	case x.silent:
+		return "silent since " + x.newest.In(now.Location()).Format("2006-01-02")
+	}
+	return ""
+}
+
+// statSum is the sum of the statistics of feeds.
+type statSum struct {
+	stat
+	feeds, broken, silent int
+}
+
+// sum adds up the statistics of feeds.
+func sum(stats []*stat, weeks int) *statSum {
+	all := &statSum{feeds: len(stats)}
+	all.weeks = make([]int, weeks)
+	for _, x := range stats {
+		all.Plus(x.Tally)
+		all.disk += x.disk
+		for i, n := range x.weeks {
+			all.weeks[i] += n
+		}
+		if x.error != "" {
+			all.broken++
+		} else if x.silent {
+			all.silent++
+		}
+	}
+	return all
+}
+
+func (s *statSum) String() string {
+	return fmt.Sprintf("%s in all, %s; %d broken, %d silent", humanize.Count(s.feeds, "feed"), humanize.Bytes(s.disk), s.broken, s.silent)
 }
 
 // statColumns are the columns of -o for stats.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -502,5 +503,31 @@ func TestFollowRules(t *testing.T) {
 	}
 	if len(all) != len(want) || !maps.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Each order of a list is as likely as any other, and a limited list has any of its entries.
+func TestRandomOrder(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"1700000001.1.h", "1700000002.1.h", "1700000003.1.h"} {
+		f.Add("new", name, "title="+name[9:10])
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, c := range []struct {
+		newest, lists int
+	}{{0, 6}, {2, 6}, {1, 3}} {
+		seen := map[string]int{}
+		for range 100 * c.lists {
+			o := ListOptions{Common: f.Common(), Sort: "random", Newest: c.newest, Random: random.Uint64, Print: cmdline.PrinterOptions{Format: "title"}}
+			if err := List(t.Context(), o, f.Streams("")); err != nil {
+				t.Fatal(err)
+			}
+			seen[strings.ReplaceAll(f.Out.String(), "\n", " ")]++
+		}
+		for list, n := range seen {
+			if len(seen) != c.lists || n < 60 || n > 140 {
+				t.Errorf("-n %d: %q is listed %d times, and %d lists of %d", c.newest, list, n, len(seen), c.lists)
+			}
+		}
 	}
 }

@@ -23,7 +23,7 @@ import (
 // a line.
 const schemesFile = "etc/view/schemes"
 
-// Helper is a program that opens URLs, a browser or a player.
+// Helper is a program that opens URLs, a browser or a player, or one that reads its standard input.
 type Helper struct {
 	what      string
 	variables []string // environment variables that may name it
@@ -31,10 +31,11 @@ type Helper struct {
 	others    []string // programs to try if no variable is set
 }
 
-// Browser and Player are the helpers.
+// Browser, Player and Clipboard are the helpers. Clipboard copies its standard input.
 var (
-	Browser = &Helper{"browser", []string{"LEKTOR_BROWSER", "BROWSER"}, true, []string{"xdg-open", "x-www-browser", "www-browser", "firefox", "chromium", "w3m", "lynx"}}
-	Player  = &Helper{"player", []string{"LEKTOR_PLAYER"}, false, []string{"mpv", "vlc", "mplayer", "ffplay"}}
+	Clipboard = &Helper{"clipboard program", []string{"LEKTOR_CLIPBOARD"}, false, nil}
+	Browser   = &Helper{"browser", []string{"LEKTOR_BROWSER", "BROWSER"}, true, []string{"xdg-open", "x-www-browser", "www-browser", "firefox", "chromium", "w3m", "lynx"}}
+	Player    = &Helper{"player", []string{"LEKTOR_PLAYER"}, false, []string{"mpv", "vlc", "mplayer", "ffplay"}}
 )
 
 // HandOver runs a helper with a URL of an entry, and waits for it to end. set may change the
@@ -101,6 +102,29 @@ func (h *Helper) Find() ([]string, error) {
 		}
 	}
 	return nil, cmdline.Hint(fmt.Errorf("no %s was found", h.what), "set the variable %s to one", h.variables[0])
+}
+
+// bookmarkVariable names the command that bookmarks an entry.
+const bookmarkVariable = "LEKTOR_BOOKMARK"
+
+// Bookmarker returns the user's command that bookmarks an entry. If it has no templates, it gets
+// the URL and the title as its last arguments.
+func Bookmarker() (*Argv, error) {
+	text := os.Getenv(bookmarkVariable)
+	words, err := cmdline.Words(text)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s is %s: %w", bookmarkVariable, text, err)
+	case len(words) == 0:
+		return nil, cmdline.Hint(errors.New("no command for bookmarks is set"), "set the variable %s to one; it gets the URL and the title of an entry", bookmarkVariable)
+	case !strings.Contains(text, "{{"):
+		words = append(words, "{{.url}}", "{{.title}}")
+	}
+	a, err := New(words)
+	if err != nil {
+		return nil, fmt.Errorf("%s is %s: %w", bookmarkVariable, text, err)
+	}
+	return a, nil
 }
 
 // with adds a URL to a command: in the place of %s, or as the last argument.

@@ -267,6 +267,9 @@ func digest(r *entrystore.Record, e *feedconv.Entry) string {
 	for _, l := range e.Links {
 		add("link "+l.Rel, l.Href, l.Type, l.Title)
 	}
+	for _, c := range e.InReplyTo {
+		add("in-reply-to", c.Ref, c.Href, c.Type, c.Source)
+	}
 	add("rights", e.Rights)
 	add("comments", e.Comments)
 	add("image", e.Image)

@@ -576,9 +576,15 @@ func (p *publisher) entryOf(r *entrystore.Record, format feedconv.Format) feedco
 	if out.Updated.IsZero() {
 		out.Updated = out.Published
 	}
-	if u, err := url.Parse(e.ID); format == feedconv.Atom10 && (err != nil || u.Scheme == "") {
-		// RFC 4287, section 4.2.6: it must be an IRI, which a guid need not be.
-		out.ID = digestID(r.Feed().ID, e.ID)
+	if format == feedconv.Atom10 {
+		out.ID = iri(r.Feed().ID, e.ID)
+	}
+	for _, to := range e.InReplyTo {
+		reply := feedconv.ReplyTo{Ref: to.Ref, Href: to.URL, Type: to.Type, Source: to.Source}
+		if format == feedconv.Atom10 {
+			reply.Ref = iri(r.Feed().ID, to.Ref) // as the id of an entry of the feed
+		}
+		out.InReplyTo = append(out.InReplyTo, reply)
 	}
 	for _, enc := range e.Enclosures {
 		out.Enclosures = append(out.Enclosures, feedconv.Enclosure(enc))
@@ -615,6 +621,15 @@ func (p *publisher) fetchedFrom(hash, id string) string {
 	}
 	p.sources.Store(hash, from)
 	return from
+}
+
+// iri returns the id of an entry for Atom. It must be an IRI (RFC 4287, section 4.2.6), which a guid
+// need not be.
+func iri(feedID, id string) string {
+	if u, err := url.Parse(id); err != nil || u.Scheme == "" {
+		return digestID(feedID, id)
+	}
+	return id
 }
 
 // digestID returns an id for an entry whose own id is unusable, the same on every machine.

@@ -109,7 +109,7 @@ func kept(e *feedconv.Entry, format string) map[string]any {
 	return map[string]any{
 		"authors": inParts(e.Authors), "contributors": inParts(e.Contributors), "categories": fmt.Sprintf("%q", e.Categories),
 		"enclosures": fmt.Sprintf("%v", enclosures), "comments": e.Comments, "image": e.Image, "language": e.Language, "duration": e.Duration,
-		"episode": e.Episode, "season": e.Season, "source": fmt.Sprintf("%+v", source), "source authors": authors, "terms": fmt.Sprintf("%q", terms), "link": e.Link, "title": e.Title, "published": e.Published.UTC(), "links": fmt.Sprintf("%q", e.Links), "rights": e.Rights,
+		"episode": e.Episode, "season": e.Season, "source": fmt.Sprintf("%+v", source), "source authors": authors, "terms": fmt.Sprintf("%q", terms), "link": e.Link, "title": e.Title, "published": e.Published.UTC(), "links": fmt.Sprintf("%q", e.Links), "replies": fmt.Sprintf("%q", e.InReplyTo), "rights": e.Rights,
 	}
 }
 
@@ -154,6 +154,9 @@ func randomFeed(r *rand.Rand) *feedconv.Feed {
 		}
 		for n := range r.IntN(3) {
 			e.Links = append(e.Links, feedconv.Link{Rel: some("related", "via", "license"), Href: fmt.Sprintf("http://l.example/%d?a&b", n), Type: some("", "text/html"), Title: some("", "R&D's")})
+		}
+		for n := range r.IntN(3) {
+			e.InReplyTo = append(e.InReplyTo, feedconv.ReplyTo{Ref: fmt.Sprintf("urn:roundtrip:%d?a&b", n), Href: some("", "http://example.com/p?a&b"), Type: some("", "text/html"), Source: some("", "http://s.example/feed")})
 		}
 		e.Rights = some("", `© Ann, "all" rights & more`)
 		for n := range 1 + r.IntN(3) {

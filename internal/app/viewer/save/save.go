@@ -73,7 +73,7 @@ func Save(ctx context.Context, o Options, s *cmdline.Streams) error {
 		return err
 	}
 	o.Fetch.Now = v.Clock
-	d := &saver{Session: v, o: o, mover: undo.Unrecorded(v.Store), client: fetch.NewClient(o.Fetch)}
+	d := &saver{Store: v.Store, o: o, mover: undo.Unrecorded(v.Store), client: fetch.NewClient(o.Fetch)}
 	defer d.client.Close()
 	defer d.mover.Close()
 	if err := d.nameFeeds(list); err != nil {
@@ -135,7 +135,7 @@ func toSave(ctx context.Context, v *session.Session, o Options) ([]*entrystore.R
 
 // saver is one run of [Save].
 type saver struct {
-	*session.Session
+	*entrystore.Store
 	o      Options
 	mover  *undo.Mover
 	client *fetch.Client
@@ -277,8 +277,7 @@ type saving struct {
 // begin opens and locks the download of an enclosure, and reads its state. The error is
 // unix.EWOULDBLOCK if another process has it locked.
 func (d *saver) begin(dir string, r *entrystore.Record, e lektordir.Enclosure) (*saving, error) {
-	sum := sha256.Sum256([]byte(r.Key() + "\n" + e.URL))
-	s := &saving{path: filepath.Join(dir, ".lektor-"+hex.EncodeToString(sum[:8])), url: e.URL, total: -1}
+	s := newSaving(dir, r, e)
 	var err error
 	if s.part, err = os.OpenFile(s.path+".part", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o666); err != nil {
 		return nil, err
@@ -287,17 +286,31 @@ func (d *saver) begin(dir string, r *entrystore.Record, e lektordir.Enclosure) (
 		s.close()
 		return nil, err
 	}
-	data, err := atomicfile.Read(s.path, entrystore.MaxRules)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.read(); err != nil {
 		s.close()
 		return nil, err
+	}
+	return s, nil
+}
+
+// newSaving returns the download of an enclosure, without its state.
+func newSaving(dir string, r *entrystore.Record, e lektordir.Enclosure) *saving {
+	sum := sha256.Sum256([]byte(r.Key() + "\n" + e.URL))
+	return &saving{path: filepath.Join(dir, ".lektor-"+hex.EncodeToString(sum[:8])), url: e.URL, total: -1}
+}
+
+// read reads the state.
+func (s *saving) read() error {
+	data, err := atomicfile.Read(s.path, entrystore.MaxRules)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	state := values.Parse(data, '\t')
 	s.validator, s.boot, s.name = state.Get("validator"), state.Get("boot"), state.Get("name")
 	if n, err := strconv.ParseInt(state.Get("total"), 10, 64); err == nil && n >= 0 {
 		s.total = n
 	}
-	return s, nil
+	return nil
 }
 
 // write writes the state.
@@ -328,20 +341,24 @@ func (s *saving) forget() {
 	_ = os.Remove(s.path)
 }
 
-// save downloads the rest of an enclosure, moves the file to its final name, and prints its path.
+// save completes a download, and prints the path of the file if it was not there already.
 func (d *saver) save(ctx context.Context, s *saving, r *entrystore.Record, e lektordir.Enclosure) error {
-	dir := filepath.Dir(s.path)
+	path, err := d.complete(ctx, s, r, e)
+	if err == nil && path != "" {
+		_, err = fmt.Fprintln(d.S.Out, path)
+	}
+	return err
+}
+
+// complete downloads the rest of an enclosure, moves the file to its final name, and returns its
+// path, "" if the file is there already.
+func (d *saver) complete(ctx context.Context, s *saving, r *entrystore.Record, e lektordir.Enclosure) (path string, err error) {
 	fi, err := s.part.Stat()
 	if err != nil {
-		return err
+		return "", err
 	}
-	if s.name != "" && !strings.ContainsRune(s.name, '/') {
-		// A run was killed after the download was complete. The file has both names, or only the
-		// final one.
-		final, err := os.Lstat(filepath.Join(dir, s.name))
-		if err == nil && (os.SameFile(final, fi) || fi.Size() == 0 && final.Mode().IsRegular() && (s.total < 0 || final.Size() == s.total)) {
-			return nil
-		}
+	if s.inPlace(fi) {
+		return "", nil
 	}
 	boot := atomicfile.BootID() // if empty, no file is resumed, as unsynced bytes may be lost
 	size := fi.Size()
@@ -364,30 +381,38 @@ func (d *saver) save(ctx context.Context, s *saving, r *entrystore.Record, e lek
 	}
 	req := &fetch.Download{URL: e.URL, Origin: r.Feed().ID, Have: size, Validator: s.validator, Total: s.total}
 	if err := d.client.Download(ctx, req, begin); err != nil {
-		return err
+		return "", err
 	}
 	if err := s.part.Sync(); err != nil {
-		return err
+		return "", err
 	}
-	path, err := d.place(s, r, e)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(d.S.Out, path)
-	return err
+	return d.place(s, r, e)
 }
+
+// inPlace reports whether the file has its final name already, because a run was killed after the
+// download was complete, or other enclosures of the entry were not saved. part is the file of the
+// received bytes: it has both names, or is empty, or nil if it does not exist.
+func (s *saving) inPlace(part fs.FileInfo) bool {
+	if s.name == "" || strings.ContainsRune(s.name, '/') {
+		return false
+	}
+	final, err := os.Lstat(s.final())
+	return err == nil && (os.SameFile(final, part) || (part == nil || part.Size() == 0) && final.Mode().IsRegular() && (s.total < 0 || final.Size() == s.total))
+}
+
+// final returns the path of the complete file.
+func (s *saving) final() string { return filepath.Join(filepath.Dir(s.path), s.name) }
 
 // place moves a complete download to its final name, and returns the path. The name is the date
 // and the title of the entry, with a number if that file exists.
 func (d *saver) place(s *saving, r *entrystore.Record, e lektordir.Enclosure) (path string, err error) {
 	dir, ext := filepath.Dir(s.path), extension(e)
-	title := r.Date().In(d.Now.Location()).Format("2006-01-02") + " " + r.Title()
 	for n := 1; n < 10_000; n++ {
 		suffix := ext
 		if n > 1 {
 			suffix = " (" + strconv.Itoa(n) + ")" + ext
 		}
-		s.name = fileName(title, suffix, maxFileName)
+		s.name = Name(d.Store, r, suffix, maxFileName)
 		path = filepath.Join(dir, s.name)
 		if atomicfile.Exists(path) {
 			continue
@@ -406,6 +431,12 @@ func (d *saver) place(s *saving, r *entrystore.Record, e lektordir.Enclosure) (p
 		}
 	}
 	return "", fmt.Errorf("%s: too many files have this name", path)
+}
+
+// Name returns a name of at most limit bytes for a file of an entry: the date and the title, and a
+// suffix.
+func Name(s *entrystore.Store, r *entrystore.Record, suffix string, limit int) string {
+	return fileName(r.Date().In(s.Now.Location()).Format("2006-01-02")+" "+r.Title(), suffix, limit)
 }
 
 // leftovers is the age after which an abandoned download is removed.

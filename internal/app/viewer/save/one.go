@@ -1,0 +1,107 @@
+package save
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/undo"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Enclosure downloads one enclosure of an entry as [Save] does, into the same file, and returns
+// the path of that file. The entry gets its flag when all its enclosures are saved. Until then
+// the state of a complete download stays, so that Save does not download it again. progress is
+// called with the number of bytes received so far; total is -1 if it is unknown.
+func Enclosure(ctx context.Context, s *entrystore.Store, client *fetch.Client, to string, ref lektordir.Ref, url string, progress func(have, total int64)) (path string, err error) {
+	r := s.Record(ref)
+	if err := r.Read(lektordir.Obligatory | lektordir.FieldEnclosures | lektordir.FieldPubDate); err != nil {
+		return "", err
+	}
+	d := &saver{Store: s, o: Options{To: to}, mover: undo.Unrecorded(s), client: client}
+	defer d.mover.Close()
+	all := d.enclosures(r)
+	i := slices.IndexFunc(all, func(e lektordir.Enclosure) bool { return e.URL == url })
+	if i < 0 {
+		return "", fmt.Errorf("%s: only http and https are downloaded", feedurl.Public(url))
+	}
+	if err := d.nameFeeds([]*entrystore.Record{r}); err != nil {
+		return "", err
+	}
+	dir := d.dirs[r.Ref.Feed]
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return "", err
+	}
+	d.sweep(dir)
+	one, err := d.begin(dir, r, all[i])
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return "", fmt.Errorf("%s: another process is downloading it", feedurl.Public(url))
+	}
+	if err != nil {
+		return "", err
+	}
+	defer one.close()
+	d.o.writer = func(f *os.File) io.Writer {
+		at, _ := f.Seek(0, io.SeekCurrent)
+		return &counter{f, at, one.total, progress}
+	}
+	if path, err = d.complete(ctx, one, r, all[i]); err != nil {
+		one.drop()
+		return "", saveError(err)
+	}
+	if path == "" { // it was in place before
+		_ = os.Remove(one.path + ".part")
+	}
+	path = cmp.Or(path, one.final())
+	return path, d.whole(dir, r, all)
+}
+
+// whole sets the flag of an entry and forgets its downloads, if all of them are complete.
+func (d *saver) whole(dir string, r *entrystore.Record, all []lektordir.Enclosure) error {
+	var downloads []*saving
+	for _, e := range all {
+		s := newSaving(dir, r, e)
+		if err := s.read(); err != nil {
+			return err
+		}
+		part, err := os.Lstat(s.path + ".part")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if !s.inPlace(part) {
+			return nil
+		}
+		downloads = append(downloads, s)
+	}
+	if _, err := d.mover.SetFlags(r.Ref, savedFlag, ""); err != nil && !undo.Removed(err) {
+		return err
+	}
+	for _, s := range downloads {
+		s.forget()
+	}
+	return nil
+}
+
+// counter is a writer that reports how far a file has come.
+type counter struct {
+	io.Writer
+	have, total int64
+	progress    func(have, total int64)
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	c.have += int64(n)
+	c.progress(c.have, c.total)
+	return n, err
+}
