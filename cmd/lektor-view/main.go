@@ -41,7 +41,7 @@ input. QUERY is described in lektor-query(7).
    lektor-view ls -o path is:unread before:4w | lektor-view mark --set S -`,
 		Flags: []cli.Flag{cmdline.DirFlag()},
 		Commands: slices.Concat(
-			group("Read", lsCommand(), showCommand(), nextCommand(), openCommand(), playCommand(), digestCommand(), followCommand(),
+			group("Read", lsCommand(), showCommand(), nextCommand(), openCommand(), playCommand(), bookmarkCommand(), digestCommand(), followCommand(),
 				countCommand(), statsCommand(), tuiCommand()),
 			group("Organise", markCommand(), rmCommand(), undoCommand(), rulesCommand(), indexCommand()),
 			group("Keep", saveCommand(), expireCommand()),
@@ -130,7 +130,7 @@ func lsCommand() *cli.Command {
 		Flags: []cli.Flag{
 			allFlag(),
 			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "list only the newest `N` entries", DefaultText: "all"},
-			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`: date, delivered, feed, title, author, rank or relevance; -KEY reverses the order", Value: viewer.DefaultSort},
+			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`: date, delivered, feed, title, author, thread, flags, rank, relevance or random; -KEY reverses the order", Value: viewer.DefaultSort},
 			numberFlag("number the list for other commands, as on a terminal"),
 			cmdline.OutputFlag("print as `FORMAT`: path, url, tsv, json, another field or a template"),
 			print0Flag(),
@@ -266,6 +266,22 @@ fails or is interrupted, the entry stays unread.
 				f.Fail(cmdline.Usagef("--page and --enclosure exclude each other"))
 			}
 			return o
+		}),
+	}
+}
+
+func bookmarkCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "bookmark",
+		Usage:     "bookmark entries by a command of yours",
+		ArgsUsage: "ENTRY…",
+		Description: `The command is $LEKTOR_BOOKMARK; no shell reads it. It gets the URL and the title of
+each entry, or what its templates such as {{.url}} say.
+
+   LEKTOR_BOOKMARK='lektor-bookmark linkding' lektor-view bookmark 3-5`,
+		Flags: []cli.Flag{cmdline.NulFlag(), cmdline.NumericArgs()},
+		Action: cmdline.Run(viewer.Bookmark, "ENTRY", func(f *cmdline.Flags) viewer.BookmarkOptions {
+			return viewer.BookmarkOptions{Common: common(f), Names: names(f)}
 		}),
 	}
 }
@@ -468,14 +484,20 @@ func statsCommand() *cli.Command {
 		Name:      "stats",
 		Usage:     "print for each feed its entries by week, its last error and its disk use",
 		ArgsUsage: "[QUERY]",
-		Description: `   lektor-view stats
+		Description: `   lektor-view stats --weeks 26
+   lektor-view stats --html >stats.html
    lektor-view stats -o '{{.bytes}} {{.feed}}' | sort -rn | head`,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "weeks", Usage: "show `N` weeks, 1 to 520", Value: viewer.DefaultWeeks},
+			&cli.BoolFlag{Name: "html", Usage: "print a page with bars"},
 			cmdline.OutputFlag("print as `FORMAT`: tsv, json, a template, or one of feed, unread, all, flagged, weeks, newest, silent, error, bytes, feedid, feedhash"),
 		},
 		Action: cmdline.Run(viewer.Stats, "", func(f *cmdline.Flags) viewer.StatsOptions {
-			return viewer.StatsOptions{Common: common(f), Query: f.Words(), Weeks: f.Number("weeks", 1, 520), Print: f.Printing(), Width: f.Streams().Screen().Width}
+			o := viewer.StatsOptions{Common: common(f), Query: f.Words(), Weeks: f.Number("weeks", 1, 520), Print: f.Printing(), HTML: f.Bool("html"), Width: f.Streams().Screen().Width}
+			if o.HTML && o.Print.Format != "" {
+				f.Fail(cmdline.Usagef("--html and -o exclude each other"))
+			}
+			return o
 		}),
 	}
 }
@@ -693,13 +715,16 @@ etc/view/keys of the lektor-dir, see lektor-view-tui(1).
    lektor-view tui --keys newsboat`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "keys", Usage: "use the keys of `SET`: default, vim or newsboat", DefaultText: "the file etc/view/keys, or else default"},
+			&cli.BoolFlag{Name: "plain", Usage: "write lines and draw nothing, for screen readers and simple terminals"},
 			&cli.BoolFlag{Name: "mouse", Usage: "use the mouse; the terminal then selects no text"},
 			&cli.BoolFlag{Name: "advance", Usage: "after you mark an entry in the list, move to the next one"},
 			&cli.IntFlag{Name: "width", Aliases: []string{"w"}, Usage: "wrap text to at most `COLUMNS`", DefaultText: "80"},
 		},
 		Action: cmdline.Run(fullscreen.Run, "", func(f *cmdline.Flags) fullscreen.Options {
 			f.Fail(cmdline.NoArgs(f.Context))
-			o := fullscreen.Options{Common: staying(f), Set: f.String("keys"), Mouse: f.Bool("mouse"), Advance: f.Bool("advance"), Fetch: fetch.Config{UserAgent: fetchcmd.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment}}
+			o := fullscreen.Options{Common: staying(f), Set: f.String("keys"), Plain: f.Bool("plain"), Mouse: f.Bool("mouse"), Advance: f.Bool("advance"), Fetch: fetch.Config{UserAgent: fetchcmd.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment, Gap: fetch.DefaultGap, MaxBytes: maxEnclosure}}
+			// The player and the browser may use the terminal, and follow does not end by itself.
+			o.Commands, o.OnTerminal = func(before ...string) *cmdline.Line { return cmdline.LineOf(f.App, before...) }, []string{"open", "play", "follow", "tui"}
 			if f.IsSet("width") {
 				o.Width = f.Number("width", 20, 0)
 			}

@@ -31,7 +31,7 @@ func shelf(t *testing.T) (d *testdir.Dir, env []string) {
 		t.Setenv(name, "") // restores it after the test
 		os.Unsetenv(name)
 	}
-	return d, []string{"LEKTORDIR=" + d.Path, "TERM=xterm", "TZ=UTC", "GORACE=atexit_sleep_ms=0", "LESSHISTFILE=-", "LESSSECURE=1"}
+	return d, []string{"LEKTORDIR=" + d.Path, "TERM=xterm", "TZ=UTC", "LC_ALL=C.UTF-8", "GORACE=atexit_sleep_ms=0", "LESSHISTFILE=-", "LESSSECURE=1"}
 }
 
 // unread returns the number of entries in new/.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +25,7 @@ import (
 	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/undo"
+	"github.com/lektordir/lektor/internal/values"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -147,6 +149,50 @@ func (l *diskAdapter) Save(_ context.Context, name, text string) error {
 		return err
 	}
 	return atomicfile.Write(path, []byte(text+"\n"))
+}
+
+// lookFile is the user's file of the look, relative to the lektor-dir.
+const lookFile = "etc/view/look"
+
+func (l *diskAdapter) Look(context.Context) (*tui.Look, error) {
+	path := l.dir.Join(lookFile)
+	text, err := atomicfile.Read(path, 1<<20)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	look := tui.ParseLook(path, text)
+	l.look.Store(look)
+	return look, nil
+}
+
+// screenFile holds the settings of the screen that the reader remembers.
+const screenFile = "etc/view/screen"
+
+func (l *diskAdapter) Settings(context.Context) (*values.Values, error) {
+	text, err := atomicfile.Read(l.dir.Join(screenFile), 1<<20)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return values.New('='), err
+	}
+	return values.Parse(text, '='), nil
+}
+
+func (l *diskAdapter) Remember(ctx context.Context, name, value string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// The file is read again, so that two readers lose a setting only if both save at once.
+	v, err := l.Settings(ctx)
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.NoLinks(l.dir.Path(), "etc/view"); err != nil {
+		return err
+	}
+	path := l.dir.Join(screenFile)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	v.Set(name, value)
+	return atomicfile.Write(path, v.Text())
 }
 
 func (l *diskAdapter) Open(ctx context.Context, ref lektordir.Ref, url string) (string, error) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/viewer"
@@ -15,6 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/htmltext"
 	"github.com/lektordir/lektor/internal/index"
 	"github.com/lektordir/lektor/internal/query"
@@ -29,15 +31,26 @@ type diskAdapter struct {
 	dir   *lektordir.Dir
 	clock func() time.Time
 
+	look atomic.Pointer[tui.Look] // as it was last read; nil before
+
 	mu    sync.Mutex
 	dates dates // cache
 	total int   // number of entries when all were listed last
+
+	downloader func() *fetch.Client // makes the client of all downloads, once
 }
 
 var _ tui.Disk = (*diskAdapter)(nil)
 
 func newDiskAdapter(o Options, v *session.Session) *diskAdapter {
-	return &diskAdapter{o: o, dir: v.Dir, clock: v.Clock, dates: newDates()}
+	return &diskAdapter{
+		o: o, dir: v.Dir, clock: v.Clock, dates: newDates(),
+		downloader: sync.OnceValue(func() *fetch.Client {
+			config := o.Fetch
+			config.Now = v.Clock
+			return fetch.NewClient(config)
+		}),
+	}
 }
 
 // store returns a store for the current time. It does not report malformed entries, as that would
@@ -57,29 +70,30 @@ func (l *diskAdapter) index() *index.Index {
 	return index.For(l.dir, new(outputBuffer).streams(), l.o.Index)
 }
 
-// Overview returns the overview of the index. Without an index, its entries are those of glance.
+// Overview returns the overview of the index, nil if there is no index.
 func (l *diskAdapter) Overview(ctx context.Context, newest int) (*tui.Overview, error) {
+	if !l.index().Exists() {
+		return nil, nil
+	}
+	overview, err := l.indexed().Overview(ctx, newest)
+	if overview == nil {
+		return nil, err
+	}
+	total := 0
+	for _, n := range overview.Feeds {
+		total += n.All
+	}
+	l.mu.Lock()
+	l.total = total
+	l.mu.Unlock()
+	return &tui.Overview{Counts: overview.Feeds, Newest: listed(l, overview.Newest)}, nil
+}
+
+// Glance returns the feeds, and the entries of glance.
+func (l *diskAdapter) Glance(ctx context.Context, newest int) (*tui.Overview, error) {
 	o := &tui.Overview{}
 	var work workers.Group
 	work.Go(func() (err error) {
-		if l.index().Exists() {
-			overview, err := l.indexed().Overview(ctx, newest)
-			if err != nil {
-				return err
-			}
-			if overview != nil {
-				o.Counts = overview.Feeds
-				o.Newest = listed(overview.Newest)
-				total := 0
-				for _, n := range overview.Feeds {
-					total += n.All
-				}
-				l.mu.Lock()
-				l.total = total
-				l.mu.Unlock()
-				return nil
-			}
-		}
 		o.Newest, err = l.glance(ctx, newest)
 		return err
 	})
@@ -95,10 +109,10 @@ func (l *diskAdapter) Overview(ctx context.Context, newest int) (*tui.Overview, 
 }
 
 // listed converts records for an overview.
-func listed(records []*entrystore.Record) []tui.Listed {
+func listed(l *diskAdapter, records []*entrystore.Record) []tui.Listed {
 	list := make([]tui.Listed, len(records))
 	for i, r := range records {
-		list[i] = tui.Listed{Ref: r.Ref, Date: r.Date(), Row: rowOf(r)}
+		list[i] = tui.Listed{Ref: r.Ref, Date: r.Date(), Row: rowOf(l, r)}
 	}
 	return list
 }
@@ -156,11 +170,17 @@ func (l *diskAdapter) glance(ctx context.Context, newest int) ([]tui.Listed, err
 		l.dates.put(r.Ref.Feed, r.Ref.Unique, r.Date())
 	}
 	l.mu.Unlock()
-	return listed(records[:min(len(records), newest)]), nil
+	return listed(l, records[:min(len(records), newest)]), nil
 }
 
 // rowOf returns the row of an entry.
-func rowOf(r *entrystore.Record) tui.Row { return tui.Row{Title: tui.Plain(termsafe.Brief(r.Title()))} }
+func rowOf(l *diskAdapter, r *entrystore.Record) tui.Row {
+	row := tui.Row{Title: tui.Plain(termsafe.Brief(r.Title()))}
+	if look := l.look.Load(); look != nil && look.Entry != nil {
+		row.Parts = look.Entry(r)
+	}
+	return row
+}
 
 func (l *diskAdapter) Feeds(ctx context.Context) ([]tui.Feed, error) {
 	hashes, err := l.dir.FeedHashes()
@@ -213,7 +233,7 @@ func tellApart(list []tui.Feed, ids []string) {
 
 func (l *diskAdapter) List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error) {
 	all := len(feeds) == 0
-	feeds, err := l.places(feeds)
+	feeds, err := places(l.dir, feeds)
 	if err != nil {
 		return nil, err
 	}
@@ -240,17 +260,17 @@ func (l *diskAdapter) List(ctx context.Context, feeds ...string) (map[string][]l
 
 // places returns feeds, or if feeds is empty, the feeds that have a directory in new/ or cur/. It
 // fails if new/ or cur/ cannot be read.
-func (l *diskAdapter) places(feeds []string) ([]string, error) {
+func places(d *lektordir.Dir, feeds []string) ([]string, error) {
 	all := len(feeds) == 0
 	for _, place := range []string{"new", "cur"} {
 		if !all {
 			// A missing feed has no entries, but a missing lektor-dir is an error.
-			if _, err := os.Stat(l.dir.Join(place)); err != nil {
+			if _, err := os.Stat(d.Join(place)); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		ents, err := os.ReadDir(l.dir.Join(place))
+		ents, err := os.ReadDir(d.Join(place))
 		if err != nil {
 			return nil, err
 		}
@@ -271,7 +291,7 @@ func (l *diskAdapter) Rows(ctx context.Context, refs []lektordir.Ref) []tui.Row 
 	s := l.store()
 	rows := make([]tui.Row, len(refs))
 	_ = workers.ForEach(ctx, len(refs), func(i int) {
-		rows[i] = rowOf(s.Record(refs[i]))
+		rows[i] = rowOf(l, s.Record(refs[i]))
 	})
 	return rows
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -51,8 +52,8 @@ func TestOverview(t *testing.T) {
 	}
 	ctx := t.Context()
 	l := f.adapter(10)
-	// Without an index the overview has entries and feeds, but no counts.
-	if o, err := l.Overview(ctx, 5); err != nil || o.Counts != nil || len(o.Newest) != 5 || len(o.Feeds) != 1 {
+	// A glance has entries and feeds, but no counts.
+	if o, err := l.Glance(ctx, 5); err != nil || o.Counts != nil || len(o.Newest) != 5 || len(o.Feeds) != 1 {
 		t.Fatalf("%v %v without an index", o, err)
 	}
 	compare := func() {
@@ -100,14 +101,14 @@ func TestOverview(t *testing.T) {
 		if err != nil || o == nil {
 			t.Fatalf("%v; messages %q", err, messages)
 		}
-		if got := o.Counts[refs[0].Feed]; got != count || len(o.Feeds) != 1 || o.Feeds[0].Title != "Alpha" {
-			t.Errorf("%v %v, not %v", o.Feeds, got, count)
+		if got := o.Counts[refs[0].Feed]; got != count {
+			t.Errorf("%v, not %v", got, count)
 		}
 		if len(o.Newest) != 8 {
 			t.Fatalf("%d", len(o.Newest))
 		}
 		for i, e := range o.Newest {
-			if e.Ref != want[i].ref || !e.Date.Equal(want[i].date) || e.Row != l.Rows(ctx, []lektordir.Ref{e.Ref})[0] {
+			if e.Ref != want[i].ref || !e.Date.Equal(want[i].date) || !reflect.DeepEqual(e.Row, l.Rows(ctx, []lektordir.Ref{e.Ref})[0]) {
 				t.Errorf("%d: %v, not %v", i, e, want[i])
 			}
 		}
@@ -189,7 +190,7 @@ func TestGlance(t *testing.T) {
 				want = append(want, fmt.Sprintf("%d.1.h", 1700000000+i*10+k))
 			}
 		}
-		o, err := l.Overview(t.Context(), newest)
+		o, err := l.Glance(t.Context(), newest)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +218,7 @@ func TestGlance(t *testing.T) {
 	check(3*glanceFeeds, last...)
 	check(3*glanceFeeds+1, all[feeds-glanceFeeds-1:]...)
 	check(1000, all...)
-	// The overview has no read entries.
+	// A glance has no read entries.
 	name := fmt.Sprintf("%d.1.h", 1700000000+last[0]*10)
 	cur := filepath.Join(f.Path, "cur", feed(last[0]))
 	if err := os.MkdirAll(cur, 0o777); err != nil {
@@ -226,13 +227,13 @@ func TestGlance(t *testing.T) {
 	if err := os.Rename(filepath.Join(f.Path, "new", feed(last[0]), name), filepath.Join(cur, name+";2,S")); err != nil {
 		t.Fatal(err)
 	}
-	if o, err := l.Overview(t.Context(), 1); err != nil || o.Newest[0].Ref.Unique != fmt.Sprintf("%d.1.h", 1700000000+last[0]*10+1) {
+	if o, err := l.Glance(t.Context(), 1); err != nil || o.Newest[0].Ref.Unique != fmt.Sprintf("%d.1.h", 1700000000+last[0]*10+1) {
 		t.Errorf("%+v %v", o, err)
 	}
 	for k := range 2 * glanceEach {
 		add(0, 1750000000+k)
 	}
-	o, err := l.Overview(t.Context(), 1000)
+	o, err := l.Glance(t.Context(), 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

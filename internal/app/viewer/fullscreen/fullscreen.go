@@ -27,7 +27,12 @@ type Options struct {
 	Width   int    // maximum columns of text
 	Set     string // name of a set of keys; "" means the user's file
 	Mouse   bool
+	Plain   bool // write lines, and draw nothing
 	Advance bool // move the cursor to the next entry after marking one
+	// Commands returns the parser of the command lines of this program that begin with some words.
+	Commands func(before ...string) *cmdline.Line
+	// OnTerminal are the names of the commands that need the terminal.
+	OnTerminal []string
 	// Fetch is the configuration for fetching pictures.
 	Fetch fetch.Config
 }
@@ -42,9 +47,17 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 		return err
 	}
 	to := &tui.Options{
-		In: s.InFile(), Out: s.OutFile(), Name: v.Dir.Path(), Width: cmp.Or(o.Width, viewer.DefaultText), NoColor: !s.Color(), Mouse: o.Mouse, Advance: o.Advance,
+		In: s.InFile(), Out: s.OutFile(), Name: v.Dir.Path(), Width: cmp.Or(o.Width, viewer.DefaultText), NoColor: !s.Color(), Mouse: o.Mouse, Plain: o.Plain, Advance: o.Advance,
 		Date: func(t time.Time) string { return viewer.Readable(t, v.Clock()) },
 	}
+	if to.Fetcher, err = cmdline.Program(fetcherName); err != nil {
+		to.NoFetcher = errors.New("this needs lektor-fetch, which is neither beside lektor-view nor in $PATH")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("the path of this program: %w", err)
+	}
+	to.Commands, to.Self, to.OnTerminal = o.Commands("--dir", v.Dir.Path()), []string{self, "--dir", v.Dir.Path()}, o.OnTerminal
 	if err := keys(v.Dir, o.Set, to); err != nil {
 		return err
 	}
@@ -55,10 +68,20 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 	if !s.InIsTerminal() || !s.OutIsTerminal() {
 		return cmdline.Hint(errors.New("tui needs a terminal, on standard input and standard output"), "lektor-view ls and show write to pipes and files")
 	}
-	if name := os.Getenv("TERM"); name == "" || name == "dumb" {
-		return cmdline.Hint(fmt.Errorf("tui needs a terminal that can move its cursor, and TERM is %q", name), "lektor-view ls, show and next work on any")
+	if name := os.Getenv("TERM"); !o.Plain && (name == "" || name == "dumb") {
+		return cmdline.Hint(fmt.Errorf("tui needs a terminal that can move its cursor, and TERM is %q", name), "lektor-view tui --plain, ls, show and next work on any")
 	}
-	return tui.Run(ctx, newDiskAdapter(o, v), to)
+	d := newDiskAdapter(o, v)
+	if to.Look, err = d.Look(ctx); err != nil {
+		return fmt.Errorf("look: %w", err)
+	}
+	for _, bad := range to.Look.Errs {
+		s.Report.Warn("%v", bad)
+	}
+	if to.Screen, err = d.Settings(ctx); err != nil {
+		s.Report.Warn("%v", err)
+	}
+	return tui.Run(ctx, d, to)
 }
 
 // keys sets the keys in to: those of the user's file, or of a set.
@@ -68,18 +91,14 @@ func keys(d *lektordir.Dir, set string, to *tui.Options) error {
 		if _, ok := tui.Set(set); !ok {
 			return &cmdline.UsageError{Message: fmt.Sprintf("--keys %s: there is no such set of keys", set), Hint: fmt.Sprintf("there are %v", tui.Sets())}
 		}
-		to.Keys, to.KeysFile = tui.ParseKeys("--keys", []byte("use "+set)), "These are the keys of the set "+set+"."
+		to.Keys, to.KeysSet = tui.ParseKeys("--keys", []byte("use "+set)), set
 		return nil
 	}
 	text, err := atomicfile.Read(path, 1<<20)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		to.KeysFile = "Keys of your own go into " + path + "."
-	case err != nil:
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("keys: %w", err)
-	default:
-		to.KeysFile = "These are the keys in " + path + "."
 	}
+	to.KeysFile = path
 	to.Keys = tui.ParseKeys(path, text)
 	if to.Keys.Commands {
 		to.NoCommands = feedstate.TrustedFile(d, "etc", "view", filepath.Base(keysFile))

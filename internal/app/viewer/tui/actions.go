@@ -8,18 +8,17 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// variadic, as the number of words of an action, means one or more.
-const variadic = -1
+// variadic, as the number of words of an action, means one or more, and optional any number.
+const variadic, optional = -1, -2
 
 // action is something that a key can do.
 type action struct {
 	name  string
-	words int // number of words it takes: 0, 1 (up to one), or variadic
+	words int // number of words it takes: 0, 1 (up to one), variadic or optional
 	help  string
 	// command is the arguments of lektor-view that do the same, for help.
 	command string
@@ -62,6 +61,11 @@ func mark(set, unset string) func(*model, call) tea.Cmd {
 
 // actions returns all actions, in the order of the manual.
 func actions() []action {
+	return slices.Concat(moves(), entryActions(), exportActions(), listActions(), orderActions(), lineActions(), lookActions(), fetchActions(), commandActions())
+}
+
+// moves returns the actions that move the cursor.
+func moves() []action {
 	return []action{
 		{"down", 0, "one line down", "", times(func(b *browser, n int) effects { return b.move(n) })},
 		{"up", 0, "one line up", "", times(func(b *browser, n int) effects { return b.move(-n) })},
@@ -74,20 +78,26 @@ func actions() []action {
 		{"top", 0, "to the first line, or to line N", "", times(func(b *browser, n int) effects { return b.to(n - 1) })},
 		{"bottom", 0, "to the last line, or to line N", "", bottom},
 		{"open", 0, "open the line of the cursor; an entry is marked as read", "show --mark", browse((*browser).open)},
-		{"back", 0, "leave an entry, a search or the list", "", browse((*browser).back)},
+		{"back", 0, "leave a search, an entry or the list", "", browse((*browser).back)},
 		{"quit", 0, "leave an entry or the list; in the feeds: end", "", quit},
-		{"quit-now", 0, "end", "", func(*model, call) tea.Cmd { return tea.Quit }},
+		{"quit-now", 0, "end", "", end},
 		{"next-pane", 0, "to the next pane", "", browse(func(b *browser) effects { return b.pane(1) })},
 		{"previous-pane", 0, "to the previous pane", "", browse(func(b *browser) effects { return b.pane(-1) })},
 		{"zoom", 0, "show this pane alone, or all panes", "", browse((*browser).toggleZoom)},
 		{"fold", 0, "close or open a folder", "", browse((*browser).fold)},
 		{"forward", 0, "a page of the entry, then the next unread one", "next", browse((*browser).forward)},
-		{"next-unread", 0, "to the next unread entry, also in the next feed", "ls", browse(func(b *browser) effects { return b.nextUnread(1) })},
-		{"previous-unread", 0, "to the previous unread entry", "ls", browse(func(b *browser) effects { return b.nextUnread(-1) })},
+		{"next-unread", 0, "to the next unread entry, also in the next feed; in a search in an entry: to the next match", "ls", nextOf(1)},
+		{"previous-unread", 0, "to the previous unread entry, or match", "ls", nextOf(-1)},
 		{"next", 0, "to the next entry", "", times((*browser).nextEntry)},
 		{"previous", 0, "to the previous entry", "", times(func(b *browser, n int) effects { return b.nextEntry(-n) })},
 		{"next-feed", 0, "to the next feed with unread entries", "count --by feed", browse(func(b *browser) effects { return b.nextFeed(1) })},
 		{"previous-feed", 0, "to the previous feed with unread entries", "count --by feed", browse(func(b *browser) effects { return b.nextFeed(-1) })},
+	}
+}
+
+// entryActions returns the actions on the chosen entry.
+func entryActions() []action {
+	return []action{
 		{"toggle-read", 0, "read or unread", "mark --set S, --clear S", toggleRead},
 		{"read", 0, "mark as read", "mark --set S", mark("S", "")},
 		{"unread", 0, "mark as unread", "mark --clear S", mark("", "S")},
@@ -101,14 +111,26 @@ func actions() []action {
 		{"play", 0, "play the enclosure; with N, number N", "play --keep --enclosure N", play},
 		{"picture", 0, "fetch a picture of the entry and show it; again: the next", "open --keep --link N", showPicture},
 		{"feed-text", 0, "switch between the page's article and the feed's own text", "show --feed-text", feedText},
-		{"search", 0, "search in the list while you type (lektor-query(7))", "ls -a QUERY", search},
+	}
+}
+
+// listActions returns the actions on lists and on the screen.
+func listActions() []action {
+	return []action{
+		{"search", 1, "search in the list while you type (lektor-query(7)); in an entry: for a text", "ls -a QUERY", search},
 		{"save-query", 1, "save the search as a folder", "echo QUERY >etc/view/query/NAME", saveQuery},
 		{"all", 0, "list read entries too, or unread entries only", "ls -a", browse((*browser).toggleAll)},
-		{"sort", 0, "newest or oldest first", "ls --sort date, ls --sort -date", browse((*browser).toggleSort)},
 		{"reload", 0, "read everything anew", "", reload},
+		{"repeat", 0, "say the line of the cursor again", "", repeat},
 		{"redraw", 0, "draw the screen anew", "", func(*model, call) tea.Cmd { return tea.ClearScreen }},
 		{"suspend", 0, "stop, until the shell's fg", "", suspend},
 		{"help", 0, "the keys", "", help},
+	}
+}
+
+// commandActions returns the actions that run commands.
+func commandActions() []action {
+	return []action{
 		{"run", variadic, "run a command on the terminal", "", run},
 		{"run-wait", variadic, "run a command, and wait for Enter", "", run},
 		{"spawn", variadic, "run a command in the background", "", spawn},
@@ -126,10 +148,11 @@ func bottom(m *model, c call) tea.Cmd {
 }
 
 // quit goes back one pane; from the feeds it ends the reader.
-func quit(m *model, _ call) tea.Cmd {
+func quit(m *model, c call) tea.Cmd {
 	if m.browser.focus == feedsPane {
-		return tea.Quit
+		return end(m, c)
 	}
+	m.browser.page.find = finder{} // one key leaves the entry
 	m.apply(m.browser.back())
 	return nil
 }
@@ -243,24 +266,37 @@ func parseFlags(s string) (set, unset string, err error) {
 
 // readAll marks the listed entries as read.
 func readAll(m *model, _ call) tea.Cmd {
+	if refs := listedUnread(m, len(m.browser.list.items)); refs != nil {
+		markRead(m, refs)
+	}
+	return nil
+}
+
+// listedUnread returns the unread entries among the first n of the list. If there are none, or
+// the list is not complete, it shows a message and returns nil.
+func listedUnread(m *model, n int) (refs []lektordir.Ref) {
 	if !m.browser.list.complete {
 		m.say("the list is not complete yet")
 		return nil
 	}
-	var refs []lektordir.Ref
-	for _, it := range m.browser.list.items {
+	for _, it := range m.browser.list.items[:n] {
 		if m.marks.unread(*it.ref) {
 			refs = append(refs, m.marks.now(*it.ref))
-			m.browser.list.readHere[keyOf(*it.ref)] = true
 		}
 	}
 	if len(refs) == 0 {
-		m.say("all listed entries are read")
-		return nil
+		m.say("these entries are read already")
 	}
-	m.say("%s marked as read; %s undoes it", humanize.Count(len(refs), "entry"), m.o.Keys.of("undo"))
+	return refs
+}
+
+// markRead marks entries as read; they stay in the list.
+func markRead(m *model, refs []lektordir.Ref) {
+	for _, r := range refs {
+		m.browser.list.readHere[keyOf(r)] = true
+	}
+	m.say("%d entries marked as read; %s undoes it", len(refs), m.o.Keys.of("undo"))
 	m.change(refs, "S", "")
-	return nil
 }
 
 // trash marks the chosen entry as trashed, and closes it.
@@ -275,15 +311,27 @@ func trash(m *model, _ call) tea.Cmd {
 	return nil
 }
 
-// undo takes back the last command.
+// undo takes back the last command, or the last change of a subscription if that was later.
 func undo(m *model, _ call) tea.Cmd {
+	if last := len(m.marks.undos) - 1; last >= 0 {
+		u := m.marks.undos[last]
+		if u != nil {
+			return u.begin(m)
+		}
+		m.marks.undos = m.marks.undos[:last]
+	}
 	m.marks.add(&change{kind: undoChange})
 	return nil
 }
 
-// search asks for a query, and lists the entries that it selects while the user types.
+// search asks for a query, and lists the entries that it selects while the user types. If an
+// entry has the focus, it asks for a text and searches the entry.
 func search(m *model, c call) tea.Cmd {
 	b := &m.browser
+	if len(c.words) == 0 && b.focus == pagePane && b.page.page != nil {
+		m.ask("/", "", "").then = searchPage
+		return nil
+	}
 	if len(c.words) > 0 {
 		m.apply(b.search(c.words[0]))
 		return nil
@@ -312,7 +360,7 @@ func reload(m *model, _ call) tea.Cmd {
 	m.requestScan(map[string]bool{"": true})
 	clear(m.rows)
 	m.apply(m.browser.reread())
-	return nil
+	return readLook(m)
 }
 
 // feedText switches between the text of the feed and the article of the page.
@@ -328,6 +376,22 @@ func feedText(m *model, c call) tea.Cmd {
 	m.say("the article of the page")
 	if m.browser.page.toggleFeedText() {
 		m.say("the text of the feed; %s shows the article of the page", m.o.Keys.of("feed-text"))
+	}
+	return nil
+}
+
+// repeat says the line of the cursor again: as a line with --plain, else in the last line.
+func repeat(m *model, _ call) tea.Cmd {
+	if m.voice != nil {
+		m.voice.forget()
+		return nil
+	}
+	at, known := entryLine(m, true)
+	if m.browser.focus == feedsPane {
+		at, known = nodeLine(m)
+	}
+	if known && m.input.menu == nil {
+		m.say("%s", at)
 	}
 	return nil
 }

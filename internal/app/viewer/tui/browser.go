@@ -26,9 +26,12 @@ type browser struct {
 	tree     tree
 	list     list
 	page     reading
+	shape    shape
+	settings settings
 
-	width, height int // size of the screen in cells
-	textMost      int // maximum columns of the text of an entry
+	width, height int  // size of the screen in cells
+	textMost      int  // maximum columns of the text of an entry
+	single        bool // only the pane that has the focus is shown
 }
 
 // effects are what the model has to do after a change of the browser.
@@ -68,6 +71,7 @@ type reading struct {
 	width    int  // columns for which the text was requested; 0 to read it again
 	feedText bool // show the feed's text, not the article of the page
 	pending  call // action to do when page is read
+	find     finder
 	err      error
 }
 
@@ -80,71 +84,26 @@ func (b *browser) show() {
 	b.page = reading{ref: ref, key: keyOf(ref)}
 }
 
-// leastWidth and leastHeight are the smallest screen on which panes are shown.
-const leastWidth, leastHeight = 20, 5
-
-// paneAt is a pane on the screen.
-type paneAt struct {
-	kind     paneKind
-	x, width int
-}
-
-// wantText and wantList are the minimum columns of the text and the list beside another pane.
-const wantText, wantList = 64, 30
-
-// layout returns the visible panes from left to right, with one column between two of them. The
-// pane that has the focus is always visible.
-func (b *browser) layout() []paneAt {
-	w := b.width
-	feeds := max(16, min(w/4, 34))
-	switch {
-	case b.zoom || w < 60:
-	case b.focus != pagePane && (!b.page.open() || w < feeds+wantList+wantText+2):
-		return []paneAt{{feedsPane, 0, feeds}, {listPane, feeds + 1, w - feeds - 1}}
-	case w >= feeds+wantList+wantText+2:
-		list := max(wantList, min((w-feeds)*2/5, 70))
-		return []paneAt{{feedsPane, 0, feeds}, {listPane, feeds + 1, list}, {pagePane, feeds + list + 2, w - feeds - list - 2}}
-	case w >= wantList+wantText+1:
-		return []paneAt{{listPane, 0, wantList}, {pagePane, wantList + 1, w - wantList - 1}}
-	}
-	return []paneAt{{b.focus, 0, w}}
-}
-
-// lines returns the number of lines in a pane.
-func (b *browser) lines() int    { return max(1, b.height-2) }
-func (b *browser) halfPage() int { return max(1, b.lines()/2) }
-func (b *browser) fullPage() int { return max(1, b.lines()-1) }
-
-// textWidth returns the columns of the text of an entry, 0 if its pane is not visible.
-func (b *browser) textWidth() int {
-	for _, p := range b.layout() {
-		if p.kind == pagePane {
-			return max(10, min(p.width-2, b.textMost))
-		}
-	}
-	return 0
-}
-
-// arrangeTree sets the nodes of the tree from the snapshot. The cursor stays on its node.
+// arrangeTree sets the nodes of the tree from the snapshot. The cursor stays on the node of the
+// list.
 func (b *browser) arrangeTree() {
-	t := &b.tree
-	var on id
-	if t.at < len(t.nodes) {
-		on = t.nodes[t.at].id
-	}
-	t.nodes = nil
+	t, hides := &b.tree, b.settings.hidden(b.snapshot, b.list.of)
+	t.nodes = t.nodes[:0]
 	hidden := -1 // nodes deeper than this are hidden; -1 hides none
 	for _, n := range b.snapshot.nodes {
 		if hidden >= 0 && n.depth > hidden {
 			continue
 		}
 		hidden = -1
-		if t.closed[n.id] {
+		hide := hides(n)
+		if hide || t.closed[n.id] {
 			hidden = n.depth
 		}
-		t.nodes = append(t.nodes, n)
+		if !hide {
+			t.nodes = append(t.nodes, n)
+		}
 	}
-	if at := t.find(on); at >= 0 {
+	if at := t.find(b.list.of); at >= 0 {
 		t.at = at
 	}
 	t.at = min(t.at, len(t.nodes)-1)
@@ -156,12 +115,10 @@ func (t *tree) find(of id) int {
 
 // choose moves the cursor to a node and lists its entries.
 func (b *browser) choose(of id) effects {
-	if at := b.tree.find(of); at >= 0 {
-		b.tree.at = at
-	}
 	spec := b.list.listSpec
-	spec.of, spec.query = of, ""
-	b.list = list{listSpec: spec, readHere: map[key]bool{}}
+	spec.of, spec.query, spec.order = of, "", b.settings.orderOf(of)
+	b.list = list{listSpec: spec, readHere: map[key]bool{}, cursorToTop: spec.order != byDate}
+	b.arrangeTree()
 	return effects{list: true}
 }
 
@@ -212,7 +169,7 @@ func (b *browser) to(n int) effects {
 
 // scroll moves the text by n lines, wherever the focus is.
 func (b *browser) scroll(n int) effects {
-	b.page.y = max(0, min(b.page.y+n, len(b.page.lines)-b.lines()))
+	b.page.y = max(0, min(b.page.y+n, len(b.page.lines)-linesOf(b, pagePane)))
 	return effects{}
 }
 
@@ -270,15 +227,18 @@ func (b *browser) read() effects {
 // follow opens the entry under the cursor if another entry is shown beside the list.
 // The new entry is not marked as read.
 func (b *browser) follow() {
+	b.scroll(0) // the pane may have changed its height
 	ref, ok := b.current()
 	if ok && b.focus == listPane && b.page.open() && b.page.key != keyOf(ref) && b.textWidth() > 0 {
 		b.show()
 	}
 }
 
-// back leaves the entry, else the search, else the list.
+// back ends a search in the entry, else leaves the entry, else the search, else the list.
 func (b *browser) back() effects {
 	switch {
+	case searching(b):
+		b.page.find = finder{}
 	case b.focus == pagePane:
 		b.focus = listPane
 	case b.list.query != "":
@@ -336,7 +296,7 @@ func (b *browser) forward() effects {
 		}
 		b.focus = pagePane // so that nextUnread opens the entry
 	default:
-		if b.page.y+b.lines() < len(b.page.lines) {
+		if b.page.y+linesOf(b, pagePane) < len(b.page.lines) {
 			return b.move(b.fullPage())
 		}
 	}
@@ -392,12 +352,7 @@ func (b *browser) nextFeed(by int) effects {
 	for i := 1; i < len(nodes); i++ {
 		n := nodes[wrap(at+i*by, len(nodes))]
 		if n.kind == feedNode && b.hasUnread(n.name) {
-			// Open the folders that hide the feed.
-			parts := strings.Split(n.in, "/")
-			for i := range parts {
-				delete(b.tree.closed, id{kind: folderNode, name: strings.Join(parts[:i+1], "/")})
-			}
-			b.arrangeTree()
+			reveal(b, n.id)
 			return b.choose(n.id)
 		}
 	}
@@ -455,7 +410,12 @@ func (b *browser) hide() {
 
 // search lists the entries of the node that match a query.
 func (b *browser) search(query string) effects {
-	b.list.query = strings.TrimSpace(query)
+	query = strings.TrimSpace(query)
+	if query == b.list.query {
+		// The entries are listed already. The key after Enter must not find an empty list.
+		return effects{}
+	}
+	b.list.query = query
 	return effects{list: true}
 }
 
@@ -468,15 +428,6 @@ func (b *browser) toggleAll() effects {
 		return effects{list: true, say: "read and unread entries"}
 	}
 	return effects{list: true, say: "unread entries only"}
-}
-
-// toggleSort switches between newest first and oldest first.
-func (b *browser) toggleSort() effects {
-	l := &b.list
-	if l.oldest = !l.oldest; l.oldest {
-		return effects{list: true, say: "oldest first"}
-	}
-	return effects{list: true, say: "newest first"}
 }
 
 // reread marks the list and the text on the screen as stale, so that both are read again.
@@ -510,11 +461,18 @@ func (b *browser) take(items []*item) {
 	}
 	if i := find(l.items, l.at, on); i >= 0 {
 		// At the top new entries should become visible, so the entry may move down the screen.
-		if l.y > 0 || i >= b.lines() {
+		if l.y > 0 || i >= linesOf(b, listPane) {
 			l.y += i - l.at
 		}
 		l.at = i
 	}
+}
+
+// takeProvisional shows items that may not be in the order of the list yet.
+func (b *browser) takeProvisional(items []*item) {
+	top := b.list.cursorToTop && b.list.order != byDate
+	b.take(items)
+	b.list.cursorToTop = top
 }
 
 // find returns the index of an entry in a list, or -1. It searches from near outwards, because
@@ -565,6 +523,7 @@ func (b *browser) takePage(page *Page, lines []string, err error) call {
 			p.y = p.y * len(lines) / old
 		}
 		p.page, p.lines = page, lines
+		p.find.find(lines)
 		b.scroll(0)
 	}
 	pending := p.pending

@@ -20,16 +20,23 @@ type onTerminal struct {
 	*exec.Cmd
 	wait     bool // wait for Enter after the command has ended
 	terminal *tty
+	keyboard io.Reader
 }
 
-func (c *onTerminal) SetStdin(r io.Reader)  { c.Stdin = r }
+// SetStdin passes the terminal to the command, unless the command has another standard input.
+func (c *onTerminal) SetStdin(r io.Reader) {
+	if c.keyboard = r; c.Stdin == nil {
+		c.Stdin = r
+	}
+}
+
 func (c *onTerminal) SetStdout(io.Writer)   { c.Stdout = c.terminal.out }
 func (c *onTerminal) SetStderr(w io.Writer) { c.Stderr = w }
 
 // Run runs the command, restores the terminal, and waits for Enter if c.wait is set.
 func (c *onTerminal) Run() error {
 	t := c.terminal
-	before := saveTerminal(t.out)
+	before := saveTerminal(t)
 	t.children.Add(1)
 	err := c.Start()
 	if err == nil {
@@ -125,7 +132,7 @@ func (f failure) Error() string {
 // awaitEnter waits for Enter, ^C or ^D, so that the user can read the output of a command. The
 // terminal is raw meanwhile, so keys send no signals. ^Z stops the reader.
 func (c *onTerminal) awaitEnter() {
-	in, ok := c.Stdin.(*os.File)
+	in, ok := c.keyboard.(*os.File)
 	if !ok {
 		return
 	}
@@ -171,11 +178,13 @@ type savedTerminal struct {
 	file       *os.File
 	state      *term.State
 	foreground bool // the reader's process group was in the foreground
+	plain      bool // no escape sequences may be written
 }
 
-// saveTerminal returns the state of a terminal; file may be nil.
-func saveTerminal(file *os.File) savedTerminal {
-	h := savedTerminal{file: file}
+// saveTerminal returns the state of the terminal; its file may be nil.
+func saveTerminal(t *tty) savedTerminal {
+	file := t.out
+	h := savedTerminal{file: file, plain: t.plain}
 	if file != nil {
 		h.state, _ = term.GetState(int(file.Fd()))
 		group, err := unix.IoctlGetInt(int(file.Fd()), unix.TIOCGPGRP)
@@ -209,7 +218,7 @@ func (h savedTerminal) restore(p *os.Process, err error) {
 	}
 	_ = term.Restore(fd, h.state)
 	var f failure
-	if errors.As(err, &f) && f.killed() && syscall.WaitStatus(f).Signal() != syscall.SIGINT {
+	if errors.As(err, &f) && f.killed() && !h.plain && syscall.WaitStatus(f).Signal() != syscall.SIGINT {
 		_, _ = h.file.WriteString(afterKilled)
 	}
 }

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -10,11 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -33,11 +32,11 @@ func openEntry(m *model, c call) tea.Cmd {
 // openURL opens a URL in the user's browser; "" means the URL of the entry.
 func openURL(m *model, ref lektordir.Ref, url string) tea.Cmd {
 	// A browser that is started here keeps running when the reader ends.
-	ctx, d := context.WithoutCancel(m.ctx), m.disk
+	ctx, d, w := context.WithoutCancel(m.ctx), m.disk, &m.world
 	m.say("opening %s", Plain(url))
 	return func() tea.Msg {
 		opened, err := d.Open(ctx, ref, url)
-		return statusMsg{"opened " + opened, err}
+		return statusMsg{w.trf("opened %s", opened), err}
 	}
 }
 
@@ -48,7 +47,8 @@ func openLink(m *model, c call) tea.Cmd {
 	case page == nil:
 		return nil
 	case n == 0 && len(c.words) == 0:
-		m.ask("link number: ", "", "link")
+		total := len(page.Links)
+		m.ask("link number: ", "", "link").ready = func(text string) bool { return complete(text, total) }
 		return nil
 	case n == 0:
 		var err error
@@ -67,18 +67,11 @@ func openLink(m *model, c call) tea.Cmd {
 // play plays an enclosure: the first, or the one of the count. The player gets the terminal,
 // because audio players show their position there.
 func play(m *model, c call) tea.Cmd {
-	page, n := m.needPage(c), max(c.count, 1)
-	switch {
-	case page == nil:
-		return nil
-	case len(page.Enclosures) == 0:
-		m.say("the entry has no enclosures")
-		return nil
-	case n > len(page.Enclosures):
-		m.say("the entry has %s", humanize.Count(len(page.Enclosures), "enclosure"))
+	url, ok := neededEnclosure(m, c)
+	if !ok {
 		return nil
 	}
-	ctx, d, ref, url := m.ctx, m.disk, m.browser.page.ref, page.Enclosures[n-1]
+	ctx, d, ref := m.ctx, m.disk, m.browser.page.ref
 	return func() tea.Msg {
 		argv, err := d.Player(ctx, ref, url)
 		if err != nil {
@@ -117,29 +110,18 @@ func run(m *model, c call) tea.Cmd {
 
 // spawn runs the command of a key in the background, and shows the first line that it prints.
 func spawn(m *model, c call) tea.Cmd {
-	return withCommand(m, c.words, func(env, argv []string) tea.Msg {
-		cmd := newCommand(env, argv)
-		out := &limited{}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keep it off the terminal
-		cmd.Stdout, cmd.Stderr = out, out
-		err := cmd.Run()
-		printed, _, _ := strings.Cut(strings.TrimSpace(out.buf.String()), "\n")
-		switch {
-		case err == nil:
-			return statusMsg{printed, nil}
-		case printed != "":
-			err = fmt.Errorf("%w: %s", err, printed)
-		}
-		return statusMsg{"", fmt.Errorf("%s: %w", argv[0], err)}
-	})
+	return withCommand(m, c.words, func(env, argv []string) tea.Msg { return inBackground(env, argv, "") })
 }
 
-// limited is a writer that keeps the first 4096 bytes. It embeds no buffer: promoted methods
-// could write past the limit.
-type limited struct{ buf bytes.Buffer }
+// limited is a writer that keeps the first bytes. It embeds no buffer: promoted methods could
+// write past the limit.
+type limited struct {
+	buf  bytes.Buffer
+	most int // maximum number of bytes; 0 means 4096
+}
 
 func (l *limited) Write(p []byte) (int, error) {
-	if free := 4096 - l.buf.Len(); free > 0 {
+	if free := cmp.Or(l.most, 4096) - l.buf.Len(); free > 0 {
 		l.buf.Write(p[:min(free, len(p))])
 	}
 	return len(p), nil

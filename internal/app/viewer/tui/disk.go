@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/values"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -23,7 +24,10 @@ type Saved struct {
 }
 
 // Row is the text of an entry in the list.
-type Row struct{ Title string }
+type Row struct {
+	Title string
+	Parts []Part // of the line, if the user's look has a format; else nil
+}
 
 // Overview holds the data that can be shown before all entries are listed.
 type Overview struct {
@@ -65,8 +69,12 @@ type Query struct {
 // Disk is the lektor-dir and everything else that may take long. Its methods may be called
 // concurrently; the UI goroutine never calls them. Errors are shown to the user as they are.
 type Disk interface {
-	// Overview returns an overview with at most newest entries, without listing the lektor-dir.
-	// It returns nil if there is none.
+	Exporter
+	// Glance returns an overview without counts, of at most newest entries that were probably
+	// delivered last. It is fast.
+	Glance(ctx context.Context, newest int) (*Overview, error)
+	// Overview returns the newest entries and the counts, without listing the lektor-dir, or nil
+	// if that would take long.
 	Overview(ctx context.Context, newest int) (*Overview, error)
 	// Feeds lists all feeds.
 	Feeds(ctx context.Context) ([]Feed, error)
@@ -82,6 +90,9 @@ type Disk interface {
 	Learn(ctx context.Context, refs []*lektordir.Ref, progress func(what string, done, total int)) error
 	// Rows returns the rows of entries, in the same order.
 	Rows(ctx context.Context, refs []lektordir.Ref) []Row
+	// SortTexts returns for each entry its title, or its author, in a form to sort by. It may take
+	// long, and calls progress repeatedly.
+	SortTexts(ctx context.Context, refs []*lektordir.Ref, by string, progress func(done, total int)) []string
 	// Query parses a query.
 	Query(ctx context.Context, text string) (Query, error)
 	// Page returns an entry as text wrapped to width columns: the article of its web page if
@@ -99,6 +110,17 @@ type Disk interface {
 	Saved(ctx context.Context) ([]Saved, error)
 	// Save saves a query under a name.
 	Save(ctx context.Context, name, query string) error
+	// Settings returns the settings of the screen that Remember has saved.
+	Settings(ctx context.Context) (*values.Values, error)
+	// Remember saves a setting of the screen by a name without '='; "" removes it.
+	Remember(ctx context.Context, name, value string) error
+	// Fetcher runs lektor-fetch on the lektor-dir with arguments, and with in as its standard
+	// input. It calls line for each line of the output, and returns the messages. If ctx ends, it
+	// sends SIGTERM, and waits. A failure of the started program is an [*exec.ExitError].
+	Fetcher(ctx context.Context, in string, args []string, line func(string)) (messages []string, err error)
+	// Look returns the look of the screen as the user's file has it now. Rows uses its format from
+	// then on.
+	Look(ctx context.Context) (*Look, error)
 	// Watch calls changed for each change since a time, with the hash of the feed whose entries
 	// changed, or "" if anything may have changed. It returns when ctx ends.
 	Watch(ctx context.Context, since time.Time, changed func(feed string)) error

@@ -7,8 +7,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -19,44 +17,50 @@ type painter struct {
 	m *model
 }
 
-// style is how a piece of a line looks.
-type style = cmdline.Style
-
-// Styles of the full-screen reader.
-const (
-	plainStyle style = cmdline.Plain
-	titleStyle style = "7"    // reversed: the names of panes
-	cursorHere style = "7"    // the line of the cursor in the pane that has the focus
-	cursorAway style = "4"    // underlined: the line of the cursor in the other panes
-	unreadText style = "1"    // bold
-	feedStyle  style = "36"   // cyan
-	flagText   style = "33"   // yellow
-	dimText    style = "2"    // faint
-	badText    style = "1;31" // red
-	linkText   style = "34"   // blue
-)
-
-// paint returns text in a style. With NoColor it omits colours, but not bold, faint, underlined
-// and reversed.
+// paint returns text in a style.
 func (p *painter) paint(s style, text string) string {
-	if s == plainStyle || text == "" {
+	sgr := p.m.o.Look.sgr[s]
+	if sgr == "" || text == "" {
 		return text
 	}
-	if p.m.o.NoColor {
-		switch s {
-		case feedStyle, flagText, linkText:
-			return text
-		case badText:
-			s = "1"
-		}
+	return "\x1b[" + sgr + "m" + text + "\x1b[m"
+}
+
+// parts draws the parts of a line in exactly width columns. Parts of plainStyle are drawn in base,
+// and all of them if one is set.
+func (p *painter) parts(all []Part, base style, one bool, width int) string {
+	right := slices.IndexFunc(all, func(part Part) bool { return part.right })
+	if right < 0 {
+		right = len(all)
 	}
-	return "\x1b[" + string(s) + "m" + text + "\x1b[m"
+	draw := func(parts []Part, width int) (string, int) {
+		var b strings.Builder
+		for _, part := range parts {
+			text := part.text
+			if termsafe.Width(text) > width {
+				text = fit(text, width)
+			}
+			width -= termsafe.Width(text)
+			s := part.style
+			if s == plainStyle || one {
+				s = base
+			}
+			b.WriteString(p.paint(s, text))
+		}
+		return b.String(), width
+	}
+	ends, free := draw(all[right:], width)
+	begins, free := draw(all[:right], free)
+	return begins + p.paint(base, strings.Repeat(" ", free)) + ends
 }
 
 // View draws the screen.
 func (m *model) View() tea.View {
 	p := painter{&m.browser, m}
 	v := tea.NewView("")
+	if m.voice != nil {
+		return v
+	}
 	v.AltScreen = true
 	if m.o.Mouse {
 		v.MouseMode = tea.MouseModeCellMotion
@@ -64,7 +68,7 @@ func (m *model) View() tea.View {
 	switch {
 	case p.width == 0 || p.height == 0:
 	case p.width < leastWidth || p.height < leastHeight:
-		text := fmt.Sprintf("screen too small: %dx%d; at least %dx%d is needed", p.width, p.height, leastWidth, leastHeight)
+		text := m.trf("screen too small: %dx%d; at least %dx%d is needed", p.width, p.height, leastWidth, leastHeight)
 		v.SetContent(strings.Join(firstLines(breakLines(text, p.width), p.height), "\n"))
 	case m.shown.on:
 		v.SetContent(strings.Repeat("\n", p.height-1) + fit(m.shown.caption, p.width))
@@ -84,31 +88,27 @@ func firstLines(lines []string, n int) []string { return lines[:min(len(lines), 
 func (p *painter) screen() string {
 	height := p.lines()
 	lines := make([]string, 0, height+2)
-	if help := p.m.input.help; help != nil {
-		lines = append(lines, p.paint(titleStyle, fit(" the keys", p.width)))
-		for i := range height {
-			lines = append(lines, help.line(i, p.width))
-		}
-		return strings.Join(append(lines, p.lastLine()), "\n")
+	if n := p.m.input.menu; n != nil {
+		return strings.Join(append(p.menu(n, height), p.lastLine()), "\n")
 	}
-	panes := p.layout()
-	var head []string
-	columns := make([][]string, len(panes))
-	for i, pane := range panes {
-		title, body := p.column(pane, height)
+	var columns [][]string
+	for _, pane := range p.layout() {
+		title, body := p.column(pane)
 		// The title of the pane with the focus is reversed; the others are faint too.
 		s := titleStyle
 		if pane.kind != p.focus {
-			s = "2;7"
+			s = titleAway
 		}
-		head = append(head, p.paint(s, fit(title, pane.width)))
-		columns[i] = body
+		if pane.y == 0 {
+			columns = append(columns, nil)
+		}
+		last := &columns[len(columns)-1]
+		*last = append(append(*last, p.paint(s, fit(title, pane.width))), body...)
 	}
-	bar := p.paint("2", "│")
-	lines = append(lines, strings.Join(head, bar))
-	for row := range height {
-		parts := make([]string, len(panes))
-		for i := range panes {
+	bar := p.paint(dimText, "│")
+	for row := range height + 1 {
+		parts := make([]string, len(columns))
+		for i := range columns {
 			parts[i] = columns[i][row]
 		}
 		lines = append(lines, strings.Join(parts, bar))
@@ -117,7 +117,8 @@ func (p *painter) screen() string {
 }
 
 // column returns the title of a pane, and its lines, each padded to its width.
-func (p *painter) column(at paneAt, height int) (title string, body []string) {
+func (p *painter) column(at paneAt) (title string, body []string) {
+	height := at.height
 	switch at.kind {
 	case feedsPane:
 		title, body = p.feeds(at.width, height)
@@ -125,6 +126,9 @@ func (p *painter) column(at paneAt, height int) (title string, body []string) {
 		title, body = p.entries(at.width, height)
 	default:
 		title, body = p.text(at.width, height)
+	}
+	if f := p.m.o.Look.titles[at.kind]; f != nil && (at.kind != pagePane || p.page.open()) {
+		title = " " + p.parts(f(p), plainStyle, true, max(0, at.width-1))
 	}
 	for len(body) < height {
 		body = append(body, strings.Repeat(" ", at.width))
@@ -145,7 +149,7 @@ func cursorMark(here bool) string {
 func (p *painter) feeds(width, height int) (string, []string) {
 	t := &p.tree
 	if p.snapshot == nil {
-		return " feeds", []string{fit(" reading…", width)}
+		return " " + p.m.tr("feeds"), []string{fit(" "+p.m.tr("reading…"), width)}
 	}
 	t.y = window(t.y, t.at, len(t.nodes), height)
 	var body []string
@@ -155,17 +159,17 @@ func (p *painter) feeds(width, height int) (string, []string) {
 		if n.unread > 0 {
 			s = unreadText
 		}
-		body = append(body, p.cursorLine(i == t.at, feedsPane, s, p.node(n, i == t.at, width)))
+		body = append(body, p.node(n, i == t.at, s, width))
 	}
-	title := " feeds"
-	if u := p.snapshot.all.Unread; u > 0 {
-		title += fmt.Sprintf("  %d unread", u)
+	title := " " + p.m.tr("feeds")
+	if u := p.allUnread(); u > 0 {
+		title += "  " + p.m.trf("%d unread", u)
 	}
 	return title, body
 }
 
-// node returns the line of a node.
-func (p *painter) node(n node, here bool, width int) string {
+// node returns the line of a node, in style s.
+func (p *painter) node(n node, here bool, s style, width int) string {
 	sign := " "
 	switch {
 	case n.kind == folderNode && p.tree.closed[n.id]:
@@ -175,6 +179,16 @@ func (p *painter) node(n node, here bool, width int) string {
 	case n.kind == savedNode:
 		sign = "?"
 	}
+	left := cursorMark(here) + strings.Repeat(" ", min(n.depth, max(0, width/3))) + sign
+	if f := p.m.o.Look.feed; f != nil {
+		n.title = n.label(&p.m.world)
+		return p.formatted(left, f(&n), here, feedsPane, s, width)
+	}
+	return p.cursorLine(here, feedsPane, s, left+usualNode(n, n.label(&p.m.world), width-len(left)))
+}
+
+// usualNode returns the label of a node with the number of its entries.
+func usualNode(n node, label string, width int) string {
 	count := ""
 	switch {
 	case n.err != "":
@@ -184,15 +198,14 @@ func (p *painter) node(n node, here bool, width int) string {
 	case n.unread > 0:
 		count = fmt.Sprint(n.unread)
 	}
-	left := cursorMark(here) + strings.Repeat(" ", min(n.depth, max(0, width/3))) + sign
-	free := width - len(left) - len(count) - 1
-	title := Plain(termsafe.Brief(n.title))
+	free := width - len(count) - 1
+	title := Plain(label)
 	if n.apart != "" && free > 8 {
 		apart := Plain(termsafe.Brief(n.apart))
 		most := min(termsafe.Width(apart), free/2)
-		return left + fit(title, free-most-1) + " " + fit(ends(apart, most), most) + " " + count
+		return fit(title, free-most-1) + " " + fit(ends(apart, most), most) + " " + count
 	}
-	return left + fit(title, free) + " " + count
+	return fit(title, free) + " " + count
 }
 
 // cursorLine paints a line in style s, and in the style of the cursor if here is set.
@@ -201,11 +214,21 @@ func (p *painter) cursorLine(here bool, in paneKind, s style, text string) strin
 	case here && p.focus == in:
 		return p.paint(cursorHere, text)
 	case here && s != plainStyle:
-		return p.paint(cursorAway+";"+s, text)
+		// A style keeps what the one before has set and it does not mention.
+		return "\x1b[" + p.m.o.Look.sgr[s] + "m" + p.paint(cursorAway, text)
 	case here:
 		return p.paint(cursorAway, text)
 	}
 	return p.paint(s, text)
+}
+
+// formatted draws a line with a format of the user, after the text left.
+func (p *painter) formatted(left string, parts []Part, here bool, in paneKind, s style, width int) string {
+	width = max(0, width-termsafe.Width(left))
+	if here {
+		return p.cursorLine(true, in, s, left+p.parts(parts, plainStyle, true, width))
+	}
+	return left + p.parts(parts, s, false, width)
 }
 
 // withDate and withFeed are the columns from which a list shows dates and names of feeds.
@@ -219,13 +242,7 @@ func (p *painter) entries(width, height int) (string, []string) {
 	case l.err != nil:
 		return title, p.message(l.err.Error(), plainStyle, width, height)
 	case len(l.items) == 0 && p.snapshot != nil && l.complete:
-		text := " nothing unread"
-		if l.query != "" {
-			text = " nothing matches"
-		} else if l.includesRead() {
-			text = " no entries"
-		}
-		return title, []string{fit(text, width)}
+		return title, []string{fit(" "+noEntries(p.m), width)}
 	}
 	l.y = window(l.y, l.at, len(l.items), height)
 	var body []string
@@ -235,15 +252,40 @@ func (p *painter) entries(width, height int) (string, []string) {
 	return title, body
 }
 
+// noEntries returns the text of an empty list.
+func noEntries(m *model) string {
+	switch l := &m.browser.list; {
+	case l.query != "":
+		return m.tr("nothing matches")
+	case l.includesRead():
+		return m.tr("no entries")
+	}
+	return m.tr("nothing unread")
+}
+
+// allUnread returns the number of all unread entries.
+func (p *painter) allUnread() int {
+	if p.snapshot == nil {
+		return 0
+	}
+	return p.snapshot.all.Unread
+}
+
+// listName returns the name of the feed or folder that is listed.
+func listName(m *model) string {
+	b := &m.browser
+	if b.snapshot != nil {
+		if at := slices.IndexFunc(b.snapshot.nodes, func(n node) bool { return n.id == b.list.of }); at >= 0 {
+			return b.snapshot.nodes[at].label(&m.world)
+		}
+	}
+	return ""
+}
+
 // listTitle returns the name of the list, its query, and the position of the cursor.
 func (p *painter) listTitle() string {
 	l := &p.list
-	title := " "
-	if p.snapshot != nil {
-		if at := slices.IndexFunc(p.snapshot.nodes, func(n node) bool { return n.id == l.of }); at >= 0 {
-			title += Plain(termsafe.Brief(p.snapshot.nodes[at].title))
-		}
-	}
+	title := " " + Plain(listName(p.m))
 	if l.query != "" {
 		title += " /" + Plain(l.query)
 	}
@@ -275,7 +317,17 @@ func (p *painter) message(text string, s style, width, height int) (body []strin
 func (p *painter) entry(it *item, here bool, width int) string {
 	ref := p.marks.now(*it.ref)
 	flags := flagLetters(ref)
+	s := plainStyle
+	if ref.Unread() {
+		s = unreadText
+	}
 	text := cursorMark(here) + fit(flags, 3) + " "
+	if row := p.m.rows[keyOf(ref)]; row != nil && row.Parts != nil {
+		if len(flags) > 1 && !here {
+			return p.paint(flagText, text) + p.formatted("", row.Parts, here, listPane, s, width-len(text))
+		}
+		return p.formatted(text, row.Parts, here, listPane, s, width)
+	}
 	if width >= withDate {
 		text += fmt.Sprintf("%*s  ", dateWidth, p.m.o.Date(it.date))
 	}
@@ -288,10 +340,6 @@ func (p *painter) entry(it *item, here bool, width int) string {
 		feed = fit(name, max(8, min(width/5, 20))) + "  "
 	}
 	title := fit(p.title(keyOf(ref)), width-termsafe.Width(text)-termsafe.Width(feed))
-	s := plainStyle
-	if ref.Unread() {
-		s = unreadText
-	}
 	if here {
 		return p.cursorLine(true, listPane, s, text+feed+title)
 	}
@@ -331,18 +379,18 @@ func (p *painter) text(width, height int) (string, []string) {
 	case !r.open():
 		return " ", nil
 	case r.page == nil:
-		return title, []string{fit(" reading…", width)}
+		return title, []string{fit(" "+p.m.tr("reading…"), width)}
 	}
 	header := max(0, slices.Index(r.lines, ""))
 	var body []string
 	for i := r.y; i < min(len(r.lines), r.y+height); i++ {
-		line := fit(" "+r.lines[i], width)
+		s := plainStyle
 		if i < header {
-			line = p.paint(feedStyle, line)
+			s = feedStyle
 		} else if isNote(r.lines[i]) {
-			line = p.paint(linkText, line)
+			s = linkText
 		}
-		body = append(body, line)
+		body = append(body, " "+p.marked(i, s, fit(r.lines[i], width-1)))
 	}
 	return title, body
 }
@@ -359,8 +407,9 @@ func (p *painter) lastLine() string {
 	m := p.m
 	switch {
 	case m.input.prompt != nil:
-		text, _ := m.input.prompt.line(p.width)
-		return fit(text, p.width)
+		return p.prompt(m.input.prompt)
+	case m.input.question != nil:
+		return fit(Plain(m.input.question.line(&m.world)), p.width)
 	case m.status.isError:
 		text := Plain(m.status.text)
 		if termsafe.Width(text) > p.width && m.o.Name != "" {
@@ -372,7 +421,7 @@ func (p *painter) lastLine() string {
 	case m.input.count != "" || m.input.keys != "":
 		return fit(m.input.count+m.input.keys, p.width)
 	}
-	left, right := p.place(), m.o.Keys.of("help")+" help"
+	left, right := p.place(), m.o.Keys.of("help")+" "+m.tr("help")
 	if left == "" && p.width >= 60 {
 		left = p.hints()
 	}
@@ -383,26 +432,31 @@ func (p *painter) lastLine() string {
 func (p *painter) place() string {
 	m, page := p.m, p.page.page
 	switch {
-	case m.input.help != nil:
-		return "keys that move scroll, any other key closes help"
+	case m.input.menu != nil:
+		return m.tr(m.input.menu.hint)
 	case p.snapshot == nil:
-		return "reading " + m.o.Name
+		return m.trf("reading %s", m.o.Name)
 	case p.focus == pagePane && page != nil:
-		place := "all"
-		if n := len(p.page.lines) - p.lines(); n > 0 {
+		place := m.tr("all")
+		if n := len(p.page.lines) - linesOf(p.browser, pagePane); n > 0 {
 			place = fmt.Sprintf("%d%%", p.page.y*100/n)
 		}
 		if n := len(page.Enclosures); n > 0 {
-			place += ", " + humanize.Count(n, "enclosure")
+			place += ", " + m.trf("%d enclosures", n)
 		}
 		if n := len(page.Pictures); n > 0 && m.shown.can() {
-			place += ", " + humanize.Count(n, "picture")
+			place += ", " + m.trf("%d pictures", n)
+		}
+		if len(m.tasks) > 0 {
+			place = m.tasks.progress() + ", " + place
 		}
 		return place
+	case len(m.tasks) > 0:
+		return m.tasks.progress()
 	case m.dates.progress != "":
 		return m.dates.progress
 	case p.list.all:
-		return "read and unread entries"
+		return m.tr("read and unread entries")
 	}
 	return ""
 }
@@ -410,15 +464,16 @@ func (p *painter) place() string {
 // hints returns the most useful keys for the current pane.
 func (p *painter) hints() string {
 	var hints []string
+	tr := p.m.tr
 	for _, h := range []struct{ action, what string }{
-		{"open", "open"}, {"forward", "read on"}, {"next-unread", "next unread"}, {"search", "search"}, {"quit", "back"},
+		{"open", tr("open")}, {"forward", tr("read on")}, {"next-unread", tr("next unread")}, {"search", tr("search")}, {"quit", tr("back")},
 	} {
 		key := p.m.o.Keys.of(h.action)
 		switch {
 		case key == h.action: // no key is bound to the action
 			continue
 		case h.action == "quit" && p.focus == feedsPane:
-			h.what = "end"
+			h.what = tr("end")
 		}
 		hints = append(hints, key+" "+h.what)
 	}
@@ -434,56 +489,4 @@ func (p *prompt) line(width int) (string, int) {
 		from++
 	}
 	return p.label + string(p.text[from:]), label + termsafe.Width(string(p.text[from:p.at]))
-}
-
-// helpPage is the list of keys on the screen.
-type helpPage struct {
-	lines []string
-	y     int
-}
-
-func (h *helpPage) line(row, width int) string {
-	if h.y+row < len(h.lines) {
-		return fit(h.lines[h.y+row], width)
-	}
-	return strings.Repeat(" ", width)
-}
-
-// help shows the keys.
-func help(m *model, _ call) tea.Cmd {
-	h := &helpPage{}
-	for _, keys := range m.o.Keys.order {
-		b := m.o.Keys.bound[keys]
-		text := b.String()
-		if a, ok := actionOf(b[0].action); ok && len(b) == 1 && len(b[0].words) == 0 {
-			text = a.help
-			if a.command != "" {
-				text += "  (" + a.command + ")"
-			}
-		}
-		h.lines = append(h.lines, " "+termsafe.Pad(Plain(keys), 12)+" "+Plain(text))
-	}
-	h.lines = append(h.lines, "", " "+m.o.KeysFile)
-	for _, err := range m.o.Keys.Errs {
-		h.lines = append(h.lines, " "+Plain(err.Error()))
-	}
-	m.input.help = h
-	return nil
-}
-
-// key scrolls the list of keys for an action that moves. It reports whether action is one.
-func (h *helpPage) key(action string, height int) bool {
-	n := 0
-	switch action {
-	case "down", "scroll-down":
-		n = 1
-	case "up", "scroll-up":
-		n = -1
-	case "page-down", "forward", "half-down":
-		n = height - 1
-	case "page-up", "half-up":
-		n = 1 - height
-	}
-	h.y = max(0, min(h.y+n, len(h.lines)-height))
-	return n != 0
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/ansi/kitty"
 	"github.com/charmbracelet/x/ansi/sixel"
-	"github.com/lektordir/lektor/internal/humanize"
 )
 
 // picture is the picture on the screen, and the graphics protocols of the terminal.
@@ -44,6 +43,9 @@ const (
 // askGraphics asks the terminal for its graphics protocols. It omits askKitty for multiplexers,
 // which take it for a title, and for the Linux console, which prints it.
 func (m *model) askGraphics() tea.Cmd {
+	if m.voice != nil {
+		return nil
+	}
 	ask := askDevice
 	name := m.o.Getenv("TERM")
 	if m.o.Getenv("TMUX") == "" && m.o.Getenv("STY") == "" && !strings.HasPrefix(name, "screen") && !strings.HasPrefix(name, "tmux") && name != "linux" {
@@ -106,14 +108,14 @@ func showPicture(m *model, c call) tea.Cmd {
 		m.say("this terminal cannot show pictures (it has neither sixel nor kitty graphics); their links are in the text")
 		return nil
 	case c.count > n:
-		m.say("the entry has %s", humanize.Count(n, "picture"))
+		m.say("the entry has %d pictures", n)
 		return nil
 	case number >= n:
 		return m.dropPicture()
 	}
 	drop := m.dropPicture()
 	url := page.Pictures[number]
-	caption := Plain(fmt.Sprintf("picture %d of %d: %s", number+1, len(page.Pictures), url))
+	caption := Plain(m.trf("picture %d of %d: %s", number+1, len(page.Pictures), url))
 	p.on, p.number, p.caption = true, number, caption+" …"
 	p.seq++
 	ctx, d, ref, seq, kittyProtocol := m.ctx, m.disk, m.browser.page.ref, p.seq, p.kitty

@@ -11,19 +11,27 @@ import (
 
 // input is unfinished input of the user.
 type input struct {
-	keys   string // the beginning of a key sequence, in the form of the file of keys
-	count  string // digits typed before keys
-	prompt *prompt
-	help   *helpPage
+	keys     string // the beginning of a key sequence, in the form of the file of keys
+	count    string // digits typed before keys
+	prompt   *prompt
+	question *question
+	menu     *menu
+	history  []string // lines of the command line
 }
+
+// open reports whether a prompt, a question or a menu is open.
+func (in *input) open() bool { return in.prompt != nil || in.question != nil || in.menu != nil }
 
 // prompt is a line that the user types.
 type prompt struct {
-	label  string
-	text   []rune
-	at     int           // the cursor
-	action string        // action that gets the text as its word
-	before *beforeSearch // for a search, which lists while the user types; else nil
+	label   string
+	text    []rune
+	at      int                                 // the cursor
+	action  string                              // action that gets the text as its word
+	then    func(m *model, text string) tea.Cmd // gets the text instead of an action; nil if there is an action
+	ready   func(text string) bool              // reports whether the text needs no Enter; nil if it always does
+	command *commandLine                        // nil but for the command line
+	before  *beforeSearch                       // for a search, which lists while the user types; else nil
 }
 
 // beforeSearch is the state that Esc restores.
@@ -44,6 +52,7 @@ const maxTyped = 1000
 
 // ask shows a prompt for an action.
 func (m *model) ask(label, text, action string) *prompt {
+	label = m.tr(strings.TrimRight(label, " ")) + label[len(strings.TrimRight(label, " ")):]
 	m.input.prompt = &prompt{label: label, text: []rune(text), at: len([]rune(text)), action: action}
 	return m.input.prompt
 }
@@ -62,9 +71,10 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	if m.shown.on && name != "<C-z>" && keys.action(name) != "picture" {
 		return m.dropPicture()
 	}
-	if in.help != nil {
-		if !in.help.key(keys.action(name), m.browser.lines()) {
-			in.help = nil
+	if q := in.question; q != nil {
+		in.question = nil
+		if name == "y" {
+			return q.yes()
 		}
 		return nil
 	}
@@ -75,28 +85,34 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 func (m *model) sequence(name string, k tea.KeyPressMsg) tea.Cmd {
 	in, keys := &m.input, m.o.Keys
 	if name == "<esc>" && (in.keys != "" || in.count != "") {
-		*in = input{}
+		in.keys, in.count = "", ""
 		return nil
 	}
-	if _, bound := keys.bound[name]; in.keys == "" && !bound && len(name) == 1 && name[0] >= '0' && name[0] <= '9' && (name != "0" || in.count != "") {
+	if _, bound := keys.get(name); in.keys == "" && !bound && len(name) == 1 && name[0] >= '0' && name[0] <= '9' && (name != "0" || in.count != "") {
 		if in.count += name; len(in.count) > 6 {
 			in.count = in.count[:6]
 		}
 		return nil
 	}
 	pressed := in.keys + name
+	if in.menu != nil && in.menu.keys[pressed] != "" {
+		return m.bound(binding{{action: in.menu.keys[pressed]}})
+	}
 	if keys.begins(pressed) {
 		in.keys = pressed
 		return nil
 	}
-	if b, ok := keys.bound[pressed]; ok {
+	if b, ok := keys.get(pressed); ok {
 		return m.bound(b)
 	}
-	if b, ok := keys.bound[in.keys]; ok {
+	if b, ok := keys.get(in.keys); ok {
 		// The user meant the shorter sequence, and then this key.
 		return tea.Batch(m.bound(b), m.key(k))
 	}
-	*in = input{}
+	in.keys, in.count = "", ""
+	if in.menu != nil {
+		return menuKey(m, call{})
+	}
 	m.say("%s does nothing; %s shows the keys", pressed, keys.of("help"))
 	return nil
 }
@@ -104,11 +120,15 @@ func (m *model) sequence(name string, k tea.KeyPressMsg) tea.Cmd {
 // bound does the actions of a binding.
 func (m *model) bound(b binding) tea.Cmd {
 	count, _ := strconv.Atoi(m.input.count)
-	m.input = input{}
+	m.input.keys, m.input.count = "", ""
 	var cmds []tea.Cmd
 	for _, c := range b {
 		c.count = count
-		cmds = append(cmds, m.do(c))
+		if m.input.menu != nil {
+			cmds = append(cmds, menuKey(m, c))
+		} else {
+			cmds = append(cmds, m.do(c))
+		}
 	}
 	return tea.Batch(cmds...)
 }
@@ -127,6 +147,9 @@ func (m *model) typed(name, text string) tea.Cmd {
 	switch name {
 	case "<enter>":
 		m.input.prompt = nil
+		if p.then != nil {
+			return p.then(m, string(p.text))
+		}
 		return m.do(call{action: p.action, words: []string{string(p.text)}})
 	case "<esc>":
 		m.input.prompt = nil
@@ -138,7 +161,15 @@ func (m *model) typed(name, text string) tea.Cmd {
 		}
 		return nil
 	}
+	if p.command != nil {
+		if cmd, ok := p.command.key(m, p, name); ok {
+			return cmd
+		}
+	}
 	m.edit(func() { p.edit(name, text) })
+	if p.ready != nil && p.ready(string(p.text)) {
+		return m.typed("<enter>", "")
+	}
 	return nil
 }
 
@@ -217,11 +248,11 @@ func (p *prompt) insert(text string) {
 // click on the line of the cursor opens it.
 func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 	at, b := msg.Mouse(), &m.browser
-	if m.input.prompt != nil || m.input.help != nil || m.shown.on {
+	if m.input.open() || m.shown.on {
 		return nil
 	}
 	for _, p := range b.layout() {
-		if at.X < p.x || at.X >= p.x+p.width {
+		if at.X < p.x || at.X >= p.x+p.width || at.Y < p.y || at.Y > p.y+p.height {
 			continue
 		}
 		switch msg.(type) {
@@ -233,7 +264,7 @@ func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 				m.apply(b.wheel(p, 3))
 			}
 		case tea.MouseClickMsg:
-			if row := at.Y - 1; at.Button == tea.MouseLeft && row >= 0 && row < b.lines() {
+			if row := at.Y - p.y - 1; at.Button == tea.MouseLeft && row >= 0 {
 				m.apply(b.click(p, row))
 			}
 		}

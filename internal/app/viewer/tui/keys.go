@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -39,12 +40,26 @@ func Sets() []string {
 
 // Keys are the bindings of keys.
 type Keys struct {
-	bound map[string]binding // by keys, in the form of the file
-	order []string           // keys in the order of the file, for help
+	bound map[place]binding
+	order []place // the keys of bound in the order of the file, for help
+	// pane returns the pane that has the keys of the user; nil stands for all panes.
+	pane func() string
 	// Errs are the errors of invalid lines, which are ignored.
 	Errs []error
 	// Commands is true if a binding runs a command.
 	Commands bool
+}
+
+// panes are the names of panes in the file of keys. A menu is a pane of its own.
+var panes = []string{feedsPane: "feeds", listPane: "list", pagePane: "entry", menuPane: "menu"}
+
+// menuPane is the index of a menu in panes. It is never in the layout.
+const menuPane = pagePane + 1
+
+// place is keys in a pane.
+type place struct {
+	pane string // "" for all panes
+	keys string // in the form of the file
 }
 
 // binding is the actions of a key or a key sequence, in order.
@@ -64,11 +79,12 @@ func (b binding) String() string {
 //	# comment
 //	use NAME                    begin with this set instead of the default
 //	KEYS ACTION [WORD…] [; …]   bind a key or a key sequence
+//	in PANE…                    the lines below are for these panes: feeds, list, entry, menu, or all
 //
 // A key is a character, or a name in angle brackets: <space>, <C-d>, <A-x>, <f1>. Words
 // are separated by spaces and can be quoted, see [cmdline.Words].
 func ParseKeys(name string, text []byte) *Keys {
-	k := &Keys{bound: map[string]binding{}}
+	k := &Keys{bound: map[place]binding{}}
 	k.read(name, text, DefaultSet)
 	return k
 }
@@ -77,7 +93,7 @@ func ParseKeys(name string, text []byte) *Keys {
 // another set.
 func (k *Keys) read(name string, text []byte, set string) {
 	var lines []line
-	number := 0
+	number, in := 0, []string{""}
 	for raw := range bytes.Lines(text) {
 		number++
 		s := strings.TrimSpace(string(raw))
@@ -88,9 +104,15 @@ func (k *Keys) read(name string, text []byte, set string) {
 		switch {
 		case err != nil:
 			k.Errs = append(k.Errs, fmt.Errorf("%s, line %d: %w", name, number, err))
+			if strings.Fields(s)[0] == "in" {
+				in = nil // other panes must not get these keys
+			}
 		case l.set != "":
 			set = l.set
+		case l.section:
+			in = l.panes
 		default:
+			l.panes = in
 			lines = append(lines, l)
 		}
 	}
@@ -108,9 +130,11 @@ func (k *Keys) read(name string, text []byte, set string) {
 
 // line is a line of a file of keys.
 type line struct {
-	set   string // the set of a line that begins with use; else ""
-	keys  string
-	calls []call
+	set     string   // the set of a line that begins with use; else ""
+	section bool     // the line begins with in
+	panes   []string // as in place
+	keys    string
+	calls   []call
 }
 
 func parseLine(s string) (line, error) {
@@ -131,6 +155,9 @@ func parseLine(s string) (line, error) {
 		}
 		return line{set: steps[0][0]}, nil
 	}
+	if s[:at] == "in" {
+		return parseSection(steps)
+	}
 	keys, err := canonical(s[:at])
 	if err != nil {
 		return line{}, err
@@ -145,6 +172,25 @@ func parseLine(s string) (line, error) {
 			return line{}, err
 		}
 		l.calls = append(l.calls, c)
+	}
+	return l, nil
+}
+
+// parseSection parses the words of a line that begins with in.
+func parseSection(steps [][]string) (line, error) {
+	l := line{section: true}
+	for _, name := range steps[0] {
+		switch {
+		case name == "all":
+			l.panes = append(l.panes, "")
+		case slices.Contains(panes, name):
+			l.panes = append(l.panes, name)
+		default:
+			return line{}, fmt.Errorf("there is no pane %q; there are %s and all. The lines below it are ignored", name, strings.Join(panes, ", "))
+		}
+	}
+	if len(steps) > 1 || len(l.panes) == 0 {
+		return line{}, errors.New("in takes the names of panes. The lines below it are ignored")
 	}
 	return l, nil
 }
@@ -168,46 +214,87 @@ func (c call) check() error {
 	return nil
 }
 
-// take binds the keys of lines. A later line replaces an earlier one.
+// take binds the keys of lines. A later line replaces an earlier one. Lines for all panes replace
+// also the bindings of single panes that were there before, so that a user's line holds in all of
+// them, whichever set it changes.
 func (k *Keys) take(lines []line) {
 	for _, l := range lines {
-		k.order = slices.DeleteFunc(k.order, func(s string) bool { return s == l.keys })
-		if l.calls[0].action == "none" {
-			delete(k.bound, l.keys)
-			continue
+		if slices.Contains(l.panes, "") {
+			k.unbind(func(at place) bool { return at.keys == l.keys })
 		}
-		k.bound[l.keys] = l.calls
-		k.order = append(k.order, l.keys)
+	}
+	for _, l := range lines {
+		for _, pane := range l.panes {
+			at := place{pane, l.keys}
+			k.unbind(func(old place) bool { return old == at })
+			if pane == "" && l.calls[0].action == "none" {
+				continue
+			}
+			k.bound[at] = l.calls
+			k.order = append(k.order, at)
+		}
 		for _, s := range l.calls {
-			if a, _ := actionOf(s.action); a.words == variadic {
+			_, piped := pipeForm(s.words)
+			if a, _ := actionOf(s.action); len(l.panes) > 0 && (a.words == variadic || a.words == optional && len(piped) > 0) {
 				k.Commands = true
 			}
 		}
 	}
 }
 
+// unbind removes bindings.
+func (k *Keys) unbind(which func(place) bool) {
+	k.order = slices.DeleteFunc(k.order, which)
+	maps.DeleteFunc(k.bound, func(at place, _ binding) bool { return which(at) })
+}
+
+// here returns the name of the pane that has the keys, "" if there is none.
+func (k *Keys) here() string {
+	if k.pane == nil {
+		return ""
+	}
+	return k.pane()
+}
+
+// get returns the binding of keys in the present pane. The pane's own binding goes before the one
+// for all panes.
+func (k *Keys) get(keys string) (b binding, ok bool) {
+	b, ok = k.bound[place{k.here(), keys}]
+	if !ok {
+		b, ok = k.bound[place{"", keys}]
+	}
+	return b, ok && b[0].action != "none"
+}
+
 // action returns the first action of a key, "" if it has none.
 func (k *Keys) action(name string) string {
-	if b, ok := k.bound[name]; ok {
+	if b, ok := k.get(name); ok {
 		return b[0].action
 	}
 	return ""
 }
 
-// of returns the keys of an action for a message, or the action's name if it has no keys.
+// of returns the keys of an action in the present pane for a message, or the action's name if it
+// has no keys there.
 func (k *Keys) of(action string) string {
-	for _, keys := range k.order {
-		if b := k.bound[keys]; len(b) == 1 && b[0].action == action {
-			return keys
+	for _, pane := range []string{k.here(), ""} {
+		for _, at := range k.order {
+			if b, _ := k.get(at.keys); at.pane == pane && len(b) == 1 && b[0].action == action {
+				return at.keys
+			}
 		}
 	}
 	return action
 }
 
-// begins reports whether keys are the beginning of a longer sequence.
+// begins reports whether keys are the beginning of a longer sequence. If they are bound in the
+// present pane, longer sequences for all panes do not count.
 func (k *Keys) begins(keys string) bool {
-	for s := range k.bound {
-		if len(s) > len(keys) && strings.HasPrefix(s, keys) {
+	pane := k.here()
+	own := k.bound[place{pane, keys}]
+	for at := range k.bound {
+		if len(at.keys) > len(keys) && strings.HasPrefix(at.keys, keys) &&
+			(at.pane == pane || at.pane == "" && (own == nil || own[0].action == "none")) {
 			return true
 		}
 	}

@@ -44,8 +44,10 @@ func TestSets(t *testing.T) {
 		"newsboat": {"n": "next-unread", "p": "previous-unread", "N": "toggle-read", "A": "read-all", "o": "browser", "l": "all", "D": "trash", "q": "quit", "<enter>": "open", "1": "link 1", "?": "help"},
 	} {
 		k := ParseKeys("test", []byte("use "+set))
+		k.pane = func() string { return "entry" }
 		for key, want := range keys {
-			if got := k.bound[key].String(); got != want {
+			if b, _ := k.get(key); b.String() != want {
+				got := b.String()
 				t.Errorf("%s: %s does %q, not %s", set, key, got, want)
 			}
 		}
@@ -95,16 +97,79 @@ func TestParseKeys(t *testing.T) {
 			}
 			continue
 		}
-		if got := k.bound[tc.keys].String(); got != tc.want || errs != "" && !strings.HasPrefix(tc.line, "use elm") {
+		if got := k.bound[place{"", tc.keys}].String(); got != tc.want || errs != "" && !strings.HasPrefix(tc.line, "use elm") {
 			t.Errorf("%q: %s does %q, not %q; %s", tc.line, tc.keys, got, tc.want, errs)
 		}
 	}
 	k := ParseKeys("keys", []byte("x trash\nbad\ny run ls\n"))
-	if len(k.Errs) != 1 || !k.Commands || k.bound["x"].String() != "trash" || k.bound["j"].String() != "down" {
-		t.Errorf("%v %v %v", k.Errs, k.Commands, k.bound["x"])
+	if len(k.Errs) != 1 || !k.Commands || k.bound[place{"", "x"}].String() != "trash" || k.bound[place{"", "j"}].String() != "down" {
+		t.Errorf("%v %v %v", k.Errs, k.Commands, k.bound)
 	}
 	if k := ParseKeys("keys", []byte("use elm")); len(k.Errs) != 1 || !strings.Contains(k.Errs[0].Error(), "default, newsboat, vim") {
 		t.Errorf("%v", k.Errs)
+	}
+}
+
+// A binding of a pane goes before one for all panes, and a user's line for all panes before those
+// of the set.
+func TestKeysByPane(t *testing.T) {
+	text := "use newsboat\nin list\nx trash\ny read\nin menu feeds\nx open\nin all\nx down\ny\tup\nxy top\n,a top\nin entry\ny none\n, read\nin elm\nQ none\nin list\nz none"
+	k := ParseKeys("keys", []byte(text))
+	if len(k.Errs) != 1 || !strings.Contains(k.Errs[0].Error(), "line 15: there is no pane \"elm\"; there are feeds, list, entry, menu and all") {
+		t.Errorf("%v", k.Errs)
+	}
+	for _, bad := range []string{"in", "in ;", "in list ; feeds", "in 'list"} {
+		if k := ParseKeys("keys", []byte("in entry\n"+bad+"\nx trash")); len(k.Errs) != 1 || k.bound[place{"entry", "x"}] != nil {
+			t.Errorf("%q: %v, %v", bad, k.Errs, k.bound)
+		}
+	}
+	for _, tc := range []struct {
+		pane, keys, want string
+		begins           bool
+	}{
+		{"list", "x", "trash", false}, {"feeds", "x", "open", false}, {"menu", "x", "open", false}, {"entry", "x", "down", true},
+		{"list", "y", "read", false}, {"entry", "y", "", false}, {"feeds", "y", "up", false}, {"", "x", "down", true},
+		{"entry", ",", "read", false}, {"list", ",", "", true}, {"list", "z", "", false}, {"feeds", "z", "zoom", false}, {"feeds", "Q", "quit-now", false},
+	} {
+		k.pane = func() string { return tc.pane }
+		if got := k.action(tc.keys); got != tc.want || k.begins(tc.keys) != tc.begins {
+			t.Errorf("in %q %s does %q, not %q; begins %v", tc.pane, tc.keys, got, tc.want, k.begins(tc.keys))
+		}
+	}
+	k.pane = func() string { return "list" }
+	if got := k.of("trash") + k.of("down") + k.of("zoom"); got != "Djzoom" {
+		t.Errorf("keys %s", got)
+	}
+}
+
+// The set newsboat has an action for each key of newsboat 2.21 in the same pane, or the manual says
+// that the key does nothing.
+func TestNewsboat(t *testing.T) {
+	page, err := os.ReadFile("../../../../man/lektor-view-tui.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n.Ss The keys of newsboat\n")
+	text, _, _ = strings.Cut(text, "\n.Ss ")
+	documented := strings.Fields(strings.ReplaceAll(text, "^", "C-"))
+	k := ParseKeys("test", []byte("use newsboat"))
+	const everywhere = "q Q J K n p <C-k> o ? / : , v <C-v> <C-g> <C-l> <up> <down> <pageup> <pagedown> <home> <end> "
+	for pane, keys := range map[string]string{
+		"feeds": everywhere + "<enter> r R A C l <C-t> t <C-r> F f <C-f> E g G",
+		"list":  everywhere + "<enter> r A s O N l u F f <C-f> <C-b> <C-e> j k <C-n> <C-p> D <C-d> $ E | g G",
+		"entry": everywhere + "s O <C-u> N u <hash> e <C-b> <C-e> D | 0 1 2 3 4 5 6 7 8 9 b <space>",
+		"menu":  "q Q <enter> <up> <down> <pageup> <pagedown> <home> <end>",
+	} {
+		k.pane = func() string { return pane }
+		for key := range strings.FieldsSeq(keys) {
+			name := strings.ToUpper(strings.Trim(key, "<>"))
+			if !strings.HasPrefix(key, "<") {
+				name = key
+			}
+			if _, ok := k.get(key); !ok && !slices.Contains(documented, name) && !slices.Contains(documented, `\&`+name) {
+				t.Errorf("%s: %s has no action, and the manual does not say so", pane, key)
+			}
+		}
 	}
 }
 
@@ -160,18 +225,21 @@ func TestManual(t *testing.T) {
 }
 
 func FuzzParseKeys(f *testing.F) {
-	for _, s := range []string{"use vim\nx run 'a b' ; down\n", "<C-x>gg top\n# c\n", "x \"", "<\n", "\xff"} {
+	for _, s := range []string{"use vim\nx run 'a b' ; down\n", "<C-x>gg top\n# c\n", "x \"", "<\n", "\xff", "in list menu\nx trash\nj none\nin all\nxy down\nin elm\nz top"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		k := ParseKeys("keys", text)
-		for _, keys := range k.order {
-			b, ok := k.bound[keys]
+		for _, at := range k.order {
+			b, ok := k.bound[at]
 			if !ok || len(b) == 0 {
-				t.Fatalf("%q is in order, and not bound", keys)
+				t.Fatalf("%q is in order, and not bound", at)
 			}
-			if again, err := canonical(keys); err != nil || again != keys {
-				t.Fatalf("%q: %q %v", keys, again, err)
+			if again, err := canonical(at.keys); err != nil || again != at.keys {
+				t.Fatalf("%q: %q %v", at, again, err)
+			}
+			if at.pane != "" && !slices.Contains(panes, at.pane) {
+				t.Fatalf("%q: no such pane", at)
 			}
 		}
 		if len(k.order) != len(k.bound) {

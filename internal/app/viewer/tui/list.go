@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"cmp"
 	"context"
 	"hash/maphash"
 	"slices"
@@ -16,6 +15,7 @@ import (
 type item struct {
 	ref  *lektordir.Ref // points into the snapshot
 	date time.Time
+	text string // to sort by before the date; "" if the order is by date only
 }
 
 // key is a hash of the feed and the unique name of an entry, which stay the same when its flags
@@ -35,10 +35,10 @@ func keyOf(r lektordir.Ref) key {
 
 // listSpec specifies the entries of a list and their order.
 type listSpec struct {
-	of     id
-	query  string // search in the node; "" if none
-	all    bool   // read entries too
-	oldest bool   // oldest entries first
+	of    id
+	query string // search in the node; "" if none
+	all   bool   // read entries too
+	order
 }
 
 // includesRead reports whether the list has read entries too.
@@ -74,6 +74,7 @@ type listWork struct {
 	snapshot *snapshot
 	readHere map[key]bool // read entries that stay in the list
 	old      *sortedList  // the list before; may be nil
+	progress func(done, total int)
 }
 
 // make makes the list. A search calls partial with the entries that it has found so far.
@@ -86,7 +87,7 @@ func (w *listWork) make(ctx context.Context, partial func([]*item)) (*sortedList
 			return list, nil
 		}
 	}
-	return w.sorted(ctx, w.unread(w.snapshot.entries(w.of, nil))), nil
+	return w.sorted(ctx, w.unread(w.snapshot.entries(w.of, nil)), partial), nil
 }
 
 // unread removes read entries, unless the list includes them or they are in readHere.
@@ -117,14 +118,14 @@ func (w *listWork) update(ctx context.Context) *sortedList {
 	if n > len(w.old.items)/2 {
 		return nil
 	}
-	list := w.sorted(ctx, w.unread(w.snapshot.entries(w.of, changed)))
+	list := w.sorted(ctx, w.unread(w.snapshot.entries(w.of, changed)), nil)
 	fresh := list.items
 	items := make([]*item, 0, len(w.old.items)+len(fresh))
 	for _, it := range w.old.items {
 		if changed[it.ref.Feed] {
 			continue
 		}
-		for len(fresh) > 0 && compareItems(fresh[0], it, w.oldest) < 0 {
+		for len(fresh) > 0 && compareItems(fresh[0], it, w.order) < 0 {
 			items, fresh = append(items, fresh[0]), fresh[1:]
 		}
 		items = append(items, it)
@@ -134,34 +135,34 @@ func (w *listWork) update(ctx context.Context) *sortedList {
 	return list
 }
 
-// compareItems compares by date, then by name.
-func compareItems(a, b *item, oldest bool) int {
-	c := a.date.Compare(b.date)
-	if c == 0 {
-		c = cmp.Or(cmp.Compare(a.ref.Unique, b.ref.Unique), cmp.Compare(a.ref.Feed, b.ref.Feed))
-	}
-	if !oldest {
-		c = -c
-	}
-	return c
-}
-
 // datesWithin is how long a list waits for the dates of its entries. After that, entries without
 // a date are sorted by their time of delivery, which is nearly the same order.
 const datesWithin = 150 * time.Millisecond
 
-// sorted returns the list of these entries.
-func (w *listWork) sorted(ctx context.Context, refs []*lektordir.Ref) *sortedList {
-	ctx, cancel := context.WithTimeout(ctx, datesWithin)
+// sorted returns the list of these entries. If the texts to sort by take long, provisional gets
+// the entries by date meanwhile; it may be nil.
+func (w *listWork) sorted(ctx context.Context, refs []*lektordir.Ref, provisional func([]*item)) *sortedList {
+	soon, cancel := context.WithTimeout(ctx, datesWithin)
 	defer cancel()
-	dates, dated := w.disk.Dates(ctx, refs)
-	all, items := make([]item, len(refs)), make([]*item, len(refs))
-	for i, t := range dates {
-		all[i] = item{refs[i], t}
-		items[i] = &all[i]
+	dates, dated := w.disk.Dates(soon, refs)
+	list := &sortedList{listSpec: w.listSpec, snapshot: w.snapshot, dated: dated}
+	sort := func(texts []string, o order) []*item {
+		all, items := make([]item, len(refs)), make([]*item, len(refs))
+		for i, t := range dates {
+			all[i] = item{ref: refs[i], date: t}
+			if texts != nil {
+				all[i].text = texts[i]
+			}
+			items[i] = &all[i]
+		}
+		slices.SortFunc(items, func(a, b *item) int { return compareItems(a, b, o) })
+		return items
 	}
-	slices.SortFunc(items, func(a, b *item) int { return compareItems(a, b, w.oldest) })
-	return &sortedList{listSpec: w.listSpec, snapshot: w.snapshot, items: items, dated: dated}
+	if provisional != nil && w.by != byDate.by {
+		defer time.AfterFunc(datesWithin, func() { provisional(sort(nil, byDate)) }).Stop()
+	}
+	list.items = sort(w.texts(ctx, refs), w.order)
+	return list
 }
 
 // searchChunk is the number of entries that a search without an index matches at once, and
@@ -187,9 +188,9 @@ func (w *listWork) search(ctx context.Context, partial func([]*item)) (*sortedLi
 		for _, r := range found {
 			in[keyOf(r)] = true
 		}
-		return w.sorted(ctx, slices.DeleteFunc(refs, func(r *lektordir.Ref) bool { return !in[keyOf(*r)] })), nil
+		return w.sorted(ctx, slices.DeleteFunc(refs, func(r *lektordir.Ref) bool { return !in[keyOf(*r)] }), partial), nil
 	}
-	list := w.sorted(ctx, refs)
+	list := w.sorted(ctx, refs, nil)
 	var found []*item
 	shown := time.Now()
 	for part := range slices.Chunk(list.items, searchChunk) {

@@ -52,6 +52,7 @@ func (dated) Dates(_ context.Context, refs []*lektordir.Ref) ([]time.Time, bool)
 // every kind of list.
 func TestListingWith(t *testing.T) {
 	d := dated{newMemory(0), map[string][]lektordir.Ref{}}
+	close(d.gate)
 	random := rand.New(rand.NewPCG(1, 2))
 	feed := func(i int) string { return fmt.Sprintf("f%d", i) }
 	some := func(hash string) []lektordir.Ref {
@@ -80,7 +81,7 @@ func TestListingWith(t *testing.T) {
 			put(s, feed(i))
 		}
 		s.arrange()
-		spec := listSpec{of: s.nodes[random.IntN(len(s.nodes))].id, all: random.IntN(2) == 0, oldest: random.IntN(2) == 0}
+		spec := listSpec{of: s.nodes[random.IntN(len(s.nodes))].id, all: random.IntN(2) == 0, order: order{by: entryOrders[random.IntN(len(entryOrders))], down: random.IntN(2) == 0}}
 		work := func(s *snapshot, old *sortedList) *listWork {
 			return &listWork{listSpec: spec, disk: d, snapshot: s, readHere: keep, old: old}
 		}

@@ -1,8 +1,6 @@
 package tui
 
 import (
-	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -30,6 +28,7 @@ const (
 	trashChange
 	undoChange
 	saveChange
+	settingChange // name and query are the name and the value of a setting of the screen
 )
 
 // changeState is the progress of a change.
@@ -67,7 +66,8 @@ type changeMsg struct {
 }
 
 // make makes the change on the disk.
-func (c *change) make(ctx context.Context, d Disk) changeMsg {
+func (c *change) make(w *world) changeMsg {
+	ctx, d := w.ctx, w.disk
 	msg := changeMsg{change: c}
 	switch c.kind {
 	case markChange:
@@ -76,9 +76,11 @@ func (c *change) make(ctx context.Context, d Disk) changeMsg {
 		msg.err = d.Trash(ctx, c.refs)
 	case undoChange:
 		msg.message, msg.moved, msg.err = d.Undo(ctx)
+	case settingChange:
+		msg.err = d.Remember(ctx, c.name, c.query)
 	case saveChange:
 		if msg.err = d.Save(ctx, c.name, c.query); msg.err == nil {
-			msg.message = fmt.Sprintf("saved as %s", c.name)
+			msg.message = w.trf("saved as %s", c.name)
 		}
 	}
 	return msg
@@ -102,7 +104,10 @@ func (msg *changeMsg) changed() map[string]bool {
 // marks is the queue of changes. They are made on the disk one after the other, in the order of
 // the keys. The screen shows a change at once. It stays in the queue until a list is made from
 // a scan that began after the change was on the disk.
-type marks struct{ changes []*change }
+type marks struct {
+	changes []*change
+	undos   []*feedUndo // in the order of the keys; nil for a change of flags
+}
 
 func (q *marks) add(c *change) { q.changes = append(q.changes, c) }
 

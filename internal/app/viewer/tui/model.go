@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"golang.org/x/text/message"
 
+	"github.com/lektordir/lektor/internal/values"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -19,19 +22,28 @@ import (
 // never waits: long work is a [tea.Cmd], and its result arrives as a message.
 type model struct {
 	world
-	browser  browser
-	marks    marks
+	jobs
+	browser   browser
+	marks     marks
+	dates     learning
+	tasks     tasks
+	downloads downloads
+	fetching  fetching
+	rows      map[key]*Row // nil while the row is being read
+	input     input
+	status    status
+	shown     picture
+	clock     *drawClock
+	voice     *voice  // nil if the screen is drawn
+	defect    *defect // the panic that ended the reader; nil if none did
+}
+
+// jobs are the three jobs of the model.
+type jobs struct {
 	scan     job[scanRequest]
 	lister   job[listRequest]
 	pager    job[pageRequest]
 	listTook time.Duration // how long it took to make the last list
-	dates    learning
-	rows     map[key]*Row // nil while the row is being read
-	input    input
-	status   status
-	shown    picture
-	clock    *drawClock
-	defect   *defect // the panic that ended the reader; nil if none did
 }
 
 // world holds everything outside the model. It does not change while the program runs.
@@ -39,6 +51,7 @@ type world struct {
 	ctx          context.Context
 	disk         Disk
 	o            *Options
+	texts        *message.Printer
 	terminal     *tty
 	send         func(tea.Msg)
 	program      *tea.Program // nil in tests
@@ -75,6 +88,7 @@ type (
 type (
 	overviewMsg struct {
 		overview *Overview
+		glance   bool // the overview of Glance
 		err      error
 	}
 	snapshotMsg struct {
@@ -109,6 +123,8 @@ type (
 	changedMsg struct{ feeds map[string]bool }
 	suspendMsg struct{}
 	redrawMsg  struct{}
+	// thenMsg is called on the UI goroutine, after work in the background.
+	thenMsg func(m *model) tea.Cmd
 	// statusMsg is a message for the last line.
 	statusMsg struct {
 		text string
@@ -120,16 +136,37 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 	if o.Date == nil {
 		o.Date = func(t time.Time) string { return t.Format(time.DateOnly) }
 	}
+	if o.Look == nil {
+		o.Look = ParseLook("", nil)
+	}
+	if o.Screen == nil {
+		o.Screen = values.New('=')
+	}
+	if o.Random == nil {
+		o.Random = rand.Uint64
+	}
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
-	m := &model{world: world{ctx: ctx, disk: d, o: o, terminal: newTTY(o.Out), began: time.Now(), retry: retry, after: sendLater, queue: newChangeQueue()}}
+	m := &model{world: world{ctx: ctx, disk: d, o: o, texts: newTexts(o.Getenv), terminal: newTTY(o.Out, o.Plain), began: time.Now(), retry: retry, after: sendLater, queue: newChangeQueue()}}
 	m.awaitChanges = func() tea.Msg { return m.queue.wait(ctx) }
-	m.browser = browser{marks: &m.marks, tree: tree{closed: map[id]bool{}}, list: list{readHere: map[key]bool{}}, textMost: o.Width}
+	m.browser = browser{marks: &m.marks, tree: tree{closed: map[id]bool{}}, list: list{listSpec: listSpec{order: byDate}, readHere: map[key]bool{}}, textMost: o.Width, shape: newShape(o.Screen, o.Look.layout)}
+	m.browser.settings = settings{o.Screen, o.Random()}
+	o.Look.use(o.Screen.Get(themeSetting), o.NoColor)
 	m.rows = map[key]*Row{}
+	if o.Plain {
+		m.voice = &voice{out: o.Out, hold: hold}
+		m.browser.single = true
+	}
 	m.scan.next = &scanRequest{changed: map[string]bool{"": true}}
-	if n := len(o.Keys.Errs); n > 0 {
-		m.status = status{o.Keys.Errs[0].Error(), true}
+	o.Keys.pane = func() string {
+		if m.input.menu != nil {
+			return panes[menuPane]
+		}
+		return panes[m.browser.focus]
+	}
+	if errs := slices.Concat(o.Keys.Errs, o.Look.Errs); len(errs) > 0 {
+		m.status = status{errs[0].Error(), true}
 	}
 	return m
 }
@@ -143,14 +180,31 @@ func sendLater(d time.Duration, msg tea.Msg) tea.Cmd {
 // all entries are listed.
 const firstRows = 200
 
-// Init returns the command that reads the overview. The first scan waits for its result.
+// Init returns the command that glances at the lektor-dir. The first scan waits for the overview
+// that follows.
 func (m *model) Init() tea.Cmd {
 	m.scan.state = running
 	ctx, d := m.ctx, m.disk
-	return guarded(tea.Batch(m.askGraphics(), func() tea.Msg {
-		o, err := d.Overview(ctx, firstRows)
-		return overviewMsg{o, err}
+	return guarded(tea.Batch(m.askGraphics(), readSettings(m), func() tea.Msg {
+		o, err := d.Glance(ctx, firstRows)
+		return overviewMsg{o, true, err}
 	}))
+}
+
+// readSettings returns the command that reads the settings that the reader remembers, and
+// applies them.
+func readSettings(m *model) tea.Cmd {
+	ctx, d := m.ctx, m.disk
+	return func() tea.Msg {
+		v, err := d.Settings(ctx)
+		return thenMsg(func(m *model) tea.Cmd {
+			if err != nil {
+				m.fail(err)
+				return nil
+			}
+			return m.fetching.settings(m, v)
+		})
+	}
 }
 
 // Update handles a message, and then starts the jobs that the message requested.
@@ -165,7 +219,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.clock.wake()
 	cmd := m.take(msg)
 	m.browser.follow()
-	return m, guarded(tea.Batch(cmd, m.beginChange(), m.beginScan(), m.beginList(), m.beginPage(), m.readRows()))
+	return m, guarded(tea.Batch(cmd, m.beginChange(), m.beginScan(), m.beginList(), m.beginPage(), m.readRows(), m.voice.speak(m, msg)))
 }
 
 func (m *model) take(msg tea.Msg) tea.Cmd {
@@ -189,7 +243,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 	case suspendMsg:
 		return suspend(m, call{})
 	case overviewMsg:
-		m.takeOverview(msg)
+		return m.takeOverview(msg)
 	case snapshotMsg:
 		return m.takeSnapshot(msg)
 	case scanMsg:
@@ -207,11 +261,17 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 		m.takeDates(msg)
 	case startMsg:
 		return m.start(msg)
+	case thenMsg:
+		return msg(m)
 	case changeMsg:
 		m.takeChange(msg)
 	case changedMsg:
 		m.requestScan(msg.feeds)
 		return m.awaitChanges
+	case taskMsg:
+		if s, ended := m.tasks.take(msg); ended {
+			m.status = s
+		}
 	case statusMsg:
 		m.say("%s", Plain(msg.text))
 		if msg.err != nil {
@@ -226,7 +286,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 // apply carries out the effects of a change of the browser.
 func (m *model) apply(e effects) {
 	if e.say != "" {
-		m.say("%s", e.say)
+		m.status = status{m.tr(e.say), false}
 	}
 	if e.list {
 		m.browser.list.complete = false
@@ -246,13 +306,13 @@ const frame = time.Second / framesPerSecond
 
 // say shows a message in the last line.
 func (m *model) say(format string, args ...any) {
-	m.status = status{fmt.Sprintf(format, args...), false}
+	m.status = status{m.trf(format, args...), false}
 }
 
 // fail shows an error in the last line, unless the reader is ending.
 func (m *model) fail(err error) {
 	if m.ctx.Err() == nil {
-		m.status = status{err.Error(), true}
+		m.status = status{m.tr(err.Error()), true}
 	}
 }
 
@@ -263,25 +323,47 @@ const retry = 5 * time.Second
 // the least interval between two progress messages.
 const pause = 100 * time.Millisecond
 
-// takeOverview shows an overview, and allows the first scan to begin.
-func (m *model) takeOverview(msg overviewMsg) {
-	m.scan.end()
+// takeOverview shows an overview. After that of Glance it returns the command that reads the
+// other, and after this one it allows the first scan to begin.
+func (m *model) takeOverview(msg overviewMsg) tea.Cmd {
 	if msg.err != nil {
 		m.fail(msg.err)
 	}
-	o := msg.overview
-	if o == nil {
+	if msg.overview != nil {
+		showOverview(m, msg.overview)
+	}
+	if !msg.glance {
+		m.scan.end()
+		return nil
+	}
+	ctx, d := m.ctx, m.disk
+	return func() tea.Msg {
+		o, err := d.Overview(ctx, firstRows)
+		return overviewMsg{o, false, err}
+	}
+}
+
+// showOverview shows an overview. Entries among which the user has moved the cursor stay.
+func showOverview(m *model, o *Overview) {
+	b := &m.browser
+	if old := b.snapshot; old == nil {
+		m.scan.next.feeds = o.Feeds
+	} else {
+		o.Feeds, o.Saved = m.scan.next.feeds, old.saved
+	}
+	first := b.snapshot == nil
+	b.showSnapshot(countsSnapshot(o))
+	if first {
+		m.apply(b.choose(id{kind: allNode}))
+	} else if b.focus != feedsPane || b.list.of.kind != allNode || b.list.query != "" {
 		return
 	}
-	m.scan.next.feeds = o.Feeds
-	b := &m.browser
-	b.snapshot = countsSnapshot(o)
-	b.arrangeTree()
-	m.apply(b.choose(id{kind: allNode}))
+	var items []*item
 	for _, e := range o.Newest {
-		b.list.items = append(b.list.items, &item{&e.Ref, e.Date})
+		items = append(items, &item{ref: &e.Ref, date: e.Date})
 		m.rows[keyOf(e.Ref)] = &e.Row
 	}
+	b.takeProvisional(items)
 }
 
 // requestScan requests a scan of feeds by their hashes; "" means all.
@@ -339,8 +421,7 @@ func (m *model) takeSnapshot(msg snapshotMsg) tea.Cmd {
 	b := &m.browser
 	old := b.snapshot
 	first := old == nil || old.countsOnly
-	b.snapshot = msg.snapshot
-	b.arrangeTree()
+	b.showSnapshot(msg.snapshot)
 	switch {
 	case old == nil:
 		m.apply(b.choose(id{kind: allNode}))
@@ -378,6 +459,16 @@ func (m *model) beginList() tea.Cmd {
 	}
 	w := listWork{listSpec: b.list.listSpec, disk: m.disk, snapshot: b.snapshot, readHere: maps.Clone(b.list.readHere), old: b.list.sorted}
 	send := m.send
+	var sent time.Time
+	w.progress = func(done, total int) {
+		if now := time.Now(); now.Sub(sent) > pause {
+			sent = now
+			send(learnMsg{progress: m.trf("sorting by %s: %d of %d", w.by, done, total)})
+		}
+		if done == total {
+			send(learnMsg{})
+		}
+	}
 	return func() tea.Msg {
 		began := time.Now()
 		list, err := w.make(ctx, func(found []*item) { send(listMsg{id: id, request: r, partial: found}) })
@@ -391,7 +482,7 @@ func (m *model) takeList(msg listMsg) tea.Cmd {
 	if msg.list == nil && msg.err == nil {
 		// Old rows of the same list stay until the search has found at least as many.
 		if awaited && (!msg.request.keepOldRows || len(msg.partial) >= len(b.list.items)) {
-			b.take(msg.partial)
+			b.takeProvisional(msg.partial)
 		}
 		return nil
 	}
@@ -417,7 +508,7 @@ func (m *model) learn(items []*item) tea.Cmd {
 		return nil
 	}
 	m.dates.state = running
-	ctx, d, send := m.ctx, m.disk, m.send
+	ctx, d, send, w := m.ctx, m.disk, m.send, &m.world
 	return func() tea.Msg {
 		refs := make([]*lektordir.Ref, len(items))
 		for i, it := range items {
@@ -427,7 +518,7 @@ func (m *model) learn(items []*item) tea.Cmd {
 		err := d.Learn(ctx, refs, func(what string, done, total int) {
 			if now := time.Now(); now.Sub(sent) > pause {
 				sent = now
-				send(learnMsg{progress: fmt.Sprintf("%s: %d of %d", what, done, total)})
+				send(learnMsg{progress: w.trf("%s: %d of %d", w.tr(what), done, total)})
 			}
 		})
 		return learnMsg{done: true, err: err}
@@ -483,6 +574,7 @@ func (m *model) change(refs []lektordir.Ref, set, unset string) {
 		return
 	}
 	m.marks.add(c)
+	m.marks.undos = append(m.marks.undos, nil)
 	if c.kind == trashChange {
 		m.browser.hide()
 	}
@@ -495,8 +587,8 @@ func (m *model) beginChange() tea.Cmd {
 	if c == nil {
 		return nil
 	}
-	ctx, d := m.ctx, m.disk
-	return func() tea.Msg { return c.make(ctx, d) }
+	w := &m.world
+	return func() tea.Msg { return c.make(w) }
 }
 
 // takeChange handles a change that the disk made, and requests a scan of the feeds it touched.
@@ -534,7 +626,7 @@ func (m *model) takeRows(msg rowsMsg) {
 // readRows returns the command that reads the missing rows of the lines on the screen and of
 // one page before and after them, nil if none is missing.
 func (m *model) readRows() tea.Cmd {
-	l, lines := &m.browser.list, m.browser.lines()
+	l, lines := &m.browser.list, linesOf(&m.browser, listPane)
 	l.y = window(l.y, l.at, len(l.items), lines)
 	var refs []lektordir.Ref
 	var keys []key
@@ -562,7 +654,7 @@ func (m *model) watch() tea.Msg {
 		if err == nil || m.ctx.Err() != nil {
 			return nil
 		}
-		m.send(statusMsg{"", fmt.Errorf("cannot watch for changes: %w", err)})
+		m.send(statusMsg{"", fmt.Errorf("%s: %w", m.tr("cannot watch for changes"), err)})
 		select {
 		case <-m.ctx.Done():
 			return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/values"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -26,6 +28,8 @@ type memory struct {
 	refs  []lektordir.Ref
 	marks []string // changes that were made, in order
 	fail  error
+	// screen holds the remembered settings; nil drops them.
+	screen *values.Values
 }
 
 func newMemory(n int) *memory {
@@ -55,6 +59,7 @@ func (d *memory) List(ctx context.Context, feeds ...string) (map[string][]lektor
 	return map[string][]lektordir.Ref{"f": slices.DeleteFunc(slices.Clone(d.refs), lektordir.Ref.Trashed)}, nil
 }
 
+func (d *memory) Glance(context.Context, int) (*Overview, error)   { return nil, nil }
 func (d *memory) Overview(context.Context, int) (*Overview, error) { return nil, nil }
 func (d *memory) Learn(context.Context, []*lektordir.Ref, func(string, int, int)) error {
 	return nil
@@ -75,6 +80,15 @@ func (d *memory) Rows(ctx context.Context, refs []lektordir.Ref) []Row {
 		rows[i].Title = "Title " + r.Unique[8:10]
 	}
 	return rows
+}
+
+func (d *memory) SortTexts(ctx context.Context, refs []*lektordir.Ref, by string, _ func(int, int)) []string {
+	d.wait(ctx)
+	texts := make([]string, len(refs))
+	for i, r := range refs {
+		texts[i] = r.Unique[9:10] + r.Unique[8:9] // by the last digit
+	}
+	return texts
 }
 
 func (d *memory) Query(ctx context.Context, text string) (Query, error) {
@@ -134,8 +148,18 @@ func (d *memory) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 	return "taken back", nil, nil
 }
 
-func (d *memory) Saved(context.Context) ([]Saved, error)     { return nil, nil }
-func (d *memory) Save(context.Context, string, string) error { return nil }
+func (d *memory) Saved(context.Context) ([]Saved, error)           { return nil, nil }
+func (d *memory) Save(context.Context, string, string) error       { return nil }
+func (d *memory) Settings(context.Context) (*values.Values, error) { return values.New('='), nil }
+func (d *memory) Look(context.Context) (*Look, error)              { return ParseLook("look", nil), nil }
+func (d *memory) Remember(_ context.Context, name, value string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.screen != nil {
+		d.screen.Set(name, value)
+	}
+	return nil
+}
 func (d *memory) Watch(ctx context.Context, _ time.Time, _ func(string)) error {
 	<-ctx.Done()
 	return nil
@@ -147,9 +171,45 @@ func (d *memory) Player(context.Context, lektordir.Ref, string) ([]string, error
 func (d *memory) Command(_ context.Context, _ lektordir.Ref, words []string) ([]string, error) {
 	return words, nil
 }
+func (d *memory) Content(_ context.Context, _ lektordir.Ref, form string) ([]byte, error) {
+	return []byte("the " + form), nil
+}
+func (d *memory) Clip(_ context.Context, text string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.marks = append(d.marks, "clip "+text)
+	return nil
+}
+func (d *memory) SaveName(_ context.Context, _ lektordir.Ref, dir string) string {
+	return dir + "x.txt"
+}
+func (d *memory) SaveEntry(_ context.Context, _ lektordir.Ref, path string, replace bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !replace && slices.Contains(d.marks, "save "+path) {
+		return fs.ErrExist
+	}
+	d.marks = append(d.marks, "save "+path)
+	return nil
+}
+func (d *memory) Download(ctx context.Context, _ lektordir.Ref, url, dir string, progress func(int64, int64)) (string, error) {
+	progress(50, 200)
+	d.wait(ctx)
+	return dir + "/file", ctx.Err()
+}
+func (d *memory) FilePlayer(path string) ([]string, error) {
+	return nil, errors.New("would play " + path)
+}
+func (d *memory) Bookmarker(context.Context, lektordir.Ref) ([]string, error) {
+	return []string{"echo", "kept"}, nil
+}
 func (d *memory) Environ(context.Context, lektordir.Ref) []string { return nil }
 func (d *memory) Picture(context.Context, lektordir.Ref, string) ([]byte, error) {
 	return nil, errors.New("no picture is fetched unasked")
+}
+
+func (d *memory) Fetcher(context.Context, string, []string, func(string)) ([]string, error) {
+	return nil, errors.New("nothing is fetched unasked")
 }
 
 // desk runs a model as the library does: commands in goroutines, messages one after the other.
@@ -216,6 +276,10 @@ func (k *desk) press(keys ...string) {
 			msg = tea.KeyPressMsg{Code: tea.KeyEnter}
 		case "esc":
 			msg = tea.KeyPressMsg{Code: tea.KeyEscape}
+		case "tab":
+			msg = tea.KeyPressMsg{Code: tea.KeyTab}
+		case "up":
+			msg = tea.KeyPressMsg{Code: tea.KeyUp}
 		case "space":
 			msg = tea.KeyPressMsg{Code: tea.KeySpace, Text: " "}
 		}
@@ -321,6 +385,11 @@ func TestSearch(t *testing.T) {
 		s := k.shows()
 		return strings.Contains(s, "Title 05") && !strings.Contains(s, "Title 19")
 	})
+	// The list stays at Enter, so that the next key finds an entry.
+	k.press("enter", "m")
+	if s := k.shows(); !strings.Contains(s, "NF") {
+		t.Errorf("the entry is not flagged:\n%s", s)
+	}
 	k.press("esc")
 	k.await("Title 19")
 	// The search goes on while the user moves; the cursor stays where the user put it.
@@ -423,24 +492,39 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// glimpse is a disk whose overview has no counts of entries.
-type glimpse struct{ early }
+// glimpse is a disk whose overview has no counts of entries until it is counted.
+type glimpse struct {
+	early
+	counted chan struct{}
+}
+
+func (d glimpse) Glance(ctx context.Context, n int) (*Overview, error) {
+	o, err := d.early.Overview(ctx, n)
+	o.Counts, o.Newest = nil, o.Newest[1:]
+	return o, err
+}
 
 func (d glimpse) Overview(ctx context.Context, n int) (*Overview, error) {
+	<-d.counted
 	o, err := d.early.Overview(ctx, n)
-	o.Counts = nil
-	return o, err
+	return &Overview{Counts: o.Counts, Newest: o.Newest}, err
 }
 
 // Unknown counts are omitted, not shown as 0.
 func TestOverviewUncounted(t *testing.T) {
-	d := glimpse{early{newMemory(20)}}
+	d := glimpse{early{newMemory(20)}, make(chan struct{})}
 	k := newDesk(t, d, 80, 24)
-	k.await("Title 19")
+	k.await("Title 18")
 	if s := k.shows(); !strings.Contains(s, "1/ ") || strings.Contains(s, "0 unread") || strings.Contains(s, "Title 14") {
 		t.Fatalf("%s", s)
 	}
-	k.press("l", "j", "m", "]")
+	k.press("l", "m")
+	close(d.counted)
+	k.await("1/20")
+	if s := k.shows(); strings.Contains(s, "Title 19") {
+		t.Errorf("a list that the user has entered was replaced:\n%s", s)
+	}
+	k.press("]")
 	if s := k.shows(); strings.Contains(s, "nothing") || strings.Contains(s, "no unread") || !strings.Contains(s, "…") {
 		t.Fatalf("%s", s)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -73,6 +74,14 @@ type node struct {
 	unread  int
 	flagged int    // count of flaggedNode
 	err     string // error of a saved query
+}
+
+// label returns the title of the node in the user's language.
+func (n node) label(w *world) string {
+	if n.kind == allNode || n.kind == flaggedNode {
+		return w.tr(n.title)
+	}
+	return termsafe.Brief(n.title)
 }
 
 // id identifies a node.

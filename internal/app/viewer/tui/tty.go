@@ -16,6 +16,7 @@ import (
 // that keys send.
 type tty struct {
 	out        *os.File
+	plain      bool         // write no escape sequences
 	children   atomic.Int32 // number of commands that have the terminal
 	childEnded atomic.Value // time.Time at which the last one ended
 
@@ -26,9 +27,9 @@ type tty struct {
 	endedBy atomic.Value   // the signal that ended it
 }
 
-func newTTY(out *os.File) *tty {
+func newTTY(out *os.File, plain bool) *tty {
 	return &tty{
-		out: out, signals: make(chan os.Signal, 16), stops: make(chan os.Signal, 1), resizes: make(chan os.Signal, 1),
+		out: out, plain: plain, signals: make(chan os.Signal, 16), stops: make(chan os.Signal, 1), resizes: make(chan os.Signal, 1),
 		ending: make(chan struct{}),
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/charmbracelet/colorprofile"
 
 	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/values"
 	"github.com/lektordir/lektor/internal/workers"
 )
 
@@ -28,16 +29,32 @@ type Options struct {
 	In, Out *os.File // the terminal
 	Name    string   // name of the lektor-dir, for messages
 	Keys    *Keys
-	// KeysFile is a line of help that names the file of the keys.
-	KeysFile string
+	// KeysFile is the user's file of keys, and KeysSet the set that is used in its place; "" if none is.
+	KeysFile, KeysSet string
 	// NoCommands is the reason why keys must not run commands; nil means that they may.
 	NoCommands error
-	Width      int  // maximum columns of text
-	NoColor    bool // use bold, faint and reversed, but no colours
-	Mouse      bool
-	Advance    bool // move to the next entry after marking one
+	// Fetcher is the path of lektor-fetch. NoFetcher is the reason why there is none, else nil.
+	Fetcher   string
+	NoFetcher error
+	Width     int // maximum columns of text
+	// Plain writes lines of text without escape sequences, and draws no screen.
+	Plain   bool
+	NoColor bool // use bold, faint and reversed, but no colours
+	Mouse   bool
+	Advance bool // move to the next entry after marking one
+	// Look is the look of the screen; nil means that of no file.
+	Look *Look
+	// Screen is the settings of the screen that were remembered; nil means none.
+	Screen *values.Values
 	// Date formats a date for the list; nil means year, month and day.
 	Date func(time.Time) string
+	// Commands parses command lines of lektor-view, and Self is the words before them: the path of the
+	// program, and the lektor-dir. OnTerminal are the names of the commands that need the terminal.
+	Commands   Commands
+	Self       []string
+	OnTerminal []string
+	// Random returns random numbers; nil means [rand.Uint64].
+	Random func() uint64
 	// Getenv looks up an environment variable; nil means [os.Getenv].
 	Getenv func(string) string
 }
@@ -56,15 +73,21 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	m := newModel(inner, d, o)
 	t := m.terminal
 	// The size is an option because the library would read it in two goroutines at once when a
-	// command has ended, which is a race. ANSI are the sixteen colours that the reader draws.
+	// command has ended, which is a race. The default theme has the sixteen colours that every terminal has.
 	size := t.size()
-	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(plainWriter{o.Out}), tea.WithEnvironment(os.Environ()),
-		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond), tea.WithWindowSize(size.Width, size.Height), tea.WithColorProfile(colorprofile.ANSI))
+	out := io.Writer(plainWriter{o.Out})
+	if o.Plain {
+		out = io.Discard // the voice of the model writes
+	}
+	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(out), tea.WithEnvironment(os.Environ()),
+		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond), tea.WithWindowSize(size.Width, size.Height), tea.WithColorProfile(max(colorprofile.ANSI, colorprofile.Env(os.Environ()))))
 	t.heedSignals(ctx, inner, p)
 	defer t.ignoreSignals()
 	m.send, m.program = p.Send, p
 	_, err := p.Run()
 	cancel()
+	m.voice.end()
+	m.tasks.wait()
 	t.ignoreSignals()
 	if m.defect != nil && o.Out != nil {
 		fmt.Fprintln(o.Out, m.defect)

@@ -1,0 +1,144 @@
+package fullscreen
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/lektordir/lektor/internal/app/viewer"
+	"github.com/lektordir/lektor/internal/app/viewer/external"
+	"github.com/lektordir/lektor/internal/app/viewer/save"
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+func (l *diskAdapter) Content(_ context.Context, ref lektordir.Ref, form string) ([]byte, error) {
+	s := l.store()
+	r := s.Record(ref)
+	want := lektordir.Fields(lektordir.AllFields)
+	if form == "html" {
+		want = lektordir.FieldContent
+	}
+	if err := r.Read(want); err != nil {
+		return nil, err
+	}
+	switch form {
+	case "html":
+		return r.Get(0).Content, nil
+	case "url":
+		return []byte(termsafe.Line(r.URL())), nil
+	case "title":
+		return []byte(termsafe.Line(r.Title())), nil
+	}
+	return []byte(viewer.Text(s, r, viewer.DefaultText)), nil
+}
+
+func (l *diskAdapter) Clip(_ context.Context, text string) error {
+	argv, err := external.Clipboard.Find()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	// Its output is not read: xclip and wl-copy leave a process behind that keeps it open.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Stdin = strings.NewReader(text)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", argv[0], err)
+	}
+	return nil
+}
+
+func (l *diskAdapter) Bookmarker(_ context.Context, ref lektordir.Ref) ([]string, error) {
+	a, err := external.Bookmarker()
+	if err != nil {
+		return nil, err
+	}
+	r := l.store().Record(ref)
+	if _, err := viewer.PageOf(r); err != nil {
+		return nil, err
+	}
+	return a.For(r)
+}
+
+// maxSavedName is the maximum length of the name that the reader offers, in bytes. It leaves room
+// for a temporary name beside it.
+const maxSavedName = 200
+
+func (l *diskAdapter) SaveName(_ context.Context, ref lektordir.Ref, dir string) string {
+	s := l.store()
+	return strings.TrimSuffix(dir, "/") + "/" + save.Name(s, s.Record(ref), ".txt", maxSavedName)
+}
+
+func (l *diskAdapter) SaveEntry(ctx context.Context, ref lektordir.Ref, path string, replace bool) error {
+	path, err := absolute(path)
+	if err != nil {
+		return err
+	}
+	var write func(w io.Writer) error
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".txt":
+		write = func(w io.Writer) error {
+			text, err := l.Content(ctx, ref, "text")
+			if err == nil {
+				_, err = w.Write(text)
+			}
+			return err
+		}
+	case ".html", ".htm":
+		write = func(w io.Writer) error { return l.page(ctx, w, "digest", "--full", "--dir", l.dir.Path(), ref.Path()) }
+	case ".eml":
+		write = func(w io.Writer) error { return l.page(ctx, w, "message", "--dir", l.dir.Path(), ref.Path()) }
+	default:
+		return fmt.Errorf("%s: the name must end in .txt, .html or .eml", path)
+	}
+	if replace {
+		return atomicfile.Output(path, write)
+	}
+	return atomicfile.CreatePrivateFrom(path, write)
+}
+
+// absolute returns a path that the user typed without ~/ and as an absolute path.
+func absolute(path string) (string, error) {
+	path = strings.TrimSpace(path)
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(home, rest)
+	}
+	return filepath.Abs(path)
+}
+
+// page runs lektor-pages, which alone makes HTML harmless, and writes its output to w.
+func (l *diskAdapter) page(ctx context.Context, w io.Writer, args ...string) error {
+	t := &outputBuffer{}
+	err := cmdline.RunBeside(ctx, "lektor-pages", args, nil, t.streams())
+	if messages := t.err(nil); messages != nil {
+		err = messages
+	}
+	if err == nil {
+		_, err = w.Write(t.out.Bytes())
+	}
+	return err
+}
+
+func (l *diskAdapter) Download(ctx context.Context, ref lektordir.Ref, url, dir string, progress func(have, total int64)) (string, error) {
+	dir, err := absolute(dir)
+	if err != nil {
+		return "", err
+	}
+	return save.Enclosure(ctx, l.store(), l.downloader(), dir, ref, url, progress)
+}
+
+func (l *diskAdapter) FilePlayer(path string) ([]string, error) {
+	argv, err := external.Player.Find()
+	return append(argv, path), err
+}

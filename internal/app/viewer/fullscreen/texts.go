@@ -1,0 +1,61 @@
+package fullscreen
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/workers"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// sortBytes is the number of bytes of a text that count for the order. They are in memory for each
+// entry of the list.
+const sortBytes = 80
+
+// SortTexts takes the texts from the index if the list has a tenth of all entries, since the index
+// reports all in the time in which about a tenth of them can be read. Entries that it lacks are
+// read.
+func (l *diskAdapter) SortTexts(ctx context.Context, refs []*lektordir.Ref, by string, progress func(done, total int)) []string {
+	text := func(r *entrystore.Record) string {
+		t := r.OwnTitle()
+		if by == "author" {
+			t = r.Author()
+		}
+		t = query.Fold(strings.TrimSpace(t))
+		return strings.Clone(t[:min(len(t), sortBytes)])
+	}
+	s := l.indexed()
+	known := map[uint64]string{}
+	l.mu.Lock()
+	total := l.total
+	l.mu.Unlock()
+	if len(refs) > total/10 {
+		found, _, _ := s.Indexed(ctx, entrystore.Selection{Query: &query.Query{}, All: true, Want: lektordir.FieldTitle | lektordir.FieldAuthor})
+		texts := make([]string, len(found))
+		_ = workers.ForEach(ctx, len(found), func(i int) { texts[i] = text(found[i]) })
+		for i, r := range found {
+			known[l.dates.key(r.Ref.Feed, r.Ref.Unique)] = texts[i]
+		}
+	}
+	texts := make([]string, len(refs))
+	var missing []int
+	for i, r := range refs {
+		t, ok := known[l.dates.key(r.Feed, r.Unique)]
+		if texts[i] = t; !ok {
+			missing = append(missing, i)
+		}
+	}
+	done := 0
+	for part := range slices.Chunk(missing, datesAtOnce) {
+		if workers.ForEach(ctx, len(part), func(i int) { texts[part[i]] = text(s.Record(*refs[part[i]])) }) != nil {
+			break
+		}
+		if done += len(part); len(missing) > datesSoon {
+			progress(done, len(missing))
+		}
+	}
+	return texts
+}

@@ -1,0 +1,144 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// opener is a disk that records the URLs that are opened.
+type opener struct {
+	*paged
+	opened chan string
+}
+
+func (d opener) Open(_ context.Context, _ lektordir.Ref, url string) (string, error) {
+	d.opened <- url
+	return url, nil
+}
+
+func newOpener(page Page) opener { return opener{newPaged(page), make(chan string, 9)} }
+
+// manyLinks returns a page with twelve links, an enclosure and a picture.
+func manyLinks() Page {
+	p := Page{Text: "text", Enclosures: []string{"http://e.example/1.mp3"}, Pictures: []string{"http://p.example/1.png"}}
+	for i := range 12 {
+		p.Links = append(p.Links, fmt.Sprintf("http://x.example/%d/%s/end", i+1, strings.Repeat("long", i)))
+	}
+	return p
+}
+
+// The list of links shows whole URLs on a narrow screen, and opens and copies them.
+func TestLinks(t *testing.T) {
+	d := newOpener(manyLinks())
+	k := openPage(t, d, 40, 15)
+	k.press("b")
+	for i := range 14 {
+		// The line of the cursor is whole.
+		_, shown, _ := strings.Cut(k.shows(), "\n>")
+		whole := strings.ReplaceAll(strings.ReplaceAll(shown, "\n", ""), " ", "")
+		list := linksOf(&d.page)
+		if want := list[i].url; !strings.Contains(whole, want) {
+			t.Fatalf("line %d: no %s in\n%s", i, want, k.shows())
+		}
+		k.press("j")
+	}
+	k.press("g", "g", "j", "enter")
+	if got := <-d.opened; got != d.page.Links[1] {
+		t.Errorf("opened %s", got)
+	}
+	k.press("1", "1", "o")
+	if got := <-d.opened; got != d.page.Links[10] {
+		t.Errorf("opened %s", got)
+	}
+	k.press("y")
+	k.await("URL sent to the terminal's clipboard")
+	k.press("q")
+	if k.input.menu != nil {
+		t.Error("q does not close the menu")
+	}
+}
+
+// A number needs no Enter when it can only be one link.
+func TestGoto(t *testing.T) {
+	d := newOpener(manyLinks())
+	k := openPage(t, d, 80, 24)
+	for _, tc := range []struct {
+		keys []string
+		link int
+	}{{[]string{"2"}, 2}, {[]string{"1", "2"}, 12}, {[]string{"1", "enter"}, 1}, {[]string{"0", "3"}, 3}} {
+		k.press("#")
+		k.press(tc.keys...)
+		if got := <-d.opened; got != d.page.Links[tc.link-1] || k.input.prompt != nil {
+			t.Errorf("%s: opened %s", tc.keys, got)
+		}
+	}
+	k.press("#", "1", "5")
+	if !strings.Contains(k.shows(), "there is no link 15") {
+		t.Errorf("%s", k.shows())
+	}
+}
+
+// copied returns the text that a command sends to the terminal's clipboard; "" if it sends none.
+func copied(cmd tea.Cmd) string {
+	if cmd == nil {
+		return ""
+	}
+	if v := reflect.ValueOf(cmd()); v.Kind() == reflect.String {
+		return v.String()
+	}
+	return ""
+}
+
+// yank copies by the terminal, or by the program of LEKTOR_CLIPBOARD. A bookmark shows the output
+// of its command.
+func TestYank(t *testing.T) {
+	d := newPaged(manyLinks())
+	k := openPage(t, d, 80, 24)
+	k.press("y", "y")
+	k.await("URL sent to the terminal's clipboard")
+	if got := copied(k.copyText("URL", "http://x.example/")); got != "http://x.example/" {
+		t.Errorf("%q", got)
+	}
+	k.press("2", "y", "e")
+	if !strings.Contains(k.shows(), "the entry has 1 enclosure") {
+		t.Errorf("%s", k.shows())
+	}
+	k.o.Getenv = func(string) string { return "clip -i" }
+	k.press("y", "t")
+	k.await("title copied")
+	k.press("y", "e")
+	k.await("URL of the enclosure copied")
+	d.mu.Lock()
+	clips := slices.DeleteFunc(slices.Clone(d.marks), func(s string) bool { return !strings.HasPrefix(s, "clip ") })
+	d.mu.Unlock()
+	if want := []string{"clip the title", "clip " + d.page.Enclosures[0]}; !slices.Equal(clips, want) {
+		t.Errorf("%q", clips)
+	}
+	k.update(tea.KeyPressMsg{Code: 'p', Mod: tea.ModCtrl})
+	k.await("kept")
+}
+
+func TestPipeForm(t *testing.T) {
+	for _, tc := range []struct{ words, want string }{
+		{"", "text []"}, {"html", "html []"}, {"url xclip -i", "url [xclip -i]"}, {"grep text", "text [grep text]"},
+	} {
+		form, rest := pipeForm(strings.Fields(tc.words))
+		if got := fmt.Sprint(form, " ", rest); got != tc.want {
+			t.Errorf("%s: %s", tc.words, got)
+		}
+	}
+	// A command in the file of keys is run only if the file is the user's.
+	for line, commands := range map[string]bool{"x pipe": false, "x pipe html": false, "x pipe less": true, "x pipe url less": true} {
+		if k := ParseKeys("keys", []byte(line)); k.Commands != commands || len(k.Errs) > 0 {
+			t.Errorf("%s: %t %v", line, k.Commands, k.Errs)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/lektordir/lektor/internal/termsafe"
+)
+
+// menu is a list over the whole screen, for example the keys or the links of an entry.
+type menu struct {
+	title string
+	lines []string
+	hint  string // for the last line
+	at, y int    // the cursor, and the first line on the screen
+	wrap  bool   // break lines that are wider than the screen, instead of cutting them off
+	// keys are actions of this menu by their keys; others have the keys of the user.
+	keys map[string]string
+	live func() []string // if not nil, it makes the lines anew for each draw
+	// choose does an action on the line of the cursor. It reports whether the action belongs to
+	// the menu; the menu stays open unless choose closes it. If choose is nil, the lines are only
+	// text without a cursor.
+	// If the menu is live, at can be beyond the last line, as keys may come faster than draws.
+	choose func(m *model, c call, at int) (cmd tea.Cmd, ok bool)
+}
+
+// moves returns the number of lines by which an action moves in a menu, 0 if it does not move.
+func (n *menu) moves(c call, height int) int {
+	count := max(c.count, 1)
+	switch c.action {
+	case "down", "scroll-down":
+		return count
+	case "up", "scroll-up":
+		return -count
+	case "page-down", "forward", "half-down":
+		return height - 1
+	case "page-up", "half-up":
+		return 1 - height
+	case "top":
+		return -len(n.lines)
+	case "bottom":
+		return len(n.lines)
+	}
+	return 0
+}
+
+// menuKey does an action in the menu that is open. Actions that do not belong to the menu close it.
+func menuKey(m *model, c call) tea.Cmd {
+	if c.action == "repeat" {
+		return repeat(m, c)
+	}
+	n, height := m.input.menu, m.browser.lines()
+	by := n.moves(c, height)
+	switch {
+	case by != 0 && n.choose == nil:
+		n.y = max(0, min(n.y+by, len(n.lines)-height))
+		return nil
+	case by != 0:
+		n.at = max(0, min(n.at+by, len(n.lines)-1))
+		return nil
+	case n.choose != nil && (n.at < len(n.lines) || n.live != nil):
+		if cmd, ok := n.choose(m, c, n.at); ok {
+			return cmd
+		}
+	}
+	m.input.menu = nil
+	return nil
+}
+
+// menu returns the lines of the open menu, each padded to the width of the screen.
+func (p *painter) menu(n *menu, height int) []string {
+	if n.live != nil {
+		n.lines = n.live()
+		n.at = max(0, min(n.at, len(n.lines)-1))
+	}
+	if n.choose != nil {
+		n.y = window(n.y, n.at, len(n.lines), height)
+	}
+	lines := []string{p.paint(titleStyle, fit(" "+p.m.tr(n.title), p.width))}
+	if n.wrap {
+		return append(lines, p.wrapped(n, height)...)
+	}
+	for i := n.y; i < n.y+height; i++ {
+		switch {
+		case i >= len(n.lines):
+			lines = append(lines, strings.Repeat(" ", p.width))
+		case n.choose == nil:
+			lines = append(lines, fit(" "+n.lines[i], p.width))
+		case i == n.at:
+			lines = append(lines, p.paint(cursorHere, fit(cursorMark(true)+n.lines[i], p.width)))
+		default:
+			lines = append(lines, fit(cursorMark(false)+n.lines[i], p.width))
+		}
+	}
+	return lines
+}
+
+// wrapped returns the lines of a menu that breaks long lines: from the line n.y, or from the next
+// one from which the line of the cursor is whole on the screen.
+func (p *painter) wrapped(n *menu, height int) (rows []string) {
+	for i := min(n.at, len(n.lines)-1); i >= n.y; i-- {
+		lines := breakLines(n.lines[i], p.width-1)
+		if i < n.at && len(lines)+len(rows) > height {
+			n.y = i + 1
+			break
+		}
+		rows = append(rows, lines...)
+	}
+	rows = nil
+	for i := n.y; i < len(n.lines) && len(rows) < height; i++ {
+		for j, line := range breakLines(n.lines[i], p.width-1) {
+			line = fit(cursorMark(i == n.at && j == 0)+line, p.width)
+			if i == n.at {
+				line = p.paint(cursorHere, line)
+			}
+			rows = append(rows, line)
+		}
+	}
+	for len(rows) < height {
+		rows = append(rows, strings.Repeat(" ", p.width))
+	}
+	return rows[:height]
+}
+
+// help shows the keys, first those of the present pane.
+func help(m *model, _ call) tea.Cmd {
+	n := &menu{title: "the keys", hint: "keys that move scroll, any other key closes help"}
+	k := m.o.Keys
+	here := k.here()
+	for _, pane := range append([]string{here, ""}, slices.DeleteFunc(slices.Clone(panes), func(s string) bool { return s == here })...) {
+		var lines []string
+		for _, at := range k.order {
+			if at.pane == pane && (m.o.NoFetcher == nil || !needsFetcher(k.bound[at][0].action)) {
+				lines = append(lines, termsafe.Pad(Plain(at.keys), 12)+" "+Plain(helpText(m, k.bound[at])))
+			}
+		}
+		switch {
+		case len(lines) == 0:
+			continue
+		case pane != "":
+			lines = append([]string{m.trf("only in: %s", pane)}, lines...)
+		case len(n.lines) > 0:
+			lines = append([]string{m.tr("in all panes:")}, lines...)
+		}
+		n.lines = append(append(n.lines, lines...), "")
+	}
+	source := m.trf("Keys of your own go into %s.", m.o.KeysFile)
+	if m.o.KeysSet != "" {
+		source = m.trf("These are the keys of the set %s.", m.o.KeysSet)
+	}
+	n.lines = append(n.lines, Plain(source))
+	for _, err := range slices.Concat(k.Errs, m.o.Look.Errs) {
+		n.lines = append(n.lines, breakLines(Plain(err.Error()), max(10, m.browser.width-2))...)
+	}
+	m.input.menu = n
+	return nil
+}
+
+// helpText returns what a binding does.
+func helpText(m *model, b binding) string {
+	a, ok := actionOf(b[0].action)
+	if !ok || len(b) > 1 || len(b[0].words) > 0 {
+		return b.String()
+	}
+	text := m.tr(a.help)
+	if a.command != "" {
+		text += "  (" + a.command + ")"
+	}
+	return text
+}
+
+// question asks the user to confirm something.
+type question struct {
+	text string
+	yes  func() tea.Cmd // does it
+}
+
+// line returns the question for the last line.
+func (q *question) line(w *world) string { return w.tr(q.text) + " (y/n) " }
+
+// confirm asks a question that y answers with yes, and any other key with no.
+func (in *input) confirm(text string, yes func() tea.Cmd) {
+	in.question = &question{text, yes}
+}

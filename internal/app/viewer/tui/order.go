@@ -1,0 +1,370 @@
+package tui
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/values"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// order is an order of entries. It is comparable.
+type order struct {
+	by   string // one of entryOrders
+	down bool   // reversed; for dates: newest first
+	seed uint64 // for random; else 0
+}
+
+// entryOrders are the orders of entries, and feedOrders those of the feeds of a folder.
+var (
+	entryOrders = []string{"date", "title", "author", "feed", "flags", "random"}
+	feedOrders  = []string{"name", "unread", "news"}
+)
+
+// byDate is the order of a list for which the user has chosen none: newest first.
+var byDate = order{by: "date", down: true}
+
+func (o order) String() string {
+	if o.down {
+		return "-" + o.by
+	}
+	return o.by
+}
+
+// parseOrder parses an order of one of these kinds; "-" before it reverses it.
+func parseOrder(text string, kinds []string) (o order, ok bool) {
+	o.by, o.down = strings.CutPrefix(text, "-")
+	return o, slices.Contains(kinds, o.by)
+}
+
+// compareItems compares by the text to sort by, then by date, then by name.
+func compareItems(a, b *item, o order) int {
+	c := cmp.Compare(a.text, b.text)
+	if o.down {
+		c = -c
+	}
+	if c != 0 {
+		return c
+	}
+	c = cmp.Or(a.date.Compare(b.date), cmp.Compare(a.ref.Unique, b.ref.Unique), cmp.Compare(a.ref.Feed, b.ref.Feed))
+	if o.down || o.by != "date" {
+		c = -c
+	}
+	return c
+}
+
+// texts returns for each entry the text to sort by; nil if the order is by date only.
+func (w *listWork) texts(ctx context.Context, refs []*lektordir.Ref) []string {
+	var of func(r *lektordir.Ref) string
+	switch w.by {
+	case "title", "author":
+		return w.disk.SortTexts(ctx, refs, w.by, w.progress)
+	case "feed":
+		of = func(r *lektordir.Ref) string { return w.snapshot.feeds[r.Feed].place }
+	case "flags":
+		of = flagOrder
+	case "random":
+		of = func(r *lektordir.Ref) string { return chance(r, w.seed) }
+	default:
+		return nil
+	}
+	texts := make([]string, len(refs))
+	for i, r := range refs {
+		texts[i] = of(r)
+	}
+	return texts
+}
+
+// flagOrder returns the text that sorts entries as ls --sort flags does: flagged entries, then
+// those with other flags, then the others.
+func flagOrder(r *lektordir.Ref) string {
+	flags := strings.ReplaceAll(r.Flags(), "S", "")
+	if own, flagged := strings.CutPrefix(flags, "F"); flagged {
+		return " " + own
+	}
+	return cmp.Or(flags, "~")
+}
+
+// chance returns a random text for an entry, always the same with the same seed.
+func chance(r *lektordir.Ref, seed uint64) string {
+	h := fnv.New64a()
+	h.Write([]byte(r.Feed + "/" + r.Unique))
+	return string(binary.BigEndian.AppendUint64(nil, rand.NewPCG(seed, h.Sum64()).Uint64()))
+}
+
+// settings are the choices of the user for nodes of the tree, which the disk remembers, and the
+// seed of random orders.
+type settings struct {
+	*values.Values
+	seed uint64
+}
+
+// nodeSetting returns the name of a setting of a node. A feed is named by its hash, a folder by
+// its path in lower case.
+func nodeSetting(setting string, of id) string {
+	kind := [...]string{allNode: "all", flaggedNode: "flagged", savedNode: "query ", folderNode: "folder ", feedNode: "feed "}[of.kind]
+	return setting + " " + kind + strings.NewReplacer("%", "%25", "=", "%3D", "\n", "%0A", "\r", "%0D", "\x00", "%00").Replace(of.name)
+}
+
+// of returns the setting of a node: its own, else that of the nearest folder that has one, else
+// that of all entries.
+func (s *settings) of(setting string, of id) string {
+	for {
+		value := s.Get(nodeSetting(setting, of))
+		if value != "" || of.kind == allNode {
+			return value
+		}
+		of = parent(of)
+	}
+}
+
+// parent returns the folder of a node, or the node of all entries.
+func parent(of id) id {
+	up := of.in
+	if of.kind == folderNode {
+		up = of.name[:max(0, strings.LastIndexByte(of.name, '/'))]
+	}
+	if up == "" {
+		return id{kind: allNode}
+	}
+	return id{kind: folderNode, name: up}
+}
+
+// container returns the node whose settings hold for the feeds beside a feed or in a folder.
+func container(of id) id {
+	if of.kind == folderNode {
+		return of
+	}
+	return parent(of)
+}
+
+// orderOf returns the order of a node's list.
+func (s *settings) orderOf(of id) order {
+	o, ok := parseOrder(s.of("sort", of), entryOrders)
+	if !ok {
+		return byDate
+	}
+	if o.by == "random" {
+		o.seed = s.seed
+	}
+	return o
+}
+
+// hidden returns a function that reports whether a node is hidden because it has nothing unread.
+// The node of the cursor, and the folders above it, are never hidden.
+func (s *settings) hidden(shown *snapshot, cursor id) func(n node) bool {
+	hides := map[id]bool{} // by folder
+	above := cursor.in + "/"
+	if cursor.kind == folderNode {
+		above = cursor.name + "/"
+	}
+	return func(n node) bool {
+		if n.kind < folderNode || n.unread > 0 || shown.uncounted || n.id == cursor || n.kind == folderNode && strings.HasPrefix(above, n.name+"/") {
+			return false
+		}
+		in := parent(n.id)
+		yes, ok := hides[in]
+		if !ok {
+			yes = s.of("hide", in) == "yes"
+			hides[in] = yes
+		}
+		return yes
+	}
+}
+
+// sortFeeds returns the nodes of a snapshot, with the feeds of each folder in the order that the
+// user has chosen.
+func (s *settings) sortFeeds(of *snapshot) []node {
+	nodes := slices.Clone(of.nodes)
+	for from := 0; from < len(nodes); from++ {
+		to := from
+		for to < len(nodes) && nodes[to].kind == feedNode && nodes[to].in == nodes[from].in {
+			to++
+		}
+		if to > from {
+			o, _ := parseOrder(s.of("feeds", parent(nodes[from].id)), feedOrders)
+			slices.SortStableFunc(nodes[from:to], func(x, y node) int {
+				c := of.compareFeeds(x, y, o.by)
+				if o.down {
+					c = -c
+				}
+				return c
+			})
+			from = to - 1
+		}
+	}
+	return nodes
+}
+
+// compareFeeds compares two nodes of feeds: most unread entries, or latest delivery, first.
+func (s *snapshot) compareFeeds(x, y node, by string) int {
+	f, g := s.feeds[x.name], s.feeds[y.name]
+	switch by {
+	case "unread":
+		return cmp.Compare(y.unread, x.unread)
+	case "news":
+		return g.lastNews().Compare(f.lastNews())
+	}
+	return cmp.Or(cmp.Compare(f.place, g.place), cmp.Compare(f.Hash, g.Hash))
+}
+
+// lastNews returns when the latest entry was delivered, zero if there is none.
+func (f *feedSnapshot) lastNews() (t time.Time) {
+	if n := len(f.refs); n > 0 {
+		t = f.refs[n-1].Delivered()
+	}
+	return t
+}
+
+// showSnapshot shows a snapshot in the tree.
+func (b *browser) showSnapshot(s *snapshot) {
+	sorted := *s
+	b.snapshot = &sorted
+	b.snapshot.nodes = b.settings.sortFeeds(s)
+	b.arrangeTree()
+}
+
+// orderActions returns the actions that sort and hide.
+func orderActions() []action {
+	return []action{
+		{"sort", 1, "choose the order of the list, in the feeds that of the feeds; the present one again: reversed", "ls --sort title, ls --sort -date", sortBy},
+		{"hide-read", 0, "hide feeds and folders with nothing unread, or show them, in the folder of the cursor", "count --by feed", hideRead},
+	}
+}
+
+// remember sets a setting of a node, on the screen at once, and on the disk in the order of the keys.
+func remember(m *model, setting string, of id, value string) {
+	name := nodeSetting(setting, of)
+	m.browser.settings.Set(name, value)
+	m.marks.add(&change{kind: settingChange, name: name, query: value})
+}
+
+// describe returns the description of an order for the menu.
+func (w *world) describe(by string) string {
+	switch by {
+	case "date":
+		return w.tr("newest first")
+	case "flags":
+		return w.tr("flagged entries first")
+	case "random":
+		return w.tr("in no order")
+	case "unread":
+		return w.tr("most unread entries first")
+	case "news":
+		return w.tr("latest delivery first")
+	}
+	return w.tr("from A to Z")
+}
+
+// usual returns an order by its name in its usual direction.
+func usual(by string) order { return order{by: by, down: by == byDate.by} }
+
+// sortBy sorts the list, or the feeds of a folder, in the order that the word of c names. Without
+// a word it shows a menu of orders. With the word "-", the orders of the menu are reversed.
+func sortBy(m *model, c call) tea.Cmd {
+	b := &m.browser
+	word := strings.Join(c.words, "")
+	if b.snapshot == nil {
+		m.say("the entries are not read yet")
+	} else if o, ok := parseOrder(word, entryOrders); ok {
+		sortEntries(m, o)
+	} else if o, ok := parseOrder(word, feedOrders); ok {
+		sortFeeds(m, o)
+	} else if word != "" && word != "-" {
+		m.say("there is no order %s; lists have %s, and the feeds %s", word, strings.Join(entryOrders, ", "), strings.Join(feedOrders, ", "))
+	} else if b.focus == feedsPane {
+		now, _ := parseOrder(cmp.Or(b.settings.of("feeds", container(b.list.of)), "name"), feedOrders)
+		orderMenu(m, m.tr("sort the feeds by"), feedOrders, now, word == "-", sortFeeds)
+	} else {
+		orderMenu(m, m.tr("sort the list by"), entryOrders, b.list.order, word == "-", sortEntries)
+	}
+	return nil
+}
+
+// orderMenu shows a menu of orders, with the cursor on the present one, which is reversed if it is
+// chosen. The others are reversed if the argument is set.
+func orderMenu(m *model, title string, kinds []string, now order, reversed bool, sort func(*model, order)) {
+	n := &menu{title: title, hint: "the present order is reversed if you choose it again", at: max(0, slices.Index(kinds, now.by))}
+	for _, by := range kinds {
+		n.lines = append(n.lines, termsafe.Pad(by, 8)+" "+m.describe(by))
+	}
+	n.choose = func(m *model, c call, at int) (tea.Cmd, bool) {
+		if c.action != "open" {
+			return nil, false
+		}
+		m.input.menu = nil
+		o := usual(kinds[at])
+		switch {
+		case reversed:
+			o.down = !o.down
+		case o.by == now.by:
+			o.down = !now.down
+		}
+		sort(m, o)
+		return nil, true
+	}
+	m.input.menu = n
+}
+
+// sortEntries sorts the list, and later lists of its node.
+func sortEntries(m *model, o order) {
+	b := &m.browser
+	if o.by == "random" {
+		o.down = false
+		b.settings.seed = m.o.Random() // shuffled anew each time
+	}
+	remember(m, "sort", b.list.of, o.String())
+	b.list.order = b.settings.orderOf(b.list.of)
+	m.apply(effects{list: true, say: m.sorted(o)})
+}
+
+// sortFeeds sorts the feeds of the folder of the cursor, and of the folders in it.
+func sortFeeds(m *model, o order) {
+	b := &m.browser
+	remember(m, "feeds", container(b.list.of), o.String())
+	b.showSnapshot(b.snapshot)
+	m.say("%s", m.sorted(o))
+}
+
+// sorted returns the message about an order.
+func (w *world) sorted(o order) string {
+	switch {
+	case o == usual(o.by):
+		return w.trf("sorted by %s: %s", o.by, w.describe(o.by))
+	case o.by == byDate.by:
+		return w.trf("sorted by %s: %s", o.by, w.tr("oldest first"))
+	}
+	return w.trf("sorted by %s, reversed", o.by)
+}
+
+// hideRead hides the feeds and folders in a folder that have nothing unread, or shows them.
+func hideRead(m *model, _ call) tea.Cmd {
+	b := &m.browser
+	if b.snapshot == nil {
+		m.say("the entries are not read yet")
+		return nil
+	}
+	in := container(b.list.of)
+	name := m.tr("all feeds")
+	if in.kind == folderNode {
+		name = in.name
+	}
+	if b.settings.of("hide", in) == "yes" {
+		remember(m, "hide", in, "no")
+		m.say("%s: what has nothing unread is shown", name)
+	} else {
+		remember(m, "hide", in, "yes")
+		m.say("%s: what has nothing unread is hidden", name)
+	}
+	b.arrangeTree()
+	return nil
+}

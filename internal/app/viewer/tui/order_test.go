@@ -1,0 +1,159 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/values"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// titles returns the numbers of the listed entries in their order.
+func (k *desk) titles() string {
+	var all []string
+	for _, it := range k.browser.list.items {
+		all = append(all, it.ref.Unique[8:10])
+	}
+	return strings.Join(all, " ")
+}
+
+// The menu of orders sorts the list, and reverses the present order. An order holds for its node
+// and the nodes in it, and is remembered.
+func TestSort(t *testing.T) {
+	d := &remembering{memory: newMemory(12), saved: values.New('=')}
+	close(d.gate)
+	k := newDesk(t, d, 100, 24)
+	k.await("Title 11")
+	sorted := func(want string) {
+		t.Helper()
+		k.until(want, func() bool { return k.browser.list.complete && k.titles() == want })
+	}
+	k.press("l", "s", "j", "enter") // by the last digit, in this disk
+	sorted("00 10 01 11 02 03 04 05 06 07 08 09")
+	if it, _ := k.browser.current(); it.Unique[8:10] != "11" {
+		t.Errorf("the cursor has left its entry for %s", it.Unique)
+	}
+	k.press("s", "enter")
+	sorted("09 08 07 06 05 04 03 02 11 01 10 00")
+	k.press("h", "j", "j") // to the folder
+	sorted("09 08 07 06 05 04 03 02 11 01 10 00")
+	k.press("l", "s", "k", "enter")
+	sorted("11 10 09 08 07 06 05 04 03 02 01 00")
+	k.press("s", "enter")
+	sorted("00 01 02 03 04 05 06 07 08 09 10 11")
+	k.press("h", "j", "j") // to the feed of the folder below
+	sorted("00 01 02 03 04 05 06 07 08 09 10 11")
+	k.until("saved", func() bool {
+		return d.text() == "sort all=-title\nsort folder news=date\n"
+	})
+	// Entries that are flagged now are first.
+	k.press("l", "j", "j", "j", "m")
+	k.do(call{action: "sort", words: []string{"flags"}})
+	sorted("03 11 10 09 08 07 06 05 04 02 01 00")
+	// A random order stays while the list does, and each choice makes another.
+	k.do(call{action: "sort", words: []string{"random"}})
+	k.until("random", func() bool { return k.browser.list.complete && k.browser.list.sorted.by == "random" })
+	first := k.titles()
+	d.mu.Lock()
+	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000012.1.h", Place: lektordir.New})
+	d.mu.Unlock()
+	k.queue.add("f")
+	k.await("/13")
+	if got := strings.Join(strings.Fields(strings.Replace(k.titles(), "12", "", 1)), " "); got != first {
+		t.Errorf("%s became %s", first, got)
+	}
+	k.do(call{action: "sort", words: []string{"random"}})
+	k.until("shuffled anew", func() bool {
+		return k.browser.list.complete && len(k.titles()) > 0 && strings.Replace(k.titles(), " 12", "", 1) != first
+	})
+	k.do(call{action: "sort", words: []string{"size"}})
+	if s := k.shows(); !strings.Contains(s, "there is no order size") {
+		t.Errorf("%s", s)
+	}
+	// The next start has the same orders.
+	again := newDesk(t, d, 100, 24)
+	again.browser.settings.Values = d.saved
+	again.until("sorted", func() bool { return strings.HasPrefix(again.titles(), "09 08 07 06") })
+}
+
+// remembering is a disk that keeps the settings.
+type remembering struct {
+	*memory
+	saved *values.Values
+	feeds []Feed
+}
+
+func (d *remembering) text() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return string(d.saved.Text())
+}
+
+func (d *remembering) Remember(_ context.Context, name, value string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.saved.Set(name, value)
+	return nil
+}
+
+func (d *remembering) Feeds(ctx context.Context) ([]Feed, error) {
+	if d.feeds == nil {
+		return d.memory.Feeds(ctx)
+	}
+	return d.feeds, nil
+}
+
+// many is a disk with some feeds: an overview has their counts, and nothing is listed.
+type many struct{ *remembering }
+
+func (d many) Overview(context.Context, int) (*Overview, error) {
+	counts := map[string]entrystore.Tally{}
+	for i, f := range d.feeds {
+		counts[f.Hash] = entrystore.Tally{All: 9, Unread: i % 3}
+	}
+	return &Overview{Feeds: d.feeds, Counts: counts}, nil
+}
+
+// Feeds and folders with nothing unread are hidden, and feeds are sorted, in the folder of the
+// cursor. The node of the cursor stays until the user leaves it.
+func TestFeeds(t *testing.T) {
+	d := many{&remembering{memory: newMemory(0), saved: values.New('=')}}
+	for i := range 9 {
+		d.feeds = append(d.feeds, Feed{Hash: fmt.Sprintf("h%d", i), Title: fmt.Sprintf("feed%d", i), Folders: [][]string{nil, {"A"}, {"A / B=B"}}[i/3]})
+	}
+	d.feeds = append(d.feeds, Feed{Hash: "h9", Title: "feed9", Folders: []string{"C"}}) // nothing unread
+	k := newDesk(t, d, 100, 30)
+	tree := func() string {
+		var all []string
+		for _, n := range k.browser.tree.nodes {
+			all = append(all, strings.TrimPrefix(n.title, "feed"))
+		}
+		return strings.Join(all, " ")
+	}
+	check := func(want string, keys ...string) {
+		t.Helper()
+		k.press(keys...)
+		if got := tree(); got != want {
+			t.Fatalf("%v: %s, not %s\n%s", keys, got, want, k.shows())
+		}
+	}
+	k.await("feed9")
+	check("All Flagged A 3 4 5 B=B 6 7 8 C 9 0 1 2")
+	check("All Flagged A 4 5 B=B 7 8 1 2", "H")
+	check("All Flagged A 3 4 5 B=B 6 7 8 C 9 0 1 2", "H")
+	check("All Flagged A 3 4 5 B=B 7 8 C 9 0 1 2", "j", "j", "j", "j", "j", "j", "H")
+	check("All Flagged A 3 4 5 B=B 7 8 C 9 0 1 2", "j", "k", "k", "k") // in A
+	check("All Flagged A 4 5 B=B 7 8 C 9 0 1 2", "H")
+	check("All Flagged A 3 4 5 B=B 7 8 C 9 0 1 2", "H", "k")
+	check("All Flagged A 5 4 3 B=B 8 7 C 9 0 1 2", "s", "j", "enter") // most unread first
+	check("All Flagged A 3 4 5 B=B 7 8 C 9 0 1 2", "s", "enter")
+	k.until("saved", func() bool {
+		return d.text() == "hide all=no\nhide folder a/b%3Db=yes\nhide folder a=no\nfeeds folder a=-unread\n"
+	})
+	// The node of the cursor has nothing unread, and is hidden when the cursor leaves it.
+	check("All Flagged A 3 4 5 B=B 7 8 C 9 0 1 2", "H")
+	check("All Flagged A 4 5 B=B 7 8 C 9 0 1 2", "j")
+}

@@ -1,0 +1,318 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// feedUndo takes back a change of a subscription, by lektor-fetch. It is in memory only, since a
+// setting can be a secret.
+type feedUndo struct {
+	args   []string
+	in     string
+	failed bool // it was tried once, and failed
+}
+
+// begin returns the command that takes back the change. If that fails, for example because the feed
+// is being fetched, it can be tried once more.
+func (u *feedUndo) begin(m *model) tea.Cmd {
+	return runFetcher(m, u.in, u.args, func(m *model, r *fetcherResult) tea.Cmd {
+		again := r.err != nil && !u.failed
+		if r.err != nil {
+			r.show(m)
+			u.failed = true
+		}
+		if again {
+			return nil
+		}
+		m.marks.undos = slices.DeleteFunc(m.marks.undos, func(v *feedUndo) bool { return v == u })
+		if r.err == nil {
+			m.say("the last change of a subscription was taken back")
+		}
+		return nil
+	})
+}
+
+// changeTask is the name of the task that changes a subscription.
+const changeTask = "changing a subscription"
+
+// fetcherResult is the result of a run of lektor-fetch.
+type fetcherResult struct {
+	lines, messages []string
+	err             error
+}
+
+// runFetcher returns the command that runs lektor-fetch and then calls done, and reads the feeds
+// again. One such command runs at a time.
+func runFetcher(m *model, in string, args []string, done func(*model, *fetcherResult) tea.Cmd) tea.Cmd {
+	if m.tasks.of(changeTask) != nil {
+		m.say("the last change of a subscription is still being made")
+		return nil
+	}
+	r, d := &fetcherResult{}, m.disk
+	run := m.tasks.begin(&m.world, changeTask, func(ctx context.Context, _ func(string)) (string, error) {
+		r.messages, r.err = d.Fetcher(ctx, in, args, func(line string) { r.lines = append(r.lines, line) })
+		return "", nil
+	})
+	return func() tea.Msg {
+		msg, _ := run().(taskMsg)
+		return thenMsg(func(m *model) tea.Cmd {
+			m.tasks.take(msg)
+			m.requestScan(map[string]bool{"": true})
+			return done(m, r)
+		})
+	}
+}
+
+// show shows the messages of lektor-fetch.
+func (r *fetcherResult) show(m *model) {
+	text := Plain(strings.Join(r.messages, "; "))
+	if text == "" && r.err != nil {
+		m.fail(r.err)
+		return
+	}
+	m.status = status{text, r.err != nil}
+}
+
+// splitWords splits a line of folders or headers at its bars.
+func splitWords(text string) (words []string) {
+	for word := range strings.SplitSeq(text, "|") {
+		if word = strings.TrimSpace(word); word != "" {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// subscribe asks for a URL and for folders, and subscribes to the feed.
+func subscribe(m *model, c call) tea.Cmd {
+	if len(c.words) > 0 {
+		askFolders(m, strings.TrimSpace(c.words[0]))
+		return nil
+	}
+	m.ask("subscribe to the URL: ", "", "").then = func(m *model, text string) tea.Cmd {
+		askFolders(m, strings.TrimSpace(text))
+		return nil
+	}
+	return nil
+}
+
+// askFolders asks for the folders of a new feed, and subscribes to it.
+func askFolders(m *model, url string) {
+	if url == "" {
+		return
+	}
+	m.ask("folders, with | between them: ", "", "").then = func(m *model, text string) tea.Cmd {
+		args := []string{"add"}
+		for _, folder := range splitWords(text) {
+			args = append(args, "--category="+folder)
+		}
+		return addFeed(m, url, append(args, "-"))
+	}
+}
+
+// addFeed runs lektor-fetch add, with the URL on its standard input, since it may have a
+// password. If a page links to several feeds, the user chooses one.
+func addFeed(m *model, url string, args []string) tea.Cmd {
+	m.say("looking for the feed")
+	return runFetcher(m, url+"\n", args, func(m *model, r *fetcherResult) tea.Cmd {
+		if r.err != nil {
+			if feeds := severalFeeds(r.messages); len(feeds) > 0 {
+				chooseFeed(m, feeds, args)
+				return nil
+			}
+		}
+		for i, text := range r.messages {
+			if id, _, ok := strings.Cut(text, ": subscribed ("); ok && r.err == nil {
+				m.marks.undos = append(m.marks.undos, &feedUndo{args: []string{"rm", "--", id}})
+				// It comes after warnings, which may fill the line.
+				r.messages = slices.Insert(slices.Delete(r.messages, i, i+1), 0, text)
+			}
+		}
+		r.show(m)
+		return nil
+	})
+}
+
+// severalFeeds returns the feeds that lektor-fetch add lists if a page links to several.
+func severalFeeds(messages []string) (feeds []string) {
+	if len(messages) == 0 || !strings.HasSuffix(messages[0], ":") {
+		return nil
+	}
+	for _, text := range messages[1:] {
+		if strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") {
+			feeds = append(feeds, text)
+		}
+	}
+	return feeds
+}
+
+// chooseFeed shows a menu of the feeds of a page, and subscribes to the chosen one.
+func chooseFeed(m *model, feeds, args []string) {
+	n := &menu{title: "the page has several feeds", hint: m.trf("%s subscribes", m.o.Keys.of("open"))}
+	for _, text := range feeds {
+		n.lines = append(n.lines, Plain(text))
+	}
+	n.choose = func(m *model, c call, at int) (tea.Cmd, bool) {
+		if c.action != "open" {
+			return nil, false
+		}
+		m.input.menu = nil
+		url, _, _ := strings.Cut(feeds[at], " ")
+		return addFeed(m, url, args), true
+	}
+	m.input.menu = n
+}
+
+// feedSettings holds the settings of lektor-fetch set in the order of the menu, with their prompts.
+var feedSettings = []struct{ key, prompt string }{
+	{"alias", "your name for the feed; empty for its own: "},
+	{"categories", "folders, with | between them: "},
+	{"interval", "least time between two fetches, as 2h; empty for the default: "},
+	{"on-update", "changed entries: unread, deliver or ignore; empty for the default: "},
+	{"keep", "rule of expire; empty for none: "},
+	{"fulltext", "articles of the pages: on or off; empty for the default: "},
+	{"history", "older documents: on or off; empty for the default: "},
+	{"private", "private: yes or no; empty for the default: "},
+	{"url", "URL of the feed: "},
+	{"headers", "header fields, with | between them; empty for none: "},
+	{"filter", "command that filters documents; empty for none: "},
+}
+
+// editFeed shows a menu of the settings of the chosen feed.
+func editFeed(m *model, _ call) tea.Cmd {
+	hash := chosenFeed(&m.browser)
+	if hash == "" {
+		m.say("choose a feed first")
+		return nil
+	}
+	return runFetcher(m, "", []string{"set", hash}, func(m *model, r *fetcherResult) tea.Cmd {
+		if r.err != nil {
+			r.show(m)
+			return nil
+		}
+		f := &feedMenu{hash: hash, kept: strings.Join(r.lines, "\n") + "\n", values: map[string][]string{}}
+		for _, line := range r.lines {
+			key, value, _ := strings.Cut(line, "\t")
+			f.values[key] = append(f.values[key], value)
+		}
+		f.show(m)
+		return nil
+	})
+}
+
+// feedMenu is the menu of the settings of a feed.
+type feedMenu struct {
+	hash   string
+	kept   string // all settings, as lektor-fetch set prints and reads them
+	values map[string][]string
+}
+
+// show shows the menu. The values of settings that can be secret are not in it.
+func (f *feedMenu) show(m *model) {
+	n := &menu{title: "the settings of the feed", hint: m.trf("%s changes", m.o.Keys.of("open"))}
+	for _, s := range feedSettings {
+		value := strings.Join(f.values[s.key], " | ")
+		if value != "" && (s.key == "headers" || s.key == "filter" || s.key == "url" && (strings.Contains(value, "@") || strings.HasPrefix(strings.ToLower(value), "exec:"))) {
+			value = "(" + m.tr("hidden") + ")"
+		}
+		n.lines = append(n.lines, Plain(strings.TrimSpace(s.key+"  "+value)))
+	}
+	n.lines = append(n.lines, m.tr("unsubscribe"))
+	n.choose = func(m *model, c call, at int) (tea.Cmd, bool) {
+		if c.action != "open" {
+			return nil, false
+		}
+		m.input.menu = nil
+		if at == len(feedSettings) {
+			f.unsubscribe(m)
+			return nil, true
+		}
+		s := feedSettings[at]
+		m.ask(s.prompt, strings.Join(f.values[s.key], " | "), "").then = func(m *model, text string) tea.Cmd {
+			return f.set(m, s.key, text)
+		}
+		return nil, true
+	}
+	m.input.menu = n
+}
+
+// unsubscribe asks whether to end the subscription, and ends it.
+func (f *feedMenu) unsubscribe(m *model) {
+	m.input.confirm("unsubscribe from this feed? Its entries stay", func() tea.Cmd {
+		return runFetcher(m, "", []string{"rm", f.hash}, func(m *model, r *fetcherResult) tea.Cmd {
+			if r.err != nil {
+				r.show(m)
+				return nil
+			}
+			m.marks.undos = append(m.marks.undos, &feedUndo{args: []string{"set", "--force", f.hash, "-"}, in: f.kept})
+			m.say("unsubscribed; %s undoes it", m.o.Keys.of("undo"))
+			return nil
+		})
+	})
+}
+
+// set sets a setting; an empty text removes it. Values are passed on standard input, where no other
+// user can see them.
+func (f *feedMenu) set(m *model, key, text string) tea.Cmd {
+	values := []string{strings.TrimSpace(text)}
+	if key == "categories" || key == "headers" {
+		values = splitWords(text)
+	}
+	if slices.Equal(values, f.values[key]) || len(f.values[key]) == 0 && strings.Join(values, "") == "" {
+		return nil
+	}
+	back := f.change(key, f.values[key], "set", "--force")
+	to := f.change(key, values, "set")
+	if to.args == nil {
+		m.fail(errors.New(m.tr("a subscription needs a URL")))
+		return nil
+	}
+	return runFetcher(m, to.in, to.args, func(m *model, r *fetcherResult) tea.Cmd {
+		if r.err != nil {
+			r.show(m)
+			return nil
+		}
+		m.marks.undos = append(m.marks.undos, back)
+		m.say("changed; %s undoes it", m.o.Keys.of("undo"))
+		return nil
+	})
+}
+
+// change returns the run of lektor-fetch that sets a setting to values by a command, without args if
+// that is impossible.
+func (f *feedMenu) change(key string, values []string, command ...string) *feedUndo {
+	u := &feedUndo{args: append(command, f.hash, "-")}
+	for _, v := range values {
+		u.in += key + "\t" + v + "\n"
+	}
+	switch {
+	case strings.TrimSpace(strings.Join(values, "")) != "":
+	case key == "url":
+		u.args, u.in = nil, ""
+	default:
+		u.args, u.in = []string{"set", "--unset", f.hash, key}, ""
+	}
+	return u
+}
+
+// editFeeds opens the list of subscriptions in the user's editor, on the terminal.
+func editFeeds(m *model, _ call) tea.Cmd {
+	cmd := exec.Command(m.o.Fetcher, "--dir", m.o.Name, "edit")
+	t, send := m.terminal, m.send
+	return tea.Exec(&onTerminal{Cmd: cmd, wait: true, terminal: t}, func(err error) tea.Msg {
+		go send(t.size()) // the size may have changed; in a goroutine, as the library waits for this callback
+		return thenMsg(func(m *model) tea.Cmd {
+			m.requestScan(map[string]bool{"": true})
+			if err != nil {
+				m.say("lektor-fetch edit: %v", err)
+			}
+			return nil
+		})
+	})
+}

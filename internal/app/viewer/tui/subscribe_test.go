@@ -1,0 +1,90 @@
+package tui
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// Subscriptions are changed by lektor-fetch, with secrets on its standard input, and the last
+// change of flags or of a subscription is taken back first.
+func TestSubscriptions(t *testing.T) {
+	d := &fetches{newMemory(3), make(chan *fetcherRun)}
+	close(d.gate)
+	k := newDesk(t, d, 120, 24)
+	k.await("Title 02")
+	typed := func(text string) {
+		t.Helper()
+		k.press(append(strings.Split(text, ""), "enter")...)
+	}
+	k.fetching.timer++ // no timer
+
+	// A page with several feeds.
+	k.press("+")
+	typed("http://x.example")
+	typed("Tech|My/News")
+	args := "add --category=Tech --category=My/News -"
+	r := d.run(k, args, "http://x.example\n")
+	r.messages = []string{"http://x.example/: links to several feeds:", "http://x.example/a (A)", "http://x.example/b (B)", "hint: add the one you want"}
+	r.ended <- errors.New("exit status 1")
+	k.await("the page has several feeds")
+	k.press("j", "enter")
+	r = d.run(k, args, "http://x.example/b\n")
+	r.messages = []string{"warning: line 1", "http://x.example/b: subscribed (B), 2 entries"}
+	r.ended <- nil
+	k.await("http://x.example/b: subscribed (B), 2 entries; warning: line 1")
+
+	// A mark, and then a setting with a secret.
+	k.press("l", "m", "e")
+	r = d.run(k, "set f", "")
+	for _, line := range []string{"url\thttp://f.example/", "alias\tMine", "headers\tX: secret"} {
+		r.line(line)
+	}
+	r.ended <- nil
+	k.await("the settings of the feed")
+	if s := k.shows(); strings.Contains(s, "secret") || !strings.Contains(s, "alias  Mine") {
+		t.Errorf("%s", s)
+	}
+	k.press("enter")
+	typed("!")
+	r = d.run(k, "set f -", "alias\tMine!\n")
+	r.ended <- nil
+	k.await("changed; u undoes it")
+
+	// Unsubscribe.
+	k.press("e")
+	r = d.run(k, "set f", "")
+	r.line("url\thttp://f.example/")
+	r.line("headers\tX: secret")
+	r.ended <- nil
+	k.await("the settings of the feed")
+	k.press("G", "enter", "y")
+	r = d.run(k, "rm f", "")
+	r.ended <- nil
+	k.await("unsubscribed; u undoes it")
+
+	// Undo, in the reverse order. A failure can be tried once more.
+	k.press("u")
+	r = d.run(k, "set --force f -", "url\thttp://f.example/\nheaders\tX: secret\n")
+	r.messages = []string{"another process has locked the feed"}
+	r.ended <- errors.New("exit status 1")
+	k.await("another process has locked the feed")
+	k.press("u")
+	r = d.run(k, "set --force f -", "url\thttp://f.example/\nheaders\tX: secret\n")
+	r.ended <- nil
+	k.await("taken back")
+	k.press("u")
+	r = d.run(k, "set --force f -", "alias\tMine\n")
+	r.ended <- nil
+	k.await("taken back")
+	k.press("u")
+	k.until("undo of the mark", func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return len(d.marks) == 2 && d.marks[1] == "undo"
+	})
+	k.press("u")
+	r = d.run(k, "rm -- http://x.example/b", "")
+	r.ended <- nil
+	k.until("all is taken back", func() bool { return len(k.marks.undos) == 0 })
+}

@@ -1,0 +1,130 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// newVoice returns a desk without a screen, and what it says.
+func newVoice(t *testing.T, d Disk) (*desk, *strings.Builder) {
+	t.Helper()
+	k, out := newDesk(t, d, 80, 12), &strings.Builder{}
+	k.voice, k.browser.single = &voice{out: out, hold: time.Millisecond}, true
+	k.says(out, "feeds\n1 of 6, All")
+	k.until("the list", k.settled)
+	return k, out
+}
+
+// settled reports whether no job is running or requested.
+func (k *desk) settled() bool {
+	return k.pager.state == idle && k.scan.state == idle && k.browser.list.complete && len(k.marks.changes) == 0
+}
+
+// says handles messages until text is said, and returns all lines that were said up to then.
+func (k *desk) says(out *strings.Builder, text string) string {
+	k.t.Helper()
+	said := func() string { return strings.ReplaceAll(out.String(), "\r\n", "\n") }
+	k.until(text, func() bool { return strings.Contains(said(), text) })
+	defer out.Reset()
+	return said()
+}
+
+// After each key the lines say what has changed, and nothing else.
+func TestVoice(t *testing.T) {
+	text := ""
+	for i := range 30 {
+		text += fmt.Sprintf("line %d\n", i)
+	}
+	k, out := newVoice(t, newPaged(Page{Header: []string{"Title: x"}, Text: text}))
+	for _, step := range []struct{ keys, says string }{
+		{"j", "2 of 6, Flagged\n"},
+		{"j", "3 of 6, folder News, 3 unread\n"},
+		{"c", "3 of 4, closed folder News, 3 unread\n"},
+		{"c", "3 of 6, folder News, 3 unread\n"},
+		{"5", "5\n"},
+		{"k", "1 of 6, All, 3 unread\n"},
+		{"k", ""},
+		{"l", "entries of All\n1 of 3, unread, 2023-11-14, Title 02, Feed\n"},
+		{"m", "1 of 3, unread, flagged, 2023-11-14, Title 02, Feed\n"},
+		{"r", "1 of 3, read, flagged, 2023-11-14, Title 02, Feed\n"},
+		{"u", "taken back\n"},
+		{"u", "taken back\n"}, // the same message is said again
+		{"z", ""},
+		{".", "entries of All\n1 of 3, read, flagged, 2023-11-14, Title 02, Feed\n"},
+		{"M", "flags, as +Fa-S: "},
+		{"+ a b backspace F left left", "+ab\b \bF\b\b"},
+		{"x right", "xaF\b\ba"},
+		{"left backspace backspace", "\b\baF \b\b\b\baF \b\b\b"},
+		{"esc", "\n"},
+		{"j", "2 of 3, unread, 2023-11-14, Title 01, Feed\n"},
+		{"enter", "entry\nTitle: x\nline 0\nline 1\nline 2\nline 3\nline 4\nline 5\nline 6\nline 7\n"},
+		{"space", "line 8\nline 9\nline 10\nline 11\nline 12\nline 13\nline 14\nline 15\nline 16\n"},
+		{"k", "line 6\n"},
+		{"/ 2 8 enter", "/28\nmatch 1 of 1\nline 28\n"},
+		{"?", "the keys\nkeys that move scroll, any other key closes help\nj            one line down\n<down>       one line down\nk            one line up\n<up>         one line up\n" +
+			"<C-d>        half a page down\n<C-u>        half a page up\n<C-f>        a page down\n<pagedown>   a page down\n<C-b>        a page up\n<pageup>     a page up\n"},
+		{"j", "gg           to the first line, or to line N\n"},
+		{"x", "entry\n"},
+		{"q", "entries of All\n2 of 3, read, 2023-11-14, Title 01, Feed\n"},
+		{"d", "trashed; u undoes it\n2 of 2, unread, 2023-11-14, Title 00, Feed\n"},
+		{"W", "W does nothing; ? shows the keys\n"},
+	} {
+		k.press(strings.Fields(step.keys)...)
+		k.until("an answer", k.settled)
+		if said := strings.ReplaceAll(out.String(), "\r\n", "\n"); said != step.says {
+			t.Errorf("after %s:\n%q, want\n%q", step.keys, said, step.says)
+		}
+		out.Reset()
+	}
+}
+
+// Menus, questions and the end of tasks are said at once. Arrivals and progress are said when the
+// user has stopped typing.
+func TestVoiceWaits(t *testing.T) {
+	d := newMemory(3)
+	close(d.gate)
+	k, out := newVoice(t, d)
+	menu := &menu{title: "links", hint: "open opens", lines: []string{"first", "second"}, choose: func(*model, call, int) (tea.Cmd, bool) { return nil, false }}
+	k.input.menu = menu
+	k.update(redrawMsg{})
+	k.says(out, "links\nopen opens\n1 of 2, first\n")
+	k.press("j")
+	if got := k.says(out, "second"); got != "2 of 2, second\n" {
+		t.Errorf("%q", got)
+	}
+	k.press("q")
+	k.says(out, "feeds\n1 of 6, All, 3 unread\n")
+	k.input.confirm("mark all as read?", func() tea.Cmd { k.say("done"); return nil })
+	k.update(redrawMsg{})
+	k.says(out, "mark all as read? (y/n)\n")
+
+	release := make(chan struct{})
+	k.start(k.tasks.begin(&k.world, "saving", func(_ context.Context, progress func(string)) (string, error) {
+		progress("1 of 2")
+		<-release
+		return "saved", nil
+	}))
+	d.mu.Lock()
+	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000050.1.h", Place: lektordir.New}, lektordir.Ref{Feed: "f", Unique: "1700000051.1.h", Place: lektordir.New})
+	d.mu.Unlock()
+	k.update(changedMsg{map[string]bool{"f": true}})
+	k.until("the scan", func() bool { return k.browser.snapshot.all.Unread == 5 })
+	if got := out.String(); got != "" {
+		t.Errorf("said before the answer: %q", got)
+	}
+	k.press("y")
+	k.says(out, "done")
+	k.says(out, "saving 1 of 2\n")
+	k.says(out, "2 new entries\n")
+	close(release)
+	if got := k.says(out, "saved"); got != "saved\n" {
+		t.Errorf("%q", got)
+	}
+}
