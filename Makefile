@@ -65,6 +65,8 @@ faults: ## a crowd; kills, failing calls and power cuts at every file-system ope
 	LEKTOR_TEST_FEEDS=1000 $(GO) test -count=1 -run "^Test(Walk|Sizes|Unasked)" ./internal/app/fetcher
 	LEKTOR_HISTORIES=300 $(GO) test -run TestArchiveHistories ./internal/app/viewer/publish
 	LEKTOR_INDEX_HISTORIES=1000 $(GO) test -timeout 2h -run TestHistories ./internal/index
+	LEKTOR_SHARE_RUNS=100 $(GO) test -timeout 2h -run "^Test(TakenBack|NothingReturns|Killed)" ./internal/app/sharer
+	LEKTOR_HOUR=60m $(GO) test -timeout 2h -run TestAnHourOfTwo ./scripts
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@GO="$(GO)" sh scripts/fuzz "$(FUZZTIME)"

@@ -120,7 +120,7 @@ var siblings = map[string][]string{
 	"internal/app/viewer/save":       {"session"},
 	"internal/app/viewer/rules":      {"session", "external"},
 	"internal/app/viewer":            {"session", "external", "rules"},
-	"internal/app/viewer/fullscreen": {"session", "external", "undo", "tui", ""},
+	"internal/app/viewer/fullscreen": {"session", "external", "save", "undo", "tui", ""},
 }
 
 // beneath are the packages on which lektordir is built. viewers are the packages that use a
