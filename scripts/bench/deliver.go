@@ -46,7 +46,9 @@ func (b *bench) deliver() {
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
 		must.That(err, "delivery by %s", w.name)
-		return measurement{time: must.Get(time.ParseDuration(strings.TrimSpace(string(out))))}
+		var m measurement
+		must.Get(fmt.Sscan(string(out), &m.time, &m.cpu))
+		return m
 	})
 }
 
@@ -55,9 +57,9 @@ func deliverChild(args []string) {
 	run := deliveries[args[0]](must.Get(lektordir.Open(args[1], nil)), args[2])
 	runtime.GC()
 	unix.Sync()
-	start := time.Now()
+	start, before := time.Now(), processorTime()
 	run()
-	must.Get(fmt.Println(time.Since(start)))
+	must.Get(fmt.Println(int64(time.Since(start)), int64(processorTime()-before)))
 }
 
 // throughLektordir returns a function that delivers like a fetcher.
