@@ -126,6 +126,7 @@ func TestNoSecrets(t *testing.T) {
 			}
 		}
 	}
+	check("lektor-view stats --html", run("lektor-view", "stats", "--html"), true)
 	// Answers to a client are for the user, too, who may know the URL of a private feed, and
 	// the path of a file.
 	for path, text := range served(t, bin, d.Path) {

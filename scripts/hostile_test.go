@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -339,6 +340,12 @@ func TestHostileEntries(t *testing.T) {
 		inPage(t, "digest", string(command("lektor-view", "digest", "--html", "--full", "--keep")), server.URL, nil)
 		letter := string(command("lektor-view", "digest", "--html", "--full", "--keep", "--mail", "kim@example.org"))
 		message(t, "digest by mail", server.URL, letter)
+	})
+	t.Run("stats", func(t *testing.T) {
+		bar := regexp.MustCompile(`<svg( (role|viewBox|preserveAspectRatio)="[^"<>]*")*>(<(title|desc)>[^<]*</(title|desc)>|<rect( (x|y|width|height|class)="[a-z0-9]*")*/>)*</svg>`)
+		page := string(command("lektor-view", "stats", "--html"))
+		_, rest, _ := strings.Cut(page, "</style>")
+		inPage(t, "stats", bar.ReplaceAllString(rest, ""), server.URL, nil)
 	})
 	t.Run("maildir", func(t *testing.T) { hostileMaildir(t, server.URL, command, entries) })
 	t.Run("records", func(t *testing.T) { hostileRecords(t, command, entries) })
