@@ -215,12 +215,13 @@ func (c call) check() error {
 }
 
 // take binds the keys of lines. A later line replaces an earlier one. Lines for all panes replace
-// also the bindings of single panes that were there before, so that a user's line holds in all of
-// them, whichever set it changes.
+// also the bindings of single panes that were there before, and longer key sequences, so that a
+// user's line holds in all of them and at once, whichever set it changes.
 func (k *Keys) take(lines []line) {
 	for _, l := range lines {
 		if slices.Contains(l.panes, "") {
-			k.unbind(func(at place) bool { return at.keys == l.keys })
+			acts := l.calls[0].action != "none"
+			k.unbind(func(at place) bool { return at.keys == l.keys || acts && strings.HasPrefix(at.keys, l.keys) })
 		}
 	}
 	for _, l := range lines {

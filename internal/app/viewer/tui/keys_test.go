@@ -105,6 +105,12 @@ func TestParseKeys(t *testing.T) {
 	if len(k.Errs) != 1 || !k.Commands || k.bound[place{"", "x"}].String() != "trash" || k.bound[place{"", "j"}].String() != "down" {
 		t.Errorf("%v %v %v", k.Errs, k.Commands, k.bound)
 	}
+	k = ParseKeys("keys", []byte("y trash\ng top\ngz read\nZ none\n"))
+	for keys, want := range map[string]string{"y": "trash", "yy": "", "gg": "", "g": "top", "gz": "read"} {
+		if got := k.bound[place{"", keys}].String(); got != want || k.begins(keys) != (keys == "g") {
+			t.Errorf("%s does %q, not %q; begins %v", keys, got, want, k.begins(keys))
+		}
+	}
 	if k := ParseKeys("keys", []byte("use elm")); len(k.Errs) != 1 || !strings.Contains(k.Errs[0].Error(), "default, newsboat, vim") {
 		t.Errorf("%v", k.Errs)
 	}
