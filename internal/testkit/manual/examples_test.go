@@ -59,9 +59,10 @@ func newPlace(t *testing.T, bin, variable string) *place {
 	}
 	// Notifications, a player and a mailer are replaced by scripts that record their use.
 	for name, script := range map[string]string{
-		"notify-send": `printf '%s|%s\n' "$@" >>"$HOME/notified"`,
-		"mpv":         `echo "$@" >>"$HOME/played"`,
-		"sendmail":    `echo "$@" >"$HOME/sent"; cat >>"$HOME/sent"; test ! -e "$HOME/refused"`,
+		"notify-send":     `printf '%s|%s\n' "$@" >>"$HOME/notified"`,
+		"mpv":             `echo "$@" >>"$HOME/played"`,
+		"lektor-bookmark": `echo "$@" >>"$HOME/bookmarked"`,
+		"sendmail":        `echo "$@" >"$HOME/sent"; cat >>"$HOME/sent"; test ! -e "$HOME/refused"`,
 	} {
 		if err := os.WriteFile(filepath.Join(stand, name), []byte("#!/bin/sh\n"+script+"\n"), 0o777); err != nil {
 			t.Fatal(err)

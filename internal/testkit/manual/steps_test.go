@@ -315,6 +315,16 @@ var fetcher = []step{
 	},
 	{starts: "lektor-fetch ls", before: `lektor-fetch add --no-fetch https://example.org/feed`, out: `\A *0  Blog of example.org +https://example.org/feed\n\z`},
 	{starts: "lektor-fetch set https://example.org/feed interval 4h", then: `test "$(lektor-fetch set https://example.org/feed interval)" = 4h`},
+	{
+		starts: "lektor-fetch edit", given: `export EDITOR="sed -i 's/\$/ Ed/'"`,
+		then: `test "$(lektor-fetch set https://example.org/feed categories)" = Ed`,
+	},
+	{
+		starts: "https://example.org/feed Tech", except: "a line of the list", needs: "cp",
+		then: `export EDITOR="cp $example"; lektor-fetch edit
+test "$(lektor-fetch set https://example.org/feed categories)" = Tech; test "$(lektor-fetch set https://example.org/feed alias)" = "My name for it"
+lektor-fetch set --unset https://example.org/feed categories; lektor-fetch set --unset https://example.org/feed alias`,
+	},
 	{starts: "lektor-fetch update https://example.org/feed", then: `test "$(lektor-view count)" = "5 unread of 5"`},
 	{
 		starts: "lektor-fetch watch", before: `lektor-fetch add --as-is --no-fetch https://example.com/feeds/main`,
@@ -409,6 +419,10 @@ var viewer = []step{
 	echo | lektor-fetch put --feed-id urn:x:sound --id "urn:x:$n" --title "Sound $n" --date "2026-01-0$n" --enclosure "http://cast.example/$n.mp3 audio/mpeg 1"
 done`,
 		then: `test "$(cat "$HOME/played")" = http://cast.example/1.mp3; test "$(lektor-view ls -o title is:read has:audio)" = "Sound 1"; rm "$HOME/played"`,
+	},
+	{
+		starts: "LEKTOR_BOOKMARK='lektor-bookmark linkding' lektor-view bookmark 3", given: `lektor-view ls -a --number >"$HOME/numbered"`,
+		then: `grep '^linkding https\?://.* .' "$HOME/bookmarked"; rm "$HOME/bookmarked"`,
 	},
 	{starts: "lektor-view digest --lines 2 since:1d", out: `(?s)\AIn feed .*: 3 entries\n.*A frost\n +Text of number 1`, then: `test "$(lektor-view ls -o title --sort title | tr '\n' ',')" = "Sound 2,Sound 3,"`},
 	{
@@ -559,12 +573,24 @@ test -z "$(lektor-view save "$HOME/Podcasts" --query has:audio)"; lektor-fetch r
 
 // tui has the steps of lektor-view-tui(1).
 var tui = []step{
+	{starts: "entries of News", except: "the output of --plain; tests of lektor-view have a person at it", then: `! lektor-view tui --plain </dev/null`},
 	{
 		starts: "# the keys of newsboat, with some of one's own", except: "it is a file, which is read",
 		then: `lektor-fetch add https://example.org/feed; mkdir -p "$D/etc/view"; cp "$example" "$D/etc/view/keys"
 lektor-view tui </dev/null >"$HOME/said" 2>&1 || true
 test "$(head -n 1 "$HOME/said")" = "lektor-view: tui needs a terminal, on standard input and standard output"
 echo "x no-such-thing" >>"$D/etc/view/keys"; lektor-view tui </dev/null 2>&1 | grep "line 9: there is no action"; rm "$D/etc/view/keys"`,
+	},
+	{
+		starts: "x       trash", except: "it is a part of a file, which is read",
+		then: `cp "$example" "$D/etc/view/keys"; echo "y no-such-thing" >>"$D/etc/view/keys"; lektor-view tui </dev/null >"$HOME/said" 2>&1 || true
+test "$(grep -c 'there is no' "$HOME/said")" = 1; grep "line 8: there is no action" "$HOME/said"; rm "$D/etc/view/keys"`,
+	},
+	{
+		starts: "theme dark", except: "it is a file, which is read", needs: "script",
+		then: `cp "$example" "$D/etc/view/look"; echo "theme no-such-thing" >>"$D/etc/view/look"
+printf Q | TERM=xterm script -qec 'lektor-view tui' /dev/null >"$HOME/said"
+test "$(grep -o 'etc/view/look, line [0-9]*' "$HOME/said" | sort -u)" = "etc/view/look, line 7"; rm "$D/etc/view/look"`,
 	},
 	{starts: "lektor-view tui --keys newsboat", except: "it stays; tests of lektor-view have a person at it", then: `! lektor-view tui --keys newsboat </dev/null; ! lektor-view tui --keys emacs </dev/null 2>"$HOME/said"; grep 'no such set' "$HOME/said"`},
 }
@@ -843,6 +869,11 @@ var pages = []step{
 	},
 	{starts: "lektor-pages maildir ~/Mail/feeds", then: `test "$(ls "$HOME/Mail/feeds/new" | wc -l)" -eq 5; rm -r "$HOME/Mail/feeds"`},
 	{starts: "lektor-pages mbox --query title:tea tea.mbox", then: `test "$(grep -c '^From ' tea.mbox)" = 1`},
+	{
+		starts: "lektor-pages message 1700000001.1.host >tea.eml",
+		edit:   `s/1700000001.1.host/"$(lektor-view ls -o path title:tea)"/`,
+		then:   `grep '^Subject: Tea at noon' tea.eml; test "$(lektor-view count)" = "5 unread of 5"`,
+	},
 	{starts: "lektor-view ls -o path title:tea | lektor-pages digest - >tea.html", then: `grep 'Tea at noon' tea.html; ! grep frost tea.html; test "$(lektor-view count)" = "5 unread of 5"`},
 	{
 		starts: "lektor-fetch; lektor-view html www",
