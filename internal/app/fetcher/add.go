@@ -177,7 +177,7 @@ func source(arg string) (string, error) {
 	case ok && slices.Contains([]string{"http", "https", "file", "exec", "feed"}, scheme):
 		return feedstate.FeedURL(arg), nil
 	case strings.Contains(arg, "://"):
-		return "", cmdline.Hint(fmt.Errorf("%s: lektor does not fetch %s URLs", arg, scheme), "use http, https, file or exec; for others, fetch the feed yourself and use lektor-fetch deliver")
+		return "", cmdline.Hint(fmt.Errorf("%s: lektor does not fetch %s URLs", feedurl.Public(arg), scheme), "use http, https, file or exec; for others, fetch the feed yourself and use lektor-fetch deliver")
 	}
 	if _, err := os.Stat(arg); err == nil || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../") {
 		if err != nil {

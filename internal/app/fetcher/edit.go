@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,6 +38,7 @@ type editLine struct {
 	url     string
 	folders []string
 	title   string
+	number  int // of the line in the edited list
 }
 
 // editHelp is the beginning of the list.
@@ -73,11 +75,11 @@ func Edit(ctx context.Context, o EditOptions, s *cmdline.Streams) error {
 	if err = e.edit(ctx); err == nil {
 		return os.RemoveAll(dir)
 	}
-	if now, rerr := os.ReadFile(file); rerr == nil && bytes.Equal(now, text) {
+	if now, rerr := os.ReadFile(file); errors.Is(rerr, fs.ErrNotExist) || rerr == nil && bytes.Equal(now, text) {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	if ctx.Err() != nil {
-		s.Report.Warn("stopped before all changes were made; your list is in %s", file)
+		s.Report.Warn("stopped; not all changes were made, and your list is in %s", file)
 		return err
 	}
 	return cmdline.Hint(err, "your list is in %s", file)
@@ -107,18 +109,18 @@ func (e *edit) edit(ctx context.Context) error {
 		}
 		text, err := atomicfile.Read(e.file, maxEdited)
 		if err != nil {
-			return err
+			return fmt.Errorf("nothing was changed: %w", err)
 		}
 		lines, err := parseList(text)
-		if err == nil {
+		if err = errors.Join(err, e.checkNew(lines)); err == nil {
 			return e.apply(ctx, lines)
 		}
 		if !e.s.InIsTerminal() {
-			return err
+			return fmt.Errorf("nothing was changed: %w", err)
 		}
 		e.s.Report.Print(err)
 		if !e.ask("edit it again?") {
-			return errors.New("nothing was changed")
+			return unchanged(ctx)
 		}
 	}
 }
@@ -150,6 +152,11 @@ func (e *edit) ask(question string) bool {
 	return (err == nil || errors.Is(err, io.EOF)) && strings.HasPrefix(strings.ToLower(strings.TrimSpace(line)), "y")
 }
 
+// unchanged returns the error after a question that was not answered with yes. A ^C is an answer, too.
+func unchanged(ctx context.Context) error {
+	return cmp.Or(context.Cause(ctx), errors.New("nothing was changed"))
+}
+
 // editable returns the subscriptions as lines, and the text that shows them.
 func (r *Runner) editable() (shown []editLine, text []byte, err error) {
 	subs, err := feedstate.List(r.Dir)
@@ -168,7 +175,8 @@ func (r *Runner) editable() (shown []editLine, text []byte, err error) {
 		}
 		parsed, perr := parseList([]byte(l.String()))
 		if why := r.uneditable(sub); why != "" {
-			fmt.Fprintf(b, "# %s (%s; see lektor-fetch set)\n", termsafe.Line(l.title+" "+feedurl.Public(shortScheme(sub.URL))), why)
+			// A feed without a name of its own has its id as title, which may be a command.
+			fmt.Fprintf(b, "# %s (%s; see lektor-fetch set)\n", termsafe.Line(shortScheme(l.title)+" "+feedurl.Public(shortScheme(sub.URL))), why)
 		} else if perr != nil || len(parsed) != 1 || !parsed[0].same(l) || urls[l.url] {
 			fmt.Fprintf(b, "# %s (its line would not be clear; see lektor-fetch set)\n", termsafe.Line(feedurl.Public(l.url)))
 		} else {
@@ -218,7 +226,12 @@ func (l editLine) String() string {
 
 // same reports whether two lines say the same.
 func (l editLine) same(m editLine) bool {
-	return l.url == m.url && l.title == m.title && slices.Equal(l.folders, m.folders)
+	return l.url == m.url && l.movedTo(m)
+}
+
+// movedTo reports whether a new line looks like l with another URL.
+func (l editLine) movedTo(m editLine) bool {
+	return l.title == m.title && slices.Equal(l.folders, m.folders)
 }
 
 // quoteWord quotes a word for [cmdline.Words].
@@ -233,7 +246,7 @@ func quoteWord(word string) string {
 func parseList(text []byte) (lines []editLine, err error) {
 	seen := map[string]int{}
 	number := 0
-	for raw := range strings.Lines(string(text)) {
+	for raw := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
 		number++
 		if raw = strings.TrimSpace(raw); raw == "" || raw[0] == '#' {
 			continue
@@ -246,7 +259,7 @@ func parseList(text []byte) (lines []editLine, err error) {
 			err = errors.Join(err, fmt.Errorf("line %d: %w", number, lerr))
 			continue
 		}
-		seen[l.url] = number
+		seen[l.url], l.number = number, number
 		lines = append(lines, l)
 	}
 	return lines, err
@@ -278,6 +291,31 @@ func parseEditLine(raw string) (l editLine, err error) {
 	return l, nil
 }
 
+// checkNew returns an error that names each new line whose URL cannot be subscribed to.
+func (e *edit) checkNew(lines []editLine) (err error) {
+	for _, l := range lines {
+		if slices.ContainsFunc(e.shown, func(m editLine) bool { return m.url == l.url }) {
+			continue
+		}
+		if _, lerr := newURL(l.url); lerr != nil {
+			err = errors.Join(err, fmt.Errorf("line %d: %w", l.number, lerr))
+		}
+	}
+	return err
+}
+
+// newURL returns the URL of a new line.
+func newURL(word string) (string, error) {
+	url, err := source(word)
+	if err != nil {
+		return "", err
+	}
+	if shortScheme(url) != url {
+		return "", cmdline.Hint(errors.New("a command is not added by the list"), "lektor-fetch add subscribes to it")
+	}
+	return url, feedurl.Check(url)
+}
+
 // apply applies the difference between the list as it was shown and the edited lines. An error does
 // not keep other changes from being made.
 func (e *edit) apply(ctx context.Context, lines []editLine) error {
@@ -301,12 +339,13 @@ func (e *edit) apply(ctx context.Context, lines []editLine) error {
 			return cmdline.Hint(fmt.Errorf("nothing was changed: the list lacks %s", humanize.Count(n, "feed")), "--yes unsubscribes from them")
 		}
 		if !e.ask(fmt.Sprintf("unsubscribe from %s?", humanize.Count(n, "feed"))) {
-			return errors.New("nothing was changed")
+			return unchanged(ctx)
 		}
 	}
+	var failed []editLine
 	for _, l := range lines {
-		if _, added := edited[l.url]; added {
-			e.each(ctx, l, "", func() error { return e.add(ctx, l) })
+		if _, added := edited[l.url]; added && !e.each(ctx, l, "", func() error { return e.add(ctx, l) }) {
+			failed = append(failed, l)
 		}
 	}
 	for _, l := range changed {
@@ -316,6 +355,10 @@ func (e *edit) apply(ctx context.Context, lines []editLine) error {
 	for _, l := range gone {
 		if e.added[l.hash] || !feedstate.Subscribed(e.r.Dir, l.hash) {
 			continue // a new line leads to this feed, or another process has ended the subscription
+		}
+		if ctx.Err() == nil && slices.ContainsFunc(failed, l.movedTo) {
+			e.s.Report.Warn("%s: it stays, since its new URL could not be added", feedurl.Public(l.url))
+			continue
 		}
 		e.each(ctx, l, "unsubscribed", func() error { return feedstate.Remove(e.r.Writer, e.r.Dir, l.hash) })
 	}
@@ -328,11 +371,11 @@ func (e *edit) apply(ctx context.Context, lines []editLine) error {
 	return nil
 }
 
-// each makes a change of one feed, and reports it.
-func (e *edit) each(ctx context.Context, l editLine, did string, change func() error) {
+// each makes a change of one feed, reports it, and returns whether it was made.
+func (e *edit) each(ctx context.Context, l editLine, did string, change func() error) bool {
 	if ctx.Err() != nil {
 		e.failed++
-		return
+		return false
 	}
 	err := change()
 	switch {
@@ -342,6 +385,7 @@ func (e *edit) each(ctx context.Context, l editLine, did string, change func() e
 	case did != "":
 		e.s.Report.Info("%s: %s", feedurl.Public(l.url), did)
 	}
+	return err == nil
 }
 
 // change changes folders and title of a feed from a line to an edited one.
@@ -352,14 +396,7 @@ func (e *edit) change(from, to editLine) error {
 		return fmt.Errorf("it is no longer subscribed to: %w", err)
 	}
 	if !slices.Equal(from.folders, to.folders) {
-		folders := slices.DeleteFunc(slices.Clone(sub.Categories), func(c string) bool {
-			return slices.Contains(from.folders, termsafe.Line(c)) && !slices.Contains(to.folders, termsafe.Line(c))
-		})
-		for _, f := range to.folders {
-			if !slices.Contains(folders, f) && !slices.Contains(from.folders, f) {
-				folders = append(folders, f)
-			}
-		}
+		folders := mergeFolders(sub.Categories, from.folders, to.folders)
 		if err := feedstate.SetForced(e.r.Writer, d, from.hash, "categories", strings.Join(folders, "\n")); err != nil {
 			return err
 		}
@@ -373,14 +410,34 @@ func (e *edit) change(from, to editLine) error {
 	return feedstate.SetForced(e.r.Writer, d, from.hash, "alias", to.title)
 }
 
+// mergeFolders returns the folders of an edited line, in its order, and then those that another
+// process has added to the shown ones. A folder that another process has removed is not added again.
+func mergeFolders(now, shown, edited []string) (folders []string) {
+	add := func(f string) {
+		if !slices.Contains(folders, f) {
+			folders = append(folders, f)
+		}
+	}
+	for _, f := range edited {
+		if i := slices.IndexFunc(now, func(c string) bool { return termsafe.Line(c) == f }); i >= 0 {
+			add(now[i])
+		} else if !slices.Contains(shown, f) {
+			add(f)
+		}
+	}
+	for _, c := range now {
+		if f := termsafe.Line(c); !slices.Contains(shown, f) && !slices.Contains(edited, f) {
+			add(c)
+		}
+	}
+	return folders
+}
+
 // add subscribes to the feed of a new line.
 func (e *edit) add(ctx context.Context, l editLine) error {
-	url, err := source(l.url)
+	url, err := newURL(l.url)
 	if err != nil {
 		return err
-	}
-	if strings.HasPrefix(strings.ToLower(url), "exec:") {
-		return cmdline.Hint(errors.New("a command is not added by the list"), "lektor-fetch add subscribes to it")
 	}
 	o := AddOptions{Common: e.o.Common, Look: LookAround, Settings: Settings{Alias: l.title, Categories: l.folders}}
 	if e.s.InIsTerminal() && e.s.ErrIsTerminal() {
