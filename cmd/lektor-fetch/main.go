@@ -177,14 +177,15 @@ Example:
    lektor-fetch set https://daringfireball.net/feeds/main interval 4h`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "unset", Usage: "remove the setting, so its default applies"},
-			&cli.BoolFlag{Name: "force", Usage: "accept an interval of less than a minute"},
+			&cli.BoolFlag{Name: "force", Usage: "accept an interval of less than a minute, and with - every value that was printed"},
+			&cli.BoolFlag{Name: "raw", Usage: "print values as they are, even if they could harm a terminal"},
 			dryRunFlag(),
 		},
 		Action: cmdline.Run(fetcher.Set, "a feed", func(f *cmdline.Flags) fetcher.SetOptions {
 			args := f.Args().Tail()
 			o := fetcher.SetOptions{
 				Common: common(f), Feed: f.Args().First(),
-				Unset: f.Bool("unset"), DryRun: f.Bool("dry-run"), Force: f.Bool("force"),
+				Unset: f.Bool("unset"), DryRun: f.Bool("dry-run"), Force: f.Bool("force"), Raw: f.Bool("raw"),
 			}
 			if len(args) > 0 {
 				o.Key, o.Values = args[0], args[1:]
