@@ -134,6 +134,9 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *cmd
 	default:
 		did = "subscribed"
 	}
+	if o.Steps && !a.Already && !o.DryRun {
+		fmt.Fprintf(s.Out, "subscribed\t%s\n", a.Hash)
+	}
 	line := fmt.Sprintf("%s: %s (%s)", feedurl.Public(a.URL), did, a.Title)
 	fetched := !a.Already && !o.DryRun && !o.NoFetch
 	if fetched {
