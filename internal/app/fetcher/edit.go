@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/cmdline"
@@ -21,6 +23,7 @@ import (
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -94,8 +97,9 @@ type edit struct {
 	in    *bufio.Reader
 	shown []editLine
 
+	mu     sync.Mutex
 	added  map[string]bool // hashes of the feeds of new lines
-	failed int
+	failed []editLine      // lines whose change was not made
 }
 
 // edit runs the editor until the list has no mistakes, and applies the changes.
@@ -282,6 +286,8 @@ func parseEditLine(raw string) (l editLine, err error) {
 			return l, errors.New("it has two titles; quote a title with spaces: \"~A title\"")
 		case isTitle:
 			l.title = strings.TrimSpace(title)
+		case strings.Contains(w, "://"):
+			return l, errors.New("it has two URLs; a line is for one feed")
 		case strings.TrimSpace(w) == "":
 			return l, errors.New("a folder has no name")
 		default:
@@ -342,12 +348,8 @@ func (e *edit) apply(ctx context.Context, lines []editLine) error {
 			return unchanged(ctx)
 		}
 	}
-	var failed []editLine
-	for _, l := range lines {
-		if _, added := edited[l.url]; added && !e.each(ctx, l, "", func() error { return e.add(ctx, l) }) {
-			failed = append(failed, l)
-		}
-	}
+	e.addAll(ctx, slices.Collect(maps.Values(edited)))
+	failed := slices.Clone(e.failed)
 	for _, l := range changed {
 		to := lines[slices.IndexFunc(lines, func(m editLine) bool { return m.url == l.url })]
 		e.each(ctx, l, "changed", func() error { return e.change(l, to) })
@@ -363,29 +365,50 @@ func (e *edit) apply(ctx context.Context, lines []editLine) error {
 		e.each(ctx, l, "unsubscribed", func() error { return feedstate.Remove(e.r.Writer, e.r.Dir, l.hash) })
 	}
 	switch {
-	case ctx.Err() != nil && e.failed > 0:
+	case ctx.Err() != nil && len(e.failed) > 0:
 		return context.Cause(ctx)
-	case e.failed > 0:
-		return fmt.Errorf("%s could not be made", humanize.Count(e.failed, "change"))
+	case len(e.failed) > 0:
+		return fmt.Errorf("%s could not be made", humanize.Count(len(e.failed), "change"))
 	}
 	return nil
 }
 
-// each makes a change of one feed, reports it, and returns whether it was made.
-func (e *edit) each(ctx context.Context, l editLine, did string, change func() error) bool {
-	if ctx.Err() != nil {
-		e.failed++
-		return false
+// addAll subscribes to the feeds of new lines, several at the same time.
+func (e *edit) addAll(ctx context.Context, lines []editLine) {
+	slices.SortFunc(lines, func(a, b editLine) int { return a.number - b.number })
+	o := AddOptions{Common: e.o.Common, Look: LookAround}
+	if e.s.InIsTerminal() && e.s.ErrIsTerminal() {
+		o.choose = chooser(e.s)
 	}
-	err := change()
-	switch {
-	case err != nil:
-		e.failed++
-		e.s.Report.Print(prefixed(feedurl.Public(l.url), err))
-	case did != "":
-		e.s.Report.Info("%s: %s", feedurl.Public(l.url), did)
+	if e.o.NoFetch {
+		o.Look, o.NoFetch = LookNowhere, true
 	}
-	return err == nil
+	adding := workers.Limited(maxAdding)
+	for _, l := range lines {
+		o.Settings = Settings{Alias: l.title, Categories: l.folders}
+		adding.Go(func() error {
+			e.each(ctx, l, "", func() error { return e.add(ctx, l, o) })
+			return nil
+		})
+	}
+	_ = adding.Wait() // the functions return no error
+}
+
+// each makes a change of one feed, and reports it.
+func (e *edit) each(ctx context.Context, l editLine, did string, change func() error) {
+	err := context.Cause(ctx)
+	if err == nil {
+		if err = change(); err != nil {
+			e.s.Report.Print(prefixed(feedurl.Public(l.url), err))
+		} else if did != "" {
+			e.s.Report.Info("%s: %s", feedurl.Public(l.url), did)
+		}
+	}
+	if err != nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.failed = append(e.failed, l)
+	}
 }
 
 // change changes folders and title of a feed from a line to an edited one.
@@ -434,22 +457,17 @@ func mergeFolders(now, shown, edited []string) (folders []string) {
 }
 
 // add subscribes to the feed of a new line.
-func (e *edit) add(ctx context.Context, l editLine) error {
+func (e *edit) add(ctx context.Context, l editLine, o AddOptions) error {
 	url, err := newURL(l.url)
 	if err != nil {
 		return err
-	}
-	o := AddOptions{Common: e.o.Common, Look: LookAround, Settings: Settings{Alias: l.title, Categories: l.folders}}
-	if e.s.InIsTerminal() && e.s.ErrIsTerminal() {
-		o.choose = chooser(e.s)
-	}
-	if e.o.NoFetch {
-		o.Look, o.NoFetch = LookNowhere, true
 	}
 	a := e.r.subscribe(ctx, lektordir.NormalizeID(url), o, e.s)
 	if a.Hash == "" {
 		return errors.New("not subscribed")
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.added[a.Hash] = true
 	return nil
 }
