@@ -99,6 +99,7 @@ func addCommand() *cli.Command {
 			&cli.BoolFlag{Name: "private", Usage: "keep the feed out of everything that leaves this machine"},
 			&cli.BoolFlag{Name: "fulltext", Usage: "replace the text of entries by the articles of their pages"},
 			&cli.StringSliceFlag{Name: "category", Usage: "put the feed into the category `NAME`, a/b for b in a; may be repeated"},
+			&cli.BoolFlag{Name: "progress", Usage: "print the progress and the hashes of new subscriptions to standard output, for other programs"},
 			dryRunFlag(), cmdline.NulFlag(),
 		}, fetchFlags()...),
 		Action: cmdline.Run(fetcher.Add, "a URL", func(f *cmdline.Flags) fetcher.AddOptions {
@@ -109,7 +110,7 @@ func addCommand() *cli.Command {
 			case f.Bool("guess"):
 				look = fetcher.LookAround
 			}
-			return fetcher.AddOptions{
+			o := fetcher.AddOptions{
 				Common: fetching(f), Sources: f.Words(), Nul: cmdline.Nul(f.Context),
 				Look: look, First: f.Bool("first"), History: f.Bool("history"), NoFetch: f.Bool("no-fetch"), DryRun: f.Bool("dry-run"),
 				Settings: fetcher.Settings{
@@ -117,6 +118,8 @@ func addCommand() *cli.Command {
 					Headers: f.StringSlice("header"), Private: f.Bool("private"), FullText: f.Bool("fulltext"),
 				},
 			}
+			o.Steps = f.Bool("progress")
+			return o
 		}),
 	}
 }
@@ -177,14 +180,15 @@ Example:
    lektor-fetch set https://daringfireball.net/feeds/main interval 4h`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "unset", Usage: "remove the setting, so its default applies"},
-			&cli.BoolFlag{Name: "force", Usage: "accept an interval of less than a minute"},
+			&cli.BoolFlag{Name: "force", Usage: "accept an interval of less than a minute, and with - every value that was printed"},
+			&cli.BoolFlag{Name: "raw", Usage: "print values as they are, even if they could harm a terminal"},
 			dryRunFlag(),
 		},
 		Action: cmdline.Run(fetcher.Set, "a feed", func(f *cmdline.Flags) fetcher.SetOptions {
 			args := f.Args().Tail()
 			o := fetcher.SetOptions{
 				Common: common(f), Feed: f.Args().First(),
-				Unset: f.Bool("unset"), DryRun: f.Bool("dry-run"), Force: f.Bool("force"),
+				Unset: f.Bool("unset"), DryRun: f.Bool("dry-run"), Force: f.Bool("force"), Raw: f.Bool("raw"),
 			}
 			if len(args) > 0 {
 				o.Key, o.Values = args[0], args[1:]

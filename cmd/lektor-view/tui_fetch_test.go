@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/lektordir/lektor/internal/testkit/server"
@@ -139,6 +140,52 @@ func TestTUISubscriptions(t *testing.T) {
 	r.see(t, `Enter`)
 	r.Keys("Enter")
 	r.see(t, `Omega +1`)
+	r.Keys("Q")
+	r.ended(t, 0)
+}
+
+// TestTUIUndoSubscribe: undo ends the subscription that the reader began, and not one whose URL
+// differs in the password only.
+func TestTUIUndoSubscribe(t *testing.T) {
+	t.Parallel()
+	d, s, env, fetch := fetcherDir(t)
+	s.Handle("/one", server.Doc("application/rss+xml", server.RSS("Yota", 0, 1)))
+	fetch("add", "--as-is", "--no-fetch", "--alias", "Mine", s.URL("/one"))
+	r := read(t, d, 100, 20, "", env...)
+	r.see(t, `Gamma +3`)
+	r.Keys("+")
+	r.see(t, `subscribe to the URL`)
+	r.Type(strings.Replace(s.URL("/one"), "//", "//kim:secret@", 1))
+	r.Keys("Enter")
+	r.see(t, `folders, with`)
+	r.Keys("Enter")
+	r.see(t, `/one: subscribed \(Yota\)`)
+	r.gone(t, `secret`)
+	r.Keys("u")
+	r.see(t, `was taken back`)
+	if got := fetch("ls", "-o", "alias"); got != "Mine\n" {
+		t.Errorf("subscribed to %q", got)
+	}
+	r.Keys("Q")
+	r.ended(t, 0)
+}
+
+// TestTUIFetchKilled: a message says that lektor-fetch was killed, also if it has said something.
+func TestTUIFetchKilled(t *testing.T) {
+	t.Parallel()
+	bin := t.TempDir()
+	script := "#!/bin/sh\necho 'lektor-fetch: a warning' >&2\nkill -9 $$\n"
+	if err := os.WriteFile(filepath.Join(bin, "lektor-fetch"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := read(t, readerDir(t, false), 100, 20, "", "PATH="+bin+":/usr/bin:/bin")
+	r.see(t, `Gamma +3`)
+	r.Keys("U")
+	r.see(t, `lektor-fetch: signal: killed`)
+	r.Keys("g", "e")
+	r.see(t, `a warning`)
+	r.Keys("q")
+	r.gone(t, `messages of the last fetch`)
 	r.Keys("Q")
 	r.ended(t, 0)
 }

@@ -104,7 +104,11 @@ func Get(d *lektordir.Dir, hash, key string) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	return strings.TrimRight(string(data), "\n"), err
+	value := strings.TrimRight(string(data), "\n")
+	if !s.lines && !s.inState() {
+		value, _, _ = strings.Cut(value, "\n") // see [atomicfile.Line]
+	}
+	return value, err
 }
 
 // Check returns an error if a value cannot be set. For an interval that is too short it is a
@@ -134,6 +138,19 @@ func SetForced(w *commit.Writer, d *lektordir.Dir, hash, key, value string) erro
 	if err := s.check(value); err != nil && !errors.As(err, new(*ShortIntervalError)) {
 		return err
 	}
+	if s.inState() && !s.lines && strings.ContainsAny(value, "\n\x00") {
+		return fmt.Errorf("%s must be one line", key)
+	}
+	return Restore(w, d, hash, key, value)
+}
+
+// Restore sets a setting to a value that [Get] returned, also if [Set] refuses the value: a user can
+// write any value into the file.
+func Restore(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error {
+	s, err := findSetting(key)
+	if err != nil {
+		return err
+	}
 	if key == fileFilter || key == fileURL && strings.HasPrefix(strings.ToLower(value), "exec:") {
 		// Fail now, not at every fetch.
 		if err := Trusted(d, hash, ""); err != nil {
@@ -149,7 +166,7 @@ func (s *setting) set(d *lektordir.Dir, hash string, st *State, value string) er
 	case s.inState() && value == "":
 		return st.Unset(s.name)
 	case s.inState():
-		if err := st.SetUser(s.name, value); err != nil {
+		if err := st.write(s.name, value); err != nil {
 			return err
 		}
 		return Protect(d, hash)

@@ -151,6 +151,11 @@ func (s *State) SetUser(name, value string) error {
 	if err := set.check(value); err != nil && !errors.As(err, new(*ShortIntervalError)) {
 		return err
 	}
+	return s.write(name, value)
+}
+
+// write is [State.SetUser] without checks.
+func (s *State) write(name, value string) error {
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return err
 	}

@@ -471,8 +471,8 @@ func List(d *lektordir.Dir) ([]*Subscription, error) {
 	return subs, bad
 }
 
-// Remove ends a subscription, see [Left]. The feed, its entries and the journal of delivered entries
-// stay: if it is added again, nothing is delivered twice. A feed that is not subscribed to is left,
+// Remove ends a subscription, see [Left]. The feed, its entries, the journal of delivered entries and
+// the waiting marks stay: if it is added again, nothing is delivered twice or read twice. A feed that is not subscribed to is left,
 // too. The error may be a [*commit.BusyError].
 func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	t, err := w.Begin(hash)
@@ -499,7 +499,7 @@ func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	}
 	var bad error
 	for _, n := range names {
-		if n.Name() != "seen" {
+		if n.Name() != "seen" && n.Name() != fileMarks {
 			bad = errors.Join(bad, os.RemoveAll(filepath.Join(dir, n.Name())))
 		}
 	}

@@ -134,6 +134,9 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *cmd
 	default:
 		did = "subscribed"
 	}
+	if o.Steps && !a.Already && !o.DryRun {
+		fmt.Fprintf(s.Out, "subscribed\t%s\n", a.Hash)
+	}
 	line := fmt.Sprintf("%s: %s (%s)", feedurl.Public(a.URL), did, a.Title)
 	fetched := !a.Already && !o.DryRun && !o.NoFetch
 	if fetched {
@@ -177,7 +180,7 @@ func source(arg string) (string, error) {
 	case ok && slices.Contains([]string{"http", "https", "file", "exec", "feed"}, scheme):
 		return feedstate.FeedURL(arg), nil
 	case strings.Contains(arg, "://"):
-		return "", cmdline.Hint(fmt.Errorf("%s: lektor does not fetch %s URLs", arg, scheme), "use http, https, file or exec; for others, fetch the feed yourself and use lektor-fetch deliver")
+		return "", cmdline.Hint(fmt.Errorf("%s: lektor does not fetch %s URLs", feedurl.Public(arg), scheme), "use http, https, file or exec; for others, fetch the feed yourself and use lektor-fetch deliver")
 	}
 	if _, err := os.Stat(arg); err == nil || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../") {
 		if err != nil {

@@ -8,11 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/cmdline"
@@ -20,6 +23,7 @@ import (
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -37,6 +41,7 @@ type editLine struct {
 	url     string
 	folders []string
 	title   string
+	number  int // of the line in the edited list
 }
 
 // editHelp is the beginning of the list.
@@ -73,11 +78,11 @@ func Edit(ctx context.Context, o EditOptions, s *cmdline.Streams) error {
 	if err = e.edit(ctx); err == nil {
 		return os.RemoveAll(dir)
 	}
-	if now, rerr := os.ReadFile(file); rerr == nil && bytes.Equal(now, text) {
+	if now, rerr := os.ReadFile(file); errors.Is(rerr, fs.ErrNotExist) || rerr == nil && bytes.Equal(now, text) {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	if ctx.Err() != nil {
-		s.Report.Warn("stopped before all changes were made; your list is in %s", file)
+		s.Report.Warn("stopped; not all changes were made, and your list is in %s", file)
 		return err
 	}
 	return cmdline.Hint(err, "your list is in %s", file)
@@ -92,8 +97,9 @@ type edit struct {
 	in    *bufio.Reader
 	shown []editLine
 
+	mu     sync.Mutex
 	added  map[string]bool // hashes of the feeds of new lines
-	failed int
+	failed []editLine      // lines whose change was not made
 }
 
 // edit runs the editor until the list has no mistakes, and applies the changes.
@@ -107,18 +113,18 @@ func (e *edit) edit(ctx context.Context) error {
 		}
 		text, err := atomicfile.Read(e.file, maxEdited)
 		if err != nil {
-			return err
+			return fmt.Errorf("nothing was changed: %w", err)
 		}
 		lines, err := parseList(text)
-		if err == nil {
+		if err = errors.Join(err, e.checkNew(lines)); err == nil {
 			return e.apply(ctx, lines)
 		}
 		if !e.s.InIsTerminal() {
-			return err
+			return fmt.Errorf("nothing was changed: %w", err)
 		}
 		e.s.Report.Print(err)
 		if !e.ask("edit it again?") {
-			return errors.New("nothing was changed")
+			return unchanged(ctx)
 		}
 	}
 }
@@ -150,6 +156,11 @@ func (e *edit) ask(question string) bool {
 	return (err == nil || errors.Is(err, io.EOF)) && strings.HasPrefix(strings.ToLower(strings.TrimSpace(line)), "y")
 }
 
+// unchanged returns the error after a question that was not answered with yes. A ^C is an answer, too.
+func unchanged(ctx context.Context) error {
+	return cmp.Or(context.Cause(ctx), errors.New("nothing was changed"))
+}
+
 // editable returns the subscriptions as lines, and the text that shows them.
 func (r *Runner) editable() (shown []editLine, text []byte, err error) {
 	subs, err := feedstate.List(r.Dir)
@@ -168,7 +179,8 @@ func (r *Runner) editable() (shown []editLine, text []byte, err error) {
 		}
 		parsed, perr := parseList([]byte(l.String()))
 		if why := r.uneditable(sub); why != "" {
-			fmt.Fprintf(b, "# %s (%s; see lektor-fetch set)\n", termsafe.Line(l.title+" "+feedurl.Public(shortScheme(sub.URL))), why)
+			// A feed without a name of its own has its id as title, which may be a command.
+			fmt.Fprintf(b, "# %s (%s; see lektor-fetch set)\n", termsafe.Line(shortScheme(l.title)+" "+feedurl.Public(shortScheme(sub.URL))), why)
 		} else if perr != nil || len(parsed) != 1 || !parsed[0].same(l) || urls[l.url] {
 			fmt.Fprintf(b, "# %s (its line would not be clear; see lektor-fetch set)\n", termsafe.Line(feedurl.Public(l.url)))
 		} else {
@@ -218,7 +230,12 @@ func (l editLine) String() string {
 
 // same reports whether two lines say the same.
 func (l editLine) same(m editLine) bool {
-	return l.url == m.url && l.title == m.title && slices.Equal(l.folders, m.folders)
+	return l.url == m.url && l.movedTo(m)
+}
+
+// movedTo reports whether a new line looks like l with another URL.
+func (l editLine) movedTo(m editLine) bool {
+	return l.title == m.title && slices.Equal(l.folders, m.folders)
 }
 
 // quoteWord quotes a word for [cmdline.Words].
@@ -233,7 +250,7 @@ func quoteWord(word string) string {
 func parseList(text []byte) (lines []editLine, err error) {
 	seen := map[string]int{}
 	number := 0
-	for raw := range strings.Lines(string(text)) {
+	for raw := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
 		number++
 		if raw = strings.TrimSpace(raw); raw == "" || raw[0] == '#' {
 			continue
@@ -246,7 +263,7 @@ func parseList(text []byte) (lines []editLine, err error) {
 			err = errors.Join(err, fmt.Errorf("line %d: %w", number, lerr))
 			continue
 		}
-		seen[l.url] = number
+		seen[l.url], l.number = number, number
 		lines = append(lines, l)
 	}
 	return lines, err
@@ -269,6 +286,8 @@ func parseEditLine(raw string) (l editLine, err error) {
 			return l, errors.New("it has two titles; quote a title with spaces: \"~A title\"")
 		case isTitle:
 			l.title = strings.TrimSpace(title)
+		case strings.Contains(w, "://"):
+			return l, errors.New("it has two URLs; a line is for one feed")
 		case strings.TrimSpace(w) == "":
 			return l, errors.New("a folder has no name")
 		default:
@@ -276,6 +295,31 @@ func parseEditLine(raw string) (l editLine, err error) {
 		}
 	}
 	return l, nil
+}
+
+// checkNew returns an error that names each new line whose URL cannot be subscribed to.
+func (e *edit) checkNew(lines []editLine) (err error) {
+	for _, l := range lines {
+		if slices.ContainsFunc(e.shown, func(m editLine) bool { return m.url == l.url }) {
+			continue
+		}
+		if _, lerr := newURL(l.url); lerr != nil {
+			err = errors.Join(err, fmt.Errorf("line %d: %w", l.number, lerr))
+		}
+	}
+	return err
+}
+
+// newURL returns the URL of a new line.
+func newURL(word string) (string, error) {
+	url, err := source(word)
+	if err != nil {
+		return "", err
+	}
+	if shortScheme(url) != url {
+		return "", cmdline.Hint(errors.New("a command is not added by the list"), "lektor-fetch add subscribes to it")
+	}
+	return url, feedurl.Check(url)
 }
 
 // apply applies the difference between the list as it was shown and the edited lines. An error does
@@ -301,14 +345,11 @@ func (e *edit) apply(ctx context.Context, lines []editLine) error {
 			return cmdline.Hint(fmt.Errorf("nothing was changed: the list lacks %s", humanize.Count(n, "feed")), "--yes unsubscribes from them")
 		}
 		if !e.ask(fmt.Sprintf("unsubscribe from %s?", humanize.Count(n, "feed"))) {
-			return errors.New("nothing was changed")
+			return unchanged(ctx)
 		}
 	}
-	for _, l := range lines {
-		if _, added := edited[l.url]; added {
-			e.each(ctx, l, "", func() error { return e.add(ctx, l) })
-		}
-	}
+	e.addAll(ctx, slices.Collect(maps.Values(edited)))
+	failed := slices.Clone(e.failed)
 	for _, l := range changed {
 		to := lines[slices.IndexFunc(lines, func(m editLine) bool { return m.url == l.url })]
 		e.each(ctx, l, "changed", func() error { return e.change(l, to) })
@@ -317,30 +358,56 @@ func (e *edit) apply(ctx context.Context, lines []editLine) error {
 		if e.added[l.hash] || !feedstate.Subscribed(e.r.Dir, l.hash) {
 			continue // a new line leads to this feed, or another process has ended the subscription
 		}
+		if ctx.Err() == nil && slices.ContainsFunc(failed, l.movedTo) {
+			e.s.Report.Warn("%s: it stays, since its new URL could not be added", feedurl.Public(l.url))
+			continue
+		}
 		e.each(ctx, l, "unsubscribed", func() error { return feedstate.Remove(e.r.Writer, e.r.Dir, l.hash) })
 	}
 	switch {
-	case ctx.Err() != nil && e.failed > 0:
+	case ctx.Err() != nil && len(e.failed) > 0:
 		return context.Cause(ctx)
-	case e.failed > 0:
-		return fmt.Errorf("%s could not be made", humanize.Count(e.failed, "change"))
+	case len(e.failed) > 0:
+		return fmt.Errorf("%s could not be made", humanize.Count(len(e.failed), "change"))
 	}
 	return nil
 }
 
+// addAll subscribes to the feeds of new lines, several at the same time.
+func (e *edit) addAll(ctx context.Context, lines []editLine) {
+	slices.SortFunc(lines, func(a, b editLine) int { return a.number - b.number })
+	o := AddOptions{Common: e.o.Common, Look: LookAround}
+	if e.s.InIsTerminal() && e.s.ErrIsTerminal() {
+		o.choose = chooser(e.s)
+	}
+	if e.o.NoFetch {
+		o.Look, o.NoFetch = LookNowhere, true
+	}
+	adding := workers.Limited(maxAdding)
+	for _, l := range lines {
+		o.Settings = Settings{Alias: l.title, Categories: l.folders}
+		adding.Go(func() error {
+			e.each(ctx, l, "", func() error { return e.add(ctx, l, o) })
+			return nil
+		})
+	}
+	_ = adding.Wait() // the functions return no error
+}
+
 // each makes a change of one feed, and reports it.
 func (e *edit) each(ctx context.Context, l editLine, did string, change func() error) {
-	if ctx.Err() != nil {
-		e.failed++
-		return
+	err := context.Cause(ctx)
+	if err == nil {
+		if err = change(); err != nil {
+			e.s.Report.Print(prefixed(feedurl.Public(l.url), err))
+		} else if did != "" {
+			e.s.Report.Info("%s: %s", feedurl.Public(l.url), did)
+		}
 	}
-	err := change()
-	switch {
-	case err != nil:
-		e.failed++
-		e.s.Report.Print(prefixed(feedurl.Public(l.url), err))
-	case did != "":
-		e.s.Report.Info("%s: %s", feedurl.Public(l.url), did)
+	if err != nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.failed = append(e.failed, l)
 	}
 }
 
@@ -352,14 +419,7 @@ func (e *edit) change(from, to editLine) error {
 		return fmt.Errorf("it is no longer subscribed to: %w", err)
 	}
 	if !slices.Equal(from.folders, to.folders) {
-		folders := slices.DeleteFunc(slices.Clone(sub.Categories), func(c string) bool {
-			return slices.Contains(from.folders, termsafe.Line(c)) && !slices.Contains(to.folders, termsafe.Line(c))
-		})
-		for _, f := range to.folders {
-			if !slices.Contains(folders, f) && !slices.Contains(from.folders, f) {
-				folders = append(folders, f)
-			}
-		}
+		folders := mergeFolders(sub.Categories, from.folders, to.folders)
 		if err := feedstate.SetForced(e.r.Writer, d, from.hash, "categories", strings.Join(folders, "\n")); err != nil {
 			return err
 		}
@@ -373,26 +433,41 @@ func (e *edit) change(from, to editLine) error {
 	return feedstate.SetForced(e.r.Writer, d, from.hash, "alias", to.title)
 }
 
+// mergeFolders returns the folders of an edited line, in its order, and then those that another
+// process has added to the shown ones. A folder that another process has removed is not added again.
+func mergeFolders(now, shown, edited []string) (folders []string) {
+	add := func(f string) {
+		if !slices.Contains(folders, f) {
+			folders = append(folders, f)
+		}
+	}
+	for _, f := range edited {
+		if i := slices.IndexFunc(now, func(c string) bool { return termsafe.Line(c) == f }); i >= 0 {
+			add(now[i])
+		} else if !slices.Contains(shown, f) {
+			add(f)
+		}
+	}
+	for _, c := range now {
+		if f := termsafe.Line(c); !slices.Contains(shown, f) && !slices.Contains(edited, f) {
+			add(c)
+		}
+	}
+	return folders
+}
+
 // add subscribes to the feed of a new line.
-func (e *edit) add(ctx context.Context, l editLine) error {
-	url, err := source(l.url)
+func (e *edit) add(ctx context.Context, l editLine, o AddOptions) error {
+	url, err := newURL(l.url)
 	if err != nil {
 		return err
-	}
-	if strings.HasPrefix(strings.ToLower(url), "exec:") {
-		return cmdline.Hint(errors.New("a command is not added by the list"), "lektor-fetch add subscribes to it")
-	}
-	o := AddOptions{Common: e.o.Common, Look: LookAround, Settings: Settings{Alias: l.title, Categories: l.folders}}
-	if e.s.InIsTerminal() && e.s.ErrIsTerminal() {
-		o.choose = chooser(e.s)
-	}
-	if e.o.NoFetch {
-		o.Look, o.NoFetch = LookNowhere, true
 	}
 	a := e.r.subscribe(ctx, lektordir.NormalizeID(url), o, e.s)
 	if a.Hash == "" {
 		return errors.New("not subscribed")
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.added[a.Hash] = true
 	return nil
 }

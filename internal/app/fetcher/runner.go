@@ -46,7 +46,7 @@ type Options struct {
 	History    rfc5005.Limits // for one walk through archives or pages; a 0 means the default
 	Interval   time.Duration  // for feeds without an interval of their own; 0 means fetch's default
 
-	Steps bool // print the progress and the summary to standard output, for another program
+	Steps bool // print the progress and the results to standard output, for another program
 
 	// Delivered, if not nil, is called with entries that are durable in new/. Calls do not overlap.
 	Delivered func([]lektordir.Ref)

@@ -94,7 +94,8 @@ type SetOptions struct {
 	Key           string   // "": all settings; "-": those on standard input
 	Values        []string // lines of the new value; none: show the value
 	Unset, DryRun bool
-	Force         bool // allow an interval shorter than [feedstate.MinInterval]
+	Force         bool // allow an interval shorter than [feedstate.MinInterval], and with "-" every value
+	Raw           bool // print values as they are, even if they could harm a terminal
 }
 
 // Set changes, removes or prints a setting of a feed, or prints all settings.
@@ -112,11 +113,11 @@ func Set(ctx context.Context, o SetOptions, s *cmdline.Streams) error {
 		return entrystore.FeedHint(err)
 	case o.Key == "":
 		for _, key := range feedstate.Settings {
-			err = errors.Join(err, printSetting(s, d, hash, key, key+"\t"))
+			err = errors.Join(err, o.print(s, d, hash, key, key+"\t"))
 		}
 		return err
 	case !o.Unset && len(o.Values) == 0:
-		return settingError(printSetting(s, d, hash, o.Key, ""))
+		return settingError(o.print(s, d, hash, o.Key, ""))
 	}
 	value := strings.Join(o.Values, "\n")
 	if !o.Unset {
@@ -167,7 +168,8 @@ func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.St
 	values := map[string]string{}
 	for key, all := range lines {
 		values[key] = strings.Join(all, "\n")
-		if err := checkSetting(key, values[key], o.Force); err != nil {
+		err := checkSetting(key, values[key], o.Force)
+		if err != nil && (!o.Force || errors.As(err, new(*feedstate.UnknownSettingError))) {
 			return usage(err)
 		}
 	}
@@ -180,23 +182,30 @@ func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.St
 		return err
 	}
 	defer r.Close()
+	set := feedstate.SetForced
+	if o.Force {
+		set = feedstate.Restore
+	}
 	others := slices.DeleteFunc(slices.Clone(feedstate.Settings), func(key string) bool { return key == "url" })
 	for _, key := range append(others, "url") {
 		if values[key] == "" {
 			continue
 		}
-		if err := feedstate.SetForced(r.Writer, d, hash, key, values[key]); err != nil {
+		if err := set(r.Writer, d, hash, key, values[key]); err != nil {
 			return entrystore.FeedHint(err)
 		}
 	}
 	return nil
 }
 
-// printSetting prints the lines of a setting, each after prefix.
-func printSetting(s *cmdline.Streams, d *lektordir.Dir, hash, key, prefix string) error {
+// print prints the lines of a setting, each after prefix.
+func (o SetOptions) print(s *cmdline.Streams, d *lektordir.Dir, hash, key, prefix string) error {
 	v, err := feedstate.Get(d, hash, key)
 	for line := range strings.SplitSeq(v, "\n") {
-		if line != "" {
+		switch {
+		case o.Raw && v != "":
+			fmt.Fprintf(s.Out, "%s%s\n", prefix, line)
+		case line != "":
 			fmt.Fprintf(s.Out, "%s%s\n", prefix, termsafe.Line(line))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os/exec"
 	"strings"
@@ -46,6 +47,9 @@ func (l *diskAdapter) Fetcher(ctx context.Context, in string, args []string, lin
 	_, _ = io.Copy(io.Discard, lines)
 	err = cmd.Wait()
 	var all []string
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && !exit.Exited() {
+		all = append(all, fetcherName+": "+err.Error()) // the signal that killed it
+	}
 	for text := range strings.Lines(messages.String()) {
 		all = append(all, strings.TrimPrefix(strings.TrimSuffix(text, "\n"), fetcherName+": "))
 	}

@@ -313,12 +313,8 @@ func trash(m *model, _ call) tea.Cmd {
 
 // undo takes back the last command, or the last change of a subscription if that was later.
 func undo(m *model, _ call) tea.Cmd {
-	if last := len(m.marks.undos) - 1; last >= 0 {
-		u := m.marks.undos[last]
-		if u != nil {
-			return u.begin(m)
-		}
-		m.marks.undos = m.marks.undos[:last]
+	if u := m.marks.lastUndo(); u != nil {
+		return u.begin(m)
 	}
 	m.marks.add(&change{kind: undoChange})
 	return nil

@@ -146,13 +146,8 @@ func askDirectory(m *model, ref lektordir.Ref, urls []string) tea.Cmd {
 			return nil
 		}
 		m.downloads.dir = dir
-		ctx, d := m.ctx, m.disk
-		return tea.Batch(addDownloads(m, ref, urls, ""), func() tea.Msg {
-			if err := d.Remember(ctx, downloadsSetting, dir); err != nil {
-				return statusMsg{"", err}
-			}
-			return nil
-		})
+		m.marks.add(&change{kind: settingChange, name: downloadsSetting, query: dir})
+		return addDownloads(m, ref, urls, "")
 	}
 	return nil
 }

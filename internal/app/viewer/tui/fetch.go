@@ -149,13 +149,8 @@ func fetchEvery(m *model, c call) tea.Cmd {
 	} else {
 		m.say("fetching what is due every %d minutes", minutes)
 	}
-	ctx, d := m.ctx, m.disk
-	return tea.Batch(s.wind(m, s.every), func() tea.Msg {
-		if err := d.Remember(ctx, everySetting, value); err != nil {
-			return statusMsg{"", err}
-		}
-		return nil
-	})
+	m.marks.add(&change{kind: settingChange, name: everySetting, query: value})
+	return s.wind(m, s.every)
 }
 
 // firstFetch is the time from the start of the reader to the first fetch by its timer.

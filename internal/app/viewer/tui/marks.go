@@ -125,6 +125,21 @@ func (q *marks) begin() *change {
 	return nil
 }
 
+// lastUndo returns the change of a subscription to take back, nil if the change before is one of flags.
+func (q *marks) lastUndo() *feedUndo {
+	for i, u := range slices.Backward(q.undos) {
+		switch {
+		case u == nil:
+			q.undos = slices.Delete(q.undos, i, i+1)
+			return nil
+		case !u.passed:
+			return u
+		}
+		u.passed = false
+	}
+	return nil
+}
+
 // made records that a change was made on the disk, or failed.
 func (q *marks) made(c *change) {
 	c.state = made

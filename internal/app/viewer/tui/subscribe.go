@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/lektordir/lektor/internal/termsafe"
 )
 
 // feedUndo takes back a change of a subscription, by lektor-fetch. It is in memory only, since a
@@ -15,25 +17,21 @@ import (
 type feedUndo struct {
 	args   []string
 	in     string
-	failed bool // it was tried once, and failed
+	failed bool // it was tried, and failed
+	passed bool // the next undo takes back the change before this one
 }
 
 // begin returns the command that takes back the change. If that fails, for example because the feed
-// is being fetched, it can be tried once more.
+// is being fetched, it can be tried again. From the second failure on, every other undo passes it.
 func (u *feedUndo) begin(m *model) tea.Cmd {
 	return runFetcher(m, u.in, u.args, func(m *model, r *fetcherResult) tea.Cmd {
-		again := r.err != nil && !u.failed
 		if r.err != nil {
 			r.show(m)
-			u.failed = true
-		}
-		if again {
+			u.passed, u.failed = u.failed, true
 			return nil
 		}
 		m.marks.undos = slices.DeleteFunc(m.marks.undos, func(v *feedUndo) bool { return v == u })
-		if r.err == nil {
-			m.say("the last change of a subscription was taken back")
-		}
+		m.say("the last change of a subscription was taken back")
 		return nil
 	})
 }
@@ -79,14 +77,25 @@ func (r *fetcherResult) show(m *model) {
 	m.status = status{text, r.err != nil}
 }
 
-// splitWords splits a line of folders or headers at its bars.
+// splitWords splits a line of folders or headers at its bars. A bar after a backslash belongs to
+// the word.
 func splitWords(text string) (words []string) {
-	for word := range strings.SplitSeq(text, "|") {
-		if word = strings.TrimSpace(word); word != "" {
+	const bar = "\x00" // no setting has it
+	for word := range strings.SplitSeq(strings.ReplaceAll(text, `\|`, bar), "|") {
+		if word = strings.TrimSpace(strings.ReplaceAll(word, bar, "|")); word != "" {
 			words = append(words, word)
 		}
 	}
 	return words
+}
+
+// joinWords returns the line that splitWords splits into words.
+func joinWords(words []string) string {
+	escaped := make([]string, len(words))
+	for i, word := range words {
+		escaped[i] = strings.ReplaceAll(word, "|", `\|`)
+	}
+	return strings.Join(escaped, " | ")
 }
 
 // subscribe asks for a URL and for folders, and subscribes to the feed.
@@ -108,7 +117,7 @@ func askFolders(m *model, url string) {
 		return
 	}
 	m.ask("folders, with | between them: ", "", "").then = func(m *model, text string) tea.Cmd {
-		args := []string{"add"}
+		args := []string{"add", "--progress"}
 		for _, folder := range splitWords(text) {
 			args = append(args, "--category="+folder)
 		}
@@ -127,12 +136,15 @@ func addFeed(m *model, url string, args []string) tea.Cmd {
 				return nil
 			}
 		}
-		for i, text := range r.messages {
-			if id, _, ok := strings.Cut(text, ": subscribed ("); ok && r.err == nil {
-				m.marks.undos = append(m.marks.undos, &feedUndo{args: []string{"rm", "--", id}})
-				// It comes after warnings, which may fill the line.
-				r.messages = slices.Insert(slices.Delete(r.messages, i, i+1), 0, text)
+		for _, line := range r.lines {
+			if hash, ok := strings.CutPrefix(line, "subscribed\t"); ok {
+				m.marks.undos = append(m.marks.undos, &feedUndo{args: []string{"rm", hash}})
 			}
+		}
+		if i := slices.IndexFunc(r.messages, func(s string) bool { return strings.Contains(s, ": subscribed (") }); i > 0 {
+			// It comes after warnings, which may fill the line.
+			text := r.messages[i]
+			r.messages = slices.Insert(slices.Delete(r.messages, i, i+1), 0, text)
 		}
 		r.show(m)
 		return nil
@@ -166,7 +178,7 @@ func chooseFeed(m *model, feeds, args []string) {
 		url, _, _ := strings.Cut(feeds[at], " ")
 		return addFeed(m, url, args), true
 	}
-	m.input.menu = n
+	m.input.menu, m.status = n, status{}
 }
 
 // feedSettings holds the settings of lektor-fetch set in the order of the menu, with their prompts.
@@ -191,7 +203,15 @@ func editFeed(m *model, _ call) tea.Cmd {
 		m.say("choose a feed first")
 		return nil
 	}
-	return runFetcher(m, "", []string{"set", hash}, func(m *model, r *fetcherResult) tea.Cmd {
+	return readFeedSettings(m, hash, func(f *feedMenu) tea.Cmd {
+		f.show(m)
+		return nil
+	})
+}
+
+// readFeedSettings returns the command that reads the settings of a feed, and then calls done.
+func readFeedSettings(m *model, hash string, done func(*feedMenu) tea.Cmd) tea.Cmd {
+	return runFetcher(m, "", []string{"set", "--raw", hash}, func(m *model, r *fetcherResult) tea.Cmd {
 		if r.err != nil {
 			r.show(m)
 			return nil
@@ -201,8 +221,7 @@ func editFeed(m *model, _ call) tea.Cmd {
 			key, value, _ := strings.Cut(line, "\t")
 			f.values[key] = append(f.values[key], value)
 		}
-		f.show(m)
-		return nil
+		return done(f)
 	})
 }
 
@@ -213,11 +232,23 @@ type feedMenu struct {
 	values map[string][]string
 }
 
+// several reports whether a setting can have several values.
+func several(key string) bool { return key == "categories" || key == "headers" }
+
+// text returns the values of a setting as a line that is safe for a terminal.
+func (f *feedMenu) text(key string) string {
+	text := strings.Join(f.values[key], " ")
+	if several(key) {
+		text = joinWords(f.values[key])
+	}
+	return termsafe.Line(text)
+}
+
 // show shows the menu. The values of settings that can be secret are not in it.
 func (f *feedMenu) show(m *model) {
 	n := &menu{title: "the settings of the feed", hint: m.trf("%s changes", m.o.Keys.of("open"))}
 	for _, s := range feedSettings {
-		value := strings.Join(f.values[s.key], " | ")
+		value := f.text(s.key)
 		if value != "" && (s.key == "headers" || s.key == "filter" || s.key == "url" && (strings.Contains(value, "@") || strings.HasPrefix(strings.ToLower(value), "exec:"))) {
 			value = "(" + m.tr("hidden") + ")"
 		}
@@ -234,7 +265,7 @@ func (f *feedMenu) show(m *model) {
 			return nil, true
 		}
 		s := feedSettings[at]
-		m.ask(s.prompt, strings.Join(f.values[s.key], " | "), "").then = func(m *model, text string) tea.Cmd {
+		m.ask(s.prompt, f.text(s.key), "").then = func(m *model, text string) tea.Cmd {
 			return f.set(m, s.key, text)
 		}
 		return nil, true
@@ -242,17 +273,20 @@ func (f *feedMenu) show(m *model) {
 	m.input.menu = n
 }
 
-// unsubscribe asks whether to end the subscription, and ends it.
+// unsubscribe asks whether to end the subscription, and ends it. It reads the settings again, since
+// they may have changed while the menu was open.
 func (f *feedMenu) unsubscribe(m *model) {
 	m.input.confirm("unsubscribe from this feed? Its entries stay", func() tea.Cmd {
-		return runFetcher(m, "", []string{"rm", f.hash}, func(m *model, r *fetcherResult) tea.Cmd {
-			if r.err != nil {
-				r.show(m)
+		return readFeedSettings(m, f.hash, func(f *feedMenu) tea.Cmd {
+			return runFetcher(m, "", []string{"rm", f.hash}, func(m *model, r *fetcherResult) tea.Cmd {
+				if r.err != nil {
+					r.show(m)
+					return nil
+				}
+				m.marks.undos = append(m.marks.undos, &feedUndo{args: []string{"set", "--force", f.hash, "-"}, in: f.kept})
+				m.say("unsubscribed; %s undoes it", m.o.Keys.of("undo"))
 				return nil
-			}
-			m.marks.undos = append(m.marks.undos, &feedUndo{args: []string{"set", "--force", f.hash, "-"}, in: f.kept})
-			m.say("unsubscribed; %s undoes it", m.o.Keys.of("undo"))
-			return nil
+			})
 		})
 	})
 }
@@ -260,12 +294,12 @@ func (f *feedMenu) unsubscribe(m *model) {
 // set sets a setting; an empty text removes it. Values are passed on standard input, where no other
 // user can see them.
 func (f *feedMenu) set(m *model, key, text string) tea.Cmd {
-	values := []string{strings.TrimSpace(text)}
-	if key == "categories" || key == "headers" {
-		values = splitWords(text)
-	}
-	if slices.Equal(values, f.values[key]) || len(f.values[key]) == 0 && strings.Join(values, "") == "" {
+	if text = strings.TrimSpace(text); text == strings.TrimSpace(f.text(key)) {
 		return nil
+	}
+	values := []string{text}
+	if several(key) {
+		values = splitWords(text)
 	}
 	back := f.change(key, f.values[key], "set", "--force")
 	to := f.change(key, values, "set")

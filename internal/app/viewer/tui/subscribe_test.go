@@ -2,6 +2,7 @@ package tui
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,20 +24,21 @@ func TestSubscriptions(t *testing.T) {
 	k.press("+")
 	typed("http://x.example")
 	typed("Tech|My/News")
-	args := "add --category=Tech --category=My/News -"
+	args := "add --progress --category=Tech --category=My/News -"
 	r := d.run(k, args, "http://x.example\n")
 	r.messages = []string{"http://x.example/: links to several feeds:", "http://x.example/a (A)", "http://x.example/b (B)", "hint: add the one you want"}
 	r.ended <- errors.New("exit status 1")
 	k.await("the page has several feeds")
 	k.press("j", "enter")
 	r = d.run(k, args, "http://x.example/b\n")
+	r.line("subscribed\tb00b")
 	r.messages = []string{"warning: line 1", "http://x.example/b: subscribed (B), 2 entries"}
 	r.ended <- nil
 	k.await("http://x.example/b: subscribed (B), 2 entries; warning: line 1")
 
 	// A mark, and then a setting with a secret.
 	k.press("l", "m", "e")
-	r = d.run(k, "set f", "")
+	r = d.run(k, "set --raw f", "")
 	for _, line := range []string{"url\thttp://f.example/", "alias\tMine", "headers\tX: secret"} {
 		r.line(line)
 	}
@@ -53,28 +55,36 @@ func TestSubscriptions(t *testing.T) {
 
 	// Unsubscribe.
 	k.press("e")
-	r = d.run(k, "set f", "")
+	r = d.run(k, "set --raw f", "")
 	r.line("url\thttp://f.example/")
 	r.line("headers\tX: secret")
 	r.ended <- nil
 	k.await("the settings of the feed")
 	k.press("G", "enter", "y")
+	r = d.run(k, "set --raw f", "") // again, as they may have changed
+	r.line("url\thttp://f.example/")
+	r.line("headers\tX: new\tsecret")
+	r.line("interval\t")
+	r.ended <- nil
 	r = d.run(k, "rm f", "")
 	r.ended <- nil
 	k.await("unsubscribed; u undoes it")
 
-	// Undo, in the reverse order. A failure can be tried once more.
+	// Undo, in the reverse order. A failure can be tried again, and after two the next undo passes it.
+	in := "url\thttp://f.example/\nheaders\tX: new\tsecret\ninterval\t\n"
+	for range 2 {
+		k.press("u")
+		r = d.run(k, "set --force f -", in)
+		r.messages = []string{"another process has locked the feed"}
+		r.ended <- errors.New("exit status 1")
+		k.await("another process has locked the feed")
+	}
 	k.press("u")
-	r = d.run(k, "set --force f -", "url\thttp://f.example/\nheaders\tX: secret\n")
-	r.messages = []string{"another process has locked the feed"}
-	r.ended <- errors.New("exit status 1")
-	k.await("another process has locked the feed")
-	k.press("u")
-	r = d.run(k, "set --force f -", "url\thttp://f.example/\nheaders\tX: secret\n")
+	r = d.run(k, "set --force f -", "alias\tMine\n")
 	r.ended <- nil
 	k.await("taken back")
 	k.press("u")
-	r = d.run(k, "set --force f -", "alias\tMine\n")
+	r = d.run(k, "set --force f -", in)
 	r.ended <- nil
 	k.await("taken back")
 	k.press("u")
@@ -84,7 +94,19 @@ func TestSubscriptions(t *testing.T) {
 		return len(d.marks) == 2 && d.marks[1] == "undo"
 	})
 	k.press("u")
-	r = d.run(k, "rm -- http://x.example/b", "")
+	r = d.run(k, "rm b00b", "")
 	r.ended <- nil
 	k.until("all is taken back", func() bool { return len(k.marks.undos) == 0 })
+}
+
+// Words with bars stay whole in a line.
+func TestWordsWithBars(t *testing.T) {
+	for _, words := range [][]string{{"a"}, {"Authorization: Bearer 1|abc", "X: y"}, {`a\|b`, `c\`, "|"}} {
+		if got := splitWords(joinWords(words)); !slices.Equal(got, words) {
+			t.Errorf("%q became %q", words, got)
+		}
+	}
+	if got := splitWords(" Tech|My/News | "); !slices.Equal(got, []string{"Tech", "My/News"}) {
+		t.Errorf("%q", got)
+	}
 }
