@@ -11,8 +11,10 @@ func opened(names ...string) string {
 	return strings.Join(effects, " or ")
 }
 
-// keyRows are the rows of TestNewsboatKeys. In "u→-" u is unread, d deleted, and other letters are flags.
+// keyRows are the rows of TestNewsboatKeys. An effect "alpha-2 u→-" changes the marks of an entry:
+// u is unread, d is deleted or trashed, other letters are flags, and - is no mark.
 var keyRows = []keyRow{
+	// The list of feeds.
 	{pane: "feeds", keys: "j", effect: nothing, lektorEffect: "at feeds Beta", manual: "They move by a line in every pane"},
 	{pane: "feeds", keys: "<down>", effect: "at feeds Beta"},
 	{pane: "feeds", keys: "k", effect: nothing, lektorEffect: "at feeds Delta", manual: "They move by a line in every pane"},
@@ -37,7 +39,7 @@ var keyRows = []keyRow{
 	{pane: "feeds", keys: `/ "needle" <enter>`, effect: "at list beta-3, rows beta-3"},
 	{pane: "feeds", keys: `F "unread_count = 2" <enter>`, effect: "at feeds Gamma, rows Gamma Beta", lektorKeys: `F "apple" <enter>`, lektorEffect: "at list alpha-2", manual: "A search and a filter are the same"},
 	{pane: "feeds", keys: `F "unread_count = 2" <enter> <C-f>`, effect: "at feeds Gamma", lektorKeys: `F "apple" <enter> <C-f>`, lektorEffect: "at list alpha-2, rows alpha-1 alpha-2 alpha-3", manual: "ends the search", of: "<C-f>"},
-	{pane: "feeds", keys: "f", effect: "at queries needle", manual: "chooses a saved query"},
+	{pane: "feeds", keys: "f", effect: "at queries needle"},
 	{pane: "feeds", keys: "{more} <C-r>", effect: "rows Gamma Delta Alpha Beta Epsilon", of: "<C-r>"},
 	{pane: "feeds", keys: "<C-l>", effect: nothing},
 	{pane: "feeds", keys: "?", effect: "at help"},
@@ -54,6 +56,8 @@ var keyRows = []keyRow{
 	{pane: "feeds", keys: "<C-v>", effect: nothing},
 	{pane: "feeds", keys: "<C-g>", effect: nothing},
 	{pane: "feeds", keys: "1 <enter>", effect: "at feeds Gamma", lektorEffect: "at list alpha-1", manual: "newsboat moves to line N"},
+
+	// Keys that newsboat does not have.
 	{pane: "feeds", keys: "<space>", effect: nothing, lektorEffect: "at list alpha-1", manual: "newsboat has nothing there."},
 	{pane: "feeds", keys: "<right>", effect: nothing, lektorEffect: "at list alpha-1", manual: "newsboat has nothing there."},
 	{pane: "feeds", keys: "<tab>", effect: nothing, lektorEffect: "at list alpha-1", manual: "newsboat has nothing there."},
@@ -68,6 +72,8 @@ var keyRows = []keyRow{
 	{pane: "list", keys: "<esc>", effect: nothing, lektorEffect: "at feeds Alpha", manual: "newsboat has nothing there."},
 	{pane: "list", keys: "<S-tab>", effect: nothing, lektorEffect: "at feeds Alpha", manual: "newsboat has nothing there."},
 	{pane: "list", keys: ".", effect: nothing, lektorEffect: nothing, manual: "newsboat has nothing there."},
+
+	// The list of articles.
 	{pane: "list", keys: "j", effect: "at list beta-1, rows beta-1 beta-2 beta-3", lektorEffect: "at list alpha-3", manual: "They move by a line in every pane"},
 	{pane: "list", keys: "<down>", effect: "at list alpha-3"},
 	{pane: "list", keys: "k", effect: "at list delta-1, rows delta-1", lektorEffect: "at list alpha-1", manual: "They move by a line in every pane"},
@@ -95,7 +101,7 @@ var keyRows = []keyRow{
 	{pane: "list", keys: "E", effect: "editor", lektorKeys: "E {[Enter]} <enter>", manual: "the reader waits for Enter"},
 	{pane: "list gamma-1", keys: "<C-n>", effect: "at list alpha-1, rows alpha-1 alpha-2 alpha-3"},
 	{pane: "list", keys: "<C-p>", effect: "at list gamma-1, rows gamma-1 gamma-2"},
-	{pane: "list beta-1", keys: "f {needle} <enter>", effect: "at list beta-3, rows beta-3", manual: "chooses a saved query"},
+	{pane: "list", keys: "f {needle} <enter>", effect: "at list, rows ", lektorEffect: "at list beta-3, rows beta-3", manual: "chooses a saved query and lists its entries in all feeds"},
 	{pane: "list", keys: `F "articleindex = 2" <enter>`, effect: "rows alpha-2", lektorKeys: `F "apple" <enter>`, manual: "A search and a filter are the same"},
 	{pane: "list", keys: `F "articleindex = 2" <enter> <C-f> <end>`, effect: "at list alpha-3", lektorKeys: `F "apple" <enter> <C-f> <end>`, manual: "ends the search", of: "<C-f>"},
 	{pane: "list", keys: "r", effect: "GET /alpha"},
@@ -117,6 +123,8 @@ var keyRows = []keyRow{
 	{pane: "list", keys: "<C-g>", effect: "at feeds Alpha", lektorEffect: nothing, manual: "so these keys do nothing"},
 	{pane: "list", keys: "<C-d>", effect: "alpha-1 u→d, alpha-2 u→d, alpha-3 u→d", lektorEffect: nothing, manual: "do nothing."},
 	{pane: "list", keys: "D $", effect: "at list alpha-3, rows alpha-1 alpha-3, alpha-2 u→d", lektorEffect: "at list alpha-3, rows alpha-1 alpha-3, alpha-2 u→ud", manual: "do nothing.", of: "$"},
+
+	// The article.
 	{pane: "entry", keys: "j", effect: nothing, lektorEffect: "text near the top", manual: "They move by a line in every pane"},
 	{pane: "entry", keys: "<down>", effect: "text near the top"},
 	{pane: "entry", keys: "<down> k", effect: "text near the top", lektorEffect: nothing, manual: "They move by a line in every pane", of: "k"},
@@ -172,6 +180,8 @@ var keyRows = []keyRow{
 	{pane: "entry", keys: "v", effect: "at dialogs", lektorEffect: nothing, manual: "so these keys do nothing"},
 	{pane: "entry", keys: "<C-v>", effect: "at feeds Alpha", lektorEffect: nothing, manual: "so these keys do nothing"},
 	{pane: "entry", keys: "<C-g>", effect: "at list alpha-2", lektorEffect: nothing, manual: "so these keys do nothing"},
+
+	// The list of URLs.
 	{pane: "links", keys: "<down>", effect: "at links http://link.example/alpha-2/2"},
 	{pane: "links", keys: "<end>", effect: "at links http://link.example/alpha-2/2"},
 	{pane: "links", keys: "J", effect: "at links http://link.example/alpha-2/2"},
@@ -196,6 +206,8 @@ var keyRows = []keyRow{
 	{pane: "links", keys: "?", effect: nothing, lektorEffect: "at entry alpha-2", manual: "all keys that do nothing there close it"},
 	{pane: "links", keys: "x", effect: nothing, lektorEffect: "at entry alpha-2", manual: "all keys that do nothing there close it"},
 	{pane: "links", keys: "<C-b>", effect: "bookmark http://link.example/alpha-2/1 1", lektorEffect: "at entry alpha-2", manual: "all keys that do nothing there close it"},
+
+	// The lists of tags and filters.
 	{pane: "folders", keys: "<down>", effect: "at folders zeta"},
 	{pane: "folders", keys: "J", effect: "at folders zeta"},
 	{pane: "folders", keys: "<down> K", effect: nothing, of: "K"},
