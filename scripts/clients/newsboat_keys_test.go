@@ -110,7 +110,11 @@ func newKeyHome(t *testing.T) *keyHome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(path) })
+	t.Cleanup(func() {
+		// A program that was just killed may still write.
+		for end := time.Now().Add(10 * time.Second); os.RemoveAll(path) != nil && time.Now().Before(end); time.Sleep(pollEvery) {
+		}
+	})
 	h := &keyHome{t: t, path: path}
 	h.proxy = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.mu.Lock()
