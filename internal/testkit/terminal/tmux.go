@@ -111,3 +111,9 @@ func (x *Tmux) Await(text string) []string {
 	x.t.Helper()
 	return x.Until(fmt.Sprintf("%q", text), func(lines []string) bool { return strings.Contains(strings.Join(lines, "\n"), text) })
 }
+
+// Styled is like [Tmux.Screen], with the escape sequences of colours and styles.
+func (x *Tmux) Styled() []string {
+	x.t.Helper()
+	return strings.Split(strings.TrimSuffix(x.run("capture-pane", "-p", "-e", "-t", "t"), "\n"), "\n")
+}

@@ -213,7 +213,7 @@ func (m *model) mark(set, unset string) {
 	}
 	m.browser.list.readHere[keyOf(ref)] = true
 	m.change([]lektordir.Ref{ref}, set, unset)
-	if m.browser.focus == listPane && m.o.Advance {
+	if m.browser.focus == listPane && m.o.Advance && !m.input.moreActions {
 		m.apply(m.browser.move(1))
 	}
 }

@@ -17,6 +17,8 @@ type input struct {
 	question *question
 	menu     *menu
 	history  []string // lines of the command line
+	// moreActions is true while a key does several actions, one of which may move the cursor.
+	moreActions bool
 }
 
 // open reports whether a prompt, a question or a menu is open.
@@ -121,6 +123,8 @@ func (m *model) sequence(name string, k tea.KeyPressMsg) tea.Cmd {
 func (m *model) bound(b binding) tea.Cmd {
 	count, _ := strconv.Atoi(m.input.count)
 	m.input.keys, m.input.count = "", ""
+	m.input.moreActions = len(b) > 1
+	defer func() { m.input.moreActions = false }()
 	var cmds []tea.Cmd
 	for _, c := range b {
 		c.count = count

@@ -41,7 +41,7 @@ func TestSets(t *testing.T) {
 	for set, keys := range map[string]map[string]string{
 		"default":  {"j": "down", "k": "up", "<space>": "forward", "n": "next-unread", "N": "previous-unread", "r": "toggle-read", "m": "toggle-flagged", "o": "browser", "/": "search", "u": "undo", "?": "help"},
 		"vim":      {"j": "down", "gg": "top", "G": "bottom", "<C-d>": "half-down", "<C-w>w": "next-pane", "ZZ": "quit-now", "dd": "trash", "za": "fold", "/": "search", "u": "undo"},
-		"newsboat": {"n": "next-unread", "p": "previous-unread", "N": "toggle-read", "A": "read-all", "o": "browser", "l": "all", "D": "trash", "q": "quit", "<enter>": "open", "1": "link 1", "?": "help"},
+		"newsboat": {"n": "next-unread", "p": "previous-unread", "N": "toggle-read; quit", "o": "browser", "D": "trash", "q": "quit", "<enter>": "open", "1": "link 1", "?": "help"},
 	} {
 		k := ParseKeys("test", []byte("use "+set))
 		k.pane = func() string { return "entry" }

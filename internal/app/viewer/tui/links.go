@@ -91,8 +91,14 @@ func listLinks(m *model, c call) tea.Cmd {
 		if len(c.words) > 0 && c.action == "link" {
 			c.count, _ = strconv.Atoi(c.words[0])
 		}
-		if c.count > 0 && c.count <= len(list) {
+		if c.count > len(list) {
+			m.say("there is no link %d", c.count)
+			return nil, true
+		}
+		if c.count > 0 {
 			at = c.count - 1
+		}
+		if c.action != "link" {
 			n.at = at
 		}
 		l := list[at]
