@@ -694,3 +694,21 @@ func TestAway(t *testing.T) {
 	}()
 	k.until("being watched", watched.Load)
 }
+
+// The open entry has the flags that another program sets, and keys change these.
+func TestOpenEntryRenamed(t *testing.T) {
+	d := newMemory(3)
+	close(d.gate)
+	k := openPage(t, d, 80, 24)
+	k.until("the mark", k.settled)
+	if _, err := d.move([]lektordir.Ref{k.browser.page.ref}, "F", ""); err != nil {
+		t.Fatal(err)
+	}
+	k.update(changedMsg{map[string]bool{"f": true}})
+	k.until("the flag", func() bool { return k.browser.page.ref.HasFlag('F') })
+	k.press("m")
+	k.until("the mark", k.settled)
+	if last := d.marks[len(d.marks)-1]; last != "02+-F" {
+		t.Errorf("the change is %s", last)
+	}
+}

@@ -231,6 +231,7 @@ func (b *browser) showSnapshot(s *snapshot) {
 	b.snapshot = &sorted
 	b.snapshot.nodes = b.settings.sortFeeds(s)
 	b.arrangeTree()
+	b.page.rename(s)
 }
 
 // orderActions returns the actions that sort and hide.
