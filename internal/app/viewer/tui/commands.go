@@ -46,6 +46,9 @@ func openLink(m *model, c call) tea.Cmd {
 	switch {
 	case page == nil:
 		return nil
+	case len(page.Links) == 0:
+		m.say("the entry has no links")
+		return nil
 	case n == 0 && len(c.words) == 0:
 		total := len(page.Links)
 		m.ask("link number: ", "", "link").ready = func(text string) bool { return complete(text, total) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -87,15 +88,21 @@ func listLinks(m *model, c call) tea.Cmd {
 		}
 		n.lines = append(n.lines, text+Plain(l.url))
 	}
-	n.choose = func(m *model, c call, at int) (tea.Cmd, bool) {
+	n.choose = func(m *model, c call, _ int) (tea.Cmd, bool) {
 		if len(c.words) > 0 && c.action == "link" {
 			c.count, _ = strconv.Atoi(c.words[0])
 		}
-		if c.count > 0 && c.count <= len(list) {
-			at = c.count - 1
-			n.at = at
+		if !slices.Contains([]string{"open", "browser", "link", "download", "save", "yank"}, c.action) {
+			return nil, false
 		}
-		l := list[at]
+		if c.count > len(list) {
+			m.say("there is no line %d", c.count)
+			return nil, true
+		}
+		if c.count > 0 {
+			n.at = c.count - 1
+		}
+		l := list[n.at]
 		switch c.action {
 		case "open", "browser", "link":
 			return openURL(m, ref, l.url), true
@@ -105,10 +112,8 @@ func listLinks(m *model, c call) tea.Cmd {
 			}
 			m.say("this is no enclosure")
 			return nil, true
-		case "yank":
-			return m.copyText(m.tr("URL"), l.url), true
 		}
-		return nil, false
+		return m.copyText(m.tr("URL"), l.url), true
 	}
 	m.input.menu = n
 	return nil
@@ -266,9 +271,6 @@ func bookmark(m *model, _ call) tea.Cmd {
 	bookmarked := m.tr("bookmarked")
 	return func() tea.Msg {
 		argv, err := d.Bookmarker(ctx, ref)
-		if hint, ok := errors.AsType[*cmdline.HintError](err); ok {
-			err = fmt.Errorf("%w; %s", err, hint.Hint)
-		}
 		if err != nil {
 			return statusMsg{"", err}
 		}
