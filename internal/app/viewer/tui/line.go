@@ -116,7 +116,7 @@ func openAll(m *model, _ call) tea.Cmd {
 				}
 			}
 			if len(errs) > 0 {
-				return "", fmt.Errorf("%d of %d entries were not opened: %w", len(errs), len(refs), errs[0])
+				return "", errors.New(m.trf("%d of %d entries were not opened: %s", len(errs), len(refs), errs[0].Error()))
 			}
 			return m.trf("%d entries opened", len(refs)), nil
 		})
@@ -288,7 +288,7 @@ func runCommand(m *model, words []string, err error) tea.Cmd {
 	args, next, ok := m.o.Commands.Arguments(words)
 	if !ok {
 		if _, ok := actionOf(words[0]); !ok {
-			err = fmt.Errorf("there is no action or command %q", words[0])
+			err = errors.New(m.trf("there is no action or command %s", words[0]))
 		}
 		m.fail(err)
 		return nil
