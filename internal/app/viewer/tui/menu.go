@@ -138,7 +138,7 @@ func help(m *model, _ call) tea.Cmd {
 		var lines []string
 		for _, at := range k.order {
 			if at.pane == pane && (m.o.NoFetcher == nil || !needsFetcher(k.bound[at][0].action)) {
-				lines = append(lines, termsafe.Pad(Plain(at.keys), 12)+" "+Plain(helpText(m, k.bound[at])))
+				lines = append(lines, beside(Plain(at.keys), Plain(helpText(m, k.bound[at])), m.browser.width-1)...)
 			}
 		}
 		switch {
@@ -161,6 +161,23 @@ func help(m *model, _ call) tea.Cmd {
 	}
 	m.input.menu = n
 	return nil
+}
+
+// keyColumns are the columns of the keys in help.
+const keyColumns = 12
+
+// beside returns lines of at most width columns with keys, and a text to the right of them. A word
+// may be wider.
+func beside(keys, text string, width int) (lines []string) {
+	line, empty := termsafe.Pad(keys, keyColumns), true
+	for word := range strings.FieldsSeq(text) {
+		if !empty && termsafe.Width(line)+1+termsafe.Width(word) > width {
+			lines = append(lines, line)
+			line = strings.Repeat(" ", keyColumns)
+		}
+		line, empty = line+" "+word, false
+	}
+	return append(lines, line)
 }
 
 // helpText returns what a binding does.

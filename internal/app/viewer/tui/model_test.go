@@ -16,6 +16,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/values"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -710,5 +711,25 @@ func TestOpenEntryRenamed(t *testing.T) {
 	k.until("the mark", k.settled)
 	if last := d.marks[len(d.marks)-1]; last != "02+-F" {
 		t.Errorf("the change is %s", last)
+	}
+}
+
+// Help has the whole text and the command of each key on a narrow screen too.
+func TestHelpIsWhole(t *testing.T) {
+	d := newMemory(1)
+	close(d.gate)
+	k := newDesk(t, d, 40, 15)
+	k.await("Feed")
+	k.press("?")
+	all := strings.Join(strings.Fields(strings.Join(k.input.menu.lines, " ")), " ")
+	for _, a := range actions() {
+		if a.command != "" && k.o.Keys.of(a.name) != a.name && !strings.Contains(all, a.help+" ("+a.command+")") && a.name != "yank" {
+			t.Errorf("help does not have %s (%s)", a.help, a.command)
+		}
+	}
+	for _, line := range k.input.menu.lines {
+		if n := termsafe.Width(line); n > 39 {
+			t.Errorf("%d columns: %q", n, line)
+		}
 	}
 }
