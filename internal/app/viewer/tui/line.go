@@ -64,12 +64,7 @@ func readNode(m *model, _ call) tea.Cmd {
 		}
 	}
 	if len(refs) > 0 {
-		at := slices.IndexFunc(b.snapshot.nodes, func(n node) bool { return n.id == b.list.of })
-		title := ""
-		if at >= 0 {
-			title = Plain(termsafe.Brief(b.snapshot.nodes[at].title))
-		}
-		m.input.confirm(m.trf("mark %d entries of %s as read?", len(refs), title), func() tea.Cmd {
+		m.input.confirm(m.trf("mark %d entries of %s as read?", len(refs), nodeName(m, b.list.of)), func() tea.Cmd {
 			markRead(m, refs)
 			return nil
 		})

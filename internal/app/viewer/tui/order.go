@@ -357,7 +357,7 @@ func hideRead(m *model, _ call) tea.Cmd {
 	in := container(b.list.of)
 	name := m.tr("all feeds")
 	if in.kind == folderNode {
-		name = in.name
+		name = nodeName(m, in)
 	}
 	if b.settings.of("hide", in) == "yes" {
 		remember(m, "hide", in, "no")
