@@ -66,7 +66,7 @@ func TestCommandLine(t *testing.T) {
 		t.Errorf("%q", s)
 	}
 	k.press("esc")
-	for line, want := range map[string]string{"srot": `no action or command "srot"`, "sort title author": "takes one word", "sort 'title": "is not closed"} {
+	for line, want := range map[string]string{"srot": "no action or command srot", "sort title author": "takes one word", "sort 'title": "is not closed"} {
 		k.line(line)
 		k.press("enter")
 		if s := k.shows(); !strings.Contains(s, want) {
