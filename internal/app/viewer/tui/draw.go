@@ -411,7 +411,7 @@ func (p *painter) lastLine() string {
 	case m.input.prompt != nil:
 		return p.prompt(m.input.prompt)
 	case m.input.question != nil:
-		return fit(Plain(m.input.question.line(&m.world)), p.width)
+		return fit(ends(Plain(m.input.question.line(&m.world)), p.width), p.width) // its end says how to answer
 	case m.status.isError:
 		text := Plain(m.status.text)
 		if termsafe.Width(text) > p.width && m.o.Name != "" {
