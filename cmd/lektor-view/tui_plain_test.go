@@ -44,10 +44,16 @@ func TestTUIPlain(t *testing.T) {
 		tty.Await("\n[Enter]")
 		tty.Type("\r")
 		tty.Await("\n[Enter]\nentry\n")
+		tty.Type(":tui\r")
+		tty.Until(func(seen string) bool { return strings.Count(seen, "\nfeeds\n1 of ") == 2 })
+		tty.Type("q")
+		tty.Until(func(seen string) bool { return strings.Count(seen, "\n[Enter]") == 2 })
+		tty.Type("\r")
+		tty.Until(func(seen string) bool { return strings.Count(seen, "\n[Enter]\nentry\n") == 2 })
 		tty.Type("q/one\r")
 		tty.Await("entries of Gamma, search one\n")
 		tty.Type("qq")
-		tty.Until(func(seen string) bool { return strings.Count(seen, "\nfeeds\n") == 2 })
+		tty.Until(func(seen string) bool { return strings.Count(seen, "\nfeeds\n") == 3 })
 		if end == "TERM" {
 			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)

@@ -289,6 +289,9 @@ func runCommand(m *model, words []string, err error) tea.Cmd {
 		return nil
 	}
 	words = slices.Clone(words)
+	if words[0] == "tui" && m.o.Plain {
+		words = append(words, "--plain")
+	}
 	if strings.HasPrefix(next, "ENTRY") {
 		args, words = append(args, len(words)), append(words, "{{.path}}")
 	}
