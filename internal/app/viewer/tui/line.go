@@ -239,7 +239,7 @@ func shortNames(name string) string {
 	return name
 }
 
-// runLine does the actions and commands of a line, which ; separates.
+// runLine does the actions and commands of a line, which ; separates, one after the other.
 func runLine(m *model, text string) tea.Cmd {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -257,17 +257,25 @@ func runLine(m *model, text string) tea.Cmd {
 		m.fail(err)
 		return nil
 	}
+	return runSteps(m, slices.DeleteFunc(steps, func(words []string) bool { return len(words) == 0 }))
+}
+
+// runSteps does actions and commands. Those after a command wait for its end.
+func runSteps(m *model, steps [][]string) tea.Cmd {
 	var cmds []tea.Cmd
-	for _, words := range steps {
-		if len(words) == 0 {
+	for i, words := range steps {
+		c := call{action: shortNames(words[0]), words: words[1:]}
+		err := c.check()
+		if err == nil {
+			cmds = append(cmds, m.do(c))
 			continue
 		}
-		c := call{action: shortNames(words[0]), words: words[1:]}
-		if err := c.check(); err == nil {
-			cmds = append(cmds, m.do(c))
-		} else {
-			cmds = append(cmds, runCommand(m, words, err))
+		cmd, rest := runCommand(m, words, err), steps[i+1:]
+		if len(rest) > 0 {
+			then := thenMsg(func(m *model) tea.Cmd { return runSteps(m, rest) })
+			cmd = inOrder(cmd, func() tea.Msg { return then })
 		}
+		return tea.Batch(append(cmds, cmd)...)
 	}
 	return tea.Batch(cmds...)
 }

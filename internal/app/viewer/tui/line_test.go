@@ -58,6 +58,13 @@ func TestCommandLine(t *testing.T) {
 	k.until("completed", func() bool { return k.input.prompt != nil && string(k.input.prompt.text) == "mark " })
 	k.press("enter")
 	k.await("called mark") // the last line shows a line of output
+	k.o.Self = []string{"false"}
+	k.line("mark ; down")
+	k.press("enter")
+	on("17") // the action waits for the command
+	k.until("the action", func() bool { return k.browser.list.at == 3 })
+	k.press("k")
+	k.o.Self = []string{"echo", "called"}
 	k.line("toggle-")
 	k.press("tab")
 	k.await("toggle-read")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -254,6 +255,13 @@ func (k *desk) start(cmd tea.Cmd) {
 				k.start(c)
 			}
 		default:
+			// The library's type of a sequence is not exported.
+			if v := reflect.ValueOf(msg); v.Kind() == reflect.Slice && v.Type().Elem() == reflect.TypeFor[tea.Cmd]() {
+				for i := range v.Len() {
+					k.msgs <- v.Index(i).Interface().(tea.Cmd)()
+				}
+				return
+			}
 			k.msgs <- msg
 		}
 	}()
