@@ -124,7 +124,8 @@ type commandLine struct {
 	past       int    // lines back in the history; 0 for the line that is being typed
 	typed      string // that line
 	candidates []cmdline.Candidate
-	at         int // the candidate in the line
+	at         int    // the candidate in the line
+	rest       []rune // the text after it
 }
 
 // typeCommand shows the command line.
@@ -164,8 +165,8 @@ func (l *commandLine) key(m *model, p *prompt, name string) (cmd tea.Cmd, ok boo
 // take puts candidate i into the line.
 func (l *commandLine) take(p *prompt, i int) {
 	l.at = i
-	p.text = []rune(l.candidates[i].Word)
-	p.at = len(p.text)
+	word := []rune(l.candidates[i].Word)
+	p.text, p.at = slices.Concat(word, l.rest), len(word)
 }
 
 // complete completes the line up to the cursor by actions, and by commands, whose candidates may
@@ -202,7 +203,7 @@ func (l *commandLine) complete(m *model, p *prompt) tea.Cmd {
 		})
 		return thenMsg(func(m *model) tea.Cmd {
 			if m.input.prompt == p && string(p.text[:p.at]) == line && len(all) > 0 {
-				l.candidates = all
+				l.candidates, l.rest = all, slices.Clone(p.text[p.at:])
 				l.take(p, 0)
 			}
 			return nil

@@ -65,6 +65,10 @@ func TestCommandLine(t *testing.T) {
 	k.until("the action", func() bool { return k.browser.list.at == 3 })
 	k.press("k")
 	k.o.Self = []string{"echo", "called"}
+	k.line("mx")
+	k.press("left", "tab") // the text after the cursor stays
+	k.until("completed", func() bool { return string(k.input.prompt.text) == "mark x" && k.input.prompt.at == 5 })
+	k.press("esc")
 	k.line("toggle-")
 	k.press("tab")
 	k.await("toggle-read")
