@@ -37,7 +37,9 @@ func lineActions() []action {
 
 // readAbove marks the entries above the cursor of the list as read.
 func readAbove(m *model, _ call) tea.Cmd {
-	if refs := listedUnread(m, m.browser.list.at); refs != nil {
+	if m.browser.list.at == 0 {
+		m.say("there are no entries above the cursor")
+	} else if refs := listedUnread(m, m.browser.list.at); refs != nil {
 		markRead(m, refs)
 	}
 	return nil

@@ -106,7 +106,9 @@ func TestManyEntries(t *testing.T) {
 		}
 		d.marks = nil
 	}
-	k.press("l", "j", "j", "g", "a")
+	k.press("l", "g", "a")
+	k.await("there are no entries above the cursor")
+	k.press("j", "j", "g", "a")
 	made("06+S-", "07+S-")
 	k.press("x")
 	if it, _ := k.browser.current(); !it.Unread() || it.Unique[8:10] == "05" {
