@@ -260,6 +260,23 @@ func TestManualKeys(t *testing.T) {
 	}
 }
 
+// A user's key does not wait for longer sequences of the set, but for the user's own.
+func TestKeyBeginsSequences(t *testing.T) {
+	for _, tc := range []struct {
+		text, pane string
+		begins     bool
+	}{
+		{"y down", "list", false}, {"y down\nyx up", "list", true}, {"yx up\ny down", "list", true}, {"y none", "list", true},
+		{"in list\ny down", "list", false}, {"in list\ny down", "entry", true},
+	} {
+		k := ParseKeys("keys", []byte(tc.text))
+		k.pane = func() string { return tc.pane }
+		if k.begins("y") != tc.begins {
+			t.Errorf("%q in %s: y begins a sequence: %t", tc.text, tc.pane, !tc.begins)
+		}
+	}
+}
+
 func FuzzParseKeys(f *testing.F) {
 	for _, s := range []string{"use vim\nx run 'a b' ; down\n", "<C-x>gg top\n# c\n", "x \"", "<\n", "\xff", "in list menu\nx trash\nj none\nin all\nxy down\nin elm\nz top"} {
 		f.Add([]byte(s))
