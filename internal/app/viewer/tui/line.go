@@ -263,7 +263,7 @@ func runLine(m *model, text string) tea.Cmd {
 	return runSteps(m, slices.DeleteFunc(steps, func(words []string) bool { return len(words) == 0 }))
 }
 
-// runSteps does actions and commands. Those after a command wait for its end.
+// runSteps does actions and commands. Steps after a command wait for its end.
 func runSteps(m *model, steps [][]string) tea.Cmd {
 	var cmds []tea.Cmd
 	for i, words := range steps {
