@@ -440,7 +440,7 @@ func TestTUIKeys(t *testing.T) {
 	r.Await("there is no action")
 	r.Keys("l", "Y")
 	r.see(t, `can be written by others`)
-	r.Keys(":", "q")
+	r.Keys(":", "q", "Enter")
 	r.ended(t, 0)
 }
 

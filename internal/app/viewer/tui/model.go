@@ -15,6 +15,7 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/values"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
@@ -311,10 +312,13 @@ func (m *model) say(format string, args ...any) {
 	m.status = status{m.trf(format, args...), false}
 }
 
-// fail shows an error in the last line with its hint, unless the reader is ending.
+// fail shows an error in the last line, unless the reader is ending. Its hint follows if both fit the
+// line.
 func (m *model) fail(err error) {
 	if hint, ok := errors.AsType[*cmdline.HintError](err); ok {
-		err = fmt.Errorf("%w; %s", err, hint.Hint)
+		if more := fmt.Errorf("%w; %s", err, hint.Hint); m.voice != nil || termsafe.Width(more.Error()) <= m.browser.width {
+			err = more
+		}
 	}
 	if m.ctx.Err() == nil {
 		m.status = status{m.tr(err.Error()), true}

@@ -16,6 +16,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/values"
@@ -738,6 +739,23 @@ func TestHelpIsWhole(t *testing.T) {
 	for _, line := range k.input.menu.lines {
 		if n := termsafe.Width(line); n > 39 {
 			t.Errorf("%d columns: %q", n, line)
+		}
+	}
+}
+
+// The hint of an error is shown if there is room, and never instead of the reason.
+func TestHint(t *testing.T) {
+	d := newMemory(1)
+	close(d.gate)
+	k := newDesk(t, d, 40, 15)
+	for _, c := range []struct {
+		width int
+		want  string
+	}{{30, "no browser was found"}, {80, "no browser was found; set the variable"}} {
+		k.update(tea.WindowSizeMsg{Width: c.width, Height: 15})
+		k.fail(cmdline.Hint(errors.New("no browser was found"), "set the variable"))
+		if k.status.text != c.want {
+			t.Errorf("%d columns: %s", c.width, k.status.text)
 		}
 	}
 }
