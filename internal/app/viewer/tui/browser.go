@@ -3,6 +3,7 @@ package tui
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -77,6 +78,21 @@ type reading struct {
 
 // open reports whether an entry is open.
 func (p *reading) open() bool { return p.key != 0 }
+
+// rename takes the name of the open entry from a snapshot, as a download or another program may
+// have changed its flags.
+func (p *reading) rename(s *snapshot) {
+	f := s.feeds[p.ref.Feed]
+	if !p.open() || f == nil {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(f.refs, p.ref.Delivered(), func(r lektordir.Ref, t time.Time) int { return r.Delivered().Compare(t) })
+	for ; at < len(f.refs) && f.refs[at].Delivered().Equal(p.ref.Delivered()); at++ {
+		if f.refs[at].Unique == p.ref.Unique {
+			p.ref = f.refs[at]
+		}
+	}
+}
 
 // show opens the entry under the cursor of the list.
 func (b *browser) show() {

@@ -164,6 +164,7 @@ func (c *onTerminal) awaitEnter() {
 				reads = false
 			}
 		}
+		fmt.Fprint(c.Stdout, "\r\n")
 		if err == nil {
 			_ = term.Restore(int(in.Fd()), state)
 		}

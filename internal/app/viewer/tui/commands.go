@@ -33,7 +33,7 @@ func openEntry(m *model, c call) tea.Cmd {
 func openURL(m *model, ref lektordir.Ref, url string) tea.Cmd {
 	// A browser that is started here keeps running when the reader ends.
 	ctx, d, w := context.WithoutCancel(m.ctx), m.disk, &m.world
-	m.say("opening %s", Plain(url))
+	m.say("opening %s", cmp.Or(Plain(url), m.tr("the page of the entry")))
 	return func() tea.Msg {
 		opened, err := d.Open(ctx, ref, url)
 		return statusMsg{w.trf("opened %s", opened), err}
@@ -45,6 +45,9 @@ func openLink(m *model, c call) tea.Cmd {
 	page, n := m.needPage(c), c.count
 	switch {
 	case page == nil:
+		return nil
+	case len(page.Links) == 0:
+		m.say("the entry has no links")
 		return nil
 	case n == 0 && len(c.words) == 0:
 		total := len(page.Links)

@@ -87,7 +87,8 @@ func downloadEnclosures(m *model, c call) tea.Cmd {
 	if !ok {
 		return nil
 	}
-	urls, ref, dir := []string{url}, m.browser.page.ref, ""
+	urls, dir := []string{url}, ""
+	ref, _ := m.browser.chosen()
 	if c.count == 0 {
 		urls = m.browser.page.page.Enclosures
 	}

@@ -3,6 +3,8 @@ package tui
 import (
 	"strings"
 	"testing"
+
+	tea "charm.land/bubbletea/v2"
 )
 
 // Two downloads run at a time, each from another host. The others wait. d cancels one or removes
@@ -71,6 +73,8 @@ func TestSaveEntry(t *testing.T) {
 	k.await("save entry as: ~/x.txt")
 	k.press("enter")
 	k.await("replace it?")
+	k.update(tea.WindowSizeMsg{Width: 30, Height: 20})
+	k.await("ace it? (y/n)")
 	k.press("y")
 	k.await("saved as ~/x.txt")
 }

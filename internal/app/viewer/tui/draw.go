@@ -272,11 +272,13 @@ func (p *painter) allUnread() int {
 }
 
 // listName returns the name of the feed or folder that is listed.
-func listName(m *model) string {
-	b := &m.browser
-	if b.snapshot != nil {
-		if at := slices.IndexFunc(b.snapshot.nodes, func(n node) bool { return n.id == b.list.of }); at >= 0 {
-			return b.snapshot.nodes[at].label(&m.world)
+func listName(m *model) string { return nodeName(m, m.browser.list.of) }
+
+// nodeName returns the name of a node in the user's language, "" if there is no such node.
+func nodeName(m *model, of id) string {
+	if s := m.browser.snapshot; s != nil {
+		if at := slices.IndexFunc(s.nodes, func(n node) bool { return n.id == of }); at >= 0 {
+			return s.nodes[at].label(&m.world)
 		}
 	}
 	return ""
@@ -409,7 +411,7 @@ func (p *painter) lastLine() string {
 	case m.input.prompt != nil:
 		return p.prompt(m.input.prompt)
 	case m.input.question != nil:
-		return fit(Plain(m.input.question.line(&m.world)), p.width)
+		return fit(ends(Plain(m.input.question.line(&m.world)), p.width), p.width) // its end says how to answer
 	case m.status.isError:
 		text := Plain(m.status.text)
 		if termsafe.Width(text) > p.width && m.o.Name != "" {

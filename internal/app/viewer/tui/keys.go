@@ -215,14 +215,16 @@ func (c call) check() error {
 }
 
 // take binds the keys of lines. A later line replaces an earlier one. Lines for all panes replace
-// also the bindings of single panes that were there before, and longer key sequences, so that a
-// user's line holds in all of them and at once, whichever set it changes.
+// also the bindings of single panes that were there before, so that a user's line holds in all of
+// them, whichever set it changes. Longer sequences that were there before are removed, as the user's
+// key would wait for them.
 func (k *Keys) take(lines []line) {
 	for _, l := range lines {
-		if slices.Contains(l.panes, "") {
-			acts := l.calls[0].action != "none"
-			k.unbind(func(at place) bool { return at.keys == l.keys || acts && strings.HasPrefix(at.keys, l.keys) })
-		}
+		all, none := slices.Contains(l.panes, ""), l.calls[0].action == "none"
+		k.unbind(func(at place) bool {
+			return all && at.keys == l.keys ||
+				!none && (all || slices.Contains(l.panes, at.pane)) && len(at.keys) > len(l.keys) && strings.HasPrefix(at.keys, l.keys)
+		})
 	}
 	for _, l := range lines {
 		for _, pane := range l.panes {

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -226,6 +227,58 @@ func TestManual(t *testing.T) {
 	for _, k := range named {
 		if !strings.Contains(text, "<"+k.file+">") && k.file[0] != 'f' {
 			t.Errorf("the manual does not have <%s>", k.file)
+		}
+	}
+}
+
+// The manual has the default keys and the command of each action.
+func TestManualKeys(t *testing.T) {
+	page, err := os.ReadFile("../../../../man/lektor-view-tui.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, got, _ := strings.Cut(string(page), "\n.Ss Default keys and their commands\n")
+	_, got, _ = strings.Cut(got, "\n.Bd -literal\n")
+	got, _, _ = strings.Cut(got, ".Ed\n")
+	var want strings.Builder
+	k := ParseKeys("test", nil)
+	for _, a := range actions() {
+		var keys []string
+		for _, at := range k.order {
+			if slices.ContainsFunc(k.bound[at], func(c call) bool { return c.action == a.name }) {
+				keys = append(keys, at.keys)
+			}
+		}
+		if len(keys) == 0 {
+			continue
+		}
+		line := fmt.Sprintf("%-15s %-15s ", strings.Join(keys, " "), a.name)
+		if len(line+a.command) > 72 {
+			line = strings.TrimRight(line, " ") + "\n    "
+		}
+		if line[0] == '.' {
+			line = `\&` + line // else mdoc takes it for a macro
+		}
+		want.WriteString(strings.TrimRight(line+a.command, " ") + "\n")
+	}
+	if got != want.String() {
+		t.Errorf("the keys in the manual should be\n%s", want.String())
+	}
+}
+
+// A user's key does not wait for longer sequences of the set, but for the user's own.
+func TestKeyBeginsSequences(t *testing.T) {
+	for _, tc := range []struct {
+		text, pane string
+		begins     bool
+	}{
+		{"y down", "list", false}, {"y down\nyx up", "list", true}, {"yx up\ny down", "list", true}, {"y none", "list", true},
+		{"in list\ny down", "list", false}, {"in list\ny down", "entry", true},
+	} {
+		k := ParseKeys("keys", []byte(tc.text))
+		k.pane = func() string { return tc.pane }
+		if k.begins("y") != tc.begins {
+			t.Errorf("%q in %s: y begins a sequence: %t", tc.text, tc.pane, !tc.begins)
 		}
 	}
 }

@@ -37,7 +37,9 @@ func lineActions() []action {
 
 // readAbove marks the entries above the cursor of the list as read.
 func readAbove(m *model, _ call) tea.Cmd {
-	if refs := listedUnread(m, m.browser.list.at); refs != nil {
+	if m.browser.list.at == 0 {
+		m.say("there are no entries above the cursor")
+	} else if refs := listedUnread(m, m.browser.list.at); refs != nil {
 		markRead(m, refs)
 	}
 	return nil
@@ -64,12 +66,7 @@ func readNode(m *model, _ call) tea.Cmd {
 		}
 	}
 	if len(refs) > 0 {
-		at := slices.IndexFunc(b.snapshot.nodes, func(n node) bool { return n.id == b.list.of })
-		title := ""
-		if at >= 0 {
-			title = Plain(termsafe.Brief(b.snapshot.nodes[at].title))
-		}
-		m.input.confirm(m.trf("mark %d entries of %s as read?", len(refs), title), func() tea.Cmd {
+		m.input.confirm(m.trf("mark %d entries of %s as read?", len(refs), nodeName(m, b.list.of)), func() tea.Cmd {
 			markRead(m, refs)
 			return nil
 		})
@@ -116,7 +113,7 @@ func openAll(m *model, _ call) tea.Cmd {
 				}
 			}
 			if len(errs) > 0 {
-				return "", fmt.Errorf("%d of %d entries were not opened: %w", len(errs), len(refs), errs[0])
+				return "", errors.New(m.trf("%d of %d entries were not opened: %s", len(errs), len(refs), errs[0].Error()))
 			}
 			return m.trf("%d entries opened", len(refs)), nil
 		})
@@ -129,7 +126,8 @@ type commandLine struct {
 	past       int    // lines back in the history; 0 for the line that is being typed
 	typed      string // that line
 	candidates []cmdline.Candidate
-	at         int // the candidate in the line
+	at         int    // the candidate in the line
+	rest       []rune // the text after it
 }
 
 // typeCommand shows the command line.
@@ -169,8 +167,8 @@ func (l *commandLine) key(m *model, p *prompt, name string) (cmd tea.Cmd, ok boo
 // take puts candidate i into the line.
 func (l *commandLine) take(p *prompt, i int) {
 	l.at = i
-	p.text = []rune(l.candidates[i].Word)
-	p.at = len(p.text)
+	word := []rune(l.candidates[i].Word)
+	p.text, p.at = slices.Concat(word, l.rest), len(word)
 }
 
 // complete completes the line up to the cursor by actions, and by commands, whose candidates may
@@ -207,7 +205,7 @@ func (l *commandLine) complete(m *model, p *prompt) tea.Cmd {
 		})
 		return thenMsg(func(m *model) tea.Cmd {
 			if m.input.prompt == p && string(p.text[:p.at]) == line && len(all) > 0 {
-				l.candidates = all
+				l.candidates, l.rest = all, slices.Clone(p.text[p.at:])
 				l.take(p, 0)
 			}
 			return nil
@@ -244,7 +242,7 @@ func shortNames(name string) string {
 	return name
 }
 
-// runLine does the actions and commands of a line, which ; separates.
+// runLine does the actions and commands of a line, which ; separates, one after the other.
 func runLine(m *model, text string) tea.Cmd {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -262,17 +260,25 @@ func runLine(m *model, text string) tea.Cmd {
 		m.fail(err)
 		return nil
 	}
+	return runSteps(m, slices.DeleteFunc(steps, func(words []string) bool { return len(words) == 0 }))
+}
+
+// runSteps does actions and commands. Steps after a command wait for its end.
+func runSteps(m *model, steps [][]string) tea.Cmd {
 	var cmds []tea.Cmd
-	for _, words := range steps {
-		if len(words) == 0 {
+	for i, words := range steps {
+		c := call{action: shortNames(words[0]), words: words[1:]}
+		err := c.check()
+		if err == nil {
+			cmds = append(cmds, m.do(c))
 			continue
 		}
-		c := call{action: shortNames(words[0]), words: words[1:]}
-		if err := c.check(); err == nil {
-			cmds = append(cmds, m.do(c))
-		} else {
-			cmds = append(cmds, runCommand(m, words, err))
+		cmd, rest := runCommand(m, words, err), steps[i+1:]
+		if len(rest) > 0 {
+			then := thenMsg(func(m *model) tea.Cmd { return runSteps(m, rest) })
+			cmd = inOrder(cmd, func() tea.Msg { return then })
 		}
+		return tea.Batch(append(cmds, cmd)...)
 	}
 	return tea.Batch(cmds...)
 }
@@ -288,12 +294,15 @@ func runCommand(m *model, words []string, err error) tea.Cmd {
 	args, next, ok := m.o.Commands.Arguments(words)
 	if !ok {
 		if _, ok := actionOf(words[0]); !ok {
-			err = fmt.Errorf("there is no action or command %q", words[0])
+			err = errors.New(m.trf("there is no action or command %s", words[0]))
 		}
 		m.fail(err)
 		return nil
 	}
 	words = slices.Clone(words)
+	if words[0] == "tui" && m.o.Plain {
+		words = append(words, "--plain")
+	}
 	if strings.HasPrefix(next, "ENTRY") {
 		args, words = append(args, len(words)), append(words, "{{.path}}")
 	}

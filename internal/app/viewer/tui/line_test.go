@@ -58,6 +58,17 @@ func TestCommandLine(t *testing.T) {
 	k.until("completed", func() bool { return k.input.prompt != nil && string(k.input.prompt.text) == "mark " })
 	k.press("enter")
 	k.await("called mark") // the last line shows a line of output
+	k.o.Self = []string{"false"}
+	k.line("mark ; down")
+	k.press("enter")
+	on("17") // the action waits for the command
+	k.until("the action", func() bool { return k.browser.list.at == 3 })
+	k.press("k")
+	k.o.Self = []string{"echo", "called"}
+	k.line("mx")
+	k.press("left", "tab") // the text after the cursor stays
+	k.until("completed", func() bool { return string(k.input.prompt.text) == "mark x" && k.input.prompt.at == 5 })
+	k.press("esc")
 	k.line("toggle-")
 	k.press("tab")
 	k.await("toggle-read")
@@ -66,7 +77,7 @@ func TestCommandLine(t *testing.T) {
 		t.Errorf("%q", s)
 	}
 	k.press("esc")
-	for line, want := range map[string]string{"srot": `no action or command "srot"`, "sort title author": "takes one word", "sort 'title": "is not closed"} {
+	for line, want := range map[string]string{"srot": "no action or command srot", "sort title author": "takes one word", "sort 'title": "is not closed"} {
 		k.line(line)
 		k.press("enter")
 		if s := k.shows(); !strings.Contains(s, want) {
@@ -95,7 +106,9 @@ func TestManyEntries(t *testing.T) {
 		}
 		d.marks = nil
 	}
-	k.press("l", "j", "j", "g", "a")
+	k.press("l", "g", "a")
+	k.await("there are no entries above the cursor")
+	k.press("j", "j", "g", "a")
 	made("06+S-", "07+S-")
 	k.press("x")
 	if it, _ := k.browser.current(); !it.Unread() || it.Unique[8:10] == "05" {

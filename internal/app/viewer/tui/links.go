@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -91,8 +92,11 @@ func listLinks(m *model, c call) tea.Cmd {
 		if len(c.words) > 0 && c.action == "link" {
 			c.count, _ = strconv.Atoi(c.words[0])
 		}
+		if !slices.Contains([]string{"open", "browser", "link", "download", "save", "yank"}, c.action) {
+			return nil, false
+		}
 		if c.count > len(list) {
-			m.say("there is no link %d", c.count)
+			m.say("there is no line %d", c.count)
 			return nil, true
 		}
 		if c.count > 0 {
@@ -111,10 +115,8 @@ func listLinks(m *model, c call) tea.Cmd {
 			}
 			m.say("this is no enclosure")
 			return nil, true
-		case "yank":
-			return m.copyText(m.tr("URL"), l.url), true
 		}
-		return nil, false
+		return m.copyText(m.tr("URL"), l.url), true
 	}
 	m.input.menu = n
 	return nil
@@ -272,9 +274,6 @@ func bookmark(m *model, _ call) tea.Cmd {
 	bookmarked := m.tr("bookmarked")
 	return func() tea.Msg {
 		argv, err := d.Bookmarker(ctx, ref)
-		if hint, ok := errors.AsType[*cmdline.HintError](err); ok {
-			err = fmt.Errorf("%w; %s", err, hint.Hint)
-		}
 		if err != nil {
 			return statusMsg{"", err}
 		}

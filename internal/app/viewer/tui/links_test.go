@@ -60,6 +60,8 @@ func TestLinks(t *testing.T) {
 	}
 	k.press("y")
 	k.await("URL sent to the terminal's clipboard")
+	k.press("9", "9", "o") // opens nothing else
+	k.await("there is no line 99")
 	k.press("q")
 	if k.input.menu != nil {
 		t.Error("q does not close the menu")
@@ -82,6 +84,11 @@ func TestGoto(t *testing.T) {
 	}
 	k.press("#", "1", "5")
 	if !strings.Contains(k.shows(), "there is no link 15") {
+		t.Errorf("%s", k.shows())
+	}
+	k = openPage(t, newPaged(Page{Text: "text"}), 80, 24)
+	k.press("#")
+	if k.input.prompt != nil || !strings.Contains(k.shows(), "the entry has no links") {
 		t.Errorf("%s", k.shows())
 	}
 }

@@ -228,9 +228,9 @@ func (l *Look) format(line, text string) (err error) {
 		columns := slices.DeleteFunc(entrystore.Columns(), func(c cmdline.Column[*entrystore.Record]) bool {
 			return slices.Contains([]string{"path", "unread", "flags", "number"}, c.Name)
 		})
-		l.Entry, err = formatter(text, columns)
+		err = setFormat(&l.Entry, text, columns)
 	case "feed":
-		l.feed, err = formatter(text, []cmdline.Column[*node]{
+		err = setFormat(&l.feed, text, []cmdline.Column[*node]{
 			{Name: "title", Get: func(n *node) any { return n.title }},
 			{Name: "site", Get: func(n *node) any { return n.apart }},
 			{Name: "unread", Get: func(n *node) any { return n.unread }},
@@ -239,7 +239,7 @@ func (l *Look) format(line, text string) (err error) {
 		})
 	case "feeds-title", "list-title", "entry-title":
 		at := slices.Index(panes, strings.TrimSuffix(line, "-title"))
-		l.titles[at], err = formatter(text, []cmdline.Column[*painter]{
+		err = setFormat(&l.titles[at], text, []cmdline.Column[*painter]{
 			{Name: "name", Get: func(p *painter) any { return listName(p.m) }},
 			{Name: "query", Get: func(p *painter) any { return p.list.query }},
 			{Name: "line", Get: func(p *painter) any { return p.list.at + 1 }},
@@ -259,6 +259,15 @@ type template[R any] struct {
 	part    Part
 	printer *cmdline.Printer[R] // nil for text without a template
 	out     *bytes.Buffer
+}
+
+// setFormat sets a format, unless the text has an error.
+func setFormat[R any](to *func(R) []Part, text string, columns []cmdline.Column[R]) error {
+	f, err := formatter(text, columns)
+	if err == nil {
+		*to = f
+	}
+	return err
 }
 
 // formatter returns a function that formats records as parts. The function may be called concurrently.
@@ -284,7 +293,7 @@ func formatter[R any](text string, columns []cmdline.Column[R]) (func(R) []Part,
 			}
 			t.out.Reset()
 			if err := cmp.Or(t.printer.Print(r), t.printer.Flush()); err != nil {
-				return []Part{{style: badText, text: Plain(err.Error())}}
+				return []Part{{style: badText, text: Plain(formatError(err).Error())}}
 			}
 			parts[i].text = linePart(strings.TrimSuffix(t.out.String(), "\x00"))
 		}

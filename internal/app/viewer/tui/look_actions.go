@@ -78,7 +78,7 @@ const themeSetting = "theme"
 // nextTheme changes to the next theme.
 func nextTheme(m *model, _ call) tea.Cmd {
 	if m.o.NoColor {
-		m.say("there are no themes without colours (NO_COLOR)")
+		m.say("there are no themes without colours")
 		return nil
 	}
 	look := m.o.Look

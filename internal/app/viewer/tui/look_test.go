@@ -151,3 +151,19 @@ func FuzzParseLook(f *testing.F) {
 		}
 	})
 }
+
+// A wrong line leaves the format of an earlier one. A template that fails for one line says so in
+// that line only.
+func TestFormatFails(t *testing.T) {
+	l := ParseLook("look", []byte("format feed {{slice .title 2}}\nformat feed {{.nosuch}}\n"))
+	if len(l.Errs) != 1 || l.feed == nil {
+		t.Fatalf("%v", l.Errs)
+	}
+	for _, c := range []struct{ title, want string }{
+		{"abc", "c"}, {"a", "executing"}, {"abcd", "cd"}, {"", "executing"}, {"xyz", "z"},
+	} {
+		if parts := l.feed(&node{title: c.title}); !strings.HasPrefix(parts[0].text, c.want) {
+			t.Errorf("%q: %q", c.title, parts[0].text)
+		}
+	}
+}

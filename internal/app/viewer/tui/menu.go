@@ -18,12 +18,20 @@ type menu struct {
 	wrap  bool   // break lines that are wider than the screen, instead of cutting them off
 	// keys are actions of this menu by their keys; others have the keys of the user.
 	keys map[string]string
-	live func() []string // if not nil, it makes the lines anew for each draw
+	live func() []string // if not nil, it makes the lines anew, see refresh
 	// choose does an action on the line of the cursor. It reports whether the action belongs to
 	// the menu; the menu stays open unless choose closes it. If choose is nil, the lines are only
 	// text without a cursor.
 	// If the menu is live, at can be beyond the last line, as keys may come faster than draws.
 	choose func(m *model, c call, at int) (cmd tea.Cmd, ok bool)
+}
+
+// refresh makes the lines of a live menu anew.
+func (n *menu) refresh() {
+	if n.live != nil {
+		n.lines = n.live()
+		n.at = max(0, min(n.at, len(n.lines)-1))
+	}
 }
 
 // moves returns the number of lines by which an action moves in a menu, 0 if it does not move.
@@ -71,10 +79,7 @@ func menuKey(m *model, c call) tea.Cmd {
 
 // menu returns the lines of the open menu, each padded to the width of the screen.
 func (p *painter) menu(n *menu, height int) []string {
-	if n.live != nil {
-		n.lines = n.live()
-		n.at = max(0, min(n.at, len(n.lines)-1))
-	}
+	n.refresh()
 	if n.choose != nil {
 		n.y = window(n.y, n.at, len(n.lines), height)
 	}
@@ -133,7 +138,7 @@ func help(m *model, _ call) tea.Cmd {
 		var lines []string
 		for _, at := range k.order {
 			if at.pane == pane && (m.o.NoFetcher == nil || !needsFetcher(k.bound[at][0].action)) {
-				lines = append(lines, termsafe.Pad(Plain(at.keys), 12)+" "+Plain(helpText(m, k.bound[at])))
+				lines = append(lines, beside(Plain(at.keys), Plain(helpText(m, k.bound[at])), m.browser.width-1)...)
 			}
 		}
 		switch {
@@ -156,6 +161,23 @@ func help(m *model, _ call) tea.Cmd {
 	}
 	m.input.menu = n
 	return nil
+}
+
+// keyColumns are the columns of the keys in help.
+const keyColumns = 12
+
+// beside returns lines of at most width columns with keys, and a text to the right of them. A word
+// may be wider.
+func beside(keys, text string, width int) (lines []string) {
+	line, empty := termsafe.Pad(keys, keyColumns), true
+	for word := range strings.FieldsSeq(text) {
+		if !empty && termsafe.Width(line)+1+termsafe.Width(word) > width {
+			lines = append(lines, line)
+			line = strings.Repeat(" ", keyColumns)
+		}
+		line, empty = line+" "+word, false
+	}
+	return append(lines, line)
 }
 
 // helpText returns what a binding does.

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -13,6 +14,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"golang.org/x/text/message"
 
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/values"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
@@ -309,8 +312,14 @@ func (m *model) say(format string, args ...any) {
 	m.status = status{m.trf(format, args...), false}
 }
 
-// fail shows an error in the last line, unless the reader is ending.
+// fail shows an error in the last line, unless the reader is ending. Its hint follows if both fit the
+// line.
 func (m *model) fail(err error) {
+	if hint, ok := errors.AsType[*cmdline.HintError](err); ok {
+		if more := fmt.Errorf("%w; %s", err, hint.Hint); m.voice != nil || termsafe.Width(more.Error()) <= m.browser.width {
+			err = more
+		}
+	}
 	if m.ctx.Err() == nil {
 		m.status = status{m.tr(err.Error()), true}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,7 +16,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/values"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -253,6 +256,13 @@ func (k *desk) start(cmd tea.Cmd) {
 				k.start(c)
 			}
 		default:
+			// The library's type of a sequence is not exported.
+			if v := reflect.ValueOf(msg); v.Kind() == reflect.Slice && v.Type().Elem() == reflect.TypeFor[tea.Cmd]() {
+				for i := range v.Len() {
+					k.msgs <- v.Index(i).Interface().(tea.Cmd)()
+				}
+				return
+			}
 			k.msgs <- msg
 		}
 	}()
@@ -693,4 +703,59 @@ func TestAway(t *testing.T) {
 		k.send(statusMsg{})
 	}()
 	k.until("being watched", watched.Load)
+}
+
+// The open entry has the flags that another program sets, and keys change these.
+func TestOpenEntryRenamed(t *testing.T) {
+	d := newMemory(3)
+	close(d.gate)
+	k := openPage(t, d, 80, 24)
+	k.until("the mark", k.settled)
+	if _, err := d.move([]lektordir.Ref{k.browser.page.ref}, "F", ""); err != nil {
+		t.Fatal(err)
+	}
+	k.update(changedMsg{map[string]bool{"f": true}})
+	k.until("the flag", func() bool { return k.browser.page.ref.HasFlag('F') })
+	k.press("m")
+	k.until("the mark", k.settled)
+	if last := d.marks[len(d.marks)-1]; last != "02+-F" {
+		t.Errorf("the change is %s", last)
+	}
+}
+
+// Help has the whole text and the command of each key on a narrow screen too.
+func TestHelpIsWhole(t *testing.T) {
+	d := newMemory(1)
+	close(d.gate)
+	k := newDesk(t, d, 40, 15)
+	k.await("Feed")
+	k.press("?")
+	all := strings.Join(strings.Fields(strings.Join(k.input.menu.lines, " ")), " ")
+	for _, a := range actions() {
+		if a.command != "" && k.o.Keys.of(a.name) != a.name && !strings.Contains(all, a.help+" ("+a.command+")") && a.name != "yank" {
+			t.Errorf("help does not have %s (%s)", a.help, a.command)
+		}
+	}
+	for _, line := range k.input.menu.lines {
+		if n := termsafe.Width(line); n > 39 {
+			t.Errorf("%d columns: %q", n, line)
+		}
+	}
+}
+
+// The hint of an error is shown if there is room, and never instead of the reason.
+func TestHint(t *testing.T) {
+	d := newMemory(1)
+	close(d.gate)
+	k := newDesk(t, d, 40, 15)
+	for _, c := range []struct {
+		width int
+		want  string
+	}{{30, "no browser was found"}, {80, "no browser was found; set the variable"}} {
+		k.update(tea.WindowSizeMsg{Width: c.width, Height: 15})
+		k.fail(cmdline.Hint(errors.New("no browser was found"), "set the variable"))
+		if k.status.text != c.want {
+			t.Errorf("%d columns: %s", c.width, k.status.text)
+		}
+	}
 }

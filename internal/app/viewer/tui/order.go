@@ -231,6 +231,7 @@ func (b *browser) showSnapshot(s *snapshot) {
 	b.snapshot = &sorted
 	b.snapshot.nodes = b.settings.sortFeeds(s)
 	b.arrangeTree()
+	b.page.rename(s)
 }
 
 // orderActions returns the actions that sort and hide.
@@ -356,7 +357,7 @@ func hideRead(m *model, _ call) tea.Cmd {
 	in := container(b.list.of)
 	name := m.tr("all feeds")
 	if in.kind == folderNode {
-		name = in.name
+		name = nodeName(m, in)
 	}
 	if b.settings.of("hide", in) == "yes" {
 		remember(m, "hide", in, "no")

@@ -147,6 +147,7 @@ func TestFeeds(t *testing.T) {
 	check("All Flagged A 3 4 5 B=B 7 8 C 9 0 1 2", "j", "j", "j", "j", "j", "j", "H")
 	check("All Flagged A 3 4 5 B=B 7 8 C 9 0 1 2", "j", "k", "k", "k") // in A
 	check("All Flagged A 4 5 B=B 7 8 C 9 0 1 2", "H")
+	k.await("A: what has nothing unread is hidden")
 	check("All Flagged A 3 4 5 B=B 7 8 C 9 0 1 2", "H", "k")
 	check("All Flagged A 5 4 3 B=B 8 7 C 9 0 1 2", "s", "j", "enter") // most unread first
 	check("All Flagged A 3 4 5 B=B 7 8 C 9 0 1 2", "s", "enter")

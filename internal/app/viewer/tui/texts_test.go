@@ -38,6 +38,9 @@ func TestLanguage(t *testing.T) {
 func TestPlural(t *testing.T) {
 	for _, lang := range []string{"", "ja_JP.UTF-8"} {
 		texts := newTexts(func(string) string { return lang })
+		if got := texts.Sprintf("open %d entries in the browser?", 1); got != "open 1 entry in the browser?" {
+			t.Errorf("%s: %s", lang, got)
+		}
 		got := fmt.Sprint(texts.Sprintf("%d pictures", 1), "; ", texts.Sprintf("%d pictures", 2000), "; ", texts.Sprintf("100%% of %s", "all"))
 		if want := "1 picture; 2,000 pictures; 100% of all"; got != want {
 			t.Errorf("%s: %s", lang, got)
@@ -108,7 +111,7 @@ var computed = []string{"All", "Flagged", "indexing", "reading dates", "enclosur
 
 // textsOfCode returns the texts in the code: the literals that are passed to say, tr, trf, ask,
 // confirm and errors.New, and those in the fields of menus, effects and actions. Errors in files
-// of keys are in English.
+// of keys and looks are in English.
 func textsOfCode(t *testing.T) map[string]bool {
 	t.Helper()
 	texts := map[string]bool{}
@@ -127,7 +130,7 @@ func textsOfCode(t *testing.T) map[string]bool {
 		t.Fatal(err)
 	}
 	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") || name == "keys.go" {
+		if strings.HasSuffix(name, "_test.go") || name == "keys.go" || name == "look.go" {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)

@@ -164,6 +164,7 @@ func (v *voice) all(m *model, key bool) (reading bool) {
 // menu says the title of a menu and the line of its cursor, or the lines of a text.
 func (v *voice) menu(m *model, n *menu, key bool) {
 	s, height := &v.said, m.browser.lines()
+	n.refresh()
 	if n.choose != nil {
 		n.y = window(n.y, n.at, len(n.lines), height)
 	}

@@ -128,3 +128,26 @@ func TestVoiceWaits(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// The list of downloads is said, with the progress of the line of the cursor, if the cursor moves.
+func TestVoiceDownloads(t *testing.T) {
+	d := newPaged(Page{Text: "text", Enclosures: []string{"http://a.example/1.mp3", "http://a.example/2.mp3"}})
+	k, out := newVoice(t, d)
+	k.press("l", "enter")
+	k.says(out, "text\n")
+	k.until("the mark", k.settled)
+	d.gate = make(chan struct{}) // no download ends
+	k.press("D")
+	k.says(out, "download to: ")
+	k.press("enter")
+	k.says(out, "2 downloads added; B lists them\n")
+	k.press("B")
+	k.says(out, "downloads\n<enter> plays, d cancels or removes\n1 of 2, ")
+	k.press("j")
+	if got := k.says(out, "2.mp3\n"); got != "2 of 2, waiting  Title 02  http://a.example/2.mp3\n" {
+		t.Errorf("%q", got)
+	}
+	k.press("d")
+	k.says(out, "1 of 1, ")
+	close(d.gate)
+}
