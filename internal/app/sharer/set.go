@@ -118,11 +118,13 @@ func (s *set) read(feed string) map[string]*mark {
 	marks := map[string]*mark{}
 	s.lines(p, func(_ string, args []byte) bool {
 		it, ok := readMark(args)
-		if ok && strings.HasPrefix(it.ID, feed) { // a mark of another program may be among them
-			_, rest := place(it.ID)
+		if !ok {
+			return false
+		}
+		if of, rest := place(it.ID); of == feed { // items of other programs may be among them
 			marks[rest] = &mark{Item: it}
 		}
-		return ok
+		return true
 	})
 	maps.Copy(marks, s.marks[feed]) // newer versions
 	return marks
