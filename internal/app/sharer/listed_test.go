@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
@@ -139,5 +140,50 @@ func TestForeignItemAmongMarks(t *testing.T) {
 	}
 	if found != 1 {
 		t.Errorf("the item of another program is in the set %d times", found)
+	}
+}
+
+// To compare a peer's document, the marks of one feed at a time are in memory. A document that is
+// not sorted by feed is compared, too.
+func TestPeek(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	for feed := range 3 {
+		subscribeAll(feed, 2, a, b)
+		a.mark(feed, 0, "S", "")
+		a.mark(feed, 1, "F", "")
+	}
+	rounds(2, a, b)
+	r, err := a.common().begin(a.streams())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.end()
+	s := r.rep.set
+	items := []*feedsync.Item{}
+	for _, m := range s.sorted(true) {
+		items = append(items, m.Item)
+	}
+	if len(items) != 6 {
+		t.Fatalf("there are %d marks", len(items))
+	}
+	for _, it := range items {
+		if s.isNews(it) {
+			t.Errorf("%s is news", it.ID)
+		}
+	}
+	if len(s.stored) != 3 {
+		t.Errorf("the marks of %d feeds are not kept, want 3", len(s.stored))
+	}
+	for _, i := range []int{0, 2, 4, 1, 3, 5} { // the second half reads the feeds again
+		if s.isNews(items[i]) {
+			t.Errorf("%s is news", items[i].ID)
+		}
+	}
+	if err := s.modify(feedsync.RSS, items[3].ID, nil, ""); err != nil {
+		t.Fatal(err)
+	}
+	if m := s.peek(items[3].ID); m == nil || !m.Deleted {
+		t.Errorf("a changed mark is %+v", m)
 	}
 }
