@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
 // settle syncs until n feeds need not be listed again.
@@ -89,5 +92,98 @@ func TestUnchangedFeeds(t *testing.T) {
 	a.sync()
 	if !a.has(1, 1, 'F') || !a.has(2, 1, 'S') {
 		t.Errorf("with a restored set, a is\n%s", a.state())
+	}
+}
+
+// In a store of an earlier version, an item of another program can be between the marks of a
+// feed, if its id begins with the feed's hash. It is published once, and is not a mark.
+func TestForeignItemAmongMarks(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	subscribeAll(1, 3, a, b)
+	for n := range 3 {
+		a.mark(1, n, "S", "")
+	}
+	rounds(2, a, b)
+	hash := testdir.Hash(feedURL(1))
+	foreign := hash + ":0000000100000000z"
+	path := filepath.Join(a.Path, shareDir, storeFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, rest, _ := strings.Cut(strings.TrimPrefix(string(data), storeHeader+"\n"), "\n= ")
+	_, rest, _ = strings.Cut(rest, "\n")
+	mark := "mark " + stateID(hash, "0000000100000001", 'S')
+	if strings.Count(first, mark) != 1 {
+		t.Fatalf("the store begins with %q", first)
+	}
+	first = strings.Replace(first, mark, "mark "+foreign+"\t\t1\t1767225600/x\t\t<item><title>Foreign</title></item>\n"+mark, 1)
+	data = appendBlock([]byte(storeHeader+"\n"), []byte(first+"\n"))
+	if err := os.WriteFile(path, append(data, rest...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := t.TempDir() // nothing is published here yet
+	for _, m := range all {
+		m.write("etc/share/target", again+"\n")
+	}
+	for n := range 3 {
+		a.mark(1, n, "F", "")
+	}
+	rounds(2, a, b)
+	same(t, a, b)
+	found := 0
+	for _, m := range a.items() {
+		if strings.HasSuffix(m.ID, foreign) {
+			found++
+		}
+	}
+	if found != 1 {
+		t.Errorf("the item of another program is in the set %d times", found)
+	}
+}
+
+// To compare a peer's document, the marks of one feed at a time are in memory. A document that is
+// not sorted by feed is compared, too.
+func TestPeek(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	for feed := range 3 {
+		subscribeAll(feed, 2, a, b)
+		a.mark(feed, 0, "S", "")
+		a.mark(feed, 1, "F", "")
+	}
+	rounds(2, a, b)
+	r, err := a.common().begin(a.streams())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.end()
+	s := r.rep.set
+	items := []*feedsync.Item{}
+	for _, m := range s.sorted(true) {
+		items = append(items, m.Item)
+	}
+	if len(items) != 6 {
+		t.Fatalf("there are %d marks", len(items))
+	}
+	for _, it := range items {
+		if s.isNews(it) {
+			t.Errorf("%s is news", it.ID)
+		}
+	}
+	if len(s.stored) != 3 {
+		t.Errorf("the marks of %d feeds are not kept, want 3", len(s.stored))
+	}
+	for _, i := range []int{0, 2, 4, 1, 3, 5} { // the second half reads the feeds again
+		if s.isNews(items[i]) {
+			t.Errorf("%s is news", items[i].ID)
+		}
+	}
+	if err := s.modify(feedsync.RSS, items[3].ID, nil, ""); err != nil {
+		t.Fatal(err)
+	}
+	if m := s.peek(items[3].ID); m == nil || !m.Deleted {
+		t.Errorf("a changed mark is %+v", m)
 	}
 }

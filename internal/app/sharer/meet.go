@@ -3,6 +3,7 @@ package sharer
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -34,6 +35,7 @@ type meeting struct {
 	bySharedID map[string]string // shared identity -> own identity
 	named      map[string]string // result of names
 	byID       map[string]string // id of an entry -> own identity; "" if several entries have the id
+	failed     error             // the journal or an entry could not be read
 }
 
 // meet assigns to entries the identities under which their marks are shared. It returns the
@@ -66,10 +68,8 @@ func (r *reader) meet(s *set, base *baseline, l *local, changed []string) map[st
 		sub := base.sub(feed)
 		grown := base.feeds[feed] != nil && sub.journal != size
 		if m.changed = m.changed || grown; len(strangers) > 0 || grown {
-			var err error
-			m.journal, err = journal.Lineages(r.d.Join(commit.JournalPath(feed)))
-			r.addTrouble(err)
-			if grown && err == nil {
+			m.journal, m.failed = journal.Lineages(r.d.Join(commit.JournalPath(feed)))
+			if grown && m.failed == nil {
 				m.addIdentities()
 				sub.journal = size
 				base.setSub(feed, sub)
@@ -81,6 +81,10 @@ func (r *reader) meet(s *set, base *baseline, l *local, changed []string) map[st
 			} else {
 				waiting[feed] += m.live(strangers[other])
 			}
+		}
+		if m.failed != nil {
+			r.addTrouble(m.failed)
+			delete(l.stamps, feed) // the next run tries again
 		}
 	}
 	return waiting
@@ -170,7 +174,7 @@ func (m *meeting) ids() map[string]string {
 		entry, err := m.r.d.ReadEntry(ref, lektordir.FieldID)
 		if isUnreadable(err) {
 			// The unreadable entry may have the same id as another, so no id is certain.
-			m.r.addTrouble(err)
+			m.failed = errors.Join(m.failed, err)
 			m.byID = map[string]string{}
 			return m.byID
 		}

@@ -57,8 +57,11 @@ func (r *run) load() error {
 }
 
 // listedHead is the first line of the file of listed feeds: the commit to which the other lines
-// belong, and the endpoint.
-func (r *run) listedHead() string { return fmt.Sprintf("%d %s\n", r.rep.store.commits, r.me) }
+// belong, and the endpoint. After a backup was restored, two commits may have one number, so the
+// line also has the size of the store.
+func (r *run) listedHead() string {
+	return fmt.Sprintf("%d %d %s\n", r.rep.store.commits, r.rep.store.size, r.me)
+}
 
 // readListed reads which feeds agreed with the set after the last commit. If the file is
 // missing or of another commit, all feeds are listed.

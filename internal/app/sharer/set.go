@@ -19,6 +19,8 @@ type set struct {
 	marks       map[string]map[string]*mark // by feed, then by the rest of the id (identity and flag); see of
 	stored      map[string]section          // by feed: marks of the store that are not in memory
 	lines       func(section, func(word string, args []byte) bool)
+	peeked      map[string]map[string]*mark // by feed: its marks if it is the last one of peek, else nil
+	peekedLast  string
 	me          string // name of the endpoint that edits
 	now         time.Time
 	lastOwnEdit time.Time // time of the last edit by this endpoint
@@ -44,7 +46,7 @@ type mark struct {
 }
 
 func newSet(me string, now time.Time) *set {
-	s := &set{marks: map[string]map[string]*mark{}, stored: map[string]section{}, me: me, now: now, touched: map[string]bool{}}
+	s := &set{marks: map[string]map[string]*mark{}, stored: map[string]section{}, peeked: map[string]map[string]*mark{}, me: me, now: now, touched: map[string]bool{}}
 	s.subs = s.empty(feedsync.OPML)
 	return s
 }
@@ -118,14 +120,33 @@ func (s *set) read(feed string) map[string]*mark {
 	marks := map[string]*mark{}
 	s.lines(p, func(_ string, args []byte) bool {
 		it, ok := readMark(args)
-		if ok && strings.HasPrefix(it.ID, feed) { // a mark of another program may be among them
-			_, rest := place(it.ID)
+		if !ok {
+			return false
+		}
+		if of, rest := place(it.ID); of == feed { // items of other programs may be among them
 			marks[rest] = &mark{Item: it}
 		}
-		return ok
+		return true
 	})
 	maps.Copy(marks, s.marks[feed]) // newer versions
 	return marks
+}
+
+// peek is [set.mark] for the marks of a document, which mostly agree with the set and are sorted
+// by feed: it keeps only the marks of the last feed in memory. A feed that comes again is kept.
+func (s *set) peek(id string) *mark {
+	feed, rest := place(id)
+	marks, again := s.peeked[feed]
+	switch {
+	case marks != nil:
+	case again, s.stored[feed].size == 0:
+		marks = s.of(feed)
+	default:
+		s.peeked[s.peekedLast] = nil
+		marks, s.peekedLast = s.read(feed), feed
+		s.peeked[feed] = marks
+	}
+	return marks[rest]
 }
 
 // feeds returns the sorted feeds that have marks.
@@ -151,6 +172,7 @@ func (s *set) store(m *mark) {
 func (s *set) put(it *feedsync.Item) {
 	s.store(&mark{it, true})
 	s.touched[it.ID] = true
+	clear(s.peeked)
 }
 
 // allPublished records that the complete document has all marks.
@@ -239,9 +261,9 @@ func (s *set) merge(docs []*feedsync.Document) (subs, marks []string) {
 // their existence counts.
 func sameState(_, _ *feedsync.Item) bool { return true }
 
-// merged returns the result of merging a peer's mark.
-func (s *set) merged(it *feedsync.Item) *feedsync.Item {
-	if m := s.mark(it.ID); m != nil {
+// merged returns the result of merging a peer's mark with one of the set, which may be nil.
+func merged(m *mark, it *feedsync.Item) *feedsync.Item {
+	if m != nil {
 		return feedsync.Merge(m.Item, it, feedsync.Rules{Equal: sameState}).Item
 	}
 	return it
@@ -249,14 +271,15 @@ func (s *set) merged(it *feedsync.Item) *feedsync.Item {
 
 // isNews reports whether a peer's mark would change the set.
 func (s *set) isNews(it *feedsync.Item) bool {
-	m := s.mark(it.ID)
-	return m == nil || s.merged(it) != m.Item
+	m := s.peek(it.ID)
+	return m == nil || merged(m, it) != m.Item
 }
 
 func (s *set) mergeMarks(in *feedsync.Document) (changed []string) {
 	for _, it := range in.Items() {
-		if s.isNews(it) {
-			s.put(s.merged(it))
+		m := s.mark(it.ID)
+		if now := merged(m, it); m == nil || now != m.Item {
+			s.put(now)
 			changed = append(changed, it.ID)
 		}
 	}

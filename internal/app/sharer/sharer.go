@@ -35,6 +35,7 @@ import (
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/stamp"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -45,7 +46,8 @@ type Common struct {
 	Now   func() time.Time // default time.Now
 	Rand  io.Reader        // default crypto/rand
 
-	step func() // called before each change of a file, by tests that end the run there
+	step    func()                 // called before each change of a file, by tests that end the run there
+	settled func(stamp.Times) bool // reports whether a stamp is old enough, in tests that do not wait for that
 }
 
 // The files of etc/share:
@@ -112,7 +114,11 @@ func (c Common) open(s *cmdline.Streams, with func(string, *lektordir.Options) (
 	if err := atomicfile.NoLinks(d.Path(), "etc", shareDir, shareDir+"/"+peersDir, shareDir+"/"+readDir); err != nil {
 		return nil, err
 	}
-	return &run{reader: reader{d: d, now: c.Now()}, c: c, s: s}, nil
+	now := c.Now()
+	if c.settled == nil {
+		c.settled = stamp.Now(func() time.Time { return now }).Settled
+	}
+	return &run{reader: reader{d: d, now: now, settled: c.settled}, c: c, s: s}, nil
 }
 
 // begin opens a shared lektor-dir, locks it and loads its replica.
@@ -182,8 +188,14 @@ func (r *run) lock() error {
 	return err
 }
 
-// end releases the lock, and closes connections.
+// end releases the lock, and closes the store and connections.
 func (r *run) end() {
+	if r.rep != nil {
+		r.rep.store.close()
+		if r.rep.store.from != nil {
+			_ = r.rep.store.from.Close()
+		}
+	}
 	if r.web != nil {
 		r.web.Close()
 	}

@@ -175,8 +175,11 @@ func (d *decoder) decode() error {
 		}
 		return 0, nil, nil
 	})
-	if !in.Scan() || in.Text() != storeHeader+"\n" {
-		return errors.Join(in.Err(), damaged(fmt.Sprintf("it does not begin with %q", storeHeader)))
+	if !in.Scan() && in.Err() != nil {
+		return in.Err()
+	}
+	if in.Text() != storeHeader+"\n" {
+		return damaged(fmt.Sprintf("it does not begin with %q", storeHeader))
 	}
 	at, torn := int64(len(in.Bytes())), false
 	var sum uint32

@@ -1,6 +1,7 @@
 package sharer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,8 @@ func Sync(ctx context.Context, o SyncOptions, s *cmdline.Streams) error {
 		return err
 	}
 	if err := x.mergePeers(ctx, o.Quiet); err != nil {
-		return err
+		// If parts of the store could not be read, edits seem to be missing there.
+		return cmp.Or(x.rep.store.failed, err)
 	}
 	p, err := x.plan(ctx, l, x.changed, x.origins, o.Yes)
 	if err != nil {
