@@ -10,7 +10,8 @@ import (
 
 // drawClock stops the library's draw ticker while no message comes. The ticker runs
 // framesPerSecond times a second all the time, which uses more battery than the rest of the
-// reader. Only a message changes the screen.
+// reader. Only a message changes the screen. After a key the clock ticks faster for a frame, so
+// that the key need not wait for the next draw.
 type drawClock struct {
 	ticker  *time.Ticker
 	mu      sync.Mutex
@@ -23,6 +24,7 @@ type clockState int
 
 const (
 	drawing clockState = iota
+	hurried            // after a key
 	slow               // a few more ticks, in case a busy machine missed one
 	stopped
 )
@@ -33,6 +35,9 @@ const (
 	quiet    = 300 * time.Millisecond
 	lastLook = 2500 * time.Millisecond
 )
+
+// shortFrame is the interval between two draws after a key.
+const shortFrame = time.Millisecond
 
 // newDrawClock returns the clock of a running program, nil if the library has no such ticker.
 func newDrawClock(p *tea.Program) *drawClock {
@@ -46,19 +51,27 @@ func newDrawClock(p *tea.Program) *drawClock {
 	return c
 }
 
-// wake starts the ticker, as something may have to be drawn.
-func (c *drawClock) wake() {
+// wake starts the ticker, as something may have to be drawn, after a key at once.
+func (c *drawClock) wake(key bool) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.touched = true
-	if c.state != drawing {
-		c.state = drawing
-		c.ticker.Reset(frame)
-		c.idle.Reset(quiet)
+	switch {
+	case key:
+		c.set(hurried, shortFrame, frame)
+	case c.state == slow, c.state == stopped:
+		c.set(drawing, frame, quiet)
 	}
+}
+
+// set sets the interval of the ticker, and the time until the next look. The caller holds c.mu.
+func (c *drawClock) set(state clockState, interval, look time.Duration) {
+	c.state = state
+	c.ticker.Reset(interval)
+	c.idle.Reset(look)
 }
 
 // look slows the ticker and then stops it, unless a message came.
@@ -66,13 +79,13 @@ func (c *drawClock) look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
+	case c.state == hurried:
+		c.set(drawing, frame, quiet)
 	case c.touched:
 		c.touched = false
 		c.idle.Reset(quiet)
 	case c.state == drawing:
-		c.state = slow
-		c.ticker.Reset(lastLook / 3)
-		c.idle.Reset(lastLook)
+		c.set(slow, lastLook/3, lastLook)
 	default:
 		c.state = stopped
 		c.ticker.Stop()

@@ -219,7 +219,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	if m.clock == nil && m.program != nil {
 		m.clock = newDrawClock(m.program)
 	}
-	m.clock.wake()
+	_, key := msg.(tea.KeyPressMsg)
+	m.clock.wake(key)
 	cmd := m.take(msg)
 	m.browser.follow()
 	return m, guarded(tea.Batch(cmd, m.beginChange(), m.beginScan(), m.beginList(), m.beginPage(), m.readRows(), m.voice.speak(m, msg)))
