@@ -45,6 +45,7 @@ func (b *bench) fetchers() []*fetcher {
 
 // fetch measures first fetches.
 func (b *bench) fetch() {
+	b.firstFetch(sizes["few"], b.rounds)
 	b.firstFetch(sizes["feeds"], b.rounds)
 	if b.against == "" {
 		b.firstFetch(sizes["large"], 1)

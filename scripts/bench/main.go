@@ -53,7 +53,7 @@ var rows = []struct {
 
 // sizes are the sizes of the measurements. -n changes them, and 0 omits a measurement.
 var sizes = map[string]int{
-	"feeds": 500, "large": 2000, "unchanged": 10000, "entries": 20, "bytes": 2500, "jobs": 16, "archives": 100,
+	"few": 200, "feeds": 500, "large": 2000, "unchanged": 10000, "entries": 20, "bytes": 2500, "jobs": 16, "archives": 100,
 	"converted": 1000, "listed": 100_000, "indexed": 100_000, "mailed": 20_000, "updates": 100, "subscribers": 10_000, "registrations": 5000,
 	"marks": 200_000, "served": 100_000, "clients": 50, "documents": 100_000, "lines": 200_000, "gluster": 320, "starts": 50,
 }
