@@ -472,8 +472,8 @@ func List(d *lektordir.Dir) ([]*Subscription, error) {
 }
 
 // Remove ends a subscription, see [Left]. The feed, its entries, the journal of delivered entries and
-// the waiting marks stay: if it is added again, nothing is delivered twice or read twice. A feed that is not subscribed to is left,
-// too. The error may be a [*commit.BusyError].
+// the waiting marks stay: if it is added again, nothing is delivered twice, and nothing that was read
+// is unread. A feed that is not subscribed to is left, too. The error may be a [*commit.BusyError].
 func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	t, err := w.Begin(hash)
 	if err != nil {
