@@ -25,7 +25,9 @@ var update = flag.Bool("update", false, "write the screens that the scripts show
 //	KEYS "TEXT" …   press keys, by their names in a file of keys, and type texts; then compare the screen
 //	$ COMMAND…      run lektor-view, and compare its output
 //
-// The recorded screens are in a file for each size beside it.
+// The recorded screens are in a file for each size beside it. A key whose effect comes late, for
+// example a message of a command, needs another screen than the line before: otherwise the test goes
+// on before the effect.
 type screenScript struct {
 	name, args string
 	steps      []string
