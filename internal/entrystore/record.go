@@ -441,6 +441,16 @@ func ByDate(a, b *Record) int {
 		cmp.Compare(a.Ref.Feed, b.Ref.Feed), cmp.Compare(a.Ref.Unique, b.Ref.Unique))
 }
 
+// FlagOrder returns the text by which entries are sorted by flags, without S: flagged entries come
+// first, then those with flags of the user in the order of the letters, then those without.
+func FlagOrder(r lektordir.Ref) string {
+	flags := strings.ReplaceAll(r.Flags(), "S", "")
+	if own, flagged := strings.CutPrefix(flags, "F"); flagged {
+		return " " + own
+	}
+	return cmp.Or(flags, "~")
+}
+
 // column is a column with the fields that are read ahead for it. A column also works, but slower, if
 // need lacks a field.
 type column struct {

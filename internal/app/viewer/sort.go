@@ -143,17 +143,9 @@ func byChance(random func() uint64) func(a, b *entrystore.Record) int {
 	return func(a, b *entrystore.Record) int { return cmp.Compare(draw(a), draw(b)) }
 }
 
-// byFlags compares entries by their flags, without S: flagged entries first, then those with flags
-// of the user in the order of the letters, then those without.
+// byFlags compares entries by their flags, see [entrystore.FlagOrder].
 func byFlags(a, b *entrystore.Record) int {
-	place := func(r *entrystore.Record) string {
-		flags := strings.ReplaceAll(r.Ref.Flags(), "S", "")
-		if own, flagged := strings.CutPrefix(flags, "F"); flagged {
-			return " " + own
-		}
-		return cmp.Or(flags, "~")
-	}
-	return cmp.Compare(place(a), place(b))
+	return cmp.Compare(entrystore.FlagOrder(a.Ref), entrystore.FlagOrder(b.Ref))
 }
 
 // byRank compares entries by their position in the document of a complete feed (RFC 5005,

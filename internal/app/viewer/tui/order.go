@@ -12,6 +12,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/values"
 	"github.com/lektordir/lektor/lektordir"
@@ -71,7 +72,7 @@ func (w *listWork) texts(ctx context.Context, refs []*lektordir.Ref) []string {
 	case "feed":
 		of = func(r *lektordir.Ref) string { return w.snapshot.feeds[r.Feed].place }
 	case "flags":
-		of = flagOrder
+		of = func(r *lektordir.Ref) string { return entrystore.FlagOrder(*r) }
 	case "random":
 		of = func(r *lektordir.Ref) string { return chance(r, w.seed) }
 	default:
@@ -82,16 +83,6 @@ func (w *listWork) texts(ctx context.Context, refs []*lektordir.Ref) []string {
 		texts[i] = of(r)
 	}
 	return texts
-}
-
-// flagOrder returns the text that sorts entries as ls --sort flags does: flagged entries, then
-// those with other flags, then the others.
-func flagOrder(r *lektordir.Ref) string {
-	flags := strings.ReplaceAll(r.Flags(), "S", "")
-	if own, flagged := strings.CutPrefix(flags, "F"); flagged {
-		return " " + own
-	}
-	return cmp.Or(flags, "~")
 }
 
 // chance returns a random text for an entry, always the same with the same seed.
