@@ -147,7 +147,7 @@ func askDirectory(m *model, ref lektordir.Ref, urls []string) tea.Cmd {
 			return nil
 		}
 		m.downloads.dir = dir
-		m.marks.add(&change{kind: settingChange, name: downloadsSetting, query: dir})
+		saveSetting(m, downloadsSetting, dir)
 		return addDownloads(m, ref, urls, "")
 	}
 	return nil

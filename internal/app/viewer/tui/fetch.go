@@ -13,7 +13,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/entrystore"
-	"github.com/lektordir/lektor/internal/values"
 )
 
 // fetching is the state of the fetches, of which one runs at a time.
@@ -149,7 +148,7 @@ func fetchEvery(m *model, c call) tea.Cmd {
 	} else {
 		m.say("fetching what is due every %d minutes", minutes)
 	}
-	m.marks.add(&change{kind: settingChange, name: everySetting, query: value})
+	saveSetting(m, everySetting, value)
 	return s.wind(m, s.every)
 }
 
@@ -157,8 +156,8 @@ func fetchEvery(m *model, c call) tea.Cmd {
 const firstFetch = 3 * time.Second
 
 // settings takes the setting that was remembered.
-func (s *fetching) settings(m *model, v *values.Values) tea.Cmd {
-	minutes := v.Int(everySetting)
+func (s *fetching) settings(m *model) tea.Cmd {
+	minutes := m.o.Screen.Int(everySetting)
 	if minutes <= 0 || minutes > maxEvery || m.o.NoFetcher != nil {
 		return nil
 	}

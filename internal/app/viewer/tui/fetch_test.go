@@ -9,8 +9,6 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-
-	"github.com/lektordir/lektor/internal/values"
 )
 
 // fetches is a lektor-dir whose lektor-fetch is the test.
@@ -40,10 +38,6 @@ func (d *fetches) Fetcher(ctx context.Context, in string, args []string, line fu
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-}
-
-func (d *fetches) Settings(context.Context) (*values.Values, error) {
-	return values.Parse([]byte("fetch-every=5\n"), '='), nil
 }
 
 // run waits for the next run of lektor-fetch, and checks its arguments and input.
@@ -82,6 +76,8 @@ func TestFetch(t *testing.T) {
 		timers = append(timers, timer{after, msg})
 		return nil
 	}
+	k.o.Screen.Set(everySetting, "5")
+	k.start(k.fetching.settings(k.model))
 	k.await("Title 02")
 	k.until("the first timer", func() bool { return len(timers) == 1 && timers[0].after == firstFetch })
 	k.press("l", "F")

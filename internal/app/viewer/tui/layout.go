@@ -235,7 +235,7 @@ func nextLayout(m *model, _ call) tea.Cmd {
 	return nil
 }
 
-// saveSetting saves a setting of the screen, in the order of the keys.
+// saveSetting sets a setting of the screen, at once, and on the disk in the order of the keys.
 func saveSetting(m *model, name, value string) {
 	m.o.Screen.Set(name, value)
 	m.marks.add(&change{kind: settingChange, name: name, query: value})

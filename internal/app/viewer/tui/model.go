@@ -188,26 +188,10 @@ const firstRows = 200
 func (m *model) Init() tea.Cmd {
 	m.scan.state = running
 	ctx, d := m.ctx, m.disk
-	return guarded(tea.Batch(m.askGraphics(), readSettings(m), func() tea.Msg {
+	return guarded(tea.Batch(m.askGraphics(), m.fetching.settings(m), func() tea.Msg {
 		o, err := d.Glance(ctx, firstRows)
 		return overviewMsg{o, true, err}
 	}))
-}
-
-// readSettings returns the command that reads the settings that the reader remembers, and
-// applies them.
-func readSettings(m *model) tea.Cmd {
-	ctx, d := m.ctx, m.disk
-	return func() tea.Msg {
-		v, err := d.Settings(ctx)
-		return thenMsg(func(m *model) tea.Cmd {
-			if err != nil {
-				m.fail(err)
-				return nil
-			}
-			return m.fetching.settings(m, v)
-		})
-	}
 }
 
 // Update handles a message, and then starts the jobs that the message requested.

@@ -233,11 +233,9 @@ func orderActions() []action {
 	}
 }
 
-// remember sets a setting of a node, on the screen at once, and on the disk in the order of the keys.
+// remember sets a setting of a node, see [saveSetting].
 func remember(m *model, setting string, of id, value string) {
-	name := nodeSetting(setting, of)
-	m.browser.settings.Set(name, value)
-	m.marks.add(&change{kind: settingChange, name: name, query: value})
+	saveSetting(m, nodeSetting(setting, of), value)
 }
 
 // describe returns the description of an order for the menu.
