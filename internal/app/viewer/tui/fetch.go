@@ -201,19 +201,9 @@ func (s *fetching) begin(m *model, f *fetch) tea.Cmd {
 		return nil
 	}
 	d := m.disk
-	run := m.tasks.begin(&m.world, fetchTask, func(ctx context.Context, progress func(string)) (string, error) {
-		return "", f.run(ctx, d, progress)
-	})
-	return func() tea.Msg {
-		msg, ok := run().(taskMsg)
-		if !ok {
-			return nil
-		}
-		return thenMsg(func(m *model) tea.Cmd {
-			m.tasks.take(msg)
-			return s.ended(m, f, msg.err)
-		})
-	}
+	return runTask(m, fetchTask, func(ctx context.Context, progress func(string)) error {
+		return f.run(ctx, d, progress)
+	}, func(m *model, err error) tea.Cmd { return s.ended(m, f, err) })
 }
 
 // run runs lektor-fetch. It leaves out feeds without a subscription.

@@ -19,7 +19,7 @@ import (
 // Exporter hands entries to other programs. It is a part of [Disk].
 type Exporter interface {
 	// Content returns an entry in a form: "text" as show prints it, "html" for the content as it is
-	// kept, or "url".
+	// kept, "url" or "title".
 	Content(ctx context.Context, ref lektordir.Ref, form string) ([]byte, error)
 	// Clip passes text to the user's clipboard program.
 	Clip(ctx context.Context, text string) error

@@ -44,16 +44,12 @@ func chooseNode(m *model, kind nodeKind, n *menu) bool {
 	for _, node := range found {
 		n.lines = append(n.lines, strings.Repeat("  ", node.depth)+Plain(termsafe.Brief(node.title)))
 	}
-	n.choose = func(m *model, c call, at int) (tea.Cmd, bool) {
-		if c.action != "open" {
-			return nil, false
-		}
-		m.input.menu = nil
+	n.choose = onOpen(func(m *model, at int) tea.Cmd {
 		reveal(&m.browser, found[at].id)
 		m.apply(m.browser.choose(found[at].id))
 		m.browser.focus = listPane
-		return nil, true
-	}
+		return nil
+	})
 	m.input.menu = n
 	n.hint = m.trf("%s lists the entries, other keys close the menu", m.o.Keys.of("open"))
 	return true

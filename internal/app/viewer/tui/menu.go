@@ -34,6 +34,18 @@ func (n *menu) refresh() {
 	}
 }
 
+// onOpen returns the function choose of a menu that open closes. Then do is called with the line of
+// the cursor.
+func onOpen(do func(m *model, at int) tea.Cmd) func(*model, call, int) (tea.Cmd, bool) {
+	return func(m *model, c call, at int) (tea.Cmd, bool) {
+		if c.action != "open" {
+			return nil, false
+		}
+		m.input.menu = nil
+		return do(m, at), true
+	}
+}
+
 // moves returns the number of lines by which an action moves in a menu, 0 if it does not move.
 func (n *menu) moves(c call, height int) int {
 	count := max(c.count, 1)

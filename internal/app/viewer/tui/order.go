@@ -287,11 +287,7 @@ func orderMenu(m *model, title string, kinds []string, now order, reversed bool,
 	for _, by := range kinds {
 		n.lines = append(n.lines, termsafe.Pad(by, 8)+" "+m.describe(by))
 	}
-	n.choose = func(m *model, c call, at int) (tea.Cmd, bool) {
-		if c.action != "open" {
-			return nil, false
-		}
-		m.input.menu = nil
+	n.choose = onOpen(func(m *model, at int) tea.Cmd {
 		o := usual(kinds[at])
 		switch {
 		case reversed:
@@ -300,8 +296,8 @@ func orderMenu(m *model, title string, kinds []string, now order, reversed bool,
 			o.down = !now.down
 		}
 		sort(m, o)
-		return nil, true
-	}
+		return nil
+	})
 	m.input.menu = n
 }
 

@@ -53,18 +53,14 @@ func runFetcher(m *model, in string, args []string, done func(*model, *fetcherRe
 		return nil
 	}
 	r, d := &fetcherResult{}, m.disk
-	run := m.tasks.begin(&m.world, changeTask, func(ctx context.Context, _ func(string)) (string, error) {
-		r.messages, r.err = d.Fetcher(ctx, in, args, func(line string) { r.lines = append(r.lines, line) })
-		return "", nil
+	return runTask(m, changeTask, func(ctx context.Context, _ func(string)) (err error) {
+		r.messages, err = d.Fetcher(ctx, in, args, func(line string) { r.lines = append(r.lines, line) })
+		return err
+	}, func(m *model, err error) tea.Cmd {
+		r.err = err
+		m.requestScan(map[string]bool{"": true})
+		return done(m, r)
 	})
-	return func() tea.Msg {
-		msg, _ := run().(taskMsg)
-		return thenMsg(func(m *model) tea.Cmd {
-			m.tasks.take(msg)
-			m.requestScan(map[string]bool{"": true})
-			return done(m, r)
-		})
-	}
 }
 
 // show shows the messages of lektor-fetch.
@@ -170,14 +166,10 @@ func chooseFeed(m *model, feeds, args []string) {
 	for _, text := range feeds {
 		n.lines = append(n.lines, Plain(text))
 	}
-	n.choose = func(m *model, c call, at int) (tea.Cmd, bool) {
-		if c.action != "open" {
-			return nil, false
-		}
-		m.input.menu = nil
+	n.choose = onOpen(func(m *model, at int) tea.Cmd {
 		url, _, _ := strings.Cut(feeds[at], " ")
-		return addFeed(m, url, args), true
-	}
+		return addFeed(m, url, args)
+	})
 	m.input.menu, m.status = n, status{}
 }
 
@@ -255,21 +247,17 @@ func (f *feedMenu) show(m *model) {
 		n.lines = append(n.lines, Plain(strings.TrimSpace(s.key+"  "+value)))
 	}
 	n.lines = append(n.lines, m.tr("unsubscribe"))
-	n.choose = func(m *model, c call, at int) (tea.Cmd, bool) {
-		if c.action != "open" {
-			return nil, false
-		}
-		m.input.menu = nil
+	n.choose = onOpen(func(m *model, at int) tea.Cmd {
 		if at == len(feedSettings) {
 			f.unsubscribe(m)
-			return nil, true
+			return nil
 		}
 		s := feedSettings[at]
 		m.ask(s.prompt, f.text(s.key), "").then = func(m *model, text string) tea.Cmd {
 			return f.set(m, s.key, text)
 		}
-		return nil, true
-	}
+		return nil
+	})
 	m.input.menu = n
 }
 

@@ -66,6 +66,20 @@ func (ts *tasks) begin(w *world, name string, f func(ctx context.Context, progre
 	}
 }
 
+// runTask returns the command that runs a task. Its end calls then, and shows no message.
+func runTask(m *model, name string, f func(ctx context.Context, progress func(string)) error, then func(m *model, err error) tea.Cmd) tea.Cmd {
+	run := m.tasks.begin(&m.world, name, func(ctx context.Context, progress func(string)) (string, error) {
+		return "", f(ctx, progress)
+	})
+	return func() tea.Msg {
+		msg := run().(taskMsg) // as begin returns
+		return thenMsg(func(m *model) tea.Cmd {
+			m.tasks.take(msg)
+			return then(m, msg.err)
+		})
+	}
+}
+
 // wait waits for the end of the running tasks, whose ctx has ended, but no longer than patience.
 func (ts tasks) wait() {
 	timeout := time.After(patience)
