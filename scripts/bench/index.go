@@ -78,7 +78,7 @@ func (b *bench) index() {
 		b.compare(group{what: fmt.Sprintf("%s of %d", q.name, n), unit: "queries", n: 1, rounds: 2 * b.rounds, warm: true}, ways, nil)
 	}
 	b.compare(group{what: "the newest unread, and 100 arrived", unit: "queries", n: 1, warm: true, before: func(int) {
-		arrive(dir, min(feeds, 100), sizes["bytes"])
+		arrive(dir, 0, min(feeds, 100), sizes["bytes"])
 		// An entry of the same clock tick would be read again.
 		time.Sleep(200 * time.Millisecond)
 	}}, asking("is:unread"), nil)

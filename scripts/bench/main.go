@@ -66,11 +66,14 @@ type bench struct {
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == deliverArg {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == deliverArg:
 		must.Main("bench", func() { deliverChild(os.Args[2:]) })
-		return
+	case len(os.Args) > 3 && os.Args[1] == besideArg:
+		must.Main("bench", func() { besideChild(os.Args[2], os.Args[3]) })
+	default:
+		must.Main("bench", run)
 	}
-	must.Main("bench", run)
 }
 
 func run() {

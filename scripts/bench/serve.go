@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lektordir/lektor/internal/testkit/must"
@@ -213,15 +212,7 @@ func (r *reader) mark(n, round int) string {
 // crowd lets clients make requests at once while entries are delivered, and returns how long
 // the requests took.
 func (r *reader) crowd(people, requests int) string {
-	var over atomic.Bool
-	delivered := make(chan error, 1)
-	go func() {
-		delivered <- must.Run(func() {
-			for !over.Load() {
-				arrive(r.dir, 10, 250)
-			}
-		})
-	}()
+	end := beside(arriveTask, r.dir)
 	var mu sync.Mutex
 	var took []time.Duration
 	var clients sync.WaitGroup
@@ -239,8 +230,7 @@ func (r *reader) crowd(people, requests int) string {
 		})
 	}
 	clients.Wait()
-	over.Store(true)
-	must.Do(<-delivered)
+	end()
 	for range people {
 		must.Do(<-failed)
 	}

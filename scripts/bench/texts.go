@@ -153,10 +153,11 @@ func message(box string, i int, e *lektordir.Entry, read bool) {
 	must.Do(os.WriteFile(filepath.Join(box, name), []byte(text), 0o600))
 }
 
-// arrive delivers unread entries, one to each of n feeds.
-func arrive(dir string, n, size int) {
+// arrive delivers unread entries, one to each of n feeds from the one with number first on.
+func arrive(dir string, first, n, size int) {
 	c := newCorpus(uint64(time.Now().UnixNano()))
 	deliver(dir, n, func(f int) (*lektordir.Feed, []stage.Item) {
+		f += first
 		now := time.Now()
 		id := fmt.Sprintf("%snews/%d", feedID(f), now.UnixNano())
 		e := lektordir.Entry{ID: id, Title: "News of " + c.word(), Content: []byte(c.body(1, size)), Type: "text/html", PubDate: now}
