@@ -103,6 +103,19 @@ func TestListingWith(t *testing.T) {
 				case random.IntN(5) == 0:
 					delete(next.feeds, feed(i))
 					delete(d.byFeed, feed(i))
+				case random.IntN(2) == 0 && next.feeds[feed(i)] != nil:
+					// Entries arrive, and maybe the feed has another title.
+					hash := feed(i)
+					if f := foldered(hash); random.IntN(3) == 0 {
+						f.Title = feed(random.IntN(12))
+						next.feeds[hash] = newFeedSnapshot(f)
+					}
+					for _, r := range some(hash) {
+						if !slices.ContainsFunc(d.byFeed[hash], func(old lektordir.Ref) bool { return old.Unique == r.Unique }) {
+							d.byFeed[hash] = append(slices.Clone(d.byFeed[hash]), r)
+						}
+					}
+					next.put(hash, slices.Clone(d.byFeed[hash]))
 				default:
 					put(next, feed(i))
 				}

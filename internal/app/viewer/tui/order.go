@@ -49,14 +49,17 @@ func parseOrder(text string, kinds []string) (o order, ok bool) {
 
 // compareItems compares by the text to sort by, then by date, then by name.
 func compareItems(a, b *item, o order) int {
-	c := cmp.Compare(a.text, b.text)
+	c := strings.Compare(a.text, b.text)
 	if o.down {
 		c = -c
 	}
 	if c != 0 {
 		return c
 	}
-	c = cmp.Or(a.date.Compare(b.date), cmp.Compare(a.ref.Unique, b.ref.Unique), cmp.Compare(a.ref.Feed, b.ref.Feed))
+	// The names of most entries need no comparison.
+	if c = a.date.Compare(b.date); c == 0 {
+		c = cmp.Or(strings.Compare(a.ref.Unique, b.ref.Unique), strings.Compare(a.ref.Feed, b.ref.Feed))
+	}
 	if o.down || o.by != "date" {
 		c = -c
 	}
