@@ -36,6 +36,7 @@ var allSettings = []setting{
 	{"categories", categoryFile, true, checkNothing},
 	{fileHeaders, "etc/fetch/headers", true, func(v string) error { _, err := httpmsg.ParseHeaders(v); return err }},
 	{fileFilter, "etc/fetch/filter", false, checkNothing},
+	{fileOrigin, originFile, false, checkNothing},
 	{filePrivate, privateFile, false, oneOf("private", "yes", "no")},
 	{"history", historyFile, false, oneOf("history", "on", "off")},
 	{"keep", keepFile, false, checkKeep},

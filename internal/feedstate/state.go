@@ -137,7 +137,7 @@ func stateSetting(name string) (*setting, error) {
 // SetUser stores a setting of etc/fetch durably, and creates the directory if necessary. It does not save
 // other changes of s. It fails for an invalid value; an interval may be shorter than [MinInterval].
 //
-// Setting the url removes its origin. If url, filter or headers change, SetUser removes the data about the
+// Setting the url removes the origin of the old one; an origin without a url is that of the new url. If url, filter or headers change, SetUser removes the data about the
 // last document and makes the feed due. If the interval changes, it changes `next`.
 func (s *State) SetUser(name, value string) error {
 	set, err := stateSetting(name)
@@ -204,7 +204,7 @@ func (s *State) change(name, value string) error {
 func (s *State) forget(name, old, value string) error {
 	var errs []error
 	var drop []string
-	if name == fileURL {
+	if name == fileURL && old != "" {
 		drop = append(drop, fileOrigin)
 	}
 	if old != value && (name == fileURL || name == fileHeaders || name == fileFilter) {

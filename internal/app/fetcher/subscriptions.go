@@ -151,7 +151,9 @@ func Set(ctx context.Context, o SetOptions, s *cmdline.Streams) error {
 }
 
 // restore sets the settings on standard input, in the form in which Set prints them. The url is
-// set last: it makes a feed a subscription again that the user has left.
+// set after the others: it makes a feed a subscription again that the user has left. The origin is
+// set before it, so that a left feed is never requested without it, and after it, because a new url
+// removes that of the old one.
 func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.Streams) error {
 	text, err := input(ctx, s, "-", 1<<20)
 	if err != nil {
@@ -187,7 +189,7 @@ func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.St
 		set = feedstate.Restore
 	}
 	others := slices.DeleteFunc(slices.Clone(feedstate.Settings), func(key string) bool { return key == "url" })
-	for _, key := range append(others, "url") {
+	for _, key := range append(others, "url", "origin") {
 		if values[key] == "" {
 			continue
 		}

@@ -290,6 +290,12 @@ func (f *feedMenu) set(m *model, key, text string) tea.Cmd {
 		values = splitWords(text)
 	}
 	back := f.change(key, f.values[key], "set", "--force")
+	if key == "url" {
+		// A new url removes the origin of the old one.
+		for _, v := range f.values["origin"] {
+			back.in += "origin\t" + v + "\n"
+		}
+	}
 	to := f.change(key, values, "set")
 	if to.args == nil {
 		m.fail(errors.New(m.tr("a subscription needs a URL")))

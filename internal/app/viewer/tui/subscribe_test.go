@@ -53,6 +53,23 @@ func TestSubscriptions(t *testing.T) {
 	r.ended <- nil
 	k.await("changed; u undoes it")
 
+	// A URL that a document had named comes back with the document.
+	k.press("e")
+	r = d.run(k, "set --raw f", "")
+	r.line("url\thttp://f.example/")
+	r.line("origin\thttp://page.example/")
+	r.ended <- nil
+	k.await("the settings of the feed")
+	k.press("j", "j", "j", "j", "j", "j", "j", "j", "enter")
+	typed("2")
+	r = d.run(k, "set f -", "url\thttp://f.example/2\n")
+	r.ended <- nil
+	k.await("changed; u undoes it")
+	k.press("u")
+	r = d.run(k, "set --force f -", "url\thttp://f.example/\norigin\thttp://page.example/\n")
+	r.ended <- nil
+	k.await("taken back")
+
 	// Unsubscribe.
 	k.press("e")
 	r = d.run(k, "set --raw f", "")
