@@ -155,6 +155,10 @@ func (p *place) stay(t *testing.T, script, until string) string {
 	}
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, &errs
+	// A shell may lose a signal that comes before its command runs.
+	if p.command(ctx, "-c", until).Run() == nil {
+		t.Errorf("so before the example runs: %s", until)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -676,6 +676,7 @@ var cloud = []step{
 	},
 	{
 		starts: `lektor-cloudd listen --listen 127.0.0.1:5337 \`,
+		before: `rm "$D/etc/cloudd/lock"`,
 		edit:   "s/:5337/:0/", // a free port
 		until:  `test -e "$D/etc/cloudd/lock"`,
 	},
