@@ -137,8 +137,9 @@ func stateSetting(name string) (*setting, error) {
 // SetUser stores a setting of etc/fetch durably, and creates the directory if necessary. It does not save
 // other changes of s. It fails for an invalid value; an interval may be shorter than [MinInterval].
 //
-// Setting the url removes the origin of the old one; an origin without a url is that of the new url. If url, filter or headers change, SetUser removes the data about the
-// last document and makes the feed due. If the interval changes, it changes `next`.
+// Setting the url removes the origin of the old one; an origin without a url is that of the new url. If url,
+// filter or headers change, SetUser removes the data about the last document and makes the feed due. If the
+// interval changes, it changes `next`.
 func (s *State) SetUser(name, value string) error {
 	set, err := stateSetting(name)
 	if err != nil {
