@@ -216,6 +216,12 @@ func (n *newFeed) describe(headers string) error {
 	if err := os.MkdirAll(filepath.Join(n.base, "etc/fetch"), 0o777); err != nil {
 		return err
 	}
+	if n.s.Origin == "" {
+		// A killed run of set may have left the origin of another url. The directory is synced with the url.
+		if err := os.Remove(filepath.Join(n.base, originFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	private := ""
 	if n.s.Private {
 		private = "yes"
