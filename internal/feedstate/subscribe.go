@@ -109,7 +109,7 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added 
 	}
 	why, err := Withheld(d, s.Hash) // because of settings that exist already
 	n.withheld = err != nil || why != "" || s.Private || o.Headers != "" || ownURL(s.URL) || ownURL(s.ID)
-	if err := n.removePending(); err != nil {
+	if err := n.removeLeft(); err != nil {
 		return false, err
 	}
 	if err := n.describe(o.Headers); err != nil {
@@ -216,12 +216,6 @@ func (n *newFeed) describe(headers string) error {
 	if err := os.MkdirAll(filepath.Join(n.base, "etc/fetch"), 0o777); err != nil {
 		return err
 	}
-	if n.s.Origin == "" {
-		// A killed run of set may have left the origin of another url. The directory is synced with the url.
-		if err := os.Remove(filepath.Join(n.base, originFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
 	private := ""
 	if n.s.Private {
 		private = "yes"
@@ -251,10 +245,15 @@ func (n *newFeed) describe(headers string) error {
 	return st.SetUser(fileHeaders, headers)
 }
 
-// removePending removes settings that a killed program has left pending.
-func (n *newFeed) removePending() error {
+// removeLeft removes settings that a killed program has left: pending ones, and the origin of a url that it
+// did not write.
+func (n *newFeed) removeLeft() error {
+	left := []string{originFile}
 	for _, name := range pendingSettings {
-		if err := os.Remove(filepath.Join(n.base, pending(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		left = append(left, pending(name))
+	}
+	for _, name := range left {
+		if err := os.Remove(filepath.Join(n.base, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
