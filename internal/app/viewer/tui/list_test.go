@@ -70,15 +70,15 @@ func TestListingWith(t *testing.T) {
 	for range 300 {
 		keep := map[key]bool{}
 		empty := func() *snapshot { return &snapshot{feeds: map[string]*feedSnapshot{}} }
-		put := func(s *snapshot, hash string) {
-			d.byFeed[hash] = some(hash)
-			s.put(hash, slices.Clone(d.byFeed[hash]))
+		put := func(s *snapshot, hash string, refs []lektordir.Ref) {
+			d.byFeed[hash] = refs
+			s.put(hash, slices.Clone(refs))
 		}
 		s := empty()
 		clear(d.byFeed)
 		for i := range 12 {
 			s.feeds[feed(i)] = newFeedSnapshot(foldered(feed(i)))
-			put(s, feed(i))
+			put(s, feed(i), some(feed(i)))
 		}
 		s.arrange()
 		spec := listSpec{of: s.nodes[random.IntN(len(s.nodes))].id, all: random.IntN(2) == 0, order: order{by: entryOrders[random.IntN(len(entryOrders))], down: random.IntN(2) == 0}}
@@ -110,14 +110,15 @@ func TestListingWith(t *testing.T) {
 						f.Title = feed(random.IntN(12))
 						next.feeds[hash] = newFeedSnapshot(f)
 					}
+					refs := slices.Clone(d.byFeed[hash])
 					for _, r := range some(hash) {
-						if !slices.ContainsFunc(d.byFeed[hash], func(old lektordir.Ref) bool { return old.Unique == r.Unique }) {
-							d.byFeed[hash] = append(slices.Clone(d.byFeed[hash]), r)
+						if !slices.ContainsFunc(refs, func(old lektordir.Ref) bool { return old.Unique == r.Unique }) {
+							refs = append(refs, r)
 						}
 					}
-					next.put(hash, slices.Clone(d.byFeed[hash]))
+					put(next, hash, refs)
 				default:
-					put(next, feed(i))
+					put(next, feed(i), some(feed(i)))
 				}
 			}
 			next.arrange()

@@ -292,9 +292,7 @@ func (f *feedMenu) set(m *model, key, text string) tea.Cmd {
 	back := f.change(key, f.values[key], "set", "--force")
 	if key == "url" {
 		// A new url removes the origin of the old one.
-		for _, v := range f.values["origin"] {
-			back.in += "origin\t" + v + "\n"
-		}
+		back.in += settingLines("origin", f.values["origin"])
 	}
 	to := f.change(key, values, "set")
 	if to.args == nil {
@@ -312,13 +310,19 @@ func (f *feedMenu) set(m *model, key, text string) tea.Cmd {
 	})
 }
 
+// settingLines returns the values of a setting as lektor-fetch set reads them.
+func settingLines(key string, values []string) string {
+	var b strings.Builder
+	for _, v := range values {
+		b.WriteString(key + "\t" + v + "\n")
+	}
+	return b.String()
+}
+
 // change returns the run of lektor-fetch that sets a setting to values by a command, without args if
 // that is impossible.
 func (f *feedMenu) change(key string, values []string, command ...string) *feedUndo {
-	u := &feedUndo{args: append(command, f.hash, "-")}
-	for _, v := range values {
-		u.in += key + "\t" + v + "\n"
-	}
+	u := &feedUndo{args: append(command, f.hash, "-"), in: settingLines(key, values)}
 	switch {
 	case strings.TrimSpace(strings.Join(values, "")) != "":
 	case key == "url":

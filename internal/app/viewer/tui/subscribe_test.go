@@ -36,53 +36,55 @@ func TestSubscriptions(t *testing.T) {
 	r.ended <- nil
 	k.await("http://x.example/b: subscribed (B), 2 entries; warning: line 1")
 
-	// A mark, and then a setting with a secret.
-	k.press("l", "m", "e")
-	r = d.run(k, "set --raw f", "")
-	for _, line := range []string{"url\thttp://f.example/", "alias\tMine", "headers\tX: secret"} {
-		r.line(line)
+	// lektor-fetch is asked for the settings of the feed, and prints them.
+	asked := func(lines ...string) {
+		t.Helper()
+		r := d.run(k, "set --raw f", "")
+		for _, line := range lines {
+			r.line(line)
+		}
+		r.ended <- nil
 	}
-	r.ended <- nil
-	k.await("the settings of the feed")
+	// The menu of the settings opens.
+	menu := func(lines ...string) {
+		t.Helper()
+		k.press("e")
+		asked(lines...)
+		k.await("the settings of the feed")
+	}
+	changed := func(in string) {
+		t.Helper()
+		d.run(k, "set f -", in).ended <- nil
+		k.await("changed; u undoes it")
+	}
+	undone := func(in string) {
+		t.Helper()
+		k.press("u")
+		d.run(k, "set --force f -", in).ended <- nil
+		k.await("taken back")
+	}
+
+	// A mark, and then a setting with a secret.
+	k.press("l", "m")
+	menu("url\thttp://f.example/", "alias\tMine", "headers\tX: secret")
 	if s := k.shows(); strings.Contains(s, "secret") || !strings.Contains(s, "alias  Mine") {
 		t.Errorf("%s", s)
 	}
 	k.press("enter")
 	typed("!")
-	r = d.run(k, "set f -", "alias\tMine!\n")
-	r.ended <- nil
-	k.await("changed; u undoes it")
+	changed("alias\tMine!\n")
 
 	// A URL that a document had named comes back with the document.
-	k.press("e")
-	r = d.run(k, "set --raw f", "")
-	r.line("url\thttp://f.example/")
-	r.line("origin\thttp://page.example/")
-	r.ended <- nil
-	k.await("the settings of the feed")
+	menu("url\thttp://f.example/", "origin\thttp://page.example/")
 	k.press("j", "j", "j", "j", "j", "j", "j", "j", "enter")
 	typed("2")
-	r = d.run(k, "set f -", "url\thttp://f.example/2\n")
-	r.ended <- nil
-	k.await("changed; u undoes it")
-	k.press("u")
-	r = d.run(k, "set --force f -", "url\thttp://f.example/\norigin\thttp://page.example/\n")
-	r.ended <- nil
-	k.await("taken back")
+	changed("url\thttp://f.example/2\n")
+	undone("url\thttp://f.example/\norigin\thttp://page.example/\n")
 
 	// Unsubscribe.
-	k.press("e")
-	r = d.run(k, "set --raw f", "")
-	r.line("url\thttp://f.example/")
-	r.line("headers\tX: secret")
-	r.ended <- nil
-	k.await("the settings of the feed")
+	menu("url\thttp://f.example/", "headers\tX: secret")
 	k.press("G", "enter", "y")
-	r = d.run(k, "set --raw f", "") // again, as they may have changed
-	r.line("url\thttp://f.example/")
-	r.line("headers\tX: new\tsecret")
-	r.line("interval\t")
-	r.ended <- nil
+	asked("url\thttp://f.example/", "headers\tX: new\tsecret", "interval\t") // again, as they may have changed
 	r = d.run(k, "rm f", "")
 	r.ended <- nil
 	k.await("unsubscribed; u undoes it")
@@ -96,14 +98,8 @@ func TestSubscriptions(t *testing.T) {
 		r.ended <- errors.New("exit status 1")
 		k.await("another process has locked the feed")
 	}
-	k.press("u")
-	r = d.run(k, "set --force f -", "alias\tMine\n")
-	r.ended <- nil
-	k.await("taken back")
-	k.press("u")
-	r = d.run(k, "set --force f -", in)
-	r.ended <- nil
-	k.await("taken back")
+	undone("alias\tMine\n")
+	undone(in)
 	k.press("u")
 	k.until("undo of the mark", func() bool {
 		d.mu.Lock()
