@@ -5,7 +5,6 @@ package main
 import (
 	"io"
 	"os"
-	"os/exec"
 	"sync/atomic"
 	"syscall"
 
@@ -25,27 +24,27 @@ const (
 )
 
 // besideChild is the main function of such a run.
-func besideChild(task, dir string) {
+func besideChild(args []string) {
+	task, dir := args[0], args[1]
 	var over atomic.Bool
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		over.Store(true)
 	}()
-	feeds := 0
+	work := func(int) {}
 	if task == arriveTask {
-		feeds = len(must.Get(must.Get(lektordir.Open(dir, nil)).FeedHashes()))
+		feeds := len(must.Get(must.Get(lektordir.Open(dir, nil)).FeedHashes()))
+		// All feeds in turn, as in a run of a fetcher.
+		work = func(round int) { arrive(dir, 10*round%feeds, 10, 250) }
 	}
-	for first := 0; !over.Load(); first += 10 {
-		if feeds > 0 {
-			arrive(dir, first%feeds, 10, 250) // all feeds in turn, as in a run of a fetcher
-		}
+	for round := 0; !over.Load(); round++ {
+		work(round)
 	}
 }
 
 // beside starts a task and returns a function that ends it.
 func beside(task, dir string) (end func()) {
-	cmd := exec.Command(must.Get(os.Executable()), besideArg, task, dir)
-	cmd.Stderr = os.Stderr
+	cmd := again(besideArg, task, dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	in := must.Get(cmd.StdinPipe())
 	must.Do(cmd.Start())

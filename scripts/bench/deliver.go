@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -42,9 +41,7 @@ func (b *bench) deliver() {
 	// Each round makes a third of a million files.
 	g := group{what: fmt.Sprintf("delivery alone, %d × %d", sizes["large"], sizes["entries"]), unit: "entries", n: sizes["large"] * sizes["entries"], rounds: min(b.rounds, 3)}
 	b.compare(g, []*way{{name: "lektordir"}, {name: "floor"}}, func(w *way, _ int) measurement {
-		cmd := exec.Command(must.Get(os.Executable()), deliverArg, w.name, filepath.Join(us.dir, "feeds"), filepath.Join(b.place(), "feeds"))
-		cmd.Stderr = os.Stderr
-		out, err := cmd.Output()
+		out, err := again(deliverArg, w.name, filepath.Join(us.dir, "feeds"), filepath.Join(b.place(), "feeds")).Output()
 		must.That(err, "delivery by %s", w.name)
 		var m measurement
 		must.Get(fmt.Sscan(string(out), &m.time, &m.cpu))

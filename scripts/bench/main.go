@@ -66,14 +66,23 @@ type bench struct {
 }
 
 func main() {
-	switch {
-	case len(os.Args) > 1 && os.Args[1] == deliverArg:
-		must.Main("bench", func() { deliverChild(os.Args[2:]) })
-	case len(os.Args) > 3 && os.Args[1] == besideArg:
-		must.Main("bench", func() { besideChild(os.Args[2], os.Args[3]) })
-	default:
-		must.Main("bench", run)
+	main := run
+	if len(os.Args) > 1 {
+		if child := children[os.Args[1]]; child != nil {
+			main = func() { child(os.Args[2:]) }
+		}
 	}
+	must.Main("bench", main)
+}
+
+// children are the main functions of the runs that again makes, by their first argument.
+var children = map[string]func(args []string){deliverArg: deliverChild, besideArg: besideChild}
+
+// again returns a run of this program.
+func again(args ...string) *exec.Cmd {
+	cmd := exec.Command(must.Get(os.Executable()), args...)
+	cmd.Stderr = os.Stderr
+	return cmd
 }
 
 func run() {

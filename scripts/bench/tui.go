@@ -22,7 +22,6 @@ var letters = []rune("абвгдежзиклмнопрстуфхцчшщыэюя
 type drawn struct {
 	*os.File
 	output chan output // closed when the program has closed the terminal
-	all    []byte      // the output that wait has seen
 }
 
 // output is what a program wrote, and the time at which it was read.
@@ -45,20 +44,21 @@ func (d *drawn) read() {
 	}
 }
 
-// wait waits until done returns true for the output, and returns the time of that.
+// wait waits until done returns true for the output since the last wait, and returns the time of that.
 func (d *drawn) wait(what string, done func(out []byte) bool) time.Time {
+	var all []byte
 	minute := time.After(time.Minute)
 	for {
 		select {
 		case o, ok := <-d.output:
 			if !ok {
-				must.Fail("the reader ended before it drew %s; it drew\n%q", what, d.all)
+				must.Fail("the reader ended before it drew %s; it drew\n%q", what, all)
 			}
-			if d.all = append(d.all, o.text...); done(d.all) {
+			if all = append(all, o.text...); done(all) {
 				return o.at
 			}
 		case <-minute:
-			must.Fail("the reader does not draw %s within a minute; it draws\n%q", what, d.all)
+			must.Fail("the reader does not draw %s within a minute; it draws\n%q", what, all)
 		}
 	}
 }
@@ -141,7 +141,6 @@ func (d *drawn) press(n int) []time.Duration {
 		for len(d.output) > 0 {
 			<-d.output
 		}
-		d.all = nil
 		began := time.Now()
 		must.Get(d.WriteString(letter))
 		took = append(took, d.wait(letter, func(out []byte) bool { return bytes.Contains(out, []byte(letter)) }).Sub(began))
