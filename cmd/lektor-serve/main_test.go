@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/term"
 
 	"github.com/lektordir/lektor/internal/app/server/accounts"
 	"github.com/lektordir/lektor/internal/testkit/manual"
@@ -68,16 +69,30 @@ func TestPasswdOnTerminal(t *testing.T) {
 		tty = terminal.Open(t, 80, 24)
 		cmd := tty.Command(nil, filepath.Join(testdir.Bin(t), "lektor-serve"), "passwd", "--state", state, "--dir", d.Path, "ann")
 		cmd.Stdin = tty.TTY
+		mode := func() term.State {
+			s, err := term.GetState(int(tty.TTY.Fd()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return *s
+		}
+		before := mode()
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		tty.Await("Password: ")
+		if mode() == before {
+			t.Error("the terminal echoes at a prompt")
+		}
 		tty.Type(first)
 		if second != "" {
 			tty.Await("Once more: ")
 			tty.Type(second)
 		}
 		_ = cmd.Wait()
+		if mode() != before {
+			t.Error("the terminal is not as before")
+		}
 		return tty, cmd.ProcessState.ExitCode()
 	}
 	tty, status := run("a secret word\r", "another word\r")

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/term"
-
 	"github.com/lektordir/lektor/internal/app/server/accounts"
 	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/feedcmd"
@@ -115,46 +113,43 @@ func (o PasswdOptions) dir(a *accounts.Accounts) (string, error) {
 }
 
 // readPassword reads a password: on a terminal twice without echo, else the first line.
-func readPassword(ctx context.Context, s *cmdline.Streams) (string, error) {
+func readPassword(ctx context.Context, s *cmdline.Streams) (password string, err error) {
+	in := bufio.NewReader(io.LimitReader(cmdline.NewReader(ctx, s.In), 64<<10))
 	if !s.InIsTerminal() {
-		line, err := bufio.NewReader(io.LimitReader(s.In, 64<<10)).ReadString('\n')
-		if err != nil && !(errors.Is(err, io.EOF) && line != "") {
-			if errors.Is(err, io.EOF) {
-				return "", errors.New("standard input has no password: its first line is empty")
-			}
-			return "", fmt.Errorf("standard input: %w", err)
-		}
-		return strings.TrimRight(line, "\r\n"), nil
+		return readLine(in)
 	}
-	first, err := ask(ctx, s, "Password: ")
+	// Programs and quick fingers type as soon as they see a prompt: the echo ends before it.
+	again, err := withoutEcho(int(s.InFile().Fd()))
 	if err != nil {
 		return "", err
 	}
-	second, err := ask(ctx, s, "Once more: ")
+	defer func() { err = errors.Join(err, again()) }()
+	ask := func(prompt string) (string, error) {
+		fmt.Fprint(s.Err, prompt)
+		defer fmt.Fprintln(s.Err)
+		return readLine(in)
+	}
+	first, err := ask("Password: ")
+	if err != nil {
+		return "", err
+	}
+	second, err := ask("Once more: ")
 	if err == nil && first != second {
 		err = errors.New("the passwords differ: nothing has changed")
 	}
 	return first, err
 }
 
-// ask reads a line from the terminal without echo. If ctx ends meanwhile, the terminal echoes
-// again.
-func ask(ctx context.Context, s *cmdline.Streams, prompt string) (string, error) {
-	fd := int(s.InFile().Fd())
-	before, err := term.GetState(fd)
-	if err != nil {
-		return "", err
+// readLine reads a line that is a password.
+func readLine(in *bufio.Reader) (string, error) {
+	line, err := in.ReadString('\n')
+	switch {
+	case errors.Is(err, io.EOF) && line == "":
+		return "", errors.New("there is no password in standard input: nothing has changed")
+	case err != nil && !errors.Is(err, io.EOF):
+		return "", fmt.Errorf("standard input: %w", err)
 	}
-	fmt.Fprint(s.Err, prompt)
-	line, err := cmdline.Interruptible(ctx, func() ([]byte, error) { return term.ReadPassword(fd) })
-	fmt.Fprintln(s.Err)
-	if ctx.Err() != nil {
-		return "", errors.Join(context.Cause(ctx), term.Restore(fd, before))
-	}
-	if errors.Is(err, io.EOF) {
-		return "", errors.New("no password: nothing has changed")
-	}
-	return string(line), err
+	return strings.TrimRight(line, "\r\n"), nil
 }
 
 // TokensOptions are the options of [Tokens].
