@@ -39,34 +39,29 @@ func (d *dates) get(r lektordir.Ref) (time.Time, bool) {
 	return time.Unix(t.secs, int64(t.nanos)).UTC(), ok
 }
 
-// Learn takes dates from the index, which it builds first if there are many entries and no index
-// yet. It reads the dates that the index does not have.
+// Learn reads the dates of entries that are not known. If these are many, or most of the entries, it
+// first updates the index, and takes dates from it. It makes an index if there is none and the
+// lektor-dir is large. Without entries it takes all dates from the index as that is.
 func (l *diskAdapter) Learn(ctx context.Context, refs []*lektordir.Ref, progress func(what string, done, total int)) error {
-	x := l.index()
-	l.mu.Lock()
-	total := l.total
-	l.mu.Unlock()
-	x.Missed(total)
-	if x.Exists() && len(refs) > 0 {
-		// If building fails, the entries are read instead.
-		_ = x.Build(ctx, func(done, total int) { progress("indexing", done, total) })
+	if len(refs) == 0 {
+		return learnIndexed(ctx, l)
 	}
-	s := l.indexed()
-	if _, err := s.Dates(ctx, func(feed, unique string, when time.Time) {
+	missing := undated(l, refs)
+	if len(missing) > min(datesSoon, len(refs)/2) {
+		x := l.index()
 		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.dates.put(feed, unique, when)
-	}); err != nil {
-		return err
-	}
-	var missing []*lektordir.Ref
-	l.mu.Lock()
-	for _, r := range refs {
-		if _, ok := l.dates.get(*r); !ok {
-			missing = append(missing, r)
+		total := l.total
+		l.mu.Unlock()
+		if x.Missed(total); x.Exists() {
+			// If building fails, the entries are read instead.
+			_ = x.Build(ctx, func(done, total int) { progress("indexing", done, total) })
 		}
+		if err := learnIndexed(ctx, l); err != nil {
+			return err
+		}
+		missing = undated(l, refs)
 	}
-	l.mu.Unlock()
+	s := l.store()
 	done := 0
 	for part := range slices.Chunk(missing, datesAtOnce) {
 		if _, err := l.readDates(ctx, s, part); err != nil {
@@ -76,6 +71,26 @@ func (l *diskAdapter) Learn(ctx context.Context, refs []*lektordir.Ref, progress
 		progress("reading dates", done, len(missing))
 	}
 	return nil
+}
+
+// learnIndexed takes all dates from the index.
+func learnIndexed(ctx context.Context, l *diskAdapter) error {
+	_, err := l.indexed().Dates(ctx, func(feed, unique string, when time.Time) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.dates.put(feed, unique, when)
+	})
+	return err
+}
+
+// undated returns the entries whose dates are not known.
+func undated(l *diskAdapter, refs []*lektordir.Ref) []*lektordir.Ref {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(refs), func(r *lektordir.Ref) bool {
+		_, ok := l.dates.get(*r)
+		return ok
+	})
 }
 
 // datesSoon is the number of entries whose dates can be read while a person waits.

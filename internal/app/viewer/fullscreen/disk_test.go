@@ -74,6 +74,10 @@ func TestOverview(t *testing.T) {
 		if !whole {
 			t.Error("dates are missing after Learn")
 		}
+		// Learn reads few missing dates without the index.
+		if err := l.index().Build(ctx, func(int, int) {}); err != nil {
+			t.Fatal(err)
+		}
 		var count entrystore.Tally
 		type dated struct {
 			ref  lektordir.Ref

@@ -82,13 +82,16 @@ func (w *listWork) make(ctx context.Context, partial func([]*item)) (*sortedList
 	if w.text() != "" {
 		return w.search(ctx, partial)
 	}
-	if w.old != nil && w.old.listSpec == w.listSpec {
+	if w.again() {
 		if list := w.update(ctx); list != nil {
 			return list, nil
 		}
 	}
 	return w.sorted(ctx, w.unread(w.snapshot.entries(w.of, nil)), partial), nil
 }
+
+// again reports whether the list is on the screen already.
+func (w *listWork) again() bool { return w.old != nil && w.old.listSpec == w.listSpec }
 
 // unread removes read entries, unless the list includes them or they are in readHere.
 func (w *listWork) unread(refs []*lektordir.Ref) []*lektordir.Ref {
@@ -135,15 +138,20 @@ func (w *listWork) update(ctx context.Context) *sortedList {
 	return list
 }
 
-// datesWithin is how long a list waits for the dates of its entries. After that, entries without
-// a date are sorted by their time of delivery, which is nearly the same order.
+// datesWithin is how long a list that is not on the screen yet waits for the dates of its entries.
+// After that, entries without a date are sorted by their time of delivery, which is nearly the same
+// order.
 const datesWithin = 150 * time.Millisecond
 
 // sorted returns the list of these entries. If the texts to sort by take long, provisional gets
 // the entries by date meanwhile; it may be nil.
 func (w *listWork) sorted(ctx context.Context, refs []*lektordir.Ref, provisional func([]*item)) *sortedList {
-	soon, cancel := context.WithTimeout(ctx, datesWithin)
-	defer cancel()
+	soon := ctx
+	if !w.again() {
+		within, cancel := context.WithTimeout(ctx, datesWithin)
+		defer cancel()
+		soon = within
+	}
 	dates, dated := w.disk.Dates(soon, refs)
 	list := &sortedList{listSpec: w.listSpec, snapshot: w.snapshot, dated: dated}
 	sort := func(texts []string, o order) []*item {

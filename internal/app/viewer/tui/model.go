@@ -97,6 +97,7 @@ type (
 	snapshotMsg struct {
 		snapshot *snapshot
 		request  *scanRequest
+		took     time.Duration
 		err      error
 	}
 	scanMsg struct{} // the next scan may begin
@@ -317,6 +318,11 @@ const retry = 5 * time.Second
 // the least interval between two progress messages.
 const pause = 100 * time.Millisecond
 
+// restBetween returns the delay between a scan and the next, after the scan and its list took so
+// long. While a fetcher delivers, one scan would otherwise follow the other, and the kernel lets a
+// program wait for a processor that has just used its share, so that a key would wait.
+func restBetween(took time.Duration) time.Duration { return min(max(pause, 9*took), time.Second) }
+
 // takeOverview shows an overview. After that of Glance it returns the command that reads the
 // other, and after this one it allows the first scan to begin.
 func (m *model) takeOverview(msg overviewMsg) tea.Cmd {
@@ -377,7 +383,14 @@ func (m *model) beginScan() tea.Cmd {
 	}
 	m.marks.scanBegins(id)
 	d, old := m.disk, m.browser.snapshot
+	if !r.changed[""] && old != nil && !old.countsOnly {
+		var later map[string]bool
+		if r.changed, later = old.part(r.changed, m.marks.touches); len(later) > 0 {
+			m.requestScan(later)
+		}
+	}
 	return func() tea.Msg {
+		began := time.Now()
 		var s *snapshot
 		var work workers.Group
 		if r.feeds != nil {
@@ -400,7 +413,7 @@ func (m *model) beginScan() tea.Cmd {
 		if err == nil {
 			s.scan = id
 		}
-		return snapshotMsg{s, r, err}
+		return snapshotMsg{s, r, time.Since(began), err}
 	}
 }
 
@@ -424,7 +437,7 @@ func (m *model) takeSnapshot(msg snapshotMsg) tea.Cmd {
 	default:
 		m.marks.listed(msg.snapshot.scan)
 	}
-	next := m.after(max(pause, 3*m.listTook), scanMsg{})
+	next := m.after(restBetween(msg.took+m.listTook), scanMsg{})
 	if first {
 		return tea.Batch(next, m.watch, m.awaitChanges)
 	}

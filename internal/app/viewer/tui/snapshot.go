@@ -151,6 +151,30 @@ func (s *snapshot) with(ctx context.Context, d Disk, feeds []string) (*snapshot,
 	return t, nil
 }
 
+// scanEntries is about how many entries one scan reads of feeds that have changed.
+const scanEntries = 5000
+
+// part returns those of the changed feeds that the next scan reads, and those that wait for later
+// ones. The rests between scans let keys through, which wait while the reader works. Feeds with a
+// change of the user do not wait, since the screen shows the change until it is in a list.
+func (s *snapshot) part(changed map[string]bool, touched func(feed string) bool) (part, later map[string]bool) {
+	part, later = map[string]bool{}, map[string]bool{}
+	n := 0
+	for hash := range changed {
+		f := s.feeds[hash]
+		switch {
+		case f == nil || touched(hash):
+			part[hash] = true
+		case n < scanEntries:
+			part[hash] = true
+			n += f.All
+		default:
+			later[hash] = true
+		}
+	}
+	return part, later
+}
+
 // put sets the entries of a feed.
 func (s *snapshot) put(hash string, refs []lektordir.Ref) {
 	var f *feedSnapshot

@@ -244,7 +244,8 @@ func TestWorkForMessages(t *testing.T) {
 	}
 }
 
-// Changes that arrive during a scan of the lektor-dir share one scan after it.
+// Changes that arrive during a scan of the lektor-dir share the scans after it, each of which reads a
+// part of the feeds.
 func TestArrivalsTogether(t *testing.T) {
 	d := newLarge()
 	k := newCounted(t, d)
@@ -261,11 +262,66 @@ func TestArrivalsTogether(t *testing.T) {
 		}
 	}
 	k.idle()
-	// The first change begins a scan at once, and all others share the second scan.
-	if n := d.lists.Load() - before; n != 2 {
-		t.Errorf("%d scans", n)
+	const parts = (largeFeeds*largeEach + scanEntries - 1) / scanEntries
+	if n := d.lists.Load() - before; n < 2 || n > 1+parts {
+		t.Errorf("%d scans, and there are %d parts", n, parts)
 	}
 	if n := len(k.browser.list.items); n != largeFeeds*largeEach+200 {
 		t.Errorf("%d entries", n)
+	}
+}
+
+// A scan reads a part of many changed feeds, and all those with changes of the user. The others wait
+// for the next scans.
+func TestPart(t *testing.T) {
+	d := newLarge()
+	k := newCounted(t, d)
+	k.idle()
+	marked := map[string]bool{}
+	for i := range largeFeeds / 2 {
+		r := d.byFeed[fmt.Sprintf("f%04d", i)][0]
+		c, err := newChange([]lektordir.Ref{r}, "F", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.marks.add(c)
+		marked[r.Feed] = true
+	}
+	all := map[string]bool{}
+	for hash := range d.byFeed {
+		all[hash] = true
+	}
+	seen := map[string]bool{}
+	for left := all; len(left) > 0; {
+		var part map[string]bool
+		part, left = k.browser.snapshot.part(left, k.marks.touches)
+		others := 0
+		for hash := range part {
+			if seen[hash] {
+				t.Errorf("%s is read twice", hash)
+			}
+			seen[hash] = true
+			if !marked[hash] {
+				others++
+			}
+		}
+		if want := scanEntries / largeEach; others == 0 || others > want {
+			t.Errorf("%d feeds, not %d", others, want)
+		}
+		for hash := range marked {
+			if !seen[hash] {
+				t.Errorf("%s has a mark, and waits", hash)
+			}
+		}
+	}
+	if len(seen) != largeFeeds {
+		t.Errorf("%d feeds are read", len(seen))
+	}
+	for _, c := range []struct{ took, want time.Duration }{
+		{0, pause}, {time.Millisecond, pause}, {50 * time.Millisecond, 450 * time.Millisecond}, {time.Minute, time.Second},
+	} {
+		if got := restBetween(c.took); got != c.want {
+			t.Errorf("after %v the rest is %v, not %v", c.took, got, c.want)
+		}
 	}
 }
