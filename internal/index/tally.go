@@ -41,7 +41,7 @@ func (v *View) Tallies() (map[string]entrystore.Tally, error) {
 // Dates calls yield for the entries that a list shows, except odd ones; pubdate is zero if an
 // entry has none. The error is the context's, or one for [Index.Failed].
 func (v *View) Dates(ctx context.Context, yield func(feed, unique string, pubdate time.Time)) error {
-	r := v.s.c.query("SELECT dir, name, date, nsec, dated FROM entry WHERE listed = 1")
+	r := v.s.c.query("SELECT dir, name, date, nsec, dated FROM entry NOT INDEXED WHERE listed = 1")
 	defer r.close()
 	for n := 0; r.next(); n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
