@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/internal/testkit/must"
@@ -101,8 +102,8 @@ func (b *bench) tui() {
 	}
 }
 
-// read starts the reader, and presses keys while tasks work beside it. It returns the times of the
-// first screen and of each key.
+// read starts the reader, and presses keys, after it has read all entries, while tasks work beside it.
+// It returns the times of the first screen and of each key.
 func (w *way) read(dir string, press int, tasks ...string) (m measurement, keys []time.Duration) {
 	cmd := w.lektor(dir, "lektor-view", "tui")
 	began := time.Now()
@@ -113,6 +114,9 @@ func (w *way) read(dir string, press int, tasks ...string) (m measurement, keys 
 	m.time = d.wait("title", func(out []byte) bool {
 		return bytes.Contains(out, []byte("Entry ")) || bytes.Contains(out, []byte("News "))
 	}).Sub(began)
+	if press > 0 {
+		atRest(cmd.Process.Pid)
+	}
 	var ends []func()
 	for _, task := range tasks {
 		ends = append(ends, beside(task, dir))
@@ -127,6 +131,20 @@ func (w *way) read(dir string, press int, tasks ...string) (m measurement, keys 
 	}
 	must.Do(cmd.Wait())
 	return m, keys
+}
+
+// atRest waits until a process has used no processor for half a second, at most a minute.
+func atRest(pid int) {
+	const rest = 500 * time.Millisecond
+	last, since := "", time.Now()
+	for end := time.Now().Add(time.Minute); time.Since(since) < rest && time.Now().Before(end); time.Sleep(rest / 10) {
+		stat := string(must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))))
+		// The fields after the name in parentheses: user time and system time are 12 and 13.
+		fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+		if used := fields[11] + " " + fields[12]; used != last {
+			last, since = used, time.Now()
+		}
+	}
 }
 
 // press types letters, each after the one before was drawn.
