@@ -194,8 +194,13 @@ func (s *State) change(name, value string) error {
 		return err
 	}
 	s.stored(name, value)
-	if name == fileInterval && old != value {
+	switch {
+	case name == fileInterval && old != value:
 		return s.Reschedule()
+	case name == fileURL && old != "":
+		// Only now: without its origin, the old url would count as the user's own, and might name a
+		// private address. Setting the same url again removes an origin that a killed program has left.
+		return s.drop(fileOrigin)
 	}
 	return nil
 }
@@ -203,18 +208,20 @@ func (s *State) change(name, value string) error {
 // forget removes the files that a new value invalidates. Call it before the value is written: if the value
 // were written first and then the program killed, setting the same value again would not remove them.
 func (s *State) forget(name, old, value string) error {
-	var errs []error
 	var drop []string
-	if name == fileURL && old != "" {
-		drop = append(drop, fileOrigin)
-	}
 	if old != value && (name == fileURL || name == fileHeaders || name == fileFilter) {
 		drop = append(append(drop, fileNext), documentFiles...)
 	}
 	if old != value && name == fileURL {
 		drop = append(drop, fileMoved, fileGone, fileError, fileFailures, fileStatus, fileMaxAge)
 	}
-	for _, f := range drop {
+	return s.drop(drop...)
+}
+
+// drop removes files of the state.
+func (s *State) drop(names ...string) error {
+	var errs []error
+	for _, f := range names {
 		delete(s.changed, f)
 		delete(s.times, f)
 		s.read[f] = ""

@@ -499,7 +499,8 @@ func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
 		return left
 	}
 	// The url is removed first, because it makes the feed a subscription, even after an interruption.
-	if err := os.Remove(filepath.Join(dir, "url")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	// It is synced, since a power cut that keeps the url and loses its origin would make it the user's own.
+	if err := atomicfile.Remove(filepath.Join(dir, fileURL)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	var bad error
