@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -31,7 +30,8 @@ var deliveries = map[string]func(from *lektordir.Dir, to string) func(){"lektord
 
 // deliver measures both ways, with feeds that lektor-fetch has fetched.
 func (b *bench) deliver() {
-	if sizes["large"] == 0 || b.against != "" {
+	ways := b.packages("lektordir")
+	if sizes["large"] == 0 || ways == nil {
 		return
 	}
 	s := serve(sizes["large"], sizes["entries"], sizes["bytes"])
@@ -40,12 +40,14 @@ func (b *bench) deliver() {
 	take(setupLektor(us, us.dir, s.urls)())
 	// Each round makes a third of a million files.
 	g := group{what: fmt.Sprintf("delivery alone, %d × %d", sizes["large"], sizes["entries"]), unit: "entries", n: sizes["large"] * sizes["entries"], rounds: min(b.rounds, 3)}
-	b.compare(g, []*way{{name: "lektordir"}, {name: "floor"}}, func(w *way, _ int) measurement {
-		out, err := again(deliverArg, w.name, filepath.Join(us.dir, "feeds"), filepath.Join(b.place(), "feeds")).Output()
-		must.That(err, "delivery by %s", w.name)
-		var m measurement
-		must.Get(fmt.Sscan(string(out), &m.time, &m.cpu))
-		return m
+	from := filepath.Join(us.dir, "feeds")
+	for _, w := range ways {
+		w.once = func(w *way, _ int) measurement {
+			return w.timed(deliverArg, "lektordir", from, filepath.Join(b.place(), "feeds"))
+		}
+	}
+	b.compare(g, append(ways, &way{name: "floor"}), func(w *way, _ int) measurement {
+		return w.timed(deliverArg, "floor", from, filepath.Join(b.place(), "feeds"))
 	})
 }
 
@@ -54,9 +56,7 @@ func deliverChild(args []string) {
 	run := deliveries[args[0]](must.Get(lektordir.Open(args[1], nil)), args[2])
 	runtime.GC()
 	unix.Sync()
-	start, before := time.Now(), processorTime()
-	run()
-	must.Get(fmt.Println(int64(time.Since(start)), int64(processorTime()-before)))
+	timeOf(run)
 }
 
 // throughLektordir returns a function that delivers like a fetcher.

@@ -76,7 +76,7 @@ func main() {
 }
 
 // children are the main functions of the runs that again makes, by their first argument.
-var children = map[string]func(args []string){deliverArg: deliverChild, besideArg: besideChild}
+var children = map[string]func(args []string){deliverArg: deliverChild, convertArg: convertChild, besideArg: besideChild}
 
 // again returns a run of this program.
 func again(args ...string) *exec.Cmd {
@@ -85,11 +85,44 @@ func again(args ...string) *exec.Cmd {
 	return cmd
 }
 
+// packages returns the ways of a package: one by this program, and with -against one by the program
+// bench in that directory, which was built with the older package. There are none if that is missing.
+func (b *bench) packages(name string) []*way {
+	ways := []*way{{name: name, bin: b.bin}}
+	if b.against == "" {
+		return ways
+	}
+	if _, err := os.Stat(filepath.Join(b.against, "bench")); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %s has no program bench (go build ./scripts/bench), and %s is left out\n", b.against, name)
+		return nil
+	}
+	return append(ways, &way{name: name + " (old)", bin: b.against, old: true})
+}
+
+// timed runs the way of a package, and reads the times that timeOf prints.
+func (w *way) timed(args ...string) (m measurement) {
+	cmd := again(args...)
+	if w.old {
+		cmd.Path = filepath.Join(w.bin, "bench")
+	}
+	out, err := cmd.Output()
+	must.That(err, "%s", w.name)
+	must.Get(fmt.Sscan(string(out), &m.time, &m.cpu))
+	return m
+}
+
+// timeOf runs f, and prints the time and the processor time that it took, in nanoseconds.
+func timeOf(f func()) {
+	start, before := time.Now(), processorTime()
+	f()
+	must.Get(fmt.Println(int64(time.Since(start)), int64(processorTime()-before)))
+}
+
 func run() {
 	var b bench
 	var only, dir string
 	flag.StringVar(&b.bin, "bin", "bin", "`directory` of lektor's programs")
-	flag.StringVar(&b.against, "against", "", "compare with the programs in this `directory`, by turns, and with nothing else")
+	flag.StringVar(&b.against, "against", "", "compare with the programs in this `directory`, by turns, and with nothing else;\nthe rows of packages with its program bench")
 	flag.IntVar(&b.rounds, "rounds", 0, "`rounds`, of which the median counts (default 3, with -against 5)")
 	flag.StringVar(&only, "only", "", "measure only these `rows`, with commas between them")
 	flag.StringVar(&dir, "dir", "", "measure in a temporary directory in this `directory`, not in $TMPDIR")
@@ -168,6 +201,7 @@ type way struct {
 	name string
 	bin  string // directory of lektor's programs
 	dir  string // directory for its files
+	old  bool   // the way of a package is that of the older program bench in bin
 	n    int    // if not 0, used instead of the group's
 	// once runs the way once, and returns the result.
 	once func(w *way, round int) measurement
