@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
@@ -303,12 +301,8 @@ func (p *place) set(f cli.Flag, value string) {
 
 // dir returns the lektor-dir that the command would work on.
 func (p *place) dir() string {
-	if rest, ok := strings.CutPrefix(p.given, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			return filepath.Join(home, rest)
-		}
-	}
-	return cmp.Or(p.given, DefaultDir())
+	given, _ := ExpandHome(p.given)
+	return cmp.Or(given, DefaultDir())
 }
 
 // flagNames returns the long names of flags.

@@ -36,14 +36,6 @@ func home() string {
 	return h
 }
 
-// tilde expands ~/ at the beginning of a path.
-func tilde(path string) string {
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		return filepath.Join(home(), rest)
-	}
-	return path
-}
-
 func isDir(path string) bool {
 	fi, err := os.Stat(path)
 	return err == nil && fi.IsDir()
@@ -91,7 +83,7 @@ func fromNewsboat(ctx context.Context, paths []string, s *cmdline.Streams) (*sou
 		c := importfmt.NewsboatConfig(string(set))
 		src.Notes, src.Rules = append(src.Notes, c.Notes...), c.Rules
 		if c.Cache != "" {
-			cache = tilde(c.Cache)
+			cache, _ = cmdline.ExpandHome(c.Cache) // without a home, opening it fails
 		}
 	}
 	if len(paths) > 1 {
@@ -146,7 +138,7 @@ func fromSfeed(_ context.Context, paths []string, s *cmdline.Streams) (*source, 
 		read[strings.TrimRight(line, "\n")] = true
 	}
 	// sfeed_update keeps the entries in this directory.
-	if at = tilde(at); at == "" {
+	if at, _ = cmdline.ExpandHome(at); at == "" {
 		at = filepath.Join(filepath.Dir(rc), "feeds")
 	}
 	for _, f := range lib.Feeds {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -106,13 +105,9 @@ func (l *diskAdapter) SaveEntry(ctx context.Context, ref lektordir.Ref, path str
 
 // absolute returns a path that the user typed without ~/ and as an absolute path.
 func absolute(path string) (string, error) {
-	path = strings.TrimSpace(path)
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", err
-		}
-		path = filepath.Join(home, rest)
+	path, err := cmdline.ExpandHome(strings.TrimSpace(path))
+	if err != nil {
+		return "", err
 	}
 	return filepath.Abs(path)
 }

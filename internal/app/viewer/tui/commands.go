@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -157,12 +157,7 @@ func withCommand(m *model, words []string, do func(env, argv []string) tea.Msg) 
 // newCommand returns the command of an argument vector. A leading ~/ of the program is the
 // user's home directory.
 func newCommand(env, argv []string) *exec.Cmd {
-	name := argv[0]
-	if rest, ok := strings.CutPrefix(name, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			name = filepath.Join(home, rest)
-		}
-	}
+	name, _ := cmdline.ExpandHome(argv[0]) // without a home, starting it fails
 	cmd := exec.Command(name, argv[1:]...)
 	cmd.Env = append(os.Environ(), env...)
 	return cmd
