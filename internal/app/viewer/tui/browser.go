@@ -391,7 +391,7 @@ func (b *browser) hasUnread(hash string) bool {
 }
 
 // listHas reports whether the list may hold entries of one of these feeds.
-func (b *browser) listHas(feeds map[string]bool) bool {
+func (b *browser) listHas(feeds changedFeeds) bool {
 	for hash := range feeds {
 		if f := b.snapshot.feeds[hash]; f == nil || b.list.of.holds(f) {
 			return true

@@ -138,20 +138,23 @@ func (w *listWork) update(ctx context.Context) *sortedList {
 	return list
 }
 
-// datesWithin is how long a list that is not on the screen yet waits for the dates of its entries.
-// After that, entries without a date are sorted by their time of delivery, which is nearly the same
-// order.
-const datesWithin = 150 * time.Millisecond
+// datesWithin is how long a list waits for the dates of its entries, and arrivalsWithin how long, if the
+// list is on the screen already. After that, entries without a date are sorted by their time of
+// delivery, which is nearly the same order.
+const (
+	datesWithin    = 150 * time.Millisecond
+	arrivalsWithin = time.Second
+)
 
 // sorted returns the list of these entries. If the texts to sort by take long, provisional gets
 // the entries by date meanwhile; it may be nil.
 func (w *listWork) sorted(ctx context.Context, refs []*lektordir.Ref, provisional func([]*item)) *sortedList {
-	soon := ctx
-	if !w.again() {
-		within, cancel := context.WithTimeout(ctx, datesWithin)
-		defer cancel()
-		soon = within
+	within := datesWithin
+	if w.again() {
+		within = arrivalsWithin
 	}
+	soon, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	dates, dated := w.disk.Dates(soon, refs)
 	list := &sortedList{listSpec: w.listSpec, snapshot: w.snapshot, dated: dated}
 	sort := func(texts []string, o order) []*item {

@@ -80,8 +80,8 @@ type learning struct {
 // The requests of the three jobs.
 type (
 	scanRequest struct {
-		changed map[string]bool // hashes of feeds, "" for all
-		feeds   []Feed          // nil if the feeds have to be read
+		changed changedFeeds
+		feeds   []Feed // nil if the feeds have to be read
 	}
 	listRequest struct{ keepOldRows bool }
 	pageRequest struct{ width int }
@@ -162,7 +162,7 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 		m.voice = &voice{out: o.Out, hold: hold}
 		m.browser.single = true
 	}
-	m.scan.next = &scanRequest{changed: map[string]bool{"": true}}
+	m.scan.next = &scanRequest{changed: changedFeeds{"": atOnce}}
 	o.Keys.pane = func() string {
 		if m.input.menu != nil {
 			return panes[menuPane]
@@ -255,7 +255,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 	case changeMsg:
 		m.takeChange(msg)
 	case changedMsg:
-		m.requestScan(msg.feeds)
+		m.requestScan(msg.feeds, m.scan.id)
 		return m.awaitChanges
 	case taskMsg:
 		if s, ended := m.tasks.take(msg); ended {
@@ -366,12 +366,21 @@ func showOverview(m *model, o *Overview) {
 	b.takeProvisional(items)
 }
 
-// requestScan requests a scan of feeds by their hashes; "" means all.
-func (m *model) requestScan(feeds map[string]bool) {
-	if m.scan.next == nil {
-		m.scan.next = &scanRequest{changed: map[string]bool{}}
+// requestScan requests a scan of feeds by their hashes, "" for all, which changed after the scan since
+// began.
+func (m *model) requestScan(feeds map[string]bool, since int) {
+	changed := changedFeeds{}
+	for hash := range feeds {
+		changed[hash] = since
 	}
-	maps.Copy(m.scan.next.changed, feeds)
+	m.requestChanged(changed)
+}
+
+func (m *model) requestChanged(changed changedFeeds) {
+	if m.scan.next == nil {
+		m.scan.next = &scanRequest{changed: changedFeeds{}}
+	}
+	m.scan.next.changed.add(changed)
 }
 
 // beginScan returns the command that makes a new snapshot, nil if no scan is requested or one
@@ -383,10 +392,10 @@ func (m *model) beginScan() tea.Cmd {
 	}
 	m.marks.scanBegins(id)
 	d, old := m.disk, m.browser.snapshot
-	if !r.changed[""] && old != nil && !old.countsOnly {
-		var later map[string]bool
+	if !r.changed.all() && old != nil && !old.countsOnly {
+		var later changedFeeds
 		if r.changed, later = old.part(r.changed, m.marks.touches); len(later) > 0 {
-			m.requestScan(later)
+			m.requestChanged(later)
 		}
 	}
 	return func() tea.Msg {
@@ -402,7 +411,7 @@ func (m *model) beginScan() tea.Cmd {
 			})
 		}
 		work.Go(func() (err error) {
-			if r.changed[""] || old == nil || old.countsOnly {
+			if r.changed.all() || old == nil || old.countsOnly {
 				s, err = newSnapshot(ctx, d, r.feeds)
 			} else {
 				s, err = old.with(ctx, d, slices.Sorted(maps.Keys(r.changed)))
@@ -422,7 +431,7 @@ func (m *model) beginScan() tea.Cmd {
 func (m *model) takeSnapshot(msg snapshotMsg) tea.Cmd {
 	if msg.err != nil {
 		m.fail(msg.err)
-		m.requestScan(msg.request.changed)
+		m.requestChanged(msg.request.changed)
 		return m.after(m.retry, scanMsg{})
 	}
 	b := &m.browser
@@ -432,9 +441,9 @@ func (m *model) takeSnapshot(msg snapshotMsg) tea.Cmd {
 	switch {
 	case old == nil:
 		m.apply(b.choose(id{kind: allNode}))
-	case first || msg.request.changed[""] || b.listHas(msg.request.changed):
+	case first || msg.request.changed.all() || b.listHas(msg.request.changed):
 		m.listAgain()
-	default:
+	case m.lister.state == idle && m.lister.next == nil: // else a change may be in the list that is being made
 		m.marks.listed(msg.snapshot.scan)
 	}
 	next := m.after(restBetween(msg.took+m.listTook), scanMsg{})
@@ -498,7 +507,11 @@ func (m *model) takeList(msg listMsg) tea.Cmd {
 		return nil
 	}
 	m.listTook = msg.took
-	if msg.list != nil {
+	switch {
+	case msg.list == nil:
+	case m.lister.next == nil: // later scans saw no change of the list
+		m.marks.listed(b.snapshot.scan)
+	default:
 		m.marks.listed(msg.list.snapshot.scan)
 	}
 	m.apply(b.listed(msg.list, msg.err))
@@ -544,6 +557,11 @@ func (m *model) takeDates(msg learnMsg) {
 		return
 	}
 	m.browser.list.sorted = nil // its dates are stale
+	if m.lister.state == running {
+		// It is made from the stale list. Its dates would be missing again, and be learned again.
+		m.lister.cancel()
+		m.lister.state = stale
+	}
 	m.listAgain()
 }
 
@@ -613,7 +631,7 @@ func (m *model) takeChange(msg changeMsg) {
 		}
 	}
 	if changed := msg.changed(); len(changed) > 0 {
-		m.requestScan(changed)
+		m.requestScan(changed, atOnce)
 	}
 }
 

@@ -151,25 +151,52 @@ func (s *snapshot) with(ctx context.Context, d Disk, feeds []string) (*snapshot,
 	return t, nil
 }
 
-// scanEntries is about how many entries one scan reads of feeds that have changed.
-const scanEntries = 5000
+// changedFeeds holds hashes of feeds that changed, "" for all. Each has the id of the last scan that
+// began before the change, or atOnce.
+type changedFeeds map[string]int
+
+// atOnce is for a feed that the next scan must read, since the user has changed it.
+const atOnce = -1
+
+func (c changedFeeds) all() bool {
+	_, ok := c[""]
+	return ok
+}
+
+// add adds feeds. A feed that changed before keeps its turn.
+func (c changedFeeds) add(more changedFeeds) {
+	for hash, since := range more {
+		if old, ok := c[hash]; !ok || since < old {
+			c[hash] = since
+		}
+	}
+}
+
+// scanEntries is about how many entries one scan reads of feeds that have changed, and leastEntries
+// how many a feed counts at least, since it costs something to open.
+const (
+	scanEntries  = 5000
+	leastEntries = 20
+)
 
 // part returns those of the changed feeds that the next scan reads, and those that wait for later
-// ones. The rests between scans let keys through, which wait while the reader works. Feeds with a
-// change of the user do not wait, since the screen shows the change until it is in a list.
-func (s *snapshot) part(changed map[string]bool, touched func(feed string) bool) (part, later map[string]bool) {
-	part, later = map[string]bool{}, map[string]bool{}
+// ones. The rests between scans let keys through, which wait while the reader works. Feeds that changed
+// first are read first. Feeds with a change of the user do not wait, since the screen shows the change
+// until it is in a list.
+func (s *snapshot) part(changed changedFeeds, touched func(feed string) bool) (part, later changedFeeds) {
+	part, later = changedFeeds{}, changedFeeds{}
+	hashes := slices.SortedFunc(maps.Keys(changed), func(a, b string) int { return cmp.Compare(changed[a], changed[b]) })
 	n := 0
-	for hash := range changed {
+	for _, hash := range hashes {
 		f := s.feeds[hash]
 		switch {
-		case f == nil || touched(hash):
-			part[hash] = true
+		case f == nil || changed[hash] == atOnce || touched(hash):
+			part[hash] = changed[hash]
 		case n < scanEntries:
-			part[hash] = true
-			n += f.All
+			part[hash] = changed[hash]
+			n += max(f.All, leastEntries)
 		default:
-			later[hash] = true
+			later[hash] = changed[hash]
 		}
 	}
 	return part, later

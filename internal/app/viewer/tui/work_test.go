@@ -287,13 +287,14 @@ func TestPart(t *testing.T) {
 		k.marks.add(c)
 		marked[r.Feed] = true
 	}
-	all := map[string]bool{}
+	all := changedFeeds{}
 	for hash := range d.byFeed {
-		all[hash] = true
+		all[hash] = 7
 	}
+	all["f0499"], all["f0498"] = atOnce, 6
 	seen := map[string]bool{}
 	for left := all; len(left) > 0; {
-		var part map[string]bool
+		var part changedFeeds
 		part, left = k.browser.snapshot.part(left, k.marks.touches)
 		others := 0
 		for hash := range part {
@@ -301,9 +302,12 @@ func TestPart(t *testing.T) {
 				t.Errorf("%s is read twice", hash)
 			}
 			seen[hash] = true
-			if !marked[hash] {
+			if !marked[hash] && hash != "f0499" {
 				others++
 			}
+		}
+		if !seen["f0499"] || !seen["f0498"] {
+			t.Error("a feed that may not wait, or that changed before the others, waits")
 		}
 		if want := scanEntries / largeEach; others == 0 || others > want {
 			t.Errorf("%d feeds, not %d", others, want)

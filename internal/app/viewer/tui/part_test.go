@@ -1,0 +1,124 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// waiting is a disk whose dates wait while held is set, and which counts its scans.
+type waiting struct {
+	*large
+	held  atomic.Bool
+	moved []lektordir.Ref // what undo changes
+}
+
+func (d *waiting) Dates(ctx context.Context, refs []*lektordir.Ref) ([]time.Time, bool) {
+	if d.held.Load() && len(refs) > 0 {
+		<-ctx.Done()
+	}
+	return d.large.Dates(ctx, refs)
+}
+
+func (d *waiting) Undo(context.Context) (string, []lektordir.Ref, error) {
+	return "taken back", d.moved, nil
+}
+
+// A mark stays on the screen while its list waits for dates, also if a later scan of other feeds has
+// ended meanwhile.
+func TestMarkStays(t *testing.T) {
+	d := &waiting{large: newLarge()}
+	k := newDesk(t, d, 100, 30)
+	k.until("all", func() bool { return k.browser.list.complete && len(k.browser.list.items) == largeFeeds*largeEach })
+	k.apply(k.browser.choose(id{kind: feedNode, name: "f0001"}))
+	k.update(nil)
+	k.until("the feed", func() bool { return k.browser.list.complete && len(k.browser.list.items) == largeEach })
+	k.browser.focus = listPane
+	d.held.Store(true)
+	k.press("m")
+	flagged := func() bool { r, _ := k.browser.current(); return r.HasFlag('F') }
+	k.until("a list with the mark", func() bool {
+		return len(k.marks.changes) > 0 && k.marks.changes[0].scan > 0 && k.lister.state == running
+	})
+	scans := k.scan.id
+	k.update(changedMsg{map[string]bool{"f0400": true}})
+	k.until("another scan", func() bool {
+		if !flagged() {
+			t.Fatal("the mark is gone from the screen")
+		}
+		return k.scan.id > scans && k.browser.snapshot.scan > scans
+	})
+	if !flagged() {
+		t.Error("the mark is gone from the screen after the scan")
+	}
+	d.held.Store(false)
+	k.until("the list", func() bool { return len(k.marks.changes) == 0 })
+	if !flagged() {
+		t.Error("the list has no mark")
+	}
+}
+
+// The next scan sees what an undo changed, although all other feeds have changed before.
+func TestUndoDoesNotWait(t *testing.T) {
+	d := &waiting{large: newLarge()}
+	k := newDesk(t, d, 100, 30)
+	k.until("all", func() bool { return k.browser.list.complete && len(k.browser.list.items) == largeFeeds*largeEach })
+	d.mu.Lock()
+	r, err := d.byFeed["f0007"][3].WithFlags("F", "")
+	d.byFeed["f0007"][3], d.moved = r, []lektordir.Ref{r}
+	all := map[string]bool{}
+	for hash := range d.byFeed {
+		all[hash] = true
+	}
+	d.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := d.lists.Load()
+	k.update(changedMsg{all})
+	k.press("u")
+	k.until("the undo", func() bool { return k.browser.snapshot.feeds["f0007"].Flagged == 1 })
+	if n := d.lists.Load() - before; n > 3 {
+		t.Errorf("%d scans", n)
+	}
+}
+
+// Feeds that change all the time are read in turns.
+func TestTurns(t *testing.T) {
+	s := &snapshot{feeds: map[string]*feedSnapshot{}}
+	for i := range 1000 {
+		f := newFeedSnapshot(Feed{Hash: fmt.Sprint(i)})
+		if i%2 > 0 { // the others have no entries yet
+			f.All = 2 * scanEntries / 50
+		}
+		s.feeds[f.Hash] = f
+	}
+	waits, most, changed := map[string]int{}, 0, changedFeeds{}
+	for scan := range 200 {
+		fresh := changedFeeds{}
+		for hash := range s.feeds {
+			fresh[hash] = scan
+		}
+		changed.add(fresh)
+		var part changedFeeds
+		part, changed = s.part(changed, func(string) bool { return false })
+		if len(part) == 0 || len(part) > scanEntries/leastEntries {
+			t.Fatalf("a scan reads %d feeds", len(part))
+		}
+		for hash := range part {
+			waits[hash] = 0
+		}
+		for hash := range changed {
+			waits[hash]++
+			most = max(most, waits[hash])
+		}
+	}
+	total := 500*leastEntries + 500*2*scanEntries/50
+	if fair := total/scanEntries + 1; most > fair {
+		t.Errorf("a feed waits for %d scans, not %d", most, fair)
+	}
+}
