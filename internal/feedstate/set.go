@@ -152,13 +152,40 @@ func Restore(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error 
 	if err != nil {
 		return err
 	}
-	if key == fileFilter || key == fileURL && strings.HasPrefix(strings.ToLower(value), "exec:") {
+	if key == fileFilter || key == fileURL && isCommand(value) {
 		// Fail now, not at every fetch.
 		if err := Trusted(d, hash, ""); err != nil {
 			return err
 		}
 	}
 	return change(w, d, hash, func(st *State) error { return s.set(d, hash, st, value) })
+}
+
+func isCommand(url string) bool { return strings.HasPrefix(strings.ToLower(url), "exec:") }
+
+// RestoreURL is [Restore] for a url with its origin, which may be "". At no time is there one without
+// the other, also for a feed that was left.
+func RestoreURL(w *commit.Writer, d *lektordir.Dir, hash, url, origin string) error {
+	if strings.ContainsAny(url+origin, "\n\x00") || url == "" {
+		return errors.New("url and origin must be one line each")
+	}
+	if origin == "" {
+		return Restore(w, d, hash, fileURL, url)
+	}
+	if isCommand(url) {
+		if err := Trusted(d, hash, ""); err != nil {
+			return err
+		}
+	}
+	return change(w, d, hash, func(st *State) error {
+		if err := st.writeOnly(fileOrigin, origin); err != nil {
+			return err
+		}
+		if err := st.writeOnly(fileURL, url); err != nil {
+			return err
+		}
+		return Protect(d, hash)
+	})
 }
 
 // set sets a setting durably; "" removes it. The caller must hold the feed's lock.

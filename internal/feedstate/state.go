@@ -157,6 +157,17 @@ func (s *State) SetUser(name, value string) error {
 
 // write is [State.SetUser] without checks.
 func (s *State) write(name, value string) error {
+	had := s.get(fileURL) != ""
+	if err := s.writeOnly(name, value); err != nil || name != fileURL || !had {
+		return err
+	}
+	// Only now: without its origin, the old url would count as the user's own, and might name a
+	// private address. Setting the same url again removes an origin that a killed program has left.
+	return errors.Join(s.drop(fileOrigin), atomicfile.SyncDir(s.dir))
+}
+
+// writeOnly is write for a url whose origin is that of the state.
+func (s *State) writeOnly(name, value string) error {
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return err
 	}
@@ -194,13 +205,8 @@ func (s *State) change(name, value string) error {
 		return err
 	}
 	s.stored(name, value)
-	switch {
-	case name == fileInterval && old != value:
+	if name == fileInterval && old != value {
 		return s.Reschedule()
-	case name == fileURL && old != "":
-		// Only now: without its origin, the old url would count as the user's own, and might name a
-		// private address. Setting the same url again removes an origin that a killed program has left.
-		return s.drop(fileOrigin)
 	}
 	return nil
 }

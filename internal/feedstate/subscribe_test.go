@@ -415,3 +415,58 @@ func TestAddFails(t *testing.T) {
 		t.Error(added, err)
 	}
 }
+
+// A url is restored with its origin: a private address that a document named never counts as the
+// user's own.
+func TestRestoreURL(t *testing.T) {
+	d, w := setup(t)
+	s := &Subscription{ID: "http://10.0.0.1/feed", Origin: "http://public.example/"}
+	if _, err := Add(w, d, s, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	want := func(url, origin string) {
+		t.Helper()
+		st, err := Load(d, s.Hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := st.Request(); err != nil || r.URL != url || r.Origin != origin {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	if err := Set(w, d, s.Hash, "url", "http://user.example/feed"); err != nil {
+		t.Fatal(err)
+	}
+	want("http://user.example/feed", "")
+	if err := RestoreURL(w, d, s.Hash, s.ID, s.Origin); err != nil {
+		t.Fatal(err)
+	}
+	want(s.ID, s.Origin)
+	for _, bad := range [][2]string{{"", s.Origin}, {"http://a/\nb", s.Origin}, {"http://a/", "x\x00"}} {
+		if err := RestoreURL(w, d, s.Hash, bad[0], bad[1]); err == nil {
+			t.Errorf("%q is restored", bad)
+		}
+	}
+	want(s.ID, s.Origin)
+	// If the url cannot be written, the origin is there nevertheless.
+	path := filepath.Join(stateDir(d, s.Hash), fileURL)
+	if err := Set(w, d, s.Hash, "url", "http://user.example/feed"); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o777), os.WriteFile(filepath.Join(path, "x"), nil, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	if err := RestoreURL(w, d, s.Hash, s.ID, s.Origin); err == nil {
+		t.Error("a directory was replaced")
+	}
+	if b, err := os.ReadFile(filepath.Join(stateDir(d, s.Hash), fileOrigin)); err != nil || string(b) != s.Origin+"\n" {
+		t.Errorf("origin %q, %v", b, err)
+	}
+	// The other way round, the origin stays if the new url cannot be written.
+	if err := Set(w, d, s.Hash, "url", "http://user.example/feed"); err == nil {
+		t.Error("a directory was replaced")
+	}
+	if _, err := os.Stat(filepath.Join(stateDir(d, s.Hash), fileOrigin)); err != nil {
+		t.Error(err)
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/cmdline"
@@ -151,9 +150,7 @@ func Set(ctx context.Context, o SetOptions, s *cmdline.Streams) error {
 }
 
 // restore sets the settings on standard input, in the form in which Set prints them. The url is
-// set after the others: it makes a feed a subscription again that the user has left. The origin is
-// set before it, so that a left feed is never requested without it, and after it, because a new url
-// removes that of the old one.
+// set after the others: it makes a feed a subscription again that the user has left.
 func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.Streams) error {
 	text, err := input(ctx, s, "-", 1<<20)
 	if err != nil {
@@ -188,16 +185,19 @@ func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.St
 	if o.Force {
 		set = feedstate.Restore
 	}
-	others := slices.DeleteFunc(slices.Clone(feedstate.Settings), func(key string) bool { return key == "url" })
-	for _, key := range append(others, "url", "origin") {
-		if values[key] == "" {
+	url := values["url"]
+	for _, key := range feedstate.Settings {
+		if values[key] == "" || url != "" && (key == "url" || key == "origin") {
 			continue
 		}
 		if err := set(r.Writer, d, hash, key, values[key]); err != nil {
 			return entrystore.FeedHint(err)
 		}
 	}
-	return nil
+	if url == "" {
+		return nil
+	}
+	return entrystore.FeedHint(feedstate.RestoreURL(r.Writer, d, hash, url, values["origin"]))
 }
 
 // print prints the lines of a setting, each after prefix.
