@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/term"
@@ -81,8 +83,18 @@ func TestPasswdOnTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 		tty.Await("Password: ")
-		if mode() == before {
+		hidden := mode()
+		if hidden == before {
 			t.Error("the terminal echoes at a prompt")
+		}
+		// As a shell does after ^Z and fg.
+		if err := errors.Join(term.Restore(int(tty.TTY.Fd()), &before), cmd.Process.Signal(syscall.SIGCONT)); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(time.Minute); mode() != hidden; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("the terminal echoes after SIGCONT")
+			}
 		}
 		tty.Type(first)
 		if second != "" {

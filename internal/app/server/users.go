@@ -114,20 +114,21 @@ func (o PasswdOptions) dir(a *accounts.Accounts) (string, error) {
 
 // readPassword reads a password: on a terminal twice without echo, else the first line.
 func readPassword(ctx context.Context, s *cmdline.Streams) (password string, err error) {
-	in := bufio.NewReader(io.LimitReader(cmdline.NewReader(ctx, s.In), 64<<10))
 	if !s.InIsTerminal() {
-		return readLine(in)
+		return readLine(cmdline.NewReader(ctx, s.In))
 	}
 	// Programs and quick fingers type as soon as they see a prompt: the echo ends before it.
-	again, err := withoutEcho(int(s.InFile().Fd()))
+	asBefore, err := withoutEcho(int(s.InFile().Fd()))
+	if asBefore != nil {
+		defer func() { err = errors.Join(err, asBefore()) }()
+	}
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, again()) }()
 	ask := func(prompt string) (string, error) {
 		fmt.Fprint(s.Err, prompt)
 		defer fmt.Fprintln(s.Err)
-		return readLine(in)
+		return readLine(cmdline.NewReader(ctx, s.InFile())) // after ^D, a reader has ended, but not the terminal
 	}
 	first, err := ask("Password: ")
 	if err != nil {
@@ -141,8 +142,8 @@ func readPassword(ctx context.Context, s *cmdline.Streams) (password string, err
 }
 
 // readLine reads a line that is a password.
-func readLine(in *bufio.Reader) (string, error) {
-	line, err := in.ReadString('\n')
+func readLine(in io.Reader) (string, error) {
+	line, err := bufio.NewReader(io.LimitReader(in, 64<<10)).ReadString('\n')
 	switch {
 	case errors.Is(err, io.EOF) && line == "":
 		return "", errors.New("there is no password in standard input: nothing has changed")
