@@ -353,7 +353,7 @@ func saveQuery(m *model, c call) tea.Cmd {
 
 // reload reads everything again.
 func reload(m *model, _ call) tea.Cmd {
-	m.requestScan(map[string]bool{"": true}, atOnce)
+	m.requestScan(changedFeeds{"": atOnce})
 	clear(m.rows)
 	m.apply(m.browser.reread())
 	return readLook(m)

@@ -255,7 +255,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 	case changeMsg:
 		m.takeChange(msg)
 	case changedMsg:
-		m.requestScan(msg.feeds, m.scan.id)
+		m.requestScan(changedSince(m.scan.id, msg.feeds))
 		return m.awaitChanges
 	case taskMsg:
 		if s, ended := m.tasks.take(msg); ended {
@@ -366,17 +366,8 @@ func showOverview(m *model, o *Overview) {
 	b.takeProvisional(items)
 }
 
-// requestScan requests a scan of feeds by their hashes, "" for all, which changed after the scan since
-// began.
-func (m *model) requestScan(feeds map[string]bool, since int) {
-	changed := changedFeeds{}
-	for hash := range feeds {
-		changed[hash] = since
-	}
-	m.requestChanged(changed)
-}
-
-func (m *model) requestChanged(changed changedFeeds) {
+// requestScan requests a scan of feeds.
+func (m *model) requestScan(changed changedFeeds) {
 	if m.scan.next == nil {
 		m.scan.next = &scanRequest{changed: changedFeeds{}}
 	}
@@ -395,7 +386,7 @@ func (m *model) beginScan() tea.Cmd {
 	if !r.changed.all() && old != nil && !old.countsOnly {
 		var later changedFeeds
 		if r.changed, later = old.part(r.changed, m.marks.touches); len(later) > 0 {
-			m.requestChanged(later)
+			m.requestScan(later)
 		}
 	}
 	return func() tea.Msg {
@@ -431,7 +422,7 @@ func (m *model) beginScan() tea.Cmd {
 func (m *model) takeSnapshot(msg snapshotMsg) tea.Cmd {
 	if msg.err != nil {
 		m.fail(msg.err)
-		m.requestChanged(msg.request.changed)
+		m.requestScan(msg.request.changed)
 		return m.after(m.retry, scanMsg{})
 	}
 	b := &m.browser
@@ -631,7 +622,7 @@ func (m *model) takeChange(msg changeMsg) {
 		}
 	}
 	if changed := msg.changed(); len(changed) > 0 {
-		m.requestScan(changed, atOnce)
+		m.requestScan(changedSince(atOnce, changed))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 type waiting struct {
 	*large
 	held  atomic.Bool
-	moved []lektordir.Ref // what undo changes
+	moved []lektordir.Ref // undo returns these
 }
 
 func (d *waiting) Dates(ctx context.Context, refs []*lektordir.Ref) ([]time.Time, bool) {

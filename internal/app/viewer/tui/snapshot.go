@@ -158,6 +158,15 @@ type changedFeeds map[string]int
 // atOnce is for a feed that the next scan must read, since the user has changed it.
 const atOnce = -1
 
+// changedSince returns feeds that changed after a scan began.
+func changedSince(scan int, feeds map[string]bool) changedFeeds {
+	c := make(changedFeeds, len(feeds))
+	for hash := range feeds {
+		c[hash] = scan
+	}
+	return c
+}
+
 func (c changedFeeds) all() bool {
 	_, ok := c[""]
 	return ok

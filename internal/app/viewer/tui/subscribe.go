@@ -58,7 +58,7 @@ func runFetcher(m *model, in string, args []string, done func(*model, *fetcherRe
 		return err
 	}, func(m *model, err error) tea.Cmd {
 		r.err = err
-		m.requestScan(map[string]bool{"": true}, atOnce)
+		m.requestScan(changedFeeds{"": atOnce})
 		return done(m, r)
 	})
 }
@@ -340,7 +340,7 @@ func editFeeds(m *model, _ call) tea.Cmd {
 	return tea.Exec(&onTerminal{Cmd: cmd, wait: true, terminal: t}, func(err error) tea.Msg {
 		go send(t.size()) // the size may have changed; in a goroutine, as the library waits for this callback
 		return thenMsg(func(m *model) tea.Cmd {
-			m.requestScan(map[string]bool{"": true}, atOnce)
+			m.requestScan(changedFeeds{"": atOnce})
 			if err != nil {
 				m.say("lektor-fetch edit: %v", err)
 			}
