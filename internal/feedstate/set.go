@@ -152,16 +152,20 @@ func Restore(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error 
 	if err != nil {
 		return err
 	}
-	if key == fileFilter || key == fileURL && isCommand(value) {
-		// Fail now, not at every fetch.
-		if err := Trusted(d, hash, ""); err != nil {
-			return err
-		}
+	if err := mayRun(d, hash, key, value); err != nil {
+		return err
 	}
 	return change(w, d, hash, func(st *State) error { return s.set(d, hash, st, value) })
 }
 
-func isCommand(url string) bool { return strings.HasPrefix(strings.ToLower(url), "exec:") }
+// mayRun returns an error if the value of a setting is a command that would not be run, so that setting
+// it fails now, and not every fetch.
+func mayRun(d *lektordir.Dir, hash, key, value string) error {
+	if key == fileFilter || key == fileURL && strings.HasPrefix(strings.ToLower(value), "exec:") {
+		return Trusted(d, hash, "")
+	}
+	return nil
+}
 
 // RestoreURL is [Restore] for a url with its origin, which may be "". At no time is there one without
 // the other, also for a feed that was left.
@@ -172,10 +176,8 @@ func RestoreURL(w *commit.Writer, d *lektordir.Dir, hash, url, origin string) er
 	if origin == "" {
 		return Restore(w, d, hash, fileURL, url)
 	}
-	if isCommand(url) {
-		if err := Trusted(d, hash, ""); err != nil {
-			return err
-		}
+	if err := mayRun(d, hash, fileURL, url); err != nil {
+		return err
 	}
 	return change(w, d, hash, func(st *State) error {
 		if err := st.writeOnly(fileOrigin, origin); err != nil {

@@ -500,7 +500,7 @@ func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	}
 	// The url is removed first, because it makes the feed a subscription, even after an interruption.
 	// It is synced, since a power cut that keeps the url and loses its origin would make it the user's own.
-	if err := atomicfile.Remove(filepath.Join(dir, fileURL)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := atomicfile.Remove(filepath.Join(dir, fileURL)); err != nil {
 		return err
 	}
 	var bad error

@@ -23,6 +23,10 @@ func withoutEcho(fd int) (asBefore func() error, err error) {
 	off := func() error { return unix.IoctlSetTermios(fd, setTermios, &without) }
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, unix.SIGCONT)
+	if err := off(); err != nil {
+		signal.Stop(continued)
+		return nil, err
+	}
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -40,5 +44,5 @@ func withoutEcho(fd int) (asBefore func() error, err error) {
 		close(end)
 		<-ended
 		return unix.IoctlSetTermios(fd, setTermios, before)
-	}, off()
+	}, nil
 }

@@ -119,12 +119,10 @@ func readPassword(ctx context.Context, s *cmdline.Streams) (password string, err
 	}
 	// Programs and quick fingers type as soon as they see a prompt: the echo ends before it.
 	asBefore, err := withoutEcho(int(s.InFile().Fd()))
-	if asBefore != nil {
-		defer func() { err = errors.Join(err, asBefore()) }()
-	}
 	if err != nil {
 		return "", err
 	}
+	defer func() { err = errors.Join(err, asBefore()) }()
 	ask := func(prompt string) (string, error) {
 		fmt.Fprint(s.Err, prompt)
 		defer fmt.Fprintln(s.Err)

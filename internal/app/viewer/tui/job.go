@@ -21,11 +21,16 @@ type job[R any] struct {
 
 // replace cancels the running request and requests r.
 func (j *job[R]) replace(r R) {
+	j.abandon()
+	j.next = &r
+}
+
+// abandon cancels the running request, and its result is dropped.
+func (j *job[R]) abandon() {
 	if j.state == running {
 		j.cancel()
 		j.state = stale
 	}
-	j.next = &r
 }
 
 // begin starts the next request and returns it, nil if one is running or there is none. The

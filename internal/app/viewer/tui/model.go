@@ -548,11 +548,8 @@ func (m *model) takeDates(msg learnMsg) {
 		return
 	}
 	m.browser.list.sorted = nil // its dates are stale
-	if m.lister.state == running {
-		// It is made from the stale list. Its dates would be missing again, and be learned again.
-		m.lister.cancel()
-		m.lister.state = stale
-	}
+	// A running request has the stale list. Its dates would be missing again, and be learned again.
+	m.lister.abandon()
 	m.listAgain()
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// waiting is a disk whose dates wait while held is set, and which counts its scans.
+// waiting is a disk whose dates wait while held is set.
 type waiting struct {
 	*large
 	held  atomic.Bool
