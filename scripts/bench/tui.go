@@ -8,7 +8,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/internal/testkit/must"
@@ -136,12 +135,9 @@ func (w *way) read(dir string, press int, tasks ...string) (m measurement, keys 
 // atRest waits until a process has used no processor for half a second, at most a minute.
 func atRest(pid int) {
 	const rest = 500 * time.Millisecond
-	last, since := "", time.Now()
+	last, since := time.Duration(-1), time.Now()
 	for end := time.Now().Add(time.Minute); time.Since(since) < rest && time.Now().Before(end); time.Sleep(rest / 10) {
-		stat := string(must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))))
-		// The fields after the name in parentheses: user time and system time are 12 and 13.
-		fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-		if used := fields[11] + " " + fields[12]; used != last {
+		if used := processor(pid); used != last {
 			last, since = used, time.Now()
 		}
 	}
