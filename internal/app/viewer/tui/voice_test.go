@@ -12,11 +12,18 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// newVoice returns a desk without a screen, and what it says.
-func newVoice(t *testing.T, d Disk) (*desk, *strings.Builder) {
+// newVoice returns a desk without a screen, and what it says. If late is false, the user never
+// stops typing, so what waits for that is not said.
+func newVoice(t *testing.T, d Disk, late bool) (*desk, *strings.Builder) {
 	t.Helper()
 	k, out := newDesk(t, d, 80, 12), &strings.Builder{}
 	k.voice, k.browser.single = &voice{out: out, hold: time.Millisecond}, true
+	k.after = func(after time.Duration, msg tea.Msg) tea.Cmd {
+		if msg == (voiceMsg{}) && !late {
+			return nil
+		}
+		return sendLater(after, msg)
+	}
 	k.says(out, "feeds\n1 of 6, All")
 	k.until("the list", k.settled)
 	return k, out
@@ -42,7 +49,7 @@ func TestVoice(t *testing.T) {
 	for i := range 30 {
 		text += fmt.Sprintf("line %d\n", i)
 	}
-	k, out := newVoice(t, newPaged(Page{Header: []string{"Title: x"}, Text: text}))
+	k, out := newVoice(t, newPaged(Page{Header: []string{"Title: x"}, Text: text}), false)
 	for _, step := range []struct{ keys, says string }{
 		{"j", "2 of 6, Flagged\n"},
 		{"j", "3 of 6, folder News, 3 unread\n"},
@@ -90,7 +97,7 @@ func TestVoice(t *testing.T) {
 func TestVoiceWaits(t *testing.T) {
 	d := newMemory(3)
 	close(d.gate)
-	k, out := newVoice(t, d)
+	k, out := newVoice(t, d, true)
 	menu := &menu{title: "links", hint: "open opens", lines: []string{"first", "second"}, choose: func(*model, call, int) (tea.Cmd, bool) { return nil, false }}
 	k.input.menu = menu
 	k.update(redrawMsg{})
@@ -132,7 +139,7 @@ func TestVoiceWaits(t *testing.T) {
 // The list of downloads is said, with the progress of the line of the cursor, if the cursor moves.
 func TestVoiceDownloads(t *testing.T) {
 	d := newPaged(Page{Text: "text", Enclosures: []string{"http://a.example/1.mp3", "http://a.example/2.mp3"}})
-	k, out := newVoice(t, d)
+	k, out := newVoice(t, d, false)
 	k.press("l", "enter")
 	k.says(out, "text\n")
 	k.until("the mark", k.settled)
