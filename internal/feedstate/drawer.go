@@ -221,15 +221,15 @@ func recordDurably(d *lektordir.Dir, hash, area, name, text string) error {
 }
 
 func recordBy(write func(path string, data []byte) error, remove func(path string) error, d *lektordir.Dir, hash, area, name, text string) error {
+	path := filepath.Join(areaDir(d, hash, area), name)
+	old, err := atomicfile.Read(path, max(maxFile, int64(len(text))))
+	if text == "" && errors.Is(err, fs.ErrNotExist) || text != "" && err == nil && string(old) == text {
+		return nil
+	}
 	if err := Guard(d, hash, area); err != nil {
 		return err
 	}
-	path := filepath.Join(areaDir(d, hash, area), name)
-	old, err := atomicfile.Read(path, max(maxFile, int64(len(text))))
-	switch {
-	case text == "" && errors.Is(err, fs.ErrNotExist), text != "" && err == nil && string(old) == text:
-		return nil
-	case text == "":
+	if text == "" {
 		return remove(path)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {

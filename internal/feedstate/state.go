@@ -157,8 +157,7 @@ func (s *State) SetUser(name, value string) error {
 
 // write is [State.SetUser] without checks.
 func (s *State) write(name, value string) error {
-	had := s.get(fileURL) != ""
-	if err := s.writeOnly(name, value); err != nil || name != fileURL || !had {
+	if err := s.writeOnly(name, value); err != nil || name != fileURL {
 		return err
 	}
 	// Only now: without its origin, the old url would count as the user's own, and might name a

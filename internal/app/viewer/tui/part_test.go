@@ -122,3 +122,62 @@ func TestTurns(t *testing.T) {
 		t.Errorf("a feed waits for %d scans, not %d", most, fair)
 	}
 }
+
+// A scan reads a part of many changed feeds, and all those with changes of the user. The others wait
+// for the next scans.
+func TestPart(t *testing.T) {
+	d := newLarge()
+	k := newCounted(t, d)
+	k.idle()
+	marked := map[string]bool{}
+	for i := range largeFeeds / 2 {
+		r := d.byFeed[fmt.Sprintf("f%04d", i)][0]
+		c, err := newChange([]lektordir.Ref{r}, "F", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.marks.add(c)
+		marked[r.Feed] = true
+	}
+	all := changedFeeds{}
+	for hash := range d.byFeed {
+		all[hash] = 7
+	}
+	all["f0499"], all["f0498"] = atOnce, 6
+	seen := map[string]bool{}
+	for left := all; len(left) > 0; {
+		var part changedFeeds
+		part, left = k.browser.snapshot.part(left, k.marks.touches)
+		others := 0
+		for hash := range part {
+			if seen[hash] {
+				t.Errorf("%s is read twice", hash)
+			}
+			seen[hash] = true
+			if !marked[hash] && hash != "f0499" {
+				others++
+			}
+		}
+		if !seen["f0499"] || !seen["f0498"] {
+			t.Error("a feed that may not wait, or that changed before the others, waits")
+		}
+		if want := scanEntries / largeEach; others == 0 || others > want {
+			t.Errorf("%d feeds, not %d", others, want)
+		}
+		for hash := range marked {
+			if !seen[hash] {
+				t.Errorf("%s has a mark, and waits", hash)
+			}
+		}
+	}
+	if len(seen) != largeFeeds {
+		t.Errorf("%d feeds are read", len(seen))
+	}
+	for _, c := range []struct{ took, want time.Duration }{
+		{0, pause}, {time.Millisecond, pause}, {50 * time.Millisecond, 450 * time.Millisecond}, {time.Minute, time.Second},
+	} {
+		if got := restBetween(c.took); got != c.want {
+			t.Errorf("after %v the rest is %v, not %v", c.took, got, c.want)
+		}
+	}
+}
