@@ -55,7 +55,7 @@ func decode(b []byte, contentType string, newer func() bool) ([]byte, []Problem)
 		return out, damaged(bad)
 	}
 	if rest, ok := bytes.CutPrefix(b, byteOrderMark); ok {
-		return Mixed(rest)
+		return mixed(rest)
 	}
 	ascii := isASCII(b)
 	if ascii && bytes.IndexByte(b, 0x1b) < 0 && !bytes.Contains(b, []byte("~{")) {
@@ -369,9 +369,9 @@ func (u utf8Count) allows(name string) bool {
 // UTF-8 sequences by chance.
 func (u utf8Count) mostly() bool { return u.good > 4*u.bad }
 
-// Mixed decodes bytes that no charset explains. If most sequences are UTF-8, stray bytes are
+// mixed decodes bytes that no charset explains. If most sequences are UTF-8, stray bytes are
 // windows-1252. Otherwise all bytes are windows-1252. Valid UTF-8 is returned unchanged.
-func Mixed(b []byte) ([]byte, []Problem) {
+func mixed(b []byte) ([]byte, []Problem) {
 	if utf8.Valid(b) {
 		return b, nil
 	}

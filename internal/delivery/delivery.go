@@ -136,7 +136,7 @@ func item(e *feedconv.Entry, revise func(*lektordir.Entry)) stage.Item {
 	return stage.Item{
 		GUID: e.GUID, Title: e.Title, Link: e.Link,
 		PubDate: e.Published, PubDateRaw: e.PublishedRaw, Updated: e.Updated,
-		Text: text, Type: e.ContentType, Earlier: earlier,
+		Text: text, Earlier: earlier,
 		Files: func(replaces string) iter.Seq2[string, []byte] {
 			to := entryOf(e)
 			if revise != nil {

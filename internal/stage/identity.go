@@ -48,9 +48,8 @@ func (it *item) identities() iter.Seq[journal.Digest] {
 
 // digests sets the digests that do not depend on other entries of the document.
 func (it *item) digests() {
-	text := it.text()
-	it.content = journal.DigestOf("content", it.Title, it.Link, text)
-	it.rest = journal.DigestOf("rest", it.Title, text, date(it.PubDate, it.PubDateRaw, time.RFC3339))
+	it.content = journal.DigestOf("content", it.Title, it.Link, it.Text)
+	it.rest = journal.DigestOf("rest", it.Title, it.Text, date(it.PubDate, it.PubDateRaw, time.RFC3339))
 	copy(it.key.Rest[:], it.rest[:])
 	if it.Link != "" {
 		link := journal.DigestOf("link", it.Link)

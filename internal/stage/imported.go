@@ -84,7 +84,7 @@ func (t *Txn) StageImported(ctx context.Context, entries []ImportedEntry) (Resul
 // that the document's version always differs. The title is not part of it, because some readers
 // invent titles.
 func (it *item) importedContent() journal.Digest {
-	return journal.DigestOf("foreign", it.Link, it.text())
+	return journal.DigestOf("foreign", it.Link, it.Text)
 }
 
 // importedLink returns the identity of an imported entry by its link. In its line of the journal,

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/journal"
-	"github.com/lektordir/lektor/internal/textfile"
 )
 
 // Item is an entry of a document, with the values that identify it and show whether it has changed.
@@ -20,10 +19,9 @@ type Item struct {
 	PubDateRaw  string // the date in the document, if it could not be parsed
 	// Updated decides which of two versions is newer; zero means PubDate.
 	Updated time.Time
-	// Text is the content without markup: a change of markup or white space is not a change of
-	// the entry. It must depend only on the content and its type. Type is the MIME type of the
-	// content.
-	Text, Type string
+	// Text is the content without markup and with single spaces: a change of markup or white
+	// space is not a change of the entry. It must depend only on the content and its type.
+	Text string
 	// Files returns the files of the entry, see [commit.Version]. replaces is the unique name of
 	// the older version, or "". It is called only for entries that are staged.
 	Files func(replaces string) iter.Seq2[string, []byte]
@@ -39,14 +37,6 @@ func (it *Item) updated() time.Time {
 		return it.PubDate
 	}
 	return it.Updated
-}
-
-// text returns the text that is compared to find a change.
-func (it *Item) text() string {
-	if textfile.IsText(it.Type) {
-		return fold(it.Text)
-	}
-	return it.Text
 }
 
 // date formats a date by a layout. If the date is zero, it returns raw.

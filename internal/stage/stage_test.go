@@ -339,17 +339,3 @@ func TestID(t *testing.T) {
 		t.Error("the ID depends on the time zone, or on the text of a parsed date")
 	}
 }
-
-// A text that needs no folding is recognised as such, and no other is.
-func TestFolded(t *testing.T) {
-	pieces := []string{"", " ", "  ", "a", "é", "\u00a0", "\u0085", "\u0090", "\t", "\n", "\x00", "\x7f", "\xff", "\u2003", "\U0001f600"}
-	for _, a := range pieces {
-		for _, b := range pieces {
-			for _, c := range pieces {
-				if s := a + b + c; folded(s) != (fold(" "+s) == s) {
-					t.Errorf("%q is folded: %v, folding makes it %q", s, folded(s), fold(" "+s))
-				}
-			}
-		}
-	}
-}

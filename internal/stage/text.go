@@ -11,11 +11,20 @@ import (
 	"github.com/lektordir/lektor/internal/textfile"
 )
 
-// PlainText returns content without the markup of HTML or XML. Other types are returned as they are.
+// PlainText returns content as [Item].Text has it: text without the markup of HTML or XML and with
+// single spaces, other content as it is.
 func PlainText(content []byte, mimeType string) string {
-	if t := textfile.BaseType(mimeType); !strings.HasSuffix(t, "html") && !strings.HasSuffix(t, "xml") {
-		return string(content)
+	text := string(content)
+	if t := textfile.BaseType(mimeType); strings.HasSuffix(t, "html") || strings.HasSuffix(t, "xml") {
+		text = withoutMarkup(content)
 	}
+	if textfile.IsText(mimeType) {
+		text = fold(text)
+	}
+	return text
+}
+
+func withoutMarkup(content []byte) string {
 	z := html.NewTokenizer(bytes.NewReader(content))
 	z.AllowCDATA(true)
 	var b strings.Builder
@@ -68,34 +77,8 @@ var elements = func() map[string]int {
 	return m
 }()
 
-// folded reports whether [fold] returns s as it is, as for most texts, which feedconv has folded. It
-// may report false for such a text, too.
-func folded(s string) bool {
-	space := true // s[i-1] is a space, or i is 0
-	for i := 0; i < len(s); {
-		if c := s[i]; c < utf8.RuneSelf {
-			if c < ' ' || c == 0x7f || c == ' ' && space {
-				return false
-			}
-			space = c == ' '
-			i++
-			continue
-		}
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError || unicode.IsSpace(r) {
-			return false
-		}
-		space = false
-		i += n
-	}
-	return !space || s == ""
-}
-
 // fold replaces white space by single spaces, and removes control characters.
 func fold(s string) string {
-	if folded(s) {
-		return s
-	}
 	s = textfile.Clean(s)
 	out := make([]byte, 0, len(s))
 	copied := 0 // length of the part of s that is in out

@@ -168,7 +168,7 @@ func arrive(dir string, first, n, size int) {
 // itemOf returns an entry as an item of a document.
 func itemOf(e lektordir.Entry) stage.Item {
 	return stage.Item{
-		GUID: e.ID, Title: e.Title, Link: e.Link, PubDate: e.PubDate, Text: string(e.Content), Type: e.Type,
+		GUID: e.ID, Title: e.Title, Link: e.Link, PubDate: e.PubDate, Text: string(e.Content),
 		Files: func(string) iter.Seq2[string, []byte] { return e.Files() },
 	}
 }

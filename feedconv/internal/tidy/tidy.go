@@ -10,7 +10,6 @@ import (
 	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/scan"
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
-	"github.com/lektordir/lektor/internal/charset"
 )
 
 // frame is an open element.
@@ -69,9 +68,8 @@ type tidier struct {
 	scratch  []byte
 }
 
-// Read returns the tree of a document. The error is a *NotFeed.
+// Read returns the tree of a document, which is valid UTF-8. The error is a *NotFeed.
 func Read(text []byte, opts Options) (*Document, error) {
-	text, _ = charset.Mixed(text)
 	clean, mended, first := markup.CleanChars(text)
 	var list []Warning
 	if mended > 0 {
