@@ -14,9 +14,11 @@ import (
 // PlainText returns content as [Item].Text has it: text without the markup of HTML or XML and with
 // single spaces, other content as it is.
 func PlainText(content []byte, mimeType string) string {
-	text := string(content)
+	var text string
 	if t := textfile.BaseType(mimeType); strings.HasSuffix(t, "html") || strings.HasSuffix(t, "xml") {
 		text = withoutMarkup(content)
+	} else {
+		text = string(content)
 	}
 	if textfile.IsText(mimeType) {
 		text = fold(text)

@@ -15,15 +15,13 @@ type ownText struct {
 }
 
 // text returns the text of the entry, with one space between words.
-func (o ownText) text() string {
-	return fold(feedconv.PlainText(o.content, o.mime))
-}
+func (o ownText) text() string { return feedconv.PlainText(o.content, o.mime) }
 
 // judge returns the reason why an article must not replace the text of the feed, or "". A page
 // filled by a script has no article, or only a notice; a page that asks for consent or payment has
 // an article that is not the entry's.
 func judge(a *fulltext.Article, own ownText) string {
-	text, feedText := fold(feedconv.PlainText(a.Content, "text/html")), own.text()
+	text, feedText := feedconv.PlainText(a.Content, "text/html"), own.text()
 	switch {
 	case text == "":
 		return "the page has no article"
@@ -34,8 +32,6 @@ func judge(a *fulltext.Article, own ownText) string {
 	}
 	return ""
 }
-
-func fold(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 const (
 	stemRunes   = 5    // words with the same first stemRunes runes are the same; shorter words are in every text
