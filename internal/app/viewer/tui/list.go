@@ -14,6 +14,7 @@ import (
 // item is an entry in a list. It is immutable.
 type item struct {
 	ref  *lektordir.Ref // points into the snapshot
+	feed *feedSnapshot  // the feed of ref; nil in an overview
 	date time.Time
 	text string // to sort by before the date; "" if the order is by date only
 }
@@ -105,17 +106,17 @@ func (w *listWork) unread(refs []*lektordir.Ref) []*lektordir.Ref {
 // delivers, update sorts the entries of a few feeds instead of all. It returns nil if sorting all
 // entries is faster.
 func (w *listWork) update(ctx context.Context) *sortedList {
-	changed := map[string]bool{}
+	changed := map[*feedSnapshot]bool{} // as they were, and as they are
 	n := 0
 	for hash, f := range w.snapshot.feeds {
-		if w.old.snapshot.feeds[hash] != f {
-			changed[hash] = true
+		if old := w.old.snapshot.feeds[hash]; old != f {
+			changed[old], changed[f] = true, true
 			n += f.All
 		}
 	}
-	for hash := range w.old.snapshot.feeds {
+	for hash, f := range w.old.snapshot.feeds {
 		if w.snapshot.feeds[hash] == nil {
-			changed[hash] = true
+			changed[f] = true
 		}
 	}
 	if n > len(w.old.items)/2 {
@@ -125,7 +126,7 @@ func (w *listWork) update(ctx context.Context) *sortedList {
 	fresh := list.items
 	items := make([]*item, 0, len(w.old.items)+len(fresh))
 	for _, it := range w.old.items {
-		if changed[it.ref.Feed] {
+		if changed[it.feed] {
 			continue
 		}
 		for len(fresh) > 0 && compareItems(fresh[0], it, w.order) < 0 {
@@ -159,8 +160,12 @@ func (w *listWork) sorted(ctx context.Context, refs []*lektordir.Ref, provisiona
 	list := &sortedList{listSpec: w.listSpec, snapshot: w.snapshot, dated: dated}
 	sort := func(texts []string, o order) []*item {
 		all, items := make([]item, len(refs)), make([]*item, len(refs))
+		var feed *feedSnapshot
 		for i, t := range dates {
-			all[i] = item{ref: refs[i], date: t}
+			if feed == nil || feed.Hash != refs[i].Feed {
+				feed = w.snapshot.feeds[refs[i].Feed]
+			}
+			all[i] = item{ref: refs[i], feed: feed, date: t}
 			if texts != nil {
 				all[i].text = texts[i]
 			}

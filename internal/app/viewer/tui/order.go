@@ -102,11 +102,14 @@ type settings struct {
 	seed uint64
 }
 
+// inSetting escapes names of nodes in names of settings.
+var inSetting = strings.NewReplacer("%", "%25", "=", "%3D", "\n", "%0A", "\r", "%0D", "\x00", "%00")
+
 // nodeSetting returns the name of a setting of a node. A feed is named by its hash, a folder by
 // its path in lower case.
 func nodeSetting(setting string, of id) string {
 	kind := [...]string{allNode: "all", flaggedNode: "flagged", savedNode: "query ", folderNode: "folder ", feedNode: "feed "}[of.kind]
-	return setting + " " + kind + strings.NewReplacer("%", "%25", "=", "%3D", "\n", "%0A", "\r", "%0D", "\x00", "%00").Replace(of.name)
+	return setting + " " + kind + inSetting.Replace(of.name)
 }
 
 // of returns the setting of a node: its own, else that of the nearest folder that has one, else

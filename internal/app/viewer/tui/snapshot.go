@@ -299,10 +299,10 @@ func (s *snapshot) addFeeds(feeds []*feedSnapshot, in string, depth int) {
 
 // entries returns the entries of a node. If only is not nil, it returns those of the feeds in
 // only.
-func (s *snapshot) entries(of id, only map[string]bool) []*lektordir.Ref {
+func (s *snapshot) entries(of id, only map[*feedSnapshot]bool) []*lektordir.Ref {
 	var all []*lektordir.Ref
-	for hash, f := range s.feeds {
-		if only != nil && !only[hash] || !of.holds(f) {
+	for _, f := range s.feeds {
+		if only != nil && !only[f] || !of.holds(f) {
 			continue
 		}
 		for i := range f.refs {
