@@ -76,7 +76,7 @@ func main() {
 }
 
 // children are the main functions of the runs that again makes, by their first argument.
-var children = map[string]func(args []string){deliverArg: deliverChild, convertArg: convertChild, besideArg: besideChild}
+var children = map[string]func(args []string){deliverArg: deliverChild, convertArg: convertChild, besideArg: besideChild, echoArg: echoChild}
 
 // again returns a run of this program.
 func again(args ...string) *exec.Cmd {
@@ -210,7 +210,8 @@ type way struct {
 // measurement is the result of a round.
 type measurement struct {
 	time, cpu time.Duration
-	memory    int64 // peak, in bytes; 0 if unknown
+	slowest   time.Duration // of many of which time is the median; 0 if there was one
+	memory    int64         // peak, in bytes; 0 if unknown
 	note      string
 }
 
@@ -297,12 +298,13 @@ func (b *bench) compare(g group, ways []*way, once func(w *way, round int) measu
 	return &g
 }
 
-// middle returns the round of a way with the median time, with the greatest memory of all rounds.
+// middle returns the round of a way with the median time, with the greatest memory and the slowest of
+// all rounds.
 func middle(all []measurement) measurement {
 	all = slices.SortedFunc(slices.Values(all), func(a, b measurement) int { return int(a.time - b.time) })
 	m := all[len(all)/2]
 	for _, other := range all {
-		m.memory = max(m.memory, other.memory)
+		m.memory, m.slowest = max(m.memory, other.memory), max(m.slowest, other.slowest)
 	}
 	return m
 }
@@ -325,6 +327,9 @@ func (b *bench) print() error {
 				g.what = ""
 			}
 			cpu, memory := "", ""
+			if m.slowest > 0 {
+				m.note = "slowest " + show(m.slowest)
+			}
 			if m.cpu > 0 {
 				cpu = show(m.cpu)
 			}

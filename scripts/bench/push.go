@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -196,17 +195,12 @@ func (b *bench) latency(n int, pause time.Duration, what string, listen ...strin
 		loops[w] = newLoop(w, b.place(), listen...)
 		defer loops[w].end()
 	}
-	g := b.compare(group{what: "pinged, fetched and printed, " + what, unit: "updates", n: 1, rounds: n}, ways, func(w *way, _ int) measurement {
+	b.compare(group{what: "pinged, fetched and printed, " + what, unit: "updates", n: 1, rounds: n}, ways, func(w *way, _ int) measurement {
 		// The gap between two requests to one host is politeness, not latency.
 		time.Sleep(pause)
-		return measurement{time: loops[w].update()}
+		took := loops[w].update()
+		return measurement{time: took, slowest: took}
 	})
-	for i := range g.ways {
-		worst := slices.MaxFunc(g.rounded[i], func(a, b measurement) int { return int(a.time - b.time) })
-		for k := range g.rounded[i] {
-			g.rounded[i][k].note = "slowest " + show(worst.time)
-		}
-	}
 }
 
 // subscribers measures a hub with many subscribers of one feed: the registrations, and the

@@ -6,9 +6,12 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"time"
+
+	"golang.org/x/term"
 
 	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
@@ -75,14 +78,14 @@ func (b *bench) tui() {
 	ways := b.ours("lektor-view tui")
 	b.compare(group{what: fmt.Sprintf("first screen of %d, no index", n), unit: "entries", n: n, warm: true}, ways, func(w *way, _ int) measurement {
 		bare := &way{bin: w.bin, dir: b.place()}
-		m, _ := bare.read(dir, 0)
+		m, _ := read(bare.reads(dir), dir, 0)
 		return m
 	})
 	for _, w := range ways {
 		take(w.lektor(dir, "lektor-view", "index"))
 	}
 	b.compare(group{what: fmt.Sprintf("first screen of %d", n), unit: "entries", n: n, warm: true}, ways, func(w *way, _ int) measurement {
-		m, _ := w.read(dir, 0)
+		m, _ := read(w.reads(dir), dir, 0)
 		return m
 	})
 	for _, g := range []struct {
@@ -92,19 +95,42 @@ func (b *bench) tui() {
 		{"a key while entries arrive", []string{arriveTask}},
 		{"the same beside other work", append(slices.Repeat([]string{busyTask}, runtime.NumCPU()), arriveTask)},
 	} {
-		b.compare(group{what: g.what, unit: "keys", n: 1}, ways, func(w *way, _ int) measurement {
-			m, keys := w.read(dir, 100, g.tasks...)
+		press := func(cmd *exec.Cmd) measurement {
+			m, keys := read(cmd, dir, 100, g.tasks...)
 			slices.Sort(keys)
-			m.time, m.note = keys[len(keys)/2], "slowest "+show(keys[len(keys)-1])
+			m.time, m.slowest = keys[len(keys)/2], keys[len(keys)-1]
 			return m
+		}
+		echo := &way{name: "echo", once: func(*way, int) measurement { return press(again(echoArg)) }}
+		b.compare(group{what: g.what, unit: "keys", n: 1}, append(slices.Clone(ways), echo), func(w *way, _ int) measurement {
+			return press(w.reads(dir))
 		})
 	}
 }
 
-// read starts the reader, and presses keys, after it has read all entries, while tasks work beside it.
+// reads returns a run of the reader.
+func (w *way) reads(dir string) *exec.Cmd { return w.lektor(dir, "lektor-view", "tui") }
+
+// echoArg is the first argument of a run of this program that writes each key back at once. So it
+// measures the time that the kernel needs for terminals and processors: the floor of a reader.
+const echoArg = "-echo"
+
+// echoChild is the main function of such a run.
+func echoChild([]string) {
+	must.Get(term.MakeRaw(int(os.Stdin.Fd())))
+	must.Get(os.Stdout.WriteString("Entry "))
+	for buf := make([]byte, 64); ; {
+		keys := buf[:must.Get(os.Stdin.Read(buf))]
+		must.Get(os.Stdout.Write(keys))
+		if bytes.Contains(keys, []byte("\x03")) {
+			return
+		}
+	}
+}
+
+// read starts a reader, and presses keys, after it has read all entries, while tasks work beside it.
 // It returns the times of the first screen and of each key.
-func (w *way) read(dir string, press int, tasks ...string) (m measurement, keys []time.Duration) {
-	cmd := w.lektor(dir, "lektor-view", "tui")
+func read(cmd *exec.Cmd, dir string, press int, tasks ...string) (m measurement, keys []time.Duration) {
 	began := time.Now()
 	d := &drawn{File: must.Get(terminal.Start(cmd, 120, 40)), output: make(chan output, 1000)}
 	defer d.Close()
