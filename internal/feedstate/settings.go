@@ -2,7 +2,6 @@ package feedstate
 
 import (
 	"cmp"
-	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,17 +64,24 @@ func (s *settings) withheld() bool {
 	return s.names[filePrivate] && !strings.EqualFold(strings.TrimSpace(s.get(filePrivate)), "no") || s.get(fileHeaders) != "" || s.get(fileFilter) != "" || ownURL(s.URL())
 }
 
-// save saves the new url after a permanent redirect, unless the user has changed it since it was loaded.
+// save saves the new url after a permanent redirect, unless the user has changed it since it was loaded. The
+// origin is first: without it, the new url would count as the user's own, and might name a private address.
 func (s *settings) save() error {
 	value, ok := s.changed[fileURL]
 	if !ok {
-		return s.area.save(fileOrigin)
+		return nil
 	}
 	path := filepath.Join(s.dir, fileURL)
 	b, err := atomicfile.Read(path, maxFile)
 	if now := strings.TrimSuffix(string(b), "\n"); err == nil && now != s.disk(fileURL) {
 		s.stored(fileURL, now)
-		return s.area.save(fileOrigin)
+		delete(s.changed, fileOrigin)
+		return nil
+	}
+	if origin, ok := s.changed[fileOrigin]; ok && err == nil {
+		if err = atomicfile.Write(filepath.Join(s.dir, fileOrigin), []byte(origin+"\n")); err == nil {
+			s.stored(fileOrigin, origin)
+		}
 	}
 	if err == nil && s.secret(fileURL, value) {
 		err = guard(path)
@@ -86,5 +92,5 @@ func (s *settings) save() error {
 	if err == nil {
 		s.stored(fileURL, value)
 	}
-	return errors.Join(err, s.area.save(fileOrigin))
+	return err
 }

@@ -292,12 +292,13 @@ func (s *State) NotModified(now time.Time, resp *httpmsg.Response) {
 // success sets the schedule and counts redirects, after every response with a known document.
 func (s *State) success(now time.Time, resp *httpmsg.Response) {
 	s.succeeded(now, resp)
-	s.moved(resp.Permanent)
+	s.moved(resp.Moved)
 }
 
 // moved counts permanent redirects to the same target, and changes the url at the third one. Failures in
 // between do not reset the count.
-func (s *State) moved(target string) {
+func (s *State) moved(m httpmsg.Move) {
+	target := m.To
 	s.movedTo = ""
 	if target == "" {
 		s.put(fileMoved, "")
@@ -331,6 +332,10 @@ func (s *State) moved(target string) {
 		to.User = asked.User
 	}
 	s.move(asked, to)
+	if m.Public && s.get(fileOrigin) == "" && !strings.EqualFold(asked.Hostname(), to.Hostname()) {
+		// The path of a URL may be a secret, and only the host counts.
+		s.put(fileOrigin, asked.Scheme+"://"+asked.Host+"/")
+	}
 	s.put(fileURL, to.String())
 	s.put(fileMoved, "")
 	s.movedTo = to.String()

@@ -394,7 +394,7 @@ func TestMoved(t *testing.T) {
 				s.Failed(noon, &httpmsg.StatusError{Status: 500})
 			} else {
 				res := doc(rss, "Etag", "a")
-				res.Permanent = target
+				res.Moved.To = target
 				s.Succeeded(noon, res, Hints{})
 				moved = s.MovedTo()
 			}
@@ -427,13 +427,52 @@ func TestMovedWithHeaders(t *testing.T) {
 			s := load(t, dir)
 			res := doc(rss)
 			if s.URL() != target {
-				res.Permanent = target
+				res.Moved.To = target
 			}
 			s.Succeeded(noon, res, Hints{})
 			save(t, s)
 		}
 		if got := value(t, dir, "url"); got != want+"\n" {
 			t.Errorf("moved to %s: url is %q", target, got)
+		}
+	}
+}
+
+// A url to which a public server redirects is not the user's own, unless it has the same host.
+func TestMovedByPublicServer(t *testing.T) {
+	for _, c := range []struct {
+		target      string
+		public      bool
+		url, origin string
+	}{
+		{"http://b/x", true, "http://b/x", "http://a/\n"},
+		{"http://b/x", false, "http://b/x", ""},
+		{"https://A/x", true, "https://u:p@a/x", ""},
+	} {
+		for _, full := range []bool{false, true} { // a directory in the place of the origin is as a full disk
+			dir := t.TempDir()
+			write(t, dir, "url", "http://u:p@a/secret\n")
+			write(t, dir, "moved", "2\t"+c.target+"\n")
+			s := load(t, dir)
+			res := doc(rss)
+			res.Moved = httpmsg.Move{To: c.target, Public: c.public}
+			s.Succeeded(noon, res, Hints{})
+			want := c.url
+			if full {
+				write(t, filepath.Join(dir, "origin"), "file", "")
+				if c.origin != "" {
+					want = "http://u:p@a/secret"
+				}
+			}
+			if err := s.Save(); (err != nil) != (full && c.origin != "") {
+				t.Errorf("%+v, full %v: %v", c, full, err)
+			}
+			if got := value(t, dir, "url"); got != want+"\n" {
+				t.Errorf("%+v, full %v: url is %q", c, full, got)
+			}
+			if b, _ := os.ReadFile(filepath.Join(dir, "origin")); !full && string(b) != c.origin {
+				t.Errorf("%+v: origin is %q", c, b)
+			}
 		}
 	}
 }
@@ -445,10 +484,13 @@ func TestMovedMeanwhile(t *testing.T) {
 	write(t, dir, "moved", "2\thttp://b/\n")
 	s := load(t, dir)
 	res := doc(rss)
-	res.Permanent = "http://b/"
+	res.Moved = httpmsg.Move{To: "http://b/", Public: true}
 	s.Succeeded(noon, res, Hints{})
 	write(t, dir, "url", "http://user/\n")
 	save(t, s)
+	if _, err := os.Stat(filepath.Join(dir, "origin")); err == nil {
+		t.Error("the url of the user has an origin")
+	}
 	if got := value(t, dir, "url"); got != "http://user/\n" {
 		t.Errorf("url is %q", got)
 	}
@@ -706,7 +748,7 @@ func TestShortAndMoved(t *testing.T) {
 		return s
 	}
 	now := time.Unix(1700000000, 0)
-	resp := &httpmsg.Response{Status: 200, Header: textproto.MIMEHeader{}, Body: []byte("x"), ETag: `"e"`, Short: true, Permanent: "https://b.example/f", Received: now}
+	resp := &httpmsg.Response{Status: 200, Header: textproto.MIMEHeader{}, Body: []byte("x"), ETag: `"e"`, Short: true, Moved: httpmsg.Move{To: "https://b.example/f"}, Received: now}
 	for i := range 3 {
 		s := load("max-entries=10")
 		if i == 0 {

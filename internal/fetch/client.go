@@ -446,7 +446,7 @@ func (c *Client) getHTTP(ctx context.Context, r *httpmsg.Request) (*httpmsg.Resp
 			return nil, err
 		}
 		if lasting = lasting && next.lasting && !(u.Scheme == "https" && next.to.Scheme == "http"); lasting {
-			res.Permanent = next.to.String()
+			res.Moved = httpmsg.Move{To: next.to.String(), Public: !x.privateOK}
 		}
 		return next.to, nil
 	})

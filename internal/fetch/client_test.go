@@ -453,8 +453,8 @@ func TestRedirects(t *testing.T) {
 		if want != "" {
 			want = s.URL + want
 		}
-		if res.Permanent != want || res.FinalURL != s.URL+"/feed" || !reflect.DeepEqual(hops, v.hops) {
-			t.Errorf("%s: permanent %q, final %q, hops %v", v.path, res.Permanent, res.FinalURL, hops)
+		if res.Moved.To != want || res.FinalURL != s.URL+"/feed" || !reflect.DeepEqual(hops, v.hops) {
+			t.Errorf("%s: permanent %q, final %q, hops %v", v.path, res.Moved.To, res.FinalURL, hops)
 		}
 	}
 }
@@ -489,8 +489,8 @@ func TestRedirectUserinfo(t *testing.T) {
 		}
 		fmt.Fprint(w, rss)
 	})
-	if res := get(t, client(t), s.URL); strings.Contains(fmt.Sprint(res.Permanent, res.FinalURL), "secret") {
-		t.Errorf("it is shown: %s, %s", res.Permanent, res.FinalURL)
+	if res := get(t, client(t), s.URL); strings.Contains(fmt.Sprint(res.Moved.To, res.FinalURL), "secret") {
+		t.Errorf("it is shown: %s, %s", res.Moved.To, res.FinalURL)
 	}
 }
 
@@ -635,8 +635,8 @@ func TestTLS(t *testing.T) {
 		t.Errorf("%q over %s, etag %q", res.Body, res.Header.Get("X-Proto"), res.ETag)
 	}
 	// A redirect from https to http is followed, but never counts as permanent.
-	if res := get(t, trusting, s.URL+"/down"); res.Permanent != "" || res.FinalURL != plain.URL {
-		t.Errorf("permanent %q, final %q", res.Permanent, res.FinalURL)
+	if res := get(t, trusting, s.URL+"/down"); res.Moved.To != "" || res.FinalURL != plain.URL {
+		t.Errorf("permanent %q, final %q", res.Moved.To, res.FinalURL)
 	}
 	for _, c := range []struct{ url string }{{s.URL}, {strings.Replace(plain.URL, "http:", "https:", 1)}} {
 		var e *httpmsg.NetError

@@ -762,3 +762,26 @@ func TestFilter(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A server is public if it has a public address, as here an allowed one.
+func TestMovedByPublicServer(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/to" {
+			http.Redirect(w, r, "/feed", http.StatusMovedPermanently)
+		}
+	})
+	feed := s.URL + "/feed"
+	for _, public := range []bool{false, true} {
+		c := client(t, func(c *Config) {
+			if !public {
+				c.AllowPrivate = nil
+			}
+		})
+		if m := get(t, c, s.URL+"/to").Moved; m != (httpmsg.Move{To: feed, Public: public}) {
+			t.Errorf("public %v: %+v", public, m)
+		}
+		if m := get(t, c, feed).Moved; m != (httpmsg.Move{}) {
+			t.Errorf("public %v: not moved: %+v", public, m)
+		}
+	}
+}

@@ -46,6 +46,15 @@ type Request struct {
 	Last bool
 }
 
+// Move is the result of permanent redirects (301, 308).
+type Move struct {
+	// To is the URL after the permanent redirects before any other redirect, but not from https to
+	// http. It is empty if the first redirect is not permanent, or there is none.
+	To string
+	// Public means that a server with a public address redirected, so the user did not choose To.
+	Public bool
+}
+
 // Response is a document, or the information that it has not changed.
 type Response struct {
 	// Status is 200 (or 203), or 304 if the document has not changed since the validators of the
@@ -61,9 +70,7 @@ type Response struct {
 	// FinalURL is the URL of the response after redirects, without userinfo, to resolve relative
 	// references.
 	FinalURL string
-	// Permanent is the target of the permanent redirects (301, 308) before any other redirect, but
-	// not from https to http. It is empty if the first redirect is not permanent, or there is none.
-	Permanent string
+	Moved    Move
 	// WireBytes is the size of the body as transferred.
 	WireBytes int64
 	// Truncated means that Body is the intact beginning of a document that was cut off or damaged.

@@ -125,3 +125,63 @@ func TestAddPrivateAddress(t *testing.T) {
 		t.Error(said)
 	}
 }
+
+// A public server to which the user subscribed moves the feed to another name, and later that name
+// becomes a private address.
+func TestMovedToPrivateAddress(t *testing.T) {
+	private, err := server.New("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(private.Close)
+	public, err := server.New("127.0.0.2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(public.Close)
+	private.Handle("/feed", server.Doc("", server.RSS("Feed", 0, 1)))
+	public.Handle("/feed", server.Doc("", server.RSS("Feed", 0, 1)))
+	public.Handle("/old", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://other.example/feed", http.StatusPermanentRedirect)
+	})
+	other := public
+	var o AddOptions
+	o.Dir, o.Sources = filepath.Join(t.TempDir(), "feeds"), []string{"http://public.example/old"}
+	o.Fetch.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}
+	o.Fetch.PerHost = 1
+	o.Fetch.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		s := public
+		if addr == "other.example:80" {
+			s = other
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, strings.TrimPrefix(s.URL(""), "http://"))
+	}
+	run := func(f func(*cmdline.Streams) error) string {
+		var said bytes.Buffer
+		streams := cmdline.NewStreams("lektor-fetch", strings.NewReader(""), &said, &said)
+		if err := f(streams); err != nil {
+			streams.Report.Print(err)
+		}
+		return said.String()
+	}
+	update := func(streams *cmdline.Streams) error {
+		u := UpdateOptions{Common: o.Common, All: true}
+		u.Fetch = o.Fetch
+		return Update(t.Context(), u, streams)
+	}
+	if said := run(func(streams *cmdline.Streams) error { return Add(t.Context(), o, streams) }); !strings.Contains(said, "subscribed (Feed), 1 entry") {
+		t.Fatal(said)
+	}
+	for said := ""; !strings.Contains(said, "moved permanently; it is fetched from http://other.example/feed"); {
+		if said = run(update); t.Failed() || strings.Contains(said, "failed") {
+			t.Fatal(said)
+		}
+	}
+	other = private
+	if said := run(update); !strings.Contains(said, "1 failed") || !strings.Contains(said, "named by the public document http://public.example/") {
+		t.Error(said)
+	}
+	if n := len(private.Requests("/feed")); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
