@@ -47,11 +47,7 @@ type publisher struct {
 // newPublisher is a site with posts, one a day.
 func newPublisher(t *testing.T, posts int) *publisher {
 	t.Helper()
-	s, err := server.New("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := serverAt(t, "127.0.0.1")
 	w := &publisher{Server: s, now: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), each: 5, shown: 5, where: "a"}
 	w.post(posts, 24*time.Hour)
 	return w

@@ -32,11 +32,7 @@ func TestWalkKilled(t *testing.T) {
 		walkAndDie(t, args[0], args[1], args[2] == "history", args[3], k)
 		return
 	}
-	s, err := server.New("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := serverAt(t, "127.0.0.1")
 	for _, mode := range []string{"history", "update"} {
 		t.Run(mode, func(t *testing.T) { walkKilledIn(t, s, mode) })
 	}
