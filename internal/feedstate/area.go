@@ -140,6 +140,20 @@ func (a *area) store(name, value string) (err error) {
 	return err
 }
 
+// storeDurably is store with a sync. The caller guards a secret value.
+func (a *area) storeDurably(name, value string) (err error) {
+	path := filepath.Join(a.dir, name)
+	if value == "" {
+		err = atomicfile.Remove(path)
+	} else {
+		err = atomicfile.Write(path, []byte(value+"\n"))
+	}
+	if err == nil {
+		a.stored(name, value)
+	}
+	return err
+}
+
 // stored records that a file has a value on disk; "" means that it does not exist.
 func (a *area) stored(name, value string) {
 	delete(a.changed, name)

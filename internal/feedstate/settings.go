@@ -79,18 +79,13 @@ func (s *settings) save() error {
 		return nil
 	}
 	if origin, ok := s.changed[fileOrigin]; ok && err == nil {
-		if err = atomicfile.Write(filepath.Join(s.dir, fileOrigin), []byte(origin+"\n")); err == nil {
-			s.stored(fileOrigin, origin)
-		}
+		err = s.storeDurably(fileOrigin, origin)
 	}
 	if err == nil && s.secret(fileURL, value) {
 		err = guard(path)
 	}
 	if err == nil {
-		err = atomicfile.Write(path, []byte(value+"\n"))
-	}
-	if err == nil {
-		s.stored(fileURL, value)
+		err = s.storeDurably(fileURL, value)
 	}
 	return err
 }

@@ -188,22 +188,14 @@ func (s *State) change(name, value string) error {
 	if err := s.forget(name, old, value); err != nil {
 		return err
 	}
-	path := filepath.Join(s.dir, name)
-	var err error
 	if secret(name, value) {
-		err = guard(path)
+		if err := guard(filepath.Join(s.dir, name)); err != nil {
+			return err
+		}
 	}
-	switch {
-	case err != nil:
-	case value == "":
-		err = atomicfile.Remove(path)
-	default:
-		err = atomicfile.Write(path, []byte(value+"\n"))
-	}
-	if err != nil {
+	if err := s.storeDurably(name, value); err != nil {
 		return err
 	}
-	s.stored(name, value)
 	if name == fileInterval && old != value {
 		return s.Reschedule()
 	}

@@ -109,13 +109,13 @@ func (w *listWork) update(ctx context.Context) *sortedList {
 	changed := map[*feedSnapshot]bool{} // as they were, and as they are
 	n := 0
 	for hash, f := range w.snapshot.feeds {
-		if old := w.old.snapshot.feeds[hash]; old != f {
-			changed[old], changed[f] = true, true
+		if w.old.snapshot.feeds[hash] != f {
+			changed[f] = true
 			n += f.All
 		}
 	}
 	for hash, f := range w.old.snapshot.feeds {
-		if w.snapshot.feeds[hash] == nil {
+		if w.snapshot.feeds[hash] != f {
 			changed[f] = true
 		}
 	}
