@@ -71,6 +71,13 @@ type status struct {
 	isError bool
 }
 
+// end shows the message of work that ended. Without one, that of a later key stays.
+func (s *status) end(done status) {
+	if done.text != "" {
+		*s = done
+	}
+}
+
 // learning is the state of the call of [Disk.Learn].
 type learning struct {
 	state    jobState
@@ -258,11 +265,9 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 		m.requestScan(changedSince(m.scan.id, msg.feeds))
 		return m.awaitChanges
 	case taskMsg:
-		if s, ended := m.tasks.take(msg); ended {
-			m.status = s
-		}
+		m.status.end(m.tasks.take(msg))
 	case statusMsg:
-		m.say("%s", Plain(msg.text))
+		m.status.end(status{Plain(msg.text), false})
 		if msg.err != nil {
 			m.fail(msg.err)
 		}

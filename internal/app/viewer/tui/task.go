@@ -95,18 +95,18 @@ func (ts tasks) wait() {
 	}
 }
 
-// take handles the progress or the end of a task. At the end it returns the message for the
-// user.
-func (ts *tasks) take(msg taskMsg) (s status, ended bool) {
+// take handles the progress or the end of a task. At the end it returns the message for the user,
+// if there is one.
+func (ts *tasks) take(msg taskMsg) status {
 	if !msg.ended {
 		msg.task.progress = msg.progress
-		return status{}, false
+		return status{}
 	}
 	*ts = slices.DeleteFunc(*ts, func(t *task) bool { return t == msg.task })
 	if msg.err != nil {
-		return status{msg.err.Error(), true}, true
+		return status{msg.err.Error(), true}
 	}
-	return status{msg.done, false}, true
+	return status{msg.done, false}
 }
 
 // of returns the running task of a name, nil if there is none.

@@ -270,3 +270,22 @@ func TestArrivalsTogether(t *testing.T) {
 		t.Errorf("%d entries", n)
 	}
 }
+
+// Work that ends without a message leaves the message of a key that was pressed meanwhile.
+func TestEndWithoutMessage(t *testing.T) {
+	d := newMemory(1)
+	close(d.gate)
+	k := newDesk(t, d, 80, 24)
+	k.await("Title 00")
+	k.tasks = append(k.tasks, &task{name: "work"})
+	for _, end := range []tea.Msg{statusMsg{}, taskMsg{task: k.tasks[0], progress: "half"}, taskMsg{task: k.tasks[0], ended: true}} {
+		k.say("the message of a key")
+		k.update(end)
+		if got := k.status.text; got != "the message of a key" {
+			t.Errorf("got %q after %#v; want the message of a key", got, end)
+		}
+	}
+	if len(k.tasks) > 0 {
+		t.Errorf("got %d tasks after the end; want none", len(k.tasks))
+	}
+}
