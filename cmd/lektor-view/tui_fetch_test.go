@@ -111,7 +111,7 @@ func TestTUISubscriptions(t *testing.T) {
 	r.Keys("/")
 	r.Type("feed:Yota")
 	r.Keys("Enter")
-	r.see(t, `>N .*Yota 0`)
+	r.see(t, `/feed:Yota +1/1`)
 	r.Keys("e")
 	r.see(t, `categories  Shelf`)
 	r.Keys("Enter")
