@@ -59,7 +59,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// A password that is typed is not shown, and after ^C the terminal shows again what is typed.
+// A password that is typed is not shown, and after ^C or ^\ the terminal shows again what is typed.
 func TestPasswdOnTerminal(t *testing.T) {
 	d := testdir.New(t)
 	if err := d.Create(); err != nil {
@@ -114,6 +114,10 @@ func TestPasswdOnTerminal(t *testing.T) {
 	tty, status = run("\x03", "")
 	if got := tty.Output(); status != 130 {
 		t.Errorf("status %d after ^C, and the terminal shows %q", status, got)
+	}
+	tty, status = run("\x1c", "")
+	if got := tty.Output(); status != 2 || !strings.Contains(got, "SIGQUIT") {
+		t.Errorf("status %d after ^\\, and the terminal shows %q", status, got)
 	}
 	if _, err := os.Stat(filepath.Join(state, "users")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("there are users: %v", err)

@@ -10,7 +10,7 @@ import (
 // withoutEcho makes a terminal show nothing of what is typed, and returns the function that makes
 // it as before. Lines are edited, and ^C is a signal, also if the terminal was left otherwise. If the
 // user stops the program by ^Z, the shell lets the terminal show what is typed; when the program
-// continues, it shows nothing again.
+// continues, it shows nothing again. ^\, which ends the program at once, makes it as before, too.
 func withoutEcho(fd int) (asBefore func() error, err error) {
 	before, err := unix.IoctlGetTermios(fd, getTermios)
 	if err != nil {
@@ -21,10 +21,11 @@ func withoutEcho(fd int) (asBefore func() error, err error) {
 	without.Lflag |= unix.ICANON | unix.ISIG
 	without.Iflag |= unix.ICRNL
 	off := func() error { return unix.IoctlSetTermios(fd, setTermios, &without) }
-	continued := make(chan os.Signal, 1)
-	signal.Notify(continued, unix.SIGCONT)
+	on := func() error { return unix.IoctlSetTermios(fd, setTermios, before) }
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, unix.SIGCONT, unix.SIGQUIT)
 	if err := off(); err != nil {
-		signal.Stop(continued)
+		signal.Stop(signals)
 		return nil, err
 	}
 	end, ended := make(chan struct{}), make(chan struct{})
@@ -32,17 +33,23 @@ func withoutEcho(fd int) (asBefore func() error, err error) {
 		defer close(ended)
 		for {
 			select {
-			case <-continued:
-				_ = off()
+			case s := <-signals:
+				if s == unix.SIGCONT {
+					_ = off()
+					continue
+				}
+				_ = on()
+				signal.Reset(unix.SIGQUIT)
+				_ = unix.Kill(unix.Getpid(), unix.SIGQUIT)
 			case <-end:
 				return
 			}
 		}
 	}()
 	return func() error {
-		signal.Stop(continued)
+		signal.Stop(signals)
 		close(end)
 		<-ended
-		return unix.IoctlSetTermios(fd, setTermios, before)
+		return on()
 	}, nil
 }
