@@ -166,7 +166,7 @@ const FlagAllow = "allow"
 type PrivateError struct {
 	URL    string
 	Addr   netip.Addr // zero if only the name is known, because of a proxy
-	Origin string     // the document, or another text for who named URL; "" for a redirect
+	Origin string     // the document or server, or another text for who named URL; "" for a redirect now
 	Never  bool
 }
 
@@ -185,7 +185,7 @@ func (e *PrivateError) Error() string {
 	case e.Origin != "":
 		by := feedurl.Brief(e.Origin)
 		if feedurl.IsHTTP(e.Origin) {
-			by = "the public document " + by
+			by += ", which is public"
 		}
 		return fmt.Sprintf("%s: it is at %s, named by %s, so no request was made; if that is right, name it yourself, or use %s", feedurl.Brief(e.URL), what, by, allow)
 	}

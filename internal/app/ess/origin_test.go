@@ -44,7 +44,7 @@ func TestPollOfPrivateAddressNamedByAFeed(t *testing.T) {
 		s, _, msg := streams("")
 		err := Poll(t.Context(), o, s)
 		asked := len(b.s.Requests("/inner.ess")) > 0
-		if asked != c.asks || (err == nil) != c.asks || !c.asks && !strings.Contains(msg.String(), "named by the public document "+feed) && c.feeds != nil {
+		if asked != c.asks || (err == nil) != c.asks || !c.asks && !strings.Contains(msg.String(), "named by "+feed+", which is public") && c.feeds != nil {
 			t.Errorf("%+v: asked %v, %v\n%s", c, asked, err, msg)
 		}
 	}

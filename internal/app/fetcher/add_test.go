@@ -98,7 +98,7 @@ func TestAddPrivateAddress(t *testing.T) {
 		return (&net.Dialer{}).DialContext(ctx, network, addr)
 	}
 	add := func(streams *cmdline.Streams) error { return Add(t.Context(), o, streams) }
-	if said := saidBy(add); !strings.Contains(said, "named by the public document http://public.example/") {
+	if said := saidBy(add); !strings.Contains(said, "named by http://public.example/, which is public") {
 		t.Error(said)
 	}
 	o.NoFetch = true
@@ -108,7 +108,7 @@ func TestAddPrivateAddress(t *testing.T) {
 	said := saidBy(func(streams *cmdline.Streams) error {
 		return Update(t.Context(), UpdateOptions{Common: o.Common, All: true}, streams)
 	})
-	if !strings.Contains(said, "1 failed") || !strings.Contains(said, "named by the public document") {
+	if !strings.Contains(said, "1 failed") || !strings.Contains(said, ", which is public, so no request was made") {
 		t.Error(said)
 	}
 	if n := len(s.Requests("/feed")); n != 0 {
@@ -155,7 +155,7 @@ func TestMovedToPrivateAddress(t *testing.T) {
 		t.Fatal(said)
 	}
 	other = private
-	if said := saidBy(update); !strings.Contains(said, "1 failed") || !strings.Contains(said, "named by the public document http://public.example/") {
+	if said := saidBy(update); !strings.Contains(said, "1 failed") || !strings.Contains(said, "named by http://public.example/, which is public") {
 		t.Error(said)
 	}
 	if n := len(private.Requests("/feed")); n != 0 {
