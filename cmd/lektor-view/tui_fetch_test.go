@@ -120,6 +120,13 @@ func TestTUISubscriptions(t *testing.T) {
 	r.Keys("Enter")
 	r.see(t, `^changed; u undoes it`)
 	r.see(t, `Kappa +1`)
+	r.Keys(":")
+	r.Type("mark --set F 1700000009.1.h")
+	r.Keys("Enter")
+	r.place(t, 9, "cur;2,F")
+	r.see(t, `^/`) // the command has ended, and printed the path
+	r.Keys("u")    // the mark, which is later than the name
+	r.place(t, 9, "cur;2,")
 	fetch("set", "Kappa", "headers", "X-Key: secret")
 	r.Keys("e")
 	r.see(t, `headers  .hidden.`)

@@ -133,7 +133,7 @@ func (j *journal) begin() error {
 	}
 	number := int64(0)
 	for _, r := range records {
-		number = max(number, r.number)
+		number = max(number, r.Number)
 	}
 	for range journalTries {
 		number++
@@ -163,7 +163,7 @@ func (j *journal) begin() error {
 // Record is the journal file of an earlier command.
 type Record struct {
 	Path   string
-	number int64
+	Number int64 // from 1; a later command has a greater one, unless undo has taken back this one before
 }
 
 // Records returns the journals of this user, newest first. It ignores files with other names.
@@ -182,8 +182,17 @@ func Records(d *lektordir.Dir) ([]Record, error) {
 		number, _ := strconv.ParseInt(digits, 10, 64)
 		records = append(records, Record{d.Join(Dir, e.Name()), number})
 	}
-	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(b.number, a.number) })
+	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(b.Number, a.Number) })
 	return records, nil
+}
+
+// Newest returns the number of this user's last command that can be undone, 0 if there is none.
+func Newest(d *lektordir.Dir) (int64, error) {
+	records, err := Records(d)
+	if err != nil || len(records) == 0 {
+		return 0, err
+	}
+	return records[0].Number, nil
 }
 
 // Move is a line of a journal.

@@ -61,13 +61,13 @@ func (t *outputBuffer) err(err error) error {
 }
 
 // mover returns a mover for the reader, and the buffer of its messages.
-func (l *diskAdapter) mover() (*undo.Mover, *outputBuffer) {
+func mover(l *diskAdapter) (*undo.Mover, *outputBuffer) {
 	t := &outputBuffer{}
 	return undo.Moving(entrystore.New(l.dir, l.clock(), t.streams()), "tui"), t
 }
 
 func (l *diskAdapter) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string) ([]lektordir.Ref, error) {
-	m, t := l.mover()
+	m, t := mover(l)
 	var moved []lektordir.Ref
 	for _, ref := range refs {
 		if ctx.Err() != nil {
@@ -86,7 +86,7 @@ func (l *diskAdapter) Mark(ctx context.Context, refs []lektordir.Ref, set, unset
 }
 
 func (l *diskAdapter) Trash(ctx context.Context, refs []lektordir.Ref) error {
-	m, t := l.mover()
+	m, t := mover(l)
 	for _, ref := range refs {
 		if ctx.Err() != nil {
 			break
@@ -102,9 +102,14 @@ func (l *diskAdapter) Trash(ctx context.Context, refs []lektordir.Ref) error {
 	return t.err(nil)
 }
 
-func (l *diskAdapter) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
+func (l *diskAdapter) Commands(context.Context) (int64, error) { return undo.Newest(l.dir) }
+
+func (l *diskAdapter) Undo(ctx context.Context, after int64) (string, []lektordir.Ref, error) {
 	t := &outputBuffer{}
-	err := command.Undo(ctx, command.Options{Common: l.o.Common}, t.streams())
+	err := command.Undo(ctx, command.Options{Common: l.o.Common, After: after}, t.streams())
+	if errors.Is(err, command.ErrNothing) && t.text() == "" {
+		return "", nil, tui.ErrNoCommand
+	}
 	var moved []lektordir.Ref
 	for path := range strings.Lines(t.out.String()) {
 		if rel, err := filepath.Rel(l.dir.Path(), strings.TrimSuffix(path, "\n")); err == nil {

@@ -313,10 +313,7 @@ func trash(m *model, _ call) tea.Cmd {
 
 // undo takes back the last command, or the last change of a subscription if that was later.
 func undo(m *model, _ call) tea.Cmd {
-	if u := m.marks.lastUndo(); u != nil {
-		return u.begin(m)
-	}
-	m.marks.add(&change{kind: undoChange})
+	m.marks.add(&change{kind: undoChange, after: m.marks.lastUndo()})
 	return nil
 }
 

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lektordir/lektor/internal/entrystore"
@@ -66,6 +67,9 @@ type Query struct {
 	Match func(ctx context.Context, refs []lektordir.Ref) []bool
 }
 
+// ErrNoCommand reports that no later command changed entries.
+var ErrNoCommand = errors.New("there is nothing to take back")
+
 // Disk is the lektor-dir and everything else that may take long. Its methods may be called
 // concurrently; the UI goroutine never calls them. Errors are shown to the user as they are.
 type Disk interface {
@@ -103,9 +107,12 @@ type Disk interface {
 	Mark(ctx context.Context, refs []lektordir.Ref, set, unset string) ([]lektordir.Ref, error)
 	// Trash marks entries as trashed, and with each the older versions that it hides.
 	Trash(ctx context.Context, refs []lektordir.Ref) error
-	// Undo takes back the last command. It returns a message for the user, and the entries with
-	// their new names.
-	Undo(ctx context.Context) (message string, moved []lektordir.Ref, err error)
+	// Commands returns the number of the last command that changed entries, 0 if there is none.
+	// Later commands have greater numbers.
+	Commands(ctx context.Context) (int64, error)
+	// Undo takes back the last command, if its number is greater than after. It returns a message
+	// for the user, and the entries with their new names, or [ErrNoCommand].
+	Undo(ctx context.Context, after int64) (message string, moved []lektordir.Ref, err error)
 	// Saved returns the saved queries.
 	Saved(ctx context.Context) ([]Saved, error)
 	// Save saves a query under a name.

@@ -17,6 +17,7 @@ type change struct {
 	set, unset string          // flags
 	name       string          // name of the query to save
 	query      string
+	after      *feedUndo // undo takes back a command that was run later, or else this; nil for any command
 	state      changeState
 	scan       int // id of the first scan that began after the disk made the change; 0 before
 }
@@ -75,7 +76,11 @@ func (c *change) make(w *world) changeMsg {
 	case trashChange:
 		msg.err = d.Trash(ctx, c.refs)
 	case undoChange:
-		msg.message, msg.moved, msg.err = d.Undo(ctx)
+		after := int64(0)
+		if c.after != nil {
+			after = c.after.commands
+		}
+		msg.message, msg.moved, msg.err = d.Undo(ctx, after)
 	case settingChange:
 		msg.err = d.Remember(ctx, c.name, c.query)
 	case saveChange:
@@ -106,7 +111,7 @@ func (msg *changeMsg) changed() map[string]bool {
 // a scan that began after the change was on the disk.
 type marks struct {
 	changes []*change
-	undos   []*feedUndo // in the order of the keys; nil for a change of flags
+	undos   []*feedUndo // in the order of the keys
 }
 
 func (q *marks) add(c *change) { q.changes = append(q.changes, c) }
@@ -125,14 +130,10 @@ func (q *marks) begin() *change {
 	return nil
 }
 
-// lastUndo returns the change of a subscription to take back, nil if the change before is one of flags.
+// lastUndo returns the last change of a subscription that can be taken back, nil if there is none.
 func (q *marks) lastUndo() *feedUndo {
-	for i, u := range slices.Backward(q.undos) {
-		switch {
-		case u == nil:
-			q.undos = slices.Delete(q.undos, i, i+1)
-			return nil
-		case !u.passed:
+	for _, u := range slices.Backward(q.undos) {
+		if !u.passed {
 			return u
 		}
 		u.passed = false

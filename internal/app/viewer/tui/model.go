@@ -260,7 +260,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 	case thenMsg:
 		return msg(m)
 	case changeMsg:
-		m.takeChange(msg)
+		return m.takeChange(msg)
 	case changedMsg:
 		m.requestScan(changedSince(m.scan.id, msg.feeds))
 		return m.awaitChanges
@@ -592,7 +592,6 @@ func (m *model) change(refs []lektordir.Ref, set, unset string) {
 		return
 	}
 	m.marks.add(c)
-	m.marks.undos = append(m.marks.undos, nil)
 	if c.kind == trashChange {
 		m.browser.hide()
 	}
@@ -610,8 +609,14 @@ func (m *model) beginChange() tea.Cmd {
 }
 
 // takeChange handles a change that the disk made, and requests a scan of the feeds it touched.
-func (m *model) takeChange(msg changeMsg) {
+func (m *model) takeChange(msg changeMsg) tea.Cmd {
 	m.marks.made(msg.change)
+	if u := msg.change.after; u != nil && errors.Is(msg.err, ErrNoCommand) {
+		if !slices.Contains(m.marks.undos, u) { // taken back meanwhile
+			return undo(m, call{})
+		}
+		return u.begin(m)
+	}
 	if msg.message != "" {
 		m.say("%s", msg.message)
 	}
@@ -626,6 +631,7 @@ func (m *model) takeChange(msg changeMsg) {
 	if changed := msg.changed(); len(changed) > 0 {
 		m.requestScan(changedSince(atOnce, changed))
 	}
+	return nil
 }
 
 // maxRows is the number of rows in m.rows above which all are dropped.

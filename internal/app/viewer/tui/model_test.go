@@ -30,7 +30,9 @@ type memory struct {
 	mu    sync.Mutex
 	refs  []lektordir.Ref
 	marks []string // changes that were made, in order
-	fail  error
+	// commands is the number of the last command that is not taken back.
+	commands int64
+	fail     error
 	// screen holds the remembered settings; nil drops them.
 	screen *values.Values
 }
@@ -119,6 +121,7 @@ func (d *memory) move(refs []lektordir.Ref, set, unset string) ([]lektordir.Ref,
 	if d.fail != nil {
 		return nil, d.fail
 	}
+	d.commands++
 	var moved []lektordir.Ref
 	for _, r := range refs {
 		for i, have := range d.refs {
@@ -143,10 +146,20 @@ func (d *memory) Trash(ctx context.Context, refs []lektordir.Ref) error {
 	return err
 }
 
-func (d *memory) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
+func (d *memory) Commands(context.Context) (int64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.commands, nil
+}
+
+func (d *memory) Undo(ctx context.Context, after int64) (string, []lektordir.Ref, error) {
 	d.wait(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.commands <= after {
+		return "", nil, ErrNoCommand
+	}
+	d.commands--
 	d.marks = append(d.marks, "undo")
 	return "taken back", nil, nil
 }
@@ -325,6 +338,7 @@ func (k *desk) await(text string) {
 // answers, the changes are made in the order of the keys.
 func TestSlowDisk(t *testing.T) {
 	d := newMemory(20)
+	d.commands = 1 // of another program
 	k := newDesk(t, d, 80, 24)
 	// The disk has answered nothing yet, and every key works.
 	k.press("j", "k", "l", "h", "enter", "n", "N", "r", "m", "o", "u", "A", "d", "space", "q", "J", "K", "z", "z", "c", "a", "a", "s", "s", "i", "L", "R", "gg"[:1], "g", "G")

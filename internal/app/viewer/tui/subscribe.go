@@ -15,10 +15,11 @@ import (
 // feedUndo takes back a change of a subscription, by lektor-fetch. It is in memory only, since a
 // setting can be a secret.
 type feedUndo struct {
-	args   []string
-	in     string
-	failed bool // it was tried, and failed
-	passed bool // the next undo takes back the change before this one
+	args     []string
+	in       string
+	commands int64 // number of the last command before the change
+	failed   bool  // it was tried, and failed
+	passed   bool  // the next undo takes back the change before this one
 }
 
 // begin returns the command that takes back the change. If that fails, for example because the feed
@@ -42,6 +43,7 @@ const changeTask = "changing a subscription"
 // fetcherResult is the result of a run of lektor-fetch.
 type fetcherResult struct {
 	lines, messages []string
+	commands        int64 // number of the last command that changed entries before
 	err             error
 }
 
@@ -54,6 +56,7 @@ func runFetcher(m *model, in string, args []string, done func(*model, *fetcherRe
 	}
 	r, d := &fetcherResult{}, m.disk
 	return runTask(m, changeTask, func(ctx context.Context, _ func(string)) (err error) {
+		r.commands, _ = d.Commands(ctx) // undo reports the error, if it lasts
 		r.messages, err = d.Fetcher(ctx, in, args, func(line string) { r.lines = append(r.lines, line) })
 		return err
 	}, func(m *model, err error) tea.Cmd {
@@ -61,6 +64,12 @@ func runFetcher(m *model, in string, args []string, done func(*model, *fetcherRe
 		m.requestScan(changedFeeds{"": atOnce})
 		return done(m, r)
 	})
+}
+
+// undoneBy records what takes back the change that lektor-fetch made.
+func (r *fetcherResult) undoneBy(m *model, u *feedUndo) {
+	u.commands = r.commands
+	m.marks.undos = append(m.marks.undos, u)
 }
 
 // show shows the messages of lektor-fetch.
@@ -134,7 +143,7 @@ func addFeed(m *model, url string, args []string) tea.Cmd {
 		}
 		for _, line := range r.lines {
 			if hash, ok := strings.CutPrefix(line, "subscribed\t"); ok {
-				m.marks.undos = append(m.marks.undos, &feedUndo{args: []string{"rm", hash}})
+				r.undoneBy(m, &feedUndo{args: []string{"rm", hash}})
 			}
 		}
 		if i := slices.IndexFunc(r.messages, func(s string) bool { return strings.Contains(s, ": subscribed (") }); i > 0 {
@@ -271,7 +280,7 @@ func (f *feedMenu) unsubscribe(m *model) {
 					r.show(m)
 					return nil
 				}
-				m.marks.undos = append(m.marks.undos, &feedUndo{args: []string{"set", "--force", f.hash, "-"}, in: f.kept})
+				r.undoneBy(m, &feedUndo{args: []string{"set", "--force", f.hash, "-"}, in: f.kept})
 				m.say("unsubscribed; %s undoes it", m.o.Keys.of("undo"))
 				return nil
 			})
@@ -304,7 +313,7 @@ func (f *feedMenu) set(m *model, key, text string) tea.Cmd {
 			r.show(m)
 			return nil
 		}
-		m.marks.undos = append(m.marks.undos, back)
+		r.undoneBy(m, back)
 		m.say("changed; %s undoes it", m.o.Keys.of("undo"))
 		return nil
 	})

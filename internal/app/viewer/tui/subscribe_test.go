@@ -66,6 +66,7 @@ func TestSubscriptions(t *testing.T) {
 
 	// A mark, and then a setting with a secret.
 	k.press("l", "m")
+	k.until("the mark", k.settled)
 	menu("url\thttp://f.example/", "alias\tMine", "headers\tX: secret")
 	if s := k.shows(); strings.Contains(s, "secret") || !strings.Contains(s, "alias  Mine") {
 		t.Errorf("%s", s)
@@ -80,6 +81,28 @@ func TestSubscriptions(t *testing.T) {
 	typed("2")
 	changed("url\thttp://f.example/2\n")
 	undone("url\thttp://f.example/\norigin\thttp://page.example/\n")
+
+	// A later command of another program is taken back before a setting.
+	menu("url\thttp://f.example/")
+	k.press("j", "enter")
+	typed("Tech")
+	changed("categories\tTech\n")
+	if _, err := d.move(d.refs[:1], "F", ""); err != nil {
+		t.Fatal(err)
+	}
+	marks := func(n int) {
+		t.Helper()
+		k.press("u")
+		k.until("undo of a mark", func() bool {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return len(d.marks) == n && d.marks[n-1] == "undo"
+		})
+	}
+	marks(3)
+	k.press("u")
+	d.run(k, "set --unset f categories", "").ended <- nil
+	k.await("the last change of a subscription was taken back")
 
 	// Unsubscribe.
 	menu("url\thttp://f.example/", "headers\tX: secret")
@@ -100,12 +123,7 @@ func TestSubscriptions(t *testing.T) {
 	}
 	undone("alias\tMine\n")
 	undone(in)
-	k.press("u")
-	k.until("undo of the mark", func() bool {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return len(d.marks) == 2 && d.marks[1] == "undo"
-	})
+	marks(4)
 	k.press("u")
 	r = d.run(k, "rm b00b", "")
 	r.ended <- nil

@@ -27,9 +27,13 @@ import (
 // Options are the options of [Undo].
 type Options struct {
 	session.Common
+	After  int64 // take back only a command with a greater number, see [undo.Newest]
 	DryRun bool
 	Print  cmdline.PrinterOptions
 }
+
+// ErrNothing reports that there is no command to take back.
+var ErrNothing = errors.New("there is nothing to take back")
 
 // Undo takes back this user's last command that is not taken back yet, and prints the entries with
 // their new names. An entry that was moved since is not changed. An entry that was in new/ stays in
@@ -48,6 +52,9 @@ func Undo(ctx context.Context, o Options, s *cmdline.Streams) error {
 		return err
 	}
 	for _, earlier := range records {
+		if earlier.Number <= o.After {
+			break
+		}
 		r := record{earlier}
 		f, err := r.lock()
 		switch {
@@ -69,7 +76,7 @@ func Undo(ctx context.Context, o Options, s *cmdline.Streams) error {
 			return err
 		}
 	}
-	return errors.New("there is nothing to take back")
+	return ErrNothing
 }
 
 // record is the journal of an earlier command.
