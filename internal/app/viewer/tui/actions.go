@@ -157,10 +157,17 @@ func quit(m *model, c call) tea.Cmd {
 	return nil
 }
 
+// incomplete is the message of a key that works on a list, if it is pressed too early.
+const incomplete = "the list is not complete yet"
+
 // needEntry returns the chosen entry. If there is none, it shows a message and ok is false.
 func (m *model) needEntry() (ref lektordir.Ref, ok bool) {
 	ref, ok = m.browser.chosen()
-	if !ok {
+	switch {
+	case ok:
+	case m.browser.focus == listPane && m.browser.list.awaited():
+		m.say(incomplete)
+	default:
 		m.say("choose an entry first")
 	}
 	return ref, ok
@@ -276,7 +283,7 @@ func readAll(m *model, _ call) tea.Cmd {
 // the list is not complete, it shows a message and returns nil.
 func listedUnread(m *model, n int) (refs []lektordir.Ref) {
 	if !m.browser.list.complete {
-		m.say("the list is not complete yet")
+		m.say(incomplete)
 		return nil
 	}
 	for _, it := range m.browser.list.items[:n] {

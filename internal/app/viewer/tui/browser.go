@@ -53,6 +53,7 @@ type tree struct {
 type list struct {
 	listSpec
 	items       []*item
+	found       string      // query that found items; not yet that of the spec while a search begins
 	sorted      *sortedList // the last list that was not a search; nil if its dates are out of date
 	complete    bool        // items are the whole list
 	at, y       int
@@ -153,7 +154,9 @@ func (b *browser) chosen() (lektordir.Ref, bool) {
 	case pagePane:
 		return b.marks.now(b.page.ref), b.page.open()
 	case listPane:
-		return b.current()
+		if !b.list.awaited() {
+			return b.current()
+		}
 	}
 	return lektordir.Ref{}, false
 }
@@ -198,6 +201,10 @@ func (b *browser) toNode(at int) effects {
 	return b.choose(b.tree.nodes[at].id)
 }
 
+// awaited reports whether the items are still those of the query before. Keys move among them, but
+// do nothing to an entry that the user did not search for.
+func (l *list) awaited() bool { return l.found != l.query }
+
 // goTo moves the cursor for a key of the user. The next items do not move the cursor to the top.
 func (l *list) goTo(at int) { l.at, l.cursorToTop = max(0, min(at, len(l.items)-1)), false }
 
@@ -230,7 +237,10 @@ func (b *browser) open() effects {
 // read opens the entry under the cursor of the list, and marks it as read.
 func (b *browser) read() effects {
 	ref, ok := b.current()
-	if !ok {
+	switch {
+	case b.list.awaited():
+		return effects{say: incomplete}
+	case !ok:
 		return effects{}
 	}
 	b.focus = pagePane
@@ -324,16 +334,16 @@ func (b *browser) forward() effects {
 // on an open entry, it opens the one found.
 func (b *browser) nextUnread(by int) effects {
 	l := &b.list
+	if l.awaited() || !l.complete && len(l.items) == 0 {
+		l.seek = by // continue when the items come
+		return effects{}
+	}
 	for i := 1; i <= len(l.items); i++ {
 		at := wrap(l.at+i*by, len(l.items))
 		if b.marks.unread(*l.items[at].ref) {
 			l.goTo(at)
 			return b.arrive()
 		}
-	}
-	if !l.complete && len(l.items) == 0 {
-		l.seek = by // continue when the items come
-		return effects{}
 	}
 	if e := b.nextFeed(by); e.list {
 		l.seek = by
@@ -470,7 +480,7 @@ func (b *browser) take(items []*item) {
 	if l.cursorToTop {
 		l.at, l.y, l.cursorToTop = 0, 0, false
 	}
-	l.items = b.marks.overlay(items)
+	l.items, l.found = b.marks.overlay(items), l.query
 	l.at = max(0, min(l.at, len(l.items)-1))
 	if !stays {
 		return

@@ -426,6 +426,19 @@ func TestSearch(t *testing.T) {
 	if it, _ := k.browser.current(); it.Unique != "1700000018.1.h" {
 		t.Errorf("the cursor is on %s:\n%s", it.Unique, k.shows())
 	}
+	// Until the first entries are found, no key works on an entry of the list before.
+	k.until("the mark", func() bool { return len(k.marks.changes) == 0 })
+	d.gate = make(chan struct{})
+	k.press("/", "7", "enter", "d", "enter")
+	if s := k.shows(); !strings.Contains(s, "the list is not complete yet") || len(k.marks.changes) > 0 || k.browser.page.open() {
+		t.Errorf("got %d changes before the search has found an entry; want none, and a message:\n%s", len(k.marks.changes), s)
+	}
+	close(d.gate)
+	k.until("found", func() bool { return k.browser.list.complete && len(k.browser.list.items) == 1 })
+	k.press("m")
+	if s := k.shows(); !strings.Contains(s, "NF") {
+		t.Errorf("the entry is not flagged:\n%s", s)
+	}
 	k.press("q")
 	k.press("/", "b", "a", "d", ":", "enter")
 	k.await("column 1")
