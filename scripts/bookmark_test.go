@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lektordir/lektor/internal/testkit/testdir"
@@ -24,7 +25,22 @@ const (
 
 // bookmarks is the three services on one server, as their APIs are documented. It remembers pages by
 // service.
-type bookmarks struct{ saved map[string]string }
+type bookmarks struct {
+	mu    sync.Mutex
+	pages map[string]string
+}
+
+func (b *bookmarks) save(service, page string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pages[service] = page
+}
+
+func (b *bookmarks) saved(service string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pages[service]
+}
 
 func (b *bookmarks) linkding(w http.ResponseWriter, r *http.Request) {
 	var in struct {
@@ -38,7 +54,7 @@ func (b *bookmarks) linkding(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"url": ["Enter a valid URL.`+"\x1b[2J"+`"]}`, http.StatusBadRequest)
 	default:
 		w.WriteHeader(http.StatusCreated)
-		b.saved["linkding"] = fmt.Sprint(in.URL, " ", in.Title, " ", in.Unread)
+		b.save("linkding", fmt.Sprint(in.URL, " ", in.Title, " ", in.Unread))
 		fmt.Fprint(w, `{"id": 1}`)
 	}
 }
@@ -50,12 +66,12 @@ func (b *bookmarks) pinboard(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "API requires authentication", http.StatusUnauthorized)
 	case page == "" || q.Get("description") == "":
 		fmt.Fprint(w, `{"result_code":"missing url"}`)
-	case strings.HasPrefix(b.saved["pinboard"], page) && q.Get("replace") == "no":
+	case strings.HasPrefix(b.saved("pinboard"), page) && q.Get("replace") == "no":
 		fmt.Fprint(w, `{"result_code":"item already exists"}`)
 	case strings.HasSuffix(page, "/wrong"):
 		fmt.Fprint(w, `{"result_code":"something went wrong"}`)
 	default:
-		b.saved["pinboard"] = page + " " + q.Get("description") + " " + q.Get("toread")
+		b.save("pinboard", page+" "+q.Get("description")+" "+q.Get("toread"))
 		fmt.Fprint(w, `{"result_code":"done"}`)
 	}
 }
@@ -75,7 +91,7 @@ func (b *bookmarks) wallabag(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":"invalid_grant"}`, http.StatusUnauthorized)
 		return
 	}
-	b.saved["wallabag"] = r.PostFormValue("url") + " " + r.PostFormValue("title")
+	b.save("wallabag", r.PostFormValue("url")+" "+r.PostFormValue("title"))
 	fmt.Fprint(w, `{"id":1}`)
 }
 
@@ -86,7 +102,7 @@ func TestBookmark(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	b := &bookmarks{saved: map[string]string{}}
+	b := &bookmarks{pages: map[string]string{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/api/bookmarks/", b.linkding)
 	mux.HandleFunc("/v1/posts/add", b.pinboard)
@@ -110,8 +126,8 @@ func TestBookmark(t *testing.T) {
 	} {
 		keep(service, s.URL+"/", secrets[service], 0o600)
 		for range 2 { // a second time, too, if the service has the page
-			if out := k.run("lektor-bookmark", service, bookmarkPage, title); out != "" || b.saved[service] != want {
-				t.Errorf("%s: it prints %q, and saved %q, not %q", service, out, b.saved[service], want)
+			if out := k.run("lektor-bookmark", service, bookmarkPage, title); out != "" || b.saved(service) != want {
+				t.Errorf("%s: it prints %q, and saved %q, not %q", service, out, b.saved(service), want)
 			}
 		}
 		k.run("lektor-bookmark", service, bookmarkPage+"2")
@@ -126,8 +142,8 @@ func TestBookmark(t *testing.T) {
 	}
 	k.env = append(k.env, "LEKTOR_BOOKMARK=sh "+script+" linkding")
 	k.view("bookmark", entry)
-	if want := "https://a.example/9 By lektor-view true"; b.saved["linkding"] != want {
-		t.Errorf("lektor-view bookmark saves %q, not %q", b.saved["linkding"], want)
+	if want := "https://a.example/9 By lektor-view true"; b.saved("linkding") != want {
+		t.Errorf("lektor-view bookmark saves %q, not %q", b.saved("linkding"), want)
 	}
 	arguments := k.read("arguments")
 	for _, secret := range []string{bookmarkToken, "secr", "1_id", "pass word", "bearer-1"} {
