@@ -162,10 +162,10 @@ func (r *reader) see(t *testing.T, pattern string) []string {
 }
 
 // gone waits until no line matches.
-func (r *reader) gone(t *testing.T, pattern string) []string {
+func (r *reader) gone(t *testing.T, pattern string) {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	return r.drawn(t, "no "+pattern, func(lines []string) bool { return !slices.ContainsFunc(lines, re.MatchString) })
+	r.drawn(t, "no "+pattern, func(lines []string) bool { return !slices.ContainsFunc(lines, re.MatchString) })
 }
 
 // place waits until an entry, by its number, is in a place with flags.

@@ -20,6 +20,11 @@ func withoutEcho(fd int) (asBefore func() error, err error) {
 	without.Lflag &^= unix.ECHO
 	without.Lflag |= unix.ICANON | unix.ISIG
 	without.Iflag |= unix.ICRNL
+	// quit ends the program as ^\ does.
+	quit := func() {
+		signal.Reset(unix.SIGQUIT)
+		_ = unix.Kill(unix.Getpid(), unix.SIGQUIT)
+	}
 	off := func() error { return unix.IoctlSetTermios(fd, setTermios, &without) }
 	on := func() error { return unix.IoctlSetTermios(fd, setTermios, before) }
 	signals := make(chan os.Signal, 2)
@@ -39,8 +44,7 @@ func withoutEcho(fd int) (asBefore func() error, err error) {
 					continue
 				}
 				_ = on()
-				signal.Reset(unix.SIGQUIT)
-				_ = unix.Kill(unix.Getpid(), unix.SIGQUIT)
+				quit()
 			case <-end:
 				return
 			}
@@ -50,6 +54,12 @@ func withoutEcho(fd int) (asBefore func() error, err error) {
 		signal.Stop(signals)
 		close(end)
 		<-ended
-		return on()
+		err := on()
+		for len(signals) > 0 {
+			if <-signals == unix.SIGQUIT {
+				quit()
+			}
+		}
+		return err
 	}, nil
 }
