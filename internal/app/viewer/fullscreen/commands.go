@@ -107,8 +107,8 @@ func (l *diskAdapter) Commands(context.Context) (int64, error) { return undo.New
 func (l *diskAdapter) Undo(ctx context.Context, after int64) (string, []lektordir.Ref, error) {
 	t := &outputBuffer{}
 	err := command.Undo(ctx, command.Options{Common: l.o.Common, After: after}, t.streams())
-	if errors.Is(err, command.ErrNothing) && t.text() == "" {
-		return "", nil, tui.ErrNoCommand
+	if errors.Is(err, command.ErrNothing) {
+		return "", nil, t.err(tui.ErrNoCommand)
 	}
 	var moved []lektordir.Ref
 	for path := range strings.Lines(t.out.String()) {

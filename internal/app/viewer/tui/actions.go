@@ -157,17 +157,23 @@ func quit(m *model, c call) tea.Cmd {
 	return nil
 }
 
-// incomplete is the message of a key that works on a list, if it is pressed too early.
-const incomplete = "the list is not complete yet"
+// tooEarly reports whether a key would work on an entry of the list, but its items are those of the
+// query before. Then it shows a message.
+func tooEarly(m *model) bool {
+	early := m.browser.focus == listPane && m.browser.list.awaited()
+	if early {
+		m.say("the list is not complete yet")
+	}
+	return early
+}
 
 // needEntry returns the chosen entry. If there is none, it shows a message and ok is false.
 func (m *model) needEntry() (ref lektordir.Ref, ok bool) {
+	if tooEarly(m) {
+		return lektordir.Ref{}, false
+	}
 	ref, ok = m.browser.chosen()
-	switch {
-	case ok:
-	case m.browser.focus == listPane && m.browser.list.awaited():
-		m.say(incomplete)
-	default:
+	if !ok {
 		m.say("choose an entry first")
 	}
 	return ref, ok
@@ -283,7 +289,7 @@ func readAll(m *model, _ call) tea.Cmd {
 // the list is not complete, it shows a message and returns nil.
 func listedUnread(m *model, n int) (refs []lektordir.Ref) {
 	if !m.browser.list.complete {
-		m.say(incomplete)
+		m.say("the list is not complete yet")
 		return nil
 	}
 	for _, it := range m.browser.list.items[:n] {

@@ -154,9 +154,7 @@ func (b *browser) chosen() (lektordir.Ref, bool) {
 	case pagePane:
 		return b.marks.now(b.page.ref), b.page.open()
 	case listPane:
-		if !b.list.awaited() {
-			return b.current()
-		}
+		return b.current()
 	}
 	return lektordir.Ref{}, false
 }
@@ -239,7 +237,7 @@ func (b *browser) read() effects {
 	ref, ok := b.current()
 	switch {
 	case b.list.awaited():
-		return effects{say: incomplete}
+		return effects{say: "the list is not complete yet"}
 	case !ok:
 		return effects{}
 	}
@@ -317,7 +315,7 @@ func (b *browser) forward() effects {
 	case feedsPane:
 		return b.open()
 	case listPane:
-		if ref, ok := b.current(); ok && ref.Unread() {
+		if ref, ok := b.current(); ok && ref.Unread() || b.list.awaited() {
 			return b.read()
 		}
 		b.focus = pagePane // so that nextUnread opens the entry
@@ -334,7 +332,10 @@ func (b *browser) forward() effects {
 // on an open entry, it opens the one found.
 func (b *browser) nextUnread(by int) effects {
 	l := &b.list
-	if l.awaited() || !l.complete && len(l.items) == 0 {
+	switch {
+	case l.awaited():
+		return effects{say: "the list is not complete yet"}
+	case !l.complete && len(l.items) == 0:
 		l.seek = by // continue when the items come
 		return effects{}
 	}
@@ -521,6 +522,8 @@ func find(items []*item, near int, ref lektordir.Ref) int {
 func (b *browser) listed(list *sortedList, err error) effects {
 	l := &b.list
 	l.err, l.complete = err, true
+	by := l.seek
+	l.seek = 0
 	if err != nil {
 		b.take(nil)
 		return effects{}
@@ -529,8 +532,7 @@ func (b *browser) listed(list *sortedList, err error) effects {
 	if list.text() == "" {
 		l.sorted = list
 	}
-	by := l.seek
-	if l.seek = 0; by == 0 {
+	if by == 0 {
 		return effects{}
 	}
 	l.at = -1

@@ -137,6 +137,9 @@ func withCommand(m *model, words []string, do func(env, argv []string) tea.Msg) 
 		m.fail(err)
 		return nil
 	}
+	if tooEarly(m) {
+		return nil
+	}
 	if _, ok := m.browser.chosen(); !ok && !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "{{") }) {
 		return func() tea.Msg { return do(nil, words) } // the command needs no entry
 	}

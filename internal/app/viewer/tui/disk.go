@@ -107,8 +107,8 @@ type Disk interface {
 	Mark(ctx context.Context, refs []lektordir.Ref, set, unset string) ([]lektordir.Ref, error)
 	// Trash marks entries as trashed, and with each the older versions that it hides.
 	Trash(ctx context.Context, refs []lektordir.Ref) error
-	// Commands returns the number of the last command that changed entries, 0 if there is none.
-	// Later commands have greater numbers.
+	// Commands returns the number of the last command that changed entries, 0 if there is none. A
+	// later command has a greater number, unless undo has taken back this one before.
 	Commands(ctx context.Context) (int64, error)
 	// Undo takes back the last command, if its number is greater than after. It returns a message
 	// for the user, and the entries with their new names, or [ErrNoCommand].

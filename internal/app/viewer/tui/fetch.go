@@ -96,6 +96,9 @@ func chosenFolder(b *browser) (folder id, ok bool) {
 
 // fetchFeed fetches the chosen feed.
 func fetchFeed(m *model, _ call) tea.Cmd {
+	if tooEarly(m) {
+		return nil
+	}
 	hash := chosenFeed(&m.browser)
 	if hash == "" {
 		m.say("choose a feed first")
@@ -106,6 +109,9 @@ func fetchFeed(m *model, _ call) tea.Cmd {
 
 // fetchFolder fetches the feeds of the chosen folder.
 func fetchFolder(m *model, _ call) tea.Cmd {
+	if tooEarly(m) {
+		return nil
+	}
 	folder, ok := chosenFolder(&m.browser)
 	if !ok {
 		m.say("choose a folder first")

@@ -312,10 +312,11 @@ func runCommand(m *model, words []string, err error) tea.Cmd {
 	for _, i := range args {
 		templates = append(templates, words[i])
 	}
-	ref, chosen := m.browser.chosen()
-	if len(args) > 0 && !chosen {
-		m.say("choose an entry first")
-		return nil
+	var ref lektordir.Ref
+	if len(args) > 0 {
+		if ref, ok = m.needEntry(); !ok {
+			return nil
+		}
 	}
 	d, self, name := m.disk, m.o.Self, ":"+words[0]
 	argv := func(ctx context.Context) ([]string, error) {

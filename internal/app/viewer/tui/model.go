@@ -493,7 +493,7 @@ func (m *model) takeList(msg listMsg) tea.Cmd {
 	b, awaited := &m.browser, m.lister.awaits(msg.id)
 	if msg.list == nil && msg.err == nil {
 		// Old rows of the same list stay until the search has found at least as many.
-		if awaited && (!msg.request.keepOldRows || len(msg.partial) >= len(b.list.items)) {
+		if awaited && (!msg.request.keepOldRows || b.list.awaited() || len(msg.partial) >= len(b.list.items)) {
 			b.takeProvisional(msg.partial)
 		}
 		return nil
@@ -612,10 +612,10 @@ func (m *model) beginChange() tea.Cmd {
 func (m *model) takeChange(msg changeMsg) tea.Cmd {
 	m.marks.made(msg.change)
 	if u := msg.change.after; u != nil && errors.Is(msg.err, ErrNoCommand) {
-		if !slices.Contains(m.marks.undos, u) { // taken back meanwhile
-			return undo(m, call{})
+		if slices.Contains(m.marks.undos, u) { // else it was taken back meanwhile
+			return u.begin(m)
 		}
-		return u.begin(m)
+		return nil
 	}
 	if msg.message != "" {
 		m.say("%s", msg.message)

@@ -429,9 +429,16 @@ func TestSearch(t *testing.T) {
 	// Until the first entries are found, no key works on an entry of the list before.
 	k.until("the mark", func() bool { return len(k.marks.changes) == 0 })
 	d.gate = make(chan struct{})
-	k.press("/", "7", "enter", "d", "enter")
-	if s := k.shows(); !strings.Contains(s, "the list is not complete yet") || len(k.marks.changes) > 0 || k.browser.page.open() {
-		t.Errorf("got %d changes before the search has found an entry; want none, and a message:\n%s", len(k.marks.changes), s)
+	k.press("/", "7", "enter")
+	k.start(k.do(call{action: "spawn", words: []string{"false"}}))
+	for _, key := range []string{"", "d", "enter", "n", "space", "e"} {
+		if key != "" {
+			k.press(key)
+		}
+		if k.status.text != "the list is not complete yet" || len(k.marks.changes) > 0 || k.browser.focus != listPane || k.browser.list.seek != 0 {
+			t.Errorf("after %q: %d changes, and\n%s", key, len(k.marks.changes), k.shows())
+		}
+		k.status = status{}
 	}
 	close(d.gate)
 	k.until("found", func() bool { return k.browser.list.complete && len(k.browser.list.items) == 1 })

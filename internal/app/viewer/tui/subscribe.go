@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"errors"
+	"math"
 	"os/exec"
 	"slices"
 	"strings"
@@ -56,7 +57,9 @@ func runFetcher(m *model, in string, args []string, done func(*model, *fetcherRe
 	}
 	r, d := &fetcherResult{}, m.disk
 	return runTask(m, changeTask, func(ctx context.Context, _ func(string)) (err error) {
-		r.commands, _ = d.Commands(ctx) // undo reports the error, if it lasts
+		if r.commands, err = d.Commands(ctx); err != nil {
+			r.commands = math.MaxInt64 // no command is known to be later
+		}
 		r.messages, err = d.Fetcher(ctx, in, args, func(line string) { r.lines = append(r.lines, line) })
 		return err
 	}, func(m *model, err error) tea.Cmd {
@@ -199,6 +202,9 @@ var feedSettings = []struct{ key, prompt string }{
 
 // editFeed shows a menu of the settings of the chosen feed.
 func editFeed(m *model, _ call) tea.Cmd {
+	if tooEarly(m) {
+		return nil
+	}
 	hash := chosenFeed(&m.browser)
 	if hash == "" {
 		m.say("choose a feed first")

@@ -51,6 +51,7 @@ func Undo(ctx context.Context, o Options, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
+	running := false
 	for _, earlier := range records {
 		if earlier.Number <= o.After {
 			break
@@ -62,6 +63,7 @@ func Undo(ctx context.Context, o Options, s *cmdline.Streams) error {
 			continue
 		case errors.Is(err, unix.EWOULDBLOCK):
 			s.Report.Info("%s is still running; it is not taken back", r.name(v.Now.Location()))
+			running = true
 			continue
 		case err != nil && !refused(err):
 			s.Report.Warn("%v; skipped", err)
@@ -75,6 +77,9 @@ func Undo(ctx context.Context, o Options, s *cmdline.Streams) error {
 		if found || err != nil {
 			return err
 		}
+	}
+	if running {
+		return errors.New("there is nothing else to take back")
 	}
 	return ErrNothing
 }
