@@ -15,7 +15,7 @@ func TestDownloads(t *testing.T) {
 	}})
 	k := openPage(t, d, 100, 24)
 	k.until("the mark", func() bool { return len(k.marks.changes) == 0 })
-	d.gate = make(chan struct{}) // no download ends
+	d.hold() // no download ends
 	k.press("D")
 	k.await("download to: ~/Podcasts")
 	k.press("enter", "B")

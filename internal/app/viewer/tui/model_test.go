@@ -45,9 +45,19 @@ func newMemory(n int) *memory {
 	return d
 }
 
+// hold makes calls wait for a new gate.
+func (d *memory) hold() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.gate = make(chan struct{})
+}
+
 func (d *memory) wait(ctx context.Context) {
+	d.mu.Lock()
+	gate := d.gate
+	d.mu.Unlock()
 	select {
-	case <-d.gate:
+	case <-gate:
 	case <-ctx.Done():
 	}
 }
@@ -374,7 +384,7 @@ func TestMarksInOrder(t *testing.T) {
 	close(d.gate)
 	k := newDesk(t, d, 80, 24)
 	k.await("Title 19")
-	d.gate = make(chan struct{}) // from now on the disk does not answer
+	d.hold() // from now on the disk does not answer
 	k.press("l", "m")
 	if !strings.Contains(k.shows(), ">NF") {
 		t.Fatalf("not marked at once:\n%s", k.shows())
@@ -419,7 +429,7 @@ func TestSearch(t *testing.T) {
 	// The search goes on while the user moves; the cursor stays where the user put it.
 	k.press("/", "0")
 	k.until("found", func() bool { return k.browser.list.complete && !k.browser.list.cursorToTop })
-	d.gate = make(chan struct{}) // from now on the disk does not answer
+	d.hold() // from now on the disk does not answer
 	k.press("1", "enter", "j")
 	close(d.gate)
 	k.until("found", func() bool { return k.browser.list.complete && len(k.browser.list.items) == 11 })
@@ -428,7 +438,7 @@ func TestSearch(t *testing.T) {
 	}
 	// Until the first entries are found, no key works on an entry of the list before.
 	k.until("the mark", func() bool { return len(k.marks.changes) == 0 })
-	d.gate = make(chan struct{})
+	d.hold()
 	k.press("/", "7", "enter")
 	k.start(k.do(call{action: "spawn", words: []string{"false"}}))
 	for _, key := range []string{"", "d", "enter", "n", "space", "e"} {

@@ -143,7 +143,7 @@ func TestVoiceDownloads(t *testing.T) {
 	k.press("l", "enter")
 	k.says(out, "text\n")
 	k.until("the mark", k.settled)
-	d.gate = make(chan struct{}) // no download ends
+	d.hold() // no download ends
 	k.press("D")
 	k.says(out, "download to: ")
 	k.press("enter")

@@ -79,7 +79,7 @@ func Undo(ctx context.Context, o Options, s *cmdline.Streams) error {
 		}
 	}
 	if running {
-		return errors.New("there is nothing else to take back")
+		return errors.New("there is nothing to take back but what is still running")
 	}
 	return ErrNothing
 }
