@@ -158,6 +158,7 @@ func playing(t *testing.T, columns, lines int) {
 	r.see(t, `one\[1\]`)
 	r.Keys("2", "o")
 	has("browse https://x.example/$(touch%20x);two")
+	r.see(t, `^opened `) // else this may replace the next message
 	for _, keys := range []string{"3p", "9p", "9o"} {
 		before := r.read(t, played)
 		r.Type(keys)
