@@ -49,11 +49,7 @@ var plants = map[string]func(path string) error{
 // for it, reads all of it, or crashes. The tests of the commands check the effect on the feed.
 func TestDrawerHangsNothing(t *testing.T) {
 	bin := build(t)
-	s, err := server.New("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := server.Start(t, "127.0.0.1")
 	for _, name := range []string{"a", "b"} {
 		s.Handle("/"+name, server.Doc("application/rss+xml", strings.Replace(server.RSS(name, 1, 3), "<description>",
 			`<link xmlns="http://www.w3.org/2005/Atom" rel="alternate" type="application/ess" href="`+s.URL("/ess")+`"/><description>`, 1)))

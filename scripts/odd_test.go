@@ -22,11 +22,7 @@ type oddDir struct {
 func newOddDir(t *testing.T, dir string) *oddDir {
 	t.Helper()
 	o := &oddDir{bin: build(t), dir: dir}
-	s, err := server.New("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := server.Start(t, "127.0.0.1")
 	o.server = s
 	for _, n := range []int{2, 3} {
 		for _, name := range []string{"/a", "/b", "/c"} {

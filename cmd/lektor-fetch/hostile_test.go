@@ -775,7 +775,7 @@ func testLargeFeed(t *testing.T, h *hostile) {
 	}
 	var doc bytes.Buffer
 	hostileItems(&doc, n, 300)
-	s := serve(t, "127.0.0.1")
+	s := server.Start(t, "127.0.0.1")
 	s.Handle("/feed", server.Doc("application/rss+xml", doc.String()))
 	dir := filepath.Join(t.TempDir(), "feeds")
 	subscribed(t, dir, s.URL("/feed"))

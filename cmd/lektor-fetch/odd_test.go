@@ -37,7 +37,7 @@ type odd struct {
 // newOdd creates an odd in a directory.
 func newOdd(t *testing.T, dir string) *odd {
 	t.Helper()
-	o := &odd{server: serve(t, "127.0.0.1"), dir: dir}
+	o := &odd{server: server.Start(t, "127.0.0.1"), dir: dir}
 	o.id = o.server.URL("/odd")
 	o.hash, o.other = lektordir.FeedHash(o.id), lektordir.FeedHash(o.server.URL("/other"))
 	o.serve(3)

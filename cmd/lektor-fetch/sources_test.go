@@ -33,7 +33,7 @@ func TestSampleFeeds(t *testing.T) {
 	if err != nil {
 		t.Skip("the sample documents are not here")
 	}
-	s := serve(t, "127.0.0.1")
+	s := server.Start(t, "127.0.0.1")
 	s.Serve(root)
 	dir := filepath.Join(t.TempDir(), "feeds")
 	var urls, pages []string
@@ -223,17 +223,6 @@ func plain(s string) string {
 		"<em>", "", "</em>", "", "<i>", "", "</i>", "", "<b>", "", "</b>", "").Replace(s)
 }
 
-// serve starts a server that ends with the test.
-func serve(t testing.TB, addr string) *server.Server {
-	t.Helper()
-	s, err := server.New(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	return s
-}
-
 // run runs the program in this process.
 func run(t testing.TB, stdin string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
@@ -252,7 +241,7 @@ func TestBadSources(t *testing.T) {
 	list.WriteString("<opml><body>")
 	var good, bad []string
 	for i := range 20 {
-		s := serve(t, fmt.Sprintf("127.0.0.%d", i+2))
+		s := server.Start(t, fmt.Sprintf("127.0.0.%d", i+2))
 		for j := range 5 {
 			path := fmt.Sprintf("/%d.xml", j)
 			s.Handle(path, server.Doc("application/rss+xml", server.RSS(fmt.Sprintf("Good %d-%d", i, j), 0, 20)))
@@ -284,7 +273,7 @@ func TestBadSources(t *testing.T) {
 		"/stalls":  server.Stall,
 	} {
 		// Each is on its own port, and so counts as a host.
-		s := serve(t, "127.0.0.1")
+		s := server.Start(t, "127.0.0.1")
 		s.Handle(path, h)
 		bad = append(bad, s.URL(path))
 	}
@@ -359,7 +348,7 @@ func TestPolite(t *testing.T) {
 	rss := server.RSS("Example", 0, 1)
 	odd := "W/\"a\\\"b,c\xe9\""
 	answer := server.Answer
-	target := serve(t, "127.0.0.2")
+	target := server.Start(t, "127.0.0.2")
 	target.Handle("/new", server.Doc("", rss))
 	type visit struct {
 		minute int
@@ -384,7 +373,7 @@ func TestPolite(t *testing.T) {
 	}
 	var urls []string
 	for path, handlers := range feeds {
-		s := serve(t, "127.0.0.1")
+		s := server.Start(t, "127.0.0.1")
 		for i, h := range handlers {
 			handlers[i] = func(w http.ResponseWriter, r *http.Request) {
 				mu.Lock()

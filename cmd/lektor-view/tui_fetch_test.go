@@ -15,11 +15,7 @@ import (
 // reader that finds lektor-fetch, and a function that runs lektor-fetch.
 func fetcherDir(t *testing.T) (d *testdir.Dir, s *server.Server, env []string, fetch func(args ...string) string) {
 	t.Helper()
-	s, err := server.New("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s = server.Start(t, "127.0.0.1")
 	bin := t.TempDir()
 	if err := testdir.Programs(bin, "lektor-fetch"); err != nil {
 		t.Fatal(err)

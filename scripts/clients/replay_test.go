@@ -62,11 +62,7 @@ func TestReplay(t *testing.T) {
 	if err != nil || len(files) < 4 {
 		t.Fatal(files, err)
 	}
-	origin, err := server.New("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(origin.Close)
+	origin := server.Start(t, "127.0.0.1")
 	origin.Handle("/feed", server.Doc("", server.RSS("Origin", 0, 3)))
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".replay"), func(t *testing.T) {

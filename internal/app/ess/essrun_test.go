@@ -48,11 +48,7 @@ func (b *bench) requests(path string) []server.Request {
 }
 
 func newBench(t testing.TB) *bench {
-	s, err := server.New("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := server.Start(t, "127.0.0.1")
 	return &bench{t: t, dir: testdir.New(t).Path, now: begin, s: s}
 }
 

@@ -14,17 +14,6 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
-// serverAt returns a server at an address, for as long as the test runs.
-func serverAt(t *testing.T, addr string) *server.Server {
-	t.Helper()
-	s, err := server.New(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	return s
-}
-
 // saidBy runs a command, and returns its output and its error as a user sees them.
 func saidBy(f func(*cmdline.Streams) error) string {
 	var said bytes.Buffer
@@ -45,7 +34,7 @@ func TestAddHeaders(t *testing.T) {
 			w.Write([]byte(body))
 		}
 	}
-	other, s := serverAt(t, "127.0.0.1"), serverAt(t, "127.0.0.1")
+	other, s := server.Start(t, "127.0.0.1"), server.Start(t, "127.0.0.1")
 	feed := server.RSS("Feed", 1, 1)
 	other.Handle("/feed", handler(feed))
 	s.Handle("/feed", handler(feed))
@@ -85,7 +74,7 @@ func TestAddHeaders(t *testing.T) {
 // A page on a public server cannot have a private address asked, now or later,
 // unless the user allows it.
 func TestAddPrivateAddress(t *testing.T) {
-	s, public := serverAt(t, "127.0.0.1"), serverAt(t, "127.0.0.2")
+	s, public := server.Start(t, "127.0.0.1"), server.Start(t, "127.0.0.2")
 	s.Handle("/feed", server.Doc("", server.RSS("Feed", 0, 1)))
 	public.Handle("/", server.Doc("text/html", `<html><link rel=alternate type=application/rss+xml href=`+s.URL("/feed")+`>`))
 	o := AddOptions{Common: Common{Dir: filepath.Join(t.TempDir(), "feeds")}, Sources: []string{"http://public.example/"}}
@@ -124,7 +113,7 @@ func TestAddPrivateAddress(t *testing.T) {
 // A public server to which the user subscribed moves the feed to another name, and later that name
 // becomes a private address.
 func TestMovedToPrivateAddress(t *testing.T) {
-	private, public := serverAt(t, "127.0.0.1"), serverAt(t, "127.0.0.2")
+	private, public := server.Start(t, "127.0.0.1"), server.Start(t, "127.0.0.2")
 	private.Handle("/feed", server.Doc("", server.RSS("Feed", 0, 1)))
 	public.Handle("/feed", server.Doc("", server.RSS("Feed", 0, 1)))
 	public.Handle("/old", func(w http.ResponseWriter, r *http.Request) {

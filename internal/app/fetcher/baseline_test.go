@@ -47,7 +47,7 @@ type publisher struct {
 // newPublisher is a site with posts, one a day.
 func newPublisher(t *testing.T, posts int) *publisher {
 	t.Helper()
-	s := serverAt(t, "127.0.0.1")
+	s := server.Start(t, "127.0.0.1")
 	w := &publisher{Server: s, now: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), each: 5, shown: 5, where: "a"}
 	w.post(posts, 24*time.Hour)
 	return w

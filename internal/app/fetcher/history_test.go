@@ -239,7 +239,7 @@ func TestWatchWalks(t *testing.T) {
 // TestOfAWalk: a walk leaves other files alone, and sends headers to the right servers.
 func TestOfAWalk(t *testing.T) {
 	r, s, _ := setup(t, Options{})
-	far := serverAt(t, "127.0.0.2")
+	far := server.Start(t, "127.0.0.2")
 	head := func(name string) string {
 		return fmt.Sprintf(`<link rel="hub" href="http://%s.example/hub"/><link rel="alternate" type="application/ess" href="http://%[1]s.example/ess"/><link rel="alternate" href="http://%[1]s.example/"/>
 <cloud xmlns="" domain="%[1]s.example" port="80" path="/" registerProcedure="" protocol="http-post"/><sy:updatePeriod xmlns:sy="http://purl.org/rss/1.0/modules/syndication/">%[2]s</sy:updatePeriod>`, name, map[string]string{"a": "hourly", "b": "yearly"}[name])
@@ -1062,7 +1062,7 @@ func TestWithoutGuid(t *testing.T) {
 // TestHistoryBusy: history with the name of a feed fails if another process has the feed;
 // update leaves the feed to that process.
 func TestHistoryBusy(t *testing.T) {
-	s := serverAt(t, "127.0.0.1")
+	s := server.Start(t, "127.0.0.1")
 	chain(s, 2)
 	pauses := 0
 	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), &lektordir.Options{Sleep: func(ctx context.Context, _ time.Duration) error {

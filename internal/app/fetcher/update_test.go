@@ -47,7 +47,7 @@ func (l *log) String() string {
 // setup makes a lektor-dir, a runner on it and a server.
 func setup(t *testing.T, o Options) (*Runner, *server.Server, *log) {
 	t.Helper()
-	s := serverAt(t, "127.0.0.1")
+	s := server.Start(t, "127.0.0.1")
 	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func TestWalkKilled(t *testing.T) {
 		walkAndDie(t, args[0], args[1], args[2] == "history", args[3], k)
 		return
 	}
-	s := serverAt(t, "127.0.0.1")
+	s := server.Start(t, "127.0.0.1")
 	for _, mode := range []string{"history", "update"} {
 		t.Run(mode, func(t *testing.T) { walkKilledIn(t, s, mode) })
 	}

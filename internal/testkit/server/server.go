@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 )
 
@@ -52,6 +53,17 @@ func New(addr string) (*Server, error) {
 	s.ts.Listener = l
 	s.ts.Start()
 	return s, nil
+}
+
+// Start is like [New], for as long as the test runs.
+func Start(t testing.TB, addr string) *Server {
+	t.Helper()
+	s, err := New(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
 }
 
 // URL returns the server's URL followed by a path.
