@@ -160,9 +160,9 @@ func quit(m *model, c call) tea.Cmd {
 // tooEarly reports whether a key would work on an entry of the list, but its items are those of the
 // query before. Then it shows a message.
 func tooEarly(m *model) bool {
-	early := m.browser.focus == listPane && m.browser.list.awaited()
+	early := m.browser.focus == listPane && m.browser.list.outdated()
 	if early {
-		m.say("the list is not complete yet")
+		m.apply(incomplete)
 	}
 	return early
 }
@@ -289,7 +289,7 @@ func readAll(m *model, _ call) tea.Cmd {
 // the list is not complete, it shows a message and returns nil.
 func listedUnread(m *model, n int) (refs []lektordir.Ref) {
 	if !m.browser.list.complete {
-		m.say("the list is not complete yet")
+		m.apply(incomplete)
 		return nil
 	}
 	for _, it := range m.browser.list.items[:n] {

@@ -199,9 +199,12 @@ func (b *browser) toNode(at int) effects {
 	return b.choose(b.tree.nodes[at].id)
 }
 
-// awaited reports whether the items are still those of the query before. Keys move among them, but
+// incomplete is the effect of a key that works on the list, if it is pressed too early.
+var incomplete = effects{say: "the list is not complete yet"}
+
+// outdated reports whether the items are still those of the query before. Keys move among them, but
 // do nothing to an entry that the user did not search for.
-func (l *list) awaited() bool { return l.found != l.query }
+func (l *list) outdated() bool { return l.found != l.query }
 
 // goTo moves the cursor for a key of the user. The next items do not move the cursor to the top.
 func (l *list) goTo(at int) { l.at, l.cursorToTop = max(0, min(at, len(l.items)-1)), false }
@@ -236,8 +239,8 @@ func (b *browser) open() effects {
 func (b *browser) read() effects {
 	ref, ok := b.current()
 	switch {
-	case b.list.awaited():
-		return effects{say: "the list is not complete yet"}
+	case b.list.outdated():
+		return incomplete
 	case !ok:
 		return effects{}
 	}
@@ -315,7 +318,7 @@ func (b *browser) forward() effects {
 	case feedsPane:
 		return b.open()
 	case listPane:
-		if ref, ok := b.current(); ok && ref.Unread() || b.list.awaited() {
+		if ref, ok := b.current(); ok && ref.Unread() || b.list.outdated() {
 			return b.read()
 		}
 		b.focus = pagePane // so that nextUnread opens the entry
@@ -333,8 +336,8 @@ func (b *browser) forward() effects {
 func (b *browser) nextUnread(by int) effects {
 	l := &b.list
 	switch {
-	case l.awaited():
-		return effects{say: "the list is not complete yet"}
+	case l.outdated():
+		return incomplete
 	case !l.complete && len(l.items) == 0:
 		l.seek = by // continue when the items come
 		return effects{}

@@ -67,6 +67,18 @@ func chosenFeed(b *browser) string {
 	return ""
 }
 
+// neededFeed returns the hash of the chosen feed. If there is none, it shows a message and ok is
+// false.
+func neededFeed(m *model) (hash string, ok bool) {
+	if tooEarly(m) {
+		return "", false
+	}
+	if hash = chosenFeed(&m.browser); hash == "" {
+		m.say("choose a feed first")
+	}
+	return hash, hash != ""
+}
+
 // chosenNode returns the node under the cursor of the tree, or in the other panes the listed one.
 func chosenNode(b *browser) id {
 	if t := &b.tree; b.focus == feedsPane && t.at < len(t.nodes) {
@@ -96,12 +108,8 @@ func chosenFolder(b *browser) (folder id, ok bool) {
 
 // fetchFeed fetches the chosen feed.
 func fetchFeed(m *model, _ call) tea.Cmd {
-	if tooEarly(m) {
-		return nil
-	}
-	hash := chosenFeed(&m.browser)
-	if hash == "" {
-		m.say("choose a feed first")
+	hash, ok := neededFeed(m)
+	if !ok {
 		return nil
 	}
 	return m.fetching.begin(m, &fetch{feeds: []string{hash}})

@@ -493,7 +493,7 @@ func (m *model) takeList(msg listMsg) tea.Cmd {
 	b, awaited := &m.browser, m.lister.awaits(msg.id)
 	if msg.list == nil && msg.err == nil {
 		// Old rows of the same list stay until the search has found at least as many.
-		if awaited && (!msg.request.keepOldRows || b.list.awaited() || len(msg.partial) >= len(b.list.items)) {
+		if awaited && (!msg.request.keepOldRows || b.list.outdated() || len(msg.partial) >= len(b.list.items)) {
 			b.takeProvisional(msg.partial)
 		}
 		return nil

@@ -202,12 +202,8 @@ var feedSettings = []struct{ key, prompt string }{
 
 // editFeed shows a menu of the settings of the chosen feed.
 func editFeed(m *model, _ call) tea.Cmd {
-	if tooEarly(m) {
-		return nil
-	}
-	hash := chosenFeed(&m.browser)
-	if hash == "" {
-		m.say("choose a feed first")
+	hash, ok := neededFeed(m)
+	if !ok {
 		return nil
 	}
 	return readFeedSettings(m, hash, func(f *feedMenu) tea.Cmd {
