@@ -20,11 +20,6 @@ func withoutEcho(fd int) (asBefore func() error, err error) {
 	without.Lflag &^= unix.ECHO
 	without.Lflag |= unix.ICANON | unix.ISIG
 	without.Iflag |= unix.ICRNL
-	// quit ends the program as ^\ does.
-	quit := func() {
-		signal.Reset(unix.SIGQUIT)
-		_ = unix.Kill(unix.Getpid(), unix.SIGQUIT)
-	}
 	off := func() error { return unix.IoctlSetTermios(fd, setTermios, &without) }
 	on := func() error { return unix.IoctlSetTermios(fd, setTermios, before) }
 	signals := make(chan os.Signal, 2)
@@ -33,33 +28,23 @@ func withoutEcho(fd int) (asBefore func() error, err error) {
 		signal.Stop(signals)
 		return nil, err
 	}
-	end, ended := make(chan struct{}), make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for {
-			select {
-			case s := <-signals:
-				if s == unix.SIGCONT {
-					_ = off()
-					continue
-				}
-				_ = on()
-				quit()
-			case <-end:
-				return
+		for s := range signals {
+			if s == unix.SIGCONT {
+				_ = off()
+				continue
 			}
+			_ = on()
+			signal.Reset(unix.SIGQUIT)
+			_ = unix.Kill(unix.Getpid(), unix.SIGQUIT)
 		}
 	}()
 	return func() error {
-		signal.Stop(signals)
-		close(end)
+		signal.Stop(signals) // after this none is sent, so that the channel can be closed
+		close(signals)
 		<-ended
-		err := on()
-		for len(signals) > 0 {
-			if <-signals == unix.SIGQUIT {
-				quit()
-			}
-		}
-		return err
+		return on()
 	}, nil
 }
