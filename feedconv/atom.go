@@ -45,7 +45,7 @@ func atomFeed(a *atom.Feed, doc *tidy.Document, opts Options) *Feed {
 func addAll[E any](f *Feed, entries []*E, doc *tidy.Document, opts Options, read func(*E, *tidy.Document, *tidy.Node) *draft) {
 	f.Entries = make([]Entry, 0, len(entries))
 	for i, e := range entries {
-		f.add(read(e, doc, doc.Entries[i]), opts.reading)
+		f.add(read(e, doc, doc.Entries[i]))
 		entries[i], doc.Entries[i] = nil, nil // in big documents each takes as much as the feed
 	}
 }

@@ -38,8 +38,6 @@ type Options struct {
 	MaxBytes int64
 	// MaxEntries is the maximum number of entries; further entries are left out with a warning.
 	MaxEntries int
-
-	reading *reading
 }
 
 // Format names the format of a document.
@@ -169,11 +167,6 @@ type Entry struct {
 	// Attributes and Extensions are as in [Feed].
 	Attributes []Attribute
 	Extensions []Extension
-	// Earlier is the entry as the first versions of this package read it: GUID, ID, Link, Title,
-	// Content, ContentType and the dates. It is nil if these are the same. A program that
-	// identifies entries by these fields can recognize an entry that an old version stored, so that
-	// a corrected rule does not make the entry new.
-	Earlier *Entry
 }
 
 // Source is the feed that an entry comes from (RFC 4287, section 4.2.11, and

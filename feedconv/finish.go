@@ -33,10 +33,10 @@ const maxTitle = 10000
 // add finishes an entry and appends it to f. An empty entry, or one with nothing but rights and a
 // license, is dropped, and add returns false. If an entry has nothing but other links, the first of
 // these becomes its link.
-func (f *Feed) add(d *draft, r *reading) bool {
+func (f *Feed) add(d *draft) bool {
 	e := &d.entry
 	lists := max(len(e.Authors), len(e.Contributors), len(e.Categories), len(e.Enclosures), len(e.Links), len(e.InReplyTo)) > maxList
-	d.finish(r)
+	d.finish()
 	if e.saysNothing() {
 		i := slices.IndexFunc(e.Links, func(l Link) bool { return l.Rel != "license" })
 		if i < 0 {
@@ -79,7 +79,7 @@ func (f *Feed) cutTitle(s string) string {
 }
 
 // finish turns a draft into an entry. If the ID has to be a digest, it stays empty.
-func (d *draft) finish(r *reading) {
+func (d *draft) finish() {
 	e := &d.entry
 	for _, t := range d.titles {
 		if e.Title = t.plain(); e.Title != "" {
@@ -87,7 +87,7 @@ func (d *draft) finish(r *reading) {
 		}
 	}
 	d.finishContent()
-	d.finishDates(r)
+	d.finishDates()
 	e.GUID = markup.CleanLine(e.GUID)
 	e.Link, e.Comments, e.Image = markup.Link(e.Link), markup.Link(e.Comments), markup.Link(e.Image)
 	e.Language = language(e.Language)
@@ -147,11 +147,11 @@ func (d *draft) finishContent() {
 }
 
 // finishDates reads the dates.
-func (d *draft) finishDates(r *reading) {
+func (d *draft) finishDates() {
 	e := &d.entry
 	var published, updated string // as written
-	e.Published, published = r.firstDate(d.published)
-	e.Updated, updated = r.firstDate(d.updated)
+	e.Published, published = firstDate(d.published)
+	e.Updated, updated = firstDate(d.updated)
 	switch {
 	case e.Published.IsZero() && e.Updated.IsZero():
 		e.PublishedRaw = cmp.Or(published, updated)
@@ -180,16 +180,11 @@ func (d *draft) digest() string {
 // firstDate returns the first date that can be parsed. If there is none, raw is the first date as
 // written.
 func firstDate(candidates []string) (t time.Time, raw string) {
-	var r *reading
-	return r.firstDate(candidates)
-}
-
-func (r *reading) firstDate(candidates []string) (t time.Time, raw string) {
 	for _, s := range candidates {
 		if s = markup.CleanLine(s); s == "" {
 			continue
 		}
-		if t, ok, late := dates.Parse(s); ok && (!late || r.newer()) {
+		if t, ok := dates.Parse(s); ok {
 			return t, ""
 		}
 		raw = cmp.Or(raw, s)

@@ -23,8 +23,7 @@ type jsonDoc struct {
 	// empty counts empty items.
 	empty int
 	// growth is the number of bytes that resolving URLs may still add to the document.
-	growth  int
-	reading *reading
+	growth int
 }
 
 // parseJSON reads the JSON formats. Fields are decoded one by one, so that a field of a wrong type
@@ -32,7 +31,7 @@ type jsonDoc struct {
 func parseJSON(b []byte, opts Options) (*Feed, error) {
 	value, _, complete := rawjson.At(b, 0)
 	top := value.Object()
-	d := &jsonDoc{feed: &Feed{}, base: markup.DocumentBase(opts.URL, opts.ContentLocation), limit: opts.maxEntries(), max: opts.maxEntries(), growth: len(b) + 64<<10, reading: opts.reading}
+	d := &jsonDoc{feed: &Feed{}, base: markup.DocumentBase(opts.URL, opts.ContentLocation), limit: opts.maxEntries(), max: opts.maxEntries(), growth: len(b) + 64<<10}
 	rss, items := top.Get("rss"), top.Get("items")
 	switch {
 	case rss.IsObject():
@@ -95,7 +94,7 @@ func lineAt(b []byte, offset int) int {
 
 // add finishes an entry. It returns false if no further entries are accepted.
 func (d *jsonDoc) add(e *draft) bool {
-	if d.feed.add(e, d.reading) {
+	if d.feed.add(e) {
 		d.limit--
 	} else if d.empty++; d.empty > 4*d.max { // hostile
 		d.limit = -1

@@ -58,7 +58,6 @@ func ParseBytes(b []byte, opts Options) (f *Feed, err error) {
 		}
 	}()
 
-	opts.reading = &reading{}
 	text, warnings, err := decodeBytes(b, opts)
 	if err != nil {
 		return nil, err
@@ -68,9 +67,6 @@ func ParseBytes(b []byte, opts Options) (f *Feed, err error) {
 		return nil, err
 	}
 	f.Warnings = append(warnings, f.Warnings...)
-	if opts.reading.differs {
-		f.readEarlier(b, opts)
-	}
 	return f, nil
 }
 
@@ -105,7 +101,7 @@ func parseText(text []byte, opts Options) (*Feed, error) {
 // tidyXML makes a tree of a document. The error is a *NotFeedError.
 func tidyXML(text []byte, opts Options) (*tidy.Document, error) {
 	doc, err := tidy.Read(text, tidy.Options{
-		Base: markup.DocumentBase(opts.URL, opts.ContentLocation), MaxEntries: opts.maxEntries(), Newer: opts.reading.newer,
+		Base: markup.DocumentBase(opts.URL, opts.ContentLocation), MaxEntries: opts.maxEntries(),
 	})
 	if no, ok := errors.AsType[*tidy.NotFeed](err); ok {
 		return nil, &NotFeedError{What: no.What, HTML: no.HTML}
@@ -145,22 +141,6 @@ func checkEmpty(f *Feed, doc *tidy.Document) error {
 	return nil
 }
 
-// readEarlier sets [Entry.Earlier] of all entries.
-func (f *Feed) readEarlier(b []byte, opts Options) {
-	opts.reading = &reading{first: true}
-	text, _, err := decodeBytes(b, opts)
-	if err != nil {
-		return
-	}
-	before, err := parseText(text, opts)
-	if err != nil || len(before.Entries) != len(f.Entries) {
-		return
-	}
-	for i := range f.Entries {
-		f.Entries[i].Earlier = before.Entries[i].earlier(&f.Entries[i])
-	}
-}
-
 // decodeBytes caps, gunzips and converts the document to UTF-8 without BOM.
 // A document over the cap is a *LimitError, an empty one a *NotFeedError. The
 // result is valid UTF-8; it may share memory with raw.
@@ -181,7 +161,7 @@ func decodeBytes(raw []byte, opts Options) (text []byte, warnings []Warning, err
 		}
 		raw = plain
 	}
-	text, problems := charset.Decode(raw, opts.ContentType, opts.reading.newer)
+	text, problems := charset.Decode(raw, opts.ContentType)
 	for _, p := range problems {
 		warnings = append(warnings, Warning{Line: p.Line, Text: p.Text})
 	}

@@ -107,46 +107,6 @@ func TestMissingEntryTag(t *testing.T) {
 	}
 }
 
-// An entry says what it was once read as, where that was the last of several elements.
-func TestEarlierReading(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		item func(*testing.T, string) Entry
-		in   string
-		want string // ID, GUID, link, title, content, dates; empty for none
-	}{
-		{"nothing repeated", rssItem, `<title>1</title><guid>g</guid><category>a</category><category>b</category><link>http://a/</link><link>http://b/</link>`, ""},
-		{"the same", rssItem, `<title>1</title><title>1</title><guid>g</guid><guid>g</guid>`, ""},
-		{"not what identifies", rssItem, `<guid>g</guid><comments>http://a/</comments><comments>http://b/</comments>`, ""},
-		{"rss", rssItem, `<title>1</title><title>2</title><guid>g1</guid><guid>g2</guid><description>a</description><description>b</description><pubDate>2022-11-01</pubDate><pubDate>2022-11-02</pubDate>`,
-			"g2|g2||2|b|2022-11-02|"},
-		{"an empty one last", rssItem, `<title>1</title><title/><guid>g</guid>`, "g|g||||0001-01-01|"},
-		{"content:encoded", rssItem, `<guid>g</guid><content:encoded>a</content:encoded><content:encoded>&lt;b>b</content:encoded>`, "g|g|||<b>b|0001-01-01|"},
-		{"by a digest", rssItem, `<title>1</title><title>2</title>`, "urn:sha256:|||2||0001-01-01|"},
-		{"atom", atomItem, `<id>a</id><id>b</id><title>1</title><title type="html">2 &amp;lt;</title><content>x</content><content type="html">y</content>`,
-			"b|b||2 <|y|0001-01-01|"},
-		{"a date", rssItem, `<title>1</title><pubDate>Friday, November 18, 2022 - 12:00</pubDate>`, "urn:sha256:|||1||0001-01-01|Friday, November 18, 2022 - 12:00"},
-		{"a date beside another", rssItem, `<guid>g</guid><pubDate>2022-11-18 12:00 Europe/Berlin</pubDate><dc:date>2022-11-20</dc:date>`, "g|g||||2022-11-20|"},
-		{"a date in JSON", jsonItem, `"id": "g", "date_published": "18 בנובמבר 2022"`, "g|g||||0001-01-01|18 בנובמבר 2022"},
-	} {
-		e := test.item(t, test.in)
-		got := ""
-		if b := e.Earlier; b != nil {
-			id := b.ID
-			if strings.HasPrefix(id, "urn:sha256:") {
-				if id == e.ID {
-					t.Errorf("%s: the digest is the same", test.name)
-				}
-				id = "urn:sha256:"
-			}
-			got = strings.Join([]string{id, b.GUID, b.Link, b.Title, b.Content, b.Published.Format(time.DateOnly), b.PublishedRaw}, "|")
-		}
-		if got != test.want {
-			t.Errorf("%s: %q, want %q", test.name, got, test.want)
-		}
-	}
-}
-
 // A feed with any head is a feed that has no entries yet.
 func TestRule15FeedWithAnyHead(t *testing.T) {
 	for _, head := range []string{

@@ -33,14 +33,8 @@ type Problem struct {
 // Greek, Hebrew, Arabic, Thai, central Europe, Turkish or Baltic, else windows-1252. Bytes
 // without a meaning become U+FFFD. The result is valid UTF-8, may share memory with b, and has at
 // most three times the size of b.
-//
-// newer is called if a charset is found that the first versions of this module did not detect. It
-// reports whether the charset counts; nil means that it does.
-func Decode(b []byte, contentType string, newer func() bool) (text []byte, problems []Problem) {
-	if newer == nil {
-		newer = func() bool { return true }
-	}
-	text, problems = decode(b, contentType, newer)
+func Decode(b []byte, contentType string) (text []byte, problems []Problem) {
+	text, problems = decode(b, contentType)
 	for bytes.HasPrefix(text, byteOrderMark) {
 		text = text[len(byteOrderMark):]
 	}
@@ -49,7 +43,7 @@ func Decode(b []byte, contentType string, newer func() bool) (text []byte, probl
 
 var byteOrderMark = []byte("\uFEFF")
 
-func decode(b []byte, contentType string, newer func() bool) ([]byte, []Problem) {
+func decode(b []byte, contentType string) ([]byte, []Problem) {
 	if enc, skip := byteOrder(b); enc != nil {
 		out, bad := decodeWith(enc, b[skip:])
 		return out, damaged(bad)
@@ -72,7 +66,7 @@ func decode(b []byte, contentType string, newer func() bool) ([]byte, []Problem)
 		return out, problems
 	}
 	if u.bad > 0 && u.good <= u.bad {
-		if enc, name := detect(b, newer); enc != nil {
+		if enc, name := detect(b); enc != nil {
 			if out, bad := decodeWith(enc, b); fits(out, bad) {
 				return out, append(problems, Problem{Text: "the document declares no charset that fits; from its bytes it was read as " + name})
 			}
@@ -127,11 +121,11 @@ func fits(text []byte, bad int) bool {
 // Nobody writes feeds in MacCyrillic, but Ukrainian in windows-1251 is detected as such.
 var detectable = sync.OnceValue(func() map[string]found {
 	return map[string]found{
-		"SHIFT_JIS": {"shift_jis", 0.5, false}, "CP932": {"shift_jis", 0.5, false}, "EUC-JP": {"euc-jp", 0.5, false},
-		"GB2312": {"gb18030", 0.5, false}, "Big5": {"big5", 0.5, false}, "EUC-KR": {"euc-kr", 0.5, false}, "CP949": {"euc-kr", 0.5, false},
-		"KOI8-R": {"koi8-u", 0.85, false}, "Windows-1251": {"windows-1251", 0.85, false}, "MacCyrillic": {"windows-1251", 0.85, false},
-		"ISO-8859-5": {"iso-8859-5", 0.85, false}, "ISO-8859-7": {"iso-8859-7", 0.85, false}, "Windows-1253": {"windows-1253", 0.85, false},
-		"IBM866": {"ibm866", 0.85, true}, "TIS-620": {"windows-874", 0.8, true}, "Windows-1255": {"windows-1255", 0.85, true}, "ISO-8859-8": {"windows-1255", 0.85, true},
+		"SHIFT_JIS": {"shift_jis", 0.5}, "CP932": {"shift_jis", 0.5}, "EUC-JP": {"euc-jp", 0.5},
+		"GB2312": {"gb18030", 0.5}, "Big5": {"big5", 0.5}, "EUC-KR": {"euc-kr", 0.5}, "CP949": {"euc-kr", 0.5},
+		"KOI8-R": {"koi8-u", 0.85}, "Windows-1251": {"windows-1251", 0.85}, "MacCyrillic": {"windows-1251", 0.85},
+		"ISO-8859-5": {"iso-8859-5", 0.85}, "ISO-8859-7": {"iso-8859-7", 0.85}, "Windows-1253": {"windows-1253", 0.85},
+		"IBM866": {"ibm866", 0.85}, "TIS-620": {"windows-874", 0.8}, "Windows-1255": {"windows-1255", 0.85}, "ISO-8859-8": {"windows-1255", 0.85},
 	}
 })
 
@@ -139,7 +133,6 @@ var detectable = sync.OnceValue(func() map[string]found {
 type found struct {
 	name       string
 	confidence float64 // minimum; Western texts have none for the first ones, and at most 0.73
-	newer      bool    // the first versions of this package did not detect it
 }
 
 // maxDetect is the number of bytes used to detect a charset.
@@ -147,7 +140,7 @@ const maxDetect = 16 << 10
 
 // detect detects the charset of a text without a label from its bytes. It returns nil if no
 // charset is likely enough.
-func detect(b []byte, newer func() bool) (enc encoding.Encoding, name string) {
+func detect(b []byte) (enc encoding.Encoding, name string) {
 	// In all detected charsets, a character begins with a byte beyond ASCII, so the first such
 	// byte begins one.
 	i := max(bytes.IndexFunc(b, func(r rune) bool { return r >= utf8.RuneSelf }), 0)
@@ -157,14 +150,13 @@ func detect(b []byte, newer func() bool) (enc encoding.Encoding, name string) {
 		d, ok := detectable()[result.Encoding]
 		switch {
 		case !ok || result.Confidence < d.confidence:
-		case d.newer && !newer():
-		case multibyte(d.name) && mostlyAlone(from) && newer():
+		case multibyte(d.name) && mostlyAlone(from):
 		default:
 			return lookup(d.name)
 		}
 	}
 	i = max(i-1, 0) // include the letter before it
-	if name = detectLatin(b[i:min(i+maxDetect, len(b))]); name != "" && newer() {
+	if name = detectLatin(b[i:min(i+maxDetect, len(b))]); name != "" {
 		return lookup(name)
 	}
 	return nil, ""

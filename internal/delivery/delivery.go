@@ -124,11 +124,6 @@ func document(f *feedconv.Feed, p lektordir.Policy, article func(i int) (Article
 // item returns an entry in the form of package stage. revise, if not nil, may change the entry before
 // it is written.
 func item(e *feedconv.Entry, revise func(*lektordir.Entry)) stage.Item {
-	var earlier *stage.Item
-	if e.Earlier != nil {
-		before := item(e.Earlier, nil)
-		earlier = &before
-	}
 	text := e.Content
 	if textfile.IsText(e.ContentType) {
 		text = feedconv.PlainText(text, e.ContentType)
@@ -136,7 +131,7 @@ func item(e *feedconv.Entry, revise func(*lektordir.Entry)) stage.Item {
 	return stage.Item{
 		GUID: e.GUID, Title: e.Title, Link: e.Link,
 		PubDate: e.Published, PubDateRaw: e.PublishedRaw, Updated: e.Updated,
-		Text: text, Earlier: earlier,
+		Text: text,
 		Files: func(replaces string) iter.Seq2[string, []byte] {
 			to := entryOf(e)
 			if revise != nil {

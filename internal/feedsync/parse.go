@@ -113,7 +113,7 @@ func asUTF8(data []byte) []byte {
 	if !utf16 && (encoding == "" || encoding == "utf-8" || encoding == "us-ascii") {
 		return data
 	}
-	text, _ := charset.Decode(data, "", nil)
+	text, _ := charset.Decode(data, "")
 	return bytes.TrimPrefix(text, []byte("\ufeff"))
 }
 

@@ -66,7 +66,7 @@ func Parse(data []byte) (*Document, error) {
 
 // toUTF8 returns the document as valid UTF-8 without control characters.
 func toUTF8(data []byte) string {
-	text, _ := charset.Decode(data, "", nil)
+	text, _ := charset.Decode(data, "")
 	return string(bytes.Map(writable, text))
 }
 

@@ -21,26 +21,17 @@ type item struct {
 	key       journal.Key
 	rest      journal.Digest // digest of title, text and date
 	content   journal.Digest // digest of title, link and text
-	earlier   *item          // the item of Item.Earlier, or nil
-}
-
-// is reports whether content is the digest of the item's content, as it is read now or as earlier
-// versions of the program read it.
-func (it *item) is(content journal.Digest) bool {
-	return content == it.content || it.earlier != nil && content == it.earlier.content
 }
 
 // identities yields the identities under which the item may be recorded.
 func (it *item) identities() iter.Seq[journal.Digest] {
 	return func(yield func(journal.Digest) bool) {
-		for ; it != nil; it = it.earlier {
-			if !yield(it.identity) {
+		if !yield(it.identity) {
+			return
+		}
+		for _, id := range it.others {
+			if !yield(id) {
 				return
-			}
-			for _, id := range it.others {
-				if !yield(id) {
-					return
-				}
 			}
 		}
 	}
@@ -131,36 +122,7 @@ func identify(doc Document) (out []*item, repeated int) {
 		seen[it.identity] = len(out)
 		out = append(out, it)
 	}
-	readEarlier(doc, out)
 	return out, repeated
-}
-
-// readEarlier sets the earlier field of items with Item.Earlier. It identifies the earlier readings
-// among each other, because an identity depends on the whole document.
-func readEarlier(doc Document, items []*item) {
-	if !slices.ContainsFunc(items, func(it *item) bool { return it.Earlier != nil }) {
-		return
-	}
-	before := doc
-	before.Items = slices.Clone(doc.Items)
-	now := make(map[*Item]*Item, len(doc.Items)) // earlier item -> present item
-	for i := range before.Items {
-		if e := doc.Items[i].Earlier; e != nil {
-			before.Items[i] = *e
-		}
-		before.Items[i].Earlier = nil
-		now[&before.Items[i]] = &doc.Items[i]
-	}
-	earlier := make(map[*Item]*item, len(doc.Items))
-	all, _ := identify(before)
-	for _, it := range all {
-		earlier[now[it.Item]] = it
-	}
-	for _, it := range items {
-		if it.Earlier != nil {
-			it.earlier = earlier[it.Item]
-		}
-	}
 }
 
 // find returns the last record of the item, or nil if it was not delivered. If several entries have
@@ -214,10 +176,7 @@ func origins(j *journal.Journal, items []*item) (known []*journal.Record, split 
 	}
 	claims := make(map[string]int, len(items)) // lineage -> index of the item that gets the record
 	for i, it := range slices.Backward(items) {
-		if known[i] = it.find(j); known[i] == nil && it.earlier != nil {
-			known[i] = it.earlier.find(j)
-		}
-		if known[i] == nil {
+		if known[i] = it.find(j); known[i] == nil {
 			if known[i] = it.matchImported(j, items); known[i] == nil {
 				continue
 			}

@@ -25,10 +25,6 @@ type Item struct {
 	// Files returns the files of the entry, see [commit.Version]. replaces is the unique name of
 	// the older version, or "". It is called only for entries that are staged.
 	Files func(replaces string) iter.Seq2[string, []byte]
-	// Earlier is the entry as earlier versions of the program read it in the same document, or nil
-	// if they read the same. If the journal has Earlier, the entry is known and unchanged. Its
-	// Files is not called.
-	Earlier *Item
 }
 
 // updated returns the time that decides which of two versions is newer.

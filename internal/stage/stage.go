@@ -130,17 +130,9 @@ func (t *Txn) first(ctx context.Context, it *item, old *journal.Record, res *Res
 // change. lineage holds the records of the entry.
 func (t *Txn) again(ctx context.Context, it *item, lineage []journal.Record, doc *Document, res *Result) error {
 	newest := lineage[len(lineage)-1]
-	if it.is(newest.Content) {
+	if newest.Content == it.content {
 		res.Unchanged++
-		if it.earlier == nil {
-			return nil
-		}
-		// The present reading is recorded, so that Earlier is no longer needed.
-		j, err := t.Journal()
-		if err == nil && (newest.Content != it.content || len(j.Versions(it.identity)) == 0) {
-			err = t.Alias(it.identity, it.key, it.content, newest)
-		}
-		return err
+		return nil
 	}
 	replaces, wanted, err := t.wanted(it, lineage, doc)
 	if err != nil {
@@ -164,7 +156,7 @@ func (t *Txn) again(ctx context.Context, it *item, lineage []journal.Record, doc
 // version in new/ that it replaces, or "".
 func (t *Txn) wanted(it *item, lineage []journal.Record, doc *Document) (replaces string, wanted bool, err error) {
 	newest := lineage[len(lineage)-1]
-	before := func(r journal.Record) bool { return it.is(r.Content) }
+	before := func(r journal.Record) bool { return r.Content == it.content }
 	late, err := t.late(it, newest, doc.Dates)
 	if err != nil {
 		return "", false, err
@@ -303,7 +295,7 @@ func (t *Txn) Wanted(doc Document) ([]Wanted, error) {
 		var want bool
 		if known[i] == nil {
 			want = before(i) == nil
-		} else if lineage := j.LineageOf(*known[i]); !it.is(lineage[len(lineage)-1].Content) {
+		} else if lineage := j.LineageOf(*known[i]); lineage[len(lineage)-1].Content != it.content {
 			if _, want, err = t.wanted(it, lineage, &doc); err != nil {
 				return nil, err
 			}

@@ -22,70 +22,62 @@ const maxDateLen = 150
 // with slashes or dots, seconds since 1970. The result is in UTC; a date without a zone is read as
 // UTC. Impossible dates (30 February, 25 o'clock) are refused. So is the year 1, which some
 // programs write if they have no date.
-//
-// late reports whether the first versions of this package could not read the form.
-func Parse(s string) (_ time.Time, ok, late bool) {
+func Parse(s string) (_ time.Time, ok bool) {
 	s = strings.TrimSpace(s)
 	if s == "" || len(s) > maxDateLen {
-		return time.Time{}, false, false
+		return time.Time{}, false
 	}
 	s, zone := cutZone(dropComments(s))
-	s, late = foldDate(s)
+	s = foldDate(s)
 	iso := s
 	// A day of the week may stand before any form.
 	if i := strings.IndexAny(s, "0123456789"); i > 0 && digits(s[i:]) >= 4 && len(s[i:]) >= len("2022-1-1") && isLetters(strings.Trim(s[:i], " ,.")) {
 		iso = s[i:]
 	}
-	d := newDateParts(late)
+	d := newDateParts()
 	if !d.iso(iso) {
-		d = newDateParts(late)
+		d = newDateParts()
 		if !d.tokens(s) {
-			return time.Time{}, false, false
+			return time.Time{}, false
 		}
 	}
-	d.in = zone.in
+	d.in = zone
 	t, ok := d.time()
-	return t, ok && t.Year() > 1 && t.Year() < 10000, d.late || zone.found
+	return t, ok && t.Year() > 1 && t.Year() < 10000
 }
 
 // foldDate returns a date in lower case and without accents, which are left out as
 // often as not, with the digits of the West, and with the marks of year and month of
 // eastern Asia as hyphens; a month that stands after its day, or alone, keeps a mark.
-// late is as for [Parse].
-func foldDate(s string) (folded string, late bool) {
+func foldDate(s string) string {
 	s = strings.ToLower(s)
 	if !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 }) {
-		return s, false
+		return s
 	}
 	marks := dateMarks
 	if year, month := strings.IndexAny(s, "年년"), strings.IndexAny(s, "月월"); month >= 0 && (year < 0 || year > month) {
-		marks, late = monthMarks, true
+		marks = monthMarks
 	}
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.Is(unicode.Mn, r):
 			return -1
 		case r >= '٠' && r <= '٩':
-			late = true
 			return '0' + r - '٠'
 		case r >= '۰' && r <= '۹':
-			late = true
 			return '0' + r - '۰'
 		case r == '،':
-			late = true
 			return ','
 		case r == '־':
-			late = true
 			return '-'
 		case r == '\u200e', r == '\u200f', r == 'ـ', r == '׳':
-			late = true
 			return -1
 		case unicode.IsSpace(r):
 			return ' '
 		}
 		return r
 	}, norm.NFD.String(marks.Replace(s)))
-	return levantine.Replace(s), late
+	return levantine.Replace(s)
 }
 
 var dateMarks = strings.NewReplacer("年", "-", "月", "-", "日", " ", "년 ", "-", "년", "-", "월 ", "-", "월", "-", "일", " ",
@@ -103,37 +95,31 @@ const monthMark = "\uE001"
 // levantine are months of two words, folded.
 var levantine = strings.NewReplacer("كانون الثاني", "يناير", "كانون الاول", "ديسمبر", "تشرين الثاني", "نوفمبر", "تشرين الاول", "اكتوبر")
 
-// namedLocation is a zone of the tz database that a date names.
-type namedLocation struct {
-	found bool
-	in    *time.Location // nil for one that is not known
-}
-
-// zoneName matches the name of such a zone: "Europe/Berlin", "EST5EDT", or any between
+// zoneName matches the name of a zone of the tz database: "Europe/Berlin", "EST5EDT", or any between
 // brackets, as in "2022-11-18T12:00+01:00[Europe/Berlin]".
 var zoneName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\[[A-Za-z][A-Za-z0-9_+/-]*\]|\b[A-Z][A-Za-z]+/[A-Z][A-Za-z_-]+(?:/[A-Z][A-Za-z_-]+)?\b|\b(?:EST5EDT|CST6CDT|MST7MDT|PST8PDT)\b`)
 })
 
-// cutZone takes the name of a zone out of a date. An unknown one stays, but between
-// brackets.
-func cutZone(s string) (string, namedLocation) {
+// cutZone takes the name of a zone of the tz database out of a date, and returns the zone, or nil.
+// An unknown name stays, except between brackets.
+func cutZone(s string) (string, *time.Location) {
 	// Most dates have no zone name: skip the search.
 	if slash := strings.IndexByte(s, '/'); strings.IndexByte(s, '[') < 0 && !strings.Contains(s, "DT") &&
 		(slash < 0 || slash+1 == len(s) || !isLetter(s[slash+1])) {
-		return s, namedLocation{}
+		return s, nil
 	}
 	at := zoneName().FindStringIndex(s)
 	if at == nil {
-		return s, namedLocation{}
+		return s, nil
 	}
 	name := s[at[0]:at[1]]
 	bare := strings.Trim(name, "[]")
 	in := location(bare)
 	if in == nil && bare == name {
-		return s, namedLocation{}
+		return s, nil
 	}
-	return strings.TrimSpace(s[:at[0]] + " " + s[at[1]:]), namedLocation{true, in}
+	return strings.TrimSpace(s[:at[0]] + " " + s[at[1]:]), in
 }
 
 // locations are the zones that were looked for, nil for those that are not known.
@@ -187,13 +173,12 @@ type dateParts struct {
 	perhapsDay           bool // the word read as a month may be a day of the week
 	offset               int  // seconds east of Greenwich
 	zone                 zoneKind
-	late                 bool           // in a form that was once not read
 	in                   *time.Location // that was named, or nil
 	at                   time.Time      // in seconds since 1970, or zero
 }
 
-func newDateParts(late bool) *dateParts {
-	return &dateParts{year: -1, month: -1, day: -1, hour: -1, pm: -1, late: late}
+func newDateParts() *dateParts {
+	return &dateParts{year: -1, month: -1, day: -1, hour: -1, pm: -1}
 }
 
 func (d *dateParts) time() (time.Time, bool) {
@@ -399,11 +384,9 @@ func endOfToken(s string) int {
 func (d *dateParts) token(t string) bool {
 	switch t {
 	case "-", "–", "—", "|", "@": // between date and time
-		d.late = true
 		return true
 	}
 	if rest, ok := strings.CutPrefix(t, "ב-"); ok && rest != "" && isDigit(rest[0]) { // "on the", in Hebrew
-		d.late = true
 		t = rest
 	}
 	if !isDigit(t[0]) {
@@ -535,7 +518,7 @@ func (d *dateParts) word(t string) bool {
 
 // half reads am and pm; isHalf reports whether t is one of them, with or without a zone.
 func (d *dateParts) half(t string) (isHalf, read bool) {
-	if half, ok := lateHalves()[t]; ok && d.late && d.pm < 0 {
+	if half, ok := foreignHalves()[t]; ok && d.pm < 0 {
 		d.pm = half
 		return true, true
 	}
@@ -558,7 +541,7 @@ func (d *dateParts) half(t string) (isHalf, read bool) {
 // stand before the time: "at", "pt" and "ct" are words, too.
 func (d *dateParts) zoneOf(t string) bool {
 	if offset, ok := cutOffset(t); ok {
-		d.offset, d.zone, d.late = offset, numericZone, true
+		d.offset, d.zone = offset, numericZone
 		return true
 	}
 	offset, kind := zoneOffset(t)
@@ -575,10 +558,6 @@ func (d *dateParts) zoneOf(t string) bool {
 // monthName reads the name of a month; other words count for nothing before the time.
 func (d *dateParts) monthName(t string) bool {
 	m := monthOf(t)
-	if m > 12 {
-		m -= 12
-		d.late = true
-	}
 	switch {
 	case m == 0:
 	case d.month < 0 || d.perhapsDay:
@@ -664,24 +643,23 @@ var monthStems = sync.OnceValue(func() map[string]int {
 			stems[norm.NFD.String(stem)] = i + 1
 		}
 	}
-	for i, month := range lateMonths {
+	for i, month := range semiticMonths {
 		for stem := range strings.FieldsSeq(month) {
-			stems[stem] = 12 + i + 1
+			stems[stem] = i + 1
 		}
 	}
 	return stems
 })
 
-// lateMonths are further beginnings, folded: of Hebrew and Arabic, in Egypt, the
-// Maghreb and the Levant.
-var lateMonths = [...]string{
+// semiticMonths are the beginnings of Hebrew and Arabic months, folded: in Egypt, the Maghreb and
+// the Levant.
+var semiticMonths = [...]string{
 	"ינו يناير جانفي", "פבר فبراير فيفري شباط", "מרץ מרס مارس اذار", "אפר ابريل افريل نيسان", "מאי مايو ماي ايار", "יונ يونيو يونيه جوان حزيران",
 	"יול يوليو يوليه جويلية تموز", "אוג اغسطس غشت اوت اب", "ספט سبتمبر شتنبر ايلول", "אוק اكتوبر", "נוב نوفمبر نونبر", "דצמ ديسمبر دجنبر",
 }
 
-// lateHalves are the halves of the day in the languages of dates that were once not
-// read, folded.
-var lateHalves = sync.OnceValue(func() map[string]int {
+// foreignHalves are the halves of the day in Arabic and the languages of eastern Asia, folded.
+var foreignHalves = sync.OnceValue(func() map[string]int {
 	return map[string]int{
 		"ص": 0, "صباحا": 0, "م": 1, "مساء": 1, norm.NFD.String("오전"): 0, norm.NFD.String("오후"): 1, "上午": 0, "下午": 1, "午前": 0, "午後": 1,
 	}

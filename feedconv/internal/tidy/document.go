@@ -18,9 +18,6 @@ import (
 type Options struct {
 	Base       *url.URL // base of relative references, nil if it is not known
 	MaxEntries int
-	// Newer is called before a rule is applied that the first versions of this package did not
-	// have, and reports whether to apply it; nil means always.
-	Newer func() bool
 }
 
 // Document is a document as a tree. Its text is valid UTF-8 without control characters, and its

@@ -100,9 +100,6 @@ func Read(text []byte, opts Options) (*Document, error) {
 }
 
 func newTidier(clean []byte, opts Options, list []Warning) *tidier {
-	if opts.Newer == nil {
-		opts.Newer = func() bool { return true }
-	}
 	w := &warnings{doc: clean, line: 1, list: slices.Clip(list)}
 	return &tidier{
 		warnings: w,
@@ -228,7 +225,7 @@ func (t *tidier) push(f frame) {
 	f.level = f.class.inside()
 	t.doc.Head = t.doc.Head || t.isHead(info, parent.level, f.class)
 	f.single = singleName(f.class, parent.level, t.isAtom)
-	repeats := f.single != "" && slices.Contains(parent.said, f.single) && (parent.level != inEntry || t.opts.Newer())
+	repeats := f.single != "" && slices.Contains(parent.said, f.single)
 	kept := t.spend(&f) && !repeats
 	parent.says = true
 	switch f.class.kind {
