@@ -22,7 +22,10 @@ import (
 // document is a complete document.
 type document struct {
 	name string
-	body []byte
+	// origin is the document in [feedstate.Subscription.Origin]: its URL after redirects, or its
+	// name. The user chose the document, but another may have written it.
+	origin string
+	body   []byte
 }
 
 // maxDocument is the size of the largest document that is read, in bytes.
@@ -32,16 +35,16 @@ var errTooLarge = fmt.Errorf("it is larger than %d MiB", maxDocument>>20)
 
 // readDocument reads a document from a path or URL, or from stdin for "-".
 func readDocument(ctx context.Context, client *fetch.Client, name string, in io.Reader) (*document, error) {
-	d := &document{name: name}
+	d := &document{name: name, origin: name}
 	var err error
 	switch {
 	case name == "-":
-		d.name = "standard input"
+		d.name, d.origin = "standard input", "standard input"
 		d.body, err = readAll(ctx, in)
 	case feedurl.IsHTTP(name):
 		var resp *httpmsg.Response
 		if resp, err = client.Get(ctx, &httpmsg.Request{URL: name}); err == nil {
-			d.body = resp.Body
+			d.body, d.origin = resp.Body, resp.FinalURL
 		}
 	default:
 		if fi, err := os.Stat(name); err == nil && fi.Mode().IsRegular() {
@@ -125,14 +128,14 @@ func (o DocumentOptions) each(ctx context.Context, s *cmdline.Streams, f func(*d
 // Decode prints the entries of documents with absolute times.
 func Decode(ctx context.Context, o DocumentOptions, s *cmdline.Streams) error {
 	return cmdline.Records(s.Out, o.Print, "tsv", documentColumns, func(p *cmdline.Printer[documentRecord]) error {
-		return o.decoded(ctx, s, func(doc *ess.Document) error {
+		return o.decoded(ctx, s, func(doc *ess.Document, _ string) error {
 			return p.PrintAll(recordsOf(doc.Entries, doc.Build))
 		})
 	})
 }
 
-// decoded calls f for each decoded document, and prints the warnings of the decoder.
-func (o DocumentOptions) decoded(ctx context.Context, s *cmdline.Streams, f func(*ess.Document) error) error {
+// decoded calls f for each decoded document and its origin, and prints the warnings of the decoder.
+func (o DocumentOptions) decoded(ctx context.Context, s *cmdline.Streams, f func(doc *ess.Document, origin string) error) error {
 	return o.each(ctx, s, func(d *document) error {
 		warnings := cmdline.Warnings{Report: s.Report}
 		doc, err := ess.Decode(d.body, func(w ess.Warning) { warnings.Warn("%s: %v", d.name, w) })
@@ -140,7 +143,7 @@ func (o DocumentOptions) decoded(ctx context.Context, s *cmdline.Streams, f func
 			s.Report.Print(inDocument(d.name, err))
 			return nil
 		}
-		return f(doc)
+		return f(doc, d.origin)
 	})
 }
 

@@ -3,6 +3,8 @@ package ess
 import (
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -50,25 +52,45 @@ func TestPollOfPrivateAddressNamedByAFeed(t *testing.T) {
 	}
 }
 
-// Subscriptions that were made from an NNO record it as their origin, so it cannot cause a
-// request to a private address either.
+// Subscriptions that were made from an NNO record the document that names the feed as their origin, so
+// it cannot cause a request to a private address. The user chose the document, but another wrote it,
+// also if it came as a file or by a pipe.
 func TestResolveRecordsTheOriginOfSubscriptions(t *testing.T) {
+	const feed = "http://10.0.0.1/feed"
+	nno := fmt.Sprintf("%d,\n%s,5,27,", begin.Unix()/60*60, feed)
+	other := strings.Replace(nno, feed, "http://10.0.0.2/feed", 1)
 	b := newBench(t)
-	nno, feed := b.s.URL("/all.nno"), "http://10.0.0.1/feed"
-	b.s.Handle("/all.nno", server.Doc("application/nno", fmt.Sprintf("%d,\n%s,5,27,", begin.Unix()/60*60, feed)))
-	s, _, msg := streams("")
-	if err := Resolve(t.Context(), ResolveOptions{Common: b.common(), Documents: []string{nno}, Subscribe: true}, s); err != nil {
-		t.Log(err) // the entry is still missing
-	}
-	d, err := lektordir.Open(b.dir, nil)
-	if err != nil {
+	b.s.Handle("/all.nno", server.Doc("application/nno", nno))
+	b.s.Handle("/other.nno", server.Doc("application/nno", other))
+	file := filepath.Join(t.TempDir(), "two\nlines.nno")
+	if err := os.WriteFile(file, []byte(nno), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	st, err := feedstate.Load(d, lektordir.FeedHash(feed))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r, err := st.Request(); err != nil || r.URL != feed || r.Origin != nno {
-		t.Errorf("got %+v, %v\n%s; want err == nil and r.URL == feed and r.Origin == nno", r, err, msg)
+	for _, c := range []struct {
+		documents []string
+		want      string
+	}{
+		{[]string{b.s.URL("/all.nno")}, b.s.URL("/all.nno")},
+		{[]string{b.s.URL("/other.nno"), b.s.URL("/all.nno")}, b.s.URL("/all.nno")},
+		{[]string{file}, strings.ReplaceAll(file, "\n", " ")},
+		{[]string{"-"}, "standard input"},
+	} {
+		o := ResolveOptions{Common: b.common(), Documents: c.documents, Subscribe: true}
+		o.Dir = filepath.Join(t.TempDir(), "lektor")
+		d, err := lektordir.Create(o.Dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, _, msg := streams(nno)
+		if err := Resolve(t.Context(), o, s); err != nil {
+			t.Log(err) // the entry is still missing
+		}
+		st, err := feedstate.Load(d, lektordir.FeedHash(feed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := st.Request(); err != nil || r.URL != feed || r.Origin != c.want {
+			t.Errorf("%q: got %+v, %v\n%s; want %s from %s", c.documents, r, err, msg, feed, c.want)
+		}
 	}
 }

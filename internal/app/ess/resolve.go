@@ -97,13 +97,10 @@ func Resolve(ctx context.Context, o ResolveOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	var want []ess.FeedEntry
-	documents := DocumentOptions{Common: o.Common, Documents: o.Documents}
-	if err := documents.decoded(ctx, s, func(doc *ess.Document) error { want = append(want, doc.Entries...); return nil }); err != nil {
+	want, origins, err := o.wanted(ctx, s)
+	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(want, ess.FeedEntry.Compare)
-
 	feeds := map[string]*resolver{}
 	for _, w := range want {
 		if feeds[w.Feed] == nil {
@@ -142,7 +139,23 @@ func Resolve(ctx context.Context, o ResolveOptions, s *cmdline.Streams) error {
 	if err := printer.Flush(); err != nil {
 		return err
 	}
-	return st.fetchMissing(ctx, o, feeds, missing)
+	return st.fetchMissing(ctx, o, feeds, origins, missing)
+}
+
+// wanted returns the entries of the documents, newest first. origins maps the URL of each feed to the
+// origin of the first document that names it.
+func (o ResolveOptions) wanted(ctx context.Context, s *cmdline.Streams) (want []ess.FeedEntry, origins map[string]string, err error) {
+	origins = map[string]string{}
+	documents := DocumentOptions{Common: o.Common, Documents: o.Documents}
+	err = documents.decoded(ctx, s, func(doc *ess.Document, origin string) error {
+		want = append(want, doc.Entries...)
+		for _, e := range doc.Entries {
+			origins[e.Feed] = cmp.Or(origins[e.Feed], origin)
+		}
+		return nil
+	})
+	slices.SortStableFunc(want, ess.FeedEntry.Compare)
+	return want, origins, err
 }
 
 // resolver finds the entries of one feed.
@@ -242,18 +255,14 @@ func (r *resolver) updated(w ess.FeedEntry) []resolved {
 type markerWriter struct {
 	st                   *store
 	o                    ResolveOptions
-	origin               string // public document that names the feeds, or ""
+	origins              map[string]string // URL of a feed -> the document that names it
 	w                    *commit.Writer
 	marked, unsubscribed int // feeds with a marker, and feeds without a subscription
 }
 
 // fetchMissing leaves due markers for feeds with missing entries.
-func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[string]*resolver, missing int) error {
-	a := &markerWriter{st: st, o: o}
-	// A feed that only a public document names is requested as untrusted.
-	if i := slices.IndexFunc(o.Documents, feedurl.IsHTTP); i >= 0 {
-		a.origin = o.Documents[i]
-	}
+func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[string]*resolver, origins map[string]string, missing int) error {
+	a := &markerWriter{st: st, o: o, origins: origins}
 	defer func() {
 		if a.w != nil {
 			a.w.Close()
@@ -307,7 +316,7 @@ func (a *markerWriter) subscribe(url string, r *resolver) (ok bool, err error) {
 			return false, err
 		}
 	}
-	sub := &feedstate.Subscription{ID: url, Origin: a.origin}
+	sub := &feedstate.Subscription{ID: url, Origin: feedstate.OneField(a.origins[url])}
 	if r.hash != "" {
 		f, err := a.st.Dir.ReadFeed(r.hash)
 		if err != nil {
