@@ -744,15 +744,15 @@ func testHostilePages(t *testing.T, h *hostile, s *hostileServer) {
 		status int
 		says   string
 	}{
-		{"100,000 feeds", links("<link rel=alternate type=application/rss+xml href=/%d>"), nil, 1, "a page that links to 1000 feeds"},
+		{"100,000 feeds", links("<link rel=alternate type=application/rss+xml href=/%d>"), nil, 1, "a page that links to 1,000 feeds"},
 		{"100,000 feeds, the first", links("<link rel=alternate type=application/rss+xml href=/%d>"), []string{"--first", "--no-fetch"}, 0, "/0: subscribed"},
-		{"100,000 links", links("<a href=/%d.xml>a feed</a>"), nil, 1, "a page that links to 1000 feeds"},
+		{"100,000 links", links("<a href=/%d.xml>a feed</a>"), nil, 1, "a page that links to 1,000 feeds"},
 		{"100,000 links to nothing", links("<a href=/%d>a page</a>"), nil, 1, "it links to no feed"},
 		{"the same feed", repeated(head, "<link rel=alternate type=application/rss+xml href=/a>", 100_000, ""), []string{"--no-fetch"}, 0, "/a: subscribed"},
 		{"nested elements", repeated(head, "<div>", 2_000_000, ""), nil, 1, "it links to no feed"},
 		{"attributes", repeated(head+"<link rel=alternate type=application/rss+xml href=/a ", "a ", 5_000_000, ">"), nil, 1, "it links to no feed"},
 		{"a huge URL", repeated(head+"<link rel=alternate type=application/rss+xml href=/", "a", 500_000, ">"), nil, 1, "it links to no feed"},
-		{"huge titles", links("<link rel=alternate type=application/rss+xml href=/%d title='" + strings.Repeat("title ", 10) + "'>"), nil, 1, "a page that links to 1000 feeds"},
+		{"huge titles", links("<link rel=alternate type=application/rss+xml href=/%d title='" + strings.Repeat("title ", 10) + "'>"), nil, 1, "a page that links to 1,000 feeds"},
 		{"a comment that is not closed", repeated(head+"<!--", "a", 15_000_000, ""), nil, 1, "it links to no feed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -40,6 +40,11 @@ type Result struct {
 	// ESS and NNO are links to small documents that show whether the feeds of the page have
 	// changed.
 	ESS, NNO []Link
+	// Refresh is the page to which a browser would go on at once or after a while, or "".
+	Refresh string
+	// Challenge is set if the page is not the document that was asked for, but asks for proof that
+	// a browser asks.
+	Challenge bool
 	// Limit is the limit that was exceeded: "4 MB" of the page, or "1000 links" of a kind; "" if
 	// nothing was left out.
 	Limit string
@@ -80,7 +85,6 @@ func Page(body []byte, pageURL, contentType string) Result {
 		text = body
 	}
 	s := scanner{Result: Result{Limit: limit}, z: html.NewTokenizer(bytes.NewReader(text)), seen: map[string]bool{}, hrefs: map[string]bool{}}
-	s.z.SetMaxBuf(1 << 20)
 	if base, err := url.Parse(strings.TrimSpace(pageURL)); err == nil {
 		s.base = base
 	}
@@ -93,7 +97,15 @@ func Page(body []byte, pageURL, contentType string) Result {
 		}
 		s.Guessed = len(s.Feeds) > 0
 	}
+	s.Challenge = slices.ContainsFunc(challenges, func(title string) bool { return strings.HasPrefix(strings.ToLower(s.Title), title) })
 	return s.Result
+}
+
+// challenges are the beginnings of the titles of such pages, in lower case: of Cloudflare, DDoS-Guard,
+// Anubis, Vercel and Imperva.
+var challenges = []string{
+	"just a moment...", "attention required! | cloudflare", "please wait... | cloudflare", "checking your browser", "ddos-guard",
+	"making sure you're not a bot", "vercel security checkpoint", "pardon our interruption",
 }
 
 // Guesses returns URLs at which the feed of a page without links may be, the likeliest first: usual
@@ -109,7 +121,7 @@ func Guesses(pageURL string) []string {
 		root.Path = "/" + user + "/"
 	}
 	var guesses []string
-	for _, name := range []string{"feed", "rss.xml", "atom.xml", "feed.json", "index.xml"} {
+	for _, name := range []string{"feed", "feed.xml", "rss.xml", "atom.xml", "feed.json", "index.xml"} {
 		guesses = append(guesses, root.JoinPath(name).String())
 	}
 	return guesses
@@ -165,7 +177,9 @@ func (s *scanner) token() bool {
 		switch tag := atom.Lookup(name); tag {
 		case atom.Title:
 			s.inTitle = true
-		case atom.Base, atom.Link, atom.A:
+		case atom.Noscript:
+			s.z.NextIsNotRawText()
+		case atom.Base, atom.Link, atom.A, atom.Meta:
 			attrs := map[string]string{}
 			for more {
 				var k, v []byte
@@ -174,7 +188,9 @@ func (s *scanner) token() bool {
 					attrs[string(k)] = string(v)
 				}
 			}
-			if href := cleanURL(attrs["href"]); href != "" {
+			if tag == atom.Meta {
+				s.meta(attrs)
+			} else if href := cleanURL(attrs["href"]); href != "" {
 				s.link(tag, href, attrs)
 			} else if tag == atom.A {
 				s.open = nil
@@ -182,6 +198,30 @@ func (s *scanner) token() bool {
 		}
 	}
 	return true
+}
+
+// meta sets Refresh if the element says so, unless it only reloads the page.
+func (s *scanner) meta(attrs map[string]string) {
+	if !strings.EqualFold(strings.TrimSpace(attrs["http-equiv"]), "refresh") || s.Refresh != "" {
+		return
+	}
+	// HTML, "Refresh state (http-equiv="refresh")".
+	to := strings.TrimLeft(attrs["content"], " \t\n\r\f0123456789.")
+	to = strings.TrimLeft(to, " \t\n\r\f;,")
+	if len(to) > 3 && strings.EqualFold(to[:3], "url") {
+		if after, ok := strings.CutPrefix(strings.TrimSpace(to[3:]), "="); ok {
+			to = strings.TrimSpace(after)
+		}
+	}
+	if to != "" && (to[0] == '"' || to[0] == '\'') {
+		to, _, _ = strings.Cut(to[1:], to[:1])
+	}
+	if to = cleanURL(to); to == "" {
+		return
+	}
+	if to = resolve(s.base, to); len(to) <= maxURL && (s.base == nil || to != s.base.String()) {
+		s.Refresh = to
+	}
 }
 
 // link handles an element that links to href.
@@ -206,7 +246,7 @@ func (s *scanner) link(tag atom.Atom, href string, attrs map[string]string) {
 	case atom.A:
 		s.open = nil
 		// One more than MaxLinks shows that there are more.
-		if (looksLikeFeed(href) || types[l.Type]) && len(s.anchors) <= MaxLinks && !s.hrefs[href] {
+		if (LooksLikeFeed(href) || types[l.Type]) && len(s.anchors) <= MaxLinks && !s.hrefs[href] {
 			s.hrefs[href] = true
 			l.Type = ""
 			s.anchors = append(s.anchors, l)
@@ -256,8 +296,8 @@ func mediaType(s string) string {
 	return strings.ToLower(strings.TrimSpace(s))
 }
 
-// looksLikeFeed reports whether a plain link probably leads to a feed.
-func looksLikeFeed(href string) bool {
+// LooksLikeFeed reports whether a URL is probably that of a feed, by its scheme or its path.
+func LooksLikeFeed(href string) bool {
 	u, err := url.Parse(href)
 	if err != nil {
 		return false

@@ -36,6 +36,8 @@ func TestPage(t *testing.T) {
 		{"anchors", `<a href="/feed/">Sub<b>scribe</b></a> <a href=about.html>x</a> <a href=all.atom>All</a><a href=/sitemap.xml>m</a>`,
 			"https://www.example.com/feed/|Subscribe https://www.example.com/blog/all.atom|All"},
 		{"anchors only without a link", `<a href=/feed>Feed</a><link rel=alternate type=application/rss+xml href=a>`, "https://www.example.com/blog/a|"},
+		{"in a noscript", `<noscript><link rel=alternate type=application/rss+xml href=/a title=A></noscript><noscript>no <b>script</noscript>`, "https://www.example.com/a|A"},
+		{"behind a long script", "<script>" + strings.Repeat("x", 2<<20) + "</script><link rel=alternate type=application/rss+xml href=/a>", "https://www.example.com/a|"},
 		{"unfinished", `<link rel=alternate type=application/rss+xml href=a><link rel=alternate type="application/rss+xml" href="b`, "https://www.example.com/blog/a|"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -105,9 +107,9 @@ func TestBounded(t *testing.T) {
 
 func TestGuesses(t *testing.T) {
 	for page, want := range map[string]string{
-		"https://example.org/2024/01/a-title/?x=1#y": "https://example.org/feed https://example.org/rss.xml https://example.org/atom.xml https://example.org/feed.json https://example.org/index.xml",
-		"http://example.org:8080":                    "http://example.org:8080/feed http://example.org:8080/rss.xml http://example.org:8080/atom.xml http://example.org:8080/feed.json http://example.org:8080/index.xml",
-		"https://tilde.example/~ann/blog/":           "https://tilde.example/~ann/feed https://tilde.example/~ann/rss.xml https://tilde.example/~ann/atom.xml https://tilde.example/~ann/feed.json https://tilde.example/~ann/index.xml",
+		"https://example.org/2024/01/a-title/?x=1#y": "https://example.org/feed https://example.org/feed.xml https://example.org/rss.xml https://example.org/atom.xml https://example.org/feed.json https://example.org/index.xml",
+		"http://example.org:8080":                    "http://example.org:8080/feed http://example.org:8080/feed.xml http://example.org:8080/rss.xml http://example.org:8080/atom.xml http://example.org:8080/feed.json http://example.org:8080/index.xml",
+		"https://tilde.example/~ann/blog/":           "https://tilde.example/~ann/feed https://tilde.example/~ann/feed.xml https://tilde.example/~ann/rss.xml https://tilde.example/~ann/atom.xml https://tilde.example/~ann/feed.json https://tilde.example/~ann/index.xml",
 		"file:///home/ann/page.html":                 "",
 		"example.org":                                "",
 		"::":                                         "",
@@ -156,4 +158,91 @@ func FuzzPage(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A page may send a browser elsewhere (HTML, "Refresh state").
+func TestRefresh(t *testing.T) {
+	for content, want := range map[string]string{
+		"0; url=/blog/":              "https://www.example.com/blog/",
+		"0;URL='https://h.example/'": "https://h.example/",
+		`5 , url = "next"x`:          "https://www.example.com/blog/next",
+		"0;/bare":                    "https://www.example.com/bare",
+		"0; urls.html":               "https://www.example.com/blog/urls.html",
+		"300":                        "", // reloads the page
+		"0; url=" + page:             "",
+		"0; url=javascript:x":        "",
+		"0; url=/" + strings.Repeat("a", 100_000): "",
+		"": "",
+	} {
+		r := Page([]byte(`<meta name=refresh content="0;url=/no"><meta HTTP-EQUIV=Refresh content="`+strings.ReplaceAll(content, `"`, "&quot;")+`">`), page, "text/html")
+		if r.Refresh != want {
+			t.Errorf("%.50s: %.80q, want %q", content, r.Refresh, want)
+		}
+	}
+}
+
+func TestChallenge(t *testing.T) {
+	for title, want := range map[string]bool{
+		"Just a moment...": true, "Making sure you&#39;re not a bot!": true, "Attention Required! | Cloudflare": true,
+		"Just a moment of peace": false, "": false,
+	} {
+		if r := Page([]byte("<title>"+title+"</title>"), page, "text/html"); r.Challenge != want {
+			t.Errorf("%s: %v", title, r.Challenge)
+		}
+	}
+}
+
+func TestFirst(t *testing.T) {
+	for _, tc := range []struct {
+		page string
+		urls []string // with a title, behind a space
+		want int
+	}{
+		{"https://e.example/", []string{"https://e.example/a", "https://e.example/b"}, 0},
+		{"https://e.example/", []string{"https://e.example/comments/feed/", "https://e.example/b"}, 1},
+		{"https://e.example/", []string{"https://e.example/c S » Kommentar-Feed", "https://e.example/b S » Feed"}, 1},
+		{"https://e.example/", []string{"https://e.example/comments/feed/"}, 0},
+		{"https://e.example/blog", []string{"https://e.example/feed", "https://e.example/blog/feed"}, 1},
+		{"https://e.example/blog/", []string{"https://e.example/feed", "https://other.example/blog/feed", "https://e.example/blog/1", "https://e.example/blog/2"}, 2},
+		{"https://e.example/blog", []string{"https://e.example/feed", "https://e.example/blogroll.xml"}, 0},
+		{"https://e.example/blog", []string{"https://e.example/feed", "https://e.example/blog/comments/feed"}, 0},
+	} {
+		if got := (&Result{Feeds: links(tc.urls)}).First(tc.page); got != tc.want {
+			t.Errorf("%s, %q: %d, want %d", tc.page, tc.urls, got, tc.want)
+		}
+	}
+}
+
+func links(urls []string) (list []Link) {
+	for _, s := range urls {
+		url, title, _ := strings.Cut(s, " ")
+		list = append(list, Link{URL: url, Title: title})
+	}
+	return list
+}
+
+func TestOneFeed(t *testing.T) {
+	const rss, atom, json = "application/rss+xml", "application/atom+xml", "application/feed+json"
+	for _, tc := range []struct {
+		links []Link
+		want  int // index, or -1
+	}{
+		{[]Link{{Type: rss, Title: "Blog"}, {Type: atom, Title: "Blog"}}, 1},
+		{[]Link{{Type: rss, Title: "Blog (RSS 2.0)"}, {Type: json, Title: "Blog – JSON Feed"}}, 1},
+		{[]Link{{Type: rss, Title: "RSS"}, {Type: json, Title: "JSON Feed"}, {Type: atom, Title: "Atom 1.0"}}, 2},
+		{[]Link{{Type: rss, Title: "Blog"}}, -1},
+		{[]Link{{Type: rss, Title: "Posts"}, {Type: atom, Title: "Notes"}}, -1},
+		{[]Link{{Type: rss, Title: "Blog » Feed"}, {Type: rss, Title: "Blog » Comments Feed"}}, -1},
+		{[]Link{{Type: rss, Title: "Blog"}, {Type: rss, Title: "Blog"}}, -1}, // two feeds with one title
+		{[]Link{{Type: rss}, {Type: atom}}, -1},                              // nothing says that they are one
+		{nil, -1},
+	} {
+		got, ok := (&Result{Feeds: tc.links}).OneFeed()
+		if !ok {
+			got = -1
+		}
+		if got != tc.want {
+			t.Errorf("%+v: %d, want %d", tc.links, got, tc.want)
+		}
+	}
 }

@@ -214,6 +214,8 @@ func addHint(err error) error {
 		last := &errs[len(errs)-1]
 		*last = cmdline.Hint(*last, "add the one you want, or take the first with --first")
 		return errors.Join(errs...)
+	case errors.As(err, &none) && none.Instead:
+		return cmdline.Hint(err, "open the address in a browser to see what the server wants; some let only browsers in")
 	case errors.As(err, &none) && none.Page:
 		return cmdline.Hint(err, "if you know the address of its feed, add that")
 	case errors.As(err, &none):

@@ -18,6 +18,7 @@ import (
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/httpmsg"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/rfc5005"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -34,12 +35,17 @@ type search struct {
 	resp       *httpmsg.Response // response with its document; nil if it was not requested
 	page       *pageError        // the page that links to the feed, or nil
 	existing   *Added            // the existing subscription, or nil
+
+	// inPlace is set after a page in place of a feed: its links may be those of other feeds than the
+	// one that was asked for, so the user must choose.
+	inPlace bool
 }
 
 // find looks for the feed at f.url, or for the feed that the page or archive there leads to.
 func (f *search) find(ctx context.Context) (err error) {
 	archive := "" // URL of the archive that led to f.url
-	for look := f.o.Look != LookNowhere; ; look = !f.o.NoFetch {
+	refreshed := false
+	for look := f.o.Look != LookNowhere; ; {
 		if before, ok := f.r.subscribed(f.url); ok {
 			f.existing = &before
 			return nil
@@ -56,7 +62,13 @@ func (f *search) find(ctx context.Context) (err error) {
 			return err
 		case f.page != nil:
 			return &NoFeedsError{URL: feedurl.Public(f.url), Err: html.err}
-		case len(html.Feeds) == 0 && f.o.Look == LookAround:
+		case html.Refresh != "" && !html.Challenge && !refreshed && (len(html.Feeds) == 0 || html.Guessed):
+			refreshed = true
+			if err := f.leadsTo(html.Refresh, "page", html.final); err != nil {
+				return err
+			}
+			continue
+		case len(html.Feeds) == 0 && f.o.Look == LookAround && !html.instead:
 			if f.url, f.resp, feed, err = f.guess(ctx, html); err != nil {
 				return err
 			}
@@ -67,6 +79,7 @@ func (f *search) find(ctx context.Context) (err error) {
 			if err := f.follow(html); err != nil {
 				return err
 			}
+			look = !f.o.NoFetch
 			continue
 		}
 		f.title = feed.Title
@@ -78,20 +91,28 @@ func (f *search) find(ctx context.Context) (err error) {
 			return err
 		}
 		f.url, archive, f.origin = lektordir.NormalizeID(doc.Current), f.url, f.resp.FinalURL
+		look = !f.o.NoFetch
 	}
+}
+
+// leadsTo continues at a URL that a document names: that of a feed or page, which is what. It returns
+// an error if the user's headers are not for the server there.
+func (f *search) leadsTo(url, what, origin string) error {
+	url = lektordir.NormalizeID(url)
+	if len(f.header) > 0 && !feedurl.SameOrigin(f.url, url) {
+		return cmdline.Hint(fmt.Errorf("%s: it links to a %s on another server, %s, which must not get the headers", feedurl.Public(f.url), what, feedurl.Public(url)), "add that %s itself, with --header if its server may get them", what)
+	}
+	f.url, f.origin = url, origin
+	return nil
 }
 
 // follow continues with one of the feeds that a page links to.
 func (f *search) follow(page *pageError) error {
-	if err := page.choose(f.o); err != nil {
+	if err := page.choose(f.o, f.r.report); err != nil {
 		return err
 	}
-	link := lektordir.NormalizeID(page.chosen.URL)
-	if len(f.header) > 0 && !feedurl.SameOrigin(f.url, link) {
-		return cmdline.Hint(fmt.Errorf("%s: it links to a feed on another server, %s, which must not get the headers", feedurl.Public(f.url), feedurl.Public(link)), "add that feed itself, with --header if its server may get them")
-	}
-	f.page, f.url, f.title, f.origin = page, link, page.title(), page.final
-	return nil
+	f.page, f.title = page, page.title()
+	return f.leadsTo(page.chosen.URL, "feed", page.final)
 }
 
 // ofArchive returns an error if the feed of an archive document cannot be subscribed to in place of
@@ -139,7 +160,10 @@ func (f *search) look(ctx context.Context, req *httpmsg.Request) (*httpmsg.Respo
 	var not *feedconv.NotFeedError
 	switch {
 	case errors.As(err, &not) && not.HTML:
-		return nil, nil, &pageError{Result: discover.Page(resp.Body, resp.FinalURL, contentType), url: url, final: resp.FinalURL, err: not}
+		page := &pageError{Result: discover.Page(resp.Body, resp.FinalURL, contentType), url: url, final: resp.FinalURL, err: not}
+		f.inPlace = f.inPlace || page.Challenge || discover.LooksLikeFeed(url)
+		page.instead = f.inPlace
+		return nil, nil, page
 	case errors.As(err, &not):
 		return nil, nil, &NoFeedsError{URL: feedurl.Public(url), Err: not}
 	case err != nil:
@@ -172,18 +196,25 @@ type pageError struct {
 	final  string // URL after redirects
 	err    *feedconv.NotFeedError
 	chosen discover.Link // one of Feeds
+	// instead is set if the server answered the page in place of the feed.
+	instead bool
 }
 
 func (e *pageError) Error() string { return e.err.Error() }
 
 // choose sets e.chosen to one of the feeds.
-func (e *pageError) choose(o AddOptions) error {
-	n := 0
+func (e *pageError) choose(o AddOptions, report Reporter) error {
+	if len(e.Feeds) == 0 || e.Challenge {
+		return &NoFeedsError{URL: feedurl.Public(e.url), Err: e.err, Page: true, Instead: e.instead}
+	}
+	n := e.First(e.final)
+	one, same := e.OneFeed()
 	switch {
-	case len(e.Feeds) == 0:
-		return &NoFeedsError{URL: feedurl.Public(e.url), Err: e.err, Page: true}
-	case len(e.Feeds) > 1 && !o.First:
-		several := &SeveralError{URL: feedurl.Public(e.url), Feeds: e.Feeds, Limit: e.Limit}
+	case same && (o.First || !e.instead):
+		n = one
+		report.Info("%s: it links to one feed in several formats; lektor takes %s", feedurl.Public(e.url), feedurl.Public(e.Feeds[n].URL))
+	case !o.First && (len(e.Feeds) > 1 || e.instead):
+		several := &SeveralError{URL: feedurl.Public(e.url), Feeds: e.Feeds, Limit: e.Limit, Instead: e.instead}
 		if o.choose == nil || len(e.Feeds) > maxListed {
 			return several
 		}
@@ -218,10 +249,16 @@ type SeveralError struct {
 	URL   string
 	Feeds []discover.Link
 	Limit string // as in [discover.Result]
+	// Instead is set if the server answered the page in place of the feed.
+	Instead bool
 }
 
 func (e *SeveralError) Error() string {
-	s := fmt.Sprintf("%s: it is a page that links to %d feeds", e.URL, len(e.Feeds))
+	is := "it is a page that"
+	if e.Instead {
+		is = "the server answered a page in place of the feed; the page"
+	}
+	s := fmt.Sprintf("%s: %s links to %s", e.URL, is, humanize.Count(len(e.Feeds), "feed"))
 	if e.Limit != "" {
 		s += ", and perhaps more: only " + e.Limit + " were looked at"
 	}
@@ -234,10 +271,15 @@ type NoFeedsError struct {
 	URL  string
 	Err  *feedconv.NotFeedError
 	Page bool
+	// Instead is set if the server answered a page in place of the feed.
+	Instead bool
 }
 
 func (e *NoFeedsError) Error() string {
-	if e.Page {
+	switch {
+	case e.Instead:
+		return fmt.Sprintf("%s: %v; the server answered it in place of the feed", e.URL, e.Err)
+	case e.Page:
 		return fmt.Sprintf("%s: %v, and it links to no feed", e.URL, e.Err)
 	}
 	return fmt.Sprintf("%s: %v", e.URL, e.Err)
