@@ -33,8 +33,8 @@ type Attr struct{ Name, Value string }
 type Feed struct {
 	URL         string // xmlUrl
 	ID          string // for Update: another URL that a document may have for the feed
-	Title       string // the text attribute, else title
-	Name        string // for Update: the text of a new outline if Title is empty
+	Title       string // the text attribute, else title; the other way round in lists of gPodder
+	Name        string // for Update: text and title if Title is empty
 	HTMLURL     string
 	Description string
 	// Categories are the folders of the feed, each a path in the form of [JoinPath]; empty for the
@@ -96,6 +96,10 @@ func (d *Document) body() *Node { return d.root.child("body") }
 // returned once, with all of them.
 func (d *Document) Feeds() []Feed {
 	var feeds []Feed
+	first, second := "text", "title"
+	if title := d.head().child("title"); title != nil && slices.ContainsFunc(title.Children, func(c *Node) bool { return strings.HasPrefix(c.Text, "gPodder ") }) {
+		first, second = second, first // its text is the description of the podcast
+	}
 	index := map[string]int{}
 	d.walk(func(n *Node, path string) {
 		url := n.feedURL()
@@ -108,7 +112,7 @@ func (d *Document) Feeds() []Feed {
 			index[url] = i
 			feeds = append(feeds, Feed{
 				URL:         url,
-				Title:       cmp.Or(fold(n.get("text")), fold(n.get("title"))),
+				Title:       cmp.Or(fold(n.get(first)), fold(n.get(second))),
 				HTMLURL:     strings.TrimSpace(n.get("htmlUrl")),
 				Description: n.get("description"),
 			})
@@ -118,6 +122,19 @@ func (d *Document) Feeds() []Feed {
 		}
 	})
 	return feeds
+}
+
+// Pages returns the URLs of the pages of feeds whose outlines have no URL of the feed itself, in the
+// order of the document, without duplicates.
+func (d *Document) Pages() []string {
+	var pages []string
+	d.walk(func(n *Node, _ string) {
+		page := strings.TrimSpace(n.get("htmlUrl"))
+		if page != "" && n.feedURL() == "" && n.namesFeed() && !slices.Contains(pages, page) {
+			pages = append(pages, page)
+		}
+	})
+	return pages
 }
 
 // walk calls f for each outline with the path of its folder. An outline is a folder unless it is a
@@ -160,11 +177,15 @@ func (n *Node) feedURL() string {
 		return u
 	}
 	// Some programs write url instead of xmlUrl; in other types url has another meaning.
-	switch strings.ToLower(n.get("type")) {
-	case "rss", "atom", "feed":
+	if n.namesFeed() {
 		return strings.TrimSpace(n.get("url"))
 	}
 	return ""
+}
+
+// namesFeed reports whether the type of an outline is that of a feed.
+func (n *Node) namesFeed() bool {
+	return slices.Contains([]string{"rss", "atom", "feed"}, strings.ToLower(n.get("type")))
 }
 
 func (n *Node) folderName() string {
@@ -305,8 +326,8 @@ func mergeOutlines(to, from *Node) {
 // Update changes the document to list exactly the given feeds, and returns it. It removes outlines
 // of other feeds, and folders that become empty. An outline of a given feed stays, with all its
 // attributes, if the feed is in that folder; for other categories of the feed it adds outlines.
-// Title, HTMLURL and Description fill in missing attributes of an outline; a different title is
-// replaced. URLs are compared by the result of key.
+// HTMLURL and Description fill in missing attributes of an outline. Title, else Name, becomes its text
+// and its title. URLs are compared by the result of key.
 func (d *Document) Update(feeds []Feed, key func(string) string) *Document {
 	u := &update{key: key, want: make(map[string]*listed, 2*len(feeds)), body: d.body()}
 	all := make([]listed, len(feeds))
@@ -441,13 +462,10 @@ func (u *update) folder(path string) *Node {
 
 // fill adds the missing attributes to an outline.
 func (f *Feed) fill(n *Node, key func(string) string) {
-	if f.Title != "" && fold(n.get("text")) != f.Title && fold(n.get("title")) != f.Title {
-		n.set("text", f.Title)
-	}
-	if n.attr("text") == nil {
-		// OPML 2.0 requires it.
-		n.set("text", cmp.Or(f.Title, n.get("title"), f.Name, f.URL))
-	}
+	// OPML 2.0 requires text, and some readers show title.
+	name := cmp.Or(f.Title, f.Name, fold(n.get("text")), fold(n.get("title")), f.URL)
+	n.set("text", name)
+	n.set("title", name)
 	if n.attr("type") == nil {
 		n.set("type", "rss")
 	}

@@ -143,12 +143,12 @@ const odd = `<?xml version="1.0" encoding="UTF-8"?>
     <!-- kept -->
     <outline text="a note"/>
     <outline text="F &amp; G" x:open="yes">
-      <outline text="one" myAttr="1 &lt; 2&#10;" type="rss" xmlUrl="http://one/">
+      <outline text="one" title="one" myAttr="1 &lt; 2&#10;" type="rss" xmlUrl="http://one/">
         <x:note>hi</x:note>
       </outline>
       <outline text="web" type="link" url="http://link/"/>
     </outline>
-    <outline text="two" type="rss" xmlUrl="http://two/"/>
+    <outline text="two" title="two" type="rss" xmlUrl="http://two/"/>
   </body>
   <x:tail/>
 </opml>
@@ -187,12 +187,12 @@ func TestUpdate(t *testing.T) {
     <outline text="a note"/>
     <outline text="F &amp; G" x:open="yes">
       <outline text="web" type="link" url="http://link/"/>
-      <outline text="three" type="rss" xmlUrl="http://three/" htmlUrl="http://three/page"/>
+      <outline text="three" title="three" type="rss" xmlUrl="http://three/" htmlUrl="http://three/page"/>
     </outline>
-    <outline text="two" type="rss" xmlUrl="http://moved/"/>
+    <outline text="two" title="two" type="rss" xmlUrl="http://moved/"/>
     <outline text="Other">
       <outline text="Deep">
-        <outline text="Uno" myAttr="1 &lt; 2&#10;" type="rss" xmlUrl="http://one/">
+        <outline text="Uno" title="Uno" myAttr="1 &lt; 2&#10;" type="rss" xmlUrl="http://one/">
           <x:note>hi</x:note>
         </outline>
       </outline>
@@ -202,8 +202,33 @@ func TestUpdate(t *testing.T) {
 	if !strings.Contains(got, want) {
 		t.Errorf("got:\n%s", got)
 	}
-	if got := string(New("T").Update([]Feed{{URL: "u"}}, same).Bytes()); !strings.Contains(got, `<outline text="u" type="rss" xmlUrl="u"/>`) {
+	if got := string(New("T").Update([]Feed{{URL: "u"}}, same).Bytes()); !strings.Contains(got, `<outline text="u" title="u" type="rss" xmlUrl="u"/>`) {
 		t.Errorf("new:\n%s", got)
+	}
+}
+
+// gPodder writes the description of a podcast as text, and its name as title.
+func TestGPodder(t *testing.T) {
+	const list = `<opml version="2.0"><head><title>%s</title></head><body><outline title="My show" text="A long description" xmlUrl="http://a/" type="rss"/><outline text="Only text" xmlUrl="http://b/"/></body></opml>`
+	for head, want := range map[string]string{"gPodder subscriptions": "My show", "Podcasts": "A long description"} {
+		got := parse(t, fmt.Sprintf(list, head)).Feeds()
+		if len(got) != 2 || got[0].Title != want || got[1].Title != "Only text" {
+			t.Errorf("%s: %+v", head, got)
+		}
+	}
+	// The feed's own name replaces the description, however the lists were merged.
+	d := parse(t, fmt.Sprintf(list, "Podcasts")).Update([]Feed{{URL: "http://a/", Name: "My show"}}, same)
+	if got := string(d.Bytes()); !strings.Contains(got, `<outline title="My show" text="My show" xmlUrl="http://a/" type="rss"/>`) {
+		t.Error(got)
+	}
+}
+
+// Pages are those of feeds whose own URL is missing.
+func TestPages(t *testing.T) {
+	d := parse(t, `<opml><body><outline text="F"><outline type="rss" htmlUrl=" http://a/ "/><outline type="Atom" htmlUrl="http://b/" text="B"/></outline>
+		<outline type="rss" htmlUrl="http://a/"/><outline type="rss" htmlUrl="http://c/" xmlUrl="http://c/feed"/><outline type="link" htmlUrl="http://d/" url="http://d/"/><outline text="a folder" htmlUrl="http://e/"><outline text="x" xmlUrl="http://x/"/></outline></body></opml>`)
+	if got := strings.Join(d.Pages(), " "); got != "http://a/ http://b/" {
+		t.Error(got)
 	}
 }
 

@@ -60,6 +60,10 @@ func Import(ctx context.Context, o ImportOptions, s *cmdline.Streams) error {
 	for _, url := range list.refused {
 		s.Report.Warn("%s: skipped; a list may only name http and https URLs of at most %d bytes", feedurl.Brief(url), atomicfile.MaxLine)
 	}
+	for _, page := range doc.Pages() {
+		page = termsafe.Line(feedurl.Public(page))
+		s.Report.Warn("%s: skipped; the list has only the page of this feed; lektor-fetch add %s looks for the feed there", page, page)
+	}
 	did := "subscribed"
 	sel := Selection{Reason: Forced}
 	for _, sub := range list.added {
