@@ -434,14 +434,20 @@ func (c *Client) getHTTP(ctx context.Context, r *httpmsg.Request) (*httpmsg.Resp
 	lasting := true // all redirects so far were permanent
 	res := &httpmsg.Response{}
 	err = x.follow(origin, r.Origin, func(u *url.URL) (*url.URL, error) {
-		req := c.request(u, accepted, acceptEncoding)
-		req.Close = r.Last
-		if trusted = trusted && feedurl.SameOriginURL(origin, u); trusted {
-			authorize(req, user)
-			own(r, req.Header)
+		trusted = trusted && feedurl.SameOriginURL(origin, u)
+		ask := func(conditional bool) (*redirect, error) {
+			req := c.request(u, accepted, acceptEncoding)
+			req.Close = r.Last
+			if trusted {
+				authorize(req, user)
+				own(r, req.Header)
+			}
+			return x.hop(u, req, res, conditional && conditions(r, req.Header))
 		}
-		conditional := u.String() == validated && conditions(r, req.Header)
-		next, err := x.hop(u, req, res, conditional)
+		next, err := ask(u.String() == validated)
+		if errors.Is(err, errOtherDocument) {
+			next, err = ask(false)
+		}
 		if next == nil {
 			return nil, err
 		}
@@ -522,6 +528,27 @@ type redirect struct {
 	lasting bool
 }
 
+// errOtherDocument is the error of hop for a 304 that is about another document than the validators
+// of the request.
+var errOtherDocument = errors.New("the document has not changed since another one than that of the request")
+
+// confirms reports whether a 304 with the header got is about the document whose validators were sent
+// (RFC 9111, section 4.3.4). Some servers compare only whether a date is later: a document that
+// changed to one with an earlier date is new to the client.
+func confirms(sent, got http.Header) bool {
+	tag := func(s string) string { return strings.TrimPrefix(strings.TrimSpace(s), "W/") }
+	if is, was := got.Get("ETag"), sent.Get("If-None-Match"); is != "" && was != "" {
+		return tag(is) == tag(was)
+	}
+	is, was := got.Get("Last-Modified"), sent.Get("If-Modified-Since")
+	if is == "" || was == "" || is == was {
+		return true
+	}
+	a, aerr := http.ParseTime(is)
+	b, berr := http.ParseTime(was)
+	return aerr == nil && berr == nil && a.Equal(b)
+}
+
 // hop makes one request. It returns the redirect of the response, or nil after it has filled res.
 func (x *exchange) hop(u *url.URL, req *http.Request, res *httpmsg.Response, conditional bool) (*redirect, error) {
 	resp, done, err := x.send(req)
@@ -553,6 +580,10 @@ func (x *exchange) hop(u *url.URL, req *http.Request, res *httpmsg.Response, con
 	case http.StatusNotModified:
 		if !conditional {
 			return nil, fail("the request was not conditional")
+		}
+		if !confirms(req.Header, resp.Header) {
+			drain(resp)
+			return nil, errOtherDocument
 		}
 		res.NotModified = true
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:

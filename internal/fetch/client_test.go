@@ -746,6 +746,55 @@ func TestValidatorsBelongToTheirURL(t *testing.T) {
 	}
 }
 
+// A 304 about another document than the one whose validators were sent (RFC 9111, section 4.3.4) is no
+// confirmation, so the document is requested once more without conditions.
+func TestOtherDocumentNotModified(t *testing.T) {
+	const etag, date, older = `"1"`, "Mon, 02 Mar 2026 12:00:00 GMT", "Mon, 02 Mar 2026 11:00:00 GMT"
+	for _, c := range []struct {
+		etag, date   string // sent
+		is, modified string // of the 304
+		again        bool
+	}{
+		{etag, date, etag, date, false},
+		{etag, date, `W/"1"`, older, false}, // the tag alone counts
+		{etag, date, "", "", false},
+		{etag, date, "", date, false},
+		{etag, "", "", older, false},
+		{"", date, "", "Monday, 02-Mar-26 12:00:00 GMT", false},
+		{"", date, `"2"`, date, false},
+		{"", date, "", "", false},
+		{"", date, "", older, true},
+		{"", date, "", "soon", true},
+		{etag, date, `"2"`, date, true},
+		{`W/"1"`, "", `W/"2"`, "", true},
+	} {
+		asked := 0
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			asked++
+			if r.Header.Get("If-None-Match") == "" && r.Header.Get("If-Modified-Since") == "" {
+				w.Header().Set("ETag", `"3"`)
+				fmt.Fprint(w, rss)
+				return
+			}
+			for name, value := range map[string]string{"ETag": c.is, "Last-Modified": c.modified} {
+				if value != "" {
+					w.Header().Set(name, value)
+				}
+			}
+			w.WriteHeader(http.StatusNotModified)
+		})
+		resp, err := client(t).Get(t.Context(), &httpmsg.Request{URL: s.URL, ETag: c.etag, LastModified: c.date})
+		switch {
+		case err != nil:
+			t.Errorf("%+v: %v", c, err)
+		case c.again && (resp.NotModified || string(resp.Body) != rss || resp.ETag != `"3"` || asked != 2):
+			t.Errorf("%+v: %d requests, status %d, ETag %s", c, asked, resp.Status, resp.ETag)
+		case !c.again && (!resp.NotModified || asked != 1):
+			t.Errorf("%+v: %d requests, status %d", c, asked, resp.Status)
+		}
+	}
+}
+
 // TestDateOfServers: Date returns the latest Date of all responses, including redirects and errors,
 // and ignores dates far ahead of the local clock.
 func TestDateOfServers(t *testing.T) {
