@@ -136,6 +136,17 @@ func (b Baseline) Behind(versions, delivered map[string]time.Time) bool {
 	return b.Set() && len(versions) > 0
 }
 
+// Skipped returns the number of unknown entries of a document that are not News. The arguments are
+// those of [Baseline.Behind].
+func (b Baseline) Skipped(versions, delivered map[string]time.Time) (n int) {
+	for id, date := range versions {
+		if _, known := delivered[id]; !known && !b.News(date) {
+			n++
+		}
+	}
+	return n
+}
+
 // News reports whether an unknown entry of this date must be delivered. An entry without a date
 // must.
 func (b Baseline) News(date time.Time) bool {

@@ -233,6 +233,23 @@ func TestUnasked(t *testing.T) {
 		u.check("after a holiday")
 		u.quiet("plugin")
 	})
+	t.Run("old entries are imported", func(t *testing.T) {
+		w := newPublisher(t, 100)
+		u := newSubscriber(t, w)
+		for i := range 10 {
+			w.posts = append(w.posts, post{1000 + i, w.posts[50].at})
+		}
+		w.post(5, time.Hour)
+		w.publish()
+		u.visit()
+		if got := u.log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "5 entries in its archive "+w.URL("/a/21")+" not delivered, as they are dated before the last visit; if the publisher has added them since, lektor-fetch history "+w.URL("/feed")) {
+			t.Errorf("got %q", got)
+		}
+		update(t, u.Runner, Selection{Feeds: []string{u.hash}, Want: Want{Archives: true}})
+		if got := u.has(); !slices.Contains(got, 1000) || !slices.Contains(got, 1009) {
+			t.Errorf("history delivered %d", got)
+		}
+	})
 	t.Run("a site moves", func(t *testing.T) {
 		for _, redirects := range []bool{false, true} {
 			w := newPublisher(t, 100)

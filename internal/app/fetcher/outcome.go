@@ -49,6 +49,7 @@ type Outcome struct {
 	task    task
 	walk    bool      // the archives or pages are to be walked
 	began   time.Time // start of the visit; zero if the document was incomplete
+	joined  bool      // the document has no entries, or some that were delivered before, so none is missing between
 }
 
 // Summary counts the results of a run.

@@ -100,6 +100,7 @@ func (v *visit) save(sum Summary) *Outcome {
 		o.New, o.Updated = sum.New, sum.Updated
 	} else {
 		o.walk = v.walk(sum.Fetched > sum.Unchanged)
+		o.joined = len(v.out.New) == 0 || v.out.Unchanged+v.out.Ignored+len(v.out.Updated) > 0
 	}
 	v.clear()
 	return o

@@ -54,6 +54,8 @@ type walk struct {
 	spool *feedstate.Spool
 	req   *httpmsg.Request // request for the feed's own document
 
+	began  time.Time   // start of the visit before, see [Outcome]
+	joined bool        // the documents so far reach back to entries that were delivered before the visit
 	queue  []queuedDoc // documents to deliver, newest first
 	choice rfc5005.Choice
 	last   *feedconv.Feed // the parsed last document of queue
@@ -100,11 +102,11 @@ func (r *Runner) walks(ctx context.Context, visits []Outcome) (sum Summary) {
 // walk makes one walk after a visit, and reports errors. The summary counts entries and documents
 // only. step is called for each document.
 func (r *Runner) walk(ctx context.Context, visit Outcome, step func()) Summary {
-	w := &walk{t: visit.task, name: feedurl.Public(visit.task.url), step: step}
+	w := &walk{t: visit.task, name: feedurl.Public(visit.task.url), step: step, began: visit.began, joined: visit.joined}
 	var err error
 	if w.session, err = r.open(ctx, w.t.hash, w.t.reason == Named); err == nil {
 		defer w.Close()
-		err = w.run(ctx, visit.began)
+		err = w.run(ctx)
 	}
 	switch {
 	case err == nil, ctx.Err() != nil, errors.Is(err, errNoWalk):
@@ -124,9 +126,8 @@ func (r *Runner) walk(ctx context.Context, visit Outcome, step func()) Summary {
 // errNoWalk ends a walk that is no longer needed.
 var errNoWalk = errors.New("there is nothing to walk through")
 
-// run prepares the walk and walks through pages or archives. began is the start of the visit
-// before, see [Outcome].
-func (w *walk) run(ctx context.Context, began time.Time) (err error) {
+// run prepares the walk and walks through pages or archives.
+func (w *walk) run(ctx context.Context) (err error) {
 	if w.req, err = w.st.Request(); errors.Is(err, fs.ErrNotExist) {
 		return errNoWalk // unsubscribed meanwhile
 	} else if err != nil {
@@ -143,7 +144,7 @@ func (w *walk) run(ctx context.Context, began time.Time) (err error) {
 	if w.t.want.Pages != 0 {
 		return w.pages(ctx)
 	}
-	err = w.archives(ctx, began)
+	err = w.archives(ctx)
 	if ctx.Err() != nil {
 		w.sum.spooled = len(w.queue)
 	}
@@ -151,7 +152,7 @@ func (w *walk) run(ctx context.Context, began time.Time) (err error) {
 }
 
 // archives walks through the archives.
-func (w *walk) archives(ctx context.Context, began time.Time) error {
+func (w *walk) archives(ctx context.Context) error {
 	linked := w.h.Linked()
 	if linked.Prev == "" {
 		w.reportNoArchives(linked)
@@ -186,8 +187,8 @@ func (w *walk) archives(ctx context.Context, began time.Time) error {
 	}
 	if walk.Stopped() == nil && !walk.Waits() {
 		err := w.h.ClearGap()
-		if err == nil && !began.IsZero() {
-			err = w.h.Settle(began)
+		if err == nil && !w.began.IsZero() {
+			err = w.h.Settle(w.began)
 		}
 		if err != nil {
 			return err
@@ -266,14 +267,32 @@ func (w *walk) archive(ctx context.Context, walk *rfc5005.Walk, url, from string
 	s := walk.Got(rfc5005.Reached(feed, doc.Final))
 	s.Digest = fmt.Sprintf("%x", sha256.Sum256(doc.Body))
 	w.enqueue(url, s, feed)
+	return w.endByDate(walk, url, feed)
+}
+
+// endByDate ends a walk with a baseline behind an archive whose entries are all older.
+func (w *walk) endByDate(walk *rfc5005.Walk, url string, feed *feedconv.Feed) error {
 	if !walk.Baseline.Set() {
 		return nil
 	}
+	versions := delivery.Versions(feed)
 	arrived, err := delivery.Arrived(w.txn, feed)
-	if err == nil && walk.Baseline.Behind(delivery.Versions(feed), arrived) {
-		walk.End()
+	if err != nil {
+		return err
 	}
-	return err
+	for _, at := range arrived {
+		w.joined = w.joined || at.Before(w.began)
+	}
+	if !walk.Baseline.Behind(versions, arrived) {
+		return nil
+	}
+	walk.End()
+	if n := walk.Baseline.Skipped(versions, arrived); n > 0 && !w.joined {
+		// The publisher has imported old entries, or dates them back.
+		w.r.report.Info("%s: %s in its archive %s not delivered, as they are dated before the last visit; if the publisher has added them since, lektor-fetch history %[1]s delivers them",
+			w.name, humanize.Count(n, "entry"), feedurl.Public(url))
+	}
+	return nil
 }
 
 // misled reports whether the link is wrong that led to a failed document, rather than the server
