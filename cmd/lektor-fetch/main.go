@@ -153,6 +153,7 @@ func lsCommand() *cli.Command {
    lektor-fetch ls -o '{{.title}}: {{.error}}' --broken`,
 		Flags: []cli.Flag{
 			cmdline.OutputFlag("print `FORMAT`: path, url, tsv, json, the name of a column, or a template"),
+			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also feeds to which you are not subscribed"},
 			&cli.BoolFlag{Name: "broken", Usage: "only feeds whose last fetch failed"},
 			&cli.StringFlag{Name: "category", Usage: "only feeds in the category `NAME`, or in one below it"},
 			&cli.BoolFlag{Name: "raw", Usage: "print text as it is, even if it could harm a terminal"},
@@ -160,7 +161,7 @@ func lsCommand() *cli.Command {
 		},
 		Action: cmdline.Run(fetcher.List, "", func(f *cmdline.Flags) fetcher.ListOptions {
 			return fetcher.ListOptions{
-				Common: common(f), Feeds: f.Words(), Broken: f.Bool("broken"), Category: f.String("category"),
+				Common: common(f), Feeds: f.Words(), All: f.Bool("all"), Broken: f.Bool("broken"), Category: f.String("category"),
 				Print:  cmdline.PrinterOptions{Format: cmdline.OutputFormat(f.Context), Nul: cmdline.Nul(f.Context), Raw: f.Bool("raw")},
 				Screen: f.Streams().Screen(),
 			}

@@ -30,10 +30,10 @@ func Complete(k cmdline.Kind) []cmdline.Candidate {
 	return nil
 }
 
-// CompleteSubscribed is like [Complete], but returns only subscribed feeds. For rm it returns all
-// feeds.
+// CompleteSubscribed is like [Complete], but returns only subscribed feeds. For rm and set it returns
+// all feeds.
 func CompleteSubscribed(k cmdline.Kind) []cmdline.Candidate {
-	if k.Name != "FEED" || k.Command == "rm" {
+	if k.Name != "FEED" || k.Command == "rm" || k.Command == "set" {
 		return Complete(k)
 	}
 	d, err := lektordir.Open(k.Dir, nil)

@@ -312,7 +312,7 @@ func FeedHint(err error) error {
 	case errors.As(err, &none) && none.Feed && len(none.Matches) > 1:
 		return cmdline.Hint(err, "give more of the hash, or the feed's URL")
 	case errors.As(err, &none) && none.Feed, errors.As(err, new(*feedstate.NotSubscribedError)):
-		return cmdline.Hint(err, "lektor-fetch ls lists all feeds")
+		return cmdline.Hint(err, "lektor-fetch ls --all lists all feeds")
 	case errors.As(err, new(*commit.BusyError)):
 		return cmdline.Hint(err, "try again in a moment")
 	}

@@ -14,9 +14,17 @@ import (
 )
 
 // NotSubscribedError reports a feed that exists but is not subscribed to.
-type NotSubscribedError struct{ Name string }
+type NotSubscribedError struct {
+	Name    string
+	Setting string // the setting that only subscriptions have, or ""
+}
 
-func (e *NotSubscribedError) Error() string { return "not subscribed to " + e.Name }
+func (e *NotSubscribedError) Error() string {
+	if e.Setting != "" {
+		return fmt.Sprintf("%s is only for feeds that lektor-fetch fetches, and it does not fetch %s", e.Setting, e.Name)
+	}
+	return "not subscribed to " + e.Name
+}
 
 // SeveralError reports a name that several feeds have.
 type SeveralError struct {
@@ -51,8 +59,17 @@ type Finder struct {
 	names map[string][]string // folded alias or name -> hashes
 }
 
-// Find returns the hash of a subscription by its name; see [Finder.Find].
-func Find(d *lektordir.Dir, name string) (string, error) { return (&Finder{Dir: d}).Find(name) }
+// FindAny returns the hash of a feed by its name, see [Finder.Find]. A name that several feeds have is that
+// of the subscription among them.
+func FindAny(d *lektordir.Dir, name string) (string, error) {
+	f := &Finder{Dir: d}
+	hash, err := f.Find(name)
+	if err != nil && !errors.As(err, new(*SeveralError)) {
+		f.All = true
+		return f.Find(name)
+	}
+	return hash, err
+}
 
 // Find returns the hash of the feed with a name: its alias, any name that [lektordir.Dir.FindFeed]
 // accepts, its present URL, or its own title. An alias or title must be unique. The error may be a

@@ -83,6 +83,12 @@ func (e *UnknownSettingError) Error() string {
 	return fmt.Sprintf("there is no setting %q; the settings are %s", e.Key, strings.Join(Settings, ", "))
 }
 
+// OfSubscriptions reports whether only a subscription uses a setting. The others also apply to the feeds
+// that other programs deliver.
+func OfSubscriptions(key string) bool {
+	return slices.Contains([]string{fileURL, fileInterval, fileHeaders, fileFilter, fileOrigin, "history", "fulltext"}, key)
+}
+
 func findSetting(key string) (*setting, error) {
 	for i := range allSettings {
 		if allSettings[i].name == key {

@@ -405,30 +405,41 @@ func Subscribed(d *lektordir.Dir, hash string) bool {
 // Read reads a subscription. The error is fs.ErrNotExist if the feed is not subscribed to. If the name is
 // missing, it is [DefaultName]; a missing id or empty url is replaced by the other.
 func Read(d *lektordir.Dir, hash string) (*Subscription, error) {
-	base := d.Join("src", hash)
-	url, err := atomicfile.Line(filepath.Join(base, urlFile))
+	url, err := atomicfile.Line(d.Join("src", hash, urlFile))
 	if err != nil {
 		return nil, err
 	}
-	f, err := d.ReadFeed(hash)
-	if f == nil {
+	s, err := ReadAny(d, hash)
+	if s == nil {
 		return nil, err
 	}
-	if f.ID == "" {
+	if s.ID == "" {
 		// Without an id nothing can be delivered under this hash, unless the URL is the id.
 		if lektordir.FeedHash(url) != hash {
 			return nil, err
 		}
-		f.ID = url
+		s.ID, s.Name = url, cmp.Or(s.Name, DefaultName(url))
+	}
+	s.URL = cmp.Or(strings.TrimSpace(url), s.ID)
+	return s, nil
+}
+
+// ReadAny reads a feed as [Read] does, whether or not it is subscribed to. The URL is empty, and the id if
+// it is missing.
+func ReadAny(d *lektordir.Dir, hash string) (*Subscription, error) {
+	base := d.Join("src", hash)
+	f, err := d.ReadFeed(hash)
+	if f == nil {
+		return nil, err
 	}
 	s := &Subscription{
-		Hash: hash, ID: f.ID, URL: cmp.Or(strings.TrimSpace(url), f.ID), Name: cmp.Or(f.Name, DefaultName(f.ID)),
+		Hash: hash, ID: f.ID, Name: cmp.Or(f.Name, DefaultName(f.ID)),
 		Alias: f.Alias, Link: f.Link, Generator: f.Generator, About: f.Description, Categories: Categories(d, hash),
 		Private: isPrivate(d, hash),
 	}
 	s.Interval, _ = atomicfile.Line(filepath.Join(base, intervalFile))
 	s.Error, _ = atomicfile.Line(filepath.Join(base, errorFile))
-	return s, nil
+	return s, err
 }
 
 // ReadWhole is like [Read], but fails if the name, alias, link or categories of a feed exist and cannot be
@@ -457,7 +468,20 @@ func ReadWhole(d *lektordir.Dir, hash string) (*Subscription, error) {
 
 // List reads all subscriptions, sorted by hash. If some cannot be read, it returns the others and the joined
 // errors.
-func List(d *lektordir.Dir) ([]*Subscription, error) {
+func List(d *lektordir.Dir) ([]*Subscription, error) { return list(d, Read) }
+
+// ListAll is [List] with the feeds that are not subscribed to, read by [ReadAny] and without a URL: those
+// that other programs deliver, and those that the user has left.
+func ListAll(d *lektordir.Dir) ([]*Subscription, error) {
+	return list(d, func(d *lektordir.Dir, hash string) (*Subscription, error) {
+		if Subscribed(d, hash) {
+			return Read(d, hash)
+		}
+		return ReadAny(d, hash)
+	})
+}
+
+func list(d *lektordir.Dir, read func(*lektordir.Dir, string) (*Subscription, error)) ([]*Subscription, error) {
 	hashes, err := d.FeedHashes()
 	if err != nil {
 		return nil, err
@@ -465,7 +489,7 @@ func List(d *lektordir.Dir) ([]*Subscription, error) {
 	var subs []*Subscription
 	var bad error
 	for _, h := range hashes {
-		s, err := Read(d, h)
+		s, err := read(d, h)
 		switch {
 		case err == nil:
 			subs = append(subs, s)

@@ -81,7 +81,7 @@ func TestAddReadRemove(t *testing.T) {
 		t.Error(err)
 	}
 	var not *NotSubscribedError
-	if _, err := Find(d, s.ID); !errors.As(err, &not) {
+	if _, err := (&Finder{Dir: d}).Find(s.ID); !errors.As(err, &not) {
 		t.Error(err)
 	}
 	if subs, err := List(d); err != nil || len(subs) != 0 {
@@ -144,13 +144,13 @@ func TestFind(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{a.ID, "HTTP://A.example:80/feed", a.URL, a.Hash, a.Hash[:7], a.Hash[:5], d.Join("src", a.Hash)} {
-		if h, err := Find(d, name); err != nil || h != a.Hash {
+		if h, err := (&Finder{Dir: d}).Find(name); err != nil || h != a.Hash {
 			t.Errorf("%s: %s, %v", name, h, err)
 		}
 	}
 	var none *lektordir.NotFoundError
 	for _, name := range []string{"http://b.example/", "zzz", ""} {
-		if _, err := Find(d, name); !errors.As(err, &none) {
+		if _, err := (&Finder{Dir: d}).Find(name); !errors.As(err, &none) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

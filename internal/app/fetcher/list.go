@@ -27,6 +27,7 @@ type ListOptions struct {
 	Screen   cmdline.Screen // screen that the list is for, unless Print has a format
 	Broken   bool           // list only feeds whose last fetch failed
 	Category string         // list only feeds in it or below; "": all
+	All      bool           // also list feeds that are not subscribed to
 }
 
 // listed is a subscription in the list.
@@ -68,9 +69,13 @@ func List(ctx context.Context, o ListOptions, s *cmdline.Streams) error {
 			return err
 		}
 	}
-	subs, bad := feedstate.List(d)
+	list := feedstate.List
+	if o.All {
+		list = feedstate.ListAll
+	}
+	subs, bad := list(d)
 	if len(o.Feeds) > 0 {
-		named, _, err := entrystore.Feeds(ctx, o.Feeds, o.Print.Nul, s, entrystore.Finding(d, false))
+		named, _, err := entrystore.Feeds(ctx, o.Feeds, o.Print.Nul, s, entrystore.Finding(d, o.All))
 		if err != nil {
 			return err
 		}
@@ -92,14 +97,14 @@ func List(ctx context.Context, o ListOptions, s *cmdline.Streams) error {
 	slices.SortStableFunc(subs, func(a, b *feedstate.Subscription) int {
 		return cmp.Or(strings.Compare(strings.ToLower(a.Title()), strings.ToLower(b.Title())), strings.Compare(a.URL, b.URL))
 	})
-	var list []*listed
+	var shown []*listed
 	for _, sub := range subs {
 		if o.Broken && sub.Error == "" || !feedstate.InCategory(sub.Categories, o.Category) {
 			continue
 		}
 		l := &listed{sub, d, unread}
 		if p == nil {
-			list = append(list, l)
+			shown = append(shown, l)
 		} else if err := p.Print(l); err != nil {
 			return err
 		}
@@ -107,7 +112,7 @@ func List(ctx context.Context, o ListOptions, s *cmdline.Streams) error {
 	if p != nil {
 		return p.Flush()
 	}
-	_, err = s.Out.Write(rows(list, o))
+	_, err = s.Out.Write(rows(shown, o))
 	return err
 }
 

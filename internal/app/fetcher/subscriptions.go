@@ -106,7 +106,10 @@ func Set(ctx context.Context, o SetOptions, s *cmdline.Streams) error {
 	if o.Key == "-" {
 		return o.restore(ctx, d, s)
 	}
-	hash, err := feedstate.Find(d, o.Feed)
+	hash, err := feedstate.FindAny(d, o.Feed)
+	if err == nil && (o.Unset || len(o.Values) > 0) {
+		err = o.allowed(d, hash, o.Key)
+	}
 	switch {
 	case err != nil:
 		return entrystore.FeedHint(err)
@@ -149,6 +152,14 @@ func Set(ctx context.Context, o SetOptions, s *cmdline.Streams) error {
 	return settingError(entrystore.FeedHint(err))
 }
 
+// allowed returns an error if a setting would have no effect, as the feed is not subscribed to.
+func (o SetOptions) allowed(d *lektordir.Dir, hash, key string) error {
+	if feedstate.OfSubscriptions(key) && !feedstate.Subscribed(d, hash) {
+		return &feedstate.NotSubscribedError{Name: o.Feed, Setting: key}
+	}
+	return nil
+}
+
 // restore sets the settings on standard input, in the form in which Set prints them. The url is
 // set after the others: it makes a feed a subscription again that the user has left.
 func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.Streams) error {
@@ -172,7 +183,12 @@ func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.St
 			return usage(err)
 		}
 	}
-	hash, err := (&feedstate.Finder{Dir: d, All: values["url"] != ""}).Find(o.Feed)
+	hash, err := feedstate.FindAny(d, o.Feed)
+	for key := range values {
+		if err == nil && values["url"] == "" {
+			err = o.allowed(d, hash, key)
+		}
+	}
 	if err != nil || o.DryRun {
 		return entrystore.FeedHint(err)
 	}

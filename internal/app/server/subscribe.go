@@ -197,17 +197,8 @@ func (e *editor) change(hash, title string, add, remove []string) error {
 	return e.set(hash, "categories", strings.Join(after, "\n"))
 }
 
-// errForeign is the answer to a change of a feed that another program delivers.
-var errForeign = bad("the feed belongs to another program, which put it into the lektor-dir")
-
-// refolder moves feeds out of a folder, and into others. It changes nothing if one of the feeds
-// is of another program, so that a folder is not renamed in part.
+// refolder moves feeds out of a folder, and into others.
 func (e *editor) refolder(hashes map[string]bool, add []string, name string) error {
-	for hash := range hashes {
-		if !feedstate.Subscribed(e.dir, hash) {
-			return errForeign
-		}
-	}
 	var failed error
 	for _, hash := range e.feeds {
 		if hashes[hash] {
@@ -219,9 +210,6 @@ func (e *editor) refolder(hashes map[string]bool, add []string, name string) err
 
 // set sets a setting of a feed.
 func (e *editor) set(hash, key, value string) error {
-	if !feedstate.Subscribed(e.dir, hash) {
-		return errForeign
-	}
 	if err := feedstate.Check(key, value); err != nil {
 		return bad("%v", err)
 	}

@@ -240,7 +240,8 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// Feeds with entries that nobody fetches can be read, and hidden, but not changed.
+// Feeds with entries that nobody fetches can be read, named, put into folders and hidden, but not
+// subscribed to.
 func TestForeignFeed(t *testing.T) {
 	f := newFixture(t)
 	foreign := f.feed("http://foreign.example/", "Foreign")
@@ -253,8 +254,10 @@ func TestForeignFeed(t *testing.T) {
 	if got := f.get("subscription/list"); strings.Count(got, `"id":"feed/`) != 4 || !strings.Contains(got, `"title":"Disk","categories":[],"url":"urn:sha1:`+put) {
 		t.Errorf("got %s", got)
 	}
-	for _, form := range [][]string{{"ac", "edit", "t", "x"}, {"ac", "edit", "a", "user/-/label/x"}, {"ac", "subscribe"}} {
-		f.text(f.do("POST", api+"subscription/edit", values(append(form, "s", "feed/"+foreign)...)), 400)
+	f.text(f.do("POST", api+"subscription/edit", values("ac", "subscribe", "s", "feed/"+foreign)), 400)
+	f.post("subscription/edit", "ac", "edit", "s", "feed/"+put, "t", "Space", "a", "user/-/label/Machine")
+	if got := f.get("subscription/list"); !strings.Contains(got, `"title":"Space","categories":[{"id":"user/-/label/Machine"`) {
+		t.Errorf("got %s", got)
 	}
 	f.post("subscription/edit", "ac", "unsubscribe", "s", "feed/"+foreign)
 	if got := f.get("subscription/list"); strings.Contains(got, "Foreign") || f.flags() != "100:S 200:new" {
