@@ -179,7 +179,8 @@ func harmless(t *testing.T, what, text string) {
 // independent of the code.
 var tame = strings.Fields(`html head meta title link body header nav main section article aside footer h1 h2 h3 h4 h5 h6 p br hr div span a b i u s em strong small mark
 	sub sup del ins cite code pre kbd samp var abbr dfn q blockquote ul ol li dl dt dd table caption thead tbody tfoot tr th td figure figcaption
-	img audio video time details summary address bdi bdo wbr rt ruby rp`)
+	img audio video time details summary address bdi bdo wbr rt ruby rp
+	math semantics mrow mi mn mo ms mtext mspace msup msub msubsup mfrac msqrt mroot mover munder munderover mmultiscripts mprescripts none mtable mtr mtd mpadded mphantom mstyle merror`)
 
 var tameAttributes = strings.Fields(`href src alt title class id lang dir rel charset name content datetime width height loading referrerpolicy controls preload
 	colspan rowspan start reversed value http-equiv hreflang type scope aria-label`)

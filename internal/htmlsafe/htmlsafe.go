@@ -38,8 +38,8 @@ type Options struct {
 // Plain text keeps its lines. If the type is not text, the result is empty. The empty type means
 // text/plain.
 //
-// Images are lazy and send no referrer. Tracking pixels are removed. Embedded players become
-// links. Clean is safe for concurrent use. Its time is proportional to the length of the content
+// Images have their true source ([htmltext.Shown]), are lazy and send no referrer. Tracking pixels
+// are removed. Embedded players become links. MathML stays, without its attributes. Clean is safe for concurrent use. Its time is proportional to the length of the content
 // times the depth of its elements. If elements are nested deeper than the parser's limit of 512,
 // the content becomes text.
 func Clean(content []byte, mimeType string, o Options) string {
@@ -49,7 +49,7 @@ func Clean(content []byte, mimeType string, o Options) string {
 	case htmltext.Plain:
 		return plain(string(content))
 	}
-	clean := policy().SanitizeBytes(content)
+	clean := policy().SanitizeBytes(htmltext.Shown(content))
 	nodes, err := nethtml.ParseFragment(bytes.NewReader(clean), &nethtml.Node{Type: nethtml.ElementNode, DataAtom: atom.Body, Data: "body"})
 	if err != nil {
 		// The parser failed because the content is nested too deep. Show its text.
@@ -89,6 +89,7 @@ var policy = sync.OnceValue(func() *bluemonday.Policy {
 		"cite", "code", "dd", "del", "details", "dfn", "div", "dl", "dt", "em", "figcaption", "figure", "footer", "h1", "h2", "h3", "h4", "h5", "h6",
 		"header", "hr", "i", "ins", "kbd", "li", "main", "mark", "nav", "ol", "p", "picture", "pre", "q", "rp", "rt", "ruby", "s", "samp", "section", "small",
 		"span", "strike", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead", "time", "tr", "tt", "u", "ul", "var", "video", "wbr")
+	p.AllowNoAttrs().OnElements(strings.Fields(mathElements)...)
 	p.AllowURLSchemes("http", "https", "mailto")
 	p.AllowRelativeURLs(true)
 	p.AllowAttrs("href").OnElements("a")
@@ -101,6 +102,9 @@ var policy = sync.OnceValue(func() *bluemonday.Policy {
 	p.AllowAttrs("dir").Globally()
 	return p
 })
+
+// mathElements are the elements of MathML that are written.
+const mathElements = "math merror mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow ms mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder munderover none semantics"
 
 // writer writes a tree as clean HTML.
 type writer struct {
@@ -116,18 +120,18 @@ var inline = map[atom.Atom]string{
 	atom.Abbr: "abbr", atom.Acronym: "abbr", atom.B: "b", atom.Bdi: "bdi", atom.Bdo: "bdo", atom.Big: "", atom.Cite: "cite", atom.Code: "code",
 	atom.Del: "del", atom.Dfn: "dfn", atom.Em: "em", atom.I: "i", atom.Ins: "ins", atom.Kbd: "kbd", atom.Mark: "mark", atom.Q: "q", atom.S: "s",
 	atom.Samp: "samp", atom.Small: "small", atom.Span: "", atom.Strike: "s", atom.Strong: "strong", atom.Sub: "sub", atom.Sup: "sup",
-	atom.Time: "", atom.Tt: "code", atom.U: "u", atom.Var: "var", atom.Picture: "", atom.Ruby: "", atom.Rp: "",
+	atom.Time: "", atom.Tt: "code", atom.U: "u", atom.Var: "var", atom.Picture: "", atom.Ruby: "",
 }
 
 // isInline reports whether an element may be in a paragraph. A link that contains blocks may not,
 // nor may other elements that contain blocks by mistake.
 func isInline(n *nethtml.Node) bool {
 	switch n.DataAtom {
-	case atom.A, atom.Br, atom.Img, atom.Wbr, atom.Rt, atom.Iframe, atom.Audio, atom.Video, atom.Source:
+	case atom.A, atom.Br, atom.Img, atom.Wbr, atom.Rp, atom.Rt, atom.Iframe, atom.Audio, atom.Video, atom.Source:
 		return true
 	}
 	_, ok := inline[n.DataAtom]
-	return ok
+	return ok || n.Namespace == "math"
 }
 
 // hasBlocks reports whether an element contains a block.
@@ -239,13 +243,17 @@ func (w *writer) inline(n *nethtml.Node) {
 		w.image(n)
 	case atom.Rt:
 		if !w.empty(n) {
-			w.b.WriteString(" (")
+			w.b.WriteString("(")
 			w.phrasing(children(n))
 			w.b.WriteString(")")
 		}
 	case atom.Iframe, atom.Audio, atom.Video:
 		w.player(n)
-	case atom.Source:
+	case atom.Source, atom.Rp: // parentheses are written anyway
+	case atom.Math:
+		if !w.empty(n) {
+			w.math(n)
+		}
 	default:
 		name := inline[n.DataAtom]
 		title := ""
@@ -260,6 +268,24 @@ func (w *writer) inline(n *nethtml.Node) {
 		default:
 			w.element(name, title, n, w.phrasing)
 		}
+	}
+}
+
+// math writes an element of MathML. It contains no HTML, so that all parsers read it in one way.
+func (w *writer) math(n *nethtml.Node) {
+	known := n.Namespace == "math" && slices.Contains(strings.Fields(mathElements), n.Data)
+	if known {
+		w.b.WriteString("<" + n.Data + ">")
+	}
+	for c := range n.ChildNodes() {
+		if c.Type == nethtml.TextNode {
+			w.text(c.Data)
+		} else {
+			w.math(c)
+		}
+	}
+	if known {
+		w.b.WriteString("</" + n.Data + ">")
 	}
 }
 

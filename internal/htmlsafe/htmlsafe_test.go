@@ -52,7 +52,18 @@ func TestClean(t *testing.T) {
 		{"details", `<details open><summary>s</summary>t</details>`, "<details><summary>s</summary>t</details>"},
 		{"player", `<iframe src="https://v.example/e/1">old browser</iframe>`, `<a href="https://v.example/e/1" rel="noopener noreferrer">[embedded: v.example]</a>`},
 		{"video", `<video><source src="/v.mp4">no video</video>`, `<a href="https://base.example/v.mp4" rel="noopener noreferrer">[video: base.example]</a>`},
-		{"ruby", `<ruby>漢<rp>(</rp><rt>kan</rt><rp>)</rp></ruby>`, "漢( (kan))"},
+		{"ruby", `<ruby>漢<rp>(</rp><rt>kan</rt><rp>)</rp></ruby>`, "漢(kan)"},
+		{"ruby without parentheses", `<ruby>漢<rt>kan</rt>字<rp>(</rp><rt></rt><rp>)</rp></ruby>`, "漢(kan)字"},
+		{"lazy image", `<img src="data:image/gif;base64,AAAA" data-src="/i.png" alt="i"><noscript><img src="/i.png" alt="i"></noscript>`,
+			`<img src="https://base.example/i.png" alt="i" loading="lazy" decoding="async" referrerpolicy="no-referrer">`},
+		{"picture of sources", `<picture><source srcset="/s.png 1x, /i.png 2x"></picture>`,
+			`<img src="https://base.example/i.png" alt="" loading="lazy" decoding="async" referrerpolicy="no-referrer">`},
+		{"noscript", `<noscript><p title="</noscript><img src=x onerror=x>">a</p></noscript>`, `<img src="https://base.example/dir/x" alt="" loading="lazy" decoding="async" referrerpolicy="no-referrer">&#34;&gt;a`},
+		{"lazy frame", `<iframe src="about:blank" data-src="https://v.example/e/1"></iframe>`, `<a href="https://v.example/e/1" rel="noopener noreferrer">[embedded: v.example]</a>`},
+		{"hidden", `<p hidden>a</p><div style="display: none">b</div>c`, "c"},
+		{"formula", `<span class="katex"><span><math xmlns="http://www.w3.org/1998/Math/MathML" onclick="x"><semantics><mrow><mfrac linethickness="0"><mn>1</mn><mi>a</mi></mfrac></mrow><annotation encoding="application/x-tex">\frac{1}{a}</annotation></semantics></math></span><span aria-hidden="true">1a</span></span>`,
+			"<math><semantics><mrow><mfrac><mn>1</mn><mi>a</mi></mfrac></mrow></semantics></math>"},
+		{"HTML in a formula", `<math><mtext><b onclick=x>a</b><img src="/i.png"></mtext><q>b</q><mi></mi><p>c</p></math>`, "<math><mtext>a</mtext>b<mi></mi></math><p>c</p>"},
 		{"svg", `<svg><a xlink:href="javascript:x"><text>t</text></a><script>x</script></svg>`, "t"},
 		{"math that breaks out", `<math><mtext><table><mglyph><style><img src=x onerror=alert(1)>`, ""},
 		{"refresh", `<meta http-equiv=refresh content="0;url=https://evil.example/">a`, "a"},
@@ -105,7 +116,7 @@ func FuzzClean(f *testing.F) {
 	for _, s := range []string{
 		`<p>a<b>c</p>d`, `<a href=//x.example>y<table><td><a href=z>`, "<svg><style><!--</style><img src=x onerror=y>-->",
 		`<math><annotation-xml encoding="text/html"><script>`, `<noscript><p title="</noscript><img src=x onerror=x>">`,
-		`<select><option><iframe src=https://x.example>`, `<dl><dt><dl><dd><ul>x`, `<table><caption><table><tr><td rowspan=9>`,
+		`<select><option><iframe src=https://x.example>`, `<math><mtext><p><math><mi><q>x</math><mglyph><style>y`, `<math alttext=x><none/><annotation encoding=tex>y`, `<dl><dt><dl><dd><ul>x`, `<table><caption><table><tr><td rowspan=9>`,
 	} {
 		f.Add(s)
 	}
@@ -113,7 +124,7 @@ func FuzzClean(f *testing.F) {
 		"a": " href rel ", "img": " src alt title width height loading decoding referrerpolicy ", "ol": " start ", "li": " value ",
 		"td": " colspan rowspan ", "th": " colspan rowspan ", "abbr": " title ", "dfn": " title ", "pre": " tabindex ", "table": " tabindex ",
 	}
-	for name := range strings.FieldsSeq("b bdi bdo cite code del em i ins kbd mark q s samp small strong sub sup u var br wbr p pre hr blockquote ul dl dt dd table caption thead tbody tfoot tr figure figcaption details summary div h2 h3 h4 h5 h6") {
+	for name := range strings.FieldsSeq(mathElements + " b bdi bdo cite code del em i ins kbd mark q s samp small strong sub sup u var br wbr p pre hr blockquote ul dl dt dd table caption thead tbody tfoot tr figure figcaption details summary div h2 h3 h4 h5 h6") {
 		allowed[name] += ""
 	}
 	f.Fuzz(func(t *testing.T, s string) {

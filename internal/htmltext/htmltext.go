@@ -59,7 +59,7 @@ func Lay(content []byte, mimeType string, o Options) Document {
 	switch KindOf(mimeType, content) {
 	case HTML:
 		r := &renderer{lines: lines{o: o}, footnotes: newFootnotes(o)}
-		r.html(content, 0)
+		r.html(Shown(content))
 		d = Document{Text: r.finish(), Links: r.urls, Pictures: r.pictures}
 	case Plain:
 		d.Text = plainText(content, o)

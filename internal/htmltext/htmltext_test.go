@@ -154,6 +154,15 @@ func TestBombs(t *testing.T) {
 		"deleted":     strings.Repeat("<del>a", n) + "text</del>after",
 		"pre":         strings.Repeat("<pre>", n) + "text</pre>after",
 		"noscript":    strings.Repeat("<noscript>", n) + "text</noscript>after",
+		"in noscript": "<noscript>" + strings.Repeat("<noscript><p hidden>", n) + "text</noscript>after",
+		"fallbacks":   strings.Repeat("<noscript><img src=a.png></noscript>", n) + "text after",
+		"lazy":        "<picture><source srcset='" + strings.Repeat("a.png,", n) + " 2x'>" + strings.Repeat("<img>", n) + "</picture>text after",
+		"candidates":  "<img srcset='" + strings.Repeat("a.png 2x, ", n) + "'>text after",
+		"hidden":      strings.Repeat("<p hidden>", n) + "text after",
+		"hiding":      strings.Repeat("<b hidden>", n) + strings.Repeat("</b>", n) + "text after",
+		"formulas":    strings.Repeat("<math alttext=text>", n) + "x" + strings.Repeat("</math>", n) + "after",
+		"annotations": "<math>" + strings.Repeat("<annotation encoding=tex>", n) + "x" + strings.Repeat("</annotation>", n) + "</math>text after",
+		"asides":      strings.Repeat("<b aria-hidden=true>x</b><math>y</math>", n) + "text after",
 		"ends":        strings.Repeat("</li></ul></blockquote>", n) + "text after",
 		"breaks":      strings.Repeat("<br>", n) + "text<br>after",
 		"word":        strings.Repeat("a", 10*n) + " text after",
@@ -258,6 +267,8 @@ func FuzzRender(f *testing.F) {
 		"<h1>日本</h1><sup>2</sup>", "<noscript><p>x</noscript>", "<![CDATA[x]]>", "a\x00b", "<plaintext>a<b>", "<dl><dt>a<dd>b", "\x1b[0m&#155;",
 		"<ul><pre></ul>x</pre>", "<audio><source src=a></audio>",
 		"<table><caption>c<tr><td>a<td><a href=x>b<tr><td>c<p>d", "<table><tr><td>a<tr><td>b<td>c</table>", "<del>a<p>b<s>c</del>", "<ruby>a<rt>b<rp>c", "<ol reversed type=i><li>x<ol type=A><li>y",
+		"<b hidden>a<i aria-hidden=true>b</b>c</i><math alttext=x>d<annotation encoding=tex>e</annotation></math>", "<img data-src=a.b><noscript><img src=a.b><style></noscript>",
+		"<picture><source srcset='a.b 2x,c.d'><template></picture>e</template><xmp></noscript><noscript><xmp><plaintext>",
 	} {
 		f.Add(s, "text/html", 40)
 		f.Add(s, "", 7)

@@ -61,11 +61,11 @@ var blocks = map[string]int{
 	"textarea": 1, "tfoot": 1, "thead": 1, "title": 2, "tr": 1,
 }
 
-// html renders markup.
-func (r *renderer) html(content []byte, depth int) {
+// html renders markup that is a result of [Shown].
+func (r *renderer) html(content []byte) {
 	z := html.NewTokenizer(bytes.NewReader(content))
 	z.AllowCDATA(true) // text that a publisher escaped twice
-	skip := ""         // the raw text element whose text is dropped
+	formula := false   // a formula is open whose TeX was written
 	for rest := content; ; {
 		token := z.Next()
 		rest = rest[min(len(z.Raw()), len(rest)):]
@@ -73,28 +73,17 @@ func (r *renderer) html(content []byte, depth int) {
 		case html.ErrorToken:
 			return
 		case html.TextToken:
-			switch skip {
-			case "":
+			if !formula {
 				r.text(termsafe.Clean(string(z.Text())))
-			case "noscript", "noembed", "noframes":
-				// The tokenizer returns the markup in noscript as text. It is rendered, since
-				// scripts are not run.
-				r.html(z.Raw(), depth+1)
 			}
 		case html.StartTagToken:
 			name, hasAttr := z.TagName()
-			tag := string(name)
-			switch tag {
-			case "script", "style", "iframe":
-				skip = tag
-			case "noscript", "noembed", "noframes":
-				if depth == 0 {
-					skip = tag
-				} else {
-					z.NextIsNotRawText() // a raw text element in another adds no depth
-				}
+			t := startTag{string(name), attributes(z, hasAttr), rest}
+			if tex := t.attrs["alttext"]; tex != "" && t.name == "math" {
+				r.text(termsafe.Clean(tex))
+				formula = true
 			}
-			r.start(startTag{tag, attributes(z, hasAttr), rest})
+			r.start(t)
 		case html.SelfClosingTagToken:
 			name, hasAttr := z.TagName()
 			tag := string(name)
@@ -110,9 +99,7 @@ func (r *renderer) html(content []byte, depth int) {
 		case html.EndTagToken:
 			name, _ := z.TagName()
 			tag := string(name)
-			if tag == skip {
-				skip = ""
-			}
+			formula = formula && tag != "math"
 			r.end(tag)
 		}
 	}
@@ -125,7 +112,7 @@ func attributes(z *html.Tokenizer, more bool) map[string]string {
 		var k, v []byte
 		k, v, more = z.TagAttr()
 		switch string(k) {
-		case "href", "src", "alt", "title", "width", "height", "start", "value", "type", "reversed", "data-src", "data-lazy-src", "data":
+		case "href", "src", "alt", "title", "width", "height", "start", "value", "type", "reversed", "data", "alttext":
 			if attrs == nil {
 				attrs = map[string]string{}
 			}
@@ -547,11 +534,7 @@ func (r *renderer) image(attrs map[string]string) {
 	if tiny(attrs["width"]) || tiny(attrs["height"]) {
 		return // a tracking pixel
 	}
-	src := attrs["src"]
-	if src == "" || strings.HasPrefix(src, "data:") {
-		src = cmp.Or(attrs["data-src"], attrs["data-lazy-src"], src)
-	}
-	target := r.target(src)
+	target := r.target(attrs["src"])
 	if len(r.pictures) < maxPictures && isWeb(target) && !slices.Contains(r.pictures, target) {
 		r.pictures = append(r.pictures, target)
 	}

@@ -22,11 +22,11 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// These identify the file. If the format changes, increase the version: files of another version
-// are replaced.
+// These identify the file. If the format or the text of entries ([htmltext.Text]) changes, increase
+// the version: files of another version are replaced.
 const (
 	application = 0x6c6b7472
-	version     = 6
+	version     = 7
 	pageSize    = 8192
 )
 

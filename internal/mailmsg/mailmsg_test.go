@@ -355,6 +355,11 @@ func TestImages(t *testing.T) {
 	if m := made(t, e); !strings.Contains(m.html, `<img src="http://feed.example/pic.jpg"`) || !strings.Contains(m.html, "img-src http: https:") {
 		t.Error(m.html)
 	}
+	// A lazy image has its true source, once.
+	e.Entry.Content = []byte(`<p><img src="data:image/gif;base64,AAAA" data-src="pic.jpg" alt="A pic"><noscript><img src="pic.jpg" alt="A pic"></noscript></p>`)
+	if m := made(t, e); strings.Count(m.html, `<img src="http://feed.example/pic.jpg"`) != 1 || strings.Count(m.text, "A pic") != 1 || !strings.Contains(m.text, "[1] http://feed.example/pic.jpg") {
+		t.Error(m.html, m.text)
+	}
 }
 
 func ExampleMessage() {

@@ -37,7 +37,8 @@ type Watcher struct {
 	poll    time.Duration
 }
 
-// New starts a watcher, which ends with ctx. If the kernel has no such service, or its limit of
+// New starts a watcher, which ends with ctx. A caller that returns earlier must cancel ctx, since
+// the kernel allows each user few watchers. If the kernel has no such service, or its limit of
 // watches or instances is reached, the watcher polls every directory at this interval. It then
 // calls notice once, with one line of text.
 func New(ctx context.Context, poll time.Duration, notice func(string)) *Watcher {

@@ -231,6 +231,8 @@ func (l *Listener) Load() error { return l.scan() }
 // cancelled; the next run repeats them.
 func (l *Listener) Run(ctx context.Context) error {
 	defer l.batches.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	w := watch.New(ctx, pollEvery, func(s string) { l.report.Warn("%s", s) })
 	if err := w.Add(l.dir.Join("src")); err != nil {
 		return err

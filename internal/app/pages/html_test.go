@@ -119,6 +119,37 @@ func TestInABrowser(t *testing.T) {
 	}
 }
 
+// TestLazyImages: the page with images has a picture that is made of sources alone, and a lazy image
+// once; the first page links to it.
+func TestLazyImages(t *testing.T) {
+	d := testdir.New(t)
+	if _, err := d.Feed("http://feed.example/", "Feed"); err != nil {
+		t.Fatal(err)
+	}
+	for n, content := range []string{
+		`<p>a<picture><source srcset="/1.png 1x, /2.png 2x"></picture>`,
+		`<p>a<img src="data:image/gif;base64,AAAA" data-src="/2.png"><noscript><img src="/2.png"></noscript>`,
+	} {
+		if _, err := d.Entry("http://feed.example/", "new", fmt.Sprintf("%d.M1P1Q%d.h", 1700000000+n, n), "title=t", "content="+content, "type=text/html"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := filepath.Join(t.TempDir(), "site")
+	if err := write(t, d, to); err != nil {
+		t.Fatal(err)
+	}
+	pages, _ := filepath.Glob(filepath.Join(to, "entry", "*-images.html"))
+	if len(pages) != 2 {
+		t.Fatalf("pages with images: %q", pages)
+	}
+	for _, page := range pages {
+		html, err := os.ReadFile(page)
+		if err != nil || strings.Count(string(html), "<img ") != 1 || !strings.Contains(string(html), `<img src="http://feed.example/2.png"`) {
+			t.Errorf("%v: %s", err, html)
+		}
+	}
+}
+
 // TestLettersInABrowser opens mail in a browser without a content policy: no script in a message
 // or a digest runs, and no request is made.
 func TestLettersInABrowser(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 )
 
 // version is changed if the layout of pages changes, so that all pages are written again.
-const version = "2"
+const version = "3"
 
 // policy is the Content-Security-Policy of pages. If untrusted markup passed the sanitiser, the
 // policy would still keep it from running scripts and sending forms.
@@ -239,7 +239,8 @@ func moment(t time.Time) string {
 func mayHaveImages(e *entrystore.Record) bool {
 	c := e.Get(lektordir.FieldContent | lektordir.FieldType | lektordir.FieldFeedContent)
 	has := func(kind string, content []byte) bool {
-		return htmltext.KindOf(kind, content) == htmltext.HTML && bytes.Contains(bytes.ToLower(content), []byte("<img"))
+		content = bytes.ToLower(content)
+		return htmltext.KindOf(kind, content) == htmltext.HTML && (bytes.Contains(content, []byte("<img")) || bytes.Contains(content, []byte("<picture")))
 	}
 	return has(c.Type, c.Content) || has(c.FullText.Type, c.FeedContent)
 }

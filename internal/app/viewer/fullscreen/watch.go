@@ -16,6 +16,8 @@ import (
 const poll = 5 * time.Second
 
 func (l *diskAdapter) Watch(ctx context.Context, since time.Time, changed func(feed string)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	broken := make(chan *workers.Panic, 2) // room for one of each goroutine of the watcher
 	w := &watching{
 		Watcher: watch.Guarded(ctx, poll, nil, func(p *workers.Panic) { broken <- p }),

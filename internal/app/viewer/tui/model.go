@@ -47,6 +47,7 @@ type jobs struct {
 	lister   job[listRequest]
 	pager    job[pageRequest]
 	listTook time.Duration // how long it took to make the last list
+	failure  status        // the error of the last scan, empty if it succeeded
 }
 
 // world holds everything outside the model. It does not change while the program runs.
@@ -423,13 +424,21 @@ func (m *model) beginScan() tea.Cmd {
 }
 
 // takeSnapshot shows a snapshot, and requests the list again if it may have changed. After an
-// error the old snapshot stays on the screen and the scan is repeated after m.retry.
+// error the old snapshot stays on the screen and the scan is repeated after m.retry. The error is
+// shown once, until a scan succeeds.
 func (m *model) takeSnapshot(msg snapshotMsg) tea.Cmd {
 	if msg.err != nil {
-		m.fail(msg.err)
+		if m.failure == (status{}) {
+			m.fail(msg.err)
+			m.failure = m.status
+		}
 		m.requestScan(msg.request.changed)
 		return m.after(m.retry, scanMsg{})
 	}
+	if m.status == m.failure {
+		m.status = status{}
+	}
+	m.failure = status{}
 	b := &m.browser
 	old := b.snapshot
 	first := old == nil || old.countsOnly
@@ -671,14 +680,14 @@ func (m *model) readRows() tea.Cmd {
 
 // watch adds all changes since the start of the reader to the queue, until the reader ends. If
 // watching fails, for example because the lektor-dir is not mounted, watch tries again after
-// m.retry, and requests a scan of all feeds each time.
+// m.retry, and requests a scan of all feeds each time. The scan shows the error.
 func (m *model) watch() tea.Msg {
 	for since := m.began; ; {
 		err := m.disk.Watch(m.ctx, since, m.queue.add)
 		if err == nil || m.ctx.Err() != nil {
 			return nil
 		}
-		m.send(statusMsg{"", fmt.Errorf("%s: %w", m.tr("cannot watch for changes"), err)})
+		m.queue.add("")
 		select {
 		case <-m.ctx.Done():
 			return nil

@@ -691,12 +691,15 @@ func TestLearn(t *testing.T) {
 type away struct {
 	*memory
 	gone atomic.Bool
-	asks atomic.Bool   // Watch was called
-	seen chan struct{} // closed when Watch is called again
+	asks atomic.Bool // Watch was called
+	// These count the calls while it is gone.
+	lists, watches atomic.Int64
+	seen           chan struct{} // closed when Watch is called again
 }
 
 func (d *away) List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error) {
 	if d.gone.Load() {
+		d.lists.Add(1)
 		return nil, errors.New("it is not there")
 	}
 	return d.memory.List(ctx, feeds...)
@@ -704,6 +707,7 @@ func (d *away) List(ctx context.Context, feeds ...string) (map[string][]lektordi
 
 func (d *away) Watch(ctx context.Context, since time.Time, changed func(string)) error {
 	if d.gone.Load() {
+		d.watches.Add(1)
 		return errors.New("it is not there")
 	}
 	d.asks.Store(true)
@@ -729,17 +733,25 @@ func TestAway(t *testing.T) {
 	k.until("watching", d.asks.Load)
 	d.gone.Store(true)
 	<-d.seen
-	k.await("cannot watch for changes: it")
-	k.update(changedMsg{map[string]bool{"f": true}})
 	k.until("the failure", func() bool { return k.status.isError && strings.Contains(k.shows(), "it is not there") })
 	if s := k.shows(); !strings.Contains(s, "Title 04") || !strings.Contains(s, "5 unread") {
 		t.Fatalf("%s", s)
+	}
+	// Later attempts do not repeat the message.
+	k.say("another message")
+	lists, watches := d.lists.Load(), d.watches.Load()
+	k.until("more attempts", func() bool { return d.lists.Load() > lists+3 && d.watches.Load() > watches+3 })
+	if k.status.text != "another message" {
+		t.Errorf("it says %q again", k.status.text)
 	}
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000009.1.h", Place: lektordir.New})
 	d.mu.Unlock()
 	d.gone.Store(false)
 	k.await("Title 09")
+	if k.status != (status{"another message", false}) {
+		t.Errorf("%+v", k.status)
+	}
 	var watched atomic.Bool
 	go func() {
 		<-d.seen
