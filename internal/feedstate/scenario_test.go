@@ -87,14 +87,23 @@ func TestEveryMinute(t *testing.T) {
 			want: every(0, 60, 24, odd)},
 		"no validators": {days: 1, serve: func(_ int, w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, rss) },
 			want: every(0, 60, 24, "")},
-		"a validator that changes with 304": {days: 1, interval: "8h", serve: func(n int, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("ETag", fmt.Sprintf(`"%d"`, n))
+		"a validator that becomes weak with 304": {days: 1, interval: "8h", serve: func(n int, w http.ResponseWriter, r *http.Request) {
 			if n > 0 {
+				w.Header().Set("ETag", `W/"0"`)
+				w.WriteHeader(304)
+				return
+			}
+			w.Header().Set("ETag", `"0"`)
+			fmt.Fprint(w, rss)
+		}, want: []string{"0 / ", `480 / "0"`, `960 / W/"0"`}},
+		"304 about another document": {days: 1, interval: "8h", serve: func(n int, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("ETag", fmt.Sprintf(`"%d"`, n))
+			if r.Header.Get("If-None-Match") != "" {
 				w.WriteHeader(304)
 				return
 			}
 			fmt.Fprint(w, rss)
-		}, want: []string{"0 / ", `480 / "0"`, `960 / "1"`}},
+		}, want: []string{"0 / ", `480 / "0"`, "480 / ", `960 / "2"`, "960 / "}},
 		"the user's interval": {days: 1, interval: "5h", serve: func(_ int, w http.ResponseWriter, r *http.Request) { ok(w, r, etag) },
 			want: every(0, 300, 5, etag)},
 		"an interval of more than a day": {days: 5, interval: "2d", serve: func(_ int, w http.ResponseWriter, r *http.Request) { ok(w, r, etag) },
