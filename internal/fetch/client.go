@@ -14,6 +14,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 	"net/textproto"
 	"net/url"
@@ -143,8 +144,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 //
 // Requests to one host and port are made in the order of the calls, PerHost at a time, with Gap
 // between them. If a host answers 429 or 503 with Retry-After, all further requests of this client
-// to that host are held back until then, including those for other feeds: a wait of a few seconds
-// is waited for; for a longer one they fail with a [httpmsg.HostDelayError] and send nothing.
+// to that host are held back until then, including those for other feeds; retryAfter has the
+// exceptions. A wait of a few seconds is waited for; for a longer one they fail with a
+// [httpmsg.HostDelayError] and send nothing.
 type Client struct {
 	cfg   Config
 	gates *gates
@@ -303,6 +305,7 @@ type exchange struct {
 	// received and answered describe the response to the current hop.
 	received int64
 	answered bool
+	local    bool // the server has a private address
 }
 
 // begin begins an exchange. The caller must call end.
@@ -492,10 +495,13 @@ func conditions(r *httpmsg.Request, h http.Header) (conditional bool) {
 func (x *exchange) send(req *http.Request) (resp *http.Response, done func(), err error) {
 	host := hostKey(req.URL)
 	x.pause()
-	leave, err := x.c.gates.enter(x.ctx, host)
+	var leave func()
+	if err = x.c.gates.rest(x.ctx, req.URL.String()); err == nil {
+		leave, err = x.c.gates.enter(x.ctx, host)
+	}
 	if err != nil {
 		if delay, ok := errors.AsType[*httpmsg.HostDelayError](err); ok {
-			delay.URL = feedurl.Display(req.URL)
+			delay.URL, delay.Host = feedurl.Display(req.URL), host
 			return nil, nil, delay
 		}
 		return nil, nil, x.classify(req.URL, err)
@@ -511,13 +517,22 @@ func (x *exchange) send(req *http.Request) (resp *http.Response, done func(), er
 	return resp, func() { resp.Body.Close(); leave() }, nil
 }
 
-// retryAfter returns the Retry-After of a 429 or 503 response, counted from when it was received,
-// and blocks the host for that time.
+// retryAfter returns the Retry-After of a 429 or 503 response, or the X-RateLimit-Reset of a 429,
+// counted from when it was received, and blocks the host for that time. A 503 of a host at a private
+// address blocks only the URL: one bridge there serves many sites, and only one of them may be down.
 func (x *exchange) retryAfter(resp *http.Response, received time.Time) (wait time.Duration) {
-	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
-		if wait = httpmsg.RetryAfter(textproto.MIMEHeader(resp.Header), received); wait > 0 && !x.c.cfg.Undeterred {
-			x.c.gates.block(hostKey(resp.Request.URL), resp.StatusCode, wait)
+	header, blocked := textproto.MIMEHeader(resp.Header), hostKey(resp.Request.URL)
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests:
+		wait = cmp.Or(httpmsg.RetryAfter(header, received), httpmsg.ResetAfter(header, received))
+	case http.StatusServiceUnavailable:
+		wait = httpmsg.RetryAfter(header, received)
+		if x.local {
+			blocked = resp.Request.URL.String()
 		}
+	}
+	if wait > 0 && !x.c.cfg.Undeterred {
+		x.c.gates.block(blocked, resp.StatusCode, wait)
 	}
 	return wait
 }
@@ -646,10 +661,11 @@ func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
 			addr, err := netip.ParseAddr(req.URL.Hostname())
 			name := strings.TrimSuffix(strings.ToLower(req.URL.Hostname()), ".")
 			s := public
+			x.local = err == nil && Private(addr)
 			if err == nil {
 				s = standingOf(addr, x.c.cfg.AllowPrivate)
 			} else if name == "localhost" || strings.HasSuffix(name, ".localhost") {
-				s = private
+				s, x.local = private, true
 			}
 			if s == never || s == private && !x.privateOK {
 				return nil, &httpmsg.PrivateError{Addr: addr, Never: s == never}
@@ -657,7 +673,14 @@ func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
 			x.privateOK = x.privateOK && s == private
 		}
 	}
-	req = req.WithContext(ctx)
+	traced := ctx
+	if ctx == x.ctx {
+		traced = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+			ap, err := netip.ParseAddrPort(info.Conn.RemoteAddr().String())
+			x.local = err == nil && Private(ap.Addr())
+		}})
+	}
+	req = req.WithContext(traced)
 	// A literal private address cannot have a public one, so strict need not try it.
 	if addr, err := netip.ParseAddr(req.URL.Hostname()); err == nil && ctx == x.ctx && x.c.cfg.Dial == nil && standingOf(addr, x.c.cfg.AllowPrivate) != public {
 		if !x.privateOK {

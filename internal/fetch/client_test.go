@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/textproto"
 	"net/url"
 	"reflect"
@@ -312,6 +313,8 @@ func TestStatusErrors(t *testing.T) {
 		{799, "", 0, "an unknown status"},
 		{429, "", 0, "less frequent"},
 		{429, "120", 2 * time.Minute, "2m"},
+		{429, "reset 300", 5 * time.Minute, "5m"},
+		{503, "reset 300", 0, "503"},
 		{503, "3600", time.Hour, "1h"},
 		{503, "99999999999999999999", httpmsg.MaxRetryAfter, "720h"},
 		{503, "-5", 0, "503"},
@@ -319,7 +322,9 @@ func TestStatusErrors(t *testing.T) {
 		{500, "3600", 0, "500"}, // means nothing there
 	} {
 		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-			if c.after != "" {
+			if reset, ok := strings.CutPrefix(c.after, "reset "); ok {
+				w.Header().Set("X-RateLimit-Reset", reset)
+			} else if c.after != "" {
 				w.Header().Set("Retry-After", c.after)
 			}
 			w.WriteHeader(c.status)
@@ -336,6 +341,79 @@ func TestStatusErrors(t *testing.T) {
 		s.Close()
 	}
 }
+
+// A 503 with Retry-After blocks the whole host, but on a private address, where one bridge serves many
+// sites, only its URL.
+func TestUnavailableHoldsHostOrURL(t *testing.T) {
+	const public = "93.184.215.14:80"
+	for _, c := range []struct {
+		remote, proxied string // address of the server, and its host behind a proxy; "" for 127.0.0.1
+		allow           bool
+		status          int
+		host            bool // the whole host is paused
+	}{
+		{"", "", false, 503, false},
+		{"", "", true, 503, false},
+		{"", "", false, 429, true},
+		{"192.168.1.7:80", "", false, 503, false},
+		{"[fd12::7]:80", "", false, 503, false},
+		{public, "", false, 503, true},
+		{"", "10.0.0.7", false, 503, false},
+		{"", "bridge.localhost", false, 503, false},
+		{"", "feeds.example", false, 503, true},
+	} {
+		asked := map[string]int{}
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if asked[r.URL.Path]++; r.URL.Path == "/busy" {
+				w.Header().Set("Retry-After", "600")
+				w.WriteHeader(c.status)
+				return
+			}
+			fmt.Fprint(w, rss)
+		})
+		clk := server.NewClock()
+		cl := client(t, func(cfg *Config) {
+			cfg.Now, cfg.Sleep = clk.Now, clk.Sleep
+			if !c.allow {
+				cfg.AllowPrivate = nil
+			}
+			if c.proxied != "" {
+				cfg.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(s.URL) }
+			}
+			if c.remote != "" {
+				cfg.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+					conn, err := (&net.Dialer{}).DialContext(ctx, network, s.Listener.Addr().String())
+					return claims{conn, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.remote))}, err
+				}
+			}
+		})
+		base := s.URL
+		if c.proxied != "" {
+			base = "http://" + c.proxied
+		}
+		getErr(t, cl, base+"/busy")
+		_, err := cl.Get(t.Context(), &httpmsg.Request{URL: base + "/other"})
+		if errors.As(err, new(*httpmsg.HostDelayError)) != c.host || (err != nil) != c.host {
+			t.Errorf("%+v: another feed: %v", c, err)
+		}
+		err = getErr(t, cl, base+"/busy")
+		var delay *httpmsg.HostDelayError
+		if !errors.As(err, &delay) || delay.Left != 10*time.Minute || strings.Contains(delay.Host, "busy") || asked["/busy"] != 1 {
+			t.Errorf("%+v: the same feed, after %d requests: %v", c, asked["/busy"], err)
+		}
+		if clk.Add(10 * time.Minute); !errors.As(getErr(t, cl, base+"/busy"), new(*httpmsg.StatusError)) {
+			t.Errorf("%+v: not requested after the pause", c)
+		}
+	}
+}
+
+// claims is a connection that claims to be to another address.
+type claims struct {
+	net.Conn
+	remote net.Addr
+}
+
+func (c claims) RemoteAddr() net.Addr { return c.remote }
 
 // Retry-After blocks the other feeds of the host, too.
 func TestRetryAfterHoldsHost(t *testing.T) {

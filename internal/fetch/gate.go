@@ -15,13 +15,13 @@ import (
 const maxHostWait = 5 * time.Second
 
 // gates limits the concurrent requests to each host to [Config].PerHost, in the order of the calls,
-// with pauses between them.
+// with pauses between them. A pause may also be that of a URL.
 type gates struct {
 	cfg    Config
 	places *limiter.Limiter // places of each host
 
 	mu      sync.Mutex
-	pauses  map[string]pause // pauses of hosts
+	pauses  map[string]pause // pauses of hosts and URLs
 	sweepAt int              // size of pauses at which ended pauses are removed
 }
 
@@ -63,7 +63,7 @@ func (gs *gates) enter(ctx context.Context, host string) (leave func(), err erro
 	}, nil
 }
 
-// rest waits until the pause of a host ends. A concurrent request (PerHost > 1) may extend the
+// rest waits until the pause of a host or URL ends. A concurrent request (PerHost > 1) may extend the
 // pause meanwhile.
 func (gs *gates) rest(ctx context.Context, host string) error {
 	var slept time.Time
@@ -85,7 +85,7 @@ func (gs *gates) rest(ctx context.Context, host string) error {
 	}
 }
 
-// block blocks all requests to host for d.
+// block blocks all requests to a host or URL for d.
 func (gs *gates) block(host string, status int, d time.Duration) {
 	gs.set(host, func(p *pause) {
 		if until := gs.cfg.Now().Add(d); until.After(p.blocked) {

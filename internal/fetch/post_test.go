@@ -73,7 +73,7 @@ func TestPost(t *testing.T) {
 		t.Errorf("%+v, %v", a, err)
 	}
 	var delay *httpmsg.HostDelayError
-	if _, err := post(allowed, s.URL+"/ok", false); !errors.As(err, &delay) || delay.URL != s.URL+"/ok" {
+	if _, err := post(allowed, s.URL+"/error", false); !errors.As(err, &delay) || delay.URL != s.URL+"/error" {
 		t.Errorf("%v", err)
 	}
 

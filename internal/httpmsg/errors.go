@@ -42,7 +42,7 @@ type StatusError struct {
 	// Status is the HTTP status, Text its name; "" if it has none.
 	Status int
 	Text   string
-	// RetryAfter is the wait that the server asked for, counted from the response, at most
+	// RetryAfter is the wait that the server asked for, by [RetryAfter] or [ResetAfter], at most
 	// [MaxRetryAfter]; set only for 429 and 503, otherwise 0.
 	RetryAfter time.Duration
 	// Detail describes the error if the status alone does not; it may be empty.

@@ -89,6 +89,24 @@ func RetryAfter(h textproto.MIMEHeader, now time.Time) time.Duration {
 	return min(max(t.Sub(serverNow(h, now)), 0), MaxRetryAfter)
 }
 
+// ResetAfter is [RetryAfter] for the field X-RateLimit-Reset, which has no standard: small numbers
+// are seconds from now, large ones a Unix time, in seconds or milliseconds.
+func ResetAfter(h textproto.MIMEHeader, now time.Time) time.Duration {
+	whole, _, _ := strings.Cut(strings.TrimSpace(h.Get("X-Ratelimit-Reset")), ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil {
+		return 0
+	}
+	if n > 100e9 {
+		n /= 1000
+	}
+	wait := time.Duration(min(n, 1e9)) * time.Second
+	if n >= 1e9 {
+		wait = time.Unix(n, 0).Sub(serverNow(h, now))
+	}
+	return min(max(wait, 0), MaxRetryAfter)
+}
+
 // MaxAge returns the max-age directive of h's Cache-Control, and false if it is missing or invalid.
 // no-cache and no-store mean an age of 0, whatever the other directives are.
 func MaxAge(h textproto.MIMEHeader) (time.Duration, bool) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,29 @@ func TestRetryAfter(t *testing.T) {
 	} {
 		if got := RetryAfter(c.h, noon); got != c.want {
 			t.Errorf("%q: %v, want %v", c.h, got, c.want)
+		}
+	}
+}
+
+func TestResetAfter(t *testing.T) {
+	unix := func(d time.Duration) string { return strconv.FormatInt(noon.Add(d).Unix(), 10) }
+	for _, c := range []struct {
+		reset, date string
+		want        time.Duration
+	}{
+		{"", "", 0},
+		{"323", "", 323 * time.Second},
+		{" 323.4 ", "", 323 * time.Second},
+		{unix(time.Hour), "", time.Hour},
+		{unix(time.Hour) + "000", "", time.Hour}, // milliseconds
+		{unix(25 * time.Hour), at(24 * time.Hour), time.Hour},
+		{unix(-time.Hour), "", 0},
+		{"999999999", "", MaxRetryAfter},
+		{unix(1000 * 24 * time.Hour), "", MaxRetryAfter},
+		{"-5", "", 0}, {"soon", "", 0}, {"1e9", "", 0}, {strings.Repeat("9", 100), "", 0},
+	} {
+		if got := ResetAfter(header("X-RateLimit-Reset", c.reset, "Date", c.date), noon); got != c.want {
+			t.Errorf("%+v: %v", c, got)
 		}
 	}
 }
@@ -141,6 +165,9 @@ func FuzzHeaders(f *testing.F) {
 		h := textproto.MIMEHeader{"Retry-After": {retry}, "Cache-Control": {cache}, "Expires": {expires}, "Date": {date}, "Age": {age}}
 		if d := RetryAfter(h, noon); d < 0 || d > MaxRetryAfter {
 			t.Errorf("Retry-After %q: %v", retry, d)
+		}
+		if d := ResetAfter(textproto.MIMEHeader{"X-Ratelimit-Reset": {retry}, "Date": {date}}, noon); d < 0 || d > MaxRetryAfter {
+			t.Errorf("X-RateLimit-Reset %q: %v", retry, d)
 		}
 		if d, _ := MaxAge(h); d < 0 {
 			t.Errorf("Cache-Control %q: %v", cache, d)

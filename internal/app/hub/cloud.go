@@ -132,6 +132,9 @@ func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
 	subs := make([]subscription, len(q.URLs))
 	docs := make([]*document, len(q.URLs))
 	errs := make([]error, len(q.URLs))
+	for _, u := range q.URLs {
+		defer h.joining(hashOf(u))()
+	}
 	each := func(do func(i int)) {
 		var all sync.WaitGroup
 		for i := range q.URLs {
@@ -238,7 +241,8 @@ func (h *Hub) subscribe(ctx context.Context, s subscription, doc *document, doma
 	return false, h.keepSubscription(hashOf(s.Feed), s, doc, CloudExpire)
 }
 
-// keepSubscription stores a verified subscription durably.
+// keepSubscription stores a verified subscription durably. If others were notified of an
+// update after doc was read, the subscriber is notified, too.
 func (h *Hub) keepSubscription(hash string, s subscription, doc *document, lease time.Duration) error {
 	if err := h.noteFeed(hash, feedState{s.Feed, doc.digest, doc.length, h.now()}); err != nil {
 		return h.failing(err)
@@ -251,6 +255,16 @@ func (h *Hub) keepSubscription(hash string, s subscription, doc *document, lease
 		h.counts.add(was.Caller, -1)
 	}
 	h.counts.add(s.Caller, 1)
+	if was.wants(h.now()) {
+		return nil // the update has a job for it
+	}
+	f, err := h.currentState(hash)
+	if err == nil && f.Digest != doc.known && f.Digest != doc.digest {
+		err = h.jobs.notify(hash, s.key())
+	}
+	if err != nil {
+		h.report.Warn("%v", err)
+	}
 	return nil
 }
 
@@ -306,9 +320,13 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	}
 	_, caller := h.caller(r)
 	hash, job := hashOf(feedURL), job{url: feedURL, caller: caller}
-	if wait := h.readings.gap(hash, h.opts.PingGap); wait > 0 && h.readsForPing(hash, feedURL) {
+	wait := h.readings.gap(hash, h.opts.PingGap)
+	if joining := h.jobs.joining(hash) && !h.subscribedTo(hash); joining || wait > 0 && h.readsForPing(hash, feedURL) {
 		if _, err := h.postpone(hash, job, wait); err != nil {
 			return "", err
+		}
+		if joining {
+			return "Thanks for the ping. The feed is read when a subscription to it is confirmed.", nil
 		}
 		return fmt.Sprintf("Thanks for the ping. The feed was read recently; it is read again in %s.", wait.Round(time.Second)), nil
 	}
@@ -326,8 +344,11 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 		return "", h.reader.unread("ping", feedURL, err)
 	}
 	if !t.changed {
-		h.log.add("pinged", feedURL, "%s", unchanged)
-		return "Thanks for the ping. The feed has not changed since the last ping, or nobody subscribes to it.", nil
+		h.logUnchanged(feedURL, t)
+		if t.nobody {
+			return "Thanks for the ping. Nobody subscribes to the feed here.", nil
+		}
+		return "Thanks for the ping. The feed has not changed since the last ping.", nil
 	}
 	if t.done != nil {
 		timer := time.NewTimer(h.pingWait)

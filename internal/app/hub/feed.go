@@ -27,6 +27,7 @@ type document struct {
 	length int
 	kind   string // Content-Type of the server
 	body   []byte // nil if it is not needed
+	known  string // digest that subscribers knew before it was read for another one
 }
 
 // readings are the running and recent readings of feeds, so that a feed is not read again
@@ -57,6 +58,7 @@ type reading struct {
 // pingResult is the result of a ping.
 type pingResult struct {
 	changed     bool
+	nobody      bool // nobody subscribes to the feed
 	subscribers int
 	done        <-chan struct{} // closed when all were notified; nil for no subscribers
 	again       time.Duration   // time until the next attempt to read the feed; 0 for never
@@ -190,15 +192,20 @@ type reader struct {
 // because thousands may renew their subscription to one feed.
 func (h *reader) readForSubscriber(ctx context.Context, caller, feedURL string) (*document, error) {
 	hash := hashOf(feedURL)
+	was, _ := h.currentState(hash)
 	r := h.readings.recent(hash)
-	if r == nil {
-		var err error
-		if r, err = h.readFor(ctx, hash, job{url: feedURL, caller: caller}, false); err != nil {
-			return nil, err
-		}
-		return r.doc, r.err
+	err := error(nil)
+	if r != nil {
+		err = r.remembered(h.now())
+	} else if r, err = h.readFor(ctx, hash, job{url: feedURL, caller: caller}, false); err == nil {
+		err = r.err
 	}
-	return r.doc, r.remembered(h.now())
+	if err != nil {
+		return nil, err
+	}
+	doc := *r.doc
+	doc.known = was.Digest
+	return &doc, nil
 }
 
 // ping reads a feed that was updated, and notifies its subscribers if it has changed. An
@@ -211,7 +218,7 @@ func (h *reader) ping(ctx context.Context, j job) (pingResult, error) {
 			if err != nil {
 				h.log.add("unread", j.url, "%s", reason(err, allowFeeds))
 			}
-			return pingResult{}, err
+			return pingResult{nobody: true}, err
 		}
 	}
 	r, err := h.readFor(ctx, hash, j, true)
@@ -290,7 +297,7 @@ func (h *reader) compare(hash, feedURL string, r *reading) (pingResult, error) {
 	// Only a ping may record a change. If a subscriber's request recorded it, the next ping
 	// would find nothing changed.
 	if !r.ping || !h.subscribedTo(hash) {
-		return pingResult{}, nil
+		return pingResult{nobody: true}, nil
 	}
 	was, err := h.currentState(hash)
 	if err != nil {
@@ -352,8 +359,20 @@ func (h *engine) postpone(hash string, j job, wait time.Duration) (time.Duration
 	return max(at.Sub(h.now()), time.Second), nil
 }
 
-// unchanged is the log text for a ping without effect.
-const unchanged = "it has not changed, or nobody subscribes to it"
+// Log texts for a ping without effect.
+const (
+	unchanged = "it has not changed"
+	unwanted  = "nobody subscribes to it"
+)
+
+// logUnchanged logs a ping without effect.
+func (h *engine) logUnchanged(feedURL string, t pingResult) {
+	text := unchanged
+	if t.nobody {
+		text = unwanted
+	}
+	h.log.add("pinged", feedURL, "%s", text)
+}
 
 // pingLate does the job of a ping that waited.
 func (h *reader) pingLate(hash string, j *job) {
@@ -362,7 +381,7 @@ func (h *reader) pingLate(hash string, j *job) {
 		return // the next hub continues
 	}
 	if err == nil && !t.changed {
-		h.log.add("pinged", j.url, "%s", unchanged)
+		h.logUnchanged(j.url, t)
 	}
 	h.jobs.hasRead(hash, j)
 }

@@ -76,7 +76,7 @@ func FuzzPending(f *testing.F) {
 		}
 		// With any file, each pass takes a step of a ladder, and ladders end.
 		for n := 0; len(j.feeds) > 0; n++ {
-			w := j.begin(now, time.Hour)
+			w := j.begin(now, time.Hour, nil)
 			passes, next := w.passes, w.next
 			if len(passes) == 0 {
 				now = next

@@ -245,7 +245,7 @@ func (h *Hub) Run(ctx context.Context) error {
 
 // due begins the jobs that are due, and returns when the next ones are; zero for never.
 func (h *engine) due() time.Time {
-	w := h.jobs.begin(h.now(), max(h.opts.PingGap, mostAfter))
+	w := h.jobs.begin(h.now(), max(h.opts.PingGap, mostAfter), h.subscribedTo)
 	for hash, j := range w.pings {
 		h.working.Go(func() { h.reader.pingLate(hash, j) })
 	}
@@ -291,6 +291,16 @@ func (h *engine) recordAgain(hash string) {
 		return
 	}
 	h.jobs.hasRecorded(hash)
+}
+
+// joining is called before a feed is read for a new subscription. The caller calls left
+// when the subscription is made or refused.
+func (h *engine) joining(hash string) (left func()) {
+	h.jobs.join(hash, 1)
+	return func() {
+		h.jobs.join(hash, -1)
+		h.hurry()
+	}
 }
 
 // hurry begins due jobs at once, and wakes Run.

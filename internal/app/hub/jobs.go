@@ -45,6 +45,7 @@ type feedJobs struct {
 	fresh   bool            // no pass has begun with this version
 	content *content        // document for the next pass; nil if it must be read again
 	running *pass           // newest pass that has not ended; nil for none
+	joins   int             // subscriptions that are being made
 }
 
 // job is the job to read a feed, or to notify a subscriber. An attempt that fails is
@@ -186,7 +187,7 @@ func (j *jobs) feed(hash string) *feedJobs {
 // forget removes a feed without jobs from the table. If the table is then empty, it empties
 // the log. The caller holds mu.
 func (j *jobs) forget(hash string) {
-	if f := j.feeds[hash]; f != nil && f.ping == nil && f.newest == nil && f.running == nil && len(f.pending) == 0 {
+	if f := j.feeds[hash]; f != nil && f.ping == nil && f.newest == nil && f.running == nil && f.joins == 0 && len(f.pending) == 0 {
 		delete(j.feeds, hash)
 	}
 	if len(j.feeds) == 0 && j.log.Size() > 0 {
@@ -258,8 +259,9 @@ func (a *job) retry(now time.Time) {
 }
 
 // begin returns the jobs that are due, and marks them as begun. most is the longest time
-// that a reading waits.
-func (j *jobs) begin(now time.Time, most time.Duration) work {
+// that a reading waits. A feed without subscribers is not read while a subscription to it is
+// being made, because the subscriber would not get the update.
+func (j *jobs) begin(now time.Time, most time.Duration, subscribed func(hash string) bool) work {
 	w := work{pings: map[string]*job{}}
 	soonest := func(t time.Time) {
 		if w.next.IsZero() || t.Before(w.next) {
@@ -272,7 +274,7 @@ func (j *jobs) begin(now time.Time, most time.Duration) work {
 		j.rewrite()
 	}
 	for hash, f := range j.feeds {
-		if a := f.ping; a != nil && !a.busy {
+		if a := f.ping; a != nil && !a.busy && (f.joins == 0 || subscribed(hash)) {
 			if a.due(now, most) {
 				a.busy = true
 				w.pings[hash] = a
@@ -420,6 +422,34 @@ func (j *jobs) update(hash string, doc feedState, keys []string, c *content, now
 	f.version++
 	f.fresh = true
 	return older, nil
+}
+
+// notify adds a job for one subscriber, who does not know the document of the last update.
+func (j *jobs) notify(hash, key string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	f := j.feed(hash)
+	if f.pending[key] != nil {
+		return nil
+	}
+	f.pending[key] = &job{}
+	return j.write(f.pending[key].line(hash, key), true)
+}
+
+// join adds n to the number of subscriptions to a feed that are being made.
+func (j *jobs) join(hash string, n int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.feed(hash).joins += n
+	j.forget(hash)
+}
+
+// joining reports whether a subscription to a feed is being made.
+func (j *jobs) joining(hash string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	f := j.feeds[hash]
+	return f != nil && f.joins > 0
 }
 
 // running returns the pass of a feed that has not ended; nil for none.

@@ -39,15 +39,22 @@ type notifier struct {
 // publish adds jobs to notify the subscribers of a feed of a changed document.
 func (h *notifier) publish(hash string, f feedState, doc *document) (pingResult, error) {
 	t := pingResult{changed: true}
-	keys, err := h.keys(hash)
+	var keys []string
+	// A subscription that is stored meanwhile would neither be listed nor find the update
+	// recorded, see keepSubscription.
+	err := h.locked(hash, true, func() error {
+		all, err := h.keys(hash)
+		if err != nil {
+			return err
+		}
+		var list []subscription
+		list, keys = h.notifiable(hash, all)
+		for _, s := range list {
+			keys = append(keys, s.key())
+		}
+		return h.update(hash, f, list, keys, doc)
+	})
 	if err != nil {
-		return t, err
-	}
-	list, keys := h.notifiable(hash, keys)
-	for _, s := range list {
-		keys = append(keys, s.key())
-	}
-	if err := h.update(hash, f, list, keys, doc); err != nil {
 		return t, err
 	}
 	h.log.add("updated", f.URL, "%s", humanize.Count(len(keys), "subscriber"))

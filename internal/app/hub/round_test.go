@@ -27,7 +27,7 @@ func TestSubscriberThatComesBackDuringAPass(t *testing.T) {
 		j.hasRecorded(hash)
 	}
 	begin := func() *pass {
-		passes := j.begin(now, time.Hour).passes
+		passes := j.begin(now, time.Hour, nil).passes
 		if len(passes) != 1 {
 			t.Fatalf("%d passes", len(passes))
 		}
@@ -67,7 +67,7 @@ func TestLogOfJobsIsCompacted(t *testing.T) {
 	j.hasRecorded(hash)
 	j.compact = 2000
 	for range len(ladder.Steps) {
-		work := j.begin(now, time.Hour)
+		work := j.begin(now, time.Hour, nil)
 		passes, next := work.passes, work.next
 		if len(passes) == 0 {
 			now = next
@@ -169,7 +169,7 @@ func TestResultsThatCouldNotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.hasRecorded(hash)
-	passes := j.begin(now, time.Hour).passes
+	passes := j.begin(now, time.Hour, nil).passes
 	whole := j.log
 	var err error
 	if j.log, _, err = filelog.Open(w.opts.State+"/closed", filelog.Options{}); err != nil {
@@ -182,7 +182,7 @@ func TestResultsThatCouldNotBeWritten(t *testing.T) {
 	if len(w.onDisk().feeds[hash].pending) != 2 {
 		t.Fatal("the result was written")
 	}
-	j.begin(now, time.Hour)
+	j.begin(now, time.Hour, nil)
 	if got := w.onDisk().feeds[hash]; len(got.pending) != 1 || got.pending[keys[1]] == nil {
 		t.Errorf("%+v", got.pending)
 	}

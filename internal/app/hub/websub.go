@@ -56,7 +56,8 @@ func unavailable(w http.ResponseWriter, text string) {
 }
 
 // published adds a job for each feed that a publisher names. The jobs are durable before
-// the answer. Feeds that are neither subscribed to nor allowed are not read.
+// the answer. Feeds are not read if they are neither subscribed to, nor allowed, nor about to be
+// subscribed to.
 func (h *Hub) published(w http.ResponseWriter, r *http.Request, form url.Values) {
 	topics, err := websub.ParsePublish(form)
 	if err == nil && len(topics) > h.opts.MaxURLs {
@@ -69,8 +70,9 @@ func (h *Hub) published(w http.ResponseWriter, r *http.Request, form url.Values)
 	_, caller := h.caller(r)
 	for _, t := range topics {
 		hash := hashOf(t)
-		if !h.readsForPing(hash, t) {
-			h.log.add("pinged", t, "%s", unchanged)
+		// In this order, because a subscription is stored before it is no longer joining.
+		if !h.jobs.joining(hash) && !h.readsForPing(hash, t) {
+			h.logUnchanged(t, pingResult{nobody: true})
 		} else if _, err := h.postpone(hash, job{url: t, caller: caller}, h.readings.gap(hash, h.opts.PingGap)); err != nil {
 			unavailable(w, err.Error())
 			return
@@ -110,6 +112,7 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 	ctx, cancel := context.WithTimeout(h.ctx, time.Minute)
 	defer cancel()
 	hash := hashOf(s.Feed)
+	defer h.joining(hash)()
 	if _, err := h.read(hash, s.key()); err != nil {
 		if err := h.counts.checkLimit(s.Caller); err != nil {
 			h.deny(ctx, q, err.Error())
