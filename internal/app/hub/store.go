@@ -87,7 +87,12 @@ func openStates(dir string) (states, error) {
 			return states{}, err
 		}
 	}
-	return states{dir}, nil
+	return states{dir}, states{dir}.trusted()
+}
+
+// trusted returns an error if another user may have written the state.
+func (st states) trusted() error {
+	return atomicfile.TrustedState(st.dir, "feeds", "saved", "jobs", "log", "log.1")
 }
 
 func (st states) feed(hash string) string { return filepath.Join(st.dir, "feeds", hash[:2], hash) }
