@@ -15,10 +15,10 @@ import (
 // 0600, is durable, and appears only when it is complete. After an error there is no new file; the
 // error is [fs.ErrExist] if path exists, also if another process created it meanwhile.
 func CreatePrivateFrom(path string, from func(io.Writer) error) (err error) {
-	if _, err := os.Lstat(path); err == nil {
+	Sweep(path)
+	if Exists(path) {
 		return &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
 	}
-	Sweep(path)
 	f, err := tempFile(path, 0o600, false)
 	if err != nil {
 		return named(err, path)
@@ -31,14 +31,17 @@ func CreatePrivateFrom(path string, from func(io.Writer) error) (err error) {
 	}
 	// Unlike a rename, a link does not replace a file.
 	err = os.Link(temp, path)
-	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.ENOSYS) {
-		if _, there := os.Lstat(path); there == nil {
-			return &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
-		}
+	switch {
+	case err != nil && Exists(path):
+		return &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
+	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.ENOSYS):
 		err = os.Rename(temp, path) // the file system has no hard links
 	}
 	if err != nil {
 		return err
 	}
+	// The file is in place, so other temporary files of any age are of killed processes, or of processes
+	// that will fail because the file exists.
+	sweep(0, path)
 	return SyncDir(filepath.Dir(path))
 }

@@ -24,12 +24,18 @@ var first = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
 // whatever is at the path. For a directory, a pipe, a device or a larger file, it returns an
 // *[fs.PathError] with the path. If somebody writes to a pipe at the path, Read may take a little
 // of it. Read follows links.
+//
+// A file of NULs alone counts as empty: a power cut leaves such a file of one that was written without a
+// sync.
 func Read(path string, limit int64) ([]byte, error) { return ReadAt(unix.AT_FDCWD, path, limit) }
 
 // ReadAt is [Read] relative to an open directory, the descriptor at.
 func ReadAt(at int, path string, limit int64) (data []byte, err error) {
 	// A network file system may open a file only when it is read, and then find it replaced.
 	err = Again(func() error { data, err = readAt(at, path, limit); return err })
+	if len(data) > 0 && data[0] == 0 && len(bytes.TrimLeft(data, "\x00")) == 0 {
+		data = data[:0]
+	}
 	return data, err
 }
 

@@ -64,12 +64,32 @@ func TestReadOdd(t *testing.T) {
 
 func TestLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	for in, want := range map[string]string{"": "", "a": "a", "a\n": "a", "a\r\nb\n": "a", "\n": "", " a \n\n": " a "} {
+	for in, want := range map[string]string{"": "", "a": "a", "a\n": "a", "a\r\nb\n": "a", "\n": "", " a \n\n": " a ", "\x00": "", "\x00\x00\n": "\x00\x00", "\x00a\n": "\x00a"} {
 		if err := os.WriteFile(path, []byte(in), 0o666); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := Line(path); err != nil || got != want {
 			t.Errorf("%q: got %q, %v, want %q", in, got, err, want)
+		}
+	}
+}
+
+// TestReadAfterAPowerCut: a file of NULs alone, which a power cut leaves of one that was not synced, is
+// empty, whatever its length.
+func TestReadAfterAPowerCut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	for _, n := range []int{1, 16<<10 - 1, 16 << 10, 100_000} {
+		for _, end := range []string{"", "x"} {
+			text, want := strings.Repeat("\x00", n)+end, ""
+			if end != "" {
+				want = text
+			}
+			if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if b, err := Read(path, 1<<20); err != nil || string(b) != want {
+				t.Errorf("%d NULs and %q: %d bytes, %v", n, end, len(b), err)
+			}
 		}
 	}
 }

@@ -21,7 +21,10 @@ const minDigits = 8
 // Sweep removes the temporary files of killed processes beside the files at paths, which must be
 // in one directory. Call it before writing these files. A file that cannot be removed stays,
 // without an error.
-func Sweep(paths ...string) {
+func Sweep(paths ...string) { sweep(leftAfter, paths...) }
+
+// sweep is [Sweep] for temporary files to which nobody has written for the duration age.
+func sweep(age time.Duration, paths ...string) {
 	if len(paths) == 0 {
 		return
 	}
@@ -42,7 +45,7 @@ func Sweep(paths ...string) {
 			continue
 		}
 		for _, base := range bases {
-			if Left(n, base) {
+			if left(n, base, age) {
 				_ = os.Remove(filepath.Join(dir, n.Name()))
 			}
 		}
@@ -51,12 +54,14 @@ func Sweep(paths ...string) {
 
 // Left reports whether a directory entry is an abandoned temporary file for the file named base:
 // nobody has written to it for ten seconds.
-func Left(e fs.DirEntry, base string) bool {
+func Left(e fs.DirEntry, base string) bool { return left(e, base, leftAfter) }
+
+func left(e fs.DirEntry, base string, age time.Duration) bool {
 	if !IsTemp(e.Name(), base) || len(e.Name()) < len(base)+1+minDigits || !e.Type().IsRegular() {
 		return false
 	}
 	fi, err := e.Info()
-	return err == nil && time.Since(fi.ModTime()) > leftAfter
+	return err == nil && time.Since(fi.ModTime()) > age
 }
 
 // Abandoned is the age after which a temporary file of any name counts as abandoned.

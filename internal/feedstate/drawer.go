@@ -17,13 +17,11 @@ package feedstate
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
@@ -160,8 +158,8 @@ func IntervalChanged(d *lektordir.Dir, hash string) bool {
 
 // Trusted returns an error if a command of a feed (an exec: URL, a filter) must not be run, because
 // another user may have written it: the lektor-dir and everything on the path to the file of the
-// setting must belong to the user of this process, and nobody else may have write permission. Access
-// control lists are not checked. If setting is empty, Trusted checks the directory of the settings; if
+// setting must belong to the user of this process, and nobody else may have write permission; see
+// [atomicfile.Trusted]. If setting is empty, Trusted checks the directory of the settings; if
 // hash is empty, it checks src. The error has the reason and the remedy.
 func Trusted(d *lektordir.Dir, hash, setting string) error {
 	parts := []string{"src"}
@@ -175,35 +173,10 @@ func Trusted(d *lektordir.Dir, hash, setting string) error {
 // directories on the path, and the file.
 func TrustedFile(d *lektordir.Dir, parts ...string) error {
 	path := d.Path()
-	if err := trusted(path); err != nil {
-		return err
-	}
-	for _, part := range parts {
+	for _, part := range append([]string{""}, parts...) {
 		path = filepath.Join(path, part)
-		if err := trusted(path); err != nil {
+		if err := atomicfile.Trusted(path, "commands from it are not run"); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-func trusted(path string) error {
-	// For a link, check both ends: the owner of the link chooses its target.
-	for _, stat := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {
-		fi, err := stat(path)
-		if err != nil {
-			return err
-		}
-		st, ok := fi.Sys().(*syscall.Stat_t)
-		if !ok {
-			return fmt.Errorf("%s: its owner is unknown", path)
-		}
-		if int(st.Uid) != os.Geteuid() {
-			return fmt.Errorf("%s belongs to another user; commands from it are not run", path)
-		}
-		// Permissions of a link have no meaning.
-		if fi.Mode().Type() != fs.ModeSymlink && fi.Mode().Perm()&0o022 != 0 {
-			return fmt.Errorf("%s can be written by others; commands from it are not run (repair with: chmod go-w %s)", path, path)
 		}
 	}
 	return nil

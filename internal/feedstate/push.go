@@ -252,7 +252,8 @@ func (f registrationFile) parse(s string) {
 }
 
 // ReadRegistration reads a feed's registration; the zero value means none. It ignores damaged files. If
-// hub, protocol or token is missing, for example after the disk was full, it returns the zero value.
+// hub, protocol or token is missing, or the file of the secret is empty, for example after the disk was full,
+// it returns the zero value.
 func ReadRegistration(d *lektordir.Dir, hash string) Registration {
 	var r Registration
 	dir := areaDir(d, hash, areaCloudd)
@@ -263,6 +264,9 @@ func ReadRegistration(d *lektordir.Dir, hash string) Registration {
 	for _, f := range r.files() {
 		if slices.ContainsFunc(ents, func(e fs.DirEntry) bool { return e.Name() == f.name }) {
 			line, _ := atomicfile.Line(filepath.Join(dir, f.name))
+			if f.private && line == "" {
+				return Registration{} // a power cut emptied it; without the secret, anybody's content would be accepted
+			}
 			f.parse(line)
 		}
 	}

@@ -203,3 +203,21 @@ func TestRegistrationAfterAWriteThatFailed(t *testing.T) {
 		t.Errorf("%+v, want %+v", r, one)
 	}
 }
+
+// TestRegistrationAfterAPowerCut: a registration whose secret is lost is none, since anybody's content
+// would be accepted.
+func TestRegistrationAfterAPowerCut(t *testing.T) {
+	for _, name := range []string{"callback", "secret", "hub", "protocol"} {
+		d, hash := openFeed(t)
+		var none Registration
+		if err := aRegistration("a").Write(d, hash, &none); err != nil {
+			t.Fatal(err)
+		}
+		for _, left := range []string{"", "\x00\x00\x00"} {
+			write(t, areaDir(d, hash, "cloudd"), name, left)
+			if r := ReadRegistration(d, hash); r != (Registration{}) {
+				t.Errorf("%s is %q: %+v", name, left, r)
+			}
+		}
+	}
+}

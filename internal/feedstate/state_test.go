@@ -112,6 +112,42 @@ func TestStateFiles(t *testing.T) {
 	}
 }
 
+// TestStateAfterAPowerCut: a value that was not synced may be empty or NULs. Then it counts as missing, so
+// that the next request has valid headers and its result replaces it.
+func TestStateAfterAPowerCut(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "etc", "fetch")
+	s := load(t, dir)
+	if err := s.SetUser("url", "http://example.com/feed"); err != nil {
+		t.Fatal(err)
+	}
+	s.Succeeded(noon, doc(rss, "ETag", "x", "Last-Modified", "x", "Cache-Control", "max-age=7200"),
+		Hints{TTL: 90 * time.Minute, UpdateInterval: time.Hour, SkipHours: []int{3, 4}, SkipDays: []time.Weekday{time.Sunday}})
+	save(t, s)
+	for _, name := range []string{"etag", "modified", "final", "from", "body", "status", "error", "failures", "gone", "moved", "max-age", "ttl", "update-interval", "skip-hours", "skip-days"} {
+		for _, left := range []string{"", "\x00\x00\x00"} {
+			old := value(t, dir, name)
+			write(t, dir, name, left)
+			s := load(t, dir)
+			r, err := s.Request()
+			if err != nil || strings.ContainsRune(r.ETag+r.LastModified+r.Validated, 0) {
+				t.Errorf("%s is %q: %+v, %v", name, left, r, err)
+			}
+			s.Status()
+			s.Failures()
+			s.NotModified(noon, doc(""))
+			if w := s.Warnings(); len(w) > 0 || s.Gone() || s.LastError() != "" {
+				t.Errorf("%s is %q: %q, %v, %q", name, left, w, s.Gone(), s.LastError())
+			}
+			if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+			if old != "-" {
+				write(t, dir, name, old)
+			}
+		}
+	}
+}
+
 // A 304 response changes only checked and next.
 func TestNotModifiedTouches(t *testing.T) {
 	dir := t.TempDir()

@@ -55,8 +55,10 @@ const (
 	categoryFile = "etc/categories"
 	privateFile  = "etc/fetch/private"
 	fullTextFile = "etc/fulltext"
-	// leftFile exists if a subscription was ended. It is not removed when another one begins.
+	// leftFile exists if a subscription was ended. It is not removed when another one begins. It has the
+	// text leaving until all settings of the subscription are removed.
 	leftFile = "etc/view/left"
+	leaving  = "unfinished"
 )
 
 // Options are the options of [Add].
@@ -97,6 +99,11 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added 
 	if err := errors.Join(Guard(d, s.Hash, "fetch"), Guard(d, s.Hash, "view")); err != nil {
 		return false, err
 	}
+	if line, _ := atomicfile.Line(d.Join("src", s.Hash, leftFile)); line == leaving {
+		if err := removeSettings(d, s.Hash); err != nil {
+			return false, err
+		}
+	}
 	n := newFeed{d: d, s: s, base: d.Join("src", s.Hash), unsynced: o.Unsynced}
 	if _, lerr := os.Lstat(n.base); errors.Is(lerr, fs.ErrNotExist) {
 		// Otherwise a full disk would leave a feed without a name. Only this call has written to
@@ -135,7 +142,7 @@ func Left(d *lektordir.Dir, hash string) bool {
 }
 
 // leave records that a subscription is ended.
-func leave(d *lektordir.Dir, hash string) error {
+func leave(d *lektordir.Dir, hash, text string) error {
 	if err := Guard(d, hash, "view"); err != nil {
 		return err
 	}
@@ -146,7 +153,7 @@ func leave(d *lektordir.Dir, hash string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	return atomicfile.Write(path, nil)
+	return atomicfile.Write(path, []byte(text))
 }
 
 // newFeed is a feed that is being added.
@@ -513,28 +520,40 @@ func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
 		return err
 	}
 	dir := stateDir(d, hash)
-	names, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := atomicfile.Names(dir); errors.Is(err, fs.ErrNotExist) {
+		return leave(d, hash, "")
+	} else if err != nil {
 		return err
 	}
 	// The record counts only once there is no url. If it cannot be written, the subscription stays,
 	// so that the caller can try again.
-	if left := leave(d, hash); left != nil || err != nil {
-		return left
+	if err := leave(d, hash, leaving+"\n"); err != nil {
+		return err
 	}
 	// The url is removed first, because it makes the feed a subscription, even after an interruption.
 	// It is synced, since a power cut that keeps the url and loses its origin would make it the user's own.
 	if err := atomicfile.Remove(filepath.Join(dir, fileURL)); err != nil {
 		return err
 	}
-	var bad error
+	return removeSettings(d, hash)
+}
+
+// removeSettings removes the files of a subscription that is ended, and records that. If it is interrupted,
+// [Add] calls it again.
+func removeSettings(d *lektordir.Dir, hash string) error {
+	dir := stateDir(d, hash)
+	names, bad := atomicfile.Names(dir)
 	for _, n := range names {
-		if n.Name() != "seen" && n.Name() != fileMarks {
-			bad = errors.Join(bad, os.RemoveAll(filepath.Join(dir, n.Name())))
+		if n != "seen" && n != fileMarks {
+			bad = errors.Join(bad, os.RemoveAll(filepath.Join(dir, n)))
 		}
 	}
 	removeMarkers(d, hash)
-	return errors.Join(bad, HistoryOf(d, hash).forget(), removeSpool(d, hash), remove(d.Join("src", hash, fullTextFile)), atomicfile.SyncDir(dir))
+	bad = errors.Join(bad, HistoryOf(d, hash).forget(), removeSpool(d, hash), remove(d.Join("src", hash, fullTextFile)), atomicfile.SyncDir(dir))
+	if bad != nil {
+		return bad
+	}
+	return atomicfile.WriteUnsynced(d.Join("src", hash, leftFile), nil)
 }
 
 // Purge removes a feed with all its entries, read and unread, and its journal; see [commit.Writer.Purge].

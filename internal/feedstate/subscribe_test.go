@@ -470,3 +470,75 @@ func TestRestoreURL(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAddAfterAKilledRemove: settings that a killed removal has left are never those of the next
+// subscription. Settings of a feed whose removal was whole stay, since they are the user's.
+func TestAddAfterAKilledRemove(t *testing.T) {
+	d, w := setup(t)
+	for _, killed := range []bool{true, false} {
+		s := &Subscription{ID: "http://example.com/rss.xml", Alias: "alias", Interval: "2h"}
+		if added, err := Add(w, d, s, Options{Headers: "Authorization: secret"}); err != nil || !added {
+			t.Fatal(added, err)
+		}
+		for name, value := range map[string]string{"on-update": "ignore", "filter": "cat", "history": "off", "fulltext": "on"} {
+			if err := Set(w, d, s.Hash, name, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fetch := areaDir(d, s.Hash, "fetch")
+		write(t, fetch, "marks", "")
+		left := []string{"fetch/headers", "fetch/interval", "fetch/on-update", "fetch/filter", "history/follow", "fulltext"}
+		base := areaDir(d, s.Hash, "")
+		texts := map[string]string{}
+		for _, name := range left {
+			if data, err := os.ReadFile(filepath.Join(base, name)); err == nil {
+				texts[name] = string(data)
+			}
+		}
+		if len(texts) < 5 {
+			t.Fatalf("only %v", texts)
+		}
+		// A removal that fails half-way, here since no url can be removed, is not whole.
+		url := filepath.Join(fetch, "url")
+		if err := errors.Join(os.Remove(url), os.MkdirAll(filepath.Join(url, "x"), 0o777)); err != nil {
+			t.Fatal(err)
+		}
+		if err := Remove(w, d, s.Hash); err == nil {
+			t.Fatal("no error")
+		}
+		if err := os.RemoveAll(url); err != nil {
+			t.Fatal(err)
+		}
+		if !killed {
+			if err := Remove(w, d, s.Hash); err != nil {
+				t.Fatal(err)
+			}
+			for name, text := range texts {
+				write(t, filepath.Dir(filepath.Join(base, name)), filepath.Base(name), text)
+			}
+		}
+		if !Left(d, s.Hash) {
+			t.Error("the subscription is not left")
+		}
+		if added, err := Add(w, d, &Subscription{ID: s.ID, Interval: "3h"}, Options{}); err != nil || !added {
+			t.Fatal(added, err)
+		}
+		for name, text := range texts {
+			want := text
+			if name == "fetch/interval" {
+				want = "3h\n"
+			} else if killed {
+				want = "-"
+			}
+			if got := value(t, base, name); got != want {
+				t.Errorf("killed %v: %s is %q, want %q", killed, name, got, want)
+			}
+		}
+		if value(t, base, "fetch/marks") != "" || value(t, base, "view/alias") != "alias\n" {
+			t.Error("the marks or the alias are gone")
+		}
+		if err := Remove(w, d, s.Hash); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -310,6 +310,9 @@ func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) 
 		maps.DeleteFunc(got, func(name, _ string) bool {
 			return strings.HasPrefix(name, "src/"+feedHash(ended)+"/etc/fetch/") && t.state[name] == ""
 		})
+		if left := "src/" + feedHash(ended) + "/etc/view/left"; got[left] != "" {
+			got[left] = "" // the next subscription removes them
+		}
 	}
 	want := t.state
 	if torn {

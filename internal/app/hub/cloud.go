@@ -247,7 +247,7 @@ func (h *Hub) keepSubscription(hash string, s subscription, doc *document, lease
 	if err := h.noteFeed(hash, feedState{s.Feed, doc.digest, doc.length, h.now()}); err != nil {
 		return h.failing(err)
 	}
-	was, _, _, err := h.apply(hash, s.key(), verified{s, lease}, h.now(), true)
+	was, _, _, err := h.apply(hash, s.key(), verified{s, lease}, h.now())
 	if err != nil {
 		return h.failing(err)
 	}

@@ -238,7 +238,7 @@ func (h *notifier) notifyAll(p *pass, list []subscription, c *content) {
 func (h *notifier) conclude(p *pass) {
 	retryCount, next := h.jobs.end(p, h.now())
 	for _, key := range p.struck {
-		_, is, _, err := h.apply(p.hash, key, struck{}, h.now(), false)
+		_, is, _, err := h.apply(p.hash, key, struck{}, h.now())
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // the subscription has ended meanwhile
 		case err != nil:
@@ -311,7 +311,7 @@ func (h *notifier) notify(p *pass, s *subscription, c *content, place *limiter.P
 // subscription after it. If the file cannot be written, the notification still counts, because
 // sending it again would not help.
 func (h *notifier) recordResult(hash string, s *subscription, event any) subscription {
-	_, is, do, err := h.apply(hash, s.key(), event, h.now(), false)
+	_, is, do, err := h.apply(hash, s.key(), event, h.now())
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // the subscription has ended meanwhile
 	case err != nil:

@@ -231,13 +231,13 @@ func TestSubscriptionThatChangesDuringAPass(t *testing.T) {
 	w.answer("/first", func(http.ResponseWriter, *http.Request) { began <- true; <-goOn })
 	w.register("/ends", feed)
 	ends := &subscription{Protocol: "http-post", Callback: w.site.URL + "/ends"}
-	w.h.apply(hash, ends.key(), delivered{slow: true}, w.clock.Now(), false) // slow subscribers come last
+	w.h.apply(hash, ends.key(), delivered{slow: true}, w.clock.Now()) // slow subscribers come last
 	before := len(w.notified("/ends"))
 	w.feed("/feed", "two")
 	done := make(chan bool)
 	go func() { w.ping(feed); close(done) }()
 	<-began
-	if _, _, do, err := w.h.apply(hash, ends.key(), unsubscribed{}, w.clock.Now(), true); do != remove || err != nil {
+	if _, _, do, err := w.h.apply(hash, ends.key(), unsubscribed{}, w.clock.Now()); do != remove || err != nil {
 		t.Fatal(do, err)
 	}
 	close(goOn)
@@ -277,7 +277,7 @@ func TestSubscriptionThatCannotBeRead(t *testing.T) {
 			if during == "at the ping" {
 				back = hidden(t, path)
 			} else {
-				w.h.apply(hashOf(feed), s.key(), delivered{slow: true}, w.clock.Now(), false) // slow subscribers come last
+				w.h.apply(hashOf(feed), s.key(), delivered{slow: true}, w.clock.Now()) // slow subscribers come last
 				w.answer("/first", func(http.ResponseWriter, *http.Request) { back = hidden(t, path) })
 			}
 			w.ping(feed)

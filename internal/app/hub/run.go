@@ -75,6 +75,9 @@ func expireNow(ctx context.Context, o ServeOptions, s *cmdline.Streams) error {
 	if _, err := os.Stat(filepath.Join(o.State, "feeds")); err != nil {
 		return cmdline.Hint(err, "name the state of a hub with --state")
 	}
+	if err := (states{o.State}).trusted(); err != nil {
+		return cmdline.Hint(err, "name a directory that is yours with --state")
+	}
 	now := o.Now
 	if now == nil {
 		now = time.Now

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -825,5 +826,51 @@ func TestSavedDocumentAsBase64(t *testing.T) {
 		if body := save(document); !strings.Contains(body, want) || !strings.Contains(body, "<fault>") {
 			t.Errorf("%.60s: %s", document, body)
 		}
+	}
+}
+
+// TestStateOfOthers: a state that somebody else may have written is not used, and nothing is appended to
+// the target of a link.
+func TestStateOfOthers(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "mine")
+	link := func(name string) func(state string) error {
+		return func(state string) error {
+			return errors.Join(os.Remove(filepath.Join(state, name)), os.WriteFile(outside, nil, 0o600), os.Symlink(outside, filepath.Join(state, name)))
+		}
+	}
+	mode := func(name string, mode fs.FileMode) func(state string) error {
+		return func(state string) error { return os.Chmod(filepath.Join(state, name), mode) }
+	}
+	const others = "can be written by others; the state is not used"
+	for what, row := range map[string]struct {
+		change func(state string) error
+		want   string
+	}{
+		"a directory of everybody": {mode("", 0o777|fs.ModeSticky), others}, "feeds of everybody": {mode("feeds", 0o777), others},
+		"saved of a group": {mode("saved", 0o770), others}, "jobs of everybody": {mode("jobs", 0o666), others}, "a log of everybody": {mode("log", 0o666), others},
+		"a log that is a link": {link("log"), "symbolic links"}, "jobs that are a link": {link("jobs"), "symbolic links"},
+	} {
+		w := newWorld(t, nil)
+		w.h.Close()
+		if err := row.change(w.opts.State); err != nil {
+			t.Fatal(err)
+		}
+		h, err := New(w.opts, w.log)
+		if err == nil {
+			h.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v, want %q", what, err, row.want)
+		}
+		if row.want == others {
+			streams := cmdline.NewStreams("lektor-cloudd", nil, io.Discard, io.Discard)
+			if err := Serve(t.Context(), ServeOptions{Options: w.opts, ExpireNow: true}, streams); err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("%s, --expire-now: %v", what, err)
+			}
+		}
+		if data, err := os.ReadFile(outside); err == nil && len(data) > 0 {
+			t.Errorf("%s: %d bytes were appended to the file of another", what, len(data))
+		}
+		mode("", 0o700)(w.opts.State)
 	}
 }

@@ -87,7 +87,12 @@ func openStates(dir string) (states, error) {
 			return states{}, err
 		}
 	}
-	return states{dir}, nil
+	return states{dir}, states{dir}.trusted()
+}
+
+// trusted returns an error if another user may have written the state.
+func (st states) trusted() error {
+	return atomicfile.TrustedState(st.dir, "feeds", "saved", "jobs", "log", "log.1")
 }
 
 func (st states) feed(hash string) string { return filepath.Join(st.dir, "feeds", hash[:2], hash) }
@@ -197,9 +202,10 @@ func (st states) notifiable(hash string, keys []string, now time.Time) (list []s
 }
 
 // apply applies an event to a subscription and updates its file. It returns the
-// subscription before and after. Without a subscription, only verified succeeds. With sync,
-// the change is durable when apply returns.
-func (st states) apply(hash, key string, event any, now time.Time, sync bool) (was, is subscription, do change, err error) {
+// subscription before and after. Without a subscription, only verified succeeds. The change is
+// durable when apply returns: a file that is replaced without a sync may be empty after a power
+// cut, and the subscription would be lost.
+func (st states) apply(hash, key string, event any, now time.Time) (was, is subscription, do change, err error) {
 	_, begins := event.(verified)
 	err = st.locked(hash, begins, func() error {
 		var v *values.Values
@@ -213,10 +219,8 @@ func (st states) apply(hash, key string, event any, now time.Time, sync bool) (w
 			return nil
 		case do == remove:
 			return atomicfile.Remove(path)
-		case sync:
-			return atomicfile.Write(path, is.text(v))
 		}
-		return atomicfile.WriteUnsynced(path, is.text(v))
+		return atomicfile.Write(path, is.text(v))
 	})
 	return was, is, do, err
 }

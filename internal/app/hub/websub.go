@@ -163,7 +163,7 @@ func (h *Hub) leave(s subscription, q websub.Request) {
 		h.log.add("refused", s.Feed, "%s, end of the subscription: %s", hostOf(s.Callback), reason(err, allowCallbacks))
 		return
 	}
-	was, _, do, err := h.apply(hashOf(s.Feed), s.key(), unsubscribed{}, h.now(), true)
+	was, _, do, err := h.apply(hashOf(s.Feed), s.key(), unsubscribed{}, h.now())
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // there was no subscription
 	case err != nil:

@@ -84,7 +84,11 @@ func Import(ctx context.Context, o Options, s *cmdline.Streams) error {
 		return err
 	}
 	defer end()
-	bad := m.subscribe(src)
+	var bad error
+	if !o.DryRun {
+		bad = m.w.Recover(ctx) // a killed run leaves entries in tmp/
+	}
+	bad = errors.Join(bad, m.subscribe(src))
 	if !o.DryRun && ctx.Err() == nil {
 		bad = errors.Join(bad, m.mark(ctx, src))
 	}

@@ -533,6 +533,52 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// TestAfterAKill: a run finishes what a killed one has left in tmp/, so that check finds nothing.
+func TestAfterAKill(t *testing.T) {
+	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := feedstate.NewWriter(d, commit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range []string{"https://a.example/feed.xml", "https://c.example/feed"} {
+		txn, err := w.Begin(lektordir.FeedHash(url))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := txn.Add(t.Context(), commit.Version{Files: maps.All(map[string][]byte{"title": []byte("One")})}); err != nil {
+			t.Fatal(err)
+		}
+		txn.Abandon()
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	found, err := d.Check(t.Context(), false)
+	if len(found) == 0 || err != nil {
+		t.Fatalf("a killed run left nothing: %v", err)
+	}
+	before, err := testdir.Files(d.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := newsboatDir(t)
+	if _, told, err := move(t, Options{Dir: d.Path(), Reader: "newsboat", Paths: []string{from}, Yes: true, DryRun: true}); err != nil {
+		t.Fatal(err, told)
+	}
+	if after, err := testdir.Files(d.Path()); err != nil || !maps.Equal(before, after) {
+		t.Errorf("a dry run changes the lektor-dir: %v", err)
+	}
+	if _, told, err := move(t, Options{Dir: d.Path(), Reader: "newsboat", Paths: []string{from}, Yes: true}); err != nil {
+		t.Fatal(err, told)
+	}
+	if found, err := d.Check(t.Context(), false); len(found) > 0 || err != nil {
+		t.Errorf("check finds %v, %v", found, err)
+	}
+}
+
 // waiter does something when a text was told.
 type waiter struct {
 	tell string

@@ -43,8 +43,15 @@ const ledgerHead = "lektor-html 1"
 // maxLedger is the maximum size of a ledger, in bytes: enough for some two million entries.
 const maxLedger = 1 << 30
 
-// openLedger reads a ledger, which is empty if the file does not exist. It ignores damaged lines,
-// but fails if the first line is not ledgerHead.
+// lost reports whether text is what a power cut may leave of a file that begins with the line head:
+// nothing, a part of that line, or NULs in it.
+func lost(text, head string) bool {
+	first, _, _ := strings.Cut(text, "\n")
+	return strings.HasPrefix(head, text) || strings.Contains(first, "\x00")
+}
+
+// openLedger reads a ledger, which is empty if the file does not exist or is lost. It ignores damaged
+// lines, but fails if another program wrote the file.
 func openLedger(path string) (*ledger, error) {
 	l := &ledger{path: path, items: map[string]*item{}, pages: map[string]written{}}
 	data, err := atomicfile.Read(path, maxLedger)
@@ -55,14 +62,17 @@ func openLedger(path string) (*ledger, error) {
 		return nil, err
 	}
 	head, text, _ := strings.Cut(string(data), "\n")
-	if head != ledgerHead {
+	switch {
+	case lost(string(data), ledgerHead):
+		return l, nil
+	case head != ledgerHead:
 		return nil, cmdline.Hint(fmt.Errorf("%s was written by another program, or by another version", path), "write to a new directory, or if the directory is a site of lektor-pages, remove the file: the whole site is then made again")
 	}
 	for line := range strings.Lines(text) {
 		line, whole := strings.CutSuffix(line, "\n")
 		f := strings.Split(line, "\t")
 		switch {
-		case !whole:
+		case !whole, strings.Contains(line, "\x00"):
 		case f[0] == "entry" && len(f) == 6:
 			seconds, err := strconv.ParseInt(f[2], 10, 64)
 			if feed, _, ok := strings.Cut(f[1], "/"); ok && err == nil {

@@ -77,8 +77,8 @@ type maildir struct {
 
 func (d *maildir) join(name string) string { return filepath.Join(d.path, name) }
 
-// make creates the maildir if it is missing. It fails if the directory has files but is not a
-// maildir.
+// make creates the maildir if it is missing, or completes one that a killed run has begun. It fails if
+// the directory has other files but is not a maildir.
 func (d *maildir) make() error {
 	names, err := os.ReadDir(d.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -87,10 +87,11 @@ func (d *maildir) make() error {
 	has := func(name string) bool {
 		return slices.ContainsFunc(names, func(e fs.DirEntry) bool { return e.Name() == name })
 	}
+	other := slices.ContainsFunc(names, func(e fs.DirEntry) bool { return e.Name() != "tmp" })
 	switch {
 	case has("src"), atomicfile.Same(d.path, d.Dir.Path()):
 		return cmdline.Hint(fmt.Errorf("%s is a lektor-dir, not a maildir", d.path), "name a new directory")
-	case len(names) > 0 && !has("cur") && !has("new") && !has(mailLedgerName):
+	case other && !has("cur") && !has("new") && !has(mailLedgerName):
 		return cmdline.Hint(fmt.Errorf("%s is not a maildir, and not empty", d.path), "name a new directory, or make it a maildir: mkdir cur new tmp")
 	}
 	for _, sub := range []string{"tmp", "new", "cur"} {
@@ -144,8 +145,8 @@ func base(path string) string {
 }
 
 // recover completes a delivery that a kill interrupted: it renames the staged messages that the
-// ledger has, and removes the others. If the ledger is missing or empty, recover lists the maildir
-// and sets ledger.there, by which [mailLedger.knows] later adds each entry whose message is there.
+// ledger has, and removes the others. If lines of the ledger are lost, recover lists the maildir and
+// sets ledger.there, by which [mailLedger.knows] later adds each entry whose message is there.
 func (d *maildir) recover() error {
 	names, err := os.ReadDir(d.path)
 	if err != nil {
@@ -177,7 +178,7 @@ func (d *maildir) recover() error {
 			return err
 		}
 	}
-	if !d.ledger.fresh {
+	if !d.ledger.lost {
 		return nil
 	}
 	there := map[string]bool{}

@@ -20,11 +20,11 @@ import (
 //
 // The file is locked while the ledger is open.
 type mailLedger struct {
-	log   *filelog.Log
-	fresh bool            // the file was missing or empty
-	keys  map[string]bool // feed/unique
-	ids   map[string]bool // feed and identity
-	// there reports whether the mailbox has an entry; nil unless the ledger was lost.
+	log  *filelog.Log
+	lost bool            // lines may be missing, or all of them
+	keys map[string]bool // feed/unique
+	ids  map[string]bool // feed and identity
+	// there reports whether the mailbox has an entry; nil unless lines were lost.
 	there func(lektordir.Ref) bool
 	buf   bytes.Buffer // lines for the next flush
 }
@@ -44,18 +44,24 @@ func openMailLedger(path, to string) (*mailLedger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &mailLedger{log: log, fresh: len(data) == 0, keys: map[string]bool{}, ids: map[string]bool{}}
-	head, lines, _ := strings.Cut(string(data), "\n")
+	text := string(data)
+	l := &mailLedger{log: log, lost: lost(text, mailLedgerHead), keys: map[string]bool{}, ids: map[string]bool{}}
+	head, lines, _ := strings.Cut(text, "\n")
+	know := l.know
 	switch {
-	case l.fresh:
+	case l.lost: // its lines are written again below a new head
+		log.Cut(0)
 		l.buf.WriteString(mailLedgerHead + "\n")
+		know = l.add
 	case head != mailLedgerHead:
 		l.close()
 		return nil, cmdline.Hint(fmt.Errorf("%s was written by another program, or by another version", path), "name a new mailbox, or remove the file; then messages that you moved or deleted are delivered again")
 	}
 	for line := range strings.Lines(lines) {
-		if r, ok := mailRef(strings.TrimSuffix(line, "\n")); ok {
-			l.know(r)
+		if r, ok := mailRef(strings.TrimSuffix(line, "\n")); ok && !strings.Contains(line, "\x00") {
+			know(r)
+		} else {
+			l.lost = true
 		}
 	}
 	return l, nil

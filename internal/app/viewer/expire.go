@@ -141,7 +141,7 @@ func (x *expiry) noteRun() error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	return atomicfile.WriteUnsynced(path, []byte(x.Now.UTC().Format(time.RFC3339)+"\n"))
+	return atomicfile.Write(path, []byte(x.Now.UTC().Format(time.RFC3339)+"\n"))
 }
 
 // expiry is one run of [Expire].

@@ -89,6 +89,9 @@ func Open(state string, now func() time.Time) (*Accounts, error) {
 	if err := atomicfile.MkdirAll(state, 0o700); err != nil {
 		return nil, err
 	}
+	if err := atomicfile.TrustedState(state, "users", "tokens"); err != nil {
+		return nil, err
+	}
 	// [atomicfile.Lock] would let others open the file, and so keep the lock.
 	lock, err := os.OpenFile(filepath.Join(state, "lock"), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {

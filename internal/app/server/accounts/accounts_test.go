@@ -646,3 +646,22 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestStateOfOthers: users and tokens in a state that somebody else may have written are not read, since
+// they would let him in.
+func TestStateOfOthers(t *testing.T) {
+	for what, change := range map[string]func(state string) error{
+		"everybody writes to the directory": func(state string) error { return os.Chmod(state, 0o777|os.ModeSticky) },
+		"everybody writes to the users":     func(state string) error { return os.Chmod(filepath.Join(state, "users"), 0o666) },
+		"a group writes to the tokens":      func(state string) error { return os.Chmod(filepath.Join(state, "tokens"), 0o660) },
+	} {
+		w := newWorld(t)
+		w.login("ada", "correct horse", "reader")
+		if err := change(w.state); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(w.state, nil); err == nil || !strings.Contains(err.Error(), "can be written by others; the state is not used") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

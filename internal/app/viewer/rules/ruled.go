@@ -180,7 +180,9 @@ func (r *ruled) compact(keep func(key string, p progress) bool) error {
 	for key, p := range r.progress {
 		p.write(&b, key)
 	}
-	if err := r.log.Replace(b.Bytes(), atomicfile.WriteUnsynced); err != nil {
+	// Synced, because a power cut that leaves the new file empty would make all entries arrivals, and their
+	// commands run again.
+	if err := r.log.Replace(b.Bytes(), atomicfile.Write); err != nil {
 		return err
 	}
 	r.buf.Reset() // the new file has these lines

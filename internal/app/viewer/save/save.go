@@ -313,13 +313,13 @@ func (s *saving) read() error {
 	return nil
 }
 
-// write writes the state.
-func (s *saving) write() error {
+// write writes the state by a function of package atomicfile.
+func (s *saving) write(by func(path string, data []byte) error) error {
 	state := values.New('\t')
 	for _, l := range [][2]string{{"url", s.url}, {"validator", s.validator}, {"total", strconv.FormatInt(s.total, 10)}, {"boot", s.boot}, {"name", s.name}} {
 		state.Set(l[0], l[1])
 	}
-	return atomicfile.WriteUnsynced(s.path, state.Text())
+	return by(s.path, state.Text())
 }
 
 func (s *saving) close() {
@@ -375,9 +375,9 @@ func (d *saver) complete(ctx context.Context, s *saving, r *entrystore.Record, e
 		}
 		s.validator, s.total = p.Validator, p.Total
 		if d.o.writer != nil {
-			return d.o.writer(s.part), s.write()
+			return d.o.writer(s.part), s.write(atomicfile.WriteUnsynced)
 		}
-		return s.part, s.write()
+		return s.part, s.write(atomicfile.WriteUnsynced)
 	}
 	req := &fetch.Download{URL: e.URL, Origin: r.Feed().ID, Have: size, Validator: s.validator, Total: s.total}
 	if err := d.client.Download(ctx, req, begin); err != nil {
@@ -417,8 +417,9 @@ func (d *saver) place(s *saving, r *entrystore.Record, e lektordir.Enclosure) (p
 		if atomicfile.Exists(path) {
 			continue
 		}
-		// Record the name before using it.
-		if err := s.write(); err != nil {
+		// Record the name before using it. It is synced, because a power cut that loses the name and the
+		// flag of the entry, but not the file, would cause a second download.
+		if err := s.write(atomicfile.Write); err != nil {
 			return "", err
 		}
 		switch err := os.Link(s.path+".part", path); {
