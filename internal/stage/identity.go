@@ -24,10 +24,13 @@ type item struct {
 	earlier   *item          // the item of Item.Earlier, or nil
 }
 
+// unknown is the digest of a content in a line of the journal that was restored.
+var unknown journal.Digest
+
 // is reports whether content is the digest of the item's content, as it is read now or as earlier
-// versions of the program read it.
+// versions of the program read it, or is unknown.
 func (it *item) is(content journal.Digest) bool {
-	return content == it.content || it.earlier != nil && content == it.earlier.content
+	return content == it.content || content == unknown || it.earlier != nil && content == it.earlier.content
 }
 
 // identities yields the identities under which the item may be recorded.

@@ -132,10 +132,11 @@ func (t *Txn) again(ctx context.Context, it *item, lineage []journal.Record, doc
 	newest := lineage[len(lineage)-1]
 	if it.is(newest.Content) {
 		res.Unchanged++
-		if it.earlier == nil {
+		if it.earlier == nil && newest.Content != unknown {
 			return nil
 		}
-		// The present reading is recorded, so that Earlier is no longer needed.
+		// The present reading is recorded, so that Earlier is no longer needed, and that the content
+		// is known.
 		j, err := t.Journal()
 		if err == nil && (newest.Content != it.content || len(j.Versions(it.identity)) == 0) {
 			err = t.Alias(it.identity, it.key, it.content, newest)
@@ -164,7 +165,7 @@ func (t *Txn) again(ctx context.Context, it *item, lineage []journal.Record, doc
 // version in new/ that it replaces, or "".
 func (t *Txn) wanted(it *item, lineage []journal.Record, doc *Document) (replaces string, wanted bool, err error) {
 	newest := lineage[len(lineage)-1]
-	before := func(r journal.Record) bool { return it.is(r.Content) }
+	before := func(r journal.Record) bool { return r.Content != unknown && it.is(r.Content) }
 	late, err := t.late(it, newest, doc.Dates)
 	if err != nil {
 		return "", false, err
