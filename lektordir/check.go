@@ -15,7 +15,6 @@ import (
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/errlist"
-	"github.com/lektordir/lektor/internal/journal"
 )
 
 // Problem is something that [Dir.Check] found.
@@ -45,7 +44,7 @@ type checker struct {
 //
 //   - it recovers tmp/ as [Dir.Recover] does;
 //   - it names a feed after its id if the name is missing;
-//   - it truncates a journal after its last valid line;
+//   - it adds the lines that a journal lacks for entries in new/ and cur/, and removes damaged ones;
 //   - it removes temporary files that an interrupted run left in etc/ and src/;
 //   - if an entry is in new/ and in cur/, and the copy in cur/ has all of its files, it removes
 //     the one in new/;
@@ -185,32 +184,25 @@ func (c *checker) leftovers(context.Context) error {
 	return bad
 }
 
+// journal checks the journal of a feed. If it finds damage, it looks again under the feed's lock,
+// because a fetcher may be writing. If a fetcher has the lock, it reports nothing.
 func (c *checker) journal(hash string) error {
-	path := c.d.Join(commit.JournalPath(hash))
-	j, err := journal.Read(path)
-	if err != nil {
+	damage, err := commit.Damage(c.d.fs, hash)
+	if err != nil || damage == "" {
 		return err
 	}
-	rel := commit.JournalPath(hash)
-	inside := j.Bad()
-	if j.Size > j.Good {
-		mend := c.locked(hash, func() error {
-			if err := c.d.fs.Inside("src/"+hash+"/etc", "src/"+hash+"/etc/fetch"); err != nil {
-				return err
-			}
-			if j, err = journal.Read(path); err != nil {
-				return err
-			}
-			return journal.Truncate(path, j.Good)
-		})
-		if err := c.report(rel, fmt.Sprintf("%d bytes after its last valid line are ignored", j.Size-j.Good), mend); err != nil {
-			return err
-		}
+	unlock, err := commit.Lock(c.d.fs, hash)
+	if busy := (*commit.BusyError)(nil); errors.As(err, &busy) {
+		return nil
 	}
-	if inside > 0 {
-		return c.report(rel, fmt.Sprintf("%d lines are ignored, because their checksum is wrong", inside), nil)
+	if err == nil { // otherwise nobody can write
+		damage, err = commit.Damage(c.d.fs, hash)
+		unlock()
 	}
-	return nil
+	if damage == "" {
+		return err
+	}
+	return c.report(commit.JournalPath(hash), damage, func() error { return commit.RepairJournal(c.d.fs, hash) })
 }
 
 // entries checks the entries in new/ and cur/.

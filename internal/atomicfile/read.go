@@ -27,15 +27,19 @@ var first = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
 //
 // A file of NULs alone counts as empty: a power cut leaves such a file of one that was written without a
 // sync.
-func Read(path string, limit int64) ([]byte, error) { return ReadAt(unix.AT_FDCWD, path, limit) }
-
-// ReadAt is [Read] relative to an open directory, the descriptor at.
-func ReadAt(at int, path string, limit int64) (data []byte, err error) {
-	// A network file system may open a file only when it is read, and then find it replaced.
-	err = Again(func() error { data, err = readAt(at, path, limit); return err })
+func Read(path string, limit int64) ([]byte, error) {
+	data, err := ReadRaw(path, limit)
 	if len(data) > 0 && data[0] == 0 && len(bytes.TrimLeft(data, "\x00")) == 0 {
 		data = data[:0]
 	}
+	return data, err
+}
+
+// ReadRaw is [Read] without the rule for NULs: for the files of entries, whose bytes are their
+// publisher's, and for logs, whose size counts.
+func ReadRaw(path string, limit int64) (data []byte, err error) {
+	// A network file system may open a file only when it is read, and then find it replaced.
+	err = Again(func() error { data, err = readAt(unix.AT_FDCWD, path, limit); return err })
 	return data, err
 }
 

@@ -86,6 +86,7 @@ func (t *Txn) note() error {
 
 // settle renames the staged entries to new/. The journal has their lines.
 func (t *Txn) settle() error {
+	recordSize(t.d, t.feed, t.journal.Good)
 	if t.staging.first && t.d.Rename(t.d.Join(t.staging.rel), t.d.Join("new", t.feed)) == nil {
 		return nil
 	}

@@ -9,6 +9,9 @@ import (
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
+// lockPath returns the path of a feed's lock file, relative to the lektor-dir.
+func lockPath(feed string) string { return "etc/fetch/lock/" + feed }
+
 // BusyError is the error if another fetcher holds a feed's lock.
 type BusyError struct{ Feed string }
 
@@ -26,7 +29,7 @@ func Lock(d *dirfs.Dir, feed string) (unlock func(), err error) {
 	if err := atomicfile.NoLinks(d.Path, "etc/fetch", "etc/fetch/lock"); err != nil {
 		return nil, fmt.Errorf("cannot lock feed %s: %w", feed, err)
 	}
-	path := d.Join("etc/fetch/lock", feed)
+	path := d.Join(lockPath(feed))
 	busy := &BusyError{Feed: feed}
 	unlock, err = atomicfile.Lock(path, busy)
 	if isNotExist(err) {

@@ -30,7 +30,7 @@ type Txn struct {
 	staged  []journal.Record // Unique is a directory in tmp/
 	aliases []journal.Record // other identities of delivered entries
 	src     []string         // paths written in src/, to sync
-	failed  error            // error of Add
+	failed  error            // error of Add, or of verifying the journal
 	dropped map[string]bool  // unique names of versions that were not delivered
 	before  int64            // length of the journal before the commit, in bytes
 	end     func(error)      // the function passed to Commit
@@ -105,22 +105,40 @@ func (t *Txn) Journal() (*journal.Journal, error) {
 			return nil, err
 		}
 	}
-	if j.WorthCompacting() && t.d.Inside(srcDirs(t.feed)...) == nil {
-		// A power cut may undo renames that are not synced. An entry would be in tmp/ again,
-		// under a name that the compacted journal may not have.
-		settled := true
-		for _, place := range []string{"new/" + t.feed, "new", "tmp/" + t.feed} {
-			err := dirfs.SyncPath(t.d.Join(place))
-			settled = settled && (err == nil || isNotExist(err))
+	if j.WorthCompacting() && j.Bad() == 0 {
+		if j, err = t.compact(j); err != nil {
+			return nil, err
 		}
-		if settled && nothingStaged(t.d, t.feed) {
-			if j, err = journal.Compact(path, j); err != nil {
-				return nil, err
-			}
+	}
+	if j.Good == 0 {
+		if err := t.verify(j); err != nil {
+			return nil, err
 		}
+	} else {
+		j.Verify = func() { t.failed = errors.Join(t.failed, t.verify(j)) }
 	}
 	t.journal = j
 	return j, nil
+}
+
+// compact compacts the journal. It returns j if entries are staged, or if it cannot sync their names.
+func (t *Txn) compact(j *journal.Journal) (*journal.Journal, error) {
+	// A power cut may undo renames that are not synced. An entry would be in tmp/ again, under a name
+	// that the compacted journal may not have.
+	for _, place := range []string{"new/" + t.feed, "new", "tmp/" + t.feed} {
+		if err := dirfs.SyncPath(t.d.Join(place)); err != nil && !isNotExist(err) {
+			return j, nil
+		}
+	}
+	if !nothingStaged(t.d, t.feed) || t.d.Inside(srcDirs(t.feed)...) != nil {
+		return j, nil
+	}
+	recordSize(t.d, t.feed, 0) // the journal becomes shorter
+	j, err := journal.Compact(t.d.Join(JournalPath(t.feed)), j)
+	if err == nil {
+		recordSize(t.d, t.feed, j.Good)
+	}
+	return j, err
 }
 
 // unsettled reports whether tmp/$feed has an entry that the journal names, or the record of a

@@ -40,6 +40,7 @@ type Writer struct {
 	d     *dirfs.Dir
 	delay time.Duration
 	slow  bool
+	warn  func(string)
 	limit *limiter.Limiter // bounds the entries written concurrently
 
 	mu     sync.Mutex
@@ -59,6 +60,8 @@ type Options struct {
 	// SlowSync syncs every file and directory separately, even if one call could sync the whole
 	// file system.
 	SlowSync bool
+	// Warn, if not nil, is called with a message if a journal is damaged.
+	Warn func(string)
 }
 
 // A group of this size is committed without waiting for more transactions.
@@ -91,7 +94,7 @@ func NewWriter(d *dirfs.Dir, o Options) (*Writer, error) {
 	if dev[0] != dev[1] || dev[0] != dev[2] {
 		return nil, fmt.Errorf("%s: tmp/, new/ and cur/ must be on one file system, because entries are renamed from one to the other", d.Path)
 	}
-	w := &Writer{d: d, delay: o.Delay, slow: o.SlowSync, limit: limiter.New(limiter.Options{All: dirfs.AtOnce, Each: dirfs.AtOnce}), done: make(chan struct{})}
+	w := &Writer{d: d, delay: o.Delay, slow: o.SlowSync, warn: o.Warn, limit: limiter.New(limiter.Options{All: dirfs.AtOnce, Each: dirfs.AtOnce}), done: make(chan struct{})}
 	w.cond = sync.NewCond(&w.mu)
 	go w.run()
 	return w, nil

@@ -155,6 +155,6 @@ func AllNames(dir string) ([]string, error) {
 const maxFile = 256 << 20
 
 // ReadFile reads a file of an entry or a feed.
-func ReadFile(path string) ([]byte, error) { return atomicfile.Read(path, maxFile) }
+func ReadFile(path string) ([]byte, error) { return atomicfile.ReadRaw(path, maxFile) }
 
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }

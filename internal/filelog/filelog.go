@@ -68,7 +68,7 @@ type Log struct {
 
 // Read returns the log up to its last valid line. A log that does not exist is empty.
 func Read(path string, o Options) ([]byte, error) {
-	data, err := atomicfile.Read(path, o.max())
+	data, err := atomicfile.ReadRaw(path, o.max())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -107,7 +107,7 @@ func Open(path string, o Options) (*Log, []byte, error) {
 				continue
 			}
 		}
-		data, err := atomicfile.Read(path, o.max())
+		data, err := atomicfile.ReadRaw(path, o.max())
 		if err != nil {
 			l.Close()
 			return nil, nil, err

@@ -73,7 +73,7 @@ type Key struct{ Link, Rest [4]byte }
 type Record struct {
 	Identity Digest
 	Key      Key
-	Content  Digest // digest of title, link and text: equal if the entry is unchanged
+	Content  Digest // digest of title, link and text: equal if the entry is unchanged; zero if unknown
 	Unique   string
 	Replaces string // unique name of the version in new/ that this one replaced, or ""
 }
@@ -116,19 +116,26 @@ func (r Record) appendTo(b []byte) []byte {
 	return append(fmt.Appendf(b, "%08x", sum), '\n')
 }
 
+// intact reports whether a line, without its newline, ends with its checksum.
+func intact(l []byte) bool {
+	if len(l) < 9 || l[len(l)-9] != ' ' {
+		return false
+	}
+	n := len(l) - 8
+	var sum [4]byte
+	_, err := hex.Decode(sum[:], l[n:])
+	return err == nil && binary.BigEndian.Uint32(sum[:]) == crc32.Checksum(l[:n], crcTable)
+}
+
 // parseRecord parses a line without its newline. Lines of older versions have seven fields: twice
-// as many digits of each digest, and the time before the checksum.
+// as many digits of each digest, and the time before the checksum. An editor may have added a
+// carriage return.
 func parseRecord(l []byte) (Record, bool) {
 	var r Record
-	if len(l) < 9 || l[len(l)-9] != ' ' {
+	if l = bytes.TrimSuffix(l, []byte{'\r'}); !intact(l) {
 		return r, false
 	}
-	body := l[:len(l)-8]
-	var sum [4]byte
-	if _, err := hex.Decode(sum[:], l[len(l)-8:]); err != nil || binary.BigEndian.Uint32(sum[:]) != crc32.Checksum(body, crcTable) {
-		return r, false
-	}
-	f := bytes.Split(body[:len(body)-1], []byte{' '})
+	f := bytes.Split(l[:len(l)-9], []byte{' '})
 	wide, link, rest := 16, 0, 8 // digits of a digest, and where the parts of the key are
 	if len(f) == 6 {
 		wide, rest = 32, 16
@@ -162,12 +169,16 @@ func parseRecord(l []byte) (Record, bool) {
 // journal may have 100,000 lines for entries that are no longer in the feed's document, so lines
 // are parsed only when they are looked up.
 type Journal struct {
-	Good   int64 // offset of the end of the last valid line
-	Size   int64 // size of the file, in bytes
+	Good   int64 // offset of the end of the last line
+	Size   int64 // size of the file, in bytes; a killed program leaves a part of a line at the end
 	Parsed int   // number of lines parsed, for tests
+	// Verify, if not nil, is called once: when [Journal.Versions] does not find an identity for the
+	// first time. It may replace the journal by one to which missing lines were added.
+	Verify func()
 
-	data []byte // up to the end of the last valid line
+	data []byte // up to the end of the last line
 	ends []int  // offsets of the ends of lines, after the newline
+	torn bool   // Append adds a newline first
 
 	// Each index is built when it is first used.
 	byIdentity, byLineage, byKey, byName index
@@ -179,8 +190,8 @@ type index struct {
 	before []int32 // by line: 1 + the number of the previous line with that hash, or 0
 }
 
-// Read reads a journal. If the file does not exist, the journal is empty. A line without a newline
-// or with a wrong checksum is not valid, and is ignored.
+// Read reads a journal. If the file does not exist, the journal is empty. A line with a wrong
+// checksum is not valid, and is ignored.
 func Read(path string) (*Journal, error) {
 	data, err := dirfs.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -196,12 +207,8 @@ func Read(path string) (*Journal, error) {
 		off += n + 1
 		j.ends = append(j.ends, off)
 	}
-	for len(j.ends) > 0 {
-		if _, ok := j.at(len(j.ends) - 1); ok {
-			j.Good = int64(j.ends[len(j.ends)-1])
-			break
-		}
-		j.ends = j.ends[:len(j.ends)-1]
+	if n := len(j.ends); n > 0 {
+		j.Good = int64(j.ends[n-1])
 	}
 	j.data = data[:j.Good]
 	return j, nil
@@ -241,13 +248,31 @@ func (j *Journal) Last(n int) (recs []Record) {
 	return recs
 }
 
-// Bad returns the number of invalid lines before the last valid one.
-func (j *Journal) Bad() int {
-	n := len(j.ends)
-	for range j.All {
-		n--
+// Bad returns the number of damaged lines.
+func (j *Journal) Bad() (n int) {
+	for i := range j.ends {
+		if !intact(j.line(i)) {
+			n++
+		}
 	}
 	return n
+}
+
+// Missing returns records for those entries, given by their unique names in the order of delivery,
+// that the journal does not have: no line has the entry's lineage and a name that is as late. Each
+// record has only an identity and a name. Names without a lineage are skipped.
+func (j *Journal) Missing(uniques []string) (recs []Record) {
+	for _, unique := range uniques {
+		r := Record{Unique: unique}
+		lineage := entryname.Identity(unique)
+		if _, err := hex.Decode(r.Identity[:], []byte(lineage)); err != nil || lineage == "" {
+			continue
+		}
+		if !slices.ContainsFunc(j.Lineage(lineage), func(old Record) bool { return entryname.Compare(old.Unique, unique) >= 0 }) {
+			recs = append(recs, r)
+		}
+	}
+	return recs
 }
 
 // fields returns the first eight digits of identity, link, rest and content of a line, and the text
@@ -340,7 +365,13 @@ func digits(b []byte) []byte { return hex.AppendEncode(make([]byte, 0, 16), b)[:
 
 // Versions returns the records of an identity, oldest first.
 func (j *Journal) Versions(identity Digest) []Record {
-	return j.find(&j.byIdentity, hashOfIdentity, hash(digits(identity[:])), func(r Record) bool { return r.Identity == identity })
+	found := j.find(&j.byIdentity, hashOfIdentity, hash(digits(identity[:])), func(r Record) bool { return r.Identity == identity })
+	if verify := j.Verify; len(found) == 0 && verify != nil {
+		j.Verify = nil
+		verify()
+		return j.Versions(identity)
+	}
+	return found
 }
 
 // WithKey returns the records with a second key, oldest first.
@@ -371,9 +402,8 @@ func (j *Journal) Named(unique string) (Record, bool) {
 }
 
 // Append appends records to the journal at path, which the caller has read as j while holding the
-// feed's lock. It first truncates the file after its last valid line. If appending fails, it
-// truncates the file to that length; if that fails, too, the error is an [*UncutError]. It does
-// not sync.
+// feed's lock. It first truncates the file after its last line. If appending fails, it truncates the
+// file to that length; if that fails, too, the error is an [*UncutError]. It does not sync.
 func Append(path string, j *Journal, recs []Record) error {
 	log, err := filelog.Resume(path, j.Good, j.Size)
 	if errors.Is(err, filelog.ErrChanged) {
@@ -383,6 +413,9 @@ func Append(path string, j *Journal, recs []Record) error {
 		return err
 	}
 	var b []byte
+	if j.torn {
+		b = append(b, '\n')
+	}
 	for _, r := range recs {
 		b = r.appendTo(b)
 	}
@@ -396,6 +429,13 @@ func Append(path string, j *Journal, recs []Record) error {
 	j.Good += int64(len(b))
 	j.Size = j.Good
 	return nil
+}
+
+// KeepTorn makes the part of a line at the end of the journal a line of its own, which [Append] does
+// not truncate.
+func (j *Journal) KeepTorn() {
+	j.torn = j.Good < j.Size
+	j.Good = j.Size
 }
 
 // UncutError reports that a failed append may have left whole lines, which are valid.

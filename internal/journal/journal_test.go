@@ -258,7 +258,12 @@ func FuzzJournal(f *testing.F) {
 }
 
 // Len returns the number of valid lines.
-func (j *Journal) Len() int { return len(j.ends) - j.Bad() }
+func (j *Journal) Len() (n int) {
+	for range j.All {
+		n++
+	}
+	return n
+}
 
 // Compaction keeps every identity, every content, and the newest name of each entry.
 func TestCompaction(t *testing.T) {

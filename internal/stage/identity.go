@@ -23,6 +23,9 @@ type item struct {
 	content   journal.Digest // digest of title, link and text
 }
 
+// unknown is the digest of a content in a line of the journal that was restored.
+var unknown journal.Digest
+
 // identities yields the identities under which the item may be recorded.
 func (it *item) identities() iter.Seq[journal.Digest] {
 	return func(yield func(journal.Digest) bool) {

@@ -134,6 +134,10 @@ func (t *Txn) again(ctx context.Context, it *item, lineage []journal.Record, doc
 		res.Unchanged++
 		return nil
 	}
+	if newest.Content == unknown {
+		res.Unchanged++
+		return t.Alias(it.identity, it.key, it.content, newest) // now the content is known
+	}
 	replaces, wanted, err := t.wanted(it, lineage, doc)
 	if err != nil {
 		return err
@@ -295,7 +299,7 @@ func (t *Txn) Wanted(doc Document) ([]Wanted, error) {
 		var want bool
 		if known[i] == nil {
 			want = before(i) == nil
-		} else if lineage := j.LineageOf(*known[i]); lineage[len(lineage)-1].Content != it.content {
+		} else if lineage := j.LineageOf(*known[i]); lineage[len(lineage)-1].Content != it.content && lineage[len(lineage)-1].Content != unknown {
 			if _, want, err = t.wanted(it, lineage, &doc); err != nil {
 				return nil, err
 			}

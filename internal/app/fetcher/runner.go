@@ -85,7 +85,7 @@ type Runner struct {
 
 // New returns a runner. The caller must close it.
 func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
-	w, err := feedstate.NewWriter(d, commit.Options{Delay: delay})
+	w, err := feedstate.NewWriter(d, commit.Options{Delay: delay, Warn: func(s string) { report.Warn("%s", s) }})
 	if err != nil {
 		return nil, err
 	}
