@@ -80,12 +80,12 @@ func (d *Dir) Remove(r Ref) error {
 // WithFlags returns the place to which [Dir.SetFlags] would move the entry. It moves nothing.
 func (r Ref) WithFlags(set, unset string) (Ref, error) {
 	for _, c := range set + unset {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+		if !isFlag(c) {
 			return r, fmt.Errorf("%q is not a flag: flags are ASCII letters", c)
 		}
 	}
 	// Bytes, because the info of another program may not be UTF-8.
-	flags := slices.DeleteFunc([]byte(sortFlags(r.Flags()+set)), func(c byte) bool {
+	flags := slices.DeleteFunc([]byte(sortFlags(r.afterComma()+set)), func(c byte) bool {
 		return strings.IndexByte(unset, c) >= 0
 	})
 	return Ref{Feed: r.Feed, Unique: r.Unique, Place: Cur, Info: "2," + string(flags)}, nil

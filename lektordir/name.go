@@ -100,10 +100,23 @@ func (r Ref) Path() string {
 	return r.Place.String() + "/" + r.Feed + "/" + r.Name()
 }
 
-// Flags returns the letters after "2," in the info of an entry in cur/, in their order, or "" for
-// an entry in new/. [Dir.SetFlags] describes them. For a bare name, or an info of another form,
-// it returns "S", because a viewer that writes no flags has taken the entry.
+// Flags returns the ASCII letters after "2," in the info of an entry in cur/, in their order, or ""
+// for an entry in new/. [Dir.SetFlags] describes them; other characters are no flags. For a bare
+// name, or an info of another form, it returns "S", because a viewer that writes no flags has taken
+// the entry.
 func (r Ref) Flags() string {
+	return strings.Map(func(c rune) rune {
+		if !isFlag(c) {
+			return -1
+		}
+		return c
+	}, r.afterComma())
+}
+
+func isFlag(c rune) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+
+// afterComma returns the flags, with the characters that are no flags.
+func (r Ref) afterComma() string {
 	if r.Place == New {
 		return ""
 	}
@@ -115,7 +128,7 @@ func (r Ref) Flags() string {
 
 // HasFlag reports whether the entry has a flag.
 func (r Ref) HasFlag(flag byte) bool {
-	return strings.IndexByte(r.Flags(), flag) >= 0
+	return strings.IndexByte(r.afterComma(), flag) >= 0
 }
 
 // Unread reports whether the entry is in new/, or in cur/ without the flag S.

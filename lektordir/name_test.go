@@ -58,6 +58,7 @@ func TestParseRef(t *testing.T) {
 		{Cur, "1700000000.1.h;1,x", true, "S", false},
 		{Cur, "1700000000.1.h;", true, "S", false},
 		{Cur, "1700000000.1.h;2,Fa", true, "Fa", true},
+		{Cur, "1700000000.1.h;2,\x1b]0;x\aF1é\x9b\n\u202eS", true, "xFS", false},
 	} {
 		r, err := parseRef(c.place, "f", c.name)
 		if (err == nil) != c.ok {

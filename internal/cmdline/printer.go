@@ -41,8 +41,8 @@ type Column[R any] struct {
 	Sparse bool
 	// Text columns may have several lines; the others are printed on one line.
 	Text bool
-	// Verbatim columns are the user's own values, such as paths. They are printed unchanged, as
-	// input for other programs.
+	// Verbatim columns are names, such as paths. They are printed unchanged, as input for other
+	// programs. On a terminal, one that could act on it is quoted as in Go.
 	Verbatim bool
 }
 
@@ -59,6 +59,7 @@ type PrinterOptions struct {
 // at the end, and whenever a reader waits for the line. It is not safe for concurrent use.
 type Printer[R any] struct {
 	w       *bufio.Writer
+	screen  bool // the output is a terminal
 	opts    PrinterOptions
 	columns []Column[R]
 	print   func(R) error
@@ -77,7 +78,7 @@ func OutputFormat(c *cli.Context) string { return c.String("format") }
 // NewPrinter returns a printer of the columns of R. For an invalid format it returns a
 // [UsageError].
 func NewPrinter[R any](w io.Writer, opts PrinterOptions, columns []Column[R]) (*Printer[R], error) {
-	p := &Printer[R]{w: bufio.NewWriter(w), opts: opts, columns: columns}
+	p := &Printer[R]{w: bufio.NewWriter(w), screen: isTerminal(w), opts: opts, columns: columns}
 	format := opts.Format
 	switch {
 	case format == "tsv":
@@ -86,6 +87,7 @@ func NewPrinter[R any](w io.Writer, opts PrinterOptions, columns []Column[R]) (*
 	case format == "json":
 		p.columns = p.full()
 		p.print = p.json
+		p.screen = false // JSON has escapes of its own
 	case strings.Contains(format, "{{"):
 		return p, p.template(format)
 	default:
@@ -190,6 +192,8 @@ func (p *Printer[R]) Flush() error { return p.w.Flush() }
 // safe returns a string of a column, made safe for a terminal.
 func (p *Printer[R]) safe(c Column[R], s string) string {
 	switch {
+	case c.Verbatim && p.screen && !p.opts.Raw && termsafe.Line(s) != s:
+		return strconv.Quote(s)
 	case p.opts.Raw || c.Verbatim:
 		return s
 	case c.Text:
@@ -281,7 +285,9 @@ func (p *Printer[R]) tsv(record R) error {
 		}
 		// Escaped, not folded into one line, so that the reader can restore the newlines.
 		s := text(c.Get(record))
-		if !p.opts.Raw && !c.Verbatim {
+		if c.Verbatim {
+			s = p.safe(c, s)
+		} else if !p.opts.Raw {
 			s = termsafe.Clean(s)
 		}
 		p.buf.WriteString(tsv.Escape(s))

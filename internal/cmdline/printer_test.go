@@ -3,9 +3,13 @@ package cmdline
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/terminal"
 )
 
 type record struct {
@@ -174,4 +178,32 @@ func FuzzPrinter(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestPrinterOnATerminal: a name that could act on a terminal, or split a line, is quoted there. Other
+// programs get it unchanged.
+func TestPrinterOnATerminal(t *testing.T) {
+	const evil, quoted = "new/a\x1b]0;x\a\n\x9b\u202eb", `"new/a\x1b]0;x\a\n\x9b\u202eb"`
+	for format, want := range map[string]string{
+		"path": quoted, "path,title": strings.ReplaceAll(quoted, `\`, `\\`) + "\t", "{{.path}}": quoted,
+		"json": `{"path":"new/a\u001b]0;x\u0007\n\ufffd\u202eb","title":"","tags":[],"unread":false}`,
+	} {
+		term := terminal.Open(t, 200, 10)
+		var piped bytes.Buffer
+		for _, w := range []io.Writer{term.TTY, &piped} {
+			p, err := NewPrinter(w, PrinterOptions{Format: format}, recordColumns)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(p.Print(record{path: evil}), p.Print(record{path: "new/b"}), p.Flush()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if seen := term.Output(); !strings.HasPrefix(seen, want+"\n") || !strings.Contains(seen, "new/b") {
+			t.Errorf("%s: %q on a terminal, want %q", format, seen, want)
+		}
+		if text := piped.String(); format != "json" && strings.HasPrefix(text, `"`) {
+			t.Errorf("%s: %q in a pipe", format, text)
+		}
+	}
 }

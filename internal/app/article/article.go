@@ -21,6 +21,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/fulltext"
+	"github.com/lektordir/lektor/internal/termsafe"
 )
 
 // Limits of a page.
@@ -61,15 +62,21 @@ func Extract(ctx context.Context, o ExtractOptions, s *cmdline.Streams) error {
 	case err != nil:
 		return err
 	case o.JSON:
-		enc := json.NewEncoder(s.Out)
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
 		enc.SetEscapeHTML(false)
-		return enc.Encode(a)
+		if err := enc.Encode(a); err != nil {
+			return err
+		}
+		_, err = s.Out.Write(termsafe.JSON(b.Bytes()))
+		return err
 	case a.Content == "" && a.Refresh != "":
 		return cmdline.Hint(errors.New("the page has no article"), "it sends a browser to %s", a.Refresh)
 	case a.Content == "":
 		return errors.New("the page has no article")
 	}
-	_, err = io.WriteString(s.Out, a.Content+"\n")
+	// Not as references, since HTML reads those of C1 controls as other characters.
+	_, err = io.WriteString(s.Out, termsafe.Clean(a.Content)+"\n")
 	return err
 }
 

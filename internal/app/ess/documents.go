@@ -16,6 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/httpmsg"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -169,7 +170,11 @@ func Check(ctx context.Context, o DocumentOptions, s *cmdline.Streams) error {
 		return o.each(ctx, s, func(d *document) error {
 			for _, w := range o.check(d, s) {
 				found = true
-				if err := p.Print(problem{d.name, w}); err != nil {
+				name := d.name
+				if o.Print.Format == "" {
+					name = termsafe.Line(name) // the line is for a person
+				}
+				if err := p.Print(problem{name, w}); err != nil {
 					return err
 				}
 			}

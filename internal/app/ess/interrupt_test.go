@@ -1,16 +1,19 @@
 package ess
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/termsafe"
 )
 
 // TestInterrupt checks that a command ends at once, even while it waits for a pipe.
@@ -58,4 +61,20 @@ func TestInterrupt(t *testing.T) {
 		t.Cleanup(func() { unix.Close(fd) })
 	}
 	_ = os.Remove(fifo)
+}
+
+// TestCheckOfAnOddName: the name of a document can neither split a line nor act on a terminal. For other
+// programs it is unchanged.
+func TestCheckOfAnOddName(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a\x1b[31m\nb\x9b.ess")
+	if err := os.WriteFile(name, []byte("x\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for format, want := range map[string]string{"": termsafe.Line(name) + ": line 1, ", "document": name + "\n"} {
+		var out bytes.Buffer
+		o := DocumentOptions{Documents: []string{name}, Print: cmdline.PrinterOptions{Format: format}}
+		if err := Check(t.Context(), o, cmdline.NewStreams("lektor-ess", nil, &out, io.Discard)); err == nil || !strings.HasPrefix(out.String(), want) {
+			t.Errorf("%q: %v, %q", format, err, &out)
+		}
+	}
 }
