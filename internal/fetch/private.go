@@ -15,6 +15,7 @@ import (
 var special = []netip.Prefix{
 	netip.MustParsePrefix("100.64.0.0/10"),   // behind carrier-grade NAT
 	netip.MustParsePrefix("192.0.0.0/24"),    // IETF protocol assignments
+	netip.MustParsePrefix("192.88.99.0/24"),  // relays of 6to4, no longer in use (RFC 7526)
 	netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks
 	netip.MustParsePrefix("240.0.0.0/4"),     // reserved, and broadcast
 	netip.MustParsePrefix("fec0::/10"),       // site-local, before unique local addresses
@@ -24,6 +25,7 @@ var special = []netip.Prefix{
 	netip.MustParsePrefix("2001:20::/28"),    // ORCHIDv2
 	netip.MustParsePrefix("5f00::/16"),       // segment routing
 	netip.MustParsePrefix("2001:db8::/32"),   // documentation
+	netip.MustParsePrefix("3fff::/20"),       // documentation (RFC 9637)
 	netip.MustParsePrefix("192.0.2.0/24"),    // documentation
 	netip.MustParsePrefix("198.51.100.0/24"), // documentation
 	netip.MustParsePrefix("203.0.113.0/24"),  // documentation
