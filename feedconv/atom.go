@@ -17,10 +17,10 @@ func atomFeed(a *atom.Feed, doc *tidy.Document, opts Options) *Feed {
 	f := &Feed{
 		Format:      Atom10,
 		ID:          a.ID,
-		Title:       atomText(a.Title, n.Child("title")).plain(),
+		Title:       atomText(a.Title, n.Child("title")).title(),
 		Description: atomText(a.Subtitle, n.Child("subtitle", "tagline")).plain(),
 		Language:    a.Language,
-		Copyright:   atomText(a.Rights, n.Child("rights", "copyright")).plain(),
+		Copyright:   atomText(a.Rights, n.Child("rights", "copyright")).title(),
 		Image:       cmp.Or(a.Logo, a.Icon),
 		Authors:     atomPersons(a.Authors),
 		Categories:  namesOf(atomCategories(a.Categories)),
@@ -78,8 +78,7 @@ func atomEntry(a *atom.Entry, doc *tidy.Document, n *tidy.Node) *draft {
 		}
 	}
 	e.Links = otherLinks(links)
-	rights := atomText(a.Rights, n.Child("rights", "copyright"))
-	e.Rights = PlainText(rights.value, rights.mime)
+	e.Rights = atomText(a.Rights, n.Child("rights", "copyright")).plain()
 	if c := a.Content; c != nil {
 		d.contents = append(d.contents, text{doc.Text(c.Value), atomType(c.Type)})
 		d.outOfLine(c)
@@ -92,9 +91,9 @@ func atomEntry(a *atom.Entry, doc *tidy.Document, n *tidy.Node) *draft {
 func atomSource(a *atom.Source, n *tidy.Node) *Source {
 	links := atomLinks(a.Links)
 	src := &Source{
-		ID: a.ID, Title: a.Title, Link: alternate(links), Image: cmp.Or(a.Logo, a.Icon), Authors: atomPersons(a.Authors),
+		ID: a.ID, Title: atomText(a.Title, n.Child("title")).title(), Link: alternate(links), Image: cmp.Or(a.Logo, a.Icon), Authors: atomPersons(a.Authors),
 		Description: atomText(a.Subtitle, n.Child("subtitle", "tagline")).plain(),
-		Copyright:   atomText(a.Rights, n.Child("rights", "copyright")).plain(),
+		Copyright:   atomText(a.Rights, n.Child("rights", "copyright")).title(),
 	}
 	if i := slices.IndexFunc(links, func(l Link) bool { return l.Rel == "self" && l.Href != "" }); i >= 0 {
 		src.URL = links[i].Href

@@ -82,7 +82,7 @@ func (f *Feed) cutTitle(s string) string {
 func (d *draft) finish() {
 	e := &d.entry
 	for _, t := range d.titles {
-		if e.Title = t.plain(); e.Title != "" {
+		if e.Title = t.title(); e.Title != "" {
 			break
 		}
 	}

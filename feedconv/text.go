@@ -35,13 +35,16 @@ type text struct {
 	mime  string // its MIME type
 }
 
-// plain returns the construct as one line of text.
-func (t text) plain() string {
-	if markup.IsMarkup(t.mime) {
+// title returns a title or a name. XHTML cannot be escaped once: its tags are markup.
+func (t text) title() string {
+	if markup.MediaType(t.mime) == markup.TypeHTML {
 		return titleText(t.value)
 	}
-	return oneLine(t.value)
+	return t.plain()
 }
+
+// plain returns the construct as one line of text.
+func (t text) plain() string { return PlainText(t.value, t.mime) }
 
 // lines returns text of several lines that a format takes for HTML unsaid, and that has no
 // markup, as plain text: its line breaks mean something, as in notes and lists of
