@@ -44,8 +44,9 @@ func atomFeed(a *atom.Feed, doc *tidy.Document, opts Options) *Feed {
 // addAll adds the entries of a document.
 func addAll[E any](f *Feed, entries []*E, doc *tidy.Document, opts Options, read func(*E, *tidy.Document, *tidy.Node) *draft) {
 	f.Entries = make([]Entry, 0, len(entries))
+	base, growth := markup.DocumentBase(opts.URL, opts.ContentLocation), maxGrowth
 	for i, e := range entries {
-		f.add(read(e, doc, doc.Entries[i]))
+		f.add(read(e, doc, doc.Entries[i]), base, &growth)
 		entries[i], doc.Entries[i] = nil, nil // in big documents each takes as much as the feed
 	}
 }

@@ -103,8 +103,8 @@ func (d *jsonDoc) rssItem(item rawjson.Object) bool {
 	}
 	e.Link = d.url(element(item, "link"))
 	e.GUID = element(item, "guid")
-	x.summaries = []text{d.html(element(item, "description")).lines()}
-	x.contents = []text{d.html(element(item, "content:encoded")).lines()}
+	x.summaries = []text{text{element(item, "description"), markup.TypeHTML}.lines()}
+	x.contents = []text{text{element(item, "content:encoded"), markup.TypeHTML}.lines()}
 	for _, v := range item.All("pubDate", "dcterms:issued") {
 		x.published = append(x.published, elementText(v))
 	}
