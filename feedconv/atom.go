@@ -84,6 +84,9 @@ func atomEntry(a *atom.Entry, doc *tidy.Document, n *tidy.Node) *draft {
 		d.contents = append(d.contents, text{doc.Text(c.Value), atomType(c.Type)})
 		d.outOfLine(c)
 	}
+	for _, s := range []string{value(a.Extensions["content"], "encoded"), value(a.Extensions["xhtml"], "body")} {
+		d.contents = append(d.contents, text{s, markup.TypeHTML}.lines())
+	}
 	d.modules(a.Extensions)
 	return d
 }

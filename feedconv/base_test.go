@@ -71,3 +71,58 @@ func TestContentBaseLeavesLinks(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// The content of Atom entries is also that of other vocabularies.
+func TestContentEncodedInAtom(t *testing.T) {
+	const encoded = `<content:encoded>&lt;p&gt;full&lt;/p&gt;</content:encoded>`
+	for _, test := range []struct{ name, in, content, summary string }{
+		{"beside a summary", `<id>1</id><summary>short</summary>` + encoded, "<p>full</p>", "short"},
+		{"alone", `<id>1</id>` + encoded, "<p>full</p>", ""},
+		{"beside empty content", `<id>1</id><content/>` + encoded, "<p>full</p>", ""},
+		{"beside content elsewhere", `<id>1</id><content src="http://e.example/" type="text/html"/>` + encoded, "<p>full</p>", ""},
+		{"beside content", `<id>1</id><content>native</content>` + encoded, "native", ""},
+		{"xhtml:body", `<id>1</id><summary>short</summary><xhtml:body><xhtml:p>full</xhtml:p></xhtml:body>`, "<p>full</p>", "short"},
+	} {
+		if e := atomItem(t, test.in); e.Content != test.content || e.Summary != test.summary {
+			t.Errorf("%s: %q, %q", test.name, e.Content, e.Summary)
+		}
+	}
+}
+
+// CDATA that is escaped itself is removed, and its text is HTML.
+func TestEscapedCDATA(t *testing.T) {
+	for _, test := range []struct{ in, content, mime string }{
+		{`&lt;![CDATA[&lt;p&gt;a &amp;amp; b&lt;/p&gt;]]&gt;`, "<p>a &amp; b</p>", "text/html"},
+		{"\n&lt;![CDATA[&lt;img src=\"i.png\"&gt;]]&gt;&lt;p&gt;more", `<img src="http://example.com/dir/i.png"><p>more`, "text/html"},
+		{`&lt;![CDATA[&lt;p&gt;cut`, "<p>cut", "text/html"},
+		{"&lt;![CDATA[one\ntwo]]&gt;", "one\ntwo", "text/plain"},
+		{"<![CDATA[<![CDATA[<p>a]]]]><![CDATA[>]]>", "<p>a", "text/html"},
+		{`about &lt;![CDATA[x]]&gt;`, "about <![CDATA[x]]>", "text/html"},
+	} {
+		for format, e := range map[string]Entry{
+			"description": rssItem(t, `<description>`+test.in+`</description>`),
+			"encoded":     rssItem(t, `<content:encoded>`+test.in+`</content:encoded>`),
+			"summary":     rssItem(t, `<itunes:summary>`+test.in+`</itunes:summary>`),
+			"Atom":        atomItem(t, `<id>1</id><content type="html">`+test.in+`</content>`),
+		} {
+			if format == "Atom" && test.mime == "text/plain" {
+				continue
+			}
+			if e.Content != test.content || e.ContentType != test.mime {
+				t.Errorf("%s, %q: %q, %s", format, test.in, e.Content, e.ContentType)
+			}
+		}
+	}
+}
+
+// The same holds for the description of a feed.
+func TestEscapedCDATAInFeed(t *testing.T) {
+	for name, f := range map[string]*Feed{
+		"RSS":  rssChannel(t, "<description>&lt;![CDATA[&lt;p&gt;a&lt;/p&gt;&lt;p&gt;b&lt;/p&gt;]]&gt;</description>"),
+		"Atom": atomChannel(t, `<title>t</title><subtitle type="html">&lt;![CDATA[&lt;p&gt;a&lt;/p&gt;&lt;p&gt;b&lt;/p&gt;]]&gt;</subtitle>`),
+	} {
+		if f.Description != "a b" {
+			t.Errorf("%s: %q", name, f.Description)
+		}
+	}
+}

@@ -155,13 +155,13 @@ func (d *draft) finishContent() {
 	e := &d.entry
 	var content, summary text
 	for _, t := range append(d.contents, d.summaries...) {
-		if strings.TrimSpace(t.value) != "" {
+		if t = t.unwrapped(); strings.TrimSpace(t.value) != "" {
 			content = t
 			break
 		}
 	}
 	for _, t := range d.summaries {
-		if strings.TrimSpace(t.value) != "" && t.value != content.value {
+		if t = t.unwrapped(); strings.TrimSpace(t.value) != "" && t.value != content.value {
 			summary = t
 			break
 		}

@@ -17,7 +17,7 @@ func (d *jsonDoc) rssInJSON(rss rawjson.Value) {
 	channel := firstElement(rss.Object().Get("channel")).Object()
 	f.Title = titleText(element(channel, "title"))
 	f.Link = d.url(element(channel, "link"))
-	f.Description = PlainText(element(channel, "description"), markup.TypeHTML)
+	f.Description = text{element(channel, "description"), markup.TypeHTML}.plain()
 	f.Language = element(channel, "language")
 	f.Copyright = PlainText(element(channel, "copyright"), markup.TypeHTML)
 	f.Generator = Generator{Name: titleText(element(channel, "generator"))}
