@@ -17,10 +17,10 @@ func atomFeed(a *atom.Feed, doc *tidy.Document, opts Options) *Feed {
 	f := &Feed{
 		Format:      Atom10,
 		ID:          a.ID,
-		Title:       atomText(a.Title, n.Child("title")).plain(),
+		Title:       atomText(a.Title, n.Child("title")).title(),
 		Description: atomText(a.Subtitle, n.Child("subtitle", "tagline")).plain(),
 		Language:    a.Language,
-		Copyright:   atomText(a.Rights, n.Child("rights", "copyright")).plain(),
+		Copyright:   atomText(a.Rights, n.Child("rights", "copyright")).title(),
 		Image:       cmp.Or(a.Logo, a.Icon),
 		Authors:     atomPersons(a.Authors),
 		Categories:  namesOf(atomCategories(a.Categories)),
@@ -44,8 +44,9 @@ func atomFeed(a *atom.Feed, doc *tidy.Document, opts Options) *Feed {
 // addAll adds the entries of a document.
 func addAll[E any](f *Feed, entries []*E, doc *tidy.Document, opts Options, read func(*E, *tidy.Document, *tidy.Node) *draft) {
 	f.Entries = make([]Entry, 0, len(entries))
+	base, growth := markup.DocumentBase(opts.URL, opts.ContentLocation), maxGrowth
 	for i, e := range entries {
-		f.add(read(e, doc, doc.Entries[i]))
+		f.add(read(e, doc, doc.Entries[i]), base, &growth)
 		entries[i], doc.Entries[i] = nil, nil // in big documents each takes as much as the feed
 	}
 }
@@ -78,11 +79,13 @@ func atomEntry(a *atom.Entry, doc *tidy.Document, n *tidy.Node) *draft {
 		}
 	}
 	e.Links = otherLinks(links)
-	rights := atomText(a.Rights, n.Child("rights", "copyright"))
-	e.Rights = PlainText(rights.value, rights.mime)
+	e.Rights = atomText(a.Rights, n.Child("rights", "copyright")).plain()
 	if c := a.Content; c != nil {
 		d.contents = append(d.contents, text{doc.Text(c.Value), atomType(c.Type)})
 		d.outOfLine(c)
+	}
+	for _, s := range []string{value(a.Extensions["content"], "encoded"), value(a.Extensions["xhtml"], "body")} {
+		d.contents = append(d.contents, text{s, markup.TypeHTML}.lines())
 	}
 	d.modules(a.Extensions)
 	return d
@@ -92,9 +95,9 @@ func atomEntry(a *atom.Entry, doc *tidy.Document, n *tidy.Node) *draft {
 func atomSource(a *atom.Source, n *tidy.Node) *Source {
 	links := atomLinks(a.Links)
 	src := &Source{
-		ID: a.ID, Title: a.Title, Link: alternate(links), Image: cmp.Or(a.Logo, a.Icon), Authors: atomPersons(a.Authors),
+		ID: a.ID, Title: atomText(a.Title, n.Child("title")).title(), Link: alternate(links), Image: cmp.Or(a.Logo, a.Icon), Authors: atomPersons(a.Authors),
 		Description: atomText(a.Subtitle, n.Child("subtitle", "tagline")).plain(),
-		Copyright:   atomText(a.Rights, n.Child("rights", "copyright")).plain(),
+		Copyright:   atomText(a.Rights, n.Child("rights", "copyright")).title(),
 	}
 	if i := slices.IndexFunc(links, func(l Link) bool { return l.Rel == "self" && l.Href != "" }); i >= 0 {
 		src.URL = links[i].Href

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/xml"
-	"html"
 	"io"
 	"slices"
 	"strconv"
@@ -34,8 +33,8 @@ func EncodeAtom(w io.Writer, f *Feed) error {
 
 // EncodeRSS writes a feed as an RSS 2.0 document. It works as [EncodeAtom], but RSS holds less:
 // content and summary are HTML, and dates are in whole seconds. Content, summary and the
-// description of the feed are escaped as HTML; in titles, only text that HTML would read as markup
-// is escaped. Names and categories are text: readers that expect HTML there drop text that looks
+// description of the feed are escaped as HTML; a title is so only if [Parse] would read it as
+// markup. Names and categories are text: readers that expect HTML there drop text that looks
 // like a tag.
 func EncodeRSS(w io.Writer, f *Feed) error {
 	return Encode(w, RSS20, f, nil)
@@ -293,36 +292,14 @@ func (x *xmlWriter) creators(creator, person string, list []Person) {
 	}
 }
 
-// rssTitle returns a title for readers that expect HTML and for readers that expect text: only
-// references and tags of HTML are escaped, everything else means the same in both.
+// rssTitle returns a title for RSS, where most readers take it for text. A title that we would take
+// for markup is escaped as HTML.
 func rssTitle(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		rest := s[i:]
-		switch {
-		case s[i] == '<' && len(rest) > 1 && (rest[1]|0x20 >= 'a' && rest[1]|0x20 <= 'z' || strings.IndexByte("/!?", rest[1]) >= 0):
-			b.WriteString("&lt;")
-		case s[i] == '&' && isReference(rest):
-			b.WriteString("&amp;")
-		default:
-			b.WriteByte(s[i])
-		}
+	if titleText(s) == oneLine(s) {
+		return s
 	}
-	return b.String()
+	return markup.EscapeText(s)
 }
-
-// isReference reports whether in HTML the ampersand at the beginning of s begins a character
-// reference.
-func isReference(s string) bool {
-	if end := strings.IndexByte(s[1:], '&'); end >= 0 {
-		s = s[:1+end]
-	}
-	s = s[:min(len(s), maxReference)]
-	return html.UnescapeString(s) != s
-}
-
-// maxReference is the length in bytes of the longest reference that is looked for.
-const maxReference = 64
 
 func (x *xmlWriter) atomEntry(e *Entry) {
 	x.openWith("entry", e.Attributes, "xml:lang", e.Language)

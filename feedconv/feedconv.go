@@ -29,7 +29,8 @@ import (
 // Options are the origin of a document and the limits for reading it. The zero value means an
 // unknown origin and the default limits.
 type Options struct {
-	// URL is the URL of the document after redirects; relative references are resolved against it.
+	// URL is the URL of the document after redirects; relative references are resolved against it,
+	// but those in content as [Entry] says.
 	URL string
 	// ContentType, ContentLocation and ContentLanguage are the values of the
 	// HTTP header fields of these names, empty when absent.
@@ -130,8 +131,10 @@ type Entry struct {
 	// Link is the URL of the entry's page, empty if the entry has none.
 	Link  string
 	Title string // plain text, one line; empty for micro-posts
-	// Content is as found, not sanitised, with the URLs in HTML made absolute. ContentType is its
-	// MIME type: text/html, text/plain, application/xhtml+xml or another that the document states.
+	// Content is as found, not sanitised, with the URLs in HTML made absolute. Their base is
+	// xml:base, a <base> in the HTML, Link if it is on the host of the feed or of its site, the
+	// site, or the URL of the document. ContentType is its MIME type: text/html, text/plain,
+	// application/xhtml+xml or another that the document states.
 	Content, ContentType string
 	// Summary is set if the document has a summary that differs from the content. SummaryType is
 	// its MIME type.

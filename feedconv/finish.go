@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/lektordir/lektor/feedconv/internal/dates"
 	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/feedconv/internal/tidy"
 )
 
 // draft is an entry before finish applies the rules that are the same for all formats. Each list
@@ -27,16 +29,31 @@ type draft struct {
 	tail      string // HTML that follows the content
 }
 
+// maxGrowth is the number of bytes that resolving URLs may add to a document without HTML.
+const maxGrowth = 1 << 20
+
 // maxTitle is the maximum number of characters of a title.
 const maxTitle = 10000
 
 // add finishes an entry and appends it to f. An empty entry, or one with nothing but rights and a
 // license, is dropped, and add returns false. If an entry has nothing but other links, the first of
 // these becomes its link.
-func (f *Feed) add(d *draft) bool {
+//
+// document is the URL of the document. growth is the number of bytes that resolving URLs may still
+// add to HTML, and half of each HTML more.
+func (f *Feed) add(d *draft, document *url.URL, growth *int) bool {
 	e := &d.entry
 	lists := max(len(e.Authors), len(e.Contributors), len(e.Categories), len(e.Enclosures), len(e.Links), len(e.InReplyTo)) > maxList
 	d.finish()
+	for _, part := range []struct{ html, mime *string }{{&e.Content, &e.ContentType}, {&e.Summary, &e.SummaryType}} {
+		if markup.IsMarkup(*part.mime) && *growth > 0 {
+			*growth += len(*part.html) / 2
+			*part.html = markup.ResolveHTML(*part.html, d.base(document, f.Link), false, growth)
+			if *growth <= 0 {
+				f.warnOnce(tidy.TooManyReferences)
+			}
+		}
+	}
 	if e.saysNothing() {
 		i := slices.IndexFunc(e.Links, func(l Link) bool { return l.Rel != "license" })
 		if i < 0 {
@@ -62,6 +79,18 @@ func (e *Entry) saysNothing() bool {
 		len(e.Authors)+len(e.Contributors)+len(e.Categories)+len(e.Enclosures)+len(e.InReplyTo)+len(e.Extensions)+len(e.Attributes) == 0
 }
 
+// base returns the base of relative URLs in HTML without one: the entry's page, if it is on the host
+// of the document or of the feed's site, else the site, else the document.
+func (d *draft) base(document *url.URL, link string) *url.URL {
+	site, page := markup.Base(document, link), markup.Base(nil, d.entry.Link)
+	for _, near := range []*url.URL{document, site} {
+		if page != nil && near != nil && strings.EqualFold(page.Host, near.Host) {
+			return page
+		}
+	}
+	return site
+}
+
 // cutTitle shortens a title that is too long, and adds a warning.
 func (f *Feed) cutTitle(s string) string {
 	if len(s) <= maxTitle || utf8.RuneCountInString(s) <= maxTitle {
@@ -82,7 +111,7 @@ func (f *Feed) cutTitle(s string) string {
 func (d *draft) finish() {
 	e := &d.entry
 	for _, t := range d.titles {
-		if e.Title = t.plain(); e.Title != "" {
+		if e.Title = t.title(); e.Title != "" {
 			break
 		}
 	}
@@ -126,13 +155,13 @@ func (d *draft) finishContent() {
 	e := &d.entry
 	var content, summary text
 	for _, t := range append(d.contents, d.summaries...) {
-		if strings.TrimSpace(t.value) != "" {
+		if t = t.unwrapped(); strings.TrimSpace(t.value) != "" {
 			content = t
 			break
 		}
 	}
 	for _, t := range d.summaries {
-		if strings.TrimSpace(t.value) != "" && t.value != content.value {
+		if t = t.unwrapped(); strings.TrimSpace(t.value) != "" && t.value != content.value {
 			summary = t
 			break
 		}

@@ -21,9 +21,8 @@ type jsonDoc struct {
 	limit int // entries that may still come
 	max   int
 	// empty counts empty items.
-	empty int
-	// growth is the number of bytes that resolving URLs may still add to the document.
-	growth int
+	empty  int
+	growth int // see Feed.add
 }
 
 // parseJSON reads the JSON formats. Fields are decoded one by one, so that a field of a wrong type
@@ -31,7 +30,7 @@ type jsonDoc struct {
 func parseJSON(b []byte, opts Options) (*Feed, error) {
 	value, _, complete := rawjson.At(b, 0)
 	top := value.Object()
-	d := &jsonDoc{feed: &Feed{}, base: markup.DocumentBase(opts.URL, opts.ContentLocation), limit: opts.maxEntries(), max: opts.maxEntries(), growth: len(b) + 64<<10}
+	d := &jsonDoc{feed: &Feed{}, base: markup.DocumentBase(opts.URL, opts.ContentLocation), limit: opts.maxEntries(), max: opts.maxEntries(), growth: maxGrowth}
 	rss, items := top.Get("rss"), top.Get("items")
 	switch {
 	case rss.IsObject():
@@ -94,7 +93,7 @@ func lineAt(b []byte, offset int) int {
 
 // add finishes an entry. It returns false if no further entries are accepted.
 func (d *jsonDoc) add(e *draft) bool {
-	if d.feed.add(e) {
+	if d.feed.add(e, d.base, &d.growth) {
 		d.limit--
 	} else if d.empty++; d.empty > 4*d.max { // hostile
 		d.limit = -1
@@ -108,11 +107,6 @@ func (d *jsonDoc) url(s string) string {
 		return ""
 	}
 	return markup.Resolve(d.base, s)
-}
-
-// html returns HTML with its URLs resolved.
-func (d *jsonDoc) html(s string) text {
-	return text{markup.ResolveHTML(s, d.base, &d.growth), markup.TypeHTML}
 }
 
 // jsonFeed maps JSON Feed 1.0 and 1.1.
@@ -197,7 +191,7 @@ func (d *jsonDoc) jsonFeedItem(item rawjson.Object) bool {
 	e.GUID = item.Text("id")
 	e.Link = markup.FirstLink(d.url(item.Text("url")), d.url(item.Text("external_url")))
 	x.titles = []text{{item.Text("title"), markup.TypePlain}}
-	x.contents = []text{d.html(item.Text("content_html")), {item.Text("content_text"), markup.TypePlain}}
+	x.contents = []text{{item.Text("content_html"), markup.TypeHTML}, {item.Text("content_text"), markup.TypePlain}}
 	x.summaries = []text{{item.Text("summary"), markup.TypePlain}}
 	e.Image = cmp.Or(d.url(item.Text("image")), d.url(item.Text("banner_image")))
 	x.published, x.updated = []string{item.Text("date_published")}, []string{item.Text("date_modified")}

@@ -110,14 +110,14 @@ func (d *jsonDoc) object(x *draft, o rawjson.Object, isActivity bool) {
 		x.titles = append(x.titles, text{s, markup.TypeHTML})
 	}
 	if s := natural(o, "content"); s != "" {
-		content := d.html(s)
+		content := text{s, markup.TypeHTML}
 		if t := o.Text("mediaType"); t != "" {
 			content.mime = markup.MediaType(t)
 		}
 		x.contents = append(x.contents, content)
 	}
 	if s := natural(o, "summary"); s != "" && !(isActivity && len(x.contents) > 0) {
-		x.summaries = append(x.summaries, d.html(s))
+		x.summaries = append(x.summaries, text{s, markup.TypeHTML})
 	}
 	x.published = append(x.published, o.Text("published", "postedTime"))
 	x.updated = append(x.updated, o.Text("updated"))

@@ -17,7 +17,7 @@ func (d *jsonDoc) rssInJSON(rss rawjson.Value) {
 	channel := firstElement(rss.Object().Get("channel")).Object()
 	f.Title = titleText(element(channel, "title"))
 	f.Link = d.url(element(channel, "link"))
-	f.Description = PlainText(element(channel, "description"), markup.TypeHTML)
+	f.Description = text{element(channel, "description"), markup.TypeHTML}.plain()
 	f.Language = element(channel, "language")
 	f.Copyright = PlainText(element(channel, "copyright"), markup.TypeHTML)
 	f.Generator = Generator{Name: titleText(element(channel, "generator"))}
@@ -103,8 +103,8 @@ func (d *jsonDoc) rssItem(item rawjson.Object) bool {
 	}
 	e.Link = d.url(element(item, "link"))
 	e.GUID = element(item, "guid")
-	x.summaries = []text{d.html(element(item, "description")).lines()}
-	x.contents = []text{d.html(element(item, "content:encoded")).lines()}
+	x.summaries = []text{text{element(item, "description"), markup.TypeHTML}.lines()}
+	x.contents = []text{text{element(item, "content:encoded"), markup.TypeHTML}.lines()}
 	for _, v := range item.All("pubDate", "dcterms:issued") {
 		x.published = append(x.published, elementText(v))
 	}

@@ -110,7 +110,10 @@ func FuzzPlainText(f *testing.F) {
 				t.Fatalf("%q as %s: folding %q again gives %q", s, mime, got, again)
 			}
 		}
-		_ = titleText(s)
+		title := titleText(s)
+		if again := titleText(rssTitle(title)); again != title {
+			t.Fatalf("%q: the title %q comes back as %q", s, title, again)
+		}
 	})
 }
 

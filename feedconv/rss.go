@@ -19,7 +19,7 @@ func rssFeed(r *rss.Feed, doc *tidy.Document, opts Options) *Feed {
 		Format:      rssFormat(r.Version, doc.Root),
 		ID:          cmp.Or(n.AttrNS(vocab.RDF, "about"), value(at, "id")),
 		Title:       titleText(r.Title),
-		Description: PlainText(r.Description, markup.TypeHTML),
+		Description: text{r.Description, markup.TypeHTML}.plain(),
 		Language:    cmp.Or(r.Language, n.AttrNS(vocab.XML, "lang")),
 		Copyright:   titleText(r.Copyright),
 		Generator:   Generator{Name: titleText(r.Generator)},

@@ -35,18 +35,30 @@ type text struct {
 	mime  string // its MIME type
 }
 
-// plain returns the construct as one line of text.
-func (t text) plain() string {
-	if markup.IsMarkup(t.mime) {
+// title returns a title or a name. XHTML cannot be escaped once: its tags are markup.
+func (t text) title() string {
+	if markup.MediaType(t.mime) == markup.TypeHTML {
 		return titleText(t.value)
 	}
-	return oneLine(t.value)
+	return t.plain()
+}
+
+// plain returns the construct as one line of text.
+func (t text) plain() string { return PlainText(t.unwrapped().value, t.mime) }
+
+// unwrapped returns HTML without the CDATA section around it, which the document has escaped.
+func (t text) unwrapped() text {
+	if markup.IsMarkup(t.mime) {
+		t.value = markup.Unwrap(t.value)
+	}
+	return t
 }
 
 // lines returns text of several lines that a format takes for HTML unsaid, and that has no
 // markup, as plain text: its line breaks mean something, as in notes and lists of
 // songs, and HTML would fold them. The indentation that all lines have goes.
 func (t text) lines() text {
+	t = t.unwrapped()
 	value := strings.TrimSpace(t.value)
 	if markup.MediaType(t.mime) != markup.TypeHTML || !strings.ContainsAny(value, "\n\r") || tagLike().MatchString(value) {
 		return t

@@ -14,7 +14,7 @@ type Mode uint8
 const (
 	Text  Mode = iota // no markup
 	HTML              // or XML
-	Title             // markup as in titles, which people write as text where a format wants HTML: "Vec<String>" keeps its angle brackets, since String is no element of HTML
+	Title             // as in titles, which people write as text where a format wants HTML: see untagged
 )
 
 // ModeOf returns HTML if a media type is one of markup.
@@ -94,6 +94,9 @@ func Plain(s string, mode Mode) string {
 		// Do this first: dropping a control character later could join two halves of a character.
 		s = strings.ToValidUTF8(s, "\uFFFD")
 	}
+	if mode == Title {
+		s = untagged(s)
+	}
 	x := textScanner{s: s, mode: mode}
 	x.out.Grow(len(s))
 	for i := 0; i < len(s); {
@@ -165,7 +168,7 @@ func (x *textScanner) entity(i int) int {
 
 // tag skips markup that begins at i.
 func (x *textScanner) tag(i int) int {
-	if x.mode == Text || i+1 >= len(x.s) {
+	if x.mode != HTML || i+1 >= len(x.s) {
 		return x.literal(i)
 	}
 	rest := x.s[i:]
@@ -210,11 +213,7 @@ func (x *textScanner) element(i, nameAt int) int {
 	for nameEnd < end && !IsSpace(x.s[nameEnd]) && x.s[nameEnd] != '/' && x.s[nameEnd] != '>' {
 		nameEnd++
 	}
-	kind, known := elements()[ASCIILower(x.s[nameAt:nameEnd])]
-	if !known && x.mode == Title {
-		return x.literal(i)
-	}
-	switch kind {
+	switch elements()[ASCIILower(x.s[nameAt:nameEnd])] {
 	case block:
 		x.space = true
 	case noText:
@@ -275,19 +274,19 @@ func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 type elementKind byte
 
 const (
-	inline elementKind = iota
-	block              // separates words
-	noText             // its content is not shown
+	inline   elementKind = iota
+	phrasing             // inline, and markup in a title if it is closed
+	block                // separates words
+	noText               // its content is not shown
 )
 
-// elements are those of HTML, including what was once part of it.
+// elements are those of HTML that are not inline, including what was once part of it, and phrasing
+// elements.
 var elements = sync.OnceValue(func() map[string]elementKind {
 	m := map[string]elementKind{}
 	for kind, names := range map[elementKind]string{
-		inline: `a abbr acronym area audio b base basefont bdi bdo big button canvas cite code col
-			data datalist del dfn em embed font i img input ins kbd label link map mark meta
-			meter nobr object output param picture progress q rb rp rt rtc ruby s samp small
-			source span strike strong sub sup svg time track tt u var video wbr`,
+		phrasing: `a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr
+			q rb rp rt rtc ruby s samp small span strike strong sub sup time tt u var`,
 		block: `address article aside blockquote body br caption center colgroup dd details
 			dialog dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3
 			h4 h5 h6 head header hgroup hr html legend li main menu nav noframes noscript ol

@@ -155,15 +155,16 @@ func IsURLAttr(name string) bool {
 
 // ResolveHTML makes the URLs in HTML absolute. Only the values that change are rewritten;
 // everything else stays byte for byte, and HTML in which nothing changes is returned as it is.
-// References to a place in the same text (#name) are left unchanged.
+// References to a place in the same text (#name) are left unchanged. Unless fixed is set, the first
+// <base href> in s overrides base for what follows.
 //
 // It stops when the text has grown by *budget, so that a short reference repeated
 // often under a long base cannot fill the memory.
-func ResolveHTML(s string, base *url.URL, budget *int) string {
-	if base == nil || *budget <= 0 {
+func ResolveHTML(s string, base *url.URL, fixed bool, budget *int) string {
+	if base == nil && fixed || *budget <= 0 {
 		return s
 	}
-	r := resolver{s: s, base: base, budget: budget}
+	r := resolver{s: s, base: base, fixed: fixed, budget: budget}
 	for i := 0; i >= 0; {
 		i = r.tag(i)
 	}
@@ -177,6 +178,8 @@ func ResolveHTML(s string, base *url.URL, budget *int) string {
 type resolver struct {
 	s      string
 	base   *url.URL
+	fixed  bool   // no <base> changes base
+	name   string // of the tag
 	budget *int
 	out    []byte
 	copied int // s[:copied] is in out
@@ -202,13 +205,13 @@ func (r *resolver) tag(i int) int {
 	}
 	start := i
 	i = Until(s, i, Spaces+">/<")
-	name := s[start:i]
+	r.name = s[start:i]
 	if i = r.attributes(i); i < 0 {
 		return -1
 	}
-	switch len(name) {
+	switch len(r.name) {
 	case 5, 6, 8: // the contents of these are no HTML
-		switch lower := ASCIILower(name); lower {
+		switch lower := ASCIILower(r.name); lower {
 		case "script", "style", "textarea":
 			end := IndexFold(s[i:], "</"+lower)
 			if end < 0 {
@@ -267,8 +270,12 @@ func (r *resolver) value(name string, from, to int, quote string) {
 	if !IsURLAttr(lower) || *r.budget <= 0 {
 		return
 	}
-	abs, changed := ResolveAttr(r.base, lower, r.s[from:to])
-	if !changed {
+	base := r.base
+	abs, changed := ResolveAttr(base, lower, r.s[from:to])
+	if lower == "href" && !r.fixed && strings.EqualFold(r.name, "base") {
+		r.base, r.fixed = Base(base, html.UnescapeString(r.s[from:to])), true
+	}
+	if !changed || base == nil {
 		return
 	}
 	if *r.budget -= max(len(abs)-(to-from), 0); *r.budget <= 0 {

@@ -150,5 +150,5 @@ func FuzzResolveHTML(f *testing.F) {
 // resolvedHTML resolves with the budget of a document that is no longer than s.
 func resolvedHTML(s string, base *url.URL) string {
 	budget := len(s) + 64<<10
-	return ResolveHTML(s, base, &budget)
+	return ResolveHTML(s, base, false, &budget)
 }

@@ -414,13 +414,13 @@ func (x *construct) trim(s []byte) []byte {
 	return s
 }
 
-// resolveMarkup resolves the URLs in HTML.
+// resolveMarkup resolves the URLs in HTML that has an xml:base.
 func (t *tidier) resolveMarkup(s []byte) []byte {
-	if t.txt.base == nil || bytes.IndexByte(s, '<') < 0 {
+	if t.txt.base == t.opts.Base || bytes.IndexByte(s, '<') < 0 {
 		return s
 	}
 	before := t.grow
-	resolved := markup.ResolveHTML(string(s), t.txt.base, &t.grow)
+	resolved := markup.ResolveHTML(string(s), t.txt.base, true, &t.grow)
 	if before > 0 && t.grow <= 0 {
 		t.warn(warnGrow, t.Pos, nil)
 	}

@@ -47,6 +47,9 @@ const (
 	numWarnings
 )
 
+// TooManyReferences is the warning that the budget for resolving URLs is used up.
+const TooManyReferences = "too many relative references under a long base; the rest was left relative"
+
 // warnRule is the text and the rules of a kind of warning.
 type warnRule struct {
 	text   string // with %s for a name
@@ -68,7 +71,7 @@ var warnRules = sync.OnceValue(func() *[numWarnings]warnRule {
 		warnDecls:    {text: say("more than %d namespace declarations are in scope, or the document has more than %d namespaces, or one whose name is longer than %d bytes; what is in these was not read", maxDeclarations, maxNamespaces, maxURILen), once: true, limit: true},
 		warnNames:    {text: say("there are more than %d different element names, or one is longer than %d bytes; the rest was dropped", maxNames, maxNameLen), once: true, limit: true},
 		warnNodes:    {text: say("there are more than %d elements and attributes; the rest was dropped", maxNodes), once: true, limit: true, option: "MaxEntries"},
-		warnGrow:     {text: "too many relative references under a long base; the rest was left relative", once: true},
+		warnGrow:     {text: TooManyReferences, once: true},
 		warnAfter:    {text: "the document goes on after its end", once: true},
 		warnText:     {text: "a < that starts no tag was read as text"},
 		warnCut:      {text: "the document ends inside <%s>"},
