@@ -316,3 +316,89 @@ func rename(t *testing.T, from, to string) {
 		t.Fatal(err)
 	}
 }
+
+// touched changes the ctime of the file or directory of a thing, as chmod(1) does.
+func (m *machine) touched(pattern string) {
+	m.t.Helper()
+	found, _ := filepath.Glob(filepath.Join(m.Path, pattern))
+	for _, path := range found {
+		if fi, err := os.Stat(path); err != nil || os.Chmod(path, fi.Mode().Perm()^0o010) != nil {
+			m.t.Fatal(path, err)
+		}
+	}
+}
+
+// A sync that applies a mark of another machine is killed before one of its file changes. Then
+// the user makes another mark of the same entry, or changes its mode. Both marks hold on all
+// machines. Subscriptions, aliases and categories likewise.
+func TestMarkedAfterAKill(t *testing.T) {
+	type other struct {
+		name string
+		do   func(m *machine)
+		is   func(m *machine) bool
+	}
+	chmod := func(pattern string) other {
+		return other{"chmod " + pattern, func(m *machine) { m.touched(pattern) }, func(*machine) bool { return true }}
+	}
+	set := func(x thing) other { return other{x.name, func(m *machine) { x.set(m, true) }, x.is} }
+	feed := testdir.Hash(feedURL(1))
+	type pair struct {
+		applied thing
+		user    other
+	}
+	var pairs []pair
+	for _, flag := range "FSTa" {
+		applied := flagThing(1, 0, byte(flag))
+		pairs = append(pairs, pair{applied, chmod("*/*/*I0000000100000000.*")})
+		for _, c := range "FSTa" {
+			if c != flag {
+				pairs = append(pairs, pair{applied, set(flagThing(1, 0, byte(c)))})
+			}
+		}
+	}
+	// A change of alias and one of folder on two machines are a conflict, so the user changes neither.
+	for _, x := range []struct {
+		thing
+		file string
+	}{{fileThing(1, "etc/view/alias", "An alias"), "etc/view/alias"}, {fileThing(1, "etc/categories", "A folder/within"), "etc/categories"}, {feedThing(1), "etc/fetch/url"}} {
+		pairs = append(pairs, pair{x.thing, chmod("src/" + feed + "/" + x.file)}, pair{x.thing, set(flagThing(1, 0, 'F'))})
+	}
+	some := rand.IntN(8)
+	for i, p := range pairs {
+		for j, on := range []bool{true, false} {
+			if os.Getenv("LEKTOR_SHARE_RUNS") == "" && (i+4*j)%8 != some {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, on=%v, then %s", p.applied.name, on, p.user.name), func(t *testing.T) {
+				all, target := machinesWithEntries(t, "a b")
+				a, b := all[0], all[1]
+				if p.applied.is(a) == on {
+					p.applied.set(a, !on)
+					rounds(2, a, b)
+				}
+				p.applied.set(a, on)
+				a.sync()
+				snapshot := t.TempDir()
+				copyDir(t, a.Path, snapshot+"/a")
+				copyDir(t, b.Path, snapshot+"/b")
+				copyDir(t, target, snapshot+"/sync")
+				for n := 0; ; n++ {
+					copyDir(t, snapshot+"/a", a.Path)
+					copyDir(t, snapshot+"/b", b.Path)
+					copyDir(t, snapshot+"/sync", target)
+					killed := b.killedAt(n)
+					p.user.do(b)
+					rounds(2, b, a)
+					for _, m := range all {
+						if p.applied.is(m) != on || !p.user.is(m) {
+							t.Errorf("killed at change %d: %s has %v, want %v, and the user's change is %v", n, m.name, p.applied.is(m), on, p.user.is(m))
+						}
+					}
+					if !killed {
+						break
+					}
+				}
+			})
+		}
+	}
+}
