@@ -334,7 +334,7 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 	if !ok {
 		return cmdline.Usagef("--set %s: use subscriptions or state", o.Set)
 	}
-	r, l, err := o.openRecordingEdits(ctx, s)
+	r, l, err := o.openRecordingEdits(ctx, false, s)
 	if err != nil {
 		return err
 	}

@@ -139,6 +139,9 @@ func (r *run) note(ctx context.Context) (*local, error) {
 		m := p.set.flagOf(d.feed, d.key, d.flag)
 		return d.kind == editFlag && (m != nil && !m.Deleted) == d.set
 	})
+	if err := guardEdits(edits, p.base, l, r.deletes()); err != nil && !r.yes {
+		return nil, err
+	}
 	if edits, err = r.describe(ctx, l, edits); err != nil {
 		return nil, err
 	}
