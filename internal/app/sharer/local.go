@@ -22,6 +22,7 @@ import (
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/stamp"
+	"github.com/lektordir/lektor/internal/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -153,7 +154,7 @@ func (r *reader) subscription(l *local, hash string) {
 		categories = withCategory(categories, c)
 	}
 	sub.Categories = categories
-	if sub.Alias = strings.TrimSpace(sub.Alias); sub.Alias == strings.TrimSpace(sub.Name) {
+	if sub.Alias = strings.TrimSpace(textfile.OneLine(sub.Alias)); sub.Alias == strings.TrimSpace(sub.Name) {
 		sub.Alias = ""
 	}
 	l.subs[hash] = sub

@@ -352,7 +352,7 @@ func (d *decoder) line(word string, args []byte) bool {
 		if err != nil {
 			return false
 		}
-		it.Parent = string(parent)
+		it.Parent = tsv.Unescape(parent)
 		d.order = append(d.order, it)
 	case "complete":
 		s.until.complete = parseDate(args)
@@ -476,7 +476,7 @@ func readUpdates(field []byte) (out []feedsync.Update, ok bool) {
 func appendSubs(b []byte, s *set) []byte {
 	b = append(b, "subscriptions\n"...)
 	for _, it := range s.subs.Items() {
-		b = append(append(append(b, "item "...), it.Parent...), '\t')
+		b = append(appendField(append(b, "item "...), []byte(it.Parent)), '\t')
 		b = append(appendField(b, it.Append(nil)), '\n')
 	}
 	return b
