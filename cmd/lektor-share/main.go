@@ -55,7 +55,7 @@ func dryRunFlag() cli.Flag {
 }
 
 func yesFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "yes", Usage: "apply all deletions, even if they would remove most of what is here"}
+	return &cli.BoolFlag{Name: "yes", Usage: "apply all deletions and share all losses, even of most of what is here"}
 }
 
 func rawFlag() cli.Flag {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/tsv"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -205,10 +206,10 @@ func (s baseSub) appendTo(b []byte, hash string) []byte {
 	}
 	b = fmt.Appendf(b, "%s %s\n", word, hash)
 	if s.alias != "" {
-		b = fmt.Appendf(b, "alias %s\n", s.alias)
+		b = append(tsv.Append(append(b, "alias "...), s.alias), '\n')
 	}
 	for _, c := range s.categories {
-		b = fmt.Appendf(b, "in %s\n", c)
+		b = append(tsv.Append(append(b, "in "...), c), '\n')
 	}
 	if s.unshared {
 		b = append(b, "kept\n"...)
@@ -268,9 +269,9 @@ func (f *baseFeed) parseLine(word string, rest []byte) bool {
 	var err error
 	switch word {
 	case "alias":
-		f.alias = string(rest)
+		f.alias = tsv.Unescape(rest)
 	case "in":
-		f.categories = append(f.categories, string(rest))
+		f.categories = append(f.categories, tsv.Unescape(rest))
 	case "kept":
 		f.unshared = true
 	case "journal":

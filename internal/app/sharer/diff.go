@@ -110,27 +110,36 @@ func diffEntries(feed string, base baseEntries, here map[string]lektordir.Ref) (
 	return edits
 }
 
-// diffFolders returns the folders that were renamed or moved: folders that no feed is left
-// in, and whose feeds are now all in one other folder.
+// diffFolders returns the folders that were renamed or moved: all their feeds, two or more, are now
+// in one other folder that is new. A feed that is moved alone does not take its folder along: another
+// machine may be adding feeds to the folder.
 func diffFolders(base *baseline, l *local) (edits []edit) {
 	members := map[string][]string{} // old path -> feeds directly in it
-	occupied := map[string]bool{}    // paths that hold a feed now, at any depth
+	before, now := map[string]bool{}, map[string]bool{}
 	for hash, f := range base.feeds {
+		addPaths(before, f.categories...)
 		if sub := l.subs[hash]; f.subscribed && sub != nil {
 			members[first(f.categories)] = append(members[first(f.categories)], hash)
-			for p := first(sub.Categories); p != ""; p, _ = split(p) {
-				occupied[p] = true
-			}
+			addPaths(now, first(sub.Categories))
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(members)) {
-		now := first(l.subs[members[path][0]].Categories)
-		together := !slices.ContainsFunc(members[path], func(hash string) bool { return first(l.subs[hash].Categories) != now })
-		if path != "" && now != "" && now != path && together && !occupied[path] && !strings.HasPrefix(now, path+"/") {
-			edits = append(edits, edit{kind: editFolder, from: path, to: now})
+		to := first(l.subs[members[path][0]].Categories)
+		together := len(members[path]) > 1 && !slices.ContainsFunc(members[path], func(hash string) bool { return first(l.subs[hash].Categories) != to })
+		if path != "" && to != "" && together && !before[to] && !now[path] {
+			edits = append(edits, edit{kind: editFolder, from: path, to: to})
 		}
 	}
 	// Outer folders come first, as moving them moves the inner ones.
 	slices.SortStableFunc(edits, func(a, b edit) int { return len(opml.SplitPath(a.from)) - len(opml.SplitPath(b.from)) })
 	return edits
+}
+
+// addPaths adds categories, and the folders that they are in.
+func addPaths(paths map[string]bool, categories ...string) {
+	for _, p := range categories {
+		for ; p != ""; p, _ = split(p) {
+			paths[p] = true
+		}
+	}
 }

@@ -83,7 +83,8 @@ func Merge(ctx context.Context, o MergeOptions, s *cmdline.Streams) error {
 		}
 		local.SetSharing(&sharing)
 	}
-	return local.Write(s.Out)
+	_, err = s.Out.Write(termsafe.XML(local.Bytes()))
+	return err
 }
 
 // CheckOptions are the options of [Check].

@@ -69,12 +69,15 @@ func TestFolderIDs(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
 	hash := a.subscribe(1, "News")
+	a.subscribe(3, "News")
 	rounds(2, a, b)
 	first := a.published(target, subsFile).Item(hash).Parent
 	if !regexp.MustCompile(`^folder:[0-9a-f]{16}$`).MatchString(first) {
 		t.Fatalf("id %s", first)
 	}
-	a.write("src/"+hash+"/etc/categories", "Old news\n")
+	for _, n := range []int{1, 3} {
+		a.categories(n, "Old news")
+	}
 	rounds(1, a, b)
 	if now := a.published(target, subsFile).Item(hash).Parent; now != first {
 		t.Errorf("the id of the renamed folder is %s, before %s", now, first)
@@ -88,6 +91,59 @@ func TestFolderIDs(t *testing.T) {
 	same(t, a, b)
 	if s := a.state(); !strings.Contains(s, `http://feed1.example/  ["Old news"]`) || !strings.Contains(s, `http://feed2.example/  ["News"]`) {
 		t.Errorf("state: %s", s)
+	}
+}
+
+// categories sets the categories of a feed, as a script would.
+func (m *machine) categories(n int, list ...string) {
+	m.t.Helper()
+	m.write("src/"+testdir.Hash(feedURL(n))+"/etc/categories", strings.Join(list, "\n")+"\n")
+}
+
+// A feed that another machine puts into a folder stays there if this machine takes the only feed
+// out of it. It goes along if this machine renames the folder, which takes two feeds, all of them,
+// and a new name. Two moves of one feed are a conflict.
+func TestMovedFeedsAndRenamedFolders(t *testing.T) {
+	news := func(m *machine) { m.categories(2, "News") }
+	move := func(n int, to ...string) func(*machine) { return func(m *machine) { m.categories(n, to...) } }
+	both := func(to string) func(*machine) {
+		return func(m *machine) { m.categories(1, to); m.categories(4, to) }
+	}
+	for name, c := range map[string]struct {
+		feeds    map[int][]string // before
+		a, b     func(*machine)
+		want     map[int]string
+		conflict string
+	}{
+		"the only feed is moved":        {map[int][]string{1: {"News"}, 2: nil}, news, move(1, "Tech"), map[int]string{1: `["Tech"]`, 2: `["News"]`}, ""},
+		"it is moved to a known folder": {map[int][]string{1: {"News"}, 2: nil, 3: {"Tech"}}, news, move(1, "Tech"), map[int]string{1: `["Tech"]`, 2: `["News"]`, 3: `["Tech"]`}, ""},
+		"two feeds are moved":           {map[int][]string{1: {"News"}, 2: nil, 4: {"News"}}, news, both("Tech"), map[int]string{1: `["Tech"]`, 2: `["Tech"]`, 4: `["Tech"]`}, ""},
+		"one of two is moved":           {map[int][]string{1: {"News"}, 2: nil, 4: {"News"}}, news, move(1, "Tech"), map[int]string{1: `["Tech"]`, 2: `["News"]`, 4: `["News"]`}, ""},
+		"two feeds, to a known folder":  {map[int][]string{1: {"News"}, 2: nil, 4: {"News"}, 3: {"Tech"}}, news, both("Tech"), map[int]string{1: `["Tech"]`, 2: `["News"]`, 4: `["Tech"]`}, ""},
+		"two feeds, to a second place":  {map[int][]string{1: {"News"}, 2: nil, 4: {"News"}, 3: {"X", "Tech"}}, news, both("Tech"), map[int]string{1: `["Tech"]`, 2: `["News"]`, 4: `["Tech"]`, 3: `["X" "Tech"]`}, ""},
+		"two feeds, to a folder's own":  {map[int][]string{1: {"News"}, 2: nil, 4: {"News"}, 3: {"Tech/Go"}}, news, both("Tech"), map[int]string{1: `["Tech"]`, 2: `["News"]`, 4: `["Tech"]`}, ""},
+		"one feed, moved twice":         {map[int][]string{1: {"News"}, 2: nil}, move(1, "Sport"), move(1, "Tech"), map[int]string{1: `["Tech"]`}, "Feed 1 in Tech\tFeed 1 in Sport\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all, _ := machines(t, "a b")
+			a, b := all[0], all[1]
+			for n, list := range c.feeds {
+				a.subscribe(n, list...)
+			}
+			rounds(2, a, b)
+			c.a(a)
+			c.b(b)
+			rounds(3, a, b)
+			same(t, a, b)
+			for n, want := range c.want {
+				if s := a.state(); !strings.Contains(s, feedURL(n)+"  "+want) {
+					t.Errorf("feed %d is not in %s: %s", n, want, s)
+				}
+			}
+			if x, y := a.conflicts(), b.conflicts(); x != y || x != c.conflict {
+				t.Errorf("conflicts %q and %q, want %q", x, y, c.conflict)
+			}
+		})
 	}
 }
 
@@ -485,10 +541,14 @@ func TestLimitsOfPeers(t *testing.T) {
 func TestFoldersWithinEachOther(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
-	one, two := a.subscribe(1, "One"), a.subscribe(2, "Two")
+	for n := range 4 {
+		a.subscribe(n, []string{"One", "Two"}[n%2])
+	}
 	rounds(2, a, b)
-	a.write("src/"+one+"/etc/categories", "Two/One\n")
-	b.write("src/"+two+"/etc/categories", "One/Two\n")
+	for n := range 2 {
+		a.categories(2*n, "Two/One")
+		b.categories(2*n+1, "One/Two")
+	}
 	rounds(2, a, b)
 	same(t, a, b)
 	for _, m := range all {

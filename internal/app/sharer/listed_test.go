@@ -66,7 +66,7 @@ func TestUnchangedFeeds(t *testing.T) {
 	if err := x.mergePeers(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	p, err := x.plan(t.Context(), l, x.changed, x.origins, false)
+	p, err := x.plan(t.Context(), l, x.changed, x.origins)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,18 +8,21 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/errlist"
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/stamp"
+	"github.com/lektordir/lektor/internal/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -151,7 +154,7 @@ func (r *reader) subscription(l *local, hash string) {
 		categories = withCategory(categories, c)
 	}
 	sub.Categories = categories
-	if sub.Alias = strings.TrimSpace(sub.Alias); sub.Alias == strings.TrimSpace(sub.Name) {
+	if sub.Alias = strings.TrimSpace(textfile.OneLine(sub.Alias)); sub.Alias == strings.TrimSpace(sub.Name) {
 		sub.Alias = ""
 	}
 	l.subs[hash] = sub
@@ -244,6 +247,19 @@ func present(d *lektordir.Dir, feed string) (map[string]bool, error) {
 		}
 	}
 	return found, nil
+}
+
+// deletes returns a function that reports whether a program of lektor may have deleted entries of a
+// feed since the last commit. These programs leave the directories of feeds, and a trace in
+// etc/view.
+func (r *reader) deletes() func(feed string) bool {
+	last, err := os.Stat(r.d.Join(shareDir, storeFile+commitsSuffix))
+	traces, _ := filepath.Glob(r.d.Join("etc/view/undo/*"))
+	used := err == nil && slices.ContainsFunc(append(traces, r.d.Join("etc/view/expired")), func(path string) bool {
+		fi, err := os.Stat(path)
+		return err == nil && fi.ModTime().After(last.ModTime())
+	})
+	return func(feed string) bool { return used && atomicfile.Exists(r.d.Join("new", feed)) }
 }
 
 // absent returns those of the identities that are really gone: it lists the feed again

@@ -15,6 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/opml"
 	"github.com/lektordir/lektor/internal/redact"
+	"github.com/lektordir/lektor/internal/textfile"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -284,7 +285,7 @@ func (m meaning) equal(o meaning) bool {
 
 func meaningOf(it *feedsync.Item) meaning {
 	var m meaning
-	text, title := strings.TrimSpace(it.Value("", "text")), strings.TrimSpace(it.Value("", "title"))
+	text, title := strings.TrimSpace(textfile.OneLine(it.Value("", "text"))), strings.TrimSpace(textfile.OneLine(it.Value("", "title")))
 	if text != title && title != "" {
 		m.alias = text
 	}

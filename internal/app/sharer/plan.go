@@ -2,12 +2,14 @@ package sharer
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/feedurl"
@@ -150,6 +152,55 @@ func (p *planner) marks(s *set, feed string) (out []action) {
 		}
 	}
 	return out
+}
+
+// maxLost is the number of marks or unread entries that may always disappear in one run.
+const maxLost = 20
+
+// guardEdits returns an error if so many unread entries have disappeared, or so many marks, that a
+// disk may be missing, or an old backup in place of the lektor-dir. A mark counts as lost if it is
+// F, or if its entry is in new/ again, where no program puts one back. deleted reports whether
+// lektor has deleted entries of a feed.
+func guardEdits(edits []edit, base *baseline, l *local, deleted func(feed string) bool) error {
+	var gone int
+	var cleared, total [len(flags)]int
+	for _, d := range edits {
+		switch {
+		case d.kind == editGone && !deleted(d.feed):
+			gone++
+		case d.kind == editFlag && !d.set && (d.flag == 'F' || d.ref.Place == lektordir.New):
+			cleared[strings.IndexByte(flags, d.flag)]++
+		}
+	}
+	if max(gone, slices.Max(cleared[:])) <= maxLost {
+		return nil
+	}
+	unread := 0
+	for feed, f := range base.feeds {
+		if l.subs[feed] == nil {
+			continue
+		}
+		for _, e := range base.read(f) {
+			if e.unread {
+				unread++
+			}
+			for i := range flags {
+				total[i] += strings.Count(e.flags, flags[i:i+1])
+			}
+		}
+	}
+	var bad error
+	if gone > maxLost && 2*gone > unread {
+		bad = cmdline.Hint(fmt.Errorf("%d of %d unread entries are neither in new/ nor in cur/ any more; nothing is shared", gone, unread),
+			"mount the disk, or restore them; if you deleted them, so that they count as read: lektor-share sync --yes")
+	}
+	for i, n := range cleared {
+		if n > maxLost && 2*n > total[i] {
+			bad = errors.Join(bad, cmdline.Hint(fmt.Errorf("%d of %d entries that were %s are not %[3]s any more; nothing is shared", n, total[i], wordOf(flags[i])),
+				"if this is an old backup, restore its etc/share too, and run: lektor-share init --renew; if you cleared the marks: lektor-share sync --yes"))
+		}
+	}
+	return bad
 }
 
 // ErrMany is the error for a plan that would end most subscriptions or trash most entries.

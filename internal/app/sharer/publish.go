@@ -1,6 +1,7 @@
 package sharer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/httpmsg"
+	"github.com/lektordir/lektor/internal/termsafe"
 )
 
 // view is the part of a set that the documents show. It does not change the set.
@@ -334,7 +336,7 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 	if !ok {
 		return cmdline.Usagef("--set %s: use subscriptions or state", o.Set)
 	}
-	r, l, err := o.openRecordingEdits(ctx, s)
+	r, l, err := o.openRecordingEdits(ctx, false, s)
 	if err != nil {
 		return err
 	}
@@ -347,7 +349,12 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 		return err
 	}
 	if o.To == "-" {
-		return x.document(name, s.Out)
+		var doc bytes.Buffer
+		if err := x.document(name, &doc); err != nil {
+			return err
+		}
+		_, err := s.Out.Write(termsafe.XML(doc.Bytes()))
+		return err
 	}
 	dir := filepath.Join(o.To, r.me)
 	if err := makeDir(dir); err != nil {

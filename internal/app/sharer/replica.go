@@ -32,7 +32,7 @@ type replica struct {
 // load reads the replica.
 func (r *run) load() error {
 	p := &replica{set: newSet(r.me, r.now), base: &baseline{feeds: map[string]*baseFeed{}}}
-	p.store = &store{path: r.path(storeFile), root: r.d.Path(), step: r.c.step, boot: cmp.Or(atomicfile.BootID(), "-")}
+	p.store = &store{path: r.path(storeFile), d: r.d, step: r.c.step, boot: cmp.Or(atomicfile.BootID(), "-")}
 	r.rep = p
 	there, err := p.store.load(p.set, p.base)
 	if errors.As(err, new(*damagedError)) {
@@ -139,6 +139,9 @@ func (r *run) note(ctx context.Context) (*local, error) {
 		m := p.set.flagOf(d.feed, d.key, d.flag)
 		return d.kind == editFlag && (m != nil && !m.Deleted) == d.set
 	})
+	if err := guardEdits(edits, p.base, l, r.deletes()); err != nil && !r.yes {
+		return nil, err
+	}
 	if edits, err = r.describe(ctx, l, edits); err != nil {
 		return nil, err
 	}

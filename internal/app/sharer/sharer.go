@@ -85,6 +85,7 @@ type run struct {
 	s *cmdline.Streams
 
 	me     string // name of this endpoint
+	yes    bool   // deletions have no limit
 	target string // directory or URL
 	rep    *replica
 	unlock func()
@@ -150,7 +151,7 @@ func (c Common) begin(s *cmdline.Streams) (*run, error) {
 }
 
 // openRecordingEdits begins a run as [Common.begin] does, and adds the edits of the user to the set.
-func (c Common) openRecordingEdits(ctx context.Context, s *cmdline.Streams) (*run, *local, error) {
+func (c Common) openRecordingEdits(ctx context.Context, yes bool, s *cmdline.Streams) (*run, *local, error) {
 	r, err := c.begin(s)
 	if err != nil {
 		return nil, nil, err
@@ -159,6 +160,7 @@ func (c Common) openRecordingEdits(ctx context.Context, s *cmdline.Streams) (*ru
 		r.end()
 		return nil, nil, cmdline.Hint(errors.New("the set, or a part of it, is missing from "+r.path()), "lektor-share sync restores it from the other machines")
 	}
+	r.yes = yes
 	l, err := r.note(ctx)
 	if err != nil {
 		r.end()

@@ -286,7 +286,7 @@ func Resolve(ctx context.Context, o ResolveOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	r, l, err := o.openRecordingEdits(ctx, s)
+	r, l, err := o.openRecordingEdits(ctx, false, s)
 	if err != nil {
 		return err
 	}
@@ -318,7 +318,7 @@ func Resolve(ctx context.Context, o ResolveOptions, s *cmdline.Streams) error {
 	}
 	if !o.DryRun {
 		r.rep.set.subs.Arrange()
-		err = r.applyNow(ctx, l, false, false)
+		err = r.applyNow(ctx, l, false)
 	}
 	if err == nil && bad {
 		return errReported

@@ -21,6 +21,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/tsv"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // store is the file etc/share/replica with set and baseline, so that one commit changes
@@ -34,9 +35,9 @@ import (
 //   - "done": the action was done, and its lines count.
 //   - "failed": the action was not done.
 //
-// The last three kinds are not synced. After a kill between rename and "done", STAMP shows
-// whether the rename happened. Actions count until the machine restarts, and permanently
-// with the next commit.
+// The last three kinds are not synced. After a kill between "doing" and "done", STAMP and the
+// present name of the entry show whether the rename happened, see [decoder.happened]. Actions
+// count until the machine restarts, and permanently with the next commit.
 //
 // A file beside the store has the number of the last commit. A store that ends with an
 // earlier number was damaged or restored from a backup. It is refused, because actions
@@ -48,7 +49,7 @@ import (
 // because a run mostly needs few feeds.
 type store struct {
 	path    string
-	root    string // path of the lektor-dir
+	d       *lektordir.Dir
 	step    func() // called before each change of a file
 	boot    string
 	size    int64 // up to the end of the last block
@@ -279,7 +280,7 @@ func (d *decoder) block(lines []byte) error {
 // them: a power cut may have undone their renames.
 func (d *decoder) settle() {
 	d.rewrite = d.pending != nil || len(d.acts) > 0
-	if p := d.pending; p != nil && stampOf(filepath.Join(d.root, p.path)) != p.stamp {
+	if p := d.pending; p != nil && d.happened(p) {
 		d.acts = append(d.acts, *p)
 	}
 	for _, a := range d.acts {
@@ -287,6 +288,36 @@ func (d *decoder) settle() {
 			_ = d.lines(a.lines) // the block was complete, so the lines are valid
 		}
 	}
+}
+
+// happened reports whether an action that was killed has changed its file. The user may have
+// changed the file since.
+func (d *decoder) happened(p *act) bool {
+	var was fileState
+	if _, err := fmt.Sscanf(p.stamp, stampFormat, &was.ino, &was.ctime, &was.mtime, &was.dir); err != nil {
+		return false
+	}
+	now := look(d.store.d.Join(p.path))
+	from, err := lektordir.ParsePath(p.path)
+	if err != nil {
+		return now.ino != was.ino || now.mtime != was.mtime // a setting or an url is replaced as a whole
+	}
+	ref, err := d.store.d.Resolve(p.path)
+	if err != nil || ref.Place == lektordir.New {
+		return false
+	}
+	after := &baseline{feeds: map[string]*baseFeed{}}
+	_ = eachLine(p.lines, after.parseLine) // the block was complete, so the lines are valid
+	for _, e := range after.entries(from.Feed) {
+		if e.flags == shared(ref) {
+			return true
+		}
+	}
+	// If the user made another mark, the action counts as not done: then the next plan repeats it.
+	// If it counted as done, its flags would seem to be cleared by the user. If the entry was moved
+	// and has its old flags, the user has taken back the action.
+	moved := ref != from || now.ctime != was.ctime && now.dir != was.dir && now.ino == was.ino && now.mtime == was.mtime
+	return moved && ref.Flags() == from.Flags()
 }
 
 // lines applies lines of set and baseline.
@@ -321,7 +352,7 @@ func (d *decoder) line(word string, args []byte) bool {
 		if err != nil {
 			return false
 		}
-		it.Parent = string(parent)
+		it.Parent = tsv.Unescape(parent)
 		d.order = append(d.order, it)
 	case "complete":
 		s.until.complete = parseDate(args)
@@ -445,7 +476,7 @@ func readUpdates(field []byte) (out []feedsync.Update, ok bool) {
 func appendSubs(b []byte, s *set) []byte {
 	b = append(b, "subscriptions\n"...)
 	for _, it := range s.subs.Items() {
-		b = append(append(append(b, "item "...), it.Parent...), '\t')
+		b = append(appendField(append(b, "item "...), []byte(it.Parent)), '\t')
 		b = append(appendField(b, it.Append(nil)), '\n')
 	}
 	return b
@@ -553,7 +584,7 @@ func (st *store) write(lines []byte) error {
 // act does an action that renames or replaces the file at rel in the lektor-dir. lines are
 // the lines of the baseline after it. The next write records whether it succeeded.
 func (st *store) act(rel string, lines []byte, do func() error) error {
-	head := fmt.Appendf(nil, "doing %s %s %s\n", st.boot, stampOf(filepath.Join(st.root, rel)), tsv.Escape(rel))
+	head := fmt.Appendf(nil, "doing %s %s %s\n", st.boot, look(st.d.Join(rel)), tsv.Escape(rel))
 	if err := st.write(append(head, lines...)); err != nil {
 		return &errStop{err}
 	}
@@ -575,12 +606,23 @@ func (st *store) close() {
 	}
 }
 
-// stampOf returns a stamp of the file at a path, which changes when the file is renamed or
-// replaced.
-func stampOf(path string) string {
-	var st unix.Stat_t
-	if err := atomicfile.Again(func() error { return unix.Lstat(path, &st) }); err != nil {
-		return "none"
+// fileState is the state of a file or directory: its inode, times in nanoseconds, and the mtime of
+// the directory in which it is. A rename changes ctime and dir, a change of its mode only ctime.
+type fileState struct {
+	ino               uint64
+	ctime, mtime, dir int64
+}
+
+const stampFormat = "%d.%d.%d.%d"
+
+func (s fileState) String() string { return fmt.Sprintf(stampFormat, s.ino, s.ctime, s.mtime, s.dir) }
+
+// look returns the state of the file at a path, the zero value if there is none.
+func look(path string) fileState {
+	var file, dir unix.Stat_t
+	if atomicfile.Again(func() error { return unix.Lstat(path, &file) }) != nil {
+		return fileState{}
 	}
-	return fmt.Sprintf("%d.%d.%d", st.Ino, st.Ctim.Sec, st.Ctim.Nsec)
+	_ = atomicfile.Again(func() error { return unix.Lstat(filepath.Dir(path), &dir) })
+	return fileState{uint64(file.Ino), unix.TimespecToNsec(file.Ctim), unix.TimespecToNsec(file.Mtim), unix.TimespecToNsec(dir.Mtim)}
 }

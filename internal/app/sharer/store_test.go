@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // Actions since the last commit count until the machine restarts: a power cut may have
@@ -27,7 +29,11 @@ func TestActionsSinceTheLastCommit(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			open := func(boot string) *run {
-				st := &store{path: filepath.Join(dir, storeFile), root: dir, boot: boot, step: func() {}}
+				d, err := lektordir.Create(dir, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				st := &store{path: filepath.Join(dir, storeFile), d: d, boot: boot, step: func() {}}
 				r := &run{rep: &replica{set: newSet("me", time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), base: &baseline{feeds: map[string]*baseFeed{}}, store: st}}
 				if _, err := st.load(r.rep.set, r.rep.base); err != nil {
 					t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 // SyncOptions are the options of [Sync].
 type SyncOptions struct {
 	Common
-	Yes    bool // end subscriptions and trash entries without limit
+	Yes    bool // end subscriptions, trash entries and lose marks without limit
 	DryRun bool
 	Quiet  bool
 }
@@ -35,7 +35,7 @@ func Sync(ctx context.Context, o SyncOptions, s *cmdline.Streams) error {
 		// If parts of the store could not be read, edits seem to be missing there.
 		return cmp.Or(x.rep.store.failed, err)
 	}
-	p, err := x.plan(ctx, l, x.changed, x.origins, o.Yes)
+	p, err := x.plan(ctx, l, x.changed, x.origins)
 	if err != nil {
 		return err
 	}
@@ -61,6 +61,7 @@ func (o SyncOptions) beginExchange(s *cmdline.Streams) (*exchange, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.yes = o.Yes
 	x, err := r.exchange()
 	if err != nil {
 		r.end()
@@ -135,7 +136,7 @@ func (r *run) result(p *plan) error { return errors.Join(r.trouble, r.rep.store.
 
 // plan makes the plan. changed are the marks that peers have changed. origins maps feeds to
 // the URL of the peer that they come from.
-func (r *run) plan(ctx context.Context, l *local, changed []string, origins map[string]string, yes bool) (*plan, error) {
+func (r *run) plan(ctx context.Context, l *local, changed []string, origins map[string]string) (*plan, error) {
 	l, err := r.listAgain(ctx, l)
 	if err != nil {
 		return nil, err
@@ -152,7 +153,7 @@ func (r *run) plan(ctx context.Context, l *local, changed []string, origins map[
 	for _, why := range n.refused {
 		warnings.Warn("%s", why)
 	}
-	if yes {
+	if r.yes {
 		return p, nil
 	}
 	rest, refused := guard(p.actions, r.rep.base, l)
@@ -228,17 +229,17 @@ type ApplyOptions struct {
 // Apply applies the set to the lektor-dir and does nothing else. It is for entries that
 // were fetched after their marks were read.
 func Apply(ctx context.Context, o ApplyOptions, s *cmdline.Streams) error {
-	r, l, err := o.openRecordingEdits(ctx, s)
+	r, l, err := o.openRecordingEdits(ctx, o.Yes, s)
 	if err != nil {
 		return err
 	}
 	defer r.end()
-	return r.applyNow(ctx, l, o.Yes, o.DryRun)
+	return r.applyNow(ctx, l, o.DryRun)
 }
 
 // applyNow plans and applies the set, or prints the plan.
-func (r *run) applyNow(ctx context.Context, l *local, yes, dryRun bool) error {
-	p, err := r.plan(ctx, l, nil, nil, yes)
+func (r *run) applyNow(ctx context.Context, l *local, dryRun bool) error {
+	p, err := r.plan(ctx, l, nil, nil)
 	if err != nil {
 		return err
 	}
