@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,8 +30,9 @@ import (
 // time at which it began. Each other line is a rename: the old path, a tab and the new path,
 // relative to the lektor-dir.
 //
-// A line is written before its rename, so a kill leaves at most one line too many. Undo then
-// finds the entry at its old path. Lines are not synced, as the renames are not either. The command
+// A line is written before its rename, those of many entries a chunk at a time. So a kill leaves lines
+// too many, at most those of a chunk. Undo then finds these entries at their old paths. Lines are not
+// synced, as the renames are not either. The command
 // that writes the file, and undo, lock it. Entries are not locked.
 const (
 	// Dir is the directory of the journals, relative to the lektor-dir.
@@ -39,6 +41,7 @@ const (
 	MaxCommands  = 20
 	maxJournal   = 64 << 20 // bytes of one journal, enough for 300,000 entries
 	journalTries = 100
+	maxChunk     = 256 // lines
 )
 
 // journal is the journal of the running command; nil for a command that cannot be undone.
@@ -47,6 +50,9 @@ type journal struct {
 	command string
 	log     *filelog.Log // nil until an entry is moved
 	moves   int
+	ahead   []string // lines that are at the end of the log, of renames that are not made yet
+	written int64    // size of the log before them
+	chunk   int      // number of lines of the last chunk; 0 after a failure
 	max     int64
 	failed  error // why no more lines are written
 	warned  bool  // the user knows that undo will be incomplete
@@ -64,6 +70,7 @@ func (j *journal) record(from, to string, rename func() error) error {
 	switch {
 	case err != nil && written:
 		j.log.Cut(before)
+		j.ahead, j.chunk = nil, 0
 		j.moves--
 	case err != nil || j.failed == nil || j.warned:
 	case j.moves > 0:
@@ -90,6 +97,13 @@ func (j *journal) note(from, to string) (before int64, written bool) {
 		return 0, false
 	}
 	line := from + "\t" + to + "\n"
+	if len(j.ahead) > 0 && j.ahead[0] == line {
+		before = j.written
+		j.ahead, j.written = j.ahead[1:], before+int64(len(line))
+		j.moves++
+		return before, true
+	}
+	j.forget()
 	before = j.log.Size()
 	if before+int64(len(line)) > j.max {
 		j.failed = errors.New("the journal of the command is full")
@@ -103,11 +117,45 @@ func (j *journal) note(from, to string) (before int64, written bool) {
 	return before, true
 }
 
+// announce writes lines before their renames, a chunk of them. It is for speed only: a line that is not
+// written is left to note.
+func (j *journal) announce(lines iter.Seq[string]) {
+	if j == nil || len(j.ahead) > 0 || j.failed != nil || j.log == nil {
+		return // the first rename creates the journal
+	}
+	j.chunk = min(max(2*j.chunk, 1), maxChunk)
+	if j.chunk == 1 {
+		return
+	}
+	var ahead []string
+	for line := range lines {
+		if strings.Count(line, "\t") != 1 || strings.Count(line, "\n") != 1 {
+			continue // note refuses it
+		}
+		if ahead = append(ahead, line); len(ahead) == j.chunk {
+			break
+		}
+	}
+	text, before := strings.Join(ahead, ""), j.log.Size()
+	if before+int64(len(text)) <= j.max && j.log.Append([]byte(text)) == nil {
+		j.ahead, j.written = ahead, before
+	}
+}
+
+// forget removes the lines of renames that will not be made in this order.
+func (j *journal) forget() {
+	if len(j.ahead) > 0 {
+		j.log.Cut(j.written)
+		j.ahead = nil
+	}
+}
+
 // close closes the journal, and removes it if it has no rename.
 func (j *journal) close() {
 	if j == nil || j.log == nil {
 		return
 	}
+	j.forget()
 	if j.moves == 0 {
 		_ = j.log.Remove()
 	}

@@ -93,6 +93,19 @@ func (m *Mover) SetFlags(ref lektordir.Ref, set, unset string) (to lektordir.Ref
 	return to, err
 }
 
+// Announce writes the lines of the first of many calls of SetFlags to the journal, if those that it
+// wrote before are used up. It is called before each of them.
+func (m *Mover) Announce(refs []lektordir.Ref, set, unset string) {
+	m.journal.announce(func(yield func(string) bool) {
+		for _, ref := range refs {
+			to, err := ref.WithFlags(set, unset)
+			if err == nil && to != ref && !yield(ref.Path()+"\t"+to.Path()+"\n") {
+				return
+			}
+		}
+	})
+}
+
 // Trash marks an entry as trashed.
 func (m *Mover) Trash(ref lektordir.Ref) error {
 	_, err := m.SetFlags(ref, "T", "")

@@ -184,3 +184,6 @@ func Columns(line string) int {
 	}
 	return n
 }
+
+// Hangup closes the test's end, as a terminal does whose window is closed.
+func (t *Terminal) Hangup() { t.control.Close() }

@@ -66,13 +66,14 @@ func mover(l *diskAdapter) (*undo.Mover, *outputBuffer) {
 	return undo.Moving(entrystore.New(l.dir, l.clock(), t.streams()), "tui"), t
 }
 
-func (l *diskAdapter) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string) ([]lektordir.Ref, error) {
+func (l *diskAdapter) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref, error) {
 	m, t := mover(l)
 	var moved []lektordir.Ref
-	for _, ref := range refs {
+	for i, ref := range refs {
 		if ctx.Err() != nil {
 			break
 		}
+		m.Announce(refs[i:], set, unset)
 		to, err := m.SetFlags(ref, set, unset)
 		switch {
 		case err == nil:
@@ -80,9 +81,10 @@ func (l *diskAdapter) Mark(ctx context.Context, refs []lektordir.Ref, set, unset
 		case !undo.Removed(err) || len(refs) == 1:
 			m.Failed(err)
 		}
+		done()
 	}
 	m.Close()
-	return moved, t.err(nil)
+	return moved, t.err(ctx.Err())
 }
 
 func (l *diskAdapter) Trash(ctx context.Context, refs []lektordir.Ref) error {
@@ -99,7 +101,7 @@ func (l *diskAdapter) Trash(ctx context.Context, refs []lektordir.Ref) error {
 		m.RemoveAll(doomed, (*undo.Mover).Trash)
 	}
 	m.Close()
-	return t.err(nil)
+	return t.err(ctx.Err())
 }
 
 func (l *diskAdapter) Commands(context.Context) (int64, error) { return undo.Newest(l.dir) }

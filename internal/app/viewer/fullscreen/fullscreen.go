@@ -47,7 +47,7 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 		return err
 	}
 	to := &tui.Options{
-		In: s.InFile(), Out: s.OutFile(), Name: v.Dir.Path(), Width: cmp.Or(o.Width, viewer.DefaultText), NoColor: !s.Color(), Mouse: o.Mouse, Plain: o.Plain, Advance: o.Advance,
+		In: s.InFile(), Out: s.OutFile(), Name: v.Dir.Path(), Width: cmp.Or(o.Width, viewer.DefaultText), NoColor: !s.Color(), Mouse: o.Mouse, Plain: o.Plain, Advance: o.Advance, Report: s.Report,
 		Date: func(t time.Time) string { return viewer.Readable(t, v.Clock()) },
 	}
 	if to.Fetcher, err = cmdline.Program(fetcherName); err != nil {

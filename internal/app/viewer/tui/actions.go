@@ -225,7 +225,7 @@ func (m *model) mark(set, unset string) {
 		return
 	}
 	m.browser.list.readHere[keyOf(ref)] = true
-	m.change([]lektordir.Ref{ref}, set, unset)
+	m.change([]lektordir.Ref{ref}, set, unset, nil)
 	if m.browser.focus == listPane && m.o.Advance && !m.input.moreActions {
 		m.apply(m.browser.move(1))
 	}
@@ -308,8 +308,11 @@ func markRead(m *model, refs []lektordir.Ref) {
 	for _, r := range refs {
 		m.browser.list.readHere[keyOf(r)] = true
 	}
-	m.say("%d entries marked as read; %s undoes it", len(refs), m.o.Keys.of("undo"))
-	m.change(refs, "S", "")
+	m.say("marking %d entries as read", len(refs))
+	m.change(refs, "S", "", func(m *model, msg changeMsg) tea.Cmd {
+		m.say("%d entries marked as read; %s undoes it", len(msg.moved), m.o.Keys.of("undo"))
+		return nil
+	})
 }
 
 // trash marks the chosen entry as trashed, and closes it.
@@ -319,14 +322,17 @@ func trash(m *model, _ call) tea.Cmd {
 		return nil
 	}
 	m.browser.closePage()
-	m.say("trashed; %s undoes it", m.o.Keys.of("undo"))
-	m.change([]lektordir.Ref{ref}, "T", "")
+	m.change([]lektordir.Ref{ref}, "T", "", func(m *model, _ changeMsg) tea.Cmd {
+		m.say("trashed; %s undoes it", m.o.Keys.of("undo"))
+		return nil
+	})
 	return nil
 }
 
 // undo takes back the last command, or the last change of a subscription if that was later.
 func undo(m *model, _ call) tea.Cmd {
-	m.marks.add(&change{kind: undoChange, after: m.marks.lastUndo()})
+	adds := slices.DeleteFunc(slices.Clone(m.tasks), func(t *task) bool { return t.name != addTask })
+	m.marks.add(&change{kind: undoChange, adds: adds})
 	return nil
 }
 

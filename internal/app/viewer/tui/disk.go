@@ -102,9 +102,9 @@ type Disk interface {
 	// Page returns an entry as text wrapped to width columns: the article of its web page if
 	// there is one and feedText is false, else the text of the feed.
 	Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*Page, error)
-	// Mark sets and clears flags as one command that can be undone. It returns the entries with
-	// their new names, also with an error.
-	Mark(ctx context.Context, refs []lektordir.Ref, set, unset string) ([]lektordir.Ref, error)
+	// Mark sets and clears flags as one command that can be undone, and calls done after each entry. It
+	// returns the entries with their new names, also with an error.
+	Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref, error)
 	// Trash marks entries as trashed, and with each the older versions that it hides.
 	Trash(ctx context.Context, refs []lektordir.Ref) error
 	// Commands returns the number of the last command that changed entries, 0 if there is none. A

@@ -169,7 +169,7 @@ func beginDownload(m *model, d *download) tea.Cmd {
 	disk, send := m.disk, m.send
 	saved, cancelled, of := m.trf("%s saved", d.title), m.trf("download of %s cancelled", d.title), m.tr("of")
 	ctx, cancel := context.WithCancel(m.ctx)
-	cmd := m.tasks.begin(&m.world, ends(d.title, 24), func(_ context.Context, progress func(string)) (string, error) {
+	t := m.tasks.begin(&m.world, ends(d.title, 24), func(_ context.Context, progress func(string)) (string, error) {
 		defer cancel()
 		path, err := disk.Download(ctx, d.ref, d.url, d.dir, func(have, total int64) {
 			if total > 0 {
@@ -188,8 +188,8 @@ func beginDownload(m *model, d *download) tea.Cmd {
 		}
 		return "", err
 	})
-	d.state, d.err, d.task, d.cancel = downloadRuns, nil, m.tasks[len(m.tasks)-1], cancel
-	return cmd
+	d.state, d.err, d.task, d.cancel = downloadRuns, nil, t, cancel
+	return t.run
 }
 
 // endDownload records the end of a download, and begins the next one.

@@ -215,9 +215,11 @@ func (s *fetching) begin(m *model, f *fetch) tea.Cmd {
 		return nil
 	}
 	d := m.disk
-	return runTask(m, fetchTask, func(ctx context.Context, progress func(string)) error {
-		return f.run(ctx, d, progress)
-	}, func(m *model, err error) tea.Cmd { return s.ended(m, f, err) })
+	t := m.tasks.begin(&m.world, fetchTask, func(ctx context.Context, progress func(string)) (string, error) {
+		return "", f.run(ctx, d, progress)
+	})
+	t.then = func(m *model, err error) tea.Cmd { return s.ended(m, f, err) }
+	return t.run
 }
 
 // run runs lektor-fetch. It leaves out feeds without a subscription.

@@ -116,7 +116,7 @@ func openAll(m *model, _ call) tea.Cmd {
 				return "", errors.New(m.trf("%d of %d entries were not opened: %s", len(errs), len(refs), errs[0].Error()))
 			}
 			return m.trf("%d entries opened", len(refs)), nil
-		})
+		}).run
 	})
 	return nil
 }
@@ -318,8 +318,9 @@ func runCommand(m *model, words []string, err error) tea.Cmd {
 			return nil
 		}
 	}
-	d, self, name := m.disk, m.o.Self, ":"+words[0]
+	d, self, name, before := m.disk, m.o.Self, ":"+words[0], m.marks.earlier()
 	argv := func(ctx context.Context) ([]string, error) {
+		before()
 		if len(args) > 0 {
 			filled, err := d.Command(ctx, ref, templates)
 			if err != nil {
@@ -341,7 +342,9 @@ func runCommand(m *model, words []string, err error) tea.Cmd {
 			return startMsg{newCommand(nil, all), name, true}
 		}
 	}
-	return m.tasks.begin(&m.world, name, showOutput(m, name, argv))
+	t := m.tasks.begin(&m.world, name, showOutput(m, name, argv))
+	t.finish = true // it may change entries
+	return t.run
 }
 
 // showOutput returns the task that runs a command without a terminal, and shows its output: a line

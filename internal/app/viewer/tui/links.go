@@ -269,21 +269,22 @@ func bookmark(m *model, _ call) tea.Cmd {
 	if !ok {
 		return nil
 	}
-	ctx, d := m.ctx, m.disk
-	m.say("bookmarking")
-	bookmarked := m.tr("bookmarked")
-	return func() tea.Msg {
+	d, bookmarked := m.disk, m.tr("bookmarked")
+	t := m.tasks.begin(&m.world, m.tr("bookmarking"), func(ctx context.Context, _ func(string)) (string, error) {
 		argv, err := d.Bookmarker(ctx, ref)
 		if err != nil {
-			return statusMsg{"", err}
+			return "", err
 		}
-		return inBackground(d.Environ(ctx, ref), argv, bookmarked)
-	}
+		msg := inBackground(d.Environ(ctx, ref), argv, bookmarked)
+		return msg.text, msg.err
+	})
+	t.finish = true
+	return t.run
 }
 
 // inBackground runs a command without the terminal, and returns the first line that it prints, or
 // done if it prints nothing.
-func inBackground(env, argv []string, done string) tea.Msg {
+func inBackground(env, argv []string, done string) statusMsg {
 	cmd := newCommand(env, argv)
 	out := &limited{}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keep it off the terminal
@@ -331,20 +332,21 @@ func saveTo(m *model, ref lektordir.Ref, path string, replace bool) tea.Cmd {
 	if strings.TrimSpace(path) == "" {
 		return nil
 	}
-	ctx, d := m.ctx, m.disk
-	saved, exists := m.trf("saved as %s", path), m.trf("%s exists already; replace it?", path)
-	m.say("saving")
-	return func() tea.Msg {
-		err := d.SaveEntry(ctx, ref, path, replace)
-		if errors.Is(err, fs.ErrExist) && !replace {
-			return thenMsg(func(m *model) tea.Cmd {
-				if !m.input.waits() {
-					m.status = status{}
-					m.input.confirm(exists, func() tea.Cmd { return saveTo(m, ref, path, true) })
-				}
-				return nil
-			})
+	d := m.disk
+	t := m.tasks.begin(&m.world, m.tr("saving"), func(ctx context.Context, _ func(string)) (string, error) {
+		return "", d.SaveEntry(ctx, ref, path, replace)
+	})
+	t.finish, t.then = true, func(m *model, err error) tea.Cmd {
+		switch {
+		case err == nil:
+			m.say("saved as %s", path)
+		case !errors.Is(err, fs.ErrExist) || replace:
+			m.fail(err)
+		case !m.input.waits():
+			m.status = status{}
+			m.input.confirm(m.trf("%s exists already; replace it?", path), func() tea.Cmd { return saveTo(m, ref, path, true) })
 		}
-		return statusMsg{saved, err}
+		return nil
 	}
+	return t.run
 }

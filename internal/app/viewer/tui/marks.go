@@ -4,12 +4,17 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
+
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// change is a change of the lektor-dir that the user requested.
+// change is a change of the lektor-dir that the user requested, or with a feedRun a reading of
+// what changes before it have made.
 type change struct {
+	work
 	kind       changeKind
 	refs       []lektordir.Ref // as they were on the screen when the key was pressed
 	keys       map[key]bool    // keys of the entries in refs; nil if refs is
@@ -17,9 +22,12 @@ type change struct {
 	set, unset string          // flags
 	name       string          // name of the query to save
 	query      string
-	after      *feedUndo // undo takes back a command that was run later, or else this; nil for any command
-	state      changeState
-	scan       int // id of the first scan that began after the disk made the change; 0 before
+	fetcher    *feedRun
+	adds       []*task                               // subscriptions that were begun before undo
+	then       func(m *model, msg changeMsg) tea.Cmd // called after the change, unless it failed or then is nil
+	marked     atomic.Int64                          // number of entries that the disk has done
+	made       bool                                  // and the screen knows
+	scan       int                                   // id of the first scan that began after the disk made the change; 0 before
 }
 
 type changeKind uint8
@@ -30,15 +38,7 @@ const (
 	undoChange
 	saveChange
 	settingChange // name and query are the name and the value of a setting of the screen
-)
-
-// changeState is the progress of a change.
-type changeState uint8
-
-const (
-	queued changeState = iota
-	making             // being made on the disk
-	made
+	feedChange    // by lektor-fetch
 )
 
 // newChange returns a change that sets and clears flags of entries. It fails if flags are
@@ -63,24 +63,30 @@ type changeMsg struct {
 	change  *change
 	message string          // for the last line
 	moved   []lektordir.Ref // the entries with their new names
+	result  *fetcherResult  // of change.fetcher
 	err     error
 }
 
 // make makes the change on the disk.
-func (c *change) make(w *world) changeMsg {
+func (c *change) make(q *marks) changeMsg {
+	w := q.world
 	ctx, d := w.ctx, w.disk
 	msg := changeMsg{change: c}
 	switch c.kind {
 	case markChange:
-		msg.moved, msg.err = d.Mark(ctx, c.refs, c.set, c.unset)
+		msg.moved, msg.err = d.Mark(ctx, c.refs, c.set, c.unset, func() { c.marked.Add(1) })
 	case trashChange:
-		msg.err = d.Trash(ctx, c.refs)
-	case undoChange:
-		after := int64(0)
-		if c.after != nil {
-			after = c.after.commands
+		if msg.err = d.Trash(ctx, c.refs); msg.err == nil {
+			c.marked.Add(int64(len(c.refs)))
 		}
-		msg.message, msg.moved, msg.err = d.Undo(ctx, after)
+	case undoChange:
+		for _, t := range c.adds {
+			t.run()
+		}
+		msg.message, msg.moved, msg.err = q.undos.takeBack(w)
+	case feedChange:
+		msg.result = c.fetcher.make(w, &q.undos)
+		msg.err = msg.result.err
 	case settingChange:
 		msg.err = d.Remember(ctx, c.name, c.query)
 	case saveChange:
@@ -91,66 +97,71 @@ func (c *change) make(w *world) changeMsg {
 	return msg
 }
 
-// changed returns the hashes of the feeds that changed, "" if they are unknown.
-func (msg *changeMsg) changed() map[string]bool {
-	feeds := maps.Clone(msg.change.feeds)
+// changed returns the hashes of the feeds that a change c changed, "" if they are unknown.
+func (msg *changeMsg) changed(c *change) map[string]bool {
+	feeds := maps.Clone(c.feeds)
 	if feeds == nil {
 		feeds = map[string]bool{}
 	}
 	for _, r := range msg.moved {
 		feeds[r.Feed] = true
 	}
-	if msg.message != "" && len(feeds) == 0 {
+	if len(feeds) == 0 && (msg.message != "" || c.kind == feedChange || c.kind == undoChange) {
 		feeds[""] = true
 	}
 	return feeds
 }
 
 // marks is the queue of changes. They are made on the disk one after the other, in the order of
-// the keys. The screen shows a change at once. It stays in the queue until a list is made from
-// a scan that began after the change was on the disk.
+// the keys, by whoever calls run of one of them: it first makes those before. The screen shows a
+// change at once. It stays in the queue until a list is made from a scan that began after the change
+// was on the disk.
 type marks struct {
+	world   *world
 	changes []*change
-	undos   []*feedUndo // in the order of the keys
+	last    *change   // the one that was added last; nil before
+	fresh   []tea.Cmd // make the changes that were added since begin
+	undos   undos
 }
 
-func (q *marks) add(c *change) { q.changes = append(q.changes, c) }
-
-// begin returns the change to make next on the disk, nil if one is being made or none is queued.
-func (q *marks) begin() *change {
-	for _, c := range q.changes {
-		switch c.state {
-		case making:
-			return nil
-		case queued:
-			c.state = making
-			return c
-		}
+// add adds a change to the queue.
+func (q *marks) add(c *change) {
+	before := q.earlier()
+	c.do = func() tea.Msg {
+		before()
+		return c.make(q)
 	}
-	return nil
+	q.last = c
+	q.changes, q.fresh = append(q.changes, c), append(q.fresh, c.run)
 }
 
-// lastUndo returns the last change of a subscription that can be taken back, nil if there is none.
-func (q *marks) lastUndo() *feedUndo {
-	for _, u := range slices.Backward(q.undos) {
-		if !u.passed {
-			return u
+// earlier returns a function that makes the changes that were added so far, unless they are made.
+func (q *marks) earlier() func() {
+	last := q.last
+	return func() {
+		if last != nil {
+			last.run()
 		}
-		u.passed = false
 	}
-	return nil
+}
+
+// begin returns the command that makes the changes that were added since the last call.
+func (q *marks) begin() tea.Cmd {
+	cmds := q.fresh
+	q.fresh = nil
+	return tea.Batch(cmds...)
 }
 
 // made records that a change was made on the disk, or failed.
 func (q *marks) made(c *change) {
-	c.state = made
-	q.drop(func(c *change) bool { return c.state == made && len(c.keys) == 0 })
+	c.made = true
+	q.drop(func(c *change) bool { return c.made && len(c.keys) == 0 })
 }
 
 // scanBegins records that a scan began, which sees all changes that were made before.
 func (q *marks) scanBegins(id int) {
 	for _, c := range q.changes {
-		if c.state == made && c.scan == 0 {
+		if c.made && c.scan == 0 {
 			c.scan = id
 		}
 	}

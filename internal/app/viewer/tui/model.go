@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -160,8 +161,12 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
+	if o.Report == nil {
+		o.Report = cmdline.NewStreams("lektor-view", o.In, o.Out, io.Discard).Report
+	}
 	m := &model{world: world{ctx: ctx, disk: d, o: o, texts: newTexts(o.Getenv), terminal: newTTY(o.Out, o.Plain), began: time.Now(), retry: retry, after: sendLater, queue: newChangeQueue()}}
 	m.awaitChanges = func() tea.Msg { return m.queue.wait(ctx) }
+	m.marks.world = &m.world
 	m.browser = browser{marks: &m.marks, tree: tree{closed: map[id]bool{}}, list: list{listSpec: listSpec{order: byDate}, readHere: map[key]bool{}}, textMost: o.Width, shape: newShape(o.Screen, o.Look.layout)}
 	m.browser.settings = settings{o.Screen, o.Random()}
 	o.Look.use(o.Screen.Get(themeSetting), o.NoColor)
@@ -216,7 +221,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.clock.wake(key)
 	cmd := m.take(msg)
 	m.browser.follow()
-	return m, guarded(tea.Batch(cmd, m.beginChange(), m.beginScan(), m.beginList(), m.beginPage(), m.readRows(), m.voice.speak(m, msg)))
+	return m, guarded(tea.Batch(cmd, m.marks.begin(), m.beginScan(), m.beginList(), m.beginPage(), m.readRows(), m.voice.speak(m, msg)))
 }
 
 func (m *model) take(msg tea.Msg) tea.Cmd {
@@ -261,12 +266,12 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 	case thenMsg:
 		return msg(m)
 	case changeMsg:
-		return m.takeChange(msg)
+		return m.takeChanges(msg.change)
 	case changedMsg:
 		m.requestScan(changedSince(m.scan.id, msg.feeds))
 		return m.awaitChanges
 	case taskMsg:
-		m.status.end(m.tasks.take(msg))
+		return takeTask(m, msg)
 	case statusMsg:
 		m.status.end(status{Plain(msg.text), false})
 		if msg.err != nil {
@@ -288,7 +293,7 @@ func (m *model) apply(e effects) {
 		m.lister.replace(listRequest{})
 	}
 	if e.read {
-		m.change([]lektordir.Ref{m.browser.page.ref}, "S", "")
+		m.change([]lektordir.Ref{m.browser.page.ref}, "S", "", nil)
 	}
 }
 
@@ -593,54 +598,58 @@ func (m *model) beginPage() tea.Cmd {
 	}
 }
 
-// change sets and clears flags: on the screen at once, on the disk in the order of the keys.
-func (m *model) change(refs []lektordir.Ref, set, unset string) {
+// change sets and clears flags: on the screen at once, on the disk in the order of the keys. If then
+// is not nil, it is called when the disk has made the change.
+func (m *model) change(refs []lektordir.Ref, set, unset string, then func(m *model, msg changeMsg) tea.Cmd) {
 	c, err := newChange(refs, set, unset)
 	if err != nil {
 		m.fail(err)
 		return
 	}
+	c.then = then
 	m.marks.add(c)
 	if c.kind == trashChange {
 		m.browser.hide()
 	}
 }
 
-// beginChange returns the command that makes the next change on the disk, nil if the queue is
-// empty or a change is being made.
-func (m *model) beginChange() tea.Cmd {
-	c := m.marks.begin()
-	if c == nil {
-		return nil
+// takeChanges handles the end of a change, and before that the ends of those before it, whose messages
+// may come later.
+func (m *model) takeChanges(last *change) tea.Cmd {
+	var cmds []tea.Cmd
+	for i := 0; !last.made; {
+		c := m.marks.changes[i]
+		if c.made {
+			i++
+			continue
+		}
+		m.marks.made(c)
+		msg, _ := c.run().(changeMsg) // else a defect ends the reader
+		cmds = append(cmds, takeChange(m, c, msg))
 	}
-	w := &m.world
-	return func() tea.Msg { return c.make(w) }
+	return tea.Batch(cmds...)
 }
 
 // takeChange handles a change that the disk made, and requests a scan of the feeds it touched.
-func (m *model) takeChange(msg changeMsg) tea.Cmd {
-	m.marks.made(msg.change)
-	if u := msg.change.after; u != nil && errors.Is(msg.err, ErrNoCommand) {
-		if slices.Contains(m.marks.undos, u) { // else it was taken back meanwhile
-			return u.begin(m)
-		}
-		return nil
-	}
+func takeChange(m *model, c *change, msg changeMsg) (cmd tea.Cmd) {
 	if msg.message != "" {
 		m.say("%s", msg.message)
 	}
-	if msg.err != nil {
+	switch {
+	case msg.err != nil:
 		m.fail(msg.err)
+	case c.then != nil:
+		cmd = c.then(m, msg)
 	}
 	for _, r := range msg.moved {
 		if keyOf(r) == m.browser.page.key {
 			m.browser.page.ref = r
 		}
 	}
-	if changed := msg.changed(); len(changed) > 0 {
+	if changed := msg.changed(c); len(changed) > 0 {
 		m.requestScan(changedSince(atOnce, changed))
 	}
-	return nil
+	return cmd
 }
 
 // maxRows is the number of rows in m.rows above which all are dropped.

@@ -132,21 +132,28 @@ func (d *memory) move(refs []lektordir.Ref, set, unset string) ([]lektordir.Ref,
 		return nil, d.fail
 	}
 	d.commands++
+	at := map[string]int{}
+	for i, have := range d.refs {
+		at[have.Unique] = i
+	}
 	var moved []lektordir.Ref
 	for _, r := range refs {
-		for i, have := range d.refs {
-			if have.Unique == r.Unique {
-				d.refs[i], _ = have.WithFlags(set, unset)
-				d.marks = append(d.marks, r.Unique[8:10]+"+"+set+"-"+unset)
-				moved = append(moved, d.refs[i])
-			}
+		if i, ok := at[r.Unique]; ok {
+			d.refs[i], _ = d.refs[i].WithFlags(set, unset)
+			d.marks = append(d.marks, r.Unique[8:10]+"+"+set+"-"+unset)
+			moved = append(moved, d.refs[i])
 		}
 	}
 	return moved, nil
 }
 
-func (d *memory) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string) ([]lektordir.Ref, error) {
+func (d *memory) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref, error) {
 	d.wait(ctx)
+	defer func() {
+		for range refs {
+			done()
+		}
+	}()
 	return d.move(refs, set, unset)
 }
 

@@ -7,10 +7,12 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // feedUndo takes back a change of a subscription, by lektor-fetch. It is in memory only, since a
@@ -23,66 +25,126 @@ type feedUndo struct {
 	passed   bool  // the next undo takes back the change before this one
 }
 
-// begin returns the command that takes back the change. If that fails, for example because the feed
-// is being fetched, it can be tried again. From the second failure on, every other undo passes it.
-func (u *feedUndo) begin(m *model) tea.Cmd {
-	return runFetcher(m, u.in, u.args, func(m *model, r *fetcherResult) tea.Cmd {
-		if r.err != nil {
-			r.show(m)
-			u.passed, u.failed = u.failed, true
-			return nil
-		}
-		m.marks.undos = slices.DeleteFunc(m.marks.undos, func(v *feedUndo) bool { return v == u })
-		m.say("the last change of a subscription was taken back")
-		return nil
-	})
+// undos are the changes of subscriptions that can be taken back, in the order of the keys.
+type undos struct {
+	mu   sync.Mutex
+	list []*feedUndo
 }
 
-// changeTask is the name of the task that changes a subscription.
-const changeTask = "changing a subscription"
+func (us *undos) add(u *feedUndo) {
+	us.mu.Lock()
+	defer us.mu.Unlock()
+	us.list = append(us.list, u)
+}
+
+// last returns the last change that can be taken back, nil if there is none.
+func (us *undos) last() *feedUndo {
+	us.mu.Lock()
+	defer us.mu.Unlock()
+	for _, u := range slices.Backward(us.list) {
+		if !u.passed {
+			return u
+		}
+		u.passed = false
+	}
+	return nil
+}
+
+// takeBack takes back the last command, or the last change of a subscription if that was later. If
+// that fails, for example because the feed is being fetched, it can be tried again. From the second
+// failure on, every other undo passes it.
+func (us *undos) takeBack(w *world) (message string, moved []lektordir.Ref, err error) {
+	u, after := us.last(), int64(0)
+	if u != nil {
+		after = u.commands
+	}
+	message, moved, err = w.disk.Undo(w.ctx, after)
+	if u == nil || !errors.Is(err, ErrNoCommand) {
+		return message, moved, err
+	}
+	if r := w.fetcher(u.in, u.args); r.err != nil {
+		u.passed, u.failed = u.failed, true
+		return "", nil, r.err
+	}
+	us.mu.Lock()
+	defer us.mu.Unlock()
+	us.list = slices.DeleteFunc(us.list, func(v *feedUndo) bool { return v == u })
+	return w.tr("the last change of a subscription was taken back"), nil, nil
+}
+
+// addTask is the name of the task that subscribes to a feed.
+const addTask = "changing a subscription"
 
 // fetcherResult is the result of a run of lektor-fetch.
 type fetcherResult struct {
 	lines, messages []string
-	commands        int64 // number of the last command that changed entries before
-	err             error
+	failed          error // of the program
+	err             error // the messages if it failed, for the user
 }
 
-// runFetcher returns the command that runs lektor-fetch and then calls done, and reads the feeds
-// again. One such command runs at a time.
-func runFetcher(m *model, in string, args []string, done func(*model, *fetcherResult) tea.Cmd) tea.Cmd {
-	if m.tasks.of(changeTask) != nil {
-		m.say("the last change of a subscription is still being made")
-		return nil
+// fetcher runs lektor-fetch.
+func (w *world) fetcher(in string, args []string) *fetcherResult {
+	r := &fetcherResult{}
+	r.messages, r.failed = w.disk.Fetcher(w.ctx, in, args, func(line string) { r.lines = append(r.lines, line) })
+	if r.err = r.failed; r.failed != nil && len(r.messages) > 0 {
+		r.err = errors.New(r.text())
 	}
-	r, d := &fetcherResult{}, m.disk
-	return runTask(m, changeTask, func(ctx context.Context, _ func(string)) (err error) {
-		if r.commands, err = d.Commands(ctx); err != nil {
-			r.commands = math.MaxInt64 // no command is known to be later
+	return r
+}
+
+// text returns the messages as a line.
+func (r *fetcherResult) text() string { return Plain(strings.Join(r.messages, "; ")) }
+
+// feedRun is a run of lektor-fetch that reads a subscription, or changes it.
+type feedRun struct {
+	hash string // "" for a new feed
+	args []string
+	in   string
+	// back returns what takes back the change, nil if nothing does. It gets the lines that probe
+	// prints before and after, the latter only after an error. It is nil if the run only reads.
+	back func(before, after []string, r *fetcherResult) *feedUndo
+}
+
+// probe runs lektor-fetch to read the settings of the feed, or of a new one the list of feeds.
+func (f *feedRun) probe(w *world) *fetcherResult {
+	if f.hash == "" {
+		return w.fetcher("", []string{"ls", "-o", "hash"})
+	}
+	return w.fetcher("", []string{"set", "--raw", f.hash})
+}
+
+// make runs lektor-fetch, and records what takes back its change. An error does not mean that it
+// changed nothing, as it may have been killed. So the feed is read again, which fails after rm.
+func (f *feedRun) make(w *world, us *undos) *fetcherResult {
+	if f.back == nil {
+		return w.fetcher(f.in, f.args)
+	}
+	commands, err := w.disk.Commands(w.ctx)
+	if err != nil {
+		commands = math.MaxInt64 // no command is known to be later
+	}
+	before := f.probe(w)
+	if before.failed != nil && f.hash != "" {
+		return before
+	}
+	r, after := w.fetcher(f.in, f.args), &fetcherResult{}
+	if r.failed != nil {
+		after = f.probe(w)
+		if _, ran := errors.AsType[*exec.ExitError](after.failed); !ran && (after.failed != nil || slices.Equal(before.lines, after.lines)) {
+			return r
 		}
-		r.messages, err = d.Fetcher(ctx, in, args, func(line string) { r.lines = append(r.lines, line) })
-		return err
-	}, func(m *model, err error) tea.Cmd {
-		r.err = err
-		m.requestScan(changedFeeds{"": atOnce})
-		return done(m, r)
-	})
-}
-
-// undoneBy records what takes back the change that lektor-fetch made.
-func (r *fetcherResult) undoneBy(m *model, u *feedUndo) {
-	u.commands = r.commands
-	m.marks.undos = append(m.marks.undos, u)
-}
-
-// show shows the messages of lektor-fetch.
-func (r *fetcherResult) show(m *model) {
-	text := Plain(strings.Join(r.messages, "; "))
-	if text == "" && r.err != nil {
-		m.fail(r.err)
-		return
 	}
-	m.status = status{text, r.err != nil}
+	if u := f.back(before.lines, after.lines, r); u != nil {
+		u.commands = commands
+		us.add(u)
+	}
+	return r
+}
+
+// runFetcher queues a run of lektor-fetch. If it does not fail, then is called.
+func runFetcher(m *model, f *feedRun, then func(m *model, r *fetcherResult) tea.Cmd) tea.Cmd {
+	m.marks.add(&change{kind: feedChange, fetcher: f, then: func(m *model, msg changeMsg) tea.Cmd { return then(m, msg.result) }})
+	return nil
 }
 
 // splitWords splits a line of folders or headers at its bars. A bar after a backslash belongs to
@@ -137,26 +199,43 @@ func askFolders(m *model, url string) {
 // password. If a page links to several feeds, the user chooses one.
 func addFeed(m *model, url string, args []string) tea.Cmd {
 	m.say("looking for the feed")
-	return runFetcher(m, url+"\n", args, func(m *model, r *fetcherResult) tea.Cmd {
-		if r.err != nil {
-			if feeds := severalFeeds(r.messages); len(feeds) > 0 {
-				chooseFeed(m, feeds, args)
-				return nil
-			}
-		}
+	f := &feedRun{args: args, in: url + "\n", back: func(before, after []string, r *fetcherResult) *feedUndo {
 		for _, line := range r.lines {
 			if hash, ok := strings.CutPrefix(line, "subscribed\t"); ok {
-				r.undoneBy(m, &feedUndo{args: []string{"rm", hash}})
+				return &feedUndo{args: []string{"rm", hash}}
 			}
+		}
+		fresh := slices.DeleteFunc(after, func(hash string) bool { return slices.Contains(before, hash) })
+		if len(fresh) != 1 {
+			return nil
+		}
+		return &feedUndo{args: []string{"rm", fresh[0]}}
+	}}
+	// It waits for a server, and marks do not wait for it.
+	w, q, r, before := &m.world, &m.marks, &fetcherResult{}, m.marks.earlier()
+	t := m.tasks.begin(w, addTask, func(context.Context, func(string)) (string, error) {
+		before()
+		r = f.make(w, &q.undos)
+		return "", r.err
+	})
+	t.finish, t.then = true, func(m *model, err error) tea.Cmd {
+		m.requestScan(changedFeeds{"": atOnce})
+		if feeds := severalFeeds(r.messages); err != nil && len(feeds) > 0 {
+			chooseFeed(m, feeds, args)
+			return nil
 		}
 		if i := slices.IndexFunc(r.messages, func(s string) bool { return strings.Contains(s, ": subscribed (") }); i > 0 {
 			// It comes after warnings, which may fill the line.
 			text := r.messages[i]
 			r.messages = slices.Insert(slices.Delete(r.messages, i, i+1), 0, text)
 		}
-		r.show(m)
+		m.status = status{r.text(), false}
+		if err != nil {
+			m.fail(err)
+		}
 		return nil
-	})
+	}
+	return t.run
 }
 
 // severalFeeds returns the feeds that lektor-fetch add lists if a page links to several.
@@ -206,33 +285,26 @@ func editFeed(m *model, _ call) tea.Cmd {
 	if !ok {
 		return nil
 	}
-	return readFeedSettings(m, hash, func(f *feedMenu) tea.Cmd {
-		f.show(m)
+	return runFetcher(m, &feedRun{args: []string{"set", "--raw", hash}}, func(m *model, r *fetcherResult) tea.Cmd {
+		settingsOf(hash, r.lines).show(m)
 		return nil
-	})
-}
-
-// readFeedSettings returns the command that reads the settings of a feed, and then calls done.
-func readFeedSettings(m *model, hash string, done func(*feedMenu) tea.Cmd) tea.Cmd {
-	return runFetcher(m, "", []string{"set", "--raw", hash}, func(m *model, r *fetcherResult) tea.Cmd {
-		if r.err != nil {
-			r.show(m)
-			return nil
-		}
-		f := &feedMenu{hash: hash, kept: strings.Join(r.lines, "\n") + "\n", values: map[string][]string{}}
-		for _, line := range r.lines {
-			key, value, _ := strings.Cut(line, "\t")
-			f.values[key] = append(f.values[key], value)
-		}
-		return done(f)
 	})
 }
 
 // feedMenu is the menu of the settings of a feed.
 type feedMenu struct {
 	hash   string
-	kept   string // all settings, as lektor-fetch set prints and reads them
 	values map[string][]string
+}
+
+// settingsOf returns the settings of a feed from the lines that lektor-fetch set prints.
+func settingsOf(hash string, lines []string) *feedMenu {
+	f := &feedMenu{hash, map[string][]string{}}
+	for _, line := range lines {
+		key, value, _ := strings.Cut(line, "\t")
+		f.values[key] = append(f.values[key], value)
+	}
+	return f
 }
 
 // several reports whether a setting can have several values.
@@ -272,20 +344,14 @@ func (f *feedMenu) show(m *model) {
 	m.input.menu = n
 }
 
-// unsubscribe asks whether to end the subscription, and ends it. It reads the settings again, since
-// they may have changed while the menu was open.
+// unsubscribe asks whether to end the subscription, and ends it.
 func (f *feedMenu) unsubscribe(m *model) {
 	m.input.confirm("unsubscribe from this feed? Its entries stay", func() tea.Cmd {
-		return readFeedSettings(m, f.hash, func(f *feedMenu) tea.Cmd {
-			return runFetcher(m, "", []string{"rm", f.hash}, func(m *model, r *fetcherResult) tea.Cmd {
-				if r.err != nil {
-					r.show(m)
-					return nil
-				}
-				r.undoneBy(m, &feedUndo{args: []string{"set", "--force", f.hash, "-"}, in: f.kept})
-				m.say("unsubscribed; %s undoes it", m.o.Keys.of("undo"))
-				return nil
-			})
+		return runFetcher(m, &feedRun{hash: f.hash, args: []string{"rm", f.hash}, back: func(before, _ []string, _ *fetcherResult) *feedUndo {
+			return &feedUndo{args: []string{"set", "--force", f.hash, "-"}, in: strings.Join(before, "\n") + "\n"}
+		}}, func(m *model, _ *fetcherResult) tea.Cmd {
+			m.say("unsubscribed; %s undoes it", m.o.Keys.of("undo"))
+			return nil
 		})
 	})
 }
@@ -300,22 +366,20 @@ func (f *feedMenu) set(m *model, key, text string) tea.Cmd {
 	if several(key) {
 		values = splitWords(text)
 	}
-	back := f.change(key, f.values[key], "set", "--force")
-	if key == "url" {
-		// A new url removes the origin of the old one.
-		back.in += settingLines("origin", f.values["origin"])
-	}
 	to := f.change(key, values, "set")
 	if to.args == nil {
 		m.fail(errors.New(m.tr("a subscription needs a URL")))
 		return nil
 	}
-	return runFetcher(m, to.in, to.args, func(m *model, r *fetcherResult) tea.Cmd {
-		if r.err != nil {
-			r.show(m)
-			return nil
+	return runFetcher(m, &feedRun{hash: f.hash, args: to.args, in: to.in, back: func(before, _ []string, _ *fetcherResult) *feedUndo {
+		f := settingsOf(f.hash, before)
+		back := f.change(key, f.values[key], "set", "--force")
+		if key == "url" {
+			// A new url removes the origin of the old one.
+			back.in += settingLines("origin", f.values["origin"])
 		}
-		r.undoneBy(m, back)
+		return back
+	}}, func(m *model, _ *fetcherResult) tea.Cmd {
 		m.say("changed; %s undoes it", m.o.Keys.of("undo"))
 		return nil
 	})

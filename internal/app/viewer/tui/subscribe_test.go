@@ -25,11 +25,22 @@ func TestSubscriptions(t *testing.T) {
 	typed("http://x.example")
 	typed("Tech|My/News")
 	args := "add --progress --category=Tech --category=My/News -"
+	listed := func(hashes ...string) {
+		t.Helper()
+		r := d.run(k, "ls -o hash", "")
+		for _, hash := range hashes {
+			r.line(hash)
+		}
+		r.ended <- nil
+	}
+	listed()
 	r := d.run(k, args, "http://x.example\n")
 	r.messages = []string{"http://x.example/: links to several feeds:", "http://x.example/a (A)", "http://x.example/b (B)", "hint: add the one you want"}
 	r.ended <- errors.New("exit status 1")
+	listed()
 	k.await("the page has several feeds")
 	k.press("j", "enter")
+	listed()
 	r = d.run(k, args, "http://x.example/b\n")
 	r.line("subscribed\tb00b")
 	r.messages = []string{"warning: line 1", "http://x.example/b: subscribed (B), 2 entries"}
@@ -52,8 +63,9 @@ func TestSubscriptions(t *testing.T) {
 		asked(lines...)
 		k.await("the settings of the feed")
 	}
-	changed := func(in string) {
+	changed := func(in string, before ...string) {
 		t.Helper()
+		asked(before...) // again, as they may have changed
 		d.run(k, "set f -", in).ended <- nil
 		k.await("changed; u undoes it")
 	}
@@ -73,20 +85,20 @@ func TestSubscriptions(t *testing.T) {
 	}
 	k.press("enter")
 	typed("!")
-	changed("alias\tMine!\n")
+	changed("alias\tMine!\n", "url\thttp://f.example/", "alias\tMine", "headers\tX: secret")
 
 	// A URL that a document had named comes back with the document.
 	menu("url\thttp://f.example/", "origin\thttp://page.example/")
 	k.press("j", "j", "j", "j", "j", "j", "j", "j", "enter")
 	typed("2")
-	changed("url\thttp://f.example/2\n")
+	changed("url\thttp://f.example/2\n", "url\thttp://f.example/", "origin\thttp://page.example/")
 	undone("url\thttp://f.example/\norigin\thttp://page.example/\n")
 
 	// A later command of another program is taken back before a setting.
 	menu("url\thttp://f.example/")
 	k.press("j", "enter")
 	typed("Tech")
-	changed("categories\tTech\n")
+	changed("categories\tTech\n", "url\thttp://f.example/")
 	if _, err := d.move(d.refs[:1], "F", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +139,7 @@ func TestSubscriptions(t *testing.T) {
 	k.press("u")
 	r = d.run(k, "rm b00b", "")
 	r.ended <- nil
-	k.until("all is taken back", func() bool { return len(k.marks.undos) == 0 })
+	k.until("all is taken back", func() bool { return k.marks.undos.last() == nil })
 }
 
 // Words with bars stay whole in a line.

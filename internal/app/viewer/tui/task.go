@@ -11,12 +11,29 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
+// work is done once, by the first goroutine that calls run. Others wait for its end. So work that
+// the library has not begun when the reader ends can be done then.
+type work struct {
+	once sync.Once
+	do   func() tea.Msg
+	msg  tea.Msg
+}
+
+// run does the work, unless that was done, and returns its message.
+func (w *work) run() tea.Msg {
+	w.once.Do(func() { w.msg, w.do = w.do(), nil })
+	return w.msg
+}
+
 // task is work in the background that may take minutes, for example a download. The last line
 // shows its progress.
 type task struct {
+	work
 	name     string
 	label    string // name in the user's language
 	progress string
+	finish   bool                              // the reader does not end before it, but by ^C
+	then     func(m *model, err error) tea.Cmd // called at its end, if not nil; no message is shown then
 	began    atomic.Bool
 	ended    chan struct{} // closed at the end
 }
@@ -33,14 +50,14 @@ type taskMsg struct {
 // tasks are the running tasks. Only the UI goroutine uses them.
 type tasks []*task
 
-// begin returns the command that runs a task. The function f reports its progress, as often as
-// it likes, and returns a message for the user. It must return when its ctx ends; the reader
+// begin returns a task, whose run is the command that runs it. The function f reports its progress, as
+// often as it likes, and returns a message for the user. It must return when its ctx ends; the reader
 // waits for this when it ends.
-func (ts *tasks) begin(w *world, name string, f func(ctx context.Context, progress func(string)) (done string, err error)) tea.Cmd {
+func (ts *tasks) begin(w *world, name string, f func(ctx context.Context, progress func(string)) (done string, err error)) *task {
 	t := &task{name: name, label: w.tr(name), ended: make(chan struct{})}
 	*ts = append(*ts, t)
 	ctx, send := w.ctx, w.send
-	return func() tea.Msg {
+	t.do = func() tea.Msg {
 		t.began.Store(true)
 		defer close(t.ended)
 		var mu sync.Mutex
@@ -64,20 +81,7 @@ func (ts *tasks) begin(w *world, name string, f func(ctx context.Context, progre
 		})
 		return taskMsg{task: t, ended: true, done: done, err: err}
 	}
-}
-
-// runTask returns the command that runs a task. Its end calls then, and shows no message.
-func runTask(m *model, name string, f func(ctx context.Context, progress func(string)) error, then func(m *model, err error) tea.Cmd) tea.Cmd {
-	run := m.tasks.begin(&m.world, name, func(ctx context.Context, progress func(string)) (string, error) {
-		return "", f(ctx, progress)
-	})
-	return func() tea.Msg {
-		msg := run().(taskMsg) // as begin returns
-		return thenMsg(func(m *model) tea.Cmd {
-			m.tasks.take(msg)
-			return then(m, msg.err)
-		})
-	}
+	return t
 }
 
 // wait waits for the end of the running tasks, whose ctx has ended, but no longer than patience.
@@ -95,18 +99,24 @@ func (ts tasks) wait() {
 	}
 }
 
-// take handles the progress or the end of a task. At the end it returns the message for the user,
-// if there is one.
-func (ts *tasks) take(msg taskMsg) status {
+// takeTask handles the progress or the end of a task. At the end it shows the message for the user, if
+// there is one.
+func takeTask(m *model, msg taskMsg) tea.Cmd {
+	t := msg.task
 	if !msg.ended {
-		msg.task.progress = msg.progress
-		return status{}
+		t.progress = msg.progress
+		return nil
 	}
-	*ts = slices.DeleteFunc(*ts, func(t *task) bool { return t == msg.task })
-	if msg.err != nil {
-		return status{msg.err.Error(), true}
+	m.tasks = slices.DeleteFunc(m.tasks, func(other *task) bool { return other == t })
+	switch {
+	case t.then != nil:
+		return t.then(m, msg.err)
+	case msg.err != nil:
+		m.status = status{msg.err.Error(), true}
+	default:
+		m.status.end(status{msg.done, false})
 	}
-	return status{msg.done, false}
+	return nil
 }
 
 // of returns the running task of a name, nil if there is none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -60,8 +61,11 @@ func (t *tty) size() tea.WindowSizeMsg {
 }
 
 // heedSignals starts goroutines that end the program after SIGINT, SIGTERM and SIGHUP, suspend
-// it after SIGTSTP, and resize it after SIGWINCH. They end with inner.
-func (t *tty) heedSignals(ctx, inner context.Context, p *tea.Program) {
+// it after SIGTSTP, and resize it after SIGWINCH. They have ended when leave returns, and later signals
+// are in t.signals.
+func (t *tty) heedSignals(ctx, inner context.Context, p *tea.Program) (leave func()) {
+	inner, cancel := context.WithCancel(inner)
+	var both sync.WaitGroup
 	signal.Notify(t.signals, syscall.SIGINT, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(t.signals, syscall.SIGHUP)
@@ -71,7 +75,7 @@ func (t *tty) heedSignals(ctx, inner context.Context, p *tea.Program) {
 	}
 	signal.Notify(t.resizes, syscall.SIGWINCH)
 	// Send blocks while a command has the terminal, so awaitEnd needs its own goroutine.
-	go func() {
+	both.Go(func() {
 		for {
 			select {
 			case <-t.stops:
@@ -85,8 +89,9 @@ func (t *tty) heedSignals(ctx, inner context.Context, p *tea.Program) {
 				return
 			}
 		}
-	}()
-	go t.awaitEnd(ctx, inner, p)
+	})
+	both.Go(func() { t.awaitEnd(ctx, inner, p) })
+	return func() { cancel(); both.Wait() }
 }
 
 // awaitEnd ends the program after a signal, or when ctx ends. A ^C for a command sends SIGINT to

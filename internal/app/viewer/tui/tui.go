@@ -57,13 +57,16 @@ type Options struct {
 	Random func() uint64
 	// Getenv looks up an environment variable; nil means [os.Getenv].
 	Getenv func(string) string
+	// Report reports what is still being changed after the screen is gone; nil means that nobody reads it.
+	Report *cmdline.Reporter
 }
 
 // plainWriter hides from the library that a file is a terminal.
 type plainWriter struct{ io.Writer }
 
 // Run runs the reader until the user ends it, a signal comes, or ctx ends. It restores the
-// terminal, also after a panic or a signal. After a signal it returns [cmdline.Stopped].
+// terminal, also after a panic or a signal. Then it makes the changes that the user requested and
+// that are not made yet, unless ^C ends that. After a signal it returns [cmdline.Stopped].
 func Run(ctx context.Context, d Disk, o *Options) error {
 	defer workers.Spare()()
 	// ^C ends ctx, but may be meant for a player that has the terminal. So the model uses inner,
@@ -81,12 +84,16 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	}
 	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(out), tea.WithEnvironment(os.Environ()),
 		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond), tea.WithWindowSize(size.Width, size.Height), tea.WithColorProfile(max(colorprofile.ANSI, colorprofile.Env(os.Environ()))))
-	t.heedSignals(ctx, inner, p)
+	leave := t.heedSignals(ctx, inner, p)
 	defer t.ignoreSignals()
 	m.send, m.program = p.Send, p
 	_, err := p.Run()
-	cancel()
+	leave()
 	m.voice.end()
+	if d := m.leftover().drain(cancel); d != nil {
+		m.defect = d
+	}
+	cancel()
 	m.tasks.wait()
 	t.ignoreSignals()
 	if m.defect != nil && o.Out != nil {

@@ -80,7 +80,7 @@ func TestVoice(t *testing.T) {
 		{"j", "gg           to the first line, or to line N\n"},
 		{"x", "entry\n"},
 		{"q", "entries of All\n2 of 3, read, 2023-11-14, Title 01, Feed\n"},
-		{"d", "trashed; u undoes it\n2 of 2, unread, 2023-11-14, Title 00, Feed\n"},
+		{"d", "2 of 2, unread, 2023-11-14, Title 00, Feed\ntrashed; u undoes it\n"},
 		{"W", "W does nothing; ? shows the keys\n"},
 	} {
 		k.press(strings.Fields(step.keys)...)
@@ -117,7 +117,7 @@ func TestVoiceWaits(t *testing.T) {
 		progress("1 of 2")
 		<-release
 		return "saved", nil
-	}))
+	}).run)
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000050.1.h", Place: lektordir.New}, lektordir.Ref{Feed: "f", Unique: "1700000051.1.h", Place: lektordir.New})
 	d.mu.Unlock()

@@ -66,7 +66,7 @@ func (d *large) List(_ context.Context, feeds ...string) (map[string][]lektordir
 
 func (d *large) Watch(context.Context, time.Time, func(string)) error { return nil }
 
-func (d *large) Mark(_ context.Context, refs []lektordir.Ref, set, unset string) (moved []lektordir.Ref, err error) {
+func (d *large) Mark(_ context.Context, refs []lektordir.Ref, set, unset string, _ func()) (moved []lektordir.Ref, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c, err := newChange(refs, set, unset)

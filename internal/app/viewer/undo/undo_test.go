@@ -508,3 +508,56 @@ func TestUndoWhileItRuns(t *testing.T) {
 		t.Error(places)
 	}
 }
+
+// TestJournalAhead: lines of many entries are written before their renames, a chunk at a time. After a
+// kill, undo takes back the entries that were moved, and the others are as they were. The lines of an
+// entry that could not be moved, and of entries that were not moved at the end, are removed.
+func TestJournalAhead(t *testing.T) {
+	const total, moved, gone = 400, 300, 290
+	f := newFixture(t)
+	var refs []lektordir.Ref
+	for n := range total {
+		name := fmt.Sprintf("1700000%03d.1.h", n)
+		f.Add("new", name)
+		refs = append(refs, lektordir.Ref{Feed: testdir.Hash(viewdir.FeedID), Unique: name})
+	}
+	v, err := f.Common().Open(nil, cmdline.PrinterOptions{}, f.Streams(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Dir.Remove(refs[gone]); err != nil {
+		t.Fatal(err)
+	}
+	m := undo.Moving(v.Store, "mark")
+	for i, ref := range refs[:moved] {
+		m.Announce(refs[i:], "S", "")
+		if _, err := m.SetFlags(ref, "S", ""); (err != nil) != (i == gone) {
+			t.Error(i, err)
+		}
+	}
+	records, err := undo.Records(v.Dir)
+	if err != nil || len(records) != 1 {
+		t.Fatal(records, err)
+	}
+	killed, err := os.ReadFile(records[0].Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Close()
+	ended, err := records[0].Read()
+	if err != nil || len(ended.Moves) != moved-1 || strings.Count(string(killed), "\n") <= moved {
+		t.Fatalf("%d lines at the end, %d before; %v", len(ended.Moves), strings.Count(string(killed), "\n"), err)
+	}
+	if err := os.WriteFile(records[0].Path, killed, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	f.Out.Reset()
+	f.Err.Reset()
+	if err := f.undo(command.Options{}); err != nil || strings.Count(f.Out.String(), "\n") != moved-1 || !strings.Contains(f.Err.String(), ": 299 entries taken back\n") {
+		t.Errorf("%v, %d entries, %s", err, strings.Count(f.Out.String(), "\n"), &f.Err)
+	}
+	left, err := os.ReadDir(v.Dir.Join("new", refs[0].Feed))
+	if err != nil || len(left) != total-moved {
+		t.Errorf("%d in new/, %v", len(left), err)
+	}
+}

@@ -1,0 +1,116 @@
+package tui
+
+import (
+	"slices"
+	"syscall"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// leftover is what the user requested and the screen does not know to be done.
+type leftover struct {
+	*world
+	changes []*change
+	tasks   []*task // that have to be finished
+}
+
+// leftover returns what is left to do when the screen has gone.
+func (m *model) leftover() *leftover {
+	return &leftover{
+		&m.world,
+		slices.DeleteFunc(slices.Clone(m.marks.changes), func(c *change) bool { return c.made }),
+		slices.DeleteFunc(slices.Clone(m.tasks), func(t *task) bool { return !t.finish }),
+	}
+}
+
+// reportEvery is the time between two reports of what is left.
+const reportEvery = time.Second
+
+// drain does what is left. It reports progress if that takes long, and failures. ^C calls cancel, which
+// ends that. It returns a defect that ended it, else nil.
+func (l *leftover) drain(cancel func()) *defect {
+	ended := make(chan tea.Msg, 1)
+	go func() {
+		ended <- guarded(func() tea.Msg {
+			for _, c := range l.changes {
+				c.run()
+			}
+			for _, t := range l.tasks {
+				t.run()
+			}
+			return nil
+		})()
+	}()
+	ticker := time.NewTicker(reportEvery)
+	defer ticker.Stop()
+	var timeout <-chan time.Time
+	for {
+		select {
+		case <-ticker.C:
+			l.o.Report.Info("%s", l.progress())
+		case s := <-l.terminal.signals:
+			if s == syscall.SIGINT && timeout == nil {
+				l.terminal.endedBy.Store(s)
+				cancel()
+				timeout = time.After(patience)
+			}
+		case <-timeout: // for example, a file system does not answer
+			return nil
+		case msg := <-ended:
+			if d, ok := msg.(*defect); ok {
+				return d
+			}
+			l.reportEnd()
+			return nil
+		}
+	}
+}
+
+// progress returns the message while something is being done.
+func (l *leftover) progress() string {
+	if done, total := l.marked(); done < total {
+		return l.trf("marked %d of %d; ^C ends without the rest", done, total)
+	}
+	for _, t := range l.tasks {
+		select {
+		case <-t.ended:
+		default:
+			return l.trf("%s; ^C ends without it", t.label)
+		}
+	}
+	return l.trf("%s; ^C ends without it", l.tr("changing a subscription"))
+}
+
+// marked returns how many entries are done, and how many there are.
+func (l *leftover) marked() (done, total int) {
+	for _, c := range l.changes {
+		done += int(c.marked.Load())
+		total += len(c.refs)
+	}
+	return done, total
+}
+
+// reportEnd reports how many entries were marked if ^C ended that, else the failures.
+func (l *leftover) reportEnd() {
+	if l.ctx.Err() != nil {
+		if done, total := l.marked(); done < total {
+			l.o.Report.Error("%s", l.trf("marked %d of %d", done, total))
+		}
+		return
+	}
+	var errs []error
+	for _, c := range l.changes {
+		msg, _ := c.run().(changeMsg) // else a defect ended the reader
+		errs = append(errs, msg.err)
+	}
+	for _, t := range l.tasks {
+		msg, _ := t.run().(taskMsg)
+		errs = append(errs, msg.err)
+	}
+	for _, err := range errs {
+		if err != nil {
+			l.o.Report.Print(err)
+		}
+	}
+}
