@@ -251,12 +251,14 @@ type desk struct {
 	t    *testing.T
 	msgs chan tea.Msg
 	busy sync.WaitGroup
+	// cancel ends the context of the model.
+	cancel context.CancelFunc
 }
 
 func newDesk(t *testing.T, d Disk, columns, lines int) *desk {
 	ctx, cancel := context.WithCancel(context.Background())
 	o := &Options{Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }}
-	k := &desk{model: newModel(ctx, d, o), t: t, msgs: make(chan tea.Msg)}
+	k := &desk{model: newModel(ctx, d, o), t: t, msgs: make(chan tea.Msg), cancel: cancel}
 	t.Cleanup(func() {
 		cancel()
 		go func() {
