@@ -10,8 +10,11 @@ import (
 	"github.com/lektordir/lektor/internal/stage"
 )
 
-// Policy is how an entry that changed after it was delivered is handled. An entry
-// has changed if its title, its link or the text of its content differs.
+// Policy is how an entry that changed after it was delivered is handled. An entry has changed if
+// its title, its link, the text of its content or the URL of an enclosure differs. The query of an
+// enclosure and the scheme of any URL do not count. If only other properties differ, such as the
+// author or a date, the new version replaces an old one in new/, and the entry counts as unchanged.
+// A date counts only if it moved in at most half of the entries that were in the last call, too.
 type Policy string
 
 // The policies. Their values are those of the file src/$feed/etc/fetch/on-update; any other
@@ -23,7 +26,7 @@ const (
 	// UpdateAlways delivers the new version beside the old one. A version is delivered only
 	// once, so a feed that alternates between two versions does not add entries forever.
 	UpdateAlways Policy = "deliver"
-	// UpdateNever ignores the change.
+	// UpdateNever ignores the change, also of other properties.
 	UpdateNever Policy = "ignore"
 )
 
@@ -127,9 +130,13 @@ func delivered(feed string, uniques []string) []Ref {
 
 // item returns an entry in the form of package stage.
 func item(e Entry) stage.Item {
+	var enclosures []string
+	for _, enc := range e.Enclosures {
+		enclosures = append(enclosures, enc.URL)
+	}
 	return stage.Item{
 		GUID: e.ID, Title: e.Title, Link: e.Link, PubDate: e.PubDate, PubDateRaw: e.PubDateRaw, Updated: e.Updated,
-		Text: stage.PlainText(e.Content, e.Type),
+		Text: stage.PlainText(e.Content, e.Type), Enclosures: enclosures,
 		Files: func(replaces string) iter.Seq2[string, []byte] {
 			e.ID = stage.ID(e.ID, "", e.Link, e.Title, e.PubDate, e.PubDateRaw, e.Content)
 			e.Replaces = replaces

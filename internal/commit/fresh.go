@@ -14,6 +14,10 @@ import (
 // JournalPath returns the path of a feed's journal, relative to the lektor-dir.
 func JournalPath(feed string) string { return "src/" + feed + "/etc/fetch/seen" }
 
+// PropertiesPath returns the path of the record of properties that stage keeps of the entries of the
+// feed's last document, relative to the lektor-dir.
+func PropertiesPath(feed string) string { return "src/" + feed + "/etc/fetch/properties" }
+
 // staleness is longer than the time for which a client of a network file system caches data.
 const staleness = 10 * time.Second
 

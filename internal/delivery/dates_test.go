@@ -178,7 +178,7 @@ func TestKeep(t *testing.T) {
 // guid since.
 func TestArrived(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateAlways)
-	e := feedconv.Entry{ID: "g", GUID: "g", Link: "http://x.example/1", Title: "T", Content: "c", ContentType: "text/plain"}
+	e := feedconv.Entry{ID: "g", GUID: "g", Link: "http://x.example/1", Title: "T", Content: "c", ContentType: "text/plain", Published: time.Unix(1600000000, 0)}
 	wo.fetch(e)
 	refs, err := wo.d.List(t.Context(), lektordir.ListOptions{})
 	if err != nil || len(refs) != 1 {
@@ -211,7 +211,7 @@ func TestArrived(t *testing.T) {
 // If a document may have an entry that the transaction has staged already, StageWith returns
 // ErrOverlap, and the next transaction can stage the document.
 func TestNoOverlap(t *testing.T) {
-	base := feedconv.Entry{ID: "g", GUID: "g", Link: "http://x.example/1", Title: "T", Content: "c", ContentType: "text/plain"}
+	base := feedconv.Entry{ID: "g", GUID: "g", Link: "http://x.example/1", Title: "T", Content: "c", ContentType: "text/plain", Published: time.Unix(1600000000, 0)}
 	with := func(change func(*feedconv.Entry)) feedconv.Entry {
 		e := base
 		change(&e)

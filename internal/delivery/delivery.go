@@ -42,8 +42,8 @@ type Options struct {
 	Keep      func(identity string) bool
 	NoOverlap bool
 	// Article, if not nil, returns the article that replaces the content of the entry at an index
-	// of the document; ok is false if there is none. It is called once for each staged entry. If
-	// it fails, StageWith returns its error, because an entry that is delivered without its
+	// of the document; ok is false if there is none. It is called for entries that are known or
+	// staged. If it fails, StageWith returns its error, because an entry that is delivered without its
 	// article would never get it.
 	Article func(i int) (a Article, ok bool, err error)
 }
@@ -128,10 +128,14 @@ func item(e *feedconv.Entry, revise func(*lektordir.Entry)) stage.Item {
 	if textfile.IsText(e.ContentType) {
 		text = feedconv.PlainText(text, e.ContentType)
 	}
+	var enclosures []string
+	for _, enc := range e.Enclosures {
+		enclosures = append(enclosures, enc.URL)
+	}
 	return stage.Item{
 		GUID: e.GUID, Title: e.Title, Link: e.Link,
 		PubDate: e.Published, PubDateRaw: e.PublishedRaw, Updated: e.Updated,
-		Text: text,
+		Text: text, Enclosures: enclosures,
 		Files: func(replaces string) iter.Seq2[string, []byte] {
 			to := entryOf(e)
 			if revise != nil {

@@ -59,7 +59,8 @@ func (wo *world) transact(f func(*stage.Txn) (stage.Result, error)) stage.Result
 	if err := tx.PutFeed((&lektordir.Feed{ID: feedID, Name: "Example"}).Files()); err != nil {
 		wo.t.Fatal(err)
 	}
-	res, err := f(On(wo.d, tx))
+	txn := On(wo.d, tx)
+	res, err := f(txn)
 	if err != nil {
 		wo.t.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func (wo *world) transact(f func(*stage.Txn) (stage.Result, error)) stage.Result
 	if err := <-ch; err != nil {
 		wo.t.Fatal(err)
 	}
-	return res
+	return txn.Outcome(res)
 }
 
 // fetch delivers a document.

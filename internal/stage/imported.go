@@ -49,14 +49,15 @@ func (t *Txn) StageImported(ctx context.Context, entries []ImportedEntry) (Resul
 	for _, r := range j.All {
 		links[r.Key.Link] = true
 	}
-	known, _ := origins(j, items)
-	renumbered := newRenumberings(j, items)
+	known, _ := origins(j, items, doc.GUIDs)
+	renumbered := newRenumberings(j, items, known)
 	for i, it := range slices.Backward(items) {
 		if ctx.Err() != nil {
 			return res, context.Cause(ctx)
 		}
 		uniqueLink := byLink[it.Item]
-		if known[i] != nil || uniqueLink && links[it.key.Link] || renumbered.take(it) != nil {
+		linked := func(k journal.Key) bool { return links[k.Link] }
+		if known[i] != nil || uniqueLink && slices.ContainsFunc(it.keys(), linked) || renumbered.take(it) != nil {
 			res.Unchanged++
 			continue
 		}
@@ -110,7 +111,12 @@ func (it *item) matchImported(j *journal.Journal, items []*item) *journal.Record
 	if it.Link == "" {
 		return nil
 	}
-	r := journal.Newest(j.Versions(importedLink(it.Link)))
+	link := it.Link
+	r := journal.Newest(j.Versions(importedLink(link)))
+	if r == nil {
+		link = otherScheme(link)
+		r = journal.Newest(j.Versions(importedLink(link)))
+	}
 	if r == nil {
 		return nil
 	}
@@ -118,7 +124,7 @@ func (it *item) matchImported(j *journal.Journal, items []*item) *journal.Record
 	later := minute > 0 && !it.PubDate.IsZero() && it.PubDate.Unix()/60 > int64(minute)+24*60
 	if later {
 		// A feed may have the same link for all of its entries, so the title must match, too.
-		titled := journal.Newest(j.Versions(importedTitle(it.Link, it.Title)))
+		titled := journal.Newest(j.Versions(importedTitle(link, it.Title)))
 		if strings.TrimSpace(it.Title) == "" || titled == nil || titled.Unique != r.Unique {
 			return nil
 		}
@@ -132,9 +138,4 @@ func (it *item) matchImported(j *journal.Journal, items []*item) *journal.Record
 		return nil
 	}
 	return r
-}
-
-// byImportedLink reports whether r matches the item by the link of an imported entry.
-func (it *item) byImportedLink(r *journal.Record) bool {
-	return it.Link != "" && r.Identity == importedLink(it.Link)
 }

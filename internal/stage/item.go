@@ -22,8 +22,10 @@ type Item struct {
 	// Text is the content without markup and with single spaces: a change of markup or white
 	// space is not a change of the entry. It must depend only on the content and its type.
 	Text string
+	// Enclosures holds the URLs of the enclosures.
+	Enclosures []string
 	// Files returns the files of the entry, see [commit.Version]. replaces is the unique name of
-	// the older version, or "". It is called only for entries that are staged.
+	// the older version, or "". It is called for entries that are known or staged.
 	Files func(replaces string) iter.Seq2[string, []byte]
 }
 
@@ -110,7 +112,8 @@ const (
 // new/ after the commit.
 type Result struct {
 	New, Updated []string
-	// Unchanged is the number of entries that were delivered before and have not changed, Ignored
+	// Unchanged is the number of entries that were delivered before and have not changed, or have
+	// other properties alone, Ignored
 	// that of entries whose change is ignored by the policy or the rule for dates, and Repeated
 	// that of entries left out because the document has the same entry again.
 	Unchanged, Ignored, Repeated int

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -20,13 +21,16 @@ type Txn struct {
 	dated  func(path string) (time.Time, error) // see New
 	onDisk map[string]entryname.Name            // the feed's entries by unique name; nil until list
 	staged stagedKeys
+
+	last, next map[string]properties // see follow; nil until then
+	amended    map[string]bool       // unique names of versions with other properties alone
 }
 
 // New returns a transaction in which documents are staged. dated reads the date of an entry (see
 // [Dates]), given its path relative to the lektor-dir. If the entry is not there, its error is
 // fs.ErrNotExist. dated may be nil if all documents have the rule [AnyDate].
 func New(t *commit.Txn, dated func(path string) (time.Time, error)) *Txn {
-	return &Txn{Txn: t, dated: dated}
+	return &Txn{Txn: t, dated: dated, amended: map[string]bool{}}
 }
 
 // Next is [commit.Txn.Next].
@@ -44,12 +48,11 @@ type stagedKeys struct {
 
 // covers reports whether the item may equal a staged entry.
 func (s *stagedKeys) covers(it *item) bool {
-	for id := range it.identities() {
-		if s.identities[id] {
-			return true
-		}
+	is := func(x *item) bool {
+		return slices.ContainsFunc(x.identities(), func(id journal.Digest) bool { return s.identities[id] })
 	}
-	return it.Link != "" && s.keys[it.key]
+	return is(it) || slices.ContainsFunc(it.inOtherScheme(), is) ||
+		it.distinct() && slices.ContainsFunc(it.keys(), func(k journal.Key) bool { return s.keys[k] })
 }
 
 func (s *stagedKeys) add(items []*item) {
@@ -57,7 +60,7 @@ func (s *stagedKeys) add(items []*item) {
 		s.identities, s.keys = map[journal.Digest]bool{}, map[journal.Key]bool{}
 	}
 	for _, it := range items {
-		for id := range it.identities() {
+		for _, id := range it.identities() {
 			s.identities[id] = true
 		}
 		s.keys[it.key] = true
@@ -72,13 +75,16 @@ func (t *Txn) Stage(ctx context.Context, doc Document) (Result, error) {
 	if err != nil {
 		return res, err
 	}
-	items, known, before := compare(j, doc)
+	items, known, old := compare(j, doc)
 	res.Repeated = len(doc.Items) - len(items)
 	if doc.NoOverlap {
 		if slices.ContainsFunc(items, t.staged.covers) {
 			return Result{}, ErrOverlap
 		}
 		t.staged.add(items)
+	}
+	if doc.Dates != OnlyNewer {
+		t.follow(items, known)
 	}
 	res.Ranked = make([]string, len(items))
 	for i, it := range slices.Backward(items) {
@@ -88,62 +94,55 @@ func (t *Txn) Stage(ctx context.Context, doc Document) (Result, error) {
 		if doc.Keep != nil && !doc.Keep(it.identity.String()) {
 			continue
 		}
-		lineage := it.identity.String()
-		if known[i] != nil {
-			lineage = known[i].Lineage()
-			updated := len(res.Updated)
-			err = t.again(ctx, it, j.LineageOf(*known[i]), &doc, &res)
-			if err == nil && len(res.Updated) == updated && it.byImportedLink(known[i]) {
-				err = t.Alias(it.identity, it.key, it.content, *known[i])
-			}
-		} else {
-			old := before(i)
-			if old != nil {
-				lineage = old.Lineage()
-			}
-			err = t.first(ctx, it, old, &res)
+		record := cmp.Or(known[i], old[i])
+		switch {
+		case known[i] != nil:
+			err = t.again(ctx, it, j.LineageOf(*record), &doc, &res)
+		case record != nil:
+			res.Unchanged++
+			err = t.Alias(it.identity, it.key, it.content, *record)
+		default:
+			var unique string
+			unique, err = t.Add(ctx, it.version("", ""))
+			res.New = append(res.New, unique)
 		}
 		if err != nil {
 			return res, err
 		}
-		res.Ranked[i] = lineage
+		res.Ranked[i] = it.lineage(record)
 	}
 	return res, nil
 }
 
-// first stages a new entry. If old is not nil, the entry was delivered under another identity, and
-// first only records the new one.
-func (t *Txn) first(ctx context.Context, it *item, old *journal.Record, res *Result) error {
-	if old != nil {
-		res.Unchanged++
-		return t.Alias(it.identity, it.key, it.content, *old)
+// lineage returns the 16 digits of the item, whose record is r; nil for a new entry.
+func (it *item) lineage(r *journal.Record) string {
+	if r == nil {
+		return it.identity.String()
 	}
-	unique, err := t.Add(ctx, it.version("", ""))
-	if err != nil {
-		return err
-	}
-	res.New = append(res.New, unique)
-	return nil
+	return r.Lineage()
 }
 
 // again stages an entry that was delivered before, if it has changed, and dates and policy accept the
-// change. lineage holds the records of the entry.
+// change. Otherwise it records the name by which the entry was recognised, if that is new. lineage
+// holds the records of the entry.
 func (t *Txn) again(ctx context.Context, it *item, lineage []journal.Record, doc *Document, res *Result) error {
 	newest := lineage[len(lineage)-1]
-	if newest.Content == it.content {
+	var replaces string
+	var staged bool
+	var err error
+	unchanged := it.is(newest.Content)
+	if unchanged {
 		res.Unchanged++
-		return nil
-	}
-	if newest.Content == unknown {
-		res.Unchanged++
-		return t.Alias(it.identity, it.key, it.content, newest) // now the content is known
-	}
-	replaces, wanted, err := t.wanted(it, lineage, doc)
-	if err != nil {
-		return err
-	}
-	if !wanted {
+		staged, err = t.amend(ctx, it, newest, doc)
+	} else if replaces, staged, err = t.wanted(it, lineage, doc); err == nil && !staged {
 		res.Ignored++
+	}
+	switch {
+	case err != nil:
+		return err
+	case !staged && (it.renamed || newest.Content == unknown):
+		return t.Alias(it.identity, it.key, it.content, newest)
+	case !staged || unchanged:
 		return nil
 	}
 	v := it.version(newest.Lineage(), newest.Unique)
@@ -153,6 +152,9 @@ func (t *Txn) again(ctx context.Context, it *item, lineage []journal.Record, doc
 		return err
 	}
 	res.Updated = append(res.Updated, unique)
+	if t.next != nil {
+		t.next[newest.Lineage()] = it.now // this version has all changes
+	}
 	return nil
 }
 
@@ -160,7 +162,7 @@ func (t *Txn) again(ctx context.Context, it *item, lineage []journal.Record, doc
 // version in new/ that it replaces, or "".
 func (t *Txn) wanted(it *item, lineage []journal.Record, doc *Document) (replaces string, wanted bool, err error) {
 	newest := lineage[len(lineage)-1]
-	before := func(r journal.Record) bool { return r.Content == it.content }
+	before := func(r journal.Record) bool { return r.Content != unknown && it.is(r.Content) }
 	late, err := t.late(it, newest, doc.Dates)
 	if err != nil {
 		return "", false, err
@@ -244,10 +246,10 @@ func (t *Txn) Arrived(doc Document) (map[string]time.Time, error) {
 	if err != nil {
 		return nil, err
 	}
-	items, _, before := compare(j, doc)
+	items, known, renamed := compare(j, doc)
 	arrived := map[string]time.Time{}
-	for i, it := range slices.Backward(items) {
-		if old := before(i); old != nil {
+	for i, it := range items {
+		if old := cmp.Or(known[i], renamed[i]); old != nil {
 			first := entryname.Delivered(old.Unique)
 			for _, r := range j.LineageOf(*old) {
 				if at := entryname.Delivered(r.Unique); at.Before(first) {
@@ -261,18 +263,15 @@ func (t *Txn) Arrived(doc Document) (map[string]time.Time, error) {
 }
 
 // compare finds the entries of a document that were delivered. known holds, for each item, the last
-// record that it matches by its identities, or nil. before also finds entries whose guid has changed.
-// Call it once for each item, from the last to the first, because such a record matches only once.
-func compare(j *journal.Journal, doc Document) (items []*item, known []*journal.Record, before func(i int) *journal.Record) {
+// record that it matches by its identities, or nil. old holds records of other entries whose guid
+// has changed, see renumbered.
+func compare(j *journal.Journal, doc Document) (items []*item, known, old []*journal.Record) {
 	items, _ = identify(doc)
-	known, split := origins(j, items)
-	renumbered := newRenumberings(j, items)
-	return items, known, func(i int) *journal.Record {
-		if known[i] != nil || doc.GUIDs == Own || split[i] {
-			return known[i]
-		}
-		return renumbered.take(items[i])
+	known, split := origins(j, items, doc.GUIDs)
+	if doc.GUIDs == Own {
+		return items, known, make([]*journal.Record, len(items))
 	}
+	return items, known, renumbered(j, items, known, split)
 }
 
 // Wanted is an item of a document that is a new entry or a new version.
@@ -289,7 +288,7 @@ func (t *Txn) Wanted(doc Document) ([]Wanted, error) {
 	if err != nil {
 		return nil, err
 	}
-	items, known, before := compare(j, doc)
+	items, known, old := compare(j, doc)
 	at := make(map[*Item]int, len(doc.Items))
 	for i := range doc.Items {
 		at[&doc.Items[i]] = i
@@ -298,8 +297,8 @@ func (t *Txn) Wanted(doc Document) ([]Wanted, error) {
 	for i, it := range slices.Backward(items) {
 		var want bool
 		if known[i] == nil {
-			want = before(i) == nil
-		} else if lineage := j.LineageOf(*known[i]); lineage[len(lineage)-1].Content != it.content && lineage[len(lineage)-1].Content != unknown {
+			want = old[i] == nil
+		} else if lineage := j.LineageOf(*known[i]); !it.is(lineage[len(lineage)-1].Content) {
 			if _, want, err = t.wanted(it, lineage, &doc); err != nil {
 				return nil, err
 			}
@@ -355,8 +354,15 @@ func (t *Txn) Find(ctx context.Context, id string) (found entryname.Name, ok boo
 }
 
 // Outcome returns a result of [Txn.Stage] without the versions that were not delivered because a viewer
-// had taken the version that they replace. Call it after a commit without error.
+// had taken the version that they replace. Call it after a commit without error. It records the
+// properties of the entries that were staged.
 func (t *Txn) Outcome(staged Result) Result {
+	t.saveProperties()
 	staged.Updated = slices.DeleteFunc(slices.Clone(staged.Updated), t.Dropped)
 	return staged
+}
+
+// Delivered is [commit.Txn.Delivered] without versions that have other properties alone.
+func (t *Txn) Delivered() []string {
+	return slices.DeleteFunc(t.Txn.Delivered(), func(unique string) bool { return t.amended[unique] })
 }
