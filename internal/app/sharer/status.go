@@ -61,6 +61,10 @@ func (r *run) addPeer(name, place string) (err error) {
 		if place, err = filepath.Abs(place); err != nil {
 			return err
 		}
+		// Links in a place that the user names are followed now, and no longer when it is read.
+		if target, err := filepath.EvalSymlinks(place); err == nil {
+			place = target
+		}
 	}
 	return r.line(place, peersDir, name)
 }
