@@ -39,15 +39,30 @@ func Read(path string, limit int64) ([]byte, error) {
 // publisher's, and for logs, whose size counts.
 func ReadRaw(path string, limit int64) (data []byte, err error) {
 	// A network file system may open a file only when it is read, and then find it replaced.
-	err = Again(func() error { data, err = readAt(unix.AT_FDCWD, path, limit); return err })
+	err = Again(func() error { data, err = readAt(unix.AT_FDCWD, path, limit, 0); return err })
 	return data, err
 }
 
-func readAt(at int, path string, limit int64) ([]byte, error) {
+// ReadIn is [Read] for a file in a directory that others may write to. Neither the directory nor the
+// file may be a link, which could lead to a file that only this user may read.
+func ReadIn(dir, name string, limit int64) (data []byte, err error) {
+	err = Again(func() error {
+		at, err := Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+		if err != nil {
+			return &fs.PathError{Op: "open", Path: dir, Err: err}
+		}
+		defer unix.Close(at)
+		data, err = readAt(at, name, limit, unix.O_NOFOLLOW)
+		return err
+	})
+	return data, err
+}
+
+func readAt(at int, path string, limit int64, flags int) ([]byte, error) {
 	fail := func(op string, err error) ([]byte, error) {
 		return nil, &fs.PathError{Op: op, Path: path, Err: err}
 	}
-	fd, err := openToRead(at, path)
+	fd, err := openToRead(at, path, flags)
 	if err != nil {
 		return fail("open", err)
 	}
@@ -92,7 +107,7 @@ func readAt(at int, path string, limit int64) ([]byte, error) {
 // returns an error for other kinds of files.
 func OpenRegular(path string) (*os.File, error) {
 	var fd int
-	err := Again(func() (err error) { fd, err = openToRead(unix.AT_FDCWD, path); return err })
+	err := Again(func() (err error) { fd, err = openToRead(unix.AT_FDCWD, path, 0); return err })
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -104,9 +119,9 @@ func OpenRegular(path string) (*os.File, error) {
 }
 
 // openToRead opens a file without blocking. Child processes do not inherit it.
-func openToRead(at int, path string) (fd int, err error) {
+func openToRead(at int, path string, flags int) (fd int, err error) {
 	return retry(func() (int, error) {
-		return unix.Openat(at, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+		return unix.Openat(at, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY|flags, 0)
 	})
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
@@ -105,5 +107,100 @@ func TestControlsInEveryField(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A peer's directory or document that is a link, for example to the documents of another circle, is
+// not read. The user may name a link as the place of a peer.
+func TestLinksOfPeers(t *testing.T) {
+	other, _ := machines(t, "a b")
+	other[0].subscribe(5)
+	rounds(1, other[0])
+	secret := filepath.Join(other[0].target(), other[0].endpoint())
+	for _, link := range []string{"evil-01", "evil-01/" + subsFile} {
+		all, target := machines(t, "a b")
+		a, b := all[0], all[1]
+		a.subscribe(1)
+		a.sync()
+		to := secret
+		if filepath.Dir(link) != "." {
+			to = filepath.Join(secret, subsFile)
+			if err := os.Mkdir(filepath.Join(target, "evil-01"), 0o777); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink(to, filepath.Join(target, link)); err != nil {
+			t.Fatal(err)
+		}
+		status, text := b.trySync()
+		if status != 75 || !strings.Contains(text, link+" is a symbolic link, and is not followed") || strings.Contains(b.state(), feedURL(5)) || !strings.Contains(b.state(), feedURL(1)) {
+			t.Errorf("%s: %d, %s; %s", link, status, text, b.state())
+		}
+		if err := os.RemoveAll(filepath.Join(target, "evil-01")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(secret, filepath.Join(target, "own")); err != nil {
+			t.Fatal(err)
+		}
+		if err := Peer(t.Context(), PeerOptions{Common: b.common(), Words: []string{"add", "own", filepath.Join(target, "own")}}, b.streams()); err != nil {
+			t.Fatal(err)
+		}
+		if rounds(1, b); !strings.Contains(b.state(), feedURL(5)) {
+			t.Errorf("a link that the user named is not read: %s", b.state())
+		}
+	}
+}
+
+// target returns the directory to which a machine publishes.
+func (m *machine) target() string {
+	m.t.Helper()
+	data, err := os.ReadFile(filepath.Join(m.Path, shareDir, targetFile))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// A feed that a peer names has an origin, so that a fetch refuses a private address. It has one too
+// if the peer is a directory, and if a later command applies a subscription that had to wait. The
+// user's own feeds have none, even if the set is read back from the own documents.
+func TestOriginOfFeedsOfPeers(t *testing.T) {
+	origin := func(m *machine, n int) string {
+		data, _ := os.ReadFile(filepath.Join(m.Path, "src", testdir.Hash(feedURL(n)), "etc/fetch/origin"))
+		return strings.TrimSpace(string(data))
+	}
+	all, target := machines(t, "a b")
+	a, b := all[0], all[1]
+	a.subscribe(1)
+	a.subscribe(2)
+	a.sync()
+	w, err := feedstate.NewWriter(b.dir(), commit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := w.Begin(testdir.Hash(feedURL(2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.sync()
+	if got, want := origin(b, 1), filepath.Join(target, a.endpoint()); got != want || origin(b, 2) != "" {
+		t.Errorf("the origin of a feed of a directory is %q, want %q", got, want)
+	}
+	tx.Close()
+	w.Close()
+	if err := Apply(t.Context(), ApplyOptions{Common: b.common()}, b.streams()); err != nil {
+		t.Fatal(err)
+	}
+	if got := origin(b, 2); got != "a peer of lektor-share" {
+		t.Errorf("the origin of a feed that had to wait is %q: %s", got, b.state())
+	}
+	if err := os.RemoveAll(filepath.Join(a.Path, "src", testdir.Hash(feedURL(1)))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(a.Path, shareDir, storeFile)); err != nil {
+		t.Fatal(err)
+	}
+	if a.sync(); !strings.Contains(a.state(), feedURL(1)) || origin(a, 1) != "" {
+		t.Errorf("the own feed has the origin %q: %s", origin(a, 1), a.state())
 	}
 }

@@ -168,7 +168,7 @@ type exchange struct {
 	updates []*peerUpdate        // peers that were read
 	changed []string             // ids of marks that peers have changed
 	failed  int                  // number of peers that could not be read
-	origins map[string]string    // hash of a feed -> URL of the peer that it comes from
+	origins map[string]string    // hash of a feed -> place of the peer that it comes from
 	pauses  map[string]time.Time // name of a peer -> end of the pause that its server asked for
 }
 
@@ -439,7 +439,7 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 func (x *exchange) mergeUpdate(n *peerUpdate) {
 	subs, marks := x.rep.set.merge(n.docs)
 	for _, id := range subs {
-		if isURL(n.peer.place) {
+		if n.peer.name != x.me { // x.me: these were the user's own
 			x.origins[id] = n.peer.place
 		}
 	}

@@ -52,16 +52,22 @@ type directory struct {
 
 func (p directory) read(_ context.Context, name string, rec record) ([]byte, error) {
 	path := filepath.Join(p.path, name)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, errMissing
-	} else if err != nil {
-		return nil, err
+	for _, path := range []string{p.path, path} {
+		// The peer could publish documents of another circle through us by a link to them.
+		switch fi, err := os.Lstat(path); {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, errMissing
+		case err != nil:
+			return nil, err
+		case fi.Mode()&fs.ModeSymlink != 0:
+			return nil, cmdline.Hint(fmt.Errorf("%s is a symbolic link, and is not followed", path), "if you made the link: lektor-share peer add NAME DIR")
+		}
 	}
 	current := identity(path)
 	if rec.Get(name) == current {
 		return nil, nil
 	}
-	data, err := atomicfile.Read(path, maxDocument)
+	data, err := atomicfile.ReadIn(p.path, name, maxDocument)
 	rec.Set(name, current)
 	return data, err
 }

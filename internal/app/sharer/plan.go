@@ -41,10 +41,11 @@ const (
 
 // planner makes the plan for a machine.
 type planner struct {
+	me      string
 	base    *baseline
 	local   *local
 	allow   []netip.Prefix    // private networks whose feeds are allowed
-	origins map[string]string // URL of the peer that a feed comes from, by hash of the feed
+	origins map[string]string // place of the peer that a feed comes from, by hash of the feed
 	refused []string          // reasons why parts of the set are not applied here
 }
 
@@ -83,8 +84,12 @@ func (p *planner) feed(tree *folders, it *feedsync.Item) []action {
 			p.refused = append(p.refused, fmt.Sprintf("%s: not subscribed to: %s", feedurl.Brief(feedurl.Public(url)), why))
 			return nil
 		}
+		origin := p.origins[it.ID]
+		if origin == "" && it.Head().By != p.me {
+			origin = "a peer of lektor-share" // it was read by an earlier run
+		}
 		return []action{{kind: subscribe, feed: it.ID, sub: &feedstate.Subscription{
-			ID: id, URL: url, Name: it.Value("", "title"), Alias: m.alias, Link: it.Value("", "htmlUrl"), Categories: categories, Origin: p.origins[it.ID],
+			ID: id, URL: url, Name: it.Value("", "title"), Alias: m.alias, Link: it.Value("", "htmlUrl"), Categories: categories, Origin: origin,
 		}}}
 	}
 	var out []action

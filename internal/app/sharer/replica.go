@@ -32,7 +32,7 @@ type replica struct {
 // load reads the replica.
 func (r *run) load() error {
 	p := &replica{set: newSet(r.me, r.now), base: &baseline{feeds: map[string]*baseFeed{}}}
-	p.store = &store{path: r.path(storeFile), d: r.d, step: r.c.step, boot: cmp.Or(atomicfile.BootID(), "-")}
+	p.store = &store{path: r.path(storeFile), maxLine: maxLine, d: r.d, step: r.c.step, boot: cmp.Or(atomicfile.BootID(), "-")}
 	r.rep = p
 	there, err := p.store.load(p.set, p.base)
 	if errors.As(err, new(*damagedError)) {

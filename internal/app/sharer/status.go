@@ -61,6 +61,10 @@ func (r *run) addPeer(name, place string) (err error) {
 		if place, err = filepath.Abs(place); err != nil {
 			return err
 		}
+		// Links in a place that the user names are followed now, and no longer when it is read.
+		if target, err := filepath.EvalSymlinks(place); err == nil {
+			place = target
+		}
 	}
 	return r.line(place, peersDir, name)
 }
@@ -142,7 +146,7 @@ func Status(ctx context.Context, o StatusOptions, s *cmdline.Streams) error {
 	for _, n := range r.meet(r.rep.set, r.rep.base, l, nil) {
 		waiting += n
 	}
-	p := &planner{base: r.rep.base, local: l, allow: o.Fetch.AllowPrivate}
+	p := &planner{me: r.me, base: r.rep.base, local: l, allow: o.Fetch.AllowPrivate}
 	for _, a := range p.plan(r.rep.set) {
 		if a.kind != setFlags {
 			waiting++

@@ -20,6 +20,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/internal/humanize"
 	"github.com/lektordir/lektor/internal/tsv"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -56,6 +57,7 @@ type store struct {
 	whole   int64 // size after the whole file was last written
 	rewrite bool  // the next commit writes the whole file
 	commits int   // number of the last commit
+	maxLine int   // see the constant
 
 	end   []byte // result block of the last action, written with the next block
 	acted bool   // there are actions since the last commit
@@ -103,8 +105,9 @@ const storeHeader = "lektor-share 2"
 // commitsSuffix is appended to the name of the store for the file with the commit number.
 const commitsSuffix = ".commits"
 
-// maxLine is the length of the longest line that is read, in bytes.
-const maxLine = 1 << 30
+// maxLine is the length of the longest line that is read, in bytes. The line of an item with
+// [feedsync.MaxConflicts] long conflicts has about half of that.
+const maxLine = 16 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -169,15 +172,10 @@ func (st *store) load(s *set, base *baseline) (bool, error) {
 func (d *decoder) decode() error {
 	damaged := func(why string) error { return &damagedError{d.path, why} }
 	in := bufio.NewScanner(d.from)
-	in.Buffer(make([]byte, 1<<18), maxLine)
-	in.Split(func(data []byte, _ bool) (int, []byte, error) {
-		if n := bytes.IndexByte(data, '\n'); n >= 0 {
-			return n + 1, data[:n+1], nil
-		}
-		return 0, nil, nil
-	})
+	in.Buffer(make([]byte, min(1<<18, d.maxLine)), d.maxLine)
+	in.Split(wholeLine)
 	if !in.Scan() && in.Err() != nil {
-		return in.Err()
+		return d.failedRead(in.Err())
 	}
 	if in.Text() != storeHeader+"\n" {
 		return damaged(fmt.Sprintf("it does not begin with %q", storeHeader))
@@ -193,6 +191,9 @@ func (d *decoder) decode() error {
 				bad = cmp.Or(bad, d.first(at, line))
 			} else {
 				block = append(block, line...)
+			}
+			if int64(len(block)) > d.whole+int64(d.maxLine) {
+				return damaged("a block is longer than the rest") // such changes are written as a whole file
 			}
 			at += int64(len(line))
 			continue
@@ -212,7 +213,7 @@ func (d *decoder) decode() error {
 		sum, block = 0, nil
 	}
 	if in.Err() != nil {
-		return in.Err()
+		return d.failedRead(in.Err())
 	}
 	if d.whole == 0 {
 		return damaged("its first block is damaged") // unlike later blocks, it was written together with the file
@@ -222,6 +223,23 @@ func (d *decoder) decode() error {
 	d.set.subs.Append(d.order...)
 	d.set.subs.Arrange()
 	return nil
+}
+
+// wholeLine splits a file into lines with their newlines. A last line without one is ignored.
+func wholeLine(data []byte, _ bool) (int, []byte, error) {
+	n := bytes.IndexByte(data, '\n') + 1
+	if n == 0 {
+		return 0, nil, nil
+	}
+	return n, data[:n], nil
+}
+
+// failedRead returns the error for an error of a [bufio.Scanner].
+func (d *decoder) failedRead(err error) error {
+	if errors.Is(err, bufio.ErrTooLong) {
+		return &damagedError{d.path, "a line is longer than " + humanize.Bytes(int64(d.maxLine))}
+	}
+	return err
 }
 
 // first reads a line of the first block. It only locates the marks of the complete document,

@@ -2,10 +2,13 @@ package sharer
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -33,7 +36,7 @@ func TestActionsSinceTheLastCommit(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				st := &store{path: filepath.Join(dir, storeFile), d: d, boot: boot, step: func() {}}
+				st := &store{path: filepath.Join(dir, storeFile), maxLine: maxLine, d: d, boot: boot, step: func() {}}
 				r := &run{rep: &replica{set: newSet("me", time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), base: &baseline{feeds: map[string]*baseFeed{}}, store: st}}
 				if _, err := st.load(r.rep.set, r.rep.base); err != nil {
 					t.Fatal(err)
@@ -86,3 +89,37 @@ func TestActionsSinceTheLastCommit(t *testing.T) {
 }
 
 var errKilled = errors.New("killed")
+
+// A damaged store with a line or a block that is too long is refused, with its path and without reading
+// all of it into memory. A store with the longest line that a peer can cause is read.
+func TestLongLines(t *testing.T) {
+	for _, c := range []struct {
+		name, after, want string // after follows the valid store
+	}{
+		{"a line", strings.Repeat("x", 5000), "replica: a line is longer than 4,096 bytes"},
+		{"zeros", strings.Repeat("\x00", 5000), "replica: a line is longer than 4,096 bytes"},
+		{"a block", strings.Repeat("gone 0000000000000001\n", 1000), "replica: a block is longer than the rest"},
+		{"nothing", "", ""},
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, storeFile)
+		valid := append([]byte(storeHeader+"\n"), appendBlock(nil, []byte("commit 1\n"))...)
+		if err := os.WriteFile(path, append(valid, c.after...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		st := &store{path: path, maxLine: 4 << 10, boot: "one", step: func() {}}
+		_, err := st.load(newSet("me", time.Now()), &baseline{feeds: map[string]*baseFeed{}})
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		} else if !errors.As(err, new(*damagedError)) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.name, err, c.want)
+		}
+	}
+	long := feedsync.MaxContent
+	longest := 2 * (long + feedsync.MaxConflicts*(2*long+8<<10)) // each byte may be escaped
+	if longest > maxLine {
+		t.Errorf("a line may have %d bytes, and %d are read", longest, maxLine)
+	}
+}

@@ -135,7 +135,7 @@ type plan struct {
 func (r *run) result(p *plan) error { return errors.Join(r.trouble, r.rep.store.failed, p.refused) }
 
 // plan makes the plan. changed are the marks that peers have changed. origins maps feeds to
-// the URL of the peer that they come from.
+// the place of the peer that they come from.
 func (r *run) plan(ctx context.Context, l *local, changed []string, origins map[string]string) (*plan, error) {
 	l, err := r.listAgain(ctx, l)
 	if err != nil {
@@ -146,7 +146,7 @@ func (r *run) plan(ctx context.Context, l *local, changed []string, origins map[
 	for _, n := range waiting {
 		p.waiting += n
 	}
-	n := &planner{base: r.rep.base, local: l, allow: r.c.Fetch.AllowPrivate, origins: origins}
+	n := &planner{me: r.me, base: r.rep.base, local: l, allow: r.c.Fetch.AllowPrivate, origins: origins}
 	p.actions = n.plan(r.rep.set)
 	l.agree(p.actions, waiting)
 	warnings := cmdline.Warnings{Report: r.s.Report}
