@@ -319,6 +319,12 @@ func TestRule20CloudItems(t *testing.T) {
 	if e.Content != want || e.ContentType != markup.TypeHTML {
 		t.Errorf("got %s %s", e.ContentType, e.Content)
 	}
+	// The guide also has items in an element of their own.
+	e = rssItem(t, `<title>t</title><rssCloud:items><rssCloud:item><title>a</title><rssCloud:items><rssCloud:item><description>deeper</description></rssCloud:item></rssCloud:items></rssCloud:item>
+<rssCloud:item>c</rssCloud:item></rssCloud:items><pubDate>Mon, 02 Jan 2006 15:04:05 GMT</pubDate>`)
+	if want := `<ul><li>a<ul><li>deeper</li></ul></li><li>c</li></ul>`; e.Content != want || e.Published.IsZero() {
+		t.Errorf("got %s %s, want %s", e.Published, e.Content, want)
+	}
 }
 
 func TestRule20CDFIsRefusedByName(t *testing.T) {

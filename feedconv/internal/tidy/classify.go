@@ -226,6 +226,8 @@ func (n *names) classifyModule(name string, ns vocab.NS, lvl level) class {
 		return dropped
 	case lvl == inList, lvl == inCategories, lvl == inStruct:
 		return dropped
+	case ns == vocab.RSSCloud && name == "items" && !n.isAtom && (lvl == inEntry || lvl == inExt):
+		return class{kind: kTransparent, level: lvl, ns: ns}
 	}
 	if place := lvl.place(); place != 0 && !vocab.HasField(ns, name, place, n.isAtom) {
 		return class{kind: kForeign, ns: ns}
