@@ -83,7 +83,9 @@ func (d *Dir) readFeed(hash, rel string) (*Feed, error) {
 		data, err := dirfs.ReadFile(base + "/" + fd.name)
 		switch {
 		case err == nil:
-			*fd.value = textfile.Line(data)
+			if *fd.value = textfile.Line(data); fd.obligatory {
+				*fd.value = strings.TrimSuffix(*fd.value, "\r") // an editor may have added it
+			}
 		case !isNotExist(err):
 			bad = errors.Join(bad, err)
 		case fd.obligatory:

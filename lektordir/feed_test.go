@@ -49,6 +49,20 @@ func TestFeedOfChanges(t *testing.T) {
 	title("Third")
 }
 
+// An id and a name that an editor wrote with CR LF are read without both.
+func TestReadFeedCRLF(t *testing.T) {
+	d, _ := newDir(t)
+	deliver(t, d, sample("a", "A"))
+	write(t, d.Join("src", feedHash, "id"), feedID+"\r\n")
+	write(t, d.Join("src", feedHash, "name"), "Name\r\n")
+	if f, err := d.ReadFeed(feedHash); err != nil || f.ID != feedID || f.Name != "Name" {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if ps, err := d.Check(ctx, true); err != nil || len(ps) > 0 {
+		t.Errorf("%v, %v", ps, err)
+	}
+}
+
 func BenchmarkFeedOf(b *testing.B) {
 	d, err := Create(b.TempDir()+"/d", nil)
 	if err != nil {

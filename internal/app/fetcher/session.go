@@ -10,10 +10,8 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/delivery"
-	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/stage"
-	"github.com/lektordir/lektor/internal/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -119,11 +117,11 @@ func dates(h *feedstate.History) stage.Dates {
 // describe writes the title and other metadata of a document to src/$feed. id is the id of a feed
 // that does not exist yet.
 func (s *session) describe(feed *feedconv.Feed, id, name string) error {
-	old := func(file string) string {
-		data, _ := dirfs.ReadFile(s.r.Dir.Join("src", s.hash, file))
-		return textfile.Line(data)
+	old, _ := s.r.Dir.ReadFeed(s.hash)
+	if old == nil {
+		old = &lektordir.Feed{}
 	}
-	id = cmp.Or(old("id"), id)
+	id = cmp.Or(old.ID, id)
 	if lektordir.FeedHash(id) != s.hash {
 		// The id file is lost; the URL is the id if the feed did not move.
 		if id, _ = feedstate.URL(s.r.Dir, s.hash); lektordir.FeedHash(id) != s.hash {
@@ -135,7 +133,7 @@ func (s *session) describe(feed *feedconv.Feed, id, name string) error {
 		authors = append(authors, p.String())
 	}
 	if name = cmp.Or(name, strings.Join(strings.Fields(feed.Title), " ")); name == "" {
-		name = cmp.Or(old("name"), feedstate.DefaultName(id))
+		name = cmp.Or(old.Name, feedstate.DefaultName(id))
 	}
 	if err := s.txn.PutFeed((&lektordir.Feed{
 		ID:          id,
