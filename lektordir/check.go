@@ -79,7 +79,7 @@ func (c *checker) report(path, what string, mend func() error) error {
 	return err
 }
 
-// tmp reports the files in tmp/, and recovers them if c.repair is true.
+// tmp reports the files in tmp/ that nobody is writing, and recovers tmp/ if c.repair is true.
 func (c *checker) tmp(ctx context.Context) error {
 	list := func() ([]string, error) {
 		var paths []string
@@ -90,25 +90,24 @@ func (c *checker) tmp(ctx context.Context) error {
 				err = errors.Join(err, lerr)
 			}
 			for _, n := range names {
-				paths = append(paths, "tmp/"+feed+"/"+n)
+				path := "tmp/" + feed + "/" + n
+				if fi, err := dirfs.Lstat(c.d.Join(path)); err == nil && c.d.fs.Now().Sub(fi.ModTime()) > atomicfile.Abandoned {
+					paths = append(paths, path)
+				}
 			}
 		}
 		return paths, err
 	}
-	before, err := list()
-	if len(before) == 0 || err != nil {
-		return err
-	}
+	before, bad := list()
 	var after []string
-	var bad error
-	if c.repair {
+	if c.repair && bad == nil {
 		bad = c.d.Recover(ctx)
-		after, err = list()
-		bad = errors.Join(bad, err)
+		left, err := list()
+		after, bad = left, errors.Join(bad, err)
 	}
 	for _, p := range before {
 		exists := !c.repair || slices.Contains(after, p)
-		what := "being written, or left by an interrupted run"
+		what := "left by an interrupted run"
 		if filepath.Base(p) == commit.Purging {
 			what = "the feed is being removed, or its removal was interrupted"
 		}

@@ -662,6 +662,8 @@ ln -s /nowhere new/$HASH/1500000000.1.h/feed
 mkdir src/0000; echo other >src/0000/id; echo n >src/0000/name
 printf garbage >>src/$HASH/etc/fetch/seen
 mkdir -p "tmp/$HASH/1700000000.M1P2Q4I0123456789abcdef.host;gone"
+touch -d @1600000000 "tmp/$HASH/1700000000.M1P2Q4I0123456789abcdef.host;gone"
+mkdir -p tmp/$HASH/1700000000.M1P2Q5I0123456789abcdef.host # being written
 `)
 	find := func(ps []Problem, path, what string) *Problem {
 		for i := range ps {
