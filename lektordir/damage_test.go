@@ -173,3 +173,18 @@ func TestTornJournal(t *testing.T) {
 		t.Errorf("warnings %q", warned)
 	}
 }
+
+// A feed that was removed with its journal, also by hand, begins anew without a warning.
+func TestRemovedJournal(t *testing.T) {
+	d, _ := newDir(t)
+	deliver(t, d, sample("1", "A"))
+	shell(t, d, `rm -r src/$HASH new/$HASH`)
+	var warned []string
+	w := writerWith(t, d, commit.Options{Warn: func(s string) { warned = append(warned, s) }})
+	if refs := deliverBy(t, w, sample("1", "A")); len(refs) != 1 || len(warned) > 0 {
+		t.Errorf("%v, warnings %q", refs, warned)
+	}
+	if ps, err := d.Check(ctx, false); err != nil || len(ps) > 0 {
+		t.Errorf("%v, %v", ps, err)
+	}
+}

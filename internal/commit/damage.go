@@ -58,10 +58,10 @@ func examine(d *dirfs.Dir, feed string) (found []string, lacking []journal.Recor
 	if n := j.Bad(); n > 0 {
 		found = append(found, humanize.Count(n, "damaged line"))
 	}
-	if j.Good < size {
+	lacking = j.Missing(uniques)
+	if j.Good < size && (j.Size > 0 || len(lacking) > 0) { // otherwise the feed was removed
 		found = append(found, fmt.Sprintf("%d bytes at its end are lost", size-j.Good))
 	}
-	lacking = j.Missing(uniques)
 	if n := len(lacking); n > 0 {
 		found = append(found, "no line for "+humanize.Count(n, "entry")+" of new/ and cur/")
 	}

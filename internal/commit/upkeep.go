@@ -86,7 +86,6 @@ func (w *Writer) Purge(ctx context.Context, feed string) error {
 	if err := w.d.Inside("tmp/" + feed); err != nil {
 		return err
 	}
-	recordSize(w.d, feed, 0) // a new subscription begins a new journal
 	f, err := os.OpenFile(w.d.Join("tmp", feed, Purging), os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
 		return err
