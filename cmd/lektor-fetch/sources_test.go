@@ -347,6 +347,7 @@ func TestPolite(t *testing.T) {
 	now := start
 	rss := server.RSS("Example", 0, 1)
 	odd := "W/\"a\\\"b,c\xe9\""
+	strong := strings.TrimPrefix(odd, "W/")
 	answer := server.Answer
 	target := server.Start(t, "127.0.0.2")
 	target.Handle("/new", server.Doc("", rss))
@@ -358,7 +359,7 @@ func TestPolite(t *testing.T) {
 	visits := map[string][]visit{}
 	feeds := map[string][]http.HandlerFunc{
 		// The default interval is an hour.
-		"/odd": {answer(200, rss, "ETag: "+odd), answer(304, "", "ETag: \"plain\""), answer(304, ""), answer(304, "")},
+		"/odd": {answer(200, rss, "ETag: "+odd), answer(304, "", "ETag: "+strong), answer(304, ""), answer(304, "")},
 		// max-age applies to a 200 and to a 304, and stays if a 304 has none.
 		"/age": {answer(200, rss, "Cache-Control: max-age=7200", `ETag: "e"`), answer(304, "", "Cache-Control: max-age=10800"), answer(304, ""), answer(304, "", "Cache-Control: max-age=60")},
 		"/429": {answer(429, "", "Retry-After: 9000"), answer(200, rss), answer(200, rss)},
@@ -405,7 +406,7 @@ func TestPolite(t *testing.T) {
 		now = now.Add(time.Minute)
 	}
 	want := map[string][]visit{
-		"/odd": {{0, ""}, {60, odd}, {120, `"plain"`}, {180, `"plain"`}, {240, `"plain"`}, {300, `"plain"`}, {360, `"plain"`}, {420, `"plain"`}, {480, `"plain"`}, {540, `"plain"`}},
+		"/odd": {{0, ""}, {60, odd}, {120, strong}, {180, strong}, {240, strong}, {300, strong}, {360, strong}, {420, strong}, {480, strong}, {540, strong}},
 		"/age": {{0, ""}, {120, `"e"`}, {300, `"e"`}, {480, `"e"`}, {540, `"e"`}},
 		"/429": {{0, ""}, {150, ""}, {210, ""}, {270, ""}, {330, ""}, {390, ""}, {450, ""}, {510, ""}},
 		"/503": {{0, ""}, {180, ""}, {240, ""}, {300, ""}, {360, ""}, {420, ""}, {480, ""}, {540, ""}},
