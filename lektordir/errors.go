@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// NotLektorDirError is returned by [Open] for a path that is not a lektor-dir.
+// NotLektorDirError is returned by [Open] for a path that is not a lektor-dir, or that you may not
+// read.
 type NotLektorDirError struct {
 	Path    string
 	Missing []string // those of tmp, new, cur and src that are not directories
@@ -16,7 +17,10 @@ type NotLektorDirError struct {
 }
 
 func (e *NotLektorDirError) Error() string {
-	if e.Err != nil {
+	switch {
+	case errors.Is(e.Err, fs.ErrPermission):
+		return fmt.Sprintf("you may not read %s: %v", e.Path, e.Err)
+	case e.Err != nil:
 		return fmt.Sprintf("%s is not a lektor-dir: %v", e.Path, e.Err)
 	}
 	if len(e.Missing) == 4 {

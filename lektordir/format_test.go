@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -45,6 +46,23 @@ func TestOpenMissing(t *testing.T) {
 	}
 	if got := read(t, filepath.Join(dir, "notes")); got != "mine" {
 		t.Error("Create touched an unknown file")
+	}
+}
+
+// A lektor-dir of another user may be one; only its owner can know.
+func TestOpenForbidden(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Create(dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	err := error(&NotLektorDirError{Path: dir, Err: &os.PathError{Op: "stat", Path: dir + "/src", Err: syscall.EACCES}})
+	if os.Getuid() != 0 { // root may read everything
+		os.Chmod(dir, 0)
+		defer os.Chmod(dir, 0o700)
+		_, err = Open(dir, nil)
+	}
+	if text := err.Error(); !strings.HasPrefix(text, "you may not read "+dir+":") || strings.Contains(text, "not a lektor-dir") {
+		t.Error(text)
 	}
 }
 

@@ -28,7 +28,7 @@ func OpenDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
 // CreateDir is [OpenDir] for commands that create a missing lektor-dir.
 func CreateDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
 	d, err := OpenDir(path, opts)
-	if _, ok := errors.AsType[*lektordir.NotLektorDirError](err); !ok {
+	if none, ok := errors.AsType[*lektordir.NotLektorDirError](err); !ok || none.Err != nil {
 		return d, err
 	}
 	// If the path is mistyped, a directory of other files must not get four more directories.

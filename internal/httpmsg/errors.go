@@ -47,6 +47,9 @@ type StatusError struct {
 	RetryAfter time.Duration
 	// Detail describes the error if the status alone does not; it may be empty.
 	Detail string
+	// Subscribed is set if the URL is that of a subscribed feed. The text then says what happens next,
+	// and what the user can do.
+	Subscribed bool
 }
 
 func (e *StatusError) Error() string {
@@ -57,6 +60,7 @@ func (e *StatusError) Error() string {
 		return s + ": " + e.Detail
 	case e.RetryAfter > 0:
 		return s + " and asks for a pause of " + humanize.ShortDuration(e.RetryAfter)
+	case !e.Subscribed:
 	case e.Status == statusNotFound:
 		return s + "; if this continues, look for the new address on the feed's page"
 	case e.Status == StatusGone:

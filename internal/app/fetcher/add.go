@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -120,10 +121,22 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *cmd
 	if err == nil && a.Already && o.History && !o.DryRun {
 		err = r.first(ctx, &a, nil, true)
 	}
+	if ctx.Err() != nil {
+		return a
+	}
+	// A new subscription stays even if its first fetch has failed.
+	made := a.Hash != "" && !a.Already && feedstate.Subscribed(r.Dir, a.Hash)
+	if o.Steps && made {
+		fmt.Fprintf(s.Out, "subscribed\t%s\n", a.Hash)
+	}
 	did := ""
 	switch {
-	case ctx.Err() != nil:
-		return a
+	case err != nil && made:
+		s.Report.Print(cmdline.Hint(err, "the feed is subscribed all the same, and is fetched again when it is due"))
+		return Added{}
+	case err != nil && a.Hash != "" && !a.Already:
+		err = fmt.Errorf("%s: not subscribed: %w", feedurl.Public(a.URL), err)
+		fallthrough
 	case err != nil:
 		s.Report.Print(addHint(err))
 		return Added{}
@@ -133,9 +146,6 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *cmd
 		did = "would be subscribed to"
 	default:
 		did = "subscribed"
-	}
-	if o.Steps && !a.Already && !o.DryRun {
-		fmt.Fprintf(s.Out, "subscribed\t%s\n", a.Hash)
 	}
 	line := fmt.Sprintf("%s: %s (%s)", feedurl.Public(a.URL), did, a.Title)
 	fetched := !a.Already && !o.DryRun && !o.NoFetch
@@ -202,6 +212,7 @@ const maxListed = 50
 func addHint(err error) error {
 	var several *SeveralError
 	var none *NoFeedsError
+	var status *httpmsg.StatusError
 	switch {
 	case errors.As(err, &several):
 		errs := []error{errors.New(err.Error() + ":")}
@@ -220,10 +231,27 @@ func addHint(err error) error {
 		return cmdline.Hint(err, "if you know the address of its feed, add that")
 	case errors.As(err, &none):
 		return cmdline.Hint(err, "give the address of a feed, or of a page that links to one")
+	case errors.As(err, &status):
+		return cmdline.Hint(err, "%s", statusHint(status.Status))
+	case errors.As(err, new(*httpmsg.HostDelayError)):
+		return cmdline.Hint(err, "try again later")
 	case errors.As(err, new(*httpmsg.NetError)):
 		return cmdline.Hint(err, "add --no-fetch --as-is subscribes to a URL without looking at it")
 	}
 	return entrystore.FeedHint(err)
+}
+
+// statusHint returns what the user can do about the status of a URL that is not subscribed to.
+func statusHint(status int) string {
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return "if the server needs a password or token, add the header for it with --header"
+	case status == http.StatusGone:
+		return "the feed has ended; if it has moved, add its new address"
+	case status == http.StatusTooManyRequests, status >= 500:
+		return "try again later"
+	}
+	return "check the address, or give that of a page that links to the feed"
 }
 
 // Added is the result of [Runner.Add].

@@ -151,3 +151,37 @@ func TestMovedToPrivateAddress(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 }
+
+// If a feed cannot be fetched, add promises nothing for a feed that it does not subscribe to, and says
+// what can be done; the messages about a subscribed feed say what happens next.
+func TestAddSaysWhetherItSubscribed(t *testing.T) {
+	for _, tc := range []struct {
+		status     int
+		hint       string // of add
+		subscribed string // in the message about a subscribed feed
+	}{
+		{401, "--header", "etc/fetch/headers"},
+		{403, "--header", "etc/fetch/headers"},
+		{404, "check the address", "if this continues"},
+		{410, "the feed has ended", "once a month from now on"},
+		{429, "try again later", "less frequent from now on"},
+		{500, "try again later", "repeated later"},
+		{503, "try again later", "repeated later"},
+	} {
+		s := server.Start(t, "127.0.0.1")
+		s.Handle("/feed", server.Answer(tc.status, ""))
+		o := AddOptions{Common: Common{Dir: filepath.Join(t.TempDir(), "feeds")}, Sources: []string{s.URL("/feed")}}
+		add := func(streams *cmdline.Streams) error { return Add(t.Context(), o, streams) }
+		said := saidBy(add)
+		if !strings.Contains(said, "hint: ") || !strings.Contains(said, tc.hint) || strings.Contains(said, tc.subscribed) || strings.Contains(said, "all the same") {
+			t.Errorf("%d: %s", tc.status, said)
+		}
+		o.Look, o.Steps = LookNowhere, true
+		if said := saidBy(add); !strings.Contains(said, tc.subscribed) || !strings.Contains(said, "hint: the feed is subscribed all the same") || !strings.Contains(said, "subscribed\t") {
+			t.Errorf("%d, as it is: %s", tc.status, said)
+		}
+		if said := saidBy(add); strings.Contains(said, "hint: ") || !strings.Contains(said, "already subscribed") {
+			t.Errorf("%d, again: %s", tc.status, said)
+		}
+	}
+}

@@ -198,3 +198,44 @@ func TestUpdateFullDisk(t *testing.T) {
 		}
 	})
 }
+
+// TestAddFullDisk: on a full disk, add says of which feed it speaks, and whether it is subscribed.
+func TestAddFullDisk(t *testing.T) {
+	onDisk(t, "nr_inodes=100", func(dir string) {
+		feed := filepath.Join(dir, "feed.xml")
+		if err := os.WriteFile(feed, []byte(server.RSS("Feed", 0, 60)), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		seen := map[bool]bool{}
+		for inodes := 10; inodes < 100; inodes += 2 {
+			path := filepath.Join(dir, fmt.Sprint("l", inodes))
+			if _, err := lektordir.Create(path, nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Mount("none", dir, "", syscall.MS_REMOUNT, fmt.Sprint("nr_inodes=", inodes)); err != nil {
+				t.Fatal(err)
+			}
+			var stderr bytes.Buffer
+			streams := cmdline.NewStreams("lektor-fetch", strings.NewReader(""), &bytes.Buffer{}, &stderr)
+			err := Add(t.Context(), AddOptions{Common: Common{Dir: path}, Sources: []string{feed}}, streams)
+			streams.Report.Print(err)
+			d, err := lektordir.Open(path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			subscribed, said := feedstate.Subscribed(d, lektordir.FeedHash("file://"+feed)), stderr.String()
+			// The locks are made before a feed is known.
+			if about := strings.Contains(said, feed); about && subscribed != strings.Contains(said, "subscribed all the same") || about && !subscribed && !strings.Contains(said, "not subscribed") {
+				t.Errorf("%d inodes, subscribed %t: %s", inodes, subscribed, said)
+			} else if about {
+				seen[subscribed] = true
+			}
+			if err := errors.Join(syscall.Mount("none", dir, "", syscall.MS_REMOUNT, "nr_inodes=1000"), os.RemoveAll(path)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !seen[true] || !seen[false] {
+			t.Errorf("the disk was never of the right size: %v", seen)
+		}
+	})
+}

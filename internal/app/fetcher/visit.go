@@ -212,6 +212,9 @@ func (v *visit) request() *Outcome {
 	v.req.Hold = true
 	var err error
 	if v.resp, err = v.fetched.Ask(v.ctx, v.req); err != nil {
+		if status, ok := errors.AsType[*httpmsg.StatusError](err); ok {
+			status.Subscribed = true
+		}
 		return v.fail(err, httpmsg.Remote(err))
 	}
 	return nil

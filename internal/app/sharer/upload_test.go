@@ -115,7 +115,7 @@ func TestRefusedByServer(t *testing.T) {
 		{"too large", "PUT", completeFile, 413, "", "", 1, "state-all.rss: the server answered 413 Request Entity Too Large: the server does not accept [0-9.,]+ bytes\n.*hint: raise its limit .nginx: client_max_body_size"},
 		{"locked", "PUT", subsFile, 423, "", "", 75, "subscriptions.opml: the server answered 423 Locked: the document is locked there; the next sync tries again"},
 		{"too often", "PUT", "", 429, "", "", 75, "429 Too Many Requests"},
-		{"down", "", "", 503, "", "", 75, "503 Service Unavailable; the request is repeated later"},
+		{"down", "", "", 503, "", "", 75, "the server answered 503 Service Unavailable\n"},
 		{"full", "PUT", "", 507, "", "", 75, "507 Insufficient Storage: the server has no space left; the next sync tries again\n.*hint: free space"},
 		{"a login", "PUT", "", 200, "Content-Type: text/html", page, 75, "it is a web page, perhaps one to log in, and nothing was stored\n.*hint: "},
 		{"a login for all", "", "", 200, "Content-Type: text/html", page, 75, "b: subscriptions.opml: it is a web page, .*none of its items are used"},
