@@ -529,7 +529,7 @@ func TestLimitsOfPeers(t *testing.T) {
 	before := b.state()
 	s := b.streams()
 	err := Sync(t.Context(), SyncOptions{Common: c}, s)
-	if cmdline.Status(err) != 75 || !strings.Contains(b.err.String(), "--max-bytes") || b.state() != before {
+	if cmdline.Status(err) != 1 || !strings.Contains(b.err.String(), "--max-bytes") || b.state() != before {
 		t.Errorf("%v: %s", err, &b.err)
 	}
 	b.sync()

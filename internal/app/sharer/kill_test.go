@@ -195,7 +195,7 @@ func TestUnreadablePeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, text := a.trySync()
-	if status != 75 || !strings.Contains(text, b.endpoint()) || a.has(1, 0, 'F') || !a.has(1, 1, 'F') {
+	if status != 1 || !strings.Contains(text, b.endpoint()) || a.has(1, 0, 'F') || !a.has(1, 1, 'F') {
 		t.Errorf("%d, %s", status, text)
 	}
 	if err := errors.Join(os.Remove(path), os.Rename(path+"~", path)); err != nil {

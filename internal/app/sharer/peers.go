@@ -130,6 +130,7 @@ func (r *run) writeRecord(name string, rec record) error {
 // errMissing is the error for a document that does not exist. errNothing is the error for a
 // peer without any document.
 var (
+	errCutOff  = errors.New("the response was cut off")
 	errMissing = errors.New("there is no such document")
 	errNothing = errors.New("it has published nothing yet")
 )
@@ -167,7 +168,8 @@ type exchange struct {
 	peers   []peer
 	updates []*peerUpdate        // peers that were read
 	changed []string             // ids of marks that peers have changed
-	failed  int                  // number of peers that could not be read
+	failed  bool                 // a peer or the server failed, and a later sync may succeed
+	refused bool                 // a peer could not be read, and a later sync will fail, too
 	origins map[string]string    // hash of a feed -> place of the peer that it comes from
 	pauses  map[string]time.Time // name of a peer -> end of the pause that its server asked for
 }
@@ -419,12 +421,13 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 				x.s.Report.Info("%s: %v", p.name, err)
 			}
 		case err != nil:
-			x.failed++
 			if wait := httpmsg.Pause(err); wait > 0 {
 				x.pauses[p.name] = x.now.Add(wait)
 			}
 			for _, e := range errlist.Errors(err) {
 				x.s.Report.Print(fmt.Errorf("%s: %w", p.name, e))
+				passes := mayPass(e) || errors.As(e, new(*fs.PathError)) && !errors.Is(e, fs.ErrPermission)
+				x.failed, x.refused = x.failed || passes, x.refused || !passes
 			}
 		}
 		if n != nil {

@@ -173,7 +173,7 @@ func (p *server) read(ctx context.Context, name string, rec record) ([]byte, err
 	case resp.NotModified:
 		return nil, nil
 	case resp.Truncated:
-		return nil, errors.New("the response was cut off")
+		return nil, errCutOff
 	}
 	rec.validators(name, resp.ETag, resp.LastModified)
 	return resp.Body, nil

@@ -307,20 +307,25 @@ func concernsOneDocument(err error) bool {
 	return false
 }
 
-// isPermanent reports whether an error of publishing remains until the user does something
-// here.
-func isPermanent(err error) bool {
-	if errors.As(err, new(*CopiedError)) || !httpmsg.Remote(err) && !errors.As(err, new(*pauseError)) {
-		return true
+// mayPass reports whether a later sync may succeed though the user does nothing here. The manual has
+// the same list (EXIT STATUS).
+func mayPass(err error) bool {
+	if e, ok := errors.AsType[*httpmsg.StatusError](err); ok {
+		switch e.Status {
+		case http.StatusRequestTimeout, http.StatusLocked, http.StatusTooEarly, http.StatusTooManyRequests:
+			return true
+		case http.StatusNotImplemented:
+			return false
+		}
+		return e.Status/100 != 4 // with status 200, a page in place of the answer, for example of a hotel
 	}
-	e, ok := errors.AsType[*httpmsg.StatusError](err)
 	switch {
-	case !ok:
-		return false
-	case e.Status == http.StatusRequestTimeout, e.Status == http.StatusLocked, e.Status == http.StatusTooEarly, e.Status == http.StatusTooManyRequests:
+	case errors.Is(err, errNothing), errors.Is(err, errCutOff), errors.As(err, new(*brokenError)), errors.As(err, new(*pauseError)):
+		return true
+	case errors.As(err, new(*httpmsg.LimitError)), errors.As(err, new(*httpmsg.PrivateError)):
 		return false
 	}
-	return e.Status/100 == 4
+	return httpmsg.Remote(err)
 }
 
 // PublishOptions are the options of [Publish].

@@ -244,7 +244,7 @@ func (r *run) line(text string, elem ...string) error {
 }
 
 // errReported is the error if every failure was reported already. errRemote is the error if
-// only peers failed.
+// only peers failed, and a later try may help.
 var (
 	errReported       = &cmdline.ExitError{Status: 1}
 	errRemote   error = &cmdline.ExitError{Status: 75}

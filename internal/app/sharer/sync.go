@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/errlist"
 	"github.com/lektordir/lektor/internal/humanize"
 )
 
@@ -98,17 +100,17 @@ func (x *exchange) show(p *plan) error {
 }
 
 // publish saves the records of the peers that were merged, and publishes the documents. An
-// error of the server that may be gone at the next sync counts as a peer that failed.
+// error of the server that may be gone at the next sync counts as one of a peer.
 func (x *exchange) publish(ctx context.Context) error {
 	if err := x.remember(); err != nil {
 		return err
 	}
 	err := x.publishDocuments(ctx)
-	if err == nil || !isURL(x.target) || isPermanent(err) {
+	if err == nil || !isURL(x.target) || slices.ContainsFunc(errlist.Errors(err), func(e error) bool { return !mayPass(e) }) {
 		return err
 	}
 	x.s.Report.Print(err)
-	x.failed++
+	x.failed = true
 	return nil
 }
 
@@ -117,7 +119,10 @@ func (x *exchange) report(done outcome, quiet bool) error {
 	if !quiet {
 		x.summary(x.completePeers(), done.text, done.waiting)
 	}
-	if done.failed == nil && x.failed > 0 {
+	switch {
+	case done.failed == nil && x.refused:
+		return errReported
+	case done.failed == nil && x.failed:
 		return errRemote
 	}
 	return done.failed

@@ -115,6 +115,9 @@ func TestRefusedByServer(t *testing.T) {
 		{"too large", "PUT", completeFile, 413, "", "", 1, "state-all.rss: the server answered 413 Request Entity Too Large: the server does not accept [0-9.,]+ bytes\n.*hint: raise its limit .nginx: client_max_body_size"},
 		{"locked", "PUT", subsFile, 423, "", "", 75, "subscriptions.opml: the server answered 423 Locked: the document is locked there; the next sync tries again"},
 		{"too often", "PUT", "", 429, "", "", 75, "429 Too Many Requests"},
+		{"no PUT, ever", "PUT", "", 501, "", "", 1, "the server does not accept documents there"},
+		{"password to read", "GET", "", 401, "Www-Authenticate: Basic", "", 1, "401 Unauthorized: this machine may not read there"},
+		{"down to read", "GET", "", 503, "", "", 75, "503 Service Unavailable"},
 		{"down", "", "", 503, "", "", 75, "the server answered 503 Service Unavailable\n"},
 		{"full", "PUT", "", 507, "", "", 75, "507 Insufficient Storage: the server has no space left; the next sync tries again\n.*hint: free space"},
 		{"a login", "PUT", "", 200, "Content-Type: text/html", page, 75, "it is a web page, perhaps one to log in, and nothing was stored\n.*hint: "},
@@ -352,7 +355,7 @@ func TestPeerWithPassword(t *testing.T) {
 	}
 	a.addPeer(other, &machine{Dir: &testdir.Dir{Path: a.Path}, t: t, name: "elsewhere"})
 	status, text := a.trySync()
-	if status != 75 || !strings.Contains(text, "elsewhere: ") || !strings.Contains(text, "may not read there") || !strings.Contains(text, "hint: the headers of ") {
+	if status != 1 || !strings.Contains(text, "elsewhere: ") || !strings.Contains(text, "may not read there") || !strings.Contains(text, "hint: the headers of ") {
 		t.Errorf("%d: %s", status, text)
 	}
 	if len(told) == 0 || cmp.Or(told...) != "" {
