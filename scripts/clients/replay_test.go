@@ -21,7 +21,8 @@ import (
 //	# …                      a comment
 //	METHOD TARGET            a request; the lines below belong to it:
 //	Name: value              its header
-//	| part                   a part of its form; parts are joined with &
+//	| part                   a part of its form; parts are joined with &, or are those of a
+//	                         multipart form whose boundary is x
 //	batch N LIST             repeat the request for each N values of a list
 //	pages                    repeat the request with c= for each continuation
 //	= STATUS                 the wanted status (default 200)
@@ -59,7 +60,7 @@ type request struct {
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.replay")
-	if err != nil || len(files) < 4 {
+	if err != nil || len(files) < 5 {
 		t.Fatal(files, err)
 	}
 	origin := server.Start(t, "127.0.0.1")
@@ -70,7 +71,7 @@ func TestReplay(t *testing.T) {
 			w := fill(t)
 			s := serveDir(t, w.dir.Path, "--allow", "127.0.0.0/8")
 			p := &player{checks: &checks{s, oracle{t, w.dir.Path}, t, w}, lists: map[string][]string{
-				"user": {user}, "password": {password}, "origin": {origin.URL("/feed")}, "alpha": {"feed/" + testdir.Hash(alphaID)}, "alphaURL": {alphaID},
+				"user": {user}, "password": {password}, "origin": {origin.URL("/feed?a=1&b=2")}, "alpha": {"feed/" + testdir.Hash(alphaID)}, "alphaURL": {alphaID},
 			}}
 			p.play(file)
 		})
@@ -160,7 +161,16 @@ func (p *player) sendOne(r *request, more string) {
 	for _, h := range r.header {
 		header = append(header, p.expand(h)...)
 	}
-	a := p.do(r.method, p.expand(r.target)[0]+more, strings.Join(parts, "&"), header...)
+	body := strings.Join(parts, "&")
+	if slices.Contains(header, "Content-Type: multipart/form-data; boundary=x") {
+		body = ""
+		for _, part := range parts {
+			name, value, _ := strings.Cut(part, "=")
+			body += fmt.Sprintf("--x\r\nContent-Disposition: form-data; name=%q\r\n\r\n%s\r\n", name, value)
+		}
+		body += "--x--\r\n"
+	}
+	a := p.do(r.method, p.expand(r.target)[0]+more, body, header...)
 	if a.status != r.status {
 		p.t.Fatalf("%s: %s; want the status %d", r.at, a, r.status)
 	}

@@ -198,6 +198,11 @@ func TestQuickAdd(t *testing.T) {
 		}
 	}
 	f.text(f.do("POST", api+"subscription/quickadd", ""), 400)
+	// Read You sends the URL as it is in the query, and escaped in the form.
+	const url = "https://d.example/feed?a=1&b=2"
+	if got := f.text(f.do("POST", api+"subscription/quickadd?output=json&quickadd="+url, values("quickadd", url)), 200); !strings.Contains(got, "feed/"+testdir.Hash(url)) {
+		t.Errorf("got %s", got)
+	}
 }
 
 func TestFolders(t *testing.T) {
