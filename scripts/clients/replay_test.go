@@ -36,6 +36,7 @@ import (
 //	all LIST PROPERTY        the entries are read, unread, starred or plain
 //	view FLAG LIST           lektor-view sets a flag of the entries, or with - clears it
 //	subscribed URL, unsubscribed URL
+//	folders URL LIST         the feed is in these folders, with commas between
 //
 // In targets, headers and parts, {NAME} is a value; a part with {NAME*} is repeated for each
 // value of the list. :long, :hex and :query after the name change how it is spelled.
@@ -70,7 +71,7 @@ func TestReplay(t *testing.T) {
 			t.Parallel()
 			w := fill(t)
 			s := serveDir(t, w.dir.Path, "--allow", "127.0.0.0/8")
-			p := &player{checks: &checks{s, oracle{t, w.dir.Path}, t, w}, lists: map[string][]string{
+			p := &player{checks: &checks{s, oracle{t, w.dir.Path, false}, t, w}, lists: map[string][]string{
 				"user": {user}, "password": {password}, "origin": {origin.URL("/feed?a=1&b=2")}, "alpha": {"feed/" + testdir.Hash(alphaID)}, "alphaURL": {alphaID},
 			}}
 			p.play(file)
@@ -299,6 +300,10 @@ func (p *player) do1(words []string) {
 			args = append(args, i.path)
 		}
 		p.run("", "lektor-view", args...)
+	case "folders":
+		if got := strings.Join(p.folders(testdir.Hash(p.expand(name)[0])), ","); got != words[2] {
+			p.t.Errorf("%s: the folders are %s", p.at, got)
+		}
 	case "subscribed", "unsubscribed":
 		if u := p.expand(name)[0]; p.there(u) != (words[0] == "subscribed") {
 			p.t.Errorf("%s: %s: %v", p.at, u, p.there(u))

@@ -67,7 +67,7 @@ func newFixture(t testing.TB, change ...func(*Options)) *fixture {
 	f := &fixture{Dir: testdir.New(t), t: t}
 	f.a = f.feed(feedA, "Alpha", "etc/fetch/url="+feedA, "etc/categories=News", "etc/link=http://a.example/home")
 	f.b = f.feed(feedB, "Beta", "etc/fetch/url="+feedB, "etc/categories=News\na/b")
-	o := Options{BasePath: "/", Now: func() time.Time { return now }}
+	o := Options{BasePath: "/", AllCategories: true, Now: func() time.Time { return now }}
 	for _, c := range change {
 		c(&o)
 	}

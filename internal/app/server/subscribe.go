@@ -179,15 +179,7 @@ func (e *editor) change(hash, title string, add, remove []string) error {
 		return nil
 	}
 	before := feedstate.Categories(e.dir, hash)
-	is := func(list []string, f string) bool {
-		return slices.ContainsFunc(list, func(g string) bool { return folderKey(g) == folderKey(f) })
-	}
-	after := slices.DeleteFunc(slices.Clone(before), func(f string) bool { return is(remove, f) })
-	for _, f := range add {
-		if f != "" && !is(after, f) {
-			after = append(after, f)
-		}
-	}
+	after := refoldered(before, add, remove)
 	if slices.Equal(before, after) {
 		return nil
 	}
@@ -195,6 +187,28 @@ func (e *editor) change(hash, title string, add, remove []string) error {
 		return err
 	}
 	return e.set(hash, "categories", strings.Join(after, "\n"))
+}
+
+// refoldered returns folders without some and with others. These take the place of the first that is
+// removed, since clients may see only the first folder.
+func refoldered(before, add, remove []string) []string {
+	remove = slices.DeleteFunc(slices.Clone(remove), sameFolder(add...))
+	after := slices.DeleteFunc(slices.Clone(before), sameFolder(remove...))
+	at := slices.IndexFunc(before, sameFolder(remove...))
+	if at < 0 {
+		at = len(after)
+	}
+	for _, f := range add {
+		if i := slices.IndexFunc(after, sameFolder(f)); i >= at {
+			f = after[i]
+			after = slices.Delete(after, i, i+1)
+		} else if i >= 0 || f == "" {
+			continue
+		}
+		after = slices.Insert(after, at, f)
+		at++
+	}
+	return after
 }
 
 // refolder moves feeds out of a folder, and into others.
@@ -253,6 +267,8 @@ func (c *call) editSubscription() error {
 				_, err = e.subscribe(s.Name, title, add)
 			case action == "unsubscribe":
 				err = e.unsubscribe(hash)
+			case action == "edit" && len(remove) == 0 && !e.all && len(add) > 0:
+				err = e.change(hash, title, add, e.folders(hash)) // Capy and Readrops move feeds so
 			case action == "edit":
 				err = e.change(hash, title, add, remove)
 			default:
@@ -334,7 +350,7 @@ func (c *call) renameTag() error {
 		return bad("dest: not the id of a folder")
 	}
 	err = c.edit(func(e *editor) error {
-		hashes := e.feedsIn(name)
+		hashes := e.feedsIn(name, e.store.Folders)
 		if len(hashes) == 0 {
 			return &httpError{http.StatusNotFound, "s: unknown folder"}
 		}
@@ -354,7 +370,7 @@ func (c *call) disableTag() error {
 		return err
 	}
 	err = c.edit(func(e *editor) error {
-		hashes := e.feedsIn(name)
+		hashes := e.feedsIn(name, e.store.Folders)
 		if flag := flagsOf(greader.Stream{Kind: greader.Label, Name: name}); len(hashes) == 0 && flag != "" {
 			return e.mark(slices.DeleteFunc(slices.Clone(e.entries), func(at entry) bool {
 				return at.ref.Trashed() || !at.ref.HasFlag(flag[0])
@@ -385,7 +401,7 @@ func (c *call) export() error {
 			return err
 		}
 		if feedurl.IsHTTP(s.URL) {
-			feeds = append(feeds, opml.Feed{URL: s.URL, Title: s.Title, HTMLURL: s.HTMLURL, Categories: v.labels(hash, names)})
+			feeds = append(feeds, opml.Feed{URL: s.URL, Title: s.Title, HTMLURL: s.HTMLURL, Categories: v.store.Folders(hash)})
 		}
 	}
 	data := termsafe.XML(opml.New("Subscriptions").Update(feeds, feedstate.FeedURL).Bytes())

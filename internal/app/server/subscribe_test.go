@@ -154,6 +154,61 @@ func TestEditSubscription(t *testing.T) {
 	}
 }
 
+// Clients see the first folder of a feed, and an edit that only adds one moves the feed there. Folders that
+// they do not see stay.
+func TestMove(t *testing.T) {
+	const label = "user/-/label/"
+	for _, tc := range []struct {
+		before string
+		form   []string
+		after  string // the first line is what clients see
+	}{
+		{"News\na/b", []string{"a", label + "x"}, "x\na/b\n"},
+		{"News\na/b", []string{"a", label + "x", "r", label + "News"}, "x\na/b\n"},
+		{"News\na/b", []string{"a", label + "x", "r", label + "other"}, "News\na/b\nx\n"},
+		{"News\na/b", []string{"a", label + "NEWS", "t", "New"}, "News\na/b\n"},
+		{"News\na/b", []string{"a", label + "a/B"}, "a/b\n"},
+		{"News\na/b\nx", []string{"a", label + "x"}, "x\na/b\n"},
+		{"x\nNews\na/b", []string{"a", label + "x", "r", label + "News"}, "x\na/b\n"},
+		{"News\na/b", []string{"a", label + "x", "a", label + "y"}, "x\ny\na/b\n"},
+		{"News\na/b", []string{"r", label + "News"}, "a/b\n"},
+		{"", []string{"a", label + "x"}, "x\n"},
+		{"News", []string{"t", "New"}, "News\n"},
+	} {
+		f := newFixture(t, func(o *Options) { o.AllCategories = false })
+		f.add(feedB, 100, "-")
+		f.feed(feedB, "Beta", "etc/categories="+tc.before)
+		f.post("subscription/edit", append([]string{"ac", "edit", "s", "feed/" + f.b}, tc.form...)...)
+		if got := strings.TrimLeft(f.file(f.b, "etc/categories"), "\n"); got != tc.after {
+			t.Errorf("%q %q: got %q, want %q", tc.before, tc.form, got, tc.after)
+		}
+		seen, hidden, _ := strings.Cut(tc.after, "\n")
+		if got := f.subscribed(); !strings.Contains(got, "feed?x=1 ["+seen+"]") {
+			t.Errorf("%q %q: got %s", tc.before, tc.form, got)
+		}
+		hidden, _, _ = strings.Cut(hidden, "\n")
+		for _, path := range []string{"tag/list", "unread-count?all=true", "stream/contents"} {
+			if got := f.get(path); !strings.Contains(got, label+seen+`"`) || hidden != "" && strings.Contains(got, label+hidden+`"`) {
+				t.Errorf("%q %q: %s is %s", tc.before, tc.form, path, got)
+			}
+		}
+		if hidden == "" {
+			continue
+		}
+		f.post("mark-all-as-read", "s", label+hidden)
+		if ids, _ := f.ids("s=" + label + hidden); len(ids) > 0 || f.flags() != "100:new" {
+			t.Errorf("%q %q: %d entries in %s, %s", tc.before, tc.form, len(ids), hidden, f.flags())
+		}
+		if got := f.get("subscription/export"); !strings.Contains(got, `text="`+hidden[strings.LastIndex(hidden, "/")+1:]+`"`) {
+			t.Errorf("export lacks %s: %s", hidden, got)
+		}
+		f.post("rename-tag", "s", label+hidden, "dest", label+"hidden")
+		if got := f.file(f.b, "etc/categories"); !strings.HasPrefix(got, seen+"\n") || strings.Contains(got, hidden) {
+			t.Errorf("%q: renamed, the folders are %q", tc.before, got)
+		}
+	}
+}
+
 // A feed that a client adds is due at once, and a fetcher refuses private addresses for it.
 func TestNewFeed(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
@@ -213,7 +268,7 @@ func TestFolders(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"rename-tag", []string{"s", label + "news", "dest", label + "World"}, 200, "Alpha http://a.example/ [World]\nBeta https://b.example/feed?x=1 [a/b, World]"},
+		{"rename-tag", []string{"s", label + "news", "dest", label + "World"}, 200, "Alpha http://a.example/ [World]\nBeta https://b.example/feed?x=1 [World, a/b]"},
 		{"rename-tag", []string{"t", "a/b", "dest", label + "News"}, 200, alpha + "\nBeta https://b.example/feed?x=1 [News]"},
 		{"rename-tag", []string{"s", label + "a", "dest", label + "World"}, 404, ""},
 		{"rename-tag", []string{"s", label + "News"}, 400, ""},
