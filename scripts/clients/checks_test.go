@@ -387,7 +387,7 @@ func (c *checks) subscribed() map[string]subscription {
 	decode(c.t, c.get(api+"subscription/list?output=json"), &got)
 	all := map[string]subscription{}
 	for _, s := range got.Subscriptions {
-		if s.ID == nil || s.Title == nil || s.URL == nil || s.HTMLURL == nil || s.IconURL == nil || s.Categories == nil {
+		if s.ID == nil || s.Title == nil || s.URL == nil || s.HTMLURL == nil || s.IconURL != nil && *s.IconURL == "" || s.Categories == nil {
 			c.t.Fatalf("a subscription lacks a field: %+v", s)
 		}
 		all[*s.ID] = s

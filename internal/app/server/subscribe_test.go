@@ -56,6 +56,11 @@ func TestSubscriptions(t *testing.T) {
 	if got, want := f.subscribed(), alpha+"\n"+beta; got != want {
 		t.Fatalf("got\n%s\nwant\n%s", got, want)
 	}
+	// A missing icon has no key: Read You looks for it itself then.
+	f.feed(feedA, "Alpha", "image=http://a.example/icon.png")
+	if got := f.get("subscription/list"); strings.Count(got, "iconUrl") != 1 || !strings.Contains(got, `"iconUrl":"http://a.example/icon.png"`) {
+		t.Errorf("got %s", got)
+	}
 	f.add(feedA, 100, "Sxq")
 	const tags = `{"tags":[{"id":"user/-/state/com.google/starred"},{"id":"user/-/label/News","type":"folder"},{"id":"user/-/label/a/b","type":"folder"},` +
 		`{"id":"user/-/label/flag-q","type":"tag"},{"id":"user/-/label/flag-x","type":"tag"}]}`
