@@ -16,6 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/errlist"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/termsafe"
@@ -37,6 +38,9 @@ type Subscription struct {
 	Error      string   // error of the last fetch; empty if it succeeded
 	Origin     string   // URL of the document that named URL, or "" if the user did; see [httpmsg.Request]
 	Private    bool     // not included in published documents, see [Withheld]
+	// Discover is set by [Add] if URL may be that of a page: then the first visit looks for its feed, and
+	// the subscription becomes that feed, see [Replace].
+	Discover bool
 }
 
 // Title returns the title to display: the alias, the name or the id.
@@ -51,11 +55,13 @@ const (
 	keepFile     = "etc/view/keep"
 	intervalFile = "etc/fetch/interval"
 	originFile   = "etc/fetch/" + fileOrigin
+	discoverFile = "etc/fetch/" + fileDiscover
 	errorFile    = "etc/fetch/error"
 	categoryFile = "etc/categories"
 	privateFile  = "etc/fetch/private"
 	fullTextFile = "etc/fulltext"
-	// leftFile exists if a subscription was ended. It is not removed when another one begins.
+	// leftFile exists if a subscription was ended. It is not removed when another one begins. It has the
+	// hash of the feed that the subscription has become, see [Replace].
 	leftFile = "etc/view/left"
 )
 
@@ -134,8 +140,21 @@ func Left(d *lektordir.Dir, hash string) bool {
 	return err == nil && !Subscribed(d, hash)
 }
 
-// leave records that a subscription is ended.
-func leave(d *lektordir.Dir, hash string) error {
+// Successor returns the hash of the feed that a subscription has become, see [Replace]; "" if the
+// subscription was not ended so.
+func Successor(d *lektordir.Dir, hash string) string {
+	if !entryname.IsFeedHash(hash) || !Left(d, hash) {
+		return ""
+	}
+	by, _ := atomicfile.Line(d.Join("src", hash, leftFile))
+	if !entryname.IsFeedHash(by) || !Subscribed(d, by) {
+		return ""
+	}
+	return by
+}
+
+// leave records that a subscription is ended, and the hash of the feed that it has become, or "".
+func leave(d *lektordir.Dir, hash, by string) error {
 	if err := Guard(d, hash, "view"); err != nil {
 		return err
 	}
@@ -146,7 +165,7 @@ func leave(d *lektordir.Dir, hash string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	return atomicfile.Write(path, nil)
+	return atomicfile.Write(path, []byte(by))
 }
 
 // newFeed is a feed that is being added.
@@ -216,10 +235,7 @@ func (n *newFeed) describe(headers string) error {
 	if err := os.MkdirAll(filepath.Join(n.base, "etc/fetch"), 0o777); err != nil {
 		return err
 	}
-	private := ""
-	if n.s.Private {
-		private = "yes"
-	}
+	yes := map[bool]string{true: "yes"}
 	if err := errors.Join(
 		n.putID(),
 		n.putMissing("name", cmp.Or(oneLine(n.s.Name), DefaultName(n.s.ID))),
@@ -227,8 +243,9 @@ func (n *newFeed) describe(headers string) error {
 		n.putMissing("etc/link", n.s.Link),
 		n.put(aliasFile, n.s.Alias),
 		n.put(intervalFile, n.s.Interval),
-		n.put(privateFile, private),
+		n.put(privateFile, yes[n.s.Private]),
 		n.put(originFile, n.s.Origin),
+		n.putLine(discoverFile, yes[n.s.Discover]),
 		SetCategories(n.d, n.s.Hash, n.s.Categories, func(path string, data []byte) error {
 			if n.unsynced {
 				path = pending(path)
@@ -245,10 +262,10 @@ func (n *newFeed) describe(headers string) error {
 	return st.SetUser(fileHeaders, headers)
 }
 
-// removeLeft removes settings that a killed program has left: pending ones, and the origin of a url that it
-// did not write.
+// removeLeft removes settings that a killed program has left: pending ones, and those that belong to a url
+// that it did not write.
 func (n *newFeed) removeLeft() error {
-	left := []string{originFile}
+	left := []string{originFile, discoverFile}
 	for _, name := range pendingSettings {
 		left = append(left, pending(name))
 	}
@@ -396,6 +413,15 @@ func DefaultName(id string) string {
 	return oneLine(id)
 }
 
+// NeverRead returns the error of the last fetch of a feed of which no document was ever read, or "".
+func NeverRead(d *lektordir.Dir, hash string) string {
+	text, _ := atomicfile.Line(d.Join("src", hash, errorFile))
+	if _, err := os.Lstat(filepath.Join(stateDir(d, hash), fileFrom)); text == "" || err == nil {
+		return ""
+	}
+	return text
+}
+
 // Subscribed reports whether a feed is subscribed to.
 func Subscribed(d *lektordir.Dir, hash string) bool {
 	_, err := os.Stat(filepath.Join(d.Join("src", hash), urlFile))
@@ -503,7 +529,10 @@ func list(d *lektordir.Dir, read func(*lektordir.Dir, string) (*Subscription, er
 // Remove ends a subscription, see [Left]. The feed, its entries, the journal of delivered entries and
 // the waiting marks stay: if it is added again, nothing is delivered twice, and nothing that was read
 // is unread. A feed that is not subscribed to is left, too. The error may be a [*commit.BusyError].
-func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
+func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error { return Replace(w, d, hash, "") }
+
+// Replace is [Remove] for a subscription that has become another feed, whose hash is by.
+func Replace(w *commit.Writer, d *lektordir.Dir, hash, by string) error {
 	t, err := w.Begin(hash)
 	if err != nil {
 		return err
@@ -519,7 +548,7 @@ func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	}
 	// The record counts only once there is no url. If it cannot be written, the subscription stays,
 	// so that the caller can try again.
-	if left := leave(d, hash); left != nil || err != nil {
+	if left := leave(d, hash, by); left != nil || err != nil {
 		return left
 	}
 	// The url is removed first, because it makes the feed a subscription, even after an interruption.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -12,9 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/opml"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
@@ -226,12 +230,74 @@ func TestNewFeed(t *testing.T) {
 		if answer.Results != 1 || answer.StreamID != "feed/"+hash || answer.Query != url || answer.Name == "" {
 			t.Errorf("%s: got %+v", url, answer)
 		}
+		if f.file(hash, "etc/fetch/discover") == "" {
+			t.Errorf("%s: the fetcher would not look for the feed of a page", url)
+		}
 		if got := f.file(hash, "etc/fetch/origin"); got != origin {
 			t.Errorf("%s: origin %q, want %q", url, got, origin)
 		}
 		if _, err := os.Stat(filepath.Join(f.Path, "etc/fetch/due", hash)); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A feed of which no document was read says why in its title. The title of a client's edit does not become
+// the user's name for the feed.
+func TestNeverRead(t *testing.T) {
+	f := newFixture(t)
+	dns := &net.DNSError{Name: "c.example", IsNotFound: true}
+	for _, tc := range []struct {
+		err  error
+		want string
+	}{
+		{&httpmsg.StatusError{URL: "https://c.example/", Status: 404, Text: "Not Found"}, "not found"},
+		{&httpmsg.StatusError{URL: "https://c.example/", Status: 503, Text: "Service Unavailable", RetryAfter: time.Hour}, "service unavailable and asks for a pause of 1h"},
+		{&httpmsg.NetError{URL: "https://c.example/", Kind: httpmsg.KindDNS, Err: dns}, "there is no host"},
+		{&httpmsg.NetError{URL: "https://c.example/", Kind: httpmsg.KindConnect, Err: errors.New("refused")}, "no connection"},
+		{&httpmsg.NetError{URL: "https://c.example/", Kind: httpmsg.KindTLS, Err: errors.New("x")}, "no secure connection"},
+		{&httpmsg.RedirectError{URL: "https://c.example/", Target: "http://x/", Reason: "because"}, "the redirect to was not followed"},
+		{fmt.Errorf("https://c.example/: https://d.example/x: %w", &feedconv.NotFeedError{What: "an HTML page, and it links to no feed"}), "not a feed"},
+		{errors.New("https://c.example/\u202e: \x1b[31mred; x"), "[31mred"},
+		{errors.New(""), ""},
+	} {
+		text := tc.err.Error()
+		f.feed("https://c.example/", "c.example", "etc/fetch/url=https://c.example/", "etc/fetch/error="+text)
+		want := "c.example"
+		if tc.want != "" {
+			want += " (" + tc.want + ")"
+		}
+		if got := f.subscribed(); !strings.Contains(got, want+" https://c.example/ []") {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+	hash := testdir.Hash("https://c.example/")
+	f.feed("https://c.example/", "c.example", "etc/fetch/error=https://c.example/: the server answered 404 Not Found; look")
+	f.post("subscription/edit", "ac", "edit", "s", "feed/"+hash, "t", "c.example (not found)", "a", "user/-/label/News")
+	f.feed("https://c.example/", "c.example", "etc/fetch/from=https://c.example/")
+	if got := f.subscribed(); !strings.Contains(got, "c.example https://c.example/ [News]") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A client that edits a page that it subscribed to edits the feed that the subscription became.
+func TestSuccessor(t *testing.T) {
+	f := newFixture(t)
+	page := f.feed("https://a.example/page", "a.example", "etc/view/left="+f.a)
+	f.feed("https://b.example/page", "b.example", "etc/view/left=../../x")
+	for _, id := range []string{page, "https://a.example/page"} {
+		f.post("subscription/edit", "ac", "edit", "s", "feed/"+id, "t", "New "+id)
+		if got := f.file(f.a, "etc/view/alias"); got != "New "+id+"\n" {
+			t.Errorf("%s: the title is %q", id, got)
+		}
+		if got := f.text(f.do("POST", api+"subscription/quickadd", values("quickadd", id)), 200); !strings.Contains(got, "feed/"+f.a) {
+			t.Errorf("got %s", got)
+		}
+	}
+	f.text(f.do("POST", api+"subscription/edit", values("ac", "edit", "s", "feed/https://b.example/page", "t", "x")), 404)
+	f.post("subscription/edit", "ac", "unsubscribe", "s", "feed/"+page)
+	if got := f.subscribed(); got != beta {
+		t.Errorf("got %s", got)
 	}
 }
 
@@ -244,6 +310,7 @@ func TestQuickAdd(t *testing.T) {
 		{"b.example/feed?x=1", "feed/" + f.b},
 		{"c.example:8080/x", "feed/" + testdir.Hash("https://c.example:8080/x")},
 		{"exec:date", ""}, {"exec:/bin/sh -c date", ""}, {"file:///etc/passwd", ""}, {"nonsense", ""}, {"http://a b.example/", ""}, {"javascript:a.b", ""}, {"http://127.0.0.1/", ""},
+		{"example..org", ""}, {"http://example.org:0/", ""}, {"example.org:65536", ""},
 	} {
 		before := f.subscribed()
 		var answer greader.QuickAdd

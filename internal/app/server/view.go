@@ -104,9 +104,15 @@ func (v *view) has(s greader.Stream) func(*lektordir.Ref) bool {
 
 // feedOf returns the hash of a feed that a client names by its hash or a URL, "" if there is none.
 func (v *view) feedOf(name string) string {
-	for _, hash := range []string{name, lektordir.FeedHash(lektordir.NormalizeID(name))} {
+	hashes := []string{name, lektordir.FeedHash(lektordir.NormalizeID(name))}
+	for _, hash := range hashes {
 		if _, ok := slices.BinarySearch(v.feeds, hash); ok {
 			return hash
+		}
+	}
+	for _, hash := range hashes { // a client may know the page of which the subscription became the feed
+		if by := feedstate.Successor(v.dir, hash); by != "" {
+			return by
 		}
 	}
 	byURL := feedstate.ByURL(v.dir)
