@@ -188,3 +188,30 @@ func TestRemovedJournal(t *testing.T) {
 		t.Errorf("%v, %v", ps, err)
 	}
 }
+
+// A lektor-dir in which nothing was fetched needs no journals: it may be a copy without the state of the
+// fetcher, whose names have identities all the same.
+func TestNoJournalInACopy(t *testing.T) {
+	d, _ := newDir(t)
+	tx, err := writer(t, d).Begin(feedHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.PutFeed(&Feed{ID: feedID, Name: "Example"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.stageAll(ctx, document(UpdateNew, pastItems(3, 3)...)); err != nil {
+		t.Fatal(err)
+	}
+	if err := end(tx); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{d.Join("etc/fetch"), d.Join("src", feedHash, "etc/fetch")} {
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ps, err := d.Check(ctx, false); err != nil || len(ps) > 0 {
+		t.Errorf("%v, %v", ps, err)
+	}
+}

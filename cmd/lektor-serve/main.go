@@ -38,6 +38,7 @@ func newApp() *cli.App {
 			&cli.BoolFlag{Name: "insecure", Usage: "serve other machines without TLS"},
 			&cli.StringSliceFlag{Name: "trusted-proxy", Usage: "trust X-Forwarded-For from proxies in the network `PREFIX`; may be repeated"},
 			&cli.StringSliceFlag{Name: "allow", Usage: "let clients subscribe to feeds in the private network `PREFIX`; may be repeated"},
+			&cli.StringFlag{Name: "categories", Value: "first", Usage: "show clients the `WHICH` folders of a feed: first or all"},
 			&cli.IntFlag{Name: "max-connections", Value: httpserver.DefaultMaxConns, Usage: "keep at most `N` connections open"},
 			&cli.BoolFlag{Name: "verbose", Usage: "report each request"},
 		},
@@ -51,6 +52,10 @@ func newApp() *cli.App {
 				},
 				State: f.String("state"), BasePath: f.String("base-path"), TrustedProxies: fetchcmd.Prefixes(f, "trusted-proxy"),
 				AllowPrivate: fetchcmd.Prefixes(f, "allow"), Insecure: f.Bool("insecure"), Verbose: f.Bool("verbose"),
+				AllCategories: f.String("categories") == "all",
+			}
+			if !o.AllCategories && f.String("categories") != "first" {
+				f.Fail(cmdline.Usagef("--categories is first or all"))
 			}
 			if (o.Cert == "") != (o.Key == "") {
 				f.Fail(cmdline.Usagef("--cert and --key go together"))

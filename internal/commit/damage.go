@@ -31,7 +31,13 @@ func recordSize(d *dirfs.Dir, feed string, size int64) { _ = os.Truncate(d.Join(
 
 // Damage describes the damage of a feed's journal, or returns "". If other programs use the journal, it
 // may be wrong, unless the caller holds the feed's lock.
+//
+// A feed without a recorded size needs no journal: other programs have delivered its entries, or the
+// lektor-dir is a copy without the state of the fetcher.
 func Damage(d *dirfs.Dir, feed string) (string, error) {
+	if _, err := dirfs.Lstat(d.Join(JournalPath(feed))); isNotExist(err) && recordedSize(d, feed) == 0 {
+		return "", nil
+	}
 	found, _, j, err := examine(d, feed)
 	if err == nil && j.Size > j.Good {
 		found = append(found, fmt.Sprintf("%d bytes after its last line are ignored", j.Size-j.Good))

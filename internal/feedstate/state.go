@@ -24,7 +24,8 @@ const (
 	fileFilter   = "filter"    // set by the user: a command for /bin/sh
 	filePrivate  = "private"   // set by the user: yes or no; any other content means yes
 
-	fileOrigin = "origin" // URL of the document that named url
+	fileOrigin   = "origin"   // URL of the document that named url
+	fileDiscover = "discover" // there until a document is read, if the feed is to be looked for at url
 
 	fileETag     = "etag"     // validators, opaque bytes
 	fileModified = "modified" //
@@ -83,6 +84,10 @@ func loadState(dir string) (*State, error) {
 // permanent redirect was received for the third time. The URL may contain a password. [State.Save] stores
 // it.
 func (s *State) MovedTo() string { return s.movedTo }
+
+// Discover reports whether the feed must be looked for at its URL, which may be that of a page; see
+// [Subscription].
+func (s *State) Discover() bool { return s.names[fileDiscover] && s.Filter() == "" }
 
 // Warnings returns messages, one line each, about invalid values. It checks interval, on-update, and every
 // value that was used before.
@@ -246,6 +251,7 @@ func (s *State) drop(names ...string) error {
 func (s *State) Succeeded(now time.Time, resp *httpmsg.Response, hints Hints) {
 	s.setHints(hints)
 	s.document(now, resp)
+	s.put(fileDiscover, "")
 }
 
 // Unchanged records that the document is the same as the last one (see [State.SameBody]) and was not
@@ -342,7 +348,7 @@ func (s *State) Save() error {
 		err = os.MkdirAll(s.dir, 0o777)
 	}
 	removeErr := s.removeDocument()
-	err = errors.Join(err, removeErr, s.settings.save(), s.schedule.save())
+	err = errors.Join(err, removeErr, s.settings.save(), s.schedule.save(), s.area.save(fileDiscover))
 	if removeErr == nil {
 		err = errors.Join(err, s.lastDocument.save(err == nil))
 	}

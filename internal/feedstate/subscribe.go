@@ -16,6 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/errlist"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/termsafe"
@@ -37,6 +38,9 @@ type Subscription struct {
 	Error      string   // error of the last fetch; empty if it succeeded
 	Origin     string   // URL of the document that named URL, or "" if the user did; see [httpmsg.Request]
 	Private    bool     // not included in published documents, see [Withheld]
+	// Discover is set by [Add] if URL may be that of a page: then the first visit looks for its feed, and
+	// the subscription becomes that feed, see [Replace].
+	Discover bool
 }
 
 // Title returns the title to display: the alias, the name or the id.
@@ -51,12 +55,14 @@ const (
 	keepFile     = "etc/view/keep"
 	intervalFile = "etc/fetch/interval"
 	originFile   = "etc/fetch/" + fileOrigin
+	discoverFile = "etc/fetch/" + fileDiscover
 	errorFile    = "etc/fetch/error"
 	categoryFile = "etc/categories"
 	privateFile  = "etc/fetch/private"
 	fullTextFile = "etc/fulltext"
 	// leftFile exists if a subscription was ended. It is not removed when another one begins. It has the
-	// text leaving until all settings of the subscription are removed.
+	// text leaving until all settings of the subscription are removed, and the hash of the feed that the
+	// subscription has become, see [Replace].
 	leftFile = "etc/view/left"
 	leaving  = "unfinished"
 )
@@ -99,7 +105,7 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added 
 	if err := errors.Join(Guard(d, s.Hash, "fetch"), Guard(d, s.Hash, "view")); err != nil {
 		return false, err
 	}
-	if line, _ := atomicfile.Line(d.Join("src", s.Hash, leftFile)); line == leaving {
+	if _, unfinished := endOf(d, s.Hash); unfinished {
 		if err := removeSettings(d, s.Hash); err != nil {
 			return false, err
 		}
@@ -139,6 +145,27 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added 
 func Left(d *lektordir.Dir, hash string) bool {
 	_, err := os.Lstat(d.Join("src", hash, leftFile))
 	return err == nil && !Subscribed(d, hash)
+}
+
+// Successor returns the hash of the feed that a subscription has become, see [Replace]; "" if the
+// subscription was not ended so.
+func Successor(d *lektordir.Dir, hash string) string {
+	if !entryname.IsFeedHash(hash) || !Left(d, hash) {
+		return ""
+	}
+	by, _ := endOf(d, hash)
+	if !entryname.IsFeedHash(by) || !Subscribed(d, by) {
+		return ""
+	}
+	return by
+}
+
+// endOf reads the record of the end of a subscription: the hash of the feed that it has become, or "", and
+// whether some settings may be left.
+func endOf(d *lektordir.Dir, hash string) (by string, unfinished bool) {
+	line, _ := atomicfile.Line(d.Join("src", hash, leftFile))
+	by, unfinished = strings.CutPrefix(line, leaving)
+	return strings.TrimSpace(by), unfinished
 }
 
 // leave records that a subscription is ended.
@@ -223,10 +250,7 @@ func (n *newFeed) describe(headers string) error {
 	if err := os.MkdirAll(filepath.Join(n.base, "etc/fetch"), 0o777); err != nil {
 		return err
 	}
-	private := ""
-	if n.s.Private {
-		private = "yes"
-	}
+	yes := map[bool]string{true: "yes"}
 	if err := errors.Join(
 		n.putID(),
 		n.putMissing("name", cmp.Or(oneLine(n.s.Name), DefaultName(n.s.ID))),
@@ -234,8 +258,9 @@ func (n *newFeed) describe(headers string) error {
 		n.putMissing("etc/link", n.s.Link),
 		n.put(aliasFile, n.s.Alias),
 		n.put(intervalFile, n.s.Interval),
-		n.put(privateFile, private),
+		n.put(privateFile, yes[n.s.Private]),
 		n.put(originFile, n.s.Origin),
+		n.putLine(discoverFile, yes[n.s.Discover]),
 		SetCategories(n.d, n.s.Hash, n.s.Categories, func(path string, data []byte) error {
 			if n.unsynced {
 				path = pending(path)
@@ -252,10 +277,10 @@ func (n *newFeed) describe(headers string) error {
 	return st.SetUser(fileHeaders, headers)
 }
 
-// removeLeft removes settings that a killed program has left: pending ones, and the origin of a url that it
-// did not write.
+// removeLeft removes settings that a killed program has left: pending ones, and those that belong to a url
+// that it did not write.
 func (n *newFeed) removeLeft() error {
-	left := []string{originFile}
+	left := []string{originFile, discoverFile}
 	for _, name := range pendingSettings {
 		left = append(left, pending(name))
 	}
@@ -403,6 +428,15 @@ func DefaultName(id string) string {
 	return oneLine(id)
 }
 
+// NeverRead returns the error of the last fetch of a feed of which no document was ever read, or "".
+func NeverRead(d *lektordir.Dir, hash string) string {
+	text, _ := atomicfile.Line(d.Join("src", hash, errorFile))
+	if _, err := os.Lstat(filepath.Join(stateDir(d, hash), fileFrom)); text == "" || err == nil {
+		return ""
+	}
+	return text
+}
+
 // Subscribed reports whether a feed is subscribed to.
 func Subscribed(d *lektordir.Dir, hash string) bool {
 	_, err := os.Stat(filepath.Join(d.Join("src", hash), urlFile))
@@ -510,7 +544,10 @@ func list(d *lektordir.Dir, read func(*lektordir.Dir, string) (*Subscription, er
 // Remove ends a subscription, see [Left]. The feed, its entries, the journal of delivered entries and
 // the waiting marks stay: if it is added again, nothing is delivered twice, and nothing that was read
 // is unread. A feed that is not subscribed to is left, too. The error may be a [*commit.BusyError].
-func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
+func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error { return Replace(w, d, hash, "") }
+
+// Replace is [Remove] for a subscription that has become another feed, whose hash is by.
+func Replace(w *commit.Writer, d *lektordir.Dir, hash, by string) error {
 	t, err := w.Begin(hash)
 	if err != nil {
 		return err
@@ -527,7 +564,7 @@ func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	}
 	// The record counts only once there is no url. If it cannot be written, the subscription stays,
 	// so that the caller can try again.
-	if err := leave(d, hash, leaving+"\n"); err != nil {
+	if err := leave(d, hash, strings.TrimSpace(leaving+" "+by)+"\n"); err != nil {
 		return err
 	}
 	// The url is removed first, because it makes the feed a subscription, even after an interruption.
@@ -553,7 +590,8 @@ func removeSettings(d *lektordir.Dir, hash string) error {
 	if bad != nil {
 		return bad
 	}
-	return atomicfile.WriteUnsynced(d.Join("src", hash, leftFile), nil)
+	by, _ := endOf(d, hash)
+	return atomicfile.WriteUnsynced(d.Join("src", hash, leftFile), []byte(by))
 }
 
 // Purge removes a feed with all its entries, read and unread, and its journal; see [commit.Writer.Purge].

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -52,6 +53,10 @@ func Parse(raw string) (*url.URL, error) {
 		return refuse(fmt.Sprintf("cannot fetch %s: URLs, only http:, https:, file: and exec:", u.Scheme))
 	case u.Hostname() == "":
 		return refuse("the URL names no host")
+	case u.Port() != "":
+		if n, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || n == 0 {
+			return refuse("the port is not a number from 1 to 65535")
+		}
 	}
 	u.Host = strings.ToLower(u.Host)
 	u.Fragment, u.RawFragment = "", ""

@@ -66,7 +66,7 @@ type Subscription struct {
 	Categories []Category `json:"categories"`
 	URL        string     `json:"url"`
 	HTMLURL    string     `json:"htmlUrl"`
-	IconURL    string     `json:"iconUrl"`
+	IconURL    string     `json:"iconUrl,omitempty"` // Read You looks for an icon itself only if there is none
 }
 
 // Subscriptions is the answer of subscription/list.

@@ -1,7 +1,10 @@
 package greader
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"mime/multipart"
 	"net/url"
 	"strconv"
 	"strings"
@@ -29,6 +32,25 @@ func ParseValues(text string) Values {
 	return v
 }
 
+// ParseMultipart parses a form of the type multipart/form-data.
+func ParseMultipart(body []byte, boundary string) (Values, error) {
+	v, r := Values{}, multipart.NewReader(bytes.NewReader(body), boundary)
+	for {
+		part, err := r.NextRawPart()
+		if err == io.EOF {
+			return v, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		value, err := io.ReadAll(part)
+		if err != nil {
+			return nil, err
+		}
+		v[part.FormName()] = append(v[part.FormName()], string(value))
+	}
+}
+
 // unescape decodes a part of a query, and returns it as it is if it is malformed.
 func unescape(s string) string {
 	if plain, err := url.QueryUnescape(s); err == nil {
@@ -43,13 +65,6 @@ func (v Values) Get(key string) string {
 		return list[0]
 	}
 	return ""
-}
-
-// Add adds the parameters of o after those of v.
-func (v Values) Add(o Values) {
-	for key, list := range o {
-		v[key] = append(v[key], list...)
-	}
 }
 
 // List is what a client wants to list: a stream, narrowed by parameters.

@@ -71,10 +71,14 @@ func ParseStream(id string) (Stream, bool) {
 		}
 		return Stream{State, name}, true
 	}
-	if name, ok := strings.CutPrefix(rest, labelPart); ok && name != "" {
-		return Stream{Label, name}, true
+	name, ok := strings.CutPrefix(rest, labelPart)
+	if !ok {
+		return Stream{}, false
 	}
-	return Stream{}, false
+	for ok { // Read You makes an id of an id
+		name, ok = strings.CutPrefix(name, LabelID(""))
+	}
+	return Stream{Label, name}, name != ""
 }
 
 // feedName repairs the URL of a feed that a client escaped twice, or in which a proxy has merged

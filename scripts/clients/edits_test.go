@@ -255,6 +255,7 @@ func (c *checks) subscribeAll(origin *server.Server) {
 			c.t.Errorf("%s has %d entries, want 3", u, n)
 		}
 	}
+	c.subscribeToPage(origin)
 	before := c.snapshot()
 	for _, s := range []string{"feed/" + testdir.Hash(one), *quick.StreamID} {
 		c.edit(api+"subscription/edit", form("ac", "unsubscribe", "s", s, "T", "x"))
@@ -268,6 +269,40 @@ func (c *checks) subscribeAll(origin *server.Server) {
 	c.whole(readingList+"&n=1000", c.items())
 	c.untouched(before, "src/"+testdir.Hash(one), "src/"+testdir.Hash(two))
 	for _, u := range []string{one, two} {
+		c.run("", "lektor-fetch", "rm", "--purge", u)
+	}
+}
+
+// subscribeToPage: a page becomes its feed, which its first id still names; a dead host says so.
+func (c *checks) subscribeToPage(origin *server.Server) {
+	page, feed, dead := origin.URL("/page"), origin.URL("/3"), "http://127.0.0.1:1/"
+	origin.Handle("/page", server.Doc("text/html", `<link rel=alternate type=application/rss+xml href=/3>`))
+	for _, u := range []string{page, dead} {
+		if a := c.post(api+"subscription/quickadd", form("quickadd", u)); !strings.Contains(a.body, testdir.Hash(u)) {
+			c.t.Errorf("%s", a)
+		}
+	}
+	c.edit(api+"subscription/edit", form("ac", "edit", "s", "feed/"+page, "a", "user/-/label/News"))
+	cmd := c.command("lektor-fetch", "update", "--gap", "1ms", page, dead)
+	if err := cmd.Run(); err == nil {
+		c.t.Error("a dead host is fetched")
+	}
+	listed := c.subscribed()
+	if s, ok := listed["feed/"+testdir.Hash(feed)]; !ok || *s.Title != "Origin 3" || len(*s.Categories) != 1 || c.there(page) {
+		c.t.Errorf("the feed of the page is listed as %+v", s)
+	}
+	if s := listed["feed/"+testdir.Hash(dead)]; s.Title == nil || *s.Title != "127.0.0.1 (no connection)" {
+		c.t.Errorf("a dead host is listed as %+v", s)
+	}
+	if n := len(c.stream("feed/" + testdir.Hash(feed))); n != 3 {
+		c.t.Errorf("%d entries, want 3", n)
+	}
+	c.edit(api+"subscription/edit", form("ac", "unsubscribe", "s", "feed/"+page))
+	c.edit(api+"subscription/edit", form("ac", "unsubscribe", "s", "feed/"+dead))
+	if c.there(feed) || c.there(dead) {
+		c.t.Error("still subscribed to")
+	}
+	for _, u := range []string{page, feed, dead} {
 		c.run("", "lektor-fetch", "rm", "--purge", u)
 	}
 }

@@ -36,7 +36,7 @@ func world(t *testing.T, args ...string) (c *checks, unchanged func()) {
 		}
 	}
 	s := serveDir(t, w.dir.Path, args...)
-	c = &checks{s, oracle{t, w.dir.Path}, t, w}
+	c = &checks{s, oracle{t, w.dir.Path, false}, t, w}
 	files := func() map[string]string {
 		all, err := testdir.Files(outside)
 		if err != nil {
@@ -429,7 +429,7 @@ func TestClientsBesideFetcher(t *testing.T) {
 		}
 	}
 	s := serveDir(t, w.dir.Path)
-	c := &checks{s, oracle{t, w.dir.Path}, t, w}
+	c := &checks{s, oracle{t, w.dir.Path, false}, t, w}
 	ids := map[string]int64{} // by title
 	list := c.items()
 	for n, id := range c.idsOf(list...) {
@@ -513,7 +513,7 @@ func TestKilledMarks(t *testing.T) {
 		w.entry(id, "new", "")
 	}
 	s := serveDir(t, w.dir.Path)
-	c := &checks{s, oracle{t, w.dir.Path}, t, w}
+	c := &checks{s, oracle{t, w.dir.Path, false}, t, w}
 	all := c.items()
 	first := c.idsOf(all...)
 	for round := range 4 {
@@ -595,7 +595,7 @@ func TestSameEntries(t *testing.T) {
 		w.entry(id, "new", "")
 	}
 	s := serveDir(t, w.dir.Path)
-	c := &checks{s, oracle{t, w.dir.Path}, t, w}
+	c := &checks{s, oracle{t, w.dir.Path, false}, t, w}
 	all := c.items()
 	marks := map[string]url.Values{}
 	for _, tag := range []string{state + "read", state + "starred", "user/-/label/flag-a", "user/-/label/flag-b"} {

@@ -141,7 +141,7 @@ func TestLiferea(t *testing.T) {
 	defer origin.Close()
 	origin.Handle("/feed", server.Doc("", server.RSS("Origin", 0, 3)))
 	s := serveDir(t, w.dir.Path, "--allow", "127.0.0.0/8")
-	c := &checks{s, oracle{t, w.dir.Path}, t, w}
+	c := &checks{s, oracle{t, w.dir.Path, false}, t, w}
 	l := &liferea{t: t, home: t.TempDir(), display: display(t), url: s.url}
 	l.start()
 	await(t, "Liferea has all entries", func() bool {

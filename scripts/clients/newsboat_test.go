@@ -122,7 +122,7 @@ func TestNewsboat(t *testing.T) {
 	needs(t, "newsboat", "tmux", "sqlite3")
 	w := fill(t)
 	s := serveDir(t, w.dir.Path)
-	c := &checks{s, oracle{t, w.dir.Path}, t, w}
+	c := &checks{s, oracle{t, w.dir.Path, false}, t, w}
 	for _, end := range []string{"", "/", "/api/greader.php"} {
 		n := newNewsboat(t, c, s.url+end)
 		n.run("-x", "reload")

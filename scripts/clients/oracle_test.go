@@ -21,6 +21,7 @@ import (
 type oracle struct {
 	t   testing.TB
 	dir string
+	all bool // clients see all folders of a feed
 }
 
 // item is an entry that a viewer shows.
@@ -182,6 +183,15 @@ func (o oracle) folders(hash string) []string {
 	return strings.Split(list, "\n")
 }
 
+// shown returns the folders of a feed that clients see.
+func (o oracle) shown(hash string) []string {
+	list := o.folders(hash)
+	if !o.all {
+		list = list[:min(len(list), 1)]
+	}
+	return list
+}
+
 const state = "user/-/state/com.google/"
 
 // in reports whether an entry is in a stream: "feed/HASH", a state or a label.
@@ -191,7 +201,7 @@ func (o oracle) in(i item, stream string) bool {
 	}
 	if label, ok := strings.CutPrefix(stream, "user/-/label/"); ok {
 		flag, is := strings.CutPrefix(label, "flag-")
-		return is && strings.Contains(i.flags, flag) || slices.Contains(o.folders(i.feed), label)
+		return is && strings.Contains(i.flags, flag) || slices.Contains(o.shown(i.feed), label)
 	}
 	switch strings.TrimPrefix(stream, state) {
 	case "reading-list":

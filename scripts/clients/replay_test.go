@@ -21,7 +21,8 @@ import (
 //	# …                      a comment
 //	METHOD TARGET            a request; the lines below belong to it:
 //	Name: value              its header
-//	| part                   a part of its form; parts are joined with &
+//	| part                   a part of its form; parts are joined with &, or are those of a
+//	                         multipart form whose boundary is x
 //	batch N LIST             repeat the request for each N values of a list
 //	pages                    repeat the request with c= for each continuation
 //	= STATUS                 the wanted status (default 200)
@@ -35,6 +36,7 @@ import (
 //	all LIST PROPERTY        the entries are read, unread, starred or plain
 //	view FLAG LIST           lektor-view sets a flag of the entries, or with - clears it
 //	subscribed URL, unsubscribed URL
+//	folders URL LIST         the feed is in these folders, with commas between
 //
 // In targets, headers and parts, {NAME} is a value; a part with {NAME*} is repeated for each
 // value of the list. :long, :hex and :query after the name change how it is spelled.
@@ -59,7 +61,7 @@ type request struct {
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.replay")
-	if err != nil || len(files) < 4 {
+	if err != nil || len(files) < 5 {
 		t.Fatal(files, err)
 	}
 	origin := server.Start(t, "127.0.0.1")
@@ -69,8 +71,8 @@ func TestReplay(t *testing.T) {
 			t.Parallel()
 			w := fill(t)
 			s := serveDir(t, w.dir.Path, "--allow", "127.0.0.0/8")
-			p := &player{checks: &checks{s, oracle{t, w.dir.Path}, t, w}, lists: map[string][]string{
-				"user": {user}, "password": {password}, "origin": {origin.URL("/feed")}, "alpha": {"feed/" + testdir.Hash(alphaID)}, "alphaURL": {alphaID},
+			p := &player{checks: &checks{s, oracle{t, w.dir.Path, false}, t, w}, lists: map[string][]string{
+				"user": {user}, "password": {password}, "origin": {origin.URL("/feed?a=1&b=2")}, "alpha": {"feed/" + testdir.Hash(alphaID)}, "alphaURL": {alphaID},
 			}}
 			p.play(file)
 		})
@@ -160,7 +162,16 @@ func (p *player) sendOne(r *request, more string) {
 	for _, h := range r.header {
 		header = append(header, p.expand(h)...)
 	}
-	a := p.do(r.method, p.expand(r.target)[0]+more, strings.Join(parts, "&"), header...)
+	body := strings.Join(parts, "&")
+	if slices.Contains(header, "Content-Type: multipart/form-data; boundary=x") {
+		body = ""
+		for _, part := range parts {
+			name, value, _ := strings.Cut(part, "=")
+			body += fmt.Sprintf("--x\r\nContent-Disposition: form-data; name=%q\r\n\r\n%s\r\n", name, value)
+		}
+		body += "--x--\r\n"
+	}
+	a := p.do(r.method, p.expand(r.target)[0]+more, body, header...)
 	if a.status != r.status {
 		p.t.Fatalf("%s: %s; want the status %d", r.at, a, r.status)
 	}
@@ -289,6 +300,10 @@ func (p *player) do1(words []string) {
 			args = append(args, i.path)
 		}
 		p.run("", "lektor-view", args...)
+	case "folders":
+		if got := strings.Join(p.folders(testdir.Hash(p.expand(name)[0])), ","); got != words[2] {
+			p.t.Errorf("%s: the folders are %s", p.at, got)
+		}
 	case "subscribed", "unsubscribed":
 		if u := p.expand(name)[0]; p.there(u) != (words[0] == "subscribed") {
 			p.t.Errorf("%s: %s: %v", p.at, u, p.there(u))

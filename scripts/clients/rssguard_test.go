@@ -191,7 +191,7 @@ func TestRSSGuard(t *testing.T) {
 			t.Parallel()
 			w := fill(t)
 			s := serveDir(t, w.dir.Path)
-			c := &checks{s, oracle{t, w.dir.Path}, t, w}
+			c := &checks{s, oracle{t, w.dir.Path, false}, t, w}
 			g := newRSSGuard(t, account.service, s.url+account.end)
 			g.sync(c)
 			g.feeds(c)

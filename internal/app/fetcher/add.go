@@ -281,6 +281,12 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 	default:
 		return *f.existing, recordPageESS(r.Dir, f.existing.Hash, &f.page.Result, f.page.chosen)
 	}
+	return f.subscribe(ctx)
+}
+
+// subscribe subscribes to the feed that was found, and delivers its entries.
+func (f *search) subscribe(ctx context.Context) (Added, error) {
+	r, o := f.r, f.o
 	a := Added{ID: f.url, URL: f.url, Hash: lektordir.FeedHash(f.url), Title: cmp.Or(feedstate.OneField(f.title), feedstate.DefaultName(f.url))}
 	if o.DryRun {
 		return a, nil

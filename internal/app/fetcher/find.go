@@ -32,6 +32,7 @@ type search struct {
 	// The result.
 	url, title string
 	origin     string            // URL of the document that named the feed; "": the user
+	given      *httpmsg.Response // response of a subscription's url, in place of the first request
 	resp       *httpmsg.Response // response with its document; nil if it was not requested
 	page       *pageError        // the page that links to the feed, or nil
 	existing   *Added            // the existing subscription, or nil
@@ -46,7 +47,7 @@ func (f *search) find(ctx context.Context) (err error) {
 	archive := "" // URL of the archive that led to f.url
 	refreshed := false
 	for look := f.o.Look != LookNowhere; ; {
-		if before, ok := f.r.subscribed(f.url); ok {
+		if before, ok := f.r.subscribed(f.url); ok && f.given == nil {
 			f.existing = &before
 			return nil
 		}
@@ -147,7 +148,11 @@ func (f *search) look(ctx context.Context, req *httpmsg.Request) (*httpmsg.Respo
 		}
 		req.AllowExec = true
 	}
-	resp, err := f.r.Client.Get(ctx, req)
+	var err error
+	resp := f.given
+	if f.given = nil; resp == nil {
+		resp, err = f.r.Client.Get(ctx, req)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -181,7 +186,7 @@ func (f *search) guess(ctx context.Context, page *pageError) (string, *httpmsg.R
 			return url, nil, nil, nil
 		}
 		f.r.report.Info("%s links to no feed; looking for one at %s", feedurl.Public(page.url), feedurl.Public(url))
-		resp, feed, err := f.look(ctx, &httpmsg.Request{URL: url, Header: f.header})
+		resp, feed, err := f.look(ctx, &httpmsg.Request{URL: url, Origin: f.origin, Header: f.header})
 		if err == nil || ctx.Err() != nil {
 			return url, resp, feed, err
 		}

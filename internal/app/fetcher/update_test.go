@@ -48,17 +48,23 @@ func (l *log) String() string {
 func setup(t *testing.T, o Options) (*Runner, *server.Server, *log) {
 	t.Helper()
 	s := server.Start(t, "127.0.0.1")
-	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	l := &log{}
-	r, err := New(d, l, o)
+	r, err := New(create(t), l, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Close() })
 	return r, s, l
+}
+
+// create makes a lektor-dir.
+func create(t *testing.T) *lektordir.Dir {
+	t.Helper()
+	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 func subscribeTo(t *testing.T, r *Runner, urls ...string) (hashes []string) {

@@ -51,13 +51,16 @@ func (r *Runner) visit(ctx context.Context, t task, turn *turn, resp *httpmsg.Re
 	} else {
 		v.session = s
 		defer s.Close()
-		for _, step := range []func() *Outcome{v.begin, v.ask, v.read, v.deliver} {
+		for _, step := range []func() *Outcome{v.begin, v.ask, v.discover, v.read, v.deliver} {
 			if o = step(); o != nil {
 				break
 			}
 		}
 	}
 	v.resp.Done()
+	if o.task.hash != "" {
+		return *o // of another feed, see discover
+	}
 	if o.task = t; !v.incomplete {
 		o.began = v.began
 	}
@@ -218,6 +221,50 @@ func (v *visit) request() *Outcome {
 		return v.fail(err, httpmsg.Remote(err))
 	}
 	return nil
+}
+
+// discover looks for the feed of a subscription whose URL may be that of a page, as [Runner.Add] does with
+// [AddOptions].First. If it is another feed, the subscription becomes that one: a new subscription with the
+// same settings is made, which delivers its entries, and then this one ends. After a kill in between, the
+// next visit finds the new one.
+func (v *visit) discover() *Outcome {
+	if !v.st.Discover() {
+		return nil
+	}
+	s, err := feedstate.Read(v.r.Dir, v.hash)
+	if err != nil {
+		return broken(err)
+	}
+	f := &search{r: v.r, url: v.req.URL, origin: v.req.Origin, given: v.resp, o: AddOptions{
+		Look: LookAround, First: true, Settings: Settings{Alias: s.Alias, Interval: s.Interval, Categories: s.Categories, Private: s.Private},
+	}}
+	err = f.find(v.ctx)
+	switch itself := f.existing != nil && f.existing.Hash == v.hash; {
+	case err != nil:
+		return v.fail(err, true)
+	case itself || f.page != nil && f.page.instead:
+		return v.fail(errors.New("the server answered a page in place of the feed"), true)
+	case f.existing == nil && f.url == v.req.URL:
+		return nil
+	}
+	v.r.report.Info("%s: its feed is %s", v.name, feedurl.Public(f.url))
+	v.resp.Done()
+	a := f.existing
+	if a == nil {
+		added, err := f.subscribe(v.ctx)
+		if added.outcome.task.hash == "" && err != nil {
+			return v.local(err)
+		}
+		a = &added
+	}
+	v.clear()
+	v.session.Close()
+	if err := feedstate.Replace(v.r.Writer, v.r.Dir, v.hash, a.Hash); err != nil {
+		return broken(err)
+	}
+	o := a.outcome
+	o.task = v.r.task(a.Hash, v.t.reason)
+	return &o
 }
 
 // read parses the document and stages new and updated entries.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
+	"mime"
 	"net/http"
 	"strings"
 
@@ -19,7 +21,7 @@ type call struct {
 
 	name   string         // of the route, without the stream
 	stream string         // the stream in the path
-	values greader.Values // of the query and then of the form
+	values greader.Values // of the query and the form
 	body   []byte         // of a POST request
 	auth   string         // the token
 	user   accounts.User
@@ -97,7 +99,8 @@ func (c *call) unauthorized() error {
 	return &httpError{http.StatusUnauthorized, "Unauthorized"}
 }
 
-// readForm reads the body of a request, and adds its parameters to those of the query.
+// readForm reads the body of a request. Its parameters replace those of the query with the same names:
+// Read You sends a URL in both, and escapes it only in the form.
 func (c *call) readForm(most int64) error {
 	var err error
 	c.body, err = io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, most))
@@ -107,12 +110,18 @@ func (c *call) readForm(most int64) error {
 	if err != nil {
 		return bad("the request is incomplete")
 	}
-	kind, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";")
-	switch strings.ToLower(strings.TrimSpace(kind)) {
+	kind, params, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	form := greader.Values{}
+	switch kind {
 	case "text/xml", "application/xml", "text/x-opml", "text/x-opml+xml", "application/octet-stream":
+	case "multipart/form-data":
+		if form, err = greader.ParseMultipart(c.body, params["boundary"]); err != nil {
+			return bad("the form is malformed or incomplete")
+		}
 	default:
-		c.values.Add(greader.ParseValues(string(bytes.TrimRight(c.body, "\r\n"))))
+		form = greader.ParseValues(string(bytes.TrimRight(c.body, "\r\n")))
 	}
+	maps.Copy(c.values, form)
 	return nil
 }
 

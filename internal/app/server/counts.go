@@ -78,9 +78,9 @@ func (c *call) unreadCounts() error {
 	return c.json(answer)
 }
 
-// labels returns the names of a feed's folders, of which names has one spelling each.
+// labels returns the names of a feed's folders that clients see, of which names has one spelling each.
 func (v *view) labels(hash string, names map[string]string) (list []string) {
-	for _, folder := range v.store.Folders(hash) {
+	for _, folder := range v.folders(hash) {
 		if name := names[folderKey(folder)]; name != "" && !slices.Contains(list, name) {
 			list = append(list, name)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -41,16 +42,39 @@ func (v *view) subscription(hash string, names map[string]string) (greader.Subsc
 	if err != nil && !errors.As(err, new(*lektordir.MalformedError)) {
 		return greader.Subscription{}, err
 	}
+	title := titleOf(f)
+	if text := feedstate.NeverRead(v.dir, hash); text != "" {
+		title += " (" + brief(text) + ")"
+	}
 	// Liferea leaves out a feed without a URL.
 	url := cmp.Or(publicURL(feedstate.PublicURL(v.dir, hash)), publicURL(f.ID), "urn:sha1:"+hash)
 	s := greader.Subscription{
-		ID: greader.FeedID(hash), Title: titleOf(f), Categories: []greader.Category{}, URL: url,
+		ID: greader.FeedID(hash), Title: title, Categories: []greader.Category{}, URL: url,
 		HTMLURL: cmp.Or(publicURL(f.Link), publicURL(url)), IconURL: publicURL(f.Image),
 	}
 	for _, name := range v.labels(hash, names) {
 		s.Categories = append(s.Categories, greader.Category{ID: greader.LabelID(name), Label: name})
 	}
 	return s, nil
+}
+
+// brief returns the error of a fetch in a few words, such as "not found".
+func brief(text string) string {
+	for strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") { // the URL before the error
+		_, text, _ = strings.Cut(text, ": ")
+	}
+	if status, ok := strings.CutPrefix(text, "the server answered "); ok {
+		text = strings.ToLower(strings.TrimLeft(status, "0123456789"))
+	}
+	words := strings.Split(text, `"`)
+	for i := 1; i < len(words); i += 2 {
+		words[i] = "" // within the quotes
+	}
+	text = strings.Join(words, "")
+	if end := strings.IndexAny(text, ",;:("); end >= 0 {
+		text = text[:end]
+	}
+	return cmp.Or(termsafe.Truncate(termsafe.Squeeze(text), 60), "not fetched")
 }
 
 // titleOf returns the title of a feed, without the password or command that its id may have.

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -66,7 +67,7 @@ func newFixture(t testing.TB, change ...func(*Options)) *fixture {
 	f := &fixture{Dir: testdir.New(t), t: t}
 	f.a = f.feed(feedA, "Alpha", "etc/fetch/url="+feedA, "etc/categories=News", "etc/link=http://a.example/home")
 	f.b = f.feed(feedB, "Beta", "etc/fetch/url="+feedB, "etc/categories=News\na/b")
-	o := Options{BasePath: "/", Now: func() time.Time { return now }}
+	o := Options{BasePath: "/", AllCategories: true, Now: func() time.Time { return now }}
 	for _, c := range change {
 		c(&o)
 	}
@@ -148,6 +149,18 @@ func values(pairs ...string) string {
 		list = append(list, url.QueryEscape(pairs[i])+"="+url.QueryEscape(pairs[i+1]))
 	}
 	return strings.Join(list, "&")
+}
+
+// multipartType is the type of the forms that multipart returns.
+const multipartType = `multipart/form-data; boundary="a b"`
+
+// multipart returns a form as Readrops sends it.
+func multipart(pairs ...string) string {
+	var b strings.Builder
+	for i := 0; i < len(pairs); i += 2 {
+		fmt.Fprintf(&b, "--a b\r\nContent-Disposition: form-data; name=%q\r\nContent-Length: %d\r\n\r\n%s\r\n", pairs[i], len(pairs[i+1]), pairs[i+1])
+	}
+	return b.String() + "--a b--\r\n"
 }
 
 // flags returns the places of all entries: by the second of delivery, new or the flags.

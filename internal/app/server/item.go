@@ -29,7 +29,7 @@ func (v *view) itemsOf(ctx context.Context, entries []entry) ([]greader.Item, er
 	found := make([]greader.Item, len(entries))
 	failed := make([]error, len(entries))
 	if err := workers.ForEach(ctx, len(entries), func(i int) {
-		found[i], failed[i] = itemOf(v.store, entries[i])
+		found[i], failed[i] = v.itemOf(entries[i])
 	}); err != nil {
 		return nil, err
 	}
@@ -58,8 +58,8 @@ func reading() (end func()) {
 }
 
 // itemOf reads an entry.
-func itemOf(store *entrystore.Store, e entry) (greader.Item, error) {
-	r := store.Record(*e.ref)
+func (v *view) itemOf(e entry) (greader.Item, error) {
+	r := v.store.Record(*e.ref)
 	if err := r.Read(itemFields); err != nil {
 		return greader.Item{}, err
 	}
@@ -74,7 +74,7 @@ func itemOf(store *entrystore.Store, e entry) (greader.Item, error) {
 		Title: strings.TrimSpace(own.Title), Author: cmp.Or(own.Author, feed.Author),
 		Canonical:  []greader.Link{{Href: cmp.Or(url, publicURL(page))}},
 		Alternate:  []greader.Link{{Href: cmp.Or(url, publicURL(page)), Type: "text/html"}},
-		Categories: categories(e.ref, store.Folders(e.ref.Feed)),
+		Categories: categories(e.ref, v.folders(e.ref.Feed)),
 		Origin:     greader.Origin{StreamID: greader.FeedID(e.ref.Feed), Title: titleOf(feed), HTMLURL: publicURL(page)},
 		Summary:    greader.Text{Content: htmlsafe.Clean(own.Content, own.Type, htmlsafe.Options{Base: cmp.Or(own.URL(), page)})},
 	}

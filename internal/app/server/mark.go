@@ -124,7 +124,7 @@ func (c *call) markAll() error {
 		return bad("s: the id of a stream is missing or malformed")
 	}
 	until := time.UnixMicro(math.MaxInt64)
-	if ts := c.values.Get("ts"); ts != "" {
+	if ts := c.values.Get("ts"); strings.Trim(ts, "0") != "" { // FreshRSS takes 0 for no time
 		if until, ok = greader.ParseStamp(ts); !ok {
 			return bad("ts: not a time")
 		}

@@ -59,6 +59,16 @@ func TestEditTag(t *testing.T) {
 	}
 	f := newFixture(t)
 	f.text(f.do("POST", api+"edit-tag", "a="+read), 400)
+	id := f.add(feedA, 100, "-").Long()
+	form := multipart("T", "good", "a", read, "i", "77", "i", id)
+	if got := f.text(f.do("POST", api+"edit-tag", form, "Content-Type", multipartType), 200); got != "OK" || f.flags() != "100:S" {
+		t.Errorf("multipart: got %s, %s", got, f.flags())
+	}
+	form = multipart("T", "good", "r", read, "i", id)
+	f.text(f.do("POST", api+"edit-tag", form, "Content-Type", multipartType, "Authorization", ""), 200)
+	if f.flags() != "100:" {
+		t.Errorf("multipart with T alone: got %s", f.flags())
+	}
 }
 
 func TestMarkAll(t *testing.T) {
@@ -73,6 +83,7 @@ func TestMarkAll(t *testing.T) {
 		{[]string{"s", "user/-/state/com.google/reading-list", "ts", "0000000150000001"}, "100:S 150:S 200: 250:T"},
 		{[]string{"s", "user/-/state/com.google/reading-list", "ts", "0000000150000000"}, "100:S 150:new 200: 250:T"},
 		{[]string{"s", "user/-/state/com.google/reading-list", "ts", "150"}, "100:S 150:S 200: 250:T"},
+		{[]string{"s", "user/-/state/com.google/reading-list", "ts", "0"}, "100:S 150:S 200:S 250:T"},
 		{[]string{"s", "user/-/label/unknown"}, "100:new 150:new 200: 250:T"},
 	} {
 		f := newFixture(t)

@@ -34,6 +34,8 @@ type Options struct {
 	AllowPrivate []netip.Prefix
 	// Insecure serves others than this machine without TLS.
 	Insecure bool
+	// AllCategories shows clients all folders of a feed; otherwise they see the first one.
+	AllCategories bool
 	// Verbose reports the requests.
 	Verbose bool
 	// Now is the clock; the default is time.Now.

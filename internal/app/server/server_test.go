@@ -34,12 +34,21 @@ func TestLogin(t *testing.T) {
 		{"POST", "/accounts/ClientLogin", good + "\r\n", 200, text},
 		{"GET", "/accounts/ClientLogin?" + good, "", 200, text},
 		{"POST", "/accounts/ClientLogin", good + "&output=json", 200, `{"SID":"good","LSID":"good","Auth":"good"}`},
+		{"POST", "/accounts/ClientLogin", multipart("Email", "ann", "Passwd", "p+w &ä"), 200, text},
+		{"POST", "/accounts/ClientLogin?Email=bob&Passwd=wrong", multipart("Email", "ann", "Passwd", "p+w &ä"), 200, text},
+		{"POST", "/accounts/ClientLogin", multipart("Email", "ann", "Passwd", "p%2Bw"), 401, "Error=BadAuthentication\n"},
+		{"POST", "/accounts/ClientLogin", strings.TrimSuffix(multipart("Email", "ann"), "--\r\n"), 400, "the form is malformed or incomplete\n"},
+		{"POST", "/accounts/ClientLogin?" + good, "", 200, text}, // Capy
 		{"POST", "/accounts/ClientLogin", "Email=ann&Passwd=wrong", 401, "Error=BadAuthentication\n"},
 		{"POST", "/accounts/ClientLogin", "%zz;=", 401, "Error=BadAuthentication\n"},
 		{"POST", "/accounts/ClientLogin", "Passwd=often", 429, "Error=TooManyAttempts\n"},
 		{"POST", "/accounts/ClientLogin", strings.Repeat("x", maxAnonymous+1), 413, "the request is too large\n"},
 	} {
-		r := f.do(tc.method, tc.path, tc.body, "Authorization", "")
+		header := []string{"Authorization", ""}
+		if strings.HasPrefix(tc.body, "--") {
+			header = append(header, "Content-Type", multipartType)
+		}
+		r := f.do(tc.method, tc.path, tc.body, header...)
 		if got := f.text(r, tc.status); got != tc.want {
 			t.Errorf("%s %s %.60s: got %q, want %q", tc.method, tc.path, tc.body, got, tc.want)
 		}

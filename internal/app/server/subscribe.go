@@ -80,15 +80,16 @@ func (e *editor) whenFree(do func() error) error {
 // refuses returns the reason why a client may not add a feed, and the origin for one that it may.
 func refuses(url string, allow []netip.Prefix) (from string, err error) {
 	switch {
+	case feedurl.Check(url) != nil:
+		return "", bad("%v", feedurl.Check(url))
 	case !feedurl.IsHTTP(url):
 		return "", bad("%s: not an http or https URL", feedurl.Brief(feedurl.Public(url)))
+	case strings.Contains(feedstate.DefaultName(url), ".."):
+		return "", bad("%s: the host has two dots in a row", feedurl.Brief(url))
 	case len(url) > maxURL:
 		return "", bad("%s: the URL is longer than 8 KiB", feedurl.Brief(feedurl.Public(url)))
 	case feedurl.Public(url) != url:
 		return "", bad("the URL has a user or password; subscribe to it with lektor-fetch add")
-	}
-	if err := feedurl.Check(url); err != nil {
-		return "", bad("%v", err)
 	}
 	why, addr := fetch.RefusesHost(url, allow)
 	switch {
@@ -104,7 +105,8 @@ func refuses(url string, allow []netip.Prefix) (from string, err error) {
 }
 
 // subscribe subscribes to a feed, or adds it to folders if it is subscribed to. It leaves a due
-// marker, so that a fetcher fetches a new feed at once.
+// marker, so that a fetcher fetches a new feed at once, and looks for the feed if the URL is that of a
+// page: the server makes no requests.
 func (e *editor) subscribe(url, title string, folders []string) (hash string, err error) {
 	if entryname.IsFeedHash(url) {
 		url = cmp.Or(feedstate.PublicURL(e.dir, e.feedOf(url)), url)
@@ -124,7 +126,7 @@ func (e *editor) subscribe(url, title string, folders []string) (hash string, er
 	if err := checkFolders(folders); err != nil {
 		return "", err
 	}
-	sub := &feedstate.Subscription{ID: url, Alias: feedstate.OneField(title), Categories: folders, Origin: from}
+	sub := &feedstate.Subscription{ID: url, Alias: feedstate.OneField(title), Categories: folders, Origin: from, Discover: true}
 	err = e.whenFree(func() error {
 		_, err := feedstate.Add(e.w, e.dir, sub, feedstate.Options{})
 		return err
@@ -159,7 +161,7 @@ func checkFolders(folders []string) error {
 // unsubscribe ends the subscription of a feed. Its entries stay. A feed that another program
 // delivers is no longer shown.
 func (e *editor) unsubscribe(hash string) error {
-	return e.whenFree(func() error { return feedstate.Remove(e.w, e.dir, hash) })
+	return e.whenFree(func() error { return feedstate.Remove(e.w, e.dir, e.present(hash)) })
 }
 
 // change sets the title of a feed, unless it is empty, and its folders.
@@ -169,7 +171,8 @@ func (e *editor) change(hash, title string, add, remove []string) error {
 		if f == nil {
 			return err
 		}
-		if title != f.Title() {
+		s, err := e.subscription(hash, nil)
+		if title != f.Title() && err == nil && title != s.Title {
 			if err := e.set(hash, "alias", title); err != nil {
 				return err
 			}
@@ -179,15 +182,7 @@ func (e *editor) change(hash, title string, add, remove []string) error {
 		return nil
 	}
 	before := feedstate.Categories(e.dir, hash)
-	is := func(list []string, f string) bool {
-		return slices.ContainsFunc(list, func(g string) bool { return folderKey(g) == folderKey(f) })
-	}
-	after := slices.DeleteFunc(slices.Clone(before), func(f string) bool { return is(remove, f) })
-	for _, f := range add {
-		if f != "" && !is(after, f) {
-			after = append(after, f)
-		}
-	}
+	after := refoldered(before, add, remove)
 	if slices.Equal(before, after) {
 		return nil
 	}
@@ -195,6 +190,28 @@ func (e *editor) change(hash, title string, add, remove []string) error {
 		return err
 	}
 	return e.set(hash, "categories", strings.Join(after, "\n"))
+}
+
+// refoldered returns folders without some and with others. These take the place of the first that is
+// removed, since clients may see only the first folder.
+func refoldered(before, add, remove []string) []string {
+	remove = slices.DeleteFunc(slices.Clone(remove), sameFolder(add...))
+	after := slices.DeleteFunc(slices.Clone(before), sameFolder(remove...))
+	at := slices.IndexFunc(before, sameFolder(remove...))
+	if at < 0 {
+		at = len(after)
+	}
+	for _, f := range add {
+		if i := slices.IndexFunc(after, sameFolder(f)); i >= at {
+			f = after[i]
+			after = slices.Delete(after, i, i+1)
+		} else if i >= 0 || f == "" {
+			continue
+		}
+		after = slices.Insert(after, at, f)
+		at++
+	}
+	return after
 }
 
 // refolder moves feeds out of a folder, and into others.
@@ -213,8 +230,11 @@ func (e *editor) set(hash, key, value string) error {
 	if err := feedstate.Check(key, value); err != nil {
 		return bad("%v", err)
 	}
-	return e.whenFree(func() error { return feedstate.Set(e.w, e.dir, hash, key, value) })
+	return e.whenFree(func() error { return feedstate.Set(e.w, e.dir, e.present(hash), key, value) })
 }
+
+// present returns the feed that a subscription has become while this request waited for it.
+func (e *editor) present(hash string) string { return cmp.Or(feedstate.Successor(e.dir, hash), hash) }
 
 // folders returns the names of the folders among the ids of streams.
 func folders(ids []string) (names []string) {
@@ -253,6 +273,8 @@ func (c *call) editSubscription() error {
 				_, err = e.subscribe(s.Name, title, add)
 			case action == "unsubscribe":
 				err = e.unsubscribe(hash)
+			case action == "edit" && len(remove) == 0 && !e.all && len(add) > 0:
+				err = e.change(hash, title, add, e.folders(hash)) // Capy and Readrops move feeds so
 			case action == "edit":
 				err = e.change(hash, title, add, remove)
 			default:
@@ -270,8 +292,7 @@ func (c *call) editSubscription() error {
 	return c.ok()
 }
 
-// quickAdd implements subscription/quickadd. The URL must be that of a feed, because the server
-// makes no requests.
+// quickAdd implements subscription/quickadd.
 func (c *call) quickAdd() error {
 	query := strings.TrimSpace(c.values.Get("quickadd"))
 	url := strings.TrimPrefix(query, "feed/")
@@ -334,7 +355,7 @@ func (c *call) renameTag() error {
 		return bad("dest: not the id of a folder")
 	}
 	err = c.edit(func(e *editor) error {
-		hashes := e.feedsIn(name)
+		hashes := e.feedsIn(name, e.store.Folders)
 		if len(hashes) == 0 {
 			return &httpError{http.StatusNotFound, "s: unknown folder"}
 		}
@@ -354,7 +375,7 @@ func (c *call) disableTag() error {
 		return err
 	}
 	err = c.edit(func(e *editor) error {
-		hashes := e.feedsIn(name)
+		hashes := e.feedsIn(name, e.store.Folders)
 		if flag := flagsOf(greader.Stream{Kind: greader.Label, Name: name}); len(hashes) == 0 && flag != "" {
 			return e.mark(slices.DeleteFunc(slices.Clone(e.entries), func(at entry) bool {
 				return at.ref.Trashed() || !at.ref.HasFlag(flag[0])
@@ -385,7 +406,7 @@ func (c *call) export() error {
 			return err
 		}
 		if feedurl.IsHTTP(s.URL) {
-			feeds = append(feeds, opml.Feed{URL: s.URL, Title: s.Title, HTMLURL: s.HTMLURL, Categories: v.labels(hash, names)})
+			feeds = append(feeds, opml.Feed{URL: s.URL, Title: s.Title, HTMLURL: s.HTMLURL, Categories: v.store.Folders(hash)})
 		}
 	}
 	data := termsafe.XML(opml.New("Subscriptions").Update(feeds, feedstate.FeedURL).Bytes())

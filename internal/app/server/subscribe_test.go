@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -12,9 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/opml"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
@@ -55,6 +59,11 @@ func TestSubscriptions(t *testing.T) {
 	f := newFixture(t)
 	if got, want := f.subscribed(), alpha+"\n"+beta; got != want {
 		t.Fatalf("got\n%s\nwant\n%s", got, want)
+	}
+	// A missing icon has no key: Read You looks for it itself then.
+	f.feed(feedA, "Alpha", "image=http://a.example/icon.png")
+	if got := f.get("subscription/list"); strings.Count(got, "iconUrl") != 1 || !strings.Contains(got, `"iconUrl":"http://a.example/icon.png"`) {
+		t.Errorf("got %s", got)
 	}
 	f.add(feedA, 100, "Sxq")
 	const tags = `{"tags":[{"id":"user/-/state/com.google/starred"},{"id":"user/-/label/News","type":"folder"},{"id":"user/-/label/a/b","type":"folder"},` +
@@ -154,6 +163,61 @@ func TestEditSubscription(t *testing.T) {
 	}
 }
 
+// Clients see the first folder of a feed, and an edit that only adds one moves the feed there. Folders that
+// they do not see stay.
+func TestMove(t *testing.T) {
+	const label = "user/-/label/"
+	for _, tc := range []struct {
+		before string
+		form   []string
+		after  string // the first line is what clients see
+	}{
+		{"News\na/b", []string{"a", label + "x"}, "x\na/b\n"},
+		{"News\na/b", []string{"a", label + "x", "r", label + "News"}, "x\na/b\n"},
+		{"News\na/b", []string{"a", label + "x", "r", label + "other"}, "News\na/b\nx\n"},
+		{"News\na/b", []string{"a", label + "NEWS", "t", "New"}, "News\na/b\n"},
+		{"News\na/b", []string{"a", label + "a/B"}, "a/b\n"},
+		{"News\na/b\nx", []string{"a", label + "x"}, "x\na/b\n"},
+		{"x\nNews\na/b", []string{"a", label + "x", "r", label + "News"}, "x\na/b\n"},
+		{"News\na/b", []string{"a", label + "x", "a", label + "y"}, "x\ny\na/b\n"},
+		{"News\na/b", []string{"r", label + "News"}, "a/b\n"},
+		{"", []string{"a", label + "x"}, "x\n"},
+		{"News", []string{"t", "New"}, "News\n"},
+	} {
+		f := newFixture(t, func(o *Options) { o.AllCategories = false })
+		f.add(feedB, 100, "-")
+		f.feed(feedB, "Beta", "etc/categories="+tc.before)
+		f.post("subscription/edit", append([]string{"ac", "edit", "s", "feed/" + f.b}, tc.form...)...)
+		if got := strings.TrimLeft(f.file(f.b, "etc/categories"), "\n"); got != tc.after {
+			t.Errorf("%q %q: got %q, want %q", tc.before, tc.form, got, tc.after)
+		}
+		seen, hidden, _ := strings.Cut(tc.after, "\n")
+		if got := f.subscribed(); !strings.Contains(got, "feed?x=1 ["+seen+"]") {
+			t.Errorf("%q %q: got %s", tc.before, tc.form, got)
+		}
+		hidden, _, _ = strings.Cut(hidden, "\n")
+		for _, path := range []string{"tag/list", "unread-count?all=true", "stream/contents"} {
+			if got := f.get(path); !strings.Contains(got, label+seen+`"`) || hidden != "" && strings.Contains(got, label+hidden+`"`) {
+				t.Errorf("%q %q: %s is %s", tc.before, tc.form, path, got)
+			}
+		}
+		if hidden == "" {
+			continue
+		}
+		f.post("mark-all-as-read", "s", label+hidden)
+		if ids, _ := f.ids("s=" + label + hidden); len(ids) > 0 || f.flags() != "100:new" {
+			t.Errorf("%q %q: %d entries in %s, %s", tc.before, tc.form, len(ids), hidden, f.flags())
+		}
+		if got := f.get("subscription/export"); !strings.Contains(got, `text="`+hidden[strings.LastIndex(hidden, "/")+1:]+`"`) {
+			t.Errorf("export lacks %s: %s", hidden, got)
+		}
+		f.post("rename-tag", "s", label+hidden, "dest", label+"hidden")
+		if got := f.file(f.b, "etc/categories"); !strings.HasPrefix(got, seen+"\n") || strings.Contains(got, hidden) {
+			t.Errorf("%q: renamed, the folders are %q", tc.before, got)
+		}
+	}
+}
+
 // A feed that a client adds is due at once, and a fetcher refuses private addresses for it.
 func TestNewFeed(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
@@ -166,12 +230,74 @@ func TestNewFeed(t *testing.T) {
 		if answer.Results != 1 || answer.StreamID != "feed/"+hash || answer.Query != url || answer.Name == "" {
 			t.Errorf("%s: got %+v", url, answer)
 		}
+		if f.file(hash, "etc/fetch/discover") == "" {
+			t.Errorf("%s: the fetcher would not look for the feed of a page", url)
+		}
 		if got := f.file(hash, "etc/fetch/origin"); got != origin {
 			t.Errorf("%s: origin %q, want %q", url, got, origin)
 		}
 		if _, err := os.Stat(filepath.Join(f.Path, "etc/fetch/due", hash)); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A feed of which no document was read says why in its title. The title of a client's edit does not become
+// the user's name for the feed.
+func TestNeverRead(t *testing.T) {
+	f := newFixture(t)
+	dns := &net.DNSError{Name: "c.example", IsNotFound: true}
+	for _, tc := range []struct {
+		err  error
+		want string
+	}{
+		{&httpmsg.StatusError{URL: "https://c.example/", Status: 404, Text: "Not Found"}, "not found"},
+		{&httpmsg.StatusError{URL: "https://c.example/", Status: 503, Text: "Service Unavailable", RetryAfter: time.Hour}, "service unavailable and asks for a pause of 1h"},
+		{&httpmsg.NetError{URL: "https://c.example/", Kind: httpmsg.KindDNS, Err: dns}, "there is no host"},
+		{&httpmsg.NetError{URL: "https://c.example/", Kind: httpmsg.KindConnect, Err: errors.New("refused")}, "no connection"},
+		{&httpmsg.NetError{URL: "https://c.example/", Kind: httpmsg.KindTLS, Err: errors.New("x")}, "no secure connection"},
+		{&httpmsg.RedirectError{URL: "https://c.example/", Target: "http://x/", Reason: "because"}, "the redirect to was not followed"},
+		{fmt.Errorf("https://c.example/: https://d.example/x: %w", &feedconv.NotFeedError{What: "an HTML page, and it links to no feed"}), "not a feed"},
+		{errors.New("https://c.example/\u202e: \x1b[31mred; x"), "[31mred"},
+		{errors.New(""), ""},
+	} {
+		text := tc.err.Error()
+		f.feed("https://c.example/", "c.example", "etc/fetch/url=https://c.example/", "etc/fetch/error="+text)
+		want := "c.example"
+		if tc.want != "" {
+			want += " (" + tc.want + ")"
+		}
+		if got := f.subscribed(); !strings.Contains(got, want+" https://c.example/ []") {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+	hash := testdir.Hash("https://c.example/")
+	f.feed("https://c.example/", "c.example", "etc/fetch/error=https://c.example/: the server answered 404 Not Found; look")
+	f.post("subscription/edit", "ac", "edit", "s", "feed/"+hash, "t", "c.example (not found)", "a", "user/-/label/News")
+	f.feed("https://c.example/", "c.example", "etc/fetch/from=https://c.example/")
+	if got := f.subscribed(); !strings.Contains(got, "c.example https://c.example/ [News]") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A client that edits a page that it subscribed to edits the feed that the subscription became.
+func TestSuccessor(t *testing.T) {
+	f := newFixture(t)
+	page := f.feed("https://a.example/page", "a.example", "etc/view/left="+f.a)
+	f.feed("https://b.example/page", "b.example", "etc/view/left=../../x")
+	for _, id := range []string{page, "https://a.example/page"} {
+		f.post("subscription/edit", "ac", "edit", "s", "feed/"+id, "t", "New "+id)
+		if got := f.file(f.a, "etc/view/alias"); got != "New "+id+"\n" {
+			t.Errorf("%s: the title is %q", id, got)
+		}
+		if got := f.text(f.do("POST", api+"subscription/quickadd", values("quickadd", id)), 200); !strings.Contains(got, "feed/"+f.a) {
+			t.Errorf("got %s", got)
+		}
+	}
+	f.text(f.do("POST", api+"subscription/edit", values("ac", "edit", "s", "feed/https://b.example/page", "t", "x")), 404)
+	f.post("subscription/edit", "ac", "unsubscribe", "s", "feed/"+page)
+	if got := f.subscribed(); got != beta {
+		t.Errorf("got %s", got)
 	}
 }
 
@@ -184,6 +310,7 @@ func TestQuickAdd(t *testing.T) {
 		{"b.example/feed?x=1", "feed/" + f.b},
 		{"c.example:8080/x", "feed/" + testdir.Hash("https://c.example:8080/x")},
 		{"exec:date", ""}, {"exec:/bin/sh -c date", ""}, {"file:///etc/passwd", ""}, {"nonsense", ""}, {"http://a b.example/", ""}, {"javascript:a.b", ""}, {"http://127.0.0.1/", ""},
+		{"example..org", ""}, {"http://example.org:0/", ""}, {"example.org:65536", ""},
 	} {
 		before := f.subscribed()
 		var answer greader.QuickAdd
@@ -198,6 +325,11 @@ func TestQuickAdd(t *testing.T) {
 		}
 	}
 	f.text(f.do("POST", api+"subscription/quickadd", ""), 400)
+	// Read You sends the URL as it is in the query, and escaped in the form.
+	const url = "https://d.example/feed?a=1&b=2"
+	if got := f.text(f.do("POST", api+"subscription/quickadd?output=json&quickadd="+url, values("quickadd", url)), 200); !strings.Contains(got, "feed/"+testdir.Hash(url)) {
+		t.Errorf("got %s", got)
+	}
 }
 
 func TestFolders(t *testing.T) {
@@ -208,7 +340,7 @@ func TestFolders(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"rename-tag", []string{"s", label + "news", "dest", label + "World"}, 200, "Alpha http://a.example/ [World]\nBeta https://b.example/feed?x=1 [a/b, World]"},
+		{"rename-tag", []string{"s", label + "news", "dest", label + "World"}, 200, "Alpha http://a.example/ [World]\nBeta https://b.example/feed?x=1 [World, a/b]"},
 		{"rename-tag", []string{"t", "a/b", "dest", label + "News"}, 200, alpha + "\nBeta https://b.example/feed?x=1 [News]"},
 		{"rename-tag", []string{"s", label + "a", "dest", label + "World"}, 404, ""},
 		{"rename-tag", []string{"s", label + "News"}, 400, ""},

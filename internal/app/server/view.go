@@ -15,6 +15,7 @@ type view struct {
 	*snapshot
 	dir   *lektordir.Dir
 	store *entrystore.Store
+	all   bool // [Options].AllCategories
 }
 
 // look returns the lektor-dir of the user as it is now.
@@ -23,7 +24,7 @@ func (c *call) look() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &view{s, c.lib.dir, entrystore.New(c.lib.dir, c.now(), c.s)}, nil
+	return &view{s, c.lib.dir, entrystore.New(c.lib.dir, c.now(), c.s), c.opts.AllCategories}, nil
 }
 
 // each calls f for the entries of a list. It returns the continuation, 0 if there are no more.
@@ -82,7 +83,7 @@ func (v *view) has(s greader.Stream) func(*lektordir.Ref) bool {
 		hash := v.feedOf(s.Name)
 		return func(r *lektordir.Ref) bool { return r.Feed == hash }
 	case greader.Label:
-		hashes := v.feedsIn(s.Name)
+		hashes := v.feedsIn(s.Name, v.folders)
 		if flag := greader.FlagOf(s.Name); flag != 0 && len(hashes) == 0 {
 			return func(r *lektordir.Ref) bool { return r.HasFlag(flag) }
 		}
@@ -103,9 +104,15 @@ func (v *view) has(s greader.Stream) func(*lektordir.Ref) bool {
 
 // feedOf returns the hash of a feed that a client names by its hash or a URL, "" if there is none.
 func (v *view) feedOf(name string) string {
-	for _, hash := range []string{name, lektordir.FeedHash(lektordir.NormalizeID(name))} {
+	hashes := []string{name, lektordir.FeedHash(lektordir.NormalizeID(name))}
+	for _, hash := range hashes {
 		if _, ok := slices.BinarySearch(v.feeds, hash); ok {
 			return hash
+		}
+	}
+	for _, hash := range hashes { // a client may know the page of which the subscription became the feed
+		if by := feedstate.Successor(v.dir, hash); by != "" {
+			return by
 		}
 	}
 	byURL := feedstate.ByURL(v.dir)
@@ -120,16 +127,33 @@ func (v *view) feedOf(name string) string {
 	return ""
 }
 
-// feedsIn returns the hashes of the feeds in a folder. Feeds in the folders below are not among
-// them, because clients show these as folders of their own.
-func (v *view) feedsIn(folder string) map[string]bool {
-	key, found := folderKey(folder), map[string]bool{}
+// folders returns the folders of a feed that clients see.
+func (v *view) folders(hash string) []string {
+	list := v.store.Folders(hash)
+	if !v.all {
+		list = list[:min(len(list), 1)] // Readrops fails to read a second one, and Capy refuses to edit the feed
+	}
+	return list
+}
+
+// feedsIn returns the hashes of the feeds in a folder, by a function that returns the folders of a
+// feed. Feeds in the folders below are not among them, because clients show these as folders of their
+// own.
+func (v *view) feedsIn(folder string, folders func(hash string) []string) map[string]bool {
+	is, found := sameFolder(folder), map[string]bool{}
 	for _, hash := range v.feeds {
-		if slices.ContainsFunc(v.store.Folders(hash), func(f string) bool { return folderKey(f) == key }) {
+		if slices.ContainsFunc(folders(hash), is) {
 			found[hash] = true
 		}
 	}
 	return found
+}
+
+// sameFolder returns a function that reports whether a folder is one of names.
+func sameFolder(names ...string) func(string) bool {
+	return func(f string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return folderKey(name) == folderKey(f) })
+	}
 }
 
 // folderKey returns a text that is equal for all spellings of a folder.
@@ -141,11 +165,11 @@ func folderKey(folder string) string {
 	return path[len(path)-1].Key
 }
 
-// folderNames returns the names of all folders by key: of several spellings the first one.
+// folderNames returns the names of all folders that clients see by key: of several spellings the first one.
 func (v *view) folderNames() map[string]string {
 	names := map[string]string{}
 	for _, hash := range v.feeds {
-		for _, folder := range v.store.Folders(hash) {
+		for _, folder := range v.folders(hash) {
 			key := folderKey(folder)
 			if old, ok := names[key]; key != "" && (!ok || folder < old) {
 				names[key] = folder
