@@ -191,7 +191,8 @@ func (f *feed) files(v version) map[string]string {
 // digests returns the identity and the content digest of a version, as in a journal.
 func (f *feed) digests(v version) (identity, content string) {
 	text := fmt.Sprintf("%s — 文 %send", f.title(v), strings.Repeat("text & more ", f.repeats(v)))
-	return digest("guid", f.guid(v)), digest("content", f.title(v), f.link(v), text)
+	// The scheme of an enclosure does not count.
+	return digest("guid", f.guid(v)), digest("content", f.title(v), f.link(v), text, strings.Replace(f.enclosure(v), "http://", "https://", 1))
 }
 
 // digest returns the first 64 bits of the SHA-256 of texts, each preceded by its length.

@@ -91,6 +91,9 @@ func (s *served) settings() map[string]string {
 	maps.DeleteFunc(all, func(name, _ string) bool {
 		return strings.HasPrefix(name, "etc/fetch/due/") || strings.HasPrefix(name, "src/"+feedHash(s.e.url(2))+"/etc/fetch/")
 	})
+	if left := "src/" + feedHash(s.e.url(2)) + "/etc/view/left"; all[left] != "" {
+		all[left] = "" // the next subscription removes the rest
+	}
 	return all
 }
 

@@ -171,8 +171,9 @@ func (e *editor) change(hash, title string, add, remove []string) error {
 		if f == nil {
 			return err
 		}
-		s, err := e.subscription(hash, nil)
-		if title != f.Title() && err == nil && title != s.Title {
+		// Clients send back the title that they were shown, which may have the error of the feed behind it.
+		shown, err := e.subscription(hash, nil)
+		if title != f.Title() && (err != nil || title != shown.Title) {
 			if err := e.set(hash, "alias", title); err != nil {
 				return err
 			}
