@@ -68,6 +68,12 @@ func ParseDate(s string) (time.Time, bool) {
 	return t, t.Year() >= 1
 }
 
+// inForm reports whether a date that [ParseDate] accepts is in GMT and has a year of four digits.
+func inForm(s string) bool {
+	f := strings.Fields(s)
+	return f[len(f)-1] == "GMT" && len(f[len(f)-3]) == 4
+}
+
 func isWeekday(s string) bool {
 	for d := range time.Weekday(7) {
 		if strings.EqualFold(s, d.String()[:3]) || strings.EqualFold(s, d.String()) {

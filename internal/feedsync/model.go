@@ -18,8 +18,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/lektordir/lektor/internal/humanize"
 )
 
 // XML namespaces:
@@ -312,6 +315,8 @@ type Document struct {
 	// Known is the number of items that [ParseNews] skipped as known.
 	Known int
 
+	plainLine, dateLine int // lines of the first item without an sx:sync, and of the first date not [inForm]
+
 	root, container element  // without inner elements
 	head            *element // head of OPML
 	sharing         *element // sx:sharing that was read; nil to write Sharing
@@ -338,6 +343,20 @@ func (d *Document) Items() []*Item {
 		}
 	}
 	down(d.kids)
+	return out
+}
+
+// Faults returns Problems, and warnings of breaches of the specification that the parser tolerates. An
+// item often has the same breach as all others, so only the first one is named.
+func (d *Document) Faults() []Problem {
+	out := slices.Clip(d.Problems)
+	if d.Plain > 0 {
+		out = append(out, Problem{Line: d.plainLine, Warning: true,
+			Reason: fmt.Sprintf("%s without sx:sync (section 2.3), not merged", humanize.Count(d.Plain, d.Kind.String()))})
+	}
+	if d.dateLine > 0 {
+		out = append(out, Problem{Line: d.dateLine, Warning: true, Reason: "a date is not in GMT with a year of four digits (section 1.2)"})
+	}
 	return out
 }
 

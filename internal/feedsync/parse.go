@@ -2,6 +2,7 @@ package feedsync
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -344,6 +345,7 @@ func (p *parser) item(o *open) *Item {
 	switch {
 	case !shared:
 		p.d.Plain++
+		p.d.plainLine = cmp.Or(p.d.plainLine, it.line)
 	case bad != "":
 		p.d.problem(Problem{Line: it.line, ID: it.ID, Reason: bad})
 	case p.known != nil && p.d.Kind == RSS && p.known(it):

@@ -31,7 +31,10 @@ type extra struct {
 }
 
 // syncer parses an sx:sync.
-type syncer struct{ bad string }
+type syncer struct {
+	bad  string
+	date bool // a date is not in the form of section 1.2
+}
 
 // setBad sets the reason why the item is invalid, unless there is one.
 func (s *syncer) setBad(format string, args ...any) {
@@ -63,7 +66,9 @@ func (p *parser) sync(it *Item, e *element) string {
 	}
 	twice := s.bad
 	s.bad = ""
-	s.sync(it, found)
+	if s.sync(it, found); s.date {
+		p.d.dateLine = cmp.Or(p.d.dateLine, found.line)
+	}
 	for _, k := range found.kids {
 		if k.element != nil && k.is(Namespace, "conflicts") && len(it.Conflicts) == 0 && s.bad == "" {
 			p.d.problem(Problem{Line: k.line, ID: it.ID, Reason: "sx:conflicts has no sx:conflict", Warning: true})
@@ -233,6 +238,7 @@ func (s *syncer) update(e *element, name string) (u Update, other []xml.Attr) {
 				if u.When, ok = ParseDate(text); !ok {
 					s.setBad("sx:%s has the date %q, which is not in the form of RFC 822", name, brief(text))
 				}
+				s.date = s.date || ok && !inForm(text)
 			}
 		case xml.Name{Local: "by"}:
 			// There are few endpoints, so the strings are shared.
@@ -305,6 +311,8 @@ func (p *parser) date(e *element, name string) time.Time {
 	t, ok := ParseDate(value)
 	if !ok {
 		p.d.problem(Problem{Line: e.line, Reason: fmt.Sprintf("%s has the date %q, which is not in the form of RFC 822", name, brief(value))})
+	} else if !inForm(value) {
+		p.d.dateLine = cmp.Or(p.d.dateLine, e.line)
 	}
 	return t
 }

@@ -44,7 +44,7 @@ func document(ctx context.Context, s *cmdline.Streams, name string) (*feedsync.D
 
 // problems prints the problems of a document as warnings.
 func problems(s *cmdline.Streams, name string, doc *feedsync.Document) {
-	for _, p := range doc.Problems {
+	for _, p := range doc.Faults() {
 		s.Report.Warn("%s: %s", name, termsafe.Brief(p.String()))
 	}
 	if doc.MoreProblems > 0 {
@@ -70,9 +70,6 @@ func Merge(ctx context.Context, o MergeOptions, s *cmdline.Streams) error {
 	}
 	problems(s, o.Local, local)
 	problems(s, o.Incoming, incoming)
-	if incoming.Plain > 0 {
-		s.Report.Warn("%s: %s without sx:sync %s not merged", o.Incoming, humanize.Count(incoming.Plain, incoming.Kind.String()), map[bool]string{true: "is", false: "are"}[incoming.Plain == 1])
-	}
 	until := incoming.Sharing
 	if len(local.Merge(incoming, feedsync.Rules{Strict: o.Strict})) > 0 && local.Sharing != nil && !local.Sharing.Until.IsZero() {
 		// Until must grow with every change (section 2.1), by at least a second.
@@ -111,7 +108,7 @@ func Check(ctx context.Context, o CheckOptions, s *cmdline.Streams) error {
 			continue
 		}
 		skipped := doc.MoreProblems
-		for _, p := range doc.Problems {
+		for _, p := range doc.Faults() {
 			if !p.Warning || o.Strict {
 				skipped++
 			}

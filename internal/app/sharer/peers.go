@@ -287,7 +287,7 @@ func (x *exchange) fetchDocument(ctx context.Context, n *peerUpdate, name string
 	if doc != nil {
 		items = doc.Len() + doc.Known
 		warnings := cmdline.Warnings{Report: x.s.Report}
-		for _, problem := range doc.Problems {
+		for _, problem := range doc.Faults() {
 			warnings.Warn("%s: %s: %s", n.peer.name, name, termsafe.Brief(problem.String()))
 		}
 		if n.peer.name != x.me { // x.me: the set is lost, and this document restores it
