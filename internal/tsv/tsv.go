@@ -43,9 +43,12 @@ func Append(b []byte, s string) []byte {
 
 // Unescape returns the text of a field. A backslash before any other character stays, since
 // fields may be written by hand. Invalid UTF-8 becomes U+FFFD.
-func Unescape(field []byte) string {
+func Unescape(field []byte) string { return strings.ToValidUTF8(UnescapeName(field), "\uFFFD") }
+
+// UnescapeName is [Unescape] for the name of a file, which may have any bytes.
+func UnescapeName(field []byte) string {
 	if bytes.IndexByte(field, '\\') < 0 {
-		return strings.ToValidUTF8(string(field), "\uFFFD")
+		return string(field)
 	}
 	b := make([]byte, 0, len(field))
 	for i := 0; i < len(field); i++ {
@@ -58,7 +61,7 @@ func Unescape(field []byte) string {
 		}
 		b = append(b, c)
 	}
-	return strings.ToValidUTF8(string(b), "\uFFFD")
+	return string(b)
 }
 
 // escaped returns the character that c stands for after a backslash.

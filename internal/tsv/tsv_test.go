@@ -14,6 +14,9 @@ func TestEscape(t *testing.T) {
 		if got := Escape(text); got != want {
 			t.Errorf("Escape(%q) is %q, want %q", text, got, want)
 		}
+		if got := UnescapeName([]byte(want + "\xff")); got != text+"\xff" {
+			t.Errorf("UnescapeName(%q) is %q, want the byte 0xff at the end", want, got)
+		}
 		if got := Unescape([]byte(want)); got != text {
 			t.Errorf("Unescape(%q) is %q, want %q", want, got, text)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/tsv"
 )
 
 // ledger is the state of a site, in a file of lines with tabs between the fields: the text of each
@@ -26,6 +27,8 @@ import (
 //	lektor-html 1
 //	entry KEY SECONDS TITLE EXCERPT [images]
 //	page PATH DIGEST BYTES
+//
+// A key, which has the file names of another program, is in the form of package tsv.
 type ledger struct {
 	path  string
 	items map[string]*item   // by key
@@ -75,8 +78,9 @@ func openLedger(path string) (*ledger, error) {
 		case !whole, strings.Contains(line, "\x00"):
 		case f[0] == "entry" && len(f) == 6:
 			seconds, err := strconv.ParseInt(f[2], 10, 64)
-			if feed, _, ok := strings.Cut(f[1], "/"); ok && err == nil {
-				l.items[f[1]] = &item{key: f[1], name: digest(f[1]), feed: feed, date: time.Unix(seconds, 0), title: f[3], excerpt: f[4], images: f[5] != ""}
+			key := tsv.UnescapeName([]byte(f[1]))
+			if feed, _, ok := strings.Cut(key, "/"); ok && err == nil {
+				l.items[key] = &item{key: key, name: digest(key), feed: feed, date: time.Unix(seconds, 0), title: f[3], excerpt: f[4], images: f[5] != ""}
 			}
 		case f[0] == "page" && len(f) == 4:
 			if size, err := strconv.ParseInt(f[3], 10, 64); err == nil {
@@ -96,7 +100,7 @@ func (l *ledger) write() error {
 		if i.images {
 			images = "images"
 		}
-		fmt.Fprintf(&b, "entry\t%s\t%d\t%s\t%s\t%s\n", key, i.date.Unix(), i.title, i.excerpt, images)
+		fmt.Fprintf(&b, "entry\t%s\t%d\t%s\t%s\t%s\n", tsv.Escape(key), i.date.Unix(), i.title, i.excerpt, images)
 	}
 	for _, path := range slices.Sorted(maps.Keys(l.pages)) {
 		fmt.Fprintf(&b, "page\t%s\t%s\t%d\n", path, l.pages[path].digest, l.pages[path].size)
@@ -119,5 +123,5 @@ var pageDirs = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // pagePaths matches the paths of pages.
 var pagePaths = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(style\.css|(index|feeds)\.html|(all|search|entry|feed/[0-9a-f]+|folder/[0-9a-z-]+)/[0-9a-z-]+\.html)$`)
+	return regexp.MustCompile(`^(style\.css|(index|feeds)\.html|(all|search|entry|(feed|folder)/[0-9a-z-]+)/[0-9a-z-]+\.html)$`)
 })

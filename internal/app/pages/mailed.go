@@ -80,7 +80,7 @@ func (l *mailLedger) each(f func(lektordir.Ref)) {
 func mailKey(r lektordir.Ref) string { return tsv.Escape(r.Feed + "/" + r.Unique) }
 
 func mailRef(key string) (lektordir.Ref, bool) {
-	feed, unique, ok := strings.Cut(tsv.Unescape([]byte(key)), "/")
+	feed, unique, ok := strings.Cut(tsv.UnescapeName([]byte(key)), "/")
 	return lektordir.Ref{Feed: feed, Unique: unique}, ok
 }
 

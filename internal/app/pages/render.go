@@ -25,7 +25,7 @@ import (
 )
 
 // version is changed if the layout of pages changes, so that all pages are written again.
-const version = "3"
+const version = "4"
 
 // policy is the Content-Security-Policy of pages. If untrusted markup passed the sanitiser, the
 // policy would still keep it from running scripts and sending forms.
@@ -101,7 +101,7 @@ func (w *site) group() {
 	folders := map[string]*group{}
 	for _, feed := range feeds {
 		f := w.feedOf(byFeed[feed][0])
-		g := &group{title: mailmsg.FeedTitle(f), dir: "feed/" + feed, feed: f, items: byFeed[feed]}
+		g := &group{title: mailmsg.FeedTitle(f), dir: feedDir(feed), feed: f, items: byFeed[feed]}
 		w.feeds = append(w.feeds, g)
 		for key, name := range entrystore.FoldersAbove(w.r.Folders(feed)) {
 			folder := folders[key]
@@ -125,6 +125,14 @@ func (w *site) group() {
 		g.index = g.dir + "/index.html"
 	}
 	w.groups = append(w.groups, &group{index: "index.html", dir: "all", items: w.list})
+}
+
+// feedDir returns the directory of a feed's pages. A feed of another program may have any file name.
+func feedDir(feed string) string {
+	if strings.Trim(feed, "0123456789abcdef") == "" {
+		return "feed/" + feed
+	}
+	return "feed/" + slug(feed)
 }
 
 // slug returns a part of a URL for a name. A digest makes it unique.
@@ -220,7 +228,7 @@ func (w *site) row(b *strings.Builder, root string, i *item, feed bool) {
 	title := cmp.Or(i.title, i.excerpt, "(no title)")
 	fmt.Fprintf(b, `<li><a class="title" dir="auto" href="%s%s">%s</a> <span class="meta">`, root, i.path(), text(title))
 	if feed {
-		fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a> `, root, i.feed, text(mailmsg.FeedTitle(w.feedOf(i))))
+		fmt.Fprintf(b, `<a href="%s%s/index.html">%s</a> `, root, feedDir(i.feed), text(mailmsg.FeedTitle(w.feedOf(i))))
 	}
 	b.WriteString(moment(i.date) + "</span>")
 	if i.title != "" && i.excerpt != "" {
@@ -295,7 +303,7 @@ func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images boo
 	w.head(b, root, title)
 	b.WriteString("<article>\n")
 	fmt.Fprintf(b, "<h1 dir=\"auto\">%s</h1>\n<p class=\"meta\">", text(title))
-	fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a>`, root, i.feed, text(mailmsg.FeedTitle(w.feedOf(i))))
+	fmt.Fprintf(b, `<a href="%s%s/index.html">%s</a>`, root, feedDir(i.feed), text(mailmsg.FeedTitle(w.feedOf(i))))
 	if a := termsafe.Squeeze(cmp.Or(e.Author, w.feedOf(i).Author)); a != "" {
 		b.WriteString(" · " + text(redact.Text(a)))
 	}

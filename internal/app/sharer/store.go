@@ -273,7 +273,7 @@ func (d *decoder) block(lines []byte) error {
 		if len(f) != 3 {
 			return fmt.Errorf("invalid line %q", first)
 		}
-		d.pending = &act{f[0], f[1], tsv.Unescape([]byte(f[2])), rest}
+		d.pending = &act{f[0], f[1], tsv.UnescapeName([]byte(f[2])), rest}
 		return nil
 	case "done":
 		if d.pending != nil {

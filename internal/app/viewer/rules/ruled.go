@@ -130,7 +130,7 @@ func (r *ruled) read(data []byte) {
 				continue
 			}
 		}
-		r.progress[tsv.Unescape([]byte(f[1]))] = p
+		r.progress[tsv.UnescapeName([]byte(f[1]))] = p
 	}
 }
 

@@ -179,7 +179,7 @@ func (d *saver) nameFeeds(list []*entrystore.Record) error {
 	}
 	for hash, name := range names {
 		if uses[query.Fold(name)] > 1 {
-			name += " " + hash[:min(8, len(hash))]
+			name += " " + fileName(hash, "", 8) // a feed of another program may have any name
 		}
 		d.dirs[hash] = filepath.Join(d.o.To, name)
 	}

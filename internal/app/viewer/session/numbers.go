@@ -16,6 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/tsv"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -25,7 +26,8 @@ import (
 //	etc/view/list.HOST.UID.TERMINAL      paths of entries, one a line
 //	etc/view/current.HOST.UID.TERMINAL   the path of the entry shown last
 //
-// Paths are relative to the lektor-dir, as they were when the list was made.
+// Paths are relative to the lektor-dir, as they were when the list was made, and in the form of
+// package tsv.
 
 // stateFile returns the path of a state file of this user, host and terminal.
 func (v *Session) stateFile(name string) string {
@@ -79,6 +81,9 @@ func (v *Session) readState(name string) ([]string, error) {
 		data, err = atomicfile.Read(filepath.Join(dir, newest.Name()), maxState)
 	}
 	lines := strings.Split(string(data), "\n")
+	for i, line := range lines {
+		lines[i] = tsv.UnescapeName([]byte(line))
+	}
 	return lines[:len(lines)-1], err
 }
 
@@ -86,7 +91,7 @@ func (v *Session) readState(name string) ([]string, error) {
 func (v *Session) SaveList(list []*entrystore.Record) {
 	var b bytes.Buffer
 	for _, r := range list {
-		b.WriteString(r.Ref.Path() + "\n")
+		b.WriteString(tsv.Escape(r.Ref.Path()) + "\n")
 	}
 	if err := v.writeState("list", b.Bytes()); err != nil {
 		v.S.Report.Warn("the numbers cannot be used, because saving them failed: %v", err)
@@ -104,7 +109,7 @@ func (v *Session) LastList() ([]string, error) {
 
 // SetCurrent saves the entry that "." refers to.
 func (v *Session) SetCurrent(r lektordir.Ref) error {
-	return v.writeState("current", []byte(r.Path()+"\n"))
+	return v.writeState("current", []byte(tsv.Escape(r.Path())+"\n"))
 }
 
 // Current returns the path of the entry shown last, "" if there is none.
