@@ -89,7 +89,8 @@ type route struct {
 // routes are the calls by path.
 var routes = sync.OnceValue(func() map[string]route {
 	all := map[string]route{
-		"":                                       {do: (*call).hello, read: true, open: true},
+		"":                                       {do: (*call).ok, read: true, open: true}, // users paste it, and clients ask it for an icon
+		"check/compatibility":                    {do: (*call).compatible, read: true, open: true},
 		"accounts/ClientLogin":                   {do: (*call).login, read: true, write: true, open: true},
 		greader.APIPath + "accounts/ClientLogin": {do: (*call).login, read: true, write: true, open: true},
 		greader.AtomPath:                         {do: (*call).atom, read: true},

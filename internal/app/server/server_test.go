@@ -61,6 +61,16 @@ func TestLogin(t *testing.T) {
 	}
 }
 
+// FreshRSS's question whether a proxy lets the header through.
+func TestCompatibility(t *testing.T) {
+	f := newFixture(t)
+	for header, want := range map[string]string{"GoogleLogin auth=anything": "PASS", "": "FAIL: the header Authorization did not arrive; send one, or look at the proxy"} {
+		if got := f.text(f.do("GET", "/api/greader.php/check/compatibility", "", "Authorization", header), 200); got != want {
+			t.Errorf("%q: got %q, want %q", header, got, want)
+		}
+	}
+}
+
 func TestTokens(t *testing.T) {
 	f := newFixture(t)
 	id := f.add(feedA, 100, "-").Short()
