@@ -77,9 +77,10 @@ func brief(text string) string {
 	return cmp.Or(termsafe.Truncate(termsafe.Squeeze(text), 60), "not fetched")
 }
 
-// titleOf returns the title of a feed, without the password or command that its id may have.
+// titleOf returns the title of a feed, without the password or command that its id may have, and without
+// characters that a terminal acts on: clients show it as it is.
 func titleOf(f *lektordir.Feed) string {
-	title := f.Title()
+	title := termsafe.Line(f.Title())
 	if title != f.ID {
 		return title
 	}

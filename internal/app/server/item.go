@@ -14,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/greader"
 	"github.com/lektordir/lektor/internal/htmlsafe"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -71,7 +72,7 @@ func (v *view) itemOf(e entry) (greader.Item, error) {
 	i := greader.Item{
 		ID: e.id.Long(), CrawlTimeMsec: greader.Millis(delivered), TimestampUsec: greader.Micros(delivered),
 		Published: published, Updated: published,
-		Title: strings.TrimSpace(own.Title), Author: cmp.Or(own.Author, feed.Author),
+		Title: strings.TrimSpace(termsafe.Line(own.Title)), Author: termsafe.Line(cmp.Or(own.Author, feed.Author)),
 		Canonical:  []greader.Link{{Href: cmp.Or(url, publicURL(page))}},
 		Alternate:  []greader.Link{{Href: cmp.Or(url, publicURL(page)), Type: "text/html"}},
 		Categories: categories(e.ref, v.folders(e.ref.Feed)),
@@ -144,7 +145,7 @@ func (v *view) head(s greader.Stream, p page) greader.Head {
 			}
 		}
 	case greader.Label:
-		h.ID, h.Title = greader.LabelID(s.Name), s.Name
+		h.ID, h.Title = greader.LabelID(s.Name), termsafe.Line(s.Name)
 	case greader.State:
 		h.ID = greader.StateID(s.Name)
 	}

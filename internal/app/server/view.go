@@ -7,6 +7,7 @@ import (
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -127,11 +128,13 @@ func (v *view) feedOf(name string) string {
 	return ""
 }
 
-// folders returns the folders of a feed that clients see.
-func (v *view) folders(hash string) []string {
-	list := v.store.Folders(hash)
-	if !v.all {
-		list = list[:min(len(list), 1)] // Readrops fails to read a second one, and Capy refuses to edit the feed
+// folders returns the names of a feed's folders that clients see, made safe as titles are.
+func (v *view) folders(hash string) (list []string) {
+	for _, folder := range v.store.Folders(hash) {
+		list = append(list, termsafe.Line(folder))
+		if !v.all {
+			break // Readrops fails to read a second one, and Capy refuses to edit the feed
+		}
 	}
 	return list
 }
@@ -156,9 +159,9 @@ func sameFolder(names ...string) func(string) bool {
 	}
 }
 
-// folderKey returns a text that is equal for all spellings of a folder.
+// folderKey returns a text that is equal for all spellings of a folder, and for the one that clients see.
 func folderKey(folder string) string {
-	path := entrystore.FolderPath(folder)
+	path := entrystore.FolderPath(termsafe.Line(folder))
 	if len(path) == 0 {
 		return ""
 	}
