@@ -91,9 +91,12 @@ func (c *call) editTag() error {
 	return c.ok()
 }
 
-// mark sets and clears flags of entries, with one journal of undo.
+// mark sets and clears flags of entries. The marks of a client within ten minutes have one journal of undo.
 func (v *view) mark(entries []entry, e edit) error {
+	v.lib.marking.Lock()
+	defer v.lib.marking.Unlock()
 	m := undo.Moving(v.store, "lektor-serve")
+	m.Continue(&v.lib.marks, v.auth)
 	defer m.Close()
 	var first error
 	failed := 0
