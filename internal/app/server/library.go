@@ -27,6 +27,9 @@ type library struct {
 	marking sync.Mutex // held while entries are marked
 	marks   undo.Chain // the journal of the last marks
 
+	unsynced sync.Mutex
+	moved    []string // directories with renames that are not synced, see [Server.syncSoon]
+
 	mu    sync.Mutex
 	feeds map[string]*listing // by hash
 	last  *snapshot

@@ -93,10 +93,12 @@ func (c *call) editTag() error {
 
 // mark sets and clears flags of entries. The marks of a client within ten minutes have one journal of undo.
 func (v *view) mark(entries []entry, e edit) error {
-	v.lib.marking.Lock()
-	defer v.lib.marking.Unlock()
+	lib, moved := v.call.lib, map[string]bool{}
+	lib.marking.Lock()
+	defer lib.marking.Unlock()
+	defer func() { v.call.syncSoon(lib, moved) }()
 	m := undo.Moving(v.store, "lektor-serve")
-	m.Continue(&v.lib.marks, v.auth)
+	m.Continue(&lib.marks, v.call.auth)
 	defer m.Close()
 	var first error
 	failed := 0
@@ -104,6 +106,7 @@ func (v *view) mark(entries []entry, e edit) error {
 		if !e.changes(at.ref.Flags()) {
 			continue
 		}
+		moved[at.ref.Feed] = true
 		_, err := m.SetFlags(*at.ref, e.set, e.clear)
 		if err == nil || errors.Is(err, fs.ErrNotExist) || undo.Removed(err) {
 			continue

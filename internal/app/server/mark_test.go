@@ -2,11 +2,13 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -194,6 +196,43 @@ func TestUndoChain(t *testing.T) {
 	post("good", "edit-tag", "i", ids[1], "a", read)
 	if b, err := os.ReadFile(other); err != nil || string(b) != text || journals() != 2 {
 		t.Errorf("%d journals, want 2; %v\n%s", journals(), err, b)
+	}
+}
+
+// The marks of several requests are synced by one call soon, and those that remain when the server ends.
+func TestSync(t *testing.T) {
+	var later []func()
+	f := newFixture(t, func(o *Options) {
+		o.After = func(d time.Duration, do func()) {
+			if d > 2*time.Second {
+				t.Errorf("marks are synced after %s", d)
+			}
+			later = append(later, do)
+		}
+	})
+	var synced []string
+	f.server.sync = func(_ string, rels ...string) error {
+		slices.Sort(rels)
+		synced = append(synced, strings.Join(rels, " "))
+		return errors.New("disk failed")
+	}
+	a, b := f.add(feedA, 100, "-").Long(), f.add(feedB, 200, "-").Long()
+	f.post("edit-tag", "i", a, "a", read)
+	f.post("edit-tag", "i", b, "a", read)
+	f.post("edit-tag", "i", b, "a", read) // changes nothing
+	f.post("edit-tag", "i", a, "a", starred)
+	if len(later) != 1 || len(synced) != 0 {
+		t.Fatalf("%d syncs to come, %q; want one", len(later), synced)
+	}
+	later[0]()
+	want := "cur/" + f.a + " cur/" + f.b + " new/" + f.a + " new/" + f.b
+	if len(synced) != 1 || synced[0] != want || !strings.Contains(f.log.String(), "marks may be lost if the power fails: disk failed") {
+		t.Errorf("synced %q, want %q; logged %s", synced, want, &f.log)
+	}
+	f.post("edit-tag", "i", b, "a", starred)
+	f.server.Close()
+	if len(later) != 2 || len(synced) != 2 || synced[1] != "cur/"+f.b+" new/"+f.b {
+		t.Errorf("%d later, synced %q", len(later), synced)
 	}
 }
 

@@ -17,8 +17,7 @@ type view struct {
 	dir   *lektordir.Dir
 	store *entrystore.Store
 	all   bool // [Options].AllCategories
-	lib   *library
-	auth  string // the token of the client
+	call  *call
 }
 
 // look returns the lektor-dir of the user as it is now.
@@ -27,7 +26,7 @@ func (c *call) look() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &view{s, c.lib.dir, entrystore.New(c.lib.dir, c.now(), c.s), c.opts.AllCategories, c.lib, c.auth}, nil
+	return &view{s, c.lib.dir, entrystore.New(c.lib.dir, c.now(), c.s), c.opts.AllCategories, c}, nil
 }
 
 // each calls f for the entries of a list. It returns the continuation, 0 if there are no more.
