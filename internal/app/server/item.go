@@ -75,7 +75,7 @@ func (v *view) itemOf(e entry) (greader.Item, error) {
 		Title: strings.TrimSpace(termsafe.Line(own.Title)), Author: termsafe.Line(cmp.Or(own.Author, feed.Author)),
 		Canonical:  []greader.Link{{Href: cmp.Or(url, publicURL(page))}},
 		Alternate:  []greader.Link{{Href: cmp.Or(url, publicURL(page)), Type: "text/html"}},
-		Categories: categories(e.ref, v.folders(e.ref.Feed)),
+		Categories: v.categories(e.ref),
 		Origin:     greader.Origin{StreamID: greader.FeedID(e.ref.Feed), Title: titleOf(feed), HTMLURL: publicURL(page)},
 		Summary:    greader.Text{Content: htmlsafe.Clean(own.Content, own.Type, htmlsafe.Options{Base: cmp.Or(own.URL(), page)})},
 	}
@@ -103,7 +103,7 @@ func publicURL(url string) string {
 }
 
 // categories returns the states and labels of an entry.
-func categories(r *lektordir.Ref, folders []string) []string {
+func (v *view) categories(r *lektordir.Ref) []string {
 	list := []string{greader.StateID(greader.ReadingList)}
 	if r.Unread() {
 		list = append(list, greader.StateID(greader.KeptUnread))
@@ -113,12 +113,12 @@ func categories(r *lektordir.Ref, folders []string) []string {
 	if r.HasFlag('F') {
 		list = append(list, greader.StateID(greader.Starred))
 	}
-	for _, f := range folders {
+	for _, f := range v.folders(r.Feed) {
 		list = append(list, greader.LabelID(f))
 	}
 	for flag := range strings.SplitSeq(r.Flags(), "") {
 		if flag >= "a" && flag <= "z" {
-			list = append(list, greader.LabelID(greader.FlagLabel(flag[0])))
+			list = append(list, greader.LabelID(v.flagLabel(flag)))
 		}
 	}
 	return list

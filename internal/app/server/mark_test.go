@@ -47,6 +47,7 @@ func TestEditTag(t *testing.T) {
 		{[]string{"r", starred}, "100:new 200: 300:Sx"},
 		{[]string{"a", "user/-/label/flag-q"}, "100:q 200:Fq 300:Sqx"},
 		{[]string{"a", "user/-/state/com.google/broadcast", "a", "user/-/state/com.google/like", "a", "user/-/label/News", "r", "x", "a", ""}, "100:new 200:F 300:Sx"},
+		{[]string{"r", "user/-/label/Unknown"}, "100:new 200:F 300:Sx"},
 	} {
 		f := newFixture(t)
 		ids := []greader.ID{f.add(feedA, 100, "-"), f.add(feedA, 200, "F"), f.add(feedB, 300, "Sx")}
