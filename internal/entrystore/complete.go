@@ -143,6 +143,13 @@ func terms(k cmdline.Kind) (all []cmdline.Candidate) {
 		for _, n := range names {
 			add(n, "")
 		}
+	case "label":
+		labels, _ := Labels(k.Dir)
+		for _, l := range labels {
+			if l.Flag != "" {
+				add(l.Name, l.Flag)
+			}
+		}
 	case "flag":
 		for _, c := range Complete(cmdline.Kind{Name: "FLAGS"}) {
 			add(c.Word, c.About)

@@ -64,9 +64,12 @@ func savedNames(dir string) ([]string, error) {
 	return names, err
 }
 
-// SavedIn returns a function that reads saved queries of a lektor-dir by name.
+// SavedIn returns a function that reads saved queries and labels of a lektor-dir by name.
 func SavedIn(dir string) query.Saved {
 	return func(name string) (string, error) {
+		if label, ok := strings.CutPrefix(name, query.LabelPrefix); ok {
+			return labelTerm(dir, label)
+		}
 		data, err := atomicfile.Read(filepath.Join(dir, savedDir, name), maxSaved)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return string(data), err

@@ -431,8 +431,10 @@ func DefaultName(id string) string {
 // NeverRead returns the error of the last fetch of a feed of which no document was ever read, or "".
 func NeverRead(d *lektordir.Dir, hash string) string {
 	text, _ := atomicfile.Line(d.Join("src", hash, errorFile))
-	if _, err := os.Lstat(filepath.Join(stateDir(d, hash), fileFrom)); text == "" || err == nil {
-		return ""
+	if text != "" {
+		if _, err := os.Lstat(filepath.Join(stateDir(d, hash), fileFrom)); err == nil {
+			return ""
+		}
 	}
 	return text
 }

@@ -67,7 +67,7 @@ func Open(o Options, report Reporter) (*Door, error) {
 	d := &Door{most: o.MaxConns}
 	var err error
 	if o.Cert != "" {
-		if d.tls, err = Certificate(o.Cert, o.Key); err != nil {
+		if d.tls, err = Certificate(o.Cert, o.Key, report); err != nil {
 			return nil, err
 		}
 	}
@@ -164,27 +164,30 @@ func sockets(o Options, report Reporter) ([]net.Listener, error) {
 }
 
 // Certificate returns a TLS configuration with a certificate from PEM files. The files are
-// read again when they change, so renewal needs no restart.
-func Certificate(certFile, keyFile string) (*tls.Config, error) {
+// read again when they change, so renewal needs no restart. If they cannot be read then, the old
+// certificate stays, with a warning for each change.
+func Certificate(certFile, keyFile string, report Reporter) (*tls.Config, error) {
 	var (
-		mu      sync.Mutex
-		current *tls.Certificate
-		stamp   [2]time.Time
+		mu            sync.Mutex
+		current       *tls.Certificate
+		stamp, warned [2]time.Time
 	)
 	load := func() error {
 		var now [2]time.Time
 		for i, name := range []string{certFile, keyFile} {
-			fi, err := os.Stat(name)
-			if err != nil {
-				return err
+			if fi, err := os.Stat(name); err == nil {
+				now[i] = fi.ModTime()
 			}
-			now[i] = fi.ModTime()
 		}
 		if current != nil && now == stamp {
 			return nil
 		}
 		c, err := tls.LoadX509KeyPair(certFile, keyFile)
 		if err != nil {
+			if current != nil && now != warned {
+				report.Warn("the old certificate is used, since the new one cannot be read: %v", err)
+			}
+			warned = now
 			return err
 		}
 		current, stamp = &c, now
@@ -198,7 +201,7 @@ func Certificate(certFile, keyFile string) (*tls.Config, error) {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			_ = load() // fails while a renewal is incomplete; then the old certificate stays
+			_ = load() // was warned of
 			return current, nil
 		},
 	}, nil

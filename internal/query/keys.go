@@ -72,6 +72,7 @@ var rules = []rule{
 		moved := s.Moved()
 		return !moved.IsZero() && moved.Before(m.dates[t].from)
 	}},
+	{key: keyLabel}, // replaced by the term of a flag, see there
 	{key: keySaved}, // replaced by the saved query, see [parser.include]
 }
 

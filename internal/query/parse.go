@@ -228,6 +228,8 @@ func (p *parser) keyed(name, value string, depth int) (node, error) {
 			n, err := p.value(&rules[i])
 			if t, ok := n.(*term); ok && err == nil && t.key == keySaved {
 				return p.include(t.value, start, depth)
+			} else if ok && err == nil && t.key == keyLabel {
+				return p.include(LabelPrefix+t.value, start, depth)
 			}
 			return n, err
 		}

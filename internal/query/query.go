@@ -6,7 +6,8 @@
 //	term  = "not:" term | "(" any ")" | [ key ":" ] value
 //	value = word | '"' phrase '"' | "/" regexp "/" [ "i" ]
 //
-// A term with the key query: is replaced by the saved query of that name.
+// A term with the key query: is replaced by the saved query of that name, and one with the key label:
+// by that of the flag with this name.
 //
 // A [Query] reports which fields of an entry it needs. Bound to a time it is a [Matcher], which decides
 // as early as possible: from the name of the entry alone, or from some of its fields.
@@ -98,6 +99,7 @@ const (
 	keyDelivery key = "delivered"
 	keyRead     key = "read"
 	keySaved    key = "query"
+	keyLabel    key = "label"
 )
 
 // Empty reports whether the query has no terms, so that it selects everything.

@@ -11,8 +11,12 @@ import (
 )
 
 // Saved returns the text of a saved query. If its error is an [*Error], the Reason and the Hint are
-// used for the error of the whole query.
+// used for the error of the whole query. For a name that begins with [LabelPrefix], it returns the term
+// flag: of the flag that has the rest of the name as its label.
 type Saved func(name string) (text string, err error)
+
+// LabelPrefix begins a name that is not that of a saved query, which has no slash.
+const LabelPrefix = string(keyLabel) + "/"
 
 // maxSaved is the maximum number of saved queries included in one query, counting nested ones: a
 // dozen small queries can include each other thousands of times.

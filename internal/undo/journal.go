@@ -3,6 +3,7 @@
 package undo
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -56,6 +57,9 @@ type journal struct {
 	max     int64
 	failed  error // why no more lines are written
 	warned  bool  // the user knows that undo will be incomplete
+
+	chain  *Chain // nil for a command
+	client string
 }
 
 // record writes a rename to the journal and makes it. If writing fails, it makes the rename
@@ -183,10 +187,15 @@ func (j *journal) begin() error {
 	for _, r := range records {
 		number = max(number, r.Number)
 	}
+	path := func(number int64) string {
+		return filepath.Join(dir, strconv.Itoa(os.Getuid())+"."+strconv.FormatInt(number, 10))
+	}
+	if j.chain.has(number, j.client, j.store.Now) && j.resume(path(number)) {
+		return nil
+	}
 	for range journalTries {
 		number++
-		path := filepath.Join(dir, strconv.Itoa(os.Getuid())+"."+strconv.FormatInt(number, 10))
-		log, _, err := filelog.Open(path, filelog.Options{New: true, Lock: true})
+		log, _, err := filelog.Open(path(number), filelog.Options{New: true, Lock: true})
 		// Another command took the number, or undo has locked the empty file to remove it.
 		if errors.Is(err, fs.ErrExist) || errors.Is(err, filelog.ErrLocked) {
 			continue
@@ -194,18 +203,61 @@ func (j *journal) begin() error {
 		if err != nil {
 			return err
 		}
-		if err := log.Append([]byte(j.command + "\t" + j.store.Now.UTC().Format(time.RFC3339) + "\n")); err != nil {
+		if err := log.Append(j.head(j.store.Now)); err != nil {
 			_ = log.Remove()
 			_ = log.Close()
 			return err
 		}
 		j.log = log
+		if j.chain != nil {
+			*j.chain = Chain{number, j.client, j.store.Now}
+		}
 		for _, r := range records[min(MaxCommands-1, len(records)):] {
 			_ = os.Remove(r.Path)
 		}
 		return nil
 	}
 	return fmt.Errorf("%s: cannot create a file: other commands took each free number first", dir)
+}
+
+// resume opens the journal of the chain. It returns false if that is locked, large, or gone.
+func (j *journal) resume(path string) bool {
+	log, data, err := filelog.Open(path, filelog.Options{Lock: true, Max: j.max / 2})
+	if err != nil {
+		return false
+	}
+	if bytes.HasPrefix(data, j.head(j.chain.began)) {
+		j.log, j.moves = log, bytes.Count(data, []byte("\n"))-1
+		return true
+	}
+	// Undo has removed it. Another command may have its number since.
+	if len(data) == 0 {
+		_ = log.Remove()
+	}
+	_ = log.Close()
+	return false
+}
+
+// head returns the first line.
+func (j *journal) head(began time.Time) []byte {
+	return []byte(j.command + "\t" + began.UTC().Format(time.RFC3339) + "\n")
+}
+
+// Chain is the journal that several movers of one client write, one after the other, as for the requests of
+// a client of lektor-serve. The zero value has none yet.
+type Chain struct {
+	number int64
+	client string
+	began  time.Time
+}
+
+// maxChain is the time for which a journal is continued.
+const maxChain = 10 * time.Minute
+
+// has reports whether the journal with a number, the newest, is that of the chain and its client, who may
+// continue it.
+func (c *Chain) has(newest int64, client string, now time.Time) bool {
+	return c != nil && newest > 0 && c.number == newest && c.client == client && now.Sub(c.began) < maxChain
 }
 
 // Record is the journal file of an earlier command.

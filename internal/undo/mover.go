@@ -27,6 +27,11 @@ func Moving(s *entrystore.Store, command string) *Mover {
 	return &Mover{store: s, journal: &journal{store: s, command: command, max: maxJournal}}
 }
 
+// Continue lets the mover continue the journal that the last mover with the same chain began for the same
+// client, so that one undo takes back both, unless ten minutes have passed or another command came
+// after it. Movers with the same chain must not be used at the same time.
+func (m *Mover) Continue(c *Chain, client string) { m.journal.chain, m.journal.client = c, client }
+
 // Limit sets the maximum size of the journal, in bytes.
 func (m *Mover) Limit(bytes int64) { m.journal.max = bytes }
 

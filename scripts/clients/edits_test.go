@@ -124,7 +124,9 @@ func (c *checks) editNothing() {
 	id := long(c.idOf(c.items()[0]))
 	for _, tag := range []string{state + "broadcast", state + "like", state + "broadcast-friends", state + "tracking-kept-unread", "user/-/label/No such label", "user/-/label/News"} {
 		for _, sign := range []string{"a", "r"} {
-			c.edit(edit, form("i", id, sign, tag))
+			if sign == "r" || tag != "user/-/label/No such label" { // an added label is made
+				c.edit(edit, form("i", id, sign, tag))
+			}
 		}
 	}
 	c.untouched(before)
@@ -151,6 +153,7 @@ func (c *checks) markAll() {
 			f := form("s", s, "ts", ts, "T", "x")
 			if ts == "" {
 				f = form("s", s)
+				c.auth = c.login(user, password) // the marks of one client are one edit for undo
 			}
 			c.edit(path, f)
 			var marked []item

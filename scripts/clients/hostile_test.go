@@ -161,6 +161,13 @@ func TestHostileRequests(t *testing.T) {
 			}
 		}
 	}
+	// One of them is a label, which became a folder.
+	if got := c.text("etc/view/labels"); got != "\tx" {
+		t.Errorf("the labels are %q", got)
+	}
+	if err := os.Remove(filepath.Join(c.dir(), "etc/view/labels")); err != nil {
+		t.Error(err)
+	}
 	unchanged()
 }
 
@@ -181,6 +188,13 @@ func TestHostileNames(t *testing.T) {
 		}
 		c.post(api+"rename-tag", "s=user/-/label/News&dest="+url.QueryEscape("user/-/label/"+v))
 		c.post(api+"rename-tag", "dest=user/-/label/News&s="+url.QueryEscape("user/-/label/"+v))
+		c.post(edit, form("a", "user/-/label/"+v))
+		c.post(edit, form("a", "user/-/label/"+v, "i", long(1)))
+		for line := range strings.Lines(c.text("etc/view/labels")) {
+			if strings.Count(line, "\t") != 1 || strings.ContainsAny(line, "\x00\r") {
+				t.Errorf("with %q, a label is %q", v, line)
+			}
+		}
 		for name, most := range map[string]int{"etc/view/alias": 1, "etc/categories": 300} {
 			b, err := os.ReadFile(filepath.Join(c.dir(), "src", f.hash, name))
 			if err != nil && !os.IsNotExist(err) {

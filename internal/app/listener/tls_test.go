@@ -7,11 +7,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,7 +53,7 @@ func TestTLSWithCertificateFilesThatAreRenewed(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	dir := t.TempDir()
 	cert, key := pair(t, dir, 1)
-	conf, err := httpserver.Certificate(cert, key)
+	conf, err := httpserver.Certificate(cert, key, w.log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +64,8 @@ func TestTLSWithCertificateFilesThatAreRenewed(t *testing.T) {
 	s := httpserver.NewServer(w.l, w.log)
 	go s.Serve(tls.NewListener(httpserver.Limit(inner, 8), conf))
 	defer s.Close()
-	for serial := int64(1); serial <= 2; serial++ {
+	get := func(serial int64) {
+		t.Helper()
 		c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 		resp, err := c.Get("https://" + inner.Addr().String() + "/")
 		if err != nil {
@@ -72,9 +75,23 @@ func TestTLSWithCertificateFilesThatAreRenewed(t *testing.T) {
 		if got := resp.TLS.PeerCertificates[0].SerialNumber.Int64(); got != serial || resp.StatusCode != 404 || resp.ProtoMajor != 1 {
 			t.Errorf("certificate %d, want %d; %s", got, serial, resp.Proto)
 		}
-		pair(t, dir, serial+1)
 	}
-	if _, err := httpserver.Certificate(filepath.Join(dir, "none"), key); err == nil {
+	get(1)
+	pair(t, dir, 2)
+	get(2)
+	// One that cannot be read is warned of once, and the old one stays.
+	when := time.Unix(1_800_000_100, 0)
+	if err := errors.Join(os.WriteFile(cert, []byte("x"), 0o600), os.Chtimes(cert, when, when)); err != nil {
+		t.Fatal(err)
+	}
+	get(2)
+	get(2)
+	if got := w.log.String(); strings.Count(got, "the old certificate is used, since the new one cannot be read: ") != 1 {
+		t.Errorf("logged %q, want one warning", got)
+	}
+	pair(t, dir, 3)
+	get(3)
+	if _, err := httpserver.Certificate(filepath.Join(dir, "none"), key, w.log); err == nil {
 		t.Error("no error")
 	}
 }

@@ -125,5 +125,10 @@ func (c *call) readForm(most int64) error {
 	return nil
 }
 
-// hello answers a request for the base URL, which users paste and clients ask for an icon.
-func (c *call) hello() error { return c.ok() }
+// compatible answers FreshRSS's question of clients and users, whether a proxy lets the header through.
+func (c *call) compatible() error {
+	if c.r.Header.Get("Authorization") == "" {
+		return c.text("FAIL: the header Authorization did not arrive; send one, or look at the proxy")
+	}
+	return c.text("PASS")
+}

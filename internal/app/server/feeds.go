@@ -77,9 +77,10 @@ func brief(text string) string {
 	return cmp.Or(termsafe.Truncate(termsafe.Squeeze(text), 60), "not fetched")
 }
 
-// titleOf returns the title of a feed, without the password or command that its id may have.
+// titleOf returns the title of a feed, without the password or command that its id may have, and without
+// characters that a terminal acts on: clients show it as it is.
 func titleOf(f *lektordir.Feed) string {
-	title := f.Title()
+	title := termsafe.Line(f.Title())
 	if title != f.ID {
 		return title
 	}
@@ -103,21 +104,36 @@ func (c *call) tags() error {
 	for _, name := range folders {
 		answer.Tags = append(answer.Tags, greader.Tag{ID: greader.LabelID(name), Type: "folder"})
 	}
-	var used [26]bool
+	used := v.usedFlags()
+	for _, l := range v.ownLabels {
+		used += l.Flag
+	}
+	for flag := range strings.SplitSeq(flags, "") {
+		if name := v.flagLabel(flag); strings.Contains(used, flag) && !slices.Contains(folders, name) {
+			answer.Tags = append(answer.Tags, greader.Tag{ID: greader.LabelID(name), Type: "tag"})
+		}
+	}
+	return c.taggedJSON(answer)
+}
+
+// flags are the flags of the user.
+const flags = "abcdefghijklmnopqrstuvwxyz"
+
+// usedFlags returns the flags of all entries that are not trashed, each once.
+func (v *view) usedFlags() string {
+	var used [256]bool
 	for _, e := range v.entries {
 		if e.ref.Trashed() {
 			continue
 		}
 		for _, flag := range []byte(e.ref.Flags()) {
-			if flag >= 'a' && flag <= 'z' {
-				used[flag-'a'] = true
-			}
+			used[flag] = true
 		}
 	}
-	for i, u := range used {
-		if name := greader.FlagLabel('a' + byte(i)); u && !slices.Contains(folders, name) {
-			answer.Tags = append(answer.Tags, greader.Tag{ID: greader.LabelID(name), Type: "tag"})
+	return strings.Map(func(flag rune) rune {
+		if used[flag] {
+			return flag
 		}
-	}
-	return c.taggedJSON(answer)
+		return -1
+	}, flags)
 }

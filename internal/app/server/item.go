@@ -14,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/greader"
 	"github.com/lektordir/lektor/internal/htmlsafe"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -71,10 +72,10 @@ func (v *view) itemOf(e entry) (greader.Item, error) {
 	i := greader.Item{
 		ID: e.id.Long(), CrawlTimeMsec: greader.Millis(delivered), TimestampUsec: greader.Micros(delivered),
 		Published: published, Updated: published,
-		Title: strings.TrimSpace(own.Title), Author: cmp.Or(own.Author, feed.Author),
+		Title: strings.TrimSpace(termsafe.Line(own.Title)), Author: termsafe.Line(cmp.Or(own.Author, feed.Author)),
 		Canonical:  []greader.Link{{Href: cmp.Or(url, publicURL(page))}},
 		Alternate:  []greader.Link{{Href: cmp.Or(url, publicURL(page)), Type: "text/html"}},
-		Categories: categories(e.ref, v.folders(e.ref.Feed)),
+		Categories: v.categories(e.ref),
 		Origin:     greader.Origin{StreamID: greader.FeedID(e.ref.Feed), Title: titleOf(feed), HTMLURL: publicURL(page)},
 		Summary:    greader.Text{Content: htmlsafe.Clean(own.Content, own.Type, htmlsafe.Options{Base: cmp.Or(own.URL(), page)})},
 	}
@@ -102,7 +103,7 @@ func publicURL(url string) string {
 }
 
 // categories returns the states and labels of an entry.
-func categories(r *lektordir.Ref, folders []string) []string {
+func (v *view) categories(r *lektordir.Ref) []string {
 	list := []string{greader.StateID(greader.ReadingList)}
 	if r.Unread() {
 		list = append(list, greader.StateID(greader.KeptUnread))
@@ -112,12 +113,12 @@ func categories(r *lektordir.Ref, folders []string) []string {
 	if r.HasFlag('F') {
 		list = append(list, greader.StateID(greader.Starred))
 	}
-	for _, f := range folders {
+	for _, f := range v.folders(r.Feed) {
 		list = append(list, greader.LabelID(f))
 	}
 	for flag := range strings.SplitSeq(r.Flags(), "") {
 		if flag >= "a" && flag <= "z" {
-			list = append(list, greader.LabelID(greader.FlagLabel(flag[0])))
+			list = append(list, greader.LabelID(v.flagLabel(flag)))
 		}
 	}
 	return list
@@ -144,7 +145,7 @@ func (v *view) head(s greader.Stream, p page) greader.Head {
 			}
 		}
 	case greader.Label:
-		h.ID, h.Title = greader.LabelID(s.Name), s.Name
+		h.ID, h.Title = greader.LabelID(s.Name), termsafe.Line(s.Name)
 	case greader.State:
 		h.ID = greader.StateID(s.Name)
 	}

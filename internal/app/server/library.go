@@ -15,6 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/greader"
 	"github.com/lektordir/lektor/internal/stamp"
+	"github.com/lektordir/lektor/internal/undo"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -23,6 +24,11 @@ import (
 type library struct {
 	dir     *lektordir.Dir
 	editing sync.Mutex // held while subscriptions are changed
+	marking sync.Mutex // held while entries are marked
+	marks   undo.Chain // the journal of the last marks
+
+	unsynced sync.Mutex
+	moved    []string // directories with renames that are not synced, see [Server.syncSoon]
 
 	mu    sync.Mutex
 	feeds map[string]*listing // by hash

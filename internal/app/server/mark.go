@@ -17,11 +17,11 @@ type edit struct{ set, clear string }
 
 // editOf reads the tags that a request adds and removes. States that the server does not know, and
 // labels other than those of flags, change nothing.
-func editOf(add, remove []string) edit {
+func (v *view) editOf(add, remove []string) edit {
 	var e edit
 	for _, id := range remove {
 		if s, ok := greader.ParseStream(id); ok && id != "" {
-			e.clear += flagsOf(s)
+			e.clear += v.flagsOf(s)
 		}
 	}
 	for _, id := range add {
@@ -32,7 +32,7 @@ func editOf(add, remove []string) edit {
 		if s == (greader.Stream{Kind: greader.State, Name: greader.KeptUnread}) {
 			e.clear += "S"
 		}
-		e.set += flagsOf(s)
+		e.set += v.flagsOf(s)
 	}
 	// A tag that is added counts more than the same one removed.
 	e.clear = strings.Map(func(c rune) rune {
@@ -51,12 +51,10 @@ func (e edit) changes(flags string) bool {
 }
 
 // flagsOf returns the flag of a stream, "" if it has none.
-func flagsOf(s greader.Stream) string {
+func (v *view) flagsOf(s greader.Stream) string {
 	switch {
-	case s.Kind == greader.Label:
-		if flag := greader.FlagOf(s.Name); flag != 0 {
-			return string(rune(flag))
-		}
+	case s.Kind == greader.Label && len(v.feedsIn(s.Name, v.store.Folders)) == 0:
+		return v.flag(s.Name)
 	case s.Kind == greader.State && s.Name == greader.Read:
 		return "S"
 	case s.Kind == greader.State && s.Name == greader.Starred:
@@ -66,19 +64,21 @@ func flagsOf(s greader.Stream) string {
 }
 
 // editTag implements edit-tag. Unknown ids are passed over: a client may send marks of entries
-// that were removed meanwhile.
+// that were removed meanwhile. A label that is added and that nothing has gets a flag; without items, it
+// becomes a folder.
 func (c *call) editTag() error {
-	if len(c.values["i"]) == 0 {
+	labels := folders(c.values["a"])
+	if len(c.values["i"])+len(labels) == 0 {
 		return bad("i: no item")
 	}
-	e := editOf(c.values["a"], c.values["r"])
-	if e == (edit{}) {
-		return c.ok()
-	}
 	v, err := c.look()
+	if err == nil {
+		v, err = v.withLabels(labels, len(c.values["i"]) == 0)
+	}
 	if err != nil {
 		return err
 	}
+	e := v.editOf(c.values["a"], c.values["r"])
 	var found []entry
 	for _, id := range greader.ParseIDs(c.values["i"]) {
 		if e, ok := v.find(id); ok {
@@ -91,9 +91,14 @@ func (c *call) editTag() error {
 	return c.ok()
 }
 
-// mark sets and clears flags of entries, with one journal of undo.
+// mark sets and clears flags of entries. The marks of a client within ten minutes have one journal of undo.
 func (v *view) mark(entries []entry, e edit) error {
+	lib, moved := v.call.lib, map[string]bool{}
+	lib.marking.Lock()
+	defer lib.marking.Unlock()
+	defer func() { v.call.syncSoon(lib, moved) }()
 	m := undo.Moving(v.store, "lektor-serve")
+	m.Continue(&lib.marks, v.call.auth)
 	defer m.Close()
 	var first error
 	failed := 0
@@ -101,6 +106,7 @@ func (v *view) mark(entries []entry, e edit) error {
 		if !e.changes(at.ref.Flags()) {
 			continue
 		}
+		moved[at.ref.Feed] = true
 		_, err := m.SetFlags(*at.ref, e.set, e.clear)
 		if err == nil || errors.Is(err, fs.ErrNotExist) || undo.Removed(err) {
 			continue

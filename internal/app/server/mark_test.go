@@ -2,13 +2,17 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/undo"
@@ -43,6 +47,7 @@ func TestEditTag(t *testing.T) {
 		{[]string{"r", starred}, "100:new 200: 300:Sx"},
 		{[]string{"a", "user/-/label/flag-q"}, "100:q 200:Fq 300:Sqx"},
 		{[]string{"a", "user/-/state/com.google/broadcast", "a", "user/-/state/com.google/like", "a", "user/-/label/News", "r", "x", "a", ""}, "100:new 200:F 300:Sx"},
+		{[]string{"r", "user/-/label/Unknown"}, "100:new 200:F 300:Sx"},
 	} {
 		f := newFixture(t)
 		ids := []greader.ID{f.add(feedA, 100, "-"), f.add(feedA, 200, "F"), f.add(feedB, 300, "Sx")}
@@ -121,6 +126,114 @@ func TestUndo(t *testing.T) {
 	}
 	if strings.Contains(f.flags(), "S") {
 		t.Error("entries are still read")
+	}
+}
+
+// The marks of a client within ten minutes are one command for undo, which takes all of them back, unless
+// another command comes in between.
+func TestUndoChain(t *testing.T) {
+	at := now
+	f := newFixture(t, func(o *Options) { o.Now = func() time.Time { return at } })
+	ids := []string{f.add(feedA, 100, "-").Long(), f.add(feedA, 200, "-").Long(), f.add(feedB, 300, "F").Long()}
+	journals := func() int {
+		t.Helper()
+		list, err := filepath.Glob(filepath.Join(f.Path, "etc/view/undo/*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	takeBack := func() string {
+		t.Helper()
+		s := cmdline.NewStreams("lektor-view", strings.NewReader(""), io.Discard, io.Discard)
+		if err := undo.Undo(context.Background(), undo.Options{Common: session.Common{Dir: f.Path}}, s); err != nil {
+			t.Fatal(err)
+		}
+		return f.flags()
+	}
+	post := func(token, path string, form ...string) {
+		t.Helper()
+		f.text(f.do("POST", api+path, values(form...), "Authorization", "GoogleLogin auth="+token), 200)
+	}
+	for i, step := range []struct {
+		after   time.Duration
+		token   string
+		form    []string
+		want    int // journals
+		flagged string
+	}{
+		{0, "good", []string{"i", ids[0], "a", read}, 1, "100:S 200:new 300:F"},
+		{9 * time.Minute, "good", []string{"i", ids[0], "a", starred}, 1, "100:FS 200:new 300:F"},
+		{0, "good", []string{"i", ids[0], "a", starred}, 1, "100:FS 200:new 300:F"}, // changes nothing
+		{0, "second", []string{"i", ids[1], "a", read}, 2, "100:FS 200:S 300:F"},
+		{0, "good", []string{"i", ids[2], "a", read}, 3, "100:FS 200:S 300:FS"},
+		{time.Minute, "good", []string{"i", ids[2], "r", starred}, 3, "100:FS 200:S 300:S"},
+		{9 * time.Minute, "good", []string{"i", ids[2], "r", read}, 4, "100:FS 200:S 300:"},
+	} {
+		at = at.Add(step.after)
+		post(step.token, "edit-tag", step.form...)
+		if n := journals(); n != step.want || f.flags() != step.flagged {
+			t.Errorf("step %d: %d journals, %s; want %d, %s", i, n, f.flags(), step.want, step.flagged)
+		}
+	}
+	for i, want := range []string{"100:FS 200:S 300:S", "100:FS 200:S 300:F", "100:FS 200: 300:F", "100: 200: 300:F"} {
+		if got := takeBack(); got != want || journals() != 3-i {
+			t.Errorf("undo %d: %s, %d journals; want %s", i, got, journals(), want)
+		}
+	}
+	// A journal that was taken back is not continued.
+	post("good", "edit-tag", "i", ids[0], "a", read)
+	if got := takeBack(); got != "100: 200: 300:F" || journals() != 0 {
+		t.Errorf("got %s, %d journals", got, journals())
+	}
+	// Another command may have the number of one that was taken back.
+	post("good", "edit-tag", "i", ids[1], "a", read)
+	takeBack()
+	other := filepath.Join(f.Path, "etc/view/undo", fmt.Sprintf("%d.1", os.Getuid()))
+	text := "mark\t" + at.Format(time.RFC3339) + "\nnew/" + f.a + "/1.2.host\tcur/" + f.a + "/1.2.host;2,S\n"
+	if err := os.WriteFile(other, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	post("good", "edit-tag", "i", ids[1], "a", read)
+	if b, err := os.ReadFile(other); err != nil || string(b) != text || journals() != 2 {
+		t.Errorf("%d journals, want 2; %v\n%s", journals(), err, b)
+	}
+}
+
+// The marks of several requests are synced by one call soon, and those that remain when the server ends.
+func TestSync(t *testing.T) {
+	var later []func()
+	f := newFixture(t, func(o *Options) {
+		o.After = func(d time.Duration, do func()) {
+			if d > 2*time.Second {
+				t.Errorf("marks are synced after %s", d)
+			}
+			later = append(later, do)
+		}
+	})
+	var synced []string
+	f.server.sync = func(_ string, rels ...string) error {
+		slices.Sort(rels)
+		synced = append(synced, strings.Join(rels, " "))
+		return errors.New("disk failed")
+	}
+	a, b := f.add(feedA, 100, "-").Long(), f.add(feedB, 200, "-").Long()
+	f.post("edit-tag", "i", a, "a", read)
+	f.post("edit-tag", "i", b, "a", read)
+	f.post("edit-tag", "i", b, "a", read) // changes nothing
+	f.post("edit-tag", "i", a, "a", starred)
+	if len(later) != 1 || len(synced) != 0 {
+		t.Fatalf("%d syncs to come, %q; want one", len(later), synced)
+	}
+	later[0]()
+	want := "cur/" + f.a + " cur/" + f.b + " new/" + f.a + " new/" + f.b
+	if len(synced) != 1 || synced[0] != want || !strings.Contains(f.log.String(), "marks may be lost if the power fails: disk failed") {
+		t.Errorf("synced %q, want %q; logged %s", synced, want, &f.log)
+	}
+	f.post("edit-tag", "i", b, "a", starred)
+	f.server.Close()
+	if len(later) != 2 || len(synced) != 2 || synced[1] != "cur/"+f.b+" new/"+f.b {
+		t.Errorf("%d later, synced %q", len(later), synced)
 	}
 }
 

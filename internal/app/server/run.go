@@ -49,7 +49,9 @@ func Serve(ctx context.Context, o Options, s *cmdline.Streams) error {
 	for _, addr := range door.Addrs() {
 		s.Report.Info("listening on %s%s", scheme, addr)
 	}
-	return door.Serve(ctx, httpserver.NewServer(New(o, a, s), s.Report), func(ctx context.Context) error {
+	server := New(o, a, s)
+	defer server.Close()
+	return door.Serve(ctx, httpserver.NewServer(server, s.Report), func(ctx context.Context) error {
 		httpserver.Ready(s.Report)
 		<-ctx.Done()
 		return nil

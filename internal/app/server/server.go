@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/server/accounts"
 	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/greader"
 	"github.com/lektordir/lektor/internal/httpserver"
 )
@@ -40,6 +42,8 @@ type Options struct {
 	Verbose bool
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
+	// After calls a function later; the default is time.AfterFunc.
+	After func(time.Duration, func())
 	// Sleep waits for a feed that a fetcher has locked; the default is that of
 	// [lektordir.Options].
 	Sleep func(context.Context, time.Duration) error
@@ -57,6 +61,7 @@ type Server struct {
 	accounts Accounts
 	s        *cmdline.Streams
 	now      func() time.Time
+	sync     func(dir string, rels ...string) error // dirfs.SyncMoves
 
 	mu        sync.Mutex
 	libraries map[string]*library // by path of the lektor-dir
@@ -67,7 +72,49 @@ func New(o Options, a Accounts, s *cmdline.Streams) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Server{opts: o, accounts: a, s: s, now: o.Now, libraries: map[string]*library{}}
+	if o.After == nil {
+		o.After = func(d time.Duration, f func()) { time.AfterFunc(d, f) }
+	}
+	return &Server{opts: o, accounts: a, s: s, now: o.Now, sync: dirfs.SyncMoves, libraries: map[string]*library{}}
+}
+
+// syncDelay is the time for which marks are collected before all are synced by one call.
+const syncDelay = time.Second
+
+// syncSoon syncs the renames of marked entries after syncDelay, with those that come until then.
+func (s *Server) syncSoon(l *library, feeds map[string]bool) {
+	l.unsynced.Lock()
+	defer l.unsynced.Unlock()
+	if len(feeds) > 0 && len(l.moved) == 0 {
+		s.opts.After(syncDelay, func() { s.syncMarks(l) })
+	}
+	for hash := range feeds {
+		for _, dir := range []string{"new/" + hash, "cur/" + hash} {
+			if !slices.Contains(l.moved, dir) {
+				l.moved = append(l.moved, dir)
+			}
+		}
+	}
+}
+
+// syncMarks syncs all renames of marked entries.
+func (s *Server) syncMarks(l *library) {
+	l.unsynced.Lock()
+	moved := l.moved
+	l.moved = nil
+	l.unsynced.Unlock()
+	if err := s.sync(l.dir.Path(), moved...); err != nil {
+		s.s.Report.Warn("marks may be lost if the power fails: %v", err)
+	}
+}
+
+// Close syncs the marks of all users.
+func (s *Server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.libraries {
+		s.syncMarks(l)
+	}
 }
 
 // Limits of requests.
@@ -89,7 +136,8 @@ type route struct {
 // routes are the calls by path.
 var routes = sync.OnceValue(func() map[string]route {
 	all := map[string]route{
-		"":                                       {do: (*call).hello, read: true, open: true},
+		"":                                       {do: (*call).ok, read: true, open: true}, // users paste it, and clients ask it for an icon
+		"check/compatibility":                    {do: (*call).compatible, read: true, open: true},
 		"accounts/ClientLogin":                   {do: (*call).login, read: true, write: true, open: true},
 		greader.APIPath + "accounts/ClientLogin": {do: (*call).login, read: true, write: true, open: true},
 		greader.AtomPath:                         {do: (*call).atom, read: true},

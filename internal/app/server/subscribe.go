@@ -13,6 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/entryname"
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/errlist"
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
@@ -251,6 +252,16 @@ func folders(ids []string) (names []string) {
 func (c *call) editSubscription() error {
 	action, add, remove := c.values.Get("ac"), folders(c.values["a"]), folders(c.values["r"])
 	ids := c.values["s"]
+	if len(ids) == 0 && action == "edit" && len(add) > 0 { // Read You adds a folder so
+		v, err := c.look()
+		if err == nil {
+			_, err = v.withLabels(add, true)
+		}
+		if err != nil {
+			return err
+		}
+		return c.ok()
+	}
 	if len(ids) == 0 {
 		return bad("s: no feed")
 	}
@@ -345,7 +356,67 @@ func label(v greader.Values) (string, error) {
 	return s.Name, nil
 }
 
-// renameTag implements rename-tag, for folders.
+// labelsOf returns the names of a flag.
+func (v *view) labelsOf(flag string) []entrystore.Label {
+	return slices.DeleteFunc(slices.Clone(v.ownLabels), func(l entrystore.Label) bool { return l.Flag != flag })
+}
+
+// hasLabel reports whether something has a label: a folder, or a flag unless folder is set.
+func (v *view) hasLabel(name string, folder bool) bool {
+	_, empty := v.named(name, true)
+	return empty || len(v.feedsIn(name, v.store.Folders)) > 0 || !folder && v.flag(name) != ""
+}
+
+// withLabels names a flag for each label that nothing has, or makes an empty folder of it. It returns the
+// lektor-dir with these.
+func (v *view) withLabels(names []string, folder bool) (*view, error) {
+	names = slices.DeleteFunc(names, func(name string) bool { return v.hasLabel(name, folder) })
+	if len(names) == 0 {
+		return v, nil
+	}
+	if err := checkLabels(names); err != nil {
+		return nil, err
+	}
+	err := v.call.edit(func(e *editor) error {
+		taken := e.usedFlags() + "d" // d is that of saved entries
+		for _, l := range e.ownLabels {
+			taken += l.Flag
+		}
+		old := len(e.ownLabels)
+		for _, name := range names {
+			l := entrystore.Label{Name: name}
+			if e.hasLabel(name, folder) {
+				continue
+			}
+			if !folder {
+				l.Flag = strings.TrimLeft(flags, taken)
+				if l.Flag == "" {
+					return bad("a: all flags have names; to use one for another label, see etc/view/labels")
+				}
+				l.Flag = l.Flag[:1]
+				taken += l.Flag
+			}
+			e.ownLabels = append(e.ownLabels, l)
+		}
+		return entrystore.EditLabels(e.dir.Path(), nil, e.ownLabels[old:])
+	})
+	if err != nil {
+		return nil, err
+	}
+	return v.call.look()
+}
+
+// checkLabels returns an error if a flag or folder cannot have one of the names.
+func checkLabels(names []string) error {
+	for _, name := range names {
+		if folderKey(name) == "" || strings.Contains(name, "\t") {
+			return bad("%q is not a label", termsafe.Brief(name))
+		}
+	}
+	return checkFolders(names)
+}
+
+// renameTag implements rename-tag, for folders and flags.
 func (c *call) renameTag() error {
 	name, err := label(c.values)
 	if err != nil {
@@ -356,11 +427,21 @@ func (c *call) renameTag() error {
 		return bad("dest: not the id of a folder")
 	}
 	err = c.edit(func(e *editor) error {
+		if err := checkLabels(to); err != nil {
+			return err
+		}
 		hashes := e.feedsIn(name, e.store.Folders)
-		if len(hashes) == 0 {
+		l, folder := e.named(name, true)
+		if flag := e.flag(name); flag != "" && !folder && len(hashes) == 0 {
+			return entrystore.EditLabels(e.dir.Path(), e.labelsOf(flag), []entrystore.Label{{Flag: flag, Name: to[0]}})
+		}
+		if len(hashes) == 0 && !folder {
 			return &httpError{http.StatusNotFound, "s: unknown folder"}
 		}
-		return e.refolder(hashes, to, name)
+		if err := e.refolder(hashes, to, name); err != nil || !folder {
+			return err
+		}
+		return entrystore.EditLabels(e.dir.Path(), []entrystore.Label{l}, []entrystore.Label{{Name: to[0]}})
 	})
 	if err != nil {
 		return err
@@ -369,7 +450,7 @@ func (c *call) renameTag() error {
 }
 
 // disableTag implements disable-tag: the feeds of a folder leave it, or the entries with a flag
-// lose it.
+// lose it, and the flag its label.
 func (c *call) disableTag() error {
 	name, err := label(c.values)
 	if err != nil {
@@ -377,15 +458,24 @@ func (c *call) disableTag() error {
 	}
 	err = c.edit(func(e *editor) error {
 		hashes := e.feedsIn(name, e.store.Folders)
-		if flag := flagsOf(greader.Stream{Kind: greader.Label, Name: name}); len(hashes) == 0 && flag != "" {
-			return e.mark(slices.DeleteFunc(slices.Clone(e.entries), func(at entry) bool {
+		l, folder := e.named(name, true)
+		gone := []entrystore.Label{l}
+		var err error
+		switch flag := e.flag(name); {
+		case len(hashes) > 0:
+			err = e.refolder(hashes, nil, name)
+		case flag != "" && !folder:
+			gone = e.labelsOf(flag)
+			err = e.mark(slices.DeleteFunc(slices.Clone(e.entries), func(at entry) bool {
 				return at.ref.Trashed() || !at.ref.HasFlag(flag[0])
 			}), edit{clear: flag})
-		}
-		if len(hashes) == 0 {
+		case !folder:
 			return &httpError{http.StatusNotFound, "s: unknown folder"}
 		}
-		return e.refolder(hashes, nil, name)
+		if err != nil {
+			return err
+		}
+		return entrystore.EditLabels(e.dir.Path(), gone, nil)
 	})
 	if err != nil {
 		return err

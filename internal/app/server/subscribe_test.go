@@ -20,6 +20,7 @@ import (
 	"github.com/lektordir/lektor/internal/greader"
 	"github.com/lektordir/lektor/internal/httpmsg"
 	"github.com/lektordir/lektor/internal/opml"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -433,6 +434,43 @@ func TestSecrets(t *testing.T) {
 		if got := f.text(f.do("GET", path, ""), 200); strings.Contains(got, "s3cret") {
 			t.Errorf("%s: got %s", path, got)
 		}
+	}
+}
+
+// Titles, names and labels have no characters that a terminal acts on, also after a client has decoded
+// them. The label that it has seen is that of the folder.
+func TestUnsafeTexts(t *testing.T) {
+	f := newFixture(t)
+	const bad = "a\x1b[31m\u009b1m\u202eb\u2066c"
+	const clean = "a[31m1mbc"
+	hash := f.feed("http://c.example/", bad, "etc/fetch/url=http://c.example/", "etc/categories="+bad, "author="+bad)
+	f.add("http://c.example/", 100, "-", "title="+bad)
+	check := func(v any, path string) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(f.get(path)), v); err != nil {
+			t.Fatal(err)
+		}
+		if text := fmt.Sprintf("%+v", v); !strings.Contains(text, clean) || termsafe.Unsafe(text) {
+			t.Errorf("%s: got %q", path, text)
+		}
+	}
+	check(&greader.Subscriptions{}, "subscription/list")
+	check(&greader.Tags{}, "tag/list")
+	check(&greader.UnreadCounts{}, "unread-count")
+	var list struct {
+		greader.Head
+		Items []greader.Item
+	}
+	check(&list, "stream/contents/feed/"+hash)
+	if i := list.Items[0]; i.Title != clean || i.Author != clean || i.Origin.Title != clean {
+		t.Errorf("got %+v", i)
+	}
+	if ids, _ := f.ids("s=user/-/label/" + clean); !slices.Equal(ids, []int64{100}) {
+		t.Errorf("got %v", ids)
+	}
+	f.post("subscription/edit", "ac", "edit", "s", "feed/"+hash, "a", "user/-/label/x", "r", "user/-/label/"+clean)
+	if got := f.file(hash, "etc/categories"); got != "x\n" {
+		t.Errorf("the folders are %q", got)
 	}
 }
 

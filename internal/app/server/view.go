@@ -7,6 +7,7 @@ import (
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -16,6 +17,9 @@ type view struct {
 	dir   *lektordir.Dir
 	store *entrystore.Store
 	all   bool // [Options].AllCategories
+	call  *call
+	// ownLabels are the names of flags, and folders that may have no feeds.
+	ownLabels []entrystore.Label
 }
 
 // look returns the lektor-dir of the user as it is now.
@@ -24,7 +28,11 @@ func (c *call) look() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &view{s, c.lib.dir, entrystore.New(c.lib.dir, c.now(), c.s), c.opts.AllCategories}, nil
+	labels, err := entrystore.Labels(c.lib.dir.Path())
+	if err != nil {
+		return nil, err
+	}
+	return &view{s, c.lib.dir, entrystore.New(c.lib.dir, c.now(), c.s), c.opts.AllCategories, c, labels}, nil
 }
 
 // each calls f for the entries of a list. It returns the continuation, 0 if there are no more.
@@ -84,8 +92,8 @@ func (v *view) has(s greader.Stream) func(*lektordir.Ref) bool {
 		return func(r *lektordir.Ref) bool { return r.Feed == hash }
 	case greader.Label:
 		hashes := v.feedsIn(s.Name, v.folders)
-		if flag := greader.FlagOf(s.Name); flag != 0 && len(hashes) == 0 {
-			return func(r *lektordir.Ref) bool { return r.HasFlag(flag) }
+		if flag := v.flag(s.Name); flag != "" && len(hashes) == 0 {
+			return func(r *lektordir.Ref) bool { return r.HasFlag(flag[0]) }
 		}
 		return func(r *lektordir.Ref) bool { return hashes[r.Feed] }
 	}
@@ -100,6 +108,35 @@ func (v *view) has(s greader.Stream) func(*lektordir.Ref) bool {
 		return func(r *lektordir.Ref) bool { return r.HasFlag('F') }
 	}
 	return func(*lektordir.Ref) bool { return false }
+}
+
+// named returns the label of a name, a folder or a flag.
+func (v *view) named(name string, folder bool) (l entrystore.Label, ok bool) {
+	for _, l := range v.ownLabels {
+		if (l.Flag == "") == folder && folderKey(l.Name) == folderKey(name) {
+			return l, true
+		}
+	}
+	return l, false
+}
+
+// flag returns the flag of the user that a client names by its label or as "flag-x", "" if there is none.
+func (v *view) flag(name string) string {
+	l, ok := v.named(name, false)
+	if c := greader.FlagOf(name); !ok && c != 0 {
+		return string(rune(c))
+	}
+	return l.Flag
+}
+
+// flagLabel returns the label of a flag of the user.
+func (v *view) flagLabel(flag string) string {
+	for _, l := range v.ownLabels {
+		if l.Flag == flag {
+			return termsafe.Line(l.Name)
+		}
+	}
+	return greader.FlagLabel(flag[0])
 }
 
 // feedOf returns the hash of a feed that a client names by its hash or a URL, "" if there is none.
@@ -127,11 +164,13 @@ func (v *view) feedOf(name string) string {
 	return ""
 }
 
-// folders returns the folders of a feed that clients see.
-func (v *view) folders(hash string) []string {
-	list := v.store.Folders(hash)
-	if !v.all {
-		list = list[:min(len(list), 1)] // Readrops fails to read a second one, and Capy refuses to edit the feed
+// folders returns the names of a feed's folders that clients see, made safe as titles are.
+func (v *view) folders(hash string) (list []string) {
+	for _, folder := range v.store.Folders(hash) {
+		list = append(list, termsafe.Line(folder))
+		if !v.all {
+			break // Readrops fails to read a second one, and Capy refuses to edit the feed
+		}
 	}
 	return list
 }
@@ -156,9 +195,9 @@ func sameFolder(names ...string) func(string) bool {
 	}
 }
 
-// folderKey returns a text that is equal for all spellings of a folder.
+// folderKey returns a text that is equal for all spellings of a folder, and for the one that clients see.
 func folderKey(folder string) string {
-	path := entrystore.FolderPath(folder)
+	path := entrystore.FolderPath(termsafe.Line(folder))
 	if len(path) == 0 {
 		return ""
 	}
@@ -174,6 +213,11 @@ func (v *view) folderNames() map[string]string {
 			if old, ok := names[key]; key != "" && (!ok || folder < old) {
 				names[key] = folder
 			}
+		}
+	}
+	for _, l := range v.ownLabels {
+		if key := folderKey(l.Name); l.Flag == "" && key != "" && names[key] == "" {
+			names[key] = termsafe.Line(l.Name)
 		}
 	}
 	return names
