@@ -569,7 +569,16 @@ func (h *formatHouse) logins() {
 	})
 	for _, variant := range []string{"all", "nul"} { // each takes a third of a second
 		resp := must.Get(http.PostForm(at+"/accounts/ClientLogin", url.Values{"Email": {"ann"}, "Passwd": {"correct horse battery"}, "client": {evil(variant, "client")}}))
+		text := string(must.Get(io.ReadAll(resp.Body)))
 		resp.Body.Close()
+		_, token, _ := strings.Cut(text, "Auth=")
+		token, _, _ = strings.Cut(token, "\n")
+		for _, name := range []string{variant, "escape"} {
+			req := must.Get(http.NewRequest("POST", at+"/reader/api/0/edit-tag", strings.NewReader(url.Values{"a": {"user/-/label/" + evil(name, "label")}, "T": {token}}.Encode())))
+			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			req.Header.Set("Authorization", "GoogleLogin auth="+token)
+			must.Get(http.DefaultClient.Do(req)).Body.Close() // a name that is not allowed is refused
+		}
 	}
 	stop()
 	h.run("a", "", "lektor-serve", "tokens", "--state", state)
@@ -610,6 +619,7 @@ var formats = []format{
 	{"retry", "a/src/*/etc/history/retry", `\d+\t` + moment},
 	{"screen", "a/etc/view/screen", `(sort|feeds|hide) (all|flagged|(query|folder|feed) [^=]+)=[^\r]+`},
 	{"ruled", "a/etc/view/ruled", `(todo|run|seen|later|done)\t[^\t\r/]+/[^\t\r/]+(\t\d+)?`},
+	{"labels", "a/etc/view/labels", `[a-z]?\t[^\t\r]+`},
 	{"list.HOST.UID.TERMINAL , Pa current.HOST.UID.TERMINAL", "a/etc/view/{list,current}.*", anEntry},
 	{"undo/UID.NUMBER", "a/etc/view/undo/*", `[a-z ]+\t` + moment + `|` + anEntry + `\t((new|cur)/[^/\t]+/[^/\t]+|tmp/[^/\t]+/[^/\t]+;gone)`},
 	{"replica", "a/etc/share/replica", `lektor-share 2|= ` + sumEnds + `|mark ` + aHash + `:[^\t\r]+\t(x\t[^\t\r]*|-?!?\t\d+\t[^\t\r]*\t[^\t\r]*\t[^\t\r]*)|subscriptions|item [^\t\r]*\t<outline [^\t\r]*|(complete|made|until subscriptions|until marks) [^\t\r]+ GMT|withdrawn [^\t\r]*|commit \d+|` +
