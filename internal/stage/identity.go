@@ -57,7 +57,10 @@ func (it *item) digests() {
 	it.files = enclosureURLs(it.Enclosures)
 	it.content = it.contentAt(it.Link)
 	rest := []string{"rest", it.Title, it.Text, date(it.PubDate, it.PubDateRaw, time.RFC3339)}
-	it.rest, it.whole = journal.DigestOf(rest...), journal.DigestOf(append(rest, it.files...)...)
+	it.rest = journal.DigestOf(rest...)
+	if it.whole = it.rest; len(it.files) > 0 {
+		it.whole = journal.DigestOf(append(rest, it.files...)...)
+	}
 	copy(it.key.Rest[:], it.whole[:])
 	it.key.Link = it.linkAt(it.Link)
 }
@@ -371,6 +374,9 @@ func (it *item) keys() []journal.Key {
 // a new guid is a new entry.
 func renumbered(j *journal.Journal, items []*item, known []*journal.Record, split []bool) []*journal.Record {
 	old := make([]*journal.Record, len(items))
+	if j.Good == 0 {
+		return old
+	}
 	n := newRenumberings(j, items, known)
 	stayed, found := 0, 0
 	for i, it := range slices.Backward(items) {

@@ -176,5 +176,5 @@ func (t *Txn) saveProperties() {
 		p := t.next[lineage]
 		b.WriteString(lineage + " " + p.dates + " " + p.others + "\n")
 	}
-	_ = atomicfile.WriteUnsynced(t.Dir().Join(commit.PropertiesPath(t.Feed())), []byte(b.String()))
+	_ = atomicfile.CreateUnsynced(t.Dir().Join(commit.PropertiesPath(t.Feed())), []byte(b.String()))
 }
