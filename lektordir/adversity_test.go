@@ -277,7 +277,7 @@ func TestManyMalformedNames(t *testing.T) {
 	os.MkdirAll(dir, 0o777)
 	const n = 20000
 	for i := range n {
-		if err := os.Symlink("x", fmt.Sprintf("%s/%d", dir, i)); err != nil {
+		if err := os.Symlink("x", fmt.Sprintf("%s/%d;", dir, i)); err != nil {
 			t.Fatal(err)
 		}
 	}

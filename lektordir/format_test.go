@@ -242,7 +242,7 @@ func TestFeedsWithoutName(t *testing.T) {
 
 func TestListSkipsMalformed(t *testing.T) {
 	d, _ := newDir(t)
-	shell(t, d, shellEntries+`mkdir "new/$HASH/what" "new/$HASH/.hidden" "new/$HASH/1500000000.x;2,S"; touch "cur/$HASH/1500000009.P1.host" new/file`)
+	shell(t, d, shellEntries+`mkdir "new/$HASH/;what" "new/$HASH/.hidden" "new/$HASH/1500000000.x;2,S"; touch "cur/$HASH/1500000009.P1.host" new/file`)
 	refs, err := d.List(context.Background(), ListOptions{})
 	if len(refs) != 3 {
 		t.Errorf("%v", paths(refs))

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/dirfs"
-	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/errlist"
 )
 
@@ -173,7 +172,7 @@ func (d *Dir) Resolve(name string) (Ref, error) {
 		}
 		if r, err := parseRef(p, feed, base); err == nil {
 			if _, err := dirfs.Lstat(d.abs(r)); err == nil {
-				return r, nil
+				return d.Timed(r), nil
 			}
 		}
 	}
@@ -195,7 +194,7 @@ func (d *Dir) Resolve(name string) (Ref, error) {
 			if r.Unique == unique {
 				return r, nil
 			}
-			if want != "" && r.Identity() == want && entryname.Compare(r.Unique, unique) > 0 {
+			if want != "" && r.Identity() == want && r.Compare(Ref{Unique: unique}) > 0 {
 				newer = &r
 			}
 		}
@@ -204,4 +203,10 @@ func (d *Dir) Resolve(name string) (Ref, error) {
 		return Ref{}, bad // the entry may be in a directory that could not be read
 	}
 	return Ref{}, &NotFoundError{Name: name, Newer: newer}
+}
+
+// Timed returns the Ref with [Ref.Mtime] read from the disk, for one that was not listed.
+func (d *Dir) Timed(r Ref) Ref {
+	r.Mtime = dirfs.Mtime(d.abs(r), r.Unique)
+	return r
 }

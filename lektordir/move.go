@@ -88,5 +88,6 @@ func (r Ref) WithFlags(set, unset string) (Ref, error) {
 	flags := slices.DeleteFunc([]byte(sortFlags(r.afterComma()+set)), func(c byte) bool {
 		return strings.IndexByte(unset, c) >= 0
 	})
-	return Ref{Feed: r.Feed, Unique: r.Unique, Place: Cur, Info: "2," + string(flags)}, nil
+	r.Place, r.Info, r.Bare = Cur, "2,"+string(flags), false
+	return r, nil
 }

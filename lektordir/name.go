@@ -80,11 +80,14 @@ func (p Place) String() string {
 // the entry.
 type Ref struct {
 	Feed   string // directory in new/ or cur/: the feed's hash
-	Unique string // SECONDS.UNIQ.HOST, without info
+	Unique string // SECONDS.UNIQ.HOST or, by other programs, any name; without info
 	Info   string // the part after the first ';' of a name in cur/
 	Place  Place
 	// Bare is true for a name in cur/ without ';', as simple viewers make it.
 	Bare bool
+	// Mtime is the mtime of the directory, in seconds since 1970, if the unique name has no time;
+	// else 0. [ParsePath], which reads no directory, leaves it 0.
+	Mtime int64
 }
 
 // Name returns the base name of the entry's directory.
@@ -140,8 +143,13 @@ func (r Ref) Unread() bool {
 func (r Ref) Trashed() bool { return r.HasFlag('T') }
 
 // Delivered returns the time in the unique name, in UTC: seconds, and microseconds if the name
-// has them.
-func (r Ref) Delivered() time.Time { return entryname.Delivered(r.Unique) }
+// has them. If the name has no time, it returns that of the directory.
+func (r Ref) Delivered() time.Time {
+	if !entryname.Timed(r.Unique) {
+		return time.Unix(r.Mtime, 0).UTC()
+	}
+	return entryname.Delivered(r.Unique)
+}
 
 // Identity returns the 16 hexadecimal digits after I in the unique name, which all versions of
 // an entry share, or "" if the name has none, as the names by other fetchers.
@@ -151,12 +159,15 @@ func (r Ref) Identity() string { return entryname.Identity(r.Unique) }
 // If two Refs have the same unique name, the one in cur/ is greater. The greatest of several
 // versions of an entry is the newest.
 func (r Ref) Compare(other Ref) int {
-	return cmp.Or(entryname.Compare(r.Unique, other.Unique), cmp.Compare(r.Place, other.Place), strings.Compare(r.Info, other.Info))
+	return cmp.Or(r.timed().Compare(other.timed()), cmp.Compare(r.Place, other.Place), strings.Compare(r.Info, other.Info))
 }
+
+// timed returns what the order of entries depends on.
+func (r Ref) timed() entryname.Name { return entryname.Name{Unique: r.Unique, Mtime: r.Mtime} }
 
 // refOf returns the Ref for a name in a feed's directory.
 func refOf(feed string, n entryname.Name) Ref {
-	r := Ref{Feed: feed, Unique: n.Unique, Info: n.Info, Bare: n.Bare}
+	r := Ref{Feed: feed, Unique: n.Unique, Info: n.Info, Bare: n.Bare, Mtime: n.Mtime}
 	if n.Cur {
 		r.Place = Cur
 	}

@@ -36,7 +36,7 @@ func TestBadRefs(t *testing.T) {
 		{Feed: "../new/" + hash, Unique: unique},
 		{Feed: hash, Unique: "1.a/../" + unique},
 		{Feed: hash, Unique: unique, Place: lektordir.Cur, Info: "2,/../../../new"},
-		{Feed: hash, Unique: "title"},
+		{Feed: hash, Unique: "."},
 		{Feed: hash, Unique: unique + ";2,S"},
 	} {
 		_, readErr := d.ReadEntry(r, lektordir.Obligatory)

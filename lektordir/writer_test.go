@@ -656,7 +656,7 @@ func TestCheck(t *testing.T) {
 	shell(t, d, `
 cp -R new/$HASH/`+r.Unique+` "cur/x"; rm -r cur/x
 mkdir -p cur/$HASH; cp -R new/$HASH/`+r.Unique+` "cur/$HASH/`+r.Unique+`;2,S"
-mkdir new/$HASH/what
+mkdir "new/$HASH/what;"
 mkdir -p new/$HASH/1500000000.1.h; echo t >new/$HASH/1500000000.1.h/title; echo i >new/$HASH/1500000000.1.h/id
 ln -s /nowhere new/$HASH/1500000000.1.h/feed
 mkdir src/0000; echo other >src/0000/id; echo n >src/0000/name

@@ -238,9 +238,23 @@ func (d *Dir) lookInto(feed string, cur bool, l *Listing) (look, error) {
 			l.Bad = append(l.Bad, BadName{rel + "/" + base, reason})
 			continue
 		}
+		n.Mtime = Mtime(at.path+"/"+base, n.Unique)
 		l.Names = append(l.Names, n)
 	}
 	return at, err
+}
+
+// Mtime returns the mtime of an entry's directory, in seconds since 1970, if its unique name has
+// no time: [entryname.Name.Mtime]. It is 0 for a directory that is gone.
+func Mtime(path, unique string) int64 {
+	if entryname.Timed(unique) {
+		return 0
+	}
+	fi, err := Lstat(path)
+	if err != nil {
+		return 0
+	}
+	return fi.ModTime().Unix()
 }
 
 // readEntries reads the rest of a directory.

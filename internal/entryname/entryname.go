@@ -14,10 +14,11 @@ import (
 
 // Name is the base name of an entry's directory, which is in cur/ if Cur is set, else in new/.
 type Name struct {
-	Unique string // SECONDS.UNIQUE.HOST, without info
+	Unique string // SECONDS.UNIQUE.HOST or, by other programs, any name; without info
 	Info   string // the part after the first ';' of a name in cur/
 	Cur    bool
-	Bare   bool // a name in cur/ without ';'
+	Bare   bool  // a name in cur/ without ';'
+	Mtime  int64 // of the directory, in seconds since 1970, if the unique name has no time ([Timed])
 }
 
 // Base returns the base name of the directory.
@@ -28,20 +29,26 @@ func (n Name) Base() string {
 	return n.Unique + ";" + n.Info
 }
 
-// Parse parses the base name of a directory in new/ or cur/. A unique name begins with a number
-// of seconds and has at least one more part. If the name is not that of an entry, reason says why;
-// otherwise it is empty.
+// Parse parses the base name of a directory in new/ or cur/. Any name without ';' is a unique
+// name, because not all programs that make entries make names in lektor's form. If the name is not
+// that of an entry, reason says why; otherwise it is empty. Mtime is left to the caller.
 func Parse(base string, cur bool) (n Name, reason string) {
 	unique, info, ok := strings.Cut(base, ";")
 	n = Name{Unique: unique, Info: info, Cur: cur, Bare: cur && !ok}
-	secs, rest, _ := strings.Cut(unique, ".")
 	switch {
 	case !cur && ok:
 		return n, "a name in new/ has no ';'"
-	case secs == "" || !only(secs, '9') || len(secs) > 18 || rest == "":
-		return n, "it is not SECONDS.UNIQUE.HOST"
+	case !IsFeed(unique):
+		return n, "it begins with '.' or ';'"
 	}
 	return n, ""
+}
+
+// Timed reports whether a unique name has the time of delivery: it begins with a number of seconds,
+// and has at least one more part. The time of an entry with another name is that of its directory.
+func Timed(unique string) bool {
+	secs, rest, _ := strings.Cut(unique, ".")
+	return secs != "" && only(secs, '9') && len(secs) <= 18 && rest != ""
 }
 
 // IsFeed reports whether a name can be that of a feed's directory: a hash, or any other file name
@@ -172,13 +179,13 @@ func Identity(unique string) string {
 }
 
 // Delivered returns the time in a unique name, in UTC: seconds, and microseconds if the name
-// has them.
+// has them; if it has no time (see [Timed]), the zero Time.
 func Delivered(unique string) time.Time {
-	secs, _, _ := strings.Cut(unique, ".")
-	n, err := strconv.ParseInt(secs, 10, 64)
-	if err != nil {
+	if !Timed(unique) {
 		return time.Time{}
 	}
+	secs, _, _ := strings.Cut(unique, ".")
+	n, _ := strconv.ParseInt(secs, 10, 64)
 	var micros int64
 	if p, ok := Split(unique); ok {
 		micros = p.Micros
@@ -190,9 +197,12 @@ func Delivered(unique string) time.Time {
 // have only seconds, and come before lektor's names of the same second.
 type key struct{ secs, micros, seq int64 }
 
-func keyOf(unique string) key {
+// keyOf returns the key of a name; mtime is [Name.Mtime].
+func keyOf(unique string, mtime int64) key {
+	if !Timed(unique) {
+		return key{mtime, -1, 0}
+	}
 	secs, _, _ := strings.Cut(unique, ".")
-	// If the name is not that of an entry, the number is 0 or the greatest one.
 	n, _ := strconv.ParseInt(secs, 10, 64)
 	p, ok := Split(unique)
 	if !ok {
@@ -212,11 +222,11 @@ func (a key) compare(b key) int {
 }
 
 // Compare compares unique names by time, then by sequence number, then bytewise.
-func Compare(a, b string) int {
-	if c := keyOf(a).compare(keyOf(b)); c != 0 {
-		return c
-	}
-	return strings.Compare(a, b)
+func Compare(a, b string) int { return Name{Unique: a}.Compare(Name{Unique: b}) }
+
+// Compare compares the unique names, as [Compare] does, but knows the times of all.
+func (n Name) Compare(other Name) int {
+	return cmp.Or(keyOf(n.Unique, n.Mtime).compare(keyOf(other.Unique, other.Mtime)), strings.Compare(n.Unique, other.Unique))
 }
 
 // Sort sorts names of one feed by time of delivery. If a unique name is in two places,
@@ -229,7 +239,7 @@ func Sort(names []Name) {
 	}
 	all := make([]keyed, len(names))
 	for i, n := range names {
-		all[i] = keyed{keyOf(n.Unique), n}
+		all[i] = keyed{keyOf(n.Unique, n.Mtime), n}
 	}
 	slices.SortFunc(all, func(a, b keyed) int {
 		if c := a.key.compare(b.key); c != 0 {

@@ -60,8 +60,8 @@ func (s *Store) Tallies(ctx context.Context) (map[string]Tally, error) {
 // ok is false if the index cannot answer. The error is that of ctx.
 func (s *Store) Dates(ctx context.Context, f func(feed, unique string, when time.Time)) (ok bool, err error) {
 	return s.look(ctx, func(v View) error {
-		return v.Dates(ctx, func(feed, unique string, pubdate time.Time) {
-			f(feed, unique, query.Date(lektordir.Ref{Feed: feed, Unique: unique}, &lektordir.Entry{PubDate: pubdate}, s.Now))
+		return v.Dates(ctx, func(ref lektordir.Ref, pubdate time.Time) {
+			f(ref.Feed, ref.Unique, query.Date(ref, &lektordir.Entry{PubDate: pubdate}, s.Now))
 		})
 	})
 }

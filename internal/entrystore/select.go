@@ -46,7 +46,7 @@ type View interface {
 	// Tallies counts the entries that a list shows, by feed hash.
 	Tallies() (map[string]Tally, error)
 	// Dates calls yield for the entries that a list shows, with their pubdates.
-	Dates(ctx context.Context, yield func(feed, unique string, pubdate time.Time)) error
+	Dates(ctx context.Context, yield func(ref lektordir.Ref, pubdate time.Time)) error
 	// Complaints returns the errors that [lektordir.Dir.List] would return.
 	Complaints() []error
 	Close()

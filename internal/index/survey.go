@@ -254,12 +254,13 @@ func (s *session) list(f *feed, place int) (*listing, error) {
 }
 
 // parse returns the entry of a name, or the error that listing the lektor-dir reports.
-func parse(f *feed, place int, n name) (lektordir.Ref, error) {
+func (s *session) parse(f *feed, place int, n name) (lektordir.Ref, error) {
 	rel := lektordir.Place(place).String() + "/" + f.hash + "/" + n.name
 	if n.kind == kindFile {
 		return lektordir.Ref{}, &lektordir.MalformedError{Path: rel, Reason: "it is a file, not a directory", NoEntry: true}
 	}
-	return lektordir.ParsePath(rel)
+	ref, err := lektordir.ParsePath(rel)
+	return s.x.dir.Timed(ref), err
 }
 
 // compare looks at the entries that were perhaps still being written when they were read,
@@ -347,7 +348,8 @@ const (
 	longYouth = 24 * time.Hour
 )
 
-// ref returns the entry of a row; ok is false for a row that fits no feed.
+// ref returns the entry of a row; ok is false for a row that fits no feed. unique is nil if
+// only the flags are needed.
 func (s *session) ref(dir int64, unique, info []byte, bare bool) (lektordir.Ref, bool) {
 	f := s.byID[dir>>1]
 	if f == nil {
@@ -356,6 +358,9 @@ func (s *session) ref(dir int64, unique, info []byte, bare bool) (lektordir.Ref,
 	r := lektordir.Ref{Feed: f.hash, Unique: string(unique), Place: lektordir.Place(dir & 1)}
 	if r.Place == lektordir.Cur {
 		r.Info, r.Bare = string(info), bare
+	}
+	if unique != nil {
+		r = s.x.dir.Timed(r)
 	}
 	return r, true
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // Tallies counts what a list shows, by the hashes of the feeds.
@@ -40,23 +41,23 @@ func (v *View) Tallies() (map[string]entrystore.Tally, error) {
 
 // Dates calls yield for the entries that a list shows, except odd ones; pubdate is zero if an
 // entry has none. The error is the context's, or one for [Index.Failed].
-func (v *View) Dates(ctx context.Context, yield func(feed, unique string, pubdate time.Time)) error {
-	r := v.s.c.query("SELECT dir, name, date, nsec, dated FROM entry NOT INDEXED WHERE listed = 1")
+func (v *View) Dates(ctx context.Context, yield func(ref lektordir.Ref, pubdate time.Time)) error {
+	r := v.s.c.query("SELECT dir, name, info, date, nsec, dated FROM entry NOT INDEXED WHERE listed = 1")
 	defer r.close()
 	for n := 0; r.next(); n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		f := v.s.byID[r.int(0)>>1]
-		if f == nil {
+		ref, ok := v.s.ref(r.int(0), r.blob(1), r.blob(2), r.null(2))
+		if !ok {
 			v.s.c.fail(errInconsistent)
 			break
 		}
 		var pubdate time.Time
-		if r.int(4) == 1 {
-			pubdate = time.Unix(r.int(2), r.int(3)).UTC()
+		if r.int(5) == 1 {
+			pubdate = time.Unix(r.int(3), r.int(4)).UTC()
 		}
-		yield(f.hash, string(r.blob(1)), pubdate)
+		yield(ref, pubdate)
 	}
 	return v.s.c.err
 }

@@ -359,7 +359,7 @@ func (u *update) compare(l *dirList, found *listing) {
 	}
 	kept := make([]listed, 0, len(found.names))
 	for _, n := range found.names {
-		ref, err := parse(l.f, l.place, n)
+		ref, err := u.session.parse(l.f, l.place, n)
 		if err != nil {
 			u.complaints = append(u.complaints, err)
 			l.stamp = "" // so that the next query complains, too
@@ -556,7 +556,7 @@ func (u *update) findCommon(feeds []*feed) error {
 						failed = context.Cause(u.ctx)
 						return
 					}
-					ref, err := parse(f, place, l.names[k*len(l.names)/min(len(l.names), commonEach)])
+					ref, err := u.session.parse(f, place, l.names[k*len(l.names)/min(len(l.names), commonEach)])
 					if err != nil {
 						continue
 					}

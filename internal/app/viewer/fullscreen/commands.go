@@ -116,7 +116,7 @@ func (l *diskAdapter) Undo(ctx context.Context, after int64) (string, []lektordi
 	for path := range strings.Lines(t.out.String()) {
 		if rel, err := filepath.Rel(l.dir.Path(), strings.TrimSuffix(path, "\n")); err == nil {
 			if ref, err := lektordir.ParsePath(rel); err == nil {
-				moved = append(moved, ref)
+				moved = append(moved, l.dir.Timed(ref))
 			}
 		}
 	}
