@@ -45,7 +45,8 @@ type checker struct {
 //   - it recovers tmp/ as [Dir.Recover] does;
 //   - it names a feed after its id if the name is missing;
 //   - it adds the lines that a journal lacks for entries in new/ and cur/, and removes damaged ones;
-//   - it removes temporary files that an interrupted run left in etc/ and src/;
+//   - it removes temporary files that an interrupted run left in etc/ and src/, and a feed that has
+//     nothing else, no id and no entries;
 //   - if an entry is in new/ and in cur/, and the copy in cur/ has all of its files, it removes
 //     the one in new/;
 //   - it recreates an entry's link to its feed if that is missing or dangling;
@@ -123,6 +124,8 @@ func (c *checker) feeds(context.Context) error {
 		f, ferr := c.d.ReadFeed(hash)
 		var malformed *MalformedError
 		switch {
+		case errors.As(ferr, &malformed) && f.ID == "":
+			err = errors.Join(err, c.unfinished(hash, malformed))
 		case errors.As(ferr, &malformed):
 			err = errors.Join(err, c.report(malformed.Path, malformed.Reason, c.rename(f)))
 		case ferr != nil && !isNotExist(ferr):
@@ -164,6 +167,31 @@ func (c *checker) rename(f *Feed) func() error {
 		}
 		return atomicfile.Write(path, []byte(f.ID+"\n"))
 	})
+}
+
+// unfinished reports a feed without an id. It looks under the feed's lock, because a fetcher may be
+// about to write it; if a fetcher has the lock, it reports nothing.
+func (c *checker) unfinished(hash string, bad *MalformedError) error {
+	unlock, err := commit.Lock(c.d.fs, hash)
+	if busy := (*commit.BusyError)(nil); errors.As(err, &busy) {
+		return nil
+	}
+	f, _ := c.d.ReadFeed(hash)
+	ours, others, lerr := commit.Unfinished(c.d.fs, hash)
+	if err == nil { // otherwise nobody can write
+		unlock()
+	}
+	switch {
+	case f == nil || f.ID != "":
+		return nil
+	case len(others) > 0:
+		what := fmt.Sprintf("%s, but %s: write the id of the feed, mostly its URL, into the file id, or remove the directory", bad.Reason, strings.Join(others, ", "))
+		return errors.Join(lerr, c.report(bad.Path, what, nil))
+	case len(ours) > 0:
+		mend := c.locked(hash, func() error { return commit.RemoveUnfinished(c.d.fs, hash) })
+		return errors.Join(lerr, c.report(bad.Path, bad.Reason+": a subscription was interrupted before it began", mend))
+	}
+	return errors.Join(lerr, c.report(bad.Path, bad.Reason+": write the id of the feed, mostly its URL, into the file id", nil))
 }
 
 // leftovers reports the temporary files of programs that were killed while writing them.

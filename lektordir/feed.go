@@ -86,6 +86,9 @@ func (d *Dir) readFeed(hash, rel string) (*Feed, error) {
 			if *fd.value = textfile.Line(data); fd.obligatory {
 				*fd.value = strings.TrimSuffix(*fd.value, "\r") // an editor may have added it
 			}
+			if fd.value == &f.ID && f.ID == "" { // by a power cut
+				bad = errors.Join(bad, &MalformedError{Path: rel, Reason: "its file id is empty"})
+			}
 		case !isNotExist(err):
 			bad = errors.Join(bad, err)
 		case fd.obligatory:

@@ -54,6 +54,35 @@ func newWriter(t *testing.T, o Options) (*Writer, func() *Txn) {
 	}
 }
 
+// PutFeed writes the id before it makes the directories of the other files.
+func TestIDFirst(t *testing.T) {
+	d := dirfs.New(t.TempDir(), dirfs.Options{})
+	for _, dir := range []string{"tmp", "new", "cur", "src/" + feedHash} {
+		if err := os.MkdirAll(d.Join(dir), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(d.Join("src", feedHash, "etc"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	w, err := NewWriter(d, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	tx, err := w.Begin(feedHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Close()
+	if err := tx.PutFeed(maps.All(map[string]string{"id": feedID, "name": "X"})); err == nil {
+		t.Fatal("PutFeed succeeds")
+	}
+	if data, err := os.ReadFile(d.Join("src", feedHash, "id")); string(data) != feedID+"\n" {
+		t.Errorf("%q %v", data, err)
+	}
+}
+
 // entry is a version of an entry, with its files in order.
 func entry(id string, files ...string) Version {
 	return Version{

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
@@ -41,7 +42,17 @@ func (t *Txn) PutFeed(files iter.Seq2[string, string]) error {
 	if err := t.join(); err != nil {
 		return err
 	}
-	if err := t.mkdirs(srcDirs(t.feed)...); err != nil {
+	// The id is written first: what a kill leaves before it is only what [Unfinished] finds.
+	if err := t.mkdirs(srcDirs(t.feed)[0]); err != nil {
+		return err
+	}
+	if _, err := dirfs.Lstat(t.d.Join("src", t.feed, "id")); isNotExist(err) {
+		if err := t.putFile("id", id, false); err != nil {
+			_ = os.Remove(t.d.Join("src", t.feed)) // fails unless it is empty
+			return err
+		}
+	}
+	if err := t.mkdirs(srcDirs(t.feed)[1:]...); err != nil {
 		return err
 	}
 	// The directories are listed, because most feeds lack most of the files, and on a replicated
@@ -61,6 +72,49 @@ func (t *Txn) PutFeed(files iter.Seq2[string, string]) error {
 	}
 	for name, text := range files {
 		if err := t.putFile(name, text, existing[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unfinished looks at a feed that has neither an id nor entries, as a killed first subscription
+// leaves it. ours are the paths of its directories, of lektor's temporary files and of an id that a
+// power cut has emptied, in the order in which they can be removed; others are the paths of all other files, relative to src/$feed. Both
+// are nil for a feed that has an id or entries, or is not there.
+func Unfinished(d *dirfs.Dir, feed string) (ours, others []string, err error) {
+	base := d.Join("src", feed)
+	if fi, err := dirfs.Lstat(base + "/id"); err == nil && fi.Size() > 0 || err != nil && !isNotExist(err) || d.Inside("src/"+feed) != nil {
+		return nil, nil, err
+	}
+	for _, place := range []string{"new", "cur", "tmp"} {
+		if names, err := dirfs.Names(d.Join(place, feed)); len(names) > 0 || err != nil && !isNotExist(err) {
+			return nil, nil, err
+		}
+	}
+	err = filepath.WalkDir(base, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir(), path == base+"/id", e.Type().IsRegular() && atomicfile.Temporary(e.Name()):
+			ours = append(ours, path)
+		default:
+			others = append(others, path[len(base)+1:])
+		}
+		return nil
+	})
+	slices.Reverse(ours)
+	return ours, others, err
+}
+
+// RemoveUnfinished removes a feed that has nothing but what [Unfinished] calls ours. The caller holds the feed's lock.
+func RemoveUnfinished(d *dirfs.Dir, feed string) error {
+	ours, others, err := Unfinished(d, feed)
+	if len(others) > 0 || err != nil {
+		return err
+	}
+	for _, path := range ours {
+		if err := os.Remove(path); err != nil {
 			return err
 		}
 	}

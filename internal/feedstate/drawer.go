@@ -63,9 +63,9 @@ const sweepFile = markersDir + "/swept"
 // sweepEvery is the time between two sweeps.
 const sweepEvery = time.Hour
 
-// Sweep removes the temporary files of killed programs from etc/ and src/ of the lektor-dir, at
-// most once an hour.
-func Sweep(d *lektordir.Dir, now time.Time) {
+// Sweep removes the temporary files of killed programs from etc/ and src/ of the lektor-dir, and feeds
+// that a killed program began an hour ago (see [commit.Unfinished]), at most once an hour.
+func Sweep(w *commit.Writer, d *lektordir.Dir, now time.Time) {
 	path := d.Join(sweepFile)
 	if last, ok := mtime(path); ok && !last.After(now) && now.Sub(last) < sweepEvery {
 		return
@@ -79,6 +79,17 @@ func Sweep(d *lektordir.Dir, now time.Time) {
 	}
 	atomicfile.SweepTree(d.Join("etc"), now)
 	atomicfile.SweepTree(d.Join("src"), now, oldPendingURL)
+	hashes, _ := d.FeedHashes()
+	for _, hash := range hashes {
+		id, err := os.Lstat(d.Join("src", hash, "id"))
+		if at, _ := mtime(d.Join("src", hash)); err == nil && id.Size() > 0 || now.Sub(at) < sweepEvery {
+			continue
+		}
+		if t, err := w.Begin(hash); err == nil {
+			_ = commit.RemoveUnfinished(t.Dir(), hash) // it stays, and lektor-fetch check says why
+			t.Close()
+		}
+	}
 }
 
 // stateDir returns the directory of the feed's [State].

@@ -640,7 +640,7 @@ func TestMalformed(t *testing.T) {
 // Sweep removes old temporary files of killed processes, and keeps all others. A pending url is a temporary
 // file, also with the name that older versions used.
 func TestSweep(t *testing.T) {
-	d, _ := setup(t)
+	d, w := setup(t)
 	dir := areaDir(d, "f", "fetch")
 	old := time.Now().Add(-3 * time.Hour)
 	for _, name := range []string{".etag1234567890123456", ".headers1234567890123456789", filepath.Base(PendingPath("f")), ".url0", ".mine123", ".etag", "seen", "url"} {
@@ -650,7 +650,7 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	write(t, dir, ".error1234567890123456", "young")
-	Sweep(d, time.Now())
+	Sweep(w, d, time.Now())
 	if got, want := slices.Sorted(maps.Keys(files(t, dir))), []string{".error1234567890123456", ".etag", ".mine123", "seen", "url"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

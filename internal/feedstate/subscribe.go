@@ -247,12 +247,15 @@ func (n *newFeed) write(path string, data []byte) error {
 
 // describe writes everything except the url.
 func (n *newFeed) describe(headers string) error {
+	// The id is first: without it, nobody could tell whose a killed program's settings are.
+	if err := n.putID(); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Join(n.base, "etc/fetch"), 0o777); err != nil {
 		return err
 	}
 	yes := map[bool]string{true: "yes"}
 	if err := errors.Join(
-		n.putID(),
 		n.putMissing("name", cmp.Or(oneLine(n.s.Name), DefaultName(n.s.ID))),
 		n.putMissing("description", n.s.About),
 		n.putMissing("etc/link", n.s.Link),

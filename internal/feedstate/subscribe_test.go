@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -30,6 +31,22 @@ func setup(t *testing.T) (*lektordir.Dir, *commit.Writer) {
 	}
 	t.Cleanup(func() { w.Close() })
 	return d, w
+}
+
+// The id is written before all else, so that a subscription that fails or is killed leaves either nothing
+// or a feed that names itself. Here nothing else can be written.
+func TestIDFirst(t *testing.T) {
+	d, _ := setup(t)
+	sub := &Subscription{ID: "http://x.example/feed", URL: "http://x.example/other"}
+	hash := lektordir.FeedHash(sub.ID)
+	write(t, d.Join("src", hash), "etc", "not a directory")
+	n := newFeed{d: d, s: sub, base: d.Join("src", hash)}
+	if err := n.describe(""); err == nil {
+		t.Fatal("describe succeeds")
+	}
+	if id, err := atomicfile.Line(d.Join("src", hash, "id")); id != sub.ID {
+		t.Error(id, err)
+	}
 }
 
 func read(t *testing.T, d *lektordir.Dir, path string) string {

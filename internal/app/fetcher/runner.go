@@ -123,7 +123,7 @@ func (r *Runner) Recover(ctx context.Context) {
 	if err := r.Writer.Recover(ctx); err != nil && ctx.Err() == nil {
 		r.report.Error("recovery: %v", err)
 	}
-	feedstate.Sweep(r.Dir, r.now())
+	feedstate.Sweep(r.Writer, r.Dir, r.now())
 }
 
 // reportOutcome reports why a feed failed.
