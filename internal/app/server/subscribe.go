@@ -450,7 +450,8 @@ func (c *call) renameTag() error {
 }
 
 // disableTag implements disable-tag: the feeds of a folder leave it, or the entries with a flag
-// lose it, and the flag its label.
+// lose it, and the flag its label. A label that nothing has is passed over: NetNewsWire and Read You end the
+// subscriptions of a folder before, and with the last one the folder is gone.
 func (c *call) disableTag() error {
 	name, err := label(c.values)
 	if err != nil {
@@ -469,8 +470,6 @@ func (c *call) disableTag() error {
 			err = e.mark(slices.DeleteFunc(slices.Clone(e.entries), func(at entry) bool {
 				return at.ref.Trashed() || !at.ref.HasFlag(flag[0])
 			}), edit{clear: flag})
-		case !folder:
-			return &httpError{http.StatusNotFound, "s: unknown folder"}
 		}
 		if err != nil {
 			return err

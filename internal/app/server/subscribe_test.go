@@ -349,7 +349,7 @@ func TestFolders(t *testing.T) {
 		{"rename-tag", []string{"s", read, "dest", label + "World"}, 400, ""},
 		{"rename-tag", []string{"s", label + "News", "dest", label + "a\nb"}, 400, ""},
 		{"disable-tag", []string{"s", label + "News"}, 200, "Alpha http://a.example/ []\nBeta https://b.example/feed?x=1 [a/b]"},
-		{"disable-tag", []string{"s", label + "unknown"}, 404, ""},
+		{"disable-tag", []string{"s", label + "unknown"}, 200, ""},
 		{"disable-tag", []string{"s", label + "flag-x"}, 200, ""},
 		{"disable-tag", nil, 400, ""},
 	} {
