@@ -194,6 +194,23 @@ func (e *editor) change(hash, title string, add, remove []string) error {
 	return e.set(hash, "categories", strings.Join(after, "\n"))
 }
 
+// firstTitle reports whether a title is the one that a feed, or the page that it was, had until it was
+// fetched: Capy and Readrops send the title that they know with each move.
+func (e *editor) firstTitle(title, hash, named string) bool {
+	f, _ := e.dir.ReadFeed(hash)
+	if f == nil || f.Alias != "" {
+		return false
+	}
+	ids := []string{f.ID, named}
+	if entryname.IsFeedHash(named) {
+		if page, _ := e.dir.ReadFeed(named); page != nil {
+			ids = append(ids, page.ID)
+		}
+	}
+	title, _, _ = strings.Cut(title, " (") // the error
+	return slices.ContainsFunc(ids, func(id string) bool { return feedstate.DefaultName(id) == title })
+}
+
 // refoldered returns folders without some and with others. These take the place of the first that is
 // removed, since clients may see only the first folder.
 func refoldered(before, add, remove []string) []string {
@@ -278,6 +295,9 @@ func (c *call) editSubscription() error {
 			hash := e.feedOf(s.Name)
 			if hash == "" && action != "subscribe" {
 				return &httpError{http.StatusNotFound, "s: unknown feed"}
+			}
+			if len(add) > 0 && e.firstTitle(title, hash, s.Name) {
+				title = ""
 			}
 			var err error
 			switch {

@@ -279,6 +279,21 @@ func TestNeverRead(t *testing.T) {
 	if got := f.subscribed(); !strings.Contains(got, "c.example https://c.example/ [News]") {
 		t.Errorf("got %s", got)
 	}
+	// Capy and Readrops send the title that they know with each move, here from before the first fetch.
+	f.feed("https://c.example/", "Gamma", "etc/fetch/from=https://c.example/")
+	page := f.feed("https://page.example/", "page.example", "etc/view/left="+hash)
+	for _, edit := range [][]string{{hash, "c.example"}, {hash, "c.example (not found)"}, {page, "page.example"}, {"https://page.example/", "page.example (no connection)"}} {
+		f.post("subscription/edit", "ac", "edit", "s", "feed/"+edit[0], "t", edit[1], "a", "user/-/label/Moved")
+		if got := f.subscribed(); !strings.Contains(got, "Gamma https://c.example/ [News, Moved]") {
+			t.Errorf("%q: got %s", edit, got)
+		}
+	}
+	for _, name := range []string{"c.example", "Mine", "c.example"} { // a name that the user has given, and one without a move
+		f.post("subscription/edit", "ac", "edit", "s", "feed/"+hash, "t", name)
+		if got := f.file(hash, "etc/view/alias"); got != name+"\n" {
+			t.Errorf("got %q, want %q", got, name)
+		}
+	}
 }
 
 // A client that edits a page that it subscribed to edits the feed that the subscription became.
