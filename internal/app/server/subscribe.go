@@ -255,11 +255,11 @@ func (e *editor) set(hash, key, value string) error {
 // present returns the feed that a subscription has become while this request waited for it.
 func (e *editor) present(hash string) string { return cmp.Or(feedstate.Successor(e.dir, hash), hash) }
 
-// folders returns the names of the folders among the ids of streams.
+// folders returns the names of the folders among the ids of streams, made safe as [view.folders] does.
 func folders(ids []string) (names []string) {
 	for _, id := range ids {
 		if s, ok := greader.ParseStream(id); ok && s.Kind == greader.Label {
-			names = append(names, strings.TrimSpace(s.Name))
+			names = append(names, strings.TrimSpace(termsafe.Clean(s.Name)))
 		}
 	}
 	return names
@@ -290,7 +290,7 @@ func (c *call) editSubscription() error {
 			}
 			title := ""
 			if titles := c.values["t"]; i < len(titles) {
-				title = titles[i]
+				title = termsafe.Line(titles[i])
 			}
 			hash := e.feedOf(s.Name)
 			if hash == "" && action != "subscribe" {
@@ -453,6 +453,9 @@ func (c *call) renameTag() error {
 		hashes := e.feedsIn(name, e.store.Folders)
 		l, folder := e.named(name, true)
 		if flag := e.flag(name); flag != "" && !folder && len(hashes) == 0 {
+			if e.hasLabel(to[0], false) && e.flag(to[0]) != flag {
+				return bad("dest: %q is another label", to[0])
+			}
 			return entrystore.EditLabels(e.dir.Path(), e.labelsOf(flag), []entrystore.Label{{Flag: flag, Name: to[0]}})
 		}
 		if len(hashes) == 0 && !folder {

@@ -487,6 +487,11 @@ func TestUnsafeTexts(t *testing.T) {
 	if got := f.file(hash, "etc/categories"); got != "x\n" {
 		t.Errorf("the folders are %q", got)
 	}
+	// Nor is any of these written for others to read.
+	f.post("subscription/edit", "ac", "edit", "s", "feed/"+hash, "t", "a\x1b[1m\u202eb", "a", "user/-/label/\u009bc", "r", "user/-/label/x")
+	if got := f.file(hash, "etc/view/alias") + f.file(hash, "etc/categories"); got != "a[1mb\nc\n" {
+		t.Errorf("got %q", got)
+	}
 }
 
 func TestOPML(t *testing.T) {
