@@ -31,6 +31,7 @@ func (c *call) subscriptions() error {
 		if err != nil {
 			return err
 		}
+		s.Title = v.shownTitle(hash, s.Title)
 		answer.Subscriptions = append(answer.Subscriptions, s)
 	}
 	return c.taggedJSON(answer)
@@ -42,20 +43,24 @@ func (v *view) subscription(hash string, names map[string]string) (greader.Subsc
 	if err != nil && !errors.As(err, new(*lektordir.MalformedError)) {
 		return greader.Subscription{}, err
 	}
-	title := titleOf(f)
-	if text := feedstate.NeverRead(v.dir, hash); text != "" {
-		title += " (" + brief(text) + ")"
-	}
 	// Liferea leaves out a feed without a URL.
 	url := cmp.Or(publicURL(feedstate.PublicURL(v.dir, hash)), publicURL(f.ID), "urn:sha1:"+hash)
 	s := greader.Subscription{
-		ID: greader.FeedID(hash), Title: title, Categories: []greader.Category{}, URL: url,
+		ID: greader.FeedID(hash), Title: titleOf(f), Categories: []greader.Category{}, URL: url,
 		HTMLURL: cmp.Or(publicURL(f.Link), publicURL(url)), IconURL: publicURL(f.Image),
 	}
 	for _, name := range v.labels(hash, names) {
 		s.Categories = append(s.Categories, greader.Category{ID: greader.LabelID(name), Label: name})
 	}
 	return s, nil
+}
+
+// shownTitle returns the title of a feed, with the error of one of which no document was ever read.
+func (v *view) shownTitle(hash, title string) string {
+	if text := feedstate.NeverRead(v.dir, hash); text != "" {
+		title += " (" + brief(text) + ")"
+	}
+	return title
 }
 
 // brief returns the error of a fetch in a few words, such as "not found".

@@ -173,8 +173,7 @@ func (e *editor) change(hash, title string, add, remove []string) error {
 			return err
 		}
 		// Clients send back the title that they were shown, which may have the error of the feed behind it.
-		shown, err := e.subscription(hash, nil)
-		if title != f.Title() && (err != nil || title != shown.Title) {
+		if title != f.Title() && title != e.shownTitle(hash, titleOf(f)) {
 			if err := e.set(hash, "alias", title); err != nil {
 				return err
 			}

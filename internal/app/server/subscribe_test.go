@@ -279,6 +279,10 @@ func TestNeverRead(t *testing.T) {
 	if got := f.subscribed(); !strings.Contains(got, "c.example https://c.example/ [News]") {
 		t.Errorf("got %s", got)
 	}
+	f.feed("https://d.example/", "d.example", "etc/fetch/url=https://d.example/", "etc/fetch/error=https://d.example/: the server answered 404 Not Found")
+	if got := f.get("subscription/export"); !strings.Contains(got, `text="d.example"`) { // an import would make it the user's name
+		t.Errorf("got %s", got)
+	}
 	// Capy and Readrops send the title that they know with each move, here from before the first fetch.
 	f.feed("https://c.example/", "Gamma", "etc/fetch/from=https://c.example/")
 	page := f.feed("https://page.example/", "page.example", "etc/view/left="+hash)
