@@ -65,8 +65,11 @@ func (v *view) shownTitle(hash, title string) string {
 
 // brief returns the error of a fetch in a few words, such as "not found".
 func brief(text string) string {
-	for strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") { // the URL before the error
+	for strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "file:") { // the URL before the error
 		_, text, _ = strings.Cut(text, ": ")
+	}
+	if strings.HasPrefix(text, "exec:") {
+		return "the command failed"
 	}
 	if status, ok := strings.CutPrefix(text, "the server answered "); ok {
 		text = strings.ToLower(strings.TrimLeft(status, "0123456789"))

@@ -260,6 +260,9 @@ func TestNeverRead(t *testing.T) {
 		{&httpmsg.RedirectError{URL: "https://c.example/", Target: "http://x/", Reason: "because"}, "the redirect to was not followed"},
 		{fmt.Errorf("https://c.example/: https://d.example/x: %w", &feedconv.NotFeedError{What: "an HTML page, and it links to no feed"}), "not a feed"},
 		{errors.New("https://c.example/\u202e: \x1b[31mred; x"), "[31mred"},
+		{errors.New("file:///a/b: no such file or directory"), "no such file or directory"},
+		{errors.New("exec:cat secret: exec: cat secret: exit status 1"), "the command failed"},
+		{errors.New("https://c.example/: exec: sed s/secret//: exit status 1"), "the command failed"},
 		{errors.New(""), ""},
 	} {
 		text := tc.err.Error()
