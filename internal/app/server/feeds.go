@@ -37,6 +37,9 @@ func (c *call) subscriptions() error {
 	return c.taggedJSON(answer)
 }
 
+// hashURN begins the URL that clients see of a feed that has none, or none that they may see.
+const hashURN = "urn:sha1:"
+
 // subscription reads a feed.
 func (v *view) subscription(hash string, names map[string]string) (greader.Subscription, error) {
 	f, err := v.dir.ReadFeed(hash)
@@ -44,7 +47,7 @@ func (v *view) subscription(hash string, names map[string]string) (greader.Subsc
 		return greader.Subscription{}, err
 	}
 	// Liferea leaves out a feed without a URL.
-	url := cmp.Or(publicURL(feedstate.PublicURL(v.dir, hash)), publicURL(f.ID), "urn:sha1:"+hash)
+	url := cmp.Or(publicURL(feedstate.PublicURL(v.dir, hash)), publicURL(f.ID), hashURN+hash)
 	s := greader.Subscription{
 		ID: greader.FeedID(hash), Title: titleOf(f), Categories: []greader.Category{}, URL: url,
 		HTMLURL: cmp.Or(publicURL(f.Link), publicURL(url)), IconURL: publicURL(f.Image),

@@ -414,6 +414,10 @@ func TestForeignFeed(t *testing.T) {
 	if got := f.get("subscription/list"); !strings.Contains(got, `"title":"Space","categories":[{"id":"user/-/label/Machine"`) {
 		t.Errorf("got %s", got)
 	}
+	f.post("subscription/edit", "ac", "edit", "s", "feed/urn:sha1:"+put, "t", "Moon") // Readrops names feeds by their URLs
+	if got := f.file(put, "etc/view/alias"); got != "Moon\n" {
+		t.Errorf("got %q", got)
+	}
 	f.post("subscription/edit", "ac", "unsubscribe", "s", "feed/"+foreign)
 	if got := f.get("subscription/list"); strings.Contains(got, "Foreign") || f.flags() != "100:S 200:new" {
 		t.Errorf("got %s, %s", got, f.flags())
