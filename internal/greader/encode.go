@@ -52,7 +52,8 @@ func (w *writer) end(c ID) error {
 
 // Refs writes the answer of stream/items/ids while it is made.
 type Refs struct {
-	// Streams adds the feeds of items, for clients that ask for them.
+	// Streams adds the feeds of items and the times of their delivery, for clients that ask for them: Readrops
+	// fails on anything but the id.
 	Streams bool
 
 	out writer
@@ -77,10 +78,8 @@ func (r *Refs) Add(id ID, feed string, micros int64) {
 		b = append(b, `","directStreamIds":["feed/`...)
 		b = append(b, feed...)
 		b = append(b, `"],"timestampUsec":"`...)
-	} else {
-		b = append(b, `","timestampUsec":"`...)
+		b = strconv.AppendInt(b, micros, 10)
 	}
-	b = strconv.AppendInt(b, micros, 10)
 	b = append(b, `"}`...)
 	r.out.b = b
 	if len(b) >= flushAt {

@@ -11,35 +11,31 @@ import (
 	"github.com/lektordir/lektor/internal/entryname"
 )
 
-// ID is the id of an item. It is positive and less than 2⁶⁰, so that no client reads it as a
-// negative number, and all 16-digit hexadecimal forms begin with 0.
+// ID is the id of an item. From 1977 to 2049 its decimal form has 16 digits, as in FreshRSS: Readrops
+// makes the long form from it with as many hexadecimal digits, and finds no item if these are not 16.
 type ID uint64
 
-// Bits of an ID below the seconds of the delivery: microseconds, and a part of the identity.
 const (
-	secondBits = 28
-	microBits  = 20
-	byteBits   = secondBits - microBits
-	maxID      = 1<<60 - 1
+	perMicro  = 4 // ids of a microsecond
+	perSecond = 1_000_000 * perMicro
+	maxID     = 1<<60 - 1 // so that no client reads an id as a negative number
 )
 
 // longPrefix begins the long form of an id.
 const longPrefix = "tag:google.com,2005:reader/item/"
 
-// IDOf returns the id of an entry by its unique name alone: the seconds of the delivery times
-// 2²⁸, the microseconds times 2⁸, and the last 8 bits of the identity. So ids rise in the order
-// of delivery, and stay when an entry is moved. The lower 28 bits of a name in another form are a
-// hash of the name. Two entries that were delivered in the same microsecond may have the same id.
+// IDOf returns the id of an entry by its unique name alone: four times the microseconds of the delivery,
+// and the last 2 bits of the identity. So ids rise in the order of delivery, and stay when an entry is
+// moved. For a name in another form, a hash of the name stands for the part of the second. Two entries
+// that were delivered in the same microsecond may have the same id.
 func IDOf(unique string) ID {
 	seconds := min(max(entryname.Delivered(unique).Unix(), 0), 1<<32-1)
-	var low uint64
+	part := hash(unique) % perSecond
 	if p, ok := entryname.Split(unique); ok {
-		b, _ := strconv.ParseUint(p.Identity[len(p.Identity)-byteBits/4:], 16, byteBits)
-		low = uint64(min(p.Micros, 1<<microBits-1))<<byteBits | b
-	} else {
-		low = hash(unique) & (1<<secondBits - 1)
+		b, _ := strconv.ParseUint(p.Identity[len(p.Identity)-1:], 16, 64)
+		part = uint64(min(p.Micros, 999_999))*perMicro + b%perMicro
 	}
-	return max(ID(uint64(seconds)<<secondBits|low), 1)
+	return max(ID(uint64(seconds)*perSecond+part), 1)
 }
 
 // hash returns the FNV-1a hash of a text.
@@ -53,7 +49,7 @@ func hash(s string) uint64 {
 
 // FirstOf returns the lowest id of entries that were delivered in a second of Unix time, or later.
 func FirstOf(seconds int64) ID {
-	return ID(min(max(seconds, 0), 1<<32)) << secondBits
+	return ID(min(max(seconds, 0), 1<<32)) * perSecond
 }
 
 // ParseID reads an id in any of the forms that clients send: long, with or without leading

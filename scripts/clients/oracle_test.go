@@ -224,7 +224,7 @@ func (o oracle) stream(stream string, without ...string) []item {
 }
 
 // finder returns a function that returns the entry with an id, as the lektor-dir is now. An id
-// is seconds × 2²⁸ + microseconds × 2⁸ + 8 bits of the identity.
+// is 4 × the microseconds since 1970 + 2 bits of the identity.
 func (o oracle) finder() func(id string) (item, bool) {
 	all := map[int64][]item{}
 	for _, i := range o.items() {
@@ -233,12 +233,12 @@ func (o oracle) finder() func(id string) (item, bool) {
 	return func(id string) (item, bool) {
 		o.t.Helper()
 		n, err := strconv.ParseInt(id, 10, 64)
-		if err != nil || n <= 0 || n >= 1<<60 {
-			o.t.Errorf("%q is no id between 0 and 2⁶⁰", id)
+		if err != nil || len(id) != 16 || n <= 0 {
+			o.t.Errorf("%q is no id of 16 digits", id)
 			return item{}, false
 		}
-		for _, i := range all[n>>28] {
-			if i.identity == "" || i.micros == n>>8&(1<<20-1) {
+		for _, i := range all[n/4_000_000] {
+			if i.identity == "" || i.micros == n/4%1_000_000 {
 				return i, true
 			}
 		}

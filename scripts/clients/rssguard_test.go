@@ -192,9 +192,14 @@ func TestRSSGuard(t *testing.T) {
 			w := fill(t)
 			s := serveDir(t, w.dir.Path)
 			c := &checks{s, oracle{t, w.dir.Path, false}, t, w}
+			kept := long(c.idOf(c.items()[0]))
+			c.edit(edit, form("i", kept, "a", "user/-/label/To keep"))
 			g := newRSSGuard(t, account.service, s.url+account.end)
 			g.sync(c)
 			g.feeds(c)
+			if got := query(t, g.db(), "select message from LabelsInMessages where label = 'user/-/label/To keep'"); len(got) != 1 || got[0][0] != kept {
+				t.Errorf("RSS Guard has the label at %q, want %s", got, kept)
+			}
 
 			// Marks of lektor-view, and marks of its own.
 			unread, read := c.stream(state+"reading-list", state+"read"), c.stream(state+"read")

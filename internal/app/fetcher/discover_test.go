@@ -115,6 +115,9 @@ func TestDiscoverKilled(t *testing.T) {
 	if err != nil || sum.Failed+sum.Broken+sum.New != 0 || feedstate.Subscribed(r.Dir, hash) || feedstate.Successor(r.Dir, hash) != feed.Hash || !feedstate.Subscribed(r.Dir, feed.Hash) {
 		t.Errorf("%+v, %v, subscribed to the page: %t, to the feed: %t", sum, err, feedstate.Subscribed(r.Dir, hash), feedstate.Subscribed(r.Dir, feed.Hash))
 	}
+	if got := fileOf(r, feed.Hash, "etc/categories"); got != "News\n" { // that a client put the page into
+		t.Errorf("the folders are %q", got)
+	}
 	// A kill before the url is written leaves the request for discovery to nobody.
 	dir := r.Dir.Join("src", lektordir.FeedHash(s.URL("/other")), "etc/fetch")
 	if err := os.MkdirAll(dir, 0o777); err != nil {

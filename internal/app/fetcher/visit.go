@@ -226,7 +226,7 @@ func (v *visit) request() *Outcome {
 // discover looks for the feed of a subscription whose URL may be that of a page, as [Runner.Add] does with
 // [AddOptions].First. If it is another feed, the subscription becomes that one: a new subscription with the
 // same settings is made, which delivers its entries, and then this one ends. After a kill in between, the
-// next visit finds the new one.
+// next visit finds the new one. A feed that is there already only gets the folders.
 func (v *visit) discover() *Outcome {
 	if !v.st.Discover() {
 		return nil
@@ -256,6 +256,8 @@ func (v *visit) discover() *Outcome {
 			return v.local(err)
 		}
 		a = &added
+	} else if _, err := feedstate.AddAll(v.r.Writer, v.r.Dir, []*feedstate.Subscription{{ID: a.ID, Categories: s.Categories}}, feedstate.ManyOptions{}); err != nil {
+		return broken(err)
 	}
 	v.clear()
 	v.session.Close()

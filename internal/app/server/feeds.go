@@ -31,10 +31,14 @@ func (c *call) subscriptions() error {
 		if err != nil {
 			return err
 		}
+		s.Title = v.shownTitle(hash, s.Title)
 		answer.Subscriptions = append(answer.Subscriptions, s)
 	}
 	return c.taggedJSON(answer)
 }
+
+// hashURN begins the URL that clients see of a feed that has none, or none that they may see.
+const hashURN = "urn:sha1:"
 
 // subscription reads a feed.
 func (v *view) subscription(hash string, names map[string]string) (greader.Subscription, error) {
@@ -42,14 +46,10 @@ func (v *view) subscription(hash string, names map[string]string) (greader.Subsc
 	if err != nil && !errors.As(err, new(*lektordir.MalformedError)) {
 		return greader.Subscription{}, err
 	}
-	title := titleOf(f)
-	if text := feedstate.NeverRead(v.dir, hash); text != "" {
-		title += " (" + brief(text) + ")"
-	}
 	// Liferea leaves out a feed without a URL.
-	url := cmp.Or(publicURL(feedstate.PublicURL(v.dir, hash)), publicURL(f.ID), "urn:sha1:"+hash)
+	url := cmp.Or(publicURL(feedstate.PublicURL(v.dir, hash)), publicURL(f.ID), hashURN+hash)
 	s := greader.Subscription{
-		ID: greader.FeedID(hash), Title: title, Categories: []greader.Category{}, URL: url,
+		ID: greader.FeedID(hash), Title: titleOf(f), Categories: []greader.Category{}, URL: url,
 		HTMLURL: cmp.Or(publicURL(f.Link), publicURL(url)), IconURL: publicURL(f.Image),
 	}
 	for _, name := range v.labels(hash, names) {
@@ -58,10 +58,21 @@ func (v *view) subscription(hash string, names map[string]string) (greader.Subsc
 	return s, nil
 }
 
+// shownTitle returns the title of a feed, with the error of one of which no document was ever read.
+func (v *view) shownTitle(hash, title string) string {
+	if text := feedstate.NeverRead(v.dir, hash); text != "" {
+		title += " (" + brief(text) + ")"
+	}
+	return title
+}
+
 // brief returns the error of a fetch in a few words, such as "not found".
 func brief(text string) string {
-	for strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") { // the URL before the error
+	for strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "file:") { // the URL before the error
 		_, text, _ = strings.Cut(text, ": ")
+	}
+	if strings.HasPrefix(text, "exec:") {
+		return "the command failed"
 	}
 	if status, ok := strings.CutPrefix(text, "the server answered "); ok {
 		text = strings.ToLower(strings.TrimLeft(status, "0123456789"))

@@ -58,6 +58,16 @@ func TestLabels(t *testing.T) {
 	if got := f.labels(); got != "c\tCooking\n" {
 		t.Errorf("got %q", got)
 	}
+	// Two flags with one name would be one label, and a folder would hide that of a flag.
+	f.text(f.do("POST", api+"rename-tag", values("s", label+"flag-b", "dest", label+"cooking")), 400)
+	f.text(f.do("POST", api+"rename-tag", values("s", label+"Cooking", "dest", label+"flag-b")), 400)
+	f.text(f.do("POST", api+"rename-tag", values("s", label+"Cooking", "dest", label+"News")), 400)
+	f.post("rename-tag", "s", label+"Cooking", "dest", label+"\x1b[1mcooking\u202e")
+	if got := f.labels(); got != "c\t[1mcooking\n" {
+		t.Errorf("got %q", got)
+	}
+	f.post("rename-tag", "s", label+"[1mcooking", "dest", label+"[1mCooking")
+	f.post("rename-tag", "s", label+"[1mCooking", "dest", label+"Cooking")
 	// The flag of saved entries is nobody else's, and notes of the user stay.
 	if err := os.WriteFile(filepath.Join(f.Path, "etc/view/labels"), []byte("# mine\nc\tCooking\nb \tx\nno tab"), 0o666); err != nil {
 		t.Fatal(err)
@@ -81,7 +91,7 @@ func TestEmptyFolder(t *testing.T) {
 	const label = "user/-/label/"
 	f := newFixture(t)
 	f.post("edit-tag", "a", label+"One")
-	f.post("edit-tag", "a", label+"one")
+	f.post("edit-tag", "a", label+"o\u009bne")
 	f.post("edit-tag", "a", label+"News")
 	f.post("subscription/edit", "ac", "edit", "a", label+label+"Two/Three")
 	if got, want := f.tagged(), "News fol, One fol, Two/Three fol, a/b fol"; got != want || f.labels() != "\tOne\n\tTwo/Three\n" {

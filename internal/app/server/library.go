@@ -186,7 +186,7 @@ func compare(a, b entry) int {
 
 // separate makes ids unique: of several entries with the same one the first keeps it, and each of
 // the others has the next id that is no other entry's. The id of these others changes if the first
-// is removed. A collision takes two entries of one microsecond, and then happens in 1 of 256 cases.
+// is removed. A collision takes two entries of one microsecond, and then happens in 1 of 4 cases.
 func (s *snapshot) separate() {
 	unique := true
 	for i := 1; i < len(s.entries) && unique; i++ {

@@ -140,7 +140,7 @@ func TestRoutes(t *testing.T) {
 func (f *fixture) ids(query string) (seconds []int64, next string) {
 	f.t.Helper()
 	var answer struct {
-		ItemRefs     []struct{ ID, TimestampUsec string }
+		ItemRefs     []map[string]string
 		Continuation *string
 	}
 	body := f.get("stream/items/ids?" + query)
@@ -148,11 +148,11 @@ func (f *fixture) ids(query string) (seconds []int64, next string) {
 		f.t.Fatalf("%s: %s: %v", query, body, err)
 	}
 	for _, r := range answer.ItemRefs {
-		id, ok := greader.ParseID(r.ID)
-		if !ok || r.TimestampUsec != fmt.Sprint(int64(id>>28)*1_000_000+1) {
-			f.t.Errorf("item %+v", r)
+		id, ok := greader.ParseID(r["id"])
+		if !ok || len(r) != 1 { // Readrops fails on a second field
+			f.t.Errorf("item %v", r)
 		}
-		seconds = append(seconds, int64(id>>28))
+		seconds = append(seconds, int64(id/4_000_000))
 	}
 	if answer.Continuation != nil {
 		if next = *answer.Continuation; next == "" {

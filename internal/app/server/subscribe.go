@@ -173,8 +173,7 @@ func (e *editor) change(hash, title string, add, remove []string) error {
 			return err
 		}
 		// Clients send back the title that they were shown, which may have the error of the feed behind it.
-		shown, err := e.subscription(hash, nil)
-		if title != f.Title() && (err != nil || title != shown.Title) {
+		if title != f.Title() && title != e.shownTitle(hash, titleOf(f)) {
 			if err := e.set(hash, "alias", title); err != nil {
 				return err
 			}
@@ -192,6 +191,23 @@ func (e *editor) change(hash, title string, add, remove []string) error {
 		return err
 	}
 	return e.set(hash, "categories", strings.Join(after, "\n"))
+}
+
+// firstTitle reports whether a title is the one that a feed, or the page that it was, had until it was
+// fetched: Capy and Readrops send the title that they know with each move.
+func (e *editor) firstTitle(title, hash, named string) bool {
+	f, _ := e.dir.ReadFeed(hash)
+	if f == nil || f.Alias != "" {
+		return false
+	}
+	ids := []string{f.ID, named}
+	if entryname.IsFeedHash(named) {
+		if page, _ := e.dir.ReadFeed(named); page != nil {
+			ids = append(ids, page.ID)
+		}
+	}
+	title, _, _ = strings.Cut(title, " (") // the error
+	return slices.ContainsFunc(ids, func(id string) bool { return feedstate.DefaultName(id) == title })
 }
 
 // refoldered returns folders without some and with others. These take the place of the first that is
@@ -238,11 +254,11 @@ func (e *editor) set(hash, key, value string) error {
 // present returns the feed that a subscription has become while this request waited for it.
 func (e *editor) present(hash string) string { return cmp.Or(feedstate.Successor(e.dir, hash), hash) }
 
-// folders returns the names of the folders among the ids of streams.
+// folders returns the names of the folders among the ids of streams, made safe as [view.folders] does.
 func folders(ids []string) (names []string) {
 	for _, id := range ids {
 		if s, ok := greader.ParseStream(id); ok && s.Kind == greader.Label {
-			names = append(names, strings.TrimSpace(s.Name))
+			names = append(names, strings.TrimSpace(termsafe.Clean(s.Name)))
 		}
 	}
 	return names
@@ -273,11 +289,14 @@ func (c *call) editSubscription() error {
 			}
 			title := ""
 			if titles := c.values["t"]; i < len(titles) {
-				title = titles[i]
+				title = termsafe.Line(titles[i])
 			}
 			hash := e.feedOf(s.Name)
 			if hash == "" && action != "subscribe" {
 				return &httpError{http.StatusNotFound, "s: unknown feed"}
+			}
+			if len(add) > 0 && e.firstTitle(title, hash, s.Name) {
+				title = ""
 			}
 			var err error
 			switch {
@@ -433,6 +452,9 @@ func (c *call) renameTag() error {
 		hashes := e.feedsIn(name, e.store.Folders)
 		l, folder := e.named(name, true)
 		if flag := e.flag(name); flag != "" && !folder && len(hashes) == 0 {
+			if e.hasLabel(to[0], false) && e.flag(to[0]) != flag {
+				return bad("dest: %q is another label", to[0])
+			}
 			return entrystore.EditLabels(e.dir.Path(), e.labelsOf(flag), []entrystore.Label{{Flag: flag, Name: to[0]}})
 		}
 		if len(hashes) == 0 && !folder {
@@ -450,7 +472,8 @@ func (c *call) renameTag() error {
 }
 
 // disableTag implements disable-tag: the feeds of a folder leave it, or the entries with a flag
-// lose it, and the flag its label.
+// lose it, and the flag its label. A label that nothing has is passed over: NetNewsWire and Read You end the
+// subscriptions of a folder before, and with the last one the folder is gone.
 func (c *call) disableTag() error {
 	name, err := label(c.values)
 	if err != nil {
@@ -469,8 +492,6 @@ func (c *call) disableTag() error {
 			err = e.mark(slices.DeleteFunc(slices.Clone(e.entries), func(at entry) bool {
 				return at.ref.Trashed() || !at.ref.HasFlag(flag[0])
 			}), edit{clear: flag})
-		case !folder:
-			return &httpError{http.StatusNotFound, "s: unknown folder"}
 		}
 		if err != nil {
 			return err

@@ -260,6 +260,9 @@ func TestNeverRead(t *testing.T) {
 		{&httpmsg.RedirectError{URL: "https://c.example/", Target: "http://x/", Reason: "because"}, "the redirect to was not followed"},
 		{fmt.Errorf("https://c.example/: https://d.example/x: %w", &feedconv.NotFeedError{What: "an HTML page, and it links to no feed"}), "not a feed"},
 		{errors.New("https://c.example/\u202e: \x1b[31mred; x"), "[31mred"},
+		{errors.New("file:///a/b: no such file or directory"), "no such file or directory"},
+		{errors.New("exec:cat secret: exec: cat secret: exit status 1"), "the command failed"},
+		{errors.New("https://c.example/: exec: sed s/secret//: exit status 1"), "the command failed"},
 		{errors.New(""), ""},
 	} {
 		text := tc.err.Error()
@@ -278,6 +281,25 @@ func TestNeverRead(t *testing.T) {
 	f.feed("https://c.example/", "c.example", "etc/fetch/from=https://c.example/")
 	if got := f.subscribed(); !strings.Contains(got, "c.example https://c.example/ [News]") {
 		t.Errorf("got %s", got)
+	}
+	f.feed("https://d.example/", "d.example", "etc/fetch/url=https://d.example/", "etc/fetch/error=https://d.example/: the server answered 404 Not Found")
+	if got := f.get("subscription/export"); !strings.Contains(got, `text="d.example"`) { // an import would make it the user's name
+		t.Errorf("got %s", got)
+	}
+	// Capy and Readrops send the title that they know with each move, here from before the first fetch.
+	f.feed("https://c.example/", "Gamma", "etc/fetch/from=https://c.example/")
+	page := f.feed("https://page.example/", "page.example", "etc/view/left="+hash)
+	for _, edit := range [][]string{{hash, "c.example"}, {hash, "c.example (not found)"}, {page, "page.example"}, {"https://page.example/", "page.example (no connection)"}} {
+		f.post("subscription/edit", "ac", "edit", "s", "feed/"+edit[0], "t", edit[1], "a", "user/-/label/Moved")
+		if got := f.subscribed(); !strings.Contains(got, "Gamma https://c.example/ [News, Moved]") {
+			t.Errorf("%q: got %s", edit, got)
+		}
+	}
+	for _, name := range []string{"c.example", "Mine", "c.example"} { // a name that the user has given, and one without a move
+		f.post("subscription/edit", "ac", "edit", "s", "feed/"+hash, "t", name)
+		if got := f.file(hash, "etc/view/alias"); got != name+"\n" {
+			t.Errorf("got %q, want %q", got, name)
+		}
 	}
 }
 
@@ -349,7 +371,7 @@ func TestFolders(t *testing.T) {
 		{"rename-tag", []string{"s", read, "dest", label + "World"}, 400, ""},
 		{"rename-tag", []string{"s", label + "News", "dest", label + "a\nb"}, 400, ""},
 		{"disable-tag", []string{"s", label + "News"}, 200, "Alpha http://a.example/ []\nBeta https://b.example/feed?x=1 [a/b]"},
-		{"disable-tag", []string{"s", label + "unknown"}, 404, ""},
+		{"disable-tag", []string{"s", label + "unknown"}, 200, ""},
 		{"disable-tag", []string{"s", label + "flag-x"}, 200, ""},
 		{"disable-tag", nil, 400, ""},
 	} {
@@ -391,6 +413,10 @@ func TestForeignFeed(t *testing.T) {
 	f.post("subscription/edit", "ac", "edit", "s", "feed/"+put, "t", "Space", "a", "user/-/label/Machine")
 	if got := f.get("subscription/list"); !strings.Contains(got, `"title":"Space","categories":[{"id":"user/-/label/Machine"`) {
 		t.Errorf("got %s", got)
+	}
+	f.post("subscription/edit", "ac", "edit", "s", "feed/urn:sha1:"+put, "t", "Moon") // Readrops names feeds by their URLs
+	if got := f.file(put, "etc/view/alias"); got != "Moon\n" {
+		t.Errorf("got %q", got)
 	}
 	f.post("subscription/edit", "ac", "unsubscribe", "s", "feed/"+foreign)
 	if got := f.get("subscription/list"); strings.Contains(got, "Foreign") || f.flags() != "100:S 200:new" {
@@ -471,6 +497,11 @@ func TestUnsafeTexts(t *testing.T) {
 	f.post("subscription/edit", "ac", "edit", "s", "feed/"+hash, "a", "user/-/label/x", "r", "user/-/label/"+clean)
 	if got := f.file(hash, "etc/categories"); got != "x\n" {
 		t.Errorf("the folders are %q", got)
+	}
+	// Nor is any of these written for others to read.
+	f.post("subscription/edit", "ac", "edit", "s", "feed/"+hash, "t", "a\x1b[1m\u202eb", "a", "user/-/label/\u009bc", "r", "user/-/label/x")
+	if got := f.file(hash, "etc/view/alias") + f.file(hash, "etc/categories"); got != "a[1mb\nc\n" {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/feedstate"
@@ -141,6 +142,7 @@ func (v *view) flagLabel(flag string) string {
 
 // feedOf returns the hash of a feed that a client names by its hash or a URL, "" if there is none.
 func (v *view) feedOf(name string) string {
+	name = strings.TrimPrefix(name, hashURN)
 	hashes := []string{name, lektordir.FeedHash(lektordir.NormalizeID(name))}
 	for _, hash := range hashes {
 		if _, ok := slices.BinarySearch(v.feeds, hash); ok {
