@@ -49,9 +49,7 @@ type checker struct {
 //     nothing else, no id and no entries;
 //   - if an entry is in new/ and in cur/, and the copy in cur/ has all of its files, it removes
 //     the one in new/;
-//   - it recreates an entry's link to its feed if that is missing or dangling;
-//   - it converts extras in the form of older versions, files in etc/ of an entry, to the file
-//     extras.
+//   - it recreates an entry's link to its feed if that is missing or dangling.
 //
 // The error joins the errors of files that could not be read or repaired.
 func (d *Dir) Check(ctx context.Context, repair bool) ([]Problem, error) {

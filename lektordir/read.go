@@ -89,23 +89,10 @@ func (x *reading) file(v *value) {
 	x.note(v.field, v.name, err)
 }
 
-// extras reads the file extras, or the files in etc/ of older versions if that does not exist.
+// extras reads the file extras.
 func (x *reading) extras(want Fields) {
-	path := x.base + "/" + extrasFile.name
-	data, err := dirfs.ReadFile(path)
+	data, err := dirfs.ReadFile(x.base + "/" + extrasFile.name)
 	x.note(Extras, extrasFile.name, err)
-	if isNotExist(err) {
-		if data, err = etcExtras(x.base); err != nil {
-			x.note(Extras, etcDir, err)
-		}
-		if data != nil {
-			// Check converts these files: it writes the file extras, then removes them. So some
-			// may have been missing already, and the file extras counts if it exists now.
-			if lines, err := dirfs.ReadFile(path); err == nil {
-				data = lines
-			}
-		}
-	}
 	x.entry.parseExtras(data, want)
 }
 

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -78,13 +77,12 @@ func Temporary(name string) bool {
 	return len(base) > 1 && base[0] == '.' && len(name)-len(base) >= randomDigits
 }
 
-// Leftovers returns the paths of the abandoned temporary files in a directory and below it. Files
-// with one of the names in also count as temporary. dir may be a link; no other link is followed.
-// The error joins the errors of directories that cannot be read.
-func Leftovers(dir string, now time.Time, also ...string) (paths []string, err error) {
+// Leftovers returns the paths of the abandoned temporary files in a directory and below it. dir may
+// be a link; no other link is followed. The error joins the errors of directories that cannot be read.
+func Leftovers(dir string, now time.Time) (paths []string, err error) {
 	var bad error
 	err = filepath.WalkDir(dir+"/.", func(path string, e fs.DirEntry, err error) error {
-		if err == nil && e.Type().IsRegular() && (Temporary(e.Name()) || slices.Contains(also, e.Name())) {
+		if err == nil && e.Type().IsRegular() && Temporary(e.Name()) {
 			var fi fs.FileInfo
 			if fi, err = e.Info(); err == nil && now.Sub(fi.ModTime()) > Abandoned {
 				paths = append(paths, filepath.Clean(path))
@@ -99,8 +97,8 @@ func Leftovers(dir string, now time.Time, also ...string) (paths []string, err e
 }
 
 // SweepTree removes the files that [Leftovers] returns. A file that cannot be removed stays.
-func SweepTree(dir string, now time.Time, also ...string) {
-	paths, _ := Leftovers(dir, now, also...) // files below an unreadable directory stay until it can be read
+func SweepTree(dir string, now time.Time) {
+	paths, _ := Leftovers(dir, now) // files below an unreadable directory stay until it can be read
 	for _, path := range paths {
 		_ = os.Remove(path)
 	}

@@ -47,7 +47,7 @@ func replace(d *dirfs.Dir, feed, from, unique, old string) (dropped bool, err er
 	inNew, aside := d.Join("new", feed, old), d.Join("tmp", feed, old+dirfs.GoneReplaced)
 	_, err = dirfs.Lstat(inNew)
 	if isNotExist(err) {
-		// An interrupted run has put OLD aside. (Older versions did so before step 2.)
+		// An interrupted run has put OLD aside.
 		if _, aerr := dirfs.Lstat(aside); aerr == nil {
 			if err := arrive(d, feed, from, unique); err != nil {
 				return false, err

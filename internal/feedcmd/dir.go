@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -32,35 +31,20 @@ func CreateDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
 		return d, err
 	}
 	// If the path is mistyped, a directory of other files must not get four more directories.
-	if names, _ := os.ReadDir(path); len(names) > 0 && !begun(path, names) {
+	if names, _ := os.ReadDir(path); len(names) > 0 && !begun(names) {
 		return nil, cmdline.Hint(fmt.Errorf("%s holds other files and is not a lektor-dir", path), "choose another with --dir or $LEKTORDIR, or: mkdir %s/tmp %[1]s/new %[1]s/cur %[1]s/src", path)
 	}
 	return lektordir.Create(path, opts)
 }
 
-// begun reports whether a directory has a part of a lektor-dir, or only hidden files and the
-// samples and schemas that older versions of make install put into share/lektor.
-func begun(path string, names []fs.DirEntry) bool {
-	harmless := true
+// begun reports whether a directory has a part of a lektor-dir, or only hidden files.
+func begun(names []fs.DirEntry) bool {
+	hidden := true
 	for _, n := range names {
 		if slices.Contains([]string{"tmp", "new", "cur", "src", "etc"}, n.Name()) {
 			return true
 		}
-		harmless = harmless && (strings.HasPrefix(n.Name(), ".") || isSchema(n) || isSamples(path, n))
+		hidden = hidden && strings.HasPrefix(n.Name(), ".")
 	}
-	return harmless
-}
-
-func isSchema(e fs.DirEntry) bool {
-	ok, _ := filepath.Match("lektor-*.schema.json", e.Name())
-	return ok && e.Type().IsRegular()
-}
-
-// isSamples reports whether an entry of a directory is scripts/, with samples only.
-func isSamples(path string, e fs.DirEntry) bool {
-	if e.Name() != "scripts" || !e.IsDir() {
-		return false
-	}
-	names, err := os.ReadDir(filepath.Join(path, e.Name()))
-	return err == nil && !slices.ContainsFunc(names, func(n fs.DirEntry) bool { return !strings.HasPrefix(n.Name(), "lektor-") })
+	return hidden
 }

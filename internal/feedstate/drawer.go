@@ -78,7 +78,7 @@ func Sweep(w *commit.Writer, d *lektordir.Dir, now time.Time) {
 		_ = os.Chtimes(path, now, now)
 	}
 	atomicfile.SweepTree(d.Join("etc"), now)
-	atomicfile.SweepTree(d.Join("src"), now, oldPendingURL)
+	atomicfile.SweepTree(d.Join("src"), now)
 	hashes, _ := d.FeedHashes()
 	for _, hash := range hashes {
 		id, err := os.Lstat(d.Join("src", hash, "id"))

@@ -638,12 +638,12 @@ func TestMalformed(t *testing.T) {
 }
 
 // Sweep removes old temporary files of killed processes, and keeps all others. A pending url is a temporary
-// file, also with the name that older versions used.
+// file.
 func TestSweep(t *testing.T) {
 	d, w := setup(t)
 	dir := areaDir(d, "f", "fetch")
 	old := time.Now().Add(-3 * time.Hour)
-	for _, name := range []string{".etag1234567890123456", ".headers1234567890123456789", filepath.Base(PendingPath("f")), ".url0", ".mine123", ".etag", "seen", "url"} {
+	for _, name := range []string{".etag1234567890123456", ".headers1234567890123456789", filepath.Base(PendingPath("f")), ".mine123", ".etag", "seen", "url"} {
 		write(t, dir, name, "x")
 		if err := os.Chtimes(filepath.Join(dir, name), old, old); err != nil {
 			t.Fatal(err)

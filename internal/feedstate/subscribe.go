@@ -321,10 +321,6 @@ func pending(path string) string {
 // pendingSettings are the settings other than the url that [Add] leaves pending.
 var pendingSettings = []string{aliasFile, intervalFile, privateFile, originFile, categoryFile}
 
-// oldPendingURL is the name that older versions used for the pending url. [Sweep] removes the file, because
-// it may contain a URL with a password.
-const oldPendingURL = ".url0"
-
 // Finish completes feeds that were added unsynced. It syncs each file before its rename, because otherwise a
 // power cut may leave the file empty. It renames and syncs the other settings before the url. If some feeds
 // fail, it completes the others and returns the joined errors.

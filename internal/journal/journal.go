@@ -127,24 +127,18 @@ func intact(l []byte) bool {
 	return err == nil && binary.BigEndian.Uint32(sum[:]) == crc32.Checksum(l[:n], crcTable)
 }
 
-// parseRecord parses a line without its newline. Lines of older versions have seven fields: twice
-// as many digits of each digest, and the time before the checksum. An editor may have added a
-// carriage return.
+// parseRecord parses a line without its newline. An editor may have added a carriage return.
 func parseRecord(l []byte) (Record, bool) {
 	var r Record
 	if l = bytes.TrimSuffix(l, []byte{'\r'}); !intact(l) {
 		return r, false
 	}
 	f := bytes.Split(l[:len(l)-9], []byte{' '})
-	wide, link, rest := 16, 0, 8 // digits of a digest, and where the parts of the key are
-	if len(f) == 6 {
-		wide, rest = 32, 16
-	}
-	if len(f) < 5 || len(f) > 6 || len(f[0]) != wide || len(f[1]) != wide || len(f[2]) != wide {
+	if len(f) != 5 || len(f[0]) != 16 || len(f[1]) != 16 || len(f[2]) != 16 {
 		return r, false
 	}
 	for _, x := range []struct{ to, from []byte }{
-		{r.Identity[:], f[0][:16]}, {r.Key.Link[:], f[1][link : link+8]}, {r.Key.Rest[:], f[1][rest : rest+8]}, {r.Content[:], f[2][:16]},
+		{r.Identity[:], f[0]}, {r.Key.Link[:], f[1][:8]}, {r.Key.Rest[:], f[1][8:]}, {r.Content[:], f[2]},
 	} {
 		if _, err := hex.Decode(x.to, x.from); err != nil {
 			return r, false
@@ -278,15 +272,10 @@ func (j *Journal) Missing(uniques []string) (recs []Record) {
 // fields returns the first eight digits of identity, link, rest and content of a line, and the text
 // from the unique name on. If the line is too short to be valid, they are nil.
 func fields(l []byte) (id, link, rest, content, unique []byte) {
-	wide := 16
-	if len(l) > 32 && l[16] != ' ' {
-		wide = 32
-	}
-	if len(l) < 3*(wide+1)+1 {
+	if len(l) < 3*17+1 {
 		return nil, nil, nil, nil, nil
 	}
-	k := l[wide+1:]
-	return l[:8], k[:8], k[wide/2 : wide/2+8], k[wide+1 : wide+9], l[3*(wide+1):]
+	return l[:8], l[17:25], l[25:33], l[34:42], l[51:]
 }
 
 // hash returns a hash of texts of eight digits.
@@ -460,15 +449,11 @@ func Truncate(path string, size int64) error {
 const compactFrom = 512
 
 // WorthCompacting reports whether more than half of the lines have the identity and content of an
-// earlier line, or whether older versions wrote long lines. It may miss some of the lines that
-// [Compact] removes.
+// earlier line. It may miss some of the lines that [Compact] removes.
 func (j *Journal) WorthCompacting() bool {
 	n := len(j.ends)
 	if n < compactFrom {
 		return false
-	}
-	if middle := j.line(n / 2); len(middle) > 16 && middle[16] != ' ' {
-		return true // the lines before it are long, too
 	}
 	j.fill(&j.byIdentity, hashOfIdentity)
 	repeats := 0

@@ -2,14 +2,11 @@ package journal
 
 import (
 	"bytes"
-	"encoding/hex"
 	"fmt"
-	"hash/crc32"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -303,38 +300,5 @@ func TestCompaction(t *testing.T) {
 		if got[len(got)-1].Unique != want[len(want)-1].Unique {
 			t.Errorf("identity %d: newest %s, want %s", i, got[len(got)-1].Unique, want[len(want)-1].Unique)
 		}
-	}
-}
-
-// Long lines of older versions are read, and compaction makes them shorter.
-func TestCompactionOfLongLines(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "seen")
-	var b strings.Builder
-	var want []Record
-	for i := range compactFrom {
-		r := recordOf(i)
-		want = append(want, r)
-		line := fmt.Sprintf("%s%016x %s%08x%s%08x %s%016x %s - %d ", r.Identity, i, hex.EncodeToString(r.Key.Link[:]), i, hex.EncodeToString(r.Key.Rest[:]), i, r.Content, i, r.Unique, i)
-		fmt.Fprintf(&b, "%s%08x\n", line, crc32.Checksum([]byte(line), crcTable))
-	}
-	if err := os.WriteFile(path, []byte(b.String()), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	j, err := Read(path)
-	if err != nil || !j.WorthCompacting() {
-		t.Fatal("not compacted", err)
-	}
-	if j, err = Compact(path, j); err != nil {
-		t.Fatal(err)
-	}
-	var got []Record
-	for _, r := range j.All {
-		got = append(got, r)
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%d lines, want %d", len(got), len(want))
-	}
-	if n := int(j.Size); n > b.Len()*6/10 {
-		t.Errorf("%d bytes, want at most 60 %% of %d", n, b.Len())
 	}
 }

@@ -193,7 +193,6 @@ func New(o Options, report httpserver.Reporter) (*Hub, error) {
 	h.reader = reader{h, readWait}
 	h.notifier = notifier{h, fetch.NewClient(o.Callbacks), semaphore.NewWeighted(heldMost)}
 	h.ctx, h.stop = context.WithCancel(context.Background())
-	h.adopt() // before requests add newer jobs for the same feeds
 	for hash, f := range h.jobs.documents() {
 		h.record(hash, f) // not recorded before a kill
 	}

@@ -91,17 +91,6 @@ func openJobs(dir string, now time.Time) (*jobs, error) {
 	return j, nil
 }
 
-// adopt adds jobs from lines of the log. They are durable when adopt returns.
-func (j *jobs) adopt(lines string, now time.Time) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if err := j.write(lines, true); err != nil {
-		return err
-	}
-	j.resume(lines, now)
-	return nil
-}
-
 // resume adds the jobs of lines, and sets times that the log does not record. The caller
 // holds mu.
 func (j *jobs) resume(lines string, now time.Time) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -353,60 +352,6 @@ func TestRoundsOfHubsThatEnd(t *testing.T) {
 		if len(accepted) != n || w.journals() != 0 {
 			t.Errorf("seed %d: %d subscribers were notified, %d rounds are left", seed, len(accepted), w.journals())
 		}
-	}
-}
-
-// The hub continues the rounds and pings of the previous version. A subscriber that was given
-// up gets nothing until it registers again. The previous version wrote testdata/old.
-func TestStateOfPreviousVersion(t *testing.T) {
-	const site = "http://127.77.0.1:8177"
-	w := newWorld(t, func(o *Options) {
-		if err := os.CopyFS(o.State, os.DirFS("testdata/old/state")); err != nil {
-			t.Fatal(err)
-		}
-		o.PingGap = 3 * time.Hour
-	})
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if addr != "127.77.0.1:8177" {
-			return nil, fmt.Errorf("a request to %s", addr)
-		}
-		return (&net.Dialer{}).DialContext(ctx, network, strings.TrimPrefix(w.site.URL, "http://"))
-	}
-	w.opts.Feeds.Dial, w.opts.Callbacks.Dial = dial, dial
-	w.feed("/a", "the newest")
-	w.feed("/b", "two")
-	w.clock.Add(time.Date(2026, 11, 23, 2, 42, 31, 0, time.UTC).Sub(w.clock.Now()))
-	w.restart()
-	w.h.hurry()
-	w.h.sweep(false)
-	w.settle()
-	if n := len(w.calls); n != 0 || w.h.counts.get() != 4 {
-		t.Errorf("%d requests too early; %d subscriptions", n, w.h.counts.get())
-	}
-	w.advance(time.Second)
-	if got := w.got("POST", "/websub"); len(got) != 1 || got[0].body != "the newest" || !signed(t, got[0], "geheim") {
-		t.Errorf("%+v", got)
-	}
-	if len(w.notified("/down")) != 1 || len(w.notified("/up")) != 0 || w.journals() != 0 {
-		t.Errorf("%+v, %d rounds", w.calls, w.journals())
-	}
-	if w.advance(3 * time.Hour); len(w.notified("/b-up")) != 1 {
-		t.Errorf("the ping that waited is lost: %+v", w.calls)
-	}
-	if left, _ := names(filepath.Join(w.opts.State, "pings")); len(left)+len(w.pings()) != 0 {
-		t.Errorf("pings left: %v", left)
-	}
-	w.clock.Add(3 * time.Hour)
-	w.feed("/a", "newer")
-	w.ping(site + "/a")
-	if len(w.notified("/up")) != 1 || len(w.notified("/down")) != 2 || len(w.notified("/deaf")) != 0 {
-		t.Errorf("%+v", w.calls)
-	}
-	w.form("/pleaseNotify", "port", "8177", "path", "/deaf", "protocol", "http-post", "domain", "127.77.0.1", "url1", site+"/a")
-	w.clock.Add(3 * time.Hour)
-	w.feed("/a", "newest")
-	if w.ping(site + "/a"); len(w.notified("/deaf")) != 1 {
-		t.Errorf("the subscriber that registered again is not notified: %+v", w.calls)
 	}
 }
 

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -87,11 +86,12 @@ func (w *world) pings() (urls []string) {
 	return urls
 }
 
-// writeOld writes a file of an earlier version of the hub.
-func (w *world) writeOld(name, text string) {
+// writeJobs appends lines to the log of jobs, which the next hub reads.
+func (w *world) writeJobs(lines string) {
 	w.t.Helper()
-	path := filepath.Join(w.opts.State, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+	w.h.jobs.mu.Lock()
+	defer w.h.jobs.mu.Unlock()
+	if err := w.h.jobs.write(lines, true); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -383,8 +383,8 @@ func TestTwoRoundsThatWereInterrupted(t *testing.T) {
 	key := func(path string) string {
 		return (&subscription{Protocol: "http-post", Callback: w.site.URL + path}).key()
 	}
-	for i, keys := range []string{key("/a") + "\n" + key("/b"), key("/b")} {
-		w.writeOld(fmt.Sprintf("pending/%s.%d-1", hashOf(feed), w.clock.Now().UnixNano()+int64(i)), feed+"\n"+keys+"\n\n")
+	for _, key := range []string{key("/a"), key("/b"), key("/b")} {
+		w.writeJobs((&job{}).line(hashOf(feed), key))
 	}
 	w.restart()
 	w.h.hurry()

@@ -93,66 +93,22 @@ func TestLogOfJobsIsCompacted(t *testing.T) {
 	}
 }
 
-// The previous version had a file for each round and each ping. They continue at their times.
-func TestFilesOfPreviousVersion(t *testing.T) {
-	w := newWorld(t, nil)
-	feed, other := w.feed("/feed", "one"), w.feed("/other", "one")
-	var keys []string
-	for _, path := range []string{"/told", "/failed", "/new"} {
-		w.register(path, feed)
-		keys = append(keys, (&subscription{Protocol: "http-post", Callback: w.site.URL + path}).key())
-	}
-	w.register("/other-cb", other)
-	w.feed("/other", "two")
-	in := func(d time.Duration) string { return stamp(w.clock.Now().Add(d)) }
-	w.writeOld("pending/"+hashOf(feed)+".1795401682936399760-4", feed+"\n"+strings.Join(keys, "\n")+"\n\n"+keys[1]+"\t1\t"+in(0)+"\n"+keys[0]+"\n"+keys[1]+"\t2\t"+in(time.Minute)+"\n")
-	w.writeOld("pings/"+hashOf(other), "url\t"+other+"\nat\t"+in(2*time.Minute)+"\ntries\t1\ncaller\t192.0.2.1\n")
-	w.restart()
-	w.h.hurry()
-	w.settle()
-	check := func(want ...int) {
-		t.Helper()
-		for i, path := range []string{"/told", "/failed", "/new", "/other-cb"} {
-			if n := len(w.notified(path)); n != want[i] {
-				t.Errorf("%s was notified %d times, not %d", path, n, want[i])
-			}
-		}
-		w.restart()
-	}
-	check(0, 0, 1, 0)
-	w.advance(time.Minute - time.Second)
-	check(0, 0, 1, 0)
-	w.advance(time.Second)
-	check(0, 1, 1, 0)
-	w.advance(time.Minute)
-	check(0, 1, 1, 1)
-	if w.journals() != 0 || len(w.pings()) != 0 {
-		t.Errorf("%d rounds and %v are left", w.journals(), w.pings())
-	}
-}
-
-// A round of the previous version that exceeds the size for compaction is in the log on the
-// disk before its file is removed.
-func TestLargeRoundOfPreviousVersion(t *testing.T) {
+// A log that exceeds the size for compaction is read whole, and stays whole when the next line
+// compacts it.
+func TestLargeRoundStays(t *testing.T) {
 	w := newWorld(t, nil)
 	hash := strings.Repeat("a", 40)
 	var keys strings.Builder
 	const n = minCompact/80 + 100
 	for i := range n {
-		fmt.Fprintf(&keys, "%040x\n", i)
+		keys.WriteString((&job{}).line(hash, fmt.Sprintf("%040x", i)))
 	}
-	w.writeOld("pending/"+hash+".1795401682936399760-4", "http://a.example/\n"+keys.String()+"\n")
+	w.writeJobs(keys.String())
 	w.restart()
-	if names, err := os.ReadDir(w.opts.State + "/pending"); err != nil || len(names) != 0 {
-		t.Fatal(names, err)
-	}
 	if got := w.onDisk().feeds[hash]; got == nil || len(got.pending) != n {
 		t.Fatalf("the log has %+v; want %d jobs", got, n)
 	}
-	// The next line compacts the log, and the jobs stay.
-	if err := w.h.jobs.adopt(strings.Repeat("b", 40)+"\t"+strings.Repeat("c", 40)+"\t0\t\n", w.clock.Now()); err != nil {
-		t.Fatal(err)
-	}
+	w.writeJobs((&job{}).line(strings.Repeat("b", 40), strings.Repeat("c", 40)))
 	if got := w.onDisk(); len(got.feeds[hash].pending) != n || len(got.feeds) != 2 {
 		t.Errorf("the log has %d feeds", len(got.feeds))
 	}

@@ -189,8 +189,8 @@ func TestStateOfAnotherVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A subscriber with unknown words in a file of pending/ is notified.
-	w.writeOld("pending/"+hash+".1-1", feed+"\n"+s.key()+"\n\n"+s.key()+"\tfrobnicated\nversion\t2\n")
+	// A subscriber is notified that has unknown words beside it in the log.
+	w.writeJobs((&job{}).line(hash, s.key()) + hash + "\tfrobnicated\t2\nversion\t2\n")
 	w.restart()
 	w.h.hurry()
 	w.settle()
@@ -362,11 +362,7 @@ func TestJournalsThatAreDamaged(t *testing.T) {
 	feed := w.feed("/feed", "one")
 	w.register("/cb", feed)
 	hash, key := hashOf(feed), (&subscription{Protocol: "http-post", Callback: w.site.URL + "/cb"}).key()
-	for name, text := range map[string]string{
-		"x": "", hash + ".x": feed + "\n" + key + "\n\n", hash + ".1": "", hash + ".2": feed + "\n" + key, hash + ".3": feed + "\n../../../../etc\n\n", hash + ".4": feed + "\n" + key + "\n\n" + key[:20],
-	} {
-		w.writeOld("pending/"+name, text)
-	}
+	w.writeJobs("\n\t\n" + hash + "\n" + hash + "\t" + key[:20] + "\n" + hash + "\t../../../../etc\t0\t\n" + (&job{}).line(hash, key) + hash + "\t" + key[:20])
 	w.restart()
 	w.h.hurry()
 	w.settle()
@@ -543,15 +539,6 @@ func TestPingGap(t *testing.T) {
 	// A feed without subscribers is not read later.
 	if other := w.feed("/other", "x"); w.ping(other).status != 200 || strings.Contains(w.ping(other).body, "again") || len(w.pings()) != 0 {
 		t.Errorf("%+v", w.pings())
-	}
-	// Damaged files of pings are reported and removed.
-	for name, text := range map[string]string{"x": "", strings.Repeat("a", 40): "url\thttp://a.example/\n", hashOf("file:///etc/passwd"): "url\tfile:///etc/passwd\n"} {
-		w.writeOld("pings/"+name, text)
-	}
-	w.restart()
-	w.h.hurry()
-	if w.h.due(); len(w.pings()) != 0 || strings.Count(w.log.String(), ": not a ping") != 3 {
-		t.Errorf("%+v, %s", w.pings(), w.log)
 	}
 }
 

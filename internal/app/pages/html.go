@@ -162,7 +162,7 @@ func (w *site) items(ctx context.Context) error {
 		}
 		key := e.Key()
 		seen[key] = true
-		if i := w.ledger.items[key]; i != nil && !i.date.After(r.Now) { // earlier versions recorded dates in the future
+		if i := w.ledger.items[key]; i != nil {
 			i.ref = e.Ref
 			list[n] = i
 			bar.Add(1)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/values"
 )
 
 // replica is the set and the baseline of a lektor-dir, with their store.
@@ -26,7 +28,6 @@ type replica struct {
 	lost        bool      // the store is missing, but there was one
 	lastOwnEdit time.Time // time of the last edit by this endpoint before this run
 	before      untils    // dates of the documents before this run
-	obsolete    []string  // files of the previous version, which the store replaces
 }
 
 // load reads the replica.
@@ -39,15 +40,15 @@ func (r *run) load() error {
 		return cmdline.Hint(err, "remove it, and the next sync restores it from the other machines")
 	}
 	if err == nil && !there {
-		err = p.migrate(r)
+		var published []byte // without this file, nobody can know whether there was a set
+		if published, err = atomicfile.Read(r.path(publishedFile), maxDocument); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		put := values.Parse(published, ' ')
+		p.lost = slices.ContainsFunc(documents, func(name string) bool { return put.Get(name) != "" })
 	}
 	if err != nil {
 		return err
-	}
-	for _, name := range []string{subsFile, completeFile, partialFile, oldIndexFile, oldLastFile} {
-		if atomicfile.Exists(r.path(name)) {
-			p.obsolete = append(p.obsolete, r.path(name))
-		}
 	}
 	p.lastOwnEdit, p.before = p.set.lastOwnEdit, p.set.until
 	if there {
@@ -210,13 +211,6 @@ func (r *run) commit(l *local) error {
 			return err
 		}
 	}
-	for _, path := range p.obsolete {
-		st.step()
-		if err := atomicfile.Remove(path); err != nil {
-			return err
-		}
-	}
-	p.obsolete = nil
 	return r.writeListed(l)
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -411,91 +410,5 @@ func TestResolveMany(t *testing.T) {
 		if c := a.conflicts() + b.conflicts(); c != "" {
 			t.Errorf("all=%v: %s", all, c)
 		}
-	}
-}
-
-// The first sync converts the set and the baseline of the previous version without loss.
-// The previous version wrote testdata/version1.
-func TestPreviousVersion(t *testing.T) {
-	c := &clock{time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)}
-	target := filepath.Join(t.TempDir(), "sync")
-	m := newMachine(t, c, "here", target)
-	for f := 1; f <= 3; f++ {
-		if f < 3 {
-			m.subscribe(f)
-		} else if _, err := m.Feed(feedURL(3), "Feed 3"); err != nil {
-			t.Fatal(err)
-		}
-		for n := range 4 {
-			m.deliver(f, n)
-		}
-	}
-	m.mark(1, 0, "FS", "")
-	m.mark(1, 1, "S", "")
-	m.mark(2, 0, "F", "")
-	m.write("src/"+testdir.Hash(feedURL(2))+"/etc/view/alias", "Ours\n")
-	share := filepath.Join(m.Path, shareDir)
-	if err := os.RemoveAll(share); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.CopyFS(share, os.DirFS("testdata/version1")), os.Chmod(share, 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	m.write("etc/share/target", target+"\n")
-	if err := os.MkdirAll(filepath.Join(target, m.endpoint()), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	items := func(all map[string]string, file string) {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		doc, err := feedsync.Parse(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, it := range doc.Items() {
-			all[it.ID] = fmt.Sprintf("%s v%d %v %v in %q %v %s", it.ID, it.Version, it.Deleted, it.Conflict, it.Parent, it.History, feedsync.Canonical(it.Content()))
-			for _, c := range it.Conflicts {
-				all[it.ID] += fmt.Sprintf("\nlost v%d %v in %q %v %s", c.Version, c.Update, c.Parent, c.Updates, feedsync.Canonical(c.Content()))
-			}
-		}
-	}
-	all := func(place string) string {
-		found := map[string]string{}
-		for _, name := range documents { // the newer marks come last
-			items(found, filepath.Join(place, name))
-		}
-		return strings.Join(slices.Sorted(maps.Values(found)), "\n")
-	}
-	want, state := all("testdata/version1"), m.state()
-	m.sync()
-	if got := all(filepath.Join(target, m.endpoint())); got != want {
-		t.Errorf("it published\n%s\nwant\n%s", got, want)
-	}
-	if s := m.state(); s != state {
-		t.Errorf("the state is\n%s\nbefore\n%s", s, state)
-	}
-	if strings.Count(m.conflicts(), "\n") != 2 {
-		t.Errorf("conflicts: %s", m.conflicts())
-	}
-	for _, name := range []string{subsFile, completeFile, partialFile, oldIndexFile, oldLastFile} {
-		if _, err := os.Stat(filepath.Join(share, name)); err == nil {
-			t.Errorf("%s is still there", name)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(share, storeFile)); err != nil {
-		t.Error(err)
-	}
-	// The user's next changes count as edits, because the baseline was converted, too.
-	m.mark(1, 0, "", "F")
-	m.mark(1, 2, "S", "")
-	m.sync()
-	s := m.set()
-	if !strings.Contains(s, ":0000000100000000:F v2 true") || !strings.Contains(s, ":0000000100000002:S v1 false") {
-		t.Errorf("%s", s)
-	}
-	if flags := m.state(); !strings.Contains(flags, "0000000100000000 S\n") {
-		t.Errorf("%s", flags)
 	}
 }
