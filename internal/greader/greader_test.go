@@ -11,9 +11,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/entryname"
 )
 
 func TestIDOf(t *testing.T) {
+	idOf := func(unique string) ID { return IDOf(unique, entryname.Delivered(unique)) }
 	for _, tc := range []struct {
 		unique string
 		want   ID
@@ -25,11 +28,11 @@ func TestIDOf(t *testing.T) {
 		{"4294967295.M999999P1Q1Iffffffffffffffff.host", 1<<60 - 1<<28 + 0xf423fff},
 		{"999999999999999999.M9999999999P1Q1Iffffffffffffffff.host", 1<<60 - 1}, // never more than 60 bits
 	} {
-		if got := IDOf(tc.unique); got != tc.want {
+		if got := idOf(tc.unique); got != tc.want {
 			t.Errorf("%s: got %x, want %x", tc.unique, uint64(got), uint64(tc.want))
 		}
 	}
-	a, b := IDOf("7.a.host"), IDOf("7.b.host")
+	a, b := idOf("7.a.host"), idOf("7.b.host")
 	if a == b || a>>28 != 7 || b>>28 != 7 {
 		t.Errorf("names of another form: %x and %x", uint64(a), uint64(b))
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lektordir/lektor/internal/entryname"
 )
@@ -26,12 +27,12 @@ const (
 // longPrefix begins the long form of an id.
 const longPrefix = "tag:google.com,2005:reader/item/"
 
-// IDOf returns the id of an entry by its unique name alone: the seconds of the delivery times
+// IDOf returns the id of an entry by its unique name and the time of its delivery: the seconds times
 // 2²⁸, the microseconds times 2⁸, and the last 8 bits of the identity. So ids rise in the order
 // of delivery, and stay when an entry is moved. The lower 28 bits of a name in another form are a
 // hash of the name. Two entries that were delivered in the same microsecond may have the same id.
-func IDOf(unique string) ID {
-	seconds := min(max(entryname.Delivered(unique).Unix(), 0), 1<<32-1)
+func IDOf(unique string, delivered time.Time) ID {
+	seconds := min(max(delivered.Unix(), 0), 1<<32-1)
 	var low uint64
 	if p, ok := entryname.Split(unique); ok {
 		b, _ := strconv.ParseUint(p.Identity[len(p.Identity)-byteBits/4:], 16, byteBits)
