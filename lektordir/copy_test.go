@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -88,6 +89,27 @@ func TestMoveByCopy(t *testing.T) {
 	movable(t, d, refs)
 	if failed.Load() < 2 {
 		t.Errorf("%d renames failed", failed.Load())
+	}
+}
+
+// A copy of an entry whose name has no time keeps the time of delivery.
+func TestMoveByCopyKeepsTime(t *testing.T) {
+	d, _ := newDir(t)
+	path := d.Join("new", feedHash, "notime")
+	if err := os.MkdirAll(path, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	then := time.Unix(1_500_000_000, 0).UTC()
+	if err := os.Chtimes(path, then, then); err != nil {
+		t.Fatal(err)
+	}
+	overlaid(d)
+	ref := list(t, d, ListOptions{})[0]
+	if _, err := d.SetFlags(ref, "S", ""); err != nil {
+		t.Fatal(err)
+	}
+	if now := list(t, d, ListOptions{})[0]; now.Place != Cur || !now.Delivered().Equal(then) {
+		t.Error(now.Path(), now.Delivered())
 	}
 }
 

@@ -60,6 +60,9 @@ func (d *Dir) moveCopy(feed, from, to string) error {
 	dir, number := d.Join("tmp", feed), fmt.Sprintf("%016x", rand.Uint64())
 	copied, record := dir+"/"+unique+Copying+number, dir+"/"+unique+Moving+number
 	err = os.CopyFS(copied, os.DirFS(from))
+	if fi, serr := lock.Stat(); err == nil && serr == nil {
+		err = os.Chtimes(copied, time.Time{}, fi.ModTime()) // it may be the time of delivery
+	}
 	if err == nil {
 		err = SyncEntry(copied)
 	}

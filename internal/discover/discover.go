@@ -296,7 +296,8 @@ func mediaType(s string) string {
 	return strings.ToLower(strings.TrimSpace(s))
 }
 
-// LooksLikeFeed reports whether a URL is probably that of a feed, by its scheme or its path.
+// LooksLikeFeed reports whether a URL is probably that of a feed, by its scheme, its path, or a
+// parameter as in ?feed=rss2 (WordPress) and ?format=feed&type=atom (Joomla).
 func LooksLikeFeed(href string) bool {
 	u, err := url.Parse(href)
 	if err != nil {
@@ -307,14 +308,20 @@ func LooksLikeFeed(href string) bool {
 	}
 	p := strings.ToLower(strings.TrimRight(u.Path, "/"))
 	switch path.Base(p) {
-	case "feed", "feeds", "rss", "atom", "feed.json", "rss.json":
+	case "feed", "feeds", "rss", "rss2", "atom", "feed.json", "rss.json", "feed.php", "rss.php", "atom.php":
 		return true
+	}
+	query := u.Query()
+	for _, key := range []string{"feed", "format", "type", "alt", "output"} {
+		if slices.Contains([]string{"feed", "rss", "rss2", "atom", "rdf"}, strings.ToLower(query.Get(key))) {
+			return true
+		}
 	}
 	switch path.Ext(p) {
 	case ".rss", ".xml", ".atom", ".rdf":
 		return path.Base(p) != "sitemap.xml" && path.Base(p) != "opensearch.xml"
 	}
-	return false
+	return strings.Contains(p, "/feeds/posts/") // of Blogger
 }
 
 // resolve returns the absolute URL of a reference, or "" if it cannot be a feed. It does not change

@@ -11,6 +11,18 @@ import (
 
 const page = "https://www.example.com/blog/post.html?x=1"
 
+func TestLooksLikeFeed(t *testing.T) {
+	for href, want := range map[string]bool{
+		"http://x.example/feed/": true, "/blog/rss2": true, "/a.atom": true, "feed:x": true, "/rss.php": true,
+		"/?feed=rss2": true, "/index.php?option=x&format=feed&type=atom": true, "/feeds/posts/default": true,
+		"/posts?alt=rss": true, "/?q=rss": false, "/?feed=1": false, "/tag/x": false, "/feed.html": false, "/sitemap.xml": false,
+	} {
+		if got := LooksLikeFeed(href); got != want {
+			t.Errorf("%s: %t", href, got)
+		}
+	}
+}
+
 func TestPage(t *testing.T) {
 	for _, tc := range []struct{ name, html, want string }{
 		{"rss", `<link rel="alternate" type="application/rss+xml" title="R &amp; S" href="/rss">`, "https://www.example.com/rss|R & S"},

@@ -174,7 +174,7 @@ func (s *Store) renamed(ref lektordir.Ref) (now lektordir.Ref, found bool) {
 			}
 		}
 	}
-	fresh := lektordir.Ref{Place: lektordir.New, Feed: ref.Feed, Unique: ref.Unique}
+	fresh := lektordir.Ref{Place: lektordir.New, Feed: ref.Feed, Unique: ref.Unique, Mtime: ref.Mtime}
 	return fresh, exists(fresh)
 }
 

@@ -12,9 +12,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/entryname"
 )
 
 func TestIDOf(t *testing.T) {
+	idOf := func(unique string) ID { return IDOf(unique, entryname.Delivered(unique)) }
 	for _, tc := range []struct {
 		unique string
 		want   ID
@@ -26,11 +29,11 @@ func TestIDOf(t *testing.T) {
 		{"4294967295.M999999P1Q1Iffffffffffffffff.host", 17179869183999999},
 		{"999999999999999999.M9999999999P1Q1Iffffffffffffffff.host", 17179869183999999},
 	} {
-		if got := IDOf(tc.unique); got != tc.want {
+		if got := idOf(tc.unique); got != tc.want {
 			t.Errorf("%s: got %x, want %x", tc.unique, uint64(got), uint64(tc.want))
 		}
 	}
-	a, b := IDOf("7.a.host"), IDOf("7.b.host")
+	a, b := idOf("7.a.host"), idOf("7.b.host")
 	if a == b || a/4_000_000 != 7 || b/4_000_000 != 7 {
 		t.Errorf("names of another form: %x and %x", uint64(a), uint64(b))
 	}
@@ -42,7 +45,7 @@ func TestIDOf(t *testing.T) {
 func TestParseID(t *testing.T) {
 	const id = 0x06b04ccf5bab1995
 	// Readrops 2.1.0 makes the long form so, and compares it with that of contents.
-	short := IDOf("1795476725.M764697P5649Q9I0000000000000095.vm").Short()
+	short := idOf("1795476725.M764697P5649Q9I0000000000000095.vm").Short()
 	if n, err := strconv.ParseUint(short, 10, 64); err != nil || fmt.Sprintf("%s%0*x", longPrefix, len(short), n) != ID(n).Long() {
 		t.Errorf("%s: %v", short, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lektordir/lektor/internal/entryname"
 )
@@ -24,12 +25,12 @@ const (
 // longPrefix begins the long form of an id.
 const longPrefix = "tag:google.com,2005:reader/item/"
 
-// IDOf returns the id of an entry by its unique name alone: four times the microseconds of the delivery,
-// and the last 2 bits of the identity. So ids rise in the order of delivery, and stay when an entry is
-// moved. For a name in another form, a hash of the name stands for the part of the second. Two entries
-// that were delivered in the same microsecond may have the same id.
-func IDOf(unique string) ID {
-	seconds := min(max(entryname.Delivered(unique).Unix(), 0), 1<<32-1)
+// IDOf returns the id of an entry by its unique name and the time of its delivery: four times the
+// microseconds of that, and the last 2 bits of the identity. So ids rise in the order of delivery, and stay
+// when an entry is moved. For a name in another form, a hash of the name stands for the part of the second.
+// Two entries that were delivered in the same microsecond may have the same id.
+func IDOf(unique string, delivered time.Time) ID {
+	seconds := min(max(delivered.Unix(), 0), 1<<32-1)
 	part := hash(unique) % perSecond
 	if p, ok := entryname.Split(unique); ok {
 		b, _ := strconv.ParseUint(p.Identity[len(p.Identity)-1:], 16, 64)

@@ -133,7 +133,7 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *cmd
 	switch {
 	case err != nil && made:
 		s.Report.Print(cmdline.Hint(err, "the feed is subscribed all the same, and is fetched again when it is due"))
-		return Added{}
+		return Added{Hash: a.Hash}
 	case err != nil && a.Hash != "" && !a.Already:
 		err = fmt.Errorf("%s: not subscribed: %w", feedurl.Public(a.URL), err)
 		fallthrough

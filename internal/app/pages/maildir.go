@@ -18,6 +18,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -103,9 +104,13 @@ func (d *maildir) make() error {
 }
 
 // messageName returns the name of an entry's message without flags. The name is a function of the
-// entry's feed and unique name, and so is unique without a host name.
+// entry's feed and unique name, and so is unique without a host name. It begins with the time in the
+// unique name, or with 0.
 func messageName(r lektordir.Ref) string {
-	seconds, _, _ := strings.Cut(r.Unique, ".")
+	seconds := "0"
+	if entryname.Timed(r.Unique) {
+		seconds, _, _ = strings.Cut(r.Unique, ".")
+	}
 	h := sha256.Sum256([]byte(mailKey(r)))
 	return seconds + ".L" + hex.EncodeToString(h[:12]) + ".lektor"
 }

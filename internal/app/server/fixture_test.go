@@ -20,6 +20,7 @@ import (
 	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/greader"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // now is the time of all tests.
@@ -85,6 +86,11 @@ func (f *fixture) feed(id, name string, files ...string) string {
 	return hash
 }
 
+// idOf returns the id of an entry by its unique name.
+func idOf(unique string) greader.ID {
+	return greader.IDOf(unique, lektordir.Ref{Unique: unique}.Delivered())
+}
+
 // add makes an entry that was delivered at a second of Unix time, with flags in cur/, or in new/ if
 // flags is "-". It returns the id.
 func (f *fixture) add(feed string, second int64, flags string, files ...string) greader.ID {
@@ -97,7 +103,7 @@ func (f *fixture) add(feed string, second int64, flags string, files ...string) 
 	if _, err := f.Entry(feed, where, name, files...); err != nil {
 		f.t.Fatal(err)
 	}
-	return greader.IDOf(unique)
+	return idOf(unique)
 }
 
 // do makes a request with a valid token, or without one if header has Authorization.

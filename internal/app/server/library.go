@@ -168,7 +168,7 @@ func (l *library) merge(feeds []string) *snapshot {
 	for _, f := range l.feeds {
 		for i := range f.refs {
 			ref := &f.refs[i]
-			s.entries = append(s.entries, entry{greader.IDOf(ref.Unique), ref.Delivered().UnixMicro(), ref})
+			s.entries = append(s.entries, entry{greader.IDOf(ref.Unique, ref.Delivered()), ref.Delivered().UnixMicro(), ref})
 		}
 	}
 	slices.SortFunc(s.entries, compare)

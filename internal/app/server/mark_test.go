@@ -281,7 +281,7 @@ func TestEqualIDs(t *testing.T) {
 	if _, err := f.Entry(feedA, "cur", next+";2,S", "title=next"); err != nil {
 		t.Fatal(err)
 	}
-	base := greader.IDOf("100.M7P1Q1I0000000000000005.host")
+	base := idOf("100.M7P1Q1I0000000000000005.host")
 	titles := func() string {
 		var all []string
 		for _, i := range f.contents(f.get("stream/contents?r=o")) {
@@ -290,7 +290,7 @@ func TestEqualIDs(t *testing.T) {
 		return strings.Join(all, "\n")
 	}
 	before := titles()
-	if items := f.contents(f.get("stream/items/contents?i=" + greader.IDOf(next).Short())); len(items) != 1 || items[0].Title != "next" {
+	if items := f.contents(f.get("stream/items/contents?i=" + idOf(next).Short())); len(items) != 1 || items[0].Title != "next" {
 		t.Errorf("got %+v", items)
 	}
 	for i := range greader.ID(7) {
@@ -318,7 +318,7 @@ func TestAtOnce(t *testing.T) {
 	for w := range 6 {
 		wg.Go(func() {
 			for i := range n {
-				id := greader.IDOf(testdir.Unique(int64(100+i), 100+i)).Long()
+				id := idOf(testdir.Unique(int64(100+i), 100+i)).Long()
 				tag := []string{read, starred}[w%2]
 				if r := f.do("POST", api+"edit-tag", values("i", id, "a", tag)); r.StatusCode != 200 {
 					t.Errorf("status %d", r.StatusCode)

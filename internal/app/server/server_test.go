@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lektordir/lektor/internal/greader"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
@@ -210,6 +211,27 @@ func TestIDs(t *testing.T) {
 	}
 }
 
+// An entry whose name has no time has its place by the time of its directory.
+func TestNameWithoutTime(t *testing.T) {
+	f := newFixture(t)
+	f.add(feedA, 100, "-", "title=first")
+	f.add(feedA, 200, "-", "title=second")
+	path, err := f.Entry(feedA, "new", "notime", "title=third")
+	if err == nil {
+		err = os.Chtimes(path, time.Time{}, time.Unix(300, 0))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := f.contents(f.get("stream/contents?n=2"))
+	if len(items) != 2 || items[0].Title != "third" || items[1].Title != "second" {
+		t.Errorf("got %+v", items)
+	}
+	if got := f.get("unread-count"); !strings.Contains(got, `"newestItemTimestampUsec":"300000000"`) {
+		t.Error(got)
+	}
+}
+
 // Pages neither repeat nor lack an item, while items are marked between them and new ones come.
 func TestPages(t *testing.T) {
 	for _, order := range []string{"n", "o"} {
@@ -232,7 +254,7 @@ func TestPages(t *testing.T) {
 			}
 			f.post("edit-tag", "i", greader.FirstOf(seconds[0]).Short(), "a", "user/-/state/com.google/read") // unknown
 			for _, s := range seconds {
-				f.post("edit-tag", "i", greader.IDOf(testdir.Unique(s, int(s))).Long(), "a", "user/-/state/com.google/read")
+				f.post("edit-tag", "i", idOf(testdir.Unique(s, int(s))).Long(), "a", "user/-/state/com.google/read")
 			}
 			if order == "n" {
 				f.add(feedB, 500+int64(page), "-")

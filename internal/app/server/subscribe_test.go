@@ -426,7 +426,7 @@ func TestForeignFeed(t *testing.T) {
 	if got := f.subscribed(); !strings.Contains(got, " http://foreign.example/ []") {
 		t.Errorf("got %s", got)
 	}
-	f.post("edit-tag", "i", greader.IDOf(testdir.Unique(200, 200)).Long(), "a", read)
+	f.post("edit-tag", "i", idOf(testdir.Unique(200, 200)).Long(), "a", read)
 }
 
 // A repeated subscription leaves a due marker if the feed was never fetched: the server may have

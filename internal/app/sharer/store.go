@@ -334,7 +334,7 @@ func (d *decoder) happened(p *act) bool {
 	// If the user made another mark, the action counts as not done: then the next plan repeats it.
 	// If it counted as done, its flags would seem to be cleared by the user. If the entry was moved
 	// and has its old flags, the user has taken back the action.
-	moved := ref != from || now.ctime != was.ctime && now.dir != was.dir && now.ino == was.ino && now.mtime == was.mtime
+	moved := ref.Path() != from.Path() || now.ctime != was.ctime && now.dir != was.dir && now.ino == was.ino && now.mtime == was.mtime
 	return moved && ref.Flags() == from.Flags()
 }
 

@@ -88,6 +88,25 @@ func TestActionsSinceTheLastCommit(t *testing.T) {
 	}
 }
 
+// An entry whose name has no time, and that a killed action has not moved, is not taken for one that
+// the user has moved back.
+func TestKilledBeforeMove(t *testing.T) {
+	const feed = "39875aee1d270e42dd987cdfd5cad33c40fa37b1"
+	dir := t.TempDir()
+	d, err := lektordir.Create(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path = "cur/" + feed + "/notime;2,"
+	if err := os.MkdirAll(filepath.Join(dir, path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	p := &act{path: path, stamp: look(d.Join(path)).String(), lines: baseEntry{flags: "F"}.appendTo([]byte("of "+feed+"\n"), "0000000000000001")}
+	if (&decoder{store: &store{d: d}}).happened(p) {
+		t.Error("it counts as done")
+	}
+}
+
 var errKilled = errors.New("killed")
 
 // A damaged store with a line or a block that is too long is refused, with its path and without reading

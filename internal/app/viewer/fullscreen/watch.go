@@ -1,7 +1,9 @@
 package fullscreen
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,8 +14,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// poll is the interval for checking changes that the kernel cannot report.
-const poll = 5 * time.Second
+// poll is the interval for checking changes that the kernel cannot report; a variable for tests.
+var poll = 5 * time.Second
 
 func (l *diskAdapter) Watch(ctx context.Context, since time.Time, changed func(feed string)) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -30,6 +32,12 @@ func (l *diskAdapter) Watch(ctx context.Context, since time.Time, changed func(f
 			return err
 		}
 	}
+	begun, err := os.Stat(l.dir.Join("new"))
+	if err != nil {
+		return err
+	}
+	look := time.NewTicker(poll)
+	defer look.Stop()
 	_ = w.Add(l.dir.Join(savedDir)) // if it exists
 	if err := w.addFeeds(); err != nil {
 		return err
@@ -40,6 +48,11 @@ func (l *diskAdapter) Watch(ctx context.Context, since time.Time, changed func(f
 			return nil
 		case p := <-broken:
 			panic(p)
+		case <-look.C:
+			// The kernel does not report that the lektor-dir was unmounted or moved away.
+			if now, err := os.Stat(l.dir.Join("new")); err != nil || !os.SameFile(begun, now) {
+				return cmp.Or(err, errors.New("another lektor-dir is in its place"))
+			}
 		case dir := <-w.Changed:
 			if err := w.take(dir); err != nil {
 				return err

@@ -45,3 +45,35 @@ func TestWatchEnds(t *testing.T) {
 		t.Errorf("%d descriptors, and then %d", before, after)
 	}
 }
+
+// TestWatchAway: the kernel reports neither that a lektor-dir was unmounted nor that it was moved away; a
+// watch of one ends all the same, also if another has its place.
+func TestWatchAway(t *testing.T) {
+	defer func(was time.Duration) { poll = was }(poll)
+	poll = time.Millisecond
+	for _, again := range []bool{false, true} {
+		f := newFixture(t)
+		f.Add("new", "1773000000.1.h")
+		l := f.adapter(10)
+		began, ended := make(chan bool, 1), make(chan error)
+		go func() { ended <- l.Watch(t.Context(), time.Time{}, func(string) { began <- true }) }()
+		<-began
+		if err := os.Rename(l.dir.Path(), l.dir.Path()+"-away"); err != nil {
+			t.Fatal(err)
+		}
+		if again {
+			if err := os.CopyFS(l.dir.Path(), os.DirFS(l.dir.Path()+"-away")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		select {
+		case err := <-ended:
+			if err == nil {
+				t.Error("it ends without an error")
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("it watches on; again = %t", again)
+			return
+		}
+	}
+}
