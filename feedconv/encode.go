@@ -24,6 +24,8 @@ import (
 // title for the author; the link or a digest for the id. The clock is not used, so equal feeds
 // produce equal documents.
 //
+// A source has no link to its page: readers take each alternate link in an entry for the entry's.
+//
 // Extensions are written unchanged. Extensions that Parse would read as elements of the format, or
 // into a field, are omitted. EncodeAtom fails if w fails, if the name of an extension or attribute
 // is not an XML name, or if an extension or attribute of the feed or an entry has no namespace.
@@ -32,8 +34,9 @@ func EncodeAtom(w io.Writer, f *Feed) error {
 }
 
 // EncodeRSS writes a feed as an RSS 2.0 document. It works as [EncodeAtom], but RSS holds less:
-// content and summary are HTML, and dates are in whole seconds. Content, summary and the
-// description of the feed are escaped as HTML; a title is so only if [Parse] would read it as
+// content and summary are HTML, dates are in whole seconds, and authors have names, the first one
+// also an address. Entries have no [Link]: many readers ignore namespaces, and would take it for
+// the link of the item. Content, summary and the description of the feed are escaped as HTML; a title is so only if [Parse] would read it as
 // markup. Names and categories are text: readers that expect HTML there drop text that looks
 // like a tag.
 func EncodeRSS(w io.Writer, f *Feed) error {
@@ -235,16 +238,12 @@ func (x *xmlWriter) history(f *Feed) {
 
 // persons writes elements of Atom.
 func (x *xmlWriter) persons(name string, list ...Person) {
-	prefix := ""
-	if !x.atom {
-		prefix = "atom:"
-	}
 	for _, p := range list {
-		x.open(prefix + name)
-		x.must(prefix+"name", cmp.Or(p.Name, p.Email, p.URL))
-		x.text(prefix+"email", p.Email)
-		x.text(prefix+"uri", p.URL)
-		x.close(prefix + name)
+		x.open(name)
+		x.must("name", cmp.Or(p.Name, p.Email, p.URL))
+		x.text("email", p.Email)
+		x.text("uri", p.URL)
+		x.close(name)
 	}
 }
 
@@ -281,14 +280,14 @@ func (x *xmlWriter) links(name string, list []Link) {
 	}
 }
 
-// creators writes persons in the form of RSS. If a person with a name or address has a URL, all
-// persons are written in Atom elements, too, because only these can hold a URL.
-func (x *xmlWriter) creators(creator, person string, list []Person) {
-	for _, p := range list {
-		x.text(creator, p.String())
-	}
-	if slices.ContainsFunc(list, func(p Person) bool { return p.URL != "" && p.Name+p.Email != "" }) {
-		x.persons(person, list...)
+// creators writes authors in the form of RSS: the name of each, and the address of the first one in
+// an element that RSS allows once. Readers without namespaces would take elements of Atom for it.
+func (x *xmlWriter) creators(address string, list []Person) {
+	for i, p := range list {
+		if i == 0 && p.Email != "" {
+			x.must(address, strings.TrimSuffix(p.Email+" ("+p.Name+")", " ()"))
+		}
+		x.text("dc:creator", cmp.Or(p.Name, p.Email, p.URL))
 	}
 }
 
@@ -301,10 +300,19 @@ func rssTitle(s string) string {
 	return markup.EscapeText(s)
 }
 
+// title writes the title of an entry or a source, which Atom requires.
+func (x *xmlWriter) title(s string) {
+	if s == "" {
+		x.empty("title")
+	} else {
+		x.must("title", s, "type", "text")
+	}
+}
+
 func (x *xmlWriter) atomEntry(e *Entry) {
 	x.openWith("entry", e.Attributes, "xml:lang", e.Language)
 	x.must("id", e.ID)
-	x.must("title", e.Title, "type", "text")
+	x.title(e.Title)
 	updated := e.Updated
 	if updated.IsZero() {
 		updated = e.Published
@@ -339,14 +347,13 @@ func (x *xmlWriter) atomEntry(e *Entry) {
 	if src := e.Source; src != nil {
 		x.open("source")
 		x.text("id", src.ID)
-		x.must("title", src.Title, "type", "text")
+		x.title(src.Title)
 		x.text("subtitle", src.Description, "type", "text")
 		if !src.Updated.IsZero() {
 			updated = src.Updated
 		}
 		x.must("updated", updated.UTC().Format(time.RFC3339Nano))
 		x.persons("author", src.Authors...)
-		x.link("alternate", src.Link)
 		x.link("self", src.URL)
 		x.text("logo", src.Image)
 		x.text("rights", src.Copyright, "type", "text")
@@ -396,8 +403,10 @@ func (x *xmlWriter) atomText(name, value, contentType string) {
 	case t == markup.TypeHTML:
 		x.must(name, value, "type", "html")
 	case t == markup.TypeXHTML:
-		if isWellFormed(value) {
-			x.raw(name, `<div xmlns="http://www.w3.org/1999/xhtml">`+value+`</div>`, "type", "xhtml")
+		const math, svg = `<math xmlns="http://www.w3.org/1998/Math/MathML"`, `<svg xmlns="http://www.w3.org/2000/svg"`
+		inside := strings.NewReplacer("<math>", math+">", "<math ", math+" ", "<svg>", svg+">", "<svg ", svg+" ").Replace(value)
+		if isWellFormed(inside) && !strings.Contains(inside, "<foreignObject") { // HTML in SVG
+			x.raw(name, `<div xmlns="http://www.w3.org/1999/xhtml">`+inside+`</div>`, "type", "xhtml")
 		} else {
 			x.must(name, value, "type", "html")
 		}
@@ -415,12 +424,12 @@ func (x *xmlWriter) atomText(name, value, contentType string) {
 }
 
 // isWellFormed reports whether s can be written inside an XML element unchanged: every tag is
-// closed, and all prefixes and entities are declared in s.
+// closed, no attribute is repeated, and all prefixes and entities are declared in s.
 func isWellFormed(s string) bool {
 	d := xml.NewDecoder(strings.NewReader("<div>" + s + "</div>"))
 	depth := 0
 	for {
-		token, err := d.RawToken()
+		token, err := d.Token()
 		if err == io.EOF {
 			return depth == 0
 		}
@@ -429,13 +438,16 @@ func isWellFormed(s string) bool {
 		}
 		switch t := token.(type) {
 		case xml.StartElement:
-			if depth++; t.Name.Space != "" {
-				return false
-			}
-			for _, a := range t.Attr {
-				if a.Name.Space != "" && a.Name.Space != "xml" {
+			depth++
+			// The decoder leaves prefixes that are not declared as they are.
+			prefixed := func(n xml.Name) bool { return n.Space != "" && n.Space != "xmlns" && !strings.Contains(n.Space, ":") }
+			for i, a := range t.Attr {
+				if prefixed(a.Name) || slices.ContainsFunc(t.Attr[:i], func(b xml.Attr) bool { return b.Name == a.Name }) {
 					return false
 				}
+			}
+			if prefixed(t.Name) {
+				return false
 			}
 		case xml.EndElement:
 			if depth--; depth == 0 && d.InputOffset() < int64(len(s))+11 {
@@ -461,7 +473,7 @@ func (x *xmlWriter) rss(f *Feed) {
 	x.text("generator", f.Generator.String())
 	x.rssDate("pubDate", f.Published)
 	x.rssDate("lastBuildDate", f.Updated)
-	x.creators("dc:creator", "author", f.Authors)
+	x.creators("managingEditor", f.Authors)
 	for _, name := range f.Categories {
 		x.text("category", name)
 	}
@@ -527,7 +539,7 @@ func (x *xmlWriter) rssItem(e *Entry) {
 	if !e.Updated.IsZero() && !e.Updated.Equal(e.Published) {
 		x.must("dcterms:modified", e.Updated.UTC().Format(time.RFC3339Nano))
 	}
-	x.creators("dc:creator", "author", e.Authors)
+	x.creators("author", e.Authors)
 	for _, name := range e.Categories {
 		x.text("category", name, "domain", termOf(name, e.Terms).Scheme)
 	}
@@ -542,7 +554,6 @@ func (x *xmlWriter) rssItem(e *Entry) {
 		x.empty("enclosure", "url", enc.URL, "length", size(enc, "0"), "type", cmp.Or(enc.Type, typeUnknown))
 	}
 	x.text("comments", e.Comments)
-	x.links("atom:link", e.Links)
 	x.repliesTo(e)
 	x.text("dc:rights", e.Rights)
 	if e.Image != "" {
@@ -552,7 +563,9 @@ func (x *xmlWriter) rssItem(e *Entry) {
 	if e.Source != nil && e.Source.URL != "" {
 		x.must("source", rssTitle(e.Source.Title), "url", e.Source.URL)
 	}
-	x.creators("dc:contributor", "contributor", e.Contributors)
+	for _, p := range e.Contributors {
+		x.text("dc:contributor", p.String())
+	}
 	x.podcast(e)
 	x.extensions(e.Extensions, vocab.OfEntry)
 	x.close("item")

@@ -71,7 +71,7 @@ func canonical(e Entry, format Format, feedUpdated time.Time) Entry {
 				e.Authors = src.Authors
 			}
 			dated := *src
-			dated.Updated = time.Time{}
+			dated.Updated, dated.Link = time.Time{}, ""
 			e.Source = &dated
 		case RSS20:
 			if e.Source = nil; src.URL != "" {
@@ -121,24 +121,27 @@ func canonical(e Entry, format Format, feedUpdated time.Time) Entry {
 }
 
 // asRead returns what a reader takes for an entry of a document: RSS says nowhere that
-// names and categories are text, so markup in them is markup. Persons of whom one has
-// a URL stand in elements of Atom, too, which hold text.
+// names and categories are text, so markup in them is markup. It has the names of persons and the
+// address of the first author; of links none.
 func asRead(e Entry, format Format) Entry {
 	if format != RSS20 {
 		return e
 	}
-	read := func(list []Person) []Person {
-		if slices.ContainsFunc(list, func(p Person) bool { return p.URL != "" }) {
-			return list
-		}
+	read := func(list []Person, addresses int) []Person {
 		var out []Person
-		for _, p := range list {
-			p.Name = titleText(p.Name)
+		for i, p := range list {
+			if p.Name = titleText(p.Name); p.Name+p.Email != "" {
+				p.URL = ""
+			}
+			if i >= addresses && p.Name != "" {
+				p.Email = ""
+			}
 			out = append(out, p)
 		}
 		return uniquePersons(out)
 	}
-	e.Authors, e.Contributors = read(e.Authors), read(e.Contributors)
+	e.Links = nil
+	e.Authors, e.Contributors = read(e.Authors, 1), read(e.Contributors, len(e.Contributors))
 	var categories []string
 	for _, c := range e.Categories {
 		categories = append(categories, titleText(c))
@@ -407,7 +410,7 @@ func TestEncodeRSSEscapesOnce(t *testing.T) {
 	const text = `Tom & Jerry's "AT&T" <b> a < b ]]> &amp; &copy &nosuch;`
 	f := &Feed{Title: text, Description: text, Copyright: text, Generator: Generator{Name: text}, Categories: []string{text}, Entries: []Entry{{
 		ID: "1", Title: text, Content: text, ContentType: markup.TypePlain, Summary: "<i>" + text, SummaryType: markup.TypeHTML, Categories: []string{text},
-		Authors:      []Person{{Name: text}, {Name: text, Email: "a@example.com", URL: "http://example.com/?a&b"}},
+		Authors:      []Person{{Name: text, Email: "a@example.com", URL: "http://example.com/?a&b"}, {Name: text}},
 		Contributors: []Person{{Name: text}}, Source: &Source{Title: text, URL: "http://example.com/?a&b"},
 	}}}
 	var b bytes.Buffer
@@ -421,8 +424,8 @@ func TestEncodeRSSEscapesOnce(t *testing.T) {
 	}
 	const asHTML = `Tom &amp; Jerry's "AT&amp;T" &lt;b> a &lt; b ]]> &amp;amp; &amp;copy &amp;nosuch;`
 	want := map[string]string{
-		"title": asHTML, "source": asHTML, "copyright": text, "generator": text, "category": text, "contributor": text, "name": text,
-		"description": asHTML + "|<i>" + text, "encoded": asHTML, "creator": text + "|" + text + " <a@example.com>",
+		"title": asHTML, "source": asHTML, "copyright": text, "generator": text, "category": text, "contributor": text,
+		"description": asHTML + "|<i>" + text, "encoded": asHTML, "creator": text, "author": "a@example.com (" + text + ")",
 	}
 	got := map[string]string{}
 	d := xml.NewDecoder(&b)
@@ -450,7 +453,7 @@ func TestEncodeRSSEscapesOnce(t *testing.T) {
 	}
 }
 
-// Each person keeps name, address and URL.
+// Each person keeps name, address and URL, except in RSS.
 func TestEncodePersons(t *testing.T) {
 	people := []Person{{"Ann", "ann@example.com", "http://example.com/ann"}, {Name: "Bob", URL: "http://example.com/bob"}, {Name: "Cy"},
 		{Email: "d@example.com", URL: "http://example.com/d"}, {Name: "E, F", Email: "e@example.com"}, {URL: "http://example.com/g"}}
@@ -458,7 +461,8 @@ func TestEncodePersons(t *testing.T) {
 	for _, format := range encodings {
 		document, back := roundTrip(t, f, format)
 		e := back.Entries[0]
-		if !slices.Equal(e.Authors, people) || !slices.Equal(e.Contributors, people[:2]) || e.Comments != "http://example.com/c" {
+		want := asRead(f.Entries[0], format)
+		if !slices.Equal(e.Authors, want.Authors) || !slices.Equal(e.Contributors, want.Contributors) || e.Comments != "http://example.com/c" {
 			t.Errorf("%s: %+v %+v %q in\n%s", format, e.Authors, e.Contributors, e.Comments, document)
 		}
 	}

@@ -397,7 +397,7 @@ func TestTidyRule9TextConstructs(t *testing.T) {
 		{`<content>a &lt; b</content>`, `a < b`, ""},
 		{`<content type="html"><b>a</b></content>`, `<b>a</b>`, "xhtml"},
 		{`<content type="text/plain">a</content>`, `a`, "text/plain"},
-		{`<content type="image/svg+xml"><svg:svg><svg:g/></svg:svg></content>`, `<svg><g></g></svg>`, "image/svg+xml"},
+		{`<content type="image/svg+xml"><svg:svg><svg:g/></svg:svg></content>`, `<svg xmlns="http://www.w3.org/2000/svg"><g></g></svg>`, "image/svg+xml"},
 		{`<content type="application/octet-stream">aGVsbG8gd29ybGQ=</content>`, `hello world`, "application/octet-stream"},
 		{`<content type="image/png">iVBORw0KGgo=</content>`, `iVBORw0KGgo=`, "image/png"},
 		{`<content type="text/html">test</content>`, `test`, "text/html"},

@@ -117,7 +117,7 @@ func TestInstall(t *testing.T) {
 	if err := os.WriteFile(other, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	for _, prefix := range []string{"/usr", "/opt/lektor"} {
+	for _, prefix := range []string{"/usr", "/opt/lektor", "/home/me/.local"} {
 		i.run("install", "DESTDIR="+i.at, "PREFIX="+prefix)
 		got := i.files()
 		p := prefix[1:]
@@ -125,13 +125,17 @@ func TestInstall(t *testing.T) {
 		if prefix == "/usr" {
 			zsh = "vendor-completions"
 		}
+		units := "lib"
+		if prefix == "/home/me/.local" {
+			units = "share"
+		}
 		for name, mode := range map[string]fs.FileMode{
 			"bin/lektor-view": 0o755, "bin/lektor-import": 0o755, "share/man/man1/lektor-view.1": 0o644, "share/man/man1/lektor-view-tui.1": 0o644, "share/man/man5/lektor-dir.5": 0o644, "share/man/man7/lektor.7": 0o644,
 			"share/doc/lektor/README.md": 0o644, "share/doc/lektor/LICENSE": 0o644, "share/doc/lektor/deviations.md": 0o644, "share/doc/lektor/lektor-view.schema.json": 0o644,
 			"share/doc/lektor/scripts/lektor-fzf": 0o755, "share/doc/lektor/scripts/lektor-clock": 0o755,
 			"share/bash-completion/completions/lektor-view": 0o644, "share/fish/vendor_completions.d/lektor-view.fish": 0o644, "share/zsh/" + zsh + "/_lektor": 0o644,
-			"lib/systemd/user/lektor-fetch.timer": 0o644, "lib/systemd/user/lektor-fetch.path": 0o644, "lib/systemd/user/lektor-cloudd.socket": 0o644, "lib/systemd/user/lektor-expire.timer": 0o644,
-			"lib/systemd/user/lektor-share.timer": 0o644, "lib/systemd/user/lektor-serve.socket": 0o644, "lib/systemd/user/lektor-serve.service": 0o644, "lib/systemd/system/lektor-hub.service": 0o644,
+			units + "/systemd/user/lektor-fetch.timer": 0o644, units + "/systemd/user/lektor-fetch.path": 0o644, units + "/systemd/user/lektor-cloudd.socket": 0o644, units + "/systemd/user/lektor-expire.timer": 0o644,
+			units + "/systemd/user/lektor-share.timer": 0o644, units + "/systemd/user/lektor-serve.socket": 0o644, units + "/systemd/user/lektor-serve.service": 0o644, units + "/systemd/system/lektor-hub.service": 0o644,
 		} {
 			if got[filepath.Join(p, name)] != mode {
 				t.Errorf("got %s/%s: %v; want got[filepath.Join(p, name)] == mode", p, name, got[filepath.Join(p, name)])
@@ -201,6 +205,28 @@ func TestUnitsVerify(t *testing.T) {
 	}
 }
 
+// TestUnitsAreFound: systemd finds the units that a user installs below $HOME/.local.
+func TestUnitsAreFound(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip(err)
+	}
+	i := newInstalled(t)
+	i.run("install", "PREFIX="+filepath.Join(i.at, ".local"))
+	cmd := exec.Command(analyze, "--user", "unit-paths")
+	cmd.Env = append(os.Environ(), "HOME="+i.at, "XDG_RUNTIME_DIR="+t.TempDir(), "XDG_DATA_HOME="+filepath.Join(i.at, ".local/share"))
+	paths, err := cmd.Output()
+	if err != nil {
+		t.Skip(err)
+	}
+	for dir := range strings.Lines(string(paths)) {
+		if _, err := os.Stat(filepath.Join(strings.TrimSpace(dir), "lektor-fetch.timer")); err == nil && strings.HasPrefix(dir, i.at) {
+			return
+		}
+	}
+	t.Errorf("no unit is in\n%s", paths)
+}
+
 // TestUnitsKnowTheirStatus: a run with only remote failures does not make the unit fail.
 func TestUnitsKnowTheirStatus(t *testing.T) {
 	for _, unit := range glob(t, "systemd", "*.service") {
@@ -251,6 +277,7 @@ func TestUninstallSparesLektorDir(t *testing.T) {
 				for _, name := range old {
 					writeFile(t, filepath.Join(lektor, name), "old\n")
 				}
+				writeFile(t, filepath.Join(home, ".local/lib/systemd/user/lektor-fetch.timer"), "old\n")
 			}
 			i.run(slices.Concat([]string{"install"}, args)...)
 			run := func(program string, args ...string) string {

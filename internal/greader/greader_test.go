@@ -16,8 +16,9 @@ import (
 	"github.com/lektordir/lektor/internal/entryname"
 )
 
+func idOf(unique string) ID { return IDOf(unique, entryname.Delivered(unique)) }
+
 func TestIDOf(t *testing.T) {
-	idOf := func(unique string) ID { return IDOf(unique, entryname.Delivered(unique)) }
 	for _, tc := range []struct {
 		unique string
 		want   ID

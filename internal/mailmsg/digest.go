@@ -64,16 +64,16 @@ func (e *Entry) text1(b *strings.Builder, o DigestOptions) {
 
 // html1 writes an entry of a digest as HTML.
 func (e *Entry) html1(b *strings.Builder, o DigestOptions) {
-	b.WriteString(`<h3 dir="auto" style="` + styleEntry + `">` + htmlsafe.Link(e.Entry.URL(), e.title()) + "</h3>\n")
+	b.WriteString(`<h3 dir="auto"` + Lang(e.language()) + ` style="` + styleEntry + `">` + htmlsafe.Link(e.Entry.URL(), e.title()) + "</h3>\n")
 	b.WriteString(`<p style="` + styleMeta + `">`)
 	if a := e.author(); a != "" {
-		b.WriteString(htmlsafe.Text(a) + " · ")
+		b.WriteString("<bdi>" + htmlsafe.Text(a) + "</bdi> · ")
 	}
 	b.WriteString(e.Date.Format("2 Jan 2006 15:04") + "</p>\n")
 	if o.Full {
 		b.WriteString(e.content(4))
 	} else if line := e.excerpt(o.Lines); line != "" {
-		b.WriteString(`<p dir="auto">` + htmlsafe.Text(line) + "</p>\n")
+		b.WriteString(`<p dir="auto"` + Lang(e.language()) + `>` + htmlsafe.Text(line) + "</p>\n")
 	}
 }
 

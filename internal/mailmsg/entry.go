@@ -7,6 +7,7 @@ import (
 	"net/mail"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -121,11 +122,25 @@ func FeedTitle(f *lektordir.Feed) string {
 
 // author returns the names of the authors, and the addresses of authors without a name.
 func (e *Entry) author() string {
+	return Authors(redact.Text(cmp.Or(e.Entry.Author, e.Feed.Author)), true)
+}
+
+// Authors returns the names in a line of authors. With addresses it also returns the addresses of
+// authors without a name, otherwise none.
+func Authors(line string, addresses bool) string {
 	var names []string
-	for one := range strings.SplitSeq(redact.Text(cmp.Or(e.Entry.Author, e.Feed.Author)), ", ") {
+	for one := range strings.SplitSeq(line, ", ") {
 		name, _, _ := strings.Cut(one, "<")
-		name = termsafe.Squeeze(cmp.Or(strings.TrimSpace(name), strings.Trim(one, "<> ")))
-		if name != "" {
+		if name = strings.TrimSpace(name); name == "" {
+			name = strings.Trim(one, "<> ")
+		}
+		if !addresses {
+			words := slices.DeleteFunc(strings.Fields(name), func(w string) bool { return strings.IndexByte(strings.TrimLeft(w, "("), '@') > 0 })
+			if name = strings.Join(words, " "); strings.HasPrefix(name, "(") {
+				name = strings.Trim(name, "()")
+			}
+		}
+		if name = termsafe.Squeeze(name); name != "" {
 			names = append(names, name)
 		}
 	}
@@ -145,9 +160,20 @@ func (e *Entry) keywords() string {
 	return strings.Join(list, ", ")
 }
 
-// language returns the language tag of the entry, "" if it is not a valid tag (RFC 5646, 2.1).
-func (e *Entry) language() string {
-	tag := cmp.Or(e.Entry.Language, e.Feed.Language)
+// language returns the language tag of the entry, "" if it is not valid.
+func (e *Entry) language() string { return language(cmp.Or(e.Entry.Language, e.Feed.Language)) }
+
+// Lang returns the attribute of HTML for a language tag, with a leading space, "" if the tag is not
+// valid.
+func Lang(tag string) string {
+	if tag = language(tag); tag != "" {
+		tag = ` lang="` + tag + `"`
+	}
+	return tag
+}
+
+// language returns a language tag, "" if it is not valid (RFC 5646, 2.1).
+func language(tag string) string {
 	if len(tag) < 2 || len(tag) > 35 {
 		return ""
 	}
@@ -214,9 +240,9 @@ func About(enc lektordir.Enclosure) (name, about string) {
 func (e *Entry) html(title string) string {
 	var b strings.Builder
 	b.WriteString(`<h1 dir="auto" style="` + styleTitle + `">` + htmlsafe.Link(e.Entry.URL(), title) + "</h1>\n")
-	b.WriteString(`<p style="` + styleMeta + `">` + htmlsafe.Text(FeedTitle(e.Feed)))
+	b.WriteString(`<p style="` + styleMeta + `"><bdi>` + htmlsafe.Text(FeedTitle(e.Feed)) + "</bdi>")
 	if a := e.author(); a != "" {
-		b.WriteString(" · " + htmlsafe.Text(a))
+		b.WriteString(" · <bdi>" + htmlsafe.Text(a) + "</bdi>")
 	}
 	b.WriteString(" · " + e.Date.Format("2 Jan 2006 15:04"))
 	if e.Entry.Comments != "" {
@@ -236,7 +262,7 @@ func (e *Entry) content(heading int) string {
 		content = htmlsafe.Clean([]byte(text), "text/plain", htmlsafe.Options{})
 	}
 	var b strings.Builder
-	b.WriteString("<div dir=\"auto\">\n" + content + "\n</div>\n")
+	b.WriteString("<div dir=\"auto\"" + Lang(e.language()) + ">\n" + content + "\n</div>\n")
 	if len(e.Entry.Enclosures) > 0 {
 		b.WriteString("<ul>\n")
 		for _, enc := range e.Entry.Enclosures {

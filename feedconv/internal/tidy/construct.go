@@ -30,13 +30,21 @@ type construct struct {
 	state textState
 	buf   []byte
 	base  *url.URL
-	inner []int32 // the names of open child elements that are closed, too
+	inner []innerElement // open child elements that are closed, too
+	xml   bool           // XML, but not XHTML: elements keep their namespaces
 	bases []innerBase
 	div   wrapper
 
 	// White space at the ends that is in a CDATA section is not trimmed.
 	beginsCDATA bool
 	endsCDATA   int // the end in buf of the last one
+}
+
+// innerElement is an element inside a text construct.
+type innerElement struct {
+	name int32
+	ns   vocab.NS // in XML; until it is read, that of the element around
+	undo int      // len(names.undo) before its declarations
 }
 
 // innerBase is an xml:base on an element inside a text construct, which is valid until the element
@@ -159,17 +167,28 @@ func (x *construct) becomeMarkup() {
 	}
 }
 
-// innerTag reads a start tag inside a text construct, which becomes markup.
-func (t *tidier) innerTag(name []byte, id int32, self bool) {
+// innerTag reads a start tag inside a text construct, which becomes markup, and the namespace of e.
+func (t *tidier) innerTag(name []byte, id int32, self bool, e *innerElement) {
 	x := &t.txt
-	if r := t.stack.top().class.role; r == roleDrop || r == roleAttributes {
+	r := t.stack.top().class.role
+	if r == roleDrop || r == roleAttributes {
 		return
 	}
-	x.becomeMarkup()
+	if x.state != textMarkup {
+		x.becomeMarkup()
+		x.xml = r == roleAtomText && !strings.Contains(t.doc.inlineType(t.stack.top().node.Attr("type")), "xhtml")
+	}
 	local := name[bytes.IndexByte(name, ':')+1:]
 	wraps := x.div.startTag(isDiv(local) && !self)
 	x.buf = append(x.buf, '<')
 	x.buf = append(x.buf, local...)
+	if x.xml {
+		around := e.ns
+		t.declare(t.Attrs, &t.Entities, t.Pos)
+		if e.ns = t.resolve(t.infos[id].prefix); e.ns != around {
+			t.bind("xmlns", e.ns)
+		}
+	}
 	if n := len(x.bases); n > 0 && !self && x.bases[n-1].name == id {
 		x.bases[n-1].open++
 	}
@@ -190,10 +209,21 @@ func (t *tidier) innerTag(name []byte, id int32, self bool) {
 	}
 	if self {
 		x.bases = x.bases[:bases]
+		t.unwind(e.undo)
 	}
 	if wraps {
 		x.div.from = len(x.buf)
 	}
+}
+
+// bind writes the declaration of a namespace.
+func (t *tidier) bind(attr string, ns vocab.NS) {
+	uri := htmlAttrEscapes.Replace(t.ns[ns].uri)
+	if t.grow -= len(uri); t.grow <= 0 {
+		t.warn(warnGrow, t.Pos, nil)
+		return
+	}
+	t.txt.buf = append(t.txt.buf, ` `+attr+`="`+uri+`"`...)
 }
 
 func isDiv(name []byte) bool { return len(name) == 3 && strings.EqualFold(string(name), "div") }
@@ -242,6 +272,7 @@ func (x *construct) innermost() *url.URL {
 // innerAttrs writes the attributes of a tag in a text construct.
 func (t *tidier) innerAttrs() {
 	x := &t.txt
+	tag := len(x.buf)
 	for _, a := range t.Attrs {
 		key := a.Key
 		if len(key) > maxNameLen || bytes.ContainsAny(key, "\"'<>&=/") {
@@ -252,7 +283,11 @@ func (t *tidier) innerAttrs() {
 			if prefix == "xmlns" || prefix == "xml" && string(key[j+1:]) != "lang" {
 				continue
 			}
-			key = key[j+1:]
+			if !x.xml {
+				key = key[j+1:]
+			} else if attr := "xmlns:" + string(key[:j]); prefix != "xml" && !bytes.Contains(x.buf[tag:], []byte(" "+attr+"=")) {
+				t.bind(attr, t.resolve(t.prefixID(prefix)))
+			}
 		} else if string(key) == "xmlns" {
 			continue
 		}
@@ -284,7 +319,7 @@ func (t *tidier) innerEnd(id int32) {
 		return
 	}
 	local := t.infos[id].local
-	if id == otherName || isVoid([]byte(local)) {
+	if id == otherName || !x.xml && isVoid([]byte(local)) {
 		return
 	}
 	if n := len(x.bases); n > 0 && x.bases[n-1].name == id {
@@ -436,7 +471,7 @@ func (t *tidier) closeAtomText(f *frame, s []byte, isMarkup bool) bool {
 	switch lower := strings.ToLower(typ); {
 	case isMarkup:
 		mode, typ = "", t.doc.inlineType(typ)
-		if !t.doc.Atom03 {
+		if !t.doc.Atom03 && !t.txt.xml {
 			s = t.txt.unwrap(s)
 		}
 	case len(s) > 0 && (mode == "base64" || !t.doc.Atom03 && isBinaryType(lower) && !elsewhere):

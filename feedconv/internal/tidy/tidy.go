@@ -174,10 +174,16 @@ func (t *tidier) startTag(id int32, tk scan.Token) {
 	gap := t.defects.at(tk.At)
 	if t.txt.state != textNone {
 		if t.stack.top().gap == closed || !t.leavesText(id, info) {
-			if !tk.Self && gap == closed {
-				t.txt.inner = append(t.txt.inner, id)
+			inner := innerElement{id, vocab.Atom10, len(t.undo)}
+			e := &inner
+			if n := len(t.txt.inner); n > 0 {
+				e.ns = t.txt.inner[n-1].ns
 			}
-			t.innerTag(tk.Data, id, tk.Self)
+			if !tk.Self && gap == closed {
+				t.txt.inner = append(t.txt.inner, inner)
+				e = &t.txt.inner[len(t.txt.inner)-1]
+			}
+			t.innerTag(tk.Data, id, tk.Self, e)
 			return
 		}
 		t.warn(warnUnclosed, tk.At, t.stack.top().raw)
@@ -350,7 +356,8 @@ func (t *tidier) popToFeed(i int) {
 // endTag closes the innermost element of that name, and the elements in it.
 func (t *tidier) endTag(id int32, tk scan.Token) {
 	if t.txt.state != textNone {
-		if n := len(t.txt.inner); n > 0 && t.txt.inner[n-1] == id {
+		if n := len(t.txt.inner); n > 0 && t.txt.inner[n-1].name == id {
+			t.unwind(t.txt.inner[n-1].undo)
 			t.txt.inner = t.txt.inner[:n-1]
 			t.innerEnd(id)
 			return

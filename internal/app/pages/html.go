@@ -123,13 +123,29 @@ type item struct {
 	date    time.Time
 	title   string
 	excerpt string
-	images  bool // the content may have images
+	images  bool   // the content may have images
+	lang    string // language tag; empty for that of the feed
+	marks   string // U if it is unread, F if it is flagged
+
+	// Its neighbours in the list of all entries; nil for none.
+	older, newer *item
 
 	ref lektordir.Ref // its last known path
 }
 
 // excerptWidth is the width of an excerpt in lists, in columns.
 const excerptWidth = 160
+
+// marks returns the marks of an entry that lists show.
+func marks(r lektordir.Ref) (s string) {
+	if r.Unread() {
+		s = "U"
+	}
+	if r.HasFlag('F') {
+		s += "F"
+	}
+	return s
+}
 
 func byDate(a, b *item) int { return cmp.Or(a.date.Compare(b.date), cmp.Compare(a.key, b.key)) }
 
@@ -163,7 +179,7 @@ func (w *site) items(ctx context.Context) error {
 		key := e.Key()
 		seen[key] = true
 		if i := w.ledger.items[key]; i != nil {
-			i.ref = e.Ref
+			i.ref, i.marks = e.Ref, marks(e.Ref)
 			list[n] = i
 			bar.Add(1)
 		} else {
@@ -191,6 +207,9 @@ func (w *site) items(ctx context.Context) error {
 	}
 	w.list = slices.DeleteFunc(list, func(i *item) bool { return i == nil })
 	slices.SortFunc(w.list, byDate)
+	for n, i := range w.list[min(1, len(w.list)):] {
+		i.older, w.list[n].newer = w.list[n], i
+	}
 	return nil
 }
 
@@ -260,5 +279,6 @@ func newItem(r *run, e *entrystore.Record) *item {
 	return &item{
 		key: e.Key(), name: digest(e.Key()), feed: e.Ref.Feed, date: e.Date().Truncate(time.Second), ref: e.Ref,
 		title: termsafe.Squeeze(entrystore.Public(e.Get(0)).Title), excerpt: excerpt(e), images: mayHaveImages(e),
+		lang: termsafe.Squeeze(e.Get(0).Language), marks: marks(e.Ref),
 	}
 }

@@ -25,7 +25,7 @@ import (
 // written twice. If the ledger is lost, the whole site is made again.
 //
 //	lektor-html 1
-//	entry KEY SECONDS TITLE EXCERPT [images]
+//	entry KEY SECONDS TITLE EXCERPT [images] LANGUAGE MARKS
 //	page PATH DIGEST BYTES
 //
 // A key, which has the file names of another program, is in the form of package tsv.
@@ -76,11 +76,11 @@ func openLedger(path string) (*ledger, error) {
 		f := strings.Split(line, "\t")
 		switch {
 		case !whole, strings.Contains(line, "\x00"):
-		case f[0] == "entry" && len(f) == 6:
+		case f[0] == "entry" && len(f) == 8:
 			seconds, err := strconv.ParseInt(f[2], 10, 64)
 			key := tsv.UnescapeName([]byte(f[1]))
 			if feed, _, ok := strings.Cut(key, "/"); ok && err == nil {
-				l.items[key] = &item{key: key, name: digest(key), feed: feed, date: time.Unix(seconds, 0), title: f[3], excerpt: f[4], images: f[5] != ""}
+				l.items[key] = &item{key: key, name: digest(key), feed: feed, date: time.Unix(seconds, 0), title: f[3], excerpt: f[4], images: f[5] != "", lang: f[6], marks: f[7]}
 			}
 		case f[0] == "page" && len(f) == 4:
 			if size, err := strconv.ParseInt(f[3], 10, 64); err == nil {
@@ -100,7 +100,7 @@ func (l *ledger) write() error {
 		if i.images {
 			images = "images"
 		}
-		fmt.Fprintf(&b, "entry\t%s\t%d\t%s\t%s\t%s\n", tsv.Escape(key), i.date.Unix(), i.title, i.excerpt, images)
+		fmt.Fprintf(&b, "entry\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", tsv.Escape(key), i.date.Unix(), i.title, i.excerpt, images, i.lang, i.marks)
 	}
 	for _, path := range slices.Sorted(maps.Keys(l.pages)) {
 		fmt.Fprintf(&b, "page\t%s\t%s\t%d\n", path, l.pages[path].digest, l.pages[path].size)

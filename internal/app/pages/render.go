@@ -25,7 +25,7 @@ import (
 )
 
 // version is changed if the layout of pages changes, so that all pages are written again.
-const version = "4"
+const version = "5"
 
 // policy is the Content-Security-Policy of pages. If untrusted markup passed the sanitiser, the
 // policy would still keep it from running scripts and sending forms.
@@ -60,8 +60,8 @@ func (w *site) head(b *strings.Builder, up, title string) {
 </head>
 <body>
 <header>
-<p class="site"><a href="%sindex.html">%s</a></p>
-<nav aria-label="Site"><a href="%sfeeds.html">Feeds</a> <a href="%ssearch/index.html">Search</a></nav>
+<p class="site"><a dir="auto" href="%sindex.html">%s</a></p>
+<nav aria-label="Site"><a href="%sfeeds.html">Feeds</a> <a href="%ssearch/index.html">Index</a></nav>
 </header>
 <main>
 `, text(full), policy, up, up, text(w.o.Title), up, up)
@@ -184,16 +184,12 @@ func (w *site) listPage(p listPage) page {
 		parts = append(parts, g.feed.Link)
 	}
 	for _, i := range p.items {
-		parts = append(parts, i.key, i.title, i.excerpt, i.date.String(), w.feedOf(i).Title())
+		parts = append(parts, i.key, i.title, i.excerpt, i.date.String(), w.feedOf(i).Title(), w.lang(i), i.marks)
 	}
 	return page{path: name, digest: digest(parts...), render: func(b *strings.Builder) bool {
 		root := up(name)
 		w.head(b, root, g.title)
-		if g.title != "" {
-			fmt.Fprintf(b, "<h1>%s</h1>\n", text(g.title))
-		} else {
-			fmt.Fprintf(b, "<h1>%s</h1>\n", text(w.o.Title))
-		}
+		fmt.Fprintf(b, "<h1 dir=\"auto\">%s</h1>\n", text(cmp.Or(g.title, w.o.Title)))
 		if g.feed != nil {
 			if link := entrystore.Followable(feedurl.Public(g.feed.Link)); link != "" {
 				fmt.Fprintf(b, "<p class=\"meta\">%s</p>\n", htmlsafe.Link(link, link))
@@ -226,16 +222,25 @@ func (w *site) listPage(p listPage) page {
 // row writes an entry of a list.
 func (w *site) row(b *strings.Builder, root string, i *item, feed bool) {
 	title := cmp.Or(i.title, i.excerpt, "(no title)")
-	fmt.Fprintf(b, `<li><a class="title" dir="auto" href="%s%s">%s</a> <span class="meta">`, root, i.path(), text(title))
+	fmt.Fprintf(b, `<li>%s<a class="title" dir="auto"%s href="%s%s">%s</a><p class="meta">`, markNames(i.marks), w.lang(i), root, i.path(), text(title))
 	if feed {
-		fmt.Fprintf(b, `<a href="%s%s/index.html">%s</a> `, root, feedDir(i.feed), text(mailmsg.FeedTitle(w.feedOf(i))))
+		fmt.Fprintf(b, `<a dir="auto" href="%s%s/index.html">%s</a> · `, root, feedDir(i.feed), text(mailmsg.FeedTitle(w.feedOf(i))))
 	}
-	b.WriteString(moment(i.date) + "</span>")
+	b.WriteString(moment(i.date) + "</p>")
 	if i.title != "" && i.excerpt != "" {
-		fmt.Fprintf(b, `<br><span class="excerpt" dir="auto">%s</span>`, text(i.excerpt))
+		fmt.Fprintf(b, `<p><span class="excerpt" dir="auto"%s>%s</span></p>`, w.lang(i), text(i.excerpt))
 	}
 	b.WriteString("</li>\n")
 }
+
+// markNames returns the HTML of the marks of an item.
+func markNames(marks string) string {
+	const mark = `<abbr class="%[1]s" title="%[1]s">%[2]s</abbr> `
+	return strings.NewReplacer("U", fmt.Sprintf(mark, "unread", "●"), "F", fmt.Sprintf(mark, "flagged", "⚑")).Replace(marks)
+}
+
+// lang returns the attribute for the language of an entry.
+func (w *site) lang(i *item) string { return mailmsg.Lang(cmp.Or(i.lang, w.feedOf(i).Language)) }
 
 // moment returns the HTML element of a time.
 func moment(t time.Time) string {
@@ -259,12 +264,12 @@ func (i *item) imagesPath() string { return "entry/" + i.name + "-images.html" }
 
 // entryPage returns the page of an entry, with its images or without.
 func (w *site) entryPage(i *item, images bool) page {
-	f := w.feedOf(i)
+	f, around := w.feedOf(i), w.around(i)
 	name := i.path()
 	if images && !w.o.Images {
 		name = i.imagesPath()
 	}
-	return page{path: name, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(), strconv.FormatBool(images), w.visibility()), render: func(b *strings.Builder) bool {
+	return page{path: name, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(), strconv.FormatBool(images), w.visibility(), w.lang(i), around), render: func(b *strings.Builder) bool {
 		r := w.r.Record(i.ref)
 		err := r.Read(lektordir.AllFields)
 		e := r.Get(0)
@@ -280,8 +285,21 @@ func (w *site) entryPage(i *item, images bool) page {
 			shown = entrystore.Own
 		}
 		w.entry(b, i, shown(e), images)
+		b.WriteString(around + foot)
 		return err == nil
 	}}
+}
+
+// around returns the links from an entry's page to those of its neighbours.
+func (w *site) around(i *item) string {
+	s := ""
+	if i.newer != nil {
+		s = `<a href="../` + i.newer.path() + `" rel="prev">Newer</a> `
+	}
+	if i.older != nil {
+		s += `<a href="../` + i.older.path() + `" rel="next">Older</a>`
+	}
+	return `<nav class="pages" aria-label="Entries">` + s + "</nav>\n"
 }
 
 // visibility returns "private" for a private site, whose pages may differ in text, else "".
@@ -302,10 +320,10 @@ func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images boo
 	}
 	w.head(b, root, title)
 	b.WriteString("<article>\n")
-	fmt.Fprintf(b, "<h1 dir=\"auto\">%s</h1>\n<p class=\"meta\">", text(title))
-	fmt.Fprintf(b, `<a href="%s%s/index.html">%s</a>`, root, feedDir(i.feed), text(mailmsg.FeedTitle(w.feedOf(i))))
-	if a := termsafe.Squeeze(cmp.Or(e.Author, w.feedOf(i).Author)); a != "" {
-		b.WriteString(" · " + text(redact.Text(a)))
+	fmt.Fprintf(b, "<h1 dir=\"auto\"%s>%s</h1>\n<p class=\"meta\">", w.lang(i), text(title))
+	fmt.Fprintf(b, `<a dir="auto" href="%s%s/index.html">%s</a>`, root, feedDir(i.feed), text(mailmsg.FeedTitle(w.feedOf(i))))
+	if a := mailmsg.Authors(redact.Text(cmp.Or(e.Author, w.feedOf(i).Author)), false); a != "" {
+		b.WriteString(" · <bdi>" + text(a) + "</bdi>")
 	}
 	b.WriteString(" · " + moment(i.date))
 	if u := e.URL(); entrystore.Followable(u) != "" {
@@ -318,12 +336,12 @@ func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images boo
 	if i.images && !images {
 		fmt.Fprintf(b, "<p class=\"ask\"><a href=\"%s%s\">Show images</a></p>\n", root, i.imagesPath())
 	}
-	fmt.Fprintf(b, "<div class=\"content\" dir=\"auto\">\n%s\n</div>\n", content)
+	fmt.Fprintf(b, "<div class=\"content\" dir=\"auto\"%s>\n%s\n</div>\n", w.lang(i), content)
 	w.enclosures(b, e)
 	if len(e.Categories) > 0 {
-		fmt.Fprintf(b, "<p class=\"meta\">%s</p>\n", text(termsafe.Squeeze(strings.Join(e.Categories, ", "))))
+		fmt.Fprintf(b, "<p class=\"meta\" dir=\"auto\">%s</p>\n", text(termsafe.Squeeze(strings.Join(e.Categories, ", "))))
 	}
-	b.WriteString("</article>\n" + foot)
+	b.WriteString("</article>\n")
 }
 
 // enclosures writes the enclosures of an entry. A player loads nothing until it is started.

@@ -56,11 +56,11 @@ func (w *site) wordsPage(prefix string, entries map[string][]*item) page {
 		}
 	}
 	return page{path: searchPath(prefix), digest: digest(parts...), render: func(b *strings.Builder) bool {
-		w.head(b, "../", "Search: "+prefix+"…")
-		fmt.Fprintf(b, "<h1>Words with %s…</h1>\n", text(prefix))
+		w.head(b, "../", "Index: "+prefix+"…")
+		fmt.Fprintf(b, "<h1>Words with <bdi>%s</bdi>…</h1>\n", text(prefix))
 		for _, word := range sorted {
 			list := entries[word]
-			fmt.Fprintf(b, "<h2>%s</h2>\n<ul>\n", text(word))
+			fmt.Fprintf(b, "<h2 dir=\"auto\">%s</h2>\n<ul>\n", text(word))
 			for _, i := range list[:min(len(list), maxPerWord)] {
 				b.WriteString(`<li><a dir="auto" href="../` + i.path() + `">` + text(i.title) + "</a></li>\n")
 			}
@@ -81,8 +81,8 @@ func (w *site) searchPage(sorted []string, prefixes map[string]map[string][]*ite
 		parts = append(parts, p, strconv.Itoa(len(prefixes[p])))
 	}
 	return page{path: "search/index.html", digest: digest(parts...), render: func(b *strings.Builder) bool {
-		w.head(b, "../", "Search")
-		b.WriteString("<h1>Search</h1>\n<p>Words in titles, by their first letters.</p>\n")
+		w.head(b, "../", "Index")
+		b.WriteString("<h1>Index</h1>\n<p>Words in titles, by their first letters.</p>\n")
 		if searched < len(w.list) {
 			fmt.Fprintf(b, "<p class=\"meta\">Of the newest %s.</p>\n", humanize.Count(searched, "entry"))
 		}

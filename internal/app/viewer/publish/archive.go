@@ -249,7 +249,7 @@ func origin(r *entrystore.Record) archive.Origin {
 // differ. Fields from its feed do not count: renaming a feed changes no entry.
 func digest(r *entrystore.Record, e *feedconv.Entry) string {
 	h := sha256.New()
-	own := r.Get(lektordir.FieldAuthor | lektordir.FieldPubDate)
+	own := r.Get(lektordir.FieldAuthor | lektordir.FieldPubDate | lektordir.FieldLanguage)
 	add := func(name string, values ...string) { addTo(h, name, values) }
 	add("title", e.Title)
 	add("link", e.Link)
@@ -273,7 +273,7 @@ func digest(r *entrystore.Record, e *feedconv.Entry) string {
 	add("rights", e.Rights)
 	add("comments", e.Comments)
 	add("image", e.Image)
-	add("language", e.Language)
+	add("language", own.Language)
 	if e.Duration != 0 || e.Episode != 0 || e.Season != 0 {
 		add("podcast", e.Duration.String(), fmt.Sprint(e.Episode), fmt.Sprint(e.Season))
 	}

@@ -160,7 +160,7 @@ func TestArchiveOfSeveralFeeds(t *testing.T) {
 		if _, err := w.Feed(other, "Gamma"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Feed(viewdir.FeedID, "Delta", "author=Somebody"); err != nil {
+		if _, err := w.Feed(viewdir.FeedID, "Delta", "author=Somebody", "language=de"); err != nil {
 			t.Fatal(err)
 		}
 		now := ids()

@@ -563,7 +563,7 @@ func (p *publisher) entryOf(r *entrystore.Record, format feedconv.Format) feedco
 		Content: string(e.Content), ContentType: cmp.Or(e.Type, "text/plain"),
 		Summary: e.Summary, SummaryType: "text/plain",
 		Authors: personsOf(e, lektordir.RoleAuthor, redact.Text(r.Author())), Published: r.Published(), Updated: e.Updated,
-		Categories: e.Categories, Comments: e.Comments, Image: e.Image, Language: e.Language,
+		Categories: e.Categories, Comments: e.Comments, Image: e.Image, Language: cmp.Or(e.Language, r.Feed().Language),
 		Duration: e.Duration, Episode: e.Episode, Season: e.Season, Rights: e.Rights,
 	}
 	for _, c := range e.Terms {

@@ -228,3 +228,23 @@ func TestPublishBesideExpire(t *testing.T) {
 		t.Errorf("%d entries, %v", strings.Count(string(data), "<entry>"), err)
 	}
 }
+
+// TestPublishLanguage: an entry has its language, or that of its feed.
+func TestPublishLanguage(t *testing.T) {
+	f := newFixture(t)
+	f.Add("new", "1773500000.1.h", "id=http://a.example/1", "pubdate=2026-01-01T00:00:00Z")
+	f.Add("new", "1773500001.1.h", "id=http://a.example/2", "pubdate=2026-01-02T00:00:00Z", "+language=fr")
+	if _, err := f.Feed(viewdir.FeedID, "Alpha", "language=de-AT"); err != nil {
+		t.Fatal(err)
+	}
+	for format, expr := range map[string]string{"atom": `<entry xml:lang="([^"]*)"`, "rss": `<dc:language>([^<]*)`, "json": `"language": "([^"]*)`} {
+		doc := f.publish(format, nil)
+		var got []string
+		for _, m := range regexp.MustCompile(expr).FindAllStringSubmatch(doc, -1) {
+			got = append(got, m[1])
+		}
+		if strings.Join(got, " ") != "fr de-AT" {
+			t.Errorf("%s: languages %q in\n%s", format, got, doc)
+		}
+	}
+}
