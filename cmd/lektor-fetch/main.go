@@ -175,7 +175,7 @@ func setCommand() *cli.Command {
 		Usage:     "change a setting of a feed, or print its settings",
 		ArgsUsage: "FEED [SETTING [VALUE…]|-]",
 		Description: `Settings are url, alias, interval, on-update, categories, headers, filter, private,
-history, keep and fulltext.
+history, keep, fulltext and paused.
 
 Example:
    lektor-fetch set https://daringfireball.net/feeds/main interval 4h`,

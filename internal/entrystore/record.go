@@ -32,9 +32,10 @@ type Record struct {
 	title, author string
 	pubdate       time.Time
 	inReplyTo     []lektordir.ReplyTo
-	when          time.Time // cached result of Date
-	*details                // nil if only fields of brief are known
-	maybe         bool      // its files must be read to decide whether the query selects it
+	when          time.Time   // cached result of Date
+	*details                  // nil if only fields of brief are known
+	again         func() bool // whether it is a repeat, by an index; nil if unknown
+	maybe         bool        // its files must be read to decide whether the query selects it
 }
 
 // brief is the fields that a record never forgets.
@@ -54,7 +55,7 @@ func (s *Store) Record(ref lektordir.Ref) *Record { return &Record{s: s, Ref: re
 
 // hit returns the record of an entry found in an index.
 func (s *Store) hit(h Hit) *Record {
-	r := &Record{s: s, Ref: h.Ref, feed: h.Feed, have: h.Have}
+	r := &Record{s: s, Ref: h.Ref, feed: h.Feed, have: h.Have, again: h.Repeat}
 	if h.Have != 0 || h.Words != nil {
 		r.title, r.author, r.pubdate, r.inReplyTo = h.Entry.Title, h.Entry.Author, h.Entry.PubDate, h.Entry.InReplyTo
 		r.details = &details{entry: h.Entry, words: h.Words}
@@ -254,7 +255,7 @@ var nothing lektordir.Entry
 
 // Match matches the record against a query, without reading anything.
 func (r *Record) Match(m *query.Matcher) query.Verdict {
-	s := query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &nothing, Text: r.Text, Folders: r.folders, Moved: r.Moved, Withdrawn: r.withdrawn}
+	s := query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &nothing, Text: r.Text, Folders: r.folders, Moved: r.Moved, Withdrawn: r.withdrawn, Repeat: r.repeat}
 	if r.have != 0 || r.details != nil {
 		s.Entry, s.Words = &r.full().entry, r.words
 	}
@@ -285,6 +286,13 @@ func (r *Record) withdrawn() bool {
 	id := r.Ref.Identity()
 	ranks := r.s.ranks(r.Ref.Feed)
 	return ranks != nil && id != "" && ranks[id] == 0
+}
+
+func (r *Record) repeat() bool {
+	if r.again != nil {
+		return r.again()
+	}
+	return r.s.repeats(context.Background())[r.Key()]
 }
 
 // Incomplete returns one line about missing entries of the feed and the reason, "" if none are

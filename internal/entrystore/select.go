@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -24,6 +25,8 @@ type Selection struct {
 	Newest int
 	// Want is the fields to read of each entry. Entries that lack them are omitted.
 	Want lektordir.Fields
+	// Link, if not "", selects only entries with this link, in the form of [feedurl.Article].
+	Link string
 }
 
 // Index answers selections without reading the whole directory. See package index.
@@ -83,6 +86,7 @@ type Wanted struct {
 	OnlyUnread, SkipTrashed, Withdrawn bool
 	Folders                            func(feed string) []string // folders of a feed by its hash
 	Want                               lektordir.Fields           // fields to return, besides those that the query needs
+	Link                               string                     // see [Selection]
 	// Enough, if it is not nil, reports whether entries dated t or earlier can be skipped.
 	Enough func(time.Time) bool
 }
@@ -94,6 +98,8 @@ type Hit struct {
 	Feed  *lektordir.Feed
 	Entry lektordir.Entry // with the fields of Have
 	Have  lektordir.Fields
+	// Repeat is that of [query.Subject], if the query mentions it, and valid after the View is closed.
+	Repeat func() bool
 	// Words reports which words the entry has, see [query.Subject]. It may be called concurrently
 	// until the View is closed.
 	Words func(folded string) query.Verdict
@@ -161,6 +167,9 @@ func (s *Store) selecting(ctx context.Context, sel Selection) *selecting {
 	if sel.Newest > 0 {
 		sel.Want |= lektordir.FieldPubDate
 	}
+	if sel.Link != "" {
+		sel.Want |= linkFields
+	}
 	return &selecting{Store: s, Selection: sel, ctx: ctx, matcher: sel.Query.Bind(s.Now), first: sel.Query.Fields() &^ lektordir.FieldContent}
 }
 
@@ -186,7 +195,7 @@ func (q *selecting) add(r *Record) error {
 // decide reads the pending entries, and keeps those that the query selects.
 func (q *selecting) decide() error {
 	kept, err := Filter(q.ctx, q.pending, func(r *Record) bool {
-		wanted := r.wanted(q.matcher, q.first, q.Want)
+		wanted := r.wanted(q.matcher, q.first, q.Want) && (q.Link == "" || feedurl.Article(r.URL()) == q.Link)
 		r.settle(q.Want)
 		return wanted
 	})
@@ -247,7 +256,7 @@ func (s *Store) find(ctx context.Context, view View, sel Selection) ([]*Record, 
 	q := s.selecting(ctx, sel)
 	w := Wanted{
 		Query: sel.Query, Matcher: q.matcher, Now: s.Now, OnlyUnread: sel.onlyUnread(),
-		SkipTrashed: sel.skipTrashed(), Withdrawn: sel.withdrawn(), Folders: s.Folders, Want: q.Want,
+		SkipTrashed: sel.skipTrashed(), Withdrawn: sel.withdrawn(), Folders: s.Folders, Want: q.Want, Link: q.Link,
 	}
 	if sel.Newest > 0 {
 		w.Enough = q.enough
@@ -262,6 +271,9 @@ func (s *Store) find(ctx context.Context, view View, sel Selection) ([]*Record, 
 // scan finds the entries of a selection by reading the directory.
 func (s *Store) scan(ctx context.Context, sel Selection) ([]*Record, error) {
 	q := s.selecting(ctx, sel)
+	if sel.Query.MentionsRepeat() {
+		s.repeats(ctx)
+	}
 	onlyUnread := sel.onlyUnread()
 	total := 0
 	var bad []error

@@ -113,13 +113,13 @@ func PublicURL(d *lektordir.Dir, hash string) string {
 	return u
 }
 
-// PushStamp changes if the results of [ReadPush] or [PublicURL] may have changed. Compare stamps
+// PushStamp changes if the results of [ReadPush], [PublicURL] or [Paused] may have changed. Compare stamps
 // with ==.
-type PushStamp struct{ url, push time.Time }
+type PushStamp struct{ url, push, paused time.Time }
 
 // StampPush returns the stamp of a feed.
 func StampPush(d *lektordir.Dir, hash string) PushStamp {
-	return PushStamp{changed(d.Join("src", hash, urlFile)), changed(areaDir(d, hash, areaPush))}
+	return PushStamp{changed(d.Join("src", hash, urlFile)), changed(areaDir(d, hash, areaPush)), changed(d.Join("src", hash, pausedFile))}
 }
 
 // missedFile, in push/, holds the time of the last [RecordMissed].

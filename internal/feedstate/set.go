@@ -41,6 +41,7 @@ var allSettings = []setting{
 	{"history", historyFile, false, oneOf("history", "on", "off")},
 	{"keep", keepFile, false, checkKeep},
 	{"fulltext", fullTextFile, false, oneOf("fulltext", "on", "off")},
+	{filePaused, pausedFile, false, oneOf("paused", "on", "off")},
 }
 
 // Settings holds the names of all settings.
@@ -86,7 +87,7 @@ func (e *UnknownSettingError) Error() string {
 // OfSubscriptions reports whether only a subscription uses a setting. The others also apply to the feeds
 // that other programs deliver.
 func OfSubscriptions(key string) bool {
-	return slices.Contains([]string{fileURL, fileInterval, fileHeaders, fileFilter, fileOrigin, "history", "fulltext"}, key)
+	return slices.Contains([]string{fileURL, fileInterval, fileHeaders, fileFilter, fileOrigin, "history", "fulltext", filePaused}, key)
 }
 
 func findSetting(key string) (*setting, error) {

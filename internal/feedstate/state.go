@@ -23,6 +23,7 @@ const (
 	fileHeaders  = "headers"   // set by the user: lines "Name: value"
 	fileFilter   = "filter"    // set by the user: a command for /bin/sh
 	filePrivate  = "private"   // set by the user: yes or no; any other content means yes
+	filePaused   = "paused"    // set by the user: on or off; any other content means on
 
 	fileOrigin   = "origin"   // URL of the document that named url
 	fileDiscover = "discover" // there until a document is read, if the feed is to be looked for at url

@@ -38,6 +38,7 @@ type Subscription struct {
 	Error      string   // error of the last fetch; empty if it succeeded
 	Origin     string   // URL of the document that named URL, or "" if the user did; see [httpmsg.Request]
 	Private    bool     // not included in published documents, see [Withheld]
+	Paused     bool     // see [Paused]
 	// Discover is set by [Add] if URL may be that of a page: then the first visit looks for its feed, and
 	// the subscription becomes that feed, see [Replace].
 	Discover bool
@@ -59,6 +60,7 @@ const (
 	errorFile    = "etc/fetch/error"
 	categoryFile = "etc/categories"
 	privateFile  = "etc/fetch/private"
+	pausedFile   = "etc/fetch/" + filePaused
 	fullTextFile = "etc/fulltext"
 	// leftFile exists if a subscription was ended. It is not removed when another one begins. It has the
 	// text leaving until all settings of the subscription are removed, and the hash of the feed that the
@@ -254,7 +256,7 @@ func (n *newFeed) describe(headers string) error {
 	if err := os.MkdirAll(filepath.Join(n.base, "etc/fetch"), 0o777); err != nil {
 		return err
 	}
-	yes := map[bool]string{true: "yes"}
+	yes, on := map[bool]string{true: "yes"}, map[bool]string{true: "on"}
 	if err := errors.Join(
 		n.putMissing("name", cmp.Or(oneLine(n.s.Name), DefaultName(n.s.ID))),
 		n.putMissing("description", n.s.About),
@@ -262,6 +264,7 @@ func (n *newFeed) describe(headers string) error {
 		n.put(aliasFile, n.s.Alias),
 		n.put(intervalFile, n.s.Interval),
 		n.put(privateFile, yes[n.s.Private]),
+		n.put(pausedFile, on[n.s.Paused]),
 		n.put(originFile, n.s.Origin),
 		n.putLine(discoverFile, yes[n.s.Discover]),
 		SetCategories(n.d, n.s.Hash, n.s.Categories, func(path string, data []byte) error {
@@ -319,7 +322,7 @@ func pending(path string) string {
 }
 
 // pendingSettings are the settings other than the url that [Add] leaves pending.
-var pendingSettings = []string{aliasFile, intervalFile, privateFile, originFile, categoryFile}
+var pendingSettings = []string{aliasFile, intervalFile, privateFile, pausedFile, originFile, categoryFile}
 
 // Finish completes feeds that were added unsynced. It syncs each file before its rename, because otherwise a
 // power cut may leave the file empty. It renames and syncs the other settings before the url. If some feeds
@@ -444,6 +447,12 @@ func Subscribed(d *lektordir.Dir, hash string) bool {
 	return err == nil
 }
 
+// Paused reports whether the user has paused a feed, so that it is requested only if the user names it.
+func Paused(d *lektordir.Dir, hash string) bool {
+	line, err := atomicfile.Line(d.Join("src", hash, pausedFile))
+	return err == nil && !strings.EqualFold(strings.TrimSpace(line), "off")
+}
+
 // Read reads a subscription. The error is fs.ErrNotExist if the feed is not subscribed to. If the name is
 // missing, it is [DefaultName]; a missing id or empty url is replaced by the other.
 func Read(d *lektordir.Dir, hash string) (*Subscription, error) {
@@ -477,7 +486,7 @@ func ReadAny(d *lektordir.Dir, hash string) (*Subscription, error) {
 	s := &Subscription{
 		Hash: hash, ID: f.ID, Name: cmp.Or(f.Name, DefaultName(f.ID)),
 		Alias: f.Alias, Link: f.Link, Generator: f.Generator, About: f.Description, Categories: Categories(d, hash),
-		Private: isPrivate(d, hash),
+		Private: isPrivate(d, hash), Paused: Paused(d, hash),
 	}
 	s.Interval, _ = atomicfile.Line(filepath.Join(base, intervalFile))
 	s.Error, _ = atomicfile.Line(filepath.Join(base, errorFile))

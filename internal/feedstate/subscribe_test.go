@@ -277,7 +277,7 @@ func TestUnsyncedSettings(t *testing.T) {
 	d, w := setup(t)
 	given := func() *Subscription {
 		return &Subscription{
-			ID: "http://a.example/feed", Alias: "A", Interval: "3h", Private: true, Origin: "http://a.example/", Categories: []string{"c"},
+			ID: "http://a.example/feed", Alias: "A", Interval: "3h", Private: true, Paused: true, Origin: "http://a.example/", Categories: []string{"c"},
 		}
 	}
 	add := func(s *Subscription) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -62,6 +63,25 @@ func Parse(raw string) (*url.URL, error) {
 	u.Fragment, u.RawFragment = "", ""
 	u.RawQuery = EscapeQuery(u.RawQuery)
 	return u, nil
+}
+
+// Article returns the part of the URL of a page that is equal in all links to it: without the scheme, www.
+// before the host, a slash at the end of the path, and the parameters utm_*. It returns "" if the URL is not
+// http or https.
+func Article(raw string) string {
+	u, err := Parse(raw)
+	if err != nil {
+		return ""
+	}
+	params := slices.DeleteFunc(strings.Split(u.RawQuery, "&"), func(p string) bool {
+		return len(p) >= 4 && strings.EqualFold(p[:4], "utm_")
+	})
+	port := Port(u)
+	if port == "80" || port == "443" {
+		port = ""
+	}
+	_, fragment, _ := strings.Cut(strings.TrimSpace(raw), "#")
+	return strings.TrimPrefix(u.Hostname(), "www.") + ":" + port + strings.TrimRight(u.EscapedPath(), "/") + "?" + strings.Join(params, "&") + "#" + fragment
 }
 
 // EscapeQuery escapes characters of a query that a request line cannot have: spaces and

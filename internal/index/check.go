@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -162,7 +163,7 @@ func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
 	if f == nil {
 		return "the index does not have its feed"
 	}
-	r := c.c.query("SELECT id, dir, name, info, listed, date, dated, title, author, more FROM entry WHERE dir >> 1 = ? AND key = ?", f.id, keyOf(ref))
+	r := c.c.query("SELECT id, dir, name, info, listed, date, dated, title, author, more, link FROM entry WHERE dir >> 1 = ? AND key = ?", f.id, keyOf(ref))
 	var id int64
 	var listed int64
 	var odd bool
@@ -170,7 +171,7 @@ func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
 	for r.next() {
 		if at, ok := c.ref(r.int(1), r.blob(2), r.blob(3), r.null(3)); ok && at == ref {
 			id, listed, odd = r.int(0), r.int(4), r.null(5)
-			kept = string(r.blob(7)) + "\x00" + string(r.blob(8)) + "\x00" + string(r.blob(9))
+			kept = string(r.blob(7)) + "\x00" + string(r.blob(8)) + "\x00" + string(r.blob(9)) + "\x00" + strconv.FormatInt(r.int(10), 16)
 		}
 	}
 	switch {
@@ -182,8 +183,8 @@ func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
 		return "it is incomplete in the index or in the directory, not in both"
 	case odd:
 		return ""
-	case kept != d.entry.Title+"\x00"+d.entry.Author+"\x00"+string(d.more()):
-		return "title, author, categories, enclosures or replies differ"
+	case kept != d.entry.Title+"\x00"+d.entry.Author+"\x00"+string(d.more())+"\x00"+strconv.FormatInt(d.link, 16):
+		return "title, author, categories, enclosures, replies or link differ"
 	}
 	c.refs[uint32(id)] = ref
 	for _, w := range d.words {

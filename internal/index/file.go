@@ -26,7 +26,7 @@ import (
 // the version: files of another version are replaced.
 const (
 	application = 0x6c6b7472
-	version     = 7
+	version     = 8
 	pageSize    = 8192
 )
 
@@ -55,15 +55,19 @@ var schema = []string{
 	// The hash of feed and identity, or unique name, is the key. How it is listed,
 	// see the constants. unread and marked (a flag
 	// other than S) say what dir and info do. ctime is that of the directory when it was
-	// read, in nanoseconds; young says that it was perhaps still being written.
+	// read, in nanoseconds; young says that it was perhaps still being written. link is a hash
+	// of the entry's link, 0 for none, and first is that of [entrystore.Twin].
 	`CREATE TABLE entry (id INTEGER PRIMARY KEY, dir INTEGER NOT NULL, key INTEGER NOT NULL, name BLOB NOT NULL, info BLOB,
 		ino INTEGER NOT NULL, listed INTEGER NOT NULL, unread INTEGER NOT NULL, marked INTEGER NOT NULL, date INTEGER,
-		nsec INTEGER, dated INTEGER, title BLOB, author BLOB, type, more BLOB, ctime INTEGER NOT NULL, young INTEGER NOT NULL)`,
+		nsec INTEGER, dated INTEGER, title BLOB, author BLOB, type, more BLOB, ctime INTEGER NOT NULL, young INTEGER NOT NULL,
+		link INTEGER NOT NULL, first INTEGER NOT NULL, repeat INTEGER NOT NULL)`,
 	// By feed first, so that the entries of a feed are adjacent.
 	"CREATE INDEX entry_key ON entry (dir >> 1, key)",
 	"CREATE INDEX entry_date ON entry (date, dir, info) WHERE listed = 1",
 	"CREATE INDEX entry_unread ON entry (date, dir, info) WHERE listed = 1 AND unread = 1",
 	"CREATE INDEX entry_marked ON entry (date, dir, info) WHERE listed = 1 AND marked = 1",
+	"CREATE INDEX entry_link ON entry (link) WHERE link != 0",
+	"CREATE INDEX entry_repeat ON entry (date, dir, info) WHERE repeat = 1",
 	"CREATE INDEX entry_odd ON entry (id) WHERE listed = 2",
 	"CREATE INDEX entry_withdrawn ON entry (id) WHERE listed >= 3",
 	"CREATE INDEX entry_young ON entry (id) WHERE young = 1",

@@ -59,9 +59,17 @@ type finder struct {
 	asked  int
 	asks   bool           // the query asks about feeds
 	allows map[int64]bool // by id of a feed: the query may select entries of it; nil for all
+	// repeats holds the entries that are repeats; nil if the query does not mention them.
+	repeats idSet
 }
 
 func (f *finder) run() {
+	if f.w.Query.MentionsRepeat() {
+		f.findRepeats()
+	}
+	if f.stop {
+		return
+	}
 	f.odd()
 	if f.stop {
 		return
@@ -69,11 +77,43 @@ func (f *finder) run() {
 	if f.feedsAllowed(); f.stop {
 		return
 	}
+	if f.w.Link != "" {
+		var ids []int64
+		for r := f.s.c.query("SELECT id FROM entry WHERE link = ? AND link != 0", linkOf(f.w.Link)); r.next(); {
+			ids = append(ids, r.int(0))
+		}
+		f.fetchAll(ids)
+		return
+	}
 	if ids, ok := f.chosen(); ok {
 		f.fetchAll(ids)
 		return
 	}
 	f.walk()
+}
+
+// findRepeats sets the repeats. Odd entries may be repeats of others, or have some, so with them the directory
+// has to be read.
+func (f *finder) findRepeats() {
+	if _, odd := f.s.c.one("SELECT id FROM entry INDEXED BY entry_odd WHERE listed = 2"); odd {
+		f.err, f.stop = errBehind, true
+		return
+	}
+	f.s.loadNext()
+	f.repeats = make(idSet, f.s.next/64+1)
+	for r := f.s.c.query("SELECT id FROM entry INDEXED BY entry_repeat WHERE repeat = 1"); r.next(); {
+		if id := r.int(0); id > 0 && id < f.s.next {
+			f.repeats.add(id)
+		}
+	}
+}
+
+// repeat returns a function that reports whether an entry is a repeat, nil if the query does not mention them.
+func (f *finder) repeat(id int64) func() bool {
+	if f.repeats == nil {
+		return nil
+	}
+	return func() bool { return f.repeats.has(id) }
 }
 
 // fetchAll yields the entries with these ids. If w.Enough is set, more than pace ids come newest
@@ -337,6 +377,8 @@ func (f *finder) walk() {
 	}
 	from := "entry INDEXED BY entry_date WHERE listed = 1"
 	switch {
+	case f.w.Query.OnlyRepeats():
+		from = "entry INDEXED BY entry_repeat WHERE repeat = 1"
 	case f.w.OnlyUnread || f.w.Query.OnlyUnread():
 		from = "entry INDEXED BY entry_unread WHERE listed = 1 AND unread = 1"
 	case f.w.Query.OnlyMarked():
@@ -387,7 +429,7 @@ func (f *finder) dated(from string, future bool, args ...any) {
 		}
 		if !f.w.Query.Empty() {
 			s := f.subject(ref, query.UnknownName)
-			s.Words = f.knows(r.int(0))
+			s.Words, s.Repeat = f.knows(r.int(0)), f.repeat(r.int(0))
 			if f.w.Matcher.Match(s, 0) == query.No {
 				continue
 			}
@@ -435,7 +477,7 @@ func (f *finder) hit(r *rows, whole bool, listed ...int64) {
 	if !slices.Contains(listed, how) || !f.shows(ref) {
 		return
 	}
-	h := entrystore.Hit{Ref: ref}
+	h := entrystore.Hit{Ref: ref, Repeat: f.repeat(r.int(0))}
 	h.Feed, _ = f.about(f.s.feeds[ref.Feed])
 	if whole && (how == listedShown || how == listedWithdrawn) {
 		h.Have, h.Words = fields, f.knows(r.int(0))

@@ -107,6 +107,10 @@ func (h *history) one(list []string) string {
 func (h *history) files() []string {
 	date := time.Unix(1500000000+h.random.Int64N(300000000), 0).UTC().Format(time.RFC3339)
 	files := []string{"title=" + h.words(3), "content=<p>" + h.words(1+h.random.IntN(12)) + "</p>", "type=text/html", "pubdate=" + date, "author=" + h.words(1)}
+	if h.random.IntN(2) == 0 { // some links are equal
+		link := h.one([]string{"http://", "https://www."}) + "x.example/" + strconv.Itoa(h.random.IntN(6)) + h.one([]string{"", "/", "?utm_source=f", "#part"})
+		files = append(files, "extras=link\t"+link+h.one([]string{"\n", "\nreplaces\t1500000000.x.shell\n"}))
+	}
 	switch h.random.IntN(12) {
 	case 0:
 		files = append(files, "title")
@@ -405,7 +409,7 @@ func (h *history) query() string {
 		case 3:
 			return "folder:" + part()
 		case 4:
-			return "is:" + h.one([]string{"unread", "read", "flagged", "trashed", "new", "cur", "withdrawn", "updated"})
+			return "is:" + h.one([]string{"unread", "read", "flagged", "trashed", "new", "cur", "withdrawn", "updated", "repeat", "repeat"})
 		case 5:
 			return "since:20" + strconv.Itoa(17+h.random.IntN(9))
 		case 6:

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/htmltext"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/workers"
@@ -37,6 +38,7 @@ type doc struct {
 	torn bool
 
 	entry lektordir.Entry
+	link  int64 // see linkOf
 	// folded are title, author and text of the content, folded, each with a newline
 	// after it, which stands in none of them.
 	folded string
@@ -83,7 +85,7 @@ func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
 	// ctime and mtime.
 	out := &doc{ctime: unix.TimespecToNsec(st.Ctim)}
 	out.young = unix.TimespecToNsec(st.Mtim) >= out.ctime
-	e, err := d.ReadEntry(ref, fields|lektordir.FieldContent|lektordir.FieldFeed)
+	e, err := d.ReadEntry(ref, fields|lektordir.FieldContent|lektordir.FieldFeed|lektordir.FieldLink|lektordir.FieldID)
 	// If the entry was moved meanwhile, and perhaps back, it may have been read in part.
 	if unix.Lstat(path, &st) != nil || unix.TimespecToNsec(st.Ctim) != out.ctime {
 		out.torn = true
@@ -114,9 +116,18 @@ func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
 	}
 	out.folded = query.Fold(e.Title) + "\n" + query.Fold(e.Author) + "\n" + query.Fold(htmltext.Text(e.Content, e.Type)) + "\n"
 	out.words, out.text = b.of(out.folded)
+	out.link = linkOf(feedurl.Article(e.URL()))
 	e.Content = nil
 	out.entry = *e
 	return out, true
+}
+
+// linkOf returns the hash of a link in the form of [feedurl.Article], 0 for "".
+func linkOf(article string) int64 {
+	if article == "" {
+		return 0
+	}
+	return int64(mix(hash(offset, article)) | 1)
 }
 
 // readAtOnce is the number of entries that are read before they are processed.

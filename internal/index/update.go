@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/stamp"
 	"github.com/lektordir/lektor/lektordir"
@@ -87,6 +88,7 @@ type update struct {
 
 	lists    map[int64]*dirList
 	affected map[int64]*feed // keys of entries whose versions have changed
+	links    map[int64]bool  // links of entries that came, left, or are listed otherwise
 	arrivals []arrival
 	words    map[string]struct{} // words of new entries, not yet in the vocabulary
 	common   map[string]struct{}
@@ -97,7 +99,7 @@ type update struct {
 
 // update begins one, in a transaction that may write.
 func (s *session) update(ctx context.Context, deadline time.Time) *update {
-	u := &update{session: s, ctx: ctx, deadline: deadline, lists: map[int64]*dirList{}, affected: map[int64]*feed{}, words: map[string]struct{}{}}
+	u := &update{session: s, ctx: ctx, deadline: deadline, lists: map[int64]*dirList{}, affected: map[int64]*feed{}, links: map[int64]bool{}, words: map[string]struct{}{}}
 	s.loadNext()
 	if r, ok := s.c.meta("common"); ok {
 		u.common = wordSet(string(r.blob(0)))
@@ -299,7 +301,8 @@ func (u *update) list(f *feed, place int) *dirList {
 
 func (u *update) delete(id, key int64, f *feed) {
 	u.c.exec("DELETE FROM words WHERE rowid = ?", id)
-	u.c.exec("DELETE FROM entry WHERE id = ?", id)
+	r, _ := u.c.one("DELETE FROM entry WHERE id = ? RETURNING link", id)
+	u.links[r.int(0)] = true
 	u.affected[key] = f
 }
 
@@ -648,10 +651,11 @@ func (u *update) insert(a arrival, d *doc, then stamp.Moment) {
 	if at := unix.NsecToTimespec(d.ctime); d.ctime != 0 && !then.Settled(stamp.Times{Mtime: at, Ctime: at}) {
 		d.ctime--
 	}
-	u.c.exec(`INSERT INTO entry (id, dir, key, name, info, ino, listed, unread, marked, date, nsec, dated, title, author, type, more, ctime, young)
-		VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	u.c.exec(`INSERT INTO entry (id, dir, key, name, info, ino, listed, unread, marked, date, nsec, dated, title, author, type, more, ctime, young, link, first, repeat)
+		VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`,
 		id, dirID(a.list.f, a.list.place), key, []byte(a.ref.Unique), infoOf(a.ref), int64(a.ino), unread, marked,
-		date, nsec, dated, []byte(d.entry.Title), []byte(d.entry.Author), typ, nullable(d.more()), d.ctime, young)
+		date, nsec, dated, []byte(d.entry.Title), []byte(d.entry.Author), typ, nullable(d.more()), d.ctime, young,
+		d.link, entrystore.TwinOf(a.ref, d.entry.Replaces).First)
 	if !d.odd {
 		u.c.exec("INSERT INTO words (rowid, text) VALUES (?, ?)", id, d.text)
 		for _, w := range d.words {
@@ -682,14 +686,15 @@ func (u *update) relist() {
 		ref    lektordir.Ref
 		odd    bool
 		listed int64
+		link   int64
 	}
 	present := map[*feed]map[string]bool{}
 	for key, f := range u.affected {
 		var all []version
-		r := u.c.query("SELECT id, dir, name, info, listed, date FROM entry WHERE dir >> 1 = ? AND key = ?", f.id, key)
+		r := u.c.query("SELECT id, dir, name, info, listed, date, link FROM entry WHERE dir >> 1 = ? AND key = ?", f.id, key)
 		for r.next() {
 			if ref, ok := u.ref(r.int(1), r.blob(2), r.blob(3), r.null(3)); ok {
-				all = append(all, version{r.int(0), ref, r.null(5), r.int(4)})
+				all = append(all, version{r.int(0), ref, r.null(5), r.int(4), r.int(6)})
 			}
 		}
 		slices.SortFunc(all, func(a, b version) int { return a.ref.Compare(b.ref) })
@@ -706,10 +711,38 @@ func (u *update) relist() {
 			}
 			if want != v.listed {
 				u.c.exec("UPDATE entry SET listed = ? WHERE id = ?", want, v.id)
+				u.links[v.link] = true
 			}
 		}
 	}
 	clear(u.affected)
+	for link := range u.links {
+		u.relink(link)
+	}
+	clear(u.links)
+}
+
+// relink finds out which of the entries with a link are repeats.
+func (u *update) relink(link int64) {
+	was, now := map[int64]int64{}, map[int64]int64{}
+	var ids []int64
+	var twins []entrystore.Twin
+	for r := u.c.query("SELECT id, dir, first, repeat, listed FROM entry WHERE link = ? AND link != 0", link); r.next(); {
+		was[r.int(0)] = r.int(3)
+		if f := u.byID[r.int(1)>>1]; f != nil && r.int(4) == listedShown {
+			ids, twins = append(ids, r.int(0)), append(twins, entrystore.Twin{Feed: f.hash, First: r.int(2)})
+		}
+	}
+	for i, again := range entrystore.Repeats(twins) {
+		if again {
+			now[ids[i]] = 1
+		}
+	}
+	for id, repeat := range was {
+		if now[id] != repeat {
+			u.c.exec("UPDATE entry SET repeat = ? WHERE id = ?", now[id], id)
+		}
+	}
 }
 
 // present reports whether the document of the feed, where it is complete, has the entry.

@@ -40,7 +40,14 @@ type Feed struct {
 	// Categories are the folders of the feed, each a path in the form of [JoinPath]; empty for the
 	// top level.
 	Categories []string
+	Paused     bool // the user has paused it; the attribute is lektor's own
 }
+
+// The attribute of a paused feed, and the namespace of its prefix.
+const (
+	pausedAttr = "lektor:paused"
+	namespace  = "https://github.com/lektordir/lektor/opml"
+)
 
 // New returns an empty document with a title.
 func New(title string) *Document {
@@ -117,6 +124,7 @@ func (d *Document) Feeds() []Feed {
 				Description: n.get("description"),
 			})
 		}
+		feeds[i].Paused = feeds[i].Paused || n.get(pausedAttr) == "on"
 		if c := feeds[i].Categories; path != "" && len(c) < maxCategories && !slices.Contains(c, path) {
 			feeds[i].Categories = append(c, path)
 		}
@@ -358,6 +366,9 @@ func (d *Document) Update(feeds []Feed, key func(string) string) *Document {
 	})
 	for i := range all {
 		u.add(&all[i])
+		if all[i].Paused {
+			d.root.set("xmlns:lektor", namespace)
+		}
 	}
 	return d
 }
@@ -471,6 +482,10 @@ func (f *Feed) fill(n *Node, key func(string) string) {
 	}
 	if key(n.feedURL()) != key(f.URL) {
 		n.set("xmlUrl", f.URL)
+	}
+	n.Attrs = slices.DeleteFunc(n.Attrs, func(a Attr) bool { return strings.EqualFold(a.Name, pausedAttr) })
+	if f.Paused {
+		n.set(pausedAttr, "on")
 	}
 	if f.HTMLURL != "" && n.attr("htmlUrl") == nil {
 		n.set("htmlUrl", f.HTMLURL)

@@ -88,6 +88,9 @@ type choice struct {
 // withdrawn is the value of is: for entries that a complete feed no longer has.
 const withdrawn = "withdrawn"
 
+// repeat is the value of is: for entries whose link an earlier entry of another feed has.
+const repeat = "repeat"
+
 // states are the values of is:.
 var states = []choice{
 	{"unread", 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Ref.Unread() }, true},
@@ -98,6 +101,7 @@ var states = []choice{
 	{"new", 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Ref.Place == lektordir.New }, true},
 	{"cur", 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Ref.Place == lektordir.Cur }, true},
 	{"updated", lektordir.FieldReplaces, func(_ *Subject, e *lektordir.Entry) bool { return e.Replaces != "" }, false},
+	{repeat, 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Repeat != nil && s.Repeat() }, false},
 	{withdrawn, 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Withdrawn != nil && s.Withdrawn() }, true},
 }
 

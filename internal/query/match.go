@@ -27,6 +27,9 @@ type Subject struct {
 	// Withdrawn reports whether the feed's document is complete and no longer has the entry. It is
 	// called only if the query needs it, and may be nil.
 	Withdrawn func() bool
+	// Repeat reports whether an entry of another feed has the same link and was delivered earlier. It is
+	// called only if the query needs it, and may be nil.
+	Repeat func() bool
 	// Words reports from an index whether a folded text occurs in the title, the author or the text
 	// of the content; nil without an index.
 	Words func(folded string) Verdict

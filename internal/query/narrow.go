@@ -119,6 +119,9 @@ func (q *Query) OnlyMarked() bool {
 	})
 }
 
+// OnlyRepeats reports whether the query selects only repeats.
+func (q *Query) OnlyRepeats() bool { return q.demands((*term).isRepeat) }
+
 // demands reports whether every entry that the query selects matches a term for which one returns true.
 func (q *Query) demands(one func(*term) bool) bool { return !q.Empty() && demands(q.root, one) }
 

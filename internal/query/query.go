@@ -132,6 +132,11 @@ func (q *Query) MentionsWithdrawn() bool {
 	return q.mentions(func(t *term) bool { return t.choice != nil && t.choice.name == withdrawn })
 }
 
+// MentionsRepeat reports whether the query has a term about repeats.
+func (q *Query) MentionsRepeat() bool { return q.mentions((*term).isRepeat) }
+
+func (t *term) isRepeat() bool { return t.choice != nil && t.choice.name == repeat }
+
 // mentions reports whether match returns true for a term of the query.
 func (q *Query) mentions(match func(*term) bool) (found bool) {
 	q.walk(func(t *term) { found = found || match(t) })

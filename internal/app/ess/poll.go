@@ -137,7 +137,11 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 		}
 	}
 	if len(p.o.Feeds) == 0 {
-		err := p.linked(func(hash, link string) { add(target{hash: hash, link: link}) })
+		err := p.linked(func(hash, link string) {
+			if !feedstate.Paused(p.Dir, hash) {
+				add(target{hash: hash, link: link})
+			}
+		})
 		return targets, err
 	}
 	links := sync.OnceValue(p.links)

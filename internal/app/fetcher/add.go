@@ -45,6 +45,7 @@ type Settings struct {
 	Categories        []string
 	Headers           []string // lines, see [httpmsg.ParseHeaders]
 	Private, FullText bool
+	Paused            bool // see [feedstate.Paused]
 }
 
 // Look selects where [Add] looks for a feed.
@@ -298,7 +299,7 @@ func (f *search) subscribe(ctx context.Context) (Added, error) {
 		}
 	}
 	added, err := feedstate.Add(r.Writer, r.Dir, &feedstate.Subscription{
-		ID: f.url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories, Private: o.Private, Origin: f.origin,
+		ID: f.url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories, Private: o.Private, Paused: o.Paused, Origin: f.origin,
 	}, feedstate.Options{Headers: o.headers()})
 	if err == nil && added && o.FullText {
 		err = feedstate.Set(r.Writer, r.Dir, a.Hash, "fulltext", "on")

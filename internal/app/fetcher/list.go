@@ -37,6 +37,14 @@ type listed struct {
 	unread map[string]int
 }
 
+// shown returns the title for a person. The mark of a paused feed comes first, as a long title is truncated.
+func (l *listed) shown() string {
+	if l.Paused {
+		return "(paused) " + l.Title()
+	}
+	return l.Title()
+}
+
 var listColumns = []cmdline.Column[*listed]{
 	{Name: "path", Verbatim: true, Get: func(l *listed) any { return l.d.Join("src", l.Hash) }},
 	{Name: "title", Get: func(l *listed) any { return l.Title() }},
@@ -53,6 +61,7 @@ var listColumns = []cmdline.Column[*listed]{
 	{Name: "generator", Extra: true, Get: func(l *listed) any { return l.Generator }},
 	{Name: "interval", Extra: true, Get: func(l *listed) any { return l.Interval }},
 	{Name: "private", Extra: true, Get: func(l *listed) any { return l.Private }},
+	{Name: "paused", Extra: true, Get: func(l *listed) any { return l.Paused }},
 	{Name: "checked", Extra: true, Get: func(l *listed) any { return feedstate.Checked(l.d, l.Hash) }},
 	{Name: "next", Extra: true, Get: func(l *listed) any { return feedstate.Next(l.d, l.Hash) }},
 }
@@ -132,13 +141,13 @@ func rows(list []*listed, o ListOptions) []byte {
 	number, title, broken := 1, 0, false
 	for _, l := range list {
 		number = max(number, len(strconv.Itoa(l.unread[l.Hash])))
-		title = max(title, termsafe.Width(clean(l.Title())))
+		title = max(title, termsafe.Width(clean(l.shown())))
 		broken = broken || l.Error != ""
 	}
 	title = min(title, max(minTitle, o.Screen.Width*2/5))
 	var b bytes.Buffer
 	for _, l := range list {
-		text, url, failed := clean(l.Title()), clean(feedurl.Public(l.URL)), clean(l.Error)
+		text, url, failed := clean(l.shown()), clean(feedurl.Public(l.URL)), clean(l.Error)
 		style := cmdline.Plain
 		if l.unread[l.Hash] > 0 {
 			style = cmdline.Bold

@@ -136,7 +136,7 @@ func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 			refused = append(refused, f.URL)
 			continue
 		}
-		s := &feedstate.Subscription{ID: id, Alias: f.Title, Link: f.HTMLURL, About: f.Description, Categories: f.Categories}
+		s := &feedstate.Subscription{ID: id, Alias: f.Title, Link: f.HTMLURL, About: f.Description, Categories: f.Categories, Paused: f.Paused}
 		if s.Alias == f.URL {
 			s.Alias = "" // export writes the URL as the title of a feed without a name
 		}
@@ -216,7 +216,7 @@ func (o ExportOptions) list(d *lektordir.Dir) (*opml.Document, error) {
 	}
 	feeds := make([]opml.Feed, 0, len(subs))
 	for _, s := range subs {
-		f := opml.Feed{URL: s.URL, ID: s.ID, Title: s.Alias, Name: s.Name, HTMLURL: s.Link, Description: s.About, Categories: s.Categories}
+		f := opml.Feed{URL: s.URL, ID: s.ID, Title: s.Alias, Name: s.Name, HTMLURL: s.Link, Description: s.About, Categories: s.Categories, Paused: s.Paused && !o.Public}
 		withheld, err := feedstate.Withheld(d, s.Hash)
 		if o.Public {
 			bad = errors.Join(bad, err) // then withheld is not "", so only the name is listed

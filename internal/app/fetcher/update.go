@@ -18,7 +18,8 @@ import (
 type Selection struct {
 	Feeds []string // hashes; if empty, all feeds that match Reason
 	// Reason is Due for the feeds that are due or marked, and Forced for all feeds. Feeds in Feeds
-	// are always fetched: with reason Named if Reason is not Forced.
+	// are always fetched, with reason Named if Reason is not Forced. Paused feeds are only fetched
+	// with reason Named.
 	Reason Reason
 	Want
 }
@@ -90,8 +91,8 @@ func (r *Runner) task(hash string, reason Reason) task {
 	return newTask(hash, url, reason)
 }
 
-// due returns the feeds that are due, or all, without those for which skip returns true, and the
-// time when the next one is due. It only reads modification times, as a timer may run it every
+// due returns the feeds that are due, or all, without paused ones and those for which skip returns true, and
+// the time when the next one is due. It reads little more than modification times, as a timer may run it every
 // minute.
 func (r *Runner) due(all bool, skip func(hash string) bool) (tasks []task, next time.Time, err error) {
 	hashes, err := r.Dir.FeedHashes()
@@ -101,7 +102,7 @@ func (r *Runner) due(all bool, skip func(hash string) bool) (tasks []task, next 
 	marked := r.marked()
 	now := r.now()
 	for _, hash := range hashes {
-		if skip != nil && skip(hash) {
+		if skip != nil && skip(hash) || feedstate.Paused(r.Dir, hash) {
 			continue
 		}
 		reason := Due

@@ -144,6 +144,9 @@ func (v *visit) begin() *Outcome {
 		v.r.report.Info("%s: moved permanently; it is fetched from %s from now on", v.name, feedurl.Public(to))
 		return nil
 	}}
+	if v.t.reason < Named && feedstate.Paused(v.r.Dir, v.hash) {
+		return skipped() // a marker stays until the feed is resumed
+	}
 	var err error
 	if v.marked, err = feedstate.TakeMarker(v.r.Dir, v.hash); err != nil {
 		v.r.report.Warn("%v", err)
@@ -236,7 +239,7 @@ func (v *visit) discover() *Outcome {
 		return broken(err)
 	}
 	f := &search{r: v.r, url: v.req.URL, origin: v.req.Origin, given: v.resp, o: AddOptions{
-		Look: LookAround, First: true, Settings: Settings{Alias: s.Alias, Interval: s.Interval, Categories: s.Categories, Private: s.Private},
+		Look: LookAround, First: true, Settings: Settings{Alias: s.Alias, Interval: s.Interval, Categories: s.Categories, Private: s.Private, Paused: s.Paused},
 	}}
 	err = f.find(v.ctx)
 	switch itself := f.existing != nil && f.existing.Hash == v.hash; {

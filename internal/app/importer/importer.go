@@ -188,9 +188,6 @@ func (m *mover) chosen(src *source) (list []*feedstate.Subscription, filters map
 		id := feedstate.FeedURL(f.URL)
 		before, twice := filters[id]
 		switch {
-		case f.Off:
-			m.s.Report.Info("%s: left out, as %s does not fetch it", cmp.Or(f.Title, feedurl.Public(id)), m.o.Reader)
-			continue
 		case !m.may(src, id):
 			m.s.Report.Warn("%s: left out; it is not fetched by http or https, or has more than %d bytes", feedurl.Brief(feedurl.Public(f.URL)), atomicfile.MaxLine)
 			continue
@@ -202,7 +199,7 @@ func (m *mover) chosen(src *source) (list []*feedstate.Subscription, filters map
 			continue
 		default:
 			filters[id] = f.Filter
-			list = append(list, &feedstate.Subscription{ID: id, Name: f.Name, Alias: f.Title, Link: webLink(f.Link), Categories: f.Categories})
+			list = append(list, &feedstate.Subscription{ID: id, Name: f.Name, Alias: f.Title, Link: webLink(f.Link), Categories: f.Categories, Paused: f.Off})
 		}
 		m.byKey[f.Key] = id
 	}

@@ -482,7 +482,8 @@ func TestSfeedAndR2E(t *testing.T) {
 	if _, told, err = move(t, Options{Dir: feeds, Reader: "r2e"}); err != nil {
 		t.Fatal(err)
 	}
-	has(t, told, "off: left out", "1 feed subscribed, 0 already; 1 mark waiting")
+	has(t, told, "2 feeds subscribed, 0 already; 1 mark waiting")
+	want(t, src(feeds, "https://off.example/", "etc/fetch/paused"), "on\n")
 	want(t, src(feeds, "https://r.example/feed", "etc/fetch/marks"), "S\turn:r:1\t\t\n")
 	want(t, src(feeds, "https://r.example/feed", "etc/view/alias"), "the-r\n")
 	if err := os.Remove(filepath.Join(h, ".local/share/rss2email.json")); err != nil {

@@ -398,7 +398,7 @@ func (l *Listener) load(hash string) {
 		e.base = l.base()
 	}
 	id, _ := atomicfile.Line(l.dir.Join("src", hash, "id"))
-	missedAt := feedstate.Missed(l.dir, hash)
+	missedAt, paused := feedstate.Missed(l.dir, hash), feedstate.Paused(l.dir, hash)
 	f := l.feedOf(hash, len(e.offers) > 0)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -409,6 +409,7 @@ func (l *Listener) load(hash string) {
 	l.feeds[hash] = f
 	f.name(push, []string{e.url, id, f.Topic}, e.offers, e.url)
 	l.callbacks.attach(f)
+	f.paused = paused
 	do := l.advance(f, e)
 	if !missedAt.IsZero() {
 		do |= l.advance(f, missed{missedAt})
@@ -543,7 +544,7 @@ func (l *Listener) leaveMarker(f *feed) {
 	l.mu.Lock()
 	subscribed := f.url != ""
 	l.mu.Unlock()
-	if !subscribed {
+	if !subscribed || feedstate.Paused(l.dir, f.hash) {
 		return
 	}
 	if err := feedstate.AddMarker(l.dir, f.hash); err != nil {

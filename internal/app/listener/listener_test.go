@@ -497,6 +497,51 @@ func TestUnsubscribedFeedEndsItsRegistration(t *testing.T) {
 	}
 }
 
+// TestPausedFeed: a paused feed is not registered and not renewed, and its notifications are ignored.
+// Resumed, it is registered again.
+func TestPausedFeed(t *testing.T) {
+	w := newWorld(t, &hub.Hub{}, nil)
+	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	b := w.feed(feedB, "hub="+w.plain+"/websub", "self="+feedB)
+	w.step()
+	asked, _ := w.hub.Requests()
+	w.feed(feedA, "../fetch/paused=on")
+	w.feed(feedB, "../fetch/paused=")
+	c := w.feed("http://c.example/", w.cloud("/rsscloud/pleaseNotify", "http-post"), "../fetch/paused=on")
+	if err := w.hub.Notify(feedA); err != nil || w.marker(a) {
+		t.Errorf("a notification left a marker, or %v", err)
+	}
+	if err := w.hub.Deliver(feedB, "", []byte("x")); err != nil || w.marker(b) {
+		t.Errorf("a delivery left a marker, or %v", err)
+	}
+	w.clock.Add(DefaultLease * 2)
+	w.step()
+	if n, _ := w.hub.Requests(); n != asked {
+		t.Errorf("%d requests for paused feeds", n-asked)
+	}
+	list, err := ReadStatus(w.dir, w.clock.Now())
+	if err != nil || len(list) != 3 || list[0].State != "paused" || list[1].State != "paused" || list[2].State != "paused" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	for _, hash := range []string{a, b, c} {
+		os.Remove(w.dir.Join("src", hash, "etc/fetch/paused"))
+	}
+	w.step()
+	for _, hash := range []string{a, b, c} {
+		if st := w.state(hash); st.State != Registered || !st.Expires.After(w.clock.Now()) {
+			t.Errorf("%+v", st)
+		}
+	}
+	// A feed that is unsubscribed from while it is paused ends its registration.
+	w.feed(feedB, "../fetch/paused=on")
+	w.step()
+	os.RemoveAll(w.dir.Join("src", b, "etc/fetch"))
+	w.step()
+	if st := w.state(b); st.State != Unsubscribed {
+		t.Errorf("%+v", st)
+	}
+}
+
 // WebSub, section 5 and 7: subscribe, verify, deliver; unsubscribe, 410.
 func TestWebSubSubscription(t *testing.T) {
 	for _, scheme := range []string{"http", "https"} {

@@ -96,6 +96,7 @@ type registration struct {
 	feedstate.Registration // the part that is in files
 
 	url    string // URL of the feed; "" if it is not subscribed to
+	paused bool   // the user has paused the feed, so no requests are made
 	offers []offer
 	turn   int // index of the current offer
 	// moved is when the hub or topic last changed.
@@ -439,6 +440,9 @@ type wish struct {
 
 // due returns the next request, and false if there is none.
 func (r *registration) due(now time.Time) (wish, bool) {
+	if r.paused {
+		return wish{}, false
+	}
 	o := r.offer()
 	// The feed is not subscribed to, or names no hub any more.
 	if r.url == "" || len(r.offers) == 0 {

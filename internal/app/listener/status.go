@@ -47,6 +47,9 @@ func ReadStatus(d *lektordir.Dir, now time.Time) ([]FeedStatus, error) {
 		if s.State == Registered && !s.Expires.IsZero() && now.After(s.Expires) {
 			s.State = "expired"
 		}
+		if s.URL != "" && feedstate.Paused(d, h) {
+			s.State = "paused"
+		}
 		if f, err := d.ReadFeed(h); err == nil {
 			s.Name = f.Title()
 			s.URL = cmp.Or(s.URL, f.ID)

@@ -15,6 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/htmltext"
@@ -192,7 +193,7 @@ func (l *diskAdapter) Feeds(ctx context.Context) ([]tui.Feed, error) {
 	err = workers.ForEach(ctx, len(hashes), func(i int) {
 		// ls and check report malformed feeds.
 		if f, err := l.dir.ReadFeed(hashes[i]); err == nil {
-			list[i], ids[i] = tui.Feed{Hash: f.Hash, Title: f.Title(), Folders: s.Folders(f.Hash)}, f.ID
+			list[i], ids[i] = tui.Feed{Hash: f.Hash, Title: f.Title(), Folders: s.Folders(f.Hash), Paused: feedstate.Paused(l.dir, f.Hash)}, f.ID
 		}
 	})
 	tellApart(list, ids)

@@ -16,6 +16,7 @@ type Feed struct {
 	Title   string
 	Apart   string   // distinguishes the feed from others of the same title; "" if there are none
 	Folders []string // paths of names with '/' between them
+	Paused  bool
 }
 
 // Saved is a saved query. Err is not nil if the query is invalid.

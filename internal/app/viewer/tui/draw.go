@@ -178,6 +178,8 @@ func (p *painter) node(n node, here bool, s style, width int) string {
 		sign = "-"
 	case n.kind == savedNode:
 		sign = "?"
+	case n.paused:
+		sign = "="
 	}
 	left := cursorMark(here) + strings.Repeat(" ", min(n.depth, max(0, width/3))) + sign
 	if f := p.m.o.Look.feed; f != nil {

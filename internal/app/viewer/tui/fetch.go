@@ -127,9 +127,13 @@ func fetchFolder(m *model, _ call) tea.Cmd {
 	}
 	f := &fetch{}
 	for hash, feed := range m.browser.snapshot.feeds {
-		if folder.holds(feed) {
+		if folder.holds(feed) && !feed.Paused {
 			f.feeds = append(f.feeds, hash)
 		}
+	}
+	if f.feeds == nil {
+		m.say("all feeds of the folder are paused")
+		return nil
 	}
 	return m.fetching.begin(m, f)
 }

@@ -58,6 +58,37 @@ func (d *fetches) run(k *desk, args, in string) *fetcherRun {
 	return r
 }
 
+// pausing is a disk with a paused feed, in a folder with another one and alone in one.
+type pausing struct{ *fetches }
+
+func (d pausing) Feeds(context.Context) ([]Feed, error) {
+	return []Feed{{Hash: "f", Title: "Feed", Folders: []string{"Both"}}, {Hash: "g", Title: "Rests", Folders: []string{"Both", "Alone"}, Paused: true}}, nil
+}
+
+// TestPausedFeeds: a paused feed has a mark, and only its own key fetches it.
+func TestPausedFeeds(t *testing.T) {
+	d := pausing{&fetches{newMemory(3), make(chan *fetcherRun)}}
+	close(d.gate)
+	k := newDesk(t, d, 120, 24)
+	k.await("Title 02")
+	k.press("h", "j", "j")
+	k.await("=Rests")
+	k.press("g", "f")
+	k.await("all feeds of the folder are paused")
+	k.press("j", "F")
+	r := d.run(k, "ls -o hash", "")
+	r.line("g")
+	r.ended <- nil
+	d.run(k, "update --progress -", "g\n").ended <- nil
+	k.until("the end", k.settled)
+	k.press("j", "g", "f")
+	r = d.run(k, "ls -o hash", "")
+	r.line("f")
+	r.line("g")
+	r.ended <- nil
+	d.run(k, "update --progress -", "f\n").ended <- nil
+}
+
 // One fetch runs at a time. Its progress, its result and its errors are shown, and the timer
 // begins when it ends.
 func TestFetch(t *testing.T) {

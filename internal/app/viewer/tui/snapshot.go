@@ -69,6 +69,7 @@ const (
 type node struct {
 	id
 	title   string
+	paused  bool
 	apart   string // shown after the title; distinguishes feeds with the same title
 	depth   int
 	unread  int
@@ -293,7 +294,7 @@ func (s *snapshot) addFeeds(feeds []*feedSnapshot, in string, depth int) {
 		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.Hash, b.Hash))
 	})
 	for _, f := range feeds {
-		s.nodes = append(s.nodes, node{id: id{kind: feedNode, name: f.Hash, in: in}, title: f.Title, apart: f.Apart, depth: depth, unread: f.Unread})
+		s.nodes = append(s.nodes, node{id: id{kind: feedNode, name: f.Hash, in: in}, title: f.Title, apart: f.Apart, paused: f.Paused, depth: depth, unread: f.Unread})
 	}
 }
 

@@ -277,6 +277,7 @@ var feedSettings = []struct{ key, prompt string }{
 	{"url", "URL of the feed: "},
 	{"headers", "header fields, with | between them; empty for none: "},
 	{"filter", "command that filters documents; empty for none: "},
+	{"paused", "on, so that the feed is fetched only by its own key; empty for off: "},
 }
 
 // editFeed shows a menu of the settings of the chosen feed.

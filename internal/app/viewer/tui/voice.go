@@ -282,6 +282,8 @@ func nodeLine(m *model) (at cursorAt, known bool) {
 		at.line = m.trf("folder %s", at.line)
 	case n.kind == savedNode:
 		at.line = m.trf("saved search %s", at.line)
+	case n.paused:
+		at.line = m.trf("paused feed %s", at.line)
 	}
 	for _, more := range []string{n.apart, n.err} {
 		if more != "" {
