@@ -86,7 +86,7 @@ func menuKey(m *model, c call) tea.Cmd {
 		}
 	}
 	m.input.menu = nil
-	return nil
+	return ignoreBurst(m)
 }
 
 // menu returns the lines of the open menu, each padded to the width of the screen.

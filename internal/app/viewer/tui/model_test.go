@@ -308,10 +308,11 @@ func (k *desk) update(msg tea.Msg) {
 	k.View()
 }
 
-// press presses keys, and does not wait for commands.
+// press presses keys as a person does, with pauses, and does not wait for commands.
 func (k *desk) press(keys ...string) {
 	k.t.Helper()
 	for _, key := range keys {
+		k.input.burst = nil
 		msg := tea.KeyPressMsg{Code: []rune(key)[0], Text: key}
 		switch key {
 		case "enter":
