@@ -121,6 +121,7 @@ func listActions() []action {
 		{"save-query", 1, "save the search as a folder", "echo QUERY >etc/view/query/NAME", saveQuery},
 		{"all", 0, "list read entries too, or unread entries only", "ls -a", browse((*browser).toggleAll)},
 		{"reload", 0, "read everything anew", "", reload},
+		{"messages", 0, "all messages as a whole: of the last line, and of fetches", "lektor-fetch ls --broken", messages},
 		{"repeat", 0, "say the line of the cursor again", "", repeat},
 		{"redraw", 0, "draw the screen anew", "", func(*model, call) tea.Cmd { return tea.ClearScreen }},
 		{"suspend", 0, "stop, until the shell's fg", "", suspend},

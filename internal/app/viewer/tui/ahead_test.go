@@ -14,7 +14,7 @@ var overlays = map[string]func(k *desk){
 	"order":        func(k *desk) { k.press("s") },
 	"links":        func(k *desk) { k.press("b") },
 	"downloads":    func(k *desk) { k.downloads.list = []*download{{url: "http://e.example/1"}}; k.press("B") },
-	"messages":     func(k *desk) { k.fetching.messages = []string{"a", "b"}; k.press("g", "e") },
+	"messages":     func(k *desk) { k.input.keep("a", "b"); k.press("g", "e") },
 	"settings":     func(k *desk) { settingsOf("f", []string{"alias\tx"}).show(k.model) },
 	"feeds":        func(k *desk) { chooseFeed(k.model, []string{"http://a.example/", "http://b.example/"}, nil) },
 	"output":       func(k *desk) { k.line("mark"); k.press("enter"); k.await("second line") },

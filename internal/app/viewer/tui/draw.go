@@ -414,6 +414,9 @@ func (p *painter) lastLine() string {
 		return fit(ends(Plain(m.input.question.line(&m.world)), p.width), p.width) // its end says how to answer
 	case m.status.isError:
 		text := Plain(m.status.text)
+		if termsafe.Width(text) > p.width {
+			text, _, _ = strings.Cut(text, hintMark) // the key of messages shows it
+		}
 		if termsafe.Width(text) > p.width && m.o.Name != "" {
 			text = strings.ReplaceAll(text, m.o.Name+"/", "") // omit the path of the lektor-dir
 		}

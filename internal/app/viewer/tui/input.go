@@ -18,6 +18,7 @@ type input struct {
 	question *question
 	menu     *menu
 	history  []string // lines of the command line
+	messages []string // of the last line and of fetches, newest first
 	burst    *byte    // the burst whose keys do nothing; nil if keys act
 	// moreActions is true while a key does several actions, one of which may move the cursor.
 	moreActions bool
@@ -61,6 +62,14 @@ func (m *model) ask(label, text, action string) *prompt {
 	return m.input.prompt
 }
 
+// maxMessages is the maximum number of messages to show again.
+const maxMessages = 200
+
+// keep adds messages to show again.
+func (in *input) keep(messages ...string) {
+	in.messages = slices.Concat(messages, in.messages)[:min(maxMessages, len(messages)+len(in.messages))]
+}
+
 // key handles a pressed key.
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	name := keyName(k.String())
@@ -71,7 +80,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	case in.prompt != nil:
 		return m.typed(name, k.Text)
 	case action == "command" && (in.open() || m.shown.on || in.burst != nil):
-		*in = input{history: in.history}
+		*in = input{history: in.history, messages: in.messages}
 		m.status = status{}
 		return tea.Batch(m.dropPicture(), typeCommand(m, call{}))
 	case in.burst != nil:
@@ -95,8 +104,8 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 }
 
 // burstPause is the time between two keys from which on they are no burst: longer than between those
-// of one write or of a key that repeats, and shorter than anyone needs to see the screen and press a key.
-const burstPause = 50 * time.Millisecond
+// of one write, and shorter than anyone needs to see the screen and press a key.
+const burstPause = 20 * time.Millisecond
 
 // ignoreBurst ignores the keys that follow a key, until none comes for burstPause. They were typed
 // before the user saw an overlay close, or a question, and may do harm without it.

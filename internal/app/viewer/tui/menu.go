@@ -175,6 +175,20 @@ func help(m *model, _ call) tea.Cmd {
 	return nil
 }
 
+// messages shows the messages of the last line, and those of fetches, as a whole.
+func messages(m *model, _ call) tea.Cmd {
+	if len(m.input.messages) == 0 {
+		m.say("there were no messages")
+		return nil
+	}
+	n := &menu{title: "messages, the newest first", hint: "keys that move scroll, any other key closes this"}
+	for _, text := range m.input.messages {
+		n.lines = append(n.lines, breakLines(text, max(10, m.browser.width-2))...)
+	}
+	m.input.menu = n
+	return nil
+}
+
 // keyColumns are the columns of the keys in help.
 const keyColumns = 12
 

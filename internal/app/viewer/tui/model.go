@@ -16,7 +16,6 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/values"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
@@ -219,7 +218,11 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	}
 	_, key := msg.(tea.KeyPressMsg)
 	m.clock.wake(key)
+	before := m.status
 	cmd := m.take(msg)
+	if m.status != before && m.status.text != "" {
+		m.input.keep(m.status.text)
+	}
 	m.browser.follow()
 	return m, guarded(tea.Batch(cmd, m.marks.begin(), m.beginScan(), m.beginList(), m.beginPage(), m.readRows(), m.voice.speak(m, msg)))
 }
@@ -309,13 +312,13 @@ func (m *model) say(format string, args ...any) {
 	m.status = status{m.trf(format, args...), false}
 }
 
-// fail shows an error in the last line, unless the reader is ending. Its hint follows if both fit the
-// line.
+// hintMark is between an error and its hint, as between the messages of lektor-fetch.
+const hintMark = "; hint: "
+
+// fail shows an error in the last line, with its hint, unless the reader is ending.
 func (m *model) fail(err error) {
 	if hint, ok := errors.AsType[*cmdline.HintError](err); ok {
-		if more := fmt.Errorf("%w; %s", err, hint.Hint); m.voice != nil || termsafe.Width(more.Error()) <= m.browser.width {
-			err = more
-		}
+		err = fmt.Errorf("%w%s%s", err, hintMark, hint.Hint)
 	}
 	if m.ctx.Err() == nil {
 		m.status = status{m.tr(err.Error()), true}

@@ -817,11 +817,11 @@ func TestHint(t *testing.T) {
 	for _, c := range []struct {
 		width int
 		want  string
-	}{{30, "no browser was found"}, {80, "no browser was found; set the variable"}} {
+	}{{30, "no browser was found"}, {80, "no browser was found; hint: set the variable"}} {
 		k.update(tea.WindowSizeMsg{Width: c.width, Height: 15})
 		k.fail(cmdline.Hint(errors.New("no browser was found"), "set the variable"))
-		if k.status.text != c.want {
-			t.Errorf("%d columns: %s", c.width, k.status.text)
+		if s := k.shows(); strings.TrimSpace(s[strings.LastIndex(s, "\n"):]) != c.want {
+			t.Errorf("%d columns: %s", c.width, s)
 		}
 	}
 }
