@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -148,21 +149,14 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 	if o.Date == nil {
 		o.Date = func(t time.Time) string { return t.Format(time.DateOnly) }
 	}
-	if o.Look == nil {
-		o.Look = ParseLook("", nil)
-	}
-	if o.Screen == nil {
-		o.Screen = values.New('=')
-	}
+	o.Look, o.Screen = cmp.Or(o.Look, ParseLook("", nil)), cmp.Or(o.Screen, values.New('='))
 	if o.Random == nil {
 		o.Random = rand.Uint64
 	}
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
-	if o.Report == nil {
-		o.Report = cmdline.NewStreams("lektor-view", o.In, o.Out, io.Discard).Report
-	}
+	o.Report = cmp.Or(o.Report, cmdline.NewStreams("lektor-view", o.In, o.Out, io.Discard).Report)
 	m := &model{world: world{ctx: ctx, disk: d, o: o, texts: newTexts(o.Getenv), terminal: newTTY(o.Out, o.Plain), began: time.Now(), retry: retry, after: sendLater, queue: newChangeQueue()}}
 	m.awaitChanges = func() tea.Msg { return m.queue.wait(ctx) }
 	m.marks.world = &m.world

@@ -184,7 +184,9 @@ func (d *memory) Undo(ctx context.Context, after int64) (string, []lektordir.Ref
 func (d *memory) Saved(context.Context) ([]Saved, error)           { return nil, nil }
 func (d *memory) Save(context.Context, string, string) error       { return nil }
 func (d *memory) Settings(context.Context) (*values.Values, error) { return values.New('='), nil }
-func (d *memory) Look(context.Context) (*Look, error)              { return ParseLook("look", nil), nil }
+func (d *memory) Look(_ context.Context, typed string) (*Look, error) {
+	return ParseLook("look", []byte(typed)), nil
+}
 func (d *memory) Remember(_ context.Context, name, value string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
