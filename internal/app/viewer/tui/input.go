@@ -65,9 +65,10 @@ func (m *model) ask(label, text, action string) *prompt {
 // maxMessages is the maximum number of messages to show again.
 const maxMessages = 200
 
-// keep adds messages to show again.
+// keep adds messages to show again, each once in a row.
 func (in *input) keep(messages ...string) {
-	in.messages = slices.Concat(messages, in.messages)[:min(maxMessages, len(messages)+len(in.messages))]
+	all := slices.Compact(slices.Concat(messages, in.messages))
+	in.messages = all[:min(maxMessages, len(all))]
 }
 
 // key handles a pressed key.
