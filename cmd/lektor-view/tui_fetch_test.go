@@ -56,7 +56,7 @@ func TestTUIFetch(t *testing.T) {
 	r.Keys("g", "e")
 	r.see(t, `/b: the server answered 404 Not Found`)
 	r.Keys("q")
-	r.gone(t, `messages of the last fetch`)
+	r.gone(t, `messages, the newest first`)
 	// The folder of the feed has one feed, whose server does not answer.
 	r.Keys("g", "f")
 	r.see(t, `fetching`)
@@ -188,7 +188,7 @@ func TestTUIFetchKilled(t *testing.T) {
 	r.Keys("g", "e")
 	r.see(t, `a warning`)
 	r.Keys("q")
-	r.gone(t, `messages of the last fetch`)
+	r.gone(t, `messages, the newest first`)
 	r.Keys("Q")
 	r.ended(t, 0)
 }

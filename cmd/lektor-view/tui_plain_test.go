@@ -85,7 +85,7 @@ func TestTUIGerman(t *testing.T) {
 	r.see(t, `^W bewirkt nichts; \? zeigt die Tasten`)
 	r.Keys("C")
 	r.see(t, `^9 Einträge in „Alle .*\(y/n\)$`)
-	r.Keys("n", "A")
+	r.Keys("n", "A", "y")
 	r.see(t, `^9 Einträge als gelesen gekennzeichnet`)
 	r.Keys("Q")
 	r.ended(t, 0)

@@ -92,10 +92,10 @@ func TestTUIQuits(t *testing.T) {
 	for _, q := range quits {
 		for _, n := range []int{1, 100} {
 			for _, c := range []struct{ name, keys, want, want100 string }{ // states with one entry, and with 100
-				{"read-all", "A", "map[cur;2,S:1]", "map[cur;2,S:100]"},
+				{"read-all", "Ay", "map[cur;2,S:1]", "map[cur;2,S:100]"},
 				{"flags", "mjmjmjmjmjm", "map[cur;2,:1]", "map[cur;2,F:6 new:94]"},
 				{"node", "Cy", "map[cur;2,S:1]", "map[cur;2,S:100]"},
-				{"undone", "mAu", "map[cur;2,F:1]", "map[cur;2,:99 cur;2,F:1]"},
+				{"undone", "mAyu", "map[cur;2,F:1]", "map[cur;2,:99 cur;2,F:1]"},
 				{"trash", "ddd", "map[cur;2,T:1]", "map[cur;2,T:3 new:97]"},
 				{"opened", "\r", "map[cur;2,S:1]", "map[cur;2,S:1 new:99]"},
 				{"line", ":mark --set F\r", "map[cur;2,F:1]", "map[cur;2,F:1 new:99]"},

@@ -508,6 +508,9 @@ func TestTUICommands(t *testing.T) {
 	} {
 		r.Keys(c.key)
 		switch c.key {
+		case "A":
+			r.see(t, `^mark 3 entries of All as read`)
+			r.Keys("y")
 		case "M":
 			r.see(t, `^flags`)
 			r.Type("+Fa-S")

@@ -132,6 +132,9 @@ type Line struct {
 // LineOf returns the parser of the command lines of app that begin with some words.
 func LineOf(app *cli.App, before ...string) *Line { return &Line{app, before} }
 
+// LastWord returns the byte at which the last word of a line begins, with its quotes.
+func LastWord(line string) int { return shellLine(line, "").start }
+
 // Complete returns the candidates for the end of a line. The Word of each is the whole line with
 // the candidate.
 func (l *Line) Complete(line string) []Candidate {

@@ -60,15 +60,20 @@ func (x *Tmux) run(args ...string) string {
 	return string(out)
 }
 
+// typing is the pause of a person before a key. Keys of one call are one write, without pauses.
+const typing = 40 * time.Millisecond
+
 // Keys types keys by tmux's names for them: "Enter", "C-d", "Escape", or characters.
 func (x *Tmux) Keys(keys ...string) {
 	x.t.Helper()
+	time.Sleep(typing)
 	x.run(append([]string{"send-keys", "-t", "t"}, keys...)...)
 }
 
 // Type types text.
 func (x *Tmux) Type(text string) {
 	x.t.Helper()
+	time.Sleep(typing)
 	x.run("send-keys", "-t", "t", "-l", text)
 }
 

@@ -161,13 +161,13 @@ func (l *diskAdapter) Save(_ context.Context, name, text string) error {
 // lookFile is the user's file of the look, relative to the lektor-dir.
 const lookFile = "etc/view/look"
 
-func (l *diskAdapter) Look(context.Context) (*tui.Look, error) {
+func (l *diskAdapter) Look(_ context.Context, typed string) (*tui.Look, error) {
 	path := l.dir.Join(lookFile)
 	text, err := atomicfile.Read(path, 1<<20)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	look := tui.ParseLook(path, text)
+	look := tui.ParseLook(path, append(text, typed...))
 	l.look.Store(look)
 	return look, nil
 }

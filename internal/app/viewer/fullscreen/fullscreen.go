@@ -2,6 +2,7 @@
 package fullscreen
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/viewer"
@@ -16,6 +18,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
@@ -43,6 +46,14 @@ const keysFile = "etc/view/keys"
 // Run runs the full-screen reader. It fails if stdin or stdout is not a terminal.
 func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 	v, err := o.Open(nil, cmdline.PrinterOptions{}, s)
+	if none, ok := errors.AsType[*lektordir.NotLektorDirError](err); ok && none.Err == nil && s.InIsTerminal() && s.OutIsTerminal() {
+		s.Report.Info("there is no lektor-dir at %s. Make one? [y/N]", o.Dir)
+		if answer, _ := bufio.NewReader(s.In).ReadString('\n'); strings.HasPrefix(strings.ToLower(answer), "y") {
+			if _, err = feedcmd.CreateDir(o.Dir, nil); err == nil {
+				v, err = o.Open(nil, cmdline.PrinterOptions{}, s)
+			}
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -72,7 +83,7 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 		return cmdline.Hint(fmt.Errorf("tui needs a terminal that can move its cursor, and TERM is %q", name), "lektor-view tui --plain, ls, show and next work on any")
 	}
 	d := newDiskAdapter(o, v)
-	if to.Look, err = d.Look(ctx); err != nil {
+	if to.Look, err = d.Look(ctx, ""); err != nil {
 		return fmt.Errorf("look: %w", err)
 	}
 	for _, bad := range to.Look.Errs {

@@ -59,9 +59,47 @@ func mark(set, unset string) func(*model, call) tea.Cmd {
 	}
 }
 
-// actions returns all actions, in the order of the manual.
-func actions() []action {
-	return slices.Concat(moves(), entryActions(), exportActions(), listActions(), orderActions(), lineActions(), lookActions(), fetchActions(), commandActions())
+// group is actions with their title in help.
+type group struct {
+	title   string
+	actions []action
+}
+
+// groups returns all actions, in the order of the manual.
+func groups() []group {
+	return []group{
+		{title: "reading", actions: readingActions()},
+		{title: "moving", actions: moves()},
+		{title: "the entry", actions: entryActions()},
+		{title: "the entry in other programs", actions: exportActions()},
+		{title: "lists and the screen", actions: slices.Concat(listActions(), orderActions(), lookActions())},
+		{title: "feeds", actions: fetchActions()},
+		{title: "commands, and many entries", actions: slices.Concat(lineActions(), commandActions())},
+	}
+}
+
+// actions returns the actions of all groups.
+func actions() (all []action) {
+	for _, g := range groups() {
+		all = append(all, g.actions...)
+	}
+	return all
+}
+
+// readingActions returns the actions that open entries, and leave them.
+func readingActions() []action {
+	return []action{
+		{"open", 0, "open the line of the cursor; an entry is marked as read", "show --mark", browse((*browser).open)},
+		{"forward", 0, "a page of the entry, then the next unread one", "next", browse((*browser).forward)},
+		{"next-unread", 0, "to the next unread entry, also in the next feed; in a search in an entry: to the next match", "ls", nextOf(1)},
+		{"previous-unread", 0, "to the previous unread entry, or match", "ls", nextOf(-1)},
+		{"next", 0, "to the next entry", "", times((*browser).nextEntry)},
+		{"previous", 0, "to the previous entry", "", times(func(b *browser, n int) effects { return b.nextEntry(-n) })},
+		{"next-feed", 0, "to the next feed with unread entries", "count --by feed", browse(func(b *browser) effects { return b.nextFeed(1) })},
+		{"previous-feed", 0, "to the previous feed with unread entries", "count --by feed", browse(func(b *browser) effects { return b.nextFeed(-1) })},
+		{"back", 0, "leave a search, an entry or the list", "", browse((*browser).back)},
+		{"quit", 0, "leave an entry or the list; in the feeds: end", "", quit},
+	}
 }
 
 // moves returns the actions that move the cursor.
@@ -77,33 +115,23 @@ func moves() []action {
 		{"scroll-up", 0, "the text one line up", "", times(func(b *browser, n int) effects { return b.scroll(-n) })},
 		{"top", 0, "to the first line, or to line N", "", times(func(b *browser, n int) effects { return b.to(n - 1) })},
 		{"bottom", 0, "to the last line, or to line N", "", bottom},
-		{"open", 0, "open the line of the cursor; an entry is marked as read", "show --mark", browse((*browser).open)},
-		{"back", 0, "leave a search, an entry or the list", "", browse((*browser).back)},
-		{"quit", 0, "leave an entry or the list; in the feeds: end", "", quit},
 		{"quit-now", 0, "end", "", end},
 		{"next-pane", 0, "to the next pane", "", browse(func(b *browser) effects { return b.pane(1) })},
 		{"previous-pane", 0, "to the previous pane", "", browse(func(b *browser) effects { return b.pane(-1) })},
 		{"zoom", 0, "show this pane alone, or all panes", "", browse((*browser).toggleZoom)},
 		{"fold", 0, "close or open a folder", "", browse((*browser).fold)},
-		{"forward", 0, "a page of the entry, then the next unread one", "next", browse((*browser).forward)},
-		{"next-unread", 0, "to the next unread entry, also in the next feed; in a search in an entry: to the next match", "ls", nextOf(1)},
-		{"previous-unread", 0, "to the previous unread entry, or match", "ls", nextOf(-1)},
-		{"next", 0, "to the next entry", "", times((*browser).nextEntry)},
-		{"previous", 0, "to the previous entry", "", times(func(b *browser, n int) effects { return b.nextEntry(-n) })},
-		{"next-feed", 0, "to the next feed with unread entries", "count --by feed", browse(func(b *browser) effects { return b.nextFeed(1) })},
-		{"previous-feed", 0, "to the previous feed with unread entries", "count --by feed", browse(func(b *browser) effects { return b.nextFeed(-1) })},
 	}
 }
 
 // entryActions returns the actions on the chosen entry.
 func entryActions() []action {
 	return []action{
-		{"toggle-read", 0, "read or unread", "mark --set S, --clear S", toggleRead},
+		{"toggle-read", 0, "read or unread", "mark --set S, --clear S", toggle('S')},
 		{"read", 0, "mark as read", "mark --set S", mark("S", "")},
 		{"unread", 0, "mark as unread", "mark --clear S", mark("", "S")},
-		{"toggle-flagged", 0, "flagged or not", "mark --set F, --clear F", toggleFlagged},
+		{"toggle-flagged", 0, "flagged or not", "mark --set F, --clear F", toggle('F')},
 		{"flags", 1, "set and clear flags: +Fa-S", "mark --set Fa --clear S", setFlags},
-		{"read-all", 0, "mark all that is listed as read", "ls -o path QUERY | mark --set S -", readAll},
+		{"read-all", 0, "mark all that is listed as read; in All and in folders after a question", "ls -o path QUERY | mark --set S -", readAll},
 		{"trash", 0, "mark as trashed", "rm", trash},
 		{"undo", 0, "take back the last command", "undo", undo},
 		{"browser", 0, "open the entry in the browser; with N, its link N", "open --keep, open --keep --link N", openEntry},
@@ -121,6 +149,7 @@ func listActions() []action {
 		{"save-query", 1, "save the search as a folder", "echo QUERY >etc/view/query/NAME", saveQuery},
 		{"all", 0, "list read entries too, or unread entries only", "ls -a", browse((*browser).toggleAll)},
 		{"reload", 0, "read everything anew", "", reload},
+		{"messages", 0, "all messages as a whole: of the last line, and of fetches", "lektor-fetch ls --broken", messages},
 		{"repeat", 0, "say the line of the cursor again", "", repeat},
 		{"redraw", 0, "draw the screen anew", "", func(*model, call) tea.Cmd { return tea.ClearScreen }},
 		{"suspend", 0, "stop, until the shell's fg", "", suspend},
@@ -193,28 +222,17 @@ func (m *model) needPage(c call) *Page {
 	return p.page
 }
 
-// toggleRead marks the chosen entry as read, or as unread if it is read.
-func toggleRead(m *model, _ call) tea.Cmd {
-	if ref, ok := m.needEntry(); ok {
-		toggle(m, "S", !ref.Unread())
-	}
-	return nil
-}
-
-// toggleFlagged sets the flag F of the chosen entry, or clears it.
-func toggleFlagged(m *model, _ call) tea.Cmd {
-	if ref, ok := m.needEntry(); ok {
-		toggle(m, "F", ref.HasFlag('F'))
-	}
-	return nil
-}
-
-// toggle clears a flag of the chosen entry if it has it, and sets it otherwise.
-func toggle(m *model, flag string, has bool) {
-	if has {
-		m.mark("", flag)
-	} else {
-		m.mark(flag, "")
+// toggle returns an action that clears a flag of the chosen entry if it has it, and sets it otherwise.
+func toggle(flag byte) func(*model, call) tea.Cmd {
+	return func(m *model, _ call) tea.Cmd {
+		switch ref, ok := m.needEntry(); {
+		case !ok:
+		case ref.HasFlag(flag) && (flag != 'S' || !ref.Unread()):
+			m.mark("", string(flag))
+		default:
+			m.mark(string(flag), "")
+		}
+		return nil
 	}
 }
 
@@ -277,12 +295,25 @@ func parseFlags(s string) (set, unset string, err error) {
 	return set, unset, nil
 }
 
-// readAll marks the listed entries as read.
+// readAll marks the listed entries as read, those of several feeds if the user confirms.
 func readAll(m *model, _ call) tea.Cmd {
-	if refs := listedUnread(m, len(m.browser.list.items)); refs != nil {
+	refs, of := listedUnread(m, len(m.browser.list.items)), m.browser.list.of.kind
+	switch {
+	case refs == nil:
+	case of == allNode, of == folderNode:
+		confirmRead(m, refs)
+	default:
 		markRead(m, refs)
 	}
 	return nil
+}
+
+// confirmRead marks entries of the listed node as read, if the user confirms.
+func confirmRead(m *model, refs []lektordir.Ref) {
+	m.input.confirm(m.trf("mark %d entries of %s as read?", len(refs), listName(m)), func() tea.Cmd {
+		markRead(m, refs)
+		return nil
+	})
 }
 
 // listedUnread returns the unread entries among the first n of the list. If there are none, or

@@ -126,9 +126,9 @@ type Disk interface {
 	// input. It calls line for each line of the output, and returns the messages. If ctx ends, it
 	// sends SIGTERM, and waits. A failure of the started program is an [*exec.ExitError].
 	Fetcher(ctx context.Context, in string, args []string, line func(string)) (messages []string, err error)
-	// Look returns the look of the screen as the user's file has it now. Rows uses its format from
-	// then on.
-	Look(ctx context.Context) (*Look, error)
+	// Look returns the look of the screen as the user's file has it now, with the lines that the user
+	// typed after it. Rows uses its format from then on.
+	Look(ctx context.Context, typed string) (*Look, error)
 	// Watch calls changed for each change since a time, with the hash of the feed whose entries
 	// changed, or "" if anything may have changed. It returns when ctx ends.
 	Watch(ctx context.Context, since time.Time, changed func(feed string)) error

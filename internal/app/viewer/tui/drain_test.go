@@ -142,7 +142,7 @@ func TestInterruptedAfterTheEnd(t *testing.T) {
 	k.o.Report = cmdline.NewStreams("lektor-view", strings.NewReader(""), io.Discard, errs).Report
 	k.press("l")
 	k.until("the list", func() bool { return k.browser.list.complete })
-	k.press("A")
+	k.press("A", "y")
 	k.leftover().drain(k.cancel)
 	if got := errs.text.String(); got != "lektor-view: marked 1 of 3; ^C ends without the rest\nlektor-view: marked 1 of 3\n" {
 		t.Errorf("reported %q", got)

@@ -256,13 +256,15 @@ func (p *painter) entries(width, height int) (string, []string) {
 
 // noEntries returns the text of an empty list.
 func noEntries(m *model) string {
-	switch l := &m.browser.list; {
+	switch l, s := &m.browser.list, m.browser.snapshot; {
 	case l.query != "":
 		return m.tr("nothing matches")
+	case s != nil && len(s.feeds) == 0 && m.o.NoFetcher == nil:
+		return m.trf("no feeds: %s subscribes to one", m.o.Keys.of("subscribe"))
 	case l.includesRead():
 		return m.tr("no entries")
 	}
-	return m.tr("nothing unread")
+	return m.trf("nothing unread: %s shows read entries", m.o.Keys.of("all"))
 }
 
 // allUnread returns the number of all unread entries.
@@ -416,6 +418,9 @@ func (p *painter) lastLine() string {
 		return fit(ends(Plain(m.input.question.line(&m.world)), p.width), p.width) // its end says how to answer
 	case m.status.isError:
 		text := Plain(m.status.text)
+		if termsafe.Width(text) > p.width {
+			text, _, _ = strings.Cut(text, hintMark) // the key of messages shows it
+		}
 		if termsafe.Width(text) > p.width && m.o.Name != "" {
 			text = strings.ReplaceAll(text, m.o.Name+"/", "") // omit the path of the lektor-dir
 		}
@@ -470,11 +475,11 @@ func (p *painter) hints() string {
 	var hints []string
 	tr := p.m.tr
 	for _, h := range []struct{ action, what string }{
-		{"open", tr("open")}, {"forward", tr("read on")}, {"next-unread", tr("next unread")}, {"search", tr("search")}, {"quit", tr("back")},
+		{"open", tr("open")}, {"forward", tr("read on")}, {"next-unread", tr("next unread")}, {"search", tr("search")}, {"quit", tr("back")}, {"all", tr("all")},
 	} {
 		key := p.m.o.Keys.of(h.action)
 		switch {
-		case key == h.action: // no key is bound to the action
+		case key == h.action, h.action == "all" && p.list.includesRead(): // no key, or none needed
 			continue
 		case h.action == "quit" && p.focus == feedsPane:
 			h.what = tr("end")

@@ -17,9 +17,8 @@ import (
 
 // fetching is the state of the fetches, of which one runs at a time.
 type fetching struct {
-	every    time.Duration // fetch the feeds that are due so long after the last fetch; 0 never does
-	timer    int           // number of the timer that counts; others are stale
-	messages []string      // of the last fetch that had any
+	every time.Duration // fetch the feeds that are due so long after the last fetch; 0 never does
+	timer int           // number of the timer that counts; others are stale
 }
 
 // everySetting is the name of the setting with the minutes between two fetches.
@@ -35,7 +34,6 @@ func fetchActions() []action {
 		{"subscribe", 1, "subscribe to a feed, by its URL or that of a page", "lektor-fetch add", withFetcher(subscribe)},
 		{"edit-feed", 0, "rename this feed, change its folders and settings, or unsubscribe", "lektor-fetch set, lektor-fetch rm", withFetcher(editFeed)},
 		{"edit-feeds", 0, "edit the list of feeds in your editor", "lektor-fetch edit", withFetcher(editFeeds)},
-		{"fetch-messages", 0, "the errors and messages of the last fetch", "lektor-fetch ls --broken", withFetcher(fetchMessages)},
 	}
 }
 
@@ -263,9 +261,7 @@ func (s *fetching) ended(m *model, f *fetch, err error) tea.Cmd {
 	for i, text := range f.messages {
 		messages[i] = Plain(text)
 	}
-	if len(messages) > 0 {
-		s.messages = messages
-	}
+	m.input.keep(messages...)
 	_, started := errors.AsType[*exec.ExitError](err)
 	switch {
 	case err != nil && !started && s.every > 0:
@@ -276,25 +272,11 @@ func (s *fetching) ended(m *model, f *fetch, err error) tea.Cmd {
 		m.fail(fmt.Errorf("lektor-fetch: %w", err))
 	case len(messages) > 0:
 		text := strings.TrimPrefix(Plain(f.summary)+"; "+messages[0], "; ")
-		m.status = status{m.trf("%s (%s: all messages)", text, m.o.Keys.of("fetch-messages")), err != nil}
+		m.status = status{m.trf("%s (%s: all messages)", text, m.o.Keys.of("messages")), err != nil}
 	case f.feeds != nil && len(f.feeds) == 0:
 		m.say("you are subscribed to none of these feeds")
 	case !f.timed || f.steps > 0:
 		m.status = status{Plain(f.summary), false}
 	}
 	return s.wind(m, s.every)
-}
-
-// fetchMessages shows the messages of the last fetch that had any.
-func fetchMessages(m *model, _ call) tea.Cmd {
-	if len(m.fetching.messages) == 0 {
-		m.say("no fetch of this reader had errors")
-		return nil
-	}
-	var lines []string
-	for _, text := range m.fetching.messages {
-		lines = append(lines, breakLines(text, max(10, m.browser.width-2))...)
-	}
-	m.input.menu = &menu{title: "messages of the last fetch", hint: "keys that move scroll, any other key closes this", lines: lines}
-	return nil
 }

@@ -101,7 +101,7 @@ func TestFetch(t *testing.T) {
 	}
 	var timers []timer
 	k.after = func(after time.Duration, msg tea.Msg) tea.Cmd {
-		if _, ok := msg.(thenMsg); !ok {
+		if _, ok := msg.(thenMsg); !ok || after == burstPause {
 			return sendLater(after, msg)
 		}
 		timers = append(timers, timer{after, msg})

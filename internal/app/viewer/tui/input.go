@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	tea "charm.land/bubbletea/v2"
@@ -17,6 +18,8 @@ type input struct {
 	question *question
 	menu     *menu
 	history  []string // lines of the command line
+	messages []string // of the last line and of fetches, newest first
+	burst    *byte    // the burst whose keys do nothing; nil if keys act
 	// moreActions is true while a key does several actions, one of which may move the cursor.
 	moreActions bool
 }
@@ -59,28 +62,63 @@ func (m *model) ask(label, text, action string) *prompt {
 	return m.input.prompt
 }
 
+// maxMessages is the maximum number of messages to show again.
+const maxMessages = 200
+
+// keep adds messages to show again, each once in a row.
+func (in *input) keep(messages ...string) {
+	all := slices.Compact(slices.Concat(messages, in.messages))
+	in.messages = all[:min(maxMessages, len(all))]
+}
+
 // key handles a pressed key.
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	name := keyName(k.String())
-	in, keys := &m.input, m.o.Keys
+	in, action := &m.input, m.o.Keys.action(keyName(k.String()))
 	switch {
 	case name == "<C-c>":
 		return tea.Quit // always: users try ^C in a program that they do not know
 	case in.prompt != nil:
 		return m.typed(name, k.Text)
+	case action == "command" && (in.open() || m.shown.on || in.burst != nil):
+		*in = input{history: in.history, messages: in.messages}
+		m.status = status{}
+		return tea.Batch(m.dropPicture(), typeCommand(m, call{}))
+	case in.burst != nil:
+		return ignoreBurst(m)
 	}
 	m.status = status{}
-	if m.shown.on && name != "<C-z>" && keys.action(name) != "picture" {
-		return m.dropPicture()
+	if m.shown.on && name != "<C-z>" && action != "picture" {
+		return tea.Batch(m.dropPicture(), ignoreBurst(m))
 	}
 	if q := in.question; q != nil {
 		in.question = nil
-		if name == "y" {
+		switch name {
+		case "y":
 			return q.yes()
+		case "n":
+			return nil
 		}
-		return nil
+		return ignoreBurst(m)
 	}
 	return m.sequence(name, k)
+}
+
+// burstPause is the time between two keys from which on they are no burst: longer than between those
+// of one write, and shorter than anyone needs to see the screen and press a key.
+const burstPause = 20 * time.Millisecond
+
+// ignoreBurst ignores the keys that follow a key, until none comes for burstPause. They were typed
+// before the user saw an overlay close, or a question, and may do harm without it.
+func ignoreBurst(m *model) tea.Cmd {
+	b := new(byte)
+	m.input.burst = b
+	return m.after(burstPause, thenMsg(func(m *model) tea.Cmd {
+		if m.input.burst == b {
+			m.input.burst = nil
+		}
+		return nil
+	}))
 }
 
 // sequence handles a key that may be part of a key sequence or of a count.
@@ -128,9 +166,11 @@ func (m *model) bound(b binding) tea.Cmd {
 	var cmds []tea.Cmd
 	for _, c := range b {
 		c.count = count
-		if m.input.menu != nil {
+		switch {
+		case m.input.burst != nil: // the action before closed a menu
+		case m.input.menu != nil:
 			cmds = append(cmds, menuKey(m, c))
-		} else {
+		default:
 			cmds = append(cmds, m.do(c))
 		}
 	}

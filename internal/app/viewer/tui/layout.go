@@ -223,10 +223,14 @@ func resizePane(by int) func(*model, call) tea.Cmd {
 	}
 }
 
-// nextLayout changes to the next layout.
-func nextLayout(m *model, _ call) tea.Cmd {
+// nextLayout changes to the layout that the word of c names, or to the next.
+func nextLayout(m *model, c call) tea.Cmd {
 	b := &m.browser
-	b.shape.layout, b.zoom = layouts[wrap(slices.Index(layouts, b.shape.layout)+1, len(layouts))], false
+	name, ok := nameOf(m, c, layouts, b.shape.layout)
+	if !ok {
+		return nil
+	}
+	b.shape.layout, b.zoom = name, false
 	m.say("layout: %s", b.shape.layout)
 	if kinds, _ := visible(b); len(kinds) == 1 && b.width < oneColumn {
 		m.say("layout: %s; this screen has room for one pane", b.shape.layout)

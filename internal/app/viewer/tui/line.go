@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,10 +67,7 @@ func readNode(m *model, _ call) tea.Cmd {
 		}
 	}
 	if len(refs) > 0 {
-		m.input.confirm(m.trf("mark %d entries of %s as read?", len(refs), nodeName(m, b.list.of)), func() tea.Cmd {
-			markRead(m, refs)
-			return nil
-		})
+		confirmRead(m, refs)
 	}
 	return nil
 }
@@ -121,12 +119,14 @@ func openAll(m *model, _ call) tea.Cmd {
 	return nil
 }
 
-// commandLine is the completion and the history of the command line.
+// commandLine is the completion and the history of the command line, or the completion of folders.
 type commandLine struct {
+	folders    bool   // complete names of folders with bars between them
 	past       int    // lines back in the history; 0 for the line that is being typed
 	typed      string // that line
 	candidates []cmdline.Candidate
 	at         int    // the candidate in the line
+	from       int    // the byte at which the word that is completed begins
 	rest       []rune // the text after it
 }
 
@@ -149,7 +149,7 @@ func (l *commandLine) key(m *model, p *prompt, name string) (cmd tea.Cmd, ok boo
 		l.take(p, wrap(l.at+by, len(l.candidates)))
 	case by != 0:
 		return l.complete(m, p), true
-	case back != 0:
+	case back != 0 && !l.folders:
 		history := m.input.history
 		if l.past == 0 {
 			l.typed = string(p.text)
@@ -176,25 +176,36 @@ func (l *commandLine) take(p *prompt, i int) {
 func (l *commandLine) complete(m *model, p *prompt) tea.Cmd {
 	line := string(p.text[:p.at])
 	var all []cmdline.Candidate
-	add := func(word, about string) {
-		if strings.HasPrefix(word, line) {
-			all = append(all, cmdline.Candidate{Word: word, About: about})
+	add := func(before string, words ...string) {
+		for _, word := range words {
+			if strings.HasPrefix(before+word, line) && strings.HasPrefix(line, before) {
+				all = append(all, cmdline.Candidate{Word: before + word})
+			}
 		}
 	}
-	for _, a := range actions() {
-		word := a.name
-		if a.words != 0 {
-			word += " "
+	commands, from := m.o.Commands, cmdline.LastWord(line)
+	if l.folders {
+		commands, from = nil, strings.LastIndex(line, "|")+1
+		from += len(line[from:]) - len(strings.TrimLeft(line[from:], " "))
+		for _, f := range cmp.Or(m.browser.snapshot, &snapshot{}).feeds {
+			for _, name := range f.Folders {
+				add(line[:from], joinWords([]string{name}))
+			}
 		}
-		add(word, m.tr(a.help))
-	}
-	for _, by := range slices.Concat(entryOrders, feedOrders) {
-		if strings.HasPrefix(line, "sort ") {
-			add("sort "+by, m.describe(by))
-			add("sort -"+by, "")
+	} else {
+		for _, a := range actions() {
+			word := a.name
+			if a.words != 0 {
+				word += " "
+			}
+			add("", word)
 		}
+		for _, by := range slices.Concat(entryOrders, feedOrders) {
+			add("sort ", by, "-"+by)
+		}
+		add("theme ", themes...)
+		add("layout ", layouts...)
 	}
-	commands := m.o.Commands
 	return func() tea.Msg {
 		if commands != nil {
 			all = append(all, commands.Complete(line)...)
@@ -205,7 +216,7 @@ func (l *commandLine) complete(m *model, p *prompt) tea.Cmd {
 		})
 		return thenMsg(func(m *model) tea.Cmd {
 			if m.input.prompt == p && string(p.text[:p.at]) == line && len(all) > 0 {
-				l.candidates, l.rest = all, slices.Clone(p.text[p.at:])
+				l.candidates, l.from, l.rest = all, from, slices.Clone(p.text[p.at:])
 				l.take(p, 0)
 			}
 			return nil
@@ -223,8 +234,7 @@ func (p *painter) prompt(of *prompt) string {
 	l := of.command
 	var names []string
 	for i := 1; i < len(l.candidates); i++ {
-		words := strings.Fields(l.candidates[wrap(l.at+i, len(l.candidates))].Word)
-		names = append(names, words[len(words)-1])
+		names = append(names, strings.TrimSpace(l.candidates[wrap(l.at+i, len(l.candidates))].Word[l.from:]))
 	}
 	return text + "   " + p.paint(dimText, fit(Plain(strings.Join(names, " ")), free))
 }
@@ -254,6 +264,9 @@ func runLine(m *model, text string) tea.Cmd {
 	if n, err := strconv.Atoi(text); err == nil {
 		m.apply(m.browser.to(n - 1))
 		return nil
+	}
+	if word := strings.Fields(text); word[0] == "format" && len(word) > 1 { // quotes belong to its template
+		return typeLook(m, call{action: word[0], words: []string{strings.TrimSpace(strings.TrimPrefix(text, word[0]))}})
 	}
 	steps, err := cmdline.Commands(text)
 	if err != nil {
@@ -294,7 +307,7 @@ func runCommand(m *model, words []string, err error) tea.Cmd {
 	args, next, ok := m.o.Commands.Arguments(words)
 	if !ok {
 		if _, ok := actionOf(words[0]); !ok {
-			err = errors.New(m.trf("there is no action or command %s", words[0]))
+			err = errors.New(m.unknown(words[0]))
 		}
 		m.fail(err)
 		return nil
@@ -347,6 +360,21 @@ func runCommand(m *model, words []string, err error) tea.Cmd {
 	return t.run
 }
 
+// unknown returns the message about a word that begins no line, with what is meant here by those of newsboat.
+func (w *world) unknown(word string) string {
+	meant := map[string]string{
+		"set":    w.tr("type a line of etc/view/look, as theme dark"),
+		"source": w.tr("reload reads etc/view/look again"),
+		"tag":    w.tr("folders chooses a folder"),
+		"goto":   w.tr("search feed:NAME lists a feed"),
+		"exec":   w.tr("type the action without it"),
+	}[word]
+	if meant == "" {
+		return w.trf("there is no action or command %s", word)
+	}
+	return w.trf("there is no command %s here: %s", word, meant)
+}
+
 // showOutput returns the task that runs a command without a terminal, and shows its output: a line
 // in the last line of the screen, and more as a menu.
 func showOutput(m *model, name string, argv func(context.Context) ([]string, error)) func(context.Context, func(string)) (string, error) {
@@ -358,12 +386,8 @@ func showOutput(m *model, name string, argv func(context.Context) ([]string, err
 		}
 		lines, err := commandOutput(ctx, all, width)
 		if len(lines) > 1 {
-			var broken []string
-			for _, l := range lines {
-				broken = append(broken, breakLines(l, max(10, width-2))...)
-			}
 			send(thenMsg(func(m *model) tea.Cmd {
-				m.input.menu = &menu{title: name, lines: broken, hint: "keys that move scroll, any other key closes the output"}
+				m.input.menu = textMenu(m, name, lines)
 				return nil
 			}))
 		}

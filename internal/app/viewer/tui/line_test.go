@@ -129,3 +129,10 @@ func TestManyEntries(t *testing.T) {
 	k.press("C", "y")
 	made("00+S-", "01+S-", "02+S-", "03+S-", "04+S-", "05+S-")
 }
+
+// spaced completes names with spaces.
+type spaced struct{ fakeCommands }
+
+func (spaced) Complete(line string) []cmdline.Candidate {
+	return []cmdline.Candidate{{Word: `ls feed:"Daring Fireball" `}, {Word: `ls feed:"Two Words" `}}
+}

@@ -345,6 +345,7 @@ func saveTo(m *model, ref lektordir.Ref, path string, replace bool) tea.Cmd {
 		case !m.input.waits():
 			m.status = status{}
 			m.input.confirm(m.trf("%s exists already; replace it?", path), func() tea.Cmd { return saveTo(m, ref, path, true) })
+			return ignoreBurst(m) // it comes while the user may type
 		}
 		return nil
 	}

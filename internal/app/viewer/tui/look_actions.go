@@ -14,32 +14,24 @@ func lookActions() []action {
 	return []action{
 		{"wider", 0, "make this pane larger, by N steps", "", resizePane(1)},
 		{"narrower", 0, "make this pane smaller, by N steps", "", resizePane(-1)},
-		{"layout", 0, "the next layout: auto, two, three or stacked", "", nextLayout},
-		{"theme", 0, "the next theme: default, dark or light", "", nextTheme},
-		{"folders", 0, "choose a folder from a menu", "ls folder:NAME", func(m *model, _ call) tea.Cmd {
-			if !chooseNode(m, folderNode, &menu{title: "the folders"}) {
-				m.say("there are no folders")
-			}
-			return nil
-		}},
-		{"queries", 0, "choose a saved query from a menu", "ls query:NAME", func(m *model, _ call) tea.Cmd {
-			if !chooseNode(m, savedNode, &menu{title: "the saved queries"}) {
-				m.say("there are no saved queries")
-			}
-			return nil
-		}},
+		{"layout", 1, "the next layout: auto, two, three or stacked", "", nextLayout},
+		{"theme", 1, "the next theme: default, dark or light", "", nextTheme},
+		{"color", variadic, "set a color for now, as a line of etc/view/look", "", typeLook},
+		{"format", variadic, "set the text of a line for now, as a line of etc/view/look", "", typeLook},
+		{"folders", 0, "choose a folder from a menu", "ls folder:NAME", func(m *model, _ call) tea.Cmd { return chooseNode(m, folderNode, &menu{title: "the folders"}) }},
+		{"queries", 0, "choose a saved query from a menu", "ls query:NAME", func(m *model, _ call) tea.Cmd { return chooseNode(m, savedNode, &menu{title: "the saved queries"}) }},
 	}
 }
 
-// chooseNode opens a menu of the nodes of a kind, in which open lists the entries of one. It
-// reports false if there are none.
-func chooseNode(m *model, kind nodeKind, n *menu) bool {
+// chooseNode opens a menu of the nodes of a kind, in which open lists the entries of one.
+func chooseNode(m *model, kind nodeKind, n *menu) tea.Cmd {
 	var found []node
 	if s := m.browser.snapshot; s != nil {
 		found = slices.DeleteFunc(slices.Clone(s.nodes), func(n node) bool { return n.kind != kind })
 	}
 	if len(found) == 0 {
-		return false
+		m.say("%s: there are none", m.tr(n.title))
+		return nil
 	}
 	for _, node := range found {
 		n.lines = append(n.lines, strings.Repeat("  ", node.depth)+Plain(termsafe.Brief(node.title)))
@@ -52,7 +44,7 @@ func chooseNode(m *model, kind nodeKind, n *menu) bool {
 	})
 	m.input.menu = n
 	n.hint = m.trf("%s lists the entries, other keys close the menu", m.o.Keys.of("open"))
-	return true
+	return nil
 }
 
 // reveal opens a folder, or the folders that hide a feed.
@@ -71,24 +63,51 @@ func reveal(b *browser, of id) {
 // themeSetting is the name of the theme in the settings of the screen.
 const themeSetting = "theme"
 
-// nextTheme changes to the next theme.
-func nextTheme(m *model, _ call) tea.Cmd {
+// nameOf returns the word of c, or the name after the present one. ok is false if there is no such name.
+func nameOf(m *model, c call, names []string, now string) (name string, ok bool) {
+	name = names[wrap(slices.Index(names, now)+1, len(names))]
+	if len(c.words) > 0 {
+		name = c.words[0]
+	}
+	if ok = slices.Contains(names, name); !ok {
+		m.say("there is no %s %s; there are %s", c.action, name, strings.Join(names, ", "))
+	}
+	return name, ok
+}
+
+// nextTheme changes to the theme that the word of c names, or to the next.
+func nextTheme(m *model, c call) tea.Cmd {
 	if m.o.NoColor {
 		m.say("there are no themes without colours")
 		return nil
 	}
 	look := m.o.Look
-	look.use(themes[wrap(slices.Index(themes, look.theme)+1, len(themes))], false)
+	name, ok := nameOf(m, c, themes, look.theme)
+	if !ok {
+		return nil
+	}
+	look.use(name, false)
 	m.say("theme: %s", look.theme)
 	saveSetting(m, themeSetting, look.theme)
 	return nil
 }
 
+// typeLook adds a line to that of the look, until the reader ends.
+func typeLook(m *model, c call) tea.Cmd {
+	line := c.action + " " + strings.Join(c.words, " ")
+	if err := new(Look).line(line); err != nil {
+		m.fail(err)
+		return nil
+	}
+	m.o.typed += "\n" + line
+	return readLook(m)
+}
+
 // readLook returns the command that reads the file of the look again.
 func readLook(m *model) tea.Cmd {
-	ctx, d := m.ctx, m.disk
+	ctx, d, typed := m.ctx, m.disk, m.o.typed
 	return func() tea.Msg {
-		look, err := d.Look(ctx)
+		look, err := d.Look(ctx, typed)
 		return thenMsg(func(m *model) tea.Cmd {
 			if err != nil {
 				m.fail(err)

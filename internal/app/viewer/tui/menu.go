@@ -86,7 +86,7 @@ func menuKey(m *model, c call) tea.Cmd {
 		}
 	}
 	m.input.menu = nil
-	return nil
+	return ignoreBurst(m)
 }
 
 // menu returns the lines of the open menu, each padded to the width of the screen.
@@ -141,27 +141,28 @@ func (p *painter) wrapped(n *menu, height int) (rows []string) {
 	return rows[:height]
 }
 
-// help shows the keys, first those of the present pane.
+// help shows the keys by groups, first those of the present pane.
 func help(m *model, _ call) tea.Cmd {
-	n := &menu{title: "the keys", hint: "keys that move scroll, any other key closes help"}
+	n := &menu{title: "the keys", hint: "keys that move scroll, any other key closes this"}
 	k := m.o.Keys
 	here := k.here()
 	for _, pane := range append([]string{here, ""}, slices.DeleteFunc(slices.Clone(panes), func(s string) bool { return s == here })...) {
-		var lines []string
-		for _, at := range k.order {
-			if at.pane == pane && (m.o.NoFetcher == nil || !needsFetcher(k.bound[at][0].action)) {
-				lines = append(lines, beside(Plain(at.keys), Plain(helpText(m, k.bound[at])), m.browser.width-1)...)
+		for _, g := range groups() {
+			title := m.tr(g.title)
+			if pane != "" {
+				title = m.trf("only in: %s", pane) + ", " + title
+			}
+			lines := []string{title + ":"}
+			for _, at := range k.order {
+				does := func(a action) bool { return a.name == k.bound[at][0].action }
+				if at.pane == pane && slices.ContainsFunc(g.actions, does) && (m.o.NoFetcher == nil || !needsFetcher(k.bound[at][0].action)) {
+					lines = append(lines, beside(Plain(at.keys), Plain(helpText(m, k.bound[at])), m.browser.width-1)...)
+				}
+			}
+			if len(lines) > 1 {
+				n.lines = append(append(n.lines, lines...), "")
 			}
 		}
-		switch {
-		case len(lines) == 0:
-			continue
-		case pane != "":
-			lines = append([]string{m.trf("only in: %s", pane)}, lines...)
-		case len(n.lines) > 0:
-			lines = append([]string{m.tr("in all panes:")}, lines...)
-		}
-		n.lines = append(append(n.lines, lines...), "")
 	}
 	source := m.trf("Keys of your own go into %s.", m.o.KeysFile)
 	if m.o.KeysSet != "" {
@@ -173,6 +174,25 @@ func help(m *model, _ call) tea.Cmd {
 	}
 	m.input.menu = n
 	return nil
+}
+
+// messages shows the messages of the last line, and those of fetches, as a whole.
+func messages(m *model, _ call) tea.Cmd {
+	if len(m.input.messages) == 0 {
+		m.say("there were no messages")
+		return nil
+	}
+	m.input.menu = textMenu(m, m.tr("messages, the newest first"), m.input.messages)
+	return nil
+}
+
+// textMenu returns a menu of a text, without a cursor.
+func textMenu(m *model, title string, text []string) *menu {
+	n := &menu{title: title, hint: "keys that move scroll, any other key closes this"}
+	for _, line := range text {
+		n.lines = append(n.lines, breakLines(line, max(10, m.browser.width-2))...)
+	}
+	return n
 }
 
 // keyColumns are the columns of the keys in help.

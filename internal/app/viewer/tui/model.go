@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,6 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/values"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
@@ -149,21 +149,14 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 	if o.Date == nil {
 		o.Date = func(t time.Time) string { return t.Format(time.DateOnly) }
 	}
-	if o.Look == nil {
-		o.Look = ParseLook("", nil)
-	}
-	if o.Screen == nil {
-		o.Screen = values.New('=')
-	}
+	o.Look, o.Screen = cmp.Or(o.Look, ParseLook("", nil)), cmp.Or(o.Screen, values.New('='))
 	if o.Random == nil {
 		o.Random = rand.Uint64
 	}
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
-	if o.Report == nil {
-		o.Report = cmdline.NewStreams("lektor-view", o.In, o.Out, io.Discard).Report
-	}
+	o.Report = cmp.Or(o.Report, cmdline.NewStreams("lektor-view", o.In, o.Out, io.Discard).Report)
 	m := &model{world: world{ctx: ctx, disk: d, o: o, texts: newTexts(o.Getenv), terminal: newTTY(o.Out, o.Plain), began: time.Now(), retry: retry, after: sendLater, queue: newChangeQueue()}}
 	m.awaitChanges = func() tea.Msg { return m.queue.wait(ctx) }
 	m.marks.world = &m.world
@@ -219,7 +212,11 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	}
 	_, key := msg.(tea.KeyPressMsg)
 	m.clock.wake(key)
+	before := m.status
 	cmd := m.take(msg)
+	if m.status != before && m.status.text != "" {
+		m.input.keep(m.status.text)
+	}
 	m.browser.follow()
 	return m, guarded(tea.Batch(cmd, m.marks.begin(), m.beginScan(), m.beginList(), m.beginPage(), m.readRows(), m.voice.speak(m, msg)))
 }
@@ -309,13 +306,13 @@ func (m *model) say(format string, args ...any) {
 	m.status = status{m.trf(format, args...), false}
 }
 
-// fail shows an error in the last line, unless the reader is ending. Its hint follows if both fit the
-// line.
+// hintMark is between an error and its hint, as between the messages of lektor-fetch.
+const hintMark = "; hint: "
+
+// fail shows an error in the last line, with its hint, unless the reader is ending.
 func (m *model) fail(err error) {
 	if hint, ok := errors.AsType[*cmdline.HintError](err); ok {
-		if more := fmt.Errorf("%w; %s", err, hint.Hint); m.voice != nil || termsafe.Width(more.Error()) <= m.browser.width {
-			err = more
-		}
+		err = fmt.Errorf("%w%s%s", err, hintMark, hint.Hint)
 	}
 	if m.ctx.Err() == nil {
 		m.status = status{m.tr(err.Error()), true}

@@ -184,7 +184,9 @@ func (d *memory) Undo(ctx context.Context, after int64) (string, []lektordir.Ref
 func (d *memory) Saved(context.Context) ([]Saved, error)           { return nil, nil }
 func (d *memory) Save(context.Context, string, string) error       { return nil }
 func (d *memory) Settings(context.Context) (*values.Values, error) { return values.New('='), nil }
-func (d *memory) Look(context.Context) (*Look, error)              { return ParseLook("look", nil), nil }
+func (d *memory) Look(_ context.Context, typed string) (*Look, error) {
+	return ParseLook("look", []byte(typed)), nil
+}
 func (d *memory) Remember(_ context.Context, name, value string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -308,10 +310,11 @@ func (k *desk) update(msg tea.Msg) {
 	k.View()
 }
 
-// press presses keys, and does not wait for commands.
+// press presses keys as a person does, with pauses, and does not wait for commands.
 func (k *desk) press(keys ...string) {
 	k.t.Helper()
 	for _, key := range keys {
+		k.input.burst = nil
 		msg := tea.KeyPressMsg{Code: []rune(key)[0], Text: key}
 		switch key {
 		case "enter":
@@ -816,11 +819,11 @@ func TestHint(t *testing.T) {
 	for _, c := range []struct {
 		width int
 		want  string
-	}{{30, "no browser was found"}, {80, "no browser was found; set the variable"}} {
+	}{{30, "no browser was found"}, {80, "no browser was found; hint: set the variable"}} {
 		k.update(tea.WindowSizeMsg{Width: c.width, Height: 15})
 		k.fail(cmdline.Hint(errors.New("no browser was found"), "set the variable"))
-		if k.status.text != c.want {
-			t.Errorf("%d columns: %s", c.width, k.status.text)
+		if s := k.shows(); strings.TrimSpace(s[strings.LastIndex(s, "\n"):]) != c.want {
+			t.Errorf("%d columns: %s", c.width, s)
 		}
 	}
 }

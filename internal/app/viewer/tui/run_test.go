@@ -121,7 +121,7 @@ func TestPicture(t *testing.T) {
 		}
 		tty.Await(want)
 		tty.Type("x")
-		tty.Type("Q")
+		tty.Type(":q\r")
 		if err := <-ended; err != nil {
 			t.Errorf("%v", err)
 		}

@@ -32,11 +32,27 @@ type feedSnapshot struct {
 	Feed
 	entrystore.Tally
 	refs  []lektordir.Ref
-	place string // folded title, to sort by
+	place string // folded title, to sort by, see natural
 }
 
 // newFeedSnapshot returns a feed without entries.
-func newFeedSnapshot(f Feed) *feedSnapshot { return &feedSnapshot{Feed: f, place: query.Fold(f.Title)} }
+func newFeedSnapshot(f Feed) *feedSnapshot {
+	return &feedSnapshot{Feed: f, place: natural(query.Fold(f.Title))}
+}
+
+// natural returns a text to sort by in which numbers stand in the order of their values: before each
+// stands a character for the number of its digits.
+func natural(s string) string {
+	const digits = "0123456789"
+	var b strings.Builder
+	for at := strings.IndexAny(s, digits); at >= 0; at = strings.IndexAny(s, digits) {
+		rest := strings.TrimLeft(s[at:], digits)
+		number := strings.TrimLeft(s[at:len(s)-len(rest)], "0")
+		b.WriteString(s[:at] + string(rune('0'+len(number))) + number)
+		s = rest
+	}
+	return b.String() + s
+}
 
 // countsSnapshot returns the snapshot of an overview.
 func countsSnapshot(o *Overview) *snapshot {
@@ -274,7 +290,7 @@ func (s *snapshot) arrange() {
 	}
 	paths := slices.SortedFunc(maps.Keys(folders), func(a, b string) int {
 		// A folder comes before its subfolders, and these come before the next folder.
-		return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
+		return slices.Compare(strings.Split(natural(a), "/"), strings.Split(natural(b), "/"))
 	})
 	for _, path := range paths {
 		f := folders[path]

@@ -171,28 +171,27 @@ func joinWords(words []string) string {
 // subscribe asks for a URL and for folders, and subscribes to the feed.
 func subscribe(m *model, c call) tea.Cmd {
 	if len(c.words) > 0 {
-		askFolders(m, strings.TrimSpace(c.words[0]))
-		return nil
+		return askFolders(m, c.words[0])
 	}
-	m.ask("subscribe to the URL: ", "", "").then = func(m *model, text string) tea.Cmd {
-		askFolders(m, strings.TrimSpace(text))
-		return nil
-	}
+	m.ask("subscribe to the URL: ", "", "").then = askFolders
 	return nil
 }
 
 // askFolders asks for the folders of a new feed, and subscribes to it.
-func askFolders(m *model, url string) {
-	if url == "" {
-		return
+func askFolders(m *model, url string) tea.Cmd {
+	if url = strings.TrimSpace(url); url == "" {
+		return nil
 	}
-	m.ask("folders, with | between them: ", "", "").then = func(m *model, text string) tea.Cmd {
+	p := m.ask("folders, with | between them: ", "", "")
+	p.command = &commandLine{folders: true}
+	p.then = func(m *model, text string) tea.Cmd {
 		args := []string{"add", "--progress"}
 		for _, folder := range splitWords(text) {
 			args = append(args, "--category="+folder)
 		}
 		return addFeed(m, url, append(args, "-"))
 	}
+	return nil
 }
 
 // addFeed runs lektor-fetch add, with the URL on its standard input, since it may have a
@@ -337,9 +336,11 @@ func (f *feedMenu) show(m *model) {
 			return nil
 		}
 		s := feedSettings[at]
-		m.ask(s.prompt, f.text(s.key), "").then = func(m *model, text string) tea.Cmd {
-			return f.set(m, s.key, text)
+		p := m.ask(s.prompt, f.text(s.key), "")
+		if s.key == "categories" {
+			p.command = &commandLine{folders: true}
 		}
+		p.then = func(m *model, text string) tea.Cmd { return f.set(m, s.key, text) }
 		return nil
 	})
 	m.input.menu = n

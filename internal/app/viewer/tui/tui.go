@@ -43,7 +43,8 @@ type Options struct {
 	Mouse   bool
 	Advance bool // move to the next entry after marking one
 	// Look is the look of the screen; nil means that of no file.
-	Look *Look
+	Look  *Look
+	typed string // lines that the user typed to change it
 	// Screen is the settings of the screen that were remembered; nil means none.
 	Screen *values.Values
 	// Date formats a date for the list; nil means year, month and day.

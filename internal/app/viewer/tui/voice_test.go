@@ -75,9 +75,9 @@ func TestVoice(t *testing.T) {
 		{"space", "line 8\nline 9\nline 10\nline 11\nline 12\nline 13\nline 14\nline 15\nline 16\n"},
 		{"k", "line 6\n"},
 		{"/ 2 8 enter", "/28\nmatch 1 of 1\nline 28\n"},
-		{"?", "the keys\nkeys that move scroll, any other key closes help\nj            one line down\n<down>       one line down\nk            one line up\n<up>         one line up\n" +
-			"<C-d>        half a page down\n<C-u>        half a page up\n<C-f>        a page down\n<pagedown>   a page down\n<C-b>        a page up\n<pageup>     a page up\n"},
-		{"j", "gg           to the first line, or to line N\n"},
+		{"?", "the keys\nkeys that move scroll, any other key closes this\nreading:\n<enter>      open the line of the cursor; an entry is marked as read (show\n             --mark)\nl            open the line of the cursor; an entry is marked as read (show\n" +
+			"             --mark)\n<right>      open the line of the cursor; an entry is marked as read (show\n             --mark)\nh            leave a search, an entry or the list\n<left>       leave a search, an entry or the list\n<esc>        leave a search, an entry or the list\n"},
+		{"j", "q            leave an entry or the list; in the feeds: end\n"},
 		{"x", "entry\n"},
 		{"q", "entries of All\n2 of 3, read, 2023-11-14, Title 01, Feed\n"},
 		{"d", "2 of 2, unread, 2023-11-14, Title 00, Feed\ntrashed; u undoes it\n"},

@@ -223,6 +223,7 @@ func TestWorkForMessages(t *testing.T) {
 	k.key("a") // list read entries too
 	k.idle()
 	k.key("A")
+	k.key("y")
 	for _, name := range []string{"j", "n", "m", "k"} {
 		k.key(name)
 	}
@@ -233,7 +234,7 @@ func TestWorkForMessages(t *testing.T) {
 	for name, bytes := range k.most {
 		most := uint64(300_000)
 		switch name {
-		case "A":
+		case "A", "y":
 			most += 500 * largeFeeds * largeEach // the key marks each entry
 		case "tui.snapshotMsg", "tui.listMsg":
 			most += 40 * largeFeeds * largeEach // a list copies the keys of readHere

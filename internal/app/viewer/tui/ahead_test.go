@@ -1,0 +1,90 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// overlays opens each overlay of the reader. An entry is open, with links.
+var overlays = map[string]func(k *desk){
+	"help":         func(k *desk) { k.press("?") },
+	"folders":      func(k *desk) { k.press("g", "d") },
+	"order":        func(k *desk) { k.press("s") },
+	"links":        func(k *desk) { k.press("b") },
+	"downloads":    func(k *desk) { k.downloads.list = []*download{{url: "http://e.example/1"}}; k.press("B") },
+	"messages":     func(k *desk) { k.input.keep("a", "b"); k.press("g", "e") },
+	"settings":     func(k *desk) { settingsOf("f", []string{"alias\tx"}).show(k.model) },
+	"feeds":        func(k *desk) { chooseFeed(k.model, []string{"http://a.example/", "http://b.example/"}, nil) },
+	"output":       func(k *desk) { k.line("mark"); k.press("enter"); k.await("second line") },
+	"read-node":    func(k *desk) { k.press("C") },
+	"open-all":     func(k *desk) { k.press("O") },
+	"end":          func(k *desk) { k.downloads.list = []*download{{url: "http://e.example/1"}}; k.press("Q") },
+	"unsubscribe":  func(k *desk) { settingsOf("f", nil).unsubscribe(k.model) },
+	"picture":      func(k *desk) { k.shown.on = true },
+	"half a key":   func(k *desk) { k.press("?", "g") },
+	"half a count": func(k *desk) { k.press("b", "3") },
+}
+
+// burst presses keys that come in one write.
+func (k *desk) burst(text string) {
+	k.t.Helper()
+	for _, key := range strings.Split(text, "") {
+		k.update(tea.KeyPressMsg{Code: []rune(key)[0], Text: key})
+	}
+}
+
+// With every overlay, a colon opens the command line. Another key closes the overlay, and the rest of
+// what was typed ahead does nothing, but a key after a pause does.
+func TestTypedAhead(t *testing.T) {
+	for name, open := range overlays {
+		t.Run(name, func(t *testing.T) {
+			d := newPaged(manyLinks())
+			k := openPage(t, d, 80, 24)
+			k.o.Commands, k.o.Self = fakeCommands{}, []string{"printf", "first line\nsecond line\n"}
+			k.until("the mark", func() bool { return len(k.marks.changes) == 0 })
+			open(k)
+			covered := func() bool { return k.input.open() || k.shown.on }
+			if !covered() {
+				t.Fatalf("no overlay:\n%s", k.shows())
+			}
+			k.burst(":mark --set d")
+			if p := k.input.prompt; p == nil || string(p.text) != "mark --set d" || k.input.menu != nil || k.input.question != nil || k.shown.on {
+				t.Fatalf("no command line:\n%s", k.shows())
+			}
+			k.press("esc")
+			open(k)
+			page := k.browser.page.key
+			k.burst("zmdhjr A|")
+			if len(k.marks.changes) > 0 || k.browser.page.key != page || k.browser.focus != pagePane || k.browser.zoom || covered() {
+				t.Fatalf("keys of the burst acted: %d changes, and\n%s", len(k.marks.changes), k.shows())
+			}
+			k.burst(":3")
+			if p := k.input.prompt; p == nil || string(p.text) != "3" {
+				t.Fatalf("no command line in the burst:\n%s", k.shows())
+			}
+			k.press("esc")
+			open(k)
+			k.burst("z")
+			k.until("the pause", func() bool { return k.input.burst == nil })
+			k.burst("m")
+			if len(k.marks.changes) != 1 {
+				t.Errorf("a key after the pause does nothing:\n%s", k.shows())
+			}
+		})
+	}
+}
+
+// A key with several actions that closes an overlay does the first of them only.
+func TestSeveralActionsOnOverlay(t *testing.T) {
+	d := newPaged(manyLinks())
+	k := openPage(t, d, 80, 24)
+	k.until("the mark", func() bool { return len(k.marks.changes) == 0 })
+	keys := ParseKeys("test", []byte("x read ; trash\n"))
+	keys.pane, k.o.Keys = k.o.Keys.pane, keys
+	k.press("?", "x")
+	if k.input.menu != nil || len(k.marks.changes) > 0 {
+		t.Errorf("%d changes, and\n%s", len(k.marks.changes), k.shows())
+	}
+}
