@@ -132,6 +132,8 @@ func TestTUIDownload(t *testing.T) {
 	})
 	r.place(t, 1, "cur;2,Sd")
 	r.see(t, `>saved`)
-	r.Keys("Q", "Q")
+	r.Keys("Q") // closes the list
+	r.see(t, `Enclosure: http`)
+	r.Keys("Q")
 	r.ended(t, 0)
 }
