@@ -80,12 +80,16 @@ func (t *Txn) PutFeed(files iter.Seq2[string, string]) error {
 
 // Unfinished looks at a feed that has neither an id nor entries, as a killed first subscription
 // leaves it. ours are the paths of its directories, of lektor's temporary files and of an id that a
-// power cut has emptied, in the order in which they can be removed; others are the paths of all other files, relative to src/$feed. Both
-// are nil for a feed that has an id or entries, or is not there.
+// power cut has emptied, in the order in which they can be removed; others are the paths of all other
+// files, relative to src/$feed. Both are nil for a feed that has an id or entries, is a link, or is not
+// there.
 func Unfinished(d *dirfs.Dir, feed string) (ours, others []string, err error) {
 	base := d.Join("src", feed)
-	if fi, err := dirfs.Lstat(base + "/id"); err == nil && fi.Size() > 0 || err != nil && !isNotExist(err) || d.Inside("src/"+feed) != nil {
+	switch fi, err := dirfs.Lstat(base + "/id"); {
+	case err != nil && !isNotExist(err):
 		return nil, nil, err
+	case err == nil && fi.Size() > 0, d.Inside("src/"+feed) != nil:
+		return nil, nil, nil
 	}
 	for _, place := range []string{"new", "cur", "tmp"} {
 		if names, err := dirfs.Names(d.Join(place, feed)); len(names) > 0 || err != nil && !isNotExist(err) {
@@ -107,7 +111,8 @@ func Unfinished(d *dirfs.Dir, feed string) (ours, others []string, err error) {
 	return ours, others, err
 }
 
-// RemoveUnfinished removes a feed that has nothing but what [Unfinished] calls ours. The caller holds the feed's lock.
+// RemoveUnfinished removes a feed that has nothing but what [Unfinished] calls ours. The caller holds the
+// feed's lock.
 func RemoveUnfinished(d *dirfs.Dir, feed string) error {
 	ours, others, err := Unfinished(d, feed)
 	if len(others) > 0 || err != nil {

@@ -2,6 +2,7 @@ package discover
 
 import (
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -12,11 +13,15 @@ import (
 // the page; Feeds must not be empty.
 func (r *Result) First(pageURL string) int {
 	below := func(string) bool { return false }
-	if page, err := url.Parse(pageURL); err == nil && strings.Trim(page.Path, "/") != "" {
-		dir := strings.TrimRight(page.Path, "/") + "/"
+	if page, err := url.Parse(pageURL); err == nil {
+		own := page.Path
+		if strings.HasPrefix(path.Base(own), "index.") {
+			own = path.Dir(own)
+		}
+		dir := strings.TrimRight(own, "/") + "/"
 		below = func(feed string) bool {
 			u, err := url.Parse(feed)
-			return err == nil && strings.EqualFold(u.Host, page.Host) && strings.HasPrefix(u.Path, dir)
+			return err == nil && strings.EqualFold(u.Host, page.Host) && dir != "/" && strings.HasPrefix(u.Path, dir)
 		}
 	}
 	rank := func(l Link) int {

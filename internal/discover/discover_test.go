@@ -216,6 +216,9 @@ func TestFirst(t *testing.T) {
 		{"https://e.example/", []string{"https://e.example/comments/feed/"}, 0},
 		{"https://e.example/blog", []string{"https://e.example/feed", "https://e.example/blog/feed"}, 1},
 		{"https://e.example/blog/", []string{"https://e.example/feed", "https://other.example/blog/feed", "https://e.example/blog/1", "https://e.example/blog/2"}, 2},
+		{"https://e.example/blog/index.html", []string{"https://e.example/feed", "https://e.example/blog/feed"}, 1},
+		{"https://e.example/", []string{"https://other.example/feed", "https://e.example/feed"}, 0},
+		{"https://e.example/index.html", []string{"https://e.example/feed", "https://e.example/blog/feed"}, 0},
 		{"https://e.example/blog", []string{"https://e.example/feed", "https://e.example/blogroll.xml"}, 0},
 		{"https://e.example/blog", []string{"https://e.example/feed", "https://e.example/blog/comments/feed"}, 0},
 	} {

@@ -190,6 +190,9 @@ func (v *Session) Named(n Names) iter.Seq2[lektordir.Ref, error] {
 					}
 					continue
 				}
+				if _, other := v.Dir.Resolve(name); other == nil {
+					err = nil // another program gave the entry such a name
+				}
 			}
 			var ref lektordir.Ref
 			if err == nil {
