@@ -174,6 +174,46 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
+// If the size after the last delivery is unknown, as after an upgrade or a restore without the locks, a
+// journal that lost whole lines is noticed by the entries that have none.
+func TestDamagedJournalOfUnknownSize(t *testing.T) {
+	for name, lost := range map[string][2]int{"first lines": {0, 2}, "last lines": {2, 4}, "all lines": {0, 4}, "nothing": {0, 0}} {
+		d, _ := newDir(t)
+		stage := func(w *fetcher, items ...Item) []Ref {
+			t.Helper()
+			tx, err := w.Begin(feedHash)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := tx.stageAll(ctx, document("", items...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := end(tx); err != nil {
+				t.Fatal(err)
+			}
+			return res.New
+		}
+		items := pastItems(5, 5)
+		for _, r := range stage(writer(t, d), items[1:]...) {
+			if _, err := d.SetFlags(r, "FS", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lines := strings.SplitAfter(strings.TrimSuffix(read(t, d.journalPath(feedHash)), "\n"), "\n")
+		lines[3] += "\n"
+		write(t, d.journalPath(feedHash), strings.Join(slices.Delete(lines, lost[0], lost[1]), ""))
+		if err := os.Truncate(d.Join("etc/fetch/lock", feedHash), 0); err != nil {
+			t.Fatal(err)
+		}
+		var warned []string
+		w := writerWith(t, d, commit.Options{Warn: func(s string) { warned = append(warned, s) }})
+		if refs := stage(w, items...); len(refs) != 1 || (len(warned) > 0) != (name != "nothing") {
+			t.Errorf("%s: %v, warnings %q", name, refs, warned)
+		}
+	}
+}
+
 // A feed that was removed with its journal, also by hand, begins anew without a warning.
 func TestRemovedJournal(t *testing.T) {
 	d, _ := newDir(t)

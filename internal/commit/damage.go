@@ -13,8 +13,9 @@ import (
 
 // A disk, an editor or a restored backup can damage a journal. A line with a wrong checksum shows
 // it. So does the size of the feed's lock file, which is that of the journal after the last
-// delivery, or 0 if that is unknown: it takes no space, and the file is open anyway. A journal is
-// verified only when a document has an entry that it lacks.
+// delivery, or 0 if that is unknown: it takes no space, and the file is open anyway. If it is unknown,
+// entries without a line show what is lost. A journal is verified only when a document has an entry
+// that it lacks.
 
 // recordedSize returns the size of the journal after the last delivery, or 0 if it is unknown.
 func recordedSize(d *dirfs.Dir, feed string) int64 {
@@ -66,7 +67,7 @@ func examine(d *dirfs.Dir, feed string) (found []string, lacking []journal.Recor
 	}
 	lacking = j.Missing(uniques)
 	if j.Good < size && (j.Size > 0 || len(lacking) > 0) { // otherwise the feed was removed
-		found = append(found, fmt.Sprintf("%d bytes at its end are lost", size-j.Good))
+		found = append(found, fmt.Sprintf("%d bytes are lost", size-j.Good))
 	}
 	if n := len(lacking); n > 0 {
 		found = append(found, "no line for "+humanize.Count(n, "entry")+" of new/ and cur/")
@@ -79,7 +80,7 @@ func examine(d *dirfs.Dir, feed string) (found []string, lacking []journal.Recor
 func (t *Txn) verify(j *journal.Journal) error {
 	size := recordedSize(t.d, t.feed)
 	never := size == 0 && isNotExist(t.d.Inside("new/"+t.feed)) && isNotExist(t.d.Inside("cur/"+t.feed))
-	if j.Bad() == 0 && j.Good >= size && (j.Size > 0 || never) {
+	if j.Bad() == 0 && j.Good >= size && (size > 0 || never) {
 		return nil
 	}
 	found, lacking, read, err := examine(t.d, t.feed)
