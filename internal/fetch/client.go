@@ -518,8 +518,8 @@ func (x *exchange) send(req *http.Request) (resp *http.Response, done func(), er
 }
 
 // retryAfter returns the Retry-After of a 429 or 503 response, or the X-RateLimit-Reset of a 429,
-// counted from when it was received, and blocks the host for that time. A 503 of a host at a private
-// address blocks only the URL: one bridge there serves many sites, and only one of them may be down.
+// counted from when it was received, and blocks the host for that time. A host at a private address blocks
+// only the URL: one bridge there serves many sites, and passes on what one of them says.
 func (x *exchange) retryAfter(resp *http.Response, received time.Time) (wait time.Duration) {
 	header, blocked := textproto.MIMEHeader(resp.Header), hostKey(resp.Request.URL)
 	switch resp.StatusCode {
@@ -527,9 +527,9 @@ func (x *exchange) retryAfter(resp *http.Response, received time.Time) (wait tim
 		wait = cmp.Or(httpmsg.RetryAfter(header, received), httpmsg.ResetAfter(header, received))
 	case http.StatusServiceUnavailable:
 		wait = httpmsg.RetryAfter(header, received)
-		if x.local {
-			blocked = resp.Request.URL.String()
-		}
+	}
+	if x.local {
+		blocked = resp.Request.URL.String()
 	}
 	if wait > 0 && !x.c.cfg.Undeterred {
 		x.c.gates.block(blocked, resp.StatusCode, wait)

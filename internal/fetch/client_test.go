@@ -346,7 +346,7 @@ func TestStatusErrors(t *testing.T) {
 	}
 }
 
-// A 503 with Retry-After blocks the whole host, but on a private address, where one bridge serves many
+// A 503 or 429 with Retry-After blocks the whole host, but on a private address, where one bridge serves many
 // sites, only its URL.
 func TestUnavailableHoldsHostOrURL(t *testing.T) {
 	const public = "93.184.215.14:80"
@@ -358,7 +358,8 @@ func TestUnavailableHoldsHostOrURL(t *testing.T) {
 	}{
 		{"", "", false, 503, false},
 		{"", "", true, 503, false},
-		{"", "", false, 429, true},
+		{"", "", false, 429, false},
+		{public, "", false, 429, true},
 		{"192.168.1.7:80", "", false, 503, false},
 		{"[fd12::7]:80", "", false, 503, false},
 		{public, "", false, 503, true},

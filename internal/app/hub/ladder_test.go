@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/websub"
 )
 
 // A feed that cannot be read after a ping is read again after each time of the ladder, also
@@ -353,16 +352,4 @@ func TestRoundsOfHubsThatEnd(t *testing.T) {
 			t.Errorf("seed %d: %d subscribers were notified, %d rounds are left", seed, len(accepted), w.journals())
 		}
 	}
-}
-
-// signed reports whether a delivery is signed with a secret.
-func signed(t *testing.T, c call, secret string) bool {
-	t.Helper()
-	sig, err := websub.ParseSignature(c.header.Get("X-Hub-Signature"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := sig.Hash(secret)
-	io.WriteString(h, c.body)
-	return sig.Matches(h)
 }
