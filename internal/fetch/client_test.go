@@ -346,10 +346,12 @@ func TestStatusErrors(t *testing.T) {
 	}
 }
 
+// publicAddr is a public address.
+const publicAddr = "93.184.215.14:80"
+
 // A 503 or 429 with Retry-After blocks the whole host, but on a private address, where one bridge serves many
 // sites, only its URL.
 func TestUnavailableHoldsHostOrURL(t *testing.T) {
-	const public = "93.184.215.14:80"
 	for _, c := range []struct {
 		remote, proxied string // address of the server, and its host behind a proxy; "" for 127.0.0.1
 		allow           bool
@@ -359,10 +361,10 @@ func TestUnavailableHoldsHostOrURL(t *testing.T) {
 		{"", "", false, 503, false},
 		{"", "", true, 503, false},
 		{"", "", false, 429, false},
-		{public, "", false, 429, true},
+		{publicAddr, "", false, 429, true},
 		{"192.168.1.7:80", "", false, 503, false},
 		{"[fd12::7]:80", "", false, 503, false},
-		{public, "", false, 503, true},
+		{publicAddr, "", false, 503, true},
 		{"", "10.0.0.7", false, 503, false},
 		{"", "bridge.localhost", false, 503, false},
 		{"", "feeds.example", false, 503, true},
@@ -386,10 +388,7 @@ func TestUnavailableHoldsHostOrURL(t *testing.T) {
 				cfg.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(s.URL) }
 			}
 			if c.remote != "" {
-				cfg.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
-					conn, err := (&net.Dialer{}).DialContext(ctx, network, s.Listener.Addr().String())
-					return claims{conn, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.remote))}, err
-				}
+				cfg.Dial = claimed(s, c.remote)
 			}
 		})
 		base := s.URL
@@ -420,6 +419,14 @@ type claims struct {
 
 func (c claims) RemoteAddr() net.Addr { return c.remote }
 
+// claimed returns a [Config.Dial] that connects to a server, and claims that it is at another address.
+func claimed(s *httptest.Server, remote string) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, s.Listener.Addr().String())
+		return claims{conn, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(remote))}, err
+	}
+}
+
 // Retry-After blocks the other feeds of the host, too.
 func TestRetryAfterHoldsHost(t *testing.T) {
 	var asked atomic.Int32
@@ -433,7 +440,7 @@ func TestRetryAfterHoldsHost(t *testing.T) {
 		fmt.Fprint(w, rss)
 	})
 	clk := server.NewClock()
-	c := client(t, func(cfg *Config) { cfg.Now, cfg.Sleep = clk.Now, clk.Sleep })
+	c := client(t, func(cfg *Config) { cfg.Now, cfg.Sleep, cfg.Dial = clk.Now, clk.Sleep, claimed(s, publicAddr) })
 	get(t, c, s.URL+"/other")
 	getErr(t, c, s.URL+"/busy")
 	err := getErr(t, c, s.URL+"/other")
