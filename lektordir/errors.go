@@ -63,6 +63,7 @@ func (e *MalformedError) Unwrap() error { return e.Err }
 type NotFoundError struct {
 	Name    string
 	Newer   *Ref     // the version that replaced the entry, or nil
+	NoPath  bool     // Name is a path that no entry of the lektor-dir can have
 	Matches []string // hashes of the feeds, if Name is the beginning of several
 	Feed    bool     // a feed was not found; otherwise an entry
 }
@@ -76,6 +77,8 @@ func (e *NotFoundError) Error() string {
 	switch {
 	case e.Newer != nil:
 		return fmt.Sprintf("%s was replaced by a newer version, %s", e.Name, e.Newer.Path())
+	case e.NoPath:
+		return e.Name + " is not the path of an entry of this lektor-dir"
 	case len(e.Matches) > 1:
 		return fmt.Sprintf("%s is the beginning of %d feeds' hashes: %s", e.Name, len(e.Matches), strings.Join(e.Matches, " "))
 	case e.Feed:

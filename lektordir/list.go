@@ -164,7 +164,7 @@ func (d *Dir) Resolve(name string) (Ref, error) {
 		parent := filepath.Dir(clean)
 		place := filepath.Base(filepath.Dir(parent))
 		if place != "new" && place != "cur" || !d.holds(filepath.Dir(filepath.Dir(parent)), clean) {
-			return Ref{}, &NotFoundError{Name: name}
+			return Ref{}, &NotFoundError{Name: name, NoPath: true}
 		}
 		feed = filepath.Base(parent)
 		p := New

@@ -150,14 +150,21 @@ func flagHelp(f cli.Flag) string {
 	return text
 }
 
-// usageError turns an error of the flag package into a [UsageError].
+// usageError turns an error of the flag package into a [UsageError]. The package rejects values only.
 func usageError(c *cli.Context, err error, _ bool) error {
-	text := err.Error()
-	if before, after, ok := strings.Cut(text, " for flag -"); ok {
-		name, rest, _ := strings.Cut(after, ":")
-		text = before + " for " + dashed(strings.TrimLeft(name, "-")) + ":" + rest
+	var value, name string
+	if n, _ := fmt.Sscanf(err.Error(), "invalid value %q for flag -%s", &value, &name); n < 2 {
+		_, _ = fmt.Sscanf(err.Error(), "invalid boolean value %q for -%s", &value, &name)
 	}
-	return &UsageError{Message: text, Hint: "see " + c.Command.HelpName + " --help"}
+	name = strings.TrimSuffix(name, ":")
+	kind := "true or false"
+	switch find(c.Command.Flags, name).(type) {
+	case *cli.IntFlag, *cli.Int64Flag:
+		kind = "a whole number such as 20"
+	case *cli.DurationFlag:
+		kind = "a time such as 30s, 5m or 1h"
+	}
+	return &UsageError{Message: fmt.Sprintf("%s %s: it is %s", dashed(name), value, kind), Hint: "see " + c.Command.HelpName + " --help"}
 }
 
 // find returns the flag of that name or alias.
@@ -402,11 +409,11 @@ func (l *line) unknownCommand(args []string) error {
 			names = append(names, c.Names()...)
 		}
 	}
-	hint := ""
-	if s := nearest(names, args[0]); s != "" {
-		hint = "did you mean " + s + "? see " + l.app.Name + " --help"
+	hint := "the commands are " + strings.Join(names, ", ") + ";"
+	if s := cmp.Or(meant(l.app.Name, args[0]), nearest(names, args[0])); s != "" {
+		hint = "did you mean " + s + "?"
 	}
-	return l.fail(hint, "unknown command %s", args[0])
+	return l.fail(hint+" see "+l.app.Name+" --help", "unknown command %s", args[0])
 }
 
 // nearest returns the name most similar to typed, "" if none is similar enough.

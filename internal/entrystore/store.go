@@ -51,6 +51,8 @@ type Store struct {
 	// Strict refuses an entry if an I/O error affects one of its files, even an optional one, or its
 	// feed. It is for commands that write an entry only once.
 	Strict bool
+	// Numbers is set if the user can name entries by the numbers of the last list.
+	Numbers bool
 
 	malformed cmdline.Warnings
 	inFolders sync.Map // cached results of Folders by feed hash
@@ -254,14 +256,18 @@ func (s *Store) Resolve(name string, number int) (lektordir.Ref, error) {
 	if number > 0 {
 		err = fmt.Errorf("number %d: %w", number, err)
 	}
-	hint := "name an entry by its path, its unique name, or a number of the last lektor-view ls"
+	hint := "name an entry by its path or its unique name; lektor-view ls -o path prints paths"
 	switch {
 	case none.Newer != nil:
 		hint = "use that one, or run lektor-view ls for a new list"
 	case number > 0:
 		hint = "it was removed since; run lektor-view ls for a new list"
+	case none.NoPath:
+		hint = "a path ends in new/FEED/NAME or cur/FEED/NAME below " + s.Dir.Path()
 	case strings.ContainsRune(name, filepath.Separator):
 		hint = "it was removed, or never existed"
+	case s.Numbers:
+		hint = "name an entry by its path, its unique name, or a number of the last lektor-view ls; those of a query: lektor-view ls -o path QUERY | lektor-view COMMAND -"
 	}
 	return r, cmdline.Hint(err, "%s", hint)
 }

@@ -53,7 +53,9 @@ func (c Common) Open(words []string, format cmdline.PrinterOptions, s *cmdline.S
 			return nil, err
 		}
 	}
-	v.Store, _, err = index.Open(c.Dir, v.Clock, s, c.Index)
+	if v.Store, _, err = index.Open(c.Dir, v.Clock, s, c.Index); err == nil {
+		v.Numbers = true
+	}
 	return v, err
 }
 
