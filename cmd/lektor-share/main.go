@@ -74,6 +74,7 @@ server, or on a stick. URL is a directory on a server that supports PUT.
    lektor-share init --name laptop https://dav.example.com/lektor`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "the `NAME` of this machine", DefaultText: "the host name"},
+			&cli.BoolFlag{Name: "leave", Usage: "remove the documents of this machine from the old target"},
 			&cli.BoolFlag{Name: "renew", Usage: "become a new endpoint: for a lektor-dir that you copied or restored from a backup"},
 		},
 		Action: cmdline.Run(app.Init, "", func(f *cmdline.Flags) app.InitOptions {
@@ -84,7 +85,11 @@ server, or on a stick. URL is a directory on a server that supports PUT.
 			if f.NArg() > 1 {
 				f.Fail(cmdline.Usagef("init: it takes one directory or URL"))
 			}
-			return app.InitOptions{Common: common(f), Target: f.Args().First(), Name: name, Renew: f.Bool("renew")}
+			if f.Bool("leave") && f.Bool("renew") {
+				// In a copied lektor-dir, the documents are those of another machine.
+				f.Fail(cmdline.Usagef("init: --leave and --renew exclude each other"))
+			}
+			return app.InitOptions{Common: common(f), Target: f.Args().First(), Name: name, Renew: f.Bool("renew"), Leave: f.Bool("leave")}
 		}),
 	}
 }
@@ -130,7 +135,7 @@ func statusCommand() *cli.Command {
 		Name:  "status",
 		Usage: "print the peers, the number of waiting items, and the feeds that are not shared",
 		Flags: []cli.Flag{
-			cmdline.OutputFlag("print the peers in `FORMAT`: tsv (the default), json, a field or a template"), rawFlag(),
+			cmdline.OutputFlag("print the peers in `FORMAT`: tsv, json, a field or a template"), rawFlag(),
 		},
 		Action: cmdline.Run(app.Status, "", func(f *cmdline.Flags) app.StatusOptions {
 			return app.StatusOptions{Common: common(f), Print: f.Printing()}
@@ -148,7 +153,7 @@ func peerCommand() *cli.Command {
    lektor-share peer add phone https://dav.example.com/lektor/phone-0a7903db47fb0ae8
    lektor-share peer ls`,
 		Flags: []cli.Flag{
-			cmdline.OutputFlag("print `FORMAT`: tsv (the default), json, a field or a template"), rawFlag(),
+			cmdline.OutputFlag("print `FORMAT`: tsv, json, a field or a template"), rawFlag(),
 		},
 		Action: cmdline.Run(app.Peer, "", func(f *cmdline.Flags) app.PeerOptions {
 			return app.PeerOptions{Common: common(f), Words: f.Words(), Print: f.Printing()}

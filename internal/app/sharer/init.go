@@ -1,9 +1,11 @@
 package sharer
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -23,13 +25,14 @@ type InitOptions struct {
 	Target string // directory or http(s) URL; "" with Renew keeps the target
 	Name   string // name of this machine, for people
 	Renew  bool   // new endpoint name, same set
+	Leave  bool   // if the target changes, remove the documents from the old one; not with Renew
 }
 
 var notInName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9-]+`) })
 
 // Init makes the lektor-dir an endpoint, and sets its target. If there is no lektor-dir,
 // Init creates one; its content then comes from the peers.
-func Init(_ context.Context, o InitOptions, s *cmdline.Streams) error {
+func Init(ctx context.Context, o InitOptions, s *cmdline.Streams) error {
 	if o.Target == "" && !o.Renew {
 		return &cmdline.UsageError{Message: "init: no target is given", Hint: "a directory that all your machines have, or the URL of a server that supports PUT"}
 	}
@@ -49,44 +52,54 @@ func Init(_ context.Context, o InitOptions, s *cmdline.Streams) error {
 		return err
 	}
 	defer r.end()
-	old, err := r.setting(endpointFile)
-	if err != nil {
-		return err
-	}
 	target, headers, err := r.targetOf(strings.TrimSpace(o.Target))
 	if err != nil {
 		return err
 	}
-	name := strings.Trim(notInName().ReplaceAllString(o.Name, "-"), "-")
-	if r.me = old; old == "" || o.Renew {
-		if name == "" {
-			name, _, _ = strings.Cut(old, "-")
-		}
-		random, err := random(o.Rand, 8)
-		if err != nil {
+	old, moves := r.place(), peerName(r.me) && target != "" && r.target != "" && target != r.target
+	if moves && o.Leave {
+		// If this is killed, the next sync writes the documents again.
+		if err := atomicfile.Remove(r.path(publishedFile)); err != nil {
 			return err
 		}
-		r.me = strings.TrimPrefix(strings.ToLower(name[:min(len(name), 40)])+"-"+random, "-")
+		if err := r.placeAt(old).clear(ctx); err != nil {
+			return err
+		}
+	}
+	stay := moves && r.record("../"+publishedFile).isOf(old)
+	if r.me == "" || o.Renew {
+		if r.me, err = newEndpoint(o.Name, r.me, o.Rand); err != nil {
+			return err
+		}
 	}
 	if headers != "" {
-		if err := private(r.path(headersFile), []byte(headers)); err != nil {
-			return err
-		}
+		err = private(r.path(headersFile), []byte(headers))
 	}
-	if target != "" {
-		if err := r.line(target, targetFile); err != nil {
-			return err
-		}
+	if err == nil && target != "" {
+		err = r.line(target, targetFile)
 	}
-	if err := r.line(r.me, endpointFile); err != nil {
+	if err == nil {
+		err = r.line(r.me, endpointFile)
+	}
+	if err != nil {
 		return err
 	}
-	where := target
-	if where == "" {
-		where, _ = atomicfile.Line(r.path(targetFile))
+	s.Report.Info("this lektor-dir is the endpoint %s, and publishes below %s; now: lektor-share sync", r.me, cmp.Or(target, r.target, "(no target; lektor-share init DIR|URL sets one)"))
+	if stay {
+		s.Report.Info("the documents in %s stay there: remove them when no machine reads them any more, or next time use --leave", feedurl.Public(old))
 	}
-	s.Report.Info("this lektor-dir is the endpoint %s, and publishes below %s; now: lektor-share sync", r.me, where)
 	return nil
+}
+
+// newEndpoint returns a new name for an endpoint: the name of the machine, or else the beginning of the
+// old name, and a random number.
+func newEndpoint(name, old string, from io.Reader) (string, error) {
+	name = strings.Trim(notInName().ReplaceAllString(name, "-"), "-")
+	if name == "" {
+		name, _, _ = strings.Cut(old, "-")
+	}
+	random, err := random(from, 8)
+	return strings.TrimPrefix(strings.ToLower(name[:min(len(name), 40)])+"-"+random, "-"), err
 }
 
 // targetOf returns a target in the form of its file, and the header for the password in its

@@ -12,6 +12,7 @@ import (
 	"net/textproto"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -34,6 +35,8 @@ type transport interface {
 	// write writes a version of a document. On a server, another document in its place is
 	// first passed to check, and write fails if check does.
 	write(ctx context.Context, name, version string, doc func(io.Writer) error, rec record, check func(data []byte) error) error
+	// clear removes the documents, those first that link to others.
+	clear(ctx context.Context) error
 }
 
 // placeAt returns the transport for a directory or a URL.
@@ -92,6 +95,25 @@ func (p directory) write(_ context.Context, name, version string, doc func(io.Wr
 		return err
 	}
 	rec.Set(name, version+", "+identity(path))
+	return nil
+}
+
+func (p directory) clear(context.Context) error {
+	if err := isThere(filepath.Dir(p.path)); err != nil {
+		return err
+	}
+	// Another machine may have put a link there, to documents of others.
+	if fi, err := os.Lstat(p.path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+		return nil
+	}
+	for _, name := range slices.Backward(documents) {
+		p.step()
+		if err := atomicfile.Remove(filepath.Join(p.path, name)); err != nil {
+			return err
+		}
+	}
+	sweepDir(p.path, p.step)
+	_ = syscall.Rmdir(p.path) // it stays if it is not empty
 	return nil
 }
 
@@ -283,6 +305,23 @@ func (p *server) write(ctx context.Context, name, version string, doc func(io.Wr
 			return p.refused(a, data.Len())
 		}
 	}
+}
+
+func (p *server) clear(ctx context.Context) error {
+	header, err := p.r.headers()
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Backward(documents) {
+		a, err := p.r.client().Post(ctx, &fetch.Post{URL: p.url + "/" + name, Method: http.MethodDelete, Header: header, Chosen: true, Secret: true})
+		if err == nil && (!a.Success() && a.Status != http.StatusNotFound && a.Status != http.StatusGone || isPage(a.Status, a.Body)) {
+			err = cmdline.Hint(a.Error("the document was not removed"), "without --leave the target changes, and the documents stay")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // validators records the validators of a document after PUT: those in the answer, or those

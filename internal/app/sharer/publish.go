@@ -162,6 +162,14 @@ func (r *run) place() string {
 	return filepath.Join(r.target, r.me)
 }
 
+// isThere returns an error if a target is a missing directory.
+func isThere(target string) error {
+	if fi, err := os.Stat(target); !isURL(target) && (err != nil || !fi.IsDir()) {
+		return cmdline.Hint(fmt.Errorf("the target %s is missing or not a directory; nothing is changed there", target), anotherTarget)
+	}
+	return nil
+}
+
 // published returns the record of the documents in the target. A record of another place is
 // ignored.
 func (r *run) published() record {
@@ -265,8 +273,8 @@ func (x *exchange) publishDocuments(ctx context.Context) error {
 	if x.target == "" {
 		return nil
 	}
-	if fi, err := os.Stat(x.target); !isURL(x.target) && (err != nil || !fi.IsDir()) {
-		return cmdline.Hint(fmt.Errorf("the target %s is missing or not a directory; nothing is published", x.target), anotherTarget)
+	if err := isThere(x.target); err != nil {
+		return err
 	}
 	rec, to := x.published(), x.placeAt(x.place())
 	var bad error

@@ -107,9 +107,12 @@ func (d *dav) serve(w http.ResponseWriter, r *http.Request) int {
 		status = http.StatusUnauthorized
 	case r.Method == "MKCOL":
 		status = d.mkcol(r, path, orphan)
+	case r.Method == http.MethodDelete && there:
+		delete(d.files, path)
+		status = http.StatusNoContent
 	case r.Method == http.MethodPut:
 		return d.put(w, r, orphan)
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodDelete:
 		status = http.StatusMethodNotAllowed
 	case !there:
 		status = http.StatusNotFound

@@ -97,7 +97,8 @@ func (r *run) path(elem ...string) string {
 	return r.d.Join(append([]string{shareDir}, elem...)...)
 }
 
-// open opens the lektor-dir with [feedcmd.OpenDir] or [feedcmd.CreateDir].
+// open opens the lektor-dir with [feedcmd.OpenDir] or [feedcmd.CreateDir], and reads the names of the
+// endpoint and the target.
 func (c Common) open(s *cmdline.Streams, with func(string, *lektordir.Options) (*lektordir.Dir, error)) (*run, error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -109,6 +110,9 @@ func (c Common) open(s *cmdline.Streams, with func(string, *lektordir.Options) (
 		return nil, cmdline.Hint(errors.New("there is no home directory to keep feeds in"), "give --dir or set $LEKTORDIR")
 	}
 	d, err := with(c.Dir, &lektordir.Options{Now: c.Now})
+	if none, ok := errors.AsType[*lektordir.NotLektorDirError](err); ok && none.Err == nil {
+		err = cmdline.Hint(err, "%s, which makes one; or name another with --dir or $LEKTORDIR", firstInit)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +123,16 @@ func (c Common) open(s *cmdline.Streams, with func(string, *lektordir.Options) (
 	if c.settled == nil {
 		c.settled = stamp.Now(func() time.Time { return now }).Settled
 	}
-	return &run{reader: reader{d: d, now: now, settled: c.settled}, c: c, s: s}, nil
+	r := &run{reader: reader{d: d, now: now, settled: c.settled}, c: c, s: s}
+	if r.me, err = r.setting(endpointFile); err != nil {
+		return nil, err
+	}
+	r.target, err = r.setting(targetFile)
+	return r, err
 }
+
+// firstInit is the hint if nothing is shared yet.
+const firstInit = "begin with: lektor-share init DIR|URL (a directory that all your machines have, or a server)"
 
 // begin opens a shared lektor-dir, locks it and loads its replica.
 func (c Common) begin(s *cmdline.Streams) (*run, error) {
@@ -128,17 +140,11 @@ func (c Common) begin(s *cmdline.Streams) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.me, err = r.setting(endpointFile); err != nil {
-		return nil, err
-	}
 	if r.me == "" && !atomicfile.Exists(r.path(endpointFile)) {
-		return nil, cmdline.Hint(errors.New("this lektor-dir is not shared yet"), "begin with: lektor-share init DIR|URL (a directory that all your machines have, or a server)")
+		return nil, cmdline.Hint(errors.New("this lektor-dir is not shared yet"), firstInit)
 	}
 	if !feedsync.IsNSS(r.me) {
 		return nil, cmdline.Hint(fmt.Errorf("%s does not hold the name of an endpoint", r.path(endpointFile)), "lektor-share init --renew")
-	}
-	if r.target, err = r.setting(targetFile); err != nil {
-		return nil, err
 	}
 	if err := r.lock(); err != nil {
 		return nil, err

@@ -89,23 +89,24 @@ var peerColumns = []cmdline.Column[peerRow]{
 	{Name: "name", Get: func(p peerRow) any { return p.name }},
 	{Name: "place", Get: func(p peerRow) any { return feedurl.Public(p.place) }},
 	{Name: "success", Get: func(p peerRow) any { return p.success }},
-	{Name: "age", Get: func(p peerRow) any {
-		if p.success.IsZero() {
-			return "never"
-		}
-		return humanize.ShortDuration(p.now.Sub(p.success))
-	}},
+	{Name: "age", Get: func(p peerRow) any { return p.since(p.success) }},
 	{Name: "wrote", Get: func(p peerRow) any { return p.wrote }},
-	{Name: "silent", Get: func(p peerRow) any {
-		if p.wrote.IsZero() {
-			return "never"
-		}
-		return humanize.ShortDuration(max(0, p.now.Sub(p.wrote)))
-	}},
+	{Name: "silent", Get: func(p peerRow) any { return p.since(p.wrote) }},
 }
 
+// since returns how long ago t was, or "never".
+func (p peerRow) since(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return humanize.ShortDuration(max(0, p.now.Sub(t)))
+}
+
+// labelled is the default format of peers.
+const labelled = `{{.name}}  {{.place}}  last read: {{if .success}}{{.success}} ({{.age}} ago){{else}}never{{end}}, newest document: {{if .wrote}}{{.wrote}} ({{.silent}} ago){{else}}unknown{{end}}`
+
 func (r *run) printPeers(o cmdline.PrinterOptions) error {
-	return cmdline.Records(r.s.Out, o, "tsv", peerColumns, func(p *cmdline.Printer[peerRow]) error {
+	return cmdline.Records(r.s.Out, o, labelled, peerColumns, func(p *cmdline.Printer[peerRow]) error {
 		peers, err := r.peers()
 		if err != nil {
 			return err
@@ -159,7 +160,7 @@ func Status(ctx context.Context, o StatusOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	r.summary(len(peers), "", waiting)
+	r.summary(humanize.Count(len(peers), "peer"), "", waiting)
 	for _, hash := range slices.Sorted(maps.Keys(l.withheld)) {
 		name := hash
 		if sub, err := feedstate.Read(r.d, hash); err == nil {

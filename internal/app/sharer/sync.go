@@ -95,7 +95,7 @@ func (x *exchange) mergePeers(ctx context.Context, quiet bool) error {
 // show prints the plan of a dry run.
 func (x *exchange) show(p *plan) error {
 	x.describePlan(p)
-	x.summary(len(x.updates), "", p.waiting)
+	x.summary(humanize.Count(len(x.updates), "peer")+" read", "", p.waiting)
 	return x.result(p)
 }
 
@@ -117,7 +117,7 @@ func (x *exchange) publish(ctx context.Context) error {
 // report prints the summary of a sync, unless quiet, and returns its error.
 func (x *exchange) report(done outcome, quiet bool) error {
 	if !quiet {
-		x.summary(x.completePeers(), done.text, done.waiting)
+		x.summary(humanize.Count(x.completePeers(), "peer")+" read", done.text, done.waiting)
 	}
 	switch {
 	case done.failed == nil && x.refused:
@@ -205,14 +205,13 @@ func (r *run) apply(ctx context.Context, p *plan) (outcome, error) {
 	return done, nil
 }
 
-func (r *run) summary(peers int, done string, waiting int) {
+func (r *run) summary(text, done string, waiting int) {
 	conflicts := 0
 	for _, it := range r.rep.set.inConflict() {
 		if it.Conflict {
 			conflicts++
 		}
 	}
-	text := fmt.Sprintf("%s read", humanize.Count(peers, "peer"))
 	if done != "" {
 		text += ", " + done
 	}
