@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"time"
@@ -47,7 +48,10 @@ func Follow(ctx context.Context, o FollowOptions, s *cmdline.Streams) error {
 	}
 	f := &follower{Session: v, o: o, printed: map[string]bool{}}
 	if o.Run != nil {
-		if f.command, err = external.New(o.Run); err != nil {
+		if f.command, err = external.New(o.Run); err == nil {
+			_, err = exec.LookPath(o.Run[0])
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -90,13 +94,10 @@ func Follow(ctx context.Context, o FollowOptions, s *cmdline.Streams) error {
 			break
 		}
 	}
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return nil
-	case stop == nil:
-		return errors.New("the watch of new/ ended")
 	}
-	return stop
+	return cmp.Or(stop, errors.New("the watch of new/ ended"))
 }
 
 // follower prints arrivals.

@@ -522,18 +522,20 @@ var publishing = []step{
 // rules has the steps of lektor-view-rules(1).
 var rules = []step{
 	{
-		starts: `feed:lwn title:/^\[\$\]/ -> read, flag p`, except: ruleLines,
+		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`,
 		before: `lektor-fetch add https://example.org/feed`,
-		then: ruled + `
-mkdir -p "$LEKTORDIR/etc/view/query"; echo has:audio >"$LEKTORDIR/etc/view/query/Podcasts"
+		given: "umask 022" + ruled + `
 put lwn '[$] A kernel'
 put lwn 'A kernel'
 put news 'Tea' --feed-name 'Daily News' --category ads
-put cast 'Heard' --feed-name Cast --enclosure 'http://cast.example/1.mp3 audio/mpeg 1'
-apply
+put cast 'Heard' --feed-name Cast --enclosure 'http://cast.example/1.mp3 audio/mpeg 1'`,
+		then: `
+export LEKTORDIR="$HOME/ruled"
+lektor-view rules check 2>&1 | grep '^lektor-view: 3 rules in'
+lektor-view rules apply
 test "$(lektor-view ls -a --sort title -o title,flags | tr '\t\n' ':,')" = '[$] A kernel:Sp,A kernel:,Heard:,'
 test "$(lektor-view ls -o title is:trashed)" = Tea
-grep '^Cast|Heard$' "$HOME/notified"; rm "$HOME/notified"`,
+grep '^Cast|Heard$' "$HOME/notified"; rm "$HOME/notified"; cd "$HOME/work"`,
 	},
 	{
 		starts: "lektor-view rules apply --again --dry-run -o title",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os/exec"
 	"slices"
@@ -45,7 +46,7 @@ func Apply(ctx context.Context, o Options, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	a := &Applier{Session: v, o: o, mover: undo.Unrecorded(v.Store)}
+	a := &Applier{Session: v, o: o, mover: undo.Unrecorded(v.Store), missing: map[string]bool{}}
 	if o.Undo {
 		a.mover = undo.Moving(v.Store, "rules apply")
 	}
@@ -68,6 +69,8 @@ type Applier struct {
 	rules []*ruleLine
 	file  *ruled
 	quiet bool // do not print entries
+	// missing has the commands that were reported because they do not exist.
+	missing map[string]bool
 }
 
 // matched is an entry and the rules that match it.
@@ -296,15 +299,26 @@ func (a *Applier) runAll(ctx context.Context, m *matched, commands []*external.A
 			a.S.Report.Warn("%v; it will be run again the next time", err)
 			return true, a.file.note(m.r.Key(), "later", i)
 		case err != nil:
-			a.S.Report.Print(err)
+			a.report(commands[i].Words()[0], err)
 		}
 	}
 	return false, nil
 }
 
+// report reports the error of a command. A command that does not exist fails for every entry alike, so
+// it is reported once.
+func (a *Applier) report(name string, err error) {
+	if _, lost := exec.LookPath(name); lost == nil {
+		a.S.Report.Print(err)
+	} else if !a.missing[name] {
+		a.missing[name] = true
+		a.S.Report.Print(cmdline.Hint(fmt.Errorf("%s: %w; no rule runs it for any entry", entrystore.RulesFile, lost), "once it is installed: lektor-view rules apply --again QUERY"))
+	}
+}
+
 // ForArrivals returns an Applier for entries as they arrive. It does not print entries.
 func ForArrivals(v *session.Session) *Applier {
-	return &Applier{Session: v, mover: undo.Unrecorded(v.Store), quiet: true}
+	return &Applier{Session: v, mover: undo.Unrecorded(v.Store), quiet: true, missing: map[string]bool{}}
 }
 
 // Begin applies the rules to the new entries that exist already. It reports invalid rules and
