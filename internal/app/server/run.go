@@ -26,13 +26,14 @@ func DefaultState() string {
 // Serve answers requests until ctx ends, and then returns nil. It notifies systemd when it is
 // ready and when it stops.
 func Serve(ctx context.Context, o Options, s *cmdline.Streams) error {
+	flag := ""
+	if o.State != "" {
+		flag = " --state " + o.State
+	}
 	o.State = cmp.Or(o.State, DefaultState())
 	a, err := accounts.Open(o.State, o.Now)
 	if err != nil {
 		return cmdline.Hint(err, "name a directory that is yours with --state")
-	}
-	if users, err := a.Users(); err == nil && len(users) == 0 {
-		s.Report.Warn("there are no users in %s: \"lektor-serve passwd NAME\" adds one, also while the server is running", o.State)
 	}
 	door, err := httpserver.Open(o.Options, s.Report)
 	if err != nil {
@@ -47,7 +48,10 @@ func Serve(ctx context.Context, o Options, s *cmdline.Streams) error {
 		scheme = "https://"
 	}
 	for _, addr := range door.Addrs() {
-		s.Report.Info("listening on %s%s", scheme, addr)
+		s.Report.Info("listening on %s%s/%s", scheme, addr, strings.TrimPrefix(o.BasePath, "/"))
+	}
+	if users, err := a.Users(); err == nil && len(users) == 0 {
+		s.Report.Warn("there are no users in %s, so nobody can log in yet: \"lektor-serve passwd%s NAME\" adds one, also while the server is running; then enter the URL above in your reader", o.State, flag)
 	}
 	server := New(o, a, s)
 	defer server.Close()

@@ -87,7 +87,7 @@ func noUser(err error) error {
 // is set.
 func openAccounts(state string, create bool) (*accounts.Accounts, error) {
 	if _, err := os.Stat(state); !create && errors.Is(err, fs.ErrNotExist) {
-		return nil, cmdline.Hint(fmt.Errorf("there are no users: %w", err), "name another state with --state; \"lektor-serve passwd NAME\" adds a user")
+		return nil, cmdline.Hint(fmt.Errorf("there are no users in %s", state), "name another state with --state; \"lektor-serve passwd NAME\" adds a user")
 	}
 	a, err := accounts.Open(state, nil)
 	return a, cmdline.Hint(err, "name a directory that is yours with --state")
