@@ -485,6 +485,7 @@ func TestOrigin(t *testing.T) {
 		{"file:///tmp/feed", s.URL, false},
 		{"exec:curl http://public.example/", s.URL, false},
 		{"a list", s.URL, false},
+		{"/home/kim/Sync/lektor/laptop-0123456789abcdef", s.URL, false}, // a peer of lektor-share
 	} {
 		asked = 0
 		_, err := c.Get(t.Context(), &httpmsg.Request{URL: o.url, Origin: o.origin})
