@@ -78,7 +78,7 @@ func (e *NotFoundError) Error() string {
 	case e.Newer != nil:
 		return fmt.Sprintf("%s was replaced by a newer version, %s", e.Name, e.Newer.Path())
 	case e.NoPath:
-		return e.Name + " is not the path of an entry"
+		return e.Name + " is not the path of an entry of this lektor-dir"
 	case len(e.Matches) > 1:
 		return fmt.Sprintf("%s is the beginning of %d feeds' hashes: %s", e.Name, len(e.Matches), strings.Join(e.Matches, " "))
 	case e.Feed:

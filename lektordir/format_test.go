@@ -397,7 +397,11 @@ func TestResolve(t *testing.T) {
 	}
 	var none *NotFoundError
 	for _, name := range []string{"nobody", "/etc/passwd", "/x/new/y/1700000000.1.h", t.TempDir() + "/" + cur.Path(), "src/" + feedHash} {
-		if got, err := d.Resolve(name); !errors.As(err, &none) || none.Feed || none.Newer != nil || err.Error() != "no entry "+name {
+		want := "no entry " + name
+		if strings.Contains(name, "/") {
+			want = name + " is not the path of an entry of this lektor-dir"
+		}
+		if got, err := d.Resolve(name); !errors.As(err, &none) || none.Feed || none.Newer != nil || none.NoPath != (name != "nobody") || err.Error() != want {
 			t.Errorf("%s: %v %v", name, got, err)
 		}
 	}
