@@ -147,3 +147,22 @@ func TestGuardOfLosses(t *testing.T) {
 		})
 	}
 }
+
+// The marks of a feed that has ended count like those of others, since they are shared, too.
+func TestGuardOfMarksOfAnEndedFeed(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a := all[0]
+	subscribeAll(2, 24, all...)
+	if err := marking(2, 24, "FS", "")(a); err != nil {
+		t.Fatal(err)
+	}
+	rounds(2, all...)
+	a.unsubscribe(2)
+	rounds(2, all...)
+	if err := marking(2, 21, "", "F")(a); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := a.trySync(); status != 1 || !strings.Contains(text, "21 of 24 entries that were flagged are not") {
+		t.Errorf("%d, %s", status, text)
+	}
+}

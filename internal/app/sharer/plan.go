@@ -182,11 +182,11 @@ func guardEdits(edits []edit, base *baseline, l *local, deleted func(feed string
 	}
 	unread := 0
 	for feed, f := range base.feeds {
-		if l.subs[feed] == nil {
+		if l.entries[feed] == nil && l.unchanged[feed] == "" && l.subs[feed] == nil {
 			continue
 		}
 		for _, e := range base.read(f) {
-			if e.unread {
+			if e.unread && l.subs[feed] != nil {
 				unread++
 			}
 			for i := range flags {
