@@ -25,8 +25,9 @@ type Selection struct {
 	Newest int
 	// Want is the fields to read of each entry. Entries that lack them are omitted.
 	Want lektordir.Fields
-	// Link, if not "", selects only entries with this link, in the form of [feedurl.Article].
-	Link string
+	// Links, if not nil, selects only entries that have one of these links, in the form of
+	// [feedurl.Article], and are not of its feed, whose hash is the value.
+	Links map[string]string
 }
 
 // Index answers selections without reading the whole directory. See package index.
@@ -86,7 +87,7 @@ type Wanted struct {
 	OnlyUnread, SkipTrashed, Withdrawn bool
 	Folders                            func(feed string) []string // folders of a feed by its hash
 	Want                               lektordir.Fields           // fields to return, besides those that the query needs
-	Link                               string                     // see [Selection]
+	Links                              map[string]string          // see [Selection]
 	// Enough, if it is not nil, reports whether entries dated t or earlier can be skipped.
 	Enough func(time.Time) bool
 }
@@ -167,7 +168,7 @@ func (s *Store) selecting(ctx context.Context, sel Selection) *selecting {
 	if sel.Newest > 0 {
 		sel.Want |= lektordir.FieldPubDate
 	}
-	if sel.Link != "" {
+	if sel.Links != nil {
 		sel.Want |= linkFields
 	}
 	return &selecting{Store: s, Selection: sel, ctx: ctx, matcher: sel.Query.Bind(s.Now), first: sel.Query.Fields() &^ lektordir.FieldContent}
@@ -195,7 +196,11 @@ func (q *selecting) add(r *Record) error {
 // decide reads the pending entries, and keeps those that the query selects.
 func (q *selecting) decide() error {
 	kept, err := Filter(q.ctx, q.pending, func(r *Record) bool {
-		wanted := r.wanted(q.matcher, q.first, q.Want) && (q.Link == "" || feedurl.Article(r.URL()) == q.Link)
+		wanted := r.wanted(q.matcher, q.first, q.Want)
+		if q.Links != nil {
+			feed, linked := q.Links[feedurl.Article(r.URL())]
+			wanted = wanted && linked && feed != r.Ref.Feed
+		}
 		r.settle(q.Want)
 		return wanted
 	})
@@ -256,7 +261,7 @@ func (s *Store) find(ctx context.Context, view View, sel Selection) ([]*Record, 
 	q := s.selecting(ctx, sel)
 	w := Wanted{
 		Query: sel.Query, Matcher: q.matcher, Now: s.Now, OnlyUnread: sel.onlyUnread(),
-		SkipTrashed: sel.skipTrashed(), Withdrawn: sel.withdrawn(), Folders: s.Folders, Want: q.Want, Link: q.Link,
+		SkipTrashed: sel.skipTrashed(), Withdrawn: sel.withdrawn(), Folders: s.Folders, Want: q.Want, Links: q.Links,
 	}
 	if sel.Newest > 0 {
 		w.Enough = q.enough

@@ -61,9 +61,11 @@ type Store struct {
 	refused   sync.Map // cached results of FeedError by feed hash
 	damaged   sync.Map // keys of entries whose damaged optional files were reported
 
-	repeating sync.Mutex
-	repeated  map[string]bool // cached result of repeats
-	asOf      time.Time       // Now of repeated
+	repeated struct { // cached result of repeats
+		sync.Mutex
+		keys map[string]bool
+		asOf time.Time // Now at that time
+	}
 
 	moved  sync.Mutex
 	places map[string]places // listings by feed hash, see where

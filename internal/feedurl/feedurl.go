@@ -76,12 +76,9 @@ func Article(raw string) string {
 	params := slices.DeleteFunc(strings.Split(u.RawQuery, "&"), func(p string) bool {
 		return len(p) >= 4 && strings.EqualFold(p[:4], "utm_")
 	})
-	port := Port(u)
-	if port == "80" || port == "443" {
-		port = ""
-	}
+	host := strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(u.Host, "www."), ":80"), ":443")
 	_, fragment, _ := strings.Cut(strings.TrimSpace(raw), "#")
-	return strings.TrimPrefix(u.Hostname(), "www.") + ":" + port + strings.TrimRight(u.EscapedPath(), "/") + "?" + strings.Join(params, "&") + "#" + fragment
+	return host + strings.TrimRight(u.EscapedPath(), "/") + "?" + strings.Join(params, "&") + "#" + fragment
 }
 
 // EscapeQuery escapes characters of a query that a request line cannot have: spaces and

@@ -56,7 +56,7 @@ var schema = []string{
 	// see the constants. unread and marked (a flag
 	// other than S) say what dir and info do. ctime is that of the directory when it was
 	// read, in nanoseconds; young says that it was perhaps still being written. link is a hash
-	// of the entry's link, 0 for none, and first is that of [entrystore.Twin].
+	// of the entry's link, 0 for none, and first is [entrystore.First].
 	`CREATE TABLE entry (id INTEGER PRIMARY KEY, dir INTEGER NOT NULL, key INTEGER NOT NULL, name BLOB NOT NULL, info BLOB,
 		ino INTEGER NOT NULL, listed INTEGER NOT NULL, unread INTEGER NOT NULL, marked INTEGER NOT NULL, date INTEGER,
 		nsec INTEGER, dated INTEGER, title BLOB, author BLOB, type, more BLOB, ctime INTEGER NOT NULL, young INTEGER NOT NULL,

@@ -77,9 +77,12 @@ func (f *finder) run() {
 	if f.feedsAllowed(); f.stop {
 		return
 	}
-	if f.w.Link != "" {
-		var ids []int64
-		for r := f.s.c.query("SELECT id FROM entry WHERE link = ? AND link != 0", linkOf(f.w.Link)); r.next(); {
+	if f.w.Links != nil {
+		var links, ids []int64
+		for link := range f.w.Links {
+			links = append(links, linkOf(link))
+		}
+		for r := f.s.c.query("SELECT entry.id FROM json_each(?) AS those CROSS JOIN entry ON link = those.value WHERE link != 0", array(links)); r.next(); {
 			ids = append(ids, r.int(0))
 		}
 		f.fetchAll(ids)

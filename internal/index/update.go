@@ -655,7 +655,7 @@ func (u *update) insert(a arrival, d *doc, then stamp.Moment) {
 		VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`,
 		id, dirID(a.list.f, a.list.place), key, []byte(a.ref.Unique), infoOf(a.ref), int64(a.ino), unread, marked,
 		date, nsec, dated, []byte(d.entry.Title), []byte(d.entry.Author), typ, nullable(d.more()), d.ctime, young,
-		d.link, entrystore.TwinOf(a.ref, d.entry.Replaces).First)
+		d.link, entrystore.First(a.ref, d.entry.Replaces))
 	if !d.odd {
 		u.c.exec("INSERT INTO words (rowid, text) VALUES (?, ?)", id, d.text)
 		for _, w := range d.words {
@@ -686,15 +686,14 @@ func (u *update) relist() {
 		ref    lektordir.Ref
 		odd    bool
 		listed int64
-		link   int64
 	}
 	present := map[*feed]map[string]bool{}
 	for key, f := range u.affected {
 		var all []version
-		r := u.c.query("SELECT id, dir, name, info, listed, date, link FROM entry WHERE dir >> 1 = ? AND key = ?", f.id, key)
+		r := u.c.query("SELECT id, dir, name, info, listed, date FROM entry WHERE dir >> 1 = ? AND key = ?", f.id, key)
 		for r.next() {
 			if ref, ok := u.ref(r.int(1), r.blob(2), r.blob(3), r.null(3)); ok {
-				all = append(all, version{r.int(0), ref, r.null(5), r.int(4), r.int(6)})
+				all = append(all, version{r.int(0), ref, r.null(5), r.int(4)})
 			}
 		}
 		slices.SortFunc(all, func(a, b version) int { return a.ref.Compare(b.ref) })
@@ -710,8 +709,8 @@ func (u *update) relist() {
 				}
 			}
 			if want != v.listed {
-				u.c.exec("UPDATE entry SET listed = ? WHERE id = ?", want, v.id)
-				u.links[v.link] = true
+				r, _ := u.c.one("UPDATE entry SET listed = ?, repeat = 0 WHERE id = ? RETURNING link", want, v.id)
+				u.links[r.int(0)] = true
 			}
 		}
 	}
@@ -724,24 +723,15 @@ func (u *update) relist() {
 
 // relink finds out which of the entries with a link are repeats.
 func (u *update) relink(link int64) {
-	was, now := map[int64]int64{}, map[int64]int64{}
-	var ids []int64
-	var twins []entrystore.Twin
-	for r := u.c.query("SELECT id, dir, first, repeat, listed FROM entry WHERE link = ? AND link != 0", link); r.next(); {
-		was[r.int(0)] = r.int(3)
-		if f := u.byID[r.int(1)>>1]; f != nil && r.int(4) == listedShown {
-			ids, twins = append(ids, r.int(0)), append(twins, entrystore.Twin{Feed: f.hash, First: r.int(2)})
+	var p entrystore.Repeats
+	var changed []int64
+	for r := u.c.query("SELECT entry.id, hash, first, repeat FROM entry JOIN feed ON feed.id = dir >> 1 WHERE link = ? AND link != 0 AND listed = 1 ORDER BY first, hash", link); r.next(); {
+		if p.Next(string(r.blob(1)), r.int(2)) != (r.int(3) == 1) {
+			changed = append(changed, r.int(0))
 		}
 	}
-	for i, again := range entrystore.Repeats(twins) {
-		if again {
-			now[ids[i]] = 1
-		}
-	}
-	for id, repeat := range was {
-		if now[id] != repeat {
-			u.c.exec("UPDATE entry SET repeat = ? WHERE id = ?", now[id], id)
-		}
+	for _, id := range changed {
+		u.c.exec("UPDATE entry SET repeat = 1 - repeat WHERE id = ?", id)
 	}
 }
 

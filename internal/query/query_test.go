@@ -286,7 +286,7 @@ func TestNames(t *testing.T) {
 		{"not:is:unread", true, true},
 		{"word or flag:x", false, true},
 		{"is:updated", false, false},
-		{"is:repeat", false, false},
+		{"is:repeat", true, false},
 		{"is:flagged", true, true},
 		{"read:2d", true, true},
 		{"folder:x delivered:2d", true, false},

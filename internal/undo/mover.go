@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"syscall"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -19,6 +21,7 @@ type Mover struct {
 	journal *journal                              // nil if undo is not possible
 	failed  map[syscall.Errno]int                 // number of entries that could not be moved, by reported cause
 	feeds   map[string]map[string][]lektordir.Ref // results of Versions by feed hash
+	read    []*entrystore.Record                  // the entries that were marked as read
 }
 
 // Moving returns the mover of a command that can be undone. The journal is created when the first
@@ -41,6 +44,7 @@ func Unrecorded(s *entrystore.Store) *Mover { return &Mover{store: s} }
 // Close closes the journal, and reports how many more entries failed for a cause that
 // [Mover.Failed] reported once.
 func (m *Mover) Close() {
+	m.readOthers()
 	for _, errno := range oneCause {
 		if n := m.failed[errno] - 1; n > 0 {
 			m.store.S.Report.Error("%s could not be moved: %v", humanize.Count(n, "more entry"), errno)
@@ -48,6 +52,22 @@ func (m *Mover) Close() {
 	}
 	m.failed = nil
 	m.journal.close()
+}
+
+// readOthers marks the entries of other feeds as read that have the link of an entry that was marked, if the file
+// etc/view/repeats says so. Only a store with an index does that, as the search may read all entries.
+func (m *Mover) readOthers() {
+	word, _ := atomicfile.Line(m.store.Dir.Join("etc/view/repeats"))
+	if m.journal == nil || m.store.Index == nil || len(m.read) == 0 || word != "read" {
+		return
+	}
+	unread, _ := query.Parse("is:unread")
+	others, _ := m.store.Also(context.Background(), unread, m.read...)
+	for _, r := range others {
+		if _, err := m.SetFlags(r.Ref, "S", ""); err != nil && !Removed(err) {
+			m.Failed(err)
+		}
+	}
 }
 
 // oneCause are errors that affect all entries, not one.
@@ -95,6 +115,9 @@ func (m *Mover) SetFlags(ref lektordir.Ref, set, unset string) (to lektordir.Ref
 		}
 		return m.journal.record(ref.Path(), to.Path(), mark)
 	})
+	if err == nil && ref.Unread() && !to.Unread() {
+		m.read = append(m.read, m.store.Record(to))
+	}
 	return to, err
 }
 

@@ -555,6 +555,15 @@ put a 'Old' --date 2001-01-01T00:00:00Z
 apply
 test "$(lektor-view ls -a --sort title -o title | tr '\n' ',')" = "Ad: coffee,By another,Not an Ad: tea,"`,
 	},
+	{
+		starts: "is:repeat -> read", except: ruleLines,
+		then: ruled + `
+put a 'First' --link http://x.example/1
+put b 'Again' --link https://x.example/1/
+put b 'Other' --link https://x.example/2
+apply
+test "$(lektor-view ls --sort title -o title | tr '\n' ',')" = "First,Other,"`,
+	},
 }
 
 // saving has the steps of lektor-view-save(1).
@@ -645,6 +654,7 @@ var queries = []step{
 		starts: "'not:(category:sport or category:politics) on:today'", except: argument,
 		then: ask + `test "$(ask "$(cat "$example")")" = 'A kernel,A kernel release,Ago 1.2,Not heard,Quoted,go1.26 is out,'`,
 	},
+	{starts: "not:is:repeat", except: argument, then: ask + `test "$(ask "$(cat "$example")")" = "$(ask '')"; test -z "$(ask is:repeat)"`},
 	{starts: `'"for example" flag:q'`, except: argument, then: ask + `test "$(ask "$(cat "$example")")" = Quoted,`},
 }
 

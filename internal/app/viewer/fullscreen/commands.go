@@ -63,7 +63,9 @@ func (t *outputBuffer) err(err error) error {
 // mover returns a mover for the reader, and the buffer of its messages.
 func mover(l *diskAdapter) (*undo.Mover, *outputBuffer) {
 	t := &outputBuffer{}
-	return undo.Moving(entrystore.New(l.dir, l.clock(), t.streams()), "tui"), t
+	s := entrystore.New(l.dir, l.clock(), t.streams())
+	s.Index = l.index()
+	return undo.Moving(s, "tui"), t
 }
 
 func (l *diskAdapter) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref, error) {

@@ -326,12 +326,31 @@ func (l *diskAdapter) Query(_ context.Context, text string) (tui.Query, error) {
 	return tui.Query{State: q.MentionsState(), Find: find, Match: match}, nil
 }
 
+// also writes a header line with the other feeds that have the link of an entry. Without an index, it reads
+// the links of all entries, if they are few.
+func also(ctx context.Context, l *diskAdapter, b *strings.Builder, r *entrystore.Record) {
+	l.mu.Lock()
+	total := l.total
+	l.mu.Unlock()
+	if total > glanceEntries && !l.index().Exists() {
+		return
+	}
+	found, _ := l.indexed().Also(ctx, &query.Query{}, r)
+	slices.SortFunc(found, entrystore.ByDate)
+	for i, other := range found {
+		b.WriteString([]string{"Also in: ", ", "}[min(i, 1)] + termsafe.Brief(other.Feed().Title()))
+	}
+	if len(found) > 0 {
+		b.WriteByte('\n')
+	}
+}
+
 // parse parses a query.
 func (l *diskAdapter) parse(text string) (*query.Query, error) {
 	return entrystore.ParseQuery(l.dir.Path(), []string{text})
 }
 
-func (l *diskAdapter) Page(_ context.Context, ref lektordir.Ref, width int, feedText bool) (*tui.Page, error) {
+func (l *diskAdapter) Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*tui.Page, error) {
 	s := l.store()
 	r := s.Record(ref)
 	if err := r.Read(lektordir.AllFields); err != nil {
@@ -345,6 +364,7 @@ func (l *diskAdapter) Page(_ context.Context, ref lektordir.Ref, width int, feed
 	}
 	var b strings.Builder
 	viewer.Header(&b, s, r)
+	also(ctx, l, &b, r)
 	d := r.Document(width)
 	e := r.Get(0)
 	p := &tui.Page{HasArticle: hasArticle, Text: d.Text, URL: r.URL(), Links: d.Links, Pictures: d.Pictures}

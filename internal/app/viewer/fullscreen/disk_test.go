@@ -298,3 +298,47 @@ func TestLearnWithoutIndex(t *testing.T) {
 		}
 	}
 }
+
+// TestAlsoIn: the header of an entry names the other feeds that have its link, by the index and without.
+func TestAlsoIn(t *testing.T) {
+	for _, least := range []int{1, 1000} {
+		f := newFixture(t)
+		for i, id := range []string{"http://x.example/", "http://y.example/", "http://z.example/"} {
+			if _, err := f.Feed(id, fmt.Sprintf("Other %d", i)); err != nil {
+				t.Fatal(err)
+			}
+			link := []string{"http://p.example/1/", "https://www.p.example/1?utm_medium=x", "http://p.example/2"}[i]
+			if _, err := f.Entry(id, "new", fmt.Sprintf("177300000%d.%d.h", i, i), "+link="+link); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.Add("new", "1773000009.9.h", "title=Here", "+link=http://p.example/1")
+		l := f.adapter(least)
+		if least == 1 {
+			if err := l.index().Build(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refs, err := listAll(t.Context(), l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		headers := map[string]string{}
+		for _, ref := range refs {
+			p, err := l.Page(t.Context(), *ref, 80, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(p.Header, func(line string) bool { return strings.HasPrefix(line, "Also in: ") })
+			if i >= 0 {
+				headers[ref.Unique] = p.Header[i]
+			}
+		}
+		if h := headers["1773000009.9.h"]; h != "Also in: Other 0, Other 1" {
+			t.Errorf("index from %d: %q", least, headers)
+		}
+		if len(headers) != 3 || headers["1773000002.2.h"] != "" {
+			t.Errorf("index from %d: %q", least, headers)
+		}
+	}
+}
