@@ -99,7 +99,8 @@ func TestCheckFinds(t *testing.T) {
 	for _, tc := range []struct{ statement, says string }{
 		{"DELETE FROM words WHERE rowid = 7", "some of its words are missing"},
 		{"DELETE FROM vocab", "the vocabulary lacks a word of it"},
-		{"UPDATE entry SET author = x'656c7365' WHERE id = 7", "title, author, categories, enclosures or replies differ"},
+		{"UPDATE entry SET author = x'656c7365' WHERE id = 7", "title, author, categories, enclosures, replies or link differ"},
+		{"UPDATE entry SET link = 9 WHERE id = 7", "title, author, categories, enclosures, replies or link differ"},
 		{"UPDATE entry SET listed = 0 WHERE id = 7", "another version of it is shown"},
 		{"DELETE FROM entry WHERE id = 7", "the index does not have it"},
 	} {

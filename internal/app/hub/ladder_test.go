@@ -13,7 +13,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
 )
 
 // A feed that cannot be read after a ping is read again after each time of the ladder, also
