@@ -38,7 +38,7 @@ type library struct {
 
 // listing is the entries of a feed.
 type listing struct {
-	stamps [3]stamp.Stamp // of new/$feed, cur/$feed, and the list of a complete feed
+	stamps []stamp.Stamp // of new/$feed, cur/$feed, and the list of a complete feed
 	refs   []lektordir.Ref
 	shown  int  // number of entries that are not trashed
 	used   bool // in the present comparison
@@ -121,17 +121,13 @@ func (l *library) snapshot(ctx context.Context) (*snapshot, error) {
 
 // look lists a feed, unless its directories are as they were. It reports whether it did.
 func (l *library) look(ctx context.Context, hash string) (relisted bool, err error) {
-	begun := stamp.Now(time.Now)
 	f := l.feeds[hash]
 	if f == nil {
 		f = &listing{}
 	}
-	var now [3]stamp.Stamp
-	var times [3]stamp.Times
-	for i, rel := range [...]string{"new/" + hash, "cur/" + hash, "src/" + feedstate.CompletePath(hash)} {
-		now[i], times[i] = stamp.LookAgain(unix.AT_FDCWD, l.dir.Join(rel), f.stamps[i])
-	}
-	if f.stamps == now && !slices.Contains(now[:], "") {
+	rule := stamp.Rule{Shared: l.dir.Shared()}
+	reading := rule.Begin(unix.AT_FDCWD, f.stamps, l.dir.Join("new", hash), l.dir.Join("cur", hash), l.dir.Join("src", feedstate.CompletePath(hash)))
+	if !reading.Needed(f.stamps) {
 		f.used = true
 		return false, nil
 	}
@@ -139,10 +135,7 @@ func (l *library) look(ctx context.Context, hash string) (relisted bool, err err
 	if err = failure(err); err != nil {
 		return false, err
 	}
-	for i := range now {
-		now[i] = stamp.Settled(now[i], times[i], begun)
-	}
-	l.feeds[hash] = &listing{stamps: now, refs: refs, used: true}
+	l.feeds[hash] = &listing{stamps: reading.End(), refs: refs, used: true}
 	for _, r := range refs {
 		if !r.Trashed() {
 			l.feeds[hash].shown++
