@@ -32,9 +32,9 @@ import (
 
 // Options are the options of [Open].
 type Options struct {
-	// Key returns the key of an entry by its unique name, by which snapshots order entries. The default
-	// is the time of delivery in microseconds.
-	Key func(unique string) uint64
+	// Key returns the key of an entry, by which snapshots order entries. It does not depend on the place or
+	// the flags. The default is the time of delivery in microseconds.
+	Key func(lektordir.Ref) uint64
 	// Poll is how often Changed receives a value if changes are not reported; 0 means never.
 	Poll time.Duration
 	// Notice takes a line of text if changes are not reported.
@@ -91,9 +91,7 @@ var places = [3]string{"new", "cur", "src"}
 // Open begins to know a lektor-dir. The caller must call Close.
 func Open(dir *lektordir.Dir, o Options) *Catalog {
 	if o.Key == nil {
-		o.Key = func(unique string) uint64 {
-			return uint64(max(0, lektordir.Ref{Unique: unique}.Delivered().UnixMicro()))
-		}
+		o.Key = func(r lektordir.Ref) uint64 { return uint64(max(0, r.Delivered().UnixMicro())) }
 	}
 	ctx, end := context.WithCancel(context.Background())
 	c := &Catalog{

@@ -29,13 +29,11 @@ type Feed struct {
 	hosts  *hosts
 	names  []name
 	states []state
-	odd    []string                 // unique names that are kept as they are
-	infos  map[uint32]lektordir.Ref // entries with an info of another form, by number
+	kept   map[uint32]lektordir.Ref // entries of which names and states are not all, by number
 	gone   int                      // number of entries that are no more
 }
 
-// name is the parts of a unique name that lektor-fetch makes. For another name, micros is the time of
-// delivery and identity an index of Feed.odd.
+// name is the parts of a unique name that lektor-fetch makes. It is zero for another name.
 type name struct {
 	micros   int64 // Unix time
 	identity uint64
@@ -53,8 +51,8 @@ const (
 	onlyFlags state = 1<<letters - 1
 	inNew     state = 1 << letters
 	gone      state = inNew << 1 // it is no more
-	odd       state = inNew << 2 // its unique name is kept as it is
-	oddInfo   state = inNew << 3 // its info is in Feed.infos
+	odd       state = inNew << 2 // its unique name is of another form
+	whole     state = inNew << 3 // it is in Feed.kept
 	hostShift       = letters + 4
 	hosted    state = (1<<(64-hostShift) - 1) << hostShift
 	mostHosts       = 1 << (64 - hostShift)
@@ -110,7 +108,12 @@ func (e Entry) Unread() bool { return e.Feed.states[e.place]&inNew != 0 || !e.Ha
 func (e Entry) Trashed() bool { return e.Has(trashed) }
 
 // Micros returns when the entry was delivered, in microseconds of Unix time.
-func (e Entry) Micros() int64 { return e.Feed.names[e.place].micros }
+func (e Entry) Micros() int64 {
+	if e.Feed.states[e.place]&odd != 0 {
+		return e.Feed.kept[e.place].Delivered().UnixMicro()
+	}
+	return e.Feed.names[e.place].micros
+}
 
 // Ref returns the names of the entry.
 func (e Entry) Ref() lektordir.Ref { return e.Feed.ref(int(e.place)) }
@@ -136,16 +139,11 @@ func (f *Feed) Entries() []lektordir.Ref {
 }
 
 func (f *Feed) ref(i int) lektordir.Ref {
-	n, s := f.names[i], f.states[i]
-	if s&oddInfo != 0 {
-		return f.infos[uint32(i)]
+	s := f.states[i]
+	if s&whole != 0 {
+		return f.kept[uint32(i)]
 	}
-	r := lektordir.Ref{Feed: f.Hash, Place: lektordir.New}
-	if s&odd != 0 {
-		r.Unique = f.odd[n.identity]
-	} else {
-		r.Unique = n.unique(f.hosts.name(s))
-	}
+	r := lektordir.Ref{Feed: f.Hash, Unique: f.names[i].unique(f.hosts.name(s)), Place: lektordir.New}
 	if s&inNew == 0 {
 		r.Place, r.Info = lektordir.Cur, "2,"+Flags(s&onlyFlags).String()
 	}
@@ -194,10 +192,10 @@ func (h *hosts) number(host string) (n int, ok bool) {
 type key struct {
 	name
 	host state
-	odd  string // a name that is kept as it is
+	odd  string // a name of another form
 }
 
-// pack returns the parts of a unique name. If they are not the whole name, the key has it as it is.
+// pack returns the key of a unique name.
 func (f *Feed) pack(unique string) key {
 	p, ok := entryname.Split(unique)
 	if ok {
@@ -212,7 +210,7 @@ func (f *Feed) pack(unique string) key {
 
 func (f *Feed) keyOf(i int) key {
 	if f.states[i]&odd != 0 {
-		return key{odd: f.odd[f.names[i].identity]}
+		return key{odd: f.kept[uint32(i)].Unique}
 	}
 	return key{name: f.names[i], host: f.states[i] >> hostShift}
 }
@@ -220,7 +218,7 @@ func (f *Feed) keyOf(i int) key {
 // with returns the feed with the entries that it has now. It shares with f all that did not change: a mark
 // changes the states alone, and entries that have come are appended.
 func (f *Feed) with(refs []lektordir.Ref) *Feed {
-	next := &Feed{Hash: f.Hash, About: f.About, number: f.number, hosts: f.hosts, names: f.names, odd: slices.Clip(f.odd)}
+	next := &Feed{Hash: f.Hash, About: f.About, number: f.number, hosts: f.hosts, names: f.names, kept: maps.Clone(f.kept)}
 	known := make(map[key]int, len(f.names))
 	next.states = make([]state, len(f.names), max(len(f.names), len(refs)))
 	for i, s := range f.states {
@@ -235,37 +233,28 @@ func (f *Feed) with(refs []lektordir.Ref) *Feed {
 		i, ok := known[k]
 		if !ok {
 			i = len(next.names)
-			s := k.host << hostShift
-			if k.odd != "" {
-				s |= odd
-				k.name = name{micros: r.Delivered().UnixMicro(), identity: uint64(len(next.odd))}
-				next.odd = append(next.odd, k.odd)
-			}
-			next.names, next.states = append(next.names, k.name), append(next.states, s)
+			next.names, next.states = append(next.names, k.name), append(next.states, 0)
 		}
-		next.states[i] = next.states[i]&(odd|hosted) | next.stateOf(r, uint32(i))
+		s := k.host<<hostShift | state(FlagsOf(r.Flags()))
+		if r.Place == lektordir.New {
+			s |= inNew
+		}
+		if k.odd != "" {
+			s |= odd
+		}
+		if next.states[i] = s; s&odd != 0 || next.ref(i) != r {
+			next.states[i] |= whole
+			if next.kept == nil {
+				next.kept = map[uint32]lektordir.Ref{}
+			}
+			next.kept[uint32(i)] = r
+		}
 	}
-	if len(next.names) == len(f.names) && slices.Equal(next.states, f.states) && maps.Equal(next.infos, f.infos) {
+	if len(next.names) == len(f.names) && slices.Equal(next.states, f.states) && maps.Equal(next.kept, f.kept) {
 		return f
 	}
 	next.count()
 	return next
-}
-
-// stateOf returns the place and the flags of an entry. It keeps an info of another form than viewers write.
-func (f *Feed) stateOf(r lektordir.Ref, place uint32) state {
-	s := state(FlagsOf(r.Flags()))
-	switch {
-	case r.Place == lektordir.New:
-		s |= inNew
-	case r.Bare || r.Info != "2,"+Flags(s).String():
-		s |= oddInfo
-		if f.infos == nil {
-			f.infos = map[uint32]lektordir.Ref{}
-		}
-		f.infos[place] = r
-	}
-	return s
 }
 
 // count counts the entries.

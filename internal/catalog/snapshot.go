@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // Snapshot is the feeds and entries of a lektor-dir at a moment. It does not change, and shares with
@@ -137,7 +139,7 @@ func (s *Snapshot) Since(old *Snapshot) iter.Seq2[*Feed, *Feed] {
 const noNumber = 1<<32 - 1
 
 // with returns the snapshot with some feeds as they are now.
-func (s *Snapshot) with(feeds []*Feed, key func(unique string) uint64) *Snapshot {
+func (s *Snapshot) with(feeds []*Feed, key func(lektordir.Ref) uint64) *Snapshot {
 	next := &Snapshot{Feeds: slices.Clone(s.Feeds), numbered: slices.Clone(s.numbered), order: s.order}
 	var come []place
 	gone := false
@@ -162,7 +164,7 @@ func (s *Snapshot) with(feeds []*Feed, key func(unique string) uint64) *Snapshot
 		next.numbered = append(next.numbered, make([]*Feed, max(0, int(f.number)+1-len(next.numbered)))...)
 		next.numbered[f.number] = f
 		for i := was; i < len(f.names); i++ {
-			come = append(come, place{key(f.ref(i).Unique), f.number, uint32(i)})
+			come = append(come, place{key(f.ref(i)), f.number, uint32(i)})
 		}
 	}
 	if slices.Equal(next.Feeds, s.Feeds) {

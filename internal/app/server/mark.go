@@ -53,7 +53,7 @@ func (e edit) changes(flags string) bool {
 // flagsOf returns the flag of a stream, "" if it has none.
 func (v *view) flagsOf(s greader.Stream) string {
 	switch {
-	case s.Kind == greader.Label && len(v.feedsIn(s.Name, v.store.Folders)) == 0:
+	case s.Kind == greader.Label && len(v.feedsIn(s.Name, allFolders)) == 0:
 		return v.flag(s.Name)
 	case s.Kind == greader.State && s.Name == greader.Read:
 		return "S"
@@ -103,11 +103,11 @@ func (v *view) mark(entries []entry, e edit) error {
 	var first error
 	failed := 0
 	for _, at := range entries {
-		if !e.changes(at.ref.Flags()) {
+		if !e.changes(at.Flags().String()) {
 			continue
 		}
-		moved[at.ref.Feed] = true
-		_, err := m.SetFlags(*at.ref, e.set, e.clear)
+		moved[at.Feed.Hash] = true
+		_, err := m.SetFlags(at.Ref(), e.set, e.clear)
 		if err == nil || errors.Is(err, fs.ErrNotExist) || undo.Removed(err) {
 			continue
 		}
@@ -141,8 +141,8 @@ func (c *call) markAll() error {
 	}
 	in := v.has(stream)
 	var found []entry
-	for _, e := range v.entries {
-		if e.ref.Unread() && !e.ref.Trashed() && in(e.ref) && e.micros <= until.UnixMicro() {
+	for e := range v.within(0, 0, true) {
+		if e.Unread() && in(e.Entry) && e.Micros() <= until.UnixMicro() {
 			found = append(found, e)
 		}
 	}
