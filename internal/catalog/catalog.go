@@ -120,6 +120,9 @@ func (c *Catalog) Changed() <-chan struct{} { return c.events.Wake() }
 // before the call have come, and reads the feeds that they are about. If changes are not reported, because
 // other machines may write to the file system or the kernel's limit of watches is reached, Now compares
 // the stamps of all feeds. It also does so if events were lost.
+//
+// If some feeds cannot be read, Now returns them as they were before, and an error; it tries them again the
+// next time.
 func (c *Catalog) Now(ctx context.Context) (*Snapshot, error) {
 	asked := time.Now()
 	c.mu.Lock()
@@ -129,18 +132,18 @@ func (c *Catalog) Now(ctx context.Context) (*Snapshot, error) {
 	}
 	began := time.Now()
 	if err := c.events.Settle(ctx); err != nil {
-		return nil, err
+		return c.last, err
 	}
 	at, err := unix.Open(c.dir.Path(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: c.dir.Path(), Err: err}
+		return c.last, &os.PathError{Op: "open", Path: c.dir.Path(), Err: err}
 	}
 	defer unix.Close(at)
 	if err := c.find(ctx, at); err != nil {
-		return nil, err
+		return c.last, err
 	}
 	if err := c.read(ctx, at); err != nil {
-		return nil, err
+		return c.last, err
 	}
 	c.began = began
 	return c.last, nil
