@@ -202,7 +202,12 @@ func (o order) without(gone func(place) bool) order {
 // key, the first keeps it, which is that of o or the first in more. Each of the others gets the next key that
 // is no other's.
 func (o order) add(more []place, less func(a, b place) int) order {
-	slices.SortFunc(more, func(a, b place) int { return cmp.Or(cmp.Compare(a.key, b.key), less(a, b)) })
+	slices.SortFunc(more, func(a, b place) int {
+		if a.key != b.key {
+			return cmp.Compare(a.key, b.key)
+		}
+		return less(a, b)
+	})
 	var first, rest []place
 	for i, p := range more {
 		if o.has(p.key) || i > 0 && more[i-1].key == p.key {
