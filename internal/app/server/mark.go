@@ -10,6 +10,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/greader"
 	"github.com/lektordir/lektor/internal/undo"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // edit is the flags that a request sets and clears.
@@ -102,12 +103,16 @@ func (v *view) mark(entries []entry, e edit) error {
 	defer m.Close()
 	var first error
 	failed := 0
+	var refs []lektordir.Ref
 	for _, at := range entries {
-		if !e.changes(at.Flags().String()) {
-			continue
+		if e.changes(at.Flags().String()) {
+			refs = append(refs, at.Ref())
 		}
-		moved[at.Feed.Hash] = true
-		_, err := m.SetFlags(at.Ref(), e.set, e.clear)
+	}
+	for i, ref := range refs {
+		moved[ref.Feed] = true
+		m.Announce(refs[i:], e.set, e.clear)
+		_, err := m.SetFlags(ref, e.set, e.clear)
 		if err == nil || errors.Is(err, fs.ErrNotExist) || undo.Removed(err) {
 			continue
 		}
